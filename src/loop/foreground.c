@@ -1,4 +1,3 @@
-/* foreground.c - see foreground.h. */
 #include "loop/foreground.h"
 
 #include <signal.h>
@@ -8,8 +7,8 @@
 #include "loop/priv.h"
 #include "loop/spawn.h"
 
-/* The terminal sends these to its whole group at once, so one that ends the
- * editor has come to us before its end is seen. */
+/* The terminal sends these to the whole process group at once, so a signal that
+ * ends the editor has reached this process before the editor's exit is seen. */
 static const int typed[] = {SIGINT, SIGQUIT};
 
 struct mo_foreground {
@@ -72,10 +71,10 @@ static int watch(struct mo_loop *l, struct mo_foreground *f, struct mo_err *e)
     int rc = uv_poll_init(mo_loop_uv(l), &f->poll, f->pidfd);
 
     if (rc < 0)
-        return mo_fail_uv(e, rc, "the editor's end");
+        return mo_fail_uv(e, rc, "cannot watch the program");
     f->poll.data = f;
     rc = uv_poll_start(&f->poll, UV_READABLE, on_ready);
-    MO_BUG_ON(rc < 0); /* of a descriptor that was just taken */
+    MO_BUG_ON(rc < 0); /* a fresh descriptor can be polled */
     return 0;
 }
 
@@ -116,7 +115,7 @@ int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
 void mo_foreground_free(struct mo_foreground *f)
 {
     f->freed = true;
-    (void)kill(f->pid, SIGTERM); /* not reaped: the number means it */
+    (void)kill(f->pid, SIGTERM); /* not reaped, so the pid is still its own */
     if (!uv_is_closing((uv_handle_t *)&f->poll))
         uv_close((uv_handle_t *)&f->poll, on_closed);
 }

@@ -1,9 +1,9 @@
-/* httpc.c - the client: libcurl's multi handle on our loop.
+/* httpc.c - the client: libcurl's multi handle on the event loop.
  *
  * libcurl tells which sockets to watch and when to call it next; each watched
- * socket has a uv_poll of its own. A socket that cannot be watched (no memory,
- * no descriptor) would leave its request hanging: then the whole multi handle
- * is broken, its requests fail, and the next one starts afresh. */
+ * socket has its own uv_poll. If a socket cannot be watched (no memory, no
+ * descriptor), its request would hang. The whole multi handle is then marked
+ * broken: its requests fail, and the next request creates a new one. */
 #include "loop/httpc.h"
 
 #include "loop/httpc_priv.h"
@@ -14,7 +14,7 @@
 
 static void check_done(struct mo_httpc *c);
 
-/* --- sockets and time ---------------------------------------------------- */
+/* --- sockets and timer --------------------------------------------------- */
 
 struct poll {
     uv_poll_t h;
@@ -135,7 +135,7 @@ static int load(struct mo_httpc *c, struct mo_err *e)
                     e) < 0)
         return mo_wrap(e, "HTTPS client");
     if (c->f.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return mo_fail(e, MO_EUNAVAIL, "HTTPS client: libcurl does not start");
+        return mo_fail(e, MO_EUNAVAIL, "HTTPS client: libcurl failed to start");
     c->loaded = true;
     return 0;
 }
@@ -202,7 +202,7 @@ static void on_x_later(struct mo_later *d)
     mo_loop_defer(c->loop, &c->later);
 }
 
-/* What was added begins at once: libcurl would ask for a timer of 0 ms. */
+/* Added requests start at once: libcurl asks for a timer of 0 ms. */
 static void feed(struct mo_httpc *c)
 {
     bool added = false;
@@ -256,7 +256,7 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
     if (c->closing)
         return mo_fail(e, MO_ECLOSED, "HTTPS client is closing");
     if (c->nwaiting >= c->max_waiting)
-        return mo_fail(e, MO_EBUSY, "too many HTTPS requests wait");
+        return mo_fail(e, MO_EBUSY, "too many HTTPS requests are waiting");
     if (load(c, e) < 0)
         return e ? e->code : MO_EUNAVAIL;
     x = mo_httpcx_new(c, call, e);

@@ -1,11 +1,12 @@
-/* httpcx.c - one request of the HTTPS client: its options, its answer, and
- * what went wrong, in words that help. */
+/* httpcx.c - one request of the HTTPS client: options, answer, errors. */
 #include <stdio.h>
 
 #include "loop/httpc_priv.h"
 
-#define HEAD_MAX   ((size_t)64 * 1024)
-#define HEADER_MAX ((size_t)16 * 1024) /* one of ours, name and value */
+#define HEAD_MAX ((size_t)64 * 1024)
+#define HEADER_MAX                                                             \
+    ((size_t)16 * 1024) /* one request header, name and value                  \
+                         */
 #define PROTOCOLS  "http,https"
 #define USER_AGENT "mcp-orchestrator/" MO_VERSION
 
@@ -23,7 +24,7 @@ void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to)
 #undef TO
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end of the request -------------------------------------------------- */
 
 void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why)
 {
@@ -56,7 +57,7 @@ static void on_total(struct mo_timer *t)
     struct mo_httpc_x *x = mo_container_of(t, struct mo_httpc_x, total);
     struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has not answered in the time given",
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s did not answer within the time limit",
                   x->origin);
     mo_httpcx_end(x, &e);
 }
@@ -67,7 +68,7 @@ void mo_httpcx_idle_start(struct mo_httpc_x *x)
         mo_timer_start(x->c->loop, &x->idle, x->idle_ms);
 }
 
-/* A request that is still being taken is not idle. */
+/* Not idle while the peer is still taking the request. */
 static void on_idle(struct mo_timer *t)
 {
     struct mo_httpc_x *x = mo_container_of(t, struct mo_httpc_x, idle);
@@ -80,7 +81,7 @@ static void on_idle(struct mo_timer *t)
         mo_httpcx_idle_start(x);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has been silent for %u ms", x->origin,
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s sent nothing for %u ms", x->origin,
                   x->idle_ms);
     mo_httpcx_end(x, &e);
 }
@@ -93,21 +94,21 @@ static void refuse(struct mo_httpc_x *x, int code, const char *what)
     mo_httpcx_end(x, &e);
 }
 
-/* "before ORIGIN after: detail" */
+/* Message: "before ORIGIN after: detail". */
 static const struct verdict {
     CURLcode rc;
     int code;
     const char *before, *after;
-    bool detail; /* libcurl's own words help */
+    bool detail; /* append libcurl's text */
 } verdicts[] = {
     {CURLE_URL_MALFORMAT, MO_EINVAL, "not a URL: ", "", false},
     {CURLE_UNSUPPORTED_PROTOCOL, MO_EPROTO, "", " does not speak HTTP", true},
     {CURLE_WEIRD_SERVER_REPLY, MO_EPROTO, "", " does not speak HTTP", true},
     {CURLE_COULDNT_RESOLVE_PROXY, MO_EUNAVAIL, "cannot reach ",
-     ": the proxy's name is unknown; look at HTTPS_PROXY", false},
-    {CURLE_PROXY, MO_EUNAVAIL, "cannot reach ", ": the proxy refuses", true},
+     ": the proxy's name is unknown; check HTTPS_PROXY", false},
+    {CURLE_PROXY, MO_EUNAVAIL, "cannot reach ", ": the proxy refused", true},
     {CURLE_COULDNT_RESOLVE_HOST, MO_EUNAVAIL, "cannot connect to ",
-     ": the name is unknown; look at the URL and at DNS", false},
+     ": the name is unknown; check the URL and DNS", false},
     {CURLE_COULDNT_CONNECT, MO_EUNAVAIL, "cannot connect to ", "", true},
     {CURLE_OPERATION_TIMEDOUT, MO_ETIMEOUT, "cannot connect to ", " in time",
      false},
@@ -118,8 +119,10 @@ static const struct verdict {
     {CURLE_PARTIAL_FILE, MO_ECLOSED, "", " closed in the middle of its answer",
      false},
     {CURLE_GOT_NOTHING, MO_ECLOSED, "", " closed without an answer", false},
-    {CURLE_SEND_ERROR, MO_ECLOSED, "", " closed while we sent", true},
-    {CURLE_RECV_ERROR, MO_ECLOSED, "", " broke off its answer", true},
+    {CURLE_SEND_ERROR, MO_ECLOSED, "",
+     " closed the connection during the request", true},
+    {CURLE_RECV_ERROR, MO_ECLOSED, "",
+     " closed the connection during its answer", true},
     {CURLE_FILESIZE_EXCEEDED, MO_ETOOBIG, "answer of ", " is too big", false},
     {CURLE_OUT_OF_MEMORY, MO_ENOMEM, "request to ", ": no memory", false},
     {CURLE_HTTP2, MO_EPROTO, "HTTP/2 with ", "", true},
@@ -128,7 +131,7 @@ static const struct verdict {
      " is badly compressed", true},
 };
 
-/* libcurl's words, or those of the kernel where it was the kernel. */
+/* libcurl's text, or the kernel's if a system call failed. */
 static const char *detail(struct mo_httpc_x *x, CURLcode rc, long sys)
 {
     if (rc == CURLE_COULDNT_CONNECT && sys)
@@ -163,7 +166,7 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
 
 /* --- the answer ---------------------------------------------------------- */
 
-/* Cut the collected lines into headers; false: too many. */
+/* Split the collected lines into headers; false if there are too many. */
 static bool cut_head(struct mo_span lines, struct mo_http_header *h, size_t *n)
 {
     while (lines.p) {
@@ -205,8 +208,9 @@ static void tell_head(struct mo_httpc_x *x, int status)
     mo_buf_fini(&x->head);
 }
 
-/* One header line a call; the empty one ends the head. Interim answers have
- * heads of their own, and trailers come after the body: both are dropped. */
+/* libcurl passes one header line per call; the empty line ends the head.
+ * Interim answers (1xx) have heads of their own, and trailers come after the
+ * body: both are dropped. */
 static size_t on_header(char *p, size_t one, size_t n, void *ctx)
 {
     struct mo_httpc_x *x = ctx;
@@ -240,7 +244,7 @@ static size_t on_body(char *p, size_t one, size_t n, void *ctx)
     if (x->state == HX_ENDED)
         return 0;
     if (x->paused)
-        return CURL_WRITEFUNC_PAUSE; /* it comes again after resume */
+        return CURL_WRITEFUNC_PAUSE; /* delivered again on resume */
     mo_httpcx_idle_start(x);
     x->got += data.n;
     if (x->got > x->max_bytes) {
@@ -269,7 +273,7 @@ void mo_httpc_resume(struct mo_httpc_x *x)
         mo_loop_defer(x->c->loop, &x->wake);
 }
 
-/* libcurl may hand over data from inside this call. */
+/* libcurl may deliver data from inside this call. */
 static void on_wake(struct mo_later *d)
 {
     struct mo_httpc_x *x = mo_container_of(d, struct mo_httpc_x, wake);
@@ -279,8 +283,8 @@ static void on_wake(struct mo_later *d)
 
 /* --- the request --------------------------------------------------------- */
 
-/* Typed, so that the compiler checks what the variadic call cannot. All
- * failures are the same to us: no memory, or a libcurl without the option. */
+/* Typed setters, because the variadic call is not type-checked. Every failure
+ * means: no memory, or a libcurl without the option. */
 static void set_long(struct mo_httpc_x *x, CURLoption o, long v, bool *ok)
 {
     *ok &= x->c->f.curl_easy_setopt(x->easy, o, v) == CURLE_OK;
@@ -323,7 +327,7 @@ static bool set_rules(struct mo_httpc_x *x)
     set_long(x, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, &ok);
     set_long(x, CURLOPT_NOSIGNAL, 1, &ok);
     set_long(x, CURLOPT_TCP_KEEPALIVE, 1, &ok);
-    /* Else ending a request waits, on the loop, for its DNS thread. */
+    /* without it, ending a request blocks the loop on its DNS thread */
     set_long(x, CURLOPT_QUICK_EXIT, 1, &ok);
     set_text(x, CURLOPT_USERAGENT, USER_AGENT, &ok);
     if (x->c->ca)
@@ -368,7 +372,7 @@ static bool add_line(struct mo_httpc_x *x, const char *line)
     return l != NULL;
 }
 
-/* 0, MO_EINVAL or MO_ENOMEM. libcurl writes "Name;" for an empty value. */
+/* 0, MO_EINVAL or MO_ENOMEM. libcurl sends "Name:" for "Name;". */
 static int add_header(struct mo_httpc_x *x, const struct mo_http_header *h)
 {
     mo_autobuf struct mo_buf line = {.max = HEADER_MAX};
@@ -397,7 +401,7 @@ static int set_headers(struct mo_httpc_x *x, const struct mo_http_call *c)
             return rc;
         typed |= mo_span_ieq(c->headers[i].name, MO_SPAN("content-type"));
     }
-    /* Not a form, unless the caller says so; and no waiting for 100. */
+    /* No form type unless the caller sets one, and no wait for 100. */
     if ((!typed && !add_line(x, "Content-Type:")) || !add_line(x, "Expect:"))
         return MO_ENOMEM;
     set_data(x, CURLOPT_HTTPHEADER, x->headers, &ok);

@@ -1,15 +1,15 @@
-/* httpd.c - connections and their server; see httpd.h and, for the
- * invariants, httpd_priv.h. */
+/* httpd.c - the server and its connections. See httpd_priv.h for the
+ * invariants. */
 #include "loop/httpd_priv.h"
 #include "loop/tls.h"
 
 #define IN_PAUSE   ((size_t)16 * 1024) /* unparsed bytes that stop reading */
 #define IN_MAX     (IN_PAUSE + MO_LOOP_READ_BUF)
-#define QUEUE_HIGH ((size_t)64 * 1024) /* queued answer that stops parsing */
+#define QUEUE_HIGH ((size_t)64 * 1024) /* queued bytes that stop parsing */
 #define FINISH_MS  1000
 #define BODY_TOTAL 10 /* times body_ms */
 
-/* --- the clock of a connection ------------------------------------------- */
+/* --- the timer of a connection ------------------------------------------- */
 
 static unsigned limit_ms(const struct conn *c)
 {
@@ -28,7 +28,7 @@ static unsigned limit_ms(const struct conn *c)
     return 0;
 }
 
-/* What is being waited for has changed, or something came. */
+/* Restart the wait, after it changed or a byte arrived. */
 void mo_conn_touch(struct conn *c)
 {
     unsigned ms = limit_ms(c);
@@ -36,7 +36,7 @@ void mo_conn_touch(struct conn *c)
     c->since = mo_loop_now(c->h->loop);
     if (!ms)
         return;
-    /* A timer set for longer than the new limit must come earlier. */
+    /* The running timer fires too late for the new limit. */
     if (!mo_timer_on(&c->timer) || c->timer.at > c->since + (ms + 1) * MO_MS)
         mo_timer_start(c->h->loop, &c->timer, ms);
 }
@@ -118,7 +118,7 @@ static void body_piece(struct conn *c, struct mo_span piece)
     const struct mo_http_head *head = c->rq.head;
 
     mo_conn_touch(c);
-    /* All of it in one piece: no copy. */
+    /* the whole body in one piece: no copy */
     if (c->body.len == 0 && head->content_length == (int64_t)piece.n) {
         void (*done)(struct mo_req *, struct mo_span) = c->body_done;
 
@@ -146,7 +146,7 @@ static void body_whole(struct conn *c)
     done(&c->rq, mo_buf_view(&c->body));
 }
 
-/* The request leaves its handler, answered or not. */
+/* Detach the request from its handler, answered or not. */
 static void leave(struct conn *c)
 {
     struct mo_httpd *h = c->h;
@@ -220,17 +220,17 @@ static void bad_request(struct conn *c, const struct mo_err *e)
     mo_conn_refuse(c, status ? status : 400, code_of(status), e->msg);
 }
 
-/* One event of the parser; false when there is nothing more to do now. */
+/* Handle one parser event; false if there is nothing more to do now. */
 static bool step(struct conn *c, struct mo_span *in)
 {
     struct mo_span body;
     struct mo_err e;
 
     if (c->live && c->phase == BODY && c->whole) {
-        body_whole(c); /* there was none to wait for */
+        body_whole(c); /* the request has no body */
         return true;
     }
-    /* After the last piece of a body the parser has one more thing to say. */
+    /* After the last piece of a body the parser reports one more event. */
     if (!in->n && !(c->phase == BODY && c->body.len))
         return false;
     if (c->phase == IDLE) {
@@ -256,7 +256,7 @@ static bool step(struct conn *c, struct mo_span *in)
     return in->n > 0;
 }
 
-/* Parse and answer as far as it goes (invariant 2). */
+/* Parse and answer as far as possible (invariant 2). */
 static void work_on(struct conn *c, struct mo_span *in)
 {
     c->working = true;
@@ -455,7 +455,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     }
     mo_stream_limit(s, h->o.limits.queue);
     mo_stream_attach(s, &conn_cb, c);
-    c->phase = HEAD; /* a new connection owes us a head */
+    c->phase = HEAD; /* a new connection must send a head in time */
     mo_conn_touch(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);

@@ -1,14 +1,14 @@
-/* httpreq.c - the answer side of httpd.h: what a handler calls.
+/* httpreq.c - the answer side of httpd.h: functions that handlers call.
  *
- * Everything here writes to the connection's stream at once (what the kernel
- * does not take is queued) and leaves looking at the next request to httpd.c
+ * Everything here writes to the connection's stream at once; bytes that the
+ * kernel does not take are queued. httpd.c continues with the next request
  * (invariant 2 of httpd_priv.h). */
 #include <stdio.h>
 
 #include "codec/json/json.h"
 #include "loop/httpd_priv.h"
 
-#define PROBLEM_MAX ((size_t)1024) /* bytes of a problem's body */
+#define PROBLEM_MAX ((size_t)1024) /* body of a problem answer, bytes */
 
 static void put_date(struct mo_httpd *h)
 {
@@ -20,7 +20,7 @@ static void put_date(struct mo_httpd *h)
     h->lead.until = mo_loop_now(h->loop) + (1000 - wall % 1000) * MO_MS;
 }
 
-/* What does not depend on the request; ctype "" = none. */
+/* The lines that do not depend on the request; ctype "" = none. */
 static void put_lead(struct mo_httpd *h, int status, const char *ctype)
 {
     struct mo_buf *b = &h->scratch;
@@ -28,7 +28,7 @@ static void put_lead(struct mo_httpd *h, int status, const char *ctype)
     if (h->lead.len && !b->err && status == h->lead.status &&
         mo_loop_now(h->loop) < h->lead.until &&
         strcmp(ctype, h->lead.ctype) == 0) {
-        b->len = h->lead.len; /* as the last answer left it */
+        b->len = h->lead.len; /* reuse the lines of the previous answer */
         return;
     }
     mo_buf_reset(b);
@@ -45,7 +45,7 @@ static void put_lead(struct mo_httpd *h, int status, const char *ctype)
     (void)snprintf(h->lead.ctype, sizeof(h->lead.ctype), "%s", ctype);
 }
 
-/* The status line and all headers into h->scratch. length < 0: streamed. */
+/* Write the status line and all headers to h->scratch. length < 0: streamed. */
 static void put_head(struct conn *c, int status, const char *ctype,
                      int64_t length)
 {
@@ -100,7 +100,7 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
     MO_BUG_ON(c->started);
     c->started = true;
     if (!c->whole)
-        c->keep = false; /* nobody will read the rest of the request */
+        c->keep = false; /* the rest of the request will not be read */
     put_head(c, status, ctype, (int64_t)body.n);
     v[0] = mo_buf_view(&c->h->scratch);
     if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
@@ -213,7 +213,7 @@ void mo_req_abort(struct mo_req *rq)
         mo_stream_close(c->s, NULL);
 }
 
-/* An answer of the server's own: a bad head, a late or too big body. */
+/* The server's own answer to a bad head or a late or too big body. */
 void mo_conn_refuse(struct conn *c, int status, const char *code,
                     const char *detail)
 {
@@ -221,7 +221,7 @@ void mo_conn_refuse(struct conn *c, int status, const char *code,
     c->keep = false;
     c->whole = false;
     c->body_done = NULL;
-    if (c->started) { /* too late to say anything */
+    if (c->started) { /* the answer has begun: too late for another */
         mo_stream_close(c->s, NULL);
         return;
     }
@@ -232,7 +232,7 @@ void mo_conn_refuse(struct conn *c, int status, const char *code,
     mo_req_problem(&c->rq, status, code, detail);
 }
 
-/* --- the rest of the request, and its end -------------------------------- */
+/* --- upgrade and end ----------------------------------------------------- */
 
 void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body))
@@ -279,7 +279,8 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
         return mo_fail(e, MO_ENOMEM, "upgrade");
     head = mo_buf_view(b);
     if (!c->s || send_out(c, &head, 1) < 0)
-        return mo_fail(e, MO_ECLOSED, "upgrade: the client has gone");
+        return mo_fail(e, MO_ECLOSED,
+                       "upgrade: the client closed the connection");
     mo_stream_pause(c->s);
     *out = c->s;
     c->status = 101;

@@ -9,7 +9,7 @@
 #define WAITING_DEFAULT 256u
 #define IDLE_DEFAULT    4u
 #define KEEP_MS_DEFAULT 30000u
-#define REQUEST_MAX     ((size_t)256 * 1024 * 1024) /* head and body */
+#define REQUEST_MAX     ((size_t)256 * 1024 * 1024) /* head and body, bytes */
 
 void mo_x_move(struct mo_httpu_x *x, enum x_state to)
 {
@@ -27,7 +27,7 @@ void mo_x_move(struct mo_httpu_x *x, enum x_state to)
 #undef TO
 }
 
-/* --- the end of a request ------------------------------------------------ */
+/* --- end of a request ---------------------------------------------------- */
 
 static void unlink_conn(struct mo_httpu_x *x)
 {
@@ -36,7 +36,7 @@ static void unlink_conn(struct mo_httpu_x *x)
     x->conn = NULL;
 }
 
-/* The first reason given counts. */
+/* Only the first reason counts. */
 void mo_x_end(struct mo_httpu_x *x, const struct mo_err *why)
 {
     if (x->state == X_ENDED)
@@ -53,7 +53,7 @@ void mo_x_end(struct mo_httpu_x *x, const struct mo_err *why)
     mo_timer_stop(x->u->loop, &x->idle);
     unlink_conn(x);
     if (x->dial)
-        mo_dial_cancel(x->dial); /* on_dialed() goes on */
+        mo_dial_cancel(x->dial); /* on_dialed() ends it */
     else
         mo_loop_defer(x->u->loop, &x->later);
 }
@@ -77,7 +77,7 @@ void mo_x_again(struct mo_httpu_x *x)
     x->fresh = true;
     u->nwaiting++;
     mo_list_del(&x->node);
-    mo_list_push(u->waiting.next, &x->node); /* before the first */
+    mo_list_push(u->waiting.next, &x->node); /* in front of the first */
     mo_loop_defer(u->loop, &u->later);
 }
 
@@ -106,7 +106,7 @@ static void on_total(struct mo_timer *t)
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, total);
     struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has not answered in the time given",
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s did not answer within the time limit",
                   x->u->addr);
     mo_x_fail(x, &e);
 }
@@ -117,7 +117,7 @@ void mo_x_idle_start(struct mo_httpu_x *x)
         mo_timer_start(x->u->loop, &x->idle, x->idle_ms);
 }
 
-/* A request that is still being taken is not idle. */
+/* Not idle while the peer is still taking the request. */
 static void on_idle(struct mo_timer *t)
 {
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, idle);
@@ -129,7 +129,7 @@ static void on_idle(struct mo_timer *t)
         mo_x_idle_start(x);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has been silent for %u ms", x->u->addr,
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s sent nothing for %u ms", x->u->addr,
                   x->idle_ms);
     mo_x_fail(x, &e);
 }
@@ -153,7 +153,7 @@ void mo_httpu_resume(struct mo_httpu_x *x)
     mo_loop_defer(x->u->loop, &x->conn->later);
 }
 
-/* --- a request finds its connection -------------------------------------- */
+/* --- assign a connection to a request ------------------------------------ */
 
 static void dial_failed(struct mo_httpu_x *x, struct mo_err *e)
 {
@@ -301,7 +301,7 @@ void mo_httpu_close(struct mo_httpu *u, void (*gone)(void *ctx), void *ctx)
 
 /* --- a new request ------------------------------------------------------- */
 
-/* Ours to say: they decide where the message ends. */
+/* Set by this client only: they determine where the message ends. */
 static bool is_framing(struct mo_span name)
 {
     return mo_span_ieq(name, MO_SPAN("host")) ||
@@ -361,7 +361,7 @@ int mo_httpu_start(struct mo_httpu *u, const struct mo_http_call *c,
     if (u->closing || u->nwaiting >= u->max_waiting)
         return mo_fail(e, u->closing ? MO_ECLOSED : MO_EBUSY,
                        u->closing ? "client of %s is closing"
-                                  : "too many requests wait for %s",
+                                  : "too many requests are waiting for %s",
                        u->addr);
     x = mo_new(struct mo_httpu_x);
     if (!x)

@@ -1,11 +1,11 @@
-/* httpuc.c - one connection: send a request, read its answer, be kept. */
+/* httpuc.c - one connection: send a request, read its answer, keep it idle. */
 #include <stdio.h>
 
 #include "loop/httpu_priv.h"
 
 #define NO_LIMIT (SIZE_MAX / 2) /* the request is in memory anyway */
 
-/* --- idle or not --------------------------------------------------------- */
+/* --- idle connections ---------------------------------------------------- */
 
 static void leave_idle(struct mo_httpu_conn *c)
 {
@@ -40,7 +40,7 @@ static void become_idle(struct mo_httpu_conn *c)
     mo_list_push(&u->idle, &c->node);
     u->nidle++;
     mo_timer_start(u->loop, &c->keep, u->keep_ms);
-    if (u->nidle > u->max_idle) /* the oldest goes */
+    if (u->nidle > u->max_idle) /* close the oldest */
         mo_conn_kill(mo_container_of(u->idle.next, struct mo_httpu_conn, node));
 }
 
@@ -59,7 +59,7 @@ struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u)
 
 /* --- the answer ---------------------------------------------------------- */
 
-/* The answer is complete: keep the connection if both sides may. */
+/* The answer is complete: keep the connection if both sides allow it. */
 static void answered(struct mo_httpu_conn *c, bool clean)
 {
     struct mo_httpu *u = c->u;
@@ -101,7 +101,7 @@ static void got_body(struct mo_httpu_conn *c, struct mo_span body)
 
     x->got += body.n;
     if (x->got > x->max_bytes) {
-        (void)mo_fail(&e, MO_ETOOBIG, "answer of %s is over %llu bytes",
+        (void)mo_fail(&e, MO_ETOOBIG, "answer of %s is larger than %llu bytes",
                       x->u->addr, (unsigned long long)x->max_bytes);
         mo_x_fail(x, &e);
         return;
@@ -136,7 +136,7 @@ static void conn_free(struct mo_httpu_conn *c)
     mo_loop_defer(u->loop, &u->later);
 }
 
-/* Keep what the caller does not want yet. */
+/* Keep bytes that a paused caller does not want yet. */
 static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
 {
     struct mo_err e;
@@ -174,7 +174,7 @@ static void parse(struct mo_httpu_conn *c, struct mo_span in)
         }
     }
     if (!c->s)
-        conn_free(c); /* hijacked meanwhile */
+        conn_free(c); /* hijacked by the callback */
 }
 
 static void on_conn_read(void *ctx, char *p, size_t n)
@@ -182,7 +182,7 @@ static void on_conn_read(void *ctx, char *p, size_t n)
     struct mo_httpu_conn *c = ctx;
 
     if (!c->x) {
-        mo_conn_kill(c); /* nobody asked */
+        mo_conn_kill(c); /* data without a request */
         return;
     }
     mo_x_idle_start(c->x);
@@ -195,7 +195,7 @@ static void conn_rest(struct mo_httpu_conn *c)
 
     mo_buf_init(&c->rest, MO_LOOP_READ_BUF);
     mo_stream_resume(c->s);
-    parse(c, mo_buf_view(&rest)); /* even if empty: the end may be due */
+    parse(c, mo_buf_view(&rest)); /* even if empty: the answer may end here */
     mo_buf_fini(&rest);
 }
 
@@ -207,11 +207,12 @@ static void on_conn_later(struct mo_later *d)
         conn_rest(c);
 }
 
-/* --- a connection goes --------------------------------------------------- */
+/* --- loss of a connection ------------------------------------------------ */
 
-/* The connection ended before a byte of an answer. Send the request again on
- * a new one if that cannot do anything twice; but only once, and only if it
- * was an old connection, which the daemon may have been closing already. */
+/* The connection ended before the first byte of an answer. Send the request
+ * again on a new connection if it is safe to repeat; only once, and only if the
+ * connection had served a request before, since the daemon may have closed it
+ * as idle. */
 static bool try_again(struct mo_httpu_conn *c)
 {
     struct mo_httpu_x *x = c->x;
@@ -279,18 +280,18 @@ int mo_httpu_hijack(struct mo_httpu_x *x, struct mo_stream **out,
 
     if (!h || (h->status != 101 && (h->status != 200 || h->chunked ||
                                     h->content_length >= 0 || x->bodiless)))
-        return mo_fail(e, MO_EINVAL, "%s did not hand its connection over",
+        return mo_fail(e, MO_EINVAL, "%s did not hand over its connection",
                        x->u->addr);
     mo_stream_pause(c->s);
     mo_stream_limit(c->s, MO_STREAM_QUEUE_MAX);
-    c->s->cb = NULL; /* paused and without an owner: nothing is told to us */
+    c->s->cb = NULL; /* paused and without an owner: no callback fires */
     *out = mo_take_ptr(&c->s);
     *early = x->early;
     mo_x_end(x, NULL);
     return 0;
 }
 
-/* --- a connection is made and used --------------------------------------- */
+/* --- start and use of a connection --------------------------------------- */
 
 void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
 {
@@ -311,7 +312,7 @@ void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
     }
     x->queued = rc < 0 ? 0 : mo_stream_queued(c->s);
     if (!c->used || !x->idempotent)
-        mo_buf_fini(&x->out); /* there will be no second try */
+        mo_buf_fini(&x->out); /* no retry */
     if (x->paused)
         mo_stream_pause(c->s);
 }

@@ -74,7 +74,7 @@ struct mo_listener {
         uv_pipe_t pipe;
     } h;
     bool is_unix, paused, waiting;
-    struct mo_timer retry; /* after running out of memory */
+    struct mo_timer retry; /* after an allocation failure */
     unsigned port;
     void (*accept)(void *ctx, struct mo_stream *s);
     void *ctx;
@@ -138,7 +138,7 @@ static void on_retry(struct mo_timer *t)
     mo_listener_pause(ls, ls->paused);
 }
 
-/* A socket file whose owner is dead refuses connections: then it may go. */
+/* Remove a socket file whose owner is dead: it refuses connections. */
 static void remove_stale(const struct sockaddr_un *un)
 {
     mo_autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -193,7 +193,7 @@ static int bind_one(const struct addrinfo *ai, bool reuseport, int *out)
     return 0;
 }
 
-/* Names are looked up with a blocking call: this happens at start only. */
+/* Resolving the name blocks; this happens at start only. */
 static int bind_tcp(const struct addr *a, bool reuseport, const char *text,
                     int *out, struct mo_err *e)
 {
@@ -244,7 +244,7 @@ void mo_listener_close(struct mo_listener *ls)
     uv_close((uv_handle_t *)&ls->h, listener_gone);
 }
 
-/* fd becomes the handle's on success. */
+/* The handle owns fd on success. */
 static int start_listening(struct mo_listener *ls, int *fd, int backlog)
 {
     int rc;
@@ -284,7 +284,7 @@ int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
     ls->accept = accept;
     ls->ctx = ctx;
     mo_timer_init(&ls->retry, on_retry);
-    if (a.is_unix) /* it fits: bind_unix() checked */
+    if (a.is_unix) /* it fits: bind_unix() checked it */
         (void)put_part(ls->path, sizeof(ls->path), mo_span_cstr(a.host), "",
                        NULL);
     if (a.is_unix)
@@ -308,19 +308,19 @@ unsigned mo_listener_port(const struct mo_listener *ls)
 /* --- dialling ------------------------------------------------------------
  *
  * RESOLVE -> CONNECT (each address in turn) -> done. The object lives until
- * done has fired and no libuv request of it is under way. */
+ * done has fired and none of its libuv requests is active. */
 
 struct mo_dial {
     struct mo_loop *loop;
     struct addr addr;
     struct addrinfo *list, *next;
-    struct uvs *u; /* the attempt under way */
+    struct uvs *u; /* the current attempt */
     uv_getaddrinfo_t resolve;
     uv_connect_t connect;
     bool resolving, connecting, canceled, ended;
     struct mo_timer deadline;
     struct mo_later later;
-    struct mo_err why; /* of the last attempt */
+    struct mo_err why; /* error of the last attempt */
     void (*done)(void *ctx, struct mo_stream *s, const struct mo_err *why);
     void *ctx;
 };
@@ -336,7 +336,7 @@ static void dial_maybe_free(struct mo_dial *d)
     mo_free(d);
 }
 
-/* Exactly once; always from the loop. */
+/* Called exactly once, always from the loop. */
 static void dial_end(struct mo_dial *d, struct uvs *u)
 {
     if (d->ended)
@@ -349,7 +349,7 @@ static void dial_end(struct mo_dial *d, struct uvs *u)
 static void dial_drop(struct mo_dial *d)
 {
     if (d->u)
-        mo_stream_close(&d->u->s, NULL); /* on_connected sees ECANCELED */
+        mo_stream_close(&d->u->s, NULL); /* on_connected gets ECANCELED */
     if (d->resolving)
         (void)uv_cancel((uv_req_t *)&d->resolve);
 }

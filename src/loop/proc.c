@@ -1,9 +1,9 @@
-/* proc.c - the life of one child.
+/* proc.c - states of a child process.
  *
  *   RUNNING -stop-> ASKED -eof_ms-> TERMED -term_ms-> KILLED
  *      any of these --pidfd readable--> EXITED --free--> (reaped, gone)
  *
- * The pidfd is polled only until the exit; after that it serves to reap. */
+ * The pidfd is polled only until the exit; after that it is used to reap. */
 #include "loop/proc.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ struct mo_proc {
     struct mo_exit exit;
     const struct mo_proc_cb *cb;
     void *ctx;
-    bool freed;    /* the owner has let go, we are waiting for the exit */
-    bool reported; /* on_exit has been called: nothing of libuv is left */
+    bool freed;    /* mo_proc_free() was called; waiting for the exit */
+    bool reported; /* on_exit has been called; no libuv handle is left */
 };
 
 #define TO(s) (1u << (s))
@@ -48,13 +48,13 @@ static void proc_move(struct mo_proc *p, enum state to)
     p->state = to;
 }
 
-/* Invariant 2 makes the number safe. An empty group is not an error. */
+/* Invariant 2 makes the group number safe. An empty group is not an error. */
 static void signal_group(const struct mo_proc *p, int sig)
 {
     (void)kill(-p->ward.pid, sig);
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end ----------------------------------------------------------------- */
 
 static void release(struct mo_proc *p)
 {
@@ -93,7 +93,7 @@ static void on_exit_ready(uv_poll_t *h, int status, int events)
     p->exit.code = si.si_code == CLD_EXITED ? si.si_status : -1;
     p->exit.signal = si.si_code == CLD_EXITED ? 0 : si.si_status;
     mo_timer_stop(mo_guard_loop(p->g), &p->grace);
-    if (p->state != P_RUNNING) /* it was to go, and so are its children */
+    if (p->state != P_RUNNING) /* end its children too */
         signal_group(p, SIGKILL);
     proc_move(p, P_EXITED);
     uv_close((uv_handle_t *)h, on_poll_closed);
@@ -144,11 +144,11 @@ void mo_proc_free(struct mo_proc *p)
     mo_proc_kill(p);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
-/* Our ends and theirs; what is not given away closes itself. */
+/* Both ends of each pipe. Descriptors that are not handed on are closed. */
 struct plumbing {
-    int in[2], out[2], err[2]; /* as from pipe2(): read, write */
+    int in[2], out[2], err[2]; /* as from pipe2(): read end, write end */
 };
 
 static void unplumb(struct plumbing *pl)
@@ -166,7 +166,7 @@ static int open_err(struct plumbing *pl, enum mo_proc_err how)
         return pipe2(pl->err, O_CLOEXEC);
     if (how == MO_PROC_ERR_INHERIT)
         pl->err[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (pl->err[1] < 0) /* also when our own is closed */
+    if (pl->err[1] < 0) /* also when ours is closed */
         pl->err[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
     return pl->err[1] < 0 ? -1 : 0;
 }
@@ -215,8 +215,8 @@ static int spawn(struct mo_proc *p, const struct mo_proc_opts *o,
     return mo_guard_spawn(p->g, &s, &p->ward, e);
 }
 
-/* The child runs but cannot be watched: take it back at once. Waiting here
- * is bounded by what the kernel needs for a SIGKILL. */
+/* The child runs but cannot be watched: kill and reap it now. The wait is
+ * bounded by the time a SIGKILL takes. */
 static void take_back(struct mo_proc *p)
 {
     siginfo_t si;

@@ -17,18 +17,20 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Only touched pages cost; the guard page turns an overflow into a crash of
- * the child instead of a scribble over us. */
-#define STACK_SIZE  ((size_t)256 * 1024)
-#define STACK_GUARD ((size_t)64 * 1024) /* a page, whatever its size */
+/* Untouched pages cost nothing. The guard page turns an overflow into a crash
+ * of the child instead of corrupting our memory. */
+#define STACK_SIZE ((size_t)256 * 1024)
+#define STACK_GUARD                                                            \
+    ((size_t)64 * 1024) /* at least one page on every machine                  \
+                         */
 
-/* The kernel's signal set, not libc's: libc keeps two signals to itself and
- * they must not reach the child either. */
+/* The kernel's signal set, not libc's: libc hides two signals, which must not
+ * reach the child either. */
 #define KSIGSET 8
 #define KSIGMAX 64
 
-/* A child that execs never returns from these frames: their red zones would
- * stay painted in our shadow memory. */
+/* A child that execs never returns from these frames, so AddressSanitizer's red
+ * zones would stay poisoned in our shadow memory. */
 #define CHILD_SIDE                                                             \
     __attribute__((no_sanitize("address"), no_sanitize("thread"),              \
                    no_sanitize("undefined")))
@@ -47,7 +49,7 @@ enum step {
     STEP_COUNT
 };
 
-/* Shared with the child, which writes how far it came. */
+/* Shared with the child, which records its progress here. */
 struct birth {
     const struct mo_spawn *s;
     const char *path;
@@ -56,9 +58,9 @@ struct birth {
     volatile int err; /* 0: the program runs */
 };
 
-/* --- in the child: returns 0 or an errno --------------------------------- */
+/* --- in the child: functions return 0 or an errno ------------------------ */
 
-/* The parent may have died before the request was made. */
+/* Also check that the parent did not die before the request. */
 CHILD_SIDE static int tie_to_parent(const struct birth *b)
 {
     if (b->s->outlive)
@@ -68,7 +70,7 @@ CHILD_SIDE static int tie_to_parent(const struct birth *b)
     return getppid() == b->parent ? 0 : ESRCH;
 }
 
-/* Before anything is unblocked: a handler of ours must never run here, in
+/* Runs before signals are unblocked: a handler of ours must never run here, in
  * memory that is not the child's. All zeroes is SIG_DFL on every machine. */
 CHILD_SIDE static int default_signals(const struct birth *b)
 {
@@ -87,7 +89,7 @@ CHILD_SIDE static int own_session(const struct birth *b)
     return setsid() < 0 ? errno : 0;
 }
 
-/* First all three out of the way, then down: they may be each other's. */
+/* Copy all three to high numbers first, then down: they may overlap. */
 CHILD_SIDE static int wire_stdio(const struct birth *b)
 {
     int high[3];
@@ -121,9 +123,9 @@ CHILD_SIDE static int close_rest(const struct birth *b)
     return 0;
 }
 
-/* Of its own, not of ours: limits are a process's, memory is not yet. Not
- * RLIMIT_AS: runtimes reserve address space by the gigabyte and never use it.
- */
+/* Limits are per process, so this does not affect the parent although memory is
+ * still shared. Not RLIMIT_AS: runtimes reserve gigabytes of address space that
+ * they never use. */
 CHILD_SIDE static int limit_memory(const struct birth *b)
 {
     struct rlimit r = {b->s->data_max, b->s->data_max};
@@ -146,7 +148,7 @@ CHILD_SIDE static int unmask(const struct birth *b)
 CHILD_SIDE static int run(const struct birth *b)
 {
     static const char *const empty[] = {NULL};
-    union { /* execve() promises not to write but does not say so */
+    union { /* execve() does not write to argv, but its type is not const */
         const char *const *given;
         char *const *taken;
     } argv = {.given = b->s->argv},
@@ -179,7 +181,7 @@ CHILD_SIDE static int child_main(void *arg)
     return 127;
 }
 
-/* --- what went wrong, for a person --------------------------------------- */
+/* --- error messages ------------------------------------------------------ */
 
 static int code_of(int err)
 {
@@ -245,7 +247,7 @@ static void reap(int pidfd)
         ;
 }
 
-/* No signal may be handled by the child in our memory, so all wait. */
+/* Block all signals: the child must not run a handler in our memory. */
 static pid_t clone_masked(struct birth *b, char *stack_top, int *pidfd)
 {
     static const uint64_t all = ~(uint64_t)0;
@@ -282,8 +284,8 @@ static int give_birth(struct birth *b, pid_t *pid, int *pidfd, struct mo_err *e)
     return rc;
 }
 
-/* The child ended before it ran the program and said why. (One that was
- * killed on the way says nothing and passes for a program that died.) */
+/* The child ended before it ran the program and recorded why. A child that was
+ * killed on the way records nothing and counts as a program that died. */
 static int bury(const struct birth *b, pid_t pid, int pidfd, struct mo_err *e)
 {
     if (b->s->delist)
@@ -349,7 +351,7 @@ int mo_spawn_find(const char *file, const char *const *env,
     if (strlen(file) >= MO_SPAWN_PATH_MAX)
         return mo_fail(e, MO_ETOOBIG, "program name of %zu bytes",
                        strlen(file));
-    if (strchr(file, '/')) { /* execve() will say what is wrong with it */
+    if (strchr(file, '/')) { /* execve() reports what is wrong with it */
         (void)snprintf(out, MO_SPAWN_PATH_MAX, "%s", file);
         return 0;
     }
@@ -361,7 +363,6 @@ int mo_spawn_find(const char *file, const char *const *env,
             return 0;
     }
     if (seen)
-        return mo_fail(e, MO_EINVAL, "'%s' in PATH is not executable by us",
-                       file);
+        return mo_fail(e, MO_EINVAL, "'%s' in PATH is not executable", file);
     return mo_fail(e, MO_ENOTFOUND, "no such program '%s' in PATH", file);
 }

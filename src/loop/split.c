@@ -1,10 +1,10 @@
-/* split.c - the one connection of a container attach as two streams.
+/* split.c - states of a split connection.
  *
  * Invariants:
- *  1. `under` is read only while no side holds bytes back and none that must
- *     be heard is paused.
- *  2. A side is told of the end only when it has got everything before it.
- *  3. The memory goes when the connection and both sides are gone. */
+ *  1. `under` is read only while no side holds bytes back and no attached side
+ *     is paused.
+ *  2. A side gets the end only after everything before it.
+ *  3. Memory is freed when the connection and both sides are closed. */
 #include "loop/split.h"
 
 #include <stdio.h>
@@ -12,23 +12,23 @@
 #include "codec/mux.h"
 #include "loop/priv.h"
 
-#define NO_LIMIT (SIZE_MAX / 2) /* the side's own limit counts */
+#define NO_LIMIT (SIZE_MAX / 2) /* the side's own limit applies */
 
 struct side {
     struct mo_stream s;
     struct mo_split *sp;
-    struct mo_buf kept;    /* read, but its owner does not want it yet */
-    struct mo_later close; /* tells its owner */
+    struct mo_buf kept;    /* received, but the owner is paused */
+    struct mo_later close; /* reports to its owner */
     bool open;
 };
 
 struct mo_split {
-    struct mo_stream *under; /* NULL: gone */
+    struct mo_stream *under; /* NULL: closed */
     struct mo_loop *loop;
     struct mo_mux mux;
     struct side out, err;
     struct mo_later pump;
-    struct mo_err why; /* of a broken connection */
+    struct mo_err why; /* why the connection broke */
     bool eof, told;
     void (*on_end)(void *ctx, enum mo_split_end how, const struct mo_err *why);
     void *ctx;
@@ -58,14 +58,14 @@ static void maybe_free(struct mo_split *sp)
     mo_free(sp);
 }
 
-/* --- what may flow ------------------------------------------------------- */
+/* --- flow control -------------------------------------------------------- */
 
 static bool nobody(const struct side *d)
 {
     return !d->open || d->s.closing;
 }
 
-/* Does this side let the connection be read? */
+/* True if this side allows reading from the connection. */
 static bool willing(const struct mo_split *sp, const struct side *d)
 {
     if (nobody(d) || (d == &sp->err && !d->s.cb))
@@ -197,7 +197,7 @@ static void pump_side(struct mo_split *sp, struct side *d)
         (void)mo_stream_on_data(&d->s, had.p, had.len);
         mo_buf_fini(&had);
     }
-    /* Without an owner the end is kept for who comes. */
+    /* Without an owner the end is kept for a later owner. */
     if (nobody(d) || d->kept.len || !sp->eof || !d->s.cb)
         return;
     if (sp->why.code)
@@ -288,7 +288,7 @@ static void side_init(struct mo_split *sp, struct side *d, const char *name)
     (void)snprintf(d->s.peer, sizeof(d->s.peer), "%s", name);
     d->sp = sp;
     d->open = true;
-    /* What was read before, and one read more. */
+    /* Bytes read before, plus one more read. */
     mo_buf_init(&d->kept, 2 * MO_LOOP_READ_BUF);
     mo_later_init(&d->close, on_side_close);
 }

@@ -1,15 +1,16 @@
-/* tls.c - the TLS kind of stream: OpenSSL between two streams.
+/* tls.c - TLS streams: OpenSSL between two streams.
  *
- * OpenSSL sees two memory BIOs and never a socket. Ciphertext from the stream
- * below goes into `in`, is decrypted and delivered; what OpenSSL leaves in
- * `out` is handed down at once. A BIO that grew is thrown away when it is
- * empty, so that an idle connection holds little.
+ * OpenSSL uses two memory BIOs and never a socket. Ciphertext from the stream
+ * below goes into `in`, is decrypted and delivered; bytes that OpenSSL leaves
+ * in `out` are written below at once. A BIO that grew is replaced when it is
+ * empty, so an idle connection holds little memory.
  *
  * Invariants:
- *  1. `out` is empty whenever control leaves this room.
+ *  1. `out` is empty whenever control leaves this file.
  *  2. The stream below is read while the handshake runs, while our owner
- *     reads, and after the peer's close_notify (to see it go); else paused.
- *  3. under == NULL only after its on_close; then nobody calls it any more.
+ *     reads, and after the peer's close_notify (to see it close); otherwise it
+ *     is paused.
+ *  3. under == NULL only after its on_close; it is not called after that.
  *  4. The struct is freed in gone(), after under is gone. */
 #include "loop/tls.h"
 
@@ -19,10 +20,10 @@
 #include "loop/ossl.h"
 #include "loop/priv.h"
 
-#define RECORD    ((size_t)16 * 1024) /* the most TLS puts into one */
-#define BATCH     ((size_t)64 * 1024) /* ciphertext per write below, about */
-#define BIO_KEEP  ((size_t)4 * 1024)  /* a BIO that held more is renewed */
-#define NO_LIMIT  (SIZE_MAX / 2)      /* below: base.max_queue decides */
+#define RECORD    ((size_t)16 * 1024) /* maximum of one TLS record */
+#define BATCH     ((size_t)64 * 1024) /* ciphertext per write below, roughly */
+#define BIO_KEEP  ((size_t)4 * 1024)  /* a BIO that held more is replaced */
+#define NO_LIMIT  (SIZE_MAX / 2)      /* base.max_queue is the limit */
 #define NAME_SHOW 64
 
 struct tls {
@@ -31,13 +32,13 @@ struct tls {
     struct mo_stream *under;
     SSL *ssl;
     BIO *in, *out;       /* owned by ssl */
-    size_t in_most;      /* the most `in` was fed at once */
+    size_t in_most;      /* largest input to `in` so far */
     struct mo_buf early; /* plaintext written before the handshake ended */
     struct mo_timer handshake;
-    struct mo_later later; /* pump, tell a kept failure, or gone */
-    struct mo_err failed;  /* kept until somebody is attached */
+    struct mo_later later; /* pump, report a kept failure, or gone */
+    struct mo_err failed;  /* kept until an owner is attached */
     bool server, established, shut;
-    char name[NAME_SHOW]; /* whom we called, for messages */
+    char name[NAME_SHOW]; /* the server's name, for messages */
 };
 
 static struct tls *from_stream(const struct mo_stream *s)
@@ -59,14 +60,14 @@ static void fail(struct tls *t, const struct mo_err *why)
         mo_stream_pause(t->under);
 }
 
-/* --- ciphertext down ----------------------------------------------------- */
+/* --- write ciphertext below ---------------------------------------------- */
 
 static void renew_out(struct tls *t)
 {
     BIO *b = t->ctx->f.BIO_new(t->ctx->f.BIO_s_mem());
 
     if (!b)
-        return; /* the old one is only bigger than we like */
+        return; /* no memory for a new one: keep the big one */
     t->ctx->f.SSL_set0_wbio(t->ssl, b);
     t->out = b;
 }
@@ -87,7 +88,7 @@ static int flush(struct tls *t)
         renew_out(t);
     (void)f->BIO_ctrl(t->out, BIO_CTRL_RESET, 0, NULL);
     if (rc == 0 || !t->under || t->under->closing)
-        return rc; /* a closing stream below tells us itself */
+        return rc; /* a closing stream below reports itself */
     (void)mo_fail(&e, rc, "TLS write to %s", t->base.peer);
     fail(t, &e);
     return rc;
@@ -116,7 +117,7 @@ static int encrypt(struct tls *t, struct mo_span s)
     return 0;
 }
 
-/* Small pieces travel in one record: head and body of an answer, mostly. */
+/* Join small parts into one record, mostly the head and body of an answer. */
 static int encrypt_small(struct tls *t, const struct mo_span *v, size_t n)
 {
     char one[RECORD];
@@ -170,7 +171,7 @@ static size_t tls_queued(const struct mo_stream *s)
     return t->early.len + (t->under ? mo_stream_queued(t->under) : 0);
 }
 
-/* Our close_notify, then the stream below may end too. */
+/* Send our close_notify; then the stream below may end too. */
 static void say_goodbye(struct tls *t)
 {
     t->ctx->f.ERR_clear_error();
@@ -229,7 +230,7 @@ static void handshake_failed(struct tls *t)
     fail(t, &e);
 }
 
-/* What the owner said meanwhile. */
+/* Send what the owner wrote during the handshake. */
 static void send_early(struct tls *t)
 {
     bool waited = t->early.len > 0;
@@ -245,7 +246,7 @@ static void send_early(struct tls *t)
         mo_stream_on_drained(&t->base);
 }
 
-/* true when it is done, now or before. */
+/* Continue the handshake; true once it is complete. */
 static bool shake(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
@@ -257,7 +258,7 @@ static bool shake(struct tls *t)
     rc = f->SSL_do_handshake(t->ssl);
     err = f->SSL_get_error(t->ssl, rc);
     if (rc != 1 && err != SSL_ERROR_WANT_READ) {
-        (void)flush(t); /* the alert, so that the peer knows too */
+        (void)flush(t); /* send the alert to the peer */
         handshake_failed(t);
         return false;
     }
@@ -279,7 +280,7 @@ static void on_handshake_late(struct mo_timer *tm)
     fail(t, &e);
 }
 
-/* --- plaintext up -------------------------------------------------------- */
+/* --- deliver plaintext --------------------------------------------------- */
 
 static void read_failed(struct tls *t, int err)
 {
@@ -313,17 +314,17 @@ static void deliver(struct tls *t)
         (void)mo_stream_on_data(&t->base, plain, (size_t)n);
     }
     if (!t->base.closing)
-        (void)flush(t); /* key updates are answered from SSL_read */
+        (void)flush(t); /* SSL_read may answer key updates */
 }
 
-/* Be small until the next read. RELEASE_BUFFERS lets go of most, but not of
- * what a ticket or an empty read had allocated (2 x 16 KB). */
+/* Free memory until the next read. RELEASE_BUFFERS frees most, but not the
+ * buffers that a ticket or an empty read allocated (2 x 16 KB). */
 static void shrink(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     BIO *b;
 
-    (void)f->SSL_free_buffers(t->ssl); /* it knows whether it may */
+    (void)f->SSL_free_buffers(t->ssl); /* does nothing while they are in use */
     if (t->in_most <= BIO_KEEP || f->BIO_ctrl(t->in, BIO_CTRL_PENDING, 0, NULL))
         return;
     b = f->BIO_new(f->BIO_s_mem());
@@ -354,7 +355,7 @@ static void on_under_read(void *ctx, char *p, size_t n)
     struct mo_err e;
 
     if (t->base.closing || t->base.eof || t->failed.code)
-        return; /* bytes behind a close_notify mean nothing */
+        return; /* ignore bytes after a close_notify */
     if (n > t->in_most)
         t->in_most = n;
     if (t->ctx->f.BIO_write(t->in, p, (int)n) == (int)n) {
@@ -401,7 +402,7 @@ static void tls_reading(struct mo_stream *s, bool on)
         mo_stream_pause(t->under);
 }
 
-/* --- birth and death ----------------------------------------------------- */
+/* --- create and close ---------------------------------------------------- */
 
 static void gone(struct tls *t)
 {
@@ -439,8 +440,8 @@ static void on_under_close(void *ctx, const struct mo_err *why)
     fail(t, why ? why : &e);
 }
 
-/* A clean close says so to the peer. One with a reason just ends: the peer
- * must not take what it has got for the whole. */
+/* A clean close sends close_notify. A close with a reason does not: the peer
+ * must not take a partial answer for a whole one. */
 static void tls_close(struct mo_stream *s)
 {
     struct tls *t = from_stream(s);
@@ -557,7 +558,7 @@ int mo_tls_wrap(struct mo_tls_ctx *c, struct mo_stream *under, bool server,
     mo_timer_start(under->loop, &t->handshake, c->handshake_ms);
     mo_stream_attach(under, &under_cb, t);
     if (!server)
-        mo_loop_defer(under->loop, &t->later); /* the first word is ours */
+        mo_loop_defer(under->loop, &t->later); /* a client speaks first */
     *out = &t->base;
     return 0;
 }
