@@ -29,7 +29,7 @@ static void ignore_typed(struct mo_foreground *f)
         (void)sigaction(typed[i], &ignore, &f->was[i]);
 }
 
-static void hear_typed(const struct mo_foreground *f)
+static void restore_typed(const struct mo_foreground *f)
 {
     for (size_t i = 0; i < MO_COUNT(typed); i++)
         (void)sigaction(typed[i], &f->was[i], NULL);
@@ -45,7 +45,7 @@ static void on_closed(uv_handle_t *h)
 
     (void)waitid(P_PIDFD, (id_t)f->pidfd, &si, WEXITED | WNOHANG);
     mo_close_fd(&f->pidfd);
-    hear_typed(f);
+    restore_typed(f);
     mo_free(f);
     if (told)
         o.on_exit(o.ctx, x);
@@ -66,7 +66,8 @@ static void on_ready(uv_poll_t *h, int status, int events)
     uv_close((uv_handle_t *)h, on_closed);
 }
 
-static int watch(struct mo_loop *l, struct mo_foreground *f, struct mo_err *e)
+static int watch_pidfd(struct mo_loop *l, struct mo_foreground *f,
+                       struct mo_err *e)
 {
     int rc = uv_poll_init(mo_loop_uv(l), &f->poll, f->pidfd);
 
@@ -96,7 +97,7 @@ int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
         ignore_typed(f);
         rc = mo_spawn(&s, &f->pid, &f->pidfd, e);
     }
-    if (rc == 0 && watch(l, f, e) < 0) {
+    if (rc == 0 && watch_pidfd(l, f, e) < 0) {
         (void)kill(f->pid, SIGKILL);
         (void)waitid(P_PIDFD, (id_t)f->pidfd, &(siginfo_t){0}, WEXITED);
         mo_close_fd(&f->pidfd);
@@ -107,7 +108,7 @@ int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
         return 0;
     }
     if (f)
-        hear_typed(f);
+        restore_typed(f);
     mo_free(f);
     return rc;
 }

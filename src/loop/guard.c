@@ -80,7 +80,7 @@ static void guard_move(struct mo_guard *g, enum state to)
 /* Returns 0 or an errno. Also runs in a new child: system calls only. Waits up
  * to PATIENCE_MS if the socket is full, because a busy machine may have kept
  * the guardian from reading. */
-static int tell(int sock, enum note_op op, pid_t pid, int pidfd)
+static int send_note(int sock, enum note_op op, pid_t pid, int pidfd)
 {
     struct note n = {.op = op, .pid = pid};
     struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
@@ -106,15 +106,15 @@ static int tell(int sock, enum note_op op, pid_t pid, int pidfd)
 /* --- start, death and restart of the guardian ---------------------------- */
 
 static int guardian_up(struct mo_guard *g, struct mo_err *e);
-static void settle(struct mo_guard *g);
+static void continue_stop(struct mo_guard *g);
 
-static void retell(struct mo_guard *g)
+static void send_unsent(struct mo_guard *g)
 {
     mo_list_each (it, &g->wards) {
         struct mo_ward *w = mo_container_of(it, struct mo_ward, node);
 
         if (!w->told)
-            w->told = tell(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
+            w->told = send_note(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
         if (!w->told) {
             mo_timer_start(g->loop, &g->timer, RETELL_MS);
             return;
@@ -127,7 +127,7 @@ static void kill_guardian(struct mo_guard *g)
     (void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
 }
 
-static void restart(struct mo_guard *g)
+static void restart_guardian(struct mo_guard *g)
 {
     struct mo_err e;
 
@@ -148,9 +148,9 @@ static void on_timer(struct mo_timer *t)
     struct mo_guard *g = mo_container_of(t, struct mo_guard, timer);
 
     if (g->state == G_UP)
-        retell(g);
+        send_unsent(g);
     else if (g->state == G_DOWN)
-        restart(g);
+        restart_guardian(g);
     else if (g->state == G_ENDING)
         kill_guardian(g);
 }
@@ -166,7 +166,7 @@ static void on_poll_closed(uv_handle_t *h)
     g->pid = 0;
     if (mo_list_empty(&g->wards)) {
         guard_move(g, G_IDLE);
-        settle(g);
+        continue_stop(g);
         return;
     }
     guard_move(g, G_DOWN);
@@ -224,7 +224,7 @@ static int exec_guardian(struct mo_guard *g, int theirs, struct mo_err *e)
     return mo_spawn(&s, &g->pid, &g->pidfd, e);
 }
 
-static int watch(struct mo_guard *g, struct mo_err *e)
+static int watch_guardian(struct mo_guard *g, struct mo_err *e)
 {
     int rc = uv_poll_init(mo_loop_uv(g->loop), &g->poll, g->pidfd);
 
@@ -249,7 +249,7 @@ static int guardian_up(struct mo_guard *g, struct mo_err *e)
     rc = exec_guardian(g, pair[1], e);
     (void)close(pair[1]);
     if (rc == 0) {
-        rc = watch(g, e);
+        rc = watch_guardian(g, e);
         if (rc < 0) { /* without entries it exits by itself; kill is quicker */
             kill_guardian(g);
             (void)waitid(P_PIDFD, (id_t)g->pidfd, &(siginfo_t){0}, WEXITED);
@@ -263,7 +263,7 @@ static int guardian_up(struct mo_guard *g, struct mo_err *e)
     }
     g->since = mo_now_ns();
     guard_move(g, G_UP);
-    retell(g);
+    send_unsent(g);
     return 0;
 }
 
@@ -297,7 +297,7 @@ static void on_gone(struct mo_later *d)
 }
 
 /* Continue stopping as far as possible now. */
-static void settle(struct mo_guard *g)
+static void continue_stop(struct mo_guard *g)
 {
     if (!g->stopping || !mo_list_empty(&g->wards))
         return;
@@ -324,7 +324,7 @@ void mo_guard_stop(struct mo_guard *g, void (*gone)(void *ctx), void *ctx)
     g->stopping = true;
     g->gone = gone;
     g->ctx = ctx;
-    settle(g);
+    continue_stop(g);
 }
 
 struct mo_loop *mo_guard_loop(const struct mo_guard *g)
@@ -339,22 +339,22 @@ pid_t mo_guard_pid(const struct mo_guard *g)
 
 /* --- registered children ------------------------------------------------- */
 
-static int enlist_self(void *ctx)
+static int register_self(void *ctx)
 {
     const struct mo_guard *g = ctx;
     pid_t pid = getpid();
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    return fd < 0 ? errno : tell(g->sock, NOTE_ADD, pid, fd);
+    return fd < 0 ? errno : send_note(g->sock, NOTE_ADD, pid, fd);
 }
 
 /* If the guardian does not read, it is replaced; the new one gets the current
  * entries. */
-static void strike_out(void *ctx, pid_t pid)
+static void unregister_child(void *ctx, pid_t pid)
 {
     struct mo_guard *g = ctx;
 
-    if (tell(g->sock, NOTE_DEL, pid, -1) != 0)
+    if (send_note(g->sock, NOTE_DEL, pid, -1) != 0)
         kill_guardian(g);
 }
 
@@ -373,8 +373,8 @@ int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
         return rc;
     if (g->state != G_UP)
         return mo_fail(e, MO_EUNAVAIL, "the guardian process is restarting");
-    s->enlist = enlist_self;
-    s->delist = strike_out;
+    s->enlist = register_self;
+    s->delist = unregister_child;
     s->ctx = g;
     rc = mo_spawn(s, &w->pid, &w->pidfd, e);
     if (rc < 0)
@@ -388,10 +388,10 @@ int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
 void mo_guard_forget(struct mo_guard *g, struct mo_ward *w)
 {
     if (g->state == G_UP && w->told)
-        strike_out(g, w->pid);
+        unregister_child(g, w->pid);
     mo_list_del(&w->node);
     g->count--;
-    settle(g);
+    continue_stop(g);
 }
 
 /* --- the guardian process ------------------------------------------------ */
@@ -400,7 +400,7 @@ void mo_guard_forget(struct mo_guard *g, struct mo_ward *w)
 #    define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif
 
-struct book {
+struct entries {
     struct {
         pid_t pid;
         int fd;
@@ -413,7 +413,7 @@ bool mo_guard_wanted(int argc, char *const *argv)
     return argc == 1 && strcmp(argv[0], MO_GUARD_NAME) == 0;
 }
 
-static int fd_in(struct msghdr *m)
+static int received_fd(struct msghdr *m)
 {
     struct cmsghdr *h = CMSG_FIRSTHDR(m);
     int fd = -1;
@@ -443,11 +443,11 @@ static bool next_note(struct note *n, int *fd)
     do {
         got = recvmsg(GUARDIAN_IN, &m, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
-    *fd = got > 0 ? fd_in(&m) : -1;
+    *fd = got > 0 ? received_fd(&m) : -1;
     return got == sizeof(*n);
 }
 
-static void book_del(struct book *b, pid_t pid)
+static void entries_remove(struct entries *b, pid_t pid)
 {
     for (unsigned i = 0; i < b->n; i++) {
         if (b->of[i].pid != pid)
@@ -458,9 +458,9 @@ static void book_del(struct book *b, pid_t pid)
     }
 }
 
-static void book_add(struct book *b, pid_t pid, int fd)
+static void entries_add(struct entries *b, pid_t pid, int fd)
 {
-    book_del(b, pid);
+    entries_remove(b, pid);
     if (b->n == MO_GUARD_MAX || pid <= 1) { /* never sent by our end */
         mo_close_fd(&fd);
         return;
@@ -492,7 +492,7 @@ static void widen_limits(void)
 
 void mo_guard_main(void)
 {
-    struct book b = {.n = 0};
+    struct entries b = {.n = 0};
     struct note n = {0, 0};
     sigset_t all;
     int fd;
@@ -503,9 +503,9 @@ void mo_guard_main(void)
     widen_limits();
     while (next_note(&n, &fd)) {
         if (n.op == NOTE_ADD)
-            book_add(&b, n.pid, fd);
+            entries_add(&b, n.pid, fd);
         else if (n.op == NOTE_DEL)
-            book_del(&b, n.pid);
+            entries_remove(&b, n.pid);
     }
     for (unsigned i = 0; i < b.n; i++)
         kill_group(b.of[i].pid, b.of[i].fd);

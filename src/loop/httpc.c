@@ -23,7 +23,7 @@ struct poll {
     curl_socket_t fd;
 };
 
-static void act(struct mo_httpc *c, curl_socket_t fd, int what)
+static void socket_action(struct mo_httpc *c, curl_socket_t fd, int what)
 {
     int running;
 
@@ -40,12 +40,13 @@ static void on_poll(uv_poll_t *h, int status, int events)
         what |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         what |= CURL_CSELECT_OUT;
-    act(p->c, p->fd, what);
+    socket_action(p->c, p->fd, what);
 }
 
 static void on_timer(struct mo_timer *t)
 {
-    act(mo_container_of(t, struct mo_httpc, timer), CURL_SOCKET_TIMEOUT, 0);
+    socket_action(mo_container_of(t, struct mo_httpc, timer),
+                  CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int set_timer(CURLM *m, long ms, void *ctx)
@@ -96,7 +97,8 @@ static struct poll *poll_new(struct mo_httpc *c, curl_socket_t fd)
     return p;
 }
 
-static int watch(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
+                        void *known)
 {
     struct mo_httpc *c = ctx;
     struct poll *p = known;
@@ -123,7 +125,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
 
 /* --- the library --------------------------------------------------------- */
 
-static int load(struct mo_httpc *c, struct mo_err *e)
+static int load_curl(struct mo_httpc *c, struct mo_err *e)
 {
 #define ROW(fn) MO_DSO_SYM(struct mo_curl, fn),
     static const struct mo_dso_sym syms[] = {MO_CURL_FUNCTIONS(ROW)};
@@ -144,12 +146,13 @@ static int multi_open(struct mo_httpc *c, struct mo_err *e)
 {
     if (c->multi)
         return 0;
-    if (load(c, e) < 0)
+    if (load_curl(c, e) < 0)
         return e ? e->code : MO_EUNAVAIL;
     c->multi = c->f.curl_multi_init();
     if (!c->multi)
         return mo_fail(e, MO_ENOMEM, "HTTPS client");
-    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, watch);
+    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION,
+                                 watch_socket);
     (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
     (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
     (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
@@ -203,7 +206,7 @@ static void on_x_later(struct mo_later *d)
 }
 
 /* Added requests start at once: libcurl asks for a timer of 0 ms. */
-static void feed(struct mo_httpc *c)
+static void start_waiting(struct mo_httpc *c)
 {
     bool added = false;
 
@@ -231,7 +234,7 @@ static void feed(struct mo_httpc *c)
         added = true;
     }
     if (added)
-        act(c, CURL_SOCKET_TIMEOUT, 0);
+        socket_action(c, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static void fail_all(struct mo_httpc *c)
@@ -257,7 +260,7 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
         return mo_fail(e, MO_ECLOSED, "HTTPS client is closing");
     if (c->nwaiting >= c->max_waiting)
         return mo_fail(e, MO_EBUSY, "too many HTTPS requests are waiting");
-    if (load(c, e) < 0)
+    if (load_curl(c, e) < 0)
         return e ? e->code : MO_EUNAVAIL;
     x = mo_httpcx_new(c, call, e);
     if (!x)
@@ -298,7 +301,7 @@ static void on_later(struct mo_later *d)
     }
     if (!c->closing) {
         if (!c->broken)
-            feed(c);
+            start_waiting(c);
         return;
     }
     if (!mo_list_empty(&c->busy) || c->npolls)

@@ -86,7 +86,7 @@ static void on_idle(struct mo_timer *t)
     mo_httpcx_end(x, &e);
 }
 
-static void refuse(struct mo_httpc_x *x, int code, const char *what)
+static void end_with(struct mo_httpc_x *x, int code, const char *what)
 {
     struct mo_err e;
 
@@ -132,7 +132,7 @@ static const struct verdict {
 };
 
 /* libcurl's text, or the kernel's if a system call failed. */
-static const char *detail(struct mo_httpc_x *x, CURLcode rc, long sys)
+static const char *verdict_detail(struct mo_httpc_x *x, CURLcode rc, long sys)
 {
     if (rc == CURLE_COULDNT_CONNECT && sys)
         return strerror((int)sys);
@@ -154,12 +154,13 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
         if (verdicts[i].rc == rc)
             v = &verdicts[i];
     if (x->barred && rc == CURLE_COULDNT_CONNECT) {
-        refuse(x, MO_EPOLICY, "is at a private address");
+        end_with(x, MO_EPOLICY, "is at a private address");
         return;
     }
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &sys);
     (void)mo_fail(&e, v->code, "%s%s%s%s%.100s", v->before, x->origin, v->after,
-                  v->detail ? ": " : "", v->detail ? detail(x, rc, sys) : "");
+                  v->detail ? ": " : "",
+                  v->detail ? verdict_detail(x, rc, sys) : "");
     e.sys = (int)sys;
     mo_httpcx_end(x, &e);
 }
@@ -167,7 +168,8 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
 /* --- the answer ---------------------------------------------------------- */
 
 /* Split the collected lines into headers; false if there are too many. */
-static bool cut_head(struct mo_span lines, struct mo_http_header *h, size_t *n)
+static bool split_head(struct mo_span lines, struct mo_http_header *h,
+                       size_t *n)
 {
     while (lines.p) {
         struct mo_span line = mo_span_cut(&lines, '\n');
@@ -186,7 +188,7 @@ static bool cut_head(struct mo_span lines, struct mo_http_header *h, size_t *n)
     return true;
 }
 
-static void tell_head(struct mo_httpc_x *x, int status)
+static void call_on_head(struct mo_httpc_x *x, int status)
 {
     struct mo_http_header h[MO_HTTP_HEADERS_MAX];
     struct mo_http_head head = {
@@ -195,8 +197,8 @@ static void tell_head(struct mo_httpc_x *x, int status)
     uint64_t v;
 
     x->head_done = true;
-    if (!cut_head(mo_buf_view(&x->head), h, &head.nheaders)) {
-        refuse(x, MO_ETOOBIG, "too many headers");
+    if (!split_head(mo_buf_view(&x->head), h, &head.nheaders)) {
+        end_with(x, MO_ETOOBIG, "too many headers");
         return;
     }
     len = mo_http_get(&head, "content-length");
@@ -225,14 +227,14 @@ static size_t on_header(char *p, size_t one, size_t n, void *ctx)
     if (mo_span_starts(line, MO_SPAN("HTTP/")))
         mo_buf_reset(&x->head);
     if (mo_buf_span(&x->head, line) < 0) {
-        refuse(x, mo_buf_err(&x->head), "head of the answer is too big");
+        end_with(x, mo_buf_err(&x->head), "head of the answer is too big");
         return 0;
     }
     if (!mo_span_is(line, "\r\n") && !mo_span_is(line, "\n"))
         return line.n;
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200)
-        tell_head(x, (int)status);
+        call_on_head(x, (int)status);
     return x->state == HX_ENDED ? 0 : line.n;
 }
 
@@ -248,7 +250,7 @@ static size_t on_body(char *p, size_t one, size_t n, void *ctx)
     mo_httpcx_idle_start(x);
     x->got += data.n;
     if (x->got > x->max_bytes) {
-        refuse(x, MO_ETOOBIG, "answer is too big");
+        end_with(x, MO_ETOOBIG, "answer is too big");
         return 0;
     }
     if (data.n && x->cb->on_data)
@@ -426,8 +428,8 @@ static void put_origin(struct mo_httpc_x *x, const char *url)
                    (int)(scheme < 16 ? scheme : 0), url, (int)host.n, host.p);
 }
 
-static int prepare(struct mo_httpc_x *x, const struct mo_http_call *call,
-                   struct mo_err *e)
+static int prepare_request(struct mo_httpc_x *x,
+                           const struct mo_http_call *call, struct mo_err *e)
 {
     int rc;
 
@@ -470,7 +472,7 @@ struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
     x->c = c;
     mo_buf_init(&x->head, HEAD_MAX);
     put_origin(x, call->url);
-    if (prepare(x, call, e) < 0) {
+    if (prepare_request(x, call, e) < 0) {
         mo_httpcx_free(x);
         return NULL;
     }

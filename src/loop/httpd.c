@@ -50,7 +50,7 @@ static bool sending_stalls(struct conn *c)
     return stalls;
 }
 
-static void expire(struct conn *c)
+static void expire_wait(struct conn *c)
 {
     if (mo_stream_queued(c->s)) {
         if (sending_stalls(c))
@@ -81,7 +81,7 @@ static void on_timer(struct mo_timer *t)
     if (c->phase == BODY && now > c->body_since + ms * MO_MS * BODY_TOTAL)
         due = now;
     if (due <= now)
-        expire(c);
+        expire_wait(c);
     else
         mo_timer_start(c->h->loop, t, (due - now + MO_MS - 1) / MO_MS);
 }
@@ -96,7 +96,7 @@ static void split_target(struct mo_req *rq)
     rq->query = rest;
 }
 
-static void begin(struct conn *c)
+static void begin_request(struct conn *c)
 {
     struct mo_httpd *h = c->h;
 
@@ -134,7 +134,7 @@ static void body_piece(struct conn *c, struct mo_span piece)
         mo_conn_refuse(c, 503, "no_memory", "out of memory");
 }
 
-static void body_whole(struct conn *c)
+static void body_complete(struct conn *c)
 {
     void (*done)(struct mo_req *, struct mo_span) = c->body_done;
 
@@ -147,7 +147,7 @@ static void body_whole(struct conn *c)
 }
 
 /* Detach the request from its handler, answered or not. */
-static void leave(struct conn *c)
+static void detach_handler(struct conn *c)
 {
     struct mo_httpd *h = c->h;
     void (*gone)(struct mo_req *) = c->rq.gone;
@@ -163,9 +163,9 @@ static void leave(struct conn *c)
     c->begun = 0;
 }
 
-static void end(struct conn *c)
+static void end_request(struct conn *c)
 {
-    leave(c);
+    detach_handler(c);
     mo_buf_fini(&c->headers);
     mo_buf_fini(&c->body);
     c->started = c->answered = c->streaming = c->chunked = false;
@@ -221,13 +221,13 @@ static void bad_request(struct conn *c, const struct mo_err *e)
 }
 
 /* Handle one parser event; false if there is nothing more to do now. */
-static bool step(struct conn *c, struct mo_span *in)
+static bool parse_step(struct conn *c, struct mo_span *in)
 {
     struct mo_span body;
     struct mo_err e;
 
     if (c->live && c->phase == BODY && c->whole) {
-        body_whole(c); /* the request has no body */
+        body_complete(c); /* the request has no body */
         return true;
     }
     /* After the last piece of a body the parser reports one more event. */
@@ -242,13 +242,13 @@ static bool step(struct conn *c, struct mo_span *in)
         bad_request(c, &e);
         return true;
     case MO_HTTP1_HEAD:
-        begin(c);
+        begin_request(c);
         return true;
     case MO_HTTP1_BODY:
         body_piece(c, body);
         return true;
     case MO_HTTP1_DONE:
-        body_whole(c);
+        body_complete(c);
         return true;
     case MO_HTTP1_MORE:
         break;
@@ -257,16 +257,16 @@ static bool step(struct conn *c, struct mo_span *in)
 }
 
 /* Parse and answer as far as possible (invariant 2). */
-static void work_on(struct conn *c, struct mo_span *in)
+static void parse_input(struct conn *c, struct mo_span *in)
 {
     c->working = true;
     c->cur = in;
     for (;;) {
         if (c->live && c->answered) {
-            end(c);
+            end_request(c);
             continue;
         }
-        if (!wants_input(c) || !step(c, in))
+        if (!wants_input(c) || !parse_step(c, in))
             break;
     }
     c->cur = NULL;
@@ -275,7 +275,7 @@ static void work_on(struct conn *c, struct mo_span *in)
 
 static void conn_free(struct conn *c);
 
-static void regulate(struct conn *c)
+static void regulate_reading(struct conn *c)
 {
     if (!c->s) {
         conn_free(c);
@@ -287,17 +287,17 @@ static void regulate(struct conn *c)
         mo_stream_resume(c->s);
 }
 
-static void work(struct conn *c)
+static void work_conn(struct conn *c)
 {
     struct mo_span in = mo_buf_view(&c->in);
     size_t had = in.n;
 
-    work_on(c, &in);
+    parse_input(c, &in);
     if (in.n == 0)
         mo_buf_fini(&c->in);
     else
         mo_buf_drop(&c->in, had - in.n);
-    regulate(c);
+    regulate_reading(c);
 }
 
 void mo_conn_kick(struct conn *c)
@@ -308,7 +308,7 @@ void mo_conn_kick(struct conn *c)
 
 static void on_kick(struct mo_later *d)
 {
-    work(mo_container_of(d, struct conn, kick));
+    work_conn(mo_container_of(d, struct conn, kick));
 }
 
 static void on_read(void *ctx, char *p, size_t n)
@@ -321,13 +321,13 @@ static void on_read(void *ctx, char *p, size_t n)
         if (mo_buf_put(&c->in, p, n) < 0)
             mo_stream_close(c->s, NULL);
         else
-            work(c);
+            work_conn(c);
         return;
     }
-    work_on(c, &in);
+    parse_input(c, &in);
     if (c->s && in.n && c->phase != CLOSING && mo_buf_span(&c->in, in) < 0)
         mo_stream_close(c->s, NULL);
-    regulate(c);
+    regulate_reading(c);
 }
 
 static void on_eof(void *ctx)
@@ -354,7 +354,7 @@ static void on_drain(void *ctx)
     if (c->live && c->drain)
         c->drain(&c->rq);
     if (!c->live || c->answered)
-        work(c);
+        work_conn(c);
 }
 
 static void listeners_pause(struct mo_httpd *h, bool paused)
@@ -375,7 +375,7 @@ static void conn_free(struct conn *c)
     struct mo_httpd *h = c->h;
 
     if (c->live)
-        leave(c);
+        detach_handler(c);
     mo_timer_stop(h->loop, &c->timer);
     mo_later_cancel(&c->kick);
     mo_list_del(&c->node);
@@ -427,7 +427,7 @@ static struct conn *conn_new(struct mo_httpd *h, struct mo_stream *s)
     return c;
 }
 
-static struct mo_stream *secured(struct mo_httpd *h, struct mo_stream *s)
+static struct mo_stream *wrap_tls(struct mo_httpd *h, struct mo_stream *s)
 {
     struct mo_stream *t;
     struct mo_err e;
@@ -445,7 +445,7 @@ static struct mo_stream *secured(struct mo_httpd *h, struct mo_stream *s)
 static void on_accept(void *ctx, struct mo_stream *plain)
 {
     struct mo_httpd *h = ctx;
-    struct mo_stream *s = secured(h, plain);
+    struct mo_stream *s = wrap_tls(h, plain);
     struct conn *c = s ? conn_new(h, s) : NULL;
 
     if (!c) {

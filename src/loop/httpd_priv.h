@@ -1,10 +1,11 @@
 /* httpd_priv.h - shared by httpd.c (connections) and httpreq.c (answers).
  *
  * Invariants
- *  1. At most one request of a connection is live: from begin() to end().
- *  2. Input is parsed only by work(). It is called from the loop (a read, a
- *     drain, a deferred kick), never from inside a handler's call.
- *  3. Unparsed bytes are in c->in, or, inside work(), in *c->cur.
+ *  1. At most one request of a connection is live: from begin_request() to
+ *     end_request().
+ *  2. Input is parsed only by work_conn(). It is called from the loop (a
+ *     read, a drain, a deferred kick), never from inside a handler's call.
+ *  3. Unparsed bytes are in c->in, or, inside work_conn(), in *c->cur.
  *  4. c->s is NULL only after an upgrade; the connection then only waits for
  *     its last deferred call to free itself.
  *  5. One timer per connection. Only c->since is stored per request; the
@@ -45,7 +46,7 @@ struct conn {
     unsigned requests;
     int status; /* of the answer; 0 before it */
     enum phase phase;
-    bool working;   /* inside work() */
+    bool working;   /* inside work_conn() */
     bool whole;     /* the whole request has been received */
     bool live;      /* a request is with the handler */
     bool cached;    /* the answer has a Cache-Control header */

@@ -21,7 +21,7 @@ static void put_date(struct mo_httpd *h)
 }
 
 /* The lines that do not depend on the request; ctype "" = none. */
-static void put_lead(struct mo_httpd *h, int status, const char *ctype)
+static void put_first_lines(struct mo_httpd *h, int status, const char *ctype)
 {
     struct mo_buf *b = &h->scratch;
 
@@ -52,7 +52,7 @@ static void put_head(struct conn *c, int status, const char *ctype,
     struct mo_buf *b = &c->h->scratch;
 
     c->status = status;
-    put_lead(c->h, status, ctype ? ctype : "");
+    put_first_lines(c->h, status, ctype ? ctype : "");
     (void)mo_buf_span(b, mo_buf_view(&c->headers));
     if (!c->cached)
         (void)mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));

@@ -188,7 +188,7 @@ static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
         dial_failed(x, &e);
 }
 
-static void dial(struct mo_httpu_x *x)
+static void start_dial(struct mo_httpu_x *x)
 {
     struct mo_httpu *u = x->u;
     struct mo_err e;
@@ -200,7 +200,7 @@ static void dial(struct mo_httpu_x *x)
         dial_failed(x, &e);
 }
 
-static void feed(struct mo_httpu *u)
+static void start_waiting(struct mo_httpu *u)
 {
     while (!mo_list_empty(&u->waiting)) {
         struct mo_httpu_x *x =
@@ -215,7 +215,7 @@ static void feed(struct mo_httpu *u)
         if (c)
             mo_conn_send(c, x);
         else
-            dial(x);
+            start_dial(x);
     }
 }
 
@@ -236,7 +236,7 @@ static void on_u_later(struct mo_later *d)
     void *ctx = u->gone_ctx;
 
     if (!u->closing) {
-        feed(u);
+        start_waiting(u);
         return;
     }
     if (u->nconns || !mo_list_empty(&u->busy))

@@ -60,7 +60,7 @@ struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u)
 /* --- the answer ---------------------------------------------------------- */
 
 /* The answer is complete: keep the connection if both sides allow it. */
-static void answered(struct mo_httpu_conn *c, bool clean)
+static void finish_answer(struct mo_httpu_conn *c, bool clean)
 {
     struct mo_httpu *u = c->u;
     bool keep = clean && mo_http1_head(c->http)->keep_alive &&
@@ -73,7 +73,7 @@ static void answered(struct mo_httpu_conn *c, bool clean)
         mo_conn_kill(c);
 }
 
-static bool interim(const struct mo_httpu_conn *c)
+static bool is_interim(const struct mo_httpu_conn *c)
 {
     int status = mo_http1_head(c->http)->status;
 
@@ -84,7 +84,7 @@ static void got_head(struct mo_httpu_conn *c, struct mo_span rest)
 {
     struct mo_httpu_x *x = c->x;
 
-    if (interim(c))
+    if (is_interim(c))
         return;
     mo_x_move(x, X_ANSWER);
     x->early = rest;
@@ -112,13 +112,13 @@ static void got_body(struct mo_httpu_conn *c, struct mo_span body)
 
 static void got_done(struct mo_httpu_conn *c, struct mo_span *in)
 {
-    if (interim(c)) {
+    if (is_interim(c)) {
         mo_http1_reset(c->http);
         if (c->x->bodiless)
             mo_http1_expect_no_body(c->http);
         return;
     }
-    answered(c, in->n == 0);
+    finish_answer(c, in->n == 0);
     in->n = 0;
 }
 
@@ -148,7 +148,7 @@ static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
     mo_x_fail(c->x, &e);
 }
 
-static void parse(struct mo_httpu_conn *c, struct mo_span in)
+static void parse_answer(struct mo_httpu_conn *c, struct mo_span in)
 {
     struct mo_httpu_x *x = c->x;
     enum mo_http1_event ev = MO_HTTP1_BODY;
@@ -186,7 +186,7 @@ static void on_conn_read(void *ctx, char *p, size_t n)
         return;
     }
     mo_x_idle_start(c->x);
-    parse(c, mo_span(p, n));
+    parse_answer(c, mo_span(p, n));
 }
 
 static void conn_rest(struct mo_httpu_conn *c)
@@ -195,7 +195,8 @@ static void conn_rest(struct mo_httpu_conn *c)
 
     mo_buf_init(&c->rest, MO_LOOP_READ_BUF);
     mo_stream_resume(c->s);
-    parse(c, mo_buf_view(&rest)); /* even if empty: the answer may end here */
+    /* even if empty: the answer may end here */
+    parse_answer(c, mo_buf_view(&rest));
     mo_buf_fini(&rest);
 }
 
@@ -236,7 +237,7 @@ static void on_conn_eof(void *ctx)
     }
     switch (mo_http1_eof(c->http, &e)) {
     case MO_HTTP1_DONE:
-        answered(c, false);
+        finish_answer(c, false);
         return;
     case MO_HTTP1_MORE:
         (void)mo_fail(&e, MO_ECLOSED, "%s closed without an answer",

@@ -18,7 +18,7 @@ static const unsigned char alpn_http11[] = "\x08http/1.1";
 
 #define ALPN_LEN ((unsigned)sizeof(alpn_http11) - 1)
 
-static int load(struct mo_ossl *f, struct mo_err *e)
+static int load_openssl(struct mo_ossl *f, struct mo_err *e)
 {
 #define ROW(fn) MO_DSO_SYM(struct mo_ossl, fn),
     static const struct mo_dso_sym syms[] = {MO_OSSL_FUNCTIONS(ROW)};
@@ -124,7 +124,7 @@ static struct mo_tls_ctx *ctx_new(bool server, struct mo_err *e)
     }
     c->refs = 1;
     c->handshake_ms = MO_TLS_HANDSHAKE_MS;
-    if (load(&c->f, e) < 0) {
+    if (load_openssl(&c->f, e) < 0) {
         mo_free(c);
         return NULL;
     }

@@ -56,7 +56,7 @@ static void signal_group(const struct mo_proc *p, int sig)
 
 /* --- end ----------------------------------------------------------------- */
 
-static void release(struct mo_proc *p)
+static void release_proc(struct mo_proc *p)
 {
     siginfo_t si;
 
@@ -72,7 +72,7 @@ static void on_poll_closed(uv_handle_t *h)
     struct mo_proc *p = h->data;
 
     if (p->freed) {
-        release(p);
+        release_proc(p);
         return;
     }
     p->reported = true;
@@ -137,7 +137,7 @@ void mo_proc_free(struct mo_proc *p)
     if (!p)
         return;
     if (p->reported) {
-        release(p);
+        release_proc(p);
         return;
     }
     p->freed = true;
@@ -147,11 +147,11 @@ void mo_proc_free(struct mo_proc *p)
 /* --- start --------------------------------------------------------------- */
 
 /* Both ends of each pipe. Descriptors that are not handed on are closed. */
-struct plumbing {
+struct pipes {
     int in[2], out[2], err[2]; /* as from pipe2(): read end, write end */
 };
 
-static void unplumb(struct plumbing *pl)
+static void close_pipes(struct pipes *pl)
 {
     for (int i = 0; i < 2; i++) {
         mo_close_fd(&pl->in[i]);
@@ -160,7 +160,7 @@ static void unplumb(struct plumbing *pl)
     }
 }
 
-static int open_err(struct plumbing *pl, enum mo_proc_err how)
+static int open_err(struct pipes *pl, enum mo_proc_err how)
 {
     if (how == MO_PROC_ERR_STREAM)
         return pipe2(pl->err, O_CLOEXEC);
@@ -171,7 +171,7 @@ static int open_err(struct plumbing *pl, enum mo_proc_err how)
     return pl->err[1] < 0 ? -1 : 0;
 }
 
-static int plumb(struct plumbing *pl, enum mo_proc_err how, struct mo_err *e)
+static int open_pipes(struct pipes *pl, enum mo_proc_err how, struct mo_err *e)
 {
     if (pipe2(pl->in, O_CLOEXEC) < 0 || pipe2(pl->out, O_CLOEXEC) < 0 ||
         open_err(pl, how) < 0)
@@ -189,7 +189,7 @@ static void drop_streams(struct mo_proc_io *io)
     io->err = NULL;
 }
 
-static int open_streams(struct mo_loop *l, struct plumbing *pl,
+static int open_streams(struct mo_loop *l, struct pipes *pl,
                         struct mo_proc_io *io, struct mo_err *e)
 {
     int rc = mo_stream_from_fds(l, mo_take_fd(&pl->out[0]),
@@ -200,8 +200,8 @@ static int open_streams(struct mo_loop *l, struct plumbing *pl,
     return rc;
 }
 
-static int spawn(struct mo_proc *p, const struct mo_proc_opts *o,
-                 const struct plumbing *pl, struct mo_err *e)
+static int spawn_child(struct mo_proc *p, const struct mo_proc_opts *o,
+                       const struct pipes *pl, struct mo_err *e)
 {
     struct mo_spawn s = {
         .file = o->file,
@@ -228,7 +228,7 @@ static void take_back(struct mo_proc *p)
     mo_close_fd(&p->ward.pidfd);
 }
 
-static int watch(struct mo_proc *p, struct mo_err *e)
+static int watch_exit(struct mo_proc *p, struct mo_err *e)
 {
     uv_loop_t *uv = mo_loop_uv(mo_guard_loop(p->g));
     int rc = uv_poll_init(uv, &p->poll, p->ward.pidfd);
@@ -242,19 +242,19 @@ static int watch(struct mo_proc *p, struct mo_err *e)
     return 0;
 }
 
-static int bring_up(struct mo_proc *p, const struct mo_proc_opts *o,
-                    struct mo_proc_io *io, struct mo_err *e)
+static int start_child(struct mo_proc *p, const struct mo_proc_opts *o,
+                       struct mo_proc_io *io, struct mo_err *e)
 {
-    MO_CLEANUP(unplumb)
-    struct plumbing pl = {{-1, -1}, {-1, -1}, {-1, -1}};
-    int rc = plumb(&pl, o->err, e);
+    MO_CLEANUP(close_pipes)
+    struct pipes pl = {{-1, -1}, {-1, -1}, {-1, -1}};
+    int rc = open_pipes(&pl, o->err, e);
 
     if (rc == 0)
         rc = open_streams(mo_guard_loop(p->g), &pl, io, e);
     if (rc == 0)
-        rc = spawn(p, o, &pl, e);
+        rc = spawn_child(p, o, &pl, e);
     if (rc == 0)
-        rc = watch(p, e);
+        rc = watch_exit(p, e);
     if (rc < 0)
         drop_streams(io);
     return rc;
@@ -276,7 +276,7 @@ int mo_proc_start(struct mo_guard *g, const struct mo_proc_opts *o,
     p->eof_ms = o->eof_ms ? o->eof_ms : MO_PROC_EOF_MS;
     p->term_ms = o->term_ms ? o->term_ms : MO_PROC_TERM_MS;
     mo_timer_init(&p->grace, on_grace);
-    rc = bring_up(p, o, io, e);
+    rc = start_child(p, o, io, e);
     if (rc < 0)
         mo_free(p);
     else

@@ -215,7 +215,7 @@ static int explain_exec(const struct birth *b, struct mo_err *e)
     return mo_fail_sys(e, "program '%s'", b->path);
 }
 
-static int explain(const struct birth *b, struct mo_err *e)
+static int explain_failure(const struct birth *b, struct mo_err *e)
 {
     static const char *const what[STEP_COUNT] = {
         [STEP_ORPHAN] = "parent-death signal", [STEP_SIGNALS] = "signals",
@@ -239,7 +239,7 @@ static int explain(const struct birth *b, struct mo_err *e)
 
 /* --- in the parent ------------------------------------------------------- */
 
-static void reap(int pidfd)
+static void reap_child(int pidfd)
 {
     siginfo_t si;
 
@@ -264,7 +264,8 @@ static pid_t clone_masked(struct birth *b, char *stack_top, int *pidfd)
     return pid;
 }
 
-static int give_birth(struct birth *b, pid_t *pid, int *pidfd, struct mo_err *e)
+static int clone_child(struct birth *b, pid_t *pid, int *pidfd,
+                       struct mo_err *e)
 {
     char *stack = mmap(NULL, STACK_GUARD + STACK_SIZE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -286,13 +287,14 @@ static int give_birth(struct birth *b, pid_t *pid, int *pidfd, struct mo_err *e)
 
 /* The child ended before it ran the program and recorded why. A child that was
  * killed on the way records nothing and counts as a program that died. */
-static int bury(const struct birth *b, pid_t pid, int pidfd, struct mo_err *e)
+static int reap_failed(const struct birth *b, pid_t pid, int pidfd,
+                       struct mo_err *e)
 {
     if (b->s->delist)
         b->s->delist(b->s->ctx, pid);
-    reap(pidfd);
+    reap_child(pidfd);
     (void)close(pidfd);
-    return explain(b, e);
+    return explain_failure(b, e);
 }
 
 int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
@@ -303,10 +305,10 @@ int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
 
     if (rc < 0)
         return rc;
-    rc = give_birth(&b, pid, pidfd, e);
+    rc = clone_child(&b, pid, pidfd, e);
     if (rc < 0)
         return rc;
-    return b.err ? bury(&b, *pid, *pidfd, e) : 0;
+    return b.err ? reap_failed(&b, *pid, *pidfd, e) : 0;
 }
 
 /* --- PATH ---------------------------------------------------------------- */
@@ -320,7 +322,7 @@ static struct mo_span path_of(const char *const *env)
     return MO_SPAN(MO_SPAWN_PATH);
 }
 
-static bool runnable(const char *path, bool *seen)
+static bool is_runnable(const char *path, bool *seen)
 {
     struct stat st;
 
@@ -331,8 +333,8 @@ static bool runnable(const char *path, bool *seen)
            faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
 }
 
-static bool join(char out[MO_SPAWN_PATH_MAX], struct mo_span dir,
-                 const char *file)
+static bool join_path(char out[MO_SPAWN_PATH_MAX], struct mo_span dir,
+                      const char *file)
 {
     int n =
         snprintf(out, MO_SPAWN_PATH_MAX, "%.*s/%s", (int)dir.n, dir.p, file);
@@ -359,7 +361,7 @@ int mo_spawn_find(const char *file, const char *const *env,
         struct mo_span dir = mo_span_cut(&rest, ':');
 
         if (dir.n && dir.p[0] == '/' && dir.n < MO_SPAWN_PATH_MAX &&
-            join(out, dir, file) && runnable(out, &seen))
+            join_path(out, dir, file) && is_runnable(out, &seen))
             return 0;
     }
     if (seen)

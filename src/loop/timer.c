@@ -78,7 +78,7 @@ static void on_tick(uv_timer_t *h);
 
 /* Set the libuv timer to the root. It fires up to a millisecond late, never
  * early: on_tick() checks the clock again. */
-static void arm(struct mo_loop *l)
+static void arm_tick(struct mo_loop *l)
 {
     uint64_t now = mo_now_ns();
     uint64_t wait = 0;
@@ -104,7 +104,7 @@ static void on_tick(uv_timer_t *h)
         heap_remove(l, t);
         t->fire(t);
     }
-    arm(l);
+    arm_tick(l);
     if (l->until)
         uv_stop(&l->uv);
 }
@@ -121,7 +121,7 @@ void mo_timer_start(struct mo_loop *l, struct mo_timer *t, uint64_t ms)
     l->stats.timers++;
     /* a later deadline is noticed when the armed one fires */
     if (l->heap != root || !uv_is_active((uv_handle_t *)&l->tick))
-        arm(l);
+        arm_tick(l);
 }
 
 void mo_timer_stop(struct mo_loop *l, struct mo_timer *t)

@@ -11,7 +11,7 @@
  *     reads, and after the peer's close_notify (to see it close); otherwise it
  *     is paused.
  *  3. under == NULL only after its on_close; it is not called after that.
- *  4. The struct is freed in gone(), after under is gone. */
+ *  4. The struct is freed in free_if_gone(), after under is gone. */
 #include "loop/tls.h"
 
 #include <arpa/inet.h>
@@ -46,7 +46,7 @@ static struct tls *from_stream(const struct mo_stream *s)
     return mo_container_of(s, struct tls, base);
 }
 
-static void fail(struct tls *t, const struct mo_err *why)
+static void close_with_error(struct tls *t, const struct mo_err *why)
 {
     if (t->base.closing || t->failed.code)
         return;
@@ -72,7 +72,7 @@ static void renew_out(struct tls *t)
     t->out = b;
 }
 
-static int flush(struct tls *t)
+static int flush_out(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     char *p = NULL;
@@ -90,11 +90,11 @@ static int flush(struct tls *t)
     if (rc == 0 || !t->under || t->under->closing)
         return rc; /* a closing stream below reports itself */
     (void)mo_fail(&e, rc, "TLS write to %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
     return rc;
 }
 
-static int encrypt(struct tls *t, struct mo_span s)
+static int encrypt_all(struct tls *t, struct mo_span s)
 {
     const struct mo_ossl *f = &t->ctx->f;
     struct mo_err e;
@@ -106,11 +106,11 @@ static int encrypt(struct tls *t, struct mo_span s)
         f->ERR_clear_error();
         if (f->SSL_write(t->ssl, part.p, (int)part.n) <= 0) {
             (void)mo_ossl_fail(f, &e, "TLS write to %s", t->base.peer);
-            fail(t, &e);
+            close_with_error(t, &e);
             return MO_ETLS;
         }
         s = mo_span_skip(s, part.n);
-        rc = s.n ? flush(t) : 0;
+        rc = s.n ? flush_out(t) : 0;
         if (rc < 0)
             return rc;
     }
@@ -128,7 +128,7 @@ static int encrypt_small(struct tls *t, const struct mo_span *v, size_t n)
             memcpy(one + len, v[i].p, v[i].n);
         len += v[i].n;
     }
-    return encrypt(t, mo_span(one, len));
+    return encrypt_all(t, mo_span(one, len));
 }
 
 static int write_early(struct tls *t, const struct mo_span *v, size_t n)
@@ -140,7 +140,7 @@ static int write_early(struct tls *t, const struct mo_span *v, size_t n)
     if (!mo_buf_err(&t->early))
         return 0;
     (void)mo_fail(&e, MO_ENOMEM, "TLS write to %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
     return MO_ENOMEM;
 }
 
@@ -160,8 +160,8 @@ static int tls_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
         rc = encrypt_small(t, v, n);
     else
         for (size_t i = 0; i < n && rc == 0; i++)
-            rc = encrypt(t, v[i]);
-    return rc < 0 ? rc : flush(t);
+            rc = encrypt_all(t, v[i]);
+    return rc < 0 ? rc : flush_out(t);
 }
 
 static size_t tls_queued(const struct mo_stream *s)
@@ -172,12 +172,12 @@ static size_t tls_queued(const struct mo_stream *s)
 }
 
 /* Send our close_notify; then the stream below may end too. */
-static void say_goodbye(struct tls *t)
+static void send_close_notify(struct tls *t)
 {
     t->ctx->f.ERR_clear_error();
     (void)t->ctx->f.SSL_shutdown(t->ssl);
     t->ctx->f.ERR_clear_error();
-    if (flush(t) == 0 && t->under)
+    if (flush_out(t) == 0 && t->under)
         mo_stream_shutdown(t->under);
 }
 
@@ -189,7 +189,7 @@ static void tls_shutdown(struct mo_stream *s)
         return;
     t->shut = true;
     if (t->established)
-        say_goodbye(t);
+        send_close_notify(t);
 }
 
 /* --- handshake ----------------------------------------------------------- */
@@ -227,7 +227,7 @@ static void handshake_failed(struct tls *t)
     } else {
         (void)mo_ossl_fail(f, &e, "TLS handshake with %s", who);
     }
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
 /* Send what the owner wrote during the handshake. */
@@ -235,19 +235,19 @@ static void send_early(struct tls *t)
 {
     bool waited = t->early.len > 0;
 
-    if (waited && encrypt(t, mo_buf_view(&t->early)) < 0)
+    if (waited && encrypt_all(t, mo_buf_view(&t->early)) < 0)
         return;
     mo_buf_fini(&t->early);
-    if (flush(t) < 0)
+    if (flush_out(t) < 0)
         return;
     if (t->shut)
-        say_goodbye(t);
+        send_close_notify(t);
     if (waited && t->under && mo_stream_queued(t->under) == 0)
         mo_stream_on_drained(&t->base);
 }
 
 /* Continue the handshake; true once it is complete. */
-static bool shake(struct tls *t)
+static bool continue_handshake(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     int rc, err;
@@ -258,11 +258,11 @@ static bool shake(struct tls *t)
     rc = f->SSL_do_handshake(t->ssl);
     err = f->SSL_get_error(t->ssl, rc);
     if (rc != 1 && err != SSL_ERROR_WANT_READ) {
-        (void)flush(t); /* send the alert to the peer */
+        (void)flush_out(t); /* send the alert to the peer */
         handshake_failed(t);
         return false;
     }
-    if (flush(t) < 0 || rc != 1)
+    if (flush_out(t) < 0 || rc != 1)
         return false;
     t->established = true;
     mo_timer_stop(t->base.loop, &t->handshake);
@@ -277,7 +277,7 @@ static void on_handshake_late(struct mo_timer *tm)
 
     (void)mo_fail(&e, MO_ETIMEOUT, "TLS handshake with %s: not done in %u ms",
                   t->server ? t->base.peer : t->name, t->ctx->handshake_ms);
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
 /* --- deliver plaintext --------------------------------------------------- */
@@ -292,12 +292,12 @@ static void read_failed(struct tls *t, int err)
         mo_stream_on_eof(&t->base);
         return;
     }
-    (void)flush(t);
+    (void)flush_out(t);
     (void)mo_ossl_fail(&t->ctx->f, &e, "TLS read from %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
-static void deliver(struct tls *t)
+static void deliver_plaintext(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     char plain[RECORD];
@@ -314,12 +314,12 @@ static void deliver(struct tls *t)
         (void)mo_stream_on_data(&t->base, plain, (size_t)n);
     }
     if (!t->base.closing)
-        (void)flush(t); /* SSL_read may answer key updates */
+        (void)flush_out(t); /* SSL_read may answer key updates */
 }
 
 /* Free memory until the next read. RELEASE_BUFFERS frees most, but not the
  * buffers that a ticket or an empty read allocated (2 x 16 KB). */
-static void shrink(struct tls *t)
+static void release_buffers(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     BIO *b;
@@ -335,14 +335,14 @@ static void shrink(struct tls *t)
     t->in_most = 0;
 }
 
-static void pump(struct tls *t)
+static void pump_stream(struct tls *t)
 {
-    if (!shake(t))
+    if (!continue_handshake(t))
         return;
-    deliver(t);
+    deliver_plaintext(t);
     if (t->base.closing || t->failed.code || !t->under)
         return;
-    shrink(t);
+    release_buffers(t);
     if (t->base.reading || t->base.eof)
         mo_stream_resume(t->under);
     else
@@ -359,11 +359,11 @@ static void on_under_read(void *ctx, char *p, size_t n)
     if (n > t->in_most)
         t->in_most = n;
     if (t->ctx->f.BIO_write(t->in, p, (int)n) == (int)n) {
-        pump(t);
+        pump_stream(t);
         return;
     }
     (void)mo_fail(&e, MO_ENOMEM, "TLS read from %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
 static void on_under_eof(void *ctx)
@@ -381,7 +381,7 @@ static void on_under_eof(void *ctx)
                   t->established ? "TLS from" : "TLS handshake with",
                   t->server ? t->base.peer : t->name,
                   t->established ? "truncated" : "the peer closed");
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
 static void on_under_drain(void *ctx)
@@ -404,7 +404,7 @@ static void tls_reading(struct mo_stream *s, bool on)
 
 /* --- create and close ---------------------------------------------------- */
 
-static void gone(struct tls *t)
+static void free_if_gone(struct tls *t)
 {
     t->ctx->f.SSL_free(t->ssl);
     mo_tls_free(t->ctx);
@@ -418,11 +418,11 @@ static void on_later(struct mo_later *d)
     struct tls *t = mo_container_of(d, struct tls, later);
 
     if (t->base.closing)
-        gone(t);
+        free_if_gone(t);
     else if (t->failed.code)
         mo_stream_on_fail(&t->base, &t->failed);
     else
-        pump(t);
+        pump_stream(t);
 }
 
 static void on_under_close(void *ctx, const struct mo_err *why)
@@ -432,12 +432,12 @@ static void on_under_close(void *ctx, const struct mo_err *why)
 
     t->under = NULL;
     if (t->base.closing) {
-        gone(t);
+        free_if_gone(t);
         return;
     }
     if (!why)
         (void)mo_fail(&e, MO_ECLOSED, "TLS %s: closed", t->base.peer);
-    fail(t, why ? why : &e);
+    close_with_error(t, why ? why : &e);
 }
 
 /* A clean close sends close_notify. A close with a reason does not: the peer
@@ -450,7 +450,7 @@ static void tls_close(struct mo_stream *s)
     mo_later_cancel(&t->later);
     if (t->established && t->under && !t->shut && !s->why.code) {
         t->shut = true;
-        say_goodbye(t);
+        send_close_notify(t);
     }
     if (t->under)
         mo_stream_close(t->under, NULL);

@@ -60,7 +60,7 @@ static void hand_back(struct mo_work *w, struct mo_job *j)
     (void)uv_async_send(&w->bell);
 }
 
-static void *worker(void *arg)
+static void *run_worker(void *arg)
 {
     struct mo_work *w = arg;
     struct mo_job *j = next_job(w);
@@ -98,7 +98,7 @@ static void on_closed(uv_handle_t *h)
         gone(ctx);
 }
 
-static void finish(struct mo_work *w, struct mo_job *j)
+static void finish_job(struct mo_work *w, struct mo_job *j)
 {
     bool canceled = j->canceled;
 
@@ -134,7 +134,7 @@ static void on_bell(uv_async_t *h)
         struct mo_job *j = mo_container_of(now.next, struct mo_job, node);
 
         mo_list_del(&j->node);
-        finish(w, j);
+        finish_job(w, j);
     }
     if (!ended || w->pending)
         return;
@@ -218,7 +218,7 @@ static int make_thread(struct mo_work *w)
     (void)pthread_attr_setstacksize(&attr, MO_WORK_STACK);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&w->thread, &attr, worker, w);
+    rc = pthread_create(&w->thread, &attr, run_worker, w);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     (void)pthread_attr_destroy(&attr);
     if (rc == 0)
