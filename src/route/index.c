@@ -40,7 +40,7 @@ void mo_index_fini(struct mo_index *x)
     mo_free(x->fresh);
 }
 
-/* Room for one more of size bytes each; the array or NULL. */
+/* Grow an array by one element of `size` bytes if needed; the array or NULL. */
 static void *grown(void *p, size_t n, size_t cap, size_t size)
 {
     return n < cap ? p : mo_realloc(p, (cap ? cap * 2 : 64) * size);
@@ -64,7 +64,7 @@ static struct mo_span term_text(const struct mo_index *x, uint32_t t)
     return mo_span(x->text.p + x->starts[t], end - x->starts[t]);
 }
 
-/* Its slot: where it is, or where it would be. */
+/* The slot of a term: where it is, or where it belongs. */
 static uint32_t *slot_of(const struct mo_index *x, struct mo_span s)
 {
     uint32_t i = hash(s) & (x->nslots - 1);
@@ -221,7 +221,7 @@ void mo_index_undo(struct mo_index *x, uint32_t from, size_t nfresh)
 {
     x->ndocs = from;
     x->nfresh = nfresh;
-    if (mo_buf_err(&x->text)) /* terms stay; text that failed does not */
+    if (mo_buf_err(&x->text)) /* terms stay, but not the one that failed */
         x->text.err = 0;
 }
 
@@ -231,7 +231,7 @@ void mo_index_kill(struct mo_index *x, uint32_t doc)
     x->dirty = true;
 }
 
-/* --- settling ------------------------------------------------------------ */
+/* --- settle -------------------------------------------------------------- */
 
 struct postings {
     uint32_t *first;
@@ -253,7 +253,7 @@ static bool is_live(const struct mo_index *x, uint32_t doc)
     return !x->dead[doc];
 }
 
-/* first[t + 1] = how many postings term t has; then their sums. */
+/* Set first[t + 1] to the number of postings of term t, then sum them up. */
 static size_t count(const struct mo_index *x, uint32_t *first)
 {
     for (uint32_t t = 0; t < x->settled_terms; t++)
@@ -286,7 +286,7 @@ static void fill(const struct mo_index *x, const struct postings *p,
     }
 }
 
-/* Documents close up; moved[old] = new. How many are left. */
+/* Compact the documents; moved[old] = new. Returns how many are left. */
 static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
 {
     uint32_t n = 0;
@@ -300,7 +300,7 @@ static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
     return n;
 }
 
-/* norms[doc][field] = what one occurrence there weighs. */
+/* norms[doc][field] = weight of one occurrence there. */
 static void weigh_docs(const struct mo_index *x, float (*norms)[MO_FIELDS])
 {
     double sum[MO_FIELDS] = {0};
@@ -335,7 +335,7 @@ static void weigh_term(struct mo_index *x, uint32_t t,
     }
 }
 
-/* The new postings take the old ones' place; nothing is fresh or dead. */
+/* Install the new postings; no document is fresh or dead afterwards. */
 static void replace(struct mo_index *x, const struct postings *p,
                     uint32_t ndocs)
 {
@@ -363,7 +363,7 @@ struct settling {
     float (*norms)[MO_FIELDS];
 };
 
-/* All the memory that it takes; MO_ENOMEM: perhaps some of it. */
+/* Allocate everything at once. MO_ENOMEM may leave some of it allocated. */
 static int get_room(const struct mo_index *x, struct settling *k)
 {
     size_t docs = (size_t)x->ndocs + 1, terms = (size_t)x->nterms + 1, n;
@@ -374,7 +374,7 @@ static int get_room(const struct mo_index *x, struct settling *k)
     k->p.first = mo_zalloc(terms * sizeof(*k->p.first));
     if (!k->moved || !k->norms || !k->at || !k->p.first)
         return MO_ENOMEM;
-    n = count(x, k->p.first) + 1; /* never nothing */
+    n = count(x, k->p.first) + 1; /* never 0 bytes */
     k->p.docs = mo_alloc(n * sizeof(*k->p.docs));
     k->p.tfs = mo_alloc(n * sizeof(*k->p.tfs));
     k->p.worth = mo_alloc(n * sizeof(*k->p.worth));
@@ -412,7 +412,7 @@ int mo_index_settle(struct mo_index *x)
     return rc;
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- search -------------------------------------------------------------- */
 
 struct asking {
     const struct mo_index *x;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define LANES 4
-#define BLOCK ((size_t)16) /* passed over when nothing in it is good enough */
+#define BLOCK ((size_t)16) /* skipped when nothing in it is good enough */
 
 typedef float lanes __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int64_t halves __attribute__((vector_size(16)));
@@ -28,7 +28,7 @@ static lanes greater(lanes a, lanes b)
     return (lanes)((is & (masks)a) | (~is & (masks)b));
 }
 
-/* --- the greatest -------------------------------------------------------- */
+/* --- maximum ------------------------------------------------------------- */
 
 static float more(float a, float b)
 {
@@ -52,7 +52,7 @@ float mo_row_most(const float *v, size_t n)
     return most;
 }
 
-/* A whole number that is ordered as v is; the other way round the same. */
+/* An integer with the same order as v; applying it twice gives v back. */
 static int32_t key_of(float v)
 {
     int32_t bits;
@@ -80,8 +80,8 @@ static int32_t low(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* Which one is greater cannot be foreseen, so nothing is jumped over; with
- * whole numbers compilers do that. */
+/* Without branches, because the comparisons cannot be predicted; with integers
+ * the compilers manage that. */
 void mo_row_best(const float *v, size_t n, float best[MO_ROW_BEST])
 {
     int32_t a = key_of(-INFINITY), b = a, c = a;
@@ -99,7 +99,7 @@ void mo_row_best(const float *v, size_t n, float best[MO_ROW_BEST])
     best[2] = of_key(c);
 }
 
-/* --- joining ------------------------------------------------------------- */
+/* --- join ---------------------------------------------------------------- */
 
 static void join_one(const struct mo_row_parts *p, float most, float *word,
                      uint32_t kind, float *score)
@@ -133,7 +133,7 @@ void mo_row_join(const struct mo_row_parts *p, float *words,
         join_one(p, most, words + i, kinds[i], scores + i);
 }
 
-/* --- the best few -------------------------------------------------------- */
+/* --- pick ---------------------------------------------------------------- */
 
 static bool is_any_from(const float *v, float least)
 {
@@ -144,7 +144,8 @@ static bool is_any_from(const float *v, float least)
     return (is[0] | is[1]) != 0;
 }
 
-/* Number i among the `have` best of v, if it is; how many there are then. */
+/* Insert index i into the `have` best of v if it belongs there. Returns the new
+ * count. */
 static size_t put(const float *v, size_t have, size_t max, uint32_t i,
                   uint32_t *out)
 {

@@ -8,27 +8,27 @@
 
 #define MAGIC      "MSV1"
 #define HEAD       12
-#define WORD_MAX   100            /* bytes; a longer one is no word */
-#define WAITING    (2 * WORD_MAX) /* rows; a word has one a byte at most */
+#define WORD_MAX   100            /* bytes; a longer one is ignored */
+#define WAITING    (2 * WORD_MAX) /* rows; a word has at most one per byte */
 #define PART       16
 #define PIECES_MAX 65534
-#define MARK_MAX   2 /* bytes of what stands before a piece that is no start */
+#define MARK_MAX   2 /* bytes of the mark before a non-initial piece */
 #define SLOTS      ((size_t)1 << 17)
 
 struct mo_vectors {
     struct mo_span pieces;
-    const char *scales; /* float[rows], perhaps not aligned */
+    const char *scales; /* float[rows], may be unaligned */
     const int8_t *rows;
     uint32_t n;
-    size_t longest;   /* bytes of the longest piece, at least of a mark */
+    size_t longest;   /* bytes of the longest piece, mark included */
     uint32_t *starts; /* of each piece in `pieces`; n + 1 */
     uint16_t *slots;  /* hash -> row + 1; 0: free */
 };
 
 /* --- the table ----------------------------------------------------------- */
 
-/* FNV-1a: our own fixed list, no enemy. It can be walked back, so that all
- * starts of a word cost one walk over it. */
+/* FNV-1a: the list is fixed and ours. The hash can be undone byte by byte, so
+ * all prefixes of a word cost one pass over it. */
 static uint32_t hash_more(uint32_t h, char c)
 {
     return (h ^ (unsigned char)c) * 16777619u;
@@ -62,7 +62,7 @@ static struct mo_span piece(const struct mo_vectors *v, uint32_t i)
                    v->starts[i + 1] - v->starts[i] - 1);
 }
 
-/* The row of the piece that is mark and s, h its hash; or -1. */
+/* The row of the piece mark + s with hash h, or -1. */
 static int find(const struct mo_vectors *v, struct mo_span mark,
                 struct mo_span s, uint32_t h)
 {
@@ -165,7 +165,7 @@ void mo_vectors_free(struct mo_vectors *v)
 
 /* --- a text -------------------------------------------------------------- */
 
-/* The longest piece at the start of w; `rest`: it follows another one. */
+/* The longest piece at the start of w; `rest`: not the word's first piece. */
 static int longest(const struct mo_vectors *v, struct mo_span w, bool rest,
                    size_t *used)
 {
@@ -187,14 +187,14 @@ static int longest(const struct mo_vectors *v, struct mo_span w, bool rest,
     return -1;
 }
 
-/* Rows that are to be added, many at a time. */
+/* Rows waiting to be added, many at a time. */
 struct waiting {
     int rows[WAITING];
     float scales[WAITING];
     size_t n;
 };
 
-/* The same part of every row, in their order: its sums stay in registers. */
+/* Add the same part of every row, in order: the sums stay in registers. */
 static void add_part(const struct mo_vectors *v, const struct waiting *a,
                      size_t from, float *sum)
 {
@@ -222,7 +222,7 @@ static void add_waiting(const struct mo_vectors *v, struct waiting *a,
     a->n = 0;
 }
 
-/* A word that cannot be put together from pieces counts for nothing. */
+/* A word that cannot be composed of pieces is ignored. */
 static void add_word(const struct mo_vectors *v, struct mo_span w,
                      struct waiting *a, struct mo_vector_sum *sum)
 {

@@ -35,12 +35,12 @@ float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b)
     return (float)sum(a->q, b->q) * a->scale * b->scale;
 }
 
-/* --- many ---------------------------------------------------------------- */
+/* --- one with many ------------------------------------------------------- */
 
-/* can(): this processor has what dots_cpu() is made of. */
+/* can(): the processor has the instructions that dots_cpu() uses. */
 #if defined(__aarch64__) && !defined(__clang__)
 
-/* clang 14 offers this only to whole files; its builds are not shipped. */
+/* clang 14 offers this to whole files only; its builds are not shipped. */
 #    define DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
 #    define STEPS   (MO_VECTOR_DIM / 16)
 
@@ -62,7 +62,7 @@ DOTPROD static inline int32x4_t parts(const int8x16_t *a, const int8_t *b)
     return vaddq_s32(even, odd);
 }
 
-/* Four vectors at once, then what is left. */
+/* Four vectors at once, then the rest. */
 DOTPROD static void dots_cpu(const struct mo_vector8 *a,
                              const struct mo_vector8 *v, size_t n, float *out)
 {
