@@ -80,7 +80,7 @@ static uint32_t top_tool(const struct mo_route *r, uint32_t s)
 /* --- confidence ---------------------------------------------------------- */
 
 /* Two servers for the same purpose: either will do. */
-static bool is_same(const struct mo_route *r, uint32_t a, uint32_t b)
+static bool is_same_purpose(const struct mo_route *r, uint32_t a, uint32_t b)
 {
     return r->vectors && mo_vector_dot(&r->servers[a].vector,
                                        &r->servers[b].vector) > SAME_SERVER;
@@ -88,24 +88,25 @@ static bool is_same(const struct mo_route *r, uint32_t a, uint32_t b)
 
 /* The score of the best tool of any server for another purpose. Usually one of
  * the rivals. */
-static float rival(const struct mo_route *r, const struct ask *a,
-                   uint32_t server)
+static float best_rival(const struct mo_route *r, const struct ask *a,
+                        uint32_t server)
 {
     float most = 0;
 
     for (size_t i = 0; i < a->nrivals; i++)
-        if (a->rivals[i] != server && !is_same(r, a->rivals[i], server))
+        if (a->rivals[i] != server && !is_same_purpose(r, a->rivals[i], server))
             return fmaxf(r->top_scores[a->rivals[i]], 0);
     for (uint32_t s = 0; s < r->nservers; s++)
-        if (s != server && r->top_scores[s] > most && !is_same(r, s, server))
+        if (s != server && r->top_scores[s] > most &&
+            !is_same_purpose(r, s, server))
             most = r->top_scores[s];
     return most;
 }
 
-static float surety(const struct mo_route *r, const struct ask *a, uint32_t t,
-                    float near)
+static float confidence_of(const struct mo_route *r, const struct ask *a,
+                           uint32_t t, float near)
 {
-    float ahead = r->scores[t] - rival(r, a, r->tools[t].server);
+    float ahead = r->scores[t] - best_rival(r, a, r->tools[t].server);
     float x = BASE + PER_MEANING * near + PER_MARGIN * ahead;
     float sure = 1.0f / (1.0f + expf(-x));
 
@@ -115,8 +116,8 @@ static float surety(const struct mo_route *r, const struct ask *a, uint32_t t,
     return sure;
 }
 
-static void tell(const struct mo_route *r, const struct ask *a, uint32_t t,
-                 struct mo_route_hit *h)
+static void fill_hit(const struct mo_route *r, const struct ask *a, uint32_t t,
+                     struct mo_route_hit *h)
 {
     uint32_t s = r->tools[t].server;
     float near = mo_vector_dot(&a->about, &r->tools[t].own);
@@ -124,17 +125,17 @@ static void tell(const struct mo_route *r, const struct ask *a, uint32_t t,
     *h = (struct mo_route_hit){
         .server = server_name(r, s),
         .tool = tool_name(r, t),
-        .confidence = surety(r, a, t, near),
+        .confidence = confidence_of(r, a, t, near),
         .score = r->scores[t],
         .words = r->words[t],
         .meaning = near,
-        .equal = s != a->first && is_same(r, s, a->first),
+        .equal = s != a->first && is_same_purpose(r, s, a->first),
     };
 }
 
 /* A lower bound of the `max` best scores in the row, taken from the best
  * servers. Lower scores can be skipped. */
-static float floor_of(const float *row, const struct ask *a, size_t max)
+static float score_floor(const float *row, const struct ask *a, size_t max)
 {
     float least = INFINITY;
 
@@ -164,15 +165,15 @@ int mo_route_find(struct mo_route *r, struct mo_span request, size_t limit,
     a.nrivals =
         mo_row_pick(r->top_scores, r->nservers, RIVALS, -INFINITY, a.rivals);
     out->n = mo_row_pick(r->scores, r->ntools, limit,
-                         floor_of(r->top_scores, &a, limit), tools);
-    out->nservers =
-        mo_row_pick(r->server_scores, r->nservers, MO_ROUTE_TOP_MAX,
-                    floor_of(r->server_scores, &a, MO_ROUTE_TOP_MAX), servers);
+                         score_floor(r->top_scores, &a, limit), tools);
+    out->nservers = mo_row_pick(
+        r->server_scores, r->nservers, MO_ROUTE_TOP_MAX,
+        score_floor(r->server_scores, &a, MO_ROUTE_TOP_MAX), servers);
     a.first = out->nservers ? servers[0] : 0;
     for (size_t i = 0; i < out->n; i++)
-        tell(r, &a, tools[i], &out->hits[i]);
+        fill_hit(r, &a, tools[i], &out->hits[i]);
     for (size_t i = 0; i < out->nservers; i++)
         if (r->servers[servers[i]].ntools)
-            tell(r, &a, top_tool(r, servers[i]), &out->servers[i]);
+            fill_hit(r, &a, top_tool(r, servers[i]), &out->servers[i]);
     return 0;
 }

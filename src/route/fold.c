@@ -122,7 +122,7 @@ static uint32_t fold_other(uint32_t cp, bool *upper)
     return to;
 }
 
-static void fold(uint32_t cp, struct mo_fold_char *out)
+static void fold_char(uint32_t cp, struct mo_fold_char *out)
 {
     out->cp = cp;
     out->what = MO_FOLD_LETTER;
@@ -154,6 +154,6 @@ size_t mo_fold_wide(struct mo_span s, struct mo_fold_char *out)
     *out = (struct mo_fold_char){.what = MO_FOLD_SPACE};
     if (n < 0)
         return 1;
-    fold(cp, out);
+    fold_char(cp, out);
     return (size_t)n;
 }

@@ -41,14 +41,14 @@ void mo_index_fini(struct mo_index *x)
 }
 
 /* Grow an array by one element of `size` bytes if needed; the array or NULL. */
-static void *grown(void *p, size_t n, size_t cap, size_t size)
+static void *grow_array(void *p, size_t n, size_t cap, size_t size)
 {
     return n < cap ? p : mo_realloc(p, (cap ? cap * 2 : 64) * size);
 }
 
 /* --- terms --------------------------------------------------------------- */
 
-static uint32_t hash(struct mo_span s)
+static uint32_t hash_term(struct mo_span s)
 {
     uint32_t h = 2166136261u;
 
@@ -67,7 +67,7 @@ static struct mo_span term_text(const struct mo_index *x, uint32_t t)
 /* The slot of a term: where it is, or where it belongs. */
 static uint32_t *slot_of(const struct mo_index *x, struct mo_span s)
 {
-    uint32_t i = hash(s) & (x->nslots - 1);
+    uint32_t i = hash_term(s) & (x->nslots - 1);
 
     while (x->slots[i] && !mo_span_eq(term_text(x, x->slots[i] - 1), s))
         i = (i + 1) & (x->nslots - 1);
@@ -107,7 +107,7 @@ static int add_term(struct mo_index *x, struct mo_span s, uint32_t *out)
     }
     if (x->nterms == TERMS_MAX)
         return MO_ENOMEM;
-    starts = grown(x->starts, x->nterms, x->cap_terms, sizeof(*starts));
+    starts = grow_array(x->starts, x->nterms, x->cap_terms, sizeof(*starts));
     if (!starts)
         return MO_ENOMEM;
     if (x->nterms == x->cap_terms)
@@ -176,7 +176,7 @@ static struct mo_index_entry *entry_for(struct mo_index *x, uint32_t term,
     for (size_t i = x->from_fresh; i < x->nfresh; i++)
         if (v[i].term == term)
             return &v[i];
-    v = grown(v, x->nfresh, x->cap_fresh, sizeof(*v));
+    v = grow_array(v, x->nfresh, x->cap_fresh, sizeof(*v));
     if (!v)
         return NULL;
     if (x->nfresh == x->cap_fresh)
@@ -254,7 +254,7 @@ static bool is_live(const struct mo_index *x, uint32_t doc)
 }
 
 /* Set first[t + 1] to the number of postings of term t, then sum them up. */
-static size_t count(const struct mo_index *x, uint32_t *first)
+static size_t count_postings(const struct mo_index *x, uint32_t *first)
 {
     for (uint32_t t = 0; t < x->settled_terms; t++)
         for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
@@ -267,8 +267,8 @@ static size_t count(const struct mo_index *x, uint32_t *first)
 }
 
 /* at[t]: where the next posting of t goes. */
-static void fill(const struct mo_index *x, const struct postings *p,
-                 uint32_t *at, const uint32_t *moved)
+static void fill_postings(const struct mo_index *x, const struct postings *p,
+                          uint32_t *at, const uint32_t *moved)
 {
     for (uint32_t t = 0; t < x->settled_terms; t++)
         for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
@@ -336,8 +336,8 @@ static void weigh_term(struct mo_index *x, uint32_t t,
 }
 
 /* Install the new postings; no document is fresh or dead afterwards. */
-static void replace(struct mo_index *x, const struct postings *p,
-                    uint32_t ndocs)
+static void install_postings(struct mo_index *x, const struct postings *p,
+                             uint32_t ndocs)
 {
     struct postings old = {x->first, x->docs, x->tfs, x->worth};
 
@@ -364,7 +364,7 @@ struct settling {
 };
 
 /* Allocate everything at once. MO_ENOMEM may leave some of it allocated. */
-static int get_room(const struct mo_index *x, struct settling *k)
+static int alloc_settling(const struct mo_index *x, struct settling *k)
 {
     size_t docs = (size_t)x->ndocs + 1, terms = (size_t)x->nterms + 1, n;
 
@@ -374,21 +374,21 @@ static int get_room(const struct mo_index *x, struct settling *k)
     k->p.first = mo_zalloc(terms * sizeof(*k->p.first));
     if (!k->moved || !k->norms || !k->at || !k->p.first)
         return MO_ENOMEM;
-    n = count(x, k->p.first) + 1; /* never 0 bytes */
+    n = count_postings(x, k->p.first) + 1; /* never 0 bytes */
     k->p.docs = mo_alloc(n * sizeof(*k->p.docs));
     k->p.tfs = mo_alloc(n * sizeof(*k->p.tfs));
     k->p.worth = mo_alloc(n * sizeof(*k->p.worth));
     return k->p.docs && k->p.tfs && k->p.worth ? 0 : MO_ENOMEM;
 }
 
-static void settle(struct mo_index *x, struct settling *k)
+static void settle_index(struct mo_index *x, struct settling *k)
 {
     uint32_t ndocs;
 
     memcpy(k->at, k->p.first, ((size_t)x->nterms + 1) * sizeof(*k->at));
     ndocs = move_docs(x, k->moved);
-    fill(x, &k->p, k->at, k->moved);
-    replace(x, &k->p, ndocs);
+    fill_postings(x, &k->p, k->at, k->moved);
+    install_postings(x, &k->p, ndocs);
     weigh_docs(x, k->norms);
     for (uint32_t t = 0; t < x->nterms; t++)
         weigh_term(x, t, k->norms);
@@ -401,9 +401,9 @@ int mo_index_settle(struct mo_index *x)
 
     if (!x->dirty)
         return 0;
-    rc = get_room(x, &k);
+    rc = alloc_settling(x, &k);
     if (rc == 0)
-        settle(x, &k);
+        settle_index(x, &k);
     else
         free_postings(&k.p);
     mo_free(k.moved);

@@ -51,7 +51,7 @@ void mo_route_list_names(struct mo_route *r)
 /* --- the request --------------------------------------------------------- */
 
 /* Separates a server's name from a tool's. */
-static inline bool is_part(char c)
+static inline bool is_separator(char c)
 {
     return c == '_' || c == '/' || c == '.' || c == ':';
 }
@@ -59,12 +59,12 @@ static inline bool is_part(char c)
 static inline bool is_name_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || (c & 0x80) || is_part(c) || c == '-';
+           (c >= '0' && c <= '9') || (c & 0x80) || is_separator(c) || c == '-';
 }
 
 /* True for identifiers: a_b, a-b-c, a/b, a:b, aB. Not AaBb, which may be a
  * product name, and not one hyphen, which may join two words. */
-static bool is_telling(struct mo_span w)
+static bool looks_like_name(struct mo_span w)
 {
     bool small = w.n && w.p[0] >= 'a' && w.p[0] <= 'z';
     unsigned hyphens = 0;
@@ -72,7 +72,7 @@ static bool is_telling(struct mo_span w)
     for (size_t i = 1; i + 1 < w.n; i++) {
         char c = w.p[i];
 
-        if ((is_part(c) && c != '.') || (small && c >= 'A' && c <= 'Z'))
+        if ((is_separator(c) && c != '.') || (small && c >= 'A' && c <= 'Z'))
             return true;
         hyphens += c == '-';
     }
@@ -94,12 +94,12 @@ static bool is_named(const struct mo_route *r, uint32_t t, struct mo_span w)
         !mo_span_ieq(mo_span_skip(w, w.n - name.n), name))
         return false;
     mid = mo_span_skip(mo_span_head(w, w.n - name.n), server.n);
-    return (mid.n == 1 && is_part(mid.p[0])) || mo_span_is(mid, "__");
+    return (mid.n == 1 && is_separator(mid.p[0])) || mo_span_is(mid, "__");
 }
 
 /* Raise the tools whose name is the suffix of w at `from`, with hash h. */
-static bool raise_end(struct mo_route *r, struct mo_span w, size_t from,
-                      uint32_t h)
+static bool raise_suffix(struct mo_route *r, struct mo_span w, size_t from,
+                         uint32_t h)
 {
     bool any = false;
 
@@ -119,11 +119,11 @@ static bool raise_named(struct mo_route *r, struct mo_span w)
     uint32_t h = 0;
 
     for (size_t i = w.n; i > 0; i--) {
-        if (is_part(w.p[i - 1]))
-            any |= raise_end(r, w, i, h);
+        if (is_separator(w.p[i - 1]))
+            any |= raise_suffix(r, w, i, h);
         h = hash_more(h, w.p[i - 1]);
     }
-    return raise_end(r, w, 0, h) || any;
+    return raise_suffix(r, w, 0, h) || any;
 }
 
 /* The next run of name bytes, without punctuation at its end; empty if there is
@@ -152,7 +152,7 @@ bool mo_route_raise_named(struct mo_route *r, struct mo_span request)
     while (rest.n) {
         struct mo_span w = next_name(&rest);
 
-        if (w.n > 1 && (w.n == all.n || is_telling(w)))
+        if (w.n > 1 && (w.n == all.n || looks_like_name(w)))
             any |= raise_named(r, w);
     }
     return any;

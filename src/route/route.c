@@ -248,7 +248,7 @@ static void move_tool(struct mo_route *r, size_t i, size_t m, uint32_t s)
     r->verbs[m] = r->verbs[i];
 }
 
-static void close_up(struct mo_route *r)
+static void compact_tools(struct mo_route *r)
 {
     size_t n = 0, m = 0;
 
@@ -301,7 +301,7 @@ int mo_route_settle(struct mo_route *r)
     rc = mo_index_settle(&r->index);
     if (rc < 0)
         return rc;
-    close_up(r);
+    compact_tools(r);
     mo_route_list_names(r);
     return 0;
 }

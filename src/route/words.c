@@ -61,7 +61,7 @@ static const char *const idle[] = {
 
 _Static_assert(MO_COUNT(idle) <= UINT8_MAX, "numbers are of one byte");
 
-static uint32_t hash(struct mo_span s)
+static uint32_t hash_word(struct mo_span s)
 {
     uint32_t h = 2166136261u;
 
@@ -94,7 +94,7 @@ struct mo_words *mo_words_new(void)
     for (size_t i = 0; i < MO_COUNT(idle); i++) {
         struct mo_span s = mo_span_cstr(idle[i]);
 
-        *idle_slot(w, s, hash(s)) = (uint8_t)(i + 1);
+        *idle_slot(w, s, hash_word(s)) = (uint8_t)(i + 1);
     }
     return w;
 }
@@ -146,7 +146,7 @@ struct sink {
 };
 
 /* Characters [from, to) of the run, at most as many as fit into a term. */
-static struct mo_span part(const struct run *r, size_t from, size_t to)
+static struct mo_span part_of_run(const struct run *r, size_t from, size_t to)
 {
     while (r->at[to - 1] - r->at[from] > MO_WORDS_TERM_MAX - 4)
         to--;
@@ -154,16 +154,16 @@ static struct mo_span part(const struct run *r, size_t from, size_t to)
 }
 
 /* Report characters [from, to) of the run as one term. */
-static void emit(const struct sink *k, const struct run *r, size_t from,
-                 size_t to, bool extra)
+static void emit_term(const struct sink *k, const struct run *r, size_t from,
+                      size_t to, bool extra)
 {
-    struct mo_span term = part(r, from, to);
+    struct mo_span term = part_of_run(r, from, to);
     uint32_t h;
 
     if (term.n == 0)
         return;
     if (k->w) {
-        h = hash(term);
+        h = hash_word(term);
         if (*idle_slot(k->w, term, h) ||
             (term.n == 1 && r->c[from].what != MO_FOLD_DIGIT))
             return;
@@ -197,12 +197,12 @@ static void end_word(const struct sink *k, struct run *r)
     for (size_t i = 1; i < r->n; i++) {
         if (!is_cut(r, i))
             continue;
-        emit(k, r, from, i, false);
+        emit_term(k, r, from, i, false);
         from = i;
     }
-    emit(k, r, from, r->n, false);
+    emit_term(k, r, from, r->n, false);
     if (from && k->w)
-        emit(k, r, 0, r->n, true);
+        emit_term(k, r, 0, r->n, true);
     r->n = 0;
 }
 
@@ -210,10 +210,10 @@ static void end_word(const struct sink *k, struct run *r)
 static void end_cjk(const struct sink *k, struct run *r)
 {
     if (!k->w || r->n == 1)
-        emit(k, r, 0, r->n, false);
+        emit_term(k, r, 0, r->n, false);
     else
         for (size_t i = 0; i + 1 < r->n; i++)
-            emit(k, r, i, i + 2, false);
+            emit_term(k, r, i, i + 2, false);
     r->n = 0;
 }
 
@@ -236,7 +236,7 @@ static void add_char(struct run *r, const struct mo_fold_char *c)
     r->at[++r->n] = (uint16_t)at;
 }
 
-static void each(const struct sink *k, struct mo_span text)
+static void split_words(const struct sink *k, struct mo_span text)
 {
     struct run r = {.n = 0};
 
@@ -262,14 +262,14 @@ void mo_words_each(struct mo_words *w, struct mo_span text, mo_words_fn *on,
 {
     struct sink k = {w, on, ctx};
 
-    each(&k, text);
+    split_words(&k, text);
 }
 
 void mo_words_plain(struct mo_span text, mo_words_fn *on, void *ctx)
 {
     struct sink k = {NULL, on, ctx};
 
-    each(&k, text);
+    split_words(&k, text);
 }
 
 static void put_word(void *ctx, struct mo_span term, bool extra)
