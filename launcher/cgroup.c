@@ -1,4 +1,4 @@
-/* cgroup.c - limits in v1 and v2. See cgroup.h. */
+/* cgroup.c - limits in cgroup v1 and v2. */
 #include "launcher/cgroup.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define WAIT_MS    2000   /* for a group to become empty */
 #define VALUE_MAX  64
 #define STAT_MAX   4096
-#define ROOT_TRIES 20 /* names above ours, from our own group upwards */
+#define ROOT_TRIES 20 /* groups to try, from our own upwards */
 
 static const char *const controllers[MO_CG_KINDS] = {
     [MO_CG_PIDS] = "pids",
@@ -49,7 +49,7 @@ static int make_dir(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The controllers of v2 that the box needs and v1 does not have. */
+/* The v2 controllers that the box needs and v1 does not have. */
 static void wanted_of_v2(const struct mo_cg *g, char out[VALUE_MAX])
 {
     size_t n = 0;
@@ -76,8 +76,8 @@ static bool usable_v2(int at, const char *wanted, int *parent)
     return true;
 }
 
-/* Root has the whole tree. Others have what was delegated to them: the first
- * group from our own upwards in which a group can be made. */
+/* Root owns the whole tree. Others use what was delegated to them: the first
+ * group from our own upwards in which a group can be created. */
 static int open_v2_parent(struct mo_cg *g, const struct mo_hier *h,
                           struct mo_err *e)
 {
@@ -98,11 +98,12 @@ static int open_v2_parent(struct mo_cg *g, const struct mo_hier *h,
         at = up;
     }
     if (!wanted[0])
-        return 0; /* v1 has all the limits; the rest is a convenience */
-    return mo_fail_sys(e,
-                       "no cgroup of ours may have the controllers \"%s\"; "
-                       "start under systemd with Delegate=yes, or as root",
-                       wanted);
+        return 0; /* v1 has all the limits; v2 is optional */
+    return mo_fail_sys(
+        e,
+        "no cgroup delegated to this user has the controllers \"%s\"; "
+        "start under systemd with Delegate=yes, or as root",
+        wanted);
 }
 
 static int open_v1_parent(struct mo_cg *g, const struct mo_hier *h, int kind,
@@ -116,12 +117,12 @@ static int open_v1_parent(struct mo_cg *g, const struct mo_hier *h, int kind,
     if (!mandatory(kind))
         return 0;
     return mo_fail_sys(e,
-                       "cgroup %s: no group of ours; limits need root, or "
+                       "cgroup %s: cannot create a group; limits need root, or "
                        "cgroup v2 with a delegated group",
                        controllers[kind]);
 }
 
-/* Which hierarchy has which controller, and where ours would stand. */
+/* Find the hierarchy of each controller and the parent of our groups. */
 static int find_parents(struct mo_cg *g, struct mo_err *e)
 {
     struct mo_hier *h;
@@ -166,7 +167,7 @@ static int limit_dir(const struct mo_cg *g, int kind)
     return g->on_v2[kind] ? g->dir[MO_CG_V2] : g->dir[kind];
 }
 
-/* Written, read back and compared: a limit that did not take is no limit. */
+/* Write, read back and compare: a limit that was not applied is no limit. */
 static int set(int dir, const char *file, const char *value, struct mo_err *e)
 {
     char got[VALUE_MAX];
@@ -265,7 +266,7 @@ int mo_cg_clone_fd(const struct mo_cg *g)
 
 /* --- control ------------------------------------------------------------- */
 
-/* Does `file` hold "key 1\n" (a line of its own)? */
+/* True if `file` has this line. */
 static bool event_is(int dir, const char *file, const char *line)
 {
     char text[STAT_MAX];
@@ -312,8 +313,9 @@ static void kill_listed(int dir)
     if (mo_file_read(dir, "cgroup.procs", text, sizeof(text)) < 0)
         return;
     rest = mo_span_cstr(text);
+    /* not the last line: a truncated pid is another process */
     for (line = mo_span_cut(&rest, '\n'); rest.p;
-         line = mo_span_cut(&rest, '\n')) /* a cut number is somebody else */
+         line = mo_span_cut(&rest, '\n'))
         if (mo_span_u64(line, &pid) == 0 && pid > 1)
             kill((pid_t)pid, SIGKILL);
 }
@@ -326,7 +328,7 @@ void mo_cg_kill(struct mo_cg *g)
     for (int i = 0; i < MO_CG_KINDS; i++)
         if (g->dir[i] >= 0)
             kill_listed(g->dir[i]);
-    if (g->dir[MO_CG_FREEZER] >= 0) /* the frozen die when they wake */
+    if (g->dir[MO_CG_FREEZER] >= 0) /* frozen processes die when thawed */
         mo_file_write(g->dir[MO_CG_FREEZER], "freezer.state", "THAWED");
 }
 
@@ -354,7 +356,7 @@ void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out)
                                "oom_kill"),
         .pids = number_of(limit_dir(g, MO_CG_PIDS), "pids.current", ""),
     };
-    /* every v2 group counts, with the cpu controller or without */
+    /* every v2 group has it, with or without the cpu controller */
     if (cpu >= 0)
         out->cpu_us = number_of(cpu, "cpu.stat", "usage_usec");
     else
@@ -362,7 +364,7 @@ void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out)
             number_of(limit_dir(g, MO_CG_CPU), "cpuacct.usage", "") / 1000;
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- remove -------------------------------------------------------------- */
 
 static int remove_one(int parent, const char *name)
 {
@@ -385,7 +387,7 @@ int mo_cg_remove(struct mo_cg *g, struct mo_err *e)
             continue;
         mo_close_fd(&g->dir[i]);
         if (remove_one(g->parent[i], g->name) < 0)
-            rc = mo_fail_sys(e, "cgroup %s: not removed", g->name);
+            rc = mo_fail_sys(e, "cgroup %s: cannot remove it", g->name);
     }
     return rc;
 }

@@ -1,4 +1,3 @@
-/* confine.c - see confine.h. */
 #include "launcher/confine.h"
 
 #include <errno.h>
@@ -22,14 +21,14 @@
 #include "launcher/view.h"
 
 #define HOST_NAME "box"
-/* 0 forbids core files, but not a program of the host that gets the core
- * through a pipe (core_pattern "|..."); 1 is the kernel's word for neither. */
+/* 0 forbids core files, but not a host program that receives the core through a
+ * pipe (core_pattern "|..."). 1 makes the kernel skip both. */
 #define NO_CORE   1
-#define OOM_SCORE "800" /* the box goes first when the machine is full */
+#define OOM_SCORE "800" /* the box is killed first when memory runs out */
 
 /* --- limits and identity ------------------------------------------------- */
 
-/* No higher than what we have ourselves: raising needs a capability. */
+/* Not above our own limit: raising it needs a capability. */
 static int limit(int what, uint64_t value, const char *name, struct mo_err *e)
 {
     struct rlimit now, want;
@@ -90,7 +89,7 @@ static int change_user(const struct mo_confine *c, struct mo_err *e)
     return 0;
 }
 
-/* --- living no longer than the keeper ------------------------------------ */
+/* --- die with the keeper ------------------------------------------------- */
 
 static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
 {
@@ -98,7 +97,7 @@ static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return mo_fail_sys(e, "death signal");
-    /* getppid() is 0 in here, whoever lives: the pipe tells */
+    /* getppid() is always 0 in here, so the pipe tells */
     if (poll(&p, 1, 0) != 0)
         return mo_fail(e, MO_ECLOSED, "the keeper is gone");
     return 0;
@@ -106,7 +105,7 @@ static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
 
 /* --- landlock ------------------------------------------------------------ */
 
-/* As of ABI 6; an older kernel is told of the part it knows. */
+/* As of ABI 6; an older kernel is given the part it knows. */
 struct ruleset {
     uint64_t fs, net, scoped;
 };
@@ -178,7 +177,7 @@ static int restrict_files(struct mo_err *e)
     return rc;
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- all steps ----------------------------------------------------------- */
 
 static int settle(struct mo_err *e)
 {

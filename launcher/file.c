@@ -1,4 +1,3 @@
-/* file.c - see file.h. */
 #include "launcher/file.h"
 
 #include <errno.h>

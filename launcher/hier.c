@@ -1,4 +1,3 @@
-/* hier.c - see hier.h. */
 #include "launcher/hier.h"
 
 #include <errno.h>
@@ -9,7 +8,7 @@
 #include "base/mem.h"
 #include "launcher/file.h"
 
-#define TEXT_MAX ((size_t)256 * 1024) /* of one file; cut above */
+#define TEXT_MAX ((size_t)256 * 1024) /* of one file; truncated above */
 
 struct mount {
     struct mo_span root, point, type, options;
@@ -81,7 +80,7 @@ static struct mo_span own_group(const struct mo_hier *h, const char *controller)
     return MO_SPAN("/");
 }
 
-/* Our group's path below the mount; "" when the mount does not show it. */
+/* Our group's path below the mount; "" if the mount does not show it. */
 static struct mo_span below(struct mo_span group, struct mo_span root)
 {
     if (root.n == 1) /* "/" */

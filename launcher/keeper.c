@@ -1,4 +1,3 @@
-/* keeper.c - see keeper.h. */
 #include "launcher/keeper.h"
 
 #include <errno.h>
@@ -22,8 +21,8 @@
 #include "launcher/view.h"
 #include "launcher/wire.h"
 
-#define POLL_MAX_MS   60000 /* the wall clock may jump */
-#define POLL_ALONE_MS 2000  /* is the socket still there? */
+#define POLL_MAX_MS   60000 /* because the wall clock may jump */
+#define POLL_ALONE_MS 2000  /* checks whether the socket still exists */
 #define BACKLOG       16
 
 struct label {
@@ -39,9 +38,9 @@ struct keeper {
     struct mo_cg cg;
     struct mo_run run;
     struct mo_wire clients[MO_KEEPER_CLIENTS];
-    struct mo_wire *attached; /* one of them, or NULL */
+    struct mo_wire *attached; /* a member of clients, or NULL */
     uint64_t alone_since;     /* mo_now_ns(), while nobody is attached */
-    uint64_t started;         /* wall s */
+    uint64_t started;         /* wall clock, s */
     uint64_t starts;
     uint64_t landlock;
     uid_t uid, owner;
@@ -49,7 +48,7 @@ struct keeper {
     int slot, dir, listener, signals, program;
 };
 
-/* --- saying -------------------------------------------------------------- */
+/* --- send to clients ----------------------------------------------------- */
 
 static void drop(struct keeper *k, struct mo_wire *c)
 {
@@ -92,11 +91,11 @@ static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
     say(k, c, &m, k->run.std);
 }
 
-/* The program's pipes. A box that does not outlive its client reads the end
- * of its input when the client closes it; one that does keeps it open. */
+/* Send the program's pipes. If the box ends with its client, its input ends
+ * when the client closes it; otherwise the keeper holds it open. */
 static void say_pipes(struct keeper *k, struct mo_wire *c)
 {
-    if (k->running && k->run.std[0] < 0) /* closed: into the void */
+    if (k->running && k->run.std[0] < 0) /* closed: /dev/null */
         k->run.std[0] = open("/dev/null", O_WRONLY | O_CLOEXEC);
     say_desc(k, c, true);
     if (k->label.linger_ms == 0)
@@ -122,7 +121,7 @@ static void say_ended(struct keeper *k, struct mo_wire *c,
     say(k, c, &m, NULL);
 }
 
-/* --- the door ------------------------------------------------------------ */
+/* --- the socket ---------------------------------------------------------- */
 
 static int open_dir(struct keeper *k, struct mo_err *e)
 {
@@ -132,13 +131,14 @@ static int open_dir(struct keeper *k, struct mo_err *e)
     if (k->dir < 0 || fstat(k->dir, &st) < 0)
         return mo_fail_sys(e, "%s", k->r.dir);
     if (st.st_uid != geteuid() || (st.st_mode & 077))
-        return mo_fail(e, MO_EPOLICY, "%s: must be ours alone (mode 0700)",
+        return mo_fail(e, MO_EPOLICY,
+                       "%s: must belong to this user alone (mode 0700)",
                        k->r.dir);
     return 0;
 }
 
-/* Listens before it has its name: nobody can find it refusing. The way over
- * /proc keeps long directories within the 108 bytes of an address. */
+/* Listen before the socket has its name, so nobody finds it refusing. The path
+ * through /proc keeps long directories within the 108 bytes of an address. */
 static int open_door(struct keeper *k, struct mo_err *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -180,7 +180,7 @@ static bool may_talk(const struct keeper *k, int fd)
     struct ucred who;
     socklen_t n = sizeof(who);
 
-    /* in a user namespace others, root too, look like the overflow user */
+    /* in a user namespace other users, root too, appear as the overflow user */
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
            (who.uid == k->owner || (k->root && who.uid == 0));
 }
@@ -200,7 +200,7 @@ static void on_door(struct keeper *k)
     close(fd);
 }
 
-/* --- life and end -------------------------------------------------------- */
+/* --- end ----------------------------------------------------------------- */
 
 static int start(struct keeper *k, const struct mo_boxreq *r, int program,
                  struct mo_err *e)
@@ -227,7 +227,7 @@ static void on_program_gone(struct keeper *k)
         say_ended(k, k->attached, &end);
 }
 
-/* All of it goes; the socket last, and only if the groups went. */
+/* Remove everything; the socket last, and only if the groups are gone. */
 static void finish(struct keeper *k)
 {
     struct mo_boxend end = {.cause = MO_BOXEND_STOPPED}, how;
@@ -245,7 +245,7 @@ static void finish(struct keeper *k)
     k->done = true;
 }
 
-/* --- what clients ask ---------------------------------------------------- */
+/* --- requests of clients ------------------------------------------------- */
 
 static void on_attach(struct keeper *k, struct mo_wire *c)
 {
@@ -267,12 +267,12 @@ static void on_restart(struct keeper *k, struct mo_wire *c,
 {
     mo_autofd int program = want->by_fd ? mo_wire_take_fd(c, 0) : -1;
     struct mo_boxreq r = k->r;
-    struct mo_err e = {.code = MO_EBUSY, .msg = "the program still runs"};
+    struct mo_err e = {.code = MO_EBUSY, .msg = "the program is still running"};
 
     memcpy(r.argv, want->argv, sizeof(r.argv));
     memcpy(r.env, want->env, sizeof(r.env));
     if (want->by_fd && program < 0)
-        mo_fail(&e, MO_EPROTO, "no program came with the request");
+        mo_fail(&e, MO_EPROTO, "the request has no program attached");
     else if (!k->running && start(k, &r, program, &e) == 0) {
         on_attach(k, c);
         return;
@@ -282,7 +282,7 @@ static void on_restart(struct keeper *k, struct mo_wire *c,
 
 static void on_freeze(struct keeper *k, struct mo_wire *c, bool frozen)
 {
-    struct mo_err e = {.code = MO_EINVAL, .msg = "nothing runs"};
+    struct mo_err e = {.code = MO_EINVAL, .msg = "no program is running"};
 
     if (k->running && mo_cg_freeze(&k->cg, frozen, &e) == 0) {
         k->frozen = frozen;
@@ -346,7 +346,7 @@ static void on_message(struct keeper *k, struct mo_wire *c,
         say_desc(k, c, false);
         break;
     default:
-        drop(k, c); /* only a keeper says these */
+        drop(k, c); /* only a keeper sends these */
     }
 }
 
@@ -368,14 +368,14 @@ static void on_client(struct keeper *k, struct mo_wire *c)
         drop(k, c);
 }
 
-/* --- the loop ------------------------------------------------------------ */
+/* --- main loop ----------------------------------------------------------- */
 
 static uint64_t left(uint64_t now, uint64_t end)
 {
     return end > now ? end - now : 0;
 }
 
-/* Without its socket nobody can come back. */
+/* Without its socket no client can come back. */
 static bool can_be_found(const struct keeper *k)
 {
     char name[MO_BOXREQ_ID_MAX + 8];
@@ -384,7 +384,7 @@ static bool can_be_found(const struct keeper *k)
     return faccessat(k->dir, name, F_OK, 0) == 0;
 }
 
-/* ms until nobody's box has lived long enough; 0: now. */
+/* ms until a box without a client expires; 0: now. */
 static uint64_t ms_left(const struct keeper *k)
 {
     uint64_t linger, wall;
@@ -395,7 +395,7 @@ static uint64_t ms_left(const struct keeper *k)
         return 0;
     linger = k->alone_since / MO_MS + k->label.linger_ms;
     linger = left(mo_now_ns() / MO_MS, linger);
-    wall = UINT64_MAX; /* 0: no such time */
+    wall = UINT64_MAX; /* 0: never */
     if (k->label.expires && k->label.expires < UINT64_MAX / 1000)
         wall = left(mo_wall_ms(), k->label.expires * 1000);
     return linger < wall ? linger : wall;
@@ -417,7 +417,7 @@ static void turn(struct keeper *k)
         finish(k);
         return;
     }
-    /* one ms more: not to wake before the time */
+    /* one ms more, so as not to wake before the time */
     if (poll(p, MO_COUNT(p), (int)(wait < most ? wait + 1 : most)) < 0)
         return;
     if (p[2].revents)
@@ -433,7 +433,7 @@ static void turn(struct keeper *k)
         finish(k);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
 static int await_request(struct keeper *k, struct mo_err *e)
 {
@@ -447,7 +447,7 @@ static int await_request(struct keeper *k, struct mo_err *e)
 
         rc = mo_wire_fill(&k->starter, e);
         if (rc == 0 && k->starter.in.len == before)
-            rc = mo_fail(e, MO_ETIMEOUT, "no request came");
+            rc = mo_fail(e, MO_ETIMEOUT, "no request received in time");
         if (rc == 0)
             rc = mo_wire_next(&k->starter, &m, e);
     } while (rc == 0);
@@ -461,7 +461,7 @@ static int await_request(struct keeper *k, struct mo_err *e)
     return 0;
 }
 
-/* A program that the box could change would be changed for the next one. */
+/* A program that the box could modify would be modified for the next box. */
 static int check_program(const struct keeper *k, struct mo_err *e)
 {
     struct stat st;
@@ -475,7 +475,8 @@ static int check_program(const struct keeper *k, struct mo_err *e)
     if (seals >= 0 && !(seals & F_SEAL_WRITE))
         return mo_fail(e, MO_EPOLICY, "the program's memory is not sealed");
     if (seals < 0 && (st.st_mode & S_IWOTH))
-        return mo_fail(e, MO_EPOLICY, "anybody may write the program");
+        return mo_fail(e, MO_EPOLICY,
+                       "the program file is writable by everyone");
     return 0;
 }
 
@@ -545,7 +546,7 @@ static int begin(struct keeper *k, struct mo_err *e)
     return set_up(k, e);
 }
 
-/* The starter's connection becomes the first client's. */
+/* The starter's connection becomes the first client. */
 static void greet(struct keeper *k)
 {
     mo_wire_init(&k->clients[0], mo_take_fd(&k->starter.fd));

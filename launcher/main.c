@@ -1,23 +1,23 @@
 /* main.c - mo-box, the launcher and keeper of native boxes.
  *
- *   mo-box             start and keep the box that is asked for on stdin,
- *                      which is a unix socket
- *   mo-box --sweep DIR remove what keepers that were killed left behind
+ *   mo-box             start and keep the box requested on stdin, which is a
+ *                      unix socket
+ *   mo-box --sweep DIR remove what killed keepers left behind
  *
- * A small static program of its own, so that the orchestrator never forks
- * privileged code and this can be read in one sitting. The order of events:
+ * A separate small static program, so the orchestrator never forks privileged
+ * code and this one is short enough to review. Order of events:
  *
  *   main      leaves its parent's session and descriptors
- *   keeper    reads the request; takes a user id (slot), makes the socket,
+ *   keeper    reads the request; takes a user id (slot), creates the socket,
  *             the cgroups with their limits (cgroup, hier), then the box's
- *             root in a mount namespace of its own, and moves there (view)
+ *             root in a mount namespace, and moves there (view)
  *   run       clones the box into its namespaces and cgroups
- *   confine   in the box: gives up every right, filters system calls
+ *   confine   in the box: gives up all privileges, filters system calls
  *   run       in the box: process 1 starts the program and reaps
  *   keeper    answers with the program's pipes, stays with the box
  *
- * Any step that fails ends it with a typed refusal that says why; a limit
- * that was promised and cannot be set is such a failure. */
+ * A step that fails ends everything with a typed refusal and its reason. A
+ * guaranteed limit that cannot be set is such a failure. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@
 #include "launcher/kernel.h"
 #include "launcher/sweep.h"
 
-#define REQUEST_FD 3 /* where the keeper has it */
+#define REQUEST_FD 3 /* descriptor of the request in the keeper */
 
 static int usage(void)
 {
@@ -53,8 +53,8 @@ static int sweep(const char *dir)
     return 0;
 }
 
-/* Nobody's child and in nobody's session, holding nothing but the request;
- * its descriptor, or -1. */
+/* Leave parent, session and all descriptors but the request. Returns its
+ * descriptor, or -1. */
 static int leave_home(void)
 {
     int null;
@@ -73,7 +73,7 @@ static int leave_home(void)
         dup2(null, fd);
     close(null);
     umask(077);
-    setsid(); /* fails only if we have one already */
+    setsid(); /* fails only if we lead a session already */
     return chdir("/") < 0 ? -1 : REQUEST_FD;
 }
 
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     if (argc != 1 ||
         getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &n) < 0)
         return usage();
-    prctl(PR_SET_NAME, "mo-box"); /* it may have been run from memory */
+    prctl(PR_SET_NAME, "mo-box"); /* the name is wrong if run from memory */
     request = leave_home();
     return request < 0 ? 1 : mo_keeper(request);
 }

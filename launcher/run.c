@@ -1,4 +1,3 @@
-/* run.c - see run.h. */
 #include "launcher/run.h"
 
 #include <errno.h>
@@ -18,21 +17,21 @@
     (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
      CLONE_NEWCGROUP)
 
-/* Descriptors of the first process, once it has put its house in order. */
+/* Descriptors of the first process after arrange_fds(). */
 enum { FD_FAIL = 3, FD_STATUS, FD_LIFE, FD_PROGRAM, FD_END };
 
-#define HIGH_FD      64 /* out of the way of those above */
+#define HIGH_FD      64 /* above those in use */
 #define SEARCH_PATH  "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 #define EXIT_NOT_RUN 127
 
-/* What the two sides of the clone share: pipes by their ends. */
+/* The pipes shared by both sides of the clone. */
 struct birth {
     const struct mo_boxreq *r;
     const struct mo_cg *cg;
     struct mo_confine confine;
-    int in[2], out[2], err[2]; /* the program's */
-    int fail[2];               /* its set-up failed: a struct mo_err */
-    int status[2];             /* it ended: an int as of waitpid */
+    int in[2], out[2], err[2]; /* of the program */
+    int fail[2];               /* a struct mo_err if the set-up failed */
+    int status[2];             /* an int as of waitpid when it ended */
     int life[2];               /* end of file when the keeper dies */
     int program;
 };
@@ -46,7 +45,7 @@ static void child_fail(const struct mo_err *e)
     _exit(n < 0 ? EXIT_NOT_RUN + 1 : EXIT_NOT_RUN);
 }
 
-/* Put descriptors where they belong and close all others. */
+/* Move descriptors to their numbers and close all others. */
 static int arrange(const struct birth *b)
 {
     const int from[FD_END] = {b->in[0],     b->out[1],  b->err[1], b->fail[1],
@@ -102,7 +101,7 @@ static void exec_path(char *const *argv, char *const *env)
     }
 }
 
-/* The program itself; does not return. */
+/* Exec the program; does not return. */
 static void become(const struct birth *b)
 {
     char *const *argv = (char *const *)(uintptr_t)b->r->argv;
@@ -119,7 +118,8 @@ static void become(const struct birth *b)
     child_fail(&e);
 }
 
-/* Process 1: reap all, report one. Holds nothing but the status pipe. */
+/* Process 1: reap all children, report the program's. Holds only the status
+ * pipe. */
 static void mind(pid_t program)
 {
     int status = 0;
@@ -182,7 +182,7 @@ static int birth_open(struct birth *b, struct mo_err *e)
     return 0;
 }
 
-/* end of file: the program runs. A struct mo_err: it does not. */
+/* End of file: the program runs. A struct mo_err: it does not. */
 static int wait_for_exec(int fail, struct mo_err *e)
 {
     struct pollfd p = {.fd = fail, .events = POLLIN};
@@ -196,14 +196,14 @@ static int wait_for_exec(int fail, struct mo_err *e)
     if (n == 0)
         return 0;
     if (n != (ssize_t)sizeof(why))
-        return mo_fail(e, MO_EIO, "the box died while it was set up");
+        return mo_fail(e, MO_EIO, "the box died during its set-up");
     why.msg[sizeof(why.msg) - 1] = '\0';
     if (e)
         *e = why;
     return why.code < 0 ? why.code : MO_EIO;
 }
 
-/* From here on x owns the keeper's ends. */
+/* x owns the keeper's ends from here on. */
 static void take_ends(struct mo_run *x, struct birth *b)
 {
     mo_close_fd(&b->in[0]);
@@ -272,7 +272,7 @@ void mo_run_kill(struct mo_run *x, struct mo_cg *g)
     if (x->pidfd < 0)
         return;
     mo_cg_kill(g);
-    k_pidfd_kill(x->pidfd, SIGKILL); /* and with it its namespace */
+    k_pidfd_kill(x->pidfd, SIGKILL); /* and with it the namespace */
     while (waitid((idtype_t)K_P_PIDFD, (id_t)x->pidfd, &si, WEXITED | WNOWAIT) <
                0 &&
            errno == EINTR) {

@@ -1,4 +1,3 @@
-/* wire.c - see wire.h. */
 #include "launcher/wire.h"
 
 #include <errno.h>
