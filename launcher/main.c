@@ -33,14 +33,14 @@
 
 #define REQUEST_FD 3 /* descriptor of the request in the keeper */
 
-static int usage(void)
+static int print_usage(void)
 {
     fprintf(stderr, "usage: mo-box (with a request on a socket as stdin)\n"
                     "       mo-box --sweep DIR\n");
     return 2;
 }
 
-static int sweep(const char *dir)
+static int sweep_dir(const char *dir)
 {
     struct mo_err e;
     unsigned n;
@@ -55,7 +55,7 @@ static int sweep(const char *dir)
 
 /* Leave parent, session and all descriptors but the request. Returns its
  * descriptor, or -1. */
-static int leave_home(void)
+static int detach_process(void)
 {
     int null;
     pid_t pid = fork();
@@ -83,11 +83,11 @@ int main(int argc, char **argv)
     socklen_t n = sizeof(type);
 
     if (argc == 3 && strcmp(argv[1], "--sweep") == 0)
-        return sweep(argv[2]);
+        return sweep_dir(argv[2]);
     if (argc != 1 ||
         getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &n) < 0)
-        return usage();
+        return print_usage();
     prctl(PR_SET_NAME, "mo-box"); /* the name is wrong if run from memory */
-    request = leave_home();
+    request = detach_process();
     return request < 0 ? 1 : mo_keeper(request);
 }

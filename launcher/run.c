@@ -46,7 +46,7 @@ static void child_fail(const struct mo_err *e)
 }
 
 /* Move descriptors to their numbers and close all others. */
-static int arrange(const struct birth *b)
+static int arrange_fds(const struct birth *b)
 {
     const int from[FD_END] = {b->in[0],     b->out[1],  b->err[1], b->fail[1],
                               b->status[1], b->life[0], b->program};
@@ -102,7 +102,7 @@ static void exec_path(char *const *argv, char *const *env)
 }
 
 /* Exec the program; does not return. */
-static void become(const struct birth *b)
+static void exec_program(const struct birth *b)
 {
     char *const *argv = (char *const *)(uintptr_t)b->r->argv;
     char *const *env = (char *const *)(uintptr_t)b->r->env;
@@ -120,7 +120,7 @@ static void become(const struct birth *b)
 
 /* Process 1: reap all children, report the program's. Holds only the status
  * pipe. */
-static void mind(pid_t program)
+static void reap_until_end(pid_t program)
 {
     int status = 0;
     pid_t pid;
@@ -134,14 +134,14 @@ static void mind(pid_t program)
     _exit(write(FD_STATUS, &status, sizeof(status)) < 0);
 }
 
-static void child(const struct birth *b)
+static void run_first_process(const struct birth *b)
 {
     struct mo_confine c = b->confine;
     struct mo_err e;
     pid_t pid;
     int rc = mo_cg_join(b->cg, &e);
 
-    if (arrange(b) < 0)
+    if (arrange_fds(b) < 0)
         _exit(EXIT_NOT_RUN);
     if (rc < 0)
         child_fail(&e);
@@ -151,12 +151,12 @@ static void child(const struct birth *b)
         child_fail(&e);
     pid = fork();
     if (pid == 0)
-        become(b);
+        exec_program(b);
     if (pid < 0) {
         mo_fail_sys(&e, "fork");
         child_fail(&e);
     }
-    mind(pid);
+    reap_until_end(pid);
 }
 
 /* --- in the keeper ------------------------------------------------------- */
@@ -225,7 +225,7 @@ void mo_run_init(struct mo_run *x)
         .pidfd = -1, .status = -1, .life = -1, .std = {-1, -1, -1}};
 }
 
-static uint64_t ooms(struct mo_cg *g)
+static uint64_t count_ooms(struct mo_cg *g)
 {
     struct mo_boxstats s;
 
@@ -243,11 +243,11 @@ int mo_run_start(struct mo_run *x, const struct mo_boxreq *r, struct mo_cg *g,
     int rc = birth_open(&b, e);
 
     mo_run_init(x);
-    x->ooms = ooms(g);
+    x->ooms = count_ooms(g);
     if (rc == 0) {
         x->pid = k_clone(NAMESPACES, mo_cg_clone_fd(g), &x->pidfd);
         if (x->pid == 0)
-            child(&b);
+            run_first_process(&b);
         if (x->pid < 0)
             rc = mo_fail_sys(e, "clone");
     }
@@ -291,7 +291,7 @@ static void read_end(struct mo_run *x, struct mo_cg *g, struct mo_boxend *out)
             out->code = (unsigned)WEXITSTATUS(status);
         }
     }
-    if (out->signal == SIGKILL && ooms(g) > x->ooms)
+    if (out->signal == SIGKILL && count_ooms(g) > x->ooms)
         out->cause = MO_BOXEND_OOM;
 }
 

@@ -13,8 +13,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/mem.h"
-#include "launcher/file.h"
 #include "launcher/kernel.h"
+#include "launcher/kernel_file.h"
 
 #define MNT_DETACH_OLD                                                         \
     2 /* MNT_DETACH, <sys/mount.h> fights <linux/mount.h>                      \
@@ -134,8 +134,8 @@ static int put_link(struct view *v, int dir, const char *from, const char *name,
 
 /* Show `from` below dir as `name`: a link stays a link, the rest is cloned
  * read-only. Names that the host does not have are skipped. */
-static int show(struct view *v, int dir, const char *from, const char *name,
-                struct mo_err *e)
+static int show_name(struct view *v, int dir, const char *from,
+                     const char *name, struct mo_err *e)
 {
     mo_autofd int tree = -1, at = -1;
     struct stat st;
@@ -229,13 +229,13 @@ static int show_host(struct view *v, struct mo_err *e)
     int rc = top < 0 ? mo_fail_sys(e, "/") : 0;
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(of_host); i++)
-        rc = show(v, top, of_host[i], of_host[i], e);
+        rc = show_name(v, top, of_host[i], of_host[i], e);
     for (size_t i = 0; rc == 0 && v->r->views[i]; i++) {
         const char *p = v->r->views[i];
 
         while (*p == '/')
             p++;
-        rc = show(v, top, p, p, e);
+        rc = show_name(v, top, p, p, e);
     }
     return rc ? rc : put_names(v, e);
 }
@@ -271,7 +271,7 @@ static int show_image(struct view *v, struct mo_err *e)
                          "image %s: more than %d names at the top", v->r->root,
                          TOP_MAX);
         else if (!is_ours(en->d_name))
-            rc = show(v, top, en->d_name, en->d_name, e);
+            rc = show_name(v, top, en->d_name, en->d_name, e);
     }
     closedir(d);
     return rc;
@@ -375,7 +375,7 @@ static int write_map(const char *file, uid_t inside, uid_t outside,
 
     snprintf(text, sizeof(text), "%u %u 1", (unsigned)inside,
              (unsigned)outside);
-    if (mo_file_write(AT_FDCWD, file, text) < 0)
+    if (mo_kernel_file_write(AT_FDCWD, file, text) < 0)
         return mo_fail_sys(e, "user namespace: %s", file);
     return 0;
 }
@@ -390,7 +390,7 @@ static int enter_user_namespace(uid_t inside, struct mo_err *e)
         return mo_fail_sys(e, "not root, and this kernel allows no user "
                               "namespace (user.max_user_namespaces, "
                               "kernel.unprivileged_userns_clone)");
-    if (mo_file_write(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
+    if (mo_kernel_file_write(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
         return mo_fail_sys(e, "user namespace: setgroups");
     rc = write_map("/proc/self/uid_map", inside, uid, e);
     return rc ? rc : write_map("/proc/self/gid_map", inside, gid, e);
@@ -428,7 +428,7 @@ static int new_root(struct view *v, struct mo_err *e)
 }
 
 /* Replace the old root: stack "." over "." and unmount the lower one. */
-static int pivot(struct view *v, struct mo_err *e)
+static int pivot_root_dir(struct view *v, struct mo_err *e)
 {
     struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY};
     struct mount_attr own = {.propagation = MS_PRIVATE_FLAG};
@@ -462,7 +462,7 @@ int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e)
     if (rc == 0)
         rc = put_places(&v, e);
     if (rc == 0)
-        rc = pivot(&v, e);
+        rc = pivot_root_dir(&v, e);
     mo_close_fd(&v.root);
     mo_close_fd(&v.proc);
     umask(mask);
