@@ -16,7 +16,7 @@ void tb_clip_fini(struct tb_clip *c)
     mo_buf_fini(&c->tail);
 }
 
-/* Fill b up to its room; what did not fit is left in *s. */
+/* Fill b up to its size; *s keeps the rest. */
 static int fill(struct mo_buf *b, size_t room, struct mo_span *s)
 {
     struct mo_span part = mo_span_head(*s, room - b->len);
@@ -27,7 +27,7 @@ static int fill(struct mo_buf *b, size_t room, struct mo_span *s)
     return mo_buf_span(b, part);
 }
 
-/* Overwrite the oldest of a full ring. */
+/* Overwrite the oldest bytes of a full ring. */
 static void turn(struct tb_clip *c, struct mo_span s)
 {
     if (s.n > c->half)
@@ -59,7 +59,7 @@ uint64_t tb_clip_cut(const struct tb_clip *c)
     return c->total - mo_buf_view(&c->head).n - mo_buf_view(&c->tail).n;
 }
 
-/* Without the beginning of a character whose end is missing. */
+/* Without an incomplete character at the end. */
 static struct mo_span whole_end(struct mo_span s)
 {
     for (size_t back = 1; back <= 3 && back <= s.n; back++) {
@@ -75,7 +75,7 @@ static struct mo_span whole_end(struct mo_span s)
     return s;
 }
 
-/* Without the end of a character whose beginning is missing. */
+/* Without an incomplete character at the start. */
 static struct mo_span whole_start(struct mo_span s)
 {
     size_t i = 0;

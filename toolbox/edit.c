@@ -1,7 +1,7 @@
-/* edit.c - edit_file: an exact text becomes another.
+/* edit.c - edit_file: replace an exact text.
  *
- * The text must stand in the file once, or replace_all be given: an edit
- * that could be meant for two places is refused and the places are named. */
+ * The text must occur once, or replace_all be set: an edit that could mean two
+ * places is refused with their line numbers. */
 #include "toolbox/edit.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "toolbox/box.h"
 #include "toolbox/save.h"
 
-#define PLACES 5 /* line numbers named when there are several */
+#define PLACES 5 /* line numbers listed if there are several */
 
 struct args {
     struct mo_span path, old, new;
@@ -38,7 +38,7 @@ static const struct tb_field out[] = {
     {0},
 };
 
-/* --- the pure part ------------------------------------------------------- */
+/* --- replace, without I/O ------------------------------------------------ */
 
 static int ambiguous(struct mo_span text, struct mo_span old, struct mo_err *e)
 {

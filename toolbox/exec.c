@@ -10,7 +10,7 @@
 #include "codec/utf8.h"
 #include "toolbox/job.h"
 
-#define ROOM       65536  /* bytes of output kept of each stream */
+#define ROOM       65536  /* bytes of output kept per stream, default */
 #define ROOM_MAX   131072 /* two streams, two copies: within TB_RESULT_MAX */
 #define TIMEOUT_S  30
 #define TIMEOUT_SM 86400
@@ -88,7 +88,7 @@ static bool exited(const struct tb_job *j)
     return j->ended && WIFEXITED(j->status);
 }
 
-/* NULL when it was not killed, as far as we know. */
+/* NULL if it was not killed, as far as is known. */
 static const char *killed_by(const struct tb_job *j)
 {
     if (j->ended)
@@ -144,7 +144,7 @@ static void end_line(struct mo_buf *b)
         (void)mo_buf_putc(b, '\n');
 }
 
-/* How it ended, when there is something to be said about it. */
+/* Say how it ended, if that is worth a line. */
 static void put_end(struct mo_buf *b, const struct tb_job *j)
 {
     uint64_t ms = (mo_now_ns() - j->began) / MO_MS;
@@ -289,7 +289,7 @@ static int put_argv(struct mo_arena *a, const struct args *in_args, char ***to,
     return 0;
 }
 
-/* "NAME=value" of a member. */
+/* "NAME=value" of a member of env. */
 static int env_word(struct mo_arena *a, struct mo_json key, struct mo_json val,
                     char **to, struct mo_err *e)
 {
@@ -320,7 +320,7 @@ static bool same_name(const char *a, const char *b)
     return eq && strncmp(a, b, (size_t)(eq - a) + 1) == 0;
 }
 
-/* Ours, then theirs; theirs wins. */
+/* Our environment, overridden by the given one. */
 static int put_env(struct mo_arena *a, struct mo_json env, char ***to,
                    struct mo_err *e)
 {

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-#define SHOWN 60 /* bytes of a peer's word in a message */
+#define SHOWN 60 /* bytes of the peer's text in a message */
 
 /* --- schema -------------------------------------------------------------- */
 
@@ -45,7 +45,7 @@ static void put_strings(struct mo_jw *w, const char *key)
     mo_jw_end(w);
 }
 
-/* Answers nest two deep (a list of objects with lists of lines). */
+/* Results nest two deep (a list of objects with lists of lines). */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
@@ -123,8 +123,8 @@ static int read_int(struct mo_json v, const struct tb_field *f,
     return 0;
 }
 
-/* "1", "0.25": digits, and three of them behind the point count. No floating
- * point: in the static program it would weigh more than all the tools. */
+/* "1", "0.25": digits, of which three after the point count. No floating point:
+ * in the static program it would be larger than all the tools. */
 static int read_seconds(struct mo_json v, const struct tb_field *f,
                         struct mo_arena *a, void *to, struct mo_err *e)
 {
@@ -210,7 +210,7 @@ static const struct tb_field *find(const struct tb_field *f, struct mo_json key)
     return NULL;
 }
 
-/* A model that invented a name is told the real ones. */
+/* List the known names for a model that invented one. */
 static int unknown(const struct tb_field *f, struct mo_json key,
                    struct mo_err *e)
 {
@@ -251,7 +251,7 @@ int tb_fields_read(struct mo_json args, const struct tb_field *f,
         if (!hit)
             return unknown(f, key, e);
         if (!hit->required && mo_json_is(val, MO_JSON_NULL))
-            continue; /* many clients write null for "not given" */
+            continue; /* many clients write null for an absent value */
         rc = readers[hit->type](val, hit, a, (char *)out + hit->at, e);
         if (rc < 0)
             return rc;

@@ -7,7 +7,7 @@
 
 struct sink {
     char *out;
-    size_t room, len; /* len counts what did not fit, too */
+    size_t room, len; /* len also counts what did not fit */
 };
 
 struct spec {
@@ -43,7 +43,7 @@ static void put_number(struct sink *s, uint64_t v, bool minus, unsigned base,
         digits[--at] = "0123456789abcdef"[v % base];
         v /= base;
     } while (v);
-    if (minus && sp->zero) { /* the sign stands before the zeros */
+    if (minus && sp->zero) { /* the sign comes before the zeros */
         put(s, '-');
         sp->width -= sp->width ? 1 : 0;
     } else if (minus) {
@@ -92,8 +92,9 @@ static void put_integer(struct sink *s, char kind, uint64_t v, struct spec *sp)
         put_number(s, minus ? 0 - v : v, minus, kind == 'x' ? 16 : 10, sp);
 }
 
-/* All arguments are taken here: a va_list is not handed on. long is 64 bits
- * wide wherever a box runs, so it stands for long long and size_t too. */
+/* All arguments are read here: a va_list cannot be passed on safely. long has
+ * 64 bits on every supported machine, so it stands for long long and size_t
+ * too. */
 static void format(struct sink *s, const char *f, va_list ap)
 {
     for (; *f; f++) {

@@ -3,8 +3,8 @@
 #define BUDGET    20000
 #define DEPTH_MAX 64
 
-/* What is still to be matched. Alternatives in braces are tried with the rest
- * of the pattern behind each, so a pattern is a short chain of pieces. */
+/* The rest of the pattern. Each alternative in braces is tried with the rest
+ * behind it, so a pattern is a short chain of parts. */
 struct chain {
     struct mo_span s;
     const struct chain *next;
@@ -30,7 +30,7 @@ static ptrdiff_t closing(struct mo_span p)
     return -1;
 }
 
-/* Up to the next comma that is not in inner braces. */
+/* Up to the next comma outside inner braces. */
 static struct mo_span alternative(struct mo_span *list)
 {
     unsigned depth = 0;
@@ -65,7 +65,7 @@ static bool braces(struct match *m, struct mo_span p, size_t end,
     return false;
 }
 
-/* A class at p[0] == '[': its length, 0 when it is not closed. */
+/* Length of the class at p[0] == '[', 0 if it is not closed. */
 static size_t class_len(struct mo_span p)
 {
     for (size_t i = 2; i < p.n; i++) {
@@ -99,7 +99,7 @@ static bool stars(struct match *m, struct mo_span p, const struct chain *next,
     bool deep = p.n > 1 && p.p[1] == '*';
     struct chain rest = {mo_span_skip(p, deep ? 2 : 1), next};
 
-    /* "**" and the slash behind it also stand for nothing at all */
+    /* "**" and the slash after it also match nothing at all */
     if (deep && rest.s.n && rest.s.p[0] == '/') {
         struct chain bare = {mo_span_skip(rest.s, 1), next};
 
@@ -115,7 +115,7 @@ static bool stars(struct match *m, struct mo_span p, const struct chain *next,
     }
 }
 
-/* One ordinary step: bytes of the pattern used, 0 when it does not fit. */
+/* One ordinary step: pattern bytes consumed, 0 if it does not match. */
 static size_t plain(struct mo_span p, char c)
 {
     size_t n = p.p[0] == '[' ? class_len(p) : 0;
@@ -160,7 +160,7 @@ static bool walk(struct match *m, const struct chain *pat, struct mo_span text)
     }
 }
 
-/* Depth is bounded here, work in walk(). */
+/* Limits the depth; walk() limits the work. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static bool run(struct match *m, const struct chain *pat, struct mo_span text)
 {

@@ -14,10 +14,10 @@
 
 #include "toolbox/tree.h"
 
-#define GRACE_MS   40 /* for the last of a pipeline to end */
+#define GRACE_MS   40 /* for the last process of a pipeline to end */
 #define ROUND_NS   5000000L
 #define ROUNDS_MAX 400
-#define FDS_MAX    4096 /* closed one by one where close_range is missing */
+#define FDS_MAX    4096 /* closed one by one if close_range is missing */
 
 extern char **environ;
 
@@ -70,7 +70,7 @@ static bool is_kept(const struct tb_start *s, int fd)
            fd == s->order || fd == s->report;
 }
 
-/* Nobody may wait for the end of a pipe because the keeper holds it too. */
+/* Close pipes that the keeper inherited, or their readers would wait for it. */
 static void close_others(const struct tb_start *s)
 {
     int top = 2;
@@ -85,7 +85,7 @@ static void close_others(const struct tb_start *s)
     }
 }
 
-/* Ends the keeper when nothing is left below it. */
+/* Reap children; exit when nothing is left below. */
 static void reap(struct keeper *k)
 {
     for (;;) {

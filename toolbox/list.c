@@ -1,9 +1,9 @@
-/* list.c - list_files: what is in a directory, or in the tree below it.
+/* list.c - list_files: the entries of a directory, or of the tree below it.
  *
- * Names are sorted; symbolic links are named, not followed. At most
- * max_entries are given, and never more than TB_BYTES_MAX bytes of names; the
- * answer says when there are more. Work is bounded too: VISIT_MAX entries are
- * looked at. */
+ * Names are sorted; symbolic links are listed, not followed. At most
+ * max_entries entries and TB_BYTES_MAX bytes of names are returned; the answer
+ * says if there are more. Work is bounded too: VISIT_MAX entries are
+ * visited. */
 #include "toolbox/box.h"
 #include "toolbox/glob.h"
 #include "toolbox/walk.h"

@@ -63,7 +63,7 @@ void tb_idle_stop(struct tb_idle *i)
     mo_list_del(&i->node);
 }
 
-/* --- a round ------------------------------------------------------------- */
+/* --- one round ----------------------------------------------------------- */
 
 static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
 {
@@ -74,7 +74,7 @@ static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
 
         w->slot = -1;
         if (!w->events)
-            continue; /* poll would still report a hang-up */
+            continue; /* poll reports a hang-up even with no events */
         MO_BUG_ON(n == TB_WATCH_MAX);
         w->slot = (int)n;
         l->round[n] = w;
@@ -83,7 +83,7 @@ static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
     return n;
 }
 
-/* Milliseconds until the next timer, rounded up; -1: there is none. */
+/* Milliseconds until the next timer, rounded up; -1: none. */
 static int patience(const struct tb_loop *l)
 {
     uint64_t now = mo_now_ns(), next = UINT64_MAX, ms;
@@ -114,7 +114,7 @@ static struct tb_timer *due(const struct tb_loop *l, uint64_t now)
 
 static void fire_timers(struct tb_loop *l)
 {
-    uint64_t now = mo_now_ns(); /* one started meanwhile waits for its round */
+    uint64_t now = mo_now_ns(); /* timers started now wait for the next round */
 
     for (;;) {
         struct tb_timer *t = due(l, now);
@@ -126,7 +126,7 @@ static void fire_timers(struct tb_loop *l)
     }
 }
 
-/* Each step may end itself or others: take them off one by one. */
+/* A step may end itself or others, so take them off one by one. */
 static void step_idles(struct tb_loop *l)
 {
     struct mo_list todo;

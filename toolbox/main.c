@@ -21,7 +21,7 @@ static const char help[] =
     "Tools: read_file write_file edit_file list_files search_files\n"
     "execute_command\n";
 
-/* A descriptor 0 to 2 that is closed would become one of a command's. */
+/* A closed descriptor 0 to 2 would be reused for a command's pipe. */
 static int check_stdio(struct mo_err *e)
 {
     for (int fd = 0; fd <= 2; fd++) {

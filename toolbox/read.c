@@ -1,9 +1,9 @@
 /* read.c - read_file: a file or a part of it, by lines or by bytes.
  *
- * At most TB_BYTES_MAX bytes are given at a time; what is left out is said
- * with the number to go on from. Text is never cut inside a character. A
- * file that is no text is not shown as such: the answer says so and names
- * base64. Lines are counted in the first SCAN_MAX bytes of a file. */
+ * At most TB_BYTES_MAX bytes are returned at a time; the answer says where to
+ * continue. Text is never cut inside a character. A file that is not text is
+ * not shown: the answer says so and suggests base64. Lines are counted in the
+ * first SCAN_MAX bytes of a file. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include "toolbox/box.h"
 
 #define SCAN_MAX ((off_t)64 * 1024 * 1024)
-#define NO_LINE  ((int64_t)1 << 53) /* what every JSON reader holds */
+#define NO_LINE  ((int64_t)1 << 53) /* exact in every JSON parser */
 
 struct args {
     struct mo_span path;
@@ -52,19 +52,19 @@ static const struct tb_field out[] = {
 
 static const char *const encodings[] = TB_ENCODINGS;
 
-/* What of the file is meant, and what was read of it. */
+/* The part of the file that is wanted, and the bytes read of it. */
 struct part {
     off_t size, from;
-    size_t want; /* bytes asked for, before the cap */
-    bool more;   /* the cap left something out */
+    size_t want; /* bytes wanted, before the limit */
+    bool more;   /* the limit cut something off */
     struct mo_buf bytes;
 };
 
 /* --- lines --------------------------------------------------------------- */
 
-/* Offset of the first byte of the given line, or of the end of the file (or
- * of what is scanned) when there are fewer; *line counts on from its value
- * at `from`. */
+/* Offset of the first byte of the given line, or of the end of the file (or of
+ * the scanned part) if there are fewer. *line is increased from its value at
+ * `from`. */
 static int seek_line(int fd, off_t from, int64_t *line, int64_t wanted,
                      off_t *at, struct mo_err *e)
 {
@@ -142,7 +142,7 @@ static int choose(int fd, const struct args *a, struct part *p,
     return 0;
 }
 
-/* A character cut by the cap is left for the next piece; one that an offset
+/* A character cut by the limit is left for the next part; one that an offset
  * points into cannot be shown. */
 static void trim_text(struct part *p)
 {

@@ -18,7 +18,8 @@ static void begin(struct tb_server *s, struct mo_jw *w)
     put(w, "jsonrpc", "2.0");
 }
 
-/* What cannot be written is not sent; the peer's own time limit speaks. */
+/* A message that cannot be written is not sent; the peer's timeout ends the
+ * call. */
 static void end(struct tb_server *s, struct mo_jw *w)
 {
     mo_jw_end(w);
@@ -51,7 +52,7 @@ static void put_caps(struct mo_jw *w)
     mo_jw_raw(w, MO_SPAN("{\"tools\":{},\"logging\":{}}"));
 }
 
-/* A modern result says that it is complete and who it is from. */
+/* A modern result says that it is complete and names the server. */
 static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
                        const char *error)
 {
@@ -116,7 +117,7 @@ void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
     end(s, &w);
 }
 
-/* --- opening ------------------------------------------------------------- */
+/* --- initialize and discover --------------------------------------------- */
 
 void tb_reply_empty(struct tb_server *s, struct mo_span id)
 {
@@ -258,7 +259,7 @@ void tb_reply_failure(struct tb_call *c, const struct mo_err *e)
     end_result(c->server, &w, c->version, mo_err_name(e->code));
 }
 
-/* --- on the way ---------------------------------------------------------- */
+/* --- notifications of a call --------------------------------------------- */
 
 static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)
 {

@@ -38,7 +38,7 @@ static int write_all(int fd, struct mo_span s)
     return 0;
 }
 
-/* The mode of what is replaced; 0: nothing there; -1: no regular file. */
+/* The mode of the file to replace; 0: no such file; -1: not a regular file. */
 static int old_mode(int dir, const char *base, mode_t *mode)
 {
     struct stat st;

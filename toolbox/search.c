@@ -1,14 +1,13 @@
-/* search.c - search_files: lines that hold a text or fit a pattern.
+/* search.c - search_files: lines that contain a text or match a pattern.
  *
- * The tree is walked in order and searched in small steps between which
- * everything else goes on, so a big search delays nobody and can be
- * cancelled. A regular expression is one of codec/json/jregex.h: it cannot run
- * away; of a line it sees the first LINE_MAX_RE bytes.
+ * The tree is searched in small idle steps, so a big search delays nobody and
+ * can be cancelled. A regular expression is one of codec/json/jregex.h, which
+ * has bounded work; it sees the first LINE_MAX_RE bytes of a line.
  *
- * Left out, and counted: files over TB_FILE_MAX, files that are no text;
- * directories named .git are not entered. Long lines are shown in part.
- * Limits: max_results matches, TB_BYTES_MAX bytes of text, VISIT_MAX
- * entries looked at. */
+ * Skipped and counted: files over TB_FILE_MAX and files that are not text.
+ * Directories named .git are not entered. Long lines are shown in part. Limits:
+ * max_results matches, TB_BYTES_MAX bytes of text, VISIT_MAX entries
+ * visited. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -22,10 +21,10 @@
 #define RESULTS_MAX 1000
 #define CONTEXT_MAX 10
 #define VISIT_MAX   1000000
-#define STEP_BYTES  ((size_t)128 * 1024) /* of text, in one step */
-#define LINE_STEPS  4000000 /* of the regular expression, in one line */
-#define LINE_MAX_RE ((size_t)64 * 1024) /* bytes of a line it looks at */
-#define LINE_SHOWN  400                 /* bytes of a line */
+#define STEP_BYTES  ((size_t)128 * 1024) /* of text per step */
+#define LINE_STEPS  4000000             /* of the regular expression per line */
+#define LINE_MAX_RE ((size_t)64 * 1024) /* bytes of a line that it sees */
+#define LINE_SHOWN  400                 /* bytes of a line in the answer */
 #define DATA_MAX    ((size_t)1536 * 1024)
 
 struct args {
@@ -73,18 +72,18 @@ struct search {
     struct tb_idle idle;
     struct tb_call *call;
     struct args a;
-    struct mo_arena arena; /* holds a's texts */
+    struct mo_arena arena; /* owns the texts in a */
     struct mo_jregex *re;
     struct tb_path from;
     struct tb_walk walk;
     bool single; /* one file, no walk */
 
-    /* the file in hand */
+    /* the current file */
     char shown[2 * TB_PATH_MAX];
     struct mo_buf text, folded;
     size_t at; /* of the next line */
     uint64_t line, last_shown;
-    unsigned after; /* lines of context still to be shown */
+    unsigned after; /* lines of context still to show */
     bool in_file;
 
     struct mo_buf quoted; /* a line for the regular expression */
@@ -127,7 +126,7 @@ static size_t line_before(struct mo_span all, size_t at)
     return at;
 }
 
-/* A long line in part: around the place, if it is known. */
+/* A long line in part: around the match, if its place is known. */
 static struct mo_span part_of(struct mo_span line, size_t place)
 {
     size_t from = place > LINE_SHOWN / 2 && line.n > LINE_SHOWN
@@ -152,8 +151,8 @@ static void show_line(struct search *s, char mark, uint64_t number,
     s->last_shown = number;
 }
 
-/* Start of the line `n` before the one at `at`, or of the first; *n is how
- * many there were. */
+/* Start of the line `n` before the one at `at`, or of the first; *n becomes the
+ * number of lines there were. */
 static size_t back(struct mo_span all, size_t at, unsigned *n)
 {
     unsigned want = *n;
@@ -198,7 +197,7 @@ static void data_match(struct search *s, size_t at, struct mo_span line,
     mo_jw_end(&s->w);
 }
 
-/* A match with its context; lines shown before are not shown again. */
+/* Show a match with its context; lines shown before are not repeated. */
 static void show_match(struct search *s, size_t at, struct mo_span line,
                        size_t place)
 {
@@ -298,7 +297,7 @@ static void fold(char *p, size_t n)
         p[i] = (char)(p[i] >= 'A' && p[i] <= 'Z' ? p[i] + 32 : p[i]);
 }
 
-/* As fold(), but \W and \w stay what they are. */
+/* Like fold(), but keeps \W and \w. */
 static void fold_pattern(char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -14,9 +14,9 @@
 
 #define READ_MAX ((size_t)64 * 1024)
 #define HIGH     ((size_t)1024 * 1024)
-#define OUT_MAX  ((size_t)96 * 1024 * 1024) /* HIGH and every call's result */
-#define END_NS   (4 * MO_S)                 /* for an orderly end */
-#define AGAIN_NS (200 * MO_MS) /* until stdin is tried again, with `stay` */
+#define OUT_MAX  ((size_t)96 * 1024 * 1024) /* HIGH plus all results */
+#define END_NS   (4 * MO_S)                 /* limit of an orderly stop */
+#define AGAIN_NS (200 * MO_MS) /* until stdin is read again, with `stay` */
 
 static const char instructions[] =
     "Files and commands of one workspace. Paths are relative to it and cannot "
@@ -36,7 +36,7 @@ struct serve {
     struct mo_frame frame;
     bool skipping; /* the rest of a line that was too long */
     struct mo_span unread;
-    char bytes[READ_MAX]; /* behind unread */
+    char bytes[READ_MAX]; /* after unread */
 
     struct mo_buf queue; /* for stdout */
     size_t sent;         /* of queue */
@@ -61,7 +61,7 @@ static void on_message(void *to, struct mo_span message)
     struct serve *s = to;
 
     if (message.n + 1 > OUT_MAX - s->queue.len)
-        return; /* cannot be: every call's result has its room */
+        return; /* impossible: OUT_MAX has room for every result */
     (void)mo_buf_span(&s->queue, message);
     (void)mo_buf_putc(&s->queue, '\n');
     s->out.events = POLLOUT;
@@ -89,7 +89,7 @@ static void on_writable(struct tb_watch *w)
     }
     if (waiting(s) == 0) {
         drop_queue(s);
-    } else if (s->sent > HIGH) { /* what is sent must not fill the queue */
+    } else if (s->sent > HIGH) { /* drop sent bytes before it fills */
         mo_buf_drop(&s->queue, s->sent);
         s->sent = 0;
     }
@@ -145,7 +145,7 @@ static void on_readable(struct tb_watch *w)
         return;
     if (n > 0) {
         s->unread = mo_span(s->bytes, (size_t)n);
-    } else if (s->stay) { /* somebody may come and open it again */
+    } else if (s->stay) { /* another writer may open it again */
         w->events = 0;
         tb_timer_start(&s->box.loop, &s->again, AGAIN_NS);
     } else {
@@ -153,7 +153,7 @@ static void on_readable(struct tb_watch *w)
     }
 }
 
-/* After every round: who may go on. */
+/* After every round: decide who may continue. */
 static void steer(struct serve *s)
 {
     bool full;
@@ -167,7 +167,7 @@ static void steer(struct serve *s)
         s->in.events = s->unread.n || full || s->ending ? 0 : POLLIN;
 }
 
-/* --- signals and the end ------------------------------------------------- */
+/* --- signals and stop ---------------------------------------------------- */
 
 static void on_end(struct tb_timer *t)
 {
@@ -215,7 +215,7 @@ static int open_signals(struct mo_err *e)
     int fd;
 
     (void)sigaction(SIGPIPE, &ign, NULL);
-    (void)sigaction(SIGXFSZ, &ign, NULL); /* a file too large: EFBIG */
+    (void)sigaction(SIGXFSZ, &ign, NULL); /* EFBIG instead of a signal */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGTERM);
@@ -233,7 +233,7 @@ static bool is_over(const struct serve *s)
            (s->ending && tb_exec_is_idle(&s->box.exec) && waiting(s) == 0);
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
 static int work(struct serve *s, struct mo_err *e)
 {

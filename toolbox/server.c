@@ -2,7 +2,7 @@
 
 #include "toolbox/reply.h"
 
-/* A message too big to be written is replaced by this. */
+/* Replaces a message that is too big. */
 static const struct mo_err no_room = {
     MO_ETOOBIG, 0, "the result is too big to be sent: ask for less of it"};
 
@@ -108,7 +108,7 @@ static const char *const level_names[] = {"debug",   "info",     "notice",
                                           "warning", "error",    "critical",
                                           "alert",   "emergency"};
 
-/* TB_SILENT for what is no level. */
+/* TB_SILENT if it is not a level. */
 static enum tb_level read_level(struct mo_json v)
 {
     for (unsigned i = 0; i < MO_COUNT(level_names); i++) {
@@ -239,7 +239,7 @@ static void on_call(struct tb_server *s, const struct request *rq)
     start(s, c, args);
 }
 
-enum { LEGACY = 1, MODERN = 2, EARLY = 4 }; /* early: before initialize too */
+enum { LEGACY = 1, MODERN = 2, EARLY = 4 }; /* EARLY: before initialize too */
 
 static const struct method {
     const char *name;
@@ -278,7 +278,7 @@ static void dispatch(struct tb_server *s, const struct request *rq)
         m->run(s, rq);
 }
 
-/* --- which era a message is of ------------------------------------------- */
+/* --- classify a message by revision -------------------------------------- */
 
 static void on_modern(struct tb_server *s, struct request *rq,
                       struct mo_json version)
@@ -331,7 +331,7 @@ static void on_note(struct tb_server *s, const struct mo_rpc *m)
 
 /* --- lines --------------------------------------------------------------- */
 
-/* Answers to a batch go out one by one, as each is ready. */
+/* Answers to a batch are sent one by one, as each is ready. */
 static void on_batch(struct tb_server *s, struct mo_json all)
 {
     struct mo_json_iter it;
@@ -352,7 +352,7 @@ static void on_batch(struct tb_server *s, struct mo_json all)
     }
 }
 
-/* A batch holds objects only, so this calls itself once at most. */
+/* A batch holds objects only, so the recursion is one level deep. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 void tb_server_line(struct tb_server *s, struct mo_span line)
 {
@@ -380,7 +380,7 @@ void tb_server_line(struct tb_server *s, struct mo_span line)
             s, m.id.n > TB_ID_MAX ? mo_span(NULL, 0) : mo_json_text(m.id),
             MO_RPC_INVALID_REQUEST, e.msg);
         break;
-    case MO_RPC_RESULT: /* we ask nothing */
+    case MO_RPC_RESULT: /* we send no requests */
     case MO_RPC_ERROR:
         break;
     }

@@ -26,7 +26,7 @@ struct table {
     size_t n, cap;
 };
 
-/* "pid (any name) S parent ...": the name may hold anything, so the last
+/* "pid (any name) S parent ...": the name may contain anything, so the last
  * parenthesis counts. */
 static bool read_stat(int dir, struct proc *out)
 {
@@ -102,7 +102,8 @@ static bool is_below(const struct table *t, pid_t pid)
     return false;
 }
 
-/* Passes until nothing is added: as many as the tree is deep. */
+/* Mark all processes below top; repeats until nothing is added, as often as the
+ * tree is deep. */
 static void mark(struct table *t, pid_t top, const pid_t *spare, size_t nspare)
 {
     bool again = true;
@@ -126,8 +127,8 @@ static void kill_one(int procfs, const struct proc *p)
     mo_autofd int dir = open_proc(procfs, p->pid);
     struct proc now;
 
-    /* Its parent is still who it was, or it became somebody's orphan: then
-     * the next round sees where it is now. */
+    /* If its parent changed, it became an orphan: leave it for the next
+     * round. */
     if (dir < 0 || !read_stat(dir, &now) || now.parent != p->parent)
         return;
     if (syscall(SYS_pidfd_send_signal, dir, SIGKILL, NULL, 0) < 0 &&
@@ -159,7 +160,7 @@ int tb_tree_kill(pid_t top, const pid_t *spare, size_t nspare)
         kill_one(dirfd(procfs), &t.p[i]);
     }
     (void)closedir(procfs);
-    alive = t.n ? alive : -1; /* an empty directory is no /proc */
+    alive = t.n ? alive : -1; /* an empty directory is not /proc */
     mo_free(t.p);
     return alive;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NAMES_BYTES ((size_t)8 * 1024 * 1024) /* of one directory */
+#define NAMES_BYTES ((size_t)8 * 1024 * 1024) /* per directory */
 
 struct name {
     struct name *next;
@@ -36,7 +36,7 @@ static struct name *keep(struct tb_walk_dir *d, const char *text,
     return one;
 }
 
-/* All names of the directory as a list; d->n counts them. */
+/* Read all names of the directory; d->n counts them. */
 static int gather(struct tb_walk *w, struct tb_walk_dir *d, DIR *from,
                   struct name **list)
 {
@@ -73,7 +73,7 @@ static int sort(struct tb_walk_dir *d, const struct name *list)
     return 0;
 }
 
-/* readdir() closes what it reads: it gets a descriptor of its own. */
+/* closedir() closes its descriptor, so it gets a duplicate. */
 static int read_names(struct tb_walk *w, struct tb_walk_dir *d)
 {
     int own = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -150,7 +150,7 @@ static int go_down(struct tb_walk *w, struct mo_err *e)
     return enter(w, fd, n + 1, e);
 }
 
-/* false: the name does not fit, or what it named has gone. */
+/* False: the name does not fit, or the file is gone. */
 static bool fill_entry(struct tb_walk *w, const struct tb_walk_dir *d,
                        const char *name)
 {

@@ -1,4 +1,4 @@
-/* write.c - write_file: a whole file, created or replaced in one step. */
+/* write.c - write_file: create or replace a whole file in one step. */
 #include "codec/base64.h"
 #include "toolbox/box.h"
 #include "toolbox/save.h"
