@@ -17,7 +17,7 @@ void tb_clip_fini(struct tb_clip *c)
 }
 
 /* Fill b up to its size; *s keeps the rest. */
-static int fill(struct mo_buf *b, size_t room, struct mo_span *s)
+static int fill_half(struct mo_buf *b, size_t room, struct mo_span *s)
 {
     struct mo_span part = mo_span_head(*s, room - b->len);
 
@@ -28,7 +28,7 @@ static int fill(struct mo_buf *b, size_t room, struct mo_span *s)
 }
 
 /* Overwrite the oldest bytes of a full ring. */
-static void turn(struct tb_clip *c, struct mo_span s)
+static void overwrite_oldest(struct tb_clip *c, struct mo_span s)
 {
     if (s.n > c->half)
         s = mo_span_skip(s, s.n - c->half);
@@ -46,11 +46,11 @@ int tb_clip_put(struct tb_clip *c, struct mo_span s)
     int rc;
 
     c->total += s.n;
-    rc = fill(&c->head, c->half, &s);
+    rc = fill_half(&c->head, c->half, &s);
     if (rc == 0)
-        rc = fill(&c->tail, c->half, &s);
+        rc = fill_half(&c->tail, c->half, &s);
     if (rc == 0 && s.n)
-        turn(c, s);
+        overwrite_oldest(c, s);
     return rc;
 }
 

@@ -40,7 +40,8 @@ static const struct tb_field out[] = {
 
 /* --- replace, without I/O ------------------------------------------------ */
 
-static int ambiguous(struct mo_span text, struct mo_span old, struct mo_err *e)
+static int fail_ambiguous(struct mo_span text, struct mo_span old,
+                          struct mo_err *e)
 {
     unsigned line = 1, count = 0;
     struct mo_buf places;
@@ -82,7 +83,7 @@ int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
         if (at < 0)
             break;
         if (count == 1 && !all)
-            return ambiguous(text, old, e);
+            return fail_ambiguous(text, old, e);
         (void)mo_buf_span(b, mo_span_head(rest, (size_t)at));
         (void)mo_buf_span(b, new);
         rest = mo_span_skip(rest, (size_t)at + old.n);
@@ -99,8 +100,8 @@ int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
 
 /* --- the tool ------------------------------------------------------------ */
 
-static void answer(struct tb_call *c, const struct tb_path *p, int count,
-                   size_t bytes)
+static void answer_edit(struct tb_call *c, const struct tb_path *p, int count,
+                        size_t bytes)
 {
     struct tb_result r;
     struct mo_jw w;
@@ -121,8 +122,8 @@ static void answer(struct tb_call *c, const struct tb_path *p, int count,
     tb_result_fini(&r);
 }
 
-static int load(struct tb_box *box, const struct tb_path *p, struct mo_buf *b,
-                struct mo_err *e)
+static int load_file(struct tb_box *box, const struct tb_path *p,
+                     struct mo_buf *b, struct mo_err *e)
 {
     struct stat st;
     mo_autofd int fd = tb_open_file(&box->root, p, &st, e);
@@ -149,19 +150,19 @@ static int edit_file(struct tb_box *box, struct tb_call *c, struct mo_json json,
     int count;
 
     if (tb_args_read(box, json, &tb_edit_file, arena, &a, &a.path, &p, e) < 0 ||
-        load(box, &p, &bufs[0], e) < 0)
+        load_file(box, &p, &bufs[0], e) < 0)
         return e->code;
     count = tb_edit(mo_buf_view(&bufs[0]), a.old, a.new, a.all, &bufs[1], e);
     if (count < 0)
         return count;
     if (tb_save(&box->root, &p, mo_buf_view(&bufs[1]), false, &saved, e) < 0)
         return e->code;
-    answer(c, &p, count, bufs[1].len);
+    answer_edit(c, &p, count, bufs[1].len);
     return 0;
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_edit(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
     struct mo_arena arena;
     struct mo_buf bufs[2];
@@ -185,5 +186,5 @@ const struct tb_tool tb_edit_file = {
     TB_DESTRUCTIVE,
     in,
     out,
-    run,
+    run_edit,
 };

@@ -83,7 +83,7 @@ static const char *signal_name(int sig)
     return "another signal";
 }
 
-static bool exited(const struct tb_job *j)
+static bool has_exited(const struct tb_job *j)
 {
     return j->ended && WIFEXITED(j->status);
 }
@@ -125,7 +125,7 @@ static void put_data(struct mo_buf *b, const struct tb_job *j,
     mo_jw_obj(&w);
     put_text(&w, "stdout", mo_buf_view(&text[TB_OUT]));
     put_text(&w, "stderr", mo_buf_view(&text[TB_ERR]));
-    if (exited(j))
+    if (has_exited(j))
         put_num(&w, "exit_code", (uint64_t)WEXITSTATUS(j->status));
     else
         put_text(&w, "signal", mo_span_cstr(killed_by(j)));
@@ -160,7 +160,7 @@ static void put_end(struct mo_buf *b, const struct tb_job *j)
     else if (j->lost)
         (void)mo_buf_puts(b, "[the process that watched the command was "
                              "killed, and the command with it]\n");
-    else if (!exited(j))
+    else if (!has_exited(j))
         (void)mo_buf_printf(b, "[killed by %s]\n", killed_by(j));
     else if (WEXITSTATUS(j->status))
         (void)mo_buf_printf(b, "[exit code %d]\n", WEXITSTATUS(j->status));
@@ -171,7 +171,7 @@ static void put_end(struct mo_buf *b, const struct tb_job *j)
 static void put_words(struct mo_buf *b, const struct tb_job *j,
                       const struct mo_buf text[TB_STREAMS])
 {
-    bool plain = exited(j) && !WEXITSTATUS(j->status) && !j->left;
+    bool plain = has_exited(j) && !WEXITSTATUS(j->status) && !j->left;
 
     (void)mo_buf_span(b, mo_buf_view(&text[TB_OUT]));
     if (text[TB_ERR].len) {
@@ -185,7 +185,7 @@ static void put_words(struct mo_buf *b, const struct tb_job *j,
         (void)mo_buf_puts(b, "(no output)");
 }
 
-static int no_exec(int sys, struct mo_err *e)
+static int fail_no_exec(int sys, struct mo_err *e)
 {
     static const struct {
         int sys;
@@ -214,7 +214,7 @@ void tb_job_answer(struct tb_job *j)
     struct mo_err e = {0};
 
     if (j->no_exec) {
-        (void)no_exec(j->no_exec, &e);
+        (void)fail_no_exec(j->no_exec, &e);
         tb_call_fail(j->call, &e);
         return;
     }
@@ -225,7 +225,7 @@ void tb_job_answer(struct tb_job *j)
     }
     put_data(&r.data, j, text);
     put_words(&r.text, j, text);
-    r.failed = j->timed_out || !exited(j) || WEXITSTATUS(j->status);
+    r.failed = j->timed_out || !has_exited(j) || WEXITSTATUS(j->status);
     tb_call_done(j->call, &r);
     for (int i = 0; i < TB_STREAMS; i++)
         mo_buf_fini(&text[i]);
@@ -234,8 +234,8 @@ void tb_job_answer(struct tb_job *j)
 
 /* --- the arguments ------------------------------------------------------- */
 
-static int word(struct mo_arena *a, struct mo_span s, char **to,
-                struct mo_err *e)
+static int copy_word(struct mo_arena *a, struct mo_span s, char **to,
+                     struct mo_err *e)
 {
     if (s.n && memchr(s.p, '\0', s.n))
         return mo_fail(e, MO_EINVAL,
@@ -251,16 +251,16 @@ static int json_word(struct mo_arena *a, struct mo_json v, char **to,
 
     if (mo_json_str(v, a, &s) < 0)
         return mo_fail(e, MO_ENOMEM, "the command is too long");
-    return word(a, s, to, e);
+    return copy_word(a, s, to, e);
 }
 
 static int shell_argv(struct mo_arena *a, struct mo_span command, char **argv,
                       struct mo_err *e)
 {
-    if (word(a, MO_SPAN("/bin/sh"), &argv[0], e) < 0 ||
-        word(a, MO_SPAN("-c"), &argv[1], e) < 0)
+    if (copy_word(a, MO_SPAN("/bin/sh"), &argv[0], e) < 0 ||
+        copy_word(a, MO_SPAN("-c"), &argv[1], e) < 0)
         return e->code;
-    return word(a, command, &argv[2], e);
+    return copy_word(a, command, &argv[2], e);
 }
 
 static int put_argv(struct mo_arena *a, const struct args *in_args, char ***to,
@@ -351,8 +351,9 @@ static int put_env(struct mo_arena *a, struct mo_json env, char ***to,
     return 0;
 }
 
-static int start(struct tb_box *box, struct tb_call *c, struct mo_json json,
-                 struct mo_arena *arena, struct mo_err *e)
+static int start_command(struct tb_box *box, struct tb_call *c,
+                         struct mo_json json, struct mo_arena *arena,
+                         struct mo_err *e)
 {
     struct args a = {
         .cwd = MO_SPAN("."), .timeout = TIMEOUT_S * MO_S, .room = ROOM};
@@ -377,14 +378,14 @@ static int start(struct tb_box *box, struct tb_call *c, struct mo_json json,
     return tb_job_start(&box->exec, c, &s, &o, e);
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_exec(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
     struct mo_arena arena;
     int rc;
 
     mo_arena_init(&arena, 2 * TB_ARGS_MAX);
-    rc = start(ctx, c, json, &arena, e);
+    rc = start_command(ctx, c, json, &arena, e);
     mo_arena_fini(&arena);
     return rc;
 }
@@ -399,5 +400,5 @@ const struct tb_tool tb_execute_command = {
     TB_DESTRUCTIVE | TB_OPEN_WORLD,
     in,
     out,
-    run,
+    run_exec,
 };

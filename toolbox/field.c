@@ -12,7 +12,7 @@ static const char *const type_names[] = {
     [TB_MAP] = "object",   [TB_ITEMS] = "array",
 };
 
-static void member(struct mo_jw *w, const char *key, const char *value)
+static void put_member(struct mo_jw *w, const char *key, const char *value)
 {
     mo_jw_key(w, key);
     mo_jw_cstr(w, value);
@@ -41,7 +41,7 @@ static void put_strings(struct mo_jw *w, const char *key)
 {
     mo_jw_key(w, key);
     mo_jw_obj(w);
-    member(w, "type", "string");
+    put_member(w, "type", "string");
     mo_jw_end(w);
 }
 
@@ -51,9 +51,9 @@ static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_key(w, f->name);
     mo_jw_obj(w);
-    member(w, "type", type_names[f->type]);
+    put_member(w, "type", type_names[f->type]);
     if (f->what)
-        member(w, "description", f->what);
+        put_member(w, "description", f->what);
     put_limits(w, f);
     if (f->type == TB_CHOICE)
         put_choices(w, f);
@@ -71,7 +71,7 @@ static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_obj(w);
-    member(w, "type", "object");
+    put_member(w, "type", "object");
     mo_jw_key(w, "properties");
     mo_jw_obj(w);
     for (const struct tb_field *i = f; i->name; i++)
@@ -93,7 +93,7 @@ void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
 
 /* --- reading ------------------------------------------------------------- */
 
-static int out_of_range(const struct tb_field *f, struct mo_err *e)
+static int fail_range(const struct tb_field *f, struct mo_err *e)
 {
     return mo_fail(e, MO_EINVAL, "%s must lie between %lld and %lld", f->name,
                    (long long)f->min, (long long)f->max);
@@ -118,7 +118,7 @@ static int read_int(struct mo_json v, const struct tb_field *f,
     if (mo_json_i64(v, &n) < 0)
         return mo_fail(e, MO_EINVAL, "%s must be an integer", f->name);
     if (n < f->min || n > f->max)
-        return out_of_range(f, e);
+        return fail_range(f, e);
     *(int64_t *)to = n;
     return 0;
 }
@@ -143,7 +143,7 @@ static int read_seconds(struct mo_json v, const struct tb_field *f,
         ms += (uint64_t)(rest.p[i] - '0') * unit;
     }
     if (s < (uint64_t)f->min || s + (ms > 0) > (uint64_t)f->max)
-        return out_of_range(f, e);
+        return fail_range(f, e);
     *(uint64_t *)to = (s * 1000 + ms) * MO_MS;
     return 0;
 }
@@ -201,7 +201,8 @@ static reader *const readers[] = {
     [TB_MAP] = read_strings,
 };
 
-static const struct tb_field *find(const struct tb_field *f, struct mo_json key)
+static const struct tb_field *find_field(const struct tb_field *f,
+                                         struct mo_json key)
 {
     for (; f->name; f++) {
         if (mo_json_str_eq(key, mo_span_cstr(f->name)))
@@ -211,8 +212,8 @@ static const struct tb_field *find(const struct tb_field *f, struct mo_json key)
 }
 
 /* List the known names for a model that invented one. */
-static int unknown(const struct tb_field *f, struct mo_json key,
-                   struct mo_err *e)
+static int fail_unknown(const struct tb_field *f, struct mo_json key,
+                        struct mo_err *e)
 {
     struct mo_span name = mo_span_head(mo_json_text(key), SHOWN);
     struct mo_buf known;
@@ -245,11 +246,11 @@ int tb_fields_read(struct mo_json args, const struct tb_field *f,
 
     mo_json_iter(&it, args);
     while (mo_json_next(&it, &key, &val)) {
-        const struct tb_field *hit = find(f, key);
+        const struct tb_field *hit = find_field(f, key);
         int rc;
 
         if (!hit)
-            return unknown(f, key, e);
+            return fail_unknown(f, key, e);
         if (!hit->required && mo_json_is(val, MO_JSON_NULL))
             continue; /* many clients write null for an absent value */
         rc = readers[hit->type](val, hit, a, (char *)out + hit->at, e);

@@ -14,10 +14,11 @@ struct match {
     unsigned steps, depth;
 };
 
-static bool run(struct match *m, const struct chain *pat, struct mo_span text);
+static bool match_bounded(struct match *m, const struct chain *pat,
+                          struct mo_span text);
 
 /* Index of the brace that closes the one at 0, or -1. */
-static ptrdiff_t closing(struct mo_span p)
+static ptrdiff_t find_closing(struct mo_span p)
 {
     unsigned depth = 0;
 
@@ -31,7 +32,7 @@ static ptrdiff_t closing(struct mo_span p)
 }
 
 /* Up to the next comma outside inner braces. */
-static struct mo_span alternative(struct mo_span *list)
+static struct mo_span next_alternative(struct mo_span *list)
 {
     unsigned depth = 0;
     struct mo_span all = *list;
@@ -50,16 +51,16 @@ static struct mo_span alternative(struct mo_span *list)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool braces(struct match *m, struct mo_span p, size_t end,
-                   const struct chain *next, struct mo_span text)
+static bool match_braces(struct match *m, struct mo_span p, size_t end,
+                         const struct chain *next, struct mo_span text)
 {
     struct chain after = {mo_span_skip(p, end + 1), next};
     struct mo_span list = mo_span(p.p + 1, end - 1);
 
     while (list.p) {
-        struct chain one = {alternative(&list), &after};
+        struct chain one = {next_alternative(&list), &after};
 
-        if (run(m, &one, text))
+        if (match_bounded(m, &one, text))
             return true;
     }
     return false;
@@ -93,8 +94,8 @@ static bool in_class(struct mo_span cls, char c)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool stars(struct match *m, struct mo_span p, const struct chain *next,
-                  struct mo_span text)
+static bool match_stars(struct match *m, struct mo_span p,
+                        const struct chain *next, struct mo_span text)
 {
     bool deep = p.n > 1 && p.p[1] == '*';
     struct chain rest = {mo_span_skip(p, deep ? 2 : 1), next};
@@ -103,11 +104,11 @@ static bool stars(struct match *m, struct mo_span p, const struct chain *next,
     if (deep && rest.s.n && rest.s.p[0] == '/') {
         struct chain bare = {mo_span_skip(rest.s, 1), next};
 
-        if (run(m, &bare, text))
+        if (match_bounded(m, &bare, text))
             return true;
     }
     for (;;) {
-        if (run(m, &rest, text))
+        if (match_bounded(m, &rest, text))
             return true;
         if (text.n == 0 || (!deep && text.p[0] == '/'))
             return false;
@@ -116,7 +117,7 @@ static bool stars(struct match *m, struct mo_span p, const struct chain *next,
 }
 
 /* One ordinary step: pattern bytes consumed, 0 if it does not match. */
-static size_t plain(struct mo_span p, char c)
+static size_t match_plain(struct mo_span p, char c)
 {
     size_t n = p.p[0] == '[' ? class_len(p) : 0;
 
@@ -130,7 +131,8 @@ static size_t plain(struct mo_span p, char c)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool walk(struct match *m, const struct chain *pat, struct mo_span text)
+static bool match_chain(struct match *m, const struct chain *pat,
+                        struct mo_span text)
 {
     struct mo_span p = pat->s;
     const struct chain *next = pat->next;
@@ -148,11 +150,11 @@ static bool walk(struct match *m, const struct chain *pat, struct mo_span text)
         if (p.n == 0)
             return text.n == 0;
         if (p.p[0] == '*')
-            return stars(m, p, next, text);
-        end = p.p[0] == '{' ? closing(p) : -1;
+            return match_stars(m, p, next, text);
+        end = p.p[0] == '{' ? find_closing(p) : -1;
         if (end > 0)
-            return braces(m, p, (size_t)end, next, text);
-        n = text.n ? plain(p, text.p[0]) : 0;
+            return match_braces(m, p, (size_t)end, next, text);
+        n = text.n ? match_plain(p, text.p[0]) : 0;
         if (n == 0)
             return false;
         p = mo_span_skip(p, n);
@@ -160,16 +162,17 @@ static bool walk(struct match *m, const struct chain *pat, struct mo_span text)
     }
 }
 
-/* Limits the depth; walk() limits the work. */
+/* Limits the depth; match_chain() limits the work. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool run(struct match *m, const struct chain *pat, struct mo_span text)
+static bool match_bounded(struct match *m, const struct chain *pat,
+                          struct mo_span text)
 {
     bool hit;
 
     if (m->depth == DEPTH_MAX)
         return false;
     m->depth++;
-    hit = walk(m, pat, text);
+    hit = match_chain(m, pat, text);
     m->depth--;
     return hit;
 }
@@ -189,5 +192,5 @@ bool tb_glob(struct mo_span pattern, struct mo_span path)
     struct match m = {0};
     bool whole = mo_span_find(pattern, '/') >= 0;
 
-    return run(&m, &all, whole ? path : base_name(path));
+    return match_bounded(&m, &all, whole ? path : base_name(path));
 }

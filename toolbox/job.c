@@ -141,7 +141,7 @@ static ssize_t read_some(struct tb_stream *st)
 }
 
 /* Read what is left in the pipes after the processes are gone. */
-static void drain(struct tb_job *j)
+static void drain_output(struct tb_job *j)
 {
     for (int i = 0; i < TB_STREAMS; i++) {
         struct tb_stream *st = &j->streams[i];
@@ -155,11 +155,11 @@ static void drain(struct tb_job *j)
     }
 }
 
-static void answer(struct tb_job *j)
+static void answer_job(struct tb_job *j)
 {
     if (!j->call)
         return;
-    drain(j);
+    drain_output(j);
     tell_fresh(j, true);
     tb_timer_stop(&j->deadline);
     tb_job_answer(j);
@@ -175,7 +175,7 @@ static void check_over(struct tb_job *j)
         !(j->left || j->report_fd < 0) || j->streams[TB_OUT].fd >= 0 ||
         j->streams[TB_ERR].fd >= 0)
         return;
-    answer(j);
+    answer_job(j);
     job_move(j, TB_JOB_LEFT);
     job_free_if_over(j);
 }
@@ -189,7 +189,7 @@ static void kill_round(struct tb_job *j)
     if (alive <= 0 || j->rounds >= ROUNDS_MAX)
         (void)kill(j->keeper, SIGKILL);
     if (j->rounds++ >= ROUNDS_MAX)
-        answer(j);
+        answer_job(j);
     tb_timer_start(j->exec->loop, &j->round, ROUND_NS);
 }
 
@@ -207,7 +207,7 @@ static void job_kill(struct tb_job *j)
     if (j->keeper)
         kill_round(j);
     else
-        answer(j); /* the output is held by a foreign process */
+        answer_job(j); /* the output is held by a foreign process */
 }
 
 static void on_deadline(struct tb_timer *t)
@@ -305,7 +305,7 @@ struct pipes {
     int fd[PIPES][2];
 };
 
-static void close_pipes(struct pipes *p)
+static void close_all_pipes(struct pipes *p)
 {
     for (int i = 0; i < PIPES; i++) {
         mo_close_fd(&p->fd[i][0]);
@@ -323,8 +323,9 @@ static int open_pipes(struct pipes *p)
     return 0;
 }
 
-static void watch(struct tb_exec *x, struct tb_watch *w, int *to, int *from,
-                  short events, void (*ready)(struct tb_watch *w))
+static void watch_output(struct tb_exec *x, struct tb_watch *w, int *to,
+                         int *from, short events,
+                         void (*ready)(struct tb_watch *w))
 {
     *to = mo_take_fd(from);
     (void)fcntl(*to, F_SETFL, O_NONBLOCK);
@@ -336,11 +337,12 @@ static void job_watch(struct tb_job *j, struct pipes *p)
     struct tb_exec *x = j->exec;
     short reads = x->paused ? 0 : POLLIN;
 
-    watch(x, &j->in, &j->in_fd, &p->fd[P_IN][1], POLLOUT, on_input);
-    watch(x, &j->report, &j->report_fd, &p->fd[P_REPORT][0], POLLIN, on_report);
+    watch_output(x, &j->in, &j->in_fd, &p->fd[P_IN][1], POLLOUT, on_input);
+    watch_output(x, &j->report, &j->report_fd, &p->fd[P_REPORT][0], POLLIN,
+                 on_report);
     for (int i = 0; i < TB_STREAMS; i++)
-        watch(x, &j->streams[i].watch, &j->streams[i].fd, &p->fd[P_OUT + i][0],
-              reads, on_output);
+        watch_output(x, &j->streams[i].watch, &j->streams[i].fd,
+                     &p->fd[P_OUT + i][0], reads, on_output);
     j->order = mo_take_fd(&p->fd[P_ORDER][1]);
 }
 
@@ -407,7 +409,7 @@ int tb_job_start(struct tb_exec *x, struct tb_call *c, struct tb_start *s,
     rc = job_fork(j, &p, s, e);
     if (rc == 0)
         job_watch(j, &p);
-    close_pipes(&p);
+    close_all_pipes(&p);
     if (rc < 0) {
         job_free(j);
         return rc;
@@ -461,7 +463,7 @@ void tb_exec_reaped(struct tb_exec *x, pid_t pid, int status)
             tb_timer_start(x->loop, &x->hunt, MO_MS);
         }
         if (j->state == TB_JOB_KILLING)
-            answer(j);
+            answer_job(j);
         job_free_if_over(j);
         return;
     }

@@ -95,7 +95,8 @@ static void put_entry(struct listing *l)
     l->bytes += strlen(k->path) + 1;
 }
 
-static int collect(struct listing *l, const struct args *a, struct mo_err *e)
+static int collect_entries(struct listing *l, const struct args *a,
+                           struct mo_err *e)
 {
     for (unsigned seen = 0;; seen++) {
         int rc = tb_walk_next(&l->walk, e);
@@ -114,7 +115,7 @@ static int collect(struct listing *l, const struct args *a, struct mo_err *e)
     }
 }
 
-static void finish(struct listing *l)
+static void finish_list(struct listing *l)
 {
     l->more |= l->walk.clipped;
     mo_jw_end(&l->w);
@@ -149,16 +150,16 @@ static int list_files(struct tb_box *box, struct tb_call *c, struct listing *l,
     mo_jw_cstr(&l->w, p->text);
     mo_jw_key(&l->w, "entries");
     mo_jw_arr(&l->w);
-    rc = collect(l, a, e);
-    finish(l);
+    rc = collect_entries(l, a, e);
+    finish_list(l);
     tb_walk_close(&l->walk);
     if (rc == 0)
         tb_call_done(c, &l->r);
     return rc;
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_list(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
     mo_autofree struct listing *l = mo_new(struct listing);
     struct args a = {.path = MO_SPAN("."), .max = ENTRIES};
@@ -186,5 +187,5 @@ const struct tb_tool tb_list_files = {
     TB_READ_ONLY | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_list,
 };

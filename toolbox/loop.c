@@ -65,7 +65,7 @@ void tb_idle_stop(struct tb_idle *i)
 
 /* --- one round ----------------------------------------------------------- */
 
-static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
+static nfds_t gather_watches(struct tb_loop *l, struct pollfd *fds)
 {
     nfds_t n = 0;
 
@@ -84,7 +84,7 @@ static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
 }
 
 /* Milliseconds until the next timer, rounded up; -1: none. */
-static int patience(const struct tb_loop *l)
+static int next_timer_ms(const struct tb_loop *l)
 {
     uint64_t now = mo_now_ns(), next = UINT64_MAX, ms;
 
@@ -101,7 +101,7 @@ static int patience(const struct tb_loop *l)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-static struct tb_timer *due(const struct tb_loop *l, uint64_t now)
+static struct tb_timer *due_timer(const struct tb_loop *l, uint64_t now)
 {
     mo_list_each (it, &l->timers) {
         struct tb_timer *t = mo_container_of(it, struct tb_timer, node);
@@ -117,7 +117,7 @@ static void fire_timers(struct tb_loop *l)
     uint64_t now = mo_now_ns(); /* timers started now wait for the next round */
 
     for (;;) {
-        struct tb_timer *t = due(l, now);
+        struct tb_timer *t = due_timer(l, now);
 
         if (!t)
             return;
@@ -144,8 +144,8 @@ static void step_idles(struct tb_loop *l)
 int tb_loop_round(struct tb_loop *l, struct mo_err *e)
 {
     struct pollfd fds[TB_WATCH_MAX];
-    nfds_t n = gather(l, fds);
-    int rc = poll(fds, n, patience(l));
+    nfds_t n = gather_watches(l, fds);
+    int rc = poll(fds, n, next_timer_ms(l));
 
     if (rc < 0 && errno != EINTR)
         return mo_fail_sys(e, "poll");

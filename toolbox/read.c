@@ -119,8 +119,8 @@ static int find_lines(int fd, const struct args *a, struct part *p,
 
 /* --- bytes --------------------------------------------------------------- */
 
-static int choose(int fd, const struct args *a, struct part *p,
-                  struct mo_err *e)
+static int choose_part(int fd, const struct args *a, struct part *p,
+                       struct mo_err *e)
 {
     bool lines = a->first > 0 || a->last != NO_LINE;
     struct args from_one = *a;
@@ -160,7 +160,8 @@ static void trim_text(struct part *p)
     }
 }
 
-static int load(int fd, const struct args *a, struct part *p, struct mo_err *e)
+static int load_part(int fd, const struct args *a, struct part *p,
+                     struct mo_err *e)
 {
     size_t most = p->want < (size_t)a->limit ? p->want : (size_t)a->limit;
 
@@ -213,8 +214,8 @@ static void put_data(struct mo_buf *b, const struct args *a,
     mo_jw_end(&w);
 }
 
-static void answer(struct tb_call *c, const struct args *a,
-                   const struct tb_path *path, const struct part *p)
+static void answer_read(struct tb_call *c, const struct args *a,
+                        const struct tb_path *path, const struct part *p)
 {
     struct tb_result r;
     struct mo_span bytes = mo_buf_view(&p->bytes);
@@ -247,16 +248,16 @@ static int read_part(struct tb_box *box, struct tb_call *c,
     if (fd < 0)
         return e->code;
     p->size = st.st_size;
-    rc = choose(fd, a, p, e);
+    rc = choose_part(fd, a, p, e);
     if (rc == 0)
-        rc = load(fd, a, p, e);
+        rc = load_part(fd, a, p, e);
     if (rc == 0)
-        answer(c, a, path, p);
+        answer_read(c, a, path, p);
     return rc;
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_read(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
     struct args a = {.last = NO_LINE, .offset = -1, .limit = TB_BYTES_MAX};
     struct part p = {0};
@@ -283,5 +284,5 @@ const struct tb_tool tb_read_file = {
     TB_READ_ONLY | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_read,
 };

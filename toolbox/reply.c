@@ -4,23 +4,23 @@
     300000 /* the list of tools never changes in one process                   \
             */
 
-static void put(struct mo_jw *w, const char *key, const char *value)
+static void put_member_text(struct mo_jw *w, const char *key, const char *value)
 {
     mo_jw_key(w, key);
     mo_jw_cstr(w, value);
 }
 
-static void begin(struct tb_server *s, struct mo_jw *w)
+static void begin_message(struct tb_server *s, struct mo_jw *w)
 {
     mo_buf_reset(&s->message);
     mo_jw_init(w, &s->message);
     mo_jw_obj(w);
-    put(w, "jsonrpc", "2.0");
+    put_member_text(w, "jsonrpc", "2.0");
 }
 
 /* A message that cannot be written is not sent; the peer's timeout ends the
  * call. */
-static void end(struct tb_server *s, struct mo_jw *w)
+static void end_message(struct tb_server *s, struct mo_jw *w)
 {
     mo_jw_end(w);
     if (!mo_buf_err(&s->message))
@@ -30,7 +30,7 @@ static void end(struct tb_server *s, struct mo_jw *w)
 static void begin_reply(struct tb_server *s, struct mo_jw *w, struct mo_span id,
                         const char *what)
 {
-    begin(s, w);
+    begin_message(s, w);
     mo_jw_key(w, "id");
     mo_jw_raw(w, id.n ? id : MO_SPAN("null"));
     mo_jw_key(w, what);
@@ -40,9 +40,9 @@ static void begin_reply(struct tb_server *s, struct mo_jw *w, struct mo_span id,
 static void put_info(struct mo_jw *w)
 {
     mo_jw_obj(w);
-    put(w, "name", TB_NAME);
-    put(w, "title", "Toolbox");
-    put(w, "version", MO_VERSION);
+    put_member_text(w, "name", TB_NAME);
+    put_member_text(w, "title", "Toolbox");
+    put_member_text(w, "version", MO_VERSION);
     mo_jw_end(w);
 }
 
@@ -57,12 +57,12 @@ static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
                        const char *error)
 {
     if (tb_is_modern(v))
-        put(w, "resultType", "complete");
+        put_member_text(w, "resultType", "complete");
     if (tb_is_modern(v) || error) {
         mo_jw_key(w, "_meta");
         mo_jw_obj(w);
         if (error)
-            put(w, "mo.error", error);
+            put_member_text(w, "mo.error", error);
         if (tb_is_modern(v)) {
             mo_jw_key(w, TB_P_SERVER);
             put_info(w);
@@ -70,14 +70,14 @@ static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
         mo_jw_end(w);
     }
     mo_jw_end(w);
-    end(s, w);
+    end_message(s, w);
 }
 
 static void put_cache(struct mo_jw *w)
 {
     mo_jw_key(w, "ttlMs");
     mo_jw_u64(w, LIST_TTL_MS);
-    put(w, "cacheScope", "public");
+    put_member_text(w, "cacheScope", "public");
 }
 
 /* --- errors -------------------------------------------------------------- */
@@ -90,9 +90,9 @@ void tb_reply_error(struct tb_server *s, struct mo_span id, int code,
     begin_reply(s, &w, id, "error");
     mo_jw_key(&w, "code");
     mo_jw_i64(&w, code);
-    put(&w, "message", why);
+    put_member_text(&w, "message", why);
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
 void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
@@ -103,7 +103,7 @@ void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
     begin_reply(s, &w, id, "error");
     mo_jw_key(&w, "code");
     mo_jw_i64(&w, TB_UNSUPPORTED_VERSION);
-    put(&w, "message", "this protocol version is not spoken here");
+    put_member_text(&w, "message", "this protocol version is not spoken here");
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "supported");
@@ -114,7 +114,7 @@ void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
     mo_jw_raw(&w, mo_json_text(requested));
     mo_jw_end(&w);
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
 /* --- initialize and discover --------------------------------------------- */
@@ -125,7 +125,7 @@ void tb_reply_empty(struct tb_server *s, struct mo_span id)
 
     begin_reply(s, &w, id, "result");
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
 void tb_reply_welcome(struct tb_server *s, struct mo_span id)
@@ -133,13 +133,13 @@ void tb_reply_welcome(struct tb_server *s, struct mo_span id)
     struct mo_jw w;
 
     begin_reply(s, &w, id, "result");
-    put(&w, "protocolVersion", tb_version_text(s->version));
+    put_member_text(&w, "protocolVersion", tb_version_text(s->version));
     put_caps(&w);
     mo_jw_key(&w, "serverInfo");
     put_info(&w);
-    put(&w, "instructions", s->instructions);
+    put_member_text(&w, "instructions", s->instructions);
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
 void tb_reply_discover(struct tb_server *s, struct mo_span id)
@@ -153,7 +153,7 @@ void tb_reply_discover(struct tb_server *s, struct mo_span id)
         mo_jw_cstr(&w, tb_version_text((enum tb_version)v));
     mo_jw_end(&w);
     put_caps(&w);
-    put(&w, "instructions", s->instructions);
+    put_member_text(&w, "instructions", s->instructions);
     put_cache(&w);
     end_result(s, &w, TB_2026_07_28, NULL);
 }
@@ -174,7 +174,7 @@ static void put_hints(struct mo_jw *w, const struct tb_tool *t)
 
     mo_jw_key(w, "annotations");
     mo_jw_obj(w);
-    put(w, "title", t->title);
+    put_member_text(w, "title", t->title);
     for (size_t i = 0; i < MO_COUNT(hints); i++) {
         mo_jw_key(w, hints[i].name);
         mo_jw_bool(w, (t->hints & hints[i].bit) != 0);
@@ -186,10 +186,10 @@ static void put_tool(struct mo_jw *w, const struct tb_tool *t,
                      enum tb_version v)
 {
     mo_jw_obj(w);
-    put(w, "name", t->name);
+    put_member_text(w, "name", t->name);
     if (tb_has_structured(v))
-        put(w, "title", t->title);
-    put(w, "description", t->what);
+        put_member_text(w, "title", t->title);
+    put_member_text(w, "description", t->what);
     mo_jw_key(w, "inputSchema");
     tb_fields_schema(w, t->in, true);
     if (tb_has_structured(v)) {
@@ -221,7 +221,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "content");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    put(w, "type", "text");
+    put_member_text(w, "type", "text");
     mo_jw_key(w, "text");
     mo_jw_str(w, text);
     mo_jw_end(w);
@@ -263,8 +263,8 @@ void tb_reply_failure(struct tb_call *c, const struct mo_err *e)
 
 static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)
 {
-    begin(s, w);
-    put(w, "method", method);
+    begin_message(s, w);
+    put_member_text(w, "method", method);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
 }
@@ -283,7 +283,7 @@ void tb_reply_progress(struct tb_call *c, struct mo_span text)
         mo_jw_str(&w, text);
     }
     mo_jw_end(&w);
-    end(c->server, &w);
+    end_message(c->server, &w);
 }
 
 void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)
@@ -291,16 +291,16 @@ void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)
     struct mo_jw w;
 
     begin_note(c->server, &w, "notifications/message");
-    put(&w, "level", "info");
-    put(&w, "logger", c->tool->name);
+    put_member_text(&w, "level", "info");
+    put_member_text(&w, "logger", c->tool->name);
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "requestId");
     mo_jw_raw(&w, c->id);
-    put(&w, "stream", stream);
+    put_member_text(&w, "stream", stream);
     mo_jw_key(&w, "text");
     mo_jw_str(&w, text);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    end(c->server, &w);
+    end_message(c->server, &w);
 }

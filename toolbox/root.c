@@ -40,7 +40,7 @@ static int open_beneath(int dir, const char *path, int flags, uint64_t resolve)
 
 /* --- the root ------------------------------------------------------------ */
 
-static int take_name(struct tb_root *r, const char *name, struct mo_err *e)
+static int set_root_name(struct tb_root *r, const char *name, struct mo_err *e)
 {
     size_t n = strlen(name);
 
@@ -71,7 +71,7 @@ int tb_root_open(struct tb_root *r, const char *name, struct mo_err *e)
     int probe, rc;
 
     r->fd = -1;
-    rc = take_name(r, name, e);
+    rc = set_root_name(r, name, e);
     if (rc < 0)
         return rc;
     r->fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -109,7 +109,7 @@ static const char *after_root(const struct tb_root *r, const char *path)
     return path;
 }
 
-static unsigned components(const char *p)
+static unsigned count_components(const char *p)
 {
     unsigned n = 0;
 
@@ -148,7 +148,7 @@ int tb_path_read(const struct tb_root *r, struct mo_span from,
         return mo_fail(e, MO_EPATH,
                        "%.*s lies outside %s: give a path relative to it",
                        SHOWN, out->text, r->name);
-    if (components(rest) > TB_DEPTH_MAX)
+    if (count_components(rest) > TB_DEPTH_MAX)
         return mo_fail(e, MO_EPATH, "the path is deeper than %d directories",
                        TB_DEPTH_MAX);
     if (ends_in_dots(rest))

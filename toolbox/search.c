@@ -153,7 +153,7 @@ static void show_line(struct search *s, char mark, uint64_t number,
 
 /* Start of the line `n` before the one at `at`, or of the first; *n becomes the
  * number of lines there were. */
-static size_t back(struct mo_span all, size_t at, unsigned *n)
+static size_t lines_before(struct mo_span all, size_t at, unsigned *n)
 {
     unsigned want = *n;
 
@@ -181,7 +181,7 @@ static void data_match(struct search *s, size_t at, struct mo_span line,
                        size_t place)
 {
     unsigned before = (unsigned)s->a.context;
-    size_t from = back(mo_buf_view(&s->text), at, &before);
+    size_t from = lines_before(mo_buf_view(&s->text), at, &before);
 
     mo_jw_obj(&s->w);
     mo_jw_key(&s->w, "path");
@@ -207,7 +207,7 @@ static void show_match(struct search *s, size_t at, struct mo_span line,
 
     if (before >= s->line - s->last_shown)
         before = (unsigned)(s->line - s->last_shown) - 1;
-    from = back(all, at, &before);
+    from = lines_before(all, at, &before);
     if (s->a.context && s->matches && s->line - before > s->last_shown + 1)
         (void)mo_buf_puts(&s->r.text, "--\n");
     for (uint64_t n = s->line - before; n < s->line; n++) {
@@ -225,8 +225,8 @@ static void show_match(struct search *s, size_t at, struct mo_span line,
 /* --- matching ------------------------------------------------------------ */
 
 /* 1 and the place, 0, or an error. */
-static int fits(struct search *s, struct mo_span line, size_t *place,
-                struct mo_err *e)
+static int match_line(struct search *s, struct mo_span line, size_t *place,
+                      struct mo_err *e)
 {
     uint64_t steps = LINE_STEPS;
     ptrdiff_t at;
@@ -252,13 +252,13 @@ static int fits(struct search *s, struct mo_span line, size_t *place,
     return rc;
 }
 
-static int look_at_line(struct search *s, struct mo_err *e)
+static int search_line(struct search *s, struct mo_err *e)
 {
     struct mo_span line = line_at(mo_buf_view(&s->text), s->at);
     struct mo_span key =
         s->a.fold ? mo_span(s->folded.p + s->at, line.n) : line;
     size_t place;
-    int rc = fits(s, key, &place, e);
+    int rc = match_line(s, key, &place, e);
 
     if (rc < 0)
         return rc;
@@ -277,12 +277,12 @@ static int look_at_line(struct search *s, struct mo_err *e)
     return 0;
 }
 
-static int look_at_lines(struct search *s, struct mo_err *e)
+static int search_lines(struct search *s, struct mo_err *e)
 {
     size_t until = s->at + STEP_BYTES;
 
     while (!s->over && s->at < s->text.len && s->at < until) {
-        if (look_at_line(s, e) < 0)
+        if (search_line(s, e) < 0)
             return e->code;
     }
     s->in_file = !s->over && s->at < s->text.len;
@@ -291,24 +291,24 @@ static int look_at_lines(struct search *s, struct mo_err *e)
 
 /* --- files --------------------------------------------------------------- */
 
-static void fold(char *p, size_t n)
+static void fold_case(char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = (char)(p[i] >= 'A' && p[i] <= 'Z' ? p[i] + 32 : p[i]);
 }
 
-/* Like fold(), but keeps \W and \w. */
+/* Like fold_case(), but keeps \W and \w. */
 static void fold_pattern(char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (p[i] == '\\')
             i++;
         else
-            fold(p + i, 1);
+            fold_case(p + i, 1);
     }
 }
 
-static int load(struct search *s, int fd, struct mo_err *e)
+static int load_file(struct search *s, int fd, struct mo_err *e)
 {
     struct stat st;
 
@@ -325,7 +325,7 @@ static int load(struct search *s, int fd, struct mo_err *e)
     if (s->a.fold) {
         if (mo_buf_span(&s->folded, mo_buf_view(&s->text)) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
-        fold(s->folded.p, s->folded.len);
+        fold_case(s->folded.p, s->folded.len);
     }
     s->searched++;
     s->at = 0;
@@ -373,12 +373,12 @@ static int next_file(struct search *s, struct mo_err *e)
         return 0;
     }
     name_file(s);
-    return load(s, fd, e);
+    return load_file(s, fd, e);
 }
 
 /* --- the answer ---------------------------------------------------------- */
 
-static void finish(struct search *s)
+static void finish_search(struct search *s)
 {
     s->more |= s->walk.clipped;
     mo_jw_end(&s->w);
@@ -408,7 +408,7 @@ static void on_step(struct tb_idle *i)
     int rc = 0;
 
     if (s->in_file)
-        rc = look_at_lines(s, &e);
+        rc = search_lines(s, &e);
     else if (s->single)
         s->over = true;
     else
@@ -417,7 +417,7 @@ static void on_step(struct tb_idle *i)
         tb_call_fail(s->call, &e);
         search_free(s);
     } else if (s->over) {
-        finish(s);
+        finish_search(s);
     }
 }
 
@@ -428,7 +428,7 @@ static void on_cancel(struct tb_call *c)
 
 /* --- the arguments ------------------------------------------------------- */
 
-static int compile(struct search *s, struct mo_err *e)
+static int compile_pattern(struct search *s, struct mo_err *e)
 {
     mo_autofree struct mo_jregex *re = NULL;
     char *own = mo_arena_strndup(&s->arena, s->a.pattern.p, s->a.pattern.n);
@@ -440,7 +440,7 @@ static int compile(struct search *s, struct mo_err *e)
     if (s->a.fold && s->a.regex)
         fold_pattern(own, s->a.pattern.n);
     else if (s->a.fold)
-        fold(own, s->a.pattern.n);
+        fold_case(own, s->a.pattern.n);
     s->a.pattern.p = own;
     if (!s->a.regex)
         return 0;
@@ -467,15 +467,15 @@ static int open_from(struct tb_box *box, struct search *s, struct mo_err *e)
         return tb_walk_open(&s->walk, mo_take_fd(&fd), TB_WALK_DEPTH, e);
     s->single = true;
     name_file(s);
-    return load(s, fd, e);
+    return load_file(s, fd, e);
 }
 
-static int prepare(struct tb_box *box, struct search *s, struct mo_json json,
-                   struct mo_err *e)
+static int prepare_search(struct tb_box *box, struct search *s,
+                          struct mo_json json, struct mo_err *e)
 {
     if (tb_args_read(box, json, &tb_search_files, &s->arena, &s->a, &s->a.path,
                      &s->from, e) < 0 ||
-        compile(s, e) < 0)
+        compile_pattern(s, e) < 0)
         return e->code;
     if (s->a.glob.p) {
         s->a.glob.p = mo_arena_strndup(&s->arena, s->a.glob.p, s->a.glob.n);
@@ -489,8 +489,8 @@ static int prepare(struct tb_box *box, struct search *s, struct mo_json json,
     return open_from(box, s, e);
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_search(void *ctx, struct tb_call *c, struct mo_json json,
+                      struct mo_err *e)
 {
     struct tb_box *box = ctx;
     struct search *s = mo_new(struct search);
@@ -505,7 +505,7 @@ static int run(void *ctx, struct tb_call *c, struct mo_json json,
     mo_buf_init(&s->quoted, 6 * LINE_MAX_RE + 2);
     tb_result_init(&s->r);
     tb_idle_init(&s->idle, on_step);
-    if (prepare(box, s, json, e) < 0) {
+    if (prepare_search(box, s, json, e) < 0) {
         search_free(s);
         return e->code;
     }
@@ -523,5 +523,5 @@ const struct tb_tool tb_search_files = {
     TB_READ_ONLY | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_search,
 };

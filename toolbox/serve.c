@@ -44,17 +44,17 @@ struct serve {
 
 /* --- out ----------------------------------------------------------------- */
 
-static size_t waiting(const struct serve *s)
+static size_t bytes_waiting(const struct serve *s)
 {
     return s->queue.len - s->sent;
 }
 
 static bool is_full(const struct serve *s)
 {
-    return waiting(s) > HIGH;
+    return bytes_waiting(s) > HIGH;
 }
 
-static void begin_end(struct serve *s);
+static void begin_stop(struct serve *s);
 
 static void on_message(void *to, struct mo_span message)
 {
@@ -76,18 +76,18 @@ static void drop_queue(struct serve *s)
 static void on_writable(struct tb_watch *w)
 {
     struct serve *s = mo_container_of(w, struct serve, out);
-    ssize_t n = write(1, s->queue.p + s->sent, waiting(s));
+    ssize_t n = write(1, s->queue.p + s->sent, bytes_waiting(s));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0) {
         drop_queue(s); /* nobody reads */
         if (!s->stay)
-            begin_end(s);
+            begin_stop(s);
     } else {
         s->sent += (size_t)n;
     }
-    if (waiting(s) == 0) {
+    if (bytes_waiting(s) == 0) {
         drop_queue(s);
     } else if (s->sent > HIGH) { /* drop sent bytes before it fills */
         mo_buf_drop(&s->queue, s->sent);
@@ -149,12 +149,12 @@ static void on_readable(struct tb_watch *w)
         w->events = 0;
         tb_timer_start(&s->box.loop, &s->again, AGAIN_NS);
     } else {
-        begin_end(s);
+        begin_stop(s);
     }
 }
 
 /* After every round: decide who may continue. */
-static void steer(struct serve *s)
+static void update_watches(struct serve *s)
 {
     bool full;
 
@@ -162,7 +162,7 @@ static void steer(struct serve *s)
     full = is_full(s);
     if (full != s->box.exec.paused)
         tb_exec_pause(&s->box.exec, full);
-    s->out.events = waiting(s) ? POLLOUT : 0;
+    s->out.events = bytes_waiting(s) ? POLLOUT : 0;
     if (mo_list_empty(&s->again.node))
         s->in.events = s->unread.n || full || s->ending ? 0 : POLLIN;
 }
@@ -174,7 +174,7 @@ static void on_end(struct tb_timer *t)
     mo_container_of(t, struct serve, end)->over = true;
 }
 
-static void begin_end(struct serve *s)
+static void begin_stop(struct serve *s)
 {
     if (s->ending)
         return;
@@ -184,7 +184,7 @@ static void begin_end(struct serve *s)
     tb_timer_start(&s->box.loop, &s->end, END_NS);
 }
 
-static void reap(struct serve *s)
+static void reap_children(struct serve *s)
 {
     for (;;) {
         int status;
@@ -203,9 +203,9 @@ static void on_signal(struct tb_watch *w)
 
     while (read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo != SIGCHLD)
-            begin_end(s);
+            begin_stop(s);
     }
-    reap(s);
+    reap_children(s);
 }
 
 static int open_signals(struct mo_err *e)
@@ -229,23 +229,24 @@ static int open_signals(struct mo_err *e)
 
 static bool is_over(const struct serve *s)
 {
-    return s->over ||
-           (s->ending && tb_exec_is_idle(&s->box.exec) && waiting(s) == 0);
+    return s->over || (s->ending && tb_exec_is_idle(&s->box.exec) &&
+                       bytes_waiting(s) == 0);
 }
 
 /* --- start --------------------------------------------------------------- */
 
-static int work(struct serve *s, struct mo_err *e)
+static int serve_until_end(struct serve *s, struct mo_err *e)
 {
     while (!is_over(s)) {
         if (tb_loop_round(&s->box.loop, e) < 0)
             return e->code;
-        steer(s);
+        update_watches(s);
     }
     return 0;
 }
 
-static void init(struct serve *s, const struct tb_serve_opts *o, int signals)
+static void serve_init(struct serve *s, const struct tb_serve_opts *o,
+                       int signals)
 {
     s->stay = o->stay;
     tb_loop_init(&s->box.loop);
@@ -269,7 +270,7 @@ static void init(struct serve *s, const struct tb_serve_opts *o, int signals)
     tb_watch_start(&s->box.loop, &s->out, 1, 0, on_writable);
 }
 
-static void fini(struct serve *s)
+static void serve_fini(struct serve *s)
 {
     tb_server_fini(&s->server);
     tb_exec_fini(&s->box.exec);
@@ -293,8 +294,8 @@ int tb_serve(const struct tb_serve_opts *o, struct mo_err *e)
         tb_root_close(&s->box.root);
         return e->code;
     }
-    init(s, o, signals);
-    rc = work(s, e);
-    fini(s);
+    serve_init(s, o, signals);
+    rc = serve_until_end(s, e);
+    serve_fini(s);
     return rc;
 }

@@ -79,7 +79,7 @@ void tb_call_live(struct tb_call *c, const char *stream, struct mo_span text,
         tb_reply_log(c, stream, text);
 }
 
-static void cancel(struct tb_call *c)
+static void cancel_call(struct tb_call *c)
 {
     c->cancel(c);
     end_call(c);
@@ -88,7 +88,7 @@ static void cancel(struct tb_call *c)
 void tb_server_cancel_all(struct tb_server *s)
 {
     while (!mo_list_empty(&s->calls))
-        cancel(mo_container_of(s->calls.next, struct tb_call, node));
+        cancel_call(mo_container_of(s->calls.next, struct tb_call, node));
 }
 
 static struct tb_call *find_call(struct tb_server *s, struct mo_json id)
@@ -189,7 +189,8 @@ static const struct tb_tool *find_tool(const struct tb_server *s,
     return NULL;
 }
 
-static void start(struct tb_server *s, struct tb_call *c, struct mo_json args)
+static void start_call(struct tb_server *s, struct tb_call *c,
+                       struct mo_json args)
 {
     struct mo_err e = {0};
     bool busy = s->ncalls >= TB_CALLS_MAX;
@@ -236,7 +237,7 @@ static void on_call(struct tb_server *s, const struct request *rq)
     c->tool = tool;
     c->version = rq->version;
     c->level = rq->level;
-    start(s, c, args);
+    start_call(s, c, args);
 }
 
 enum { LEGACY = 1, MODERN = 2, EARLY = 4 }; /* EARLY: before initialize too */
@@ -264,7 +265,7 @@ static const struct method *find_method(struct mo_json name, unsigned era)
     return NULL;
 }
 
-static void dispatch(struct tb_server *s, const struct request *rq)
+static void dispatch_request(struct tb_server *s, const struct request *rq)
 {
     unsigned era = tb_is_modern(rq->version) ? MODERN : LEGACY;
     const struct method *m = find_method(rq->m->method, era);
@@ -296,7 +297,7 @@ static void on_modern(struct tb_server *s, struct request *rq,
     else if (level.p && rq->level == TB_SILENT)
         bad_params(s, rq, "_meta[\"" TB_P_LOG "\"] is no level");
     else
-        dispatch(s, rq);
+        dispatch_request(s, rq);
 }
 
 static void on_request(struct tb_server *s, const struct mo_rpc *m)
@@ -315,7 +316,7 @@ static void on_request(struct tb_server *s, const struct mo_rpc *m)
     else if (version.p && !(opens && !tb_is_modern(tb_version(version))))
         on_modern(s, &rq, version);
     else
-        dispatch(s, &rq);
+        dispatch_request(s, &rq);
 }
 
 static void on_note(struct tb_server *s, const struct mo_rpc *m)
@@ -326,7 +327,7 @@ static void on_note(struct tb_server *s, const struct mo_rpc *m)
         return;
     c = find_call(s, mo_json_get(m->params, "requestId"));
     if (c)
-        cancel(c);
+        cancel_call(c);
 }
 
 /* --- lines --------------------------------------------------------------- */

@@ -28,8 +28,8 @@ static const struct tb_field out[] = {
     {0},
 };
 
-static void answer(struct tb_call *c, const struct tb_path *p, size_t bytes,
-                   bool created)
+static void answer_write(struct tb_call *c, const struct tb_path *p,
+                         size_t bytes, bool created)
 {
     struct tb_result r;
     struct mo_jw w;
@@ -73,12 +73,12 @@ static int write_file(struct tb_box *box, struct tb_call *c,
                        TB_FILE_MAX);
     if (tb_save(&box->root, &p, a.content, a.parents, &saved, e) < 0)
         return e->code;
-    answer(c, &p, a.content.n, saved.created);
+    answer_write(c, &p, a.content.n, saved.created);
     return 0;
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_write(void *ctx, struct tb_call *c, struct mo_json json,
+                     struct mo_err *e)
 {
     struct mo_arena arena;
     struct mo_buf plain;
@@ -100,5 +100,5 @@ const struct tb_tool tb_write_file = {
     TB_DESTRUCTIVE | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_write,
 };
