@@ -26,7 +26,7 @@ static void on_ready(void *ctx, struct mo_sock *k)
     (void)mo_sock_emit(k, "hello", MO_SPAN("\"echo\""));
 }
 
-/* The array's text from element i on, without the brackets. */
+/* The array's text from element i on, without brackets. */
 static struct mo_span from(struct mo_json args, size_t i)
 {
     struct mo_json first = mo_json_at(args, i);

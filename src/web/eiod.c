@@ -1,4 +1,5 @@
-/* eiod.c - see eiod.h, and eiod_priv.h for the invariants. */
+/* eiod.c - the server and its HTTP requests. See eiod_priv.h for the
+ * invariants. */
 #include <stdio.h>
 
 #include "web/eiod_priv.h"
@@ -8,7 +9,7 @@
 
 /* --- requests ------------------------------------------------------------ */
 
-/* engine.io's own words and numbers: stock clients know them. */
+/* engine.io's own texts and numbers: stock clients know them. */
 enum refusal {
     UNKNOWN_TRANSPORT,
     UNKNOWN_SID,
@@ -36,7 +37,7 @@ static void refuse(struct mo_eiod *d, struct mo_req *rq, enum refusal r)
     mo_req_reply(rq, 400, "application/json", mo_span(body, (size_t)n));
 }
 
-/* A raw parameter of the query: the ones read here are never encoded. */
+/* A raw parameter of the query: those read here are never encoded. */
 static struct mo_span param(struct mo_span query, const char *name)
 {
     while (query.p) {
@@ -66,7 +67,7 @@ static void poll_hangup(struct mo_req *rq)
 
 static void on_get(struct engine *g, struct mo_req *rq)
 {
-    if (g->poll) { /* two at once: packets could overtake each other */
+    if (g->poll) { /* a second GET: packets could overtake each other */
         refuse(g->d, rq, BAD_REQUEST);
         mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
         return;
@@ -127,7 +128,7 @@ static void on_post(struct engine *g, struct mo_req *rq)
     mo_req_body(rq, g->d->o.max_payload, on_post_body);
 }
 
-/* Somebody else's session is unknown to who asks. */
+/* A session of another caller counts as unknown. */
 static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
                            struct mo_span sid)
 {

@@ -60,7 +60,7 @@ static double resident_bytes(void)
         line[0] = '\0';
     (void)fclose(f);
     rest = mo_span_cstr(line);
-    (void)mo_span_cut(&rest, ' '); /* the first is the size */
+    (void)mo_span_cut(&rest, ' '); /* the first number is the virtual size */
     (void)mo_span_u64(mo_span_cut(&rest, ' '), &pages);
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
