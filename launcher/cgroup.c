@@ -234,6 +234,14 @@ static int set_cpu(struct mo_cg *g, uint64_t milli, struct mo_err *e)
     return rc ? rc : set_number(dir, "cpu.cfs_quota_us", quota, e);
 }
 
+static void close_groups(struct mo_cg *g)
+{
+    for (int i = 0; i < MO_CG_KINDS; i++) {
+        mo_close_fd(&g->dir[i]);
+        mo_close_fd(&g->parent[i]);
+    }
+}
+
 int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r, struct mo_err *e)
 {
     int rc;
@@ -250,7 +258,7 @@ int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r, struct mo_err *e)
         rc = set_cpu(g, r->cpu_milli, e);
     if (rc < 0) {
         mo_cg_remove(g, NULL);
-        mo_cg_close(g);
+        close_groups(g);
     }
     return rc;
 }
@@ -396,14 +404,6 @@ int mo_cg_remove(struct mo_cg *g, struct mo_err *e)
     return rc;
 }
 
-void mo_cg_close(struct mo_cg *g)
-{
-    for (int i = 0; i < MO_CG_KINDS; i++) {
-        mo_close_fd(&g->dir[i]);
-        mo_close_fd(&g->parent[i]);
-    }
-}
-
 int mo_cg_sweep(const char *id, struct mo_err *e)
 {
     struct mo_cg g;
@@ -419,6 +419,6 @@ int mo_cg_sweep(const char *id, struct mo_err *e)
         mo_cg_kill(&g);
         rc = mo_cg_remove(&g, e);
     }
-    mo_cg_close(&g);
+    close_groups(&g);
     return rc;
 }

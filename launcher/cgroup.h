@@ -55,7 +55,6 @@ void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out);
 
 /* The groups must be empty, or become so within a second. */
 int mo_cg_remove(struct mo_cg *g, struct mo_err *e);
-void mo_cg_close(struct mo_cg *g); /* closes the descriptors only */
 
 /* Kill and remove what a dead keeper left of this box. */
 int mo_cg_sweep(const char *id, struct mo_err *e);

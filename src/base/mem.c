@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/build.h"
+
 #define CHUNK_MAX ((size_t)64 * 1024)
 /* glibc caches freed blocks of up to about a kilobyte per thread and returns
  * them from malloc() without a lock, but not from calloc(). */
@@ -13,15 +15,7 @@
 
 /* Under AddressSanitizer the unused part of an arena is poisoned and a gap
  * follows every block, so an overrun is detected. */
-#if defined(__SANITIZE_ADDRESS__)
-#    define POISONED 1
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        define POISONED 1
-#    endif
-#endif
-
-#ifdef POISONED
+#ifdef MO_BUILD_SANITIZED
 #    include <sanitizer/asan_interface.h>
 #    include <stdatomic.h>
 #    define GAP ALIGN
@@ -58,7 +52,7 @@ uint64_t mo_mem_count(void)
 }
 
 /* Only test builds count: the counter is shared by all threads. */
-#ifdef POISONED
+#ifdef MO_BUILD_SANITIZED
 static atomic_llong live;
 
 static void count_live(int by)

@@ -2,15 +2,12 @@
 
 #include <string.h>
 
-#define KEPT MO_POOL_MAX
-#if defined(__SANITIZE_ADDRESS__)
-#    undef KEPT
+#include "base/build.h"
+
+#ifdef MO_BUILD_SANITIZED
 #    define KEPT 0
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        undef KEPT
-#        define KEPT 0
-#    endif
+#else
+#    define KEPT MO_POOL_MAX
 #endif
 
 /* A kept block starts with the address of the next one. */

@@ -104,8 +104,6 @@ struct mo_req {
     void (*hangup)(struct mo_req *rq);
 };
 
-struct mo_httpd *mo_req_httpd(const struct mo_req *rq);
-struct mo_loop *mo_req_loop(const struct mo_req *rq);
 const char *mo_req_peer(const struct mo_req *rq);
 bool mo_req_is_tls(const struct mo_req *rq);
 

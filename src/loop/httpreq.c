@@ -292,16 +292,6 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
     return 0;
 }
 
-struct mo_httpd *mo_req_httpd(const struct mo_req *rq)
-{
-    return conn_of(rq)->h;
-}
-
-struct mo_loop *mo_req_loop(const struct mo_req *rq)
-{
-    return conn_of(rq)->h->loop;
-}
-
 const char *mo_req_peer(const struct mo_req *rq)
 {
     const struct conn *c = conn_of(rq);

@@ -284,11 +284,6 @@ int mo_proc_start(struct mo_guard *g, const struct mo_proc_opts *o,
     return rc;
 }
 
-pid_t mo_proc_pid(const struct mo_proc *p)
-{
-    return p->ward.pid;
-}
-
 void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX])
 {
     if (x.signal)

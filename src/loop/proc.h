@@ -79,8 +79,6 @@ void mo_proc_kill(struct mo_proc *p); /* the group, now; on_exit follows */
  * on_exit no longer fires. Allowed at any time, also in on_exit. */
 void mo_proc_free(struct mo_proc *p);
 
-pid_t mo_proc_pid(const struct mo_proc *p);
-
 /* "exit 3", "killed by signal 9 (Killed)". */
 #define MO_EXIT_TEXT_MAX 64
 void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX]);

@@ -51,7 +51,6 @@ void mo_stream_close(struct mo_stream *s, const struct mo_err *why);
 /* Send the queue, then close; close anyway after `ms`. */
 void mo_stream_finish(struct mo_stream *s, uint64_t ms);
 
-struct mo_loop *mo_stream_loop(const struct mo_stream *s);
 /* "127.0.0.1:53211", "unix", "pipe"; for logs and rate limits. */
 const char *mo_stream_peer(const struct mo_stream *s);
 bool mo_stream_is_tls(const struct mo_stream *s);

@@ -62,7 +62,6 @@ int mo_eng_send(struct mo_eng *g, struct mo_span text);
 /* reason: a literal, at most 123 bytes. After MO_ENG_NORMAL a polling client
  * can still fetch what was sent before. */
 void mo_eng_close(struct mo_eng *g, uint16_t code, const char *reason);
-bool mo_eng_is_websocket(const struct mo_eng *g);
 
 /* Close every session; gone fires once, later, when all memory is freed. */
 void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx);

@@ -289,11 +289,6 @@ void mo_eng_close(struct mo_eng *pub, uint16_t code, const char *reason)
     mo_eiod_engine_close(g, code, reason);
 }
 
-bool mo_eng_is_websocket(const struct mo_eng *pub)
-{
-    return engine_of(pub)->ws != NULL;
-}
-
 struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
 {
     struct engine *g = mo_new(struct engine);
