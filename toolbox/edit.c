@@ -109,12 +109,9 @@ static void answer_edit(struct tb_call *c, const struct tb_path *p, int count,
     tb_result_init(&r);
     mo_jw_init(&w, &r.data);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "path");
-    mo_jw_cstr(&w, p->text);
-    mo_jw_key(&w, "replacements");
-    mo_jw_i64(&w, count);
-    mo_jw_key(&w, "bytes");
-    mo_jw_u64(&w, bytes);
+    tb_put_cstr(&w, "path", p->text);
+    tb_put_i64(&w, "replacements", count);
+    tb_put_u64(&w, "bytes", bytes);
     mo_jw_end(&w);
     (void)mo_buf_printf(&r.text, "Replaced %d occurrence%s in %s", count,
                         count == 1 ? "" : "s", p->text);

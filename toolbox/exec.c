@@ -102,18 +102,6 @@ static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
     mo_jw_str(w, s.n ? s : MO_SPAN(""));
 }
 
-static void put_num(struct mo_jw *w, const char *key, uint64_t v)
-{
-    mo_jw_key(w, key);
-    mo_jw_u64(w, v);
-}
-
-static void put_bool(struct mo_jw *w, const char *key, bool v)
-{
-    mo_jw_key(w, key);
-    mo_jw_bool(w, v);
-}
-
 static void put_data(struct mo_buf *b, const struct tb_job *j,
                      const struct mo_buf text[TB_STREAMS])
 {
@@ -126,15 +114,15 @@ static void put_data(struct mo_buf *b, const struct tb_job *j,
     put_text(&w, "stdout", mo_buf_view(&text[TB_OUT]));
     put_text(&w, "stderr", mo_buf_view(&text[TB_ERR]));
     if (has_exited(j))
-        put_num(&w, "exit_code", (uint64_t)WEXITSTATUS(j->status));
+        tb_put_u64(&w, "exit_code", (uint64_t)WEXITSTATUS(j->status));
     else
         put_text(&w, "signal", mo_span_cstr(killed_by(j)));
-    put_bool(&w, "timed_out", j->timed_out);
-    put_num(&w, "duration_ms", (mo_now_ns() - j->began) / MO_MS);
-    put_num(&w, "stdout_bytes", o->total);
-    put_num(&w, "stderr_bytes", r->total);
-    put_bool(&w, "truncated", tb_clip_cut(o) || tb_clip_cut(r));
-    put_bool(&w, "left_running", j->left && !j->timed_out);
+    tb_put_bool(&w, "timed_out", j->timed_out);
+    tb_put_u64(&w, "duration_ms", (mo_now_ns() - j->began) / MO_MS);
+    tb_put_u64(&w, "stdout_bytes", o->total);
+    tb_put_u64(&w, "stderr_bytes", r->total);
+    tb_put_bool(&w, "truncated", tb_clip_cut(o) || tb_clip_cut(r));
+    tb_put_bool(&w, "left_running", j->left && !j->timed_out);
     mo_jw_end(&w);
 }
 

@@ -12,20 +12,12 @@ static const char *const type_names[] = {
     [TB_MAP] = "object",   [TB_ITEMS] = "array",
 };
 
-static void put_member(struct mo_jw *w, const char *key, const char *value)
-{
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, value);
-}
-
 static void put_limits(struct mo_jw *w, const struct tb_field *f)
 {
     if (f->min == 0 && f->max == 0)
         return;
-    mo_jw_key(w, "minimum");
-    mo_jw_i64(w, f->min);
-    mo_jw_key(w, "maximum");
-    mo_jw_i64(w, f->max);
+    tb_put_i64(w, "minimum", f->min);
+    tb_put_i64(w, "maximum", f->max);
 }
 
 static void put_choices(struct mo_jw *w, const struct tb_field *f)
@@ -41,7 +33,7 @@ static void put_strings(struct mo_jw *w, const char *key)
 {
     mo_jw_key(w, key);
     mo_jw_obj(w);
-    put_member(w, "type", "string");
+    tb_put_cstr(w, "type", "string");
     mo_jw_end(w);
 }
 
@@ -51,9 +43,9 @@ static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_key(w, f->name);
     mo_jw_obj(w);
-    put_member(w, "type", type_names[f->type]);
+    tb_put_cstr(w, "type", type_names[f->type]);
     if (f->what)
-        put_member(w, "description", f->what);
+        tb_put_cstr(w, "description", f->what);
     put_limits(w, f);
     if (f->type == TB_CHOICE)
         put_choices(w, f);
@@ -71,7 +63,7 @@ static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_obj(w);
-    put_member(w, "type", "object");
+    tb_put_cstr(w, "type", "object");
     mo_jw_key(w, "properties");
     mo_jw_obj(w);
     for (const struct tb_field *i = f; i->name; i++)
@@ -85,8 +77,7 @@ void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
     }
     mo_jw_end(w);
     if (closed) {
-        mo_jw_key(w, "additionalProperties");
-        mo_jw_bool(w, false);
+        tb_put_bool(w, "additionalProperties", false);
     }
     mo_jw_end(w);
 }

@@ -75,13 +75,10 @@ static void put_entry(struct listing *l)
     mode_t m = k->st.st_mode;
 
     mo_jw_obj(&l->w);
-    mo_jw_key(&l->w, "name");
-    mo_jw_cstr(&l->w, k->path);
-    mo_jw_key(&l->w, "type");
-    mo_jw_cstr(&l->w, type_of(m));
+    tb_put_cstr(&l->w, "name", k->path);
+    tb_put_cstr(&l->w, "type", type_of(m));
     if (S_ISREG(m)) {
-        mo_jw_key(&l->w, "size");
-        mo_jw_u64(&l->w, (uint64_t)k->st.st_size);
+        tb_put_u64(&l->w, "size", (uint64_t)k->st.st_size);
     }
     mo_jw_end(&l->w);
     (void)mo_buf_puts(&l->r.text, k->path);
@@ -119,8 +116,7 @@ static void finish_list(struct listing *l)
 {
     l->more |= l->walk.clipped;
     mo_jw_end(&l->w);
-    mo_jw_key(&l->w, "truncated");
-    mo_jw_bool(&l->w, l->more);
+    tb_put_bool(&l->w, "truncated", l->more);
     mo_jw_end(&l->w);
     if (l->count == 0)
         (void)mo_buf_puts(&l->r.text, "(nothing there)\n");
@@ -146,8 +142,7 @@ static int list_files(struct tb_box *box, struct tb_call *c, struct listing *l,
         return e->code;
     mo_jw_init(&l->w, &l->r.data);
     mo_jw_obj(&l->w);
-    mo_jw_key(&l->w, "path");
-    mo_jw_cstr(&l->w, p->text);
+    tb_put_cstr(&l->w, "path", p->text);
     mo_jw_key(&l->w, "entries");
     mo_jw_arr(&l->w);
     rc = collect_entries(l, a, e);

@@ -182,12 +182,6 @@ static int load_part(int fd, const struct args *a, struct part *p,
 
 /* --- answer -------------------------------------------------------------- */
 
-static void put_num(struct mo_jw *w, const char *key, uint64_t v)
-{
-    mo_jw_key(w, key);
-    mo_jw_u64(w, v);
-}
-
 static void put_data(struct mo_buf *b, const struct args *a,
                      const struct tb_path *path, const struct part *p,
                      struct mo_span content)
@@ -196,21 +190,18 @@ static void put_data(struct mo_buf *b, const struct args *a,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "path");
-    mo_jw_cstr(&w, path->text);
+    tb_put_cstr(&w, "path", path->text);
     mo_jw_key(&w, "content");
     mo_jw_str(&w, content);
-    mo_jw_key(&w, "encoding");
-    mo_jw_cstr(&w, encodings[a->encoding]);
-    put_num(&w, "size", (uint64_t)p->size);
-    put_num(&w, "offset", (uint64_t)p->from);
-    put_num(&w, "bytes", p->bytes.len);
+    tb_put_cstr(&w, "encoding", encodings[a->encoding]);
+    tb_put_u64(&w, "size", (uint64_t)p->size);
+    tb_put_u64(&w, "offset", (uint64_t)p->from);
+    tb_put_u64(&w, "bytes", p->bytes.len);
     if (a->first > 0)
-        put_num(&w, "start_line", (uint64_t)a->first);
-    mo_jw_key(&w, "truncated");
-    mo_jw_bool(&w, p->more);
+        tb_put_u64(&w, "start_line", (uint64_t)a->first);
+    tb_put_bool(&w, "truncated", p->more);
     if (p->more)
-        put_num(&w, "next_offset", (uint64_t)p->from + p->bytes.len);
+        tb_put_u64(&w, "next_offset", (uint64_t)p->from + p->bytes.len);
     mo_jw_end(&w);
 }
 

@@ -4,18 +4,12 @@
     300000 /* the list of tools never changes in one process                   \
             */
 
-static void put_member_text(struct mo_jw *w, const char *key, const char *value)
-{
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, value);
-}
-
 static void begin_message(struct tb_server *s, struct mo_jw *w)
 {
     mo_buf_reset(&s->message);
     mo_jw_init(w, &s->message);
     mo_jw_obj(w);
-    put_member_text(w, "jsonrpc", "2.0");
+    tb_put_cstr(w, "jsonrpc", "2.0");
 }
 
 /* A message that cannot be written is not sent; the peer's timeout ends the
@@ -40,9 +34,9 @@ static void begin_reply(struct tb_server *s, struct mo_jw *w, struct mo_span id,
 static void put_info(struct mo_jw *w)
 {
     mo_jw_obj(w);
-    put_member_text(w, "name", TB_NAME);
-    put_member_text(w, "title", "Toolbox");
-    put_member_text(w, "version", MO_VERSION);
+    tb_put_cstr(w, "name", TB_NAME);
+    tb_put_cstr(w, "title", "Toolbox");
+    tb_put_cstr(w, "version", MO_VERSION);
     mo_jw_end(w);
 }
 
@@ -57,12 +51,12 @@ static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
                        const char *error)
 {
     if (tb_is_modern(v))
-        put_member_text(w, "resultType", "complete");
+        tb_put_cstr(w, "resultType", "complete");
     if (tb_is_modern(v) || error) {
         mo_jw_key(w, "_meta");
         mo_jw_obj(w);
         if (error)
-            put_member_text(w, "mo.error", error);
+            tb_put_cstr(w, "mo.error", error);
         if (tb_is_modern(v)) {
             mo_jw_key(w, TB_P_SERVER);
             put_info(w);
@@ -75,9 +69,8 @@ static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
 
 static void put_cache(struct mo_jw *w)
 {
-    mo_jw_key(w, "ttlMs");
-    mo_jw_u64(w, LIST_TTL_MS);
-    put_member_text(w, "cacheScope", "public");
+    tb_put_u64(w, "ttlMs", LIST_TTL_MS);
+    tb_put_cstr(w, "cacheScope", "public");
 }
 
 /* --- errors -------------------------------------------------------------- */
@@ -88,9 +81,8 @@ void tb_reply_error(struct tb_server *s, struct mo_span id, int code,
     struct mo_jw w;
 
     begin_reply(s, &w, id, "error");
-    mo_jw_key(&w, "code");
-    mo_jw_i64(&w, code);
-    put_member_text(&w, "message", why);
+    tb_put_i64(&w, "code", code);
+    tb_put_cstr(&w, "message", why);
     mo_jw_end(&w);
     end_message(s, &w);
 }
@@ -101,9 +93,8 @@ void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
     struct mo_jw w;
 
     begin_reply(s, &w, id, "error");
-    mo_jw_key(&w, "code");
-    mo_jw_i64(&w, TB_UNSUPPORTED_VERSION);
-    put_member_text(&w, "message", "this protocol version is not spoken here");
+    tb_put_i64(&w, "code", TB_UNSUPPORTED_VERSION);
+    tb_put_cstr(&w, "message", "this protocol version is not spoken here");
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "supported");
@@ -133,11 +124,11 @@ void tb_reply_welcome(struct tb_server *s, struct mo_span id)
     struct mo_jw w;
 
     begin_reply(s, &w, id, "result");
-    put_member_text(&w, "protocolVersion", tb_version_text(s->version));
+    tb_put_cstr(&w, "protocolVersion", tb_version_text(s->version));
     put_caps(&w);
     mo_jw_key(&w, "serverInfo");
     put_info(&w);
-    put_member_text(&w, "instructions", s->instructions);
+    tb_put_cstr(&w, "instructions", s->instructions);
     mo_jw_end(&w);
     end_message(s, &w);
 }
@@ -153,7 +144,7 @@ void tb_reply_discover(struct tb_server *s, struct mo_span id)
         mo_jw_cstr(&w, tb_version_text((enum tb_version)v));
     mo_jw_end(&w);
     put_caps(&w);
-    put_member_text(&w, "instructions", s->instructions);
+    tb_put_cstr(&w, "instructions", s->instructions);
     put_cache(&w);
     end_result(s, &w, TB_2026_07_28, NULL);
 }
@@ -174,7 +165,7 @@ static void put_hints(struct mo_jw *w, const struct tb_tool *t)
 
     mo_jw_key(w, "annotations");
     mo_jw_obj(w);
-    put_member_text(w, "title", t->title);
+    tb_put_cstr(w, "title", t->title);
     for (size_t i = 0; i < MO_COUNT(hints); i++) {
         mo_jw_key(w, hints[i].name);
         mo_jw_bool(w, (t->hints & hints[i].bit) != 0);
@@ -186,10 +177,10 @@ static void put_tool(struct mo_jw *w, const struct tb_tool *t,
                      enum tb_version v)
 {
     mo_jw_obj(w);
-    put_member_text(w, "name", t->name);
+    tb_put_cstr(w, "name", t->name);
     if (tb_has_structured(v))
-        put_member_text(w, "title", t->title);
-    put_member_text(w, "description", t->what);
+        tb_put_cstr(w, "title", t->title);
+    tb_put_cstr(w, "description", t->what);
     mo_jw_key(w, "inputSchema");
     tb_fields_schema(w, t->in, true);
     if (tb_has_structured(v)) {
@@ -221,7 +212,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "content");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    put_member_text(w, "type", "text");
+    tb_put_cstr(w, "type", "text");
     mo_jw_key(w, "text");
     mo_jw_str(w, text);
     mo_jw_end(w);
@@ -230,8 +221,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
 
 static void put_failed(struct mo_jw *w, bool failed)
 {
-    mo_jw_key(w, "isError");
-    mo_jw_bool(w, failed);
+    tb_put_bool(w, "isError", failed);
 }
 
 void tb_reply_result(struct tb_call *c, const struct tb_result *r)
@@ -264,7 +254,7 @@ void tb_reply_failure(struct tb_call *c, const struct mo_err *e)
 static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)
 {
     begin_message(s, w);
-    put_member_text(w, "method", method);
+    tb_put_cstr(w, "method", method);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
 }
@@ -276,8 +266,7 @@ void tb_reply_progress(struct tb_call *c, struct mo_span text)
     begin_note(c->server, &w, "notifications/progress");
     mo_jw_key(&w, "progressToken");
     mo_jw_raw(&w, c->token);
-    mo_jw_key(&w, "progress");
-    mo_jw_u64(&w, c->progress);
+    tb_put_u64(&w, "progress", c->progress);
     if (tb_has_annotations(c->version)) {
         mo_jw_key(&w, "message");
         mo_jw_str(&w, text);
@@ -291,13 +280,13 @@ void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)
     struct mo_jw w;
 
     begin_note(c->server, &w, "notifications/message");
-    put_member_text(&w, "level", "info");
-    put_member_text(&w, "logger", c->tool->name);
+    tb_put_cstr(&w, "level", "info");
+    tb_put_cstr(&w, "logger", c->tool->name);
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "requestId");
     mo_jw_raw(&w, c->id);
-    put_member_text(&w, "stream", stream);
+    tb_put_cstr(&w, "stream", stream);
     mo_jw_key(&w, "text");
     mo_jw_str(&w, text);
     mo_jw_end(&w);

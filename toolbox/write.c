@@ -37,12 +37,9 @@ static void answer_write(struct tb_call *c, const struct tb_path *p,
     tb_result_init(&r);
     mo_jw_init(&w, &r.data);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "path");
-    mo_jw_cstr(&w, p->text);
-    mo_jw_key(&w, "bytes");
-    mo_jw_u64(&w, bytes);
-    mo_jw_key(&w, "created");
-    mo_jw_bool(&w, created);
+    tb_put_cstr(&w, "path", p->text);
+    tb_put_u64(&w, "bytes", bytes);
+    tb_put_bool(&w, "created", created);
     mo_jw_end(&w);
     (void)mo_buf_printf(&r.text, "%s %s (%zu bytes)",
                         created ? "Created" : "Replaced", p->text, bytes);
