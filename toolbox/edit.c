@@ -44,11 +44,9 @@ static int fail_ambiguous(struct mo_span text, struct mo_span old,
                           struct mo_err *e)
 {
     unsigned line = 1, count = 0;
-    struct mo_buf places;
+    mo_autobuf struct mo_buf places = {.max = 128};
     ptrdiff_t at;
-    int rc;
 
-    mo_buf_init(&places, 128);
     for (;;) {
         at = mo_span_search(text, old);
         if (at < 0)
@@ -61,12 +59,10 @@ static int fail_ambiguous(struct mo_span text, struct mo_span old,
             line += text.p[i] == '\n';
         text = mo_span_skip(text, (size_t)at + old.n);
     }
-    rc = mo_fail(e, MO_EEXISTS,
-                 "old_string occurs %u times, at lines%s%s: add text around "
-                 "it to name one place, or set replace_all",
-                 count, mo_buf_cstr(&places), count > PLACES ? " ..." : "");
-    mo_buf_fini(&places);
-    return rc;
+    return mo_fail(e, MO_EEXISTS,
+                   "old_string occurs %u times, at lines%s%s: add text around "
+                   "it to name one place, or set replace_all",
+                   count, mo_buf_cstr(&places), count > PLACES ? " ..." : "");
 }
 
 int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
@@ -137,42 +133,29 @@ static int load_file(struct tb_box *box, const struct tb_path *p,
     return 0;
 }
 
-static int edit_file(struct tb_box *box, struct tb_call *c, struct mo_json json,
-                     struct mo_arena *arena, struct mo_buf bufs[2],
-                     struct mo_err *e)
+static int run_edit(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
+    mo_autobuf struct mo_buf before = {.max = TB_FILE_MAX};
+    mo_autobuf struct mo_buf after = {.max = TB_FILE_MAX};
+    struct tb_box *box = ctx;
     struct args a = {0};
     struct tb_saved saved;
     struct tb_path p;
     int count;
 
-    if (tb_args_read(box, json, &tb_edit_file, arena, &a, &a.path, &p, e) < 0 ||
-        load_file(box, &p, &bufs[0], e) < 0)
+    if (tb_args_read(box, json, &tb_edit_file, &arena, &a, &a.path, &p, e) <
+            0 ||
+        load_file(box, &p, &before, e) < 0)
         return e->code;
-    count = tb_edit(mo_buf_view(&bufs[0]), a.old, a.new, a.all, &bufs[1], e);
+    count = tb_edit(mo_buf_view(&before), a.old, a.new, a.all, &after, e);
     if (count < 0)
         return count;
-    if (tb_save(&box->root, &p, mo_buf_view(&bufs[1]), false, &saved, e) < 0)
+    if (tb_save(&box->root, &p, mo_buf_view(&after), false, &saved, e) < 0)
         return e->code;
-    answer_edit(c, &p, count, bufs[1].len);
+    answer_edit(c, &p, count, after.len);
     return 0;
-}
-
-static int run_edit(void *ctx, struct tb_call *c, struct mo_json json,
-                    struct mo_err *e)
-{
-    struct mo_arena arena;
-    struct mo_buf bufs[2];
-    int rc;
-
-    mo_arena_init(&arena, TB_ARGS_MAX);
-    mo_buf_init(&bufs[0], TB_FILE_MAX);
-    mo_buf_init(&bufs[1], TB_FILE_MAX);
-    rc = edit_file(ctx, c, json, &arena, bufs, e);
-    mo_buf_fini(&bufs[0]);
-    mo_buf_fini(&bufs[1]);
-    mo_arena_fini(&arena);
-    return rc;
 }
 
 const struct tb_tool tb_edit_file = {

@@ -369,13 +369,9 @@ static int start_command(struct tb_box *box, struct tb_call *c,
 static int run_exec(void *ctx, struct tb_call *c, struct mo_json json,
                     struct mo_err *e)
 {
-    struct mo_arena arena;
-    int rc;
+    mo_autoarena struct mo_arena arena = {.cap = 2 * TB_ARGS_MAX};
 
-    mo_arena_init(&arena, 2 * TB_ARGS_MAX);
-    rc = start_command(ctx, c, json, &arena, e);
-    mo_arena_fini(&arena);
-    return rc;
+    return start_command(ctx, c, json, &arena, e);
 }
 
 const struct tb_tool tb_execute_command = {

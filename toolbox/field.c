@@ -207,16 +207,12 @@ static int fail_unknown(const struct tb_field *f, struct mo_json key,
                         struct mo_err *e)
 {
     struct mo_span name = mo_span_head(mo_json_text(key), SHOWN);
-    struct mo_buf known;
-    int rc;
+    mo_autobuf struct mo_buf known = {.max = 256};
 
-    mo_buf_init(&known, 256);
     for (; f->name; f++)
         (void)mo_buf_printf(&known, " %s", f->name);
-    rc = mo_fail(e, MO_EINVAL, "there is no argument %.*s; known are:%s",
-                 (int)name.n, name.p, mo_buf_cstr(&known));
-    mo_buf_fini(&known);
-    return rc;
+    return mo_fail(e, MO_EINVAL, "there is no argument %.*s; known are:%s",
+                   (int)name.n, name.p, mo_buf_cstr(&known));
 }
 
 static int check_required(struct mo_json args, const struct tb_field *f,

@@ -158,19 +158,17 @@ static int run_list(void *ctx, struct tb_call *c, struct mo_json json,
 {
     mo_autofree struct listing *l = mo_new(struct listing);
     struct args a = {.path = MO_SPAN("."), .max = ENTRIES};
-    struct mo_arena arena;
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
     struct tb_path p;
     int rc;
 
     if (!l)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    mo_arena_init(&arena, TB_ARGS_MAX);
     tb_result_init(&l->r);
     rc = tb_args_read(ctx, json, &tb_list_files, &arena, &a, &a.path, &p, e);
     if (rc == 0)
         rc = list_files(ctx, c, l, &a, &p, e);
     tb_result_fini(&l->r);
-    mo_arena_fini(&arena);
     return rc;
 }
 

@@ -253,16 +253,14 @@ static int run_read(void *ctx, struct tb_call *c, struct mo_json json,
     struct args a = {.last = NO_LINE, .offset = -1, .limit = TB_BYTES_MAX};
     struct part p = {0};
     struct tb_path path;
-    struct mo_arena arena;
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
     int rc;
 
-    mo_arena_init(&arena, TB_ARGS_MAX);
     mo_buf_init(&p.bytes, TB_BYTES_MAX);
     rc = tb_args_read(ctx, json, &tb_read_file, &arena, &a, &a.path, &path, e);
     if (rc == 0)
         rc = read_part(ctx, c, &a, &path, &p, e);
     mo_buf_fini(&p.bytes);
-    mo_arena_fini(&arena);
     return rc;
 }
 

@@ -47,23 +47,25 @@ static void answer_write(struct tb_call *c, const struct tb_path *p,
     tb_result_fini(&r);
 }
 
-static int write_file(struct tb_box *box, struct tb_call *c,
-                      struct mo_json json, struct mo_arena *arena,
-                      struct mo_buf *plain, struct mo_err *e)
+static int run_write(void *ctx, struct tb_call *c, struct mo_json json,
+                     struct mo_err *e)
 {
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
+    mo_autobuf struct mo_buf plain = {.max = TB_FILE_MAX};
     struct args a = {.parents = true};
+    struct tb_box *box = ctx;
     struct tb_saved saved;
     struct tb_path p;
 
-    if (tb_args_read(box, json, &tb_write_file, arena, &a, &a.path, &p, e) < 0)
+    if (tb_args_read(box, json, &tb_write_file, &arena, &a, &a.path, &p, e) < 0)
         return e->code;
     if (a.encoding == TB_BASE64) {
-        if (mo_base64_decode(a.content, plain) < 0)
+        if (mo_base64_decode(a.content, &plain) < 0)
             return mo_fail(e, MO_EINVAL,
-                           "content is no base64 (RFC 4648, with padding, no "
+                           "content is not base64 (RFC 4648, with padding, no "
                            "blanks) of at most %zu bytes",
                            TB_FILE_MAX);
-        a.content = mo_buf_view(plain);
+        a.content = mo_buf_view(&plain);
     }
     if (a.content.n > TB_FILE_MAX)
         return mo_fail(e, MO_ETOOBIG, "content is larger than %zu bytes",
@@ -72,21 +74,6 @@ static int write_file(struct tb_box *box, struct tb_call *c,
         return e->code;
     answer_write(c, &p, a.content.n, saved.created);
     return 0;
-}
-
-static int run_write(void *ctx, struct tb_call *c, struct mo_json json,
-                     struct mo_err *e)
-{
-    struct mo_arena arena;
-    struct mo_buf plain;
-    int rc;
-
-    mo_arena_init(&arena, TB_ARGS_MAX);
-    mo_buf_init(&plain, TB_FILE_MAX);
-    rc = write_file(ctx, c, json, &arena, &plain, e);
-    mo_buf_fini(&plain);
-    mo_arena_fini(&arena);
-    return rc;
 }
 
 const struct tb_tool tb_write_file = {
