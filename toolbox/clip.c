@@ -99,10 +99,10 @@ int tb_clip_text(const struct tb_clip *c, struct mo_buf *out)
         old = whole_start(old);
         cut += kept - head.n - old.n;
     }
-    (void)mo_buf_span(out, head);
+    mo_buf_span(out, head);
     if (cut)
-        (void)mo_buf_printf(out, "\n[... %llu bytes cut here ...]\n",
-                            (unsigned long long)cut);
-    (void)mo_buf_span(out, old);
+        mo_buf_printf(out, "\n[... %llu bytes cut here ...]\n",
+                      (unsigned long long)cut);
+    mo_buf_span(out, old);
     return mo_buf_span(out, new);
 }

@@ -54,7 +54,7 @@ static int fail_ambiguous(struct mo_span text, struct mo_span old,
         for (size_t i = 0; i < (size_t)at; i++)
             line += text.p[i] == '\n';
         if (count++ < PLACES)
-            (void)mo_buf_printf(&places, " %u", line);
+            mo_buf_printf(&places, " %u", line);
         for (size_t i = (size_t)at; i < (size_t)at + old.n; i++)
             line += text.p[i] == '\n';
         text = mo_span_skip(text, (size_t)at + old.n);
@@ -80,8 +80,8 @@ int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
             break;
         if (count == 1 && !all)
             return fail_ambiguous(text, old, e);
-        (void)mo_buf_span(b, mo_span_head(rest, (size_t)at));
-        (void)mo_buf_span(b, new);
+        mo_buf_span(b, mo_span_head(rest, (size_t)at));
+        mo_buf_span(b, new);
         rest = mo_span_skip(rest, (size_t)at + old.n);
         count++;
     }
@@ -109,8 +109,8 @@ static void answer_edit(struct tb_call *c, const struct tb_path *p, int count,
     tb_put_i64(&w, "replacements", count);
     tb_put_u64(&w, "bytes", bytes);
     mo_jw_end(&w);
-    (void)mo_buf_printf(&r.text, "Replaced %d occurrence%s in %s", count,
-                        count == 1 ? "" : "s", p->text);
+    mo_buf_printf(&r.text, "Replaced %d occurrence%s in %s", count,
+                  count == 1 ? "" : "s", p->text);
     tb_call_done(c, &r);
     tb_result_fini(&r);
 }

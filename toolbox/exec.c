@@ -129,7 +129,7 @@ static void put_data(struct mo_buf *b, const struct tb_job *j,
 static void end_line(struct mo_buf *b)
 {
     if (b->len && b->p[b->len - 1] != '\n')
-        (void)mo_buf_putc(b, '\n');
+        mo_buf_putc(b, '\n');
 }
 
 /* Say how it ended, if that is worth a line. */
@@ -139,21 +139,21 @@ static void put_end(struct mo_buf *b, const struct tb_job *j)
 
     end_line(b);
     if (j->timed_out)
-        (void)mo_buf_printf(
+        mo_buf_printf(
             b,
             "[killed after %llu.%llu s, its timeout, with all it had started; "
             "give a longer timeout, or redirect the output of what shall stay "
             "in the background: cmd >log 2>&1 &]\n",
             (unsigned long long)ms / 1000, (unsigned long long)ms / 100 % 10);
     else if (j->lost)
-        (void)mo_buf_puts(b, "[the process that watched the command was "
-                             "killed, and the command with it]\n");
+        mo_buf_puts(b, "[the process that watched the command was "
+                       "killed, and the command with it]\n");
     else if (!has_exited(j))
-        (void)mo_buf_printf(b, "[killed by %s]\n", killed_by(j));
+        mo_buf_printf(b, "[killed by %s]\n", killed_by(j));
     else if (WEXITSTATUS(j->status))
-        (void)mo_buf_printf(b, "[exit code %d]\n", WEXITSTATUS(j->status));
+        mo_buf_printf(b, "[exit code %d]\n", WEXITSTATUS(j->status));
     if (j->left && !j->timed_out)
-        (void)mo_buf_puts(b, "[it left processes running in the background]\n");
+        mo_buf_puts(b, "[it left processes running in the background]\n");
 }
 
 static void put_words(struct mo_buf *b, const struct tb_job *j,
@@ -161,16 +161,16 @@ static void put_words(struct mo_buf *b, const struct tb_job *j,
 {
     bool plain = has_exited(j) && !WEXITSTATUS(j->status) && !j->left;
 
-    (void)mo_buf_span(b, mo_buf_view(&text[TB_OUT]));
+    mo_buf_span(b, mo_buf_view(&text[TB_OUT]));
     if (text[TB_ERR].len) {
         end_line(b);
-        (void)mo_buf_puts(b, "[stderr]\n");
-        (void)mo_buf_span(b, mo_buf_view(&text[TB_ERR]));
+        mo_buf_puts(b, "[stderr]\n");
+        mo_buf_span(b, mo_buf_view(&text[TB_ERR]));
     }
     if (!plain || j->timed_out)
         put_end(b, j);
     if (b->len == 0)
-        (void)mo_buf_puts(b, "(no output)");
+        mo_buf_puts(b, "(no output)");
 }
 
 static int fail_no_exec(int sys, struct mo_err *e)

@@ -210,7 +210,7 @@ static int fail_unknown(const struct tb_field *f, struct mo_json key,
     mo_autobuf struct mo_buf known = {.max = 256};
 
     for (; f->name; f++)
-        (void)mo_buf_printf(&known, " %s", f->name);
+        mo_buf_printf(&known, " %s", f->name);
     return mo_fail(e, MO_EINVAL, "there is no argument %.*s; known are:%s",
                    (int)name.n, name.p, mo_buf_cstr(&known));
 }

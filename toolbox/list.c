@@ -81,13 +81,12 @@ static void put_entry(struct listing *l)
         tb_put_u64(&l->w, "size", (uint64_t)k->st.st_size);
     }
     mo_jw_end(&l->w);
-    (void)mo_buf_puts(&l->r.text, k->path);
+    mo_buf_puts(&l->r.text, k->path);
     if (S_ISREG(m))
-        (void)mo_buf_printf(&l->r.text, " (%lld bytes)",
-                            (long long)k->st.st_size);
+        mo_buf_printf(&l->r.text, " (%lld bytes)", (long long)k->st.st_size);
     else if (!S_ISDIR(m))
-        (void)mo_buf_printf(&l->r.text, " (%s)", type_of(m));
-    (void)mo_buf_puts(&l->r.text, S_ISDIR(m) ? "/\n" : "\n");
+        mo_buf_printf(&l->r.text, " (%s)", type_of(m));
+    mo_buf_puts(&l->r.text, S_ISDIR(m) ? "/\n" : "\n");
     l->count++;
     l->bytes += strlen(k->path) + 1;
 }
@@ -119,15 +118,15 @@ static void finish_list(struct listing *l)
     tb_put_bool(&l->w, "truncated", l->more);
     mo_jw_end(&l->w);
     if (l->count == 0)
-        (void)mo_buf_puts(&l->r.text, "(nothing there)\n");
+        mo_buf_puts(&l->r.text, "(nothing there)\n");
     if (l->walk.denied)
-        (void)mo_buf_printf(&l->r.text, "[%u directories may not be read]\n",
-                            l->walk.denied);
+        mo_buf_printf(&l->r.text, "[%u directories may not be read]\n",
+                      l->walk.denied);
     if (l->more)
-        (void)mo_buf_printf(&l->r.text,
-                            "[cut after %lld entries; list a directory below "
-                            "or give a glob]\n",
-                            (long long)l->count);
+        mo_buf_printf(&l->r.text,
+                      "[cut after %lld entries; list a directory below "
+                      "or give a glob]\n",
+                      (long long)l->count);
 }
 
 static int list_files(struct tb_box *box, struct tb_call *c, struct listing *l,

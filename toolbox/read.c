@@ -215,10 +215,10 @@ static void answer_read(struct tb_call *c, const struct args *a,
     if (a->encoding == TB_BASE64)
         (void)mo_base64_put(&r.text, bytes);
     else
-        (void)mo_buf_span(&r.text, bytes);
+        mo_buf_span(&r.text, bytes);
     put_data(&r.data, a, path, p, mo_buf_view(&r.text));
     if (p->more)
-        (void)mo_buf_printf(
+        mo_buf_printf(
             &r.text,
             "\n[cut: these are bytes %lld to %lld of %lld; go "
             "on with offset %lld]",

@@ -144,10 +144,10 @@ static void show_line(struct search *s, char mark, uint64_t number,
 {
     struct mo_span part = part_of(line, place);
 
-    (void)mo_buf_printf(&s->r.text, "%s%c%llu%c", s->shown, mark,
-                        (unsigned long long)number, mark);
-    (void)mo_buf_span(&s->r.text, part);
-    (void)mo_buf_puts(&s->r.text, part.n < line.n ? " [line cut]\n" : "\n");
+    mo_buf_printf(&s->r.text, "%s%c%llu%c", s->shown, mark,
+                  (unsigned long long)number, mark);
+    mo_buf_span(&s->r.text, part);
+    mo_buf_puts(&s->r.text, part.n < line.n ? " [line cut]\n" : "\n");
     s->last_shown = number;
 }
 
@@ -207,7 +207,7 @@ static void show_match(struct search *s, size_t at, struct mo_span line,
         before = (unsigned)(s->line - s->last_shown) - 1;
     from = lines_before(all, at, &before);
     if (s->a.context && s->matches && s->line - before > s->last_shown + 1)
-        (void)mo_buf_puts(&s->r.text, "--\n");
+        mo_buf_puts(&s->r.text, "--\n");
     for (uint64_t n = s->line - before; n < s->line; n++) {
         struct mo_span l = line_at(all, from);
 
@@ -385,13 +385,13 @@ static void finish_search(struct search *s)
     tb_put_bool(&s->w, "truncated", s->more);
     mo_jw_end(&s->w);
     if (!s->matches)
-        (void)mo_buf_printf(&s->r.text, "No match in %llu files.\n",
-                            (unsigned long long)s->searched);
+        mo_buf_printf(&s->r.text, "No match in %llu files.\n",
+                      (unsigned long long)s->searched);
     if (s->more)
-        (void)mo_buf_printf(&s->r.text,
-                            "[cut after %lld matches: narrow the pattern, the "
-                            "path or the glob]\n",
-                            (long long)s->matches);
+        mo_buf_printf(&s->r.text,
+                      "[cut after %lld matches: narrow the pattern, the "
+                      "path or the glob]\n",
+                      (long long)s->matches);
     tb_call_done(s->call, &s->r);
     search_free(s);
 }

@@ -41,8 +41,8 @@ static void answer_write(struct tb_call *c, const struct tb_path *p,
     tb_put_u64(&w, "bytes", bytes);
     tb_put_bool(&w, "created", created);
     mo_jw_end(&w);
-    (void)mo_buf_printf(&r.text, "%s %s (%zu bytes)",
-                        created ? "Created" : "Replaced", p->text, bytes);
+    mo_buf_printf(&r.text, "%s %s (%zu bytes)",
+                  created ? "Created" : "Replaced", p->text, bytes);
     tb_call_done(c, &r);
     tb_result_fini(&r);
 }

@@ -120,16 +120,20 @@ void mo_free(void *p)
     free(p);
 }
 
-char *mo_strndup(const char *p, size_t n)
+/* Copy n bytes and a NUL to s, which may be NULL; returns s. */
+static char *copy_text(char *s, const char *p, size_t n)
 {
-    char *s = n < SIZE_MAX ? mo_alloc(n + 1) : NULL;
-
     if (!s)
         return NULL;
     if (n)
         memcpy(s, p, n);
     s[n] = '\0';
     return s;
+}
+
+char *mo_strndup(const char *p, size_t n)
+{
+    return copy_text(n < SIZE_MAX ? mo_alloc(n + 1) : NULL, p, n);
 }
 
 struct mo_arena_chunk {
@@ -233,14 +237,7 @@ void *mo_arena_zalloc(struct mo_arena *a, size_t n)
 
 char *mo_arena_strndup(struct mo_arena *a, const char *p, size_t n)
 {
-    char *s = n < SIZE_MAX ? mo_arena_alloc(a, n + 1) : NULL;
-
-    if (!s)
-        return NULL;
-    if (n)
-        memcpy(s, p, n);
-    s[n] = '\0';
-    return s;
+    return copy_text(n < SIZE_MAX ? mo_arena_alloc(a, n + 1) : NULL, p, n);
 }
 
 void mo_close_fd(int *fd)

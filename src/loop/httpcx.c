@@ -384,9 +384,9 @@ static int add_header(struct mo_httpc_x *x, const struct mo_http_header *h)
     for (size_t i = 0; i < h->value.n; i++)
         if ((unsigned char)h->value.p[i] < ' ' && h->value.p[i] != '\t')
             return MO_EINVAL;
-    (void)mo_buf_span(&line, h->name);
-    (void)mo_buf_puts(&line, h->value.n ? ": " : ";");
-    (void)mo_buf_span(&line, h->value);
+    mo_buf_span(&line, h->name);
+    mo_buf_puts(&line, h->value.n ? ": " : ";");
+    mo_buf_span(&line, h->value);
     if (mo_buf_err(&line))
         return mo_buf_err(&line);
     return add_line(x, mo_buf_cstr(&line)) ? 0 : MO_ENOMEM;

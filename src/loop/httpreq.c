@@ -34,7 +34,7 @@ static void put_first_lines(struct mo_httpd *h, int status, const char *ctype)
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, status);
     put_date(h);
-    (void)mo_buf_span(b, h->o.headers);
+    mo_buf_span(b, h->o.headers);
     if (ctype[0])
         (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
     h->lead.len = 0;
@@ -53,20 +53,20 @@ static void put_head(struct conn *c, int status, const char *ctype,
 
     c->status = status;
     put_first_lines(c->h, status, ctype ? ctype : "");
-    (void)mo_buf_span(b, mo_buf_view(&c->headers));
+    mo_buf_span(b, mo_buf_view(&c->headers));
     if (!c->cached)
-        (void)mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));
+        mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));
     if (length >= 0 && status != 204 && status != 304) {
-        (void)mo_buf_span(b, MO_SPAN("Content-Length: "));
-        (void)mo_buf_u64(b, (uint64_t)length);
-        (void)mo_buf_span(b, MO_SPAN("\r\n"));
+        mo_buf_span(b, MO_SPAN("Content-Length: "));
+        mo_buf_u64(b, (uint64_t)length);
+        mo_buf_span(b, MO_SPAN("\r\n"));
     } else if (c->chunked) {
-        (void)mo_buf_span(b, MO_SPAN("Transfer-Encoding: chunked\r\n"));
+        mo_buf_span(b, MO_SPAN("Transfer-Encoding: chunked\r\n"));
     }
     if (!c->keep)
-        (void)mo_buf_span(b, MO_SPAN("Connection: close\r\n"));
+        mo_buf_span(b, MO_SPAN("Connection: close\r\n"));
     else if (c->rq.head && c->rq.head->minor == 0)
-        (void)mo_buf_span(b, MO_SPAN("Connection: keep-alive\r\n"));
+        mo_buf_span(b, MO_SPAN("Connection: keep-alive\r\n"));
     (void)mo_http1_put_end(b);
 }
 
@@ -271,9 +271,9 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
     c->h->lead.len = 0;
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, 101);
-    (void)mo_buf_puts(b, "Connection: Upgrade\r\n");
+    mo_buf_puts(b, "Connection: Upgrade\r\n");
     (void)mo_http1_put_header(b, "Upgrade", mo_span_cstr(protocol));
-    (void)mo_buf_span(b, mo_buf_view(&c->headers));
+    mo_buf_span(b, mo_buf_view(&c->headers));
     (void)mo_http1_put_end(b);
     if (mo_buf_err(b) || mo_buf_err(&c->headers))
         return mo_fail(e, MO_ENOMEM, "upgrade");

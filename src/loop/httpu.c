@@ -335,7 +335,7 @@ static int put_request(struct mo_httpu_x *x, const struct mo_http_call *c,
         (void)mo_http1_put_header(b, "Content-Length", mo_span_cstr(len));
     }
     (void)mo_http1_put_end(b);
-    (void)mo_buf_span(b, c->body);
+    mo_buf_span(b, c->body);
     return mo_buf_err(b);
 }
 

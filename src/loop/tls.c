@@ -136,7 +136,7 @@ static int write_early(struct tls *t, const struct mo_span *v, size_t n)
     struct mo_err e;
 
     for (size_t i = 0; i < n; i++)
-        (void)mo_buf_span(&t->early, v[i]);
+        mo_buf_span(&t->early, v[i]);
     if (!mo_buf_err(&t->early))
         return 0;
     (void)mo_fail(&e, MO_ENOMEM, "TLS write to %s", t->base.peer);

@@ -137,7 +137,7 @@ static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
         struct mo_span rest = mo_span_skip(v[i], done);
 
         done -= v[i].n - rest.n;
-        (void)mo_buf_span(&u->out, rest);
+        mo_buf_span(&u->out, rest);
     }
     if (mo_buf_err(&u->out)) {
         fail_uv(u, UV_ENOMEM, "write to");

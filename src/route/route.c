@@ -67,7 +67,7 @@ static void add_name(const struct mo_route *r, struct mo_span name,
     mo_autobuf struct mo_buf b = {.max = MO_ROUTE_TEXT_MAX};
 
     mo_words_split(name, &b);
-    (void)mo_buf_puts(&b, after);
+    mo_buf_puts(&b, after);
     mo_route_add_text(r, mo_buf_view(&b), sum);
 }
 

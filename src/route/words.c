@@ -278,8 +278,8 @@ static void put_word(void *ctx, struct mo_span term, bool extra)
 
     (void)extra;
     if (b->len)
-        (void)mo_buf_putc(b, ' ');
-    (void)mo_buf_span(b, term);
+        mo_buf_putc(b, ' ');
+    mo_buf_span(b, term);
 }
 
 void mo_words_split(struct mo_span name, struct mo_buf *out)
