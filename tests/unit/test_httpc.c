@@ -360,13 +360,13 @@ static void slow_and_big_end(void **state)
         int rc;
         const char *says;
     } rows[] = {
-        {"never answers", "", {.total_ms = 20}, MO_ETIMEOUT, "not answered"},
-        {"silent", "", {.idle_ms = 20}, MO_ETIMEOUT, "silent for 20 ms"},
+        {"never answers", "", {.total_ms = 20}, MO_ETIMEOUT, "did not answer"},
+        {"silent", "", {.idle_ms = 20}, MO_ETIMEOUT, "sent nothing for 20 ms"},
         {"stops in the body",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
          {.idle_ms = 20},
          MO_ETIMEOUT,
-         "silent for 20 ms"},
+         "sent nothing for 20 ms"},
         {"too big",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nninebytes",
          {.max_bytes = 8},
