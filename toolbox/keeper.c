@@ -164,7 +164,7 @@ __attribute__((noreturn)) static void be_keeper(const struct tb_start *s)
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     (void)prctl(PR_SET_NAME, "mo-keeper", 0, 0, 0);
     signals = child_signals();
-    k.command = fork();
+    k.command = signals < 0 ? -1 : fork();
     if (k.command == 0)
         be_command(s);
     if (k.command < 0) {

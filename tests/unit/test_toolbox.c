@@ -1,8 +1,17 @@
-/* The pure parts of the toolbox: patterns, cut outputs, edits, arguments,
- * the rules on paths, and its small printf. */
+/* Parts of the toolbox without a server: patterns, cut outputs, edits,
+ * arguments, the rules on paths, its small printf, and the start of a keeper.
+ */
 #include "mo_test.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "toolbox/clip.h"
@@ -10,6 +19,7 @@
 #include "toolbox/field.h"
 #include "toolbox/format.h"
 #include "toolbox/glob.h"
+#include "toolbox/keeper.h"
 #include "toolbox/root.h"
 
 /* --- glob ---------------------------------------------------------------- */
@@ -377,9 +387,74 @@ static void format_is_printf(void **state)
     SAME("%04x|%x|%02d|%05d|%5d", 0x1f, 0xdeadbeefu, 7, -42, -42);
 }
 
+/* --- keeper -------------------------------------------------------------- */
+
+static int forbid_signalfd(void)
+{
+    struct sock_filter rows[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_signalfd4, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EMFILE),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {MO_COUNT(rows), rows};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+/* The first report of a keeper that starts "true"; kind -1 on any failure. */
+static struct tb_report first_report(bool forbid)
+{
+    char *argv[] = {(char[]){"true"}, NULL}, *env[] = {NULL};
+    struct tb_report r = {-1, 0};
+    int order[2], report[2];
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int cwd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct tb_start s = {argv, env, null, null, null, cwd, -1, -1};
+    pid_t pid;
+
+    if (null < 0 || cwd < 0 || pipe2(order, O_CLOEXEC) < 0 ||
+        pipe2(report, O_CLOEXEC) < 0 || (forbid && forbid_signalfd() < 0))
+        return r;
+    s.order = order[0];
+    s.report = report[1];
+    pid = tb_keeper_start(&s);
+    (void)close(report[1]);
+    if (pid < 0 || read(report[0], &r, sizeof(r)) != (ssize_t)sizeof(r))
+        r.kind = -1;
+    (void)close(order[1]);
+    (void)waitpid(pid, NULL, 0);
+    return r;
+}
+
+/* Without its signalfd a keeper would never see the end of the command, so it
+ * must not start it. In a child process, because a filter cannot be removed. */
+static void keeper_needs_signalfd(void **state)
+{
+    (void)state;
+    for (int forbid = 0; forbid <= 1; forbid++) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+            struct tb_report r = first_report(forbid);
+
+            _exit(r.kind == TB_NO_EXEC && r.value == EMFILE ? 2
+                  : r.kind == TB_STARTED                    ? 1
+                                                            : 0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), forbid ? 2 : 1);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeper_needs_signalfd),
         cmocka_unit_test(glob_rows),
         cmocka_unit_test(glob_is_bounded),
         cmocka_unit_test(clip_keeps_both_ends),
