@@ -1,8 +1,8 @@
-/* openapi.h - GET /api/openapi.json: what can be asked over plain HTTP.
+/* openapi.h - GET /api/openapi.json: the HTTP API as a document.
  *
- * Made out of one table (openapi.c): a row for each path and method with its
- * parameters and the schema of its answer. The routes that really are served
- * stand beside it ("x-routes"), so that a test finds one that was forgotten. */
+ * Written from one table (openapi.c): a row for each path and method with its
+ * parameters and the schema of its answer. The document also lists the routes
+ * that are really served ("x-routes"), so a test finds a forgotten one. */
 #ifndef MO_WEB_OPENAPI_H
 #define MO_WEB_OPENAPI_H
 

@@ -1,5 +1,5 @@
-/* openapi_rows.h - how a row of the tables behind openapi.json is written; for
- * the files that hold such rows and nobody else.
+/* openapi_rows.h - the row format of the tables behind openapi.json; private to
+ * the files with such tables.
  *
  * Schemas are JSON with ' for ", to be readable. */
 #ifndef MO_WEB_OPENAPI_ROWS_H
