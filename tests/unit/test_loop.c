@@ -34,7 +34,7 @@ struct tick {
     struct mo_timer t;
     struct mo_loop *l;
     int *order, *n, id;
-    struct tick *stop; /* another one to stop when firing */
+    struct tick *stop; /* another timer to stop when firing */
 };
 
 static void on_tick(struct mo_timer *t)
@@ -88,7 +88,7 @@ static void a_timer_may_stop_another(void **state)
     mo_timer_init(&b.t, on_tick);
     mo_timer_start(l, &a.t, 1);
     mo_timer_start(l, &b.t, 1);
-    mo_timer_start(l, &b.t, 2); /* restarting moves it */
+    mo_timer_start(l, &b.t, 2); /* restarting moves its time */
     mo_loop_run(l);
     assert_int_equal(n, 1);
     assert_false(mo_timer_on(&b.t));
@@ -149,7 +149,7 @@ static bool has_run(void *ctx)
     return ((struct chore *)ctx)->runs > 0;
 }
 
-/* With nothing else to do, many times over, and not when it was taken back;
+/* Runs although nothing else is to do, many times over, but not after a cancel;
  * the loop ends after it. */
 static void soon_runs_before_the_loop_waits(void **state)
 {
@@ -555,7 +555,7 @@ static void listener_refuses_a_taken_port(void **state)
     mo_loop_free(l);
 }
 
-/* What cannot be waited for is refused, and closed. */
+/* Descriptors that cannot be polled are refused and closed. */
 static void files_are_no_streams(void **state)
 {
     static const char *const paths[] = {"/dev/null", "/proc/self/exe"};

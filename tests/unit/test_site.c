@@ -1,5 +1,5 @@
-/* The site on a real socket: routes, headers, health, and what may change
- * while it runs. */
+/* The site on a real socket: routes, headers, health, and changes at run
+ * time. */
 #include "web/site.h"
 
 #include "mo_test.h"

@@ -3,7 +3,7 @@
 
 #define S MO_SPAN
 
-/* Rows write spans as literals with their own length: NULs are welcome. */
+/* A span of a literal, which may contain NULs. */
 #define T(lit)                                                                 \
     {                                                                          \
         "" lit, sizeof(lit) - 1                                                \
@@ -175,8 +175,8 @@ static void numbers_are_written(void **s)
     mo_buf_fini(&b);
 }
 
-/* For every small maximum: exactly that many bytes fit, by every way of
- * putting them, and the error sticks until the reset. */
+/* For every small maximum: exactly that many bytes fit, whichever function puts
+ * them, and the error sticks until the reset. */
 static void buffers_end_at_their_maximum(void **s)
 {
     (void)s;
@@ -239,7 +239,7 @@ static void room_add_drop(void **s)
     mo_buf_fini(&b);
     mo_buf_drop(&b, 1);
     mo_buf_add(&b, 0);
-    assert_int_equal(mo_buf_puts(&b, "again"), 0); /* fini, then anew */
+    assert_int_equal(mo_buf_puts(&b, "again"), 0); /* usable again after fini */
     mo_buf_fini(&b);
 }
 
