@@ -186,7 +186,7 @@ static void check_done(struct mo_httpc *c)
         if (m->msg != CURLMSG_DONE)
             continue;
         (void)c->f.curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
-        mo_httpcx_verdict((struct mo_httpc_x *)(void *)x, m->data.result);
+        mo_httpc_x_verdict((struct mo_httpc_x *)(void *)x, m->data.result);
     }
 }
 
@@ -201,7 +201,7 @@ static void on_x_later(struct mo_later *d)
     }
     mo_list_del(&x->node);
     x->cb->on_done(x->ctx, x->err.code ? &x->err : NULL);
-    mo_httpcx_free(x);
+    mo_httpc_x_free(x);
     mo_loop_defer(c->loop, &c->later);
 }
 
@@ -218,15 +218,15 @@ static void start_waiting(struct mo_httpc *c)
         mo_list_del(&x->node);
         mo_list_push(&c->busy, &x->node);
         c->nwaiting--;
-        mo_httpcx_move(x, HX_RUNNING);
+        mo_httpc_x_move(x, HX_RUNNING);
         if (multi_open(c, &e) < 0) {
-            mo_httpcx_end(x, &e);
+            mo_httpc_x_end(x, &e);
             continue;
         }
-        mo_httpcx_idle_start(x);
+        mo_httpc_x_idle_start(x);
         if (c->f.curl_multi_add_handle(c->multi, x->easy) != CURLM_OK) {
             (void)mo_fail(&e, MO_ENOMEM, "request to %s", x->origin);
-            mo_httpcx_end(x, &e);
+            mo_httpc_x_end(x, &e);
             continue;
         }
         x->running = true;
@@ -246,7 +246,7 @@ static void fail_all(struct mo_httpc *c)
 
         (void)mo_fail(&e, MO_ENOMEM, "request to %s: no memory or descriptor",
                       x->origin);
-        mo_httpcx_end(x, &e);
+        mo_httpc_x_end(x, &e);
     }
 }
 
@@ -262,7 +262,7 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
         return mo_fail(e, MO_EBUSY, "too many HTTPS requests are waiting");
     if (load_curl(c, e) < 0)
         return e ? e->code : MO_EUNAVAIL;
-    x = mo_httpcx_new(c, call, e);
+    x = mo_httpc_x_new(c, call, e);
     if (!x)
         return e ? e->code : MO_EINVAL;
     x->cb = cb;

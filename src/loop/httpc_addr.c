@@ -63,7 +63,7 @@ static bool has_proxy(const char *url)
     return is_set(mo_span_ieq(scheme, MO_SPAN("https:")) ? tls : plain);
 }
 
-bool mo_httpcx_public_only(struct mo_httpc_x *x, const char *url)
+bool mo_httpc_x_public_only(struct mo_httpc_x *x, const char *url)
 {
     const struct mo_curl *f = &x->c->f;
 

@@ -78,18 +78,18 @@ struct mo_httpc_x {
 };
 
 /* httpcx.c */
-struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
-                                 const struct mo_http_call *call,
-                                 struct mo_err *e);
-void mo_httpcx_free(struct mo_httpc_x *x);
-void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to);
+struct mo_httpc_x *mo_httpc_x_new(struct mo_httpc *c,
+                                  const struct mo_http_call *call,
+                                  struct mo_err *e);
+void mo_httpc_x_free(struct mo_httpc_x *x);
+void mo_httpc_x_move(struct mo_httpc_x *x, enum httpc_state to);
 /* End the request with this reason (NULL: success), later. */
-void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why);
-void mo_httpcx_idle_start(struct mo_httpc_x *x);
+void mo_httpc_x_end(struct mo_httpc_x *x, const struct mo_err *why);
+void mo_httpc_x_idle_start(struct mo_httpc_x *x);
 /* httpc_addr.c: refuse private addresses. False: libcurl rejected the
  * options. */
-bool mo_httpcx_public_only(struct mo_httpc_x *x, const char *url);
+bool mo_httpc_x_public_only(struct mo_httpc_x *x, const char *url);
 /* End the request with the error that libcurl's result code means. */
-void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc);
+void mo_httpc_x_verdict(struct mo_httpc_x *x, CURLcode rc);
 
 #endif

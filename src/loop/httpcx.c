@@ -10,7 +10,7 @@
 #define PROTOCOLS  "http,https"
 #define USER_AGENT "mcp-orchestrator/" MO_VERSION
 
-void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to)
+void mo_httpc_x_move(struct mo_httpc_x *x, enum httpc_state to)
 {
 #define TO(s) (1u << (s))
     static const unsigned legal[] = {
@@ -26,7 +26,7 @@ void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to)
 
 /* --- end of the request -------------------------------------------------- */
 
-void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why)
+void mo_httpc_x_end(struct mo_httpc_x *x, const struct mo_err *why)
 {
     if (x->state == HX_ENDED)
         return;
@@ -35,7 +35,7 @@ void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why)
         mo_list_del(&x->node);
         mo_list_push(&x->c->busy, &x->node);
     }
-    mo_httpcx_move(x, HX_ENDED);
+    mo_httpc_x_move(x, HX_ENDED);
     if (why)
         x->err = *why;
     mo_timer_stop(x->c->loop, &x->total);
@@ -49,7 +49,7 @@ void mo_httpc_cancel(struct mo_httpc_x *x)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ECANCELED, "request to %s: canceled", x->origin);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
 static void on_total(struct mo_timer *t)
@@ -59,10 +59,10 @@ static void on_total(struct mo_timer *t)
 
     (void)mo_fail(&e, MO_ETIMEOUT, "%s did not answer within the time limit",
                   x->origin);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
-void mo_httpcx_idle_start(struct mo_httpc_x *x)
+void mo_httpc_x_idle_start(struct mo_httpc_x *x)
 {
     if (x->idle_ms != MO_HTTP_FOREVER && !x->paused && x->state == HX_RUNNING)
         mo_timer_start(x->c->loop, &x->idle, x->idle_ms);
@@ -78,12 +78,12 @@ static void on_idle(struct mo_timer *t)
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     if (sent > x->sent) {
         x->sent = sent;
-        mo_httpcx_idle_start(x);
+        mo_httpc_x_idle_start(x);
         return;
     }
     (void)mo_fail(&e, MO_ETIMEOUT, "%s sent nothing for %u ms", x->origin,
                   x->idle_ms);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
 static void end_with(struct mo_httpc_x *x, int code, const char *what)
@@ -91,7 +91,7 @@ static void end_with(struct mo_httpc_x *x, int code, const char *what)
     struct mo_err e;
 
     (void)mo_fail(&e, code, "%s: %s", x->origin, what);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
 /* Message: "before ORIGIN after: detail". */
@@ -139,7 +139,7 @@ static const char *verdict_detail(struct mo_httpc_x *x, CURLcode rc, long sys)
     return x->curl_err[0] ? x->curl_err : x->c->f.curl_easy_strerror(rc);
 }
 
-void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
+void mo_httpc_x_verdict(struct mo_httpc_x *x, CURLcode rc)
 {
     static const struct verdict other = {0, MO_EIO, "request to ", "", true};
     const struct verdict *v = &other;
@@ -147,7 +147,7 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
     long sys = 0;
 
     if (rc == CURLE_OK) {
-        mo_httpcx_end(x, NULL);
+        mo_httpc_x_end(x, NULL);
         return;
     }
     for (size_t i = 0; i < MO_COUNT(verdicts); i++)
@@ -162,7 +162,7 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
                   v->detail ? ": " : "",
                   v->detail ? verdict_detail(x, rc, sys) : "");
     e.sys = (int)sys;
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
 /* --- the answer ---------------------------------------------------------- */
@@ -221,7 +221,7 @@ static size_t on_header(char *p, size_t one, size_t n, void *ctx)
 
     if (x->state == HX_ENDED)
         return 0;
-    mo_httpcx_idle_start(x);
+    mo_httpc_x_idle_start(x);
     if (x->head_done)
         return line.n;
     if (mo_span_starts(line, MO_SPAN("HTTP/")))
@@ -247,7 +247,7 @@ static size_t on_body(char *p, size_t one, size_t n, void *ctx)
         return 0;
     if (x->paused)
         return CURL_WRITEFUNC_PAUSE; /* delivered again on resume */
-    mo_httpcx_idle_start(x);
+    mo_httpc_x_idle_start(x);
     x->got += data.n;
     if (x->got > x->max_bytes) {
         end_with(x, MO_ETOOBIG, "answer is too big");
@@ -270,7 +270,7 @@ void mo_httpc_resume(struct mo_httpc_x *x)
     if (!x->paused)
         return;
     x->paused = false;
-    mo_httpcx_idle_start(x);
+    mo_httpc_x_idle_start(x);
     if (x->state == HX_RUNNING)
         mo_loop_defer(x->c->loop, &x->wake);
 }
@@ -361,7 +361,7 @@ static bool set_call(struct mo_httpc_x *x, const struct mo_http_call *c)
     }
     set_text(x, CURLOPT_CUSTOMREQUEST, method, &ok);
     if (c->public_only)
-        ok &= mo_httpcx_public_only(x, c->url);
+        ok &= mo_httpc_x_public_only(x, c->url);
     return ok;
 }
 
@@ -456,9 +456,9 @@ static int check_call(const struct mo_http_call *c, struct mo_err *e)
     return 0;
 }
 
-struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
-                                 const struct mo_http_call *call,
-                                 struct mo_err *e)
+struct mo_httpc_x *mo_httpc_x_new(struct mo_httpc *c,
+                                  const struct mo_http_call *call,
+                                  struct mo_err *e)
 {
     struct mo_httpc_x *x;
 
@@ -473,7 +473,7 @@ struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
     mo_buf_init(&x->head, HEAD_MAX);
     put_origin(x, call->url);
     if (prepare_request(x, call, e) < 0) {
-        mo_httpcx_free(x);
+        mo_httpc_x_free(x);
         return NULL;
     }
     x->idle_ms = call->idle_ms ? call->idle_ms : MO_HTTP_IDLE_MS;
@@ -484,7 +484,7 @@ struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
     return x;
 }
 
-void mo_httpcx_free(struct mo_httpc_x *x)
+void mo_httpc_x_free(struct mo_httpc_x *x)
 {
     x->c->f.curl_easy_cleanup(x->easy);
     x->c->f.curl_slist_free_all(x->headers);

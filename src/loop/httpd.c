@@ -29,7 +29,7 @@ static unsigned limit_ms(const struct conn *c)
 }
 
 /* Restart the wait, after it changed or a byte arrived. */
-void mo_conn_touch(struct conn *c)
+void mo_httpd_conn_touch(struct conn *c)
 {
     unsigned ms = limit_ms(c);
 
@@ -56,13 +56,13 @@ static void expire_wait(struct conn *c)
         if (sending_stalls(c))
             mo_stream_close(c->s, NULL);
         else
-            mo_conn_touch(c);
+            mo_httpd_conn_touch(c);
     } else if (c->phase == HEAD && mo_http1_begun(c->parser)) {
-        mo_conn_refuse(c, 408, "head_timeout",
-                       "the request head took too long");
+        mo_httpd_conn_refuse(c, 408, "head_timeout",
+                             "the request head took too long");
     } else if (c->phase == BODY) {
-        mo_conn_refuse(c, 408, "body_timeout",
-                       "the request body took too long");
+        mo_httpd_conn_refuse(c, 408, "body_timeout",
+                             "the request body took too long");
     } else {
         c->phase = CLOSING;
         mo_stream_finish(c->s, FINISH_MS);
@@ -117,7 +117,7 @@ static void body_piece(struct conn *c, struct mo_span piece)
 {
     const struct mo_http_head *head = c->rq.head;
 
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
     /* the whole body in one piece: no copy */
     if (c->body.len == 0 && head->content_length == (int64_t)piece.n) {
         void (*done)(struct mo_req *, struct mo_span) = c->body_done;
@@ -129,9 +129,10 @@ static void body_piece(struct conn *c, struct mo_span piece)
         return;
     }
     if (mo_buf_span(&c->body, piece) == MO_ETOOBIG)
-        mo_conn_refuse(c, 413, "body_too_big", "the request body is too big");
+        mo_httpd_conn_refuse(c, 413, "body_too_big",
+                             "the request body is too big");
     else if (mo_buf_err(&c->body))
-        mo_conn_refuse(c, 503, "no_memory", "out of memory");
+        mo_httpd_conn_refuse(c, 503, "no_memory", "out of memory");
 }
 
 static void body_complete(struct conn *c)
@@ -181,7 +182,7 @@ static void end_request(struct conn *c)
     }
     mo_http1_reset(c->parser);
     c->phase = IDLE;
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
 }
 
 /* --- input --------------------------------------------------------------- */
@@ -217,7 +218,7 @@ static void bad_request(struct conn *c, const struct mo_err *e)
 {
     int status = mo_http1_status(c->parser);
 
-    mo_conn_refuse(c, status ? status : 400, code_of(status), e->msg);
+    mo_httpd_conn_refuse(c, status ? status : 400, code_of(status), e->msg);
 }
 
 /* Handle one parser event; false if there is nothing more to do now. */
@@ -235,7 +236,7 @@ static bool parse_step(struct conn *c, struct mo_span *in)
         return false;
     if (c->phase == IDLE) {
         c->phase = HEAD;
-        mo_conn_touch(c);
+        mo_httpd_conn_touch(c);
     }
     switch (mo_http1_next(c->parser, in, &body, &e)) {
     case MO_HTTP1_ERROR:
@@ -300,7 +301,7 @@ static void work_conn(struct conn *c)
     regulate_reading(c);
 }
 
-void mo_conn_kick(struct conn *c)
+void mo_httpd_conn_kick(struct conn *c)
 {
     if (!c->working)
         mo_loop_defer(c->h->loop, &c->kick);
@@ -350,7 +351,7 @@ static void on_drain(void *ctx)
     struct conn *c = ctx;
 
     c->queued_seen = 0;
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
     if (c->live && c->drain)
         c->drain(&c->rq);
     if (!c->live || c->answered)
@@ -456,7 +457,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     mo_stream_limit(s, h->o.limits.queue);
     mo_stream_attach(s, &conn_cb, c);
     c->phase = HEAD; /* a new connection must send a head in time */
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);
 }

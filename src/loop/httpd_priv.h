@@ -87,12 +87,12 @@ static inline struct conn *conn_of(const struct mo_req *rq)
 }
 
 /* httpd.c: restart the wait, after it changed or a byte arrived. */
-void mo_conn_touch(struct conn *c);
+void mo_httpd_conn_touch(struct conn *c);
 /* httpd.c: run the connection again, deferred. */
-void mo_conn_kick(struct conn *c);
+void mo_httpd_conn_kick(struct conn *c);
 /* httpreq.c: the server's own answer to a bad head or a late or too big
  * body. */
-void mo_conn_refuse(struct conn *c, int status, const char *code,
-                    const char *detail);
+void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
+                          const char *detail);
 
 #endif

@@ -83,7 +83,7 @@ static void finished_answer(struct conn *c)
 {
     c->answered = true;
     c->streaming = false;
-    mo_conn_kick(c);
+    mo_httpd_conn_kick(c);
 }
 
 static bool is_head(const struct conn *c)
@@ -157,7 +157,7 @@ void mo_req_start(struct mo_req *rq, int status, const char *ctype)
     if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
         send_out(c, &head, 1) < 0)
         mo_stream_close(c->s, NULL);
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
 }
 
 int mo_req_write(struct mo_req *rq, struct mo_span data)
@@ -178,7 +178,7 @@ int mo_req_write(struct mo_req *rq, struct mo_span data)
         rc = send_out(c, v, 3);
     }
     if (mo_stream_queued(c->s))
-        mo_conn_touch(c);
+        mo_httpd_conn_touch(c);
     return rc;
 }
 
@@ -214,8 +214,8 @@ void mo_req_abort(struct mo_req *rq)
 }
 
 /* The server's own answer to a bad head or a late or too big body. */
-void mo_conn_refuse(struct conn *c, int status, const char *code,
-                    const char *detail)
+void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
+                          const char *detail)
 {
     c->h->stats.bad++;
     c->keep = false;
@@ -245,7 +245,8 @@ void mo_req_body(struct mo_req *rq, size_t max,
     c->body_done = done;
     c->body.max = c->body_max;
     if (rq->head->content_length > (int64_t)c->body_max) {
-        mo_conn_refuse(c, 413, "body_too_big", "the request body is too big");
+        mo_httpd_conn_refuse(c, 413, "body_too_big",
+                             "the request body is too big");
         return;
     }
     c->phase = BODY;
@@ -255,8 +256,8 @@ void mo_req_body(struct mo_req *rq, size_t max,
 
         (void)send_out(c, &go, 1);
     }
-    mo_conn_touch(c);
-    mo_conn_kick(c);
+    mo_httpd_conn_touch(c);
+    mo_httpd_conn_kick(c);
 }
 
 int mo_req_upgrade(struct mo_req *rq, const char *protocol,

@@ -6,8 +6,8 @@
  *
  * Invariants:
  *  1. x->conn and conn->x point at each other or are both NULL.
- *  2. A request ends through mo_x_end() only; its on_done is called from its
- *     `later` only, where it is freed.
+ *  2. A request ends through mo_httpu_x_end() only; its on_done is called from
+ * its `later` only, where it is freed.
  *  3. A connection is freed after its stream's on_close, or after a hijack.
  *  4. nconns counts dials and connections together: the limit of `conns`.
  *  5. A connection is in `idle` only while it can be used. */
@@ -67,20 +67,20 @@ struct mo_httpu_conn {
     bool used;             /* has served a request before */
 };
 
-void mo_x_move(struct mo_httpu_x *x, enum x_state to);
+void mo_httpu_x_move(struct mo_httpu_x *x, enum x_state to);
 /* End the request with a reason or with success; only the first end counts. */
-void mo_x_end(struct mo_httpu_x *x, const struct mo_err *why);
+void mo_httpu_x_end(struct mo_httpu_x *x, const struct mo_err *why);
 /* The same, and close its connection. */
-void mo_x_fail(struct mo_httpu_x *x, const struct mo_err *why);
+void mo_httpu_x_fail(struct mo_httpu_x *x, const struct mo_err *why);
 /* Put it back at the front of the queue. */
-void mo_x_again(struct mo_httpu_x *x);
-void mo_x_idle_start(struct mo_httpu_x *x);
+void mo_httpu_x_again(struct mo_httpu_x *x);
+void mo_httpu_x_idle_start(struct mo_httpu_x *x);
 
 /* Takes the stream, also on failure. */
-struct mo_httpu_conn *mo_conn_new(struct mo_httpu *u, struct mo_stream *s,
-                                  struct mo_err *e);
-void mo_conn_kill(struct mo_httpu_conn *c);
-struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u); /* or NULL */
-void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x);
+struct mo_httpu_conn *mo_httpu_conn_new(struct mo_httpu *u, struct mo_stream *s,
+                                        struct mo_err *e);
+void mo_httpu_conn_kill(struct mo_httpu_conn *c);
+struct mo_httpu_conn *mo_httpu_conn_idle(struct mo_httpu *u); /* or NULL */
+void mo_httpu_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x);
 
 #endif

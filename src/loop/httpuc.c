@@ -18,7 +18,7 @@ static void leave_idle(struct mo_httpu_conn *c)
     mo_list_push(&c->u->used, &c->node);
 }
 
-void mo_conn_kill(struct mo_httpu_conn *c)
+void mo_httpu_conn_kill(struct mo_httpu_conn *c)
 {
     leave_idle(c);
     mo_stream_close(c->s, NULL);
@@ -26,7 +26,7 @@ void mo_conn_kill(struct mo_httpu_conn *c)
 
 static void on_keep(struct mo_timer *t)
 {
-    mo_conn_kill(mo_container_of(t, struct mo_httpu_conn, keep));
+    mo_httpu_conn_kill(mo_container_of(t, struct mo_httpu_conn, keep));
 }
 
 static void become_idle(struct mo_httpu_conn *c)
@@ -41,10 +41,11 @@ static void become_idle(struct mo_httpu_conn *c)
     u->nidle++;
     mo_timer_start(u->loop, &c->keep, u->keep_ms);
     if (u->nidle > u->max_idle) /* close the oldest */
-        mo_conn_kill(mo_container_of(u->idle.next, struct mo_httpu_conn, node));
+        mo_httpu_conn_kill(
+            mo_container_of(u->idle.next, struct mo_httpu_conn, node));
 }
 
-struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u)
+struct mo_httpu_conn *mo_httpu_conn_idle(struct mo_httpu *u)
 {
     while (!mo_list_empty(&u->idle)) {
         struct mo_httpu_conn *c =
@@ -66,11 +67,11 @@ static void finish_answer(struct mo_httpu_conn *c, bool clean)
     bool keep = clean && mo_http1_head(c->http)->keep_alive &&
                 mo_stream_queued(c->s) == 0 && !u->closing && u->max_idle > 0;
 
-    mo_x_end(c->x, NULL);
+    mo_httpu_x_end(c->x, NULL);
     if (keep)
         become_idle(c);
     else
-        mo_conn_kill(c);
+        mo_httpu_conn_kill(c);
 }
 
 static bool is_interim(const struct mo_httpu_conn *c)
@@ -86,7 +87,7 @@ static void got_head(struct mo_httpu_conn *c, struct mo_span rest)
 
     if (is_interim(c))
         return;
-    mo_x_move(x, X_ANSWER);
+    mo_httpu_x_move(x, X_ANSWER);
     x->early = rest;
     x->in_head = true;
     if (x->cb->on_head)
@@ -103,7 +104,7 @@ static void got_body(struct mo_httpu_conn *c, struct mo_span body)
     if (x->got > x->max_bytes) {
         (void)mo_fail(&e, MO_ETOOBIG, "answer of %s is larger than %llu bytes",
                       x->u->addr, (unsigned long long)x->max_bytes);
-        mo_x_fail(x, &e);
+        mo_httpu_x_fail(x, &e);
         return;
     }
     if (x->cb->on_data)
@@ -145,7 +146,7 @@ static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
     if (mo_buf_span(&c->rest, in) == 0)
         return;
     (void)mo_fail(&e, MO_ENOMEM, "answer of %s", c->u->addr);
-    mo_x_fail(c->x, &e);
+    mo_httpu_x_fail(c->x, &e);
 }
 
 static void parse_answer(struct mo_httpu_conn *c, struct mo_span in)
@@ -170,7 +171,7 @@ static void parse_answer(struct mo_httpu_conn *c, struct mo_span in)
             got_done(c, &in);
         } else if (ev == MO_HTTP1_ERROR) {
             (void)mo_wrap(&e, "answer of %s", c->u->addr);
-            mo_x_fail(x, &e);
+            mo_httpu_x_fail(x, &e);
         }
     }
     if (!c->s)
@@ -182,10 +183,10 @@ static void on_conn_read(void *ctx, char *p, size_t n)
     struct mo_httpu_conn *c = ctx;
 
     if (!c->x) {
-        mo_conn_kill(c); /* data without a request */
+        mo_httpu_conn_kill(c); /* data without a request */
         return;
     }
-    mo_x_idle_start(c->x);
+    mo_httpu_x_idle_start(c->x);
     parse_answer(c, mo_span(p, n));
 }
 
@@ -221,7 +222,7 @@ static bool try_again(struct mo_httpu_conn *c)
     if (!c->used || x->fresh || !x->idempotent || x->state != X_SENT ||
         mo_http1_begun(c->http) || x->u->closing)
         return false;
-    mo_x_again(x);
+    mo_httpu_x_again(x);
     return true;
 }
 
@@ -232,7 +233,7 @@ static void on_conn_eof(void *ctx)
 
     mo_err_clear(&e);
     if (!c->x || try_again(c)) {
-        mo_conn_kill(c);
+        mo_httpu_conn_kill(c);
         return;
     }
     switch (mo_http1_eof(c->http, &e)) {
@@ -246,7 +247,7 @@ static void on_conn_eof(void *ctx)
     default:
         (void)mo_wrap(&e, "answer of %s", c->u->addr);
     }
-    mo_x_fail(c->x, &e);
+    mo_httpu_x_fail(c->x, &e);
 }
 
 static void on_conn_close(void *ctx, const struct mo_err *why)
@@ -260,7 +261,7 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
         else
             (void)mo_fail(&e, MO_ECLOSED, "closed");
         (void)mo_wrap(&e, "request to %s", c->u->addr);
-        mo_x_end(c->x, &e);
+        mo_httpu_x_end(c->x, &e);
     }
     leave_idle(c);
     conn_free(c);
@@ -288,27 +289,27 @@ int mo_httpu_hijack(struct mo_httpu_x *x, struct mo_stream **out,
     c->s->cb = NULL; /* paused and without an owner: no callback fires */
     *out = mo_take_ptr(&c->s);
     *early = x->early;
-    mo_x_end(x, NULL);
+    mo_httpu_x_end(x, NULL);
     return 0;
 }
 
 /* --- start and use of a connection --------------------------------------- */
 
-void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
+void mo_httpu_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
 {
     struct mo_err e;
     int rc;
 
     c->x = x;
     x->conn = c;
-    mo_x_move(x, X_SENT);
+    mo_httpu_x_move(x, X_SENT);
     if (x->bodiless)
         mo_http1_expect_no_body(c->http);
-    mo_x_idle_start(x);
+    mo_httpu_x_idle_start(x);
     rc = mo_stream_write(c->s, mo_buf_view(&x->out));
     if (rc < 0 && !c->s->closing) {
         (void)mo_fail(&e, rc, "request to %s", x->u->addr);
-        mo_x_fail(x, &e);
+        mo_httpu_x_fail(x, &e);
         return;
     }
     x->queued = rc < 0 ? 0 : mo_stream_queued(c->s);
@@ -318,8 +319,8 @@ void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
         mo_stream_pause(c->s);
 }
 
-struct mo_httpu_conn *mo_conn_new(struct mo_httpu *u, struct mo_stream *s,
-                                  struct mo_err *e)
+struct mo_httpu_conn *mo_httpu_conn_new(struct mo_httpu *u, struct mo_stream *s,
+                                        struct mo_err *e)
 {
     struct mo_httpu_conn *c;
 
