@@ -1,4 +1,5 @@
-/* httpc_priv.h - shared by httpc.c (the client) and httpcx.c (one request).
+/* httpc_priv.h - shared by httpc.c (the client) and httpc_request.c (one
+ * request).
  *
  * Every call into libcurl goes through the function table. libcurl forbids most
  * calls from inside its callbacks, but our callers may call anything from
@@ -77,7 +78,7 @@ struct mo_httpc_x {
     char curl_err[CURL_ERROR_SIZE];
 };
 
-/* httpcx.c */
+/* httpc_request.c */
 struct mo_httpc_x *mo_httpc_x_new(struct mo_httpc *c,
                                   const struct mo_http_call *call,
                                   struct mo_err *e);

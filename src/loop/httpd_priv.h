@@ -1,4 +1,4 @@
-/* httpd_priv.h - shared by httpd.c (connections) and httpreq.c (answers).
+/* httpd_priv.h - shared by httpd.c (connections) and httpd_answer.c (answers).
  *
  * Invariants
  *  1. At most one request of a connection is live: from begin_request() to
@@ -90,7 +90,7 @@ static inline struct conn *conn_of(const struct mo_req *rq)
 void mo_httpd_conn_touch(struct conn *c);
 /* httpd.c: run the connection again, deferred. */
 void mo_httpd_conn_kick(struct conn *c);
-/* httpreq.c: the server's own answer to a bad head or a late or too big
+/* httpd_answer.c: the server's own answer to a bad head or a late or too big
  * body. */
 void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
                           const char *detail);

@@ -1,4 +1,4 @@
-/* httpu_priv.h - shared by httpu.c (requests) and httpuc.c (connections).
+/* httpu_priv.h - shared by httpu.c (requests) and httpu_conn.c (connections).
  *
  * A request (x) waits, dials or takes an idle connection, is sent, receives its
  * answer and ends. A connection serves one request at a time and is idle

@@ -1,5 +1,5 @@
 /* stream.c - the part shared by all kinds of stream: owner, close, and finish.
- * The kinds are uvs.c (libuv handles) and tls.c. */
+ * The kinds are stream_uv.c (libuv handles) and tls.c. */
 #include "loop/stream.h"
 
 #include "loop/priv.h"

@@ -1,4 +1,4 @@
-/* httpreq.c - the answer side of httpd.h: functions that handlers call.
+/* httpd_answer.c - the answer side of httpd.h: functions that handlers call.
  *
  * Everything here writes to the connection's stream at once; bytes that the
  * kernel does not take are queued. httpd.c continues with the next request

@@ -1,4 +1,4 @@
-/* httpcx.c - one request of the HTTPS client: options, answer, errors. */
+/* httpc_request.c - one HTTPS request: options, answer, errors. */
 #include <stdio.h>
 
 #include "loop/httpc_priv.h"

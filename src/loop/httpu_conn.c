@@ -1,4 +1,4 @@
-/* httpuc.c - one connection: send a request, read its answer, keep it idle. */
+/* httpu_conn.c - one connection: send a request, read its answer, stay idle. */
 #include <stdio.h>
 
 #include "loop/httpu_priv.h"

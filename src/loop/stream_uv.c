@@ -1,4 +1,4 @@
-/* uvs.c - streams on a libuv handle: TCP, unix socket, pipe.
+/* stream_uv.c - streams on a libuv handle: TCP, unix socket, pipe.
  *
  * A write is tried at once; bytes that the kernel does not take go to `out`. At
  * most one uv_write is active, on `sending`; when it ends the two buffers are
