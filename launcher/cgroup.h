@@ -53,7 +53,7 @@ int mo_cg_freeze(struct mo_cg *g, bool frozen, struct mo_err *e);
 void mo_cg_kill(struct mo_cg *g); /* SIGKILL to every process at once */
 void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out);
 
-/* The groups must be empty, or become so within a second. */
+/* The groups must be empty, or become so within two seconds. */
 int mo_cg_remove(struct mo_cg *g, struct mo_err *e);
 
 /* Kill and remove what a dead keeper left of this box. */

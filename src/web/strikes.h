@@ -1,10 +1,10 @@
 /* strikes.h - slow down clients that guess tokens.
  *
- * One row per recently refused address, MO_STRIKES_PEERS of them; the row with
- * the oldest refusal is replaced. After MO_STRIKES_FREE refusals within
- * MO_STRIKES_MS further ones are answered "too many". Only refusals are
- * counted: a client with the right token is never kept out by others that share
- * its address. No I/O; the caller passes the time. */
+ * One row per recently refused address, MO_STRIKES_PEERS of them; a new address
+ * replaces the row whose period began first. After MO_STRIKES_FREE refusals
+ * within a period of MO_STRIKES_MS further ones are answered "too many". Only
+ * refusals are counted: a client with the right token is never kept out by
+ * others that share its address. No I/O; the caller passes the time. */
 #ifndef MO_WEB_STRIKES_H
 #define MO_WEB_STRIKES_H
 

@@ -51,7 +51,7 @@ static void test_ipv6(void **state)
     assert_int_equal(mo_strikes_add(&s, "[::2]:80", SECOND), 0);
 }
 
-/* New addresses replace the oldest row only; a long name is truncated. */
+/* A new address replaces only the oldest row; a long name is truncated. */
 static void test_room(void **state)
 {
     struct mo_strikes s = {0};
