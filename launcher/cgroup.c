@@ -1,4 +1,4 @@
-/* cgroup.c - limits in v1 and v2. See cgroup.h. */
+/* cgroup.c - limits in cgroup v1 and v2. */
 #include "launcher/cgroup.h"
 
 #include <errno.h>
@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "launcher/file.h"
 #include "launcher/hier.h"
+#include "launcher/kernel_file.h"
 
 #define PARENT     "mo-box"
 #define PERIOD_US  100000 /* of the CPU quota */
 #define WAIT_MS    2000   /* for a group to become empty */
 #define VALUE_MAX  64
 #define STAT_MAX   4096
-#define ROOT_TRIES 20 /* names above ours, from our own group upwards */
+#define ROOT_TRIES 20 /* groups to try, from our own upwards */
 
 static const char *const controllers[MO_CG_KINDS] = {
     [MO_CG_PIDS] = "pids",
@@ -27,7 +27,7 @@ static const char *const controllers[MO_CG_KINDS] = {
     [MO_CG_FREEZER] = "freezer",
 };
 
-static bool mandatory(int kind)
+static bool is_mandatory(int kind)
 {
     return kind <= MO_CG_CPU;
 }
@@ -49,7 +49,7 @@ static int make_dir(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The controllers of v2 that the box needs and v1 does not have. */
+/* The v2 controllers that the box needs and v1 does not have. */
 static void wanted_of_v2(const struct mo_cg *g, char out[VALUE_MAX])
 {
     size_t n = 0;
@@ -65,19 +65,21 @@ static bool usable_v2(int at, const char *wanted, int *parent)
 {
     mo_autofd int dir = -1;
 
-    if (wanted[0] && mo_file_write(at, "cgroup.subtree_control", wanted) < 0)
+    if (wanted[0] &&
+        mo_kernel_file_write(at, "cgroup.subtree_control", wanted) < 0)
         return false;
     dir = make_dir(at, PARENT);
     if (dir < 0)
         return false;
-    if (wanted[0] && mo_file_write(dir, "cgroup.subtree_control", wanted) < 0)
+    if (wanted[0] &&
+        mo_kernel_file_write(dir, "cgroup.subtree_control", wanted) < 0)
         return false;
     *parent = mo_take_fd(&dir);
     return true;
 }
 
-/* Root has the whole tree. Others have what was delegated to them: the first
- * group from our own upwards in which a group can be made. */
+/* Root owns the whole tree. Others use what was delegated to them: the first
+ * group from our own upwards in which a group can be created. */
 static int open_v2_parent(struct mo_cg *g, const struct mo_hier *h,
                           struct mo_err *e)
 {
@@ -98,11 +100,12 @@ static int open_v2_parent(struct mo_cg *g, const struct mo_hier *h,
         at = up;
     }
     if (!wanted[0])
-        return 0; /* v1 has all the limits; the rest is a convenience */
-    return mo_fail_sys(e,
-                       "no cgroup of ours may have the controllers \"%s\"; "
-                       "start under systemd with Delegate=yes, or as root",
-                       wanted);
+        return 0; /* v1 has all the limits; v2 is optional */
+    return mo_fail_sys(
+        e,
+        "no cgroup delegated to this user has the controllers \"%s\"; "
+        "start under systemd with Delegate=yes, or as root",
+        wanted);
 }
 
 static int open_v1_parent(struct mo_cg *g, const struct mo_hier *h, int kind,
@@ -113,15 +116,15 @@ static int open_v1_parent(struct mo_cg *g, const struct mo_hier *h, int kind,
     g->parent[kind] = at < 0 ? -1 : make_dir(at, PARENT);
     if (g->parent[kind] >= 0)
         return 0;
-    if (!mandatory(kind))
+    if (!is_mandatory(kind))
         return 0;
     return mo_fail_sys(e,
-                       "cgroup %s: no group of ours; limits need root, or "
+                       "cgroup %s: cannot create a group; limits need root, or "
                        "cgroup v2 with a delegated group",
                        controllers[kind]);
 }
 
-/* Which hierarchy has which controller, and where ours would stand. */
+/* Find the hierarchy of each controller and the parent of our groups. */
 static int find_parents(struct mo_cg *g, struct mo_err *e)
 {
     struct mo_hier *h;
@@ -130,8 +133,8 @@ static int find_parents(struct mo_cg *g, struct mo_err *e)
     for (int i = 0; rc == 0 && i <= MO_CG_FREEZER; i++) {
         bool v1 = mo_hier_has(h, controllers[i]);
 
-        g->on_v2[i] = mandatory(i) && !v1;
-        if (v1 && (mandatory(i) || !mo_hier_has(h, MO_HIER_V2)))
+        g->on_v2[i] = is_mandatory(i) && !v1;
+        if (v1 && (is_mandatory(i) || !mo_hier_has(h, MO_HIER_V2)))
             rc = open_v1_parent(g, h, i, e);
     }
     if (rc == 0 && mo_hier_has(h, MO_HIER_V2))
@@ -166,14 +169,15 @@ static int limit_dir(const struct mo_cg *g, int kind)
     return g->on_v2[kind] ? g->dir[MO_CG_V2] : g->dir[kind];
 }
 
-/* Written, read back and compared: a limit that did not take is no limit. */
-static int set(int dir, const char *file, const char *value, struct mo_err *e)
+/* Write, read back and compare: a limit that was not applied is no limit. */
+static int set_value(int dir, const char *file, const char *value,
+                     struct mo_err *e)
 {
     char got[VALUE_MAX];
 
-    if (mo_file_write(dir, file, value) < 0)
+    if (mo_kernel_file_write(dir, file, value) < 0)
         return mo_fail_sys(e, "cgroup: %s = %s", file, value);
-    if (mo_file_read(dir, file, got, sizeof(got)) < 0)
+    if (mo_kernel_file_read(dir, file, got, sizeof(got)) < 0)
         return mo_fail_sys(e, "cgroup: %s", file);
     got[strcspn(got, "\n")] = '\0';
     if (strcmp(got, value) != 0)
@@ -182,12 +186,13 @@ static int set(int dir, const char *file, const char *value, struct mo_err *e)
     return 0;
 }
 
-static int set_num(int dir, const char *file, uint64_t value, struct mo_err *e)
+static int set_number(int dir, const char *file, uint64_t value,
+                      struct mo_err *e)
 {
     char text[VALUE_MAX];
 
     snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-    return set(dir, file, text, e);
+    return set_value(dir, file, text, e);
 }
 
 static bool machine_swaps(void)
@@ -203,14 +208,14 @@ static int set_memory(struct mo_cg *g, uint64_t bytes, struct mo_err *e)
 
     bytes -= bytes % (uint64_t)sysconf(_SC_PAGESIZE);
     if (g->on_v2[MO_CG_MEMORY]) {
-        rc = set_num(dir, "memory.max", bytes, e);
+        rc = set_number(dir, "memory.max", bytes, e);
         if (rc == 0 && machine_swaps())
-            rc = set_num(dir, "memory.swap.max", 0, e);
+            rc = set_number(dir, "memory.swap.max", 0, e);
         return rc;
     }
-    rc = set_num(dir, "memory.limit_in_bytes", bytes, e);
+    rc = set_number(dir, "memory.limit_in_bytes", bytes, e);
     if (rc == 0 && machine_swaps())
-        rc = set_num(dir, "memory.memsw.limit_in_bytes", bytes, e);
+        rc = set_number(dir, "memory.memsw.limit_in_bytes", bytes, e);
     return rc;
 }
 
@@ -223,10 +228,18 @@ static int set_cpu(struct mo_cg *g, uint64_t milli, struct mo_err *e)
     if (g->on_v2[MO_CG_CPU]) {
         snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota,
                  PERIOD_US);
-        return set(dir, "cpu.max", text, e);
+        return set_value(dir, "cpu.max", text, e);
     }
-    rc = set_num(dir, "cpu.cfs_period_us", PERIOD_US, e);
-    return rc ? rc : set_num(dir, "cpu.cfs_quota_us", quota, e);
+    rc = set_number(dir, "cpu.cfs_period_us", PERIOD_US, e);
+    return rc ? rc : set_number(dir, "cpu.cfs_quota_us", quota, e);
+}
+
+static void close_groups(struct mo_cg *g)
+{
+    for (int i = 0; i < MO_CG_KINDS; i++) {
+        mo_close_fd(&g->dir[i]);
+        mo_close_fd(&g->parent[i]);
+    }
 }
 
 int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r, struct mo_err *e)
@@ -238,14 +251,14 @@ int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r, struct mo_err *e)
     if (rc == 0)
         rc = make_groups(g, e);
     if (rc == 0)
-        rc = set_num(limit_dir(g, MO_CG_PIDS), "pids.max", r->pids, e);
+        rc = set_number(limit_dir(g, MO_CG_PIDS), "pids.max", r->pids, e);
     if (rc == 0)
         rc = set_memory(g, r->memory, e);
     if (rc == 0)
         rc = set_cpu(g, r->cpu_milli, e);
     if (rc < 0) {
         mo_cg_remove(g, NULL);
-        mo_cg_close(g);
+        close_groups(g);
     }
     return rc;
 }
@@ -253,7 +266,7 @@ int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r, struct mo_err *e)
 int mo_cg_join(const struct mo_cg *g, struct mo_err *e)
 {
     for (int i = 0; i < MO_CG_V2; i++)
-        if (g->dir[i] >= 0 && mo_file_write(g->dir[i], "tasks", "0") < 0)
+        if (g->dir[i] >= 0 && mo_kernel_file_write(g->dir[i], "tasks", "0") < 0)
             return mo_fail_sys(e, "cgroup %s: entering", controllers[i]);
     return 0;
 }
@@ -265,31 +278,31 @@ int mo_cg_clone_fd(const struct mo_cg *g)
 
 /* --- control ------------------------------------------------------------- */
 
-/* Does `file` hold "key 1\n" (a line of its own)? */
-static bool event_is(int dir, const char *file, const char *line)
+/* True if `file` has this line. */
+static bool has_line(int dir, const char *file, const char *line)
 {
     char text[STAT_MAX];
 
-    return mo_file_read(dir, file, text, sizeof(text)) >= 0 &&
+    return mo_kernel_file_read(dir, file, text, sizeof(text)) >= 0 &&
            strstr(text, line) != NULL;
 }
 
 static bool is_frozen(const struct mo_cg *g, bool frozen)
 {
     if (g->dir[MO_CG_V2] >= 0)
-        return event_is(g->dir[MO_CG_V2], "cgroup.events",
+        return has_line(g->dir[MO_CG_V2], "cgroup.events",
                         frozen ? "frozen 1\n" : "frozen 0\n");
-    return event_is(g->dir[MO_CG_FREEZER], "freezer.state",
+    return has_line(g->dir[MO_CG_FREEZER], "freezer.state",
                     frozen ? "FROZEN\n" : "THAWED\n");
 }
 
 static int write_freeze(const struct mo_cg *g, bool frozen)
 {
     if (g->dir[MO_CG_V2] >= 0)
-        return mo_file_write(g->dir[MO_CG_V2], "cgroup.freeze",
-                             frozen ? "1" : "0");
-    return mo_file_write(g->dir[MO_CG_FREEZER], "freezer.state",
-                         frozen ? "FROZEN" : "THAWED");
+        return mo_kernel_file_write(g->dir[MO_CG_V2], "cgroup.freeze",
+                                    frozen ? "1" : "0");
+    return mo_kernel_file_write(g->dir[MO_CG_FREEZER], "freezer.state",
+                                frozen ? "FROZEN" : "THAWED");
 }
 
 int mo_cg_freeze(struct mo_cg *g, bool frozen, struct mo_err *e)
@@ -299,7 +312,7 @@ int mo_cg_freeze(struct mo_cg *g, bool frozen, struct mo_err *e)
     if (write_freeze(g, frozen) < 0)
         return mo_fail_sys(e, "cgroup: freeze");
     for (int i = 0; i < WAIT_MS && !is_frozen(g, frozen); i++)
-        mo_file_nap(1);
+        mo_sleep_ms(1);
     return is_frozen(g, frozen) ? 0 : mo_fail(e, MO_ETIMEOUT, "cgroup: freeze");
 }
 
@@ -309,11 +322,12 @@ static void kill_listed(int dir)
     struct mo_span rest, line;
     uint64_t pid;
 
-    if (mo_file_read(dir, "cgroup.procs", text, sizeof(text)) < 0)
+    if (mo_kernel_file_read(dir, "cgroup.procs", text, sizeof(text)) < 0)
         return;
     rest = mo_span_cstr(text);
+    /* not the last line: a truncated pid is another process */
     for (line = mo_span_cut(&rest, '\n'); rest.p;
-         line = mo_span_cut(&rest, '\n')) /* a cut number is somebody else */
+         line = mo_span_cut(&rest, '\n'))
         if (mo_span_u64(line, &pid) == 0 && pid > 1)
             kill((pid_t)pid, SIGKILL);
 }
@@ -321,13 +335,13 @@ static void kill_listed(int dir)
 void mo_cg_kill(struct mo_cg *g)
 {
     if (g->dir[MO_CG_V2] >= 0 &&
-        mo_file_write(g->dir[MO_CG_V2], "cgroup.kill", "1") == 0)
+        mo_kernel_file_write(g->dir[MO_CG_V2], "cgroup.kill", "1") == 0)
         return;
     for (int i = 0; i < MO_CG_KINDS; i++)
         if (g->dir[i] >= 0)
             kill_listed(g->dir[i]);
-    if (g->dir[MO_CG_FREEZER] >= 0) /* the frozen die when they wake */
-        mo_file_write(g->dir[MO_CG_FREEZER], "freezer.state", "THAWED");
+    if (g->dir[MO_CG_FREEZER] >= 0) /* frozen processes die when thawed */
+        mo_kernel_file_write(g->dir[MO_CG_FREEZER], "freezer.state", "THAWED");
 }
 
 static uint64_t number_of(int dir, const char *file, const char *key)
@@ -335,8 +349,8 @@ static uint64_t number_of(int dir, const char *file, const char *key)
     char text[STAT_MAX];
     uint64_t v = 0;
 
-    if (dir >= 0 && mo_file_read(dir, file, text, sizeof(text)) >= 0)
-        v = mo_file_key(mo_span_cstr(text), key);
+    if (dir >= 0 && mo_kernel_file_read(dir, file, text, sizeof(text)) >= 0)
+        v = mo_kernel_file_key(mo_span_cstr(text), key);
     return v;
 }
 
@@ -354,7 +368,7 @@ void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out)
                                "oom_kill"),
         .pids = number_of(limit_dir(g, MO_CG_PIDS), "pids.current", ""),
     };
-    /* every v2 group counts, with the cpu controller or without */
+    /* every v2 group has it, with or without the cpu controller */
     if (cpu >= 0)
         out->cpu_us = number_of(cpu, "cpu.stat", "usage_usec");
     else
@@ -362,7 +376,7 @@ void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out)
             number_of(limit_dir(g, MO_CG_CPU), "cpuacct.usage", "") / 1000;
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- remove -------------------------------------------------------------- */
 
 static int remove_one(int parent, const char *name)
 {
@@ -371,7 +385,7 @@ static int remove_one(int parent, const char *name)
             return 0;
         if (errno != EBUSY)
             return -1;
-        mo_file_nap(1);
+        mo_sleep_ms(1);
     }
     return -1;
 }
@@ -385,17 +399,9 @@ int mo_cg_remove(struct mo_cg *g, struct mo_err *e)
             continue;
         mo_close_fd(&g->dir[i]);
         if (remove_one(g->parent[i], g->name) < 0)
-            rc = mo_fail_sys(e, "cgroup %s: not removed", g->name);
+            rc = mo_fail_sys(e, "cgroup %s: cannot remove it", g->name);
     }
     return rc;
-}
-
-void mo_cg_close(struct mo_cg *g)
-{
-    for (int i = 0; i < MO_CG_KINDS; i++) {
-        mo_close_fd(&g->dir[i]);
-        mo_close_fd(&g->parent[i]);
-    }
 }
 
 int mo_cg_sweep(const char *id, struct mo_err *e)
@@ -413,6 +419,6 @@ int mo_cg_sweep(const char *id, struct mo_err *e)
         mo_cg_kill(&g);
         rc = mo_cg_remove(&g, e);
     }
-    mo_cg_close(&g);
+    close_groups(&g);
     return rc;
 }

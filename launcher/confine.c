@@ -1,4 +1,3 @@
-/* confine.c - see confine.h. */
 #include "launcher/confine.h"
 
 #include <errno.h>
@@ -18,19 +17,20 @@
 
 #include "base/mem.h"
 #include "codec/seccomp.h"
-#include "launcher/file.h"
+#include "launcher/kernel_file.h"
 #include "launcher/view.h"
 
 #define HOST_NAME "box"
-/* 0 forbids core files, but not a program of the host that gets the core
- * through a pipe (core_pattern "|..."); 1 is the kernel's word for neither. */
+/* 0 forbids core files, but not a host program that receives the core through a
+ * pipe (core_pattern "|..."). 1 makes the kernel skip both. */
 #define NO_CORE   1
-#define OOM_SCORE "800" /* the box goes first when the machine is full */
+#define OOM_SCORE "800" /* the box is killed first when memory runs out */
 
 /* --- limits and identity ------------------------------------------------- */
 
-/* No higher than what we have ourselves: raising needs a capability. */
-static int limit(int what, uint64_t value, const char *name, struct mo_err *e)
+/* Not above our own limit: raising it needs a capability. */
+static int set_rlimit(int what, uint64_t value, const char *name,
+                      struct mo_err *e)
 {
     struct rlimit now, want;
 
@@ -59,7 +59,7 @@ static int set_limits(const struct mo_boxreq *r, struct mo_err *e)
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(rows); i++)
-        rc = limit(rows[i].what, rows[i].value, rows[i].name, e);
+        rc = set_rlimit(rows[i].what, rows[i].value, rows[i].name, e);
     return rc;
 }
 
@@ -90,7 +90,7 @@ static int change_user(const struct mo_confine *c, struct mo_err *e)
     return 0;
 }
 
-/* --- living no longer than the keeper ------------------------------------ */
+/* --- die with the keeper ------------------------------------------------- */
 
 static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
 {
@@ -98,7 +98,7 @@ static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         return mo_fail_sys(e, "death signal");
-    /* getppid() is 0 in here, whoever lives: the pipe tells */
+    /* getppid() is always 0 in here, so the pipe tells */
     if (poll(&p, 1, 0) != 0)
         return mo_fail(e, MO_ECLOSED, "the keeper is gone");
     return 0;
@@ -106,7 +106,7 @@ static int tie_to_keeper(const struct mo_confine *c, struct mo_err *e)
 
 /* --- landlock ------------------------------------------------------------ */
 
-/* As of ABI 6; an older kernel is told of the part it knows. */
+/* As of ABI 6; an older kernel is given the part it knows. */
 struct ruleset {
     uint64_t fs, net, scoped;
 };
@@ -136,7 +136,8 @@ static uint64_t fs_of(unsigned abi)
            (abi >= 5 ? FS_IOCTL : 0);
 }
 
-static int allow(int rules, const char *path, uint64_t access, struct mo_err *e)
+static int allow_path(int rules, const char *path, uint64_t access,
+                      struct mo_err *e)
 {
     mo_autofd int fd = open(path, O_PATH | O_CLOEXEC);
     struct landlock_path_beneath_attr a = {.allowed_access = access,
@@ -162,31 +163,33 @@ static int restrict_files(struct mo_err *e)
     rules = (int)syscall(SYS_landlock_create_ruleset, &set, size, 0);
     if (rules < 0)
         return mo_fail_sys(e, "landlock");
-    rc = allow(rules, "/", FS_READ, e);
+    rc = allow_path(rules, "/", FS_READ, e);
     if (rc == 0)
-        rc = allow(rules, "/workspace", fs & ~(uint64_t)FS_MKDEV, e);
+        rc = allow_path(rules, "/workspace", fs & ~(uint64_t)FS_MKDEV, e);
     if (rc == 0)
-        rc = allow(rules, "/tmp",
-                   fs & ~(uint64_t)(FS_MKDEV | LANDLOCK_ACCESS_FS_EXECUTE), e);
+        rc = allow_path(rules, "/tmp",
+                        fs & ~(uint64_t)(FS_MKDEV | LANDLOCK_ACCESS_FS_EXECUTE),
+                        e);
     if (rc == 0)
-        rc = allow(rules, "/dev",
-                   fs & (FS_READ | FS_IOCTL | FS_TRUNC |
-                         LANDLOCK_ACCESS_FS_WRITE_FILE),
-                   e);
+        rc = allow_path(rules, "/dev",
+                        fs & (FS_READ | FS_IOCTL | FS_TRUNC |
+                              LANDLOCK_ACCESS_FS_WRITE_FILE),
+                        e);
     if (rc == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
         rc = mo_fail_sys(e, "landlock");
     return rc;
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- all steps ----------------------------------------------------------- */
 
-static int settle(struct mo_err *e)
+static int set_up_process(struct mo_err *e)
 {
     int rc = mo_view_proc(e);
 
     if (rc < 0)
         return rc;
-    if (mo_file_write(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE) < 0)
+    if (mo_kernel_file_write(AT_FDCWD, "/proc/self/oom_score_adj", OOM_SCORE) <
+        0)
         return mo_fail_sys(e, "oom_score_adj");
     rc = mo_view_seal_proc(e);
     if (rc < 0)
@@ -212,7 +215,7 @@ static int filter_calls(struct mo_err *e)
 
 int mo_confine(const struct mo_confine *c, struct mo_err *e)
 {
-    int rc = settle(e);
+    int rc = set_up_process(e);
 
     if (rc == 0)
         rc = set_limits(c->r, e);

@@ -1,4 +1,3 @@
-/* hier.c - see hier.h. */
 #include "launcher/hier.h"
 
 #include <errno.h>
@@ -7,15 +6,15 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "launcher/file.h"
+#include "launcher/kernel_file.h"
 
-#define TEXT_MAX ((size_t)256 * 1024) /* of one file; cut above */
+#define TEXT_MAX ((size_t)256 * 1024) /* of one file; truncated above */
 
 struct mount {
     struct mo_span root, point, type, options;
 };
 
-static struct mo_span word(struct mo_span *line)
+static struct mo_span next_word(struct mo_span *line)
 {
     return mo_span_cut(line, ' ');
 }
@@ -25,21 +24,21 @@ static bool read_mount(struct mo_span line, struct mount *m)
 {
     struct mo_span tag;
 
-    word(&line);
-    word(&line);
-    word(&line);
-    m->root = word(&line);
-    m->point = word(&line);
+    next_word(&line);
+    next_word(&line);
+    next_word(&line);
+    m->root = next_word(&line);
+    m->point = next_word(&line);
     do {
-        tag = word(&line);
+        tag = next_word(&line);
     } while (line.p && !mo_span_is(tag, "-"));
-    m->type = word(&line);
-    word(&line);
+    m->type = next_word(&line);
+    next_word(&line);
     m->options = line;
     return line.p != NULL;
 }
 
-static bool lists(struct mo_span comma_separated, const char *name)
+static bool list_contains(struct mo_span comma_separated, const char *name)
 {
     while (comma_separated.p)
         if (mo_span_is(mo_span_cut(&comma_separated, ','), name))
@@ -47,20 +46,22 @@ static bool lists(struct mo_span comma_separated, const char *name)
     return false;
 }
 
-static bool carries(const struct mount *m, const char *controller)
+static bool has_controller(const struct mount *m, const char *controller)
 {
     if (!*controller)
         return mo_span_is(m->type, "cgroup2");
-    return mo_span_is(m->type, "cgroup") && lists(m->options, controller);
+    return mo_span_is(m->type, "cgroup") &&
+           list_contains(m->options, controller);
 }
 
-static bool find(const struct mo_hier *h, const char *controller,
-                 struct mount *m)
+static bool find_mount(const struct mo_hier *h, const char *controller,
+                       struct mount *m)
 {
     struct mo_span rest = h->mounts;
 
     while (rest.p)
-        if (read_mount(mo_span_cut(&rest, '\n'), m) && carries(m, controller))
+        if (read_mount(mo_span_cut(&rest, '\n'), m) &&
+            has_controller(m, controller))
             return true;
     return false;
 }
@@ -75,14 +76,15 @@ static struct mo_span own_group(const struct mo_hier *h, const char *controller)
 
         mo_span_cut(&line, ':');
         names = mo_span_cut(&line, ':');
-        if (line.p && (*controller ? lists(names, controller) : !names.n))
+        if (line.p &&
+            (*controller ? list_contains(names, controller) : !names.n))
             return line;
     }
     return MO_SPAN("/");
 }
 
-/* Our group's path below the mount; "" when the mount does not show it. */
-static struct mo_span below(struct mo_span group, struct mo_span root)
+/* Our group's path below the mount; "" if the mount does not show it. */
+static struct mo_span path_below(struct mo_span group, struct mo_span root)
 {
     if (root.n == 1) /* "/" */
         root.n = 0;
@@ -108,9 +110,10 @@ int mo_hier_read(struct mo_hier **out, struct mo_err *e)
         return mo_fail(e, MO_ENOMEM, "cgroups");
     }
     h->text = text;
-    if (mo_file_read(AT_FDCWD, "/proc/self/mountinfo", text, TEXT_MAX) < 0 ||
-        mo_file_read(AT_FDCWD, "/proc/self/cgroup", text + TEXT_MAX, TEXT_MAX) <
-            0)
+    if (mo_kernel_file_read(AT_FDCWD, "/proc/self/mountinfo", text, TEXT_MAX) <
+            0 ||
+        mo_kernel_file_read(AT_FDCWD, "/proc/self/cgroup", text + TEXT_MAX,
+                            TEXT_MAX) < 0)
         return mo_fail_sys(e, "cgroups: /proc");
     h->mounts = mo_span_cstr(text);
     h->groups = mo_span_cstr(text + TEXT_MAX);
@@ -128,7 +131,7 @@ bool mo_hier_has(const struct mo_hier *h, const char *controller)
 {
     struct mount m;
 
-    return find(h, controller, &m);
+    return find_mount(h, controller, &m);
 }
 
 bool mo_hier_path(const struct mo_hier *h, const char *controller,
@@ -138,10 +141,10 @@ bool mo_hier_path(const struct mo_hier *h, const char *controller,
     struct mount m;
     int n;
 
-    if (!find(h, controller, &m))
+    if (!find_mount(h, controller, &m))
         return false;
     if (where == MO_HIER_OWN)
-        rest = below(own_group(h, controller), m.root);
+        rest = path_below(own_group(h, controller), m.root);
     n = snprintf(out, MO_HIER_PATH_MAX, "%.*s%.*s", (int)m.point.n, m.point.p,
                  (int)rest.n, rest.p);
     return n > 0 && n < MO_HIER_PATH_MAX;

@@ -1,4 +1,3 @@
-/* keeper.c - see keeper.h. */
 #include "launcher/keeper.h"
 
 #include <errno.h>
@@ -22,8 +21,8 @@
 #include "launcher/view.h"
 #include "launcher/wire.h"
 
-#define POLL_MAX_MS   60000 /* the wall clock may jump */
-#define POLL_ALONE_MS 2000  /* is the socket still there? */
+#define POLL_MAX_MS   60000 /* because the wall clock may jump */
+#define POLL_ALONE_MS 2000  /* checks whether the socket still exists */
 #define BACKLOG       16
 
 struct label {
@@ -39,9 +38,9 @@ struct keeper {
     struct mo_cg cg;
     struct mo_run run;
     struct mo_wire clients[MO_KEEPER_CLIENTS];
-    struct mo_wire *attached; /* one of them, or NULL */
+    struct mo_wire *attached; /* a member of clients, or NULL */
     uint64_t alone_since;     /* mo_now_ns(), while nobody is attached */
-    uint64_t started;         /* wall s */
+    uint64_t started;         /* wall clock, s */
     uint64_t starts;
     uint64_t landlock;
     uid_t uid, owner;
@@ -49,9 +48,9 @@ struct keeper {
     int slot, dir, listener, signals, program;
 };
 
-/* --- saying -------------------------------------------------------------- */
+/* --- send to clients ----------------------------------------------------- */
 
-static void drop(struct keeper *k, struct mo_wire *c)
+static void drop_client(struct keeper *k, struct mo_wire *c)
 {
     if (k->attached == c) {
         k->attached = NULL;
@@ -60,14 +59,14 @@ static void drop(struct keeper *k, struct mo_wire *c)
     mo_wire_fini(c);
 }
 
-static void say(struct keeper *k, struct mo_wire *c, const struct mo_boxmsg *m,
-                const int *fds)
+static void send_message(struct keeper *k, struct mo_wire *c,
+                         const struct mo_boxmsg *m, const int *fds)
 {
     if (c->fd >= 0 && mo_wire_send(c->fd, m, fds, NULL) < 0)
-        drop(k, c);
+        drop_client(k, c);
 }
 
-static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
+static void send_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
 {
     struct mo_boxmsg m = {.type = MO_BOXMSG_DESC};
 
@@ -89,40 +88,40 @@ static void say_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
         .attached = k->attached != NULL,
     };
     m.fds = with_fds && k->running ? 3 : 0;
-    say(k, c, &m, k->run.std);
+    send_message(k, c, &m, k->run.std);
 }
 
-/* The program's pipes. A box that does not outlive its client reads the end
- * of its input when the client closes it; one that does keeps it open. */
-static void say_pipes(struct keeper *k, struct mo_wire *c)
+/* Send the program's pipes. If the box ends with its client, its input ends
+ * when the client closes it; otherwise the keeper holds it open. */
+static void send_pipes(struct keeper *k, struct mo_wire *c)
 {
-    if (k->running && k->run.std[0] < 0) /* closed: into the void */
+    if (k->running && k->run.std[0] < 0) /* closed: /dev/null */
         k->run.std[0] = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    say_desc(k, c, true);
+    send_desc(k, c, true);
     if (k->label.linger_ms == 0)
         mo_close_fd(&k->run.std[0]);
 }
 
-static void say_refused(struct keeper *k, struct mo_wire *c,
-                        const struct mo_err *e)
+static void send_refused(struct keeper *k, struct mo_wire *c,
+                         const struct mo_err *e)
 {
     struct mo_boxmsg m = {.type = MO_BOXMSG_REFUSED};
 
     m.u.refused = (struct mo_boxrefused){
         .code = (uint64_t)-e->code, .sys = (uint64_t)e->sys, .msg = e->msg};
-    say(k, c, &m, NULL);
+    send_message(k, c, &m, NULL);
 }
 
-static void say_ended(struct keeper *k, struct mo_wire *c,
-                      const struct mo_boxend *end)
+static void send_ended(struct keeper *k, struct mo_wire *c,
+                       const struct mo_boxend *end)
 {
     struct mo_boxmsg m = {.type = MO_BOXMSG_ENDED};
 
     m.u.end = *end;
-    say(k, c, &m, NULL);
+    send_message(k, c, &m, NULL);
 }
 
-/* --- the door ------------------------------------------------------------ */
+/* --- the socket ---------------------------------------------------------- */
 
 static int open_dir(struct keeper *k, struct mo_err *e)
 {
@@ -132,14 +131,15 @@ static int open_dir(struct keeper *k, struct mo_err *e)
     if (k->dir < 0 || fstat(k->dir, &st) < 0)
         return mo_fail_sys(e, "%s", k->r.dir);
     if (st.st_uid != geteuid() || (st.st_mode & 077))
-        return mo_fail(e, MO_EPOLICY, "%s: must be ours alone (mode 0700)",
+        return mo_fail(e, MO_EPOLICY,
+                       "%s: must belong to this user alone (mode 0700)",
                        k->r.dir);
     return 0;
 }
 
-/* Listens before it has its name: nobody can find it refusing. The way over
- * /proc keeps long directories within the 108 bytes of an address. */
-static int open_door(struct keeper *k, struct mo_err *e)
+/* Listen before the socket has its name, so nobody finds it refusing. The path
+ * through /proc keeps long directories within the 108 bytes of an address. */
+static int open_socket(struct keeper *k, struct mo_err *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char name[MO_BOXREQ_ID_MAX + 8], temp[MO_BOXREQ_ID_MAX + 8];
@@ -164,7 +164,7 @@ static int open_door(struct keeper *k, struct mo_err *e)
     return 0;
 }
 
-static void close_door(struct keeper *k)
+static void close_socket(struct keeper *k)
 {
     char name[MO_BOXREQ_ID_MAX + 8];
 
@@ -175,23 +175,23 @@ static void close_door(struct keeper *k)
     mo_close_fd(&k->listener);
 }
 
-static bool may_talk(const struct keeper *k, int fd)
+static bool may_connect(const struct keeper *k, int fd)
 {
     struct ucred who;
     socklen_t n = sizeof(who);
 
-    /* in a user namespace others, root too, look like the overflow user */
+    /* in a user namespace other users, root too, appear as the overflow user */
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
            (who.uid == k->owner || (k->root && who.uid == 0));
 }
 
-static void on_door(struct keeper *k)
+static void on_connection(struct keeper *k)
 {
     int fd = accept4(k->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
         return;
-    for (int i = 0; i < MO_KEEPER_CLIENTS && may_talk(k, fd); i++) {
+    for (int i = 0; i < MO_KEEPER_CLIENTS && may_connect(k, fd); i++) {
         if (k->clients[i].fd >= 0)
             continue;
         mo_wire_init(&k->clients[i], fd);
@@ -200,10 +200,10 @@ static void on_door(struct keeper *k)
     close(fd);
 }
 
-/* --- life and end -------------------------------------------------------- */
+/* --- end ----------------------------------------------------------------- */
 
-static int start(struct keeper *k, const struct mo_boxreq *r, int program,
-                 struct mo_err *e)
+static int start_program(struct keeper *k, const struct mo_boxreq *r,
+                         int program, struct mo_err *e)
 {
     int rc = k->frozen ? mo_cg_freeze(&k->cg, false, e) : 0;
 
@@ -224,11 +224,11 @@ static void on_program_gone(struct keeper *k)
     k->running = false;
     end.kept = 1;
     if (k->attached)
-        say_ended(k, k->attached, &end);
+        send_ended(k, k->attached, &end);
 }
 
-/* All of it goes; the socket last, and only if the groups went. */
-static void finish(struct keeper *k)
+/* Remove everything; the socket last, and only if the groups are gone. */
+static void remove_all(struct keeper *k)
 {
     struct mo_boxend end = {.cause = MO_BOXEND_STOPPED}, how;
 
@@ -238,14 +238,14 @@ static void finish(struct keeper *k)
         k->running = false;
     }
     if (mo_cg_remove(&k->cg, NULL) == 0)
-        close_door(k);
+        close_socket(k);
     for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
         if (k->clients[i].fd >= 0)
-            say_ended(k, &k->clients[i], &end);
+            send_ended(k, &k->clients[i], &end);
     k->done = true;
 }
 
-/* --- what clients ask ---------------------------------------------------- */
+/* --- requests of clients ------------------------------------------------- */
 
 static void on_attach(struct keeper *k, struct mo_wire *c)
 {
@@ -254,12 +254,12 @@ static void on_attach(struct keeper *k, struct mo_wire *c)
     if (k->attached && k->attached != c) {
         struct mo_wire *old = k->attached;
 
-        say(k, old, &taken, NULL);
+        send_message(k, old, &taken, NULL);
         if (old->fd >= 0)
-            drop(k, old);
+            drop_client(k, old);
     }
     k->attached = c;
-    say_pipes(k, c);
+    send_pipes(k, c);
 }
 
 static void on_restart(struct keeper *k, struct mo_wire *c,
@@ -267,29 +267,29 @@ static void on_restart(struct keeper *k, struct mo_wire *c,
 {
     mo_autofd int program = want->by_fd ? mo_wire_take_fd(c, 0) : -1;
     struct mo_boxreq r = k->r;
-    struct mo_err e = {.code = MO_EBUSY, .msg = "the program still runs"};
+    struct mo_err e = {.code = MO_EBUSY, .msg = "the program is still running"};
 
     memcpy(r.argv, want->argv, sizeof(r.argv));
     memcpy(r.env, want->env, sizeof(r.env));
     if (want->by_fd && program < 0)
-        mo_fail(&e, MO_EPROTO, "no program came with the request");
-    else if (!k->running && start(k, &r, program, &e) == 0) {
+        mo_fail(&e, MO_EPROTO, "the request has no program attached");
+    else if (!k->running && start_program(k, &r, program, &e) == 0) {
         on_attach(k, c);
         return;
     }
-    say_refused(k, c, &e);
+    send_refused(k, c, &e);
 }
 
 static void on_freeze(struct keeper *k, struct mo_wire *c, bool frozen)
 {
-    struct mo_err e = {.code = MO_EINVAL, .msg = "nothing runs"};
+    struct mo_err e = {.code = MO_EINVAL, .msg = "no program is running"};
 
     if (k->running && mo_cg_freeze(&k->cg, frozen, &e) == 0) {
         k->frozen = frozen;
-        say_desc(k, c, false);
+        send_desc(k, c, false);
         return;
     }
-    say_refused(k, c, &e);
+    send_refused(k, c, &e);
 }
 
 static void set_label(struct keeper *k, const char *session,
@@ -309,7 +309,7 @@ static void on_stats(struct keeper *k, struct mo_wire *c)
     struct mo_boxmsg m = {.type = MO_BOXMSG_STATS_ARE};
 
     mo_cg_stats(&k->cg, &m.u.stats);
-    say(k, c, &m, NULL);
+    send_message(k, c, &m, NULL);
 }
 
 static void on_message(struct keeper *k, struct mo_wire *c,
@@ -325,7 +325,7 @@ static void on_message(struct keeper *k, struct mo_wire *c,
         on_restart(k, c, &m->u.req);
         break;
     case MO_BOXMSG_KILL:
-        finish(k);
+        remove_all(k);
         break;
     case MO_BOXMSG_FREEZE:
     case MO_BOXMSG_THAW:
@@ -333,20 +333,20 @@ static void on_message(struct keeper *k, struct mo_wire *c,
         break;
     case MO_BOXMSG_LABEL:
         set_label(k, l->session, l->instance, l->expires, l->linger_ms);
-        say_desc(k, c, false);
+        send_desc(k, c, false);
         break;
     case MO_BOXMSG_CLOSE_IN:
         mo_close_fd(&k->run.std[0]);
-        say_desc(k, c, false);
+        send_desc(k, c, false);
         break;
     case MO_BOXMSG_STATS:
         on_stats(k, c);
         break;
     case MO_BOXMSG_DESCRIBE:
-        say_desc(k, c, false);
+        send_desc(k, c, false);
         break;
     default:
-        drop(k, c); /* only a keeper says these */
+        drop_client(k, c); /* only a keeper sends these */
     }
 }
 
@@ -365,17 +365,17 @@ static void on_client(struct keeper *k, struct mo_wire *c)
         }
     }
     if (rc < 0 && c->fd >= 0)
-        drop(k, c);
+        drop_client(k, c);
 }
 
-/* --- the loop ------------------------------------------------------------ */
+/* --- main loop ----------------------------------------------------------- */
 
-static uint64_t left(uint64_t now, uint64_t end)
+static uint64_t client_left(uint64_t now, uint64_t end)
 {
     return end > now ? end - now : 0;
 }
 
-/* Without its socket nobody can come back. */
+/* Without its socket no client can come back. */
 static bool can_be_found(const struct keeper *k)
 {
     char name[MO_BOXREQ_ID_MAX + 8];
@@ -384,7 +384,7 @@ static bool can_be_found(const struct keeper *k)
     return faccessat(k->dir, name, F_OK, 0) == 0;
 }
 
-/* ms until nobody's box has lived long enough; 0: now. */
+/* ms until a box without a client expires; 0: now. */
 static uint64_t ms_left(const struct keeper *k)
 {
     uint64_t linger, wall;
@@ -394,14 +394,14 @@ static uint64_t ms_left(const struct keeper *k)
     if (!can_be_found(k))
         return 0;
     linger = k->alone_since / MO_MS + k->label.linger_ms;
-    linger = left(mo_now_ns() / MO_MS, linger);
-    wall = UINT64_MAX; /* 0: no such time */
+    linger = client_left(mo_now_ns() / MO_MS, linger);
+    wall = UINT64_MAX; /* 0: never */
     if (k->label.expires && k->label.expires < UINT64_MAX / 1000)
-        wall = left(mo_wall_ms(), k->label.expires * 1000);
+        wall = client_left(mo_wall_ms(), k->label.expires * 1000);
     return linger < wall ? linger : wall;
 }
 
-static void turn(struct keeper *k)
+static void run_once(struct keeper *k)
 {
     struct pollfd p[3 + MO_KEEPER_CLIENTS] = {
         {.fd = k->signals, .events = POLLIN},
@@ -414,10 +414,10 @@ static void turn(struct keeper *k)
     for (int i = 0; i < MO_KEEPER_CLIENTS; i++)
         p[3 + i] = (struct pollfd){.fd = k->clients[i].fd, .events = POLLIN};
     if (wait == 0) {
-        finish(k);
+        remove_all(k);
         return;
     }
-    /* one ms more: not to wake before the time */
+    /* one ms more, so as not to wake before the time */
     if (poll(p, MO_COUNT(p), (int)(wait < most ? wait + 1 : most)) < 0)
         return;
     if (p[2].revents)
@@ -428,12 +428,12 @@ static void turn(struct keeper *k)
     if (k->done)
         return;
     if (p[1].revents)
-        on_door(k);
+        on_connection(k);
     if (p[0].revents)
-        finish(k);
+        remove_all(k);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
 static int await_request(struct keeper *k, struct mo_err *e)
 {
@@ -447,7 +447,7 @@ static int await_request(struct keeper *k, struct mo_err *e)
 
         rc = mo_wire_fill(&k->starter, e);
         if (rc == 0 && k->starter.in.len == before)
-            rc = mo_fail(e, MO_ETIMEOUT, "no request came");
+            rc = mo_fail(e, MO_ETIMEOUT, "no request received in time");
         if (rc == 0)
             rc = mo_wire_next(&k->starter, &m, e);
     } while (rc == 0);
@@ -461,7 +461,7 @@ static int await_request(struct keeper *k, struct mo_err *e)
     return 0;
 }
 
-/* A program that the box could change would be changed for the next one. */
+/* A program that the box could modify would be modified for the next box. */
 static int check_program(const struct keeper *k, struct mo_err *e)
 {
     struct stat st;
@@ -475,7 +475,8 @@ static int check_program(const struct keeper *k, struct mo_err *e)
     if (seals >= 0 && !(seals & F_SEAL_WRITE))
         return mo_fail(e, MO_EPOLICY, "the program's memory is not sealed");
     if (seals < 0 && (st.st_mode & S_IWOTH))
-        return mo_fail(e, MO_EPOLICY, "anybody may write the program");
+        return mo_fail(e, MO_EPOLICY,
+                       "the program file is writable by everyone");
     return 0;
 }
 
@@ -494,7 +495,7 @@ static int open_signals(struct keeper *k, struct mo_err *e)
     return k->signals < 0 ? mo_fail_sys(e, "signals") : 0;
 }
 
-static int set_up(struct keeper *k, struct mo_err *e)
+static int set_up_box(struct keeper *k, struct mo_err *e)
 {
     int rc = open_dir(k, e);
 
@@ -503,13 +504,13 @@ static int set_up(struct keeper *k, struct mo_err *e)
     if (rc == 0)
         rc = mo_slot_take(&k->uid, &k->slot, e);
     if (rc == 0)
-        rc = open_door(k, e);
+        rc = open_socket(k, e);
     if (rc == 0)
         rc = mo_cg_open(&k->cg, &k->r, e);
     if (rc == 0)
         rc = mo_view_enter(&k->r, k->uid, e);
     if (rc == 0)
-        rc = start(k, &k->r, k->program, e);
+        rc = start_program(k, &k->r, k->program, e);
     mo_close_fd(&k->program);
     return rc;
 }
@@ -533,7 +534,7 @@ static void keeper_init(struct keeper *k, int fd)
         k->clients[i].fd = -1;
 }
 
-static int begin(struct keeper *k, struct mo_err *e)
+static int start_box(struct keeper *k, struct mo_err *e)
 {
     int rc = open_signals(k, e);
 
@@ -542,11 +543,11 @@ static int begin(struct keeper *k, struct mo_err *e)
     if (rc < 0)
         return rc;
     set_label(k, k->r.session, k->r.instance, k->r.expires, k->r.linger_ms);
-    return set_up(k, e);
+    return set_up_box(k, e);
 }
 
-/* The starter's connection becomes the first client's. */
-static void greet(struct keeper *k)
+/* The starter's connection becomes the first client. */
+static void adopt_starter(struct keeper *k)
 {
     mo_wire_init(&k->clients[0], mo_take_fd(&k->starter.fd));
     fcntl(k->clients[0].fd, F_SETFL, O_NONBLOCK);
@@ -560,15 +561,15 @@ int mo_keeper(int fd)
     int rc;
 
     keeper_init(&k, fd);
-    rc = begin(&k, &e);
+    rc = start_box(&k, &e);
     if (rc == 0) {
-        greet(&k);
+        adopt_starter(&k);
         while (!k.done)
-            turn(&k);
+            run_once(&k);
     } else {
         mo_cg_remove(&k.cg, NULL);
-        close_door(&k);
-        say_refused(&k, &k.starter, &e);
+        close_socket(&k);
+        send_refused(&k, &k.starter, &e);
     }
     return rc == 0 ? 0 : 1;
 }

@@ -1,8 +1,8 @@
-/* kernel.h - system calls that libc has no name for.
+/* kernel.h - system calls without a libc wrapper.
  *
- * Only what the launcher uses; numbers of structures and flags that are newer
- * than Debian 12's headers are spelled out here. Each returns as the kernel
- * does through syscall(2): -1 and errno. */
+ * Only those the launcher uses. Numbers of structures and flags newer than
+ * Debian 12's headers are defined here. Each returns like syscall(2): -1 and
+ * errno on failure. */
 #ifndef MO_LAUNCHER_KERNEL_H
 #define MO_LAUNCHER_KERNEL_H
 
@@ -21,7 +21,7 @@ static inline int k_open_tree(int dir, const char *path, unsigned flags)
     return (int)syscall(SYS_open_tree, dir, path, flags);
 }
 
-/* The mount `from` (a descriptor) onto `path` below `to`. */
+/* Attach the mount `from` (a descriptor) to `path` below `to`. */
 static inline int k_attach(int from, int to, const char *path)
 {
     return (int)syscall(SYS_move_mount, from, "", to, path,
@@ -74,7 +74,8 @@ static inline int k_pidfd_kill(int pidfd, int sig)
     return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
 }
 
-/* As fork: no stack of its own. The process must have one thread only. */
+/* Like fork: the child has no stack of its own. The process must have only one
+ * thread. */
 static inline pid_t k_clone(uint64_t flags, int cgroup, int *pidfd)
 {
     struct clone_args a = {
@@ -89,7 +90,7 @@ static inline pid_t k_clone(uint64_t flags, int cgroup, int *pidfd)
     return (pid_t)syscall(SYS_clone3, &a, sizeof(a));
 }
 
-/* The id in waitid(2) for a pidfd; newer than some libcs. */
+/* idtype of waitid(2) for a pidfd; newer than some libcs. */
 #define K_P_PIDFD 3
 
 #endif

@@ -1,23 +1,23 @@
 /* main.c - mo-box, the launcher and keeper of native boxes.
  *
- *   mo-box             start and keep the box that is asked for on stdin,
- *                      which is a unix socket
- *   mo-box --sweep DIR remove what keepers that were killed left behind
+ *   mo-box             start and keep the box requested on stdin, which is a
+ *                      unix socket
+ *   mo-box --sweep DIR remove what killed keepers left behind
  *
- * A small static program of its own, so that the orchestrator never forks
- * privileged code and this can be read in one sitting. The order of events:
+ * A separate small static program, so the orchestrator never forks privileged
+ * code and this one is short enough to review. Order of events:
  *
  *   main      leaves its parent's session and descriptors
- *   keeper    reads the request; takes a user id (slot), makes the socket,
+ *   keeper    reads the request; takes a user id (slot), creates the socket,
  *             the cgroups with their limits (cgroup, hier), then the box's
- *             root in a mount namespace of its own, and moves there (view)
+ *             root in a mount namespace, and moves there (view)
  *   run       clones the box into its namespaces and cgroups
- *   confine   in the box: gives up every right, filters system calls
+ *   confine   in the box: gives up all privileges, filters system calls
  *   run       in the box: process 1 starts the program and reaps
  *   keeper    answers with the program's pipes, stays with the box
  *
- * Any step that fails ends it with a typed refusal that says why; a limit
- * that was promised and cannot be set is such a failure. */
+ * A step that fails ends everything with a typed refusal and its reason. A
+ * guaranteed limit that cannot be set is such a failure. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,16 +31,16 @@
 #include "launcher/kernel.h"
 #include "launcher/sweep.h"
 
-#define REQUEST_FD 3 /* where the keeper has it */
+#define REQUEST_FD 3 /* descriptor of the request in the keeper */
 
-static int usage(void)
+static int print_usage(void)
 {
     fprintf(stderr, "usage: mo-box (with a request on a socket as stdin)\n"
                     "       mo-box --sweep DIR\n");
     return 2;
 }
 
-static int sweep(const char *dir)
+static int sweep_dir(const char *dir)
 {
     struct mo_err e;
     unsigned n;
@@ -53,9 +53,9 @@ static int sweep(const char *dir)
     return 0;
 }
 
-/* Nobody's child and in nobody's session, holding nothing but the request;
- * its descriptor, or -1. */
-static int leave_home(void)
+/* Leave parent, session and all descriptors but the request. Returns its
+ * descriptor, or -1. */
+static int detach_process(void)
 {
     int null;
     pid_t pid = fork();
@@ -73,7 +73,7 @@ static int leave_home(void)
         dup2(null, fd);
     close(null);
     umask(077);
-    setsid(); /* fails only if we have one already */
+    setsid(); /* fails only if we lead a session already */
     return chdir("/") < 0 ? -1 : REQUEST_FD;
 }
 
@@ -83,11 +83,11 @@ int main(int argc, char **argv)
     socklen_t n = sizeof(type);
 
     if (argc == 3 && strcmp(argv[1], "--sweep") == 0)
-        return sweep(argv[2]);
+        return sweep_dir(argv[2]);
     if (argc != 1 ||
         getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &n) < 0)
-        return usage();
-    prctl(PR_SET_NAME, "mo-box"); /* it may have been run from memory */
-    request = leave_home();
+        return print_usage();
+    prctl(PR_SET_NAME, "mo-box"); /* the name is wrong if run from memory */
+    request = detach_process();
     return request < 0 ? 1 : mo_keeper(request);
 }

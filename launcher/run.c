@@ -1,4 +1,3 @@
-/* run.c - see run.h. */
 #include "launcher/run.h"
 
 #include <errno.h>
@@ -18,21 +17,21 @@
     (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
      CLONE_NEWCGROUP)
 
-/* Descriptors of the first process, once it has put its house in order. */
+/* Descriptors of the first process after arrange_fds(). */
 enum { FD_FAIL = 3, FD_STATUS, FD_LIFE, FD_PROGRAM, FD_END };
 
-#define HIGH_FD      64 /* out of the way of those above */
+#define HIGH_FD      64 /* above those in use */
 #define SEARCH_PATH  "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 #define EXIT_NOT_RUN 127
 
-/* What the two sides of the clone share: pipes by their ends. */
+/* The pipes shared by both sides of the clone. */
 struct birth {
     const struct mo_boxreq *r;
     const struct mo_cg *cg;
     struct mo_confine confine;
-    int in[2], out[2], err[2]; /* the program's */
-    int fail[2];               /* its set-up failed: a struct mo_err */
-    int status[2];             /* it ended: an int as of waitpid */
+    int in[2], out[2], err[2]; /* of the program */
+    int fail[2];               /* a struct mo_err if the set-up failed */
+    int status[2];             /* an int as of waitpid when it ended */
     int life[2];               /* end of file when the keeper dies */
     int program;
 };
@@ -46,8 +45,8 @@ static void child_fail(const struct mo_err *e)
     _exit(n < 0 ? EXIT_NOT_RUN + 1 : EXIT_NOT_RUN);
 }
 
-/* Put descriptors where they belong and close all others. */
-static int arrange(const struct birth *b)
+/* Move descriptors to their numbers and close all others. */
+static int arrange_fds(const struct birth *b)
 {
     const int from[FD_END] = {b->in[0],     b->out[1],  b->err[1], b->fail[1],
                               b->status[1], b->life[0], b->program};
@@ -102,8 +101,8 @@ static void exec_path(char *const *argv, char *const *env)
     }
 }
 
-/* The program itself; does not return. */
-static void become(const struct birth *b)
+/* Exec the program; does not return. */
+static void exec_program(const struct birth *b)
 {
     char *const *argv = (char *const *)(uintptr_t)b->r->argv;
     char *const *env = (char *const *)(uintptr_t)b->r->env;
@@ -119,8 +118,9 @@ static void become(const struct birth *b)
     child_fail(&e);
 }
 
-/* Process 1: reap all, report one. Holds nothing but the status pipe. */
-static void mind(pid_t program)
+/* Process 1: reap all children, report the program's. Holds only the status
+ * pipe. */
+static void reap_until_end(pid_t program)
 {
     int status = 0;
     pid_t pid;
@@ -134,14 +134,14 @@ static void mind(pid_t program)
     _exit(write(FD_STATUS, &status, sizeof(status)) < 0);
 }
 
-static void child(const struct birth *b)
+static void run_first_process(const struct birth *b)
 {
     struct mo_confine c = b->confine;
     struct mo_err e;
     pid_t pid;
     int rc = mo_cg_join(b->cg, &e);
 
-    if (arrange(b) < 0)
+    if (arrange_fds(b) < 0)
         _exit(EXIT_NOT_RUN);
     if (rc < 0)
         child_fail(&e);
@@ -151,12 +151,12 @@ static void child(const struct birth *b)
         child_fail(&e);
     pid = fork();
     if (pid == 0)
-        become(b);
+        exec_program(b);
     if (pid < 0) {
         mo_fail_sys(&e, "fork");
         child_fail(&e);
     }
-    mind(pid);
+    reap_until_end(pid);
 }
 
 /* --- in the keeper ------------------------------------------------------- */
@@ -182,7 +182,7 @@ static int birth_open(struct birth *b, struct mo_err *e)
     return 0;
 }
 
-/* end of file: the program runs. A struct mo_err: it does not. */
+/* End of file: the program runs. A struct mo_err: it does not. */
 static int wait_for_exec(int fail, struct mo_err *e)
 {
     struct pollfd p = {.fd = fail, .events = POLLIN};
@@ -196,14 +196,14 @@ static int wait_for_exec(int fail, struct mo_err *e)
     if (n == 0)
         return 0;
     if (n != (ssize_t)sizeof(why))
-        return mo_fail(e, MO_EIO, "the box died while it was set up");
+        return mo_fail(e, MO_EIO, "the box died during its set-up");
     why.msg[sizeof(why.msg) - 1] = '\0';
     if (e)
         *e = why;
     return why.code < 0 ? why.code : MO_EIO;
 }
 
-/* From here on x owns the keeper's ends. */
+/* x owns the keeper's ends from here on. */
 static void take_ends(struct mo_run *x, struct birth *b)
 {
     mo_close_fd(&b->in[0]);
@@ -225,7 +225,7 @@ void mo_run_init(struct mo_run *x)
         .pidfd = -1, .status = -1, .life = -1, .std = {-1, -1, -1}};
 }
 
-static uint64_t ooms(struct mo_cg *g)
+static uint64_t count_ooms(struct mo_cg *g)
 {
     struct mo_boxstats s;
 
@@ -243,11 +243,11 @@ int mo_run_start(struct mo_run *x, const struct mo_boxreq *r, struct mo_cg *g,
     int rc = birth_open(&b, e);
 
     mo_run_init(x);
-    x->ooms = ooms(g);
+    x->ooms = count_ooms(g);
     if (rc == 0) {
         x->pid = k_clone(NAMESPACES, mo_cg_clone_fd(g), &x->pidfd);
         if (x->pid == 0)
-            child(&b);
+            run_first_process(&b);
         if (x->pid < 0)
             rc = mo_fail_sys(e, "clone");
     }
@@ -272,7 +272,7 @@ void mo_run_kill(struct mo_run *x, struct mo_cg *g)
     if (x->pidfd < 0)
         return;
     mo_cg_kill(g);
-    k_pidfd_kill(x->pidfd, SIGKILL); /* and with it its namespace */
+    k_pidfd_kill(x->pidfd, SIGKILL); /* and with it the namespace */
     while (waitid((idtype_t)K_P_PIDFD, (id_t)x->pidfd, &si, WEXITED | WNOWAIT) <
                0 &&
            errno == EINTR) {
@@ -291,7 +291,7 @@ static void read_end(struct mo_run *x, struct mo_cg *g, struct mo_boxend *out)
             out->code = (unsigned)WEXITSTATUS(status);
         }
     }
-    if (out->signal == SIGKILL && ooms(g) > x->ooms)
+    if (out->signal == SIGKILL && count_ooms(g) > x->ooms)
         out->cause = MO_BOXEND_OOM;
 }
 

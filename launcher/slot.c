@@ -1,4 +1,3 @@
-/* slot.c - see slot.h. */
 #include "launcher/slot.h"
 
 #include <errno.h>
@@ -39,6 +38,6 @@ int mo_slot_take(uid_t *uid, int *fd, struct mo_err *e)
         *fd = mo_take_fd(&file);
         return 0;
     }
-    return mo_fail(e, MO_EBUSY, "all %d user ids of boxes are taken",
+    return mo_fail(e, MO_EBUSY, "all %d user ids for boxes are in use",
                    MO_SLOT_MAX);
 }

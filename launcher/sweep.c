@@ -1,4 +1,3 @@
-/* sweep.c - see sweep.h. */
 #include "launcher/sweep.h"
 
 #include <dirent.h>
@@ -17,7 +16,7 @@
 
 #define SUFFIX     MO_SPAN(".sock")
 #define SUFFIX_NEW MO_SPAN(".new")
-#define NEW_AGE_S  60 /* a keeper names its socket at once */
+#define NEW_AGE_S  60 /* a new keeper names its socket sooner */
 
 static bool is_dead(int dir, const char *name)
 {
@@ -72,7 +71,7 @@ int mo_sweep(const char *path, unsigned *removed, struct mo_err *e)
         int one = sweep_one(dirfd(d), en->d_name, e);
 
         if (one < 0)
-            rc = one; /* the others are swept all the same */
+            rc = one; /* sweep the others anyway */
         else
             *removed += (unsigned)one;
     }

@@ -1,15 +1,15 @@
-/* sweep.h - what killed keepers left behind.
+/* sweep.h - remove what killed keepers left behind.
  *
- * A keeper that was killed with SIGKILL has no mount and no process left (the
- * kernel saw to it), but its cgroups and its socket are still there. A socket
- * that refuses connections has no keeper: its box's groups are removed, then
- * the socket. */
+ * A keeper killed with SIGKILL leaves no mount and no process (the kernel
+ * removes them), but its cgroups and its socket remain. A socket that refuses
+ * connections has no keeper: the groups of its box are removed, then the
+ * socket. */
 #ifndef MO_LAUNCHER_SWEEP_H
 #define MO_LAUNCHER_SWEEP_H
 
 #include "base/err.h"
 
-/* dir: where the sockets are. *removed counts boxes. */
+/* dir: directory of the sockets. *removed counts boxes. */
 int mo_sweep(const char *dir, unsigned *removed, struct mo_err *e);
 
 #endif

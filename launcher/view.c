@@ -1,8 +1,8 @@
-/* view.c - see view.h.
+/* view.c - build the box's root.
  *
- * Everything is attached by descriptor with the mount calls of Linux 5.2 and
- * 5.12: a tree is cloned, made read-only while nobody can see it, and then
- * attached. There is no moment at which it could be written through. */
+ * Everything is attached by descriptor, with the mount calls of Linux 5.2 and
+ * 5.12: a tree is cloned, made read-only while it is invisible, and then
+ * attached. There is no moment at which it can be written through. */
 #include "launcher/view.h"
 
 #include <dirent.h>
@@ -13,8 +13,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/mem.h"
-#include "launcher/file.h"
 #include "launcher/kernel.h"
+#include "launcher/kernel_file.h"
 
 #define MNT_DETACH_OLD                                                         \
     2 /* MNT_DETACH, <sys/mount.h> fights <linux/mount.h>                      \
@@ -37,19 +37,19 @@ int umount2(const char *, int);
 
 struct view {
     const struct mo_boxreq *r;
-    int root; /* of the box, to be */
+    int root; /* of the new box */
     int proc; /* of the host */
     uid_t uid;
     bool root_user;
 };
 
-/* --- pieces -------------------------------------------------------------- */
+/* --- building blocks ----------------------------------------------------- */
 
 struct option {
     const char *key, *value;
 };
 
-/* A new file system of that type; its mount as a descriptor. */
+/* Create a file system of that type; returns its mount as a descriptor. */
 static int new_fs(const char *type, const struct option *v, size_t n,
                   unsigned attrs, struct mo_err *e)
 {
@@ -67,7 +67,7 @@ static int new_fs(const char *type, const struct option *v, size_t n,
     return fd < 0 ? mo_fail_sys(e, "%s: fsmount", type) : fd;
 }
 
-/* A tree of the host, cut off from it: what it had below, with `attrs`. */
+/* Clone a tree of the host with everything below it, with `attrs`. */
 static int clone_tree(int dir, const char *path, unsigned attrs,
                       struct mo_err *e)
 {
@@ -103,7 +103,7 @@ static int put_dir(struct view *v, const char *name, struct mo_err *e)
     return 0;
 }
 
-/* The directories above a name, each of them ours. */
+/* Create the directories above a name. */
 static int put_parents(struct view *v, const char *name, struct mo_err *e)
 {
     char path[MO_BOXREQ_PATH_MAX + 1];
@@ -132,10 +132,10 @@ static int put_link(struct view *v, int dir, const char *from, const char *name,
     return 0;
 }
 
-/* `from` below dir shown as `name`: a link stays a link, the rest is cloned
- * read-only. What the host does not have is left out. */
-static int show(struct view *v, int dir, const char *from, const char *name,
-                struct mo_err *e)
+/* Show `from` below dir as `name`: a link stays a link, the rest is cloned
+ * read-only. Names that the host does not have are skipped. */
+static int show_name(struct view *v, int dir, const char *from,
+                     const char *name, struct mo_err *e)
 {
     mo_autofd int tree = -1, at = -1;
     struct stat st;
@@ -167,7 +167,8 @@ static int show(struct view *v, int dir, const char *from, const char *name,
 
 /* --- the parts of the root ----------------------------------------------- */
 
-/* /etc: what programs need to start and to find each other; no secrets. */
+/* /etc: files that programs need to start and to find each other; no
+ * secrets. */
 static const char *const of_host[] = {
     "usr",
     "bin",
@@ -228,18 +229,18 @@ static int show_host(struct view *v, struct mo_err *e)
     int rc = top < 0 ? mo_fail_sys(e, "/") : 0;
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(of_host); i++)
-        rc = show(v, top, of_host[i], of_host[i], e);
+        rc = show_name(v, top, of_host[i], of_host[i], e);
     for (size_t i = 0; rc == 0 && v->r->views[i]; i++) {
         const char *p = v->r->views[i];
 
         while (*p == '/')
             p++;
-        rc = show(v, top, p, p, e);
+        rc = show_name(v, top, p, p, e);
     }
     return rc ? rc : put_names(v, e);
 }
 
-/* Names that are always ours, whatever an image has there. */
+/* Names that the launcher creates itself, even if an image has them. */
 static bool is_ours(const char *name)
 {
     static const char *const ours[] = {".",   "..",  "dev",       "proc",
@@ -266,10 +267,11 @@ static int show_image(struct view *v, struct mo_err *e)
         if (!en)
             break;
         if (i >= TOP_MAX)
-            rc = mo_fail(e, MO_ETOOBIG, "image %s: over %d names at the top",
-                         v->r->root, TOP_MAX);
+            rc = mo_fail(e, MO_ETOOBIG,
+                         "image %s: more than %d names at the top", v->r->root,
+                         TOP_MAX);
         else if (!is_ours(en->d_name))
-            rc = show(v, top, en->d_name, en->d_name, e);
+            rc = show_name(v, top, en->d_name, en->d_name, e);
     }
     closedir(d);
     return rc;
@@ -301,7 +303,7 @@ static int show_devices(struct view *v, struct mo_err *e)
             return tree;
         if (fstat(tree, &st) < 0 || !S_ISCHR(st.st_mode) ||
             st.st_rdev != makedev(1, devices[i].minor))
-            return mo_fail(e, MO_EPOLICY, "%s is not that device",
+            return mo_fail(e, MO_EPOLICY, "%s is not the expected device",
                            devices[i].from);
         rc = put_file(v, devices[i].name, "", e);
         if (rc == 0 && k_attach(tree, v->root, devices[i].name) < 0)
@@ -335,8 +337,8 @@ static int put_tmpfs(struct view *v, const char *name, uint64_t size,
     return k_attach(fd, v->root, name) < 0 ? mo_fail_sys(e, "/%s", name) : 0;
 }
 
-/* In a user namespace the kernel lets us mount a /proc only while we can see
- * one. The box takes it away before it runs anything of others. */
+/* In a user namespace the kernel allows mounting /proc only while another one
+ * is visible. The box unmounts it before it runs foreign code. */
 static int show_proc(struct view *v, struct mo_err *e)
 {
     mo_autofd int tree = -1;
@@ -364,7 +366,7 @@ static int put_places(struct view *v, struct mo_err *e)
     return rc;
 }
 
-/* --- moving in ----------------------------------------------------------- */
+/* --- enter --------------------------------------------------------------- */
 
 static int write_map(const char *file, uid_t inside, uid_t outside,
                      struct mo_err *e)
@@ -373,7 +375,7 @@ static int write_map(const char *file, uid_t inside, uid_t outside,
 
     snprintf(text, sizeof(text), "%u %u 1", (unsigned)inside,
              (unsigned)outside);
-    if (mo_file_write(AT_FDCWD, file, text) < 0)
+    if (mo_kernel_file_write(AT_FDCWD, file, text) < 0)
         return mo_fail_sys(e, "user namespace: %s", file);
     return 0;
 }
@@ -388,7 +390,7 @@ static int enter_user_namespace(uid_t inside, struct mo_err *e)
         return mo_fail_sys(e, "not root, and this kernel allows no user "
                               "namespace (user.max_user_namespaces, "
                               "kernel.unprivileged_userns_clone)");
-    if (mo_file_write(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
+    if (mo_kernel_file_write(AT_FDCWD, "/proc/self/setgroups", "deny") < 0)
         return mo_fail_sys(e, "user namespace: setgroups");
     rc = write_map("/proc/self/uid_map", inside, uid, e);
     return rc ? rc : write_map("/proc/self/gid_map", inside, gid, e);
@@ -402,7 +404,7 @@ static int enter_namespace(uid_t uid, struct mo_err *e)
         rc = enter_user_namespace(uid, e);
     else if (unshare(CLONE_NEWNS) < 0)
         rc = mo_fail_sys(e, "mount namespace");
-    /* nothing of ours goes out; what the host unmounts goes here too */
+    /* our mounts do not propagate out; the host's unmounts propagate in */
     if (rc == 0 && mount(NULL, "/", NULL, MS_REC_FLAG | MS_SLAVE_FLAG, NULL))
         rc = mo_fail_sys(e, "mount namespace: propagation");
     return rc;
@@ -416,7 +418,7 @@ static int new_root(struct view *v, struct mo_err *e)
     v->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (v->proc < 0)
         return mo_fail_sys(e, "/proc");
-    /* a mount point that is always there; the host does not see it covered */
+    /* mounted on a directory that always exists; the host does not see it */
     v->root = new_fs("tmpfs", opts, MO_COUNT(opts), SAFE, e);
     if (v->root < 0)
         return v->root;
@@ -425,8 +427,8 @@ static int new_root(struct view *v, struct mo_err *e)
     return 0;
 }
 
-/* The old root goes from under us: "." over "." and then away. */
-static int pivot(struct view *v, struct mo_err *e)
+/* Replace the old root: stack "." over "." and unmount the lower one. */
+static int pivot_root_dir(struct view *v, struct mo_err *e)
 {
     struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY};
     struct mount_attr own = {.propagation = MS_PRIVATE_FLAG};
@@ -460,15 +462,15 @@ int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e)
     if (rc == 0)
         rc = put_places(&v, e);
     if (rc == 0)
-        rc = pivot(&v, e);
+        rc = pivot_root_dir(&v, e);
     mo_close_fd(&v.root);
     mo_close_fd(&v.proc);
     umask(mask);
     return rc;
 }
 
-/* No hidepid: whoever stops a command must see every process it left, also one
- * that made itself unreadable, or one between fork and exec. The namespace
+/* No hidepid: code that stops a command must see every process it left, also
+ * one that made itself unreadable, or one between fork and exec. The namespace
  * already hides all others. */
 int mo_view_proc(struct mo_err *e)
 {
@@ -478,7 +480,7 @@ int mo_view_proc(struct mo_err *e)
 
     if (fd < 0)
         return fd;
-    umount2("/proc", MNT_DETACH_OLD); /* what show_proc() put there */
+    umount2("/proc", MNT_DETACH_OLD); /* mounted by show_proc() */
     return k_attach(fd, AT_FDCWD, "/proc") < 0 ? mo_fail_sys(e, "/proc") : 0;
 }
 

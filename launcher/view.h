@@ -1,9 +1,9 @@
-/* view.h - what a box sees of the file system.
+/* view.h - the file system of a box.
  *
- * The keeper makes itself a mount namespace, builds the box's root in it and
- * moves there for good: from then on it reaches nothing of the host but the
+ * The keeper creates a mount namespace, builds the box's root in it and moves
+ * there for good. From then on it reaches nothing of the host but the
  * descriptors it has open, and every box it starts inherits a copy of this
- * tree. No mount is ever visible outside, so none can be left behind.
+ * tree. No mount is visible outside, so none can be left behind.
  *
  *   /            tmpfs, read-only once it is built
  *   /usr /bin /sbin /lib*   of the host, read-only, no setuid; or all top
@@ -16,11 +16,11 @@
  * Nothing of /home, /root, /var, /run or /sys exists. Names of an image are
  * opened without following links and with RESOLVE_BENEATH.
  *
- * The workspace lives as long as the keeper does, so a box that is started
- * again finds its files.
+ * The workspace lives as long as the keeper, so a restarted box finds its
+ * files.
  *
- * Not root: the namespace is in a user namespace of its own, in which `uid`
- * is who we are. */
+ * If we are not root, the mount namespace is inside a user namespace in which
+ * we have the id `uid`. */
 #ifndef MO_LAUNCHER_VIEW_H
 #define MO_LAUNCHER_VIEW_H
 
@@ -28,10 +28,10 @@
 
 #include "codec/boxreq.h"
 
-/* r->root, r->views and the sizes are used. uid, gid: of the box. */
+/* Uses r->root, r->views and the sizes. uid: user and group of the box. */
 int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e);
 
-/* In a box with a pid namespace of its own; writable until it is sealed. */
+/* Mount /proc in a box with its own pid namespace; writable until sealed. */
 int mo_view_proc(struct mo_err *e);
 int mo_view_seal_proc(struct mo_err *e);
 

@@ -1,4 +1,3 @@
-/* wire.c - see wire.h. */
 #include "launcher/wire.h"
 
 #include <errno.h>
@@ -132,23 +131,17 @@ static void put_fds(struct msghdr *h, union control *c, const int *fds,
 int mo_wire_send(int fd, const struct mo_boxmsg *m, const int *fds,
                  struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_BOXMSG_HEAD + MO_BOXMSG_MAX};
     union control c;
     struct iovec v;
     struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
-    int rc;
+    int rc = mo_boxmsg_put(&b, m, e);
 
-    mo_buf_init(&b, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
-    rc = mo_boxmsg_put(&b, m, e);
-    if (rc == 0) {
-        ssize_t n;
-
-        v = (struct iovec){b.p, b.len};
-        put_fds(&h, &c, fds, m->fds);
-        n = sendmsg(fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n != (ssize_t)b.len)
-            rc = mo_fail(e, MO_EBUSY, "keeper: the peer does not read");
-    }
-    mo_buf_fini(&b);
-    return rc;
+    if (rc < 0)
+        return rc;
+    v = (struct iovec){b.p, b.len};
+    put_fds(&h, &c, fds, m->fds);
+    if (sendmsg(fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)b.len)
+        return mo_fail(e, MO_EBUSY, "keeper: the peer does not read");
+    return 0;
 }

@@ -1,5 +1,5 @@
-/* box.h - what the tools work on: one root, one loop, the running commands.
- * Every tool is one file that exports its row of the table. */
+/* box.h - the state shared by all tools: one root, one loop, the running
+ * commands. Every tool is one file that exports its row of the table. */
 #ifndef TB_BOX_H
 #define TB_BOX_H
 
@@ -8,7 +8,7 @@
 #include "toolbox/root.h"
 #include "toolbox/tool.h"
 
-#define TB_FILE_MAX ((size_t)8 * 1024 * 1024) /* written, edited, searched */
+#define TB_FILE_MAX ((size_t)8 * 1024 * 1024) /* to write, edit or search */
 
 struct tb_box {
     struct tb_root root;
@@ -23,19 +23,19 @@ extern const struct tb_tool tb_list_files;
 extern const struct tb_tool tb_search_files;
 extern const struct tb_tool tb_execute_command;
 
-/* All of them, NULL at the end. */
+/* All tools, terminated by NULL. */
 extern const struct tb_tool *const tb_tools[];
 
-/* What a file tool begins with: the arguments, and the path among them. */
+/* Read the arguments of a file tool, and the path among them. */
 int tb_args_read(struct tb_box *box, struct mo_json args,
                  const struct tb_tool *t, struct mo_arena *a, void *out,
                  struct mo_span *path, struct tb_path *p, struct mo_err *e);
 
-/* The bytes from `from` on, `max` at most, appended; the number, or -1 and
- * errno. */
+/* Append at most `max` bytes starting at `from`. Returns their number, or -1
+ * and errno. */
 ssize_t tb_read_bytes(int fd, off_t from, size_t max, struct mo_buf *b);
 
-/* Bytes that are text: UTF-8 without NUL. */
+/* True for UTF-8 without NUL. */
 bool tb_is_text(struct mo_span s);
 
 enum tb_encoding { TB_UTF8, TB_BASE64 };

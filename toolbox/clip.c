@@ -16,8 +16,8 @@ void tb_clip_fini(struct tb_clip *c)
     mo_buf_fini(&c->tail);
 }
 
-/* Fill b up to its room; what did not fit is left in *s. */
-static int fill(struct mo_buf *b, size_t room, struct mo_span *s)
+/* Fill b up to its size; *s keeps the rest. */
+static int fill_half(struct mo_buf *b, size_t room, struct mo_span *s)
 {
     struct mo_span part = mo_span_head(*s, room - b->len);
 
@@ -27,8 +27,8 @@ static int fill(struct mo_buf *b, size_t room, struct mo_span *s)
     return mo_buf_span(b, part);
 }
 
-/* Overwrite the oldest of a full ring. */
-static void turn(struct tb_clip *c, struct mo_span s)
+/* Overwrite the oldest bytes of a full ring. */
+static void overwrite_oldest(struct tb_clip *c, struct mo_span s)
 {
     if (s.n > c->half)
         s = mo_span_skip(s, s.n - c->half);
@@ -46,11 +46,11 @@ int tb_clip_put(struct tb_clip *c, struct mo_span s)
     int rc;
 
     c->total += s.n;
-    rc = fill(&c->head, c->half, &s);
+    rc = fill_half(&c->head, c->half, &s);
     if (rc == 0)
-        rc = fill(&c->tail, c->half, &s);
+        rc = fill_half(&c->tail, c->half, &s);
     if (rc == 0 && s.n)
-        turn(c, s);
+        overwrite_oldest(c, s);
     return rc;
 }
 
@@ -59,7 +59,7 @@ uint64_t tb_clip_cut(const struct tb_clip *c)
     return c->total - mo_buf_view(&c->head).n - mo_buf_view(&c->tail).n;
 }
 
-/* Without the beginning of a character whose end is missing. */
+/* Without an incomplete character at the end. */
 static struct mo_span whole_end(struct mo_span s)
 {
     for (size_t back = 1; back <= 3 && back <= s.n; back++) {
@@ -75,7 +75,7 @@ static struct mo_span whole_end(struct mo_span s)
     return s;
 }
 
-/* Without the end of a character whose beginning is missing. */
+/* Without an incomplete character at the start. */
 static struct mo_span whole_start(struct mo_span s)
 {
     size_t i = 0;
@@ -99,10 +99,10 @@ int tb_clip_text(const struct tb_clip *c, struct mo_buf *out)
         old = whole_start(old);
         cut += kept - head.n - old.n;
     }
-    (void)mo_buf_span(out, head);
+    mo_buf_span(out, head);
     if (cut)
-        (void)mo_buf_printf(out, "\n[... %llu bytes cut here ...]\n",
-                            (unsigned long long)cut);
-    (void)mo_buf_span(out, old);
+        mo_buf_printf(out, "\n[... %llu bytes cut here ...]\n",
+                      (unsigned long long)cut);
+    mo_buf_span(out, old);
     return mo_buf_span(out, new);
 }

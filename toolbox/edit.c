@@ -1,7 +1,7 @@
-/* edit.c - edit_file: an exact text becomes another.
+/* edit.c - edit_file: replace an exact text.
  *
- * The text must stand in the file once, or replace_all be given: an edit
- * that could be meant for two places is refused and the places are named. */
+ * The text must occur once, or replace_all be set: an edit that could mean two
+ * places is refused with their line numbers. */
 #include "toolbox/edit.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "toolbox/box.h"
 #include "toolbox/save.h"
 
-#define PLACES 5 /* line numbers named when there are several */
+#define PLACES 5 /* line numbers listed if there are several */
 
 struct args {
     struct mo_span path, old, new;
@@ -38,16 +38,15 @@ static const struct tb_field out[] = {
     {0},
 };
 
-/* --- the pure part ------------------------------------------------------- */
+/* --- replace, without I/O ------------------------------------------------ */
 
-static int ambiguous(struct mo_span text, struct mo_span old, struct mo_err *e)
+static int fail_ambiguous(struct mo_span text, struct mo_span old,
+                          struct mo_err *e)
 {
     unsigned line = 1, count = 0;
-    struct mo_buf places;
+    mo_autobuf struct mo_buf places = {.max = 128};
     ptrdiff_t at;
-    int rc;
 
-    mo_buf_init(&places, 128);
     for (;;) {
         at = mo_span_search(text, old);
         if (at < 0)
@@ -55,17 +54,15 @@ static int ambiguous(struct mo_span text, struct mo_span old, struct mo_err *e)
         for (size_t i = 0; i < (size_t)at; i++)
             line += text.p[i] == '\n';
         if (count++ < PLACES)
-            (void)mo_buf_printf(&places, " %u", line);
+            mo_buf_printf(&places, " %u", line);
         for (size_t i = (size_t)at; i < (size_t)at + old.n; i++)
             line += text.p[i] == '\n';
         text = mo_span_skip(text, (size_t)at + old.n);
     }
-    rc = mo_fail(e, MO_EEXISTS,
-                 "old_string occurs %u times, at lines%s%s: add text around "
-                 "it to name one place, or set replace_all",
-                 count, mo_buf_cstr(&places), count > PLACES ? " ..." : "");
-    mo_buf_fini(&places);
-    return rc;
+    return mo_fail(e, MO_EEXISTS,
+                   "old_string occurs %u times, at lines%s%s: add text around "
+                   "it to name one place, or set replace_all",
+                   count, mo_buf_cstr(&places), count > PLACES ? " ..." : "");
 }
 
 int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
@@ -82,9 +79,9 @@ int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
         if (at < 0)
             break;
         if (count == 1 && !all)
-            return ambiguous(text, old, e);
-        (void)mo_buf_span(b, mo_span_head(rest, (size_t)at));
-        (void)mo_buf_span(b, new);
+            return fail_ambiguous(text, old, e);
+        mo_buf_span(b, mo_span_head(rest, (size_t)at));
+        mo_buf_span(b, new);
         rest = mo_span_skip(rest, (size_t)at + old.n);
         count++;
     }
@@ -99,8 +96,8 @@ int tb_edit(struct mo_span text, struct mo_span old, struct mo_span new,
 
 /* --- the tool ------------------------------------------------------------ */
 
-static void answer(struct tb_call *c, const struct tb_path *p, int count,
-                   size_t bytes)
+static void answer_edit(struct tb_call *c, const struct tb_path *p, int count,
+                        size_t bytes)
 {
     struct tb_result r;
     struct mo_jw w;
@@ -108,21 +105,18 @@ static void answer(struct tb_call *c, const struct tb_path *p, int count,
     tb_result_init(&r);
     mo_jw_init(&w, &r.data);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "path");
-    mo_jw_cstr(&w, p->text);
-    mo_jw_key(&w, "replacements");
-    mo_jw_i64(&w, count);
-    mo_jw_key(&w, "bytes");
-    mo_jw_u64(&w, bytes);
+    tb_put_cstr(&w, "path", p->text);
+    tb_put_i64(&w, "replacements", count);
+    tb_put_u64(&w, "bytes", bytes);
     mo_jw_end(&w);
-    (void)mo_buf_printf(&r.text, "Replaced %d occurrence%s in %s", count,
-                        count == 1 ? "" : "s", p->text);
+    mo_buf_printf(&r.text, "Replaced %d occurrence%s in %s", count,
+                  count == 1 ? "" : "s", p->text);
     tb_call_done(c, &r);
     tb_result_fini(&r);
 }
 
-static int load(struct tb_box *box, const struct tb_path *p, struct mo_buf *b,
-                struct mo_err *e)
+static int load_file(struct tb_box *box, const struct tb_path *p,
+                     struct mo_buf *b, struct mo_err *e)
 {
     struct stat st;
     mo_autofd int fd = tb_open_file(&box->root, p, &st, e);
@@ -139,42 +133,29 @@ static int load(struct tb_box *box, const struct tb_path *p, struct mo_buf *b,
     return 0;
 }
 
-static int edit_file(struct tb_box *box, struct tb_call *c, struct mo_json json,
-                     struct mo_arena *arena, struct mo_buf bufs[2],
-                     struct mo_err *e)
+static int run_edit(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
+    mo_autobuf struct mo_buf before = {.max = TB_FILE_MAX};
+    mo_autobuf struct mo_buf after = {.max = TB_FILE_MAX};
+    struct tb_box *box = ctx;
     struct args a = {0};
     struct tb_saved saved;
     struct tb_path p;
     int count;
 
-    if (tb_args_read(box, json, &tb_edit_file, arena, &a, &a.path, &p, e) < 0 ||
-        load(box, &p, &bufs[0], e) < 0)
+    if (tb_args_read(box, json, &tb_edit_file, &arena, &a, &a.path, &p, e) <
+            0 ||
+        load_file(box, &p, &before, e) < 0)
         return e->code;
-    count = tb_edit(mo_buf_view(&bufs[0]), a.old, a.new, a.all, &bufs[1], e);
+    count = tb_edit(mo_buf_view(&before), a.old, a.new, a.all, &after, e);
     if (count < 0)
         return count;
-    if (tb_save(&box->root, &p, mo_buf_view(&bufs[1]), false, &saved, e) < 0)
+    if (tb_save(&box->root, &p, mo_buf_view(&after), false, &saved, e) < 0)
         return e->code;
-    answer(c, &p, count, bufs[1].len);
+    answer_edit(c, &p, count, after.len);
     return 0;
-}
-
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
-{
-    struct mo_arena arena;
-    struct mo_buf bufs[2];
-    int rc;
-
-    mo_arena_init(&arena, TB_ARGS_MAX);
-    mo_buf_init(&bufs[0], TB_FILE_MAX);
-    mo_buf_init(&bufs[1], TB_FILE_MAX);
-    rc = edit_file(ctx, c, json, &arena, bufs, e);
-    mo_buf_fini(&bufs[0]);
-    mo_buf_fini(&bufs[1]);
-    mo_arena_fini(&arena);
-    return rc;
 }
 
 const struct tb_tool tb_edit_file = {
@@ -185,5 +166,5 @@ const struct tb_tool tb_edit_file = {
     TB_DESTRUCTIVE,
     in,
     out,
-    run,
+    run_edit,
 };

@@ -1,8 +1,8 @@
-/* era.h - the revisions of MCP, and what a peer of each understands.
+/* era.h - the revisions of MCP and the features of each.
  *
- * Legacy peers open with `initialize`; from 2026-07-28 on every request
- * describes itself in params._meta. What is newer than the peer is left out
- * of what it gets. */
+ * Legacy peers start with `initialize`; from 2026-07-28 on every request
+ * describes itself in params._meta. Features newer than the peer's revision are
+ * left out of messages to it. */
 #ifndef TB_ERA_H
 #define TB_ERA_H
 
@@ -14,7 +14,7 @@ enum tb_version {
     TB_2024_11_05,
     TB_2025_03_26,
     TB_2025_06_18,
-    TB_2025_11_25, /* the newest that initialize may settle on */
+    TB_2025_11_25, /* the newest that initialize can negotiate */
     TB_2026_07_28,
     TB_VERSIONS,
 };

@@ -10,7 +10,7 @@
 #include "codec/text/utf8.h"
 #include "toolbox/job.h"
 
-#define ROOM       65536  /* bytes of output kept of each stream */
+#define ROOM       65536  /* bytes of output kept per stream, default */
 #define ROOM_MAX   131072 /* two streams, two copies: within TB_RESULT_MAX */
 #define TIMEOUT_S  30
 #define TIMEOUT_SM 86400
@@ -83,12 +83,12 @@ static const char *signal_name(int sig)
     return "another signal";
 }
 
-static bool exited(const struct tb_job *j)
+static bool has_exited(const struct tb_job *j)
 {
     return j->ended && WIFEXITED(j->status);
 }
 
-/* NULL when it was not killed, as far as we know. */
+/* NULL if it was not killed, as far as is known. */
 static const char *killed_by(const struct tb_job *j)
 {
     if (j->ended)
@@ -102,18 +102,6 @@ static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
     mo_jw_str(w, s.n ? s : MO_SPAN(""));
 }
 
-static void put_num(struct mo_jw *w, const char *key, uint64_t v)
-{
-    mo_jw_key(w, key);
-    mo_jw_u64(w, v);
-}
-
-static void put_bool(struct mo_jw *w, const char *key, bool v)
-{
-    mo_jw_key(w, key);
-    mo_jw_bool(w, v);
-}
-
 static void put_data(struct mo_buf *b, const struct tb_job *j,
                      const struct mo_buf text[TB_STREAMS])
 {
@@ -125,67 +113,67 @@ static void put_data(struct mo_buf *b, const struct tb_job *j,
     mo_jw_obj(&w);
     put_text(&w, "stdout", mo_buf_view(&text[TB_OUT]));
     put_text(&w, "stderr", mo_buf_view(&text[TB_ERR]));
-    if (exited(j))
-        put_num(&w, "exit_code", (uint64_t)WEXITSTATUS(j->status));
+    if (has_exited(j))
+        tb_put_u64(&w, "exit_code", (uint64_t)WEXITSTATUS(j->status));
     else
         put_text(&w, "signal", mo_span_cstr(killed_by(j)));
-    put_bool(&w, "timed_out", j->timed_out);
-    put_num(&w, "duration_ms", (mo_now_ns() - j->began) / MO_MS);
-    put_num(&w, "stdout_bytes", o->total);
-    put_num(&w, "stderr_bytes", r->total);
-    put_bool(&w, "truncated", tb_clip_cut(o) || tb_clip_cut(r));
-    put_bool(&w, "left_running", j->left && !j->timed_out);
+    tb_put_bool(&w, "timed_out", j->timed_out);
+    tb_put_u64(&w, "duration_ms", (mo_now_ns() - j->began) / MO_MS);
+    tb_put_u64(&w, "stdout_bytes", o->total);
+    tb_put_u64(&w, "stderr_bytes", r->total);
+    tb_put_bool(&w, "truncated", tb_clip_cut(o) || tb_clip_cut(r));
+    tb_put_bool(&w, "left_running", j->left && !j->timed_out);
     mo_jw_end(&w);
 }
 
 static void end_line(struct mo_buf *b)
 {
     if (b->len && b->p[b->len - 1] != '\n')
-        (void)mo_buf_putc(b, '\n');
+        mo_buf_putc(b, '\n');
 }
 
-/* How it ended, when there is something to be said about it. */
+/* Say how it ended, if that is worth a line. */
 static void put_end(struct mo_buf *b, const struct tb_job *j)
 {
     uint64_t ms = (mo_now_ns() - j->began) / MO_MS;
 
     end_line(b);
     if (j->timed_out)
-        (void)mo_buf_printf(
+        mo_buf_printf(
             b,
             "[killed after %llu.%llu s, its timeout, with all it had started; "
             "give a longer timeout, or redirect the output of what shall stay "
             "in the background: cmd >log 2>&1 &]\n",
             (unsigned long long)ms / 1000, (unsigned long long)ms / 100 % 10);
     else if (j->lost)
-        (void)mo_buf_puts(b, "[the process that watched the command was "
-                             "killed, and the command with it]\n");
-    else if (!exited(j))
-        (void)mo_buf_printf(b, "[killed by %s]\n", killed_by(j));
+        mo_buf_puts(b, "[the process that watched the command was "
+                       "killed, and the command with it]\n");
+    else if (!has_exited(j))
+        mo_buf_printf(b, "[killed by %s]\n", killed_by(j));
     else if (WEXITSTATUS(j->status))
-        (void)mo_buf_printf(b, "[exit code %d]\n", WEXITSTATUS(j->status));
+        mo_buf_printf(b, "[exit code %d]\n", WEXITSTATUS(j->status));
     if (j->left && !j->timed_out)
-        (void)mo_buf_puts(b, "[it left processes running in the background]\n");
+        mo_buf_puts(b, "[it left processes running in the background]\n");
 }
 
 static void put_words(struct mo_buf *b, const struct tb_job *j,
                       const struct mo_buf text[TB_STREAMS])
 {
-    bool plain = exited(j) && !WEXITSTATUS(j->status) && !j->left;
+    bool plain = has_exited(j) && !WEXITSTATUS(j->status) && !j->left;
 
-    (void)mo_buf_span(b, mo_buf_view(&text[TB_OUT]));
+    mo_buf_span(b, mo_buf_view(&text[TB_OUT]));
     if (text[TB_ERR].len) {
         end_line(b);
-        (void)mo_buf_puts(b, "[stderr]\n");
-        (void)mo_buf_span(b, mo_buf_view(&text[TB_ERR]));
+        mo_buf_puts(b, "[stderr]\n");
+        mo_buf_span(b, mo_buf_view(&text[TB_ERR]));
     }
     if (!plain || j->timed_out)
         put_end(b, j);
     if (b->len == 0)
-        (void)mo_buf_puts(b, "(no output)");
+        mo_buf_puts(b, "(no output)");
 }
 
-static int no_exec(int sys, struct mo_err *e)
+static int fail_no_exec(int sys, struct mo_err *e)
 {
     static const struct {
         int sys;
@@ -214,7 +202,7 @@ void tb_job_answer(struct tb_job *j)
     struct mo_err e = {0};
 
     if (j->no_exec) {
-        (void)no_exec(j->no_exec, &e);
+        (void)fail_no_exec(j->no_exec, &e);
         tb_call_fail(j->call, &e);
         return;
     }
@@ -225,7 +213,7 @@ void tb_job_answer(struct tb_job *j)
     }
     put_data(&r.data, j, text);
     put_words(&r.text, j, text);
-    r.failed = j->timed_out || !exited(j) || WEXITSTATUS(j->status);
+    r.failed = j->timed_out || !has_exited(j) || WEXITSTATUS(j->status);
     tb_call_done(j->call, &r);
     for (int i = 0; i < TB_STREAMS; i++)
         mo_buf_fini(&text[i]);
@@ -234,8 +222,8 @@ void tb_job_answer(struct tb_job *j)
 
 /* --- the arguments ------------------------------------------------------- */
 
-static int word(struct mo_arena *a, struct mo_span s, char **to,
-                struct mo_err *e)
+static int copy_word(struct mo_arena *a, struct mo_span s, char **to,
+                     struct mo_err *e)
 {
     if (s.n && memchr(s.p, '\0', s.n))
         return mo_fail(e, MO_EINVAL,
@@ -251,16 +239,16 @@ static int json_word(struct mo_arena *a, struct mo_json v, char **to,
 
     if (mo_json_str(v, a, &s) < 0)
         return mo_fail(e, MO_ENOMEM, "the command is too long");
-    return word(a, s, to, e);
+    return copy_word(a, s, to, e);
 }
 
 static int shell_argv(struct mo_arena *a, struct mo_span command, char **argv,
                       struct mo_err *e)
 {
-    if (word(a, MO_SPAN("/bin/sh"), &argv[0], e) < 0 ||
-        word(a, MO_SPAN("-c"), &argv[1], e) < 0)
+    if (copy_word(a, MO_SPAN("/bin/sh"), &argv[0], e) < 0 ||
+        copy_word(a, MO_SPAN("-c"), &argv[1], e) < 0)
         return e->code;
-    return word(a, command, &argv[2], e);
+    return copy_word(a, command, &argv[2], e);
 }
 
 static int put_argv(struct mo_arena *a, const struct args *in_args, char ***to,
@@ -289,7 +277,7 @@ static int put_argv(struct mo_arena *a, const struct args *in_args, char ***to,
     return 0;
 }
 
-/* "NAME=value" of a member. */
+/* "NAME=value" of a member of env. */
 static int env_word(struct mo_arena *a, struct mo_json key, struct mo_json val,
                     char **to, struct mo_err *e)
 {
@@ -320,7 +308,7 @@ static bool same_name(const char *a, const char *b)
     return eq && strncmp(a, b, (size_t)(eq - a) + 1) == 0;
 }
 
-/* Ours, then theirs; theirs wins. */
+/* Our environment, overridden by the given one. */
 static int put_env(struct mo_arena *a, struct mo_json env, char ***to,
                    struct mo_err *e)
 {
@@ -351,8 +339,9 @@ static int put_env(struct mo_arena *a, struct mo_json env, char ***to,
     return 0;
 }
 
-static int start(struct tb_box *box, struct tb_call *c, struct mo_json json,
-                 struct mo_arena *arena, struct mo_err *e)
+static int start_command(struct tb_box *box, struct tb_call *c,
+                         struct mo_json json, struct mo_arena *arena,
+                         struct mo_err *e)
 {
     struct args a = {
         .cwd = MO_SPAN("."), .timeout = TIMEOUT_S * MO_S, .room = ROOM};
@@ -377,16 +366,12 @@ static int start(struct tb_box *box, struct tb_call *c, struct mo_json json,
     return tb_job_start(&box->exec, c, &s, &o, e);
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_exec(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
-    struct mo_arena arena;
-    int rc;
+    mo_autoarena struct mo_arena arena = {.cap = 2 * TB_ARGS_MAX};
 
-    mo_arena_init(&arena, 2 * TB_ARGS_MAX);
-    rc = start(ctx, c, json, &arena, e);
-    mo_arena_fini(&arena);
-    return rc;
+    return start_command(ctx, c, json, &arena, e);
 }
 
 const struct tb_tool tb_execute_command = {
@@ -399,5 +384,5 @@ const struct tb_tool tb_execute_command = {
     TB_DESTRUCTIVE | TB_OPEN_WORLD,
     in,
     out,
-    run,
+    run_exec,
 };

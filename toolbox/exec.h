@@ -1,10 +1,11 @@
-/* exec.h - execute_command: commands side by side, each with an end.
+/* exec.h - execute_command: run commands in parallel, each with a defined end.
  *
- * A command ends in one of these ways, and its whole tree with it unless it
- * left processes in the background on purpose (they closed its output):
+ * A command ends in one of these ways, and its whole process tree with it,
+ * except processes it left in the background on purpose (they closed its
+ * output):
  *
  *   it exits and its output is closed     answered
- *   its time is over                      tree killed, then answered
+ *   its timeout expires                   tree killed, then answered
  *   its call is cancelled                 tree killed, no answer
  *   the toolbox stops                     tree killed
  *
@@ -13,8 +14,8 @@
  *  2. a job is answered once; job->call is NULL from then on
  *  3. only job_move() writes job->state
  *
- * Limits: TB_JOBS_MAX jobs, those with only background processes included;
- * output kept per stream (clip.h), live output LIVE_MAX bytes a tick. */
+ * Limits: TB_JOBS_MAX jobs, including those with background processes only;
+ * output kept per stream (clip.h); live output LIVE_MAX bytes per tick. */
 #ifndef TB_EXEC_H
 #define TB_EXEC_H
 
@@ -35,14 +36,14 @@ struct tb_exec {
 
 void tb_exec_init(struct tb_exec *x, struct tb_loop *l);
 
-/* A child of ours was reaped. */
+/* A child of this process was reaped. */
 void tb_exec_reaped(struct tb_exec *x, pid_t pid, int status);
 void tb_exec_pause(struct tb_exec *x, bool paused);
-/* Kill everything; the jobs go as their processes do. */
+/* Kill everything; a job is freed when its processes are gone. */
 void tb_exec_stop(struct tb_exec *x);
-/* No process of any command is left that we know of or look for. */
+/* True if no process of any command is left or searched for. */
 bool tb_exec_is_idle(const struct tb_exec *x);
-/* The time for that is over: forget what is left. */
+/* Forget what is left, after the time for stopping has passed. */
 void tb_exec_fini(struct tb_exec *x);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-#define SHOWN 60 /* bytes of a peer's word in a message */
+#define SHOWN 60 /* bytes of the peer's text in a message */
 
 /* --- schema -------------------------------------------------------------- */
 
@@ -12,20 +12,12 @@ static const char *const type_names[] = {
     [TB_MAP] = "object",   [TB_ITEMS] = "array",
 };
 
-static void member(struct mo_jw *w, const char *key, const char *value)
-{
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, value);
-}
-
 static void put_limits(struct mo_jw *w, const struct tb_field *f)
 {
     if (f->min == 0 && f->max == 0)
         return;
-    mo_jw_key(w, "minimum");
-    mo_jw_i64(w, f->min);
-    mo_jw_key(w, "maximum");
-    mo_jw_i64(w, f->max);
+    tb_put_i64(w, "minimum", f->min);
+    tb_put_i64(w, "maximum", f->max);
 }
 
 static void put_choices(struct mo_jw *w, const struct tb_field *f)
@@ -41,19 +33,19 @@ static void put_strings(struct mo_jw *w, const char *key)
 {
     mo_jw_key(w, key);
     mo_jw_obj(w);
-    member(w, "type", "string");
+    tb_put_cstr(w, "type", "string");
     mo_jw_end(w);
 }
 
-/* Answers nest two deep (a list of objects with lists of lines). */
+/* Results nest two deep (a list of objects with lists of lines). */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_key(w, f->name);
     mo_jw_obj(w);
-    member(w, "type", type_names[f->type]);
+    tb_put_cstr(w, "type", type_names[f->type]);
     if (f->what)
-        member(w, "description", f->what);
+        tb_put_cstr(w, "description", f->what);
     put_limits(w, f);
     if (f->type == TB_CHOICE)
         put_choices(w, f);
@@ -71,7 +63,7 @@ static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_obj(w);
-    member(w, "type", "object");
+    tb_put_cstr(w, "type", "object");
     mo_jw_key(w, "properties");
     mo_jw_obj(w);
     for (const struct tb_field *i = f; i->name; i++)
@@ -85,15 +77,14 @@ void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
     }
     mo_jw_end(w);
     if (closed) {
-        mo_jw_key(w, "additionalProperties");
-        mo_jw_bool(w, false);
+        tb_put_bool(w, "additionalProperties", false);
     }
     mo_jw_end(w);
 }
 
 /* --- reading ------------------------------------------------------------- */
 
-static int out_of_range(const struct tb_field *f, struct mo_err *e)
+static int fail_range(const struct tb_field *f, struct mo_err *e)
 {
     return mo_fail(e, MO_EINVAL, "%s must lie between %lld and %lld", f->name,
                    (long long)f->min, (long long)f->max);
@@ -118,13 +109,13 @@ static int read_int(struct mo_json v, const struct tb_field *f,
     if (mo_json_i64(v, &n) < 0)
         return mo_fail(e, MO_EINVAL, "%s must be an integer", f->name);
     if (n < f->min || n > f->max)
-        return out_of_range(f, e);
+        return fail_range(f, e);
     *(int64_t *)to = n;
     return 0;
 }
 
-/* "1", "0.25": digits, and three of them behind the point count. No floating
- * point: in the static program it would weigh more than all the tools. */
+/* "1", "0.25": digits, of which three after the point count. No floating point:
+ * in the static program it would be larger than all the tools. */
 static int read_seconds(struct mo_json v, const struct tb_field *f,
                         struct mo_arena *a, void *to, struct mo_err *e)
 {
@@ -143,7 +134,7 @@ static int read_seconds(struct mo_json v, const struct tb_field *f,
         ms += (uint64_t)(rest.p[i] - '0') * unit;
     }
     if (s < (uint64_t)f->min || s + (ms > 0) > (uint64_t)f->max)
-        return out_of_range(f, e);
+        return fail_range(f, e);
     *(uint64_t *)to = (s * 1000 + ms) * MO_MS;
     return 0;
 }
@@ -201,7 +192,8 @@ static reader *const readers[] = {
     [TB_MAP] = read_strings,
 };
 
-static const struct tb_field *find(const struct tb_field *f, struct mo_json key)
+static const struct tb_field *find_field(const struct tb_field *f,
+                                         struct mo_json key)
 {
     for (; f->name; f++) {
         if (mo_json_str_eq(key, mo_span_cstr(f->name)))
@@ -210,21 +202,17 @@ static const struct tb_field *find(const struct tb_field *f, struct mo_json key)
     return NULL;
 }
 
-/* A model that invented a name is told the real ones. */
-static int unknown(const struct tb_field *f, struct mo_json key,
-                   struct mo_err *e)
+/* List the known names for a model that invented one. */
+static int fail_unknown(const struct tb_field *f, struct mo_json key,
+                        struct mo_err *e)
 {
     struct mo_span name = mo_span_head(mo_json_text(key), SHOWN);
-    struct mo_buf known;
-    int rc;
+    mo_autobuf struct mo_buf known = {.max = 256};
 
-    mo_buf_init(&known, 256);
     for (; f->name; f++)
-        (void)mo_buf_printf(&known, " %s", f->name);
-    rc = mo_fail(e, MO_EINVAL, "there is no argument %.*s; known are:%s",
-                 (int)name.n, name.p, mo_buf_cstr(&known));
-    mo_buf_fini(&known);
-    return rc;
+        mo_buf_printf(&known, " %s", f->name);
+    return mo_fail(e, MO_EINVAL, "there is no argument %.*s; known are:%s",
+                   (int)name.n, name.p, mo_buf_cstr(&known));
 }
 
 static int check_required(struct mo_json args, const struct tb_field *f,
@@ -245,13 +233,13 @@ int tb_fields_read(struct mo_json args, const struct tb_field *f,
 
     mo_json_iter(&it, args);
     while (mo_json_next(&it, &key, &val)) {
-        const struct tb_field *hit = find(f, key);
+        const struct tb_field *hit = find_field(f, key);
         int rc;
 
         if (!hit)
-            return unknown(f, key, e);
+            return fail_unknown(f, key, e);
         if (!hit->required && mo_json_is(val, MO_JSON_NULL))
-            continue; /* many clients write null for "not given" */
+            continue; /* many clients write null for an absent value */
         rc = readers[hit->type](val, hit, a, (char *)out + hit->at, e);
         if (rc < 0)
             return rc;

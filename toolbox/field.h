@@ -1,12 +1,12 @@
-/* field.h - the members of an object, told once.
+/* field.h - a table of object members: schema and parser in one.
  *
- * A table of fields is a tool's list of arguments, or of what it answers. The
- * JSON Schema that clients see is written from it and arguments are read by
- * it, so the two cannot drift apart.
+ * A table of fields describes a tool's arguments or its result. The JSON Schema
+ * that clients see is written from it and arguments are parsed by it, so the
+ * two cannot differ.
  *
- * Reading is strict and says what to do: an unknown name, a wrong type or a
- * number out of range is MO_EINVAL with the field's name. What is absent
- * leaves the caller's default alone. */
+ * Parsing is strict and explains errors: an unknown name, a wrong type or a
+ * number out of range is MO_EINVAL with the field's name. An absent member
+ * leaves the caller's default. */
 #ifndef TB_FIELD_H
 #define TB_FIELD_H
 
@@ -20,7 +20,7 @@ enum tb_type {
     TB_CHOICE,  /* unsigned: index into choices */
     TB_TEXTS,   /* struct mo_json: an array of strings */
     TB_MAP,     /* struct mo_json: an object of strings */
-    TB_ITEMS,   /* answers only: an array of objects */
+    TB_ITEMS,   /* results only: an array of objects */
 };
 
 #define TB_CHOICES_MAX 4
@@ -30,16 +30,42 @@ struct tb_field {
     enum tb_type type;
     bool required;
     uint32_t at;      /* offset in the caller's struct */
-    int64_t min, max; /* both 0: any */
+    int64_t min, max; /* both 0: no limit */
     const char *choices[TB_CHOICES_MAX];
-    const struct tb_field *items; /* ends, as every table, with name NULL */
+    const struct tb_field *items; /* ends with name NULL, like every table */
 };
 
-/* {"type":"object","properties":...}; closed: nothing else may be there. */
+/* Write {"type":"object","properties":...}; closed: no additional
+ * properties. */
 void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed);
 
-/* args: an object or none. */
+/* args: an object or absent. */
 int tb_fields_read(struct mo_json args, const struct tb_field *f,
                    struct mo_arena *a, void *out, struct mo_err *e);
+
+/* Write one member of an object. */
+static inline void tb_put_cstr(struct mo_jw *w, const char *key, const char *v)
+{
+    mo_jw_key(w, key);
+    mo_jw_cstr(w, v);
+}
+
+static inline void tb_put_i64(struct mo_jw *w, const char *key, int64_t v)
+{
+    mo_jw_key(w, key);
+    mo_jw_i64(w, v);
+}
+
+static inline void tb_put_u64(struct mo_jw *w, const char *key, uint64_t v)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, v);
+}
+
+static inline void tb_put_bool(struct mo_jw *w, const char *key, bool v)
+{
+    mo_jw_key(w, key);
+    mo_jw_bool(w, v);
+}
 
 #endif

@@ -7,7 +7,7 @@
 
 struct sink {
     char *out;
-    size_t room, len; /* len counts what did not fit, too */
+    size_t room, len; /* len also counts what did not fit */
 };
 
 struct spec {
@@ -17,7 +17,7 @@ struct spec {
     int precision; /* -1: none */
 };
 
-static void put(struct sink *s, char c)
+static void put_bytes(struct sink *s, char c)
 {
     if (s->len + 1 < s->room)
         s->out[s->len] = c;
@@ -28,9 +28,9 @@ static void put_text(struct sink *s, const char *p, size_t n,
                      const struct spec *sp)
 {
     for (size_t i = n; i < sp->width; i++)
-        put(s, sp->zero ? '0' : ' ');
+        put_bytes(s, sp->zero ? '0' : ' ');
     for (size_t i = 0; i < n; i++)
-        put(s, p[i]);
+        put_bytes(s, p[i]);
 }
 
 static void put_number(struct sink *s, uint64_t v, bool minus, unsigned base,
@@ -43,8 +43,8 @@ static void put_number(struct sink *s, uint64_t v, bool minus, unsigned base,
         digits[--at] = "0123456789abcdef"[v % base];
         v /= base;
     } while (v);
-    if (minus && sp->zero) { /* the sign stands before the zeros */
-        put(s, '-');
+    if (minus && sp->zero) { /* the sign comes before the zeros */
+        put_bytes(s, '-');
         sp->width -= sp->width ? 1 : 0;
     } else if (minus) {
         digits[--at] = '-';
@@ -92,15 +92,16 @@ static void put_integer(struct sink *s, char kind, uint64_t v, struct spec *sp)
         put_number(s, minus ? 0 - v : v, minus, kind == 'x' ? 16 : 10, sp);
 }
 
-/* All arguments are taken here: a va_list is not handed on. long is 64 bits
- * wide wherever a box runs, so it stands for long long and size_t too. */
-static void format(struct sink *s, const char *f, va_list ap)
+/* All arguments are read here: a va_list cannot be passed on safely. long has
+ * 64 bits on every supported machine, so it stands for long long and size_t
+ * too. */
+static void format_all(struct sink *s, const char *f, va_list ap)
 {
     for (; *f; f++) {
         struct spec sp;
 
         if (*f != '%' || f[1] == '%') {
-            put(s, *f);
+            put_bytes(s, *f);
             f += *f == '%';
             continue;
         }
@@ -128,7 +129,7 @@ int tb_vsnprintf(char *out, size_t n, const char *fmt, va_list ap)
 {
     struct sink s = {out, n, 0};
 
-    format(&s, fmt, ap);
+    format_all(&s, fmt, ap);
     if (n)
         out[s.len < n ? s.len : n - 1] = '\0';
     return s.len > INT_MAX ? -1 : (int)s.len;

@@ -3,8 +3,8 @@
 #define BUDGET    20000
 #define DEPTH_MAX 64
 
-/* What is still to be matched. Alternatives in braces are tried with the rest
- * of the pattern behind each, so a pattern is a short chain of pieces. */
+/* The rest of the pattern. Each alternative in braces is tried with the rest
+ * behind it, so a pattern is a short chain of parts. */
 struct chain {
     struct mo_span s;
     const struct chain *next;
@@ -14,10 +14,11 @@ struct match {
     unsigned steps, depth;
 };
 
-static bool run(struct match *m, const struct chain *pat, struct mo_span text);
+static bool match_bounded(struct match *m, const struct chain *pat,
+                          struct mo_span text);
 
 /* Index of the brace that closes the one at 0, or -1. */
-static ptrdiff_t closing(struct mo_span p)
+static ptrdiff_t find_closing(struct mo_span p)
 {
     unsigned depth = 0;
 
@@ -30,8 +31,8 @@ static ptrdiff_t closing(struct mo_span p)
     return -1;
 }
 
-/* Up to the next comma that is not in inner braces. */
-static struct mo_span alternative(struct mo_span *list)
+/* Up to the next comma outside inner braces. */
+static struct mo_span next_alternative(struct mo_span *list)
 {
     unsigned depth = 0;
     struct mo_span all = *list;
@@ -50,22 +51,22 @@ static struct mo_span alternative(struct mo_span *list)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool braces(struct match *m, struct mo_span p, size_t end,
-                   const struct chain *next, struct mo_span text)
+static bool match_braces(struct match *m, struct mo_span p, size_t end,
+                         const struct chain *next, struct mo_span text)
 {
     struct chain after = {mo_span_skip(p, end + 1), next};
     struct mo_span list = mo_span(p.p + 1, end - 1);
 
     while (list.p) {
-        struct chain one = {alternative(&list), &after};
+        struct chain one = {next_alternative(&list), &after};
 
-        if (run(m, &one, text))
+        if (match_bounded(m, &one, text))
             return true;
     }
     return false;
 }
 
-/* A class at p[0] == '[': its length, 0 when it is not closed. */
+/* Length of the class at p[0] == '[', 0 if it is not closed. */
 static size_t class_len(struct mo_span p)
 {
     for (size_t i = 2; i < p.n; i++) {
@@ -93,21 +94,21 @@ static bool in_class(struct mo_span cls, char c)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool stars(struct match *m, struct mo_span p, const struct chain *next,
-                  struct mo_span text)
+static bool match_stars(struct match *m, struct mo_span p,
+                        const struct chain *next, struct mo_span text)
 {
     bool deep = p.n > 1 && p.p[1] == '*';
     struct chain rest = {mo_span_skip(p, deep ? 2 : 1), next};
 
-    /* "**" and the slash behind it also stand for nothing at all */
+    /* "**" and the slash after it also match nothing at all */
     if (deep && rest.s.n && rest.s.p[0] == '/') {
         struct chain bare = {mo_span_skip(rest.s, 1), next};
 
-        if (run(m, &bare, text))
+        if (match_bounded(m, &bare, text))
             return true;
     }
     for (;;) {
-        if (run(m, &rest, text))
+        if (match_bounded(m, &rest, text))
             return true;
         if (text.n == 0 || (!deep && text.p[0] == '/'))
             return false;
@@ -115,8 +116,8 @@ static bool stars(struct match *m, struct mo_span p, const struct chain *next,
     }
 }
 
-/* One ordinary step: bytes of the pattern used, 0 when it does not fit. */
-static size_t plain(struct mo_span p, char c)
+/* One ordinary step: pattern bytes consumed, 0 if it does not match. */
+static size_t match_plain(struct mo_span p, char c)
 {
     size_t n = p.p[0] == '[' ? class_len(p) : 0;
 
@@ -130,7 +131,8 @@ static size_t plain(struct mo_span p, char c)
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool walk(struct match *m, const struct chain *pat, struct mo_span text)
+static bool match_chain(struct match *m, const struct chain *pat,
+                        struct mo_span text)
 {
     struct mo_span p = pat->s;
     const struct chain *next = pat->next;
@@ -148,11 +150,11 @@ static bool walk(struct match *m, const struct chain *pat, struct mo_span text)
         if (p.n == 0)
             return text.n == 0;
         if (p.p[0] == '*')
-            return stars(m, p, next, text);
-        end = p.p[0] == '{' ? closing(p) : -1;
+            return match_stars(m, p, next, text);
+        end = p.p[0] == '{' ? find_closing(p) : -1;
         if (end > 0)
-            return braces(m, p, (size_t)end, next, text);
-        n = text.n ? plain(p, text.p[0]) : 0;
+            return match_braces(m, p, (size_t)end, next, text);
+        n = text.n ? match_plain(p, text.p[0]) : 0;
         if (n == 0)
             return false;
         p = mo_span_skip(p, n);
@@ -160,16 +162,17 @@ static bool walk(struct match *m, const struct chain *pat, struct mo_span text)
     }
 }
 
-/* Depth is bounded here, work in walk(). */
+/* Limits the depth; match_chain() limits the work. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static bool run(struct match *m, const struct chain *pat, struct mo_span text)
+static bool match_bounded(struct match *m, const struct chain *pat,
+                          struct mo_span text)
 {
     bool hit;
 
     if (m->depth == DEPTH_MAX)
         return false;
     m->depth++;
-    hit = walk(m, pat, text);
+    hit = match_chain(m, pat, text);
     m->depth--;
     return hit;
 }
@@ -189,5 +192,5 @@ bool tb_glob(struct mo_span pattern, struct mo_span path)
     struct match m = {0};
     bool whole = mo_span_find(pattern, '/') >= 0;
 
-    return run(&m, &all, whole ? path : base_name(path));
+    return match_bounded(&m, &all, whole ? path : base_name(path));
 }

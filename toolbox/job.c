@@ -10,9 +10,9 @@
 #include "toolbox/tree.h"
 
 #define ROUND_NS   (10 * MO_MS)
-#define ROUNDS_MAX 300                /* three seconds, then we give up */
-#define TICK_NS    (100 * MO_MS)      /* between two pieces of live output */
-#define LIVE_MAX   ((size_t)8 * 1024) /* of each */
+#define ROUNDS_MAX 300                /* three seconds, then give up */
+#define TICK_NS    (100 * MO_MS)      /* between two reports of live output */
+#define LIVE_MAX   ((size_t)8 * 1024) /* per report */
 #define DRAIN_MAX  ((size_t)1024 * 1024)
 
 #define TO(s) (1u << (s))
@@ -140,8 +140,8 @@ static ssize_t read_some(struct tb_stream *st)
     return n;
 }
 
-/* What lies in the pipes when the processes are gone. */
-static void drain(struct tb_job *j)
+/* Read what is left in the pipes after the processes are gone. */
+static void drain_output(struct tb_job *j)
 {
     for (int i = 0; i < TB_STREAMS; i++) {
         struct tb_stream *st = &j->streams[i];
@@ -155,11 +155,11 @@ static void drain(struct tb_job *j)
     }
 }
 
-static void answer(struct tb_job *j)
+static void answer_job(struct tb_job *j)
 {
     if (!j->call)
         return;
-    drain(j);
+    drain_output(j);
     tell_fresh(j, true);
     tb_timer_stop(&j->deadline);
     tb_job_answer(j);
@@ -168,14 +168,14 @@ static void answer(struct tb_job *j)
         tb_clip_fini(&j->streams[i].clip);
 }
 
-/* Ended, told by the keeper what is left, and nobody holds the output. */
+/* Ended, the keeper reported what is left, and the output is closed. */
 static void check_over(struct tb_job *j)
 {
     if (j->state != TB_JOB_RUNNING || !j->ended ||
         !(j->left || j->report_fd < 0) || j->streams[TB_OUT].fd >= 0 ||
         j->streams[TB_ERR].fd >= 0)
         return;
-    answer(j);
+    answer_job(j);
     job_move(j, TB_JOB_LEFT);
     job_free_if_over(j);
 }
@@ -185,11 +185,11 @@ static void kill_round(struct tb_job *j)
     int alive = tb_tree_kill(j->keeper, NULL, 0);
 
     if (alive < 0 && j->command)
-        (void)kill(-j->command, SIGKILL); /* the best there is without /proc */
+        (void)kill(-j->command, SIGKILL); /* the best possible without /proc */
     if (alive <= 0 || j->rounds >= ROUNDS_MAX)
         (void)kill(j->keeper, SIGKILL);
     if (j->rounds++ >= ROUNDS_MAX)
-        answer(j);
+        answer_job(j);
     tb_timer_start(j->exec->loop, &j->round, ROUND_NS);
 }
 
@@ -207,7 +207,7 @@ static void job_kill(struct tb_job *j)
     if (j->keeper)
         kill_round(j);
     else
-        answer(j); /* whoever holds the output is none of ours */
+        answer_job(j); /* the output is held by a foreign process */
 }
 
 static void on_deadline(struct tb_timer *t)
@@ -228,7 +228,7 @@ static void on_cancel(struct tb_call *c)
     job_free_if_over(j);
 }
 
-/* --- what comes from the processes --------------------------------------- */
+/* --- events from the processes ------------------------------------------- */
 
 static void on_output(struct tb_watch *w)
 {
@@ -251,7 +251,7 @@ static void on_input(struct tb_watch *w)
         return;
     j->written += n > 0 ? (size_t)n : 0;
     if (n < 0 || j->written == j->input.len)
-        close_watch(&j->in, &j->in_fd); /* done, or nobody reads it */
+        close_watch(&j->in, &j->in_fd); /* all written, or nobody reads it */
 }
 
 static void take_report(struct tb_job *j, const struct tb_report *r)
@@ -273,7 +273,7 @@ static void take_report(struct tb_job *j, const struct tb_report *r)
     }
 }
 
-/* The end of the reports without the command's: its keeper was killed. */
+/* Reports ended without the command's end: its keeper was killed. */
 static void on_report(struct tb_watch *w)
 {
     struct tb_job *j = mo_container_of(w, struct tb_job, report);
@@ -305,7 +305,7 @@ struct pipes {
     int fd[PIPES][2];
 };
 
-static void close_pipes(struct pipes *p)
+static void close_all_pipes(struct pipes *p)
 {
     for (int i = 0; i < PIPES; i++) {
         mo_close_fd(&p->fd[i][0]);
@@ -323,8 +323,9 @@ static int open_pipes(struct pipes *p)
     return 0;
 }
 
-static void watch(struct tb_exec *x, struct tb_watch *w, int *to, int *from,
-                  short events, void (*ready)(struct tb_watch *w))
+static void watch_output(struct tb_exec *x, struct tb_watch *w, int *to,
+                         int *from, short events,
+                         void (*ready)(struct tb_watch *w))
 {
     *to = mo_take_fd(from);
     (void)fcntl(*to, F_SETFL, O_NONBLOCK);
@@ -336,11 +337,12 @@ static void job_watch(struct tb_job *j, struct pipes *p)
     struct tb_exec *x = j->exec;
     short reads = x->paused ? 0 : POLLIN;
 
-    watch(x, &j->in, &j->in_fd, &p->fd[P_IN][1], POLLOUT, on_input);
-    watch(x, &j->report, &j->report_fd, &p->fd[P_REPORT][0], POLLIN, on_report);
+    watch_output(x, &j->in, &j->in_fd, &p->fd[P_IN][1], POLLOUT, on_input);
+    watch_output(x, &j->report, &j->report_fd, &p->fd[P_REPORT][0], POLLIN,
+                 on_report);
     for (int i = 0; i < TB_STREAMS; i++)
-        watch(x, &j->streams[i].watch, &j->streams[i].fd, &p->fd[P_OUT + i][0],
-              reads, on_output);
+        watch_output(x, &j->streams[i].watch, &j->streams[i].fd,
+                     &p->fd[P_OUT + i][0], reads, on_output);
     j->order = mo_take_fd(&p->fd[P_ORDER][1]);
 }
 
@@ -407,7 +409,7 @@ int tb_job_start(struct tb_exec *x, struct tb_call *c, struct tb_start *s,
     rc = job_fork(j, &p, s, e);
     if (rc == 0)
         job_watch(j, &p);
-    close_pipes(&p);
+    close_all_pipes(&p);
     if (rc < 0) {
         job_free(j);
         return rc;
@@ -420,10 +422,10 @@ int tb_job_start(struct tb_exec *x, struct tb_call *c, struct tb_start *s,
     return 0;
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all jobs ------------------------------------------------------------ */
 
-/* Processes that lost their keeper are our children now; every child of ours
- * that is no keeper is one of them, or below one. */
+/* Processes that lost their keeper are our children now. Every child that is
+ * not a keeper is one of them, or below one. */
 static void on_hunt(struct tb_timer *t)
 {
     struct tb_exec *x = mo_container_of(t, struct tb_exec, hunt);
@@ -461,7 +463,7 @@ void tb_exec_reaped(struct tb_exec *x, pid_t pid, int status)
             tb_timer_start(x->loop, &x->hunt, MO_MS);
         }
         if (j->state == TB_JOB_KILLING)
-            answer(j);
+            answer_job(j);
         job_free_if_over(j);
         return;
     }

@@ -1,5 +1,5 @@
-/* job.h - one command under way. Private to the exec files: exec.c reads the
- * arguments and writes the answer, job.c is its life in between. */
+/* job.h - one running command. Private to the exec files: exec.c reads the
+ * arguments and writes the answer, job.c runs the command in between. */
 #ifndef TB_JOB_H
 #define TB_JOB_H
 
@@ -9,8 +9,8 @@
 
 enum tb_job_state {
     TB_JOB_RUNNING,
-    TB_JOB_KILLING, /* rounds go on until the keeper is reaped */
-    TB_JOB_LEFT,    /* answered; background processes go on */
+    TB_JOB_KILLING, /* repeated until the keeper is reaped */
+    TB_JOB_LEFT,    /* answered; background processes still run */
     TB_JOB_STATES,
 };
 
@@ -21,8 +21,8 @@ struct tb_stream {
     struct tb_job *job;
     int fd; /* -1: closed */
     struct tb_clip clip;
-    struct mo_buf fresh; /* not told yet */
-    uint64_t skipped;    /* of fresh, dropped for room */
+    struct mo_buf fresh; /* live output not sent yet */
+    uint64_t skipped;    /* bytes of fresh dropped for lack of room */
 };
 
 struct tb_job {
@@ -30,7 +30,7 @@ struct tb_job {
     struct tb_exec *exec;
     struct tb_call *call;
     enum tb_job_state state;
-    pid_t keeper, command; /* 0: gone, not known yet */
+    pid_t keeper, command; /* 0: gone, or not known yet */
     int order;
 
     struct tb_stream streams[TB_STREAMS];
@@ -45,21 +45,21 @@ struct tb_job {
 
     int status;       /* wait status, when ended */
     int no_exec;      /* errno, when it could not be started */
-    bool ended, left; /* as the keeper told */
+    bool ended, left; /* as the keeper reported */
     bool timed_out, lost;
 };
 
 struct tb_job_opts {
     struct mo_span input;
-    size_t room;      /* per stream */
+    size_t room;      /* bytes kept per stream */
     uint64_t timeout; /* ns */
 };
 
-/* s: argv, env and cwd are set, the rest is filled here. */
+/* The caller sets argv, env and cwd of s; the rest is filled in here. */
 int tb_job_start(struct tb_exec *x, struct tb_call *c, struct tb_start *s,
                  const struct tb_job_opts *o, struct mo_err *e);
 
-/* In exec.c: the answer to a job's call. */
+/* In exec.c: answer the call of a job. */
 void tb_job_answer(struct tb_job *j);
 
 #endif

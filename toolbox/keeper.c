@@ -14,10 +14,10 @@
 
 #include "toolbox/tree.h"
 
-#define GRACE_MS   40 /* for the last of a pipeline to end */
+#define GRACE_MS   40 /* for the last process of a pipeline to end */
 #define ROUND_NS   5000000L
 #define ROUNDS_MAX 400
-#define FDS_MAX    4096 /* closed one by one where close_range is missing */
+#define FDS_MAX    4096 /* closed one by one if close_range is missing */
 
 extern char **environ;
 
@@ -27,7 +27,8 @@ struct keeper {
     bool ended, told;
 };
 
-static void tell(const struct tb_start *s, enum tb_report_kind kind, int value)
+static void send_report(const struct tb_start *s, enum tb_report_kind kind,
+                        int value)
 {
     struct tb_report r = {(int32_t)kind, value};
     ssize_t n;
@@ -58,7 +59,7 @@ __attribute__((noreturn)) static void be_command(const struct tb_start *s)
     if (dup2(s->in, 0) >= 0 && dup2(s->out, 1) >= 0 && dup2(s->err, 2) >= 0 &&
         fchdir(s->cwd) == 0)
         (void)execvp(s->argv[0], s->argv);
-    tell(s, TB_NO_EXEC, errno);
+    send_report(s, TB_NO_EXEC, errno);
     _exit(127);
 }
 
@@ -70,7 +71,7 @@ static bool is_kept(const struct tb_start *s, int fd)
            fd == s->order || fd == s->report;
 }
 
-/* Nobody may wait for the end of a pipe because the keeper holds it too. */
+/* Close pipes that the keeper inherited, or their readers would wait for it. */
 static void close_others(const struct tb_start *s)
 {
     int top = 2;
@@ -85,8 +86,8 @@ static void close_others(const struct tb_start *s)
     }
 }
 
-/* Ends the keeper when nothing is left below it. */
-static void reap(struct keeper *k)
+/* Reap children; exit when nothing is left below. */
+static void reap_children(struct keeper *k)
 {
     for (;;) {
         int status;
@@ -99,7 +100,7 @@ static void reap(struct keeper *k)
         if (pid != k->command)
             continue;
         k->ended = true;
-        tell(k->s, TB_ENDED, status);
+        send_report(k->s, TB_ENDED, status);
     }
 }
 
@@ -112,7 +113,7 @@ __attribute__((noreturn)) static void slay(struct keeper *k)
             (void)kill(-k->command, SIGKILL);
         if (tb_tree_kill(getpid(), NULL, 0) < 0)
             break;
-        reap(k);
+        reap_children(k);
         (void)nanosleep(&pause, NULL);
     }
     _exit(1);
@@ -138,12 +139,12 @@ __attribute__((noreturn)) static void keep(struct keeper *k, int signals)
         bool waits;
         int n;
 
-        reap(k);
+        reap_children(k);
         waits = k->ended && !k->told;
         n = poll(fds, 2, waits ? GRACE_MS : -1);
         if (n == 0 && waits) {
             k->told = true;
-            tell(k->s, TB_LEFT, 0);
+            send_report(k->s, TB_LEFT, 0);
         }
         if (n <= 0)
             continue;
@@ -166,11 +167,11 @@ __attribute__((noreturn)) static void be_keeper(const struct tb_start *s)
     k.command = signals < 0 ? -1 : fork();
     if (k.command == 0)
         be_command(s);
-    if (k.command < 0) { /* its end could not be seen, or it was not started */
-        tell(s, TB_NO_EXEC, errno);
+    if (k.command < 0) {
+        send_report(s, TB_NO_EXEC, errno);
         _exit(1);
     }
-    tell(s, TB_STARTED, k.command);
+    send_report(s, TB_STARTED, k.command);
     (void)close(s->in);
     (void)close(s->out);
     (void)close(s->err);

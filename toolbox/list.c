@@ -1,9 +1,9 @@
-/* list.c - list_files: what is in a directory, or in the tree below it.
+/* list.c - list_files: the entries of a directory, or of the tree below it.
  *
- * Names are sorted; symbolic links are named, not followed. At most
- * max_entries are given, and never more than TB_BYTES_MAX bytes of names; the
- * answer says when there are more. Work is bounded too: VISIT_MAX entries are
- * looked at. */
+ * Names are sorted; symbolic links are listed, not followed. At most
+ * max_entries entries and TB_BYTES_MAX bytes of names are returned; the answer
+ * says if there are more. Work is bounded too: VISIT_MAX entries are
+ * visited. */
 #include "toolbox/box.h"
 #include "toolbox/glob.h"
 #include "toolbox/walk.h"
@@ -75,27 +75,24 @@ static void put_entry(struct listing *l)
     mode_t m = k->st.st_mode;
 
     mo_jw_obj(&l->w);
-    mo_jw_key(&l->w, "name");
-    mo_jw_cstr(&l->w, k->path);
-    mo_jw_key(&l->w, "type");
-    mo_jw_cstr(&l->w, type_of(m));
+    tb_put_cstr(&l->w, "name", k->path);
+    tb_put_cstr(&l->w, "type", type_of(m));
     if (S_ISREG(m)) {
-        mo_jw_key(&l->w, "size");
-        mo_jw_u64(&l->w, (uint64_t)k->st.st_size);
+        tb_put_u64(&l->w, "size", (uint64_t)k->st.st_size);
     }
     mo_jw_end(&l->w);
-    (void)mo_buf_puts(&l->r.text, k->path);
+    mo_buf_puts(&l->r.text, k->path);
     if (S_ISREG(m))
-        (void)mo_buf_printf(&l->r.text, " (%lld bytes)",
-                            (long long)k->st.st_size);
+        mo_buf_printf(&l->r.text, " (%lld bytes)", (long long)k->st.st_size);
     else if (!S_ISDIR(m))
-        (void)mo_buf_printf(&l->r.text, " (%s)", type_of(m));
-    (void)mo_buf_puts(&l->r.text, S_ISDIR(m) ? "/\n" : "\n");
+        mo_buf_printf(&l->r.text, " (%s)", type_of(m));
+    mo_buf_puts(&l->r.text, S_ISDIR(m) ? "/\n" : "\n");
     l->count++;
     l->bytes += strlen(k->path) + 1;
 }
 
-static int collect(struct listing *l, const struct args *a, struct mo_err *e)
+static int collect_entries(struct listing *l, const struct args *a,
+                           struct mo_err *e)
 {
     for (unsigned seen = 0;; seen++) {
         int rc = tb_walk_next(&l->walk, e);
@@ -114,23 +111,22 @@ static int collect(struct listing *l, const struct args *a, struct mo_err *e)
     }
 }
 
-static void finish(struct listing *l)
+static void finish_list(struct listing *l)
 {
     l->more |= l->walk.clipped;
     mo_jw_end(&l->w);
-    mo_jw_key(&l->w, "truncated");
-    mo_jw_bool(&l->w, l->more);
+    tb_put_bool(&l->w, "truncated", l->more);
     mo_jw_end(&l->w);
     if (l->count == 0)
-        (void)mo_buf_puts(&l->r.text, "(nothing there)\n");
+        mo_buf_puts(&l->r.text, "(nothing there)\n");
     if (l->walk.denied)
-        (void)mo_buf_printf(&l->r.text, "[%u directories may not be read]\n",
-                            l->walk.denied);
+        mo_buf_printf(&l->r.text, "[%u directories may not be read]\n",
+                      l->walk.denied);
     if (l->more)
-        (void)mo_buf_printf(&l->r.text,
-                            "[cut after %lld entries; list a directory below "
-                            "or give a glob]\n",
-                            (long long)l->count);
+        mo_buf_printf(&l->r.text,
+                      "[cut after %lld entries; list a directory below "
+                      "or give a glob]\n",
+                      (long long)l->count);
 }
 
 static int list_files(struct tb_box *box, struct tb_call *c, struct listing *l,
@@ -145,36 +141,33 @@ static int list_files(struct tb_box *box, struct tb_call *c, struct listing *l,
         return e->code;
     mo_jw_init(&l->w, &l->r.data);
     mo_jw_obj(&l->w);
-    mo_jw_key(&l->w, "path");
-    mo_jw_cstr(&l->w, p->text);
+    tb_put_cstr(&l->w, "path", p->text);
     mo_jw_key(&l->w, "entries");
     mo_jw_arr(&l->w);
-    rc = collect(l, a, e);
-    finish(l);
+    rc = collect_entries(l, a, e);
+    finish_list(l);
     tb_walk_close(&l->walk);
     if (rc == 0)
         tb_call_done(c, &l->r);
     return rc;
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_list(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
     mo_autofree struct listing *l = mo_new(struct listing);
     struct args a = {.path = MO_SPAN("."), .max = ENTRIES};
-    struct mo_arena arena;
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
     struct tb_path p;
     int rc;
 
     if (!l)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    mo_arena_init(&arena, TB_ARGS_MAX);
     tb_result_init(&l->r);
     rc = tb_args_read(ctx, json, &tb_list_files, &arena, &a, &a.path, &p, e);
     if (rc == 0)
         rc = list_files(ctx, c, l, &a, &p, e);
     tb_result_fini(&l->r);
-    mo_arena_fini(&arena);
     return rc;
 }
 
@@ -186,5 +179,5 @@ const struct tb_tool tb_list_files = {
     TB_READ_ONLY | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_list,
 };

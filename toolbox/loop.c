@@ -63,9 +63,9 @@ void tb_idle_stop(struct tb_idle *i)
     mo_list_del(&i->node);
 }
 
-/* --- a round ------------------------------------------------------------- */
+/* --- one round ----------------------------------------------------------- */
 
-static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
+static nfds_t gather_watches(struct tb_loop *l, struct pollfd *fds)
 {
     nfds_t n = 0;
 
@@ -74,7 +74,7 @@ static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
 
         w->slot = -1;
         if (!w->events)
-            continue; /* poll would still report a hang-up */
+            continue; /* poll reports a hang-up even with no events */
         MO_BUG_ON(n == TB_WATCH_MAX);
         w->slot = (int)n;
         l->round[n] = w;
@@ -83,8 +83,8 @@ static nfds_t gather(struct tb_loop *l, struct pollfd *fds)
     return n;
 }
 
-/* Milliseconds until the next timer, rounded up; -1: there is none. */
-static int patience(const struct tb_loop *l)
+/* Milliseconds until the next timer, rounded up; -1: none. */
+static int next_timer_ms(const struct tb_loop *l)
 {
     uint64_t now = mo_now_ns(), next = UINT64_MAX, ms;
 
@@ -101,7 +101,7 @@ static int patience(const struct tb_loop *l)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-static struct tb_timer *due(const struct tb_loop *l, uint64_t now)
+static struct tb_timer *due_timer(const struct tb_loop *l, uint64_t now)
 {
     mo_list_each (it, &l->timers) {
         struct tb_timer *t = mo_container_of(it, struct tb_timer, node);
@@ -114,10 +114,10 @@ static struct tb_timer *due(const struct tb_loop *l, uint64_t now)
 
 static void fire_timers(struct tb_loop *l)
 {
-    uint64_t now = mo_now_ns(); /* one started meanwhile waits for its round */
+    uint64_t now = mo_now_ns(); /* timers started now wait for the next round */
 
     for (;;) {
-        struct tb_timer *t = due(l, now);
+        struct tb_timer *t = due_timer(l, now);
 
         if (!t)
             return;
@@ -126,7 +126,7 @@ static void fire_timers(struct tb_loop *l)
     }
 }
 
-/* Each step may end itself or others: take them off one by one. */
+/* A step may end itself or others, so take them off one by one. */
 static void step_idles(struct tb_loop *l)
 {
     struct mo_list todo;
@@ -144,8 +144,8 @@ static void step_idles(struct tb_loop *l)
 int tb_loop_round(struct tb_loop *l, struct mo_err *e)
 {
     struct pollfd fds[TB_WATCH_MAX];
-    nfds_t n = gather(l, fds);
-    int rc = poll(fds, n, patience(l));
+    nfds_t n = gather_watches(l, fds);
+    int rc = poll(fds, n, next_timer_ms(l));
 
     if (rc < 0 && errno != EINTR)
         return mo_fail_sys(e, "poll");

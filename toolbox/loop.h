@@ -1,12 +1,12 @@
-/* loop.h - one thread waits for everything.
+/* loop.h - the event loop of the toolbox; one thread.
  *
- * Watches (a descriptor and what to wait for), timers, and idle steps: small
- * pieces of long work that are done while nothing else is to do. Each is the
- * caller's storage; all callbacks run from tb_loop_round(), and any of them
- * may start or stop any watch, timer or step.
+ * It has watches (a descriptor and events), timers, and idle steps: small parts
+ * of long work, run while there is nothing else to do. All are the caller's
+ * storage. All callbacks run from tb_loop_round(), and each may start or stop
+ * any watch, timer or step.
  *
- * Limit: TB_WATCH_MAX watches, more is our mistake (MO_BUG_ON): the rooms
- * above are born with limits that stay below. */
+ * Limit: TB_WATCH_MAX watches. More is a bug (MO_BUG_ON), because the limits of
+ * all users add up to less. */
 #ifndef TB_LOOP_H
 #define TB_LOOP_H
 
@@ -21,7 +21,7 @@ struct tb_watch {
     struct mo_list node;
     struct tb_loop *loop; /* NULL: not started */
     int fd;
-    short events; /* 0: not now */
+    short events; /* 0: none for now */
     int slot;     /* in this round, or -1 */
     void (*ready)(struct tb_watch *w);
 };
@@ -43,14 +43,14 @@ struct tb_loop {
 };
 
 void tb_loop_init(struct tb_loop *l);
-/* Wait and call what is ready. MO_EIO when waiting itself fails. */
+/* Wait once and call what is ready. MO_EIO if waiting fails. */
 int tb_loop_round(struct tb_loop *l, struct mo_err *e);
 
 void tb_watch_start(struct tb_loop *l, struct tb_watch *w, int fd, short events,
                     void (*ready)(struct tb_watch *w));
-void tb_watch_stop(struct tb_watch *w); /* also when not started */
+void tb_watch_stop(struct tb_watch *w); /* allowed when not started */
 
-/* start again: the time is moved. */
+/* Starting a running timer moves its time. */
 void tb_timer_init(struct tb_timer *t, void (*fire)(struct tb_timer *t));
 void tb_timer_start(struct tb_loop *l, struct tb_timer *t, uint64_t ns);
 void tb_timer_stop(struct tb_timer *t);

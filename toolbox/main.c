@@ -21,7 +21,7 @@ static const char help[] =
     "Tools: read_file write_file edit_file list_files search_files\n"
     "execute_command\n";
 
-/* A descriptor 0 to 2 that is closed would become one of a command's. */
+/* A closed descriptor 0 to 2 would be reused for a command's pipe. */
 static int check_stdio(struct mo_err *e)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -31,14 +31,14 @@ static int check_stdio(struct mo_err *e)
     return 0;
 }
 
-static int say(const char *text)
+static int print_text(const char *text)
 {
     size_t n = strlen(text);
 
     return write(1, text, n) == (ssize_t)n ? 0 : 1;
 }
 
-static int usage(const char *what)
+static int fail_usage(const char *what)
 {
     (void)fprintf(stderr, "mo-toolbox: %s; see --help\n", what);
     return 2;
@@ -51,15 +51,15 @@ int main(int argc, char **argv)
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)
-            return say(help);
+            return print_text(help);
         if (strcmp(argv[i], "--version") == 0)
-            return say("mo-toolbox " MO_VERSION "\n");
+            return print_text("mo-toolbox " MO_VERSION "\n");
         if (strcmp(argv[i], "--stay") == 0)
             o.stay = true;
         else if (strcmp(argv[i], "--root") == 0 && i + 1 < argc)
             o.root = argv[++i];
         else
-            return usage("unknown or incomplete argument");
+            return fail_usage("unknown or incomplete argument");
     }
     if (check_stdio(&e) == 0 && tb_serve(&o, &e) == 0)
         return 0;

@@ -1,5 +1,5 @@
-/* musl.h - what the rooms of src/ expect of the C library, and the static
- * build gives them otherwise. Put in front of every file of it (-include). */
+/* musl.h - replacements for C library features that the static build lacks.
+ * Included before every file of it (-include). */
 #ifndef TB_MUSL_H
 #define TB_MUSL_H
 
@@ -9,7 +9,7 @@
 
 #include "toolbox/format.h"
 
-/* Texts and integers without floating point, and no stdio at all. */
+/* Strings and integers without floating point, and no stdio. */
 #define snprintf  tb_snprintf
 #define vsnprintf tb_vsnprintf
 

@@ -1,9 +1,9 @@
 /* read.c - read_file: a file or a part of it, by lines or by bytes.
  *
- * At most TB_BYTES_MAX bytes are given at a time; what is left out is said
- * with the number to go on from. Text is never cut inside a character. A
- * file that is no text is not shown as such: the answer says so and names
- * base64. Lines are counted in the first SCAN_MAX bytes of a file. */
+ * At most TB_BYTES_MAX bytes are returned at a time; the answer says where to
+ * continue. Text is never cut inside a character. A file that is not text is
+ * not shown: the answer says so and suggests base64. Lines are counted in the
+ * first SCAN_MAX bytes of a file. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 #include "toolbox/box.h"
 
 #define SCAN_MAX ((off_t)64 * 1024 * 1024)
-#define NO_LINE  ((int64_t)1 << 53) /* what every JSON reader holds */
+#define NO_LINE  ((int64_t)1 << 53) /* exact in every JSON parser */
 
 struct args {
     struct mo_span path;
@@ -52,19 +52,19 @@ static const struct tb_field out[] = {
 
 static const char *const encodings[] = TB_ENCODINGS;
 
-/* What of the file is meant, and what was read of it. */
+/* The part of the file that is wanted, and the bytes read of it. */
 struct part {
     off_t size, from;
-    size_t want; /* bytes asked for, before the cap */
-    bool more;   /* the cap left something out */
+    size_t want; /* bytes wanted, before the limit */
+    bool more;   /* the limit cut something off */
     struct mo_buf bytes;
 };
 
 /* --- lines --------------------------------------------------------------- */
 
-/* Offset of the first byte of the given line, or of the end of the file (or
- * of what is scanned) when there are fewer; *line counts on from its value
- * at `from`. */
+/* Offset of the first byte of the given line, or of the end of the file (or of
+ * the scanned part) if there are fewer. *line is increased from its value at
+ * `from`. */
 static int seek_line(int fd, off_t from, int64_t *line, int64_t wanted,
                      off_t *at, struct mo_err *e)
 {
@@ -119,8 +119,8 @@ static int find_lines(int fd, const struct args *a, struct part *p,
 
 /* --- bytes --------------------------------------------------------------- */
 
-static int choose(int fd, const struct args *a, struct part *p,
-                  struct mo_err *e)
+static int choose_part(int fd, const struct args *a, struct part *p,
+                       struct mo_err *e)
 {
     bool lines = a->first > 0 || a->last != NO_LINE;
     struct args from_one = *a;
@@ -142,7 +142,7 @@ static int choose(int fd, const struct args *a, struct part *p,
     return 0;
 }
 
-/* A character cut by the cap is left for the next piece; one that an offset
+/* A character cut by the limit is left for the next part; one that an offset
  * points into cannot be shown. */
 static void trim_text(struct part *p)
 {
@@ -160,7 +160,8 @@ static void trim_text(struct part *p)
     }
 }
 
-static int load(int fd, const struct args *a, struct part *p, struct mo_err *e)
+static int load_part(int fd, const struct args *a, struct part *p,
+                     struct mo_err *e)
 {
     size_t most = p->want < (size_t)a->limit ? p->want : (size_t)a->limit;
 
@@ -181,12 +182,6 @@ static int load(int fd, const struct args *a, struct part *p, struct mo_err *e)
 
 /* --- answer -------------------------------------------------------------- */
 
-static void put_num(struct mo_jw *w, const char *key, uint64_t v)
-{
-    mo_jw_key(w, key);
-    mo_jw_u64(w, v);
-}
-
 static void put_data(struct mo_buf *b, const struct args *a,
                      const struct tb_path *path, const struct part *p,
                      struct mo_span content)
@@ -195,26 +190,23 @@ static void put_data(struct mo_buf *b, const struct args *a,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "path");
-    mo_jw_cstr(&w, path->text);
+    tb_put_cstr(&w, "path", path->text);
     mo_jw_key(&w, "content");
     mo_jw_str(&w, content);
-    mo_jw_key(&w, "encoding");
-    mo_jw_cstr(&w, encodings[a->encoding]);
-    put_num(&w, "size", (uint64_t)p->size);
-    put_num(&w, "offset", (uint64_t)p->from);
-    put_num(&w, "bytes", p->bytes.len);
+    tb_put_cstr(&w, "encoding", encodings[a->encoding]);
+    tb_put_u64(&w, "size", (uint64_t)p->size);
+    tb_put_u64(&w, "offset", (uint64_t)p->from);
+    tb_put_u64(&w, "bytes", p->bytes.len);
     if (a->first > 0)
-        put_num(&w, "start_line", (uint64_t)a->first);
-    mo_jw_key(&w, "truncated");
-    mo_jw_bool(&w, p->more);
+        tb_put_u64(&w, "start_line", (uint64_t)a->first);
+    tb_put_bool(&w, "truncated", p->more);
     if (p->more)
-        put_num(&w, "next_offset", (uint64_t)p->from + p->bytes.len);
+        tb_put_u64(&w, "next_offset", (uint64_t)p->from + p->bytes.len);
     mo_jw_end(&w);
 }
 
-static void answer(struct tb_call *c, const struct args *a,
-                   const struct tb_path *path, const struct part *p)
+static void answer_read(struct tb_call *c, const struct args *a,
+                        const struct tb_path *path, const struct part *p)
 {
     struct tb_result r;
     struct mo_span bytes = mo_buf_view(&p->bytes);
@@ -223,10 +215,10 @@ static void answer(struct tb_call *c, const struct args *a,
     if (a->encoding == TB_BASE64)
         (void)mo_base64_put(&r.text, bytes);
     else
-        (void)mo_buf_span(&r.text, bytes);
+        mo_buf_span(&r.text, bytes);
     put_data(&r.data, a, path, p, mo_buf_view(&r.text));
     if (p->more)
-        (void)mo_buf_printf(
+        mo_buf_printf(
             &r.text,
             "\n[cut: these are bytes %lld to %lld of %lld; go "
             "on with offset %lld]",
@@ -247,30 +239,28 @@ static int read_part(struct tb_box *box, struct tb_call *c,
     if (fd < 0)
         return e->code;
     p->size = st.st_size;
-    rc = choose(fd, a, p, e);
+    rc = choose_part(fd, a, p, e);
     if (rc == 0)
-        rc = load(fd, a, p, e);
+        rc = load_part(fd, a, p, e);
     if (rc == 0)
-        answer(c, a, path, p);
+        answer_read(c, a, path, p);
     return rc;
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_read(void *ctx, struct tb_call *c, struct mo_json json,
+                    struct mo_err *e)
 {
     struct args a = {.last = NO_LINE, .offset = -1, .limit = TB_BYTES_MAX};
     struct part p = {0};
     struct tb_path path;
-    struct mo_arena arena;
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
     int rc;
 
-    mo_arena_init(&arena, TB_ARGS_MAX);
     mo_buf_init(&p.bytes, TB_BYTES_MAX);
     rc = tb_args_read(ctx, json, &tb_read_file, &arena, &a, &a.path, &path, e);
     if (rc == 0)
         rc = read_part(ctx, c, &a, &path, &p, e);
     mo_buf_fini(&p.bytes);
-    mo_arena_fini(&arena);
     return rc;
 }
 
@@ -283,5 +273,5 @@ const struct tb_tool tb_read_file = {
     TB_READ_ONLY | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_read,
 };

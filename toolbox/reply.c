@@ -4,22 +4,17 @@
     300000 /* the list of tools never changes in one process                   \
             */
 
-static void put(struct mo_jw *w, const char *key, const char *value)
-{
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, value);
-}
-
-static void begin(struct tb_server *s, struct mo_jw *w)
+static void begin_message(struct tb_server *s, struct mo_jw *w)
 {
     mo_buf_reset(&s->message);
     mo_jw_init(w, &s->message);
     mo_jw_obj(w);
-    put(w, "jsonrpc", "2.0");
+    tb_put_cstr(w, "jsonrpc", "2.0");
 }
 
-/* What cannot be written is not sent; the peer's own time limit speaks. */
-static void end(struct tb_server *s, struct mo_jw *w)
+/* A message that cannot be written is not sent; the peer's timeout ends the
+ * call. */
+static void end_message(struct tb_server *s, struct mo_jw *w)
 {
     mo_jw_end(w);
     if (!mo_buf_err(&s->message))
@@ -29,7 +24,7 @@ static void end(struct tb_server *s, struct mo_jw *w)
 static void begin_reply(struct tb_server *s, struct mo_jw *w, struct mo_span id,
                         const char *what)
 {
-    begin(s, w);
+    begin_message(s, w);
     mo_jw_key(w, "id");
     mo_jw_raw(w, id.n ? id : MO_SPAN("null"));
     mo_jw_key(w, what);
@@ -39,9 +34,9 @@ static void begin_reply(struct tb_server *s, struct mo_jw *w, struct mo_span id,
 static void put_info(struct mo_jw *w)
 {
     mo_jw_obj(w);
-    put(w, "name", TB_NAME);
-    put(w, "title", "Toolbox");
-    put(w, "version", MO_VERSION);
+    tb_put_cstr(w, "name", TB_NAME);
+    tb_put_cstr(w, "title", "Toolbox");
+    tb_put_cstr(w, "version", MO_VERSION);
     mo_jw_end(w);
 }
 
@@ -51,17 +46,17 @@ static void put_caps(struct mo_jw *w)
     mo_jw_raw(w, MO_SPAN("{\"tools\":{},\"logging\":{}}"));
 }
 
-/* A modern result says that it is complete and who it is from. */
+/* A modern result says that it is complete and names the server. */
 static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
                        const char *error)
 {
     if (tb_is_modern(v))
-        put(w, "resultType", "complete");
+        tb_put_cstr(w, "resultType", "complete");
     if (tb_is_modern(v) || error) {
         mo_jw_key(w, "_meta");
         mo_jw_obj(w);
         if (error)
-            put(w, "mo.error", error);
+            tb_put_cstr(w, "mo.error", error);
         if (tb_is_modern(v)) {
             mo_jw_key(w, TB_P_SERVER);
             put_info(w);
@@ -69,14 +64,13 @@ static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
         mo_jw_end(w);
     }
     mo_jw_end(w);
-    end(s, w);
+    end_message(s, w);
 }
 
 static void put_cache(struct mo_jw *w)
 {
-    mo_jw_key(w, "ttlMs");
-    mo_jw_u64(w, LIST_TTL_MS);
-    put(w, "cacheScope", "public");
+    tb_put_u64(w, "ttlMs", LIST_TTL_MS);
+    tb_put_cstr(w, "cacheScope", "public");
 }
 
 /* --- errors -------------------------------------------------------------- */
@@ -87,11 +81,10 @@ void tb_reply_error(struct tb_server *s, struct mo_span id, int code,
     struct mo_jw w;
 
     begin_reply(s, &w, id, "error");
-    mo_jw_key(&w, "code");
-    mo_jw_i64(&w, code);
-    put(&w, "message", why);
+    tb_put_i64(&w, "code", code);
+    tb_put_cstr(&w, "message", why);
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
 void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
@@ -100,9 +93,8 @@ void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
     struct mo_jw w;
 
     begin_reply(s, &w, id, "error");
-    mo_jw_key(&w, "code");
-    mo_jw_i64(&w, TB_UNSUPPORTED_VERSION);
-    put(&w, "message", "this protocol version is not spoken here");
+    tb_put_i64(&w, "code", TB_UNSUPPORTED_VERSION);
+    tb_put_cstr(&w, "message", "this protocol version is not spoken here");
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "supported");
@@ -113,10 +105,10 @@ void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
     mo_jw_raw(&w, mo_json_text(requested));
     mo_jw_end(&w);
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
-/* --- opening ------------------------------------------------------------- */
+/* --- initialize and discover --------------------------------------------- */
 
 void tb_reply_empty(struct tb_server *s, struct mo_span id)
 {
@@ -124,7 +116,7 @@ void tb_reply_empty(struct tb_server *s, struct mo_span id)
 
     begin_reply(s, &w, id, "result");
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
 void tb_reply_welcome(struct tb_server *s, struct mo_span id)
@@ -132,13 +124,13 @@ void tb_reply_welcome(struct tb_server *s, struct mo_span id)
     struct mo_jw w;
 
     begin_reply(s, &w, id, "result");
-    put(&w, "protocolVersion", tb_version_text(s->version));
+    tb_put_cstr(&w, "protocolVersion", tb_version_text(s->version));
     put_caps(&w);
     mo_jw_key(&w, "serverInfo");
     put_info(&w);
-    put(&w, "instructions", s->instructions);
+    tb_put_cstr(&w, "instructions", s->instructions);
     mo_jw_end(&w);
-    end(s, &w);
+    end_message(s, &w);
 }
 
 void tb_reply_discover(struct tb_server *s, struct mo_span id)
@@ -152,7 +144,7 @@ void tb_reply_discover(struct tb_server *s, struct mo_span id)
         mo_jw_cstr(&w, tb_version_text((enum tb_version)v));
     mo_jw_end(&w);
     put_caps(&w);
-    put(&w, "instructions", s->instructions);
+    tb_put_cstr(&w, "instructions", s->instructions);
     put_cache(&w);
     end_result(s, &w, TB_2026_07_28, NULL);
 }
@@ -173,7 +165,7 @@ static void put_hints(struct mo_jw *w, const struct tb_tool *t)
 
     mo_jw_key(w, "annotations");
     mo_jw_obj(w);
-    put(w, "title", t->title);
+    tb_put_cstr(w, "title", t->title);
     for (size_t i = 0; i < MO_COUNT(hints); i++) {
         mo_jw_key(w, hints[i].name);
         mo_jw_bool(w, (t->hints & hints[i].bit) != 0);
@@ -185,10 +177,10 @@ static void put_tool(struct mo_jw *w, const struct tb_tool *t,
                      enum tb_version v)
 {
     mo_jw_obj(w);
-    put(w, "name", t->name);
+    tb_put_cstr(w, "name", t->name);
     if (tb_has_structured(v))
-        put(w, "title", t->title);
-    put(w, "description", t->what);
+        tb_put_cstr(w, "title", t->title);
+    tb_put_cstr(w, "description", t->what);
     mo_jw_key(w, "inputSchema");
     tb_fields_schema(w, t->in, true);
     if (tb_has_structured(v)) {
@@ -220,7 +212,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "content");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    put(w, "type", "text");
+    tb_put_cstr(w, "type", "text");
     mo_jw_key(w, "text");
     mo_jw_str(w, text);
     mo_jw_end(w);
@@ -229,8 +221,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
 
 static void put_failed(struct mo_jw *w, bool failed)
 {
-    mo_jw_key(w, "isError");
-    mo_jw_bool(w, failed);
+    tb_put_bool(w, "isError", failed);
 }
 
 void tb_reply_result(struct tb_call *c, const struct tb_result *r)
@@ -258,12 +249,12 @@ void tb_reply_failure(struct tb_call *c, const struct mo_err *e)
     end_result(c->server, &w, c->version, mo_err_name(e->code));
 }
 
-/* --- on the way ---------------------------------------------------------- */
+/* --- notifications of a call --------------------------------------------- */
 
 static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)
 {
-    begin(s, w);
-    put(w, "method", method);
+    begin_message(s, w);
+    tb_put_cstr(w, "method", method);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
 }
@@ -275,14 +266,13 @@ void tb_reply_progress(struct tb_call *c, struct mo_span text)
     begin_note(c->server, &w, "notifications/progress");
     mo_jw_key(&w, "progressToken");
     mo_jw_raw(&w, c->token);
-    mo_jw_key(&w, "progress");
-    mo_jw_u64(&w, c->progress);
+    tb_put_u64(&w, "progress", c->progress);
     if (tb_has_annotations(c->version)) {
         mo_jw_key(&w, "message");
         mo_jw_str(&w, text);
     }
     mo_jw_end(&w);
-    end(c->server, &w);
+    end_message(c->server, &w);
 }
 
 void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)
@@ -290,16 +280,16 @@ void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)
     struct mo_jw w;
 
     begin_note(c->server, &w, "notifications/message");
-    put(&w, "level", "info");
-    put(&w, "logger", c->tool->name);
+    tb_put_cstr(&w, "level", "info");
+    tb_put_cstr(&w, "logger", c->tool->name);
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "requestId");
     mo_jw_raw(&w, c->id);
-    put(&w, "stream", stream);
+    tb_put_cstr(&w, "stream", stream);
     mo_jw_key(&w, "text");
     mo_jw_str(&w, text);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    end(c->server, &w);
+    end_message(c->server, &w);
 }

@@ -1,5 +1,5 @@
-/* reply.h - how the server's messages are written, in the words of the peer's
- * revision. Private to server.c; each function sends one message. */
+/* reply.h - write the server's messages in the peer's revision of MCP. Private
+ * to server.c; each function sends one message. */
 #ifndef TB_REPLY_H
 #define TB_REPLY_H
 

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 
-/* From linux/openat2.h, which a musl system does not bring. */
+/* From linux/openat2.h, which a musl system lacks. */
 struct how {
     uint64_t flags, mode, resolve;
 };
@@ -21,7 +21,7 @@ enum {
     INSIDE = BENEATH | NO_MAGICLINKS,
 };
 
-#define RACE_TRIES 64  /* the kernel says EAGAIN when names move under it */
+#define RACE_TRIES 64  /* EAGAIN: a name changed during the lookup */
 #define SHOWN      120 /* bytes of a path in a message */
 
 static int open_beneath(int dir, const char *path, int flags, uint64_t resolve)
@@ -40,7 +40,7 @@ static int open_beneath(int dir, const char *path, int flags, uint64_t resolve)
 
 /* --- the root ------------------------------------------------------------ */
 
-static int take_name(struct tb_root *r, const char *name, struct mo_err *e)
+static int set_root_name(struct tb_root *r, const char *name, struct mo_err *e)
 {
     size_t n = strlen(name);
 
@@ -71,7 +71,7 @@ int tb_root_open(struct tb_root *r, const char *name, struct mo_err *e)
     int probe, rc;
 
     r->fd = -1;
-    rc = take_name(r, name, e);
+    rc = set_root_name(r, name, e);
     if (rc < 0)
         return rc;
     r->fd = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -94,7 +94,7 @@ void tb_root_close(struct tb_root *r)
 
 /* --- rules on the text --------------------------------------------------- */
 
-/* What follows the root's own name, or NULL: it lies elsewhere. */
+/* The part after the root's own name, or NULL if the path is elsewhere. */
 static const char *after_root(const struct tb_root *r, const char *path)
 {
     size_t n = strlen(r->name);
@@ -109,7 +109,7 @@ static const char *after_root(const struct tb_root *r, const char *path)
     return path;
 }
 
-static unsigned components(const char *p)
+static unsigned count_components(const char *p)
 {
     unsigned n = 0;
 
@@ -148,7 +148,7 @@ int tb_path_read(const struct tb_root *r, struct mo_span from,
         return mo_fail(e, MO_EPATH,
                        "%.*s lies outside %s: give a path relative to it",
                        SHOWN, out->text, r->name);
-    if (components(rest) > TB_DEPTH_MAX)
+    if (count_components(rest) > TB_DEPTH_MAX)
         return mo_fail(e, MO_EPATH, "the path is deeper than %d directories",
                        TB_DEPTH_MAX);
     if (ends_in_dots(rest))
@@ -194,7 +194,7 @@ int tb_path_fail(struct mo_err *e, int sys, const char *path)
     return mo_fail_sys(e, "%.*s", SHOWN, path);
 }
 
-/* O_NONBLOCK: a FIFO must not hold us before fstat() can tell. */
+/* O_NONBLOCK: opening a FIFO must not block before fstat() can tell. */
 int tb_open_any(const struct tb_root *r, const struct tb_path *p,
                 struct stat *st, struct mo_err *e)
 {
@@ -244,7 +244,7 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* One component down, made when it is not there. */
+/* Open one component, creating it if it is missing. */
 static int step_down(int dir, const char *name)
 {
     int fd = open_beneath(dir, name, O_PATH | O_DIRECTORY, NO_SYMLINKS);
@@ -256,8 +256,8 @@ static int step_down(int dir, const char *name)
     return open_beneath(dir, name, O_PATH | O_DIRECTORY, NO_SYMLINKS);
 }
 
-/* A directory that has to be made cannot be left by "..": component by
- * component, each beneath the one before. */
+/* Create missing directories component by component, each beneath the one
+ * before, so ".." cannot leave a directory that was just created. */
 static int make_parents(const struct tb_root *r, char *parent)
 {
     mo_autofd int dir =

@@ -1,16 +1,16 @@
-/* root.h - the directory tools may touch, held by the kernel.
+/* root.h - the directory tools may touch, enforced by the kernel.
  *
  * A path from a peer is made relative to the root's descriptor and opened by
- * openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS): the kernel, not a look at
- * the text, decides that it stays inside, so nothing can change between a
- * check and the use. The few rules on the text only make answers clearer.
+ * openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS). The kernel, not a check of
+ * the text, ensures that it stays inside, so nothing can change between a check
+ * and the use. The few rules on the text only make errors clearer.
  *
- * Reading follows symbolic links that stay inside. Writing follows none.
- * An absolute path is taken when it begins with the root's own name as a
- * whole component ("/workspace/a", not "/workspace-b/a").
+ * Reading follows symbolic links that stay inside. Writing follows none. An
+ * absolute path is accepted if it starts with the root's own name as whole
+ * components ("/workspace/a", not "/workspace-b/a").
  *
- * Without openat2 there is no second way: tb_root_open() fails.
- * Limits: paths of TB_PATH_MAX bytes and TB_DEPTH_MAX components. */
+ * Without openat2 tb_root_open() fails: there is no fallback. Limits: paths of
+ * TB_PATH_MAX bytes and TB_DEPTH_MAX components. */
 #ifndef TB_ROOT_H
 #define TB_ROOT_H
 
@@ -19,7 +19,7 @@
 
 #include "base/str.h"
 
-#define TB_PATH_MAX  4096 /* with the NUL, as the kernel counts */
+#define TB_PATH_MAX  4096 /* including the NUL */
 #define TB_DEPTH_MAX 128
 
 struct tb_root {
@@ -35,27 +35,28 @@ struct tb_path {
 int tb_root_open(struct tb_root *r, const char *name, struct mo_err *e);
 void tb_root_close(struct tb_root *r);
 
-/* The rules on the text. MO_EPATH. */
+/* Check the rules on the text. MO_EPATH. */
 int tb_path_read(const struct tb_root *r, struct mo_span from,
                  struct tb_path *out, struct mo_err *e);
 
-/* A descriptor, or -1 with *e filled. The file is a regular one and opened
+/* Returns a descriptor, or -1 with *e filled. Opens a regular file with
  * O_RDONLY; st may be NULL. */
 int tb_open_file(const struct tb_root *r, const struct tb_path *p,
                  struct stat *st, struct mo_err *e);
-/* A directory to look into, or (O_PATH) to be in. */
+/* Open a directory to list, or with O_PATH to work in. */
 int tb_open_dir(const struct tb_root *r, const struct tb_path *p, int flags,
                 struct mo_err *e);
-/* A file to read or a directory to look into, whichever it is. */
+/* Open a file to read or a directory to list, whichever it is. */
 int tb_open_any(const struct tb_root *r, const struct tb_path *p,
                 struct stat *st, struct mo_err *e);
 
-/* The directory that holds p's last component, without following any link,
- * made when `create`; *base points at that component in p. */
+/* Open the directory that holds p's last component, without following any link;
+ * missing directories are created if `create`. *base points at the last
+ * component in p. */
 int tb_open_parent(const struct tb_root *r, const struct tb_path *p,
                    bool create, const char **base, struct mo_err *e);
 
-/* errno of a failed step on a path, in words that say what to do. */
+/* Turn the errno of a path operation into an error that says what to do. */
 int tb_path_fail(struct mo_err *e, int sys, const char *path);
 
 #endif

@@ -38,7 +38,7 @@ static int write_all(int fd, struct mo_span s)
     return 0;
 }
 
-/* The mode of what is replaced; 0: nothing there; -1: no regular file. */
+/* The mode of the file to replace; 0: no such file; -1: not a regular file. */
 static int old_mode(int dir, const char *base, mode_t *mode)
 {
     struct stat st;
@@ -55,8 +55,8 @@ static int old_mode(int dir, const char *base, mode_t *mode)
     return 1;
 }
 
-static int fill(const struct temp *t, struct mo_span content, bool keep,
-                mode_t mode)
+static int fill_temp(const struct temp *t, struct mo_span content, bool keep,
+                     mode_t mode)
 {
     if (keep && fchmod(t->fd, mode) < 0)
         return -1;
@@ -78,7 +78,7 @@ int tb_save(const struct tb_root *r, const struct tb_path *p,
     there = old_mode(dir, base, &mode);
     if (there < 0 || temp_open(&t, dir) < 0)
         return tb_path_fail(e, errno, p->text);
-    rc = fill(&t, content, there > 0, mode);
+    rc = fill_temp(&t, content, there > 0, mode);
     if (rc == 0)
         rc = renameat(dir, t.name, dir, base);
     sys = errno;

@@ -1,19 +1,18 @@
-/* save.h - a file changes as a whole or not at all.
+/* save.h - replace a file atomically.
  *
- * The new content goes into a file of its own beside the old one and takes
- * its name by rename(2): a reader sees the one or the other. The permission
- * bits are kept. A symbolic link or anything else that is no regular file is
- * refused; should one appear in between, rename replaces the name itself and
- * never what it points to.
+ * The new content is written to a temporary file beside the old one and renamed
+ * with rename(2): a reader sees either. The permission bits are kept. A
+ * symbolic link or any other file that is not regular is refused; if one
+ * appears in between, rename replaces the link itself, never its target.
  *
- * Not flushed to the disk: a loss of power may undo it. */
+ * Not flushed to disk: a power failure may undo it. */
 #ifndef TB_SAVE_H
 #define TB_SAVE_H
 
 #include "toolbox/root.h"
 
 struct tb_saved {
-    bool created; /* there was none before */
+    bool created; /* the file did not exist before */
 };
 
 int tb_save(const struct tb_root *r, const struct tb_path *p,

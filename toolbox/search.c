@@ -1,14 +1,13 @@
-/* search.c - search_files: lines that hold a text or fit a pattern.
+/* search.c - search_files: lines that contain a text or match a pattern.
  *
- * The tree is walked in order and searched in small steps between which
- * everything else goes on, so a big search delays nobody and can be
- * cancelled. A regular expression is one of codec/json/jregex.h: it cannot run
- * away; of a line it sees the first LINE_MAX_RE bytes.
+ * The tree is searched in small idle steps, so a big search delays nobody and
+ * can be cancelled. A regular expression is one of codec/json/jregex.h, which
+ * has bounded work; it sees the first LINE_MAX_RE bytes of a line.
  *
- * Left out, and counted: files over TB_FILE_MAX, files that are no text;
- * directories named .git are not entered. Long lines are shown in part.
- * Limits: max_results matches, TB_BYTES_MAX bytes of text, VISIT_MAX
- * entries looked at. */
+ * Skipped and counted: files over TB_FILE_MAX and files that are not text.
+ * Directories named .git are not entered. Long lines are shown in part. Limits:
+ * max_results matches, TB_BYTES_MAX bytes of text, VISIT_MAX entries
+ * visited. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -22,10 +21,10 @@
 #define RESULTS_MAX 1000
 #define CONTEXT_MAX 10
 #define VISIT_MAX   1000000
-#define STEP_BYTES  ((size_t)128 * 1024) /* of text, in one step */
-#define LINE_STEPS  4000000 /* of the regular expression, in one line */
-#define LINE_MAX_RE ((size_t)64 * 1024) /* bytes of a line it looks at */
-#define LINE_SHOWN  400                 /* bytes of a line */
+#define STEP_BYTES  ((size_t)128 * 1024) /* of text per step */
+#define LINE_STEPS  4000000             /* of the regular expression per line */
+#define LINE_MAX_RE ((size_t)64 * 1024) /* bytes of a line that it sees */
+#define LINE_SHOWN  400                 /* bytes of a line in the answer */
 #define DATA_MAX    ((size_t)1536 * 1024)
 
 struct args {
@@ -73,18 +72,18 @@ struct search {
     struct tb_idle idle;
     struct tb_call *call;
     struct args a;
-    struct mo_arena arena; /* holds a's texts */
+    struct mo_arena arena; /* owns the texts in a */
     struct mo_jregex *re;
     struct tb_path from;
     struct tb_walk walk;
     bool single; /* one file, no walk */
 
-    /* the file in hand */
+    /* the current file */
     char shown[2 * TB_PATH_MAX];
     struct mo_buf text, folded;
     size_t at; /* of the next line */
     uint64_t line, last_shown;
-    unsigned after; /* lines of context still to be shown */
+    unsigned after; /* lines of context still to show */
     bool in_file;
 
     struct mo_buf quoted; /* a line for the regular expression */
@@ -127,7 +126,7 @@ static size_t line_before(struct mo_span all, size_t at)
     return at;
 }
 
-/* A long line in part: around the place, if it is known. */
+/* A long line in part: around the match, if its place is known. */
 static struct mo_span part_of(struct mo_span line, size_t place)
 {
     size_t from = place > LINE_SHOWN / 2 && line.n > LINE_SHOWN
@@ -145,16 +144,16 @@ static void show_line(struct search *s, char mark, uint64_t number,
 {
     struct mo_span part = part_of(line, place);
 
-    (void)mo_buf_printf(&s->r.text, "%s%c%llu%c", s->shown, mark,
-                        (unsigned long long)number, mark);
-    (void)mo_buf_span(&s->r.text, part);
-    (void)mo_buf_puts(&s->r.text, part.n < line.n ? " [line cut]\n" : "\n");
+    mo_buf_printf(&s->r.text, "%s%c%llu%c", s->shown, mark,
+                  (unsigned long long)number, mark);
+    mo_buf_span(&s->r.text, part);
+    mo_buf_puts(&s->r.text, part.n < line.n ? " [line cut]\n" : "\n");
     s->last_shown = number;
 }
 
-/* Start of the line `n` before the one at `at`, or of the first; *n is how
- * many there were. */
-static size_t back(struct mo_span all, size_t at, unsigned *n)
+/* Start of the line `n` before the one at `at`, or of the first; *n becomes the
+ * number of lines there were. */
+static size_t lines_before(struct mo_span all, size_t at, unsigned *n)
 {
     unsigned want = *n;
 
@@ -182,13 +181,11 @@ static void data_match(struct search *s, size_t at, struct mo_span line,
                        size_t place)
 {
     unsigned before = (unsigned)s->a.context;
-    size_t from = back(mo_buf_view(&s->text), at, &before);
+    size_t from = lines_before(mo_buf_view(&s->text), at, &before);
 
     mo_jw_obj(&s->w);
-    mo_jw_key(&s->w, "path");
-    mo_jw_cstr(&s->w, s->shown);
-    mo_jw_key(&s->w, "line");
-    mo_jw_u64(&s->w, s->line);
+    tb_put_cstr(&s->w, "path", s->shown);
+    tb_put_u64(&s->w, "line", s->line);
     mo_jw_key(&s->w, "text");
     mo_jw_str(&s->w, part_of(line, place));
     if (s->a.context) {
@@ -198,7 +195,7 @@ static void data_match(struct search *s, size_t at, struct mo_span line,
     mo_jw_end(&s->w);
 }
 
-/* A match with its context; lines shown before are not shown again. */
+/* Show a match with its context; lines shown before are not repeated. */
 static void show_match(struct search *s, size_t at, struct mo_span line,
                        size_t place)
 {
@@ -208,9 +205,9 @@ static void show_match(struct search *s, size_t at, struct mo_span line,
 
     if (before >= s->line - s->last_shown)
         before = (unsigned)(s->line - s->last_shown) - 1;
-    from = back(all, at, &before);
+    from = lines_before(all, at, &before);
     if (s->a.context && s->matches && s->line - before > s->last_shown + 1)
-        (void)mo_buf_puts(&s->r.text, "--\n");
+        mo_buf_puts(&s->r.text, "--\n");
     for (uint64_t n = s->line - before; n < s->line; n++) {
         struct mo_span l = line_at(all, from);
 
@@ -226,8 +223,8 @@ static void show_match(struct search *s, size_t at, struct mo_span line,
 /* --- matching ------------------------------------------------------------ */
 
 /* 1 and the place, 0, or an error. */
-static int fits(struct search *s, struct mo_span line, size_t *place,
-                struct mo_err *e)
+static int match_line(struct search *s, struct mo_span line, size_t *place,
+                      struct mo_err *e)
 {
     uint64_t steps = LINE_STEPS;
     ptrdiff_t at;
@@ -253,13 +250,13 @@ static int fits(struct search *s, struct mo_span line, size_t *place,
     return rc;
 }
 
-static int look_at_line(struct search *s, struct mo_err *e)
+static int search_line(struct search *s, struct mo_err *e)
 {
     struct mo_span line = line_at(mo_buf_view(&s->text), s->at);
     struct mo_span key =
         s->a.fold ? mo_span(s->folded.p + s->at, line.n) : line;
     size_t place;
-    int rc = fits(s, key, &place, e);
+    int rc = match_line(s, key, &place, e);
 
     if (rc < 0)
         return rc;
@@ -278,12 +275,12 @@ static int look_at_line(struct search *s, struct mo_err *e)
     return 0;
 }
 
-static int look_at_lines(struct search *s, struct mo_err *e)
+static int search_lines(struct search *s, struct mo_err *e)
 {
     size_t until = s->at + STEP_BYTES;
 
     while (!s->over && s->at < s->text.len && s->at < until) {
-        if (look_at_line(s, e) < 0)
+        if (search_line(s, e) < 0)
             return e->code;
     }
     s->in_file = !s->over && s->at < s->text.len;
@@ -292,24 +289,24 @@ static int look_at_lines(struct search *s, struct mo_err *e)
 
 /* --- files --------------------------------------------------------------- */
 
-static void fold(char *p, size_t n)
+static void fold_case(char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         p[i] = (char)(p[i] >= 'A' && p[i] <= 'Z' ? p[i] + 32 : p[i]);
 }
 
-/* As fold(), but \W and \w stay what they are. */
+/* Like fold_case(), but keeps \W and \w. */
 static void fold_pattern(char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (p[i] == '\\')
             i++;
         else
-            fold(p + i, 1);
+            fold_case(p + i, 1);
     }
 }
 
-static int load(struct search *s, int fd, struct mo_err *e)
+static int load_file(struct search *s, int fd, struct mo_err *e)
 {
     struct stat st;
 
@@ -326,7 +323,7 @@ static int load(struct search *s, int fd, struct mo_err *e)
     if (s->a.fold) {
         if (mo_buf_span(&s->folded, mo_buf_view(&s->text)) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
-        fold(s->folded.p, s->folded.len);
+        fold_case(s->folded.p, s->folded.len);
     }
     s->searched++;
     s->at = 0;
@@ -374,30 +371,27 @@ static int next_file(struct search *s, struct mo_err *e)
         return 0;
     }
     name_file(s);
-    return load(s, fd, e);
+    return load_file(s, fd, e);
 }
 
 /* --- the answer ---------------------------------------------------------- */
 
-static void finish(struct search *s)
+static void finish_search(struct search *s)
 {
     s->more |= s->walk.clipped;
     mo_jw_end(&s->w);
-    mo_jw_key(&s->w, "files_searched");
-    mo_jw_u64(&s->w, s->searched);
-    mo_jw_key(&s->w, "files_skipped");
-    mo_jw_u64(&s->w, s->skipped + s->walk.denied);
-    mo_jw_key(&s->w, "truncated");
-    mo_jw_bool(&s->w, s->more);
+    tb_put_u64(&s->w, "files_searched", s->searched);
+    tb_put_u64(&s->w, "files_skipped", s->skipped + s->walk.denied);
+    tb_put_bool(&s->w, "truncated", s->more);
     mo_jw_end(&s->w);
     if (!s->matches)
-        (void)mo_buf_printf(&s->r.text, "No match in %llu files.\n",
-                            (unsigned long long)s->searched);
+        mo_buf_printf(&s->r.text, "No match in %llu files.\n",
+                      (unsigned long long)s->searched);
     if (s->more)
-        (void)mo_buf_printf(&s->r.text,
-                            "[cut after %lld matches: narrow the pattern, the "
-                            "path or the glob]\n",
-                            (long long)s->matches);
+        mo_buf_printf(&s->r.text,
+                      "[cut after %lld matches: narrow the pattern, the "
+                      "path or the glob]\n",
+                      (long long)s->matches);
     tb_call_done(s->call, &s->r);
     search_free(s);
 }
@@ -409,7 +403,7 @@ static void on_step(struct tb_idle *i)
     int rc = 0;
 
     if (s->in_file)
-        rc = look_at_lines(s, &e);
+        rc = search_lines(s, &e);
     else if (s->single)
         s->over = true;
     else
@@ -418,7 +412,7 @@ static void on_step(struct tb_idle *i)
         tb_call_fail(s->call, &e);
         search_free(s);
     } else if (s->over) {
-        finish(s);
+        finish_search(s);
     }
 }
 
@@ -429,7 +423,7 @@ static void on_cancel(struct tb_call *c)
 
 /* --- the arguments ------------------------------------------------------- */
 
-static int compile(struct search *s, struct mo_err *e)
+static int compile_pattern(struct search *s, struct mo_err *e)
 {
     mo_autofree struct mo_jregex *re = NULL;
     char *own = mo_arena_strndup(&s->arena, s->a.pattern.p, s->a.pattern.n);
@@ -441,7 +435,7 @@ static int compile(struct search *s, struct mo_err *e)
     if (s->a.fold && s->a.regex)
         fold_pattern(own, s->a.pattern.n);
     else if (s->a.fold)
-        fold(own, s->a.pattern.n);
+        fold_case(own, s->a.pattern.n);
     s->a.pattern.p = own;
     if (!s->a.regex)
         return 0;
@@ -468,15 +462,15 @@ static int open_from(struct tb_box *box, struct search *s, struct mo_err *e)
         return tb_walk_open(&s->walk, mo_take_fd(&fd), TB_WALK_DEPTH, e);
     s->single = true;
     name_file(s);
-    return load(s, fd, e);
+    return load_file(s, fd, e);
 }
 
-static int prepare(struct tb_box *box, struct search *s, struct mo_json json,
-                   struct mo_err *e)
+static int prepare_search(struct tb_box *box, struct search *s,
+                          struct mo_json json, struct mo_err *e)
 {
     if (tb_args_read(box, json, &tb_search_files, &s->arena, &s->a, &s->a.path,
                      &s->from, e) < 0 ||
-        compile(s, e) < 0)
+        compile_pattern(s, e) < 0)
         return e->code;
     if (s->a.glob.p) {
         s->a.glob.p = mo_arena_strndup(&s->arena, s->a.glob.p, s->a.glob.n);
@@ -490,8 +484,8 @@ static int prepare(struct tb_box *box, struct search *s, struct mo_json json,
     return open_from(box, s, e);
 }
 
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
+static int run_search(void *ctx, struct tb_call *c, struct mo_json json,
+                      struct mo_err *e)
 {
     struct tb_box *box = ctx;
     struct search *s = mo_new(struct search);
@@ -506,7 +500,7 @@ static int run(void *ctx, struct tb_call *c, struct mo_json json,
     mo_buf_init(&s->quoted, 6 * LINE_MAX_RE + 2);
     tb_result_init(&s->r);
     tb_idle_init(&s->idle, on_step);
-    if (prepare(box, s, json, e) < 0) {
+    if (prepare_search(box, s, json, e) < 0) {
         search_free(s);
         return e->code;
     }
@@ -524,5 +518,5 @@ const struct tb_tool tb_search_files = {
     TB_READ_ONLY | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_search,
 };

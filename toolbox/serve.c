@@ -15,9 +15,9 @@
 
 #define READ_MAX ((size_t)64 * 1024)
 #define HIGH     ((size_t)1024 * 1024)
-#define OUT_MAX  ((size_t)96 * 1024 * 1024) /* HIGH and every call's result */
-#define END_NS   (4 * MO_S)                 /* for an orderly end */
-#define AGAIN_NS (200 * MO_MS) /* until stdin is tried again, with `stay` */
+#define OUT_MAX  ((size_t)96 * 1024 * 1024) /* HIGH plus all results */
+#define END_NS   (4 * MO_S)                 /* limit of an orderly stop */
+#define AGAIN_NS (200 * MO_MS) /* until stdin is read again, with `stay` */
 
 static const char instructions[] =
     "Files and commands of one workspace. Paths are relative to it and cannot "
@@ -38,7 +38,7 @@ struct serve {
     bool skipping;           /* the rest of a line that was too long */
     struct mo_rpc_scan scan; /* that line */
     struct mo_span unread;
-    char bytes[READ_MAX]; /* behind unread */
+    char bytes[READ_MAX]; /* after unread */
 
     struct mo_buf queue; /* for stdout */
     size_t sent;         /* of queue */
@@ -46,26 +46,26 @@ struct serve {
 
 /* --- out ----------------------------------------------------------------- */
 
-static size_t waiting(const struct serve *s)
+static size_t bytes_waiting(const struct serve *s)
 {
     return s->queue.len - s->sent;
 }
 
 static bool is_full(const struct serve *s)
 {
-    return waiting(s) > HIGH;
+    return bytes_waiting(s) > HIGH;
 }
 
-static void begin_end(struct serve *s);
+static void begin_stop(struct serve *s);
 
 static void on_message(void *to, struct mo_span message)
 {
     struct serve *s = to;
 
     if (message.n + 1 > OUT_MAX - s->queue.len)
-        return; /* cannot be: every call's result has its room */
-    (void)mo_buf_span(&s->queue, message);
-    (void)mo_buf_putc(&s->queue, '\n');
+        return; /* impossible: OUT_MAX has room for every result */
+    mo_buf_span(&s->queue, message);
+    mo_buf_putc(&s->queue, '\n');
     s->out.events = POLLOUT;
 }
 
@@ -78,20 +78,20 @@ static void drop_queue(struct serve *s)
 static void on_writable(struct tb_watch *w)
 {
     struct serve *s = mo_container_of(w, struct serve, out);
-    ssize_t n = write(1, s->queue.p + s->sent, waiting(s));
+    ssize_t n = write(1, s->queue.p + s->sent, bytes_waiting(s));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0) {
         drop_queue(s); /* nobody reads */
         if (!s->stay)
-            begin_end(s);
+            begin_stop(s);
     } else {
         s->sent += (size_t)n;
     }
-    if (waiting(s) == 0) {
+    if (bytes_waiting(s) == 0) {
         drop_queue(s);
-    } else if (s->sent > HIGH) { /* what is sent must not fill the queue */
+    } else if (s->sent > HIGH) { /* drop sent bytes before it fills */
         mo_buf_drop(&s->queue, s->sent);
         s->sent = 0;
     }
@@ -153,16 +153,16 @@ static void on_readable(struct tb_watch *w)
         return;
     if (n > 0) {
         s->unread = mo_span(s->bytes, (size_t)n);
-    } else if (s->stay) { /* somebody may come and open it again */
+    } else if (s->stay) { /* another writer may open it again */
         w->events = 0;
         tb_timer_start(&s->box.loop, &s->again, AGAIN_NS);
     } else {
-        begin_end(s);
+        begin_stop(s);
     }
 }
 
-/* After every round: who may go on. */
-static void steer(struct serve *s)
+/* After every round: decide who may continue. */
+static void update_watches(struct serve *s)
 {
     bool full;
 
@@ -170,19 +170,19 @@ static void steer(struct serve *s)
     full = is_full(s);
     if (full != s->box.exec.paused)
         tb_exec_pause(&s->box.exec, full);
-    s->out.events = waiting(s) ? POLLOUT : 0;
+    s->out.events = bytes_waiting(s) ? POLLOUT : 0;
     if (mo_list_empty(&s->again.node))
         s->in.events = s->unread.n || full || s->ending ? 0 : POLLIN;
 }
 
-/* --- signals and the end ------------------------------------------------- */
+/* --- signals and stop ---------------------------------------------------- */
 
 static void on_end(struct tb_timer *t)
 {
     mo_container_of(t, struct serve, end)->over = true;
 }
 
-static void begin_end(struct serve *s)
+static void begin_stop(struct serve *s)
 {
     if (s->ending)
         return;
@@ -192,7 +192,7 @@ static void begin_end(struct serve *s)
     tb_timer_start(&s->box.loop, &s->end, END_NS);
 }
 
-static void reap(struct serve *s)
+static void reap_children(struct serve *s)
 {
     for (;;) {
         int status;
@@ -211,9 +211,9 @@ static void on_signal(struct tb_watch *w)
 
     while (read(w->fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         if (info.ssi_signo != SIGCHLD)
-            begin_end(s);
+            begin_stop(s);
     }
-    reap(s);
+    reap_children(s);
 }
 
 static int open_signals(struct mo_err *e)
@@ -223,7 +223,7 @@ static int open_signals(struct mo_err *e)
     int fd;
 
     (void)sigaction(SIGPIPE, &ign, NULL);
-    (void)sigaction(SIGXFSZ, &ign, NULL); /* a file too large: EFBIG */
+    (void)sigaction(SIGXFSZ, &ign, NULL); /* EFBIG instead of a signal */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGTERM);
@@ -237,23 +237,24 @@ static int open_signals(struct mo_err *e)
 
 static bool is_over(const struct serve *s)
 {
-    return s->over ||
-           (s->ending && tb_exec_is_idle(&s->box.exec) && waiting(s) == 0);
+    return s->over || (s->ending && tb_exec_is_idle(&s->box.exec) &&
+                       bytes_waiting(s) == 0);
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
-static int work(struct serve *s, struct mo_err *e)
+static int serve_until_end(struct serve *s, struct mo_err *e)
 {
     while (!is_over(s)) {
         if (tb_loop_round(&s->box.loop, e) < 0)
             return e->code;
-        steer(s);
+        update_watches(s);
     }
     return 0;
 }
 
-static void init(struct serve *s, const struct tb_serve_opts *o, int signals)
+static void serve_init(struct serve *s, const struct tb_serve_opts *o,
+                       int signals)
 {
     s->stay = o->stay;
     tb_loop_init(&s->box.loop);
@@ -277,7 +278,7 @@ static void init(struct serve *s, const struct tb_serve_opts *o, int signals)
     tb_watch_start(&s->box.loop, &s->out, 1, 0, on_writable);
 }
 
-static void fini(struct serve *s)
+static void serve_fini(struct serve *s)
 {
     tb_server_fini(&s->server);
     tb_exec_fini(&s->box.exec);
@@ -301,8 +302,8 @@ int tb_serve(const struct tb_serve_opts *o, struct mo_err *e)
         tb_root_close(&s->box.root);
         return e->code;
     }
-    init(s, o, signals);
-    rc = work(s, e);
-    fini(s);
+    serve_init(s, o, signals);
+    rc = serve_until_end(s, e);
+    serve_fini(s);
     return rc;
 }

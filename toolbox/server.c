@@ -2,7 +2,7 @@
 
 #include "toolbox/reply.h"
 
-/* A message too big to be written is replaced by this. */
+/* Replaces a message that is too big. */
 static const struct mo_err no_room = {
     MO_ETOOBIG, 0, "the result is too big to be sent: ask for less of it"};
 
@@ -79,7 +79,7 @@ void tb_call_live(struct tb_call *c, const char *stream, struct mo_span text,
         tb_reply_log(c, stream, text);
 }
 
-static void cancel(struct tb_call *c)
+static void cancel_call(struct tb_call *c)
 {
     c->cancel(c);
     end_call(c);
@@ -88,7 +88,7 @@ static void cancel(struct tb_call *c)
 void tb_server_cancel_all(struct tb_server *s)
 {
     while (!mo_list_empty(&s->calls))
-        cancel(mo_container_of(s->calls.next, struct tb_call, node));
+        cancel_call(mo_container_of(s->calls.next, struct tb_call, node));
 }
 
 static struct tb_call *find_call(struct tb_server *s, struct mo_json id)
@@ -108,7 +108,7 @@ static const char *const level_names[] = {"debug",   "info",     "notice",
                                           "warning", "error",    "critical",
                                           "alert",   "emergency"};
 
-/* TB_SILENT for what is no level. */
+/* TB_SILENT if it is not a level. */
 static enum tb_level read_level(struct mo_json v)
 {
     for (unsigned i = 0; i < MO_COUNT(level_names); i++) {
@@ -189,7 +189,8 @@ static const struct tb_tool *find_tool(const struct tb_server *s,
     return NULL;
 }
 
-static void start(struct tb_server *s, struct tb_call *c, struct mo_json args)
+static void start_call(struct tb_server *s, struct tb_call *c,
+                       struct mo_json args)
 {
     struct mo_err e = {0};
     bool busy = s->ncalls >= TB_CALLS_MAX;
@@ -236,10 +237,10 @@ static void on_call(struct tb_server *s, const struct request *rq)
     c->tool = tool;
     c->version = rq->version;
     c->level = rq->level;
-    start(s, c, args);
+    start_call(s, c, args);
 }
 
-enum { LEGACY = 1, MODERN = 2, EARLY = 4 }; /* early: before initialize too */
+enum { LEGACY = 1, MODERN = 2, EARLY = 4 }; /* EARLY: before initialize too */
 
 static const struct method {
     const char *name;
@@ -264,7 +265,7 @@ static const struct method *find_method(struct mo_json name, unsigned era)
     return NULL;
 }
 
-static void dispatch(struct tb_server *s, const struct request *rq)
+static void dispatch_request(struct tb_server *s, const struct request *rq)
 {
     unsigned era = tb_is_modern(rq->version) ? MODERN : LEGACY;
     const struct method *m = find_method(rq->m->method, era);
@@ -278,7 +279,7 @@ static void dispatch(struct tb_server *s, const struct request *rq)
         m->run(s, rq);
 }
 
-/* --- which era a message is of ------------------------------------------- */
+/* --- classify a message by revision -------------------------------------- */
 
 static void on_modern(struct tb_server *s, struct request *rq,
                       struct mo_json version)
@@ -296,7 +297,7 @@ static void on_modern(struct tb_server *s, struct request *rq,
     else if (level.p && rq->level == TB_SILENT)
         bad_params(s, rq, "_meta[\"" TB_P_LOG "\"] is no level");
     else
-        dispatch(s, rq);
+        dispatch_request(s, rq);
 }
 
 static void on_request(struct tb_server *s, const struct mo_rpc *m)
@@ -315,7 +316,7 @@ static void on_request(struct tb_server *s, const struct mo_rpc *m)
     else if (version.p && !(opens && !tb_is_modern(tb_version(version))))
         on_modern(s, &rq, version);
     else
-        dispatch(s, &rq);
+        dispatch_request(s, &rq);
 }
 
 static void on_note(struct tb_server *s, const struct mo_rpc *m)
@@ -326,12 +327,12 @@ static void on_note(struct tb_server *s, const struct mo_rpc *m)
         return;
     c = find_call(s, mo_json_get(m->params, "requestId"));
     if (c)
-        cancel(c);
+        cancel_call(c);
 }
 
 /* --- lines --------------------------------------------------------------- */
 
-/* Answers to a batch go out one by one, as each is ready. */
+/* Answers to a batch are sent one by one, as each is ready. */
 static void on_batch(struct tb_server *s, struct mo_json all)
 {
     struct mo_json_iter it;
@@ -352,7 +353,7 @@ static void on_batch(struct tb_server *s, struct mo_json all)
     }
 }
 
-/* A batch holds objects only, so this calls itself once at most. */
+/* A batch holds objects only, so the recursion is one level deep. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 void tb_server_line(struct tb_server *s, struct mo_span line)
 {
@@ -380,7 +381,7 @@ void tb_server_line(struct tb_server *s, struct mo_span line)
             s, m.id.n > TB_ID_MAX ? mo_span(NULL, 0) : mo_json_text(m.id),
             MO_RPC_INVALID_REQUEST, e.msg);
         break;
-    case MO_RPC_RESULT: /* we ask nothing */
+    case MO_RPC_RESULT: /* we send no requests */
     case MO_RPC_ERROR:
         break;
     }

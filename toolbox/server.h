@@ -1,17 +1,16 @@
-/* server.h - the Model Context Protocol over lines, every revision at once.
+/* server.h - the Model Context Protocol over lines, all revisions at once.
  *
- * Each message is judged by itself: one with a modern envelope is modern, the
- * rest belongs to the legacy session that `initialize` opened. A second
- * `initialize` opens a new session on the same stream: whoever sent the calls
- * of the old one is gone, so they are cancelled.
+ * Each message is classified by itself: one with a modern envelope is modern,
+ * the others belong to the legacy session that `initialize` opened. A second
+ * `initialize` opens a new session on the same stream. The peer of the old
+ * session is gone, so its calls are cancelled.
  *
- * Pure: a line goes in, messages go out through send(), tools are a table.
- * So tests and a fuzzer drive it without a process.
+ * No I/O: a line goes in, messages go out through send(), tools are a table. So
+ * tests and a fuzzer run it without a process.
  *
- * Ownership: a line is borrowed during tb_server_line(); a message given to
- * send() during that call. Calls belong to the server until they end.
- * Limits: TB_CALLS_MAX calls at a time, ids and progress tokens of
- * TB_ID_MAX bytes; each is refused by name. */
+ * Ownership: a line is borrowed during tb_server_line(), a message during
+ * send(). The server owns calls until they end. Limits: TB_CALLS_MAX calls at a
+ * time, ids and progress tokens of TB_ID_MAX bytes; each has its own error. */
 #ifndef TB_SERVER_H
 #define TB_SERVER_H
 
@@ -22,7 +21,7 @@
 #define TB_ID_MAX    512
 
 struct tb_server {
-    const struct tb_tool *const *tools; /* ends with NULL */
+    const struct tb_tool *const *tools; /* terminated by NULL */
     const char *instructions;
     void *ctx; /* for the tools */
     void (*send)(void *to, struct mo_span message);
@@ -33,15 +32,16 @@ struct tb_server {
     enum tb_level level;
     struct mo_list calls;
     size_t ncalls;
-    struct mo_buf message; /* the one being written */
+    struct mo_buf message; /* the message being written */
 };
 
-/* The public members are set before. */
+/* The caller sets the public members first. */
 void tb_server_init(struct tb_server *s);
-void tb_server_fini(struct tb_server *s); /* cancels what is under way */
+void tb_server_fini(struct tb_server *s); /* cancels all calls */
 
 void tb_server_line(struct tb_server *s, struct mo_span line);
-/* A line was too long and was dropped. id: of the request, empty: unknown. */
+/* Report a line that was too long to read. id: of the request; empty: unknown.
+ */
 void tb_server_overlong(struct tb_server *s, struct mo_span id);
 void tb_server_cancel_all(struct tb_server *s);
 

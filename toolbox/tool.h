@@ -1,13 +1,13 @@
-/* tool.h - what a tool is, and what it sees of a call.
+/* tool.h - a tool, and its view of a call.
  *
- * A tool gets a call with its arguments and ends it exactly once: by
- * returning an error, by tb_call_done() inside run(), or by tb_call_done() or
- * tb_call_fail() later. For the last it sets call->cancel before run()
- * returns 0. cancel() means that nobody waits any more: the tool stops its
- * work and forgets the call, which is gone when cancel() returns.
+ * A tool gets a call with its arguments and ends it exactly once: by returning
+ * an error, by tb_call_done() inside run(), or by tb_call_done() or
+ * tb_call_fail() later. For the last it sets call->cancel before run() returns
+ * 0. cancel() means that the peer no longer waits: the tool stops its work and
+ * forgets the call, which is freed when cancel() returns.
  *
- * Tools know no protocol revision; the server leaves out what a peer is too
- * old for. */
+ * Tools know no protocol revision; the server leaves out what a peer is too old
+ * for. */
 #ifndef TB_TOOL_H
 #define TB_TOOL_H
 
@@ -15,23 +15,23 @@
 #include "toolbox/era.h"
 #include "toolbox/field.h"
 
-/* A result of both forms stays below the 4 MiB line that peers take, also
- * when every byte has to be escaped: text and data are each 256 KiB of peer
- * bytes at most, six characters a byte. */
+/* A result with text and data stays below the 4 MiB line that peers accept,
+ * even if every byte is escaped: each holds at most 256 KiB of peer bytes, six
+ * characters per byte. */
 #define TB_RESULT_MAX ((size_t)4 * 1024 * 1024)
 #define TB_BYTES_MAX  ((size_t)256 * 1024)
 
-/* Arguments of one call: what a line can hold, unescaped. */
+/* Arguments of one call: the unescaped content of a line. */
 #define TB_ARGS_MAX ((size_t)10 * 1024 * 1024)
 
-enum { /* hints: what a client may assume of a tool */
+enum { /* hints: properties a client may rely on */
        TB_READ_ONLY = 1 << 0,
        TB_DESTRUCTIVE = 1 << 1,
        TB_IDEMPOTENT = 1 << 2,
        TB_OPEN_WORLD = 1 << 3,
 };
 
-enum tb_level { /* of log messages, as syslog orders them */
+enum tb_level { /* of log messages, in the order of syslog */
                 TB_DEBUG,
                 TB_INFO,
                 TB_NOTICE,
@@ -40,7 +40,7 @@ enum tb_level { /* of log messages, as syslog orders them */
                 TB_CRITICAL,
                 TB_ALERT,
                 TB_EMERGENCY,
-                TB_SILENT, /* no level: nothing is sent */
+                TB_SILENT, /* not a level: send nothing */
 };
 
 struct tb_call;
@@ -62,16 +62,16 @@ struct tb_call {
     enum tb_version version;
     enum tb_level level;
     struct mo_span id, token; /* JSON text; token may be empty */
-    uint64_t progress;        /* last number told */
+    uint64_t progress;        /* last number sent */
 
-    /* the tool's */
+    /* set by the tool */
     void (*cancel)(struct tb_call *c);
     void *job;
 };
 
 struct tb_result {
     struct mo_buf text; /* for the model */
-    struct mo_buf data; /* a JSON object that fits the tool's out */
+    struct mo_buf data; /* a JSON object that matches the tool's out */
     bool failed;        /* isError */
 };
 
@@ -81,9 +81,9 @@ void tb_result_fini(struct tb_result *r);
 void tb_call_done(struct tb_call *c, const struct tb_result *r);
 void tb_call_fail(struct tb_call *c, const struct mo_err *e);
 
-/* Does anybody want to hear of the output before the end? */
+/* True if the peer wants output before the end. */
 bool tb_call_is_live(const struct tb_call *c);
-/* New output of a stream: its text, and how many bytes it stands for. */
+/* Report new output of a stream: its text, and the bytes it stands for. */
 void tb_call_live(struct tb_call *c, const char *stream, struct mo_span text,
                   uint64_t bytes);
 

@@ -1,4 +1,4 @@
-/* tools.c - the table of tools, and what several of them need. */
+/* tools.c - the table of tools, and functions that several of them share. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@ const struct tb_tool *const tb_tools[] = {
     &tb_search_files, &tb_execute_command, NULL,
 };
 
-/* An optional path that is empty is one that was not given. */
+/* An empty optional path counts as absent. */
 static bool is_optional(const struct tb_tool *t, const void *out,
                         const struct mo_span *path)
 {

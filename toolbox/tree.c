@@ -26,7 +26,7 @@ struct table {
     size_t n, cap;
 };
 
-/* "pid (any name) S parent ...": the name may hold anything, so the last
+/* "pid (any name) S parent ...": the name may contain anything, so the last
  * parenthesis counts. */
 static bool read_stat(int dir, struct proc *out)
 {
@@ -47,7 +47,7 @@ static bool read_stat(int dir, struct proc *out)
     return true;
 }
 
-static bool grow(struct table *t)
+static bool grow_table(struct table *t)
 {
     size_t cap = t->cap ? t->cap * 2 : 256;
     struct proc *p;
@@ -70,13 +70,14 @@ static int open_proc(int procfs, pid_t pid)
     return openat(procfs, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static void take(struct table *t, int procfs, const char *name)
+static void take_process(struct table *t, int procfs, const char *name)
 {
     struct proc one = {0};
     uint64_t pid;
     mo_autofd int dir = -1;
 
-    if (mo_span_u64(mo_span_cstr(name), &pid) < 0 || pid > INT_MAX || !grow(t))
+    if (mo_span_u64(mo_span_cstr(name), &pid) < 0 || pid > INT_MAX ||
+        !grow_table(t))
         return;
     one.pid = (pid_t)pid;
     dir = open_proc(procfs, one.pid);
@@ -102,8 +103,10 @@ static bool is_below(const struct table *t, pid_t pid)
     return false;
 }
 
-/* Passes until nothing is added: as many as the tree is deep. */
-static void mark(struct table *t, pid_t top, const pid_t *spare, size_t nspare)
+/* Mark all processes below top; repeats until nothing is added, as often as the
+ * tree is deep. */
+static void mark_below(struct table *t, pid_t top, const pid_t *spare,
+                       size_t nspare)
 {
     bool again = true;
 
@@ -126,8 +129,8 @@ static void kill_one(int procfs, const struct proc *p)
     mo_autofd int dir = open_proc(procfs, p->pid);
     struct proc now;
 
-    /* Its parent is still who it was, or it became somebody's orphan: then
-     * the next round sees where it is now. */
+    /* If its parent changed, it became an orphan: leave it for the next
+     * round. */
     if (dir < 0 || !read_stat(dir, &now) || now.parent != p->parent)
         return;
     if (syscall(SYS_pidfd_send_signal, dir, SIGKILL, NULL, 0) < 0 &&
@@ -149,9 +152,9 @@ int tb_tree_kill(pid_t top, const pid_t *spare, size_t nspare)
         if (!de)
             break;
         if (de->d_name[0] >= '1' && de->d_name[0] <= '9')
-            take(&t, dirfd(procfs), de->d_name);
+            take_process(&t, dirfd(procfs), de->d_name);
     }
-    mark(&t, top, spare, nspare);
+    mark_below(&t, top, spare, nspare);
     for (size_t i = 0; i < t.n; i++) {
         if (!t.p[i].below || t.p[i].dead)
             continue;
@@ -159,7 +162,7 @@ int tb_tree_kill(pid_t top, const pid_t *spare, size_t nspare)
         kill_one(dirfd(procfs), &t.p[i]);
     }
     (void)closedir(procfs);
-    alive = t.n ? alive : -1; /* an empty directory is no /proc */
+    alive = t.n ? alive : -1; /* an empty directory is not /proc */
     mo_free(t.p);
     return alive;
 }

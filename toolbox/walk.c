@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NAMES_BYTES ((size_t)8 * 1024 * 1024) /* of one directory */
+#define NAMES_BYTES ((size_t)8 * 1024 * 1024) /* per directory */
 
 struct name {
     struct name *next;
@@ -23,8 +23,8 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static struct name *keep(struct tb_walk_dir *d, const char *text,
-                         struct name *next)
+static struct name *keep_name(struct tb_walk_dir *d, const char *text,
+                              struct name *next)
 {
     size_t n = strlen(text) + 1;
     struct name *one = mo_arena_alloc(&d->arena, sizeof(*one) + n);
@@ -36,9 +36,9 @@ static struct name *keep(struct tb_walk_dir *d, const char *text,
     return one;
 }
 
-/* All names of the directory as a list; d->n counts them. */
-static int gather(struct tb_walk *w, struct tb_walk_dir *d, DIR *from,
-                  struct name **list)
+/* Read all names of the directory; d->n counts them. */
+static int gather_names(struct tb_walk *w, struct tb_walk_dir *d, DIR *from,
+                        struct name **list)
 {
     for (;;) {
         struct dirent *de = readdir(from);
@@ -52,7 +52,7 @@ static int gather(struct tb_walk *w, struct tb_walk_dir *d, DIR *from,
             w->clipped = true;
             return 0;
         }
-        one = keep(d, de->d_name, *list);
+        one = keep_name(d, de->d_name, *list);
         if (!one)
             return MO_ENOMEM;
         *list = one;
@@ -60,7 +60,7 @@ static int gather(struct tb_walk *w, struct tb_walk_dir *d, DIR *from,
     }
 }
 
-static int sort(struct tb_walk_dir *d, const struct name *list)
+static int sort_names(struct tb_walk_dir *d, const struct name *list)
 {
     size_t i = 0;
 
@@ -73,7 +73,7 @@ static int sort(struct tb_walk_dir *d, const struct name *list)
     return 0;
 }
 
-/* readdir() closes what it reads: it gets a descriptor of its own. */
+/* closedir() closes its descriptor, so it gets a duplicate. */
 static int read_names(struct tb_walk *w, struct tb_walk_dir *d)
 {
     int own = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -86,12 +86,12 @@ static int read_names(struct tb_walk *w, struct tb_walk_dir *d)
         mo_close_fd(&own);
         return 0;
     }
-    rc = gather(w, d, from, &list);
+    rc = gather_names(w, d, from, &list);
     (void)closedir(from);
-    return rc < 0 ? rc : sort(d, list);
+    return rc < 0 ? rc : sort_names(d, list);
 }
 
-static void leave(struct tb_walk *w)
+static void leave_dir(struct tb_walk *w)
 {
     struct tb_walk_dir *d = &w->dirs[--w->depth];
 
@@ -99,7 +99,7 @@ static void leave(struct tb_walk *w)
     mo_arena_fini(&d->arena);
 }
 
-static int enter(struct tb_walk *w, int fd, size_t prefix, struct mo_err *e)
+static int enter_dir(struct tb_walk *w, int fd, size_t prefix, struct mo_err *e)
 {
     struct tb_walk_dir *d = &w->dirs[w->depth++];
 
@@ -119,7 +119,7 @@ int tb_walk_open(struct tb_walk *w, int fd, int max_depth, struct mo_err *e)
     w->descend = false;
     w->clipped = false;
     w->denied = 0;
-    rc = enter(w, fd, 0, e);
+    rc = enter_dir(w, fd, 0, e);
     if (rc < 0)
         tb_walk_close(w);
     return rc;
@@ -128,7 +128,7 @@ int tb_walk_open(struct tb_walk *w, int fd, int max_depth, struct mo_err *e)
 void tb_walk_close(struct tb_walk *w)
 {
     while (w->depth)
-        leave(w);
+        leave_dir(w);
 }
 
 static int go_down(struct tb_walk *w, struct mo_err *e)
@@ -147,10 +147,10 @@ static int go_down(struct tb_walk *w, struct mo_err *e)
         return 0;
     }
     w->path[n] = '/';
-    return enter(w, fd, n + 1, e);
+    return enter_dir(w, fd, n + 1, e);
 }
 
-/* false: the name does not fit, or what it named has gone. */
+/* False: the name does not fit, or the file is gone. */
 static bool fill_entry(struct tb_walk *w, const struct tb_walk_dir *d,
                        const char *name)
 {
@@ -177,7 +177,7 @@ int tb_walk_next(struct tb_walk *w, struct mo_err *e)
         struct tb_walk_dir *d = &w->dirs[w->depth - 1];
 
         if (d->next == d->n) {
-            leave(w);
+            leave_dir(w);
             continue;
         }
         if (!fill_entry(w, d, d->names[d->next++]))

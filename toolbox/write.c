@@ -1,4 +1,4 @@
-/* write.c - write_file: a whole file, created or replaced in one step. */
+/* write.c - write_file: create or replace a whole file in one step. */
 #include "codec/text/base64.h"
 #include "toolbox/box.h"
 #include "toolbox/save.h"
@@ -28,8 +28,8 @@ static const struct tb_field out[] = {
     {0},
 };
 
-static void answer(struct tb_call *c, const struct tb_path *p, size_t bytes,
-                   bool created)
+static void answer_write(struct tb_call *c, const struct tb_path *p,
+                         size_t bytes, bool created)
 {
     struct tb_result r;
     struct mo_jw w;
@@ -37,59 +37,43 @@ static void answer(struct tb_call *c, const struct tb_path *p, size_t bytes,
     tb_result_init(&r);
     mo_jw_init(&w, &r.data);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "path");
-    mo_jw_cstr(&w, p->text);
-    mo_jw_key(&w, "bytes");
-    mo_jw_u64(&w, bytes);
-    mo_jw_key(&w, "created");
-    mo_jw_bool(&w, created);
+    tb_put_cstr(&w, "path", p->text);
+    tb_put_u64(&w, "bytes", bytes);
+    tb_put_bool(&w, "created", created);
     mo_jw_end(&w);
-    (void)mo_buf_printf(&r.text, "%s %s (%zu bytes)",
-                        created ? "Created" : "Replaced", p->text, bytes);
+    mo_buf_printf(&r.text, "%s %s (%zu bytes)",
+                  created ? "Created" : "Replaced", p->text, bytes);
     tb_call_done(c, &r);
     tb_result_fini(&r);
 }
 
-static int write_file(struct tb_box *box, struct tb_call *c,
-                      struct mo_json json, struct mo_arena *arena,
-                      struct mo_buf *plain, struct mo_err *e)
+static int run_write(void *ctx, struct tb_call *c, struct mo_json json,
+                     struct mo_err *e)
 {
+    mo_autoarena struct mo_arena arena = {.cap = TB_ARGS_MAX};
+    mo_autobuf struct mo_buf plain = {.max = TB_FILE_MAX};
     struct args a = {.parents = true};
+    struct tb_box *box = ctx;
     struct tb_saved saved;
     struct tb_path p;
 
-    if (tb_args_read(box, json, &tb_write_file, arena, &a, &a.path, &p, e) < 0)
+    if (tb_args_read(box, json, &tb_write_file, &arena, &a, &a.path, &p, e) < 0)
         return e->code;
     if (a.encoding == TB_BASE64) {
-        if (mo_base64_decode(a.content, plain) < 0)
+        if (mo_base64_decode(a.content, &plain) < 0)
             return mo_fail(e, MO_EINVAL,
-                           "content is no base64 (RFC 4648, with padding, no "
+                           "content is not base64 (RFC 4648, with padding, no "
                            "blanks) of at most %zu bytes",
                            TB_FILE_MAX);
-        a.content = mo_buf_view(plain);
+        a.content = mo_buf_view(&plain);
     }
     if (a.content.n > TB_FILE_MAX)
         return mo_fail(e, MO_ETOOBIG, "content is larger than %zu bytes",
                        TB_FILE_MAX);
     if (tb_save(&box->root, &p, a.content, a.parents, &saved, e) < 0)
         return e->code;
-    answer(c, &p, a.content.n, saved.created);
+    answer_write(c, &p, a.content.n, saved.created);
     return 0;
-}
-
-static int run(void *ctx, struct tb_call *c, struct mo_json json,
-               struct mo_err *e)
-{
-    struct mo_arena arena;
-    struct mo_buf plain;
-    int rc;
-
-    mo_arena_init(&arena, TB_ARGS_MAX);
-    mo_buf_init(&plain, TB_FILE_MAX);
-    rc = write_file(ctx, c, json, &arena, &plain, e);
-    mo_buf_fini(&plain);
-    mo_arena_fini(&arena);
-    return rc;
 }
 
 const struct tb_tool tb_write_file = {
@@ -100,5 +84,5 @@ const struct tb_tool tb_write_file = {
     TB_DESTRUCTIVE | TB_IDEMPOTENT,
     in,
     out,
-    run,
+    run_write,
 };

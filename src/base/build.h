@@ -1,4 +1,4 @@
-/* build.h - how this program was compiled, as words. */
+/* build.h - the architecture and kind of this build, as strings. */
 #ifndef MO_BASE_BUILD_H
 #define MO_BASE_BUILD_H
 

@@ -1,7 +1,8 @@
-/* clock.h - two clocks that must not be mixed up.
+/* clock.h - the monotonic clock and the wall clock.
  *
- * mo_now_ns() never jumps and is for every timeout and duration.
- * mo_wall_ms() is what a person's watch says and is only ever shown. */
+ * Use mo_now_ns() for every timeout and duration: it never jumps. Use
+ * mo_wall_ms() only for times that are shown or stored: it follows the system
+ * clock, which can be set. */
 #ifndef MO_BASE_CLOCK_H
 #define MO_BASE_CLOCK_H
 
@@ -18,7 +19,7 @@ uint64_t mo_wall_ms(void);
 
 void mo_wall_format(uint64_t wall_ms, char out[MO_ISO8601_MAX]);
 
-/* RFC 9110 date, as the Date header wants it. */
+/* Date in the format of RFC 9110, for the Date header. */
 #define MO_HTTPDATE_MAX 30
 
 void mo_wall_httpdate(uint64_t wall_ms, char out[MO_HTTPDATE_MAX]);

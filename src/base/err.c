@@ -7,15 +7,15 @@
 #include <string.h>
 
 __attribute__((format(printf, 4, 0))) static void
-put(struct mo_err *e, int code, int sys, const char *fmt, va_list ap)
+format_err(struct mo_err *e, int code, int sys, const char *fmt, va_list ap)
 {
     e->code = code;
     e->sys = sys;
     (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
 }
 
-/* ": more", cut where the box ends; nothing for no text. */
-static void append(struct mo_err *e, const char *more)
+/* Append ": more", truncated to the buffer; nothing if more is empty. */
+static void append_text(struct mo_err *e, const char *more)
 {
     size_t n = strlen(e->msg);
 
@@ -30,17 +30,17 @@ int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
     if (!e)
         return code;
     va_start(ap, fmt);
-    put(e, code, 0, fmt, ap);
+    format_err(e, code, 0, fmt, ap);
     va_end(ap);
     return code;
 }
 
-/* Not strerror(): that one shares a buffer between threads. */
+/* Not strerror(): it shares a buffer between threads. */
 static const char *sys_text(int sys, char *room, size_t n)
 {
 #ifdef __GLIBC__
     return strerror_r(sys, room, n);
-#else /* as POSIX has it; musl, for the static programs */
+#else /* POSIX version: musl, in the static programs */
     return strerror_r(sys, room, n) == 0 ? room : "unknown error";
 #endif
 }
@@ -54,9 +54,9 @@ int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
     if (!e)
         return MO_EIO;
     va_start(ap, fmt);
-    put(e, MO_EIO, sys, fmt, ap);
+    format_err(e, MO_EIO, sys, fmt, ap);
     va_end(ap);
-    append(e, sys_text(sys, text, sizeof(text)));
+    append_text(e, sys_text(sys, text, sizeof(text)));
     return MO_EIO;
 }
 
@@ -73,7 +73,7 @@ int mo_wrap(struct mo_err *e, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
     va_end(ap);
-    append(e, old);
+    append_text(e, old);
     return e->code;
 }
 

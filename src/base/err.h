@@ -1,32 +1,33 @@
-/* err.h - what went wrong, in a fixed box.
+/* err.h - error codes and a fixed-size error message.
  *
- * A fallible call returns 0 or one of MO_E* (all negative) and fills the
+ * A fallible call returns 0 or one of MO_E* (all negative). It fills the
  * caller's struct mo_err only when it fails. The message is built in place:
- * reporting a failure never allocates, so "out of memory" can be reported
- * too. Whoever adds meaning wraps; whoever decides logs, once.
+ * reporting a failure never allocates, so "out of memory" can be reported too.
+ * Callers that add context wrap the error; the caller that handles it logs it,
+ * once.
  *
- * Every function here takes e == NULL for callers who only want the code. */
+ * Every function here accepts e == NULL for callers that only want the code. */
 #ifndef MO_BASE_ERR_H
 #define MO_BASE_ERR_H
 
 #include <stdbool.h>
 
 enum {
-    MO_EIO = -1,       /* the kernel said no; sys holds errno */
+    MO_EIO = -1,       /* a system call failed; sys holds errno */
     MO_ENOMEM = -2,    /* allocation failed */
     MO_ETOOBIG = -3,   /* a named limit was reached */
     MO_EPROTO = -4,    /* the peer broke its protocol */
-    MO_EINVAL = -5,    /* the caller or the person gave a bad value */
-    MO_ENOTFOUND = -6, /* no such thing */
-    MO_EEXISTS = -7,   /* there is one already */
+    MO_EINVAL = -5,    /* the caller or the user gave a bad value */
+    MO_ENOTFOUND = -6, /* it does not exist */
+    MO_EEXISTS = -7,   /* it exists already */
     MO_ETIMEOUT = -8,  /* a deadline passed */
-    MO_ECANCELED = -9, /* we were asked to stop */
-    MO_ECLOSED = -10,  /* the other side has gone */
+    MO_ECANCELED = -9, /* the operation was cancelled */
+    MO_ECLOSED = -10,  /* the peer closed the connection */
     MO_EBUSY = -11,    /* a bounded queue or table is full */
     MO_EPOLICY = -12,  /* a rule forbids it */
-    MO_EUNAVAIL = -13, /* a service we need does not answer */
+    MO_EUNAVAIL = -13, /* a required service does not answer */
     MO_ETLS = -14,     /* TLS failed */
-    MO_EPATH = -15,    /* a path leads outside */
+    MO_EPATH = -15,    /* a path leaves its root directory */
 };
 
 struct mo_err {
@@ -39,20 +40,23 @@ struct mo_err {
 int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for a failed system call: MO_EIO, errno, its text appended. */
+/* The same for a failed system call: returns MO_EIO, stores errno, appends its
+ * text. */
 int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Put context in front of the message; returns e's code (MO_EIO if none). */
+/* Put context in front of the message. Returns e's code, MO_EIO if it has
+ * none. */
 int mo_wrap(struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 void mo_err_clear(struct mo_err *e);
 
-/* "timeout", "protocol", ...: stable words for logs and problem+json. */
+/* Stable words for logs and problem+json, such as "timeout" or "protocol". */
 const char *mo_err_name(int code);
 
-/* Our own mistakes end the process with a place to look at. */
+/* Abort with file, line and condition. For bugs in this program only, never for
+ * a peer's or a user's mistake. */
 #define MO_BUG_ON(cond)                                                        \
     do {                                                                       \
         if (__builtin_expect(!!(cond), 0))                                     \

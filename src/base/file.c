@@ -103,14 +103,14 @@ int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e)
     return 0;
 }
 
-/* A new file at `beside`, whole; on the disk if `sure`. */
+/* Create the file `beside` with this content; synced if `sure`. */
 static int write_beside(const char *beside, struct mo_span text, mode_t mode,
                         bool sure, struct mo_err *e)
 {
     mo_autofd int fd = -1;
     int rc;
 
-    (void)unlink(beside); /* of a crash; never write into a stranger's */
+    (void)unlink(beside); /* left by a crash; never write into a foreign file */
     fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return mo_fail_sys(e, "write %s", beside);
@@ -154,17 +154,17 @@ int mo_file_lock(const char *path, unsigned ms, struct mo_err *e)
     return mo_take_fd(&fd);
 }
 
-/* The name is on the disk when its directory is. */
+/* A new name is on disk only after its directory is synced. */
 static void sync_dir(const char *path)
 {
     mo_autofd int fd = open_dir_of(path);
 
     if (fd >= 0)
-        (void)fsync(fd); /* not every file system can */
+        (void)fsync(fd); /* some file systems cannot */
 }
 
-static int replace(const char *path, struct mo_span text, mode_t mode,
-                   bool sure, struct mo_err *e)
+static int replace_file(const char *path, struct mo_span text, mode_t mode,
+                        bool sure, struct mo_err *e)
 {
     char beside[PATH_MAX];
     int n = snprintf(beside, sizeof(beside), "%s.%ld", path, (long)getpid());
@@ -182,13 +182,13 @@ static int replace(const char *path, struct mo_span text, mode_t mode,
 
 int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e)
 {
-    return replace(path, text, 0600, false, e);
+    return replace_file(path, text, 0600, false, e);
 }
 
 int mo_file_save(const char *path, struct mo_span text, mode_t mode,
                  struct mo_err *e)
 {
-    int rc = replace(path, text, mode, true, e);
+    int rc = replace_file(path, text, mode, true, e);
 
     if (rc == 0)
         sync_dir(path);
@@ -239,7 +239,7 @@ int mo_file_mkdir(const char *path, struct mo_err *e)
     size_t n = strlen(path);
 
     if (n == 0 || n >= sizeof(part))
-        return mo_fail(e, MO_EINVAL, "not a directory's name");
+        return mo_fail(e, MO_EINVAL, "directory name is empty or too long");
     for (size_t i = 1; i <= n; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;

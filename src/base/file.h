@@ -1,8 +1,8 @@
-/* file.h - small files of ours, read and written whole.
+/* file.h - read and write small files as a whole.
  *
- * Only regular files: a FIFO or a device under a configured name would make
- * the start hang. Opened without blocking, checked on the descriptor, read
- * up to the caller's cap (MO_ETOOBIG). */
+ * Only regular files are read: a FIFO or a device under a configured name would
+ * block the start. Files are opened non-blocking, checked on the descriptor and
+ * read up to the caller's limit (MO_ETOOBIG). */
 #ifndef MO_BASE_FILE_H
 #define MO_BASE_FILE_H
 
@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 
-/* Enough to see that a file is not the one that was read. */
+/* Identifies a version of a file: a different stamp means a changed file. */
 struct mo_file_stamp {
     bool there;
     dev_t dev;
@@ -21,27 +21,29 @@ struct mo_file_stamp {
     struct timespec mtime;
 };
 
-/* MO_ENOTFOUND when there is none. stamp may be NULL; it is of the opened
- * file, or all zero. */
+/* Append the content to out. MO_ENOTFOUND if the file does not exist. stamp may
+ * be NULL; it describes the opened file and is all zero on failure to open. */
 int mo_file_read(const char *path, size_t max, struct mo_buf *out,
                  struct mo_file_stamp *stamp, struct mo_err *e);
 
 void mo_file_stamp(const char *path, struct mo_file_stamp *out);
 bool mo_file_same(const struct mo_file_stamp *a, const struct mo_file_stamp *b);
 
-/* All of it or MO_EIO: pipes take less than asked for. */
+/* Write everything, in several writes if needed, or fail with MO_EIO. */
 int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e);
 
-/* The whole content, mode 0600, by way of a file beside it: who reads sees the
- * old or the new one. Not synced: for what can be lost. */
+/* Replace the content with mode 0600. The new content is written to a temporary
+ * file beside it and renamed, so readers see the old or the new content. Not
+ * synced: a crash of the machine can lose it. */
 int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e);
 
-/* The same for what must not be lost: on the disk when it returns. */
+/* The same, synced: the content is on disk when the call returns. */
 int mo_file_save(const char *path, struct mo_span text, mode_t mode,
                  struct mo_err *e);
 
-/* The right to write the file, among those who ask for it: a lock on its
- * directory, held by the descriptor that is returned. MO_EBUSY after ms. */
+/* Take the write lock of a file among cooperating processes: a lock on its
+ * directory, held by the returned descriptor until it is closed. MO_EBUSY after
+ * ms. */
 int mo_file_lock(const char *path, unsigned ms, struct mo_err *e);
 
 /* A change of a whole file that other processes change too: takes the lock,
@@ -63,7 +65,7 @@ struct mo_file_change {
 };
 int mo_file_change(const struct mo_file_change *c, struct mo_err *e);
 
-/* A directory of ours (0700) and those above it, where they are missing. */
+/* Create a directory (mode 0700) and its missing parents. */
 int mo_file_mkdir(const char *path, struct mo_err *e);
 
 #endif

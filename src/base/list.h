@@ -1,7 +1,7 @@
 /* list.h - intrusive doubly linked list; no allocation, O(1) removal.
  *
- * The head is a node that points at itself when empty. A node that is in no
- * list points at itself too (mo_list_init), so mo_list_del() may be called
+ * The head is a node; an empty list's head points at itself. A node that is in
+ * no list also points at itself (mo_list_init), so mo_list_del() may be called
  * twice. */
 #ifndef MO_BASE_LIST_H
 #define MO_BASE_LIST_H
@@ -58,7 +58,7 @@ static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
 #define mo_list_each(it, head)                                                 \
     for (struct mo_list *it = (head)->next; it != (head); it = it->next)
 
-/* The current node may be removed (and freed) by the body; others not. */
+/* The body may remove (and free) the current node, but no other. */
 #define mo_list_each_safe(it, head)                                            \
     for (struct mo_list *it = (head)->next, *it##_next = it->next;             \
          it != (head); it = it##_next, it##_next = it->next)

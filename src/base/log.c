@@ -38,7 +38,7 @@ static int level_of(struct mo_span s, enum mo_level *out)
     return MO_EINVAL;
 }
 
-/* The last word on a room wins. */
+/* A later entry for the same room wins. */
 static int set_room(struct mo_log *l, struct mo_span room, enum mo_level lv,
                     struct mo_err *e)
 {
@@ -102,13 +102,13 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret)
     if (!copy)
         return MO_ENOMEM;
     l->secrets[l->nsecrets] = copy;
-    /* a worker that logs right now sees either all of it or nothing */
+    /* a worker that logs right now sees all of it or nothing */
     __atomic_store_n(&l->nsecrets, l->nsecrets + 1, __ATOMIC_RELEASE);
     return 0;
 }
 
-/* Bytes of the secret that stand at `at`. */
-static size_t stands_at(struct mo_span secret, const char *at)
+/* Number of bytes at `at` that match the secret's beginning; 0 if too few. */
+static size_t match_secret(struct mo_span secret, const char *at)
 {
     size_t left = strlen(at);
     size_t n = left < secret.n ? left : secret.n;
@@ -121,7 +121,7 @@ void mo_log_blank(char *text, struct mo_span secret)
     static const char mark[] = "[secret]";
 
     for (char *p = text; *p; p++) {
-        size_t n = stands_at(secret, p);
+        size_t n = match_secret(secret, p);
         size_t keep = n < sizeof(mark) - 1 ? n : sizeof(mark) - 1;
 
         if (n == 0)
@@ -143,15 +143,15 @@ bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room)
     return lv <= l->level;
 }
 
-/* --- what is to be said, and which of its bytes must not be -------------- */
+/* --- the message and its hidden bytes ------------------------------------ */
 
 #define TEXT_MAX ((size_t)MO_LOG_LINE_MAX / 2)
 
 /* 1. text[0..n) holds no NUL; text[n] is one.
  * 2. hidden[i] is true for every byte of text that belongs to a secret, also
- *    to the front part of one that was cut off at the end of the text.
- * Marking the bytes instead of replacing them one secret after the other
- * keeps overlapping secrets whole. */
+ *    to the beginning of a secret that was cut at the end of the text.
+ * Secrets may overlap. Marking their bytes hides all of them, which replacing
+ * one secret after the other would not. */
 struct message {
     char text[TEXT_MAX];
     bool hidden[TEXT_MAX];
@@ -159,35 +159,35 @@ struct message {
     bool cut;
 };
 
-static void hide(struct message *m, size_t at, size_t n)
+static void hide_bytes(struct message *m, size_t at, size_t n)
 {
     memset(m->hidden + at, true, n);
 }
 
-static void hide_whole(struct message *m, const char *secret, size_t n)
+static void hide_secret(struct message *m, const char *secret, size_t n)
 {
     const char *at = strstr(m->text, secret);
 
     while (at) {
-        hide(m, (size_t)(at - m->text), n);
+        hide_bytes(m, (size_t)(at - m->text), n);
         at = strstr(at + 1, secret);
     }
 }
 
-/* Text that was cut at `end` may stop inside a secret. */
-static void hide_front(struct message *m, size_t end, const char *secret,
-                       size_t n)
+/* Hide the beginning of a secret at the end of a text that was cut there. */
+static void hide_cut_secret(struct message *m, size_t end, const char *secret,
+                            size_t n)
 {
     for (size_t k = n < end ? n : end; k; k--) {
         if (memcmp(m->text + end - k, secret, k) == 0) {
-            hide(m, end - k, k);
+            hide_bytes(m, end - k, k);
             return;
         }
     }
 }
 
-/* err_cut: the text ends with an error's that filled its box, so err.c may
- * have cut it there. */
+/* err_cut: the text ends with an error message that filled its buffer, so it
+ * may have been cut there. */
 static void hide_secrets(const struct mo_log *l, struct message *m,
                          bool err_cut)
 {
@@ -196,14 +196,14 @@ static void hide_secrets(const struct mo_log *l, struct message *m,
     for (size_t i = 0; i < count; i++) {
         size_t n = strlen(l->secrets[i]);
 
-        hide_whole(m, l->secrets[i], n);
+        hide_secret(m, l->secrets[i], n);
         if (m->cut || err_cut)
-            hide_front(m, m->n, l->secrets[i], n);
+            hide_cut_secret(m, m->n, l->secrets[i], n);
     }
 }
 
 __attribute__((format(printf, 2, 0))) static void
-say(struct message *m, const char *fmt, va_list ap)
+format_message(struct message *m, const char *fmt, va_list ap)
 {
     int n = vsnprintf(m->text, TEXT_MAX, fmt, ap);
 
@@ -211,7 +211,7 @@ say(struct message *m, const char *fmt, va_list ap)
     m->n = strlen(m->text);
 }
 
-static void say_err(struct message *m, const struct mo_err *e)
+static void append_err(struct message *m, const struct mo_err *e)
 {
     int n = snprintf(m->text + m->n, TEXT_MAX - m->n, ": %s", e->msg);
 
@@ -219,17 +219,17 @@ static void say_err(struct message *m, const struct mo_err *e)
     m->n += strlen(m->text + m->n);
 }
 
-/* --- the line it becomes ------------------------------------------------- */
+/* --- the line ------------------------------------------------------------ */
 
-/* Pieces are put whole or, once one did not fit, not at all: neither an
- * escape nor a character is ever torn. */
+/* A part that does not fit is left out whole, and so is everything after it: no
+ * escape sequence or character is split. */
 struct line {
     char p[MO_LOG_LINE_MAX];
     size_t n;
     bool full;
 };
 
-#define TAIL_ROOM ((size_t)24) /* for the cut mark and what closes the line */
+#define TAIL_ROOM ((size_t)24) /* for "[cut]" and the end of the line */
 
 static void line_put(struct line *l, const char *p, size_t n)
 {
@@ -245,7 +245,7 @@ static void line_puts(struct line *l, const char *s)
     line_put(l, s, strlen(s));
 }
 
-/* What closes the line always fits: TAIL_ROOM was kept for it. */
+/* Always fits: TAIL_ROOM is reserved for it. */
 static void line_tail(struct line *l, const char *s)
 {
     size_t n = strlen(s);
@@ -263,7 +263,7 @@ static void line_hex(struct line *l, uint32_t cp)
     line_puts(l, esc);
 }
 
-/* Length of the UTF-8 character at s (n > 0 bytes left), 0 if it is none. */
+/* Length of the UTF-8 character at s (n > 0 bytes left), 0 if invalid. */
 static size_t utf8_at(const char *s, size_t n, uint32_t *cp)
 {
     static const struct {
@@ -291,17 +291,17 @@ static size_t utf8_at(const char *s, size_t n, uint32_t *cp)
     return 0;
 }
 
-/* Characters that move the cursor, end a line or turn the direction of
- * writing: a terminal must not get them from a peer. */
+/* Characters that move the cursor, end a line or change the writing direction.
+ * Peer text must not send them to a terminal. */
 static bool commands_terminal(uint32_t cp)
 {
     return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) ||
            (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
-/* Such characters, bytes that are no UTF-8, and in JSON also quote and
- * backslash never reach the output raw: \uXXXX is what both a person and a
- * JSON parser understand. Returns how many bytes of text were used. */
+/* Write one character of text, escaped as \uXXXX if it is a control character
+ * or invalid UTF-8; in JSON also escape quote and backslash. Returns the number
+ * of bytes consumed. */
 static size_t line_char(struct line *l, const char *s, size_t n, bool json)
 {
     uint32_t cp = 0;
@@ -381,15 +381,15 @@ static void format_human(struct line *out, const struct mo_log *l,
 }
 
 __attribute__((format(printf, 5, 0))) static void
-emit(const struct mo_log *l, enum mo_level lv, const char *room,
-     const struct mo_err *e, const char *fmt, va_list ap)
+write_line(const struct mo_log *l, enum mo_level lv, const char *room,
+           const struct mo_err *e, const char *fmt, va_list ap)
 {
     struct message m = {.n = 0};
     struct line out;
 
-    say(&m, fmt, ap);
+    format_message(&m, fmt, ap);
     if (e)
-        say_err(&m, e);
+        append_err(&m, e);
     hide_secrets(l, &m, e && strlen(e->msg) == sizeof(e->msg) - 1);
     out.n = 0;
     out.full = false;
@@ -409,7 +409,7 @@ void mo_log(const struct mo_log *l, enum mo_level lv, const char *room,
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    emit(l, lv, room, NULL, fmt, ap);
+    write_line(l, lv, room, NULL, fmt, ap);
     va_end(ap);
 }
 
@@ -421,6 +421,6 @@ void mo_log_err(const struct mo_log *l, enum mo_level lv, const char *room,
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    emit(l, lv, room, e, fmt, ap);
+    write_line(l, lv, room, e, fmt, ap);
     va_end(ap);
 }

@@ -1,19 +1,18 @@
-/* log.h - one line per decision.
+/* log.h - the log: one line per event.
  *
- * On a terminal a line is for a person; elsewhere it is one JSON object for a
- * machine. Every line names its room, and levels can be set per room
- * ("info,httpd=debug"). Peer text is escaped: a line is always one line.
+ * On a terminal a line is text; elsewhere it is one JSON object. Every line
+ * names its room, and levels can be set per room ("info,httpd=debug"). Peer
+ * text is escaped, so a message never spans two lines.
  *
- * Secrets never: what was registered with mo_log_secret() is shown as
- * "[secret]" wherever it stands in a message, whoever wrote it, also when the
- * message was cut in the middle of it. That is the second fence; the first is
- * not to log such things: a secret that was re-encoded is not recognised.
+ * Secrets registered with mo_log_secret() are shown as "[secret]" in every
+ * message, also when the message was cut inside one. This is the second line of
+ * defence: a re-encoded secret is not recognised, so do not log secrets in the
+ * first place.
  *
- * A line is built on the stack and written with one write(2): no allocation,
- * no lock, safe from worker threads; a line that is too long ends in "[cut]".
- * mo_log_levels() and mo_log_secret() are called by the loop's thread only; a
- * line that a worker writes in that instant may go by the old or the new
- * levels. */
+ * A line is built on the stack and written with one write(2): no allocation, no
+ * lock, safe from worker threads. A line that is too long ends in "[cut]". Only
+ * the loop's thread calls mo_log_levels() and mo_log_secret(); a line that a
+ * worker writes at that moment uses the old or the new levels. */
 #ifndef MO_BASE_LOG_H
 #define MO_BASE_LOG_H
 
@@ -24,7 +23,7 @@ enum mo_level { MO_ERROR, MO_WARN, MO_INFO, MO_DEBUG };
 #define MO_LOG_LINE_MAX    4096
 #define MO_LOG_ROOMS_MAX   24
 #define MO_LOG_SECRETS_MAX 256
-#define MO_LOG_SECRET_MIN  6 /* shorter ones would blank out plain words */
+#define MO_LOG_SECRET_MIN  6 /* shorter ones would hide ordinary words */
 
 struct mo_log {
     int fd;
@@ -40,24 +39,25 @@ struct mo_log {
     size_t nsecrets;
 };
 
-void mo_log_init(struct mo_log *l, int fd); /* json unless fd is a tty */
+void mo_log_init(struct mo_log *l, int fd); /* JSON unless fd is a tty */
 void mo_log_fini(struct mo_log *l);
 
-/* "warn" or "info,httpd=debug,sio=error". Unchanged on MO_EINVAL. */
+/* Set levels from "warn" or "info,httpd=debug,sio=error". MO_EINVAL leaves them
+ * unchanged. */
 int mo_log_levels(struct mo_log *l, struct mo_span spec, struct mo_err *e);
-/* Copied. A secret is text: a NUL ends it. Too short ones are ignored;
- * MO_EBUSY when the table is full, MO_ENOMEM. */
+/* Hide this secret from now on. It is copied; a NUL ends it. Secrets below
+ * MO_LOG_SECRET_MIN are ignored. MO_EBUSY when the table is full, MO_ENOMEM. */
 int mo_log_secret(struct mo_log *l, struct mo_span secret);
-/* A secret blanked out of a text in place, as the log would; also the front
- * part of one with which the text was cut off. */
+/* Replace a secret in text by "[secret]", in place. Also replaces the beginning
+ * of the secret at the end of a text that was cut there. */
 void mo_log_blank(char *text, struct mo_span secret);
 bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room);
 
-/* l may be NULL: nothing is written. */
+/* A NULL log writes nothing. */
 void mo_log(const struct mo_log *l, enum mo_level lv, const char *room,
             const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* The same with an error's text, code and errno behind it. */
+/* The same, followed by the error's text, code and errno. */
 void mo_log_err(const struct mo_log *l, enum mo_level lv, const char *room,
                 const struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -12,8 +12,8 @@ static uint64_t rotl(uint64_t x, int b)
     return (x << b) | (x >> (64 - b));
 }
 
-/* In registers, if it is inlined: four words would go through memory twice a
- * round. */
+/* Inlined to keep the four words in registers; a call would write and read them
+ * once per round. */
 static inline __attribute__((always_inline)) void sipround(uint64_t v[4])
 {
     v[0] += v[1];
@@ -36,14 +36,14 @@ static uint64_t load_le(const unsigned char *p)
     return le64toh(v);
 }
 
-/* The last n < 8 bytes of all of them. */
+/* Load the last n < 8 of `all` bytes. */
 static uint64_t load_tail(const unsigned char *p, size_t n, size_t all)
 {
     uint64_t v = 0;
 
     if (n == 0)
         return 0;
-    if (all >= sizeof(v)) /* some that were read before, shifted out again */
+    if (all >= sizeof(v)) /* read earlier bytes too and shift them out */
         return load_le(p + n - sizeof(v)) >> (8 * (sizeof(v) - n));
     for (size_t i = 0; i < n; i++)
         v |= (uint64_t)p[i] << (8 * i);
@@ -86,7 +86,7 @@ void mo_map_init_lent(struct mo_map *m, size_t max)
     *m = (struct mo_map){.max = max, .lent = true};
 }
 
-/* Many a map stays empty: it gets its keys when something is put in. */
+/* Called on the first insertion, because many maps stay empty. */
 static void draw_keys(struct mo_map *m)
 {
     uint64_t k[2];
@@ -128,9 +128,9 @@ void mo_map_fini(struct mo_map *m)
     m->cap = 0;
 }
 
-/* The slot that holds key, or the free one where it would go. cap > 0. */
-static struct mo_map_entry *probe(const struct mo_map *m, uint64_t hash,
-                                  struct mo_span key)
+/* The slot that holds key, or the free slot where it belongs. cap > 0. */
+static struct mo_map_entry *probe_slot(const struct mo_map *m, uint64_t hash,
+                                       struct mo_span key)
 {
     size_t mask = m->cap - 1;
     size_t i = hash & mask;
@@ -145,28 +145,28 @@ static struct mo_map_entry *probe(const struct mo_map *m, uint64_t hash,
     return &m->slots[i];
 }
 
-static int grow_to(struct mo_map *m, size_t cap)
+static int resize_map(struct mo_map *m, size_t cap)
 {
     struct mo_map wider = *m;
 
-    /* written at once: memory that is read first is given by the kernel twice
-     */
+    /* memset, not zalloc: reading fresh pages first costs a second page
+     * fault */
     wider.slots = mo_alloc(cap * sizeof(*wider.slots));
     if (!wider.slots)
         return MO_ENOMEM;
     memset(wider.slots, 0, cap * sizeof(*wider.slots));
     wider.cap = cap;
     mo_map_each (en, m) {
-        *probe(&wider, en->hash, mo_map_key(en)) = *en;
+        *probe_slot(&wider, en->hash, mo_map_key(en)) = *en;
     }
     mo_free(m->slots);
     *m = wider;
     return 0;
 }
 
-static int grow(struct mo_map *m)
+static int grow_map(struct mo_map *m)
 {
-    return grow_to(m, m->cap ? m->cap * 2 : CAP_MIN);
+    return resize_map(m, m->cap ? m->cap * 2 : CAP_MIN);
 }
 
 int mo_map_reserve(struct mo_map *m, size_t n)
@@ -179,7 +179,7 @@ int mo_map_reserve(struct mo_map *m, size_t n)
         return 0;
     if (!m->cap)
         draw_keys(m);
-    return grow_to(m, cap);
+    return resize_map(m, cap);
 }
 
 void *mo_map_get(const struct mo_map *m, struct mo_span key)
@@ -188,13 +188,13 @@ void *mo_map_get(const struct mo_map *m, struct mo_span key)
 
     if (!m->cap)
         return NULL;
-    en = probe(m, mo_siphash(m->k0, m->k1, key), key);
+    en = probe_slot(m, mo_siphash(m->k0, m->k1, key), key);
     return en->key ? en->value : NULL;
 }
 
-/* A key that is not there yet. */
-static int insert(struct mo_map *m, uint64_t hash, struct mo_span key,
-                  void *value)
+/* Insert a key that is known to be absent. */
+static int insert_new(struct mo_map *m, uint64_t hash, struct mo_span key,
+                      void *value)
 {
     struct mo_map_entry fresh = {
         .hash = hash, .key = key.p, .key_len = key.n, .value = value};
@@ -205,11 +205,11 @@ static int insert(struct mo_map *m, uint64_t hash, struct mo_span key,
         fresh.copy = mo_strndup(key.p, key.n);
     if (!fresh.key)
         return MO_ENOMEM;
-    if (m->len + 1 > m->cap / 4 * 3 && grow(m) < 0) {
+    if (m->len + 1 > m->cap / 4 * 3 && grow_map(m) < 0) {
         drop_key(m, &fresh);
         return MO_ENOMEM;
     }
-    *probe(m, hash, key) = fresh;
+    *probe_slot(m, hash, key) = fresh;
     m->len++;
     return 0;
 }
@@ -217,13 +217,13 @@ static int insert(struct mo_map *m, uint64_t hash, struct mo_span key,
 int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old)
 {
     uint64_t hash = hash_to_put(m, key);
-    struct mo_map_entry *en = m->cap ? probe(m, hash, key) : NULL;
+    struct mo_map_entry *en = m->cap ? probe_slot(m, hash, key) : NULL;
 
     MO_BUG_ON(!value);
     if (old)
         *old = NULL;
     if (!en || !en->key)
-        return insert(m, hash, key, value);
+        return insert_new(m, hash, key, value);
     if (old)
         *old = en->value;
     en->value = value;
@@ -235,13 +235,13 @@ int mo_map_add(struct mo_map *m, struct mo_span key, void *value)
     uint64_t hash = hash_to_put(m, key);
 
     MO_BUG_ON(!value);
-    if (m->cap && probe(m, hash, key)->key)
+    if (m->cap && probe_slot(m, hash, key)->key)
         return MO_EEXISTS;
-    return insert(m, hash, key, value);
+    return insert_new(m, hash, key, value);
 }
 
-/* Close the hole at i: entries after it that would no longer be found from
- * their home slot are moved back, one by one. */
+/* Close the hole at i: move back entries after it that would no longer be found
+ * from their home slot. */
 static void close_hole(struct mo_map *m, size_t i)
 {
     size_t mask = m->cap - 1;
@@ -264,7 +264,7 @@ void *mo_map_del(struct mo_map *m, struct mo_span key)
 
     if (!m->cap)
         return NULL;
-    en = probe(m, mo_siphash(m->k0, m->k1, key), key);
+    en = probe_slot(m, mo_siphash(m->k0, m->k1, key), key);
     if (!en->key)
         return NULL;
     value = en->value;

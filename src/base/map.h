@@ -1,13 +1,13 @@
-/* map.h - a hash map whose keys may come from an enemy.
+/* map.h - a hash map that is safe for keys chosen by an attacker.
  *
- * SipHash-2-4 under a key drawn at init: nobody outside can aim collisions.
- * Open addressing with linear probing and backward-shift deletion (no tombs),
- * at most 3/4 full. Keys are copied in and owned by the map, unless they are
- * lent to it; values are the caller's pointers. Born with a maximum number of
- * entries.
+ * SipHash-2-4 with a random key per map: nobody outside can provoke collisions.
+ * Open addressing with linear probing and backward-shift deletion (no
+ * tombstones), at most 3/4 full. The number of entries is limited at init.
  *
- * Any put or delete may move entries: do neither while iterating, except
- * mo_map_clear() afterwards. */
+ * The map owns a copy of every key, except after mo_map_init_lent(). Values are
+ * the caller's pointers.
+ *
+ * A put or delete may move entries: do neither while iterating. */
 #ifndef MO_BASE_MAP_H
 #define MO_BASE_MAP_H
 
@@ -17,7 +17,7 @@ struct mo_map_entry {
     uint64_t hash;
     union {
         const char *key; /* NULL = free slot */
-        char *copy;      /* the same, unless it is lent */
+        char *copy;      /* the same, if the map owns it */
     };
     size_t key_len;
     void *value;
@@ -32,9 +32,10 @@ struct mo_map {
 };
 
 void mo_map_init(struct mo_map *m, size_t max);
-/* Keys are not copied: whoever puts one in keeps it as long as it is there. */
+/* Keys are not copied: the caller keeps each one alive while it is in the
+ * map. */
 void mo_map_init_lent(struct mo_map *m, size_t max);
-/* So many will come: room for all of them at once. MO_ENOMEM. */
+/* Make room for n entries in one step. MO_ENOMEM. */
 int mo_map_reserve(struct mo_map *m, size_t n);
 void mo_map_fini(struct mo_map *m);
 void mo_map_clear(struct mo_map *m);
@@ -45,7 +46,7 @@ void *mo_map_get(const struct mo_map *m, struct mo_span key); /* or NULL */
  * MO_EBUSY at max, MO_ENOMEM; the map is unchanged then. value != NULL. */
 int mo_map_put(struct mo_map *m, struct mo_span key, void *value, void **old);
 
-/* Insert only: MO_EEXISTS if the key is there, and nothing is changed. */
+/* Insert only. MO_EEXISTS if the key exists; the map is unchanged then. */
 int mo_map_add(struct mo_map *m, struct mo_span key, void *value);
 
 /* The removed value, or NULL. */
@@ -56,7 +57,7 @@ static inline struct mo_span mo_map_key(const struct mo_map_entry *en)
     return mo_span(en->key, en->key_len);
 }
 
-/* One past the last slot; a map that never held anything has none. */
+/* One past the last slot. A map that never held an entry has no slots. */
 static inline struct mo_map_entry *mo_map_end(const struct mo_map *m)
 {
     return m->slots ? m->slots + m->cap : NULL;

@@ -5,23 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/build.h"
+
 #define CHUNK_MAX ((size_t)64 * 1024)
-/* The allocator keeps freed pieces of up to about a kilobyte for the thread
- * that freed them, and gives those out without a lock; but not to calloc(). */
+/* glibc caches freed blocks of up to about a kilobyte per thread and returns
+ * them from malloc() without a lock, but not from calloc(). */
 #define QUICK_MAX ((size_t)1024)
 #define ALIGN     ((size_t)16)
 
 /* Under AddressSanitizer the unused part of an arena is poisoned and a gap
- * kept behind every piece, so running over the end of one is seen. */
-#if defined(__SANITIZE_ADDRESS__)
-#    define POISONED 1
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        define POISONED 1
-#    endif
-#endif
-
-#ifdef POISONED
+ * follows every block, so an overrun is detected. */
+#ifdef MO_BUILD_SANITIZED
 #    include <sanitizer/asan_interface.h>
 #    include <stdatomic.h>
 #    define GAP ALIGN
@@ -36,7 +30,7 @@ static _Thread_local struct {
     bool sticky;
 } inject;
 
-static bool denied(void)
+static bool must_fail(void)
 {
     inject.count++;
     if (!inject.fail_at)
@@ -57,11 +51,11 @@ uint64_t mo_mem_count(void)
     return inject.count;
 }
 
-/* Only the tests' build counts: every thread would wait for it. */
-#ifdef POISONED
+/* Only test builds count: the counter is shared by all threads. */
+#ifdef MO_BUILD_SANITIZED
 static atomic_llong live;
 
-static void count(int by)
+static void count_live(int by)
 {
     atomic_fetch_add_explicit(&live, by, memory_order_relaxed);
 }
@@ -71,7 +65,7 @@ int64_t mo_mem_live(void)
     return atomic_load_explicit(&live, memory_order_relaxed);
 }
 #else
-static void count(int by)
+static void count_live(int by)
 {
     (void)by;
 }
@@ -84,13 +78,14 @@ int64_t mo_mem_live(void)
 
 void *mo_alloc(size_t n)
 {
-    void *p = denied() ? NULL : malloc(n ? n : 1);
+    void *p = must_fail() ? NULL : malloc(n ? n : 1);
 
-    count(p != NULL);
+    count_live(p != NULL);
     return p;
 }
 
-/* Or gcc makes one calloc() of the two; the analyser would lose the piece. */
+/* Keeps gcc from merging malloc and memset into calloc(). The analyser would
+ * lose track of the pointer. */
 #ifdef __clang_analyzer__
 #    define HIDE(p) ((void)(p))
 #else
@@ -102,39 +97,43 @@ void *mo_zalloc(size_t n)
     bool quick = n && n <= QUICK_MAX;
     void *p = NULL;
 
-    if (!denied())
+    if (!must_fail())
         p = quick ? malloc(n) : calloc(1, n ? n : 1);
     HIDE(p);
     if (p && quick)
         memset(p, 0, n);
-    count(p != NULL);
+    count_live(p != NULL);
     return p;
 }
 
 void *mo_realloc(void *p, size_t n)
 {
-    void *q = denied() ? NULL : realloc(p, n ? n : 1);
+    void *q = must_fail() ? NULL : realloc(p, n ? n : 1);
 
-    count(!p && q);
+    count_live(!p && q);
     return q;
 }
 
 void mo_free(void *p)
 {
-    count(-(p != NULL));
+    count_live(-(p != NULL));
     free(p);
 }
 
-char *mo_strndup(const char *p, size_t n)
+/* Copy n bytes and a NUL to s, which may be NULL; returns s. */
+static char *copy_text(char *s, const char *p, size_t n)
 {
-    char *s = n < SIZE_MAX ? mo_alloc(n + 1) : NULL;
-
     if (!s)
         return NULL;
     if (n)
         memcpy(s, p, n);
     s[n] = '\0';
     return s;
+}
+
+char *mo_strndup(const char *p, size_t n)
+{
+    return copy_text(n < SIZE_MAX ? mo_alloc(n + 1) : NULL, p, n);
 }
 
 struct mo_arena_chunk {
@@ -180,7 +179,7 @@ void mo_arena_reset(struct mo_arena *a)
     ASAN_POISON_MEMORY_REGION(a->head->data, a->head->size);
 }
 
-static struct mo_arena_chunk *grow(struct mo_arena *a, size_t n)
+static struct mo_arena_chunk *add_chunk(struct mo_arena *a, size_t n)
 {
     size_t want = a->head ? a->head->size * 2 : CHUNK_MIN;
     struct mo_arena_chunk *c;
@@ -218,7 +217,7 @@ void *mo_arena_alloc(struct mo_arena *a, size_t n)
     take = n ? (n + ALIGN - 1) & ~(ALIGN - 1) : ALIGN;
     take += GAP;
     if (!c || c->size - c->used < take)
-        c = grow(a, take);
+        c = add_chunk(a, take);
     if (!c)
         return NULL;
     p = c->data + c->used;
@@ -238,14 +237,7 @@ void *mo_arena_zalloc(struct mo_arena *a, size_t n)
 
 char *mo_arena_strndup(struct mo_arena *a, const char *p, size_t n)
 {
-    char *s = n < SIZE_MAX ? mo_arena_alloc(a, n + 1) : NULL;
-
-    if (!s)
-        return NULL;
-    if (n)
-        memcpy(s, p, n);
-    s[n] = '\0';
-    return s;
+    return copy_text(n < SIZE_MAX ? mo_arena_alloc(a, n + 1) : NULL, p, n);
 }
 
 void mo_close_fd(int *fd)

@@ -1,13 +1,13 @@
-/* mem.h - the only place that calls malloc.
+/* mem.h - memory allocation; the only file that calls malloc.
  *
- * Lifetimes, not frees: most code takes memory from an arena (one per
- * request, turn, session) and gives it back all at once. What has a life of
- * its own uses mo_new()/mo_free(). Kernel objects close themselves at the end
- * of their scope (mo_autofd, mo_autofree) unless mo_take_*() gives them away.
+ * Most code takes memory from an arena (one per request, turn or session) and
+ * frees it all at once. Objects with a lifetime of their own use mo_new() and
+ * mo_free(). mo_auto* variables release their resource at the end of their
+ * scope, unless mo_take_*() hands it on.
  *
- * Allocation can fail and is tested to: mo_mem_fail_at(i) makes the i-th
- * allocation of this thread fail. That counter is the one deliberate piece
- * of hidden state in base; it is thread-local and does nothing unless armed. */
+ * Allocation failures are tested: mo_mem_fail_at(i) makes the i-th allocation
+ * of this thread fail. Its counter is the only hidden state in base; it is
+ * thread-local and does nothing unless armed. */
 #ifndef MO_BASE_MEM_H
 #define MO_BASE_MEM_H
 
@@ -28,7 +28,8 @@ char *mo_strndup(const char *p, size_t n); /* NUL-terminated copy */
  * later one fails; 0 disarms. mo_mem_count() counts since the last arming. */
 void mo_mem_fail_at(uint64_t i, bool sticky);
 uint64_t mo_mem_count(void);
-/* Test hook: pieces that were not given back; -1: not counted in this build. */
+/* Test hook: allocations not freed yet; -1 if this build does not count
+ * them. */
 int64_t mo_mem_live(void);
 
 /* --- arena --------------------------------------------------------------- */
@@ -45,7 +46,7 @@ void mo_arena_init(struct mo_arena *a, size_t cap);
 void mo_arena_fini(struct mo_arena *a);
 void mo_arena_reset(struct mo_arena *a); /* keeps the newest chunk */
 
-/* NULL when the cap or the machine's memory is reached. 16-byte aligned. */
+/* NULL when the cap is reached or memory is exhausted. 16-byte aligned. */
 void *mo_arena_alloc(struct mo_arena *a, size_t n);
 void *mo_arena_zalloc(struct mo_arena *a, size_t n);
 char *mo_arena_strndup(struct mo_arena *a, const char *p, size_t n);
@@ -59,8 +60,10 @@ char *mo_arena_strndup(struct mo_arena *a, const char *p, size_t n);
 void mo_close_fd(int *fd);  /* closes if >= 0, sets -1, keeps errno */
 void mo_free_ptr(void *pp); /* pp is a T **; frees *pp */
 
-#define mo_autofd   MO_CLEANUP(mo_close_fd)
-#define mo_autofree MO_CLEANUP(mo_free_ptr)
+#define mo_autofd    MO_CLEANUP(mo_close_fd)
+#define mo_autofree  MO_CLEANUP(mo_free_ptr)
+/* mo_autoarena struct mo_arena a = {.cap = 4096}; mo_autobuf is in str.h. */
+#define mo_autoarena MO_CLEANUP(mo_arena_fini)
 
 static inline int mo_take_fd(int *fd)
 {
@@ -79,7 +82,7 @@ static inline int mo_take_fd(int *fd)
 
 #define MO_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Through an integer, so that a const pointer may be given too. */
+/* Casts through an integer so that a const pointer is accepted too. */
 #define mo_container_of(ptr, T, member)                                        \
     ((T *)((uintptr_t)(ptr)-offsetof(T, member)))
 

@@ -1,15 +1,15 @@
 #include "base/nearest.h"
 
-#define PREFIX_MIN ((size_t)3) /* shorter beginnings say nothing */
+#define PREFIX_MIN ((size_t)3) /* shorter prefixes match too much */
 
-static char lower(char c)
+static char to_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
-static bool same(char a, char b)
+static bool same_letter(char a, char b)
 {
-    return lower(a) == lower(b);
+    return to_lower(a) == to_lower(b);
 }
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)
@@ -19,19 +19,20 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
     return m < c ? m : c;
 }
 
-/* One row of the table from the two above it (swap looks two rows up). */
-static void next_row(struct mo_span a, struct mo_span b, size_t i,
+/* Compute one row of the table from the two above it; a swap looks two rows
+ * up. */
+static void fill_row(struct mo_span a, struct mo_span b, size_t i,
                      const unsigned *up2, const unsigned *up, unsigned *row)
 {
     row[0] = (unsigned)i;
     for (size_t j = 1; j <= b.n; j++) {
-        unsigned change = up[j - 1] + !same(a.p[i - 1], b.p[j - 1]);
+        unsigned change = up[j - 1] + !same_letter(a.p[i - 1], b.p[j - 1]);
 
         row[j] = min3(up[j] + 1, row[j - 1] + 1, change);
         if (i < 2 || j < 2)
             continue;
-        if (same(a.p[i - 1], b.p[j - 2]) && same(a.p[i - 2], b.p[j - 1]) &&
-            up2[j - 2] + 1 < row[j])
+        if (same_letter(a.p[i - 1], b.p[j - 2]) &&
+            same_letter(a.p[i - 2], b.p[j - 1]) && up2[j - 2] + 1 < row[j])
             row[j] = up2[j - 2] + 1;
     }
 }
@@ -45,7 +46,7 @@ unsigned mo_nearest_distance(struct mo_span a, struct mo_span b)
     for (size_t j = 0; j <= b.n; j++)
         rows[0][j] = (unsigned)j;
     for (size_t i = 1; i <= a.n; i++)
-        next_row(a, b, i, rows[(i + 1) % 3], rows[(i - 1) % 3], rows[i % 3]);
+        fill_row(a, b, i, rows[(i + 1) % 3], rows[(i - 1) % 3], rows[i % 3]);
     return rows[a.n % 3][b.n];
 }
 
@@ -54,7 +55,7 @@ void mo_nearest_init(struct mo_nearest *s, struct mo_span word)
     unsigned allowed = (unsigned)(word.n / 3);
 
     *s = (struct mo_nearest){.word = word};
-    s->distance = (allowed < 1 ? 1 : allowed) + 1; /* first one not taken */
+    s->distance = (allowed < 1 ? 1 : allowed) + 1; /* already too far */
 }
 
 void mo_nearest_offer(struct mo_nearest *s, const char *candidate)

@@ -1,10 +1,10 @@
-/* nearest.h - "did you mean ...?"
+/* nearest.h - find the known word a mistyped word is closest to.
  *
- * One place decides which known word a mistyped one was meant to be, so that
- * the command line and the configuration guess alike. Distance counts
- * inserted, dropped, changed and swapped letters; case is ignored. A guess
- * that is too far away is worse than none: about a third of the letters may
- * be wrong, no more. Words over MO_NEAREST_MAX bytes get no guess. */
+ * Used for "did you mean ...?" by the command line and the configuration. The
+ * distance counts inserted, dropped, changed and swapped letters; case is
+ * ignored. About a third of the letters may be wrong; beyond that there is no
+ * guess, because a bad guess is worse than none. Words over MO_NEAREST_MAX
+ * bytes get no guess. */
 #ifndef MO_BASE_NEAREST_H
 #define MO_BASE_NEAREST_H
 
@@ -12,10 +12,11 @@
 
 #define MO_NEAREST_MAX 48
 
-/* Letters to change to get from a to b; MO_NEAREST_MAX + 1 when too long. */
+/* Letters to change to turn a into b; MO_NEAREST_MAX + 1 when one is too
+ * long. */
 unsigned mo_nearest_distance(struct mo_span a, struct mo_span b);
 
-/* A running search: offer all candidates, then read best (NULL: none). */
+/* Search state: offer every candidate, then read best (NULL: no guess). */
 struct mo_nearest {
     struct mo_span word;
     const char *best;

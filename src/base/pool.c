@@ -2,19 +2,16 @@
 
 #include <string.h>
 
-#define KEPT MO_POOL_MAX
-#if defined(__SANITIZE_ADDRESS__)
-#    undef KEPT
+#include "base/build.h"
+
+#ifdef MO_BUILD_SANITIZED
 #    define KEPT 0
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        undef KEPT
-#        define KEPT 0
-#    endif
+#else
+#    define KEPT MO_POOL_MAX
 #endif
 
-/* A piece that is kept begins with the address of the next one. */
-static void *pop(struct mo_pool *p)
+/* A kept block starts with the address of the next one. */
+static void *pop_block(struct mo_pool *p)
 {
     void *piece = p->first;
 
@@ -30,7 +27,7 @@ void *mo_pool_take(struct mo_pool *p, size_t size)
     MO_BUG_ON(size < sizeof(p->first));
     if (!p->first)
         return mo_zalloc(size);
-    piece = pop(p);
+    piece = pop_block(p);
     memset(piece, 0, size);
     return piece;
 }
@@ -49,5 +46,5 @@ void mo_pool_give(struct mo_pool *p, void *piece)
 void mo_pool_fini(struct mo_pool *p)
 {
     while (p->first)
-        mo_free(pop(p));
+        mo_free(pop_block(p));
 }

@@ -1,12 +1,12 @@
-/* pool.h - pieces of one size that come and go with every request.
+/* pool.h - a free list of equally sized blocks.
  *
- * Those given back are kept, MO_POOL_MAX of them, and cost no search and no
- * lock when they are taken again. A pool of zeroes is an empty one; it holds
- * pieces of one type only. One thread.
+ * For objects that are allocated and freed with every request. Up to
+ * MO_POOL_MAX freed blocks are kept and reused without search or lock. A zeroed
+ * pool is empty and valid. A pool holds blocks of one type only and belongs to
+ * one thread.
  *
- * Builds that look for mistakes (ASan) keep none, so that what is used after it
- * was given back is seen, and every piece can be the one that there is no
- * memory for. */
+ * AddressSanitizer builds keep none, so that use after free is detected and
+ * every allocation can be made to fail. */
 #ifndef MO_BASE_POOL_H
 #define MO_BASE_POOL_H
 
@@ -21,6 +21,6 @@ struct mo_pool {
 
 void *mo_pool_take(struct mo_pool *p, size_t size); /* zeroed; or NULL */
 void mo_pool_give(struct mo_pool *p, void *piece);  /* NULL is fine */
-void mo_pool_fini(struct mo_pool *p);               /* those that are kept */
+void mo_pool_fini(struct mo_pool *p);               /* frees the kept blocks */
 
 #endif

@@ -1,7 +1,7 @@
-/* rand.h - randomness from the kernel, nowhere else.
+/* rand.h - random bytes from the kernel.
  *
- * getrandom(2) cannot fail for small requests once the pool is up; if it
- * does, going on would mean guessable ids, so the process ends. */
+ * getrandom(2) cannot fail for small requests once the kernel's pool is ready.
+ * If it does, the process aborts: continuing would mean guessable ids. */
 #ifndef MO_BASE_RAND_H
 #define MO_BASE_RAND_H
 
@@ -11,8 +11,8 @@
 void mo_random(void *p, size_t n);
 uint64_t mo_random_u64(void);
 
-/* Text of base64url digits that is as hard to guess as n random bytes, n at
- * most MO_TOKEN_MAX; out holds MO_TOKEN_LEN(n) + 1. */
+/* A base64url token that is as hard to guess as n random bytes. n is at most
+ * MO_TOKEN_MAX; out holds MO_TOKEN_LEN(n) + 1 bytes. */
 #define MO_TOKEN_MAX    48
 #define MO_TOKEN_LEN(n) (((n)*8 + 5) / 6)
 

@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/mem.h"
-
 #define BUF_MIN ((size_t)64)
 
 struct mo_span mo_span_skip(struct mo_span s, size_t n)
@@ -18,21 +16,21 @@ struct mo_span mo_span_head(struct mo_span s, size_t n)
     return mo_span(s.p, n < s.n ? n : s.n);
 }
 
-static bool blank(char c)
+static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
 
 struct mo_span mo_span_trim(struct mo_span s)
 {
-    while (s.n && blank(s.p[0]))
+    while (s.n && is_blank(s.p[0]))
         s = mo_span_skip(s, 1);
-    while (s.n && blank(s.p[s.n - 1]))
+    while (s.n && is_blank(s.p[s.n - 1]))
         s.n--;
     return s;
 }
 
-static unsigned char lower(char c)
+static unsigned char to_lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
 }
@@ -42,7 +40,7 @@ bool mo_span_ieq(struct mo_span a, struct mo_span b)
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++) {
-        if (a.p[i] != b.p[i] && lower(a.p[i]) != lower(b.p[i]))
+        if (a.p[i] != b.p[i] && to_lower(a.p[i]) != to_lower(b.p[i]))
             return false;
     }
     return true;
@@ -160,9 +158,9 @@ void mo_buf_reset(struct mo_buf *b)
     b->err = 0;
 }
 
-/* Afterwards n more bytes and a NUL fit. Capacity doubles, so n puts cost
- * O(n), up to max and the NUL. */
-static int reserve(struct mo_buf *b, size_t n)
+/* Make room for n more bytes and a NUL. Capacity doubles up to max + 1, so n
+ * puts cost O(n). */
+static int reserve_bytes(struct mo_buf *b, size_t n)
 {
     size_t want = b->cap ? b->cap : BUF_MIN;
     char *p;
@@ -187,7 +185,7 @@ static int reserve(struct mo_buf *b, size_t n)
 
 char *mo_buf_room(struct mo_buf *b, size_t n)
 {
-    return reserve(b, n) < 0 ? NULL : b->p + b->len;
+    return reserve_bytes(b, n) < 0 ? NULL : b->p + b->len;
 }
 
 void mo_buf_add(struct mo_buf *b, size_t n)
@@ -206,15 +204,15 @@ void mo_buf_drop(struct mo_buf *b, size_t n)
     b->len -= n;
 }
 
-/* Most of the time: there is room, and nothing else to look at. */
-static inline bool fits(const struct mo_buf *b, size_t n)
+/* The common case: no error and enough capacity. */
+static inline bool has_room(const struct mo_buf *b, size_t n)
 {
     return !b->err && b->len + n < b->cap && n <= b->max - b->len;
 }
 
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n)
 {
-    int rc = n < b->cap && fits(b, n) ? 0 : reserve(b, n);
+    int rc = n < b->cap && has_room(b, n) ? 0 : reserve_bytes(b, n);
 
     if (rc < 0)
         return rc;
@@ -226,7 +224,7 @@ int mo_buf_put(struct mo_buf *b, const void *p, size_t n)
 
 int mo_buf_putc(struct mo_buf *b, char c)
 {
-    if (!fits(b, 1))
+    if (!has_room(b, 1))
         return mo_buf_put(b, &c, 1);
     b->p[b->len++] = c;
     return 0;
@@ -243,7 +241,7 @@ int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap)
     va_end(again);
     if (n < 0)
         return b->err ? b->err : (b->err = MO_EINVAL);
-    at = mo_buf_room(b, (size_t)n); /* and always one more for the NUL */
+    at = mo_buf_room(b, (size_t)n); /* plus one for the NUL */
     if (!at)
         return b->err;
     (void)vsnprintf(at, (size_t)n + 1, fmt, ap);
@@ -287,7 +285,7 @@ const char *mo_buf_cstr(struct mo_buf *b)
 {
     if (b->err)
         return "";
-    if (b->len == b->cap && reserve(b, 0) < 0)
+    if (b->len == b->cap && reserve_bytes(b, 0) < 0)
         return "";
     b->p[b->len] = '\0';
     return b->p;

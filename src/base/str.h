@@ -1,13 +1,13 @@
-/* str.h - borrowed text (spans) and owned, capped text (buffers).
+/* str.h - borrowed text (spans) and owned text with a limit (buffers).
  *
- * A span is a pointer and a length into somebody else's bytes: it owns
- * nothing, may hold NUL bytes, and is not NUL-terminated.
+ * A span is a pointer and a length into memory it does not own. It may hold NUL
+ * bytes and is not NUL-terminated.
  *
- * A buffer is born with its maximum. Reaching it, or running out of memory,
- * sets a sticky error that every later call returns at once; so a writer can
- * chain a dozen puts and look at mo_buf_err() once at the end. After an error
- * the content is meaningless until mo_buf_reset(). Bytes put into a buffer
- * must not be its own: growing may move them. */
+ * A buffer has a maximum length from the start. Reaching it, or running out of
+ * memory, sets a sticky error that every later call returns at once, so a
+ * writer can chain puts and check mo_buf_err() once at the end. After an error
+ * the content is undefined until mo_buf_reset(). Do not put a buffer's own
+ * bytes into it: growing may move them. */
 #ifndef MO_BASE_STR_H
 #define MO_BASE_STR_H
 
@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/err.h"
+#include "base/mem.h"
 
 struct mo_span {
     const char *p;
@@ -45,7 +45,7 @@ static inline bool mo_span_is(struct mo_span a, const char *lit)
     return mo_span_eq(a, mo_span_cstr(lit));
 }
 
-/* First n bytes dropped / kept; n is clamped. */
+/* Without / only the first n bytes; n is clamped. */
 struct mo_span mo_span_skip(struct mo_span s, size_t n);
 struct mo_span mo_span_head(struct mo_span s, size_t n);
 struct mo_span mo_span_trim(struct mo_span s); /* spaces and tabs, both ends */
@@ -53,19 +53,19 @@ struct mo_span mo_span_trim(struct mo_span s); /* spaces and tabs, both ends */
 bool mo_span_ieq(struct mo_span a, struct mo_span b); /* ASCII case ignored */
 bool mo_span_starts(struct mo_span s, struct mo_span prefix);
 bool mo_span_ends(struct mo_span s, struct mo_span suffix);
-/* Same length and bytes, in time that depends on the length only. */
+/* Constant time: depends on the length only. */
 bool mo_span_eq_ct(struct mo_span a, struct mo_span b);
 
-/* Cut *s at the first c: the part before is returned, *s keeps what follows
- * (p == NULL when c was not there, so a loop can end). */
+/* Cut *s at the first c. Returns the part before it; *s keeps the rest. If c is
+ * missing, returns all of *s and sets s->p to NULL, so a loop can end. */
 struct mo_span mo_span_cut(struct mo_span *s, char c);
 ptrdiff_t mo_span_find(struct mo_span s, char c);                /* or -1 */
 ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
 
-/* Whole span, decimal, no sign (u64) or optional '-' (i64), no blanks, no
- * overflow. 0 or MO_EINVAL. */
+/* Parse the whole span as a decimal number: no sign (u64) or an optional '-'
+ * (i64), no blanks, no overflow. 0 or MO_EINVAL. */
 int mo_span_u64(struct mo_span s, uint64_t *out);
-/* n bytes as 2 n small hexadecimal digits and a NUL. */
+/* Write n bytes as 2 n lower-case hexadecimal digits and a NUL. */
 void mo_hex(const void *p, size_t n, char *out);
 int mo_span_i64(struct mo_span s, int64_t *out);
 
@@ -82,10 +82,13 @@ void mo_buf_init(struct mo_buf *b, size_t max);
 void mo_buf_fini(struct mo_buf *b);  /* frees; may be used again */
 void mo_buf_reset(struct mo_buf *b); /* len 0, no error, keeps memory */
 
+/* Freed at the end of its scope: mo_autobuf struct mo_buf b = {.max = 64}; */
+#define mo_autobuf MO_CLEANUP(mo_buf_fini)
+
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n);
 int mo_buf_putc(struct mo_buf *b, char c);
 
-/* Here, so that a literal's length is known without counting. */
+/* Inline, so that the compiler knows the length of a literal. */
 static inline int mo_buf_puts(struct mo_buf *b, const char *s)
 {
     return mo_buf_put(b, s, strlen(s));
@@ -103,8 +106,8 @@ int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap)
 int mo_buf_u64(struct mo_buf *b, uint64_t v);
 int mo_buf_i64(struct mo_buf *b, int64_t v);
 
-/* Room for n more bytes at the end (NULL on error); mo_buf_add() counts
- * those that were written there. */
+/* Reserve n bytes at the end (NULL on error). mo_buf_add() then counts the
+ * bytes written there. */
 char *mo_buf_room(struct mo_buf *b, size_t n);
 void mo_buf_add(struct mo_buf *b, size_t n);
 void mo_buf_drop(struct mo_buf *b, size_t n); /* the first n bytes */

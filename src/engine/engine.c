@@ -267,7 +267,7 @@ bool mo_engine_is_name(struct mo_span s)
 /* --- its address --------------------------------------------------------- */
 
 struct address {
-    char dial[MO_ENGINE_HOST_MAX]; /* as mo_server_link() takes it */
+    char dial[MO_ENGINE_HOST_MAX]; /* as mo_dial() takes it */
     char host[MO_ENGINE_HOST_MAX]; /* Host header and certificate's name */
     bool tcp;
 };

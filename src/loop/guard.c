@@ -1,15 +1,15 @@
 /* guard.c - both ends of the guardian's socket.
  *
- * Ours comes first: the book is the list of wards, the guardian's copy is
- * kept in step by notes of fixed size over a SOCK_SEQPACKET pair. Nothing
- * here ever waits for the guardian: a note that does not fit is proof that
- * it does not read (rule 3 of guard.h).
+ * Our end comes first. The list of wards holds the registered children; the
+ * guardian's copy is updated with notes of fixed size over a SOCK_SEQPACKET
+ * pair. Nothing here waits long for the guardian: if a note does not fit, the
+ * guardian has stopped reading (rule 3 of guard.h).
  *
  *    IDLE --first child--> UP --it died--> CLOSING --> DOWN or IDLE
  *                           \--stop------> ENDING ---> gone
  *
  * The guardian's end is at the bottom. It runs in a process of its own and
- * shares nothing with the rest but the note. */
+ * shares only the note format with the rest. */
 #include "loop/guard.h"
 
 #include <errno.h>
@@ -28,11 +28,11 @@
 #include "loop/spawn.h"
 
 #define ROOM        "guard"
-#define STABLE_MS   1000 /* one that lived shorter is not replaced at once */
-#define RETELL_MS   10   /* a new guardian's socket was full: go on then */
+#define STABLE_MS   1000 /* a guardian that lived shorter is restarted later */
+#define RETELL_MS   10   /* until more entries are sent to a full socket */
 #define ENDING_MS   500  /* then it is killed */
-#define PATIENCE_MS 500  /* for a full socket; then it is taken for stuck */
-#define GUARDIAN_IN 0    /* the socket, at the guardian's end */
+#define PATIENCE_MS 500  /* wait for a full socket; then it counts as stuck */
+#define GUARDIAN_IN 0    /* the guardian's end of the socket */
 
 enum note_op { NOTE_ADD = 1, NOTE_DEL };
 
@@ -52,9 +52,9 @@ struct mo_guard {
     pid_t pid;
     int pidfd;
     uv_poll_t poll;        /* open in UP, CLOSING, ENDING */
-    uint64_t since;        /* ns, when it came up */
-    struct mo_timer timer; /* UP: tell more; DOWN: restart; ENDING: kill */
-    struct mo_later later; /* gone without a guardian to wait for */
+    uint64_t since;        /* ns, start of the guardian */
+    struct mo_timer timer; /* UP: send more; DOWN: restart; ENDING: kill */
+    struct mo_later later; /* stopped without a guardian to wait for */
     bool stopping;
     void (*gone)(void *ctx);
     void *ctx;
@@ -77,10 +77,10 @@ static void guard_move(struct mo_guard *g, enum state to)
     g->state = to;
 }
 
-/* 0 or an errno. Called in a newborn child too: system calls only. Waits up
- * to PATIENCE_MS for a guardian whose socket is full: a busy machine may have
- * kept it from reading. */
-static int tell(int sock, enum note_op op, pid_t pid, int pidfd)
+/* Returns 0 or an errno. Also runs in a new child: system calls only. Waits up
+ * to PATIENCE_MS if the socket is full, because a busy machine may have kept
+ * the guardian from reading. */
+static int send_note(int sock, enum note_op op, pid_t pid, int pidfd)
 {
     struct note n = {.op = op, .pid = pid};
     struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
@@ -103,18 +103,18 @@ static int tell(int sock, enum note_op op, pid_t pid, int pidfd)
     return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-/* --- its life ------------------------------------------------------------ */
+/* --- start, death and restart of the guardian ---------------------------- */
 
 static int guardian_up(struct mo_guard *g, struct mo_err *e);
-static void settle(struct mo_guard *g);
+static void continue_stop(struct mo_guard *g);
 
-static void retell(struct mo_guard *g)
+static void send_unsent(struct mo_guard *g)
 {
     mo_list_each (it, &g->wards) {
         struct mo_ward *w = mo_container_of(it, struct mo_ward, node);
 
         if (!w->told)
-            w->told = tell(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
+            w->told = send_note(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
         if (!w->told) {
             mo_timer_start(g->loop, &g->timer, RETELL_MS);
             return;
@@ -127,14 +127,15 @@ static void kill_guardian(struct mo_guard *g)
     (void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
 }
 
-static void restart(struct mo_guard *g)
+static void restart_guardian(struct mo_guard *g)
 {
     struct mo_err e;
 
     mo_err_clear(&e);
     if (guardian_up(g, &e) == 0) {
         mo_log(mo_loop_log(g->loop), MO_WARN, ROOM,
-               "new guardian, pid %d, for %u children", (int)g->pid, g->count);
+               "started guardian, pid %d, for %u children", (int)g->pid,
+               g->count);
         return;
     }
     mo_log_err(mo_loop_log(g->loop), MO_ERROR, ROOM, &e,
@@ -147,14 +148,14 @@ static void on_timer(struct mo_timer *t)
     struct mo_guard *g = mo_container_of(t, struct mo_guard, timer);
 
     if (g->state == G_UP)
-        retell(g);
+        send_unsent(g);
     else if (g->state == G_DOWN)
-        restart(g);
+        restart_guardian(g);
     else if (g->state == G_ENDING)
         kill_guardian(g);
 }
 
-/* The guardian has been reaped: who still needs one? */
+/* The guardian has been reaped: restart it if children still need one. */
 static void on_poll_closed(uv_handle_t *h)
 {
     struct mo_guard *g = h->data;
@@ -165,7 +166,7 @@ static void on_poll_closed(uv_handle_t *h)
     g->pid = 0;
     if (mo_list_empty(&g->wards)) {
         guard_move(g, G_IDLE);
-        settle(g);
+        continue_stop(g);
         return;
     }
     guard_move(g, G_DOWN);
@@ -194,8 +195,8 @@ static void on_guardian_exit(uv_poll_t *h, int status, int events)
     uv_close((uv_handle_t *)h, on_poll_closed);
 }
 
-/* A library path that we needed to start is needed again; the rest of our
- * environment (keys, tokens) is none of its business. */
+/* Only the library path is passed on; the rest of our environment (keys,
+ * tokens) is not for the guardian. */
 static int exec_guardian(struct mo_guard *g, int theirs, struct mo_err *e)
 {
     static const char *const argv[] = {MO_GUARD_NAME, NULL};
@@ -223,7 +224,7 @@ static int exec_guardian(struct mo_guard *g, int theirs, struct mo_err *e)
     return mo_spawn(&s, &g->pid, &g->pidfd, e);
 }
 
-static int watch(struct mo_guard *g, struct mo_err *e)
+static int watch_guardian(struct mo_guard *g, struct mo_err *e)
 {
     int rc = uv_poll_init(mo_loop_uv(g->loop), &g->poll, g->pidfd);
 
@@ -231,7 +232,7 @@ static int watch(struct mo_guard *g, struct mo_err *e)
         return mo_fail_uv(e, rc, "guardian");
     g->poll.data = g;
     (void)uv_poll_start(&g->poll, UV_READABLE, on_guardian_exit);
-    uv_unref((uv_handle_t *)&g->poll); /* it waits for us, not we for it */
+    uv_unref((uv_handle_t *)&g->poll); /* must not keep the loop running */
     return 0;
 }
 
@@ -248,8 +249,8 @@ static int guardian_up(struct mo_guard *g, struct mo_err *e)
     rc = exec_guardian(g, pair[1], e);
     (void)close(pair[1]);
     if (rc == 0) {
-        rc = watch(g, e);
-        if (rc < 0) { /* without wards it leaves by itself; kill is quicker */
+        rc = watch_guardian(g, e);
+        if (rc < 0) { /* without entries it exits by itself; kill is quicker */
             kill_guardian(g);
             (void)waitid(P_PIDFD, (id_t)g->pidfd, &(siginfo_t){0}, WEXITED);
             mo_close_fd(&g->pidfd);
@@ -262,11 +263,11 @@ static int guardian_up(struct mo_guard *g, struct mo_err *e)
     }
     g->since = mo_now_ns();
     guard_move(g, G_UP);
-    retell(g);
+    send_unsent(g);
     return 0;
 }
 
-/* --- for everybody ------------------------------------------------------- */
+/* --- public functions ---------------------------------------------------- */
 
 struct mo_guard *mo_guard_new(struct mo_loop *l, struct mo_err *e)
 {
@@ -295,8 +296,8 @@ static void on_gone(struct mo_later *d)
         gone(ctx);
 }
 
-/* Stopping goes on as far as it can go now. */
-static void settle(struct mo_guard *g)
+/* Continue stopping as far as possible now. */
+static void continue_stop(struct mo_guard *g)
 {
     if (!g->stopping || !mo_list_empty(&g->wards))
         return;
@@ -323,7 +324,7 @@ void mo_guard_stop(struct mo_guard *g, void (*gone)(void *ctx), void *ctx)
     g->stopping = true;
     g->gone = gone;
     g->ctx = ctx;
-    settle(g);
+    continue_stop(g);
 }
 
 struct mo_loop *mo_guard_loop(const struct mo_guard *g)
@@ -336,23 +337,24 @@ pid_t mo_guard_pid(const struct mo_guard *g)
     return g->pid;
 }
 
-/* --- the book ------------------------------------------------------------ */
+/* --- registered children ------------------------------------------------- */
 
-static int enlist_self(void *ctx)
+static int register_self(void *ctx)
 {
     const struct mo_guard *g = ctx;
     pid_t pid = getpid();
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    return fd < 0 ? errno : tell(g->sock, NOTE_ADD, pid, fd);
+    return fd < 0 ? errno : send_note(g->sock, NOTE_ADD, pid, fd);
 }
 
-/* If it does not read, it is replaced, and the new one gets the true book. */
-static void strike_out(void *ctx, pid_t pid)
+/* If the guardian does not read, it is replaced; the new one gets the current
+ * entries. */
+static void unregister_child(void *ctx, pid_t pid)
 {
     struct mo_guard *g = ctx;
 
-    if (tell(g->sock, NOTE_DEL, pid, -1) != 0)
+    if (send_note(g->sock, NOTE_DEL, pid, -1) != 0)
         kill_guardian(g);
 }
 
@@ -362,17 +364,17 @@ int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
     int rc = 0;
 
     if (g->stopping)
-        return mo_fail(e, MO_ECLOSED, "no new children: we are stopping");
+        return mo_fail(e, MO_ECLOSED, "cannot start a child: shutting down");
     if (g->count >= MO_GUARD_MAX)
-        return mo_fail(e, MO_EBUSY, "%u children already", g->count);
+        return mo_fail(e, MO_EBUSY, "too many child processes (%u)", g->count);
     if (g->state == G_IDLE)
         rc = guardian_up(g, e);
     if (rc < 0)
         return rc;
     if (g->state != G_UP)
-        return mo_fail(e, MO_EUNAVAIL, "no guardian at the moment");
-    s->enlist = enlist_self;
-    s->delist = strike_out;
+        return mo_fail(e, MO_EUNAVAIL, "the guardian process is restarting");
+    s->enlist = register_self;
+    s->delist = unregister_child;
     s->ctx = g;
     rc = mo_spawn(s, &w->pid, &w->pidfd, e);
     if (rc < 0)
@@ -386,19 +388,19 @@ int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
 void mo_guard_forget(struct mo_guard *g, struct mo_ward *w)
 {
     if (g->state == G_UP && w->told)
-        strike_out(g, w->pid);
+        unregister_child(g, w->pid);
     mo_list_del(&w->node);
     g->count--;
-    settle(g);
+    continue_stop(g);
 }
 
-/* --- the guardian's own program ------------------------------------------ */
+/* --- the guardian process ------------------------------------------------ */
 
 #ifndef PIDFD_SIGNAL_PROCESS_GROUP
 #    define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
 #endif
 
-struct book {
+struct entries {
     struct {
         pid_t pid;
         int fd;
@@ -411,7 +413,7 @@ bool mo_guard_wanted(int argc, char *const *argv)
     return argc == 1 && strcmp(argv[0], MO_GUARD_NAME) == 0;
 }
 
-static int fd_in(struct msghdr *m)
+static int received_fd(struct msghdr *m)
 {
     struct cmsghdr *h = CMSG_FIRSTHDR(m);
     int fd = -1;
@@ -422,7 +424,7 @@ static int fd_in(struct msghdr *m)
     return fd;
 }
 
-/* False at the end of the socket. */
+/* Read one note; false at the end of the socket. */
 static bool next_note(struct note *n, int *fd)
 {
     struct iovec iov = {.iov_base = n, .iov_len = sizeof(*n)};
@@ -441,11 +443,11 @@ static bool next_note(struct note *n, int *fd)
     do {
         got = recvmsg(GUARDIAN_IN, &m, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
-    *fd = got > 0 ? fd_in(&m) : -1;
+    *fd = got > 0 ? received_fd(&m) : -1;
     return got == sizeof(*n);
 }
 
-static void book_del(struct book *b, pid_t pid)
+static void entries_remove(struct entries *b, pid_t pid)
 {
     for (unsigned i = 0; i < b->n; i++) {
         if (b->of[i].pid != pid)
@@ -456,10 +458,10 @@ static void book_del(struct book *b, pid_t pid)
     }
 }
 
-static void book_add(struct book *b, pid_t pid, int fd)
+static void entries_add(struct entries *b, pid_t pid, int fd)
 {
-    book_del(b, pid);
-    if (b->n == MO_GUARD_MAX || pid <= 1) { /* our other end never does that */
+    entries_remove(b, pid);
+    if (b->n == MO_GUARD_MAX || pid <= 1) { /* never sent by our end */
         mo_close_fd(&fd);
         return;
     }
@@ -473,11 +475,11 @@ static void kill_group(pid_t pid, int fd)
     if (fd >= 0 && syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL,
                            PIDFD_SIGNAL_PROCESS_GROUP) == 0)
         return;
-    if (fd < 0 || errno == EINVAL) /* a kernel before 6.9 */
+    if (fd < 0 || errno == EINVAL) /* kernel before 6.9 */
         (void)kill(-pid, SIGKILL);
 }
 
-/* It holds one descriptor per child. */
+/* The guardian holds one descriptor per child. */
 static void widen_limits(void)
 {
     struct rlimit r;
@@ -490,20 +492,20 @@ static void widen_limits(void)
 
 void mo_guard_main(void)
 {
-    struct book b = {.n = 0};
+    struct entries b = {.n = 0};
     struct note n = {0, 0};
     sigset_t all;
     int fd;
 
-    (void)sigfillset(&all); /* only SIGKILL ends it before its work is done */
+    (void)sigfillset(&all); /* only SIGKILL may end it early */
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)prctl(PR_SET_NAME, MO_GUARD_NAME, 0, 0, 0);
     widen_limits();
     while (next_note(&n, &fd)) {
         if (n.op == NOTE_ADD)
-            book_add(&b, n.pid, fd);
+            entries_add(&b, n.pid, fd);
         else if (n.op == NOTE_DEL)
-            book_del(&b, n.pid);
+            entries_remove(&b, n.pid);
     }
     for (unsigned i = 0; i < b.n; i++)
         kill_group(b.of[i].pid, b.of[i].fd);

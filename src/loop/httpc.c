@@ -1,9 +1,9 @@
-/* httpc.c - the client: libcurl's multi handle on our loop.
+/* httpc.c - the client: libcurl's multi handle on the event loop.
  *
  * libcurl tells which sockets to watch and when to call it next; each watched
- * socket has a uv_poll of its own. A socket that cannot be watched (no memory,
- * no descriptor) would leave its request hanging: then the whole multi handle
- * is broken, its requests fail, and the next one starts afresh. */
+ * socket has its own uv_poll. If a socket cannot be watched (no memory, no
+ * descriptor), its request would hang. The whole multi handle is then marked
+ * broken: its requests fail, and the next request creates a new one. */
 #include "loop/httpc.h"
 
 #include "loop/httpc_priv.h"
@@ -14,7 +14,7 @@
 
 static void check_done(struct mo_httpc *c);
 
-/* --- sockets and time ---------------------------------------------------- */
+/* --- sockets and timer --------------------------------------------------- */
 
 struct poll {
     uv_poll_t h;
@@ -23,7 +23,7 @@ struct poll {
     curl_socket_t fd;
 };
 
-static void act(struct mo_httpc *c, curl_socket_t fd, int what)
+static void socket_action(struct mo_httpc *c, curl_socket_t fd, int what)
 {
     int running;
 
@@ -40,12 +40,13 @@ static void on_poll(uv_poll_t *h, int status, int events)
         what |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         what |= CURL_CSELECT_OUT;
-    act(p->c, p->fd, what);
+    socket_action(p->c, p->fd, what);
 }
 
 static void on_timer(struct mo_timer *t)
 {
-    act(mo_container_of(t, struct mo_httpc, timer), CURL_SOCKET_TIMEOUT, 0);
+    socket_action(mo_container_of(t, struct mo_httpc, timer),
+                  CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int set_timer(CURLM *m, long ms, void *ctx)
@@ -96,7 +97,8 @@ static struct poll *poll_new(struct mo_httpc *c, curl_socket_t fd)
     return p;
 }
 
-static int watch(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *ctx,
+                        void *known)
 {
     struct mo_httpc *c = ctx;
     struct poll *p = known;
@@ -123,7 +125,7 @@ static int watch(CURL *easy, curl_socket_t fd, int what, void *ctx, void *known)
 
 /* --- the library --------------------------------------------------------- */
 
-static int load(struct mo_httpc *c, struct mo_err *e)
+static int load_curl(struct mo_httpc *c, struct mo_err *e)
 {
 #define ROW(fn) MO_DSO_SYM(struct mo_curl, fn),
     static const struct mo_dso_sym syms[] = {MO_CURL_FUNCTIONS(ROW)};
@@ -135,7 +137,7 @@ static int load(struct mo_httpc *c, struct mo_err *e)
                     e) < 0)
         return mo_wrap(e, "HTTPS client");
     if (c->f.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return mo_fail(e, MO_EUNAVAIL, "HTTPS client: libcurl does not start");
+        return mo_fail(e, MO_EUNAVAIL, "HTTPS client: libcurl failed to start");
     c->loaded = true;
     return 0;
 }
@@ -144,12 +146,13 @@ static int multi_open(struct mo_httpc *c, struct mo_err *e)
 {
     if (c->multi)
         return 0;
-    if (load(c, e) < 0)
+    if (load_curl(c, e) < 0)
         return e ? e->code : MO_EUNAVAIL;
     c->multi = c->f.curl_multi_init();
     if (!c->multi)
         return mo_fail(e, MO_ENOMEM, "HTTPS client");
-    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, watch);
+    (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION,
+                                 watch_socket);
     (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
     (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
     (void)c->f.curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
@@ -183,7 +186,7 @@ static void check_done(struct mo_httpc *c)
         if (m->msg != CURLMSG_DONE)
             continue;
         (void)c->f.curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &x);
-        mo_httpcx_verdict((struct mo_httpc_x *)(void *)x, m->data.result);
+        mo_httpc_x_verdict((struct mo_httpc_x *)(void *)x, m->data.result);
     }
 }
 
@@ -198,12 +201,12 @@ static void on_x_later(struct mo_later *d)
     }
     mo_list_del(&x->node);
     x->cb->on_done(x->ctx, x->err.code ? &x->err : NULL);
-    mo_httpcx_free(x);
+    mo_httpc_x_free(x);
     mo_loop_defer(c->loop, &c->later);
 }
 
-/* What was added begins at once: libcurl would ask for a timer of 0 ms. */
-static void feed(struct mo_httpc *c)
+/* Added requests start at once: libcurl asks for a timer of 0 ms. */
+static void start_waiting(struct mo_httpc *c)
 {
     bool added = false;
 
@@ -215,15 +218,15 @@ static void feed(struct mo_httpc *c)
         mo_list_del(&x->node);
         mo_list_push(&c->busy, &x->node);
         c->nwaiting--;
-        mo_httpcx_move(x, HX_RUNNING);
+        mo_httpc_x_move(x, HX_RUNNING);
         if (multi_open(c, &e) < 0) {
-            mo_httpcx_end(x, &e);
+            mo_httpc_x_end(x, &e);
             continue;
         }
-        mo_httpcx_idle_start(x);
+        mo_httpc_x_idle_start(x);
         if (c->f.curl_multi_add_handle(c->multi, x->easy) != CURLM_OK) {
             (void)mo_fail(&e, MO_ENOMEM, "request to %s", x->origin);
-            mo_httpcx_end(x, &e);
+            mo_httpc_x_end(x, &e);
             continue;
         }
         x->running = true;
@@ -231,7 +234,7 @@ static void feed(struct mo_httpc *c)
         added = true;
     }
     if (added)
-        act(c, CURL_SOCKET_TIMEOUT, 0);
+        socket_action(c, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static void fail_all(struct mo_httpc *c)
@@ -243,7 +246,7 @@ static void fail_all(struct mo_httpc *c)
 
         (void)mo_fail(&e, MO_ENOMEM, "request to %s: no memory or descriptor",
                       x->origin);
-        mo_httpcx_end(x, &e);
+        mo_httpc_x_end(x, &e);
     }
 }
 
@@ -256,10 +259,10 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
     if (c->closing)
         return mo_fail(e, MO_ECLOSED, "HTTPS client is closing");
     if (c->nwaiting >= c->max_waiting)
-        return mo_fail(e, MO_EBUSY, "too many HTTPS requests wait");
-    if (load(c, e) < 0)
+        return mo_fail(e, MO_EBUSY, "too many HTTPS requests are waiting");
+    if (load_curl(c, e) < 0)
         return e ? e->code : MO_EUNAVAIL;
-    x = mo_httpcx_new(c, call, e);
+    x = mo_httpc_x_new(c, call, e);
     if (!x)
         return e ? e->code : MO_EINVAL;
     x->cb = cb;
@@ -298,7 +301,7 @@ static void on_later(struct mo_later *d)
     }
     if (!c->closing) {
         if (!c->broken)
-            feed(c);
+            start_waiting(c);
         return;
     }
     if (!mo_list_empty(&c->busy) || c->npolls)

@@ -1,12 +1,11 @@
-/* httpc_addr.c - which addresses a request connects to.
+/* httpc_addr.c - restrict which addresses a request connects to.
  *
- * A stranger may send us to a name of his own that resolves to an address in
- * our network. So it is not the name that is judged but the address, at the
- * moment a socket is made for it: what was resolved a second ago does not
- * matter, and neither does a connection that was opened for somebody else.
+ * An attacker may give us a name that resolves to an address in our network. So
+ * the address is checked, not the name, at the moment a socket is created for
+ * it. An earlier DNS answer or a connection opened for another request does not
+ * matter.
  *
- * Behind a proxy the address is the proxy's and says nothing: there the
- * proxy's own rules hold. */
+ * Behind a proxy the address is the proxy's; the proxy's own rules apply. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -25,7 +24,7 @@ static bool is_private(const struct sockaddr *a)
         return mo_ip6_is_private(
             (const void *)&((const struct sockaddr_in6 *)(const void *)a)
                 ->sin6_addr);
-    return true; /* no address of the internet at all */
+    return true; /* not an internet address */
 }
 
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose,
@@ -52,7 +51,7 @@ static bool is_set(const char *const *names)
     return false;
 }
 
-/* The variables libcurl looks at. */
+/* The environment variables that libcurl reads. */
 static bool has_proxy(const char *url)
 {
     static const char *const plain[] = {"http_proxy", "all_proxy", "ALL_PROXY",
@@ -64,7 +63,7 @@ static bool has_proxy(const char *url)
     return is_set(mo_span_ieq(scheme, MO_SPAN("https:")) ? tls : plain);
 }
 
-bool mo_httpcx_public_only(struct mo_httpc_x *x, const char *url)
+bool mo_httpc_x_public_only(struct mo_httpc_x *x, const char *url)
 {
     const struct mo_curl *f = &x->c->f;
 

@@ -1,18 +1,19 @@
-/* httpc_priv.h - what httpc.c (the client) and httpcx.c (one request) share.
+/* httpc_priv.h - shared by httpc.c (the client) and httpc_request.c (one
+ * request).
  *
- * Every call into libcurl goes through the table. libcurl forbids most calls
- * from inside its callbacks, and our callers may do anything in theirs; so
- * whatever starts, ends or resumes a request is deferred.
+ * Every call into libcurl goes through the function table. libcurl forbids most
+ * calls from inside its callbacks, but our callers may call anything from
+ * theirs, so starting, ending and resuming a request is always deferred.
  *
  * Invariants:
  *  1. x is in c->waiting (HX_WAITING) or in c->busy.
  *  2. x->easy is in the multi handle exactly while x->running.
- *  3. x->later is the only place that ends a request: it takes x out of the
- *     multi handle, calls on_done and frees. */
+ *  3. Only x->later ends a request: it takes x out of the multi handle,
+ *     calls on_done and frees. */
 #ifndef MO_LOOP_HTTPC_PRIV_H
 #define MO_LOOP_HTTPC_PRIV_H
 
-#define CURL_DISABLE_TYPECHECK /* the macros cannot see through the table */
+#define CURL_DISABLE_TYPECHECK /* its macros do not work with the table */
 #include <curl/curl.h>
 
 #include "loop/dso.h"
@@ -46,8 +47,8 @@ struct mo_httpc {
     unsigned nactive, nwaiting;
     unsigned npolls; /* poll handles not closed yet */
     struct mo_list waiting, busy, polls;
-    struct mo_timer timer; /* libcurl's */
-    struct mo_later later; /* feed the waiting, or be gone */
+    struct mo_timer timer; /* requested by libcurl */
+    struct mo_later later; /* start waiting requests, or finish closing */
     bool broken;           /* a socket could not be watched */
     bool closing;
     void (*gone)(void *ctx);
@@ -64,31 +65,32 @@ struct mo_httpc_x {
     struct curl_slist *headers;
     const struct mo_http_cb *cb;
     void *ctx;
-    struct mo_buf head; /* header lines of the answer, as they come */
+    struct mo_buf head; /* header lines of the answer received so far */
     struct mo_timer total, idle;
-    struct mo_later later, wake; /* end; go on after a pause */
+    struct mo_later later, wake; /* end the request; resume after a pause */
     struct mo_err err;           /* code 0: none */
     uint64_t got, max_bytes;
-    curl_off_t sent; /* bytes of the request, at the last look */
+    curl_off_t sent; /* request bytes at the last idle check */
     unsigned idle_ms;
     bool running, head_done, paused;
-    bool barred;      /* an address was refused by us */
+    bool barred;      /* an address was refused by public_only */
     char origin[160]; /* "https://host:port", for messages */
     char curl_err[CURL_ERROR_SIZE];
 };
 
-/* httpcx.c */
-struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
-                                 const struct mo_http_call *call,
-                                 struct mo_err *e);
-void mo_httpcx_free(struct mo_httpc_x *x);
-void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to);
-/* It ends with this reason (NULL: well), a little later. */
-void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why);
-void mo_httpcx_idle_start(struct mo_httpc_x *x);
-/* httpc_addr.c: refuse private addresses. False: libcurl takes no options. */
-bool mo_httpcx_public_only(struct mo_httpc_x *x, const char *url);
-/* What libcurl's verdict means. */
-void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc);
+/* httpc_request.c */
+struct mo_httpc_x *mo_httpc_x_new(struct mo_httpc *c,
+                                  const struct mo_http_call *call,
+                                  struct mo_err *e);
+void mo_httpc_x_free(struct mo_httpc_x *x);
+void mo_httpc_x_move(struct mo_httpc_x *x, enum httpc_state to);
+/* End the request with this reason (NULL: success), later. */
+void mo_httpc_x_end(struct mo_httpc_x *x, const struct mo_err *why);
+void mo_httpc_x_idle_start(struct mo_httpc_x *x);
+/* httpc_addr.c: refuse private addresses. False: libcurl rejected the
+ * options. */
+bool mo_httpc_x_public_only(struct mo_httpc_x *x, const char *url);
+/* End the request with the error that libcurl's result code means. */
+void mo_httpc_x_verdict(struct mo_httpc_x *x, CURLcode rc);
 
 #endif

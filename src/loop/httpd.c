@@ -1,15 +1,15 @@
-/* httpd.c - connections and their server; see httpd.h and, for the
- * invariants, httpd_priv.h. */
+/* httpd.c - the server and its connections. See httpd_priv.h for the
+ * invariants. */
 #include "loop/httpd_priv.h"
 #include "loop/tls.h"
 
 #define IN_PAUSE   ((size_t)16 * 1024) /* unparsed bytes that stop reading */
 #define IN_MAX     (IN_PAUSE + MO_LOOP_READ_BUF)
-#define QUEUE_HIGH ((size_t)64 * 1024) /* queued answer that stops parsing */
+#define QUEUE_HIGH ((size_t)64 * 1024) /* queued bytes that stop parsing */
 #define FINISH_MS  1000
 #define BODY_TOTAL 10 /* times body_ms */
 
-/* --- the clock of a connection ------------------------------------------- */
+/* --- the timer of a connection ------------------------------------------- */
 
 static unsigned limit_ms(const struct conn *c)
 {
@@ -28,15 +28,15 @@ static unsigned limit_ms(const struct conn *c)
     return 0;
 }
 
-/* What is being waited for has changed, or something came. */
-void mo_conn_touch(struct conn *c)
+/* Restart the wait, after it changed or a byte arrived. */
+void mo_httpd_conn_touch(struct conn *c)
 {
     unsigned ms = limit_ms(c);
 
     c->since = mo_loop_now(c->h->loop);
     if (!ms)
         return;
-    /* A timer set for longer than the new limit must come earlier. */
+    /* The running timer fires too late for the new limit. */
     if (!mo_timer_on(&c->timer) || c->timer.at > c->since + (ms + 1) * MO_MS)
         mo_timer_start(c->h->loop, &c->timer, ms);
 }
@@ -50,19 +50,19 @@ static bool sending_stalls(struct conn *c)
     return stalls;
 }
 
-static void expire(struct conn *c)
+static void expire_wait(struct conn *c)
 {
     if (mo_stream_queued(c->s)) {
         if (sending_stalls(c))
             mo_stream_close(c->s, NULL);
         else
-            mo_conn_touch(c);
+            mo_httpd_conn_touch(c);
     } else if (c->phase == HEAD && mo_http1_begun(c->parser)) {
-        mo_conn_refuse(c, 408, "head_timeout",
-                       "the request head took too long");
+        mo_httpd_conn_refuse(c, 408, "head_timeout",
+                             "the request head took too long");
     } else if (c->phase == BODY) {
-        mo_conn_refuse(c, 408, "body_timeout",
-                       "the request body took too long");
+        mo_httpd_conn_refuse(c, 408, "body_timeout",
+                             "the request body took too long");
     } else {
         c->phase = CLOSING;
         mo_stream_finish(c->s, FINISH_MS);
@@ -81,7 +81,7 @@ static void on_timer(struct mo_timer *t)
     if (c->phase == BODY && now > c->body_since + ms * MO_MS * BODY_TOTAL)
         due = now;
     if (due <= now)
-        expire(c);
+        expire_wait(c);
     else
         mo_timer_start(c->h->loop, t, (due - now + MO_MS - 1) / MO_MS);
 }
@@ -96,7 +96,7 @@ static void split_target(struct mo_req *rq)
     rq->query = rest;
 }
 
-static void begin(struct conn *c)
+static void begin_request(struct conn *c)
 {
     struct mo_httpd *h = c->h;
 
@@ -117,8 +117,8 @@ static void body_piece(struct conn *c, struct mo_span piece)
 {
     const struct mo_http_head *head = c->rq.head;
 
-    mo_conn_touch(c);
-    /* All of it in one piece: no copy. */
+    mo_httpd_conn_touch(c);
+    /* the whole body in one piece: no copy */
     if (c->body.len == 0 && head->content_length == (int64_t)piece.n) {
         void (*done)(struct mo_req *, struct mo_span) = c->body_done;
 
@@ -129,12 +129,13 @@ static void body_piece(struct conn *c, struct mo_span piece)
         return;
     }
     if (mo_buf_span(&c->body, piece) == MO_ETOOBIG)
-        mo_conn_refuse(c, 413, "body_too_big", "the request body is too big");
+        mo_httpd_conn_refuse(c, 413, "body_too_big",
+                             "the request body is too big");
     else if (mo_buf_err(&c->body))
-        mo_conn_refuse(c, 503, "no_memory", "out of memory");
+        mo_httpd_conn_refuse(c, 503, "no_memory", "out of memory");
 }
 
-static void body_whole(struct conn *c)
+static void body_complete(struct conn *c)
 {
     void (*done)(struct mo_req *, struct mo_span) = c->body_done;
 
@@ -146,8 +147,8 @@ static void body_whole(struct conn *c)
     done(&c->rq, mo_buf_view(&c->body));
 }
 
-/* The request leaves its handler, answered or not. */
-static void leave(struct conn *c)
+/* Detach the request from its handler, answered or not. */
+static void detach_handler(struct conn *c)
 {
     struct mo_httpd *h = c->h;
     void (*gone)(struct mo_req *) = c->rq.gone;
@@ -163,9 +164,9 @@ static void leave(struct conn *c)
     c->begun = 0;
 }
 
-static void end(struct conn *c)
+static void end_request(struct conn *c)
 {
-    leave(c);
+    detach_handler(c);
     mo_buf_fini(&c->headers);
     mo_buf_fini(&c->body);
     c->started = c->answered = c->streaming = c->chunked = false;
@@ -181,7 +182,7 @@ static void end(struct conn *c)
     }
     mo_http1_reset(c->parser);
     c->phase = IDLE;
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
 }
 
 /* --- input --------------------------------------------------------------- */
@@ -217,38 +218,38 @@ static void bad_request(struct conn *c, const struct mo_err *e)
 {
     int status = mo_http1_status(c->parser);
 
-    mo_conn_refuse(c, status ? status : 400, code_of(status), e->msg);
+    mo_httpd_conn_refuse(c, status ? status : 400, code_of(status), e->msg);
 }
 
-/* One event of the parser; false when there is nothing more to do now. */
-static bool step(struct conn *c, struct mo_span *in)
+/* Handle one parser event; false if there is nothing more to do now. */
+static bool parse_step(struct conn *c, struct mo_span *in)
 {
     struct mo_span body;
     struct mo_err e;
 
     if (c->live && c->phase == BODY && c->whole) {
-        body_whole(c); /* there was none to wait for */
+        body_complete(c); /* the request has no body */
         return true;
     }
-    /* After the last piece of a body the parser has one more thing to say. */
+    /* After the last piece of a body the parser reports one more event. */
     if (!in->n && !(c->phase == BODY && c->body.len))
         return false;
     if (c->phase == IDLE) {
         c->phase = HEAD;
-        mo_conn_touch(c);
+        mo_httpd_conn_touch(c);
     }
     switch (mo_http1_next(c->parser, in, &body, &e)) {
     case MO_HTTP1_ERROR:
         bad_request(c, &e);
         return true;
     case MO_HTTP1_HEAD:
-        begin(c);
+        begin_request(c);
         return true;
     case MO_HTTP1_BODY:
         body_piece(c, body);
         return true;
     case MO_HTTP1_DONE:
-        body_whole(c);
+        body_complete(c);
         return true;
     case MO_HTTP1_MORE:
         break;
@@ -256,17 +257,17 @@ static bool step(struct conn *c, struct mo_span *in)
     return in->n > 0;
 }
 
-/* Parse and answer as far as it goes (invariant 2). */
-static void work_on(struct conn *c, struct mo_span *in)
+/* Parse and answer as far as possible (invariant 2). */
+static void parse_input(struct conn *c, struct mo_span *in)
 {
     c->working = true;
     c->cur = in;
     for (;;) {
         if (c->live && c->answered) {
-            end(c);
+            end_request(c);
             continue;
         }
-        if (!wants_input(c) || !step(c, in))
+        if (!wants_input(c) || !parse_step(c, in))
             break;
     }
     c->cur = NULL;
@@ -275,7 +276,7 @@ static void work_on(struct conn *c, struct mo_span *in)
 
 static void conn_free(struct conn *c);
 
-static void regulate(struct conn *c)
+static void regulate_reading(struct conn *c)
 {
     if (!c->s) {
         conn_free(c);
@@ -287,20 +288,20 @@ static void regulate(struct conn *c)
         mo_stream_resume(c->s);
 }
 
-static void work(struct conn *c)
+static void work_conn(struct conn *c)
 {
     struct mo_span in = mo_buf_view(&c->in);
     size_t had = in.n;
 
-    work_on(c, &in);
+    parse_input(c, &in);
     if (in.n == 0)
         mo_buf_fini(&c->in);
     else
         mo_buf_drop(&c->in, had - in.n);
-    regulate(c);
+    regulate_reading(c);
 }
 
-void mo_conn_kick(struct conn *c)
+void mo_httpd_conn_kick(struct conn *c)
 {
     if (!c->working)
         mo_loop_defer(c->h->loop, &c->kick);
@@ -308,7 +309,7 @@ void mo_conn_kick(struct conn *c)
 
 static void on_kick(struct mo_later *d)
 {
-    work(mo_container_of(d, struct conn, kick));
+    work_conn(mo_container_of(d, struct conn, kick));
 }
 
 static void on_read(void *ctx, char *p, size_t n)
@@ -321,13 +322,13 @@ static void on_read(void *ctx, char *p, size_t n)
         if (mo_buf_put(&c->in, p, n) < 0)
             mo_stream_close(c->s, NULL);
         else
-            work(c);
+            work_conn(c);
         return;
     }
-    work_on(c, &in);
+    parse_input(c, &in);
     if (c->s && in.n && c->phase != CLOSING && mo_buf_span(&c->in, in) < 0)
         mo_stream_close(c->s, NULL);
-    regulate(c);
+    regulate_reading(c);
 }
 
 static void on_eof(void *ctx)
@@ -350,11 +351,11 @@ static void on_drain(void *ctx)
     struct conn *c = ctx;
 
     c->queued_seen = 0;
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
     if (c->live && c->drain)
         c->drain(&c->rq);
     if (!c->live || c->answered)
-        work(c);
+        work_conn(c);
 }
 
 static void listeners_pause(struct mo_httpd *h, bool paused)
@@ -375,7 +376,7 @@ static void conn_free(struct conn *c)
     struct mo_httpd *h = c->h;
 
     if (c->live)
-        leave(c);
+        detach_handler(c);
     mo_timer_stop(h->loop, &c->timer);
     mo_later_cancel(&c->kick);
     mo_list_del(&c->node);
@@ -427,7 +428,7 @@ static struct conn *conn_new(struct mo_httpd *h, struct mo_stream *s)
     return c;
 }
 
-static struct mo_stream *secured(struct mo_httpd *h, struct mo_stream *s)
+static struct mo_stream *wrap_tls(struct mo_httpd *h, struct mo_stream *s)
 {
     struct mo_stream *t;
     struct mo_err e;
@@ -445,7 +446,7 @@ static struct mo_stream *secured(struct mo_httpd *h, struct mo_stream *s)
 static void on_accept(void *ctx, struct mo_stream *plain)
 {
     struct mo_httpd *h = ctx;
-    struct mo_stream *s = secured(h, plain);
+    struct mo_stream *s = wrap_tls(h, plain);
     struct conn *c = s ? conn_new(h, s) : NULL;
 
     if (!c) {
@@ -455,8 +456,8 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     }
     mo_stream_limit(s, h->o.limits.queue);
     mo_stream_attach(s, &conn_cb, c);
-    c->phase = HEAD; /* a new connection owes us a head */
-    mo_conn_touch(c);
+    c->phase = HEAD; /* a new connection must send a head in time */
+    mo_httpd_conn_touch(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);
 }

@@ -1,32 +1,32 @@
 /* httpd.h - the HTTP/1.1 server: connections, limits, one request at a time.
  *
- * A connection reads one request, hands it to the handler, sends one answer,
- * and only then looks at the next (pipelined bytes wait in a capped buffer;
- * reading from the socket stops meanwhile). The handler may answer at once
- * or any time later.
+ * A connection reads one request, passes it to the handler, sends one answer
+ * and only then parses the next. Pipelined bytes wait in a limited buffer;
+ * reading from the socket stops meanwhile. The handler may answer at once or
+ * later.
  *
  * Lifetimes: a struct mo_req lives from handler() until its `gone` callback,
- * which fires exactly once: after the answer is complete, after an upgrade,
- * or when the connection died. Whoever keeps a request pointer sets gone.
- * Everything in req->head is valid as long.
+ * which fires exactly once: after the answer is complete, after an upgrade, or
+ * when the connection ended. A handler that keeps a request pointer sets gone.
+ * Everything in req->head is valid for the same time.
  *
- * Limits (struct mo_httpd_limits) have defaults; each has a written outcome:
+ * Limits (struct mo_httpd_limits) have defaults. Reaching one has this effect:
  *   connections  accept stops until one ends
- *   head_ms      the head is not whole in time: 408 and close
+ *   head_ms      the head is not complete in time: 408 and close
  *   body_ms      no byte of an awaited body for that long, or not all of it
  *                in ten times that: 408 and close
- *   idle_ms      nothing between requests: close
+ *   idle_ms      no byte between requests: close
  *   send_ms      the peer takes no byte of a queued answer that long: close
  *   requests     per connection: the last answer says Connection: close
  *   body         413
  *   queue        bytes queued to one client: mo_req_write says MO_EBUSY
  *
- * An answer is never mixed up with the next: while more than a little of it
- * is still queued, the next pipelined request is not looked at.
+ * While much of an answer is still queued, the next pipelined request is not
+ * parsed.
  *
  * Closing: mo_httpd_close() stops accepting, closes idle connections, lets
  * running answers end (with Connection: close) for the grace period, then
- * cuts the rest. */
+ * closes the rest. */
 #ifndef MO_LOOP_HTTPD_H
 #define MO_LOOP_HTTPD_H
 
@@ -38,28 +38,28 @@ struct mo_req;
 struct mo_tls_ctx;
 
 struct mo_httpd_limits {
-    unsigned connections; /* 4096 */
-    unsigned head_ms;     /* 10 s */
-    unsigned body_ms;     /* 30 s */
-    unsigned idle_ms;     /* 75 s */
-    unsigned send_ms;     /* 30 s */
-    unsigned requests;    /* 100000 */
-    size_t body;          /* 4 MiB, mo_req_body() may ask for less */
-    size_t queue;         /* 4 MiB */
+    unsigned connections; /* default 4096 */
+    unsigned head_ms;     /* default 10 s */
+    unsigned body_ms;     /* default 30 s */
+    unsigned idle_ms;     /* default 75 s */
+    unsigned send_ms;     /* default 30 s */
+    unsigned requests;    /* default 100000 */
+    size_t body;          /* default 4 MiB; mo_req_body() may ask for less */
+    size_t queue;         /* default 4 MiB */
 };
 
 #define MO_HTTPD_HEADERS_MAX ((size_t)2048)
 
 struct mo_httpd_opts {
-    struct mo_httpd_limits limits; /* zero = default, member by member */
+    struct mo_httpd_limits limits; /* a zero member means its default */
     void (*handler)(void *ctx, struct mo_req *rq);
-    /* After each answer, for counting; may be NULL. status 0: none was sent.
-     * rq->head is NULL when the head itself was refused. */
+    /* Called after each answer, for counting; may be NULL. status 0: nothing
+     * was sent. rq->head is NULL if the head was rejected. */
     void (*done)(void *ctx, const struct mo_req *rq, int status, uint64_t ns);
     void *ctx;
-    struct mo_tls_ctx *tls; /* NULL: plain; borrowed */
-    /* Whole header lines for every answer, the server's own too; borrowed.
-     * At most MO_HTTPD_HEADERS_MAX bytes. */
+    struct mo_tls_ctx *tls; /* NULL: no TLS; borrowed */
+    /* Complete header lines added to every answer, including the server's own;
+     * borrowed. At most MO_HTTPD_HEADERS_MAX bytes. */
     struct mo_span headers;
 };
 
@@ -68,9 +68,11 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
 int mo_httpd_listen(struct mo_httpd *h, const struct mo_listen_opts *o,
                     struct mo_err *e);
 unsigned mo_httpd_port(const struct mo_httpd *h); /* of the first listener */
-/* For connections from now on, e.g. a renewed certificate. Borrowed. */
+/* Use this context for new connections, e.g. after a certificate was renewed.
+ * Borrowed. */
 void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls);
-/* Other limits from now on (zero = default); `queue` for new connections. */
+/* Change the limits (zero = default); `queue` applies to new connections
+ * only. */
 void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m);
 /* `gone` (may be NULL) fires once, later, when all memory is free. */
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
@@ -78,7 +80,7 @@ void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
 
 struct mo_httpd_stats {
     unsigned open;                    /* connections */
-    uint64_t accepted, requests, bad; /* bad: answered 4xx by us */
+    uint64_t accepted, requests, bad; /* bad: rejected by the server with 4xx */
     uint64_t bytes_in, bytes_out;
 };
 struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
@@ -89,52 +91,53 @@ struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
 
 struct mo_req {
     const struct mo_http_head *head;
-    struct mo_span path;  /* target up to '?', percent-encoded as sent */
+    struct mo_span path;  /* target up to '?', still percent-encoded */
     struct mo_span query; /* after '?', or empty */
-    void *data;           /* the handler's */
-    const char *tag;      /* the handler's name for it, for `done` */
-    /* Who asks, as the handler's gate found out; "": nobody by name. */
+    void *data;           /* for the handler */
+    const char *tag;      /* the handler's label for it, passed to `done` */
+    /* Name of the caller as authentication found it; "": unknown. */
     char caller[MO_REQ_CALLER_MAX];
     /* Set by the handler; may stay NULL. hangup: the client closed its side
-     * while the answer is still to come; a streamed one ends by itself. */
+     * before the answer was complete. A streamed answer is ended by the
+     * server. */
     void (*gone)(struct mo_req *rq);
     void (*hangup)(struct mo_req *rq);
 };
 
-struct mo_httpd *mo_req_httpd(const struct mo_req *rq);
-struct mo_loop *mo_req_loop(const struct mo_req *rq);
 const char *mo_req_peer(const struct mo_req *rq);
 bool mo_req_is_tls(const struct mo_req *rq);
 
-/* The whole body, up to max (0: the server's limit). done fires once, later,
- * unless the connection dies first (then only gone). Too big, too slow or
- * malformed bodies are answered by the server, done does not fire. */
+/* Collect the whole body, up to max (0: the server's limit). done fires once,
+ * later, unless the connection ends first (then only gone fires). The server
+ * itself answers bodies that are too big, too slow or malformed; done does not
+ * fire then. */
 void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body));
 
-/* Answer. Headers first (any number), then one of reply / start.
- * A value with CR, LF or NUL is our own mistake. An answer without a
- * Cache-Control of its own is not to be stored. */
+/* Answer: first any number of headers, then one of reply / start. A value with
+ * CR, LF or NUL is a bug in the handler. Without a Cache-Control header the
+ * answer is marked as not to be stored. */
 void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value);
-/* Content-Length, body left out for HEAD. ctype may be NULL with no body. */
+/* Sends Content-Length; leaves out the body for HEAD. ctype may be NULL if
+ * there is no body. */
 void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
                   struct mo_span body);
-/* application/problem+json with a stable code. */
+/* An application/problem+json answer with a stable code. */
 void mo_req_problem(struct mo_req *rq, int status, const char *code,
                     const char *detail);
 
-/* A streamed answer (chunked for 1.1, until close for 1.0). */
+/* Start a streamed answer (chunked for 1.1, until close for 1.0). */
 void mo_req_start(struct mo_req *rq, int status, const char *ctype);
 int mo_req_write(struct mo_req *rq, struct mo_span data); /* 0, MO_EBUSY,
                                                              MO_ECLOSED */
 size_t mo_req_queued(const struct mo_req *rq);
 void mo_req_on_drain(struct mo_req *rq, void (*drain)(struct mo_req *rq));
 void mo_req_end(struct mo_req *rq);
-/* Drop the connection without an answer. */
+/* Close the connection without an answer. */
 void mo_req_abort(struct mo_req *rq);
 
 /* Answer 101 with the headers set so far (Connection: Upgrade is added) and
- * take the stream over: paused, with *early holding bytes the client sent
+ * hand over the stream: paused, with *early holding bytes the client has sent
  * already (valid until the next call into the loop). gone fires soon after. */
 int mo_req_upgrade(struct mo_req *rq, const char *protocol,
                    struct mo_stream **out, struct mo_span *early,

@@ -1,14 +1,15 @@
-/* httpd_priv.h - what httpd.c (connections) and httpreq.c (answers) share.
+/* httpd_priv.h - shared by httpd.c (connections) and httpd_answer.c (answers).
  *
  * Invariants
- *  1. At most one request of a connection is live: from begin() to end().
- *  2. Input is parsed only by work(); it is entered from the loop (a read, a
- *     drain, a deferred kick) and never from inside a handler's call.
- *  3. Bytes not yet parsed are in c->in, or, inside work(), in *c->cur.
- *  4. c->s is NULL only after an upgrade; then the connection only waits for
- *     its last deferred step to free itself.
- *  5. One timer per connection. Per request only c->since is stored; the
- *     timer looks at it when it fires and re-arms itself for what is left. */
+ *  1. At most one request of a connection is live: from begin_request() to
+ *     end_request().
+ *  2. Input is parsed only by work_conn(). It is called from the loop (a
+ *     read, a drain, a deferred kick), never from inside a handler's call.
+ *  3. Unparsed bytes are in c->in, or, inside work_conn(), in *c->cur.
+ *  4. c->s is NULL only after an upgrade; the connection then only waits for
+ *     its last deferred call to free itself.
+ *  5. One timer per connection. Only c->since is stored per request; the
+ *     timer reads it when it fires and restarts itself for the rest. */
 #ifndef MO_LOOP_HTTPD_PRIV_H
 #define MO_LOOP_HTTPD_PRIV_H
 
@@ -18,11 +19,11 @@
 #define HEADERS_MAX ((size_t)16 * 1024) /* headers of one answer */
 
 enum phase {
-    IDLE,    /* between requests, no byte seen */
-    HEAD,    /* some of a head seen */
-    HANDLED, /* the handler has it; its body is not asked for, or done */
+    IDLE,    /* between requests, no byte received */
+    HEAD,    /* part of a head received */
+    HANDLED, /* with the handler; body not requested, or complete */
     BODY,    /* collecting the body for the handler */
-    CLOSING, /* no more requests; the stream is finishing */
+    CLOSING, /* no more requests; the stream is closing */
 };
 
 struct conn {
@@ -33,25 +34,25 @@ struct conn {
     struct mo_list node;
     struct mo_timer timer;
     struct mo_later kick;
-    uint64_t since;      /* ns, when the present wait began */
-    uint64_t body_since; /* ns, when the body was asked for */
-    uint64_t begun;      /* ns, when the handler got it */
-    size_t queued_seen;  /* at the last look of the send timer */
+    uint64_t since;      /* ns, start of the current wait */
+    uint64_t body_since; /* ns, when the body was requested */
+    uint64_t begun;      /* ns, when the handler was called */
+    size_t queued_seen;  /* at the last check of the send timer */
     struct mo_buf in, headers, body;
     struct mo_span *cur;
     void (*body_done)(struct mo_req *rq, struct mo_span body);
     void (*drain)(struct mo_req *rq);
     size_t body_max;
     unsigned requests;
-    int status; /* of the answer, 0 before it */
+    int status; /* of the answer; 0 before it */
     enum phase phase;
-    bool working;   /* inside work() */
-    bool whole;     /* the request has arrived completely */
+    bool working;   /* inside work_conn() */
+    bool whole;     /* the whole request has been received */
     bool live;      /* a request is with the handler */
-    bool cached;    /* its answer says how long it may be kept */
-    bool started;   /* its answer's head is out */
-    bool answered;  /* its answer is complete */
-    bool streaming; /* chunked (or until close) answer under way */
+    bool cached;    /* the answer has a Cache-Control header */
+    bool started;   /* the answer's head has been sent */
+    bool answered;  /* the answer is complete */
+    bool streaming; /* chunked (or until close) answer in progress */
     bool chunked;
     bool keep; /* the connection may be used again */
     bool eof;
@@ -65,11 +66,11 @@ struct mo_httpd {
     struct mo_list conns;
     struct mo_httpd_stats stats;
     struct mo_buf scratch; /* the head of the answer being sent */
-    /* How its first lines begin is kept for the next answer: most are of one
-     * kind and of the same second. */
+    /* The first header lines are kept for the next answer: most answers have
+     * the same type and are sent within the same second. */
     struct {
-        size_t len;     /* in scratch; 0 = nothing to keep */
-        uint64_t until; /* ns, when the Date is over */
+        size_t len;     /* in scratch; 0: nothing kept */
+        uint64_t until; /* ns, when the Date line expires */
         int status;
         char ctype[64];
     } lead;
@@ -85,13 +86,13 @@ static inline struct conn *conn_of(const struct mo_req *rq)
     return mo_container_of(rq, struct conn, rq);
 }
 
-/* httpd.c: what is being waited for has changed, or something came. */
-void mo_conn_touch(struct conn *c);
-/* httpd.c: look at the connection again, soon. */
-void mo_conn_kick(struct conn *c);
-/* httpreq.c: an answer of the server's own: a bad head, a late or too big
+/* httpd.c: restart the wait, after it changed or a byte arrived. */
+void mo_httpd_conn_touch(struct conn *c);
+/* httpd.c: run the connection again, deferred. */
+void mo_httpd_conn_kick(struct conn *c);
+/* httpd_answer.c: the server's own answer to a bad head or a late or too big
  * body. */
-void mo_conn_refuse(struct conn *c, int status, const char *code,
-                    const char *detail);
+void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
+                          const char *detail);
 
 #endif

@@ -9,9 +9,9 @@
 #define WAITING_DEFAULT 256u
 #define IDLE_DEFAULT    4u
 #define KEEP_MS_DEFAULT 30000u
-#define REQUEST_MAX     ((size_t)256 * 1024 * 1024) /* head and body */
+#define REQUEST_MAX     ((size_t)256 * 1024 * 1024) /* head and body, bytes */
 
-void mo_x_move(struct mo_httpu_x *x, enum x_state to)
+void mo_httpu_x_move(struct mo_httpu_x *x, enum x_state to)
 {
 #define TO(s) (1u << (s))
     static const unsigned legal[] = {
@@ -27,7 +27,7 @@ void mo_x_move(struct mo_httpu_x *x, enum x_state to)
 #undef TO
 }
 
-/* --- the end of a request ------------------------------------------------ */
+/* --- end of a request ---------------------------------------------------- */
 
 static void unlink_conn(struct mo_httpu_x *x)
 {
@@ -36,8 +36,8 @@ static void unlink_conn(struct mo_httpu_x *x)
     x->conn = NULL;
 }
 
-/* The first reason given counts. */
-void mo_x_end(struct mo_httpu_x *x, const struct mo_err *why)
+/* Only the first reason counts. */
+void mo_httpu_x_end(struct mo_httpu_x *x, const struct mo_err *why)
 {
     if (x->state == X_ENDED)
         return;
@@ -46,38 +46,38 @@ void mo_x_end(struct mo_httpu_x *x, const struct mo_err *why)
         mo_list_del(&x->node);
         mo_list_push(&x->u->busy, &x->node);
     }
-    mo_x_move(x, X_ENDED);
+    mo_httpu_x_move(x, X_ENDED);
     if (why)
         x->err = *why;
     mo_timer_stop(x->u->loop, &x->total);
     mo_timer_stop(x->u->loop, &x->idle);
     unlink_conn(x);
     if (x->dial)
-        mo_server_link_cancel(x->dial); /* on_dialed() goes on */
+        mo_dial_cancel(x->dial); /* on_dialed() ends it */
     else
         mo_loop_defer(x->u->loop, &x->later);
 }
 
-void mo_x_fail(struct mo_httpu_x *x, const struct mo_err *why)
+void mo_httpu_x_fail(struct mo_httpu_x *x, const struct mo_err *why)
 {
     struct mo_httpu_conn *c = x->conn;
 
-    mo_x_end(x, why);
+    mo_httpu_x_end(x, why);
     if (c && c->s)
-        mo_conn_kill(c);
+        mo_httpu_conn_kill(c);
 }
 
-void mo_x_again(struct mo_httpu_x *x)
+void mo_httpu_x_again(struct mo_httpu_x *x)
 {
     struct mo_httpu *u = x->u;
 
     unlink_conn(x);
     mo_timer_stop(u->loop, &x->idle);
-    mo_x_move(x, X_WAITING);
+    mo_httpu_x_move(x, X_WAITING);
     x->fresh = true;
     u->nwaiting++;
     mo_list_del(&x->node);
-    mo_list_push(u->waiting.next, &x->node); /* before the first */
+    mo_list_push(u->waiting.next, &x->node); /* in front of the first */
     mo_loop_defer(u->loop, &u->later);
 }
 
@@ -98,7 +98,7 @@ void mo_httpu_cancel(struct mo_httpu_x *x)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ECANCELED, "request to %s: canceled", x->u->addr);
-    mo_x_fail(x, &e);
+    mo_httpu_x_fail(x, &e);
 }
 
 static void on_total(struct mo_timer *t)
@@ -106,18 +106,18 @@ static void on_total(struct mo_timer *t)
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, total);
     struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has not answered in the time given",
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s did not answer within the time limit",
                   x->u->addr);
-    mo_x_fail(x, &e);
+    mo_httpu_x_fail(x, &e);
 }
 
-void mo_x_idle_start(struct mo_httpu_x *x)
+void mo_httpu_x_idle_start(struct mo_httpu_x *x)
 {
     if (x->idle_ms != MO_HTTP_FOREVER && !x->paused)
         mo_timer_start(x->u->loop, &x->idle, x->idle_ms);
 }
 
-/* A request that is still being taken is not idle. */
+/* Not idle while the peer is still taking the request. */
 static void on_idle(struct mo_timer *t)
 {
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, idle);
@@ -126,12 +126,12 @@ static void on_idle(struct mo_timer *t)
 
     if (queued < x->queued) {
         x->queued = queued;
-        mo_x_idle_start(x);
+        mo_httpu_x_idle_start(x);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has been silent for %u ms", x->u->addr,
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s sent nothing for %u ms", x->u->addr,
                   x->idle_ms);
-    mo_x_fail(x, &e);
+    mo_httpu_x_fail(x, &e);
 }
 
 void mo_httpu_pause(struct mo_httpu_x *x)
@@ -149,11 +149,11 @@ void mo_httpu_resume(struct mo_httpu_x *x)
     x->paused = false;
     if (!x->conn)
         return;
-    mo_x_idle_start(x);
+    mo_httpu_x_idle_start(x);
     mo_loop_defer(x->u->loop, &x->conn->later);
 }
 
-/* --- a request finds its connection -------------------------------------- */
+/* --- assign a connection to a request ------------------------------------ */
 
 static void dial_failed(struct mo_httpu_x *x, struct mo_err *e)
 {
@@ -165,7 +165,7 @@ static void dial_failed(struct mo_httpu_x *x, struct mo_err *e)
     (void)mo_wrap(e, "cannot connect to %s", x->u->addr);
     if (e->code == MO_EIO)
         e->code = MO_EUNAVAIL;
-    mo_x_end(x, e);
+    mo_httpu_x_end(x, e);
 }
 
 static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
@@ -181,31 +181,31 @@ static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
     if (s && x->state == X_ENDED)
         mo_stream_close(s, NULL);
     else if (s)
-        c = mo_conn_new(x->u, s, &e);
+        c = mo_httpu_conn_new(x->u, s, &e);
     if (c)
-        mo_conn_send(c, x);
+        mo_httpu_conn_send(c, x);
     else
         dial_failed(x, &e);
 }
 
-static void dial(struct mo_httpu_x *x)
+static void start_dial(struct mo_httpu_x *x)
 {
     struct mo_httpu *u = x->u;
     struct mo_err e;
 
-    mo_x_move(x, X_DIALING);
+    mo_httpu_x_move(x, X_DIALING);
     u->nconns++;
-    if (mo_server_link(u->loop, u->addr, x->connect_ms, on_dialed, x, &x->dial,
-                       &e) < 0)
+    if (mo_dial(u->loop, u->addr, x->connect_ms, on_dialed, x, &x->dial, &e) <
+        0)
         dial_failed(x, &e);
 }
 
-static void feed(struct mo_httpu *u)
+static void start_waiting(struct mo_httpu *u)
 {
     while (!mo_list_empty(&u->waiting)) {
         struct mo_httpu_x *x =
             mo_container_of(u->waiting.next, struct mo_httpu_x, node);
-        struct mo_httpu_conn *c = x->fresh ? NULL : mo_conn_idle(u);
+        struct mo_httpu_conn *c = x->fresh ? NULL : mo_httpu_conn_idle(u);
 
         if (!c && u->nconns >= u->max_conns)
             return;
@@ -213,9 +213,9 @@ static void feed(struct mo_httpu *u)
         mo_list_push(&u->busy, &x->node);
         u->nwaiting--;
         if (c)
-            mo_conn_send(c, x);
+            mo_httpu_conn_send(c, x);
         else
-            dial(x);
+            start_dial(x);
     }
 }
 
@@ -236,7 +236,7 @@ static void on_u_later(struct mo_later *d)
     void *ctx = u->gone_ctx;
 
     if (!u->closing) {
-        feed(u);
+        start_waiting(u);
         return;
     }
     if (u->nconns || !mo_list_empty(&u->busy))
@@ -295,13 +295,13 @@ void mo_httpu_close(struct mo_httpu *u, void (*gone)(void *ctx), void *ctx)
     mo_list_each_safe (n, &u->busy)
         mo_httpu_cancel(mo_container_of(n, struct mo_httpu_x, node));
     mo_list_each_safe (n, &u->idle)
-        mo_conn_kill(mo_container_of(n, struct mo_httpu_conn, node));
+        mo_httpu_conn_kill(mo_container_of(n, struct mo_httpu_conn, node));
     mo_loop_defer(u->loop, &u->later);
 }
 
 /* --- a new request ------------------------------------------------------- */
 
-/* Ours to say: they decide where the message ends. */
+/* Set by this client only: they determine where the message ends. */
 static bool is_framing(struct mo_span name)
 {
     return mo_span_ieq(name, MO_SPAN("host")) ||
@@ -335,7 +335,7 @@ static int put_request(struct mo_httpu_x *x, const struct mo_http_call *c,
         (void)mo_http1_put_header(b, "Content-Length", mo_span_cstr(len));
     }
     (void)mo_http1_put_end(b);
-    (void)mo_buf_span(b, c->body);
+    mo_buf_span(b, c->body);
     return mo_buf_err(b);
 }
 
@@ -361,7 +361,7 @@ int mo_httpu_start(struct mo_httpu *u, const struct mo_http_call *c,
     if (u->closing || u->nwaiting >= u->max_waiting)
         return mo_fail(e, u->closing ? MO_ECLOSED : MO_EBUSY,
                        u->closing ? "client of %s is closing"
-                                  : "too many requests wait for %s",
+                                  : "too many requests are waiting for %s",
                        u->addr);
     x = mo_new(struct mo_httpu_x);
     if (!x)

@@ -6,7 +6,7 @@
 
 #include "loop/priv.h"
 
-#define SOON_ROUNDS 8 /* in a row; the rest after a look at the sockets */
+#define SOON_ROUNDS 8 /* before the sockets are polled again */
 
 int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
 {
@@ -27,8 +27,8 @@ int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
 
 static void run_later(uv_idle_t *h);
 
-/* Only what was in the list before it runs: a task that defers itself again
- * cannot keep the loop from its sockets. */
+/* Run only the calls that were in the list at the start, so a call that defers
+ * itself again cannot starve the sockets. */
 static void run_list(struct mo_list *list)
 {
     struct mo_list now;
@@ -43,8 +43,8 @@ static void run_list(struct mo_list *list)
     }
 }
 
-/* What these ask for in their turn is run as well: before the loop waits
- * nothing may be left that nobody would wake it for. */
+/* Also run calls added meanwhile: nothing may be left when the loop waits,
+ * because nothing would wake it for them. */
 static void run_soon(struct mo_loop *l)
 {
     bool some = !mo_list_empty(&l->soon);
@@ -81,7 +81,7 @@ static void run_later(uv_idle_t *h)
         uv_stop(&l->uv);
 }
 
-/* None of these can fail. */
+/* These calls cannot fail. */
 static void init_handles(struct mo_loop *l)
 {
     (void)uv_timer_init(&l->uv, &l->tick);
@@ -170,7 +170,7 @@ bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
     mo_timer_init(&d.timer, on_deadline);
     mo_timer_start(l, &d.timer, timeout_ms);
     /* uv_run() runs timers and deferred calls first and then waits for a
-     * socket; with `until` those make it come back and look at pred. */
+     * socket. With `until` set they make it return, so that pred is checked. */
     l->until = true;
     while (!pred(ctx) && !d.passed)
         (void)uv_run(&l->uv, UV_RUN_ONCE);
@@ -213,7 +213,7 @@ void mo_loop_soon(struct mo_loop *l, struct mo_later *d)
     if (!mo_list_empty(&d->node))
         return;
     mo_list_push(&l->soon, &d->node);
-    uv_ref((uv_handle_t *)&l->before); /* the loop does not end before it */
+    uv_ref((uv_handle_t *)&l->before); /* the loop does not end before it ran */
 }
 
 void mo_later_cancel(struct mo_later *d)

@@ -1,14 +1,14 @@
-/* loop.h - the one event loop, its timers and its deferred calls.
+/* loop.h - the event loop, its timers and its deferred calls.
  *
- * One thread, one loop. Other rooms see neither libuv nor epoll: they get
- * streams (stream.h), timers, and "later" from here.
+ * One thread, one loop. Other rooms see neither libuv nor epoll: they use
+ * streams (stream.h), timers and deferred calls.
  *
- * Timers are ours, not libuv's: an intrusive pairing heap behind a single
- * uv_timer. Starting one cannot fail, stopping one takes effect at once and
- * needs no close callback, so a timer can live in any struct and die with it.
+ * Timers are our own: an intrusive pairing heap behind a single uv_timer.
+ * Starting one cannot fail. Stopping one takes effect at once and needs no
+ * close callback, so a timer can live in any struct and be freed with it.
  *
- * Rule of the house: a callback never fires from inside the call that asked
- * for it. Who must answer at once uses mo_loop_defer(). */
+ * A callback never fires from inside the call that requested it. Code that has
+ * a result at once uses mo_loop_defer(). */
 #ifndef MO_LOOP_LOOP_H
 #define MO_LOOP_LOOP_H
 
@@ -20,27 +20,27 @@
 struct mo_loop;
 
 struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e);
-/* Everything that was opened on it must have been closed before. */
+/* Everything opened on the loop must be closed before. */
 void mo_loop_free(struct mo_loop *l);
 
-void mo_loop_run(struct mo_loop *l);  /* until nothing is left or stopped */
-void mo_loop_stop(struct mo_loop *l); /* run() returns after this turn */
-/* Run until pred(ctx) or the deadline; true if pred. For tests, shutdown. */
+void mo_loop_run(struct mo_loop *l);  /* until idle or stopped */
+void mo_loop_stop(struct mo_loop *l); /* run() returns after this iteration */
+/* Run until pred(ctx) or the deadline; true if pred. For tests and shutdown. */
 bool mo_loop_until(struct mo_loop *l, bool (*pred)(void *ctx), void *ctx,
                    uint64_t timeout_ms);
 
 const struct mo_log *mo_loop_log(const struct mo_loop *l);
-/* Keep a text out of the log from now on, as mo_log_secret() does. */
+/* Hide a text in the log from now on, as mo_log_secret() does. */
 int mo_loop_secret(struct mo_loop *l, struct mo_span secret);
-/* Blank all of those out of a message that goes elsewhere. */
+/* Hide all of those in a message that is shown elsewhere. */
 void mo_loop_blank(const struct mo_loop *l, struct mo_err *e);
-uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per turn */
+uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per iteration */
 
 /* --- timers -------------------------------------------------------------- */
 
 struct mo_timer {
     void (*fire)(struct mo_timer *t);
-    uint64_t at;                          /* ns; 0 = not running */
+    uint64_t at;                          /* ns; 0: not running */
     struct mo_timer *child, *next, *prev; /* heap links */
 };
 
@@ -59,7 +59,7 @@ static inline bool mo_timer_on(const struct mo_timer *t)
 void mo_timer_start(struct mo_loop *l, struct mo_timer *t, uint64_t ms);
 void mo_timer_stop(struct mo_loop *l, struct mo_timer *t);
 
-/* --- later: runs before the loop waits again ----------------------------- */
+/* --- deferred calls: run before the loop waits again --------------------- */
 
 struct mo_later {
     struct mo_list node;
@@ -73,9 +73,9 @@ static inline void mo_later_init(struct mo_later *d,
     d->fire = fire;
 }
 
-void mo_loop_defer(struct mo_loop *l, struct mo_later *d); /* twice = once */
-/* Sooner, without a turn of the loop for it: when what came together has been
- * served. For what gathers until then: bytes to send, writes to group. */
+void mo_loop_defer(struct mo_loop *l, struct mo_later *d); /* at most once */
+/* Like mo_loop_defer(), but without another iteration: runs after the events
+ * that arrived together. Use it to collect bytes to send or writes to group. */
 void mo_loop_soon(struct mo_loop *l, struct mo_later *d);
 void mo_later_cancel(struct mo_later *d);
 
@@ -85,9 +85,9 @@ struct mo_signal;
 struct mo_signal *mo_signal_start(struct mo_loop *l, int signo,
                                   void (*fire)(void *ctx, int signo), void *ctx,
                                   struct mo_err *e);
-void mo_signal_stop(struct mo_signal *s); /* frees it in its own time */
+void mo_signal_stop(struct mo_signal *s); /* freed later, by itself */
 
-/* --- how the loop is doing, for /metrics and leak checks ----------------- */
+/* --- statistics for /metrics and leak checks ----------------------------- */
 
 struct mo_loop_stats {
     unsigned streams; /* open now */

@@ -74,7 +74,7 @@ struct mo_listener {
         uv_pipe_t pipe;
     } h;
     bool is_unix, paused, waiting;
-    struct mo_timer retry; /* after running out of memory */
+    struct mo_timer retry; /* after an allocation failure */
     unsigned port;
     void (*accept)(void *ctx, struct mo_stream *s);
     void *ctx;
@@ -138,7 +138,7 @@ static void on_retry(struct mo_timer *t)
     mo_listener_pause(ls, ls->paused);
 }
 
-/* A socket file whose owner is dead refuses connections: then it may go. */
+/* Remove a socket file whose owner is dead: it refuses connections. */
 static void remove_stale(const struct sockaddr_un *un)
 {
     mo_autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -193,7 +193,7 @@ static int bind_one(const struct addrinfo *ai, bool reuseport, int *out)
     return 0;
 }
 
-/* Names are looked up with a blocking call: this happens at start only. */
+/* Resolving the name blocks; this happens at start only. */
 static int bind_tcp(const struct addr *a, bool reuseport, const char *text,
                     int *out, struct mo_err *e)
 {
@@ -244,7 +244,7 @@ void mo_listener_close(struct mo_listener *ls)
     uv_close((uv_handle_t *)&ls->h, listener_gone);
 }
 
-/* fd becomes the handle's on success. */
+/* The handle owns fd on success. */
 static int start_listening(struct mo_listener *ls, int *fd, int backlog)
 {
     int rc;
@@ -284,7 +284,7 @@ int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
     ls->accept = accept;
     ls->ctx = ctx;
     mo_timer_init(&ls->retry, on_retry);
-    if (a.is_unix) /* it fits: bind_unix() checked */
+    if (a.is_unix) /* it fits: bind_unix() checked it */
         (void)put_part(ls->path, sizeof(ls->path), mo_span_cstr(a.host), "",
                        NULL);
     if (a.is_unix)
@@ -308,24 +308,24 @@ unsigned mo_listener_port(const struct mo_listener *ls)
 /* --- dialling ------------------------------------------------------------
  *
  * RESOLVE -> CONNECT (each address in turn) -> done. The object lives until
- * done has fired and no libuv request of it is under way. */
+ * done has fired and none of its libuv requests is active. */
 
-struct mo_server_link {
+struct mo_dial {
     struct mo_loop *loop;
     struct addr addr;
     struct addrinfo *list, *next;
-    struct uvs *u; /* the attempt under way */
+    struct uvs *u; /* the current attempt */
     uv_getaddrinfo_t resolve;
     uv_connect_t connect;
     bool resolving, connecting, canceled, ended;
     struct mo_timer deadline;
     struct mo_later later;
-    struct mo_err why; /* of the last attempt */
+    struct mo_err why; /* error of the last attempt */
     void (*done)(void *ctx, struct mo_stream *s, const struct mo_err *why);
     void *ctx;
 };
 
-static void dial_maybe_free(struct mo_server_link *d)
+static void dial_maybe_free(struct mo_dial *d)
 {
     if (!d->ended || d->resolving || d->connecting)
         return;
@@ -336,8 +336,8 @@ static void dial_maybe_free(struct mo_server_link *d)
     mo_free(d);
 }
 
-/* Exactly once; always from the loop. */
-static void dial_end(struct mo_server_link *d, struct uvs *u)
+/* Called exactly once, always from the loop. */
+static void dial_end(struct mo_dial *d, struct uvs *u)
 {
     if (d->ended)
         return;
@@ -346,18 +346,17 @@ static void dial_end(struct mo_server_link *d, struct uvs *u)
     d->done(d->ctx, u ? &u->s : NULL, u ? NULL : &d->why);
 }
 
-static void dial_drop(struct mo_server_link *d)
+static void dial_drop(struct mo_dial *d)
 {
     if (d->u)
-        mo_stream_close(&d->u->s, NULL); /* on_connected sees ECANCELED */
+        mo_stream_close(&d->u->s, NULL); /* on_connected gets ECANCELED */
     if (d->resolving)
         (void)uv_cancel((uv_req_t *)&d->resolve);
 }
 
 static void on_dial_timeout(struct mo_timer *t)
 {
-    struct mo_server_link *d =
-        mo_container_of(t, struct mo_server_link, deadline);
+    struct mo_dial *d = mo_container_of(t, struct mo_dial, deadline);
 
     (void)mo_fail(&d->why, MO_ETIMEOUT, "connect to %s:%s: timed out",
                   d->addr.host, d->addr.port);
@@ -366,9 +365,9 @@ static void on_dial_timeout(struct mo_timer *t)
     dial_maybe_free(d);
 }
 
-static void try_next(struct mo_server_link *d);
+static void try_next(struct mo_dial *d);
 
-static void dial_note(struct mo_server_link *d, int rc)
+static void dial_note(struct mo_dial *d, int rc)
 {
     if (d->addr.is_unix)
         (void)mo_fail_uv(&d->why, rc, "connect to unix:%s", d->addr.host);
@@ -380,7 +379,7 @@ static void dial_note(struct mo_server_link *d, int rc)
 
 static void on_connected(uv_connect_t *req, int rc)
 {
-    struct mo_server_link *d = req->data;
+    struct mo_dial *d = req->data;
     struct uvs *u = d->u;
 
     d->connecting = false;
@@ -405,7 +404,7 @@ static void on_connected(uv_connect_t *req, int rc)
     dial_maybe_free(d);
 }
 
-static int connect_to(struct mo_server_link *d, const struct sockaddr *sa)
+static int connect_to(struct mo_dial *d, const struct sockaddr *sa)
 {
     int rc;
 
@@ -428,7 +427,7 @@ static int connect_to(struct mo_server_link *d, const struct sockaddr *sa)
     return 0;
 }
 
-static void try_next(struct mo_server_link *d)
+static void try_next(struct mo_dial *d)
 {
     while (d->next) {
         const struct addrinfo *ai = d->next;
@@ -446,7 +445,7 @@ static void try_next(struct mo_server_link *d)
 
 static void on_resolved(uv_getaddrinfo_t *req, int rc, struct addrinfo *list)
 {
-    struct mo_server_link *d = req->data;
+    struct mo_dial *d = req->data;
 
     d->resolving = false;
     d->list = list;
@@ -462,8 +461,7 @@ static void on_resolved(uv_getaddrinfo_t *req, int rc, struct addrinfo *list)
 
 static void dial_begin(struct mo_later *later)
 {
-    struct mo_server_link *d =
-        mo_container_of(later, struct mo_server_link, later);
+    struct mo_dial *d = mo_container_of(later, struct mo_dial, later);
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_NUMERICSERV};
@@ -484,12 +482,12 @@ static void dial_begin(struct mo_later *later)
     dial_maybe_free(d);
 }
 
-int mo_server_link(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
-                   void (*done)(void *ctx, struct mo_stream *s,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_server_link **out, struct mo_err *e)
+int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
+            void (*done)(void *ctx, struct mo_stream *s,
+                         const struct mo_err *why),
+            void *ctx, struct mo_dial **out, struct mo_err *e)
 {
-    struct mo_server_link *d = mo_new(struct mo_server_link);
+    struct mo_dial *d = mo_new(struct mo_dial);
 
     if (!d)
         return mo_fail(e, MO_ENOMEM, "connect to %s", addr);
@@ -512,14 +510,13 @@ int mo_server_link(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
 
 static void dial_canceled(struct mo_later *later)
 {
-    struct mo_server_link *d =
-        mo_container_of(later, struct mo_server_link, later);
+    struct mo_dial *d = mo_container_of(later, struct mo_dial, later);
 
     dial_end(d, NULL);
     dial_maybe_free(d);
 }
 
-void mo_server_link_cancel(struct mo_server_link *d)
+void mo_dial_cancel(struct mo_dial *d)
 {
     if (d->ended || d->canceled)
         return;

@@ -1,8 +1,8 @@
-/* net.h - where streams come from: listening and dialling.
+/* net.h - listen for connections and dial out.
  *
  * Addresses are text: "127.0.0.1:3000", "[::1]:3000", "localhost:3000",
- * "unix:/run/x.sock". Names are resolved off the loop, all answers tried in
- * turn within one deadline. */
+ * "unix:/run/x.sock". Names are resolved off the loop; all addresses are tried
+ * in turn within one deadline. */
 #ifndef MO_LOOP_NET_H
 #define MO_LOOP_NET_H
 
@@ -17,23 +17,22 @@ struct mo_listen_opts {
     unsigned mode;  /* unix socket's permissions, 0: 0600 */
 };
 
-/* accept gets a paused stream which it must attach or close. */
+/* accept() gets a paused stream and must attach or close it. */
 int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
               void (*accept)(void *ctx, struct mo_stream *s), void *ctx,
               struct mo_listener **out, struct mo_err *e);
 void mo_listener_close(struct mo_listener *ls);
 void mo_listener_pause(struct mo_listener *ls, bool paused);
-/* The port it got (for ":0"), 0 for unix. */
+/* The actual port (for ":0"), 0 for a unix socket. */
 unsigned mo_listener_port(const struct mo_listener *ls);
 
-struct mo_server_link;
+struct mo_dial;
 
-/* done fires once: a paused stream, or NULL and the reason. */
-int mo_server_link(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
-                   void (*done)(void *ctx, struct mo_stream *s,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_server_link **out, struct mo_err *e);
-void mo_server_link_cancel(
-    struct mo_server_link *d); /* done still fires, MO_ECANCELED */
+/* done fires once with a paused stream, or with NULL and the reason. */
+int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
+            void (*done)(void *ctx, struct mo_stream *s,
+                         const struct mo_err *why),
+            void *ctx, struct mo_dial **out, struct mo_err *e);
+void mo_dial_cancel(struct mo_dial *d); /* done still fires, MO_ECANCELED */
 
 #endif

@@ -1,7 +1,7 @@
-/* ossl.c - the library, its contexts and its error texts.
+/* ossl.c - the OpenSSL library, its contexts and its error texts.
  *
- * Contexts are made rarely and by people's hands (a certificate file, a key
- * file), so what this room mostly does is to say plainly what is wrong. */
+ * Contexts are created rarely, from files that people configured (a
+ * certificate, a key). Most code here makes clear error messages. */
 #include "loop/ossl.h"
 
 #include <stdio.h>
@@ -18,13 +18,13 @@ static const unsigned char alpn_http11[] = "\x08http/1.1";
 
 #define ALPN_LEN ((unsigned)sizeof(alpn_http11) - 1)
 
-static int load(struct mo_ossl *f, struct mo_err *e)
+static int load_openssl(struct mo_ossl *f, struct mo_err *e)
 {
 #define ROW(fn) MO_DSO_SYM(struct mo_ossl, fn),
     static const struct mo_dso_sym syms[] = {MO_OSSL_FUNCTIONS(ROW)};
 #undef ROW
 
-    /* libssl brings libcrypto, whose symbols are found through it. */
+    /* libssl pulls in libcrypto; its symbols are found through it. */
     return mo_dso_load("libssl.so.3", "libssl3", syms, MO_COUNT(syms), f, e);
 }
 
@@ -50,7 +50,7 @@ int mo_ossl_fail(const struct mo_ossl *f, struct mo_err *e, const char *fmt,
     return MO_ETLS;
 }
 
-/* Asked only for an encrypted key: remember that, and decline. */
+/* Called only for an encrypted key: record that and refuse. */
 static int no_passphrase(char *buf, int size, int rw, void *asked)
 {
     (void)buf;
@@ -124,7 +124,7 @@ static struct mo_tls_ctx *ctx_new(bool server, struct mo_err *e)
     }
     c->refs = 1;
     c->handshake_ms = MO_TLS_HANDSHAKE_MS;
-    if (load(&c->f, e) < 0) {
+    if (load_openssl(&c->f, e) < 0) {
         mo_free(c);
         return NULL;
     }
@@ -142,7 +142,7 @@ static struct mo_tls_ctx *ctx_new(bool server, struct mo_err *e)
     return c;
 }
 
-/* http/1.1 or, for a client that offers only other things, the alert. */
+/* Select http/1.1; send the alert to a client that offers only others. */
 static int pick_alpn(SSL *ssl, const unsigned char **out, unsigned char *n,
                      const unsigned char *in, unsigned in_n, void *ctx)
 {
@@ -169,7 +169,7 @@ struct mo_tls_ctx *mo_tls_server_new(const char *cert, const char *key,
         mo_tls_free(c);
         return NULL;
     }
-    /* One ticket a connection instead of two; they hold all the state. */
+    /* One ticket per connection instead of two; tickets hold all the state. */
     (void)c->f.SSL_CTX_set_num_tickets(c->ssl, 1);
     c->f.SSL_CTX_set_alpn_select_cb(c->ssl, pick_alpn, c);
     return c;

@@ -1,8 +1,9 @@
-/* ossl.h - OpenSSL as tls.c sees it: a table of functions, a context, and
- * error texts. Private to loop/.
+/* ossl.h - OpenSSL for tls.c: function table, context, error texts. Private to
+ * loop/.
  *
- * Every call into the library goes through the table (see dso.h), so names
- * that OpenSSL makes of macros are written as the ctrl call they stand for. */
+ * Every call into the library goes through the table (see dso.h). Functions
+ * that OpenSSL defines as macros are therefore called as the ctrl call behind
+ * them. */
 #ifndef MO_LOOP_OSSL_H
 #define MO_LOOP_OSSL_H
 
@@ -45,8 +46,8 @@ struct mo_tls_ctx {
 
 struct mo_tls_ctx *mo_tls_ref(struct mo_tls_ctx *c);
 
-/* MO_ETLS with the text in front and OpenSSL's first reason behind it; the
- * error queue is empty afterwards. */
+/* MO_ETLS with this text followed by OpenSSL's first reason. Empties the error
+ * queue. */
 int mo_ossl_fail(const struct mo_ossl *f, struct mo_err *e, const char *fmt,
                  ...) __attribute__((format(printf, 3, 4)));
 

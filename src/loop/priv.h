@@ -1,6 +1,6 @@
-/* priv.h - what the rooms of loop/ share with each other and nobody else.
+/* priv.h - declarations private to loop/.
  *
- * uv.h is included by files of src/loop only (lint checks it). */
+ * Only files of src/loop may include uv.h (lint checks it). */
 #ifndef MO_LOOP_PRIV_H
 #define MO_LOOP_PRIV_H
 
@@ -14,16 +14,16 @@
 struct mo_loop {
     uv_loop_t uv;
     struct mo_log *log;
-    uv_timer_t tick;     /* the one libuv timer behind all of ours */
-    uv_idle_t spin;      /* active while something is deferred */
-    uv_prepare_t before; /* it waits; both run what is due soon */
+    uv_timer_t tick;     /* the one libuv timer behind all timers */
+    uv_idle_t spin;      /* active while calls are deferred */
+    uv_prepare_t before; /* before it waits; both run the soon list */
     uv_check_t after;
     struct mo_timer *heap;
     struct mo_list later, soon;
     struct mo_loop_stats stats;
-    bool until;     /* inside mo_loop_until(): do not wait after news */
-    char *read_buf; /* shared by all streams: a read is consumed at once */
-    char gather[MO_LOOP_GATHER]; /* pieces of one small write */
+    bool until;     /* inside mo_loop_until(): do not wait after an event */
+    char *read_buf; /* shared by all streams: consumed before the next read */
+    char gather[MO_LOOP_GATHER]; /* joins the parts of one small write */
 };
 
 static inline uv_loop_t *mo_loop_uv(struct mo_loop *l)
@@ -31,23 +31,23 @@ static inline uv_loop_t *mo_loop_uv(struct mo_loop *l)
     return &l->uv;
 }
 
-/* MO_EIO with libuv's text; sys = the errno it stands for. */
+/* MO_EIO with libuv's text; sys is the matching errno. */
 int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A kind of stream. ops never call callbacks themselves from inside an op:
- * they report through the mo_stream_on_*() functions below, from the loop. */
+/* A kind of stream. An op never calls the owner's callbacks: the kind reports
+ * from the loop, through the mo_stream_on_*() functions below. */
 struct mo_stream_ops {
     int (*writev)(struct mo_stream *s, const struct mo_span *v, size_t n);
     size_t (*queued)(const struct mo_stream *s);
     void (*reading)(struct mo_stream *s, bool on);
     void (*shutdown)(struct mo_stream *s);
-    /* Begin closing; must call mo_stream_gone() once, later. */
+    /* Begin closing; mo_stream_gone() must follow once, later. */
     void (*close)(struct mo_stream *s);
     bool tls;
 };
 
-/* Embedded first in every kind. */
+/* First member of every kind. */
 struct mo_stream {
     const struct mo_stream_ops *ops;
     struct mo_loop *loop;
@@ -55,21 +55,21 @@ struct mo_stream {
     void *ctx;
     size_t max_queue;
     struct mo_timer finish; /* deadline of mo_stream_finish() */
-    struct mo_err why;      /* reason of the close; code 0 = none */
+    struct mo_err why;      /* reason of the close; code 0: none */
     bool reading, closing, finishing, leaving, eof;
     char peer[64];
 };
 
 void mo_stream_init(struct mo_stream *s, struct mo_loop *l,
                     const struct mo_stream_ops *ops);
-/* From a kind to the owner. on_data returns false when the stream was closed
- * or paused by its owner meanwhile. */
+/* From a kind to the owner. on_data returns false if the owner closed or paused
+ * the stream meanwhile. */
 bool mo_stream_on_data(struct mo_stream *s, char *p, size_t n);
 void mo_stream_on_eof(struct mo_stream *s);
 void mo_stream_on_drained(struct mo_stream *s);
 void mo_stream_on_fail(struct mo_stream *s, const struct mo_err *why);
-/* The kind's handles are closed: fires on_close; the kind frees itself
- * right after this returns. */
+/* The kind's handles are closed: fires on_close. The kind frees itself right
+ * after this returns. */
 void mo_stream_gone(struct mo_stream *s);
 
 /* --- the libuv kind, shared by stream.c and net.c ------------------------ */
@@ -82,8 +82,8 @@ struct uvs {
         uv_stream_t stream;
         uv_tcp_t tcp;
         uv_pipe_t pipe;
-    } r;          /* reading, and writing too unless w is there */
-    uv_pipe_t *w; /* a pipe of its own for writing */
+    } r;          /* reading, and writing too if w is NULL */
+    uv_pipe_t *w; /* a separate pipe for writing */
     bool has_r, r_writes;
     bool writing, shut;
     unsigned open; /* libuv handles not yet closed */

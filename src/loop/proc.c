@@ -1,9 +1,9 @@
-/* proc.c - the life of one child.
+/* proc.c - states of a child process.
  *
  *   RUNNING -stop-> ASKED -eof_ms-> TERMED -term_ms-> KILLED
  *      any of these --pidfd readable--> EXITED --free--> (reaped, gone)
  *
- * The pidfd is polled only until the exit; after that it serves to reap. */
+ * The pidfd is polled only until the exit; after that it is used to reap. */
 #include "loop/proc.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ struct mo_proc {
     struct mo_exit exit;
     const struct mo_proc_cb *cb;
     void *ctx;
-    bool freed;    /* the owner has let go, we are waiting for the exit */
-    bool reported; /* on_exit has been called: nothing of libuv is left */
+    bool freed;    /* mo_proc_free() was called; waiting for the exit */
+    bool reported; /* on_exit has been called; no libuv handle is left */
 };
 
 #define TO(s) (1u << (s))
@@ -48,15 +48,15 @@ static void proc_move(struct mo_proc *p, enum state to)
     p->state = to;
 }
 
-/* Invariant 2 makes the number safe. An empty group is not an error. */
+/* Invariant 2 makes the group number safe. An empty group is not an error. */
 static void signal_group(const struct mo_proc *p, int sig)
 {
     (void)kill(-p->ward.pid, sig);
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end ----------------------------------------------------------------- */
 
-static void release(struct mo_proc *p)
+static void release_proc(struct mo_proc *p)
 {
     siginfo_t si;
 
@@ -72,7 +72,7 @@ static void on_poll_closed(uv_handle_t *h)
     struct mo_proc *p = h->data;
 
     if (p->freed) {
-        release(p);
+        release_proc(p);
         return;
     }
     p->reported = true;
@@ -93,7 +93,7 @@ static void on_exit_ready(uv_poll_t *h, int status, int events)
     p->exit.code = si.si_code == CLD_EXITED ? si.si_status : -1;
     p->exit.signal = si.si_code == CLD_EXITED ? 0 : si.si_status;
     mo_timer_stop(mo_guard_loop(p->g), &p->grace);
-    if (p->state != P_RUNNING) /* it was to go, and so are its children */
+    if (p->state != P_RUNNING) /* end its children too */
         signal_group(p, SIGKILL);
     proc_move(p, P_EXITED);
     uv_close((uv_handle_t *)h, on_poll_closed);
@@ -137,21 +137,21 @@ void mo_proc_free(struct mo_proc *p)
     if (!p)
         return;
     if (p->reported) {
-        release(p);
+        release_proc(p);
         return;
     }
     p->freed = true;
     mo_proc_kill(p);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
-/* Our ends and theirs; what is not given away closes itself. */
-struct plumbing {
-    int in[2], out[2], err[2]; /* as from pipe2(): read, write */
+/* Both ends of each pipe. Descriptors that are not handed on are closed. */
+struct pipes {
+    int in[2], out[2], err[2]; /* as from pipe2(): read end, write end */
 };
 
-static void unplumb(struct plumbing *pl)
+static void close_pipes(struct pipes *pl)
 {
     for (int i = 0; i < 2; i++) {
         mo_close_fd(&pl->in[i]);
@@ -160,18 +160,18 @@ static void unplumb(struct plumbing *pl)
     }
 }
 
-static int open_err(struct plumbing *pl, enum mo_proc_err how)
+static int open_err(struct pipes *pl, enum mo_proc_err how)
 {
     if (how == MO_PROC_ERR_STREAM)
         return pipe2(pl->err, O_CLOEXEC);
     if (how == MO_PROC_ERR_INHERIT)
         pl->err[1] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (pl->err[1] < 0) /* also when our own is closed */
+    if (pl->err[1] < 0) /* also when ours is closed */
         pl->err[1] = open("/dev/null", O_WRONLY | O_CLOEXEC);
     return pl->err[1] < 0 ? -1 : 0;
 }
 
-static int plumb(struct plumbing *pl, enum mo_proc_err how, struct mo_err *e)
+static int open_pipes(struct pipes *pl, enum mo_proc_err how, struct mo_err *e)
 {
     if (pipe2(pl->in, O_CLOEXEC) < 0 || pipe2(pl->out, O_CLOEXEC) < 0 ||
         open_err(pl, how) < 0)
@@ -189,7 +189,7 @@ static void drop_streams(struct mo_proc_io *io)
     io->err = NULL;
 }
 
-static int open_streams(struct mo_loop *l, struct plumbing *pl,
+static int open_streams(struct mo_loop *l, struct pipes *pl,
                         struct mo_proc_io *io, struct mo_err *e)
 {
     int rc = mo_stream_from_fds(l, mo_take_fd(&pl->out[0]),
@@ -200,8 +200,8 @@ static int open_streams(struct mo_loop *l, struct plumbing *pl,
     return rc;
 }
 
-static int spawn(struct mo_proc *p, const struct mo_proc_opts *o,
-                 const struct plumbing *pl, struct mo_err *e)
+static int spawn_child(struct mo_proc *p, const struct mo_proc_opts *o,
+                       const struct pipes *pl, struct mo_err *e)
 {
     struct mo_spawn s = {
         .file = o->file,
@@ -215,8 +215,8 @@ static int spawn(struct mo_proc *p, const struct mo_proc_opts *o,
     return mo_guard_spawn(p->g, &s, &p->ward, e);
 }
 
-/* The child runs but cannot be watched: take it back at once. Waiting here
- * is bounded by what the kernel needs for a SIGKILL. */
+/* The child runs but cannot be watched: kill and reap it now. The wait is
+ * bounded by the time a SIGKILL takes. */
 static void take_back(struct mo_proc *p)
 {
     siginfo_t si;
@@ -228,7 +228,7 @@ static void take_back(struct mo_proc *p)
     mo_close_fd(&p->ward.pidfd);
 }
 
-static int watch(struct mo_proc *p, struct mo_err *e)
+static int watch_exit(struct mo_proc *p, struct mo_err *e)
 {
     uv_loop_t *uv = mo_loop_uv(mo_guard_loop(p->g));
     int rc = uv_poll_init(uv, &p->poll, p->ward.pidfd);
@@ -242,19 +242,19 @@ static int watch(struct mo_proc *p, struct mo_err *e)
     return 0;
 }
 
-static int bring_up(struct mo_proc *p, const struct mo_proc_opts *o,
-                    struct mo_proc_io *io, struct mo_err *e)
+static int start_child(struct mo_proc *p, const struct mo_proc_opts *o,
+                       struct mo_proc_io *io, struct mo_err *e)
 {
-    MO_CLEANUP(unplumb)
-    struct plumbing pl = {{-1, -1}, {-1, -1}, {-1, -1}};
-    int rc = plumb(&pl, o->err, e);
+    MO_CLEANUP(close_pipes)
+    struct pipes pl = {{-1, -1}, {-1, -1}, {-1, -1}};
+    int rc = open_pipes(&pl, o->err, e);
 
     if (rc == 0)
         rc = open_streams(mo_guard_loop(p->g), &pl, io, e);
     if (rc == 0)
-        rc = spawn(p, o, &pl, e);
+        rc = spawn_child(p, o, &pl, e);
     if (rc == 0)
-        rc = watch(p, e);
+        rc = watch_exit(p, e);
     if (rc < 0)
         drop_streams(io);
     return rc;
@@ -276,17 +276,12 @@ int mo_proc_start(struct mo_guard *g, const struct mo_proc_opts *o,
     p->eof_ms = o->eof_ms ? o->eof_ms : MO_PROC_EOF_MS;
     p->term_ms = o->term_ms ? o->term_ms : MO_PROC_TERM_MS;
     mo_timer_init(&p->grace, on_grace);
-    rc = bring_up(p, o, io, e);
+    rc = start_child(p, o, io, e);
     if (rc < 0)
         mo_free(p);
     else
         *out = p;
     return rc;
-}
-
-pid_t mo_proc_pid(const struct mo_proc *p)
-{
-    return p->ward.pid;
 }
 
 void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX])

@@ -17,18 +17,20 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Only touched pages cost; the guard page turns an overflow into a crash of
- * the child instead of a scribble over us. */
-#define STACK_SIZE  ((size_t)256 * 1024)
-#define STACK_GUARD ((size_t)64 * 1024) /* a page, whatever its size */
+/* Untouched pages cost nothing. The guard page turns an overflow into a crash
+ * of the child instead of corrupting our memory. */
+#define STACK_SIZE ((size_t)256 * 1024)
+#define STACK_GUARD                                                            \
+    ((size_t)64 * 1024) /* at least one page on every machine                  \
+                         */
 
-/* The kernel's signal set, not libc's: libc keeps two signals to itself and
- * they must not reach the child either. */
+/* The kernel's signal set, not libc's: libc hides two signals, which must not
+ * reach the child either. */
 #define KSIGSET 8
 #define KSIGMAX 64
 
-/* A child that execs never returns from these frames: their red zones would
- * stay painted in our shadow memory. */
+/* A child that execs never returns from these frames, so AddressSanitizer's red
+ * zones would stay poisoned in our shadow memory. */
 #define CHILD_SIDE                                                             \
     __attribute__((no_sanitize("address"), no_sanitize("thread"),              \
                    no_sanitize("undefined")))
@@ -47,7 +49,7 @@ enum step {
     STEP_COUNT
 };
 
-/* Shared with the child, which writes how far it came. */
+/* Shared with the child, which records its progress here. */
 struct birth {
     const struct mo_spawn *s;
     const char *path;
@@ -56,9 +58,9 @@ struct birth {
     volatile int err; /* 0: the program runs */
 };
 
-/* --- in the child: returns 0 or an errno --------------------------------- */
+/* --- in the child: functions return 0 or an errno ------------------------ */
 
-/* The parent may have died before the request was made. */
+/* Also check that the parent did not die before the request. */
 CHILD_SIDE static int tie_to_parent(const struct birth *b)
 {
     if (b->s->outlive)
@@ -68,7 +70,7 @@ CHILD_SIDE static int tie_to_parent(const struct birth *b)
     return getppid() == b->parent ? 0 : ESRCH;
 }
 
-/* Before anything is unblocked: a handler of ours must never run here, in
+/* Runs before signals are unblocked: a handler of ours must never run here, in
  * memory that is not the child's. All zeroes is SIG_DFL on every machine. */
 CHILD_SIDE static int default_signals(const struct birth *b)
 {
@@ -87,7 +89,7 @@ CHILD_SIDE static int own_session(const struct birth *b)
     return setsid() < 0 ? errno : 0;
 }
 
-/* First all three out of the way, then down: they may be each other's. */
+/* Copy all three to high numbers first, then down: they may overlap. */
 CHILD_SIDE static int wire_stdio(const struct birth *b)
 {
     int high[3];
@@ -121,9 +123,9 @@ CHILD_SIDE static int close_rest(const struct birth *b)
     return 0;
 }
 
-/* Of its own, not of ours: limits are a process's, memory is not yet. Not
- * RLIMIT_AS: runtimes reserve address space by the gigabyte and never use it.
- */
+/* Limits are per process, so this does not affect the parent although memory is
+ * still shared. Not RLIMIT_AS: runtimes reserve gigabytes of address space that
+ * they never use. */
 CHILD_SIDE static int limit_memory(const struct birth *b)
 {
     struct rlimit r = {b->s->data_max, b->s->data_max};
@@ -146,7 +148,7 @@ CHILD_SIDE static int unmask(const struct birth *b)
 CHILD_SIDE static int run(const struct birth *b)
 {
     static const char *const empty[] = {NULL};
-    union { /* execve() promises not to write but does not say so */
+    union { /* execve() does not write to argv, but its type is not const */
         const char *const *given;
         char *const *taken;
     } argv = {.given = b->s->argv},
@@ -179,7 +181,7 @@ CHILD_SIDE static int child_main(void *arg)
     return 127;
 }
 
-/* --- what went wrong, for a person --------------------------------------- */
+/* --- error messages ------------------------------------------------------ */
 
 static int code_of(int err)
 {
@@ -213,7 +215,7 @@ static int explain_exec(const struct birth *b, struct mo_err *e)
     return mo_fail_sys(e, "program '%s'", b->path);
 }
 
-static int explain(const struct birth *b, struct mo_err *e)
+static int explain_failure(const struct birth *b, struct mo_err *e)
 {
     static const char *const what[STEP_COUNT] = {
         [STEP_ORPHAN] = "parent-death signal", [STEP_SIGNALS] = "signals",
@@ -237,7 +239,7 @@ static int explain(const struct birth *b, struct mo_err *e)
 
 /* --- in the parent ------------------------------------------------------- */
 
-static void reap(int pidfd)
+static void reap_child(int pidfd)
 {
     siginfo_t si;
 
@@ -245,7 +247,7 @@ static void reap(int pidfd)
         ;
 }
 
-/* No signal may be handled by the child in our memory, so all wait. */
+/* Block all signals: the child must not run a handler in our memory. */
 static pid_t clone_masked(struct birth *b, char *stack_top, int *pidfd)
 {
     static const uint64_t all = ~(uint64_t)0;
@@ -262,7 +264,8 @@ static pid_t clone_masked(struct birth *b, char *stack_top, int *pidfd)
     return pid;
 }
 
-static int give_birth(struct birth *b, pid_t *pid, int *pidfd, struct mo_err *e)
+static int clone_child(struct birth *b, pid_t *pid, int *pidfd,
+                       struct mo_err *e)
 {
     char *stack = mmap(NULL, STACK_GUARD + STACK_SIZE, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -282,15 +285,16 @@ static int give_birth(struct birth *b, pid_t *pid, int *pidfd, struct mo_err *e)
     return rc;
 }
 
-/* The child ended before it ran the program and said why. (One that was
- * killed on the way says nothing and passes for a program that died.) */
-static int bury(const struct birth *b, pid_t pid, int pidfd, struct mo_err *e)
+/* The child ended before it ran the program and recorded why. A child that was
+ * killed on the way records nothing and counts as a program that died. */
+static int reap_failed(const struct birth *b, pid_t pid, int pidfd,
+                       struct mo_err *e)
 {
     if (b->s->delist)
         b->s->delist(b->s->ctx, pid);
-    reap(pidfd);
+    reap_child(pidfd);
     (void)close(pidfd);
-    return explain(b, e);
+    return explain_failure(b, e);
 }
 
 int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
@@ -301,10 +305,10 @@ int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
 
     if (rc < 0)
         return rc;
-    rc = give_birth(&b, pid, pidfd, e);
+    rc = clone_child(&b, pid, pidfd, e);
     if (rc < 0)
         return rc;
-    return b.err ? bury(&b, *pid, *pidfd, e) : 0;
+    return b.err ? reap_failed(&b, *pid, *pidfd, e) : 0;
 }
 
 /* --- PATH ---------------------------------------------------------------- */
@@ -318,7 +322,7 @@ static struct mo_span path_of(const char *const *env)
     return MO_SPAN(MO_SPAWN_PATH);
 }
 
-static bool runnable(const char *path, bool *seen)
+static bool is_runnable(const char *path, bool *seen)
 {
     struct stat st;
 
@@ -329,8 +333,8 @@ static bool runnable(const char *path, bool *seen)
            faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
 }
 
-static bool join(char out[MO_SPAWN_PATH_MAX], struct mo_span dir,
-                 const char *file)
+static bool join_path(char out[MO_SPAWN_PATH_MAX], struct mo_span dir,
+                      const char *file)
 {
     int n =
         snprintf(out, MO_SPAWN_PATH_MAX, "%.*s/%s", (int)dir.n, dir.p, file);
@@ -349,7 +353,7 @@ int mo_spawn_find(const char *file, const char *const *env,
     if (strlen(file) >= MO_SPAWN_PATH_MAX)
         return mo_fail(e, MO_ETOOBIG, "program name of %zu bytes",
                        strlen(file));
-    if (strchr(file, '/')) { /* execve() will say what is wrong with it */
+    if (strchr(file, '/')) { /* execve() reports what is wrong with it */
         (void)snprintf(out, MO_SPAWN_PATH_MAX, "%s", file);
         return 0;
     }
@@ -357,11 +361,10 @@ int mo_spawn_find(const char *file, const char *const *env,
         struct mo_span dir = mo_span_cut(&rest, ':');
 
         if (dir.n && dir.p[0] == '/' && dir.n < MO_SPAWN_PATH_MAX &&
-            join(out, dir, file) && runnable(out, &seen))
+            join_path(out, dir, file) && is_runnable(out, &seen))
             return 0;
     }
     if (seen)
-        return mo_fail(e, MO_EINVAL, "'%s' in PATH is not executable by us",
-                       file);
+        return mo_fail(e, MO_EINVAL, "'%s' in PATH is not executable", file);
     return mo_fail(e, MO_ENOTFOUND, "no such program '%s' in PATH", file);
 }

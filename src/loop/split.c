@@ -1,10 +1,10 @@
-/* split.c - the one connection of a container attach as two streams.
+/* split.c - states of a split connection.
  *
  * Invariants:
- *  1. `under` is read only while no side holds bytes back and none that must
- *     be heard is paused.
- *  2. A side is told of the end only when it has got everything before it.
- *  3. The memory goes when the connection and both sides are gone. */
+ *  1. `under` is read only while no side holds bytes back and no attached side
+ *     is paused.
+ *  2. A side gets the end only after everything before it.
+ *  3. Memory is freed when the connection and both sides are closed. */
 #include "loop/split.h"
 
 #include <stdio.h>
@@ -12,23 +12,23 @@
 #include "codec/mux.h"
 #include "loop/priv.h"
 
-#define NO_LIMIT (SIZE_MAX / 2) /* the side's own limit counts */
+#define NO_LIMIT (SIZE_MAX / 2) /* the side's own limit applies */
 
 struct side {
     struct mo_stream s;
     struct mo_split *sp;
-    struct mo_buf kept;    /* read, but its owner does not want it yet */
-    struct mo_later close; /* tells its owner */
+    struct mo_buf kept;    /* received, but the owner is paused */
+    struct mo_later close; /* reports to its owner */
     bool open;
 };
 
 struct mo_split {
-    struct mo_stream *under; /* NULL: gone */
+    struct mo_stream *under; /* NULL: closed */
     struct mo_loop *loop;
     struct mo_mux mux;
     struct side out, err;
     struct mo_later pump;
-    struct mo_err why; /* of a broken connection */
+    struct mo_err why; /* why the connection broke */
     bool eof, told;
     void (*on_end)(void *ctx, enum mo_split_end how, const struct mo_err *why);
     void *ctx;
@@ -39,7 +39,7 @@ static struct side *from_stream(const struct mo_stream *s)
     return mo_container_of(s, struct side, s);
 }
 
-static void tell_end(struct mo_split *sp, enum mo_split_end how)
+static void report_end(struct mo_split *sp, enum mo_split_end how)
 {
     if (sp->told)
         return;
@@ -58,17 +58,17 @@ static void maybe_free(struct mo_split *sp)
     mo_free(sp);
 }
 
-/* --- what may flow ------------------------------------------------------- */
+/* --- flow control -------------------------------------------------------- */
 
-static bool nobody(const struct side *d)
+static bool is_closed(const struct side *d)
 {
     return !d->open || d->s.closing;
 }
 
-/* Does this side let the connection be read? */
-static bool willing(const struct mo_split *sp, const struct side *d)
+/* True if this side allows reading from the connection. */
+static bool allows_reading(const struct mo_split *sp, const struct side *d)
 {
-    if (nobody(d) || (d == &sp->err && !d->s.cb))
+    if (is_closed(d) || (d == &sp->err && !d->s.cb))
         return true;
     return d->s.reading && !d->kept.len;
 }
@@ -77,13 +77,13 @@ static void set_flow(struct mo_split *sp)
 {
     if (!sp->under || sp->eof)
         return;
-    if (willing(sp, &sp->out) && willing(sp, &sp->err))
+    if (allows_reading(sp, &sp->out) && allows_reading(sp, &sp->err))
         mo_stream_resume(sp->under);
     else
         mo_stream_pause(sp->under);
 }
 
-static void break_off(struct mo_split *sp, const struct mo_err *why)
+static void break_connection(struct mo_split *sp, const struct mo_err *why)
 {
     if (!sp->why.code)
         sp->why = *why;
@@ -91,10 +91,11 @@ static void break_off(struct mo_split *sp, const struct mo_err *why)
     if (sp->under)
         mo_stream_close(sp->under, NULL);
     mo_loop_defer(sp->loop, &sp->pump);
-    tell_end(sp, MO_SPLIT_BROKEN);
+    report_end(sp, MO_SPLIT_BROKEN);
 }
 
-static void keep(struct mo_split *sp, struct side *d, struct mo_span piece)
+static void keep_bytes(struct mo_split *sp, struct side *d,
+                       struct mo_span piece)
 {
     struct mo_err e;
 
@@ -104,20 +105,21 @@ static void keep(struct mo_split *sp, struct side *d, struct mo_span piece)
         return;
     mo_buf_fini(&d->kept);
     (void)mo_fail(&e, MO_ENOMEM, "attach stream");
-    break_off(sp, &e);
+    break_connection(sp, &e);
 }
 
-static void deliver(struct mo_split *sp, struct side *d, struct mo_span piece)
+static void deliver_side(struct mo_split *sp, struct side *d,
+                         struct mo_span piece)
 {
-    if (nobody(d))
+    if (is_closed(d))
         return;
     if (d->s.reading && d->s.cb && !d->kept.len)
         (void)mo_stream_on_data(&d->s, (char *)(uintptr_t)piece.p, piece.n);
     else
-        keep(sp, d, piece);
+        keep_bytes(sp, d, piece);
 }
 
-static void take_in(struct mo_split *sp, struct mo_span in)
+static void feed_frames(struct mo_split *sp, struct mo_span in)
 {
     enum mo_mux_stream which;
     struct mo_span piece;
@@ -128,10 +130,11 @@ static void take_in(struct mo_split *sp, struct mo_span in)
         mo_err_clear(&e);
         rc = mo_mux_next(&sp->mux, &in, &which, &piece, &e);
         if (rc == 1)
-            deliver(sp, which == MO_MUX_STDOUT ? &sp->out : &sp->err, piece);
+            deliver_side(sp, which == MO_MUX_STDOUT ? &sp->out : &sp->err,
+                         piece);
     }
     if (rc < 0)
-        break_off(sp, &e);
+        break_connection(sp, &e);
     set_flow(sp);
 }
 
@@ -139,7 +142,7 @@ static void take_in(struct mo_split *sp, struct mo_span in)
 
 static void on_under_read(void *ctx, char *p, size_t n)
 {
-    take_in(ctx, mo_span(p, n));
+    feed_frames(ctx, mo_span(p, n));
 }
 
 static void on_under_eof(void *ctx)
@@ -149,19 +152,19 @@ static void on_under_eof(void *ctx)
 
     if (!mo_mux_at_edge(&sp->mux)) {
         (void)mo_fail(&e, MO_ECLOSED, "attach stream ended within a frame");
-        break_off(sp, &e);
+        break_connection(sp, &e);
         return;
     }
     sp->eof = true;
     mo_loop_defer(sp->loop, &sp->pump);
-    tell_end(sp, MO_SPLIT_EOF);
+    report_end(sp, MO_SPLIT_EOF);
 }
 
 static void on_under_drain(void *ctx)
 {
     struct mo_split *sp = ctx;
 
-    if (!nobody(&sp->out))
+    if (!is_closed(&sp->out))
         mo_stream_on_drained(&sp->out.s);
 }
 
@@ -173,7 +176,7 @@ static void on_under_close(void *ctx, const struct mo_err *why)
     if (why && !sp->why.code)
         sp->why = *why;
     sp->eof = true;
-    tell_end(sp, sp->why.code ? MO_SPLIT_BROKEN : MO_SPLIT_CLOSED);
+    report_end(sp, sp->why.code ? MO_SPLIT_BROKEN : MO_SPLIT_CLOSED);
     mo_loop_defer(sp->loop, &sp->pump);
 }
 
@@ -190,15 +193,15 @@ static void pump_side(struct mo_split *sp, struct side *d)
 {
     struct mo_buf had = d->kept;
 
-    if (nobody(d))
+    if (is_closed(d))
         return;
     if (had.len && d->s.reading && d->s.cb) {
         mo_buf_init(&d->kept, had.max);
         (void)mo_stream_on_data(&d->s, had.p, had.len);
         mo_buf_fini(&had);
     }
-    /* Without an owner the end is kept for who comes. */
-    if (nobody(d) || d->kept.len || !sp->eof || !d->s.cb)
+    /* Without an owner the end is kept for a later owner. */
+    if (is_closed(d) || d->kept.len || !sp->eof || !d->s.cb)
         return;
     if (sp->why.code)
         mo_stream_on_fail(&d->s, &sp->why);
@@ -288,7 +291,7 @@ static void side_init(struct mo_split *sp, struct side *d, const char *name)
     (void)snprintf(d->s.peer, sizeof(d->s.peer), "%s", name);
     d->sp = sp;
     d->open = true;
-    /* What was read before, and one read more. */
+    /* Bytes read before, plus one more read. */
     mo_buf_init(&d->kept, 2 * MO_LOOP_READ_BUF);
     mo_later_init(&d->close, on_side_close);
 }
@@ -313,7 +316,7 @@ int mo_split(struct mo_stream *under, struct mo_span early,
     mo_stream_limit(under, NO_LIMIT);
     mo_stream_attach(under, &under_cb, sp);
     sp->told = true; /* not from inside this call */
-    take_in(sp, early);
+    feed_frames(sp, early);
     sp->told = false;
     sp->on_end = on_end;
     sp->ctx = ctx;

@@ -1,6 +1,5 @@
-/* stream.c - what every kind of stream shares: one owner, one close, and a
- * finish that lets the peer read our last words. The kinds are uvs.c (libuv
- * handles) and tls.c. */
+/* stream.c - the part shared by all kinds of stream: owner, close, and finish.
+ * The kinds are stream_uv.c (libuv handles) and tls.c. */
 #include "loop/stream.h"
 
 #include "loop/priv.h"
@@ -55,7 +54,7 @@ int mo_stream_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
         return MO_ECLOSED;
     for (size_t i = 0; i < n; i++)
         total += v[i].n;
-    /* An empty queue takes one write of any size up to the limit itself. */
+    /* an empty queue accepts one write of any size up to the limit */
     if (total > s->max_queue || s->ops->queued(s) > s->max_queue - total)
         return MO_EBUSY;
     return s->ops->writev(s, v, n);
@@ -94,10 +93,9 @@ void mo_stream_close(struct mo_stream *s, const struct mo_err *why)
     s->ops->close(s);
 }
 
-/* A close that lets the peer read what we said: send the queue, half-close,
- * then throw away what still arrives until the peer closes too. Closing with
- * unread input would make the kernel send RST, and the peer might lose our
- * last words. */
+/* Send the queue, half-close, then discard input until the peer closes too.
+ * Closing with unread input would make the kernel send RST, and the peer might
+ * lose the last bytes. */
 void mo_stream_finish(struct mo_stream *s, uint64_t ms)
 {
     if (s->closing || s->finishing)

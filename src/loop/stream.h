@@ -3,16 +3,16 @@
  * Contract (every kind keeps it):
  *  1. Callbacks never fire from inside a call on the same stream.
  *  2. on_read gets bytes that are borrowed and writable until it returns.
- *     It may close or pause the stream; after mo_stream_close() no on_read,
- *     on_eof or on_drain comes any more.
+ *     It may close or pause the stream; after mo_stream_close() on_read,
+ *     on_eof and on_drain no longer fire.
  *  3. on_close fires exactly once, last, for every stream that was handed
- *     out; the stream's memory is gone after it. `why` is NULL for a close
- *     that was asked for without a reason.
- *  4. A failed read or write closes the stream by itself (on_close tells).
- *  5. Written bytes are sent in order. What the kernel does not take at once
- *     is queued up to max_queue bytes; a write that would pass it fails with
- *     MO_EBUSY and takes nothing. Whoever produces faster than the peer reads
- *     pauses its own source when mo_stream_queued() passes a mark of its own
+ *     out; the stream is freed after it. `why` is NULL for a close that was
+ *     requested without a reason.
+ *  4. A failed read or write closes the stream (on_close gets the reason).
+ *  5. Bytes are sent in the order written. Bytes that the kernel does not take
+ *     at once are queued up to max_queue; a write beyond that fails with
+ *     MO_EBUSY and takes nothing. A producer that is faster than the peer
+ *     pauses its own source when mo_stream_queued() passes a limit it chose,
  *     and resumes in on_drain (queue empty again).
  *  6. EOF ends reading only; the owner decides whether to close. */
 #ifndef MO_LOOP_STREAM_H
@@ -32,21 +32,21 @@ struct mo_stream_cb {
     void (*on_close)(void *ctx, const struct mo_err *why);
 };
 
-/* Give the stream an owner and start reading. Until then it is paused. */
+/* Set the owner and start reading. Until then the stream is paused. */
 void mo_stream_attach(struct mo_stream *s, const struct mo_stream_cb *cb,
                       void *ctx);
 void mo_stream_pause(struct mo_stream *s);
 void mo_stream_resume(struct mo_stream *s);
 
 int mo_stream_write(struct mo_stream *s, struct mo_span data);
-/* Several pieces, one system call where possible; all or nothing. */
+/* Write several parts, in one system call where possible; all or nothing. */
 int mo_stream_writev(struct mo_stream *s, const struct mo_span *v, size_t n);
 size_t mo_stream_queued(const struct mo_stream *s);
 void mo_stream_limit(struct mo_stream *s, size_t max_queue);
 
 /* Half-close once the queue is sent. */
 void mo_stream_shutdown(struct mo_stream *s);
-/* Stop everything now; what is still queued is lost. why may be NULL. */
+/* Close now; queued bytes are lost. why may be NULL. */
 void mo_stream_close(struct mo_stream *s, const struct mo_err *why);
 /* Send the queue, wait for the peer to close, then close; at most `ms`, then
  * close anyway. */
@@ -56,14 +56,13 @@ void mo_stream_finish(struct mo_stream *s, uint64_t ms);
  * read yet. */
 void mo_stream_leave(struct mo_stream *s, uint64_t ms);
 
-struct mo_loop *mo_stream_loop(const struct mo_stream *s);
 /* "127.0.0.1:53211", "unix", "pipe"; for logs and rate limits. */
 const char *mo_stream_peer(const struct mo_stream *s);
 bool mo_stream_is_tls(const struct mo_stream *s);
 
-/* Adopt a connected fd (socket or pipe end); owned from then on, also on
- * failure. A duplex pair of pipes: rfd for reading, wfd for writing; equal
- * when one descriptor does both; -1 = that direction does not exist. */
+/* Wrap a connected fd (socket or pipe end); the stream owns it from then on,
+ * also on failure. rfd is for reading, wfd for writing: equal if one descriptor
+ * does both, -1 if that direction does not exist. */
 int mo_stream_from_fds(struct mo_loop *l, int rfd, int wfd,
                        struct mo_stream **out, struct mo_err *e);
 

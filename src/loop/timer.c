@@ -1,9 +1,8 @@
-/* timer.c - an intrusive pairing heap: the nearest deadline is the root.
+/* timer.c - an intrusive pairing heap: the root is the nearest deadline.
  *
- * Links: child = first child, next = right sibling, prev = left sibling or,
- * for a first child, the parent. A timer that is off has at == 0 and no
- * links. Insert and look at the root are O(1), removal is amortised O(log n),
- * nothing allocates. */
+ * Links: child = first child, next = right sibling, prev = left sibling or, for
+ * a first child, the parent. A stopped timer has at == 0 and no links. Insert
+ * and peek are O(1), removal is amortised O(log n), nothing allocates. */
 #include "loop/priv.h"
 
 static struct mo_timer *meld(struct mo_timer *a, struct mo_timer *b)
@@ -26,8 +25,8 @@ static struct mo_timer *meld(struct mo_timer *a, struct mo_timer *b)
     return a;
 }
 
-/* Meld siblings in pairs left to right, then all pairs right to left. The
- * first pass strings the pairs together backwards through prev. */
+/* Meld siblings in pairs left to right, then all pairs right to left. The first
+ * pass links the pairs backwards through prev. */
 static struct mo_timer *meld_siblings(struct mo_timer *first)
 {
     struct mo_timer *pairs = NULL;
@@ -77,9 +76,9 @@ static void heap_remove(struct mo_loop *l, struct mo_timer *t)
 
 static void on_tick(uv_timer_t *h);
 
-/* Point the libuv timer at the root. Late by up to a millisecond, never
- * early: on_tick() looks at the clock again. */
-static void arm(struct mo_loop *l)
+/* Set the libuv timer to the root. It fires up to a millisecond late, never
+ * early: on_tick() checks the clock again. */
+static void arm_tick(struct mo_loop *l)
 {
     uint64_t now = mo_now_ns();
     uint64_t wait = 0;
@@ -105,7 +104,7 @@ static void on_tick(uv_timer_t *h)
         heap_remove(l, t);
         t->fire(t);
     }
-    arm(l);
+    arm_tick(l);
     if (l->until)
         uv_stop(&l->uv);
 }
@@ -120,9 +119,9 @@ void mo_timer_start(struct mo_loop *l, struct mo_timer *t, uint64_t ms)
     t->at = mo_now_ns() + ms * MO_MS;
     l->heap = meld(l->heap, t);
     l->stats.timers++;
-    /* A later deadline than the armed one is found when that one fires. */
+    /* a later deadline is noticed when the armed one fires */
     if (l->heap != root || !uv_is_active((uv_handle_t *)&l->tick))
-        arm(l);
+        arm_tick(l);
 }
 
 void mo_timer_stop(struct mo_loop *l, struct mo_timer *t)

@@ -1,16 +1,17 @@
-/* tls.c - the TLS kind of stream: OpenSSL between two streams.
+/* tls.c - TLS streams: OpenSSL between two streams.
  *
- * OpenSSL sees two memory BIOs and never a socket. Ciphertext from the stream
- * below goes into `in`, is decrypted and delivered; what OpenSSL leaves in
- * `out` is handed down at once. A BIO that grew is thrown away when it is
- * empty, so that an idle connection holds little.
+ * OpenSSL uses two memory BIOs and never a socket. Ciphertext from the stream
+ * below goes into `in`, is decrypted and delivered; bytes that OpenSSL leaves
+ * in `out` are written below at once. A BIO that grew is replaced when it is
+ * empty, so an idle connection holds little memory.
  *
  * Invariants:
- *  1. `out` is empty whenever control leaves this room.
+ *  1. `out` is empty whenever control leaves this file.
  *  2. The stream below is read while the handshake runs, while our owner
- *     reads, and after the peer's close_notify (to see it go); else paused.
- *  3. under == NULL only after its on_close; then nobody calls it any more.
- *  4. The struct is freed in gone(), after under is gone. */
+ *     reads, and after the peer's close_notify (to see it close); otherwise it
+ *     is paused.
+ *  3. under == NULL only after its on_close; it is not called after that.
+ *  4. The struct is freed in free_if_gone(), after under is gone. */
 #include "loop/tls.h"
 
 #include <arpa/inet.h>
@@ -19,10 +20,10 @@
 #include "loop/ossl.h"
 #include "loop/priv.h"
 
-#define RECORD    ((size_t)16 * 1024) /* the most TLS puts into one */
-#define BATCH     ((size_t)64 * 1024) /* ciphertext per write below, about */
-#define BIO_KEEP  ((size_t)4 * 1024)  /* a BIO that held more is renewed */
-#define NO_LIMIT  (SIZE_MAX / 2)      /* below: base.max_queue decides */
+#define RECORD    ((size_t)16 * 1024) /* maximum of one TLS record */
+#define BATCH     ((size_t)64 * 1024) /* ciphertext per write below, roughly */
+#define BIO_KEEP  ((size_t)4 * 1024)  /* a BIO that held more is replaced */
+#define NO_LIMIT  (SIZE_MAX / 2)      /* base.max_queue is the limit */
 #define NAME_SHOW 64
 
 struct tls {
@@ -31,13 +32,13 @@ struct tls {
     struct mo_stream *under;
     SSL *ssl;
     BIO *in, *out;       /* owned by ssl */
-    size_t in_most;      /* the most `in` was fed at once */
+    size_t in_most;      /* largest input to `in` so far */
     struct mo_buf early; /* plaintext written before the handshake ended */
     struct mo_timer handshake;
-    struct mo_later later; /* pump, tell a kept failure, or gone */
-    struct mo_err failed;  /* kept until somebody is attached */
+    struct mo_later later; /* pump, report a kept failure, or gone */
+    struct mo_err failed;  /* kept until an owner is attached */
     bool server, established, shut;
-    char name[NAME_SHOW]; /* whom we called, for messages */
+    char name[NAME_SHOW]; /* the server's name, for messages */
 };
 
 static struct tls *from_stream(const struct mo_stream *s)
@@ -45,7 +46,7 @@ static struct tls *from_stream(const struct mo_stream *s)
     return mo_container_of(s, struct tls, base);
 }
 
-static void fail(struct tls *t, const struct mo_err *why)
+static void close_with_error(struct tls *t, const struct mo_err *why)
 {
     if (t->base.closing || t->failed.code)
         return;
@@ -59,19 +60,19 @@ static void fail(struct tls *t, const struct mo_err *why)
         mo_stream_pause(t->under);
 }
 
-/* --- ciphertext down ----------------------------------------------------- */
+/* --- write ciphertext below ---------------------------------------------- */
 
 static void renew_out(struct tls *t)
 {
     BIO *b = t->ctx->f.BIO_new(t->ctx->f.BIO_s_mem());
 
     if (!b)
-        return; /* the old one is only bigger than we like */
+        return; /* no memory for a new one: keep the big one */
     t->ctx->f.SSL_set0_wbio(t->ssl, b);
     t->out = b;
 }
 
-static int flush(struct tls *t)
+static int flush_out(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     char *p = NULL;
@@ -87,13 +88,13 @@ static int flush(struct tls *t)
         renew_out(t);
     (void)f->BIO_ctrl(t->out, BIO_CTRL_RESET, 0, NULL);
     if (rc == 0 || !t->under || t->under->closing)
-        return rc; /* a closing stream below tells us itself */
+        return rc; /* a closing stream below reports itself */
     (void)mo_fail(&e, rc, "TLS write to %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
     return rc;
 }
 
-static int encrypt(struct tls *t, struct mo_span s)
+static int encrypt_all(struct tls *t, struct mo_span s)
 {
     const struct mo_ossl *f = &t->ctx->f;
     struct mo_err e;
@@ -105,18 +106,18 @@ static int encrypt(struct tls *t, struct mo_span s)
         f->ERR_clear_error();
         if (f->SSL_write(t->ssl, part.p, (int)part.n) <= 0) {
             (void)mo_ossl_fail(f, &e, "TLS write to %s", t->base.peer);
-            fail(t, &e);
+            close_with_error(t, &e);
             return MO_ETLS;
         }
         s = mo_span_skip(s, part.n);
-        rc = s.n ? flush(t) : 0;
+        rc = s.n ? flush_out(t) : 0;
         if (rc < 0)
             return rc;
     }
     return 0;
 }
 
-/* Small pieces travel in one record: head and body of an answer, mostly. */
+/* Join small parts into one record, mostly the head and body of an answer. */
 static int encrypt_small(struct tls *t, const struct mo_span *v, size_t n)
 {
     char one[RECORD];
@@ -127,7 +128,7 @@ static int encrypt_small(struct tls *t, const struct mo_span *v, size_t n)
             memcpy(one + len, v[i].p, v[i].n);
         len += v[i].n;
     }
-    return encrypt(t, mo_span(one, len));
+    return encrypt_all(t, mo_span(one, len));
 }
 
 static int write_early(struct tls *t, const struct mo_span *v, size_t n)
@@ -135,11 +136,11 @@ static int write_early(struct tls *t, const struct mo_span *v, size_t n)
     struct mo_err e;
 
     for (size_t i = 0; i < n; i++)
-        (void)mo_buf_span(&t->early, v[i]);
+        mo_buf_span(&t->early, v[i]);
     if (!mo_buf_err(&t->early))
         return 0;
     (void)mo_fail(&e, MO_ENOMEM, "TLS write to %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
     return MO_ENOMEM;
 }
 
@@ -159,8 +160,8 @@ static int tls_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
         rc = encrypt_small(t, v, n);
     else
         for (size_t i = 0; i < n && rc == 0; i++)
-            rc = encrypt(t, v[i]);
-    return rc < 0 ? rc : flush(t);
+            rc = encrypt_all(t, v[i]);
+    return rc < 0 ? rc : flush_out(t);
 }
 
 static size_t tls_queued(const struct mo_stream *s)
@@ -170,13 +171,13 @@ static size_t tls_queued(const struct mo_stream *s)
     return t->early.len + (t->under ? mo_stream_queued(t->under) : 0);
 }
 
-/* Our close_notify, then the stream below may end too. */
-static void say_goodbye(struct tls *t)
+/* Send our close_notify; then the stream below may end too. */
+static void send_close_notify(struct tls *t)
 {
     t->ctx->f.ERR_clear_error();
     (void)t->ctx->f.SSL_shutdown(t->ssl);
     t->ctx->f.ERR_clear_error();
-    if (flush(t) == 0 && t->under)
+    if (flush_out(t) == 0 && t->under)
         mo_stream_shutdown(t->under);
 }
 
@@ -188,7 +189,7 @@ static void tls_shutdown(struct mo_stream *s)
         return;
     t->shut = true;
     if (t->established)
-        say_goodbye(t);
+        send_close_notify(t);
 }
 
 /* --- handshake ----------------------------------------------------------- */
@@ -226,27 +227,27 @@ static void handshake_failed(struct tls *t)
     } else {
         (void)mo_ossl_fail(f, &e, "TLS handshake with %s", who);
     }
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
-/* What the owner said meanwhile. */
+/* Send what the owner wrote during the handshake. */
 static void send_early(struct tls *t)
 {
     bool waited = t->early.len > 0;
 
-    if (waited && encrypt(t, mo_buf_view(&t->early)) < 0)
+    if (waited && encrypt_all(t, mo_buf_view(&t->early)) < 0)
         return;
     mo_buf_fini(&t->early);
-    if (flush(t) < 0)
+    if (flush_out(t) < 0)
         return;
     if (t->shut)
-        say_goodbye(t);
+        send_close_notify(t);
     if (waited && t->under && mo_stream_queued(t->under) == 0)
         mo_stream_on_drained(&t->base);
 }
 
-/* true when it is done, now or before. */
-static bool shake(struct tls *t)
+/* Continue the handshake; true once it is complete. */
+static bool continue_handshake(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     int rc, err;
@@ -257,11 +258,11 @@ static bool shake(struct tls *t)
     rc = f->SSL_do_handshake(t->ssl);
     err = f->SSL_get_error(t->ssl, rc);
     if (rc != 1 && err != SSL_ERROR_WANT_READ) {
-        (void)flush(t); /* the alert, so that the peer knows too */
+        (void)flush_out(t); /* send the alert to the peer */
         handshake_failed(t);
         return false;
     }
-    if (flush(t) < 0 || rc != 1)
+    if (flush_out(t) < 0 || rc != 1)
         return false;
     t->established = true;
     mo_timer_stop(t->base.loop, &t->handshake);
@@ -276,10 +277,10 @@ static void on_handshake_late(struct mo_timer *tm)
 
     (void)mo_fail(&e, MO_ETIMEOUT, "TLS handshake with %s: not done in %u ms",
                   t->server ? t->base.peer : t->name, t->ctx->handshake_ms);
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
-/* --- plaintext up -------------------------------------------------------- */
+/* --- deliver plaintext --------------------------------------------------- */
 
 static void read_failed(struct tls *t, int err)
 {
@@ -291,12 +292,12 @@ static void read_failed(struct tls *t, int err)
         mo_stream_on_eof(&t->base);
         return;
     }
-    (void)flush(t);
+    (void)flush_out(t);
     (void)mo_ossl_fail(&t->ctx->f, &e, "TLS read from %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
-static void deliver(struct tls *t)
+static void deliver_plaintext(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     char plain[RECORD];
@@ -313,17 +314,17 @@ static void deliver(struct tls *t)
         (void)mo_stream_on_data(&t->base, plain, (size_t)n);
     }
     if (!t->base.closing)
-        (void)flush(t); /* key updates are answered from SSL_read */
+        (void)flush_out(t); /* SSL_read may answer key updates */
 }
 
-/* Be small until the next read. RELEASE_BUFFERS lets go of most, but not of
- * what a ticket or an empty read had allocated (2 x 16 KB). */
-static void shrink(struct tls *t)
+/* Free memory until the next read. RELEASE_BUFFERS frees most, but not the
+ * buffers that a ticket or an empty read allocated (2 x 16 KB). */
+static void release_buffers(struct tls *t)
 {
     const struct mo_ossl *f = &t->ctx->f;
     BIO *b;
 
-    (void)f->SSL_free_buffers(t->ssl); /* it knows whether it may */
+    (void)f->SSL_free_buffers(t->ssl); /* does nothing while they are in use */
     if (t->in_most <= BIO_KEEP || f->BIO_ctrl(t->in, BIO_CTRL_PENDING, 0, NULL))
         return;
     b = f->BIO_new(f->BIO_s_mem());
@@ -334,14 +335,14 @@ static void shrink(struct tls *t)
     t->in_most = 0;
 }
 
-static void pump(struct tls *t)
+static void pump_stream(struct tls *t)
 {
-    if (!shake(t))
+    if (!continue_handshake(t))
         return;
-    deliver(t);
+    deliver_plaintext(t);
     if (t->base.closing || t->failed.code || !t->under)
         return;
-    shrink(t);
+    release_buffers(t);
     if (t->base.reading || t->base.eof)
         mo_stream_resume(t->under);
     else
@@ -354,15 +355,15 @@ static void on_under_read(void *ctx, char *p, size_t n)
     struct mo_err e;
 
     if (t->base.closing || t->base.eof || t->failed.code)
-        return; /* bytes behind a close_notify mean nothing */
+        return; /* ignore bytes after a close_notify */
     if (n > t->in_most)
         t->in_most = n;
     if (t->ctx->f.BIO_write(t->in, p, (int)n) == (int)n) {
-        pump(t);
+        pump_stream(t);
         return;
     }
     (void)mo_fail(&e, MO_ENOMEM, "TLS read from %s", t->base.peer);
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
 static void on_under_eof(void *ctx)
@@ -380,7 +381,7 @@ static void on_under_eof(void *ctx)
                   t->established ? "TLS from" : "TLS handshake with",
                   t->server ? t->base.peer : t->name,
                   t->established ? "truncated" : "the peer closed");
-    fail(t, &e);
+    close_with_error(t, &e);
 }
 
 static void on_under_drain(void *ctx)
@@ -401,9 +402,9 @@ static void tls_reading(struct mo_stream *s, bool on)
         mo_stream_pause(t->under);
 }
 
-/* --- birth and death ----------------------------------------------------- */
+/* --- create and close ---------------------------------------------------- */
 
-static void gone(struct tls *t)
+static void free_if_gone(struct tls *t)
 {
     t->ctx->f.SSL_free(t->ssl);
     mo_tls_free(t->ctx);
@@ -417,11 +418,11 @@ static void on_later(struct mo_later *d)
     struct tls *t = mo_container_of(d, struct tls, later);
 
     if (t->base.closing)
-        gone(t);
+        free_if_gone(t);
     else if (t->failed.code)
         mo_stream_on_fail(&t->base, &t->failed);
     else
-        pump(t);
+        pump_stream(t);
 }
 
 static void on_under_close(void *ctx, const struct mo_err *why)
@@ -431,16 +432,16 @@ static void on_under_close(void *ctx, const struct mo_err *why)
 
     t->under = NULL;
     if (t->base.closing) {
-        gone(t);
+        free_if_gone(t);
         return;
     }
     if (!why)
         (void)mo_fail(&e, MO_ECLOSED, "TLS %s: closed", t->base.peer);
-    fail(t, why ? why : &e);
+    close_with_error(t, why ? why : &e);
 }
 
-/* A clean close says so to the peer. One with a reason just ends: the peer
- * must not take what it has got for the whole. */
+/* A clean close sends close_notify. A close with a reason does not: the peer
+ * must not take a partial answer for a whole one. */
 static void tls_close(struct mo_stream *s)
 {
     struct tls *t = from_stream(s);
@@ -449,7 +450,7 @@ static void tls_close(struct mo_stream *s)
     mo_later_cancel(&t->later);
     if (t->established && t->under && !t->shut && !s->why.code) {
         t->shut = true;
-        say_goodbye(t);
+        send_close_notify(t);
     }
     if (t->under)
         mo_stream_close(t->under, NULL);
@@ -557,7 +558,7 @@ int mo_tls_wrap(struct mo_tls_ctx *c, struct mo_stream *under, bool server,
     mo_timer_start(under->loop, &t->handshake, c->handshake_ms);
     mo_stream_attach(under, &under_cb, t);
     if (!server)
-        mo_loop_defer(under->loop, &t->later); /* the first word is ours */
+        mo_loop_defer(under->loop, &t->later); /* a client speaks first */
     *out = &t->base;
     return 0;
 }

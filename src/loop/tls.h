@@ -1,22 +1,22 @@
-/* tls.h - TLS 1.2 and 1.3 over any of our streams.
+/* tls.h - TLS 1.2 and 1.3 over any stream.
  *
- * A context holds certificates and rules and serves any number of streams;
- * it is counted, so it may be freed (or replaced by one with a renewed
- * certificate) while streams made from it are still open.
+ * A context holds certificates and rules and serves any number of streams. It
+ * is reference-counted, so it may be freed (or replaced after a certificate was
+ * renewed) while its streams are open.
  *
- * mo_tls_wrap() takes a paused stream and gives a new one which owns it and
+ * mo_tls_wrap() takes a paused stream and returns a new one which owns it and
  * keeps the contract of stream.h:
- *  1. The handshake starts at once and runs whether or not somebody is
- *     attached; what is written before it ends waits as plaintext.
+ *  1. The handshake starts at once, whether or not an owner is attached;
+ *     bytes written before it ends wait as plaintext.
  *  2. mo_stream_queued() = plaintext waiting + ciphertext queued below.
- *  3. A paused stream stops the stream below: at most one read's worth
+ *  3. A paused stream stops the stream below: at most one read
  *     (MO_LOOP_READ_BUF) is held here.
  *  4. EOF is the peer's close_notify and nothing else. A connection that ends
- *     without it is closed with MO_ETLS "truncated": somebody on the way may
- *     have cut it. Only a stream of ours that is finishing does not care.
- *  5. A handshake that fails, or is not done in time, closes the stream; the
- *     reason says whose certificate was refused and why. It is kept until
- *     somebody is attached to hear it.
+ *     without it is closed with MO_ETLS "truncated": an attacker may have cut
+ *     it. Only a stream that is finishing ignores this.
+ *  5. A handshake that fails, or takes too long, closes the stream; the reason
+ *     names the rejected certificate and why. It is kept until an owner is
+ *     attached.
  *  6. No renegotiation, no compression, nothing below TLS 1.2. */
 #ifndef MO_LOOP_TLS_H
 #define MO_LOOP_TLS_H
@@ -28,13 +28,13 @@ struct mo_tls_ctx;
 #define MO_TLS_HANDSHAKE_MS 10000
 
 /* PEM files: the certificate first, then its chain; the key without a
- * passphrase. Errors name the file and what is wrong with it. */
+ * passphrase. Errors name the file and the problem. */
 struct mo_tls_ctx *mo_tls_server_new(const char *cert, const char *key,
                                      struct mo_err *e);
 
 struct mo_tls_client_opts {
-    const char *ca;         /* PEM file; NULL: what the system trusts */
-    const char *cert, *key; /* to show to the server; both or neither */
+    const char *ca;         /* PEM file; NULL: the system's CAs */
+    const char *cert, *key; /* client certificate; both or neither */
 };
 struct mo_tls_ctx *mo_tls_client_new(const struct mo_tls_client_opts *o,
                                      struct mo_err *e);

@@ -1,9 +1,9 @@
-/* work.c - a mutex, a condition, two lists and a bell.
+/* work.c - a mutex, a condition, two lists and an async handle.
  *
- * `queue` goes to the thread, `ready` comes back; both are under `lock`, and
- * so are a job's state and the flags marked so. Everything else belongs to
- * the loop's thread. The bell is a uv_async: rung after each job and once at
- * the end of the thread. */
+ * `queue` goes to the thread, `ready` comes back. `lock` protects both, a job's
+ * state and the members marked "lock". Everything else belongs to the loop's
+ * thread. `bell` is a uv_async, sent after each job and once at the end of the
+ * thread. */
 #include "loop/work.h"
 
 #include <pthread.h>
@@ -26,13 +26,13 @@ struct mo_work {
     pthread_mutex_t lock;
     pthread_cond_t more;
     struct mo_list queue, ready; /* lock */
-    bool ending;                 /* lock: leave when the queue is empty */
-    bool ended;                  /* lock: the thread's last word */
+    bool ending;                 /* lock: exit when the queue is empty */
+    bool ended;                  /* lock: set last by the thread */
 };
 
-/* --- on the worker ------------------------------------------------------- */
+/* --- worker thread ------------------------------------------------------- */
 
-/* The next job, or NULL when it is time to leave. Takes the lock. */
+/* The next job, or NULL to exit. Takes the lock. */
 static struct mo_job *next_job(struct mo_work *w)
 {
     struct mo_job *j;
@@ -60,7 +60,7 @@ static void hand_back(struct mo_work *w, struct mo_job *j)
     (void)uv_async_send(&w->bell);
 }
 
-static void *worker(void *arg)
+static void *run_worker(void *arg)
 {
     struct mo_work *w = arg;
     struct mo_job *j = next_job(w);
@@ -70,13 +70,13 @@ static void *worker(void *arg)
         hand_back(w, j);
         j = next_job(w);
     }
-    (void)uv_async_send(&w->bell); /* w lives until we are joined */
+    (void)uv_async_send(&w->bell); /* w lives until the thread is joined */
     return NULL;
 }
 
-/* --- on the loop --------------------------------------------------------- */
+/* --- loop thread --------------------------------------------------------- */
 
-/* Handles that are referenced keep the loop running. */
+/* A referenced handle keeps the loop running. */
 static void keep_loop(struct mo_work *w)
 {
     if (w->pending || w->stopping)
@@ -98,7 +98,7 @@ static void on_closed(uv_handle_t *h)
         gone(ctx);
 }
 
-static void finish(struct mo_work *w, struct mo_job *j)
+static void finish_job(struct mo_work *w, struct mo_job *j)
 {
     bool canceled = j->canceled;
 
@@ -119,9 +119,9 @@ static bool take_ready(struct mo_work *w, struct mo_list *into)
     return ended;
 }
 
-/* Only what was ready at the ring: a job that submits itself again cannot
- * keep the loop here. Once the thread has ended and nothing is pending, no
- * ring will be needed any more. */
+/* Take only jobs that were ready now, so a job that submits itself again cannot
+ * block the loop here. After the thread has ended and nothing is pending, no
+ * more signals come. */
 static void on_bell(uv_async_t *h)
 {
     struct mo_work *w = h->data;
@@ -134,7 +134,7 @@ static void on_bell(uv_async_t *h)
         struct mo_job *j = mo_container_of(now.next, struct mo_job, node);
 
         mo_list_del(&j->node);
-        finish(w, j);
+        finish_job(w, j);
     }
     if (!ended || w->pending)
         return;
@@ -156,11 +156,11 @@ int mo_work_submit(struct mo_work *w, struct mo_job *j)
     j->canceled = false;
     mo_list_push(&w->queue, &j->node);
     pthread_mutex_unlock(&w->lock);
-    pthread_cond_signal(&w->more); /* who wakes up finds the lock free */
+    pthread_cond_signal(&w->more); /* unlocked first, so it need not wait */
     return 0;
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void cancel_queued(struct mo_work *w, struct mo_job *j)
 {
     j->canceled = true;
@@ -203,10 +203,10 @@ void mo_work_stop(struct mo_work *w, enum mo_work_end how,
     (void)uv_async_send(&w->bell);
 }
 
-/* --- birth --------------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
-/* A thread inherits the mask of its maker: everything is blocked for as long
- * as that takes, so that no signal finds it unmasked. */
+/* A thread inherits its creator's signal mask, so all signals are blocked while
+ * it is created: none can reach it unmasked. */
 static int make_thread(struct mo_work *w)
 {
     sigset_t all, old;
@@ -218,7 +218,7 @@ static int make_thread(struct mo_work *w)
     (void)pthread_attr_setstacksize(&attr, MO_WORK_STACK);
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&w->thread, &attr, worker, w);
+    rc = pthread_create(&w->thread, &attr, run_worker, w);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     (void)pthread_attr_destroy(&attr);
     if (rc == 0)

@@ -1,10 +1,10 @@
-/* find.c - what a request finds.
+/* find.c - search the index with a request.
  *
- * Every tool gets a score: its share of words, next to the best one's, plus
- * what it is about. Servers are ranked by their best tools. How sure we are
- * depends on how near the best tool is to the request, and how far behind it
- * the best one of another server: constants fitted on labelled requests
- * (docs/router.md). */
+ * Every tool gets a score: its shared words, relative to the best tool's, plus
+ * the similarity of meaning. Servers are ranked by their best tools. The
+ * confidence depends on the best tool's similarity to the request and on its
+ * lead over the best tool of another server, with constants fitted to labelled
+ * requests (docs/router.md). */
 #include <math.h>
 
 #include "base/mem.h"
@@ -13,9 +13,9 @@
 #include "route/verbs.h"
 
 #define MEANING_SCALE 0.3f
-#define SERVER_MORE   0.02f /* what its second and third best tool add */
+#define SERVER_MORE   0.02f /* weight of its second and third best tool */
 #define SAME_VERB     0.1f
-#define VERB_WORDS    6 /* of a request, in which its verb is looked for */
+#define VERB_WORDS    6 /* of a request, searched for a verb */
 #define VERB_BYTES    120
 #define BASE          (-2.6f)
 #define PER_MEANING   3.6f
@@ -27,7 +27,7 @@
 
 struct ask {
     struct mo_vector8 about;
-    unsigned known, asked;   /* terms of the request, in the index and in all */
+    unsigned known, asked;   /* terms of the request: in the index, in all */
     uint32_t first;          /* the best server */
     uint32_t rivals[RIVALS]; /* servers with the best tools, best first */
     size_t nrivals;
@@ -55,7 +55,7 @@ static void score_tools(struct mo_route *r, struct mo_span request,
     mo_row_join(&parts, r->words, r->verbs, r->scores, r->ntools);
 }
 
-/* A server's score is its best tool's, and a little of the next two's. */
+/* A server's score is its best tool's plus a little of the next two. */
 static void score_server(struct mo_route *r, uint32_t s)
 {
     const struct server *v = &r->servers[s];
@@ -67,7 +67,7 @@ static void score_server(struct mo_route *r, uint32_t s)
         r->server_scores[s] += SERVER_MORE * best[i];
 }
 
-/* Its best tool; of equals the first. It has one. */
+/* The server's best tool; the first among equals. It has at least one. */
 static uint32_t top_tool(const struct mo_route *r, uint32_t s)
 {
     uint32_t t = r->servers[s].first;
@@ -77,46 +77,47 @@ static uint32_t top_tool(const struct mo_route *r, uint32_t s)
     return t;
 }
 
-/* --- how sure ------------------------------------------------------------ */
+/* --- confidence ---------------------------------------------------------- */
 
-/* Two servers for the same purpose: one is as good as the other. */
-static bool is_same(const struct mo_route *r, uint32_t a, uint32_t b)
+/* Two servers for the same purpose: either will do. */
+static bool is_same_purpose(const struct mo_route *r, uint32_t a, uint32_t b)
 {
     return r->vectors && mo_vector_dot(&r->servers[a].vector,
                                        &r->servers[b].vector) > SAME_SERVER;
 }
 
-/* The score of the best tool that a server for another purpose has. Most
- * often that is one of the few servers with the best tools. */
-static float rival(const struct mo_route *r, const struct ask *a,
-                   uint32_t server)
+/* The score of the best tool of any server for another purpose. Usually one of
+ * the rivals. */
+static float best_rival(const struct mo_route *r, const struct ask *a,
+                        uint32_t server)
 {
     float most = 0;
 
     for (size_t i = 0; i < a->nrivals; i++)
-        if (a->rivals[i] != server && !is_same(r, a->rivals[i], server))
+        if (a->rivals[i] != server && !is_same_purpose(r, a->rivals[i], server))
             return fmaxf(r->top_scores[a->rivals[i]], 0);
     for (uint32_t s = 0; s < r->nservers; s++)
-        if (s != server && r->top_scores[s] > most && !is_same(r, s, server))
+        if (s != server && r->top_scores[s] > most &&
+            !is_same_purpose(r, s, server))
             most = r->top_scores[s];
     return most;
 }
 
-static float surety(const struct mo_route *r, const struct ask *a, uint32_t t,
-                    float near)
+static float confidence_of(const struct mo_route *r, const struct ask *a,
+                           uint32_t t, float near)
 {
-    float ahead = r->scores[t] - rival(r, a, r->tools[t].server);
+    float ahead = r->scores[t] - best_rival(r, a, r->tools[t].server);
     float x = BASE + PER_MEANING * near + PER_MARGIN * ahead;
     float sure = 1.0f / (1.0f + expf(-x));
 
-    /* not one word of it is known here: it may be no request at all */
+    /* no word of it is known: it may not be a request at all */
     if (a->known == 0 && near < STRANGE_NEAR && sure > STRANGE_MOST)
         sure = STRANGE_MOST;
     return sure;
 }
 
-static void tell(const struct mo_route *r, const struct ask *a, uint32_t t,
-                 struct mo_route_hit *h)
+static void fill_hit(const struct mo_route *r, const struct ask *a, uint32_t t,
+                     struct mo_route_hit *h)
 {
     uint32_t s = r->tools[t].server;
     float near = mo_vector_dot(&a->about, &r->tools[t].own);
@@ -124,17 +125,17 @@ static void tell(const struct mo_route *r, const struct ask *a, uint32_t t,
     *h = (struct mo_route_hit){
         .server = server_name(r, s),
         .tool = tool_name(r, t),
-        .confidence = surety(r, a, t, near),
+        .confidence = confidence_of(r, a, t, near),
         .score = r->scores[t],
         .words = r->words[t],
         .meaning = near,
-        .equal = s != a->first && is_same(r, s, a->first),
+        .equal = s != a->first && is_same_purpose(r, s, a->first),
     };
 }
 
-/* A number that at least `max` of the row reach: those of the best servers do.
- * So whatever is below it need not be looked at. */
-static float floor_of(const float *row, const struct ask *a, size_t max)
+/* A lower bound of the `max` best scores in the row, taken from the best
+ * servers. Lower scores can be skipped. */
+static float score_floor(const float *row, const struct ask *a, size_t max)
 {
     float least = INFINITY;
 
@@ -164,15 +165,15 @@ int mo_route_find(struct mo_route *r, struct mo_span request, size_t limit,
     a.nrivals =
         mo_row_pick(r->top_scores, r->nservers, RIVALS, -INFINITY, a.rivals);
     out->n = mo_row_pick(r->scores, r->ntools, limit,
-                         floor_of(r->top_scores, &a, limit), tools);
-    out->nservers =
-        mo_row_pick(r->server_scores, r->nservers, MO_ROUTE_TOP_MAX,
-                    floor_of(r->server_scores, &a, MO_ROUTE_TOP_MAX), servers);
+                         score_floor(r->top_scores, &a, limit), tools);
+    out->nservers = mo_row_pick(
+        r->server_scores, r->nservers, MO_ROUTE_TOP_MAX,
+        score_floor(r->server_scores, &a, MO_ROUTE_TOP_MAX), servers);
     a.first = out->nservers ? servers[0] : 0;
     for (size_t i = 0; i < out->n; i++)
-        tell(r, &a, tools[i], &out->hits[i]);
+        fill_hit(r, &a, tools[i], &out->hits[i]);
     for (size_t i = 0; i < out->nservers; i++)
         if (r->servers[servers[i]].ntools)
-            tell(r, &a, top_tool(r, servers[i]), &out->servers[i]);
+            fill_hit(r, &a, top_tool(r, servers[i]), &out->servers[i]);
     return 0;
 }

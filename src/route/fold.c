@@ -3,8 +3,8 @@
 #include "base/mem.h"
 #include "codec/text/utf8.h"
 
-/* Latin-1 and Latin Extended-A, U+00C0 to U+017F, without their accents; 0:
- * the letter has no plain form, a capital is made small instead. The letters
+/* Latin-1 and Latin Extended-A, U+00C0 to U+017F, without accents. 0: the
+ * letter has no plain form; a capital becomes a small letter instead. Letters
  * that stand for two (ae, oe, ss, th) keep their own small form. */
 static const char latin[] =
     /* C0 */ "aaaaaa\0ceeeeiiii"
@@ -42,7 +42,7 @@ static bool is_in(const struct range *v, size_t n, uint32_t cp)
     return lo < n && cp >= v[lo].from;
 }
 
-/* Sorted. What is neither here nor below is a letter. */
+/* Sorted. Characters in neither table are letters. */
 static const struct range puncts[] = {
     {0x21, 0x2F},     {0x3A, 0x40},     {0x5B, 0x60},     {0x7B, 0x7E},
     {0xA1, 0xA9},     {0xAB, 0xB4},     {0xB6, 0xB9},     {0xBB, 0xBF},
@@ -122,7 +122,7 @@ static uint32_t fold_other(uint32_t cp, bool *upper)
     return to;
 }
 
-static void fold(uint32_t cp, struct mo_fold_char *out)
+static void fold_char(uint32_t cp, struct mo_fold_char *out)
 {
     out->cp = cp;
     out->what = MO_FOLD_LETTER;
@@ -154,6 +154,6 @@ size_t mo_fold_wide(struct mo_span s, struct mo_fold_char *out)
     *out = (struct mo_fold_char){.what = MO_FOLD_SPACE};
     if (n < 0)
         return 1;
-    fold(cp, out);
+    fold_char(cp, out);
     return (size_t)n;
 }

@@ -1,30 +1,30 @@
-/* fold.h - letters as the router compares them: small, without accents.
+/* fold.h - fold characters for comparison: lower case, no accents.
  *
- * One character in, one out. Simple case folding for Latin, Greek, Cyrillic
- * and Armenian, accents taken off Latin, kana without their voicing marks,
- * full-width forms made narrow. Combining marks fold to nothing. What is not
- * listed stays as it is: a router may miss a rare letter's capital, it must
- * never fail on one. No locale, no allocation. */
+ * One character in, one out. Simple case folding for Latin, Greek, Cyrillic and
+ * Armenian; Latin letters lose their accents, kana their voicing marks,
+ * full-width forms become narrow. Combining marks fold to nothing. Characters
+ * not listed stay unchanged: missing the capital of a rare letter is harmless.
+ * No locale, no allocation. */
 #ifndef MO_ROUTE_FOLD_H
 #define MO_ROUTE_FOLD_H
 
 #include "base/str.h"
 
 enum mo_fold_class {
-    MO_FOLD_SPACE,  /* white space, controls */
+    MO_FOLD_SPACE,  /* white space, control characters */
     MO_FOLD_PUNCT,  /* punctuation and symbols */
-    MO_FOLD_LETTER, /* letters and marks of words with spaces between */
+    MO_FOLD_LETTER, /* letters and marks of scripts with spaces between words */
     MO_FOLD_DIGIT,
-    MO_FOLD_CJK, /* writing without spaces: each character counts */
+    MO_FOLD_CJK, /* scripts without spaces: each character counts */
 };
 
 struct mo_fold_char {
-    uint32_t cp; /* folded; 0: nothing is left of it */
+    uint32_t cp; /* folded; 0: nothing is left */
     enum mo_fold_class what;
-    bool upper; /* it was a capital */
+    bool upper; /* it was a capital letter */
 };
 
-/* The first character of s, which is none of ASCII. */
+/* Fold the first character of s, which must not be ASCII. */
 size_t mo_fold_wide(struct mo_span s, struct mo_fold_char *out);
 
 static inline void mo_fold_ascii(uint32_t cp, struct mo_fold_char *out)
@@ -39,9 +39,9 @@ static inline void mo_fold_ascii(uint32_t cp, struct mo_fold_char *out)
         out->what = cp <= ' ' || cp == 0x7F ? MO_FOLD_SPACE : MO_FOLD_PUNCT;
 }
 
-/* The first character of s (not empty); bytes used, at least 1. A byte that
- * is no UTF-8 counts as a space. Inline: every request folds all of its text,
- * and most is ASCII. */
+/* Fold the first character of s (not empty). Returns the bytes consumed, at
+ * least 1. A byte that is not UTF-8 counts as a space. Inline, because every
+ * request folds all of its text, most of it ASCII. */
 static inline size_t mo_fold_next(struct mo_span s, struct mo_fold_char *out)
 {
     if ((unsigned char)s.p[0] >= 0x80)

@@ -40,15 +40,15 @@ void mo_index_fini(struct mo_index *x)
     mo_free(x->fresh);
 }
 
-/* Room for one more of size bytes each; the array or NULL. */
-static void *grown(void *p, size_t n, size_t cap, size_t size)
+/* Grow an array by one element of `size` bytes if needed; the array or NULL. */
+static void *grow_array(void *p, size_t n, size_t cap, size_t size)
 {
     return n < cap ? p : mo_realloc(p, (cap ? cap * 2 : 64) * size);
 }
 
 /* --- terms --------------------------------------------------------------- */
 
-static uint32_t hash(struct mo_span s)
+static uint32_t hash_term(struct mo_span s)
 {
     uint32_t h = 2166136261u;
 
@@ -64,10 +64,10 @@ static struct mo_span term_text(const struct mo_index *x, uint32_t t)
     return mo_span(x->text.p + x->starts[t], end - x->starts[t]);
 }
 
-/* Its slot: where it is, or where it would be. */
+/* The slot of a term: where it is, or where it belongs. */
 static uint32_t *slot_of(const struct mo_index *x, struct mo_span s)
 {
-    uint32_t i = hash(s) & (x->nslots - 1);
+    uint32_t i = hash_term(s) & (x->nslots - 1);
 
     while (x->slots[i] && !mo_span_eq(term_text(x, x->slots[i] - 1), s))
         i = (i + 1) & (x->nslots - 1);
@@ -107,7 +107,7 @@ static int add_term(struct mo_index *x, struct mo_span s, uint32_t *out)
     }
     if (x->nterms == TERMS_MAX)
         return MO_ENOMEM;
-    starts = grown(x->starts, x->nterms, x->cap_terms, sizeof(*starts));
+    starts = grow_array(x->starts, x->nterms, x->cap_terms, sizeof(*starts));
     if (!starts)
         return MO_ENOMEM;
     if (x->nterms == x->cap_terms)
@@ -176,7 +176,7 @@ static struct mo_index_entry *entry_for(struct mo_index *x, uint32_t term,
     for (size_t i = x->from_fresh; i < x->nfresh; i++)
         if (v[i].term == term)
             return &v[i];
-    v = grown(v, x->nfresh, x->cap_fresh, sizeof(*v));
+    v = grow_array(v, x->nfresh, x->cap_fresh, sizeof(*v));
     if (!v)
         return NULL;
     if (x->nfresh == x->cap_fresh)
@@ -221,7 +221,7 @@ void mo_index_undo(struct mo_index *x, uint32_t from, size_t nfresh)
 {
     x->ndocs = from;
     x->nfresh = nfresh;
-    if (mo_buf_err(&x->text)) /* terms stay; text that failed does not */
+    if (mo_buf_err(&x->text)) /* terms stay, but not the one that failed */
         x->text.err = 0;
 }
 
@@ -231,7 +231,7 @@ void mo_index_kill(struct mo_index *x, uint32_t doc)
     x->dirty = true;
 }
 
-/* --- settling ------------------------------------------------------------ */
+/* --- settle -------------------------------------------------------------- */
 
 struct postings {
     uint32_t *first;
@@ -253,8 +253,8 @@ static bool is_live(const struct mo_index *x, uint32_t doc)
     return !x->dead[doc];
 }
 
-/* first[t + 1] = how many postings term t has; then their sums. */
-static size_t count(const struct mo_index *x, uint32_t *first)
+/* Set first[t + 1] to the number of postings of term t, then sum them up. */
+static size_t count_postings(const struct mo_index *x, uint32_t *first)
 {
     for (uint32_t t = 0; t < x->settled_terms; t++)
         for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
@@ -267,8 +267,8 @@ static size_t count(const struct mo_index *x, uint32_t *first)
 }
 
 /* at[t]: where the next posting of t goes. */
-static void fill(const struct mo_index *x, const struct postings *p,
-                 uint32_t *at, const uint32_t *moved)
+static void fill_postings(const struct mo_index *x, const struct postings *p,
+                          uint32_t *at, const uint32_t *moved)
 {
     for (uint32_t t = 0; t < x->settled_terms; t++)
         for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
@@ -286,7 +286,7 @@ static void fill(const struct mo_index *x, const struct postings *p,
     }
 }
 
-/* Documents close up; moved[old] = new. How many are left. */
+/* Compact the documents; moved[old] = new. Returns how many are left. */
 static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
 {
     uint32_t n = 0;
@@ -300,7 +300,7 @@ static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
     return n;
 }
 
-/* norms[doc][field] = what one occurrence there weighs. */
+/* norms[doc][field] = weight of one occurrence there. */
 static void weigh_docs(const struct mo_index *x, float (*norms)[MO_FIELDS])
 {
     double sum[MO_FIELDS] = {0};
@@ -335,9 +335,9 @@ static void weigh_term(struct mo_index *x, uint32_t t,
     }
 }
 
-/* The new postings take the old ones' place; nothing is fresh or dead. */
-static void replace(struct mo_index *x, const struct postings *p,
-                    uint32_t ndocs)
+/* Install the new postings; no document is fresh or dead afterwards. */
+static void install_postings(struct mo_index *x, const struct postings *p,
+                             uint32_t ndocs)
 {
     struct postings old = {x->first, x->docs, x->tfs, x->worth};
 
@@ -363,8 +363,8 @@ struct settling {
     float (*norms)[MO_FIELDS];
 };
 
-/* All the memory that it takes; MO_ENOMEM: perhaps some of it. */
-static int get_room(const struct mo_index *x, struct settling *k)
+/* Allocate everything at once. MO_ENOMEM may leave some of it allocated. */
+static int alloc_settling(const struct mo_index *x, struct settling *k)
 {
     size_t docs = (size_t)x->ndocs + 1, terms = (size_t)x->nterms + 1, n;
 
@@ -374,21 +374,21 @@ static int get_room(const struct mo_index *x, struct settling *k)
     k->p.first = mo_zalloc(terms * sizeof(*k->p.first));
     if (!k->moved || !k->norms || !k->at || !k->p.first)
         return MO_ENOMEM;
-    n = count(x, k->p.first) + 1; /* never nothing */
+    n = count_postings(x, k->p.first) + 1; /* never 0 bytes */
     k->p.docs = mo_alloc(n * sizeof(*k->p.docs));
     k->p.tfs = mo_alloc(n * sizeof(*k->p.tfs));
     k->p.worth = mo_alloc(n * sizeof(*k->p.worth));
     return k->p.docs && k->p.tfs && k->p.worth ? 0 : MO_ENOMEM;
 }
 
-static void settle(struct mo_index *x, struct settling *k)
+static void settle_index(struct mo_index *x, struct settling *k)
 {
     uint32_t ndocs;
 
     memcpy(k->at, k->p.first, ((size_t)x->nterms + 1) * sizeof(*k->at));
     ndocs = move_docs(x, k->moved);
-    fill(x, &k->p, k->at, k->moved);
-    replace(x, &k->p, ndocs);
+    fill_postings(x, &k->p, k->at, k->moved);
+    install_postings(x, &k->p, ndocs);
     weigh_docs(x, k->norms);
     for (uint32_t t = 0; t < x->nterms; t++)
         weigh_term(x, t, k->norms);
@@ -401,9 +401,9 @@ int mo_index_settle(struct mo_index *x)
 
     if (!x->dirty)
         return 0;
-    rc = get_room(x, &k);
+    rc = alloc_settling(x, &k);
     if (rc == 0)
-        settle(x, &k);
+        settle_index(x, &k);
     else
         free_postings(&k.p);
     mo_free(k.moved);
@@ -412,7 +412,7 @@ int mo_index_settle(struct mo_index *x)
     return rc;
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- search -------------------------------------------------------------- */
 
 struct asking {
     const struct mo_index *x;

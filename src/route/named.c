@@ -1,12 +1,12 @@
-/* named.c - a request that says a tool's name.
+/* named.c - find tools whose name appears in a request.
  *
- * Every tool stands in a table by its name; a word of the request that nobody
- * writes by chance is looked up there, and so is what stands in it behind a
- * sign that may part a server's name from a tool's. Names are hashed from
- * their end, so that all ends of a word cost one walk over it. */
+ * A hash table holds every tool's name. Words of the request that look like an
+ * identifier are looked up, and so is the part behind each character that may
+ * separate a server's name from a tool's. Names are hashed from their end, so
+ * all suffixes of a word cost one pass over it. */
 #include "route/route_priv.h"
 
-#define NAMED 10.0f /* more than any score */
+#define NAMED 10.0f /* greater than any score */
 
 /* --- the table ----------------------------------------------------------- */
 
@@ -50,8 +50,8 @@ void mo_route_list_names(struct mo_route *r)
 
 /* --- the request --------------------------------------------------------- */
 
-/* May stand between a server's name and a tool's. */
-static inline bool is_part(char c)
+/* Separates a server's name from a tool's. */
+static inline bool is_separator(char c)
 {
     return c == '_' || c == '/' || c == '.' || c == ':';
 }
@@ -59,12 +59,12 @@ static inline bool is_part(char c)
 static inline bool is_name_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || (c & 0x80) || is_part(c) || c == '-';
+           (c >= '0' && c <= '9') || (c & 0x80) || is_separator(c) || c == '-';
 }
 
-/* A word that nobody writes by chance: a_b, a-b-c, a/b, a:b, aB. Names of
- * products look like AaBb, and people join two words by a hyphen. */
-static bool is_telling(struct mo_span w)
+/* True for identifiers: a_b, a-b-c, a/b, a:b, aB. Not AaBb, which may be a
+ * product name, and not one hyphen, which may join two words. */
+static bool looks_like_name(struct mo_span w)
 {
     bool small = w.n && w.p[0] >= 'a' && w.p[0] <= 'z';
     unsigned hyphens = 0;
@@ -72,14 +72,14 @@ static bool is_telling(struct mo_span w)
     for (size_t i = 1; i + 1 < w.n; i++) {
         char c = w.p[i];
 
-        if ((is_part(c) && c != '.') || (small && c >= 'A' && c <= 'Z'))
+        if ((is_separator(c) && c != '.') || (small && c >= 'A' && c <= 'Z'))
             return true;
         hyphens += c == '-';
     }
     return hyphens > 1;
 }
 
-/* w is the tool's name, perhaps behind its server's: files/read, files.read,
+/* True if w is the tool's name, or server and tool: files/read, files.read,
  * files:read, files__read. */
 static bool is_named(const struct mo_route *r, uint32_t t, struct mo_span w)
 {
@@ -94,12 +94,12 @@ static bool is_named(const struct mo_route *r, uint32_t t, struct mo_span w)
         !mo_span_ieq(mo_span_skip(w, w.n - name.n), name))
         return false;
     mid = mo_span_skip(mo_span_head(w, w.n - name.n), server.n);
-    return (mid.n == 1 && is_part(mid.p[0])) || mo_span_is(mid, "__");
+    return (mid.n == 1 && is_separator(mid.p[0])) || mo_span_is(mid, "__");
 }
 
-/* Tools whose name is the end of w from `from` on, h its hash. */
-static bool raise_end(struct mo_route *r, struct mo_span w, size_t from,
-                      uint32_t h)
+/* Raise the tools whose name is the suffix of w at `from`, with hash h. */
+static bool raise_suffix(struct mo_route *r, struct mo_span w, size_t from,
+                         uint32_t h)
 {
     bool any = false;
 
@@ -112,22 +112,22 @@ static bool raise_end(struct mo_route *r, struct mo_span w, size_t from,
     return any;
 }
 
-/* Every tool that a word of the request names gets ahead of all others. */
+/* Raise every tool that this word of the request names above all others. */
 static bool raise_named(struct mo_route *r, struct mo_span w)
 {
     bool any = false;
     uint32_t h = 0;
 
     for (size_t i = w.n; i > 0; i--) {
-        if (is_part(w.p[i - 1]))
-            any |= raise_end(r, w, i, h);
+        if (is_separator(w.p[i - 1]))
+            any |= raise_suffix(r, w, i, h);
         h = hash_more(h, w.p[i - 1]);
     }
-    return raise_end(r, w, 0, h) || any;
+    return raise_suffix(r, w, 0, h) || any;
 }
 
-/* The next run of bytes that names are made of, without the sentence's own
- * signs behind it; empty: there is none. */
+/* The next run of name bytes, without punctuation at its end; empty if there is
+ * none. */
 static struct mo_span next_name(struct mo_span *rest)
 {
     struct mo_span w;
@@ -152,7 +152,7 @@ bool mo_route_raise_named(struct mo_route *r, struct mo_span request)
     while (rest.n) {
         struct mo_span w = next_name(&rest);
 
-        if (w.n > 1 && (w.n == all.n || is_telling(w)))
+        if (w.n > 1 && (w.n == all.n || looks_like_name(w)))
             any |= raise_named(r, w);
     }
     return any;

@@ -1,17 +1,17 @@
-/* route.c - the servers and tools there are.
+/* route.c - the servers and tools of the index.
  *
- * Documents of the index and r->tools go by the same numbers: both are added
- * at the end, and close up in the same order when servers were dropped. */
+ * Documents of the index and r->tools have the same numbers: both are added at
+ * the end and compacted in the same order after servers were dropped. */
 #include "base/mem.h"
 #include "route/route_priv.h"
 #include "route/verbs.h"
 
-#define SERVER_SHARE 0.25f /* of its server's vector in a tool's */
+#define SERVER_SHARE 0.25f /* weight of the server's vector in a tool's */
 
-#define ABOUT_MAX        400 /* bytes of a description that vectors see */
+#define ABOUT_MAX        400 /* bytes of a description used for vectors */
 #define SERVER_ABOUT_MAX 300
-#define NAME_WORDS       1  /* of a tool's name that may be its verb */
-#define SERVER_TOOLS     15 /* names of tools that a server's vector sees */
+#define NAME_WORDS       1  /* words of a tool's name searched for a verb */
+#define SERVER_TOOLS     15 /* tool names used for a server's vector */
 
 _Static_assert(MO_ROUTE_TOOLS_MAX <= MO_INDEX_DOCS_MAX, "a tool, a document");
 
@@ -51,7 +51,7 @@ void mo_route_free(struct mo_route *r)
     mo_free(r);
 }
 
-/* --- servers come -------------------------------------------------------- */
+/* --- put and drop -------------------------------------------------------- */
 
 void mo_route_add_text(const struct mo_route *r, struct mo_span text,
                        struct mo_vector_sum *sum)
@@ -60,17 +60,15 @@ void mo_route_add_text(const struct mo_route *r, struct mo_span text,
         mo_vector_add(r->vectors, text, sum);
 }
 
-/* A name, cut into its words. */
+/* Add a name, split into words. */
 static void add_name(const struct mo_route *r, struct mo_span name,
                      const char *after, struct mo_vector_sum *sum)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_ROUTE_TEXT_MAX};
 
-    mo_buf_init(&b, MO_ROUTE_TEXT_MAX);
     mo_words_split(name, &b);
-    (void)mo_buf_puts(&b, after);
+    mo_buf_puts(&b, after);
     mo_route_add_text(r, mo_buf_view(&b), sum);
-    mo_buf_fini(&b);
 }
 
 static void server_vector(const struct mo_route *r,
@@ -221,7 +219,7 @@ int mo_route_put(struct mo_route *r, const struct mo_route_server *s)
         mo_free(v->name);
         return rc;
     }
-    mo_route_drop(r, s->name); /* an older one */
+    mo_route_drop(r, s->name); /* replaces the old one */
     r->nservers++;
     r->index.dirty = true; /* it may have no tools */
     return 0;
@@ -239,9 +237,9 @@ void mo_route_drop(struct mo_route *r, struct mo_span server)
     r->index.dirty = true;
 }
 
-/* --- putting in order ---------------------------------------------------- */
+/* --- settle -------------------------------------------------------------- */
 
-/* Tool i is the m-th now, of server s. */
+/* Move tool i to position m, with server number s. */
 static void move_tool(struct mo_route *r, size_t i, size_t m, uint32_t s)
 {
     r->tools[m] = r->tools[i];
@@ -250,7 +248,7 @@ static void move_tool(struct mo_route *r, size_t i, size_t m, uint32_t s)
     r->verbs[m] = r->verbs[i];
 }
 
-static void close_up(struct mo_route *r)
+static void compact_tools(struct mo_route *r)
 {
     size_t n = 0, m = 0;
 
@@ -274,7 +272,7 @@ static void close_up(struct mo_route *r)
     r->nservers = n;
 }
 
-/* Everything that can fail comes before anything is changed. */
+/* Everything that can fail comes before the first change. */
 int mo_route_settle(struct mo_route *r)
 {
     struct room {
@@ -303,12 +301,12 @@ int mo_route_settle(struct mo_route *r)
     rc = mo_index_settle(&r->index);
     if (rc < 0)
         return rc;
-    close_up(r);
+    compact_tools(r);
     mo_route_list_names(r);
     return 0;
 }
 
-/* --- how much ------------------------------------------------------------ */
+/* --- statistics ---------------------------------------------------------- */
 
 struct mo_route_stats mo_route_stats(const struct mo_route *r)
 {

@@ -1,5 +1,5 @@
-/* route_priv.h - what route.c (what there is), find.c (what a request finds)
- * and named.c (what it names) share. */
+/* route_priv.h - shared by route.c (servers and tools), find.c (search) and
+ * named.c (tools named in a request). */
 #ifndef MO_ROUTE_ROUTE_PRIV_H
 #define MO_ROUTE_ROUTE_PRIV_H
 
@@ -9,7 +9,7 @@
 struct server {
     char *name;
     size_t n;
-    bool dead; /* until the index is put in order */
+    bool dead; /* until the next settle */
     uint32_t first, ntools;
     struct mo_vector8 vector;
 };
@@ -18,7 +18,7 @@ struct tool {
     char *name;
     size_t n;
     uint32_t server;
-    struct mo_vector8 own; /* what it is about, without its server's share */
+    struct mo_vector8 own; /* meaning, without its server's share */
 };
 
 struct mo_route {
@@ -26,19 +26,19 @@ struct mo_route {
     struct mo_index index;
     struct server *servers;
     size_t nservers;
-    /* Tools of a server follow each other. What every request looks at is in
-     * rows of its own. */
+    /* Tools of a server are adjacent. The data that every request reads is kept
+     * in separate arrays. */
     struct tool *tools;
-    struct mo_vector8 *abouts; /* with its server's share */
-    uint32_t *verbs;           /* what it does */
+    struct mo_vector8 *abouts; /* meaning, with its server's share */
+    uint32_t *verbs;           /* kinds of verb in its name */
     size_t ntools, cap_tools;
-    /* names, without regard to capitals -> tool + 1, and the next one whose
-     * name falls together with it */
+    /* Hash table of names, ignoring case: slot -> tool + 1, and the next tool
+     * in the same slot. */
     uint32_t *name_slots, *next_named;
     size_t nname_slots;
-    /* for the present request, one for each tool or server */
+    /* Of the current request, one per tool or server. */
     float *words, *scores;
-    float *server_scores, *top_scores; /* top: of its best tool */
+    float *server_scores, *top_scores; /* top: score of its best tool */
 };
 
 static inline struct mo_span tool_name(const struct mo_route *r, uint32_t t)
@@ -55,10 +55,10 @@ void mo_route_add_text(const struct mo_route *r, struct mo_span text,
                        struct mo_vector_sum *sum);
 int mo_route_settle(struct mo_route *r);
 
-/* Slots for so many names; the table of names, in memory that is there. */
+/* Number of slots for so many names; fill the table (memory is allocated). */
 size_t mo_route_name_slots(size_t ntools);
 void mo_route_list_names(struct mo_route *r);
-/* Raise the scores of tools that the request names. Any? */
+/* Raise the scores of tools that the request names; true if there are any. */
 bool mo_route_raise_named(struct mo_route *r, struct mo_span request);
 
 #endif

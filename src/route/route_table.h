@@ -1,7 +1,7 @@
-/* route_table.h - the router's vectors, as bytes of this program.
+/* route_table.h - the router's vectors, embedded in this program.
  *
- * data/route lies in the program (scripts/embed); its origin and licence are
- * in data/route/README.md. Pages of it that are not used are not read. */
+ * scripts/embed puts data/route into the program; data/route/README.md has its
+ * origin and licence. Unused pages are never read from disk. */
 #ifndef MO_ROUTE_ROUTE_TABLE_H
 #define MO_ROUTE_ROUTE_TABLE_H
 

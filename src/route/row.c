@@ -5,54 +5,54 @@
 #include <string.h>
 
 #define LANES 4
-#define BLOCK ((size_t)16) /* passed over when nothing in it is good enough */
+#define BLOCK ((size_t)16) /* skipped when nothing in it is good enough */
 
 typedef float lanes __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int64_t halves __attribute__((vector_size(16)));
 typedef int32_t masks __attribute__((vector_size(16), aligned(4), may_alias));
 
-static lanes at(const float *v)
+static lanes load_lanes(const float *v)
 {
     return *(const lanes *)v;
 }
 
-static lanes all(float x)
+static lanes fill_lanes(float x)
 {
     return (lanes){x, x, x, x};
 }
 
-static lanes greater(lanes a, lanes b)
+static lanes max_lanes(lanes a, lanes b)
 {
     masks is = a > b;
 
     return (lanes)((is & (masks)a) | (~is & (masks)b));
 }
 
-/* --- the greatest -------------------------------------------------------- */
+/* --- maximum ------------------------------------------------------------- */
 
-static float more(float a, float b)
+static float max_float(float a, float b)
 {
     return a > b ? a : b;
 }
 
 float mo_row_most(const float *v, size_t n)
 {
-    lanes best = all(0), other = best;
+    lanes best = fill_lanes(0), other = best;
     float most;
     size_t i = 0;
 
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        best = greater(at(v + i), best);
-        other = greater(at(v + i + LANES), other);
+        best = max_lanes(load_lanes(v + i), best);
+        other = max_lanes(load_lanes(v + i + LANES), other);
     }
-    best = greater(other, best);
-    most = more(more(best[0], best[1]), more(best[2], best[3]));
+    best = max_lanes(other, best);
+    most = max_float(max_float(best[0], best[1]), max_float(best[2], best[3]));
     for (; i < n; i++)
-        most = more(v[i], most);
+        most = max_float(v[i], most);
     return most;
 }
 
-/* A whole number that is ordered as v is; the other way round the same. */
+/* An integer with the same order as v; applying it twice gives v back. */
 static int32_t key_of(float v)
 {
     int32_t bits;
@@ -70,36 +70,36 @@ static float of_key(int32_t key)
     return v;
 }
 
-static int32_t high(int32_t a, int32_t b)
+static int32_t max_key(int32_t a, int32_t b)
 {
     return a > b ? a : b;
 }
 
-static int32_t low(int32_t a, int32_t b)
+static int32_t min_key(int32_t a, int32_t b)
 {
     return a < b ? a : b;
 }
 
-/* Which one is greater cannot be foreseen, so nothing is jumped over; with
- * whole numbers compilers do that. */
+/* Without branches, because the comparisons cannot be predicted; with integers
+ * the compilers manage that. */
 void mo_row_best(const float *v, size_t n, float best[MO_ROW_BEST])
 {
     int32_t a = key_of(-INFINITY), b = a, c = a;
 
     for (size_t i = 0; i < n; i++) {
         int32_t first = key_of(v[i]);
-        int32_t second = low(first, a), third = low(second, b);
+        int32_t second = min_key(first, a), third = min_key(second, b);
 
-        a = high(first, a);
-        b = high(second, b);
-        c = high(third, c);
+        a = max_key(first, a);
+        b = max_key(second, b);
+        c = max_key(third, c);
     }
     best[0] = of_key(a);
     best[1] = of_key(b);
     best[2] = of_key(c);
 }
 
-/* --- joining ------------------------------------------------------------- */
+/* --- join ---------------------------------------------------------------- */
 
 static void join_one(const struct mo_row_parts *p, float most, float *word,
                      uint32_t kind, float *score)
@@ -114,11 +114,11 @@ static void join_four(const struct mo_row_parts *p, float most, float *words,
                       const uint32_t *kinds, float *scores)
 {
     masks kind = *(const masks *)kinds & (int32_t)p->kind;
-    masks bonus = (kind != 0) & (masks)all(p->bonus);
-    lanes word = at(words) / most;
+    masks bonus = (kind != 0) & (masks)fill_lanes(p->bonus);
+    lanes word = load_lanes(words) / most;
 
     *(lanes *)words = word;
-    *(lanes *)scores = word + at(scores) / p->scale + (lanes)bonus;
+    *(lanes *)scores = word + load_lanes(scores) / p->scale + (lanes)bonus;
 }
 
 void mo_row_join(const struct mo_row_parts *p, float *words,
@@ -133,20 +133,22 @@ void mo_row_join(const struct mo_row_parts *p, float *words,
         join_one(p, most, words + i, kinds[i], scores + i);
 }
 
-/* --- the best few -------------------------------------------------------- */
+/* --- pick ---------------------------------------------------------------- */
 
 static bool is_any_from(const float *v, float least)
 {
-    masks a = (at(v) >= least) | (at(v + LANES) >= least);
-    masks b = (at(v + 2 * LANES) >= least) | (at(v + 3 * LANES) >= least);
+    masks a = (load_lanes(v) >= least) | (load_lanes(v + LANES) >= least);
+    masks b = (load_lanes(v + 2 * LANES) >= least) |
+              (load_lanes(v + 3 * LANES) >= least);
     halves is = (halves)(a | b);
 
     return (is[0] | is[1]) != 0;
 }
 
-/* Number i among the `have` best of v, if it is; how many there are then. */
-static size_t put(const float *v, size_t have, size_t max, uint32_t i,
-                  uint32_t *out)
+/* Insert index i into the `have` best of v if it belongs there. Returns the new
+ * count. */
+static size_t insert_best(const float *v, size_t have, size_t max, uint32_t i,
+                          uint32_t *out)
 {
     size_t to = have;
 
@@ -179,7 +181,7 @@ size_t mo_row_pick(const float *v, size_t n, size_t max, float floor,
         }
         for (; i < end; i++)
             if (v[i] >= floor)
-                have = put(v, have, max, (uint32_t)i, out);
+                have = insert_best(v, have, max, (uint32_t)i, out);
     }
     return have;
 }

@@ -1,36 +1,35 @@
-/* row.h - a number for each tool, in a row: what every request does to all.
+/* row.h - arithmetic on one number per tool, for all tools at once.
  *
- * Four at a time, in the vectors that both compilers have for every processor;
- * to the last bit what one after the other gives. Rows may lie anywhere and be
- * of any length. No number of a row is NaN. */
+ * Four numbers at a time, with the vector types that both compilers have for
+ * every processor. The results are bit-identical to the scalar loop. Rows may
+ * be unaligned and of any length. No number of a row is NaN. */
 #ifndef MO_ROUTE_ROW_H
 #define MO_ROUTE_ROW_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The greatest number, at least 0. */
+/* The maximum, at least 0. */
 float mo_row_most(const float *v, size_t n);
 
-/* What a score is made of. */
+/* The parts of a score. */
 struct mo_row_parts {
-    float most;  /* words are divided by it, if it is not 0 */
+    float most;  /* words are divided by it unless it is 0 */
     float scale; /* scores are divided by it */
     uint32_t kind;
-    float bonus; /* for those that share a bit of kind */
+    float bonus; /* added if verbs share a bit with kind */
 };
 
 /* words /= most; scores = words + scores / scale (+ bonus). */
 void mo_row_join(const struct mo_row_parts *p, float *words,
                  const uint32_t *kinds, float *scores, size_t n);
 
-/* The greatest three, greatest first; -INFINITY for those that are not there.
- */
+/* The three greatest, greatest first; -INFINITY if there are fewer. */
 #define MO_ROW_BEST 3
 void mo_row_best(const float *v, size_t n, float best[MO_ROW_BEST]);
 
-/* Numbers of the `max` best that are at least `floor`, best first; of equals
- * the first. How many. */
+/* Indexes of the `max` best numbers that are at least `floor`, best first; the
+ * lower index first among equals. Returns how many. */
 size_t mo_row_pick(const float *v, size_t n, size_t max, float floor,
                    uint32_t *out);
 

@@ -1,24 +1,24 @@
-/* stem.h - English stems, by the system's libstemmer.
+/* stem.h - English word stems, from the system's libstemmer.
  *
- * Its own front, sb_stemmer_new(), knows every language by name, and so links
- * the tables of all of them: 12,000 pointers that the loader has to adjust,
- * and 75 pages of memory, at each start of a program that only ever asks for
- * one. Here is that one. The library is linked statically, so what is said of
- * it in stem.c is checked by the tests of the build that uses it.
+ * libstemmer's sb_stemmer_new() selects a language by name and so links the
+ * tables of all languages: 12,000 pointers to relocate and 75 pages of memory
+ * at every start. This file calls the English stemmer directly. The library is
+ * linked statically, so the tests check the declarations in stem.c against the
+ * very library that is shipped.
  *
- * Ownership: a stem is borrowed until the next is asked for.
- * Limits: none of its own; whoever asks has cut the word. */
+ * Ownership: a stem is borrowed until the next call. Limits: none; the caller
+ * limits the length of the word. */
 #ifndef MO_ROUTE_STEM_H
 #define MO_ROUTE_STEM_H
 
 #include "base/str.h"
 
-struct mo_stem; /* one for each thread that uses it */
+struct mo_stem; /* one per thread */
 
 struct mo_stem *mo_stem_new(void);    /* NULL: no memory */
 void mo_stem_free(struct mo_stem *s); /* NULL is fine */
 
-/* word: UTF-8, small letters. The word itself when there is no memory. */
+/* word: UTF-8, lower case. Returns the word itself when out of memory. */
 struct mo_span mo_stem(struct mo_stem *s, struct mo_span word);
 
 #endif

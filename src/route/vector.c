@@ -8,27 +8,27 @@
 
 #define MAGIC      "MSV1"
 #define HEAD       12
-#define WORD_MAX   100            /* bytes; a longer one is no word */
-#define WAITING    (2 * WORD_MAX) /* rows; a word has one a byte at most */
+#define WORD_MAX   100            /* bytes; a longer one is ignored */
+#define WAITING    (2 * WORD_MAX) /* rows; a word has at most one per byte */
 #define PART       16
 #define PIECES_MAX 65534
-#define MARK_MAX   2 /* bytes of what stands before a piece that is no start */
+#define MARK_MAX   2 /* bytes of the mark before a non-initial piece */
 #define SLOTS      ((size_t)1 << 17)
 
 struct mo_vectors {
     struct mo_span pieces;
-    const char *scales; /* float[rows], perhaps not aligned */
+    const char *scales; /* float[rows], may be unaligned */
     const int8_t *rows;
     uint32_t n;
-    size_t longest;   /* bytes of the longest piece, at least of a mark */
+    size_t longest;   /* bytes of the longest piece, mark included */
     uint32_t *starts; /* of each piece in `pieces`; n + 1 */
     uint16_t *slots;  /* hash -> row + 1; 0: free */
 };
 
 /* --- the table ----------------------------------------------------------- */
 
-/* FNV-1a: our own fixed list, no enemy. It can be walked back, so that all
- * starts of a word cost one walk over it. */
+/* FNV-1a: the list is fixed and ours. The hash can be undone byte by byte, so
+ * all prefixes of a word cost one pass over it. */
 static uint32_t hash_more(uint32_t h, char c)
 {
     return (h ^ (unsigned char)c) * 16777619u;
@@ -46,28 +46,28 @@ static uint32_t hash_on(uint32_t h, struct mo_span s)
     return h;
 }
 
-static uint32_t hash(struct mo_span s)
+static uint32_t hash_text(struct mo_span s)
 {
     return hash_on(2166136261u, s);
 }
 
-static size_t slot(uint32_t h)
+static size_t piece_slot(uint32_t h)
 {
     return (h ^ (h >> 15)) % SLOTS;
 }
 
-static struct mo_span piece(const struct mo_vectors *v, uint32_t i)
+static struct mo_span piece_text(const struct mo_vectors *v, uint32_t i)
 {
     return mo_span(v->pieces.p + v->starts[i],
                    v->starts[i + 1] - v->starts[i] - 1);
 }
 
-/* The row of the piece that is mark and s, h its hash; or -1. */
-static int find(const struct mo_vectors *v, struct mo_span mark,
-                struct mo_span s, uint32_t h)
+/* The row of the piece mark + s with hash h, or -1. */
+static int find_piece(const struct mo_vectors *v, struct mo_span mark,
+                      struct mo_span s, uint32_t h)
 {
-    for (size_t i = slot(h); v->slots[i]; i = (i + 1) % SLOTS) {
-        struct mo_span p = piece(v, v->slots[i] - 1u);
+    for (size_t i = piece_slot(h); v->slots[i]; i = (i + 1) % SLOTS) {
+        struct mo_span p = piece_text(v, v->slots[i] - 1u);
 
         if (p.n == mark.n + s.n && mo_span_starts(p, mark) &&
             memcmp(p.p + mark.n, s.p, s.n) == 0)
@@ -76,15 +76,15 @@ static int find(const struct mo_vectors *v, struct mo_span mark,
     return -1;
 }
 
-static void put(struct mo_vectors *v, uint32_t row)
+static void put_piece(struct mo_vectors *v, uint32_t row)
 {
-    size_t i = slot(hash(piece(v, row)));
+    size_t i = piece_slot(hash_text(piece_text(v, row)));
 
     while (v->slots[i])
         i = (i + 1) % SLOTS;
     v->slots[i] = (uint16_t)(row + 1);
-    if (piece(v, row).n > v->longest)
-        v->longest = piece(v, row).n;
+    if (piece_text(v, row).n > v->longest)
+        v->longest = piece_text(v, row).n;
 }
 
 /* "[CLS]" and the like never come from a text. */
@@ -114,8 +114,8 @@ static int read_pieces(struct mo_vectors *v)
     v->starts[row] = at;
     v->longest = MARK_MAX;
     for (row = 0; row < v->n; row++)
-        if (!is_special(piece(v, row)))
-            put(v, row);
+        if (!is_special(piece_text(v, row)))
+            put_piece(v, row);
     return 0;
 }
 
@@ -165,19 +165,19 @@ void mo_vectors_free(struct mo_vectors *v)
 
 /* --- a text -------------------------------------------------------------- */
 
-/* The longest piece at the start of w; `rest`: it follows another one. */
-static int longest(const struct mo_vectors *v, struct mo_span w, bool rest,
-                   size_t *used)
+/* The longest piece at the start of w; `rest`: not the word's first piece. */
+static int longest_piece(const struct mo_vectors *v, struct mo_span w,
+                         bool rest, size_t *used)
 {
     struct mo_span mark = rest ? MO_SPAN("##") : MO_SPAN("");
     size_t n = w.n + mark.n < v->longest ? w.n : v->longest - mark.n;
-    uint32_t h = hash_on(hash(mark), mo_span_head(w, n));
+    uint32_t h = hash_on(hash_text(mark), mo_span_head(w, n));
 
     for (; n > 0; n--) {
         int row = -1;
 
         if (n == w.n || !mo_utf8_is_tail(w.p[n]))
-            row = find(v, mark, mo_span(w.p, n), h);
+            row = find_piece(v, mark, mo_span(w.p, n), h);
         if (row >= 0) {
             *used = n;
             return row;
@@ -187,14 +187,14 @@ static int longest(const struct mo_vectors *v, struct mo_span w, bool rest,
     return -1;
 }
 
-/* Rows that are to be added, many at a time. */
+/* Rows waiting to be added, many at a time. */
 struct waiting {
     int rows[WAITING];
     float scales[WAITING];
     size_t n;
 };
 
-/* The same part of every row, in their order: its sums stay in registers. */
+/* Add the same part of every row, in order: the sums stay in registers. */
 static void add_part(const struct mo_vectors *v, const struct waiting *a,
                      size_t from, float *sum)
 {
@@ -222,7 +222,7 @@ static void add_waiting(const struct mo_vectors *v, struct waiting *a,
     a->n = 0;
 }
 
-/* A word that cannot be put together from pieces counts for nothing. */
+/* A word that cannot be composed of pieces is ignored. */
 static void add_word(const struct mo_vectors *v, struct mo_span w,
                      struct waiting *a, struct mo_vector_sum *sum)
 {
@@ -233,7 +233,7 @@ static void add_word(const struct mo_vectors *v, struct mo_span w,
         add_waiting(v, a, sum);
     before = a->n;
     while (w.n) {
-        int row = longest(v, w, rest, &used);
+        int row = longest_piece(v, w, rest, &used);
 
         if (row < 0) {
             a->n = before;

@@ -21,7 +21,7 @@ void mo_vector_pack(const float v[MO_VECTOR_DIM], struct mo_vector8 *out)
     out->scale = most / 127.0f;
 }
 
-static int32_t sum(const int8_t *a, const int8_t *b)
+static int32_t sum_products(const int8_t *a, const int8_t *b)
 {
     int32_t s = 0;
 
@@ -32,19 +32,19 @@ static int32_t sum(const int8_t *a, const int8_t *b)
 
 float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b)
 {
-    return (float)sum(a->q, b->q) * a->scale * b->scale;
+    return (float)sum_products(a->q, b->q) * a->scale * b->scale;
 }
 
-/* --- many ---------------------------------------------------------------- */
+/* --- one with many ------------------------------------------------------- */
 
-/* can(): this processor has what dots_cpu() is made of. */
+/* has_dotprod(): the processor has the instructions that dots_cpu() uses. */
 #if defined(__aarch64__) && !defined(__clang__)
 
-/* clang 14 offers this only to whole files; its builds are not shipped. */
+/* clang 14 offers this to whole files only; its builds are not shipped. */
 #    define DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
 #    define STEPS   (MO_VECTOR_DIM / 16)
 
-static bool can(void)
+static bool has_dotprod(void)
 {
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 }
@@ -62,7 +62,7 @@ DOTPROD static inline int32x4_t parts(const int8x16_t *a, const int8_t *b)
     return vaddq_s32(even, odd);
 }
 
-/* Four vectors at once, then what is left. */
+/* Four vectors at once, then the rest. */
 DOTPROD static void dots_cpu(const struct mo_vector8 *a,
                              const struct mo_vector8 *v, size_t n, float *out)
 {
@@ -87,7 +87,7 @@ DOTPROD static void dots_cpu(const struct mo_vector8 *a,
 
 #elif defined(__x86_64__)
 
-static bool can(void)
+static bool has_dotprod(void)
 {
     return __builtin_cpu_supports("avx2");
 }
@@ -122,7 +122,7 @@ __attribute__((target("avx2"))) static void dots_cpu(const struct mo_vector8 *a,
 
 #else
 
-static bool can(void)
+static bool has_dotprod(void)
 {
     return false;
 }
@@ -138,7 +138,7 @@ static void dots_cpu(const struct mo_vector8 *a, const struct mo_vector8 *v,
 void mo_vector_dots(const struct mo_vector8 *a, const struct mo_vector8 *v,
                     size_t n, float *out)
 {
-    if (can()) {
+    if (has_dotprod()) {
         dots_cpu(a, v, n, out);
         return;
     }

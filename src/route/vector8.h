@@ -1,8 +1,7 @@
-/* vector8.h - vectors with one byte a number, and how near many are to one.
+/* vector8.h - vectors of 8-bit integers, and the dot product of one with many.
  *
- * Sums are of whole numbers, so that every processor's own way of making them
- * gives the same: those that multiply many pairs at once are asked to, the
- * others go one by one. */
+ * Sums are integer sums, so every processor gives the same result. Processors
+ * with dot-product instructions use them, others a plain loop. */
 #ifndef MO_ROUTE_VECTOR8_H
 #define MO_ROUTE_VECTOR8_H
 
@@ -11,7 +10,7 @@
 
 #define MO_VECTOR_DIM 128
 
-/* The length is `scale` times that of the bytes. */
+/* The vector is `scale` times v. */
 struct mo_vector8 {
     int8_t q[MO_VECTOR_DIM];
     float scale;
@@ -19,7 +18,7 @@ struct mo_vector8 {
 
 void mo_vector_pack(const float v[MO_VECTOR_DIM], struct mo_vector8 *out);
 float mo_vector_dot(const struct mo_vector8 *a, const struct mo_vector8 *b);
-/* The same with each of n: a whole catalogue. */
+/* The dot product with each of n vectors. */
 void mo_vector_dots(const struct mo_vector8 *a, const struct mo_vector8 *v,
                     size_t n, float *out);
 

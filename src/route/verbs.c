@@ -13,7 +13,7 @@ enum {
     SEARCH = 1 << 4,
     SEND = 1 << 5,
     COUNT = 1 << 6,
-    CHANGE = 1 << 7, /* one form into another */
+    CHANGE = 1 << 7, /* convert one form to another */
 };
 
 /* Sorted. */
@@ -51,7 +51,7 @@ static int compare(const void *key, const void *item)
 }
 
 struct looking {
-    unsigned left; /* words to look at */
+    unsigned left; /* words left to look at */
     unsigned kinds;
 };
 

@@ -5,26 +5,25 @@
 #include "route/fold.h"
 #include "route/stem.h"
 
-#define RUN_MAX    128 /* characters of one word; the rest is another one */
+#define RUN_MAX    128 /* characters of one word; longer ones are split */
 #define IDLE_SLOTS 1024
 #define STEMS      2048
-#define STEM_MAX   23 /* bytes of a word whose stem is kept */
+#define STEM_MAX   23 /* bytes; stems of longer words are not cached */
 
-/* A word and its stem: the same words come again and again. */
+/* Cache of stems: the same words come again and again. */
 struct stem {
     char word[STEM_MAX], stem[STEM_MAX];
-    uint8_t nword, nstem; /* nword 0: nothing here */
+    uint8_t nword, nstem; /* nword 0: empty */
 };
 
 struct mo_words {
     struct mo_stem *stem;
-    uint8_t idle[IDLE_SLOTS]; /* hash -> number in idle[] + 1; 0: free */
-    struct stem stems[STEMS]; /* by hash; a newer one takes the place */
+    uint8_t idle[IDLE_SLOTS]; /* hash -> index in idle[] + 1; 0: free */
+    struct stem stems[STEMS]; /* by hash; newer entries replace older ones */
 };
 
-/* Words that say nothing about which tool is meant: those without meaning of
- * their own, and those of asking for something ("fetch" is none of them: many
- * tools are called so). */
+/* Stop words: words without a meaning of their own, and words of asking for
+ * something. "fetch" is not among them: many tools have that name. */
 static const char *const idle[] = {
     "a",       "able",    "about",   "after",     "again",      "all",
     "also",    "am",      "an",      "and",       "any",        "anything",
@@ -62,7 +61,7 @@ static const char *const idle[] = {
 
 _Static_assert(MO_COUNT(idle) <= UINT8_MAX, "numbers are of one byte");
 
-static uint32_t hash(struct mo_span s)
+static uint32_t hash_word(struct mo_span s)
 {
     uint32_t h = 2166136261u;
 
@@ -71,7 +70,7 @@ static uint32_t hash(struct mo_span s)
     return h ^ (h >> 15);
 }
 
-/* Where the word is among the idle ones, or would be. */
+/* The slot of a stop word, or the free slot where it belongs. */
 static uint8_t *idle_slot(struct mo_words *w, struct mo_span s, uint32_t h)
 {
     uint32_t i = h % IDLE_SLOTS;
@@ -95,7 +94,7 @@ struct mo_words *mo_words_new(void)
     for (size_t i = 0; i < MO_COUNT(idle); i++) {
         struct mo_span s = mo_span_cstr(idle[i]);
 
-        *idle_slot(w, s, hash(s)) = (uint8_t)(i + 1);
+        *idle_slot(w, s, hash_word(s)) = (uint8_t)(i + 1);
     }
     return w;
 }
@@ -132,7 +131,7 @@ static struct mo_span stem_of(struct mo_words *w, struct mo_span word,
 
 struct run { /* one word, folded */
     char text[RUN_MAX * 4];
-    uint16_t at[RUN_MAX + 1]; /* of each character in text, and the end */
+    uint16_t at[RUN_MAX + 1]; /* start of each character, and the end */
     struct {
         uint8_t what;
         bool upper;
@@ -141,30 +140,30 @@ struct run { /* one word, folded */
 };
 
 struct sink {
-    struct mo_words *w; /* NULL: no stems, nothing left out */
+    struct mo_words *w; /* NULL: no stemming, no stop words */
     mo_words_fn *on;
     void *ctx;
 };
 
-/* Characters [from, to) of the run, as many as a term is sure to hold. */
-static struct mo_span part(const struct run *r, size_t from, size_t to)
+/* Characters [from, to) of the run, at most as many as fit into a term. */
+static struct mo_span part_of_run(const struct run *r, size_t from, size_t to)
 {
     while (r->at[to - 1] - r->at[from] > MO_WORDS_TERM_MAX - 4)
         to--;
     return mo_span(r->text + r->at[from], (size_t)(r->at[to] - r->at[from]));
 }
 
-/* Characters [from, to) of the run as one term. */
-static void emit(const struct sink *k, const struct run *r, size_t from,
-                 size_t to, bool extra)
+/* Report characters [from, to) of the run as one term. */
+static void emit_term(const struct sink *k, const struct run *r, size_t from,
+                      size_t to, bool extra)
 {
-    struct mo_span term = part(r, from, to);
+    struct mo_span term = part_of_run(r, from, to);
     uint32_t h;
 
     if (term.n == 0)
         return;
     if (k->w) {
-        h = hash(term);
+        h = hash_word(term);
         if (*idle_slot(k->w, term, h) ||
             (term.n == 1 && r->c[from].what != MO_FOLD_DIGIT))
             return;
@@ -183,7 +182,7 @@ static bool is_small_at(const struct run *r, size_t i)
     return i < r->n && r->c[i].what == MO_FOLD_LETTER && !r->c[i].upper;
 }
 
-/* Before the capital of aB, and before the last capital of ABc. */
+/* True before the capital of aB and before the last capital of ABc. */
 static bool is_cut(const struct run *r, size_t i)
 {
     return is_upper_at(r, i) &&
@@ -198,23 +197,23 @@ static void end_word(const struct sink *k, struct run *r)
     for (size_t i = 1; i < r->n; i++) {
         if (!is_cut(r, i))
             continue;
-        emit(k, r, from, i, false);
+        emit_term(k, r, from, i, false);
         from = i;
     }
-    emit(k, r, from, r->n, false);
+    emit_term(k, r, from, r->n, false);
     if (from && k->w)
-        emit(k, r, 0, r->n, true);
+        emit_term(k, r, 0, r->n, true);
     r->n = 0;
 }
 
-/* Pairs of neighbours; one alone is a term by itself. */
+/* Report pairs of neighbours; a single character is a term by itself. */
 static void end_cjk(const struct sink *k, struct run *r)
 {
     if (!k->w || r->n == 1)
-        emit(k, r, 0, r->n, false);
+        emit_term(k, r, 0, r->n, false);
     else
         for (size_t i = 0; i + 1 < r->n; i++)
-            emit(k, r, i, i + 2, false);
+            emit_term(k, r, i, i + 2, false);
     r->n = 0;
 }
 
@@ -237,7 +236,7 @@ static void add_char(struct run *r, const struct mo_fold_char *c)
     r->at[++r->n] = (uint16_t)at;
 }
 
-static void each(const struct sink *k, struct mo_span text)
+static void split_words(const struct sink *k, struct mo_span text)
 {
     struct run r = {.n = 0};
 
@@ -263,14 +262,14 @@ void mo_words_each(struct mo_words *w, struct mo_span text, mo_words_fn *on,
 {
     struct sink k = {w, on, ctx};
 
-    each(&k, text);
+    split_words(&k, text);
 }
 
 void mo_words_plain(struct mo_span text, mo_words_fn *on, void *ctx)
 {
     struct sink k = {NULL, on, ctx};
 
-    each(&k, text);
+    split_words(&k, text);
 }
 
 static void put_word(void *ctx, struct mo_span term, bool extra)
@@ -279,8 +278,8 @@ static void put_word(void *ctx, struct mo_span term, bool extra)
 
     (void)extra;
     if (b->len)
-        (void)mo_buf_putc(b, ' ');
-    (void)mo_buf_span(b, term);
+        mo_buf_putc(b, ' ');
+    mo_buf_span(b, term);
 }
 
 void mo_words_split(struct mo_span name, struct mo_buf *out)

@@ -1,11 +1,12 @@
-/* words.h - a text as the terms it is searched by.
+/* words.h - split a text into search terms.
  *
- * Folded (fold.h), cut at everything that is no letter or digit and inside
- * camelCase, stemmed as English, without the words that every request has.
- * A word in camelCase also gives the whole of it (GitHub: git, hub, github).
- * Writing without spaces gives every pair of neighbouring characters.
+ * The text is folded (fold.h), split at everything that is not a letter or
+ * digit and inside camelCase, and stemmed as English. Words that every request
+ * contains are left out. A camelCase word also yields the whole word (GitHub:
+ * git, hub, github). Scripts without spaces yield every pair of adjacent
+ * characters.
  *
- * Terms are at most MO_WORDS_TERM_MAX bytes; what is longer is cut. */
+ * A term is at most MO_WORDS_TERM_MAX bytes; longer ones are truncated. */
 #ifndef MO_ROUTE_WORDS_H
 #define MO_ROUTE_WORDS_H
 
@@ -13,21 +14,21 @@
 
 #define MO_WORDS_TERM_MAX 64
 
-struct mo_words; /* the stemmer; one for each thread that uses it */
+struct mo_words; /* stemmer and caches; one per thread */
 
 struct mo_words *mo_words_new(void); /* NULL: no memory */
 void mo_words_free(struct mo_words *w);
 
-/* extra: the whole of a word whose parts were given before it. */
+/* extra: a whole word whose parts were reported before it. */
 typedef void mo_words_fn(void *ctx, struct mo_span term, bool extra);
 
 void mo_words_each(struct mo_words *w, struct mo_span text, mo_words_fn *on,
                    void *ctx);
 
-/* The same cut, but plain words: no stems, nothing left out. */
+/* The same split, without stemming and without leaving out words. */
 void mo_words_plain(struct mo_span text, mo_words_fn *on, void *ctx);
-/* These with one space between: what vectors are made of when the text is a
- * name. */
+/* The plain words joined by spaces: the vector of a name is computed from
+ * them. */
 void mo_words_split(struct mo_span name, struct mo_buf *out);
 
 #endif

@@ -352,7 +352,7 @@ int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
 {
     struct question *q = mo_new(struct question);
     char addr[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 8];
-    struct mo_server_link *dial = NULL;
+    struct mo_dial *dial = NULL;
     int rc;
 
     if (!q)
@@ -369,7 +369,7 @@ int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
         (void)mo_fail(e, rc, "control");
     (void)snprintf(addr, sizeof(addr), "unix:%s", path);
     if (rc == 0)
-        rc = mo_server_link(l, addr, MO_CONTROL_MS, on_dialed, q, &dial, e);
+        rc = mo_dial(l, addr, MO_CONTROL_MS, on_dialed, q, &dial, e);
     if (rc < 0) {
         mo_frame_fini(&q->f);
         mo_buf_fini(&q->out);

@@ -419,8 +419,8 @@ static void on_dialled(void *ctx, struct mo_stream *s, const struct mo_err *why)
 static void dial_server(struct mo_rconn *c)
 {
     c->state = MO_RCONN_DIALLING;
-    if (mo_server_link(c->conf->loop, c->addr, MO_RCONN_DIAL_MS, on_dialled, c,
-                       &c->dial, &c->why) < 0)
+    if (mo_dial(c->conf->loop, c->addr, MO_RCONN_DIAL_MS, on_dialled, c,
+                &c->dial, &c->why) < 0)
         went_down(c);
 }
 
@@ -464,7 +464,7 @@ void mo_rconn_close(struct mo_rconn *c, void (*gone)(void *ctx), void *ctx)
     if (c->stream)
         mo_stream_close(c->stream, NULL);
     else if (c->dial)
-        mo_server_link_cancel(c->dial);
+        mo_dial_cancel(c->dial);
     else
         maybe_gone(c);
 }

@@ -62,7 +62,7 @@ struct mo_rconn {
     const struct mo_rconf *conf;
     const struct mo_rconn_cb *cb;
     void *ctx;
-    char addr[320]; /* for mo_server_link() */
+    char addr[320]; /* for mo_dial() */
     char host[260]; /* for TLS; "" for a unix socket */
     enum {
         MO_RCONN_DOWN,
@@ -70,7 +70,7 @@ struct mo_rconn {
         MO_RCONN_GREETING,
         MO_RCONN_UP
     } state;
-    struct mo_server_link *dial;
+    struct mo_dial *dial;
     struct mo_stream *stream;
     struct mo_resp_in in;
     struct mo_buf out;
@@ -87,7 +87,7 @@ struct mo_rconn {
     void *gone_ctx;
 };
 
-/* Dials at once. addr as mo_server_link() takes it. NULL: no memory. */
+/* Dials at once. addr as mo_dial() takes it. NULL: no memory. */
 struct mo_rconn *mo_rconn_new(const struct mo_rconf *conf, const char *addr,
                               const char *host, const struct mo_rconn_cb *cb,
                               void *ctx);

@@ -88,7 +88,7 @@ void mo_redis_read(struct mo_rop *o);
 /* A page of an index: members and scores of the reply into o->ids. */
 void mo_redis_page(struct mo_rop *o, const struct mo_resp *r);
 
-/* redis_url.c: for mo_server_link() and for TLS */
+/* redis_url.c: for mo_dial() and for TLS */
 struct mo_rtarget {
     char addr[280], host[260];
 };

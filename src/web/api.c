@@ -19,27 +19,21 @@
 
 static uint64_t number(const struct mo_req *rq, const char *key, uint64_t other)
 {
-    uint64_t n = other;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 32};
+    uint64_t n;
 
-    mo_buf_init(&b, 32);
-    if (mo_query_get(rq->query, key, &b) == 0 &&
+    if (mo_query_get(rq->query, key, &b) < 0 ||
         mo_span_u64(mo_buf_view(&b), &n) < 0)
-        n = other;
-    mo_buf_fini(&b);
+        return other;
     return n;
 }
 
 static bool is(const struct mo_req *rq, const char *key, const char *value)
 {
-    struct mo_buf b;
-    bool yes = false;
+    mo_autobuf struct mo_buf b = {.max = 64};
 
-    mo_buf_init(&b, 64);
-    yes = mo_query_get(rq->query, key, &b) == 0 &&
-          mo_span_is(mo_buf_view(&b), value);
-    mo_buf_fini(&b);
-    return yes;
+    return mo_query_get(rq->query, key, &b) == 0 &&
+           mo_span_is(mo_buf_view(&b), value);
 }
 
 static unsigned limit(const struct mo_req *rq, unsigned usual)
@@ -202,9 +196,8 @@ static void put_markdown(struct mo_buf *b, struct mo_json entry)
 static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
 {
     struct mo_jw w;
-    struct mo_buf one;
+    mo_autobuf struct mo_buf one = {.max = MO_API_ANSWER_MAX};
 
-    mo_buf_init(&one, MO_API_ANSWER_MAX);
     mo_jw_init(&w, &j->out);
     mo_jw_obj(&w);
     mo_jw_member(&w, "sessionId", mo_span_cstr(j->id));
@@ -228,7 +221,6 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
     }
     mo_jw_end(&w);
     mo_jw_end(&w);
-    mo_buf_fini(&one);
 }
 
 static void put_history(struct mo_api_job *j, const struct mo_rows *rows)
@@ -451,13 +443,12 @@ static void ask(struct mo_api_job *j)
                                                  end_rows};
     struct mo_req *rq = j->rq;
     struct mo_read r = {.kind = j->is_search ? MO_READ_SEARCH : MO_READ_AUDIT};
-    struct mo_buf q;
+    mo_autobuf struct mo_buf q = {.max = 1024};
 
     if (rq == NULL) {
         mo_api_problem(j, 408, "gone", "nobody waits for it");
         return;
     }
-    mo_buf_init(&q, 1024);
     (void)mo_query_get(rq->query, "q", &q);
     if (q.len == 0 && !j->is_search && j->caller[0])
         put_owner(j, &q);
@@ -472,7 +463,6 @@ static void ask(struct mo_api_job *j)
         mo_api_problem(j, 400, "bad_request", "?q= says what to look for");
     else
         mo_api_pages(j, &r, j->is_search ? &search : &audit);
-    mo_buf_fini(&q);
 }
 
 static void get_search(void *ctx, struct mo_req *rq)

@@ -1,24 +1,24 @@
-/* api.h - what can be asked over plain HTTP, beside the conversation itself.
+/* api.h - the HTTP API, beside the conversations themselves.
  *
- *   GET    /api/sessions             those that are known, last used first
- *   GET    /api/sessions/ID          one of them
- *   DELETE /api/sessions/ID          end it; ?forget=true: its history too
- *   PATCH  /api/sessions/ID          another name (api_session.h)
- *   GET    /api/sessions/ID/calls    who decided its calls
+ *   GET    /api/sessions             all sessions, last used first
+ *   GET    /api/sessions/ID          one session
+ *   DELETE /api/sessions/ID          end it; ?forget=true deletes its history
+ *   PATCH  /api/sessions/ID          rename it (api_session.h)
+ *   GET    /api/sessions/ID/calls    its calls and who decided them
  *   GET    /api/sessions/ID/history  its conversation; ?format=markdown
- *   GET    /api/search?q=            in all conversations
- *   GET    /api/audit                who asked, who approved, what came back
- *   GET    /api/models/available     models that can be picked
- *   GET    /api/models/check         the same by id, as older clients ask
+ *   GET    /api/search?q=            search all conversations
+ *   GET    /api/audit                calls, approvals and results
+ *   GET    /api/models/available     models that can be selected
+ *   GET    /api/models/check         the same by id, for older clients
  *   GET    /api/providers            which providers have a key
- *   GET    /api/stats                how all of it is doing (api_stats.h)
+ *   GET    /api/stats                current figures (api_stats.h)
  *   ...    /api/servers              the MCP servers (api_servers.h)
- *   ...    /api/mcp                  the same, managed (api_mcp.h)
- *   GET    /api/openapi.json         all of this for programs (openapi.h)
+ *   ...    /api/mcp                  managing them (api_mcp.h)
+ *   GET    /api/openapi.json         this API as a document (openapi.h)
  *
- * Answers are JSON, errors application/problem+json with a stable code. What
- * is not there yet when the server starts (the store, the models) is a 503
- * that says so. */
+ * Answers are JSON, errors application/problem+json with a stable code. Parts
+ * that are not ready when the server starts (the store, the models) are
+ * answered with 503 and the reason. */
 #ifndef MO_WEB_API_H
 #define MO_WEB_API_H
 

@@ -42,16 +42,14 @@ static void problem(struct mo_req *rq, const struct mo_err *e)
 static void on_list(void *ctx, struct mo_req *rq)
 {
     struct mo_api_approvals *a = ctx;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = LIST_MAX};
 
     if (!is_there(a, rq))
         return;
-    mo_buf_init(&b, LIST_MAX);
     if (mo_approvals_list(a->approvals, &b) < 0)
         mo_req_problem(rq, 503, "no_memory", "out of memory");
     else
         mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* --- decisions ----------------------------------------------------------- */
@@ -111,11 +109,10 @@ static void on_body(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api_approvals *a = rq->data;
     struct mo_json_doc doc;
-    struct mo_arena mem;
+    mo_autoarena struct mo_arena mem = {.cap = TEXT_MAX};
     struct mo_err e;
     int rc;
 
-    mo_arena_init(&mem, TEXT_MAX);
     if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT))
         rc = mo_fail(&e, MO_EINVAL, "the body must be a JSON object");
@@ -127,7 +124,6 @@ static void on_body(struct mo_req *rq, struct mo_span body)
         problem(rq, &e);
     else
         mo_req_reply(rq, 200, "application/json", MO_SPAN("{\"ok\":true}"));
-    mo_arena_fini(&mem);
 }
 
 static void on_one(void *ctx, struct mo_req *rq)

@@ -1,16 +1,16 @@
-/* api_approvals.h - calls of the gateway that wait for a person, and the state
+/* api_approvals.h - calls of the gateway that wait for approval, and the check
  * of the audit log.
  *
  *   GET  /api/approvals        {"approvals":[...],"changed":[...]}
- *   POST /api/approvals/ID     {approved, digest, reason?, args?}: yes or no;
- *                              args: with these arguments instead
- *   POST /api/approvals/tools  {server, tool, digest}: a changed tool may be
- *                              used as it is now
- *   GET  /api/audit/verify     is the audit log what was written?
+ *   POST /api/approvals/ID     {approved, digest, reason?, args?}: approve or
+ *                              reject; args replaces the arguments
+ *   POST /api/approvals/tools  {server, tool, digest}: accept the changed
+ *                              definition of a tool
+ *   GET  /api/audit/verify     check that the audit log is unchanged
  *
- * A yes needs the digest of what was shown; a no does not. The same requests
- * are answered on a socket beside the state (web/approvals_socket.h). Who keeps
- * the calls is not known here. ctx NULL: they are not there yet (503). */
+ * Approving needs the digest of what was shown; rejecting does not. The same
+ * requests are served on a local socket (web/approvals_socket.h). The owner of
+ * the pending calls is behind ctx; NULL: not ready yet (503). */
 #ifndef MO_WEB_API_APPROVALS_H
 #define MO_WEB_API_APPROVALS_H
 

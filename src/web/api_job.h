@@ -1,8 +1,8 @@
-/* api_job.h - a request whose answer comes later, and whose client may have
- * gone by then.
+/* api_job.h - a request that is answered later, possibly after its client is
+ * gone.
  *
- * A job is owed one answer. It is freed when it has been answered and the
- * request has gone, in whichever order that happens. */
+ * A job owes one answer. It is freed when it has been answered and the request
+ * is gone, in either order. */
 #ifndef MO_WEB_API_JOB_H
 #define MO_WEB_API_JOB_H
 

@@ -171,14 +171,10 @@ static void look(struct mo_api *api, struct mo_req *rq, const struct asked *x)
 
 static bool says(const struct mo_req *rq, const char *key, const char *word)
 {
-    struct mo_buf b;
-    bool yes = false;
+    mo_autobuf struct mo_buf b = {.max = 64};
 
-    mo_buf_init(&b, 64);
-    yes = mo_query_get(rq->query, key, &b) == 0 &&
-          mo_span_is(mo_buf_view(&b), word);
-    mo_buf_fini(&b);
-    return yes;
+    return mo_query_get(rq->query, key, &b) == 0 &&
+           mo_span_is(mo_buf_view(&b), word);
 }
 
 static enum mo_manage_verb verb_of(enum what w, enum mo_http_method m)

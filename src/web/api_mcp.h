@@ -1,25 +1,25 @@
-/* api_mcp.h - the configured MCP servers managed over plain HTTP.
+/* api_mcp.h - manage the configured MCP servers over HTTP.
  *
- *   GET    /api/mcp              all that are configured, and how they are
- *   POST   /api/mcp              {name, command|url|image, ...}: one more
- *   POST   /api/mcp/add          the same, as older clients ask
- *   GET    /api/mcp/health       how they are, by number and one by one
- *   GET    /api/mcp/snippets     what other clients need to connect to us
- *   POST   /api/mcp/import       another client's file, as it is
- *   GET    /api/mcp/NAME         one of them, with its entry of the file
- *   PATCH  /api/mcp/NAME         {enabled, ...}: change it; null takes out
- *   DELETE /api/mcp/NAME         take it out of the file
- *   POST   /api/mcp/NAME/test    connect to it now, beside what runs
- *   GET    /api/mcp/NAME/tools   what it offers
+ *   GET    /api/mcp              all configured servers and their state
+ *   POST   /api/mcp              {name, command|url|image, ...}: add one
+ *   POST   /api/mcp/add          the same, for older clients
+ *   GET    /api/mcp/health       their state, as counts and one by one
+ *   GET    /api/mcp/snippets     configuration for clients that connect to us
+ *   POST   /api/mcp/import       import another client's file
+ *   GET    /api/mcp/NAME         one server, with its entry of the file
+ *   PATCH  /api/mcp/NAME         {enabled, ...}: change it; null removes a key
+ *   DELETE /api/mcp/NAME         remove it from the file
+ *   POST   /api/mcp/NAME/test    connect now, beside a running connection
+ *   GET    /api/mcp/NAME/tools   its tools
  *   ...    /api/mcp/NAME/tools/TOOL/call and accept, as in api_servers.h
  *
- * POST and PATCH: test=true connects first and saves only what works;
- * dryRun=true saves nothing. Both stand in the query or in the body.
+ * POST and PATCH: test=true connects first and saves only if that works;
+ * dryRun=true saves nothing. Both may be in the query or in the body.
  *
- * Adding a command is running it: whoever may write here may run programs as
- * this user. The gate (gate.h) decides who that is, and the operator whether
- * it is possible at all (server.manage). What a server is called is not looked
- * for behind add, health, import and snippets.
+ * Adding a command means running it: a client that may write here may run
+ * programs as this user. gate.h decides who may, and the operator whether it is
+ * possible at all (server.manage). Servers named add, health, import or
+ * snippets cannot be addressed here.
  *
  * This file knows paths, queries and bodies; servers/manage.h does the work. */
 #ifndef MO_WEB_API_MCP_H

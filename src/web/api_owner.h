@@ -1,8 +1,8 @@
-/* api_owner.h - whose things a request may see.
+/* api_owner.h - which sessions a request may see.
  *
- * Where there are persons (gate.h), each sees the sessions that are theirs
- * and what was done in them; anybody else's are not there. The operator, and
- * whoever asks where there are no persons, sees all. */
+ * Where persons are configured (gate.h), each sees only their own sessions and
+ * what was done in them. The operator sees all, and so does everybody where no
+ * persons are configured. */
 #ifndef MO_WEB_API_OWNER_H
 #define MO_WEB_API_OWNER_H
 

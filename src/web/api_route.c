@@ -14,32 +14,25 @@
 /* 0 also when it is not there; MO_EINVAL: no number from 0 to most. */
 static int number(struct mo_req *rq, const char *key, double most, double *out)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = NUMBER_MAX};
+    bool there = mo_query_get(rq->query, key, &b) == 0 && b.len;
     char *end = NULL;
-    int rc = 0;
 
-    *out = 0;
-    mo_buf_init(&b, NUMBER_MAX);
-    if (mo_query_get(rq->query, key, &b) == 0 && b.len) {
-        *out = strtod(mo_buf_cstr(&b), &end);
-        rc = *end == '\0' && *out >= 0 && *out <= most ? 0 : MO_EINVAL;
-    }
-    rc = mo_buf_err(&b) ? MO_EINVAL : rc;
-    mo_buf_fini(&b);
-    return rc;
+    *out = there ? strtod(mo_buf_cstr(&b), &end) : 0;
+    if (mo_buf_err(&b) || (there && *end) || !(*out >= 0 && *out <= most))
+        return MO_EINVAL;
+    return 0;
 }
 
 static void answer(const struct mo_api_route *r, struct mo_req *rq,
                    const struct mo_api_route_ask *a)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ANSWER_MAX};
 
-    mo_buf_init(&b, ANSWER_MAX);
     if (r->find(r->ctx, a, &b) < 0)
         mo_req_problem(rq, 503, "no_memory", "out of memory");
     else
         mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static bool is_there(const struct mo_api_route *r, struct mo_req *rq)
@@ -53,12 +46,11 @@ static void on_route(void *ctx, struct mo_req *rq)
 {
     const struct mo_api_route *r = ctx;
     struct mo_api_route_ask a = {.who = mo_req_peer(rq)};
-    struct mo_buf words;
+    mo_autobuf struct mo_buf words = {.max = WORDS_MAX};
     double limit = 0;
 
     if (!is_there(r, rq))
         return;
-    mo_buf_init(&words, WORDS_MAX);
     (void)mo_query_get(rq->query, "q", &words);
     a.words = mo_buf_view(&words);
     if (mo_buf_err(&words) || a.words.n == 0)
@@ -72,7 +64,6 @@ static void on_route(void *ctx, struct mo_req *rq)
         a.limit = (size_t)limit;
         answer(r, rq, &a);
     }
-    mo_buf_fini(&words);
 }
 
 /* --- lessons ------------------------------------------------------------- */
@@ -104,11 +95,10 @@ static void on_lesson(struct mo_req *rq, struct mo_span body)
 {
     const struct mo_api_route *r = rq->data;
     struct mo_api_lesson l;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = BODY_MAX * 4};
 
     if (!is_there(r, rq)) /* it went while the body came */
         return;
-    mo_arena_init(&a, BODY_MAX * 4);
     if (read_lesson(body, &a, &l) < 0 || l.words.n > WORDS_MAX)
         mo_req_problem(rq, 400, "bad_request",
                        "the body is {words: string, server: string, tool: "
@@ -117,7 +107,6 @@ static void on_lesson(struct mo_req *rq, struct mo_span body)
         mo_req_problem(rq, 404, "not_found", "there is no such tool");
     else
         mo_req_reply(rq, 200, "application/json", MO_SPAN("{\"ok\":true}"));
-    mo_arena_fini(&a);
 }
 
 static void on_teach(void *ctx, struct mo_req *rq)

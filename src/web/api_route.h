@@ -1,15 +1,15 @@
-/* api_route.h - what the router would choose, over plain HTTP.
+/* api_route.h - ask and teach the router over HTTP.
  *
  *   GET /api/route?q=WORDS[&limit=N][&threshold=X]
  *     {query, learnt, results: [...], ruledOut: [...]}, the same as
  *     `find --json`
  *   POST /api/route/teach  {words, server, tool, right}
- *     these words mean that tool, or do not: it counts like one choice
+ *     these words mean that tool, or do not: counts like one choice
  *   DELETE /api/route/learnt
- *     forget all that was learnt
+ *     forget everything learnt
  *
- * Asks the running gateway; starts nothing. Who that is is not known here:
- * ctx NULL: it is not there (yet, or any more; 503). */
+ * Asks the running gateway and starts nothing. ctx NULL: the gateway is not
+ * running (503). */
 #ifndef MO_WEB_API_ROUTE_H
 #define MO_WEB_API_ROUTE_H
 

@@ -41,15 +41,13 @@ static void reply(struct mo_req *rq, const struct mo_buf *b)
 static void on_list(void *ctx, struct mo_req *rq)
 {
     struct mo_api_rules *r = ctx;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = LIST_MAX};
 
     if (!is_there(r, rq))
         return;
-    mo_buf_init(&b, LIST_MAX);
     if (mo_rules_api_list(r->policy, &b) < 0 && !b.err)
         b.err = MO_ENOMEM;
     reply(rq, &b);
-    mo_buf_fini(&b);
 }
 
 /* --- what comes with a body ---------------------------------------------- */
@@ -57,33 +55,29 @@ static void on_list(void *ctx, struct mo_req *rq)
 static void on_new(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api_rules *r = rq->data;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = LIST_MAX};
     struct mo_err e;
 
     if (!is_there(r, rq))
         return;
-    mo_buf_init(&b, LIST_MAX);
     if (mo_rules_api_add(r->policy, body, mo_req_peer(rq), &b, &e) < 0)
         fail(rq, &e);
     else
         reply(rq, &b);
-    mo_buf_fini(&b);
 }
 
 static void on_tried(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api_rules *r = rq->data;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = LIST_MAX};
     struct mo_err e;
 
     if (!is_there(r, rq))
         return;
-    mo_buf_init(&b, LIST_MAX);
     if (mo_rules_api_try(r->policy, body, &b, &e) < 0)
         fail(rq, &e);
     else
         reply(rq, &b);
-    mo_buf_fini(&b);
 }
 
 static void post_new(void *ctx, struct mo_req *rq)

@@ -1,13 +1,12 @@
-/* api_rules.h - the rules about calls: to be looked at, added, taken back, and
- * tried before they matter.
+/* api_rules.h - the approval rules: list, add, remove, and try.
  *
  *   GET    /api/rules      {"rules":[{id, server, tool, action, args?, at,
  *                          who}], "operator":[...], "default"}
- *   POST   /api/rules      {server, tool, action, args?}: one more of the
- *                          person's, by exact names
+ *   POST   /api/rules      {server, tool, action, args?}: add a rule of the
+ *                          person, by exact names
  *   POST   /api/rules/try  {server, tool, args?, annotations?, draft?}: which
  *                          rule would decide, and why not the others
- *   DELETE /api/rules/ID   it is asked about again
+ *   DELETE /api/rules/ID   remove it: the call needs approval again
  *
  * policy NULL: they are not there yet (503). */
 #ifndef MO_WEB_API_RULES_H

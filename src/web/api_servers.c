@@ -180,12 +180,11 @@ static void on_body(struct mo_req *rq, struct mo_span body)
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq);
     struct mo_try_tool_ask t = {.who = mo_span_cstr(mo_req_peer(rq))};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = MO_TRY_TOOL_ARGS_MAX};
     struct what x;
 
     if (j == NULL)
         return;
-    mo_arena_init(&a, MO_TRY_TOOL_ARGS_MAX);
     what_init(&x, rq);
     t.server = mo_buf_view(&x.server);
     t.tool = mo_buf_view(&x.tool);
@@ -195,7 +194,6 @@ static void on_body(struct mo_req *rq, struct mo_span body)
         mo_api_problem(j, 400, "bad_request",
                        "the body is {args: object, digest?: string}");
     what_fini(&x);
-    mo_arena_fini(&a);
 }
 
 void mo_api_servers_one(void *ctx, struct mo_req *rq)

@@ -1,15 +1,14 @@
-/* api_servers.h - the configured MCP servers over plain HTTP.
+/* api_servers.h - the configured MCP servers over HTTP.
  *
- *   GET  /api/servers                        all of them, and how they are
- *   POST /api/servers/NAME/test              connect now; what came of it
- *   GET  /api/servers/NAME/tools             what it offers
+ *   GET  /api/servers                        all of them and their state
+ *   POST /api/servers/NAME/test              connect now and report
+ *   GET  /api/servers/NAME/tools             its tools
  *   POST /api/servers/NAME/tools/TOOL/call   {args, digest?}: try a tool
- *   POST /api/servers/NAME/tools/TOOL/accept {digest}: a changed definition
+ *   POST /api/servers/NAME/tools/TOOL/accept {digest}: accept a changed tool
  *
- * Trying a tool obeys the operator's approval rules. Where a person must
- * agree, the first request is answered with {"state":"ask","digest"} and runs
- * nothing; the same request with that digest is the person's yes, to exactly
- * these bytes, once.
+ * Trying a tool obeys the operator's approval rules. If approval is needed, the
+ * first request is answered with {"state":"ask","digest"} and runs nothing. The
+ * same request with that digest is the approval, for exactly these bytes, once.
  *
  * This file knows paths and bodies; servers/try_tool.h does the work. */
 #ifndef MO_WEB_API_SERVERS_H

@@ -1,9 +1,9 @@
-/* api_session.h - two more things about one session (api.h).
+/* api_session.h - two more requests about one session (api.h).
  *
- *   PATCH /api/sessions/ID        {"title": ...}: another name, while it is
- *                                 open in this process
- *   GET   /api/sessions/ID/calls  who decided its calls, and how long they
- *                                 took; not what came of them */
+ *   PATCH /api/sessions/ID        {"title": ...}: rename it, while it is open
+ *                                 in this process
+ *   GET   /api/sessions/ID/calls  its calls, who decided them and how long
+ *                                 they took; not their results */
 #ifndef MO_WEB_API_SESSION_H
 #define MO_WEB_API_SESSION_H
 

@@ -1,12 +1,12 @@
-/* api_stats.h - how all of it is doing now, in one answer.
+/* api_stats.h - current figures in one answer.
  *
- *   GET /api/stats  sessions, boxes with what they take, calls that wait for a
- *                   person, tokens by model, calls by the minute, and the
- *                   gateway's own figures, if somebody has them
+ *   GET /api/stats  sessions, boxes and their resources, pending calls, tokens
+ *                   by model, calls per minute, and the gateway's figures if
+ *                   there are any
  *
- * Boxes are asked when somebody looks and not otherwise. What a box used of
- * the processor is told against the look before, so the first one does not
- * say; looks within MO_STATS_FRESH_MS of each other get the same figure. */
+ * Boxes are measured only on request. CPU use is relative to the previous
+ * request, so the first one has no figure; requests within MO_STATS_FRESH_MS
+ * get the same figure. */
 #ifndef MO_WEB_API_STATS_H
 #define MO_WEB_API_STATS_H
 

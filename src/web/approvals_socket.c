@@ -11,9 +11,9 @@
 #include "base/mem.h"
 #include "loop/httpu.h"
 
-#define HATCH_CONNS 16
-#define PREFIX      "approvals-"
-#define SUFFIX      ".sock"
+#define CONNS_MAX 16
+#define PREFIX    "approvals-"
+#define SUFFIX    ".sock"
 
 struct mo_approvals_socket {
     struct mo_httpd *httpd;
@@ -23,7 +23,7 @@ struct mo_approvals_socket {
     void *ctx;
 };
 
-/* --- the listening side -------------------------------------------------- */
+/* --- server side --------------------------------------------------------- */
 
 static void on_request(void *ctx, struct mo_req *rq)
 {
@@ -75,10 +75,10 @@ int mo_approvals_socket_open(struct mo_loop *l, const char *dir,
                              struct mo_approvals_socket **out, struct mo_err *e)
 {
     struct mo_approvals_socket *h = mo_new(struct mo_approvals_socket);
-    struct mo_httpd_opts o = {.limits = {.connections = HATCH_CONNS},
+    struct mo_httpd_opts o = {.limits = {.connections = CONNS_MAX},
                               .handler = on_request};
     char addr[sizeof(h->path) + 8];
-    struct mo_listen_opts at = {.addr = addr, .backlog = HATCH_CONNS};
+    struct mo_listen_opts at = {.addr = addr, .backlog = CONNS_MAX};
     int rc;
 
     if (!h)
@@ -98,7 +98,7 @@ int mo_approvals_socket_open(struct mo_loop *l, const char *dir,
     }
     rc = mo_httpd_listen(h->httpd, &at, e);
     if (rc < 0) {
-        h->path[0] = '\0'; /* it is somebody else's */
+        h->path[0] = '\0'; /* the socket belongs to another process */
         mo_approvals_socket_close(h, NULL, NULL);
         return rc;
     }
@@ -106,7 +106,7 @@ int mo_approvals_socket_open(struct mo_loop *l, const char *dir,
     return 0;
 }
 
-/* --- the asking side ----------------------------------------------------- */
+/* --- client side --------------------------------------------------------- */
 
 struct asking {
     int status;
@@ -183,7 +183,7 @@ int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
     return a.why.code ? a.why.code : mo_buf_err(out);
 }
 
-static bool is_hatch(const char *name)
+static bool is_socket_name(const char *name)
 {
     struct mo_span s = mo_span_cstr(name);
 
@@ -208,7 +208,7 @@ int mo_approvals_socket_each(const char *dir,
     if (!d)
         return mo_fail_sys(e, "%s", path);
     for (struct dirent *x = readdir(d); x && rc == 0; x = readdir(d)) {
-        if (!is_hatch(x->d_name))
+        if (!is_socket_name(x->d_name))
             continue;
         n = snprintf(path, sizeof(path), "%s/" MO_APPROVALS_SOCKET_DIR "/%s",
                      dir, x->d_name);

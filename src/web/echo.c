@@ -9,16 +9,14 @@ static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
                        struct mo_err *e)
 {
     struct mo_json refuse = mo_json_get(auth, "refuse");
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = sizeof(e->msg)};
 
     (void)ctx;
     (void)k;
     if (!mo_json_is(refuse, MO_JSON_STRING))
         return true;
-    mo_buf_init(&b, sizeof(e->msg));
     (void)mo_json_str_buf(refuse, &b);
     (void)mo_fail(e, MO_EPOLICY, "%s", mo_buf_cstr(&b));
-    mo_buf_fini(&b);
     return false;
 }
 
@@ -28,7 +26,7 @@ static void on_ready(void *ctx, struct mo_sock *k)
     (void)mo_sock_emit(k, "hello", MO_SPAN("\"echo\""));
 }
 
-/* The array's text from element i on, without the brackets. */
+/* The array's text from element i on, without brackets. */
 static struct mo_span from(struct mo_json args, size_t i)
 {
     struct mo_json first = mo_json_at(args, i);
@@ -58,20 +56,17 @@ static void on_answer(void *ctx, struct mo_json args, int rc)
 static void echo_back(struct mo_sock *k, struct mo_json name,
                       struct mo_json args)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
 
-    mo_buf_init(&b, TEXT_MAX);
     if (mo_json_str_buf(name, &b) == 0)
         (void)mo_sock_emit(k, mo_buf_cstr(&b), from(args, 1));
-    mo_buf_fini(&b);
 }
 
 static void on_room(struct mo_siod *d, struct mo_sock *k, struct mo_json name,
                     struct mo_json args)
 {
-    struct mo_buf room;
+    mo_autobuf struct mo_buf room = {.max = TEXT_MAX};
 
-    mo_buf_init(&room, TEXT_MAX);
     (void)mo_json_str_buf(mo_json_at(args, 1), &room);
     if (mo_json_str_eq(name, MO_SPAN("join")))
         (void)mo_sock_join(k, mo_buf_view(&room));
@@ -79,7 +74,6 @@ static void on_room(struct mo_siod *d, struct mo_sock *k, struct mo_json name,
         mo_sock_leave(k, mo_buf_view(&room));
     else
         (void)mo_siod_emit(d, mo_buf_view(&room), "said", from(args, 2), k);
-    mo_buf_fini(&room);
 }
 
 static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,

@@ -1,4 +1,5 @@
-/* eiod.c - see eiod.h, and eiod_priv.h for the invariants. */
+/* eiod.c - the server and its HTTP requests. See eiod_priv.h for the
+ * invariants. */
 #include <stdio.h>
 
 #include "web/eiod_priv.h"
@@ -8,7 +9,7 @@
 
 /* --- requests ------------------------------------------------------------ */
 
-/* engine.io's own words and numbers: stock clients know them. */
+/* engine.io's own texts and numbers: stock clients know them. */
 enum refusal {
     UNKNOWN_TRANSPORT,
     UNKNOWN_SID,
@@ -36,7 +37,7 @@ static void refuse(struct mo_eiod *d, struct mo_req *rq, enum refusal r)
     mo_req_reply(rq, 400, "application/json", mo_span(body, (size_t)n));
 }
 
-/* A raw parameter of the query: the ones read here are never encoded. */
+/* A raw parameter of the query: those read here are never encoded. */
 static struct mo_span param(struct mo_span query, const char *name)
 {
     while (query.p) {
@@ -66,7 +67,7 @@ static void poll_hangup(struct mo_req *rq)
 
 static void on_get(struct engine *g, struct mo_req *rq)
 {
-    if (g->poll) { /* two at once: packets could overtake each other */
+    if (g->poll) { /* a second GET: packets could overtake each other */
         refuse(g->d, rq, BAD_REQUEST);
         mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
         return;
@@ -92,18 +93,16 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
 {
     struct engine *g = rq->data;
     struct mo_eio p = {.type = MO_EIO_NOOP};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = BODY_ARENA};
     struct mo_err e;
     unsigned n = 0;
     int rc = 1;
 
-    mo_arena_init(&a, BODY_ARENA);
     while (g && !g->closed && rc > 0) {
         rc = mo_eio_next(&body, &n, &a, &p, &e);
         if (rc > 0)
             mo_eiod_engine_packet(g, &p);
     }
-    mo_arena_fini(&a);
     g = rq->data; /* NULL when a packet closed the session */
     if (g && rc < 0) {
         refuse(g->d, rq, BAD_REQUEST);
@@ -129,7 +128,7 @@ static void on_post(struct engine *g, struct mo_req *rq)
     mo_req_body(rq, g->d->o.max_payload, on_post_body);
 }
 
-/* Somebody else's session is unknown to who asks. */
+/* A session of another caller counts as unknown. */
 static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
                            struct mo_span sid)
 {

@@ -1,20 +1,19 @@
-/* eiod.h - Engine.IO 4 sessions over polling, websocket, and the step from
- * the one to the other.
+/* eiod.h - Engine.IO 4 sessions over polling, websocket, and the upgrade
+ * between them.
  *
- * A session ("engine") is a message pipe to one client that survives the
- * change of its transport. This room answers the HTTP requests below one
- * path, keeps the heartbeat, and hands text messages up; it knows nothing of
- * Socket.IO. Binary messages are refused: nothing we speak sends any.
+ * A session ("engine") is a message pipe to one client that survives a change
+ * of transport. This server answers the HTTP requests below one path, keeps the
+ * heartbeat and passes text messages on; it knows nothing of Socket.IO. Binary
+ * messages are refused, because nothing here uses them.
  *
- * Lifetimes: on_open gives a session, on_close takes it back, exactly once
- * and never from inside mo_eng_close() or mo_eng_send(). After on_close the
- * pointer is dead.
+ * Lifetimes: on_open hands out a session, on_close ends it, exactly once and
+ * never from inside mo_eng_close() or mo_eng_send(). After on_close the pointer
+ * is invalid.
  *
  * Limits: sessions (503), bytes in one payload or frame (413, close 1009),
- * bytes waiting for a client (the session is closed: "client too slow"). A
- * client whose own messages make us queue is not read from meanwhile.
- * What is malformed closes the session; a client that behaves never sees
- * that. */
+ * bytes queued for a client (the session is closed: "client too slow"). A
+ * client whose own messages fill the queue is not read from meanwhile.
+ * Malformed input closes the session. */
 #ifndef MO_WEB_EIOD_H
 #define MO_WEB_EIOD_H
 
@@ -23,20 +22,20 @@
 struct mo_eiod;
 
 struct mo_eng {
-    void *data;           /* the owner's */
-    struct mo_span query; /* of the handshake, percent-encoded as sent */
+    void *data;           /* for the owner */
+    struct mo_span query; /* of the handshake, still percent-encoded */
     char sid[28];
     char peer[64];
-    char caller[MO_REQ_CALLER_MAX]; /* who asked; every request is theirs */
+    char caller[MO_REQ_CALLER_MAX]; /* who opened it; nobody else may use it */
 };
 
 struct mo_eiod_opts {
-    unsigned ping_interval_ms;   /* 25 s */
-    unsigned ping_timeout_ms;    /* 20 s */
-    unsigned upgrade_timeout_ms; /* 10 s */
-    unsigned sessions;           /* 10000 */
-    size_t max_payload;          /* 1,000,000 as engine.io has it */
-    size_t max_queue;            /* 4 MiB */
+    unsigned ping_interval_ms;   /* default 25 s */
+    unsigned ping_timeout_ms;    /* default 20 s */
+    unsigned upgrade_timeout_ms; /* default 10 s */
+    unsigned sessions;           /* default 10000 */
+    size_t max_payload;          /* default 1,000,000, as in engine.io */
+    size_t max_queue;            /* default 4 MiB */
     void (*on_open)(void *ctx, struct mo_eng *g);
     void (*on_message)(void *ctx, struct mo_eng *g, struct mo_span text);
     void (*on_close)(void *ctx, struct mo_eng *g, const char *reason);
@@ -46,10 +45,10 @@ struct mo_eiod_opts {
 struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
                             struct mo_err *e);
 
-/* Answer a request (its path has been matched by the caller). */
+/* Answer a request; the caller has matched its path. */
 void mo_eiod_handle(struct mo_eiod *d, struct mo_req *rq);
 
-/* Why a session is closed, as a websocket client is told. */
+/* Close codes as sent to a websocket client. */
 enum {
     MO_ENG_NORMAL = 1000,
     MO_ENG_AWAY = 1001,
@@ -61,11 +60,10 @@ enum {
 /* 0, MO_ECLOSED, or MO_EBUSY (the session is being closed then). */
 int mo_eng_send(struct mo_eng *g, struct mo_span text);
 /* reason: a literal, at most 123 bytes. After MO_ENG_NORMAL a polling client
- * is still given what was sent before. */
+ * can still fetch what was sent before. */
 void mo_eng_close(struct mo_eng *g, uint16_t code, const char *reason);
-bool mo_eng_is_websocket(const struct mo_eng *g);
 
-/* Close every session; gone fires once, later, when the memory is free. */
+/* Close every session; gone fires once, later, when all memory is freed. */
 void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx);
 
 struct mo_eiod_stats {

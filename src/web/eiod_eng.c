@@ -1,6 +1,6 @@
-/* eiod_eng.c - an Engine.IO session over whatever transport it has: packets
- * both ways, the heartbeat, the step from polling to websocket, and the end.
- * See eiod_priv.h. */
+/* eiod_eng.c - an Engine.IO session, independent of its transport: packets in
+ * both directions, heartbeat, upgrade from polling to websocket, and close. See
+ * eiod_priv.h. */
 #include <stdio.h>
 
 #include "base/rand.h"
@@ -129,7 +129,7 @@ void mo_eiod_engine_packet(struct engine *g, const struct mo_eio *p)
         mo_eiod_engine_close(g, MO_ENG_NORMAL, "transport close");
         return;
     case MO_EIO_OPEN:
-    case MO_EIO_PING: /* the server pings, in protocol 4 */
+    case MO_EIO_PING: /* in protocol 4 only the server pings */
     case MO_EIO_UPGRADE:
     case MO_EIO_NOOP:
         break;
@@ -145,8 +145,8 @@ static void on_upgrade_timer(struct mo_timer *t)
         mo_wsc_drop(g->probe, MO_ENG_POLICY, "no upgrade in time");
         return;
     }
-    /* The client waits for its GET to end before it steps over. The timer
-     * first: sending may close the session and stop it for good. */
+    /* The client waits for its GET to end before it upgrades. Start the timer
+     * first: sending may close the session and stop the timer. */
     mo_timer_start(g->d->loop, t, NOOP_EVERY_MS);
     if (g->poll)
         (void)send_packet(g, MO_EIO_NOOP, mo_span(NULL, 0));
@@ -165,7 +165,7 @@ static void send_waiting(struct engine *g)
     mo_buf_fini(&g->out);
 }
 
-/* Step over: polling ends, what still waits goes out as frames. */
+/* Finish the upgrade: polling ends, queued packets are sent as frames. */
 static void finish_upgrade(struct engine *g)
 {
     mo_timer_stop(g->d->loop, &g->upgrade);
@@ -203,12 +203,12 @@ static int put_close(struct engine *g)
     return mo_eio_put_polling(&g->out, MO_EIO_CLOSE, false, mo_span(NULL, 0));
 }
 
-/* Nothing outside reaches the session any more (invariant 4). */
+/* Cut all references to the session (invariant 4). */
 static void let_go(struct engine *g, uint16_t code)
 {
     struct mo_req *poll = g->poll;
 
-    if (poll) { /* there was no memory for even a close packet */
+    if (poll) { /* no memory even for a close packet */
         release_poll(g);
         mo_req_abort(poll);
     }
@@ -267,7 +267,7 @@ void mo_eiod_engine_close(struct engine *g, uint16_t code, const char *reason)
         mo_eiod_engine_flush(g);
     }
     if (g->mailbox) {
-        if (!g->probed) /* else it comes for them that way */
+        if (!g->probed) /* else the upgrade delivers them */
             mo_wsc_drop(g->probe, MO_ENG_NORMAL, "");
         mo_eiod_engine_answer_post(g);
         mo_timer_start(d->loop, &g->beat, LINGER_MS);
@@ -283,15 +283,10 @@ void mo_eng_close(struct mo_eng *pub, uint16_t code, const char *reason)
 
     if (g->closed)
         return;
-    /* Between two polls: what was said last would be lost. */
+    /* Between two polls: keep the last packets for the client. */
     if (code == MO_ENG_NORMAL && !g->ws && !g->poll)
         g->mailbox = put_close(g) == 0;
     mo_eiod_engine_close(g, code, reason);
-}
-
-bool mo_eng_is_websocket(const struct mo_eng *pub)
-{
-    return engine_of(pub)->ws != NULL;
 }
 
 struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
@@ -313,7 +308,7 @@ struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
     g->pub.query = mo_span(query, rq->query.n);
     (void)snprintf(g->pub.peer, sizeof(g->pub.peer), "%s", mo_req_peer(rq));
     memcpy(g->pub.caller, rq->caller, sizeof(g->pub.caller));
-    /* What is fetched goes out behind the head of an HTTP answer. */
+    /* Leave room for the head of the HTTP answer that carries them. */
     mo_buf_init(&g->out, d->o.max_queue - d->o.max_queue / 64);
     mo_timer_init(&g->beat, on_beat);
     mo_timer_init(&g->upgrade, on_upgrade_timer);
@@ -324,7 +319,7 @@ struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
     return g;
 }
 
-/* The open packet, then the owner learns of the session. */
+/* Send the open packet, then tell the owner. */
 void mo_eiod_engine_open(struct engine *g)
 {
     struct mo_eiod *d = g->d;
@@ -335,15 +330,13 @@ void mo_eiod_engine_open(struct engine *g)
         .ping_timeout_ms = d->o.ping_timeout_ms,
         .max_payload = d->o.max_payload,
     };
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 512};
 
-    mo_buf_init(&b, 512);
     mo_timer_start(d->loop, &g->beat, d->o.ping_interval_ms);
     if (mo_eio_put_open(&b, &o) < 0)
         mo_eiod_engine_close(g, MO_ENG_OURS, "out of memory");
     else
         (void)send_packet(g, MO_EIO_OPEN, mo_buf_view(&b));
-    mo_buf_fini(&b);
     if (g->closed)
         return;
     g->opened = true;

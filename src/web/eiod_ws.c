@@ -1,5 +1,5 @@
 /* eiod_ws.c - one websocket connection of the Engine.IO server: frames to
- * packets and back, and the manners of closing. See eiod_priv.h. */
+ * packets and back, and closing. See eiod_priv.h. */
 #include "web/eiod_priv.h"
 
 #define WS_FINISH_MS 1000
@@ -24,7 +24,7 @@ static void on_flush(struct mo_later *d)
         mo_eiod_engine_close(w->g, MO_ENG_POLICY, "client too slow");
 }
 
-/* What is said in one turn of the loop is one write. */
+/* All frames of one loop iteration are sent in one write. */
 int mo_wsc_send(struct wsc *w, enum mo_ws_op op, const struct mo_span *v,
                 size_t n)
 {
@@ -50,24 +50,22 @@ int mo_wsc_send(struct wsc *w, enum mo_ws_op op, const struct mo_span *v,
     return mo_buf_err(&w->out);
 }
 
-/* Say goodbye with a close frame and let the stream go. */
+/* Send a close frame and finish the stream. */
 static void ws_end(struct wsc *w, uint16_t code, const char *why)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 256};
 
     if (w->ending)
         return;
     w->ending = true;
     (void)flush(w);
-    mo_buf_init(&b, 256);
     (void)mo_ws_put_close(&b, MO_WS_SERVER, code, mo_span_cstr(why));
     (void)mo_stream_write(w->s, mo_buf_view(&b));
-    mo_buf_fini(&b);
     mo_stream_finish(w->s, WS_FINISH_MS);
 }
 
-/* Session and connection forget each other; the session, if there was one,
- * and whether it spoke over this connection. */
+/* Unlink session and connection. Returns the session, if any, and whether this
+ * connection was its transport. */
 static struct engine *ws_detach(struct wsc *w, bool *spoke)
 {
     struct engine *g = w->g;
@@ -97,8 +95,7 @@ void mo_wsc_drop(struct wsc *w, uint16_t code, const char *why)
     ws_end(w, code, why);
 }
 
-/* The session ends with the connection it speaks over; a probe that is lost
- * leaves it on polling. */
+/* The session ends with its transport; a lost probe leaves it on polling. */
 static void ws_lost(struct wsc *w, const char *why)
 {
     bool spoke;
@@ -108,7 +105,7 @@ static void ws_lost(struct wsc *w, const char *why)
         mo_eiod_engine_close(g, MO_ENG_NORMAL, why);
 }
 
-/* The peer broke a rule: tell it, and end the session it belonged to. */
+/* The peer violated the protocol: tell it and end its session. */
 static void ws_fail(struct wsc *w, uint16_t code, const char *why)
 {
     ws_end(w, code, why);

@@ -29,7 +29,7 @@ struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq)
     return mo_span(NULL, 0);
 }
 
-/* Fetched for another site's page, and not by following a link. */
+/* True if a page of another site fetched it, other than by following a link. */
 static bool is_embedded(const struct mo_req *rq)
 {
     struct mo_span site = mo_http_get(rq->head, "Sec-Fetch-Site");
@@ -57,8 +57,8 @@ bool mo_gate_has_tokens(const struct mo_gate *g)
     return g->token || g->npeople;
 }
 
-/* Whose it is; "": the operator's; NULL: nobody's. All are looked at, so that
- * time tells nothing. */
+/* The owner of a token; "": the operator; NULL: invalid. Compares with all
+ * tokens, so the time reveals nothing. */
 static const char *whose(const struct mo_gate *g, struct mo_span token)
 {
     const char *name = NULL;

@@ -74,14 +74,12 @@ int mo_openapi_write(const struct mo_site *s, struct mo_buf *b)
 
 static void on_get(void *ctx, struct mo_req *rq)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = DOC_MAX};
 
-    mo_buf_init(&b, DOC_MAX);
     if (mo_openapi_write(ctx, &b) < 0)
         mo_req_problem(rq, 503, "no_memory", "out of memory");
     else
         mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 int mo_openapi_route(struct mo_site *s)

@@ -5,7 +5,7 @@
 #define FOREVER "public, max-age=31536000, immutable"
 #define ASK     "no-cache"
 
-/* "gzip;q=0" is a no; other weights are taken for a yes. */
+/* "gzip;q=0" means no; any other weight counts as yes. */
 static bool is_no(struct mo_span params)
 {
     struct mo_span q = mo_span_trim(params);
@@ -19,7 +19,7 @@ static bool is_no(struct mo_span params)
     return true;
 }
 
-/* One word of a list such as "gzip, br;q=0.9". */
+/* True if a list such as "gzip, br;q=0.9" contains the word. */
 static bool lists(struct mo_span list, const char *word)
 {
     while (list.n > 0) {
@@ -47,7 +47,7 @@ static struct mo_span smallest(struct mo_req *rq, const struct mo_asset *a)
     return a->plain;
 }
 
-/* In the smallest form the client takes, or 304. */
+/* Send the smallest form that the client accepts, or 304. */
 static void on_asset(void *ctx, struct mo_req *rq)
 {
     const struct mo_asset *a = ctx;
@@ -63,7 +63,7 @@ static void on_asset(void *ctx, struct mo_req *rq)
         mo_req_reply(rq, 200, a->type, smallest(rq, a));
 }
 
-/* Views of the page have addresses of their own: the same document. */
+/* Views of the page have their own addresses but the same document. */
 static const struct {
     const char *path;
     unsigned flags;

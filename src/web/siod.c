@@ -1,10 +1,10 @@
-/* siod.c - see siod.h.
+/* siod.c - Socket.IO on top of the Engine.IO server.
  *
  * Invariants
  *  1. Each engine has one `struct client` (eng->data), from on_open to
  *     on_close. Its socket part is live between CONNECT and disconnect.
  *  2. A client's pending acks and room memberships exist only while its
- *     socket is live; leave_all() and drop_acks() end them.
+ *     socket is live; leave_all() and drop_asks() end them.
  *  3. A room exists while it has a member. */
 #include "web/siod.h"
 
@@ -37,7 +37,7 @@ struct ask {
     void *ctx;
 };
 
-enum state { WAITING, LIVE, LEFT }; /* of the socket */
+enum state { WAITING, LIVE, LEFT }; /* states of a socket */
 
 struct client {
     struct mo_sock pub;
@@ -49,8 +49,8 @@ struct client {
     struct mo_list asks;
     unsigned nasks;
     uint64_t next_ask;
-    struct mo_timer connect; /* CONNECT must come in time */
-    struct mo_later left;    /* tells the owner after mo_sock_disconnect() */
+    struct mo_timer connect; /* deadline of CONNECT */
+    struct mo_later left;    /* calls on_disconnect later */
     const char *reason;
 };
 
@@ -174,7 +174,7 @@ size_t mo_siod_room_size(const struct mo_siod *d, struct mo_span name)
     return r ? r->size : 0;
 }
 
-/* --- sending ------------------------------------------------------------- */
+/* --- send ---------------------------------------------------------------- */
 
 static struct mo_buf *fresh(struct mo_siod *d)
 {
@@ -232,7 +232,7 @@ size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
 
     if (!r || make_event(d, name, args, MO_SIO_ACK_NONE) < 0)
         return 0;
-    /* A failed send closes its session one turn later, so members stay. */
+    /* A failed send closes its session one iteration later, so members stay. */
     mo_list_each (n, &r->members) {
         struct member *m = mo_container_of(n, struct member, in_room);
 
@@ -242,7 +242,7 @@ size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
     return sent;
 }
 
-/* --- asking the client --------------------------------------------------- */
+/* --- acks from the client ------------------------------------------------ */
 
 static void ask_end(struct ask *a, struct mo_json args, int rc)
 {
@@ -307,12 +307,12 @@ static void on_ack(struct client *c, const struct mo_sio *p)
             return;
         }
     }
-    /* Late, or never asked: nothing to do. */
+    /* Late or unknown: ignore it. */
 }
 
-/* --- life of a socket ---------------------------------------------------- */
+/* --- connect and disconnect ---------------------------------------------- */
 
-/* Exactly once per LIVE socket; from the loop only. */
+/* Called exactly once per LIVE socket, from the loop only. */
 static void socket_end(struct client *c, const char *reason)
 {
     struct mo_siod *d = c->d;
@@ -346,7 +346,7 @@ void mo_sock_disconnect(struct mo_sock *k, bool close)
         return;
     c->state = LEFT;
     c->reason = "server namespace disconnect";
-    leave_all(c); /* what is said to a room from now on is not for it */
+    leave_all(c); /* later messages to its rooms are not for it */
     (void)mo_eng_send(k->eng, MO_SPAN("1"));
     if (close)
         mo_eng_close(k->eng, MO_ENG_NORMAL, c->reason);
@@ -423,7 +423,7 @@ static void on_packet(struct client *c, const struct mo_sio *p)
         mo_eng_close(c->pub.eng, MO_ENG_PROTOCOL, "packet before CONNECT");
         return;
     }
-    if (c->state == LEFT) /* it was on its way when we disconnected it */
+    if (c->state == LEFT) /* sent before the client saw our disconnect */
         return;
     switch (p->type) {
     case MO_SIO_EVENT:

@@ -18,7 +18,7 @@ struct mo_site {
     struct mo_gate gate;
     struct mo_strikes strikes;
     struct mo_route routes[MO_SITE_ROUTES_MAX];
-    size_t path_len[MO_SITE_ROUTES_MAX]; /* most do not fit for that alone */
+    size_t path_len[MO_SITE_ROUTES_MAX]; /* compared first */
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
     size_t nready;
@@ -29,13 +29,13 @@ struct mo_site {
     void *gone_ctx;
 };
 
-/* --- what every answer carries ------------------------------------------- */
+/* --- headers of every answer --------------------------------------------- */
 
 struct header {
     const char *name, *value;
 };
 
-/* Of every answer, also of what httpd.c refuses by itself. */
+/* Sent with every answer, also with those that httpd.c refuses itself. */
 static const struct header common[] = {
     {"Content-Security-Policy",
      "default-src 'self'; img-src 'self' data:; object-src 'none'; "
@@ -58,7 +58,7 @@ static int build_headers(struct mo_site *s, struct mo_err *e)
     return 0;
 }
 
-/* What a browser needs to let a listed origin's page see the answer. */
+/* Headers that let a page of a listed origin read the answer. */
 static void put_cors(struct mo_site *s, struct mo_req *rq)
 {
     struct mo_span origin = mo_gate_listed(&s->gate, rq);
@@ -82,7 +82,7 @@ static const struct header preflight[] = {
     {"Access-Control-Max-Age", "600"},
 };
 
-/* A browser asks whether a listed origin's page may ask. No token yet. */
+/* Grant a CORS preflight of a listed origin. It carries no token. */
 static bool took_preflight(struct mo_site *s, struct mo_req *rq)
 {
     if (rq->head->method != MO_HTTP_OPTIONS ||
@@ -128,7 +128,7 @@ static bool method_fits(const struct mo_route *r, enum mo_http_method m)
            (r->method == MO_HTTP_GET && m == MO_HTTP_HEAD);
 }
 
-/* The route, or NULL; *path_known tells 405 from 404. */
+/* The route, or NULL; *path_known distinguishes 405 from 404. */
 static const struct mo_route *find(const struct mo_site *s,
                                    const struct mo_req *rq, bool *path_known)
 {
@@ -147,9 +147,8 @@ static const struct mo_route *find(const struct mo_site *s,
 
 static void put_allow(struct mo_site *s, struct mo_req *rq)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 128};
 
-    mo_buf_init(&b, 128);
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
@@ -159,41 +158,35 @@ static void put_allow(struct mo_site *s, struct mo_req *rq)
                                 r->method == MO_HTTP_GET ? ", HEAD" : "");
     }
     mo_req_header(rq, "Allow", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void give_cookie(struct mo_req *rq, const char *token)
 {
-    struct mo_buf set;
+    mo_autobuf struct mo_buf set = {.max = 2 * TOKEN_MAX};
 
-    mo_buf_init(&set, 2 * TOKEN_MAX);
     (void)mo_buf_printf(
         &set, MO_GATE_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s", token,
         mo_req_is_tls(rq) ? "; Secure" : "");
     mo_req_header(rq, "Set-Cookie", mo_buf_view(&set));
     mo_req_header(rq, "Location", MO_SPAN("/"));
     mo_req_reply(rq, 303, NULL, mo_span(NULL, 0));
-    mo_buf_fini(&set);
 }
 
-/* /?token=…: the one way a browser gets its cookie. The token leaves the
- * address bar by the redirect. */
+/* /?token=…: sets the cookie for browsers. The redirect removes the token from
+ * the address bar. */
 static bool took_token(struct mo_site *s, struct mo_req *rq)
 {
     enum mo_http_method m = rq->head->method;
-    struct mo_buf token;
-    bool ok;
+    mo_autobuf struct mo_buf token = {.max = TOKEN_MAX};
 
     if (!mo_gate_has_tokens(&s->gate) || !mo_span_is(rq->path, "/") ||
         !rq->query.n || (m != MO_HTTP_GET && m != MO_HTTP_HEAD))
         return false;
-    mo_buf_init(&token, TOKEN_MAX);
-    ok = mo_query_get(rq->query, "token", &token) == 0 &&
-         mo_gate_token_ok(&s->gate, mo_buf_view(&token));
-    if (ok)
-        give_cookie(rq, mo_buf_cstr(&token));
-    mo_buf_fini(&token);
-    return ok;
+    if (mo_query_get(rq->query, "token", &token) < 0 ||
+        !mo_gate_token_ok(&s->gate, mo_buf_view(&token)))
+        return false;
+    give_cookie(rq, mo_buf_cstr(&token));
+    return true;
 }
 
 static void answer(struct mo_site *s, struct mo_req *rq,
@@ -203,14 +196,15 @@ static void answer(struct mo_site *s, struct mo_req *rq,
         r->handle(r->ctx, rq);
     } else if (path_known) {
         put_allow(s, rq);
-        mo_req_problem(rq, 405, "method_not_allowed",
-                       "this path does not take that method");
+        mo_req_problem(
+            rq, 405, "method_not_allowed",
+            "this path does not support that method; see the Allow header");
     } else {
-        mo_req_problem(rq, 404, "not_found", "there is nothing at this path");
+        mo_req_problem(rq, 404, "not_found", "nothing is served at this path");
     }
 }
 
-/* No token, or a wrong one: not too often. */
+/* Missing or wrong token: limit how often. */
 static struct mo_refusal no_token(struct mo_site *s, struct mo_req *rq,
                                   struct mo_refusal no)
 {
@@ -224,12 +218,13 @@ static struct mo_refusal no_token(struct mo_site *s, struct mo_req *rq,
     }
     (void)snprintf(text, sizeof(text), "%u", wait);
     mo_req_header(rq, "Retry-After", mo_span_cstr(text));
-    return (struct mo_refusal){429, "too_many_tries",
-                               "too many requests without the right token"};
+    return (struct mo_refusal){
+        429, "too_many_tries",
+        "too many requests without the right token; wait and try again"};
 }
 
-/* Of the API a person gets what was made for persons; what is new is the
- * operator's until somebody has thought about it. */
+/* Persons get only the API routes marked for them. A new route is for the
+ * operator until it is marked. */
 static bool is_operators(const struct mo_route *r)
 {
     return !(r->flags & MO_ROUTE_PERSON) &&
@@ -313,11 +308,10 @@ static bool put_checks(struct mo_site *s, struct mo_jw *w)
 static void on_readyz(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 8192};
     struct mo_jw w;
     bool all;
 
-    mo_buf_init(&b, 8192);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     all = put_checks(s, &w);
@@ -327,10 +321,9 @@ static void on_readyz(void *ctx, struct mo_req *rq)
     mo_jw_cstr(&w, MO_VERSION);
     mo_jw_end(&w);
     mo_req_reply(rq, all ? 200 : 503, "application/json", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
-/* --- what is counted ----------------------------------------------------- */
+/* --- metrics ------------------------------------------------------------- */
 
 static void on_done(void *ctx, const struct mo_req *rq, int status, uint64_t ns)
 {
@@ -354,7 +347,7 @@ static void on_sio(void *ctx, struct mo_req *rq)
 
     if (s->sio)
         mo_siod_handle(s->sio, rq);
-    else /* it ends before the last HTTP connection does */
+    else /* it ends before the last HTTP connection */
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
@@ -385,7 +378,7 @@ static void site_free(struct mo_site *s)
     mo_free(s);
 }
 
-/* httpd last: until it exists there is nothing that needs the loop to end. */
+/* httpd last: before it exists, nothing needs the loop in order to be freed. */
 static int site_build(struct mo_site *s, const struct mo_site_opts *o,
                       struct mo_err *e)
 {

@@ -1,11 +1,12 @@
-/* site.h - everything the server answers on its one port.
+/* site.h - the web server on its one port.
  *
- * A table of routes over httpd.h, with the gate before it, the same security
- * headers on every answer, and counts of what was answered. Later rooms add
- * rows with mo_site_route(); they know paths, not sockets.
+ * A table of routes over httpd.h, with access control (gate.h) in front, the
+ * same security headers on every answer, and counters of requests. Other files
+ * add routes with mo_site_route(); they deal with paths, not sockets.
  *
- * Pages of a listed origin (gate.h) may read every answer: those carry the
- * CORS headers, and a preflight of theirs is granted. Nobody else's is. */
+ * Pages of a listed origin (gate.h) may read every answer: those answers carry
+ * CORS headers, and their preflights are granted. Preflights of other origins
+ * are not. */
 #ifndef MO_WEB_SITE_H
 #define MO_WEB_SITE_H
 
@@ -20,8 +21,8 @@ struct mo_site;
 
 struct mo_site_opts {
     struct mo_httpd_limits limits;
-    struct mo_tls_ctx *tls;         /* NULL: plain; borrowed */
-    struct mo_gate gate;            /* what it points at is borrowed */
+    struct mo_tls_ctx *tls;         /* NULL: no TLS; borrowed */
+    struct mo_gate gate;            /* its pointers are borrowed */
     const struct mo_siod_opts *sio; /* NULL: no Socket.IO; copied */
 };
 
@@ -31,17 +32,17 @@ int mo_site_listen(struct mo_site *s, const struct mo_listen_opts *o,
                    struct mo_err *e);
 const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
 unsigned mo_site_port(const struct mo_site *s);
-/* For new connections; the old context may be freed. */
+/* Use this context for new connections; the old one may be freed. */
 void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls);
 
-/* From now on; what g points at is borrowed. */
+/* Use these rules from now on; g's pointers are borrowed. */
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g);
 void mo_site_limit(struct mo_site *s, const struct mo_httpd_limits *m);
 
 enum {
-    MO_ROUTE_OPEN = 1,   /* no gate: for probes that know no token */
+    MO_ROUTE_OPEN = 1,   /* no access control: for probes without a token */
     MO_ROUTE_PREFIX = 2, /* every path below it too */
-    MO_ROUTE_PERSON = 4, /* of the API: not only for the operator */
+    MO_ROUTE_PERSON = 4, /* API for persons too, not only the operator */
 };
 
 struct mo_route {
@@ -57,7 +58,7 @@ int mo_site_route(struct mo_site *s, const struct mo_route *r);
 /* All rows, borrowed until the next one is added. */
 size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out);
 
-/* One thing /readyz asks: NULL if fine, else the reason in plain words. */
+/* One check of /readyz: returns NULL if ready, else the reason. */
 struct mo_ready {
     const char *name;
     const char *(*check)(void *ctx);
@@ -68,10 +69,11 @@ struct mo_ready {
 
 int mo_site_ready(struct mo_site *s, const struct mo_ready *r);
 
-struct mo_prom *mo_site_prom(struct mo_site *s); /* others may add theirs */
-struct mo_siod *mo_site_sio(struct mo_site *s);  /* NULL without */
+struct mo_prom *mo_site_prom(struct mo_site *s); /* others may add metrics */
+struct mo_siod *mo_site_sio(struct mo_site *s);  /* NULL: no Socket.IO */
 
-/* Stop taking requests, let running ones end, then `gone`, once, later. */
+/* Stop accepting requests, let running ones end, then call `gone`, once,
+ * later. */
 void mo_site_close(struct mo_site *s, uint64_t grace_ms,
                    void (*gone)(void *ctx), void *ctx);
 

@@ -60,7 +60,7 @@ static double resident_bytes(void)
         line[0] = '\0';
     (void)fclose(f);
     rest = mo_span_cstr(line);
-    (void)mo_span_cut(&rest, ' '); /* the first is the size */
+    (void)mo_span_cut(&rest, ' '); /* the first number is the virtual size */
     (void)mo_span_u64(mo_span_cut(&rest, ' '), &pages);
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
@@ -133,12 +133,10 @@ void mo_site_meter_count(struct mo_site_meter *m, const char *tag, int status,
 
 void mo_site_meter_show(struct mo_site_meter *m, struct mo_req *rq)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = METRICS_MAX};
 
-    mo_buf_init(&b, METRICS_MAX);
     if (mo_prom_write(m->prom, &b) < 0)
         mo_req_problem(rq, 503, "no_memory", "out of memory");
     else
         mo_req_reply(rq, 200, MO_PROM_TYPE, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }

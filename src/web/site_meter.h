@@ -1,10 +1,10 @@
-/* site_meter.h - what the web server counts of itself, for /metrics.
+/* site_meter.h - the web server's own metrics, for /metrics.
  *
- * Requests by route and status as they end; connections, sockets and memory
- * when somebody asks. Other rooms add theirs to `prom`.
+ * Requests are counted by route and status as they end; connections, sockets
+ * and memory are read on request. Other files add their metrics to `prom`.
  *
- * Ownership: prom is the meter's; httpd and sio are borrowed and set by the
- * site when they exist, sio NULL when it has gone. */
+ * Ownership: the meter owns prom. httpd and sio are borrowed; the site sets
+ * them when they exist, and sio to NULL when it is gone. */
 #ifndef MO_WEB_SITE_METER_H
 #define MO_WEB_SITE_METER_H
 
@@ -21,20 +21,20 @@ struct mo_site_meter {
     struct mo_prom *prom;
     struct mo_prom_metric *requests, *seconds;
     struct {
-        const char *tag; /* as the route has it, not its text */
+        const char *tag; /* the route's pointer, not its text */
         int status;
         struct mo_prom_series *n, *seconds;
-    } last; /* request that was counted: most are like it */
+    } last; /* last request counted: most are like it */
     struct mo_prom_series *gauges[MO_SITE_GAUGES];
     uint64_t started;
 };
 
-/* fini() also after a failure. */
+/* Call fini() also after a failure. */
 int mo_site_meter_init(struct mo_site_meter *m, struct mo_loop *l,
                        struct mo_err *e);
 void mo_site_meter_fini(struct mo_site_meter *m);
 
-/* A request has been answered; tag is a text that stays. */
+/* Count an answered request; tag is a string that outlives the meter. */
 void mo_site_meter_count(struct mo_site_meter *m, const char *tag, int status,
                          uint64_t ns);
 void mo_site_meter_show(struct mo_site_meter *m, struct mo_req *rq);

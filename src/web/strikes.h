@@ -1,10 +1,10 @@
-/* strikes.h - who guesses tokens is made to wait.
+/* strikes.h - slow down clients that guess tokens.
  *
- * One row for each address that was refused lately, MO_STRIKES_PEERS of them;
- * the one that has been quiet the longest makes room. After MO_STRIKES_FREE
- * refusals within MO_STRIKES_MS the rest of them is answered "too many". Only
- * refusals are counted: who has the right token is never kept out by others
- * who share the address. Pure but for the clock it is given. */
+ * One row per recently refused address, MO_STRIKES_PEERS of them; a new address
+ * replaces the row whose period began first. After MO_STRIKES_FREE refusals
+ * within a period of MO_STRIKES_MS further ones are answered "too many". Only
+ * refusals are counted: a client with the right token is never kept out by
+ * others that share its address. No I/O; the caller passes the time. */
 #ifndef MO_WEB_STRIKES_H
 #define MO_WEB_STRIKES_H
 
@@ -17,13 +17,14 @@
 
 struct mo_strikes {
     struct mo_strike {
-        char peer[MO_STRIKES_NAME]; /* without its port */
+        char peer[MO_STRIKES_NAME]; /* without the port */
         unsigned n;
         uint64_t since; /* ns */
     } v[MO_STRIKES_PEERS];
 };
 
-/* One more refusal for "ADDRESS:PORT". Seconds it has to wait; 0: none. */
+/* Count one refusal for "ADDRESS:PORT". Returns the seconds to wait; 0:
+ * none. */
 unsigned mo_strikes_add(struct mo_strikes *s, const char *peer, uint64_t now);
 
 #endif

@@ -94,12 +94,10 @@ static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
 
 static void fail(struct talker *t, const char *text)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 1024};
 
-    mo_buf_init(&b, 1024);
     mo_json_quote(&b, mo_span_cstr(text));
     (void)mo_sock_emit(t->sock, "error", mo_buf_view(&b));
-    mo_buf_fini(&b);
     mo_sock_disconnect(t->sock, false);
 }
 
@@ -231,13 +229,11 @@ static void on_ack(void *ctx, const struct mo_ack *a)
 {
     struct owed *o = ctx;
     struct talker *t = o->talker;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
 
-    mo_buf_init(&b, (size_t)64 * 1024);
     put_ack(&b, a);
     if (t->sock && o->ack != MO_SIO_ACK_NONE && mo_buf_err(&b) == 0)
         (void)mo_sock_ack(t->sock, o->ack, mo_buf_view(&b));
-    mo_buf_fini(&b);
     t->ends -= o->ends;
     if (o->ends && t->ends == 0 && t->sock && t->member == NULL)
         mo_sock_disconnect(t->sock, false);
@@ -302,15 +298,11 @@ static enum mo_remember remember_of(struct mo_json v)
 static bool is_plain(struct mo_json v)
 {
     struct mo_json digest = mo_json_get(v, "digest");
-    struct mo_buf exact;
-    bool yes = false;
+    mo_autobuf struct mo_buf exact = {.max = MO_EXACT_MAX};
 
     if (digest.p && !mo_json_is(digest, MO_JSON_STRING))
         return false;
-    mo_buf_init(&exact, MO_EXACT_MAX);
-    yes = mo_json_is(v, MO_JSON_OBJECT) && mo_exact_args(v, &exact, NULL) == 0;
-    mo_buf_fini(&exact);
-    return yes;
+    return mo_json_is(v, MO_JSON_OBJECT) && mo_exact_args(v, &exact, NULL) == 0;
 }
 
 static void do_approval(struct event *ev)
@@ -431,7 +423,7 @@ static void dispatch(struct event *ev, struct mo_json name)
 
 static void serve_event(struct talker *t, struct mo_json args, int64_t ack)
 {
-    struct mo_arena arena;
+    mo_autoarena struct mo_arena arena = {.cap = ARENA_MAX};
     struct event ev = {.t = t, .arg = mo_json_at(args, 1), .a = &arena};
 
     ev.owed = mo_new(struct owed);
@@ -439,9 +431,7 @@ static void serve_event(struct talker *t, struct mo_json args, int64_t ack)
         return;
     *ev.owed = (struct owed){t, ack, false};
     t->owed++;
-    mo_arena_init(&arena, ARENA_MAX);
     dispatch(&ev, mo_json_at(args, 0));
-    mo_arena_fini(&arena);
 }
 
 static void keep_early(struct talker *t, struct mo_json args, int64_t ack)

@@ -1,17 +1,17 @@
-/* talk.h - conversations over Socket.IO: the contract's events on one side,
- * the agent's members on the other.
+/* talk.h - conversations over Socket.IO.
  *
- * One socket is one member of one session's chat. What the agent says goes
- * out as it is; what the client sends becomes a call of chat.h, and its ack
+ * One socket is one member of one session's chat. Events of the agent are sent
+ * unchanged; an event of the client becomes a call of chat.h, and its ack
  * carries the answer: {ok:true,...} or {ok:false,code,message}.
  *
  * A client names its session in the handshake (`sessionId` and `model`, in
  * `auth` or in the query; `auth.token` may be a key of the model's provider).
- * Without one it gets an `error` event and is disconnected, as the clients of
- * the older system expect.
+ * Without one it gets an `error` event and is disconnected, as older clients
+ * expect.
  *
- * A person (gate.h) joins no session but their own; what holds for everybody
- * ("always", another definition of a tool) is for the operator to say. */
+ * A person (gate.h) can join only their own sessions. Decisions that affect
+ * everybody ("always", a changed definition of a tool) are reserved for the
+ * operator. */
 #ifndef MO_WEB_TALK_H
 #define MO_WEB_TALK_H
 

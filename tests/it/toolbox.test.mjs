@@ -108,7 +108,7 @@ for (const program of Object.keys(programs)) {
         { path: 'b', content: Buffer.from([0, 255, 10]).toString('base64'), encoding: 'base64' });
       assert.deepEqual(readFileSync(at('b')), Buffer.from([0, 255, 10]));
       const bad = await t.call('write_file', { path: 'b', content: '!', encoding: 'base64' });
-      assert.match(bad.content[0].text, /no base64/);
+      assert.match(bad.content[0].text, /not base64/);
       const big = 'x'.repeat(8 * 1024 * 1024);
       await t.ok('write_file', { path: 'big', content: big });
       assert.equal(statSync(at('big')).size, big.length);

@@ -1,5 +1,5 @@
-/* mo_net.h - for tests on real sockets: a loop, ends that remember what they
- * saw, certificates, and the count of open descriptors. */
+/* mo_net.h - for tests on real sockets: a loop, stream ends that record what
+ * they received, certificates, and the count of open descriptors. */
 #ifndef MO_NET_TEST_H
 #define MO_NET_TEST_H
 
@@ -14,7 +14,7 @@
 #include "loop/net.h"
 #include "mo_test.h"
 
-#define WAIT_MS  10000 /* a test that needs so long has failed */
+#define WAIT_MS  10000 /* a test that takes this long has failed */
 #define GOT_MAX  ((size_t)64 * 1024 * 1024)
 #define PATH_LEN 128
 
@@ -39,7 +39,7 @@ static inline unsigned fds_open(void)
     return n;
 }
 
-/* A macro, so that a failure names the line that waited. */
+/* A macro, so that a failure names the line of the caller. */
 #define wait_for(l, pred, ctx)                                                 \
     assert_true(mo_loop_until((l), (pred), (ctx), WAIT_MS))
 
@@ -213,7 +213,7 @@ static inline void certs_make(struct certs *c)
     fd = open(c->junk, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "not a pem file\n", 15), 15);
     (void)close(fd);
-    mo_loop_free(loop_new()); /* libuv keeps two descriptors for ever */
+    mo_loop_free(loop_new()); /* libuv keeps two descriptors open */
 }
 
 static inline void certs_drop(struct certs *c)

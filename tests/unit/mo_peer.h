@@ -1,5 +1,5 @@
-/* mo_peer.h - a scripted HTTP peer on a real socket: says what it is
- * told, whole or a byte a turn, then stays, ends or breaks off. */
+/* mo_peer.h - a scripted HTTP peer on a real socket: sends its script, at once
+ * or byte by byte, then stays, ends or breaks off. */
 #ifndef MO_PEER_TEST_H
 #define MO_PEER_TEST_H
 

@@ -1,5 +1,4 @@
-/* mo_test.h - what every unit test needs: cmocka, and rows that name
- * themselves when they fail. */
+/* mo_test.h - cmocka, and checks that name the failing row. */
 #ifndef MO_TEST_H
 #define MO_TEST_H
 
@@ -23,10 +22,10 @@
             fail_msg("row '%s': %s", (name), #cond);                           \
     } while (0)
 
-/* Run body once to count its allocations, then once for each of them with
- * that one failing, then once more with it and all later ones failing. The
- * body must leave nothing behind (ASan's leak check is the judge) and is told
- * nothing: it must cope. */
+/* Run body once to count its allocations, then once for each of them with that
+ * one failing, then once more with it and all later ones failing. The body must
+ * leave nothing behind (ASan's leak check verifies it) and must cope with any
+ * failure. */
 static inline void torture(void (*body)(void *ctx), void *ctx)
 {
     uint64_t n;

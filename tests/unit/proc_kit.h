@@ -1,8 +1,8 @@
-/* proc_kit.h - what the tests of child processes share.
+/* proc_kit.h - shared by the tests of child processes.
  *
- * The program that is started is often the test itself: under the name of a
- * role (see `roles`) it does one thing and prints what it saw. Every test
- * counts its descriptors and its children before and after. */
+ * The program started is often the test itself: under the name of a role (see
+ * `roles`) it does one thing and prints the result. Every test counts its
+ * descriptors and its children before and after. */
 #ifndef MO_PROC_KIT_H
 #define MO_PROC_KIT_H
 
@@ -21,7 +21,7 @@
 #include "loop/proc.h"
 #include "loop/spawn.h"
 
-#define LONG   30000 /* ms; a deadline for hanging, not for speed */
+#define LONG   30000 /* ms; a deadline for hangs, not for speed */
 #define GONE_S 2     /* the requirement: stopped children are gone by then */
 
 static const char *const plain_env[] = {"PATH=/usr/bin:/bin", NULL};
@@ -93,7 +93,7 @@ static inline int linger(void)
     return 0;
 }
 
-/* Never reads; tells its pid and its child's, and that they are ready. */
+/* Never reads; prints its pid and its child's when both are ready. */
 static inline int role_stubborn(void)
 {
     pid_t pid;
@@ -108,7 +108,7 @@ static inline int role_stubborn(void)
     return linger();
 }
 
-/* Leaves at once; its child holds stdout. */
+/* Exits at once; its child holds stdout. */
 static inline int role_leave(void)
 {
     pid_t pid = fork();
@@ -235,7 +235,7 @@ static inline void on_close(void *ctx, const struct mo_err *why)
     ((struct gw_child *)ctx)->closes++;
 }
 
-/* Feed in pieces, wait when the queue is high. */
+/* Write in pieces, wait while the queue is high. */
 static inline void feed(struct gw_child *k)
 {
     while (k->feed.n && mo_stream_queued(k->s.io) < 256 * 1024) {
@@ -356,7 +356,7 @@ static inline bool pids_of(struct gw_child *k, pid_t *a, pid_t *b)
     return *a > 1 && *b > 1;
 }
 
-/* Gone, or a zombie that init has not looked at yet. */
+/* Gone, or a zombie that init has not reaped yet. */
 static inline bool dead(pid_t pid)
 {
     char path[64], line[256] = "";
@@ -382,7 +382,7 @@ static inline bool both_dead(void *ctx)
     return dead(pids[0]) && dead(pids[1]);
 }
 
-/* libuv opens a pipe for signals once and keeps it: before anybody counts. */
+/* libuv opens a pipe for signals once and keeps it: open it before counting. */
 static inline int warm_up(void **state)
 {
     struct mo_loop *l = mo_loop_new(NULL, NULL);
@@ -392,8 +392,8 @@ static inline int warm_up(void **state)
     return l ? 0 : -1;
 }
 
-/* main() of a test begins with this. A role leaves without a leak check: it
- * would take longer than everything else. */
+/* Call first in main(). A role exits without a leak check, which would take
+ * longer than everything else. */
 static inline void play_role(int argc, char **argv)
 {
     if (mo_guard_wanted(argc, argv))

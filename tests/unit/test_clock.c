@@ -1,4 +1,4 @@
-/* The two clocks, and the two ways a time is written. */
+/* The two clocks, and the two time formats. */
 #include <time.h>
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@ static void monotonic_never_goes_back(void **s)
     }
 }
 
-/* Against the C library's own idea of now, with the reading between two. */
+/* Between two readings of the C library's clock. */
 static void wall_is_the_wall(void **s)
 {
     uint64_t before = (uint64_t)time(NULL);
@@ -56,7 +56,7 @@ static void times_are_written(void **s)
     }
 }
 
-/* Years beyond four digits are cut, never written over the end. */
+/* Years beyond four digits are truncated, not written past the end. */
 static void absurd_times_fit(void **s)
 {
     char iso[MO_ISO8601_MAX], http[MO_HTTPDATE_MAX];

@@ -92,7 +92,7 @@ static void ask(struct site *t, struct end *me, const char *method,
                 const char *headers, const char *body)
 {
     char text[8192];
-    struct mo_server_link *d;
+    struct mo_dial *d;
     int n = snprintf(text, sizeof(text),
                      "%s /mcp HTTP/1.1\r\nHost: %s\r\n%sContent-Length: "
                      "%zu\r\n\r\n%s",
@@ -100,7 +100,7 @@ static void ask(struct site *t, struct end *me, const char *method,
 
     end_init(me);
     assert_int_equal(
-        mo_server_link(t->k.l, t->addr, WAIT_MS, on_dialled, me, &d, NULL), 0);
+        mo_dial(t->k.l, t->addr, WAIT_MS, on_dialled, me, &d, NULL), 0);
     wait_for(t->k.l, is_up, me);
     assert_int_equal(mo_stream_write(me->s, mo_span(text, (size_t)n)), 0);
 }

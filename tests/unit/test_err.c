@@ -1,4 +1,4 @@
-/* Errors: the box is filled, wrapped and cut as err.h says. */
+/* Errors: filling, wrapping and truncation, as err.h says. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ static void wrap_of_nothing_is_io(void **s)
     assert_string_equal(e.msg, "reading");
 }
 
-/* The outermost context survives; what does not fit falls off the end. */
+/* The outermost context survives; the end is truncated. */
 static void long_texts_are_cut(void **s)
 {
     struct mo_err e;
@@ -127,7 +127,7 @@ static void names_are_stable(void **s)
                   strcmp(mo_err_name(rows[i].code), rows[i].name) == 0);
 }
 
-/* A child runs into the bug; its stderr tells where, its end is SIGABRT. */
+/* A child hits the bug; its stderr names the place, and it dies by SIGABRT. */
 static void bug_aborts_and_says_where(void **s)
 {
     char said[256] = "";

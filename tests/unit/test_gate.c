@@ -1,10 +1,10 @@
-/* Whom the gate lets in: every header that decides, alone and together. */
+/* Access control: every header that matters, alone and combined. */
 #include "web/gate.h"
 
 #include "loop/httpd_priv.h"
 #include "mo_test.h"
 
-/* A request as httpd.c would hand it over, without a socket. */
+/* A request as httpd.c would pass it, without a socket. */
 struct asked {
     struct mo_http1 *parser;
     struct mo_stream stream;
@@ -158,7 +158,7 @@ static const struct {
     /* either will do */
     {HOST "Cookie: mo_token=x\r\nAuthorization: Bearer " T "\r\n", 0},
     {HOST "Authorization: Bearer x\r\nCookie: mo_token=" T "\r\n", 0},
-    /* the page is judged first */
+    /* the page is checked first */
     {HOST "Origin: http://evil.example\r\n", 403},
     {HOST "Origin: http://evil.example\r\nCookie: mo_token=" T "\r\n", 403},
     {HOST "Origin: http://box.example\r\nCookie: mo_token=" T "\r\n", 0},
@@ -183,7 +183,7 @@ static void test_token(void **state)
     }
 }
 
-/* Who it is goes by the token; the operator has no name. */
+/* The token decides the name; the operator has none. */
 static void test_people(void **state)
 {
     static const struct mo_gate_person people[] = {

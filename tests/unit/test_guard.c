@@ -1,9 +1,9 @@
-/* test_guard.c - the end of children: asked for, forced, by the guardian.
+/* test_guard.c - ending children: by request, by force, by the guardian.
  *
- * What happens when we are killed ourselves is in tests/it/test_kill.c. */
+ * The case that we are killed ourselves is in tests/it/test_kill.c. */
 #include "proc_kit.h"
 
-/* --- the end, asked for -------------------------------------------------- */
+/* --- ending by request --------------------------------------------------- */
 
 static void test_stop_polite(void **state)
 {
@@ -12,7 +12,7 @@ static void test_stop_polite(void **state)
 
     (void)state;
     fix_init(&f);
-    start_role(&f, &k, "role-echo"); /* leaves at EOF */
+    start_role(&f, &k, "role-echo"); /* exits at EOF */
     mo_proc_stop(k.p, k.s.io);
     mo_proc_stop(k.p, k.s.io);
     assert_int_equal(k.exits, 0);
@@ -25,7 +25,7 @@ static void test_stop_polite(void **state)
     fix_fini(&f);
 }
 
-/* Deaf to EOF, not to SIGTERM. */
+/* Ignores EOF, but not SIGTERM. */
 static void test_stop_term(void **state)
 {
     static const char *const argv[] = {"sleep", "1000", NULL};
@@ -48,7 +48,7 @@ static void test_stop_term(void **state)
     fix_fini(&f);
 }
 
-/* Deaf to everything, with a child that is too: the requirement's 2 s. */
+/* Ignores everything, and so does its child: gone within the required 2 s. */
 static void test_stop_stubborn(void **state)
 {
     uint64_t asked, took;
@@ -75,8 +75,8 @@ static void test_stop_stubborn(void **state)
     fix_fini(&f);
 }
 
-/* The leader is gone, its child holds stdout: exit is told, EOF is not.
- * Letting go ends the rest of the group. */
+/* The leader has exited, its child holds stdout: exit is reported, EOF is not.
+ * Freeing kills the rest of the group. */
 static void test_leftover(void **state)
 {
     pid_t pids[2];
@@ -101,7 +101,7 @@ static void test_leftover(void **state)
     fix_fini(&f);
 }
 
-/* Free at any moment; no news after it. */
+/* Free at any moment; no callback after it. */
 static void test_free_early(void **state)
 {
     struct fix f;
@@ -154,7 +154,7 @@ static bool another(void *ctx)
     return pid > 0 && pid != a->not ;
 }
 
-/* Killed, it is replaced; children live on and new ones can be started. */
+/* A killed guardian is replaced; children live on and new ones can start. */
 static void test_guardian_dies(void **state)
 {
     static const char *const argv[] = {"cat", NULL};
@@ -168,7 +168,7 @@ static void test_guardian_dies(void **state)
     start_argv(&f, &k, argv, MO_PROC_ERR_NULL);
     a = (struct await){f.g, mo_guard_pid(f.g)};
     assert_true(a.not > 0);
-    assert_int_equal(kill(a.not, SIGTERM), 0); /* not impressed by that */
+    assert_int_equal(kill(a.not, SIGTERM), 0); /* it ignores SIGTERM */
     assert_int_equal(kill(a.not, SIGKILL), 0);
     assert_true(mo_loop_until(f.l, another, &a, LONG));
     start_argv(&f, &k2, argv, MO_PROC_ERR_NULL);
@@ -178,7 +178,7 @@ static void test_guardian_dies(void **state)
     fix_fini(&f);
 }
 
-/* One that does not read is replaced as well, and gets the whole book. */
+/* A guardian that does not read is replaced too, and gets all entries. */
 static void test_guardian_stuck(void **state)
 {
     static const char *const argv[] = {"true", NULL};
@@ -208,7 +208,7 @@ static void test_guardian_stuck(void **state)
     fix_fini(&f);
 }
 
-/* Stop waits for the children that are still there, and takes no new ones. */
+/* Stop waits for the remaining children and starts no new ones. */
 static void test_guard_stop_waits(void **state)
 {
     static const char *const argv[] = {"cat", NULL};
@@ -282,7 +282,7 @@ static void test_together(void **state)
     fix_fini(&f);
 }
 
-/* Every allocation on the way fails once; nothing may stay. */
+/* Every allocation fails once; nothing may be left. */
 static void life(void *ctx)
 {
     static const char *const argv[] = {"cat", NULL};

@@ -1,7 +1,7 @@
 #include "mo_test.h"
 
-#include "launcher/file.h"
 #include "launcher/hier.h"
+#include "launcher/kernel_file.h"
 
 #define HYBRID                                                                 \
     "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n"                                    \
@@ -85,8 +85,9 @@ static void test_keys(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MO_COUNT(keys); i++)
-        check_row(keys[i].name, mo_file_key(mo_span_cstr(keys[i].text),
-                                            keys[i].key) == keys[i].want);
+        check_row(keys[i].name,
+                  mo_kernel_file_key(mo_span_cstr(keys[i].text), keys[i].key) ==
+                      keys[i].want);
 }
 
 int main(void)

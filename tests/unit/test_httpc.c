@@ -1,4 +1,4 @@
-/* The client on libcurl, against a scripted peer. */
+/* The libcurl client, against a scripted peer. */
 #include "loop/httpc.h"
 
 #include "loop/dso.h"
@@ -227,7 +227,7 @@ static void bad_requests_are_refused(void **state)
 
 /* --- streaming ----------------------------------------------------------- */
 
-/* One event a turn of the loop is one callback: nothing is held back. */
+/* One event per loop iteration is one callback: nothing is held back. */
 static void events_come_one_by_one(void **state)
 {
     enum { EVENTS = 100 };
@@ -296,7 +296,7 @@ static void a_paused_answer_waits(void **state)
     me.at_head = pause_me;
     me.at_data = pause_me;
     begin(&r, &me, (struct mo_http_call){.idle_ms = 40});
-    (void)mo_loop_until(r.l, has_data, &me, 100); /* nor does idle_ms count */
+    (void)mo_loop_until(r.l, has_data, &me, 100); /* idle_ms is off */
     assert_int_equal(me.heads, 1);
     assert_int_equal(me.datas, 0);
     while (!me.dones) {
@@ -341,7 +341,7 @@ static void compressed_bodies_are_unpacked(void **state)
     assert_string_equal(mo_buf_cstr(&me.body), "squeezed squeezed squeezed");
     assert_true(has(&r.p.last, "Accept-Encoding: gzip"));
     mo_buf_fini(&me.body);
-    /* The limit counts what comes out of it. */
+    /* The limit counts unpacked bytes. */
     seen_init(&me);
     ask(&r, &me, (struct mo_http_call){.max_bytes = 25});
     assert_int_equal(me.err.code, MO_ETOOBIG);
@@ -360,13 +360,13 @@ static void slow_and_big_end(void **state)
         int rc;
         const char *says;
     } rows[] = {
-        {"never answers", "", {.total_ms = 20}, MO_ETIMEOUT, "not answered"},
-        {"silent", "", {.idle_ms = 20}, MO_ETIMEOUT, "silent for 20 ms"},
+        {"never answers", "", {.total_ms = 20}, MO_ETIMEOUT, "did not answer"},
+        {"silent", "", {.idle_ms = 20}, MO_ETIMEOUT, "sent nothing for 20 ms"},
         {"stops in the body",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
          {.idle_ms = 20},
          MO_ETIMEOUT,
-         "silent for 20 ms"},
+         "sent nothing for 20 ms"},
         {"too big",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nninebytes",
          {.max_bytes = 8},
@@ -453,7 +453,7 @@ static void the_queue_is_bounded(void **state)
     rig_down(&r);
 }
 
-/* --- what goes wrong outside --------------------------------------------- */
+/* --- network failures ---------------------------------------------------- */
 
 static void failures_say_what_to_do(void **state)
 {
@@ -573,8 +573,8 @@ static void proxies_come_from_the_environment(void **state)
     rig_down(&r);
 }
 
-/* It is the address that counts, not how it is written. The same request is
- * made twice, since a connection that is kept must not help either. */
+/* The address counts, not how it is written. Each request is made twice,
+ * because a kept connection must not help either. */
 static void private_addresses(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "127.1",
@@ -605,7 +605,7 @@ static void private_addresses(void **state)
     }
 }
 
-/* The proxy is in our network; where it goes from there is its own affair. */
+/* A proxy in our network is allowed; the proxy decides where it connects. */
 static void a_proxy_may_be_private(void **state)
 {
     char proxy[PATH_LEN + 16];
@@ -672,7 +672,8 @@ static void cancel_at_any_time(void **state)
     }
 }
 
-/* Starting from inside every callback: libcurl would refuse, we defer. */
+/* Start a request from inside every callback: libcurl forbids it, so the client
+ * defers. */
 struct chain {
     struct seen seen[4];
     struct rig *r;

@@ -1,5 +1,5 @@
-/* The HTTP server on real sockets: what is refused, what is answered, and in
- * how many pieces it may come. */
+/* The HTTP server on real sockets: refused and accepted requests, cut into
+ * every number of pieces. */
 #include <unistd.h>
 
 #include "loop/httpd.h"
@@ -21,7 +21,7 @@ struct client {
     bool dialled, closed, eof;
 };
 
-/* --- the site's handler -------------------------------------------------- */
+/* --- the handler --------------------------------------------------------- */
 
 static void on_gone(struct mo_req *rq)
 {
@@ -200,8 +200,7 @@ static void dial(struct site *t, struct client *c)
 
     *c = (struct client){.s = NULL};
     mo_buf_init(&c->got, (size_t)16 << 20);
-    assert_int_equal(
-        mo_server_link(t->l, t->addr, 5000, c_dialled, c, NULL, &e), 0);
+    assert_int_equal(mo_dial(t->l, t->addr, 5000, c_dialled, c, NULL, &e), 0);
     assert_true(mo_loop_until(t->l, is_dialled, c, 5000));
 }
 
@@ -219,7 +218,7 @@ static void say(struct client *c, struct mo_span s)
         (void)mo_stream_write(c->s, s);
 }
 
-/* How many answers, read as a client would, and the last one's status. */
+/* Number of answers, parsed as a client would, and the last status. */
 struct tally {
     int answers, status, last_minor;
     bool bad;
@@ -320,7 +319,7 @@ static const struct row {
     {"body nobody asked for",
      "POST /?x HTTP/1.1\r\n" H "Content-Length: 5\r\n\r\nhello", 1, 200, true,
      "x|"},
-    /* what c-libraries found parsers to accept */
+    /* inputs that other parsers were found to accept */
     {"bare CR (CVE-2023-30589)", "GET / HTTP/1.1\r\nHost: x\rX: y\r\n\r\n", 1,
      400, true, NULL},
     {"space before a name (CVE-2024-27982)",
@@ -494,8 +493,7 @@ static size_t times(struct mo_span s, struct mo_span what)
     return n;
 }
 
-/* The first lines of an answer are kept for the next of the same kind, and
- * only for those. */
+/* The first lines of an answer are reused for answers of the same kind only. */
 static void kinds_of_answers_do_not_mix(void **state)
 {
     static const struct {
@@ -544,7 +542,7 @@ struct echo {
     struct mo_span body;
 };
 
-/* A head, and behind it exactly the body. */
+/* True if exactly the body follows the head. */
 static bool has_echo(void *ctx)
 {
     struct echo *w = ctx;
@@ -556,7 +554,7 @@ static bool has_echo(void *ctx)
     return mo_span_eq(mo_span_skip(got, (size_t)end + 4), w->body);
 }
 
-/* The stream puts a small body together with its head, not a big one. */
+/* The stream joins a small body with its head, but not a big one. */
 static void bodies_of_any_size_come_back(void **state)
 {
     static const size_t sizes[] = {0, 1, 1900, 2000, 2048, 70000};
@@ -609,7 +607,7 @@ static void continue_is_said_when_the_body_is_wanted(void **state)
     assert_int_equal(got.status, 200);
     assert_string_equal(got.body, "|ok|");
     hang_up(&t, &c);
-    /* refused from the head alone: no 100, the client need not send it */
+    /* refused from the head alone: no 100, so the client need not send it */
     dial(&t, &c);
     w.answers = 1;
     say(&c, MO_SPAN("POST /small HTTP/1.1\r\n" H "Content-Length: 20\r\n"
@@ -665,7 +663,7 @@ static void a_parked_request_outlives_nothing(void **state)
 
     (void)state;
     site_open(&t, (struct mo_httpd_limits){0});
-    /* answered later, with a pipelined one behind it */
+    /* answered later, with a pipelined request behind it */
     dial(&t, &c);
     say(&c, MO_SPAN("GET /park HTTP/1.1\r\n" H "\r\nGET /?2 HTTP/1.1\r\n" H
                     "\r\n"));
@@ -678,7 +676,7 @@ static void a_parked_request_outlives_nothing(void **state)
     tally_up(mo_buf_view(&c.got), &got);
     assert_string_equal(got.body, "late|2|");
     hang_up(&t, &c);
-    /* the client half-closes: it is told, and may still answer */
+    /* the client half-closes: the handler is told and may still answer */
     dial(&t, &c);
     say(&c, MO_SPAN("GET /park HTTP/1.1\r\n" H "\r\n"));
     assert_true(mo_loop_until(t.l, is_parked, &t, 5000));
@@ -690,7 +688,7 @@ static void a_parked_request_outlives_nothing(void **state)
     tally_up(mo_buf_view(&c.got), &got);
     assert_string_equal(got.body, "still|");
     hang_up(&t, &c);
-    /* the client is gone altogether while the answer is being streamed */
+    /* the client disconnects while the answer is being streamed */
     dial(&t, &c);
     say(&c, MO_SPAN("GET /park HTTP/1.1\r\n" H "\r\n"));
     assert_true(mo_loop_until(t.l, is_parked, &t, 5000));
@@ -726,12 +724,12 @@ static void an_upgrade_takes_the_stream(void **state)
     site_close(&t);
 }
 
-/* Slow ones are cut off: the head, the body, the idle, the deaf. */
+/* Slow clients are closed: head, body, idle, not reading. */
 static void the_slow_are_cut_off(void **state)
 {
     static const struct {
         const char *name, *in;
-        int status; /* 0: closed without a word */
+        int status; /* 0: closed without an answer */
     } slow[] = {
         {"silent", "", 0},
         {"half a head", "GET / HTTP/1.1\r\nHo", 408},
@@ -785,8 +783,8 @@ static void a_deaf_client_is_cut_off(void **state)
     site_close(&t);
 }
 
-/* 200 connections that drip their head do not keep an honest one waiting:
- * it is answered while all of them are still open. */
+/* 200 connections that send their head slowly do not delay another client: it
+ * is answered while all of them are open. */
 static void slowloris_delays_nobody(void **state)
 {
     enum { N = 200 };
@@ -822,7 +820,7 @@ static void connections_are_limited(void **state)
     (void)state;
     site_open(&t, (struct mo_httpd_limits){.connections = MAX});
     for (int i = 0; i < N; i++)
-        dial(&t, &c[i]); /* the kernel's backlog takes them */
+        dial(&t, &c[i]); /* they wait in the kernel's backlog */
     for (int i = 0; i < N; i++)
         say(&c[i], MO_SPAN("GET /?x HTTP/1.1\r\n" H "\r\n"));
     turn(&t);

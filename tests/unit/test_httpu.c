@@ -198,7 +198,7 @@ static void bad_requests_are_refused(void **state)
     rig_down(&r);
 }
 
-/* --- connections are kept, and their loss is borne ----------------------- */
+/* --- kept connections, and their loss ------------------------------------ */
 
 static void one_connection_serves_many(void **state)
 {
@@ -329,18 +329,18 @@ static void slow_and_big_end(void **state)
         int rc;
         const char *says;
     } rows[] = {
-        {"never answers", "", {.total_ms = 20}, MO_ETIMEOUT, "not answered"},
-        {"silent", "", {.idle_ms = 20}, MO_ETIMEOUT, "silent for 20 ms"},
+        {"never answers", "", {.total_ms = 20}, MO_ETIMEOUT, "did not answer"},
+        {"silent", "", {.idle_ms = 20}, MO_ETIMEOUT, "sent nothing for 20 ms"},
         {"stops in the body",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
          {.idle_ms = 20},
          MO_ETIMEOUT,
-         "silent for 20 ms"},
+         "sent nothing for 20 ms"},
         {"too big",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nninebytes",
          {.max_bytes = 8},
          MO_ETOOBIG,
-         "over 8 bytes"},
+         "larger than 8 bytes"},
         {"just fits",
          "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nninebytes",
          {.max_bytes = 9},
@@ -469,7 +469,7 @@ static void a_paused_answer_waits(void **state)
     me.at_head = pause_me;
     me.at_data = pause_me;
     begin(&r, &me, (struct mo_http_call){.idle_ms = 40});
-    (void)mo_loop_until(r.l, has_data, &me, 100); /* nor does idle_ms count */
+    (void)mo_loop_until(r.l, has_data, &me, 100); /* idle_ms is off */
     assert_int_equal(me.heads, 1);
     assert_int_equal(me.datas, 0);
     while (!me.dones) {
@@ -492,7 +492,7 @@ static void a_paused_answer_waits(void **state)
     rig_down(&r);
 }
 
-/* --- the connection changes hands ---------------------------------------- */
+/* --- hijacked connections ------------------------------------------------ */
 
 struct taken {
     struct seen seen;

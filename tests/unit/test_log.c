@@ -1,11 +1,11 @@
-/* The log: one line whatever a peer says, and no secret in it. */
+/* The log: one line whatever a peer sends, and no secret in it. */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "mo_test.h"
 
-/* A log that writes into a pipe, and the other end of it. */
+/* A log that writes into a pipe, and the pipe's read end. */
 struct rig {
     struct mo_log log;
     int rd, wr;
@@ -20,7 +20,7 @@ static void rig_open(struct rig *r, bool json)
     r->rd = p[0];
     r->wr = p[1];
     mo_log_init(&r->log, r->wr);
-    assert_true(r->log.json); /* a pipe is no terminal */
+    assert_true(r->log.json); /* a pipe is not a terminal */
     r->log.json = json;
 }
 
@@ -31,7 +31,7 @@ static void rig_close(struct rig *r)
     mo_close_fd(&r->wr);
 }
 
-/* What was written since the last call, "" for nothing. */
+/* Everything written since the last call, "" for nothing. */
 static const char *said(struct rig *r)
 {
     ssize_t n = read(r->rd, r->line, sizeof(r->line) - 1);
@@ -155,7 +155,7 @@ static void too_many_rooms_are_refused(void **s)
     mo_log_fini(&l);
 }
 
-/* What a peer may put into a message, and what is left of it. */
+/* Peer text in a message, and how it is escaped. */
 static void peer_text_is_escaped(void **s)
 {
     static const struct {
@@ -170,8 +170,8 @@ static void peer_text_is_escaped(void **s)
         {"\xc2\x9b", "\\u009b", "\\u009b"},     /* CSI in one character */
         {"\xe2\x80\xae", "\\u202e", "\\u202e"}, /* right to left */
         {"\xe2\x80\xa8", "\\u2028", "\\u2028"}, /* line separator */
-        {"\xff", "\\ufffd", "\\ufffd"},         /* no UTF-8 at all */
-        {"\xc3", "\\ufffd", "\\ufffd"},         /* cut short */
+        {"\xff", "\\ufffd", "\\ufffd"},         /* not UTF-8 */
+        {"\xc3", "\\ufffd", "\\ufffd"},         /* truncated */
         {"\xc0\x80", "\\ufffd\\ufffd", "\\ufffd\\ufffd"}, /* overlong */
         {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd", "\\ufffd\\ufffd\\ufffd"},
         {"\xf4\x90\x80\x80", "\\ufffd\\ufffd\\ufffd\\ufffd",
@@ -196,8 +196,8 @@ static void peer_text_is_escaped(void **s)
     rig_close(&r);
 }
 
-/* Every length around the limits: the line stays one valid line, says that
- * it was cut, and no escape is torn. */
+/* Every length around the limits: the line stays one valid line, ends in the
+ * cut mark, and no escape is split. */
 static void long_lines_are_cut_cleanly(void **s)
 {
     static const char *const units[] = {"x", "\n", "\"", "\xc3\xbc"};
@@ -219,7 +219,7 @@ static void long_lines_are_cut_cleanly(void **s)
             m = said_msg(&r);
             while (starts(m, shown[u]))
                 m += strlen(shown[u]);
-            if (starts(m, "\\ufffd")) /* a character cut by the format */
+            if (starts(m, "\\ufffd")) /* a character truncated by the format */
                 m += 6;
             assert_true(!strcmp(m, "\"}\n") || !strcmp(m, "[cut]\"}\n"));
         }
@@ -235,7 +235,7 @@ static void secrets_are_hidden(void **s)
         {"key sk-secret-1 used", "key [secret] used"},
         {"sk-secret-1", "[secret]"},
         {"sk-secret-1sk-secret-1", "[secret]"},
-        {"sk-secret-12", "[secret]"}, /* one is the front of another */
+        {"sk-secret-12", "[secret]"}, /* one is a prefix of another */
         {"sk-secret-1234", "[secret]34"},
         {"abcdefghij", "[secret]"},   /* two that overlap */
         {"sk-secret-", "sk-secret-"}, /* only part of one */
@@ -257,7 +257,7 @@ static void secrets_are_hidden(void **s)
     for (size_t i = 0; i < MO_COUNT(secrets); i++)
         assert_int_equal(mo_log_secret(&r.log, secrets[i]), 0);
     assert_int_equal(mo_log_secret(&r.log, secrets[0]), 0);
-    assert_int_equal(r.log.nsecrets, 7); /* no short, empty or double ones */
+    assert_int_equal(r.log.nsecrets, 7); /* no short or double ones */
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         char want[64];
 
@@ -270,7 +270,7 @@ static void secrets_are_hidden(void **s)
 
 #define SECRET "Zk7#mQ9!vT"
 
-/* No character of the secret but its first, which is free to occur. */
+/* No byte of the secret but its first, which may occur elsewhere. */
 static void expect_no_part(const char *line)
 {
     assert_null(strpbrk(line, "#!"));
@@ -278,8 +278,8 @@ static void expect_no_part(const char *line)
     assert_null(strstr(line, "vT"));
 }
 
-/* The secret at every offset around the place where a message, and an
- * error's text, is cut: never a part of it. */
+/* The secret at every offset around the place where a message, or an error's
+ * text, is cut: no part of it may appear. */
 static void a_cut_secret_does_not_leak(void **s)
 {
     char pad[MO_LOG_LINE_MAX];

@@ -34,7 +34,7 @@ struct tick {
     struct mo_timer t;
     struct mo_loop *l;
     int *order, *n, id;
-    struct tick *stop; /* another one to stop when firing */
+    struct tick *stop; /* another timer to stop when firing */
 };
 
 static void on_tick(struct mo_timer *t)
@@ -88,7 +88,7 @@ static void a_timer_may_stop_another(void **state)
     mo_timer_init(&b.t, on_tick);
     mo_timer_start(l, &a.t, 1);
     mo_timer_start(l, &b.t, 1);
-    mo_timer_start(l, &b.t, 2); /* restarting moves it */
+    mo_timer_start(l, &b.t, 2); /* restarting moves its time */
     mo_loop_run(l);
     assert_int_equal(n, 1);
     assert_false(mo_timer_on(&b.t));
@@ -149,7 +149,7 @@ static bool has_run(void *ctx)
     return ((struct chore *)ctx)->runs > 0;
 }
 
-/* With nothing else to do, many times over, and not when it was taken back;
+/* Runs although nothing else is to do, many times over, but not after a cancel;
  * the loop ends after it. */
 static void soon_runs_before_the_loop_waits(void **state)
 {
@@ -489,8 +489,7 @@ static void meet_at(const char *listen_at, const char *dial_at_fmt)
     assert_int_equal(mo_listen(l, &o, on_accept, &m, &ls, &e), 0);
     (void)snprintf(addr, sizeof(addr), "%s%.0u", dial_at_fmt,
                    mo_listener_port(ls));
-    assert_int_equal(mo_server_link(l, addr, 2000, on_dialled, &m, NULL, &e),
-                     0);
+    assert_int_equal(mo_dial(l, addr, 2000, on_dialled, &m, NULL, &e), 0);
     assert_int_equal(m.dialled, 0);
     assert_true(mo_loop_until(l, is_dialled, &m, 5000));
     assert_int_equal(m.why.code, 0);
@@ -537,8 +536,7 @@ static void dial_fails_with_a_reason(void **state)
         struct mo_loop *l = loop_new();
         struct meet m = {.dialled = 0};
         struct mo_err e;
-        int rc =
-            mo_server_link(l, rows[i].addr, 2000, on_dialled, &m, NULL, &e);
+        int rc = mo_dial(l, rows[i].addr, 2000, on_dialled, &m, NULL, &e);
 
         check_row(rows[i].addr, rc == rows[i].rc);
         mo_loop_run(l);
@@ -557,12 +555,11 @@ static void canceled_dial_still_answers_once(void **state)
     for (size_t i = 0; i < MO_COUNT(addrs); i++) {
         struct mo_loop *l = loop_new();
         struct meet m = {.dialled = 0};
-        struct mo_server_link *d;
+        struct mo_dial *d;
         struct mo_err e;
 
-        assert_int_equal(
-            mo_server_link(l, addrs[i], 2000, on_dialled, &m, &d, &e), 0);
-        mo_server_link_cancel(d);
+        assert_int_equal(mo_dial(l, addrs[i], 2000, on_dialled, &m, &d, &e), 0);
+        mo_dial_cancel(d);
         assert_int_equal(m.dialled, 0);
         mo_loop_run(l);
         assert_int_equal(m.dialled, 1);
@@ -590,7 +587,7 @@ static void listener_refuses_a_taken_port(void **state)
     mo_loop_free(l);
 }
 
-/* What cannot be waited for is refused, and closed. */
+/* Descriptors that cannot be polled are refused and closed. */
 static void files_are_no_streams(void **state)
 {
     static const char *const paths[] = {"/dev/null", "/proc/self/exe"};

@@ -1,4 +1,4 @@
-/* The hash map against a plain array that does the same slowly. */
+/* The hash map, compared with a plain array. */
 #include "base/map.h"
 #include "mo_test.h"
 
@@ -96,7 +96,7 @@ static struct mo_span key_of(size_t i, char tmp[16])
     return mo_span(tmp, (size_t)snprintf(tmp, 16, "key%zu", i));
 }
 
-/* Every key is as the array says, and a walk meets each exactly once. */
+/* Every key is as in the array, and iteration visits each exactly once. */
 static void compare(const struct mo_map *m, char *const model[KEYS])
 {
     size_t seen = 0, want = 0;
@@ -114,8 +114,8 @@ static void compare(const struct mo_map *m, char *const model[KEYS])
     assert_int_equal(seen, want);
 }
 
-/* A fixed stream of puts and deletes; deletion must close its holes in
- * chains of every shape, so the map is kept near full. */
+/* A fixed sequence of puts and deletes. The map is kept nearly full, so that
+ * deletion closes holes in chains of every shape. */
 static void behaves_like_an_array(void **s)
 {
     static char values[KEYS];
@@ -149,7 +149,7 @@ static void behaves_like_an_array(void **s)
     mo_map_fini(&m);
 }
 
-/* Lent keys are the caller's own bytes, and nobody frees them. */
+/* Lent keys are the caller's bytes and are not freed. */
 static void lent_keys_are_not_copied(void **s)
 {
     static const char *const keys[] = {"a", "bc", "def", "", "ghij"};
@@ -178,7 +178,7 @@ static void lent_keys_are_not_copied(void **s)
     assert_int_equal(m.len, 0);
 }
 
-/* What was there stays, and so many fit without another slot. */
+/* Existing entries stay, and the reserved number fits without growing. */
 static void reserved_room_is_enough(void **s)
 {
     char tmp[16];
@@ -201,7 +201,7 @@ static void reserved_room_is_enough(void **s)
     }
 }
 
-/* A put that fails leaves the map as it was. */
+/* A put that fails leaves the map unchanged. */
 static void map_body(void *ctx)
 {
     size_t put = 0;

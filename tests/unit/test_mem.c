@@ -82,7 +82,7 @@ static void failures_come_where_armed(void **s)
     mo_mem_fail_at(0, false);
 }
 
-/* Pieces of all small sizes are aligned, disjoint and keep their bytes. */
+/* Blocks of all small sizes are aligned, disjoint and keep their bytes. */
 static void arena_pieces_do_not_touch(void **s)
 {
     unsigned char *pieces[200];
@@ -138,7 +138,7 @@ static void arena_refuses_absurd_sizes(void **s)
     mo_arena_fini(&a);
 }
 
-/* A full arena can be used again, and does not ask malloc for it. */
+/* A full arena can be reused after a reset, without calling malloc. */
 static void arena_reset_reuses(void **s)
 {
     struct mo_arena a;
@@ -220,7 +220,7 @@ static void fds_close_themselves(void **s)
         assert_true(is_open(seen));
         errno = EXDEV;
     }
-    assert_int_equal(errno, EXDEV); /* closing keeps the reason */
+    assert_int_equal(errno, EXDEV); /* closing keeps errno */
     assert_false(is_open(seen));
     {
         mo_autofd int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -235,7 +235,7 @@ static void fds_close_themselves(void **s)
     assert_int_equal(taken, -1);
 }
 
-/* The leak check at exit is the judge of the first block. */
+/* The leak check at exit verifies the first block. */
 static void pointers_free_themselves(void **s)
 {
     char *kept;
@@ -258,6 +258,22 @@ static void pointers_free_themselves(void **s)
     mo_free(kept);
 }
 
+static void arenas_free_themselves(void **s)
+{
+    int64_t before = mo_mem_live();
+
+    (void)s;
+    {
+        mo_autoarena struct mo_arena a = {.cap = 4096};
+        mo_autoarena struct mo_arena unused = {.cap = 4096};
+
+        assert_non_null(mo_arena_alloc(&a, 100));
+        assert_null(mo_arena_alloc(&a, 8192)); /* the cap applies */
+        assert_int_equal(unused.held, 0);
+    }
+    assert_int_equal(mo_mem_live(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +289,7 @@ int main(void)
         cmocka_unit_test(arena_survives_failures),
         cmocka_unit_test(fds_close_themselves),
         cmocka_unit_test(pointers_free_themselves),
+        cmocka_unit_test(arenas_free_themselves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Pieces come back zeroed, no more than the limit are kept, none is lost. */
+/* Blocks are zeroed when reused, at most the limit is kept, none is lost. */
 #include "base/pool.h"
 #include "mo_test.h"
 

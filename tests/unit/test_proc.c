@@ -1,4 +1,5 @@
-/* test_proc.c - real programs: their bytes, their ends, what they see. */
+/* test_proc.c - real child processes: their bytes, their exits, their
+ * environment. */
 #include "proc_kit.h"
 
 /* --- bytes --------------------------------------------------------------- */
@@ -26,7 +27,7 @@ static void test_cat(void **state)
     fix_fini(&f);
 }
 
-/* More than every buffer on the way, echoed; nobody holds it all. */
+/* Echo more than all buffers together hold. */
 static void test_big(void **state)
 {
     size_t total = (size_t)24 << 20;
@@ -52,7 +53,7 @@ static void test_big(void **state)
     mo_free(data);
 }
 
-/* What was written before the half-close arrives, queued or not. */
+/* Bytes written before the half-close arrive, queued or not. */
 static void test_queue_then_eof(void **state)
 {
     size_t n = (size_t)300 * 1024;
@@ -76,7 +77,7 @@ static void test_queue_then_eof(void **state)
     mo_free(data);
 }
 
-/* A child that does not read costs us the queue's limit and no more. */
+/* A child that does not read costs at most the queue's limit. */
 static void test_deaf(void **state)
 {
     static char piece[64 * 1024];
@@ -260,7 +261,7 @@ static void test_find(void **state)
     assert_string_equal(path, "./a b");
 }
 
-/* --- what the child sees ------------------------------------------------- */
+/* --- environment of the child -------------------------------------------- */
 
 static void see(struct fix *f, const char *role, const char *want)
 {
@@ -296,7 +297,7 @@ static void test_sees(void **state)
     see(&f, "role-env", "PATH=/usr/bin:/bin\n");
     see(&f, "role-self", "leader=1 odd=0 pdeath=9\n");
     (void)sigprocmask(SIG_SETMASK, NULL, &usr);
-    assert_int_equal(sigismember(&usr, SIGUSR1), 1); /* ours is as it was */
+    assert_int_equal(sigismember(&usr, SIGUSR1), 1); /* ours is unchanged */
     assert_int_equal(sigismember(&usr, SIGTERM), 0);
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
     (void)signal(SIGUSR1, SIG_DFL);
@@ -323,7 +324,7 @@ static void test_empty_env_and_cwd(void **state)
     fix_fini(&f);
 }
 
-/* Even when our own 0, 1 and 2 are closed and the pipes get those numbers. */
+/* Also when our own 0, 1 and 2 are closed and the pipes get those numbers. */
 static void test_low_fds(void **state)
 {
     int saved[3];

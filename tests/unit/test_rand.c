@@ -1,4 +1,4 @@
-/* Randomness: the right amount of it, and not the same twice. */
+/* Randomness: the requested amount, and never the same twice. */
 #include "base/rand.h"
 #include "mo_test.h"
 

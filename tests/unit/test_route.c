@@ -1,4 +1,4 @@
-/* route: folding, words, vectors, the index and what requests find. */
+/* route: folding, words, vectors, the index and searches. */
 #include "mo_test.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ static void test_words(void **state)
         if (strcmp(mo_buf_cstr(&b), rows[i].terms) != 0)
             fail_msg("'%s' is '%s'", rows[i].text, mo_buf_cstr(&b));
     }
-    for (size_t i = 0; i < MO_COUNT(rows); i++) { /* stems are kept by now */
+    for (size_t i = 0; i < MO_COUNT(rows); i++) { /* first, then cached */
         mo_buf_reset(&b);
         mo_words_each(w, mo_span_cstr(rows[i].text), put_term, &b);
         check_row(rows[i].text, strcmp(mo_buf_cstr(&b), rows[i].terms) == 0);
@@ -131,8 +131,8 @@ static void gather(void *ctx, struct mo_span term, bool extra)
     g->n[i] = term.n;
 }
 
-/* A term ends before it could grow too long, in whole characters; a word that
- * is too long for one run is two. */
+/* A term is truncated to whole characters; a word that is too long for one run
+ * becomes two. */
 static void test_long_words(void **state)
 {
     struct mo_words *w = mo_words_new();
@@ -155,7 +155,7 @@ static void test_long_words(void **state)
     mo_words_free(w);
 }
 
-/* More words than stems are kept, twice: what is kept is what is found. */
+/* More words than the cache holds, twice: the stems must be the same. */
 static void test_many_words(void **state)
 {
     struct mo_words *kept = mo_words_new();
@@ -273,7 +273,7 @@ static void test_many_pieces(void **state)
     mo_vectors_free(v);
 }
 
-/* Whoever multiplies: to the last bit what one by one gives. */
+/* Every implementation gives bit-identical results. */
 static void test_many_vectors(void **state)
 {
     struct mo_vector8 many[11], a = {.scale = 0.5f};
@@ -430,8 +430,8 @@ static void test_named_twice(void **state)
     mo_route_free(r);
 }
 
-/* Requests that are no sentences. Only the first bytes of a long one count,
- * and a word counts once however often it is said. */
+/* Requests that are not sentences. Only the first bytes of a long one count,
+ * and a repeated word counts once. */
 static void test_odd_requests(void **state)
 {
     static char text[64 * 1024];
@@ -465,7 +465,7 @@ static void test_odd_requests(void **state)
 
 #define CROWD 60
 
-/* Servers with 0 to 6 tools, many of them alike: there are equals. */
+/* Servers with 0 to 6 tools, many of them equal. */
 static struct mo_route *crowd(const struct mo_vectors *v)
 {
     static const char *const words[] = {"file",  "image", "logo",
@@ -500,8 +500,7 @@ static bool is_same_hit(const struct mo_route_hit *a,
            a->words == b->words && a->meaning == b->meaning;
 }
 
-/* The few that are asked for are the first of the many: whatever was passed
- * over does not belong to them. */
+/* The first few of many results: skipping low scores must not change them. */
 static void test_few_of_many(void **state)
 {
     static const char *const asked[] = {"file",       "a logo of files",
@@ -567,7 +566,8 @@ static void test_change(void **state)
     mo_route_free(r);
 }
 
-/* Built in any order, and by way of others, the answers are the same. */
+/* Built in any order, with other servers in between, the answers are the
+ * same. */
 static void test_same_index(void **state)
 {
     static const char *const asked[] = {"make a logo", "read a file", "bug",

@@ -1,5 +1,5 @@
-/* route/row: four at a time is what one after the other gives, to the last
- * bit, for every length and wherever the row begins. */
+/* route/row: the vector code gives bit-identical results to a scalar loop, for
+ * every length and alignment. */
 #include "mo_test.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #define FEW  12
 #define TURN 40
 
-/* Small whole numbers now and then, so that there are equals; some below 0. */
+/* Small integers now and then, so that some are equal; some below 0. */
 static float some(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
@@ -93,7 +93,7 @@ static void test_join(void **state)
     }
 }
 
-/* Look at all, take the best that is left. */
+/* Reference: scan all, take the best that is left. */
 static size_t pick_plain(const float *v, size_t n, size_t max, float floor,
                          uint32_t *out)
 {

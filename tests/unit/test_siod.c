@@ -1,6 +1,6 @@
-/* The Socket.IO server from its owner's side: rooms, questions, limits, who
- * is told what and when; and all of it while memory runs out. Clients are
- * bare sockets, so that every allocation that fails is the server's. */
+/* The Socket.IO server from its owner's side: rooms, acks, limits, the order of
+ * callbacks; and all of it while allocations fail. Clients are bare sockets, so
+ * every failing allocation is the server's. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -269,7 +269,7 @@ static bool has_ended(void *ctx)
     return c->ended;
 }
 
-/* Wait for text; what came up to its end is forgotten. */
+/* Wait for text; received bytes up to its end are dropped. */
 static void expect(struct site *t, struct client *c, const char *want)
 {
     const char *at;
@@ -371,7 +371,7 @@ static void test_rooms(void **state)
     mo_sock_leave(t.socks[0], red);
     mo_sock_leave(t.socks[0], red);
     assert_int_equal(mo_siod_room_size(t.siod, red), 2);
-    /* One that we disconnect hears nothing more, from this moment on. */
+    /* A socket that we disconnect gets nothing from this moment on. */
     mo_sock_disconnect(t.socks[1], false);
     assert_int_equal(mo_siod_room_size(t.siod, red), 1);
     assert_int_equal(mo_siod_emit(t.siod, red, "end", args, NULL), 1);
@@ -455,7 +455,7 @@ static void test_asks(void **state)
     expect(&t, c, "4310[\"got it\"]");
     assert_int_equal(t.answered, 4);
     ask(&t, WAIT_MS, 0); /* room again */
-    /* Those still open end with the socket, each once. */
+    /* Pending acks end with the socket, each once. */
     hang_up(c);
     assert_true(mo_loop_until(l, no_socks, &t, WAIT_MS));
     assert_int_equal(t.answered, t.asked);
@@ -570,7 +570,7 @@ static void test_too_many_sessions(void **state)
     mo_loop_free(l);
 }
 
-/* A client that does not read: what waits for it is bounded, then it goes. */
+/* A client that does not read: its queue is limited, then it is closed. */
 static void test_too_slow(void **state)
 {
     const struct mo_eiod_opts small = {.max_queue = 4 * BIG};
@@ -599,7 +599,7 @@ static void test_too_slow(void **state)
     mo_loop_free(l);
 }
 
-/* An event that fits no queue is the owner's mistake, not the client's. */
+/* An event larger than any queue is the owner's mistake, not the client's. */
 static void test_event_too_big(void **state)
 {
     size_t n = MO_STREAM_QUEUE_MAX;
@@ -759,7 +759,7 @@ static void by_polling(struct site *t)
     turns(t, NULL);
 }
 
-/* The server's last words wait for a GET, or for the end of the upgrade. */
+/* The last packets wait for a GET, or for the end of the upgrade. */
 static void by_mailbox(struct site *t, bool upgrade)
 {
     struct client *c = dial(t), *ws = dial(t);

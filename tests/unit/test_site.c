@@ -1,5 +1,5 @@
-/* The site on a real socket: routes, headers, health, and what may change
- * while it runs. */
+/* The site on a real socket: routes, headers, health, and changes at run
+ * time. */
 #include "web/site.h"
 
 #include "mo_test.h"
@@ -104,7 +104,7 @@ static const char *talk(struct place *p, struct client *c, const char *text)
 
     *c = (struct client){0};
     mo_buf_init(&c->got, 256 * 1024);
-    if (mo_server_link(p->l, p->addr, WAIT_MS, c_dialled, c, NULL, &e) < 0)
+    if (mo_dial(p->l, p->addr, WAIT_MS, c_dialled, c, NULL, &e) < 0)
         return "";
     assert_true(mo_loop_until(p->l, c_settled, c, WAIT_MS));
     if (!c->s)

@@ -239,7 +239,7 @@ static void closed_from_inside(void **state)
     rig_down(&r);
 }
 
-/* --- lies and breaks ----------------------------------------------------- */
+/* --- invalid frames and broken connections ------------------------------- */
 
 static void nonsense_ends_both(void **state)
 {
@@ -295,7 +295,7 @@ static void an_end_is_kept_for_who_comes(void **state)
     assert_int_equal(r.ends, 0);
     (void)mo_stream_write(r.far.s, MO_SPAN("\0\0\0\0\0\0\0"));
     turns(&r);
-    assert_int_equal(r.ends, 0); /* nobody reads yet */
+    assert_int_equal(r.ends, 0); /* no reader yet */
     attach_both(&r);
     wait_for(r.l, end_closed, &r.io);
     assert_int_equal(r.io.why.code, MO_EPROTO);
@@ -366,7 +366,7 @@ static void memory_may_fail(void **state)
     torture(torture_body, NULL);
 }
 
-/* The first loop of a process opens what all of them share. */
+/* The first loop of a process opens descriptors that all share. */
 static int first_loop(void **state)
 {
     (void)state;

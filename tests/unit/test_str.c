@@ -3,7 +3,7 @@
 
 #define S MO_SPAN
 
-/* Rows write spans as literals with their own length: NULs are welcome. */
+/* A span of a literal, which may contain NULs. */
 #define T(lit)                                                                 \
     {                                                                          \
         "" lit, sizeof(lit) - 1                                                \
@@ -175,8 +175,8 @@ static void numbers_are_written(void **s)
     mo_buf_fini(&b);
 }
 
-/* For every small maximum: exactly that many bytes fit, by every way of
- * putting them, and the error sticks until the reset. */
+/* For every small maximum: exactly that many bytes fit, whichever function puts
+ * them, and the error sticks until the reset. */
 static void buffers_end_at_their_maximum(void **s)
 {
     (void)s;
@@ -239,7 +239,7 @@ static void room_add_drop(void **s)
     mo_buf_fini(&b);
     mo_buf_drop(&b, 1);
     mo_buf_add(&b, 0);
-    assert_int_equal(mo_buf_puts(&b, "again"), 0); /* fini, then anew */
+    assert_int_equal(mo_buf_puts(&b, "again"), 0); /* usable again after fini */
     mo_buf_fini(&b);
 }
 
@@ -270,6 +270,22 @@ static void buffers_survive_failures(void **s)
     torture(buf_body, NULL);
 }
 
+static void buffers_free_themselves(void **s)
+{
+    int64_t before = mo_mem_live();
+
+    (void)s;
+    {
+        mo_autobuf struct mo_buf b = {.max = 8};
+        mo_autobuf struct mo_buf unused = {.max = 8};
+
+        assert_int_equal(mo_buf_puts(&b, "12345678"), 0);
+        assert_int_equal(mo_buf_putc(&b, '9'), MO_ETOOBIG);
+        assert_int_equal(unused.len, 0);
+    }
+    assert_int_equal(mo_mem_live(), before);
+}
+
 static void test_hex(void **state)
 {
     const unsigned char b[] = {0x00, 0x9f, 0xa0, 0xff};
@@ -298,6 +314,7 @@ int main(void)
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(room_add_drop),
         cmocka_unit_test(buffers_survive_failures),
+        cmocka_unit_test(buffers_free_themselves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

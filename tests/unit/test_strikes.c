@@ -1,5 +1,5 @@
-/* Who guesses tokens waits; nobody else does, and nothing is forgotten early.
- */
+/* Clients that guess tokens must wait; others need not, and no row expires
+ * early. */
 #include "web/strikes.h"
 
 #include "base/clock.h"
@@ -51,7 +51,7 @@ static void test_ipv6(void **state)
     assert_int_equal(mo_strikes_add(&s, "[::2]:80", SECOND), 0);
 }
 
-/* Many addresses push out the quietest only; a long name is cut, not lost. */
+/* A new address replaces only the oldest row; a long name is truncated. */
 static void test_room(void **state)
 {
     struct mo_strikes s = {0};

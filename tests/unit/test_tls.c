@@ -1,5 +1,5 @@
 /* TLS streams: against themselves, through a relay that slices, cuts and
- * spoils, and against the openssl command. */
+ * corrupts, and against the openssl command. */
 #include "loop/tls.h"
 
 #include "mo_net.h"
@@ -27,7 +27,7 @@ static struct mo_tls_ctx *client_ctx(const char *ca)
     return c;
 }
 
-/* --- the files people give us -------------------------------------------- */
+/* --- certificate and key files ------------------------------------------- */
 
 static void bad_files_are_named(void **state)
 {
@@ -90,7 +90,7 @@ static void bad_client_files_are_named(void **state)
     }
 }
 
-/* --- a relay in the middle: one byte a turn, or spoiling, or cutting ----- */
+/* --- a relay in the middle: byte by byte, corrupting, or cutting --------- */
 
 struct relay {
     struct mo_loop *l;
@@ -189,7 +189,7 @@ static void relay_cut(struct relay *r)
             mo_stream_close(r->side[i].s, NULL);
 }
 
-/* --- a meeting of client and server -------------------------------------- */
+/* --- a client and a server ----------------------------------------------- */
 
 struct meet {
     struct mo_loop *l;
@@ -297,7 +297,7 @@ static void half_close_still_reads(void **state)
     (void)state;
     meet(&m);
     assert_int_equal(mo_stream_write(m.c.s, MO_SPAN("q")), 0);
-    mo_stream_shutdown(m.c.s); /* before the handshake: it waits its turn */
+    mo_stream_shutdown(m.c.s); /* before the handshake: it is queued */
     assert_int_equal(mo_stream_write(m.c.s, MO_SPAN("r")), MO_ECLOSED);
     wait_for(m.l, end_at_eof, &m.s);
     assert_int_equal(m.s.got.len, 1);
@@ -362,8 +362,8 @@ static bool stopped_reading(void *ctx)
     return m->c.reads > 0;
 }
 
-/* Pausing in on_read holds back what is decrypted already; nothing is lost
- * and nothing comes meanwhile. */
+/* Pausing in on_read holds back data that is already decrypted; nothing is lost
+ * and nothing is delivered meanwhile. */
 static void pause_inside_read_holds_the_rest(void **state)
 {
     enum { N = 200000 };
@@ -393,7 +393,7 @@ static void pause_inside_read_holds_the_rest(void **state)
     part(&m);
 }
 
-/* --- what goes wrong ----------------------------------------------------- */
+/* --- failures ------------------------------------------------------------ */
 
 static void a_cut_is_not_an_eof(void **state)
 {
@@ -490,8 +490,8 @@ static void certificates_are_checked(void **state)
     }
 }
 
-/* A raw peer says these bytes to our server (or, as client, to our client)
- * and then does nothing. */
+/* A raw peer sends these bytes to our server (or to our client) and then does
+ * nothing. */
 static void strangers_are_refused(void **state)
 {
     const struct {
@@ -564,7 +564,7 @@ static bool raw_gone(void *ctx)
     return ((struct end *)ctx)->eof || ((struct end *)ctx)->closes;
 }
 
-/* A failure nobody is attached to hear waits; a close does not. */
+/* A failure is kept until an owner is attached; a close is not. */
 static void failure_waits_for_an_owner(void **state)
 {
     (void)state;
@@ -600,7 +600,7 @@ static void failure_waits_for_an_owner(void **state)
     }
 }
 
-/* Every allocation of ours fails once; nothing leaks, nobody hangs. */
+/* Every allocation fails once; nothing leaks, nothing hangs. */
 static void one_talk(void *ctx)
 {
     struct mo_tls_ctx **both = ctx;
@@ -642,7 +642,7 @@ static void no_memory_is_survived(void **state)
     mo_tls_free(both[1]);
 }
 
-/* --- somebody else's client ---------------------------------------------- */
+/* --- a foreign client ---------------------------------------------------- */
 
 static bool child_said(void *ctx)
 {
@@ -659,7 +659,7 @@ static void accept_tls(void *ctx, struct mo_stream *s)
     m->s.saw = echo;
 }
 
-/* s_client with these options says "hello\n"; does it hear it back? */
+/* True if s_client with these options gets its "hello\n" back. */
 static bool s_client(const char *opts)
 {
     struct mo_listen_opts o = {.addr = "127.0.0.1:0"};

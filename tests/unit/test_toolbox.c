@@ -1,5 +1,6 @@
-/* The pure parts of the toolbox: patterns, cut outputs, edits, arguments,
- * the rules on paths, and its small printf. */
+/* Parts of the toolbox without a server: patterns, cut outputs, edits,
+ * arguments, the rules on paths, its small printf, and the start of a keeper.
+ */
 #include "mo_test.h"
 
 #include <errno.h>
@@ -68,7 +69,7 @@ static void glob_rows(void **state)
                           mo_span_cstr(rows[i].path)) == rows[i].hit);
 }
 
-/* What would take for ever ends, and matches nothing. */
+/* Exponential patterns end and match nothing. */
 static void glob_is_bounded(void **state)
 {
     char stars[400], text[200], nest[400];
@@ -92,7 +93,7 @@ static struct mo_span clip_text(struct tb_clip *c, struct mo_buf *b)
     return mo_buf_view(b);
 }
 
-/* Whatever the pieces, the same ends are kept. */
+/* The same ends are kept, however the input is split. */
 static void clip_keeps_both_ends(void **state)
 {
     static const struct {
@@ -336,7 +337,7 @@ static void path_rules(void **state)
         {"/workspace", "a/../", NULL},
         {"/workspace", "a/..b", "a/..b"},
         {"/workspace", "a..", "a.."},
-        {"/workspace", "../a", "../a"}, /* for the kernel to refuse */
+        {"/workspace", "../a", "../a"}, /* left to the kernel to refuse */
         {"", "/etc/x", "etc/x"},
         {"", "/", "."},
     };

@@ -1,6 +1,6 @@
-/* The file tools on a real directory, through the server, with every
- * allocation failing once: nothing may leak, no descriptor stay open, and a
- * write that failed leaves the old file. */
+/* The file tools on a real directory, through the server, with every allocation
+ * failing once: nothing may leak, no descriptor may stay open, and a failed
+ * write leaves the old file. */
 #include "mo_test.h"
 
 #include <dirent.h>
@@ -73,7 +73,7 @@ static unsigned open_fds(void)
     return n;
 }
 
-/* A call to its end; what was said, or "" when no memory was left for it. */
+/* Run a call to its end; returns the message, or "" if there was no memory. */
 static const char *call(struct kit *k, const char *tool, const char *args)
 {
     char line[1024];
@@ -174,14 +174,14 @@ static void survive_no_memory(void **state)
         torture(one_trial, &t);
         check_row(rows[i].tool, open_fds() == fds);
     }
-    open_session(k); /* no half a file, no temporary one */
+    open_session(k); /* no partial file, no temporary file */
     assert_non_null(strstr(call(k, "read_file", "{\"path\":\"d/e/f.txt\"}"),
                            "\"content\":\"one\\ntwo\\n\""));
     assert_null(strstr(call(k, "list_files", "{\"recursive\":true}"), ".mo-"));
     tb_server_fini(&k->server);
 }
 
-/* A search that is cancelled half-way gives everything back. */
+/* A cancelled search frees everything. */
 static void cancelled_search(void **state)
 {
     struct kit *k = *state;

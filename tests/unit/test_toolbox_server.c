@@ -1,5 +1,5 @@
-/* The toolbox's protocol without a process: a line in, messages out, tools
- * of our own. */
+/* The toolbox's protocol without a process: a line in, messages out, with test
+ * tools. */
 #include "mo_test.h"
 
 #include "toolbox/server.h"

@@ -1,7 +1,7 @@
-/* test_work.c - the worker's promises: order, bound, done() exactly once.
+/* test_work.c - the worker: order, limit, done() exactly once.
  *
- * A job here may wait at a gate, so that a test decides what is running and
- * what is queued; nothing depends on who is faster. */
+ * A job may wait at a gate, so the test decides what is running and what is
+ * queued; nothing depends on timing. */
 #include "mo_test.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define MAX  8
 #define JOBS 64
-#define LONG 30000 /* ms; a deadline for hanging, not for speed */
+#define LONG 30000 /* ms; a deadline for hangs, not for speed */
 
 struct log {
     int ran[JOBS * 4], nran; /* written by the worker */
@@ -133,7 +133,7 @@ static void test_order(void **state)
     assert_int_equal(mo_work_pending(f.w), MAX);
     assert_int_equal(f.log.ndone, 0); /* never from inside submit */
     (void)sem_post(&f.gate);
-    mo_loop_run(f.l); /* ends by itself: an idle worker keeps no loop */
+    mo_loop_run(f.l); /* returns: no job keeps the loop running */
     assert_int_equal(f.log.ndone, MAX);
     assert_int_equal(f.log.nran, MAX);
     for (int i = 0; i < MAX; i++) {
@@ -158,7 +158,7 @@ static void test_bound(void **state)
     assert_int_equal(mo_work_pending(f.w), MAX);
     (void)sem_post(&f.gate);
     mo_loop_run(f.l);
-    assert_int_equal(f.log.ndone, MAX); /* the refused one has no done() */
+    assert_int_equal(f.log.ndone, MAX); /* the rejected job has no done() */
     assert_int_equal(mo_work_submit(f.w, &f.t[MAX].job), 0);
     mo_loop_run(f.l);
     assert_int_equal(f.log.ndone, MAX + 1);
@@ -183,7 +183,7 @@ static void test_cancel_one(void **state)
     assert_int_equal(f.log.nran, 3);
     for (int i = 0; i < 4; i++)
         assert_int_equal(f.t[i].canceled, i == 2);
-    mo_work_cancel(f.w, &f.t[1].job); /* long over */
+    mo_work_cancel(f.w, &f.t[1].job); /* already done */
     mo_work_stop(f.w, MO_WORK_CANCEL, on_gone, &f.log);
     fix_fini(&f);
     assert_int_equal(f.log.ndone, 4);
@@ -229,7 +229,7 @@ static void test_stop(void **state)
         stop_row(i);
 }
 
-/* done() puts its job in again: many rounds, always at most MAX inside. */
+/* done() submits its job again: many rounds, at most MAX accepted. */
 static void test_again(void **state)
 {
     struct fix f;
@@ -269,7 +269,7 @@ static void peek_run(struct mo_job *j)
     (void)pthread_attr_destroy(&attr);
 }
 
-/* Stopping from inside done() is the usual way to leave. */
+/* Stopping from inside done() is the usual way to end. */
 static void peek_done(struct mo_job *j, bool canceled)
 {
     struct peek *p = mo_container_of(j, struct peek, job);

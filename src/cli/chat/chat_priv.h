@@ -10,7 +10,7 @@
 #include "app/agent_setup.h"
 #include "cli/runtime_wait.h"
 #include "codec/json/json.h"
-#include "loop/fore.h"
+#include "loop/foreground.h"
 #include "loop/stream.h"
 
 #define CHAT_LINE_MAX MO_CHAT_TEXT_MAX
@@ -25,7 +25,7 @@ struct card {
 };
 
 struct mo_chat_cmd_edit { /* an editor has the terminal while there is a fore */
-    struct mo_fore *fore;
+    struct mo_foreground *fore;
     char path[4096];           /* its file; "": none */
     char call[MO_LLM_KEY_MAX]; /* whose arguments */
     struct mo_buf text;        /* what was in the file, if it is no JSON */

@@ -162,7 +162,7 @@ static int start(struct cli_chat *t, struct mo_err *e)
 {
     char script[4096];
     const char *const argv[] = {"sh", "-c", script, "sh", t->edit.path, NULL};
-    const struct mo_fore_opts o = {
+    const struct mo_foreground_opts o = {
         .file = "/bin/sh",
         .argv = argv,
         .env = (const char *const *)t->m.c->environ,
@@ -173,7 +173,7 @@ static int start(struct cli_chat *t, struct mo_err *e)
 
     if (n < 0 || (size_t)n >= sizeof(script))
         return mo_fail(e, MO_ETOOBIG, "the name of the editor is too long");
-    return mo_fore_start(t->m.loop, &o, &t->edit.fore, e);
+    return mo_foreground_start(t->m.loop, &o, &t->edit.fore, e);
 }
 
 bool mo_chat_cmd_edit(struct cli_chat *t)
@@ -202,7 +202,7 @@ bool mo_chat_cmd_edit(struct cli_chat *t)
 void mo_chat_cmd_edit_end(struct cli_chat *t)
 {
     if (t->edit.fore)
-        mo_fore_free(mo_take_ptr(&t->edit.fore));
+        mo_foreground_free(mo_take_ptr(&t->edit.fore));
     remove_file(t);
     mo_chat_cmd_release(t);
     mo_buf_fini(&t->edit.text);

@@ -1,14 +1,14 @@
-/* httpreq.c - the answer side of httpd.h: what a handler calls.
+/* httpd_answer.c - the answer side of httpd.h: functions that handlers call.
  *
- * Everything here writes to the connection's stream at once (what the kernel
- * does not take is queued) and leaves looking at the next request to httpd.c
+ * Everything here writes to the connection's stream at once; bytes that the
+ * kernel does not take are queued. httpd.c continues with the next request
  * (invariant 2 of httpd_priv.h). */
 #include <stdio.h>
 
 #include "codec/json/json.h"
 #include "loop/httpd_priv.h"
 
-#define PROBLEM_MAX ((size_t)1024) /* bytes of a problem's body */
+#define PROBLEM_MAX ((size_t)1024) /* body of a problem answer, bytes */
 
 static void put_date(struct mo_httpd *h)
 {
@@ -20,21 +20,21 @@ static void put_date(struct mo_httpd *h)
     h->lead.until = mo_loop_now(h->loop) + (1000 - wall % 1000) * MO_MS;
 }
 
-/* What does not depend on the request; ctype "" = none. */
-static void put_lead(struct mo_httpd *h, int status, const char *ctype)
+/* The lines that do not depend on the request; ctype "" = none. */
+static void put_first_lines(struct mo_httpd *h, int status, const char *ctype)
 {
     struct mo_buf *b = &h->scratch;
 
     if (h->lead.len && !b->err && status == h->lead.status &&
         mo_loop_now(h->loop) < h->lead.until &&
         strcmp(ctype, h->lead.ctype) == 0) {
-        b->len = h->lead.len; /* as the last answer left it */
+        b->len = h->lead.len; /* reuse the lines of the previous answer */
         return;
     }
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, status);
     put_date(h);
-    (void)mo_buf_span(b, h->o.headers);
+    mo_buf_span(b, h->o.headers);
     if (ctype[0])
         (void)mo_http1_put_header(b, "Content-Type", mo_span_cstr(ctype));
     h->lead.len = 0;
@@ -45,28 +45,28 @@ static void put_lead(struct mo_httpd *h, int status, const char *ctype)
     (void)snprintf(h->lead.ctype, sizeof(h->lead.ctype), "%s", ctype);
 }
 
-/* The status line and all headers into h->scratch. length < 0: streamed. */
+/* Write the status line and all headers to h->scratch. length < 0: streamed. */
 static void put_head(struct conn *c, int status, const char *ctype,
                      int64_t length)
 {
     struct mo_buf *b = &c->h->scratch;
 
     c->status = status;
-    put_lead(c->h, status, ctype ? ctype : "");
-    (void)mo_buf_span(b, mo_buf_view(&c->headers));
+    put_first_lines(c->h, status, ctype ? ctype : "");
+    mo_buf_span(b, mo_buf_view(&c->headers));
     if (!c->cached)
-        (void)mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));
+        mo_buf_span(b, MO_SPAN("Cache-Control: no-store\r\n"));
     if (length >= 0 && status != 204 && status != 304) {
-        (void)mo_buf_span(b, MO_SPAN("Content-Length: "));
-        (void)mo_buf_u64(b, (uint64_t)length);
-        (void)mo_buf_span(b, MO_SPAN("\r\n"));
+        mo_buf_span(b, MO_SPAN("Content-Length: "));
+        mo_buf_u64(b, (uint64_t)length);
+        mo_buf_span(b, MO_SPAN("\r\n"));
     } else if (c->chunked) {
-        (void)mo_buf_span(b, MO_SPAN("Transfer-Encoding: chunked\r\n"));
+        mo_buf_span(b, MO_SPAN("Transfer-Encoding: chunked\r\n"));
     }
     if (!c->keep)
-        (void)mo_buf_span(b, MO_SPAN("Connection: close\r\n"));
+        mo_buf_span(b, MO_SPAN("Connection: close\r\n"));
     else if (c->rq.head && c->rq.head->minor == 0)
-        (void)mo_buf_span(b, MO_SPAN("Connection: keep-alive\r\n"));
+        mo_buf_span(b, MO_SPAN("Connection: keep-alive\r\n"));
     (void)mo_http1_put_end(b);
 }
 
@@ -83,7 +83,7 @@ static void finished_answer(struct conn *c)
 {
     c->answered = true;
     c->streaming = false;
-    mo_conn_kick(c);
+    mo_httpd_conn_kick(c);
 }
 
 static bool is_head(const struct conn *c)
@@ -100,7 +100,7 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
     MO_BUG_ON(c->started);
     c->started = true;
     if (!c->whole)
-        c->keep = false; /* nobody will read the rest of the request */
+        c->keep = false; /* the rest of the request will not be read */
     put_head(c, status, ctype, (int64_t)body.n);
     v[0] = mo_buf_view(&c->h->scratch);
     if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
@@ -112,10 +112,9 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
 void mo_req_problem(struct mo_req *rq, int status, const char *code,
                     const char *detail)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = PROBLEM_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&b, PROBLEM_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_key(&w, "type");
@@ -130,7 +129,6 @@ void mo_req_problem(struct mo_req *rq, int status, const char *code,
     mo_jw_cstr(&w, detail);
     mo_jw_end(&w);
     mo_req_reply(rq, status, "application/problem+json", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)
@@ -159,7 +157,7 @@ void mo_req_start(struct mo_req *rq, int status, const char *ctype)
     if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
         send_out(c, &head, 1) < 0)
         mo_stream_close(c->s, NULL);
-    mo_conn_touch(c);
+    mo_httpd_conn_touch(c);
 }
 
 int mo_req_write(struct mo_req *rq, struct mo_span data)
@@ -180,7 +178,7 @@ int mo_req_write(struct mo_req *rq, struct mo_span data)
         rc = send_out(c, v, 3);
     }
     if (mo_stream_queued(c->s))
-        mo_conn_touch(c);
+        mo_httpd_conn_touch(c);
     return rc;
 }
 
@@ -215,15 +213,15 @@ void mo_req_abort(struct mo_req *rq)
         mo_stream_close(c->s, NULL);
 }
 
-/* An answer of the server's own: a bad head, a late or too big body. */
-void mo_conn_refuse(struct conn *c, int status, const char *code,
-                    const char *detail)
+/* The server's own answer to a bad head or a late or too big body. */
+void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
+                          const char *detail)
 {
     c->h->stats.bad++;
     c->keep = false;
     c->whole = false;
     c->body_done = NULL;
-    if (c->started) { /* too late to say anything */
+    if (c->started) { /* the answer has begun: too late for another */
         mo_stream_close(c->s, NULL);
         return;
     }
@@ -234,7 +232,7 @@ void mo_conn_refuse(struct conn *c, int status, const char *code,
     mo_req_problem(&c->rq, status, code, detail);
 }
 
-/* --- the rest of the request, and its end -------------------------------- */
+/* --- upgrade and end ----------------------------------------------------- */
 
 void mo_req_body(struct mo_req *rq, size_t max,
                  void (*done)(struct mo_req *rq, struct mo_span body))
@@ -247,7 +245,8 @@ void mo_req_body(struct mo_req *rq, size_t max,
     c->body_done = done;
     c->body.max = c->body_max;
     if (rq->head->content_length > (int64_t)c->body_max) {
-        mo_conn_refuse(c, 413, "body_too_big", "the request body is too big");
+        mo_httpd_conn_refuse(c, 413, "body_too_big",
+                             "the request body is too big");
         return;
     }
     c->phase = BODY;
@@ -257,8 +256,8 @@ void mo_req_body(struct mo_req *rq, size_t max,
 
         (void)send_out(c, &go, 1);
     }
-    mo_conn_touch(c);
-    mo_conn_kick(c);
+    mo_httpd_conn_touch(c);
+    mo_httpd_conn_kick(c);
 }
 
 int mo_req_upgrade(struct mo_req *rq, const char *protocol,
@@ -273,15 +272,16 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
     c->h->lead.len = 0;
     mo_buf_reset(b);
     (void)mo_http1_put_status(b, 101);
-    (void)mo_buf_puts(b, "Connection: Upgrade\r\n");
+    mo_buf_puts(b, "Connection: Upgrade\r\n");
     (void)mo_http1_put_header(b, "Upgrade", mo_span_cstr(protocol));
-    (void)mo_buf_span(b, mo_buf_view(&c->headers));
+    mo_buf_span(b, mo_buf_view(&c->headers));
     (void)mo_http1_put_end(b);
     if (mo_buf_err(b) || mo_buf_err(&c->headers))
         return mo_fail(e, MO_ENOMEM, "upgrade");
     head = mo_buf_view(b);
     if (!c->s || send_out(c, &head, 1) < 0)
-        return mo_fail(e, MO_ECLOSED, "upgrade: the client has gone");
+        return mo_fail(e, MO_ECLOSED,
+                       "upgrade: the client closed the connection");
     mo_stream_pause(c->s);
     *out = c->s;
     c->status = 101;
@@ -291,16 +291,6 @@ int mo_req_upgrade(struct mo_req *rq, const char *protocol,
     mo_timer_stop(c->h->loop, &c->timer);
     finished_answer(c);
     return 0;
-}
-
-struct mo_httpd *mo_req_httpd(const struct mo_req *rq)
-{
-    return conn_of(rq)->h;
-}
-
-struct mo_loop *mo_req_loop(const struct mo_req *rq)
-{
-    return conn_of(rq)->h->loop;
 }
 
 const char *mo_req_peer(const struct mo_req *rq)

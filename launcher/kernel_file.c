@@ -1,5 +1,4 @@
-/* file.c - see file.h. */
-#include "launcher/file.h"
+#include "launcher/kernel_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +7,7 @@
 
 #include "base/mem.h"
 
-int mo_file_write(int dir, const char *name, const char *text)
+int mo_kernel_file_write(int dir, const char *name, const char *text)
 {
     mo_autofd int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
     size_t n = strlen(text);
@@ -18,7 +17,7 @@ int mo_file_write(int dir, const char *name, const char *text)
     return write(fd, text, n) == (ssize_t)n ? 0 : -1;
 }
 
-int mo_file_read(int dir, const char *name, char *out, size_t size)
+int mo_kernel_file_read(int dir, const char *name, char *out, size_t size)
 {
     mo_autofd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     size_t n = 0;
@@ -32,7 +31,7 @@ int mo_file_read(int dir, const char *name, char *out, size_t size)
     return got < 0 ? -1 : 0;
 }
 
-void mo_file_nap(unsigned ms)
+void mo_sleep_ms(unsigned ms)
 {
     struct timespec t = {.tv_sec = ms / 1000,
                          .tv_nsec = (long)(ms % 1000) * 1000000};
@@ -40,7 +39,7 @@ void mo_file_nap(unsigned ms)
     nanosleep(&t, NULL);
 }
 
-uint64_t mo_file_key(struct mo_span text, const char *key)
+uint64_t mo_kernel_file_key(struct mo_span text, const char *key)
 {
     struct mo_span want = mo_span_cstr(key), line;
     uint64_t v = 0;

@@ -1,5 +1,4 @@
-/* fore.c - see fore.h. */
-#include "loop/fore.h"
+#include "loop/foreground.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,12 +7,12 @@
 #include "loop/priv.h"
 #include "loop/spawn.h"
 
-/* The terminal sends these to its whole group at once, so one that ends the
- * editor has come to us before its end is seen. */
+/* The terminal sends these to the whole process group at once, so a signal that
+ * ends the editor has reached this process before the editor's exit is seen. */
 static const int typed[] = {SIGINT, SIGQUIT};
 
-struct mo_fore {
-    struct mo_fore_opts o;
+struct mo_foreground {
+    struct mo_foreground_opts o;
     struct sigaction was[MO_COUNT(typed)];
     uv_poll_t poll;
     pid_t pid;
@@ -22,7 +21,7 @@ struct mo_fore {
     struct mo_exit exit;
 };
 
-static void ignore_typed(struct mo_fore *f)
+static void ignore_typed(struct mo_foreground *f)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
@@ -30,7 +29,7 @@ static void ignore_typed(struct mo_fore *f)
         (void)sigaction(typed[i], &ignore, &f->was[i]);
 }
 
-static void hear_typed(const struct mo_fore *f)
+static void restore_typed(const struct mo_foreground *f)
 {
     for (size_t i = 0; i < MO_COUNT(typed); i++)
         (void)sigaction(typed[i], &f->was[i], NULL);
@@ -38,15 +37,15 @@ static void hear_typed(const struct mo_fore *f)
 
 static void on_closed(uv_handle_t *h)
 {
-    struct mo_fore *f = h->data;
-    struct mo_fore_opts o = f->o;
+    struct mo_foreground *f = h->data;
+    struct mo_foreground_opts o = f->o;
     struct mo_exit x = f->exit;
     bool told = !f->freed;
     siginfo_t si;
 
     (void)waitid(P_PIDFD, (id_t)f->pidfd, &si, WEXITED | WNOHANG);
     mo_close_fd(&f->pidfd);
-    hear_typed(f);
+    restore_typed(f);
     mo_free(f);
     if (told)
         o.on_exit(o.ctx, x);
@@ -54,7 +53,7 @@ static void on_closed(uv_handle_t *h)
 
 static void on_ready(uv_poll_t *h, int status, int events)
 {
-    struct mo_fore *f = h->data;
+    struct mo_foreground *f = h->data;
     siginfo_t si = {.si_pid = 0};
 
     (void)status;
@@ -67,20 +66,21 @@ static void on_ready(uv_poll_t *h, int status, int events)
     uv_close((uv_handle_t *)h, on_closed);
 }
 
-static int watch(struct mo_loop *l, struct mo_fore *f, struct mo_err *e)
+static int watch_pidfd(struct mo_loop *l, struct mo_foreground *f,
+                       struct mo_err *e)
 {
     int rc = uv_poll_init(mo_loop_uv(l), &f->poll, f->pidfd);
 
     if (rc < 0)
-        return mo_fail_uv(e, rc, "the editor's end");
+        return mo_fail_uv(e, rc, "cannot watch the program");
     f->poll.data = f;
     rc = uv_poll_start(&f->poll, UV_READABLE, on_ready);
-    MO_BUG_ON(rc < 0); /* of a descriptor that was just taken */
+    MO_BUG_ON(rc < 0); /* a fresh descriptor can be polled */
     return 0;
 }
 
-int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
-                  struct mo_fore **out, struct mo_err *e)
+int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
+                        struct mo_foreground **out, struct mo_err *e)
 {
     const struct mo_spawn s = {
         .file = o->file,
@@ -89,7 +89,7 @@ int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
         .fds = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO},
         .foreground = true,
     };
-    struct mo_fore *f = mo_new(struct mo_fore);
+    struct mo_foreground *f = mo_new(struct mo_foreground);
     int rc = f ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
 
     if (rc == 0) {
@@ -97,7 +97,7 @@ int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
         ignore_typed(f);
         rc = mo_spawn(&s, &f->pid, &f->pidfd, e);
     }
-    if (rc == 0 && watch(l, f, e) < 0) {
+    if (rc == 0 && watch_pidfd(l, f, e) < 0) {
         (void)kill(f->pid, SIGKILL);
         (void)waitid(P_PIDFD, (id_t)f->pidfd, &(siginfo_t){0}, WEXITED);
         mo_close_fd(&f->pidfd);
@@ -108,15 +108,15 @@ int mo_fore_start(struct mo_loop *l, const struct mo_fore_opts *o,
         return 0;
     }
     if (f)
-        hear_typed(f);
+        restore_typed(f);
     mo_free(f);
     return rc;
 }
 
-void mo_fore_free(struct mo_fore *f)
+void mo_foreground_free(struct mo_foreground *f)
 {
     f->freed = true;
-    (void)kill(f->pid, SIGTERM); /* not reaped: the number means it */
+    (void)kill(f->pid, SIGTERM); /* not reaped, so the pid is still its own */
     if (!uv_is_closing((uv_handle_t *)&f->poll))
         uv_close((uv_handle_t *)&f->poll, on_closed);
 }

@@ -1,15 +1,16 @@
-/* httpcx.c - one request of the HTTPS client: its options, its answer, and
- * what went wrong, in words that help. */
+/* httpc_request.c - one HTTPS request: options, answer, errors. */
 #include <stdio.h>
 
 #include "loop/httpc_priv.h"
 
-#define HEAD_MAX   ((size_t)64 * 1024)
-#define HEADER_MAX ((size_t)16 * 1024) /* one of ours, name and value */
+#define HEAD_MAX ((size_t)64 * 1024)
+#define HEADER_MAX                                                             \
+    ((size_t)16 * 1024) /* one request header, name and value                  \
+                         */
 #define PROTOCOLS  "http,https"
 #define USER_AGENT "mcp-orchestrator/" MO_VERSION
 
-void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to)
+void mo_httpc_x_move(struct mo_httpc_x *x, enum httpc_state to)
 {
 #define TO(s) (1u << (s))
     static const unsigned legal[] = {
@@ -23,9 +24,9 @@ void mo_httpcx_move(struct mo_httpc_x *x, enum httpc_state to)
 #undef TO
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end of the request -------------------------------------------------- */
 
-void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why)
+void mo_httpc_x_end(struct mo_httpc_x *x, const struct mo_err *why)
 {
     if (x->state == HX_ENDED)
         return;
@@ -34,7 +35,7 @@ void mo_httpcx_end(struct mo_httpc_x *x, const struct mo_err *why)
         mo_list_del(&x->node);
         mo_list_push(&x->c->busy, &x->node);
     }
-    mo_httpcx_move(x, HX_ENDED);
+    mo_httpc_x_move(x, HX_ENDED);
     if (why)
         x->err = *why;
     mo_timer_stop(x->c->loop, &x->total);
@@ -48,7 +49,7 @@ void mo_httpc_cancel(struct mo_httpc_x *x)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ECANCELED, "request to %s: canceled", x->origin);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
 static void on_total(struct mo_timer *t)
@@ -56,18 +57,18 @@ static void on_total(struct mo_timer *t)
     struct mo_httpc_x *x = mo_container_of(t, struct mo_httpc_x, total);
     struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has not answered in the time given",
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s did not answer within the time limit",
                   x->origin);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
-void mo_httpcx_idle_start(struct mo_httpc_x *x)
+void mo_httpc_x_idle_start(struct mo_httpc_x *x)
 {
     if (x->idle_ms != MO_HTTP_FOREVER && !x->paused && x->state == HX_RUNNING)
         mo_timer_start(x->c->loop, &x->idle, x->idle_ms);
 }
 
-/* A request that is still being taken is not idle. */
+/* Not idle while the peer is still taking the request. */
 static void on_idle(struct mo_timer *t)
 {
     struct mo_httpc_x *x = mo_container_of(t, struct mo_httpc_x, idle);
@@ -77,37 +78,37 @@ static void on_idle(struct mo_timer *t)
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     if (sent > x->sent) {
         x->sent = sent;
-        mo_httpcx_idle_start(x);
+        mo_httpc_x_idle_start(x);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s has been silent for %u ms", x->origin,
+    (void)mo_fail(&e, MO_ETIMEOUT, "%s sent nothing for %u ms", x->origin,
                   x->idle_ms);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
-static void refuse(struct mo_httpc_x *x, int code, const char *what)
+static void end_with(struct mo_httpc_x *x, int code, const char *what)
 {
     struct mo_err e;
 
     (void)mo_fail(&e, code, "%s: %s", x->origin, what);
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
-/* "before ORIGIN after: detail" */
+/* Message: "before ORIGIN after: detail". */
 static const struct verdict {
     CURLcode rc;
     int code;
     const char *before, *after;
-    bool detail; /* libcurl's own words help */
+    bool detail; /* append libcurl's text */
 } verdicts[] = {
     {CURLE_URL_MALFORMAT, MO_EINVAL, "not a URL: ", "", false},
     {CURLE_UNSUPPORTED_PROTOCOL, MO_EPROTO, "", " does not speak HTTP", true},
     {CURLE_WEIRD_SERVER_REPLY, MO_EPROTO, "", " does not speak HTTP", true},
     {CURLE_COULDNT_RESOLVE_PROXY, MO_EUNAVAIL, "cannot reach ",
-     ": the proxy's name is unknown; look at HTTPS_PROXY", false},
-    {CURLE_PROXY, MO_EUNAVAIL, "cannot reach ", ": the proxy refuses", true},
+     ": the proxy's name is unknown; check HTTPS_PROXY", false},
+    {CURLE_PROXY, MO_EUNAVAIL, "cannot reach ", ": the proxy refused", true},
     {CURLE_COULDNT_RESOLVE_HOST, MO_EUNAVAIL, "cannot connect to ",
-     ": the name is unknown; look at the URL and at DNS", false},
+     ": the name is unknown; check the URL and DNS", false},
     {CURLE_COULDNT_CONNECT, MO_EUNAVAIL, "cannot connect to ", "", true},
     {CURLE_OPERATION_TIMEDOUT, MO_ETIMEOUT, "cannot connect to ", " in time",
      false},
@@ -118,8 +119,10 @@ static const struct verdict {
     {CURLE_PARTIAL_FILE, MO_ECLOSED, "", " closed in the middle of its answer",
      false},
     {CURLE_GOT_NOTHING, MO_ECLOSED, "", " closed without an answer", false},
-    {CURLE_SEND_ERROR, MO_ECLOSED, "", " closed while we sent", true},
-    {CURLE_RECV_ERROR, MO_ECLOSED, "", " broke off its answer", true},
+    {CURLE_SEND_ERROR, MO_ECLOSED, "",
+     " closed the connection during the request", true},
+    {CURLE_RECV_ERROR, MO_ECLOSED, "",
+     " closed the connection during its answer", true},
     {CURLE_FILESIZE_EXCEEDED, MO_ETOOBIG, "answer of ", " is too big", false},
     {CURLE_OUT_OF_MEMORY, MO_ENOMEM, "request to ", ": no memory", false},
     {CURLE_HTTP2, MO_EPROTO, "HTTP/2 with ", "", true},
@@ -128,15 +131,15 @@ static const struct verdict {
      " is badly compressed", true},
 };
 
-/* libcurl's words, or those of the kernel where it was the kernel. */
-static const char *detail(struct mo_httpc_x *x, CURLcode rc, long sys)
+/* libcurl's text, or the kernel's if a system call failed. */
+static const char *verdict_detail(struct mo_httpc_x *x, CURLcode rc, long sys)
 {
     if (rc == CURLE_COULDNT_CONNECT && sys)
         return strerror((int)sys);
     return x->curl_err[0] ? x->curl_err : x->c->f.curl_easy_strerror(rc);
 }
 
-void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
+void mo_httpc_x_verdict(struct mo_httpc_x *x, CURLcode rc)
 {
     static const struct verdict other = {0, MO_EIO, "request to ", "", true};
     const struct verdict *v = &other;
@@ -144,27 +147,29 @@ void mo_httpcx_verdict(struct mo_httpc_x *x, CURLcode rc)
     long sys = 0;
 
     if (rc == CURLE_OK) {
-        mo_httpcx_end(x, NULL);
+        mo_httpc_x_end(x, NULL);
         return;
     }
     for (size_t i = 0; i < MO_COUNT(verdicts); i++)
         if (verdicts[i].rc == rc)
             v = &verdicts[i];
     if (x->barred && rc == CURLE_COULDNT_CONNECT) {
-        refuse(x, MO_EPOLICY, "is at a private address");
+        end_with(x, MO_EPOLICY, "is at a private address");
         return;
     }
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &sys);
     (void)mo_fail(&e, v->code, "%s%s%s%s%.100s", v->before, x->origin, v->after,
-                  v->detail ? ": " : "", v->detail ? detail(x, rc, sys) : "");
+                  v->detail ? ": " : "",
+                  v->detail ? verdict_detail(x, rc, sys) : "");
     e.sys = (int)sys;
-    mo_httpcx_end(x, &e);
+    mo_httpc_x_end(x, &e);
 }
 
 /* --- the answer ---------------------------------------------------------- */
 
-/* Cut the collected lines into headers; false: too many. */
-static bool cut_head(struct mo_span lines, struct mo_http_header *h, size_t *n)
+/* Split the collected lines into headers; false if there are too many. */
+static bool split_head(struct mo_span lines, struct mo_http_header *h,
+                       size_t *n)
 {
     while (lines.p) {
         struct mo_span line = mo_span_cut(&lines, '\n');
@@ -183,7 +188,7 @@ static bool cut_head(struct mo_span lines, struct mo_http_header *h, size_t *n)
     return true;
 }
 
-static void tell_head(struct mo_httpc_x *x, int status)
+static void call_on_head(struct mo_httpc_x *x, int status)
 {
     struct mo_http_header h[MO_HTTP_HEADERS_MAX];
     struct mo_http_head head = {
@@ -192,8 +197,8 @@ static void tell_head(struct mo_httpc_x *x, int status)
     uint64_t v;
 
     x->head_done = true;
-    if (!cut_head(mo_buf_view(&x->head), h, &head.nheaders)) {
-        refuse(x, MO_ETOOBIG, "too many headers");
+    if (!split_head(mo_buf_view(&x->head), h, &head.nheaders)) {
+        end_with(x, MO_ETOOBIG, "too many headers");
         return;
     }
     len = mo_http_get(&head, "content-length");
@@ -205,8 +210,9 @@ static void tell_head(struct mo_httpc_x *x, int status)
     mo_buf_fini(&x->head);
 }
 
-/* One header line a call; the empty one ends the head. Interim answers have
- * heads of their own, and trailers come after the body: both are dropped. */
+/* libcurl passes one header line per call; the empty line ends the head.
+ * Interim answers (1xx) have heads of their own, and trailers come after the
+ * body: both are dropped. */
 static size_t on_header(char *p, size_t one, size_t n, void *ctx)
 {
     struct mo_httpc_x *x = ctx;
@@ -215,20 +221,20 @@ static size_t on_header(char *p, size_t one, size_t n, void *ctx)
 
     if (x->state == HX_ENDED)
         return 0;
-    mo_httpcx_idle_start(x);
+    mo_httpc_x_idle_start(x);
     if (x->head_done)
         return line.n;
     if (mo_span_starts(line, MO_SPAN("HTTP/")))
         mo_buf_reset(&x->head);
     if (mo_buf_span(&x->head, line) < 0) {
-        refuse(x, mo_buf_err(&x->head), "head of the answer is too big");
+        end_with(x, mo_buf_err(&x->head), "head of the answer is too big");
         return 0;
     }
     if (!mo_span_is(line, "\r\n") && !mo_span_is(line, "\n"))
         return line.n;
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200)
-        tell_head(x, (int)status);
+        call_on_head(x, (int)status);
     return x->state == HX_ENDED ? 0 : line.n;
 }
 
@@ -240,11 +246,11 @@ static size_t on_body(char *p, size_t one, size_t n, void *ctx)
     if (x->state == HX_ENDED)
         return 0;
     if (x->paused)
-        return CURL_WRITEFUNC_PAUSE; /* it comes again after resume */
-    mo_httpcx_idle_start(x);
+        return CURL_WRITEFUNC_PAUSE; /* delivered again on resume */
+    mo_httpc_x_idle_start(x);
     x->got += data.n;
     if (x->got > x->max_bytes) {
-        refuse(x, MO_ETOOBIG, "answer is too big");
+        end_with(x, MO_ETOOBIG, "answer is too big");
         return 0;
     }
     if (data.n && x->cb->on_data)
@@ -264,12 +270,12 @@ void mo_httpc_resume(struct mo_httpc_x *x)
     if (!x->paused)
         return;
     x->paused = false;
-    mo_httpcx_idle_start(x);
+    mo_httpc_x_idle_start(x);
     if (x->state == HX_RUNNING)
         mo_loop_defer(x->c->loop, &x->wake);
 }
 
-/* libcurl may hand over data from inside this call. */
+/* libcurl may deliver data from inside this call. */
 static void on_wake(struct mo_later *d)
 {
     struct mo_httpc_x *x = mo_container_of(d, struct mo_httpc_x, wake);
@@ -279,8 +285,8 @@ static void on_wake(struct mo_later *d)
 
 /* --- the request --------------------------------------------------------- */
 
-/* Typed, so that the compiler checks what the variadic call cannot. All
- * failures are the same to us: no memory, or a libcurl without the option. */
+/* Typed setters, because the variadic call is not type-checked. Every failure
+ * means: no memory, or a libcurl without the option. */
 static void set_long(struct mo_httpc_x *x, CURLoption o, long v, bool *ok)
 {
     *ok &= x->c->f.curl_easy_setopt(x->easy, o, v) == CURLE_OK;
@@ -323,7 +329,7 @@ static bool set_rules(struct mo_httpc_x *x)
     set_long(x, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1, &ok);
     set_long(x, CURLOPT_NOSIGNAL, 1, &ok);
     set_long(x, CURLOPT_TCP_KEEPALIVE, 1, &ok);
-    /* Else ending a request waits, on the loop, for its DNS thread. */
+    /* without it, ending a request blocks the loop on its DNS thread */
     set_long(x, CURLOPT_QUICK_EXIT, 1, &ok);
     set_text(x, CURLOPT_USERAGENT, USER_AGENT, &ok);
     if (x->c->ca)
@@ -355,7 +361,7 @@ static bool set_call(struct mo_httpc_x *x, const struct mo_http_call *c)
     }
     set_text(x, CURLOPT_CUSTOMREQUEST, method, &ok);
     if (c->public_only)
-        ok &= mo_httpcx_public_only(x, c->url);
+        ok &= mo_httpc_x_public_only(x, c->url);
     return ok;
 }
 
@@ -368,26 +374,22 @@ static bool add_line(struct mo_httpc_x *x, const char *line)
     return l != NULL;
 }
 
-/* 0, MO_EINVAL or MO_ENOMEM. libcurl writes "Name;" for an empty value. */
+/* 0, MO_EINVAL or MO_ENOMEM. libcurl sends "Name:" for "Name;". */
 static int add_header(struct mo_httpc_x *x, const struct mo_http_header *h)
 {
-    struct mo_buf line;
-    int rc;
+    mo_autobuf struct mo_buf line = {.max = HEADER_MAX};
 
     if (!mo_http_is_token(h->name))
         return MO_EINVAL;
     for (size_t i = 0; i < h->value.n; i++)
         if ((unsigned char)h->value.p[i] < ' ' && h->value.p[i] != '\t')
             return MO_EINVAL;
-    mo_buf_init(&line, HEADER_MAX);
-    (void)mo_buf_span(&line, h->name);
-    (void)mo_buf_puts(&line, h->value.n ? ": " : ";");
-    (void)mo_buf_span(&line, h->value);
-    rc = mo_buf_err(&line);
-    if (rc == 0 && !add_line(x, mo_buf_cstr(&line)))
-        rc = MO_ENOMEM;
-    mo_buf_fini(&line);
-    return rc;
+    mo_buf_span(&line, h->name);
+    mo_buf_puts(&line, h->value.n ? ": " : ";");
+    mo_buf_span(&line, h->value);
+    if (mo_buf_err(&line))
+        return mo_buf_err(&line);
+    return add_line(x, mo_buf_cstr(&line)) ? 0 : MO_ENOMEM;
 }
 
 static int set_headers(struct mo_httpc_x *x, const struct mo_http_call *c)
@@ -401,7 +403,7 @@ static int set_headers(struct mo_httpc_x *x, const struct mo_http_call *c)
             return rc;
         typed |= mo_span_ieq(c->headers[i].name, MO_SPAN("content-type"));
     }
-    /* Not a form, unless the caller says so; and no waiting for 100. */
+    /* No form type unless the caller sets one, and no wait for 100. */
     if ((!typed && !add_line(x, "Content-Type:")) || !add_line(x, "Expect:"))
         return MO_ENOMEM;
     set_data(x, CURLOPT_HTTPHEADER, x->headers, &ok);
@@ -426,8 +428,8 @@ static void put_origin(struct mo_httpc_x *x, const char *url)
                    (int)(scheme < 16 ? scheme : 0), url, (int)host.n, host.p);
 }
 
-static int prepare(struct mo_httpc_x *x, const struct mo_http_call *call,
-                   struct mo_err *e)
+static int prepare_request(struct mo_httpc_x *x,
+                           const struct mo_http_call *call, struct mo_err *e)
 {
     int rc;
 
@@ -454,9 +456,9 @@ static int check_call(const struct mo_http_call *c, struct mo_err *e)
     return 0;
 }
 
-struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
-                                 const struct mo_http_call *call,
-                                 struct mo_err *e)
+struct mo_httpc_x *mo_httpc_x_new(struct mo_httpc *c,
+                                  const struct mo_http_call *call,
+                                  struct mo_err *e)
 {
     struct mo_httpc_x *x;
 
@@ -470,8 +472,8 @@ struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
     x->c = c;
     mo_buf_init(&x->head, HEAD_MAX);
     put_origin(x, call->url);
-    if (prepare(x, call, e) < 0) {
-        mo_httpcx_free(x);
+    if (prepare_request(x, call, e) < 0) {
+        mo_httpc_x_free(x);
         return NULL;
     }
     x->idle_ms = call->idle_ms ? call->idle_ms : MO_HTTP_IDLE_MS;
@@ -482,7 +484,7 @@ struct mo_httpc_x *mo_httpcx_new(struct mo_httpc *c,
     return x;
 }
 
-void mo_httpcx_free(struct mo_httpc_x *x)
+void mo_httpc_x_free(struct mo_httpc_x *x)
 {
     x->c->f.curl_easy_cleanup(x->easy);
     x->c->f.curl_slist_free_all(x->headers);

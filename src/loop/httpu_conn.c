@@ -1,11 +1,11 @@
-/* httpuc.c - one connection: send a request, read its answer, be kept. */
+/* httpu_conn.c - one connection: send a request, read its answer, stay idle. */
 #include <stdio.h>
 
 #include "loop/httpu_priv.h"
 
 #define NO_LIMIT (SIZE_MAX / 2) /* the request is in memory anyway */
 
-/* --- idle or not --------------------------------------------------------- */
+/* --- idle connections ---------------------------------------------------- */
 
 static void leave_idle(struct mo_httpu_conn *c)
 {
@@ -18,7 +18,7 @@ static void leave_idle(struct mo_httpu_conn *c)
     mo_list_push(&c->u->used, &c->node);
 }
 
-void mo_conn_kill(struct mo_httpu_conn *c)
+void mo_httpu_conn_kill(struct mo_httpu_conn *c)
 {
     leave_idle(c);
     mo_stream_close(c->s, NULL);
@@ -26,7 +26,7 @@ void mo_conn_kill(struct mo_httpu_conn *c)
 
 static void on_keep(struct mo_timer *t)
 {
-    mo_conn_kill(mo_container_of(t, struct mo_httpu_conn, keep));
+    mo_httpu_conn_kill(mo_container_of(t, struct mo_httpu_conn, keep));
 }
 
 static void become_idle(struct mo_httpu_conn *c)
@@ -40,11 +40,12 @@ static void become_idle(struct mo_httpu_conn *c)
     mo_list_push(&u->idle, &c->node);
     u->nidle++;
     mo_timer_start(u->loop, &c->keep, u->keep_ms);
-    if (u->nidle > u->max_idle) /* the oldest goes */
-        mo_conn_kill(mo_container_of(u->idle.next, struct mo_httpu_conn, node));
+    if (u->nidle > u->max_idle) /* close the oldest */
+        mo_httpu_conn_kill(
+            mo_container_of(u->idle.next, struct mo_httpu_conn, node));
 }
 
-struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u)
+struct mo_httpu_conn *mo_httpu_conn_idle(struct mo_httpu *u)
 {
     while (!mo_list_empty(&u->idle)) {
         struct mo_httpu_conn *c =
@@ -59,21 +60,21 @@ struct mo_httpu_conn *mo_conn_idle(struct mo_httpu *u)
 
 /* --- the answer ---------------------------------------------------------- */
 
-/* The answer is complete: keep the connection if both sides may. */
-static void answered(struct mo_httpu_conn *c, bool clean)
+/* The answer is complete: keep the connection if both sides allow it. */
+static void finish_answer(struct mo_httpu_conn *c, bool clean)
 {
     struct mo_httpu *u = c->u;
     bool keep = clean && mo_http1_head(c->http)->keep_alive &&
                 mo_stream_queued(c->s) == 0 && !u->closing && u->max_idle > 0;
 
-    mo_x_end(c->x, NULL);
+    mo_httpu_x_end(c->x, NULL);
     if (keep)
         become_idle(c);
     else
-        mo_conn_kill(c);
+        mo_httpu_conn_kill(c);
 }
 
-static bool interim(const struct mo_httpu_conn *c)
+static bool is_interim(const struct mo_httpu_conn *c)
 {
     int status = mo_http1_head(c->http)->status;
 
@@ -84,9 +85,9 @@ static void got_head(struct mo_httpu_conn *c, struct mo_span rest)
 {
     struct mo_httpu_x *x = c->x;
 
-    if (interim(c))
+    if (is_interim(c))
         return;
-    mo_x_move(x, X_ANSWER);
+    mo_httpu_x_move(x, X_ANSWER);
     x->early = rest;
     x->in_head = true;
     if (x->cb->on_head)
@@ -101,9 +102,9 @@ static void got_body(struct mo_httpu_conn *c, struct mo_span body)
 
     x->got += body.n;
     if (x->got > x->max_bytes) {
-        (void)mo_fail(&e, MO_ETOOBIG, "answer of %s is over %llu bytes",
+        (void)mo_fail(&e, MO_ETOOBIG, "answer of %s is larger than %llu bytes",
                       x->u->addr, (unsigned long long)x->max_bytes);
-        mo_x_fail(x, &e);
+        mo_httpu_x_fail(x, &e);
         return;
     }
     if (x->cb->on_data)
@@ -112,13 +113,13 @@ static void got_body(struct mo_httpu_conn *c, struct mo_span body)
 
 static void got_done(struct mo_httpu_conn *c, struct mo_span *in)
 {
-    if (interim(c)) {
+    if (is_interim(c)) {
         mo_http1_reset(c->http);
         if (c->x->bodiless)
             mo_http1_expect_no_body(c->http);
         return;
     }
-    answered(c, in->n == 0);
+    finish_answer(c, in->n == 0);
     in->n = 0;
 }
 
@@ -136,7 +137,7 @@ static void conn_free(struct mo_httpu_conn *c)
     mo_loop_defer(u->loop, &u->later);
 }
 
-/* Keep what the caller does not want yet. */
+/* Keep bytes that a paused caller does not want yet. */
 static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
 {
     struct mo_err e;
@@ -145,10 +146,10 @@ static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
     if (mo_buf_span(&c->rest, in) == 0)
         return;
     (void)mo_fail(&e, MO_ENOMEM, "answer of %s", c->u->addr);
-    mo_x_fail(c->x, &e);
+    mo_httpu_x_fail(c->x, &e);
 }
 
-static void parse(struct mo_httpu_conn *c, struct mo_span in)
+static void parse_answer(struct mo_httpu_conn *c, struct mo_span in)
 {
     struct mo_httpu_x *x = c->x;
     enum mo_http1_event ev = MO_HTTP1_BODY;
@@ -170,11 +171,11 @@ static void parse(struct mo_httpu_conn *c, struct mo_span in)
             got_done(c, &in);
         } else if (ev == MO_HTTP1_ERROR) {
             (void)mo_wrap(&e, "answer of %s", c->u->addr);
-            mo_x_fail(x, &e);
+            mo_httpu_x_fail(x, &e);
         }
     }
     if (!c->s)
-        conn_free(c); /* hijacked meanwhile */
+        conn_free(c); /* hijacked by the callback */
 }
 
 static void on_conn_read(void *ctx, char *p, size_t n)
@@ -182,11 +183,11 @@ static void on_conn_read(void *ctx, char *p, size_t n)
     struct mo_httpu_conn *c = ctx;
 
     if (!c->x) {
-        mo_conn_kill(c); /* nobody asked */
+        mo_httpu_conn_kill(c); /* data without a request */
         return;
     }
-    mo_x_idle_start(c->x);
-    parse(c, mo_span(p, n));
+    mo_httpu_x_idle_start(c->x);
+    parse_answer(c, mo_span(p, n));
 }
 
 static void conn_rest(struct mo_httpu_conn *c)
@@ -195,7 +196,8 @@ static void conn_rest(struct mo_httpu_conn *c)
 
     mo_buf_init(&c->rest, MO_LOOP_READ_BUF);
     mo_stream_resume(c->s);
-    parse(c, mo_buf_view(&rest)); /* even if empty: the end may be due */
+    /* even if empty: the answer may end here */
+    parse_answer(c, mo_buf_view(&rest));
     mo_buf_fini(&rest);
 }
 
@@ -207,11 +209,12 @@ static void on_conn_later(struct mo_later *d)
         conn_rest(c);
 }
 
-/* --- a connection goes --------------------------------------------------- */
+/* --- loss of a connection ------------------------------------------------ */
 
-/* The connection ended before a byte of an answer. Send the request again on
- * a new one if that cannot do anything twice; but only once, and only if it
- * was an old connection, which the daemon may have been closing already. */
+/* The connection ended before the first byte of an answer. Send the request
+ * again on a new connection if it is safe to repeat; only once, and only if the
+ * connection had served a request before, since the daemon may have closed it
+ * as idle. */
 static bool try_again(struct mo_httpu_conn *c)
 {
     struct mo_httpu_x *x = c->x;
@@ -219,7 +222,7 @@ static bool try_again(struct mo_httpu_conn *c)
     if (!c->used || x->fresh || !x->idempotent || x->state != X_SENT ||
         mo_http1_begun(c->http) || x->u->closing)
         return false;
-    mo_x_again(x);
+    mo_httpu_x_again(x);
     return true;
 }
 
@@ -230,12 +233,12 @@ static void on_conn_eof(void *ctx)
 
     mo_err_clear(&e);
     if (!c->x || try_again(c)) {
-        mo_conn_kill(c);
+        mo_httpu_conn_kill(c);
         return;
     }
     switch (mo_http1_eof(c->http, &e)) {
     case MO_HTTP1_DONE:
-        answered(c, false);
+        finish_answer(c, false);
         return;
     case MO_HTTP1_MORE:
         (void)mo_fail(&e, MO_ECLOSED, "%s closed without an answer",
@@ -244,7 +247,7 @@ static void on_conn_eof(void *ctx)
     default:
         (void)mo_wrap(&e, "answer of %s", c->u->addr);
     }
-    mo_x_fail(c->x, &e);
+    mo_httpu_x_fail(c->x, &e);
 }
 
 static void on_conn_close(void *ctx, const struct mo_err *why)
@@ -258,7 +261,7 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
         else
             (void)mo_fail(&e, MO_ECLOSED, "closed");
         (void)mo_wrap(&e, "request to %s", c->u->addr);
-        mo_x_end(c->x, &e);
+        mo_httpu_x_end(c->x, &e);
     }
     leave_idle(c);
     conn_free(c);
@@ -279,45 +282,45 @@ int mo_httpu_hijack(struct mo_httpu_x *x, struct mo_stream **out,
 
     if (!h || (h->status != 101 && (h->status != 200 || h->chunked ||
                                     h->content_length >= 0 || x->bodiless)))
-        return mo_fail(e, MO_EINVAL, "%s did not hand its connection over",
+        return mo_fail(e, MO_EINVAL, "%s did not hand over its connection",
                        x->u->addr);
     mo_stream_pause(c->s);
     mo_stream_limit(c->s, MO_STREAM_QUEUE_MAX);
-    c->s->cb = NULL; /* paused and without an owner: nothing is told to us */
+    c->s->cb = NULL; /* paused and without an owner: no callback fires */
     *out = mo_take_ptr(&c->s);
     *early = x->early;
-    mo_x_end(x, NULL);
+    mo_httpu_x_end(x, NULL);
     return 0;
 }
 
-/* --- a connection is made and used --------------------------------------- */
+/* --- start and use of a connection --------------------------------------- */
 
-void mo_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
+void mo_httpu_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
 {
     struct mo_err e;
     int rc;
 
     c->x = x;
     x->conn = c;
-    mo_x_move(x, X_SENT);
+    mo_httpu_x_move(x, X_SENT);
     if (x->bodiless)
         mo_http1_expect_no_body(c->http);
-    mo_x_idle_start(x);
+    mo_httpu_x_idle_start(x);
     rc = mo_stream_write(c->s, mo_buf_view(&x->out));
     if (rc < 0 && !c->s->closing) {
         (void)mo_fail(&e, rc, "request to %s", x->u->addr);
-        mo_x_fail(x, &e);
+        mo_httpu_x_fail(x, &e);
         return;
     }
     x->queued = rc < 0 ? 0 : mo_stream_queued(c->s);
     if (!c->used || !x->idempotent)
-        mo_buf_fini(&x->out); /* there will be no second try */
+        mo_buf_fini(&x->out); /* no retry */
     if (x->paused)
         mo_stream_pause(c->s);
 }
 
-struct mo_httpu_conn *mo_conn_new(struct mo_httpu *u, struct mo_stream *s,
-                                  struct mo_err *e)
+struct mo_httpu_conn *mo_httpu_conn_new(struct mo_httpu *u, struct mo_stream *s,
+                                        struct mo_err *e)
 {
     struct mo_httpu_conn *c;
 

@@ -1,9 +1,8 @@
-/* uvs.c - the kind of stream that is a libuv handle: TCP, unix socket, pipe.
+/* stream_uv.c - streams on a libuv handle: TCP, unix socket, pipe.
  *
- * It tries to write at once; what the kernel does not take goes to `out`. At
- * most one uv_write is under way, over `sending`; when it ends the two
- * buffers change places. Both are freed when empty, so that an idle
- * connection holds none. */
+ * A write is tried at once; bytes that the kernel does not take go to `out`. At
+ * most one uv_write is active, on `sending`; when it ends the two buffers are
+ * swapped. Both are freed when empty, so an idle connection holds none. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -129,7 +128,7 @@ static void send_more(struct uvs *u)
         u->writing = true;
 }
 
-/* Keep what try_write left: skip `done` bytes, queue the rest. */
+/* Queue the part that write_now() left: everything after `done` bytes. */
 static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
                       size_t done)
 {
@@ -138,7 +137,7 @@ static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
         struct mo_span rest = mo_span_skip(v[i], done);
 
         done -= v[i].n - rest.n;
-        (void)mo_buf_span(&u->out, rest);
+        mo_buf_span(&u->out, rest);
     }
     if (mo_buf_err(&u->out)) {
         fail_uv(u, UV_ENOMEM, "write to");
@@ -149,9 +148,8 @@ static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
     return u->s.closing ? MO_ECLOSED : 0;
 }
 
-/* send() of one piece is the cheapest way into a socket, write() into a pipe:
- * neither the file layer nor a list of pieces. Small ones are worth putting
- * together for it. */
+/* One send() (socket) or write() (pipe) of a single part is the cheapest write:
+ * no vector, no libuv. Small parts are joined for it. */
 static ssize_t send_one(int fd, bool tcp, const char *p, size_t n)
 {
     return tcp ? send(fd, p, n, MSG_NOSIGNAL) : write(fd, p, n);
@@ -225,14 +223,13 @@ static void on_shut(uv_shutdown_t *req, int rc)
 {
     struct uvs *u = req->data;
 
-    (void)rc; /* a peer that is gone already shows up in read */
+    (void)rc; /* a peer that has closed already shows up in read */
     if (u->s.finishing && u->s.eof && !u->s.closing)
         mo_stream_close(&u->s, NULL);
 }
 
-/* A pipe of its own is simply closed (that is its EOF); a socket is shut
- * down. libuv would wait for its own queue but not for `out`, so this comes
- * when all has been handed over. */
+/* Shut down after the queue is sent: a separate write pipe is closed, a socket
+ * is shut down. libuv would wait for its own queue but not for `out`. */
 static void on_wpipe_shut(uv_shutdown_t *req, int rc);
 
 static void start_shutdown(struct uvs *u)
@@ -416,7 +413,7 @@ int mo_stream_from_fds(struct mo_loop *l, int rfd, int wfd,
     struct uvs *u;
     int rc = 0;
 
-    /* The kernel cannot tell when there is more, and libuv would abort(). */
+    /* libuv would abort() on a regular file */
     if (r >= 0 && uv_guess_handle(r) == UV_FILE)
         return mo_fail(e, MO_EINVAL,
                        "it is a file or device, not a pipe or socket");
