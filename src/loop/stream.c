@@ -124,11 +124,6 @@ void mo_stream_leave(struct mo_stream *s, uint64_t ms)
     mo_timer_start(s->loop, &s->finish, ms);
 }
 
-struct mo_loop *mo_stream_loop(const struct mo_stream *s)
-{
-    return s->loop;
-}
-
 const char *mo_stream_peer(const struct mo_stream *s)
 {
     return s->peer;
