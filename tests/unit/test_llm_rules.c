@@ -26,10 +26,10 @@ static void verdicts(void **state)
          0, "overloaded", true, NULL},
         {"a string", "{\"error\":\"model 'x' not found\"}", 404, "no_model",
          false, "model 'x' not found"},
-        {"nothing", "", 500, "overloaded", true, "trouble"},
+        {"nothing", "", 500, "overloaded", true, "internal error"},
         {"a page", "<html>", 502, "overloaded", true, "<html>"},
         {"a phrase", "{\"error\":{\"message\":\"prompt is too long: 2 > 1\"}}",
-         400, "too_long", false, "fresh conversation"},
+         400, "too_long", false, "new conversation"},
         {"Google's bad key",
          "{\"error\":{\"code\":400,\"status\":"
          "\"INVALID_ARGUMENT\",\"message\":\"API key not "

@@ -1,5 +1,5 @@
 /*
- * agent.c - the table of chats; joining, leaving, and the members' commands.
+ * agent.c - the table of open chats; members join, leave and send commands.
  */
 #include "agent/chat/chat_priv.h"
 
@@ -117,7 +117,7 @@ static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
     return NULL;
 }
 
-/* Whose it is, is known when it is open. */
+/* The owner is known only once the session is open. */
 static int check_owner(const struct chat *c, const struct mo_join *j,
                        struct mo_err *e)
 {
@@ -136,7 +136,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     struct chat *c = NULL;
 
     if (a->closing)
-        return mo_fail(e, MO_ECLOSED, "the program is ending");
+        return mo_fail(e, MO_ECLOSED, "the program is shutting down");
     if (!good_id(j->session))
         return mo_fail(e, MO_EINVAL,
                        "a session id has 1 to %d of A-Z a-z 0-9 _ -",
@@ -178,9 +178,11 @@ void mo_chat_leave(struct mo_member *m)
     mo_chat_settle(c);
 }
 
-/* --- what members say ---------------------------------------------------- */
+/* --- messages
+ * ---------------------------------------------------------------- */
 
-/* Providers refuse a message of blanks, in every later turn too. */
+/* Providers reject a blank message, and would reject every later request of the
+ * conversation that contains it. */
 static bool is_blank(struct mo_span text)
 {
     while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
@@ -203,7 +205,8 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
         return;
     }
     if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
-        mo_chat_ack(&ack, "busy", "too many messages wait already");
+        mo_chat_ack(&ack, "busy",
+                    "16 messages are waiting already; wait for an answer");
         return;
     }
     msg = mo_zalloc(sizeof(*msg) + text.n);
@@ -259,7 +262,7 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
     struct mo_err e;
 
     if (c->state != CHAT_IDLE) {
-        mo_chat_ack(&plain, "busy", "a turn is under way: stop it first");
+        mo_chat_ack(&plain, "busy", "a turn is running; stop it first");
         return;
     }
     ack = mo_new(struct ack);

@@ -1,14 +1,15 @@
 /*
- * calls.c - a model's calls: asking the person, running, outcomes.
+ * calls.c - the calls of a model's reply: approval, execution, outcome.
  *
- * The store knows a call before anybody is asked about it, calls it running
- * before it runs, and knows its outcome before the model does; that of the
- * last call is written with the results of all. Each change is one
- * compare-and-set, so an approval that is sent ten times, from two tabs
- * or after a restart, runs the call once.
+ * Order of writes: a call is in the store before a person is asked about it, is
+ * stored as running before it runs, and its outcome is stored before the model
+ * gets it. The outcome of the last call is written in one batch with the
+ * results of all. Each change of state is one compare-and-set, so an approval
+ * that arrives several times, from two tabs or after a restart, runs the call
+ * once.
  *
- * A call that cannot run (no such tool, bad arguments, a rule, a person's no,
- * nobody's answer) has an outcome as well: an error result that says why.
+ * A call that cannot run (unknown tool, bad arguments, denied by a rule,
+ * rejected by a person, timed out) gets an error result that states the reason.
  */
 #include "agent/chat/chat_priv.h"
 
@@ -193,7 +194,8 @@ static bool has_ended(const struct call *k)
             k->state == MO_CALL_UNKNOWN);
 }
 
-/* Have all ended? Then their results go on, with the outcome of `last`. */
+/* If all calls have ended, passes their results on, with the outcome of
+ * `last`. */
 static bool all_ended(struct chat *c, struct call *last)
 {
     struct mo_entry_result v[MO_LLM_CALLS_MAX];
@@ -219,7 +221,7 @@ void mo_chat_calls_check(struct chat *c)
     (void)all_ended(c, NULL);
 }
 
-/* One change of state, and a row of the audit log. */
+/* Writes for one change of state: the move and its audit row. */
 static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
                        struct mo_write *w, struct mo_buf *doc)
 {
@@ -250,8 +252,9 @@ static int move(struct call *k, unsigned from, enum mo_call_state to,
 
     mo_buf_init(&doc, MO_STORE_DOC_MAX);
     n = put_move(k, from, to, w, &doc);
-    rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
-                          : mo_chat_write(k->chat, w, n, done, k, e);
+    rc = mo_buf_err(&doc)
+             ? mo_fail(e, doc.err, "the call is too large to store")
+             : mo_chat_write(k->chat, w, n, done, k, e);
     mo_buf_fini(&doc);
     k->writing = rc == 0;
     return rc;
@@ -273,7 +276,8 @@ static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
     mo_chat_calls_check(c);
 }
 
-/* It ran: what came of it. It is being written before the next may begin. */
+/* Stores the outcome of a call that ran. The write is under way before the next
+ * call starts. */
 void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
 {
     struct chat *c = k->chat;
@@ -292,8 +296,8 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     }
     if (mo_buf_err(&k->content)) {
         mo_buf_reset(&k->content);
-        mo_content_put_text(&k->content,
-                            MO_SPAN("The tool's answer is too big to keep."));
+        mo_content_put_text(
+            &k->content, MO_SPAN("The tool's result is too large to store."));
         k->is_error = true;
     }
     if (all_ended(c, k))
@@ -365,7 +369,7 @@ void mo_chat_calls_begin(struct chat *c)
     mo_chat_calls_check(c);
 }
 
-/* After a restart: those that were running get their outcome written first. */
+/* After a restart: writes the outcome of interrupted calls first. */
 void mo_chat_calls_recovered(struct chat *c)
 {
     struct mo_err e;
@@ -386,9 +390,9 @@ void mo_chat_calls_recovered(struct chat *c)
     mo_chat_calls_check(c);
 }
 
-const char mo_chat_calls_none[] = "there is no such call waiting for an answer";
+const char mo_chat_calls_none[] = "no such call is waiting for approval";
 
-/* The store has it; a refusal there means somebody else was first. */
+/* The store answered. MO_EPOLICY means that another decision came first. */
 static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct call *k = arg;

@@ -1,9 +1,9 @@
 /*
- * changed_tools.c - tools whose definition changed since a person first saw it.
+ * changed_tools.c - tools whose definition differs from the pinned one.
  *
- * They are not offered to the model and not run; members see what they were
- * and what they are, and one of them may accept the change. The tools of the
- * box and the gateway's own come with the program and are not watched.
+ * Such tools are neither offered to the model nor run. Members see the old and
+ * the new definition, and any member can accept the new one. Tools of the box
+ * and of the gateway itself come with the program and are not checked.
  */
 #include "agent/chat/chat_priv.h"
 
@@ -12,7 +12,7 @@
 struct blocked {
     struct mo_list node;
     const struct mo_tool *tool; /* of the present catalogue */
-    struct mo_buf before;       /* its definition when it was first seen */
+    struct mo_buf before;       /* the pinned definition */
 };
 
 void mo_changed_tools_forget(struct chat *c)
@@ -90,7 +90,7 @@ static void on_told(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)c;
     (void)arg;
-    (void)why; /* the pin itself is kept elsewhere */
+    (void)why; /* the pin itself is stored by policy */
 }
 
 static void audit(const struct mo_member *m, const struct mo_tool *t)
@@ -122,11 +122,12 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
     char text[160];
 
     if (k == NULL) {
-        mo_chat_ack(&ack, "unknown_tool", "no such tool waits to be accepted");
+        mo_chat_ack(&ack, "unknown_tool", "this tool has no change to accept");
         return;
     }
     if (!mo_span_eq_ct(digest, mo_span_cstr(t->digest))) {
-        mo_chat_ack(&ack, "changed", "the tool is not what was shown");
+        mo_chat_ack(&ack, "changed",
+                    "the tool has changed again; look at it again");
         return;
     }
     if (mo_policy_accept_tool(p, t) < 0) {
@@ -137,9 +138,9 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
     mo_list_del(&k->node);
     mo_buf_fini(&k->before);
     mo_free(k);
-    snprintf(text, sizeof(text), "%.*s was accepted as it is now.", (int)tool.n,
-             tool.p);
+    snprintf(text, sizeof(text), "The change of %.*s was accepted.",
+             (int)tool.n, tool.p);
     mo_chat_event_message(c, NULL, text);
-    mo_agent_stale(c->agent); /* others have it blocked too */
+    mo_agent_stale(c->agent); /* other conversations block it too */
     mo_chat_ack_ok(&ack, mo_span(NULL, 0));
 }

@@ -1,12 +1,12 @@
 /*
- * chat.c - a chat comes to life, and ends.
+ * chat.c - opens and ends a chat.
  *
- * Opening is a chain, each link from the loop: the session is held (box and
- * connection are there) -> its tools are read -> its history -> what was
- * under way when we last stopped is taken up -> members are greeted.
+ * Opening is a chain of asynchronous steps: hold the session (box and
+ * connection are ready) -> load its tools -> read its history -> resume an
+ * interrupted turn -> send the members the initial events.
  *
- * Ending waits for what cannot be taken back: writes to the store, a model
- * that is being cancelled, calls that run. Then the hold is released.
+ * Ending waits for everything that cannot be undone: store writes, a model
+ * request that is being cancelled, running calls. Then it releases the hold.
  */
 #include "agent/chat/chat_priv.h"
 
@@ -104,7 +104,7 @@ static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
         return rc;
     }
     c->writes++;
-    if (c->hold) /* it was used: the session writes that down, not each time */
+    if (c->hold) /* the session limits how often it stores this */
         mo_session_touch(c->hold);
     return 0;
 }
@@ -120,7 +120,7 @@ int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
         return write_batch(c, v, n, done, arg, e);
     mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
     rc = mo_chat_owner_mark(c, v, n, marked, &docs);
-    rc = rc < 0 ? mo_fail(e, rc, "the audit log")
+    rc = rc < 0 ? mo_fail(e, rc, "audit row")
                 : write_batch(c, marked, n, done, arg, e);
     mo_buf_fini(&docs);
     return rc;
@@ -128,7 +128,7 @@ int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
 
 /* --- opening ------------------------------------------------------------- */
 
-/* Another model, another conversation; the session and its box stay. */
+/* A new model starts a new conversation; the session and its box stay. */
 static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)arg;
@@ -174,8 +174,9 @@ void mo_chat_wants(struct chat *c, const struct mo_join *j)
         mo_span_eq(j->model, mo_buf_view(&c->model)))
         return;
     if (c->state != CHAT_OPENING && c->state != CHAT_IDLE) {
-        mo_chat_event_message(c, NULL,
-                              "A turn is under way: the model stays as it is.");
+        mo_chat_event_message(
+            c, NULL,
+            "The model was not changed: a turn is running. Stop it first.");
         return;
     }
     mo_buf_reset(&c->wanted);
@@ -196,8 +197,8 @@ static void greet_all(struct chat *c)
     }
 }
 
-/* The last word tells what was under way. */
-static void take_up(struct chat *c)
+/* The role of the last entry shows where the turn was interrupted. */
+static void resume_turn(struct chat *c)
 {
     struct entry *last = mo_chat_last(c);
     enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
@@ -251,7 +252,7 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         mo_chat_entries_add(c, en);
     }
     if (c->state == CHAT_OPENING)
-        take_up(c);
+        resume_turn(c);
     mo_chat_settle(c);
 }
 
@@ -272,7 +273,7 @@ static void read_history(struct chat *c)
     c->writes++;
 }
 
-/* The model is what the member wants, else what the session had. */
+/* Picks the model the member asked for, else the one the session had. */
 static int pick_model(struct chat *c, bool *another, struct mo_err *e)
 {
     const struct mo_agent_llm *p = &c->agent->o.llm;
@@ -296,7 +297,8 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
     return rc;
 }
 
-/* Another model since the session was last open: a fresh conversation. */
+/* The model changed since the session was last open: the conversation starts
+ * anew. */
 static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)arg;
@@ -343,7 +345,8 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
         read_history(c);
 }
 
-/* --- the session's news -------------------------------------------------- */
+/* --- session callbacks
+ * ------------------------------------------------------- */
 
 static void on_ready(void *ctx, struct mo_hold *h,
                      const struct mo_session_info *info)
@@ -373,7 +376,7 @@ static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
                 ? "A new box was started with the same files."
                 : "A new, empty box was started; the files of the "
                   "old one are lost.");
-        c->stale = true; /* calls under way still point to the old list */
+        c->stale = true; /* running calls still point to the old list */
         return;
     }
     c->info.conn = NULL;
@@ -415,8 +418,8 @@ static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
     mo_chat_finish(c, reason, why);
 }
 
-/* A server's log line belongs to the call that runs; nobody guesses when
- * there are several. */
+/* Attributes a log line to the only running call. With several running calls it
+ * is sent without a call id. */
 static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 {
     struct chat *c = ctx;
@@ -459,7 +462,8 @@ void mo_chat_fail(struct chat *c, const struct mo_err *why)
     mo_chat_finish(c, "failed", why);
 }
 
-/* Nobody is there and nothing is under way, or it is over. */
+/* True if the chat can be freed: it has ended, or it is idle without members,
+ * and nothing is outstanding. */
 static bool is_done(const struct chat *c)
 {
     if (c->writes > 0 || c->asking || mo_chat_calls_running(c))
@@ -476,7 +480,7 @@ static void drop_queue(struct chat *c)
 
         mo_list_del(&m->node);
         mo_chat_ack(&m->ack, "closed",
-                    "the session ended before this was read");
+                    "the session ended before this message was processed");
         mo_free(m);
     }
     c->nqueue = 0;

@@ -399,8 +399,7 @@ void mo_chat_elicit_gone(struct mo_ask *a);
 void mo_chat_elicit_drop(struct call *k);      /* its questions are over */
 void mo_chat_elicit_tell(struct mo_member *m); /* a member came: what is open */
 
-/* --- load_tools.c ------------------------------------------------------------
- */
+/* --- load_tools.c -------------------------------------------------------- */
 
 /* Where a tool is from, mo_tool.source. */
 enum { SOURCE_BOX, SOURCE_ROUTER, SOURCE_SERVERS };

@@ -1,32 +1,33 @@
 /*
- * context_window.c - how much of a conversation the model is shown.
+ * context_window.c - the part of a conversation that is sent to the model.
  *
- * All of it, while it fits. Then the older turns get a summary: the model is
- * asked for it with the very request it knows, plus one question, so that
- * nothing it has bound to its own words breaks. The summary becomes an entry
- * that says how far it reaches, and every later request begins with it:
+ * The whole conversation is sent while it fits. When it does not, the older
+ * turns are replaced by a summary. The model writes it: it gets its usual
+ * request plus one more question, so that content bound to earlier messages
+ * (thinking) stays valid. The summary is stored as an entry that says how far
+ * it reaches, and every later request begins with it:
  *
  *   {"role":"summary","until":SEQ,"turns":N,"made":"model","blocks":[...]}
  *
- * A turn is never cut in two, the present one is always whole, and everybody
- * is told ("history:compacted", and the entry in the history). Where the
- * model has no summary to give (it fails, it is the demo, the request was
- * already too long) the program writes one: who asked what, and what the
- * answer was ("made":"program").
+ * Turns are never split, the current turn is always sent whole, and members are
+ * told ("history:compacted", and the entry in the history). If the model cannot
+ * write a summary (it fails, it is the demo, or the request was already too
+ * long), the program builds one from the first line of each question and answer
+ * ("made":"program").
  *
- * Room is made when everything is written; an entry that is just being
- * written (seq 0) counts, and is never before a border.
+ * Summaries are made when no write is outstanding. An entry that is still being
+ * written (seq 0) counts towards the size and is never summarised.
  *
- * What fits: the configuration's number, the model's own window where that is
- * known and smaller, and whatever the provider refuses as too long. Lengths
- * are guessed from bytes; only the provider can count.
+ * Limits: the configured number of tokens, the model's context window if it is
+ * known and smaller, and a "too long" error of the provider. Token counts are
+ * estimated from bytes; only the provider counts exactly.
  */
 #include "agent/chat/chat_priv.h"
 #include "codec/utf8.h"
 
 #define BYTES_PER_TOKEN 4u
-#define SAID_LINE_MAX   ((size_t)240) /* of the program's: one person's words */
-#define WINDOW_MIN      8192u         /* bytes: no model's is smaller */
+#define SAID_LINE_MAX   ((size_t)240) /* one line of the program's summary */
+#define WINDOW_MIN      8192u         /* bytes; no model has a smaller window */
 #define SUMMARY_MIN     ((size_t)1024)
 #define SUMMARY_MAX     ((size_t)32 * 1024)
 
@@ -42,7 +43,8 @@ static const char before[] =
     "[The earlier part of this conversation is not shown any more. This is a "
     "summary of it, made by the ";
 
-/* --- what is in it ------------------------------------------------------- */
+/* --- entries of a request
+ * ---------------------------------------------------- */
 
 static bool is_after(const struct chat *c, const struct entry *en)
 {
@@ -59,8 +61,8 @@ static bool is_user(const struct entry *en)
     return en->role == MO_ENTRY_USER;
 }
 
-/* The last entry before the window, which stand in order; or the list. What
- * is in memory for people to read may be much more. */
+/* Returns the last entry that the summary covers, or the list head. Entries are
+ * in order; memory may hold many more entries than are sent. */
 static struct mo_list *edge(const struct chat *c)
 {
     struct mo_list *it = c->entries.prev;
@@ -92,7 +94,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_end(w);
 }
 
-/* Words in the place of a person, as the wires know them. */
+/* A user message, in the entry format. */
 static void put_words(struct mo_buf *b, struct mo_span text)
 {
     struct mo_jw w;
@@ -105,7 +107,7 @@ static void put_words(struct mo_buf *b, struct mo_span text)
     mo_jw_end(&w);
 }
 
-/* What was said, without what was thought. */
+/* Appends the text blocks, without thinking. */
 static void put_said(struct mo_buf *b, struct mo_json doc)
 {
     struct mo_json_iter it;
@@ -117,7 +119,8 @@ static void put_said(struct mo_buf *b, struct mo_json doc)
             (void)mo_json_str_buf(mo_json_get(block, "text"), b);
 }
 
-/* The same bytes each time: thinking is bound to them. */
+/* The summary as a user message. Must be the same bytes each time, because
+ * thinking blocks are bound to them. */
 static void put_first(struct mo_buf *b, const struct entry *summary)
 {
     struct mo_buf text;
@@ -135,7 +138,7 @@ static void put_first(struct mo_buf *b, const struct entry *summary)
 
 static int shown_init(struct shown *s, const struct chat *c, struct mo_err *e)
 {
-    size_t n = c->nentries + 2; /* with a summary and a question */
+    size_t n = c->nentries + 2; /* plus a summary and a question */
 
     *s = (struct shown){.v = mo_alloc(n * sizeof(*s->v)),
                         .ids = mo_alloc(n * sizeof(*s->ids))};
@@ -154,7 +157,7 @@ static void show(struct shown *s, struct mo_span text, uint64_t id)
     s->ids[s->n++] = id;
 }
 
-/* Entries of the window up to that seq; the summary is put into first. */
+/* Collects the entries up to that seq. The summary is written to `first`. */
 static void list(struct chat *c, struct shown *s, struct mo_buf *first,
                  uint64_t until)
 {
@@ -193,7 +196,8 @@ int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
     return rc;
 }
 
-/* --- whether it fits, and what stays ------------------------------------- */
+/* --- size
+ * -------------------------------------------------------------------- */
 
 static uint64_t bytes_of_tools(const struct chat *c)
 {
@@ -207,7 +211,8 @@ static uint64_t bytes_of_tools(const struct chat *c)
     return n;
 }
 
-/* In bytes. Tools share the model's window with us, but never take it all. */
+/* Bytes available for the conversation. Tool definitions share the model's
+ * window, but at least a quarter of it is left for the conversation. */
 static uint64_t room(const struct chat *c)
 {
     const struct mo_agent_llm *llm = &c->agent->o.llm;
@@ -224,7 +229,7 @@ static uint64_t room(const struct chat *c)
     return theirs < ours ? theirs : ours;
 }
 
-/* The model's window is looked up only when it could matter. */
+/* Looks up the model's window only if it can matter. */
 bool mo_context_window_is_over(const struct chat *c)
 {
     uint64_t used = c->summary ? c->summary->cost : 0, n = 0;
@@ -241,8 +246,8 @@ bool mo_context_window_is_over(const struct chat *c)
     return used > WINDOW_MIN && used > room(c);
 }
 
-/* The newest turns that fit into so many bytes, at least the present one:
- * the seq before them. As it is: nothing older is left. */
+/* Keeps the newest turns that fit into `bytes`, at least the current one.
+ * Returns the seq before them; c->until if nothing older is left. */
 static uint64_t border(const struct chat *c, uint64_t bytes)
 {
     uint64_t used = 0, until = c->until, oldest = 0;
@@ -263,7 +268,7 @@ static uint64_t border(const struct chat *c, uint64_t bytes)
         struct entry *en = mo_container_of(it, struct entry, node);
 
         if (is_in(c, en))
-            until = oldest - 1; /* there is something before it */
+            until = oldest - 1; /* something older exists */
         it = it->prev;
     }
     return until;
@@ -281,9 +286,10 @@ static unsigned turns_until(const struct chat *c, uint64_t until)
     return n;
 }
 
-/* --- the program's own summary ------------------------------------------- */
+/* --- a summary by the program
+ * ------------------------------------------------ */
 
-/* The first line's worth of it. */
+/* One line: the speaker and at most SAID_LINE_MAX bytes of the text. */
 static void put_line(struct mo_buf *b, const char *who, struct mo_json doc)
 {
     struct mo_buf words;
@@ -318,7 +324,7 @@ static void put_turns(struct chat *c, struct mo_buf *b)
     }
 }
 
-/* The last of them that fit, from the start of a line on. */
+/* The last `max` bytes of the lines, starting at a line. */
 static void put_tail(struct mo_buf *b, struct mo_span lines, size_t max)
 {
     if (lines.n > max) {
@@ -329,7 +335,7 @@ static void put_tail(struct mo_buf *b, struct mo_span lines, size_t max)
     mo_buf_span(b, lines);
 }
 
-/* What the last summary said, then the newest turns, as much as fits. */
+/* The previous summary, then the newest turns, as much as fits. */
 static void put_ours(struct chat *c, struct mo_buf *out)
 {
     uint64_t part = room(c) / 4;
@@ -353,7 +359,8 @@ static void put_ours(struct chat *c, struct mo_buf *out)
     mo_buf_fini(&lines);
 }
 
-/* --- making one ---------------------------------------------------------- */
+/* --- making a summary
+ * -------------------------------------------------------- */
 
 static bool is_blank(struct mo_span s)
 {
@@ -381,7 +388,7 @@ static void put_summary(struct chat *c, struct mo_buf *b, struct mo_span text,
     mo_jw_end(&w);
 }
 
-/* text empty: the model had none. */
+/* Stores a summary. text empty: the program writes it. */
 static void keep(struct chat *c, struct mo_span text)
 {
     struct mo_buf *doc = mo_new(struct mo_buf);
@@ -406,7 +413,7 @@ static void keep(struct chat *c, struct mo_span text)
 static void on_text(void *ctx, struct mo_span delta)
 {
     (void)ctx;
-    (void)delta; /* nobody's answer */
+    (void)delta; /* not part of an answer */
 }
 
 static void on_done(void *ctx, const struct mo_llm_reply *r,
@@ -427,7 +434,8 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
         keep(c, good ? r->text : mo_span(NULL, 0));
 }
 
-/* The request it knows, as far as the border, and one question. */
+/* Asks the model for a summary: the usual request up to the cut, plus one
+ * question. */
 static int ask_model(struct chat *c, struct mo_err *e)
 {
     static const struct mo_llm_cb cb = {on_text, NULL, NULL, on_done};

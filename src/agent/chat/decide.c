@@ -1,10 +1,10 @@
 /*
- * decide.c - a person's decision about a call comes in: is it for what was
- * shown, with other arguments, for longer than this once?
+ * decide.c - handles a person's decision about a pending call.
  *
- * What is not (any more) theirs to decide is refused and written down. The
- * rest is calls.c's: it writes the decision, then the call runs or has its
- * outcome.
+ * Checks that the decision is about the call as it was shown, applies edited
+ * arguments and remembers the decision if asked to. A decision about a call
+ * that is not pending (any more), or has changed, is refused and audited.
+ * calls.c stores an accepted decision; then the call runs or is rejected.
  */
 #include "agent/chat/chat_priv.h"
 
@@ -26,10 +26,10 @@ static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)c;
     (void)arg;
-    (void)why; /* it was refused either way */
+    (void)why; /* it is refused whether or not the row was stored */
 }
 
-/* Somebody wanted to decide what is not theirs to decide (any more). */
+/* Audits a decision that was refused. */
 static void refused(const struct mo_member *m, const struct mo_decision *d,
                     const char *code)
 {
@@ -69,8 +69,9 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     }
     if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
         refused(m, d, "changed");
-        mo_chat_ack(&ack, "changed",
-                    "the call is not what was shown; look at it again");
+        mo_chat_ack(
+            &ack, "changed",
+            "the call has changed since it was shown; look at it again");
         return;
     }
     if (d->args.n > 0 && edit(k, d->args, &e) < 0) {

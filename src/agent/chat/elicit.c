@@ -1,16 +1,18 @@
 /*
- * elicit.c - a server asks the person something while it runs a call.
+ * elicit.c - a server asks the person a question while it runs a call.
  *
- * A question belongs to one running call: which one is known by the connection
- * and the call's number. A server that cannot say (two calls at once over one
- * stream) is refused, by the gateway if it is behind that: a question is never
- * shown to somebody else. While it is open the call's own
- * time stands still; the approvals' deadline counts instead.
+ * A question belongs to one running call, found by the connection and the
+ * number of the call. If the server cannot name the call (two calls at once
+ * over one stream), the question is refused, by the gateway for servers behind
+ * it, so that it is never shown to another person. While a question is open,
+ * the idle timeout of the call is paused and the approval timeout counts
+ * instead.
  *
- * Ownership: the ask is ours until answered, also when nobody waits for it
- * any more; so a question is dropped in one place, close_it().
- * Limits: MO_CHAT_QUESTIONS open ones, MO_CHAT_FIELDS in a form. A form that
- * is not of the protocol's flat kind is refused, not shown.
+ * Ownership: this file owns the ask until it is answered, even if the server no
+ * longer waits for it. end_question() is the only place that frees a question.
+ *
+ * Limits: MO_CHAT_QUESTIONS open questions per call, MO_CHAT_FIELDS fields in a
+ * form. A form that is not of the protocol's flat kind is refused.
  */
 #include "agent/chat/chat_priv.h"
 #include "codec/json/jschema.h"
@@ -24,7 +26,7 @@ struct question {
     struct call *call;
     struct mo_ask *ask;
     char id[ID_MAX];
-    bool page;        /* an address to open, not a form */
+    bool page;        /* a URL to open instead of a form */
     uint64_t expires; /* wall ms */
     struct mo_timer timer;
 };
@@ -42,7 +44,8 @@ static bool is_type(struct mo_json v, const char *name)
     return mo_json_str_eq(mo_json_get(v, "type"), mo_span_cstr(name));
 }
 
-/* Text, number, yes or no, one or several of a list: nothing deeper. */
+/* True for a string, number, boolean, or a choice from a list; nested fields
+ * are refused. */
 static bool is_field(struct mo_json v)
 {
     static const char *const plain[] = {"string", "number", "integer",
@@ -72,7 +75,7 @@ static bool is_form(struct mo_json schema)
     return true;
 }
 
-/* Every member must be one that was asked for. */
+/* Fails if content has a member that the form did not ask for. */
 static int only_asked(struct mo_json schema, struct mo_json content,
                       struct mo_err *e)
 {
@@ -129,13 +132,13 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
     if (mo_json_parse(content, 0, &given, e) < 0)
         return MO_EPROTO;
     mo_buf_init(&exact, ANSWER_MAX);
-    rc = mo_exact_args(given.root, &exact, e); /* no member twice */
+    rc = mo_exact_args(given.root, &exact, e); /* rejects duplicate members */
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(&exact), 0, &given, e);
     if (rc == 0) {
         rc = mo_form_accept(out, schema, given.root);
         if (rc < 0)
-            mo_fail(e, rc, "the answer is too big");
+            mo_fail(e, rc, "the answer is too large");
     }
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(out), 0, &whole, e);
@@ -145,16 +148,18 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
     return rc;
 }
 
-/* --- what is kept of it -------------------------------------------------- */
+/* --- audit
+ * ------------------------------------------------------------------- */
 
 static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)c;
     (void)arg;
-    (void)why; /* the answer is given either way */
+    (void)why; /* the answer is sent whether or not the row was stored */
 }
 
-/* That it was asked and how it was answered; what was said is the person's. */
+/* Records the question and the action taken, but not the content of the answer,
+ * which is private. */
 static void audit(const struct question *q, enum mo_answer_action action,
                   const char *by, const char *who)
 {
@@ -188,7 +193,8 @@ static void audit(const struct question *q, enum mo_answer_action action,
     mo_buf_fini(&doc);
 }
 
-/* --- the life of a question ---------------------------------------------- */
+/* --- open and close
+ * ---------------------------------------------------------- */
 
 static void put_question(const struct question *q, struct elicit_view *v)
 {
@@ -213,10 +219,10 @@ static void tell(const struct question *q, struct mo_member *only)
     mo_chat_event_elicit(q->call->chat, only, &v);
 }
 
-/* Answered, or given up: the one end of a question. The answer may make the
- * call go on, or end. */
-static void close_it(struct question *q, enum mo_answer_action action,
-                     struct mo_span result, const char *by, const char *who)
+/* Ends a question: answered, expired or cancelled. The answer may make the call
+ * go on or end. */
+static void end_question(struct question *q, enum mo_answer_action action,
+                         struct mo_span result, const char *by, const char *who)
 {
     struct call *k = q->call;
     struct mo_ask *a = q->ask;
@@ -237,8 +243,8 @@ static void close_it(struct question *q, enum mo_answer_action action,
 
 static void on_late(struct mo_timer *t)
 {
-    close_it(mo_container_of(t, struct question, timer), MO_ANSWER_CANCEL,
-             mo_span(NULL, 0), "time", "");
+    end_question(mo_container_of(t, struct question, timer), MO_ANSWER_CANCEL,
+                 mo_span(NULL, 0), "time", "");
 }
 
 void mo_chat_elicit_drop(struct call *k)
@@ -247,7 +253,7 @@ void mo_chat_elicit_drop(struct call *k)
         struct question *q = mo_container_of(it, struct question, node);
 
         if (q->call == k)
-            close_it(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
+            end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
 }
 
@@ -257,7 +263,7 @@ void mo_chat_elicit_tell(struct mo_member *m)
         tell(mo_container_of(it, struct question, node), m);
 }
 
-/* NULL, or why it is refused. */
+/* Returns NULL, or the reason why the question is refused. */
 static const char *open_it(struct call *k, struct mo_ask *a)
 {
     struct chat *c = k->chat;
@@ -267,11 +273,11 @@ static const char *open_it(struct call *k, struct mo_ask *a)
     if (c->state != CHAT_CALLS || k->canceled)
         return "the call is being stopped";
     if (k->questions >= MO_CHAT_QUESTIONS)
-        return "too many questions at once";
+        return "too many open questions for this call";
     if (!page && !is_form(mo_json_get(a->params, "requestedSchema")))
-        return "requestedSchema is no flat form";
+        return "requestedSchema must be an object with flat fields";
     if (!mo_json_is(mo_json_get(a->params, "message"), MO_JSON_STRING))
-        return "there is no message";
+        return "message must be a string";
     q = mo_new(struct question);
     if (q == NULL)
         return "out of memory";
@@ -290,14 +296,15 @@ static const char *open_it(struct call *k, struct mo_ask *a)
     return NULL;
 }
 
-/* --- from the servers ---------------------------------------------------- */
+/* --- requests from servers
+ * --------------------------------------------------- */
 
 static void take(struct call *k, struct mo_ask *a)
 {
-    const char *why = "it is not known whom to ask";
+    const char *why = "the call that the question belongs to is unknown";
 
     if (a->kind != MO_ASK_ELICIT)
-        why = "this client does not offer it";
+        why = "this client supports elicitation only";
     else if (k)
         why = open_it(k, a);
     if (why)
@@ -321,10 +328,12 @@ void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
 void mo_chat_elicit_gone(struct mo_ask *ask)
 {
     if (ask->user)
-        close_it(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server", "");
+        end_question(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server",
+                     "");
 }
 
-/* --- from the person ----------------------------------------------------- */
+/* --- answers from members
+ * ---------------------------------------------------- */
 
 static struct question *find(struct chat *c, struct mo_span id)
 {
@@ -347,7 +356,8 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
     int rc = 0;
 
     if (q == NULL) {
-        mo_chat_ack(&ack, "unknown_request", "no such question waits any more");
+        mo_chat_ack(&ack, "unknown_request",
+                    "this question is not open any more");
         return;
     }
     mo_buf_init(&result, ANSWER_MAX * 2);
@@ -361,7 +371,7 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
         if (m->chat->hold)
             mo_session_touch(m->chat->hold);
         mo_chat_ack_ok(&ack, mo_span(NULL, 0));
-        close_it(q, a->action, mo_buf_view(&result), "person", m->who);
+        end_question(q, a->action, mo_buf_view(&result), "person", m->who);
     }
     mo_buf_fini(&result);
 }

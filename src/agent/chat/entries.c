@@ -1,12 +1,13 @@
 /*
- * entries.c - the present conversation in memory, as far back as a page or a
- * model is shown it. The store has all of it.
+ * entries.c - the entries of the current conversation in memory. The store
+ * holds all of them; memory holds what members and models are sent.
  */
 #include "agent/chat/chat_priv.h"
 
-#define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* of one endless turn */
+#define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* also inside one turn */
 
-/* A provider's own block goes out instead of what it means. */
+/* Bytes sent to a model. A provider's raw block is sent in place of the parsed
+ * one. */
 static size_t cost_of(struct mo_json doc)
 {
     struct mo_json_iter it;
@@ -41,8 +42,8 @@ struct entry *mo_chat_entries_read(struct mo_span doc)
     return en;
 }
 
-/* The oldest go when there are too many, but for those a model is still
- * shown: context_window.c sees to it that they are not many more. */
+/* Adds an entry. Drops the oldest above CHAT_HISTORY_MAX, except entries that a
+ * model is still sent; context_window.c keeps those few. */
 void mo_chat_entries_add(struct chat *c, struct entry *en)
 {
     mo_usage_read(&c->spent, mo_json_get(en->doc, "usage"));

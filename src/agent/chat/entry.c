@@ -1,5 +1,5 @@
 /*
- * entry.c - entries of a conversation, written and read.
+ * entry.c - see entry.h.
  */
 #include "agent/chat/entry.h"
 
@@ -89,7 +89,7 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
 
 /* --- tool results, cut to size ------------------------------------------- */
 
-/* One text block with as much of it as fits, and the mark. */
+/* One text block, cut to `room` bytes, with a note about the rest. */
 static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
                     size_t room)
 {
@@ -125,7 +125,8 @@ static void put_left_out(struct mo_jw *w, struct mo_json block,
     mo_content_put_block(w, mo_span(text, (size_t)n));
 }
 
-/* Whole blocks while they fit; of the first that does not, what fits. */
+/* Copies whole blocks while they fit; the first text block that does not fit is
+ * cut. */
 static void put_content(struct mo_jw *w, struct mo_json content,
                         struct mo_span key)
 {
@@ -191,7 +192,8 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
     mo_jw_end(&w);
 }
 
-/* --- for a page ---------------------------------------------------------- */
+/* --- the public form
+ * --------------------------------------------------------- */
 
 static bool is_opaque(struct mo_json key)
 {
@@ -199,7 +201,7 @@ static bool is_opaque(struct mo_json key)
            mo_json_str_eq(key, MO_SPAN("stopRaw"));
 }
 
-/* An object without its opaque members; anything else as it is. */
+/* Copies an object without its opaque members; any other value unchanged. */
 static void put_open(struct mo_jw *w, struct mo_json v)
 {
     struct mo_json_iter it;
@@ -220,7 +222,7 @@ static void put_open(struct mo_jw *w, struct mo_json v)
     mo_jw_end(w);
 }
 
-/* "other" blocks have nothing but their raw part. */
+/* Blocks of type "other" hold only raw data and are skipped. */
 static void put_open_blocks(struct mo_jw *w, struct mo_json blocks)
 {
     struct mo_json_iter it;
@@ -281,7 +283,8 @@ void mo_entry_words(struct mo_buf *b, struct mo_json entry)
     put_words_of(b, mo_json_get(entry, "results"));
 }
 
-/* --- what a model wants -------------------------------------------------- */
+/* --- calls
+ * ------------------------------------------------------------------- */
 
 void mo_entry_calls(struct mo_json_iter *it, struct mo_json entry)
 {

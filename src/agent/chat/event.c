@@ -1,9 +1,10 @@
 /*
- * event.c - what members of a chat are told.
+ * event.c - sends events to the members of a chat.
  *
- * Every event is written once and handed to each member as the same bytes. An
- * event that does not fit MO_CHAT_EVENT_MAX, or for which there is no memory,
- * becomes an error event: a member is never left waiting in silence.
+ * Each event is written once and passed to every member as the same bytes. An
+ * event that exceeds MO_CHAT_EVENT_MAX, or for which there is no memory, is
+ * replaced by an error event, so that a member always learns that something
+ * happened.
  */
 #include "agent/chat/chat_priv.h"
 
@@ -13,7 +14,7 @@ static void tell(struct mo_member *m, const char *name, struct mo_span args)
 }
 
 static const char lost[] =
-    "\"something happened that is too big to show; reload the page\"";
+    "\"an event was too large to show; reload the page\"";
 
 static void send_to(struct chat *c, struct mo_member *only, const char *name,
                     const struct mo_buf *b)
@@ -36,7 +37,7 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
     }
 }
 
-/* The writer of an event: one object, or a text and an object. */
+/* An event being written: one object, or a text and an object. */
 struct event {
     struct mo_buf b;
     struct mo_jw w;
@@ -114,9 +115,9 @@ void mo_chat_event_compacted(struct chat *c, const struct entry *summary)
     static const char *const told[] = {"turns", "until", "made"};
     struct event ev;
 
-    event_text(&ev, MO_SPAN("The conversation has grown too long for the "
-                            "model: its older part is no longer sent, a "
-                            "summary stands for it."));
+    event_text(&ev, MO_SPAN("The conversation is too long for the model. "
+                            "Its older part is no longer sent; a summary "
+                            "replaces it."));
     event_object(&ev);
     put_c(&ev, "turnId", c->turn);
     for (size_t i = 0; i < MO_COUNT(told); i++)
@@ -224,7 +225,7 @@ void mo_chat_event_closed(struct chat *c, const char *reason)
 
 /* --- calls --------------------------------------------------------------- */
 
-/* A tool that stands in the place of execute is called by its own name. */
+/* A tool that replaced execute is shown by its own name. */
 static struct mo_span name_of(const struct call *k)
 {
     return k->owned ? k->tool->name : mo_buf_view(&k->name);
@@ -278,7 +279,7 @@ void mo_chat_event_resolved(struct call *k, bool approved)
     event_send(&ev, k->chat, NULL, "tool:resolved");
 }
 
-/* params: an object of the protocol; its members go beside ours. */
+/* Sends params (an object from the server) with the call id added. */
 static void relay(struct chat *c, const struct call *k, const char *name,
                   struct mo_json params)
 {
@@ -354,7 +355,8 @@ void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
     event_send(&ev, c, NULL, "elicitation:resolved");
 }
 
-/* --- the conversation grows ---------------------------------------------- */
+/* --- new entries
+ * ------------------------------------------------------------- */
 
 void mo_chat_event_entry(struct chat *c, const struct entry *en)
 {
@@ -366,7 +368,8 @@ void mo_chat_event_entry(struct chat *c, const struct entry *en)
     mo_buf_fini(&b);
 }
 
-/* --- a member comes ------------------------------------------------------ */
+/* --- initial events of a member
+ * ---------------------------------------------- */
 
 static void put_tools(struct event *ev, struct chat *c)
 {
@@ -476,7 +479,7 @@ static void put_messages(struct event *ev, struct chat *c)
         struct entry *en = mo_container_of(it, struct entry, node);
 
         if (en == c->unkept)
-            break; /* everybody is told when it is written */
+            break; /* members get it when it is stored */
         mo_buf_reset(&one);
         mo_entry_public(&one, en->doc, en->seq, en->at);
         if (mo_buf_err(&one) == 0)

@@ -1,11 +1,12 @@
 /*
- * gateway_client.c - a conversation as a client of the gateway, which has all
- * servers.
+ * gateway_client.c - the connection of a conversation to the gateway.
  *
- * One connection each, inside this program (mcp/link/link_inside.h), made when
- * its tools are first read and closed with the chat: so the gateway knows whose
- * a call is, and what a server asks in the middle of one comes back to whoever
- * called. It may outlive its chat by a turn of the loop, never its agent.
+ * Each conversation has one connection inside this program
+ * (mcp/link/link_inside.h). It is opened when tools are first loaded and closed
+ * with the chat. Through it the gateway knows which conversation made a call,
+ * and a server's questions during a call come back to that conversation. A
+ * connection may outlive its chat by one iteration of the loop, but never its
+ * agent.
  */
 #include "agent/chat/chat_priv.h"
 #include "gateway/gateway.h"
@@ -13,8 +14,8 @@
 
 struct reach {
     struct mo_agent *agent;
-    struct chat *chat;    /* NULL: it has gone */
-    struct mo_link *link; /* NULL: the connection has it */
+    struct chat *chat;    /* NULL: it was freed */
+    struct mo_link *link; /* NULL: owned by conn */
     struct mo_conn *conn;
     uint64_t peer;
     bool open;
@@ -25,7 +26,8 @@ static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
     struct reach *r = ctx;
 
     if (r->link == NULL)
-        return mo_fail(e, MO_ECLOSED, "the gateway was left");
+        return mo_fail(e, MO_ECLOSED,
+                       "the connection to the gateway is closed");
     mo_conn_dialed(conn, mo_take_ptr(&r->link), NULL);
     return 0;
 }
@@ -49,7 +51,7 @@ static void on_ask_gone(void *ctx, struct mo_ask *a)
     mo_chat_elicit_gone(a);
 }
 
-/* Tools that changed are read again before the model is asked next. */
+/* A changed tool list is loaded before the next model request. */
 static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
                       uint64_t stream_of)
 {
@@ -74,7 +76,7 @@ static void on_close(void *ctx, const struct mo_err *why)
         r->chat->stale = true;
         if (why)
             mo_log_err(mo_loop_log(a->loop), MO_WARN, "agent", why,
-                       "session %s: the gateway", r->chat->id);
+                       "session %s: connection to the gateway", r->chat->id);
     }
     if (r->link)
         mo_link_close(r->link, NULL);

@@ -1,29 +1,29 @@
 /*
- * load_tools.c - the tools of a conversation: of its box, of the servers behind
- * the gateway, and the gateway's own.
+ * load_tools.c - loads the tools of a conversation: of its box, of the servers
+ * behind the gateway, and of the gateway itself.
  *
- * Servers whose lists nobody knows are started for them, all at once, and when
- * a conversation is opened those that run are asked once more; who has not
- * answered after GATHER_MS is left out, and brings its tools when it is
- * there after all (gateway_client.c hears of it). A server that fails only
- * lacks its tools: members are told why when they come.
+ * Servers whose tool lists are unknown are started, all at once. When a
+ * conversation opens, running servers are also asked again. A server that has
+ * not answered after LOAD_MS is left out; its tools are added when it announces
+ * them (gateway_client.c). A failing server only lacks its tools, and members
+ * are told why.
  *
- * Where there are many tools the model is offered those that find and run the
- * others instead (router.c); the rest stay where they are.
+ * With many tools the model is offered the gateway's search tools instead
+ * (router.c).
  */
 #include "agent/chat/chat_priv.h"
 
 _Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
 #include "gateway/inside.h"
 
-#define GATHER_MS 10000
-#define OURS_MAX  ((size_t)256 * 1024)
+#define LOAD_MS  10000
+#define OURS_MAX ((size_t)256 * 1024)
 
 struct gather {
     struct chat *chat;
-    bool reading;           /* servers' lists; else the catalogue */
-    struct mo_gw_read read; /* of the gateway */
-    struct mo_later later;  /* there is nothing to wait for */
+    bool reading; /* waits for the lists of servers; else for the catalogue */
+    struct mo_gw_read read; /* the request to the gateway */
+    struct mo_later later;  /* starts the load without a list request */
 };
 
 static void trouble(struct chat *c, const char *server, const char *why)
@@ -45,7 +45,7 @@ static void tell_missing(struct chat *c)
 
         if (!mo_catalog_known(cat, i))
             trouble(c, mo_catalog_about(cat, i).name,
-                    why ? why : "it is still starting");
+                    why ? why : "the server is still starting");
     }
 }
 
@@ -64,7 +64,7 @@ static void tell_blocked(struct chat *c)
     }
 }
 
-/* The catalogue is there; say what is missing. */
+/* The catalogue is loaded; report missing tools. */
 static void on_tools(void *ctx, const struct mo_err *why)
 {
     struct gather *g = ctx;
@@ -88,7 +88,8 @@ static bool is_search(const struct mo_agent_servers *s)
     return mo_gateway_is_large(s->gateway);
 }
 
-/* The gateway's own tools; the box's come before them, the servers' after. */
+/* Adds the gateway's own tools after those of the box, then those of the
+ * servers. */
 static size_t add_gateway(const struct chat *c, struct mo_tool_source *v,
                           struct mo_buf *ours)
 {
@@ -115,14 +116,14 @@ static void load(struct gather *g)
     size_t n = 1;
     int rc = 0;
 
-    c->stale = false; /* what is known now is what is read */
+    c->stale = false; /* later changes set it again */
     mo_buf_init(&ours, OURS_MAX);
     if (c->agent->o.servers.gateway)
         n = add_gateway(c, v, &ours);
     if (c->state == CHAT_ENDING)
         rc = mo_fail(&e, MO_ECLOSED, "the session ended");
     else if (c->info.conn == NULL)
-        rc = mo_fail(&e, MO_EUNAVAIL, "the box has gone");
+        rc = mo_fail(&e, MO_EUNAVAIL, "the box has ended");
     else
         rc = mo_tools_load(c->tools, v, n, on_tools, g, &e);
     mo_buf_fini(&ours);
@@ -153,7 +154,7 @@ static void read_lists(struct gather *g)
     g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
                                   .peer = mo_gateway_client_peer(c),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
-                                  .ms = GATHER_MS,
+                                  .ms = LOAD_MS,
                                   .done = on_read};
     g->reading = true;
     mo_gateway_read(c->agent->o.servers.gateway, &g->read);

@@ -1,8 +1,8 @@
 /*
- * owner.c - whose conversation it is, in every row of the audit log it makes.
+ * owner.c - adds the owner's name to every audit row of a conversation.
  *
- * Only where the server knows persons by name: without an owner nothing is
- * added, and writes go to the store as they came.
+ * Without an owner (the server knows no users by name) writes are stored
+ * unchanged.
  */
 #include "agent/chat/chat_priv.h"
 

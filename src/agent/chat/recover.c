@@ -1,10 +1,10 @@
 /*
- * recover.c - calls that were under way when we last stopped.
+ * recover.c - restores the calls of an interrupted turn after a restart.
  *
- * Each call of the last entry is looked up in the store. What waited for a
- * person waits again; what has an outcome keeps it; what was running may have
- * happened or not: nobody knows, so it is never run again, and both the
- * person and the model are told just that.
+ * Each call of the last entry is looked up in the store. A pending call becomes
+ * pending again and a finished call keeps its outcome. A call that was running
+ * may or may not have had an effect; it is never run again, and the person and
+ * the model are told that its outcome is unknown.
  */
 #include "agent/chat/chat_priv.h"
 #include "mcp/content.h"
@@ -14,7 +14,7 @@ struct look {
     struct call *call;
 };
 
-/* Who decided is one of few, and kept by its name. */
+/* Maps the stored text to the constant that struct call points to. */
 static const char *by_of(struct mo_json v)
 {
     static const char *const known[] = {"person", "rule", "remembered", "time",
@@ -38,7 +38,7 @@ static void read_text(char *out, size_t cap, struct mo_json v)
     mo_arena_fini(&a);
 }
 
-/* What was decided, also about arguments the person had changed. */
+/* Restores the decision and the arguments it was made for. */
 static void read_decision(struct call *k, struct mo_json doc)
 {
     struct mo_json args = mo_json_get(doc, "args");
@@ -65,7 +65,7 @@ static void read_outcome(struct call *k, struct mo_json doc)
         mo_buf_span(&k->content, mo_json_text(content));
 }
 
-/* The tool must be the one that was asked about, to the letter. */
+/* The call is pending again only if the tool is exactly the same. */
 static void wait_again(struct call *k, struct mo_json doc)
 {
     char then[MO_EXACT_DIGEST] = "";

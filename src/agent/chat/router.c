@@ -1,23 +1,23 @@
 /*
- * router.c - `execute`: the tool that is meant takes its place.
+ * router.c - replaces a call of `execute` by the tool it would run.
  *
- * A model that is offered the gateway's four tools runs all others by execute,
- * named or meant by words. Which one that is, is found out before anybody is
- * asked: rules, pins, the person and the audit log see the tool that will
- * really run, with its own arguments, and that one is called. What execute
- * would not run (nothing fits, it is unclear, params are wrong) it may say
- * itself: it does nothing then.
+ * A model that is offered only the gateway's search tools runs all other tools
+ * through execute, by name or by a description. The tool is chosen before
+ * approval, so that rules, pins, the person and the audit log see the tool that
+ * really runs, with its own arguments. If execute would run nothing (no match,
+ * ambiguous, bad params), the call stays a call of execute, which has no effect
+ * and explains the problem.
  */
 #include "agent/chat/chat_priv.h"
 #include "gateway/inside.h"
 
 #define OWNED_MAX ((size_t)8 * 1024 * 1024)
 
-struct owned { /* a tool that is in no list of ours */
+struct owned { /* a tool outside chat->tools */
     struct mo_arena arena;
     struct mo_tool tool;
     char name[MO_LLM_NAME_MAX];
-    struct mo_span words; /* it was found for them; or empty */
+    struct mo_span words; /* the description it was found by; or empty */
     float sure;
 };
 
@@ -56,7 +56,7 @@ static struct mo_span dup(struct owned *o, struct mo_span s)
     return mo_span(p, p ? s.n : 0);
 }
 
-/* The definition as it is now; the call has it from here on. */
+/* Copies the current definition; on success the call owns it. */
 static int take_tool(struct call *k, struct owned *o, struct mo_span server,
                      struct mo_span tool)
 {
@@ -88,7 +88,7 @@ static void drop(struct call *k, struct owned *o, const struct mo_tool *before)
     k->tool = before;
 }
 
-/* Unsent words are none: the tool was named. */
+/* Keeps the description, unless the tool was named. */
 static void take_words(struct owned *o, struct mo_json args, float sure)
 {
     struct mo_json request = mo_json_get(args, "request");
@@ -97,7 +97,7 @@ static void take_words(struct owned *o, struct mo_json args, float sure)
     o->sure = sure;
     if (!mo_json_get(args, "tool").p && mo_json_is(request, MO_JSON_STRING) &&
         mo_json_str(request, &o->arena, &words) == 0)
-        o->words = dup(o, words); /* the arguments are replaced */
+        o->words = dup(o, words); /* the arguments are replaced later */
 }
 
 void mo_chat_router_choose(struct call *k)
@@ -125,7 +125,6 @@ void mo_chat_router_choose(struct call *k)
         drop(k, o, before);
 }
 
-/* Texts that the store kept of it. */
 void mo_chat_router_recall(struct call *k, struct mo_json kept)
 {
     const struct mo_tool *before = k->tool;
@@ -158,7 +157,7 @@ int mo_chat_router_swap(struct call *k, struct mo_span server,
         o->words = dup(o, old->words);
         o->sure = old->sure;
     }
-    rc = take_tool(k, o, server, tool); /* who fails has changed nothing */
+    rc = take_tool(k, o, server, tool); /* changes nothing on failure */
     owned_free(rc < 0 ? o : old);
     return rc;
 }

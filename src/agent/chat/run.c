@@ -1,16 +1,16 @@
 /*
- * run.c - a call that may run: where it runs (the session's box, or a server
- * behind the gateway), its progress, its answer.
+ * run.c - runs an approved call: in the session's box, on a server behind the
+ * gateway, or in the gateway itself.
  *
- * The store calls it running already (calls.c). Whatever happens from here
- * on, it has exactly one outcome; when nobody can say whether it had an
- * effect, that is the outcome.
+ * The call is already stored as running (calls.c). From here on it gets exactly
+ * one outcome. If it is unknown whether the call had an effect, the outcome
+ * says so.
  */
 #include "agent/chat/chat_priv.h"
 #include "gateway/inside.h"
 #include "mcp/content.h"
 
-/* At once in one box, which refuses more than twice as many. */
+/* Concurrent calls in one box, which refuses more than twice as many. */
 #define AT_ONCE 8
 #define LOOK_MS                                                                \
     30000 /* for a server to say whether a tool is still the same              \
@@ -27,7 +27,7 @@ static void on_progress(void *ctx, struct mo_json params)
     mo_chat_event_progress(k, params);
 }
 
-/* Begins anew. Who waits for a person is not late. */
+/* Restarts the idle timer. It does not run while a question is open. */
 void mo_chat_call_patience(struct call *k)
 {
     struct mo_loop *l = k->chat->agent->loop;
@@ -45,7 +45,7 @@ void mo_chat_call_late(struct mo_timer *t)
     mo_call_cancel(k->running, "timeout");
 }
 
-/* content, or what stands for it in an answer that has none. */
+/* Takes the content, or structuredContent if there is no content. */
 static void take_content(struct call *k, struct mo_json result)
 {
     struct mo_json content = mo_json_get(result, "content");
@@ -61,7 +61,7 @@ static void take_content(struct call *k, struct mo_json result)
         mo_buf_puts(&k->content, "[]");
 }
 
-/* Another server than was asked took it: that goes to the log. */
+/* Records that another server ran the call. */
 static void take_route(struct call *k, struct mo_json result)
 {
     struct mo_json route = mo_json_get(mo_json_get(result, "_meta"), ROUTE);
@@ -73,8 +73,8 @@ static void take_route(struct call *k, struct mo_json result)
         mo_buf_reset(&k->route);
 }
 
-/* An error in the place of a result. The gateway says of its own whether the
- * call may have been done. */
+/* Handles an error response. For errors of its own the gateway says whether the
+ * call may have had an effect. */
 static void take_error(struct call *k, struct mo_json error)
 {
     struct mo_json outcome = mo_json_get(mo_json_get(error, "data"), "outcome");
@@ -124,7 +124,7 @@ static void on_answer(void *ctx, const struct mo_reply *r)
             k, MO_CALL_UNKNOWN,
             "The call did not come back (%s). Whether it had an effect "
             "is unknown.",
-            k->late  ? "no sign of life"
+            k->late  ? "no progress for too long"
             : r->err ? r->err->msg
                      : "no answer");
 }
@@ -138,7 +138,7 @@ static void call_changed(struct call *k)
              "was not run.",
              (int)k->tool->name.n, k->tool->name.p);
     mo_chat_event_message(k->chat, NULL, text);
-    k->chat->stale = true; /* what it is now is read before the next step */
+    k->chat->stale = true; /* reload before the next step */
     mo_chat_call_fail(
         k, MO_CALL_DONE,
         "The call was not run: its server changed this tool after it "
@@ -146,13 +146,13 @@ static void call_changed(struct call *k)
         "again.");
 }
 
-/* name: what it is called there; ms: without a sign of life. */
+/* name: of the tool on that connection; ms: idle timeout. */
 static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
                       uint64_t ms)
 {
     struct mo_call_opts o = {
         .name = name,
-        .idle_ms = MO_CALL_FOREVER, /* mo_chat_call_patience() looks after it */
+        .idle_ms = MO_CALL_FOREVER, /* mo_chat_call_patience() replaces it */
         .hard_ms = MO_CONN_HARD_MS + k->chat->agent->o.approval_ms,
         .on_progress = on_progress,
         .done = on_answer,
@@ -198,13 +198,15 @@ static void on_box_there(void *ctx, const struct mo_session_info *info,
         send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
 }
 
-/* --- is it still what was offered? --------------------------------------- */
+/* --- check that the tool is unchanged
+ * ---------------------------------------- */
 
-/* Whoever waited for a person may have been overtaken by the server: its list
- * is read once more before the call is sent. One that was allowed at once is
- * only looked at when the gateway said that something changed. */
+/* A list request to a server. While a call waited for approval its server may
+ * have changed the tool, so the list is read again before the call is sent. A
+ * call that was allowed at once is checked only if the gateway reported a
+ * change. */
 struct look {
-    struct mo_gw_read read; /* its server's name is behind all this */
+    struct mo_gw_read read; /* the server's name follows this struct */
     struct call *call;
 };
 
@@ -228,7 +230,7 @@ static bool is_same(const struct call *k, const struct mo_cat_item *it)
     return same;
 }
 
-/* How long a call may take is the gateway's to say. */
+/* Sends the call to its server. The gateway sets the timeout. */
 void mo_chat_call_send(struct call *k)
 {
     struct mo_conn *conn = mo_gateway_client_conn(k->chat);
@@ -249,7 +251,7 @@ void mo_chat_call_send(struct call *k)
         send_call(k, conn, it->name, MO_CALL_FOREVER);
 }
 
-/* Why its list could not be read. */
+/* Returns why the list could not be read, or NULL. */
 static const char *why_not(const struct mo_gw_read *r)
 {
     size_t i = mo_gateway_server(r->g, mo_span_cstr(r->server));
@@ -273,7 +275,7 @@ void mo_chat_call_stop_looking(struct call *k)
     mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
 }
 
-/* It is down: perhaps another one stands in for it. */
+/* The server is down: tries a stand-in. */
 static void unread(struct call *k, const char *why)
 {
     if (!mo_stand_in_next(k, why))
@@ -320,7 +322,7 @@ int mo_chat_call_look(struct call *k, struct mo_span server, struct mo_err *e)
     return 0;
 }
 
-/* One of the gateway's own. */
+/* Calls one of the gateway's own tools. */
 static void send_to_router(struct call *k)
 {
     struct mo_conn *conn = mo_gateway_client_conn(k->chat);
@@ -336,8 +338,8 @@ static void send_to_router(struct call *k)
             "The call was not run: the gateway cannot be reached.");
 }
 
-/* Where it runs: in the session's box, at a server behind the gateway, or in
- * the gateway itself. 1: it has begun, or ended. */
+/* Starts the call in the box, on a server, or in the gateway. Returns 0 if a
+ * callback follows, 1 if it has started or ended. */
 static int go_there(struct call *k, struct mo_err *e)
 {
     if (k->tool->source == SOURCE_BOX)

@@ -1,9 +1,10 @@
 /*
- * session_memory.c - what a session keeps of its owner's wishes: the model, and
- * the answers to be given without asking again.
+ * session_memory.c - settings stored with a session: the model, the title, and
+ * decisions remembered for the session.
  *
- * What was said "always" to is kept elsewhere (chat.h, mo_agent_remembered).
- * The session's answers are kept as one small document with the session's row:
+ * Decisions remembered for always are stored by policy (remembered_rules). The
+ * others form one small document in the session's row:
+ *
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
  *                            "action":"allow"}]}
  */
@@ -83,13 +84,16 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
 
     if (!mo_policy_may_remember(c->agent->o.policy, &as_judged))
         return mo_fail(e, MO_EPOLICY,
-                       "the configuration wants to be asked each time");
+                       "The decision was not remembered: the configuration "
+                       "requires approval of each call.");
     if (d->remember == MO_REMEMBER_ALWAYS)
         return keep_always(k, d, e);
     rc = remember_rule(c, k->tool,
                        d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
     if (rc < 0)
-        return mo_fail(e, rc, "too many answers are remembered already");
+        return mo_fail(e, rc,
+                       "The decision was not remembered: this session "
+                       "remembers no more than 64.");
     mo_session_memory_save(c);
     return 0;
 }
@@ -149,7 +153,7 @@ static void on_kept(void *ctx, const struct mo_err *why)
     mo_chat_settle(c);
 }
 
-/* A conversation is called by the first line that was said in it. */
+/* The first line of the first message becomes the title. */
 void mo_session_memory_title(struct chat *c, struct mo_span text)
 {
     struct mo_span line = mo_span_trim(mo_span_cut(&text, '\n'));

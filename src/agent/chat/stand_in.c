@@ -1,17 +1,17 @@
 /*
- * stand_in.c - a call whose server is down, at another that stands in for it.
+ * stand_in.c - runs a call on a stand-in when its server is down.
  *
- * The gateway does that by itself for calls that nobody was asked about. One
- * that waited for a person is not sent before its server has said that the
- * tool is still the same; where it cannot, those who stand in for it are asked
- * for their tool instead, in their order. A person's yes was for the first
- * server: the rules decide about the other one anew, and where they want a
- * person the same call waits once more, as what it is now. What really ran is
- * in the result, on the page and in the audit log.
+ * For calls that needed no approval the gateway does this itself. A call that
+ * waited for approval is sent only after its server confirmed that the tool is
+ * unchanged. If the server cannot, its stand-ins are asked for their tool, in
+ * the configured order. The approval was for the first server, so the rules are
+ * applied again for the stand-in; if they require a person, the call becomes
+ * pending again, shown with its new server. The result, the page and the audit
+ * log name the server that ran the call.
  *
- * Limits: TEXT_MAX of names and reasons; beyond it nobody stands in. Each is
- * tried once, so it ends. After a restart a call that waits at one of them goes
- * on from there: then those count who stand in for that one.
+ * Limits: TEXT_MAX bytes of names and reasons; beyond that no stand-in is used.
+ * Each stand-in is tried once. After a restart a call that is pending for a
+ * stand-in continues with the stand-ins of that server.
  */
 #include "agent/chat/chat_priv.h"
 #include "gateway/inside.h"
@@ -20,11 +20,11 @@
 
 struct away {
     struct mo_arena arena;
-    struct mo_span server, tool; /* what it was meant for */
-    const char *why;             /* that is down */
-    struct mo_span to, own;      /* who is looked at */
+    struct mo_span server, tool; /* the original target */
+    const char *why;             /* why that server is down */
+    struct mo_span to, own;      /* the stand-in that is checked */
     bool looking;
-    unsigned next; /* the first that was not tried */
+    unsigned next; /* index of the next stand-in */
 };
 
 void mo_stand_in_free(struct call *k)
@@ -61,7 +61,7 @@ static int leave(struct call *k, const char *why)
     return MO_ENOMEM;
 }
 
-/* The next that is another one; false: nobody is left. */
+/* Chooses the next stand-in; false: none is left. */
 static bool choose(struct call *k, struct away *a)
 {
     const struct mo_gateway *g = k->chat->agent->o.servers.gateway;
@@ -104,9 +104,7 @@ const char *mo_stand_in_why(const struct call *k, const char *other)
     return k->away ? k->away->why : other;
 }
 
-/* As the gateway says it of calls that it moved by itself
- * (gateway/call/failover.h).
- */
+/* The format of gateway/call/failover.h. */
 static int put_route(struct call *k, const struct away *a)
 {
     struct mo_jw w;
@@ -164,7 +162,7 @@ void mo_stand_in_there(struct call *k)
     }
     mo_chat_calls_digest(k);
     if (put_route(k, a) < 0)
-        refuse(k, a, "cannot be told of it", MO_SPAN("out of memory"));
+        refuse(k, a, "cannot run it", MO_SPAN("out of memory"));
     else if (!mo_changed_tools_is_same(k->chat, k->tool))
         refuse(k, a, "changed its tool since it was first seen",
                MO_SPAN("a person must accept it"));
@@ -172,7 +170,8 @@ void mo_stand_in_there(struct call *k)
         judge(k, a);
 }
 
-/* --- what is said of it -------------------------------------------------- */
+/* --- note in the result
+ * ------------------------------------------------------ */
 
 static struct mo_span text_of(struct mo_json route, const char *key,
                               struct mo_arena *a)
@@ -204,7 +203,7 @@ void mo_stand_in_note(struct call *k)
                         "down: %.*s]",
                         (int)to.n, to.p, (int)from.n, from.p, (int)why.n,
                         why.p);
-    k->content.len--; /* behind the last one of the array */
+    k->content.len--; /* overwrite the closing bracket */
     if (k->content.len > 1)
         (void)mo_buf_putc(&k->content, ',');
     (void)mo_buf_puts(&k->content, "{\"type\":\"text\",\"text\":");

@@ -20,8 +20,8 @@ static void on_written(struct chat *c, void *arg, const struct mo_err *why)
     n.done(n.ctx, why);
 }
 
-/* The audit row is written after the session's own, so what it is told of is
- * durable when it is. */
+/* The audit row is written after the session's row, so the title is stored when
+ * done() is called. */
 static int keep(struct chat *c, struct naming *n, struct mo_err *e)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
@@ -61,7 +61,7 @@ int mo_agent_title(struct mo_agent *a, struct mo_span session,
     int rc = 0;
 
     if (line.n == 0)
-        return mo_fail(e, MO_EINVAL, "a name is one line of text");
+        return mo_fail(e, MO_EINVAL, "the title must not be empty");
     if (c == NULL || c->hold == NULL || !c->ready)
         return mo_fail(e, MO_EPOLICY, "the conversation is not open");
     n = mo_new(struct naming);

@@ -1,12 +1,11 @@
 /*
- * turn.c - one turn: what a person said, the model, its calls, the model
- * again, until it has nothing more to ask for.
+ * turn.c - one turn: a user message, the model's reply, its calls, the next
+ * reply, until a reply has no calls.
  *
- * Each arrow is written before anybody hears of it: what was said before the
- * model's answer to it, the model's reply and its calls before a person is
- * asked about them or they run, the results before the model's next word
- * (write_ahead.c). So a restart finds in the last entry where a turn stood
- * (chat.c, take_up).
+ * Each step is stored before it has an effect: the message before the answer to
+ * it, the reply and its calls before approval or execution, the results before
+ * the next reply is used (write_ahead.c). After a restart the last entry shows
+ * where the turn stopped (chat.c, resume_turn).
  */
 #include "agent/chat/chat_priv.h"
 
@@ -42,7 +41,7 @@ static int write_entry(struct chat *c, const struct mo_buf *doc,
     int rc = mo_buf_err(doc);
 
     if (rc < 0)
-        return mo_fail(e, rc, "an entry of the conversation");
+        return mo_fail(e, rc, "conversation entry");
     mo_buf_init(&words, MO_ENTRY_MAX);
     if (mo_json_parse(mo_buf_view(doc), 0, &parsed, NULL) == 0)
         mo_entry_words(&words, parsed.root);
@@ -53,7 +52,7 @@ static int write_entry(struct chat *c, const struct mo_buf *doc,
     return rc;
 }
 
-/* A document on its way to the store; appended when it is there. */
+/* A document that is being written; it is appended when it is stored. */
 static struct mo_buf *doc_new(void)
 {
     struct mo_buf *b = mo_new(struct mo_buf);
@@ -80,7 +79,7 @@ static void on_last_word(struct chat *c, void *arg, const struct mo_err *why)
     mo_turn_end(c);
 }
 
-/* A remark or what was on the screen ends the turn. */
+/* Ends the turn with a note or with the text shown so far. */
 static void last_word(struct chat *c, struct mo_buf *doc)
 {
     struct mo_err e;
@@ -121,7 +120,7 @@ static void on_text(void *ctx, struct mo_span delta)
     struct chat *c = ctx;
 
     mo_buf_span(&c->shown, delta);
-    if (c->state == CHAT_ASKING) /* else it comes later: write_ahead.c */
+    if (c->state == CHAT_ASKING) /* else it is sent later: write_ahead.c */
         mo_chat_event_delta(c, delta);
 }
 
@@ -155,7 +154,7 @@ static void reply_free(struct reply *r)
     mo_free(r);
 }
 
-/* The reply is kept: now its calls may be heard of. */
+/* The reply is stored: its calls may be shown and run. */
 static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct reply *r = arg;
@@ -261,7 +260,8 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
 
 static const struct mo_llm_cb llm_cb = {on_text, NULL, on_wait, on_done};
 
-/* --- what the model is shown --------------------------------------------- */
+/* --- the request
+ * ------------------------------------------------------------- */
 
 static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
 {
@@ -307,7 +307,8 @@ int mo_turn_request(struct chat *c, struct mo_err *e)
     return mo_context_window_ask(c, &llm_cb, e);
 }
 
-/* --- older turns make room ----------------------------------------------- */
+/* --- summaries
+ * --------------------------------------------------------------- */
 
 static void on_summary(struct chat *c, void *arg, const struct mo_err *why)
 {

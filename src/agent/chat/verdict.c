@@ -1,13 +1,12 @@
 /*
- * verdict.c - a reply's calls become ours, each with its verdict: it may run,
- * a person is asked, or it has an outcome already that says why not.
+ * verdict.c - turns the calls of a reply into struct call, each with its
+ * verdict: run, ask a person, or refused with an error result.
  */
 #include "agent/chat/chat_priv.h"
 
 #include "codec/json/json.h"
 #include "mcp/content.h"
 
-/* It will not run; this is what the model gets instead. */
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
 {
     struct mo_buf text;
@@ -101,7 +100,7 @@ static void judge(struct call *k)
     }
 }
 
-/* What is wrong with what the model wrote in place of arguments. */
+/* Says why the text is not a valid arguments object. */
 static void bad_args(struct mo_span text, struct mo_err *why)
 {
     struct mo_json_doc doc;

@@ -1,22 +1,22 @@
 /*
- * write_ahead.c - what the model is asked about: a person's words, the results
- * of its calls. They are written, and the model is asked meanwhile.
+ * write_ahead.c - stores user messages and tool results, and sends them to the
+ * model while the write is under way.
  *
- * A commit and a model take their time side by side instead of one after the
- * other. What makes that harmless:
+ * The store and the model work at the same time instead of one after the other.
+ * Invariants that make this safe:
  *
- *  1. Only the question is early. Until the entry is kept nothing of the
- *     answer is shown, written or acted upon: text gathers in chat->shown, the
- *     end of it in chat->ahead.
- *  2. An entry that cannot be kept has no answer: the request is cancelled,
- *     what came is dropped, and the turn ends as if nobody had been asked.
- *  3. A model remembers nothing of us. A crash in between leaves what it would
- *     have left without the request: an entry that is kept or not, and nobody
- *     told of it.
+ *   1. Only the request is early. Until the entry is stored, nothing of the
+ *      answer is shown, stored or acted on: its text is collected in
+ *      chat->shown, its end in chat->ahead.
+ *   2. If the entry cannot be stored, the request is cancelled, its answer is
+ *      dropped, and the turn ends as if the model had not been asked.
+ *   3. Models keep no state for us. A crash in between leaves the same as
+ *      without the early request: an entry that is stored or not, and no
+ *      member that was told of it.
  *
- * It is asked in its turn instead when the store is known to be away, when
- * another write of the chat is under way (it may begin a fresh conversation),
- * when the tools have to be read first, or older turns have to make room.
+ * The request is sent after the write instead if the store is known to be down,
+ * if another write of the chat is under way (it may start a new conversation),
+ * or if tools must be loaded or older turns summarised first.
  */
 #include "agent/chat/chat_priv.h"
 
@@ -31,7 +31,8 @@ static bool may_ask(const struct chat *c)
            mo_store_health(c->agent->o.store).up;
 }
 
-/* The store's thread has been woken by now: both work at the same time. */
+/* Runs after the store's thread has been woken, so both work at the same
+ * time. */
 void mo_write_ahead_ask(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, soon);
@@ -41,7 +42,7 @@ void mo_write_ahead_ask(struct mo_later *d)
         return;
     mo_buf_reset(&c->shown);
     if (mo_turn_request(c, &e) < 0)
-        return; /* it is tried again, and told, in its turn */
+        return; /* retried after the write, which reports errors */
     mo_turn_step(c);
     mo_agent_point(c->agent, "ahead");
 }
@@ -87,7 +88,7 @@ void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
 {
     struct write_ahead *a = &c->ahead;
 
-    if (c->unheard) { /* it was asked in vain */
+    if (c->unheard) { /* the entry was not stored */
         c->unheard = false;
         mo_turn_end(c);
         return;
@@ -104,9 +105,10 @@ void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
     }
 }
 
-/* --- the entry is kept, or not ------------------------------------------- */
+/* --- the write ends
+ * ---------------------------------------------------------- */
 
-/* The model may be heard, or is asked now. */
+/* The entry is stored: use the early answer, or ask the model now. */
 static void hear(struct chat *c)
 {
     struct write_ahead a = c->ahead;
@@ -153,8 +155,8 @@ static void not_kept(struct chat *c)
     }
 }
 
-/* The entry into memory, and to the store behind the n writes in v, where
- * there is room for it. */
+/* Writes the entry after the n writes in v, which has room for it, and adds it
+ * to memory. */
 static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
                      size_t n, chat_written *done, void *arg, struct mo_err *e)
 {
@@ -181,14 +183,15 @@ static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
 
     if (en == NULL)
         mo_fail(e, mo_buf_err(doc) ? mo_buf_err(doc) : MO_ENOMEM,
-                "an entry of the conversation");
+                "conversation entry");
     return en;
 }
 
-/* --- what the person said ------------------------------------------------ */
+/* --- user messages
+ * ----------------------------------------------------------- */
 
-/* Nobody knows whether the store has it. Said again, it is the same message:
- * it keeps its id, and the store looks whether it is there. */
+/* Remembers a message that may or may not be stored. If the same text is sent
+ * again it keeps its id, and the store checks whether it is there. */
 static void set_unsure(struct chat *c, struct message *m)
 {
     mo_free(c->unsure);
@@ -265,11 +268,12 @@ void mo_turn_next(struct chat *c)
     mo_turn_end(c);
 }
 
-/* --- results go back ----------------------------------------------------- */
+/* --- tool results
+ * ------------------------------------------------------------ */
 
 static void on_results(struct chat *c, void *arg, const struct mo_err *why)
 {
-    struct call *last = arg; /* whose outcome was written with them; or NULL */
+    struct call *last = arg; /* its outcome was in the same batch; or NULL */
 
     if (last)
         mo_chat_calls_told(last);
@@ -283,7 +287,7 @@ static void on_results(struct chat *c, void *arg, const struct mo_err *why)
     kept(c);
 }
 
-/* The last outcome, what the audit keeps of it, the results: all or none. */
+/* The last outcome, its audit row and the results, in one batch. */
 static int write_results(struct chat *c, const struct mo_buf *doc,
                          struct call *last, struct mo_err *e)
 {
@@ -298,7 +302,7 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
     if (last)
         n = mo_chat_calls_outcome(last, w, &outcome);
     if (rc == 0 && mo_buf_err(&outcome))
-        rc = mo_fail(e, mo_buf_err(&outcome), "the results of the calls");
+        rc = mo_fail(e, mo_buf_err(&outcome), "results of the calls");
     if (rc == 0) {
         mo_entry_words(&words, en->doc);
         w[n].text = mo_buf_view(&words);

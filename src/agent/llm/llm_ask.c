@@ -1,6 +1,6 @@
-/* llm_ask.c - a conversation of ours, as the provider rooms read it: which
- * entries this model wrote itself, which call has which result, and tool
- * results (MCP content) cut down to what a model can be shown. */
+/* llm_ask.c - parses the entries of a request for the wires: which entries this
+ * model wrote, which result belongs to which call, and tool results (MCP
+ * content) reduced to what a model accepts. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
@@ -40,12 +40,12 @@ static bool is_bound(const struct mo_llm_ask *q, struct mo_json entry)
 
 static void hash(struct mo_sha256 *s, struct mo_span text)
 {
-    mo_sha256_put(s, &text.n, sizeof(text.n)); /* where one ends */
+    mo_sha256_put(s, &text.n, sizeof(text.n)); /* separates the texts */
     mo_sha256_put(s, text.p, text.n);
 }
 
-/* The first entry says whether it is still the same beginning: the rest of a
- * conversation only grows. */
+/* Hashes instructions, tools and the first entry. That identifies the beginning
+ * of a conversation, because the rest only grows. */
 static void name_base(struct mo_llm_ask *q)
 {
     static const char digits[] = "0123456789abcdef";
@@ -76,7 +76,7 @@ static bool good_call(struct mo_json b)
            mo_json_is(mo_json_first(b, "args"), MO_JSON_OBJECT);
 }
 
-/* What the dialects take for granted. */
+/* Checks what all wires rely on. */
 static bool good_blocks(struct mo_json blocks)
 {
     struct mo_json_iter it;
@@ -103,7 +103,7 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
                        "entry %zu of the conversation has no role", i);
     if (!good_blocks(mo_json_first(doc.root, "blocks")))
         return mo_fail(e, MO_EINVAL,
-                       "entry %zu of the conversation has a broken call", i);
+                       "entry %zu of the conversation has an invalid call", i);
     q->entries[i] = doc.root;
     q->own[i] = mo_llm_is_role(doc.root, "assistant") && is_own(q, doc.root);
     q->bound[i] = q->own[i] && is_bound(q, doc.root);
@@ -168,8 +168,8 @@ static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
 
         if (!good_tool(t) || named_before(r, i))
             return mo_fail(e, MO_EINVAL,
-                           "tool %.*s: its name is taken, or its name or "
-                           "schema is not usable",
+                           "tool %.*s: duplicate name, or invalid name or "
+                           "schema",
                            (int)(t->name.n < 80 ? t->name.n : 80), t->name.p);
     }
     return 0;
@@ -178,7 +178,7 @@ static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
 int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
 {
     size_t n = q->r->nentries;
-    bool user = q->from.entry > 0; /* what is before it has been read */
+    bool user = q->from.entry > 0; /* earlier entries were checked before */
     int rc = q->from.len ? 0 : check_tools(q->r, e);
 
     q->n = n;
@@ -193,10 +193,11 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
         rc = read_entry(q, i, e);
         user = user || (rc == 0 && mo_llm_is_role(q->entries[i], "user"));
         if (rc == 0 && !user)
-            rc = mo_fail(e, MO_EINVAL, "a conversation begins with a person");
+            rc = mo_fail(e, MO_EINVAL,
+                         "a conversation must begin with a user entry");
     }
     if (rc == 0 && !user)
-        rc = mo_fail(e, MO_EINVAL, "nothing was asked");
+        rc = mo_fail(e, MO_EINVAL, "the conversation has no user entry");
     return rc;
 }
 
@@ -256,8 +257,8 @@ int mo_llm_ask_end(const struct mo_buf *body, struct mo_err *e)
 {
     if (mo_buf_err(body) == MO_ETOOBIG)
         return mo_fail(e, MO_ETOOBIG,
-                       "the conversation is too long to be sent (over %zu "
-                       "MiB): start a fresh one",
+                       "the conversation is too long to send (over %zu MiB): "
+                       "start a new one",
                        MO_LLM_REQUEST_MAX >> 20);
     return mo_buf_err(body) ? mo_fail(e, mo_buf_err(body), "request") : 0;
 }
@@ -290,7 +291,7 @@ static bool one_of(struct mo_json v, const char *const *names)
     return false;
 }
 
-/* What a model cannot be shown is named, so that it does not guess. */
+/* Describes content a model cannot be sent, so that it does not guess. */
 static bool note(struct mo_llm_piece *p, const char *what, struct mo_json mime,
                  struct mo_json data)
 {
@@ -346,7 +347,8 @@ bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p)
     return !mo_llm_blank(p->text);
 }
 
-/* Half a surrogate pair is JSON to us and an error to some of them. */
+/* Re-encodes a string with escapes: some providers reject half a surrogate
+ * pair. */
 static void put_str(struct mo_jw *w, struct mo_json v)
 {
     struct mo_buf b;
@@ -370,7 +372,7 @@ void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p)
         mo_jw_cstr(w, p->note);
 }
 
-/* Both parts are plain ASCII in any honest message; others are re-encoded. */
+/* Both parts are normally plain ASCII; other characters are re-encoded. */
 void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     struct mo_buf b;

@@ -1,12 +1,12 @@
-/* llm_chat_in.c - Chat Completions: what streams back, from whomever.
+/* llm_chat_in.c - OpenAI Chat Completions and compatible servers: the stream.
  *
- * Servers differ most in how a call arrives: with an index, without, with the
- * index of another, in one piece or in many, with a name in every piece or in
- * the first, with arguments as text or as an object, with an id or without.
- * find_call() is where all that is settled.
+ * Servers differ most in how a call arrives: with an index, without one, or
+ * with another call's index; in one piece or many; with a name in every piece
+ * or only in the first; with arguments as text or as an object; with or without
+ * an id. find_call() handles all of these.
  *
- * Some servers leave reasoning in the text, between <think> and </think> at
- * its beginning: that is thinking too, wherever the tags are cut. */
+ * Some servers leave reasoning in the text, between <think> and </think> at its
+ * beginning. It is treated as thinking, wherever the tags are split. */
 #include "agent/llm/llm_priv.h"
 
 enum think { AT_START, IN_THINK, IN_TEXT };
@@ -28,7 +28,7 @@ static int grow_last(struct mo_llm_in *in, enum mo_llm_block_kind kind,
     return mo_llm_grow_text(in, b, s, e);
 }
 
-/* How much of the end of s could be the beginning of tag. */
+/* Length of the end of s that may be the beginning of tag. */
 static size_t half_tag(struct mo_span s, struct mo_span tag)
 {
     size_t n = s.n < tag.n - 1 ? s.n : tag.n - 1;
@@ -52,7 +52,7 @@ static int in_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
     return rc;
 }
 
-/* Blanks before the tag belong to nobody. false: more must come. */
+/* Skips whitespace before the tag. Returns false if more input is needed. */
 static bool at_start(struct mo_llm_in *in, struct mo_span *s)
 {
     static const struct mo_span tag = {"<think>", 7};
@@ -71,7 +71,8 @@ static bool at_start(struct mo_llm_in *in, struct mo_span *s)
     return true;
 }
 
-/* hold keeps what cannot be decided yet; it is put before what comes. */
+/* `hold` keeps bytes that cannot be classified yet; they precede the next
+ * piece. */
 static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
                         struct mo_err *e)
 {
@@ -100,7 +101,7 @@ static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
     return rc;
 }
 
-/* The usual way: no tag can be in it, the bytes stay as they came. */
+/* The common case: no tag is possible, the bytes are kept unchanged. */
 static int take_plain(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     struct mo_llm_block *b = mo_llm_last(in);
@@ -131,7 +132,7 @@ static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return rc;
 }
 
-/* A list of parts instead of a string: their texts. */
+/* Content as a list of parts instead of a string. */
 static int take_parts(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     struct mo_json_iter it;
@@ -146,7 +147,7 @@ static int take_parts(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return rc;
 }
 
-/* `start` remembers the member it came in, as JSON. */
+/* `start` holds the name of the member it came in, as JSON. */
 static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
                           const char *member, struct mo_err *e)
 {
@@ -165,12 +166,12 @@ static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
 
 /* --- OpenRouter's reasoning_details -------------------------------------- */
 
-/* A list of opaque items that goes back as one. Text comes in pieces, each an
- * item that looks whole: those of one index are one. Of the block: `more` has
- * the items that are done, `start` the open one as it began, `body` its text,
- * `args` its signature. */
+/* A list of opaque items that is sent back as one list. Text arrives in pieces,
+ * each a complete item; items with the same index are joined. In the block:
+ * `more` holds the finished items, `start` the open item's first piece, `body`
+ * its text, `args` its signature. */
 
-/* The member whose pieces are joined, or NULL. */
+/* Returns the member whose pieces are joined, or NULL. */
 static const char *joined(struct mo_json item)
 {
     if (mo_llm_is_type(item, "reasoning.text"))
@@ -297,7 +298,7 @@ static struct mo_llm_block *call_with_id(const struct mo_llm_in *in,
     return NULL;
 }
 
-/* Do the arguments so far make an object? */
+/* True if the arguments so far are a complete object. */
 static bool is_whole(const struct mo_llm_block *b)
 {
     struct mo_json_doc doc;
@@ -316,8 +317,8 @@ static bool is_whole(const struct mo_llm_block *b)
     return ok;
 }
 
-/* A name in a piece that has no id of its own: the next call, or the same
- * one named again? */
+/* A piece has a name but no id: true if it starts the next call, false if it
+ * repeats the name of this one. */
 static bool opens(const struct mo_llm_block *b, struct mo_json name,
                   int64_t index)
 {
@@ -353,7 +354,7 @@ static struct mo_llm_block *open_call(struct mo_llm_in *in, struct mo_json tc,
 
     if (!b || mo_llm_name(in, b, name, mo_json_get(tc, "id"), e) < 0)
         return NULL;
-    mo_jw_init(&w, &b->start); /* what else it has goes back too */
+    mo_jw_init(&w, &b->start); /* keep its other members */
     mo_jw_obj(&w);
     mo_llm_put_but(&w, tc, call_known);
     mo_jw_end(&w);
@@ -507,7 +508,8 @@ int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-/* --- what goes back ------------------------------------------------------ */
+/* --- raw blocks
+ * -------------------------------------------------------------- */
 
 static void put_call(struct mo_jw *w, const struct mo_llm_block *b)
 {

@@ -1,31 +1,32 @@
-/* llm_claude.c - Anthropic's Messages, version 2026-10-21: what is sent.
+/* llm_claude.c - Anthropic Messages, version 2026-10-21: the request.
  *
- * The bytes of tools, system and earlier messages depend on nothing but
- * themselves: thinking is bound to exactly what stood before it, and the
- * prompt cache too. Only the cache marks move on; they are not counted.
+ * The bytes of tools, system prompt and earlier messages never change between
+ * requests: thinking blocks and the prompt cache are bound to exactly what
+ * precedes them. Only the cache marks move; they do not count.
  *
- * Marks (of the four that are allowed): the last tool, the system text, the
- * last block of the newest user message, and that of the one before it, so
- * that a long step still finds what the step before it had stored.
+ * Cache marks (four are allowed): the last tool, the system prompt, the last
+ * block of the newest user message, and that of the user message before it, so
+ * that a long step still finds what the previous step cached.
  *
- * Where that beginning has changed (other tools, a summary in place of old
- * turns) the thinking that was bound to the old one stays out: that is the
- * way this API has for it. Everything else goes back as it came.
+ * If that beginning has changed (other tools, a summary in place of old turns),
+ * thinking bound to the old one is left out, as the API requires. Everything
+ * else is sent back unchanged.
  *
- * Sampling parameters are never sent: this version refuses them. Neither is
- * `thinking`: what a model does by itself is what it does best. */
+ * Sampling parameters are never sent, because this version rejects them.
+ * `thinking` is not sent either: the model's default is used. */
 #include "agent/llm/llm_priv.h"
 
-#define MAX_TOKENS 16384u /* when nobody said: the API insists on a number */
+#define MAX_TOKENS 16384u /* default; the API requires a number */
 #define MARK       ",\"cache_control\":{\"type\":\"ephemeral\"}}"
 
 struct out {
     const struct mo_llm_ask *q;
     struct mo_jw w;
-    const char *role;    /* of the message that is open, or NULL */
-    struct mo_buf block; /* the newest, not written yet: it may get a mark */
-    size_t mark[2];      /* entries whose last block does */
-    size_t knot;         /* the entry it is tied at */
+    const char *role; /* role of the open message, or NULL */
+    struct mo_buf
+        block; /* the newest block, not written yet: it may get a cache mark */
+    size_t mark[2]; /* entries whose last block gets a cache mark */
+    size_t knot;    /* entry of the next knot */
 };
 
 /* --- blocks -------------------------------------------------------------- */
@@ -141,7 +142,7 @@ static bool is_thinking(struct mo_json raw)
            mo_llm_is_type(raw, "redacted_thinking");
 }
 
-/* Blank text is refused, also when the model wrote it. */
+/* Skips blank text, which the API rejects even if the model wrote it. */
 static void put_own(struct out *o, struct mo_json raw, bool bound)
 {
     struct mo_jw w;
@@ -175,7 +176,7 @@ static void put_assistant(struct out *o, size_t i)
     }
 }
 
-/* A tool that said nothing has no content at all. */
+/* Writes no content for an empty result. */
 static void put_content(struct mo_jw *w, const struct mo_llm_pair *p)
 {
     struct mo_llm_piece piece;
@@ -225,7 +226,7 @@ static void put_results(struct out *o, size_t i)
     }
 }
 
-/* Who speaks as the user: a person, or the results of entry i. */
+/* True for entries sent with the user role: user entries and results. */
 static bool speaks_user(const struct mo_llm_ask *q, size_t i)
 {
     return !mo_llm_is_role(q->entries[i], "assistant");
@@ -244,8 +245,9 @@ static void find_marks(struct out *o)
     }
 }
 
-/* The older mark will be gone from the next request: before the message it
- * stands in, and where that is results, before the calls they belong to. */
+/* Finds the entry for the knot. The older cache mark is absent from the next
+ * request, so the knot is before the message that holds it and, if that message
+ * is results, before their calls. */
 static void find_knot(struct out *o)
 {
     size_t i = o->mark[1], first = o->q->from.entry;
@@ -287,7 +289,8 @@ static void put_messages(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest ------------------------------------------------------------ */
+/* --- the request body
+ * -------------------------------------------------------- */
 
 static void put_mark(struct mo_jw *w)
 {
@@ -309,7 +312,7 @@ static void put_system(struct mo_jw *w, struct mo_span text)
     mo_jw_end(w);
 }
 
-/* The root must say that it is an object. */
+/* Writes the schema; its root must have a type. */
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {
     static const char *const but[] = {"type", NULL};

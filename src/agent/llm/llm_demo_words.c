@@ -1,9 +1,9 @@
-/* llm_demo_words.c - plain requests cut into steps: "list the files, then
+/* llm_demo_words.c - splits plain requests into steps: "list the files, then
  * write hello to a.txt and show it".
  *
- * No grammar, a table: each verb knows how its objects are usually said. What
- * stands in quotes (", ', `) is one word. "it" is the file of the step
- * before. Pure; the spans point into the caller's text. */
+ * A table instead of a grammar: each verb lists how its objects are usually
+ * written. Quoted text (", ', `) is one word. "it" is the file of the previous
+ * step. Pure; the spans point into the caller's text. */
 #include "agent/llm/llm_priv.h"
 
 static bool is_blank(char c)
@@ -20,7 +20,7 @@ static struct mo_span trim(struct mo_span s)
     return s;
 }
 
-/* A phrase at the beginning, up to the end of a word; then it is gone. */
+/* Removes a phrase from the start of s if it ends at a word boundary. */
 static bool eat(struct mo_span *s, const char *phrase)
 {
     struct mo_span p = mo_span_cstr(phrase);
@@ -42,7 +42,7 @@ static bool eat_any(struct mo_span *s, const char *const *phrases)
         if (!eat(s, phrases[i]))
             continue;
         any = true;
-        i = (size_t)-1; /* and what stands behind it */
+        i = (size_t)-1; /* restart after it */
     }
     return any;
 }
@@ -52,7 +52,8 @@ static bool is_quote(char c)
     return c == '"' || c == '\'' || c == '`';
 }
 
-/* Past the quoted word at i, or i. Quotes begin words: don't is none. */
+/* Returns the index after the quoted word at i, or i. Quotes start a word, so
+ * the one in "don't" does not count. */
 static size_t skip_quoted(struct mo_span s, size_t i)
 {
     ptrdiff_t at;
@@ -71,7 +72,7 @@ static struct mo_span unquote(struct mo_span s)
     return s;
 }
 
-/* The last " word " outside quotes: before and after it. */
+/* Splits s at the last " word " outside quotes. */
 static bool split_last(struct mo_span s, const char *word, struct mo_span *a,
                        struct mo_span *b)
 {
@@ -266,7 +267,7 @@ static bool begins_verb(struct mo_span s)
     return false;
 }
 
-/* Bytes of a mark that parts steps at i, or 0. */
+/* Length of a separator of steps at i, or 0. */
 static size_t mark_at(struct mo_span s, size_t i)
 {
     static const char *const sure[] = {

@@ -1,24 +1,26 @@
-/* llm_fail.c - what a provider's refusal means: for the person (what to do),
- * for the turn (a stable word), and for the next try (when, if at all).
+/* llm_fail.c - interprets provider errors: a message for the person, a stable
+ * code for the turn, and whether and when to retry.
  *
- * Providers agree on little: an `error` object, alone, in a list of one, or
- * spread over the document; a type, a code or a status in words. One table
- * knows all the words, a second the HTTP statuses, a third the phrases that
- * say more than the type does.
+ * Error formats differ: an `error` object, alone, in a list of one, or spread
+ * over the document; a type, a code or a status in words. One table maps these
+ * words, a second the HTTP statuses, a third the phrases that are more specific
+ * than the type.
  *
- * A key is never shown: its text is blanked in what the provider said, and
- * of an answer about the key itself nothing is repeated at all. */
+ * Keys are never shown: the key is blanked in the provider's message, and the
+ * message of an authentication error is not repeated at all. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
 #include "codec/utf8.h"
 
-#define AFTER_MAX_MS 60000 /* asked to wait longer, we tell the person */
-#define SAID_MAX     120   /* bytes of the provider's own words */
+#define AFTER_MAX_MS                                                           \
+    60000            /* longer waits are reported to the person instead        \
+                      */
+#define SAID_MAX 120 /* bytes of the provider's message */
 
 enum what { AUTH, RATE, LOAD, LONG, BAD, QUOTA, NO_MODEL, TROUBLE };
 
-/* "before LABEL after: what it said" */
+/* "before LABEL after: the provider's message" */
 static const struct {
     const char *code;
     int err;
@@ -28,19 +30,19 @@ static const struct {
     [AUTH] = {"auth", MO_EPOLICY, false, false, "",
               " does not accept the key: check it, or make a new one"},
     [RATE] = {"rate_limit", MO_EBUSY, true, true, "",
-              " limits how often it may be asked: wait and try again"},
+              " reports that its rate limit is reached: wait and try again"},
     [LOAD] = {"overloaded", MO_EUNAVAIL, true, true, "",
               " is overloaded: try again in a minute"},
     [LONG] = {"too_long", MO_ETOOBIG, false, true,
-              "too long for this model of ",
-              ": start a fresh conversation or choose another model"},
+              "the conversation is too long for this model of ",
+              ": start a new conversation or choose another model"},
     [BAD] = {"bad_request", MO_EINVAL, false, true, "", " refused the request"},
     [QUOTA] = {"quota", MO_EPOLICY, false, true, "the credit or quota at ",
                " is used up: see its billing page or choose another model"},
     [NO_MODEL] = {"no_model", MO_ENOTFOUND, false, true, "",
                   " has no such model for this key: choose another one"},
     [TROUBLE] = {"overloaded", MO_EUNAVAIL, true, true, "",
-                 " has trouble of its own: try again in a minute"},
+                 " has an internal error: try again in a minute"},
 };
 
 static const struct {
@@ -76,7 +78,7 @@ static const struct {
     {"DEADLINE_EXCEEDED", TROUBLE},
 };
 
-/* In what it says, when the type alone is "invalid request". */
+/* Phrases in the message, for types like "invalid request". */
 static const struct {
     const char *phrase;
     enum what what;
@@ -101,7 +103,7 @@ static const struct {
 /* --- reading the document ------------------------------------------------ */
 
 struct said {
-    struct mo_json error; /* the object, or none */
+    struct mo_json error; /* the error object, or none */
     struct mo_span message;
 };
 
@@ -118,7 +120,7 @@ static void read_said(struct said *s, struct mo_span body, struct mo_arena *a)
     root = mo_json_is(doc.root, MO_JSON_ARRAY) ? mo_json_at(doc.root, 0)
                                                : doc.root;
     s->error = mo_json_get(root, "error");
-    text = s->error; /* some servers say no more than a string */
+    text = s->error; /* some servers send only a string */
     if (!mo_json_is(s->error, MO_JSON_STRING)) {
         if (!mo_json_is(s->error, MO_JSON_OBJECT))
             s->error = root;
@@ -166,7 +168,7 @@ static int by_status(int status)
     return -1;
 }
 
-/* "34s", "1.5s": Google's way of writing a duration. */
+/* "34s", "1.5s": durations as Google writes them. */
 static int64_t seconds_ms(struct mo_json v)
 {
     struct mo_json num;
@@ -180,7 +182,7 @@ static int64_t seconds_ms(struct mo_json v)
     return (int64_t)(s * 1000);
 }
 
-/* Google: when to come back, and whether the day's share is used up. */
+/* Google: reads the retry delay and whether the daily quota is used up. */
 static bool read_google(const struct said *s, int64_t *after_ms)
 {
     struct mo_json_iter it;
@@ -202,9 +204,10 @@ static bool read_google(const struct said *s, int64_t *after_ms)
     return day;
 }
 
-/* --- telling ------------------------------------------------------------- */
+/* --- messages
+ * ---------------------------------------------------------------- */
 
-/* Their words in one line, without the key, cut at a character. */
+/* The message in one line, without the key, cut at a character. */
 static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
 {
     size_t n = 0;
@@ -221,7 +224,7 @@ static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
     }
     n = mo_utf8_good(mo_span(out, n));
     while (n && s.n && (out[n - 1] & 0x80))
-        n--; /* it may be half a character */
+        n--; /* may be a partial character */
     out[n] = '\0';
 }
 
@@ -237,7 +240,7 @@ static void tell(struct mo_llm_verdict *v, const char *label, int w,
     v->f.code = whats[w].code;
 }
 
-/* The status of an error that came in a stream is in its document. */
+/* An error inside a stream has its status in the document. */
 static int status_of(const struct mo_llm_hint *h, const struct said *s)
 {
     int64_t n = h->status;
@@ -316,12 +319,12 @@ static bool two(struct mo_span s, size_t at, int64_t *out)
 static int64_t days(int64_t y, int64_t m, int64_t d)
 {
     y -= m <= 2;
-    m += m > 2 ? -3 : 9; /* March is 0: the leap day ends the year */
+    m += m > 2 ? -3 : 9; /* March is 0, so the leap day ends the year */
     return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + d - 1 -
            719468;
 }
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT" in ms since 1970; -1: it is none. */
+/* "Sun, 06 Nov 1994 08:49:37 GMT" in ms since 1970; -1: not a date. */
 static int64_t http_date(struct mo_span s)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
@@ -339,7 +342,7 @@ static int64_t http_date(struct mo_span s)
            1000;
 }
 
-/* Seconds, a date; a date that is over means now. */
+/* Accepts seconds or a date; a past date means now. */
 static int64_t retry_after(struct mo_span s, uint64_t wall_ms)
 {
     struct mo_json num = {s.p, s.n};

@@ -1,13 +1,12 @@
-/* llm_gemini.c - Google's generateContent, streamed: what is sent.
+/* llm_gemini.c - Google generateContent, streamed: the request.
  *
- * Parts go back exactly as they came, each on its own: a thought signature
- * belongs to its part, and a call's id to the call and its response. History
- * that another model wrote has no signatures; Google documents a stand-in for
- * the steps it checks, those since the person last spoke.
+ * Parts are sent back exactly as they came, one by one: a thought signature
+ * belongs to its part, and a call's id to the call and its response. History of
+ * another model has no signatures; Google documents a placeholder for the steps
+ * it checks, those since the last user message.
  *
- * Schemas are translated by llm_gschema.c. A tool's name may not begin with
- * a digit or '-' here: such names get a '_' in front, and lose it again when
- * they come back. */
+ * llm_gschema.c translates schemas. Tool names must not begin with a digit or
+ * '-': such names get a '_' in front, which is removed when they come back. */
 #include "agent/llm/llm_priv.h"
 #include "codec/http/url.h"
 
@@ -16,9 +15,9 @@
 struct out {
     const struct mo_llm_ask *q;
     struct mo_jw w;
-    bool open;    /* a content is, with its parts */
+    bool open;    /* a content and its parts are open */
     bool modern;  /* Gemini 3 and later */
-    size_t since; /* steps from this entry on are checked */
+    size_t since; /* the first entry whose steps are checked */
 };
 
 /* --- names --------------------------------------------------------------- */
@@ -51,7 +50,7 @@ struct mo_span mo_llm_gemini_name(struct mo_span name)
                                                       : name;
 }
 
-/* In a response it must be the call's, to the byte. */
+/* In a response the name must equal the call's, byte for byte. */
 static void put_call_name(struct mo_jw *w, struct mo_json call, bool own)
 {
     struct mo_json raw = mo_json_get(mo_json_get(call, "raw"), "functionCall");
@@ -169,7 +168,7 @@ static void put_model(struct out *o, size_t i)
     end(o);
 }
 
-/* Pictures of a result: inside the response where the model takes them. */
+/* Images of a result; inside the response if the model accepts them there. */
 static void put_media(struct out *o, const struct mo_llm_pair *pair)
 {
     struct mo_llm_piece p;
@@ -242,7 +241,7 @@ static void put_responses(struct out *o, size_t i)
     end(o);
 }
 
-/* What was refused stays out: asked again with it, it refuses again. */
+/* Refused entries are left out: sent again, they are refused again. */
 static bool is_refused(struct mo_json entry)
 {
     return mo_json_str_eq(mo_json_get(entry, "stop"), MO_SPAN("refused"));
@@ -267,7 +266,8 @@ static void put_contents(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest ------------------------------------------------------------ */
+/* --- the request body
+ * -------------------------------------------------------- */
 
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {

@@ -1,19 +1,19 @@
-/* llm_gschema.c - JSON Schema in the words Gemini knows.
+/* llm_gschema.c - translates JSON Schema into the subset that Gemini supports.
  *
- * A rule it does not know is moved into the description of its place, as
- * text: the model can still follow it, and our own check of the arguments
- * holds anyway. Nothing is made stricter. Lists in `dropped` name what went.
+ * An unsupported keyword is moved into the description as text: the model can
+ * still follow it, and arguments are checked against the full schema anyway.
+ * Nothing becomes stricter. `dropped` lists the moved keywords.
  *
- * `const` becomes an enum of one, `definitions` become `$defs`, `allOf` of
- * one becomes `anyOf` of one; beside a `$ref` only `$` words stay. Members
- * with names it refuses are left out and named.
+ * `const` becomes an enum with one value, `definitions` becomes `$defs`,
+ * `allOf` with one schema becomes `anyOf` with one; next to a `$ref` only `$`
+ * keywords stay. Members with unsupported names are left out and listed.
  *
- * Limits: DEPTH_MAX levels; what is deeper is "anything". */
+ * Limits: DEPTH_MAX levels; deeper schemas accept anything. */
 #include "agent/llm/llm_priv.h"
 #include "codec/json/jvalue.h"
 
 #define DEPTH_MAX 24
-#define NOTE_MAX  ((size_t)2048) /* bytes of moved rules in a description */
+#define NOTE_MAX  ((size_t)2048) /* bytes of moved keywords in a description */
 #define NAME_MAX_ 64
 
 enum how { COPY, SCHEMA, SCHEMAS, MAP, DEFS, REF, TEXT, CONST, ALL };
@@ -69,7 +69,8 @@ static struct mo_span inside(struct mo_json str)
     return mo_span(str.p + 1, str.n - 2);
 }
 
-/* --- what is left out ---------------------------------------------------- */
+/* --- unsupported keywords
+ * ---------------------------------------------------- */
 
 static void drop(struct walk *x, struct mo_buf *note, struct mo_json key,
                  struct mo_json val)
@@ -111,7 +112,8 @@ static void put_description(struct walk *x, struct mo_json text,
     mo_buf_fini(&b);
 }
 
-/* --- what stays ---------------------------------------------------------- */
+/* --- supported keywords
+ * ------------------------------------------------------ */
 
 static bool good_name(struct mo_json key)
 {
@@ -176,7 +178,7 @@ static void put_ref(struct walk *x, struct mo_json ref)
     mo_buf_fini(&b);
 }
 
-/* `required` must not name what is not shown. */
+/* `required` must not list members that were left out. */
 static void put_required(struct walk *x, struct mo_json list)
 {
     struct mo_json_iter it;
@@ -213,7 +215,7 @@ static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
         [DEFS] = "$defs", [CONST] = "enum", [ALL] = "anyOf"};
 
     if (how == TEXT)
-        return; /* at the end, with the note */
+        return; /* written at the end, with the note */
     if (how == DEFS || how == CONST || how == ALL)
         mo_jw_key(&x->w, names[how]);
     else
@@ -239,7 +241,7 @@ static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
     }
 }
 
-/* Two words that become one must not both be written. */
+/* True if two keywords become the same one; only one is written. */
 static bool twice(struct mo_json s, struct mo_json key)
 {
     static const char *const pairs[][2] = {
@@ -253,8 +255,8 @@ static bool twice(struct mo_json s, struct mo_json key)
     return false;
 }
 
-/* The type of the root is written already; of a word that stands twice the
- * last one counts. */
+/* The type of the root is already written. Of a duplicate keyword the last one
+ * counts. */
 static bool skip(struct mo_json s, struct mo_json k, struct mo_json v,
                  bool root)
 {
@@ -291,7 +293,7 @@ static void put_object(struct walk *x, struct mo_json s, bool root)
     mo_buf_fini(&note);
 }
 
-/* true and false are schemas too; both are as good as anything. */
+/* true and false are schemas too; both are written as "anything". */
 static void put_schema(struct walk *x, struct mo_json s, bool root)
 {
     bool deep = x->depth >= DEPTH_MAX;

@@ -1,4 +1,4 @@
-/* llm_in.c - a reply while it streams in, and the entry it becomes. */
+/* llm_in.c - a reply while it is streamed, and the entry it becomes. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
@@ -200,15 +200,15 @@ int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
     if (mo_json_str_buf(name, &b->name) < 0 || b->name.len == 0)
         return mo_fail(e,
                        mo_buf_err(&b->name) ? mo_buf_err(&b->name) : MO_EPROTO,
-                       "a call without the name of a tool");
+                       "a call without a tool name");
     mo_buf_reset(&b->id);
     if (mo_json_is(id, MO_JSON_STRING) && mo_json_str_buf(id, &b->id) < 0)
         return mo_fail(e, mo_buf_err(&b->id), "id of a call");
     return 0;
 }
 
-/* An object that every reader reads alike: one with a member twice would be
- * refused by the provider when it goes back there, in every later turn. */
+/* Checks for duplicate members: a provider would reject such arguments in every
+ * later request. */
 int mo_llm_check_args(struct mo_json v)
 {
     struct mo_buf exact;
@@ -222,8 +222,8 @@ int mo_llm_check_args(struct mo_json v)
     return rc == 0 || rc == MO_ENOMEM ? rc : MO_EPROTO;
 }
 
-/* Models write what they like: an object is parsed, nothing is {}, and the
- * rest is kept to be told of. */
+/* Parses the arguments of a call: an object is used, nothing becomes {},
+ * anything else is kept as bad. */
 int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
                       struct mo_err *e)
 {
@@ -319,7 +319,7 @@ int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
     struct mo_json_doc doc;
 
     if (mo_json_parse(ev->data, MO_LLM_DEPTH_MAX, &doc, e) < 0)
-        return mo_wrap(e, "%s sent an event that is no JSON", in->label);
+        return mo_wrap(e, "%s sent an event that is not JSON", in->label);
     *out = doc.root;
     return 0;
 }
@@ -349,7 +349,7 @@ void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body)
 {
     mo_jw_key(w, key);
-    mo_jw_raw(w, MO_SPAN("\"")); /* what follows is a literal's inside */
+    mo_jw_raw(w, MO_SPAN("\"")); /* the inside of a string literal follows */
     (void)mo_buf_span(w->b, mo_buf_view(body));
     (void)mo_buf_putc(w->b, '"');
 }
@@ -493,7 +493,8 @@ static void collect(struct mo_llm_in *in, struct mo_llm_reply *r)
     }
 }
 
-/* All text, unescaped. A body is half a literal: quotes make it one. */
+/* Collects all text, unescaped. A body is the inside of a string literal, so
+ * quotes are added before parsing. */
 static void put_text(struct mo_llm_in *in)
 {
     struct mo_buf q;
@@ -527,8 +528,8 @@ int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
     *r = (struct mo_llm_reply){.ncalls = 0};
     if (!in->ended)
         return mo_fail(e, MO_ECLOSED,
-                       "%s broke off in the middle of its reply; nothing of it "
-                       "was kept: try again",
+                       "%s stopped in the middle of its reply; the reply was "
+                       "not kept: try again",
                        in->label);
     if (in->wire->finish(in, e) < 0)
         return e->code;

@@ -1,19 +1,20 @@
-/* llm_memo.c - the beginning of the last request of a conversation, kept.
+/* llm_memo.c - reuses the beginning of the last request of a conversation.
  *
- * A conversation grows at its end: what the next request begins with has been
- * checked, read and written before. A wire ties a knot while it writes, at an
- * entry before which nothing will change as long as entries are only added;
- * the bytes before it are kept here, and the next request starts from there.
+ * A conversation grows at its end, so the beginning of the next request has
+ * already been checked, parsed and written. While writing, a wire records a
+ * knot: a position before which nothing changes as long as entries are only
+ * added. The bytes before it are kept here, and the next request continues from
+ * there.
  *
- * Whether it is the same conversation is seen from sums (SipHash, under a key
- * of our own) over all that a body is made of: the model, the instructions,
- * the tools, and every entry of the last request, not only those before the
- * knot; a digest or a number stands for those that have one. Where one differs
- * everything is written anew. A body that was taken up is so the same, to the
- * byte, as one that was not.
+ * Hashes (SipHash with a random key) over everything that forms a body decide
+ * whether it is the same conversation: the model, the instructions, the tools,
+ * and every entry of the last request, not only those before the knot. Digests
+ * or ids are hashed in place of the content where they exist. If a hash
+ * differs, everything is written anew. A reused body is therefore byte for byte
+ * the same as a newly written one.
  *
- * Limit: MEMO_MAX bytes a conversation; a longer one is written whole each
- * time. Without memory nothing is kept, and nothing fails. */
+ * Limit: MEMO_MAX bytes per conversation; a longer one is written anew each
+ * time. If memory is short nothing is kept and nothing fails. */
 #include "agent/llm/llm_priv.h"
 #include "base/map.h"
 #include "base/rand.h"
@@ -38,7 +39,8 @@ static void forget(struct mo_llm_memo *m)
     m->knot = (struct mo_llm_knot){.len = 0};
 }
 
-/* --- is it the same? ----------------------------------------------------- */
+/* --- hashes
+ * ------------------------------------------------------------------ */
 
 static uint64_t sum(const struct mo_llm_memo *m, uint64_t before,
                     struct mo_span s)
@@ -68,7 +70,7 @@ static uint64_t sum_head(const struct mo_llm_memo *m,
     return h;
 }
 
-/* h: the sum of those before `from`; numbers are quickly summed anew. */
+/* h: hash of the entries before `from`. Ids are cheap to hash again. */
 static uint64_t sum_entries(const struct mo_llm_memo *m, uint64_t h,
                             const struct mo_llm_request *r, size_t from,
                             size_t to)
@@ -80,7 +82,8 @@ static uint64_t sum_entries(const struct mo_llm_memo *m, uint64_t h,
     return h;
 }
 
-/* --- taking it up, and keeping it ---------------------------------------- */
+/* --- find and keep
+ * ----------------------------------------------------------- */
 
 void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
                       struct mo_buf *body)
@@ -99,7 +102,7 @@ void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
         q->from = m->knot;
         memcpy(q->base, m->base, sizeof(q->base));
     } else {
-        mo_buf_reset(body); /* as if nothing had been kept */
+        mo_buf_reset(body); /* start over, without reuse */
     }
     q->knot = &m->next;
     m->next = (struct mo_llm_knot){.len = 0};
@@ -124,7 +127,8 @@ void mo_llm_memo_keep(struct mo_llm_memo *m, const struct mo_llm_ask *q,
     memcpy(m->base, q->base, sizeof(m->base));
 }
 
-/* --- what wires need for it ---------------------------------------------- */
+/* --- for wires
+ * --------------------------------------------------------------- */
 
 void mo_llm_knot(const struct mo_llm_ask *q, size_t entry,
                  const struct mo_jw *w, const char *role)

@@ -1,7 +1,7 @@
-/* llm_models.c - which models there are: a provider's list, page by page, and
- * servers on this machine, all asked at once.
+/* llm_models.c - lists models: a provider's list, page by page, and servers on
+ * this machine, all probed at once.
  *
- * Only lists are asked for; nothing here costs anybody anything. */
+ * Only lists are requested; no request is billed. */
 #include <stdlib.h>
 
 #include "agent/llm/llm_priv.h"
@@ -155,7 +155,7 @@ static int add_model(void *ctx, const struct mo_llm_model *m, double rank,
     struct ranked *r;
 
     if (l->n == MODELS_MAX)
-        return 0; /* nobody reads further */
+        return 0; /* the list is full; the rest is ignored */
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 32;
         struct ranked *v = mo_realloc(l->v, cap * sizeof(*v));
@@ -174,7 +174,7 @@ static int add_model(void *ctx, const struct mo_llm_model *m, double rank,
 }
 
 static const struct {
-    const char *first, *next; /* next: the page's token follows */
+    const char *first, *next; /* next: followed by the page token */
 } paths[] = {
     [MO_LLM_CLAUDE] = {"/v1/models?limit=1000", "&after_id="},
     [MO_LLM_GEMINI] = {"/models?pageSize=1000", "&pageToken="},
@@ -190,7 +190,8 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
     int rc;
 
     if (now >= l->until)
-        return mo_fail(e, MO_ETIMEOUT, "the list of models takes too long");
+        return mo_fail(e, MO_ETIMEOUT,
+                       "timeout while reading the list of models");
     mo_buf_init(&url, MO_URL_MAX);
     (void)mo_buf_puts(&url, l->m->url);
     (void)mo_buf_puts(&url, paths[l->m->kind].first);
@@ -235,7 +236,7 @@ static void on_page(struct mo_llm_get *g, const struct mo_err *why)
     if (rc == 0 && next.n && ++l->pages < PAGES_MAX) {
         rc = ask_page(l, next, &e);
         if (rc == 0)
-            l = NULL; /* goes on */
+            l = NULL; /* continues with the next page */
     }
     mo_arena_fini(&a);
     if (!l)
@@ -246,7 +247,7 @@ static void on_page(struct mo_llm_get *g, const struct mo_err *why)
         list_end(l, NULL);
 }
 
-/* The demo's list is known. */
+/* The demo has a fixed list. */
 static void on_later(struct mo_later *d)
 {
     static const struct mo_llm_model demo = {
@@ -345,7 +346,7 @@ static int count_model(void *ctx, const struct mo_llm_model *m, double rank,
     return 0;
 }
 
-/* Those ports are popular: only a list of models is one of ours. */
+/* Other programs use these ports too: only a list of models counts. */
 static void on_probe(struct mo_llm_get *g, const struct mo_err *why)
 {
     struct probe *p = mo_container_of(g, struct probe, get);
@@ -383,7 +384,7 @@ static int probe_start(struct search *s, struct mo_httpc *hc,
     if (rc == 0 && (!p->name || !p->url))
         rc = MO_ENOMEM;
     if (rc < 0)
-        (void)mo_fail(e, rc, "looking for model servers");
+        (void)mo_fail(e, rc, "probing for model servers");
     else
         rc = mo_llm_get_start(&p->get, hc, mo_buf_cstr(&url), NULL, ms, e);
     mo_buf_fini(&url);
@@ -408,15 +409,16 @@ int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
     n = v ? n : MO_COUNT(usual);
     v = v ? v : usual;
     if (n > MO_LLM_LOCAL_MAX)
-        return mo_fail(e, MO_EINVAL, "too many places to look at");
+        return mo_fail(e, MO_EINVAL, "too many model servers to probe");
     s = mo_new(struct search);
     if (!s)
-        return mo_fail(e, MO_ENOMEM, "looking for model servers");
+        return mo_fail(e, MO_ENOMEM, "probing for model servers");
     s->done = done;
     s->ctx = ctx;
     mo_later_init(&s->later, on_nobody);
     for (size_t i = 0; i < n; i++)
-        (void)probe_start(s, hc, &v[i], ms, NULL); /* cannot ask: not there */
+        (void)probe_start(s, hc, &v[i], ms,
+                          NULL); /* a failed probe counts as absent */
     if (s->left == 0)
         mo_loop_defer(l, &s->later);
     return 0;

@@ -1,8 +1,8 @@
-/* llm_page.c - a page of a provider's list of models, read. Pure.
+/* llm_page.c - parses one page of a provider's list of models. Pure.
  *
- * Only what can hold a conversation is told: OpenAI lists everything it has
- * under the same word, so there the names decide; Google says what a model
- * can; OpenRouter whether it takes tools. */
+ * Only models that can hold a conversation are reported. OpenAI lists
+ * everything under one type, so names decide; Google lists methods; OpenRouter
+ * lists whether a model accepts tools. */
 #include "agent/llm/llm_priv.h"
 
 static struct mo_span str(struct mo_json v, struct mo_arena *a)
@@ -40,7 +40,7 @@ static bool has_word(struct mo_span id, const char *const *words)
 
 struct row {
     struct mo_llm_model m;
-    double rank; /* higher comes first; equal: as listed */
+    double rank; /* higher first; equal ranks keep their order */
 };
 
 static bool claude(struct mo_json v, struct mo_arena *a, struct row *r)
@@ -172,7 +172,7 @@ int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
         return mo_wrap(e, "list of models");
     list = mo_json_get(d.root, pages[k].list);
     if (!mo_json_is(list, MO_JSON_ARRAY))
-        return mo_fail(e, MO_EPROTO, "this is no list of models");
+        return mo_fail(e, MO_EPROTO, "the answer is not a list of models");
     mo_json_iter(&it, list);
     while (mo_json_next(&it, &key, &v)) {
         struct row r = {.m = {.id = str(mo_json_get(v, "id"), a)}};

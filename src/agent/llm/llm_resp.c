@@ -1,11 +1,12 @@
-/* llm_resp.c - OpenAI's Responses, without its memory: store is false, the
- * whole conversation goes along, and reasoning comes and goes encrypted.
+/* llm_resp.c - OpenAI Responses: the request. Stateless: store is false, the
+ * whole conversation is sent, and reasoning is exchanged encrypted.
  *
- * Items go back as they came and in their order. A reasoning item that
- * nothing follows is left out: alone it would be refused. */
+ * Items are sent back unchanged and in order. A reasoning item with nothing
+ * after it is left out, because alone it would be rejected. */
 #include "agent/llm/llm_priv.h"
 
-/* --- what is sent -------------------------------------------------------- */
+/* --- items
+ * ------------------------------------------------------------------- */
 
 static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 {
@@ -79,7 +80,7 @@ static void put_said(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_end(w);
 }
 
-/* Does anything of the entry follow block b? */
+/* True if a block other than thinking follows block b. */
 static bool followed(struct mo_json blocks, struct mo_json b)
 {
     struct mo_json_iter it;
@@ -154,7 +155,7 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
         mo_jw_str(w, r->tools[i].description);
         mo_jw_key(w, "parameters");
         mo_jw_raw(w, r->tools[i].schema);
-        mo_jw_key(w, "strict"); /* unsaid, it tries to be */
+        mo_jw_key(w, "strict"); /* the default is true */
         mo_jw_bool(w, false);
         mo_jw_end(w);
     }

@@ -1,13 +1,13 @@
-/* llm_resp_in.c - OpenAI's Responses: what streams back.
+/* llm_resp_in.c - OpenAI Responses: the stream.
  *
- * Deltas are shown and forgotten: the items that are done hold everything,
- * whole, and are kept as they came. The end is response.completed or
- * response.incomplete. */
+ * Deltas are shown and dropped: the finished items are complete and kept
+ * unchanged. The stream ends with response.completed or response.incomplete. */
 #include "agent/llm/llm_priv.h"
 
 typedef int on_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
 
-/* --- shown --------------------------------------------------------------- */
+/* --- deltas
+ * ------------------------------------------------------------------ */
 
 static int text_delta(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
@@ -24,9 +24,10 @@ static int thinking_delta(struct mo_llm_in *in, struct mo_json v,
     return 0;
 }
 
-/* --- kept ---------------------------------------------------------------- */
+/* --- items
+ * ------------------------------------------------------------------- */
 
-/* The texts of a list's parts, one behind the other. */
+/* Appends the texts of all parts. */
 static int add_texts(struct mo_llm_in *in, struct mo_llm_block *b,
                      struct mo_json list, struct mo_err *e)
 {
@@ -118,7 +119,7 @@ static void take_usage(struct mo_llm_in *in, struct mo_json u)
     (void)mo_buf_span(&in->usage_raw, mo_json_text(u));
 }
 
-/* Whoever sent no done items sent them all here. */
+/* Some servers send no finished items, only this list of all. */
 static int take_output(struct mo_llm_in *in, struct mo_json list,
                        struct mo_err *e)
 {
@@ -197,7 +198,7 @@ int mo_llm_responses_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
     return 0;
 }
 
-/* Items may be done in another order than they stand in. */
+/* Items may finish out of order. */
 static void sort(struct mo_llm_in *in)
 {
     for (size_t i = 1; i < in->n; i++) {

@@ -1,55 +1,54 @@
-/* llm_x.c - one reply under way: the request out, its stream in, once more
- * where that is safe.
+/* llm_x.c - one request: sends it, reads its stream, and retries if safe.
  *
  * Invariants
- *  1. x is freed in one place, x_free(), when neither a request nor a timer
- *     of its own is left; the caller's on_done came before.
- *  2. A try is repeated only while no byte of a stream has come in it. A reply
- *     in several requests (Gemini's CONTINUATION) counts each by itself: what
- *     the earlier ones brought stays.
- *  3. After on_done nobody outside is touched: a server that said its end but
- *     holds the connection is waited for a little (it can be used again) and
- *     cut off then. */
+ *   1. x is freed only in x_free(), when it has neither an HTTP request nor a
+ *      timer; the caller's on_done was called before.
+ *   2. A try is repeated only while no byte of a stream has come in it. In a
+ *      reply of several requests (Gemini's CONTINUATION) each counts
+ *      separately; output of the earlier ones is kept.
+ *   3. After on_done nothing of the caller is used. A server that sent its end
+ *      but holds the connection gets a short time to close it (so it can be
+ *      reused); then it is cut off. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
 #include "base/rand.h"
 
 #define EVENT_MAX   ((size_t)16 * 1024 * 1024) /* one event of a stream */
-#define ERROR_MAX   ((size_t)256 * 1024) /* a document that is no stream */
+#define ERROR_MAX   ((size_t)256 * 1024) /* an answer that is not a stream */
 #define STREAM_MAX  ((uint64_t)256 * 1024 * 1024)
-#define TOTAL_MS    3600000u /* one request, however lively */
+#define TOTAL_MS    3600000u /* timeout of one request, even with data */
 #define DRAIN_MS    2000u
 #define LOADING_MS  1000u
-#define LOADING_MAX 120u /* times a server may say it is still loading */
+#define LOADING_MAX 120u /* answers "still loading" before giving up */
 #define RESUMES_MAX 3u
-#define WORD_MS     12u /* the demo's speed */
+#define WORD_MS     12u /* time per word of the demo */
 
 enum x_state { X_RUNNING, X_WAITING, X_DEMO, X_ENDING, X_TOLD };
 
 struct mo_llm_x {
-    struct mo_llm *m; /* NULL once told */
+    struct mo_llm *m; /* NULL after on_done */
     struct mo_loop *loop;
     const struct mo_llm_wire *wire;
     struct mo_llm_cb cb;
     void *ctx;
     enum x_state state;
     struct mo_httpc_x *http;
-    struct mo_buf url, body, hop; /* hop: the body with a token */
+    struct mo_buf url, body, hop; /* hop: the body with a continuation token */
     char *model;
     char base[MO_LLM_BASE_MAX];
     struct mo_sse sse;
     struct mo_llm_in in;
     struct mo_llm_hint hint;
-    struct mo_buf doc; /* an answer that is no stream */
+    struct mo_buf doc; /* an answer that is not a stream */
     struct mo_timer timer;
     struct mo_later later;
-    struct mo_llm_failure fail; /* code set: how it ends */
+    struct mo_llm_failure fail; /* code set: the request failed */
     unsigned tries, loads, hops, resumes;
-    bool redone;             /* asked once more already */
-    bool begun;              /* a byte of a stream has come in this try */
-    bool stream;             /* and the answer is one */
-    struct mo_llm_plan plan; /* the demo's */
+    bool redone;             /* was repeated once already */
+    bool begun;              /* this try has received stream data */
+    bool stream;             /* the answer is a stream */
+    struct mo_llm_plan plan; /* the demo's reply */
     size_t said;
 };
 
@@ -116,7 +115,7 @@ static void fail_with(struct mo_llm_x *x, const struct mo_err *e,
     x->fail.code = code;
 }
 
-/* From a callback of the loop: nobody of ours is above us on the stack. */
+/* Called from the loop only, never from inside a caller's function. */
 static void end(struct mo_llm_x *x)
 {
     struct mo_llm_by by = {mo_llm_kind_name(x->m->kind), x->model, x->m->url,
@@ -148,14 +147,15 @@ void mo_llm_cancel(struct mo_llm_x *x)
     mo_timer_stop(x->loop, &x->timer);
     x->in.cb = NULL;
     if (x->http) {
-        mo_httpc_cancel(x->http); /* on_done ends it */
+        mo_httpc_cancel(x->http); /* on_done follows */
         return;
     }
     x_move(x, X_ENDING);
     mo_loop_defer(x->loop, &x->later);
 }
 
-/* --- once more ----------------------------------------------------------- */
+/* --- retries
+ * ----------------------------------------------------------------- */
 
 static void wait_ms(struct mo_llm_x *x, unsigned ms,
                     const struct mo_llm_failure *f)
@@ -166,7 +166,7 @@ static void wait_ms(struct mo_llm_x *x, unsigned ms,
         x->cb.on_wait(x->ctx, x->tries, ms, f);
 }
 
-/* Is this failure worth another try? Then it is on its way. */
+/* Schedules another try if the failure allows it. */
 static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
 {
     unsigned ms;
@@ -186,7 +186,7 @@ static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
     return ms != 0;
 }
 
-/* What the next request costs comes on top. */
+/* Adds up the usage of several requests. */
 static void keep_usage(struct mo_llm_in *in)
 {
     struct mo_llm_usage *b = &in->before, *u = &in->usage;
@@ -211,7 +211,7 @@ static void go_on(struct mo_llm_x *x)
     post(x);
 }
 
-/* Nothing was said but that the model stumbled: once more, from the start. */
+/* Gemini only failed to form its call: repeat once from the start. */
 static bool redo(struct mo_llm_x *x)
 {
     if (!x->in.redo || x->in.n || x->redone || x->fail.code)
@@ -225,7 +225,7 @@ static bool redo(struct mo_llm_x *x)
     return true;
 }
 
-/* The stream is over. Does it go on in another request? */
+/* The stream has ended; continues the reply with another request if needed. */
 static bool next_hop(struct mo_llm_x *x, bool broken)
 {
     bool fresh = x->in.token_new && x->in.token.len;
@@ -301,7 +301,7 @@ static void on_data(void *ctx, struct mo_span data)
         end(x);
 }
 
-/* A server that does not stream though it was asked to: one event. */
+/* A server that does not stream although asked to: treated as one event. */
 static void whole_doc(struct mo_llm_x *x)
 {
     struct mo_sse_event ev = {.data = mo_buf_view(&x->doc)};
@@ -341,7 +341,7 @@ static void over(struct mo_llm_x *x)
     if (!x->stream) {
         whole_doc(x);
     } else {
-        feed(x, MO_SPAN("\n\n")); /* a last event without its empty line */
+        feed(x, MO_SPAN("\n\n")); /* the last event may lack its empty line */
         if (x->state != X_RUNNING)
             return;
         if (redo(x) || next_hop(x, !x->in.again))
@@ -356,7 +356,7 @@ static void on_http_done(void *ctx, const struct mo_err *why)
     struct mo_err e;
 
     x->http = NULL;
-    if (!why && x->hint.status == 0) { /* gone in the middle of its head */
+    if (!why && x->hint.status == 0) { /* closed inside the response head */
         (void)mo_fail(&e, MO_ECLOSED, "closed without an answer");
         why = &e;
     }
@@ -492,7 +492,8 @@ static void on_timer(struct mo_timer *t)
         mo_httpc_cancel(x->http);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start
+ * ------------------------------------------------------------------- */
 
 static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
                               const struct mo_llm_cb *cb, void *ctx)

@@ -17,7 +17,7 @@
 static const enum mo_llm_kind keyed[KEYED] = {MO_LLM_CLAUDE, MO_LLM_GEMINI,
                                               MO_LLM_OPENAI};
 
-struct source { /* one provider in the present round */
+struct source { /* one provider in the current round */
     struct mo_models *m;
     struct mo_llm *llm;
     char name[32];
@@ -39,7 +39,7 @@ struct mo_models {
     const struct mo_config *cfg;
     struct source sources[SOURCES];
     size_t n;
-    unsigned waiting; /* sources, and the look at this machine */
+    unsigned waiting; /* open sources, and the probe of this machine */
     bool busy;
     struct mo_list waiters;
     struct mo_buf list;
@@ -80,7 +80,7 @@ static enum mo_llm_kind usual(const struct mo_config *cfg)
     return MO_LLM_DEMO;
 }
 
-/* OpenAI's protocol at somebody else's address is somebody else's. */
+/* OpenAI's protocol at another address is a compatible server. */
 static enum mo_llm_kind true_kind(const struct mo_config *cfg,
                                   enum mo_llm_kind k)
 {
@@ -126,8 +126,8 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
 
 struct choice {
     enum mo_llm_kind kind;
-    const char *base_url; /* of a server on this machine; or NULL */
-    struct mo_span model; /* empty: the usual one */
+    const char *base_url; /* of a local server; or NULL */
+    struct mo_span model; /* empty: the default */
 };
 
 static const struct mo_llm_local *local_named(const struct mo_models *m,
@@ -175,8 +175,8 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
         rc = mo_buf_puts(model, usual_model);
     else
         return mo_fail(e, MO_EINVAL,
-                       "no model was named and this provider has no usual "
-                       "one: set llm.model");
+                       "no model was named and this provider has no "
+                       "default: set llm.model");
     if (rc < 0)
         return mo_fail(e, rc, "the model's name is too long");
     *provider = mo_llm_kind_name(what.kind);
@@ -322,7 +322,7 @@ static void on_later(struct mo_later *d)
     }
     if (mo_buf_err(&m->list)) {
         m->made = 0;
-        mo_fail(&e, MO_ENOMEM, "the list of models is too big");
+        mo_fail(&e, MO_ENOMEM, "the list of models is too large");
         tell(m, &e);
     } else {
         tell(m, NULL);
@@ -468,7 +468,7 @@ void mo_models_free(struct mo_models *m)
     if (m == NULL)
         return;
     mo_later_cancel(&m->later);
-    mo_fail(&e, MO_ECANCELED, "the program is ending");
+    mo_fail(&e, MO_ECANCELED, "the program is shutting down");
     tell(m, &e);
     forget_sources(m);
     mo_buf_fini(&m->list);
