@@ -2,6 +2,9 @@
  * agent.c - the table of open chats; members join, leave and send commands.
  */
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/event.h"
+#include "agent/chat/turn.h"
 
 static void agent_gone(struct mo_later *d)
 {

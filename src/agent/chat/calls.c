@@ -11,7 +11,16 @@
  * A call that cannot run (unknown tool, bad arguments, denied by a rule,
  * rejected by a person, timed out) gets an error result that states the reason.
  */
+#include "agent/chat/calls.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/elicit.h"
+#include "agent/chat/event.h"
+#include "agent/chat/router.h"
+#include "agent/chat/run.h"
+#include "agent/chat/stand_in.h"
+#include "agent/chat/verdict.h"
+#include "agent/chat/write_ahead.h"
 
 #include "codec/json/json.h"
 #include "mcp/content.h"

@@ -5,7 +5,11 @@
  * the new definition, and any member can accept the new one. Tools of the box
  * and of the gateway itself come with the program and are not checked.
  */
+#include "agent/chat/changed_tools.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
+#include "agent/chat/load_tools.h"
 
 #define BEFORE_MAX ((size_t)1024 * 1024)
 

@@ -22,7 +22,11 @@
  * known and smaller, and a "too long" error of the provider. Token counts are
  * estimated from bytes; only the provider counts exactly.
  */
+#include "agent/chat/context_window.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/turn.h"
 #include "codec/utf8.h"
 
 #define BYTES_PER_TOKEN 4u

@@ -14,7 +14,12 @@
  * Limits: MO_CHAT_QUESTIONS open questions per call, MO_CHAT_FIELDS fields in a
  * form. A form that is not of the protocol's flat kind is refused.
  */
+#include "agent/chat/elicit.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
+#include "agent/chat/run.h"
 #include "codec/json/jschema.h"
 #include "codec/rpc.h"
 #include "mcp/client/form.h"

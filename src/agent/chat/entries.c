@@ -2,7 +2,10 @@
  * entries.c - the entries of the current conversation in memory. The store
  * holds all of them; memory holds what members and models are sent.
  */
+#include "agent/chat/entries.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
 
 #define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* also inside one turn */
 

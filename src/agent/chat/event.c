@@ -6,7 +6,14 @@
  * replaced by an error event, so that a member always learns that something
  * happened.
  */
+#include "agent/chat/event.h"
+
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/elicit.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/router.h"
 
 static void tell(struct mo_member *m, const char *name, struct mo_span args)
 {

@@ -8,7 +8,12 @@
  * connection may outlive its chat by one iteration of the loop, but never its
  * agent.
  */
+#include "agent/chat/gateway_client.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/elicit.h"
+#include "agent/chat/event.h"
 #include "gateway/gateway.h"
 #include "mcp/link/link_inside.h"
 

@@ -11,10 +11,14 @@
  * With many tools the model is offered the gateway's search tools instead
  * (router.c).
  */
+#include "agent/chat/load_tools.h"
+
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/gateway_client.h"
+#include "gateway/inside.h"
 
 _Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
-#include "gateway/inside.h"
 
 #define LOAD_MS  10000
 #define OURS_MAX ((size_t)256 * 1024)

@@ -4,6 +4,8 @@
  * Without an owner (the server knows no users by name) writes are stored
  * unchanged.
  */
+#include "agent/chat/owner.h"
+
 #include "agent/chat/chat_priv.h"
 
 /* {"a":1} becomes {"owner":"...","a":1}. */

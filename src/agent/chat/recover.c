@@ -6,7 +6,13 @@
  * may or may not have had an effect; it is never run again, and the person and
  * the model are told that its outcome is unknown.
  */
+#include "agent/chat/recover.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/router.h"
+#include "agent/chat/stand_in.h"
+#include "agent/chat/verdict.h"
 #include "mcp/content.h"
 
 struct look {

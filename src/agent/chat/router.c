@@ -8,7 +8,13 @@
  * ambiguous, bad params), the call stays a call of execute, which has no effect
  * and explains the problem.
  */
+#include "agent/chat/router.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/gateway_client.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/verdict.h"
 #include "gateway/inside.h"
 
 #define OWNED_MAX ((size_t)8 * 1024 * 1024)

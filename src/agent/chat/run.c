@@ -6,7 +6,14 @@
  * one outcome. If it is unknown whether the call had an effect, the outcome
  * says so.
  */
+#include "agent/chat/run.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
+#include "agent/chat/gateway_client.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/stand_in.h"
 #include "gateway/inside.h"
 #include "mcp/content.h"
 

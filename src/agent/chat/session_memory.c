@@ -8,7 +8,12 @@
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
  *                            "action":"allow"}]}
  */
+#include "agent/chat/session_memory.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
+#include "agent/chat/verdict.h"
 #include "codec/utf8.h"
 
 #define TITLE_MAX 80

@@ -13,7 +13,14 @@
  * Each stand-in is tried once. After a restart a call that is pending for a
  * stand-in continues with the stand-ins of that server.
  */
+#include "agent/chat/stand_in.h"
+
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/router.h"
+#include "agent/chat/run.h"
+#include "agent/chat/verdict.h"
 #include "gateway/inside.h"
 
 #define TEXT_MAX ((size_t)64 * 1024)

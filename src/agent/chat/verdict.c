@@ -2,7 +2,13 @@
  * verdict.c - turns the calls of a reply into struct call, each with its
  * verdict: run, ask a person, or refused with an error result.
  */
+#include "agent/chat/verdict.h"
+
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/router.h"
 
 #include "codec/json/json.h"
 #include "mcp/content.h"

@@ -18,7 +18,15 @@
  * if another write of the chat is under way (it may start a new conversation),
  * or if tools must be loaded or older turns summarised first.
  */
+#include "agent/chat/write_ahead.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/context_window.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/event.h"
+#include "agent/chat/session_memory.h"
+#include "agent/chat/turn.h"
 
 #define COPY_MAX (4 * MO_LLM_REPLY_MAX)
 
