@@ -47,7 +47,7 @@ static void call_doc(struct mo_buf *b, const struct call *k)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn));
+    mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn.id));
     mo_jw_member(&w, "name", mo_buf_view(&k->name));
     if (k->id.len > 0)
         mo_jw_member(&w, "id", mo_buf_view(&k->id));
@@ -359,7 +359,7 @@ void mo_chat_calls_begin(struct chat *c)
 
         if (k->state == MO_CALL_RUNNING)
             runs = true;
-        else if (k->state == MO_CALL_PENDING && !c->cancel)
+        else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
             mo_chat_event_approval(k);
         else if (k->state == MO_CALL_REJECTED)
             mo_chat_event_output(k);
@@ -373,7 +373,7 @@ void mo_chat_calls_begin(struct chat *c)
             mo_chat_call_run(k);
     }
     mo_chat_calls_arm(c);
-    if (c->cancel)
+    if (c->turn.cancel)
         mo_chat_calls_cancel(c);
     mo_chat_calls_check(c);
 }
@@ -468,7 +468,7 @@ static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
     mo_chat_calls_count(c);
     if (c->state == CHAT_ENDING)
         return;
-    if (c->cancel || k->canceled) {
+    if (c->turn.cancel || k->canceled) {
         mo_chat_call_reject(k, "cancel", "The person stopped this call.");
         return;
     }

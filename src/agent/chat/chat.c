@@ -89,7 +89,7 @@ static void on_written(void *ctx, const struct mo_written *w,
 
     c->writes--;
     if (why == NULL && w->seq > 0)
-        c->seq = w->seq;
+        c->transcript.seq = w->seq;
     job->done(c, job->arg, why);
     mo_free(job);
     mo_chat_settle(c);
@@ -176,7 +176,8 @@ static void switch_model(struct chat *c)
     c->llm = llm;
     c->provider = provider;
     c->model = model;
-    if (c->nentries > 0 && mo_chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
+    if (c->transcript.n > 0 &&
+        mo_chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
@@ -219,7 +220,7 @@ static void resume_turn(struct chat *c)
     struct mo_err e;
 
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
-        mo_random_token(c->turn, ID_BYTES);
+        mo_random_token(c->turn.id, ID_BYTES);
         greet_all(c);
         mo_turn_ask(c);
         return;
@@ -227,7 +228,7 @@ static void resume_turn(struct chat *c)
     if (role == MO_ENTRY_ASSISTANT) {
         mo_entry_calls(&it, last->doc);
         if (mo_entry_next_call(&it, &k)) {
-            mo_random_token(c->turn, ID_BYTES);
+            mo_random_token(c->turn.id, ID_BYTES);
             if (mo_chat_calls_recover(c, last->doc, &e) < 0)
                 mo_chat_fail(c, &e);
             return;
@@ -260,7 +261,7 @@ static void on_history(void *ctx, const struct mo_rows *rows,
             continue;
         en->seq = rows->v[i].seq;
         en->at = rows->v[i].at;
-        c->seq = en->seq;
+        c->transcript.seq = en->seq;
         mo_chat_entries_add(c, en);
     }
     if (c->state == CHAT_OPENING)
@@ -457,8 +458,8 @@ void mo_chat_finish(struct chat *c, const char *reason,
 {
     if (c->state == CHAT_ENDING)
         return;
-    if (c->asking)
-        mo_llm_cancel(c->asking);
+    if (c->turn.asking)
+        mo_llm_cancel(c->turn.asking);
     mo_chat_event_closed(c, reason);
     mo_chat_move(c, CHAT_ENDING);
     mo_load_tools_stop(c);
@@ -478,7 +479,7 @@ void mo_chat_fail(struct chat *c, const struct mo_err *why)
  * and nothing is outstanding. */
 static bool is_done(const struct chat *c)
 {
-    if (c->writes > 0 || c->asking || mo_chat_calls_running(c))
+    if (c->writes > 0 || c->turn.asking || mo_chat_calls_running(c))
         return false;
     if (c->state == CHAT_ENDING)
         return true;
@@ -510,7 +511,7 @@ void mo_chat_free(struct chat *c)
     drop_queue(c);
     mo_chat_calls_drop(c);
     mo_gateway_client_drop(c);
-    c->unkept = NULL;
+    c->transcript.unkept = NULL;
     mo_free(c->unsure);
     mo_chat_forget_entries(c);
     mo_write_ahead_drop(c);
@@ -523,7 +524,7 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
     mo_buf_fini(&c->troubles);
-    mo_buf_fini(&c->shown);
+    mo_buf_fini(&c->turn.shown);
     mo_session_memory_fini(&c->remembered);
     mo_agent_forget(c);
     mo_free(c);
@@ -533,7 +534,7 @@ static void on_later(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, later);
 
-    if (c->stuck)
+    if (c->turn.stuck)
         mo_turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
         greet_all(c);
@@ -566,7 +567,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     if (j->owner.n > 0 && j->owner.n < sizeof(c->owner))
         memcpy(c->owner, j->owner.p, j->owner.n);
     mo_list_init(&c->members);
-    mo_list_init(&c->entries);
+    mo_list_init(&c->transcript.list);
     mo_list_init(&c->queue);
     mo_list_init(&c->calls);
     mo_list_init(&c->questions);
@@ -576,7 +577,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->key, 4096);
     mo_buf_init(&c->title, 512);
     mo_buf_init(&c->troubles, (size_t)32 * 1024);
-    mo_buf_init(&c->shown, MO_LLM_REPLY_MAX);
+    mo_buf_init(&c->turn.shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);
     mo_session_memory_init(&c->remembered);

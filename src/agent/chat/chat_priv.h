@@ -53,6 +53,34 @@ struct mo_member {
     char who[WHO_MAX];
 };
 
+/* The current conversation in memory. */
+struct transcript {
+    struct mo_list list; /* struct entry, oldest first */
+    size_t n;
+    uint64_t last_id;          /* of an entry */
+    uint64_t seq;              /* of the last entry stored */
+    struct entry *unkept;      /* being written; the last of list */
+    struct entry *summary;     /* the newest, or NULL: context_window.c */
+    uint64_t until;            /* the summary covers entries up to this seq */
+    uint64_t cut;              /* until of the summary that is being made */
+    struct mo_llm_usage spent; /* of all entries that were ever in memory */
+};
+
+/* The turn that is running; its id is empty between turns. */
+struct turn {
+    char id[ID_MAX];
+    struct message *saying; /* the message that is being written */
+    unsigned steps;         /* model requests so far */
+    bool cancel;            /* a member asked to stop the turn */
+    bool busy;              /* mo_session_busy() was called */
+    bool stuck;             /* mo_turn_stuck() is due, from the loop */
+    bool unheard;           /* the end of a cancelled request ends the turn */
+    struct mo_llm_x *asking;
+    struct write_ahead ahead;
+    struct mo_buf shown; /* text of the current reply so far */
+    struct mo_llm_usage usage;
+};
+
 struct chat {
     struct mo_agent *agent;
     enum chat_state state;
@@ -75,38 +103,20 @@ struct chat {
     const char *provider;
     struct mo_buf model, wanted, key, title;
 
-    struct mo_list entries; /* of the current conversation */
-    size_t nentries;
-    uint64_t last_id; /* of an entry */
-    uint64_t seq;
-    struct entry *summary; /* the newest, or NULL: context_window.c */
-    uint64_t until;        /* the summary covers entries up to this seq */
-    uint64_t cut;          /* until of the summary that is being made */
+    struct transcript transcript;
 
     struct mo_list queue; /* struct message */
     unsigned nqueue;
-    struct message *saying; /* being written, or the turn's message */
     struct message *unsure; /* the last message, if it may not be stored */
-    struct entry *unkept;   /* being written; the last of entries */
 
-    char turn[ID_MAX];
-    unsigned steps;
-    bool cancel; /* a member asked to stop the turn */
-    bool busy;   /* mo_session_busy() was called */
-    bool stuck;  /* mo_turn_stuck() is due, from the loop */
-    struct mo_llm_x *asking;
-    struct write_ahead ahead;
-    bool unheard;        /* the request was cancelled: its end ends the turn */
-    struct mo_buf shown; /* text of the current reply so far */
-    struct mo_llm_usage usage; /* of the turn */
-    struct mo_llm_usage spent; /* of all entries that were ever in memory */
-    struct mo_list calls;      /* of the current step */
-    struct mo_timer expiry;    /* the next approval timeout */
-    struct mo_list questions;  /* of servers: elicit.c */
-    struct mo_later later;     /* runs on_later() from the loop */
-    struct mo_later soon;      /* runs mo_write_ahead_ask() */
-    unsigned writes;           /* callbacks that must come before it can end */
-    unsigned recovering;       /* calls being looked up */
+    struct turn turn;
+    struct mo_list calls;     /* of the current step */
+    struct mo_timer expiry;   /* the next approval timeout */
+    struct mo_list questions; /* of servers: elicit.c */
+    struct mo_later later;    /* runs on_later() from the loop */
+    struct mo_later soon;     /* runs mo_write_ahead_ask() */
+    unsigned writes;          /* callbacks that must come before it can end */
+    unsigned recovering;      /* calls being looked up */
     struct remembered remembered;
 };
 

@@ -52,7 +52,7 @@ static const char before[] =
 
 static bool is_after(const struct chat *c, const struct entry *en)
 {
-    return en->seq == 0 || en->seq > c->until;
+    return en->seq == 0 || en->seq > c->transcript.until;
 }
 
 static bool is_in(const struct chat *c, const struct entry *en)
@@ -69,9 +69,9 @@ static bool is_user(const struct entry *en)
  * in order; memory may hold many more entries than are sent. */
 static struct mo_list *edge(const struct chat *c)
 {
-    struct mo_list *it = c->entries.prev;
+    struct mo_list *it = c->transcript.list.prev;
 
-    while (it != &c->entries &&
+    while (it != &c->transcript.list &&
            is_after(c, mo_container_of(it, struct entry, node)))
         it = it->prev;
     return it;
@@ -79,7 +79,7 @@ static struct mo_list *edge(const struct chat *c)
 
 static bool any_user(const struct chat *c, struct mo_list *until)
 {
-    for (struct mo_list *it = until; it != &c->entries; it = it->prev)
+    for (struct mo_list *it = until; it != &c->transcript.list; it = it->prev)
         if (is_user(mo_container_of(it, struct entry, node)))
             return true;
     return false;
@@ -142,7 +142,7 @@ static void put_first(struct mo_buf *b, const struct entry *summary)
 
 static int shown_init(struct shown *s, const struct chat *c, struct mo_err *e)
 {
-    size_t n = c->nentries + 2; /* plus a summary and a question */
+    size_t n = c->transcript.n + 2; /* plus a summary and a question */
 
     *s = (struct shown){.v = mo_alloc(n * sizeof(*s->v)),
                         .ids = mo_alloc(n * sizeof(*s->ids))};
@@ -168,11 +168,11 @@ static void list(struct chat *c, struct shown *s, struct mo_buf *first,
     struct mo_list *it = edge(c);
     bool begun = any_user(c, it);
 
-    if (c->summary) {
-        put_first(first, c->summary);
-        show(s, mo_buf_view(first), c->summary->id);
+    if (c->transcript.summary) {
+        put_first(first, c->transcript.summary);
+        show(s, mo_buf_view(first), c->transcript.summary->id);
     }
-    for (it = it->next; it != &c->entries; it = it->next) {
+    for (it = it->next; it != &c->transcript.list; it = it->next) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         begun = begun || is_user(en);
@@ -236,9 +236,11 @@ static uint64_t room(const struct chat *c)
 /* Looks up the model's window only if it can matter. */
 bool mo_context_window_is_over(const struct chat *c)
 {
-    uint64_t used = c->summary ? c->summary->cost : 0, n = 0;
+    uint64_t used = c->transcript.summary ? c->transcript.summary->cost : 0,
+             n = 0;
 
-    for (struct mo_list *it = edge(c)->next; it != &c->entries; it = it->next) {
+    for (struct mo_list *it = edge(c)->next; it != &c->transcript.list;
+         it = it->next) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         used += is_in(c, en) ? en->cost : 0;
@@ -251,13 +253,14 @@ bool mo_context_window_is_over(const struct chat *c)
 }
 
 /* Keeps the newest turns that fit into `bytes`, at least the current one.
- * Returns the seq before them; c->until if nothing older is left. */
+ * Returns the seq before them; c->transcript.until if nothing older is left. */
 static uint64_t border(const struct chat *c, uint64_t bytes)
 {
-    uint64_t used = 0, until = c->until, oldest = 0;
+    uint64_t used = 0, until = c->transcript.until, oldest = 0;
     struct mo_list *it;
 
-    for (it = c->entries.prev; it != &c->entries; it = it->prev) {
+    for (it = c->transcript.list.prev; it != &c->transcript.list;
+         it = it->prev) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         if (!is_in(c, en))
@@ -268,7 +271,8 @@ static uint64_t border(const struct chat *c, uint64_t bytes)
         if (is_user(en))
             oldest = en->seq;
     }
-    while (it != &c->entries && until == c->until && oldest > 0) {
+    while (it != &c->transcript.list && until == c->transcript.until &&
+           oldest > 0) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         if (is_in(c, en))
@@ -282,7 +286,7 @@ static unsigned turns_until(const struct chat *c, uint64_t until)
 {
     unsigned n = 0;
 
-    mo_list_each (it, &c->entries) {
+    mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         n += is_in(c, en) && is_user(en) && en->seq <= until;
@@ -315,11 +319,11 @@ static void put_line(struct mo_buf *b, const char *who, struct mo_json doc)
 
 static void put_turns(struct chat *c, struct mo_buf *b)
 {
-    mo_list_each (it, &c->entries) {
+    mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
         enum mo_entry_role role = en->role;
 
-        if (!is_in(c, en) || en->seq > c->cut)
+        if (!is_in(c, en) || en->seq > c->transcript.cut)
             continue;
         if (role == MO_ENTRY_USER)
             put_line(b, "Person", en->doc);
@@ -350,8 +354,8 @@ static void put_ours(struct chat *c, struct mo_buf *out)
 
     mo_buf_init(&old, SUMMARY_MAX * 2);
     mo_buf_init(&lines, MO_ENTRY_MAX);
-    if (c->summary)
-        put_said(&old, c->summary->doc);
+    if (c->transcript.summary)
+        put_said(&old, c->transcript.summary->doc);
     put_turns(c, &lines);
     mo_buf_put(out, old.p, mo_utf8_cut(mo_buf_view(&old), max / 2));
     if (out->len > 0)
@@ -383,9 +387,9 @@ static void put_summary(struct chat *c, struct mo_buf *b, struct mo_span text,
     mo_jw_key(&w, "role");
     mo_jw_cstr(&w, "summary");
     mo_jw_key(&w, "until");
-    mo_jw_u64(&w, c->cut);
+    mo_jw_u64(&w, c->transcript.cut);
     mo_jw_key(&w, "turns");
-    mo_jw_u64(&w, turns_until(c, c->cut));
+    mo_jw_u64(&w, turns_until(c, c->transcript.cut));
     mo_jw_key(&w, "made");
     mo_jw_cstr(&w, made);
     put_text(&w, text);
@@ -427,12 +431,12 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
     bool good = r && r->stop == MO_LLM_END && r->ncalls == 0;
 
     (void)f;
-    c->asking = NULL;
+    c->turn.asking = NULL;
     if (r)
         mo_turn_usage(c, &r->usage);
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
-    else if (c->cancel)
+    else if (c->turn.cancel)
         mo_turn_summary(c, NULL);
     else
         keep(c, good ? r->text : mo_span(NULL, 0));
@@ -451,8 +455,8 @@ static int ask_model(struct chat *c, struct mo_err *e)
     mo_buf_init(&last, sizeof(please) * 2);
     put_words(&last, mo_span(please, sizeof(please) - 1));
     if (rc == 0) {
-        list(c, &s, &first, c->cut);
-        show(&s, mo_buf_view(&last), ++c->last_id);
+        list(c, &s, &first, c->transcript.cut);
+        show(&s, mo_buf_view(&last), ++c->transcript.last_id);
         rc = mo_buf_err(&first) ? mo_buf_err(&first) : mo_buf_err(&last);
         rc = rc < 0 ? mo_fail(e, rc, "the summary") : 0;
     }
@@ -471,8 +475,8 @@ bool mo_context_window_shrink(struct chat *c, bool refused)
 
     if (!refused && !mo_context_window_is_over(c))
         return false;
-    c->cut = border(c, refused ? 0 : room(c) / 2);
-    if (c->cut == c->until)
+    c->transcript.cut = border(c, refused ? 0 : room(c) / 2);
+    if (c->transcript.cut == c->transcript.until)
         return false;
     if (refused || is_demo || ask_model(c, &e) < 0)
         keep(c, mo_span(NULL, 0));

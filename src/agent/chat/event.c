@@ -126,7 +126,7 @@ void mo_chat_event_compacted(struct chat *c, const struct entry *summary)
                             "Its older part is no longer sent; a summary "
                             "replaces it."));
     event_object(&ev);
-    put_c(&ev, "turnId", c->turn);
+    put_c(&ev, "turnId", c->turn.id);
     for (size_t i = 0; i < MO_COUNT(told); i++)
         put_json(&ev, told[i],
                  mo_json_text(mo_json_get(summary->doc, told[i])));
@@ -138,7 +138,7 @@ void mo_chat_event_delta(struct chat *c, struct mo_span text)
     struct event ev;
 
     event_begin(&ev);
-    put_c(&ev, "turnId", c->turn);
+    put_c(&ev, "turnId", c->turn.id);
     put(&ev, "text", text);
     event_send(&ev, c, NULL, "agent:delta");
 }
@@ -161,8 +161,8 @@ void mo_chat_event_response(struct chat *c, struct mo_span text,
 
     event_text(&ev, text);
     event_object(&ev);
-    put_c(&ev, "turnId", c->turn);
-    put_usage(&ev, &c->usage);
+    put_c(&ev, "turnId", c->turn.id);
+    put_usage(&ev, &c->turn.usage);
     put_c(&ev, "stopReason", stop);
     event_send(&ev, c, NULL, "agent:response");
 }
@@ -175,8 +175,8 @@ void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
     event_text(&ev, text);
     event_object(&ev);
     put_c(&ev, "code", code);
-    if (c->turn[0])
-        put_c(&ev, "turnId", c->turn);
+    if (c->turn.id[0])
+        put_c(&ev, "turnId", c->turn.id);
     if (retry_ms > 0)
         put_n(&ev, "retryAfterMs", retry_ms);
     event_send(&ev, c, NULL, "agent:error");
@@ -467,9 +467,10 @@ static void put_turn(struct event *ev, struct chat *c)
         return;
     }
     mo_jw_obj(&ev->w);
-    put_c(ev, "turnId", c->turn);
+    put_c(ev, "turnId", c->turn.id);
     put_c(ev, "state", turn_states[c->state]);
-    put(ev, "text", c->unkept ? MO_SPAN("") : mo_buf_view(&c->shown));
+    put(ev, "text",
+        c->transcript.unkept ? MO_SPAN("") : mo_buf_view(&c->turn.shown));
     put_n(ev, "queued", c->nqueue);
     put_running(ev, c);
     mo_jw_end(&ev->w);
@@ -482,10 +483,10 @@ static void put_messages(struct event *ev, struct chat *c)
     mo_buf_init(&one, MO_ENTRY_MAX);
     mo_jw_key(&ev->w, "messages");
     mo_jw_arr(&ev->w);
-    mo_list_each (it, &c->entries) {
+    mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        if (en == c->unkept)
+        if (en == c->transcript.unkept)
             break; /* members get it when it is stored */
         mo_buf_reset(&one);
         mo_entry_public(&one, en->doc, en->seq, en->at);

@@ -22,7 +22,7 @@ void mo_agent_chats(const struct mo_agent *a,
             .provider = c->provider ? c->provider : "",
             .model = mo_buf_view(&c->model),
             .title = mo_buf_view(&c->title),
-            .spent = c->spent,
+            .spent = c->transcript.spent,
             .members = c->nmembers,
             .busy = c->state != CHAT_IDLE && c->state != CHAT_OPENING,
         };

@@ -377,7 +377,7 @@ void mo_chat_calls_next(struct chat *c)
     mo_list_each_safe (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
-        if (k->in_line && !c->cancel && under_way(c) < AT_ONCE)
+        if (k->in_line && !c->turn.cancel && under_way(c) < AT_ONCE)
             mo_chat_call_run(k);
     }
 }

@@ -29,13 +29,13 @@ static const char our_instructions[] =
 void mo_turn_end(struct chat *c)
 {
     mo_chat_calls_drop(c);
-    mo_buf_reset(&c->shown);
-    c->turn[0] = '\0';
-    c->cancel = false;
-    c->steps = 0;
-    if (c->busy && c->hold)
+    mo_buf_reset(&c->turn.shown);
+    c->turn.id[0] = '\0';
+    c->turn.cancel = false;
+    c->turn.steps = 0;
+    if (c->turn.busy && c->hold)
         mo_session_busy(c->hold, false);
-    c->busy = false;
+    c->turn.busy = false;
     if (c->state != CHAT_ENDING)
         mo_chat_move(c, CHAT_IDLE);
     mo_chat_settle(c);
@@ -116,9 +116,9 @@ void mo_turn_stopped(struct chat *c)
 {
     struct mo_buf *doc = doc_new();
 
-    mo_chat_event_response(c, mo_buf_view(&c->shown), "canceled");
+    mo_chat_event_response(c, mo_buf_view(&c->turn.shown), "canceled");
     if (doc)
-        mo_entry_stopped(doc, mo_buf_view(&c->shown));
+        mo_entry_stopped(doc, mo_buf_view(&c->turn.shown));
     last_word(c, doc);
 }
 
@@ -128,7 +128,7 @@ static void on_text(void *ctx, struct mo_span delta)
 {
     struct chat *c = ctx;
 
-    mo_buf_span(&c->shown, delta);
+    mo_buf_span(&c->turn.shown, delta);
     if (c->state == CHAT_ASKING) /* else it is sent later: write_ahead.c */
         mo_chat_event_delta(c, delta);
 }
@@ -175,10 +175,10 @@ static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
     } else if (mo_chat_append(c, mo_buf_view(&r->doc)) < 0) {
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else if (r->calls) {
-        mo_buf_reset(&c->shown);
+        mo_buf_reset(&c->turn.shown);
         mo_chat_move(c, CHAT_CALLS);
         mo_chat_calls_begin(c);
-    } else if (r->stop == MO_LLM_PAUSED && !c->cancel) {
+    } else if (r->stop == MO_LLM_PAUSED && !c->turn.cancel) {
         mo_turn_ask(c);
     } else {
         mo_chat_event_response(c, mo_buf_view(&r->text), stops[r->stop]);
@@ -219,7 +219,7 @@ static int keep_reply(struct chat *c, struct reply *r,
 
 void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
-    mo_usage_add(&c->usage, u);
+    mo_usage_add(&c->turn.usage, u);
     mo_tally_reply(&c->agent->tally, c->provider, mo_buf_view(&c->model), u,
                    mo_wall_ms());
 }
@@ -244,7 +244,7 @@ static void on_reply(struct chat *c, const struct mo_llm_reply *from)
 void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
                     const struct mo_llm_failure *f)
 {
-    if (c->cancel)
+    if (c->turn.cancel)
         mo_turn_stopped(c);
     else if (r)
         on_reply(c, r);
@@ -258,7 +258,7 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
 {
     struct chat *c = ctx;
 
-    c->asking = NULL;
+    c->turn.asking = NULL;
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
     else if (c->state == CHAT_ASKING)
@@ -308,7 +308,7 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
     if (tools == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     r.ntools = list_tools(c, tools);
-    return mo_llm_start(c->llm, &r, cb, c, &c->asking, e);
+    return mo_llm_start(c->llm, &r, cb, c, &c->turn.asking, e);
 }
 
 int mo_turn_request(struct chat *c, struct mo_err *e)
@@ -332,7 +332,7 @@ static void on_summary(struct chat *c, void *arg, const struct mo_err *why)
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else {
         mo_chat_event_compacted(c, mo_chat_newest(c));
-        if (c->cancel)
+        if (c->turn.cancel)
             mo_turn_stopped(c);
         else
             mo_turn_ask(c);
@@ -344,7 +344,7 @@ void mo_turn_summary(struct chat *c, struct mo_buf *doc)
 {
     struct mo_err e;
 
-    if (c->cancel) {
+    if (c->turn.cancel) {
         doc_free(doc);
         mo_turn_stopped(c);
         return;
@@ -363,9 +363,9 @@ void mo_turn_tools(struct chat *c)
 {
     struct mo_err e;
 
-    if (c->state != CHAT_ASKING || c->asking)
+    if (c->state != CHAT_ASKING || c->turn.asking)
         return;
-    if (c->cancel)
+    if (c->turn.cancel)
         mo_turn_stopped(c);
     else if (!mo_context_window_shrink(c, false) && mo_turn_request(c, &e) < 0)
         fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
@@ -373,11 +373,11 @@ void mo_turn_tools(struct chat *c)
 
 void mo_turn_step(struct chat *c)
 {
-    c->steps++;
-    if (c->busy || c->hold == NULL)
+    c->turn.steps++;
+    if (c->turn.busy || c->hold == NULL)
         return;
     mo_session_busy(c->hold, true);
-    c->busy = true;
+    c->turn.busy = true;
 }
 
 void mo_turn_ask(struct chat *c)
@@ -385,9 +385,9 @@ void mo_turn_ask(struct chat *c)
     char text[120];
 
     mo_chat_move(c, CHAT_ASKING);
-    mo_buf_reset(&c->shown);
+    mo_buf_reset(&c->turn.shown);
     mo_turn_step(c);
-    if (c->steps > c->agent->o.steps) {
+    if (c->turn.steps > c->agent->o.steps) {
         snprintf(text, sizeof(text),
                  "Stopped after %u steps without a final answer; say \"go on\" "
                  "to continue.",
@@ -409,11 +409,11 @@ void mo_turn_ask(struct chat *c)
 void mo_turn_stop(struct chat *c)
 {
     if (c->state == CHAT_IDLE || c->state == CHAT_OPENING ||
-        c->state == CHAT_ENDING || c->cancel)
+        c->state == CHAT_ENDING || c->turn.cancel)
         return;
-    c->cancel = true;
-    if (c->asking)
-        mo_llm_cancel(c->asking);
+    c->turn.cancel = true;
+    if (c->turn.asking)
+        mo_llm_cancel(c->turn.asking);
     if (c->state == CHAT_CALLS)
         mo_chat_calls_cancel(c);
 }

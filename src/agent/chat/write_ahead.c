@@ -7,7 +7,7 @@
  *
  *   1. Only the request is early. Until the entry is stored, nothing of the
  *      answer is shown, stored or acted on: its text is collected in
- *      chat->shown, its end in chat->ahead.
+ *      chat->turn.shown, its end in chat->turn.ahead.
  *   2. If the entry cannot be stored, the request is cancelled, its answer is
  *      dropped, and the turn ends as if the model had not been asked.
  *   3. Models keep no state for us. A crash in between leaves the same as
@@ -34,8 +34,8 @@
 
 static bool may_ask(const struct chat *c)
 {
-    return c->writes == 1 && !c->cancel && !(c->stale && c->info.conn) &&
-           c->steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
+    return c->writes == 1 && !c->turn.cancel && !(c->stale && c->info.conn) &&
+           c->turn.steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
            mo_store_health(c->agent->o.store).up;
 }
 
@@ -46,9 +46,9 @@ void mo_write_ahead_ask(struct mo_later *d)
     struct chat *c = mo_container_of(d, struct chat, soon);
     struct mo_err e;
 
-    if (c->state == CHAT_ENDING || c->unkept == NULL || !may_ask(c))
+    if (c->state == CHAT_ENDING || c->transcript.unkept == NULL || !may_ask(c))
         return;
-    mo_buf_reset(&c->shown);
+    mo_buf_reset(&c->turn.shown);
     if (mo_turn_request(c, &e) < 0)
         return; /* retried after the write, which reports errors */
     mo_turn_step(c);
@@ -59,8 +59,8 @@ void mo_write_ahead_ask(struct mo_later *d)
 
 void mo_write_ahead_drop(struct chat *c)
 {
-    mo_arena_fini(&c->ahead.mem);
-    c->ahead = (struct write_ahead){.there = false};
+    mo_arena_fini(&c->turn.ahead.mem);
+    c->turn.ahead = (struct write_ahead){.there = false};
 }
 
 static struct mo_span copy(struct mo_arena *a, struct mo_span s, bool *ok)
@@ -94,10 +94,10 @@ static bool copy_reply(struct write_ahead *a, const struct mo_llm_reply *r)
 void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
                          const struct mo_llm_failure *f)
 {
-    struct write_ahead *a = &c->ahead;
+    struct write_ahead *a = &c->turn.ahead;
 
-    if (c->unheard) { /* the entry was not stored */
-        c->unheard = false;
+    if (c->turn.unheard) { /* the entry was not stored */
+        c->turn.unheard = false;
         mo_turn_end(c);
         return;
     }
@@ -119,20 +119,20 @@ void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
 /* The entry is stored: use the early answer, or ask the model now. */
 static void hear(struct chat *c)
 {
-    struct write_ahead a = c->ahead;
+    struct write_ahead a = c->turn.ahead;
 
-    if (c->asking == NULL && !a.there) {
-        if (c->cancel)
+    if (c->turn.asking == NULL && !a.there) {
+        if (c->turn.cancel)
             mo_turn_stopped(c);
         else
             mo_turn_ask(c);
         return;
     }
-    c->ahead = (struct write_ahead){.there = false};
+    c->turn.ahead = (struct write_ahead){.there = false};
     mo_chat_move(c, CHAT_ASKING);
     mo_chat_event_thinking(c);
-    if (c->shown.len > 0)
-        mo_chat_event_delta(c, mo_buf_view(&c->shown));
+    if (c->turn.shown.len > 0)
+        mo_chat_event_delta(c, mo_buf_view(&c->turn.shown));
     if (!a.there)
         return;
     mo_turn_answer(c, a.fail.code ? NULL : &a.reply,
@@ -142,7 +142,7 @@ static void hear(struct chat *c)
 
 static void kept(struct chat *c)
 {
-    mo_chat_entries_kept(c, mo_take_ptr(&c->unkept));
+    mo_chat_entries_kept(c, mo_take_ptr(&c->transcript.unkept));
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
     else
@@ -151,13 +151,13 @@ static void kept(struct chat *c)
 
 static void not_kept(struct chat *c)
 {
-    mo_chat_entries_lost(c, mo_take_ptr(&c->unkept));
+    mo_chat_entries_lost(c, mo_take_ptr(&c->transcript.unkept));
     mo_write_ahead_drop(c);
     if (c->state == CHAT_ENDING) {
         mo_chat_settle(c);
-    } else if (c->asking) {
-        c->unheard = true; /* mo_write_ahead_done() ends the turn */
-        mo_llm_cancel(c->asking);
+    } else if (c->turn.asking) {
+        c->turn.unheard = true; /* mo_write_ahead_done() ends the turn */
+        mo_llm_cancel(c->turn.asking);
     } else {
         mo_turn_end(c);
     }
@@ -179,7 +179,7 @@ static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
         return rc;
     }
     mo_chat_entries_add(c, en);
-    c->unkept = en;
+    c->transcript.unkept = en;
     mo_loop_soon(c->agent->loop, &c->soon);
     return 0;
 }
@@ -219,7 +219,7 @@ static bool is_again(const struct chat *c, struct message *m)
 
 static void on_said(struct chat *c, void *arg, const struct mo_err *why)
 {
-    struct message *m = mo_take_ptr(&c->saying);
+    struct message *m = mo_take_ptr(&c->turn.saying);
     struct mo_buf extra;
 
     (void)arg;
@@ -231,8 +231,8 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
     } else {
         set_unsure(c, NULL);
         mo_buf_init(&extra, 256);
-        mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"", c->turn,
-                      m->id);
+        mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
+                      c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
         mo_buf_fini(&extra);
         mo_session_memory_title(c, mo_span(m->text, m->n));
@@ -264,13 +264,13 @@ void mo_turn_next(struct chat *c)
         return;
     mo_list_del(&m->node);
     c->nqueue--;
-    c->saying = m;
-    c->usage = (struct mo_llm_usage){0};
-    mo_random_token(c->turn, ID_BYTES);
+    c->turn.saying = m;
+    c->turn.usage = (struct mo_llm_usage){0};
+    mo_random_token(c->turn.id, ID_BYTES);
     mo_chat_move(c, CHAT_SAVING);
     if (say(c, m, &e) == 0)
         return;
-    c->saying = NULL;
+    c->turn.saying = NULL;
     mo_chat_ack(&m->ack, "state_unavailable", e.msg);
     mo_free(m);
     mo_turn_end(c);
@@ -342,13 +342,13 @@ void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
     if (last)
         mo_chat_calls_told(last);
     mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
-    c->stuck = true;
+    c->turn.stuck = true;
     mo_chat_settle(c);
 }
 
 void mo_turn_stuck(struct chat *c)
 {
-    c->stuck = false;
+    c->turn.stuck = false;
     if (c->state == CHAT_RESULTS)
         mo_turn_end(c);
 }
