@@ -6,7 +6,7 @@
 #include "agent/chat/event.h"
 #include "agent/chat/turn.h"
 
-static void agent_gone(struct mo_later *d)
+static void free_agent(struct mo_later *d)
 {
     struct mo_agent *a = mo_container_of(d, struct mo_agent, later);
     void (*gone)(void *) = a->gone;
@@ -36,7 +36,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     if (a->o.history_tokens == 0)
         a->o.history_tokens = 30000;
     mo_map_init(&a->chats, MO_CHATS_MAX);
-    mo_later_init(&a->later, agent_gone);
+    mo_later_init(&a->later, free_agent);
     return a;
 }
 
@@ -53,7 +53,7 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
 
 void mo_agent_check(struct mo_agent *a)
 {
-    if (a->closing && a->chats.len == 0 && a->nreach == 0)
+    if (a->closing && a->chats.len == 0 && a->ngateway_clients == 0)
         mo_loop_defer(a->loop, &a->later);
 }
 
@@ -86,7 +86,7 @@ void mo_agent_point(struct mo_agent *a, const char *name)
 
 /* --- joining ------------------------------------------------------------- */
 
-static bool good_id(struct mo_span id)
+static bool is_session_id(struct mo_span id)
 {
     if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
         return false;
@@ -140,7 +140,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
 
     if (a->closing)
         return mo_fail(e, MO_ECLOSED, "the program is shutting down");
-    if (!good_id(j->session))
+    if (!is_session_id(j->session))
         return mo_fail(e, MO_EINVAL,
                        "a session id has 1 to %d of A-Z a-z 0-9 _ -",
                        MO_SESSION_ID_MAX);
@@ -165,7 +165,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
-    mo_chat_wants(c, j);
+    mo_chat_change_model(c, j);
     mo_chat_settle(c);
     *out = m;
     return 0;
@@ -186,7 +186,7 @@ void mo_chat_leave(struct mo_member *m)
 
 /* Providers reject a blank message, and would reject every later request of the
  * conversation that contains it. */
-static bool is_blank(struct mo_span text)
+static bool is_blank_text(struct mo_span text)
 {
     while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
         text = mo_span_skip(text, 1);
@@ -200,7 +200,7 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
 
-    if (is_blank(text) || text.n > MO_CHAT_TEXT_MAX) {
+    if (is_blank_text(text) || text.n > MO_CHAT_TEXT_MAX) {
         mo_chat_ack(&ack, "bad_request",
                     text.n <= MO_CHAT_TEXT_MAX
                         ? "the message is empty"
@@ -240,7 +240,8 @@ void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
 
 /* --- a fresh conversation, the end --------------------------------------- */
 
-static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
+static void on_reset_written(struct chat *c, void *arg,
+                             const struct mo_err *why)
 {
     struct ack *ack = arg;
 
@@ -274,13 +275,13 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
         return;
     }
     *ack = plain;
-    if (mo_chat_write(c, &w, 1, on_fresh, ack, &e) < 0) {
+    if (mo_chat_write(c, &w, 1, on_reset_written, ack, &e) < 0) {
         mo_chat_ack(ack, "state_unavailable", e.msg);
         mo_free(ack);
     }
 }
 
-static void on_ended(void *ctx, const struct mo_err *why)
+static void on_session_ended(void *ctx, const struct mo_err *why)
 {
     struct ack *ack = ctx;
 
@@ -304,7 +305,7 @@ void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
     }
     *ack = plain;
     if (mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
-                       on_ended, ack, &e) < 0) {
+                       on_session_ended, ack, &e) < 0) {
         mo_chat_ack(ack, "failed", e.msg);
         mo_free(ack);
     }

@@ -29,7 +29,7 @@
 
 /* --- as documents -------------------------------------------------------- */
 
-static void put_outcome(struct mo_jw *w, const struct call *k)
+static void put_outcome_members(struct mo_jw *w, const struct call *k)
 {
     mo_jw_key(w, "isError");
     mo_jw_bool(w, k->is_error);
@@ -41,7 +41,7 @@ static void put_outcome(struct mo_jw *w, const struct call *k)
     }
 }
 
-static void call_doc(struct mo_buf *b, const struct call *k)
+static void put_call_doc(struct mo_buf *b, const struct call *k)
 {
     struct mo_jw w;
 
@@ -70,7 +70,7 @@ static void call_doc(struct mo_buf *b, const struct call *k)
         mo_jw_key(&w, "route");
         mo_jw_raw(&w, mo_buf_view(&k->route));
     }
-    put_outcome(&w, k);
+    put_outcome_members(&w, k);
     mo_jw_end(&w);
 }
 
@@ -83,7 +83,7 @@ struct call *mo_chat_calls_new(struct chat *c)
     if (k == NULL)
         return NULL;
     k->chat = c;
-    mo_timer_init(&k->patience, mo_chat_call_late);
+    mo_timer_init(&k->idle_timer, mo_chat_call_idle_timeout);
     mo_buf_init(&k->id, 512);
     mo_buf_init(&k->name, 256);
     mo_buf_init(&k->args, MO_EXACT_MAX);
@@ -98,7 +98,7 @@ static void call_free(struct call *k)
 {
     mo_chat_ack(&k->ack, "closed", "the session ended");
     mo_chat_elicit_drop(k);
-    mo_timer_stop(k->chat->agent->loop, &k->patience);
+    mo_timer_stop(k->chat->agent->loop, &k->idle_timer);
     mo_list_del(&k->node);
     mo_buf_fini(&k->id);
     mo_buf_fini(&k->name);
@@ -175,7 +175,7 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
     size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
 
     mo_list_each (it, &c->calls) {
-        call_doc(docs, mo_container_of(it, struct call, node));
+        put_call_doc(docs, mo_container_of(it, struct call, node));
         at[++n] = docs->len;
     }
     n = 0;
@@ -196,7 +196,7 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
 
 /* --- outcomes ------------------------------------------------------------ */
 
-static bool has_ended(const struct call *k)
+static bool call_has_ended(const struct call *k)
 {
     return !k->writing &&
            (k->state == MO_CALL_DONE || k->state == MO_CALL_REJECTED ||
@@ -205,7 +205,7 @@ static bool has_ended(const struct call *k)
 
 /* If all calls have ended, passes their results on, with the outcome of
  * `last`. */
-static bool all_ended(struct chat *c, struct call *last)
+static bool send_results_if_ended(struct chat *c, struct call *last)
 {
     struct mo_entry_result v[MO_LLM_CALLS_MAX];
     size_t n = 0;
@@ -215,7 +215,7 @@ static bool all_ended(struct chat *c, struct call *last)
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
-        if (!has_ended(k))
+        if (!call_has_ended(k))
             return false;
         v[n++] = (struct mo_entry_result){
             mo_span_cstr(k->key), mo_buf_view(&k->id), mo_buf_view(&k->name),
@@ -227,14 +227,14 @@ static bool all_ended(struct chat *c, struct call *last)
 
 void mo_chat_calls_check(struct chat *c)
 {
-    (void)all_ended(c, NULL);
+    (void)send_results_if_ended(c, NULL);
 }
 
 /* Writes for one change of state: the move and its audit row. */
 static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
                        struct mo_write *w, struct mo_buf *doc)
 {
-    call_doc(doc, k);
+    put_call_doc(doc, k);
     w[0] = (struct mo_write){.kind = MO_WRITE_MOVE,
                              .id = mo_span_cstr(k->key),
                              .from = from,
@@ -251,8 +251,8 @@ size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
     return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, w, doc);
 }
 
-static int move(struct call *k, unsigned from, enum mo_call_state to,
-                chat_written *done, struct mo_err *e)
+static int write_move(struct call *k, unsigned from, enum mo_call_state to,
+                      chat_written *done, struct mo_err *e)
 {
     struct mo_write w[MO_OUTCOME_WRITES];
     struct mo_buf doc;
@@ -269,7 +269,7 @@ static int move(struct call *k, unsigned from, enum mo_call_state to,
     return rc;
 }
 
-void mo_chat_calls_told(struct call *k)
+void mo_chat_calls_outcome_written(struct call *k)
 {
     k->writing = false;
     mo_chat_event_output(k);
@@ -281,7 +281,7 @@ static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
 
     if (why)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-    mo_chat_calls_told(k);
+    mo_chat_calls_outcome_written(k);
     mo_chat_calls_check(c);
 }
 
@@ -296,7 +296,7 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     k->started = k->in_line = false;
     k->state = to;
     mo_chat_elicit_drop(k);
-    mo_chat_call_patience(k);
+    mo_chat_call_arm_idle(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
     if (c->state == CHAT_ENDING) {
@@ -309,9 +309,9 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
             &k->content, MO_SPAN("The tool's result is too large to store."));
         k->is_error = true;
     }
-    if (all_ended(c, k))
+    if (send_results_if_ended(c, k))
         return;
-    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
+    if (write_move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
         on_outcome(c, k, &e);
     mo_chat_calls_next(c);
 }
@@ -392,7 +392,7 @@ void mo_chat_calls_recovered(struct chat *c)
 
         if (to != MO_CALL_UNKNOWN && to != MO_CALL_REJECTED)
             continue;
-        if (move(k, ~0u, to, on_outcome, &e) < 0)
+        if (write_move(k, ~0u, to, on_outcome, &e) < 0)
             on_outcome(c, k, &e);
     }
     mo_chat_calls_arm(c);
@@ -439,8 +439,8 @@ void mo_chat_call_settle(struct call *k, enum mo_call_state to)
 
     mo_agent_point(k->chat->agent, "deciding");
     k->next = to;
-    if (move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to, on_decided,
-             &e) < 0)
+    if (write_move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to,
+                   on_decided, &e) < 0)
         on_decided(k->chat, k, &e);
 }
 
@@ -486,8 +486,8 @@ void mo_chat_call_ask_again(struct call *k)
     k->by = NULL;
     k->who[0] = '\0';
     mo_buf_reset(&k->reason);
-    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING, on_asked_again,
-             &e) < 0)
+    if (write_move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING,
+                   on_asked_again, &e) < 0)
         on_asked_again(k->chat, k, &e);
 }
 
@@ -514,8 +514,8 @@ void mo_chat_calls_cancel(struct chat *c)
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");
-        else if (k->look)
-            mo_chat_call_stop_looking(k);
+        else if (k->tool_check)
+            mo_chat_call_stop_check(k);
         else if (k->in_line)
             mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
         else if (k->state == MO_CALL_PENDING && !k->writing &&

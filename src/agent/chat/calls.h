@@ -17,23 +17,23 @@ struct call {
     bool in_line;                   /* may run, waits for other calls to end */
     bool started;                   /* sent, not yet answered */
     const struct mo_tool *tool;     /* NULL: there is no tool of that name */
-    struct owned *owned;            /* owns the tool: router.c; or NULL */
+    struct routed_tool *routed;     /* owns the tool: router.c; or NULL */
     struct mo_buf id;               /* the provider's, may be empty */
     struct mo_buf name, args, reason, content;
-    struct mo_buf route; /* JSON, if another server ran it; else empty */
-    struct away *away;   /* its server is down: stand_in.c; or NULL */
+    struct mo_buf route;       /* JSON, if another server ran it; else empty */
+    struct stand_in *stand_in; /* its server is down: stand_in.c; or NULL */
     char digest[MO_EXACT_DIGEST];
     bool is_error;
     unsigned position, total; /* among the pending calls, from 1 */
     uint64_t expires;         /* wall ms; 0: needs no approval */
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
-    struct look *look; /* checks whether the tool changed: run.c */
+    struct tool_check *tool_check; /* checks whether the tool changed: run.c */
     struct mo_call *running;
     const struct mo_conn *conn; /* where it runs; only compared */
     unsigned questions;         /* open questions of its server */
     uint64_t idle_ms;           /* idle timeout */
-    struct mo_timer patience;   /* the idle timer; paused by questions */
+    struct mo_timer idle_timer; /* the idle timer; paused by questions */
     bool late;                  /* the idle timer has fired */
     struct ack ack;             /* of the decision that is being written */
     int kept;          /* 1: the decision is remembered; -1: it failed */
@@ -67,7 +67,8 @@ void mo_chat_calls_cancel(struct chat *c);
  * they. */
 size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
                              struct mo_buf *doc);
-void mo_chat_calls_told(struct call *k); /* it is written: sends the event */
+void mo_chat_calls_outcome_written(
+    struct call *k); /* it is written: sends the event */
 /* Ends a running call. mo_chat_call_fail() sets an error text as its result. */
 void mo_chat_call_outcome(struct call *k, enum mo_call_state to);
 void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,

@@ -30,7 +30,7 @@ void mo_changed_tools_forget(struct chat *c)
     }
 }
 
-static int look(struct chat *c, const struct mo_tool *t)
+static int check_pin(struct chat *c, const struct mo_tool *t)
 {
     struct mo_policy *p = c->agent->o.policy;
     struct blocked *k = mo_new(struct blocked);
@@ -48,7 +48,7 @@ static int look(struct chat *c, const struct mo_tool *t)
     return 0;
 }
 
-int mo_changed_tools_look(struct chat *c)
+int mo_changed_tools_find(struct chat *c)
 {
     struct mo_policy *p = c->agent->o.policy;
     int rc = 0;
@@ -56,7 +56,7 @@ int mo_changed_tools_look(struct chat *c)
     mo_changed_tools_forget(c);
     for (size_t i = 0; rc == 0 && i < mo_tools_count(c->tools); i++)
         if (mo_tools_at(c->tools, i)->source == SOURCE_SERVERS)
-            rc = look(c, mo_tools_at(c->tools, i));
+            rc = check_pin(c, mo_tools_at(c->tools, i));
     mo_policy_flush_pins(p);
     return rc;
 }
@@ -66,7 +66,8 @@ bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
     return mo_policy_tool_is_pinned(c->agent->o.policy, t, NULL);
 }
 
-static struct blocked *find(const struct chat *c, const struct mo_tool *t)
+static struct blocked *find_blocked(const struct chat *c,
+                                    const struct mo_tool *t)
 {
     mo_list_each (it, &c->blocked) {
         struct blocked *k = mo_container_of(it, struct blocked, node);
@@ -80,24 +81,24 @@ static struct blocked *find(const struct chat *c, const struct mo_tool *t)
 struct mo_span mo_changed_tools_before(const struct chat *c,
                                        const struct mo_tool *t)
 {
-    struct blocked *k = find(c, t);
+    struct blocked *k = find_blocked(c, t);
 
     return k ? mo_buf_view(&k->before) : mo_span(NULL, 0);
 }
 
 bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t)
 {
-    return find(c, t) != NULL;
+    return find_blocked(c, t) != NULL;
 }
 
-static void on_told(struct chat *c, void *arg, const struct mo_err *why)
+static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)c;
     (void)arg;
     (void)why; /* the pin itself is stored by policy */
 }
 
-static void audit(const struct mo_member *m, const struct mo_tool *t)
+static void audit_acceptance(const struct mo_member *m, const struct mo_tool *t)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
@@ -111,7 +112,7 @@ static void audit(const struct mo_member *m, const struct mo_tool *t)
     mo_buf_putc(&doc, '}');
     w.doc = mo_buf_view(&doc);
     if (mo_buf_err(&doc) == 0)
-        (void)mo_chat_write(m->chat, &w, 1, on_told, NULL, &e);
+        (void)mo_chat_write(m->chat, &w, 1, on_audited, NULL, &e);
     mo_buf_fini(&doc);
 }
 
@@ -121,7 +122,7 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
     struct chat *c = m->chat;
     struct mo_policy *p = c->agent->o.policy;
     const struct mo_tool *t = mo_tools_find(c->tools, tool);
-    struct blocked *k = t ? find(c, t) : NULL;
+    struct blocked *k = t ? find_blocked(c, t) : NULL;
     struct ack ack = {done, ctx};
     char text[160];
 
@@ -138,7 +139,7 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
         mo_chat_ack(&ack, "failed", "out of memory");
         return;
     }
-    audit(m, t);
+    audit_acceptance(m, t);
     mo_list_del(&k->node);
     mo_buf_fini(&k->before);
     mo_free(k);

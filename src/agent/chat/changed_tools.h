@@ -7,7 +7,7 @@
 struct chat;
 struct mo_tool;
 
-int mo_changed_tools_look(struct chat *c); /* after the tools were loaded */
+int mo_changed_tools_find(struct chat *c); /* after the tools were loaded */
 void mo_changed_tools_forget(struct chat *c);
 bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t);
 /* For a tool outside chat->tools: true if it matches its pin. */

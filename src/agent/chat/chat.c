@@ -81,8 +81,8 @@ struct write {
     void *arg;
 };
 
-static void on_written(void *ctx, const struct mo_written *w,
-                       const struct mo_err *why)
+static void on_batch_written(void *ctx, const struct mo_written *w,
+                             const struct mo_err *why)
 {
     struct write *job = ctx;
     struct chat *c = job->chat;
@@ -110,7 +110,7 @@ static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
     if (job == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     *job = (struct write){c, done, arg};
-    rc = mo_store_write(c->agent->o.store, &b, on_written, job, e);
+    rc = mo_store_write(c->agent->o.store, &b, on_batch_written, job, e);
     if (rc < 0) {
         mo_free(job);
         return rc;
@@ -181,7 +181,7 @@ static void switch_model(struct chat *c)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
-void mo_chat_wants(struct chat *c, const struct mo_join *j)
+void mo_chat_change_model(struct chat *c, const struct mo_join *j)
 {
     if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||
         mo_span_eq(j->model, mo_buf_view(&c->model)))
@@ -200,7 +200,7 @@ void mo_chat_wants(struct chat *c, const struct mo_join *j)
         switch_model(c);
 }
 
-static void greet_all(struct chat *c)
+static void greet_new_members(struct chat *c)
 {
     mo_list_each_safe (it, &c->members) {
         struct mo_member *m = mo_container_of(it, struct mo_member, node);
@@ -221,7 +221,7 @@ static void resume_turn(struct chat *c)
 
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
         mo_random_token(c->turn.id, ID_BYTES);
-        greet_all(c);
+        greet_new_members(c);
         mo_turn_ask(c);
         return;
     }
@@ -235,17 +235,17 @@ static void resume_turn(struct chat *c)
         }
     }
     mo_chat_move(c, CHAT_IDLE);
-    greet_all(c);
+    greet_new_members(c);
     mo_chat_settle(c);
 }
 
 void mo_chat_opened(struct chat *c)
 {
-    greet_all(c);
+    greet_new_members(c);
 }
 
-static void on_history(void *ctx, const struct mo_rows *rows,
-                       const struct mo_err *why)
+static void on_history_read(void *ctx, const struct mo_rows *rows,
+                            const struct mo_err *why)
 {
     struct chat *c = ctx;
 
@@ -279,7 +279,7 @@ static void read_history(struct chat *c)
     };
     struct mo_err e;
 
-    if (mo_store_read(c->agent->o.store, &r, on_history, c, &e) < 0) {
+    if (mo_store_read(c->agent->o.store, &r, on_history_read, c, &e) < 0) {
         mo_chat_fail(c, &e);
         return;
     }
@@ -312,7 +312,8 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
 
 /* The model changed since the session was last open: the conversation starts
  * anew. */
-static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
+static void on_fresh_written(struct chat *c, void *arg,
+                             const struct mo_err *why)
 {
     (void)arg;
     if (c->state != CHAT_OPENING)
@@ -323,15 +324,15 @@ static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
     }
     mo_session_memory_save(c);
     mo_chat_move(c, CHAT_IDLE);
-    greet_all(c);
+    greet_new_members(c);
 }
 
-static void start_fresh(struct chat *c)
+static void start_new_conversation(struct chat *c)
 {
     struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
     struct mo_err e;
 
-    if (mo_chat_write(c, &w, 1, on_fresh, NULL, &e) < 0)
+    if (mo_chat_write(c, &w, 1, on_fresh_written, NULL, &e) < 0)
         mo_chat_fail(c, &e);
 }
 
@@ -353,7 +354,7 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
     if (pick_model(c, &another, &e) < 0)
         mo_chat_fail(c, &e);
     else if (another)
-        start_fresh(c);
+        start_new_conversation(c);
     else
         read_history(c);
 }
@@ -361,8 +362,8 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
 /* --- session callbacks
  * ------------------------------------------------------- */
 
-static void on_ready(void *ctx, struct mo_hold *h,
-                     const struct mo_session_info *info)
+static void on_session_ready(void *ctx, struct mo_hold *h,
+                             const struct mo_session_info *info)
 {
     struct chat *c = ctx;
 
@@ -374,8 +375,9 @@ static void on_ready(void *ctx, struct mo_hold *h,
         mo_load_tools_start(c);
 }
 
-static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
-                   const struct mo_session_info *info)
+static void on_box_changed(void *ctx, struct mo_hold *h,
+                           const struct mo_box_end *end,
+                           const struct mo_session_info *info)
 {
     struct chat *c = ctx;
     char text[320];
@@ -399,7 +401,7 @@ static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
     mo_chat_event_message(c, NULL, text);
 }
 
-static void on_idle(void *ctx, struct mo_hold *h, unsigned seconds)
+static void on_session_idle(void *ctx, struct mo_hold *h, unsigned seconds)
 {
     (void)h;
     mo_chat_event_idle(ctx, seconds);
@@ -421,7 +423,8 @@ static void end_members(struct chat *c, const char *reason,
     }
 }
 
-static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
+static void on_session_closed(void *ctx, const char *reason,
+                              const struct mo_err *why)
 {
     struct chat *c = ctx;
 
@@ -433,7 +436,7 @@ static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
 
 /* Attributes a log line to the only running call. With several running calls it
  * is sent without a call id. */
-static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
+static void on_box_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 {
     struct chat *c = ctx;
 
@@ -443,12 +446,12 @@ static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 }
 
 const struct mo_hold_cb mo_chat_hold_cb = {
-    .on_ready = on_ready,
-    .on_box = on_box,
-    .on_idle = on_idle,
-    .on_notify = on_notify,
+    .on_ready = on_session_ready,
+    .on_box = on_box_changed,
+    .on_idle = on_session_idle,
+    .on_notify = on_box_notify,
     .on_ask = mo_chat_elicit_box,
-    .on_closed = on_closed,
+    .on_closed = on_session_closed,
 };
 
 /* --- ending -------------------------------------------------------------- */
@@ -477,7 +480,7 @@ void mo_chat_fail(struct chat *c, const struct mo_err *why)
 
 /* True if the chat can be freed: it has ended, or it is idle without members,
  * and nothing is outstanding. */
-static bool is_done(const struct chat *c)
+static bool can_be_freed(const struct chat *c)
 {
     if (c->writes > 0 || c->turn.asking || mo_chat_calls_running(c))
         return false;
@@ -530,17 +533,17 @@ void mo_chat_free(struct chat *c)
     mo_free(c);
 }
 
-static void on_later(struct mo_later *d)
+static void settle_later(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, later);
 
     if (c->turn.stuck)
         mo_turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
-        greet_all(c);
+        greet_new_members(c);
         mo_turn_next(c);
     }
-    if (is_done(c) ||
+    if (can_be_freed(c) ||
         (c->state == CHAT_OPENING && c->nmembers == 0 && c->writes == 0))
         mo_chat_free(c);
 }
@@ -581,7 +584,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);
     mo_session_memory_init(&c->remembered);
-    mo_later_init(&c->later, on_later);
+    mo_later_init(&c->later, settle_later);
     mo_later_init(&c->soon, mo_write_ahead_ask);
     mo_timer_init(&c->expiry, mo_chat_calls_expire);
     return c;

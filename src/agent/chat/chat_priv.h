@@ -93,11 +93,11 @@ struct chat {
     struct mo_session_info info; /* texts belong to the session */
     bool ready;                  /* info is valid */
     struct mo_tools *tools;
-    bool stale;             /* box or servers changed since tools were loaded */
-    struct gather *gather;  /* tools are being loaded */
-    struct reach *reach;    /* connection to the gateway; or NULL */
-    struct mo_list blocked; /* changed tools: changed_tools.c */
-    struct mo_buf troubles; /* missing tools and why; each with a NUL */
+    bool stale; /* box or servers changed since tools were loaded */
+    struct tool_load *tool_load;    /* tools are being loaded */
+    struct gateway_client *gateway; /* connection to the gateway; or NULL */
+    struct mo_list blocked;         /* changed tools: changed_tools.c */
+    struct mo_buf troubles;         /* missing tools and why; each with a NUL */
 
     struct mo_llm *llm;
     const char *provider;
@@ -126,7 +126,7 @@ struct mo_agent {
     struct mo_map chats; /* session id -> struct chat * */
     struct mo_tally tally;
     bool closing;
-    unsigned nreach; /* connections to the gateway */
+    unsigned ngateway_clients; /* connections to the gateway */
     void (*gone)(void *ctx);
     void *gone_ctx;
     struct mo_later later;
@@ -147,7 +147,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
                          struct mo_err *e);
 void mo_chat_free(struct chat *c);
 /* Changes the model if the member asks for another one. */
-void mo_chat_wants(struct chat *c, const struct mo_join *j);
+void mo_chat_change_model(struct chat *c, const struct mo_join *j);
 void mo_chat_tools(struct chat *c, const struct mo_err *why); /* are loaded */
 void mo_chat_opened(struct chat *c); /* calls were recovered */
 void mo_chat_finish(struct chat *c, const char *reason,

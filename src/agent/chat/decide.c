@@ -14,7 +14,7 @@
 
 #include "codec/json/json.h"
 
-static int edit(struct call *k, struct mo_span args, struct mo_err *e)
+static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
 {
     struct mo_json_doc doc;
     int rc = mo_json_parse(args, 0, &doc, e);
@@ -26,7 +26,8 @@ static int edit(struct call *k, struct mo_span args, struct mo_err *e)
     return rc;
 }
 
-static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
+static void on_refusal_written(struct chat *c, void *arg,
+                               const struct mo_err *why)
 {
     (void)c;
     (void)arg;
@@ -34,8 +35,8 @@ static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
 }
 
 /* Audits a decision that was refused. */
-static void refused(const struct mo_member *m, const struct mo_decision *d,
-                    const char *code)
+static void audit_refusal(const struct mo_member *m,
+                          const struct mo_decision *d, const char *code)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
@@ -53,7 +54,7 @@ static void refused(const struct mo_member *m, const struct mo_decision *d,
     mo_jw_end(&j);
     w.doc = mo_buf_view(&doc);
     if (mo_buf_err(&doc) == 0)
-        (void)mo_chat_write(m->chat, &w, 1, on_refused, NULL, &e);
+        (void)mo_chat_write(m->chat, &w, 1, on_refusal_written, NULL, &e);
     mo_buf_fini(&doc);
 }
 
@@ -67,18 +68,18 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
 
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
         c->state != CHAT_CALLS) {
-        refused(m, d, "unknown_call");
+        audit_refusal(m, d, "unknown_call");
         mo_chat_ack(&ack, "unknown_call", mo_chat_calls_none);
         return;
     }
     if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
-        refused(m, d, "changed");
+        audit_refusal(m, d, "changed");
         mo_chat_ack(
             &ack, "changed",
             "the call has changed since it was shown; look at it again");
         return;
     }
-    if (d->args.n > 0 && edit(k, d->args, &e) < 0) {
+    if (d->args.n > 0 && edit_args(k, d->args, &e) < 0) {
         mo_chat_ack(&ack, "bad_request", e.msg);
         return;
     }

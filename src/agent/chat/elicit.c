@@ -51,7 +51,7 @@ static bool is_type(struct mo_json v, const char *name)
 
 /* True for a string, number, boolean, or a choice from a list; nested fields
  * are refused. */
-static bool is_field(struct mo_json v)
+static bool is_form_field(struct mo_json v)
 {
     static const char *const plain[] = {"string", "number", "integer",
                                         "boolean"};
@@ -75,14 +75,14 @@ static bool is_form(struct mo_json schema)
         return false;
     mo_json_iter(&it, all);
     while (mo_json_next(&it, &key, &val))
-        if (!is_field(val))
+        if (!is_form_field(val))
             return false;
     return true;
 }
 
 /* Fails if content has a member that the form did not ask for. */
-static int only_asked(struct mo_json schema, struct mo_json content,
-                      struct mo_err *e)
+static int check_members(struct mo_json schema, struct mo_json content,
+                         struct mo_err *e)
 {
     struct mo_json all = mo_json_get(schema, "properties");
     struct mo_json_iter it;
@@ -110,12 +110,12 @@ static int only_asked(struct mo_json schema, struct mo_json content,
     return rc;
 }
 
-static int check(struct mo_json schema, struct mo_json content,
-                 struct mo_err *e)
+static int check_content(struct mo_json schema, struct mo_json content,
+                         struct mo_err *e)
 {
     const struct mo_jschema_opts o = {.name = "content", .formats = true};
     struct mo_jschema_result r;
-    int rc = only_asked(schema, content, e);
+    int rc = check_members(schema, content, e);
 
     if (rc == 0)
         rc = mo_jschema_check(schema, content, &o, &r, e);
@@ -148,7 +148,7 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(out), 0, &whole, e);
     if (rc == 0)
-        rc = check(schema, mo_json_get(whole.root, "content"), e);
+        rc = check_content(schema, mo_json_get(whole.root, "content"), e);
     mo_buf_fini(&exact);
     return rc;
 }
@@ -165,8 +165,9 @@ static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
 
 /* Records the question and the action taken, but not the content of the answer,
  * which is private. */
-static void audit(const struct question *q, enum mo_answer_action action,
-                  const char *by, const char *who)
+static void audit_question(const struct question *q,
+                           enum mo_answer_action action, const char *by,
+                           const char *who)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct chat *c = q->call->chat;
@@ -216,7 +217,7 @@ static void put_question(const struct question *q, struct elicit_view *v)
     };
 }
 
-static void tell(const struct question *q, struct mo_member *only)
+static void send_question(const struct question *q, struct mo_member *only)
 {
     struct elicit_view v;
 
@@ -233,20 +234,20 @@ static void end_question(struct question *q, enum mo_answer_action action,
     struct mo_ask *a = q->ask;
     char plain[32];
 
-    audit(q, action, by, who);
+    audit_question(q, action, by, who);
     mo_chat_event_elicited(k->chat, q->id, actions[action], by);
     mo_timer_stop(k->chat->agent->loop, &q->timer);
     mo_list_del(&q->node);
     mo_free(q);
     k->questions--;
-    mo_chat_call_patience(k);
+    mo_chat_call_arm_idle(k);
     (void)snprintf(plain, sizeof(plain), "{\"action\":\"%s\"}",
                    actions[action]);
     a->user = NULL;
     mo_ask_answer(a, result.n > 0 ? result : mo_span_cstr(plain));
 }
 
-static void on_late(struct mo_timer *t)
+static void on_question_expired(struct mo_timer *t)
 {
     end_question(mo_container_of(t, struct question, timer), MO_ANSWER_CANCEL,
                  mo_span(NULL, 0), "time", "");
@@ -262,14 +263,14 @@ void mo_chat_elicit_drop(struct call *k)
     }
 }
 
-void mo_chat_elicit_tell(struct mo_member *m)
+void mo_chat_elicit_send_open(struct mo_member *m)
 {
     mo_list_each (it, &m->chat->questions)
-        tell(mo_container_of(it, struct question, node), m);
+        send_question(mo_container_of(it, struct question, node), m);
 }
 
 /* Returns NULL, or the reason why the question is refused. */
-static const char *open_it(struct call *k, struct mo_ask *a)
+static const char *open_question(struct call *k, struct mo_ask *a)
 {
     struct chat *c = k->chat;
     bool page = mo_json_str_eq(mo_json_get(a->params, "mode"), MO_SPAN("url"));
@@ -294,24 +295,24 @@ static const char *open_it(struct call *k, struct mo_ask *a)
     mo_random_token(q->id, ID_BYTES);
     mo_list_push(&c->questions, &q->node);
     k->questions++;
-    mo_chat_call_patience(k);
-    mo_timer_init(&q->timer, on_late);
+    mo_chat_call_arm_idle(k);
+    mo_timer_init(&q->timer, on_question_expired);
     mo_timer_start(c->agent->loop, &q->timer, c->agent->o.approval_ms);
-    tell(q, NULL);
+    send_question(q, NULL);
     return NULL;
 }
 
 /* --- requests from servers
  * --------------------------------------------------- */
 
-static void take(struct call *k, struct mo_ask *a)
+static void take_ask(struct call *k, struct mo_ask *a)
 {
     const char *why = "the call that the question belongs to is unknown";
 
     if (a->kind != MO_ASK_ELICIT)
         why = "this client supports elicitation only";
     else if (k)
-        why = open_it(k, a);
+        why = open_question(k, a);
     if (why)
         mo_ask_refuse(a, MO_RPC_INVALID_PARAMS, why);
 }
@@ -321,13 +322,14 @@ void mo_chat_elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a)
     struct chat *c = ctx;
 
     (void)h;
-    take(mo_chat_calls_running_as(c, c->info.conn, a->call), a);
+    take_ask(mo_chat_calls_running_as(c, c->info.conn, a->call), a);
 }
 
 void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
                         struct mo_ask *a)
 {
-    take(c && a->call ? mo_chat_calls_running_as(c, conn, a->call) : NULL, a);
+    take_ask(c && a->call ? mo_chat_calls_running_as(c, conn, a->call) : NULL,
+             a);
 }
 
 void mo_chat_elicit_gone(struct mo_ask *ask)
@@ -340,7 +342,7 @@ void mo_chat_elicit_gone(struct mo_ask *ask)
 /* --- answers from members
  * ---------------------------------------------------- */
 
-static struct question *find(struct chat *c, struct mo_span id)
+static struct question *find_question(struct chat *c, struct mo_span id)
 {
     mo_list_each (it, &c->questions) {
         struct question *q = mo_container_of(it, struct question, node);
@@ -354,7 +356,7 @@ static struct question *find(struct chat *c, struct mo_span id)
 void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
                     mo_ack_fn *done, void *ctx)
 {
-    struct question *q = find(m->chat, a->request);
+    struct question *q = find_question(m->chat, a->request);
     struct ack ack = {done, ctx};
     struct mo_buf result;
     struct mo_err e;

@@ -25,8 +25,8 @@ void mo_chat_elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a);
 /* A question from a server behind the gateway. c NULL: the chat was freed. */
 void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
                         struct mo_ask *a);
-void mo_chat_elicit_gone(struct mo_ask *a);    /* the server withdrew it */
-void mo_chat_elicit_drop(struct call *k);      /* ends its questions */
-void mo_chat_elicit_tell(struct mo_member *m); /* sends the open ones */
+void mo_chat_elicit_gone(struct mo_ask *a);         /* the server withdrew it */
+void mo_chat_elicit_drop(struct call *k);           /* ends its questions */
+void mo_chat_elicit_send_open(struct mo_member *m); /* sends the open ones */
 
 #endif

@@ -15,7 +15,8 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/router.h"
 
-static void tell(struct mo_member *m, const char *name, struct mo_span args)
+static void send_to_member(struct mo_member *m, const char *name,
+                           struct mo_span args)
 {
     m->cb->on_event(m->ctx, name, args);
 }
@@ -33,14 +34,14 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         args = mo_span(lost, sizeof(lost) - 1);
     }
     if (only) {
-        tell(only, name, args);
+        send_to_member(only, name, args);
         return;
     }
     mo_list_each_safe (it, &c->members) {
         struct mo_member *m = mo_container_of(it, struct mo_member, node);
 
         if (m->greeted)
-            tell(m, name, args);
+            send_to_member(m, name, args);
     }
 }
 
@@ -78,7 +79,7 @@ static void event_send(struct event *ev, struct chat *c, struct mo_member *only,
     mo_buf_fini(&ev->b);
 }
 
-static void put(struct event *ev, const char *key, struct mo_span text)
+static void put_str(struct event *ev, const char *key, struct mo_span text)
 {
     mo_jw_key(&ev->w, key);
     mo_jw_str(&ev->w, text);
@@ -139,7 +140,7 @@ void mo_chat_event_delta(struct chat *c, struct mo_span text)
 
     event_begin(&ev);
     put_c(&ev, "turnId", c->turn.id);
-    put(&ev, "text", text);
+    put_str(&ev, "text", text);
     event_send(&ev, c, NULL, "agent:delta");
 }
 
@@ -233,9 +234,9 @@ void mo_chat_event_closed(struct chat *c, const char *reason)
 /* --- calls --------------------------------------------------------------- */
 
 /* A tool that replaced execute is shown by its own name. */
-static struct mo_span name_of(const struct call *k)
+static struct mo_span shown_name_of(const struct call *k)
 {
-    return k->owned ? k->tool->name : mo_buf_view(&k->name);
+    return k->routed ? k->tool->name : mo_buf_view(&k->name);
 }
 
 static void put_call(struct event *ev, struct call *k)
@@ -244,14 +245,14 @@ static void put_call(struct event *ev, struct call *k)
     float sure = 1;
     struct mo_span words = mo_chat_router_words(k, &sure);
 
-    put(ev, "name", name_of(k));
+    put_str(ev, "name", shown_name_of(k));
     put_json(ev, "args", mo_buf_view(&k->args));
     put_c(ev, "callId", k->key);
     put_n(ev, "queuePosition", k->position);
     put_n(ev, "totalInQueue", k->total);
-    put(ev, "server", t ? t->def.server : MO_SPAN(""));
-    put(ev, "title", t ? t->title : MO_SPAN(""));
-    put(ev, "description", t ? t->def.description : MO_SPAN(""));
+    put_str(ev, "server", t ? t->def.server : MO_SPAN(""));
+    put_str(ev, "title", t ? t->title : MO_SPAN(""));
+    put_str(ev, "description", t ? t->def.description : MO_SPAN(""));
     put_json(ev, "annotations", t ? t->def.annotations : MO_SPAN("null"));
     put_c(ev, "digest", k->digest);
     put_n(ev, "expiresAt", k->expires);
@@ -259,7 +260,7 @@ static void put_call(struct event *ev, struct call *k)
         put_json(ev, "route", mo_buf_view(&k->route));
     if (words.n == 0)
         return;
-    put(ev, "words", words);
+    put_str(ev, "words", words);
     mo_jw_key(&ev->w, "confidence");
     mo_jw_f64(&ev->w, (double)(int)(sure * 100 + 0.5f) / 100);
 }
@@ -282,13 +283,13 @@ void mo_chat_event_resolved(struct call *k, bool approved)
     put_bool(&ev, "approved", approved);
     put_c(&ev, "by", k->by);
     if (k->reason.len > 0)
-        put(&ev, "reason", mo_buf_view(&k->reason));
+        put_str(&ev, "reason", mo_buf_view(&k->reason));
     event_send(&ev, k->chat, NULL, "tool:resolved");
 }
 
 /* Sends params (an object from the server) with the call id added. */
-static void relay(struct chat *c, const struct call *k, const char *name,
-                  struct mo_json params)
+static void relay_params(struct chat *c, const struct call *k, const char *name,
+                         struct mo_json params)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -309,13 +310,13 @@ static void relay(struct chat *c, const struct call *k, const char *name,
 
 void mo_chat_event_progress(struct call *k, struct mo_json params)
 {
-    relay(k->chat, k, "tool:progress", params);
+    relay_params(k->chat, k, "tool:progress", params);
 }
 
 void mo_chat_event_log(struct chat *c, const struct call *k,
                        struct mo_json params)
 {
-    relay(c, k, "tool:log", params);
+    relay_params(c, k, "tool:log", params);
 }
 
 void mo_chat_event_output(struct call *k)
@@ -325,7 +326,7 @@ void mo_chat_event_output(struct call *k)
     event_text(&ev, mo_buf_view(&k->content));
     event_object(&ev);
     put_c(&ev, "callId", k->key);
-    put(&ev, "name", name_of(k));
+    put_str(&ev, "name", shown_name_of(k));
     put_bool(&ev, "isError", k->is_error);
     put_n(&ev, "durationMs", k->took_ms);
     put_bool(&ev, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);
@@ -341,7 +342,7 @@ void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
 
     event_begin(&ev);
     put_c(&ev, "requestId", v->id);
-    put(&ev, "server", v->server);
+    put_str(&ev, "server", v->server);
     put_c(&ev, "callId", v->call);
     put_c(&ev, "mode", v->page ? "url" : "form");
     put_json(&ev, "message", mo_json_text(v->message));
@@ -386,10 +387,10 @@ static void put_tools(struct event *ev, struct chat *c)
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
         mo_jw_obj(&ev->w);
-        put(ev, "name", t->name);
-        put(ev, "server", t->def.server);
-        put(ev, "title", t->title);
-        put(ev, "description", t->def.description);
+        put_str(ev, "name", t->name);
+        put_str(ev, "server", t->def.server);
+        put_str(ev, "title", t->title);
+        put_str(ev, "description", t->def.description);
         put_json(ev, "inputSchema", t->def.schema);
         put_json(ev, "annotations", t->def.annotations);
         if (mo_changed_tools_is_blocked(c, t)) {
@@ -407,7 +408,7 @@ static const char *const workspaces[] = {
     [MO_WORKSPACE_LOST] = "lost",
 };
 
-static void greet_ready(struct chat *c, struct mo_member *m)
+static void send_ready(struct chat *c, struct mo_member *m)
 {
     struct event ev;
 
@@ -415,7 +416,7 @@ static void greet_ready(struct chat *c, struct mo_member *m)
     put_c(&ev, "sessionId", c->id);
     put_c(&ev, "containerId", c->info.box);
     put_c(&ev, "provider", c->provider);
-    put(&ev, "model", mo_buf_view(&c->model));
+    put_str(&ev, "model", mo_buf_view(&c->model));
     put_tools(&ev, c);
     put_bool(&ev, "resumed", c->info.resumed);
     put_c(&ev, "driver", c->info.driver);
@@ -469,8 +470,8 @@ static void put_turn(struct event *ev, struct chat *c)
     mo_jw_obj(&ev->w);
     put_c(ev, "turnId", c->turn.id);
     put_c(ev, "state", turn_states[c->state]);
-    put(ev, "text",
-        c->transcript.unkept ? MO_SPAN("") : mo_buf_view(&c->turn.shown));
+    put_str(ev, "text",
+            c->transcript.unkept ? MO_SPAN("") : mo_buf_view(&c->turn.shown));
     put_n(ev, "queued", c->nqueue);
     put_running(ev, c);
     mo_jw_end(&ev->w);
@@ -499,7 +500,7 @@ static void put_messages(struct event *ev, struct chat *c)
     mo_buf_fini(&one);
 }
 
-static void greet_history(struct chat *c, struct mo_member *m)
+static void send_history(struct chat *c, struct mo_member *m)
 {
     struct event ev;
 
@@ -515,9 +516,9 @@ void mo_chat_event_greet(struct mo_member *m)
     struct chat *c = m->chat;
 
     m->greeted = true;
-    greet_ready(c, m);
-    greet_history(c, m);
-    mo_chat_elicit_tell(m);
+    send_ready(c, m);
+    send_history(c, m);
+    mo_chat_elicit_send_open(m);
     mo_chat_event_troubles(c, m);
 }
 

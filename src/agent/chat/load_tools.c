@@ -23,14 +23,14 @@ _Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
 #define LOAD_MS  10000
 #define OURS_MAX ((size_t)256 * 1024)
 
-struct gather {
+struct tool_load {
     struct chat *chat;
     bool reading; /* waits for the lists of servers; else for the catalogue */
     struct mo_gw_read read; /* the request to the gateway */
     struct mo_later later;  /* starts the load without a list request */
 };
 
-static void trouble(struct chat *c, const char *server, const char *why)
+static void add_trouble(struct chat *c, const char *server, const char *why)
 {
     struct mo_buf *b = &c->troubles;
 
@@ -38,7 +38,7 @@ static void trouble(struct chat *c, const char *server, const char *why)
     mo_buf_putc(b, '\0');
 }
 
-static void tell_missing(struct chat *c)
+static void add_missing_servers(struct chat *c)
 {
     const struct mo_gateway *g = c->agent->o.servers.gateway;
     size_t n = g ? mo_gateway_count(g) : 0;
@@ -48,12 +48,12 @@ static void tell_missing(struct chat *c)
         const char *why = mo_catalog_why(cat, i);
 
         if (!mo_catalog_known(cat, i))
-            trouble(c, mo_catalog_about(cat, i).name,
-                    why ? why : "the server is still starting");
+            add_trouble(c, mo_catalog_about(cat, i).name,
+                        why ? why : "the server is still starting");
     }
 }
 
-static void tell_blocked(struct chat *c)
+static void add_blocked_tools(struct chat *c)
 {
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
@@ -69,23 +69,23 @@ static void tell_blocked(struct chat *c)
 }
 
 /* The catalogue is loaded; report missing tools. */
-static void on_tools(void *ctx, const struct mo_err *why)
+static void on_tools_loaded(void *ctx, const struct mo_err *why)
 {
-    struct gather *g = ctx;
+    struct tool_load *g = ctx;
     struct chat *c = g->chat;
 
     mo_free(g);
-    c->gather = NULL;
+    c->tool_load = NULL;
     if (why == NULL) {
-        tell_missing(c);
-        if (mo_changed_tools_look(c) < 0)
-            trouble(c, "changed servers", "out of memory");
-        tell_blocked(c);
+        add_missing_servers(c);
+        if (mo_changed_tools_find(c) < 0)
+            add_trouble(c, "changed servers", "out of memory");
+        add_blocked_tools(c);
     }
     mo_chat_tools(c, why);
 }
 
-static bool is_search(const struct mo_agent_servers *s)
+static bool offers_search(const struct mo_agent_servers *s)
 {
     if (s->offer != MO_GW_AUTO)
         return s->offer == MO_GW_SEARCH;
@@ -94,11 +94,11 @@ static bool is_search(const struct mo_agent_servers *s)
 
 /* Adds the gateway's own tools after those of the box, then those of the
  * servers. */
-static size_t add_gateway(const struct chat *c, struct mo_tool_source *v,
-                          struct mo_buf *ours)
+static size_t add_gateway_sources(const struct chat *c,
+                                  struct mo_tool_source *v, struct mo_buf *ours)
 {
     const struct mo_agent_servers *s = &c->agent->o.servers;
-    bool search = is_search(s);
+    bool search = offers_search(s);
     struct mo_json_doc doc;
 
     v[SOURCE_ROUTER] =
@@ -110,7 +110,7 @@ static size_t add_gateway(const struct chat *c, struct mo_tool_source *v,
     return search ? SOURCE_SERVERS : SOURCE_SERVERS + 1;
 }
 
-static void load(struct gather *g)
+static void load_catalog(struct tool_load *g)
 {
     struct chat *c = g->chat;
     struct mo_tool_source v[SOURCE_SERVERS + 1] = {
@@ -123,62 +123,62 @@ static void load(struct gather *g)
     c->stale = false; /* later changes set it again */
     mo_buf_init(&ours, OURS_MAX);
     if (c->agent->o.servers.gateway)
-        n = add_gateway(c, v, &ours);
+        n = add_gateway_sources(c, v, &ours);
     if (c->state == CHAT_ENDING)
         rc = mo_fail(&e, MO_ECLOSED, "the session ended");
     else if (c->info.conn == NULL)
         rc = mo_fail(&e, MO_EUNAVAIL, "the box has ended");
     else
-        rc = mo_tools_load(c->tools, v, n, on_tools, g, &e);
+        rc = mo_tools_load(c->tools, v, n, on_tools_loaded, g, &e);
     mo_buf_fini(&ours);
     if (rc < 0)
-        on_tools(g, &e);
+        on_tools_loaded(g, &e);
 }
 
-static void on_later(struct mo_later *d)
+static void load_later(struct mo_later *d)
 {
-    load(mo_container_of(d, struct gather, later));
+    load_catalog(mo_container_of(d, struct tool_load, later));
 }
 
-static void on_read(struct mo_gw_read *r)
+static void on_lists_read(struct mo_gw_read *r)
 {
-    struct gather *g = mo_container_of(r, struct gather, read);
+    struct tool_load *g = mo_container_of(r, struct tool_load, read);
 
     g->reading = false;
-    load(g);
+    load_catalog(g);
 }
 
-static void read_lists(struct gather *g)
+static void read_lists(struct tool_load *g)
 {
     struct chat *c = g->chat;
     struct mo_err e;
 
     if (mo_gateway_client_open(c, &e) < 0)
-        trouble(c, "all servers", e.msg);
+        add_trouble(c, "all servers", e.msg);
     g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
                                   .peer = mo_gateway_client_peer(c),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = LOAD_MS,
-                                  .done = on_read};
+                                  .done = on_lists_read};
     g->reading = true;
     mo_gateway_read(c->agent->o.servers.gateway, &g->read);
 }
 
 void mo_load_tools_start(struct chat *c)
 {
-    struct gather *g = mo_new(struct gather);
+    struct tool_load *g = mo_new(struct tool_load);
     struct mo_err e;
 
     mo_buf_reset(&c->troubles);
     c->writes++;
-    c->gather = g;
+    c->tool_load = g;
     if (g == NULL) {
         mo_fail(&e, MO_ENOMEM, "out of memory");
         mo_chat_tools(c, &e);
         return;
     }
     g->chat = c;
-    mo_later_init(&g->later, on_later);
+    mo_later_init(&g->later, load_later);
     if (c->agent->o.servers.gateway)
         read_lists(g);
     else
@@ -187,7 +187,7 @@ void mo_load_tools_start(struct chat *c)
 
 void mo_load_tools_stop(struct chat *c)
 {
-    struct gather *g = c->gather;
+    struct tool_load *g = c->tool_load;
 
     if (g == NULL || !g->reading)
         return;

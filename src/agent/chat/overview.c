@@ -32,9 +32,10 @@ void mo_agent_chats(const struct mo_agent *a,
     }
 }
 
-static void look_at(const struct chat *c,
-                    void (*each)(void *ctx, const struct mo_waiting *w),
-                    void *ctx)
+static void list_waiting_calls(const struct chat *c,
+                               void (*each)(void *ctx,
+                                            const struct mo_waiting *w),
+                               void *ctx)
 {
     uint64_t term = c->agent->o.approval_ms;
 
@@ -60,5 +61,5 @@ void mo_agent_waiting(const struct mo_agent *a,
                       void *ctx)
 {
     mo_map_each (en, &a->chats)
-        look_at(en->value, each, ctx);
+        list_waiting_calls(en->value, each, ctx);
 }

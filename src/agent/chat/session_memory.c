@@ -64,8 +64,8 @@ static int remember_rule(struct chat *c, const struct mo_tool *t,
     return rc;
 }
 
-static int keep_always(struct call *k, const struct mo_decision *d,
-                       struct mo_err *e)
+static int remember_always(struct call *k, const struct mo_decision *d,
+                           struct mo_err *e)
 {
     const struct mo_remembered_rule_wish wish = {
         .server = k->tool->def.server,
@@ -92,7 +92,7 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
                        "The decision was not remembered: the configuration "
                        "requires approval of each call.");
     if (d->remember == MO_REMEMBER_ALWAYS)
-        return keep_always(k, d, e);
+        return remember_always(k, d, e);
     rc = remember_rule(c, k->tool,
                        d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
     if (rc < 0)
@@ -148,7 +148,7 @@ static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
     mo_jw_end(w);
 }
 
-static void on_kept(void *ctx, const struct mo_err *why)
+static void on_memory_saved(void *ctx, const struct mo_err *why)
 {
     struct chat *c = ctx;
 
@@ -189,7 +189,7 @@ void mo_session_memory_save(struct chat *c)
     put_rules(&w, &c->remembered.rules);
     mo_jw_end(&w);
     if (mo_buf_err(&b) == 0 &&
-        mo_session_keep(c->hold, mo_buf_view(&b), on_kept, c, &e) == 0)
+        mo_session_keep(c->hold, mo_buf_view(&b), on_memory_saved, c, &e) == 0)
         c->writes++;
     mo_buf_fini(&b);
 }

@@ -8,8 +8,8 @@ struct call;
 
 /* The server of the call is down. True: a stand-in is being checked. */
 bool mo_stand_in_next(struct call *k, const char *why);
-bool mo_stand_in_is_looked_at(const struct call *k);
-void mo_stand_in_there(struct call *k); /* the stand-in's list was read */
+bool mo_stand_in_is_checking(const struct call *k);
+void mo_stand_in_list_read(struct call *k); /* the stand-in's list was read */
 /* Why the first server is down; or `other`. */
 const char *mo_stand_in_why(const struct call *k, const char *other);
 /* Adds a note to the result: which server ran the call. */

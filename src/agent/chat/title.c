@@ -12,7 +12,8 @@ struct naming {
     void *ctx;
 };
 
-static void on_written(struct chat *c, void *arg, const struct mo_err *why)
+static void on_title_written(struct chat *c, void *arg,
+                             const struct mo_err *why)
 {
     struct naming n = *(struct naming *)arg;
 
@@ -23,7 +24,7 @@ static void on_written(struct chat *c, void *arg, const struct mo_err *why)
 
 /* The audit row is written after the session's row, so the title is stored when
  * done() is called. */
-static int keep(struct chat *c, struct naming *n, struct mo_err *e)
+static int store_title(struct chat *c, struct naming *n, struct mo_err *e)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
@@ -36,12 +37,12 @@ static int keep(struct chat *c, struct naming *n, struct mo_err *e)
     mo_buf_putc(&doc, '}');
     w.doc = mo_buf_view(&doc);
     rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
-                          : mo_chat_write(c, &w, 1, on_written, n, e);
+                          : mo_chat_write(c, &w, 1, on_title_written, n, e);
     mo_buf_fini(&doc);
     return rc;
 }
 
-static int name_it(struct chat *c, struct mo_span line, struct mo_err *e)
+static int set_title(struct chat *c, struct mo_span line, struct mo_err *e)
 {
     mo_buf_reset(&c->title);
     mo_buf_put(&c->title, line.p, mo_utf8_cut(line, MO_TITLE_MAX));
@@ -69,9 +70,9 @@ int mo_agent_title(struct mo_agent *a, struct mo_span session,
     if (n == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     *n = (struct naming){done, ctx};
-    rc = name_it(c, line, e);
+    rc = set_title(c, line, e);
     if (rc == 0)
-        rc = keep(c, n, e);
+        rc = store_title(c, n, e);
     if (rc < 0)
         mo_free(n);
     return rc;

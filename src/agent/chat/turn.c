@@ -78,7 +78,7 @@ static void doc_free(struct mo_buf *b)
     mo_free(b);
 }
 
-static void on_last_word(struct chat *c, void *arg, const struct mo_err *why)
+static void on_last_entry(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct mo_buf *doc = arg;
 
@@ -89,13 +89,13 @@ static void on_last_word(struct chat *c, void *arg, const struct mo_err *why)
 }
 
 /* Ends the turn with a note or with the text shown so far. */
-static void last_word(struct chat *c, struct mo_buf *doc)
+static void write_last_entry(struct chat *c, struct mo_buf *doc)
 {
     struct mo_err e;
 
     if (c->state == CHAT_ASKING)
         mo_chat_move(c, CHAT_KEEPING);
-    if (doc == NULL || write_entry(c, doc, on_last_word, doc, &e) < 0) {
+    if (doc == NULL || write_entry(c, doc, on_last_entry, doc, &e) < 0) {
         doc_free(doc);
         mo_turn_end(c);
     }
@@ -109,7 +109,7 @@ static void fail_turn(struct chat *c, const char *code, struct mo_span text,
     mo_chat_event_error(c, code, text, retry_ms);
     if (doc)
         mo_entry_note(doc, code, text);
-    last_word(c, doc);
+    write_last_entry(c, doc);
 }
 
 void mo_turn_stopped(struct chat *c)
@@ -119,12 +119,12 @@ void mo_turn_stopped(struct chat *c)
     mo_chat_event_response(c, mo_buf_view(&c->turn.shown), "canceled");
     if (doc)
         mo_entry_stopped(doc, mo_buf_view(&c->turn.shown));
-    last_word(c, doc);
+    write_last_entry(c, doc);
 }
 
 /* --- asking the model ---------------------------------------------------- */
 
-static void on_text(void *ctx, struct mo_span delta)
+static void on_model_text(void *ctx, struct mo_span delta)
 {
     struct chat *c = ctx;
 
@@ -133,8 +133,8 @@ static void on_text(void *ctx, struct mo_span delta)
         mo_chat_event_delta(c, delta);
 }
 
-static void on_wait(void *ctx, unsigned attempt, unsigned ms,
-                    const struct mo_llm_failure *f)
+static void on_model_wait(void *ctx, unsigned attempt, unsigned ms,
+                          const struct mo_llm_failure *f)
 {
     char text[320];
 
@@ -164,7 +164,7 @@ static void reply_free(struct reply *r)
 }
 
 /* The reply is stored: its calls may be shown and run. */
-static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
+static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct reply *r = arg;
 
@@ -187,8 +187,8 @@ static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
     reply_free(r);
 }
 
-static int keep_reply(struct chat *c, struct reply *r,
-                      const struct mo_llm_reply *from, struct mo_err *e)
+static int store_reply(struct chat *c, struct reply *r,
+                       const struct mo_llm_reply *from, struct mo_err *e)
 {
     struct mo_write w[MO_LLM_CALLS_MAX + 1];
     struct mo_buf docs;
@@ -212,7 +212,7 @@ static int keep_reply(struct chat *c, struct reply *r,
         rc = mo_buf_err(&docs) ? mo_fail(e, docs.err, "the model's calls") : 0;
     }
     if (rc == 0)
-        rc = mo_chat_write(c, w, n, on_kept, r, e);
+        rc = mo_chat_write(c, w, n, on_reply_stored, r, e);
     mo_buf_fini(&docs);
     return rc;
 }
@@ -224,14 +224,14 @@ void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u)
                    mo_wall_ms());
 }
 
-static void on_reply(struct chat *c, const struct mo_llm_reply *from)
+static void take_reply(struct chat *c, const struct mo_llm_reply *from)
 {
     struct reply *r = mo_new(struct reply);
     struct mo_err e;
 
     mo_turn_usage(c, &from->usage);
     mo_chat_move(c, CHAT_KEEPING);
-    if (r && keep_reply(c, r, from, &e) == 0)
+    if (r && store_reply(c, r, from, &e) == 0)
         return;
     if (r)
         reply_free(r);
@@ -247,14 +247,14 @@ void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
     if (c->turn.cancel)
         mo_turn_stopped(c);
     else if (r)
-        on_reply(c, r);
+        take_reply(c, r);
     else if (strcmp(f->code, "too_long") != 0 ||
              !mo_context_window_shrink(c, true))
         fail_turn(c, f->code, mo_span_cstr(f->err.msg), f->retry_after_ms);
 }
 
-static void on_done(void *ctx, const struct mo_llm_reply *r,
-                    const struct mo_llm_failure *f)
+static void on_model_done(void *ctx, const struct mo_llm_reply *r,
+                          const struct mo_llm_failure *f)
 {
     struct chat *c = ctx;
 
@@ -267,7 +267,8 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
         mo_write_ahead_done(c, r, f);
 }
 
-static const struct mo_llm_cb llm_cb = {on_text, NULL, on_wait, on_done};
+static const struct mo_llm_cb llm_cb = {on_model_text, NULL, on_model_wait,
+                                        on_model_done};
 
 /* --- the request
  * ------------------------------------------------------------- */
@@ -319,7 +320,8 @@ int mo_turn_request(struct chat *c, struct mo_err *e)
 /* --- summaries
  * --------------------------------------------------------------- */
 
-static void on_summary(struct chat *c, void *arg, const struct mo_err *why)
+static void on_summary_stored(struct chat *c, void *arg,
+                              const struct mo_err *why)
 {
     struct mo_buf *doc = arg;
 
@@ -352,7 +354,7 @@ void mo_turn_summary(struct chat *c, struct mo_buf *doc)
     mo_fail(&e, MO_ENOMEM, "out of memory");
     if (doc) {
         mo_chat_move(c, CHAT_KEEPING);
-        if (write_entry(c, doc, on_summary, doc, &e) == 0)
+        if (write_entry(c, doc, on_summary_stored, doc, &e) == 0)
             return;
         doc_free(doc);
     }

@@ -86,7 +86,7 @@ struct mo_verdict mo_chat_call_verdict(const struct call *k)
     return mo_policy_judge(k->chat->agent->o.policy, &c);
 }
 
-static void judge(struct call *k)
+static void judge_call(struct call *k)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
     struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
@@ -107,7 +107,7 @@ static void judge(struct call *k)
 }
 
 /* Says why the text is not a valid arguments object. */
-static void bad_args(struct mo_span text, struct mo_err *why)
+static void explain_bad_args(struct mo_span text, struct mo_err *why)
 {
     struct mo_json_doc doc;
     struct mo_buf exact;
@@ -120,8 +120,8 @@ static void bad_args(struct mo_span text, struct mo_err *why)
     mo_buf_fini(&exact);
 }
 
-static int take(struct chat *c, const struct mo_llm_call *from,
-                struct mo_err *e)
+static int take_call(struct chat *c, const struct mo_llm_call *from,
+                     struct mo_err *e)
 {
     struct call *k = mo_chat_calls_new(c);
     struct mo_json_doc doc;
@@ -133,7 +133,7 @@ static int take(struct chat *c, const struct mo_llm_call *from,
     mo_buf_span(&k->name, from->name);
     k->tool = mo_tools_find(c->tools, from->name);
     if (from->bad.n > 0) {
-        bad_args(from->bad, &bad);
+        explain_bad_args(from->bad, &bad);
         mo_chat_call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
         return 0;
     }
@@ -152,13 +152,13 @@ static int take(struct chat *c, const struct mo_llm_call *from,
         mo_chat_router_choose(k);
     mo_chat_calls_digest(k);
     if (mo_changed_tools_is_blocked(c, k->tool) ||
-        (k->owned && !mo_changed_tools_is_same(c, k->tool)))
+        (k->routed && !mo_changed_tools_is_same(c, k->tool)))
         mo_chat_call_refuse(
             k, "rule",
             "This tool was changed by its server and is not used until a "
             "person has accepted it.");
     else
-        judge(k);
+        judge_call(k);
     return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
 }
 
@@ -185,7 +185,7 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
-        rc = take(c, &r->calls[i], e);
+        rc = take_call(c, &r->calls[i], e);
     mo_chat_calls_count(c);
     return rc;
 }

@@ -32,7 +32,7 @@
 
 /* --- asking early -------------------------------------------------------- */
 
-static bool may_ask(const struct chat *c)
+static bool may_ask_early(const struct chat *c)
 {
     return c->writes == 1 && !c->turn.cancel && !(c->stale && c->info.conn) &&
            c->turn.steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
@@ -46,7 +46,8 @@ void mo_write_ahead_ask(struct mo_later *d)
     struct chat *c = mo_container_of(d, struct chat, soon);
     struct mo_err e;
 
-    if (c->state == CHAT_ENDING || c->transcript.unkept == NULL || !may_ask(c))
+    if (c->state == CHAT_ENDING || c->transcript.unkept == NULL ||
+        !may_ask_early(c))
         return;
     mo_buf_reset(&c->turn.shown);
     if (mo_turn_request(c, &e) < 0)
@@ -63,7 +64,7 @@ void mo_write_ahead_drop(struct chat *c)
     c->turn.ahead = (struct write_ahead){.there = false};
 }
 
-static struct mo_span copy(struct mo_arena *a, struct mo_span s, bool *ok)
+static struct mo_span copy_span(struct mo_arena *a, struct mo_span s, bool *ok)
 {
     char *p = mo_arena_strndup(a, s.p, s.n);
 
@@ -78,15 +79,15 @@ static bool copy_reply(struct write_ahead *a, const struct mo_llm_reply *r)
     bool ok = v != NULL;
 
     a->reply = *r;
-    a->reply.entry = copy(&a->mem, r->entry, &ok);
-    a->reply.text = copy(&a->mem, r->text, &ok);
+    a->reply.entry = copy_span(&a->mem, r->entry, &ok);
+    a->reply.text = copy_span(&a->mem, r->text, &ok);
     a->reply.calls = v;
     for (size_t i = 0; ok && i < r->ncalls; i++)
         v[i] = (struct mo_llm_call){
-            .key = copy(&a->mem, r->calls[i].key, &ok),
-            .name = copy(&a->mem, r->calls[i].name, &ok),
-            .args = copy(&a->mem, r->calls[i].args, &ok),
-            .bad = copy(&a->mem, r->calls[i].bad, &ok),
+            .key = copy_span(&a->mem, r->calls[i].key, &ok),
+            .name = copy_span(&a->mem, r->calls[i].name, &ok),
+            .args = copy_span(&a->mem, r->calls[i].args, &ok),
+            .bad = copy_span(&a->mem, r->calls[i].bad, &ok),
         };
     return ok;
 }
@@ -117,7 +118,7 @@ void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
  * ---------------------------------------------------------- */
 
 /* The entry is stored: use the early answer, or ask the model now. */
-static void hear(struct chat *c)
+static void use_answer(struct chat *c)
 {
     struct write_ahead a = c->turn.ahead;
 
@@ -140,16 +141,16 @@ static void hear(struct chat *c)
     mo_arena_fini(&a.mem);
 }
 
-static void kept(struct chat *c)
+static void entry_stored(struct chat *c)
 {
     mo_chat_entries_kept(c, mo_take_ptr(&c->transcript.unkept));
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
     else
-        hear(c);
+        use_answer(c);
 }
 
-static void not_kept(struct chat *c)
+static void entry_lost(struct chat *c)
 {
     mo_chat_entries_lost(c, mo_take_ptr(&c->transcript.unkept));
     mo_write_ahead_drop(c);
@@ -165,8 +166,9 @@ static void not_kept(struct chat *c)
 
 /* Writes the entry after the n writes in v, which has room for it, and adds it
  * to memory. */
-static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
-                     size_t n, chat_written *done, void *arg, struct mo_err *e)
+static int write_entry(struct chat *c, struct entry *en, struct mo_write *v,
+                       size_t n, chat_written *done, void *arg,
+                       struct mo_err *e)
 {
     int rc = 0;
 
@@ -206,7 +208,7 @@ static void set_unsure(struct chat *c, struct message *m)
     c->unsure = m;
 }
 
-static bool is_again(const struct chat *c, struct message *m)
+static bool is_same_message(const struct chat *c, struct message *m)
 {
     const struct message *u = c->unsure;
 
@@ -217,7 +219,8 @@ static bool is_again(const struct chat *c, struct message *m)
     return true;
 }
 
-static void on_said(struct chat *c, void *arg, const struct mo_err *why)
+static void on_message_written(struct chat *c, void *arg,
+                               const struct mo_err *why)
 {
     struct message *m = mo_take_ptr(&c->turn.saying);
     struct mo_buf extra;
@@ -227,7 +230,7 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
         mo_chat_ack(&m->ack, "state_unavailable", why->msg);
         if (why->code == MO_EUNAVAIL)
             set_unsure(c, mo_take_ptr(&m));
-        not_kept(c);
+        entry_lost(c);
     } else {
         set_unsure(c, NULL);
         mo_buf_init(&extra, 256);
@@ -236,15 +239,15 @@ static void on_said(struct chat *c, void *arg, const struct mo_err *why)
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
         mo_buf_fini(&extra);
         mo_session_memory_title(c, mo_span(m->text, m->n));
-        kept(c);
+        entry_stored(c);
     }
     mo_free(m);
 }
 
-static int say(struct chat *c, struct message *m, struct mo_err *e)
+static int write_message(struct chat *c, struct message *m, struct mo_err *e)
 {
     struct mo_write w = {.text = mo_span(m->text, m->n),
-                         .again = is_again(c, m)};
+                         .again = is_same_message(c, m)};
     struct entry *en = NULL;
     struct mo_buf doc;
 
@@ -252,7 +255,8 @@ static int say(struct chat *c, struct message *m, struct mo_err *e)
     mo_entry_user(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
     en = make_entry(&doc, e);
     mo_buf_fini(&doc);
-    return en ? put_entry(c, en, &w, 0, on_said, NULL, e) : e->code;
+    return en ? write_entry(c, en, &w, 0, on_message_written, NULL, e)
+              : e->code;
 }
 
 void mo_turn_next(struct chat *c)
@@ -268,7 +272,7 @@ void mo_turn_next(struct chat *c)
     c->turn.usage = (struct mo_llm_usage){0};
     mo_random_token(c->turn.id, ID_BYTES);
     mo_chat_move(c, CHAT_SAVING);
-    if (say(c, m, &e) == 0)
+    if (write_message(c, m, &e) == 0)
         return;
     c->turn.saying = NULL;
     mo_chat_ack(&m->ack, "state_unavailable", e.msg);
@@ -279,20 +283,21 @@ void mo_turn_next(struct chat *c)
 /* --- tool results
  * ------------------------------------------------------------ */
 
-static void on_results(struct chat *c, void *arg, const struct mo_err *why)
+static void on_results_written(struct chat *c, void *arg,
+                               const struct mo_err *why)
 {
     struct call *last = arg; /* its outcome was in the same batch; or NULL */
 
     if (last)
-        mo_chat_calls_told(last);
+        mo_chat_calls_outcome_written(last);
     if (why) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        not_kept(c);
+        entry_lost(c);
         return;
     }
     if (c->state != CHAT_ENDING)
         mo_chat_calls_drop(c);
-    kept(c);
+    entry_stored(c);
 }
 
 /* The last outcome, its audit row and the results, in one batch. */
@@ -314,7 +319,7 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
     if (rc == 0) {
         mo_entry_words(&words, en->doc);
         w[n].text = mo_buf_view(&words);
-        rc = put_entry(c, en, w, n, on_results, last, e);
+        rc = write_entry(c, en, w, n, on_results_written, last, e);
     } else {
         mo_free(en);
     }
@@ -340,7 +345,7 @@ void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
     if (rc == 0)
         return;
     if (last)
-        mo_chat_calls_told(last);
+        mo_chat_calls_outcome_written(last);
     mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
     c->turn.stuck = true;
     mo_chat_settle(c);

@@ -169,7 +169,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     return NULL;
 }
 
-static void wipe(struct mo_buf *b)
+static void wipe_buf(struct mo_buf *b)
 {
     if (b->p)
         explicit_bzero(b->p, b->cap);
@@ -181,7 +181,7 @@ void mo_llm_free(struct mo_llm *m)
     if (!m)
         return;
     MO_BUG_ON(m->active);
-    wipe(&m->key);
+    wipe_buf(&m->key);
     mo_llm_memo_fini(&m->memo);
     mo_free(m->url);
     mo_free(m);
@@ -190,8 +190,8 @@ void mo_llm_free(struct mo_llm *m)
 /* --- headers
  * ----------------------------------------------------------------- */
 
-static void add(struct mo_llm_headers *h, struct mo_span name,
-                struct mo_span value)
+static void add_header(struct mo_llm_headers *h, struct mo_span name,
+                       struct mo_span value)
 {
     MO_BUG_ON(h->n == MO_LLM_HEADERS_MAX);
     h->v[h->n++] = (struct mo_http_header){name, value};
@@ -207,18 +207,19 @@ int mo_llm_headers(const struct mo_llm *m, struct mo_llm_headers *h,
     (void)mo_buf_puts(&h->auth, google ? "" : "Bearer ");
     if (mo_buf_span(&h->auth, mo_buf_view(&m->key)) < 0)
         return mo_fail(e, mo_buf_err(&h->auth), "key");
-    add(h, MO_SPAN("content-type"), MO_SPAN("application/json"));
+    add_header(h, MO_SPAN("content-type"), MO_SPAN("application/json"));
     if (m->key.len)
-        add(h, google ? MO_SPAN("x-goog-api-key") : MO_SPAN("authorization"),
+        add_header(
+            h, google ? MO_SPAN("x-goog-api-key") : MO_SPAN("authorization"),
             mo_buf_view(&h->auth));
     if (m->kind == MO_LLM_CLAUDE)
-        add(h, MO_SPAN("anthropic-version"), MO_SPAN(CLAUDE_VERSION));
+        add_header(h, MO_SPAN("anthropic-version"), MO_SPAN(CLAUDE_VERSION));
     return 0;
 }
 
 void mo_llm_headers_fini(struct mo_llm_headers *h)
 {
-    wipe(&h->auth);
+    wipe_buf(&h->auth);
 }
 
 void mo_llm_network(const char *label, const struct mo_err *why,

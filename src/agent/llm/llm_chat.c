@@ -316,8 +316,8 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_end(w);
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_chat_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                         struct mo_err *e)
 {
     struct mo_jw w;
 
@@ -343,15 +343,15 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_chat_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     (void)q;
     return mo_buf_puts(path, "/chat/completions");
 }
 
 const struct mo_llm_wire mo_llm_chat = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_chat_body,
+    .put_path = put_chat_path,
     .event = mo_llm_chat_event,
     .finish = mo_llm_chat_finish,
     .put_raw = mo_llm_chat_raw,

@@ -29,7 +29,7 @@ static int grow_last(struct mo_llm_in *in, enum mo_llm_block_kind kind,
 }
 
 /* Length of the end of s that may be the beginning of tag. */
-static size_t half_tag(struct mo_span s, struct mo_span tag)
+static size_t partial_tag_len(struct mo_span s, struct mo_span tag)
 {
     size_t n = s.n < tag.n - 1 ? s.n : tag.n - 1;
 
@@ -38,11 +38,11 @@ static size_t half_tag(struct mo_span s, struct mo_span tag)
     return n;
 }
 
-static int in_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
+static int take_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
 {
     static const struct mo_span tag = {"</think>", 8};
     ptrdiff_t at = mo_span_search(*s, tag);
-    size_t half = at < 0 ? half_tag(*s, tag) : 0;
+    size_t half = at < 0 ? partial_tag_len(*s, tag) : 0;
     size_t n = at < 0 ? s->n - half : (size_t)at;
     int rc = grow_last(in, MO_LB_THINKING, mo_span_head(*s, n), e);
 
@@ -53,7 +53,7 @@ static int in_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
 }
 
 /* Skips whitespace before the tag. Returns false if more input is needed. */
-static bool at_start(struct mo_llm_in *in, struct mo_span *s)
+static bool skip_to_think(struct mo_llm_in *in, struct mo_span *s)
 {
     static const struct mo_span tag = {"<think>", 7};
     struct mo_span t = *s;
@@ -86,10 +86,10 @@ static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
         rc = mo_fail(e, mo_buf_err(&all), "reply");
     mo_buf_reset(&in->hold);
     s = mo_buf_view(&all);
-    if (rc == 0 && in->think == AT_START && !at_start(in, &s) && last)
+    if (rc == 0 && in->think == AT_START && !skip_to_think(in, &s) && last)
         in->think = IN_TEXT;
     if (rc == 0 && in->think == IN_THINK)
-        rc = in_think(in, &s, e);
+        rc = take_think(in, &s, e);
     if (rc == 0 && (in->think == IN_TEXT || last)) {
         rc = grow_last(in, in->think == IN_TEXT ? MO_LB_TEXT : MO_LB_THINKING,
                        s, e);
@@ -172,20 +172,20 @@ static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
  * its text, `args` its signature. */
 
 /* Returns the member whose pieces are joined, or NULL. */
-static const char *joined(struct mo_json item)
+static const char *joined_member(struct mo_json item)
 {
     if (mo_llm_is_type(item, "reasoning.text"))
         return "text";
     return mo_llm_is_type(item, "reasoning.summary") ? "summary" : NULL;
 }
 
-static bool continues(const struct mo_llm_block *b, struct mo_json item)
+static bool continues_detail(const struct mo_llm_block *b, struct mo_json item)
 {
     struct mo_json open = {b->start.p, b->start.len};
-    const char *member = joined(item);
+    const char *member = joined_member(item);
 
-    return b->start.len && member && joined(open) &&
-           strcmp(joined(open), member) == 0 &&
+    return b->start.len && member && joined_member(open) &&
+           strcmp(joined_member(open), member) == 0 &&
            mo_span_eq(mo_json_text(mo_json_get(open, "index")),
                       mo_json_text(mo_json_get(item, "index")));
 }
@@ -193,7 +193,8 @@ static bool continues(const struct mo_llm_block *b, struct mo_json item)
 static int close_detail(struct mo_llm_block *b, struct mo_err *e)
 {
     struct mo_json open = {b->start.p, b->start.len};
-    const char *but[] = {b->start.len ? joined(open) : NULL, "signature", NULL};
+    const char *but[] = {b->start.len ? joined_member(open) : NULL, "signature",
+                         NULL};
     struct mo_jw w;
 
     if (!but[0])
@@ -219,9 +220,9 @@ static int take_detail(struct mo_llm_in *in, struct mo_llm_block *b,
                        struct mo_json item, struct mo_err *e)
 {
     struct mo_json sign = mo_json_get(item, "signature");
-    const char *member = joined(item);
+    const char *member = joined_member(item);
 
-    if (!continues(b, item) && close_detail(b, e) < 0)
+    if (!continues_detail(b, item) && close_detail(b, e) < 0)
         return e->code;
     if (!member) {
         if (b->more.len && mo_llm_add(in, &b->more, MO_SPAN(","), e) < 0)
@@ -270,7 +271,7 @@ static int take_details(struct mo_llm_in *in, struct mo_json list,
 
 /* --- calls --------------------------------------------------------------- */
 
-static bool has(struct mo_json v)
+static bool has_member(struct mo_json v)
 {
     return mo_json_is(v, MO_JSON_STRING) && v.n > 2;
 }
@@ -299,7 +300,7 @@ static struct mo_llm_block *call_with_id(const struct mo_llm_in *in,
 }
 
 /* True if the arguments so far are a complete object. */
-static bool is_whole(const struct mo_llm_block *b)
+static bool has_whole_args(const struct mo_llm_block *b)
 {
     struct mo_json_doc doc;
     struct mo_buf lit, text;
@@ -319,12 +320,12 @@ static bool is_whole(const struct mo_llm_block *b)
 
 /* A piece has a name but no id: true if it starts the next call, false if it
  * repeats the name of this one. */
-static bool opens(const struct mo_llm_block *b, struct mo_json name,
-                  int64_t index)
+static bool opens_call(const struct mo_llm_block *b, struct mo_json name,
+                       int64_t index)
 {
     if (!mo_json_str_eq(name, mo_buf_view(&b->name)))
         return true;
-    return index < 0 && is_whole(b);
+    return index < 0 && has_whole_args(b);
 }
 
 static struct mo_llm_block *find_call(const struct mo_llm_in *in,
@@ -333,11 +334,11 @@ static struct mo_llm_block *find_call(const struct mo_llm_in *in,
 {
     struct mo_llm_block *b = last_call(in, index);
 
-    if (!b || (index < 0 && has(id)))
-        return has(id) ? call_with_id(in, id) : NULL;
-    if (has(id) && b->id.len && !mo_json_str_eq(id, mo_buf_view(&b->id)))
+    if (!b || (index < 0 && has_member(id)))
+        return has_member(id) ? call_with_id(in, id) : NULL;
+    if (has_member(id) && b->id.len && !mo_json_str_eq(id, mo_buf_view(&b->id)))
         return NULL;
-    if (!has(id) && has(name) && opens(b, name, index))
+    if (!has_member(id) && has_member(name) && opens_call(b, name, index))
         return NULL;
     return b;
 }
@@ -376,7 +377,8 @@ static int take_call(struct mo_llm_in *in, struct mo_json tc, struct mo_err *e)
 
     (void)mo_json_i64(mo_json_get(tc, "index"), &index);
     b = find_call(in, id, name, index);
-    if (b && b->id.len == 0 && has(id) && mo_json_str_buf(id, &b->id) < 0)
+    if (b && b->id.len == 0 && has_member(id) &&
+        mo_json_str_buf(id, &b->id) < 0)
         return mo_fail(e, mo_buf_err(&b->id), "id of a call");
     if (!b)
         b = open_call(in, tc, name, index, e);
@@ -417,7 +419,7 @@ static const struct {
 
 static void take_stop(struct mo_llm_in *in, struct mo_json raw)
 {
-    if (!has(raw))
+    if (!has_member(raw))
         return;
     mo_llm_stop_raw(in, raw);
     in->ended = true;
@@ -452,7 +454,7 @@ static int take_delta(struct mo_llm_in *in, struct mo_json d, struct mo_err *e)
         rc = take_reasoning(in, d, "reasoning", e);
     if (rc == 0)
         rc = take_parts(in, mo_json_get(d, "content"), e);
-    if (rc == 0 && has(refusal)) {
+    if (rc == 0 && has_member(refusal)) {
         in->refused = true;
         rc = take_text(in, refusal, e);
     }

@@ -31,7 +31,7 @@ struct out {
 
 /* --- blocks -------------------------------------------------------------- */
 
-static void flush(struct out *o, bool mark)
+static void flush_block(struct out *o, bool mark)
 {
     struct mo_buf *b = &o->block;
 
@@ -50,9 +50,9 @@ static void flush(struct out *o, bool mark)
     mo_buf_reset(b);
 }
 
-static void begin(struct out *o, const char *role, struct mo_jw *block)
+static void begin_message(struct out *o, const char *role, struct mo_jw *block)
 {
-    flush(o, false);
+    flush_block(o, false);
     if (o->role != role) {
         if (o->role) {
             mo_jw_end(&o->w);
@@ -114,7 +114,7 @@ static void put_user(struct out *o, size_t i)
     while (mo_json_next(&it, &k, &b)) {
         if (!mo_llm_piece(b, &p))
             continue;
-        begin(o, user, &w);
+        begin_message(o, user, &w);
         put_piece(&w, &p);
     }
 }
@@ -123,7 +123,7 @@ static void put_call(struct out *o, size_t i, struct mo_json call)
 {
     struct mo_jw w;
 
-    begin(o, assistant, &w);
+    begin_message(o, assistant, &w);
     mo_jw_obj(&w);
     mo_jw_key(&w, "type");
     mo_jw_cstr(&w, "tool_use");
@@ -151,7 +151,7 @@ static void put_own(struct out *o, struct mo_json raw, bool bound)
         return;
     if (!bound && is_thinking(raw))
         return;
-    begin(o, assistant, &w);
+    begin_message(o, assistant, &w);
     mo_jw_raw(&w, mo_json_text(raw));
 }
 
@@ -170,7 +170,7 @@ static void put_assistant(struct out *o, size_t i)
         } else if (mo_llm_is_type(b, "call")) {
             put_call(o, i, b);
         } else if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p)) {
-            begin(o, assistant, &w);
+            begin_message(o, assistant, &w);
             put_piece(&w, &p);
         }
     }
@@ -211,7 +211,7 @@ static void put_results(struct out *o, size_t i)
     struct mo_jw w;
 
     for (size_t c = 0; c < n; c++) {
-        begin(o, user, &w);
+        begin_message(o, user, &w);
         mo_jw_obj(&w);
         mo_jw_key(&w, "type");
         mo_jw_cstr(&w, "tool_result");
@@ -261,9 +261,9 @@ static void find_knot(struct out *o)
     o->knot = i;
 }
 
-static void tie(struct out *o, size_t i)
+static void tie_knot(struct out *o, size_t i)
 {
-    flush(o, false);
+    flush_block(o, false);
     mo_llm_knot(o->q, i, &o->w, o->role);
 }
 
@@ -271,7 +271,7 @@ static void put_messages(struct out *o)
 {
     for (size_t i = o->q->from.entry; i < o->q->n; i++) {
         if (i == o->knot)
-            tie(o, i);
+            tie_knot(o, i);
         if (mo_llm_is_role(o->q->entries[i], "user")) {
             put_user(o, i);
         } else if (mo_llm_is_role(o->q->entries[i], "assistant")) {
@@ -279,9 +279,9 @@ static void put_messages(struct out *o)
             put_results(o, i);
         }
         if (i == o->mark[0] || i == o->mark[1])
-            flush(o, o->role == user);
+            flush_block(o, o->role == user);
     }
-    flush(o, false);
+    flush_block(o, false);
     if (o->role) {
         mo_jw_end(&o->w);
         mo_jw_end(&o->w);
@@ -366,8 +366,8 @@ static void put_head(struct mo_jw *w, const struct mo_llm_ask *q)
     mo_jw_arr(w);
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_claude_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                           struct mo_err *e)
 {
     struct out o = {.q = q, .role = q->from.role};
 
@@ -386,15 +386,15 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_claude_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     (void)q;
     return mo_buf_puts(path, "/v1/messages");
 }
 
 const struct mo_llm_wire mo_llm_claude = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_claude_body,
+    .put_path = put_claude_path,
     .event = mo_llm_claude_event,
     .finish = mo_llm_claude_finish,
     .put_raw = mo_llm_claude_raw,

@@ -129,7 +129,7 @@ static void read_said(struct said *s, struct mo_span body, struct mo_arena *a)
     (void)mo_json_str(text, a, &s->message);
 }
 
-static int word_of(struct mo_json v)
+static int error_word(struct mo_json v)
 {
     for (size_t i = 0; i < MO_COUNT(words); i++) {
         if (mo_json_str_eq(v, mo_span_cstr(words[i].word)))
@@ -138,19 +138,19 @@ static int word_of(struct mo_json v)
     return -1;
 }
 
-static int by_words(const struct said *s)
+static int find_word(const struct said *s)
 {
     struct mo_json d = mo_json_get(s->error, "details");
-    int w = word_of(mo_json_get(d, "error_code"));
+    int w = error_word(mo_json_get(d, "error_code"));
 
     if (w < 0)
-        w = word_of(mo_json_get(s->error, "code"));
+        w = error_word(mo_json_get(s->error, "code"));
     if (w < 0)
-        w = word_of(mo_json_get(s->error, "type"));
-    return w < 0 ? word_of(mo_json_get(s->error, "status")) : w;
+        w = error_word(mo_json_get(s->error, "type"));
+    return w < 0 ? error_word(mo_json_get(s->error, "status")) : w;
 }
 
-static int by_phrase(const struct said *s)
+static int find_phrase(const struct said *s)
 {
     for (size_t i = 0; i < MO_COUNT(phrases); i++) {
         if (mo_span_search(s->message, mo_span_cstr(phrases[i].phrase)) >= 0)
@@ -159,7 +159,7 @@ static int by_phrase(const struct said *s)
     return -1;
 }
 
-static int by_status(int status)
+static int find_status(int status)
 {
     for (size_t i = 0; i < MO_COUNT(statuses); i++) {
         if (status >= statuses[i].from && status <= statuses[i].to)
@@ -208,7 +208,8 @@ static bool read_google(const struct said *s, int64_t *after_ms)
  * ---------------------------------------------------------------- */
 
 /* The message in one line, without the key, cut at a character. */
-static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
+static void clean_message(struct mo_span s, struct mo_span key,
+                          char out[SAID_MAX + 1])
 {
     size_t n = 0;
 
@@ -228,13 +229,13 @@ static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
     out[n] = '\0';
 }
 
-static void tell(struct mo_llm_verdict *v, const char *label, int w,
-                 struct mo_span message, struct mo_span key)
+static void set_failure(struct mo_llm_verdict *v, const char *label, int w,
+                        struct mo_span message, struct mo_span key)
 {
     char said[SAID_MAX + 1] = "";
 
     if (whats[w].quote)
-        clean(message, key, said);
+        clean_message(message, key, said);
     (void)mo_fail(&v->f.err, whats[w].err, "%s%.40s%s%s%s", whats[w].before,
                   label, whats[w].after, said[0] ? ": " : "", said);
     v->f.code = whats[w].code;
@@ -250,14 +251,14 @@ static int status_of(const struct mo_llm_hint *h, const struct said *s)
     return n >= 100 && n < 600 ? (int)n : 0;
 }
 
-static int decide(const struct said *s, int status, bool day)
+static int find_kind(const struct said *s, int status, bool day)
 {
-    int w = by_words(s), by = by_status(status);
+    int w = find_word(s), by = find_status(status);
 
     if (w < 0 || (w == TROUBLE && by >= 0))
         w = by;
     if (w < 0 || w == BAD) {
-        int p = by_phrase(s);
+        int p = find_phrase(s);
 
         w = p < 0 ? BAD : p;
     }
@@ -279,8 +280,8 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
     read_said(&s, body, &a);
     status = status_of(h, &s);
     day = read_google(&s, &after);
-    w = decide(&s, status, day);
-    tell(v, label, w, s.message, key);
+    w = find_kind(&s, status, day);
+    set_failure(v, label, w, s.message, key);
     v->again = whats[w].again;
     if (h->should >= 0 && w != QUOTA)
         v->again = h->should > 0;
@@ -305,7 +306,7 @@ unsigned mo_llm_wait_ms(int64_t after_ms, unsigned n, uint32_t rnd)
     return ms - (unsigned)((uint64_t)ms * rnd / UINT32_MAX / 4);
 }
 
-static bool two(struct mo_span s, size_t at, int64_t *out)
+static bool two_digits(struct mo_span s, size_t at, int64_t *out)
 {
     uint64_t v;
 
@@ -316,7 +317,7 @@ static bool two(struct mo_span s, size_t at, int64_t *out)
 }
 
 /* Days since 1970-01-01 of the proleptic Gregorian calendar. */
-static int64_t days(int64_t y, int64_t m, int64_t d)
+static int64_t days_since_1970(int64_t y, int64_t m, int64_t d)
 {
     y -= m <= 2;
     m += m > 2 ? -3 : 9; /* March is 0, so the leap day ends the year */
@@ -331,14 +332,16 @@ static int64_t http_date(struct mo_span s)
     int64_t d, h, mi, sec, m = 0;
     uint64_t y;
 
-    if (s.n != 29 || !two(s, 5, &d) || !two(s, 17, &h) || !two(s, 20, &mi) ||
-        !two(s, 23, &sec) || mo_span_u64(mo_span(s.p + 12, 4), &y) < 0)
+    if (s.n != 29 || !two_digits(s, 5, &d) || !two_digits(s, 17, &h) ||
+        !two_digits(s, 20, &mi) || !two_digits(s, 23, &sec) ||
+        mo_span_u64(mo_span(s.p + 12, 4), &y) < 0)
         return -1;
     while (m < 12 && memcmp(months + 3 * m, s.p + 8, 3) != 0)
         m++;
     if (m == 12)
         return -1;
-    return (((days((int64_t)y, m + 1, d) * 24 + h) * 60 + mi) * 60 + sec) *
+    return (((days_since_1970((int64_t)y, m + 1, d) * 24 + h) * 60 + mi) * 60 +
+            sec) *
            1000;
 }
 

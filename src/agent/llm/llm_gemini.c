@@ -22,7 +22,7 @@ struct out {
 
 /* --- names --------------------------------------------------------------- */
 
-static bool is_odd(struct mo_span name)
+static bool needs_prefix(struct mo_span name)
 {
     size_t i = 0;
 
@@ -36,7 +36,7 @@ static void put_name(struct mo_jw *w, struct mo_span name)
 {
     char odd[MO_LLM_NAME_MAX + 2] = "_";
 
-    if (!is_odd(name) || name.n > MO_LLM_NAME_MAX) {
+    if (!needs_prefix(name) || name.n > MO_LLM_NAME_MAX) {
         mo_jw_str(w, name);
         return;
     }
@@ -46,8 +46,9 @@ static void put_name(struct mo_jw *w, struct mo_span name)
 
 struct mo_span mo_llm_gemini_name(struct mo_span name)
 {
-    return name.n && name.p[0] == '_' && is_odd(name) ? mo_span_skip(name, 1)
-                                                      : name;
+    return name.n && name.p[0] == '_' && needs_prefix(name)
+               ? mo_span_skip(name, 1)
+               : name;
 }
 
 /* In a response the name must equal the call's, byte for byte. */
@@ -67,7 +68,7 @@ static void put_call_name(struct mo_jw *w, struct mo_json call, bool own)
 
 /* --- contents ------------------------------------------------------------ */
 
-static void begin(struct out *o, const char *role)
+static void begin_content(struct out *o, const char *role)
 {
     if (o->open)
         return;
@@ -79,7 +80,7 @@ static void begin(struct out *o, const char *role)
     o->open = true;
 }
 
-static void end(struct out *o)
+static void end_content(struct out *o)
 {
     if (!o->open)
         return;
@@ -116,10 +117,10 @@ static void put_user(struct out *o, size_t i)
     while (mo_json_next(&it, &k, &b)) {
         if (!mo_llm_piece(b, &p))
             continue;
-        begin(o, "user");
+        begin_content(o, "user");
         put_piece(&o->w, &p);
     }
-    end(o);
+    end_content(o);
 }
 
 static void put_call(struct out *o, size_t i, struct mo_json call, bool first)
@@ -154,18 +155,18 @@ static void put_model(struct out *o, size_t i)
     while (mo_json_next(&it, &k, &b)) {
         raw = mo_json_get(b, "raw");
         if (own && mo_json_is(raw, MO_JSON_OBJECT)) {
-            begin(o, "model");
+            begin_content(o, "model");
             mo_jw_raw(&o->w, mo_json_text(raw));
         } else if (mo_llm_is_type(b, "call")) {
-            begin(o, "model");
+            begin_content(o, "model");
             put_call(o, i, b, first);
             first = false;
         } else if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p)) {
-            begin(o, "model");
+            begin_content(o, "model");
             put_piece(&o->w, &p);
         }
     }
-    end(o);
+    end_content(o);
 }
 
 /* Images of a result; inside the response if the model accepts them there. */
@@ -233,12 +234,12 @@ static void put_responses(struct out *o, size_t i)
 
     if (n == 0)
         return;
-    begin(o, "user");
+    begin_content(o, "user");
     for (size_t c = 0; c < n; c++)
         put_response(o, i, &v[c]);
     for (size_t c = 0; c < n && !o->modern; c++)
         put_media(o, &v[c]);
-    end(o);
+    end_content(o);
 }
 
 /* Refused entries are left out: sent again, they are refused again. */
@@ -346,8 +347,8 @@ static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_arr(w);
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_gemini_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                           struct mo_err *e)
 {
     struct out o = {
         .q = q, .modern = is_modern(q->r->model), .since = mo_llm_last_user(q)};
@@ -366,7 +367,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_gemini_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     struct mo_span m = mo_span_cstr(q->r->model);
 
@@ -377,8 +378,8 @@ static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
 }
 
 const struct mo_llm_wire mo_llm_gemini = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_gemini_body,
+    .put_path = put_gemini_path,
     .event = mo_llm_gemini_event,
     .finish = mo_llm_gemini_finish,
     .put_raw = mo_llm_gemini_raw,

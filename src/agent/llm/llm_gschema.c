@@ -55,7 +55,7 @@ struct walk {
 
 static void put_schema(struct walk *x, struct mo_json s, bool root);
 
-static int how_of(struct mo_json key)
+static int find_keyword(struct mo_json key)
 {
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         if (mo_json_str_eq(key, mo_span_cstr(rows[i].word)))
@@ -64,7 +64,7 @@ static int how_of(struct mo_json key)
     return -1;
 }
 
-static struct mo_span inside(struct mo_json str)
+static struct mo_span put_inside(struct mo_json str)
 {
     return mo_span(str.p + 1, str.n - 2);
 }
@@ -72,11 +72,11 @@ static struct mo_span inside(struct mo_json str)
 /* --- unsupported keywords
  * ---------------------------------------------------- */
 
-static void drop(struct walk *x, struct mo_buf *note, struct mo_json key,
-                 struct mo_json val)
+static void drop_keyword(struct walk *x, struct mo_buf *note,
+                         struct mo_json key, struct mo_json val)
 {
     if (x->dropped) {
-        (void)mo_buf_span(x->dropped, inside(key));
+        (void)mo_buf_span(x->dropped, put_inside(key));
         (void)mo_buf_putc(x->dropped, '\n');
     }
     if (mo_json_str_eq(key, MO_SPAN("$schema")) ||
@@ -85,7 +85,7 @@ static void drop(struct walk *x, struct mo_buf *note, struct mo_json key,
     if (note->len + key.n + val.n > NOTE_MAX)
         return;
     (void)mo_buf_puts(note, note->len ? "; " : "");
-    (void)mo_buf_span(note, inside(key));
+    (void)mo_buf_span(note, put_inside(key));
     (void)mo_buf_puts(note, ": ");
     (void)mo_json_compact(val, note);
 }
@@ -117,7 +117,7 @@ static void put_description(struct walk *x, struct mo_json text,
 
 static bool good_name(struct mo_json key)
 {
-    struct mo_span s = inside(key);
+    struct mo_span s = put_inside(key);
 
     if (s.n == 0 || s.n > NAME_MAX_ || (s.p[0] >= '0' && s.p[0] <= '9'))
         return false;
@@ -140,11 +140,11 @@ static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,
     mo_jw_obj(&x->w);
     mo_json_iter(&it, map);
     while (mo_json_next(&it, &k, &v)) {
-        if (names ? !good_name(k) : mo_span_find(inside(k), '\\') >= 0) {
-            drop(x, note, k, v);
+        if (names ? !good_name(k) : mo_span_find(put_inside(k), '\\') >= 0) {
+            drop_keyword(x, note, k, v);
             continue;
         }
-        mo_jw_key_span(&x->w, inside(k));
+        mo_jw_key_span(&x->w, put_inside(k));
         put_schema(x, v, false);
     }
     mo_jw_end(&x->w);
@@ -165,7 +165,7 @@ static void put_list(struct walk *x, struct mo_json list)
 static void put_ref(struct walk *x, struct mo_json ref)
 {
     static const struct mo_span old = {"#/definitions/", 14};
-    struct mo_span s = inside(ref);
+    struct mo_span s = put_inside(ref);
     struct mo_buf b;
 
     mo_buf_init(&b, ref.n + 16);
@@ -193,7 +193,7 @@ static void put_required(struct walk *x, struct mo_json list)
     mo_jw_end(&x->w);
 }
 
-static bool fits(enum how how, struct mo_json v)
+static bool fits_gemini(enum how how, struct mo_json v)
 {
     static const enum mo_json_type want[] = {
         [SCHEMA] = MO_JSON_NONE, [SCHEMAS] = MO_JSON_ARRAY,
@@ -219,7 +219,7 @@ static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
     if (how == DEFS || how == CONST || how == ALL)
         mo_jw_key(&x->w, names[how]);
     else
-        mo_jw_key_span(&x->w, inside(k));
+        mo_jw_key_span(&x->w, put_inside(k));
     if (mo_json_str_eq(k, MO_SPAN("required"))) {
         put_required(x, v);
     } else if (how == COPY) {
@@ -242,7 +242,7 @@ static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
 }
 
 /* True if two keywords become the same one; only one is written. */
-static bool twice(struct mo_json s, struct mo_json key)
+static bool is_duplicate(struct mo_json s, struct mo_json key)
 {
     static const char *const pairs[][2] = {
         {"definitions", "$defs"}, {"const", "enum"}, {"allOf", "anyOf"}};
@@ -257,8 +257,8 @@ static bool twice(struct mo_json s, struct mo_json key)
 
 /* The type of the root is already written. Of a duplicate keyword the last one
  * counts. */
-static bool skip(struct mo_json s, struct mo_json k, struct mo_json v,
-                 bool root)
+static bool is_skipped(struct mo_json s, struct mo_json k, struct mo_json v,
+                       bool root)
 {
     return (root && mo_json_str_eq(k, MO_SPAN("type"))) ||
            mo_jvalue_find(s, k).p != v.p;
@@ -274,12 +274,12 @@ static void put_object(struct walk *x, struct mo_json s, bool root)
     mo_buf_init(&note, 2 * NOTE_MAX + 4096);
     mo_json_iter(&it, s);
     while (mo_json_next(&it, &k, &v)) {
-        int how = how_of(k);
+        int how = find_keyword(k);
 
-        if (how < 0 || !fits((enum how)how, v) || twice(s, k) ||
-            (ref && inside(k).p[0] != '$'))
-            drop(x, &note, k, v);
-        else if (skip(s, k, v, root))
+        if (how < 0 || !fits_gemini((enum how)how, v) || is_duplicate(s, k) ||
+            (ref && put_inside(k).p[0] != '$'))
+            drop_keyword(x, &note, k, v);
+        else if (is_skipped(s, k, v, root))
             continue;
         else if (how == TEXT)
             text = v;

@@ -48,7 +48,7 @@ void mo_llm_in_fini(struct mo_llm_in *in)
 
 /* --- blocks -------------------------------------------------------------- */
 
-static int more_room(struct mo_llm_in *in)
+static int grow_blocks(struct mo_llm_in *in)
 {
     size_t cap = in->cap ? 2 * in->cap : 8;
     struct mo_llm_block **v;
@@ -93,7 +93,7 @@ struct mo_llm_block *mo_llm_open(struct mo_llm_in *in,
         (void)mo_fail(e, MO_ETOOBIG, "the reply has too many parts");
         return NULL;
     }
-    b = more_room(in) == 0 ? block_new(kind, index) : NULL;
+    b = grow_blocks(in) == 0 ? block_new(kind, index) : NULL;
     if (!b) {
         (void)mo_fail(e, MO_ENOMEM, "reply");
         return NULL;
@@ -139,8 +139,8 @@ int mo_llm_add_str(struct mo_llm_in *in, struct mo_buf *b, struct mo_json v,
     return mo_llm_add(in, b, mo_span(v.p + 1, v.n - 2), e);
 }
 
-static void tell(struct mo_llm_in *in, enum mo_llm_block_kind kind,
-                 struct mo_span s)
+static void send_delta(struct mo_llm_in *in, enum mo_llm_block_kind kind,
+                       struct mo_span s)
 {
     if (s.n == 0 || !in->cb)
         return;
@@ -160,7 +160,7 @@ void mo_llm_show(struct mo_llm_in *in, enum mo_llm_block_kind kind,
         return;
     mo_arena_init(&a, v.n + 4096);
     if (mo_json_str(v, &a, &s) == 0)
-        tell(in, kind, s);
+        send_delta(in, kind, s);
     mo_arena_fini(&a);
 }
 
@@ -188,7 +188,7 @@ int mo_llm_grow_text(struct mo_llm_in *in, struct mo_llm_block *b,
         rc = mo_llm_add(in, &b->body, mo_span(q.p + 1, q.len - 2), e);
     mo_buf_fini(&q);
     if (rc == 0)
-        tell(in, b->kind, s);
+        send_delta(in, b->kind, s);
     return rc;
 }
 
@@ -475,7 +475,7 @@ static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
     mo_jw_end(&w);
 }
 
-static void collect(struct mo_llm_in *in, struct mo_llm_reply *r)
+static void collect_calls(struct mo_llm_in *in, struct mo_llm_reply *r)
 {
     for (size_t i = 0; i < in->n; i++) {
         const struct mo_llm_block *b = in->v[i];
@@ -533,7 +533,7 @@ int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
                        in->label);
     if (in->wire->finish(in, e) < 0)
         return e->code;
-    collect(in, r);
+    collect_calls(in, r);
     if (r->ncalls && (in->stop == MO_LLM_END || in->stop == MO_LLM_OTHER))
         in->stop = MO_LLM_CALLS;
     else if (!r->ncalls && in->stop == MO_LLM_CALLS)

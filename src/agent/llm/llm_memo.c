@@ -32,7 +32,7 @@ void mo_llm_memo_fini(struct mo_llm_memo *m)
     mo_buf_fini(&m->text);
 }
 
-static void forget(struct mo_llm_memo *m)
+static void forget_memo(struct mo_llm_memo *m)
 {
     mo_buf_fini(&m->text);
     mo_buf_init(&m->text, MEMO_MAX);
@@ -42,43 +42,44 @@ static void forget(struct mo_llm_memo *m)
 /* --- hashes
  * ------------------------------------------------------------------ */
 
-static uint64_t sum(const struct mo_llm_memo *m, uint64_t before,
-                    struct mo_span s)
+static uint64_t hash_span(const struct mo_llm_memo *m, uint64_t before,
+                          struct mo_span s)
 {
     return mo_siphash(m->key[0] ^ before, m->key[1], s);
 }
 
-static uint64_t sum_tool(const struct mo_llm_memo *m, uint64_t h,
-                         const struct mo_llm_tool *t)
+static uint64_t hash_tool(const struct mo_llm_memo *m, uint64_t h,
+                          const struct mo_llm_tool *t)
 {
-    h = sum(m, h, t->name);
-    h = sum(m, h, t->digest);
+    h = hash_span(m, h, t->name);
+    h = hash_span(m, h, t->digest);
     if (t->digest.n)
         return h;
-    h = sum(m, h, t->description);
-    return sum(m, h, t->schema);
+    h = hash_span(m, h, t->description);
+    return hash_span(m, h, t->schema);
 }
 
-static uint64_t sum_head(const struct mo_llm_memo *m,
-                         const struct mo_llm_request *r)
+static uint64_t hash_head(const struct mo_llm_memo *m,
+                          const struct mo_llm_request *r)
 {
-    uint64_t h = sum(m, r->ntools, mo_span_cstr(r->model));
+    uint64_t h = hash_span(m, r->ntools, mo_span_cstr(r->model));
 
-    h = sum(m, h, r->system);
+    h = hash_span(m, h, r->system);
     for (size_t i = 0; i < r->ntools; i++)
-        h = sum_tool(m, h, &r->tools[i]);
+        h = hash_tool(m, h, &r->tools[i]);
     return h;
 }
 
 /* h: hash of the entries before `from`. Ids are cheap to hash again. */
-static uint64_t sum_entries(const struct mo_llm_memo *m, uint64_t h,
-                            const struct mo_llm_request *r, size_t from,
-                            size_t to)
+static uint64_t hash_entries(const struct mo_llm_memo *m, uint64_t h,
+                             const struct mo_llm_request *r, size_t from,
+                             size_t to)
 {
     if (r->ids)
-        return sum(m, to, mo_span((const char *)r->ids, to * sizeof(*r->ids)));
+        return hash_span(m, to,
+                         mo_span((const char *)r->ids, to * sizeof(*r->ids)));
     for (size_t i = from; i < to; i++)
-        h = sum(m, h, r->entries[i]);
+        h = hash_span(m, h, r->entries[i]);
     return h;
 }
 
@@ -92,10 +93,10 @@ void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
 
     if (r->quiet)
         return;
-    m->next_head = sum_head(m, r);
+    m->next_head = hash_head(m, r);
     if (m->knot.len == 0 || m->head != m->next_head || r->nentries < m->n ||
-        m->entries != sum_entries(m, 0, r, 0, m->n)) {
-        forget(m);
+        m->entries != hash_entries(m, 0, r, 0, m->n)) {
+        forget_memo(m);
         m->n = 0;
         m->entries = 0;
     } else if (mo_buf_span(body, mo_buf_view(&m->text)) == 0) {
@@ -117,10 +118,10 @@ void mo_llm_memo_keep(struct mo_llm_memo *m, const struct mo_llm_ask *q,
         return;
     if (m->next.len < have || m->next.len > MEMO_MAX ||
         mo_buf_put(&m->text, body->p + have, m->next.len - have) < 0) {
-        forget(m);
+        forget_memo(m);
         return;
     }
-    m->entries = sum_entries(m, m->entries, q->r, m->n, q->r->nentries);
+    m->entries = hash_entries(m, m->entries, q->r, m->n, q->r->nentries);
     m->n = q->r->nentries;
     m->head = m->next_head;
     m->knot = m->next;

@@ -103,7 +103,7 @@ static void list_free(struct list *l)
     mo_free(l);
 }
 
-static int by_rank(const void *pa, const void *pb)
+static int compare_rank(const void *pa, const void *pb)
 {
     const struct ranked *a = pa, *b = pb;
 
@@ -118,7 +118,7 @@ static void list_end(struct list *l, const struct mo_llm_failure *f)
     struct mo_llm_failure none;
 
     if (!f && l->n) {
-        qsort(l->v, l->n, sizeof(*l->v), by_rank);
+        qsort(l->v, l->n, sizeof(*l->v), compare_rank);
         v = mo_arena_alloc(&l->a, l->n * sizeof(*v));
         for (size_t i = 0; v && i < l->n; i++)
             v[i] = l->v[i].m;
@@ -141,7 +141,7 @@ static void list_fail(struct list *l, const struct mo_err *e, const char *code)
     list_end(l, &f);
 }
 
-static bool keep(struct list *l, struct mo_span s, struct mo_span *out)
+static bool dup_name(struct list *l, struct mo_span s, struct mo_span *out)
 {
     out->p = mo_arena_strndup(&l->a, s.p, s.n);
     out->n = s.n;
@@ -167,7 +167,7 @@ static int add_model(void *ctx, const struct mo_llm_model *m, double rank,
     }
     r = &l->v[l->n];
     *r = (struct ranked){*m, rank, l->n};
-    if (!keep(l, m->id, &r->m.id) || !keep(l, m->name, &r->m.name))
+    if (!dup_name(l, m->id, &r->m.id) || !dup_name(l, m->name, &r->m.name))
         return mo_fail(e, MO_ENOMEM, "list of models");
     l->n++;
     return 0;
@@ -248,7 +248,7 @@ static void on_page(struct mo_llm_get *g, const struct mo_err *why)
 }
 
 /* The demo has a fixed list. */
-static void on_later(struct mo_later *d)
+static void list_later(struct mo_later *d)
 {
     static const struct mo_llm_model demo = {
         MO_SPAN("demo"), MO_SPAN("Demo (plain words, no key)"), 0, 0};
@@ -276,7 +276,7 @@ int mo_llm_models(struct mo_llm *m, unsigned ms,
     l->ctx = ctx;
     l->until = mo_loop_now(m->loop) + ms * MO_MS;
     mo_arena_init(&l->a, NAMES_MAX);
-    mo_later_init(&l->later, on_later);
+    mo_later_init(&l->later, list_later);
     mo_llm_get_init(&l->get, on_page);
     if (m->kind == MO_LLM_DEMO)
         mo_loop_defer(m->loop, &l->later);
@@ -331,7 +331,7 @@ static void search_end(struct search *s)
     search_free(s);
 }
 
-static void on_nobody(struct mo_later *d)
+static void search_later(struct mo_later *d)
 {
     search_end(mo_container_of(d, struct search, later));
 }
@@ -415,7 +415,7 @@ int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
         return mo_fail(e, MO_ENOMEM, "probing for model servers");
     s->done = done;
     s->ctx = ctx;
-    mo_later_init(&s->later, on_nobody);
+    mo_later_init(&s->later, search_later);
     for (size_t i = 0; i < n; i++)
         (void)probe_start(s, hc, &v[i], ms,
                           NULL); /* a failed probe counts as absent */

@@ -81,7 +81,7 @@ static void put_said(struct mo_jw *w, const struct mo_llm_piece *p)
 }
 
 /* True if a block other than thinking follows block b. */
-static bool followed(struct mo_json blocks, struct mo_json b)
+static bool is_followed(struct mo_json blocks, struct mo_json b)
 {
     struct mo_json_iter it;
     struct mo_json k, v;
@@ -105,7 +105,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     while (mo_json_next(&it, &k, &b)) {
         raw = mo_json_get(b, "raw");
         if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
-            if (!mo_llm_is_type(b, "thinking") || followed(blocks, b))
+            if (!mo_llm_is_type(b, "thinking") || is_followed(blocks, b))
                 mo_jw_raw(w, mo_json_text(raw));
         } else if (mo_llm_is_type(b, "call")) {
             put_call(q, i, w, b);
@@ -198,8 +198,8 @@ static void put_input(const struct mo_llm_ask *q, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_responses_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                              struct mo_err *e)
 {
     struct mo_jw w;
 
@@ -220,15 +220,15 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_responses_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     (void)q;
     return mo_buf_puts(path, "/responses");
 }
 
 const struct mo_llm_wire mo_llm_responses = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_responses_body,
+    .put_path = put_responses_path,
     .event = mo_llm_responses_event,
     .finish = mo_llm_responses_finish,
     .put_raw = mo_llm_responses_raw,

@@ -52,7 +52,7 @@ struct mo_llm_x {
     size_t said;
 };
 
-static void post(struct mo_llm_x *x);
+static void post_request(struct mo_llm_x *x);
 
 static void x_move(struct mo_llm_x *x, enum x_state to)
 {
@@ -87,7 +87,7 @@ static void x_free(struct mo_llm_x *x)
     mo_free(x);
 }
 
-static void tell(struct mo_llm_x *x, const struct mo_llm_reply *r)
+static void call_on_done(struct mo_llm_x *x, const struct mo_llm_reply *r)
 {
     bool idle = !x->http;
 
@@ -116,7 +116,7 @@ static void fail_with(struct mo_llm_x *x, const struct mo_err *e,
 }
 
 /* Called from the loop only, never from inside a caller's function. */
-static void end(struct mo_llm_x *x)
+static void end_request(struct mo_llm_x *x)
 {
     struct mo_llm_by by = {mo_llm_kind_name(x->m->kind), x->model, x->m->url,
                            x->base};
@@ -128,12 +128,12 @@ static void end(struct mo_llm_x *x)
         good = false;
         fail_with(x, &e, e.code == MO_ECLOSED ? "network" : "protocol");
     }
-    tell(x, good ? &r : NULL);
+    call_on_done(x, good ? &r : NULL);
 }
 
 static void on_later(struct mo_later *d)
 {
-    end(mo_container_of(d, struct mo_llm_x, later));
+    end_request(mo_container_of(d, struct mo_llm_x, later));
 }
 
 void mo_llm_cancel(struct mo_llm_x *x)
@@ -157,8 +157,8 @@ void mo_llm_cancel(struct mo_llm_x *x)
 /* --- retries
  * ----------------------------------------------------------------- */
 
-static void wait_ms(struct mo_llm_x *x, unsigned ms,
-                    const struct mo_llm_failure *f)
+static void retry_wait_ms(struct mo_llm_x *x, unsigned ms,
+                          const struct mo_llm_failure *f)
 {
     x_move(x, X_WAITING);
     mo_timer_start(x->loop, &x->timer, ms);
@@ -167,7 +167,7 @@ static void wait_ms(struct mo_llm_x *x, unsigned ms,
 }
 
 /* Schedules another try if the failure allows it. */
-static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
+static bool schedule_retry(struct mo_llm_x *x, const struct mo_llm_verdict *v)
 {
     unsigned ms;
 
@@ -175,14 +175,14 @@ static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
         return false;
     if (v->loading && ++x->loads <= LOADING_MAX) {
         x->tries = 1;
-        wait_ms(x, LOADING_MS, &v->f);
+        retry_wait_ms(x, LOADING_MS, &v->f);
         return true;
     }
     if (x->tries >= MO_LLM_TRIES)
         return false;
     ms = mo_llm_wait_ms(v->after_ms, x->tries, (uint32_t)mo_random_u64());
     if (ms)
-        wait_ms(x, ms, &v->f);
+        retry_wait_ms(x, ms, &v->f);
     return ms != 0;
 }
 
@@ -198,7 +198,7 @@ static void keep_usage(struct mo_llm_in *in)
     *u = (struct mo_llm_usage){.input = 0};
 }
 
-static void go_on(struct mo_llm_x *x)
+static void send_again(struct mo_llm_x *x)
 {
     keep_usage(&x->in);
     mo_buf_reset(&x->hop);
@@ -208,11 +208,11 @@ static void go_on(struct mo_llm_x *x)
     (void)mo_buf_put(&x->hop, x->body.p + 1, x->body.len - 1);
     x->in.again = x->in.token_new = false;
     x->tries = 0;
-    post(x);
+    post_request(x);
 }
 
 /* Gemini only failed to form its call: repeat once from the start. */
-static bool redo(struct mo_llm_x *x)
+static bool redo_call(struct mo_llm_x *x)
 {
     if (!x->in.redo || x->in.n || x->redone || x->fail.code)
         return false;
@@ -221,7 +221,7 @@ static bool redo(struct mo_llm_x *x)
     x->in.stop_raw[0] = '\0';
     keep_usage(&x->in);
     x->tries = 0;
-    post(x);
+    post_request(x);
     return true;
 }
 
@@ -239,20 +239,20 @@ static bool next_hop(struct mo_llm_x *x, bool broken)
     if (!broken)
         x->resumes = 0;
     x->hops++;
-    go_on(x);
+    send_again(x);
     return true;
 }
 
 /* --- the answer ---------------------------------------------------------- */
 
-static void broken(struct mo_llm_x *x, const struct mo_err *e)
+static void is_broken(struct mo_llm_x *x, const struct mo_err *e)
 {
     fail_with(x, e, "protocol");
     if (x->http)
         mo_httpc_cancel(x->http);
 }
 
-static void feed(struct mo_llm_x *x, struct mo_span data)
+static void feed_stream(struct mo_llm_x *x, struct mo_span data)
 {
     struct mo_sse_event ev;
     struct mo_err e;
@@ -263,7 +263,7 @@ static void feed(struct mo_llm_x *x, struct mo_span data)
         if (r == MO_SSE_MORE)
             return;
         if (r == MO_SSE_ERROR || x->wire->event(&x->in, &ev, &e) < 0)
-            broken(x, &e);
+            is_broken(x, &e);
     }
 }
 
@@ -296,13 +296,13 @@ static void on_data(void *ctx, struct mo_span data)
         return;
     }
     x->begun = true;
-    feed(x, data);
+    feed_stream(x, data);
     if (x->state == X_RUNNING && !x->fail.code && x->in.whole)
-        end(x);
+        end_request(x);
 }
 
 /* A server that does not stream although asked to: treated as one event. */
-static void whole_doc(struct mo_llm_x *x)
+static void take_whole_doc(struct mo_llm_x *x)
 {
     struct mo_sse_event ev = {.data = mo_buf_view(&x->doc)};
     struct mo_err e;
@@ -311,18 +311,18 @@ static void whole_doc(struct mo_llm_x *x)
         fail_with(x, &e, "protocol");
 }
 
-static void refused(struct mo_llm_x *x)
+static void take_refusal(struct mo_llm_x *x)
 {
     struct mo_llm_verdict v;
 
     mo_llm_judge(x->in.label, &x->hint, mo_buf_view(&x->doc), x->in.secret, &v);
-    if (again(x, &v))
+    if (schedule_retry(x, &v))
         return;
     x->fail = v.f;
-    end(x);
+    end_request(x);
 }
 
-static void lost(struct mo_llm_x *x, const struct mo_err *why)
+static void take_lost_connection(struct mo_llm_x *x, const struct mo_err *why)
 {
     struct mo_llm_verdict v = {.after_ms = -1};
 
@@ -330,24 +330,25 @@ static void lost(struct mo_llm_x *x, const struct mo_err *why)
     v.again = why->code == MO_ECLOSED || why->code == MO_EUNAVAIL;
     if (x->begun && next_hop(x, true))
         return;
-    if (again(x, &v))
+    if (schedule_retry(x, &v))
         return;
     x->fail = v.f;
-    end(x);
+    end_request(x);
 }
 
-static void over(struct mo_llm_x *x)
+static void end_stream(struct mo_llm_x *x)
 {
     if (!x->stream) {
-        whole_doc(x);
+        take_whole_doc(x);
     } else {
-        feed(x, MO_SPAN("\n\n")); /* the last event may lack its empty line */
+        feed_stream(
+            x, MO_SPAN("\n\n")); /* the last event may lack its empty line */
         if (x->state != X_RUNNING)
             return;
-        if (redo(x) || next_hop(x, !x->in.again))
+        if (redo_call(x) || next_hop(x, !x->in.again))
             return;
     }
-    end(x);
+    end_request(x);
 }
 
 static void on_http_done(void *ctx, const struct mo_err *why)
@@ -363,13 +364,13 @@ static void on_http_done(void *ctx, const struct mo_err *why)
     if (x->state == X_TOLD)
         x_free(x);
     else if (x->fail.code)
-        end(x);
+        end_request(x);
     else if (why)
-        lost(x, why);
+        take_lost_connection(x, why);
     else if (x->hint.status < 200 || x->hint.status > 299)
-        refused(x);
+        take_refusal(x);
     else
-        over(x);
+        end_stream(x);
 }
 
 /* --- the request --------------------------------------------------------- */
@@ -409,7 +410,7 @@ static int try_once(struct mo_llm_x *x, struct mo_err *e)
     return send_out(x, e);
 }
 
-static void post(struct mo_llm_x *x)
+static void post_request(struct mo_llm_x *x)
 {
     struct mo_err e;
 
@@ -423,7 +424,7 @@ static void post(struct mo_llm_x *x)
 
 /* --- the demo: no request at all ----------------------------------------- */
 
-static size_t word(struct mo_span s)
+static size_t next_word(struct mo_span s)
 {
     size_t n = 0;
 
@@ -439,7 +440,7 @@ static int demo_say(struct mo_llm_x *x, struct mo_err *e)
     struct mo_span rest = mo_span_skip(mo_buf_view(&x->plan.text), x->said);
     struct mo_llm_block *b = mo_llm_last(&x->in);
 
-    rest = mo_span_head(rest, word(rest));
+    rest = mo_span_head(rest, next_word(rest));
     x->said += rest.n;
     if (!b)
         b = mo_llm_open(&x->in, MO_LB_TEXT, -1, e);
@@ -477,7 +478,7 @@ static void demo_tick(struct mo_llm_x *x)
     } else if (demo_call(x, &e) < 0) {
         fail_with(x, &e, "protocol");
     }
-    end(x);
+    end_request(x);
 }
 
 static void on_timer(struct mo_timer *t)
@@ -487,7 +488,7 @@ static void on_timer(struct mo_timer *t)
     if (x->state == X_DEMO)
         demo_tick(x);
     else if (x->state == X_WAITING)
-        post(x);
+        post_request(x);
     else if (x->state == X_TOLD && x->http)
         mo_httpc_cancel(x->http);
 }
@@ -526,8 +527,8 @@ static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
     return x;
 }
 
-static int prepare(struct mo_llm_x *x, const struct mo_llm_request *r,
-                   struct mo_err *e)
+static int write_request(struct mo_llm_x *x, const struct mo_llm_request *r,
+                         struct mo_err *e)
 {
     struct mo_llm_ask q = {.kind = x->m->kind,
                            .url = x->m->url,
@@ -569,7 +570,7 @@ int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
     x = x_new(m, r, cb, ctx);
     if (!x)
         return mo_fail(e, MO_ENOMEM, "reply");
-    rc = x->model ? prepare(x, r, e) : mo_fail(e, MO_ENOMEM, "reply");
+    rc = x->model ? write_request(x, r, e) : mo_fail(e, MO_ENOMEM, "reply");
     if (rc == 0 && x->state == X_DEMO)
         mo_timer_start(x->loop, &x->timer, WORD_MS);
     else if (rc == 0)

@@ -67,7 +67,7 @@ static const struct mo_config_api *api_of(const struct mo_config *cfg,
     }
 }
 
-static enum mo_llm_kind usual(const struct mo_config *cfg)
+static enum mo_llm_kind default_kind(const struct mo_config *cfg)
 {
     if (cfg->llm.provider != MO_LLM_AUTO)
         return (enum mo_llm_kind)cfg->llm.provider;
@@ -139,9 +139,10 @@ static const struct mo_llm_local *local_named(const struct mo_models *m,
     return NULL;
 }
 
-static struct choice choose(const struct mo_models *m, struct mo_span wanted)
+static struct choice choose_model(const struct mo_models *m,
+                                  struct mo_span wanted)
 {
-    struct choice c = {.kind = usual(m->cfg), .model = wanted};
+    struct choice c = {.kind = default_kind(m->cfg), .model = wanted};
     ptrdiff_t colon = mo_span_find(wanted, ':');
     struct mo_span head =
         colon < 0 ? wanted : mo_span_head(wanted, (size_t)colon);
@@ -165,7 +166,7 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
                    const char **provider, struct mo_buf *model,
                    struct mo_err *e)
 {
-    struct choice what = choose(m, wanted);
+    struct choice what = choose_model(m, wanted);
     const char *usual_model = mo_llm_default_model(what.kind);
     int rc = 0;
 
@@ -233,7 +234,7 @@ static void put_source(struct mo_jw *w, const struct source *s)
 
 static void put_demo(struct mo_models *m, bool comma)
 {
-    bool is_usual = usual(m->cfg) == MO_LLM_DEMO;
+    bool is_usual = default_kind(m->cfg) == MO_LLM_DEMO;
 
     mo_buf_puts(&m->list, comma ? "," : "");
     mo_buf_puts(&m->list,
@@ -260,7 +261,7 @@ static void write_models(struct mo_models *m)
 
 static void write_list(struct mo_models *m)
 {
-    enum mo_llm_kind k = usual(m->cfg);
+    enum mo_llm_kind k = default_kind(m->cfg);
     const char *model =
         m->cfg->llm.model ? m->cfg->llm.model : mo_llm_default_model(k);
     struct mo_jw w;
@@ -285,7 +286,7 @@ static void write_list(struct mo_models *m)
     m->made = mo_now_ns();
 }
 
-static void tell(struct mo_models *m, const struct mo_err *why)
+static void answer_waiters(struct mo_models *m, const struct mo_err *why)
 {
     struct mo_list all;
 
@@ -323,13 +324,13 @@ static void on_later(struct mo_later *d)
     if (mo_buf_err(&m->list)) {
         m->made = 0;
         mo_fail(&e, MO_ENOMEM, "the list of models is too large");
-        tell(m, &e);
+        answer_waiters(m, &e);
     } else {
-        tell(m, NULL);
+        answer_waiters(m, NULL);
     }
 }
 
-static void answered(struct mo_models *m)
+static void source_answered(struct mo_models *m)
 {
     if (--m->waiting == 0)
         mo_loop_defer(m->loop, &m->later);
@@ -346,7 +347,7 @@ static void on_models(void *ctx, const struct mo_llm_model *v, size_t n,
         snprintf(s->why, sizeof(s->why), "%s", f->err.msg);
     for (size_t i = 0; i < n; i++)
         put_model(s, &v[i]);
-    answered(s->m);
+    source_answered(s->m);
 }
 
 static void add_source(struct mo_models *m, enum mo_llm_kind kind,
@@ -355,7 +356,8 @@ static void add_source(struct mo_models *m, enum mo_llm_kind kind,
     struct source *s = &m->sources[m->n++];
     struct mo_err e;
 
-    *s = (struct source){.m = m, .usual = kind == usual(m->cfg) && !base_url};
+    *s = (struct source){.m = m,
+                         .usual = kind == default_kind(m->cfg) && !base_url};
     snprintf(s->name, sizeof(s->name), "%s", name);
     mo_buf_init(&s->models, LIST_MAX);
     if (make_llm(m, true_kind(m->cfg, kind), base_url, mo_span(NULL, 0),
@@ -375,10 +377,10 @@ static void on_locals(void *ctx, const struct mo_llm_local *v, size_t n)
         m->locals[m->nlocals++] = v[i];
         add_source(m, MO_LLM_COMPATIBLE, v[i].name, v[i].base_url);
     }
-    answered(m);
+    source_answered(m);
 }
 
-static void begin(struct mo_models *m)
+static void begin_round(struct mo_models *m)
 {
     struct mo_err e;
 
@@ -387,14 +389,14 @@ static void begin(struct mo_models *m)
     for (size_t i = 0; i < KEYED; i++) {
         const struct mo_config_api *api = api_of(m->cfg, keyed[i]);
 
-        if (api && (api->api_key || keyed[i] == usual(m->cfg) ||
+        if (api && (api->api_key || keyed[i] == default_kind(m->cfg) ||
                     (keyed[i] == MO_LLM_OPENAI && api->base_url)))
             add_source(m, keyed[i], mo_llm_kind_name(keyed[i]), NULL);
     }
     if (mo_llm_find_local(m->loop, m->http, NULL, 0, MO_MODELS_LOCAL, on_locals,
                           m, &e) == 0)
         m->waiting++;
-    answered(m);
+    source_answered(m);
 }
 
 int mo_models_list(struct mo_models *m,
@@ -414,7 +416,7 @@ int mo_models_list(struct mo_models *m,
     if (m->made > 0 && mo_now_ns() - m->made < MO_MODELS_KEEP_MS * MO_MS)
         mo_loop_defer(m->loop, &m->later);
     else
-        begin(m);
+        begin_round(m);
     return 0;
 }
 
@@ -469,7 +471,7 @@ void mo_models_free(struct mo_models *m)
         return;
     mo_later_cancel(&m->later);
     mo_fail(&e, MO_ECANCELED, "the program is shutting down");
-    tell(m, &e);
+    answer_waiters(m, &e);
     forget_sources(m);
     mo_buf_fini(&m->list);
     mo_config_unref(m->cfg);
