@@ -225,11 +225,6 @@ static bool send_results_if_ended(struct chat *c, struct call *last)
     return true;
 }
 
-void mo_chat_calls_check(struct chat *c)
-{
-    (void)send_results_if_ended(c, NULL);
-}
-
 /* Writes for one change of state: the move and its audit row. */
 static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
                        struct mo_write *w, struct mo_buf *doc)
@@ -282,7 +277,7 @@ static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
     if (why)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
     mo_chat_calls_outcome_written(k);
-    mo_chat_calls_check(c);
+    (void)send_results_if_ended(c, NULL);
 }
 
 /* Stores the outcome of a call that ran. The write is under way before the next
@@ -375,7 +370,7 @@ void mo_chat_calls_begin(struct chat *c)
     mo_chat_calls_arm(c);
     if (c->turn.cancel)
         mo_chat_calls_cancel(c);
-    mo_chat_calls_check(c);
+    (void)send_results_if_ended(c, NULL);
 }
 
 /* After a restart: writes the outcome of interrupted calls first. */
@@ -396,7 +391,7 @@ void mo_chat_calls_recovered(struct chat *c)
             on_outcome(c, k, &e);
     }
     mo_chat_calls_arm(c);
-    mo_chat_calls_check(c);
+    (void)send_results_if_ended(c, NULL);
 }
 
 const char mo_chat_calls_none[] = "no such call is waiting for approval";
@@ -426,7 +421,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         return;
     if (!approved) {
         mo_chat_event_output(k);
-        mo_chat_calls_check(c);
+        (void)send_results_if_ended(c, NULL);
         return;
     }
     mo_chat_event_thinking(c);

@@ -59,7 +59,6 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
 /* The calls are stored: asks for approval, runs the allowed ones. */
 void mo_chat_calls_begin(struct chat *c);
 void mo_chat_calls_recovered(struct chat *c); /* all were read: goes on */
-void mo_chat_calls_check(struct chat *c);     /* if all ended, stores results */
 void mo_chat_calls_cancel(struct chat *c);
 
 #define MO_OUTCOME_WRITES 2

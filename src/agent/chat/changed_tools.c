@@ -91,18 +91,9 @@ bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t)
     return find_blocked(c, t) != NULL;
 }
 
-static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
-{
-    (void)c;
-    (void)arg;
-    (void)why; /* the pin itself is stored by policy */
-}
-
 static void audit_acceptance(const struct mo_member *m, const struct mo_tool *t)
 {
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
-    struct mo_err e;
 
     mo_buf_init(&doc, 4096);
     mo_buf_puts(&doc, "{\"accepted\":");
@@ -110,9 +101,7 @@ static void audit_acceptance(const struct mo_member *m, const struct mo_tool *t)
     mo_buf_printf(&doc, ",\"digest\":\"%s\",\"who\":", t->digest);
     mo_json_quote(&doc, mo_span_cstr(m->who));
     mo_buf_putc(&doc, '}');
-    w.doc = mo_buf_view(&doc);
-    if (mo_buf_err(&doc) == 0)
-        (void)mo_chat_write(m->chat, &w, 1, on_audited, NULL, &e);
+    mo_chat_audit(m->chat, &doc);
     mo_buf_fini(&doc);
 }
 

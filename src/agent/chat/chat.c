@@ -138,6 +138,23 @@ int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
     return rc;
 }
 
+static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)c;
+    (void)arg;
+    (void)why; /* the audited action goes on either way */
+}
+
+void mo_chat_audit(struct chat *c, const struct mo_buf *doc)
+{
+    struct mo_write w = {
+        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
+    struct mo_err e;
+
+    if (mo_buf_err(doc) == 0)
+        (void)mo_chat_write(c, &w, 1, on_audited, NULL, &e);
+}
+
 /* --- opening ------------------------------------------------------------- */
 
 /* A new model starts a new conversation; the session and its box stay. */

@@ -28,6 +28,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/turn.h"
 #include "codec/utf8.h"
+#include "mcp/content.h"
 
 #define BYTES_PER_TOKEN 4u
 #define SAID_LINE_MAX   ((size_t)240) /* one line of the program's summary */
@@ -89,12 +90,7 @@ static void put_text_block(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_key(w, "blocks");
     mo_jw_arr(w);
-    mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
-    mo_jw_end(w);
+    mo_content_put_block(w, text);
     mo_jw_end(w);
 }
 
@@ -105,8 +101,7 @@ static void put_user_message(struct mo_buf *b, struct mo_span text)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "user");
+    mo_jw_member(&w, "role", MO_SPAN("user"));
     put_text_block(&w, text);
     mo_jw_end(&w);
 }
@@ -385,8 +380,7 @@ static void put_summary_entry(struct chat *c, struct mo_buf *b,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "summary");
+    mo_jw_member(&w, "role", MO_SPAN("summary"));
     mo_jw_key(&w, "until");
     mo_jw_u64(&w, c->transcript.cut);
     mo_jw_key(&w, "turns");

@@ -26,22 +26,12 @@ static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
     return rc;
 }
 
-static void on_refusal_written(struct chat *c, void *arg,
-                               const struct mo_err *why)
-{
-    (void)c;
-    (void)arg;
-    (void)why; /* it is refused whether or not the row was stored */
-}
-
 /* Audits a decision that was refused. */
 static void audit_refusal(const struct mo_member *m,
                           const struct mo_decision *d, const char *code)
 {
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
     struct mo_jw j;
-    struct mo_err e;
 
     mo_buf_init(&doc, REASON_MAX);
     mo_jw_init(&j, &doc);
@@ -52,9 +42,7 @@ static void audit_refusal(const struct mo_member *m,
     mo_jw_bool(&j, d->approved);
     mo_jw_member(&j, "who", mo_span_cstr(m->who));
     mo_jw_end(&j);
-    w.doc = mo_buf_view(&doc);
-    if (mo_buf_err(&doc) == 0)
-        (void)mo_chat_write(m->chat, &w, 1, on_refusal_written, NULL, &e);
+    mo_chat_audit(m->chat, &doc);
     mo_buf_fini(&doc);
 }
 

@@ -156,46 +156,29 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
 /* --- audit
  * ------------------------------------------------------------------- */
 
-static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
-{
-    (void)c;
-    (void)arg;
-    (void)why; /* the answer is sent whether or not the row was stored */
-}
-
 /* Records the question and the action taken, but not the content of the answer,
  * which is private. */
 static void audit_question(const struct question *q,
                            enum mo_answer_action action, const char *by,
                            const char *who)
 {
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct chat *c = q->call->chat;
     struct mo_buf doc;
     struct mo_jw j;
-    struct mo_err e;
 
     mo_buf_init(&doc, (size_t)64 * 1024);
     mo_jw_init(&j, &doc);
     mo_jw_obj(&j);
-    mo_jw_key(&j, "asked");
-    mo_jw_cstr(&j, q->page ? "url" : "form");
-    mo_jw_key(&j, "server");
-    mo_jw_str(&j, q->call->tool->def.server);
-    mo_jw_key(&j, "tool");
-    mo_jw_str(&j, q->call->tool->def.name);
-    mo_jw_key(&j, "call");
-    mo_jw_cstr(&j, q->call->key);
-    mo_jw_key(&j, "action");
-    mo_jw_cstr(&j, actions[action]);
-    mo_jw_key(&j, "by");
-    mo_jw_cstr(&j, by);
-    mo_jw_key(&j, "who");
-    mo_jw_cstr(&j, who);
+    mo_jw_member(&j, "asked", mo_span_cstr(q->page ? "url" : "form"));
+    mo_jw_member(&j, "server", q->call->tool->def.server);
+    mo_jw_member(&j, "tool", q->call->tool->def.name);
+    mo_jw_member(&j, "call", mo_span_cstr(q->call->key));
+    mo_jw_member(&j, "action", mo_span_cstr(actions[action]));
+    mo_jw_member(&j, "by", mo_span_cstr(by));
+    mo_jw_member(&j, "who", mo_span_cstr(who));
     mo_jw_end(&j);
-    w.doc = mo_buf_view(&doc);
-    if (mo_buf_err(&doc) == 0 && c->state != CHAT_ENDING)
-        (void)mo_chat_write(c, &w, 1, on_audited, NULL, &e);
+    if (c->state != CHAT_ENDING)
+        mo_chat_audit(c, &doc);
     mo_buf_fini(&doc);
 }
 

@@ -50,10 +50,8 @@ void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "user");
-    mo_jw_key(&w, "id");
-    mo_jw_str(&w, id);
+    mo_jw_member(&w, "role", MO_SPAN("user"));
+    mo_jw_member(&w, "id", id);
     put_blocks(&w, text);
     mo_jw_end(&w);
 }
@@ -64,11 +62,9 @@ void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "assistant");
+    mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"));
-    mo_jw_key(&w, "stop");
-    mo_jw_cstr(&w, "canceled");
+    mo_jw_member(&w, "stop", MO_SPAN("canceled"));
     mo_jw_end(&w);
 }
 
@@ -78,12 +74,10 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "note");
+    mo_jw_member(&w, "role", MO_SPAN("note"));
     mo_jw_key(&w, "code");
     mo_jw_cstr(&w, code);
-    mo_jw_key(&w, "text");
-    mo_jw_str(&w, text);
+    mo_jw_member(&w, "text", text);
     mo_jw_end(&w);
 }
 
@@ -157,14 +151,11 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
     struct mo_json_doc doc;
 
     mo_jw_obj(w);
-    mo_jw_key(w, "key");
-    mo_jw_str(w, r->key);
+    mo_jw_member(w, "key", r->key);
     if (r->id.n > 0) {
-        mo_jw_key(w, "id");
-        mo_jw_str(w, r->id);
+        mo_jw_member(w, "id", r->id);
     }
-    mo_jw_key(w, "name");
-    mo_jw_str(w, r->name);
+    mo_jw_member(w, "name", r->name);
     mo_jw_key(w, "isError");
     mo_jw_bool(w, r->is_error);
     mo_jw_key(w, "content");
@@ -182,8 +173,7 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "tool");
+    mo_jw_member(&w, "role", MO_SPAN("tool"));
     mo_jw_key(&w, "results");
     mo_jw_arr(&w);
     for (size_t i = 0; i < n; i++)

@@ -81,8 +81,7 @@ static void event_send(struct event *ev, struct chat *c, struct mo_member *only,
 
 static void put_str(struct event *ev, const char *key, struct mo_span text)
 {
-    mo_jw_key(&ev->w, key);
-    mo_jw_str(&ev->w, text);
+    mo_jw_member(&ev->w, key, text);
 }
 
 static void put_c(struct event *ev, const char *key, const char *text)
@@ -194,7 +193,7 @@ void mo_chat_event_message(struct chat *c, struct mo_member *only,
     mo_buf_fini(&b);
 }
 
-void mo_chat_event_troubles(struct chat *c, struct mo_member *only)
+static void send_troubles(struct chat *c, struct mo_member *only)
 {
     struct mo_span rest = mo_buf_view(&c->troubles);
 
@@ -519,7 +518,7 @@ void mo_chat_event_greet(struct mo_member *m)
     send_ready(c, m);
     send_history(c, m);
     mo_chat_elicit_send_open(m);
-    mo_chat_event_troubles(c, m);
+    send_troubles(c, m);
 }
 
 void mo_chat_event_greet_all(struct chat *c)

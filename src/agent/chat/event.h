@@ -28,7 +28,6 @@ void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
 /* only: one member; NULL: all. */
 void mo_chat_event_message(struct chat *c, struct mo_member *only,
                            const char *text);
-void mo_chat_event_troubles(struct chat *c, struct mo_member *only);
 void mo_chat_event_queued(struct mo_member *m, unsigned position);
 void mo_chat_event_idle(struct chat *c, unsigned seconds);
 void mo_chat_event_closed(struct chat *c, const char *reason);

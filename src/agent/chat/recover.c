@@ -80,9 +80,10 @@ static void restore_pending(struct call *k, struct mo_json doc)
     if (k->tool)
         mo_chat_calls_digest(k);
     if (k->tool == NULL || strcmp(then, k->digest) != 0)
-        mo_chat_calls_refuse(
-            k, "The tool changed while the call was waiting, so it "
-               "was not run.");
+        mo_chat_call_refuse(
+            k, "rule", "%s",
+            "The tool changed while the call was waiting, so it "
+            "was not run.");
 }
 
 static void set_unknown(struct call *k)

@@ -170,8 +170,7 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
     mo_buf_init(&params, MO_EXACT_MAX * 2);
     mo_jw_init(&w, &params);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "name");
-    mo_jw_str(&w, name);
+    mo_jw_member(&w, "name", name);
     mo_jw_key(&w, "arguments");
     mo_jw_raw(&w, mo_buf_view(&k->args));
     mo_jw_end(&w);

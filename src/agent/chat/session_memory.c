@@ -137,10 +137,8 @@ static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
         const struct mo_rule *r = &rules->v[i];
 
         mo_jw_obj(w);
-        mo_jw_key(w, "server");
-        mo_jw_str(w, r->server);
-        mo_jw_key(w, "tool");
-        mo_jw_str(w, r->tool);
+        mo_jw_member(w, "server", r->server);
+        mo_jw_member(w, "tool", r->tool);
         mo_jw_key(w, "action");
         mo_jw_cstr(w, r->action == MO_ACTION_ALLOW ? "allow" : "deny");
         mo_jw_end(w);
@@ -180,11 +178,9 @@ void mo_session_memory_save(struct chat *c)
     mo_buf_init(&b, MO_SESSION_DATA_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "model");
-    mo_jw_str(&w, mo_buf_view(&c->model));
+    mo_jw_member(&w, "model", mo_buf_view(&c->model));
     if (c->title.len > 0) {
-        mo_jw_key(&w, "title");
-        mo_jw_str(&w, mo_buf_view(&c->title));
+        mo_jw_member(&w, "title", mo_buf_view(&c->title));
     }
     put_rules(&w, &c->remembered.rules);
     mo_jw_end(&w);

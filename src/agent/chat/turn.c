@@ -144,12 +144,6 @@ static void on_model_wait(void *ctx, unsigned attempt, unsigned ms,
     mo_chat_event_message(ctx, NULL, text);
 }
 
-static const char *const stops[] = {
-    [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
-    [MO_LLM_LENGTH] = "length", [MO_LLM_REFUSED] = "refused",
-    [MO_LLM_PAUSED] = "paused", [MO_LLM_OTHER] = "other",
-};
-
 struct reply {
     struct mo_buf doc, text;
     enum mo_llm_stop stop;
@@ -181,7 +175,8 @@ static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
     } else if (r->stop == MO_LLM_PAUSED && !c->turn.cancel) {
         mo_turn_ask(c);
     } else {
-        mo_chat_event_response(c, mo_buf_view(&r->text), stops[r->stop]);
+        mo_chat_event_response(c, mo_buf_view(&r->text),
+                               mo_llm_stop_name(r->stop));
         mo_turn_end(c);
     }
     reply_free(r);

@@ -61,11 +61,6 @@ int mo_chat_call_take_args(struct call *k, struct mo_json args,
     return 0;
 }
 
-void mo_chat_calls_refuse(struct call *k, const char *text)
-{
-    mo_chat_call_refuse(k, "rule", "%s", text);
-}
-
 struct mo_policy_call mo_chat_call_for_policy(const struct call *k)
 {
     return (struct mo_policy_call){

@@ -17,7 +17,6 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
 /* Rejects a call. The text is the result the model gets. */
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void mo_chat_calls_refuse(struct call *k, const char *text); /* by "rule" */
 struct mo_verdict mo_chat_call_verdict(const struct call *k);
 /* The call in the form that policy/policy.h judges. */
 struct mo_policy_call mo_chat_call_for_policy(const struct call *k);

@@ -149,6 +149,8 @@ struct mo_llm_cb {
                     const struct mo_llm_failure *f);
 };
 
+const char *mo_llm_stop_name(enum mo_llm_stop s); /* as in entries */
+
 /* Starts a request. All arguments are copied. */
 int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
                  const struct mo_llm_cb *cb, void *ctx, struct mo_llm_x **out,

@@ -518,18 +518,14 @@ static void put_call(struct mo_jw *w, const struct mo_llm_block *b)
     static const char *const nothing[] = {NULL};
 
     if (b->id.len) {
-        mo_jw_key(w, "id");
-        mo_jw_str(w, mo_buf_view(&b->id));
+        mo_jw_member(w, "id", mo_buf_view(&b->id));
     }
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "function");
+    mo_jw_member(w, "type", MO_SPAN("function"));
     mo_jw_key(w, "function");
     mo_jw_obj(w);
-    mo_jw_key(w, "name");
-    mo_jw_str(w, mo_buf_view(&b->name));
+    mo_jw_member(w, "name", mo_buf_view(&b->name));
     if (b->bad.len || !b->body.len) {
-        mo_jw_key(w, "arguments");
-        mo_jw_cstr(w, "{}");
+        mo_jw_member(w, "arguments", MO_SPAN("{}"));
     } else {
         mo_llm_put_literal(w, "arguments", &b->body);
     }

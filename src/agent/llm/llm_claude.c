@@ -77,8 +77,7 @@ static void put_source(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_cstr(w, p->kind == MO_PIECE_PDF ? "document" : "image");
     mo_jw_key(w, "source");
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "base64");
+    mo_jw_member(w, "type", MO_SPAN("base64"));
     mo_jw_key(w, "media_type");
     mo_jw_raw(w, mo_json_text(p->mime));
     mo_jw_key(w, "data");
@@ -94,8 +93,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
         return;
     }
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
+    mo_jw_member(w, "type", MO_SPAN("text"));
     mo_jw_key(w, "text");
     mo_llm_piece_text(w, p);
     mo_jw_end(w);
@@ -125,8 +123,7 @@ static void put_call(struct out *o, size_t i, struct mo_json call)
 
     begin_message(o, assistant, &w);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "tool_use");
+    mo_jw_member(&w, "type", MO_SPAN("tool_use"));
     mo_jw_key(&w, "id");
     mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, call)));
     mo_jw_key(&w, "name");
@@ -213,8 +210,7 @@ static void put_results(struct out *o, size_t i)
     for (size_t c = 0; c < n; c++) {
         begin_message(o, user, &w);
         mo_jw_obj(&w);
-        mo_jw_key(&w, "type");
-        mo_jw_cstr(&w, "tool_result");
+        mo_jw_member(&w, "type", MO_SPAN("tool_result"));
         mo_jw_key(&w, "tool_use_id");
         mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, v[c].call)));
         put_content(&w, &v[c]);
@@ -303,10 +299,8 @@ static void put_system(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "system");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
+    mo_jw_member(w, "type", MO_SPAN("text"));
+    mo_jw_member(w, "text", text);
     put_mark(w);
     mo_jw_end(w);
     mo_jw_end(w);
@@ -324,8 +318,7 @@ static void put_schema(struct mo_jw *w, struct mo_span schema)
         return;
     }
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "object");
+    mo_jw_member(w, "type", MO_SPAN("object"));
     mo_llm_put_but(w, doc.root, but);
     mo_jw_end(w);
 }
@@ -336,10 +329,8 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_arr(w);
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "name");
-        mo_jw_str(w, r->tools[i].name);
-        mo_jw_key(w, "description");
-        mo_jw_str(w, r->tools[i].description);
+        mo_jw_member(w, "name", r->tools[i].name);
+        mo_jw_member(w, "description", r->tools[i].description);
         mo_jw_key(w, "input_schema");
         put_schema(w, r->tools[i].schema);
         if (i + 1 == r->ntools)

@@ -68,8 +68,7 @@ static void put_args(struct mo_buf *b, const struct mo_llm_step *st)
     for (size_t i = 0; i < MO_COUNT(v); i++) {
         if (!ways[st->what].args[i] || (i == 0 && v[i].n == 0))
             continue;
-        mo_jw_key(&w, ways[st->what].args[i]);
-        mo_jw_str(&w, v[i]);
+        mo_jw_member(&w, ways[st->what].args[i], v[i]);
     }
     mo_jw_end(&w);
 }

@@ -298,8 +298,7 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
         mo_jw_obj(w);
         mo_jw_key(w, "name");
         put_name(w, r->tools[i].name);
-        mo_jw_key(w, "description");
-        mo_jw_str(w, r->tools[i].description);
+        mo_jw_member(w, "description", r->tools[i].description);
         mo_jw_key(w, "parametersJsonSchema");
         put_schema(w, r->tools[i].schema);
         mo_jw_end(w);
@@ -316,8 +315,7 @@ static void put_system(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "parts");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
+    mo_jw_member(w, "text", text);
     mo_jw_end(w);
     mo_jw_end(w);
     mo_jw_end(w);

@@ -105,8 +105,7 @@ static void put_description(struct walk *x, struct mo_json text,
         (void)mo_buf_span(&b, mo_buf_view(note));
         (void)mo_buf_putc(&b, ')');
     }
-    mo_jw_key(&x->w, "description");
-    mo_jw_str(&x->w, mo_buf_view(&b));
+    mo_jw_member(&x->w, "description", mo_buf_view(&b));
     if (mo_buf_err(&b))
         x->w.b->err = mo_buf_err(&b);
     mo_buf_fini(&b);
@@ -301,8 +300,7 @@ static void put_schema(struct walk *x, struct mo_json s, bool root)
     x->depth++;
     mo_jw_obj(&x->w);
     if (root) {
-        mo_jw_key(&x->w, "type");
-        mo_jw_cstr(&x->w, "object");
+        mo_jw_member(&x->w, "type", MO_SPAN("object"));
     }
     if (!deep && mo_json_is(s, MO_JSON_OBJECT))
         put_object(x, s, root);

@@ -356,11 +356,16 @@ void mo_llm_put_literal(struct mo_jw *w, const char *key,
 
 /* --- the entry ----------------------------------------------------------- */
 
-static const char *const stops[] = {
-    [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
-    [MO_LLM_LENGTH] = "length", [MO_LLM_REFUSED] = "refused",
-    [MO_LLM_PAUSED] = "paused", [MO_LLM_OTHER] = "other",
-};
+const char *mo_llm_stop_name(enum mo_llm_stop s)
+{
+    static const char *const stops[] = {
+        [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
+        [MO_LLM_LENGTH] = "length", [MO_LLM_REFUSED] = "refused",
+        [MO_LLM_PAUSED] = "paused", [MO_LLM_OTHER] = "other",
+    };
+
+    return stops[s];
+}
 
 static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
                      const char *key)
@@ -368,16 +373,13 @@ static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
     mo_jw_key(w, "key");
     mo_jw_cstr(w, key);
     if (b->id.len) {
-        mo_jw_key(w, "id");
-        mo_jw_str(w, mo_buf_view(&b->id));
+        mo_jw_member(w, "id", mo_buf_view(&b->id));
     }
-    mo_jw_key(w, "name");
-    mo_jw_str(w, mo_buf_view(&b->name));
+    mo_jw_member(w, "name", mo_buf_view(&b->name));
     mo_jw_key(w, "args");
     mo_llm_put_json(w, &b->args);
     if (b->bad.len) {
-        mo_jw_key(w, "bad");
-        mo_jw_str(w, mo_buf_view(&b->bad));
+        mo_jw_member(w, "bad", mo_buf_view(&b->bad));
     }
 }
 
@@ -456,8 +458,7 @@ static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
 
     mo_jw_init(&w, &in->entry);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "assistant");
+    mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_by(&w, by);
     mo_jw_key(&w, "blocks");
     mo_jw_arr(&w);
@@ -468,7 +469,7 @@ static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
     }
     mo_jw_end(&w);
     mo_jw_key(&w, "stop");
-    mo_jw_cstr(&w, stops[in->stop]);
+    mo_jw_cstr(&w, mo_llm_stop_name(in->stop));
     mo_jw_key(&w, "stopRaw");
     mo_jw_cstr(&w, in->stop_raw);
     put_usage(in, &w);

@@ -15,23 +15,31 @@
 
 /* --- a small document ---------------------------------------------------- */
 
+struct get {
+    struct mo_httpc_x *x; /* NULL: not active */
+    struct mo_buf body;
+    struct mo_llm_hint hint;
+    /* Called once, later, with body and hint filled. */
+    void (*done)(struct get *g, const struct mo_err *why);
+};
+
 static void get_head(void *ctx, const struct mo_http_head *h)
 {
-    struct mo_llm_get *g = ctx;
+    struct get *g = ctx;
 
     mo_llm_hint_head(&g->hint, h, mo_wall_ms());
 }
 
 static void get_data(void *ctx, struct mo_span data)
 {
-    struct mo_llm_get *g = ctx;
+    struct get *g = ctx;
 
     (void)mo_buf_span(&g->body, data);
 }
 
 static void get_done(void *ctx, const struct mo_err *why)
 {
-    struct mo_llm_get *g = ctx;
+    struct get *g = ctx;
     struct mo_err e;
 
     g->x = NULL;
@@ -42,20 +50,19 @@ static void get_done(void *ctx, const struct mo_err *why)
     g->done(g, why);
 }
 
-void mo_llm_get_init(struct mo_llm_get *g,
-                     void (*done)(struct mo_llm_get *g,
-                                  const struct mo_err *why))
+static void get_init(struct get *g,
+                     void (*done)(struct get *g, const struct mo_err *why))
 {
-    *g = (struct mo_llm_get){.done = done};
+    *g = (struct get){.done = done};
     mo_buf_init(&g->body, PAGE_MAX);
 }
 
-void mo_llm_get_fini(struct mo_llm_get *g)
+static void get_fini(struct get *g)
 {
     mo_buf_fini(&g->body);
 }
 
-int mo_llm_get_start(struct mo_llm_get *g, struct mo_httpc *hc, const char *url,
+static int get_start(struct get *g, struct mo_httpc *hc, const char *url,
                      const struct mo_llm_headers *h, unsigned ms,
                      struct mo_err *e)
 {
@@ -82,7 +89,7 @@ struct ranked {
 
 struct list {
     struct mo_llm *m;
-    struct mo_llm_get get;
+    struct get get;
     struct mo_arena a; /* names */
     struct ranked *v;
     size_t n, cap;
@@ -97,7 +104,7 @@ struct list {
 static void list_free(struct list *l)
 {
     mo_later_cancel(&l->later);
-    mo_llm_get_fini(&l->get);
+    get_fini(&l->get);
     mo_arena_fini(&l->a);
     mo_free(l->v);
     mo_free(l);
@@ -203,14 +210,14 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
     if (rc == 0 && mo_buf_err(&url))
         rc = mo_fail(e, mo_buf_err(&url), "list of models");
     if (rc == 0)
-        rc = mo_llm_get_start(&l->get, l->m->hc, mo_buf_cstr(&url), &h,
-                              (unsigned)((l->until - now) / MO_MS) + 1, e);
+        rc = get_start(&l->get, l->m->hc, mo_buf_cstr(&url), &h,
+                       (unsigned)((l->until - now) / MO_MS) + 1, e);
     mo_llm_headers_fini(&h);
     mo_buf_fini(&url);
     return rc;
 }
 
-static void on_page(struct mo_llm_get *g, const struct mo_err *why)
+static void on_page(struct get *g, const struct mo_err *why)
 {
     struct list *l = mo_container_of(g, struct list, get);
     struct mo_llm_verdict v;
@@ -277,7 +284,7 @@ int mo_llm_models(struct mo_llm *m, unsigned ms,
     l->until = mo_loop_now(m->loop) + ms * MO_MS;
     mo_arena_init(&l->a, NAMES_MAX);
     mo_later_init(&l->later, list_later);
-    mo_llm_get_init(&l->get, on_page);
+    get_init(&l->get, on_page);
     if (m->kind == MO_LLM_DEMO)
         mo_loop_defer(m->loop, &l->later);
     else
@@ -293,7 +300,7 @@ int mo_llm_models(struct mo_llm *m, unsigned ms,
 /* --- servers on this machine --------------------------------------------- */
 
 struct probe {
-    struct mo_llm_get get;
+    struct get get;
     struct search *s;
     struct mo_llm_local local;
     char *name, *url;
@@ -311,7 +318,7 @@ struct search {
 static void search_free(struct search *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        mo_llm_get_fini(&s->v[i].get);
+        get_fini(&s->v[i].get);
         mo_free(s->v[i].name);
         mo_free(s->v[i].url);
     }
@@ -347,7 +354,7 @@ static int count_model(void *ctx, const struct mo_llm_model *m, double rank,
 }
 
 /* Other programs use these ports too: only a list of models counts. */
-static void on_probe(struct mo_llm_get *g, const struct mo_err *why)
+static void on_probe(struct get *g, const struct mo_err *why)
 {
     struct probe *p = mo_container_of(g, struct probe, get);
     struct search *s = p->s;
@@ -374,7 +381,7 @@ static int probe_start(struct search *s, struct mo_httpc *hc,
     int rc;
 
     p->s = s;
-    mo_llm_get_init(&p->get, on_probe);
+    get_init(&p->get, on_probe);
     p->name = mo_strndup(want->name, strlen(want->name));
     p->url = mo_strndup(want->base_url, strlen(want->base_url));
     p->local = (struct mo_llm_local){p->name, p->url, 0};
@@ -386,7 +393,7 @@ static int probe_start(struct search *s, struct mo_httpc *hc,
     if (rc < 0)
         (void)mo_fail(e, rc, "probing for model servers");
     else
-        rc = mo_llm_get_start(&p->get, hc, mo_buf_cstr(&url), NULL, ms, e);
+        rc = get_start(&p->get, hc, mo_buf_cstr(&url), NULL, ms, e);
     mo_buf_fini(&url);
     s->left += rc == 0;
     return rc;

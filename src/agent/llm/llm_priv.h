@@ -336,24 +336,8 @@ void mo_llm_headers_fini(struct mo_llm_headers *h);
 void mo_llm_network(const char *label, const struct mo_err *why,
                     struct mo_llm_failure *f);
 
-/* --- small documents
- * --------------------------------------------------------- */
+/* --- a page of a list ---------------------------------------------------- */
 
-struct mo_llm_get {
-    struct mo_httpc_x *x; /* NULL: not active */
-    struct mo_buf body;
-    struct mo_llm_hint hint;
-    /* Called once, later, with body and hint filled. */
-    void (*done)(struct mo_llm_get *g, const struct mo_err *why);
-};
-
-void mo_llm_get_init(struct mo_llm_get *g,
-                     void (*done)(struct mo_llm_get *g,
-                                  const struct mo_err *why));
-void mo_llm_get_fini(struct mo_llm_get *g);
-int mo_llm_get_start(struct mo_llm_get *g, struct mo_httpc *hc, const char *url,
-                     const struct mo_llm_headers *h, unsigned ms,
-                     struct mo_err *e);
 /* Reports the models of one page that can chat. */
 typedef int mo_llm_each(void *ctx, const struct mo_llm_model *m, double rank,
                         struct mo_err *e);

@@ -18,8 +18,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
         mo_llm_data_url(w, p);
     } else if (p->kind == MO_PIECE_PDF) {
         mo_jw_cstr(w, "input_file");
-        mo_jw_key(w, "filename");
-        mo_jw_cstr(w, "document.pdf");
+        mo_jw_member(w, "filename", MO_SPAN("document.pdf"));
         mo_jw_key(w, "file_data");
         mo_llm_data_url(w, p);
     } else {
@@ -48,8 +47,7 @@ static void put_pieces(struct mo_jw *w, struct mo_json list)
 static void put_user(struct mo_jw *w, struct mo_json entry)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "role");
-    mo_jw_cstr(w, "user");
+    mo_jw_member(w, "role", MO_SPAN("user"));
     mo_jw_key(w, "content");
     put_pieces(w, mo_json_get(entry, "blocks"));
     mo_jw_end(w);
@@ -59,22 +57,19 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                      struct mo_json call)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "function_call");
+    mo_jw_member(w, "type", MO_SPAN("function_call"));
     mo_jw_key(w, "call_id");
     mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
     mo_jw_key(w, "name");
     mo_llm_put_name(w, call);
-    mo_jw_key(w, "arguments");
-    mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
+    mo_jw_member(w, "arguments", mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);
 }
 
 static void put_said(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "role");
-    mo_jw_cstr(w, "assistant");
+    mo_jw_member(w, "role", MO_SPAN("assistant"));
     mo_jw_key(w, "content");
     mo_llm_piece_text(w, p);
     mo_jw_end(w);
@@ -128,8 +123,7 @@ static void put_results(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
                       p.kind == MO_PIECE_TEXT);
 
         mo_jw_obj(w);
-        mo_jw_key(w, "type");
-        mo_jw_cstr(w, "function_call_output");
+        mo_jw_member(w, "type", MO_SPAN("function_call_output"));
         mo_jw_key(w, "call_id");
         mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, v[c].call)));
         mo_jw_key(w, "output");
@@ -147,12 +141,9 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_arr(w);
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "type");
-        mo_jw_cstr(w, "function");
-        mo_jw_key(w, "name");
-        mo_jw_str(w, r->tools[i].name);
-        mo_jw_key(w, "description");
-        mo_jw_str(w, r->tools[i].description);
+        mo_jw_member(w, "type", MO_SPAN("function"));
+        mo_jw_member(w, "name", r->tools[i].name);
+        mo_jw_member(w, "description", r->tools[i].description);
         mo_jw_key(w, "parameters");
         mo_jw_raw(w, r->tools[i].schema);
         mo_jw_key(w, "strict"); /* the default is true */
@@ -168,14 +159,12 @@ static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_key(w, "model");
     mo_jw_cstr(w, r->model);
     if (r->system.n) {
-        mo_jw_key(w, "instructions");
-        mo_jw_str(w, r->system);
+        mo_jw_member(w, "instructions", r->system);
     }
     if (r->ntools)
         put_tools(w, r);
     if (r->ntools && r->quiet) {
-        mo_jw_key(w, "tool_choice");
-        mo_jw_cstr(w, "none");
+        mo_jw_member(w, "tool_choice", MO_SPAN("none"));
     }
     mo_jw_key(w, "input");
     mo_jw_arr(w);
