@@ -2,6 +2,7 @@
  * agent.c - the table of open chats; members join, leave and send commands.
  */
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/turn.h"

@@ -14,6 +14,7 @@
 #include "agent/chat/calls.h"
 
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
 #include "agent/chat/router.h"

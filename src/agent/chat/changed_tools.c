@@ -8,6 +8,7 @@
 #include "agent/chat/changed_tools.h"
 
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
 

@@ -11,12 +11,12 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/owner.h"
 #include "agent/chat/recover.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
@@ -71,88 +71,6 @@ void mo_chat_ack_ok(struct ack *a, struct mo_span extra)
     *a = (struct ack){NULL, NULL};
     if (to.fn)
         to.fn(to.ctx, &k);
-}
-
-/* --- the store ----------------------------------------------------------- */
-
-struct write {
-    struct chat *chat;
-    chat_written *done;
-    void *arg;
-};
-
-static void on_batch_written(void *ctx, const struct mo_written *w,
-                             const struct mo_err *why)
-{
-    struct write *job = ctx;
-    struct chat *c = job->chat;
-
-    c->writes--;
-    if (why == NULL && w->seq > 0)
-        c->transcript.seq = w->seq;
-    job->done(c, job->arg, why);
-    mo_free(job);
-    mo_chat_settle(c);
-}
-
-static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
-                       chat_written *done, void *arg, struct mo_err *e)
-{
-    struct mo_store_batch b = {
-        .session = mo_span_cstr(c->id),
-        .fence = c->info.fence,
-        .writes = v,
-        .n = n,
-    };
-    struct write *job = mo_new(struct write);
-    int rc = 0;
-
-    if (job == NULL)
-        return mo_fail(e, MO_ENOMEM, "out of memory");
-    *job = (struct write){c, done, arg};
-    rc = mo_store_write(c->agent->o.store, &b, on_batch_written, job, e);
-    if (rc < 0) {
-        mo_free(job);
-        return rc;
-    }
-    c->writes++;
-    if (c->hold) /* the session limits how often it stores this */
-        mo_session_touch(c->hold);
-    return 0;
-}
-
-int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
-                  chat_written *done, void *arg, struct mo_err *e)
-{
-    struct mo_write marked[MO_STORE_BATCH_MAX];
-    struct mo_buf docs;
-    int rc = 0;
-
-    if (!c->owner[0] || n > MO_COUNT(marked))
-        return write_batch(c, v, n, done, arg, e);
-    mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
-    rc = mo_chat_owner_mark(c, v, n, marked, &docs);
-    rc = rc < 0 ? mo_fail(e, rc, "audit row")
-                : write_batch(c, marked, n, done, arg, e);
-    mo_buf_fini(&docs);
-    return rc;
-}
-
-static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
-{
-    (void)c;
-    (void)arg;
-    (void)why; /* the audited action goes on either way */
-}
-
-void mo_chat_audit(struct chat *c, const struct mo_buf *doc)
-{
-    struct mo_write w = {
-        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
-    struct mo_err e;
-
-    if (mo_buf_err(doc) == 0)
-        (void)mo_chat_write(c, &w, 1, on_audited, NULL, &e);
 }
 
 /* --- opening ------------------------------------------------------------- */

@@ -153,13 +153,6 @@ void mo_chat_opened(struct chat *c); /* calls were recovered */
 void mo_chat_finish(struct chat *c, const char *reason,
                     const struct mo_err *why);
 void mo_chat_move(struct chat *c, enum chat_state to);
-/* Writes one batch under the session's fence. done(c, arg, why) is called once,
- * later; if MO_E* is returned, never. */
-typedef void chat_written(struct chat *c, void *arg, const struct mo_err *why);
-int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
-                  chat_written *done, void *arg, struct mo_err *e);
-/* Writes one audit row. Nothing waits for it, and a failure has no effect. */
-void mo_chat_audit(struct chat *c, const struct mo_buf *doc);
 /* Logs the error and ends the chat. */
 void mo_chat_fail(struct chat *c, const struct mo_err *why);
 /* Schedules the next step: a queued message, or the end. */

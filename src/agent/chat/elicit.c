@@ -18,6 +18,7 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/run.h"
 #include "codec/json/jschema.h"

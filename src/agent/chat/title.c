@@ -4,6 +4,7 @@
 #include "agent/chat/title.h"
 
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/session_memory.h"
 #include "codec/utf8.h"
 
