@@ -1,9 +1,10 @@
-/* The tables of the providers: refusals, waits, schemas, lists of models, and
- * the plain words the demo understands. */
+/* Tables of the providers: errors, waits, schemas, lists of models, and the
+ * sentences the demo understands. */
 #include "agent/llm/llm_priv.h"
 #include "mo_test.h"
 
-/* --- what a refusal means ------------------------------------------------ */
+/* --- errors
+ * ------------------------------------------------------------------ */
 
 static void verdicts(void **state)
 {
@@ -317,7 +318,8 @@ static void kinds(void **state)
                      &mo_llm_responses);
 }
 
-/* --- plain words --------------------------------------------------------- */
+/* --- the demo
+ * ---------------------------------------------------------------- */
 
 static void plain_words(void **state)
 {
