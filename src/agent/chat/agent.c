@@ -143,7 +143,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
         return mo_fail(e, MO_ECLOSED, "the program is shutting down");
     if (!is_session_id(j->session))
         return mo_fail(e, MO_EINVAL,
-                       "a session id has 1 to %d of A-Z a-z 0-9 _ -",
+                       "a session id is 1 to %d characters of A-Z a-z 0-9 _ -",
                        MO_SESSION_ID_MAX);
     c = mo_map_get(&a->chats, j->session);
     if (c && c->state == CHAT_ENDING)

@@ -86,8 +86,8 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
     mo_chat_forget_entries(c);
     mo_session_memory_save(c);
     mo_chat_event_greet_all(c);
-    mo_chat_event_message(
-        c, NULL, "The model was changed; the conversation starts fresh.");
+    mo_chat_event_message(c, NULL,
+                          "The model was changed. A new conversation starts.");
 }
 
 static void switch_model(struct chat *c)

@@ -34,7 +34,7 @@ static void add_trouble(struct chat *c, const char *server, const char *why)
 {
     struct mo_buf *b = &c->troubles;
 
-    mo_buf_printf(b, "The tools of %s are not there: %s", server, why);
+    mo_buf_printf(b, "The tools of %s are missing: %s", server, why);
     mo_buf_putc(b, '\0');
 }
 
@@ -61,8 +61,8 @@ static void add_blocked_tools(struct chat *c)
         if (!mo_changed_tools_is_blocked(c, t))
             continue;
         mo_buf_printf(&c->troubles,
-                      "%.*s is not what it was when it was first seen; it is "
-                      "not used until somebody accepts the change.",
+                      "The definition of %.*s has changed. The tool is not "
+                      "used until somebody accepts the change.",
                       (int)t->name.n, t->name.p);
         mo_buf_putc(&c->troubles, '\0');
     }
