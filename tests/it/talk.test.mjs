@@ -340,7 +340,7 @@ describe('people', () => {
   test('no session id, a bad one', async () => {
     const tab = house.tab({ session: 'with blanks' });
     house.sessions.delete('with blanks');
-    assert.match((await tab.event('error'))[0], /a session id has/);
+    assert.match((await tab.event('error'))[0], /a session id is/);
     await tab.event('(disconnect)');
   });
 

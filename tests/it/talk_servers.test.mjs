@@ -105,8 +105,8 @@ test('their tools beside the box, the missing named with the reason', async () =
   assert.ok(servers.get('memory').some((t) => t.name === 'memory_create_entities'));
   await tab.event('system:message', 2);
   const said = tab.events.filter(([e]) => e === 'system:message').map(([, t]) => t).join('\n');
-  assert.match(said, /tools of dead are not there: .+/);
-  assert.match(said, /tools of absent are not there: .*no\/such\/program/);
+  assert.match(said, /tools of dead are missing: .+/);
+  assert.match(said, /tools of absent are missing: .*no\/such\/program/);
 });
 
 test('each call at its own server; rules by server', async () => {
@@ -175,7 +175,7 @@ test('one that changes its words is not used until a person has seen them', asyn
   assert.equal(die.description, 'now with more power');
   assert.equal(die.changedFrom.description, 'ends it');
   const said = () => tab.events.filter(([e]) => e === 'system:message').map(([, t]) => t).join('\n');
-  await until(() => /mortal_die is not what it was/.test(said()), 'the warning');
+  await until(() => /definition of mortal_die has changed/.test(said()), 'the warning');
 
   house.model.script.push({ calls: [{ name: 'mortal_die', args: {} }] });
   await tab.say('use it');

@@ -1,5 +1,5 @@
-/* llm_rows.h - one rich stream of each provider: thinking, text with odd
- * characters, two calls, noise; and the entry it must become. */
+/* llm_rows.h - one stream per provider with thinking, text with unusual
+ * characters, two calls and unknown events; and the entry it must become. */
 #ifndef LLM_ROWS_H
 #define LLM_ROWS_H
 
@@ -12,7 +12,7 @@ struct llm_row {
     const char *stream;
     const char *text;    /* of the reply */
     const char *call[2]; /* name and arguments of the first */
-    const char *has[4];  /* what else stands in the entry */
+    const char *has[4];  /* other text the entry must contain */
 };
 
 static const struct llm_row llm_rows[] = {
@@ -145,7 +145,7 @@ static const struct llm_row llm_rows[] = {
       "\"usage\":{\"input\":30,\"output\":9,\"cacheRead\":6"}},
 };
 
-/* A stream being read by its wire, as llm_x.c does it. */
+/* Reads a stream through its wire, as llm_x.c does. */
 struct llm_read {
     struct mo_llm_in in;
     struct mo_sse sse;

@@ -1,4 +1,4 @@
-/* Answers to a server's form: what was asked for, and nothing else. */
+/* Answers to a server's form: exactly the fields that were asked for. */
 #include "agent/chat/chat.h"
 
 #include "mo_test.h"
@@ -25,7 +25,7 @@ static int accept(struct mo_buf *b, const char *content, struct mo_err *e)
 static void test_rows(void **state)
 {
     static const struct {
-        const char *name, *content, *says; /* NULL: it is fine */
+        const char *name, *content, *says; /* NULL: accepted */
     } rows[] = {
         {"enough", "{\"name\":\"Ada\"}", NULL},
         {"everything",

@@ -1,4 +1,4 @@
-/* entry: the documents of a conversation; and the names tools get. */
+/* entry.h: the documents of a conversation; and the names of tools. */
 #include "mo_test.h"
 
 #include "agent/chat/entry.h"
@@ -80,7 +80,7 @@ static const char reply[] =
     "\"stop\":\"calls\",\"stopRaw\":\"tool_use\",\"usage\":{\"input\":1,"
     "\"raw\":{\"y\":2}}}";
 
-/* Nothing of the provider's own reaches a page; a person's "raw" does. */
+/* The public form has no raw blocks, but keeps a "raw" among arguments. */
 static void test_public(void **state)
 {
     struct mo_json_doc doc;
@@ -152,8 +152,8 @@ static void put_big(struct mo_buf *b, const char *type, size_t n)
     mo_buf_puts(b, "\"}");
 }
 
-/* A long text is cut between characters and says so; what comes behind it is
- * named but left out; the whole stays valid JSON of a bounded size. */
+/* A long text is cut between characters and says so; later blocks are listed
+ * but left out; the result is valid JSON of bounded size. */
 static void test_result_cut(void **state)
 {
     struct mo_entry_result r = {MO_SPAN("k1"), MO_SPAN(""), MO_SPAN("n"),

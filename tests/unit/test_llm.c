@@ -1,5 +1,5 @@
-/* The dialects: streams cut anywhere become the same entry; entries become
- * requests whose old bytes never change; failing memory breaks nothing. */
+/* Wires: streams split at any byte become the same entry; the old bytes of
+ * requests never change; failing allocations are handled. */
 #include "llm_rows.h"
 
 #include "mo_test.h"
@@ -54,16 +54,16 @@ static void streams_in_two_pieces(void **state)
     }
 }
 
-/* Whatever is missing at the end, it is no reply: nothing half is kept. */
+/* A stream cut short anywhere is not a reply: no partial reply is kept. */
 static void no_prefix_is_a_reply(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MO_COUNT(llm_rows); i++) {
         const struct llm_row *row = &llm_rows[i];
         struct mo_span all = mo_span_cstr(row->stream);
-        size_t end = all.n - 2; /* the empty line of the last event */
+        size_t end = all.n - 2; /* without the last event's empty line */
 
-        if (row->kind == MO_LLM_COMPATIBLE) /* usage and [DONE] may lack */
+        if (row->kind == MO_LLM_COMPATIBLE) /* usage and [DONE] are optional */
             end = (size_t)mo_span_search(all, MO_SPAN("{},\"finish"));
         for (size_t n = 0; n < end; n++) {
             struct mo_llm_reply r;
@@ -166,7 +166,7 @@ static void bad_streams_are_errors(void **state)
     }
 }
 
-/* A stream of so many calls, or so much text, is not kept. */
+/* A reply with too many calls or too much text is refused. */
 static void limits(void **state)
 {
     static const char call[] =
@@ -290,7 +290,7 @@ static const struct {
      "\"stream\":true}"},
 };
 
-/* 0 or an error; body and path filled. */
+/* Returns 0 or an error; fills body and path. */
 static int ask(enum mo_llm_kind k, const struct mo_llm_request *r,
                struct mo_buf *body, struct mo_buf *path, struct mo_err *e)
 {
@@ -345,7 +345,8 @@ static void requests_by_the_byte(void **state)
     }
 }
 
-/* --- what Claude thought ------------------------------------------------- */
+/* --- Claude's thinking
+ * ------------------------------------------------------- */
 
 #define THOUGHT                                                                \
     "{\"role\":\"assistant\",\"by\":{\"provider\":\"claude\",\"model\":\"m\"," \
@@ -372,7 +373,7 @@ static void base_of(const struct mo_llm_request *r, char out[MO_LLM_BASE_MAX])
     mo_arena_fini(&a);
 }
 
-/* It goes back only behind the very beginning it was bound to. */
+/* Thinking is sent back only after the same beginning. */
 static void thinking_stays_with_its_beginning(void **state)
 {
     static const char elsewhere[] =
@@ -426,7 +427,7 @@ static void thinking_stays_with_its_beginning(void **state)
     }
 }
 
-/* No tool is to be used, but they are told of as always. */
+/* Quiet requests still list the tools. */
 static void quiet_requests(void **state)
 {
     static const struct {
@@ -464,7 +465,7 @@ static void quiet_requests(void **state)
     }
 }
 
-/* What a person said in a row is one message of Chat. */
+/* Consecutive user entries become one Chat message. */
 static void one_after_the_other(void **state)
 {
     struct mo_span entries[] = {MO_SPAN(USER), MO_SPAN(USER)};

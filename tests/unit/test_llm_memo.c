@@ -1,6 +1,6 @@
-/* A body that was taken up where the last one can be is the body that is
- * written from its beginning: for all wires, over many conversations that
- * grow, are cut back, changed in the middle, and get other tools. */
+/* A body continued from the last request equals one written from the start: for
+ * all wires, over many conversations that grow, are cut back, are changed in
+ * the middle, and get other tools. */
 #include "agent/llm/llm_priv.h"
 #include "mo_test.h"
 
@@ -15,9 +15,9 @@ struct talk {
     struct mo_span v[ENTRIES_MAX];
     uint64_t ids[ENTRIES_MAX], last_id;
     size_t n;
-    bool numbered; /* entries are known by their ids */
-    bool other;    /* tools */
-    bool without;  /* instructions */
+    bool numbered; /* entries have ids */
+    bool other;    /* other tools */
+    bool without;  /* no instructions */
     char base[MO_LLM_BASE_MAX];
     struct mo_llm_memo memo;
     unsigned took_up, took_entries;
@@ -33,7 +33,7 @@ static uint32_t roll(struct talk *t, uint32_t sides)
     "\"by\":{\"provider\":\"%s\",\"model\":\"" MODEL                           \
     "\",\"url\":\"u\",\"base\":\"%s\"}"
 
-/* All take: the provider, the base, a number. */
+/* Format arguments: provider, base, number. */
 static const char *const kinds[] = {
     "{\"role\":\"user\",\"a\":\"%s%s\",\"blocks\":[{\"type\":\"text\","
     "\"text\":\"say %u \\\"x\\\"\"}]}",
@@ -83,7 +83,7 @@ static void add(struct talk *t)
     set(t, t->n++, kind);
 }
 
-/* What a chat does, and what it never would. */
+/* Changes as a chat makes them, and others it never makes. */
 static void change(struct talk *t)
 {
     uint32_t what = roll(t, 24);
@@ -187,7 +187,7 @@ static void taken_up_is_the_same(void **state)
     }
 }
 
-/* A conversation as it is: nothing but the last step is written. */
+/* In a growing conversation only the last step is written. */
 static void it_is_taken_up(void **state)
 {
     static const size_t order[] = {0, 4, 0, 6, 8, 4};
@@ -210,7 +210,7 @@ static void it_is_taken_up(void **state)
     }
 }
 
-/* Too long to be kept is as good as not kept. */
+/* A body over the limit is not kept. */
 static void long_ones_are_not_kept(void **state)
 {
     static const char begin[] =

@@ -1,9 +1,10 @@
-/* The tables of the providers: refusals, waits, schemas, lists of models, and
- * the plain words the demo understands. */
+/* Tables of the providers: errors, waits, schemas, lists of models, and the
+ * sentences the demo understands. */
 #include "agent/llm/llm_priv.h"
 #include "mo_test.h"
 
-/* --- what a refusal means ------------------------------------------------ */
+/* --- errors
+ * ------------------------------------------------------------------ */
 
 static void verdicts(void **state)
 {
@@ -26,10 +27,10 @@ static void verdicts(void **state)
          0, "overloaded", true, NULL},
         {"a string", "{\"error\":\"model 'x' not found\"}", 404, "no_model",
          false, "model 'x' not found"},
-        {"nothing", "", 500, "overloaded", true, "trouble"},
+        {"nothing", "", 500, "overloaded", true, "internal error"},
         {"a page", "<html>", 502, "overloaded", true, "<html>"},
         {"a phrase", "{\"error\":{\"message\":\"prompt is too long: 2 > 1\"}}",
-         400, "too_long", false, "fresh conversation"},
+         400, "too_long", false, "new conversation"},
         {"Google's bad key",
          "{\"error\":{\"code\":400,\"status\":"
          "\"INVALID_ARGUMENT\",\"message\":\"API key not "
@@ -321,7 +322,8 @@ static void kinds(void **state)
                      &mo_llm_responses);
 }
 
-/* --- plain words --------------------------------------------------------- */
+/* --- the demo
+ * ---------------------------------------------------------------- */
 
 static void plain_words(void **state)
 {

@@ -1,5 +1,5 @@
-/* One reply under way, against a scripted peer: what is sent, how often, and
- * that it always ends once. */
+/* One request against a scripted server: what is sent, how often, and that it
+ * ends exactly once. */
 #include "agent/llm/llm.h"
 
 #include "llm_rows.h"
@@ -73,7 +73,7 @@ static void rig_up(struct rig *r, struct peer script, enum mo_llm_kind k)
     char url[PATH_LEN + 16];
     struct mo_err e;
 
-    mo_loop_free(loop_new()); /* libuv keeps two descriptors for ever */
+    mo_loop_free(loop_new()); /* libuv never closes two descriptors */
     *r = (struct rig){.p = script, .fds = fds_open()};
     r->l = loop_new();
     peer_open(&r->p, r->l, "127.0.0.1:0");
@@ -172,7 +172,8 @@ static void every_provider_by_the_byte(void **state)
     }
 }
 
-/* Said its end, holds the line: the reply does not wait for it. */
+/* The server sends its end but keeps the connection open: the reply does not
+ * wait. */
 static void a_server_that_stays(void **state)
 {
     struct mo_buf b = answer(&llm_rows[0]);
@@ -257,7 +258,7 @@ static void cancel(void **state)
     assert_int_equal(start(&r, &g, "m", &e), 0);
     mo_llm_cancel(g.x);
     assert_int_equal(g.dones, 0);
-    mo_llm_cancel(g.x); /* twice is once */
+    mo_llm_cancel(g.x); /* cancelling twice is harmless */
     wait_for(r.l, is_done, &g);
     assert_string_equal(g.code, "canceled");
     assert_int_equal(g.err.code, MO_ECANCELED);
@@ -300,7 +301,8 @@ static void reply_once(void *ctx)
         assert_true(mo_loop_until(r->l, is_done, &g, WAIT_MS));
 }
 
-/* The peer's memory fails too; that is one more way for a peer to be. */
+/* The scripted server's allocations fail too, which is one more way it can
+ * fail. */
 static void replies_without_memory(void **state)
 {
     struct mo_buf b = answer(&llm_rows[0]);

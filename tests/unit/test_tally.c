@@ -1,4 +1,4 @@
-/* What conversations have cost: sums, minutes, and the limit of models. */
+/* Usage counters: sums, minutes, and the limit of models. */
 #include "agent/chat/tally.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void test_models(void **state)
         (void)snprintf(name, sizeof(name), "m%0150d", i);
         mo_tally_reply(&t, NULL, mo_span_cstr(name), &u, NOW);
     }
-    assert_int_equal(t.nmodels, 3); /* long names are cut to the same */
+    assert_int_equal(t.nmodels, 3); /* long names are cut to the same name */
     for (int i = 0; i < 100; i++) {
         (void)snprintf(name, sizeof(name), "m%d", i);
         mo_tally_reply(&t, "c", mo_span_cstr(name), &u, NOW);

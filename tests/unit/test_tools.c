@@ -1,5 +1,5 @@
-/* A conversation's tools: of the gateway's servers under their names, of a list
- * that is there already, and one alone. */
+/* The tools of a conversation: of the gateway's servers, of a given list, and a
+ * single tool. */
 #include "servers/tools.h"
 
 #include "gateway/inside.h"
@@ -86,7 +86,7 @@ static const struct {
 } want[] = {
     {"find", "ours", "find", 0},
     {"one_work", "one", "work", 1},
-    {"two_toil", "two", "work", 1}, /* called otherwise, still what it is */
+    {"two_toil", "two", "work", 1}, /* renamed, the same tool */
 };
 
 static void test_sources(void **state)
@@ -109,7 +109,7 @@ static void test_sources(void **state)
         mo_exact_tool(&x->def, digest);
         check_row(want[i].name, strcmp(digest, x->digest) == 0);
     }
-    /* Ours keep what was read, whatever becomes of the gateway's. */
+    /* The loaded tools do not change when the gateway's do. */
     assert_int_equal(mo_gateway_servers(w.g, two, 0, NULL), 0);
     assert_int_equal(mo_tools_count(t), 5);
     assert_true(
@@ -144,7 +144,8 @@ static void torture_body(void *ctx)
     if (!t)
         return;
     if (load(w, t, mo_span(NULL, 0), "[" TOOL("find") "]") == 0)
-        assert_in_range(mo_tools_count(t), 4, 5); /* a list may not fit */
+        assert_in_range(mo_tools_count(t), 4,
+                        5); /* a list may be left out for lack of memory */
     mo_tools_free(t);
 }
 

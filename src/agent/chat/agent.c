@@ -1,9 +1,15 @@
 /*
- * agent.c - the table of chats; joining, leaving, and the members' commands.
+ * agent.c - the table of open chats; members join, leave and send commands.
  */
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/event.h"
+#include "agent/chat/queue.h"
+#include "agent/chat/turn.h"
+#include "agent/chat/verdict.h"
 
-static void agent_gone(struct mo_later *d)
+static void free_agent(struct mo_later *d)
 {
     struct mo_agent *a = mo_container_of(d, struct mo_agent, later);
     void (*gone)(void *) = a->gone;
@@ -36,7 +42,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     a->o = *o;
     take_settings(a, o);
     mo_map_init(&a->chats, MO_CHATS_MAX);
-    mo_later_init(&a->later, agent_gone);
+    mo_later_init(&a->later, free_agent);
     return a;
 }
 
@@ -53,7 +59,7 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
 
 void mo_agent_check(struct mo_agent *a)
 {
-    if (a->closing && a->chats.len == 0 && a->nreach == 0)
+    if (a->closing && a->chats.len == 0 && a->ngateway_clients == 0)
         mo_loop_defer(a->loop, &a->later);
 }
 
@@ -97,7 +103,7 @@ void mo_agent_point(struct mo_agent *a, const char *name)
 
 /* --- joining ------------------------------------------------------------- */
 
-static bool good_id(struct mo_span id)
+static bool is_session_id(struct mo_span id)
 {
     if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
         return false;
@@ -131,7 +137,7 @@ static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
     return NULL;
 }
 
-/* Whose it is, is known when it is open. */
+/* The owner is known only once the session is open. */
 static int check_owner(const struct chat *c, const struct mo_join *j,
                        struct mo_err *e)
 {
@@ -150,10 +156,10 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     struct chat *c = NULL;
 
     if (a->closing)
-        return mo_fail(e, MO_ECLOSED, "the program is ending");
-    if (!good_id(j->session))
+        return mo_fail(e, MO_ECLOSED, "the program is shutting down");
+    if (!is_session_id(j->session))
         return mo_fail(e, MO_EINVAL,
-                       "a session id has 1 to %d of A-Z a-z 0-9 _ -",
+                       "a session id is 1 to %d characters of A-Z a-z 0-9 _ -",
                        MO_SESSION_ID_MAX);
     c = mo_map_get(&a->chats, j->session);
     if (c && c->state == CHAT_ENDING)
@@ -176,7 +182,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
-    mo_chat_wants(c, j);
+    mo_chat_change_model(c, j);
     mo_chat_settle(c);
     *out = m;
     return 0;
@@ -192,10 +198,12 @@ void mo_chat_leave(struct mo_member *m)
     mo_chat_settle(c);
 }
 
-/* --- what members say ---------------------------------------------------- */
+/* --- messages
+ * ---------------------------------------------------------------- */
 
-/* Providers refuse a message of blanks, in every later turn too. */
-static bool is_blank(struct mo_span text)
+/* Providers reject a blank message, and would reject every later request of the
+ * conversation that contains it. */
+static bool is_blank_text(struct mo_span text)
 {
     while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
         text = mo_span_skip(text, 1);
@@ -209,7 +217,7 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
 
-    if (is_blank(text) || text.n > MO_CHAT_TEXT_MAX) {
+    if (is_blank_text(text) || text.n > MO_CHAT_TEXT_MAX) {
         mo_chat_ack(&ack, "bad_request",
                     text.n <= MO_CHAT_TEXT_MAX
                         ? "the message is empty"
@@ -217,7 +225,8 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
         return;
     }
     if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
-        mo_chat_ack(&ack, "busy", "too many messages wait already");
+        mo_chat_ack(&ack, "busy",
+                    "16 messages are waiting already; wait for an answer");
         return;
     }
     msg = mo_zalloc(sizeof(*msg) + text.n);
@@ -247,7 +256,8 @@ void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
 
 /* --- a fresh conversation, the end --------------------------------------- */
 
-static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
+static void on_reset_written(struct chat *c, void *arg,
+                             const struct mo_err *why)
 {
     struct ack *ack = arg;
 
@@ -272,7 +282,7 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
     struct mo_err e;
 
     if (c->state != CHAT_IDLE) {
-        mo_chat_ack(&plain, "busy", "a turn is under way: stop it first");
+        mo_chat_ack(&plain, "busy", "a turn is running; stop it first");
         return;
     }
     ack = mo_new(struct ack);
@@ -281,13 +291,13 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
         return;
     }
     *ack = plain;
-    if (mo_chat_write(c, &w, 1, on_fresh, ack, &e) < 0) {
+    if (mo_chat_write(c, &w, 1, on_reset_written, ack, &e) < 0) {
         mo_chat_ack(ack, "state_unavailable", e.msg);
         mo_free(ack);
     }
 }
 
-static void on_ended(void *ctx, const struct mo_err *why)
+static void on_session_ended(void *ctx, const struct mo_err *why)
 {
     struct ack *ack = ctx;
 
@@ -311,7 +321,7 @@ void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
     }
     *ack = plain;
     if (mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
-                       on_ended, ack, &e) < 0) {
+                       on_session_ended, ack, &e) < 0) {
         mo_chat_ack(ack, "failed", e.msg);
         mo_free(ack);
     }

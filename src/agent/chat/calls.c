@@ -1,16 +1,27 @@
 /*
- * calls.c - a model's calls: asking the person, running, outcomes.
+ * calls.c - the calls of a model's reply: approval, execution, outcome.
  *
- * The store knows a call before anybody is asked about it, calls it running
- * before it runs, and knows its outcome before the model does; that of the
- * last call is written with the results of all. Each change is one
- * compare-and-set, so an approval that is sent ten times, from two tabs
- * or after a restart, runs the call once.
+ * Order of writes: a call is in the store before a person is asked about it, is
+ * stored as running before it runs, and its outcome is stored before the model
+ * gets it. The outcome of the last call is written in one batch with the
+ * results of all. Each change of state is one compare-and-set, so an approval
+ * that arrives several times, from two tabs or after a restart, runs the call
+ * once.
  *
- * A call that cannot run (no such tool, bad arguments, a rule, a person's no,
- * nobody's answer) has an outcome as well: an error result that says why.
+ * A call that cannot run (unknown tool, bad arguments, denied by a rule,
+ * rejected by a person, timed out) gets an error result that states the reason.
  */
+#include "agent/chat/calls.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/elicit.h"
+#include "agent/chat/event.h"
+#include "agent/chat/router.h"
+#include "agent/chat/run.h"
+#include "agent/chat/stand_in.h"
+#include "agent/chat/verdict.h"
+#include "agent/chat/write_ahead.h"
 
 #include "codec/json/json.h"
 #include "mcp/content.h"
@@ -19,7 +30,7 @@
 
 /* --- as documents -------------------------------------------------------- */
 
-static void put_outcome(struct mo_jw *w, const struct call *k)
+static void put_outcome_members(struct mo_jw *w, const struct call *k)
 {
     mo_jw_key(w, "isError");
     mo_jw_bool(w, k->is_error);
@@ -31,13 +42,13 @@ static void put_outcome(struct mo_jw *w, const struct call *k)
     }
 }
 
-static void call_doc(struct mo_buf *b, const struct call *k)
+static void put_call_doc(struct mo_buf *b, const struct call *k)
 {
     struct mo_jw w;
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn));
+    mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn.id));
     mo_jw_member(&w, "name", mo_buf_view(&k->name));
     if (k->id.len > 0)
         mo_jw_member(&w, "id", mo_buf_view(&k->id));
@@ -60,7 +71,7 @@ static void call_doc(struct mo_buf *b, const struct call *k)
         mo_jw_key(&w, "route");
         mo_jw_raw(&w, mo_buf_view(&k->route));
     }
-    put_outcome(&w, k);
+    put_outcome_members(&w, k);
     mo_jw_end(&w);
 }
 
@@ -73,7 +84,7 @@ struct call *mo_chat_calls_new(struct chat *c)
     if (k == NULL)
         return NULL;
     k->chat = c;
-    mo_timer_init(&k->patience, mo_chat_call_late);
+    mo_timer_init(&k->idle_timer, mo_chat_call_idle_timeout);
     mo_buf_init(&k->id, 512);
     mo_buf_init(&k->name, 256);
     mo_buf_init(&k->args, MO_EXACT_MAX);
@@ -88,7 +99,7 @@ static void call_free(struct call *k)
 {
     mo_chat_ack(&k->ack, "closed", "the session ended");
     mo_chat_elicit_drop(k);
-    mo_timer_stop(k->chat->agent->loop, &k->patience);
+    mo_timer_stop(k->chat->agent->loop, &k->idle_timer);
     mo_list_del(&k->node);
     mo_buf_fini(&k->id);
     mo_buf_fini(&k->name);
@@ -165,7 +176,7 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
     size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
 
     mo_list_each (it, &c->calls) {
-        call_doc(docs, mo_container_of(it, struct call, node));
+        put_call_doc(docs, mo_container_of(it, struct call, node));
         at[++n] = docs->len;
     }
     n = 0;
@@ -186,15 +197,16 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
 
 /* --- outcomes ------------------------------------------------------------ */
 
-static bool has_ended(const struct call *k)
+static bool call_has_ended(const struct call *k)
 {
     return !k->writing &&
            (k->state == MO_CALL_DONE || k->state == MO_CALL_REJECTED ||
             k->state == MO_CALL_UNKNOWN);
 }
 
-/* Have all ended? Then their results go on, with the outcome of `last`. */
-static bool all_ended(struct chat *c, struct call *last)
+/* If all calls have ended, passes their results on, with the outcome of
+ * `last`. */
+static bool send_results_if_ended(struct chat *c, struct call *last)
 {
     struct mo_entry_result v[MO_LLM_CALLS_MAX];
     size_t n = 0;
@@ -204,7 +216,7 @@ static bool all_ended(struct chat *c, struct call *last)
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
-        if (!has_ended(k))
+        if (!call_has_ended(k))
             return false;
         v[n++] = (struct mo_entry_result){
             mo_span_cstr(k->key),  mo_buf_view(&k->id),
@@ -215,16 +227,11 @@ static bool all_ended(struct chat *c, struct call *last)
     return true;
 }
 
-void mo_chat_calls_check(struct chat *c)
-{
-    (void)all_ended(c, NULL);
-}
-
-/* One change of state, and a row of the audit log. */
+/* Writes for one change of state: the move and its audit row. */
 static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
                        struct mo_write *w, struct mo_buf *doc)
 {
-    call_doc(doc, k);
+    put_call_doc(doc, k);
     w[0] = (struct mo_write){.kind = MO_WRITE_MOVE,
                              .id = mo_span_cstr(k->key),
                              .from = from,
@@ -241,8 +248,8 @@ size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
     return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, w, doc);
 }
 
-static int move(struct call *k, unsigned from, enum mo_call_state to,
-                chat_written *done, struct mo_err *e)
+static int write_move(struct call *k, unsigned from, enum mo_call_state to,
+                      chat_written *done, struct mo_err *e)
 {
     struct mo_write w[MO_OUTCOME_WRITES];
     struct mo_buf doc;
@@ -251,14 +258,15 @@ static int move(struct call *k, unsigned from, enum mo_call_state to,
 
     mo_buf_init(&doc, MO_STORE_DOC_MAX);
     n = put_move(k, from, to, w, &doc);
-    rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "the call is too big")
-                          : mo_chat_write(k->chat, w, n, done, k, e);
+    rc = mo_buf_err(&doc)
+             ? mo_fail(e, doc.err, "the call is too large to store")
+             : mo_chat_write(k->chat, w, n, done, k, e);
     mo_buf_fini(&doc);
     k->writing = rc == 0;
     return rc;
 }
 
-void mo_chat_calls_told(struct call *k)
+void mo_chat_calls_outcome_written(struct call *k)
 {
     k->writing = false;
     mo_chat_event_output(k);
@@ -270,11 +278,12 @@ static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
 
     if (why)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-    mo_chat_calls_told(k);
-    mo_chat_calls_check(c);
+    mo_chat_calls_outcome_written(k);
+    (void)send_results_if_ended(c, NULL);
 }
 
-/* It ran: what came of it. It is being written before the next may begin. */
+/* Stores the outcome of a call that ran. The write is under way before the next
+ * call starts. */
 void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
 {
     struct chat *c = k->chat;
@@ -284,7 +293,7 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     k->started = k->in_line = false;
     k->state = to;
     mo_chat_elicit_drop(k);
-    mo_chat_call_patience(k);
+    mo_chat_call_arm_idle(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
     if (c->state == CHAT_ENDING) {
@@ -293,13 +302,13 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     }
     if (mo_buf_err(&k->content)) {
         mo_buf_reset(&k->content);
-        mo_content_put_text(&k->content,
-                            MO_SPAN("The tool's answer is too big to keep."));
+        mo_content_put_text(
+            &k->content, MO_SPAN("The tool's result is too large to store."));
         k->is_error = true;
     }
-    if (all_ended(c, k))
+    if (send_results_if_ended(c, k))
         return;
-    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
+    if (write_move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
         on_outcome(c, k, &e);
     mo_chat_calls_next(c);
 }
@@ -347,7 +356,7 @@ void mo_chat_calls_begin(struct chat *c)
 
         if (k->state == MO_CALL_RUNNING)
             runs = true;
-        else if (k->state == MO_CALL_PENDING && !c->cancel)
+        else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
             mo_chat_event_approval(k);
         else if (k->state == MO_CALL_REJECTED)
             mo_chat_event_output(k);
@@ -361,12 +370,12 @@ void mo_chat_calls_begin(struct chat *c)
             mo_chat_call_run(k);
     }
     mo_chat_calls_arm(c);
-    if (c->cancel)
+    if (c->turn.cancel)
         mo_chat_calls_cancel(c);
-    mo_chat_calls_check(c);
+    (void)send_results_if_ended(c, NULL);
 }
 
-/* After a restart: those that were running get their outcome written first. */
+/* After a restart: writes the outcome of interrupted calls first. */
 void mo_chat_calls_recovered(struct chat *c)
 {
     struct mo_err e;
@@ -380,16 +389,16 @@ void mo_chat_calls_recovered(struct chat *c)
 
         if (to != MO_CALL_UNKNOWN && to != MO_CALL_REJECTED)
             continue;
-        if (move(k, ~0u, to, on_outcome, &e) < 0)
+        if (write_move(k, ~0u, to, on_outcome, &e) < 0)
             on_outcome(c, k, &e);
     }
     mo_chat_calls_arm(c);
-    mo_chat_calls_check(c);
+    (void)send_results_if_ended(c, NULL);
 }
 
-const char mo_chat_calls_none[] = "there is no such call waiting for an answer";
+const char mo_chat_calls_none[] = "no such call is waiting for approval";
 
-/* The store has it; a refusal there means somebody else was first. */
+/* The store answered. MO_EPOLICY means that another decision came first. */
 static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct call *k = arg;
@@ -414,7 +423,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         return;
     if (!approved) {
         mo_chat_event_output(k);
-        mo_chat_calls_check(c);
+        (void)send_results_if_ended(c, NULL);
         return;
     }
     mo_chat_event_thinking(c);
@@ -427,8 +436,8 @@ void mo_chat_call_settle(struct call *k, enum mo_call_state to)
 
     mo_agent_point(k->chat->agent, "deciding");
     k->next = to;
-    if (move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to, on_decided,
-             &e) < 0)
+    if (write_move(k, MO_CALL_BIT(MO_CALL_PENDING) | MO_CALL_BIT(to), to,
+                   on_decided, &e) < 0)
         on_decided(k->chat, k, &e);
 }
 
@@ -456,7 +465,7 @@ static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
     mo_chat_calls_count(c);
     if (c->state == CHAT_ENDING)
         return;
-    if (c->cancel || k->canceled) {
+    if (c->turn.cancel || k->canceled) {
         mo_chat_call_reject(k, "cancel", "The person stopped this call.");
         return;
     }
@@ -474,8 +483,8 @@ void mo_chat_call_ask_again(struct call *k)
     k->by = NULL;
     k->who[0] = '\0';
     mo_buf_reset(&k->reason);
-    if (move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING, on_asked_again,
-             &e) < 0)
+    if (write_move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING,
+                   on_asked_again, &e) < 0)
         on_asked_again(k->chat, k, &e);
 }
 
@@ -502,8 +511,8 @@ void mo_chat_calls_cancel(struct chat *c)
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");
-        else if (k->look)
-            mo_chat_call_stop_looking(k);
+        else if (k->tool_check)
+            mo_chat_call_stop_check(k);
         else if (k->in_line)
             mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
         else if (k->state == MO_CALL_PENDING && !k->writing &&

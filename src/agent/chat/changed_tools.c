@@ -1,18 +1,23 @@
 /*
- * changed_tools.c - tools whose definition changed since a person first saw it.
+ * changed_tools.c - tools whose definition differs from the pinned one.
  *
- * They are not offered to the model and not run; members see what they were
- * and what they are, and one of them may accept the change. The tools of the
- * box and the gateway's own come with the program and are not watched.
+ * Such tools are neither offered to the model nor run. Members see the old and
+ * the new definition, and any member can accept the new one. Tools of the box
+ * and of the gateway itself come with the program and are not checked.
  */
+#include "agent/chat/changed_tools.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/event.h"
+#include "agent/chat/load_tools.h"
 
 #define BEFORE_MAX ((size_t)1024 * 1024)
 
 struct blocked {
     struct mo_list node;
     const struct mo_tool *tool; /* of the present catalogue */
-    struct mo_buf before;       /* its definition when it was first seen */
+    struct mo_buf before;       /* the pinned definition */
 };
 
 void mo_changed_tools_forget(struct chat *c)
@@ -26,7 +31,7 @@ void mo_changed_tools_forget(struct chat *c)
     }
 }
 
-static int look(struct chat *c, const struct mo_tool *t)
+static int check_pin(struct chat *c, const struct mo_tool *t)
 {
     struct mo_policy *p = c->agent->o.policy;
     struct blocked *k = mo_new(struct blocked);
@@ -44,7 +49,7 @@ static int look(struct chat *c, const struct mo_tool *t)
     return 0;
 }
 
-int mo_changed_tools_look(struct chat *c)
+int mo_changed_tools_find(struct chat *c)
 {
     struct mo_policy *p = c->agent->o.policy;
     int rc = 0;
@@ -52,7 +57,7 @@ int mo_changed_tools_look(struct chat *c)
     mo_changed_tools_forget(c);
     for (size_t i = 0; rc == 0 && i < mo_tools_count(c->tools); i++)
         if (mo_tools_at(c->tools, i)->source == SOURCE_SERVERS)
-            rc = look(c, mo_tools_at(c->tools, i));
+            rc = check_pin(c, mo_tools_at(c->tools, i));
     mo_policy_flush_pins(p);
     return rc;
 }
@@ -62,7 +67,8 @@ bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
     return mo_policy_tool_is_pinned(c->agent->o.policy, t, NULL);
 }
 
-static struct blocked *find(const struct chat *c, const struct mo_tool *t)
+static struct blocked *find_blocked(const struct chat *c,
+                                    const struct mo_tool *t)
 {
     mo_list_each (it, &c->blocked) {
         struct blocked *k = mo_container_of(it, struct blocked, node);
@@ -76,28 +82,19 @@ static struct blocked *find(const struct chat *c, const struct mo_tool *t)
 struct mo_span mo_changed_tools_before(const struct chat *c,
                                        const struct mo_tool *t)
 {
-    struct blocked *k = find(c, t);
+    struct blocked *k = find_blocked(c, t);
 
     return k ? mo_buf_view(&k->before) : mo_span(NULL, 0);
 }
 
 bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t)
 {
-    return find(c, t) != NULL;
+    return find_blocked(c, t) != NULL;
 }
 
-static void on_told(struct chat *c, void *arg, const struct mo_err *why)
+static void audit_acceptance(const struct mo_member *m, const struct mo_tool *t)
 {
-    (void)c;
-    (void)arg;
-    (void)why; /* the pin itself is kept elsewhere */
-}
-
-static void audit(const struct mo_member *m, const struct mo_tool *t)
-{
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
-    struct mo_err e;
 
     mo_buf_init(&doc, 4096);
     mo_buf_puts(&doc, "{\"accepted\":");
@@ -105,9 +102,7 @@ static void audit(const struct mo_member *m, const struct mo_tool *t)
     mo_buf_printf(&doc, ",\"digest\":\"%s\",\"who\":", t->digest);
     mo_json_quote(&doc, mo_span_cstr(m->who));
     mo_buf_putc(&doc, '}');
-    w.doc = mo_buf_view(&doc);
-    if (mo_buf_err(&doc) == 0)
-        (void)mo_chat_write(m->chat, &w, 1, on_told, NULL, &e);
+    mo_chat_audit(m->chat, &doc);
     mo_buf_fini(&doc);
 }
 
@@ -117,29 +112,30 @@ void mo_chat_accept(struct mo_member *m, struct mo_span tool,
     struct chat *c = m->chat;
     struct mo_policy *p = c->agent->o.policy;
     const struct mo_tool *t = mo_tools_find(c->tools, tool);
-    struct blocked *k = t ? find(c, t) : NULL;
+    struct blocked *k = t ? find_blocked(c, t) : NULL;
     struct ack ack = {done, ctx};
     char text[160];
 
     if (k == NULL) {
-        mo_chat_ack(&ack, "unknown_tool", "no such tool waits to be accepted");
+        mo_chat_ack(&ack, "unknown_tool", "this tool has no change to accept");
         return;
     }
     if (!mo_span_eq_ct(digest, mo_span_cstr(t->digest))) {
-        mo_chat_ack(&ack, "changed", "the tool is not what was shown");
+        mo_chat_ack(&ack, "changed",
+                    "the tool has changed again; look at it again");
         return;
     }
     if (mo_policy_accept_tool(p, t) < 0) {
         mo_chat_ack(&ack, "failed", "out of memory");
         return;
     }
-    audit(m, t);
+    audit_acceptance(m, t);
     mo_list_del(&k->node);
     mo_buf_fini(&k->before);
     mo_free(k);
-    snprintf(text, sizeof(text), "%.*s was accepted as it is now.", (int)tool.n,
-             tool.p);
+    snprintf(text, sizeof(text), "The change of %.*s was accepted.",
+             (int)tool.n, tool.p);
     mo_chat_event_message(c, NULL, text);
-    mo_agent_stale(c->agent); /* others have it blocked too */
+    mo_agent_stale(c->agent); /* other conversations block it too */
     mo_chat_ack_ok(&ack, mo_span(NULL, 0));
 }

@@ -1,14 +1,27 @@
 /*
- * chat.c - a chat comes to life, and ends.
+ * chat.c - opens and ends a chat.
  *
- * Opening is a chain, each link from the loop: the session is held (box and
- * connection are there) -> its tools are read -> its history -> what was
- * under way when we last stopped is taken up -> members are greeted.
+ * Opening is a chain of asynchronous steps: hold the session (box and
+ * connection are ready) -> load its tools -> read its history -> resume an
+ * interrupted turn -> send the members the initial events.
  *
- * Ending waits for what cannot be taken back: writes to the store, a model
- * that is being cancelled, calls that run. Then the hold is released.
+ * Ending waits for everything that cannot be undone: store writes, a model
+ * request that is being cancelled, running calls. Then it releases the hold.
  */
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/elicit.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/event.h"
+#include "agent/chat/gateway_client.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/queue.h"
+#include "agent/chat/recover.h"
+#include "agent/chat/session_memory.h"
+#include "agent/chat/turn.h"
+#include "agent/chat/write_ahead.h"
 
 #define TO(state) (1u << (state))
 
@@ -61,74 +74,9 @@ void mo_chat_ack_ok(struct ack *a, struct mo_span extra)
         to.fn(to.ctx, &k);
 }
 
-/* --- the store ----------------------------------------------------------- */
-
-struct write {
-    struct chat *chat;
-    chat_written *done;
-    void *arg;
-};
-
-static void on_written(void *ctx, const struct mo_written *w,
-                       const struct mo_err *why)
-{
-    struct write *job = ctx;
-    struct chat *c = job->chat;
-
-    c->writes--;
-    if (why == NULL && w->seq > 0)
-        c->seq = w->seq;
-    job->done(c, job->arg, why);
-    mo_free(job);
-    mo_chat_settle(c);
-}
-
-static int write_batch(struct chat *c, const struct mo_write *v, size_t n,
-                       chat_written *done, void *arg, struct mo_err *e)
-{
-    struct mo_store_batch b = {
-        .session = mo_span_cstr(c->id),
-        .fence = c->info.fence,
-        .writes = v,
-        .n = n,
-    };
-    struct write *job = mo_new(struct write);
-    int rc = 0;
-
-    if (job == NULL)
-        return mo_fail(e, MO_ENOMEM, "out of memory");
-    *job = (struct write){c, done, arg};
-    rc = mo_store_write(c->agent->o.store, &b, on_written, job, e);
-    if (rc < 0) {
-        mo_free(job);
-        return rc;
-    }
-    c->writes++;
-    if (c->hold) /* it was used: the session writes that down, not each time */
-        mo_session_touch(c->hold);
-    return 0;
-}
-
-int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
-                  chat_written *done, void *arg, struct mo_err *e)
-{
-    struct mo_write marked[MO_STORE_BATCH_MAX];
-    struct mo_buf docs;
-    int rc = 0;
-
-    if (!c->owner[0] || n > MO_COUNT(marked))
-        return write_batch(c, v, n, done, arg, e);
-    mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
-    rc = mo_chat_owner_mark(c, v, n, marked, &docs);
-    rc = rc < 0 ? mo_fail(e, rc, "the audit log")
-                : write_batch(c, marked, n, done, arg, e);
-    mo_buf_fini(&docs);
-    return rc;
-}
-
 /* --- opening ------------------------------------------------------------- */
 
-/* Another model, another conversation; the session and its box stay. */
+/* A new model starts a new conversation; the session and its box stay. */
 static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
 {
     (void)arg;
@@ -139,8 +87,8 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
     mo_chat_forget_entries(c);
     mo_session_memory_save(c);
     mo_chat_event_greet_all(c);
-    mo_chat_event_message(
-        c, NULL, "The model was changed; the conversation starts fresh.");
+    mo_chat_event_message(c, NULL,
+                          "The model was changed. A new conversation starts.");
 }
 
 /* On failure the model stays as it is. */
@@ -178,7 +126,8 @@ static void switch_model(struct chat *c)
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
         return;
     }
-    if (c->nentries > 0 && mo_chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
+    if (c->transcript.n > 0 &&
+        mo_chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
@@ -212,14 +161,15 @@ void mo_chat_repick(struct chat *c)
     mo_buf_fini(&id);
 }
 
-void mo_chat_wants(struct chat *c, const struct mo_join *j)
+void mo_chat_change_model(struct chat *c, const struct mo_join *j)
 {
     if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||
         mo_span_eq(j->model, mo_buf_view(&c->model)))
         return;
     if (c->state != CHAT_OPENING && c->state != CHAT_IDLE) {
-        mo_chat_event_message(c, NULL,
-                              "A turn is under way: the model stays as it is.");
+        mo_chat_event_message(
+            c, NULL,
+            "The model was not changed: a turn is running. Stop it first.");
         return;
     }
     mo_buf_reset(&c->wanted);
@@ -230,7 +180,7 @@ void mo_chat_wants(struct chat *c, const struct mo_join *j)
         switch_model(c);
 }
 
-static void greet_all(struct chat *c)
+static void greet_new_members(struct chat *c)
 {
     mo_list_each_safe (it, &c->members) {
         struct mo_member *m = mo_container_of(it, struct mo_member, node);
@@ -240,8 +190,8 @@ static void greet_all(struct chat *c)
     }
 }
 
-/* The last word tells what was under way. */
-static void take_up(struct chat *c)
+/* The role of the last entry shows where the turn was interrupted. */
+static void resume_turn(struct chat *c)
 {
     struct entry *last = mo_chat_last(c);
     enum mo_entry_role role = last ? last->role : MO_ENTRY_OTHER;
@@ -250,33 +200,33 @@ static void take_up(struct chat *c)
     struct mo_err e;
 
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
-        mo_random_token(c->turn, ID_BYTES);
-        greet_all(c);
+        mo_random_token(c->turn.id, ID_BYTES);
+        greet_new_members(c);
         mo_turn_ask(c);
         return;
     }
     if (role == MO_ENTRY_ASSISTANT) {
         mo_entry_calls(&it, last->doc);
         if (mo_entry_next_call(&it, &k)) {
-            mo_random_token(c->turn, ID_BYTES);
+            mo_random_token(c->turn.id, ID_BYTES);
             if (mo_chat_calls_recover(c, last->doc, &e) < 0)
                 mo_chat_fail(c, &e);
             return;
         }
     }
     mo_chat_move(c, CHAT_IDLE);
-    greet_all(c);
+    greet_new_members(c);
     mo_chat_settle(c);
 }
 
 void mo_chat_opened(struct chat *c)
 {
-    greet_all(c);
+    greet_new_members(c);
     mo_chat_settle(c); /* messages may wait */
 }
 
-static void on_history(void *ctx, const struct mo_rows *rows,
-                       const struct mo_err *why)
+static void on_history_read(void *ctx, const struct mo_rows *rows,
+                            const struct mo_err *why)
 {
     struct chat *c = ctx;
 
@@ -292,14 +242,14 @@ static void on_history(void *ctx, const struct mo_rows *rows,
             continue;
         en->seq = rows->v[i].seq;
         en->at = rows->v[i].at;
-        c->seq = en->seq;
+        c->transcript.seq = en->seq;
         if (mo_chat_queue_restore(c, en))
             mo_free(en);
         else
             mo_chat_entries_add(c, en);
     }
     if (c->state == CHAT_OPENING)
-        take_up(c);
+        resume_turn(c);
     mo_chat_settle(c);
 }
 
@@ -313,7 +263,7 @@ static void read_history(struct chat *c)
     };
     struct mo_err e;
 
-    if (mo_store_read(c->agent->o.store, &r, on_history, c, &e) < 0) {
+    if (mo_store_read(c->agent->o.store, &r, on_history_read, c, &e) < 0) {
         mo_chat_fail(c, &e);
         return;
     }
@@ -357,8 +307,10 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
     return rc;
 }
 
-/* Another model since the session was last open: a fresh conversation. */
-static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
+/* The model changed since the session was last open: the conversation starts
+ * anew. */
+static void on_fresh_written(struct chat *c, void *arg,
+                             const struct mo_err *why)
 {
     (void)arg;
     if (c->state != CHAT_OPENING)
@@ -369,15 +321,15 @@ static void on_fresh(struct chat *c, void *arg, const struct mo_err *why)
     }
     mo_session_memory_save(c);
     mo_chat_move(c, CHAT_IDLE);
-    greet_all(c);
+    greet_new_members(c);
 }
 
-static void start_fresh(struct chat *c)
+static void start_new_conversation(struct chat *c)
 {
     struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
     struct mo_err e;
 
-    if (mo_chat_write(c, &w, 1, on_fresh, NULL, &e) < 0)
+    if (mo_chat_write(c, &w, 1, on_fresh_written, NULL, &e) < 0)
         mo_chat_fail(c, &e);
 }
 
@@ -389,7 +341,7 @@ static void open_model(struct chat *c)
     if (pick_model(c, &another, &e) < 0)
         mo_chat_fail(c, &e);
     else if (another)
-        start_fresh(c);
+        start_new_conversation(c);
     else
         read_history(c);
 }
@@ -441,10 +393,11 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
     prepare_model(c);
 }
 
-/* --- the session's news -------------------------------------------------- */
+/* --- session callbacks
+ * ------------------------------------------------------- */
 
-static void on_ready(void *ctx, struct mo_hold *h,
-                     const struct mo_session_info *info)
+static void on_session_ready(void *ctx, struct mo_hold *h,
+                             const struct mo_session_info *info)
 {
     struct chat *c = ctx;
 
@@ -456,8 +409,9 @@ static void on_ready(void *ctx, struct mo_hold *h,
         mo_load_tools_start(c);
 }
 
-static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
-                   const struct mo_session_info *info)
+static void on_box_changed(void *ctx, struct mo_hold *h,
+                           const struct mo_box_end *end,
+                           const struct mo_session_info *info)
 {
     struct chat *c = ctx;
     char text[320];
@@ -471,7 +425,7 @@ static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
                 ? "A new box was started with the same files."
                 : "A new, empty box was started; the files of the "
                   "old one are lost.");
-        c->stale = true; /* calls under way still point to the old list */
+        c->stale = true; /* running calls still point to the old list */
         return;
     }
     c->info.conn = NULL;
@@ -481,7 +435,7 @@ static void on_box(void *ctx, struct mo_hold *h, const struct mo_box_end *end,
     mo_chat_event_message(c, NULL, text);
 }
 
-static void on_idle(void *ctx, struct mo_hold *h, unsigned seconds)
+static void on_session_idle(void *ctx, struct mo_hold *h, unsigned seconds)
 {
     (void)h;
     mo_chat_event_idle(ctx, seconds);
@@ -503,7 +457,8 @@ static void end_members(struct chat *c, const char *reason,
     }
 }
 
-static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
+static void on_session_closed(void *ctx, const char *reason,
+                              const struct mo_err *why)
 {
     struct chat *c = ctx;
 
@@ -513,9 +468,9 @@ static void on_closed(void *ctx, const char *reason, const struct mo_err *why)
     mo_chat_finish(c, reason, why);
 }
 
-/* A server's log line belongs to the call that runs; nobody guesses when
- * there are several. */
-static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
+/* Attributes a log line to the only running call. With several running calls it
+ * is sent without a call id. */
+static void on_box_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 {
     struct chat *c = ctx;
 
@@ -525,12 +480,12 @@ static void on_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 }
 
 const struct mo_hold_cb mo_chat_hold_cb = {
-    .on_ready = on_ready,
-    .on_box = on_box,
-    .on_idle = on_idle,
-    .on_notify = on_notify,
+    .on_ready = on_session_ready,
+    .on_box = on_box_changed,
+    .on_idle = on_session_idle,
+    .on_notify = on_box_notify,
     .on_ask = mo_chat_elicit_box,
-    .on_closed = on_closed,
+    .on_closed = on_session_closed,
 };
 
 /* --- ending -------------------------------------------------------------- */
@@ -540,8 +495,8 @@ void mo_chat_finish(struct chat *c, const char *reason,
 {
     if (c->state == CHAT_ENDING)
         return;
-    if (c->asking)
-        mo_llm_cancel(c->asking);
+    if (c->turn.asking)
+        mo_llm_cancel(c->turn.asking);
     mo_chat_event_closed(c, reason);
     mo_chat_move(c, CHAT_ENDING);
     mo_load_tools_stop(c);
@@ -557,10 +512,11 @@ void mo_chat_fail(struct chat *c, const struct mo_err *why)
     mo_chat_finish(c, "failed", why);
 }
 
-/* Nobody is there and nothing is under way, or it is over. */
-static bool is_done(const struct chat *c)
+/* True if the chat can be freed: it has ended, or it is idle without members,
+ * and nothing is outstanding. */
+static bool can_be_freed(const struct chat *c)
 {
-    if (c->writes > 0 || c->asking || mo_chat_calls_running(c))
+    if (c->writes > 0 || c->turn.asking || mo_chat_calls_running(c))
         return false;
     if (c->state == CHAT_ENDING)
         return true;
@@ -580,7 +536,7 @@ void mo_chat_free(struct chat *c)
     mo_chat_queue_drop(c);
     mo_chat_calls_drop(c);
     mo_gateway_client_drop(c);
-    c->unkept = NULL;
+    c->transcript.unkept = NULL;
     mo_free(c->unsure);
     mo_chat_forget_entries(c);
     mo_write_ahead_drop(c);
@@ -593,24 +549,24 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
     mo_buf_fini(&c->troubles);
-    mo_buf_fini(&c->shown);
+    mo_buf_fini(&c->turn.shown);
     mo_session_memory_fini(&c->remembered);
     mo_agent_forget(c);
     mo_free(c);
 }
 
-static void on_later(struct mo_later *d)
+static void settle_later(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, later);
 
-    if (c->stuck)
+    if (c->turn.stuck)
         mo_turn_stuck(c);
     if (c->state != CHAT_OPENING && c->state != CHAT_ENDING) {
-        greet_all(c);
+        greet_new_members(c);
         mo_turn_next(c);
         mo_chat_queue_store(c);
     }
-    if (is_done(c) ||
+    if (can_be_freed(c) ||
         (c->state == CHAT_OPENING && c->nmembers == 0 && c->writes == 0))
         mo_chat_free(c);
 }
@@ -637,7 +593,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     if (j->owner.n > 0 && j->owner.n < sizeof(c->owner))
         memcpy(c->owner, j->owner.p, j->owner.n);
     mo_list_init(&c->members);
-    mo_list_init(&c->entries);
+    mo_list_init(&c->transcript.list);
     mo_list_init(&c->queue);
     mo_list_init(&c->calls);
     mo_list_init(&c->questions);
@@ -647,11 +603,11 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->key, 4096);
     mo_buf_init(&c->title, 512);
     mo_buf_init(&c->troubles, (size_t)32 * 1024);
-    mo_buf_init(&c->shown, MO_LLM_REPLY_MAX);
+    mo_buf_init(&c->turn.shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);
     mo_session_memory_init(&c->remembered);
-    mo_later_init(&c->later, on_later);
+    mo_later_init(&c->later, settle_later);
     mo_later_init(&c->soon, mo_write_ahead_ask);
     mo_timer_init(&c->expiry, mo_chat_calls_expire);
     return c;

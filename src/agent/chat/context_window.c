@@ -1,32 +1,38 @@
 /*
- * context_window.c - how much of a conversation the model is shown.
+ * context_window.c - the part of a conversation that is sent to the model.
  *
- * All of it, while it fits. Then the older turns get a summary: the model is
- * asked for it with the very request it knows, plus one question, so that
- * nothing it has bound to its own words breaks. The summary becomes an entry
- * that says how far it reaches, and every later request begins with it:
+ * The whole conversation is sent while it fits. When it does not, the older
+ * turns are replaced by a summary. The model writes it: it gets its usual
+ * request plus one more question, so that content bound to earlier messages
+ * (thinking) stays valid. The summary is stored as an entry that says how far
+ * it reaches, and every later request begins with it:
  *
  *   {"role":"summary","until":SEQ,"turns":N,"made":"model","blocks":[...]}
  *
- * A turn is never cut in two, the present one is always whole, and everybody
- * is told ("history:compacted", and the entry in the history). Where the
- * model has no summary to give (it fails, it is the demo, the request was
- * already too long) the program writes one: who asked what, and what the
- * answer was ("made":"program").
+ * Turns are never split, the current turn is always sent whole, and members are
+ * told ("history:compacted", and the entry in the history). If the model cannot
+ * write a summary (it fails, it is the demo, or the request was already too
+ * long), the program builds one from the first line of each question and answer
+ * ("made":"program").
  *
- * Room is made when everything is written; an entry that is just being
- * written (seq 0) counts, and is never before a border.
+ * Summaries are made when no write is outstanding. An entry that is still being
+ * written (seq 0) counts towards the size and is never summarised.
  *
- * What fits: the configuration's number, the model's own window where that is
- * known and smaller, and whatever the provider refuses as too long. Lengths
- * are guessed from bytes; only the provider can count.
+ * Limits: the configured number of tokens, the model's context window if it is
+ * known and smaller, and a "too long" error of the provider. Token counts are
+ * estimated from bytes; only the provider counts exactly.
  */
+#include "agent/chat/context_window.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/turn.h"
 #include "codec/text/utf8.h"
+#include "mcp/content.h"
 
 #define BYTES_PER_TOKEN 4u
-#define SAID_LINE_MAX   ((size_t)240) /* of the program's: one person's words */
-#define WINDOW_MIN      8192u         /* bytes: no model's is smaller */
+#define SAID_LINE_MAX   ((size_t)240) /* one line of the program's summary */
+#define WINDOW_MIN      8192u         /* bytes; no model has a smaller window */
 #define SUMMARY_MIN     ((size_t)1024)
 #define SUMMARY_MAX     ((size_t)32 * 1024)
 
@@ -42,16 +48,17 @@ static const char before[] =
     "[The earlier part of this conversation is not shown any more. This is a "
     "summary of it, made by the ";
 
-/* --- what is in it ------------------------------------------------------- */
+/* --- entries of a request
+ * ---------------------------------------------------- */
 
-static bool is_after(const struct chat *c, const struct entry *en)
+static bool is_not_summarised(const struct chat *c, const struct entry *en)
 {
-    return en->seq == 0 || en->seq > c->until;
+    return en->seq == 0 || en->seq > c->transcript.until;
 }
 
-static bool is_in(const struct chat *c, const struct entry *en)
+static bool is_sent(const struct chat *c, const struct entry *en)
 {
-    return is_after(c, en) && mo_entry_for_model(en->role);
+    return is_not_summarised(c, en) && mo_entry_for_model(en->role);
 }
 
 static bool is_user(const struct entry *en)
@@ -59,54 +66,48 @@ static bool is_user(const struct entry *en)
     return en->role == MO_ENTRY_USER;
 }
 
-/* The last entry before the window, which stand in order; or the list. What
- * is in memory for people to read may be much more. */
-static struct mo_list *edge(const struct chat *c)
+/* Returns the last entry that the summary covers, or the list head. Entries are
+ * in order; memory may hold many more entries than are sent. */
+static struct mo_list *last_summarised(const struct chat *c)
 {
-    struct mo_list *it = c->entries.prev;
+    struct mo_list *it = c->transcript.list.prev;
 
-    while (it != &c->entries &&
-           is_after(c, mo_container_of(it, struct entry, node)))
+    while (it != &c->transcript.list &&
+           is_not_summarised(c, mo_container_of(it, struct entry, node)))
         it = it->prev;
     return it;
 }
 
-static bool any_user(const struct chat *c, struct mo_list *until)
+static bool has_user_entry(const struct chat *c, struct mo_list *until)
 {
-    for (struct mo_list *it = until; it != &c->entries; it = it->prev)
+    for (struct mo_list *it = until; it != &c->transcript.list; it = it->prev)
         if (is_user(mo_container_of(it, struct entry, node)))
             return true;
     return false;
 }
 
-static void put_text(struct mo_jw *w, struct mo_span text)
+static void put_text_block(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_key(w, "blocks");
     mo_jw_arr(w);
-    mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
-    mo_jw_end(w);
+    mo_content_put_block(w, text);
     mo_jw_end(w);
 }
 
-/* Words in the place of a person, as the wires know them. */
-static void put_words(struct mo_buf *b, struct mo_span text)
+/* A user message, in the entry format. */
+static void put_user_message(struct mo_buf *b, struct mo_span text)
 {
     struct mo_jw w;
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "user");
-    put_text(&w, text);
+    mo_jw_member(&w, "role", MO_SPAN("user"));
+    put_text_block(&w, text);
     mo_jw_end(&w);
 }
 
-/* What was said, without what was thought. */
-static void put_said(struct mo_buf *b, struct mo_json doc)
+/* Appends the text blocks, without thinking. */
+static void put_entry_text(struct mo_buf *b, struct mo_json doc)
 {
     struct mo_json_iter it;
     struct mo_json key, block;
@@ -117,8 +118,9 @@ static void put_said(struct mo_buf *b, struct mo_json doc)
             (void)mo_json_str_buf(mo_json_get(block, "text"), b);
 }
 
-/* The same bytes each time: thinking is bound to them. */
-static void put_first(struct mo_buf *b, const struct entry *summary)
+/* The summary as a user message. Must be the same bytes each time, because
+ * thinking blocks are bound to them. */
+static void put_summary_message(struct mo_buf *b, const struct entry *summary)
 {
     struct mo_buf text;
 
@@ -126,8 +128,8 @@ static void put_first(struct mo_buf *b, const struct entry *summary)
     mo_buf_puts(&text, before);
     (void)mo_json_str_buf(mo_json_get(summary->doc, "made"), &text);
     mo_buf_puts(&text, "; it is no request of the person.]\n");
-    put_said(&text, summary->doc);
-    put_words(b, mo_buf_view(&text));
+    put_entry_text(&text, summary->doc);
+    put_user_message(b, mo_buf_view(&text));
     if (mo_buf_err(&text))
         b->err = mo_buf_err(&text);
     mo_buf_fini(&text);
@@ -135,7 +137,7 @@ static void put_first(struct mo_buf *b, const struct entry *summary)
 
 static int shown_init(struct shown *s, const struct chat *c, struct mo_err *e)
 {
-    size_t n = c->nentries + 2; /* with a summary and a question */
+    size_t n = c->transcript.n + 2; /* plus a summary and a question */
 
     *s = (struct shown){.v = mo_alloc(n * sizeof(*s->v)),
                         .ids = mo_alloc(n * sizeof(*s->ids))};
@@ -148,29 +150,29 @@ static void shown_fini(struct shown *s)
     mo_free(s->ids);
 }
 
-static void show(struct shown *s, struct mo_span text, uint64_t id)
+static void add_shown(struct shown *s, struct mo_span text, uint64_t id)
 {
     s->v[s->n] = text;
     s->ids[s->n++] = id;
 }
 
-/* Entries of the window up to that seq; the summary is put into first. */
-static void list(struct chat *c, struct shown *s, struct mo_buf *first,
-                 uint64_t until)
+/* Collects the entries up to that seq. The summary is written to `first`. */
+static void list_entries(struct chat *c, struct shown *s, struct mo_buf *first,
+                         uint64_t until)
 {
-    struct mo_list *it = edge(c);
-    bool begun = any_user(c, it);
+    struct mo_list *it = last_summarised(c);
+    bool begun = has_user_entry(c, it);
 
-    if (c->summary) {
-        put_first(first, c->summary);
-        show(s, mo_buf_view(first), c->summary->id);
+    if (c->transcript.summary) {
+        put_summary_message(first, c->transcript.summary);
+        add_shown(s, mo_buf_view(first), c->transcript.summary->id);
     }
-    for (it = it->next; it != &c->entries; it = it->next) {
+    for (it = it->next; it != &c->transcript.list; it = it->next) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         begun = begun || is_user(en);
-        if (begun && is_in(c, en) && en->seq <= until)
-            show(s, mo_json_text(en->doc), en->id);
+        if (begun && is_sent(c, en) && en->seq <= until)
+            add_shown(s, mo_json_text(en->doc), en->id);
     }
 }
 
@@ -183,7 +185,7 @@ int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
 
     mo_buf_init(&first, MO_ENTRY_MAX);
     if (rc == 0) {
-        list(c, &s, &first, UINT64_MAX);
+        list_entries(c, &s, &first, UINT64_MAX);
         rc = mo_buf_err(&first) ? mo_fail(e, first.err, "the summary") : 0;
     }
     if (rc == 0)
@@ -193,9 +195,10 @@ int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
     return rc;
 }
 
-/* --- whether it fits, and what stays ------------------------------------- */
+/* --- size
+ * -------------------------------------------------------------------- */
 
-static uint64_t bytes_of_tools(const struct chat *c)
+static uint64_t count_tool_bytes(const struct chat *c)
 {
     uint64_t n = c->agent->o.instructions.n;
 
@@ -207,8 +210,9 @@ static uint64_t bytes_of_tools(const struct chat *c)
     return n;
 }
 
-/* In bytes. Tools share the model's window with us, but never take it all. */
-static uint64_t room(const struct chat *c)
+/* Bytes available for the conversation. Tool definitions share the model's
+ * window, but at least a quarter of it is left for the conversation. */
+static uint64_t bytes_available(const struct chat *c)
 {
     const struct mo_agent_llm *llm = &c->agent->o.llm;
     uint64_t ours = c->agent->o.history_tokens * BYTES_PER_TOKEN;
@@ -219,39 +223,42 @@ static uint64_t room(const struct chat *c)
     if (theirs == 0)
         return ours;
     theirs *= BYTES_PER_TOKEN;
-    tools = bytes_of_tools(c);
+    tools = count_tool_bytes(c);
     theirs = tools < theirs - theirs / 4 ? theirs - tools : theirs / 4;
     return theirs < ours ? theirs : ours;
 }
 
-/* The model's window is looked up only when it could matter. */
+/* Looks up the model's window only if it can matter. */
 bool mo_context_window_is_over(const struct chat *c)
 {
-    uint64_t used = c->summary ? c->summary->cost : 0, n = 0;
+    uint64_t used = c->transcript.summary ? c->transcript.summary->cost : 0,
+             n = 0;
 
-    for (struct mo_list *it = edge(c)->next; it != &c->entries; it = it->next) {
+    for (struct mo_list *it = last_summarised(c)->next;
+         it != &c->transcript.list; it = it->next) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        used += is_in(c, en) ? en->cost : 0;
+        used += is_sent(c, en) ? en->cost : 0;
         n++;
     }
     if (n > CHAT_HISTORY_MAX / 2 ||
         used > c->agent->o.history_tokens * BYTES_PER_TOKEN)
         return true;
-    return used > WINDOW_MIN && used > room(c);
+    return used > WINDOW_MIN && used > bytes_available(c);
 }
 
-/* The newest turns that fit into so many bytes, at least the present one:
- * the seq before them. As it is: nothing older is left. */
-static uint64_t border(const struct chat *c, uint64_t bytes)
+/* Keeps the newest turns that fit into `bytes`, at least the current one.
+ * Returns the seq before them; c->transcript.until if nothing older is left. */
+static uint64_t find_cut(const struct chat *c, uint64_t bytes)
 {
-    uint64_t used = 0, until = c->until, oldest = 0;
+    uint64_t used = 0, until = c->transcript.until, oldest = 0;
     struct mo_list *it;
 
-    for (it = c->entries.prev; it != &c->entries; it = it->prev) {
+    for (it = c->transcript.list.prev; it != &c->transcript.list;
+         it = it->prev) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        if (!is_in(c, en))
+        if (!is_sent(c, en))
             continue;
         used += en->cost;
         if (used > bytes && oldest > 0)
@@ -259,38 +266,41 @@ static uint64_t border(const struct chat *c, uint64_t bytes)
         if (is_user(en))
             oldest = en->seq;
     }
-    while (it != &c->entries && until == c->until && oldest > 0) {
+    while (it != &c->transcript.list && until == c->transcript.until &&
+           oldest > 0) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        if (is_in(c, en))
-            until = oldest - 1; /* there is something before it */
+        if (is_sent(c, en))
+            until = oldest - 1; /* something older exists */
         it = it->prev;
     }
     return until;
 }
 
-static unsigned turns_until(const struct chat *c, uint64_t until)
+static unsigned count_turns(const struct chat *c, uint64_t until)
 {
     unsigned n = 0;
 
-    mo_list_each (it, &c->entries) {
+    mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        n += is_in(c, en) && is_user(en) && en->seq <= until;
+        n += is_sent(c, en) && is_user(en) && en->seq <= until;
     }
     return n;
 }
 
-/* --- the program's own summary ------------------------------------------- */
+/* --- a summary by the program
+ * ------------------------------------------------ */
 
-/* The first line's worth of it. */
-static void put_line(struct mo_buf *b, const char *who, struct mo_json doc)
+/* One line: the speaker and at most SAID_LINE_MAX bytes of the text. */
+static void put_speaker_line(struct mo_buf *b, const char *who,
+                             struct mo_json doc)
 {
     struct mo_buf words;
     size_t n = 0;
 
     mo_buf_init(&words, MO_ENTRY_MAX);
-    put_said(&words, doc);
+    put_entry_text(&words, doc);
     n = mo_utf8_cut(mo_buf_view(&words), SAID_LINE_MAX);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)words.p[i] < ' ')
@@ -303,23 +313,23 @@ static void put_line(struct mo_buf *b, const char *who, struct mo_json doc)
     mo_buf_fini(&words);
 }
 
-static void put_turns(struct chat *c, struct mo_buf *b)
+static void put_turn_lines(struct chat *c, struct mo_buf *b)
 {
-    mo_list_each (it, &c->entries) {
+    mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
         enum mo_entry_role role = en->role;
 
-        if (!is_in(c, en) || en->seq > c->cut)
+        if (!is_sent(c, en) || en->seq > c->transcript.cut)
             continue;
         if (role == MO_ENTRY_USER)
-            put_line(b, "Person", en->doc);
+            put_speaker_line(b, "Person", en->doc);
         else if (role == MO_ENTRY_ASSISTANT)
-            put_line(b, "Assistant", en->doc);
+            put_speaker_line(b, "Assistant", en->doc);
     }
 }
 
-/* The last of them that fit, from the start of a line on. */
-static void put_tail(struct mo_buf *b, struct mo_span lines, size_t max)
+/* The last `max` bytes of the lines, starting at a line. */
+static void put_last_lines(struct mo_buf *b, struct mo_span lines, size_t max)
 {
     if (lines.n > max) {
         lines = mo_span_skip(lines, lines.n - max);
@@ -329,10 +339,10 @@ static void put_tail(struct mo_buf *b, struct mo_span lines, size_t max)
     mo_buf_span(b, lines);
 }
 
-/* What the last summary said, then the newest turns, as much as fits. */
-static void put_ours(struct chat *c, struct mo_buf *out)
+/* The previous summary, then the newest turns, as much as fits. */
+static void put_program_summary(struct chat *c, struct mo_buf *out)
 {
-    uint64_t part = room(c) / 4;
+    uint64_t part = bytes_available(c) / 4;
     size_t max = part < SUMMARY_MIN   ? SUMMARY_MIN
                  : part > SUMMARY_MAX ? SUMMARY_MAX
                                       : (size_t)part;
@@ -340,20 +350,21 @@ static void put_ours(struct chat *c, struct mo_buf *out)
 
     mo_buf_init(&old, SUMMARY_MAX * 2);
     mo_buf_init(&lines, MO_ENTRY_MAX);
-    if (c->summary)
-        put_said(&old, c->summary->doc);
-    put_turns(c, &lines);
+    if (c->transcript.summary)
+        put_entry_text(&old, c->transcript.summary->doc);
+    put_turn_lines(c, &lines);
     mo_buf_put(out, old.p, mo_utf8_cut(mo_buf_view(&old), max / 2));
     if (out->len > 0)
         mo_buf_putc(out, '\n');
-    put_tail(out, mo_buf_view(&lines), max - out->len);
+    put_last_lines(out, mo_buf_view(&lines), max - out->len);
     if (out->len == 0)
         mo_buf_puts(out, "(nothing was said)");
     mo_buf_fini(&old);
     mo_buf_fini(&lines);
 }
 
-/* --- making one ---------------------------------------------------------- */
+/* --- making a summary
+ * -------------------------------------------------------- */
 
 static bool is_blank(struct mo_span s)
 {
@@ -362,27 +373,26 @@ static bool is_blank(struct mo_span s)
     return s.n == 0;
 }
 
-static void put_summary(struct chat *c, struct mo_buf *b, struct mo_span text,
-                        const char *made)
+static void put_summary_entry(struct chat *c, struct mo_buf *b,
+                              struct mo_span text, const char *made)
 {
     struct mo_jw w;
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "summary");
+    mo_jw_member(&w, "role", MO_SPAN("summary"));
     mo_jw_key(&w, "until");
-    mo_jw_u64(&w, c->cut);
+    mo_jw_u64(&w, c->transcript.cut);
     mo_jw_key(&w, "turns");
-    mo_jw_u64(&w, turns_until(c, c->cut));
+    mo_jw_u64(&w, count_turns(c, c->transcript.cut));
     mo_jw_key(&w, "made");
     mo_jw_cstr(&w, made);
-    put_text(&w, text);
+    put_text_block(&w, text);
     mo_jw_end(&w);
 }
 
-/* text empty: the model had none. */
-static void keep(struct chat *c, struct mo_span text)
+/* Stores a summary. text empty: the program writes it. */
+static void store_summary(struct chat *c, struct mo_span text)
 {
     struct mo_buf *doc = mo_new(struct mo_buf);
     struct mo_buf ours;
@@ -391,56 +401,59 @@ static void keep(struct chat *c, struct mo_span text)
     if (doc)
         mo_buf_init(doc, MO_ENTRY_MAX);
     if (is_blank(text))
-        put_ours(c, &ours);
+        put_program_summary(c, &ours);
     if (doc && is_blank(text))
-        put_summary(c, doc, mo_buf_view(&ours), "program");
+        put_summary_entry(c, doc, mo_buf_view(&ours), "program");
     else if (doc)
-        put_summary(c, doc, mo_span_head(text, mo_utf8_cut(text, SUMMARY_MAX)),
-                    "model");
+        put_summary_entry(c, doc,
+                          mo_span_head(text, mo_utf8_cut(text, SUMMARY_MAX)),
+                          "model");
     if (doc && mo_buf_err(&ours))
         doc->err = mo_buf_err(&ours);
     mo_buf_fini(&ours);
     mo_turn_summary(c, doc);
 }
 
-static void on_text(void *ctx, struct mo_span delta)
+static void ignore_text(void *ctx, struct mo_span delta)
 {
     (void)ctx;
-    (void)delta; /* nobody's answer */
+    (void)delta; /* not part of an answer */
 }
 
-static void on_done(void *ctx, const struct mo_llm_reply *r,
-                    const struct mo_llm_failure *f)
+static void on_summary_done(void *ctx, const struct mo_llm_reply *r,
+                            const struct mo_llm_failure *f)
 {
     struct chat *c = ctx;
     bool good = r && r->stop == MO_LLM_END && r->ncalls == 0;
 
     (void)f;
-    c->asking = NULL;
+    c->turn.asking = NULL;
     if (r)
         mo_turn_usage(c, &r->usage);
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
-    else if (c->cancel)
+    else if (c->turn.cancel)
         mo_turn_summary(c, NULL);
     else
-        keep(c, good ? r->text : mo_span(NULL, 0));
+        store_summary(c, good ? r->text : mo_span(NULL, 0));
 }
 
-/* The request it knows, as far as the border, and one question. */
-static int ask_model(struct chat *c, struct mo_err *e)
+/* Asks the model for a summary: the usual request up to the cut, plus one
+ * question. */
+static int ask_for_summary(struct chat *c, struct mo_err *e)
 {
-    static const struct mo_llm_cb cb = {on_text, NULL, NULL, on_done};
+    static const struct mo_llm_cb cb = {ignore_text, NULL, NULL,
+                                        on_summary_done};
     struct shown s;
     struct mo_buf first, last;
     int rc = shown_init(&s, c, e);
 
     mo_buf_init(&first, MO_ENTRY_MAX);
     mo_buf_init(&last, sizeof(please) * 2);
-    put_words(&last, mo_span(please, sizeof(please) - 1));
+    put_user_message(&last, mo_span(please, sizeof(please) - 1));
     if (rc == 0) {
-        list(c, &s, &first, c->cut);
-        show(&s, mo_buf_view(&last), ++c->last_id);
+        list_entries(c, &s, &first, c->transcript.cut);
+        add_shown(&s, mo_buf_view(&last), ++c->transcript.last_id);
         rc = mo_buf_err(&first) ? mo_buf_err(&first) : mo_buf_err(&last);
         rc = rc < 0 ? mo_fail(e, rc, "the summary") : 0;
     }
@@ -459,10 +472,10 @@ bool mo_context_window_shrink(struct chat *c, bool refused)
 
     if (!refused && !mo_context_window_is_over(c))
         return false;
-    c->cut = border(c, refused ? 0 : room(c) / 2);
-    if (c->cut == c->until)
+    c->transcript.cut = find_cut(c, refused ? 0 : bytes_available(c) / 2);
+    if (c->transcript.cut == c->transcript.until)
         return false;
-    if (refused || is_demo || ask_model(c, &e) < 0)
-        keep(c, mo_span(NULL, 0));
+    if (refused || is_demo || ask_for_summary(c, &e) < 0)
+        store_summary(c, mo_span(NULL, 0));
     return true;
 }

@@ -1,16 +1,21 @@
 /*
- * decide.c - a person's decision about a call comes in: is it for what was
- * shown, with other arguments, for longer than this once?
+ * decide.c - handles a person's decision about a pending call.
  *
- * What is not (any more) theirs to decide is refused and written down. The
- * rest is calls.c's: it writes the decision, then the call runs or has its
- * outcome.
+ * Checks that the decision is about the call as it was shown, applies edited
+ * arguments and remembers the decision if asked to. A decision about a call
+ * that is not pending (any more), or has changed, is refused and audited.
+ * calls.c stores an accepted decision; then the call runs or is rejected.
  */
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/event.h"
+#include "agent/chat/session_memory.h"
+#include "agent/chat/verdict.h"
 
 #include "codec/json/json.h"
 
-static int edit(struct call *k, struct mo_span args, struct mo_err *e)
+static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
 {
     struct mo_json_doc doc;
     int rc = mo_json_parse(args, 0, &doc, e);
@@ -22,21 +27,12 @@ static int edit(struct call *k, struct mo_span args, struct mo_err *e)
     return rc;
 }
 
-static void on_refused(struct chat *c, void *arg, const struct mo_err *why)
+/* Audits a decision that was refused. */
+static void audit_refusal(const struct mo_member *m,
+                          const struct mo_decision *d, const char *code)
 {
-    (void)c;
-    (void)arg;
-    (void)why; /* it was refused either way */
-}
-
-/* Somebody wanted to decide what is not theirs to decide (any more). */
-static void refused(const struct mo_member *m, const struct mo_decision *d,
-                    const char *code)
-{
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
     struct mo_jw j;
-    struct mo_err e;
 
     mo_buf_init(&doc, REASON_MAX);
     mo_jw_init(&j, &doc);
@@ -47,9 +43,7 @@ static void refused(const struct mo_member *m, const struct mo_decision *d,
     mo_jw_bool(&j, d->approved);
     mo_jw_member(&j, "who", mo_span_cstr(m->who));
     mo_jw_end(&j);
-    w.doc = mo_buf_view(&doc);
-    if (mo_buf_err(&doc) == 0)
-        (void)mo_chat_write(m->chat, &w, 1, on_refused, NULL, &e);
+    mo_chat_audit(m->chat, &doc);
     mo_buf_fini(&doc);
 }
 
@@ -64,24 +58,25 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
 
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
         c->state != CHAT_CALLS) {
-        refused(m, d, "unknown_call");
+        audit_refusal(m, d, "unknown_call");
         mo_chat_ack(&ack, "unknown_call", mo_chat_calls_none);
         return;
     }
     if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
-        refused(m, d, "changed");
-        mo_chat_ack(&ack, "changed",
-                    "the call is not what was shown; look at it again");
+        audit_refusal(m, d, "changed");
+        mo_chat_ack(
+            &ack, "changed",
+            "the call has changed since it was shown; look at it again");
         return;
     }
     if (d->approved && k->tool && mo_chat_call_is_denied(k, d->args, &why)) {
-        refused(m, d, "denied");
+        audit_refusal(m, d, "denied");
         mo_fail(&e, MO_EPOLICY, "this call is not allowed here%s%.*s",
                 why.n > 0 ? ": " : "", (int)why.n, why.p);
         mo_chat_ack(&ack, "denied", e.msg);
         return;
     }
-    if (d->args.n > 0 && edit(k, d->args, &e) < 0) {
+    if (d->args.n > 0 && edit_args(k, d->args, &e) < 0) {
         mo_chat_ack(&ack, "bad_request", e.msg);
         return;
     }

@@ -1,18 +1,26 @@
 /*
- * elicit.c - a server asks the person something while it runs a call.
+ * elicit.c - a server asks the person a question while it runs a call.
  *
- * A question belongs to one running call: which one is known by the connection
- * and the call's number. A server that cannot say (two calls at once over one
- * stream) is refused, by the gateway if it is behind that: a question is never
- * shown to somebody else. While it is open the call's own
- * time stands still; the approvals' deadline counts instead.
+ * A question belongs to one running call, found by the connection and the
+ * number of the call. If the server cannot name the call (two calls at once
+ * over one stream), the question is refused, by the gateway for servers behind
+ * it, so that it is never shown to another person. While a question is open,
+ * the idle timeout of the call is paused and the approval timeout counts
+ * instead.
  *
- * Ownership: the ask is ours until answered, also when nobody waits for it
- * any more; so a question is dropped in one place, close_it().
- * Limits: MO_CHAT_QUESTIONS open ones, MO_CHAT_FIELDS in a form. A form that
- * is not of the protocol's flat kind is refused, not shown.
+ * Ownership: this file owns the ask until it is answered, even if the server no
+ * longer waits for it. end_question() is the only place that frees a question.
+ *
+ * Limits: MO_CHAT_QUESTIONS open questions per call, MO_CHAT_FIELDS fields in a
+ * form. A form that is not of the protocol's flat kind is refused.
  */
+#include "agent/chat/elicit.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/event.h"
+#include "agent/chat/run.h"
 #include "codec/json/jschema.h"
 #include "codec/rpc.h"
 #include "mcp/client/form.h"
@@ -24,7 +32,7 @@ struct question {
     struct call *call;
     struct mo_ask *ask;
     char id[ID_MAX];
-    bool page;        /* an address to open, not a form */
+    bool page;        /* a URL to open instead of a form */
     uint64_t expires; /* wall ms */
     struct mo_timer timer;
 };
@@ -42,8 +50,9 @@ static bool is_type(struct mo_json v, const char *name)
     return mo_json_str_eq(mo_json_get(v, "type"), mo_span_cstr(name));
 }
 
-/* Text, number, yes or no, one or several of a list: nothing deeper. */
-static bool is_field(struct mo_json v)
+/* True for a string, number, boolean, or a choice from a list; nested fields
+ * are refused. */
+static bool is_form_field(struct mo_json v)
 {
     static const char *const plain[] = {"string", "number", "integer",
                                         "boolean"};
@@ -67,14 +76,14 @@ static bool is_form(struct mo_json schema)
         return false;
     mo_json_iter(&it, all);
     while (mo_json_next(&it, &key, &val))
-        if (!is_field(val))
+        if (!is_form_field(val))
             return false;
     return true;
 }
 
-/* Every member must be one that was asked for. */
-static int only_asked(struct mo_json schema, struct mo_json content,
-                      struct mo_err *e)
+/* Fails if content has a member that the form did not ask for. */
+static int check_members(struct mo_json schema, struct mo_json content,
+                         struct mo_err *e)
 {
     struct mo_json all = mo_json_get(schema, "properties");
     struct mo_json_iter it;
@@ -102,12 +111,12 @@ static int only_asked(struct mo_json schema, struct mo_json content,
     return rc;
 }
 
-static int check(struct mo_json schema, struct mo_json content,
-                 struct mo_err *e)
+static int check_content(struct mo_json schema, struct mo_json content,
+                         struct mo_err *e)
 {
     const struct mo_jschema_opts o = {.name = "content", .formats = true};
     struct mo_jschema_result r;
-    int rc = only_asked(schema, content, e);
+    int rc = check_members(schema, content, e);
 
     if (rc == 0)
         rc = mo_jschema_check(schema, content, &o, &r, e);
@@ -129,66 +138,53 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
     if (mo_json_parse(content, 0, &given, e) < 0)
         return MO_EPROTO;
     mo_buf_init(&exact, ANSWER_MAX);
-    rc = mo_exact_args(given.root, &exact, e); /* no member twice */
+    rc = mo_exact_args(given.root, &exact, e); /* rejects duplicate members */
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(&exact), 0, &given, e);
     if (rc == 0) {
         rc = mo_form_accept(out, schema, given.root);
         if (rc < 0)
-            mo_fail(e, rc, "the answer is too big");
+            mo_fail(e, rc, "the answer is too large");
     }
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(out), 0, &whole, e);
     if (rc == 0)
-        rc = check(schema, mo_json_get(whole.root, "content"), e);
+        rc = check_content(schema, mo_json_get(whole.root, "content"), e);
     mo_buf_fini(&exact);
     return rc;
 }
 
-/* --- what is kept of it -------------------------------------------------- */
+/* --- audit
+ * ------------------------------------------------------------------- */
 
-static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
+/* Records the question and the action taken, but not the content of the answer,
+ * which is private. */
+static void audit_question(const struct question *q,
+                           enum mo_answer_action action, const char *by,
+                           const char *who)
 {
-    (void)c;
-    (void)arg;
-    (void)why; /* the answer is given either way */
-}
-
-/* That it was asked and how it was answered; what was said is the person's. */
-static void audit(const struct question *q, enum mo_answer_action action,
-                  const char *by, const char *who)
-{
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct chat *c = q->call->chat;
     struct mo_buf doc;
     struct mo_jw j;
-    struct mo_err e;
 
     mo_buf_init(&doc, (size_t)64 * 1024);
     mo_jw_init(&j, &doc);
     mo_jw_obj(&j);
-    mo_jw_key(&j, "asked");
-    mo_jw_cstr(&j, q->page ? "url" : "form");
-    mo_jw_key(&j, "server");
-    mo_jw_str(&j, q->call->tool->def.server);
-    mo_jw_key(&j, "tool");
-    mo_jw_str(&j, q->call->tool->def.name);
-    mo_jw_key(&j, "call");
-    mo_jw_cstr(&j, q->call->key);
-    mo_jw_key(&j, "action");
-    mo_jw_cstr(&j, actions[action]);
-    mo_jw_key(&j, "by");
-    mo_jw_cstr(&j, by);
-    mo_jw_key(&j, "who");
-    mo_jw_cstr(&j, who);
+    mo_jw_member(&j, "asked", mo_span_cstr(q->page ? "url" : "form"));
+    mo_jw_member(&j, "server", q->call->tool->def.server);
+    mo_jw_member(&j, "tool", q->call->tool->def.name);
+    mo_jw_member(&j, "call", mo_span_cstr(q->call->key));
+    mo_jw_member(&j, "action", mo_span_cstr(actions[action]));
+    mo_jw_member(&j, "by", mo_span_cstr(by));
+    mo_jw_member(&j, "who", mo_span_cstr(who));
     mo_jw_end(&j);
-    w.doc = mo_buf_view(&doc);
-    if (mo_buf_err(&doc) == 0 && c->state != CHAT_ENDING)
-        (void)mo_chat_write(c, &w, 1, on_audited, NULL, &e);
+    if (c->state != CHAT_ENDING)
+        mo_chat_audit(c, &doc);
     mo_buf_fini(&doc);
 }
 
-/* --- the life of a question ---------------------------------------------- */
+/* --- open and close
+ * ---------------------------------------------------------- */
 
 static void put_question(const struct question *q, struct elicit_view *v)
 {
@@ -205,7 +201,7 @@ static void put_question(const struct question *q, struct elicit_view *v)
     };
 }
 
-static void tell(const struct question *q, struct mo_member *only)
+static void send_question(const struct question *q, struct mo_member *only)
 {
     struct elicit_view v;
 
@@ -213,32 +209,32 @@ static void tell(const struct question *q, struct mo_member *only)
     mo_chat_event_elicit(q->call->chat, only, &v);
 }
 
-/* Answered, or given up: the one end of a question. The answer may make the
- * call go on, or end. */
-static void close_it(struct question *q, enum mo_answer_action action,
-                     struct mo_span result, const char *by, const char *who)
+/* Ends a question: answered, expired or cancelled. The answer may make the call
+ * go on or end. */
+static void end_question(struct question *q, enum mo_answer_action action,
+                         struct mo_span result, const char *by, const char *who)
 {
     struct call *k = q->call;
     struct mo_ask *a = q->ask;
     char plain[32];
 
-    audit(q, action, by, who);
+    audit_question(q, action, by, who);
     mo_chat_event_elicited(k->chat, q->id, actions[action], by);
     mo_timer_stop(k->chat->agent->loop, &q->timer);
     mo_list_del(&q->node);
     mo_free(q);
     k->questions--;
-    mo_chat_call_patience(k);
+    mo_chat_call_arm_idle(k);
     (void)snprintf(plain, sizeof(plain), "{\"action\":\"%s\"}",
                    actions[action]);
     a->user = NULL;
     mo_ask_answer(a, result.n > 0 ? result : mo_span_cstr(plain));
 }
 
-static void on_late(struct mo_timer *t)
+static void on_question_expired(struct mo_timer *t)
 {
-    close_it(mo_container_of(t, struct question, timer), MO_ANSWER_CANCEL,
-             mo_span(NULL, 0), "time", "");
+    end_question(mo_container_of(t, struct question, timer), MO_ANSWER_CANCEL,
+                 mo_span(NULL, 0), "time", "");
 }
 
 void mo_chat_elicit_drop(struct call *k)
@@ -247,18 +243,18 @@ void mo_chat_elicit_drop(struct call *k)
         struct question *q = mo_container_of(it, struct question, node);
 
         if (q->call == k)
-            close_it(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
+            end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
 }
 
-void mo_chat_elicit_tell(struct mo_member *m)
+void mo_chat_elicit_send_open(struct mo_member *m)
 {
     mo_list_each (it, &m->chat->questions)
-        tell(mo_container_of(it, struct question, node), m);
+        send_question(mo_container_of(it, struct question, node), m);
 }
 
-/* NULL, or why it is refused. */
-static const char *open_it(struct call *k, struct mo_ask *a)
+/* Returns NULL, or the reason why the question is refused. */
+static const char *open_question(struct call *k, struct mo_ask *a)
 {
     struct chat *c = k->chat;
     bool page = mo_json_str_eq(mo_json_get(a->params, "mode"), MO_SPAN("url"));
@@ -267,11 +263,11 @@ static const char *open_it(struct call *k, struct mo_ask *a)
     if (c->state != CHAT_CALLS || k->canceled)
         return "the call is being stopped";
     if (k->questions >= MO_CHAT_QUESTIONS)
-        return "too many questions at once";
+        return "too many open questions for this call";
     if (!page && !is_form(mo_json_get(a->params, "requestedSchema")))
-        return "requestedSchema is no flat form";
+        return "requestedSchema must be an object with flat fields";
     if (!mo_json_is(mo_json_get(a->params, "message"), MO_JSON_STRING))
-        return "there is no message";
+        return "message must be a string";
     q = mo_new(struct question);
     if (q == NULL)
         return "out of memory";
@@ -283,23 +279,24 @@ static const char *open_it(struct call *k, struct mo_ask *a)
     mo_random_token(q->id, ID_BYTES);
     mo_list_push(&c->questions, &q->node);
     k->questions++;
-    mo_chat_call_patience(k);
-    mo_timer_init(&q->timer, on_late);
+    mo_chat_call_arm_idle(k);
+    mo_timer_init(&q->timer, on_question_expired);
     mo_timer_start(c->agent->loop, &q->timer, c->agent->o.approval_ms);
-    tell(q, NULL);
+    send_question(q, NULL);
     return NULL;
 }
 
-/* --- from the servers ---------------------------------------------------- */
+/* --- requests from servers
+ * --------------------------------------------------- */
 
-static void take(struct call *k, struct mo_ask *a)
+static void take_ask(struct call *k, struct mo_ask *a)
 {
-    const char *why = "it is not known whom to ask";
+    const char *why = "the call that the question belongs to is unknown";
 
     if (a->kind != MO_ASK_ELICIT)
-        why = "this client does not offer it";
+        why = "this client supports elicitation only";
     else if (k)
-        why = open_it(k, a);
+        why = open_question(k, a);
     if (why)
         mo_ask_refuse(a, MO_RPC_INVALID_PARAMS, why);
 }
@@ -309,24 +306,27 @@ void mo_chat_elicit_box(void *ctx, struct mo_hold *h, struct mo_ask *a)
     struct chat *c = ctx;
 
     (void)h;
-    take(mo_chat_calls_running_as(c, c->info.conn, a->call), a);
+    take_ask(mo_chat_calls_running_as(c, c->info.conn, a->call), a);
 }
 
 void mo_chat_elicit_ask(struct chat *c, const struct mo_conn *conn,
                         struct mo_ask *a)
 {
-    take(c && a->call ? mo_chat_calls_running_as(c, conn, a->call) : NULL, a);
+    take_ask(c && a->call ? mo_chat_calls_running_as(c, conn, a->call) : NULL,
+             a);
 }
 
 void mo_chat_elicit_gone(struct mo_ask *ask)
 {
     if (ask->user)
-        close_it(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server", "");
+        end_question(ask->user, MO_ANSWER_CANCEL, mo_span(NULL, 0), "server",
+                     "");
 }
 
-/* --- from the person ----------------------------------------------------- */
+/* --- answers from members
+ * ---------------------------------------------------- */
 
-static struct question *find(struct chat *c, struct mo_span id)
+static struct question *find_question(struct chat *c, struct mo_span id)
 {
     mo_list_each (it, &c->questions) {
         struct question *q = mo_container_of(it, struct question, node);
@@ -340,14 +340,15 @@ static struct question *find(struct chat *c, struct mo_span id)
 void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
                     mo_ack_fn *done, void *ctx)
 {
-    struct question *q = find(m->chat, a->request);
+    struct question *q = find_question(m->chat, a->request);
     struct ack ack = {done, ctx};
     struct mo_buf result;
     struct mo_err e;
     int rc = 0;
 
     if (q == NULL) {
-        mo_chat_ack(&ack, "unknown_request", "no such question waits any more");
+        mo_chat_ack(&ack, "unknown_request",
+                    "this question is not open any more");
         return;
     }
     mo_buf_init(&result, ANSWER_MAX * 2);
@@ -361,7 +362,7 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
         if (m->chat->hold)
             mo_session_touch(m->chat->hold);
         mo_chat_ack_ok(&ack, mo_span(NULL, 0));
-        close_it(q, a->action, mo_buf_view(&result), "person", m->who);
+        end_question(q, a->action, mo_buf_view(&result), "person", m->who);
     }
     mo_buf_fini(&result);
 }

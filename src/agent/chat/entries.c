@@ -1,12 +1,16 @@
 /*
- * entries.c - the present conversation in memory, as far back as a page or a
- * model is shown it. The store has all of it.
+ * entries.c - the entries of the current conversation in memory. The store
+ * holds all of them; memory holds what members and models are sent.
  */
+#include "agent/chat/entries.h"
+
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
 
-#define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* of one endless turn */
+#define SHOWN_MAX (4 * CHAT_HISTORY_MAX) /* also inside one turn */
 
-/* A provider's own block goes out instead of what it means. */
+/* Bytes sent to a model. A provider's raw block is sent in place of the parsed
+ * one. */
 static size_t cost_of(struct mo_json doc)
 {
     struct mo_json_iter it;
@@ -41,25 +45,25 @@ struct entry *mo_chat_entries_read(struct mo_span doc)
     return en;
 }
 
-/* The oldest go when there are too many, but for those a model is still
- * shown: context_window.c sees to it that they are not many more. */
+/* Adds an entry. Drops the oldest above CHAT_HISTORY_MAX, except entries that a
+ * model is still sent; context_window.c keeps those few. */
 void mo_chat_entries_add(struct chat *c, struct entry *en)
 {
-    mo_usage_read(&c->spent, mo_json_get(en->doc, "usage"));
-    en->id = ++c->last_id;
-    mo_list_push(&c->entries, &en->node);
+    mo_usage_read(&c->transcript.spent, mo_json_get(en->doc, "usage"));
+    en->id = ++c->transcript.last_id;
+    mo_list_push(&c->transcript.list, &en->node);
     if (en->role == MO_ENTRY_SUMMARY &&
-        mo_json_u64(mo_json_get(en->doc, "until"), &c->until) == 0)
-        c->summary = en;
-    en = mo_list_first(&c->entries, struct entry, node);
-    if (++c->nentries <= CHAT_HISTORY_MAX ||
-        (en->seq > c->until && c->nentries <= SHOWN_MAX))
+        mo_json_u64(mo_json_get(en->doc, "until"), &c->transcript.until) == 0)
+        c->transcript.summary = en;
+    en = mo_list_first(&c->transcript.list, struct entry, node);
+    if (++c->transcript.n <= CHAT_HISTORY_MAX ||
+        (en->seq > c->transcript.until && c->transcript.n <= SHOWN_MAX))
         return;
-    if (c->summary == en)
-        c->summary = NULL;
+    if (c->transcript.summary == en)
+        c->transcript.summary = NULL;
     mo_list_del(&en->node);
     mo_free(en);
-    c->nentries--;
+    c->transcript.n--;
 }
 
 int mo_chat_append(struct chat *c, struct mo_span doc)
@@ -68,7 +72,7 @@ int mo_chat_append(struct chat *c, struct mo_span doc)
 
     if (en == NULL)
         return MO_ENOMEM;
-    en->seq = c->seq;
+    en->seq = c->transcript.seq;
     en->at = mo_wall_ms();
     mo_chat_entries_add(c, en);
     mo_chat_event_entry(c, en);
@@ -77,7 +81,7 @@ int mo_chat_append(struct chat *c, struct mo_span doc)
 
 void mo_chat_entries_kept(struct chat *c, struct entry *en)
 {
-    en->seq = c->seq;
+    en->seq = c->transcript.seq;
     en->at = mo_wall_ms();
     mo_chat_event_entry(c, en);
 }
@@ -86,20 +90,20 @@ void mo_chat_entries_lost(struct chat *c, struct entry *en)
 {
     mo_list_del(&en->node);
     mo_free(en);
-    c->nentries--;
+    c->transcript.n--;
 }
 
 struct entry *mo_chat_newest(struct chat *c)
 {
-    if (mo_list_empty(&c->entries))
+    if (mo_list_empty(&c->transcript.list))
         return NULL;
-    return mo_container_of(c->entries.prev, struct entry, node);
+    return mo_container_of(c->transcript.list.prev, struct entry, node);
 }
 
 struct entry *mo_chat_last(struct chat *c)
 {
-    for (struct mo_list *it = c->entries.prev; it != &c->entries;
-         it = it->prev) {
+    for (struct mo_list *it = c->transcript.list.prev;
+         it != &c->transcript.list; it = it->prev) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
         if (en->role != MO_ENTRY_SUMMARY)
@@ -110,12 +114,12 @@ struct entry *mo_chat_last(struct chat *c)
 
 void mo_chat_forget_entries(struct chat *c)
 {
-    mo_list_each_safe (it, &c->entries) {
+    mo_list_each_safe (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        if (en != c->unkept)
+        if (en != c->transcript.unkept)
             mo_chat_entries_lost(c, en);
     }
-    c->summary = NULL;
-    c->until = 0;
+    c->transcript.summary = NULL;
+    c->transcript.until = 0;
 }

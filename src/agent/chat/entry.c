@@ -1,5 +1,5 @@
 /*
- * entry.c - entries of a conversation, written and read.
+ * entry.c - see entry.h.
  */
 #include "agent/chat/entry.h"
 
@@ -51,10 +51,8 @@ static void put_message(struct mo_buf *b, const char *role, struct mo_span id,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, role);
-    mo_jw_key(&w, "id");
-    mo_jw_str(&w, id);
+    mo_jw_member(&w, "role", mo_span_cstr(role));
+    mo_jw_member(&w, "id", id);
     put_blocks(&w, text);
     mo_jw_end(&w);
 }
@@ -75,11 +73,9 @@ void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "assistant");
+    mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"));
-    mo_jw_key(&w, "stop");
-    mo_jw_cstr(&w, "canceled");
+    mo_jw_member(&w, "stop", MO_SPAN("canceled"));
     if (text.n == 0) {
         mo_jw_key(&w, "placeholder");
         mo_jw_bool(&w, true);
@@ -93,18 +89,16 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "note");
+    mo_jw_member(&w, "role", MO_SPAN("note"));
     mo_jw_key(&w, "code");
     mo_jw_cstr(&w, code);
-    mo_jw_key(&w, "text");
-    mo_jw_str(&w, text);
+    mo_jw_member(&w, "text", text);
     mo_jw_end(&w);
 }
 
 /* --- tool results, cut to size ------------------------------------------- */
 
-/* One text block with as much of it as fits, and the mark. */
+/* One text block, cut to `room` bytes, with a note about the rest. */
 static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
                     size_t room)
 {
@@ -140,7 +134,8 @@ static void put_left_out(struct mo_jw *w, struct mo_json block,
     mo_content_put_block(w, mo_span(text, (size_t)n));
 }
 
-/* Whole blocks while they fit; of the first that does not, what fits. */
+/* Copies whole blocks while they fit; the first text block that does not fit is
+ * cut. */
 static void put_content(struct mo_jw *w, struct mo_json content,
                         struct mo_span key)
 {
@@ -171,14 +166,11 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
     struct mo_json_doc doc;
 
     mo_jw_obj(w);
-    mo_jw_key(w, "key");
-    mo_jw_str(w, r->key);
+    mo_jw_member(w, "key", r->key);
     if (r->id.n > 0) {
-        mo_jw_key(w, "id");
-        mo_jw_str(w, r->id);
+        mo_jw_member(w, "id", r->id);
     }
-    mo_jw_key(w, "name");
-    mo_jw_str(w, r->name);
+    mo_jw_member(w, "name", r->name);
     mo_jw_key(w, "isError");
     mo_jw_bool(w, r->is_error);
     mo_jw_member(w, "state", mo_span_cstr(r->state));
@@ -197,8 +189,7 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "tool");
+    mo_jw_member(&w, "role", MO_SPAN("tool"));
     mo_jw_key(&w, "results");
     mo_jw_arr(&w);
     for (size_t i = 0; i < n; i++)
@@ -207,7 +198,8 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
     mo_jw_end(&w);
 }
 
-/* --- for a page ---------------------------------------------------------- */
+/* --- the public form
+ * --------------------------------------------------------- */
 
 static bool is_opaque(struct mo_json key)
 {
@@ -215,7 +207,7 @@ static bool is_opaque(struct mo_json key)
            mo_json_str_eq(key, MO_SPAN("stopRaw"));
 }
 
-/* An object without its opaque members; anything else as it is. */
+/* Copies an object without its opaque members; any other value unchanged. */
 static void put_open(struct mo_jw *w, struct mo_json v)
 {
     struct mo_json_iter it;
@@ -236,7 +228,7 @@ static void put_open(struct mo_jw *w, struct mo_json v)
     mo_jw_end(w);
 }
 
-/* "other" blocks have nothing but their raw part. */
+/* Blocks of type "other" hold only raw data and are skipped. */
 static void put_open_blocks(struct mo_jw *w, struct mo_json blocks)
 {
     struct mo_json_iter it;
@@ -306,7 +298,8 @@ void mo_entry_words(struct mo_buf *b, struct mo_json entry)
     put_words_of(b, mo_json_get(entry, "results"));
 }
 
-/* --- what a model wants -------------------------------------------------- */
+/* --- calls
+ * ------------------------------------------------------------------- */
 
 void mo_entry_calls(struct mo_json_iter *it, struct mo_json entry)
 {

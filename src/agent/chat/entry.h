@@ -1,23 +1,21 @@
-/* entry.h - the documents a conversation is made of (agent/llm/llm.h shows
- * them).
+/* entry.h - reads and writes the documents of a conversation (entries).
+ * agent/llm/llm.h describes their format.
  *
- * Pure: writing the ones that are ours (what a person said, what tools
- * answered, what went wrong), reading those a model gave, and the shape in
- * which a page gets them: without the providers' own blocks, which are large,
- * opaque and nobody's business.
+ * Pure functions: they write entries for user messages, tool results and
+ * errors, read assistant entries, and produce the public form of an entry for
+ * members, without the raw blocks of providers, which are large and opaque.
  *
- * These are ours alone and never reach a model: "note" (an error or a remark
- * shown in the conversation), "summary" (context_window.c gives a model its
- * words in another form) and assistant entries with the stop "canceled", which
- * hold what was on the screen when a person pressed stop: those do reach it, as
- * text without any raw block. */
+ * Entries that are never sent to a model: "note" (an error or a remark shown in
+ * the conversation) and "summary" (context_window.c sends its text in another
+ * form). An assistant entry with the stop "canceled" holds the text shown when
+ * a person pressed stop; it is sent as text without raw blocks. */
 #ifndef MO_AGENT_CHAT_ENTRY_H
 #define MO_AGENT_CHAT_ENTRY_H
 
 #include "codec/json/json.h"
 
 #define MO_ENTRY_MAX        ((size_t)16 * 1024 * 1024)
-/* What a model gets of one tool's answer; the rest stays with the call. */
+/* Bytes of one tool result sent to a model; the call keeps the rest. */
 #define MO_ENTRY_RESULT_MAX ((size_t)64 * 1024)
 
 enum mo_entry_role {
@@ -31,10 +29,10 @@ enum mo_entry_role {
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry);
-/* user, assistant, tool: what a model is shown. */
+/* True for user, assistant and tool entries: those a model is sent. */
 bool mo_entry_for_model(enum mo_entry_role role);
 
-/* id: the message's own, so that it is never taken twice. */
+/* id: of the message, so that it is never stored twice. */
 void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text);
 void mo_entry_queued(struct mo_buf *b, struct mo_span id, struct mo_span text);
 /* A turn that was stopped. Empty text: a placeholder for the model, marked as
@@ -49,21 +47,21 @@ struct mo_entry_result {
     const char *state; /* "done", "rejected" or "unknown" */
 };
 
-/* Contents are cut to MO_ENTRY_RESULT_MAX with a mark that says how much is
- * missing and under which call the whole is kept. */
+/* Contents are cut to MO_ENTRY_RESULT_MAX; a note in the text says how much is
+ * missing and which call keeps all of it. */
 void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n);
 
-/* The same entry as a page sees it, `seq` and `at` (wall ms) added. */
+/* The public form of the entry, with `seq` and `at` (wall ms) added. */
 void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
                      uint64_t at);
 
 /* The text of a user or queued entry. */
 int mo_entry_text(struct mo_json entry, struct mo_buf *out);
 
-/* The words in it, for search. */
+/* The text of the entry, for full-text search. */
 void mo_entry_words(struct mo_buf *b, struct mo_json entry);
 
-/* The calls of an assistant entry, one after the other. */
+/* Iterates over the calls of an assistant entry. */
 struct mo_entry_call {
     struct mo_json key, id, name, args;
 };

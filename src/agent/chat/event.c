@@ -1,19 +1,28 @@
 /*
- * event.c - what members of a chat are told.
+ * event.c - sends events to the members of a chat.
  *
- * Every event is written once and handed to each member as the same bytes. An
- * event that does not fit MO_CHAT_EVENT_MAX, or for which there is no memory,
- * becomes an error event: a member is never left waiting in silence.
+ * Each event is written once and passed to every member as the same bytes. An
+ * event that exceeds MO_CHAT_EVENT_MAX, or for which there is no memory, is
+ * replaced by an error event, so that a member always learns that something
+ * happened.
  */
-#include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
 
-static void tell(struct mo_member *m, const char *name, struct mo_span args)
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
+#include "agent/chat/chat_priv.h"
+#include "agent/chat/elicit.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/router.h"
+
+static void send_to_member(struct mo_member *m, const char *name,
+                           struct mo_span args)
 {
     m->cb->on_event(m->ctx, name, args);
 }
 
 static const char lost[] =
-    "\"something happened that is too big to show; reload the page\"";
+    "\"an event was too large to show; reload the page\"";
 
 static void send_to(struct chat *c, struct mo_member *only, const char *name,
                     const struct mo_buf *b)
@@ -25,18 +34,18 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         args = mo_span(lost, sizeof(lost) - 1);
     }
     if (only) {
-        tell(only, name, args);
+        send_to_member(only, name, args);
         return;
     }
     mo_list_each_safe (it, &c->members) {
         struct mo_member *m = mo_container_of(it, struct mo_member, node);
 
         if (m->greeted)
-            tell(m, name, args);
+            send_to_member(m, name, args);
     }
 }
 
-/* The writer of an event: one object, or a text and an object. */
+/* An event being written: one object, or a text and an object. */
 struct event {
     struct mo_buf b;
     struct mo_jw w;
@@ -70,10 +79,9 @@ static void event_send(struct event *ev, struct chat *c, struct mo_member *only,
     mo_buf_fini(&ev->b);
 }
 
-static void put(struct event *ev, const char *key, struct mo_span text)
+static void put_str(struct event *ev, const char *key, struct mo_span text)
 {
-    mo_jw_key(&ev->w, key);
-    mo_jw_str(&ev->w, text);
+    mo_jw_member(&ev->w, key, text);
 }
 
 static void put_c(struct event *ev, const char *key, const char *text)
@@ -114,11 +122,11 @@ void mo_chat_event_compacted(struct chat *c, const struct entry *summary)
     static const char *const told[] = {"turns", "until", "made"};
     struct event ev;
 
-    event_text(&ev, MO_SPAN("The conversation has grown too long for the "
-                            "model: its older part is no longer sent, a "
-                            "summary stands for it."));
+    event_text(&ev, MO_SPAN("The conversation is too long for the model. "
+                            "Its older part is no longer sent; a summary "
+                            "replaces it."));
     event_object(&ev);
-    put_c(&ev, "turnId", c->turn);
+    put_c(&ev, "turnId", c->turn.id);
     for (size_t i = 0; i < MO_COUNT(told); i++)
         put_json(&ev, told[i],
                  mo_json_text(mo_json_get(summary->doc, told[i])));
@@ -130,8 +138,8 @@ void mo_chat_event_delta(struct chat *c, struct mo_span text)
     struct event ev;
 
     event_begin(&ev);
-    put_c(&ev, "turnId", c->turn);
-    put(&ev, "text", text);
+    put_c(&ev, "turnId", c->turn.id);
+    put_str(&ev, "text", text);
     event_send(&ev, c, NULL, "agent:delta");
 }
 
@@ -153,8 +161,8 @@ void mo_chat_event_response(struct chat *c, struct mo_span text,
 
     event_text(&ev, text);
     event_object(&ev);
-    put_c(&ev, "turnId", c->turn);
-    put_usage(&ev, &c->usage);
+    put_c(&ev, "turnId", c->turn.id);
+    put_usage(&ev, &c->turn.usage);
     put_c(&ev, "stopReason", stop);
     event_send(&ev, c, NULL, "agent:response");
 }
@@ -167,8 +175,8 @@ void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
     event_text(&ev, text);
     event_object(&ev);
     put_c(&ev, "code", code);
-    if (c->turn[0])
-        put_c(&ev, "turnId", c->turn);
+    if (c->turn.id[0])
+        put_c(&ev, "turnId", c->turn.id);
     if (retry_ms > 0)
         put_n(&ev, "retryAfterMs", retry_ms);
     event_send(&ev, c, NULL, "agent:error");
@@ -185,7 +193,7 @@ void mo_chat_event_message(struct chat *c, struct mo_member *only,
     mo_buf_fini(&b);
 }
 
-void mo_chat_event_troubles(struct chat *c, struct mo_member *only)
+static void send_troubles(struct chat *c, struct mo_member *only)
 {
     struct mo_span rest = mo_buf_view(&c->troubles);
 
@@ -224,10 +232,10 @@ void mo_chat_event_closed(struct chat *c, const char *reason)
 
 /* --- calls --------------------------------------------------------------- */
 
-/* A tool that stands in the place of execute is called by its own name. */
-static struct mo_span name_of(const struct call *k)
+/* A tool that replaced execute is shown by its own name. */
+static struct mo_span shown_name_of(const struct call *k)
 {
-    return k->owned ? k->tool->name : mo_buf_view(&k->name);
+    return k->routed ? k->tool->name : mo_buf_view(&k->name);
 }
 
 static void put_call(struct event *ev, struct call *k)
@@ -236,14 +244,14 @@ static void put_call(struct event *ev, struct call *k)
     float sure = 1;
     struct mo_span words = mo_chat_router_words(k, &sure);
 
-    put(ev, "name", name_of(k));
+    put_str(ev, "name", shown_name_of(k));
     put_json(ev, "args", mo_buf_view(&k->args));
     put_c(ev, "callId", k->key);
     put_n(ev, "queuePosition", k->position);
     put_n(ev, "totalInQueue", k->total);
-    put(ev, "server", t ? t->def.server : MO_SPAN(""));
-    put(ev, "title", t ? t->title : MO_SPAN(""));
-    put(ev, "description", t ? t->def.description : MO_SPAN(""));
+    put_str(ev, "server", t ? t->def.server : MO_SPAN(""));
+    put_str(ev, "title", t ? t->title : MO_SPAN(""));
+    put_str(ev, "description", t ? t->def.description : MO_SPAN(""));
     put_json(ev, "annotations", t ? t->def.annotations : MO_SPAN("null"));
     put_c(ev, "digest", k->digest);
     put_n(ev, "expiresAt", k->expires);
@@ -251,7 +259,7 @@ static void put_call(struct event *ev, struct call *k)
         put_json(ev, "route", mo_buf_view(&k->route));
     if (words.n == 0)
         return;
-    put(ev, "words", words);
+    put_str(ev, "words", words);
     mo_jw_key(&ev->w, "confidence");
     mo_jw_f64(&ev->w, (double)(int)(sure * 100 + 0.5f) / 100);
 }
@@ -274,13 +282,13 @@ void mo_chat_event_resolved(struct call *k, bool approved)
     put_bool(&ev, "approved", approved);
     put_c(&ev, "by", k->by);
     if (k->reason.len > 0)
-        put(&ev, "reason", mo_buf_view(&k->reason));
+        put_str(&ev, "reason", mo_buf_view(&k->reason));
     event_send(&ev, k->chat, NULL, "tool:resolved");
 }
 
-/* params: an object of the protocol; its members go beside ours. */
-static void relay(struct chat *c, const struct call *k, const char *name,
-                  struct mo_json params)
+/* Sends params (an object from the server) with the call id added. */
+static void relay_params(struct chat *c, const struct call *k, const char *name,
+                         struct mo_json params)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -301,13 +309,13 @@ static void relay(struct chat *c, const struct call *k, const char *name,
 
 void mo_chat_event_progress(struct call *k, struct mo_json params)
 {
-    relay(k->chat, k, "tool:progress", params);
+    relay_params(k->chat, k, "tool:progress", params);
 }
 
 void mo_chat_event_log(struct chat *c, const struct call *k,
                        struct mo_json params)
 {
-    relay(c, k, "tool:log", params);
+    relay_params(c, k, "tool:log", params);
 }
 
 void mo_chat_event_output(struct call *k)
@@ -317,7 +325,7 @@ void mo_chat_event_output(struct call *k)
     event_text(&ev, mo_buf_view(&k->content));
     event_object(&ev);
     put_c(&ev, "callId", k->key);
-    put(&ev, "name", name_of(k));
+    put_str(&ev, "name", shown_name_of(k));
     put_bool(&ev, "isError", k->is_error);
     put_c(&ev, "state", mo_call_state_name(k->state));
     put_n(&ev, "durationMs", k->took_ms);
@@ -334,7 +342,7 @@ void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
 
     event_begin(&ev);
     put_c(&ev, "requestId", v->id);
-    put(&ev, "server", v->server);
+    put_str(&ev, "server", v->server);
     put_c(&ev, "callId", v->call);
     put_c(&ev, "mode", v->page ? "url" : "form");
     put_json(&ev, "message", mo_json_text(v->message));
@@ -355,7 +363,8 @@ void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
     event_send(&ev, c, NULL, "elicitation:resolved");
 }
 
-/* --- the conversation grows ---------------------------------------------- */
+/* --- new entries
+ * ------------------------------------------------------------- */
 
 void mo_chat_event_entry(struct chat *c, const struct entry *en)
 {
@@ -367,7 +376,8 @@ void mo_chat_event_entry(struct chat *c, const struct entry *en)
     mo_buf_fini(&b);
 }
 
-/* --- a member comes ------------------------------------------------------ */
+/* --- initial events of a member
+ * ---------------------------------------------- */
 
 static void put_tools(struct event *ev, struct chat *c)
 {
@@ -377,10 +387,10 @@ static void put_tools(struct event *ev, struct chat *c)
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
         mo_jw_obj(&ev->w);
-        put(ev, "name", t->name);
-        put(ev, "server", t->def.server);
-        put(ev, "title", t->title);
-        put(ev, "description", t->def.description);
+        put_str(ev, "name", t->name);
+        put_str(ev, "server", t->def.server);
+        put_str(ev, "title", t->title);
+        put_str(ev, "description", t->def.description);
         put_json(ev, "inputSchema", t->def.schema);
         put_json(ev, "annotations", t->def.annotations);
         if (mo_changed_tools_is_blocked(c, t)) {
@@ -398,7 +408,7 @@ static const char *const workspaces[] = {
     [MO_WORKSPACE_LOST] = "lost",
 };
 
-static void greet_ready(struct chat *c, struct mo_member *m)
+static void send_ready(struct chat *c, struct mo_member *m)
 {
     struct event ev;
 
@@ -406,7 +416,7 @@ static void greet_ready(struct chat *c, struct mo_member *m)
     put_c(&ev, "sessionId", c->id);
     put_c(&ev, "containerId", c->info.box);
     put_c(&ev, "provider", c->provider);
-    put(&ev, "model", mo_buf_view(&c->model));
+    put_str(&ev, "model", mo_buf_view(&c->model));
     put_tools(&ev, c);
     put_bool(&ev, "resumed", c->info.resumed);
     put_c(&ev, "driver", c->info.driver);
@@ -461,7 +471,7 @@ static void put_waiting(struct event *ev, struct chat *c)
             continue;
         mo_jw_obj(&ev->w);
         put_c(ev, "messageId", m->id);
-        put(ev, "text", mo_span(m->text, m->n));
+        put_str(ev, "text", mo_span(m->text, m->n));
         mo_jw_end(&ev->w);
     }
     mo_jw_end(&ev->w);
@@ -475,9 +485,10 @@ static void put_turn(struct event *ev, struct chat *c)
         return;
     }
     mo_jw_obj(&ev->w);
-    put_c(ev, "turnId", c->turn);
+    put_c(ev, "turnId", c->turn.id);
     put_c(ev, "state", turn_states[c->state]);
-    put(ev, "text", c->unkept ? MO_SPAN("") : mo_buf_view(&c->shown));
+    put_str(ev, "text",
+            c->transcript.unkept ? MO_SPAN("") : mo_buf_view(&c->turn.shown));
     put_n(ev, "queued", c->nqueue);
     put_waiting(ev, c);
     put_running(ev, c);
@@ -491,11 +502,11 @@ static void put_messages(struct event *ev, struct chat *c)
     mo_buf_init(&one, MO_ENTRY_MAX);
     mo_jw_key(&ev->w, "messages");
     mo_jw_arr(&ev->w);
-    mo_list_each (it, &c->entries) {
+    mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
 
-        if (en == c->unkept)
-            break; /* everybody is told when it is written */
+        if (en == c->transcript.unkept)
+            break; /* members get it when it is stored */
         mo_buf_reset(&one);
         mo_entry_public(&one, en->doc, en->seq, en->at);
         if (mo_buf_err(&one) == 0)
@@ -507,7 +518,7 @@ static void put_messages(struct event *ev, struct chat *c)
     mo_buf_fini(&one);
 }
 
-static void greet_history(struct chat *c, struct mo_member *m)
+static void send_history(struct chat *c, struct mo_member *m)
 {
     struct event ev;
 
@@ -523,10 +534,10 @@ void mo_chat_event_greet(struct mo_member *m)
     struct chat *c = m->chat;
 
     m->greeted = true;
-    greet_ready(c, m);
-    greet_history(c, m);
-    mo_chat_elicit_tell(m);
-    mo_chat_event_troubles(c, m);
+    send_ready(c, m);
+    send_history(c, m);
+    mo_chat_elicit_send_open(m);
+    send_troubles(c, m);
 }
 
 void mo_chat_event_greet_all(struct chat *c)

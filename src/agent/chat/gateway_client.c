@@ -1,32 +1,38 @@
 /*
- * gateway_client.c - a conversation as a client of the gateway, which has all
- * servers.
+ * gateway_client.c - the connection of a conversation to the gateway.
  *
- * One connection each, inside this program (mcp/server/link_inside.h), made
- * when its tools are first read and closed with the chat: so the gateway knows
- * whose a call is, and what a server asks in the middle of one comes back to
- * whoever called. It may outlive its chat by a turn of the loop, never its
+ * Each conversation has one connection inside this program
+ * (mcp/server/link_inside.h). It is opened when tools are first loaded and
+ * closed with the chat. Through it the gateway knows which conversation made a
+ * call, and a server's questions during a call come back to that conversation.
+ * A connection may outlive its chat by one iteration of the loop, but never its
  * agent.
  */
+#include "agent/chat/gateway_client.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/elicit.h"
+#include "agent/chat/event.h"
 #include "gateway/gateway.h"
 #include "mcp/server/link_inside.h"
 
-struct reach {
+struct gateway_client {
     struct mo_agent *agent;
-    struct chat *chat;    /* NULL: it has gone */
-    struct mo_link *link; /* NULL: the connection has it */
+    struct chat *chat;    /* NULL: it was freed */
+    struct mo_link *link; /* NULL: owned by conn */
     struct mo_conn *conn;
     uint64_t peer;
     bool open;
 };
 
-static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
+static int dial_gateway(void *ctx, struct mo_conn *conn, struct mo_err *e)
 {
-    struct reach *r = ctx;
+    struct gateway_client *r = ctx;
 
     if (r->link == NULL)
-        return mo_fail(e, MO_ECLOSED, "the gateway was left");
+        return mo_fail(e, MO_ECLOSED,
+                       "the connection to the gateway is closed");
     mo_conn_dialed(conn, mo_take_ptr(&r->link), NULL);
     return 0;
 }
@@ -34,12 +40,12 @@ static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 static void on_open(void *ctx, struct mo_conn *conn)
 {
     (void)conn;
-    ((struct reach *)ctx)->open = true;
+    ((struct gateway_client *)ctx)->open = true;
 }
 
 static void on_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
 {
-    struct reach *r = ctx;
+    struct gateway_client *r = ctx;
 
     mo_chat_elicit_ask(r->chat, conn, a);
 }
@@ -50,11 +56,11 @@ static void on_ask_gone(void *ctx, struct mo_ask *a)
     mo_chat_elicit_gone(a);
 }
 
-/* Tools that changed are read again before the model is asked next. */
+/* A changed tool list is loaded before the next model request. */
 static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
                       uint64_t stream_of)
 {
-    struct chat *c = ((struct reach *)ctx)->chat;
+    struct chat *c = ((struct gateway_client *)ctx)->chat;
 
     if (c == NULL)
         return;
@@ -67,20 +73,20 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
 
 static void on_close(void *ctx, const struct mo_err *why)
 {
-    struct reach *r = ctx;
+    struct gateway_client *r = ctx;
     struct mo_agent *a = r->agent;
 
     if (r->chat) {
-        r->chat->reach = NULL;
+        r->chat->gateway = NULL;
         r->chat->stale = true;
         if (why)
             mo_log_err(mo_loop_log(a->loop), MO_WARN, "agent", why,
-                       "session %s: the gateway", r->chat->id);
+                       "session %s: connection to the gateway", r->chat->id);
     }
     if (r->link)
         mo_link_close(r->link, NULL);
     mo_free(r);
-    a->nreach--;
+    a->ngateway_clients--;
     mo_agent_check(a);
 }
 
@@ -90,13 +96,13 @@ static const struct mo_conn_cb conn_cb = {.on_open = on_open,
                                           .on_notify = on_notify,
                                           .on_close = on_close};
 
-static int connect_it(struct reach *r, const char *id, struct mo_err *e)
+static int open_conn(struct gateway_client *r, const char *id, struct mo_err *e)
 {
     const struct mo_agent *a = r->agent;
     struct mo_conn_opts o = {
         .mode = MO_CONN_LEGACY,
         .capabilities = MO_SPAN(MO_AGENT_CAPABILITIES),
-        .dial = on_dial,
+        .dial = dial_gateway,
         .cb = &conn_cb,
         .ctx = r,
     };
@@ -114,29 +120,29 @@ static int connect_it(struct reach *r, const char *id, struct mo_err *e)
 
 int mo_gateway_client_open(struct chat *c, struct mo_err *e)
 {
-    struct reach *r = NULL;
+    struct gateway_client *r = NULL;
     int rc = 0;
 
-    if (c->reach || c->agent->o.servers.gateway == NULL)
+    if (c->gateway || c->agent->o.servers.gateway == NULL)
         return 0;
-    r = mo_new(struct reach);
+    r = mo_new(struct gateway_client);
     if (r == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     r->agent = c->agent;
     r->chat = c;
-    rc = connect_it(r, c->id, e);
+    rc = open_conn(r, c->id, e);
     if (rc < 0) {
         mo_free(r);
         return rc;
     }
-    c->reach = r;
-    c->agent->nreach++;
+    c->gateway = r;
+    c->agent->ngateway_clients++;
     return 0;
 }
 
 void mo_gateway_client_drop(struct chat *c)
 {
-    struct reach *r = mo_take_ptr(&c->reach);
+    struct gateway_client *r = mo_take_ptr(&c->gateway);
 
     if (r == NULL)
         return;
@@ -146,10 +152,10 @@ void mo_gateway_client_drop(struct chat *c)
 
 struct mo_conn *mo_gateway_client_conn(const struct chat *c)
 {
-    return c->reach && c->reach->open ? c->reach->conn : NULL;
+    return c->gateway && c->gateway->open ? c->gateway->conn : NULL;
 }
 
 uint64_t mo_gateway_client_peer(const struct chat *c)
 {
-    return c->reach ? c->reach->peer : 0;
+    return c->gateway ? c->gateway->peer : 0;
 }

@@ -1,40 +1,44 @@
 /*
- * load_tools.c - the tools of a conversation: of its box, of the servers behind
- * the gateway, and the gateway's own.
+ * load_tools.c - loads the tools of a conversation: of its box, of the servers
+ * behind the gateway, and of the gateway itself.
  *
- * Servers whose lists nobody knows are started for them, all at once, and when
- * a conversation is opened those that run are asked once more; who has not
- * answered after GATHER_MS is left out, and brings its tools when it is
- * there after all (gateway_client.c hears of it). A server that fails only
- * lacks its tools: members are told why when they come.
+ * Servers whose tool lists are unknown are started, all at once. When a
+ * conversation opens, running servers are also asked again. A server that has
+ * not answered after LOAD_MS is left out; its tools are added when it announces
+ * them (gateway_client.c). A failing server only lacks its tools, and members
+ * are told why.
  *
- * Where there are many tools the model is offered those that find and run the
- * others instead (router.c); the rest stay where they are.
+ * With many tools the model is offered the gateway's search tools instead
+ * (router.c).
  */
-#include "agent/chat/chat_priv.h"
+#include "agent/chat/load_tools.h"
 
-_Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
+#include "agent/chat/changed_tools.h"
+#include "agent/chat/chat_priv.h"
+#include "agent/chat/gateway_client.h"
 #include "gateway/inside.h"
 
-#define GATHER_MS 10000
-#define OURS_MAX  ((size_t)256 * 1024)
+_Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
 
-struct gather {
+#define LOAD_MS  10000
+#define OURS_MAX ((size_t)256 * 1024)
+
+struct tool_load {
     struct chat *chat;
-    bool reading;           /* servers' lists; else the catalogue */
-    struct mo_gw_read read; /* of the gateway */
-    struct mo_later later;  /* there is nothing to wait for */
+    bool reading; /* waits for the lists of servers; else for the catalogue */
+    struct mo_gw_read read; /* the request to the gateway */
+    struct mo_later later;  /* starts the load without a list request */
 };
 
-static void trouble(struct chat *c, const char *server, const char *why)
+static void add_trouble(struct chat *c, const char *server, const char *why)
 {
     struct mo_buf *b = &c->troubles;
 
-    mo_buf_printf(b, "The tools of %s are not there: %s", server, why);
+    mo_buf_printf(b, "The tools of %s are missing: %s", server, why);
     mo_buf_putc(b, '\0');
 }
 
-static void tell_missing(struct chat *c)
+static void add_missing_servers(struct chat *c)
 {
     const struct mo_gateway *g = c->agent->o.servers.gateway;
     size_t n = g ? mo_gateway_count(g) : 0;
@@ -44,12 +48,12 @@ static void tell_missing(struct chat *c)
         const char *why = mo_catalog_why(cat, i);
 
         if (!mo_catalog_known(cat, i))
-            trouble(c, mo_catalog_about(cat, i).name,
-                    why ? why : "it is still starting");
+            add_trouble(c, mo_catalog_about(cat, i).name,
+                        why ? why : "the server is still starting");
     }
 }
 
-static void tell_blocked(struct chat *c)
+static void add_blocked_tools(struct chat *c)
 {
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
@@ -57,43 +61,44 @@ static void tell_blocked(struct chat *c)
         if (!mo_changed_tools_is_blocked(c, t))
             continue;
         mo_buf_printf(&c->troubles,
-                      "%.*s is not what it was when it was first seen; it is "
-                      "not used until somebody accepts the change.",
+                      "The definition of %.*s has changed. The tool is not "
+                      "used until somebody accepts the change.",
                       (int)t->name.n, t->name.p);
         mo_buf_putc(&c->troubles, '\0');
     }
 }
 
-/* The catalogue is there; say what is missing. */
-static void on_tools(void *ctx, const struct mo_err *why)
+/* The catalogue is loaded; report missing tools. */
+static void on_tools_loaded(void *ctx, const struct mo_err *why)
 {
-    struct gather *g = ctx;
+    struct tool_load *g = ctx;
     struct chat *c = g->chat;
 
     mo_free(g);
-    c->gather = NULL;
+    c->tool_load = NULL;
     if (why == NULL) {
-        tell_missing(c);
-        if (mo_changed_tools_look(c) < 0)
-            trouble(c, "changed servers", "out of memory");
-        tell_blocked(c);
+        add_missing_servers(c);
+        if (mo_changed_tools_find(c) < 0)
+            add_trouble(c, "changed servers", "out of memory");
+        add_blocked_tools(c);
     }
     mo_chat_tools(c, why);
 }
 
-static bool is_search(const struct mo_agent_servers *s)
+static bool offers_search(const struct mo_agent_servers *s)
 {
     if (s->offer != MO_GW_AUTO)
         return s->offer == MO_GW_SEARCH;
     return mo_gateway_is_large(s->gateway);
 }
 
-/* The gateway's own tools; the box's come before them, the servers' after. */
-static size_t add_gateway(const struct chat *c, struct mo_tool_source *v,
-                          struct mo_buf *ours)
+/* Adds the gateway's own tools after those of the box, then those of the
+ * servers. */
+static size_t add_gateway_sources(const struct chat *c,
+                                  struct mo_tool_source *v, struct mo_buf *ours)
 {
     const struct mo_agent_servers *s = &c->agent->o.servers;
-    bool search = is_search(s);
+    bool search = offers_search(s);
     struct mo_json_doc doc;
 
     v[SOURCE_ROUTER] =
@@ -105,7 +110,7 @@ static size_t add_gateway(const struct chat *c, struct mo_tool_source *v,
     return search ? SOURCE_SERVERS : SOURCE_SERVERS + 1;
 }
 
-static void load(struct gather *g)
+static void load_catalog(struct tool_load *g)
 {
     struct chat *c = g->chat;
     struct mo_tool_source v[SOURCE_SERVERS + 1] = {
@@ -115,65 +120,65 @@ static void load(struct gather *g)
     size_t n = 1;
     int rc = 0;
 
-    c->stale = false; /* what is known now is what is read */
+    c->stale = false; /* later changes set it again */
     mo_buf_init(&ours, OURS_MAX);
     if (c->agent->o.servers.gateway)
-        n = add_gateway(c, v, &ours);
+        n = add_gateway_sources(c, v, &ours);
     if (c->state == CHAT_ENDING)
         rc = mo_fail(&e, MO_ECLOSED, "the session ended");
     else if (c->info.conn == NULL)
-        rc = mo_fail(&e, MO_EUNAVAIL, "the box has gone");
+        rc = mo_fail(&e, MO_EUNAVAIL, "the box has ended");
     else
-        rc = mo_tools_load(c->tools, v, n, on_tools, g, &e);
+        rc = mo_tools_load(c->tools, v, n, on_tools_loaded, g, &e);
     mo_buf_fini(&ours);
     if (rc < 0)
-        on_tools(g, &e);
+        on_tools_loaded(g, &e);
 }
 
-static void on_later(struct mo_later *d)
+static void load_later(struct mo_later *d)
 {
-    load(mo_container_of(d, struct gather, later));
+    load_catalog(mo_container_of(d, struct tool_load, later));
 }
 
-static void on_read(struct mo_gw_read *r)
+static void on_lists_read(struct mo_gw_read *r)
 {
-    struct gather *g = mo_container_of(r, struct gather, read);
+    struct tool_load *g = mo_container_of(r, struct tool_load, read);
 
     g->reading = false;
-    load(g);
+    load_catalog(g);
 }
 
-static void read_lists(struct gather *g)
+static void read_lists(struct tool_load *g)
 {
     struct chat *c = g->chat;
     struct mo_err e;
 
     if (mo_gateway_client_open(c, &e) < 0)
-        trouble(c, "all servers", e.msg);
+        add_trouble(c, "all servers", e.msg);
     g->read = (struct mo_gw_read){.again = c->state == CHAT_OPENING,
                                   .peer = mo_gateway_client_peer(c),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
-                                  .ms = GATHER_MS,
-                                  .done = on_read};
+                                  .ms = LOAD_MS,
+                                  .done = on_lists_read};
     g->reading = true;
     mo_gateway_read(c->agent->o.servers.gateway, &g->read);
 }
 
 void mo_load_tools_start(struct chat *c)
 {
-    struct gather *g = mo_new(struct gather);
+    struct tool_load *g = mo_new(struct tool_load);
     struct mo_err e;
 
     mo_buf_reset(&c->troubles);
     c->writes++;
-    c->gather = g;
+    c->tool_load = g;
     if (g == NULL) {
         mo_fail(&e, MO_ENOMEM, "out of memory");
         mo_chat_tools(c, &e);
         return;
     }
     g->chat = c;
-    mo_later_init(&g->later, on_later);
+    mo_later_init(&g->later, load_later);
     if (c->agent->o.servers.gateway)
         read_lists(g);
     else
@@ -182,7 +187,7 @@ void mo_load_tools_start(struct chat *c)
 
 void mo_load_tools_stop(struct chat *c)
 {
-    struct gather *g = c->gather;
+    struct tool_load *g = c->tool_load;
 
     if (g == NULL || !g->reading)
         return;

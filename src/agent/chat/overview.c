@@ -3,6 +3,7 @@
  */
 #include "agent/chat/overview.h"
 
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
 
 const struct mo_tally *mo_agent_tally(const struct mo_agent *a)
@@ -21,7 +22,7 @@ void mo_agent_chats(const struct mo_agent *a,
             .provider = c->provider ? c->provider : "",
             .model = mo_buf_view(&c->model),
             .title = mo_buf_view(&c->title),
-            .spent = c->spent,
+            .spent = c->transcript.spent,
             .members = c->nmembers,
             .busy = c->state != CHAT_IDLE && c->state != CHAT_OPENING,
         };
@@ -31,9 +32,10 @@ void mo_agent_chats(const struct mo_agent *a,
     }
 }
 
-static void look_at(const struct chat *c,
-                    void (*each)(void *ctx, const struct mo_waiting *w),
-                    void *ctx)
+static void list_waiting_calls(const struct chat *c,
+                               void (*each)(void *ctx,
+                                            const struct mo_waiting *w),
+                               void *ctx)
 {
     uint64_t term = c->agent->o.approval_ms;
 
@@ -59,5 +61,5 @@ void mo_agent_waiting(const struct mo_agent *a,
                       void *ctx)
 {
     mo_map_each (en, &a->chats)
-        look_at(en->value, each, ctx);
+        list_waiting_calls(en->value, each, ctx);
 }

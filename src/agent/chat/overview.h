@@ -1,8 +1,8 @@
-/* overview.h - what goes on in all conversations of this process, for a person
- * who looks at them from above: what they have cost, and whom they wait for.
+/* overview.h - lists all open conversations of this process: what they cost and
+ * which calls wait for a person.
  *
- * Only those that are open here are known: one that nobody has opened since
- * the program started waits in the store, and is seen when it is opened. */
+ * Conversations that nobody opened since the program started are not included;
+ * they are only in the store. */
 #ifndef MO_AGENT_CHAT_OVERVIEW_H
 #define MO_AGENT_CHAT_OVERVIEW_H
 
@@ -11,20 +11,20 @@
 
 const struct mo_tally *mo_agent_tally(const struct mo_agent *a);
 
-struct mo_chat_look { /* one conversation; borrowed during the call */
+struct mo_chat_look { /* one conversation; valid during the callback */
     const char *session, *provider;
     struct mo_span model, title;
-    struct mo_llm_usage spent; /* in what is known of it here */
+    struct mo_llm_usage spent; /* of the entries loaded here */
     unsigned members;
-    bool busy; /* a turn is under way */
+    bool busy; /* a turn is running */
 };
 void mo_agent_chats(const struct mo_agent *a,
                     void (*each)(void *ctx, const struct mo_chat_look *c),
                     void *ctx);
 
-struct mo_waiting { /* a call that waits for a person */
+struct mo_waiting { /* a pending call */
     const char *session, *call;
-    struct mo_span title; /* of the conversation, may be empty */
+    struct mo_span title; /* title of the conversation; may be empty */
     struct mo_span server, tool;
     uint64_t since, expires; /* wall ms */
 };

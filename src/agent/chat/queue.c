@@ -10,7 +10,12 @@
  * A queued entry is not part of the conversation: no model and no page is
  * shown it.
  */
-#include "agent/chat/chat_priv.h"
+#include "agent/chat/queue.h"
+
+#include "agent/chat/chat_write.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/event.h"
+#include "agent/chat/write_ahead.h"
 
 void mo_chat_queue_push(struct chat *c, struct message *m)
 {

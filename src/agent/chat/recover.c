@@ -1,21 +1,27 @@
 /*
- * recover.c - calls that were under way when we last stopped.
+ * recover.c - restores the calls of an interrupted turn after a restart.
  *
- * Each call of the last entry is looked up in the store. What waited for a
- * person waits again; what has an outcome keeps it; what was running may have
- * happened or not: nobody knows, so it is never run again, and both the
- * person and the model are told just that.
+ * Each call of the last entry is looked up in the store. A pending call becomes
+ * pending again and a finished call keeps its outcome. A call that was running
+ * may or may not have had an effect; it is never run again, and the person and
+ * the model are told that its outcome is unknown.
  */
+#include "agent/chat/recover.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/router.h"
+#include "agent/chat/stand_in.h"
+#include "agent/chat/verdict.h"
 #include "mcp/content.h"
 
-struct look {
+struct lookup {
     struct chat *chat;
     struct call *call;
 };
 
-/* Who decided is one of few, and kept by its name. */
-static const char *by_of(struct mo_json v)
+/* Maps the stored text to the constant that struct call points to. */
+static const char *read_by(struct mo_json v)
 {
     static const char *const known[] = {"person", "rule", "remembered", "time",
                                         "cancel"};
@@ -38,12 +44,12 @@ static void read_text(char *out, size_t cap, struct mo_json v)
     mo_arena_fini(&a);
 }
 
-/* What was decided, also about arguments the person had changed. */
+/* Restores the decision and the arguments it was made for. */
 static void read_decision(struct call *k, struct mo_json doc)
 {
     struct mo_json args = mo_json_get(doc, "args");
 
-    k->by = by_of(mo_json_get(doc, "by"));
+    k->by = read_by(mo_json_get(doc, "by"));
     read_text(k->who, sizeof(k->who), mo_json_get(doc, "who"));
     read_text(k->digest, sizeof(k->digest), mo_json_get(doc, "digest"));
     if (mo_json_is(args, MO_JSON_OBJECT)) {
@@ -65,8 +71,8 @@ static void read_outcome(struct call *k, struct mo_json doc)
         mo_buf_span(&k->content, mo_json_text(content));
 }
 
-/* The tool must be the one that was asked about, to the letter. */
-static void wait_again(struct call *k, struct mo_json doc)
+/* The call is pending again only if the tool is exactly the same. */
+static void restore_pending(struct call *k, struct mo_json doc)
 {
     char then[MO_EXACT_DIGEST] = "";
 
@@ -74,12 +80,13 @@ static void wait_again(struct call *k, struct mo_json doc)
     if (k->tool)
         mo_chat_calls_digest(k);
     if (k->tool == NULL || strcmp(then, k->digest) != 0)
-        mo_chat_calls_refuse(
-            k, "The tool changed while the call was waiting, so it "
-               "was not run.");
+        mo_chat_call_refuse(
+            k, "rule", "%s",
+            "The tool changed while the call was waiting, so it "
+            "was not run.");
 }
 
-static void unknown(struct call *k)
+static void set_unknown(struct call *k)
 {
     k->is_error = true;
     k->state = MO_CALL_UNKNOWN;
@@ -90,30 +97,30 @@ static void unknown(struct call *k)
                 "Whether it had an effect is unknown; it was not run again."));
 }
 
-static void found(struct call *k, const struct mo_row *row)
+static void restore_call(struct call *k, const struct mo_row *row)
 {
     struct mo_json_doc doc;
 
     k->state = row->state;
     if (mo_json_parse(row->doc, 0, &doc, NULL) < 0) {
-        unknown(k);
+        set_unknown(k);
         return;
     }
     if (mo_chat_router_is_run(k) || mo_stand_in_recall(k, doc.root))
         mo_chat_router_recall(k, doc.root);
     read_outcome(k, doc.root);
     if (k->state == MO_CALL_PENDING)
-        wait_again(k, doc.root);
+        restore_pending(k, doc.root);
     else
         read_decision(k, doc.root);
     if (k->state == MO_CALL_RUNNING || k->state == MO_CALL_APPROVED)
-        unknown(k);
+        set_unknown(k);
 }
 
-static void on_row(void *ctx, const struct mo_rows *rows,
-                   const struct mo_err *why)
+static void on_call_read(void *ctx, const struct mo_rows *rows,
+                         const struct mo_err *why)
 {
-    struct look *l = ctx;
+    struct lookup *l = ctx;
     struct chat *c = l->chat;
     struct call *k = l->call;
 
@@ -129,25 +136,25 @@ static void on_row(void *ctx, const struct mo_rows *rows,
         return;
     }
     if (rows->n == 1)
-        found(k, &rows->v[0]);
+        restore_call(k, &rows->v[0]);
     else
-        unknown(k);
+        set_unknown(k);
     if (c->recovering == 0)
         mo_chat_calls_recovered(c);
 }
 
-static int look_up(struct chat *c, struct call *k, struct mo_err *e)
+static int look_up_call(struct chat *c, struct call *k, struct mo_err *e)
 {
     struct mo_read r = {.kind = MO_READ_CALL,
                         .session = mo_span_cstr(c->id),
                         .id = mo_span_cstr(k->key)};
-    struct look *l = mo_new(struct look);
+    struct lookup *l = mo_new(struct lookup);
     int rc = 0;
 
     if (l == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    *l = (struct look){c, k};
-    rc = mo_store_read(c->agent->o.store, &r, on_row, l, e);
+    *l = (struct lookup){c, k};
+    rc = mo_store_read(c->agent->o.store, &r, on_call_read, l, e);
     if (rc < 0) {
         mo_free(l);
         return rc;
@@ -157,8 +164,8 @@ static int look_up(struct chat *c, struct call *k, struct mo_err *e)
     return 0;
 }
 
-static int again(struct chat *c, const struct mo_entry_call *from,
-                 struct mo_err *e)
+static int recover_call(struct chat *c, const struct mo_entry_call *from,
+                        struct mo_err *e)
 {
     struct call *k = mo_chat_calls_new(c);
     struct mo_arena a;
@@ -178,7 +185,7 @@ static int again(struct chat *c, const struct mo_entry_call *from,
     k->tool = mo_tools_find(c->tools, mo_buf_view(&k->name));
     if (mo_exact_args(from->args, &k->args, e) < 0)
         mo_buf_reset(&k->args);
-    return look_up(c, k, e);
+    return look_up_call(c, k, e);
 }
 
 int mo_chat_calls_recover(struct chat *c, struct mo_json entry,
@@ -190,6 +197,6 @@ int mo_chat_calls_recover(struct chat *c, struct mo_json entry,
 
     mo_entry_calls(&it, entry);
     while (rc == 0 && mo_entry_next_call(&it, &from))
-        rc = again(c, &from, e);
+        rc = recover_call(c, &from, e);
     return rc;
 }

@@ -1,23 +1,29 @@
 /*
- * router.c - `execute`: the tool that is meant takes its place.
+ * router.c - replaces a call of `execute` by the tool it would run.
  *
- * A model that is offered the gateway's four tools runs all others by execute,
- * named or meant by words. Which one that is, is found out before anybody is
- * asked: rules, pins, the person and the audit log see the tool that will
- * really run, with its own arguments, and that one is called. What execute
- * would not run (nothing fits, it is unclear, params are wrong) it may say
- * itself: it does nothing then.
+ * A model that is offered only the gateway's search tools runs all other tools
+ * through execute, by name or by a description. The tool is chosen before
+ * approval, so that rules, pins, the person and the audit log see the tool that
+ * really runs, with its own arguments. If execute would run nothing (no match,
+ * ambiguous, bad params), the call stays a call of execute, which has no effect
+ * and explains the problem.
  */
+#include "agent/chat/router.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/gateway_client.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/verdict.h"
 #include "gateway/inside.h"
 
-#define OWNED_MAX ((size_t)8 * 1024 * 1024)
+#define ROUTED_MAX ((size_t)8 * 1024 * 1024)
 
-struct owned { /* a tool that is in no list of ours */
+struct routed_tool { /* a tool outside chat->tools */
     struct mo_arena arena;
     struct mo_tool tool;
     char name[MO_LLM_NAME_MAX];
-    struct mo_span words; /* it was found for them; or empty */
+    struct mo_span words; /* the description it was found by; or empty */
     float sure;
 };
 
@@ -27,7 +33,7 @@ bool mo_chat_router_is_run(const struct call *k)
            mo_span_is(k->tool->def.name, "execute");
 }
 
-static void owned_free(struct owned *o)
+static void routed_free(struct routed_tool *o)
 {
     if (o == NULL)
         return;
@@ -37,28 +43,28 @@ static void owned_free(struct owned *o)
 
 void mo_chat_router_free(struct call *k)
 {
-    owned_free(mo_take_ptr(&k->owned));
+    routed_free(mo_take_ptr(&k->routed));
 }
 
-static struct owned *owned_new(void)
+static struct routed_tool *routed_new(void)
 {
-    struct owned *o = mo_new(struct owned);
+    struct routed_tool *o = mo_new(struct routed_tool);
 
     if (o)
-        mo_arena_init(&o->arena, OWNED_MAX);
+        mo_arena_init(&o->arena, ROUTED_MAX);
     return o;
 }
 
-static struct mo_span dup(struct owned *o, struct mo_span s)
+static struct mo_span dup_span(struct routed_tool *o, struct mo_span s)
 {
     const char *p = mo_arena_strndup(&o->arena, s.p ? s.p : "", s.n);
 
     return mo_span(p, p ? s.n : 0);
 }
 
-/* The definition as it is now; the call has it from here on. */
-static int take_tool(struct call *k, struct owned *o, struct mo_span server,
-                     struct mo_span tool)
+/* Copies the current definition; on success the call owns it. */
+static int take_tool(struct call *k, struct routed_tool *o,
+                     struct mo_span server, struct mo_span tool)
 {
     const struct mo_gateway *g = k->chat->agent->o.servers.gateway;
     const struct mo_cat_item *it = mo_gateway_tool(g, server, tool);
@@ -66,9 +72,9 @@ static int take_tool(struct call *k, struct owned *o, struct mo_span server,
 
     if (it == NULL)
         return MO_ENOTFOUND;
-    own = dup(o, tool);
-    host = dup(o, server);
-    text = dup(o, mo_json_text(it->item));
+    own = dup_span(o, tool);
+    host = dup_span(o, server);
+    text = dup_span(o, mo_json_text(it->item));
     if (!own.p || !host.p || !text.p ||
         mo_tool_read(&o->arena, host, own, (struct mo_json){text.p, text.n},
                      &o->tool) < 0)
@@ -76,20 +82,21 @@ static int take_tool(struct call *k, struct owned *o, struct mo_span server,
     mo_tools_name(host, it->given, false, false, o->name);
     o->tool.name = mo_span_cstr(o->name);
     o->tool.source = SOURCE_SERVERS;
-    k->owned = o;
+    k->routed = o;
     k->tool = &o->tool;
     return 0;
 }
 
-static void drop(struct call *k, struct owned *o, const struct mo_tool *before)
+static void undo_choice(struct call *k, struct routed_tool *o,
+                        const struct mo_tool *before)
 {
-    owned_free(o);
-    k->owned = NULL;
+    routed_free(o);
+    k->routed = NULL;
     k->tool = before;
 }
 
-/* Unsent words are none: the tool was named. */
-static void take_words(struct owned *o, struct mo_json args, float sure)
+/* Keeps the description, unless the tool was named. */
+static void take_words(struct routed_tool *o, struct mo_json args, float sure)
 {
     struct mo_json request = mo_json_get(args, "request");
     struct mo_span words = {NULL, 0};
@@ -97,13 +104,13 @@ static void take_words(struct owned *o, struct mo_json args, float sure)
     o->sure = sure;
     if (!mo_json_get(args, "tool").p && mo_json_is(request, MO_JSON_STRING) &&
         mo_json_str(request, &o->arena, &words) == 0)
-        o->words = dup(o, words); /* the arguments are replaced */
+        o->words = dup_span(o, words); /* the arguments are replaced later */
 }
 
 void mo_chat_router_choose(struct call *k)
 {
     const struct mo_tool *before = k->tool;
-    struct owned *o = owned_new();
+    struct routed_tool *o = routed_new();
     struct mo_gw_choice ch;
     struct mo_json_doc doc;
     int rc = MO_ENOMEM;
@@ -122,15 +129,14 @@ void mo_chat_router_choose(struct call *k)
         rc = mo_chat_call_take_args(k, ch.params, NULL);
     }
     if (rc < 0)
-        drop(k, o, before);
+        undo_choice(k, o, before);
 }
 
-/* Texts that the store kept of it. */
 void mo_chat_router_recall(struct call *k, struct mo_json kept)
 {
     const struct mo_tool *before = k->tool;
     struct mo_span server = {NULL, 0}, tool = {NULL, 0};
-    struct owned *o = owned_new();
+    struct routed_tool *o = routed_new();
     int rc = MO_ENOMEM;
 
     if (o == NULL)
@@ -143,28 +149,28 @@ void mo_chat_router_recall(struct call *k, struct mo_json kept)
     if (rc == 0)
         rc = mo_chat_call_take_args(k, mo_json_get(kept, "args"), NULL);
     if (rc < 0)
-        drop(k, o, before);
+        undo_choice(k, o, before);
 }
 
 int mo_chat_router_swap(struct call *k, struct mo_span server,
                         struct mo_span tool)
 {
-    struct owned *old = k->owned, *o = owned_new();
+    struct routed_tool *old = k->routed, *o = routed_new();
     int rc = MO_ENOMEM;
 
     if (o == NULL)
         return rc;
     if (old) {
-        o->words = dup(o, old->words);
+        o->words = dup_span(o, old->words);
         o->sure = old->sure;
     }
-    rc = take_tool(k, o, server, tool); /* who fails has changed nothing */
-    owned_free(rc < 0 ? o : old);
+    rc = take_tool(k, o, server, tool); /* changes nothing on failure */
+    routed_free(rc < 0 ? o : old);
     return rc;
 }
 
 struct mo_span mo_chat_router_words(const struct call *k, float *sure)
 {
-    *sure = k->owned ? k->owned->sure : 1;
-    return k->owned ? k->owned->words : (struct mo_span){NULL, 0};
+    *sure = k->routed ? k->routed->sure : 1;
+    return k->routed ? k->routed->words : (struct mo_span){NULL, 0};
 }

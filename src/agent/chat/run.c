@@ -1,21 +1,26 @@
 /*
- * run.c - a call that may run: where it runs (the session's box, or a server
- * behind the gateway), its progress, its answer.
+ * run.c - runs an approved call: in the session's box, on a server behind the
+ * gateway, or in the gateway itself.
  *
- * The store calls it running already (calls.c). Whatever happens from here
- * on, it has exactly one outcome; when nobody can say whether it had an
- * effect, that is the outcome.
+ * The call is already stored as running (calls.c). From here on it gets exactly
+ * one outcome. If it is unknown whether the call had an effect, the outcome
+ * says so.
  */
+#include "agent/chat/run.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
+#include "agent/chat/gateway_client.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/stand_in.h"
 #include "gateway/inside.h"
 #include "mcp/content.h"
 
-/* At once in one box, which refuses more than twice as many. */
-#define AT_ONCE 8
-#define LOOK_MS                                                                \
-    30000 /* for a server to say whether a tool is still the same              \
-           */
-#define ROUTE "mcp-orchestrator/route"
+/* Concurrent calls in one box, which refuses more than twice as many. */
+#define AT_ONCE  8
+#define CHECK_MS 30000 /* timeout of the check that a tool is unchanged */
+#define ROUTE    "mcp-orchestrator/route"
 
 static void on_progress(void *ctx, struct mo_json params)
 {
@@ -23,29 +28,29 @@ static void on_progress(void *ctx, struct mo_json params)
 
     if (k->chat->hold)
         mo_session_touch(k->chat->hold);
-    mo_chat_call_patience(k);
+    mo_chat_call_arm_idle(k);
     mo_chat_event_progress(k, params);
 }
 
-/* Begins anew. Who waits for a person is not late. */
-void mo_chat_call_patience(struct call *k)
+/* Restarts the idle timer. It does not run while a question is open. */
+void mo_chat_call_arm_idle(struct call *k)
 {
     struct mo_loop *l = k->chat->agent->loop;
 
-    mo_timer_stop(l, &k->patience);
+    mo_timer_stop(l, &k->idle_timer);
     if (k->running && k->questions == 0 && k->idle_ms != MO_CALL_FOREVER)
-        mo_timer_start(l, &k->patience, k->idle_ms);
+        mo_timer_start(l, &k->idle_timer, k->idle_ms);
 }
 
-void mo_chat_call_late(struct mo_timer *t)
+void mo_chat_call_idle_timeout(struct mo_timer *t)
 {
-    struct call *k = mo_container_of(t, struct call, patience);
+    struct call *k = mo_container_of(t, struct call, idle_timer);
 
     k->late = true;
     mo_call_cancel(k->running, "timeout");
 }
 
-/* content, or what stands for it in an answer that has none. */
+/* Takes the content, or structuredContent if there is no content. */
 static void take_content(struct call *k, struct mo_json result)
 {
     struct mo_json content = mo_json_get(result, "content");
@@ -61,7 +66,7 @@ static void take_content(struct call *k, struct mo_json result)
         mo_buf_puts(&k->content, "[]");
 }
 
-/* Another server than was asked took it: that goes to the log. */
+/* Records that another server ran the call. */
 static void take_route(struct call *k, struct mo_json result)
 {
     struct mo_json route = mo_json_get(mo_json_get(result, "_meta"), ROUTE);
@@ -73,8 +78,8 @@ static void take_route(struct call *k, struct mo_json result)
         mo_buf_reset(&k->route);
 }
 
-/* An error in the place of a result. The gateway says of its own whether the
- * call may have been done. */
+/* Handles an error response. For errors of its own the gateway says whether the
+ * call may have had an effect. */
 static void take_error(struct call *k, struct mo_json error)
 {
     struct mo_json outcome = mo_json_get(mo_json_get(error, "data"), "outcome");
@@ -124,12 +129,12 @@ static void on_answer(void *ctx, const struct mo_reply *r)
             k, MO_CALL_UNKNOWN,
             "The call did not come back (%s). Whether it had an effect "
             "is unknown.",
-            k->late  ? "no sign of life"
+            k->late  ? "no progress for too long"
             : r->err ? r->err->msg
                      : "no answer");
 }
 
-static void call_changed(struct call *k)
+static void fail_changed(struct call *k)
 {
     char text[320];
 
@@ -138,7 +143,7 @@ static void call_changed(struct call *k)
              "was not run.",
              (int)k->tool->name.n, k->tool->name.p);
     mo_chat_event_message(k->chat, NULL, text);
-    k->chat->stale = true; /* what it is now is read before the next step */
+    k->chat->stale = true; /* reload before the next step */
     mo_chat_call_fail(
         k, MO_CALL_DONE,
         "The call was not run: its server changed this tool after it "
@@ -146,13 +151,13 @@ static void call_changed(struct call *k)
         "again.");
 }
 
-/* name: what it is called there; ms: without a sign of life. */
+/* name: of the tool on that connection; ms: idle timeout. */
 static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
                       uint64_t ms)
 {
     struct mo_call_opts o = {
         .name = name,
-        .idle_ms = MO_CALL_FOREVER, /* mo_chat_call_patience() looks after it */
+        .idle_ms = MO_CALL_FOREVER, /* mo_chat_call_arm_idle() replaces it */
         .hard_ms = MO_CONN_HARD_MS + k->chat->agent->o.approval_ms,
         .on_progress = on_progress,
         .done = on_answer,
@@ -165,8 +170,7 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
     mo_buf_init(&params, MO_EXACT_MAX * 2);
     mo_jw_init(&w, &params);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "name");
-    mo_jw_str(&w, name);
+    mo_jw_member(&w, "name", name);
     mo_jw_key(&w, "arguments");
     mo_jw_raw(&w, mo_buf_view(&k->args));
     mo_jw_end(&w);
@@ -178,12 +182,12 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
     mo_buf_fini(&params);
     k->conn = conn;
     k->idle_ms = ms;
-    mo_chat_call_patience(k);
+    mo_chat_call_arm_idle(k);
     if (k->running == NULL)
         mo_chat_call_fail(k, MO_CALL_DONE, "The call was not sent: %s", e.msg);
 }
 
-static void on_box_there(void *ctx, const struct mo_session_info *info,
+static void on_box_ready(void *ctx, const struct mo_session_info *info,
                          const struct mo_err *why)
 {
     struct call *k = ctx;
@@ -198,23 +202,26 @@ static void on_box_there(void *ctx, const struct mo_session_info *info,
         send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
 }
 
-/* --- is it still what was offered? --------------------------------------- */
+/* --- check that the tool is unchanged
+ * ---------------------------------------- */
 
-/* Whoever waited for a person may have been overtaken by the server: its list
- * is read once more before the call is sent. One that was allowed at once is
- * only looked at when the gateway said that something changed. */
-struct look {
-    struct mo_gw_read read; /* its server's name is behind all this */
+/* A list request to a server. While a call waited for approval its server may
+ * have changed the tool, so the list is read again before the call is sent. A
+ * call that was allowed at once is checked only if the gateway reported a
+ * change. */
+struct tool_check {
+    struct mo_gw_read read; /* the server's name follows this struct */
     struct call *call;
 };
 
-static const struct mo_cat_item *item_of(const struct call *k)
+static const struct mo_cat_item *find_item(const struct call *k)
 {
     return mo_gateway_tool(k->chat->agent->o.servers.gateway,
                            k->tool->def.server, k->tool->def.name);
 }
 
-static bool is_same(const struct call *k, const struct mo_cat_item *it)
+static bool is_tool_unchanged(const struct call *k,
+                              const struct mo_cat_item *it)
 {
     struct mo_tool now = {.source = SOURCE_SERVERS};
     struct mo_arena a;
@@ -228,11 +235,11 @@ static bool is_same(const struct call *k, const struct mo_cat_item *it)
     return same;
 }
 
-/* How long a call may take is the gateway's to say. */
+/* Sends the call to its server. The gateway sets the timeout. */
 void mo_chat_call_send(struct call *k)
 {
     struct mo_conn *conn = mo_gateway_client_conn(k->chat);
-    const struct mo_cat_item *it = item_of(k);
+    const struct mo_cat_item *it = find_item(k);
 
     if (conn == NULL)
         mo_chat_call_fail(
@@ -243,14 +250,14 @@ void mo_chat_call_send(struct call *k)
             k, MO_CALL_DONE,
             "The call was not run: its server is not configured any "
             "more, or does not have this tool any more.");
-    else if (!is_same(k, it))
-        call_changed(k);
+    else if (!is_tool_unchanged(k, it))
+        fail_changed(k);
     else
         send_call(k, conn, it->name, MO_CALL_FOREVER);
 }
 
-/* Why its list could not be read. */
-static const char *why_not(const struct mo_gw_read *r)
+/* Returns why the list could not be read, or NULL. */
+static const char *list_failure(const struct mo_gw_read *r)
 {
     size_t i = mo_gateway_server(r->g, mo_span_cstr(r->server));
 
@@ -260,21 +267,21 @@ static const char *why_not(const struct mo_gw_read *r)
                    : mo_catalog_failed(mo_gateway_catalog(r->g), (unsigned)i);
 }
 
-static void looked(struct call *k)
+static void end_check(struct call *k)
 {
-    mo_free(mo_take_ptr(&k->look));
+    mo_free(mo_take_ptr(&k->tool_check));
     k->chat->writes--;
 }
 
-void mo_chat_call_stop_looking(struct call *k)
+void mo_chat_call_stop_check(struct call *k)
 {
-    mo_gateway_unread(&k->look->read);
-    looked(k);
+    mo_gateway_unread(&k->tool_check->read);
+    end_check(k);
     mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
 }
 
-/* It is down: perhaps another one stands in for it. */
-static void unread(struct call *k, const char *why)
+/* The server is down: tries a stand-in. */
+static void try_stand_in(struct call *k, const char *why)
 {
     if (!mo_stand_in_next(k, why))
         mo_chat_call_fail(
@@ -284,25 +291,26 @@ static void unread(struct call *k, const char *why)
             mo_stand_in_why(k, why));
 }
 
-static void on_looked(struct mo_gw_read *r)
+static void on_list_read(struct mo_gw_read *r)
 {
-    struct call *k = mo_container_of(r, struct look, read)->call;
-    const char *said = why_not(r);
+    struct call *k = mo_container_of(r, struct tool_check, read)->call;
+    const char *said = list_failure(r);
     char why[240];
 
     (void)snprintf(why, sizeof(why), "%s", said ? said : "");
-    looked(k);
+    end_check(k);
     if (said)
-        unread(k, why);
-    else if (mo_stand_in_is_looked_at(k))
-        mo_stand_in_there(k);
+        try_stand_in(k, why);
+    else if (mo_stand_in_is_checking(k))
+        mo_stand_in_list_read(k);
     else
         mo_chat_call_send(k);
 }
 
-int mo_chat_call_look(struct call *k, struct mo_span server, struct mo_err *e)
+int mo_chat_call_check_tool(struct call *k, struct mo_span server,
+                            struct mo_err *e)
 {
-    struct look *l = mo_zalloc(sizeof(*l) + server.n + 1);
+    struct tool_check *l = mo_zalloc(sizeof(*l) + server.n + 1);
     char *name = NULL;
 
     if (l == NULL)
@@ -313,14 +321,14 @@ int mo_chat_call_look(struct call *k, struct mo_span server, struct mo_err *e)
     l->read = (struct mo_gw_read){.server = name,
                                   .peer = mo_gateway_client_peer(k->chat),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
-                                  .ms = LOOK_MS,
-                                  .done = on_looked};
-    k->look = l;
+                                  .ms = CHECK_MS,
+                                  .done = on_list_read};
+    k->tool_check = l;
     mo_gateway_read(k->chat->agent->o.servers.gateway, &l->read);
     return 0;
 }
 
-/* One of the gateway's own. */
+/* Calls one of the gateway's own tools. */
 static void send_to_router(struct call *k)
 {
     struct mo_conn *conn = mo_gateway_client_conn(k->chat);
@@ -336,17 +344,17 @@ static void send_to_router(struct call *k)
             "The call was not run: the gateway cannot be reached.");
 }
 
-/* Where it runs: in the session's box, at a server behind the gateway, or in
- * the gateway itself. 1: it has begun, or ended. */
-static int go_there(struct call *k, struct mo_err *e)
+/* Starts the call in the box, on a server, or in the gateway. Returns 0 if a
+ * callback follows, 1 if it has started or ended. */
+static int start_call(struct call *k, struct mo_err *e)
 {
     if (k->tool->source == SOURCE_BOX)
-        return mo_session_use(k->chat->hold, on_box_there, k, e);
+        return mo_session_use(k->chat->hold, on_box_ready, k, e);
     if (mo_gateway_client_open(k->chat, e) < 0)
         return e->code;
     if (k->tool->source == SOURCE_SERVERS &&
         (k->expires != 0 || k->chat->stale))
-        return mo_chat_call_look(k, k->tool->def.server, e);
+        return mo_chat_call_check_tool(k, k->tool->def.server, e);
     if (k->tool->source == SOURCE_SERVERS)
         mo_chat_call_send(k);
     else
@@ -354,7 +362,7 @@ static int go_there(struct call *k, struct mo_err *e)
     return 1;
 }
 
-static unsigned under_way(const struct chat *c)
+static unsigned count_started(const struct chat *c)
 {
     unsigned n = 0;
 
@@ -368,7 +376,7 @@ void mo_chat_calls_next(struct chat *c)
     mo_list_each_safe (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
-        if (k->in_line && !c->cancel && under_way(c) < AT_ONCE)
+        if (k->in_line && !c->turn.cancel && count_started(c) < AT_ONCE)
             mo_chat_call_run(k);
     }
 }
@@ -382,11 +390,11 @@ void mo_chat_call_run(struct call *k)
     mo_agent_point(c->agent, "running");
     k->state = MO_CALL_RUNNING;
     k->began = mo_now_ns();
-    k->in_line = under_way(c) >= AT_ONCE;
+    k->in_line = count_started(c) >= AT_ONCE;
     if (k->in_line)
         return;
     k->started = true;
-    rc = go_there(k, &e);
+    rc = start_call(k, &e);
     if (rc < 0)
         mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);
     else if (rc == 0)

@@ -1,13 +1,19 @@
 /*
- * session_memory.c - what a session keeps of its owner's wishes: the model, and
- * the answers to be given without asking again.
+ * session_memory.c - settings stored with a session: the model, the title, and
+ * decisions remembered for the session.
  *
- * What was said "always" to is kept elsewhere (chat.h, mo_agent_remembered).
- * The session's answers are kept as one small document with the session's row:
+ * Decisions remembered for always are stored by policy (remembered_rules). The
+ * others form one small document in the session's row:
+ *
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
  *                            "action":"allow"}]}
  */
+#include "agent/chat/session_memory.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/event.h"
+#include "agent/chat/verdict.h"
 #include "codec/text/utf8.h"
 
 #define TITLE_MAX 80
@@ -58,8 +64,8 @@ static int remember_rule(struct chat *c, const struct mo_tool *t,
     return rc;
 }
 
-static int keep_always(struct call *k, const struct mo_decision *d,
-                       struct mo_err *e)
+static int remember_always(struct call *k, const struct mo_decision *d,
+                           struct mo_err *e)
 {
     const struct mo_remembered_rule_wish wish = {
         .server = k->tool->def.server,
@@ -83,13 +89,16 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
 
     if (!mo_policy_may_remember(c->agent->o.policy, &as_judged))
         return mo_fail(e, MO_EPOLICY,
-                       "the configuration wants to be asked each time");
+                       "The decision was not remembered: the configuration "
+                       "requires approval of each call.");
     if (d->remember == MO_REMEMBER_ALWAYS)
-        return keep_always(k, d, e);
+        return remember_always(k, d, e);
     rc = remember_rule(c, k->tool,
                        d->approved ? MO_ACTION_ALLOW : MO_ACTION_DENY);
     if (rc < 0)
-        return mo_fail(e, rc, "too many answers are remembered already");
+        return mo_fail(e, rc,
+                       "The decision was not remembered: this session "
+                       "remembers no more than 64.");
     mo_session_memory_save(c);
     return 0;
 }
@@ -128,10 +137,8 @@ static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
         const struct mo_rule *r = &rules->v[i];
 
         mo_jw_obj(w);
-        mo_jw_key(w, "server");
-        mo_jw_str(w, r->server);
-        mo_jw_key(w, "tool");
-        mo_jw_str(w, r->tool);
+        mo_jw_member(w, "server", r->server);
+        mo_jw_member(w, "tool", r->tool);
         mo_jw_key(w, "action");
         mo_jw_cstr(w, r->action == MO_ACTION_ALLOW ? "allow" : "deny");
         mo_jw_end(w);
@@ -139,7 +146,7 @@ static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
     mo_jw_end(w);
 }
 
-static void on_kept(void *ctx, const struct mo_err *why)
+static void on_memory_saved(void *ctx, const struct mo_err *why)
 {
     struct chat *c = ctx;
 
@@ -149,7 +156,7 @@ static void on_kept(void *ctx, const struct mo_err *why)
     mo_chat_settle(c);
 }
 
-/* A conversation is called by the first line that was said in it. */
+/* The first line of the first message becomes the title. */
 void mo_session_memory_title(struct chat *c, struct mo_span text)
 {
     struct mo_span line = mo_span_trim(mo_span_cut(&text, '\n'));
@@ -171,16 +178,14 @@ void mo_session_memory_save(struct chat *c)
     mo_buf_init(&b, MO_SESSION_DATA_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "model");
-    mo_jw_str(&w, mo_buf_view(&c->model));
+    mo_jw_member(&w, "model", mo_buf_view(&c->model));
     if (c->title.len > 0) {
-        mo_jw_key(&w, "title");
-        mo_jw_str(&w, mo_buf_view(&c->title));
+        mo_jw_member(&w, "title", mo_buf_view(&c->title));
     }
     put_rules(&w, &c->remembered.rules);
     mo_jw_end(&w);
     if (mo_buf_err(&b) == 0 &&
-        mo_session_keep(c->hold, mo_buf_view(&b), on_kept, c, &e) == 0)
+        mo_session_keep(c->hold, mo_buf_view(&b), on_memory_saved, c, &e) == 0)
         c->writes++;
     mo_buf_fini(&b);
 }

@@ -1,35 +1,42 @@
 /*
- * stand_in.c - a call whose server is down, at another that stands in for it.
+ * stand_in.c - runs a call on a stand-in when its server is down.
  *
- * The gateway does that by itself for calls that nobody was asked about. One
- * that waited for a person is not sent before its server has said that the
- * tool is still the same; where it cannot, those who stand in for it are asked
- * for their tool instead, in their order. A person's yes was for the first
- * server: the rules decide about the other one anew, and where they want a
- * person the same call waits once more, as what it is now. What really ran is
- * in the result, on the page and in the audit log.
+ * For calls that needed no approval the gateway does this itself. A call that
+ * waited for approval is sent only after its server confirmed that the tool is
+ * unchanged. If the server cannot, its stand-ins are asked for their tool, in
+ * the configured order. The approval was for the first server, so the rules are
+ * applied again for the stand-in; if they require a person, the call becomes
+ * pending again, shown with its new server. The result, the page and the audit
+ * log name the server that ran the call.
  *
- * Limits: TEXT_MAX of names and reasons; beyond it nobody stands in. Each is
- * tried once, so it ends. After a restart a call that waits at one of them goes
- * on from there: then those count who stand in for that one.
+ * Limits: TEXT_MAX bytes of names and reasons; beyond that no stand-in is used.
+ * Each stand-in is tried once. After a restart a call that is pending for a
+ * stand-in continues with the stand-ins of that server.
  */
+#include "agent/chat/stand_in.h"
+
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/router.h"
+#include "agent/chat/run.h"
+#include "agent/chat/verdict.h"
 #include "gateway/inside.h"
 
 #define TEXT_MAX ((size_t)64 * 1024)
 
-struct away {
+struct stand_in {
     struct mo_arena arena;
-    struct mo_span server, tool; /* what it was meant for */
-    const char *why;             /* that is down */
-    struct mo_span to, own;      /* who is looked at */
-    bool looking;
-    unsigned next; /* the first that was not tried */
+    struct mo_span server, tool; /* the original target */
+    const char *why;             /* why that server is down */
+    struct mo_span to, own;      /* the stand-in that is checked */
+    bool checking;
+    unsigned next; /* index of the next stand-in */
 };
 
 void mo_stand_in_free(struct call *k)
 {
-    struct away *a = mo_take_ptr(&k->away);
+    struct stand_in *a = mo_take_ptr(&k->stand_in);
 
     if (a == NULL)
         return;
@@ -37,77 +44,76 @@ void mo_stand_in_free(struct call *k)
     mo_free(a);
 }
 
-static struct mo_span dup(struct away *a, struct mo_span s)
+static struct mo_span dup_span(struct stand_in *a, struct mo_span s)
 {
     const char *p = mo_arena_strndup(&a->arena, s.p ? s.p : "", s.n);
 
     return mo_span(p, p ? s.n : 0);
 }
 
-static int leave(struct call *k, const char *why)
+static int new_stand_in(struct call *k, const char *why)
 {
-    struct away *a = mo_new(struct away);
+    struct stand_in *a = mo_new(struct stand_in);
 
     if (a == NULL)
         return MO_ENOMEM;
     mo_arena_init(&a->arena, TEXT_MAX);
-    k->away = a;
-    a->server = dup(a, k->tool->def.server);
-    a->tool = dup(a, k->tool->def.name);
-    a->why = dup(a, mo_span_cstr(why)).p;
+    k->stand_in = a;
+    a->server = dup_span(a, k->tool->def.server);
+    a->tool = dup_span(a, k->tool->def.name);
+    a->why = dup_span(a, mo_span_cstr(why)).p;
     if (a->server.p && a->tool.p && a->why)
         return 0;
     mo_stand_in_free(k);
     return MO_ENOMEM;
 }
 
-/* The next that is another one; false: nobody is left. */
-static bool choose(struct call *k, struct away *a)
+/* Chooses the next stand-in; false: none is left. */
+static bool choose_next(struct call *k, struct stand_in *a)
 {
     const struct mo_gateway *g = k->chat->agent->o.servers.gateway;
     struct mo_span to, own;
 
     while (mo_gateway_stand_in(g, a->server, a->tool, a->next, &to, &own)) {
         a->next++;
-        a->to = dup(a, to);
-        a->own = dup(a, own);
+        a->to = dup_span(a, to);
+        a->own = dup_span(a, own);
         if (a->to.p && a->own.p && !mo_span_eq(to, a->server))
             return true;
     }
     return false;
 }
 
-static bool look_at_next(struct call *k, struct away *a)
+static bool check_next(struct call *k, struct stand_in *a)
 {
     struct mo_err e;
 
-    a->looking = choose(k, a) && mo_chat_call_look(k, a->to, &e) == 0;
-    if (a->looking)
+    a->checking =
+        choose_next(k, a) && mo_chat_call_check_tool(k, a->to, &e) == 0;
+    if (a->checking)
         k->chat->writes++;
-    return a->looking;
+    return a->checking;
 }
 
 bool mo_stand_in_next(struct call *k, const char *why)
 {
-    if (k->away == NULL && leave(k, why) < 0)
+    if (k->stand_in == NULL && new_stand_in(k, why) < 0)
         return false;
-    return look_at_next(k, k->away);
+    return check_next(k, k->stand_in);
 }
 
-bool mo_stand_in_is_looked_at(const struct call *k)
+bool mo_stand_in_is_checking(const struct call *k)
 {
-    return k->away && k->away->looking;
+    return k->stand_in && k->stand_in->checking;
 }
 
 const char *mo_stand_in_why(const struct call *k, const char *other)
 {
-    return k->away ? k->away->why : other;
+    return k->stand_in ? k->stand_in->why : other;
 }
 
-/* As the gateway says it of calls that it moved by itself
- * (gateway/call/failover.h).
- */
-static int put_route(struct call *k, const struct away *a)
+/* The format of gateway/call/failover.h. */
+static int put_route(struct call *k, const struct stand_in *a)
 {
     struct mo_jw w;
 
@@ -123,8 +129,8 @@ static int put_route(struct call *k, const struct away *a)
     return mo_buf_err(&k->route);
 }
 
-static void refuse(struct call *k, const struct away *a, const char *because,
-                   struct mo_span reason)
+static void fail_call(struct call *k, const struct stand_in *a,
+                      const char *because, struct mo_span reason)
 {
     mo_chat_call_fail(
         k, MO_CALL_DONE,
@@ -134,7 +140,7 @@ static void refuse(struct call *k, const struct away *a, const char *because,
         reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
 }
 
-static void judge(struct call *k, const struct away *a)
+static void judge_stand_in(struct call *k, const struct stand_in *a)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
 
@@ -145,37 +151,39 @@ static void judge(struct call *k, const struct away *a)
         mo_chat_call_send(k);
         return;
     case MO_ACTION_DENY:
-        refuse(k, a, "may not run it", v.rule ? v.rule->reason : MO_SPAN(""));
+        fail_call(k, a, "may not run it",
+                  v.rule ? v.rule->reason : MO_SPAN(""));
         return;
     default:
         mo_chat_call_ask_again(k);
     }
 }
 
-void mo_stand_in_there(struct call *k)
+void mo_stand_in_list_read(struct call *k)
 {
-    struct away *a = k->away;
+    struct stand_in *a = k->stand_in;
 
-    a->looking = false;
+    a->checking = false;
     if (mo_chat_router_swap(k, a->to, a->own) < 0) {
-        if (!look_at_next(k, a))
-            refuse(k, a, "does not have that tool", MO_SPAN(""));
+        if (!check_next(k, a))
+            fail_call(k, a, "does not have that tool", MO_SPAN(""));
         return;
     }
     mo_chat_calls_digest(k);
     if (put_route(k, a) < 0)
-        refuse(k, a, "cannot be told of it", MO_SPAN("out of memory"));
+        fail_call(k, a, "cannot run it", MO_SPAN("out of memory"));
     else if (!mo_changed_tools_is_same(k->chat, k->tool))
-        refuse(k, a, "changed its tool since it was first seen",
-               MO_SPAN("a person must accept it"));
+        fail_call(k, a, "changed its tool since it was first seen",
+                  MO_SPAN("a person must accept it"));
     else
-        judge(k, a);
+        judge_stand_in(k, a);
 }
 
-/* --- what is said of it -------------------------------------------------- */
+/* --- note in the result
+ * ------------------------------------------------------ */
 
-static struct mo_span text_of(struct mo_json route, const char *key,
-                              struct mo_arena *a)
+static struct mo_span route_text(struct mo_json route, const char *key,
+                                 struct mo_arena *a)
 {
     struct mo_span s = {NULL, 0};
 
@@ -196,15 +204,15 @@ void mo_stand_in_note(struct call *k)
         return;
     mo_arena_init(&a, TEXT_MAX);
     mo_buf_init(&b, TEXT_MAX);
-    from = text_of(route, "insteadOf", &a);
-    to = text_of(route, "server", &a);
-    why = text_of(route, "why", &a);
+    from = route_text(route, "insteadOf", &a);
+    to = route_text(route, "server", &a);
+    why = route_text(route, "why", &a);
     (void)mo_buf_printf(&b,
                         "[%.*s ran this call in the place of %.*s, which is "
                         "down: %.*s]",
                         (int)to.n, to.p, (int)from.n, from.p, (int)why.n,
                         why.p);
-    k->content.len--; /* behind the last one of the array */
+    k->content.len--; /* overwrite the closing bracket */
     if (k->content.len > 1)
         (void)mo_buf_putc(&k->content, ',');
     (void)mo_buf_puts(&k->content, "{\"type\":\"text\",\"text\":");

@@ -38,7 +38,7 @@ static struct mo_tally_minute *minute_of(struct mo_tally *t, uint64_t now)
     return m;
 }
 
-/* The row of that model, a new one, or that of all others. */
+/* Returns the row of the model, a new row, or the row of all others. */
 static struct mo_tally_model *row_of(struct mo_tally *t, const char *provider,
                                      struct mo_span model)
 {

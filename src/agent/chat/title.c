@@ -4,6 +4,8 @@
 #include "agent/chat/title.h"
 
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/session_memory.h"
 #include "codec/text/utf8.h"
 
 struct naming {
@@ -11,7 +13,8 @@ struct naming {
     void *ctx;
 };
 
-static void on_written(struct chat *c, void *arg, const struct mo_err *why)
+static void on_title_written(struct chat *c, void *arg,
+                             const struct mo_err *why)
 {
     struct naming n = *(struct naming *)arg;
 
@@ -20,9 +23,9 @@ static void on_written(struct chat *c, void *arg, const struct mo_err *why)
     n.done(n.ctx, why);
 }
 
-/* The audit row is written after the session's own, so what it is told of is
- * durable when it is. */
-static int keep(struct chat *c, struct naming *n, struct mo_err *e)
+/* The audit row is written after the session's row, so the title is stored when
+ * done() is called. */
+static int store_title(struct chat *c, struct naming *n, struct mo_err *e)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     struct mo_buf doc;
@@ -35,12 +38,12 @@ static int keep(struct chat *c, struct naming *n, struct mo_err *e)
     mo_buf_putc(&doc, '}');
     w.doc = mo_buf_view(&doc);
     rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
-                          : mo_chat_write(c, &w, 1, on_written, n, e);
+                          : mo_chat_write(c, &w, 1, on_title_written, n, e);
     mo_buf_fini(&doc);
     return rc;
 }
 
-static int name_it(struct chat *c, struct mo_span line, struct mo_err *e)
+static int set_title(struct chat *c, struct mo_span line, struct mo_err *e)
 {
     mo_buf_reset(&c->title);
     mo_buf_put(&c->title, line.p, mo_utf8_cut(line, MO_TITLE_MAX));
@@ -61,16 +64,16 @@ int mo_agent_title(struct mo_agent *a, struct mo_span session,
     int rc = 0;
 
     if (line.n == 0)
-        return mo_fail(e, MO_EINVAL, "a name is one line of text");
+        return mo_fail(e, MO_EINVAL, "the title must not be empty");
     if (c == NULL || c->hold == NULL || !c->ready)
         return mo_fail(e, MO_EPOLICY, "the conversation is not open");
     n = mo_new(struct naming);
     if (n == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     *n = (struct naming){done, ctx};
-    rc = name_it(c, line, e);
+    rc = set_title(c, line, e);
     if (rc == 0)
-        rc = keep(c, n, e);
+        rc = store_title(c, n, e);
     if (rc < 0)
         mo_free(n);
     return rc;

@@ -1,14 +1,23 @@
 /*
- * turn.c - one turn: what a person said, the model, its calls, the model
- * again, until it has nothing more to ask for.
+ * turn.c - one turn: a user message, the model's reply, its calls, the next
+ * reply, until a reply has no calls.
  *
- * Each arrow is written before anybody hears of it: what was said before the
- * model's answer to it, the model's reply and its calls before a person is
- * asked about them or they run, the results before the model's next word
- * (write_ahead.c). So a restart finds in the last entry where a turn stood
- * (chat.c, take_up).
+ * Each step is stored before it has an effect: the message before the answer to
+ * it, the reply and its calls before approval or execution, the results before
+ * the next reply is used (write_ahead.c). After a restart the last entry shows
+ * where the turn stopped (chat.c, resume_turn).
  */
+#include "agent/chat/turn.h"
+
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/context_window.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/event.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/verdict.h"
 
 static const char our_instructions[] =
     "You are a helpful assistant with tools. The tools of the server \"box\" "
@@ -21,13 +30,13 @@ static const char our_instructions[] =
 void mo_turn_end(struct chat *c)
 {
     mo_chat_calls_drop(c);
-    mo_buf_reset(&c->shown);
-    c->turn[0] = '\0';
-    c->cancel = false;
-    c->steps = 0;
-    if (c->busy && c->hold)
+    mo_buf_reset(&c->turn.shown);
+    c->turn.id[0] = '\0';
+    c->turn.cancel = false;
+    c->turn.steps = 0;
+    if (c->turn.busy && c->hold)
         mo_session_busy(c->hold, false);
-    c->busy = false;
+    c->turn.busy = false;
     if (c->state != CHAT_ENDING)
         mo_chat_move(c, CHAT_IDLE);
     mo_chat_settle(c);
@@ -42,7 +51,7 @@ static int write_entry(struct chat *c, const struct mo_buf *doc,
     int rc = mo_buf_err(doc);
 
     if (rc < 0)
-        return mo_fail(e, rc, "an entry of the conversation");
+        return mo_fail(e, rc, "conversation entry");
     mo_buf_init(&words, MO_ENTRY_MAX);
     if (mo_json_parse(mo_buf_view(doc), 0, &parsed, NULL) == 0)
         mo_entry_words(&words, parsed.root);
@@ -53,7 +62,7 @@ static int write_entry(struct chat *c, const struct mo_buf *doc,
     return rc;
 }
 
-/* A document on its way to the store; appended when it is there. */
+/* A document that is being written; it is appended when it is stored. */
 static struct mo_buf *doc_new(void)
 {
     struct mo_buf *b = mo_new(struct mo_buf);
@@ -70,7 +79,7 @@ static void doc_free(struct mo_buf *b)
     mo_free(b);
 }
 
-static void on_last_word(struct chat *c, void *arg, const struct mo_err *why)
+static void on_last_entry(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct mo_buf *doc = arg;
 
@@ -80,14 +89,14 @@ static void on_last_word(struct chat *c, void *arg, const struct mo_err *why)
     mo_turn_end(c);
 }
 
-/* A remark or what was on the screen ends the turn. */
-static void last_word(struct chat *c, struct mo_buf *doc)
+/* Ends the turn with a note or with the text shown so far. */
+static void write_last_entry(struct chat *c, struct mo_buf *doc)
 {
     struct mo_err e;
 
     if (c->state == CHAT_ASKING)
         mo_chat_move(c, CHAT_KEEPING);
-    if (doc == NULL || write_entry(c, doc, on_last_word, doc, &e) < 0) {
+    if (doc == NULL || write_entry(c, doc, on_last_entry, doc, &e) < 0) {
         doc_free(doc);
         mo_turn_end(c);
     }
@@ -101,32 +110,32 @@ static void fail_turn(struct chat *c, const char *code, struct mo_span text,
     mo_chat_event_error(c, code, text, retry_ms);
     if (doc)
         mo_entry_note(doc, code, text);
-    last_word(c, doc);
+    write_last_entry(c, doc);
 }
 
 void mo_turn_stopped(struct chat *c)
 {
     struct mo_buf *doc = doc_new();
 
-    mo_chat_event_response(c, mo_buf_view(&c->shown), "canceled");
+    mo_chat_event_response(c, mo_buf_view(&c->turn.shown), "canceled");
     if (doc)
-        mo_entry_stopped(doc, mo_buf_view(&c->shown));
-    last_word(c, doc);
+        mo_entry_stopped(doc, mo_buf_view(&c->turn.shown));
+    write_last_entry(c, doc);
 }
 
 /* --- asking the model ---------------------------------------------------- */
 
-static void on_text(void *ctx, struct mo_span delta)
+static void on_model_text(void *ctx, struct mo_span delta)
 {
     struct chat *c = ctx;
 
-    mo_buf_span(&c->shown, delta);
-    if (c->state == CHAT_ASKING) /* else it comes later: write_ahead.c */
+    mo_buf_span(&c->turn.shown, delta);
+    if (c->state == CHAT_ASKING) /* else it is sent later: write_ahead.c */
         mo_chat_event_delta(c, delta);
 }
 
-static void on_wait(void *ctx, unsigned attempt, unsigned ms,
-                    const struct mo_llm_failure *f)
+static void on_model_wait(void *ctx, unsigned attempt, unsigned ms,
+                          const struct mo_llm_failure *f)
 {
     char text[320];
 
@@ -135,12 +144,6 @@ static void on_wait(void *ctx, unsigned attempt, unsigned ms,
              (ms + 999) / 1000);
     mo_chat_event_message(ctx, NULL, text);
 }
-
-static const char *const stops[] = {
-    [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
-    [MO_LLM_LENGTH] = "length", [MO_LLM_REFUSED] = "refused",
-    [MO_LLM_PAUSED] = "paused", [MO_LLM_OTHER] = "other",
-};
 
 struct reply {
     struct mo_buf doc, text;
@@ -155,8 +158,8 @@ static void reply_free(struct reply *r)
     mo_free(r);
 }
 
-/* The reply is kept: now its calls may be heard of. */
-static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
+/* The reply is stored: its calls may be shown and run. */
+static void on_reply_stored(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct reply *r = arg;
 
@@ -167,13 +170,14 @@ static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
     } else if (mo_chat_append(c, mo_buf_view(&r->doc)) < 0) {
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else if (r->calls) {
-        mo_buf_reset(&c->shown);
+        mo_buf_reset(&c->turn.shown);
         mo_chat_move(c, CHAT_CALLS);
         mo_chat_calls_begin(c);
-    } else if (r->stop == MO_LLM_PAUSED && !c->cancel) {
+    } else if (r->stop == MO_LLM_PAUSED && !c->turn.cancel) {
         mo_turn_ask(c);
     } else {
-        mo_chat_event_response(c, mo_buf_view(&r->text), stops[r->stop]);
+        mo_chat_event_response(c, mo_buf_view(&r->text),
+                               mo_llm_stop_name(r->stop));
         mo_turn_end(c);
     }
     reply_free(r);
@@ -182,8 +186,8 @@ static void on_kept(struct chat *c, void *arg, const struct mo_err *why)
 _Static_assert(MO_LLM_CALLS_MAX + 1 <= MO_STORE_BATCH_MAX,
                "a reply and all of its calls are one batch");
 
-static int keep_reply(struct chat *c, struct reply *r,
-                      const struct mo_llm_reply *from, struct mo_err *e)
+static int store_reply(struct chat *c, struct reply *r,
+                       const struct mo_llm_reply *from, struct mo_err *e)
 {
     struct mo_write w[MO_LLM_CALLS_MAX + 1];
     struct mo_buf docs;
@@ -207,27 +211,27 @@ static int keep_reply(struct chat *c, struct reply *r,
         rc = mo_buf_err(&docs) ? mo_fail(e, docs.err, "the model's calls") : 0;
     }
     if (rc == 0)
-        rc = mo_chat_write(c, w, n, on_kept, r, e);
+        rc = mo_chat_write(c, w, n, on_reply_stored, r, e);
     mo_buf_fini(&docs);
     return rc;
 }
 
 void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
-    mo_usage_add(&c->usage, u);
+    mo_usage_add(&c->turn.usage, u);
     mo_tally_reply(&c->agent->tally, c->provider,
                    mo_span_skip(mo_buf_view(&c->model), c->own_model), u,
                    mo_wall_ms());
 }
 
-static void on_reply(struct chat *c, const struct mo_llm_reply *from)
+static void take_reply(struct chat *c, const struct mo_llm_reply *from)
 {
     struct reply *r = mo_new(struct reply);
     struct mo_err e;
 
     mo_turn_usage(c, &from->usage);
     mo_chat_move(c, CHAT_KEEPING);
-    if (r && keep_reply(c, r, from, &e) == 0)
+    if (r && store_reply(c, r, from, &e) == 0)
         return;
     if (r)
         reply_free(r);
@@ -240,21 +244,21 @@ static void on_reply(struct chat *c, const struct mo_llm_reply *from)
 void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
                     const struct mo_llm_failure *f)
 {
-    if (c->cancel)
+    if (c->turn.cancel)
         mo_turn_stopped(c);
     else if (r)
-        on_reply(c, r);
+        take_reply(c, r);
     else if (strcmp(f->code, "too_long") != 0 ||
              !mo_context_window_shrink(c, true))
         fail_turn(c, f->code, mo_span_cstr(f->err.msg), f->retry_after_ms);
 }
 
-static void on_done(void *ctx, const struct mo_llm_reply *r,
-                    const struct mo_llm_failure *f)
+static void on_model_done(void *ctx, const struct mo_llm_reply *r,
+                          const struct mo_llm_failure *f)
 {
     struct chat *c = ctx;
 
-    c->asking = NULL;
+    c->turn.asking = NULL;
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
     else if (c->state == CHAT_ASKING)
@@ -263,9 +267,11 @@ static void on_done(void *ctx, const struct mo_llm_reply *r,
         mo_write_ahead_done(c, r, f);
 }
 
-static const struct mo_llm_cb llm_cb = {on_text, NULL, on_wait, on_done};
+static const struct mo_llm_cb llm_cb = {on_model_text, NULL, on_model_wait,
+                                        on_model_done};
 
-/* --- what the model is shown --------------------------------------------- */
+/* --- the request
+ * ------------------------------------------------------------- */
 
 static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
 {
@@ -303,7 +309,7 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
     if (tools == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     r.ntools = list_tools(c, tools);
-    return mo_llm_start(c->llm, &r, cb, c, &c->asking, e);
+    return mo_llm_start(c->llm, &r, cb, c, &c->turn.asking, e);
 }
 
 int mo_turn_request(struct chat *c, struct mo_err *e)
@@ -311,9 +317,11 @@ int mo_turn_request(struct chat *c, struct mo_err *e)
     return mo_context_window_ask(c, &llm_cb, e);
 }
 
-/* --- older turns make room ----------------------------------------------- */
+/* --- summaries
+ * --------------------------------------------------------------- */
 
-static void on_summary(struct chat *c, void *arg, const struct mo_err *why)
+static void on_summary_stored(struct chat *c, void *arg,
+                              const struct mo_err *why)
 {
     struct mo_buf *doc = arg;
 
@@ -326,7 +334,7 @@ static void on_summary(struct chat *c, void *arg, const struct mo_err *why)
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else {
         mo_chat_event_compacted(c, mo_chat_newest(c));
-        if (c->cancel)
+        if (c->turn.cancel)
             mo_turn_stopped(c);
         else
             mo_turn_ask(c);
@@ -338,7 +346,7 @@ void mo_turn_summary(struct chat *c, struct mo_buf *doc)
 {
     struct mo_err e;
 
-    if (c->cancel) {
+    if (c->turn.cancel) {
         doc_free(doc);
         mo_turn_stopped(c);
         return;
@@ -346,7 +354,7 @@ void mo_turn_summary(struct chat *c, struct mo_buf *doc)
     mo_fail(&e, MO_ENOMEM, "out of memory");
     if (doc) {
         mo_chat_move(c, CHAT_KEEPING);
-        if (write_entry(c, doc, on_summary, doc, &e) == 0)
+        if (write_entry(c, doc, on_summary_stored, doc, &e) == 0)
             return;
         doc_free(doc);
     }
@@ -357,9 +365,9 @@ void mo_turn_tools(struct chat *c)
 {
     struct mo_err e;
 
-    if (c->state != CHAT_ASKING || c->asking)
+    if (c->state != CHAT_ASKING || c->turn.asking)
         return;
-    if (c->cancel)
+    if (c->turn.cancel)
         mo_turn_stopped(c);
     else if (!mo_context_window_shrink(c, false) && mo_turn_request(c, &e) < 0)
         fail_turn(c, "failed", mo_span_cstr(e.msg), 0);
@@ -367,11 +375,11 @@ void mo_turn_tools(struct chat *c)
 
 void mo_turn_step(struct chat *c)
 {
-    c->steps++;
-    if (c->busy || c->hold == NULL)
+    c->turn.steps++;
+    if (c->turn.busy || c->hold == NULL)
         return;
     mo_session_busy(c->hold, true);
-    c->busy = true;
+    c->turn.busy = true;
 }
 
 void mo_turn_ask(struct chat *c)
@@ -379,9 +387,9 @@ void mo_turn_ask(struct chat *c)
     char text[120];
 
     mo_chat_move(c, CHAT_ASKING);
-    mo_buf_reset(&c->shown);
+    mo_buf_reset(&c->turn.shown);
     mo_turn_step(c);
-    if (c->steps > c->agent->o.steps) {
+    if (c->turn.steps > c->agent->o.steps) {
         snprintf(text, sizeof(text),
                  "Stopped after %u steps without a final answer; say \"go on\" "
                  "to continue.",
@@ -403,11 +411,11 @@ void mo_turn_ask(struct chat *c)
 void mo_turn_stop(struct chat *c)
 {
     if (c->state == CHAT_IDLE || c->state == CHAT_OPENING ||
-        c->state == CHAT_ENDING || c->cancel)
+        c->state == CHAT_ENDING || c->turn.cancel)
         return;
-    c->cancel = true;
-    if (c->asking)
-        mo_llm_cancel(c->asking);
+    c->turn.cancel = true;
+    if (c->turn.asking)
+        mo_llm_cancel(c->turn.asking);
     if (c->state == CHAT_CALLS)
         mo_chat_calls_cancel(c);
 }

@@ -1,13 +1,18 @@
 /*
- * verdict.c - a reply's calls become ours, each with its verdict: it may run,
- * a person is asked, or it has an outcome already that says why not.
+ * verdict.c - turns the calls of a reply into struct call, each with its
+ * verdict: run, ask a person, or refused with an error result.
  */
+#include "agent/chat/verdict.h"
+
+#include "agent/chat/calls.h"
+#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/load_tools.h"
+#include "agent/chat/router.h"
 
 #include "codec/json/json.h"
 #include "mcp/content.h"
 
-/* It will not run; this is what the model gets instead. */
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
 {
     struct mo_buf text;
@@ -54,11 +59,6 @@ int mo_chat_call_take_args(struct call *k, struct mo_json args,
     mo_buf_fini(&k->args);
     k->args = exact;
     return 0;
-}
-
-void mo_chat_calls_refuse(struct call *k, const char *text)
-{
-    mo_chat_call_refuse(k, "rule", "%s", text);
 }
 
 struct mo_policy_call mo_chat_call_for_policy(const struct call *k)
@@ -123,7 +123,7 @@ void mo_chat_calls_judge_again(struct chat *c)
     mo_chat_calls_arm(c);
 }
 
-static void judge(struct call *k)
+static void judge_call(struct call *k)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
     struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
@@ -142,8 +142,8 @@ static void judge(struct call *k)
     }
 }
 
-/* What is wrong with what the model wrote in place of arguments. */
-static void bad_args(struct mo_span text, struct mo_err *why)
+/* Says why the text is not a valid arguments object. */
+static void explain_bad_args(struct mo_span text, struct mo_err *why)
 {
     struct mo_json_doc doc;
     struct mo_buf exact;
@@ -156,8 +156,8 @@ static void bad_args(struct mo_span text, struct mo_err *why)
     mo_buf_fini(&exact);
 }
 
-static int take(struct chat *c, const struct mo_llm_call *from,
-                struct mo_err *e)
+static int take_call(struct chat *c, const struct mo_llm_call *from,
+                     struct mo_err *e)
 {
     struct call *k = mo_chat_calls_new(c);
     struct mo_json_doc doc;
@@ -169,7 +169,7 @@ static int take(struct chat *c, const struct mo_llm_call *from,
     mo_buf_span(&k->name, from->name);
     k->tool = mo_tools_find(c->tools, from->name);
     if (from->bad.n > 0) {
-        bad_args(from->bad, &bad);
+        explain_bad_args(from->bad, &bad);
         mo_chat_call_refuse(k, "rule", "The call was not run: %s.", bad.msg);
         return 0;
     }
@@ -188,13 +188,13 @@ static int take(struct chat *c, const struct mo_llm_call *from,
         mo_chat_router_choose(k);
     mo_chat_calls_digest(k);
     if (mo_changed_tools_is_blocked(c, k->tool) ||
-        (k->owned && !mo_changed_tools_is_same(c, k->tool)))
+        (k->routed && !mo_changed_tools_is_same(c, k->tool)))
         mo_chat_call_refuse(
             k, "rule",
             "This tool was changed by its server and is not used until a "
             "person has accepted it.");
     else
-        judge(k);
+        judge_call(k);
     return mo_buf_err(&k->name) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
 }
 
@@ -221,7 +221,7 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
-        rc = take(c, &r->calls[i], e);
+        rc = take_call(c, &r->calls[i], e);
     mo_chat_calls_count(c);
     return rc;
 }

@@ -1,47 +1,59 @@
 /*
- * write_ahead.c - what the model is asked about: a person's words, the results
- * of its calls. They are written, and the model is asked meanwhile.
+ * write_ahead.c - stores user messages and tool results, and sends them to the
+ * model while the write is under way.
  *
- * A commit and a model take their time side by side instead of one after the
- * other. What makes that harmless:
+ * The store and the model work at the same time instead of one after the other.
+ * Invariants that make this safe:
  *
- *  1. Only the question is early. Until the entry is kept nothing of the
- *     answer is shown, written or acted upon: text gathers in chat->shown, the
- *     end of it in chat->ahead.
- *  2. An entry that cannot be kept has no answer: the request is cancelled,
- *     what came is dropped, and the turn ends as if nobody had been asked.
- *  3. A model remembers nothing of us. A crash in between leaves what it would
- *     have left without the request: an entry that is kept or not, and nobody
- *     told of it.
+ *   1. Only the request is early. Until the entry is stored, nothing of the
+ *      answer is shown, stored or acted on: its text is collected in
+ *      chat->turn.shown, its end in chat->turn.ahead.
+ *   2. If the entry cannot be stored, the request is cancelled, its answer is
+ *      dropped, and the turn ends as if the model had not been asked.
+ *   3. Models keep no state for us. A crash in between leaves the same as
+ *      without the early request: an entry that is stored or not, and no
+ *      member that was told of it.
  *
- * It is asked in its turn instead when the store is known to be away, when
- * another write of the chat is under way (it may begin a fresh conversation),
- * when the tools have to be read first, or older turns have to make room.
+ * The request is sent after the write instead if the store is known to be down,
+ * if another write of the chat is under way (it may start a new conversation),
+ * or if tools must be loaded or older turns summarised first.
  */
+#include "agent/chat/write_ahead.h"
+
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/context_window.h"
+#include "agent/chat/entries.h"
+#include "agent/chat/event.h"
+#include "agent/chat/queue.h"
+#include "agent/chat/session_memory.h"
+#include "agent/chat/turn.h"
 
 #define COPY_MAX (4 * MO_LLM_REPLY_MAX)
 
 /* --- asking early -------------------------------------------------------- */
 
-static bool may_ask(const struct chat *c)
+static bool may_ask_early(const struct chat *c)
 {
-    return c->writes == 1 && !c->cancel && !(c->stale && c->info.conn) &&
-           c->steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
+    return c->writes == 1 && !c->turn.cancel && !(c->stale && c->info.conn) &&
+           c->turn.steps < c->agent->o.steps && !mo_context_window_is_over(c) &&
            mo_store_health(c->agent->o.store).up;
 }
 
-/* The store's thread has been woken by now: both work at the same time. */
+/* Runs after the store's thread has been woken, so both work at the same
+ * time. */
 void mo_write_ahead_ask(struct mo_later *d)
 {
     struct chat *c = mo_container_of(d, struct chat, soon);
     struct mo_err e;
 
-    if (c->state == CHAT_ENDING || c->unkept == NULL || !may_ask(c))
+    if (c->state == CHAT_ENDING || c->transcript.unkept == NULL ||
+        !may_ask_early(c))
         return;
-    mo_buf_reset(&c->shown);
+    mo_buf_reset(&c->turn.shown);
     if (mo_turn_request(c, &e) < 0)
-        return; /* it is tried again, and told, in its turn */
+        return; /* retried after the write, which reports errors */
     mo_turn_step(c);
     mo_agent_point(c->agent, "ahead");
 }
@@ -50,11 +62,11 @@ void mo_write_ahead_ask(struct mo_later *d)
 
 void mo_write_ahead_drop(struct chat *c)
 {
-    mo_arena_fini(&c->ahead.mem);
-    c->ahead = (struct write_ahead){.there = false};
+    mo_arena_fini(&c->turn.ahead.mem);
+    c->turn.ahead = (struct write_ahead){.there = false};
 }
 
-static struct mo_span copy(struct mo_arena *a, struct mo_span s, bool *ok)
+static struct mo_span copy_span(struct mo_arena *a, struct mo_span s, bool *ok)
 {
     char *p = mo_arena_strndup(a, s.p, s.n);
 
@@ -69,15 +81,15 @@ static bool copy_reply(struct write_ahead *a, const struct mo_llm_reply *r)
     bool ok = v != NULL;
 
     a->reply = *r;
-    a->reply.entry = copy(&a->mem, r->entry, &ok);
-    a->reply.text = copy(&a->mem, r->text, &ok);
+    a->reply.entry = copy_span(&a->mem, r->entry, &ok);
+    a->reply.text = copy_span(&a->mem, r->text, &ok);
     a->reply.calls = v;
     for (size_t i = 0; ok && i < r->ncalls; i++)
         v[i] = (struct mo_llm_call){
-            .key = copy(&a->mem, r->calls[i].key, &ok),
-            .name = copy(&a->mem, r->calls[i].name, &ok),
-            .args = copy(&a->mem, r->calls[i].args, &ok),
-            .bad = copy(&a->mem, r->calls[i].bad, &ok),
+            .key = copy_span(&a->mem, r->calls[i].key, &ok),
+            .name = copy_span(&a->mem, r->calls[i].name, &ok),
+            .args = copy_span(&a->mem, r->calls[i].args, &ok),
+            .bad = copy_span(&a->mem, r->calls[i].bad, &ok),
         };
     return ok;
 }
@@ -85,10 +97,10 @@ static bool copy_reply(struct write_ahead *a, const struct mo_llm_reply *r)
 void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
                          const struct mo_llm_failure *f)
 {
-    struct write_ahead *a = &c->ahead;
+    struct write_ahead *a = &c->turn.ahead;
 
-    if (c->unheard) { /* it was asked in vain */
-        c->unheard = false;
+    if (c->turn.unheard) { /* the entry was not stored */
+        c->turn.unheard = false;
         mo_turn_end(c);
         return;
     }
@@ -104,25 +116,26 @@ void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
     }
 }
 
-/* --- the entry is kept, or not ------------------------------------------- */
+/* --- the write ends
+ * ---------------------------------------------------------- */
 
-/* The model may be heard, or is asked now. */
-static void hear(struct chat *c)
+/* The entry is stored: use the early answer, or ask the model now. */
+static void use_answer(struct chat *c)
 {
-    struct write_ahead a = c->ahead;
+    struct write_ahead a = c->turn.ahead;
 
-    if (c->asking == NULL && !a.there) {
-        if (c->cancel)
+    if (c->turn.asking == NULL && !a.there) {
+        if (c->turn.cancel)
             mo_turn_stopped(c);
         else
             mo_turn_ask(c);
         return;
     }
-    c->ahead = (struct write_ahead){.there = false};
+    c->turn.ahead = (struct write_ahead){.there = false};
     mo_chat_move(c, CHAT_ASKING);
     mo_chat_event_thinking(c);
-    if (c->shown.len > 0)
-        mo_chat_event_delta(c, mo_buf_view(&c->shown));
+    if (c->turn.shown.len > 0)
+        mo_chat_event_delta(c, mo_buf_view(&c->turn.shown));
     if (!a.there)
         return;
     mo_turn_answer(c, a.fail.code ? NULL : &a.reply,
@@ -130,33 +143,34 @@ static void hear(struct chat *c)
     mo_arena_fini(&a.mem);
 }
 
-static void kept(struct chat *c)
+static void entry_stored(struct chat *c)
 {
-    mo_chat_entries_kept(c, mo_take_ptr(&c->unkept));
+    mo_chat_entries_kept(c, mo_take_ptr(&c->transcript.unkept));
     if (c->state == CHAT_ENDING)
         mo_chat_settle(c);
     else
-        hear(c);
+        use_answer(c);
 }
 
-static void not_kept(struct chat *c)
+static void entry_lost(struct chat *c)
 {
-    mo_chat_entries_lost(c, mo_take_ptr(&c->unkept));
+    mo_chat_entries_lost(c, mo_take_ptr(&c->transcript.unkept));
     mo_write_ahead_drop(c);
     if (c->state == CHAT_ENDING) {
         mo_chat_settle(c);
-    } else if (c->asking) {
-        c->unheard = true; /* mo_write_ahead_done() ends the turn */
-        mo_llm_cancel(c->asking);
+    } else if (c->turn.asking) {
+        c->turn.unheard = true; /* mo_write_ahead_done() ends the turn */
+        mo_llm_cancel(c->turn.asking);
     } else {
         mo_turn_end(c);
     }
 }
 
-/* The entry into memory, and to the store behind the n writes in v, where
- * there is room for it. */
-static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
-                     size_t n, chat_written *done, void *arg, struct mo_err *e)
+/* Writes the entry after the n writes in v, which has room for it, and adds it
+ * to memory. */
+static int write_entry(struct chat *c, struct entry *en, struct mo_write *v,
+                       size_t n, chat_written *done, void *arg,
+                       struct mo_err *e)
 {
     int rc = 0;
 
@@ -169,7 +183,7 @@ static int put_entry(struct chat *c, struct entry *en, struct mo_write *v,
         return rc;
     }
     mo_chat_entries_add(c, en);
-    c->unkept = en;
+    c->transcript.unkept = en;
     mo_loop_soon(c->agent->loop, &c->soon);
     return 0;
 }
@@ -181,14 +195,15 @@ static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
 
     if (en == NULL)
         mo_fail(e, mo_buf_err(doc) ? mo_buf_err(doc) : MO_ENOMEM,
-                "an entry of the conversation");
+                "conversation entry");
     return en;
 }
 
-/* --- what the person said ------------------------------------------------ */
+/* --- user messages
+ * ----------------------------------------------------------- */
 
-/* Nobody knows whether the store has it. Said again, it is the same message:
- * it keeps its id, and the store looks whether it is there. */
+/* Remembers a message that may or may not be stored. If the same text is sent
+ * again it keeps its id, and the store checks whether it is there. */
 void mo_turn_unsure(struct chat *c, struct message *m)
 {
     mo_free(c->unsure);
@@ -206,35 +221,36 @@ bool mo_turn_is_again(const struct chat *c, struct message *m)
     return true;
 }
 
-static void on_said(struct chat *c, void *arg, const struct mo_err *why)
+static void on_message_written(struct chat *c, void *arg,
+                               const struct mo_err *why)
 {
-    struct message *m = mo_take_ptr(&c->saying);
+    struct message *m = mo_take_ptr(&c->turn.saying);
     struct mo_buf extra;
 
     (void)arg;
     if (why && m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
         mo_chat_queue_return(c, mo_take_ptr(&m));
-        not_kept(c);
+        entry_lost(c);
     } else if (why) {
         mo_chat_ack(&m->ack, "state_unavailable", why->msg);
         if (why->code == MO_EUNAVAIL)
             mo_turn_unsure(c, mo_take_ptr(&m));
-        not_kept(c);
+        entry_lost(c);
     } else {
         mo_turn_unsure(c, NULL);
         mo_buf_init(&extra, 256);
-        mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"", c->turn,
-                      m->id);
+        mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
+                      c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
         mo_buf_fini(&extra);
         mo_session_memory_title(c, mo_span(m->text, m->n));
-        kept(c);
+        entry_stored(c);
     }
     mo_free(m);
 }
 
-static int say(struct chat *c, struct message *m, struct mo_err *e)
+static int write_message(struct chat *c, struct message *m, struct mo_err *e)
 {
     struct mo_write w = {.text = mo_span(m->text, m->n),
                          .again =
@@ -246,7 +262,8 @@ static int say(struct chat *c, struct message *m, struct mo_err *e)
     mo_entry_user(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
     en = make_entry(&doc, e);
     mo_buf_fini(&doc);
-    return en ? put_entry(c, en, &w, 0, on_said, NULL, e) : e->code;
+    return en ? write_entry(c, en, &w, 0, on_message_written, NULL, e)
+              : e->code;
 }
 
 void mo_turn_next(struct chat *c)
@@ -258,13 +275,13 @@ void mo_turn_next(struct chat *c)
         return;
     if (c->repick)
         mo_chat_repick(c);
-    c->saying = m;
-    c->usage = (struct mo_llm_usage){0};
-    mo_random_token(c->turn, ID_BYTES);
+    c->turn.saying = m;
+    c->turn.usage = (struct mo_llm_usage){0};
+    mo_random_token(c->turn.id, ID_BYTES);
     mo_chat_move(c, CHAT_SAVING);
-    if (say(c, m, &e) == 0)
+    if (write_message(c, m, &e) == 0)
         return;
-    c->saying = NULL;
+    c->turn.saying = NULL;
     if (m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
         mo_chat_queue_return(c, m);
@@ -275,25 +292,27 @@ void mo_turn_next(struct chat *c)
     mo_turn_end(c);
 }
 
-/* --- results go back ----------------------------------------------------- */
+/* --- tool results
+ * ------------------------------------------------------------ */
 
-static void on_results(struct chat *c, void *arg, const struct mo_err *why)
+static void on_results_written(struct chat *c, void *arg,
+                               const struct mo_err *why)
 {
-    struct call *last = arg; /* whose outcome was written with them; or NULL */
+    struct call *last = arg; /* its outcome was in the same batch; or NULL */
 
     if (last)
-        mo_chat_calls_told(last);
+        mo_chat_calls_outcome_written(last);
     if (why) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        not_kept(c);
+        entry_lost(c);
         return;
     }
     if (c->state != CHAT_ENDING)
         mo_chat_calls_drop(c);
-    kept(c);
+    entry_stored(c);
 }
 
-/* The last outcome, what the audit keeps of it, the results: all or none. */
+/* The last outcome, its audit row and the results, in one batch. */
 static int write_results(struct chat *c, const struct mo_buf *doc,
                          struct call *last, struct mo_err *e)
 {
@@ -308,11 +327,11 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
     if (last)
         n = mo_chat_calls_outcome(last, w, &outcome);
     if (rc == 0 && mo_buf_err(&outcome))
-        rc = mo_fail(e, mo_buf_err(&outcome), "the results of the calls");
+        rc = mo_fail(e, mo_buf_err(&outcome), "results of the calls");
     if (rc == 0) {
         mo_entry_words(&words, en->doc);
         w[n].text = mo_buf_view(&words);
-        rc = put_entry(c, en, w, n, on_results, last, e);
+        rc = write_entry(c, en, w, n, on_results_written, last, e);
     } else {
         mo_free(en);
     }
@@ -338,15 +357,15 @@ void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
     if (rc == 0)
         return;
     if (last)
-        mo_chat_calls_told(last);
+        mo_chat_calls_outcome_written(last);
     mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
-    c->stuck = true;
+    c->turn.stuck = true;
     mo_chat_settle(c);
 }
 
 void mo_turn_stuck(struct chat *c)
 {
-    c->stuck = false;
+    c->turn.stuck = false;
     if (c->state == CHAT_RESULTS)
         mo_turn_end(c);
 }

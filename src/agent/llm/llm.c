@@ -1,4 +1,4 @@
-/* llm.c - the providers as a table, and one provider with its key. */
+/* llm.c - the table of providers, and struct mo_llm. */
 #include "agent/llm/llm.h"
 
 #include "agent/llm/llm_priv.h"
@@ -10,7 +10,7 @@
 
 static const struct {
     const char *name, *label;
-    const char *url, *path; /* path: when the base URL has none */
+    const char *url, *path; /* path: if the base URL has none */
     const char *model;
 } kinds[] = {
     [MO_LLM_DEMO] = {"demo", "The demo", "demo:", "", "demo"},
@@ -68,8 +68,8 @@ const char *mo_llm_default_model(enum mo_llm_kind k)
     return kinds[k].model;
 }
 
-/* OpenAI's older models stay where they were; whatever is newer needs
- * Responses to use tools. */
+/* Older OpenAI models use Chat Completions; newer ones need Responses for
+ * tools. */
 const struct mo_llm_wire *mo_llm_wire(enum mo_llm_kind k, const char *model)
 {
     static const char *const old[] = {"gpt-4", "gpt-3", "chatgpt-", NULL};
@@ -107,9 +107,10 @@ int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
     return rc < 0 ? rc : mo_buf_err(out);
 }
 
-/* --- one of them --------------------------------------------------------- */
+/* --- one provider
+ * ------------------------------------------------------------ */
 
-/* The base URL as requests and entries have it. */
+/* Normalises the base URL. */
 static int put_url(enum mo_llm_kind k, const char *given, struct mo_buf *out,
                    struct mo_err *e)
 {
@@ -121,13 +122,13 @@ static int put_url(enum mo_llm_kind k, const char *given, struct mo_buf *out,
     while (s.n && s.p[s.n - 1] == '/')
         s.n--;
     if (k == MO_LLM_CLAUDE && mo_span_ends(s, MO_SPAN("/v1")))
-        s.n -= 3; /* as some write it */
+        s.n -= 3; /* drop a trailing "/v1" */
     if (mo_url_parse(s, &u, e) < 0)
         return mo_wrap(e, "base URL of %s", kinds[k].label);
     if (u.userinfo.p || u.query.p || u.fragment.p)
         return mo_fail(e, MO_EINVAL,
-                       "base URL of %s: no user, query or fragment, please; "
-                       "keys have a place of their own",
+                       "base URL of %s must not contain a user, query or "
+                       "fragment; set the key separately",
                        kinds[k].label);
     (void)mo_buf_span(out, s);
     if (u.path.n == 0)
@@ -169,7 +170,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     return NULL;
 }
 
-static void wipe(struct mo_buf *b)
+static void wipe_buf(struct mo_buf *b)
 {
     if (b->p)
         explicit_bzero(b->p, b->cap);
@@ -181,16 +182,17 @@ void mo_llm_free(struct mo_llm *m)
     if (!m)
         return;
     MO_BUG_ON(m->active);
-    wipe(&m->key);
+    wipe_buf(&m->key);
     mo_llm_memo_fini(&m->memo);
     mo_free(m->url);
     mo_free(m);
 }
 
-/* --- what a request carries ---------------------------------------------- */
+/* --- headers
+ * ----------------------------------------------------------------- */
 
-static void add(struct mo_llm_headers *h, struct mo_span name,
-                struct mo_span value)
+static void add_header(struct mo_llm_headers *h, struct mo_span name,
+                       struct mo_span value)
 {
     MO_BUG_ON(h->n == MO_LLM_HEADERS_MAX);
     h->v[h->n++] = (struct mo_http_header){name, value};
@@ -206,18 +208,19 @@ int mo_llm_headers(const struct mo_llm *m, struct mo_llm_headers *h,
     (void)mo_buf_puts(&h->auth, google ? "" : "Bearer ");
     if (mo_buf_span(&h->auth, mo_buf_view(&m->key)) < 0)
         return mo_fail(e, mo_buf_err(&h->auth), "key");
-    add(h, MO_SPAN("content-type"), MO_SPAN("application/json"));
+    add_header(h, MO_SPAN("content-type"), MO_SPAN("application/json"));
     if (m->key.len)
-        add(h, google ? MO_SPAN("x-goog-api-key") : MO_SPAN("authorization"),
+        add_header(
+            h, google ? MO_SPAN("x-goog-api-key") : MO_SPAN("authorization"),
             mo_buf_view(&h->auth));
     if (m->kind == MO_LLM_CLAUDE)
-        add(h, MO_SPAN("anthropic-version"), MO_SPAN(CLAUDE_VERSION));
+        add_header(h, MO_SPAN("anthropic-version"), MO_SPAN(CLAUDE_VERSION));
     return 0;
 }
 
 void mo_llm_headers_fini(struct mo_llm_headers *h)
 {
-    wipe(&h->auth);
+    wipe_buf(&h->auth);
 }
 
 void mo_llm_network(const char *label, const struct mo_err *why,
@@ -227,8 +230,8 @@ void mo_llm_network(const char *label, const struct mo_err *why,
         int code;
         const char *advice;
     } rows[] = {
-        {MO_EUNAVAIL, "; does it run, and is its address right?"},
-        {MO_ETIMEOUT, "; try again, or look at the network"},
+        {MO_EUNAVAIL, "; check that it is running and that its URL is right"},
+        {MO_ETIMEOUT, "; try again, or check the network"},
         {MO_ECLOSED, "; try again"},
     };
     const char *advice = "";

@@ -1,16 +1,15 @@
-/* llm.h - a language model, whoever serves it: a conversation in, a stream of
- * text and one reply out.
+/* llm.h - one interface for all language models: a conversation goes in, a
+ * stream of text and one reply come out.
  *
- * A conversation is a list of entries, each a JSON document of ours (below).
- * A provider turns them into its own request and its own stream back into an
- * entry. What the model gave is kept twice: as what it means (for us, for the
- * page, for another provider) and as the provider's own block, byte for byte
- * (`raw`), which is what goes back to the same provider: signatures, unknown
- * blocks and members survive. Another provider, or another model where the
- * provider binds its opaque parts to one, gets the meaning only. Claude binds
- * thinking to everything that stood before it: `base` names the instructions,
- * the tools and the first entry it was asked with, and thinking goes back
- * only where they are the same; then so is all that follows them.
+ * A conversation is a list of entries, each a JSON document (below). A provider
+ * turns them into its own request and its stream back into an entry. Each block
+ * of a reply is stored twice: parsed (for members and for other providers) and
+ * as the provider's own block, byte for byte (`raw`). The raw block goes back
+ * to the same provider, so signatures and unknown blocks and members survive.
+ * Another provider, or another model if the provider binds opaque parts to one,
+ * gets only the parsed form. Claude binds thinking to everything before it:
+ * `base` identifies the instructions, the tools and the first entry of the
+ * request, and thinking is sent back only if `base` is unchanged.
  *
  *   {"role":"user","blocks":[{"type":"text","text":"..."}]}
  *   {"role":"assistant",
@@ -28,17 +27,17 @@
  * Results stored by older versions have no state.
  *
  * Contract
- *  1. on_done fires exactly once, last, never from inside a call; cancelling
- *     fires it too (MO_ECANCELED).
- *  2. A stream that ends without its end mark is an error. What it brought
- *     before was shown as deltas but is no reply: nothing half is kept.
- *  3. Retries happen in here, only before the first byte of a stream, as the
- *     provider's headers say, and are told by on_wait. (Gemini alone: once
- *     more when all it brought was that its own call was malformed.)
- *  4. Keys never appear in an error, a log line or a stored entry.
+ *   1. on_done is called exactly once, last, never from inside a call.
+ *      Cancelling calls it too (MO_ECANCELED).
+ *   2. A stream without its end mark is an error. Its text was shown as deltas
+ *      but is no reply: partial replies are not kept.
+ *   3. Retries happen here, only before the first byte of a stream, as the
+ *      provider's headers say, and are reported by on_wait. (Gemini only: one
+ *      more try if its only output was that its own call was malformed.)
+ *   4. Keys never appear in an error, a log line or a stored entry.
  *
- * Limits: the request MO_LLM_REQUEST_MAX, the reply MO_LLM_REPLY_MAX, calls
- * of one reply MO_LLM_CALLS_MAX, MO_LLM_TRIES tries. */
+ * Limits: MO_LLM_REQUEST_MAX bytes per request, MO_LLM_REPLY_MAX bytes and
+ * MO_LLM_CALLS_MAX calls per reply, MO_LLM_TRIES tries. */
 #ifndef MO_AGENT_LLM_LLM_H
 #define MO_AGENT_LLM_LLM_H
 
@@ -50,25 +49,26 @@
 #define MO_LLM_REPLY_MAX   ((size_t)8 * 1024 * 1024)
 #define MO_LLM_CALLS_MAX   64
 #define MO_LLM_TRIES       3
-#define MO_LLM_KEY_MAX     32 /* of a call, ours, NUL included */
-#define MO_LLM_NAME_MAX    64 /* of a tool, as every provider takes it */
+#define MO_LLM_KEY_MAX     32 /* our key of a call, with the NUL */
+#define MO_LLM_NAME_MAX    64 /* tool name; all providers accept this length */
 
-struct mo_llm;   /* one provider at one address with one key */
-struct mo_llm_x; /* one reply under way; gone after on_done */
+struct mo_llm;   /* one provider: base URL and key */
+struct mo_llm_x; /* one request; freed after on_done */
 
-/* "gemini" and "google", "claude" and "anthropic", "openai" and "chatgpt",
- * "demo"; "compatible" and the names of such: "ollama", "llama.cpp", "vllm",
- * "lmstudio", "openrouter". In any case; -1: unknown. */
+/* Maps a name to a provider, ignoring case: "gemini" and "google", "claude" and
+ * "anthropic", "openai" and "chatgpt", "demo"; "compatible" and the names of
+ * such servers: "ollama", "llama.cpp", "vllm", "lmstudio", "openrouter". -1:
+ * unknown. */
 int mo_llm_kind(struct mo_span name);
 const char *mo_llm_kind_name(enum mo_llm_kind k);
 
 struct mo_llm_opts {
     enum mo_llm_kind kind;
-    const char *base_url; /* NULL: the provider's own */
-    struct mo_span key;   /* copied, wiped at the end; may be empty */
-    unsigned max_output;  /* tokens; 0: the provider's own limit, or 16384
-                           * where it insists on a number (Claude) */
-    unsigned idle_ms;     /* silent for so long is gone; 0: five minutes */
+    const char *base_url; /* NULL: the provider's default */
+    struct mo_span key;   /* copied, wiped when freed; may be empty */
+    unsigned max_output;  /* tokens; 0: the provider's limit, or 16384 if it
+                             requires a number (Claude) */
+    unsigned idle_ms;     /* timeout without data; 0: five minutes */
     /* COMPATIBLE: set when the server refused max_tokens and took
      * max_completion_tokens; read with every request. Borrowed as long as the
      * mo_llm lives, and may be shared by all that are of one server. NULL: this
@@ -76,18 +76,19 @@ struct mo_llm_opts {
     bool *new_limit;
 };
 
-/* hc is borrowed until mo_llm_free(). A base URL holds no user, no key and no
- * query (MO_EINVAL): it is stored with every entry. */
+/* hc is borrowed until mo_llm_free(). A base URL must not contain a user, a key
+ * or a query (MO_EINVAL), because it is stored with every entry. */
 struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
                           const struct mo_llm_opts *o, struct mo_err *e);
-/* Nothing of it is under way. Closing hc ends lists of models too. */
+/* No request or list may be active. Closing hc ends lists of models too. */
 void mo_llm_free(struct mo_llm *m);
 
 struct mo_llm_tool {
     struct mo_span name; /* [A-Za-z0-9_-], at most MO_LLM_NAME_MAX */
     struct mo_span description;
     struct mo_span schema; /* JSON Schema, an object */
-    /* Of all of it: the same digest, the same bytes. Or empty. */
+    /* Digest of the whole definition, or empty. Equal digests mean equal
+     * bytes. */
     struct mo_span digest;
 };
 
@@ -96,12 +97,12 @@ struct mo_llm_request {
     struct mo_span system;
     const struct mo_llm_tool *tools;
     size_t ntools;
-    const struct mo_span *entries; /* documents as above, oldest first */
+    const struct mo_span *entries; /* as above, oldest first */
     size_t nentries;
-    /* Of each entry a number that never was another's in requests to this
-     * mo_llm, so that it is known again; or NULL: by its bytes. */
+    /* A number per entry that is unique among all requests to this mo_llm, used
+     * to recognise entries; NULL: entries are compared by their bytes. */
     const uint64_t *ids;
-    bool quiet; /* tools are there, as they were, but not to be used now */
+    bool quiet; /* tools are sent unchanged but must not be used */
 };
 
 enum mo_llm_stop {
@@ -109,87 +110,91 @@ enum mo_llm_stop {
     MO_LLM_CALLS,
     MO_LLM_LENGTH,
     MO_LLM_REFUSED,
-    MO_LLM_PAUSED, /* the provider wants to be asked again as it is */
+    MO_LLM_PAUSED, /* the provider asks for the same request again */
     MO_LLM_OTHER,
 };
 
 struct mo_llm_call {
-    struct mo_span key, name, args; /* args: an object's text */
-    /* Empty, or what the model wrote where an object belongs; args is {}
-     * then. Not to be run: the model is told what was wrong. */
+    struct mo_span key, name, args; /* args: text of a JSON object */
+    /* Empty, or the invalid text the model wrote as arguments; args is {} then.
+     * Such a call must not run: the model is told the error. */
     struct mo_span bad;
 };
 
 struct mo_llm_usage {
-    uint64_t input; /* all of it, read from a cache or not */
+    uint64_t input; /* total, cached or not */
     uint64_t output, cache_read, cache_write;
 };
 
 struct mo_llm_reply {
-    struct mo_span entry; /* the whole assistant document */
-    struct mo_span text;  /* all of its text blocks */
+    struct mo_span entry; /* the assistant entry */
+    struct mo_span text;  /* all text blocks */
     enum mo_llm_stop stop;
-    /* Whole calls only, and there may be some with any stop but END. */
+    /* Complete calls only. Any stop but END may come with calls. */
     const struct mo_llm_call *calls;
     size_t ncalls;
-    struct mo_llm_usage usage; /* of all requests it took */
+    struct mo_llm_usage usage; /* of all requests for this reply */
 };
 
-/* Why there is no reply, for a person and for deciding what next. */
+/* Why a request failed. */
 struct mo_llm_failure {
-    struct mo_err err;       /* says what to do, in plain words */
-    const char *code;        /* "auth", "rate_limit", "overloaded", */
-                             /* "too_long", "bad_request", "network", */
-                             /* "protocol", "canceled", "quota", "no_model" */
+    struct mo_err err; /* message for a person: what happened, what to do */
+    const char *code;  /* "auth", "rate_limit", "overloaded", */
+                       /* "too_long", "bad_request", "network", */
+                       /* "protocol", "canceled", "quota", "no_model" */
     unsigned retry_after_ms; /* 0: unknown */
 };
 
 struct mo_llm_cb {
     void (*on_text)(void *ctx, struct mo_span delta);
     void (*on_thinking)(void *ctx, struct mo_span delta); /* or NULL */
-    /* Try `attempt` failed and the next comes in ms; or NULL. */
+    /* Try number `attempt` failed; the next starts in ms. May be NULL. */
     void (*on_wait)(void *ctx, unsigned attempt, unsigned ms,
                     const struct mo_llm_failure *f);
-    /* One of both is NULL; borrowed. */
+    /* Exactly one of r and f is NULL; both are borrowed. */
     void (*on_done)(void *ctx, const struct mo_llm_reply *r,
                     const struct mo_llm_failure *f);
 };
 
-/* Everything is copied before it returns. */
+const char *mo_llm_stop_name(enum mo_llm_stop s); /* as in entries */
+
+/* Starts a request. All arguments are copied. */
 int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
                  const struct mo_llm_cb *cb, void *ctx, struct mo_llm_x **out,
                  struct mo_err *e);
 void mo_llm_cancel(struct mo_llm_x *x);
 
-/* What of a tool's schema the provider would not understand, one word a line;
- * it is told to the model in the description instead. Empty: all well. */
+/* Lists the schema keywords that the provider does not support, one per line;
+ * they are added to the tool's description instead. Empty: all are
+ * supported. */
 int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
                         struct mo_buf *out);
 
-/* --- what there is ------------------------------------------------------- */
+/* --- lists of models
+ * --------------------------------------------------------- */
 
 struct mo_llm_model {
-    struct mo_span id, name;  /* name: for people */
+    struct mo_span id, name;  /* name: display name */
     uint64_t context, output; /* tokens; 0: unknown */
 };
 
-/* From the provider's own list, all pages, newest or best first, only what
- * can hold a conversation; no call that is billed. A deadline of ms over all
- * of it. done() once, later; what it gets is borrowed. */
+/* Reads the provider's list of models: all pages, newest or best first, only
+ * models that can hold a conversation. Makes no billed call. ms: timeout of the
+ * whole list. done() is called once, later; its arguments are borrowed. */
 int mo_llm_models(struct mo_llm *m, unsigned ms,
                   void (*done)(void *ctx, const struct mo_llm_model *v,
                                size_t n, const struct mo_llm_failure *f),
                   void *ctx, struct mo_err *e);
 
-/* The model used when none is named; NULL for MO_LLM_COMPATIBLE: the first of
- * its list. */
+/* The default model; NULL for MO_LLM_COMPATIBLE, which uses the first of its
+ * list. */
 const char *mo_llm_default_model(enum mo_llm_kind k);
 
-/* A model server on this machine, on the port such servers usually have. */
+/* A model server on this machine, on its usual port. */
 struct mo_llm_local {
     const char *name;     /* "Ollama" */
     const char *base_url; /* for MO_LLM_COMPATIBLE */
-    size_t models;        /* how many it has, when it was found */
+    size_t models;        /* number of models found */
 };
 
 #define MO_LLM_LOCAL_MAX 8
@@ -197,9 +202,10 @@ struct mo_llm_local {
 /* Is it the name of Ollama, llama.cpp, LM Studio or vLLM? In any case. */
 bool mo_llm_is_local(struct mo_span name);
 
-/* Ask all of them at once; NULL for v: Ollama, llama.cpp, LM Studio and vLLM
- * on their ports of 127.0.0.1. Who has not answered with a list of models
- * after ms is not there. done() once, later, with those that are, in order. */
+/* Probes all servers at once. v NULL: Ollama, llama.cpp, LM Studio and vLLM on
+ * their ports of 127.0.0.1. Servers that do not answer with a list of models
+ * within ms are left out. done() is called once, later, with the others, in
+ * order. */
 int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
                       const struct mo_llm_local *v, size_t n, unsigned ms,
                       void (*done)(void *ctx, const struct mo_llm_local *v,

@@ -1,6 +1,6 @@
-/* llm_ask.c - a conversation of ours, as the provider rooms read it: which
- * entries this model wrote itself, which call has which result, and tool
- * results (MCP content) cut down to what a model can be shown. */
+/* llm_ask.c - parses the entries of a request for the wires: which entries this
+ * model wrote, which result belongs to which call, and tool results (MCP
+ * content) reduced to what a model accepts. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
@@ -38,14 +38,14 @@ static bool is_bound(const struct mo_llm_ask *q, struct mo_json entry)
     return mo_json_str_eq(base, mo_span_cstr(q->base));
 }
 
-static void hash(struct mo_sha256 *s, struct mo_span text)
+static void hash_text(struct mo_sha256 *s, struct mo_span text)
 {
-    mo_sha256_put(s, &text.n, sizeof(text.n)); /* where one ends */
+    mo_sha256_put(s, &text.n, sizeof(text.n)); /* separates the texts */
     mo_sha256_put(s, text.p, text.n);
 }
 
-/* The first entry says whether it is still the same beginning: the rest of a
- * conversation only grows. */
+/* Hashes instructions, tools and the first entry. That identifies the beginning
+ * of a conversation, because the rest only grows. */
 static void name_base(struct mo_llm_ask *q)
 {
     static const char digits[] = "0123456789abcdef";
@@ -53,20 +53,20 @@ static void name_base(struct mo_llm_ask *q)
     struct mo_sha256 s;
 
     mo_sha256_init(&s);
-    hash(&s, q->r->system);
+    hash_text(&s, q->r->system);
     for (size_t i = 0; i < q->r->ntools; i++) {
-        hash(&s, q->r->tools[i].name);
-        hash(&s, q->r->tools[i].description);
-        hash(&s, q->r->tools[i].schema);
+        hash_text(&s, q->r->tools[i].name);
+        hash_text(&s, q->r->tools[i].description);
+        hash_text(&s, q->r->tools[i].schema);
     }
     if (q->r->nentries)
-        hash(&s, q->r->entries[0]);
+        hash_text(&s, q->r->entries[0]);
     mo_sha256_end(&s, sum);
     for (size_t i = 0; i < sizeof(q->base) - 1; i++)
         q->base[i] = digits[(sum[i / 2] >> (i % 2 ? 0 : 4)) & 15];
 }
 
-static bool good_call(struct mo_json b)
+static bool is_good_call(struct mo_json b)
 {
     struct mo_json key = mo_json_first(b, "key"),
                    name = mo_json_first(b, "name");
@@ -76,15 +76,15 @@ static bool good_call(struct mo_json b)
            mo_json_is(mo_json_first(b, "args"), MO_JSON_OBJECT);
 }
 
-/* What the dialects take for granted. */
-static bool good_blocks(struct mo_json blocks)
+/* Checks what all wires rely on. */
+static bool has_good_blocks(struct mo_json blocks)
 {
     struct mo_json_iter it;
     struct mo_json k, b;
 
     mo_json_iter(&it, blocks);
     while (mo_json_next(&it, &k, &b)) {
-        if (mo_llm_is_type(b, "call") && !good_call(b))
+        if (mo_llm_is_type(b, "call") && !is_good_call(b))
             return false;
     }
     return true;
@@ -101,25 +101,25 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
         !mo_llm_is_role(doc.root, "tool"))
         return mo_fail(e, MO_EINVAL,
                        "entry %zu of the conversation has no role", i);
-    if (!good_blocks(mo_json_first(doc.root, "blocks")))
+    if (!has_good_blocks(mo_json_first(doc.root, "blocks")))
         return mo_fail(e, MO_EINVAL,
-                       "entry %zu of the conversation has a broken call", i);
+                       "entry %zu of the conversation has an invalid call", i);
     q->entries[i] = doc.root;
     q->own[i] = mo_llm_is_role(doc.root, "assistant") && is_own(q, doc.root);
     q->bound[i] = q->own[i] && is_bound(q, doc.root);
     return 0;
 }
 
-static bool name_char(char c)
+static bool is_name_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-static bool good_name(struct mo_span s)
+static bool is_good_name(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        if (!name_char(s.p[i]))
+        if (!is_name_char(s.p[i]))
             return false;
     }
     return s.n > 0 && s.n <= MO_LLM_NAME_MAX;
@@ -128,7 +128,7 @@ static bool good_name(struct mo_span s)
 bool mo_llm_good_name(struct mo_json name)
 {
     return mo_json_is(name, MO_JSON_STRING) &&
-           good_name(mo_span(name.p + 1, name.n - 2));
+           is_good_name(mo_span(name.p + 1, name.n - 2));
 }
 
 void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
@@ -139,20 +139,20 @@ void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
 
     n = n < sizeof(out) ? n : sizeof(out);
     for (size_t i = 0; i < n; i++)
-        out[i] = name_char(name.p[1 + i]) ? name.p[1 + i] : '_';
+        out[i] = is_name_char(name.p[1 + i]) ? name.p[1 + i] : '_';
     mo_jw_str(w, mo_span(out, n));
 }
 
-static bool good_tool(const struct mo_llm_tool *t)
+static bool is_good_tool(const struct mo_llm_tool *t)
 {
     struct mo_json_doc doc;
 
-    return good_name(t->name) &&
+    return is_good_name(t->name) &&
            mo_json_parse(t->schema, MO_LLM_DEPTH_MAX, &doc, NULL) == 0 &&
            mo_json_is(doc.root, MO_JSON_OBJECT);
 }
 
-static bool named_before(const struct mo_llm_request *r, size_t i)
+static bool is_duplicate_name(const struct mo_llm_request *r, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
         if (mo_span_eq(r->tools[k].name, r->tools[i].name))
@@ -166,10 +166,10 @@ static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
     for (size_t i = 0; i < r->ntools; i++) {
         const struct mo_llm_tool *t = &r->tools[i];
 
-        if (!good_tool(t) || named_before(r, i))
+        if (!is_good_tool(t) || is_duplicate_name(r, i))
             return mo_fail(e, MO_EINVAL,
-                           "tool %.*s: its name is taken, or its name or "
-                           "schema is not usable",
+                           "tool %.*s: duplicate name, or invalid name or "
+                           "schema",
                            (int)(t->name.n < 80 ? t->name.n : 80), t->name.p);
     }
     return 0;
@@ -178,7 +178,7 @@ static int check_tools(const struct mo_llm_request *r, struct mo_err *e)
 int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
 {
     size_t n = q->r->nentries;
-    bool user = q->from.entry > 0; /* what is before it has been read */
+    bool user = q->from.entry > 0; /* earlier entries were checked before */
     int rc = q->from.len ? 0 : check_tools(q->r, e);
 
     q->n = n;
@@ -193,14 +193,15 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
         rc = read_entry(q, i, e);
         user = user || (rc == 0 && mo_llm_is_role(q->entries[i], "user"));
         if (rc == 0 && !user)
-            rc = mo_fail(e, MO_EINVAL, "a conversation begins with a person");
+            rc = mo_fail(e, MO_EINVAL,
+                         "a conversation must begin with a user entry");
     }
     if (rc == 0 && !user)
-        rc = mo_fail(e, MO_EINVAL, "nothing was asked");
+        rc = mo_fail(e, MO_EINVAL, "the conversation has no user entry");
     return rc;
 }
 
-static struct mo_json result_of(struct mo_json results, struct mo_json key)
+static struct mo_json find_result(struct mo_json results, struct mo_json key)
 {
     struct mo_json_iter it;
     struct mo_json k, v;
@@ -228,7 +229,7 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
         if (!mo_llm_is_type(b, "call"))
             continue;
         v[n].call = b;
-        v[n++].result = result_of(results, mo_json_first(b, "key"));
+        v[n++].result = find_result(results, mo_json_first(b, "key"));
     }
     return n;
 }
@@ -256,8 +257,8 @@ int mo_llm_ask_end(const struct mo_buf *body, struct mo_err *e)
 {
     if (mo_buf_err(body) == MO_ETOOBIG)
         return mo_fail(e, MO_ETOOBIG,
-                       "the conversation is too long to be sent (over %zu "
-                       "MiB): start a fresh one",
+                       "the conversation is too long to send (over %zu MiB): "
+                       "start a new one",
                        MO_LLM_REQUEST_MAX >> 20);
     return mo_buf_err(body) ? mo_fail(e, mo_buf_err(body), "request") : 0;
 }
@@ -281,7 +282,7 @@ bool mo_llm_blank(struct mo_json str)
     return plain && i == s.n;
 }
 
-static bool one_of(struct mo_json v, const char *const *names)
+static bool is_one_of(struct mo_json v, const char *const *names)
 {
     for (; *names; names++) {
         if (mo_json_str_eq(v, mo_span_cstr(*names)))
@@ -290,9 +291,9 @@ static bool one_of(struct mo_json v, const char *const *names)
     return false;
 }
 
-/* What a model cannot be shown is named, so that it does not guess. */
-static bool note(struct mo_llm_piece *p, const char *what, struct mo_json mime,
-                 struct mo_json data)
+/* Describes content a model cannot be sent, so that it does not guess. */
+static bool note_piece(struct mo_llm_piece *p, const char *what,
+                       struct mo_json mime, struct mo_json data)
 {
     struct mo_span m = MO_SPAN("unknown type");
 
@@ -305,8 +306,8 @@ static bool note(struct mo_llm_piece *p, const char *what, struct mo_json mime,
     return true;
 }
 
-static bool media(struct mo_llm_piece *p, const char *what, struct mo_json mime,
-                  struct mo_json data)
+static bool read_media(struct mo_llm_piece *p, const char *what,
+                       struct mo_json mime, struct mo_json data)
 {
     static const char *const images[] = {"image/png", "image/jpeg", "image/gif",
                                          "image/webp", NULL};
@@ -314,39 +315,40 @@ static bool media(struct mo_llm_piece *p, const char *what, struct mo_json mime,
 
     if (!mo_json_is(data, MO_JSON_STRING) || data.n <= 2)
         return false;
-    if (!one_of(mime, images) && !one_of(mime, docs))
-        return note(p, what, mime, data);
-    p->kind = one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
+    if (!is_one_of(mime, images) && !is_one_of(mime, docs))
+        return note_piece(p, what, mime, data);
+    p->kind = is_one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
     p->mime = mime;
     p->data = data;
     return true;
 }
 
-static bool resource(struct mo_llm_piece *p, struct mo_json r)
+static bool read_resource(struct mo_llm_piece *p, struct mo_json r)
 {
     p->text = mo_json_get(r, "text");
     if (mo_json_is(p->text, MO_JSON_STRING))
         return !mo_llm_blank(p->text);
     p->text = none;
-    return media(p, "resource", mo_json_get(r, "mimeType"),
-                 mo_json_get(r, "blob"));
+    return read_media(p, "resource", mo_json_get(r, "mimeType"),
+                      mo_json_get(r, "blob"));
 }
 
 bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p)
 {
     *p = (struct mo_llm_piece){.kind = MO_PIECE_TEXT};
     if (mo_llm_is_type(block, "image") || mo_llm_is_type(block, "audio"))
-        return media(
+        return read_media(
             p, block.p && mo_llm_is_type(block, "image") ? "image" : "audio",
             mo_json_get(block, "mimeType"), mo_json_get(block, "data"));
     if (mo_llm_is_type(block, "resource"))
-        return resource(p, mo_json_get(block, "resource"));
+        return read_resource(p, mo_json_get(block, "resource"));
     p->text = mo_json_get(
         block, mo_llm_is_type(block, "resource_link") ? "uri" : "text");
     return !mo_llm_blank(p->text);
 }
 
-/* Half a surrogate pair is JSON to us and an error to some of them. */
+/* Re-encodes a string with escapes: some providers reject half a surrogate
+ * pair. */
 static void put_str(struct mo_jw *w, struct mo_json v)
 {
     struct mo_buf b;
@@ -370,7 +372,7 @@ void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p)
         mo_jw_cstr(w, p->note);
 }
 
-/* Both parts are plain ASCII in any honest message; others are re-encoded. */
+/* Both parts are normally plain ASCII; other characters are re-encoded. */
 void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     struct mo_buf b;
@@ -401,8 +403,8 @@ static void add_piece(struct mo_buf *b, const struct mo_llm_piece *p)
     if (b->len)
         (void)mo_buf_putc(b, '\n');
     if (p->kind != MO_PIECE_TEXT)
-        (void)note(&named, p->kind == MO_PIECE_PDF ? "document" : "image",
-                   p->mime, p->data);
+        (void)note_piece(&named, p->kind == MO_PIECE_PDF ? "document" : "image",
+                         p->mime, p->data);
     if (named.text.p)
         (void)mo_json_str_buf(named.text, b);
     else

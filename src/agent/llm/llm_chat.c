@@ -1,15 +1,14 @@
-/* llm_chat.c - OpenAI's Chat Completions, and everything that calls itself
- * compatible: what is sent.
+/* llm_chat.c - OpenAI Chat Completions and compatible servers: the request.
  *
- * OpenAI's own gets max_completion_tokens, the others max_tokens, which is
- * all that local servers read, until one refuses it; nobody gets a number
- * nobody asked for, as some add it to the prompt and refuse the sum. Reasoning
- * goes back in the member it came in, and only while the person waits for the
- * answer it belongs to: some servers insist on that, others refuse more. OpenAI
- * itself never gets any.
+ * OpenAI gets max_completion_tokens, the others max_tokens, which is the only
+ * name local servers read, until one refuses it. Without a configured limit
+ * none is sent: some servers add it to the prompt and reject the sum. Reasoning
+ * is sent back in the member it came in, and only until the person's question
+ * is answered: some servers require that, others reject more. OpenAI itself
+ * never gets any.
  *
- * Pictures cannot stand in a tool's message: OpenAI gets them in a message of
- * the user behind it, others (often without eyes) a line that names them. */
+ * Tool messages cannot contain images: OpenAI gets them in a user message after
+ * it, other servers, which often take no images, a line that describes them. */
 #include "agent/llm/llm_priv.h"
 
 static void put_role(struct mo_jw *w, const char *role)
@@ -40,7 +39,8 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_end(w);
 }
 
-/* --- what the model said ------------------------------------------------- */
+/* --- assistant messages
+ * ------------------------------------------------------ */
 
 static void put_text(struct mo_jw *w, struct mo_json blocks)
 {
@@ -63,7 +63,7 @@ static void put_text(struct mo_jw *w, struct mo_json blocks)
     mo_buf_fini(&all);
 }
 
-/* The members that only this server understands: reasoning. */
+/* Writes the members that only this server understands: reasoning. */
 static void put_own_members(struct mo_jw *w, struct mo_json blocks)
 {
     static const char *const nothing[] = {NULL};
@@ -140,7 +140,8 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_end(w);
 }
 
-/* --- what tools and the person said -------------------------------------- */
+/* --- tool and user messages
+ * -------------------------------------------------- */
 
 static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                        const struct mo_llm_pair *p)
@@ -190,7 +191,7 @@ static void put_turn(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     }
 }
 
-/* One plain text in it, and nothing else? */
+/* True if the entry is one text block. */
 static bool is_plain(struct mo_json entry, struct mo_llm_piece *p)
 {
     struct mo_json blocks = mo_json_get(entry, "blocks");
@@ -231,9 +232,9 @@ static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
     mo_buf_fini(&all);
 }
 
-/* What a person said in a row is one message: the templates of many local
- * models want the roles to take turns. Plain text stays a string: some
- * servers know nothing else. Returns the entry after it. */
+/* Joins consecutive user entries into one message: the templates of many local
+ * models require alternating roles. A single text stays a string, because some
+ * servers accept nothing else. Returns the index of the next entry. */
 static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
 {
     struct mo_llm_piece p;
@@ -291,7 +292,8 @@ static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-/* --- the rest ------------------------------------------------------------ */
+/* --- the request body
+ * -------------------------------------------------------- */
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
@@ -342,8 +344,8 @@ bool mo_llm_chat_new_limit(struct mo_buf *body, unsigned max_output)
     return fits && mo_buf_err(body) == 0;
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_chat_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                         struct mo_err *e)
 {
     struct mo_jw w;
 
@@ -360,15 +362,15 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_chat_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     (void)q;
     return mo_buf_puts(path, "/chat/completions");
 }
 
 const struct mo_llm_wire mo_llm_chat = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_chat_body,
+    .put_path = put_chat_path,
     .event = mo_llm_chat_event,
     .finish = mo_llm_chat_finish,
     .put_raw = mo_llm_chat_raw,

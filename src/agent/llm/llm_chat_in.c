@@ -1,12 +1,12 @@
-/* llm_chat_in.c - Chat Completions: what streams back, from whomever.
+/* llm_chat_in.c - OpenAI Chat Completions and compatible servers: the stream.
  *
- * Servers differ most in how a call arrives: with an index, without, with the
- * index of another, in one piece or in many, with a name in every piece or in
- * the first, with arguments as text or as an object, with an id or without.
- * find_call() is where all that is settled.
+ * Servers differ most in how a call arrives: with an index, without one, or
+ * with another call's index; in one piece or many; with a name in every piece
+ * or only in the first; with arguments as text or as an object; with or without
+ * an id. find_call() handles all of these.
  *
- * Some servers leave reasoning in the text, between <think> and </think> at
- * its beginning: that is thinking too, wherever the tags are cut. */
+ * Some servers leave reasoning in the text, between <think> and </think> at its
+ * beginning. It is treated as thinking, wherever the tags are split. */
 #include "agent/llm/llm_priv.h"
 
 enum think { AT_START, IN_THINK, IN_TEXT };
@@ -28,8 +28,8 @@ static int grow_last(struct mo_llm_in *in, enum mo_llm_block_kind kind,
     return mo_llm_grow_text(in, b, s, e);
 }
 
-/* How much of the end of s could be the beginning of tag. */
-static size_t half_tag(struct mo_span s, struct mo_span tag)
+/* Length of the end of s that may be the beginning of tag. */
+static size_t partial_tag_len(struct mo_span s, struct mo_span tag)
 {
     size_t n = s.n < tag.n - 1 ? s.n : tag.n - 1;
 
@@ -38,11 +38,11 @@ static size_t half_tag(struct mo_span s, struct mo_span tag)
     return n;
 }
 
-static int in_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
+static int take_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
 {
     static const struct mo_span tag = {"</think>", 8};
     ptrdiff_t at = mo_span_search(*s, tag);
-    size_t half = at < 0 ? half_tag(*s, tag) : 0;
+    size_t half = at < 0 ? partial_tag_len(*s, tag) : 0;
     size_t n = at < 0 ? s->n - half : (size_t)at;
     int rc = grow_last(in, MO_LB_THINKING, mo_span_head(*s, n), e);
 
@@ -52,8 +52,8 @@ static int in_think(struct mo_llm_in *in, struct mo_span *s, struct mo_err *e)
     return rc;
 }
 
-/* Blanks before the tag belong to nobody. false: more must come. */
-static bool at_start(struct mo_llm_in *in, struct mo_span *s)
+/* Skips whitespace before the tag. Returns false if more input is needed. */
+static bool skip_to_think(struct mo_llm_in *in, struct mo_span *s)
 {
     static const struct mo_span tag = {"<think>", 7};
     struct mo_span t = *s;
@@ -71,7 +71,8 @@ static bool at_start(struct mo_llm_in *in, struct mo_span *s)
     return true;
 }
 
-/* hold keeps what cannot be decided yet; it is put before what comes. */
+/* `hold` keeps bytes that cannot be classified yet; they precede the next
+ * piece. */
 static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
                         struct mo_err *e)
 {
@@ -85,10 +86,10 @@ static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
         rc = mo_fail(e, mo_buf_err(&all), "reply");
     mo_buf_reset(&in->hold);
     s = mo_buf_view(&all);
-    if (rc == 0 && in->think == AT_START && !at_start(in, &s) && last)
+    if (rc == 0 && in->think == AT_START && !skip_to_think(in, &s) && last)
         in->think = IN_TEXT;
     if (rc == 0 && in->think == IN_THINK)
-        rc = in_think(in, &s, e);
+        rc = take_think(in, &s, e);
     if (rc == 0 && (in->think == IN_TEXT || last)) {
         rc = grow_last(in, in->think == IN_TEXT ? MO_LB_TEXT : MO_LB_THINKING,
                        s, e);
@@ -100,7 +101,7 @@ static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
     return rc;
 }
 
-/* The usual way: no tag can be in it, the bytes stay as they came. */
+/* The common case: no tag is possible, the bytes are kept unchanged. */
 static int take_plain(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     struct mo_llm_block *b = mo_llm_last(in);
@@ -131,7 +132,7 @@ static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return rc;
 }
 
-/* A list of parts instead of a string: their texts. */
+/* Content as a list of parts instead of a string. */
 static int take_parts(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     struct mo_json_iter it;
@@ -146,7 +147,7 @@ static int take_parts(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return rc;
 }
 
-/* `start` remembers the member it came in, as JSON. */
+/* `start` holds the name of the member it came in, as JSON. */
 static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
                           const char *member, struct mo_err *e)
 {
@@ -165,26 +166,26 @@ static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
 
 /* --- OpenRouter's reasoning_details -------------------------------------- */
 
-/* A list of opaque items that goes back as one. Text comes in pieces, each an
- * item that looks whole: those of one index are one. Of the block: `more` has
- * the items that are done, `start` the open one as it began, `body` its text,
- * `args` its signature. */
+/* A list of opaque items that is sent back as one list. Text arrives in pieces,
+ * each a complete item; items with the same index are joined. In the block:
+ * `more` holds the finished items, `start` the open item's first piece, `body`
+ * its text, `args` its signature. */
 
-/* The member whose pieces are joined, or NULL. */
-static const char *joined(struct mo_json item)
+/* Returns the member whose pieces are joined, or NULL. */
+static const char *joined_member(struct mo_json item)
 {
     if (mo_llm_is_type(item, "reasoning.text"))
         return "text";
     return mo_llm_is_type(item, "reasoning.summary") ? "summary" : NULL;
 }
 
-static bool continues(const struct mo_llm_block *b, struct mo_json item)
+static bool continues_detail(const struct mo_llm_block *b, struct mo_json item)
 {
     struct mo_json open = {b->start.p, b->start.len};
-    const char *member = joined(item);
+    const char *member = joined_member(item);
 
-    return b->start.len && member && joined(open) &&
-           strcmp(joined(open), member) == 0 &&
+    return b->start.len && member && joined_member(open) &&
+           strcmp(joined_member(open), member) == 0 &&
            mo_span_eq(mo_json_text(mo_json_get(open, "index")),
                       mo_json_text(mo_json_get(item, "index")));
 }
@@ -192,7 +193,8 @@ static bool continues(const struct mo_llm_block *b, struct mo_json item)
 static int close_detail(struct mo_llm_block *b, struct mo_err *e)
 {
     struct mo_json open = {b->start.p, b->start.len};
-    const char *but[] = {b->start.len ? joined(open) : NULL, "signature", NULL};
+    const char *but[] = {b->start.len ? joined_member(open) : NULL, "signature",
+                         NULL};
     struct mo_jw w;
 
     if (!but[0])
@@ -218,9 +220,9 @@ static int take_detail(struct mo_llm_in *in, struct mo_llm_block *b,
                        struct mo_json item, struct mo_err *e)
 {
     struct mo_json sign = mo_json_get(item, "signature");
-    const char *member = joined(item);
+    const char *member = joined_member(item);
 
-    if (!continues(b, item) && close_detail(b, e) < 0)
+    if (!continues_detail(b, item) && close_detail(b, e) < 0)
         return e->code;
     if (!member) {
         if (b->more.len && mo_llm_add(in, &b->more, MO_SPAN(","), e) < 0)
@@ -269,7 +271,7 @@ static int take_details(struct mo_llm_in *in, struct mo_json list,
 
 /* --- calls --------------------------------------------------------------- */
 
-static bool has(struct mo_json v)
+static bool has_member(struct mo_json v)
 {
     return mo_json_is(v, MO_JSON_STRING) && v.n > 2;
 }
@@ -297,8 +299,8 @@ static struct mo_llm_block *call_with_id(const struct mo_llm_in *in,
     return NULL;
 }
 
-/* Do the arguments so far make an object? */
-static bool is_whole(const struct mo_llm_block *b)
+/* True if the arguments so far are a complete object. */
+static bool has_whole_args(const struct mo_llm_block *b)
 {
     struct mo_json_doc doc;
     struct mo_buf lit, text;
@@ -316,14 +318,14 @@ static bool is_whole(const struct mo_llm_block *b)
     return ok;
 }
 
-/* A name in a piece that has no id of its own: the next call, or the same
- * one named again? */
-static bool opens(const struct mo_llm_block *b, struct mo_json name,
-                  int64_t index)
+/* A piece has a name but no id: true if it starts the next call, false if it
+ * repeats the name of this one. */
+static bool opens_call(const struct mo_llm_block *b, struct mo_json name,
+                       int64_t index)
 {
     if (!mo_json_str_eq(name, mo_buf_view(&b->name)))
         return true;
-    return index < 0 && is_whole(b);
+    return index < 0 && has_whole_args(b);
 }
 
 static struct mo_llm_block *find_call(const struct mo_llm_in *in,
@@ -332,11 +334,11 @@ static struct mo_llm_block *find_call(const struct mo_llm_in *in,
 {
     struct mo_llm_block *b = last_call(in, index);
 
-    if (!b || (index < 0 && has(id)))
-        return has(id) ? call_with_id(in, id) : NULL;
-    if (has(id) && b->id.len && !mo_json_str_eq(id, mo_buf_view(&b->id)))
+    if (!b || (index < 0 && has_member(id)))
+        return has_member(id) ? call_with_id(in, id) : NULL;
+    if (has_member(id) && b->id.len && !mo_json_str_eq(id, mo_buf_view(&b->id)))
         return NULL;
-    if (!has(id) && has(name) && opens(b, name, index))
+    if (!has_member(id) && has_member(name) && opens_call(b, name, index))
         return NULL;
     return b;
 }
@@ -353,7 +355,7 @@ static struct mo_llm_block *open_call(struct mo_llm_in *in, struct mo_json tc,
 
     if (!b || mo_llm_name(in, b, name, mo_json_get(tc, "id"), e) < 0)
         return NULL;
-    mo_jw_init(&w, &b->start); /* what else it has goes back too */
+    mo_jw_init(&w, &b->start); /* keep its other members */
     mo_jw_obj(&w);
     mo_llm_put_but(&w, tc, call_known);
     mo_jw_end(&w);
@@ -375,7 +377,8 @@ static int take_call(struct mo_llm_in *in, struct mo_json tc, struct mo_err *e)
 
     (void)mo_json_i64(mo_json_get(tc, "index"), &index);
     b = find_call(in, id, name, index);
-    if (b && b->id.len == 0 && has(id) && mo_json_str_buf(id, &b->id) < 0)
+    if (b && b->id.len == 0 && has_member(id) &&
+        mo_json_str_buf(id, &b->id) < 0)
         return mo_fail(e, mo_buf_err(&b->id), "id of a call");
     if (!b)
         b = open_call(in, tc, name, index, e);
@@ -416,7 +419,7 @@ static const struct {
 
 static void take_stop(struct mo_llm_in *in, struct mo_json raw)
 {
-    if (!has(raw))
+    if (!has_member(raw))
         return;
     mo_llm_stop_raw(in, raw);
     in->ended = true;
@@ -451,7 +454,7 @@ static int take_delta(struct mo_llm_in *in, struct mo_json d, struct mo_err *e)
         rc = take_reasoning(in, d, "reasoning", e);
     if (rc == 0)
         rc = take_parts(in, mo_json_get(d, "content"), e);
-    if (rc == 0 && has(refusal)) {
+    if (rc == 0 && has_member(refusal)) {
         in->refused = true;
         rc = take_text(in, refusal, e);
     }
@@ -507,25 +510,22 @@ int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-/* --- what goes back ------------------------------------------------------ */
+/* --- raw blocks
+ * -------------------------------------------------------------- */
 
 static void put_call(struct mo_jw *w, const struct mo_llm_block *b)
 {
     static const char *const nothing[] = {NULL};
 
     if (b->id.len) {
-        mo_jw_key(w, "id");
-        mo_jw_str(w, mo_buf_view(&b->id));
+        mo_jw_member(w, "id", mo_buf_view(&b->id));
     }
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "function");
+    mo_jw_member(w, "type", MO_SPAN("function"));
     mo_jw_key(w, "function");
     mo_jw_obj(w);
-    mo_jw_key(w, "name");
-    mo_jw_str(w, mo_buf_view(&b->name));
+    mo_jw_member(w, "name", mo_buf_view(&b->name));
     if (b->bad.len || !b->body.len) {
-        mo_jw_key(w, "arguments");
-        mo_jw_cstr(w, "{}");
+        mo_jw_member(w, "arguments", MO_SPAN("{}"));
     } else {
         mo_llm_put_literal(w, "arguments", &b->body);
     }

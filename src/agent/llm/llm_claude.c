@@ -1,36 +1,37 @@
-/* llm_claude.c - Anthropic's Messages, version 2026-10-21: what is sent.
+/* llm_claude.c - Anthropic Messages, version 2026-10-21: the request.
  *
- * The bytes of tools, system and earlier messages depend on nothing but
- * themselves: thinking is bound to exactly what stood before it, and the
- * prompt cache too. Only the cache marks move on; they are not counted.
+ * The bytes of tools, system prompt and earlier messages never change between
+ * requests: thinking blocks and the prompt cache are bound to exactly what
+ * precedes them. Only the cache marks move; they do not count.
  *
- * Marks (of the four that are allowed): the last tool, the system text, the
- * last block of the newest user message, and that of the one before it, so
- * that a long step still finds what the step before it had stored.
+ * Cache marks (four are allowed): the last tool, the system prompt, the last
+ * block of the newest user message, and that of the user message before it, so
+ * that a long step still finds what the previous step cached.
  *
- * Where that beginning has changed (other tools, a summary in place of old
- * turns) the thinking that was bound to the old one stays out: that is the
- * way this API has for it. Everything else goes back as it came.
+ * If that beginning has changed (other tools, a summary in place of old turns),
+ * thinking bound to the old one is left out, as the API requires. Everything
+ * else is sent back unchanged.
  *
- * Sampling parameters are never sent: this version refuses them. Neither is
- * `thinking`: what a model does by itself is what it does best. */
+ * Sampling parameters are never sent, because this version rejects them.
+ * `thinking` is not sent either: the model's default is used. */
 #include "agent/llm/llm_priv.h"
 
-#define MAX_TOKENS 16384u /* when nobody said: the API insists on a number */
+#define MAX_TOKENS 16384u /* default; the API requires a number */
 #define MARK       ",\"cache_control\":{\"type\":\"ephemeral\"}}"
 
 struct out {
     const struct mo_llm_ask *q;
     struct mo_jw w;
-    const char *role;    /* of the message that is open, or NULL */
-    struct mo_buf block; /* the newest, not written yet: it may get a mark */
-    size_t mark[2];      /* entries whose last block does */
-    size_t knot;         /* the entry it is tied at */
+    const char *role; /* role of the open message, or NULL */
+    struct mo_buf
+        block; /* the newest block, not written yet: it may get a cache mark */
+    size_t mark[2]; /* entries whose last block gets a cache mark */
+    size_t knot;    /* entry of the next knot */
 };
 
 /* --- blocks -------------------------------------------------------------- */
 
-static void flush(struct out *o, bool mark)
+static void flush_block(struct out *o, bool mark)
 {
     struct mo_buf *b = &o->block;
 
@@ -49,9 +50,9 @@ static void flush(struct out *o, bool mark)
     mo_buf_reset(b);
 }
 
-static void begin(struct out *o, const char *role, struct mo_jw *block)
+static void begin_message(struct out *o, const char *role, struct mo_jw *block)
 {
-    flush(o, false);
+    flush_block(o, false);
     if (o->role != role) {
         if (o->role) {
             mo_jw_end(&o->w);
@@ -76,8 +77,7 @@ static void put_source(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_cstr(w, p->kind == MO_PIECE_PDF ? "document" : "image");
     mo_jw_key(w, "source");
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "base64");
+    mo_jw_member(w, "type", MO_SPAN("base64"));
     mo_jw_key(w, "media_type");
     mo_jw_raw(w, mo_json_text(p->mime));
     mo_jw_key(w, "data");
@@ -93,8 +93,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
         return;
     }
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
+    mo_jw_member(w, "type", MO_SPAN("text"));
     mo_jw_key(w, "text");
     mo_llm_piece_text(w, p);
     mo_jw_end(w);
@@ -113,7 +112,7 @@ static void put_user(struct out *o, size_t i)
     while (mo_json_next(&it, &k, &b)) {
         if (!mo_llm_piece(b, &p))
             continue;
-        begin(o, user, &w);
+        begin_message(o, user, &w);
         put_piece(&w, &p);
     }
 }
@@ -122,10 +121,9 @@ static void put_call(struct out *o, size_t i, struct mo_json call)
 {
     struct mo_jw w;
 
-    begin(o, assistant, &w);
+    begin_message(o, assistant, &w);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "tool_use");
+    mo_jw_member(&w, "type", MO_SPAN("tool_use"));
     mo_jw_key(&w, "id");
     mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, call)));
     mo_jw_key(&w, "name");
@@ -141,7 +139,7 @@ static bool is_thinking(struct mo_json raw)
            mo_llm_is_type(raw, "redacted_thinking");
 }
 
-/* Blank text is refused, also when the model wrote it. */
+/* Skips blank text, which the API rejects even if the model wrote it. */
 static void put_own(struct out *o, struct mo_json raw, bool bound)
 {
     struct mo_jw w;
@@ -150,7 +148,7 @@ static void put_own(struct out *o, struct mo_json raw, bool bound)
         return;
     if (!bound && is_thinking(raw))
         return;
-    begin(o, assistant, &w);
+    begin_message(o, assistant, &w);
     mo_jw_raw(&w, mo_json_text(raw));
 }
 
@@ -169,13 +167,13 @@ static void put_assistant(struct out *o, size_t i)
         } else if (mo_llm_is_type(b, "call")) {
             put_call(o, i, b);
         } else if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p)) {
-            begin(o, assistant, &w);
+            begin_message(o, assistant, &w);
             put_piece(&w, &p);
         }
     }
 }
 
-/* A tool that said nothing has no content at all. */
+/* Writes no content for an empty result. */
 static void put_content(struct mo_jw *w, const struct mo_llm_pair *p)
 {
     struct mo_llm_piece piece;
@@ -210,10 +208,9 @@ static void put_results(struct out *o, size_t i)
     struct mo_jw w;
 
     for (size_t c = 0; c < n; c++) {
-        begin(o, user, &w);
+        begin_message(o, user, &w);
         mo_jw_obj(&w);
-        mo_jw_key(&w, "type");
-        mo_jw_cstr(&w, "tool_result");
+        mo_jw_member(&w, "type", MO_SPAN("tool_result"));
         mo_jw_key(&w, "tool_use_id");
         mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, v[c].call)));
         put_content(&w, &v[c]);
@@ -225,7 +222,7 @@ static void put_results(struct out *o, size_t i)
     }
 }
 
-/* Who speaks as the user: a person, or the results of entry i. */
+/* True for entries sent with the user role: user entries and results. */
 static bool speaks_user(const struct mo_llm_ask *q, size_t i)
 {
     return !mo_llm_is_role(q->entries[i], "assistant");
@@ -244,8 +241,9 @@ static void find_marks(struct out *o)
     }
 }
 
-/* The older mark will be gone from the next request: before the message it
- * stands in, and where that is results, before the calls they belong to. */
+/* Finds the entry for the knot. The older cache mark is absent from the next
+ * request, so the knot is before the message that holds it and, if that message
+ * is results, before their calls. */
 static void find_knot(struct out *o)
 {
     size_t i = o->mark[1], first = o->q->from.entry;
@@ -259,9 +257,9 @@ static void find_knot(struct out *o)
     o->knot = i;
 }
 
-static void tie(struct out *o, size_t i)
+static void tie_knot(struct out *o, size_t i)
 {
-    flush(o, false);
+    flush_block(o, false);
     mo_llm_knot(o->q, i, &o->w, o->role);
 }
 
@@ -269,7 +267,7 @@ static void put_messages(struct out *o)
 {
     for (size_t i = o->q->from.entry; i < o->q->n; i++) {
         if (i == o->knot)
-            tie(o, i);
+            tie_knot(o, i);
         if (mo_llm_is_role(o->q->entries[i], "user")) {
             put_user(o, i);
         } else if (mo_llm_is_role(o->q->entries[i], "assistant")) {
@@ -277,9 +275,9 @@ static void put_messages(struct out *o)
             put_results(o, i);
         }
         if (i == o->mark[0] || i == o->mark[1])
-            flush(o, o->role == user);
+            flush_block(o, o->role == user);
     }
-    flush(o, false);
+    flush_block(o, false);
     if (o->role) {
         mo_jw_end(&o->w);
         mo_jw_end(&o->w);
@@ -287,7 +285,8 @@ static void put_messages(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest ------------------------------------------------------------ */
+/* --- the request body
+ * -------------------------------------------------------- */
 
 static void put_mark(struct mo_jw *w)
 {
@@ -300,16 +299,14 @@ static void put_system(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "system");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
+    mo_jw_member(w, "type", MO_SPAN("text"));
+    mo_jw_member(w, "text", text);
     put_mark(w);
     mo_jw_end(w);
     mo_jw_end(w);
 }
 
-/* The root must say that it is an object. */
+/* Writes the schema; its root must have a type. */
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {
     static const char *const but[] = {"type", NULL};
@@ -321,8 +318,7 @@ static void put_schema(struct mo_jw *w, struct mo_span schema)
         return;
     }
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "object");
+    mo_jw_member(w, "type", MO_SPAN("object"));
     mo_llm_put_but(w, doc.root, but);
     mo_jw_end(w);
 }
@@ -333,10 +329,8 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_arr(w);
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "name");
-        mo_jw_str(w, r->tools[i].name);
-        mo_jw_key(w, "description");
-        mo_jw_str(w, r->tools[i].description);
+        mo_jw_member(w, "name", r->tools[i].name);
+        mo_jw_member(w, "description", r->tools[i].description);
         mo_jw_key(w, "input_schema");
         put_schema(w, r->tools[i].schema);
         if (i + 1 == r->ntools)
@@ -363,8 +357,8 @@ static void put_head(struct mo_jw *w, const struct mo_llm_ask *q)
     mo_jw_arr(w);
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_claude_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                           struct mo_err *e)
 {
     struct out o = {.q = q, .role = q->from.role};
 
@@ -383,15 +377,15 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_claude_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     (void)q;
     return mo_buf_puts(path, "/v1/messages");
 }
 
 const struct mo_llm_wire mo_llm_claude = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_claude_body,
+    .put_path = put_claude_path,
     .event = mo_llm_claude_event,
     .finish = mo_llm_claude_finish,
     .put_raw = mo_llm_claude_raw,

@@ -1,13 +1,14 @@
-/* llm_claude_in.c - Anthropic's Messages: what streams back.
+/* llm_claude_in.c - Anthropic Messages: the stream.
  *
- * A block is kept as it began plus what its deltas added, so members nobody
- * here knows go back as they came. Thinking and its signature are not looked
- * into. Unknown events, blocks and deltas are passed over. */
+ * A block is kept as its first event plus its deltas, so unknown members are
+ * sent back unchanged. Thinking and its signature are opaque. Unknown events,
+ * blocks and deltas are ignored. */
 #include "agent/llm/llm_priv.h"
 
 typedef int on_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
 
-/* --- usage: always running totals ---------------------------------------- */
+/* --- usage (running totals)
+ * -------------------------------------------------- */
 
 static void take_usage(struct mo_llm_in *in, struct mo_json u)
 {
@@ -40,7 +41,7 @@ static int message_start(struct mo_llm_in *in, struct mo_json v,
 static const struct {
     const char *type;
     enum mo_llm_block_kind kind;
-    const char *text; /* the member that deltas fill */
+    const char *text; /* the member that deltas append to */
 } kinds[] = {
     {"text", MO_LB_TEXT, "text"},
     {"thinking", MO_LB_THINKING, "thinking"},
@@ -57,7 +58,7 @@ static int block_start(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 
     if (!mo_json_is(c, MO_JSON_OBJECT) ||
         mo_json_i64(mo_json_get(v, "index"), &index) < 0)
-        return mo_fail(e, MO_EPROTO, "Claude began a block that is none");
+        return mo_fail(e, MO_EPROTO, "Claude started an invalid block");
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
         if (!mo_llm_is_type(c, kinds[i].type))
             continue;
@@ -74,7 +75,7 @@ static int block_start(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return text.p ? mo_llm_grow(in, b, text, e) : 0;
 }
 
-/* The newest signature counts, not the sum of them. */
+/* Replaces the signature; the newest one is valid. */
 static int set_signature(struct mo_llm_in *in, struct mo_llm_block *b,
                          struct mo_json v, struct mo_err *e)
 {
@@ -111,7 +112,8 @@ static int block_delta(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     (void)mo_json_i64(mo_json_get(v, "index"), &index);
     b = mo_llm_find(in, index);
     if (!b || b->closed)
-        return mo_fail(e, MO_EPROTO, "Claude went on with no open block");
+        return mo_fail(e, MO_EPROTO,
+                       "Claude sent a delta without an open block");
     for (size_t i = 0; i < MO_COUNT(deltas); i++) {
         if (!mo_llm_is_type(d, deltas[i].type))
             continue;
@@ -129,7 +131,7 @@ static int block_stop(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     (void)mo_json_i64(mo_json_get(v, "index"), &index);
     b = mo_llm_find(in, index);
     if (!b)
-        return mo_fail(e, MO_EPROTO, "Claude ended a block that is none");
+        return mo_fail(e, MO_EPROTO, "Claude ended a block that was not open");
     if (b->kind == MO_LB_CALL || (b->kind == MO_LB_OTHER && b->body.len))
         return mo_llm_close_args(in, b, e);
     b->closed = true;
@@ -175,7 +177,7 @@ static int message_stop(struct mo_llm_in *in, struct mo_json v,
 {
     (void)v;
     if (!in->stop_raw[0])
-        return mo_fail(e, MO_EPROTO, "Claude ended without a reason");
+        return mo_fail(e, MO_EPROTO, "Claude ended without a stop reason");
     in->ended = in->whole = true;
     return 0;
 }
@@ -206,7 +208,7 @@ int mo_llm_claude_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
     return 0;
 }
 
-/* A reply that was cut off ends in the middle of its last call. */
+/* A reply that reached its length limit may end inside its last call. */
 int mo_llm_claude_finish(struct mo_llm_in *in, struct mo_err *e)
 {
     struct mo_llm_block *last = mo_llm_last(in);
@@ -221,7 +223,8 @@ int mo_llm_claude_finish(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-/* --- what goes back ------------------------------------------------------ */
+/* --- raw blocks
+ * -------------------------------------------------------------- */
 
 static void put_text(struct mo_jw *w, const struct mo_llm_block *b,
                      struct mo_json start)

@@ -1,13 +1,13 @@
-/* llm_demo.c - the model that is none: it does what plain words ask for with
- * the tools it was given, one step a reply, and says what it is.
+/* llm_demo.c - the built-in demo in place of a model: does what simple
+ * sentences ask for with the given tools, one step per reply.
  *
- * Everything goes the way of a real model: calls are approved and run by
- * others, their results are looked at here, then comes the next step. Where
- * it stands is read from the conversation; it remembers nothing. */
+ * It behaves like a model: calls are approved and run by others, it reads their
+ * results, then takes the next step. It has no state of its own; its position
+ * is read from the conversation. */
 #include "agent/llm/llm_priv.h"
 #include "codec/text/utf8.h"
 
-#define SHOWN_MAX ((size_t)1500) /* bytes of a result that are repeated */
+#define SHOWN_MAX ((size_t)1500) /* bytes of a result that are shown */
 
 #define WHO                                                                    \
     "I am the built-in demo, not a language model: I understand a few plain "  \
@@ -29,7 +29,7 @@ void mo_llm_plan_fini(struct mo_llm_plan *p)
 
 static const struct {
     const char *tool, *doing; /* doing: "… PATH" */
-    const char *args[3];      /* for path, text, more */
+    const char *args[3];      /* argument names for path, text, more */
 } ways[] = {
     [MO_DO_LIST] = {"list_files", "Listing the files", {"path", NULL, NULL}},
     [MO_DO_READ] = {"read_file", "Reading", {"path", NULL, NULL}},
@@ -41,7 +41,7 @@ static const struct {
     [MO_DO_RUN] = {"execute_command", "Running", {NULL, "command", NULL}},
 };
 
-/* "list_files", or "box_list_files" where names have a server in front. */
+/* Finds "list_files", or "box_list_files" if names have a server prefix. */
 static const struct mo_llm_tool *find_tool(const struct mo_llm_request *r,
                                            const char *name)
 {
@@ -68,13 +68,13 @@ static void put_args(struct mo_buf *b, const struct mo_llm_step *st)
     for (size_t i = 0; i < MO_COUNT(v); i++) {
         if (!ways[st->what].args[i] || (i == 0 && v[i].n == 0))
             continue;
-        mo_jw_key(&w, ways[st->what].args[i]);
-        mo_jw_str(&w, v[i]);
+        mo_jw_member(&w, ways[st->what].args[i], v[i]);
     }
     mo_jw_end(&w);
 }
 
-/* --- where we stand ------------------------------------------------------ */
+/* --- position in the conversation
+ * -------------------------------------------- */
 
 static int user_text(const struct mo_llm_ask *q, size_t i, struct mo_buf *b)
 {
@@ -89,7 +89,7 @@ static int user_text(const struct mo_llm_ask *q, size_t i, struct mo_buf *b)
     return mo_buf_err(b);
 }
 
-/* Steps since the person spoke: one for each reply with a call. */
+/* Counts the steps since the last user message: one per reply with a call. */
 static size_t steps_done(const struct mo_llm_ask *q, size_t since,
                          struct mo_llm_pair *last)
 {
@@ -130,7 +130,8 @@ static void put_result(struct mo_buf *out, const struct mo_llm_pair *p)
     mo_buf_fini(&text);
 }
 
-/* --- what comes next ----------------------------------------------------- */
+/* --- the next step
+ * ----------------------------------------------------------- */
 
 static void put_next(const struct mo_llm_ask *q, struct mo_llm_plan *p,
                      const struct mo_llm_step *st)
@@ -204,7 +205,8 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
     return 0;
 }
 
-/* --- as a wire: nothing is sent, nothing comes --------------------------- */
+/* --- the wire (no request, no stream)
+ * ---------------------------------------- */
 
 static int no_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
                     struct mo_err *e)

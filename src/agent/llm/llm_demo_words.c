@@ -1,9 +1,9 @@
-/* llm_demo_words.c - plain requests cut into steps: "list the files, then
+/* llm_demo_words.c - splits plain requests into steps: "list the files, then
  * write hello to a.txt and show it".
  *
- * No grammar, a table: each verb knows how its objects are usually said. What
- * stands in quotes (", ', `) is one word. "it" is the file of the step
- * before. Pure; the spans point into the caller's text. */
+ * A table instead of a grammar: each verb lists how its objects are usually
+ * written. Quoted text (", ', `) is one word. "it" is the file of the previous
+ * step. Pure; the spans point into the caller's text. */
 #include "agent/llm/llm_priv.h"
 
 static bool is_blank(char c)
@@ -11,7 +11,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static struct mo_span trim(struct mo_span s)
+static struct mo_span trim_blanks(struct mo_span s)
 {
     while (s.n && is_blank(s.p[0]))
         s = mo_span_skip(s, 1);
@@ -20,29 +20,29 @@ static struct mo_span trim(struct mo_span s)
     return s;
 }
 
-/* A phrase at the beginning, up to the end of a word; then it is gone. */
-static bool eat(struct mo_span *s, const char *phrase)
+/* Removes a phrase from the start of s if it ends at a word boundary. */
+static bool eat_phrase(struct mo_span *s, const char *phrase)
 {
     struct mo_span p = mo_span_cstr(phrase);
 
     if (!mo_span_ieq(mo_span_head(*s, p.n), p) ||
         (s->n > p.n && !is_blank(s->p[p.n]) && s->p[p.n] != ','))
         return false;
-    *s = trim(mo_span_skip(*s, p.n));
+    *s = trim_blanks(mo_span_skip(*s, p.n));
     if (s->n && s->p[0] == ',')
-        *s = trim(mo_span_skip(*s, 1));
+        *s = trim_blanks(mo_span_skip(*s, 1));
     return true;
 }
 
-static bool eat_any(struct mo_span *s, const char *const *phrases)
+static bool eat_any_phrase(struct mo_span *s, const char *const *phrases)
 {
     bool any = false;
 
     for (size_t i = 0; phrases[i]; i++) {
-        if (!eat(s, phrases[i]))
+        if (!eat_phrase(s, phrases[i]))
             continue;
         any = true;
-        i = (size_t)-1; /* and what stands behind it */
+        i = (size_t)-1; /* restart after it */
     }
     return any;
 }
@@ -52,7 +52,8 @@ static bool is_quote(char c)
     return c == '"' || c == '\'' || c == '`';
 }
 
-/* Past the quoted word at i, or i. Quotes begin words: don't is none. */
+/* Returns the index after the quoted word at i, or i. Quotes start a word, so
+ * the one in "don't" does not count. */
 static size_t skip_quoted(struct mo_span s, size_t i)
 {
     ptrdiff_t at;
@@ -65,13 +66,13 @@ static size_t skip_quoted(struct mo_span s, size_t i)
 
 static struct mo_span unquote(struct mo_span s)
 {
-    s = trim(s);
+    s = trim_blanks(s);
     if (s.n >= 2 && is_quote(s.p[0]) && s.p[s.n - 1] == s.p[0])
         return mo_span(s.p + 1, s.n - 2);
     return s;
 }
 
-/* The last " word " outside quotes: before and after it. */
+/* Splits s at the last " word " outside quotes. */
 static bool split_last(struct mo_span s, const char *word, struct mo_span *a,
                        struct mo_span *b)
 {
@@ -87,8 +88,8 @@ static bool split_last(struct mo_span s, const char *word, struct mo_span *a,
             continue;
         }
         if (mo_span_ieq(mo_span_head(mo_span_skip(s, i), w.n), w)) {
-            *a = trim(mo_span_head(s, i));
-            *b = trim(mo_span_skip(s, i + w.n));
+            *a = trim_blanks(mo_span_head(s, i));
+            *b = trim_blanks(mo_span_skip(s, i + w.n));
             found = a->n && b->n;
         }
         i++;
@@ -113,9 +114,9 @@ static const char *const articles[] = {
     "contents of", "content of", "file", "files", "text", NULL};
 static const char *const into[] = {" into ", " to ", " in ", NULL};
 
-static struct mo_span object(struct mo_span s)
+static struct mo_span take_object(struct mo_span s)
 {
-    (void)eat_any(&s, articles);
+    (void)eat_any_phrase(&s, articles);
     return unquote(s);
 }
 
@@ -126,9 +127,9 @@ static bool do_list(struct mo_llm_step *st, struct mo_span s)
         "me",        "the",    "all",     "files",    "every", "file",
         "directory", "folder", "content", "contents", NULL};
 
-    (void)eat_any(&s, noise);
-    (void)eat_any(&s, where);
-    (void)eat_any(&s, noise);
+    (void)eat_any_phrase(&s, noise);
+    (void)eat_any_phrase(&s, where);
+    (void)eat_any_phrase(&s, noise);
     st->path = unquote(s);
     return mo_span_find(st->path, ' ') < 0;
 }
@@ -137,16 +138,16 @@ static bool do_show(struct mo_llm_step *st, struct mo_span s)
 {
     struct mo_span rest = s;
 
-    if (eat(&rest, "me"))
+    if (eat_phrase(&rest, "me"))
         s = rest;
-    (void)eat(&rest, "all");
-    (void)eat(&rest, "the");
-    (void)eat(&rest, "all");
-    if (eat(&rest, "files")) {
+    (void)eat_phrase(&rest, "all");
+    (void)eat_phrase(&rest, "the");
+    (void)eat_phrase(&rest, "all");
+    if (eat_phrase(&rest, "files")) {
         st->what = MO_DO_LIST;
         return do_list(st, rest);
     }
-    st->path = object(s);
+    st->path = take_object(s);
     return st->path.n && mo_span_find(st->path, ' ') < 0;
 }
 
@@ -157,7 +158,7 @@ static bool do_write(struct mo_llm_step *st, struct mo_span s)
     if (!split_any(s, into, &text, &path))
         return false;
     st->text = unquote(text);
-    st->path = object(path);
+    st->path = take_object(path);
     return mo_span_find(st->path, ' ') < 0;
 }
 
@@ -176,7 +177,7 @@ static bool do_create(struct mo_llm_step *st, struct mo_span s)
     struct mo_span path = s, text = {"", 0};
 
     (void)split_any(s, with, &path, &text);
-    (void)eat_any(&path, noise);
+    (void)eat_any_phrase(&path, noise);
     st->path = unquote(path);
     st->text = unquote(text);
     return st->path.n && mo_span_find(st->path, ' ') < 0;
@@ -189,7 +190,7 @@ static bool do_run(struct mo_llm_step *st, struct mo_span s)
                                         "command",
                                         NULL};
 
-    (void)eat_any(&s, noise);
+    (void)eat_any_phrase(&s, noise);
     st->text = unquote(s);
     return st->text.n > 0;
 }
@@ -202,9 +203,9 @@ static bool do_search(struct mo_llm_step *st, struct mo_span s)
     struct mo_span text = s, path = {"", 0};
 
     (void)split_any(s, where, &text, &path);
-    (void)eat_any(&text, noise);
+    (void)eat_any_phrase(&text, noise);
     st->text = unquote(text);
-    st->path = object(path);
+    st->path = take_object(path);
     return st->text.n > 0;
 }
 
@@ -218,7 +219,7 @@ static bool do_edit(struct mo_llm_step *st, struct mo_span s)
         return false;
     st->text = unquote(old);
     st->more = unquote(new);
-    st->path = object(path);
+    st->path = take_object(path);
     return mo_span_find(st->path, ' ') < 0;
 }
 
@@ -256,18 +257,18 @@ static const struct {
 
 static bool begins_verb(struct mo_span s)
 {
-    s = trim(s);
+    s = trim_blanks(s);
     for (size_t i = 0; i < MO_COUNT(verbs); i++) {
         struct mo_span rest = s;
 
-        if (eat(&rest, verbs[i].verb))
+        if (eat_phrase(&rest, verbs[i].verb))
             return true;
     }
     return false;
 }
 
-/* Bytes of a mark that parts steps at i, or 0. */
-static size_t mark_at(struct mo_span s, size_t i)
+/* Length of a separator of steps at i, or 0. */
+static size_t separator_at(struct mo_span s, size_t i)
 {
     static const char *const sure[] = {
         ", and then ", " and then ", ", then ", " then ", "; ", "\n", NULL};
@@ -301,7 +302,7 @@ static struct mo_span next_clause(struct mo_span *s)
             i = past;
             continue;
         }
-        n = mark_at(*s, i);
+        n = separator_at(*s, i);
         i += n == 0;
     }
     out = mo_span_head(*s, i);
@@ -315,17 +316,17 @@ static void read_step(struct mo_llm_step *st, struct mo_span clause)
         "please",    "can you", "could you", "now",       "first",
         "then",      "and",     "finally",   "i want to", "let us",
         "would you", "hello",   "hi",        NULL};
-    struct mo_span s = trim(clause);
+    struct mo_span s = trim_blanks(clause);
 
     *st = (struct mo_llm_step){.what = MO_DO_NOTHING, .said = s};
-    (void)eat_any(&s, polite);
+    (void)eat_any_phrase(&s, polite);
     while (s.n &&
            (s.p[s.n - 1] == '.' || s.p[s.n - 1] == '!' || s.p[s.n - 1] == '?'))
         s.n--;
     for (size_t i = 0; i < MO_COUNT(verbs); i++) {
         struct mo_span rest = s;
 
-        if (!eat(&rest, verbs[i].verb))
+        if (!eat_phrase(&rest, verbs[i].verb))
             continue;
         st->what = verbs[i].what;
         if (verbs[i].read(st, rest))
@@ -347,7 +348,7 @@ size_t mo_llm_demo_steps(struct mo_span text,
     size_t n = 0;
 
     while (text.n && n < MO_LLM_STEPS_MAX) {
-        struct mo_span clause = trim(next_clause(&text));
+        struct mo_span clause = trim_blanks(next_clause(&text));
 
         if (clause.n == 0)
             continue;

@@ -1,24 +1,26 @@
-/* llm_fail.c - what a provider's refusal means: for the person (what to do),
- * for the turn (a stable word), and for the next try (when, if at all).
+/* llm_fail.c - interprets provider errors: a message for the person, a stable
+ * code for the turn, and whether and when to retry.
  *
- * Providers agree on little: an `error` object, alone, in a list of one, or
- * spread over the document; a type, a code or a status in words. One table
- * knows all the words, a second the HTTP statuses, a third the phrases that
- * say more than the type does.
+ * Error formats differ: an `error` object, alone, in a list of one, or spread
+ * over the document; a type, a code or a status in words. One table maps these
+ * words, a second the HTTP statuses, a third the phrases that are more specific
+ * than the type.
  *
- * A key is never shown: its text is blanked in what the provider said, and
- * of an answer about the key itself nothing is repeated at all. */
+ * Keys are never shown: the key is blanked in the provider's message, and the
+ * message of an authentication error is not repeated at all. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
 #include "codec/text/utf8.h"
 
-#define AFTER_MAX_MS 60000 /* asked to wait longer, we tell the person */
-#define SAID_MAX     120   /* bytes of the provider's own words */
+#define AFTER_MAX_MS                                                           \
+    60000            /* longer waits are reported to the person instead        \
+                      */
+#define SAID_MAX 120 /* bytes of the provider's message */
 
 enum what { AUTH, RATE, LOAD, LONG, BAD, QUOTA, NO_MODEL, TROUBLE };
 
-/* "before LABEL after: what it said" */
+/* "before LABEL after: the provider's message" */
 static const struct {
     const char *code;
     int err;
@@ -28,19 +30,19 @@ static const struct {
     [AUTH] = {"auth", MO_EPOLICY, false, false, "",
               " does not accept the key: check it, or make a new one"},
     [RATE] = {"rate_limit", MO_EBUSY, true, true, "",
-              " limits how often it may be asked: wait and try again"},
+              " reports that its rate limit is reached: wait and try again"},
     [LOAD] = {"overloaded", MO_EUNAVAIL, true, true, "",
               " is overloaded: try again in a minute"},
     [LONG] = {"too_long", MO_ETOOBIG, false, true,
-              "too long for this model of ",
-              ": start a fresh conversation or choose another model"},
+              "the conversation is too long for this model of ",
+              ": start a new conversation or choose another model"},
     [BAD] = {"bad_request", MO_EINVAL, false, true, "", " refused the request"},
     [QUOTA] = {"quota", MO_EPOLICY, false, true, "the credit or quota at ",
                " is used up: see its billing page or choose another model"},
     [NO_MODEL] = {"no_model", MO_ENOTFOUND, false, true, "",
                   " has no such model for this key: choose another one"},
     [TROUBLE] = {"overloaded", MO_EUNAVAIL, true, true, "",
-                 " has trouble of its own: try again in a minute"},
+                 " has an internal error: try again in a minute"},
 };
 
 static const struct {
@@ -76,7 +78,7 @@ static const struct {
     {"DEADLINE_EXCEEDED", TROUBLE},
 };
 
-/* In what it says, when the type alone is "invalid request". */
+/* Phrases in the message, for types like "invalid request". */
 static const struct {
     const char *phrase;
     enum what what;
@@ -101,7 +103,7 @@ static const struct {
 /* --- reading the document ------------------------------------------------ */
 
 struct said {
-    struct mo_json error; /* the object, or none */
+    struct mo_json error; /* the error object, or none */
     struct mo_span message;
 };
 
@@ -118,7 +120,7 @@ static void read_said(struct said *s, struct mo_span body, struct mo_arena *a)
     root = mo_json_is(doc.root, MO_JSON_ARRAY) ? mo_json_at(doc.root, 0)
                                                : doc.root;
     s->error = mo_json_get(root, "error");
-    text = s->error; /* some servers say no more than a string */
+    text = s->error; /* some servers send only a string */
     if (!mo_json_is(s->error, MO_JSON_STRING)) {
         if (!mo_json_is(s->error, MO_JSON_OBJECT))
             s->error = root;
@@ -127,7 +129,7 @@ static void read_said(struct said *s, struct mo_span body, struct mo_arena *a)
     (void)mo_json_str(text, a, &s->message);
 }
 
-static int word_of(struct mo_json v)
+static int error_word(struct mo_json v)
 {
     for (size_t i = 0; i < MO_COUNT(words); i++) {
         if (mo_json_str_eq(v, mo_span_cstr(words[i].word)))
@@ -136,19 +138,19 @@ static int word_of(struct mo_json v)
     return -1;
 }
 
-static int by_words(const struct said *s)
+static int find_word(const struct said *s)
 {
     struct mo_json d = mo_json_get(s->error, "details");
-    int w = word_of(mo_json_get(d, "error_code"));
+    int w = error_word(mo_json_get(d, "error_code"));
 
     if (w < 0)
-        w = word_of(mo_json_get(s->error, "code"));
+        w = error_word(mo_json_get(s->error, "code"));
     if (w < 0)
-        w = word_of(mo_json_get(s->error, "type"));
-    return w < 0 ? word_of(mo_json_get(s->error, "status")) : w;
+        w = error_word(mo_json_get(s->error, "type"));
+    return w < 0 ? error_word(mo_json_get(s->error, "status")) : w;
 }
 
-static int by_phrase(const struct said *s)
+static int find_phrase(const struct said *s)
 {
     for (size_t i = 0; i < MO_COUNT(phrases); i++) {
         if (mo_span_search(s->message, mo_span_cstr(phrases[i].phrase)) >= 0)
@@ -157,7 +159,7 @@ static int by_phrase(const struct said *s)
     return -1;
 }
 
-static int by_status(int status)
+static int find_status(int status)
 {
     for (size_t i = 0; i < MO_COUNT(statuses); i++) {
         if (status >= statuses[i].from && status <= statuses[i].to)
@@ -166,7 +168,7 @@ static int by_status(int status)
     return -1;
 }
 
-/* "34s", "1.5s": Google's way of writing a duration. */
+/* "34s", "1.5s": durations as Google writes them. */
 static int64_t seconds_ms(struct mo_json v)
 {
     struct mo_json num;
@@ -180,7 +182,7 @@ static int64_t seconds_ms(struct mo_json v)
     return (int64_t)(s * 1000);
 }
 
-/* Google: when to come back, and whether the day's share is used up. */
+/* Google: reads the retry delay and whether the daily quota is used up. */
 static bool read_google(const struct said *s, int64_t *after_ms)
 {
     struct mo_json_iter it;
@@ -202,10 +204,12 @@ static bool read_google(const struct said *s, int64_t *after_ms)
     return day;
 }
 
-/* --- telling ------------------------------------------------------------- */
+/* --- messages
+ * ---------------------------------------------------------------- */
 
-/* Their words in one line, without the key, cut at a character. */
-static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
+/* The message in one line, without the key, cut at a character. */
+static void clean_message(struct mo_span s, struct mo_span key,
+                          char out[SAID_MAX + 1])
 {
     size_t n = 0;
 
@@ -221,23 +225,23 @@ static void clean(struct mo_span s, struct mo_span key, char out[SAID_MAX + 1])
     }
     n = mo_utf8_good(mo_span(out, n));
     while (n && s.n && (out[n - 1] & 0x80))
-        n--; /* it may be half a character */
+        n--; /* may be a partial character */
     out[n] = '\0';
 }
 
-static void tell(struct mo_llm_verdict *v, const char *label, int w,
-                 struct mo_span message, struct mo_span key)
+static void set_failure(struct mo_llm_verdict *v, const char *label, int w,
+                        struct mo_span message, struct mo_span key)
 {
     char said[SAID_MAX + 1] = "";
 
     if (whats[w].quote)
-        clean(message, key, said);
+        clean_message(message, key, said);
     (void)mo_fail(&v->f.err, whats[w].err, "%s%.40s%s%s%s", whats[w].before,
                   label, whats[w].after, said[0] ? ": " : "", said);
     v->f.code = whats[w].code;
 }
 
-/* The status of an error that came in a stream is in its document. */
+/* An error inside a stream has its status in the document. */
 static int status_of(const struct mo_llm_hint *h, const struct said *s)
 {
     int64_t n = h->status;
@@ -247,14 +251,14 @@ static int status_of(const struct mo_llm_hint *h, const struct said *s)
     return n >= 100 && n < 600 ? (int)n : 0;
 }
 
-static int decide(const struct said *s, int status, bool day)
+static int find_kind(const struct said *s, int status, bool day)
 {
-    int w = by_words(s), by = by_status(status);
+    int w = find_word(s), by = find_status(status);
 
     if (w < 0 || (w == TROUBLE && by >= 0))
         w = by;
     if (w < 0 || w == BAD) {
-        int p = by_phrase(s);
+        int p = find_phrase(s);
 
         w = p < 0 ? BAD : p;
     }
@@ -276,8 +280,8 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
     read_said(&s, body, &a);
     status = status_of(h, &s);
     day = read_google(&s, &after);
-    w = decide(&s, status, day);
-    tell(v, label, w, s.message, key);
+    w = find_kind(&s, status, day);
+    set_failure(v, label, w, s.message, key);
     v->again = whats[w].again;
     if (h->should >= 0 && w != QUOTA)
         v->again = h->should > 0;
@@ -302,7 +306,7 @@ unsigned mo_llm_wait_ms(int64_t after_ms, unsigned n, uint32_t rnd)
     return ms - (unsigned)((uint64_t)ms * rnd / UINT32_MAX / 4);
 }
 
-static bool two(struct mo_span s, size_t at, int64_t *out)
+static bool two_digits(struct mo_span s, size_t at, int64_t *out)
 {
     uint64_t v;
 
@@ -313,33 +317,35 @@ static bool two(struct mo_span s, size_t at, int64_t *out)
 }
 
 /* Days since 1970-01-01 of the proleptic Gregorian calendar. */
-static int64_t days(int64_t y, int64_t m, int64_t d)
+static int64_t days_since_1970(int64_t y, int64_t m, int64_t d)
 {
     y -= m <= 2;
-    m += m > 2 ? -3 : 9; /* March is 0: the leap day ends the year */
+    m += m > 2 ? -3 : 9; /* March is 0, so the leap day ends the year */
     return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + d - 1 -
            719468;
 }
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT" in ms since 1970; -1: it is none. */
+/* "Sun, 06 Nov 1994 08:49:37 GMT" in ms since 1970; -1: not a date. */
 static int64_t http_date(struct mo_span s)
 {
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     int64_t d, h, mi, sec, m = 0;
     uint64_t y;
 
-    if (s.n != 29 || !two(s, 5, &d) || !two(s, 17, &h) || !two(s, 20, &mi) ||
-        !two(s, 23, &sec) || mo_span_u64(mo_span(s.p + 12, 4), &y) < 0)
+    if (s.n != 29 || !two_digits(s, 5, &d) || !two_digits(s, 17, &h) ||
+        !two_digits(s, 20, &mi) || !two_digits(s, 23, &sec) ||
+        mo_span_u64(mo_span(s.p + 12, 4), &y) < 0)
         return -1;
     while (m < 12 && memcmp(months + 3 * m, s.p + 8, 3) != 0)
         m++;
     if (m == 12)
         return -1;
-    return (((days((int64_t)y, m + 1, d) * 24 + h) * 60 + mi) * 60 + sec) *
+    return (((days_since_1970((int64_t)y, m + 1, d) * 24 + h) * 60 + mi) * 60 +
+            sec) *
            1000;
 }
 
-/* Seconds, a date; a date that is over means now. */
+/* Accepts seconds or a date; a past date means now. */
 static int64_t retry_after(struct mo_span s, uint64_t wall_ms)
 {
     struct mo_json num = {s.p, s.n};

@@ -1,13 +1,12 @@
-/* llm_gemini.c - Google's generateContent, streamed: what is sent.
+/* llm_gemini.c - Google generateContent, streamed: the request.
  *
- * Parts go back exactly as they came, each on its own: a thought signature
- * belongs to its part, and a call's id to the call and its response. History
- * that another model wrote has no signatures; Google documents a stand-in for
- * the steps it checks, those since the person last spoke.
+ * Parts are sent back exactly as they came, one by one: a thought signature
+ * belongs to its part, and a call's id to the call and its response. History of
+ * another model has no signatures; Google documents a placeholder for the steps
+ * it checks, those since the last user message.
  *
- * Schemas are translated by llm_gschema.c. A tool's name may not begin with
- * a digit or '-' here: such names get a '_' in front, and lose it again when
- * they come back. */
+ * llm_gschema.c translates schemas. Tool names must not begin with a digit or
+ * '-': such names get a '_' in front, which is removed when they come back. */
 #include "agent/llm/llm_priv.h"
 #include "codec/http/url.h"
 
@@ -16,14 +15,14 @@
 struct out {
     const struct mo_llm_ask *q;
     struct mo_jw w;
-    bool open;    /* a content is, with its parts */
+    bool open;    /* a content and its parts are open */
     bool modern;  /* Gemini 3 and later */
-    size_t since; /* steps from this entry on are checked */
+    size_t since; /* the first entry whose steps are checked */
 };
 
 /* --- names --------------------------------------------------------------- */
 
-static bool is_odd(struct mo_span name)
+static bool needs_prefix(struct mo_span name)
 {
     size_t i = 0;
 
@@ -37,7 +36,7 @@ static void put_name(struct mo_jw *w, struct mo_span name)
 {
     char odd[MO_LLM_NAME_MAX + 2] = "_";
 
-    if (!is_odd(name) || name.n > MO_LLM_NAME_MAX) {
+    if (!needs_prefix(name) || name.n > MO_LLM_NAME_MAX) {
         mo_jw_str(w, name);
         return;
     }
@@ -47,11 +46,12 @@ static void put_name(struct mo_jw *w, struct mo_span name)
 
 struct mo_span mo_llm_gemini_name(struct mo_span name)
 {
-    return name.n && name.p[0] == '_' && is_odd(name) ? mo_span_skip(name, 1)
-                                                      : name;
+    return name.n && name.p[0] == '_' && needs_prefix(name)
+               ? mo_span_skip(name, 1)
+               : name;
 }
 
-/* In a response it must be the call's, to the byte. */
+/* In a response the name must equal the call's, byte for byte. */
 static void put_call_name(struct mo_jw *w, struct mo_json call, bool own)
 {
     struct mo_json raw = mo_json_get(mo_json_get(call, "raw"), "functionCall");
@@ -68,7 +68,7 @@ static void put_call_name(struct mo_jw *w, struct mo_json call, bool own)
 
 /* --- contents ------------------------------------------------------------ */
 
-static void begin(struct out *o, const char *role)
+static void begin_content(struct out *o, const char *role)
 {
     if (o->open)
         return;
@@ -80,7 +80,7 @@ static void begin(struct out *o, const char *role)
     o->open = true;
 }
 
-static void end(struct out *o)
+static void end_content(struct out *o)
 {
     if (!o->open)
         return;
@@ -117,10 +117,10 @@ static void put_user(struct out *o, size_t i)
     while (mo_json_next(&it, &k, &b)) {
         if (!mo_llm_piece(b, &p))
             continue;
-        begin(o, "user");
+        begin_content(o, "user");
         put_piece(&o->w, &p);
     }
-    end(o);
+    end_content(o);
 }
 
 static void put_call(struct out *o, size_t i, struct mo_json call, bool first)
@@ -155,21 +155,21 @@ static void put_model(struct out *o, size_t i)
     while (mo_json_next(&it, &k, &b)) {
         raw = mo_json_get(b, "raw");
         if (own && mo_json_is(raw, MO_JSON_OBJECT)) {
-            begin(o, "model");
+            begin_content(o, "model");
             mo_jw_raw(&o->w, mo_json_text(raw));
         } else if (mo_llm_is_type(b, "call")) {
-            begin(o, "model");
+            begin_content(o, "model");
             put_call(o, i, b, first);
             first = false;
         } else if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p)) {
-            begin(o, "model");
+            begin_content(o, "model");
             put_piece(&o->w, &p);
         }
     }
-    end(o);
+    end_content(o);
 }
 
-/* Pictures of a result: inside the response where the model takes them. */
+/* Images of a result; inside the response if the model accepts them there. */
 static void put_media(struct out *o, const struct mo_llm_pair *pair)
 {
     struct mo_llm_piece p;
@@ -234,15 +234,15 @@ static void put_responses(struct out *o, size_t i)
 
     if (n == 0)
         return;
-    begin(o, "user");
+    begin_content(o, "user");
     for (size_t c = 0; c < n; c++)
         put_response(o, i, &v[c]);
     for (size_t c = 0; c < n && !o->modern; c++)
         put_media(o, &v[c]);
-    end(o);
+    end_content(o);
 }
 
-/* What was refused stays out: asked again with it, it refuses again. */
+/* Refused entries are left out: sent again, they are refused again. */
 static bool is_refused(struct mo_json entry)
 {
     return mo_json_str_eq(mo_json_get(entry, "stop"), MO_SPAN("refused"));
@@ -267,7 +267,8 @@ static void put_contents(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the rest ------------------------------------------------------------ */
+/* --- the request body
+ * -------------------------------------------------------- */
 
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {
@@ -297,8 +298,7 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
         mo_jw_obj(w);
         mo_jw_key(w, "name");
         put_name(w, r->tools[i].name);
-        mo_jw_key(w, "description");
-        mo_jw_str(w, r->tools[i].description);
+        mo_jw_member(w, "description", r->tools[i].description);
         mo_jw_key(w, "parametersJsonSchema");
         put_schema(w, r->tools[i].schema);
         mo_jw_end(w);
@@ -315,8 +315,7 @@ static void put_system(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "parts");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
+    mo_jw_member(w, "text", text);
     mo_jw_end(w);
     mo_jw_end(w);
     mo_jw_end(w);
@@ -346,8 +345,8 @@ static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_arr(w);
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_gemini_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                           struct mo_err *e)
 {
     struct out o = {
         .q = q, .modern = is_modern(q->r->model), .since = mo_llm_last_user(q)};
@@ -366,7 +365,7 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_gemini_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     struct mo_span m = mo_span_cstr(q->r->model);
 
@@ -377,8 +376,8 @@ static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
 }
 
 const struct mo_llm_wire mo_llm_gemini = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_gemini_body,
+    .put_path = put_gemini_path,
     .event = mo_llm_gemini_event,
     .finish = mo_llm_gemini_finish,
     .put_raw = mo_llm_gemini_raw,

@@ -1,9 +1,9 @@
-/* llm_gemini_in.c - Google's generateContent: what streams back.
+/* llm_gemini_in.c - Google generateContent: the stream.
  *
- * Every event is a whole response with the next parts in it. Text without a
- * signature grows by its neighbour; any other part is kept as it came. The
- * end is a finishReason. CONTINUATION is none: the same request goes out
- * again with the token, and what comes then is more of the same reply. */
+ * Every event is a complete response with the next parts. Text parts without a
+ * signature are joined; any other part is kept unchanged. The stream ends with
+ * a finishReason. CONTINUATION does not end it: the request is sent again with
+ * the token, and its response continues the same reply. */
 #include "agent/llm/llm_priv.h"
 
 /* --- parts --------------------------------------------------------------- */
@@ -16,7 +16,7 @@ static bool is_thought(struct mo_json part)
     return b;
 }
 
-/* Nothing but text, and whether it is a thought: may be joined. */
+/* True if the part has only text and a thought flag, so it may be joined. */
 static bool is_plain(struct mo_json part)
 {
     struct mo_json_iter it;
@@ -41,7 +41,7 @@ static int take_text(struct mo_llm_in *in, struct mo_json part,
     bool plain = is_plain(part);
 
     if (plain && text.n <= 2)
-        return 0; /* an empty part would be refused when it goes back */
+        return 0; /* an empty part would be rejected when sent back */
     if (!plain || !b || !b->plain || b->kind != kind) {
         b = mo_llm_open(in, kind, -1, e);
         if (!b)

@@ -1,19 +1,19 @@
-/* llm_gschema.c - JSON Schema in the words Gemini knows.
+/* llm_gschema.c - translates JSON Schema into the subset that Gemini supports.
  *
- * A rule it does not know is moved into the description of its place, as
- * text: the model can still follow it, and our own check of the arguments
- * holds anyway. Nothing is made stricter. Lists in `dropped` name what went.
+ * An unsupported keyword is moved into the description as text: the model can
+ * still follow it, and arguments are checked against the full schema anyway.
+ * Nothing becomes stricter. `dropped` lists the moved keywords.
  *
- * `const` becomes an enum of one, `definitions` become `$defs`, `allOf` of
- * one becomes `anyOf` of one; beside a `$ref` only `$` words stay. Members
- * with names it refuses are left out and named.
+ * `const` becomes an enum with one value, `definitions` becomes `$defs`,
+ * `allOf` with one schema becomes `anyOf` with one; next to a `$ref` only `$`
+ * keywords stay. Members with unsupported names are left out and listed.
  *
- * Limits: DEPTH_MAX levels; what is deeper is "anything". */
+ * Limits: DEPTH_MAX levels; deeper schemas accept anything. */
 #include "agent/llm/llm_priv.h"
 #include "codec/json/jvalue.h"
 
 #define DEPTH_MAX 24
-#define NOTE_MAX  ((size_t)2048) /* bytes of moved rules in a description */
+#define NOTE_MAX  ((size_t)2048) /* bytes of moved keywords in a description */
 #define NAME_MAX_ 64
 
 enum how { COPY, SCHEMA, SCHEMAS, MAP, DEFS, REF, TEXT, CONST, ALL };
@@ -55,7 +55,7 @@ struct walk {
 
 static void put_schema(struct walk *x, struct mo_json s, bool root);
 
-static int how_of(struct mo_json key)
+static int find_keyword(struct mo_json key)
 {
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         if (mo_json_str_eq(key, mo_span_cstr(rows[i].word)))
@@ -64,18 +64,19 @@ static int how_of(struct mo_json key)
     return -1;
 }
 
-static struct mo_span inside(struct mo_json str)
+static struct mo_span put_inside(struct mo_json str)
 {
     return mo_span(str.p + 1, str.n - 2);
 }
 
-/* --- what is left out ---------------------------------------------------- */
+/* --- unsupported keywords
+ * ---------------------------------------------------- */
 
-static void drop(struct walk *x, struct mo_buf *note, struct mo_json key,
-                 struct mo_json val)
+static void drop_keyword(struct walk *x, struct mo_buf *note,
+                         struct mo_json key, struct mo_json val)
 {
     if (x->dropped) {
-        (void)mo_buf_span(x->dropped, inside(key));
+        (void)mo_buf_span(x->dropped, put_inside(key));
         (void)mo_buf_putc(x->dropped, '\n');
     }
     if (mo_json_str_eq(key, MO_SPAN("$schema")) ||
@@ -84,7 +85,7 @@ static void drop(struct walk *x, struct mo_buf *note, struct mo_json key,
     if (note->len + key.n + val.n > NOTE_MAX)
         return;
     (void)mo_buf_puts(note, note->len ? "; " : "");
-    (void)mo_buf_span(note, inside(key));
+    (void)mo_buf_span(note, put_inside(key));
     (void)mo_buf_puts(note, ": ");
     (void)mo_json_compact(val, note);
 }
@@ -104,18 +105,18 @@ static void put_description(struct walk *x, struct mo_json text,
         (void)mo_buf_span(&b, mo_buf_view(note));
         (void)mo_buf_putc(&b, ')');
     }
-    mo_jw_key(&x->w, "description");
-    mo_jw_str(&x->w, mo_buf_view(&b));
+    mo_jw_member(&x->w, "description", mo_buf_view(&b));
     if (mo_buf_err(&b))
         x->w.b->err = mo_buf_err(&b);
     mo_buf_fini(&b);
 }
 
-/* --- what stays ---------------------------------------------------------- */
+/* --- supported keywords
+ * ------------------------------------------------------ */
 
 static bool good_name(struct mo_json key)
 {
-    struct mo_span s = inside(key);
+    struct mo_span s = put_inside(key);
 
     if (s.n == 0 || s.n > NAME_MAX_ || (s.p[0] >= '0' && s.p[0] <= '9'))
         return false;
@@ -138,8 +139,8 @@ static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,
     mo_jw_obj(&x->w);
     mo_json_iter(&it, map);
     while (mo_json_next(&it, &k, &v)) {
-        if (names ? !good_name(k) : mo_span_find(inside(k), '\\') >= 0) {
-            drop(x, note, k, v);
+        if (names ? !good_name(k) : mo_span_find(put_inside(k), '\\') >= 0) {
+            drop_keyword(x, note, k, v);
             continue;
         }
         mo_jw_key_raw(&x->w, k);
@@ -163,7 +164,7 @@ static void put_list(struct walk *x, struct mo_json list)
 static void put_ref(struct walk *x, struct mo_json ref)
 {
     static const struct mo_span old = {"#/definitions/", 14};
-    struct mo_span s = inside(ref);
+    struct mo_span s = put_inside(ref);
     struct mo_buf b;
 
     mo_buf_init(&b, ref.n + 16);
@@ -176,7 +177,7 @@ static void put_ref(struct walk *x, struct mo_json ref)
     mo_buf_fini(&b);
 }
 
-/* `required` must not name what is not shown. */
+/* `required` must not list members that were left out. */
 static void put_required(struct walk *x, struct mo_json list)
 {
     struct mo_json_iter it;
@@ -191,7 +192,7 @@ static void put_required(struct walk *x, struct mo_json list)
     mo_jw_end(&x->w);
 }
 
-static bool fits(enum how how, struct mo_json v)
+static bool fits_gemini(enum how how, struct mo_json v)
 {
     static const enum mo_json_type want[] = {
         [SCHEMA] = MO_JSON_NONE, [SCHEMAS] = MO_JSON_ARRAY,
@@ -213,7 +214,7 @@ static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
         [DEFS] = "$defs", [CONST] = "enum", [ALL] = "anyOf"};
 
     if (how == TEXT)
-        return; /* at the end, with the note */
+        return; /* written at the end, with the note */
     if (how == DEFS || how == CONST || how == ALL)
         mo_jw_key(&x->w, names[how]);
     else
@@ -239,8 +240,8 @@ static void put_member(struct walk *x, struct mo_json k, struct mo_json v,
     }
 }
 
-/* Two words that become one must not both be written. */
-static bool twice(struct mo_json s, struct mo_json key)
+/* True if two keywords become the same one; only one is written. */
+static bool is_duplicate(struct mo_json s, struct mo_json key)
 {
     static const char *const pairs[][2] = {
         {"definitions", "$defs"}, {"const", "enum"}, {"allOf", "anyOf"}};
@@ -253,10 +254,10 @@ static bool twice(struct mo_json s, struct mo_json key)
     return false;
 }
 
-/* The type of the root is written already; of a word that stands twice the
- * last one counts. */
-static bool skip(struct mo_json s, struct mo_json k, struct mo_json v,
-                 bool root)
+/* The type of the root is already written. Of a duplicate keyword the last one
+ * counts. */
+static bool is_skipped(struct mo_json s, struct mo_json k, struct mo_json v,
+                       bool root)
 {
     return (root && mo_json_str_eq(k, MO_SPAN("type"))) ||
            mo_jvalue_find(s, k).p != v.p;
@@ -272,12 +273,12 @@ static void put_object(struct walk *x, struct mo_json s, bool root)
     mo_buf_init(&note, 2 * NOTE_MAX + 4096);
     mo_json_iter(&it, s);
     while (mo_json_next(&it, &k, &v)) {
-        int how = how_of(k);
+        int how = find_keyword(k);
 
-        if (how < 0 || !fits((enum how)how, v) || twice(s, k) ||
-            (ref && inside(k).p[0] != '$'))
-            drop(x, &note, k, v);
-        else if (skip(s, k, v, root))
+        if (how < 0 || !fits_gemini((enum how)how, v) || is_duplicate(s, k) ||
+            (ref && put_inside(k).p[0] != '$'))
+            drop_keyword(x, &note, k, v);
+        else if (is_skipped(s, k, v, root))
             continue;
         else if (how == TEXT)
             text = v;
@@ -291,7 +292,7 @@ static void put_object(struct walk *x, struct mo_json s, bool root)
     mo_buf_fini(&note);
 }
 
-/* true and false are schemas too; both are as good as anything. */
+/* true and false are schemas too; both are written as "anything". */
 static void put_schema(struct walk *x, struct mo_json s, bool root)
 {
     bool deep = x->depth >= DEPTH_MAX;
@@ -299,8 +300,7 @@ static void put_schema(struct walk *x, struct mo_json s, bool root)
     x->depth++;
     mo_jw_obj(&x->w);
     if (root) {
-        mo_jw_key(&x->w, "type");
-        mo_jw_cstr(&x->w, "object");
+        mo_jw_member(&x->w, "type", MO_SPAN("object"));
     }
     if (!deep && mo_json_is(s, MO_JSON_OBJECT))
         put_object(x, s, root);

@@ -1,4 +1,4 @@
-/* llm_in.c - a reply while it streams in, and the entry it becomes. */
+/* llm_in.c - a reply while it is streamed, and the entry it becomes. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
@@ -48,7 +48,7 @@ void mo_llm_in_fini(struct mo_llm_in *in)
 
 /* --- blocks -------------------------------------------------------------- */
 
-static int more_room(struct mo_llm_in *in)
+static int grow_blocks(struct mo_llm_in *in)
 {
     size_t cap = in->cap ? 2 * in->cap : 8;
     struct mo_llm_block **v;
@@ -93,7 +93,7 @@ struct mo_llm_block *mo_llm_open(struct mo_llm_in *in,
         (void)mo_fail(e, MO_ETOOBIG, "the reply has too many parts");
         return NULL;
     }
-    b = more_room(in) == 0 ? block_new(kind, index) : NULL;
+    b = grow_blocks(in) == 0 ? block_new(kind, index) : NULL;
     if (!b) {
         (void)mo_fail(e, MO_ENOMEM, "reply");
         return NULL;
@@ -139,8 +139,8 @@ int mo_llm_add_str(struct mo_llm_in *in, struct mo_buf *b, struct mo_json v,
     return mo_llm_add(in, b, mo_span(v.p + 1, v.n - 2), e);
 }
 
-static void tell(struct mo_llm_in *in, enum mo_llm_block_kind kind,
-                 struct mo_span s)
+static void send_delta(struct mo_llm_in *in, enum mo_llm_block_kind kind,
+                       struct mo_span s)
 {
     if (s.n == 0 || !in->cb)
         return;
@@ -160,7 +160,7 @@ void mo_llm_show(struct mo_llm_in *in, enum mo_llm_block_kind kind,
         return;
     mo_arena_init(&a, v.n + 4096);
     if (mo_json_str(v, &a, &s) == 0)
-        tell(in, kind, s);
+        send_delta(in, kind, s);
     mo_arena_fini(&a);
 }
 
@@ -188,7 +188,7 @@ int mo_llm_grow_text(struct mo_llm_in *in, struct mo_llm_block *b,
         rc = mo_llm_add(in, &b->body, mo_span(q.p + 1, q.len - 2), e);
     mo_buf_fini(&q);
     if (rc == 0)
-        tell(in, b->kind, s);
+        send_delta(in, b->kind, s);
     return rc;
 }
 
@@ -200,15 +200,15 @@ int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
     if (mo_json_str_buf(name, &b->name) < 0 || b->name.len == 0)
         return mo_fail(e,
                        mo_buf_err(&b->name) ? mo_buf_err(&b->name) : MO_EPROTO,
-                       "a call without the name of a tool");
+                       "a call without a tool name");
     mo_buf_reset(&b->id);
     if (mo_json_is(id, MO_JSON_STRING) && mo_json_str_buf(id, &b->id) < 0)
         return mo_fail(e, mo_buf_err(&b->id), "id of a call");
     return 0;
 }
 
-/* An object that every reader reads alike: one with a member twice would be
- * refused by the provider when it goes back there, in every later turn. */
+/* Checks for duplicate members: a provider would reject such arguments in every
+ * later request. */
 int mo_llm_check_args(struct mo_json v)
 {
     struct mo_buf exact;
@@ -222,8 +222,8 @@ int mo_llm_check_args(struct mo_json v)
     return rc == 0 || rc == MO_ENOMEM ? rc : MO_EPROTO;
 }
 
-/* Models write what they like: an object is parsed, nothing is {}, and the
- * rest is kept to be told of. */
+/* Parses the arguments of a call: an object is used, nothing becomes {},
+ * anything else is kept as bad. */
 int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
                       struct mo_err *e)
 {
@@ -319,7 +319,7 @@ int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
     struct mo_json_doc doc;
 
     if (mo_json_parse(ev->data, MO_LLM_DEPTH_MAX, &doc, e) < 0)
-        return mo_wrap(e, "%s sent an event that is no JSON", in->label);
+        return mo_wrap(e, "%s sent an event that is not JSON", in->label);
     *out = doc.root;
     return 0;
 }
@@ -349,18 +349,23 @@ void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body)
 {
     mo_jw_key(w, key);
-    mo_jw_raw(w, MO_SPAN("\"")); /* what follows is a literal's inside */
+    mo_jw_raw(w, MO_SPAN("\"")); /* the inside of a string literal follows */
     (void)mo_buf_span(w->b, mo_buf_view(body));
     (void)mo_buf_putc(w->b, '"');
 }
 
 /* --- the entry ----------------------------------------------------------- */
 
-static const char *const stops[] = {
-    [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
-    [MO_LLM_LENGTH] = "length", [MO_LLM_REFUSED] = "refused",
-    [MO_LLM_PAUSED] = "paused", [MO_LLM_OTHER] = "other",
-};
+const char *mo_llm_stop_name(enum mo_llm_stop s)
+{
+    static const char *const stops[] = {
+        [MO_LLM_END] = "end",       [MO_LLM_CALLS] = "calls",
+        [MO_LLM_LENGTH] = "length", [MO_LLM_REFUSED] = "refused",
+        [MO_LLM_PAUSED] = "paused", [MO_LLM_OTHER] = "other",
+    };
+
+    return stops[s];
+}
 
 static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
                      const char *key)
@@ -368,16 +373,13 @@ static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
     mo_jw_key(w, "key");
     mo_jw_cstr(w, key);
     if (b->id.len) {
-        mo_jw_key(w, "id");
-        mo_jw_str(w, mo_buf_view(&b->id));
+        mo_jw_member(w, "id", mo_buf_view(&b->id));
     }
-    mo_jw_key(w, "name");
-    mo_jw_str(w, mo_buf_view(&b->name));
+    mo_jw_member(w, "name", mo_buf_view(&b->name));
     mo_jw_key(w, "args");
     mo_llm_put_json(w, &b->args);
     if (b->bad.len) {
-        mo_jw_key(w, "bad");
-        mo_jw_str(w, mo_buf_view(&b->bad));
+        mo_jw_member(w, "bad", mo_buf_view(&b->bad));
     }
 }
 
@@ -456,8 +458,7 @@ static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
 
     mo_jw_init(&w, &in->entry);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "role");
-    mo_jw_cstr(&w, "assistant");
+    mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_by(&w, by);
     mo_jw_key(&w, "blocks");
     mo_jw_arr(&w);
@@ -468,14 +469,14 @@ static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
     }
     mo_jw_end(&w);
     mo_jw_key(&w, "stop");
-    mo_jw_cstr(&w, stops[in->stop]);
+    mo_jw_cstr(&w, mo_llm_stop_name(in->stop));
     mo_jw_key(&w, "stopRaw");
     mo_jw_cstr(&w, in->stop_raw);
     put_usage(in, &w);
     mo_jw_end(&w);
 }
 
-static void collect(struct mo_llm_in *in, struct mo_llm_reply *r)
+static void collect_calls(struct mo_llm_in *in, struct mo_llm_reply *r)
 {
     for (size_t i = 0; i < in->n; i++) {
         const struct mo_llm_block *b = in->v[i];
@@ -493,7 +494,8 @@ static void collect(struct mo_llm_in *in, struct mo_llm_reply *r)
     }
 }
 
-/* All text, unescaped. A body is half a literal: quotes make it one. */
+/* Collects all text, unescaped. A body is the inside of a string literal, so
+ * quotes are added before parsing. */
 static void put_text(struct mo_llm_in *in)
 {
     struct mo_buf q;
@@ -527,12 +529,12 @@ int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
     *r = (struct mo_llm_reply){.ncalls = 0};
     if (!in->ended)
         return mo_fail(e, MO_ECLOSED,
-                       "%s broke off in the middle of its reply; nothing of it "
-                       "was kept: try again",
+                       "%s stopped in the middle of its reply; the reply was "
+                       "not kept: try again",
                        in->label);
     if (in->wire->finish(in, e) < 0)
         return e->code;
-    collect(in, r);
+    collect_calls(in, r);
     if (r->ncalls && (in->stop == MO_LLM_END || in->stop == MO_LLM_OTHER))
         in->stop = MO_LLM_CALLS;
     else if (!r->ncalls && in->stop == MO_LLM_CALLS)

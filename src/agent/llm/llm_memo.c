@@ -1,19 +1,20 @@
-/* llm_memo.c - the beginning of the last request of a conversation, kept.
+/* llm_memo.c - reuses the beginning of the last request of a conversation.
  *
- * A conversation grows at its end: what the next request begins with has been
- * checked, read and written before. A wire ties a knot while it writes, at an
- * entry before which nothing will change as long as entries are only added;
- * the bytes before it are kept here, and the next request starts from there.
+ * A conversation grows at its end, so the beginning of the next request has
+ * already been checked, parsed and written. While writing, a wire records a
+ * knot: a position before which nothing changes as long as entries are only
+ * added. The bytes before it are kept here, and the next request continues from
+ * there.
  *
- * Whether it is the same conversation is seen from sums (SipHash, under a key
- * of our own) over all that a body is made of: the model, the instructions,
- * the tools, and every entry of the last request, not only those before the
- * knot; a digest or a number stands for those that have one. Where one differs
- * everything is written anew. A body that was taken up is so the same, to the
- * byte, as one that was not.
+ * Hashes (SipHash with a random key) over everything that forms a body decide
+ * whether it is the same conversation: the model, the instructions, the tools,
+ * and every entry of the last request, not only those before the knot. Digests
+ * or ids are hashed in place of the content where they exist. If a hash
+ * differs, everything is written anew. A reused body is therefore byte for byte
+ * the same as a newly written one.
  *
- * Limit: MEMO_MAX bytes a conversation; a longer one is written whole each
- * time. Without memory nothing is kept, and nothing fails. */
+ * Limit: MEMO_MAX bytes per conversation; a longer one is written anew each
+ * time. If memory is short nothing is kept and nothing fails. */
 #include "agent/llm/llm_priv.h"
 #include "base/map.h"
 #include "base/rand.h"
@@ -31,56 +32,59 @@ void mo_llm_memo_fini(struct mo_llm_memo *m)
     mo_buf_fini(&m->text);
 }
 
-static void forget(struct mo_llm_memo *m)
+static void forget_memo(struct mo_llm_memo *m)
 {
     mo_buf_fini(&m->text);
     mo_buf_init(&m->text, MEMO_MAX);
     m->knot = (struct mo_llm_knot){.len = 0};
 }
 
-/* --- is it the same? ----------------------------------------------------- */
+/* --- hashes
+ * ------------------------------------------------------------------ */
 
-static uint64_t sum(const struct mo_llm_memo *m, uint64_t before,
-                    struct mo_span s)
+static uint64_t hash_span(const struct mo_llm_memo *m, uint64_t before,
+                          struct mo_span s)
 {
     return mo_siphash(m->key[0] ^ before, m->key[1], s);
 }
 
-static uint64_t sum_tool(const struct mo_llm_memo *m, uint64_t h,
-                         const struct mo_llm_tool *t)
+static uint64_t hash_tool(const struct mo_llm_memo *m, uint64_t h,
+                          const struct mo_llm_tool *t)
 {
-    h = sum(m, h, t->name);
-    h = sum(m, h, t->digest);
+    h = hash_span(m, h, t->name);
+    h = hash_span(m, h, t->digest);
     if (t->digest.n)
         return h;
-    h = sum(m, h, t->description);
-    return sum(m, h, t->schema);
+    h = hash_span(m, h, t->description);
+    return hash_span(m, h, t->schema);
 }
 
-static uint64_t sum_head(const struct mo_llm_memo *m,
-                         const struct mo_llm_request *r)
+static uint64_t hash_head(const struct mo_llm_memo *m,
+                          const struct mo_llm_request *r)
 {
-    uint64_t h = sum(m, r->ntools, mo_span_cstr(r->model));
+    uint64_t h = hash_span(m, r->ntools, mo_span_cstr(r->model));
 
-    h = sum(m, h, r->system);
+    h = hash_span(m, h, r->system);
     for (size_t i = 0; i < r->ntools; i++)
-        h = sum_tool(m, h, &r->tools[i]);
+        h = hash_tool(m, h, &r->tools[i]);
     return h;
 }
 
-/* h: the sum of those before `from`; numbers are quickly summed anew. */
-static uint64_t sum_entries(const struct mo_llm_memo *m, uint64_t h,
-                            const struct mo_llm_request *r, size_t from,
-                            size_t to)
+/* h: hash of the entries before `from`. Ids are cheap to hash again. */
+static uint64_t hash_entries(const struct mo_llm_memo *m, uint64_t h,
+                             const struct mo_llm_request *r, size_t from,
+                             size_t to)
 {
     if (r->ids)
-        return sum(m, to, mo_span((const char *)r->ids, to * sizeof(*r->ids)));
+        return hash_span(m, to,
+                         mo_span((const char *)r->ids, to * sizeof(*r->ids)));
     for (size_t i = from; i < to; i++)
-        h = sum(m, h, r->entries[i]);
+        h = hash_span(m, h, r->entries[i]);
     return h;
 }
 
-/* --- taking it up, and keeping it ---------------------------------------- */
+/* --- find and keep
+ * ----------------------------------------------------------- */
 
 void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
                       struct mo_buf *body)
@@ -89,17 +93,17 @@ void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
 
     if (r->quiet)
         return;
-    m->next_head = sum_head(m, r);
+    m->next_head = hash_head(m, r);
     if (m->knot.len == 0 || m->head != m->next_head || r->nentries < m->n ||
-        m->entries != sum_entries(m, 0, r, 0, m->n)) {
-        forget(m);
+        m->entries != hash_entries(m, 0, r, 0, m->n)) {
+        forget_memo(m);
         m->n = 0;
         m->entries = 0;
     } else if (mo_buf_span(body, mo_buf_view(&m->text)) == 0) {
         q->from = m->knot;
         memcpy(q->base, m->base, sizeof(q->base));
     } else {
-        mo_buf_reset(body); /* as if nothing had been kept */
+        mo_buf_reset(body); /* start over, without reuse */
     }
     q->knot = &m->next;
     m->next = (struct mo_llm_knot){.len = 0};
@@ -114,17 +118,18 @@ void mo_llm_memo_keep(struct mo_llm_memo *m, const struct mo_llm_ask *q,
         return;
     if (m->next.len < have || m->next.len > MEMO_MAX ||
         mo_buf_put(&m->text, body->p + have, m->next.len - have) < 0) {
-        forget(m);
+        forget_memo(m);
         return;
     }
-    m->entries = sum_entries(m, m->entries, q->r, m->n, q->r->nentries);
+    m->entries = hash_entries(m, m->entries, q->r, m->n, q->r->nentries);
     m->n = q->r->nentries;
     m->head = m->next_head;
     m->knot = m->next;
     memcpy(m->base, q->base, sizeof(m->base));
 }
 
-/* --- what wires need for it ---------------------------------------------- */
+/* --- for wires
+ * --------------------------------------------------------------- */
 
 void mo_llm_knot(const struct mo_llm_ask *q, size_t entry,
                  const struct mo_jw *w, const char *role)

@@ -1,7 +1,7 @@
-/* llm_models.c - which models there are: a provider's list, page by page, and
- * servers on this machine, all asked at once.
+/* llm_models.c - lists models: a provider's list, page by page, and servers on
+ * this machine, all probed at once.
  *
- * Only lists are asked for; nothing here costs anybody anything. */
+ * Only lists are requested; no request is billed. */
 #include <stdlib.h>
 
 #include "agent/llm/llm_priv.h"
@@ -15,23 +15,31 @@
 
 /* --- a small document ---------------------------------------------------- */
 
+struct get {
+    struct mo_httpc_x *x; /* NULL: not active */
+    struct mo_buf body;
+    struct mo_llm_hint hint;
+    /* Called once, later, with body and hint filled. */
+    void (*done)(struct get *g, const struct mo_err *why);
+};
+
 static void get_head(void *ctx, const struct mo_http_head *h)
 {
-    struct mo_llm_get *g = ctx;
+    struct get *g = ctx;
 
     mo_llm_hint_head(&g->hint, h, mo_wall_ms());
 }
 
 static void get_data(void *ctx, struct mo_span data)
 {
-    struct mo_llm_get *g = ctx;
+    struct get *g = ctx;
 
     (void)mo_buf_span(&g->body, data);
 }
 
 static void get_done(void *ctx, const struct mo_err *why)
 {
-    struct mo_llm_get *g = ctx;
+    struct get *g = ctx;
     struct mo_err e;
 
     g->x = NULL;
@@ -42,20 +50,19 @@ static void get_done(void *ctx, const struct mo_err *why)
     g->done(g, why);
 }
 
-void mo_llm_get_init(struct mo_llm_get *g,
-                     void (*done)(struct mo_llm_get *g,
-                                  const struct mo_err *why))
+static void get_init(struct get *g,
+                     void (*done)(struct get *g, const struct mo_err *why))
 {
-    *g = (struct mo_llm_get){.done = done};
+    *g = (struct get){.done = done};
     mo_buf_init(&g->body, PAGE_MAX);
 }
 
-void mo_llm_get_fini(struct mo_llm_get *g)
+static void get_fini(struct get *g)
 {
     mo_buf_fini(&g->body);
 }
 
-int mo_llm_get_start(struct mo_llm_get *g, struct mo_httpc *hc, const char *url,
+static int get_start(struct get *g, struct mo_httpc *hc, const char *url,
                      const struct mo_llm_headers *h, unsigned ms,
                      struct mo_err *e)
 {
@@ -82,7 +89,7 @@ struct ranked {
 
 struct list {
     struct mo_llm *m;
-    struct mo_llm_get get;
+    struct get get;
     struct mo_arena a; /* names */
     struct ranked *v;
     size_t n, cap;
@@ -97,13 +104,13 @@ struct list {
 static void list_free(struct list *l)
 {
     mo_later_cancel(&l->later);
-    mo_llm_get_fini(&l->get);
+    get_fini(&l->get);
     mo_arena_fini(&l->a);
     mo_free(l->v);
     mo_free(l);
 }
 
-static int by_rank(const void *pa, const void *pb)
+static int compare_rank(const void *pa, const void *pb)
 {
     const struct ranked *a = pa, *b = pb;
 
@@ -118,7 +125,7 @@ static void list_end(struct list *l, const struct mo_llm_failure *f)
     struct mo_llm_failure none;
 
     if (!f && l->n) {
-        qsort(l->v, l->n, sizeof(*l->v), by_rank);
+        qsort(l->v, l->n, sizeof(*l->v), compare_rank);
         v = mo_arena_alloc(&l->a, l->n * sizeof(*v));
         for (size_t i = 0; v && i < l->n; i++)
             v[i] = l->v[i].m;
@@ -141,7 +148,7 @@ static void list_fail(struct list *l, const struct mo_err *e, const char *code)
     list_end(l, &f);
 }
 
-static bool keep(struct list *l, struct mo_span s, struct mo_span *out)
+static bool dup_name(struct list *l, struct mo_span s, struct mo_span *out)
 {
     out->p = mo_arena_strndup(&l->a, s.p, s.n);
     out->n = s.n;
@@ -155,7 +162,7 @@ static int add_model(void *ctx, const struct mo_llm_model *m, double rank,
     struct ranked *r;
 
     if (l->n == MODELS_MAX)
-        return 0; /* nobody reads further */
+        return 0; /* the list is full; the rest is ignored */
     if (l->n == l->cap) {
         size_t cap = l->cap ? 2 * l->cap : 32;
         struct ranked *v = mo_realloc(l->v, cap * sizeof(*v));
@@ -167,14 +174,14 @@ static int add_model(void *ctx, const struct mo_llm_model *m, double rank,
     }
     r = &l->v[l->n];
     *r = (struct ranked){*m, rank, l->n};
-    if (!keep(l, m->id, &r->m.id) || !keep(l, m->name, &r->m.name))
+    if (!dup_name(l, m->id, &r->m.id) || !dup_name(l, m->name, &r->m.name))
         return mo_fail(e, MO_ENOMEM, "list of models");
     l->n++;
     return 0;
 }
 
 static const struct {
-    const char *first, *next; /* next: the page's token follows */
+    const char *first, *next; /* next: followed by the page token */
 } paths[] = {
     [MO_LLM_CLAUDE] = {"/v1/models?limit=1000", "&after_id="},
     [MO_LLM_GEMINI] = {"/models?pageSize=1000", "&pageToken="},
@@ -190,7 +197,8 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
     int rc;
 
     if (now >= l->until)
-        return mo_fail(e, MO_ETIMEOUT, "the list of models takes too long");
+        return mo_fail(e, MO_ETIMEOUT,
+                       "timeout while reading the list of models");
     mo_buf_init(&url, MO_URL_MAX);
     (void)mo_buf_puts(&url, l->m->url);
     (void)mo_buf_puts(&url, paths[l->m->kind].first);
@@ -202,14 +210,14 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
     if (rc == 0 && mo_buf_err(&url))
         rc = mo_fail(e, mo_buf_err(&url), "list of models");
     if (rc == 0)
-        rc = mo_llm_get_start(&l->get, l->m->hc, mo_buf_cstr(&url), &h,
-                              (unsigned)((l->until - now) / MO_MS) + 1, e);
+        rc = get_start(&l->get, l->m->hc, mo_buf_cstr(&url), &h,
+                       (unsigned)((l->until - now) / MO_MS) + 1, e);
     mo_llm_headers_fini(&h);
     mo_buf_fini(&url);
     return rc;
 }
 
-static void on_page(struct mo_llm_get *g, const struct mo_err *why)
+static void on_page(struct get *g, const struct mo_err *why)
 {
     struct list *l = mo_container_of(g, struct list, get);
     struct mo_llm_verdict v;
@@ -235,7 +243,7 @@ static void on_page(struct mo_llm_get *g, const struct mo_err *why)
     if (rc == 0 && next.n && ++l->pages < PAGES_MAX) {
         rc = ask_page(l, next, &e);
         if (rc == 0)
-            l = NULL; /* goes on */
+            l = NULL; /* continues with the next page */
     }
     mo_arena_fini(&a);
     if (!l)
@@ -246,8 +254,8 @@ static void on_page(struct mo_llm_get *g, const struct mo_err *why)
         list_end(l, NULL);
 }
 
-/* The demo's list is known. */
-static void on_later(struct mo_later *d)
+/* The demo has a fixed list. */
+static void list_later(struct mo_later *d)
 {
     static const struct mo_llm_model demo = {
         MO_SPAN("demo"), MO_SPAN("Demo (plain words, no key)"), 0, 0};
@@ -275,8 +283,8 @@ int mo_llm_models(struct mo_llm *m, unsigned ms,
     l->ctx = ctx;
     l->until = mo_loop_now(m->loop) + ms * MO_MS;
     mo_arena_init(&l->a, NAMES_MAX);
-    mo_later_init(&l->later, on_later);
-    mo_llm_get_init(&l->get, on_page);
+    mo_later_init(&l->later, list_later);
+    get_init(&l->get, on_page);
     if (m->kind == MO_LLM_DEMO)
         mo_loop_defer(m->loop, &l->later);
     else
@@ -292,7 +300,7 @@ int mo_llm_models(struct mo_llm *m, unsigned ms,
 /* --- servers on this machine --------------------------------------------- */
 
 struct probe {
-    struct mo_llm_get get;
+    struct get get;
     struct search *s;
     struct mo_llm_local local;
     char *name, *url;
@@ -310,7 +318,7 @@ struct search {
 static void search_free(struct search *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        mo_llm_get_fini(&s->v[i].get);
+        get_fini(&s->v[i].get);
         mo_free(s->v[i].name);
         mo_free(s->v[i].url);
     }
@@ -330,7 +338,7 @@ static void search_end(struct search *s)
     search_free(s);
 }
 
-static void on_nobody(struct mo_later *d)
+static void search_later(struct mo_later *d)
 {
     search_end(mo_container_of(d, struct search, later));
 }
@@ -345,8 +353,8 @@ static int count_model(void *ctx, const struct mo_llm_model *m, double rank,
     return 0;
 }
 
-/* Those ports are popular: only a list of models is one of ours. */
-static void on_probe(struct mo_llm_get *g, const struct mo_err *why)
+/* Other programs use these ports too: only a list of models counts. */
+static void on_probe(struct get *g, const struct mo_err *why)
 {
     struct probe *p = mo_container_of(g, struct probe, get);
     struct search *s = p->s;
@@ -373,7 +381,7 @@ static int probe_start(struct search *s, struct mo_httpc *hc,
     int rc;
 
     p->s = s;
-    mo_llm_get_init(&p->get, on_probe);
+    get_init(&p->get, on_probe);
     p->name = mo_strndup(want->name, strlen(want->name));
     p->url = mo_strndup(want->base_url, strlen(want->base_url));
     p->local = (struct mo_llm_local){p->name, p->url, 0};
@@ -383,9 +391,9 @@ static int probe_start(struct search *s, struct mo_httpc *hc,
     if (rc == 0 && (!p->name || !p->url))
         rc = MO_ENOMEM;
     if (rc < 0)
-        (void)mo_fail(e, rc, "looking for model servers");
+        (void)mo_fail(e, rc, "probing for model servers");
     else
-        rc = mo_llm_get_start(&p->get, hc, mo_buf_cstr(&url), NULL, ms, e);
+        rc = get_start(&p->get, hc, mo_buf_cstr(&url), NULL, ms, e);
     mo_buf_fini(&url);
     s->left += rc == 0;
     return rc;
@@ -417,15 +425,16 @@ int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
     n = v ? n : MO_COUNT(usual);
     v = v ? v : usual;
     if (n > MO_LLM_LOCAL_MAX)
-        return mo_fail(e, MO_EINVAL, "too many places to look at");
+        return mo_fail(e, MO_EINVAL, "too many model servers to probe");
     s = mo_new(struct search);
     if (!s)
-        return mo_fail(e, MO_ENOMEM, "looking for model servers");
+        return mo_fail(e, MO_ENOMEM, "probing for model servers");
     s->done = done;
     s->ctx = ctx;
-    mo_later_init(&s->later, on_nobody);
+    mo_later_init(&s->later, search_later);
     for (size_t i = 0; i < n; i++)
-        (void)probe_start(s, hc, &v[i], ms, NULL); /* cannot ask: not there */
+        (void)probe_start(s, hc, &v[i], ms,
+                          NULL); /* a failed probe counts as absent */
     if (s->left == 0)
         mo_loop_defer(l, &s->later);
     return 0;

@@ -1,12 +1,12 @@
-/* llm_page.c - a page of a provider's list of models, read. Pure.
+/* llm_page.c - parses one page of a provider's list of models. Pure.
  *
- * Only what can hold a conversation is told: OpenAI lists everything it has
- * under the same word, so there the names decide; Google says what a model
- * can; OpenRouter whether it takes tools; of other compatible servers the
- * names tell embedding models and the like. */
+ * Only models that can hold a conversation are reported. OpenAI lists
+ * everything under one type, so names decide; Google lists methods; OpenRouter
+ * lists whether a model accepts tools; of other compatible servers, names tell
+ * embedding models and the like. */
 #include "agent/llm/llm_priv.h"
 
-static struct mo_span str(struct mo_json v, struct mo_arena *a)
+static struct mo_span read_str(struct mo_json v, struct mo_arena *a)
 {
     struct mo_span s;
 
@@ -15,7 +15,7 @@ static struct mo_span str(struct mo_json v, struct mo_arena *a)
     return (struct mo_span){"", 0};
 }
 
-static bool lists(struct mo_json list, const char *word)
+static bool list_has(struct mo_json list, const char *word)
 {
     struct mo_json_iter it;
     struct mo_json k, v;
@@ -41,19 +41,20 @@ static bool has_word(struct mo_span id, const char *const *words)
 
 struct row {
     struct mo_llm_model m;
-    double rank; /* higher comes first; equal: as listed */
+    double rank; /* higher first; equal ranks keep their order */
 };
 
-static bool claude(struct mo_json v, struct mo_arena *a, struct row *r)
+static bool read_claude_model(struct mo_json v, struct mo_arena *a,
+                              struct row *r)
 {
-    r->m.name = str(mo_json_get(v, "display_name"), a);
+    r->m.name = read_str(mo_json_get(v, "display_name"), a);
     mo_llm_count(mo_json_get(v, "max_input_tokens"), &r->m.context);
     mo_llm_count(mo_json_get(v, "max_tokens"), &r->m.output);
     return !mo_json_str_eq(mo_json_get(v, "lifecycle"), MO_SPAN("retired"));
 }
 
 /* "gemini-3.8-flash": 3.8 */
-static double version(struct mo_span id)
+static double model_version(struct mo_span id)
 {
     struct mo_json num;
     double d = 0;
@@ -68,26 +69,27 @@ static double version(struct mo_span id)
     return n && n < 8 && mo_json_f64(num, &d) == 0 ? d : 0;
 }
 
-static bool gemini(struct mo_json v, struct mo_arena *a, struct row *r)
+static bool read_gemini_model(struct mo_json v, struct mo_arena *a,
+                              struct row *r)
 {
     static const char *const other[] = {"embedding", "-image", "-tts",
                                         "-live",     "imagen", NULL};
-    struct mo_span name = str(mo_json_get(v, "name"), a);
+    struct mo_span name = read_str(mo_json_get(v, "name"), a);
 
     if (mo_span_starts(name, MO_SPAN("models/")))
         name = mo_span_skip(name, 7);
     r->m.id = name;
-    r->m.name = str(mo_json_get(v, "displayName"), a);
+    r->m.name = read_str(mo_json_get(v, "displayName"), a);
     mo_llm_count(mo_json_get(v, "inputTokenLimit"), &r->m.context);
     mo_llm_count(mo_json_get(v, "outputTokenLimit"), &r->m.output);
-    r->rank = version(name);
-    return lists(mo_json_get(v, "supportedGenerationMethods"),
-                 "generateContent") &&
+    r->rank = model_version(name);
+    return list_has(mo_json_get(v, "supportedGenerationMethods"),
+                    "generateContent") &&
            !has_word(name, other);
 }
 
 /* "gpt-6.1-sol": "GPT-6.1 Sol" */
-static struct mo_span readable(struct mo_span id, struct mo_arena *a)
+static struct mo_span display_name(struct mo_span id, struct mo_arena *a)
 {
     char *p = mo_arena_strndup(a, id.p, id.n);
     bool first = true;
@@ -106,7 +108,8 @@ static struct mo_span readable(struct mo_span id, struct mo_arena *a)
     return mo_span(p, id.n);
 }
 
-static bool openai(struct mo_json v, struct mo_arena *a, struct row *r)
+static bool read_openai_model(struct mo_json v, struct mo_arena *a,
+                              struct row *r)
 {
     static const char *const other[] = {
         "audio",     "realtime", "image",   "tts",    "transcribe",
@@ -119,7 +122,7 @@ static bool openai(struct mo_json v, struct mo_arena *a, struct row *r)
         (id.n > 1 && id.p[0] == 'o' && id.p[1] >= '1' && id.p[1] <= '9');
 
     (void)mo_json_f64(mo_json_get(v, "created"), &r->rank);
-    r->m.name = readable(id, a);
+    r->m.name = display_name(id, a);
     return chat && !has_word(id, other);
 }
 
@@ -146,19 +149,20 @@ static bool is_for_chat(struct mo_span id, struct mo_arena *a)
     return p && !has_word(mo_span(p, id.n), other);
 }
 
-static bool compatible(struct mo_json v, struct mo_arena *a, struct row *r)
+static bool read_compatible_model(struct mo_json v, struct mo_arena *a,
+                                  struct row *r)
 {
     static const char *const windows[] = {"context_length", "max_model_len",
                                           "context_window", NULL};
     struct mo_json takes = mo_json_get(v, "supported_parameters");
 
-    r->m.name = str(mo_json_get(v, "name"), a);
+    r->m.name = read_str(mo_json_get(v, "name"), a);
     for (size_t i = 0; windows[i]; i++)
         mo_llm_count(mo_json_get(v, windows[i]), &r->m.context);
     mo_llm_count(mo_json_get(mo_json_get(v, "meta"), "n_ctx_train"),
                  &r->m.context);
     return is_for_chat(r->m.id, a) &&
-           (!mo_json_is(takes, MO_JSON_ARRAY) || lists(takes, "tools"));
+           (!mo_json_is(takes, MO_JSON_ARRAY) || list_has(takes, "tools"));
 }
 
 /* --- a page -------------------------------------------------------------- */
@@ -167,22 +171,23 @@ static const struct {
     const char *list;
     bool (*read)(struct mo_json v, struct mo_arena *a, struct row *r);
 } pages[] = {
-    [MO_LLM_CLAUDE] = {"data", claude},
-    [MO_LLM_GEMINI] = {"models", gemini},
-    [MO_LLM_OPENAI] = {"data", openai},
-    [MO_LLM_COMPATIBLE] = {"data", compatible},
+    [MO_LLM_CLAUDE] = {"data", read_claude_model},
+    [MO_LLM_GEMINI] = {"models", read_gemini_model},
+    [MO_LLM_OPENAI] = {"data", read_openai_model},
+    [MO_LLM_COMPATIBLE] = {"data", read_compatible_model},
 };
 
-static struct mo_span next_of(enum mo_llm_kind k, struct mo_json root,
-                              struct mo_arena *a)
+static struct mo_span next_token(enum mo_llm_kind k, struct mo_json root,
+                                 struct mo_arena *a)
 {
     bool more = false;
 
     if (k == MO_LLM_GEMINI)
-        return str(mo_json_get(root, "nextPageToken"), a);
+        return read_str(mo_json_get(root, "nextPageToken"), a);
     (void)mo_json_bool(mo_json_get(root, "has_more"), &more);
-    return k == MO_LLM_CLAUDE && more ? str(mo_json_get(root, "last_id"), a)
-                                      : (struct mo_span){NULL, 0};
+    return k == MO_LLM_CLAUDE && more
+               ? read_str(mo_json_get(root, "last_id"), a)
+               : (struct mo_span){NULL, 0};
 }
 
 int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
@@ -197,10 +202,10 @@ int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
         return mo_wrap(e, "list of models");
     list = mo_json_get(d.root, pages[k].list);
     if (!mo_json_is(list, MO_JSON_ARRAY))
-        return mo_fail(e, MO_EPROTO, "this is no list of models");
+        return mo_fail(e, MO_EPROTO, "the answer is not a list of models");
     mo_json_iter(&it, list);
     while (mo_json_next(&it, &key, &v)) {
-        struct row r = {.m = {.id = str(mo_json_get(v, "id"), a)}};
+        struct row r = {.m = {.id = read_str(mo_json_get(v, "id"), a)}};
 
         if (!pages[k].read(v, a, &r) || r.m.id.n == 0)
             continue;
@@ -209,6 +214,6 @@ int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
         if (each(ctx, &r.m, r.rank, e) < 0)
             return e->code;
     }
-    *next = next_of(k, d.root, a);
+    *next = next_token(k, d.root, a);
     return 0;
 }

@@ -1,11 +1,12 @@
-/* llm_resp.c - OpenAI's Responses, without its memory: store is false, the
- * whole conversation goes along, and reasoning comes and goes encrypted.
+/* llm_resp.c - OpenAI Responses: the request. Stateless: store is false, the
+ * whole conversation is sent, and reasoning is exchanged encrypted.
  *
- * Items go back as they came and in their order. A reasoning item that
- * nothing follows is left out: alone it would be refused. */
+ * Items are sent back unchanged and in order. A reasoning item with nothing
+ * after it is left out, because alone it would be rejected. */
 #include "agent/llm/llm_priv.h"
 
-/* --- what is sent -------------------------------------------------------- */
+/* --- items
+ * ------------------------------------------------------------------- */
 
 static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 {
@@ -17,8 +18,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
         mo_llm_data_url(w, p);
     } else if (p->kind == MO_PIECE_PDF) {
         mo_jw_cstr(w, "input_file");
-        mo_jw_key(w, "filename");
-        mo_jw_cstr(w, "document.pdf");
+        mo_jw_member(w, "filename", MO_SPAN("document.pdf"));
         mo_jw_key(w, "file_data");
         mo_llm_data_url(w, p);
     } else {
@@ -47,8 +47,7 @@ static void put_pieces(struct mo_jw *w, struct mo_json list)
 static void put_user(struct mo_jw *w, struct mo_json entry)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "role");
-    mo_jw_cstr(w, "user");
+    mo_jw_member(w, "role", MO_SPAN("user"));
     mo_jw_key(w, "content");
     put_pieces(w, mo_json_get(entry, "blocks"));
     mo_jw_end(w);
@@ -58,29 +57,26 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                      struct mo_json call)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "function_call");
+    mo_jw_member(w, "type", MO_SPAN("function_call"));
     mo_jw_key(w, "call_id");
     mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
     mo_jw_key(w, "name");
     mo_llm_put_name(w, call);
-    mo_jw_key(w, "arguments");
-    mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
+    mo_jw_member(w, "arguments", mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);
 }
 
 static void put_said(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "role");
-    mo_jw_cstr(w, "assistant");
+    mo_jw_member(w, "role", MO_SPAN("assistant"));
     mo_jw_key(w, "content");
     mo_llm_piece_text(w, p);
     mo_jw_end(w);
 }
 
-/* Does anything of the entry follow block b? */
-static bool followed(struct mo_json blocks, struct mo_json b)
+/* True if a block other than thinking follows block b. */
+static bool is_followed(struct mo_json blocks, struct mo_json b)
 {
     struct mo_json_iter it;
     struct mo_json k, v;
@@ -104,7 +100,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     while (mo_json_next(&it, &k, &b)) {
         raw = mo_json_get(b, "raw");
         if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
-            if (!mo_llm_is_type(b, "thinking") || followed(blocks, b))
+            if (!mo_llm_is_type(b, "thinking") || is_followed(blocks, b))
                 mo_jw_raw(w, mo_json_text(raw));
         } else if (mo_llm_is_type(b, "call")) {
             put_call(q, i, w, b);
@@ -127,8 +123,7 @@ static void put_results(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
                       p.kind == MO_PIECE_TEXT);
 
         mo_jw_obj(w);
-        mo_jw_key(w, "type");
-        mo_jw_cstr(w, "function_call_output");
+        mo_jw_member(w, "type", MO_SPAN("function_call_output"));
         mo_jw_key(w, "call_id");
         mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, v[c].call)));
         mo_jw_key(w, "output");
@@ -146,15 +141,12 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_arr(w);
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "type");
-        mo_jw_cstr(w, "function");
-        mo_jw_key(w, "name");
-        mo_jw_str(w, r->tools[i].name);
-        mo_jw_key(w, "description");
-        mo_jw_str(w, r->tools[i].description);
+        mo_jw_member(w, "type", MO_SPAN("function"));
+        mo_jw_member(w, "name", r->tools[i].name);
+        mo_jw_member(w, "description", r->tools[i].description);
         mo_jw_key(w, "parameters");
         mo_jw_raw(w, r->tools[i].schema);
-        mo_jw_key(w, "strict"); /* unsaid, it tries to be */
+        mo_jw_key(w, "strict"); /* the default is true */
         mo_jw_bool(w, false);
         mo_jw_end(w);
     }
@@ -167,14 +159,12 @@ static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_key(w, "model");
     mo_jw_cstr(w, r->model);
     if (r->system.n) {
-        mo_jw_key(w, "instructions");
-        mo_jw_str(w, r->system);
+        mo_jw_member(w, "instructions", r->system);
     }
     if (r->ntools)
         put_tools(w, r);
     if (r->ntools && r->quiet) {
-        mo_jw_key(w, "tool_choice");
-        mo_jw_cstr(w, "none");
+        mo_jw_member(w, "tool_choice", MO_SPAN("none"));
     }
     mo_jw_key(w, "input");
     mo_jw_arr(w);
@@ -197,8 +187,8 @@ static void put_input(const struct mo_llm_ask *q, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static int put(const struct mo_llm_ask *q, struct mo_buf *body,
-               struct mo_err *e)
+static int put_responses_body(const struct mo_llm_ask *q, struct mo_buf *body,
+                              struct mo_err *e)
 {
     struct mo_jw w;
 
@@ -219,15 +209,15 @@ static int put(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_path(const struct mo_llm_ask *q, struct mo_buf *path)
+static int put_responses_path(const struct mo_llm_ask *q, struct mo_buf *path)
 {
     (void)q;
     return mo_buf_puts(path, "/responses");
 }
 
 const struct mo_llm_wire mo_llm_responses = {
-    .put = put,
-    .put_path = put_path,
+    .put = put_responses_body,
+    .put_path = put_responses_path,
     .event = mo_llm_responses_event,
     .finish = mo_llm_responses_finish,
     .put_raw = mo_llm_responses_raw,

@@ -1,32 +1,34 @@
-/* llm_resp_in.c - OpenAI's Responses: what streams back.
+/* llm_resp_in.c - OpenAI Responses: the stream.
  *
- * Deltas are shown and forgotten: the items that are done hold everything,
- * whole, and are kept as they came. The end is response.completed or
- * response.incomplete. */
+ * Deltas are shown and dropped: the finished items are complete and kept
+ * unchanged. The stream ends with response.completed or response.incomplete. */
 #include "agent/llm/llm_priv.h"
 
 typedef int on_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
 
-/* --- shown --------------------------------------------------------------- */
+/* --- deltas
+ * ------------------------------------------------------------------ */
 
-static int text_delta(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+static int on_text_delta(struct mo_llm_in *in, struct mo_json v,
+                         struct mo_err *e)
 {
     (void)e;
     mo_llm_show(in, MO_LB_TEXT, mo_json_get(v, "delta"));
     return 0;
 }
 
-static int thinking_delta(struct mo_llm_in *in, struct mo_json v,
-                          struct mo_err *e)
+static int on_thinking_delta(struct mo_llm_in *in, struct mo_json v,
+                             struct mo_err *e)
 {
     (void)e;
     mo_llm_show(in, MO_LB_THINKING, mo_json_get(v, "delta"));
     return 0;
 }
 
-/* --- kept ---------------------------------------------------------------- */
+/* --- items
+ * ------------------------------------------------------------------- */
 
-/* The texts of a list's parts, one behind the other. */
+/* Appends the texts of all parts. */
 static int add_texts(struct mo_llm_in *in, struct mo_llm_block *b,
                      struct mo_json list, struct mo_err *e)
 {
@@ -95,7 +97,8 @@ static int take_item(struct mo_llm_in *in, struct mo_json item, int64_t index,
     return 0;
 }
 
-static int item_done(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+static int on_item_done(struct mo_llm_in *in, struct mo_json v,
+                        struct mo_err *e)
 {
     int64_t index = (int64_t)in->n;
 
@@ -118,7 +121,7 @@ static void take_usage(struct mo_llm_in *in, struct mo_json u)
     (void)mo_buf_span(&in->usage_raw, mo_json_text(u));
 }
 
-/* Whoever sent no done items sent them all here. */
+/* Some servers send no finished items, only this list of all. */
 static int take_output(struct mo_llm_in *in, struct mo_json list,
                        struct mo_err *e)
 {
@@ -135,7 +138,8 @@ static int take_output(struct mo_llm_in *in, struct mo_json list,
     return rc;
 }
 
-static int completed(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+static int on_completed(struct mo_llm_in *in, struct mo_json v,
+                        struct mo_err *e)
 {
     struct mo_json r = mo_json_get(v, "response");
 
@@ -146,12 +150,13 @@ static int completed(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return take_output(in, mo_json_get(r, "output"), e);
 }
 
-static int incomplete(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+static int on_incomplete(struct mo_llm_in *in, struct mo_json v,
+                         struct mo_err *e)
 {
     struct mo_json r = mo_json_get(v, "response");
     struct mo_json why =
         mo_json_get(mo_json_get(r, "incomplete_details"), "reason");
-    int rc = completed(in, v, e);
+    int rc = on_completed(in, v, e);
 
     mo_llm_stop_raw(in, why);
     in->stop = MO_LLM_OTHER;
@@ -162,7 +167,7 @@ static int incomplete(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return rc;
 }
 
-static int failed(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+static int on_failed(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     return mo_llm_event_error(in, mo_json_get(v, "response"), e);
 }
@@ -174,14 +179,14 @@ int mo_llm_responses_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
         const char *type;
         on_event *on;
     } rows[] = {
-        {"response.output_text.delta", text_delta},
-        {"response.refusal.delta", text_delta},
-        {"response.reasoning_summary_text.delta", thinking_delta},
-        {"response.reasoning_text.delta", thinking_delta},
-        {"response.output_item.done", item_done},
-        {"response.completed", completed},
-        {"response.incomplete", incomplete},
-        {"response.failed", failed},
+        {"response.output_text.delta", on_text_delta},
+        {"response.refusal.delta", on_text_delta},
+        {"response.reasoning_summary_text.delta", on_thinking_delta},
+        {"response.reasoning_text.delta", on_thinking_delta},
+        {"response.output_item.done", on_item_done},
+        {"response.completed", on_completed},
+        {"response.incomplete", on_incomplete},
+        {"response.failed", on_failed},
         {"error", mo_llm_event_error},
     };
     struct mo_json v;
@@ -197,8 +202,8 @@ int mo_llm_responses_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
     return 0;
 }
 
-/* Items may be done in another order than they stand in. */
-static void sort(struct mo_llm_in *in)
+/* Items may finish out of order. */
+static void sort_blocks(struct mo_llm_in *in)
 {
     for (size_t i = 1; i < in->n; i++) {
         struct mo_llm_block *b = in->v[i];
@@ -212,7 +217,7 @@ static void sort(struct mo_llm_in *in)
 
 int mo_llm_responses_finish(struct mo_llm_in *in, struct mo_err *e)
 {
-    sort(in);
+    sort_blocks(in);
     for (size_t i = 0; i < in->n; i++) {
         if (in->v[i]->kind == MO_LB_CALL &&
             mo_llm_close_args(in, in->v[i], e) < 0)

@@ -1,60 +1,59 @@
-/* llm_x.c - one reply under way: the request out, its stream in, once more
- * where that is safe.
+/* llm_x.c - one request: sends it, reads its stream, and retries if safe.
  *
  * Invariants
- *  1. x is freed in one place, x_free(), when neither a request nor a timer
- *     of its own is left; the caller's on_done came before.
- *  2. A try is repeated only while no byte of a stream has come in it. A reply
- *     in several requests (Gemini's CONTINUATION) counts each by itself: what
- *     the earlier ones brought stays.
- *  3. After on_done nobody outside is touched: a server that said its end but
- *     holds the connection is waited for a little (it can be used again) and
- *     cut off then. */
+ *   1. x is freed only in x_free(), when it has neither an HTTP request nor a
+ *      timer; the caller's on_done was called before.
+ *   2. A try is repeated only while no byte of a stream has come in it. In a
+ *      reply of several requests (Gemini's CONTINUATION) each counts
+ *      separately; output of the earlier ones is kept.
+ *   3. After on_done nothing of the caller is used. A server that sent its end
+ *      but holds the connection gets a short time to close it (so it can be
+ *      reused); then it is cut off. */
 #include <stdio.h>
 
 #include "agent/llm/llm_priv.h"
 #include "base/rand.h"
 
 #define EVENT_MAX   ((size_t)16 * 1024 * 1024) /* one event of a stream */
-#define ERROR_MAX   ((size_t)256 * 1024) /* a document that is no stream */
+#define ERROR_MAX   ((size_t)256 * 1024) /* an answer that is not a stream */
 #define STREAM_MAX  ((uint64_t)256 * 1024 * 1024)
-#define TOTAL_MS    3600000u /* one request, however lively */
+#define TOTAL_MS    3600000u /* timeout of one request, even with data */
 #define DRAIN_MS    2000u
 #define LOADING_MS  1000u
-#define LOADING_MAX 120u /* times a server may say it is still loading */
+#define LOADING_MAX 120u /* answers "still loading" before giving up */
 #define RESUMES_MAX 3u
-#define WORD_MS     12u /* the demo's speed */
+#define WORD_MS     12u /* time per word of the demo */
 
 enum x_state { X_RUNNING, X_WAITING, X_DEMO, X_ENDING, X_TOLD };
 
 struct mo_llm_x {
-    struct mo_llm *m; /* NULL once told */
+    struct mo_llm *m; /* NULL after on_done */
     struct mo_loop *loop;
     const struct mo_llm_wire *wire;
     struct mo_llm_cb cb;
     void *ctx;
     enum x_state state;
     struct mo_httpc_x *http;
-    struct mo_buf url, body, hop; /* hop: the body with a token */
+    struct mo_buf url, body, hop; /* hop: the body with a continuation token */
     char *model;
     char base[MO_LLM_BASE_MAX];
     struct mo_sse sse;
     struct mo_llm_in in;
     struct mo_llm_hint hint;
-    struct mo_buf doc; /* an answer that is no stream */
+    struct mo_buf doc; /* an answer that is not a stream */
     struct mo_timer timer;
     struct mo_later later;
-    struct mo_llm_failure fail; /* code set: how it ends */
+    struct mo_llm_failure fail; /* code set: the request failed */
     unsigned tries, loads, hops, resumes;
-    bool redone;             /* asked once more already */
+    bool redone;             /* was repeated once already */
     bool renamed;            /* likewise, with max_completion_tokens */
-    bool begun;              /* a byte of a stream has come in this try */
-    bool stream;             /* and the answer is one */
-    struct mo_llm_plan plan; /* the demo's */
+    bool begun;              /* this try has received stream data */
+    bool stream;             /* the answer is a stream */
+    struct mo_llm_plan plan; /* the demo's reply */
     size_t said;
 };
 
-static void post(struct mo_llm_x *x);
+static void post_request(struct mo_llm_x *x);
 
 static void x_move(struct mo_llm_x *x, enum x_state to)
 {
@@ -89,7 +88,7 @@ static void x_free(struct mo_llm_x *x)
     mo_free(x);
 }
 
-static void tell(struct mo_llm_x *x, const struct mo_llm_reply *r)
+static void call_on_done(struct mo_llm_x *x, const struct mo_llm_reply *r)
 {
     bool idle = !x->http;
 
@@ -117,8 +116,8 @@ static void fail_with(struct mo_llm_x *x, const struct mo_err *e,
     x->fail.code = code;
 }
 
-/* From a callback of the loop: nobody of ours is above us on the stack. */
-static void end(struct mo_llm_x *x)
+/* Called from the loop only, never from inside a caller's function. */
+static void end_request(struct mo_llm_x *x)
 {
     struct mo_llm_by by = {mo_llm_kind_name(x->m->kind), x->model, x->m->url,
                            x->base};
@@ -130,12 +129,12 @@ static void end(struct mo_llm_x *x)
         good = false;
         fail_with(x, &e, e.code == MO_ECLOSED ? "network" : "protocol");
     }
-    tell(x, good ? &r : NULL);
+    call_on_done(x, good ? &r : NULL);
 }
 
 static void on_later(struct mo_later *d)
 {
-    end(mo_container_of(d, struct mo_llm_x, later));
+    end_request(mo_container_of(d, struct mo_llm_x, later));
 }
 
 void mo_llm_cancel(struct mo_llm_x *x)
@@ -149,17 +148,18 @@ void mo_llm_cancel(struct mo_llm_x *x)
     mo_timer_stop(x->loop, &x->timer);
     x->in.cb = NULL;
     if (x->http) {
-        mo_httpc_cancel(x->http); /* on_done ends it */
+        mo_httpc_cancel(x->http); /* on_done follows */
         return;
     }
     x_move(x, X_ENDING);
     mo_loop_defer(x->loop, &x->later);
 }
 
-/* --- once more ----------------------------------------------------------- */
+/* --- retries
+ * ----------------------------------------------------------------- */
 
-static void wait_ms(struct mo_llm_x *x, unsigned ms,
-                    const struct mo_llm_failure *f)
+static void retry_wait_ms(struct mo_llm_x *x, unsigned ms,
+                          const struct mo_llm_failure *f)
 {
     x_move(x, X_WAITING);
     mo_timer_start(x->loop, &x->timer, ms);
@@ -167,8 +167,8 @@ static void wait_ms(struct mo_llm_x *x, unsigned ms,
         x->cb.on_wait(x->ctx, x->tries, ms, f);
 }
 
-/* Is this failure worth another try? Then it is on its way. */
-static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
+/* Schedules another try if the failure allows it. */
+static bool schedule_retry(struct mo_llm_x *x, const struct mo_llm_verdict *v)
 {
     unsigned ms;
 
@@ -176,18 +176,18 @@ static bool again(struct mo_llm_x *x, const struct mo_llm_verdict *v)
         return false;
     if (v->loading && ++x->loads <= LOADING_MAX) {
         x->tries = 1;
-        wait_ms(x, LOADING_MS, &v->f);
+        retry_wait_ms(x, LOADING_MS, &v->f);
         return true;
     }
     if (x->tries >= MO_LLM_TRIES)
         return false;
     ms = mo_llm_wait_ms(v->after_ms, x->tries, (uint32_t)mo_random_u64());
     if (ms)
-        wait_ms(x, ms, &v->f);
+        retry_wait_ms(x, ms, &v->f);
     return ms != 0;
 }
 
-/* What the next request costs comes on top. */
+/* Adds up the usage of several requests. */
 static void keep_usage(struct mo_llm_in *in)
 {
     struct mo_llm_usage *b = &in->before, *u = &in->usage;
@@ -199,7 +199,7 @@ static void keep_usage(struct mo_llm_in *in)
     *u = (struct mo_llm_usage){.input = 0};
 }
 
-static void go_on(struct mo_llm_x *x)
+static void send_again(struct mo_llm_x *x)
 {
     keep_usage(&x->in);
     mo_buf_reset(&x->hop);
@@ -209,11 +209,11 @@ static void go_on(struct mo_llm_x *x)
     (void)mo_buf_put(&x->hop, x->body.p + 1, x->body.len - 1);
     x->in.again = x->in.token_new = false;
     x->tries = 0;
-    post(x);
+    post_request(x);
 }
 
-/* Nothing was said but that the model stumbled: once more, from the start. */
-static bool redo(struct mo_llm_x *x)
+/* Gemini only failed to form its call: repeat once from the start. */
+static bool redo_call(struct mo_llm_x *x)
 {
     if (!x->in.redo || x->in.n || x->redone || x->fail.code)
         return false;
@@ -222,11 +222,11 @@ static bool redo(struct mo_llm_x *x)
     x->in.stop_raw[0] = '\0';
     keep_usage(&x->in);
     x->tries = 0;
-    post(x);
+    post_request(x);
     return true;
 }
 
-/* The stream is over. Does it go on in another request? */
+/* The stream has ended; continues the reply with another request if needed. */
 static bool next_hop(struct mo_llm_x *x, bool broken)
 {
     bool fresh = x->in.token_new && x->in.token.len;
@@ -240,20 +240,20 @@ static bool next_hop(struct mo_llm_x *x, bool broken)
     if (!broken)
         x->resumes = 0;
     x->hops++;
-    go_on(x);
+    send_again(x);
     return true;
 }
 
 /* --- the answer ---------------------------------------------------------- */
 
-static void broken(struct mo_llm_x *x, const struct mo_err *e)
+static void is_broken(struct mo_llm_x *x, const struct mo_err *e)
 {
     fail_with(x, e, "protocol");
     if (x->http)
         mo_httpc_cancel(x->http);
 }
 
-static void feed(struct mo_llm_x *x, struct mo_span data)
+static void feed_stream(struct mo_llm_x *x, struct mo_span data)
 {
     struct mo_sse_event ev;
     struct mo_err e;
@@ -264,7 +264,7 @@ static void feed(struct mo_llm_x *x, struct mo_span data)
         if (r == MO_SSE_MORE)
             return;
         if (r == MO_SSE_ERROR || x->wire->event(&x->in, &ev, &e) < 0)
-            broken(x, &e);
+            is_broken(x, &e);
     }
 }
 
@@ -299,13 +299,13 @@ static void on_data(void *ctx, struct mo_span data)
         return;
     }
     x->begun = true;
-    feed(x, data);
+    feed_stream(x, data);
     if (x->state == X_RUNNING && !x->fail.code && x->in.whole)
-        end(x);
+        end_request(x);
 }
 
-/* A server that does not stream though it was asked to: one event. */
-static void whole_doc(struct mo_llm_x *x)
+/* A server that does not stream although asked to: treated as one event. */
+static void take_whole_doc(struct mo_llm_x *x)
 {
     struct mo_sse_event ev = {.data = mo_buf_view(&x->doc)};
     struct mo_err e;
@@ -325,22 +325,22 @@ static bool rename_limit(struct mo_llm_x *x, const struct mo_llm_verdict *v)
         return false;
     x->renamed = true;
     x->tries = 0;
-    post(x);
+    post_request(x);
     return true;
 }
 
-static void refused(struct mo_llm_x *x)
+static void take_refusal(struct mo_llm_x *x)
 {
     struct mo_llm_verdict v;
 
     mo_llm_judge(x->in.label, &x->hint, mo_buf_view(&x->doc), x->in.secret, &v);
-    if (again(x, &v) || rename_limit(x, &v))
+    if (schedule_retry(x, &v) || rename_limit(x, &v))
         return;
     x->fail = v.f;
-    end(x);
+    end_request(x);
 }
 
-static void lost(struct mo_llm_x *x, const struct mo_err *why)
+static void take_lost_connection(struct mo_llm_x *x, const struct mo_err *why)
 {
     struct mo_llm_verdict v = {.after_ms = -1};
 
@@ -348,24 +348,25 @@ static void lost(struct mo_llm_x *x, const struct mo_err *why)
     v.again = why->code == MO_ECLOSED || why->code == MO_EUNAVAIL;
     if (x->begun && next_hop(x, true))
         return;
-    if (again(x, &v))
+    if (schedule_retry(x, &v))
         return;
     x->fail = v.f;
-    end(x);
+    end_request(x);
 }
 
-static void over(struct mo_llm_x *x)
+static void end_stream(struct mo_llm_x *x)
 {
     if (!x->stream) {
-        whole_doc(x);
+        take_whole_doc(x);
     } else {
-        feed(x, MO_SPAN("\n\n")); /* a last event without its empty line */
+        feed_stream(
+            x, MO_SPAN("\n\n")); /* the last event may lack its empty line */
         if (x->state != X_RUNNING)
             return;
-        if (redo(x) || next_hop(x, !x->in.again))
+        if (redo_call(x) || next_hop(x, !x->in.again))
             return;
     }
-    end(x);
+    end_request(x);
 }
 
 static void on_http_done(void *ctx, const struct mo_err *why)
@@ -374,20 +375,20 @@ static void on_http_done(void *ctx, const struct mo_err *why)
     struct mo_err e;
 
     x->http = NULL;
-    if (!why && x->hint.status == 0) { /* gone in the middle of its head */
+    if (!why && x->hint.status == 0) { /* closed inside the response head */
         (void)mo_fail(&e, MO_ECLOSED, "closed without an answer");
         why = &e;
     }
     if (x->state == X_TOLD)
         x_free(x);
     else if (x->fail.code)
-        end(x);
+        end_request(x);
     else if (why)
-        lost(x, why);
+        take_lost_connection(x, why);
     else if (x->hint.status < 200 || x->hint.status > 299)
-        refused(x);
+        take_refusal(x);
     else
-        over(x);
+        end_stream(x);
 }
 
 /* --- the request --------------------------------------------------------- */
@@ -427,7 +428,7 @@ static int try_once(struct mo_llm_x *x, struct mo_err *e)
     return send_out(x, e);
 }
 
-static void post(struct mo_llm_x *x)
+static void post_request(struct mo_llm_x *x)
 {
     struct mo_err e;
 
@@ -441,7 +442,7 @@ static void post(struct mo_llm_x *x)
 
 /* --- the demo: no request at all ----------------------------------------- */
 
-static size_t word(struct mo_span s)
+static size_t next_word(struct mo_span s)
 {
     size_t n = 0;
 
@@ -457,7 +458,7 @@ static int demo_say(struct mo_llm_x *x, struct mo_err *e)
     struct mo_span rest = mo_span_skip(mo_buf_view(&x->plan.text), x->said);
     struct mo_llm_block *b = mo_llm_last(&x->in);
 
-    rest = mo_span_head(rest, word(rest));
+    rest = mo_span_head(rest, next_word(rest));
     x->said += rest.n;
     if (!b)
         b = mo_llm_open(&x->in, MO_LB_TEXT, -1, e);
@@ -495,7 +496,7 @@ static void demo_tick(struct mo_llm_x *x)
     } else if (demo_call(x, &e) < 0) {
         fail_with(x, &e, "protocol");
     }
-    end(x);
+    end_request(x);
 }
 
 static void on_timer(struct mo_timer *t)
@@ -505,12 +506,13 @@ static void on_timer(struct mo_timer *t)
     if (x->state == X_DEMO)
         demo_tick(x);
     else if (x->state == X_WAITING)
-        post(x);
+        post_request(x);
     else if (x->state == X_TOLD && x->http)
         mo_httpc_cancel(x->http);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- start
+ * ------------------------------------------------------------------- */
 
 static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
                               const struct mo_llm_cb *cb, void *ctx)
@@ -543,8 +545,8 @@ static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
     return x;
 }
 
-static int prepare(struct mo_llm_x *x, const struct mo_llm_request *r,
-                   struct mo_err *e)
+static int write_request(struct mo_llm_x *x, const struct mo_llm_request *r,
+                         struct mo_err *e)
 {
     struct mo_llm_ask q = {.kind = x->m->kind,
                            .url = x->m->url,
@@ -587,7 +589,7 @@ int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
     x = x_new(m, r, cb, ctx);
     if (!x)
         return mo_fail(e, MO_ENOMEM, "reply");
-    rc = x->model ? prepare(x, r, e) : mo_fail(e, MO_ENOMEM, "reply");
+    rc = x->model ? write_request(x, r, e) : mo_fail(e, MO_ENOMEM, "reply");
     if (rc == 0 && x->state == X_DEMO)
         mo_timer_start(x->loop, &x->timer, WORD_MS);
     else if (rc == 0)

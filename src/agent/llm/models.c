@@ -55,7 +55,7 @@ struct mo_models {
     const struct mo_config *cfg;
     struct source sources[SOURCES];
     size_t n;
-    unsigned waiting; /* sources, and the look at this machine */
+    unsigned waiting; /* open sources, and the probe of this machine */
     bool busy;
     bool stale; /* the list is of an older configuration */
     struct mo_list waiters;
@@ -85,7 +85,7 @@ static const struct mo_config_api *api_of(const struct mo_config *cfg,
     }
 }
 
-static enum mo_llm_kind usual(const struct mo_config *cfg)
+static enum mo_llm_kind default_kind(const struct mo_config *cfg)
 {
     if (cfg->llm.provider != MO_LLM_AUTO)
         return (enum mo_llm_kind)cfg->llm.provider;
@@ -99,7 +99,7 @@ static enum mo_llm_kind usual(const struct mo_config *cfg)
     return cfg->llm.openai.base_url ? MO_LLM_OPENAI : MO_LLM_DEMO;
 }
 
-/* OpenAI's protocol at somebody else's address is somebody else's. */
+/* OpenAI's protocol at another address is a compatible server. */
 static enum mo_llm_kind true_kind(const struct mo_config *cfg,
                                   enum mo_llm_kind k)
 {
@@ -168,9 +168,9 @@ static struct server *local_named(struct mo_models *m, struct mo_span name)
     return NULL;
 }
 
-static struct choice choose(struct mo_models *m, struct mo_span wanted)
+static struct choice choose_model(struct mo_models *m, struct mo_span wanted)
 {
-    struct choice c = {.kind = usual(m->cfg), .model = wanted};
+    struct choice c = {.kind = default_kind(m->cfg), .model = wanted};
     ptrdiff_t colon = mo_span_find(wanted, ':');
     struct mo_span head =
         colon < 0 ? wanted : mo_span_head(wanted, (size_t)colon);
@@ -187,7 +187,7 @@ static struct choice choose(struct mo_models *m, struct mo_span wanted)
     }
     if (local)
         c.prefix = local->name;
-    else if (c.kind != usual(m->cfg))
+    else if (c.kind != default_kind(m->cfg))
         c.prefix = mo_llm_kind_name(c.kind);
     c.kind = true_kind(m->cfg, c.kind);
     if (c.kind == MO_LLM_COMPATIBLE && c.server == NULL)
@@ -207,7 +207,7 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
                    const char **provider, struct mo_buf *model, size_t *own,
                    struct mo_err *e)
 {
-    struct choice what = choose(m, wanted);
+    struct choice what = choose_model(m, wanted);
     const char *first = default_model(&what);
 
     if (what.model.n == 0 && first == NULL)
@@ -275,7 +275,7 @@ static void put_source(struct mo_jw *w, const struct source *s)
 
 static void put_demo(struct mo_models *m, bool comma)
 {
-    bool is_usual = usual(m->cfg) == MO_LLM_DEMO;
+    bool is_usual = default_kind(m->cfg) == MO_LLM_DEMO;
 
     mo_buf_puts(&m->list, comma ? "," : "");
     mo_buf_puts(&m->list,
@@ -302,8 +302,8 @@ static void write_models(struct mo_models *m)
 
 static void write_list(struct mo_models *m)
 {
-    enum mo_llm_kind k = usual(m->cfg);
-    struct choice c = choose(m, mo_span(NULL, 0));
+    enum mo_llm_kind k = default_kind(m->cfg);
+    struct choice c = choose_model(m, mo_span(NULL, 0));
     const char *model =
         m->cfg->llm.model ? m->cfg->llm.model : default_model(&c);
     struct mo_jw w;
@@ -328,7 +328,7 @@ static void write_list(struct mo_models *m)
     m->made = mo_now_ns();
 }
 
-static void tell(struct mo_models *m, const struct mo_err *why)
+static void answer_waiters(struct mo_models *m, const struct mo_err *why)
 {
     struct mo_list all;
 
@@ -368,14 +368,14 @@ static void on_later(struct mo_later *d)
     }
     if (mo_buf_err(&m->list)) {
         m->made = 0;
-        mo_fail(&e, MO_ENOMEM, "the list of models is too big");
-        tell(m, &e);
+        mo_fail(&e, MO_ENOMEM, "the list of models is too large");
+        answer_waiters(m, &e);
     } else {
-        tell(m, NULL);
+        answer_waiters(m, NULL);
     }
 }
 
-static void answered(struct mo_models *m)
+static void source_answered(struct mo_models *m)
 {
     if (--m->waiting == 0)
         mo_loop_defer(m->loop, &m->later);
@@ -407,7 +407,7 @@ static void on_models(void *ctx, const struct mo_llm_model *v, size_t n,
         note_first(s, v, n);
     for (size_t i = 0; i < n; i++)
         put_model(s, &v[i]);
-    answered(s->m);
+    source_answered(s->m);
 }
 
 static void add_source(struct mo_models *m, enum mo_llm_kind kind,
@@ -416,8 +416,9 @@ static void add_source(struct mo_models *m, enum mo_llm_kind kind,
     struct source *s = &m->sources[m->n++];
     struct mo_err e;
 
-    *s = (struct source){
-        .m = m, .usual = kind == usual(m->cfg) && !server, .server = server};
+    *s = (struct source){.m = m,
+                         .usual = kind == default_kind(m->cfg) && !server,
+                         .server = server};
     kind = true_kind(m->cfg, kind);
     if (kind == MO_LLM_COMPATIBLE && server == NULL)
         s->server = &m->openai;
@@ -463,10 +464,10 @@ static void on_locals(void *ctx, const struct mo_llm_local *v, size_t n)
         s->there = true;
         add_source(m, MO_LLM_COMPATIBLE, s->name, s);
     }
-    answered(m);
+    source_answered(m);
 }
 
-static void begin(struct mo_models *m)
+static void begin_round(struct mo_models *m)
 {
     struct mo_err e;
 
@@ -476,14 +477,14 @@ static void begin(struct mo_models *m)
     for (size_t i = 0; i < KEYED; i++) {
         const struct mo_config_api *api = api_of(m->cfg, keyed[i]);
 
-        if (api && (api->api_key || keyed[i] == usual(m->cfg) ||
+        if (api && (api->api_key || keyed[i] == default_kind(m->cfg) ||
                     (keyed[i] == MO_LLM_OPENAI && api->base_url)))
             add_source(m, keyed[i], mo_llm_kind_name(keyed[i]), NULL);
     }
     if (mo_llm_find_local(m->loop, m->http, NULL, 0, MO_MODELS_LOCAL, on_locals,
                           m, &e) == 0)
         m->waiting++;
-    answered(m);
+    source_answered(m);
 }
 
 int mo_models_list(struct mo_models *m,
@@ -504,14 +505,14 @@ int mo_models_list(struct mo_models *m,
         mo_now_ns() - m->made < MO_MODELS_KEEP_MS * MO_MS)
         mo_loop_defer(m->loop, &m->later);
     else
-        begin(m);
+        begin_round(m);
     return 0;
 }
 
 int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
                       void (*ready)(void *arg), void *arg, struct mo_err *e)
 {
-    struct choice c = choose(m, wanted);
+    struct choice c = choose_model(m, wanted);
     ptrdiff_t colon = mo_span_find(wanted, ':');
     bool unknown_place = colon > 0 && m->made == 0 &&
                          mo_llm_is_local(mo_span_head(wanted, (size_t)colon));
@@ -526,7 +527,7 @@ int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
     w->arg = arg;
     mo_list_push(&m->waiters, &w->node);
     if (!m->busy)
-        begin(m);
+        begin_round(m);
     return 0;
 }
 
@@ -589,8 +590,8 @@ void mo_models_free(struct mo_models *m)
     if (m == NULL)
         return;
     mo_later_cancel(&m->later);
-    mo_fail(&e, MO_ECANCELED, "the program is ending");
-    tell(m, &e);
+    mo_fail(&e, MO_ECANCELED, "the program is shutting down");
+    answer_waiters(m, &e);
     forget_sources(m);
     mo_buf_fini(&m->list);
     mo_config_unref(m->cfg);

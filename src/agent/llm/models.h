@@ -1,20 +1,20 @@
-/* models.h - which models can be picked here, and under what names.
+/* models.h - the list of available models, and how a model is chosen by name.
  *
- * Every provider with a key is asked for its own list, and model servers on
- * this machine are looked for on their usual ports, all at once and within
- * MO_MODELS_MS; no call that is billed. The answer is kept for
- * MO_MODELS_KEEP_MS; who asks while it is being made waits for the same one.
- * A provider that fails is named with its reason; the demo is always there.
+ * Every provider with a key is asked for its list, and model servers on this
+ * machine are probed on their usual ports, all at once, within MO_MODELS_MS. No
+ * call is billed. The list is cached for MO_MODELS_KEEP_MS; concurrent requests
+ * share one list. A provider that fails is listed with its error; the demo is
+ * always listed.
  *
  *   {"provider":"claude","model":"...","models":[{"id":"...","name":"...",
  *     "provider":"claude","context":200000}],
  *    "providers":[{"name":"claude","ok":true,"models":12},
  *                 {"name":"gemini","ok":false,"error":"..."}]}
  *
- * The usual provider's models have their own ids; others' begin with the
- * provider ("gemini:ID"). mo_models_pick() understands these ids and gives the
- * same back. Where a server that speaks OpenAI's protocol is usual and no
- * model is named, the first of its list is used. */
+ * Models of the default provider have plain ids; the ids of others begin with
+ * the provider ("gemini:ID"). mo_models_pick() accepts both
+ * and returns the same id. If the default provider is a server that speaks
+ * OpenAI's protocol and no model is named, the first of its list is used. */
 #ifndef MO_AGENT_LLM_MODELS_H
 #define MO_AGENT_LLM_MODELS_H
 
@@ -27,26 +27,25 @@
 
 struct mo_models;
 
-/* cfg is referenced, http borrowed. */
+/* cfg gets a reference; http is borrowed. */
 struct mo_models *mo_models_new(struct mo_loop *l, struct mo_httpc *http,
                                 const struct mo_config *cfg, struct mo_err *e);
-/* Another configuration from now on. A list is made anew when it is next asked
- * for. */
+/* Uses another configuration from now on; the next list is a new one. */
 void mo_models_config(struct mo_models *m, const struct mo_config *cfg);
-/* Nothing is under way any more (the http client is closed). Waiters are
- * told MO_ECANCELED. */
+/* No request may be active (close the http client first). Waiting callers get
+ * MO_ECANCELED. */
 void mo_models_free(struct mo_models *m);
 
-/* done() once, later; json is borrowed. */
+/* done() is called once, later; json is borrowed. */
 int mo_models_list(struct mo_models *m,
                    void (*done)(void *arg, struct mo_span json,
                                 const struct mo_err *why),
                    void *arg, struct mo_err *e);
 
-/* The model that is wanted (a name, "provider:name", or nothing), ready to be
- * asked. key: of the front's own; empty: ours. *provider is a constant. model
- * gets its id as the list has it; the name that its provider knows begins at
- * *own. */
+/* Chooses a model by its name, "provider:name", or empty for the default. key:
+ * the member's own key; empty: the configured one. *provider is a constant.
+ * model gets its id as in the list; the provider's name of it begins at *own.
+ */
 int mo_models_pick(struct mo_models *m, struct mo_span wanted,
                    struct mo_span key, struct mo_llm **out,
                    const char **provider, struct mo_buf *model, size_t *own,
@@ -56,8 +55,8 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
 int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
                       void (*ready)(void *arg), void *arg, struct mo_err *e);
 
-/* Tokens a request to that model may have, its longest answer left out; 0:
- * unknown, because nobody has asked for the list yet or it does not say. */
+/* Tokens a request to the model may have, without its longest answer. 0:
+ * unknown, because the list was not loaded yet or does not say. */
 uint64_t mo_models_window(struct mo_models *m, struct mo_span model);
 
 #endif

@@ -1,0 +1,45 @@
+/* event.h - sends events to the members of a chat.
+ *
+ * Names and arguments are those of the Socket.IO contract. An event that cannot
+ * be built is replaced by an error event. */
+#ifndef MO_AGENT_CHAT_EVENT_H
+#define MO_AGENT_CHAT_EVENT_H
+
+#include "codec/json/json.h"
+
+struct call;
+struct chat;
+struct elicit_view;
+struct entry;
+struct mo_member;
+
+/* The initial events of a member; of all members again, after the conversation
+ * was replaced. */
+void mo_chat_event_greet(struct mo_member *m);
+void mo_chat_event_greet_all(struct chat *c);
+void mo_chat_event_entry(struct chat *c, const struct entry *en);
+void mo_chat_event_thinking(struct chat *c);
+void mo_chat_event_compacted(struct chat *c, const struct entry *summary);
+void mo_chat_event_delta(struct chat *c, struct mo_span text);
+void mo_chat_event_response(struct chat *c, struct mo_span text,
+                            const char *stop);
+void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
+                         unsigned retry_ms);
+/* only: one member; NULL: all. */
+void mo_chat_event_message(struct chat *c, struct mo_member *only,
+                           const char *text);
+void mo_chat_event_queued(struct mo_member *m, unsigned position);
+void mo_chat_event_idle(struct chat *c, unsigned seconds);
+void mo_chat_event_closed(struct chat *c, const char *reason);
+void mo_chat_event_approval(struct call *k);
+void mo_chat_event_resolved(struct call *k, bool approved);
+void mo_chat_event_progress(struct call *k, struct mo_json params);
+void mo_chat_event_log(struct chat *c, const struct call *k,
+                       struct mo_json params);
+void mo_chat_event_output(struct call *k);
+void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
+                          const struct elicit_view *v);
+void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
+                            const char *by);
+
+#endif
