@@ -311,7 +311,7 @@ static int start_test(struct job *j, const struct mo_config *cfg,
     rc = mo_server_link_new(j->m->o.loop, cfg, &j->dial, e);
     if (rc < 0)
         return rc;
-    o.dial = j->dial;
+    o.link = j->dial;
     rc = mo_connect_test_start(&o, &j->attempt, e);
     if (rc < 0) { /* told when the dial is gone */
         const struct mo_connect_test_result r = {.why = *e};

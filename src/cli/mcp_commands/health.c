@@ -74,7 +74,7 @@ static void start(struct row *r)
 {
     struct mo_connect_test_opts o = {
         .loop = r->all->loop,
-        .dial = r->all->dial,
+        .link = r->all->dial,
         .server = r->server,
         .timeout_ms = r->all->timeout_ms,
         .done = on_done,
