@@ -90,7 +90,7 @@ static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
 {
     const struct mo_try_tool_opts o = {
         .loop = c->loop,
-        .hub = c->hub,
+        .gateway = c->hub,
         .policy = mo_approvals_policy(c->desk),
         .store = mo_runtime_store(h),
         .accepted = on_accepted,

@@ -174,7 +174,7 @@ static void begin_managing(struct server *s)
         .listen = s->first->server.listen,
         .has_token = s->door.token[0] != '\0',
         .store = mo_runtime_store(s->house),
-        .hub = s->hub,
+        .gateway = s->hub,
         .written = on_file_written,
         .ctx = s,
     };

@@ -36,11 +36,11 @@ struct mo_server_link {
     void *gone_ctx;
 };
 
-static const struct mo_config_mcp *find_server(const struct mo_config *cfg,
-                                               const char *name)
+const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
+                                                struct mo_span name)
 {
     for (size_t i = 0; i < cfg->mcp.n; i++) {
-        if (strcmp(cfg->mcp.v[i].name, name) == 0)
+        if (mo_span_is(name, cfg->mcp.v[i].name))
             return &cfg->mcp.v[i];
     }
     return NULL;
@@ -220,7 +220,8 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e)
 {
     struct mo_server_link *d = ctx;
-    const struct mo_config_mcp *s = find_server(d->cfg, server);
+    const struct mo_config_mcp *s =
+        mo_server_link_find(d->cfg, mo_span_cstr(server));
     struct mo_link *k = NULL;
     struct mo_arena a;
     int rc = 0;
@@ -243,7 +244,8 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
 static bool key_of(struct mo_server_link *d, const char *server,
                    struct mo_era_cache_key *out)
 {
-    const struct mo_config_mcp *s = find_server(d->cfg, server);
+    const struct mo_config_mcp *s =
+        mo_server_link_find(d->cfg, mo_span_cstr(server));
     struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
     struct mo_resolved_server t;
     struct mo_arena a;

@@ -25,6 +25,10 @@
 
 struct mo_server_link;
 
+/* The configured server of this name, or NULL. */
+const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
+                                                struct mo_span name);
+
 int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
                        struct mo_server_link **out, struct mo_err *e);
 void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),

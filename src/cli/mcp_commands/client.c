@@ -3,22 +3,14 @@
 
 #include <unistd.h>
 
+#include "connect/server_link.h"
+
 int mo_cmd_peer_load(struct mo_cli *c, struct mo_cmd_peer *m)
 {
     int rc = mo_cmd_load(c, &m->flags, &m->h);
 
     m->loaded = rc == 0;
     return rc;
-}
-
-static const struct mo_config_mcp *find(const struct mo_config *cfg,
-                                        const char *name)
-{
-    for (size_t i = 0; i < cfg->mcp.n; i++) {
-        if (strcmp(cfg->mcp.v[i].name, name) == 0)
-            return &cfg->mcp.v[i];
-    }
-    return NULL;
 }
 
 static int no_such_server(struct mo_cli *c, const struct mo_cmd_peer *m)
@@ -110,7 +102,7 @@ int mo_cmd_peer_open(struct mo_cli *c, struct mo_cmd_peer *m)
     if (rc)
         return rc;
     if (m->server) {
-        s = find(m->h.now, m->server);
+        s = mo_server_link_find(m->h.now, mo_span_cstr(m->server));
         if (!s)
             return no_such_server(c, m);
     }

@@ -5,6 +5,7 @@
 #include "cli/mcp_commands/edit.h"
 #include "cli/mcp_commands/mcp.h"
 #include "config/reference.h"
+#include "connect/server_link.h"
 #include "servers/gateway_setup.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
@@ -41,18 +42,6 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
                             "be good any more",
                             m->file.path);
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
-}
-
-const struct mo_config_mcp *mo_cmd_edit_find(const struct mo_cmd_edit *m,
-                                             const char *name)
-{
-    const struct mo_config_mcps *all = &m->h.now->mcp;
-
-    for (size_t i = 0; i < all->n; i++) {
-        if (strcmp(all->v[i].name, name) == 0)
-            return &all->v[i];
-    }
-    return NULL;
 }
 
 static int say_done(struct mo_cli *c, const struct mo_cmd_edit *m,
@@ -223,7 +212,8 @@ static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
                       struct mo_span json)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
-    bool there = mo_cmd_edit_find(m, c->args[0]) != NULL;
+    bool there =
+        mo_server_link_find(m->h.now, mo_span_cstr(c->args[0])) != NULL;
     struct mo_err e = {0};
     int rc;
 
@@ -333,7 +323,7 @@ static int open_on(struct mo_cli *c, struct mo_cmd_edit *m,
 
     if (rc)
         return rc;
-    *out = mo_cmd_edit_find(m, c->args[0]);
+    *out = mo_server_link_find(m->h.now, mo_span_cstr(c->args[0]));
     if (*out)
         return 0;
     rc = mo_cli_error(c, MO_EXIT_CONFIG,

@@ -23,8 +23,4 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m);
 int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
                  const char *server);
 
-/* NULL: there is no such server. */
-const struct mo_config_mcp *mo_cmd_edit_find(const struct mo_cmd_edit *m,
-                                             const char *name);
-
 #endif
