@@ -285,7 +285,7 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
         rc = put_args(a, &b, args);
     (void)mo_buf_putc(&b, '}');
     if (rc == MO_EINVAL)
-        rc = mo_cli_error(c, MO_EXIT_USAGE, "--args wants a JSON object");
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "--args needs a JSON object");
     else
         rc = rc < 0 || mo_buf_err(&b)
                  ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")

@@ -465,7 +465,7 @@ void mo_replay_take(struct mo_replay *r, struct mo_span line)
     struct mo_rpc m;
 
     if (mo_rpc_parse(line, &m, NULL) < 0)
-        send_error(r, null, MO_RPC_PARSE_ERROR, "this is no JSON");
+        send_error(r, null, MO_RPC_PARSE_ERROR, "not JSON");
     else if (m.kind == MO_RPC_REQUEST)
         on_request(r, &m);
     else if (m.kind == MO_RPC_RESULT || m.kind == MO_RPC_ERROR)

@@ -93,7 +93,7 @@ static int take_key(struct mo_entry *x, struct mo_span name,
     if (n < 0 || (size_t)n >= sizeof(text) ||
         !mo_secret_name_ok(mo_span(text, (size_t)n)))
         return mo_fail(e, MO_EINVAL,
-                       "'%.*s' is no name for a secret; store it under "
+                       "'%.*s' is not a valid name of a secret; store it under "
                        "another and refer to it as ${secret:NAME}",
                        (int)mo_span_head(name, 80).n, name.p);
     if (s == NULL)

@@ -75,7 +75,7 @@ static const struct {
      "{\"jsonrpc\":\"2.0\",\"result\":{},\"id\":1}\n"},
     {"no JSON", "{",
      "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,"
-     "\"message\":\"this is no JSON\"}}\n"},
+     "\"message\":\"not JSON\"}}\n"},
     {"no message", "[]",
      "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,"
      "\"message\":\"not an MCP message\"}}\n"},

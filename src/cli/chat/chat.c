@@ -119,7 +119,7 @@ static void run_command(struct cli_chat *t, struct mo_span line)
             commands[i].run(t, text);
             return;
         }
-    mo_chat_cmd_say(t, "there is no %.*s; /help says what there is",
+    mo_chat_cmd_say(t, "unknown command %.*s; /help lists the commands",
                     (int)word.n, word.p);
     mo_chat_cmd_prompt(t);
 }
@@ -200,7 +200,7 @@ static void line_edit(struct cli_chat *t, struct mo_span line)
         return;
     }
     if (line.n > 0)
-        mo_chat_cmd_say(t, "that is no JSON: %s", e.msg);
+        mo_chat_cmd_say(t, "this is not JSON: %s", e.msg);
     t->mode = CARD;
     mo_chat_cmd_prompt(t);
 }

@@ -117,7 +117,7 @@ static void take_text(struct cli_chat *t)
     struct mo_err e;
 
     if (mo_json_parse(mo_buf_view(&t->edit.text), 0, &doc, &e) < 0) {
-        mo_chat_cmd_say(t, "that is no JSON: %s; e edits it again", e.msg);
+        mo_chat_cmd_say(t, "this is not JSON: %s; e edits it again", e.msg);
         return;
     }
     if (is_unchanged(t, doc.root))

@@ -117,7 +117,7 @@ static int parse_number(struct mo_buf *b, struct mo_json field,
     if (mo_json_parse(text, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_NUMBER) ||
         (whole && memchr(text.p, '.', text.n)))
-        return mo_fail(e, MO_EINVAL, "that is no %s",
+        return mo_fail(e, MO_EINVAL, "this is not a %s",
                        whole ? "whole number" : "number");
     return mo_buf_span(b, mo_json_text(doc.root));
 }

@@ -290,12 +290,11 @@ void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f)
         if (m->image || !m->command || is_found(c, m))
             continue;
         mo_found(f, MO_HEALTH_WARN,
-                 "'%s' wants the program '%.120s', which "
-                 "is not there",
+                 "'%s' needs the program '%.120s', which was not found",
                  m->name, m->command);
         mo_advise(f, "install it, or set mcpServers.%s.enabled to false",
                   m->name);
         return;
     }
-    mo_found(f, MO_HEALTH_OK, "%zu in use, every program is there", used);
+    mo_found(f, MO_HEALTH_OK, "%zu in use, every program was found", used);
 }

@@ -191,8 +191,8 @@ void mo_check_port(const struct mo_doctor *d, struct mo_finding *f)
     (void)snprintf(port, sizeof(port), "%u", (unsigned)(s->port & 0xffff));
     list = resolve(s->listen, port, AI_PASSIVE | AI_NUMERICSERV);
     if (!list) {
-        mo_found(f, MO_HEALTH_FAIL, "'%.100s' is no address of this machine",
-                 s->listen);
+        mo_found(f, MO_HEALTH_FAIL,
+                 "'%.100s' is not an address of this machine", s->listen);
         mo_advise(f, "set server.listen to 127.0.0.1 or 0.0.0.0");
         return;
     }

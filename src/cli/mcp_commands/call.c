@@ -73,7 +73,7 @@ static int check_args(const char *args, struct mo_err *e)
     struct mo_json_doc doc;
 
     if (mo_json_parse(mo_span_cstr(args), 0, &doc, e) < 0)
-        return mo_wrap(e, "the arguments are no JSON");
+        return mo_wrap(e, "the arguments are not JSON");
     if (!mo_json_is(doc.root, MO_JSON_OBJECT))
         return mo_fail(e, MO_EINVAL,
                        "the arguments must be a JSON object, as in "

@@ -326,8 +326,7 @@ static int open_for_server(struct mo_cli *c, struct mo_cmd_edit *m,
     if (*out)
         return 0;
     rc = mo_cli_error(c, MO_EXIT_CONFIG,
-                      "there is no server '%.100s' in %s; `mcp list` shows "
-                      "those there are",
+                      "there is no server '%.100s' in %s; see `mcp list`",
                       c->args[0], m->file.path);
     mo_cmd_edit_close(m);
     return rc;

@@ -236,10 +236,9 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
                   mo_mcp_version_text(in->version), t->tools,
                   (unsigned long long)t->opened_ms);
     if (s->noise)
-        mo_buf_printf(&b,
-                      "warning: %llu lines on its standard output are no "
-                      "JSON\n",
-                      (unsigned long long)s->noise);
+        mo_buf_printf(
+            &b, "warning: %llu lines on its standard output are not JSON\n",
+            (unsigned long long)s->noise);
     return mo_cli_print(c, &b);
 }
 
