@@ -383,7 +383,7 @@ describe('a server asks the person', () => {
     call('elicitation', { message: 'Who?' });
     const { code, out, err } = await script(['go'], '', settings());
     assert.equal(out, 'Thank you.\n');
-    assert.match(err, /nobody is there to answer/);
+    assert.match(err, /there is no terminal to answer/);
     assert.equal(code, 5);
     assert.match(results()[0][1], /action=cancel/);
   });
