@@ -319,7 +319,7 @@ static const struct mo_opt tail_opts[] = {
 
 const struct mo_cmd mo_cmd_audit_tail = {
     .name = "audit tail",
-    .summary = "Print the end of the audit log and follow it",
+    .summary = "Print the end of the audit log; with -f also new rows",
     .example = "audit tail -f",
     .example_says = "prints ten rows and then each new one until Ctrl-C",
     .opts = tail_opts,

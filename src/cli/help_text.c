@@ -5,7 +5,7 @@
 #define CMD_COLUMN ((size_t)18)
 
 const struct mo_help_exit mo_help_exits[] = {
-    {MO_EXIT_OK, "it worked"},
+    {MO_EXIT_OK, "success"},
     {MO_EXIT_FAIL, "the operation failed"},
     {MO_EXIT_USAGE, "the command line is wrong"},
     {MO_EXIT_CONFIG, "the configuration is wrong"},
@@ -129,7 +129,7 @@ void mo_help_overview(const struct mo_cli_table *t, const char *group,
             break;
         }
     }
-    mo_buf_puts(b, "\n'" MO_PROGRAM " help <command>' for details.\n");
+    mo_buf_puts(b, "\nRun '" MO_PROGRAM " help <command>' for details.\n");
 }
 
 void mo_help_command(const struct mo_cli_table *t, const struct mo_cmd *cmd,
