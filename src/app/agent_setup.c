@@ -1,6 +1,4 @@
-/*
- * agent_setup.c - see agent_setup.h.
- */
+/* agent_setup.c - see agent_setup.h. */
 #include "app/agent_setup.h"
 
 #include "servers/try_tool.h"
@@ -10,8 +8,8 @@ struct mo_agent_setup {
     const struct mo_config *cfg;
     struct mo_httpc *http;
     struct mo_models *models;
-    struct mo_approvals *desk;
-    struct mo_gateway_setup *hub;
+    struct mo_approvals *approvals;
+    struct mo_gateway_setup *gateway;
     bool own_desk, own_hub;
     struct mo_agent *agent;
     struct mo_try_tool *try;
@@ -19,35 +17,35 @@ struct mo_agent_setup {
     void *gone_ctx;
 };
 
-/* --- which model --------------------------------------------------------- */
+/* --- model ---------------------------------------------------------------- */
 
-static int pick(void *ctx, struct mo_span wanted, struct mo_span key,
-                struct mo_llm **out, const char **provider,
-                struct mo_buf *model, size_t *own, struct mo_err *e)
+static int pick_provider(void *ctx, struct mo_span wanted, struct mo_span key,
+                         struct mo_llm **out, const char **provider,
+                         struct mo_buf *model, size_t *own, struct mo_err *e)
 {
     struct mo_agent_setup *c = ctx;
 
     return mo_models_pick(c->models, wanted, key, out, provider, model, own, e);
 }
 
-static int prepare(void *ctx, struct mo_span wanted, void (*ready)(void *arg),
-                   void *arg, struct mo_err *e)
+static int prepare_models(void *ctx, struct mo_span wanted,
+                          void (*ready)(void *arg), void *arg, struct mo_err *e)
 {
     struct mo_agent_setup *c = ctx;
 
     return mo_models_prepare(c->models, wanted, ready, arg, e);
 }
 
-static uint64_t window(void *ctx, struct mo_span model)
+static uint64_t context_window(void *ctx, struct mo_span model)
 {
     struct mo_agent_setup *c = ctx;
 
     return mo_models_window(c->models, model);
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------- */
 
-/* What may change while conversations go on. */
+/* Settings that a reload may change. */
 static struct mo_agent_opts settings_of(const struct mo_agent_setup *c)
 {
     const struct mo_config *cfg = c->cfg;
@@ -66,13 +64,14 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
     struct mo_agent_opts o = settings_of(c);
 
     o.servers = (struct mo_agent_servers){
-        .gateway = mo_gateway_setup_gateway(c->hub),
-        .endpoint = mo_gateway_setup_endpoint(c->hub),
+        .gateway = mo_gateway_setup_gateway(c->gateway),
+        .endpoint = mo_gateway_setup_endpoint(c->gateway),
         .offer = (enum mo_gw_expose)c->cfg->llm.tools};
-    o.policy = mo_approvals_policy(c->desk);
+    o.policy = mo_approvals_policy(c->approvals);
     o.sessions = mo_runtime_sessions(h);
     o.store = mo_runtime_store(h);
-    o.llm = (struct mo_agent_llm){pick, prepare, window, c};
+    o.llm =
+        (struct mo_agent_llm){pick_provider, prepare_models, context_window, c};
     c->agent = mo_agent_new(c->loop, &o, e);
     return c->agent ? 0 : e->code;
 }
@@ -90,8 +89,8 @@ static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
 {
     const struct mo_try_tool_opts o = {
         .loop = c->loop,
-        .hub = c->hub,
-        .policy = mo_approvals_policy(c->desk),
+        .gateway = c->gateway,
+        .policy = mo_approvals_policy(c->approvals),
         .store = mo_runtime_store(h),
         .accepted = on_accepted,
         .ctx = c,
@@ -100,7 +99,7 @@ static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
     return mo_try_tool_new(&o, &c->try, e);
 }
 
-static void converse_free(struct mo_agent_setup *c)
+static void agent_setup_free(struct mo_agent_setup *c)
 {
     void (*gone)(void *) = c->gone;
     void *ctx = c->gone_ctx;
@@ -112,19 +111,19 @@ static void converse_free(struct mo_agent_setup *c)
         gone(ctx);
 }
 
-static void on_desk_gone(void *ctx)
+static void on_approvals_gone(void *ctx)
 {
-    converse_free(ctx);
+    agent_setup_free(ctx);
 }
 
-static void on_hub_gone(void *ctx)
+static void on_gateway_gone(void *ctx)
 {
     struct mo_agent_setup *c = ctx;
 
     if (c->own_desk)
-        mo_approvals_close(c->desk, on_desk_gone, c);
+        mo_approvals_close(c->approvals, on_approvals_gone, c);
     else
-        converse_free(c);
+        agent_setup_free(c);
 }
 
 static void on_http_gone(void *ctx)
@@ -132,9 +131,9 @@ static void on_http_gone(void *ctx)
     struct mo_agent_setup *c = ctx;
 
     if (c->own_hub)
-        mo_gateway_setup_close(c->hub, on_hub_gone, c);
+        mo_gateway_setup_close(c->gateway, on_gateway_gone, c);
     else
-        on_hub_gone(c);
+        on_gateway_gone(c);
 }
 
 static void on_try_gone(void *ctx)
@@ -148,7 +147,7 @@ static void on_try_gone(void *ctx)
         on_http_gone(c);
 }
 
-/* Last come, first gone. */
+/* Closes in reverse order of opening. */
 static void on_agent_gone(void *ctx)
 {
     struct mo_agent_setup *c = ctx;
@@ -160,40 +159,42 @@ static void on_agent_gone(void *ctx)
         on_try_gone(c);
 }
 
-/* Rules, pins and the audit log; one of our own hears of the store's rows. */
-static int use_desk(struct mo_agent_setup *c, struct mo_runtime *h,
-                    struct mo_approvals *desk, struct mo_err *e)
+/* Rules, pins and the audit log. Approvals opened here also write to the
+ * store. */
+static int use_approvals(struct mo_agent_setup *c, struct mo_runtime *h,
+                         struct mo_approvals *approvals, struct mo_err *e)
 {
     int rc = 0;
 
-    c->desk = desk;
-    if (!desk) {
-        rc = mo_approvals_open(c->loop, c->cfg, &c->desk, e);
+    c->approvals = approvals;
+    if (!approvals) {
+        rc = mo_approvals_open(c->loop, c->cfg, &c->approvals, e);
         c->own_desk = rc == 0;
     }
     if (c->own_desk)
-        mo_audit_store(mo_approvals_audit(c->desk), mo_runtime_store(h));
+        mo_audit_store(mo_approvals_audit(c->approvals), mo_runtime_store(h));
     if (rc == 0)
-        rc = mo_policy_load_pins(mo_approvals_policy(c->desk), e);
+        rc = mo_policy_load_pins(mo_approvals_policy(c->approvals), e);
     return rc;
 }
 
-static int use_hub(struct mo_agent_setup *c, struct mo_gateway_setup *hub,
-                   struct mo_err *e)
+static int use_gateway(struct mo_agent_setup *c,
+                       struct mo_gateway_setup *gateway, struct mo_err *e)
 {
     int rc = 0;
 
-    c->hub = hub;
-    if (!hub) {
-        rc = mo_gateway_setup_open(c->loop, c->cfg, c->desk, NULL, &c->hub, e);
+    c->gateway = gateway;
+    if (!gateway) {
+        rc = mo_gateway_setup_open(c->loop, c->cfg, c->approvals, NULL,
+                                   &c->gateway, e);
         c->own_hub = rc == 0;
     }
     return rc;
 }
 
 int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
-                        struct mo_runtime *h, struct mo_approvals *desk,
-                        struct mo_gateway_setup *hub,
+                        struct mo_runtime *h, struct mo_approvals *approvals,
+                        struct mo_gateway_setup *gateway,
                         struct mo_agent_setup **out, struct mo_err *e)
 {
     struct mo_httpc_opts ho = {.gzip = true};
@@ -209,9 +210,9 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
         c->models = mo_models_new(l, c->http, cfg, e);
     rc = c->models ? 0 : e->code;
     if (rc == 0)
-        rc = use_desk(c, h, desk, e);
+        rc = use_approvals(c, h, approvals, e);
     if (rc == 0)
-        rc = use_hub(c, hub, e);
+        rc = use_gateway(c, gateway, e);
     if (rc == 0)
         rc = make_try(c, h, e);
     if (rc == 0)

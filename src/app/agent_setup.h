@@ -1,14 +1,14 @@
-/* agent_setup.h - the agent of one process, as the configuration wants it:
- * which model answers, which calls need a person.
+/* agent_setup.h - the agent of one process, built from the configuration.
  *
- * Where no provider is named, the first that has a key is taken, and the
- * built-in demo where there is none (agent/llm/models.h).
+ * Selects the model and the calls that need a person. If no provider is
+ * configured, the first one with a key is used, or the built-in demo if there
+ * is none (agent/llm/models.h).
  *
  * Conversations are clients of the gateway (servers/gateway_setup.h) like any
- * other: the same children, breakers and settings serve them and MCP clients.
+ * MCP client: they share its children, breakers and settings.
  *
- * Ownership: house, configuration, desk and hub are borrowed until it is
- * closed. Without a desk it has one of its own, and a gateway too. */
+ * Ownership: runtime, configuration, approvals and gateway are borrowed until
+ * gone(). If approvals and gateway are NULL, the agent opens its own. */
 #ifndef MO_APP_AGENT_SETUP_H
 #define MO_APP_AGENT_SETUP_H
 
@@ -22,17 +22,17 @@
 
 struct mo_agent_setup;
 
-/* desk and hub: both, or neither. */
+/* approvals and gateway: both, or both NULL. */
 int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
-                        struct mo_runtime *h, struct mo_approvals *desk,
-                        struct mo_gateway_setup *hub,
+                        struct mo_runtime *h, struct mo_approvals *approvals,
+                        struct mo_gateway_setup *gateway,
                         struct mo_agent_setup **out, struct mo_err *e);
 void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
                           void *ctx);
-/* Another configuration for the conversations that go on and those to come.
- * Calls that wait and are denied by the policy's present rules are rejected,
- * model settings hold from the next turn on. The policy is reloaded with the
- * approvals, before this. */
+/* Applies another configuration to open and new conversations. Waiting calls
+ * that the current rules deny are rejected. Model settings apply from the next
+ * turn. The rules themselves are reloaded with the approvals, before this
+ * call. */
 void mo_agent_setup_reload(struct mo_agent_setup *c,
                            const struct mo_config *cfg);
 struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c);

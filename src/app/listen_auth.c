@@ -10,9 +10,9 @@
 #define TOKEN_BYTES 24
 #define ADDR_MAX    ((size_t)512)
 
-/* --- the token ----------------------------------------------------------- */
+/* --- token ---------------------------------------------------------------- */
 
-/* It must survive a Set-Cookie header and an Authorization header. */
+/* A token is sent in Set-Cookie and Authorization headers. */
 static bool fits_headers(const char *token)
 {
     for (const char *p = token; *p; p++) {
@@ -26,7 +26,7 @@ static int read_token(const struct mo_config *c, const char *text,
                       struct mo_buf *b, struct mo_err *e)
 {
     if (mo_reference_resolve(c, text, b, e) < 0) {
-        e->code = MO_EINVAL; /* a file that is not there is a bad value too */
+        e->code = MO_EINVAL; /* a missing file is an invalid value */
         return e->code;
     }
     if (b->len < MO_LISTEN_AUTH_TOKEN_MIN)
@@ -38,7 +38,7 @@ static int read_token(const struct mo_config *c, const char *text,
     return 0;
 }
 
-/* One token of the configuration, checked. */
+/* Reads and checks one token of the configuration. */
 static int take_token(const struct mo_config *c, const char *text,
                       char out[MO_LISTEN_AUTH_TOKEN_MAX], struct mo_err *e)
 {
@@ -63,7 +63,7 @@ static void set_token(struct mo_listen_auth *d, const char *token, bool made)
     d->told = !made;
 }
 
-/* --- persons ------------------------------------------------------------- */
+/* --- tokens of persons ---------------------------------------------------- */
 
 static bool is_name(const char *name)
 {
@@ -73,7 +73,7 @@ static bool is_name(const char *name)
     return n > 0 && n < MO_REQ_CALLER_MAX && name[n] == '\0';
 }
 
-/* A token is one person's: else nobody could say who it was. */
+/* A token must identify one person. */
 static bool is_taken(const struct mo_gate_person *v, size_t n,
                      const char *operators, const char *token)
 {
@@ -104,7 +104,7 @@ static int read_people(const struct mo_config *c, const char *operators,
             return mo_wrap(e, "server.tokens.%s", name);
         if (is_taken(v, i, operators, v[i].token))
             return mo_fail(e, MO_EINVAL,
-                           "server.tokens.%s: somebody else has this token",
+                           "server.tokens.%s: another person has this token",
                            name);
     }
     return 0;
@@ -120,7 +120,7 @@ static void set_people(struct mo_listen_auth *d, const struct mo_gate_person *v,
         (void)mo_log_secret(log, mo_span_cstr(v[i].token));
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all tokens ----------------------------------------------------------- */
 
 static void set_operators(struct mo_listen_auth *d, const struct mo_config *c,
                           const char *listen, const char *token)
@@ -137,9 +137,9 @@ static void set_operators(struct mo_listen_auth *d, const struct mo_config *c,
     }
 }
 
-static int read_all(const struct mo_config *c,
-                    char token[MO_LISTEN_AUTH_TOKEN_MAX],
-                    struct mo_gate_person *people, struct mo_err *e)
+static int read_tokens(const struct mo_config *c,
+                       char token[MO_LISTEN_AUTH_TOKEN_MAX],
+                       struct mo_gate_person *people, struct mo_err *e)
 {
     if (c->server.token && take_token(c, c->server.token, token, e) < 0)
         return mo_wrap(e, "server.token");
@@ -152,7 +152,7 @@ int mo_listen_auth_token(struct mo_listen_auth *d, const struct mo_config *c,
 {
     struct mo_gate_person people[MO_LISTEN_AUTH_PEOPLE_MAX] = {{.name = ""}};
     char token[MO_LISTEN_AUTH_TOKEN_MAX] = "";
-    int rc = read_all(c, token, people, e);
+    int rc = read_tokens(c, token, people, e);
 
     if (rc == 0) {
         set_people(d, people, c->server.tokens.n, log);
@@ -179,7 +179,7 @@ void mo_listen_auth_tell_token(struct mo_listen_auth *d)
     (void)fflush(stdout);
 }
 
-/* --- the address --------------------------------------------------------- */
+/* --- address -------------------------------------------------------------- */
 
 static const struct {
     int sys;
@@ -199,7 +199,7 @@ static const struct {
      "addresses)"},
 };
 
-static int explain(const char *addr, struct mo_err *e)
+static int explain_listen_error(const char *addr, struct mo_err *e)
 {
     int sys = e->sys;
 
@@ -240,12 +240,12 @@ int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
     rc = mo_buf_err(&addr) ? mo_fail(e, MO_EINVAL, "server.listen: too long")
                            : mo_site_listen(s, &o, e);
     if (rc < 0)
-        rc = explain(o.addr, e);
+        rc = explain_listen_error(o.addr, e);
     mo_buf_fini(&addr);
     return rc;
 }
 
-/* A name a person can open: "localhost" wherever that leads here. */
+/* True if "localhost" reaches this address. */
 static bool is_localhost(const char *listen)
 {
     static const char *const same[] = {"127.0.0.1", "::1", "localhost",

@@ -4,16 +4,17 @@
 #include "gateway/inside.h"
 #include "policy/approvals.h"
 
-static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
+static int find_tools(void *ctx, const struct mo_api_route_ask *a,
+                      struct mo_buf *out)
 {
     const struct mo_router *r = ctx;
     const struct mo_gw_find f = {.words = a->words,
                                  .limit = a->limit,
                                  .threshold = a->threshold,
                                  .changed = mo_policy_item_changed,
-                                 .ctx = mo_approvals_policy(r->desk)};
-    int rc = mo_gateway_find(mo_gateway_setup_gateway(r->hub), &f, out);
-    const struct mo_audit_lookup looked = {
+                                 .ctx = mo_approvals_policy(r->approvals)};
+    int rc = mo_gateway_find(mo_gateway_setup_gateway(r->gateway), &f, out);
+    const struct mo_audit_lookup lookup = {
         .via = "/api/route",
         .who = mo_span_cstr(a->who),
         .words = a->words,
@@ -21,11 +22,11 @@ static int find(void *ctx, const struct mo_api_route_ask *a, struct mo_buf *out)
     };
 
     if (rc == 0)
-        mo_audit_lookup(mo_approvals_audit(r->desk), &looked);
+        mo_audit_lookup(mo_approvals_audit(r->approvals), &lookup);
     return rc;
 }
 
-static bool teach(void *ctx, const struct mo_api_lesson *l)
+static bool teach_choice(void *ctx, const struct mo_api_lesson *l)
 {
     const struct mo_router *r = ctx;
     const struct mo_gw_lesson x = {.words = l->words,
@@ -33,16 +34,16 @@ static bool teach(void *ctx, const struct mo_api_lesson *l)
                                    .tool = l->tool,
                                    .right = l->right};
 
-    return mo_gateway_teach(mo_gateway_setup_gateway(r->hub), &x);
+    return mo_gateway_teach(mo_gateway_setup_gateway(r->gateway), &x);
 }
 
-static void forget(void *ctx)
+static void forget_choices(void *ctx)
 {
     mo_gateway_forget_learning(
-        mo_gateway_setup_gateway(((struct mo_router *)ctx)->hub));
+        mo_gateway_setup_gateway(((struct mo_router *)ctx)->gateway));
 }
 
 struct mo_api_route mo_router_api(struct mo_router *r)
 {
-    return (struct mo_api_route){find, teach, forget, r};
+    return (struct mo_api_route){find_tools, teach_choice, forget_choices, r};
 }

@@ -1,7 +1,7 @@
-/* route_api.h - the router of the running gateway, as the web asks for it.
+/* route_api.h - the router of the running gateway, for the web API.
  *
- * Joins the gateway, which finds, with the desk, which knows what people saw
- * of a tool first. Both are borrowed as long as the API lives. */
+ * Combines the gateway, which finds tools, with the approvals, which know the
+ * pinned tool definitions. Both are borrowed while the API is in use. */
 #ifndef MO_APP_ROUTE_API_H
 #define MO_APP_ROUTE_API_H
 
@@ -9,8 +9,8 @@
 #include "web/api_route.h"
 
 struct mo_router {
-    struct mo_gateway_setup *hub;
-    struct mo_approvals *desk;
+    struct mo_gateway_setup *gateway;
+    struct mo_approvals *approvals;
 };
 
 struct mo_api_route mo_router_api(struct mo_router *r);

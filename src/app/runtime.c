@@ -22,8 +22,8 @@ struct mo_runtime {
     struct mo_box_drivers *sandbox;
     struct mo_sessions *sessions;
     struct mo_control *control;
-    struct mo_later later; /* the next step of opening or closing */
-    struct mo_err why;     /* opening failed */
+    struct mo_later later; /* next step of opening or closing */
+    struct mo_err why;     /* reason why opening failed */
     bool closing;
     void (*done)(void *ctx, struct mo_runtime *h, const struct mo_err *why);
     void *ctx;
@@ -33,7 +33,7 @@ struct mo_runtime {
 
 /* --- closing, in reverse ------------------------------------------------- */
 
-static void house_over(struct mo_runtime *h)
+static void runtime_free(struct mo_runtime *h)
 {
     struct mo_runtime told = *h;
 
@@ -60,7 +60,7 @@ static void close_next(void *ctx)
     else if (h->store)
         mo_store_close(mo_take_ptr(&h->store), close_next, h);
     else
-        house_over(h);
+        runtime_free(h);
 }
 
 static void on_close(struct mo_later *d)
@@ -77,7 +77,7 @@ void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx)
     mo_loop_defer(h->loop, &h->later);
 }
 
-static void give_up(struct mo_runtime *h, const struct mo_err *why)
+static void fail_open(struct mo_runtime *h, const struct mo_err *why)
 {
     h->why = *why;
     close_next(h);
@@ -85,7 +85,7 @@ static void give_up(struct mo_runtime *h, const struct mo_err *why)
 
 /* --- opening ------------------------------------------------------------- */
 
-/* A socket that cannot be had is no reason not to start. */
+/* A failure is logged and does not prevent the start. */
 static void open_control(struct mo_runtime *h)
 {
     char path[PATH_MAX];
@@ -97,10 +97,10 @@ static void open_control(struct mo_runtime *h)
         rc = mo_control_open(h->loop, h->sessions, path, &h->control, &e);
     if (rc < 0)
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "session", &e,
-                   "`sessions kill` will not reach this instance");
+                   "`sessions kill` cannot reach this instance");
 }
 
-/* What may change while sessions are open. */
+/* Settings that a reload may change. */
 static struct mo_sessions_opts settings_of(const struct mo_config_sessions *c)
 {
     return (struct mo_sessions_opts){
@@ -146,11 +146,11 @@ static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
 
     h->sandbox = sb;
     if (why) {
-        give_up(h, why);
+        fail_open(h, why);
         return;
     }
     if (open_sessions(h, &e) < 0) {
-        give_up(h, &e);
+        fail_open(h, &e);
         return;
     }
     if (h->want == MO_RUNTIME_SESSIONS)
@@ -177,9 +177,9 @@ static int open_store(struct mo_runtime *h, struct mo_err *e)
     return rc;
 }
 
-/* Known before anything is opened: a store that is closed again at once costs
- * a quarter of the memory of a gateway. */
-static int want_boxes(const struct mo_runtime *h, struct mo_err *e)
+/* Checked before the store is opened: opening and closing it would add a
+ * quarter to the memory of a gateway. */
+static int check_driver(const struct mo_runtime *h, struct mo_err *e)
 {
     if (h->want != MO_RUNTIME_SESSIONS ||
         h->cfg->sandbox.driver != MO_DRIVER_NONE)
@@ -198,14 +198,14 @@ static int make_dirs(struct mo_runtime *h, struct mo_err *e)
     return mo_file_mkdir(state, e);
 }
 
-static void open_all(struct mo_runtime *h)
+static void open_parts(struct mo_runtime *h)
 {
     struct mo_box_drivers_opts o = {.cfg = h->cfg, .store = h->label};
     struct mo_err e;
     int rc = make_dirs(h, &e);
 
     if (rc == 0)
-        rc = want_boxes(h, &e);
+        rc = check_driver(h, &e);
     if (rc == 0)
         rc = open_store(h, &e);
     if (rc == 0 && h->want == MO_RUNTIME_STORE) {
@@ -219,12 +219,12 @@ static void open_all(struct mo_runtime *h)
         rc = mo_box_drivers_open(h->loop, &o, on_sandbox, h, &e);
     }
     if (rc < 0)
-        give_up(h, &e);
+        fail_open(h, &e);
 }
 
 static void on_open(struct mo_later *d)
 {
-    open_all(mo_container_of(d, struct mo_runtime, later));
+    open_parts(mo_container_of(d, struct mo_runtime, later));
 }
 
 int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
@@ -236,7 +236,7 @@ int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
     struct mo_runtime *h = mo_new(struct mo_runtime);
 
     if (!h)
-        return mo_fail(e, MO_ENOMEM, "house");
+        return mo_fail(e, MO_ENOMEM, "runtime");
     h->loop = l;
     h->cfg = mo_config_ref(cfg);
     h->want = want;
@@ -247,7 +247,7 @@ int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
     return 0;
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- accessors ------------------------------------------------------------ */
 
 struct mo_store *mo_runtime_store(const struct mo_runtime *h)
 {
@@ -288,18 +288,18 @@ int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
     return rc;
 }
 
-/* --- ending a session wherever it is ------------------------------------- */
+/* --- ending a session ----------------------------------------------------- */
 
 struct ending {
     struct mo_runtime *h;
     char id[MO_SESSION_ID_MAX + 1];
     bool forget;
-    struct mo_err why; /* what we were told when we tried ourselves */
+    struct mo_err why; /* result of ending it in this process */
     void (*done)(void *ctx, const struct mo_err *why);
     void *ctx;
 };
 
-static void ending_over(struct ending *x, const struct mo_err *why)
+static void finish_ending(struct ending *x, const struct mo_err *why)
 {
     struct ending told = *x;
 
@@ -307,12 +307,12 @@ static void ending_over(struct ending *x, const struct mo_err *why)
     told.done(told.ctx, why);
 }
 
-static void on_far_end(void *ctx, const struct mo_err *why)
+static void on_remote_end(void *ctx, const struct mo_err *why)
 {
-    ending_over(ctx, why);
+    finish_ending(ctx, why);
 }
 
-/* It is held: by one of this machine whom we can ask, or far away. */
+/* Another instance holds the session: ask it if it is on this machine. */
 static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
                       const struct mo_err *why)
 {
@@ -328,23 +328,23 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
     }
     if (rc == 0)
         rc = mo_control_end(x->h->loop, path, mo_span_cstr(x->id), x->forget,
-                            on_far_end, x, &e);
+                            on_remote_end, x, &e);
     if (rc < 0)
-        ending_over(x, &x->why);
+        finish_ending(x, &x->why);
 }
 
-static void on_near_end(void *ctx, const struct mo_err *why)
+static void on_own_end(void *ctx, const struct mo_err *why)
 {
     struct ending *x = ctx;
     struct mo_err e;
 
     if (!why || why->code != MO_EBUSY) {
-        ending_over(x, why);
+        finish_ending(x, why);
         return;
     }
     x->why = *why;
     if (mo_lease_holder(x->h->store, mo_span_cstr(x->id), on_holder, x, &e) < 0)
-        ending_over(x, &e);
+        finish_ending(x, &e);
 }
 
 int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
@@ -361,7 +361,7 @@ int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
     x->done = done;
     x->ctx = ctx;
     (void)snprintf(x->id, sizeof(x->id), "%.*s", (int)session.n, session.p);
-    rc = mo_session_end(h->sessions, session, forget, on_near_end, x, e);
+    rc = mo_session_end(h->sessions, session, forget, on_own_end, x, e);
     if (rc < 0)
         mo_free(x);
     return rc;

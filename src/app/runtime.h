@@ -1,14 +1,15 @@
-/* runtime.h - store, drivers and sessions of one process, opened in order and
- * closed in reverse, as the configuration says.
+/* runtime.h - store, box drivers and sessions of one process.
+ *
+ * Opened in this order and closed in reverse, as configured:
  *
  *   store.dir/               the database (sqlite)
- *   store.dir/run/NAME.lock  that instance NAME lives
- *   store.dir/run/NAME.sock  where it can be asked (session/control.h)
+ *   store.dir/run/NAME.lock  held while instance NAME is alive
+ *   store.dir/run/NAME.sock  control socket of the instance (session/control.h)
  *   store.dir/boxes/         sockets and locks of native boxes
  *
- * A command that only reads the store stops after the first step (`want`).
- * Ownership: the house owns all of it; what its functions give away is
- * borrowed until mo_runtime_close(). */
+ * A command that only reads the store opens nothing else (`want`). Ownership:
+ * the runtime owns all parts; pointers that its functions return are borrowed
+ * until mo_runtime_close(). */
 #ifndef MO_APP_RUNTIME_H
 #define MO_APP_RUNTIME_H
 
@@ -17,22 +18,22 @@
 #include "store/store.h"
 
 enum mo_runtime_want {
-    MO_RUNTIME_STORE,    /* the store, nothing else */
-    MO_RUNTIME_COMMAND,  /* and drivers and sessions, without janitor, without
-                          warm boxes: for one command */
-    MO_RUNTIME_SESSIONS, /* all of it */
+    MO_RUNTIME_STORE,   /* only the store */
+    MO_RUNTIME_COMMAND, /* also drivers and sessions, but no janitor and no warm
+                           boxes: for one command */
+    MO_RUNTIME_SESSIONS, /* everything */
 };
 
 struct mo_runtime;
 
-/* done() once: the house, or NULL and why; never from inside. */
+/* Calls done() once, later, with the runtime, or with NULL and the reason. */
 int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
                     enum mo_runtime_want want,
                     void (*done)(void *ctx, struct mo_runtime *h,
                                  const struct mo_err *why),
                     void *ctx, struct mo_err *e);
-/* Another configuration: idle time, sweeps and number of sessions are changed
- * at once; what else it has is used after a restart (config/keys.h). */
+/* Applies another configuration: idle time, sweep interval and maximum number
+ * of sessions change at once; other settings need a restart (config/keys.h). */
 void mo_runtime_reload(struct mo_runtime *h, const struct mo_config *cfg);
 void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx);
 
@@ -40,12 +41,12 @@ struct mo_store *mo_runtime_store(const struct mo_runtime *h);
 struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h);
 const char *mo_runtime_instance(const struct mo_runtime *h);
 
-/* End a session wherever it is held on this machine. */
+/* Ends a session, also if another process on this machine holds it. */
 int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                    struct mo_err *e);
 
-/* The store's address with its references resolved, a relative file in
+/* The URL of the store with references resolved; a relative file is in
  * store.dir. */
 int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
                          struct mo_err *e);

@@ -14,7 +14,7 @@
 
 /* --- configuration while running ----------------------------------------- */
 
-/* A renewed certificate is taken for new connections; a bad one is not. */
+/* New connections use a renewed certificate; an invalid one is ignored. */
 static void renew_tls(struct server *s)
 {
     const struct mo_config_tls *c = &s->first->server.tls;
@@ -34,14 +34,14 @@ static void renew_tls(struct server *s)
     s->tls = fresh;
 }
 
-/* The gate borrows from the present configuration. */
+/* The gate borrows from the current configuration. */
 static struct mo_gate gate_of(const struct server *s)
 {
     const struct mo_config_list *origins = &s->config->now->server.origins;
 
-    return (struct mo_gate){.token = s->door.token[0] ? s->door.token : NULL,
-                            .people = s->door.people,
-                            .npeople = s->door.npeople,
+    return (struct mo_gate){.token = s->auth.token[0] ? s->auth.token : NULL,
+                            .people = s->auth.people,
+                            .npeople = s->auth.npeople,
                             .origins = (const char *const *)origins->v,
                             .norigins = origins->n};
 }
@@ -60,18 +60,18 @@ static struct mo_httpd_limits limits_of(const struct mo_config_limits *c)
     };
 }
 
-/* Sessions and conversations, where they are open. */
+/* Applies the configuration to sessions and conversations, if they are open. */
 static void apply_sessions(struct server *s)
 {
     const struct mo_config *now = s->config->now;
 
-    if (s->house)
-        mo_runtime_reload(s->house, now);
-    if (s->converse)
-        mo_agent_setup_reload(s->converse, now);
+    if (s->runtime)
+        mo_runtime_reload(s->runtime, now);
+    if (s->agent)
+        mo_agent_setup_reload(s->agent, now);
 }
 
-static void apply(void *ctx)
+static void apply_config(void *ctx)
 {
     struct server *s = ctx;
     const struct mo_config *now = s->config->now;
@@ -79,24 +79,24 @@ static void apply(void *ctx)
     struct mo_gate gate;
     struct mo_err e;
 
-    if (mo_listen_auth_token(&s->door, now, s->first->server.listen, s->log,
+    if (mo_listen_auth_token(&s->auth, now, s->first->server.listen, s->log,
                              &e) < 0)
         mo_log_err(s->log, MO_ERROR, "config", &e, "keeping the old token");
-    mo_listen_auth_tell_token(&s->door);
+    mo_listen_auth_tell_token(&s->auth);
     gate = gate_of(s);
     mo_site_gate(s->site, &gate);
     mo_site_limit(s->site, &limits);
     renew_tls(s);
-    if (s->desk && mo_approvals_reload(s->desk, now, &e) < 0)
-        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the rules");
-    if (s->hub && mo_gateway_setup_reload(s->hub, now, &e) < 0)
-        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the servers");
+    if (s->approvals && mo_approvals_reload(s->approvals, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old rules");
+    if (s->gateway && mo_gateway_setup_reload(s->gateway, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old servers");
     apply_sessions(s);
 }
 
-static void reload(struct server *s)
+static void reload_config(struct server *s)
 {
-    mo_reload(s->config, s->log, apply, s);
+    mo_reload(s->config, s->log, apply_config, s);
 }
 
 static void on_watch(struct mo_timer *t)
@@ -104,13 +104,13 @@ static void on_watch(struct mo_timer *t)
     struct server *s = mo_container_of(t, struct server, watch);
 
     if (mo_config_stale(s->config))
-        reload(s);
+        reload_config(s);
     mo_timer_start(s->loop, t, MO_RELOAD_WATCH_MS);
 }
 
 /* --- sessions and conversations ------------------------------------------ */
 
-/* Also the readiness that /readyz reports. */
+/* Also reported by /readyz. */
 static const char *why_no_agent(void *ctx)
 {
     const struct server *s = ctx;
@@ -134,9 +134,9 @@ static int list_models(void *ctx,
 {
     struct server *s = ctx;
 
-    if (s->converse == NULL)
+    if (s->agent == NULL)
         return mo_fail(e, MO_EUNAVAIL, "%s", why_no_agent(s));
-    return mo_models_list(mo_agent_setup_models(s->converse), done, arg, e);
+    return mo_models_list(mo_agent_setup_models(s->agent), done, arg, e);
 }
 
 static int list_keys(void *ctx, struct mo_buf *out)
@@ -144,7 +144,7 @@ static int list_keys(void *ctx, struct mo_buf *out)
     return mo_key_states(((struct server *)ctx)->config->now, out);
 }
 
-/* For tests: no last word, nothing written, as if the power went. */
+/* For tests: dies without cleanup, like a power failure. */
 static void on_point(void *ctx, const char *name)
 {
     struct server *s = ctx;
@@ -162,19 +162,19 @@ static void on_point(void *ctx, const char *name)
 
 static void on_file_written(void *ctx)
 {
-    reload(ctx);
+    reload_config(ctx);
 }
 
-/* Without it servers can be looked at and not changed. */
-static void begin_managing(struct server *s)
+/* If this fails, servers can be listed but not changed. */
+static void start_manage(struct server *s)
 {
     const struct mo_manage_opts o = {
         .loop = s->loop,
         .config = s->config,
         .listen = s->first->server.listen,
-        .has_token = s->door.token[0] != '\0',
-        .store = mo_runtime_store(s->house),
-        .hub = s->hub,
+        .has_token = s->auth.token[0] != '\0',
+        .store = mo_runtime_store(s->runtime),
+        .gateway = s->gateway,
         .written = on_file_written,
         .ctx = s,
     };
@@ -184,17 +184,17 @@ static void begin_managing(struct server *s)
         s->api.manage = s->manage;
 }
 
-static void begin_talking(struct server *s)
+static void start_agent_api(struct server *s)
 {
-    begin_managing(s);
+    start_manage(s);
     if (s->crash)
-        mo_agent_watch(mo_agent_setup_agent(s->converse), on_point, s);
-    s->api.store = mo_runtime_store(s->house);
-    s->api.sessions = mo_runtime_sessions(s->house);
-    s->api.agent = mo_agent_setup_agent(s->converse);
-    s->api.try_tool = mo_agent_setup_try_tool(s->converse);
-    s->api_rules.policy = mo_approvals_policy(s->desk);
-    mo_talk_begin(&s->talk, mo_agent_setup_agent(s->converse), NULL);
+        mo_agent_watch(mo_agent_setup_agent(s->agent), on_point, s);
+    s->api.store = mo_runtime_store(s->runtime);
+    s->api.sessions = mo_runtime_sessions(s->runtime);
+    s->api.agent = mo_agent_setup_agent(s->agent);
+    s->api.try_tool = mo_agent_setup_try_tool(s->agent);
+    s->api_rules.policy = mo_approvals_policy(s->approvals);
+    mo_talk_begin(&s->talk, mo_agent_setup_agent(s->agent), NULL);
 }
 
 static int make_api(struct server *s, struct mo_err *e)
@@ -218,9 +218,9 @@ static int make_api(struct server *s, struct mo_err *e)
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
 
-/* --- the gateway --------------------------------------------------------- */
+/* --- gateway -------------------------------------------------------------- */
 
-/* The site's gate has let it in, and says who it is. */
+/* The gate of the site has admitted the request and identified the caller. */
 static bool mcp_gate(void *ctx, struct mo_req *rq,
                      char caller[MO_EP_CALLER_MAX])
 {
@@ -239,19 +239,20 @@ static void on_mcp(void *ctx, struct mo_req *rq)
         mo_req_problem(rq, 503, "closing", "the server is shutting down");
 }
 
-/* Who judges its calls, and where they are decided about. */
-static int make_desk(struct server *s, struct mo_err *e)
+/* Opens the approvals and their socket. */
+static int open_approvals(struct server *s, struct mo_err *e)
 {
     struct mo_err why;
-    int rc = mo_approvals_open(s->loop, s->first, &s->desk, e);
+    int rc = mo_approvals_open(s->loop, s->first, &s->approvals, e);
 
     if (rc < 0)
         return rc;
-    s->api_approvals.approvals = s->desk;
+    s->api_approvals.approvals = s->approvals;
     if (mo_approvals_socket_open(s->loop, s->first->store.dir,
-                                 &s->api_approvals, &s->hatch, &why) < 0)
+                                 &s->api_approvals, &s->approvals_socket,
+                                 &why) < 0)
         mo_log_err(s->log, MO_WARN, "serve", &why,
-                   "`approvals` on the command line will not reach us");
+                   "the `approvals` command cannot reach this server");
     rc = mo_api_approvals_routes(s->site, &s->api_approvals);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
 }
@@ -264,65 +265,65 @@ static int make_mcp(struct server *s, struct mo_err *e)
         .has_cors = true,
         .body = (size_t)s->first->server.limits.body_bytes,
     };
-    int rc = make_desk(s, e);
+    int rc = open_approvals(s, e);
 
     if (rc == 0)
-        rc =
-            mo_gateway_setup_open(s->loop, s->first, s->desk, NULL, &s->hub, e);
+        rc = mo_gateway_setup_open(s->loop, s->first, s->approvals, NULL,
+                                   &s->gateway, e);
     if (rc < 0)
         return rc;
-    s->mcp = mo_ep_http_new(mo_gateway_setup_endpoint(s->hub), &o, e);
+    s->mcp = mo_ep_http_new(mo_gateway_setup_endpoint(s->gateway), &o, e);
     if (!s->mcp)
         return e->code;
-    s->router = (struct mo_router){s->hub, s->desk};
+    s->router = (struct mo_router){s->gateway, s->approvals};
     s->api_route = mo_router_api(&s->router);
     rc = mo_site_route(s->site, &route);
     if (rc == 0)
         rc = mo_api_route_routes(s->site, &s->api_route);
     if (rc < 0)
         return mo_fail(e, rc, "too many routes");
-    rc = mo_gateway_metrics_new(mo_site_prom(s->site), s->hub, s->desk,
-                                &s->gauges, e);
+    rc = mo_gateway_metrics_new(mo_site_prom(s->site), s->gateway, s->approvals,
+                                &s->metrics, e);
     s->api_stats.gateway = rc == 0 ? mo_gateway_metrics_put : NULL;
-    s->api_stats.gateway_ctx = s->gauges;
+    s->api_stats.gateway_ctx = s->metrics;
     return rc;
 }
 
-static void on_house(void *ctx, struct mo_runtime *h, const struct mo_err *why)
+static void on_runtime(void *ctx, struct mo_runtime *h,
+                       const struct mo_err *why)
 {
     struct server *s = ctx;
     struct mo_err e;
 
     s->opening = false;
-    s->house = h;
-    if (h && s->desk)
-        mo_audit_store(mo_approvals_audit(s->desk), mo_runtime_store(h));
+    s->runtime = h;
+    if (h && s->approvals)
+        mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
     if (s->closing)
         mo_serve_end_next(s);
     else if (h == NULL)
         no_agent(s, why);
-    else if (mo_agent_setup_open(s->loop, s->first, h, s->desk, s->hub,
-                                 &s->converse, &e) < 0)
+    else if (mo_agent_setup_open(s->loop, s->first, h, s->approvals, s->gateway,
+                                 &s->agent, &e) < 0)
         no_agent(s, &e);
     else
-        begin_talking(s);
-    if (s->converse && !s->closing && s->config->now != s->first)
-        apply_sessions(s); /* it was reloaded meanwhile */
+        start_agent_api(s);
+    if (s->agent && !s->closing && s->config->now != s->first)
+        apply_sessions(s); /* the configuration was reloaded meanwhile */
 }
 
-static void open_house(struct server *s)
+static void open_runtime(struct server *s)
 {
     struct mo_err e;
 
-    if (mo_runtime_open(s->loop, s->first, MO_RUNTIME_SESSIONS, on_house, s,
+    if (mo_runtime_open(s->loop, s->first, MO_RUNTIME_SESSIONS, on_runtime, s,
                         &e) == 0)
         s->opening = true;
     else
         no_agent(s, &e);
 }
 
-/* --- signals ----------------------------------------------------------------
- */
+/* --- signals ------------------------------------------------------------- */
 
 static void on_signal(void *ctx, int signo)
 {
@@ -330,20 +331,20 @@ static void on_signal(void *ctx, int signo)
 
     if (signo == SIGHUP) {
         if (!s->closing)
-            reload(s);
+            reload_config(s);
         return;
     }
     if (s->closing) {
-        mo_log(s->log, MO_WARN, "serve", "second signal: ending at once");
+        mo_log(s->log, MO_WARN, "serve", "second signal: stopping at once");
         _Exit(MO_EXIT_FAIL);
     }
     mo_log(s->log, MO_INFO, "serve",
-           "stopping: letting running answers end (at most %d s)",
+           "stopping: waiting for running answers (at most %d s)",
            MO_SERVE_GRACE_MS / 1000);
     mo_serve_end(s);
 }
 
-/* --- the start ----------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------- */
 
 static int make_tls(struct server *s, struct mo_err *e)
 {
@@ -355,12 +356,12 @@ static int make_tls(struct server *s, struct mo_err *e)
     if (s->tls)
         return 0;
     if (e->code == MO_ETLS ||
-        e->code == MO_EIO) /* the files, not the library */
+        e->code == MO_EIO) /* the files are wrong, not the library */
         e->code = MO_EINVAL;
     return mo_wrap(e, "server.tls");
 }
 
-static bool has_house(const struct mo_serve_opts *o)
+static bool has_runtime(const struct mo_serve_opts *o)
 {
     return !o->test_echo && !o->test_bare;
 }
@@ -392,7 +393,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     s->talk.gate = mo_site_gate_now(s->site);
     if (!o->test_echo && make_mcp(s, e) < 0)
         return e->code;
-    return has_house(o) ? make_api(s, e) : 0;
+    return has_runtime(o) ? make_api(s, e) : 0;
 }
 
 static int watch_signals(struct server *s, struct mo_err *e)
@@ -407,8 +408,8 @@ static int watch_signals(struct server *s, struct mo_err *e)
     return 0;
 }
 
-static int start(struct server *s, const struct mo_serve_opts *o,
-                 struct mo_err *e)
+static int start_server(struct server *s, const struct mo_serve_opts *o,
+                        struct mo_err *e)
 {
     const struct mo_config_server *c = &s->first->server;
     int rc;
@@ -416,7 +417,7 @@ static int start(struct server *s, const struct mo_serve_opts *o,
     s->loop = mo_loop_new(s->log, e);
     if (!s->loop)
         return e->code;
-    rc = mo_listen_auth_token(&s->door, s->first, c->listen, s->log, e);
+    rc = mo_listen_auth_token(&s->auth, s->first, c->listen, s->log, e);
     if (rc == 0)
         rc = make_tls(s, e);
     if (rc == 0)
@@ -428,34 +429,34 @@ static int start(struct server *s, const struct mo_serve_opts *o,
     return rc;
 }
 
-static void say_ready(struct server *s)
+static void print_ready(struct server *s)
 {
     const struct mo_config_server *c = &s->first->server;
 
     if (!mo_listen_is_local(c->listen) && !s->tls)
         mo_log(s->log, MO_WARN, "serve",
-               "%s without TLS: whoever can listen in on the network sees the "
-               "token; set server.tls, or put a TLS proxy in front",
+               "%s without TLS: anyone on the network can read the token; set "
+               "server.tls, or put a TLS proxy in front",
                c->listen);
-    mo_listen_auth_tell_token(&s->door);
+    mo_listen_auth_tell_token(&s->auth);
     mo_listen_auth_tell_ready(c, s->tls != NULL, mo_site_port(s->site));
 }
 
-/* What is still there is taken down; a site that never listened too. */
-static void stop(struct server *s)
+/* Frees what is left, also a site that never listened. */
+static void free_server(struct server *s)
 {
     if (s->site)
         mo_serve_end_now(s);
     for (size_t i = 0; i < MO_COUNT(s->signals); i++)
         mo_signal_stop(s->signals[i]);
     if (s->loop)
-        mo_loop_run(s->loop); /* what a half-made site left to the loop */
-    mo_gateway_metrics_free(s->gauges);
+        mo_loop_run(s->loop); /* closes what an incomplete site left */
+    mo_gateway_metrics_free(s->metrics);
     mo_tls_free(s->tls);
     mo_api_stats_fini(&s->api_stats);
     mo_loop_free(s->loop);
     mo_config_unref(s->first);
-    explicit_bzero(&s->door, sizeof(s->door));
+    explicit_bzero(&s->auth, sizeof(s->auth));
 }
 
 static int exit_code(const struct mo_err *e)
@@ -467,7 +468,7 @@ static int exit_code(const struct mo_err *e)
     return MO_EXIT_FAIL;
 }
 
-/* Each client is a descriptor; the usual soft limit is 1024. */
+/* Each client needs a descriptor; the usual soft limit is 1024. */
 static void widen_limits(void)
 {
     struct rlimit r;
@@ -488,18 +489,18 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
     struct mo_err e = {0};
 
     widen_limits();
-    if (start(&s, o, &e) < 0) {
+    if (start_server(&s, o, &e) < 0) {
         mo_log_err(log, MO_ERROR, "serve", &e, "cannot start");
-        stop(&s);
+        free_server(&s);
         return exit_code(&e);
     }
-    say_ready(&s);
-    if (has_house(o))
-        open_house(&s);
+    print_ready(&s);
+    if (has_runtime(o))
+        open_runtime(&s);
     mo_timer_init(&s.watch, on_watch);
     mo_timer_start(s.loop, &s.watch, MO_RELOAD_WATCH_MS);
     mo_loop_run(s.loop);
-    stop(&s);
+    free_server(&s);
     mo_log(log, MO_INFO, "serve", "stopped");
     return MO_EXIT_OK;
 }

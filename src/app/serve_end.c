@@ -7,14 +7,14 @@ static void end_mcp(struct server *s)
         mo_ep_http_free(mo_take_ptr(&s->mcp));
 }
 
-/* Last come, first gone: pages, changes of servers, conversations, the gateway
- * they use, sessions and boxes, the audit log. */
+/* Closes in reverse order: site, changes of servers, conversations, gateway,
+ * sessions and boxes, audit log. */
 static void on_site_gone(void *ctx)
 {
     struct server *s = ctx;
 
     s->site = NULL;
-    mo_gateway_metrics_stop(s->gauges);
+    mo_gateway_metrics_stop(s->metrics);
     end_mcp(s);
     mo_serve_end_next(s);
 }
@@ -27,71 +27,72 @@ static void on_manage_gone(void *ctx)
     mo_serve_end_next(s);
 }
 
-static void on_hatch_gone(void *ctx)
+static void on_approvals_socket_gone(void *ctx)
 {
     struct server *s = ctx;
 
-    s->hatch = NULL;
+    s->approvals_socket = NULL;
     mo_serve_end_next(s);
 }
 
-static void on_desk_gone(void *ctx)
+static void on_approvals_gone(void *ctx)
 {
     struct server *s = ctx;
 
-    s->desk = NULL;
+    s->approvals = NULL;
     mo_serve_end_next(s);
 }
 
-static void on_hub_gone(void *ctx)
+static void on_gateway_gone(void *ctx)
 {
     struct server *s = ctx;
 
-    s->hub = NULL;
+    s->gateway = NULL;
     mo_serve_end_next(s);
 }
 
-static void on_converse_gone(void *ctx)
+static void on_agent_gone(void *ctx)
 {
     struct server *s = ctx;
 
-    s->converse = NULL;
+    s->agent = NULL;
     mo_serve_end_next(s);
 }
 
-static void on_house_gone(void *ctx)
+static void on_runtime_gone(void *ctx)
 {
     struct server *s = ctx;
 
-    s->house = NULL;
+    s->runtime = NULL;
     mo_serve_end_next(s);
 }
 
-static void close_house(struct server *s)
+static void close_runtime(struct server *s)
 {
-    if (s->desk)
-        mo_audit_store(mo_approvals_audit(s->desk), NULL);
-    mo_runtime_close(s->house, on_house_gone, s);
+    if (s->approvals)
+        mo_audit_store(mo_approvals_audit(s->approvals), NULL);
+    mo_runtime_close(s->runtime, on_runtime_gone, s);
 }
 
 void mo_serve_end_next(struct server *s)
 {
     if (s->site)
-        return; /* it has been told, or will be */
+        return; /* it is closing, or will be closed first */
     if (s->manage)
         mo_manage_close(s->manage, on_manage_gone, s);
-    else if (s->hatch)
-        mo_approvals_socket_close(s->hatch, on_hatch_gone, s);
-    else if (s->converse)
-        mo_agent_setup_close(s->converse, on_converse_gone, s);
-    else if (s->hub)
-        mo_gateway_setup_close(s->hub, on_hub_gone, s);
-    else if (s->house)
-        close_house(s);
+    else if (s->approvals_socket)
+        mo_approvals_socket_close(s->approvals_socket, on_approvals_socket_gone,
+                                  s);
+    else if (s->agent)
+        mo_agent_setup_close(s->agent, on_agent_gone, s);
+    else if (s->gateway)
+        mo_gateway_setup_close(s->gateway, on_gateway_gone, s);
+    else if (s->runtime)
+        close_runtime(s);
     else if (s->opening)
         return;
-    else if (s->desk)
-        mo_approvals_close(s->desk, on_desk_gone, s);
+    else if (s->approvals)
+        mo_approvals_close(s->approvals, on_approvals_gone, s);
     else
         mo_loop_stop(s->loop);
 }
@@ -99,7 +100,7 @@ void mo_serve_end_next(struct server *s)
 void mo_serve_end(struct server *s)
 {
     s->closing = true;
-    if (s->mcp) /* news would go on as long as they are let */
+    if (s->mcp) /* open event streams would delay the end */
         mo_ep_http_drain(s->mcp);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, MO_SERVE_GRACE_MS, on_site_gone, s);

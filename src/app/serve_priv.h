@@ -1,5 +1,4 @@
-/* serve_priv.h - one running server, for the files that start, run and end
- * it: serve.c and serve_end.c. */
+/* serve_priv.h - one running server; shared by serve.c and serve_end.c. */
 #ifndef MO_APP_SERVE_PRIV_H
 #define MO_APP_SERVE_PRIV_H
 
@@ -14,11 +13,11 @@
 #include "web/gateway_metrics.h"
 #include "web/talk.h"
 
-#define MO_SERVE_GRACE_MS 10000 /* for running answers at the end */
+#define MO_SERVE_GRACE_MS 10000 /* time for running answers at the end */
 
 struct server {
     struct mo_config_holder *config;
-    const struct mo_config *first; /* what it was started with */
+    const struct mo_config *first; /* configuration at the start */
     struct mo_log *log;
     struct mo_loop *loop;
     struct mo_site *site;
@@ -26,33 +25,33 @@ struct server {
     struct mo_tls_ctx *tls;
     struct mo_signal *signals[3];
     struct mo_timer watch;
-    struct mo_listen_auth door;
-    struct mo_runtime *house;
-    struct mo_agent_setup *converse;
+    struct mo_listen_auth auth;
+    struct mo_runtime *runtime;
+    struct mo_agent_setup *agent;
     struct mo_talk talk;
     struct mo_api api;
     struct mo_api_rules api_rules;
     struct mo_api_stats api_stats;
     struct mo_router router;
     struct mo_api_route api_route;
-    struct mo_approvals *desk;
+    struct mo_approvals *approvals;
     struct mo_api_approvals api_approvals;
-    struct mo_approvals_socket *hatch;
-    struct mo_gateway_metrics *gauges;
-    struct mo_gateway_setup *hub; /* the gateway, at /mcp */
+    struct mo_approvals_socket *approvals_socket;
+    struct mo_gateway_metrics *metrics;
+    struct mo_gateway_setup *gateway; /* served at /mcp */
     struct mo_manage *manage;
-    struct mo_ep_http *mcp; /* NULL: not any more */
-    bool opening;           /* the house is on its way */
+    struct mo_ep_http *mcp; /* NULL: closed */
+    bool opening;           /* the runtime is being opened */
     bool closing;
     const char *crash; /* mo_serve_opts.test_crash */
     uint64_t crash_seen;
 };
 
-/* Let running answers end, then everything else, then the loop. */
+/* Waits for running answers, then closes everything and ends the loop. */
 void mo_serve_end(struct server *s);
-/* The next thing that is to go, when another has gone. */
+/* Closes the next part; called when one is gone. */
 void mo_serve_end_next(struct server *s);
-/* The site goes at once: it never listened, or has nobody left. */
+/* Closes the site at once: it never listened, or has no clients left. */
 void mo_serve_end_now(struct server *s);
 
 #endif

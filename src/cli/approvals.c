@@ -1,9 +1,10 @@
-/* approvals list, approve, reject, accept - calls of the gateway that wait for
- * a person, decided by one at a terminal.
+/* approvals list, approve, reject, accept - decides calls that wait for a
+ * person.
  *
- * Every process that holds calls has a socket beside the state
- * (web/approvals_socket.h): all of them are asked. A decision is for what was
- * shown: approve prints the call and sends the digest of exactly that. */
+ * Every process that holds calls has a socket in the state directory
+ * (web/approvals_socket.h); these commands contact all of them. A decision
+ * applies to exactly the call that was shown: approve prints the call and sends
+ * its digest. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -17,21 +18,21 @@
 #define URL_MAX_ 128
 
 struct asking {
-    struct mo_cmd_house m;
-    struct mo_buf answer; /* of the process that is asked now */
-    struct mo_buf out;    /* what is printed */
+    struct mo_cmd_runtime m;
+    struct mo_buf answer; /* of the current process */
+    struct mo_buf out;    /* output */
     bool json, any;
-    const char *id;            /* the one that is looked for */
-    const char *server, *tool; /* likewise */
-    const char *what;          /* the list it is in */
+    const char *id;            /* id to find */
+    const char *server, *tool; /* tool to find */
+    const char *what;          /* list that contains it */
     /* found: */
     char path[4096];
-    struct mo_buf found; /* as the list has it */
+    struct mo_buf found; /* copied from the list */
 };
 
-/* --- asking -------------------------------------------------------------- */
+/* --- asking every process ------------------------------------------------- */
 
-static int begin(struct mo_cli *c, struct asking *a)
+static int begin_asking(struct mo_cli *c, struct asking *a)
 {
     int rc;
 
@@ -39,20 +40,20 @@ static int begin(struct mo_cli *c, struct asking *a)
     mo_buf_init(&a->answer, MO_APPROVALS_SOCKET_BYTES);
     mo_buf_init(&a->out, MO_APPROVALS_SOCKET_BYTES);
     mo_buf_init(&a->found, MO_APPROVALS_SOCKET_BYTES);
-    rc = mo_cmd_house_load(c, &a->m);
+    rc = mo_cmd_runtime_load(c, &a->m);
     return rc;
 }
 
-static int end(struct asking *a, int rc)
+static int end_asking(struct asking *a, int rc)
 {
     mo_buf_fini(&a->answer);
     mo_buf_fini(&a->out);
     mo_buf_fini(&a->found);
-    mo_cmd_house_close(&a->m);
+    mo_cmd_runtime_close(&a->m);
     return rc;
 }
 
-/* The list of one process; none if it is gone. */
+/* Reads the list of one process; empty if the process is gone. */
 static struct mo_json list_of(struct asking *a, const char *path,
                               struct mo_json_doc *d)
 {
@@ -69,24 +70,20 @@ static struct mo_json list_of(struct asking *a, const char *path,
     return d->root;
 }
 
-static int each(struct asking *a, int (*fn)(void *ctx, const char *path),
-                struct mo_err *e)
+static int for_each_process(struct asking *a,
+                            int (*fn)(void *ctx, const char *path),
+                            struct mo_err *e)
 {
     return mo_approvals_socket_each(a->m.h.now->store.dir, fn, a, e);
 }
 
 /* --- list ---------------------------------------------------------------- */
 
-static void put(struct mo_buf *b, const char *before, struct mo_json v)
+static void put_line(struct mo_buf *b, const char *before, struct mo_json v)
 {
-    if (!v.p)
-        return;
-    (void)mo_buf_puts(b, before);
-    if (mo_json_is(v, MO_JSON_STRING))
-        (void)mo_buf_span(b, mo_span(v.p + 1, v.n - 2)); /* stays escaped */
-    else
-        (void)mo_buf_span(b, mo_json_text(v));
-    (void)mo_buf_putc(b, '\n');
+    mo_cmd_put_member(b, before, v);
+    if (v.p)
+        mo_buf_putc(b, '\n');
 }
 
 static void put_call(struct mo_buf *b, struct mo_json v)
@@ -98,26 +95,27 @@ static void put_call(struct mo_buf *b, struct mo_json v)
     (void)mo_json_u64(mo_json_get(v, "expiresAt"), &at);
     (void)mo_json_bool(mo_json_get(v, "byClient"), &by_client);
     mo_wall_format(at, until);
-    put(b, "", mo_json_get(v, "id"));
-    put(b, "  server     ", mo_json_get(v, "server"));
-    put(b, "  tool       ", mo_json_get(v, "tool"));
-    put(b, "  arguments  ", mo_json_get(v, "args"));
-    put(b, "  found for  ", mo_json_get(v, "words"));
-    put(b, "  why asked  ", mo_json_get(v, "reason"));
-    put(b, "  client     ", mo_json_get(mo_json_get(v, "client"), "name"));
+    put_line(b, "", mo_json_get(v, "id"));
+    put_line(b, "  server     ", mo_json_get(v, "server"));
+    put_line(b, "  tool       ", mo_json_get(v, "tool"));
+    put_line(b, "  arguments  ", mo_json_get(v, "args"));
+    put_line(b, "  found for  ", mo_json_get(v, "words"));
+    put_line(b, "  why asked  ", mo_json_get(v, "reason"));
+    put_line(b, "  client     ", mo_json_get(mo_json_get(v, "client"), "name"));
     (void)mo_buf_printf(b, "  until      %s%s\n", until,
                         by_client ? " (its client was asked)" : "");
 }
 
 static void put_changed(struct mo_buf *b, struct mo_json v)
 {
-    put(b, "changed by its server, not run until accepted: ",
-        mo_json_get(v, "tool"));
-    put(b, "  server     ", mo_json_get(v, "server"));
-    put(b, "  was        ",
-        mo_json_get(mo_json_get(v, "before"), "description"));
-    put(b, "  is         ", mo_json_get(mo_json_get(v, "now"), "description"));
-    put(b, "  digest     ", mo_json_get(v, "digest"));
+    put_line(b, "changed by its server, not run until accepted: ",
+             mo_json_get(v, "tool"));
+    put_line(b, "  server     ", mo_json_get(v, "server"));
+    put_line(b, "  was        ",
+             mo_json_get(mo_json_get(v, "before"), "description"));
+    put_line(b, "  is         ",
+             mo_json_get(mo_json_get(v, "now"), "description"));
+    put_line(b, "  digest     ", mo_json_get(v, "digest"));
 }
 
 static void put_all(struct asking *a, struct mo_json list,
@@ -154,14 +152,14 @@ static int run_list(struct mo_cli *c)
     struct asking a;
     struct mo_err e;
     struct mo_buf b;
-    int rc = begin(c, &a);
+    int rc = begin_asking(c, &a);
 
     if (rc)
-        return end(&a, rc);
+        return end_asking(&a, rc);
     if (a.json)
         (void)mo_buf_putc(&a.out, '[');
-    if (each(&a, list_one, &e) < 0)
-        return end(&a, mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg));
+    if (for_each_process(&a, list_one, &e) < 0)
+        return end_asking(&a, mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg));
     if (a.json)
         (void)mo_buf_putc(&a.out, ']');
     else if (!a.any)
@@ -169,16 +167,16 @@ static int run_list(struct mo_cli *c)
     b = a.out;
     mo_buf_init(&a.out, 0);
     rc = a.json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
-    return end(&a, rc);
+    return end_asking(&a, rc);
 }
 
 static const struct mo_opt list_opts[] = {MO_OPT_JSON};
 
 const struct mo_cmd mo_cmd_approvals_list = {
     .name = "approvals list",
-    .summary = "List the gateway's calls that wait for a person",
-    .text = "Of every `serve` and `gateway` that runs with this state "
-            "directory, also tools that are held back because their server "
+    .summary = "List the gateway calls that wait for a person",
+    .text = "Asks every `serve` and `gateway` process that uses this state "
+            "directory. Also lists tools that are blocked because their server "
             "changed them.",
     .example = "approvals list",
     .example_says = "shows each call with its arguments and its id",
@@ -187,9 +185,9 @@ const struct mo_cmd mo_cmd_approvals_list = {
     .run = run_list,
 };
 
-/* --- deciding ------------------------------------------------------------ */
+/* --- approve and reject --------------------------------------------------- */
 
-static bool is_it(const struct asking *a, struct mo_json v)
+static bool is_call(const struct asking *a, struct mo_json v)
 {
     if (a->id)
         return mo_json_str_eq(mo_json_get(v, "id"), mo_span_cstr(a->id));
@@ -206,7 +204,7 @@ static int find_one(void *ctx, const char *path)
 
     mo_json_iter(&it, mo_json_get(list_of(a, path, &d), a->what));
     while (mo_json_next(&it, &key, &val)) {
-        if (!is_it(a, val))
+        if (!is_call(a, val))
             continue;
         (void)snprintf(a->path, sizeof(a->path), "%s", path);
         (void)mo_buf_span(&a->found, mo_json_text(val));
@@ -215,9 +213,9 @@ static int find_one(void *ctx, const char *path)
     return 0;
 }
 
-/* What was found, which its process must still have under that digest. */
-static int post(struct asking *a, struct mo_cli *c, const char *url,
-                struct mo_span body)
+/* Posts a decision about the call that was found, with its digest. */
+static int post_decision(struct asking *a, struct mo_cli *c, const char *url,
+                         struct mo_span body)
 {
     struct mo_json_doc d;
     struct mo_buf why;
@@ -240,7 +238,7 @@ static int post(struct asking *a, struct mo_cli *c, const char *url,
     return rc;
 }
 
-/* Its arguments become those; 0: they are an object. */
+/* Replaces the arguments; 0: they are an object. */
 static int put_args(struct asking *a, struct mo_buf *b, const char *args)
 {
     struct mo_json v = {a->found.p, a->found.len};
@@ -287,11 +285,11 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
         rc = put_args(a, &b, args);
     (void)mo_buf_putc(&b, '}');
     if (rc == MO_EINVAL)
-        rc = mo_cli_error(c, MO_EXIT_USAGE, "--args wants a JSON object");
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "--args needs a JSON object");
     else
         rc = rc < 0 || mo_buf_err(&b)
                  ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
-                 : post(a, c, url, mo_buf_view(&b));
+                 : post_decision(a, c, url, mo_buf_view(&b));
     mo_buf_fini(&b);
     return rc;
 }
@@ -311,21 +309,23 @@ static int run_decide(struct mo_cli *c, bool approved)
 {
     struct asking a;
     struct mo_err e;
-    int rc = begin(c, &a);
+    int rc = begin_asking(c, &a);
 
     if (rc)
-        return end(&a, rc);
+        return end_asking(&a, rc);
     a.id = c->args[0];
     a.what = "approvals";
-    if (strlen(a.id) > 64 || each(&a, find_one, &e) <= 0 || !a.found.len)
-        return end(&a, mo_cli_error(c, MO_EXIT_FAIL,
-                                    "no call %.64s waits for a decision (any "
-                                    "more)",
-                                    a.id));
+    if (strlen(a.id) > 64 || for_each_process(&a, find_one, &e) <= 0 ||
+        !a.found.len)
+        return end_asking(
+            &a, mo_cli_error(c, MO_EXIT_FAIL,
+                             "no call %.64s waits for a decision (any "
+                             "more)",
+                             a.id));
     rc = decide(&a, c, approved);
     if (rc == 0)
         rc = print_decided(&a, c, approved ? "approved" : "rejected");
-    return end(&a, rc);
+    return end_asking(&a, rc);
 }
 
 static int run_approve(struct mo_cli *c)
@@ -341,18 +341,18 @@ static int run_reject(struct mo_cli *c)
 static const struct mo_opt approve_opts[] = {
     {.name = "args",
      .arg = "JSON",
-     .doc = "Run it with these arguments instead, an object that fits the "
-            "tool's schema"},
+     .doc = "Run it with these arguments instead (a JSON object that matches "
+            "the schema)"},
 };
 
 const struct mo_cmd mo_cmd_approvals_approve = {
     .name = "approvals approve",
-    .summary = "Let a call that waits run, once",
+    .summary = "Approve a waiting call, once",
     .args = "ID",
     .min_args = 1,
     .max_args = 1,
-    .text = "Prints the call that was approved. It is for exactly what "
-            "`approvals list` shows, and used up by this.",
+    .text = "Prints the approved call. The approval covers exactly the call "
+            "that `approvals list` shows and can be used once.",
     .example = "approvals approve Vb3nQ0aZk1xYc7Lm",
     .example_says = "runs that call",
     .opts = approve_opts,
@@ -363,17 +363,17 @@ const struct mo_cmd mo_cmd_approvals_approve = {
 static const struct mo_opt reject_opts[] = {
     {.name = "reason",
      .arg = "TEXT",
-     .doc = "Why not; the model is told, and the audit log"},
+     .doc = "Reason; the model and the audit log get it"},
 };
 
 const struct mo_cmd mo_cmd_approvals_reject = {
     .name = "approvals reject",
-    .summary = "Refuse a call that waits",
+    .summary = "Reject a waiting call",
     .args = "ID",
     .min_args = 1,
     .max_args = 1,
     .example = "approvals reject Vb3nQ0aZk1xYc7Lm --reason tomorrow",
-    .example_says = "the client gets an error that says so",
+    .example_says = "the client gets an error with the reason",
     .opts = reject_opts,
     .nopts = MO_COUNT(reject_opts),
     .run = run_reject,
@@ -381,7 +381,7 @@ const struct mo_cmd mo_cmd_approvals_reject = {
 
 /* --- accepting a changed tool -------------------------------------------- */
 
-static int accept_it(struct asking *a, struct mo_cli *c)
+static int post_accept(struct asking *a, struct mo_cli *c)
 {
     struct mo_json v = {a->found.p, a->found.len};
     struct mo_buf b;
@@ -395,8 +395,9 @@ static int accept_it(struct asking *a, struct mo_cli *c)
     (void)mo_buf_puts(&b, ",\"digest\":");
     (void)mo_buf_span(&b, mo_json_text(mo_json_get(v, "digest")));
     (void)mo_buf_putc(&b, '}');
-    rc = mo_buf_err(&b) ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
-                        : post(a, c, "/api/approvals/tools", mo_buf_view(&b));
+    rc = mo_buf_err(&b)
+             ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
+             : post_decision(a, c, "/api/approvals/tools", mo_buf_view(&b));
     mo_buf_fini(&b);
     return rc;
 }
@@ -404,11 +405,11 @@ static int accept_it(struct asking *a, struct mo_cli *c)
 struct accepting {
     struct asking *a;
     struct mo_cli *c;
-    struct mo_buf digest; /* of what was found first; others are not meant */
+    struct mo_buf digest; /* of the first match; others must have the same */
     int rc;               /* an exit code */
 };
 
-/* Every process that holds it back. */
+/* Accepts the tool in every process that holds it back. */
 static int accept_one(void *ctx, const char *path)
 {
     struct accepting *x = ctx;
@@ -423,7 +424,7 @@ static int accept_one(void *ctx, const char *path)
         (void)mo_buf_span(&x->digest, mo_json_text(digest));
     if (!mo_span_eq(mo_buf_view(&x->digest), mo_json_text(digest)))
         return 0;
-    x->rc = accept_it(x->a, x->c);
+    x->rc = post_accept(x->a, x->c);
     return x->rc ? 1 : 0;
 }
 
@@ -433,18 +434,18 @@ static int run_accept(struct mo_cli *c)
     struct accepting all = {.a = &a, .c = c};
     struct mo_err e;
     struct mo_buf b;
-    int rc = begin(c, &a);
+    int rc = begin_asking(c, &a);
 
     if (rc)
-        return end(&a, rc);
+        return end_asking(&a, rc);
     a.server = c->args[0];
     a.tool = c->args[1];
     a.what = "changed";
-    if (each(&a, find_one, &e) <= 0 || !a.found.len)
-        return end(&a, mo_cli_error(c, MO_EXIT_FAIL,
-                                    "%.64s of %.64s does not wait to be "
-                                    "accepted",
-                                    a.tool, a.server));
+    if (for_each_process(&a, find_one, &e) <= 0 || !a.found.len)
+        return end_asking(&a, mo_cli_error(c, MO_EXIT_FAIL,
+                                           "%.64s of %.64s does not wait to be "
+                                           "accepted",
+                                           a.tool, a.server));
     mo_buf_init(&b, MO_APPROVALS_SOCKET_BYTES);
     (void)mo_buf_puts(&b, "accepted as it is now\n");
     put_changed(&b, (struct mo_json){a.found.p, a.found.len});
@@ -452,20 +453,20 @@ static int run_accept(struct mo_cli *c)
     (void)mo_approvals_socket_each(a.m.h.now->store.dir, accept_one, &all, &e);
     mo_buf_fini(&all.digest);
     if (all.rc == 0)
-        return end(&a, mo_cli_print(c, &b));
+        return end_asking(&a, mo_cli_print(c, &b));
     mo_buf_fini(&b);
-    return end(&a, all.rc);
+    return end_asking(&a, all.rc);
 }
 
 const struct mo_cmd mo_cmd_approvals_accept = {
     .name = "approvals accept",
-    .summary = "Let a tool be used that its server changed",
+    .summary = "Accept a tool that its server changed",
     .args = "SERVER TOOL",
     .min_args = 2,
     .max_args = 2,
-    .text = "A tool whose description, schema or hints are not what they were "
-            "when it was first seen is not run before somebody looked at it: "
-            "`approvals list` shows what it was and what it is.",
+    .text = "A tool whose description, schema or hints changed since it was "
+            "first seen does not run until a person accepts it. `approvals "
+            "list` shows the old and the new definition.",
     .example = "approvals accept files read_file",
     .example_says = "read_file of the server files may be called again",
     .run = run_accept,

@@ -1,7 +1,8 @@
-/* audit list, tail, verify - the audit log's file (audit/audit_file.h).
+/* audit list, tail, verify - reads the file of the audit log
+ * (audit/audit_file.h).
  *
- * list and tail print rows as they stand there, newest last; verify says
- * whether they are what was written. */
+ * list and tail print rows from the file, newest last; verify checks that the
+ * rows were not changed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,10 +21,10 @@
 #define NAP_MS    200
 #define FILES_MAX 1024
 
-/* The last rows that were read, in a ring. */
+/* The last rows, in a ring. */
 struct rows {
     struct mo_buf *v;
-    size_t max, n; /* n: of all that were seen */
+    size_t max, n; /* n: number of rows seen */
 };
 
 struct opened {
@@ -51,18 +52,7 @@ static int open_log(struct mo_cli *c, struct opened *o)
     return mo_cli_error(c, MO_EXIT_CONFIG, "store.dir is too long");
 }
 
-/* --- a row for people ---------------------------------------------------- */
-
-static void put(struct mo_buf *b, const char *before, struct mo_json v)
-{
-    if (!v.p)
-        return;
-    (void)mo_buf_puts(b, before);
-    if (mo_json_is(v, MO_JSON_STRING))
-        (void)mo_buf_span(b, mo_span(v.p + 1, v.n - 2)); /* stays escaped */
-    else
-        (void)mo_buf_span(b, mo_json_text(v));
-}
+/* --- text of one row ------------------------------------------------------ */
 
 static void put_what(struct mo_buf *b, struct mo_json what)
 {
@@ -86,7 +76,7 @@ static void put_what(struct mo_buf *b, struct mo_json what)
     };
 
     for (size_t i = 0; i < MO_COUNT(rows); i++)
-        put(b, rows[i].before, mo_json_get(what, rows[i].key));
+        mo_cmd_put_member(b, rows[i].before, mo_json_get(what, rows[i].key));
 }
 
 static void put_row(const struct opened *o, struct mo_span line,
@@ -97,10 +87,10 @@ static void put_row(const struct opened *o, struct mo_span line,
     if (o->json || mo_json_parse(line, 0, &d, NULL) < 0) {
         (void)mo_buf_span(b, line);
     } else {
-        put(b, "", mo_json_get(d.root, "seq"));
-        put(b, "  ", mo_json_get(d.root, "at"));
-        put(b, "  ", mo_json_get(d.root, "note"));
-        put(b, "  session ", mo_json_get(d.root, "session"));
+        mo_cmd_put_member(b, "", mo_json_get(d.root, "seq"));
+        mo_cmd_put_member(b, "  ", mo_json_get(d.root, "at"));
+        mo_cmd_put_member(b, "  ", mo_json_get(d.root, "note"));
+        mo_cmd_put_member(b, "  session ", mo_json_get(d.root, "session"));
         put_what(b, mo_json_get(d.root, "what"));
     }
     (void)mo_buf_putc(b, '\n');
@@ -108,7 +98,7 @@ static void put_row(const struct opened *o, struct mo_span line,
 
 /* --- the last rows ------------------------------------------------------- */
 
-static int keep(struct rows *r, struct mo_span line)
+static int keep_row(struct rows *r, struct mo_span line)
 {
     struct mo_buf *b = &r->v[r->n++ % r->max];
 
@@ -132,7 +122,7 @@ static void rows_fini(struct rows *r)
     mo_free(r->v);
 }
 
-/* What is there from now on; half a line waits in f. */
+/* Reads new rows; f keeps an incomplete line. */
 static int read_some(int fd, struct mo_frame *f, struct rows *r,
                      struct mo_err *e)
 {
@@ -148,7 +138,7 @@ static int read_some(int fd, struct mo_frame *f, struct rows *r,
     in = mo_span(step, (size_t)n);
     rc = mo_frame_next(f, &in, &line);
     for (; rc == 1; rc = mo_frame_next(f, &in, &line))
-        if (keep(r, line) < 0)
+        if (keep_row(r, line) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
     if (rc < 0)
         return mo_fail(e, rc, "a line is too long");
@@ -170,7 +160,7 @@ static int read_file(const char *path, struct rows *r, struct mo_err *e)
     return rc;
 }
 
-/* The newest file, and the one before it if that has too few. */
+/* Reads the newest file, and the previous one if that has too few rows. */
 static int read_last(const struct opened *o, struct rows *r, struct mo_err *e)
 {
     const char *dir = o->h.now->store.dir;
@@ -206,7 +196,7 @@ static int print_rows(const struct opened *o, const struct rows *r)
     return b.len ? mo_cli_print(o->c, &b) : (mo_buf_fini(&b), MO_EXIT_OK);
 }
 
-static size_t rows_wanted(const struct mo_cli *c, size_t usual)
+static size_t read_row_count(const struct mo_cli *c, size_t usual)
 {
     uint64_t n = 0;
 
@@ -224,7 +214,7 @@ static int run_list(struct mo_cli *c)
 
     if (rc)
         return rc;
-    rc = rows_init(&r, rows_wanted(c, LIST_ROWS));
+    rc = rows_init(&r, read_row_count(c, LIST_ROWS));
     if (rc < 0 || read_last(&o, &r, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s",
                           rc < 0 ? "out of memory" : e.msg);
@@ -237,8 +227,7 @@ static int run_list(struct mo_cli *c)
 
 #define OPT_ROWS                                                               \
     {                                                                          \
-        .name = "rows", .letter = 'n', .arg = "N",                             \
-        .doc = "How many rows, the newest"                                     \
+        .name = "rows", .letter = 'n', .arg = "N", .doc = "Number of rows"     \
     }
 
 static const struct mo_opt list_opts[] = {OPT_ROWS, MO_OPT_JSON};
@@ -246,9 +235,9 @@ static const struct mo_opt list_opts[] = {OPT_ROWS, MO_OPT_JSON};
 const struct mo_cmd mo_cmd_audit_list = {
     .name = "audit list",
     .summary = "Print the newest rows of the audit log",
-    .text = "Calls that crossed the gateway or were refused, what words were "
-            "taken for, and what people decided, in conversations too. With "
-            "--json each row is printed as it stands in the file.",
+    .text = "Rows are calls that the gateway forwarded or refused, router "
+            "lookups, and decisions of people, also in conversations. With "
+            "--json each row is printed as stored.",
     .example = "audit list -n 20",
     .example_says = "prints the last twenty rows",
     .opts = list_opts,
@@ -258,9 +247,9 @@ const struct mo_cmd mo_cmd_audit_list = {
 
 /* --- tail ---------------------------------------------------------------- */
 
-/* Rows that come, until somebody ends us. A file that was set aside has been
- * read to its end before the next is looked at. */
-static int follow(const struct opened *o, struct rows *r, struct mo_err *e)
+/* Prints new rows until the process is stopped. A rotated file is read to its
+ * end before the next one is opened. */
+static int follow_log(const struct opened *o, struct rows *r, struct mo_err *e)
 {
     static const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
     mo_autofd int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -284,7 +273,7 @@ static int follow(const struct opened *o, struct rows *r, struct mo_err *e)
             off_t at = fd >= 0 ? lseek(fd, 0, SEEK_CUR) : 0;
 
             if (next >= 0 && fd >= 0 && lseek(next, 0, SEEK_END) >= at) {
-                (void)close(next); /* the same one, or longer already */
+                (void)close(next); /* the same file, or it already grew */
                 continue;
             }
             mo_close_fd(&fd);
@@ -306,13 +295,13 @@ static int run_tail(struct mo_cli *c)
 
     if (rc)
         return rc;
-    if (rows_init(&r, rows_wanted(c, TAIL_ROWS)) < 0 ||
+    if (rows_init(&r, read_row_count(c, TAIL_ROWS)) < 0 ||
         read_last(&o, &r, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", r.v ? e.msg : "out of memory");
     } else {
         rc = print_rows(&o, &r);
         r.n = 0;
-        if (rc == 0 && mo_cli_has(c, "follow") && follow(&o, &r, &e) < 0)
+        if (rc == 0 && mo_cli_has(c, "follow") && follow_log(&o, &r, &e) < 0)
             rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     }
     rows_fini(&r);
@@ -321,14 +310,16 @@ static int run_tail(struct mo_cli *c)
 }
 
 static const struct mo_opt tail_opts[] = {
-    {.name = "follow", .letter = 'f', .doc = "Go on with rows as they come"},
+    {.name = "follow",
+     .letter = 'f',
+     .doc = "Print new rows as they are written"},
     OPT_ROWS,
     MO_OPT_JSON,
 };
 
 const struct mo_cmd mo_cmd_audit_tail = {
     .name = "audit tail",
-    .summary = "Print the end of the audit log, and what comes",
+    .summary = "Print the end of the audit log; with -f also new rows",
     .example = "audit tail -f",
     .example_says = "prints ten rows and then each new one until Ctrl-C",
     .opts = tail_opts,
@@ -386,15 +377,15 @@ static const struct mo_opt verify_opts[] = {MO_OPT_JSON};
 
 const struct mo_cmd mo_cmd_audit_verify = {
     .name = "audit verify",
-    .summary = "Say whether the audit log is what was written",
+    .summary = "Check that the audit log was not changed",
     .args = "[FILE]",
     .max_args = 1,
     .words = "@file",
-    .text = "Every row holds the hash of the row before it, so a byte that was "
-            "changed, a row that was taken out or moved is found and named; "
-            "rows that are missing at either end are found by audit.head. Of "
-            "one FILE alone only what is inside it can be said. Ends with 1 if "
-            "it is not as it was written, with 4 if it cannot be read.",
+    .text = "Every row contains the hash of the previous row, so changed bytes "
+            "and removed or moved rows are found and named. audit.head shows "
+            "whether rows are missing at either end. For a single FILE only "
+            "its own rows are checked. Exit status 1: the log was changed; 4: "
+            "it cannot be read.",
     .example = "audit verify",
     .example_says = "checks all files of the log in store.dir",
     .opts = verify_opts,

@@ -1,4 +1,4 @@
-/* box run - one command in a box of its own, to see what a box is. */
+/* box run - runs one command in its own box. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,28 +9,28 @@
 #include "base/rand.h"
 #include "cli/runtime_wait.h"
 
-#define INPUT_MAX   ((size_t)16 * 1024 * 1024) /* of a file as stdin */
+#define INPUT_MAX   ((size_t)16 * 1024 * 1024) /* bytes of a file as stdin */
 #define INPUT_HIGH  ((size_t)256 * 1024)
 #define SIGNAL_BASE 128
 
 struct run {
-    struct mo_cmd_house m;
+    struct mo_cmd_runtime m;
     struct mo_box_drivers *sandbox;
     struct mo_box *box;
-    struct mo_stream *io, *err, *in; /* NULL: over */
+    struct mo_stream *io, *err, *in; /* NULL: ended */
     struct mo_signal *signals[2];
-    bool gone, stopped, broken; /* broken: nobody reads our output */
+    bool gone, stopped, broken; /* broken: our output was closed */
     struct mo_box_end end;
     struct mo_err end_why;
 };
 
-/* Everything is over when the box and its output are. */
-static void settle(struct run *r)
+/* Done when the box and both outputs have ended. */
+static void check_done(struct run *r)
 {
     r->m.done = r->gone && !r->io && !r->err && !r->in;
 }
 
-/* --- its output ---------------------------------------------------------- */
+/* --- output --------------------------------------------------------------- */
 
 static void pass_on(struct run *r, int fd, const char *p, size_t n)
 {
@@ -63,7 +63,7 @@ static void on_out_close(void *ctx, const struct mo_err *why)
     r->io = NULL;
     if (r->in)
         mo_stream_close(r->in, NULL);
-    settle(r);
+    check_done(r);
 }
 
 static void on_err_close(void *ctx, const struct mo_err *why)
@@ -72,7 +72,7 @@ static void on_err_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     r->err = NULL;
-    settle(r);
+    check_done(r);
 }
 
 static void on_drain(void *ctx)
@@ -83,7 +83,7 @@ static void on_drain(void *ctx)
         mo_stream_resume(r->in);
 }
 
-/* --- its input ----------------------------------------------------------- */
+/* --- input ---------------------------------------------------------------- */
 
 static void on_in(void *ctx, char *p, size_t n)
 {
@@ -103,10 +103,10 @@ static void on_in_close(void *ctx, const struct mo_err *why)
     r->in = NULL;
     if (r->io)
         mo_stream_shutdown(r->io);
-    settle(r);
+    check_done(r);
 }
 
-/* A file is read at once, a pipe or terminal as it comes. */
+/* A file is read at once, a pipe or terminal as data arrives. */
 static void begin_input(struct run *r)
 {
     static const struct mo_stream_cb cb = {.on_read = on_in,
@@ -136,7 +136,7 @@ static void begin_input(struct run *r)
     mo_stream_shutdown(r->io);
 }
 
-/* --- the box ------------------------------------------------------------- */
+/* --- box ------------------------------------------------------------------ */
 
 static void on_ready(void *ctx, struct mo_box *b, const struct mo_box_io *io)
 {
@@ -169,7 +169,7 @@ static void on_gone(void *ctx, const struct mo_box_end *end)
     }
     if (r->in)
         mo_stream_close(r->in, NULL);
-    settle(r);
+    check_done(r);
 }
 
 static void on_signal(void *ctx, int signo)
@@ -189,7 +189,7 @@ static const char *name_of(int driver)
                                         : "";
 }
 
-/* "native", "docker", or an image; NULL: as configured. */
+/* "native", "docker", or an image; NULL: from the configuration. */
 static void read_where(const char *word, struct mo_box_drivers_opts *o)
 {
     if (word && strcmp(word, name_of(MO_DRIVER_NATIVE)) == 0)
@@ -219,13 +219,13 @@ static void on_closed(void *ctx)
 static int open_sandbox(struct run *r, const struct mo_box_drivers_opts *o)
 {
     if (mo_box_drivers_open(r->m.loop, o, on_sandbox, r, &r->m.why) == 0)
-        mo_cmd_house_wait(&r->m);
+        mo_cmd_runtime_wait(&r->m);
     r->m.done = false;
     return r->m.why.code;
 }
 
-static void start(struct run *r, const struct mo_box_drivers_opts *o,
-                  const char *const *argv)
+static void start_box(struct run *r, const struct mo_box_drivers_opts *o,
+                      const char *const *argv)
 {
     static const struct mo_box_cb cb = {on_ready, on_gone};
     struct mo_box_spec spec = mo_box_drivers_spec(r->m.h.now, o->image);
@@ -233,13 +233,13 @@ static void start(struct run *r, const struct mo_box_drivers_opts *o,
     size_t n;
 
     spec.argv = argv;
-    spec.linger_ms = 0; /* nobody comes back for it */
+    spec.linger_ms = 0; /* the box is never adopted */
     v = mo_box_drivers_drivers(r->sandbox, &n);
     if (mo_box_start(v[0], &spec, &cb, r, &r->box, &r->m.why) == 0)
-        mo_cmd_house_wait(&r->m);
+        mo_cmd_runtime_wait(&r->m);
 }
 
-static void watch(struct run *r, bool on)
+static void watch_signals(struct run *r, bool on)
 {
     static const int signals[] = {SIGINT, SIGTERM};
 
@@ -252,7 +252,7 @@ static void watch(struct run *r, bool on)
     }
 }
 
-/* The command's own status, as a shell would give it. */
+/* Exit status of the command, as a shell reports it. */
 static int status_of(struct run *r)
 {
     const struct mo_box_end *end = &r->end;
@@ -284,28 +284,28 @@ static int run_box(struct mo_cli *c)
     int rc;
 
     if (c->dashes == SIZE_MAX || c->dashes > 1 || c->nargs <= first)
-        return mo_cli_error(c, MO_EXIT_USAGE,
-                            "write: box run [native|docker|IMAGE] -- COMMAND "
-                            "ARGUMENTS...");
+        return mo_cli_error(
+            c, MO_EXIT_USAGE,
+            "usage: box run [native|docker|IMAGE] -- COMMAND ARGUMENTS...");
     for (size_t i = first; i < c->nargs; i++)
         argv[i - first] = c->args[i];
-    rc = mo_cmd_house_load(c, &r.m);
+    rc = mo_cmd_runtime_load(c, &r.m);
     if (rc == 0) {
         o.cfg = r.m.h.now;
         read_where(where ? c->args[0] : NULL, &o);
         mo_random_token(instance + 3, 12);
-        watch(&r, true);
+        watch_signals(&r, true);
         if (open_sandbox(&r, &o) == 0)
-            start(&r, &o, argv);
+            start_box(&r, &o, argv);
         rc = status_of(&r);
-        watch(&r, false);
+        watch_signals(&r, false);
     }
     if (r.sandbox) {
         r.m.done = false;
         mo_box_drivers_close(r.sandbox, on_closed, &r);
-        mo_cmd_house_wait(&r.m);
+        mo_cmd_runtime_wait(&r.m);
     }
-    mo_cmd_house_close(&r.m);
+    mo_cmd_runtime_close(&r.m);
     return rc;
 }
 
@@ -316,14 +316,14 @@ const struct mo_cmd mo_cmd_box_run = {
     .min_args = 1,
     .max_args = MO_CLI_ARGS_MAX,
     .words = "native docker",
-    .text = "The box is as hard as a session's: no network, no rights, only "
-            "/workspace and /tmp to write to, with the limits of the "
-            "configuration. Input and output are passed through and the "
-            "command's exit status is ours; 128 and the number of a signal "
-            "if one ended it. An IMAGE is a container image, or a directory "
-            "with an unpacked one (native). An engine does not pass on the "
-            "end of our input.",
+    .text =
+        "The box has the isolation of a session: no network, no privileges, "
+        "only /workspace and /tmp are writable, with the configured limits. "
+        "Input and output are passed through. The exit status is that of the "
+        "command, or 128 plus the signal number. IMAGE is a container image, "
+        "or a directory with an unpacked image (native). A container engine "
+        "does not forward the end of the input.",
     .example = "box run native -- sh -c 'id; ls /'",
-    .example_says = "shows who and where a tool would be",
+    .example_says = "shows the user and the files that a tool sees",
     .run = run_box,
 };

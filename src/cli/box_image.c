@@ -1,4 +1,4 @@
-/* box image - makes the image that docker boxes are made of. */
+/* box image - builds the image of docker boxes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include "cli/runtime_wait.h"
 
 struct image {
-    struct mo_cmd_house m;
+    struct mo_cmd_runtime m;
     struct mo_box_drivers *sandbox;
 };
 
@@ -32,35 +32,35 @@ static int run_image(struct mo_cli *c)
         .store = "image", .instance = "image", .driver = MO_DRIVER_DOCKER};
     struct image im = {.sandbox = NULL};
     struct mo_buf b;
-    int rc = mo_cmd_house_load(c, &im.m);
+    int rc = mo_cmd_runtime_load(c, &im.m);
 
     if (rc == 0) {
         o.cfg = im.m.h.now;
         if (mo_box_drivers_open(im.m.loop, &o, on_sandbox, &im, &im.m.why) == 0)
-            mo_cmd_house_wait(&im.m);
+            mo_cmd_runtime_wait(&im.m);
         if (im.m.why.code)
             rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", im.m.why.msg);
     }
     if (im.sandbox) {
         mo_buf_init(&b, MO_CMD_TEXT_MAX);
-        mo_buf_printf(&b, "the image is in place: %s\n",
+        mo_buf_printf(&b, "image loaded: %s\n",
                       mo_box_drivers_ready(im.sandbox, 0)->what);
         rc = mo_cli_print(c, &b);
         im.m.done = false;
         mo_box_drivers_close(im.sandbox, on_closed, &im);
-        mo_cmd_house_wait(&im.m);
+        mo_cmd_runtime_wait(&im.m);
     }
-    mo_cmd_house_close(&im.m);
+    mo_cmd_runtime_close(&im.m);
     return rc;
 }
 
 const struct mo_cmd mo_cmd_box_image = {
     .name = "box image",
-    .summary = "Make the image of docker boxes and load it into the engine",
-    .text = "It is made from this program's own toolbox and the machine's "
-            "static busybox, FROM scratch, and is the same wherever it is "
-            "made. A server does this by itself when it first needs a box.",
+    .summary = "Build the image of docker boxes and load it into the engine",
+    .text = "The image contains the toolbox of this program and the static "
+            "busybox of this machine, FROM scratch. Builds are reproducible. "
+            "The server does this automatically when it first needs a box.",
     .example = "box image",
-    .example_says = "makes it now, so that the first session need not wait",
+    .example_says = "builds it now, so that the first session does not wait",
     .run = run_image,
 };

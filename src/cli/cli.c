@@ -65,8 +65,8 @@ const char *mo_cli_nearest(const struct mo_cli_table *t, struct mo_span word)
 
 /* --- options ------------------------------------------------------------- */
 
-static const struct mo_opt *opt_in(const struct mo_opt *opts, size_t n,
-                                   struct mo_span name, char letter)
+static const struct mo_opt *find_opt_in(const struct mo_opt *opts, size_t n,
+                                        struct mo_span name, char letter)
 {
     for (size_t i = 0; i < n; i++) {
         if (letter ? opts[i].letter == letter : mo_span_is(name, opts[i].name))
@@ -82,8 +82,8 @@ static const struct mo_opt *find_opt(const struct mo_cli *c,
     const struct mo_opt *o = NULL;
 
     if (c->cmd)
-        o = opt_in(c->cmd->opts, c->cmd->nopts, name, letter);
-    return o ? o : opt_in(t->globals, t->nglobals, name, letter);
+        o = find_opt_in(c->cmd->opts, c->cmd->nopts, name, letter);
+    return o ? o : find_opt_in(t->globals, t->nglobals, name, letter);
 }
 
 static void offer_opts(struct mo_nearest *near, const struct mo_opt *opts,
@@ -95,12 +95,12 @@ static void offer_opts(struct mo_nearest *near, const struct mo_opt *opts,
     }
 }
 
-/* Some command that knows the option: it may only stand too early. */
+/* Finds a command that has this option: the option may stand too early. */
 static const struct mo_cmd *owner_of(const struct mo_cli_table *t,
                                      struct mo_span name)
 {
     for (size_t i = 0; i < t->ncmds; i++) {
-        if (opt_in(t->cmds[i]->opts, t->cmds[i]->nopts, name, 0))
+        if (find_opt_in(t->cmds[i]->opts, t->cmds[i]->nopts, name, 0))
             return t->cmds[i];
     }
     return NULL;
@@ -114,8 +114,7 @@ static int unknown_opt(const struct mo_cli *c, struct mo_span name,
 
     if (owner)
         return mo_fail(e, MO_EINVAL,
-                       "option '--%.*s' belongs behind its command: %s "
-                       "--%.*s",
+                       "option '--%.*s' belongs after its command: %s --%.*s",
                        (int)name.n, name.p, owner->name, (int)name.n, name.p);
     mo_nearest_init(&near, name);
     if (c->cmd)
@@ -128,8 +127,8 @@ static int unknown_opt(const struct mo_cli *c, struct mo_span name,
     return mo_fail(e, MO_EINVAL, "unknown option '--%.40s'", name.p);
 }
 
-static int add_opt(struct mo_cli *c, const struct mo_opt *o, const char *value,
-                   struct mo_err *e)
+static int store_opt(struct mo_cli *c, const struct mo_opt *o,
+                     const char *value, struct mo_err *e)
 {
     if (c->ngot == MO_CLI_OPTS_MAX)
         return mo_fail(e, MO_EINVAL, "more than %d options", MO_CLI_OPTS_MAX);
@@ -139,9 +138,9 @@ static int add_opt(struct mo_cli *c, const struct mo_opt *o, const char *value,
     return 0;
 }
 
-/* "--name", "--name=value" or "-x"; *i moves when the value is the next
- * word. A value that starts with "--" needs the '=' form: it is far more
- * often a forgotten value. */
+/* Parses "--name", "--name=value" or "-x"; *i advances if the value is the next
+ * word. A value that starts with "--" needs the '=' form, because usually the
+ * value was forgotten. */
 static int take_opt(struct mo_cli *c, int argc, char *const *argv, int *i,
                     struct mo_err *e)
 {
@@ -161,11 +160,11 @@ static int take_opt(struct mo_cli *c, int argc, char *const *argv, int *i,
     if (!o->arg && rest.p)
         return mo_fail(e, MO_EINVAL, "option '--%s' takes no value", o->name);
     if (!o->arg || rest.p)
-        return add_opt(c, o, rest.p ? rest.p : "", e);
+        return store_opt(c, o, rest.p ? rest.p : "", e);
     if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
         return mo_fail(e, MO_EINVAL, "option '--%s' needs a value: --%s %s",
                        o->name, o->name, o->arg);
-    return add_opt(c, o, argv[++*i], e);
+    return store_opt(c, o, argv[++*i], e);
 }
 
 /* --- words --------------------------------------------------------------- */
@@ -204,8 +203,8 @@ static int take_word(struct mo_cli *c, const char *word, struct mo_err *e)
     return 0;
 }
 
-/* --help excuses everything that is missing. */
-static int check_whole(const struct mo_cli *c, struct mo_err *e)
+/* With --help, missing arguments are not an error. */
+static int check_missing_args(const struct mo_cli *c, struct mo_err *e)
 {
     if (mo_cli_has(c, "help") || !c->cmd)
         return 0;
@@ -238,7 +237,7 @@ int mo_cli_parse(struct mo_cli *c, const struct mo_cli_table *t, int argc,
         if (rc < 0)
             return rc;
     }
-    return check_whole(c, e);
+    return check_missing_args(c, e);
 }
 
 const char *mo_cli_get(const struct mo_cli *c, const char *name)
@@ -288,7 +287,8 @@ static int usage_error(const struct mo_cli *c, const struct mo_err *e)
     return MO_EXIT_USAGE;
 }
 
-/* No command: the overview, on stderr and as an error unless asked for. */
+/* Prints the overview if no command was given; an error on stderr unless it was
+ * requested. */
 static int run_overview(struct mo_cli *c)
 {
     struct mo_buf b;

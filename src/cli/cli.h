@@ -1,17 +1,17 @@
-/* cli.h - the command line: one table, and everything that reads it.
+/* cli.h - the command line: parser, command table, and helpers for commands.
  *
- * A command is one file in cli/ and one row of mo_commands (cli/table.c):
- * its words, options, example and function. The parser below, --help, the
- * man page and the shell completions (help_text.h) all read that same row, so
- * none of them can be forgotten or lie.
+ * A command is one file in cli/ and one row of mo_commands (cli/table.c) with
+ * its words, options, example and function. The parser, --help, the man page
+ * and the shell completions (help_text.h) all read the same row, so they always
+ * agree.
  *
- * Rules: options may stand anywhere behind the command's words; global ones
- * also before. "--name value" and "--name=value" are the same; "--" ends
- * options; of a repeated option the last counts. There is no option that
- * takes a secret: other users can read a command line.
+ * Rules: options may stand anywhere after the words of the command, global
+ * options also before. "--name value" and "--name=value" are equal. "--" ends
+ * the options. The last of a repeated option counts. No option takes a secret,
+ * because other users can read a command line.
  *
- * Ownership: everything points into argv and into constant tables; nothing
- * is allocated. */
+ * Ownership: everything points into argv and constant tables; nothing is
+ * allocated. */
 #ifndef MO_CLI_CLI_H
 #define MO_CLI_CLI_H
 
@@ -25,11 +25,11 @@
 #define MO_CLI_OPTS_MAX 32
 #define MO_CLI_ARGS_MAX 66 /* `box run` takes a whole command */
 
-#define MO_CLI_HIDDEN 1u /* works, but is in no help text or completion */
+#define MO_CLI_HIDDEN 1u /* accepted, but not in help or completions */
 
 struct mo_opt {
     const char *name;  /* without the dashes */
-    const char *arg;   /* what its value is called; NULL: a switch */
+    const char *arg;   /* name of its value; NULL: a switch */
     const char *doc;   /* one sentence, no full stop */
     const char *key;   /* the configuration key it sets, or NULL */
     const char *words; /* values for completion: "a b", "@file", "@dir" */
@@ -42,11 +42,11 @@ struct mo_cli;
 struct mo_cmd {
     const char *name;    /* one or two words: "config check" */
     const char *summary; /* one line, no full stop */
-    const char *args;    /* how its arguments are written, or NULL */
+    const char *args;    /* synopsis of its arguments, or NULL */
     unsigned max_args, min_args;
     const char *words;   /* arguments for completion, as in mo_opt */
     const char *text;    /* a paragraph, or NULL */
-    const char *example; /* a command line without the program's name */
+    const char *example; /* a command line without the program name */
     const char *example_says;
     const struct mo_opt *opts;
     size_t nopts;
@@ -66,7 +66,7 @@ extern const struct mo_cli_table mo_commands; /* cli/table.c */
 struct mo_cli {
     const struct mo_cli_table *table;
     const struct mo_cmd *cmd; /* NULL: none was given */
-    const char *group;        /* "config" when only that was given */
+    const char *group;        /* "config" if only the group was given */
     struct {
         const struct mo_opt *opt;
         const char *value; /* "" for a switch */
@@ -74,16 +74,17 @@ struct mo_cli {
     size_t ngot;
     const char *args[MO_CLI_ARGS_MAX];
     size_t nargs;
-    size_t dashes; /* of them, before a "--"; SIZE_MAX: there was none */
+    size_t dashes; /* number of args before "--"; SIZE_MAX: no "--" */
     char *const *environ;
     int out, err; /* descriptors */
 };
 
-/* argv[0] is skipped. MO_EINVAL with a sentence for the person. */
+/* Parses argv without argv[0]. MO_EINVAL: the error is a message for the
+ * person. */
 int mo_cli_parse(struct mo_cli *c, const struct mo_cli_table *t, int argc,
                  char *const *argv, struct mo_err *e);
 
-/* The option's last value ("" for a switch), or NULL. */
+/* The last value of the option ("" for a switch), or NULL. */
 const char *mo_cli_get(const struct mo_cli *c, const char *name);
 
 static inline bool mo_cli_has(const struct mo_cli *c, const char *name)
@@ -95,17 +96,17 @@ static inline bool mo_cli_has(const struct mo_cli *c, const char *name)
 const struct mo_cmd *mo_cli_find(const struct mo_cli_table *t,
                                  struct mo_span name);
 bool mo_cli_is_group(const struct mo_cli_table *t, struct mo_span word);
-/* The command or group nearest to a mistyped word, or NULL. */
+/* The command or group most similar to a mistyped word, or NULL. */
 const char *mo_cli_nearest(const struct mo_cli_table *t, struct mo_span word);
 
-/* Parse and run; what main() returns. */
+/* Parses and runs the command; returns the exit code for main(). */
 int mo_cli_main(int argc, char *const *argv, char *const *envp);
 
-/* --- for the commands ---------------------------------------------------- */
+/* --- helpers for commands ------------------------------------------------- */
 
-/* Write a finished text to stdout and fini the buffer. */
+/* Writes the text to stdout and frees the buffer. */
 int mo_cli_print(const struct mo_cli *c, struct mo_buf *b);
-/* "mcp-orchestrator: ..." on stderr; returns code. */
+/* Prints "mcp-orchestrator: ..." on stderr and returns code. */
 int mo_cli_error(const struct mo_cli *c, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

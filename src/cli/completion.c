@@ -1,8 +1,9 @@
-/* completion - shell completion scripts, made from the command table. */
+/* completion - prints shell completion scripts, built from the command
+ * table. */
 #include "cli/cmd.h"
 #include "cli/help_text.h"
 
-static int run(struct mo_cli *c)
+static int run_completion(struct mo_cli *c)
 {
     struct mo_buf b;
     int rc;
@@ -13,7 +14,7 @@ static int run(struct mo_cli *c)
         return mo_cli_print(c, &b);
     mo_buf_fini(&b);
     return mo_cli_error(c, MO_EXIT_USAGE,
-                        "no completion for '%.40s'; there is bash, zsh, fish",
+                        "no completion for '%.40s'; choose bash, zsh or fish",
                         c->args[0]);
 }
 
@@ -27,6 +28,6 @@ const struct mo_cmd mo_cmd_completion = {
     .example = "completion bash > "
                "~/.local/share/bash-completion/completions/mcp-orchestrator",
     .example_says = "installs completion for bash",
-    .run = run,
+    .run = run_completion,
     .flags = MO_CLI_HIDDEN,
 };

@@ -1,4 +1,4 @@
-/* config check, show, schema, docs - the configuration, looked at. */
+/* config check, show, schema, docs - checks and prints the configuration. */
 #include "config/doc.h"
 
 #include <stdio.h>
@@ -28,14 +28,14 @@ static int run_check(struct mo_cli *c)
 
 const struct mo_cmd mo_cmd_config_check = {
     .name = "config check",
-    .summary = "Say whether the configuration is good, and what is wrong",
+    .summary = "Check the configuration and report every error",
     .args = "[FILE]",
     .max_args = 1,
     .words = "@file",
-    .text = "Reads the configuration as serve would: environment, .env, file. "
-            "Every mistake is shown with its file, line and column.",
+    .text = "Reads the configuration as serve does: environment, .env, file. "
+            "Every error is shown with file, line and column.",
     .example = "config check",
-    .example_says = "checks the file that serve would use from here",
+    .example_says = "checks the file that serve would use in this directory",
     .run = run_check,
 };
 
@@ -61,15 +61,17 @@ static int run_show(struct mo_cli *c)
 }
 
 static const struct mo_opt show_opts[] = {
-    {.name = "all", .letter = 'a', .doc = "Also keys that nobody has set"},
+    {.name = "all",
+     .letter = 'a',
+     .doc = "Include keys that have their default value"},
     MO_OPT_JSON,
 };
 
 const struct mo_cmd mo_cmd_config_show = {
     .name = "config show",
     .summary = "Print every value in effect and where it comes from",
-    .text = "Keys and passwords are shown as ***; references such as "
-            "${env:NAME} are shown as they are written.",
+    .text = "API keys and passwords are shown as ***; references such as "
+            "${env:NAME} are not resolved.",
     .example = "config show --json",
     .example_says = "prints key, value and source of everything as JSON",
     .opts = show_opts,
@@ -91,8 +93,8 @@ static int run_schema(struct mo_cli *c)
 const struct mo_cmd mo_cmd_config_schema = {
     .name = "config schema",
     .summary = "Print the JSON Schema of the configuration file",
-    .text = "Editors that are given it complete and check the file: put its "
-            "path into the file's \"$schema\" key.",
+    .text = "Editors use the schema to complete and check the file: put its "
+            "path into the \"$schema\" key.",
     .example = "config schema > mcp-orchestrator.schema.json",
     .example_says = "writes the schema to a file",
     .run = run_schema,
@@ -113,7 +115,7 @@ const struct mo_cmd mo_cmd_config_docs = {
     .name = "config docs",
     .summary = "Print docs/configuration.md",
     .example = "config docs > docs/configuration.md",
-    .example_says = "brings the documentation up to date",
+    .example_says = "updates the documentation",
     .run = run_docs,
     .flags = MO_CLI_HIDDEN,
 };

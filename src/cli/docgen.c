@@ -1,12 +1,12 @@
-/* docgen.c - the command table as a man page and as shell completions. */
+/* docgen.c - man page and shell completions from the command table. */
 #include <stdio.h>
 
 #include "cli/help_text.h"
 
 /* --- man page ------------------------------------------------------------ */
 
-/* roff takes '\' and a leading '.' or ''' as commands; '-' as a hyphen. */
-static void roff(struct mo_buf *b, const char *s)
+/* roff treats '\' and a leading '.' or ''' as commands, and '-' as a hyphen. */
+static void put_roff(struct mo_buf *b, const char *s)
 {
     for (bool start = true; *s; start = *s++ == '\n') {
         if (start && (*s == '.' || *s == '\''))
@@ -22,7 +22,7 @@ static void roff(struct mo_buf *b, const char *s)
 
 static void roff_line(struct mo_buf *b, const char *s)
 {
-    roff(b, s);
+    put_roff(b, s);
     mo_buf_putc(b, '\n');
 }
 
@@ -37,12 +37,12 @@ static void man_opts(struct mo_buf *b, const struct mo_opt *opts, size_t n)
         if (o->letter)
             mo_buf_printf(b, "\\fB\\-%c\\fR, ", o->letter);
         mo_buf_puts(b, "\\fB\\-\\-");
-        roff(b, o->name);
+        put_roff(b, o->name);
         mo_buf_puts(b, "\\fR");
         if (o->arg)
             mo_buf_printf(b, " \\fI%s\\fR", o->arg);
         mo_buf_putc(b, '\n');
-        roff(b, o->doc);
+        put_roff(b, o->doc);
         mo_buf_puts(b, ".\n");
     }
 }
@@ -50,13 +50,13 @@ static void man_opts(struct mo_buf *b, const struct mo_opt *opts, size_t n)
 static void man_command(struct mo_buf *b, const struct mo_cmd *cmd)
 {
     mo_buf_puts(b, ".SS \"");
-    roff(b, cmd->name);
+    put_roff(b, cmd->name);
     if (cmd->args) {
         mo_buf_putc(b, ' ');
-        roff(b, cmd->args);
+        put_roff(b, cmd->args);
     }
     mo_buf_puts(b, "\"\n");
-    roff(b, cmd->summary);
+    put_roff(b, cmd->summary);
     mo_buf_puts(b, ".\n");
     if (cmd->text) {
         mo_buf_puts(b, ".PP\n");
@@ -72,12 +72,10 @@ static void man_command(struct mo_buf *b, const struct mo_cmd *cmd)
 void mo_help_man(const struct mo_cli_table *t, struct mo_buf *b)
 {
     mo_buf_puts(b, ".TH MCP\\-ORCHESTRATOR 1 \"\" \"" MO_PROGRAM " " MO_VERSION
-                   "\" \"User Commands\"\n"
-                   ".SH NAME\nmcp\\-orchestrator \\- stands between language "
-                   "models, people and MCP tools\n"
-                   ".SH SYNOPSIS\n.B mcp\\-orchestrator\n\\fIcommand\\fR "
-                   "[\\fIoptions\\fR] [\\fIarguments\\fR]\n"
-                   ".SH COMMANDS\n");
+                   "\" \"User Commands\"\n.SH NAME\nmcp\\-orchestrator \\- "
+                   "connects language models, people and MCP tools\n.SH "
+                   "SYNOPSIS\n.B mcp\\-orchestrator\n\\fIcommand\\fR "
+                   "[\\fIoptions\\fR] [\\fIarguments\\fR]\n.SH COMMANDS\n");
     for (size_t i = 0; i < t->ncmds; i++) {
         if (!(t->cmds[i]->flags & MO_CLI_HIDDEN))
             man_command(b, t->cmds[i]);
@@ -88,11 +86,12 @@ void mo_help_man(const struct mo_cli_table *t, struct mo_buf *b)
     for (size_t i = 0; i < mo_help_nexits; i++)
         mo_buf_printf(b, ".TP\n%d\n%s.\n", mo_help_exits[i].code,
                       mo_help_exits[i].says);
-    mo_buf_puts(b, ".SH FILES\n.TP\n\\fImcp\\-orchestrator.json\\fR, "
-                   "\\fI$XDG_CONFIG_HOME/mcp\\-orchestrator/config.json\\fR\n"
-                   "The configuration, the first that is there.\n"
-                   ".TP\n\\fI.env\\fR\nNAME=VALUE lines in the working "
-                   "directory; the environment goes before them.\n");
+    mo_buf_puts(b,
+                ".SH FILES\n.TP\n\\fImcp\\-orchestrator.json\\fR, "
+                "\\fI$XDG_CONFIG_HOME/mcp\\-orchestrator/config.json\\fR\nThe "
+                "configuration; the first file that exists is "
+                "used.\n.TP\n\\fI.env\\fR\nNAME=VALUE lines in the working "
+                "directory; the environment takes precedence.\n");
 }
 
 /* --- completions ---------------------------------------------------------
@@ -130,7 +129,7 @@ static void bash_values(struct mo_buf *b, const struct mo_opt *opts, size_t n)
     }
 }
 
-/* The first words, each once: groups come several times in the table. */
+/* The first words without repetition: a group has several rows. */
 static void first_words(const struct mo_cli_table *t, struct mo_buf *b)
 {
     struct mo_span last = mo_span(NULL, 0);
@@ -182,7 +181,7 @@ static void bash_groups(const struct mo_cli_table *t, struct mo_buf *b)
     }
 }
 
-static void bash(const struct mo_cli_table *t, struct mo_buf *b)
+static void put_bash(const struct mo_cli_table *t, struct mo_buf *b)
 {
     mo_buf_puts(b, "# bash completion for " MO_PROGRAM "\n"
                    "_mcp_orchestrator() {\n"
@@ -218,16 +217,16 @@ static void bash(const struct mo_cli_table *t, struct mo_buf *b)
                 "}\ncomplete -o default -F _mcp_orchestrator " MO_PROGRAM "\n");
 }
 
-/* zsh runs bash's function through its own compatibility layer: one list to
- * keep right instead of two. */
-static void zsh(const struct mo_cli_table *t, struct mo_buf *b)
+/* zsh loads the bash completion through bashcompinit, so there is only one
+ * list. */
+static void put_zsh(const struct mo_cli_table *t, struct mo_buf *b)
 {
     mo_buf_puts(b, "#compdef " MO_PROGRAM "\n"
                    "autoload -U +X bashcompinit && bashcompinit\n");
-    bash(t, b);
+    put_bash(t, b);
 }
 
-/* Inside '...' fish knows two escapes. */
+/* fish has two escapes inside '...'. */
 static void fish_quote(struct mo_buf *b, const char *s)
 {
     mo_buf_putc(b, '\'');
@@ -287,7 +286,7 @@ static void fish_command(const struct mo_cmd *cmd, struct mo_buf *b)
                       cmd->words);
 }
 
-/* A group's first word is offered once, before its second words. */
+/* Offers the first word of a group once, before its second words. */
 static void fish_groups(const struct mo_cli_table *t, struct mo_buf *b)
 {
     struct mo_span last = mo_span(NULL, 0);
@@ -306,7 +305,7 @@ static void fish_groups(const struct mo_cli_table *t, struct mo_buf *b)
     }
 }
 
-static void fish(const struct mo_cli_table *t, struct mo_buf *b)
+static void put_fish(const struct mo_cli_table *t, struct mo_buf *b)
 {
     mo_buf_puts(b, "# fish completion for " MO_PROGRAM "\n");
     fish_opts(b, "", t->globals, t->nglobals);
@@ -323,7 +322,7 @@ int mo_help_completion(const struct mo_cli_table *t, const char *shell,
     static const struct {
         const char *shell;
         void (*write)(const struct mo_cli_table *t, struct mo_buf *b);
-    } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+    } shells[] = {{"bash", put_bash}, {"zsh", put_zsh}, {"fish", put_fish}};
 
     for (size_t i = 0; i < MO_COUNT(shells); i++) {
         if (strcmp(shells[i].shell, shell) == 0) {

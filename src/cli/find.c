@@ -1,7 +1,7 @@
-/* find - what the router would choose for these words, and what it cannot.
+/* find - prints which tools the router would choose for a request.
  *
- * Reads the configuration and what is remembered of its servers; starts
- * nothing, unless it is told to ask them all anew. */
+ * Reads the configuration and the cached catalogues of its servers. Starts no
+ * server unless --refresh is given. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +14,20 @@
 #include "policy/tool_pins.h"
 #include "servers/gateway_setup.h"
 
-#define REFRESH_MS 60000 /* for all servers together */
+#define REFRESH_MS 60000 /* timeout for all servers together */
 #define WORDS_MAX  ((size_t)4096)
-#define TEXT_MAX   90 /* of a description */
+#define TEXT_MAX   90 /* bytes of a description */
 
 struct finding {
     struct mo_loop *loop;
-    struct mo_gateway_setup *hub;
+    struct mo_gateway_setup *gateway;
     struct mo_audit *audit;
     struct mo_tool_pins
-        *pins; /* NULL: they cannot be read, nothing is ruled out */
+        *pins; /* NULL: the pins cannot be read, no tool is excluded */
     bool gone;
 };
 
-/* --- for people ---------------------------------------------------------- */
+/* --- text output ---------------------------------------------------------- */
 
 static void put_str(struct mo_buf *b, struct mo_json v)
 {
@@ -39,7 +39,7 @@ static void put_str(struct mo_buf *b, struct mo_json v)
     mo_buf_fini(&s);
 }
 
-/* Its first line, as far as it fits. */
+/* The first line, shortened to fit. */
 static void put_line(struct mo_buf *b, struct mo_json v)
 {
     struct mo_span rest;
@@ -83,16 +83,17 @@ static void put_people(struct mo_buf *b, struct mo_json root, size_t servers)
     struct mo_json out = mo_json_get(root, "ruledOut");
 
     if (mo_json_len(found) == 0)
-        (void)mo_buf_puts(b, servers ? "nothing fits that could be used\n"
+        (void)mo_buf_puts(b, servers ? "no usable tool matches\n"
                                      : MO_CMD_NO_SERVERS);
     put_hits(b, found, "description");
     if (mo_json_len(out) == 0)
         return;
-    (void)mo_buf_puts(b, "would have fitted:\n");
+    (void)mo_buf_puts(b, "matching, but not usable:\n");
     put_hits(b, out, "why");
 }
 
-static int print(const struct mo_cli *c, struct mo_buf *made, size_t servers)
+static int print_result(const struct mo_cli *c, struct mo_buf *made,
+                        size_t servers)
 {
     struct mo_json_doc doc;
     struct mo_buf b;
@@ -106,32 +107,32 @@ static int print(const struct mo_cli *c, struct mo_buf *made, size_t servers)
     return mo_cli_print(c, &b);
 }
 
-/* --- asking -------------------------------------------------------------- */
+/* --- search --------------------------------------------------------------- */
 
 static bool has_all(void *ctx)
 {
     struct finding *f = ctx;
 
-    return !mo_gateway_busy(mo_gateway_setup_gateway(f->hub));
+    return !mo_gateway_busy(mo_gateway_setup_gateway(f->gateway));
 }
 
-static void tell(const struct finding *f, const struct mo_gw_find *what,
-                 struct mo_span answer)
+static void audit_lookup(const struct finding *f, const struct mo_gw_find *what,
+                         struct mo_span answer)
 {
     char who[32];
-    struct mo_audit_lookup looked = {
+    struct mo_audit_lookup lookup = {
         .via = "find", .words = what->words, .answer = answer};
 
     (void)snprintf(who, sizeof(who), "uid:%u", (unsigned)getuid());
-    looked.who = mo_span_cstr(who);
+    lookup.who = mo_span_cstr(who);
     if (f->audit)
-        mo_audit_lookup(f->audit, &looked);
+        mo_audit_lookup(f->audit, &lookup);
 }
 
-static int ask(const struct mo_cli *c, struct finding *f,
-               const struct mo_gw_find *words)
+static int ask_router(const struct mo_cli *c, struct finding *f,
+                      const struct mo_gw_find *words)
 {
-    struct mo_gateway *g = mo_gateway_setup_gateway(f->hub);
+    struct mo_gateway *g = mo_gateway_setup_gateway(f->gateway);
     struct mo_gw_find what = *words;
     struct mo_buf b;
     int rc;
@@ -147,8 +148,8 @@ static int ask(const struct mo_cli *c, struct finding *f,
     mo_buf_init(&b, MO_CMD_TEXT_MAX);
     rc = mo_gateway_find(g, &what, &b);
     if (rc == 0) {
-        tell(f, &what, mo_buf_view(&b));
-        return print(c, &b, mo_gateway_count(g));
+        audit_lookup(f, &what, mo_buf_view(&b));
+        return print_result(c, &b, mo_gateway_count(g));
     }
     mo_buf_fini(&b);
     return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
@@ -164,8 +165,8 @@ static bool is_gone(void *ctx)
     return ((struct finding *)ctx)->gone;
 }
 
-static int find(const struct mo_cli *c, const struct mo_config *cfg,
-                struct mo_log *log, const struct mo_gw_find *what)
+static int find_tools(const struct mo_cli *c, const struct mo_config *cfg,
+                      struct mo_log *log, const struct mo_gw_find *what)
 {
     struct finding f = {.gone = false};
     struct mo_err e = {0};
@@ -174,30 +175,31 @@ static int find(const struct mo_cli *c, const struct mo_config *cfg,
     f.loop = mo_loop_new(log, &e);
     if (!f.loop)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    if (mo_gateway_setup_open(f.loop, cfg, NULL, NULL, &f.hub, &e) < 0) {
+    if (mo_gateway_setup_open(f.loop, cfg, NULL, NULL, &f.gateway, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
         if (mo_audit_open(f.loop, cfg, &f.audit, &e) < 0)
-            mo_log_err(log, MO_ERROR, "find", &e, "this is not audited");
+            mo_log_err(log, MO_ERROR, "find", &e, "the lookup is not audited");
         if (cfg->gateway.approvals != MO_GW_NO_RULES &&
             mo_tool_pins_open(log, cfg->store.dir, &f.pins, &e) < 0)
-            mo_log_err(log, MO_WARN, "find", &e, "what changed is not known");
-        rc = ask(c, &f, what);
+            mo_log_err(log, MO_WARN, "find", &e,
+                       "changed tools are not detected");
+        rc = ask_router(c, &f, what);
         mo_tool_pins_close(f.pins);
         if (f.audit)
             mo_audit_close(f.audit, NULL, NULL);
-        mo_gateway_setup_close(f.hub, on_gone, &f);
+        mo_gateway_setup_close(f.gateway, on_gone, &f);
         (void)mo_loop_until(f.loop, is_gone, &f, REFRESH_MS);
     }
-    mo_loop_run(f.loop); /* what is half closed */
+    mo_loop_run(f.loop); /* finish closing */
     mo_loop_free(f.loop);
     return rc;
 }
 
-/* --- the command --------------------------------------------------------- */
+/* --- command -------------------------------------------------------------- */
 
-/* The rest of the line, whether it was quoted or not. */
-static void join(const struct mo_cli *c, struct mo_buf *b)
+/* Joins the remaining arguments, quoted or not. */
+static void join_args(const struct mo_cli *c, struct mo_buf *b)
 {
     for (size_t i = 0; i < c->nargs; i++)
         (void)mo_buf_printf(b, "%s%s", i ? " " : "", c->args[i]);
@@ -219,20 +221,20 @@ static bool take_numbers(const struct mo_cli *c, struct mo_gw_find *f)
     return *least && *end == '\0' && f->threshold >= 0 && f->threshold <= 1;
 }
 
-static int forget(const struct mo_cli *c, const struct mo_config *cfg)
+static int forget_learning(const struct mo_cli *c, const struct mo_config *cfg)
 {
     struct mo_err e;
 
     if (!mo_cli_has(c, "forget"))
         return mo_cli_error(c, MO_EXIT_USAGE, "find what?");
     if (c->nargs)
-        return mo_cli_error(c, MO_EXIT_USAGE, "--forget goes without words");
+        return mo_cli_error(c, MO_EXIT_USAGE, "--forget takes no words");
     return mo_gateway_setup_forget_habit(cfg, &e) < 0
                ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
                : MO_EXIT_OK;
 }
 
-static int run(struct mo_cli *c)
+static int run_find(struct mo_cli *c)
 {
     struct mo_config_holder h;
     struct mo_cmd_flags flags;
@@ -248,7 +250,7 @@ static int run(struct mo_cli *c)
     if (rc)
         return rc;
     if (mo_cli_has(c, "forget") || c->nargs == 0) {
-        rc = forget(c, h.now);
+        rc = forget_learning(c, h.now);
         mo_config_close(&h);
         return rc;
     }
@@ -256,12 +258,12 @@ static int run(struct mo_cli *c)
     mo_log_init(&log, STDERR_FILENO);
     (void)mo_log_levels(&log, MO_SPAN("error"), NULL);
     mo_buf_init(&words, WORDS_MAX);
-    join(c, &words);
+    join_args(c, &words);
     f.words = mo_buf_view(&words);
     if (mo_buf_err(&words))
-        rc = mo_cli_error(c, MO_EXIT_USAGE, "that are too many words");
+        rc = mo_cli_error(c, MO_EXIT_USAGE, "too many words");
     else
-        rc = find(c, h.now, &log, &f);
+        rc = find_tools(c, h.now, &log, &f);
     mo_buf_fini(&words);
     mo_log_fini(&log);
     mo_config_close(&h);
@@ -269,30 +271,27 @@ static int run(struct mo_cli *c)
 }
 
 static const struct mo_opt opts[] = {
-    {.name = "limit", .arg = "N", .doc = "At most so many (5)"},
-    {.name = "threshold",
-     .arg = "X",
-     .doc = "Leave out what is less sure, from 0 to 1"},
-    {.name = "refresh", .doc = "Start every server first and ask what it has"},
+    {.name = "limit", .arg = "N", .doc = "Maximum number of tools (5)"},
+    {.name = "threshold", .arg = "X", .doc = "Minimum confidence, from 0 to 1"},
+    {.name = "refresh", .doc = "Start every server first and read its tools"},
     {.name = "forget",
-     .doc = "Forget what was learnt from choices, and do nothing else"},
+     .doc = "Forget what the router learnt, and do nothing else"},
     MO_OPT_JSON,
 };
 
 const struct mo_cmd mo_cmd_find = {
     .name = "find",
-    .summary = "What the router would choose for these words",
+    .summary = "Print the tools that the router chooses for a request",
     .args = "WORDS...",
     .max_args = MO_CLI_ARGS_MAX,
-    .text = "Prints the tools that fit, the surest first, with a confidence "
-            "from 0 to 1, and what would have fitted but cannot be used, and "
-            "why: a server that is disabled, out of order, never read or in "
-            "want of a sign-in, a tool that is hidden or has changed since it "
-            "was first seen. It reads what is "
-            "remembered of the servers and starts none.",
+    .text = "Prints the matching tools with a confidence from 0 to 1, best "
+            "first. Then prints the matching tools that cannot be used and "
+            "why: the server is disabled, failing, not read yet or needs a "
+            "sign-in, or the tool is hidden or changed since it was first "
+            "seen. Reads the cached catalogues and starts no server.",
     .example = "find 'read a file' --limit 3",
-    .example_says = "the three tools that fit best",
+    .example_says = "prints the three best tools",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_find,
 };

@@ -1,9 +1,10 @@
-/* gateway - all configured MCP servers as one, on standard input and output.
+/* gateway - serves all configured MCP servers as one, on standard input and
+ * output.
  *
- * Whoever starts us is the client. It ends us by closing our input, as MCP
- * has it, or with a signal; nothing that we started is there when we have
- * ended. Standard output belongs to the protocol, so that people hear of us on
- * standard error only. */
+ * The parent process is the client. It ends this process by closing its input,
+ * as MCP specifies, or with a signal. All children are gone when this process
+ * ends. Standard output carries only the protocol; messages for people go to
+ * standard error. */
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,16 +15,17 @@
 #include "servers/gateway_setup.h"
 #include "web/approvals_socket.h"
 
-#define HATCH_MS 20 /* from the start: the client's first words come before */
+/* After the start, so that the first messages of the client go first. */
+#define APPROVALS_SOCKET_MS 20
 
 struct gateway {
     struct mo_config_holder config;
     struct mo_log log;
     struct mo_loop *loop;
-    struct mo_approvals *desk;
-    struct mo_approvals_socket *hatch;
-    struct mo_gateway_setup *hub;
-    const char *record_to; /* NULL: nothing is recorded */
+    struct mo_approvals *approvals;
+    struct mo_approvals_socket *approvals_socket;
+    struct mo_gateway_setup *gateway;
+    const char *record_to; /* NULL: no recording */
     struct mo_record *record;
     struct mo_ep_stdio *io; /* NULL: closed */
     struct mo_signal *signals[3];
@@ -32,15 +34,15 @@ struct gateway {
 
 /* --- configuration while running ----------------------------------------- */
 
-static void apply(void *ctx)
+static void apply_config(void *ctx)
 {
     struct gateway *g = ctx;
     struct mo_err e;
 
-    if (mo_approvals_reload(g->desk, g->config.now, &e) < 0)
-        mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the rules");
-    if (mo_gateway_setup_reload(g->hub, g->config.now, &e) < 0)
-        mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the servers");
+    if (mo_approvals_reload(g->approvals, g->config.now, &e) < 0)
+        mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the old rules");
+    if (mo_gateway_setup_reload(g->gateway, g->config.now, &e) < 0)
+        mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the old servers");
 }
 
 static void on_watch(struct mo_timer *t)
@@ -48,23 +50,24 @@ static void on_watch(struct mo_timer *t)
     struct gateway *g = mo_container_of(t, struct gateway, watch);
 
     if (mo_config_stale(&g->config))
-        mo_reload(&g->config, &g->log, apply, g);
+        mo_reload(&g->config, &g->log, apply_config, g);
     mo_timer_start(g->loop, t, MO_RELOAD_WATCH_MS);
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------ */
 
-/* Last come, first gone. */
+/* Closes in reverse order of opening. */
 static void end_next(void *ctx)
 {
     struct gateway *g = ctx;
 
-    if (g->hatch)
-        mo_approvals_socket_close(mo_take_ptr(&g->hatch), end_next, g);
-    else if (g->hub)
-        mo_gateway_setup_close(mo_take_ptr(&g->hub), end_next, g);
-    else if (g->desk)
-        mo_approvals_close(mo_take_ptr(&g->desk), end_next, g);
+    if (g->approvals_socket)
+        mo_approvals_socket_close(mo_take_ptr(&g->approvals_socket), end_next,
+                                  g);
+    else if (g->gateway)
+        mo_gateway_setup_close(mo_take_ptr(&g->gateway), end_next, g);
+    else if (g->approvals)
+        mo_approvals_close(mo_take_ptr(&g->approvals), end_next, g);
     else
         mo_loop_stop(g->loop);
 }
@@ -86,12 +89,12 @@ static void on_signal(void *ctx, int signo)
     struct gateway *g = ctx;
 
     if (signo == SIGHUP && g->io)
-        mo_reload(&g->config, &g->log, apply, g);
+        mo_reload(&g->config, &g->log, apply_config, g);
     else if (g->io)
         mo_ep_stdio_close(g->io);
 }
 
-/* --- the start ----------------------------------------------------------- */
+/* --- start ---------------------------------------------------------------- */
 
 static int watch_signals(struct gateway *g, struct mo_err *e)
 {
@@ -105,7 +108,7 @@ static int watch_signals(struct gateway *g, struct mo_err *e)
     return 0;
 }
 
-/* Ours from now on; whatever is printed by mistake goes to stderr. */
+/* Takes over stdin and stdout; anything else that prints goes to stderr. */
 static int take_stdio(struct gateway *g, struct mo_err *e)
 {
     int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -119,25 +122,26 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
     (void)close(null);
     if (mo_stream_from_fds(g->loop, in, out, &s, e) < 0)
         return mo_wrap(e, "standard input");
-    return mo_ep_stdio_open(mo_gateway_setup_endpoint(g->hub), s, on_closed, g,
-                            &g->io, e);
+    return mo_ep_stdio_open(mo_gateway_setup_endpoint(g->gateway), s, on_closed,
+                            g, &g->io, e);
 }
 
-/* Without it, held calls can only be decided by nobody. It is a file, which
- * costs more than the first answer: nobody can wait for it yet. */
-static void open_hatch(struct mo_timer *t)
+/* Without this socket, held calls cannot be decided. It is opened after the
+ * first answer, because creating a file takes longer and no call can be held
+ * earlier. */
+static void open_approvals_socket(struct mo_timer *t)
 {
     struct gateway *g = mo_container_of(t, struct gateway, soon);
-    const struct mo_api_approvals api = {g->desk};
+    const struct mo_api_approvals api = {g->approvals};
     struct mo_err e;
 
     if (mo_approvals_socket_open(g->loop, g->config.now->store.dir, &api,
-                                 &g->hatch, &e) < 0)
+                                 &g->approvals_socket, &e) < 0)
         mo_log_err(&g->log, MO_WARN, "gateway", &e,
-                   "`approvals` will not reach this process");
+                   "the `approvals` command cannot reach this process");
 }
 
-static int start(struct gateway *g, struct mo_err *e)
+static int start_gateway(struct gateway *g, struct mo_err *e)
 {
     int rc = 0;
 
@@ -150,31 +154,31 @@ static int start(struct gateway *g, struct mo_err *e)
         rc = g->record ? 0 : e->code;
     }
     if (rc == 0)
-        rc = mo_approvals_open(g->loop, g->config.now, &g->desk, e);
+        rc = mo_approvals_open(g->loop, g->config.now, &g->approvals, e);
     if (rc == 0)
-        rc = mo_gateway_setup_open(g->loop, g->config.now, g->desk, g->record,
-                                   &g->hub, e);
+        rc = mo_gateway_setup_open(g->loop, g->config.now, g->approvals,
+                                   g->record, &g->gateway, e);
     if (rc < 0)
         return rc;
-    mo_gateway_single(mo_gateway_setup_gateway(g->hub));
+    mo_gateway_single(mo_gateway_setup_gateway(g->gateway));
     return take_stdio(g, e);
 }
 
-static void stop(struct gateway *g)
+static void free_gateway(struct gateway *g)
 {
-    if (g->desk) { /* it never came to a conversation */
+    if (g->approvals) { /* the endpoint was never opened */
         end_next(g);
         mo_loop_run(g->loop);
     }
     for (size_t i = 0; i < MO_COUNT(g->signals); i++)
         mo_signal_stop(g->signals[i]);
     if (g->loop)
-        mo_loop_run(g->loop); /* what is half closed */
+        mo_loop_run(g->loop); /* finish closing */
     mo_record_close(g->record);
     mo_loop_free(g->loop);
 }
 
-static int run(struct mo_cli *c)
+static int run_gateway(struct mo_cli *c)
 {
     struct gateway g = {.record_to = mo_cli_get(c, "record")};
     struct mo_cmd_flags flags;
@@ -187,15 +191,15 @@ static int run(struct mo_cli *c)
     mo_log_init(&g.log, STDERR_FILENO);
     mo_reload_log(&g.log, g.config.now);
     mo_timer_init(&g.watch, on_watch);
-    mo_timer_init(&g.soon, open_hatch);
-    if (start(&g, &e) < 0) {
+    mo_timer_init(&g.soon, open_approvals_socket);
+    if (start_gateway(&g, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
         mo_timer_start(g.loop, &g.watch, MO_RELOAD_WATCH_MS);
-        mo_timer_start(g.loop, &g.soon, HATCH_MS);
+        mo_timer_start(g.loop, &g.soon, APPROVALS_SOCKET_MS);
         mo_loop_run(g.loop);
     }
-    stop(&g);
+    free_gateway(&g);
     mo_log_fini(&g.log);
     mo_config_close(&g.config);
     return rc;
@@ -206,32 +210,32 @@ static const struct mo_opt opts[] = {
      .arg = "WHAT",
      .key = "gateway.expose",
      .words = "all search auto",
-     .doc = "Which tools the client is shown: all, four that find and run the "
-            "others (search), or as fits their number (auto)"},
+     .doc = "Tools shown to the client: all, four that find and call the "
+            "others (search), or by their number (auto)"},
     {.name = "prefix",
      .arg = "WHEN",
      .key = "gateway.prefix",
      .words = "collision always never",
-     .doc = "When a tool gets its server's name in front (collision)"},
+     .doc = "When the server name is put before the tool name (collision)"},
     {.name = "record",
      .arg = "FILE",
      .words = "@file",
-     .doc = "Write all that servers say and are told into a new file, for "
-            "`replay`; known secrets are blanked out"},
+     .doc = "Record all messages of the servers in a new file, for `replay`; "
+            "known secrets are blanked out"},
 };
 
 const struct mo_cmd mo_cmd_gateway = {
     .name = "gateway",
-    .summary = "All configured MCP servers as one, on stdio",
-    .text = "For an MCP client that starts its servers itself: put this "
-            "command into its configuration instead of all of them. Servers "
-            "are started when they are first used and stopped when idle; what "
-            "they offer is remembered, so that lists are there at once. It "
-            "ends when its input does. `serve` offers the same at /mcp.",
+    .summary = "Serve all configured MCP servers as one, on stdio",
+    .text = "For MCP clients that start their servers: put this command into "
+            "the configuration of the client, instead of all its servers. "
+            "Servers start on first use and stop when idle; their catalogues "
+            "are cached, so that lists are available at once. Ends at the end "
+            "of input. `serve` offers the same at /mcp.",
     .example = "gateway --prefix always",
-    .example_says = "answers as one server; each tool has its server's name "
-                    "in front",
+    .example_says =
+        "serves one MCP server; each tool name starts with its server name",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_gateway,
 };

@@ -1,17 +1,18 @@
-/* help - about all commands, one group or one command; also the man page. */
+/* help - explains all commands, one group or one command; prints the man
+ * page. */
 #include "cli/help_text.h"
 
 #include "cli/cmd.h"
 
 /* "config" "check" -> "config check" */
-static const char *topic(const struct mo_cli *c, struct mo_buf *name)
+static const char *join_topic(const struct mo_cli *c, struct mo_buf *name)
 {
     for (size_t i = 0; i < c->nargs; i++)
         mo_buf_printf(name, "%s%s", i ? " " : "", c->args[i]);
     return mo_buf_cstr(name);
 }
 
-static int about(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
+static int print_topic(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
 {
     const struct mo_cmd *cmd = mo_cli_find(c->table, name);
     const char *best;
@@ -29,7 +30,7 @@ static int about(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
                         best ? "'?" : "");
 }
 
-static int run(struct mo_cli *c)
+static int run_help(struct mo_cli *c)
 {
     struct mo_buf b, name;
     int rc = 0;
@@ -41,7 +42,7 @@ static int run(struct mo_cli *c)
     else if (c->nargs == 0)
         mo_help_overview(c->table, NULL, &b);
     else
-        rc = about(c, mo_span_cstr(topic(c, &name)), &b);
+        rc = print_topic(c, mo_span_cstr(join_topic(c, &name)), &b);
     mo_buf_fini(&name);
     if (rc == 0)
         return mo_cli_print(c, &b);
@@ -62,5 +63,5 @@ const struct mo_cmd mo_cmd_help = {
     .example_says = "explains serve and its options",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_help,
 };

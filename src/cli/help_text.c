@@ -5,23 +5,24 @@
 #define CMD_COLUMN ((size_t)18)
 
 const struct mo_help_exit mo_help_exits[] = {
-    {MO_EXIT_OK, "it worked"},
-    {MO_EXIT_FAIL, "it was tried and failed"},
+    {MO_EXIT_OK, "success"},
+    {MO_EXIT_FAIL, "the operation failed"},
     {MO_EXIT_USAGE, "the command line is wrong"},
     {MO_EXIT_CONFIG, "the configuration is wrong"},
-    {MO_EXIT_UNAVAIL, "something needed does not answer or is taken"},
-    {MO_EXIT_SIGN_IN, "a person must sign in at the MCP server first"},
+    {MO_EXIT_UNAVAIL, "a required service does not answer or is in use"},
+    {MO_EXIT_SIGN_IN, "a person must sign in to the MCP server first"},
 };
 const size_t mo_help_nexits = MO_COUNT(mo_help_exits);
 
-static void pad(struct mo_buf *b, size_t n)
+static void pad_to_column(struct mo_buf *b, size_t n)
 {
     while (n--)
         mo_buf_putc(b, ' ');
 }
 
-/* Words of text, broken at WIDTH, each line indented; col: where we are. */
-static void wrap(struct mo_buf *b, const char *text, size_t indent, size_t col)
+/* Wraps text at WIDTH with indented lines; col: current column. */
+static void wrap_text(struct mo_buf *b, const char *text, size_t indent,
+                      size_t col)
 {
     struct mo_span rest = mo_span_cstr(text);
 
@@ -30,7 +31,7 @@ static void wrap(struct mo_buf *b, const char *text, size_t indent, size_t col)
 
         if (col > indent && col + 1 + word.n > WIDTH) {
             mo_buf_putc(b, '\n');
-            pad(b, indent);
+            pad_to_column(b, indent);
             col = indent;
         } else if (col > indent) {
             mo_buf_putc(b, ' ');
@@ -42,9 +43,9 @@ static void wrap(struct mo_buf *b, const char *text, size_t indent, size_t col)
     mo_buf_putc(b, '\n');
 }
 
-/* A left column, then wrapped text; a long left side gets its own line. */
-static void entry(struct mo_buf *b, const char *left, const char *text,
-                  size_t column)
+/* Writes a left column and wrapped text; a long left side gets its own line. */
+static void put_entry(struct mo_buf *b, const char *left, const char *text,
+                      size_t column)
 {
     size_t n = strlen(left);
 
@@ -53,10 +54,10 @@ static void entry(struct mo_buf *b, const char *left, const char *text,
     if (n + 3 > column) {
         mo_buf_putc(b, '\n');
         n = 0;
-        pad(b, 2);
+        pad_to_column(b, 2);
     }
-    pad(b, column - n - 2);
-    wrap(b, text, column, column);
+    pad_to_column(b, column - n - 2);
+    wrap_text(b, text, column, column);
 }
 
 static void put_opt(struct mo_buf *b, const struct mo_opt *o)
@@ -73,11 +74,11 @@ static void put_opt(struct mo_buf *b, const struct mo_opt *o)
         mo_buf_printf(&left, " %s", o->arg);
     if (mo_buf_err(&left))
         b->err = mo_buf_err(&left);
-    entry(b, mo_buf_cstr(&left), o->doc, OPT_COLUMN);
+    put_entry(b, mo_buf_cstr(&left), o->doc, OPT_COLUMN);
     mo_buf_fini(&left);
 }
 
-static size_t visible(const struct mo_opt *opts, size_t n)
+static size_t count_visible(const struct mo_opt *opts, size_t n)
 {
     size_t count = 0;
 
@@ -89,7 +90,7 @@ static size_t visible(const struct mo_opt *opts, size_t n)
 static void put_opts(struct mo_buf *b, const char *title,
                      const struct mo_opt *opts, size_t n)
 {
-    if (visible(opts, n) == 0)
+    if (count_visible(opts, n) == 0)
         return;
     mo_buf_printf(b, "\n%s:\n", title);
     for (size_t i = 0; i < n; i++)
@@ -108,16 +109,16 @@ void mo_help_overview(const struct mo_cli_table *t, const char *group,
                       struct mo_buf *b)
 {
     if (!group)
-        mo_buf_puts(b, "Stands between language models, people and MCP tools: "
-                       "finds the right tool,\nasks for approval, runs it in "
-                       "a sandbox.\n\n");
+        mo_buf_puts(
+            b, "Connects language models, people and MCP tools: finds the "
+               "right tool, asks\nfor approval, runs it in a sandbox.\n\n");
     mo_buf_printf(b, "Usage: " MO_PROGRAM " %s [options]\n\nCommands:\n",
                   group ? group : "<command>");
     for (size_t i = 0; i < t->ncmds; i++) {
         const struct mo_cmd *cmd = t->cmds[i];
 
         if (!(cmd->flags & MO_CLI_HIDDEN) && in_group(cmd, group))
-            entry(b, cmd->name, cmd->summary, CMD_COLUMN);
+            put_entry(b, cmd->name, cmd->summary, CMD_COLUMN);
     }
     put_opts(b, "Options", t->globals, t->nglobals);
     mo_buf_puts(b, "\nExample:\n  " MO_PROGRAM " ");
@@ -128,25 +129,25 @@ void mo_help_overview(const struct mo_cli_table *t, const char *group,
             break;
         }
     }
-    mo_buf_puts(b, "\n'" MO_PROGRAM " help <command>' says more.\n");
+    mo_buf_puts(b, "\nRun '" MO_PROGRAM " help <command>' for details.\n");
 }
 
 void mo_help_command(const struct mo_cli_table *t, const struct mo_cmd *cmd,
                      struct mo_buf *b)
 {
     mo_buf_printf(b, "Usage: " MO_PROGRAM " %s%s%s%s\n\n", cmd->name,
-                  visible(cmd->opts, cmd->nopts) ? " [options]" : "",
+                  count_visible(cmd->opts, cmd->nopts) ? " [options]" : "",
                   cmd->args ? " " : "", cmd->args ? cmd->args : "");
-    wrap(b, cmd->summary, 0, 0);
+    wrap_text(b, cmd->summary, 0, 0);
     if (cmd->text) {
         mo_buf_putc(b, '\n');
-        wrap(b, cmd->text, 0, 0);
+        wrap_text(b, cmd->text, 0, 0);
     }
     put_opts(b, "Options", cmd->opts, cmd->nopts);
     put_opts(b, "Global options", t->globals, t->nglobals);
     mo_buf_printf(b, "\nExample:\n  " MO_PROGRAM " %s\n", cmd->example);
     mo_buf_puts(b, "      ");
-    wrap(b, cmd->example_says, 6, 6);
+    wrap_text(b, cmd->example_says, 6, 6);
     mo_buf_puts(b, "\nExit codes:\n");
     for (size_t i = 0; i < mo_help_nexits; i++)
         mo_buf_printf(b, "  %d  %s\n", mo_help_exits[i].code,

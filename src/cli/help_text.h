@@ -1,8 +1,7 @@
-/* help_text.h - what can be said about the command table.
+/* help_text.h - help, man page and shell completions from the command table.
  *
- * Four readings of one table: --help for a person, a man page, and shell
- * completions. All write text into the caller's buffer; errors are the
- * buffer's own sticky ones. Hidden commands and options are in none. */
+ * All functions write into the buffer of the caller; errors are the sticky
+ * errors of the buffer. Hidden commands and options are left out. */
 #ifndef MO_CLI_HELP_TEXT_H
 #define MO_CLI_HELP_TEXT_H
 

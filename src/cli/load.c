@@ -1,4 +1,4 @@
-/* load.c - what several commands share. */
+/* load.c - configuration loading and printing for commands; see cmd.h. */
 #include <stdio.h>
 
 #include "cli/cmd.h"
@@ -6,8 +6,8 @@
 
 #define FLAG_MAX 32
 
-/* Options that stand for configuration keys. */
-static void collect(const struct mo_cli *c, struct mo_cmd_flags *flags)
+/* Collects the options that set configuration keys. */
+static void collect_flags(const struct mo_cli *c, struct mo_cmd_flags *flags)
 {
     flags->n = 0;
     for (size_t i = 0; i < c->ngot; i++) {
@@ -31,7 +31,7 @@ int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_flags *flags,
 
     if (!in.file && c->nargs && c->cmd == &mo_cmd_config_check)
         in.file = c->args[0];
-    collect(c, flags);
+    collect_flags(c, flags);
     in.nflags = flags->n;
     return mo_config_open(h, &in, rep, e);
 }
@@ -79,4 +79,15 @@ int mo_cmd_print_json(const struct mo_cli *c, struct mo_buf *b)
     mo_buf_putc(&pretty, '\n');
     mo_buf_fini(b);
     return mo_cli_print(c, &pretty);
+}
+
+void mo_cmd_put_member(struct mo_buf *b, const char *before, struct mo_json v)
+{
+    if (!v.p)
+        return;
+    mo_buf_puts(b, before);
+    if (mo_json_is(v, MO_JSON_STRING))
+        mo_buf_span(b, mo_span(v.p + 1, v.n - 2)); /* stays escaped */
+    else
+        mo_buf_span(b, mo_json_text(v));
 }

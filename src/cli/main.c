@@ -1,5 +1,5 @@
-/* main.c - the door. Everything behind it is in cli.h; the guardian of child
- * processes is this same program under another name (guard.h). */
+/* main.c - main(). Commands are in cli.h; the guardian of child processes is
+ * this program under another name (guard.h). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,11 @@
 #include "cli/cli.h"
 #include "loop/guard.h"
 
-#define LEAKED 23 /* the status LeakSanitizer ends with */
+#define LEAKED 23 /* exit status of LeakSanitizer */
 
-/* Whoever started us may have closed some of these. The next file we open
- * would then get the number and have our messages written into it. What
- * stands in for standard output cannot be written to: a command whose answer
- * goes nowhere must still fail. */
+/* The parent may have closed some of these descriptors. The next opened file
+ * would get the number and receive our messages. The replacement for standard
+ * output is not writable: a command whose output goes nowhere must fail. */
 static void fill_std_fds(void)
 {
     static const int how[] = {O_RDONLY, O_RDONLY, O_RDWR};
@@ -26,9 +25,9 @@ static void fill_std_fds(void)
     }
 }
 
-/* A core would have every secret that is in memory, ours and (the limit is
- * inherited) our children's. 1 instead of 0: only that also keeps the kernel
- * from feeding one to a program (core(5)). */
+/* A core file would contain every secret in memory, ours and (the limit is
+ * inherited) those of our children. The limit is 1, not 0: only 1 also prevents
+ * the kernel from piping a core to a program (core(5)). */
 static void leave_no_core(void)
 {
     struct rlimit r;
@@ -39,16 +38,15 @@ static void leave_no_core(void)
     (void)setrlimit(RLIMIT_CORE, &r);
 }
 
-/* Only the tests' build counts (mem.h): there, what was not freed is an error
- * whatever the command itself came to. */
-static int all_freed(int status)
+/* Only the test build counts allocations (mem.h). There, a leak is an error
+ * whatever the command returned. */
+static int check_all_freed(int status)
 {
     int64_t live = mo_mem_live();
 
     if (live <= 0)
         return status;
-    (void)fprintf(stderr, "%lld pieces of memory were not freed\n",
-                  (long long)live);
+    (void)fprintf(stderr, "%lld allocations were not freed\n", (long long)live);
     return LEAKED;
 }
 
@@ -58,5 +56,5 @@ int main(int argc, char **argv)
         mo_guard_main();
     fill_std_fds();
     leave_no_core();
-    return all_freed(mo_cli_main(argc, argv, environ));
+    return check_all_freed(mo_cli_main(argc, argv, environ));
 }

@@ -1,4 +1,4 @@
-/* replay - a recorded MCP server, on standard input and output. */
+/* replay - plays a recorded MCP server on standard input and output. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -11,10 +11,10 @@
 
 struct player {
     int out;
-    bool gone; /* nobody reads any more */
+    bool gone; /* the output was closed */
 };
 
-static void say(void *ctx, struct mo_span line)
+static void write_line(void *ctx, struct mo_span line)
 {
     struct player *p = ctx;
     struct mo_err e;
@@ -24,8 +24,8 @@ static void say(void *ctx, struct mo_span line)
         p->gone = true;
 }
 
-/* Nothing else is done here, so waiting for input may block. */
-static int converse(struct mo_replay *r, const struct player *p)
+/* Reading may block: there is nothing else to do. */
+static int serve_client(struct mo_replay *r, const struct player *p)
 {
     static char piece[64 * 1024];
     struct mo_span in, line;
@@ -51,23 +51,25 @@ static int converse(struct mo_replay *r, const struct player *p)
     return rc < 0 ? MO_EXIT_FAIL : MO_EXIT_OK;
 }
 
-static int play(struct mo_cli *c, struct mo_span text)
+static int play_recording(struct mo_cli *c, struct mo_span text)
 {
     struct player p = {.out = c->out};
-    struct mo_replay_opts o = {
-        .text = text, .server = mo_cli_get(c, "server"), .say = say, .ctx = &p};
+    struct mo_replay_opts o = {.text = text,
+                               .server = mo_cli_get(c, "server"),
+                               .say = write_line,
+                               .ctx = &p};
     struct mo_replay *r = NULL;
     struct mo_err e;
     int rc;
 
     if (mo_replay_new(&o, &r, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s: %s", c->args[0], e.msg);
-    rc = converse(r, &p);
+    rc = serve_client(r, &p);
     mo_replay_free(r);
     return rc ? mo_cli_error(c, rc, "a message is too long") : rc;
 }
 
-static int run(struct mo_cli *c)
+static int run_replay(struct mo_cli *c)
 {
     struct mo_buf text;
     struct mo_err e;
@@ -77,7 +79,7 @@ static int run(struct mo_cli *c)
     if (mo_file_read(c->args[0], MO_REPLAY_FILE_MAX, &text, NULL, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     else
-        rc = play(c, mo_buf_view(&text));
+        rc = play_recording(c, mo_buf_view(&text));
     mo_buf_fini(&text);
     return rc;
 }
@@ -85,7 +87,7 @@ static int run(struct mo_cli *c)
 static const struct mo_opt opts[] = {
     {.name = "server",
      .arg = "NAME",
-     .doc = "Which server of the recording to play, if it has several"},
+     .doc = "Server to play, if the recording has several"},
 };
 
 const struct mo_cmd mo_cmd_replay = {
@@ -95,14 +97,13 @@ const struct mo_cmd mo_cmd_replay = {
     .min_args = 1,
     .max_args = 1,
     .words = "@file",
-    .text = "Behaves as an MCP server on stdio that answers what was asked "
-            "during the recording with what was answered then, its "
-            "notifications and questions included. Something else gets an "
-            "error. Use it as the command of a server in tests, or to see what "
-            "happened.",
+    .text = "An MCP server on stdio that answers recorded requests with the "
+            "recorded answers, notifications and questions. Other requests get "
+            "an error. Use it as the command of a server in tests, or to "
+            "reproduce a problem.",
     .example = "replay monday.jsonl --server github",
-    .example_says = "is the server github of that recording",
+    .example_says = "plays the server github of the recording",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_replay,
 };

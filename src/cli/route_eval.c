@@ -1,8 +1,9 @@
-/* route-eval - how well the router finds what was meant, on labelled requests.
+/* route-eval - measures how well the router finds tools, on labelled requests.
  *
- * Three files of JSON lines: servers {server, description}, catalogue {server,
- * tool, description, params}, requests {query, gold: [[server, tool], ...]}. A
- * request without gold needs no tool: answering it surely is a false accept.
+ * Reads three files of JSON lines: servers {server, description}, catalogue
+ * {server, tool, description, params}, requests {query, gold: [[server, tool],
+ * ...]}. A request without gold needs no tool: a confident answer to it is a
+ * false accept.
  *
  * Everything is read into one arena and measured in one thread. */
 #include <math.h>
@@ -20,10 +21,10 @@
 #define FILE_MAX   ((size_t)256 * 1024 * 1024)
 #define ARENA_MAX  ((size_t)1024 * 1024 * 1024)
 #define LINE_DEPTH 16
-#define BINS       10 /* of confidence, for its calibration */
+#define BINS       10 /* bins of confidence, for the calibration */
 #define RANKS      10
 
-struct entry { /* a server as it is read */
+struct entry { /* a server, while it is read */
     struct mo_list node;
     struct mo_route_server s;
     struct mo_list tools;
@@ -34,12 +35,12 @@ struct entry_tool {
     struct mo_route_tool t;
 };
 
-struct ranked { /* requests whose answer was that far up */
+struct ranked { /* requests whose answer was within that rank */
     unsigned n, top1, top3, top5;
     double reciprocal;
 };
 
-struct sure { /* those answered with at least that confidence */
+struct sure { /* requests answered with at least that confidence */
     float from;
     unsigned answered, right, wrong_none;
 };
@@ -59,13 +60,13 @@ struct eval {
     struct ranked server, tool;
     struct sure sure[2];
     struct bin bins[BINS];
-    unsigned requests, none; /* none: need no tool */
+    unsigned requests, none; /* none: requests that need no tool */
     double *us;
     size_t cap_us;
     double index_ms;
 };
 
-/* --- the files ----------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------- */
 
 static struct mo_span text_of(struct eval *v, struct mo_json j)
 {
@@ -154,7 +155,7 @@ static int each_line(struct eval *v, const char *path, struct mo_buf *text,
     return rc;
 }
 
-/* --- the index ----------------------------------------------------------- */
+/* --- index ---------------------------------------------------------------- */
 
 static int put_entry(struct eval *v, struct entry *en)
 {
@@ -170,7 +171,7 @@ static int put_entry(struct eval *v, struct entry *en)
     return mo_route_put(v->route, &en->s);
 }
 
-static int build(struct eval *v, struct mo_err *e)
+static int build_index(struct eval *v, struct mo_err *e)
 {
     uint64_t began = mo_now_ns();
     int rc = 0;
@@ -188,7 +189,7 @@ static int build(struct eval *v, struct mo_err *e)
     return rc < 0 ? mo_fail(e, rc, "index") : 0;
 }
 
-/* --- the requests -------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 static bool is_gold(struct mo_json gold, const struct mo_route_hit *h,
                     bool with_tool)
@@ -284,7 +285,7 @@ static int on_request(struct eval *v, struct mo_json line)
     return 0;
 }
 
-/* --- what came of it ----------------------------------------------------- */
+/* --- results -------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -411,7 +412,7 @@ static void report_text(const struct eval *v, struct mo_buf *b)
         percentile(v, 50), percentile(v, 99), v->index_ms, s.bytes / 1024);
 }
 
-/* --- the command --------------------------------------------------------- */
+/* --- command -------------------------------------------------------------- */
 
 static int measure(struct mo_cli *c, struct eval *v, struct mo_buf text[3],
                    struct mo_err *e)
@@ -427,7 +428,7 @@ static int measure(struct mo_cli *c, struct eval *v, struct mo_buf text[3],
     if (rc == 0)
         rc = each_line(v, mo_cli_get(c, "catalog"), &text[1], on_tool, e);
     if (rc == 0)
-        rc = build(v, e);
+        rc = build_index(v, e);
     if (rc == 0)
         rc = each_line(v, mo_cli_get(c, "queries"), &text[2], on_request, e);
     if (rc == 0 && v->requests)
@@ -448,7 +449,7 @@ static int report(struct mo_cli *c, const struct eval *v)
     return mo_cli_print(c, &b);
 }
 
-static int run(struct mo_cli *c)
+static int run_route_eval(struct mo_cli *c)
 {
     struct eval *v = mo_new(struct eval);
     struct mo_buf text[3];
@@ -486,29 +487,29 @@ static const struct mo_opt opts[] = {
     {.name = "servers",
      .arg = "FILE",
      .words = "@file",
-     .doc = "Servers, a line of JSON each: server, description"},
+     .doc = "Servers as JSON lines: server, description"},
     {.name = "catalog",
      .arg = "FILE",
      .words = "@file",
-     .doc = "Tools: server, tool, description, params (names)"},
+     .doc = "Tools as JSON lines: server, tool, description, params (names)"},
     {.name = "queries",
      .arg = "FILE",
      .words = "@file",
-     .doc = "Requests: query, gold (pairs of server and tool; none: no tool "
-            "is needed)"},
-    {.name = "words-only", .doc = "Without vectors, for comparison"},
+     .doc = "Requests as JSON lines: query, gold (pairs of server and tool; "
+            "empty: no tool needed)"},
+    {.name = "words-only", .doc = "Do not use vectors, for comparison"},
     MO_OPT_JSON,
 };
 
 const struct mo_cmd mo_cmd_route_eval = {
     .name = "route-eval",
     .summary = "Measure the router on labelled requests",
-    .text = "Prints how often the right server and tool were first, among the "
-            "first three and five, what the confidence is worth, and how long "
-            "a request takes. Of a gold answer any pair counts as right.",
+    .text = "Prints how often the right server and tool were first and among "
+            "the first three and five, the calibration of the confidence, and "
+            "the time per request. Any gold pair counts as right.",
     .example = "route-eval --catalog c.jsonl --queries q.jsonl",
     .example_says = "measures on these files",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_route_eval,
 };

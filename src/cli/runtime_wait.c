@@ -6,10 +6,10 @@
 
 static bool is_done(void *ctx)
 {
-    return ((struct mo_cmd_house *)ctx)->done;
+    return ((struct mo_cmd_runtime *)ctx)->done;
 }
 
-void mo_cmd_house_wait(struct mo_cmd_house *m)
+void mo_cmd_runtime_wait(struct mo_cmd_runtime *m)
 {
     while (!mo_loop_until(m->loop, is_done, m, FOREVER_MS))
         continue;
@@ -17,20 +17,20 @@ void mo_cmd_house_wait(struct mo_cmd_house *m)
 
 static void on_open(void *ctx, struct mo_runtime *h, const struct mo_err *why)
 {
-    struct mo_cmd_house *m = ctx;
+    struct mo_cmd_runtime *m = ctx;
 
-    m->house = h;
+    m->runtime = h;
     m->done = true;
     if (why)
         m->why = *why;
 }
 
-int mo_cmd_house_load(struct mo_cli *c, struct mo_cmd_house *m)
+int mo_cmd_runtime_load(struct mo_cli *c, struct mo_cmd_runtime *m)
 {
     struct mo_err e;
     int rc;
 
-    *m = (struct mo_cmd_house){.c = c};
+    *m = (struct mo_cmd_runtime){.c = c};
     mo_log_init(&m->log, STDERR_FILENO);
     rc = mo_cmd_load(c, &m->flags, &m->h);
     if (rc)
@@ -46,15 +46,15 @@ int mo_cmd_house_load(struct mo_cli *c, struct mo_cmd_house *m)
     return 0;
 }
 
-int mo_cmd_house_open(struct mo_cli *c, struct mo_cmd_house *m,
-                      enum mo_runtime_want want)
+int mo_cmd_runtime_open(struct mo_cli *c, struct mo_cmd_runtime *m,
+                        enum mo_runtime_want want)
 {
-    int rc = mo_cmd_house_load(c, m);
+    int rc = mo_cmd_runtime_load(c, m);
 
     if (rc)
         return rc;
     if (mo_runtime_open(m->loop, m->h.now, want, on_open, m, &m->why) == 0)
-        mo_cmd_house_wait(m);
+        mo_cmd_runtime_wait(m);
     if (m->why.code)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", m->why.msg);
     m->done = false;
@@ -63,15 +63,15 @@ int mo_cmd_house_open(struct mo_cli *c, struct mo_cmd_house *m,
 
 static void on_gone(void *ctx)
 {
-    ((struct mo_cmd_house *)ctx)->done = true;
+    ((struct mo_cmd_runtime *)ctx)->done = true;
 }
 
-void mo_cmd_house_close(struct mo_cmd_house *m)
+void mo_cmd_runtime_close(struct mo_cmd_runtime *m)
 {
-    if (m->house) {
+    if (m->runtime) {
         m->done = false;
-        mo_runtime_close(mo_take_ptr(&m->house), on_gone, m);
-        mo_cmd_house_wait(m);
+        mo_runtime_close(mo_take_ptr(&m->runtime), on_gone, m);
+        mo_cmd_runtime_wait(m);
     }
     if (m->loop)
         mo_loop_free(m->loop);

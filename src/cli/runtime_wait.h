@@ -1,32 +1,32 @@
-/* runtime_wait.h - the house (app/runtime.h) for a command that waits for
- * things.
- */
+/* runtime_wait.h - the runtime (app/runtime.h) for a command that blocks until
+ * a callback has run. */
 #ifndef MO_CLI_RUNTIME_WAIT_H
 #define MO_CLI_RUNTIME_WAIT_H
 
 #include "app/runtime.h"
 #include "cli/cmd.h"
 
-struct mo_cmd_house {
+struct mo_cmd_runtime {
     struct mo_cli *c;
     struct mo_cmd_flags flags;
     struct mo_config_holder h;
     struct mo_log log;
     struct mo_loop *loop;
-    struct mo_runtime *house;
+    struct mo_runtime *runtime;
     bool loaded, done;
-    struct mo_err why; /* code 0: what was waited for went well */
+    struct mo_err why; /* result of the last wait; code 0: success */
 };
 
-/* Load the configuration and open as much as is wanted. On failure all is
- * said and the exit code returned. Closed in any case by the caller. */
-int mo_cmd_house_open(struct mo_cli *c, struct mo_cmd_house *m,
-                      enum mo_runtime_want want);
-/* The configuration and a loop only. */
-int mo_cmd_house_load(struct mo_cli *c, struct mo_cmd_house *m);
-void mo_cmd_house_close(struct mo_cmd_house *m);
+/* Loads the configuration and opens as much as `want` says. On failure the
+ * errors are printed and the exit code is returned. The caller closes m in any
+ * case. */
+int mo_cmd_runtime_open(struct mo_cli *c, struct mo_cmd_runtime *m,
+                        enum mo_runtime_want want);
+/* Loads only the configuration and creates a loop. */
+int mo_cmd_runtime_load(struct mo_cli *c, struct mo_cmd_runtime *m);
+void mo_cmd_runtime_close(struct mo_cmd_runtime *m);
 
-/* m->done is set by some callback. */
-void mo_cmd_house_wait(struct mo_cmd_house *m);
+/* Runs the loop until a callback sets m->done. */
+void mo_cmd_runtime_wait(struct mo_cmd_runtime *m);
 
 #endif

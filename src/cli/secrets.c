@@ -1,8 +1,8 @@
-/* secrets set, list, remove, check - the secret store by hand.
+/* secrets set, list, remove, check - manages the secret store.
  *
- * A value comes by standard input only: command lines are readable by every
- * user and kept in a shell's history. It is wiped as soon as it is stored,
- * and no command prints one. */
+ * A value is read from standard input only, because other users can read
+ * command lines and the shell keeps them in its history. It is wiped after it
+ * was stored, and no command prints a value. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -47,10 +47,11 @@ static void close_store(struct opened *o)
 
 /* --- set ----------------------------------------------------------------- */
 
-/* Until the end of the input, or of the line. */
+/* Reads until the end of the input, or of the line. */
 static int read_input(struct mo_buf *b, bool line, struct mo_err *e)
 {
-    char *room = mo_buf_room(b, MO_SECRET_MAX + 2); /* once: no copy is left */
+    /* One allocation: growing would leave copies. */
+    char *room = mo_buf_room(b, MO_SECRET_MAX + 2);
 
     if (!room)
         return mo_fail(e, MO_ENOMEM, "out of memory");
@@ -72,8 +73,8 @@ static int read_input(struct mo_buf *b, bool line, struct mo_err *e)
     return 0;
 }
 
-/* A person types it: nothing is shown. Control-C ends the line instead of the
- * program, which has to give the terminal back as it was. */
+/* Reads from the terminal without echo. Control-C ends the line instead of the
+ * program, which must restore the terminal first. */
 static int read_terminal(struct mo_cli *c, struct mo_buf *b, struct mo_err *e)
 {
     struct termios was, quiet;
@@ -143,11 +144,11 @@ const struct mo_cmd mo_cmd_secrets_set = {
     .args = "NAME",
     .min_args = 1,
     .max_args = 1,
-    .text = "The value is read from standard input, one newline at its end is "
-            "dropped; on a terminal it is asked for and not shown. It is never "
-            "taken from the command line, which other users can read.",
+    .text = "Reads the value from standard input without a final newline; on a "
+            "terminal it prompts and does not echo. The value cannot be given "
+            "on the command line, which other users can read.",
     .example = "secrets set github-token",
-    .example_says = "asks for it and stores it",
+    .example_says = "prompts for the value and stores it",
     .run = run_set,
 };
 
@@ -213,7 +214,7 @@ const struct mo_cmd mo_cmd_secrets_list = {
     .name = "secrets list",
     .summary = "List the stored secrets: names and dates, no values",
     .example = "secrets list",
-    .example_says = "shows which secrets there are",
+    .example_says = "prints the names of the stored secrets",
     .opts = list_opts,
     .nopts = MO_COUNT(list_opts),
     .run = run_list,
@@ -240,12 +241,12 @@ static int run_remove(struct mo_cli *c)
 
 const struct mo_cmd mo_cmd_secrets_remove = {
     .name = "secrets remove",
-    .summary = "Forget a stored secret",
+    .summary = "Remove a stored secret",
     .args = "NAME",
     .min_args = 1,
     .max_args = 1,
     .example = "secrets remove github-token",
-    .example_says = "removes it; servers that refer to it stop starting",
+    .example_says = "removes it; servers that refer to it no longer start",
     .run = run_remove,
 };
 
@@ -330,11 +331,11 @@ static int run_check(struct mo_cli *c)
 
 const struct mo_cmd mo_cmd_secrets_check = {
     .name = "secrets check",
-    .summary = "Say whether every ${secret:NAME} has a value",
-    .text = "Looks at every reference of the configuration, names those "
-            "without a value and how to set them, and ends with 1 if there "
-            "are any.",
+    .summary = "Check that every ${secret:NAME} has a value",
+    .text =
+        "Checks every reference of the configuration and prints those without "
+        "a value and how to set them. Exit status 1 if there are any.",
     .example = "secrets check",
-    .example_says = "checks the file that serve would use from here",
+    .example_says = "checks the file that serve would use in this directory",
     .run = run_check,
 };

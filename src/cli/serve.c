@@ -1,4 +1,4 @@
-/* serve - the server in the foreground. */
+/* serve - runs the server in the foreground. */
 #include "app/serve.h"
 
 #include <limits.h>
@@ -22,7 +22,7 @@ static int set_up_log(struct mo_log *log, const struct mo_config *c)
     return rc;
 }
 
-static int run(struct mo_cli *c)
+static int run_serve(struct mo_cli *c)
 {
     struct mo_serve_opts o = {.test_echo = mo_cli_has(c, "test-echo"),
                               .test_bare = mo_cli_has(c, "test-bare"),
@@ -51,7 +51,8 @@ static const struct mo_opt opts[] = {
      .letter = 'l',
      .arg = "ADDR",
      .key = "server.listen",
-     .doc = "Address to listen on (127.0.0.1); others need a token"},
+     .doc =
+         "Address to listen on (127.0.0.1); other than loopback needs a token"},
     {.name = "port",
      .letter = 'p',
      .arg = "N",
@@ -75,19 +76,16 @@ static const struct mo_opt opts[] = {
      .arg = "NAME",
      .key = "llm.provider",
      .words = "auto claude gemini openai demo",
-     .doc = "Whose model answers (LLM_PROVIDER)"},
-    {.name = "model",
-     .arg = "NAME",
-     .key = "llm.model",
-     .doc = "Model to talk to"},
+     .doc = "Provider of the model (LLM_PROVIDER)"},
+    {.name = "model", .arg = "NAME", .key = "llm.model", .doc = "Model to use"},
     {.name = "sandbox",
      .arg = "DRIVER",
      .key = "sandbox.driver",
      .words = "auto native docker none",
-     .doc = "What keeps tools in their box"},
+     .doc = "Driver of the boxes that tools run in"},
     {.name = "test-echo",
      .flags = MO_CLI_HIDDEN,
-     .doc = "Send Socket.IO events back, for tests"},
+     .doc = "Echo Socket.IO events, for tests"},
     {.name = "test-bare",
      .flags = MO_CLI_HIDDEN,
      .doc = "No sessions and no conversations, for tests"},
@@ -104,14 +102,14 @@ static const struct mo_opt opts[] = {
 const struct mo_cmd mo_cmd_serve = {
     .name = "serve",
     .summary = "Run the server: web page, gateway, metrics",
-    .text = "Listens on http://localhost:3000 unless told otherwise. MCP "
-            "clients find all configured servers as one at /mcp. A changed "
-            "configuration file, .env or SIGHUP is taken over without a "
-            "restart; a bad one is reported and the old one kept. SIGTERM "
-            "and SIGINT end it in order.",
+    .text = "Listens on http://localhost:3000 by default. MCP clients find all "
+            "configured servers as one at /mcp. A changed configuration file "
+            "or .env is reloaded without a restart, also on SIGHUP; an invalid "
+            "one is reported and the old one stays in effect. SIGTERM and "
+            "SIGINT stop the server gracefully.",
     .example = "serve --port 8080",
     .example_says = "starts the server on port 8080 of this machine only",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_serve,
 };

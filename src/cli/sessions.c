@@ -1,4 +1,4 @@
-/* sessions list, show, kill - what the store knows of sessions. */
+/* sessions list, show, kill - lists and ends the sessions in the store. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -7,22 +7,22 @@
 
 #define LIST_MAX ((size_t)64 * 1024)
 
-/* One session as it is printed. */
+/* One session to print. */
 struct one {
     char id[MO_SESSION_ID_MAX + 1];
     bool has_row;
     struct mo_session_row row;
     uint64_t at;
-    char holder[MO_STORE_ID_MAX + 1]; /* "": nobody */
+    char holder[MO_STORE_ID_MAX + 1]; /* "": not held */
     uint64_t conversation, entries, pending, running;
 };
 
 struct listing {
-    struct mo_cmd_house m;
+    struct mo_cmd_runtime m;
     struct one *v;
     size_t n;
     bool more;
-    size_t at; /* the one a question is about */
+    size_t at; /* the session being read */
 };
 
 /* --- reading ------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static void finish(struct listing *l, const struct mo_err *why)
 static int wait_for(struct listing *l, int rc)
 {
     if (rc == 0)
-        mo_cmd_house_wait(&l->m);
+        mo_cmd_runtime_wait(&l->m);
     l->m.done = false;
     return l->m.why.code;
 }
@@ -83,8 +83,8 @@ static int read_rows(struct listing *l, struct mo_span session)
             r.after = l->v[l->n - 1].at;
             r.id = mo_span_cstr(l->v[l->n - 1].id);
         }
-        if (wait_for(l, mo_store_read(mo_runtime_store(l->m.house), &r, on_rows,
-                                      l, &l->m.why)))
+        if (wait_for(l, mo_store_read(mo_runtime_store(l->m.runtime), &r,
+                                      on_rows, l, &l->m.why)))
             return l->m.why.code;
     } while (l->more);
     return 0;
@@ -104,7 +104,7 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
 
 static int read_holders(struct listing *l)
 {
-    struct mo_store *s = mo_runtime_store(l->m.house);
+    struct mo_store *s = mo_runtime_store(l->m.runtime);
 
     for (l->at = 0; l->at < l->n; l->at++) {
         struct mo_span id = mo_span_cstr(l->v[l->at].id);
@@ -189,7 +189,7 @@ static void list_text(const struct listing *l, struct mo_buf *b)
 static int fini(struct listing *l, int rc)
 {
     mo_free(l->v);
-    mo_cmd_house_close(&l->m);
+    mo_cmd_runtime_close(&l->m);
     return rc;
 }
 
@@ -197,7 +197,7 @@ static int run_list(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_buf b;
-    int rc = mo_cmd_house_open(c, &l.m, MO_RUNTIME_STORE);
+    int rc = mo_cmd_runtime_open(c, &l.m, MO_RUNTIME_STORE);
 
     if (rc)
         return fini(&l, rc);
@@ -217,10 +217,10 @@ static const struct mo_opt json_opts[] = {MO_OPT_JSON};
 const struct mo_cmd mo_cmd_sessions_list = {
     .name = "sessions list",
     .summary = "List the sessions",
-    .text = "From the store, so those of every process that uses it, oldest "
-            "activity first. A session that was idle for too long has lost "
-            "its box and is asleep: it is listed as long as its conversation "
-            "is kept, and opening it gives it a fresh box.",
+    .text = "Lists the sessions of every process that uses the store, oldest "
+            "activity first. A session that was idle for too long has no box "
+            "any more and is asleep. It is listed while its conversation is "
+            "kept; opening it starts a new box.",
     .example = "sessions list --json",
     .example_says = "prints every session with its box as JSON",
     .opts = json_opts,
@@ -256,10 +256,10 @@ static void on_calls(void *ctx, const struct mo_rows *rows,
     finish(l, why);
 }
 
-/* Without a row there may still be its conversation. */
+/* A session without a row may still have a conversation. */
 static int read_one(struct listing *l, const char *id)
 {
-    struct mo_store *s = mo_runtime_store(l->m.house);
+    struct mo_store *s = mo_runtime_store(l->m.runtime);
     struct mo_span span = mo_span_cstr(id);
     struct mo_read r = {
         .kind = MO_READ_HISTORY, .session = span, .limit = 1, .newest = true};
@@ -331,7 +331,7 @@ static int run_show(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_buf b;
-    int rc = mo_cmd_house_open(c, &l.m, MO_RUNTIME_STORE);
+    int rc = mo_cmd_runtime_open(c, &l.m, MO_RUNTIME_STORE);
 
     if (rc)
         return fini(&l, rc);
@@ -352,13 +352,13 @@ static int run_show(struct mo_cli *c)
 
 const struct mo_cmd mo_cmd_sessions_show = {
     .name = "sessions show",
-    .summary = "Print what is known of one session",
+    .summary = "Print one session",
     .args = "ID",
     .min_args = 1,
     .max_args = 1,
-    .text = "Its box, who holds it, how long its conversation is and which "
-            "calls are open. A session without a box is found by its "
-            "conversation.",
+    .text =
+        "Prints its box, its holder, the length of its conversation and its "
+        "open calls. A session without a box is found by its conversation.",
     .example = "sessions show 3f9a --json",
     .example_says = "prints session 3f9a as JSON",
     .opts = json_opts,
@@ -405,11 +405,11 @@ static int run_kill(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_span id = mo_span_cstr(c->args[0]);
-    int rc = mo_cmd_house_open(c, &l.m, MO_RUNTIME_COMMAND);
+    int rc = mo_cmd_runtime_open(c, &l.m, MO_RUNTIME_COMMAND);
 
     if (rc)
         return fini(&l, rc);
-    (void)wait_for(&l, mo_runtime_end(l.m.house, id, mo_cli_has(c, "forget"),
+    (void)wait_for(&l, mo_runtime_end(l.m.runtime, id, mo_cli_has(c, "forget"),
                                       on_ended, &l, &l.m.why));
     return fini(&l, print_killed(c, &l.m.why));
 }
@@ -425,11 +425,10 @@ const struct mo_cmd mo_cmd_sessions_kill = {
     .args = "ID",
     .min_args = 1,
     .max_args = 1,
-    .text = "Whoever uses it is told. If a running server of this machine "
-            "holds the session, it is asked to do it; one on another machine "
-            "cannot be reached, and the command fails and names it. The "
-            "conversation stays until its time is over, unless --forget is "
-            "given.",
+    .text = "Clients of the session are notified. If a server on this machine "
+            "holds the session, that server ends it. A server on another "
+            "machine cannot be reached; the command fails and names it. The "
+            "conversation is kept until it expires, unless --forget is given.",
     .example = "sessions kill 3f9a",
     .example_says = "ends session 3f9a; its conversation is kept",
     .opts = kill_opts,

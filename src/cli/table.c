@@ -1,4 +1,4 @@
-/* table.c - the command table: what there is, in the order of the help. */
+/* table.c - the command table, in the order of the help. */
 #include "cli/cmd.h"
 
 static const struct mo_cmd *const commands[] = {
@@ -54,9 +54,9 @@ static const struct mo_opt globals[] = {
      .arg = "LEVELS",
      .key = "log.level",
      .words = "error warn info debug",
-     .doc = "How much to log: error, warn, info, debug, or per room as in "
+     .doc = "Log level: error, warn, info, debug, or per module as in "
             "info,httpd=debug"},
-    {.name = "help", .letter = 'h', .doc = "Explain, and do nothing else"},
+    {.name = "help", .letter = 'h', .doc = "Print help and exit"},
     {.name = "version", .letter = 'V', .doc = "Print the version"},
 };
 

@@ -1,9 +1,9 @@
-/* version - what this program is and how it was built. */
+/* version - prints the version and how the program was built. */
 #include "base/build.h"
 #include "cli/cmd.h"
 #include "codec/json/json.h"
 
-static int run(struct mo_cli *c)
+static int run_version(struct mo_cli *c)
 {
     struct mo_buf b;
     struct mo_jw w;
@@ -36,8 +36,8 @@ const struct mo_cmd mo_cmd_version = {
     .name = "version",
     .summary = "Print the version",
     .example = "version --json",
-    .example_says = "prints version, machine and kind of build as JSON",
+    .example_says = "prints version, machine and build type as JSON",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_version,
 };

@@ -9,10 +9,10 @@
 #include "box/helpers.h"
 #include "codec/sha256.h"
 
-#define SECOND_MS 3000 /* for a driver that is only looked through */
+#define SECOND_MS 3000 /* wait for a driver that is only swept */
 #define MIB       ((uint64_t)1024 * 1024)
 
-/* One driver on its way. */
+/* A driver that is being opened. */
 struct driver {
     struct mo_boxes *bs;
     struct mo_boxes_ready ready;
@@ -21,17 +21,17 @@ struct driver {
 struct mo_box_drivers {
     struct mo_loop *loop;
     const struct mo_config *cfg;
-    struct mo_box_drivers_opts o; /* texts below */
+    struct mo_box_drivers_opts o; /* owns the texts below */
     char store[MO_BOX_DRIVERS_LABEL], instance[64], image[512];
     struct driver v[MO_BOX_DRIVERS_DRIVERS];
     struct mo_boxes *open[MO_BOX_DRIVERS_DRIVERS];
     struct mo_boxes_ready readys[MO_BOX_DRIVERS_DRIVERS];
     size_t n;
-    size_t step; /* which of the kinds is asked now */
+    size_t step; /* index of the driver being checked */
     bool answered;
     struct mo_timer late;
-    unsigned closing;  /* drivers on their way out, and one for ourselves */
-    struct mo_err why; /* of what was wanted and did not work */
+    unsigned closing; /* drivers being closed, plus one for the struct itself */
+    struct mo_err why; /* of the first selected driver that failed */
     struct mo_later later;
     void (*done)(void *ctx, struct mo_box_drivers *sb,
                  const struct mo_err *why);
@@ -50,9 +50,9 @@ static const struct {
     {MO_DRIVER_DOCKER, "docker", mo_boxes_docker},
 };
 
-/* --- what is wanted ------------------------------------------------------ */
+/* --- which drivers to open ------------------------------------------------ */
 
-static bool wanted(const struct mo_box_drivers *sb, size_t i)
+static bool is_selected(const struct mo_box_drivers *sb, size_t i)
 {
     bool path = sb->image[0] == '/', named = sb->image[0] && !path;
 
@@ -125,11 +125,11 @@ void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
     close_all(sb);
 }
 
-/* --- asking one after the other ------------------------------------------ */
+/* --- check the drivers one after the other -------------------------------- */
 
-static void next(struct mo_box_drivers *sb);
+static void check_next(struct mo_box_drivers *sb);
 
-static void take(struct mo_box_drivers *sb, size_t i)
+static void take_driver(struct mo_box_drivers *sb, size_t i)
 {
     sb->open[sb->n] = sb->v[i].bs;
     sb->readys[sb->n++] = sb->v[i].ready;
@@ -145,7 +145,7 @@ static void refuse(struct mo_box_drivers *sb, size_t i)
                   first[0] ? "; " : "", kinds[i].name, r->why);
 }
 
-/* The first that works starts boxes; a second is there to be swept. */
+/* The first driver that works starts boxes. A second one is only swept. */
 static void settle_one(struct mo_box_drivers *sb)
 {
     size_t i = sb->step++;
@@ -153,10 +153,10 @@ static void settle_one(struct mo_box_drivers *sb)
     mo_timer_stop(sb->loop, &sb->late);
     sb->answered = true;
     if (sb->v[i].bs && (sb->v[i].ready.ok || sb->o.all))
-        take(sb, i);
+        take_driver(sb, i);
     else if (sb->n == 0)
         refuse(sb, i);
-    next(sb);
+    check_next(sb);
 }
 
 static void on_checked(void *ctx, const struct mo_boxes_ready *r)
@@ -164,7 +164,7 @@ static void on_checked(void *ctx, const struct mo_boxes_ready *r)
     struct mo_box_drivers *sb = ctx;
 
     if (sb->answered)
-        return; /* too late: it was given up */
+        return; /* the timeout came first */
     sb->v[sb->step].ready = *r;
     settle_one(sb);
 }
@@ -179,7 +179,7 @@ static void on_late(struct mo_timer *t)
     settle_one(sb);
 }
 
-static void ask(struct mo_box_drivers *sb, size_t i)
+static void check_driver(struct mo_box_drivers *sb, size_t i)
 {
     struct mo_boxes_opts o = {
         .store = sb->store,
@@ -205,14 +205,14 @@ static void ask(struct mo_box_drivers *sb, size_t i)
     settle_one(sb);
 }
 
-static void next(struct mo_box_drivers *sb)
+static void check_next(struct mo_box_drivers *sb)
 {
     struct mo_err e;
 
-    while (sb->step < MO_BOX_DRIVERS_DRIVERS && !wanted(sb, sb->step))
+    while (sb->step < MO_BOX_DRIVERS_DRIVERS && !is_selected(sb, sb->step))
         sb->step++;
     if (sb->step < MO_BOX_DRIVERS_DRIVERS) {
-        ask(sb, sb->step);
+        check_driver(sb, sb->step);
         return;
     }
     if (sb->n == 0) {
@@ -230,7 +230,7 @@ static void on_begin(struct mo_later *d)
         mo_container_of(d, struct mo_box_drivers, later);
 
     mo_later_init(&sb->later, on_over);
-    next(sb);
+    check_next(sb);
 }
 
 int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
@@ -279,7 +279,7 @@ mo_box_drivers_ready(const struct mo_box_drivers *sb, size_t i)
     return &sb->readys[i];
 }
 
-/* --- specs and labels ---------------------------------------------------- */
+/* --- box specification and store label ------------------------------------ */
 
 struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
                                        const char *image)
@@ -303,7 +303,7 @@ static void put_span(struct mo_sha256 *h, struct mo_span s)
 }
 
 /* redis://user:secret@host/0 -> redis://host/0 */
-static void put_public(struct mo_sha256 *h, struct mo_span url)
+static void put_url_without_password(struct mo_sha256 *h, struct mo_span url)
 {
     ptrdiff_t slashes = mo_span_search(url, MO_SPAN("://"));
     struct mo_span rest = mo_span_skip(url, (size_t)(slashes + 3));
@@ -326,7 +326,7 @@ void mo_box_drivers_label(const struct mo_config *cfg, const char *url,
     struct mo_sha256 h;
 
     mo_sha256_init(&h);
-    put_public(&h, u);
+    put_url_without_password(&h, u);
     if (mo_span_starts(u, MO_SPAN("sqlite:")) && realpath(cfg->store.dir, real))
         put_span(&h, mo_span_cstr(real));
     mo_sha256_end(&h, sum);

@@ -1,12 +1,12 @@
-/* box_drivers.h - the box drivers that the configuration asks for.
+/* box_drivers.h - opens the box drivers that the configuration selects.
  *
- * `auto` is native where the machine can keep its promises, else Docker where
- * an engine answers, else a refusal that says what to do about either. Docker
- * is opened beside native where it answers soon: boxes of an earlier
- * configuration are found and swept then.
+ * `auto` selects native if this machine supports it, else Docker if an engine
+ * answers. If neither works, opening fails and the error says what to do. If
+ * native is selected and an engine answers within SECOND_MS, Docker is opened
+ * as well, so that boxes of an earlier configuration can be swept.
  *
- * An image decides in `auto`: a directory (it begins with '/') is native's,
- * any other name is an engine's. */
+ * With `auto` the image decides: a directory (starts with '/') needs native,
+ * any other name needs an engine. */
 #ifndef MO_CONNECT_BOX_DRIVERS_H
 #define MO_CONNECT_BOX_DRIVERS_H
 
@@ -14,20 +14,20 @@
 #include "config/config.h"
 
 #define MO_BOX_DRIVERS_DRIVERS 2
-#define MO_BOX_DRIVERS_LABEL   17 /* of a store, NUL included */
+#define MO_BOX_DRIVERS_LABEL   17 /* bytes, NUL included */
 
-struct mo_box_drivers; /* the opened drivers */
+struct mo_box_drivers;
 
 struct mo_box_drivers_opts {
-    const struct mo_config *cfg; /* referenced while the sandbox is open */
-    const char *store;           /* label, see mo_box_drivers_label() */
+    const struct mo_config *cfg; /* referenced until the drivers are closed */
+    const char *store;           /* from mo_box_drivers_label() */
     const char *instance;
-    int driver;        /* enum mo_driver; MO_DRIVER_AUTO: the config's */
-    const char *image; /* NULL: the config's */
-    bool all;          /* doctor: every driver, working or not */
+    int driver;        /* enum mo_driver; MO_DRIVER_AUTO: from cfg */
+    const char *image; /* NULL: from cfg */
+    bool all; /* for doctor: open every driver, also those that do not work */
 };
 
-/* done() once: the sandbox, or NULL and why. */
+/* Calls done() once, later, with the drivers, or with NULL and the reason. */
 int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
                         void (*done)(void *ctx, struct mo_box_drivers *sb,
                                      const struct mo_err *why),
@@ -35,19 +35,22 @@ int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
 void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
                           void *ctx);
 
-/* In order of preference; the first starts boxes. */
+/* In order of preference; new boxes use the first. */
 struct mo_boxes *const *mo_box_drivers_drivers(const struct mo_box_drivers *sb,
                                                size_t *n);
-/* What each said when it was asked (all: also those that do not work). */
+/* Result of the readiness check of driver i. With `all`, drivers that do not
+ * work are included. */
 const struct mo_boxes_ready *
 mo_box_drivers_ready(const struct mo_box_drivers *sb, size_t i);
 
-/* What the configuration promises to every box. image: as in the options. */
+/* Limits and isolation of every box, from the configuration. image: as in the
+ * options. */
 struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
                                        const char *image);
 
-/* Which store's boxes these are: the same for all who share the store, on
- * whichever machine, also when it was emptied. Passwords are not in it. */
+/* Label of the boxes that belong to a store. All processes that share the store
+ * get the same label, on every machine, also after the store was emptied. The
+ * label does not depend on passwords in the URL. */
 void mo_box_drivers_label(const struct mo_config *cfg, const char *url,
                           char out[MO_BOX_DRIVERS_LABEL]);
 

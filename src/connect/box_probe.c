@@ -8,10 +8,10 @@
 #define MIB        ((uint64_t)1024 * 1024)
 #define OUTPUT_MAX ((size_t)64 * 1024)
 #define SCRIPT_MAX ((size_t)16 * 1024)
-#define PROBE_MS   60000 /* for one box */
+#define PROBE_MS   60000 /* timeout of one box */
 #define CLOSE_MS   60000
 
-/* The limits of a probe's box; the numbers stand in the script, too. */
+/* Limits of the probe box. The script contains the same numbers. */
 static const struct mo_box_limits limits = {
     .memory = 64 * MIB,
     .cpu_milli = 1000,
@@ -24,8 +24,8 @@ static const struct mo_box_limits limits = {
     .open_files = 64,
 };
 
-/* True in the shell when the promise is kept. The last two leave little
- * behind to work with, so they are last. */
+/* The shell lines succeed if the control holds. The last two use up memory and
+ * processes, so nothing can run after them. */
 static const struct {
     const char *name, *promise, *test;
 } controls[] = {
@@ -82,7 +82,7 @@ struct probe {
 
 /* --- one box ------------------------------------------------------------- */
 
-static void settle(struct probe *p)
+static void check_done(struct probe *p)
 {
     p->done = p->gone && !p->io && !p->err;
 }
@@ -105,7 +105,7 @@ static void on_out_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     p->io = NULL;
-    settle(p);
+    check_done(p);
 }
 
 static void on_err_close(void *ctx, const struct mo_err *why)
@@ -114,7 +114,7 @@ static void on_err_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     p->err = NULL;
-    settle(p);
+    check_done(p);
 }
 
 static void on_ready(void *ctx, struct mo_box *b, const struct mo_box_io *io)
@@ -143,7 +143,7 @@ static void on_gone(void *ctx, const struct mo_box_end *end)
         (void)mo_fail(&p->why, MO_EUNAVAIL, "%s: %s",
                       mo_box_cause_name(end->cause),
                       end->why ? end->why->msg : "");
-    settle(p);
+    check_done(p);
 }
 
 static bool is_done(void *ctx)
@@ -186,9 +186,9 @@ static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
     return rc;
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all drivers ---------------------------------------------------------- */
 
-/* '+', '-', or 0: it never came so far. */
+/* '+', '-', or 0: the script ended before this control. */
 static char verdict(struct mo_span out, const char *name)
 {
     while (out.p) {
@@ -218,7 +218,7 @@ static void report(struct probe *p, const char *driver,
     }
 }
 
-/* By name, or because there is no other. */
+/* True if the driver is configured by name, or is the only one. */
 static bool is_asked_for(const struct probe *p, const struct mo_config *cfg,
                          const char *driver)
 {

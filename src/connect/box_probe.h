@@ -1,10 +1,10 @@
-/* box_probe.h - does a box keep its promises here? Tried from inside.
+/* box_probe.h - tests the isolation of a box from inside it.
  *
- * One small box of each driver runs a script that tries, one after the other,
- * what a box must not be able to do, and says how it went. The controls are a
- * table: a name, the promise in words, and the lines of shell that are true
- * when it is kept. This is for a person who wants to know; the tests have an
- * enemy of their own, and look from outside. */
+ * Starts one small box per driver. A shell script in the box tries everything
+ * that a box must prevent and prints one result per control. The controls are a
+ * table: name, description, and the shell lines that succeed if the control
+ * holds. The command `doctor --sandbox` uses this. The tests use an independent
+ * checker that also observes the box from outside. */
 #ifndef MO_CONNECT_BOX_PROBE_H
 #define MO_CONNECT_BOX_PROBE_H
 
@@ -13,15 +13,15 @@
 
 struct mo_box_probe_row {
     const char *driver;
-    const char *control; /* "driver": it cannot be used at all, see detail */
+    const char *control; /* "driver": the driver does not work, see detail */
     const char *promise;
     bool pass;
-    bool absent; /* not there, and nobody asked for it: no failure */
+    bool absent; /* driver not available and not configured: not a failure */
     char detail[240];
 };
 
-/* Blocks while the loop runs; row() for each control of each driver. An error
- * only if nothing could be tried. */
+/* Runs the loop until all boxes are gone. Calls row() for each control of each
+ * driver. Fails only if no driver could be tested. */
 int mo_box_probe(struct mo_loop *l, const struct mo_config *cfg,
                  void (*row)(void *ctx, const struct mo_box_probe_row *r),
                  void *ctx, struct mo_err *e);

@@ -4,49 +4,49 @@
 #include "connect/boxed_sweep.h"
 #include "connect/resolved_server.h"
 
-#define ARENA_MAX ((size_t)1024 * 1024) /* texts of one box */
-/* Output and box end one after the other; so long the one waits for the
- * other's word. */
+#define ARENA_MAX ((size_t)1024 * 1024) /* arena of one box */
+/* The output and the box end separately. After the first of them has ended,
+ * wait this long for the other. */
 #define DRAIN_MS  1000
-#define TAIL_MAX  120 /* bytes of its stderr that an error shows */
+#define TAIL_MAX  120 /* bytes of stderr quoted in an error */
 #define MIB       ((uint64_t)1024 * 1024)
 
-struct place { /* an opened sandbox, and who waits for it */
+struct place { /* opened box drivers and the boxes that wait for them */
     struct mo_list node;
     struct mo_boxed_link *all;
     const struct mo_config *cfg;
     int driver;
-    const char *image;         /* cfg's, or NULL */
-    struct mo_box_drivers *sb; /* NULL: on its way */
+    const char *image;         /* owned by cfg, or NULL */
+    struct mo_box_drivers *sb; /* NULL: being opened */
     struct mo_list waiting;    /* struct boxed */
     bool sweeping, closing;    /* closing waits for the sweep */
 };
 
 struct mo_boxed_link {
     struct mo_loop *loop;
-    struct mo_stderr_tail *said;
+    struct mo_stderr_tail *stderr_tail;
     char instance[MO_BOXED_NAME_MAX];
     struct mo_list places;
-    struct mo_later later; /* the end, step by step */
+    struct mo_later later; /* runs the next step of closing */
     void (*gone)(void *ctx);
     void *gone_ctx;
 };
 
 struct boxed { /* one box and its link */
     struct mo_link k;
-    struct mo_list node; /* while it waits for its place */
+    struct mo_list node; /* linked while it waits for the drivers */
     struct mo_loop *loop;
-    struct mo_arena a; /* texts of spec */
+    struct mo_arena a; /* owns the texts of spec */
     struct mo_box_spec spec;
-    struct mo_conn *conn; /* waits for us; NULL: has the link */
-    struct mo_box *box;   /* NULL: none yet, or gone */
+    struct mo_conn *conn; /* waits for the link; NULL: has it */
+    struct mo_box *box;   /* NULL: not started or gone */
     struct mo_link *inner;
     struct mo_stream *err;
     struct mo_timer drain;
-    struct mo_later later; /* the end, from the loop */
+    struct mo_later later; /* ends the link from the loop */
     struct mo_err why;
-    struct mo_stderr_tail *said;
-    const char *name; /* of the server */
+    struct mo_stderr_tail *stderr_tail;
+    const char *name; /* name of the server */
     size_t tail_len;
     char tail[TAIL_MAX];
 };
@@ -57,7 +57,7 @@ bool mo_boxed_link_is(const struct mo_config_mcp *s)
                                        s->sandbox == MO_DRIVER_DOCKER));
 }
 
-/* --- the end of a box ---------------------------------------------------- */
+/* --- end of a box --------------------------------------------------------- */
 
 static void boxed_free(struct boxed *x)
 {
@@ -67,7 +67,7 @@ static void boxed_free(struct boxed *x)
     mo_free(x);
 }
 
-/* It never became a link. */
+/* Ends a box that never became a link. */
 static void give_up(struct boxed *x, const struct mo_err *why)
 {
     struct mo_conn *c = x->conn;
@@ -90,7 +90,7 @@ static void maybe_over(struct boxed *x)
         return;
     }
     if (!cb)
-        return; /* nobody listens yet: said when somebody does */
+        return; /* no callbacks set yet: reported by boxed_start() */
     boxed_free(x);
     cb->on_close(owner, why.code ? &why : NULL);
 }
@@ -100,7 +100,7 @@ static void on_over(struct mo_later *d)
     maybe_over(mo_container_of(d, struct boxed, later));
 }
 
-/* One has ended and the other had its time. */
+/* The output or the box has ended and the other had DRAIN_MS. */
 static void on_drained(struct mo_timer *t)
 {
     struct boxed *x = mo_container_of(t, struct boxed, drain);
@@ -117,13 +117,13 @@ static void tell_cause(struct boxed *x, const struct mo_box_end *end)
 {
     const char *more = end->why ? end->why->msg : "";
     int code = end->why ? end->why->code : MO_ECLOSED;
-    struct mo_span said = mo_span_trim(mo_span(x->tail, x->tail_len));
+    struct mo_span last = mo_span_trim(mo_span(x->tail, x->tail_len));
 
     if (x->k.closing || (x->why.code && x->why.code != MO_ECLOSED))
         return;
     (void)mo_fail(&x->why, code, "its box ended: %s%s%s%s%.*s",
                   mo_box_cause_name(end->cause), *more ? ": " : "", more,
-                  said.n ? "; it said: " : "", (int)said.n, said.p);
+                  last.n ? "; it said: " : "", (int)last.n, last.p);
 }
 
 static void on_box_gone(void *ctx, const struct mo_box_end *end)
@@ -138,14 +138,15 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
         maybe_over(x);
 }
 
-/* --- what it says on stderr: the last of it ------------------------------ */
+/* --- the last bytes of stderr --------------------------------------------- */
 
 static void on_err_read(void *ctx, char *p, size_t n)
 {
     struct boxed *x = ctx;
     size_t keep = 0;
 
-    mo_stderr_tail_add(x->said, x->name, mo_span(p, n), x->tail_len == 0);
+    mo_stderr_tail_add(x->stderr_tail, x->name, mo_span(p, n),
+                       x->tail_len == 0);
     if (n > TAIL_MAX) {
         p += n - TAIL_MAX;
         n = TAIL_MAX;
@@ -169,7 +170,7 @@ static void on_err_close(void *ctx, const struct mo_err *why)
 static const struct mo_stream_cb err_cb = {.on_read = on_err_read,
                                            .on_close = on_err_close};
 
-/* --- the lines below, the connection above ------------------------------- */
+/* --- the link: frames below, connection above ----------------------------- */
 
 static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
 {
@@ -202,7 +203,7 @@ static void on_inner_close(void *ctx, const struct mo_err *why)
     if (why && !x->why.code)
         x->why = *why;
     if (x->box && !x->k.closing)
-        mo_timer_start(x->loop, &x->drain, DRAIN_MS); /* it may say why */
+        mo_timer_start(x->loop, &x->drain, DRAIN_MS); /* for the cause */
     maybe_over(x);
 }
 
@@ -251,7 +252,7 @@ static const struct mo_link_ops ops = {
     .close = boxed_close,
 };
 
-/* --- the beginning of a box ---------------------------------------------- */
+/* --- start of a box ------------------------------------------------------- */
 
 static void on_box_ready(void *ctx, struct mo_box *b,
                          const struct mo_box_io *io)
@@ -276,7 +277,7 @@ static struct mo_boxes *driver_of(const struct place *p, struct mo_err *e)
     struct mo_boxes *const *v = mo_box_drivers_drivers(p->sb, &n);
 
     if (n == 0)
-        (void)mo_fail(e, MO_EUNAVAIL, "there is no sandbox");
+        (void)mo_fail(e, MO_EUNAVAIL, "no box driver is open");
     return n ? v[0] : NULL;
 }
 
@@ -290,7 +291,7 @@ static void start_box(struct place *p, struct boxed *x)
         give_up(x, &e);
 }
 
-/* --- places -------------------------------------------------------------- */
+/* --- drivers for one kind of server --------------------------------------- */
 
 static void place_free(struct place *p)
 {
@@ -317,7 +318,7 @@ static void sweep(struct place *p)
     p->sweeping = of && mo_boxed_sweep(of, on_swept, p, NULL) == 0;
 }
 
-/* A sandbox that cannot be had is asked for again by the next. */
+/* If opening the drivers failed, the next link tries again. */
 static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
@@ -390,7 +391,7 @@ static struct place *open_place(struct mo_boxed_link *all,
     return NULL;
 }
 
-/* --- what runs in it ----------------------------------------------------- */
+/* --- box specification ---------------------------------------------------- */
 
 static int fill_argv(struct boxed *x, const struct mo_config_mcp *s)
 {
@@ -400,7 +401,7 @@ static int fill_argv(struct boxed *x, const struct mo_config_mcp *s)
     if (s->args.n == 0 &&
         (!s->command ||
          (!s->image && strcmp(s->command, MO_BOXED_TOOLBOX) == 0)))
-        return 0; /* the image's own, or ours */
+        return 0; /* the image's command, or the toolbox */
     v = mo_arena_zalloc(&x->a, (s->args.n + 2) * sizeof(*v));
     if (!v)
         return MO_ENOMEM;
@@ -420,7 +421,8 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
     int rc = 0;
 
     if (s->cwd)
-        return mo_fail(e, MO_EINVAL, "cwd: a box has its own workspace");
+        return mo_fail(e, MO_EINVAL,
+                       "cwd: not allowed, a box has its own workspace");
     if (s->memory_mb)
         raw.limits.memory = (uint64_t)s->memory_mb * MIB;
     if (s->cpus > 0)
@@ -452,7 +454,7 @@ int mo_boxed_link_dial(struct mo_boxed_link *b, const struct mo_config *cfg,
     x->k.ops = &ops;
     x->loop = b->loop;
     x->conn = c;
-    x->said = b->said;
+    x->stderr_tail = b->stderr_tail;
     mo_arena_init(&x->a, ARENA_MAX);
     mo_timer_init(&x->drain, on_drained);
     mo_later_init(&x->later, on_over);
@@ -474,7 +476,7 @@ int mo_boxed_link_dial(struct mo_boxed_link *b, const struct mo_config *cfg,
     return 0;
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------- */
 
 static void on_place_gone(void *ctx)
 {
@@ -508,7 +510,7 @@ static void on_later(struct mo_later *d)
     gone(ctx);
 }
 
-int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *said,
+int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
                       struct mo_boxed_link **out, struct mo_err *e)
 {
     struct mo_boxed_link *b = mo_new(struct mo_boxed_link);
@@ -516,7 +518,7 @@ int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *said,
     if (!b)
         return mo_fail(e, MO_ENOMEM, "boxes");
     b->loop = l;
-    b->said = said;
+    b->stderr_tail = tail;
     mo_list_init(&b->places);
     mo_later_init(&b->later, on_later);
     mo_boxed_link_name(b->instance);

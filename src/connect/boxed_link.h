@@ -1,13 +1,13 @@
-/* boxed_link.h - configured MCP servers that run in a box, as links.
+/* boxed_link.h - links to configured MCP servers that run in a box.
  *
- * A server with an image, or a command whose `sandbox` names a driver, gets a
- * box of its own for every link: no network, no rights, only its workspace to
- * write to (box/box.h). The box ends with the link, and the link with the box;
- * whoever is waiting hears why it ended. A box dies with us too: nobody comes
- * back for one.
+ * A server with an image, or a command whose `sandbox` names a driver, gets its
+ * own box for every link: no network, no privileges, only its workspace is
+ * writable (box/box.h). The box ends with the link and the link ends with the
+ * box; the link's close callback gets the reason. Boxes also end with this
+ * process and are never adopted.
  *
- * A sandbox is opened for each kind of server (driver and image) when the
- * first of them is dialled, and kept.
+ * The box drivers for each combination of driver and image are opened by the
+ * first link that needs them and stay open.
  *
  * Ownership: the loop is borrowed. All links must be gone before
  * mo_boxed_link_close(). */
@@ -18,20 +18,20 @@
 #include "connect/stderr_tail.h"
 #include "mcp/client/conn.h"
 
-/* In a box without an image: the toolbox that this program carries. */
+/* Program in a box without an image: the toolbox embedded in this program. */
 #define MO_BOXED_TOOLBOX "mo-toolbox"
 
 struct mo_boxed_link;
 
 bool mo_boxed_link_is(const struct mo_config_mcp *s);
 
-/* said: where their stderr goes; borrowed. */
-int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *said,
+/* tail: receives the stderr of the servers; borrowed. */
+int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
                       struct mo_boxed_link **out, struct mo_err *e);
 void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),
                          void *ctx);
 
-/* The link goes to mo_conn_dialed(), later. */
+/* Starts the box. The link is passed to mo_conn_dialed() later. */
 int mo_boxed_link_dial(struct mo_boxed_link *b, const struct mo_config *cfg,
                        const struct mo_config_mcp *s, struct mo_conn *c,
                        struct mo_err *e);

@@ -8,12 +8,12 @@
 
 #define SUSPECTS_MAX 64
 #define SMALL_FILE   ((size_t)4096)
-#define START_FIELD  19 /* of /proc/PID/stat, counted behind the name */
+#define START_FIELD  19 /* field of /proc/PID/stat, counted after the name */
 
-/* --- names --------------------------------------------------------------- */
+/* --- instance names ------------------------------------------------------- */
 
-/* Processes are seen by their numbers within one boot and one namespace. */
-static uint32_t where_we_are(void)
+/* A pid is unique within one boot and one pid namespace. */
+static uint32_t hash_boot_and_namespace(void)
 {
     char ns[64] = "";
     unsigned char sum[MO_SHA256_LEN];
@@ -33,7 +33,7 @@ static uint32_t where_we_are(void)
            (uint32_t)sum[2] << 8 | sum[3];
 }
 
-static uint64_t start_in(struct mo_span stat)
+static uint64_t parse_start_time(struct mo_span stat)
 {
     const char *name_end = memrchr(stat.p, ')', stat.n);
     struct mo_span rest;
@@ -48,8 +48,8 @@ static uint64_t start_in(struct mo_span stat)
     return ticks;
 }
 
-/* Ticks from boot to the start of a process; 0: there is none. */
-static uint64_t started(uint64_t pid)
+/* Clock ticks from boot to the start of the process; 0: no such process. */
+static uint64_t read_start_time(uint64_t pid)
 {
     uint64_t ticks = 0;
     char path[48];
@@ -59,7 +59,7 @@ static uint64_t started(uint64_t pid)
     (void)snprintf(path, sizeof(path), "/proc/%llu/stat",
                    (unsigned long long)pid);
     if (mo_file_read(path, SMALL_FILE, &b, NULL, NULL) == 0 && b.len)
-        ticks = start_in(mo_buf_view(&b));
+        ticks = parse_start_time(mo_buf_view(&b));
     mo_buf_fini(&b);
     return ticks;
 }
@@ -69,8 +69,9 @@ void mo_boxed_link_name(char out[MO_BOXED_NAME_MAX])
     uint64_t pid = (uint64_t)getpid();
 
     (void)snprintf(out, MO_BOXED_NAME_MAX, "gw.%lu.%llu.%llu",
-                   (unsigned long)where_we_are(), (unsigned long long)pid,
-                   (unsigned long long)started(pid));
+                   (unsigned long)hash_boot_and_namespace(),
+                   (unsigned long long)pid,
+                   (unsigned long long)read_start_time(pid));
 }
 
 bool mo_boxed_link_dead(struct mo_span instance)
@@ -84,7 +85,8 @@ bool mo_boxed_link_dead(struct mo_span instance)
         mo_span_u64(mo_span_cut(&rest, '.'), &pid) < 0 ||
         mo_span_u64(rest, &ticks) < 0)
         return false;
-    return where == where_we_are() && ticks && started(pid) != ticks;
+    return where == hash_boot_and_namespace() && ticks &&
+           read_start_time(pid) != ticks;
 }
 
 /* --- the sweep ----------------------------------------------------------- */
@@ -97,15 +99,15 @@ struct sweep {
     void *ctx;
 };
 
-static void next(struct sweep *s);
+static void remove_next(struct sweep *s);
 
 static void on_removed(void *ctx, const struct mo_err *why)
 {
     (void)why;
-    next(ctx);
+    remove_next(ctx);
 }
 
-static void next(struct sweep *s)
+static void remove_next(struct sweep *s)
 {
     void (*done)(void *) = s->done;
     void *ctx = s->ctx;
@@ -128,7 +130,7 @@ static void on_list(void *ctx, const struct mo_box_row *v, size_t n,
         if (mo_boxed_link_dead(mo_span_cstr(v[i].instance)))
             (void)snprintf(s->ids[s->n++], MO_BOX_ID_MAX, "%s", v[i].id);
     }
-    next(s);
+    remove_next(s);
 }
 
 int mo_boxed_sweep(struct mo_boxes *bs, void (*done)(void *ctx), void *ctx,

@@ -1,15 +1,15 @@
-/* boxed_sweep.h - boxes that a gateway has left behind by dying.
+/* boxed_sweep.h - removes boxes of gateways that were killed.
  *
- * A native box ends by itself when nobody is at its socket any more; in one of
- * an engine the program has lost its input and ends, as servers do, but the
- * container stays, and so does a program that goes on all the same. Whoever
- * opens a sandbox therefore looks for boxes of gateways that live no more. The
- * name of an instance says which process it is: of which boot and pid
- * namespace, its number, and when it was started, so that a number that was
- * given out again is not taken for it. Others' names are left alone: whether
- * they live cannot be seen from here.
+ * A native box ends when its socket closes. In a container, the server loses
+ * its input and usually ends, but the container stays, and a server that
+ * ignores the end of its input keeps running. Whoever opens drivers therefore
+ * removes boxes of dead gateways. The instance name identifies a process by
+ * boot id, pid namespace, pid and start time, so a reused pid is not mistaken
+ * for it. Boxes whose instance name comes from another boot, namespace or
+ * machine are left alone, because this process cannot tell whether their owner
+ * is alive.
  *
- * Limit: SUSPECTS_MAX at a time; the next look finds the rest. */
+ * Limit: SUSPECTS_MAX boxes per sweep; the next sweep finds the rest. */
 #ifndef MO_CONNECT_BOXED_SWEEP_H
 #define MO_CONNECT_BOXED_SWEEP_H
 
@@ -18,13 +18,14 @@
 #define MO_BOXED_STORE    "gateway" /* label of all boxes of gateways */
 #define MO_BOXED_NAME_MAX 64
 
-/* What this process is called. */
+/* The instance name of this process. */
 void mo_boxed_link_name(char out[MO_BOXED_NAME_MAX]);
-/* Could be seen from here, and is not there. */
+/* True if the instance belongs to this boot and namespace and its process is
+ * gone. */
 bool mo_boxed_link_dead(struct mo_span instance);
 
-/* done(ctx) once, later; bs must stay open until then. What cannot be removed
- * is left to the next. */
+/* Calls done(ctx) once, later; bs must stay open until then. Boxes that cannot
+ * be removed are left to the next sweep. */
 int mo_boxed_sweep(struct mo_boxes *bs, void (*done)(void *ctx), void *ctx,
                    struct mo_err *e);
 

@@ -11,8 +11,9 @@ struct mo_connect_test {
     struct mo_conn *conn;
     struct mo_timer late;
     uint64_t began;
-    bool settled;    /* the result stands; the rest is clearing up */
-    bool not_dialed; /* there was nobody who could want a sign-in */
+    bool settled;    /* the result is final, the connection is closing */
+    bool not_dialed; /* the failure came before the server could ask for a
+                        sign-in */
     struct mo_connect_test_result r;
     struct mo_buf info;
 };
@@ -31,12 +32,12 @@ static void settle(struct mo_connect_test *a, const struct mo_err *why)
         mo_conn_close(a->conn, why);
 }
 
-/* --- the connection's news ----------------------------------------------- */
+/* --- callbacks of the connection ------------------------------------------ */
 
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
     struct mo_connect_test *a = ctx;
-    int rc = mo_server_link_server(a->o.dial, a->o.server->name,
+    int rc = mo_server_link_server(a->o.link, a->o.server->name,
                                    mo_span(NULL, 0), c, e);
 
     a->not_dialed = rc < 0;
@@ -56,7 +57,8 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
     if (r->err)
         e = *r->err;
     else
-        (void)mo_fail(&e, MO_EPROTO, "it refuses to list its tools (%lld)",
+        (void)mo_fail(&e, MO_EPROTO,
+                      "the server refuses to list its tools (%lld)",
                       (long long)r->code);
     settle(a, &e);
 }
@@ -105,13 +107,13 @@ static void on_close(void *ctx, const struct mo_err *why)
 static const struct mo_conn_cb conn_cb = {.on_open = on_open,
                                           .on_close = on_close};
 
-static void on_late(struct mo_timer *t)
+static void on_timeout(struct mo_timer *t)
 {
     struct mo_connect_test *a =
         mo_container_of(t, struct mo_connect_test, late);
     struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "it gave no answer within %llu s",
+    (void)mo_fail(&e, MO_ETIMEOUT, "the server did not answer within %llu s",
                   (unsigned long long)(a->o.timeout_ms + 999) / 1000);
     settle(a, &e);
 }
@@ -122,7 +124,7 @@ int mo_connect_test_start(const struct mo_connect_test_opts *o,
     struct mo_connect_test *a = mo_new(struct mo_connect_test);
     struct mo_conn_opts co = {
         .mode = MO_CONN_AUTO,
-        .known = mo_server_link_verdict(o->dial, o->server->name),
+        .known = mo_server_link_verdict(o->link, o->server->name),
         .open_ms = (uint64_t)o->server->start_ms,
         .dial = on_dial,
         .cb = &conn_cb,
@@ -135,7 +137,7 @@ int mo_connect_test_start(const struct mo_connect_test_opts *o,
     a->o = *o;
     a->began = mo_now_ns();
     mo_buf_init(&a->info, INFO_MAX);
-    mo_timer_init(&a->late, on_late);
+    mo_timer_init(&a->late, on_timeout);
     rc = mo_conn_open(o->loop, &co, &a->conn, e);
     if (rc < 0) {
         mo_free(a);
@@ -157,7 +159,7 @@ void mo_connect_test_stop(struct mo_connect_test *a)
 
 void mo_connect_test_json(struct mo_jw *w,
                           const struct mo_connect_test_result *r,
-                          const struct mo_stderr_tail *said, const char *server)
+                          const struct mo_stderr_tail *tail, const char *server)
 {
     struct mo_buf b;
 
@@ -180,7 +182,7 @@ void mo_connect_test_json(struct mo_jw *w,
     if (r->sign_in)
         mo_jw_member(w, "signIn", MO_SPAN("needed"));
     mo_buf_init(&b, MO_TAIL_MAX);
-    if (mo_stderr_tail_get(said, server, &b) == 0 && b.len > 0)
+    if (mo_stderr_tail_get(tail, server, &b) == 0 && b.len > 0)
         mo_jw_member(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }

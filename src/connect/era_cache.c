@@ -123,7 +123,8 @@ static bool path_of(const char *dir, char out[PATH_MAX])
     return n > 0 && n < PATH_MAX;
 }
 
-static size_t find(const struct table *t, const struct mo_era_cache_key *key)
+static size_t find_row(const struct table *t,
+                       const struct mo_era_cache_key *key)
 {
     size_t i = 0;
 
@@ -132,7 +133,7 @@ static size_t find(const struct table *t, const struct mo_era_cache_key *key)
     return i;
 }
 
-static size_t oldest(const struct table *t)
+static size_t oldest_row(const struct table *t)
 {
     size_t at = 0;
 
@@ -154,7 +155,7 @@ struct mo_conn_verdict mo_era_cache_get(const char *dir,
     if (!t)
         return none;
     read_table(path, t);
-    i = find(t, key);
+    i = find_row(t, key);
     if (i < t->n)
         none = t->rows[i].v;
     mo_free(t);
@@ -171,13 +172,13 @@ void mo_era_cache_put(const char *dir, const struct mo_era_cache_key *key,
     if (!t)
         return;
     read_table(path, t);
-    i = find(t, key);
+    i = find_row(t, key);
     if (i == t->n && v.era == MO_ERA_UNKNOWN) {
         mo_free(t);
         return;
     }
     if (i == t->n && t->n == MO_ERA_CACHE_MAX)
-        i = oldest(t);
+        i = oldest_row(t);
     if (i == t->n)
         t->n++;
     if (v.era == MO_ERA_UNKNOWN)

@@ -1,16 +1,16 @@
-/* era_cache.h - which era each MCP server was found to speak, kept between
- * runs.
+/* era_cache.h - remembers which protocol era each MCP server speaks.
  *
- * A command that opens a server probes it first (mcp/client/conn.h); the
- * verdict and its date are kept in one small file of the state directory, so
- * that the next run need not probe a legacy server again. It is a cache: a file
- * that is missing, broken or not writable only costs the probe. Whoever finds a
- * verdict wrong forgets it. How long one is believed is conn.h's business.
+ * A command that opens a server probes its era first (mcp/client/conn.h). The
+ * result and its date are stored in one small file in the state directory, so
+ * that the next run need not probe a legacy server again. This is a cache: if
+ * the file is missing, broken or not writable, servers are probed again. A
+ * caller that finds an entry wrong removes it. conn.h decides how long an entry
+ * is valid.
  *
- * Servers are named by a digest of what was started or connected to: command
- * lines and addresses may hold secrets, and the file shows none of them.
+ * Servers are identified by a digest of their command or address, because
+ * command lines and addresses may contain secrets.
  *
- * Limits: MO_ERA_CACHE_MAX servers (the oldest goes). */
+ * Limit: MO_ERA_CACHE_MAX servers; a new one replaces the oldest. */
 #ifndef MO_CONNECT_ERA_CACHE_H
 #define MO_CONNECT_ERA_CACHE_H
 
@@ -25,14 +25,15 @@ struct mo_era_cache_key {
     char text[MO_ERA_CACHE_KEY_LEN + 1];
 };
 
-/* kind, then words that end with NULL; cwd may be NULL. */
+/* Digest of kind, of the words (NULL-terminated) and of cwd, which may be
+ * NULL. */
 void mo_era_cache_key(const char *kind, const char *const *words,
                       const char *cwd, struct mo_era_cache_key *out);
 
-/* MO_ERA_UNKNOWN when there is none. */
+/* MO_ERA_UNKNOWN if there is no entry. */
 struct mo_conn_verdict mo_era_cache_get(const char *dir,
                                         const struct mo_era_cache_key *key);
-/* Keep or (MO_ERA_UNKNOWN) forget. */
+/* Stores the entry, or removes it if v is MO_ERA_UNKNOWN. */
 void mo_era_cache_put(const char *dir, const struct mo_era_cache_key *key,
                       struct mo_conn_verdict v);
 

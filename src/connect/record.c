@@ -12,7 +12,7 @@
 
 struct mo_record {
     struct mo_loop *loop;
-    int fd; /* -1: given up */
+    int fd; /* -1: the recording has ended */
     uint64_t start_ns;
     struct mo_buf text; /* the message without secrets */
     struct mo_buf line;
@@ -20,7 +20,7 @@ struct mo_record {
 
 /* --- secrets ------------------------------------------------------------- */
 
-static void blank(struct mo_buf *b, struct mo_span what)
+static void blank_text(struct mo_buf *b, struct mo_span what)
 {
     struct mo_span rest = mo_buf_view(b);
     ptrdiff_t at = mo_span_search(rest, what);
@@ -32,19 +32,19 @@ static void blank(struct mo_buf *b, struct mo_span what)
     }
 }
 
-/* As it is, as it stands in JSON, and in JSON that is text in JSON. */
+/* Blanks the raw value, its JSON escape, and the JSON escape of that. */
 static void blank_secret(struct mo_buf *text, const char *secret)
 {
     struct mo_span form = mo_span_cstr(secret);
     struct mo_buf q[2];
 
-    blank(text, form);
+    blank_text(text, form);
     for (size_t i = 0; i < MO_COUNT(q); i++) {
         mo_buf_init(&q[i], SECRET_MAX);
         if (mo_json_quote(&q[i], form) < 0)
             continue;
         form = mo_span(q[i].p + 1, q[i].len - 2);
-        blank(text, form);
+        blank_text(text, form);
     }
     for (size_t i = 0; i < MO_COUNT(q); i++)
         mo_buf_fini(&q[i]);
@@ -69,7 +69,7 @@ static void put_message(struct mo_record *r, struct mo_jw *w)
     if (mo_json_parse(mo_buf_view(&r->text), 0, &doc, NULL) < 0) {
         mo_jw_null(w);
         mo_jw_key(w, "withheld");
-        mo_jw_cstr(w, "it was no JSON any more without its secrets");
+        mo_jw_cstr(w, "not JSON after its secrets were blanked out");
         return;
     }
     mo_buf_init(&flat, TEXT_MAX);
@@ -139,7 +139,7 @@ void mo_record_message(void *ctx, const char *server, uint64_t child,
     write_line(r);
 }
 
-/* --- from open to close -------------------------------------------------- */
+/* --- open and close ------------------------------------------------------- */
 
 struct mo_record *mo_record_open(struct mo_loop *l, const char *path,
                                  struct mo_err *e)

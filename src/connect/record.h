@@ -1,17 +1,19 @@
-/* record.h - all that the gateway and its servers say to each other, in a file.
+/* record.h - records all messages between the gateway and its servers in a
+ * file.
  *
- * JSON lines: a head {"recording":1,...}, then for each message
+ * The file has JSON lines: a head {"recording":1,...}, then for each message
  *
  *   {"ms":12,"server":"NAME","child":3,"to":"server"|"client","message":{...}}
  *
- * with the message as it was sent. child tells the connections of one server
- * apart. Values of secrets that this process knows are blanked out before
- * anything is written; a message that is no JSON any more after that is left
- * out, which a line says. What clients and tools put into messages by
- * themselves is in it: the file is for its owner's eyes (0600).
+ * The message is stored as it was sent. child distinguishes the connections of
+ * one server. Secrets known to this process are blanked out before anything is
+ * written. If a message is no longer JSON after that, it is left out and a line
+ * says so. Secrets that clients or tools put into messages are not detected, so
+ * only the owner may read the file (0600).
  *
- * A file that is there already is not touched. The first failed write ends the
- * recording and is logged; the gateway goes on. replay.h plays it. */
+ * An existing file is not overwritten: opening fails. The first failed write is
+ * logged and ends the recording; the gateway continues. replay.h plays the
+ * file. */
 #ifndef MO_CONNECT_RECORD_H
 #define MO_CONNECT_RECORD_H
 
@@ -19,12 +21,12 @@
 
 struct mo_record;
 
-/* The loop is borrowed: its clock, and its log with the secrets. */
+/* The loop is borrowed: its clock, and its log, which knows the secrets. */
 struct mo_record *mo_record_open(struct mo_loop *l, const char *path,
                                  struct mo_err *e);
 void mo_record_close(struct mo_record *r); /* NULL is fine */
 
-/* For struct mo_gateway_opts; ctx is the struct mo_record. */
+/* Callback for struct mo_gateway_opts; ctx is the struct mo_record. */
 void mo_record_message(void *ctx, const char *server, uint64_t child,
                        bool to_server, struct mo_span text);
 

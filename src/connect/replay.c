@@ -9,30 +9,30 @@
 
 #define ARENA_MAX MO_REPLAY_FILE_MAX
 #define TEXT_MAX  ((size_t)64 * 1024 * 1024)
-#define STEPS_MAX ((uint64_t)1 << 22) /* of one comparison */
+#define STEPS_MAX ((uint64_t)1 << 22) /* for one comparison */
 
-struct step { /* said by the server before its answer */
+struct step { /* sent by the server before its answer */
     struct mo_list node;
     struct mo_rpc m;
 };
 
 struct exchange {
     struct mo_list node;
-    struct mo_list open; /* while it is read: not answered yet */
+    struct mo_list open; /* used while reading: not answered yet */
     uint64_t child;
     struct mo_json id, token, method;
-    struct mo_json plain;  /* its params without what does not count */
-    struct mo_json answer; /* none: the recording ends before it */
+    struct mo_json plain;  /* its params without the ignored members */
+    struct mo_json answer; /* none: the recording ends before the answer */
     struct mo_list steps;
     bool played;
 };
 
-struct playing { /* a request that waits for the client's answer */
+struct playing { /* a request that waits for an answer of the client */
     struct mo_list node;
     const struct exchange *x;
-    struct mo_list *at;    /* the next step */
-    unsigned asked;        /* number of the question; 0: none is open */
-    struct mo_buf request; /* the client's, a copy */
+    struct mo_list *at;    /* next step to send */
+    unsigned asked;        /* id of the open question; 0: none */
+    struct mo_buf request; /* the client's request, a copy */
     struct mo_rpc m;       /* in it */
 };
 
@@ -42,7 +42,7 @@ struct mo_replay {
     struct mo_list exchanges, open, playing;
     size_t n, nplaying;
     unsigned asked;
-    struct mo_span server; /* whose part it is; empty: not known yet */
+    struct mo_span server; /* name of the played server; empty: not known yet */
 };
 
 static struct mo_json token_of(struct mo_json params)
@@ -62,7 +62,7 @@ static bool is_method(struct mo_json method, const char *name)
 
 /* --- reading a recording ------------------------------------------------- */
 
-/* In the arena. */
+/* Copies the params without the ignored members into the arena. */
 static int plain_of(struct mo_replay *r, struct mo_json params,
                     struct mo_json *out)
 {
@@ -103,8 +103,8 @@ static int add_exchange(struct mo_replay *r, uint64_t child,
     return 0;
 }
 
-static struct exchange *answered(struct mo_replay *r, uint64_t child,
-                                 struct mo_json id)
+static struct exchange *note_answer(struct mo_replay *r, uint64_t child,
+                                    struct mo_json id)
 {
     mo_list_each (n, &r->open) {
         struct exchange *x = mo_container_of(n, struct exchange, open);
@@ -115,9 +115,10 @@ static struct exchange *answered(struct mo_replay *r, uint64_t child,
     return NULL;
 }
 
-/* Progress says whose it is; all else is of the newest that waits. */
-static struct exchange *concerned(struct mo_replay *r, uint64_t child,
-                                  const struct mo_rpc *m)
+/* A progress notification names its request by token. Any other message belongs
+ * to the newest open request. */
+static struct exchange *request_of_message(struct mo_replay *r, uint64_t child,
+                                           const struct mo_rpc *m)
 {
     bool progress = is_method(m->method, "notifications/progress");
     struct mo_json token = mo_json_get(m->params, "progressToken");
@@ -134,11 +135,11 @@ static struct exchange *concerned(struct mo_replay *r, uint64_t child,
 
 static int add_step(struct mo_replay *r, uint64_t child, const struct mo_rpc *m)
 {
-    struct exchange *x = concerned(r, child, m);
+    struct exchange *x = request_of_message(r, child, m);
     struct step *s = NULL;
 
     if (!x)
-        return 0; /* outside of any request: not played */
+        return 0; /* outside of any request: not replayed */
     s = mo_arena_new(&r->arena, struct step);
     if (!s)
         return MO_ENOMEM;
@@ -158,7 +159,7 @@ static int add_message(struct mo_replay *r, uint64_t child, bool to_server,
         return add_step(r, child, m);
     if (m->kind != MO_RPC_RESULT && m->kind != MO_RPC_ERROR)
         return 0;
-    x = answered(r, child, m->id);
+    x = note_answer(r, child, m->id);
     if (x) {
         x->answer = m->root;
         mo_list_del(&x->open);
@@ -166,7 +167,7 @@ static int add_message(struct mo_replay *r, uint64_t child, bool to_server,
     return 0;
 }
 
-/* Is it a line of the server we play? */
+/* True if the line belongs to the played server. */
 static int is_ours(struct mo_replay *r, struct mo_json server, bool *ours,
                    struct mo_err *e)
 {
@@ -185,10 +186,10 @@ static int is_ours(struct mo_replay *r, struct mo_json server, bool *ours,
     *ours = mo_span_eq(name, r->server);
     if (*ours)
         return 0;
-    return mo_fail(e, MO_EINVAL,
-                   "it has several servers ('%.*s', '%.*s', ...); say which "
-                   "one is to be played",
-                   (int)r->server.n, r->server.p, (int)name.n, name.p);
+    return mo_fail(
+        e, MO_EINVAL,
+        "the recording has several servers ('%.*s', '%.*s', ...); choose one",
+        (int)r->server.n, r->server.p, (int)name.n, name.p);
 }
 
 static int read_row(struct mo_replay *r, struct mo_json row, struct mo_err *e)
@@ -204,10 +205,10 @@ static int read_row(struct mo_replay *r, struct mo_json row, struct mo_err *e)
     if (!mo_json_is(server, MO_JSON_STRING) || !message.p ||
         mo_json_u64(mo_json_get(row, "child"), &child) < 0 ||
         (!to_server && !mo_json_str_eq(to, MO_SPAN("client"))))
-        return mo_fail(e, MO_EPROTO, "no row of a recording");
+        return mo_fail(e, MO_EPROTO, "not a line of a recording");
     rc = is_ours(r, server, &ours, e);
     if (rc < 0 || !ours || !mo_json_is(message, MO_JSON_OBJECT))
-        return rc; /* what was withheld is null */
+        return rc; /* a message that was left out is null */
     rc = mo_rpc_parse(mo_json_text(message), &m, e);
     if (rc == 0 && add_message(r, child, to_server, &m) < 0)
         rc = mo_fail(e, MO_ENOMEM, "recording");
@@ -231,7 +232,8 @@ static int read_line(struct mo_replay *r, struct mo_span line, unsigned no,
     return rc < 0 ? mo_wrap(e, "line %u", no) : 0;
 }
 
-/* A last line without its end was cut off with the gateway: left out. */
+/* A last line without a newline was cut off when the gateway was killed: it is
+ * ignored. */
 static int read_all(struct mo_replay *r, struct mo_err *e)
 {
     struct mo_span rest = r->o.text;
@@ -248,44 +250,45 @@ static int read_all(struct mo_replay *r, struct mo_err *e)
     if (rc == 0 && no == 0)
         return mo_fail(e, MO_EPROTO, "no recording");
     if (rc == 0 && r->o.server && !r->server.n)
-        return mo_fail(e, MO_ENOTFOUND, "it has no server '%s'", r->o.server);
+        return mo_fail(e, MO_ENOTFOUND, "the recording has no server '%s'",
+                       r->o.server);
     return rc;
 }
 
 /* --- playing ------------------------------------------------------------- */
 
-static void say(struct mo_replay *r, const struct mo_buf *b)
+static void send_buf(struct mo_replay *r, const struct mo_buf *b)
 {
     if (mo_buf_err(b) == 0)
         r->o.say(r->o.ctx, mo_buf_view(b));
 }
 
-static void say_error(struct mo_replay *r, struct mo_json id, int code,
-                      const char *why)
+static void send_error(struct mo_replay *r, struct mo_json id, int code,
+                       const char *why)
 {
     struct mo_buf b;
 
     mo_buf_init(&b, TEXT_MAX);
     (void)mo_rpc_put_error(&b, mo_json_text(id), code, mo_span_cstr(why),
                            mo_span(NULL, 0));
-    say(r, &b);
+    send_buf(r, &b);
     mo_buf_fini(&b);
 }
 
-static void say_edited(struct mo_replay *r, struct mo_json message,
-                       const char *key, struct mo_span to)
+static void send_edited(struct mo_replay *r, struct mo_json message,
+                        const char *key, struct mo_span to)
 {
     const struct mo_edit edit = {.key = key, .to = to};
     struct mo_buf b;
 
     mo_buf_init(&b, TEXT_MAX);
     (void)mo_edit(&b, message, &edit, 1);
-    say(r, &b);
+    send_buf(r, &b);
     mo_buf_fini(&b);
 }
 
-static void say_progress(struct mo_replay *r, const struct playing *p,
-                         const struct mo_rpc *m)
+static void send_progress(struct mo_replay *r, const struct playing *p,
+                          const struct mo_rpc *m)
 {
     struct mo_json token = token_of(p->m.params);
     const struct mo_edit edit = {.key = "progressToken",
@@ -293,21 +296,21 @@ static void say_progress(struct mo_replay *r, const struct playing *p,
     struct mo_buf b;
 
     if (!token.p)
-        return; /* nobody wants to hear it */
+        return; /* the client gave no token */
     mo_buf_init(&b, TEXT_MAX);
     if (mo_edit(&b, m->params, &edit, 1) == 0)
-        say_edited(r, m->root, "params", mo_buf_view(&b));
+        send_edited(r, m->root, "params", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
-static void say_question(struct mo_replay *r, struct playing *p,
-                         const struct mo_rpc *m)
+static void send_question(struct mo_replay *r, struct playing *p,
+                          const struct mo_rpc *m)
 {
     char id[32];
 
     p->asked = ++r->asked;
     (void)snprintf(id, sizeof(id), "\"replay-%u\"", p->asked);
-    say_edited(r, m->root, "id", mo_span_cstr(id));
+    send_edited(r, m->root, "id", mo_span_cstr(id));
 }
 
 static void end_playing(struct mo_replay *r, struct playing *p)
@@ -318,8 +321,8 @@ static void end_playing(struct mo_replay *r, struct playing *p)
     r->nplaying--;
 }
 
-/* On to the next question, or to the end. */
-static void play(struct mo_replay *r, struct playing *p)
+/* Sends steps up to the next question or the answer. */
+static void play_steps(struct mo_replay *r, struct playing *p)
 {
     const struct exchange *x = p->x;
 
@@ -329,31 +332,32 @@ static void play(struct mo_replay *r, struct playing *p)
 
         p->at = p->at->next;
         if (s->m.kind == MO_RPC_REQUEST) {
-            say_question(r, p, &s->m);
+            send_question(r, p, &s->m);
             return;
         }
         if (is_method(s->m.method, "notifications/progress"))
-            say_progress(r, p, &s->m);
+            send_progress(r, p, &s->m);
         else
-            say_edited(r, s->m.root, "jsonrpc", MO_SPAN("\"2.0\""));
+            send_edited(r, s->m.root, "jsonrpc", MO_SPAN("\"2.0\""));
     }
     if (x->answer.p)
-        say_edited(r, x->answer, "id", mo_json_text(p->m.id));
+        send_edited(r, x->answer, "id", mo_json_text(p->m.id));
     else
-        say_error(r, p->m.id, MO_RPC_INTERNAL,
-                  "the recording ends before the answer");
+        send_error(r, p->m.id, MO_RPC_INTERNAL,
+                   "the recording ends before the answer");
     end_playing(r, p);
 }
 
-static bool begins(struct mo_json method)
+static bool is_first_message(struct mo_json method)
 {
     return is_method(method, "initialize") ||
            is_method(method, "server/discover");
 }
 
-/* *known: the method was there at all. */
-static struct exchange *find(struct mo_replay *r, struct mo_json method,
-                             struct mo_json plain, bool *known)
+/* *known: the method occurs in the recording. */
+static struct exchange *find_exchange(struct mo_replay *r,
+                                      struct mo_json method,
+                                      struct mo_json plain, bool *known)
 {
     struct exchange *last = NULL;
 
@@ -365,7 +369,8 @@ static struct exchange *find(struct mo_replay *r, struct mo_json method,
         if (!mo_jvalue_str_same(x->method, method))
             continue;
         *known = true;
-        if (!begins(method) && mo_jvalue_equal(x->plain, plain, &steps) != 1)
+        if (!is_first_message(method) &&
+            mo_jvalue_equal(x->plain, plain, &steps) != 1)
             continue;
         last = x;
         if (!x->played)
@@ -374,14 +379,14 @@ static struct exchange *find(struct mo_replay *r, struct mo_json method,
     return last;
 }
 
-static void begin(struct mo_replay *r, struct exchange *x,
-                  const struct mo_rpc *m)
+static void begin_playing(struct mo_replay *r, struct exchange *x,
+                          const struct mo_rpc *m)
 {
     struct playing *p =
         r->nplaying < MO_REPLAY_PLAYING ? mo_new(struct playing) : NULL;
 
     if (!p) {
-        say_error(r, m->id, MO_RPC_INTERNAL, "too many requests at once");
+        send_error(r, m->id, MO_RPC_INTERNAL, "too many requests at once");
         return;
     }
     mo_buf_init(&p->request, TEXT_MAX);
@@ -391,12 +396,12 @@ static void begin(struct mo_replay *r, struct exchange *x,
     p->at = x->steps.next;
     if (mo_buf_span(&p->request, mo_json_text(m->root)) < 0 ||
         mo_rpc_parse(mo_buf_view(&p->request), &p->m, NULL) < 0) {
-        say_error(r, m->id, MO_RPC_INTERNAL, "out of memory");
+        send_error(r, m->id, MO_RPC_INTERNAL, "out of memory");
         end_playing(r, p);
         return;
     }
     x->played = true;
-    play(r, p);
+    play_steps(r, p);
 }
 
 static void on_request(struct mo_replay *r, const struct mo_rpc *m)
@@ -406,28 +411,28 @@ static void on_request(struct mo_replay *r, const struct mo_rpc *m)
     bool known = false;
 
     if (plain_of(r, m->params, &plain) < 0) {
-        say_error(r, m->id, MO_RPC_INTERNAL, "out of memory");
+        send_error(r, m->id, MO_RPC_INTERNAL, "out of memory");
         return;
     }
-    x = find(r, m->method, plain, &known);
+    x = find_exchange(r, m->method, plain, &known);
     if (x)
-        begin(r, x, m);
+        begin_playing(r, x, m);
     else if (is_method(m->method, "ping"))
-        say_edited(r,
-                   (struct mo_json){"{\"jsonrpc\":\"2.0\",\"result\":{}}",
-                                    sizeof("{\"jsonrpc\":\"2.0\","
-                                           "\"result\":{}}") -
-                                        1},
-                   "id", mo_json_text(m->id));
+        send_edited(r,
+                    (struct mo_json){"{\"jsonrpc\":\"2.0\",\"result\":{}}",
+                                     sizeof("{\"jsonrpc\":\"2.0\","
+                                            "\"result\":{}}") -
+                                         1},
+                    "id", mo_json_text(m->id));
     else if (known)
-        say_error(r, m->id, MO_RPC_INVALID_PARAMS,
-                  "nothing was recorded for these params");
+        send_error(r, m->id, MO_RPC_INVALID_PARAMS,
+                   "nothing was recorded for these params");
     else
-        say_error(r, m->id, MO_RPC_METHOD_NOT_FOUND,
-                  "nothing was recorded for this method");
+        send_error(r, m->id, MO_RPC_METHOD_NOT_FOUND,
+                   "nothing was recorded for this method");
 }
 
-/* To a question of ours. */
+/* Handles the answer to a question of the server. */
 static void on_answer(struct mo_replay *r, const struct mo_rpc *m)
 {
     mo_list_each (n, &r->playing) {
@@ -436,7 +441,7 @@ static void on_answer(struct mo_replay *r, const struct mo_rpc *m)
 
         (void)snprintf(id, sizeof(id), "\"replay-%u\"", p->asked);
         if (p->asked && mo_span_is(mo_json_text(m->id), id)) {
-            play(r, p);
+            play_steps(r, p);
             return;
         }
     }
@@ -460,7 +465,7 @@ void mo_replay_take(struct mo_replay *r, struct mo_span line)
     struct mo_rpc m;
 
     if (mo_rpc_parse(line, &m, NULL) < 0)
-        say_error(r, null, MO_RPC_PARSE_ERROR, "this is no JSON");
+        send_error(r, null, MO_RPC_PARSE_ERROR, "not JSON");
     else if (m.kind == MO_RPC_REQUEST)
         on_request(r, &m);
     else if (m.kind == MO_RPC_RESULT || m.kind == MO_RPC_ERROR)
@@ -469,11 +474,11 @@ void mo_replay_take(struct mo_replay *r, struct mo_span line)
              is_method(m.method, "notifications/cancelled"))
         on_cancelled(r, mo_json_get(m.params, "requestId"));
     else if (m.kind == MO_RPC_INVALID || m.kind == MO_RPC_BATCH)
-        say_error(r, m.kind == MO_RPC_INVALID && m.id.p ? m.id : null,
-                  MO_RPC_INVALID_REQUEST, "this is no message of MCP");
+        send_error(r, m.kind == MO_RPC_INVALID && m.id.p ? m.id : null,
+                   MO_RPC_INVALID_REQUEST, "not an MCP message");
 }
 
-/* --- from new to free ---------------------------------------------------- */
+/* --- new and free --------------------------------------------------------- */
 
 int mo_replay_new(const struct mo_replay_opts *o, struct mo_replay **out,
                   struct mo_err *e)

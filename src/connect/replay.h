@@ -1,21 +1,21 @@
-/* replay.h - a recorded server (record.h) plays its part again.
+/* replay.h - plays a recorded server (record.h).
  *
- * For tests and for looking into what happened: a client that asks what was
- * asked then gets what was answered then, with the notifications that came
- * before the answer and the questions the server had. Messages are the bytes
- * of the recording but for ids and progress tokens.
+ * A client that sends a recorded request gets the recorded answer, with the
+ * notifications and server requests that came before it. Messages are the
+ * recorded bytes except for ids and progress tokens.
  *
- * A request is known again by its method and params, compared by meaning;
- * _meta and inputResponses do not count, and of the first message of a
- * connection only the method does. What was asked several times is answered
- * in that order, in the end always with the last. What was never asked is an
- * error that says so; ping is always answered.
+ * A request matches by method and params, compared by value. _meta and
+ * inputResponses are ignored; of the first message of a connection only the
+ * method counts. Equal requests are answered in recorded order, then always
+ * with the last answer. An unknown request gets an error. ping is always
+ * answered.
  *
- * It speaks the revision that was recorded and no other: behind our gateway
- * it can be used with all of them. No clock: answers come at once.
+ * Only the recorded protocol revision is spoken; behind the gateway clients of
+ * every revision can use it. Recorded delays are not replayed: answers come at
+ * once.
  *
- * Ownership: the text of the recording is borrowed. Limits:
- * MO_REPLAY_PLAYING requests at once. */
+ * Ownership: the text of the recording is borrowed. Limit: MO_REPLAY_PLAYING
+ * requests at once. */
 #ifndef MO_CONNECT_REPLAY_H
 #define MO_CONNECT_REPLAY_H
 
@@ -27,20 +27,20 @@
 struct mo_replay;
 
 struct mo_replay_opts {
-    struct mo_span text; /* of the file */
-    const char *server;  /* NULL: the only one there is */
-    void (*say)(void *ctx, struct mo_span line); /* without its newline */
+    struct mo_span text; /* contents of the file */
+    const char *server;  /* NULL: the only server in the recording */
+    void (*say)(void *ctx, struct mo_span line); /* line has no newline */
     void *ctx;
 };
 
-/* MO_EPROTO: no recording, with the line; MO_ENOTFOUND, MO_EINVAL: which
- * servers there are. */
+/* MO_EPROTO: not a recording, the error names the line. MO_ENOTFOUND,
+ * MO_EINVAL: the error lists the servers of the recording. */
 int mo_replay_new(const struct mo_replay_opts *o, struct mo_replay **out,
                   struct mo_err *e);
 void mo_replay_free(struct mo_replay *r);          /* NULL is fine */
-size_t mo_replay_count(const struct mo_replay *r); /* requests it knows */
+size_t mo_replay_count(const struct mo_replay *r); /* recorded requests */
 
-/* One message of the client's. */
+/* Handles one message from the client. */
 void mo_replay_take(struct mo_replay *r, struct mo_span line);
 
 #endif

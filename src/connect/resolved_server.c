@@ -1,22 +1,22 @@
-/* resolved_server.c - what a command is to talk to, out of words or
- * configuration. */
+/* resolved_server.c - resolves what a command connects to; see
+ * resolved_server.h. */
 #include "connect/resolved_server.h"
 
 #include "config/reference.h"
 #include "secrets/redact.h"
 #include "secrets/resolve.h"
 
-#define VALUE_MAX ((size_t)128 * 1024) /* of one environment variable */
+#define VALUE_MAX ((size_t)128 * 1024) /* bytes of one environment variable */
 
-/* --- words --------------------------------------------------------------- */
+/* --- command lines -------------------------------------------------------- */
 
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* One word from *s into b. Quotes group; a backslash takes the next byte as
- * it is, outside of single quotes. False: a quote is not closed. */
+/* Appends one word from *s to b. Quotes group words. Outside of single quotes a
+ * backslash makes the next byte literal. False: a quote is not closed. */
 static bool take_word(const char **s, struct mo_buf *b)
 {
     char quote = 0;
@@ -70,7 +70,7 @@ int mo_sync_client_words(struct mo_arena *a, const char *line,
     return rc;
 }
 
-/* --- what to start, where to connect ------------------------------------- */
+/* --- commands, environment, headers, addresses ---------------------------- */
 
 static int configured_words(struct mo_resolved_server *t,
                             const struct mo_config_mcp *s, struct mo_err *e)
@@ -86,16 +86,16 @@ static int configured_words(struct mo_resolved_server *t,
     return 0;
 }
 
-/* A text of which some part must not be seen. */
+/* A text that contains a secret. */
 struct mo_resolved_server_text {
     struct mo_resolved_server_text *next;
     char *p;
     size_t n;
-    bool value; /* exactly what stood behind a reference */
+    bool value; /* the value of a reference, nothing else */
 };
 
-static int write_down(struct mo_resolved_server *t, char *p, size_t n,
-                      bool value)
+static int note_secret(struct mo_resolved_server *t, char *p, size_t n,
+                       bool value)
 {
     struct mo_resolved_server_text *text =
         mo_arena_new(t->a, struct mo_resolved_server_text);
@@ -117,14 +117,14 @@ static void on_value(void *ctx, struct mo_span value)
     struct told *d = ctx;
     char *copy = mo_arena_strndup(d->t->a, value.p, value.n);
 
-    if (!copy || write_down(d->t, copy, value.n, true) < 0)
+    if (!copy || note_secret(d->t, copy, value.n, true) < 0)
         d->rc = MO_ENOMEM;
 }
 
-/* "name=" and the text with its references resolved, in the arena. */
-static int resolved(struct mo_resolved_server *t, const struct mo_config *cfg,
-                    const char *name, const char *text, char **out,
-                    struct mo_err *e)
+/* Returns "name=" and the text with references resolved, in the arena. */
+static int resolve_text(struct mo_resolved_server *t,
+                        const struct mo_config *cfg, const char *name,
+                        const char *text, char **out, struct mo_err *e)
 {
     struct told d = {t, 0};
     struct mo_buf b;
@@ -140,7 +140,7 @@ static int resolved(struct mo_resolved_server *t, const struct mo_config *cfg,
     if (rc == 0 && (mo_buf_err(&b) || !*out || d.rc < 0))
         rc = mo_fail(e, MO_ENOMEM, "a server's texts");
     if (rc == 0 && mo_reference_any(mo_span_cstr(text)) &&
-        write_down(t, *out, b.len, false) < 0)
+        note_secret(t, *out, b.len, false) < 0)
         rc = mo_fail(e, MO_ENOMEM, "a server's texts");
     if (b.p)
         explicit_bzero(b.p, b.cap);
@@ -161,7 +161,8 @@ int mo_resolved_server_env(struct mo_resolved_server *t,
     for (size_t i = 0; i < s->env.n && rc == 0; i++) {
         char *text = NULL;
 
-        rc = resolved(t, cfg, s->env.v[i].name, s->env.v[i].value, &text, e);
+        rc =
+            resolve_text(t, cfg, s->env.v[i].name, s->env.v[i].value, &text, e);
         v[i] = text;
     }
     *out = v;
@@ -194,7 +195,7 @@ static int configured_headers(struct mo_resolved_server *t,
     for (size_t i = 0; i < s->headers.n && rc == 0; i++) {
         char *text = NULL;
 
-        rc = resolved(t, cfg, NULL, s->headers.v[i].value, &text, e);
+        rc = resolve_text(t, cfg, NULL, s->headers.v[i].value, &text, e);
         v[i].name = mo_span_cstr(s->headers.v[i].name);
         v[i].value = mo_span_cstr(text);
     }
@@ -203,20 +204,19 @@ static int configured_headers(struct mo_resolved_server *t,
     return rc;
 }
 
-static int resolved_url(struct mo_resolved_server *t,
-                        const struct mo_config *cfg, const char *url,
-                        struct mo_err *e)
+static int resolve_url(struct mo_resolved_server *t,
+                       const struct mo_config *cfg, const char *url,
+                       struct mo_err *e)
 {
     char *text = NULL;
-    int rc = resolved(t, cfg, NULL, url, &text, e);
+    int rc = resolve_text(t, cfg, NULL, url, &text, e);
 
     t->remote.url = text;
     return rc;
 }
 
-static int where_to_connect(struct mo_resolved_server *t,
-                            const struct mo_sync_client_opts *o,
-                            struct mo_err *e)
+static int init_remote(struct mo_resolved_server *t,
+                       const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     const struct mo_config_mcp *s = o->server;
     const char *words[] = {NULL, NULL};
@@ -225,7 +225,7 @@ static int where_to_connect(struct mo_resolved_server *t,
     t->remote.url = o->url;
     t->old_sse = s && s->transport == MO_TRANSPORT_SSE;
     if (s)
-        rc = resolved_url(t, o->cfg, s->url, e);
+        rc = resolve_url(t, o->cfg, s->url, e);
     if (rc == 0 && s)
         rc = configured_headers(t, o->cfg, s, e);
     words[0] = t->remote.url;
@@ -234,8 +234,8 @@ static int where_to_connect(struct mo_resolved_server *t,
     return rc;
 }
 
-static int what_to_start(struct mo_resolved_server *t,
-                         const struct mo_sync_client_opts *o, struct mo_err *e)
+static int init_child(struct mo_resolved_server *t,
+                      const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     const struct mo_config_mcp *s = o->server;
     size_t n;
@@ -245,7 +245,7 @@ static int what_to_start(struct mo_resolved_server *t,
         rc = mo_sync_client_words(t->a, o->command, &t->child.argv, &n, e);
     else if (!s->command)
         rc = mo_fail(e, MO_EUNAVAIL,
-                     "servers in a box cannot be reached from here yet");
+                     "servers in a box cannot be reached by this command yet");
     else
         rc = configured_words(t, s, e);
     if (rc == 0)
@@ -256,7 +256,7 @@ static int what_to_start(struct mo_resolved_server *t,
     return rc;
 }
 
-/* --- what must not be seen ----------------------------------------------- */
+/* --- secrets -------------------------------------------------------------- */
 
 int mo_resolved_server_hide(const struct mo_resolved_server *t,
                             struct mo_loop *l)
@@ -306,5 +306,5 @@ int mo_resolved_server_init(struct mo_resolved_server *t, struct mo_arena *a,
 {
     *t = (struct mo_resolved_server){.a = a};
     t->is_remote = o->server ? o->server->url != NULL : o->url != NULL;
-    return t->is_remote ? where_to_connect(t, o, e) : what_to_start(t, o, e);
+    return t->is_remote ? init_remote(t, o, e) : init_child(t, o, e);
 }

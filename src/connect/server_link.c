@@ -5,41 +5,42 @@
 #include "connect/sign_in.h"
 #include "mcp/link/link_sse.h"
 
-#define ARENA_MAX    ((size_t)1024 * 1024) /* texts of one link */
-/* Results that a client can take should not end at us. */
+#define ARENA_MAX    ((size_t)1024 * 1024) /* arena of one link */
+/* Large results must not fail here if the client accepts them. */
 #define MESSAGE_MAX  ((size_t)16 * 1024 * 1024)
-/* Every legacy server over HTTP has a stream open all the time. */
+/* Each legacy server over HTTP keeps one stream open. */
 #define REQUESTS_MAX 2048
 
-/* The tokens of one server; servers that differ do not share them. */
+/* The tokens of one server. Servers with different settings do not share
+ * them. */
 struct signed_in {
     struct mo_list node;
     struct mo_server_link *d;
     struct mo_sign_in *s;
     char *url;
-    const struct mo_config *cfg; /* s borrows from it */
+    const struct mo_config *cfg; /* referenced, because s borrows from it */
     const struct mo_config_mcp *server;
 };
 
 struct mo_server_link {
     struct mo_loop *loop;
     const struct mo_config *cfg;
-    struct mo_guard *guard;      /* NULL: no child was started yet */
-    struct mo_httpc *http;       /* NULL: nobody was called yet */
-    struct mo_boxed_link *boxed; /* NULL: no box was wanted yet */
+    struct mo_guard *guard;      /* NULL: no child started yet */
+    struct mo_httpc *http;       /* NULL: no request sent yet */
+    struct mo_boxed_link *boxed; /* NULL: no box needed yet */
     struct mo_list sign_ins;     /* struct signed_in */
     unsigned nsign_ins;
-    struct mo_stderr_tail *said;
-    struct mo_later later; /* the end, step by step */
+    struct mo_stderr_tail *stderr_tail;
+    struct mo_later later; /* runs the next step of closing */
     void (*gone)(void *ctx);
     void *gone_ctx;
 };
 
-static const struct mo_config_mcp *find(const struct mo_config *cfg,
-                                        const char *name)
+const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
+                                                struct mo_span name)
 {
     for (size_t i = 0; i < cfg->mcp.n; i++) {
-        if (strcmp(cfg->mcp.v[i].name, name) == 0)
+        if (mo_span_is(name, cfg->mcp.v[i].name))
             return &cfg->mcp.v[i];
     }
     return NULL;
@@ -61,9 +62,9 @@ static bool same_client(const struct mo_config_oauth *a,
            same_text(a->scope, b->scope) && same_text(a->redirect, b->redirect);
 }
 
-static struct signed_in *known_sign_in(struct mo_server_link *d,
-                                       const struct mo_config_mcp *s,
-                                       const char *url)
+static struct signed_in *find_sign_in(struct mo_server_link *d,
+                                      const struct mo_config_mcp *s,
+                                      const char *url)
 {
     mo_list_each (it, &d->sign_ins) {
         struct signed_in *x = mo_container_of(it, struct signed_in, node);
@@ -120,14 +121,14 @@ static struct signed_in *new_sign_in(struct mo_server_link *d,
     return x;
 }
 
-static int want_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
-                        struct mo_resolved_server *t, struct mo_err *e)
+static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
+                       struct mo_resolved_server *t, struct mo_err *e)
 {
     struct signed_in *x = NULL;
 
     if (t->old_sse || !mo_sign_in_wanted(s))
         return 0;
-    x = known_sign_in(d, s, t->remote.url);
+    x = find_sign_in(d, s, t->remote.url);
     if (!x)
         x = new_sign_in(d, s, t->remote.url, e);
     if (!x)
@@ -136,7 +137,7 @@ static int want_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
     return 0;
 }
 
-/* --- dialling ------------------------------------------------------------ */
+/* --- opening a link ------------------------------------------------------- */
 
 static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
                        struct mo_resolved_server *t, struct mo_link **out,
@@ -151,19 +152,19 @@ static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
     if (!d->http)
         return e->code;
     t->remote.http = d->http;
-    rc = want_sign_in(d, s, t, e);
+    rc = use_sign_in(d, s, t, e);
     if (rc < 0)
         return rc;
     return t->old_sse ? mo_link_sse(d->loop, &t->remote, out, e)
                       : mo_link_http(d->loop, &t->remote, out, e);
 }
 
-static void on_said(void *ctx, const char *who, struct mo_span bytes,
-                    bool first)
+static void on_stderr(void *ctx, const char *who, struct mo_span bytes,
+                      bool first)
 {
     struct mo_server_link *d = ctx;
 
-    mo_stderr_tail_add(d->said, who, bytes, first);
+    mo_stderr_tail_add(d->stderr_tail, who, bytes, first);
 }
 
 static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
@@ -174,7 +175,7 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
         d->guard = mo_guard_new(d->loop, e);
     if (!d->guard)
         return e->code;
-    t->child.said = on_said;
+    t->child.said = on_stderr;
     t->child.said_ctx = d;
     t->child.who = s->name;
     if (mo_link_child(d->guard, &t->child, out, e) < 0)
@@ -182,8 +183,8 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
     return 0;
 }
 
-static int link_to(struct mo_server_link *d, const struct mo_config_mcp *s,
-                   struct mo_arena *a, struct mo_link **out, struct mo_err *e)
+static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
+                     struct mo_arena *a, struct mo_link **out, struct mo_err *e)
 {
     struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
     struct mo_resolved_server t;
@@ -202,14 +203,15 @@ static int link_to(struct mo_server_link *d, const struct mo_config_mcp *s,
                      : link_child(d, s, &t, out, e);
     if (rc < 0)
         mo_resolved_server_scrub(&t, e);
-    mo_resolved_server_wipe(&t); /* the link has its own */
+    mo_resolved_server_wipe(&t); /* the link has copied it */
     return rc;
 }
 
-static int dial_box(struct mo_server_link *d, const struct mo_config_mcp *s,
+static int link_box(struct mo_server_link *d, const struct mo_config_mcp *s,
                     struct mo_conn *c, struct mo_err *e)
 {
-    if (!d->boxed && mo_boxed_link_new(d->loop, d->said, &d->boxed, e) < 0)
+    if (!d->boxed &&
+        mo_boxed_link_new(d->loop, d->stderr_tail, &d->boxed, e) < 0)
         return e->code;
     return mo_boxed_link_dial(d->boxed, d->cfg, s, c, e);
 }
@@ -218,18 +220,19 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e)
 {
     struct mo_server_link *d = ctx;
-    const struct mo_config_mcp *s = find(d->cfg, server);
+    const struct mo_config_mcp *s =
+        mo_server_link_find(d->cfg, mo_span_cstr(server));
     struct mo_link *k = NULL;
     struct mo_arena a;
     int rc = 0;
 
-    (void)who; /* a link of its own is all that a session needs */
+    (void)who; /* a session needs only a link of its own */
     if (!s)
         return mo_fail(e, MO_ENOTFOUND, "%s is not configured", server);
     if (mo_boxed_link_is(s))
-        return dial_box(d, s, c, e);
+        return link_box(d, s, c, e);
     mo_arena_init(&a, ARENA_MAX);
-    rc = link_to(d, s, &a, &k, e);
+    rc = open_link(d, s, &a, &k, e);
     mo_arena_fini(&a);
     if (rc == 0)
         mo_conn_dialed(c, k, NULL);
@@ -241,7 +244,8 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
 static bool key_of(struct mo_server_link *d, const char *server,
                    struct mo_era_cache_key *out)
 {
-    const struct mo_config_mcp *s = find(d->cfg, server);
+    const struct mo_config_mcp *s =
+        mo_server_link_find(d->cfg, mo_span_cstr(server));
     struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
     struct mo_resolved_server t;
     struct mo_arena a;
@@ -284,15 +288,15 @@ void mo_server_link_noise(void *ctx, const char *server, struct mo_span line)
 {
     struct mo_server_link *d = ctx;
 
-    mo_stderr_tail_add(d->said, server, MO_SPAN("[not JSON on stdout] "),
+    mo_stderr_tail_add(d->stderr_tail, server, MO_SPAN("[not JSON on stdout] "),
                        false);
-    mo_stderr_tail_add(d->said, server, mo_span_trim(line), false);
-    mo_stderr_tail_add(d->said, server, MO_SPAN("\n"), false);
+    mo_stderr_tail_add(d->stderr_tail, server, mo_span_trim(line), false);
+    mo_stderr_tail_add(d->stderr_tail, server, MO_SPAN("\n"), false);
 }
 
-/* --- the whole of it ----------------------------------------------------- */
+/* --- open and close ------------------------------------------------------- */
 
-static void next_step(struct mo_server_link *d)
+static void schedule_next_step(struct mo_server_link *d)
 {
     mo_loop_defer(d->loop, &d->later);
 }
@@ -303,15 +307,15 @@ static void on_sign_in_gone(void *ctx)
     struct mo_server_link *d = x->d;
 
     sign_in_free(x);
-    next_step(d);
+    schedule_next_step(d);
 }
 
 static void on_gone(void *ctx)
 {
-    next_step(ctx);
+    schedule_next_step(ctx);
 }
 
-/* Last come, first gone: tokens, who carries them, children. */
+/* Closes in reverse order: tokens, HTTP client, children. */
 static void on_later(struct mo_later *w)
 {
     struct mo_server_link *d = mo_container_of(w, struct mo_server_link, later);
@@ -331,7 +335,7 @@ static void on_later(struct mo_later *w)
     } else if (d->guard) {
         mo_guard_stop(mo_take_ptr(&d->guard), on_gone, d);
     } else {
-        mo_stderr_tail_free(d->said);
+        mo_stderr_tail_free(d->stderr_tail);
         mo_config_unref(d->cfg);
         mo_free(d);
         gone(ctx);
@@ -344,11 +348,11 @@ int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
     struct mo_server_link *d = mo_new(struct mo_server_link);
 
     if (!d)
-        return mo_fail(e, MO_ENOMEM, "dial");
-    d->said = mo_stderr_tail_new(l);
-    if (!d->said) {
+        return mo_fail(e, MO_ENOMEM, "server link");
+    d->stderr_tail = mo_stderr_tail_new(l);
+    if (!d->stderr_tail) {
         mo_free(d);
-        return mo_fail(e, MO_ENOMEM, "dial");
+        return mo_fail(e, MO_ENOMEM, "server link");
     }
     d->loop = l;
     d->cfg = mo_config_ref(cfg);
@@ -374,7 +378,7 @@ const struct mo_config *mo_server_link_now(const struct mo_server_link *d)
 
 const struct mo_stderr_tail *mo_server_link_said(const struct mo_server_link *d)
 {
-    return d->said;
+    return d->stderr_tail;
 }
 
 void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
@@ -382,5 +386,5 @@ void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
 {
     d->gone = gone;
     d->gone_ctx = ctx;
-    next_step(d);
+    schedule_next_step(d);
 }

@@ -1,16 +1,16 @@
-/* server_link.h - a link to any configured server, for the gateway.
+/* server_link.h - opens links to configured servers, for the gateway.
  *
- * A child process under the guardian, Streamable HTTP, the old HTTP+SSE, or a
- * program in a box (boxed_link.h); environment, headers and addresses are
- * resolved for each link and kept nowhere (resolved_server.h). The era that a
- * server was found to speak is remembered across runs (era_cache.h). Tokens of
- * remote servers are used and refreshed, but nobody is asked to sign in from
- * here: the error says which command does that.
+ * A link is a child process under the guardian, Streamable HTTP, HTTP+SSE, or a
+ * program in a box (boxed_link.h). Environment, headers and addresses are
+ * resolved for each link and not kept (resolved_server.h). The era of each
+ * server is remembered between runs (era_cache.h). OAuth tokens are used and
+ * refreshed, but no person is asked to sign in here: the error names the
+ * command that does.
  *
- * Guardian, HTTP client and sandbox come with the first server that needs
- * them. A sign-in is kept until the end, since links may still use it after
- * its server was configured otherwise; MO_SERVER_LINK_SIGN_INS of them, then
- * links to further ones are refused.
+ * The guardian, the HTTP client and the box drivers are opened by the first
+ * server that needs them. A sign-in is kept until the end, because links may
+ * use it after their server's configuration changed. Limit:
+ * MO_SERVER_LINK_SIGN_INS sign-ins; further links that need one fail.
  *
  * Ownership: the loop is borrowed, configurations are referenced. All links
  * must be gone before mo_server_link_close(). */
@@ -25,27 +25,31 @@
 
 struct mo_server_link;
 
+/* The configured server of this name, or NULL. */
+const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
+                                                struct mo_span name);
+
 int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
                        struct mo_server_link **out, struct mo_err *e);
 void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
                           void *ctx);
 
-/* What is dialled from now on. */
+/* Sets the configuration of new links. */
 void mo_server_link_config(struct mo_server_link *d,
                            const struct mo_config *cfg);
 const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 
-/* What its servers last wrote on their standard error. */
+/* The last stderr output of each server. */
 const struct mo_stderr_tail *
 mo_server_link_said(const struct mo_server_link *d);
 
-/* For struct mo_gateway_opts; ctx is the struct mo_server_link. */
+/* Callbacks for struct mo_gateway_opts; ctx is the struct mo_server_link. */
 int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e);
 struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server);
 void mo_server_link_learnt(void *ctx, const char *server,
                            struct mo_conn_verdict v);
-/* Shown with what it says on its standard error. */
+/* Adds a line that is not JSON to the stderr tail. */
 void mo_server_link_noise(void *ctx, const char *server, struct mo_span line);
 
 #endif

@@ -7,26 +7,26 @@
 #include "base/file.h"
 #include "secrets/resolve.h"
 
-#define TEXT_MAX  ((size_t)32 * 1024) /* of a client's id or secret */
+#define TEXT_MAX  ((size_t)32 * 1024) /* bytes of a client id or secret */
 #define ARENA_MAX ((size_t)256 * 1024)
 #define FOREVER_MS                                                             \
-    ((uint64_t)24 * 3600 * 1000) /* flows have their own limits */
+    ((uint64_t)24 * 3600 * 1000) /* no limit here: flows have their own */
 
 struct mo_sign_in {
     struct mo_arena a;
     struct mo_loop *loop;
     struct mo_tokens *tokens;
     struct mo_oauth *oauth;
-    const char *url, *name; /* name: what the person calls the server */
+    const char *url, *name; /* name: server name shown to the person */
     const char *dir;        /* the state directory */
     bool warned;
     int err;
     uint64_t ms;
     bool gone;
-    bool asked;              /* a person was, and there is no token yet */
-    bool answered;           /* and that has an end nobody has waited for yet */
-    bool ended;              /* a flow has, since we last waited */
-    struct mo_err why;       /* with that; code 0: with a token */
+    bool asked;    /* a person was asked and there is no token yet */
+    bool answered; /* the flow ended and mo_sign_in_wait() has not seen it */
+    bool ended;    /* a flow ended since the last wait */
+    struct mo_err why;       /* its result; code 0: a token */
     void (*over)(void *ctx); /* mo_sign_in_end() */
     void *over_ctx;
 };
@@ -42,7 +42,7 @@ bool mo_sign_in_wanted(const struct mo_config_mcp *s)
     return s->oauth.enabled;
 }
 
-/* --- a flow's news ------------------------------------------------------- */
+/* --- callbacks of a flow -------------------------------------------------- */
 
 /* The address has passed mo_oauth_url_ok() and is plain ASCII. */
 static void on_url(void *ctx, const char *url)
@@ -61,7 +61,7 @@ static void on_end(void *ctx, const struct mo_err *why)
     struct mo_sign_in *s = ctx;
 
     s->ended = true;
-    s->answered = s->asked; /* people may be faster than we are */
+    s->answered = s->asked; /* maybe before mo_sign_in_wait() is called */
     s->why = why ? *why : (struct mo_err){0};
 }
 
@@ -77,7 +77,7 @@ static bool under_way(const struct mo_sign_in *s)
     return st == MO_OAUTH_IS_WORKING || st == MO_OAUTH_IS_SIGN_IN;
 }
 
-/* Else the person would wonder why they are asked again. */
+/* Tells the person why the next run asks again. */
 static void warn_unsaved(struct mo_sign_in *s)
 {
     if (!mo_tokens_unsaved(s->tokens) || s->warned)
@@ -108,10 +108,10 @@ int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
     return mo_wrap(e, "sign-in at %s", s->name);
 }
 
-/* --- what it is made of -------------------------------------------------- */
+/* --- open and close ------------------------------------------------------- */
 
-static int resolved(struct mo_sign_in *s, const struct mo_config *cfg,
-                    const char *text, const char **out, struct mo_err *e)
+static int resolve_ref(struct mo_sign_in *s, const struct mo_config *cfg,
+                       const char *text, const char **out, struct mo_err *e)
 {
     struct mo_buf b;
     int rc;
@@ -139,7 +139,7 @@ static int open_tokens(struct mo_sign_in *s, const char *dir, struct mo_err *e)
 
     if (n < 0 || (size_t)n >= sizeof(path))
         return mo_fail(e, MO_ETOOBIG, "the path of the token file");
-    (void)mo_file_mkdir(dir, NULL); /* if not, saving says so */
+    (void)mo_file_mkdir(dir, NULL); /* if this fails, saving reports it */
     return mo_tokens_open(path, &s->tokens, e);
 }
 
@@ -163,9 +163,9 @@ static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
     int rc = open_tokens(s, o->cfg->store.dir, e);
 
     if (rc == 0 && c)
-        rc = resolved(s, o->cfg, c->client_id, &oo.client_id, e);
+        rc = resolve_ref(s, o->cfg, c->client_id, &oo.client_id, e);
     if (rc == 0 && c)
-        rc = resolved(s, o->cfg, c->client_secret, &oo.client_secret, e);
+        rc = resolve_ref(s, o->cfg, c->client_secret, &oo.client_secret, e);
     oo.tokens = s->tokens;
     return rc < 0 ? rc : mo_oauth_new(&oo, &s->oauth, e);
 }
@@ -240,7 +240,7 @@ void mo_sign_in_end(struct mo_sign_in *s, void (*gone)(void *ctx), void *ctx)
     mo_oauth_close(s->oauth, on_over, s);
 }
 
-/* --- for the command ----------------------------------------------------- */
+/* --- accessors ------------------------------------------------------------ */
 
 struct mo_auth *mo_sign_in_auth(struct mo_sign_in *s)
 {

@@ -51,7 +51,7 @@ static struct tail *tail_of(struct mo_stderr_tail *t, const char *server)
 }
 
 void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
-                        struct mo_span said, bool first)
+                        struct mo_span bytes, bool first)
 {
     struct tail *x = t ? tail_of(t, server) : NULL;
     size_t keep = 0;
@@ -62,15 +62,15 @@ void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
         x->len = 0;
         x->cut = false;
     }
-    if (said.n > MO_TAIL_MAX) {
-        said = mo_span_skip(said, said.n - MO_TAIL_MAX);
+    if (bytes.n > MO_TAIL_MAX) {
+        bytes = mo_span_skip(bytes, bytes.n - MO_TAIL_MAX);
         x->cut = true;
     }
-    keep = MO_TAIL_MAX - said.n < x->len ? MO_TAIL_MAX - said.n : x->len;
+    keep = MO_TAIL_MAX - bytes.n < x->len ? MO_TAIL_MAX - bytes.n : x->len;
     x->cut |= keep < x->len;
     memmove(x->text, x->text + x->len - keep, keep);
-    memcpy(x->text + keep, said.p, said.n);
-    x->len = keep + said.n;
+    memcpy(x->text + keep, bytes.p, bytes.n);
+    x->len = keep + bytes.n;
 }
 
 void mo_stderr_tail_drop(struct mo_stderr_tail *t, const char *server)
@@ -79,7 +79,8 @@ void mo_stderr_tail_drop(struct mo_stderr_tail *t, const char *server)
         mo_free(mo_map_del(&t->all, mo_span_cstr(server)));
 }
 
-/* Half a line may begin with half a secret, which nobody would recognise. */
+/* A cut line may start with half a secret, which the log would not
+ * recognise. */
 static struct mo_span whole_lines(const struct tail *x)
 {
     struct mo_span s = {x->text, x->len};
@@ -99,7 +100,7 @@ int mo_stderr_tail_get(const struct mo_stderr_tail *t, const char *server,
     if (x == NULL)
         return 0;
     s = whole_lines(x);
-    for (size_t i = 0; i < s.n; i++) /* a NUL would end it */
+    for (size_t i = 0; i < s.n; i++) /* replace NUL bytes */
         text[i] = s.p[i] ? s.p[i] : ' ';
     text[s.n] = '\0';
     for (size_t i = 0; log && i < log->nsecrets; i++)

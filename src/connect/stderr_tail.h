@@ -1,11 +1,11 @@
-/* stderr_tail.h - the last that each server wrote on its standard error.
+/* stderr_tail.h - the last bytes that each server wrote to its standard error.
  *
- * By the server's name, so that it is still there when the process that said
- * it is not. Whoever runs servers puts in what comes as it comes; whoever
- * shows it gets it without the secrets that the loop's log knows.
+ * Stored by server name, so they outlive the process. Whoever runs servers adds
+ * the bytes as they arrive. Readers get them without the secrets known to the
+ * loop's log.
  *
- * Limits: MO_TAIL_MAX bytes a server, MO_STDERR_TAIL_MAX servers; the words of
- * further ones are not kept. Out of memory: likewise. */
+ * Limits: MO_TAIL_MAX bytes per server, MO_STDERR_TAIL_MAX servers. Output of
+ * further servers, or when memory runs out, is dropped. */
 #ifndef MO_CONNECT_STDERR_TAIL_H
 #define MO_CONNECT_STDERR_TAIL_H
 
@@ -21,13 +21,13 @@ struct mo_stderr_tail *
 mo_stderr_tail_new(struct mo_loop *l);              /* NULL: out of memory */
 void mo_stderr_tail_free(struct mo_stderr_tail *t); /* NULL is fine */
 
-/* first: of a process that has said nothing yet; what another said before it
- * is forgotten. */
+/* first: first output of a new process; output of the previous one is
+ * dropped. */
 void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
-                        struct mo_span said, bool first);
-/* Nothing of it is to be shown any more. */
+                        struct mo_span bytes, bool first);
+/* Drops the output of a server. */
 void mo_stderr_tail_drop(struct mo_stderr_tail *t, const char *server);
-/* Appended to out, from a line's beginning where it was cut; t may be NULL. */
+/* Appends the tail to out, starting at a line if it was cut; t may be NULL. */
 int mo_stderr_tail_get(const struct mo_stderr_tail *t, const char *server,
                        struct mo_buf *out);
 

@@ -9,33 +9,33 @@
 
 #define ARENA_MAX    ((size_t)4 * 1024 * 1024)
 #define FOREVER_MS   ((uint64_t)24 * 3600 * 1000)
-#define SIGN_INS_MAX 4 /* for one request */
+#define SIGN_INS_MAX 4 /* per request */
 
 struct mo_sync_client {
     struct mo_arena a;
     struct mo_loop *loop;
     struct mo_guard *guard;
-    struct mo_boxed_link *boxed; /* its box is made there; NULL: it has none */
+    struct mo_boxed_link *boxed; /* makes the box; NULL: not in a box */
     const struct mo_config *cfg;
     const struct mo_config_mcp *server;
-    struct mo_httpc *http;      /* instead, for a server with an address */
-    struct mo_sign_in *sign_in; /* beside that; NULL: not wanted */
+    struct mo_httpc *http;      /* used instead for a server with an address */
+    struct mo_sign_in *sign_in; /* NULL: no sign-in possible */
     struct mo_conn *conn;       /* NULL: closed */
     struct mo_resolved_server to;
     uint64_t timeout_ms;
-    bool *sign_in_needed; /* the caller's, or NULL */
+    bool *sign_in_needed; /* owned by the caller, or NULL */
     bool opened, guard_gone, http_gone, boxed_gone;
     struct mo_err why; /* how the connection ended */
-    /* the call that is waited for */
+    /* the current call */
     bool done;
     int rc;
-    int64_t code; /* of the server's error, or 0 */
-    int status;   /* of HTTP, when it failed */
+    int64_t code; /* code of the server's error, or 0 */
+    int status;   /* HTTP status, when the call failed */
     struct mo_err err;
     struct mo_buf answer;
 };
 
-/* --- the connection's news ----------------------------------------------- */
+/* --- callbacks of the connection ------------------------------------------ */
 
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
@@ -83,7 +83,7 @@ static const struct mo_conn_cb conn_cb = {
     .on_close = on_close,
 };
 
-/* --- calls that wait ----------------------------------------------------- */
+/* --- blocking calls ------------------------------------------------------- */
 
 static bool is_done(void *ctx)
 {
@@ -98,13 +98,14 @@ static void server_said_no(struct mo_sync_client *p, const struct mo_reply *r)
 
     mo_buf_init(&b, 200);
     (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
-    p->rc = mo_fail(&p->err, MO_EINVAL, "the server answers error %lld: %s",
+    p->rc = mo_fail(&p->err, MO_EINVAL, "the server returned error %lld: %s",
                     (long long)r->code, mo_buf_cstr(&b));
     mo_buf_fini(&b);
 }
 
-/* What a tool says of its failure may hold what was given to its server. */
-static int take(struct mo_sync_client *p, struct mo_json v)
+/* Copies the answer. The answer of a failed tool is redacted: it may contain
+ * secrets of its server. */
+static int copy_answer(struct mo_sync_client *p, struct mo_json v)
 {
     struct mo_span text = mo_json_text(v);
     struct mo_buf clean;
@@ -137,7 +138,7 @@ static void keep_answer(struct mo_sync_client *p, struct mo_json v,
     } else if (!v.p) {
         server_said_no(p, r);
     } else {
-        rc = take(p, v);
+        rc = copy_answer(p, v);
         p->rc = rc < 0 ? mo_fail(&p->err, rc, "answer too big") : 0;
     }
     mo_resolved_server_scrub(&p->to, &p->err);
@@ -164,7 +165,7 @@ static int wait_for(struct mo_sync_client *p, struct mo_json *out,
     return p->rc;
 }
 
-/* What a modern server reached by HTTP wants to see in the head. */
+/* The name or uri that a modern server expects in the HTTP header. */
 static struct mo_span name_of(struct mo_sync_client *p, const char *method,
                               struct mo_span params)
 {
@@ -187,14 +188,15 @@ static struct mo_span name_of(struct mo_sync_client *p, const char *method,
     return name;
 }
 
-/* Did the server refuse to take it? Anything else may have been done. */
+/* True if the server refused the request. After any other failure the call may
+ * have run. */
 static bool is_refused(const struct mo_sync_client *p, int rc)
 {
     return rc == MO_EPOLICY ||
            (rc < 0 && (p->status == 401 || p->status == 403));
 }
 
-/* A request failed. Is it worth another one, since somebody signed in? */
+/* True if a failed request should be repeated because a person signed in. */
 static bool is_signed_in(struct mo_sync_client *p, unsigned *tries,
                          struct mo_err *e)
 {
@@ -208,9 +210,9 @@ static bool is_signed_in(struct mo_sync_client *p, unsigned *tries,
     return rc == 0;
 }
 
-static int ask(struct mo_sync_client *p, const char *method,
-               struct mo_span params, const struct mo_call_opts *o,
-               struct mo_err *e)
+static int send_request(struct mo_sync_client *p, const char *method,
+                        struct mo_span params, const struct mo_call_opts *o,
+                        struct mo_err *e)
 {
     p->done = false;
     p->code = 0;
@@ -237,7 +239,7 @@ int mo_sync_client_call_with(struct mo_sync_client *p, const char *method,
     int rc;
 
     do {
-        rc = ask(p, method, params, &o, e);
+        rc = send_request(p, method, params, &o, e);
         if (rc == 0)
             rc = wait_for(p, out, e);
     } while (is_refused(p, rc) && is_signed_in(p, &tries, e));
@@ -355,7 +357,7 @@ void mo_sync_client_close(struct mo_sync_client *p)
     mo_free(p);
 }
 
-static int want_sign_in(struct mo_sync_client *p,
+static int open_sign_in(struct mo_sync_client *p,
                         const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     struct mo_sign_in_opts so = {
@@ -377,10 +379,9 @@ static int want_sign_in(struct mo_sync_client *p,
     return rc;
 }
 
-/* What carries the messages: a child's guardian, an HTTP client, or a box for
- * a server that is to be in one. */
-static int carrier(struct mo_sync_client *p,
-                   const struct mo_sync_client_opts *o, struct mo_err *e)
+/* Opens the transport: the guardian of a child, an HTTP client, or a box. */
+static int open_transport(struct mo_sync_client *p,
+                          const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     const struct mo_httpc_opts ho = {.active = 0};
     bool boxed = o->server && mo_boxed_link_is(o->server);
@@ -402,7 +403,7 @@ static int carrier(struct mo_sync_client *p,
     if (!p->http && !p->guard)
         return e->code;
     p->to.remote.http = p->http;
-    return p->http ? want_sign_in(p, o, e) : 0;
+    return p->http ? open_sign_in(p, o, e) : 0;
 }
 
 static int open_once(struct mo_sync_client *p, struct mo_conn_opts *co,
@@ -423,9 +424,10 @@ static int open_once(struct mo_sync_client *p, struct mo_conn_opts *co,
     return e->code;
 }
 
-/* By what is remembered of the server; if that leads nowhere, without it. */
-static int open_as_known(struct mo_sync_client *p, struct mo_conn_opts *co,
-                         const char *dir, struct mo_err *e)
+/* Opens with the remembered era; if that fails, without it. */
+static int open_with_known_era(struct mo_sync_client *p,
+                               struct mo_conn_opts *co, const char *dir,
+                               struct mo_err *e)
 {
     static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
     int rc;
@@ -434,7 +436,7 @@ static int open_as_known(struct mo_sync_client *p, struct mo_conn_opts *co,
     rc = open_once(p, co, e);
     if (rc < 0 && co->known.era == MO_ERA_LEGACY && rc != MO_EPOLICY) {
         mo_era_cache_put(dir, &p->to.key, unknown);
-        if (rc == MO_ETIMEOUT) /* a server that is slow would be so again */
+        if (rc == MO_ETIMEOUT) /* a timeout would only repeat itself */
             return rc;
         co->known = unknown;
         rc = open_once(p, co, e);
@@ -442,8 +444,8 @@ static int open_as_known(struct mo_sync_client *p, struct mo_conn_opts *co,
     return rc;
 }
 
-static void remember(const struct mo_sync_client *p,
-                     const struct mo_conn_opts *co, const char *dir)
+static void remember_era(const struct mo_sync_client *p,
+                         const struct mo_conn_opts *co, const char *dir)
 {
     struct mo_conn_verdict now = mo_conn_info(p->conn)->verdict;
 
@@ -451,8 +453,8 @@ static void remember(const struct mo_sync_client *p,
         mo_era_cache_put(dir, &p->to.key, now);
 }
 
-static int connect_to(struct mo_sync_client *p,
-                      const struct mo_sync_client_opts *o, struct mo_err *e)
+static int connect_server(struct mo_sync_client *p,
+                          const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     struct mo_conn_opts co = {
         .mode = o->mode,
@@ -462,15 +464,15 @@ static int connect_to(struct mo_sync_client *p,
         .ctx = p,
     };
     bool any = o->mode == MO_CONN_AUTO;
-    int rc = carrier(p, o, e);
+    int rc = open_transport(p, o, e);
 
     if (rc < 0)
         return rc;
-    any = any && !p->boxed; /* a box is new each time: nothing is remembered */
-    rc = any ? open_as_known(p, &co, o->cfg->store.dir, e)
+    any = any && !p->boxed; /* a box is new each time: no era to remember */
+    rc = any ? open_with_known_era(p, &co, o->cfg->store.dir, e)
              : open_once(p, &co, e);
     if (rc == 0 && any)
-        remember(p, &co, o->cfg->store.dir);
+        remember_era(p, &co, o->cfg->store.dir);
     return rc;
 }
 
@@ -489,7 +491,7 @@ int mo_sync_client_open(const struct mo_sync_client_opts *o,
     p->sign_in_needed = o->sign_in_needed;
     if (!p->timeout_ms && o->server)
         p->timeout_ms = (uint64_t)o->server->timeout_ms;
-    rc = connect_to(p, o, e);
+    rc = connect_server(p, o, e);
     if (rc < 0) {
         mo_resolved_server_scrub(&p->to, e);
         mo_sync_client_close(p);

@@ -1,5 +1,5 @@
-/* sync_client_tool.c - one call of a tool, with the headers its schema wants.
- */
+/* sync_client_tool.c - calls one tool, with the headers that its schema
+ * requires. */
 #include "connect/sync_client.h"
 
 #define PARAMS_MAX MO_CONN_TEXT_MAX
@@ -17,10 +17,11 @@ static struct mo_json find_tool(struct mo_json tools, const char *name)
     return none;
 }
 
-/* Only modern servers reached by HTTP look at such headers. A tool that is not
- * in the list is called all the same: the server knows best what to say. */
-static int mirror(struct mo_sync_client *p, const char *tool,
-                  struct mo_span args, struct mo_mirror *m, struct mo_err *e)
+/* Only modern servers reached by HTTP read these headers. A tool that is not in
+ * the list is called anyway: the server reports the error. */
+static int build_mirror(struct mo_sync_client *p, const char *tool,
+                        struct mo_span args, struct mo_mirror *m,
+                        struct mo_err *e)
 {
     struct mo_json tools = {NULL, 0}, schema, v = {args.p, args.n};
     int rc = 0;
@@ -55,7 +56,7 @@ static int call_once(struct mo_sync_client *p, const char *tool,
 {
     struct mo_mirror m;
     struct mo_buf b;
-    int rc = mirror(p, tool, args, &m, e);
+    int rc = build_mirror(p, tool, args, &m, e);
 
     mo_buf_init(&b, PARAMS_MAX);
     if (rc == 0 && put_params(&b, tool, args) < 0)

@@ -13,18 +13,18 @@
 
 struct mo_gateway_setup {
     struct mo_loop *loop;
-    struct mo_server_link *dial;
+    struct mo_server_link *link;
     struct mo_gateway *gateway;
     struct mo_endpoint *ep;
     bool serving;
-    struct mo_later ending; /* where there is no gateway to wait for */
+    struct mo_later ending; /* calls gone() if there is no gateway to close */
     void (*gone)(void *ctx);
     void *gone_ctx;
 };
 
-/* --- what makes a server what it is -------------------------------------- */
+/* --- digest of the settings of a server ----------------------------------- */
 
-/* Lengths go before texts, so that no two lists look alike. */
+/* Lengths precede texts, so that different lists have different digests. */
 static void put_text(struct mo_sha256 *h, const char *s)
 {
     uint64_t n = s ? strlen(s) + 1 : 0;
@@ -65,7 +65,7 @@ static void put_oauth(struct mo_sha256 *h, const struct mo_config_oauth *o)
     put_number(h, o->enabled);
 }
 
-/* The box of a server that does not say otherwise is the sandbox's. */
+/* A server without box settings uses those of the sandbox. */
 static void put_box(struct mo_sha256 *h, const struct mo_config *cfg,
                     const struct mo_config_mcp *s)
 {
@@ -82,8 +82,8 @@ static void put_box(struct mo_sha256 *h, const struct mo_config *cfg,
     put_number(h, (int64_t)(b->cpus * 1000));
 }
 
-static void digest(const struct mo_config *cfg, const struct mo_config_mcp *s,
-                   char out[65])
+static void put_digest(const struct mo_config *cfg,
+                       const struct mo_config_mcp *s, char out[65])
 {
     const char *const texts[] = {s->name, s->command, s->cwd,
                                  s->url,  s->image,   s->tool_prefix};
@@ -128,17 +128,17 @@ void mo_gateway_setup_server(const struct mo_config *cfg,
         .result_bytes = s->result_bytes,
         .max_calls = (unsigned)s->max_calls,
     };
-    digest(cfg, s, out->digest);
+    put_digest(cfg, s, out->digest);
 }
 
-/* --- the gateway's servers ----------------------------------------------- */
+/* --- servers of the gateway ----------------------------------------------- */
 
 #define TEXTS_MAX ((size_t)16 * 1024 * 1024)
 
-/* All of them in one text, in the arena; NULL: there are none. */
-static const char *joined(struct mo_arena *a,
-                          const struct mo_config_list *const *lists, size_t n,
-                          char between)
+/* Joins the texts into one, in the arena; NULL: the list is empty. */
+static const char *join_texts(struct mo_arena *a,
+                              const struct mo_config_list *const *lists,
+                              size_t n, char between)
 {
     const char *text = NULL;
     struct mo_buf b;
@@ -189,20 +189,21 @@ static int put_tools(struct mo_arena *a, const struct mo_config_tools *from,
     return 0;
 }
 
-/* What needs memory of its own. */
-static int put_more(struct mo_arena *a, const struct mo_config_mcp *m,
-                    struct mo_gw_server *s)
+/* Settings that need memory of their own. */
+static int put_lists(struct mo_arena *a, const struct mo_config_mcp *m,
+                     struct mo_gw_server *s)
 {
     const struct mo_config_list *const words[] = {&m->keywords, &m->categories,
                                                   &m->tags};
 
-    s->keywords = joined(a, words, MO_COUNT(words), ' ');
-    s->categories = joined(a, words + 1, MO_COUNT(words) - 1, '\n');
+    s->keywords = join_texts(a, words, MO_COUNT(words), ' ');
+    s->categories = join_texts(a, words + 1, MO_COUNT(words) - 1, '\n');
     return put_tools(a, &m->tools, s);
 }
 
-/* Who answers a server's question has as long as for an approval, and the
- * asker hears of it before we give up. */
+/* A person has as long to answer a server's question as to approve a call, at
+ * least ANSWER_MS. The endpoint waits 5 s longer, so that the asker hears of
+ * the timeout first. */
 #define ANSWER_MS 600000
 
 static uint64_t answer_ms(const struct mo_config *cfg)
@@ -224,21 +225,21 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
     if (!v)
         return mo_fail(e, MO_ENOMEM, "gateway");
     mo_arena_init(&a, 2 * TEXTS_MAX);
-    for (int off = 0; off <= 1; off++) { /* those that are off stand last */
+    for (int off = 0; off <= 1; off++) { /* disabled servers come last */
         for (size_t i = 0; rc == 0 && i < cfg->mcp.n && n < MO_GW_SERVERS_MAX;
              i++) {
             if (cfg->mcp.v[i].enabled == (off != 0))
                 continue;
             mo_gateway_setup_server(cfg, &cfg->mcp.v[i], &v[n]);
             v[n].off = off;
-            rc = put_more(&a, &cfg->mcp.v[i], &v[n++]);
+            rc = put_lists(&a, &cfg->mcp.v[i], &v[n++]);
         }
     }
     if (rc < 0) {
         mo_arena_fini(&a);
         return mo_fail(e, rc, "gateway");
     }
-    mo_server_link_config(h->dial, cfg);
+    mo_server_link_config(h->link, cfg);
     if (h->ep)
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
     rc = mo_gateway_servers(h->gateway, v, n, e);
@@ -273,10 +274,10 @@ void mo_gateway_setup_forget(const struct mo_config *cfg, const char *server)
         mo_catalog_forget(dir, server);
 }
 
-/* --- from open to close -------------------------------------------------- */
+/* --- open and close ------------------------------------------------------- */
 
 static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
-                        struct mo_approvals *desk, struct mo_record *rec,
+                        struct mo_approvals *approvals, struct mo_record *rec,
                         struct mo_err *e)
 {
     struct mo_gateway_opts o = {
@@ -298,8 +299,8 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     struct mo_err why;
     int rc = 0;
 
-    if (desk)
-        o.judge = mo_approvals_judge(desk);
+    if (approvals)
+        o.judge = mo_approvals_judge(approvals);
     if (path_of(cfg, MO_GATEWAY_SETUP_CACHE, dir) < 0 ||
         path_of(cfg, MO_GATEWAY_SETUP_HABIT, habit) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
@@ -309,8 +310,8 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
     o.learning_file = o.cache ? habit : NULL;
-    rc = mo_server_link_new(h->loop, cfg, &h->dial, e);
-    o.ctx = h->dial;
+    rc = mo_server_link_new(h->loop, cfg, &h->link, e);
+    o.ctx = h->link;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
 }
 
@@ -334,7 +335,7 @@ static int make_endpoint(struct mo_gateway_setup *h,
     return rc < 0 ? mo_fail(e, rc, "gateway") : 0;
 }
 
-static void on_dial_gone(void *ctx)
+static void on_link_gone(void *ctx)
 {
     struct mo_gateway_setup *h = ctx;
     void (*gone)(void *) = h->gone;
@@ -350,10 +351,10 @@ static void on_gateway_gone(void *ctx)
     struct mo_gateway_setup *h = ctx;
 
     h->gateway = NULL;
-    if (h->dial)
-        mo_server_link_close(h->dial, on_dial_gone, h);
+    if (h->link)
+        mo_server_link_close(h->link, on_link_gone, h);
     else
-        on_dial_gone(h);
+        on_link_gone(h);
 }
 
 static void on_ending(struct mo_later *d)
@@ -380,7 +381,7 @@ void mo_gateway_setup_close(struct mo_gateway_setup *h, void (*gone)(void *ctx),
 }
 
 int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,
-                          struct mo_approvals *desk, struct mo_record *rec,
+                          struct mo_approvals *approvals, struct mo_record *rec,
                           struct mo_gateway_setup **out, struct mo_err *e)
 {
     struct mo_gateway_setup *h = mo_new(struct mo_gateway_setup);
@@ -390,14 +391,13 @@ int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,
         return mo_fail(e, MO_ENOMEM, "gateway");
     h->loop = l;
     mo_later_init(&h->ending, on_ending);
-    rc = make_gateway(h, cfg, desk, rec, e);
+    rc = make_gateway(h, cfg, approvals, rec, e);
     if (rc == 0)
         rc = mo_gateway_setup_reload(h, cfg, e);
     if (rc == 0)
         rc = make_endpoint(h, cfg, e);
     if (rc < 0) {
-        mo_gateway_setup_close(h, NULL,
-                               NULL); /* what is left ends with the loop */
+        mo_gateway_setup_close(h, NULL, NULL); /* the loop frees the rest */
         return rc;
     }
     *out = h;
@@ -417,11 +417,11 @@ struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h)
 const struct mo_config *
 mo_gateway_setup_config(const struct mo_gateway_setup *h)
 {
-    return mo_server_link_now(h->dial);
+    return mo_server_link_now(h->link);
 }
 
 const struct mo_stderr_tail *
 mo_gateway_setup_said(const struct mo_gateway_setup *h)
 {
-    return mo_server_link_said(h->dial);
+    return mo_server_link_said(h->link);
 }

@@ -12,7 +12,7 @@
 #define LEFT_MAX   ((size_t)400)
 #define PAIRS_MAX  ((size_t)1000)
 
-/* --- which file is it ---------------------------------------------------- */
+/* --- file format ---------------------------------------------------------- */
 
 static const struct {
     const char *outer, *key, *format;
@@ -38,12 +38,12 @@ static struct mo_json find_servers(struct mo_json root, const char **format)
     return (struct mo_json){NULL, 0};
 }
 
-/* --- the keys of a server ------------------------------------------------ */
+/* --- members of a server -------------------------------------------------- */
 
 enum kind { TEXT, REF, LIST, MAP, FLAG, NOT, NUMBER, SKIP };
 
-/* In the order in which ours are written. Of several with one `to` the first
- * that is there counts. SKIP: known, and of no use here. */
+/* In the order in which they are written. Of several rows with the same `to`,
+ * the first that is present counts. SKIP: known, but not used here. */
 static const struct {
     const char *from, *to;
     enum kind kind;
@@ -70,7 +70,7 @@ static const struct {
     {"type", NULL, SKIP},
     {"transport", NULL, SKIP},
     {"transportType", NULL, SKIP},
-    {"tools", NULL, SKIP}, /* the server is asked */
+    {"tools", NULL, SKIP}, /* asked from the server instead */
     {"gallery", NULL, SKIP},
     {"version", NULL, SKIP},
 };
@@ -78,7 +78,7 @@ static const struct {
 struct work {
     struct mo_import_text t;
     struct mo_jw w;
-    struct mo_buf text; /* one text at a time */
+    struct mo_buf text; /* scratch buffer for one text */
     int rc;
 };
 
@@ -88,14 +88,14 @@ static int no_memory(struct work *k)
     return MO_ENOMEM;
 }
 
-static void not_so(struct work *k, const char *key, const char *what)
+static void refuse_member(struct work *k, const char *key, const char *what)
 {
     (void)snprintf(k->t.s->cannot, sizeof(k->t.s->cannot), "'%s' %s", key,
                    what);
     k->rc = MO_EINVAL;
 }
 
-/* Numbers and truths in a place for texts are their own words. */
+/* Numbers and booleans in place of a string are taken as text. */
 static int plain_text(struct work *k, struct mo_json v, struct mo_span *out)
 {
     enum mo_json_type t = mo_json_type(v);
@@ -106,21 +106,21 @@ static int plain_text(struct work *k, struct mo_json v, struct mo_span *out)
     return t == MO_JSON_NUMBER || t == MO_JSON_BOOL ? 0 : MO_EINVAL;
 }
 
-/* The text behind a key, translated, into k->text. */
+/* Translates the text of a member into k->text. */
 static int take_text(struct work *k, const char *key, struct mo_json v,
                      bool refs, struct mo_span *plain)
 {
     int rc = plain_text(k, v, plain);
 
     if (rc == MO_EINVAL)
-        not_so(k, key, "is not a text");
+        refuse_member(k, key, "is not a text");
     if (rc < 0)
         return rc;
     mo_buf_reset(&k->text);
     k->t.refs = refs;
     rc = mo_import_text(&k->t, *plain, &k->text);
     if (rc == MO_ETOOBIG)
-        not_so(k, key, "is too long");
+        refuse_member(k, key, "is too long");
     if (rc < 0)
         k->rc = rc;
     return rc;
@@ -166,8 +166,8 @@ static bool is_secret(const struct mo_import_server *s, const char *name)
     return x;
 }
 
-/* "server.VARIABLE", and a number behind it where two would be called the
- * same: other characters than a secret's become '_'. */
+/* Builds "server.VARIABLE", with a number appended if the name is taken.
+ * Characters not allowed in a secret name become '_'. */
 static void name_key(const struct mo_import_server *s, const char *name,
                      char *full, size_t cap)
 {
@@ -185,7 +185,7 @@ static void name_key(const struct mo_import_server *s, const char *name,
         (void)snprintf(full + n, cap - n, "-%d", i);
 }
 
-/* A key: written down, and a reference in its place if that is wanted. */
+/* Notes a key, and writes a reference in its place if keys go to the store. */
 static int note_key(struct work *k, const char *name, struct mo_span value)
 {
     struct mo_import_secret *x = mo_arena_new(k->t.a, struct mo_import_secret);
@@ -223,7 +223,7 @@ static void put_pair(struct work *k, const char *to, struct mo_json key,
         (void)no_memory(k);
         return;
     }
-    if (mo_json_is(v, MO_JSON_NULL)) /* how VS Code takes one away */
+    if (mo_json_is(v, MO_JSON_NULL)) /* null removes a variable in VS Code */
         return;
     if (take_text(k, to, v, true, &plain) < 0)
         return;
@@ -241,14 +241,14 @@ static void put_map(struct work *k, const char *to, struct mo_json v)
     if (mo_json_len(v) == 0)
         return;
     if (mo_json_len(v) > PAIRS_MAX) {
-        not_so(k, to, "has more than 1000 entries");
+        refuse_member(k, to, "has more than 1000 entries");
         return;
     }
     mo_jw_key(&k->w, to);
     mo_jw_obj(&k->w);
     mo_json_iter(&it, v);
     while (k->rc == 0 && mo_json_next(&it, &key, &item)) {
-        if (mo_jvalue_find(v, key).p == item.p) /* of two, the last counts */
+        if (mo_jvalue_find(v, key).p == item.p) /* the last one counts */
             put_pair(k, to, key, item);
     }
     mo_jw_end(&k->w);
@@ -277,7 +277,7 @@ static void put_field(struct work *k, size_t i, struct mo_json v)
     const char *to = fields[i].to;
 
     if (wants[kind] != MO_JSON_NONE && !mo_json_is(v, wants[kind])) {
-        not_so(k, fields[i].from, "has a form that is not understood");
+        refuse_member(k, fields[i].from, "has a form that is not understood");
         return;
     }
     if (kind == TEXT || kind == REF)
@@ -298,7 +298,7 @@ static void put_field(struct work *k, size_t i, struct mo_json v)
 
 static void put_fields(struct work *k, struct mo_json v)
 {
-    const char *done = NULL; /* rows of one `to` are neighbours */
+    const char *done = NULL; /* rows with the same `to` are adjacent */
 
     for (size_t i = 0; k->rc == 0 && i < MO_COUNT(fields); i++) {
         struct mo_json f = mo_json_get(v, fields[i].from);
@@ -311,20 +311,21 @@ static void put_fields(struct work *k, struct mo_json v)
     }
 }
 
-/* The old transport must be said; all others go by what there is. */
+/* Only HTTP+SSE must be named. Other transports follow from command, url or
+ * image. */
 static void put_transport(struct work *k, struct mo_json v)
 {
     static const char *const names[] = {"type", "transport", "transportType"};
     static const char *const urls[] = {"url", "serverUrl"};
-    bool sse = false, said = false;
+    bool sse = false, named = false;
 
     for (size_t i = 0; i < MO_COUNT(names); i++) {
         struct mo_json t = mo_json_get(v, names[i]);
 
-        said = said || t.p;
+        named = named || t.p;
         sse = sse || mo_json_str_eq(t, MO_SPAN("sse"));
     }
-    for (size_t i = 0; !said && i < MO_COUNT(urls); i++) {
+    for (size_t i = 0; !named && i < MO_COUNT(urls); i++) {
         struct mo_span text = mo_json_text(mo_json_get(v, urls[i]));
 
         sse = sse || mo_span_ends(text, MO_SPAN("/sse\""));
@@ -361,7 +362,7 @@ static void note_left_out(struct work *k, struct mo_json v)
         (void)no_memory(k);
 }
 
-/* What is written must have something to start or to connect to. */
+/* The entry must have a command, a url or an image. */
 static void check_kind(struct work *k, struct mo_json json)
 {
     static const char *const kinds[] = {"command", "url", "image"};
@@ -377,7 +378,7 @@ static void check_kind(struct work *k, struct mo_json json)
     k->rc = MO_EINVAL;
 }
 
-static int keep_json(struct work *k, struct mo_span text)
+static int store_json(struct work *k, struct mo_span text)
 {
     char *copy = mo_arena_strndup(k->t.a, text.p, text.n);
     struct mo_json_doc doc;
@@ -390,7 +391,7 @@ static int keep_json(struct work *k, struct mo_span text)
     return k->rc;
 }
 
-/* MO_ENOMEM, else 0: what is wrong with it is in s->cannot. */
+/* Returns MO_ENOMEM or 0; a refusal is in s->cannot. */
 static int read_server(struct mo_arena *a, const struct mo_import_opts *o,
                        struct mo_import_server *s, struct mo_json v)
 {
@@ -402,19 +403,19 @@ static int read_server(struct mo_arena *a, const struct mo_import_opts *o,
     mo_jw_init(&k.w, &out);
     mo_jw_obj(&k.w);
     if (!mo_json_is(v, MO_JSON_OBJECT))
-        not_so(&k, s->name, "is not an object");
+        refuse_member(&k, s->name, "is not an object");
     put_fields(&k, v);
     if (k.rc == 0)
         put_transport(&k, v);
     mo_jw_end(&k.w);
     if (k.rc == 0 && mo_buf_err(&out) == MO_ETOOBIG)
-        not_so(&k, s->name, "is too long");
+        refuse_member(&k, s->name, "is too long");
     if (k.rc == 0 && mo_buf_err(&out))
         k.rc = MO_ENOMEM;
     if (k.rc == 0)
         note_left_out(&k, v);
     if (k.rc == 0)
-        (void)keep_json(&k, mo_buf_view(&out));
+        (void)store_json(&k, mo_buf_view(&out));
     if (out.p)
         explicit_bzero(out.p, out.cap);
     mo_buf_fini(&out);
@@ -426,7 +427,8 @@ static int read_server(struct mo_arena *a, const struct mo_import_opts *o,
 
 /* --- names --------------------------------------------------------------- */
 
-/* Ours have letters, digits, '-', '_' and '.'; anything else becomes '-'. */
+/* Our names have letters, digits, '-', '_' and '.'; anything else becomes
+ * '-'. */
 static int name_server(struct mo_arena *a, struct mo_json key,
                        struct mo_import_server *s)
 {
@@ -461,7 +463,7 @@ static bool is_taken(const struct mo_import *im, const char *name)
     return false;
 }
 
-/* --- all of them --------------------------------------------------------- */
+/* --- all servers ---------------------------------------------------------- */
 
 static int read_servers(struct mo_arena *a, const struct mo_import_opts *o,
                         struct mo_json servers, struct mo_import *im)

@@ -1,23 +1,24 @@
-/* import.h - the MCP servers of another program's configuration, as ours.
+/* import.h - reads MCP servers from the configuration of another program.
  *
- * Understood, by what is in the file:
+ * Recognised by the top-level member of the file:
  *   mcpServers           Claude Desktop, Claude Code, Cursor, Windsurf, and the
- *                        orchestrator of the seed's Node kind
+ *                        earlier Node orchestrator
  *   servers, mcp.servers VS Code (mcp.json; settings.json), with its inputs
- *   mcps                 the seed's registry.json
+ *   mcps                 registry.json of the earlier orchestrator
  *
- * Each server becomes the JSON of one of ours. Placeholders are translated:
- * ${input:ID} is ${secret:ID}, ${NAME} and ${env:NAME} are ${env:NAME}; those
- * that only mean something inside an editor are a reason not to take the
- * server, and so is one on a command line, which others can read. What has no
- * place here (lists of approved tools and the like) is named and left out.
+ * Each server becomes the JSON of one entry of our configuration. Placeholders
+ * are translated: ${input:ID} becomes ${secret:ID}, ${NAME} and ${env:NAME}
+ * become ${env:NAME}. A server is refused if it uses a placeholder that only an
+ * editor can resolve, or a placeholder on the command line, which other users
+ * can read. Members without an equivalent here (lists of approved tools and the
+ * like) are reported and left out.
  *
- * Values that look like keys are found; they can be given to the secret store
- * instead of the file.
+ * Values that look like keys are detected; they can be moved to the secret
+ * store.
  *
- * Pure: a text in. Ownership: everything is in the arena, keys included; the
- * caller wipes what he must (mo_import_wipe). Limits: MO_IMPORT_FILE_MAX,
- * MO_IMPORT_SERVERS_MAX (MO_ETOOBIG). */
+ * Pure: text in, structs out. Ownership: everything is in the arena, keys
+ * included; the caller wipes the keys with mo_import_wipe(). Limits:
+ * MO_IMPORT_FILE_MAX, MO_IMPORT_SERVERS_MAX (MO_ETOOBIG). */
 #ifndef MO_SERVERS_IMPORT_H
 #define MO_SERVERS_IMPORT_H
 
@@ -30,18 +31,18 @@
 
 struct mo_import_secret {
     struct mo_import_secret *next;
-    const char *name; /* in the store: "server.VARIABLE" */
-    char *value;      /* NULL: to be asked for, an editor's input */
+    const char *name; /* in the secret store: "server.VARIABLE" */
+    char *value;      /* NULL: the person must set it (an editor input) */
     size_t n;
 };
 
 struct mo_import_server {
-    const char *name; /* ours */
-    const char *was;  /* the file's, if that is no name here; else NULL */
+    const char *name; /* name in our configuration */
+    const char *was; /* name in the file if that is not valid here, else NULL */
     struct mo_json json;
-    char cannot[MO_IMPORT_WHY_MAX]; /* "" or why not; json is none then */
-    struct mo_buf left_out;         /* names of what was left out */
-    bool key_in_args;               /* a key that everybody can read */
+    char cannot[MO_IMPORT_WHY_MAX]; /* reason of a refusal, or "" */
+    struct mo_buf left_out;         /* names of the members left out */
+    bool key_in_args;               /* a key is on the command line */
     struct mo_import_secret *secrets;
 };
 
@@ -52,33 +53,36 @@ struct mo_import {
 };
 
 struct mo_import_opts {
-    const char *home; /* for ${userHome}; NULL: not known */
+    const char *home; /* for ${userHome}; NULL: unknown */
     bool store;       /* keys become references to the secret store */
 };
 
-/* MO_EINVAL: no format of the above; MO_EPROTO: not even JSON. */
+/* MO_EINVAL: unknown format. MO_EPROTO: not JSON. */
 int mo_import_read(struct mo_arena *a, struct mo_span text,
                    const struct mo_import_opts *o, struct mo_import *out,
                    struct mo_err *e);
 void mo_import_wipe(struct mo_import *im);
 
-/* Does ours say the same as the imported one? What only we know (description,
- * limits, enabled) does not count, nor that a key stands in the store here. */
+/* True if our entry equals the imported one. Members that only exist here
+ * (description, limits, enabled) are ignored, and a reference to the secret
+ * store equals a key. */
 bool mo_import_same(struct mo_json ours, struct mo_json imported);
 
-/* --- for import.c: one text ---------------------------------------------- */
+/* --- used by import.c: one text ------------------------------------------- */
 
 struct mo_import_text {
     struct mo_arena *a;
     const struct mo_import_opts *o;
     struct mo_import_server *s;
-    bool refs; /* references may stand in this one */
+    bool refs; /* references are allowed in this text */
 };
 
-/* Translated placeholders, appended to b. MO_EINVAL: s->cannot says why. */
+/* Appends the text to b with placeholders translated. MO_EINVAL: s->cannot says
+ * why. */
 int mo_import_text(struct mo_import_text *t, struct mo_span text,
                    struct mo_buf *b);
-/* Is this a key or a password? name is the variable's or header's, or "". */
+/* True if the value looks like a key or password. name: of the variable or
+ * header, or "". */
 bool mo_import_is_key(const char *name, struct mo_span value);
 
 #endif

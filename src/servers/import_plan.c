@@ -18,7 +18,7 @@ bool mo_plan_writes(const struct mo_plan *p, size_t i)
     return p->todo[i] == MO_PLAN_ADD || p->todo[i] == MO_PLAN_REPLACE;
 }
 
-/* --- made ---------------------------------------------------------------- */
+/* --- making a plan -------------------------------------------------------- */
 
 static enum mo_plan_action action_for(const struct mo_plan *p,
                                       const struct mo_import_server *s,
@@ -33,7 +33,7 @@ static enum mo_plan_action action_for(const struct mo_plan *p,
     return p->replace ? MO_PLAN_REPLACE : MO_PLAN_DIFFERS;
 }
 
-static void decide(struct mo_plan *p, struct mo_json ours)
+static void decide_actions(struct mo_plan *p, struct mo_json ours)
 {
     for (size_t i = 0; i < p->im.n; i++) {
         const struct mo_import_server *s = &p->im.v[i];
@@ -68,7 +68,7 @@ int mo_plan_make(struct mo_plan *p, struct mo_span theirs, struct mo_span ours,
         return mo_fail(e, MO_ENOMEM, "out of memory");
     }
     (void)mo_json_parse(ours, 0, &doc, NULL);
-    decide(p, mo_json_get(doc.root, "mcpServers"));
+    decide_actions(p, mo_json_get(doc.root, "mcpServers"));
     return 0;
 }
 
@@ -79,7 +79,7 @@ void mo_plan_fini(struct mo_plan *p)
     p->im = (struct mo_import){.n = 0};
 }
 
-/* --- shown --------------------------------------------------------------- */
+/* --- showing a plan ------------------------------------------------------- */
 
 static void put_secrets(struct mo_jw *w, const struct mo_import_server *s)
 {
@@ -139,10 +139,10 @@ void mo_plan_json(const struct mo_plan *p, const char *file, bool written,
     mo_jw_end(&w);
 }
 
-/* --- written ------------------------------------------------------------- */
+/* --- applying a plan ------------------------------------------------------ */
 
-static bool has_same(const struct mo_secrets *store, struct mo_span name,
-                     struct mo_span value)
+static bool has_same_secret(const struct mo_secrets *store, struct mo_span name,
+                            struct mo_span value)
 {
     struct mo_buf b;
     bool same = false;
@@ -157,18 +157,19 @@ static bool has_same(const struct mo_secrets *store, struct mo_span name,
     return same;
 }
 
-/* The same key again is no news; another under its name is not lost. */
+/* An equal secret is left alone; a different one is not overwritten without
+ * replace. */
 static int store_key(const struct mo_plan *p, struct mo_secrets *store,
                      const struct mo_import_secret *x, struct mo_err *e)
 {
     struct mo_span name = mo_span_cstr(x->name), value = {x->value, x->n};
 
-    if (has_same(store, name, value))
+    if (has_same_secret(store, name, value))
         return 0;
     if (mo_secrets_has(store, name) && !p->replace)
         return mo_fail(e, MO_EEXISTS,
-                       "the secret '%s' is there with another value; "
-                       "--replace writes over it",
+                       "the secret '%s' exists with another value; --replace "
+                       "overwrites it",
                        x->name);
     return mo_secrets_put(store, name, value, e);
 }
@@ -205,6 +206,6 @@ int mo_plan_write(const struct mo_plan *p, const struct mo_config *cfg,
         if (mo_plan_writes(p, i))
             rc = mo_file_edit_set(r, path, mo_json_text(s->json), e);
     }
-    /* before the file: a reference without a value would be worse */
+    /* before the file, so that no reference lacks its value */
     return rc < 0 ? rc : store_keys(p, cfg, e);
 }

@@ -10,7 +10,8 @@ static bool equal(struct mo_json a, struct mo_json b)
     return a.p && b.p ? mo_jvalue_equal(a, b, &steps) == 1 : a.p == b.p;
 }
 
-/* env or headers: a reference here is as good as the key there. */
+/* Compares env or headers: a reference on our side equals any value on
+ * theirs. */
 static bool same_map(struct mo_json ours, struct mo_json theirs)
 {
     struct mo_json_iter it;

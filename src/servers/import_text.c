@@ -1,4 +1,5 @@
-/* import_text.c - one text of a foreign configuration: placeholders, keys. */
+/* import_text.c - translates placeholders and detects keys in one text of an
+ * import. */
 #include <stdio.h>
 #include <strings.h>
 
@@ -8,7 +9,7 @@
 
 /* --- keys ---------------------------------------------------------------- */
 
-/* How services begin their keys. */
+/* Prefixes of well-known API keys. */
 static const char *const prefixes[] = {
     "sk-",   "sk_",   "ghp_", "gho_",    "ghs_",    "github_pat_", "glpat-",
     "xoxb-", "xoxp-", "AKIA", "AIza",    "hf_",     "npm_",        "tvly-",
@@ -31,8 +32,8 @@ bool mo_import_is_key(const char *name, struct mo_span value)
 
 /* --- placeholders -------------------------------------------------------- */
 
-static int cannot(struct mo_import_text *t, const char *what,
-                  struct mo_span inside)
+static int refuse_placeholder(struct mo_import_text *t, const char *what,
+                              struct mo_span inside)
 {
     (void)snprintf(t->s->cannot, sizeof(t->s->cannot), "'${%.*s}' %s",
                    (int)mo_span_head(inside, 60).n, inside.p, what);
@@ -43,17 +44,19 @@ static int put_ref(struct mo_import_text *t, const char *kind,
                    struct mo_span name, struct mo_span inside, struct mo_buf *b)
 {
     if (!t->refs)
-        return cannot(t,
-                      "stands where other users could read its value; put it "
-                      "into env or headers",
-                      inside);
+        return refuse_placeholder(
+            t,
+            "stands where other users could read its value; put it "
+            "into env or headers",
+            inside);
     if (!mo_secret_name_ok(name))
-        return cannot(t, "has a name that cannot be used here", inside);
+        return refuse_placeholder(t, "has a name that cannot be used here",
+                                  inside);
     mo_buf_printf(b, "${%s:%.*s}", kind, (int)name.n, name.p);
     return 0;
 }
 
-/* An editor's question: the answer is kept in the store. */
+/* An input of the editor: its value goes to the secret store. */
 static int put_input(struct mo_import_text *t, struct mo_span id,
                      struct mo_span inside, struct mo_buf *b)
 {
@@ -84,7 +87,7 @@ static bool is_variable(struct mo_span s)
     return s.n > 0;
 }
 
-/* What an editor knows and we do not. */
+/* Variables that only an editor can resolve. */
 static bool is_editors(struct mo_span s)
 {
     static const char *const words[] = {
@@ -110,12 +113,14 @@ static int put_placeholder(struct mo_import_text *t, struct mo_span in,
     if (mo_span_is(in, "pathSeparator") || mo_span_is(in, "/"))
         return mo_buf_putc(b, '/');
     if (is_editors(in))
-        return cannot(t, "means something only inside the editor", in);
+        return refuse_placeholder(t, "means something only inside the editor",
+                                  in);
     if (is_variable(in))
         return put_ref(t, "env", in, in, b);
     if (mo_span_search(in, MO_SPAN(":-")) > 0)
-        return cannot(t, "has a default, which has no form here", in);
-    mo_buf_puts(b, t->refs ? "$${" : "${"); /* a text like any other */
+        return refuse_placeholder(t, "has a default, which has no form here",
+                                  in);
+    mo_buf_puts(b, t->refs ? "$${" : "${"); /* not a placeholder */
     mo_buf_span(b, in);
     return mo_buf_putc(b, '}');
 }
@@ -130,7 +135,7 @@ int mo_import_text(struct mo_import_text *t, struct mo_span text,
         int rc;
 
         if (end < 0) {
-            if (at >= 0 && t->refs) { /* an opening without an end */
+            if (at >= 0 && t->refs) { /* "${" without "}" */
                 mo_buf_put(b, text.p, (size_t)at);
                 mo_buf_puts(b, "$${");
                 text = mo_span_skip(text, (size_t)at + 2);

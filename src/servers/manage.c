@@ -1,6 +1,4 @@
-/*
- * manage.c - see manage.h.
- */
+/* manage.c - jobs that change the configured servers; see manage.h. */
 #include "servers/manage_priv.h"
 
 #include "base/mem.h"
@@ -12,9 +10,9 @@ bool mo_manage_allowed(const struct mo_config *c, const char *listen)
                                                   : mo_listen_is_local(listen);
 }
 
-/* --- the end of a job ---------------------------------------------------- */
+/* --- end of a job --------------------------------------------------------- */
 
-static void wipe(struct mo_buf *b)
+static void wipe_buf(struct mo_buf *b)
 {
     if (b->p)
         explicit_bzero(b->p, b->cap);
@@ -35,7 +33,7 @@ static void job_free(struct job *j)
     mo_timer_stop(j->m->o.loop, &j->again);
     mo_entry_wipe(&j->entry);
     undo_free(j);
-    wipe(&j->body);
+    wipe_buf(&j->body);
     mo_buf_fini(&j->who);
     mo_buf_fini(&j->report);
     mo_buf_fini(&j->plan);
@@ -61,7 +59,8 @@ static void maybe_gone(struct mo_manage *m)
         mo_loop_defer(m->o.loop, &m->ending);
 }
 
-static void finish(struct job *j, struct mo_span json, const struct mo_err *why)
+static void finish_job(struct job *j, struct mo_span json,
+                       const struct mo_err *why)
 {
     struct mo_manage *m = j->m;
 
@@ -72,13 +71,13 @@ static void finish(struct job *j, struct mo_span json, const struct mo_err *why)
     maybe_gone(m);
 }
 
-static void give_up(struct job *j, const struct mo_err *why)
+static void finish_failed(struct job *j, const struct mo_err *why)
 {
     mo_manage_edit_unstore(j);
-    finish(j, mo_span(NULL, 0), why);
+    finish_job(j, mo_span(NULL, 0), why);
 }
 
-/* --- what is answered ---------------------------------------------------- */
+/* --- answers -------------------------------------------------------------- */
 
 static void put_secrets(struct mo_jw *w, const struct job *j)
 {
@@ -116,7 +115,7 @@ static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
     mo_jw_end(&w);
 }
 
-static void succeed(struct job *j, bool saved)
+static void finish_ok(struct job *j, bool saved)
 {
     struct mo_buf b;
     struct mo_err e;
@@ -132,18 +131,20 @@ static void succeed(struct job *j, bool saved)
         mo_manage_edit_unstore(j);
     if (mo_buf_err(&b)) {
         mo_fail(&e, MO_ENOMEM, "the answer is too big");
-        finish(j, mo_span(NULL, 0), &e);
+        finish_job(j, mo_span(NULL, 0), &e);
     } else {
-        finish(j, mo_buf_view(&b), NULL);
+        finish_job(j, mo_buf_view(&b), NULL);
     }
     mo_buf_fini(&b);
 }
 
-/* --- saved --------------------------------------------------------------- */
+/* --- save ----------------------------------------------------------------- */
 
-/* Messages say where in the file; a request has another. */
-static void why_not(const struct mo_file_edit *r,
-                    const struct mo_config_report *rep, struct mo_err *e)
+/* Removes file, line and column from the first message: the request is not the
+ * file. */
+static void explain_failure(const struct mo_file_edit *r,
+                            const struct mo_config_report *rep,
+                            struct mo_err *e)
 {
     for (unsigned i = 0; e->code == MO_EINVAL && i < rep->kept; i++) {
         struct mo_span text = mo_span_cstr(rep->v[i].text);
@@ -161,7 +162,7 @@ static void why_not(const struct mo_file_edit *r,
     }
 }
 
-static int save(struct job *j, struct mo_file_edit *r, struct mo_err *e)
+static int save_file(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     struct mo_config_report rep = {.kept = 0};
     int rc = mo_manage_edit_apply(j, r, e);
@@ -171,7 +172,7 @@ static int save(struct job *j, struct mo_file_edit *r, struct mo_err *e)
     if (rc == 0) {
         rc = mo_file_edit_save(r, &rep, e);
         if (rc < 0)
-            why_not(r, &rep, e);
+            explain_failure(r, &rep, e);
     }
     return rc;
 }
@@ -180,14 +181,14 @@ static void step_save(struct job *j, struct mo_file_edit *r)
 {
     struct mo_manage *m = j->m;
     struct mo_err e = {0};
-    int rc = save(j, r, &e);
+    int rc = save_file(j, r, &e);
     bool changed = r->changed;
 
     mo_file_edit_close(r);
     if (rc < 0) {
         mo_log_err(mo_loop_log(m->o.loop), MO_WARN, "manage", &e, "%s",
                    j->server ? j->server : "import");
-        give_up(j, &e);
+        finish_failed(j, &e);
         return;
     }
     if (changed) {
@@ -195,7 +196,7 @@ static void step_save(struct job *j, struct mo_file_edit *r)
                j->server ? j->server : "import");
         m->o.written(m->o.ctx);
     }
-    succeed(j, true);
+    finish_ok(j, true);
 }
 
 static void on_audited(void *ctx, const struct mo_written *w,
@@ -206,12 +207,13 @@ static void on_audited(void *ctx, const struct mo_written *w,
 
     (void)w;
     if (why) {
-        mo_fail(&e, MO_EIO, "not written, since the audit log cannot be: %s",
+        mo_fail(&e, MO_EIO,
+                "not saved, because the audit log cannot be written: %s",
                 why->msg);
-        give_up(j, &e);
+        finish_failed(j, &e);
     } else if (j->m->closing) {
         mo_fail(&e, MO_ECLOSED, "the program is ending");
-        give_up(j, &e);
+        finish_failed(j, &e);
     } else {
         j->step = SAVE;
         j->until = mo_now_ns() + LOCK_MS * MO_MS;
@@ -219,7 +221,7 @@ static void on_audited(void *ctx, const struct mo_written *w,
     }
 }
 
-static void audit(struct job *j)
+static void write_audit(struct job *j)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     const struct mo_store_batch batch = {.writes = &w, .n = 1};
@@ -235,10 +237,10 @@ static void audit(struct job *j)
              : mo_store_write(j->m->o.store, &batch, on_audited, j, &e);
     mo_buf_fini(&b);
     if (rc < 0)
-        give_up(j, &e);
+        finish_failed(j, &e);
 }
 
-/* --- tested -------------------------------------------------------------- */
+/* --- test ----------------------------------------------------------------- */
 
 static void on_tested(struct job *j)
 {
@@ -246,52 +248,43 @@ static void on_tested(struct job *j)
 
     if (j->m->closing) {
         mo_fail(&e, MO_ECLOSED, "the program is ending");
-        give_up(j, &e);
+        finish_failed(j, &e);
         return;
     }
     if (j->verb == MO_MANAGE_TEST && j->failed.code == 0)
         mo_manage_view_works(j->m, j->server);
     if (j->verb == MO_MANAGE_TEST || j->dry) {
-        succeed(j, false);
+        finish_ok(j, false);
     } else if (j->failed.code) {
-        mo_fail(&e, MO_EUNAVAIL, "not saved, since it does not work: %s",
+        mo_fail(&e, MO_EUNAVAIL,
+                "not saved, because the server does not work: %s",
                 j->failed.msg);
-        give_up(j, &e);
+        finish_failed(j, &e);
     } else {
-        audit(j);
+        write_audit(j);
     }
 }
 
-static void on_dial_gone(void *ctx)
+static void on_link_gone(void *ctx)
 {
     struct job *j = ctx;
 
-    j->dial = NULL;
+    j->link = NULL;
     on_tested(j);
 }
 
-static void on_attempt(void *ctx, const struct mo_connect_test_result *r)
+static void on_test_done(void *ctx, const struct mo_connect_test_result *r)
 {
     struct job *j = ctx;
     struct mo_jw w;
 
-    j->attempt = NULL;
+    j->connect_test = NULL;
     j->failed = r->why;
     mo_jw_init(&w, &j->report);
     mo_jw_obj(&w);
-    mo_connect_test_json(&w, r, mo_server_link_said(j->dial), j->server);
+    mo_connect_test_json(&w, r, mo_server_link_said(j->link), j->server);
     mo_jw_end(&w);
-    mo_server_link_close(j->dial, on_dial_gone, j);
-}
-
-static const struct mo_config_mcp *find(const struct mo_config *c,
-                                        const char *name)
-{
-    for (size_t i = 0; i < c->mcp.n; i++) {
-        if (strcmp(c->mcp.v[i].name, name) == 0)
-            return &c->mcp.v[i];
-    }
-    return NULL;
+    mo_server_link_close(j->link, on_link_gone, j);
 }
 
 static int start_test(struct job *j, const struct mo_config *cfg,
@@ -299,31 +292,31 @@ static int start_test(struct job *j, const struct mo_config *cfg,
 {
     struct mo_connect_test_opts o = {
         .loop = j->m->o.loop,
-        .server = find(cfg, j->server),
+        .server = mo_server_link_find(cfg, mo_span_cstr(j->server)),
         .timeout_ms = TEST_MS,
-        .done = on_attempt,
+        .done = on_test_done,
         .ctx = j,
     };
     int rc = 0;
 
     if (o.server == NULL)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
-    rc = mo_server_link_new(j->m->o.loop, cfg, &j->dial, e);
+    rc = mo_server_link_new(j->m->o.loop, cfg, &j->link, e);
     if (rc < 0)
         return rc;
-    o.dial = j->dial;
-    rc = mo_connect_test_start(&o, &j->attempt, e);
-    if (rc < 0) { /* told when the dial is gone */
+    o.link = j->link;
+    rc = mo_connect_test_start(&o, &j->connect_test, e);
+    if (rc < 0) { /* reported when the link is gone */
         const struct mo_connect_test_result r = {.why = *e};
 
-        on_attempt(j, &r);
+        on_test_done(j, &r);
     }
     return 0;
 }
 
-/* --- checked ------------------------------------------------------------- */
+/* --- check ---------------------------------------------------------------- */
 
-static int check(struct job *j, struct mo_file_edit *r, struct mo_err *e)
+static int check_change(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     struct mo_config_report rep = {.kept = 0};
     int rc = mo_manage_edit_apply(j, r, e);
@@ -333,7 +326,7 @@ static int check(struct job *j, struct mo_file_edit *r, struct mo_err *e)
     rc = mo_file_edit_try(r, &j->tried, &rep, e);
     if (rc < 0) {
         j->tried.now = NULL;
-        why_not(r, &rep, e);
+        explain_failure(r, &rep, e);
     }
     return rc;
 }
@@ -341,7 +334,7 @@ static int check(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 static void step_check(struct job *j, struct mo_file_edit *r)
 {
     struct mo_err e = {0};
-    int rc = check(j, r, &e);
+    int rc = check_change(j, r, &e);
 
     mo_file_edit_close(r);
     if (rc == 0 && j->test)
@@ -349,11 +342,11 @@ static void step_check(struct job *j, struct mo_file_edit *r)
     if (rc == 0 && j->test)
         rc = start_test(j, j->tried.now, &e);
     if (rc < 0)
-        give_up(j, &e);
+        finish_failed(j, &e);
     else if (!j->test && j->dry)
-        succeed(j, false);
+        finish_ok(j, false);
     else if (!j->test)
-        audit(j);
+        write_audit(j);
 }
 
 static void begin_test(struct job *j)
@@ -362,10 +355,10 @@ static void begin_test(struct job *j)
 
     j->tried.now = mo_config_ref(j->m->o.config->now);
     if (start_test(j, j->tried.now, &e) < 0)
-        give_up(j, &e);
+        finish_failed(j, &e);
 }
 
-/* The next step, when the file is ours; until then again and again. */
+/* Runs the next step once the file lock is free; retries every AGAIN_MS. */
 static void on_again(struct mo_timer *t)
 {
     struct job *j = mo_container_of(t, struct job, again);
@@ -381,16 +374,17 @@ static void on_again(struct mo_timer *t)
     if (rc == MO_EBUSY && mo_now_ns() < j->until && !j->m->closing)
         mo_timer_start(j->m->o.loop, &j->again, AGAIN_MS);
     else if (rc < 0)
-        give_up(j, &e);
+        finish_failed(j, &e);
     else if (j->step == CHECK)
         step_check(j, &r);
     else
         step_save(j, &r);
 }
 
-/* --- asked --------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
-static int take(struct job *j, const struct mo_manage_ask *c, struct mo_err *e)
+static int copy_request(struct job *j, const struct mo_manage_ask *c,
+                        struct mo_err *e)
 {
     mo_arena_init(&j->a, BODY_ARENA);
     mo_buf_init(&j->body, MO_MANAGE_BODY_MAX + 1);
@@ -411,17 +405,17 @@ static int take(struct job *j, const struct mo_manage_ask *c, struct mo_err *e)
     return mo_manage_edit_read(j, e);
 }
 
-static int refused(const struct mo_manage *m, const struct mo_manage_ask *c,
-                   struct mo_err *e)
+static int check_allowed(const struct mo_manage *m,
+                         const struct mo_manage_ask *c, struct mo_err *e)
 {
     if (m->closing)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
     if (c->verb != MO_MANAGE_TEST &&
         !mo_manage_allowed(m->o.config->now, m->o.listen))
         return mo_fail(e, MO_EPOLICY,
-                       "servers cannot be changed over HTTP here; "
-                       "\"server\": {\"manage\": true} in the configuration "
-                       "allows it, the `mcp` commands do without");
+                       "servers cannot be changed over HTTP here; \"server\": "
+                       "{\"manage\": true} in the configuration allows it; the "
+                       "`mcp` commands work without it");
     if (m->under_way >= JOBS)
         return mo_fail(e, MO_EBUSY, "too many changes at once");
     return 0;
@@ -431,7 +425,7 @@ int mo_manage_change(struct mo_manage *m, const struct mo_manage_ask *c,
                      mo_job_done_fn *done, void *arg, struct mo_err *e)
 {
     struct job *j = NULL;
-    int rc = refused(m, c, e);
+    int rc = check_allowed(m, c, e);
 
     if (rc < 0)
         return rc;
@@ -441,7 +435,7 @@ int mo_manage_change(struct mo_manage *m, const struct mo_manage_ask *c,
     j->m = m;
     j->done = done;
     j->arg = arg;
-    rc = take(j, c, e);
+    rc = copy_request(j, c, e);
     if (rc < 0) {
         job_free(j);
         return rc;
@@ -453,7 +447,7 @@ int mo_manage_change(struct mo_manage *m, const struct mo_manage_ask *c,
     return 0;
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- new and close -------------------------------------------------------- */
 
 struct mo_manage *mo_manage_new(const struct mo_manage_opts *o)
 {
@@ -467,7 +461,7 @@ struct mo_manage *mo_manage_new(const struct mo_manage_opts *o)
     return m;
 }
 
-/* A job that waits for nothing but its file ends at its next look. */
+/* A job that waits for the file lock ends at its next retry. */
 void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
 {
     m->closing = true;
@@ -476,8 +470,8 @@ void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
     mo_list_each (it, &m->jobs) {
         struct job *j = mo_container_of(it, struct job, node);
 
-        if (j->attempt)
-            mo_connect_test_stop(j->attempt);
+        if (j->connect_test)
+            mo_connect_test_stop(j->connect_test);
     }
     maybe_gone(m);
 }

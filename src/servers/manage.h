@@ -1,22 +1,23 @@
-/* manage.h - the configured servers changed while the program runs.
+/* manage.h - changes the configured servers while the program runs.
  *
- * What web/api_mcp.h asks for. A change goes the same way as a command's
- * (config/file_edit.h): only the place that is meant is written, under the lock
- * that commands take too, after the loader has read the result; then the
- * program reads its configuration again. Nothing is kept here of what stands
- * there.
+ * Implements the requests of web/api_mcp.h. A change takes the same path as a
+ * command (config/file_edit.h): it edits only the affected part of the file,
+ * under the lock that commands also take, after the loader has checked the
+ * result. Then the program reloads its configuration. This file keeps no copy
+ * of it.
  *
- * Rules of the house
- *  1. Who adds a command runs it: it needs server.manage (where that is not
- *     set: only a server that listens to this machine alone).
- *  2. Nothing is written before the audit log has it.
- *  3. A test happens before that, beside everything that runs, and what does
- *     not work is not written.
- *  4. Keys go to the secret store before the file refers to them, and out of
- *     it again if the file was not written after all. They are never told.
+ * Invariants
+ *   1. Adding a server means running its command, so changes need
+ *      server.manage. If that is not set, they are allowed only if the server
+ *      listens on this machine alone.
+ *   2. Nothing is written before the audit log has the change.
+ *   3. A test runs before that and does not affect running servers. A server
+ *      that fails the test is not written.
+ *   4. Keys are stored in the secret store before the file refers to them, and
+ *      removed again if the file was not written. Keys are never returned.
  *
- * Ownership: everything given is borrowed until gone(). Limit: JOBS at once;
- * another writer is waited for LOCK_MS. */
+ * Ownership: everything passed in is borrowed until gone(). Limits: JOBS at
+ * once; a job waits up to LOCK_MS for another writer. */
 #ifndef MO_SERVERS_MANAGE_H
 #define MO_SERVERS_MANAGE_H
 
@@ -24,7 +25,7 @@
 #include "servers/job_done.h"
 #include "store/store.h"
 
-#define MO_MANAGE_BODY_MAX ((size_t)1024 * 1024) /* of a request */
+#define MO_MANAGE_BODY_MAX ((size_t)1024 * 1024) /* bytes of a request */
 
 struct mo_gateway_setup;
 struct mo_manage;
@@ -32,16 +33,17 @@ struct mo_manage;
 struct mo_manage_opts {
     struct mo_loop *loop;
     struct mo_config_holder *config;
-    const char *listen; /* what the server listens on */
-    bool has_token;     /* clients must show one */
+    const char *listen; /* listen address of the server */
+    bool has_token;     /* clients need a token */
     struct mo_store *store;
-    struct mo_gateway_setup *hub; /* NULL: there is no gateway */
-    void (*written)(void *ctx);   /* the file is another: read it */
+    struct mo_gateway_setup *gateway; /* NULL: no gateway */
+    void (*written)(void *ctx);       /* the file changed: reload it */
     void *ctx;
 };
 
 struct mo_manage *mo_manage_new(const struct mo_manage_opts *o);
-/* What is under way is stopped; gone(ctx) later. Before servers and store. */
+/* Stops running jobs and calls gone(ctx) later. Close it before the gateway and
+ * the store. */
 void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx);
 
 enum mo_manage_verb {
@@ -54,32 +56,32 @@ enum mo_manage_verb {
 
 struct mo_manage_ask {
     enum mo_manage_verb verb;
-    struct mo_span server; /* empty: the body names it */
+    struct mo_span server; /* empty: the name is in the body */
     struct mo_span body;
-    struct mo_span who; /* for the audit */
+    struct mo_span who; /* caller, for the audit log */
     bool test, dry, replace;
-    bool clear; /* import: keys stay in the file */
+    bool clear; /* import: leave keys in the file */
 };
 
-struct mo_manage_where { /* as the client sees us */
+struct mo_manage_where { /* our address as the client used it */
     struct mo_span host;
     bool tls;
 };
 
-/* These append JSON. */
+/* These append JSON to out. */
 int mo_manage_list(struct mo_manage *m, struct mo_buf *out);
 int mo_manage_one(struct mo_manage *m, struct mo_span server,
                   struct mo_buf *out, struct mo_err *e); /* MO_ENOTFOUND */
 int mo_manage_health(struct mo_manage *m, struct mo_buf *out);
 int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *w,
                        struct mo_buf *out);
-/* done() once, later; everything given is copied. MO_EPOLICY: the operator
- * does not want it; MO_EEXISTS: the name is taken; MO_EUNAVAIL: it was tested
- * and does not work. */
+/* Starts a change. Calls done() once, later; everything is copied. MO_EPOLICY:
+ * changes are not allowed. MO_EEXISTS: the name is taken. MO_EUNAVAIL: the
+ * server failed its test. */
 int mo_manage_change(struct mo_manage *m, const struct mo_manage_ask *c,
                      mo_job_done_fn *done, void *arg, struct mo_err *e);
 
-/* May servers be changed over HTTP? */
+/* True if servers may be changed over HTTP. */
 bool mo_manage_allowed(const struct mo_config *c, const char *listen);
 
 #endif

@@ -1,13 +1,12 @@
-/*
- * manage_edit.c - a request as a change of the file; see manage_priv.h.
- */
+/* manage_edit.c - applies a request to the configuration file; see
+ * manage_priv.h. */
 #include "servers/manage_priv.h"
 
 #include "secrets/key.h"
 
-/* --- the request, read --------------------------------------------------- */
+/* --- reading the request -------------------------------------------------- */
 
-static void flag(struct mo_json body, const char *key, bool *on)
+static void read_flag(struct mo_json body, const char *key, bool *on)
 {
     bool b = false;
 
@@ -31,18 +30,19 @@ static int read_name(struct job *j, struct mo_json body, struct mo_err *e)
     return 0;
 }
 
-/* {name, config: {...}} or all in one. */
-static int read_wish(struct job *j, struct mo_json body, struct mo_err *e)
+/* Accepts {name, config: {...}} or all members in one object. */
+static int read_description(struct job *j, struct mo_json body,
+                            struct mo_err *e)
 {
     struct mo_json config = mo_json_get(body, "config");
 
     if (config.p && !mo_json_is(config, MO_JSON_OBJECT))
         return mo_fail(e, MO_EINVAL, "'config' is an object");
-    j->wish = config.p ? config : body;
+    j->described = config.p ? config : body;
     j->entry.keep = mo_json_get(body, "secrets");
-    flag(body, "test", &j->test);
-    flag(body, "dryRun", &j->dry);
-    flag(body, "replace", &j->replace);
+    read_flag(body, "test", &j->test);
+    read_flag(body, "dryRun", &j->dry);
+    read_flag(body, "replace", &j->replace);
     return 0;
 }
 
@@ -67,14 +67,15 @@ int mo_manage_edit_read(struct job *j, struct mo_err *e)
         return mo_fail(e, MO_EINVAL, "the body is an object");
     rc = read_name(j, doc.root, e);
     if (rc == 0)
-        rc = read_wish(j, doc.root, e);
+        rc = read_description(j, doc.root, e);
     j->entry.server = j->server;
     return rc;
 }
 
-/* --- one more ------------------------------------------------------------ */
+/* --- add ------------------------------------------------------------------ */
 
-static struct mo_json present(const struct mo_file_edit *r, const char *server)
+static struct mo_json find_entry(const struct mo_file_edit *r,
+                                 const char *server)
 {
     struct mo_json_doc doc = {.bad_at = 0};
 
@@ -88,24 +89,24 @@ static int apply_add(struct job *j, struct mo_file_edit *r, struct mo_err *e)
     struct mo_buf b;
     int rc = 0;
 
-    if (present(r, j->server).p && !j->replace)
+    if (find_entry(r, j->server).p && !j->replace)
         return mo_fail(e, MO_EEXISTS,
-                       "there is a server '%.64s' already; replace it by "
+                       "the server '%.64s' exists already; replace it with "
                        "\"replace\": true",
                        j->server);
     mo_buf_init(&b, MO_ENTRY_JSON_MAX);
-    rc = mo_entry_put(&j->entry, j->wish, &b, e);
+    rc = mo_entry_put(&j->entry, j->described, &b, e);
     if (rc == 0)
         rc = mo_file_edit_set(r, path, mo_buf_view(&b), e);
     mo_buf_fini(&b);
     return rc;
 }
 
-/* --- changed ------------------------------------------------------------- */
+/* --- patch ---------------------------------------------------------------- */
 
-/* Takes out what is null, also when it is not there. */
-static int set(struct mo_file_edit *r, const char *const *path,
-               struct mo_json v, struct mo_span value, struct mo_err *e)
+/* Sets a member; null removes it, also if it does not exist. */
+static int set_member(struct mo_file_edit *r, const char *const *path,
+                      struct mo_json v, struct mo_span value, struct mo_err *e)
 {
     bool out = mo_json_is(v, MO_JSON_NULL);
     int rc = mo_file_edit_set(r, path, out ? mo_span(NULL, 0) : value, e);
@@ -125,7 +126,7 @@ static const char *text_of(struct job *j, struct mo_json key)
                                             : NULL;
 }
 
-/* Members of env, headers and oauth one by one: others stay as they are. */
+/* Patches env, headers and oauth member by member; other members stay. */
 static int patch_section(struct job *j, struct mo_file_edit *r,
                          const char *name, struct mo_json section,
                          struct mo_err *e)
@@ -152,14 +153,15 @@ static int patch_section(struct job *j, struct mo_file_edit *r,
         else
             mo_json_compact(val, &b);
         if (rc == 0)
-            rc = set(r, path, val, mo_buf_view(&b), e);
+            rc = set_member(r, path, val, mo_buf_view(&b), e);
     }
     mo_buf_fini(&b);
     return rc;
 }
 
-/* `enabled` as it is already is no reason to write. */
-static bool is_so(struct mo_json entry, const char *name, struct mo_json v)
+/* True if `enabled` already has this value: nothing to write. */
+static bool is_already_set(struct mo_json entry, const char *name,
+                           struct mo_json v)
 {
     bool is = true, wanted = true;
 
@@ -175,9 +177,9 @@ static int apply_patch(struct job *j, struct mo_file_edit *r, struct mo_err *e)
     struct mo_json key, val;
     int rc = 0;
 
-    if (!present(r, j->server).p)
+    if (!find_entry(r, j->server).p)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
-    mo_json_iter(&it, j->wish);
+    mo_json_iter(&it, j->described);
     while (rc == 0 && mo_json_next(&it, &key, &val)) {
         const char *name = text_of(j, key);
         const char *path[] = {"mcpServers", j->server, name, NULL};
@@ -185,11 +187,11 @@ static int apply_patch(struct job *j, struct mo_file_edit *r, struct mo_err *e)
         if (name == NULL)
             return mo_fail(e, MO_ENOMEM, "out of memory");
         if (mo_entry_reserved(mo_span_cstr(name)) ||
-            is_so(present(r, j->server), name, val))
+            is_already_set(find_entry(r, j->server), name, val))
             continue;
         rc = mo_json_is(val, MO_JSON_OBJECT)
                  ? patch_section(j, r, name, val, e)
-                 : set(r, path, val, mo_json_text(val), e);
+                 : set_member(r, path, val, mo_json_text(val), e);
     }
     return rc;
 }
@@ -198,12 +200,12 @@ static int apply_remove(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     const char *path[] = {"mcpServers", j->server, NULL};
 
-    if (!present(r, j->server).p)
+    if (!find_entry(r, j->server).p)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
     return mo_file_edit_set(r, path, mo_span(NULL, 0), e);
 }
 
-/* --- taken over ---------------------------------------------------------- */
+/* --- import --------------------------------------------------------------- */
 
 static int apply_import(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
@@ -228,7 +230,7 @@ static int apply_import(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
                          struct mo_err *e)
 {
-    mo_entry_wipe(&j->entry); /* a second time: the same again */
+    mo_entry_wipe(&j->entry); /* called twice: for the check and for the save */
     switch (j->verb) {
     case MO_MANAGE_ADD:
         return apply_add(j, r, e);
@@ -248,8 +250,8 @@ int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
 
 /* Reads the present value of the secret into the undo list. A secret whose
  * value cannot be read is not listed: the undo would delete it. */
-static int remember(struct job *j, struct mo_secrets *store,
-                    struct mo_span name, struct mo_err *e)
+static int remember_secret(struct job *j, struct mo_secrets *store,
+                           struct mo_span name, struct mo_err *e)
 {
     struct undo *u = mo_arena_new(&j->a, struct undo);
     struct mo_buf b;
@@ -287,19 +289,19 @@ int mo_manage_edit_store(struct job *j, struct mo_err *e)
     rc = mo_secrets_for(j->m->o.config->now, true, &store, e);
     for (struct mo_entry_secret *s = j->entry.secrets; rc == 0 && s;
          s = s->next) {
-        rc = remember(j, store, s->name, e);
+        rc = remember_secret(j, store, s->name, e);
         if (rc == 0)
             rc = mo_secrets_put(store, s->name, mo_span(s->value, s->n), e);
     }
     mo_secrets_close(store);
     if (rc < 0)
-        e->code = MO_EIO; /* it is ours to put right, not the asker's */
+        e->code = MO_EIO; /* an internal failure, not a mistake of the client */
     return rc < 0 ? MO_EIO : 0;
 }
 
 /* A secret that was never written needs no removal. */
-static int restore(struct mo_secrets *store, const struct undo *u,
-                   struct mo_err *e)
+static int restore_secret(struct mo_secrets *store, const struct undo *u,
+                          struct mo_err *e)
 {
     int rc = u->value
                  ? mo_secrets_put(store, u->name, mo_span(u->value, u->n), e)
@@ -318,15 +320,14 @@ void mo_manage_edit_unstore(struct job *j)
         return;
     rc = mo_secrets_for(j->m->o.config->now, true, &store, &e);
     for (struct undo *u = j->undo; rc == 0 && u; u = u->next)
-        rc = restore(store, u, &e);
+        rc = restore_secret(store, u, &e);
     mo_secrets_close(store);
     if (rc < 0)
         mo_log_err(mo_loop_log(j->m->o.loop), MO_WARN, "manage", &e,
-                   "%s: a secret of what was not saved is still there",
-                   j->server);
+                   "%s: cannot undo the change of a secret", j->server);
 }
 
-/* --- the audit log ------------------------------------------------------- */
+/* --- audit ---------------------------------------------------------------- */
 
 void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
 {
@@ -351,9 +352,9 @@ void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
     if (j->verb == MO_MANAGE_IMPORT) {
         mo_jw_key(&w, "plan");
         mo_jw_raw(&w, mo_buf_view(&j->plan));
-    } else if (j->wish.p) {
+    } else if (j->described.p) {
         mo_jw_key(&w, "entry");
-        mo_entry_show(&w, j->wish);
+        mo_entry_show(&w, j->described);
     }
     mo_jw_end(&w);
 }

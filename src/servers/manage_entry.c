@@ -9,7 +9,7 @@
 
 #define NAME_BYTES 128
 
-/* --- names --------------------------------------------------------------- */
+/* --- member names --------------------------------------------------------- */
 
 static const char *const reserved[] = {"name",    "config", "test",
                                        "secrets", "dryRun", "replace"};
@@ -37,7 +37,7 @@ bool mo_entry_has_keys(struct mo_span member)
     return mo_span_is(member, "env") || mo_span_is(member, "headers");
 }
 
-static struct mo_span our_name(struct mo_span key)
+static struct mo_span translate_name(struct mo_span key)
 {
     for (size_t i = 0; i < MO_COUNT(renames); i++) {
         if (mo_span_is(key, renames[i].from))
@@ -93,7 +93,7 @@ static int take_key(struct mo_entry *x, struct mo_span name,
     if (n < 0 || (size_t)n >= sizeof(text) ||
         !mo_secret_name_ok(mo_span(text, (size_t)n)))
         return mo_fail(e, MO_EINVAL,
-                       "'%.*s' is no name for a secret; store it under "
+                       "'%.*s' is not a valid name of a secret; store it under "
                        "another and refer to it as ${secret:NAME}",
                        (int)mo_span_head(name, 80).n, name.p);
     if (s == NULL)
@@ -115,7 +115,7 @@ int mo_entry_value(struct mo_entry *x, struct mo_span name, struct mo_json v,
     struct mo_span value, ref = {NULL, 0};
     int rc = 0;
 
-    if (!mo_json_is(v, MO_JSON_STRING)) { /* the loader judges it */
+    if (!mo_json_is(v, MO_JSON_STRING)) { /* the loader reports it */
         mo_json_compact(v, out);
         return 0;
     }
@@ -178,8 +178,8 @@ static int put_member(struct mo_entry *x, struct mo_span name, struct mo_json v,
     return 0;
 }
 
-/* What the older ones call a container is plain from its image. */
-static bool is_said_twice(struct mo_span name, struct mo_json v)
+/* Older clients name the container type as well; the image is enough. */
+static bool is_redundant(struct mo_span name, struct mo_json v)
 {
     return mo_json_is(v, MO_JSON_NULL) ||
            (mo_span_is(name, "transport") &&
@@ -200,8 +200,8 @@ int mo_entry_put(struct mo_entry *x, struct mo_json from, struct mo_buf *out,
     while (rc == 0 && mo_json_next(&it, &key, &val)) {
         if (mo_json_str(key, x->a, &name) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
-        name = our_name(name);
-        if (mo_entry_reserved(name) || is_said_twice(name, val))
+        name = translate_name(name);
+        if (mo_entry_reserved(name) || is_redundant(name, val))
             continue;
         rc = put_member(x, name, val, first, out, e);
         first = false;
@@ -212,7 +212,7 @@ int mo_entry_put(struct mo_entry *x, struct mo_json from, struct mo_buf *out,
     return rc;
 }
 
-/* --- shown --------------------------------------------------------------- */
+/* --- display -------------------------------------------------------------- */
 
 static void show_text(struct mo_jw *w, struct mo_json v)
 {
@@ -227,7 +227,7 @@ static void show_text(struct mo_jw *w, struct mo_json v)
     mo_buf_fini(&masked);
 }
 
-/* Of an oauth section only its secret is one. */
+/* In oauth, only the client secret is a key. */
 static void show_map(struct mo_jw *w, struct mo_json map, bool all)
 {
     struct mo_json_iter it;

@@ -1,12 +1,12 @@
-/* manage_priv.h - what the files of manage.h share.
+/* manage_priv.h - shared by the files of manage.h.
  *
- *   manage.c       jobs: checked, tested, audited, saved, in this order
- *   manage_edit.c  what is written, and the secrets that go with it
- *   manage_view.c  what is shown of servers, without a job
+ *   manage.c       jobs: check, test, audit, save, in this order
+ *   manage_edit.c  edits of the file, and the secrets that belong to them
+ *   manage_view.c  views of the servers, without a job
  *
- * States of a job: CHECK -> [TEST] -> [AUDIT -> SAVE] -> over. Between two of
- * them it is waited for one thing: the lock of the file (timer), a test, the
- * end of its dial, or the store. */
+ * States of a job: CHECK -> [TEST] -> [AUDIT -> SAVE] -> finished. Between two
+ * states a job waits for one thing: the file lock (timer), a test, the end of
+ * its link, or the store. */
 #ifndef MO_SERVERS_MANAGE_PRIV_H
 #define MO_SERVERS_MANAGE_PRIV_H
 
@@ -34,7 +34,7 @@ struct mo_manage {
     void *gone_ctx;
 };
 
-/* A secret as it was before; value NULL: it was not there. */
+/* A secret before the change; value NULL: it did not exist. */
 struct undo {
     struct undo *next;
     struct mo_span name;
@@ -51,35 +51,36 @@ struct job {
     enum step step;
     struct mo_arena a;
     struct mo_buf body, who;
-    const char *server;  /* in the arena */
-    struct mo_json wish; /* the object that describes it, of the body */
+    const char *server;       /* in the arena */
+    struct mo_json described; /* its description in the body */
     bool test, dry, replace, clear;
     struct mo_entry entry;
     struct undo *undo;
-    struct mo_timer again; /* for the lock */
+    struct mo_timer again; /* retries the file lock */
     uint64_t until;        /* ns */
-    /* the test */
-    struct mo_config_holder tried; /* now NULL: none */
-    struct mo_server_link *dial;
-    struct mo_connect_test *attempt;
-    struct mo_err failed; /* code 0: it works */
-    struct mo_buf report; /* of the test; empty: there was none */
-    struct mo_buf plan;   /* of an import */
+    /* state of the test */
+    struct mo_config_holder tried; /* configuration to test; now NULL: none */
+    struct mo_server_link *link;
+    struct mo_connect_test *connect_test;
+    struct mo_err failed; /* result of the test; code 0: works */
+    struct mo_buf report; /* JSON of the test; empty: not tested */
+    struct mo_buf plan;   /* JSON of the import plan */
     mo_job_done_fn *done;
     void *arg;
 };
 
 /* --- manage_edit.c ------------------------------------------------------- */
 
-/* Take the request apart: name, wish, flags. */
+/* Parses the request: name, description, flags. */
 int mo_manage_edit_read(struct job *j, struct mo_err *e);
-/* The change, in memory. */
+/* Applies the change to r, in memory. */
 int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
                          struct mo_err *e);
-/* Keys into the store; what was there before is remembered. Once is enough. */
+/* Stores the keys of the request and remembers the previous values. Later calls
+ * do nothing. */
 int mo_manage_edit_store(struct job *j, struct mo_err *e);
 void mo_manage_edit_unstore(struct job *j);
-/* One row for the audit log. */
+/* Writes one row for the audit log. */
 void mo_manage_edit_audit(const struct job *j, struct mo_buf *b);
 
 /* --- manage_view.c ------------------------------------------------------- */
@@ -90,7 +91,8 @@ int mo_manage_one(struct mo_manage *m, struct mo_span server,
 int mo_manage_health(struct mo_manage *m, struct mo_buf *out);
 int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *w,
                        struct mo_buf *out);
-/* Somebody has seen that it works: no pause holds any more. */
+/* Ends the pause of a server after a failure, because a test showed that it
+ * works. */
 void mo_manage_view_works(struct mo_manage *m, const char *server);
 
 #endif

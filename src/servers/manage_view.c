@@ -1,8 +1,7 @@
-/*
- * manage_view.c - the configured servers as people see them; see manage_priv.h.
+/* manage_view.c - views of the configured servers; see manage_priv.h.
  *
- * Their state is the gateway's, which serves conversations and MCP clients.
- */
+ * The state of a server comes from the gateway, which serves conversations and
+ * MCP clients. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +13,7 @@
 #include "servers/gateway_setup.h"
 #include "servers/manage_priv.h"
 
-/* In the order of `states`. */
+/* Indexed by `states`. */
 enum state { BROKEN, OK, SIGN_IN, FAILED, STARTING, COLD, DISABLED };
 
 static const char *const states[] = {
@@ -30,20 +29,21 @@ static const enum state of_up[] = {
     [MO_UPSTREAM_BROKEN] = BROKEN, [MO_UPSTREAM_SIGN_IN] = SIGN_IN,
 };
 
-struct view { /* all that is known of one server */
+struct view { /* one server: configuration and state */
     const struct mo_config_mcp *cfg;
     enum state state;
-    struct mo_upstream *up; /* NULL: the gateway does not have it */
-    size_t no;              /* its number there */
+    struct mo_upstream *up; /* NULL: unknown to the gateway */
+    size_t no;              /* index in the gateway */
     struct mo_upstream_status gw;
 };
 
-/* --- put together -------------------------------------------------------- */
+/* --- collecting ----------------------------------------------------------- */
 
-static struct mo_upstream *find_up(const struct mo_manage *m, const char *name,
-                                   size_t *no)
+static struct mo_upstream *find_upstream(const struct mo_manage *m,
+                                         const char *name, size_t *no)
 {
-    struct mo_gateway *g = m->o.hub ? mo_gateway_setup_gateway(m->o.hub) : NULL;
+    struct mo_gateway *g =
+        m->o.gateway ? mo_gateway_setup_gateway(m->o.gateway) : NULL;
     size_t n = g ? mo_gateway_count(g) : 0;
 
     for (*no = 0; *no < n; ++*no) {
@@ -61,14 +61,14 @@ static void view_init(struct view *v, const struct mo_manage *m,
     *v = (struct view){.cfg = c, .state = c->enabled ? COLD : DISABLED};
     if (!c->enabled)
         return;
-    v->up = find_up(m, c->name, &v->no);
+    v->up = find_upstream(m, c->name, &v->no);
     if (v->up) {
         mo_upstream_status(v->up, &v->gw);
         v->state = of_up[v->gw.state];
     }
 }
 
-/* --- written ------------------------------------------------------------- */
+/* --- writing -------------------------------------------------------------- */
 
 static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
 {
@@ -100,7 +100,7 @@ static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
     mo_buf_fini(&b);
 }
 
-/* As `mcp list --json` says it, and what it is started with. */
+/* The members of `mcp list --json`, and the command with its settings. */
 static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
 {
     struct mo_buf b;
@@ -149,14 +149,14 @@ static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
 
     mo_buf_init(&b, MO_TAIL_MAX * 2);
     if (v->up)
-        (void)mo_stderr_tail_get(mo_gateway_setup_said(m->o.hub), v->cfg->name,
-                                 &b);
+        (void)mo_stderr_tail_get(mo_gateway_setup_said(m->o.gateway),
+                                 v->cfg->name, &b);
     if (mo_buf_err(&b) == 0 && b.len > 0)
         mo_jw_member(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
-/* What is wrong with it, if anything. */
+/* State and, if it is not healthy, the reason. */
 static void put_state(struct mo_jw *w, const struct mo_manage *m,
                       const struct view *v)
 {
@@ -181,9 +181,10 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
                       const struct view *v)
 {
     const struct mo_catalog *c =
-        v->up ? mo_gateway_catalog(mo_gateway_setup_gateway(m->o.hub)) : NULL;
+        v->up ? mo_gateway_catalog(mo_gateway_setup_gateway(m->o.gateway))
+              : NULL;
     struct mo_conn *conn =
-        v->up ? mo_gateway_conn(mo_gateway_setup_gateway(m->o.hub), v->no)
+        v->up ? mo_gateway_conn(mo_gateway_setup_gateway(m->o.gateway), v->no)
               : NULL;
     struct mo_json info = {NULL, 0};
 
@@ -219,7 +220,7 @@ static void put_view(struct mo_jw *w, const struct mo_manage *m,
     }
 }
 
-/* --- asked --------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
 int mo_manage_list(struct mo_manage *m, struct mo_buf *out)
 {
@@ -249,17 +250,7 @@ int mo_manage_list(struct mo_manage *m, struct mo_buf *out)
     return mo_buf_err(out);
 }
 
-static const struct mo_config_mcp *find(const struct mo_config *c,
-                                        struct mo_span name)
-{
-    for (size_t i = 0; i < c->mcp.n; i++) {
-        if (mo_span_is(name, c->mcp.v[i].name))
-            return &c->mcp.v[i];
-    }
-    return NULL;
-}
-
-/* Its entry, as it stands in the file. */
+/* The entry as written in the file. */
 static void put_entry(struct mo_jw *w, const struct mo_manage *m,
                       const char *name)
 {
@@ -284,7 +275,8 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
 int mo_manage_one(struct mo_manage *m, struct mo_span server,
                   struct mo_buf *out, struct mo_err *e)
 {
-    const struct mo_config_mcp *c = find(m->o.config->now, server);
+    const struct mo_config_mcp *c =
+        mo_server_link_find(m->o.config->now, server);
     struct view v;
     struct mo_jw w;
 
@@ -299,7 +291,7 @@ int mo_manage_one(struct mo_manage *m, struct mo_span server,
     return mo_buf_err(out);
 }
 
-/* As older clients count them. */
+/* Counters under the names that older clients use. */
 static const enum {
     HEALTHY,
     UNHEALTHY,
@@ -315,7 +307,7 @@ static const enum {
 static const char *const sum_words[] = {"healthy", "unhealthy", "reconnecting",
                                         "disconnected"};
 
-/* The servers in the shape that older clients know. */
+/* The servers in the form that older clients expect. */
 static void put_mcps(struct mo_jw *w, const struct mo_manage *m)
 {
     const struct mo_config *cfg = m->o.config->now;
@@ -405,7 +397,7 @@ static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
     mo_jw_end(w);
 }
 
-/* How another program starts us, or reaches us. */
+/* Configuration snippets that start this program or connect to it. */
 int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
                        struct mo_buf *out)
 {
@@ -429,7 +421,7 @@ int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
 void mo_manage_view_works(struct mo_manage *m, const char *server)
 {
     size_t i = 0;
-    struct mo_upstream *u = find_up(m, server, &i);
+    struct mo_upstream *u = find_upstream(m, server, &i);
 
     if (u)
         mo_upstream_retry_now(u);

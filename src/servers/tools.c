@@ -1,6 +1,5 @@
-/*
- * tools.c - many servers' tools in one catalogue.
- */
+/* tools.c - loads the tools of several servers into one catalogue; see
+ * tools.h. */
 #include "servers/tools.h"
 
 #include "base/map.h"
@@ -18,21 +17,21 @@ struct catalogue {
     const char *failed[MO_TOOLS_SOURCES_MAX];
 };
 
-struct load; /* one round over all sources */
+struct load; /* one load of all sources */
 
-struct page { /* one source of a round */
+struct page { /* one source of a load */
     struct load *load;
     struct mo_tool_source source;
-    struct mo_pages *pages; /* NULL: it has answered */
-    struct mo_json items;   /* in the catalogue's arena; or none */
+    struct mo_pages *pages; /* NULL: it answered */
+    struct mo_json items;   /* in the arena of the catalogue; may be empty */
 };
 
 struct load {
     struct mo_loop *loop;
-    struct mo_tools *tools; /* NULL: given up */
+    struct mo_tools *tools; /* NULL: cancelled */
     struct catalogue *next;
     size_t n, waiting;
-    struct mo_later later; /* the end, always from the loop */
+    struct mo_later later; /* calls done() from the loop */
     void (*done)(void *ctx, const struct mo_err *why);
     void *ctx;
     struct page pages[];
@@ -52,7 +51,7 @@ void mo_tools_name(struct mo_span server, struct mo_span tool, bool bare,
     mo_gw_name_in(server, tool, !bare, taken, out, MO_TOOLS_NAME_MAX);
 }
 
-/* --- a catalogue --------------------------------------------------------- */
+/* --- catalogue ------------------------------------------------------------ */
 
 static void catalogue_free(struct catalogue *c)
 {
@@ -116,9 +115,9 @@ int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
     return 0;
 }
 
-/* given: its name, or the one it is to be called by instead. */
-static int name_it(struct catalogue *c, struct mo_tool *t, struct mo_span given,
-                   bool bare)
+/* given: its own name or the name to use instead. */
+static int name_tool(struct catalogue *c, struct mo_tool *t,
+                     struct mo_span given, bool bare)
 {
     char name[MO_TOOLS_NAME_MAX];
 
@@ -134,9 +133,9 @@ static int name_it(struct catalogue *c, struct mo_tool *t, struct mo_span given,
                : mo_map_put(&c->names, t->name, t, NULL);
 }
 
-/* A tool without a name, or told twice, is left out. */
-static int add(struct catalogue *c, const struct page *p, size_t source,
-               struct mo_json item)
+/* A tool without a name, or a duplicate, is left out. */
+static int add_tool(struct catalogue *c, const struct page *p, size_t source,
+                    struct mo_json item)
 {
     struct mo_tool *t = &c->v[c->n];
     int rc = 0;
@@ -145,14 +144,14 @@ static int add(struct catalogue *c, const struct page *p, size_t source,
     if (mo_tool_read(&c->arena, p->source.name, (struct mo_span){NULL, 0}, item,
                      t) < 0)
         return MO_ENOMEM;
-    rc = t->def.name.n > 0 ? name_it(c, t, t->def.name, p->source.bare)
+    rc = t->def.name.n > 0 ? name_tool(c, t, t->def.name, p->source.bare)
                            : MO_EEXISTS;
     if (rc == 0)
         c->n++;
     return rc == MO_EEXISTS ? 0 : rc;
 }
 
-static bool is_of(const struct page *p, const struct mo_cat_item *it)
+static bool is_from_server(const struct page *p, const struct mo_cat_item *it)
 {
     const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
 
@@ -160,23 +159,23 @@ static bool is_of(const struct page *p, const struct mo_cat_item *it)
            mo_span_is(p->source.name, mo_catalog_about(from, it->server).name);
 }
 
-static struct mo_span dup(struct catalogue *c, struct mo_span s)
+static struct mo_span copy_span(struct catalogue *c, struct mo_span s)
 {
     const char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
 
     return mo_span(p, p ? s.n : 0);
 }
 
-/* What the gateway has may change; what we have does not. */
+/* Copies the item: the catalogue of the gateway may change. */
 static int add_item(struct catalogue *c, const struct page *p, size_t source,
                     const struct mo_cat_item *it)
 {
     const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
     struct mo_tool *t = &c->v[c->n];
-    struct mo_span text = dup(c, mo_json_text(it->item));
-    struct mo_span own = dup(c, it->own);
+    struct mo_span text = copy_span(c, mo_json_text(it->item));
+    struct mo_span own = copy_span(c, it->own);
     struct mo_span server =
-        dup(c, mo_span_cstr(mo_catalog_about(from, it->server).name));
+        copy_span(c, mo_span_cstr(mo_catalog_about(from, it->server).name));
     int rc = 0;
 
     t->source = (unsigned)source;
@@ -184,7 +183,7 @@ static int add_item(struct catalogue *c, const struct page *p, size_t source,
         mo_tool_read(&c->arena, server, own, (struct mo_json){text.p, text.n},
                      t) < 0)
         return MO_ENOMEM;
-    rc = name_it(c, t, it->given, p->source.bare);
+    rc = name_tool(c, t, it->given, p->source.bare);
     if (rc == 0)
         c->n++;
     return rc == MO_EEXISTS ? 0 : rc;
@@ -198,7 +197,7 @@ static int add_gateway(struct catalogue *c, const struct page *p, size_t source)
     for (size_t i = 0; i < n && c->n < MO_TOOLS_MAX; i++) {
         const struct mo_cat_item *it = mo_catalog_at(from, MO_CAT_TOOLS, i);
 
-        if (is_of(p, it) && add_item(c, p, source, it) < 0)
+        if (is_from_server(p, it) && add_item(c, p, source, it) < 0)
             return MO_ENOMEM;
     }
     return 0;
@@ -213,13 +212,13 @@ static int add_source(struct catalogue *c, const struct page *p, size_t i)
         return add_gateway(c, p, i);
     mo_json_iter(&it, p->items);
     while (c->n < MO_TOOLS_MAX && mo_json_next(&it, &key, &item))
-        if (add(c, p, i, item) < 0)
+        if (add_tool(c, p, i, item) < 0)
             return MO_ENOMEM;
     return 0;
 }
 
-/* All sources have answered: now it is known how many tools there are. */
-static int build(struct load *l)
+/* All sources have answered, so the number of tools is known. */
+static int build_catalogue(struct load *l)
 {
     struct catalogue *c = l->next;
     size_t n = 0;
@@ -241,7 +240,7 @@ static int build(struct load *l)
     return 0;
 }
 
-/* --- a round over the sources -------------------------------------------- */
+/* --- loading the sources -------------------------------------------------- */
 
 static void on_end(struct mo_later *d)
 {
@@ -251,8 +250,8 @@ static void on_end(struct mo_later *d)
     int rc = 0;
 
     if (t == NULL)
-        rc = mo_fail(&e, MO_ECANCELED, "another look at the tools began");
-    else if (build(l) < 0)
+        rc = mo_fail(&e, MO_ECANCELED, "a newer load of the tools began");
+    else if (build_catalogue(l) < 0)
         rc = mo_fail(&e, MO_ENOMEM, "tools: out of memory");
     if (t && rc == 0) {
         catalogue_free(t->now);
@@ -266,7 +265,7 @@ static void on_end(struct mo_later *d)
     mo_free(l);
 }
 
-static void answered(struct load *l, struct mo_loop *loop)
+static void source_answered(struct load *l, struct mo_loop *loop)
 {
     if (--l->waiting == 0)
         mo_loop_defer(loop, &l->later);
@@ -275,12 +274,12 @@ static void answered(struct load *l, struct mo_loop *loop)
 static void take_items(struct page *p, struct mo_json items)
 {
     struct load *l = p->load;
-    struct mo_span text = dup(l->next, mo_json_text(items));
+    struct mo_span text = copy_span(l->next, mo_json_text(items));
 
     p->items = (struct mo_json){text.p, text.n};
     if (text.p == NULL)
         fail_source(l->next, (size_t)(p - l->pages),
-                    "its list of tools is too big");
+                    "the list of tools is too big");
 }
 
 static void on_page(void *ctx, struct mo_json items, const struct mo_reply *r)
@@ -294,12 +293,12 @@ static void on_page(void *ctx, struct mo_json items, const struct mo_reply *r)
         take_items(p, items);
     } else {
         fail_source(l->next, i,
-                    r->err ? r->err->msg : "it answered with an error");
+                    r->err ? r->err->msg : "the server returned an error");
     }
-    answered(l, l->loop);
+    source_answered(l, l->loop);
 }
 
-static void ask(struct load *l, size_t i)
+static void list_source(struct load *l, size_t i)
 {
     struct page *p = &l->pages[i];
     struct mo_pages_opts o = {
@@ -316,7 +315,7 @@ static void ask(struct load *l, size_t i)
         fail_source(l->next, i, e.msg);
 }
 
-static void give_up(struct mo_tools *t)
+static void cancel_load(struct mo_tools *t)
 {
     struct load *l = mo_take_ptr(&t->load);
 
@@ -368,18 +367,18 @@ int mo_tools_load(struct mo_tools *t, const struct mo_tool_source *v, size_t n,
     l = load_new(t, v, n);
     if (l == NULL)
         return mo_fail(e, MO_ENOMEM, "tools: out of memory");
-    give_up(t);
+    cancel_load(t);
     t->load = l;
     l->done = done;
     l->ctx = ctx;
-    l->waiting = 1; /* ourselves, so that no answer can end it too early */
+    l->waiting = 1; /* one for this function: no answer can end it early */
     for (size_t i = 0; i < n; i++)
-        ask(l, i);
-    answered(l, t->loop);
+        list_source(l, i);
+    source_answered(l, t->loop);
     return 0;
 }
 
-/* --- asking it ----------------------------------------------------------- */
+/* --- new, free and accessors ---------------------------------------------- */
 
 struct mo_tools *mo_tools_new(struct mo_loop *l)
 {
@@ -396,7 +395,7 @@ void mo_tools_free(struct mo_tools *t)
         return;
     if (t->load)
         t->load->done = NULL;
-    give_up(t);
+    cancel_load(t);
     catalogue_free(t->now);
     mo_free(t);
 }

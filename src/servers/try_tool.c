@@ -1,20 +1,18 @@
-/*
- * try_tool.c - see try_tool.h.
+/* try_tool.c - jobs, the list of servers and their tools; see try_tool.h.
  *
  * A job goes server -> tools -> (judged -> audited -> called) and is answered
- * once; what it was asked with is copied, because the asker may be gone.
- */
+ * once. The request is copied, because its client may disconnect. */
 #include "servers/try_tool_priv.h"
 
 #include "config/doc.h"
 #include "gateway/upstream/upstream.h"
 #include "mcp/server/link_inside.h"
 
-/* --- a job --------------------------------------------------------------- */
+/* --- jobs ----------------------------------------------------------------- */
 
 struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t)
 {
-    return mo_gateway_setup_gateway(t->o.hub);
+    return mo_gateway_setup_gateway(t->o.gateway);
 }
 
 static void job_free(struct job *j)
@@ -89,7 +87,7 @@ void mo_try_tool_put_json(struct mo_jw *w, const char *key, struct mo_span json)
     mo_jw_raw(w, json.n > 0 ? json : MO_SPAN("null"));
 }
 
-/* --- the list of servers ------------------------------------------------- */
+/* --- list of servers ------------------------------------------------------ */
 
 static const char *kind_of(const struct mo_config_mcp *c)
 {
@@ -100,7 +98,7 @@ static const char *kind_of(const struct mo_config_mcp *c)
     return "stdio";
 }
 
-/* What a person knows it by; never its environment or headers. */
+/* Command, url or image of the server; never its environment or headers. */
 static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
 {
     struct mo_buf b;
@@ -140,7 +138,8 @@ static void put_stderr(const struct mo_try_tool *t, struct mo_jw *w,
     struct mo_buf b;
 
     mo_buf_init(&b, MO_TAIL_MAX);
-    if (mo_stderr_tail_get(mo_gateway_setup_said(t->o.hub), server, &b) == 0 &&
+    if (mo_stderr_tail_get(mo_gateway_setup_said(t->o.gateway), server, &b) ==
+            0 &&
         b.len > 0)
         mo_try_tool_put(w, "stderr", mo_buf_view(&b));
     mo_buf_fini(&b);
@@ -177,7 +176,8 @@ static void put_server(const struct mo_try_tool *t, struct mo_jw *w,
 
 int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
 {
-    const struct mo_config_mcps *all = &mo_gateway_setup_config(t->o.hub)->mcp;
+    const struct mo_config_mcps *all =
+        &mo_gateway_setup_config(t->o.gateway)->mcp;
     struct mo_gateway *g = mo_try_tool_gateway(t);
     struct mo_jw w;
 
@@ -196,7 +196,7 @@ int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
     return mo_buf_err(out);
 }
 
-/* --- the tools of one ---------------------------------------------------- */
+/* --- tools of one server -------------------------------------------------- */
 
 static void put_tool(struct job *j, struct mo_jw *w, const struct mo_tool *t)
 {
@@ -278,7 +278,7 @@ static void accept_tool(struct job *j)
     mo_try_tool_finish(j, MO_SPAN("{\"ok\":true}"), NULL);
 }
 
-/* --- the way there ------------------------------------------------------- */
+/* --- reading the tools ---------------------------------------------------- */
 
 static void on_tools(void *ctx, const struct mo_err *why)
 {
@@ -302,14 +302,14 @@ static void on_tools(void *ctx, const struct mo_err *why)
         mo_try_tool_run(j);
 }
 
-/* Why nobody can say what it has. */
-static const char *why_not(const struct mo_gw_read *r)
+/* Why the list of the server cannot be read. */
+static const char *explain_no_list(const struct mo_gw_read *r)
 {
     size_t no = mo_gateway_server(r->g, mo_span_cstr(r->server));
 
     if (no >= mo_gateway_count(r->g))
-        return "it is not configured any more";
-    return r->late ? "it did not answer in time"
+        return "the server is no longer configured";
+    return r->late ? "the server did not answer in time"
                    : mo_catalog_failed(mo_gateway_catalog(r->g), (unsigned)no);
 }
 
@@ -318,7 +318,7 @@ static void on_read(struct mo_gw_read *r)
     struct job *j = mo_container_of(r, struct job, read);
     struct mo_tool_source src = {
         .name = mo_buf_view(&j->server), .gateway = r->g, .bare = true};
-    const char *why = why_not(r);
+    const char *why = explain_no_list(r);
     struct mo_err e = {0};
 
     j->reading = false;
@@ -328,10 +328,10 @@ static void on_read(struct mo_gw_read *r)
         mo_try_tool_finish_fail(j, MO_EUNAVAIL, e.msg);
 }
 
-static void read_it(struct job *j)
+static void read_server(struct job *j)
 {
     j->read = (struct mo_gw_read){.server = mo_buf_cstr(&j->server),
-                                  .peer = j->t->peer,
+                                  .peer = j->t->client,
                                   .caps = MO_SPAN("{}"),
                                   .ms = READ_MS,
                                   .done = on_read};
@@ -357,9 +357,10 @@ static struct job *job_new(struct mo_try_tool *t, enum kind kind)
     return j;
 }
 
-/* The arguments in the one form in which they are asked about and sent. */
-static int take(struct job *j, const struct mo_try_tool_ask *a,
-                struct mo_err *e)
+/* Copies the request. The arguments are canonicalised once: the same bytes are
+ * asked about and sent. */
+static int copy_request(struct job *j, const struct mo_try_tool_ask *a,
+                        struct mo_err *e)
 {
     struct mo_json_doc doc;
 
@@ -376,7 +377,7 @@ static int take(struct job *j, const struct mo_try_tool_ask *a,
     return 0;
 }
 
-/* --- the way to the gateway ---------------------------------------------- */
+/* --- connection to the gateway -------------------------------------------- */
 
 static int on_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
 {
@@ -398,7 +399,7 @@ static void on_close(void *ctx, const struct mo_err *why)
 {
     struct mo_try_tool *t = ctx;
 
-    (void)why; /* who called hears of it */
+    (void)why; /* callers are notified */
     t->conn = NULL;
     t->open = false;
     if (t->link)
@@ -409,7 +410,7 @@ static void on_close(void *ctx, const struct mo_err *why)
 static const struct mo_conn_cb conn_cb = {.on_open = on_open,
                                           .on_close = on_close};
 
-static int connect_it(struct mo_try_tool *t, struct mo_err *e)
+static int connect_gateway(struct mo_try_tool *t, struct mo_err *e)
 {
     const struct mo_conn_opts o = {
         .mode = MO_CONN_LEGACY, .dial = on_dial, .cb = &conn_cb, .ctx = t};
@@ -417,22 +418,22 @@ static int connect_it(struct mo_try_tool *t, struct mo_err *e)
 
     if (t->conn)
         return 0;
-    rc = mo_link_inside(t->o.loop, mo_gateway_setup_endpoint(t->o.hub),
+    rc = mo_link_inside(t->o.loop, mo_gateway_setup_endpoint(t->o.gateway),
                         MO_SPAN("try"), &t->link, e);
     if (rc < 0)
         return rc;
-    t->peer = mo_link_inside_peer(t->link);
+    t->client = mo_link_inside_peer(t->link);
     rc = mo_conn_open(t->o.loop, &o, &t->conn, e);
     if (rc < 0)
         mo_link_close(mo_take_ptr(&t->link), NULL);
     return rc;
 }
 
-/* --- asked --------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------- */
 
-static int start(struct mo_try_tool *t, enum kind kind,
-                 const struct mo_try_tool_ask *a, mo_job_done_fn *done,
-                 void *arg, struct mo_err *e)
+static int start_job(struct mo_try_tool *t, enum kind kind,
+                     const struct mo_try_tool_ask *a, mo_job_done_fn *done,
+                     void *arg, struct mo_err *e)
 {
     struct mo_gateway *g = mo_try_tool_gateway(t);
     struct job *j = NULL;
@@ -443,21 +444,21 @@ static int start(struct mo_try_tool *t, enum kind kind,
     if (mo_gateway_server(g, a->server) >= mo_gateway_count(g))
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
     if (t->under_way >= TRIES)
-        return mo_fail(e, MO_EBUSY, "too many are being tried");
+        return mo_fail(e, MO_EBUSY, "too many tools are being tried");
     j = job_new(t, kind);
     if (j == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     j->done = done;
     j->arg = arg;
-    rc = take(j, a, e);
+    rc = copy_request(j, a, e);
     if (rc == 0)
-        rc = connect_it(t, e);
+        rc = connect_gateway(t, e);
     if (rc < 0) {
         job_free(j);
         return rc;
     }
     t->under_way++;
-    read_it(j);
+    read_server(j);
     return 0;
 }
 
@@ -471,22 +472,22 @@ int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server, bool now,
 
     if (now && !t->stopped && u)
         mo_upstream_retry_now(u);
-    return start(t, LIST, &a, done, arg, e);
+    return start_job(t, LIST, &a, done, arg, e);
 }
 
 int mo_try_tool_call(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
                      mo_job_done_fn *done, void *arg, struct mo_err *e)
 {
-    return start(t, CALL, a, done, arg, e);
+    return start_job(t, CALL, a, done, arg, e);
 }
 
 int mo_try_tool_accept(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
                        mo_job_done_fn *done, void *arg, struct mo_err *e)
 {
-    return start(t, ACCEPT, a, done, arg, e);
+    return start_job(t, ACCEPT, a, done, arg, e);
 }
 
-/* --- all of it ----------------------------------------------------------- */
+/* --- new and close -------------------------------------------------------- */
 
 int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
                     struct mo_err *e)
@@ -494,7 +495,7 @@ int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
     struct mo_try_tool *t = mo_new(struct mo_try_tool);
 
     if (t == NULL)
-        return mo_fail(e, MO_ENOMEM, "agent: out of memory");
+        return mo_fail(e, MO_ENOMEM, "try tool: out of memory");
     t->o = *o;
     mo_list_init(&t->jobs);
     mo_later_init(&t->ending, on_ending);

@@ -1,21 +1,20 @@
-/* try_tool.h - the configured servers for people who look at them and try a
- * tool.
+/* try_tool.h - lists the configured servers and runs a tool for a person.
  *
- * What web/api_servers.h asks for, out of the gateway
- * (servers/gateway_setup.h), the definitions that were seen first
- * (policy/tool_pins.h) and the operator's approval rules. It is a client of the
- * gateway as conversations are (mcp/server/link_inside.h).
+ * Implements the requests of web/api_servers.h with the gateway
+ * (servers/gateway_setup.h), the pinned definitions (policy/tool_pins.h) and
+ * the approval rules. It is a client of the gateway, as conversations are
+ * (mcp/server/link_inside.h).
  *
- * Rules of the house
- *  1. A tool is tried with the rules a conversation has, without what people
- *     said "always" to in theirs: allow runs, deny does not, ask asks.
- *  2. A question is answered by its digest: it covers server, tool, its
- *     definition, the exact arguments and a number that is used once. At most
- *     QUESTIONS are open; the oldest is forgotten, and each after ASK_MS.
- *  3. Nothing runs before the audit log has it.
- *  4. A tool whose definition has changed is not run before it is accepted.
+ * Invariants
+ *   1. A tool runs under the rules of a conversation, without the remembered
+ *      rules of conversations: allow runs it, deny refuses it, ask asks.
+ *   2. A question is answered with its digest, which covers server, tool, its
+ *      definition, the exact arguments and a nonce. At most QUESTIONS are open;
+ *      a new one replaces the oldest, and each expires after ASK_MS.
+ *   3. Nothing runs before the audit log has it.
+ *   4. A tool whose definition changed does not run before it is accepted.
  *
- * Ownership: everything given is borrowed until it is closed. Limit: TRIES at
+ * Ownership: everything passed in is borrowed until gone(). Limit: TRIES at
  * once. */
 #ifndef MO_SERVERS_TRY_TOOL_H
 #define MO_SERVERS_TRY_TOOL_H
@@ -31,31 +30,31 @@ struct mo_try_tool;
 
 struct mo_try_tool_opts {
     struct mo_loop *loop;
-    struct mo_gateway_setup *hub;
+    struct mo_gateway_setup *gateway;
     struct mo_policy *policy;
     struct mo_store *store;
-    void (*accepted)(void *ctx); /* a changed tool may be used from now on */
+    void (*accepted)(void *ctx); /* a changed tool was accepted */
     void *ctx;
 };
 
 int mo_try_tool_new(const struct mo_try_tool_opts *o, struct mo_try_tool **out,
                     struct mo_err *e);
-/* Nothing new is begun; gone(ctx) later, when what was under way has ended.
- * Before the hub. */
+/* Refuses new jobs and calls gone(ctx) later, when running jobs have ended.
+ * Close it before the gateway. */
 void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
                        void *ctx);
 
 struct mo_try_tool_ask {
     struct mo_span server, tool;
-    struct mo_span args;   /* object text; empty: none */
-    struct mo_span digest; /* of what was asked before; empty: not yet */
-    struct mo_span who;    /* for the audit */
+    struct mo_span args;   /* JSON object; empty: no arguments */
+    struct mo_span digest; /* of the question answered; empty: none yet */
+    struct mo_span who;    /* caller, for the audit log */
 };
 
-/* All configured servers and their states. */
+/* Appends all configured servers and their states. */
 int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out);
-/* done() once, later; everything given is copied before they return.
- * now: also ask a server that is being left alone after a failure. */
+/* These call done() once, later, and copy everything before they return. now:
+ * also contact a server that is paused after a failure. */
 int mo_try_tool_tools(struct mo_try_tool *t, struct mo_span server, bool now,
                       mo_job_done_fn *done, void *arg, struct mo_err *e);
 int mo_try_tool_call(struct mo_try_tool *t, const struct mo_try_tool_ask *a,

@@ -1,10 +1,9 @@
-/*
- * try_tool_call.c - may a tool be tried, and trying it; see try_tool.h.
- */
+/* try_tool_call.c - decides whether a tool may be tried, and calls it; see
+ * try_tool.h. */
 #include "mcp/content.h"
 #include "servers/try_tool_priv.h"
 
-/* {"state":state, ...}: the rest is up to the caller. */
+/* Begins {"state":state, ...; the caller adds the rest. */
 static void begin_state(struct mo_jw *w, struct mo_buf *b, const char *state)
 {
     mo_buf_init(b, ANSWER_MAX);
@@ -26,7 +25,7 @@ static void finish_state(struct job *j, const char *state, struct mo_span why)
     mo_try_tool_finish_buf(j, &b);
 }
 
-/* --- the audit log ------------------------------------------------------- */
+/* --- audit log ------------------------------------------------------------ */
 
 static void put_audit(struct mo_buf *b, const struct job *j)
 {
@@ -43,10 +42,10 @@ static void put_audit(struct mo_buf *b, const struct job *j)
     mo_jw_end(&w);
 }
 
-static int audit(struct job *j, struct mo_span doc,
-                 void (*done)(void *ctx, const struct mo_written *w,
-                              const struct mo_err *why),
-                 struct mo_err *e)
+static int write_audit(struct job *j, struct mo_span doc,
+                       void (*done)(void *ctx, const struct mo_written *w,
+                                    const struct mo_err *why),
+                       struct mo_err *e)
 {
     const struct mo_write w = {
         .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = doc};
@@ -55,32 +54,32 @@ static int audit(struct job *j, struct mo_span doc,
     return mo_store_write(j->t->o.store, &batch, done, j, e);
 }
 
-/* --- the call ------------------------------------------------------------ */
+/* --- the call ------------------------------------------------------------- */
 
-static void on_told(void *ctx, const struct mo_written *w,
-                    const struct mo_err *why)
+static void on_audit_written(void *ctx, const struct mo_written *w,
+                             const struct mo_err *why)
 {
-    (void)ctx; /* gone by now */
+    (void)ctx; /* the job may be gone */
     (void)w;
-    (void)why; /* that it ran has been written */
+    (void)why; /* the start of the call is already in the log */
 }
 
 void mo_try_tool_audit(struct job *j, struct mo_span doc)
 {
     struct mo_err e;
 
-    (void)audit(j, doc, on_told, &e);
+    (void)write_audit(j, doc, on_audit_written, &e);
 }
 
-static void tell_audit(struct job *j, struct mo_span content, bool is_error,
-                       uint64_t ms)
+static void audit_result(struct job *j, struct mo_span content, bool is_error,
+                         uint64_t ms)
 {
     struct mo_buf b;
 
     mo_buf_init(&b, MO_STORE_DOC_MAX);
     put_audit(&b, j);
     if (mo_buf_err(&b) == 0)
-        b.len--; /* the brace: it goes on */
+        b.len--; /* without the closing brace, because members follow */
     mo_buf_printf(&b, ",\"isError\":%s,\"ms\":%llu,\"content\":",
                   is_error ? "true" : "false", (unsigned long long)ms);
     mo_buf_span(&b, content.n <= AUDIT_MAX ? content : MO_SPAN("[]"));
@@ -90,7 +89,7 @@ static void tell_audit(struct job *j, struct mo_span content, bool is_error,
     mo_buf_fini(&b);
 }
 
-/* As the server gave it, or what stands for it in an answer without. */
+/* The content of the server, or a text in its place. */
 static void put_content(struct mo_buf *b, struct mo_json result)
 {
     struct mo_json content = mo_json_get(result, "content");
@@ -116,7 +115,7 @@ static void put_refusal(struct mo_buf *b, struct mo_json error)
     mo_buf_fini(&text);
 }
 
-/* The gateway says of its own errors whether the call may have been done. */
+/* True if the gateway reports that the call may have run. */
 static bool is_unknown(struct mo_json error)
 {
     return mo_json_str_eq(mo_json_get(mo_json_get(error, "data"), "outcome"),
@@ -145,7 +144,7 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     struct mo_jw w;
 
     if (r->result.p == NULL && (r->error.p == NULL || is_unknown(r->error))) {
-        tell_audit(j, MO_SPAN("[]"), true, ms);
+        audit_result(j, MO_SPAN("[]"), true, ms);
         finish_unknown(j, r);
         return;
     }
@@ -156,7 +155,7 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     } else {
         put_refusal(&content, r->error);
     }
-    tell_audit(j, mo_buf_view(&content), is_error, ms);
+    audit_result(j, mo_buf_view(&content), is_error, ms);
     begin_state(&w, &b, "done");
     mo_try_tool_put_json(&w, "content", mo_buf_view(&content));
     mo_jw_key(&w, "isError");
@@ -172,15 +171,17 @@ static void send_call(struct job *j)
 {
     const struct mo_cat_item *it = mo_gateway_tool(
         mo_try_tool_gateway(j->t), j->tool->def.server, j->tool->def.name);
-    struct mo_call_opts o = {.idle_ms = MO_CALL_FOREVER, /* the gateway's */
-                             .done = on_answer,
-                             .ctx = j};
+    struct mo_call_opts o = {
+        .idle_ms = MO_CALL_FOREVER, /* the gateway enforces the timeout */
+        .done = on_answer,
+        .ctx = j};
     struct mo_err e = {0};
     struct mo_buf b;
     struct mo_jw w;
 
     if (it == NULL || !j->t->open) {
-        mo_try_tool_finish_fail(j, MO_EUNAVAIL, "it is not there any more");
+        mo_try_tool_finish_fail(j, MO_EUNAVAIL,
+                                "the tool is no longer available");
         return;
     }
     o.name = it->name;
@@ -214,7 +215,7 @@ static void on_audited(void *ctx, const struct mo_written *w,
         send_call(j);
 }
 
-static void run(struct job *j, const char *by)
+static void run_call(struct job *j, const char *by)
 {
     struct mo_err e;
     struct mo_buf b;
@@ -224,13 +225,13 @@ static void run(struct job *j, const char *by)
     mo_buf_init(&b, MO_STORE_DOC_MAX);
     put_audit(&b, j);
     rc = mo_buf_err(&b) ? mo_fail(&e, b.err, "the call is too big")
-                        : audit(j, mo_buf_view(&b), on_audited, &e);
+                        : write_audit(j, mo_buf_view(&b), on_audited, &e);
     mo_buf_fini(&b);
     if (rc < 0)
         mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 
-/* --- may it run? --------------------------------------------------------- */
+/* --- decision ------------------------------------------------------------- */
 
 static void digest_of(const struct job *j, const char *call,
                       char out[MO_EXACT_DIGEST])
@@ -247,8 +248,8 @@ static void digest_of(const struct job *j, const char *call,
     mo_exact_call(&what, out);
 }
 
-/* The answer to a question of ours, for these very bytes; used up by this. */
-static bool was_asked(struct job *j)
+/* True if these exact bytes were asked about; consumes the question. */
+static bool use_question(struct job *j)
 {
     char now[MO_EXACT_DIGEST];
 
@@ -266,7 +267,7 @@ static bool was_asked(struct job *j)
     return false;
 }
 
-static void ask(struct job *j, struct mo_span reason)
+static void ask_person(struct job *j, struct mo_span reason)
 {
     struct mo_try_tool *t = j->t;
     struct question *q = &t->asked[t->next];
@@ -286,7 +287,7 @@ static void ask(struct job *j, struct mo_span reason)
     mo_try_tool_finish_buf(j, &b);
 }
 
-static void judge(struct job *j)
+static void judge_call(struct job *j)
 {
     struct mo_verdict v =
         mo_policy_judge(j->t->o.policy, &(struct mo_policy_call){
@@ -301,11 +302,11 @@ static void judge(struct job *j)
     if (v.action == MO_ACTION_DENY)
         finish_state(j, "denied", why);
     else if (v.action == MO_ACTION_ALLOW)
-        run(j, "rule");
-    else if (j->digest.len > 0 && was_asked(j))
-        run(j, "person");
+        run_call(j, "rule");
+    else if (j->digest.len > 0 && use_question(j))
+        run_call(j, "person");
     else
-        ask(j, why);
+        ask_person(j, why);
 }
 
 void mo_try_tool_run(struct job *j)
@@ -314,7 +315,7 @@ void mo_try_tool_run(struct job *j)
 
     mo_policy_flush_pins(j->t->o.policy);
     if (same)
-        judge(j);
+        judge_call(j);
     else
         finish_state(j, "changed", mo_span(NULL, 0));
 }

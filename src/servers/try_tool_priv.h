@@ -1,7 +1,7 @@
-/* try_tool_priv.h - what the files of try_tool.h share.
+/* try_tool_priv.h - shared by the files of try_tool.h.
  *
- *   try_tool.c       jobs, the list of servers, their tools, accepting a change
- *   try_tool_call.c  may a call run, and running it */
+ *   try_tool.c       jobs, list of servers, their tools, accepting a change
+ *   try_tool_call.c  decides whether a call may run, and runs it */
 #ifndef MO_SERVERS_TRY_TOOL_PRIV_H
 #define MO_SERVERS_TRY_TOOL_PRIV_H
 
@@ -13,31 +13,31 @@
 #define TRIES       32
 #define QUESTIONS   16
 #define ASK_MS      600000
-#define CALL_RANDOM 16 /* bytes of a call's number */
+#define CALL_RANDOM 16 /* bytes of a nonce */
 #define ANSWER_MAX  ((size_t)24 * 1024 * 1024)
-#define AUDIT_MAX   ((size_t)64 * 1024) /* of a result; a longer one is not */
+#define AUDIT_MAX   ((size_t)64 * 1024) /* of a result; longer: not logged */
 #define WORD_MAX    1024
-#define READ_MS     60000 /* for a server to say what it has */
+#define READ_MS     60000 /* timeout for the list of a server */
 
 struct question {
-    char digest[MO_EXACT_DIGEST]; /* "": none */
+    char digest[MO_EXACT_DIGEST]; /* "": unused */
     char call[MO_TOKEN_LEN(CALL_RANDOM) + 1];
     uint64_t expires; /* ns */
 };
 
 struct mo_try_tool {
     struct mo_try_tool_opts o;
-    struct mo_link *link; /* until the connection has it */
-    struct mo_conn *conn; /* NULL: there is none */
-    bool open;            /* it is */
-    uint64_t peer;        /* its number at the gateway */
+    struct mo_link *link; /* NULL once the connection owns it */
+    struct mo_conn *conn; /* NULL: not connected */
+    bool open;            /* conn is open */
+    uint64_t client;      /* client id at the gateway */
     struct mo_list jobs;
     struct question asked[QUESTIONS];
     size_t next;
     unsigned under_way;
     bool stopped;
     struct mo_later ending;  /* calls gone() */
-    void (*gone)(void *ctx); /* NULL: it is not being closed */
+    void (*gone)(void *ctx); /* NULL: not closing */
     void *gone_ctx;
 };
 
@@ -47,7 +47,7 @@ struct job {
     struct mo_list node;
     struct mo_try_tool *t;
     enum kind kind;
-    bool reading; /* the server's list */
+    bool reading; /* waits for the list of the server */
     struct mo_gw_read read;
     struct mo_tools *tools;
     const struct mo_tool *tool;
@@ -58,10 +58,9 @@ struct job {
     void *arg;
 };
 
-/* --- try_tool.c
- * --------------------------------------------------------------- */
+/* --- try_tool.c ---------------------------------------------------------- */
 
-/* Answer and end the job. */
+/* Answers and frees the job. */
 void mo_try_tool_finish(struct job *j, struct mo_span json,
                         const struct mo_err *why);
 void mo_try_tool_finish_buf(struct job *j, struct mo_buf *b);
@@ -71,11 +70,10 @@ void mo_try_tool_put_json(struct mo_jw *w, const char *key,
                           struct mo_span json);
 struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t);
 
-/* --- try_tool_call.c
- * ---------------------------------------------------------- */
+/* --- try_tool_call.c ----------------------------------------------------- */
 
 void mo_try_tool_run(struct job *j);
-/* One row that belongs to no session; nobody waits for it. */
+/* Writes one audit row without a session; does not wait for it. */
 void mo_try_tool_audit(struct job *j, struct mo_span doc);
 
 #endif

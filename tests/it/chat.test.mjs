@@ -117,7 +117,7 @@ describe('in a terminal', () => {
     t.type('e\r');
     await t.sees('one line of JSON');
     t.type('{"path":"b.txt","content":\r');
-    await t.sees('that is no JSON');
+    await t.sees('this is not JSON');
     await t.sees(ASK, 4);
     t.type('e\r');
     await t.sees('one line of JSON', 2);
@@ -168,7 +168,7 @@ esac
     await t.sees(ASK, 3);
     await edits(3);
     t.type('\r');
-    await t.sees('that is no JSON');
+    await t.sees('this is not JSON');
     await t.sees(ASK, 4);
     assert.equal(model.requests.at(-1).body.messages.length, 1, 'nothing was decided yet');
     await edits(4);
@@ -216,7 +216,7 @@ esac
     t.type('/help\r');
     await t.sees('/model NAME');
     t.type('/nonsense\r');
-    await t.sees('there is no /nonsense');
+    await t.sees('unknown command /nonsense');
     t.type('hello\r');
     await t.sees('Hi there.');
     t.type('/history\r');
@@ -334,7 +334,7 @@ describe('a server asks the person', () => {
     t.type('Ada \u202e\n');
     await t.sees('age (whole number, else 30): ');
     t.type('old\n');
-    await t.sees('that is no whole number');
+    await t.sees('this is not a whole number');
     t.type('36\n');
     await t.sees('score (number, else 95.5): ');
     t.type('\n');
@@ -383,7 +383,7 @@ describe('a server asks the person', () => {
     call('elicitation', { message: 'Who?' });
     const { code, out, err } = await script(['go'], '', settings());
     assert.equal(out, 'Thank you.\n');
-    assert.match(err, /nobody is there to answer/);
+    assert.match(err, /there is no terminal to answer/);
     assert.equal(code, 5);
     assert.match(results()[0][1], /action=cancel/);
   });

@@ -56,7 +56,7 @@ describe('command line', () => {
     [['serve', '--port'], 2, /'--port' needs a value/],
     [['config'], 2, /config check/],
     [['help', 'nonsense'], 2, /there is no command 'nonsense'/],
-    [['completion', 'csh'], 2, /there is bash, zsh, fish/],
+    [['completion', 'csh'], 2, /choose bash, zsh or fish/],
     [['serve', '--port', '99999'], 3, /option --port: 'server.port' must be/],
     [['config', 'check', 'no-such.json'], 3, /no such file/],
   ])
@@ -311,7 +311,7 @@ describe('doctor', () => {
   test('a program that is not there', async () => {
     await put('p.json', '{"mcpServers":{"a":{"command":"no-such-program"}}}');
     const found = await finding('servers', {}, ['--config', 'p.json']);
-    assert.match(found.text, /'a' wants the program 'no-such-program'/);
+    assert.match(found.text, /'a' needs the program 'no-such-program'/);
   });
 });
 

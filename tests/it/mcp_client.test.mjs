@@ -183,7 +183,7 @@ describe('configuration', () => {
     [['call', 'nobody', 't'], 3, /there is no server 'nobody'/],
     [['call', 'good'], 2, /SERVER, TOOL/],
     [['call', 'good', 'echo', '[]'], 2, /must be a JSON object/],
-    [['call', 'good', 'echo', '{'], 2, /no JSON/],
+    [['call', 'good', 'echo', '{'], 2, /not JSON/],
     [['mcp', 'test'], 2, /needs a server's name/],
     [['mcp', 'test', 'good', '--command', 'x'], 2, /needs a server's name/],
     [['mcp', 'test', 'good', '--era', 'stone'], 2, /--era is/],

@@ -320,7 +320,7 @@ test('mcp add --test: only what works is written', async () => {
   const before = await file(twin);
   const no = await cli('mcp', 'add', 'dead', '--test', '--', process.execPath, '-e', `console.error('no port is free'); process.exit(7)`);
   assert.equal(no.code, 4);
-  assert.match(no.err, /'dead' was not saved, since it does not work: .*exit 7.*no port is free/);
+  assert.match(no.err, /'dead' was not saved, because it does not work: .*exit 7.*no port is free/);
   assert.equal((await cli('mcp', 'add', 'x', '--test', '--url', 'ftp://x')).code, 3);
   assert.equal(await file(twin), before);
   const yes = await cli('mcp', 'add', 'fit', '--test', '--disabled', '--', process.execPath, FAKE);

@@ -120,7 +120,7 @@ describe('a recording', () => {
       [['replay', file], /several servers .*fixture/],
       [['replay', file, '--server', 'nobody'], /no server 'nobody'/],
       [['replay', place.file, '--server', 'fixture'], /no recording/],
-      [['replay', none], /line 2: no row of a recording/],
+      [['replay', none], /line 2: not a line of a recording/],
       [['replay', join(place.dir, 'missing')], /missing/],
     ];
     for (const [args, why] of table) {

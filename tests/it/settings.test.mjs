@@ -177,7 +177,7 @@ test('find and /api/route say what fits, and what does not and why', async (t) =
   assert.equal((await find('--limit', '1', 'the work')).results.length, 1);
   assert.deepEqual((await find('--threshold', '1', 'xyzzy')).results, []);
   const people = (await exec(bin, ['find', '-c', m.place.file, 'bake bread in an oven'], { env: m.place.env })).stdout;
-  assert.match(people, /would have fitted:\n {2}0\.\d\d {2}off\n .*mcp enable off|would have fitted:\n {2}1\.00 {2}off/);
+  assert.match(people, /matching, but not usable:\n {2}0\.\d\d {2}off\n .*mcp enable off|matching, but not usable:\n {2}1\.00 {2}off/);
 
   const serve = await m.place.serve();
   t.after(() => serve.stop());

@@ -101,7 +101,7 @@ static const struct {
     {"serve --port", "'--port' needs a value: --port N"},
     {"serve --port --json", "'--port' needs a value"},
     {"doctor --json=1", "'--json' takes no value"},
-    {"--port 1 serve", "belongs behind its command: serve --port"},
+    {"--port 1 serve", "belongs after its command: serve --port"},
     {"serve here", "'serve' has no use for 'here'"},
     {"completion", "'completion' needs bash|zsh|fish"},
     {"version x", "has no use for 'x'"},

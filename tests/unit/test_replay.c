@@ -75,10 +75,10 @@ static const struct {
      "{\"jsonrpc\":\"2.0\",\"result\":{},\"id\":1}\n"},
     {"no JSON", "{",
      "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,"
-     "\"message\":\"this is no JSON\"}}\n"},
+     "\"message\":\"not JSON\"}}\n"},
     {"no message", "[]",
      "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,"
-     "\"message\":\"this is no message of MCP\"}}\n"},
+     "\"message\":\"not an MCP message\"}}\n"},
 };
 
 static struct mo_replay *player(struct heard *h, const char *text,
@@ -138,14 +138,13 @@ static const struct {
     {"other JSON", "{}\n", NULL, "line 1: no recording"},
     {"newer", "{\"recording\":2}\n", NULL,
      "line 1: a recording of a newer version"},
-    {"no row", HEAD "{}\n", NULL, "line 2: no row of a recording"},
-    {"no such server", HEAD, "x", "it has no server 'x'"},
+    {"no row", HEAD "{}\n", NULL, "line 2: not a line of a recording"},
+    {"no such server", HEAD, "x", "the recording has no server 'x'"},
     {"two servers",
      HEAD ASKED("1", "{}") "{\"server\":\"z\",\"child\":1,\"to\":\"client\","
                            "\"message\":{}}\n",
      NULL,
-     "line 3: it has several servers ('s', 'z', ...); say which one is to be "
-     "played"},
+     "line 3: the recording has several servers ('s', 'z', ...); choose one"},
 };
 
 static void test_bad(void **state)

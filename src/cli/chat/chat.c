@@ -1,9 +1,9 @@
-/* chat - the conversation in a terminal, or for a script.
+/* chat - a conversation in a terminal, or for a script.
  *
- * One member of one chat, in this process (agent/chat/chat.h): a person's lines
- * and answers go in, events come out as text. Without a terminal all of
- * standard input is one message, and what needs a person is rejected unless
- * --yes was given. */
+ * A member of one chat in this process (agent/chat/chat.h): lines and answers
+ * of the person go in, events come out as text. Without a terminal all of
+ * standard input is one message, and calls that need a person are rejected
+ * unless --yes is given. */
 #include "cli/chat/chat_priv.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #define ID_BYTES 12
 
-/* --- what a person types ------------------------------------------------- */
+/* --- input of the person -------------------------------------------------- */
 
 static void on_said(void *ctx, const struct mo_ack *a)
 {
@@ -45,7 +45,7 @@ static void send_text(struct cli_chat *t, struct mo_span text)
     mo_chat_say(t->member, text, on_said, t);
 }
 
-/* The same chat as a new member: everything is told again. */
+/* Joins the chat again as a new member, which gets all events again. */
 static void join_again(struct cli_chat *t, const char *model)
 {
     struct mo_err e;
@@ -92,11 +92,10 @@ static void do_help(struct cli_chat *t, const char *rest)
 {
     (void)rest;
     mo_chat_cmd_say(
-        t, "/model NAME  another model; the conversation starts fresh\n"
-           "/reset       a fresh conversation with the same model\n"
-           "/history     what was said so far\n"
-           "/quit        leave (also Ctrl-D)\n"
-           "Ctrl-C stops the turn; a second one leaves.");
+        t, "/model NAME  another model; the conversation starts fresh\n/reset  "
+           "     a fresh conversation with the same model\n/history     the "
+           "conversation so far\n/quit        leave (also Ctrl-D)\nCtrl-C "
+           "stops the turn; a second one leaves.");
     mo_chat_cmd_prompt(t);
 }
 
@@ -108,7 +107,7 @@ static const struct {
     {"/help", do_help},   {"/quit", do_quit},
 };
 
-static void command(struct cli_chat *t, struct mo_span line)
+static void run_command(struct cli_chat *t, struct mo_span line)
 {
     struct mo_span rest = line, word = mo_span_cut(&rest, ' ');
     char text[256];
@@ -120,13 +119,13 @@ static void command(struct cli_chat *t, struct mo_span line)
             commands[i].run(t, text);
             return;
         }
-    mo_chat_cmd_say(t, "there is no %.*s; /help says what there is",
+    mo_chat_cmd_say(t, "unknown command %.*s; /help lists the commands",
                     (int)word.n, word.p);
     mo_chat_cmd_prompt(t);
 }
 
-/* A command is about what the turn before it leaves behind, and what is typed
- * after it comes after it. Leaving needs no waiting. */
+/* A command must wait for the end of the turn, and so must lines after it.
+ * /quit does not wait. */
 static bool must_wait(const struct cli_chat *t, struct mo_span line)
 {
     return t->turns > 0 && !mo_span_is(line, "/quit") &&
@@ -144,7 +143,7 @@ static void line_said(struct cli_chat *t, struct mo_span line)
     } else if (line.n == 0) {
         mo_chat_cmd_prompt(t);
     } else if (line.p[0] == '/') {
-        command(t, line);
+        run_command(t, line);
     } else {
         send_text(t, line);
     }
@@ -201,7 +200,7 @@ static void line_edit(struct cli_chat *t, struct mo_span line)
         return;
     }
     if (line.n > 0)
-        mo_chat_cmd_say(t, "that is no JSON: %s", e.msg);
+        mo_chat_cmd_say(t, "this is not JSON: %s", e.msg);
     t->mode = CARD;
     mo_chat_cmd_prompt(t);
 }
@@ -279,7 +278,7 @@ static void on_interrupt(void *ctx, int signo)
 
     (void)signo;
     if (t->edit.fore)
-        return; /* it is the editor's */
+        return; /* the editor handles it */
     if (t->turns == 0 || t->stopping || t->member == NULL) {
         t->code = t->tty ? t->code : MO_EXIT_FAIL;
         mo_chat_cmd_leave(t);
@@ -290,9 +289,9 @@ static void on_interrupt(void *ctx, int signo)
     mo_chat_cancel(t->member, on_plain_ack, t);
 }
 
-/* --- the command --------------------------------------------------------- */
+/* --- command -------------------------------------------------------------- */
 
-/* A description of our own: ours may be shared with a shell. */
+/* Opens the terminal again: our file description may be shared with a shell. */
 static int open_terminal(struct cli_chat *t, struct mo_err *e)
 {
     int fd = open("/proc/self/fd/0", O_RDONLY | O_NOCTTY | O_CLOEXEC);
@@ -307,7 +306,7 @@ static int open_terminal(struct cli_chat *t, struct mo_err *e)
     return 0;
 }
 
-/* Without the line ends around it. */
+/* Trims newlines at both ends. */
 static struct mo_span message_of(const struct mo_buf *b)
 {
     struct mo_span s = mo_buf_view(b);
@@ -341,10 +340,10 @@ static int read_message(struct cli_chat *t, struct mo_err *e)
     return 0;
 }
 
-static int begin(struct cli_chat *t, struct mo_err *e)
+static int begin_chat(struct cli_chat *t, struct mo_err *e)
 {
-    int rc = mo_agent_setup_open(t->m.loop, t->m.h.now, t->m.house, NULL, NULL,
-                                 &t->converse, e);
+    int rc = mo_agent_setup_open(t->m.loop, t->m.h.now, t->m.runtime, NULL,
+                                 NULL, &t->agent, e);
 
     if (rc == 0)
         rc = mo_chat_cmd_join(t, NULL, e);
@@ -362,7 +361,7 @@ static void on_gone(void *ctx)
     ((struct cli_chat *)ctx)->m.done = true;
 }
 
-static void end(struct cli_chat *t)
+static void end_chat(struct cli_chat *t)
 {
     mo_later_cancel(&t->next);
     mo_chat_cmd_edit_end(t);
@@ -370,28 +369,28 @@ static void end(struct cli_chat *t)
         mo_chat_cmd_drop(mo_chat_cmd_first(t));
     if (t->in)
         mo_stream_close(t->in, NULL);
-    if (t->converse) {
+    if (t->agent) {
         t->m.done = false;
         t->leaving = true;
-        mo_agent_setup_close(mo_take_ptr(&t->converse), on_gone, t);
-        mo_cmd_house_wait(&t->m);
+        mo_agent_setup_close(mo_take_ptr(&t->agent), on_gone, t);
+        mo_cmd_runtime_wait(&t->m);
     }
     mo_buf_fini(&t->line);
     mo_buf_fini(&t->ahead);
     mo_buf_fini(&t->form);
 }
 
-static int talk(struct cli_chat *t)
+static int run_conversation(struct cli_chat *t)
 {
     struct mo_signal *sig = NULL;
     struct mo_err e = {0};
 
     sig = mo_signal_start(t->m.loop, SIGINT, on_interrupt, t, &e);
-    if (sig == NULL || begin(t, &e) < 0)
+    if (sig == NULL || begin_chat(t, &e) < 0)
         t->code = mo_cli_error(t->m.c, MO_EXIT_UNAVAIL, "%s", e.msg);
     else
-        mo_cmd_house_wait(&t->m);
-    end(t);
+        mo_cmd_runtime_wait(&t->m);
+    end_chat(t);
     if (sig)
         mo_signal_stop(sig);
     return t->code;
@@ -409,7 +408,7 @@ static void name_session(struct cli_chat *t, const char *given)
         (void)snprintf(t->session, sizeof(t->session), "chat-%s", token);
 }
 
-static int run(struct mo_cli *c)
+static int run_chat(struct mo_cli *c)
 {
     struct cli_chat t = {.json = mo_cli_has(c, "json"),
                          .yes = mo_cli_has(c, "yes")};
@@ -432,12 +431,12 @@ static int run(struct mo_cli *c)
         return mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
     }
     (void)signal(SIGPIPE, SIG_IGN);
-    rc = mo_cmd_house_open(c, &t.m, MO_RUNTIME_COMMAND);
+    rc = mo_cmd_runtime_open(c, &t.m, MO_RUNTIME_COMMAND);
     if (rc == 0)
-        rc = talk(&t);
+        rc = run_conversation(&t);
     else
         mo_buf_fini(&t.line);
-    mo_cmd_house_close(&t.m);
+    mo_cmd_runtime_close(&t.m);
     return rc;
 }
 
@@ -445,21 +444,18 @@ static const struct mo_opt opts[] = {
     {.name = "session",
      .letter = 's',
      .arg = "ID",
-     .doc = "Go on with that session, and leave it open at the end"},
-    {.name = "model",
-     .arg = "NAME",
-     .key = "llm.model",
-     .doc = "Model to talk to"},
+     .doc = "Continue that session and leave it open at the end"},
+    {.name = "model", .arg = "NAME", .key = "llm.model", .doc = "Model to use"},
     {.name = "provider",
      .arg = "NAME",
      .key = "llm.provider",
      .words = "auto claude gemini openai demo",
-     .doc = "Whose model answers"},
+     .doc = "Provider of the model"},
     {.name = "sandbox",
      .arg = "DRIVER",
      .key = "sandbox.driver",
      .words = "auto native docker none",
-     .doc = "What keeps tools in their box"},
+     .doc = "Driver of the boxes that tools run in"},
     {.name = "yes", .letter = 'y', .doc = "Run every tool without asking"},
     {.name = "json", .doc = "Print every event as a line of JSON"},
 };
@@ -469,21 +465,18 @@ const struct mo_cmd mo_cmd_chat = {
     .summary = "Talk to a model that has tools, in the terminal",
     .args = "[MESSAGE...]",
     .max_args = MO_CLI_ARGS_MAX - 2,
-    .text =
-        "In a terminal it asks before each tool: y runs it, n rejects it "
-        "with a reason, a always runs that tool in this session, A in every "
-        "session, e edits "
-        "its arguments ($VISUAL or $EDITOR, else as a line). What a server "
-        "asks meanwhile is asked "
-        "field by field. Ctrl-C stops the turn, a second one leaves. With a "
-        "MESSAGE, or without a terminal, there is one turn, and standard "
-        "input is the message; the answer is all of standard output. Ends "
-        "with 1 if the turn failed or was stopped, 4 if there is no "
-        "session or model, 5 if a tool was rejected because nobody could "
-        "be asked.",
+    .text = "In a terminal it asks before each tool: y runs it, n rejects it "
+            "with a reason, a always runs that tool in this session, A in "
+            "every session, e edits its arguments ($VISUAL or $EDITOR, else as "
+            "a line). Questions of a server are asked field by field. Ctrl-C "
+            "stops the turn, a second one leaves. With a MESSAGE, or without a "
+            "terminal, there is one turn: standard input is the message, and "
+            "standard output is only the answer. Exit status 1: the turn "
+            "failed or was stopped; 4: no session or model; 5: a tool was "
+            "rejected because no person could be asked.",
     .example = "chat --yes list the files",
-    .example_says = "asks once, lets it use its tools, prints the answer",
+    .example_says = "sends one message, allows all tools, prints the answer",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_chat,
 };

@@ -1,13 +1,12 @@
-/* edit.c - a call's arguments in the person's own editor.
+/* edit.c - edits the arguments of a call in the person's editor.
  *
- * They go into a file that nobody else can read, indented; $VISUAL or $EDITOR
- * is started in the foreground with it, as other programs do it; what is in
- * the file afterwards is what is approved. The conversation goes on meanwhile
- * (its session would be taken from us otherwise): what it has to say waits
- * until the screen is ours again.
+ * Writes the arguments, indented, into a file that only the owner can read and
+ * starts $VISUAL or $EDITOR with it in the foreground. The contents of the file
+ * afterwards are approved. The conversation continues meanwhile (else its
+ * session would be lost): its output is held until the editor ends.
  *
- * The file is removed in any case. A text that is no JSON is kept, and the
- * next edit begins with it. */
+ * The file is always removed. Text that is not JSON is kept, and the next edit
+ * starts with it. */
 #include "cli/chat/chat_priv.h"
 
 #include <fcntl.h>
@@ -20,7 +19,7 @@
 
 #define SUFFIX ".json"
 
-static const char *variable(const struct cli_chat *t, const char *name)
+static const char *get_variable(const struct cli_chat *t, const char *name)
 {
     size_t n = strlen(name);
 
@@ -30,18 +29,18 @@ static const char *variable(const struct cli_chat *t, const char *name)
     return NULL;
 }
 
-static const char *editor(const struct cli_chat *t)
+static const char *find_editor(const struct cli_chat *t)
 {
-    const char *visual = variable(t, "VISUAL");
+    const char *visual = get_variable(t, "VISUAL");
 
-    return visual ? visual : variable(t, "EDITOR");
+    return visual ? visual : get_variable(t, "EDITOR");
 }
 
-/* --- the file ------------------------------------------------------------ */
+/* --- file ----------------------------------------------------------------- */
 
 static int make_file(struct cli_chat *t, struct mo_span text, struct mo_err *e)
 {
-    const char *dir = variable(t, "TMPDIR");
+    const char *dir = get_variable(t, "TMPDIR");
     mo_autofd int fd = -1;
 
     (void)snprintf(t->edit.path, sizeof(t->edit.path),
@@ -63,7 +62,7 @@ static void remove_file(struct cli_chat *t)
     t->edit.path[0] = '\0';
 }
 
-/* What was left by the last edit, or the arguments, a member a line. */
+/* Writes the text of the last edit, or the arguments, one member per line. */
 static int write_file(struct cli_chat *t, struct mo_json args, struct mo_err *e)
 {
     struct mo_buf b;
@@ -80,7 +79,7 @@ static int write_file(struct cli_chat *t, struct mo_json args, struct mo_err *e)
     return rc;
 }
 
-/* --- the editor ---------------------------------------------------------- */
+/* --- editor --------------------------------------------------------------- */
 
 static struct mo_json call_id(const struct cli_chat *t)
 {
@@ -95,7 +94,7 @@ static bool is_same_card(const struct cli_chat *t)
            mo_json_str_eq(call_id(t), mo_span_cstr(t->edit.call));
 }
 
-/* Nobody is asked to approve what they did not change: that is `y`. */
+/* Unchanged arguments are not approved: that is what `y` is for. */
 static bool is_unchanged(struct cli_chat *t, struct mo_json now)
 {
     struct mo_buf a, b;
@@ -118,7 +117,7 @@ static void take_text(struct cli_chat *t)
     struct mo_err e;
 
     if (mo_json_parse(mo_buf_view(&t->edit.text), 0, &doc, &e) < 0) {
-        mo_chat_cmd_say(t, "that is no JSON: %s; e edits it again", e.msg);
+        mo_chat_cmd_say(t, "this is not JSON: %s; e edits it again", e.msg);
         return;
     }
     if (is_unchanged(t, doc.root))
@@ -143,7 +142,7 @@ static void on_edited(void *ctx, struct mo_exit x)
     mo_chat_cmd_release(t);
     mo_exit_text(x, how);
     if (!is_same_card(t))
-        mo_chat_cmd_say(t, "(it was decided meanwhile)");
+        mo_chat_cmd_say(t, "(the call was decided meanwhile)");
     else if (x.code != 0)
         mo_chat_cmd_say(t, "the editor ended with %s; nothing was changed",
                         how);
@@ -158,7 +157,7 @@ static void on_edited(void *ctx, struct mo_exit x)
     mo_chat_cmd_prompt(t);
 }
 
-static int start(struct cli_chat *t, struct mo_err *e)
+static int start_editor(struct cli_chat *t, struct mo_err *e)
 {
     char script[4096];
     const char *const argv[] = {"sh", "-c", script, "sh", t->edit.path, NULL};
@@ -169,7 +168,7 @@ static int start(struct cli_chat *t, struct mo_err *e)
         .on_exit = on_edited,
         .ctx = t,
     };
-    int n = snprintf(script, sizeof(script), "%s \"$@\"", editor(t));
+    int n = snprintf(script, sizeof(script), "%s \"$@\"", find_editor(t));
 
     if (n < 0 || (size_t)n >= sizeof(script))
         return mo_fail(e, MO_ETOOBIG, "the name of the editor is too long");
@@ -182,15 +181,15 @@ bool mo_chat_cmd_edit(struct cli_chat *t)
     struct mo_buf id;
     struct mo_err e;
 
-    if (editor(t) == NULL)
+    if (find_editor(t) == NULL)
         return false;
     mo_buf_init(&id, sizeof(t->edit.call) - 1);
     (void)mo_json_str_buf(call_id(t), &id);
     if (strcmp(t->edit.call, mo_buf_cstr(&id)) != 0)
-        mo_buf_reset(&t->edit.text); /* of another call */
+        mo_buf_reset(&t->edit.text); /* left from another call */
     (void)snprintf(t->edit.call, sizeof(t->edit.call), "%s", mo_buf_cstr(&id));
     mo_buf_fini(&id);
-    if (write_file(t, args, &e) < 0 || start(t, &e) < 0) {
+    if (write_file(t, args, &e) < 0 || start_editor(t, &e) < 0) {
         remove_file(t);
         mo_chat_cmd_say(t, "%s", e.msg);
         return false;

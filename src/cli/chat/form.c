@@ -1,9 +1,8 @@
-/* form.c - a server's question in the terminal, field by field.
+/* form.c - asks a server's question in the terminal, field by field.
  *
- * The question is the first card (show.c); this file walks its fields
- * and collects what was typed. An answer that does not fit is asked for from
- * the start, with what was wrong. Without a terminal there is nobody to ask:
- * the server hears "cancel". */
+ * The question is the first card (show.c). Walks its fields and collects the
+ * typed values. If the answer does not match the form, all fields are asked
+ * again with the error. Without a terminal the answer is "cancel". */
 #include "cli/chat/chat_priv.h"
 #include "cli/chat/terminal_form.h"
 
@@ -58,7 +57,8 @@ void mo_chat_cmd_form_begin(struct cli_chat *t)
     if (!t->tty) {
         t->code = MO_EXIT_SIGN_IN;
         mo_chat_cmd_say(
-            t, "a server asks something, and nobody is there to answer");
+            t,
+            "a server asks a question and there is no terminal to answer it");
         respond(t, MO_ANSWER_CANCEL);
         return;
     }
@@ -83,7 +83,7 @@ void mo_chat_cmd_form_prompt(struct cli_chat *t, struct mo_buf *b)
                   mo_term_needed(schema_of(t), t->field_key), t->tty);
 }
 
-static void take(struct cli_chat *t, struct mo_span line)
+static void take_value(struct cli_chat *t, struct mo_span line)
 {
     size_t before = t->form.len;
     struct mo_err e;
@@ -112,7 +112,7 @@ void mo_chat_cmd_form_line(struct cli_chat *t, struct mo_span line)
     } else if (mo_span_is(line, "/cancel")) {
         respond(t, MO_ANSWER_CANCEL);
     } else if (line.n > 0) {
-        take(t, line);
+        take_value(t, line);
     } else if (!usual && mo_term_needed(schema_of(t), t->field_key)) {
         mo_chat_cmd_say(t, "this one is needed");
         mo_chat_cmd_prompt(t);

@@ -1,12 +1,12 @@
-/* show.c - what a person sees of `chat`, and the answers to cards. */
+/* show.c - output of `chat`, and the answers to questions. */
 #include "cli/chat/chat_priv.h"
 
 #include "base/file.h"
 #include "cli/chat/terminal.h"
 
-/* --- out ----------------------------------------------------------------- */
+/* --- output --------------------------------------------------------------- */
 
-/* While an editor has the screen it would be painted over. */
+/* Output is held while an editor owns the screen. */
 static void out(struct cli_chat *t, int fd, struct mo_span text)
 {
     struct mo_err e;
@@ -34,7 +34,8 @@ void mo_chat_cmd_put(struct cli_chat *t, struct mo_buf *b)
     mo_buf_fini(b);
 }
 
-/* A line of ours; for scripts on stderr, so that stdout is the answer. */
+/* Prints a message; without a terminal on stderr, so that stdout is the
+ * answer. */
 void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
 {
     struct mo_buf b, safe;
@@ -80,7 +81,7 @@ void mo_chat_cmd_prompt(struct cli_chat *t)
     if (t->mode == FORM)
         mo_chat_cmd_form_prompt(t, &b);
     mo_chat_cmd_put(t, &b);
-    t->midline = false; /* the person ends it */
+    t->midline = false; /* the person ends the line */
 }
 
 /* --- leaving ------------------------------------------------------------- */
@@ -270,7 +271,7 @@ static void on_history(struct cli_chat *t, struct mo_json args)
     mo_chat_cmd_put(t, &b);
     t->history = false;
     if (t->turns == 0 && mo_json_is(mo_json_get(about, "turn"), MO_JSON_OBJECT))
-        t->turns = 1; /* it goes on from an earlier time */
+        t->turns = 1; /* a turn that began earlier is still running */
     mo_chat_cmd_prompt(t);
 }
 
@@ -308,7 +309,7 @@ static void on_message(struct cli_chat *t, struct mo_json args)
     say_json(t, "* ", mo_json_at(args, 0));
 }
 
-static void keep(struct cli_chat *t, struct mo_json doc, bool form)
+static void keep_card(struct cli_chat *t, struct mo_json doc, bool form)
 {
     struct card *k = mo_alloc(sizeof(*k) + doc.n);
 
@@ -324,16 +325,17 @@ static void keep(struct cli_chat *t, struct mo_json doc, bool form)
 
 static void on_card(struct cli_chat *t, struct mo_json args)
 {
-    keep(t, mo_json_at(args, 0), false);
+    keep_card(t, mo_json_at(args, 0), false);
 }
 
 static void on_question(struct cli_chat *t, struct mo_json args)
 {
-    keep(t, mo_json_at(args, 0), true);
+    keep_card(t, mo_json_at(args, 0), true);
 }
 
-/* Decided elsewhere, or too late: the question goes away. */
-static void gone(struct cli_chat *t, struct mo_json about, const char *name)
+/* The call was decided elsewhere or timed out: removes its question. */
+static void drop_question(struct cli_chat *t, struct mo_json about,
+                          const char *name)
 {
     struct mo_json id = mo_json_get(about, name);
 
@@ -360,15 +362,15 @@ static void on_resolved(struct cli_chat *t, struct mo_json args)
     struct mo_json about = mo_json_at(args, 0);
 
     if (!mo_json_str_eq(mo_json_get(about, "by"), MO_SPAN("person")))
-        gone(t, about, "callId");
+        drop_question(t, about, "callId");
 }
 
 static void on_answered(struct cli_chat *t, struct mo_json args)
 {
-    gone(t, mo_json_at(args, 0), "requestId");
+    drop_question(t, mo_json_at(args, 0), "requestId");
 }
 
-/* Scripts get what the model says, before a call and after it on own lines. */
+/* Without a terminal, text before and after a call is on separate lines. */
 static void on_output(struct cli_chat *t, struct mo_json args)
 {
     struct mo_buf b;
@@ -409,7 +411,7 @@ static const struct {
     {"elicitation:resolved", on_answered},
 };
 
-/* Those that decide how it goes on are heard with --json as well. */
+/* Events that affect the flow are also handled with --json. */
 static void dispatch(struct cli_chat *t, const char *name, struct mo_json args)
 {
     for (size_t i = 0; i < MO_COUNT(events); i++)
@@ -471,6 +473,6 @@ int mo_chat_cmd_join(struct cli_chat *t, const char *model, struct mo_err *e)
                         .model = mo_span_cstr(model ? model : ""),
                         .who = MO_SPAN("terminal")};
 
-    return mo_chat_join(mo_agent_setup_agent(t->converse), &j, &member_cb, t,
+    return mo_chat_join(mo_agent_setup_agent(t->agent), &j, &member_cb, t,
                         &t->member, e);
 }

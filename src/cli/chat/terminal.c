@@ -4,10 +4,10 @@
 
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
-/* --- what must not reach a terminal -------------------------------------- */
+/* --- unsafe characters ---------------------------------------------------- */
 
-/* Those that turn the direction, or take no room. */
-static bool is_sly(uint32_t c)
+/* Characters that change the direction or have no width. */
+static bool is_unsafe(uint32_t c)
 {
     static const struct {
         uint32_t from, to;
@@ -33,7 +33,7 @@ void mo_term_text(struct mo_buf *b, struct mo_span s, bool tty)
 
         if (n == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
             mo_buf_printf(b, "<%02x>", (unsigned char)s.p[0]);
-        else if (is_sly(c))
+        else if (is_unsafe(c))
             mo_buf_printf(b, "<U+%04X>", (unsigned)c);
         else
             mo_buf_put(b, s.p, n);
@@ -54,9 +54,9 @@ static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
     mo_buf_fini(&text);
 }
 
-/* --- many lines ---------------------------------------------------------- */
+/* --- lines ---------------------------------------------------------------- */
 
-/* Every line with a mark in front; *room counts down to "more". */
+/* Writes every line with a prefix; *room counts down to "more". */
 static void put_lines(struct mo_buf *b, struct mo_span text, const char *mark,
                       bool tty, size_t *room)
 {
@@ -91,9 +91,9 @@ static void put_string_lines(struct mo_buf *b, struct mo_json v,
     mo_buf_fini(&text);
 }
 
-/* --- a card -------------------------------------------------------------- */
+/* --- card ----------------------------------------------------------------- */
 
-/* Members that are shown as a diff, and the mark of their lines. */
+/* Members shown as a diff, and the prefix of their lines. */
 static const char *mark_of(struct mo_json key, struct mo_json val)
 {
     static const struct {
@@ -129,7 +129,7 @@ static void put_arg(struct mo_buf *b, struct mo_json key, struct mo_json val,
     mo_buf_fini(&text);
 }
 
-/* Another server than was meant: that one is down. */
+/* Names the server that replaces a failed one. */
 static void put_stand_in(struct mo_buf *b, struct mo_json route, bool tty)
 {
     struct mo_json from = mo_json_get(route, "insteadOf");

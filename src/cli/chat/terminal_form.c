@@ -23,8 +23,8 @@ static bool is_type(struct mo_json field, const char *name)
 
 /* --- choices ------------------------------------------------------------- */
 
-/* The list to choose from, of values or of {const, title}; or none. */
-static struct mo_json choices(struct mo_json field)
+/* The choices, as values or as {const, title}; or none. */
+static struct mo_json find_choices(struct mo_json field)
 {
     static const char *const names[] = {"enum", "oneOf", "anyOf"};
     struct mo_json from =
@@ -64,8 +64,8 @@ static void put_choices(struct mo_buf *b, struct mo_json list, bool tty)
     }
 }
 
-static int pick(struct mo_buf *b, struct mo_json list, struct mo_span text,
-                struct mo_err *e)
+static int pick_choice(struct mo_buf *b, struct mo_json list,
+                       struct mo_span text, struct mo_err *e)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -85,8 +85,8 @@ static int pick(struct mo_buf *b, struct mo_json list, struct mo_span text,
     return mo_fail(e, MO_EINVAL, "choose by number, 1 to %u", (unsigned)n);
 }
 
-static int pick_many(struct mo_buf *b, struct mo_json list, struct mo_span text,
-                     struct mo_err *e)
+static int pick_choices(struct mo_buf *b, struct mo_json list,
+                        struct mo_span text, struct mo_err *e)
 {
     bool any = false;
     int rc = 0;
@@ -100,16 +100,16 @@ static int pick_many(struct mo_buf *b, struct mo_json list, struct mo_span text,
         if (any)
             mo_buf_putc(b, ',');
         any = true;
-        rc = list.p ? pick(b, list, one, e) : mo_json_quote(b, one);
+        rc = list.p ? pick_choice(b, list, one, e) : mo_json_quote(b, one);
     }
     mo_buf_putc(b, ']');
     return rc < 0 ? rc : mo_buf_err(b);
 }
 
-/* --- what was typed ------------------------------------------------------ */
+/* --- typed values --------------------------------------------------------- */
 
-static int number(struct mo_buf *b, struct mo_json field, struct mo_span text,
-                  struct mo_err *e)
+static int parse_number(struct mo_buf *b, struct mo_json field,
+                        struct mo_span text, struct mo_err *e)
 {
     bool whole = is_type(field, "integer");
     struct mo_json_doc doc;
@@ -117,12 +117,12 @@ static int number(struct mo_buf *b, struct mo_json field, struct mo_span text,
     if (mo_json_parse(text, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_NUMBER) ||
         (whole && memchr(text.p, '.', text.n)))
-        return mo_fail(e, MO_EINVAL, "that is no %s",
+        return mo_fail(e, MO_EINVAL, "this is not a %s",
                        whole ? "whole number" : "number");
     return mo_buf_span(b, mo_json_text(doc.root));
 }
 
-static int yes_or_no(struct mo_buf *b, struct mo_span text, struct mo_err *e)
+static int parse_bool(struct mo_buf *b, struct mo_span text, struct mo_err *e)
 {
     static const struct {
         const char *word, *json;
@@ -138,20 +138,20 @@ static int yes_or_no(struct mo_buf *b, struct mo_span text, struct mo_err *e)
 int mo_term_value(struct mo_buf *b, struct mo_json field, struct mo_span text,
                   struct mo_err *e)
 {
-    struct mo_json list = choices(field);
+    struct mo_json list = find_choices(field);
 
     if (is_type(field, "boolean"))
-        return yes_or_no(b, text, e);
+        return parse_bool(b, text, e);
     if (is_type(field, "number") || is_type(field, "integer"))
-        return number(b, field, text, e);
+        return parse_number(b, field, text, e);
     if (is_type(field, "array"))
-        return pick_many(b, list, text, e);
+        return pick_choices(b, list, text, e);
     if (list.p)
-        return pick(b, list, text, e);
+        return pick_choice(b, list, text, e);
     return mo_json_quote(b, text);
 }
 
-/* --- what is asked ------------------------------------------------------- */
+/* --- questions ------------------------------------------------------------ */
 
 void mo_term_question(struct mo_buf *b, struct mo_json question, bool tty)
 {
@@ -182,7 +182,7 @@ static const char *kind_of(struct mo_json field)
         return "number";
     if (is_type(field, "array"))
         return "any of these, with commas";
-    return choices(field).p ? "one of these" : "text";
+    return find_choices(field).p ? "one of these" : "text";
 }
 
 void mo_term_field(struct mo_buf *b, struct mo_json key, struct mo_json field,
@@ -192,7 +192,7 @@ void mo_term_field(struct mo_buf *b, struct mo_json key, struct mo_json field,
     struct mo_json title = mo_json_get(field, "title");
     struct mo_json usual = mo_json_get(field, "default");
 
-    put_choices(b, choices(field), tty);
+    put_choices(b, find_choices(field), tty);
     mo_buf_puts(b, "  ");
     put_string(b, title.p ? title : key, tty);
     if (about.p) {

@@ -30,7 +30,7 @@ void mo_advise(struct mo_finding *f, const char *fmt, ...)
     va_end(ap);
 }
 
-/* --- checks of our own things -------------------------------------------- */
+/* --- checks of the program ------------------------------------------------ */
 
 static void check_version(const struct mo_doctor *d, struct mo_finding *f)
 {
@@ -46,9 +46,9 @@ static void check_config(const struct mo_doctor *d, struct mo_finding *f)
     const struct mo_config_report *rep = d->rep;
 
     if (!c) {
-        mo_found(f, MO_HEALTH_FAIL, "%u mistake%s, the first: %s", rep->errors,
+        mo_found(f, MO_HEALTH_FAIL, "%u error%s, the first: %s", rep->errors,
                  rep->errors == 1 ? "" : "s",
-                 rep->kept ? rep->v[0].text : "it cannot be read");
+                 rep->kept ? rep->v[0].text : "the file cannot be read");
         mo_advise(f, "'mcp-orchestrator config check' shows all of them");
     } else if (rep->kept) {
         mo_found(f, MO_HEALTH_WARN, "%s", rep->v[0].text);
@@ -72,10 +72,10 @@ static bool has_secret(const struct mo_config *c, struct mo_span name)
     return has || mo_secret_system_has(c, name);
 }
 
-/* NULL: a value is there (or will be looked up when used); else what is
- * missing. The value itself goes nowhere. */
-static const char *missing(const struct mo_config *c, const char *text,
-                           char *name, size_t n)
+/* Returns NULL if the value exists (or is read when used), else the reason. The
+ * value itself is not kept. */
+static const char *explain_missing(const struct mo_config *c, const char *text,
+                                   char *name, size_t n)
 {
     struct mo_span rest = mo_span_cstr(text);
     struct mo_reference_part part;
@@ -111,13 +111,14 @@ static const struct mo_config_api *api_of(const struct mo_config *c, size_t i)
     return (const void *)((const char *)&c->llm + services[i].off);
 }
 
-/* The provider that was asked for has no key, or a dead reference. */
+/* The configured provider has no key, or its reference cannot be resolved. */
 static bool key_fails(const struct mo_config *c, size_t i, struct mo_finding *f)
 {
     const struct mo_config_api *api = api_of(c, i);
     char name[PATH_MAX];
-    const char *why =
-        api->api_key ? missing(c, api->api_key, name, sizeof(name)) : NULL;
+    const char *why = api->api_key
+                          ? explain_missing(c, api->api_key, name, sizeof(name))
+                          : NULL;
     bool asked = c->llm.provider == services[i].provider;
 
     if (why) {
@@ -125,7 +126,7 @@ static bool key_fails(const struct mo_config *c, size_t i, struct mo_finding *f)
                  services[i].name, why, name);
         return true;
     }
-    /* Local services behind another address often want no key. */
+    /* Local services at another address often need no key. */
     if (!asked || api->api_key || api->base_url)
         return false;
     mo_found(f, MO_HEALTH_FAIL, "%s is chosen, but there is no key for it",
@@ -184,7 +185,7 @@ static void check_tls(const struct mo_doctor *d, struct mo_finding *f)
 
 const struct mo_check mo_checks[] = {
     {"version", "what is this?", check_version, false},
-    {"config", "is the configuration good?", check_config, false},
+    {"config", "is the configuration valid?", check_config, false},
     {"state", "can state be written?", mo_check_state, true},
     {"port", "is the port free?", mo_check_port, true},
     {"tls", "can the certificate be read?", check_tls, true},
@@ -203,7 +204,8 @@ static void run_check(const struct mo_doctor *d, const struct mo_check *c,
 {
     *f = (struct mo_finding){.health = MO_HEALTH_OK};
     if (c->needs_config && !d->cfg)
-        mo_found(f, MO_HEALTH_WARN, "not looked at: the configuration is bad");
+        mo_found(f, MO_HEALTH_WARN,
+                 "not checked: the configuration is invalid");
     else
         c->run(d, f);
 }
@@ -226,7 +228,7 @@ unsigned mo_doctor_text(const struct mo_doctor *d, bool colour,
         if (f.todo[0])
             mo_buf_printf(b, "      %*s -> %s\n", NAME_COLUMN, "", f.todo);
     }
-    mo_buf_printf(b, "\n%u ok, %u to look at, %u failed\n", count[MO_HEALTH_OK],
+    mo_buf_printf(b, "\n%u ok, %u warnings, %u failed\n", count[MO_HEALTH_OK],
                   count[MO_HEALTH_WARN], count[MO_HEALTH_FAIL]);
     return count[MO_HEALTH_FAIL];
 }

@@ -1,13 +1,11 @@
-/* doctor.h - what works on this machine, what does not, what to do about it.
+/* doctor.h - checks what works on this machine and suggests fixes.
  *
- * A check is one row: a name, a question, and a function that looks and
- * answers in plain words. Checks only look: they change nothing, start
- * nothing that stays, and wait for nobody longer than MO_DOCTOR_WAIT_MS.
- * They print no secret, only whether there is one.
+ * A check is one row: a name, a question, and a function that answers it.
+ * Checks change nothing, leave nothing running, and wait at most
+ * MO_DOCTOR_WAIT_MS. They never print a secret, only whether it exists.
  *
- * This room blocks (it is a one-shot command, there is no loop to hold up)
- * and therefore has its own few lines of socket code; the server never
- * calls it. */
+ * This code blocks (it is a one-shot command without a loop) and has its own
+ * socket code; the server never calls it. */
 #ifndef MO_CLI_DOCTOR_DOCTOR_H
 #define MO_CLI_DOCTOR_DOCTOR_H
 
@@ -19,13 +17,13 @@ enum mo_health { MO_HEALTH_OK, MO_HEALTH_WARN, MO_HEALTH_FAIL };
 
 struct mo_finding {
     enum mo_health health;
-    char text[320]; /* what was seen */
-    char todo[320]; /* what helps, or "" */
+    char text[320]; /* result */
+    char todo[320]; /* suggested fix, or "" */
 };
 
 struct mo_doctor {
-    const struct mo_config *cfg;        /* NULL: it is bad, see report */
-    const struct mo_config_report *rep; /* of the load */
+    const struct mo_config *cfg;        /* NULL: invalid, see rep */
+    const struct mo_config_report *rep; /* report of loading it */
 };
 
 struct mo_check {
@@ -38,12 +36,13 @@ struct mo_check {
 extern const struct mo_check mo_checks[];
 extern const size_t mo_nchecks;
 
-/* Run all; text or JSON into b. The number of failed checks. */
+/* Runs all checks and writes text or JSON into b. Returns the number of failed
+ * checks. */
 unsigned mo_doctor_text(const struct mo_doctor *d, bool colour,
                         struct mo_buf *b);
 unsigned mo_doctor_json(const struct mo_doctor *d, struct mo_buf *b);
 
-/* For the checks. */
+/* Used by the checks. */
 void mo_found(struct mo_finding *f, enum mo_health health, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void mo_advise(struct mo_finding *f, const char *fmt, ...)

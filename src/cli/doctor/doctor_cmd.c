@@ -1,4 +1,4 @@
-/* doctor - looks at this machine and says what works. */
+/* doctor - checks this machine and reports what works. */
 #include "cli/doctor/doctor.h"
 
 #include <stdlib.h>
@@ -64,9 +64,9 @@ static int run_sandbox(struct mo_cli *c)
 {
     struct probing p = {.json = mo_cli_has(c, "json"),
                         .colour = isatty(c->out) == 1 && !getenv("NO_COLOR")};
-    struct mo_cmd_house m;
+    struct mo_cmd_runtime m;
     struct mo_err e = {0};
-    int rc = mo_cmd_house_load(c, &m);
+    int rc = mo_cmd_runtime_load(c, &m);
 
     mo_buf_init(&p.b, MO_CMD_TEXT_MAX);
     mo_jw_init(&p.w, &p.b);
@@ -74,7 +74,7 @@ static int run_sandbox(struct mo_cli *c)
         mo_jw_arr(&p.w);
     if (rc == 0 && mo_box_probe(m.loop, m.h.now, put_row, &p, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
-    mo_cmd_house_close(&m);
+    mo_cmd_runtime_close(&m);
     if (rc == 0)
         rc = print_probe(c, &p);
     else
@@ -84,7 +84,7 @@ static int run_sandbox(struct mo_cli *c)
 
 /* --- everything else ----------------------------------------------------- */
 
-static int run(struct mo_cli *c)
+static int run_doctor(struct mo_cli *c)
 {
     bool json = mo_cli_has(c, "json");
     bool colour = isatty(c->out) == 1 && !getenv("NO_COLOR");
@@ -110,21 +110,21 @@ static int run(struct mo_cli *c)
 
 static const struct mo_opt opts[] = {
     {.name = "sandbox",
-     .doc = "Start a box of each driver and try every promise from inside"},
+     .doc = "Start a box of each driver and test its isolation from inside"},
     MO_OPT_JSON,
 };
 
 const struct mo_cmd mo_cmd_doctor = {
     .name = "doctor",
-    .summary = "Say what works on this machine and what to do about the rest",
-    .text = "Looks at the configuration, the state directory, the port, what "
-            "the kernel offers for boxes, Docker, Redis and keys. Nothing is "
-            "changed and no key is printed. With --sandbox a small box of each "
-            "driver is started instead, and everything a box must not be able "
-            "to do is tried in it. Ends with 0 if nothing failed.",
+    .summary = "Check this machine and suggest fixes",
+    .text = "Checks the configuration, the state directory, the port, the "
+            "kernel features for boxes, Docker, Redis and API keys. Changes "
+            "nothing and prints no key. With --sandbox it starts a small box "
+            "of each driver instead and tries everything that a box must "
+            "prevent. Exit status 0 if nothing failed.",
     .example = "doctor --json",
-    .example_says = "prints the findings for a program to read",
+    .example_says = "prints the results as JSON",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_doctor,
 };

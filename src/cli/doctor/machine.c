@@ -1,6 +1,6 @@
-/* machine.c - what the kernel and the file system of this machine
- * allow us. Read-only looks, and one short-lived child for user namespaces:
- * asking the kernel beats guessing from four sysctls. */
+/* machine.c - checks of the kernel and the file system. Read-only, except for
+ * one short-lived child that tries a user namespace: that is more reliable than
+ * reading four sysctls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -16,11 +16,11 @@
 
 #define SMALL_FILE  ((size_t)16 * 1024)
 #define DISK_LOW_MB 200ULL
-#define FD_SPARE    256 /* children, store, log and the like */
+#define FD_SPARE    256 /* for children, store, log and the like */
 
 /* --- state directory ----------------------------------------------------- */
 
-/* Shorten path to its nearest part that exists. */
+/* Shortens path to its longest existing part. */
 static void existing_part(char *path)
 {
     struct stat st;
@@ -77,7 +77,7 @@ void mo_check_files(const struct mo_doctor *d, struct mo_finding *f)
         mo_found(f, MO_HEALTH_WARN, "cannot tell: %s", strerror(errno));
         return;
     }
-    if (lim.rlim_max >= want) { /* the soft limit may be raised up to it */
+    if (lim.rlim_max >= want) { /* the soft limit can be raised up to it */
         mo_found(f, MO_HEALTH_OK, "up to %llu allowed",
                  (unsigned long long)lim.rlim_max);
         return;
@@ -92,7 +92,7 @@ void mo_check_files(const struct mo_doctor *d, struct mo_finding *f)
 
 /* --- cgroups ------------------------------------------------------------- */
 
-static bool slurp(const char *path, struct mo_buf *b)
+static bool read_small_file(const char *path, struct mo_buf *b)
 {
     mo_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
     char *room = fd < 0 ? NULL : mo_buf_room(b, SMALL_FILE - 1);
@@ -104,7 +104,7 @@ static bool slurp(const char *path, struct mo_buf *b)
     return true;
 }
 
-/* Our own group in the v2 tree: the "0::/path" line. */
+/* Our group in the v2 tree: the "0::/path" line. */
 static void own_group(char *out, size_t n)
 {
     struct mo_buf b;
@@ -112,7 +112,7 @@ static void own_group(char *out, size_t n)
 
     out[0] = '\0';
     mo_buf_init(&b, SMALL_FILE);
-    if (slurp("/proc/self/cgroup", &b)) {
+    if (read_small_file("/proc/self/cgroup", &b)) {
         rest = mo_buf_view(&b);
         while (rest.p) {
             struct mo_span line = mo_span_cut(&rest, '\n');
@@ -124,7 +124,7 @@ static void own_group(char *out, size_t n)
     mo_buf_fini(&b);
 }
 
-/* Is a controller's name in a list such as "cpu memory pids\n"? */
+/* True if the controller is in a list such as "cpu memory pids\n". */
 static bool has_word(struct mo_span list, const char *word)
 {
     while (list.p) {
@@ -148,7 +148,7 @@ static void check_v2(struct mo_finding *f)
     (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cgroup.controllers",
                    group);
     mo_buf_init(&b, SMALL_FILE);
-    (void)slurp(path, &b);
+    (void)read_small_file(path, &b);
     limits = has_word(mo_buf_view(&b), "memory") &&
              has_word(mo_buf_view(&b), "pids");
     mo_buf_fini(&b);
@@ -201,7 +201,7 @@ void mo_check_cgroup(const struct mo_doctor *d, struct mo_finding *f)
 
 /* --- user namespaces ----------------------------------------------------- */
 
-/* 0, or why a child may not have one. */
+/* Returns 0, or the errno of a child that tried. */
 static int try_userns(void)
 {
     int status = 0;
@@ -237,7 +237,7 @@ void mo_check_userns(const struct mo_doctor *d, struct mo_finding *f)
 
 /* --- programs of MCP servers --------------------------------------------- */
 
-static bool runnable(const char *path)
+static bool is_runnable(const char *path)
 {
     struct stat st;
 
@@ -245,35 +245,35 @@ static bool runnable(const char *path)
            S_ISREG(st.st_mode);
 }
 
-static bool in_path(const struct mo_config *c, const char *program)
+static bool is_in_path(const struct mo_config *c, const char *program)
 {
     const char *path = mo_config_getenv(c, "PATH");
     struct mo_span rest = mo_span_cstr(path ? path : "/usr/bin:/bin");
     char full[PATH_MAX];
 
     if (strchr(program, '/'))
-        return runnable(program);
+        return is_runnable(program);
     while (rest.p) {
         struct mo_span dir = mo_span_cut(&rest, ':');
 
         (void)snprintf(full, sizeof(full), "%.*s/%s", (int)dir.n, dir.p,
                        program);
-        if (runnable(full))
+        if (is_runnable(full))
             return true;
     }
     return false;
 }
 
-/* A path with a slash is meant from the server's own directory. */
-static bool found(const struct mo_config *c, const struct mo_config_mcp *m)
+/* A path with a slash is relative to the directory of the server. */
+static bool is_found(const struct mo_config *c, const struct mo_config_mcp *m)
 {
     bool relative = strchr(m->command, '/') && m->command[0] != '/';
     char full[PATH_MAX];
 
     if (!relative || !m->cwd)
-        return in_path(c, m->command);
+        return is_in_path(c, m->command);
     (void)snprintf(full, sizeof(full), "%s/%s", m->cwd, m->command);
-    return runnable(full);
+    return is_runnable(full);
 }
 
 void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f)
@@ -287,15 +287,14 @@ void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f)
         if (!m->enabled)
             continue;
         used++;
-        if (m->image || !m->command || found(c, m))
+        if (m->image || !m->command || is_found(c, m))
             continue;
         mo_found(f, MO_HEALTH_WARN,
-                 "'%s' wants the program '%.120s', which "
-                 "is not there",
+                 "'%s' needs the program '%.120s', which was not found",
                  m->name, m->command);
         mo_advise(f, "install it, or set mcpServers.%s.enabled to false",
                   m->name);
         return;
     }
-    mo_found(f, MO_HEALTH_OK, "%zu in use, every program is there", used);
+    mo_found(f, MO_HEALTH_OK, "%zu in use, every program was found", used);
 }

@@ -1,5 +1,6 @@
-/* services.c - do the neighbours answer? Plain blocking sockets with one
- * deadline, for the doctor only: the server's sockets live in src/loop. */
+/* services.c - checks whether the port, Docker and Redis answer. Uses blocking
+ * sockets with one deadline; only the doctor does. The sockets of the server
+ * are in src/loop. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -25,7 +26,7 @@ static int left_ms(uint64_t deadline)
     return now >= deadline ? 0 : (int)((deadline - now) / MO_MS) + 1;
 }
 
-/* Wait for the socket; 0 or errno. */
+/* Waits for the socket; 0 or errno. */
 static int wait_for(int fd, short what, uint64_t deadline)
 {
     struct pollfd p = {.fd = fd, .events = what};
@@ -58,7 +59,7 @@ static int connect_by(int fd, const struct sockaddr *sa, socklen_t len,
     return err;
 }
 
-static int dial_unix(const char *path, uint64_t deadline, int *err)
+static int connect_unix(const char *path, uint64_t deadline, int *err)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
     mo_autofd int fd =
@@ -82,8 +83,8 @@ static struct addrinfo *resolve(const char *host, const char *port, int flags)
     return getaddrinfo(host, port, &hints, &list) == 0 ? list : NULL;
 }
 
-static int dial_tcp(const char *host, const char *port, uint64_t deadline,
-                    int *err)
+static int connect_tcp(const char *host, const char *port, uint64_t deadline,
+                       int *err)
 {
     struct addrinfo *list = resolve(host, port, AI_NUMERICSERV);
     int fd = -1;
@@ -102,9 +103,9 @@ static int dial_tcp(const char *host, const char *port, uint64_t deadline,
     return fd;
 }
 
-/* Send a question that fits any socket buffer, read until `enough` bytes. */
-static int ask(int fd, const char *question, char answer[ANSWER_MAX],
-               size_t enough, uint64_t deadline)
+/* Sends a request that fits any socket buffer, reads until `enough` bytes. */
+static int send_and_read(int fd, const char *question, char answer[ANSWER_MAX],
+                         size_t enough, uint64_t deadline)
 {
     size_t n = 0;
     int err = 0;
@@ -190,8 +191,8 @@ void mo_check_port(const struct mo_doctor *d, struct mo_finding *f)
     (void)snprintf(port, sizeof(port), "%u", (unsigned)(s->port & 0xffff));
     list = resolve(s->listen, port, AI_PASSIVE | AI_NUMERICSERV);
     if (!list) {
-        mo_found(f, MO_HEALTH_FAIL, "'%.100s' is no address of this machine",
-                 s->listen);
+        mo_found(f, MO_HEALTH_FAIL,
+                 "'%.100s' is not an address of this machine", s->listen);
         mo_advise(f, "set server.listen to 127.0.0.1 or 0.0.0.0");
         return;
     }
@@ -213,19 +214,19 @@ void mo_check_port(const struct mo_doctor *d, struct mo_finding *f)
 
 /* --- container engine ---------------------------------------------------- */
 
-static int dial_docker(const char *where, uint64_t deadline, int *err)
+static int connect_docker(const char *where, uint64_t deadline, int *err)
 {
     struct mo_span s = mo_span_cstr(where);
     char host[HOST_MAX], port[8];
     ptrdiff_t at = mo_span_search(s, MO_SPAN("://"));
 
     if (mo_span_starts(s, MO_SPAN("unix://")))
-        return dial_unix(where + sizeof("unix://") - 1, deadline, err);
+        return connect_unix(where + sizeof("unix://") - 1, deadline, err);
     *err = EINVAL;
     if (at < 0 ||
         !split_host(mo_span_skip(s, (size_t)at + 3), host, port, "2375"))
         return -1;
-    return dial_tcp(host, port, deadline, err);
+    return connect_tcp(host, port, deadline, err);
 }
 
 void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f)
@@ -236,11 +237,11 @@ void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f)
         box->driver == MO_DRIVER_DOCKER ? MO_HEALTH_FAIL : MO_HEALTH_WARN;
     char answer[ANSWER_MAX];
     int err = 0;
-    mo_autofd int fd = dial_docker(box->docker_host, deadline, &err);
+    mo_autofd int fd = connect_docker(box->docker_host, deadline, &err);
 
     if (!err)
-        err = ask(fd, "GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n", answer,
-                  sizeof("HTTP/1.1 200") - 1, deadline);
+        err = send_and_read(fd, "GET /_ping HTTP/1.1\r\nHost: docker\r\n\r\n",
+                            answer, sizeof("HTTP/1.1 200") - 1, deadline);
     if (!err && strncmp(answer, "HTTP/1.1 200", 12) == 0) {
         mo_found(f, MO_HEALTH_OK, "an engine answers at %.200s",
                  box->docker_host);
@@ -263,17 +264,17 @@ static void redis_at(const char *host, const char *port, bool tls,
     uint64_t deadline = mo_now_ns() + MO_DOCTOR_WAIT_MS * MO_MS;
     char answer[ANSWER_MAX] = "";
     int err = 0;
-    mo_autofd int fd = dial_tcp(host, port, deadline, &err);
+    mo_autofd int fd = connect_tcp(host, port, deadline, &err);
 
     if (!err && !tls)
-        err = ask(fd, "PING\r\n", answer, 5, deadline);
+        err = send_and_read(fd, "PING\r\n", answer, 5, deadline);
     if (err) {
         mo_found(f, MO_HEALTH_FAIL, "no answer from %s port %s: %s", host, port,
                  strerror(err));
         mo_advise(f, "start Redis, correct REDIS_URL or store.url, or use "
                      "sqlite:FILE");
     } else if (tls) {
-        mo_found(f, MO_HEALTH_OK, "%s port %s takes connections", host, port);
+        mo_found(f, MO_HEALTH_OK, "%s port %s accepts connections", host, port);
     } else if (strncmp(answer, "+PONG", 5) == 0 ||
                strncmp(answer, "-NOAUTH", 7) == 0) {
         mo_found(f, MO_HEALTH_OK, "%s port %s answers", host, port);
@@ -296,7 +297,7 @@ void mo_check_redis(const struct mo_doctor *d, struct mo_finding *f)
     url = mo_span_skip(url, tls ? 9 : 8);
     if (mo_reference_any(url)) {
         mo_found(f, MO_HEALTH_WARN,
-                 "not looked at: store.url has a reference in it");
+                 "not checked: store.url contains a reference");
         return;
     }
     if (!split_host(url, host, port, "6379")) {

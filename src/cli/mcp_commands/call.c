@@ -1,10 +1,10 @@
-/* call - one tool of one MCP server, from the command line. */
+/* call - calls one tool of one MCP server. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cli/mcp_commands/mcp.h"
 
-/* --- what is printed ----------------------------------------------------- */
+/* --- output --------------------------------------------------------------- */
 
 static void put_block(struct mo_buf *b, struct mo_json block, bool tty)
 {
@@ -66,14 +66,14 @@ static int print_result(struct mo_cli *c, struct mo_json result)
     return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;
 }
 
-/* --- what is sent -------------------------------------------------------- */
+/* --- call ----------------------------------------------------------------- */
 
 static int check_args(const char *args, struct mo_err *e)
 {
     struct mo_json_doc doc;
 
     if (mo_json_parse(mo_span_cstr(args), 0, &doc, e) < 0)
-        return mo_wrap(e, "the arguments are no JSON");
+        return mo_wrap(e, "the arguments are not JSON");
     if (!mo_json_is(doc.root, MO_JSON_OBJECT))
         return mo_fail(e, MO_EINVAL,
                        "the arguments must be a JSON object, as in "
@@ -81,27 +81,27 @@ static int check_args(const char *args, struct mo_err *e)
     return 0;
 }
 
-static int call(struct mo_cli *c, struct mo_cmd_peer *m, const char *tool,
-                const char *args)
+static int call_tool(struct mo_cli *c, struct mo_cmd_client *m,
+                     const char *tool, const char *args)
 {
     struct mo_json result;
     struct mo_err e = {0};
-    int rc = mo_cmd_peer_open(c, m);
+    int rc = mo_cmd_client_open(c, m);
 
     if (rc)
         return rc;
-    rc = mo_sync_client_tool(m->peer, tool, mo_span_cstr(args), &result, &e);
+    rc = mo_sync_client_tool(m->client, tool, mo_span_cstr(args), &result, &e);
     if (rc == 0)
         return print_result(c, result);
-    return mo_cmd_peer_error(
+    return mo_cmd_client_error(
         c, m, rc == MO_EINVAL ? MO_EXIT_FAIL : MO_EXIT_UNAVAIL, &e);
 }
 
-static int run(struct mo_cli *c)
+static int run_call(struct mo_cli *c)
 {
     bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
     size_t at = typed ? 0 : 1;
-    struct mo_cmd_peer m = {.server = typed ? NULL : c->args[0]};
+    struct mo_cmd_client m = {.server = typed ? NULL : c->args[0]};
     const char *args = c->nargs > at + 1 ? c->args[at + 1] : "{}";
     struct mo_err e = {0};
     int rc;
@@ -114,8 +114,8 @@ static int run(struct mo_cli *c)
     if (rc < 0)
         rc = mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
     else
-        rc = call(c, &m, c->args[at], args);
-    mo_cmd_peer_close(&m);
+        rc = call_tool(c, &m, c->args[at], args);
+    mo_cmd_client_close(&m);
     return rc;
 }
 
@@ -125,17 +125,17 @@ static const struct mo_opt opts[] = {
 
 const struct mo_cmd mo_cmd_call = {
     .name = "call",
-    .summary = "Call one tool of an MCP server and print its answer",
+    .summary = "Call one tool of an MCP server and print the result",
     .args = "[SERVER] TOOL [JSON]",
     .max_args = 3,
     .min_args = 1,
-    .text = "SERVER is a name from the configuration; with --command or --url "
-            "it is left out. The server is started, asked and stopped. Ends "
-            "with 1 if the tool says that it failed, 4 if the server does not "
-            "work, 5 if a person must sign in there first.",
+    .text = "SERVER is a configured name; leave it out with --command or "
+            "--url. The server is started for the call and stopped after it. "
+            "Exit status 1: the tool failed; 4: the server does not work; 5: a "
+            "person must sign in first.",
     .example = "call files read_file '{\"path\":\"/tmp/a.txt\"}'",
     .example_says = "reads a file with the configured server 'files'",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_call,
 };

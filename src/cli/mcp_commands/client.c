@@ -1,9 +1,11 @@
-/* client.c - a server for a command: found, opened, closed. */
+/* client.c - finds, opens and closes the server of a command. */
 #include "cli/mcp_commands/mcp.h"
 
 #include <unistd.h>
 
-int mo_cmd_peer_load(struct mo_cli *c, struct mo_cmd_peer *m)
+#include "connect/server_link.h"
+
+int mo_cmd_client_load(struct mo_cli *c, struct mo_cmd_client *m)
 {
     int rc = mo_cmd_load(c, &m->flags, &m->h);
 
@@ -11,28 +13,17 @@ int mo_cmd_peer_load(struct mo_cli *c, struct mo_cmd_peer *m)
     return rc;
 }
 
-static const struct mo_config_mcp *find(const struct mo_config *cfg,
-                                        const char *name)
-{
-    for (size_t i = 0; i < cfg->mcp.n; i++) {
-        if (strcmp(cfg->mcp.v[i].name, name) == 0)
-            return &cfg->mcp.v[i];
-    }
-    return NULL;
-}
-
-static int no_such_server(struct mo_cli *c, const struct mo_cmd_peer *m)
+static int no_such_server(struct mo_cli *c, const struct mo_cmd_client *m)
 {
     const struct mo_config *cfg = m->h.now;
 
     if (!cfg->file)
         return mo_cli_error(c, MO_EXIT_CONFIG,
                             "there is no server '%.100s': no config file was "
-                            "found; --command or --url do without it",
+                            "found; use --command or --url without one",
                             m->server);
     return mo_cli_error(c, MO_EXIT_CONFIG,
-                        "there is no server '%.100s' in %s; `mcp list` shows "
-                        "those there are",
+                        "there is no server '%.100s' in %s; see `mcp list`",
                         m->server, cfg->file);
 }
 
@@ -68,16 +59,16 @@ static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
     return true;
 }
 
-/* A person is there if somebody could type. */
-static bool may_ask(const struct mo_cli *c, const struct mo_cmd_peer *m)
+/* A person can be asked if the input is a terminal. */
+static bool may_ask(const struct mo_cli *c, const struct mo_cmd_client *m)
 {
     if (mo_cli_has(c, "no-sign-in"))
         return false;
     return mo_cli_has(c, "sign-in") || (!m->many && isatty(STDIN_FILENO) == 1);
 }
 
-int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
-                     const struct mo_config_mcp *s, struct mo_err *e)
+int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,
+                          const struct mo_config_mcp *s, struct mo_err *e)
 {
     struct mo_sync_client_opts o = {
         .cfg = m->h.now,
@@ -98,33 +89,33 @@ int mo_cmd_peer_dial(struct mo_cli *c, struct mo_cmd_peer *m,
         return mo_fail(e, MO_EINVAL, "--era is auto, legacy or modern");
     if (!take_timeout(c, &o.timeout_ms))
         return mo_fail(e, MO_EINVAL, "--timeout is a number of seconds");
-    return mo_sync_client_open(&o, &m->peer, e);
+    return mo_sync_client_open(&o, &m->client, e);
 }
 
-int mo_cmd_peer_open(struct mo_cli *c, struct mo_cmd_peer *m)
+int mo_cmd_client_open(struct mo_cli *c, struct mo_cmd_client *m)
 {
     const struct mo_config_mcp *s = NULL;
     struct mo_err e = {0};
-    int rc = mo_cmd_peer_load(c, m);
+    int rc = mo_cmd_client_load(c, m);
 
     if (rc)
         return rc;
     if (m->server) {
-        s = find(m->h.now, m->server);
+        s = mo_server_link_find(m->h.now, mo_span_cstr(m->server));
         if (!s)
             return no_such_server(c, m);
     }
-    rc = mo_cmd_peer_dial(c, m, s, &e);
-    if (rc < 0 && m->server && !m->needs_sign_in) /* else it is named */
+    rc = mo_cmd_client_connect(c, m, s, &e);
+    if (rc < 0 && m->server && !m->needs_sign_in) /* else the name is given */
         (void)mo_wrap(&e, "%s", m->server);
     if (rc < 0)
-        rc = mo_cmd_peer_error(
+        rc = mo_cmd_client_error(
             c, m, rc == MO_EINVAL ? MO_EXIT_USAGE : MO_EXIT_UNAVAIL, &e);
     return rc;
 }
 
-int mo_cmd_peer_error(const struct mo_cli *c, const struct mo_cmd_peer *m,
-                      int code, const struct mo_err *e)
+int mo_cmd_client_error(const struct mo_cli *c, const struct mo_cmd_client *m,
+                        int code, const struct mo_err *e)
 {
     const char *url = mo_cli_get(c, "url");
 
@@ -139,10 +130,10 @@ int mo_cmd_peer_error(const struct mo_cli *c, const struct mo_cmd_peer *m,
                                   : "NAME");
 }
 
-void mo_cmd_peer_close(struct mo_cmd_peer *m)
+void mo_cmd_client_close(struct mo_cmd_client *m)
 {
-    mo_sync_client_close(m->peer);
-    m->peer = NULL;
+    mo_sync_client_close(m->client);
+    m->client = NULL;
     if (m->loaded)
         mo_config_close(&m->h);
     m->loaded = false;

@@ -1,10 +1,11 @@
-/* mcp add, remove, enable, disable - the configured MCP servers, changed. */
+/* mcp add, remove, enable, disable - changes the configured MCP servers. */
 #include <stdio.h>
 #include <strings.h>
 
 #include "cli/mcp_commands/edit.h"
 #include "cli/mcp_commands/mcp.h"
 #include "config/reference.h"
+#include "connect/server_link.h"
 #include "servers/gateway_setup.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
@@ -36,23 +37,11 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
 
     mo_cmd_print_report(c, &rep);
     if (rc == MO_EINVAL && rep.errors)
-        return mo_cli_error(c, MO_EXIT_CONFIG,
-                            "%s was not changed: the configuration would not "
-                            "be good any more",
-                            m->file.path);
+        return mo_cli_error(
+            c, MO_EXIT_CONFIG,
+            "%s was not changed: the configuration would be invalid",
+            m->file.path);
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
-}
-
-const struct mo_config_mcp *mo_cmd_edit_find(const struct mo_cmd_edit *m,
-                                             const char *name)
-{
-    const struct mo_config_mcps *all = &m->h.now->mcp;
-
-    for (size_t i = 0; i < all->n; i++) {
-        if (strcmp(all->v[i].name, name) == 0)
-            return &all->v[i];
-    }
-    return NULL;
 }
 
 static int say_done(struct mo_cli *c, const struct mo_cmd_edit *m,
@@ -60,7 +49,7 @@ static int say_done(struct mo_cli *c, const struct mo_cmd_edit *m,
 {
     (void)dprintf(c->out, "%s '%s' in %s", what, name, m->file.path);
     if (m->file.stamp.there)
-        (void)dprintf(c->out, "; the file before is %s.bak", m->file.path);
+        (void)dprintf(c->out, "; the old file is %s.bak", m->file.path);
     (void)dprintf(c->out, "\n");
     return 0;
 }
@@ -77,7 +66,7 @@ static bool split_pair(const char *word, char mark, struct mo_span *name,
     return name->n > 0 && value->p;
 }
 
-/* A key typed as it is: everybody can read it with ps. */
+/* True for a literal key: other users can read it with ps. */
 static bool is_typed_secret(struct mo_span name, struct mo_span value)
 {
     char text[128];
@@ -192,8 +181,8 @@ static int put_server(struct mo_cli *c, struct mo_jw *w)
     return rc;
 }
 
-/* The file as it would be, and then the server. Nobody waits for our lock
- * meanwhile. */
+/* Tests the server with the file as it would be saved. The file lock is not
+ * held meanwhile. */
 static int test_server(struct mo_cli *c, struct mo_span json)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
@@ -223,15 +212,16 @@ static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
                       struct mo_span json)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
-    bool there = mo_cmd_edit_find(m, c->args[0]) != NULL;
+    bool there =
+        mo_server_link_find(m->h.now, mo_span_cstr(c->args[0])) != NULL;
     struct mo_err e = {0};
     int rc;
 
     if (there && !mo_cli_has(c, "replace"))
-        return mo_cli_error(c, MO_EXIT_FAIL,
-                            "there is a server '%s' in %s already; --replace "
-                            "writes over it",
-                            c->args[0], m->file.path);
+        return mo_cli_error(
+            c, MO_EXIT_FAIL,
+            "the server '%s' exists in %s already; --replace overwrites it",
+            c->args[0], m->file.path);
     if (mo_file_edit_set(&m->file, path, json, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     rc = mo_cmd_edit_save(c, m);
@@ -248,9 +238,9 @@ static int run_add(struct mo_cli *c)
     int rc;
 
     if (kinds != 1)
-        return mo_cli_error(c, MO_EXIT_USAGE,
-                            "needs one of --command, --url, --image, or a "
-                            "command behind --");
+        return mo_cli_error(
+            c, MO_EXIT_USAGE,
+            "needs one of --command, --url, --image, or a command after --");
     mo_buf_init(&b, SERVER_MAX);
     mo_jw_init(&w, &b);
     rc = put_server(c, &w);
@@ -276,22 +266,22 @@ static const struct mo_opt add_opts[] = {
     {.name = "image", .arg = "IMAGE", .doc = "Container image of a server"},
     {.name = "env",
      .arg = "NAME=VALUE",
-     .doc = "A variable for it, may be given again; ${secret:NAME} for keys"},
+     .doc = "Environment variable, repeatable; ${secret:NAME} for keys"},
     {.name = "header",
      .arg = "'NAME: VALUE'",
-     .doc = "A header for --url, may be given again"},
+     .doc = "HTTP header for --url, repeatable"},
     {.name = "transport",
      .arg = "WORD",
      .words = "auto stdio http sse box",
-     .doc = "How it is spoken to, where that is not plain"},
+     .doc = "Transport, if it is not clear from the other options"},
     {.name = "cwd",
      .arg = "DIR",
      .words = "@dir",
      .doc = "Directory in which --command is started"},
-    {.name = "description", .arg = "TEXT", .doc = "What it is good for"},
-    {.name = "disabled", .doc = "Write it down, but do not use it yet"},
-    {.name = "replace", .doc = "Write over a server of that name"},
-    {.name = "test", .doc = "Connect to it first, and save only what works"},
+    {.name = "description", .arg = "TEXT", .doc = "Description of the server"},
+    {.name = "disabled", .doc = "Add it disabled"},
+    {.name = "replace", .doc = "Overwrite an existing server"},
+    {.name = "test", .doc = "Connect first, and save only if that works"},
 };
 
 const struct mo_cmd mo_cmd_mcp_add = {
@@ -300,9 +290,8 @@ const struct mo_cmd mo_cmd_mcp_add = {
     .args = "NAME [-- PROGRAM [ARGUMENT...]]",
     .min_args = 1,
     .max_args = MO_CLI_ARGS_MAX,
-    .text = "Everything else in the file keeps its bytes. The result is "
-            "checked before the file is replaced, and the file before is kept "
-            "beside it (.bak).",
+    .text = "The rest of the file is not changed. The result is checked before "
+            "the file is replaced; the old file is kept as .bak.",
     .example = "mcp add notes --url https://notes.example.com/mcp",
     .example_says = "adds a remote server",
     .opts = add_opts,
@@ -312,9 +301,9 @@ const struct mo_cmd mo_cmd_mcp_add = {
 
 /* --- remove, enable, disable --------------------------------------------- */
 
-static int change(struct mo_cli *c, struct mo_cmd_edit *m,
-                  const char *const *path, struct mo_span value,
-                  const char *done)
+static int change_file(struct mo_cli *c, struct mo_cmd_edit *m,
+                       const char *const *path, struct mo_span value,
+                       const char *done)
 {
     struct mo_err e = {0};
     int rc;
@@ -325,20 +314,19 @@ static int change(struct mo_cli *c, struct mo_cmd_edit *m,
     return rc ? rc : say_done(c, m, done, c->args[0]);
 }
 
-/* The file is open and has that server. */
-static int open_on(struct mo_cli *c, struct mo_cmd_edit *m,
-                   const struct mo_config_mcp **out)
+/* Opens the file and finds the server. */
+static int open_for_server(struct mo_cli *c, struct mo_cmd_edit *m,
+                           const struct mo_config_mcp **out)
 {
     int rc = mo_cmd_edit_open(c, m);
 
     if (rc)
         return rc;
-    *out = mo_cmd_edit_find(m, c->args[0]);
+    *out = mo_server_link_find(m->h.now, mo_span_cstr(c->args[0]));
     if (*out)
         return 0;
     rc = mo_cli_error(c, MO_EXIT_CONFIG,
-                      "there is no server '%.100s' in %s; `mcp list` shows "
-                      "those there are",
+                      "there is no server '%.100s' in %s; see `mcp list`",
                       c->args[0], m->file.path);
     mo_cmd_edit_close(m);
     return rc;
@@ -349,11 +337,11 @@ static int run_remove(struct mo_cli *c)
     const char *path[] = {"mcpServers", c->args[0], NULL};
     const struct mo_config_mcp *s;
     struct mo_cmd_edit m;
-    int rc = open_on(c, &m, &s);
+    int rc = open_for_server(c, &m, &s);
 
     if (rc)
         return rc;
-    rc = change(c, &m, path, mo_span(NULL, 0), "removed");
+    rc = change_file(c, &m, path, mo_span(NULL, 0), "removed");
     if (rc == 0)
         mo_gateway_setup_forget(m.h.now, c->args[0]);
     mo_cmd_edit_close(&m);
@@ -366,14 +354,15 @@ static int set_enabled(struct mo_cli *c, bool on)
     const char *word = on ? "enabled" : "disabled";
     const struct mo_config_mcp *s;
     struct mo_cmd_edit m;
-    int rc = open_on(c, &m, &s);
+    int rc = open_for_server(c, &m, &s);
 
     if (rc)
         return rc;
     if (s->enabled == on)
         (void)dprintf(c->out, "'%s' is %s already\n", s->name, word);
     else
-        rc = change(c, &m, path, on ? MO_SPAN("true") : MO_SPAN("false"), word);
+        rc = change_file(c, &m, path, on ? MO_SPAN("true") : MO_SPAN("false"),
+                         word);
     mo_cmd_edit_close(&m);
     return rc;
 }
@@ -390,18 +379,18 @@ static int run_disable(struct mo_cli *c)
 
 const struct mo_cmd mo_cmd_mcp_remove = {
     .name = "mcp remove",
-    .summary = "Take an MCP server out of the configuration file",
+    .summary = "Remove an MCP server from the configuration file",
     .args = "NAME",
     .min_args = 1,
     .max_args = 1,
     .example = "mcp remove notes",
-    .example_says = "removes it; the file before is kept beside it",
+    .example_says = "removes it; the old file is kept as .bak",
     .run = run_remove,
 };
 
 const struct mo_cmd mo_cmd_mcp_enable = {
     .name = "mcp enable",
-    .summary = "Use an MCP server again that was disabled",
+    .summary = "Enable a disabled MCP server",
     .args = "NAME",
     .min_args = 1,
     .max_args = 1,
@@ -412,7 +401,7 @@ const struct mo_cmd mo_cmd_mcp_enable = {
 
 const struct mo_cmd mo_cmd_mcp_disable = {
     .name = "mcp disable",
-    .summary = "Keep an MCP server's entry, but do not use it",
+    .summary = "Disable an MCP server without removing it",
     .args = "NAME",
     .min_args = 1,
     .max_args = 1,

@@ -1,4 +1,4 @@
-/* edit.h - what the commands share that change the configured servers. */
+/* edit.h - helpers of the commands that change the configured servers. */
 #ifndef MO_CLI_MCP_COMMANDS_EDIT_H
 #define MO_CLI_MCP_COMMANDS_EDIT_H
 
@@ -11,20 +11,17 @@ struct mo_cmd_edit {
     struct mo_file_edit file;
 };
 
-/* 0, or an exit code: everything is said on stderr, nothing is to be closed. */
+/* Returns 0, or an exit code: the error was printed and nothing must be
+ * closed. */
 int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m);
 void mo_cmd_edit_close(struct mo_cmd_edit *m);
 
-/* Check and write; 0 or an exit code. */
+/* Checks and writes the file; 0 or an exit code. */
 int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m);
 
-/* Connect to one of them, enabled or not; 0 or an exit code, and the reason is
- * said (health.c). */
+/* Connects to a server, enabled or not; 0 or an exit code, and the reason was
+ * printed (health.c). */
 int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
                  const char *server);
-
-/* NULL: there is no such server. */
-const struct mo_config_mcp *mo_cmd_edit_find(const struct mo_cmd_edit *m,
-                                             const char *name);
 
 #endif

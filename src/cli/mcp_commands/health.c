@@ -1,7 +1,7 @@
-/* mcp health - every configured server connected to, side by side.
+/* mcp health - connects to all configured servers in parallel.
  *
- * At most AT_ONCE of them at a time, so that a list of hundreds does not start
- * hundreds of programs; each has its own deadline. */
+ * At most AT_ONCE at a time, so that hundreds of servers are not started
+ * together; each has its own deadline. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -25,26 +25,26 @@ struct row {
     struct mo_err why;
     uint64_t ms;
     size_t tools;
-    struct mo_buf json; /* what mo_connect_test_json() says */
+    struct mo_buf json; /* result of mo_connect_test_json() */
 };
 
 struct round {
     struct mo_cli *c;
     struct mo_loop *loop;
-    struct mo_server_link *dial;
+    struct mo_server_link *link;
     const struct mo_config *cfg;
     uint64_t timeout_ms;
-    const char *only; /* this one, enabled or not; NULL: all that are */
+    const char *only; /* also if it is disabled; NULL: all enabled servers */
     struct row *v;
     size_t next, under_way;
-    bool dial_gone;
+    bool link_gone;
 };
 
-/* --- asked --------------------------------------------------------------- */
+/* --- testing -------------------------------------------------------------- */
 
-static void go_on(struct round *a);
+static void start_more(struct round *a);
 
-static void note(struct row *r, const struct mo_connect_test_result *x)
+static void note_result(struct row *r, const struct mo_connect_test_result *x)
 {
     struct mo_jw w;
 
@@ -56,7 +56,7 @@ static void note(struct row *r, const struct mo_connect_test_result *x)
     r->tools = x->tools;
     mo_jw_init(&w, &r->json);
     mo_jw_obj(&w);
-    mo_connect_test_json(&w, x, mo_server_link_said(r->all->dial),
+    mo_connect_test_json(&w, x, mo_server_link_said(r->all->link),
                          r->server->name);
     mo_jw_end(&w);
 }
@@ -65,16 +65,16 @@ static void on_done(void *ctx, const struct mo_connect_test_result *x)
 {
     struct row *r = ctx;
 
-    note(r, x);
+    note_result(r, x);
     r->all->under_way--;
-    go_on(r->all);
+    start_more(r->all);
 }
 
-static void start(struct row *r)
+static void start_test(struct row *r)
 {
     struct mo_connect_test_opts o = {
         .loop = r->all->loop,
-        .dial = r->all->dial,
+        .link = r->all->link,
         .server = r->server,
         .timeout_ms = r->all->timeout_ms,
         .done = on_done,
@@ -86,7 +86,7 @@ static void start(struct row *r)
     if (mo_connect_test_start(&o, &x, &no.why) == 0)
         r->all->under_way++;
     else
-        note(r, &no);
+        note_result(r, &no);
 }
 
 static bool is_meant(const struct round *a, const struct mo_config_mcp *s)
@@ -94,13 +94,13 @@ static bool is_meant(const struct round *a, const struct mo_config_mcp *s)
     return a->only ? strcmp(s->name, a->only) == 0 : s->enabled;
 }
 
-static void go_on(struct round *a)
+static void start_more(struct round *a)
 {
     while (a->next < a->cfg->mcp.n && a->under_way < AT_ONCE) {
         struct row *r = &a->v[a->next++];
 
         if (is_meant(a, r->server))
-            start(r);
+            start_test(r);
         else
             r->done = true;
     }
@@ -115,33 +115,33 @@ static bool is_over(void *ctx)
 
 static bool is_gone(void *ctx)
 {
-    return ((const struct round *)ctx)->dial_gone;
+    return ((const struct round *)ctx)->link_gone;
 }
 
-static void on_dial_gone(void *ctx)
+static void on_link_gone(void *ctx)
 {
-    ((struct round *)ctx)->dial_gone = true;
+    ((struct round *)ctx)->link_gone = true;
 }
 
-static int ask_all(struct round *a, struct mo_err *e)
+static int test_all(struct round *a, struct mo_err *e)
 {
     (void)signal(SIGPIPE, SIG_IGN);
     a->loop = mo_loop_new(NULL, e);
     if (a->loop == NULL)
         return e->code;
-    if (mo_server_link_new(a->loop, a->cfg, &a->dial, e) < 0) {
+    if (mo_server_link_new(a->loop, a->cfg, &a->link, e) < 0) {
         mo_loop_free(a->loop);
         return e->code;
     }
-    go_on(a);
+    start_more(a);
     (void)mo_loop_until(a->loop, is_over, a, FOREVER);
-    mo_server_link_close(a->dial, on_dial_gone, a);
+    mo_server_link_close(a->link, on_link_gone, a);
     (void)mo_loop_until(a->loop, is_gone, a, FOREVER);
     mo_loop_free(a->loop);
     return 0;
 }
 
-/* --- told ---------------------------------------------------------------- */
+/* --- reporting ------------------------------------------------------------ */
 
 static const char *state(const struct row *r)
 {
@@ -199,7 +199,7 @@ static void put_json(const struct round *a, struct mo_buf *b)
     mo_jw_end(&w);
 }
 
-static int tell(const struct round *a)
+static int print_all(const struct round *a)
 {
     bool json = mo_cli_has(a->c, "json"), ill = false;
     struct mo_buf b;
@@ -216,7 +216,7 @@ static int tell(const struct round *a)
     return rc ? rc : ill ? MO_EXIT_FAIL : 0;
 }
 
-/* --- the command --------------------------------------------------------- */
+/* --- command -------------------------------------------------------------- */
 
 static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
 {
@@ -242,15 +242,15 @@ static int run_round(struct round *a, int (*told)(const struct round *a))
         a->v[i] = (struct row){.all = a, .server = &a->cfg->mcp.v[i]};
         mo_buf_init(&a->v[i].json, ROW_MAX);
     }
-    rc = ask_all(a, &e) < 0 ? mo_cli_error(a->c, MO_EXIT_FAIL, "%s", e.msg)
-                            : told(a);
+    rc = test_all(a, &e) < 0 ? mo_cli_error(a->c, MO_EXIT_FAIL, "%s", e.msg)
+                             : told(a);
     for (size_t i = 0; i < a->cfg->mcp.n; i++)
         mo_buf_fini(&a->v[i].json);
     mo_free(a->v);
     return rc;
 }
 
-static int tell_one(const struct round *a)
+static int print_one(const struct round *a)
 {
     for (size_t i = 0; i < a->cfg->mcp.n; i++) {
         const struct row *r = &a->v[i];
@@ -260,7 +260,7 @@ static int tell_one(const struct round *a)
         if (r->why.code)
             return mo_cli_error(
                 a->c, r->sign_in ? MO_EXIT_SIGN_IN : MO_EXIT_UNAVAIL,
-                "'%s' was not saved, since it does not work: %s", a->only,
+                "'%s' was not saved, because it does not work: %s", a->only,
                 r->why.msg);
         (void)dprintf(a->c->out, "'%s' works: %zu tool%s\n", a->only, r->tools,
                       r->tools == 1 ? "" : "s");
@@ -274,10 +274,10 @@ int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
     struct round a = {
         .c = c, .cfg = cfg, .timeout_ms = USUAL_MS, .only = server};
 
-    return run_round(&a, tell_one);
+    return run_round(&a, print_one);
 }
 
-static int run(struct mo_cli *c)
+static int run_health(struct mo_cli *c)
 {
     struct round a = {.c = c};
     struct mo_cmd_flags flags;
@@ -291,27 +291,25 @@ static int run(struct mo_cli *c)
     if (rc)
         return rc;
     a.cfg = h.now;
-    rc = run_round(&a, tell);
+    rc = run_round(&a, print_all);
     mo_config_close(&h);
     return rc;
 }
 
 static const struct mo_opt opts[] = {
-    {.name = "timeout",
-     .arg = "SECONDS",
-     .doc = "How long each server may take (30)"},
+    {.name = "timeout", .arg = "SECONDS", .doc = "Timeout of each server (30)"},
     MO_OPT_JSON,
 };
 
 const struct mo_cmd mo_cmd_mcp_health = {
     .name = "mcp health",
-    .summary = "Connect to every configured MCP server and say how it is",
-    .text = "All of them side by side: started, asked for their tools, stopped "
-            "again. Ends with 0 if each enabled one works, else with 1. A "
-            "server that wants a sign-in is not asked for one.",
+    .summary = "Connect to every configured MCP server and report its state",
+    .text = "Starts the servers in parallel, lists their tools and stops them. "
+            "Exit status 0 if every enabled server works, else 1. No sign-in "
+            "is started.",
     .example = "mcp health --json",
-    .example_says = "tells state, reason, tools and time of each",
+    .example_says = "prints state, reason, tools and time of each server",
     .opts = opts,
     .nopts = MO_COUNT(opts),
-    .run = run,
+    .run = run_health,
 };

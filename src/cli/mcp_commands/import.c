@@ -1,7 +1,7 @@
-/* mcp import - the servers of another program's configuration, taken over.
+/* mcp import - imports the servers of another program's configuration.
  *
- * First a plan, and no more unless --write is given. A server of ours is never
- * written over without --replace. */
+ * Prints a plan and changes nothing unless --write is given. Existing servers
+ * are not overwritten without --replace. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -9,9 +9,10 @@
 #include "cli/mcp_commands/edit.h"
 #include "servers/import_plan.h"
 
-/* --- where they keep it -------------------------------------------------- */
+/* --- files of other clients ----------------------------------------------- */
 
-/* "~/" is the home directory, "@/" the one for configurations; else here. */
+/* "~/" is the home directory, "@/" the configuration directory, else the
+ * working directory. */
 static const struct {
     const char *word;
     const char *paths[3];
@@ -53,14 +54,15 @@ static int no_file(const struct mo_cli *c, const struct mo_config *cfg,
         full_path(cfg, clients[client].paths[i], path);
         mo_buf_printf(&b, "%s%s", i ? ", " : "", path);
     }
-    rc = mo_cli_error(c, MO_EXIT_FAIL,
-                      "there is no file of %s (%s); name it: mcp import FILE",
-                      clients[client].word, mo_buf_cstr(&b));
+    rc = mo_cli_error(
+        c, MO_EXIT_FAIL,
+        "no file of %s was found (%s); give its name: mcp import FILE",
+        clients[client].word, mo_buf_cstr(&b));
     mo_buf_fini(&b);
     return rc;
 }
 
-/* 0 and the file, or an exit code. */
+/* Returns 0 and the path, or an exit code. */
 static int find_file(const struct mo_cli *c, const struct mo_config *cfg,
                      char out[PATH_MAX])
 {
@@ -86,7 +88,7 @@ static int find_file(const struct mo_cli *c, const struct mo_config *cfg,
                         "--from is claude-desktop, cursor, vscode or windsurf");
 }
 
-/* --- the plan ------------------------------------------------------------ */
+/* --- the plan ------------------------------------------------------------- */
 
 struct work {
     struct mo_cmd_edit m;
@@ -115,7 +117,7 @@ static int read_file(struct mo_cli *c, struct work *k)
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 
-/* --- shown --------------------------------------------------------------- */
+/* --- showing the plan ----------------------------------------------------- */
 
 static void show_row(const struct mo_plan *p, size_t i, struct mo_buf *b,
                      bool tty)
@@ -133,7 +135,8 @@ static void show_row(const struct mo_plan *p, size_t i, struct mo_buf *b,
         mo_term_text(b, mo_span_cstr(s->cannot), tty);
     }
     if (p->todo[i] == MO_PLAN_DIFFERS)
-        mo_buf_puts(b, ": ours is kept; --replace takes theirs");
+        mo_buf_puts(b,
+                    ": the existing server is kept; --replace overwrites it");
     mo_buf_putc(b, '\n');
     if (s->left_out.len && p->todo[i] != MO_PLAN_CANNOT) {
         mo_buf_puts(b, "           left out: ");
@@ -181,9 +184,9 @@ static void show_text(const struct mo_cli *c, struct work *k, bool written,
     if (written)
         mo_buf_printf(b, "written to %s\n", k->m.file.path);
     else if (p->writes)
-        mo_buf_puts(b, "nothing is written yet; --write does it\n");
+        mo_buf_puts(b, "nothing was written; use --write\n");
     else
-        mo_buf_puts(b, "there is nothing to write\n");
+        mo_buf_puts(b, "nothing to write\n");
 }
 
 static int show(struct mo_cli *c, struct work *k, bool written)
@@ -199,7 +202,7 @@ static int show(struct mo_cli *c, struct work *k, bool written)
     return mo_cmd_print_json(c, &b);
 }
 
-/* --- written ------------------------------------------------------------- */
+/* --- applying the plan ---------------------------------------------------- */
 
 static int write_servers(struct mo_cli *c, struct work *k)
 {
@@ -243,9 +246,9 @@ static const struct mo_opt opts[] = {
      .arg = "CLIENT",
      .words = "claude-desktop cursor vscode windsurf",
      .doc = "Find the file of claude-desktop, cursor, vscode or windsurf"},
-    {.name = "write", .doc = "Do it; without it only the plan is shown"},
-    {.name = "replace",
-     .doc = "Write over servers of ours that have the name and differ"},
+    {.name = "write",
+     .doc = "Apply the plan; without it the plan is only shown"},
+    {.name = "replace", .doc = "Overwrite existing servers that differ"},
     {.name = "secrets",
      .doc = "Put keys into the secret store, and ${secret:NAME} into the "
             "file"},
@@ -254,16 +257,17 @@ static const struct mo_opt opts[] = {
 
 const struct mo_cmd mo_cmd_mcp_import = {
     .name = "mcp import",
-    .summary = "Take over the MCP servers of another client's file",
+    .summary = "Import the MCP servers of another client",
     .args = "[FILE]",
     .max_args = 1,
     .words = "@file",
-    .text = "Understands the files of Claude Desktop, Claude Code, Cursor, "
-            "VS Code and Windsurf, and registry.json. Shows for each server "
-            "whether it would be added, is here already, differs, or cannot "
-            "be taken over and why.",
+    .text =
+        "Reads the files of Claude Desktop, Claude Code, Cursor, VS Code and "
+        "Windsurf, and registry.json. Shows for each server whether it would "
+        "be added, exists already, differs, or cannot be imported and why.",
     .example = "mcp import --from cursor --secrets --write",
-    .example_says = "takes over Cursor's servers and keeps their keys safe",
+    .example_says =
+        "imports Cursor's servers and puts their keys into the secret store",
     .opts = opts,
     .nopts = MO_COUNT(opts),
     .run = run_import,

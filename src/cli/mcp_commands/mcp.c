@@ -1,4 +1,4 @@
-/* mcp list, test, info - the configured MCP servers, looked at. */
+/* mcp list, test, info - prints and tests the configured MCP servers. */
 #include "cli/mcp_commands/mcp.h"
 
 #include <unistd.h>
@@ -31,8 +31,8 @@ static int get_list(struct mo_sync_client *p, const char *cap,
 
 /* --- list ---------------------------------------------------------------- */
 
-/* One server's tools, asked now; a dead one does not end the list. */
-static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
+/* Lists the tools of one server now; a failure does not end the list. */
+static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
                       const struct mo_config_mcp *s, struct mo_jw *w,
                       struct mo_buf *text)
 {
@@ -40,10 +40,10 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
     struct mo_json tools = {NULL, 0}, key, val;
     struct mo_err e = {0};
     struct mo_json_iter it;
-    int rc = mo_cmd_peer_dial(c, m, s, &e);
+    int rc = mo_cmd_client_connect(c, m, s, &e);
 
     if (rc == 0)
-        rc = get_list(m->peer, "tools", "tools/list", &tools, &e);
+        rc = get_list(m->client, "tools", "tools/list", &tools, &e);
     if (w && m->needs_sign_in) {
         mo_jw_key(w, "signIn");
         mo_jw_cstr(w, "needed");
@@ -63,11 +63,12 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_peer *m,
         mo_cmd_put_text(text, mo_json_get(val, "name"), tty);
         mo_buf_putc(text, '\n');
     }
-    mo_sync_client_close(m->peer);
-    m->peer = NULL;
+    mo_sync_client_close(m->client);
+    m->client = NULL;
 }
 
-static void list_json(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
+static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
+                      struct mo_buf *b)
 {
     const struct mo_config *cfg = m->h.now;
     struct mo_buf where;
@@ -97,7 +98,8 @@ static void list_json(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
     mo_buf_fini(&where);
 }
 
-static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
+static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
+                      struct mo_buf *b)
 {
     const struct mo_config *cfg = m->h.now;
 
@@ -116,9 +118,9 @@ static void list_text(struct mo_cli *c, struct mo_cmd_peer *m, struct mo_buf *b)
 
 static int run_list(struct mo_cli *c)
 {
-    struct mo_cmd_peer m = {.many = true};
+    struct mo_cmd_client m = {.many = true};
     struct mo_buf b;
-    int rc = mo_cmd_peer_load(c, &m);
+    int rc = mo_cmd_client_load(c, &m);
 
     if (rc)
         return rc;
@@ -127,7 +129,7 @@ static int run_list(struct mo_cli *c)
         list_json(c, &m, &b);
     else
         list_text(c, &m, &b);
-    mo_cmd_peer_close(&m);
+    mo_cmd_client_close(&m);
     return mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b)
                                  : mo_cli_print(c, &b);
 }
@@ -146,9 +148,9 @@ const struct mo_cmd mo_cmd_mcp_list = {
     .name = "mcp list",
     .summary = "List the configured MCP servers",
     .text = "A server that cannot be started is listed with the reason, and so "
-            "is one that wants a sign-in, unless --sign-in is given.",
+            "is one that needs a sign-in, unless --sign-in is given.",
     .example = "mcp list --tools",
-    .example_says = "lists the servers and what each of them can do",
+    .example_says = "lists the servers and their tools",
     .opts = list_opts,
     .nopts = MO_COUNT(list_opts),
     .run = run_list,
@@ -156,7 +158,7 @@ const struct mo_cmd mo_cmd_mcp_list = {
 
 /* --- test ---------------------------------------------------------------- */
 
-static int need_server(struct mo_cli *c, struct mo_cmd_peer *m)
+static int need_server(struct mo_cli *c, struct mo_cmd_client *m)
 {
     bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
 
@@ -164,7 +166,7 @@ static int need_server(struct mo_cli *c, struct mo_cmd_peer *m)
         return mo_cli_error(c, MO_EXIT_USAGE,
                             "needs a server's name, --command or --url");
     m->server = typed ? NULL : c->args[0];
-    return mo_cmd_peer_open(c, m);
+    return mo_cmd_client_open(c, m);
 }
 
 struct tested {
@@ -173,7 +175,7 @@ struct tested {
     struct mo_err e;
 };
 
-static int try_it(struct mo_sync_client *p, struct tested *t)
+static int test_client(struct mo_sync_client *p, struct tested *t)
 {
     uint64_t start = mo_now_ns();
     struct mo_json v;
@@ -199,11 +201,11 @@ static void put_server(struct mo_jw *w, const struct mo_conn_info *in)
     mo_jw_raw(w, in->server.p ? mo_json_text(in->server) : MO_SPAN("null"));
 }
 
-static int report_test(struct mo_cli *c, struct mo_cmd_peer *m,
+static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
                        const struct tested *t)
 {
-    const struct mo_conn_info *in = mo_sync_client_info(m->peer);
-    const struct mo_conn_stats *s = mo_sync_client_stats(m->peer);
+    const struct mo_conn_info *in = mo_sync_client_info(m->client);
+    const struct mo_conn_stats *s = mo_sync_client_stats(m->client);
     bool tty = isatty(c->out) == 1;
     struct mo_buf b;
     struct mo_jw w;
@@ -234,27 +236,26 @@ static int report_test(struct mo_cli *c, struct mo_cmd_peer *m,
                   mo_mcp_version_text(in->version), t->tools,
                   (unsigned long long)t->opened_ms);
     if (s->noise)
-        mo_buf_printf(&b,
-                      "warning: %llu lines on its standard output are no "
-                      "JSON\n",
-                      (unsigned long long)s->noise);
+        mo_buf_printf(
+            &b, "warning: %llu lines on its standard output are not JSON\n",
+            (unsigned long long)s->noise);
     return mo_cli_print(c, &b);
 }
 
 static int run_test(struct mo_cli *c)
 {
-    struct mo_cmd_peer m = {0};
+    struct mo_cmd_client m = {0};
     uint64_t start = mo_now_ns();
     struct tested t = {0};
     int rc = need_server(c, &m);
 
     if (rc == 0) {
         t.opened_ms = (mo_now_ns() - start) / MO_MS;
-        rc = try_it(m.peer, &t) == 0
+        rc = test_client(m.client, &t) == 0
                  ? report_test(c, &m, &t)
-                 : mo_cmd_peer_error(c, &m, MO_EXIT_UNAVAIL, &t.e);
+                 : mo_cmd_client_error(c, &m, MO_EXIT_UNAVAIL, &t.e);
     }
-    mo_cmd_peer_close(&m);
+    mo_cmd_client_close(&m);
     return rc;
 }
 
@@ -264,15 +265,15 @@ static const struct mo_opt one_opts[] = {
 
 const struct mo_cmd mo_cmd_mcp_test = {
     .name = "mcp test",
-    .summary = "Start an MCP server and say whether it works",
+    .summary = "Start an MCP server and check that it works",
     .args = "[NAME]",
     .max_args = 1,
-    .text = "Opens the server, lists its tools, and stops it. Ends with 0 if "
-            "all of that worked, with 4 and the reason if not, with 5 if a "
-            "person must sign in first. That is done here: the address to "
-            "open is printed, and what comes of it is kept for later.",
+    .text = "Opens the server, lists its tools, and stops it. Exit status 0: "
+            "it works; 4: it does not, the reason is printed; 5: a person must "
+            "sign in first. With a sign-in the address to open is printed, and "
+            "the tokens are stored for later.",
     .example = "mcp test files",
-    .example_says = "tries the configured server 'files'",
+    .example_says = "tests the configured server 'files'",
     .opts = one_opts,
     .nopts = MO_COUNT(one_opts),
     .run = run_test,
@@ -290,7 +291,7 @@ static const struct {
      "uriTemplate"},
 };
 
-/* Who gave the token that is used, and until when. */
+/* Issuer of the token and its expiry. */
 static void put_sign_in(struct mo_jw *w, const struct mo_sync_client *p)
 {
     const struct mo_sign_in *s = mo_sync_client_sign_in(p);
@@ -414,32 +415,32 @@ static int info_text(struct mo_sync_client *p, bool tty, struct mo_buf *b,
 static int run_info(struct mo_cli *c)
 {
     bool json = mo_cli_has(c, "json");
-    struct mo_cmd_peer m = {0};
+    struct mo_cmd_client m = {0};
     struct mo_err e = {0};
     struct mo_buf b;
     int rc = need_server(c, &m), bad = 0;
 
     mo_buf_init(&b, MO_SYNC_CLIENT_TEXT_MAX);
     if (rc == 0)
-        bad = json ? info_json(m.peer, &b, &e)
-                   : info_text(m.peer, isatty(c->out) == 1, &b, &e);
-    mo_cmd_peer_close(&m);
+        bad = json ? info_json(m.client, &b, &e)
+                   : info_text(m.client, isatty(c->out) == 1, &b, &e);
+    mo_cmd_client_close(&m);
     if (rc == 0 && bad == 0)
         return json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
     mo_buf_fini(&b);
-    return rc ? rc : mo_cmd_peer_error(c, &m, MO_EXIT_UNAVAIL, &e);
+    return rc ? rc : mo_cmd_client_error(c, &m, MO_EXIT_UNAVAIL, &e);
 }
 
 const struct mo_cmd mo_cmd_mcp_info = {
     .name = "mcp info",
-    .summary = "Print what an MCP server says of itself and can do",
+    .summary = "Print the description and the tools of an MCP server",
     .args = "[NAME]",
     .max_args = 1,
     .text = "Starts the server and prints its name, version, instructions, "
             "tools, prompts and resources. With --json everything is printed "
-            "as the server gave it.",
+            "as the server sent it.",
     .example = "mcp info files --json",
-    .example_says = "prints all about 'files', tool schemas included",
+    .example_says = "prints 'files' with its tool schemas",
     .opts = one_opts,
     .nopts = MO_COUNT(one_opts),
     .run = run_info,
