@@ -1,7 +1,7 @@
-/* ep_listen.c - subscriptions/listen: what a modern client wants to be told.
+/* ep_listen.c - subscriptions/listen: notifications for a modern client.
  *
- * A listen is a call that the endpoint holds until somebody ends it. What was
- * acknowledged is its filter; endpoint.c looks at it when there are news. */
+ * A listen is a call that the endpoint holds until one side ends it. Its filter
+ * is what was acknowledged; endpoint.c reads it for each notification. */
 #include "mcp/server/ep_priv.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -156,7 +156,7 @@ static bool is_sub(struct mo_json key)
     return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
 }
 
-static void say_task(struct call *c, struct mo_json task)
+static void send_task(struct call *c, struct mo_json task)
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
     struct mo_jw w;
@@ -192,15 +192,15 @@ void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
         if (c->state == CALL_LISTENING && c->filter && c->way &&
             mo_span_eq(c->pub.caller, caller) &&
             mo_map_get(&c->filter->tasks, id))
-            say_task(c, (struct mo_json){task.p, task.n});
+            send_task(c, (struct mo_json){task.p, task.n});
     }
 }
 
 /* --- the end ------------------------------------------------------------- */
 
-/* {"resultType":"complete","_meta":{subscriptionId}}: there will be no more,
- * and nothing was lost. */
-static void put_farewell(struct call *c)
+/* {"resultType":"complete","_meta":{subscriptionId}}: no more notifications
+ * follow, and none was lost. */
+static void put_end_result(struct call *c)
 {
     struct mo_jw w;
 
@@ -216,8 +216,8 @@ static void put_farewell(struct call *c)
     mo_jw_end(&w);
 }
 
-/* On a line the specification wants this as well (cancellation page). */
-static void say_cancelled(struct call *c)
+/* On stdio the specification requires this as well (cancellation page). */
+static void send_cancelled(struct call *c)
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
 
@@ -237,7 +237,7 @@ void mo_ep_listen_end(struct call *c, bool on_line)
         return;
     }
     if (on_line)
-        say_cancelled(c);
-    put_farewell(c);
+        send_cancelled(c);
+    put_end_result(c);
     mo_ep_call_answer(c, 200);
 }

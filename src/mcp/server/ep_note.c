@@ -1,4 +1,4 @@
-/* ep_note.c - what is said of a call before its answer: progress and log
+/* ep_note.c - messages about a call before its answer: progress and log
  * messages, our own or another server's. */
 #include "mcp/edit.h"
 #include "mcp/server/ep_priv.h"
@@ -90,7 +90,7 @@ static bool is_related(struct mo_json key)
     return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
 }
 
-/* _meta of a message about a call that is a task here. */
+/* Write _meta of a message about a call that runs as a task. */
 static void put_task_meta(const struct call *c, struct mo_json meta,
                           struct mo_buf *b)
 {
@@ -120,9 +120,9 @@ static void end_raw(struct mo_endpoint *ep, struct mo_ep_way *way)
     mo_ep_scratch_done(ep);
 }
 
-/* token empty: none is put. */
-static void note_raw(struct call *c, const char *method, struct mo_json params,
-                     struct mo_span token)
+/* token empty: no token is written. */
+static void forward_note(struct call *c, const char *method,
+                         struct mo_json params, struct mo_span token)
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
     struct mo_edit v[2];
@@ -165,7 +165,7 @@ void mo_ep_call_progress_raw(struct mo_ep_call *pub, struct mo_json params)
         return;
     c->progressed = true;
     c->progress = at;
-    note_raw(c, "notifications/progress", params, mo_json_text(c->token));
+    forward_note(c, "notifications/progress", params, mo_json_text(c->token));
 }
 
 static bool is_wanted(const struct mo_endpoint *ep, struct mo_json params,
@@ -181,10 +181,10 @@ void mo_ep_call_log_raw(struct mo_ep_call *pub, struct mo_json params)
     struct call *c = call_of(pub);
 
     if (c->way && is_wanted(c->ep, params, mo_ep_call_least(c)))
-        note_raw(c, "notifications/message", params, mo_span(NULL, 0));
+        forward_note(c, "notifications/message", params, mo_span(NULL, 0));
 }
 
-/* --- of no call ---------------------------------------------------------- */
+/* --- messages that belong to no call ------------------------------------- */
 
 static struct mo_ep_sess *find_sess(struct mo_endpoint *ep, uint64_t peer)
 {
