@@ -273,6 +273,32 @@ enum mo_ep_era mo_ep_classify(const struct mo_rpc *m)
 
 /* --- notifications ------------------------------------------------------- */
 
+struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer)
+{
+    mo_list_each (n, &ep->sessions) {
+        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
+
+        if (s->peer == peer && s->ready)
+            return s;
+    }
+    return NULL;
+}
+
+void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
+                          uint64_t id)
+{
+    struct mo_buf *b = mo_ep_scratch(ep);
+
+    (void)mo_buf_printf(b,
+                        "{\"jsonrpc\":\"2.0\",\"method\":"
+                        "\"notifications/cancelled\",\"params\":"
+                        "{\"requestId\":%llu}}",
+                        (unsigned long long)id);
+    if (!mo_buf_err(b))
+        way->note(way, mo_buf_view(b));
+    mo_ep_scratch_done(ep);
+}
+
 static const char *const notices[] = {
     [MO_EP_CH_TOOLS] = "notifications/tools/list_changed",
     [MO_EP_CH_PROMPTS] = "notifications/prompts/list_changed",
@@ -286,12 +312,7 @@ static struct mo_span put_notice(struct mo_endpoint *ep, const char *method,
     struct mo_buf *b = mo_ep_scratch(ep);
     struct mo_jw w;
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, method);
+    mo_ep_begin_note(ep, &w, method);
     if (uri.p || id.p) {
         mo_jw_key(&w, "params");
         mo_jw_obj(&w);

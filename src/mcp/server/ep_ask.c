@@ -142,23 +142,13 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
 /* Take back the questions that are still open. */
 void mo_ep_legacy_unask(struct call *c)
 {
-    struct mo_buf *b;
-
     mo_list_each (n, &c->needs) {
         struct ep_need *q = mo_container_of(n, struct ep_need, node);
 
         if (!q->ask || q->answered || !c->way)
             continue;
-        b = mo_ep_scratch(c->ep);
-        (void)mo_buf_printf(b,
-                            "{\"jsonrpc\":\"2.0\",\"method\":"
-                            "\"notifications/cancelled\",\"params\":"
-                            "{\"requestId\":%llu}}",
-                            (unsigned long long)q->ask);
-        if (!mo_buf_err(b))
-            c->way->note(c->way, mo_buf_view(b));
+        mo_ep_send_cancelled(c->ep, c->way, q->ask);
     }
-    mo_ep_scratch_done(c->ep);
 }
 
 /* End the call without calling the handler again: with a text that the model
@@ -174,16 +164,6 @@ static void end_unanswered(struct call *c, const char *why)
         mo_ep_call_fail(&c->pub, why);
     else
         mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
-}
-
-static bool is_meta(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
-static bool is_related(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
 }
 
 /* Write the elicitationId, which this era has for a page that a person opens.
@@ -209,12 +189,12 @@ static void put_params(const struct call *c, const struct ep_need *q,
         return;
     }
     mo_jw_obj(w);
-    mo_ep_put_members(w, p, is_meta);
+    mo_ep_put_members(w, p, mo_ep_is_meta);
     if (nameless)
         put_elicitation_id(w);
     mo_jw_key(w, "_meta");
     mo_jw_obj(w);
-    mo_ep_put_members(w, mo_json_get(p, "_meta"), is_related);
+    mo_ep_put_members(w, mo_json_get(p, "_meta"), mo_ep_is_task_key);
     if (c->task)
         mo_ep_task_meta(c->task, w);
     mo_jw_end(w);

@@ -77,12 +77,7 @@ static void put_ack(struct call *c, struct mo_json wanted)
 {
     struct mo_jw w;
 
-    mo_jw_init(&w, mo_ep_scratch(c->ep));
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, "notifications/subscriptions/acknowledged");
+    mo_ep_begin_note(c->ep, &w, "notifications/subscriptions/acknowledged");
     mo_jw_key(&w, "params");
     mo_jw_obj(&w);
     mo_jw_key(&w, "notifications");
@@ -146,11 +141,6 @@ void mo_ep_listen(struct call *c)
 
 /* --- a task has changed -------------------------------------------------- */
 
-static bool is_meta(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
 static bool is_sub(struct mo_json key)
 {
     return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
@@ -161,15 +151,10 @@ static void send_task(struct call *c, struct mo_json task)
     struct mo_buf *b = mo_ep_scratch(c->ep);
     struct mo_jw w;
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, "notifications/tasks");
+    mo_ep_begin_note(c->ep, &w, "notifications/tasks");
     mo_jw_key(&w, "params");
     mo_jw_obj(&w);
-    mo_ep_put_members(&w, task, is_meta);
+    mo_ep_put_members(&w, task, mo_ep_is_meta);
     mo_jw_key(&w, "_meta");
     mo_jw_obj(&w);
     mo_ep_put_members(&w, mo_json_get(task, "_meta"), is_sub);

@@ -109,6 +109,16 @@ static bool is_hint(struct mo_json key)
            mo_json_str_eq(key, MO_SPAN("cacheScope"));
 }
 
+bool mo_ep_is_meta(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN("_meta"));
+}
+
+bool mo_ep_is_task_key(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
+}
+
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
                        bool (*skip)(struct mo_json key))
 {

@@ -3,14 +3,20 @@
 #include "mcp/edit.h"
 #include "mcp/server/ep_priv.h"
 
-static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+void mo_ep_begin_note(struct mo_endpoint *ep, struct mo_jw *w,
+                      const char *method)
 {
-    mo_jw_init(w, mo_ep_scratch(c->ep));
+    mo_jw_init(w, mo_ep_scratch(ep));
     mo_jw_obj(w);
     mo_jw_key(w, "jsonrpc");
     mo_jw_cstr(w, "2.0");
     mo_jw_key(w, "method");
     mo_jw_cstr(w, method);
+}
+
+static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+{
+    mo_ep_begin_note(c->ep, w, method);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
 }
@@ -85,11 +91,6 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
 
 /* --- another server's ---------------------------------------------------- */
 
-static bool is_related(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
-}
-
 /* Write _meta of a message about a call that runs as a task. */
 static void put_task_meta(const struct call *c, struct mo_json meta,
                           struct mo_buf *b)
@@ -98,7 +99,7 @@ static void put_task_meta(const struct call *c, struct mo_json meta,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_ep_put_members(&w, meta, is_related);
+    mo_ep_put_members(&w, meta, mo_ep_is_task_key);
     mo_ep_task_meta(c->task, &w);
     mo_jw_end(&w);
 }
@@ -186,23 +187,12 @@ void mo_ep_call_log_raw(struct mo_ep_call *pub, struct mo_json params)
 
 /* --- messages that belong to no call ------------------------------------- */
 
-static struct mo_ep_sess *find_sess(struct mo_endpoint *ep, uint64_t peer)
-{
-    mo_list_each (n, &ep->sessions) {
-        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
-
-        if (s->peer == peer && s->ready && s->push)
-            return s;
-    }
-    return NULL;
-}
-
 void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
                       struct mo_span params)
 {
-    const struct mo_ep_sess *s = find_sess(ep, peer);
+    const struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
 
-    if (!s)
+    if (!s || !s->push)
         return;
     begin_raw(mo_ep_scratch(ep), method);
     (void)mo_buf_span(&ep->scratch, params);
@@ -212,7 +202,7 @@ void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
 void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
                      struct mo_json params)
 {
-    const struct mo_ep_sess *s = find_sess(ep, peer);
+    const struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
 
     if (s && is_wanted(ep, params, s->level))
         mo_endpoint_tell(ep, peer, "notifications/message",

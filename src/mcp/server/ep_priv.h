@@ -167,6 +167,18 @@ void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,
 enum mo_mcp_level mo_ep_level(struct mo_json v); /* MO_MCP_LEVELS: none */
 const char *mo_ep_level_text(enum mo_mcp_level lv);
 
+/* The legacy session with this number, if its handshake is done; else NULL. */
+struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer);
+/* Take back a request of ours: notifications/cancelled. */
+void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
+                          uint64_t id);
+
+/* --- ep_note.c ----------------------------------------------------------- */
+
+/* Begin a notification in the scratch buffer, up to its params. */
+void mo_ep_begin_note(struct mo_endpoint *ep, struct mo_jw *w,
+                      const char *method);
+
 /* --- ep_watch.c: subscriptions and log levels of all clients ------------- */
 
 /* Add a subscriber of the resource; 0, MO_ENOMEM, MO_EBUSY. */
@@ -253,6 +265,9 @@ void mo_ep_modern_result(struct call *c, struct mo_json result);
 
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
                        bool (*skip)(struct mo_json key));
+/* Keys to skip: "_meta", and the member of _meta that names a task. */
+bool mo_ep_is_meta(struct mo_json key);
+bool mo_ep_is_task_key(struct mo_json key);
 /* Begin a result in the scratch buffer, up to its members; end it with _meta.
  */
 void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,

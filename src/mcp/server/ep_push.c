@@ -54,19 +54,10 @@ static bool is_connected(const struct mo_ep_sess *s)
 static void cancel_question(const struct mo_ep_ask *a)
 {
     struct mo_ep_sess *s = a->sess;
-    struct mo_buf *b;
 
     if (a->text.len || !s->push)
         return;
-    b = mo_ep_scratch(s->ep);
-    (void)mo_buf_printf(b,
-                        "{\"jsonrpc\":\"2.0\",\"method\":"
-                        "\"notifications/cancelled\",\"params\":"
-                        "{\"requestId\":%llu}}",
-                        (unsigned long long)a->id);
-    if (!mo_buf_err(b))
-        s->push->note(s->push, mo_buf_view(b));
-    mo_ep_scratch_done(s->ep);
+    mo_ep_send_cancelled(s->ep, s->push, a->id);
 }
 
 static void on_late(struct mo_timer *t)
@@ -75,17 +66,6 @@ static void on_late(struct mo_timer *t)
 
     cancel_question(a);
     ask_end(a, none, none);
-}
-
-static struct mo_ep_sess *find_session(struct mo_endpoint *ep, uint64_t peer)
-{
-    mo_list_each (n, &ep->sessions) {
-        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
-
-        if (s->peer == peer && s->ready)
-            return s;
-    }
-    return NULL;
 }
 
 static void send_question(struct mo_ep_ask *a)
@@ -130,7 +110,7 @@ struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
                                   const char *method, struct mo_span params,
                                   mo_ep_ask_done *done, void *ctx)
 {
-    struct mo_ep_sess *s = find_session(ep, peer);
+    struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
     struct mo_json p = {params.p, params.n};
     struct mo_ep_ask *a = NULL;
 
@@ -154,7 +134,7 @@ struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
 
 bool mo_endpoint_hears(struct mo_endpoint *ep, uint64_t peer)
 {
-    const struct mo_ep_sess *s = find_session(ep, peer);
+    const struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
 
     return s && is_connected(s);
 }

@@ -132,12 +132,7 @@ static void send_status(struct ep_task *t)
     struct mo_endpoint *ep = t->sess->ep;
     struct mo_jw w;
 
-    mo_jw_init(&w, mo_ep_scratch(ep));
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, "notifications/tasks/status");
+    mo_ep_begin_note(ep, &w, "notifications/tasks/status");
     mo_jw_key(&w, "params");
     mo_jw_obj(&w);
     put_members(&w, t);
@@ -169,26 +164,16 @@ void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w)
 
 /* --- the outcome --------------------------------------------------------- */
 
-static bool is_meta(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
-static bool is_related(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
-}
-
 static void put_result(const struct ep_task *t, struct mo_json id)
 {
     struct mo_json v = {t->outcome.p, t->outcome.len};
     struct mo_jw w;
 
     mo_ep_begin_result(t->sess->ep, &w, id);
-    mo_ep_put_members(&w, v, is_meta);
+    mo_ep_put_members(&w, v, mo_ep_is_meta);
     mo_jw_key(&w, "_meta");
     mo_jw_obj(&w);
-    mo_ep_put_members(&w, mo_json_get(v, "_meta"), is_related);
+    mo_ep_put_members(&w, mo_json_get(v, "_meta"), mo_ep_is_task_key);
     mo_ep_task_meta(t, &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
