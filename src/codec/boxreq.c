@@ -1,6 +1,6 @@
-/* boxreq.c - frames by table. See boxreq.h.
+/* boxreq.c - encode and decode frames by table. See boxreq.h.
  *
- * One table a type lists the fields with their place in the struct and their
+ * One table per type lists the fields with their offset in the struct and their
  * bounds. Writing and reading use the same rows, so they cannot disagree. */
 #include "codec/boxreq.h"
 
@@ -11,7 +11,7 @@ enum kind { NUM, TEXT, LIST };
 struct field {
     enum kind kind;
     size_t at;
-    uint64_t min, max; /* of a number; of a text's or a list's length */
+    uint64_t min, max; /* of a number, or of the length of a text or list */
     const char *name;
 };
 

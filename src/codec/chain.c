@@ -31,7 +31,7 @@ static bool take(struct mo_span *s, struct mo_span text)
     return true;
 }
 
-/* As we write it: no zero in front, or it would be another spelling. */
+/* Numbers as we write them: a leading zero would be another spelling. */
 static bool take_seq(struct mo_span *s, uint64_t *out)
 {
     size_t n = 0;
@@ -77,7 +77,7 @@ static bool read_line(struct mo_span text, struct line *out)
     return s.n > 0;
 }
 
-/* The line by itself: its form, and its own hash. */
+/* Check one line alone: its form and its own hash. */
 static int read_own(struct mo_span text, struct line *out, struct mo_err *e)
 {
     char hash[MO_CHAIN_HEX + 1];

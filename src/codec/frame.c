@@ -1,6 +1,6 @@
 #include "codec/frame.h"
 
-#define KEEP_MAX ((size_t)64 * 1024) /* a bigger buffer is given back */
+#define KEEP_MAX ((size_t)64 * 1024) /* a bigger buffer is freed */
 
 void mo_frame_init(struct mo_frame *f, size_t max)
 {

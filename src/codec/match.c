@@ -1,10 +1,8 @@
-/*
- * match.c - patterns, conditions and paths of rules.
+/* match.c - patterns, conditions and paths of rules.
  *
- * The matcher backtracks, so its work is counted: a pattern of many stars
- * against a long text could otherwise take for ever. A JSON string is read
- * character by character through its escapes; nothing is copied.
- */
+ * The matcher backtracks, so its steps are counted: a pattern of many stars
+ * against a long text could otherwise run for ever. A JSON string is read
+ * character by character through its escapes; nothing is copied. */
 #include "codec/match.h"
 
 #include "codec/json/jvalue.h"
@@ -25,7 +23,7 @@ static struct chars chars_plain(struct mo_span s)
     return (struct chars){.plain = s};
 }
 
-/* A string's characters; of anything else the JSON text. */
+/* Reads the characters of a string, or the JSON text of any other value. */
 static struct chars chars_of(struct mo_json v)
 {
     struct chars c = {.plain = mo_json_text(v)};
@@ -37,7 +35,7 @@ static struct chars chars_of(struct mo_json v)
     return c;
 }
 
-/* A byte that is no UTF-8 counts as a character that nobody can write. */
+/* A byte that is not UTF-8 counts as a character that no pattern can hold. */
 static bool next(struct chars *c, uint32_t *cp)
 {
     int n = 0;
@@ -59,7 +57,7 @@ static bool next(struct chars *c, uint32_t *cp)
 
 static bool glob(unsigned *steps, struct chars pat, struct chars in);
 
-/* The rest of the pattern somewhere behind what the star takes. */
+/* Match the rest of the pattern at some place after the star. */
 static bool star(unsigned *steps, struct chars rest, struct chars in)
 {
     struct chars after = rest;
@@ -76,7 +74,7 @@ static bool star(unsigned *steps, struct chars rest, struct chars in)
     }
 }
 
-/* One alternative, whole. */
+/* Match one alternative against the whole text. */
 static bool glob(unsigned *steps, struct chars pat, struct chars in)
 {
     uint32_t want = 0, have = 0;
@@ -99,7 +97,7 @@ static bool glob(unsigned *steps, struct chars pat, struct chars in)
     return !next(&in, &have);
 }
 
-/* Cut at the next '|' that is not behind a backslash. */
+/* Cut at the next '|' that no backslash escapes. */
 static struct mo_span alternative(struct mo_span *pat)
 {
     struct mo_span all = *pat;
@@ -189,7 +187,7 @@ static bool is_absent(struct mo_span cond)
     return mo_span_is(cond, "absent");
 }
 
-/* The number a comparison is with; none when it is no number. */
+/* The number of a comparison; none when it is not a number. */
 static struct mo_json number(struct mo_span text)
 {
     struct mo_json_doc doc;
@@ -250,7 +248,7 @@ static bool holds(struct test *t, struct mo_json v, struct mo_span cond)
     return fits(&t->steps, cond, chars_of(v));
 }
 
-/* One of the values that the path leads to. */
+/* Check one of the values that the path selects. */
 static void look_at(struct test *t, struct mo_json v)
 {
     enum mo_json_type type = mo_json_type(v);
@@ -268,7 +266,7 @@ static void look_at(struct test *t, struct mo_json v)
 
 /* --- paths --------------------------------------------------------------- */
 
-/* The first name, escapes still in it; *path keeps what follows the dot. */
+/* Cut the first name, escapes included; *path keeps the part after the dot. */
 static struct mo_span first_name(struct mo_span *path)
 {
     struct mo_span all = *path;
@@ -285,7 +283,7 @@ static struct mo_span first_name(struct mo_span *path)
     return all;
 }
 
-/* Does the name of the path, escapes undone, equal the member's? */
+/* True if the name in the path, unescaped, equals the member's name. */
 static bool same_name(struct mo_span name, struct mo_json key)
 {
     struct chars a = chars_plain(name), b = chars_of(key);
@@ -300,7 +298,7 @@ static bool same_name(struct mo_span name, struct mo_json key)
     return !next(&b, &y);
 }
 
-/* The last of members with the same name counts, as everywhere. */
+/* The last of several members with one name counts, as everywhere. */
 static struct mo_json member(struct mo_json obj, struct mo_span name)
 {
     struct mo_json found = {NULL, 0}, key, val;

@@ -1,11 +1,12 @@
-/* seccomp.c - the table, and the filter for the kernel. See seccomp.h.
+/* seccomp.c - the table of allowed system calls, and the kernel filter. See
+ * seccomp.h.
  *
- * Not in the table, and why it matters: io_uring, userfaultfd, bpf, perf and
- * keyctl (large attack surface with a long record of bugs), unshare, setns,
- * mount and the calls of the new mount interface, ptrace, process_vm_*,
- * pidfd_getfd and kcmp (other processes), chroot, sync and syncfs (they would
- * flush the host's disks), mq_*, io_setup, vmsplice, mempolicy, and everything
- * that needs a capability that no process in a box has. */
+ * Left out on purpose: io_uring, userfaultfd, bpf, perf and keyctl (large
+ * attack surface with a long record of bugs), unshare, setns, mount and the
+ * calls of the new mount interface, ptrace, process_vm_*, pidfd_getfd and kcmp
+ * (other processes), chroot, sync and syncfs (they would flush the host's
+ * disks), mq_*, io_setup, vmsplice, mempolicy, and every call that needs a
+ * capability that no process in a box has. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -301,7 +302,7 @@ static const struct mo_seccomp_call calls[] = {
 #define NEW_NAMESPACES 0x7e020000u
 #define UNIX 1u /* AF_UNIX */
 
-/* Rows of one call stand together: the filter makes one block of them. */
+/* Rows of one call are adjacent: the filter makes one block of them. */
 static const struct mo_seccomp_rule rules[] = {
     {CLONE, 0, NEW_NAMESPACES, 0},
     {SOCKET, 0, ALL_BITS, UNIX},
@@ -411,7 +412,7 @@ static bool same_call(const struct mo_seccomp_rule *a,
     return a->call.nr[m] == b->call.nr[m];
 }
 
-/* All rows of the call of rules[i]; returns the index behind them. */
+/* Emit all rows of the call of rules[i]; returns the index after them. */
 static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
 {
     size_t jump = p->n, first = i;
@@ -430,7 +431,7 @@ static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
     return i;
 }
 
-/* Numbers rise from run to run, so one comparison skips a whole run. */
+/* Numbers increase from run to run, so one comparison skips a whole run. */
 static void emit_run(struct program *p, uint32_t from, uint32_t to)
 {
     emit(p, BPF_JMP | BPF_JGT | BPF_K, 3, 0, to);

@@ -1,9 +1,7 @@
-/*
- * sha256_mix.c - with the processor's own instructions; see sha256_mix.h.
+/* sha256_mix.c - SHA-256 with the processor's instructions; see sha256_mix.h.
  *
  * clang 14 offers them only to files compiled for such processors alone, so its
- * builds (which are not shipped) do without.
- */
+ * builds (which are not shipped) do not use them. */
 #include "codec/sha256_mix.h"
 
 #if defined(__aarch64__) && !defined(__clang__)
@@ -13,7 +11,7 @@
 
 #    define CRYPTO __attribute__((target("+crypto")))
 
-struct words { /* of the message, sixteen at a time */
+struct words { /* message words, sixteen at a time */
     uint32x4_t a, b, c, d;
 };
 
@@ -41,7 +39,7 @@ CRYPTO static inline void rounds(struct sums *s, uint32x4_t w,
     s->hi = vsha256h2q_u32(s->hi, lo, t);
 }
 
-/* The four words that come sixteen after a. */
+/* The four message words that follow sixteen after a. */
 CRYPTO static inline uint32x4_t next(uint32x4_t a, uint32x4_t b, uint32x4_t c,
                                      uint32x4_t d)
 {

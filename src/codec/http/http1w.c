@@ -1,4 +1,4 @@
-/* The writing half of http1.h, and its tables. */
+/* http1w.c - the writer of http1.h, and its tables. */
 #include "codec/http/http1.h"
 
 #include "base/mem.h"

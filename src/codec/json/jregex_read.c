@@ -66,7 +66,7 @@ static struct mo_jregex_op *emit(struct reader *in, uint8_t what)
     return &r->ops[r->nops++];
 }
 
-/* Room for one op in front of the piece that begins at `from`. */
+/* Make space for one op in front of the piece that begins at `from`. */
 static void push_front(struct reader *in, size_t from, struct mo_jregex_op op)
 {
     struct mo_jregex *r = in->r;
@@ -91,7 +91,7 @@ static void add_range(struct reader *in, uint32_t lo, uint32_t hi)
     r->ranges[r->nranges++].hi = hi;
 }
 
-/* \d and friends (which is 'd' or 'D'); false when it is none of them. */
+/* \d and the other sets (which is 'd' or 'D'); false for any other letter. */
 static bool add_set(struct reader *in, uint32_t which)
 {
     for (size_t i = 0; i < MO_COUNT(sets); i++) {
@@ -140,7 +140,7 @@ static uint32_t read_hex(struct reader *in, unsigned n)
     return v;
 }
 
-/* Behind "\u": four digits, a pair of surrogates, or {digits}. */
+/* After "\u": four digits, a pair of surrogates, or {digits}. */
 static uint32_t read_unicode(struct reader *in)
 {
     uint32_t v = 0, lo;
@@ -165,8 +165,8 @@ static uint32_t read_unicode(struct reader *in)
     return 0x10000 + ((v - 0xD800) << 10) + (lo - 0xDC00);
 }
 
-/* Behind a backslash: one character. Letters and digits that mean something
- * else (or nothing) are refused, all others stand for themselves. */
+/* After a backslash: one character. Letters and digits with another meaning (or
+ * none) are refused, all others stand for themselves. */
 static uint32_t read_escape(struct reader *in)
 {
     static const char from[] = "tnrfv", to[] = "\t\n\r\f\v";
@@ -193,7 +193,7 @@ static uint32_t read_escape(struct reader *in)
     return c;
 }
 
-/* One end of a range in a class; *set when it was a whole set. */
+/* Read one end of a range in a class; *set when it was a whole set. */
 static uint32_t class_atom(struct reader *in, bool *set)
 {
     uint32_t c = peek(in, 0);
@@ -218,7 +218,7 @@ static uint32_t class_atom(struct reader *in, bool *set)
     return read_escape(in);
 }
 
-/* Behind '['. */
+/* Parse a class, after '['. */
 static void read_class(struct reader *in)
 {
     bool opposite = take(in, '^'), set, set2;
@@ -248,7 +248,7 @@ static void read_class(struct reader *in)
 
 static void read_alternatives(struct reader *in);
 
-/* Behind '('. */
+/* Parse a group, after '('. */
 static void read_group(struct reader *in)
 {
     if (take(in, '?') && !take(in, ':')) {
@@ -273,7 +273,7 @@ static void read_group(struct reader *in)
         refuse(in);
 }
 
-/* Behind a backslash, outside a class. */
+/* Parse an escape outside a class, after the backslash. */
 static void read_atom_escape(struct reader *in)
 {
     size_t first = in->r->nranges;
@@ -384,7 +384,7 @@ static bool read_count(struct reader *in, int *min, int *max)
     return peek(in, 0) == '{' && read_braces(in, min, max);
 }
 
-/* Another copy of the piece at the end. */
+/* Append another copy of the piece. */
 static void append_copy(struct reader *in, const struct mo_jregex_op *piece,
                         size_t n)
 {
@@ -395,7 +395,7 @@ static void append_copy(struct reader *in, const struct mo_jregex_op *piece,
     }
 }
 
-/* The piece of n ops at `from` becomes optional, or a loop. */
+/* Make the piece of n ops at `from` optional, or a loop. */
 static void wrap(struct reader *in, size_t from, bool loop)
 {
     size_t n = in->r->nops - from;
@@ -429,7 +429,7 @@ static void repeat(struct reader *in, size_t from, int min, int max)
         if (min == 0 && i == 0) {
             at = from;
         } else {
-            /* the first copy may stand behind its own SPLIT by now */
+            /* the first copy may now follow its own SPLIT */
             append_copy(in, piece + (min == 0 ? 1 : 0), n);
         }
         if (!in->bad)
@@ -448,14 +448,14 @@ static void read_sequence(struct reader *in)
         read_atom(in);
         if (in->bad || !read_count(in, &min, &max))
             continue;
-        take(in, '?'); /* lazy or not: the answer is the same */
+        take(in, '?'); /* lazy or greedy: the answer is the same */
         if (!in->bad)
             repeat(in, from, min, max);
     }
 }
 
-/* a|b|c: SPLIT a JUMP(end) SPLIT b JUMP(end) c, built from the right end of
- * what is there: each new branch first jumps over what follows it. */
+/* a|b|c: SPLIT a JUMP(end) SPLIT b JUMP(end) c, built from the right: each new
+ * branch first jumps over the code that follows it. */
 static void read_alternatives(struct reader *in)
 {
     size_t from = in->r->nops;
@@ -491,7 +491,7 @@ int mo_jregex_compile(struct mo_jregex *r, struct mo_json pattern)
     }
     read_alternatives(&in);
     if (in.at < in.n)
-        refuse(&in); /* a ')' too many */
+        refuse(&in); /* an unmatched ')' */
     emit(&in, MATCH);
     return in.bad ? MO_EINVAL : 0;
 }

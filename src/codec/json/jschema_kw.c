@@ -4,11 +4,11 @@
 #include "codec/json/jformat.h"
 #include "codec/json/jschema_priv.h"
 
-#define FORMAT_MAX 2048 /* bytes of a text whose format is looked at */
+#define FORMAT_MAX 2048 /* longest text whose format is checked */
 
 /* --- helpers ------------------------------------------------------------- */
 
-/* A limit that counts: 3, or 3.0. */
+/* Read an integer limit: 3, or 3.0. */
 bool mo_jsv_count(struct mo_jsv *c, struct mo_json limit, uint64_t *out)
 {
     double d;
@@ -32,10 +32,10 @@ static bool is_number(struct mo_jsv *c, struct mo_json limit)
     return false;
 }
 
-/* 1, 0, or -1 when the pattern is not ours (noted). */
+/* Returns 1, 0, or -1 when the pattern is not supported (noted). */
 int mo_jsv_matches(struct mo_jsv *c, struct mo_json pattern, struct mo_json v)
 {
-    struct mo_jregex r; /* big, but nothing is called below it */
+    struct mo_jregex r; /* big, but this is a leaf */
     int rc;
 
     if (!mo_jsv_spend(c, 1 + pattern.n))
@@ -135,7 +135,7 @@ static bool check_type(ARGS)
     return mo_jsv_say(c, at, "must be %s, not %s", names.text, what_it_is(v));
 }
 
-/* 1, 0; a limit reached counts as equal, rc tells. */
+/* Returns 1 or 0; a limit reached counts as equal, rc tells. */
 bool mo_jsv_equal(struct mo_jsv *c, struct mo_json a, struct mo_json b)
 {
     int rc = mo_jvalue_equal(a, b, &c->steps);
@@ -187,7 +187,7 @@ static bool check_minimum(ARGS)
 
     if (!is_number(c, m))
         return true;
-    mo_json_bool(s->kw[K_EXCL_MINIMUM], &open); /* as draft 4 wrote it */
+    mo_json_bool(s->kw[K_EXCL_MINIMUM], &open); /* the form of draft 4 */
     cmp = mo_jvalue_cmp(v, m);
     if (open ? cmp > 0 : cmp >= 0)
         return true;
@@ -246,7 +246,7 @@ static bool check_multiple_of(ARGS)
 
 /* --- strings ------------------------------------------------------------- */
 
-/* The four pairs of min and max differ in what they count. */
+/* The four pairs of min and max differ in the count they check. */
 bool mo_jsv_at_least(struct mo_jsv *c, const struct mo_jsv_path *at,
                      struct mo_json limit, uint64_t have, const char *what)
 {
@@ -347,7 +347,7 @@ static bool holds(struct mo_jsv *c, struct mo_json sub, struct mo_json v,
     return ok;
 }
 
-/* How many of the list hold; stops behind `enough`. */
+/* Count the schemas that hold; stops after `enough`. */
 static size_t count_holding(struct mo_jsv *c, struct mo_json list,
                             struct mo_json v, const struct mo_jsv_path *at,
                             size_t enough, bool *unsure)
@@ -368,8 +368,8 @@ static size_t count_holding(struct mo_jsv *c, struct mo_json list,
     return n;
 }
 
-/* None of the forms fits. When only one of them is for values of this type,
- * its own complaints help most; when all are plain types, name them. */
+/* No alternative holds. If only one of them is for values of this type, report
+ * its errors; if all are plain types, name them. */
 static bool say_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
                      const struct mo_jsv_path *at)
 {
