@@ -222,7 +222,7 @@ int mo_boxmsg_put(struct mo_buf *b, const struct mo_boxmsg *m, struct mo_err *e)
 
 /* --- reading ------------------------------------------------------------- */
 
-static bool take(struct mo_span *in, size_t n, struct mo_span *out)
+static bool take_bytes(struct mo_span *in, size_t n, struct mo_span *out)
 {
     if (in->n < n)
         return false;
@@ -236,7 +236,7 @@ static bool take_le(struct mo_span *in, unsigned bytes, uint64_t *out)
     struct mo_span s;
 
     *out = 0;
-    if (!take(in, bytes, &s))
+    if (!take_bytes(in, bytes, &s))
         return false;
     for (unsigned i = 0; i < bytes; i++)
         *out |= (uint64_t)(unsigned char)s.p[i] << (8 * i);
@@ -249,7 +249,7 @@ static bool take_text(struct mo_span *in, uint64_t min, uint64_t max,
     struct mo_span s;
     uint64_t n;
 
-    if (!take_le(in, 2, &n) || n < min || n > max || !take(in, n + 1, &s))
+    if (!take_le(in, 2, &n) || n < min || n > max || !take_bytes(in, n + 1, &s))
         return false;
     *out = s.p;
     return mo_span_find(s, '\0') == (ptrdiff_t)n;

@@ -36,7 +36,7 @@ static struct chars chars_of(struct mo_json v)
 }
 
 /* A byte that is not UTF-8 counts as a character that no pattern can hold. */
-static bool next(struct chars *c, uint32_t *cp)
+static bool next_char(struct chars *c, uint32_t *cp)
 {
     int n = 0;
 
@@ -62,14 +62,14 @@ static bool star(unsigned *steps, struct chars rest, struct chars in)
 {
     struct chars after = rest;
     uint32_t c = 0;
-    bool deep = next(&after, &c) && c == '*';
+    bool deep = next_char(&after, &c) && c == '*';
 
     if (deep)
         rest = after;
     for (;;) {
         if (glob(steps, rest, in))
             return true;
-        if (*steps == 0 || !next(&in, &c) || (c == '/' && !deep))
+        if (*steps == 0 || !next_char(&in, &c) || (c == '/' && !deep))
             return false;
     }
 }
@@ -79,22 +79,22 @@ static bool glob(unsigned *steps, struct chars pat, struct chars in)
 {
     uint32_t want = 0, have = 0;
 
-    while (next(&pat, &want)) {
+    while (next_char(&pat, &want)) {
         if (*steps == 0)
             return false;
         --*steps;
         if (want == '*')
             return star(steps, pat, in);
-        if (!next(&in, &have))
+        if (!next_char(&in, &have))
             return false;
         if (want == '?' && have != '/')
             continue;
-        if (want == '?' || (want == '\\' && !next(&pat, &want)))
+        if (want == '?' || (want == '\\' && !next_char(&pat, &want)))
             return false;
         if (want != have)
             return false;
     }
-    return !next(&in, &have);
+    return !next_char(&in, &have);
 }
 
 /* Cut at the next '|' that no backslash escapes. */
@@ -136,7 +136,7 @@ static bool climbs(struct chars in)
     unsigned dots = 0, others = 0;
     uint32_t c = 0;
 
-    while (next(&in, &c)) {
+    while (next_char(&in, &c)) {
         if (c == '/' || c == '\\') {
             if (dots == 2 && others == 0)
                 return true;
@@ -289,13 +289,13 @@ static bool same_name(struct mo_span name, struct mo_json key)
     struct chars a = chars_plain(name), b = chars_of(key);
     uint32_t x = 0, y = 0;
 
-    while (next(&a, &x)) {
-        if (x == '\\' && !next(&a, &x))
+    while (next_char(&a, &x)) {
+        if (x == '\\' && !next_char(&a, &x))
             return false;
-        if (!next(&b, &y) || x != y)
+        if (!next_char(&b, &y) || x != y)
             return false;
     }
-    return !next(&b, &y);
+    return !next_char(&b, &y);
 }
 
 /* The last of several members with one name counts, as everywhere. */
@@ -313,8 +313,8 @@ static struct mo_json member(struct mo_json obj, struct mo_span name)
     return found;
 }
 
-static unsigned walk(struct test *t, struct mo_json v, struct mo_span path,
-                     int depth)
+static unsigned walk_path(struct test *t, struct mo_json v, struct mo_span path,
+                          int depth)
 {
     struct mo_json key, val;
     struct mo_json_iter it;
@@ -330,11 +330,11 @@ static unsigned walk(struct test *t, struct mo_json v, struct mo_span path,
     name = first_name(&path);
     if (!mo_span_is(name, "*")) {
         val = member(v, name);
-        return val.p ? walk(t, val, path, depth - 1) : 0;
+        return val.p ? walk_path(t, val, path, depth - 1) : 0;
     }
     mo_json_iter(&it, v);
     while (mo_json_next(&it, &key, &val))
-        found += walk(t, val, path, depth - 1);
+        found += walk_path(t, val, path, depth - 1);
     return found;
 }
 
@@ -343,7 +343,7 @@ bool mo_match_args(struct mo_json args, struct mo_span path,
 {
     struct test t = {
         .cond = cond, .want = want, .steps = MO_MATCH_STEPS, .every = true};
-    unsigned found = walk(&t, args, path, PATH_DEPTH_MAX);
+    unsigned found = walk_path(&t, args, path, PATH_DEPTH_MAX);
 
     if (is_absent(cond))
         return found == 0;

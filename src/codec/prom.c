@@ -358,7 +358,8 @@ new_metric(struct mo_prom *p, const struct mo_prom_desc *d, unsigned nlabels)
     return NULL;
 }
 
-static struct mo_prom_metric *find(const struct mo_prom *p, const char *name)
+static struct mo_prom_metric *find_metric(const struct mo_prom *p,
+                                          const char *name)
 {
     for (size_t i = 0; i < p->nmetrics; i++) {
         if (strcmp(p->metrics[i]->desc->name, name) == 0)
@@ -371,7 +372,7 @@ struct mo_prom_metric *
 mo_prom_add(struct mo_prom *p, const struct mo_prom_desc *d, struct mo_err *e)
 {
     int nlabels = check_desc(d);
-    struct mo_prom_metric *m = nlabels < 0 ? NULL : find(p, d->name);
+    struct mo_prom_metric *m = nlabels < 0 ? NULL : find_metric(p, d->name);
 
     if (nlabels < 0) {
         (void)mo_fail(e, MO_EINVAL, "bad metric '%s'", d->name ? d->name : "");

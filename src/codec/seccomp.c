@@ -371,8 +371,8 @@ struct program {
     size_t n;
 };
 
-static void emit(struct program *p, uint16_t code, uint8_t jt, uint8_t jf,
-                 uint32_t k)
+static void emit_insn(struct program *p, uint16_t code, uint8_t jt, uint8_t jf,
+                      uint32_t k)
 {
     MO_BUG_ON(p->n >= MO_SECCOMP_BPF_MAX);
     p->out[p->n++] = (struct sock_filter){code, jt, jf, k};
@@ -380,26 +380,26 @@ static void emit(struct program *p, uint16_t code, uint8_t jt, uint8_t jf,
 
 static void emit_load(struct program *p, uint32_t offset)
 {
-    emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offset);
+    emit_insn(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offset);
 }
 
 static void emit_ret(struct program *p, uint32_t verdict)
 {
-    emit(p, BPF_RET | BPF_K, 0, 0, verdict);
+    emit_insn(p, BPF_RET | BPF_K, 0, 0, verdict);
 }
 
 /* if (A op k) return verdict */
 static void emit_ret_if(struct program *p, uint16_t op, uint32_t k,
                         uint32_t verdict)
 {
-    emit(p, (uint16_t)(BPF_JMP | op | BPF_K), 0, 1, k);
+    emit_insn(p, (uint16_t)(BPF_JMP | op | BPF_K), 0, 1, k);
     emit_ret(p, verdict);
 }
 
 static void emit_arch(struct program *p, enum mo_seccomp_arch arch)
 {
     emit_load(p, OFFSET(arch));
-    emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, audit_arch[arch]);
+    emit_insn(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, audit_arch[arch]);
     emit_ret(p, KILL);
     emit_load(p, OFFSET(nr));
     if (arch == MO_SECCOMP_AMD64)
@@ -417,12 +417,13 @@ static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
 {
     size_t jump = p->n, first = i;
 
-    emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, (uint32_t)rules[i].call.nr[arch]);
+    emit_insn(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0,
+              (uint32_t)rules[i].call.nr[arch]);
     for (; i < MO_COUNT(rules) && same_call(&rules[first], &rules[i], arch);
          i++) {
         emit_load(p, OFFSET_ARG(rules[i].arg));
         if (rules[i].mask != ALL_BITS)
-            emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, rules[i].mask);
+            emit_insn(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, rules[i].mask);
         emit_ret_if(p, BPF_JEQ, rules[i].value, ALLOW);
     }
     emit_ret(p, DENY);
@@ -434,8 +435,8 @@ static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
 /* Numbers increase from run to run, so one comparison skips a whole run. */
 static void emit_run(struct program *p, uint32_t from, uint32_t to)
 {
-    emit(p, BPF_JMP | BPF_JGT | BPF_K, 3, 0, to);
-    emit(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, from);
+    emit_insn(p, BPF_JMP | BPF_JGT | BPF_K, 3, 0, to);
+    emit_insn(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, from);
     emit_ret(p, ALLOW);
     emit_ret(p, DENY);
 }

@@ -334,7 +334,7 @@ static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
     return begin_entry(t, type, size, mode, e);
 }
 
-static struct mo_span take(struct mo_span *in, uint64_t max)
+static struct mo_span take_bytes(struct mo_span *in, uint64_t max)
 {
     size_t n = max < in->n ? (size_t)max : in->n;
     struct mo_span got = mo_span_head(*in, n);
@@ -351,7 +351,7 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
     int rc;
 
     if (t->left) {
-        got = take(in, t->left);
+        got = take_bytes(in, t->left);
         t->left -= got.n;
         if (t->special && mo_buf_span(&t->meta, got) < 0)
             return broken(t, e, mo_buf_err(&t->meta), "a name");
@@ -361,7 +361,7 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
         }
     }
     if (!t->left && t->pad)
-        t->pad -= take(in, t->pad).n;
+        t->pad -= take_bytes(in, t->pad).n;
     if (t->left || t->pad)
         return MO_TAR_MORE;
     rc = t->special ? special_done(t) : 0;
@@ -383,7 +383,7 @@ enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
         if (t->left || t->pad || t->special || t->skip) {
             ev = body(t, in, piece, e);
         } else {
-            struct mo_span got = take(in, MO_TAR_BLOCK - t->have);
+            struct mo_span got = take_bytes(in, MO_TAR_BLOCK - t->have);
 
             if (got.n)
                 memcpy(t->block + t->have, got.p, got.n);

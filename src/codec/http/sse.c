@@ -304,7 +304,7 @@ static bool is_blank(const struct mo_sse *s, size_t n, bool whole)
 }
 
 /* Read one line or the beginning of one. > 0: an event ends, 0: continue. */
-static int take(struct mo_sse *s, struct mo_span *in)
+static int read_line(struct mo_sse *s, struct mo_span *in)
 {
     size_t n = line_length(*in);
     struct mo_span line = mo_span_head(*in, n);
@@ -366,7 +366,7 @@ enum mo_sse_result mo_sse_next(struct mo_sse *s, struct mo_span *in,
             *in = mo_span_skip(*in, 1);
         s->skip_lf = false;
         if (in->n)
-            rc = take(s, in);
+            rc = read_line(s, in);
     }
     if (rc > 0) {
         lend(s, ev);

@@ -33,7 +33,7 @@ static void visit(struct run *m, size_t *depth, size_t op)
 }
 
 /* Add the op and all ops reachable from it without a character. */
-static void add(struct run *m, size_t from)
+static void add_state(struct run *m, size_t from)
 {
     size_t depth = 0;
 
@@ -86,7 +86,7 @@ static bool eats(const struct mo_jregex *r, const struct mo_jregex_op *op,
 }
 
 /* Advance over the current character; the next one is known. */
-static void step(struct run *m, uint32_t next)
+static void advance(struct run *m, uint32_t next)
 {
     const uint16_t *old = m->set;
     uint32_t c = m->after;
@@ -99,7 +99,7 @@ static void step(struct run *m, uint32_t next)
     m->after = next;
     for (size_t i = 0; i < n && !m->found; i++) {
         if (eats(m->r, &m->r->ops[old[i]], c))
-            add(m, old[i] + (size_t)1);
+            add_state(m, old[i] + (size_t)1);
     }
 }
 
@@ -116,7 +116,7 @@ int mo_jregex_search(struct mo_jregex *r, struct mo_json text, uint64_t *steps)
         m.after = NOTHING;
     for (;;) {
         if (!anchored || m.before == NOTHING)
-            add(&m, 0);
+            add_state(&m, 0);
         if (m.found)
             return 1;
         if (m.after == NOTHING || (anchored && m.n == 0))
@@ -126,7 +126,7 @@ int mo_jregex_search(struct mo_jregex *r, struct mo_json text, uint64_t *steps)
         *steps -= m.n + 1;
         if (!mo_jchars_next(&c, &next))
             next = NOTHING;
-        step(&m, next);
+        advance(&m, next);
         if (m.found)
             return 1;
     }

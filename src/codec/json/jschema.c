@@ -36,7 +36,7 @@ struct line {
     bool full;
 };
 
-static void put(struct line *l, struct mo_span s)
+static void put_span(struct line *l, struct mo_span s)
 {
     size_t n = l->room - l->len;
 
@@ -74,17 +74,17 @@ static void put_place(struct line *l, const struct mo_jsv_path *at)
 
     if (!at->key.p) {
         n = snprintf(index, sizeof(index), "[%zu]", at->index);
-        put(l, mo_span(index, (size_t)n));
+        put_span(l, mo_span(index, (size_t)n));
         return;
     }
     if (is_name(mo_span(name.p + 1, name.n - 2))) {
-        put(l, MO_SPAN("."));
-        put(l, mo_span(name.p + 1, name.n - 2));
+        put_span(l, MO_SPAN("."));
+        put_span(l, mo_span(name.p + 1, name.n - 2));
         return;
     }
-    put(l, MO_SPAN("["));
-    put(l, name);
-    put(l, MO_SPAN("]"));
+    put_span(l, MO_SPAN("["));
+    put_span(l, name);
+    put_span(l, MO_SPAN("]"));
 }
 
 /* The chain is newest first and printed oldest first. It is no longer than the
@@ -121,14 +121,14 @@ bool mo_jsv_say(struct mo_jsv *c, const struct mo_jsv_path *at, const char *fmt,
         return false;
     err = &r->errors[r->nerrors - 1];
     path = (struct line){err->path, 0, sizeof(err->path) - 1, false};
-    put(&path, mo_span_cstr(c->o->name ? c->o->name : "value"));
+    put_span(&path, mo_span_cstr(c->o->name ? c->o->name : "value"));
     put_path(&path, at);
     err->path[path.len] = '\0';
     va_start(ap, fmt);
     vsnprintf(tmp, sizeof(tmp), fmt, ap);
     va_end(ap);
     text = (struct line){err->text, 0, sizeof(err->text) - 1, false};
-    put(&text, mo_span_cstr(tmp));
+    put_span(&text, mo_span_cstr(tmp));
     err->text[text.len] = '\0';
     one_line(err->text);
     one_line(err->path);

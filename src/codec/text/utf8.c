@@ -61,7 +61,7 @@ static uint32_t begin(unsigned char c)
     return STATE(3, c == 0xF0 ? 0x90 : 0x80, c == 0xF4 ? 0x8F : 0xBF);
 }
 
-static uint32_t step(uint32_t st, unsigned char c)
+static uint32_t next_state(uint32_t st, unsigned char c)
 {
     if (st == STATE_BAD)
         return STATE_BAD;
@@ -81,7 +81,7 @@ bool mo_utf8_feed(uint32_t *state, struct mo_span s)
         if (st == 0)
             p = skip_good(p, end);
         if (p < end)
-            st = step(st, (unsigned char)*p++);
+            st = next_state(st, (unsigned char)*p++);
     }
     *state = st;
     return st != STATE_BAD;
@@ -101,7 +101,7 @@ size_t mo_utf8_good(struct mo_span s)
         return 0;
     p = skip_good(p, end);
     for (; p < end; p++) {
-        st = step(st, (unsigned char)*p);
+        st = next_state(st, (unsigned char)*p);
         if (st == STATE_BAD)
             break;
     }

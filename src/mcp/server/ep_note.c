@@ -62,7 +62,8 @@ void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
     end_note(c, &w);
 }
 
-enum mo_mcp_level mo_ep_call_least(const struct call *c)
+/* The least log level that its client wants. */
+static enum mo_mcp_level least_level(const struct call *c)
 {
     bool legacy = c->sess && !mo_mcp_is_modern(c->pub.version);
 
@@ -75,7 +76,7 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
     struct call *c = call_of(pub);
     struct mo_jw w;
 
-    if (!c->way || lv < mo_ep_call_least(c) || !(c->ep->o.caps & MO_EP_LOGGING))
+    if (!c->way || lv < least_level(c) || !(c->ep->o.caps & MO_EP_LOGGING))
         return;
     begin_note(c, &w, "notifications/message");
     mo_jw_key(&w, "level");
@@ -150,7 +151,7 @@ bool mo_ep_call_wants_progress(const struct mo_ep_call *pub)
 
 const char *mo_ep_call_log_level(const struct mo_ep_call *pub)
 {
-    enum mo_mcp_level lv = mo_ep_call_least(call_of(pub));
+    enum mo_mcp_level lv = least_level(call_of(pub));
 
     return lv == MO_MCP_LEVELS ? NULL : mo_ep_level_text(lv);
 }
@@ -181,7 +182,7 @@ void mo_ep_call_log_raw(struct mo_ep_call *pub, struct mo_json params)
 {
     struct call *c = call_of(pub);
 
-    if (c->way && is_wanted(c->ep, params, mo_ep_call_least(c)))
+    if (c->way && is_wanted(c->ep, params, least_level(c)))
         forward_note(c, "notifications/message", params, mo_span(NULL, 0));
 }
 

@@ -325,8 +325,6 @@ int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
                          bool refused);
 /* The call stops waiting: notify the handler that it will not come back. */
 void mo_ep_call_abandon(struct call *c);
-/* The least log level that its client wants. */
-enum mo_mcp_level mo_ep_call_least(const struct call *c);
 struct mo_span mo_ep_call_dup(struct call *c,
                               struct mo_span s); /* p NULL: out of memory */
 /* Answer with the scratch buffer; ends the call. */

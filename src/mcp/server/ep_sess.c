@@ -201,7 +201,8 @@ static void start_stream(struct mo_req *rq)
     mo_req_start(rq, 200, "text/event-stream");
 }
 
-void mo_answer_start(struct answer *a)
+/* Start its event stream, with a priming event if the peer knows them. */
+static void start_answer(struct answer *a)
 {
     if (a->streaming || !a->rq)
         return;
@@ -229,7 +230,7 @@ void mo_answer_on_soon(struct mo_timer *t)
             return;
         }
         mo_list_del(&a->ynode);
-        mo_answer_start(a);
+        start_answer(a);
     }
 }
 
@@ -261,7 +262,7 @@ static void send_event(struct answer *a, struct mo_span msg)
         keep_event(a->sess, a, msg);
     if (!a->rq)
         return;
-    mo_answer_start(a);
+    start_answer(a);
     put_event(&a->h->sse, a->sess != NULL, a->no, a->seq, msg, 0);
     send_out(a, &a->h->sse);
 }
@@ -311,7 +312,7 @@ static void finish_answer(struct answer *a)
 {
     if (!a->rq)
         return;
-    mo_answer_start(a);
+    start_answer(a);
     a->ending = true;
     send_pieces(a);
 }
@@ -390,7 +391,7 @@ static void on_pause(struct mo_ep_way *w)
 
     if (!a->rq || !has_priming_event(a) || a->out.len)
         return;
-    mo_answer_start(a);
+    start_answer(a);
     mo_req_end(a->rq);
     detach(a);
 }
@@ -400,7 +401,7 @@ static bool is_open(const struct mo_ep_way *w)
     return mo_container_of(w, const struct answer, way)->rq;
 }
 
-void mo_answer_attach(struct answer *a, struct mo_req *rq)
+static void attach_answer(struct answer *a, struct mo_req *rq)
 {
     if (a->rq && a->streaming)
         mo_req_end(a->rq);
@@ -436,7 +437,7 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
         mo_list_push(&s->answers, &a->snode);
     }
     if (rq)
-        mo_answer_attach(a, rq);
+        attach_answer(a, rq);
     return a;
 }
 
@@ -527,8 +528,8 @@ bool mo_hsess_idle(const struct hsess *s)
 void mo_hsess_listen(struct hsess *s, struct mo_req *rq)
 {
     s->s.push = &s->get->way;
-    mo_answer_attach(s->get, rq);
-    mo_answer_start(s->get);
+    attach_answer(s->get, rq);
+    start_answer(s->get);
     mo_ep_push_open(&s->s);
 }
 
@@ -579,7 +580,7 @@ void mo_hsess_resume(struct hsess *s, struct mo_req *rq, struct mo_span last)
     if (a && a->no == 0)
         s->s.push = &a->way;
     if (a) {
-        mo_answer_attach(a, rq);
+        attach_answer(a, rq);
         a->streaming = true;
     }
     start_stream(rq);

@@ -84,10 +84,9 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
 void mo_answer_done(struct answer *a);
 /* Release the hold. True: an answer is still pending; else it may be freed. */
 bool mo_answer_release(struct answer *a);
-void mo_answer_start(struct answer *a); /* as event stream, primed */
-void mo_answer_soon(struct answer *a);  /* the same, unless it has ended */
+/* Start its primed event stream after limits.soon_ms, unless it has ended. */
+void mo_answer_soon(struct answer *a);
 void mo_answer_on_soon(struct mo_timer *t);
-void mo_answer_attach(struct answer *a, struct mo_req *rq);
 void mo_answer_keepalive(struct answer *a);
 /* End its stream cleanly; pending requests stay pending. */
 void mo_answer_stop(struct answer *a);
