@@ -78,7 +78,7 @@ static int type_of_name(struct mo_json name)
     return -1;
 }
 
-static const char *what_it_is(struct mo_json v)
+static const char *type_name(struct mo_json v)
 {
     for (size_t i = 0; i < MO_COUNT(types); i++) {
         if (i != 1 && types[i].type == mo_json_type(v))
@@ -117,7 +117,7 @@ static bool check_type(ARGS)
 
     if (t >= 0)
         return is_type(v, t) || mo_jsv_say(c, at, "must be %s, not %s",
-                                           types[t].article, what_it_is(v));
+                                           types[t].article, type_name(v));
     mo_json_iter(&it, want);
     while (mo_json_is(want, MO_JSON_ARRAY) && mo_json_next(&it, &k, &one)) {
         t = type_of_name(one);
@@ -132,7 +132,7 @@ static bool check_type(ARGS)
     if (names.last < 0)
         return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
     add_name(&names, " or ", names.last);
-    return mo_jsv_say(c, at, "must be %s, not %s", names.text, what_it_is(v));
+    return mo_jsv_say(c, at, "must be %s, not %s", names.text, type_name(v));
 }
 
 /* Returns 1 or 0; a limit reached counts as equal, rc tells. */
@@ -370,8 +370,8 @@ static size_t count_holding(struct mo_jsv *c, struct mo_json list,
 
 /* No alternative holds. If only one of them is for values of this type, report
  * its errors; if all are plain types, name them. */
-static bool say_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
-                     const struct mo_jsv_path *at)
+static bool report_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
+                        const struct mo_jsv_path *at)
 {
     struct mo_json k, sub, likely = {NULL, 0};
     struct names names = {.last = -1};
@@ -401,7 +401,7 @@ static bool say_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
     if (fit > 0 || untyped > 0)
         return mo_jsv_say(c, at, "fits none of the allowed forms");
     add_name(&names, " or ", names.last);
-    return mo_jsv_say(c, at, "must be %s, not %s", names.text, what_it_is(v));
+    return mo_jsv_say(c, at, "must be %s, not %s", names.text, type_name(v));
 }
 
 static bool check_any_of(ARGS)
@@ -412,7 +412,7 @@ static bool check_any_of(ARGS)
     if (mo_json_len(list) == 0)
         return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
     return count_holding(c, list, v, at, 1, &unsure) == 1 ||
-           say_none(c, list, v, at);
+           report_none(c, list, v, at);
 }
 
 static bool check_one_of(ARGS)
@@ -427,7 +427,7 @@ static bool check_one_of(ARGS)
     if (n == 1 || (n > 1 && unsure))
         return true;
     if (n == 0)
-        return say_none(c, list, v, at);
+        return report_none(c, list, v, at);
     return mo_jsv_say(c, at, "fits several forms, must fit exactly one");
 }
 
@@ -449,7 +449,7 @@ static bool check_if(ARGS)
     return mo_jsv_walk(c, then, v, at);
 }
 
-static bool not_ours(ARGS)
+static bool note_unsupported(ARGS)
 {
     (void)s;
     (void)v;
@@ -506,8 +506,9 @@ const struct mo_jsv_keyword mo_jsv_keywords[K_COUNT] = {
     [K_IF] = {"if", ANY, check_if},
     [K_THEN] = {"then", ANY, NULL},
     [K_ELSE] = {"else", ANY, NULL},
-    [K_UNEVALUATED_PROPERTIES] = {"unevaluatedProperties", OBJ, not_ours},
-    [K_UNEVALUATED_ITEMS] = {"unevaluatedItems", ARR, not_ours},
-    [K_DYNAMIC_REF] = {"$dynamicRef", ANY, not_ours},
-    [K_RECURSIVE_REF] = {"$recursiveRef", ANY, not_ours},
+    [K_UNEVALUATED_PROPERTIES] = {"unevaluatedProperties", OBJ,
+                                  note_unsupported},
+    [K_UNEVALUATED_ITEMS] = {"unevaluatedItems", ARR, note_unsupported},
+    [K_DYNAMIC_REF] = {"$dynamicRef", ANY, note_unsupported},
+    [K_RECURSIVE_REF] = {"$recursiveRef", ANY, note_unsupported},
 };
