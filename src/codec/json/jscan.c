@@ -49,7 +49,7 @@ static const char *blanks(struct mo_jscan *s, const char *p)
     return p;
 }
 
-static inline const char *skip_blanks(struct mo_jscan *s, const char *p)
+static inline const char *skip_whitespace(struct mo_jscan *s, const char *p)
 {
     if (p < s->end && at(p) > ' ')
         return p;
@@ -275,7 +275,7 @@ static inline const char *key_string(struct mo_jscan *s, const char *p)
 
 static inline const char *colon(struct mo_jscan *s, const char *p)
 {
-    p = skip_blanks(s, p);
+    p = skip_whitespace(s, p);
     if (p == s->end || *p != ':')
         return refuse(s, p, "':' was expected");
     return p + 1;
@@ -284,7 +284,7 @@ static inline const char *colon(struct mo_jscan *s, const char *p)
 /* Read a member's key and its colon, with blanks around both. */
 static inline const char *member_key(struct mo_jscan *s, const char *p)
 {
-    p = key_string(s, skip_blanks(s, p));
+    p = key_string(s, skip_whitespace(s, p));
     return p ? colon(s, p) : NULL;
 }
 
@@ -296,7 +296,7 @@ static inline const char *container(struct mo_jscan *s, const char *p)
 
     if (!open_level(s, object))
         return refuse(s, p, "nested too deeply");
-    p = skip_blanks(s, p + 1);
+    p = skip_whitespace(s, p + 1);
     if (p == s->end)
         return refuse(s, p, NULL);
     if (*p == (object ? '}' : ']')) {
@@ -308,7 +308,7 @@ static inline const char *container(struct mo_jscan *s, const char *p)
 
 static inline const char *begin(struct mo_jscan *s, const char *p)
 {
-    p = skip_blanks(s, p);
+    p = skip_whitespace(s, p);
     if (p == s->end)
         return refuse(s, p, NULL);
     if (*p == '"')
@@ -326,7 +326,7 @@ static inline const char *proceed(struct mo_jscan *s, const char *p,
     while (s->depth > base) {
         bool object = in_object(s);
 
-        p = skip_blanks(s, p);
+        p = skip_whitespace(s, p);
         if (p == s->end)
             return refuse(s, p, NULL);
         if (*p == ',')
@@ -344,7 +344,7 @@ static inline const char *proceed(struct mo_jscan *s, const char *p,
 bool mo_jscan_value(struct mo_jscan *s, struct mo_json *out)
 {
     const unsigned base = s->depth;
-    const char *p = skip_blanks(s, s->p), *from = p;
+    const char *p = skip_whitespace(s, s->p), *from = p;
 
     do {
         unsigned before = s->depth;
@@ -373,7 +373,7 @@ void mo_jscan_enter(struct mo_jscan *s)
 /* Returns 1: a member follows; 0: the object has ended. */
 static int separator(struct mo_jscan *s)
 {
-    const char *p = skip_blanks(s, s->p);
+    const char *p = skip_whitespace(s, s->p);
 
     if (p < s->end && *p == '}') {
         s->depth--;
@@ -397,7 +397,7 @@ int mo_jscan_member(struct mo_jscan *s, struct mo_json *key,
 
     if (more <= 0)
         return more;
-    from = skip_blanks(s, s->p);
+    from = skip_whitespace(s, s->p);
     p = key_string(s, from);
     if (!p)
         return -1;
@@ -421,14 +421,14 @@ void mo_jscan_init(struct mo_jscan *s, struct mo_span text, int depth)
                            .start = start,
                            .end = start + text.n,
                            .max = (unsigned)depth};
-    s->p = skip_blanks(s, start);
+    s->p = skip_whitespace(s, start);
     s->has_nl = false; /* outside of the value, so never forwarded */
 }
 
 bool mo_jscan_end(struct mo_jscan *s)
 {
     bool inside = s->has_nl;
-    const char *p = skip_blanks(s, s->p);
+    const char *p = skip_whitespace(s, s->p);
 
     s->has_nl = inside;
     if (p == s->end)
