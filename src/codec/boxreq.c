@@ -1,6 +1,6 @@
-/* boxreq.c - frames by table. See boxreq.h.
+/* boxreq.c - encode and decode frames by table. See boxreq.h.
  *
- * One table a type lists the fields with their place in the struct and their
+ * One table per type lists the fields with their offset in the struct and their
  * bounds. Writing and reading use the same rows, so they cannot disagree. */
 #include "codec/boxreq.h"
 
@@ -11,7 +11,7 @@ enum kind { NUM, TEXT, LIST };
 struct field {
     enum kind kind;
     size_t at;
-    uint64_t min, max; /* of a number; of a text's or a list's length */
+    uint64_t min, max; /* of a number, or of the length of a text or list */
     const char *name;
 };
 
@@ -222,7 +222,7 @@ int mo_boxmsg_put(struct mo_buf *b, const struct mo_boxmsg *m, struct mo_err *e)
 
 /* --- reading ------------------------------------------------------------- */
 
-static bool take(struct mo_span *in, size_t n, struct mo_span *out)
+static bool take_bytes(struct mo_span *in, size_t n, struct mo_span *out)
 {
     if (in->n < n)
         return false;
@@ -236,7 +236,7 @@ static bool take_le(struct mo_span *in, unsigned bytes, uint64_t *out)
     struct mo_span s;
 
     *out = 0;
-    if (!take(in, bytes, &s))
+    if (!take_bytes(in, bytes, &s))
         return false;
     for (unsigned i = 0; i < bytes; i++)
         *out |= (uint64_t)(unsigned char)s.p[i] << (8 * i);
@@ -249,7 +249,7 @@ static bool take_text(struct mo_span *in, uint64_t min, uint64_t max,
     struct mo_span s;
     uint64_t n;
 
-    if (!take_le(in, 2, &n) || n < min || n > max || !take(in, n + 1, &s))
+    if (!take_le(in, 2, &n) || n < min || n > max || !take_bytes(in, n + 1, &s))
         return false;
     *out = s.p;
     return mo_span_find(s, '\0') == (ptrdiff_t)n;

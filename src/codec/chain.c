@@ -23,7 +23,7 @@ void mo_chain_init(struct mo_chain *c)
 
 /* --- reading ------------------------------------------------------------- */
 
-static bool take(struct mo_span *s, struct mo_span text)
+static bool take_text(struct mo_span *s, struct mo_span text)
 {
     if (!mo_span_starts(*s, text))
         return false;
@@ -31,7 +31,7 @@ static bool take(struct mo_span *s, struct mo_span text)
     return true;
 }
 
-/* As we write it: no zero in front, or it would be another spelling. */
+/* Numbers as we write them: a leading zero would be another spelling. */
 static bool take_seq(struct mo_span *s, uint64_t *out)
 {
     size_t n = 0;
@@ -66,18 +66,18 @@ static bool read_line(struct mo_span text, struct line *out)
         return false;
     end = mo_span_skip(s, s.n - HASH_LEN);
     out->body = s = mo_span_head(s, s.n - HASH_LEN);
-    if (!take(&end, MO_SPAN(HASH)) || !take_hex(&end, &out->hash) ||
+    if (!take_text(&end, MO_SPAN(HASH)) || !take_hex(&end, &out->hash) ||
         !mo_span_is(end, TAIL))
         return false;
-    if (!take(&s, MO_SPAN(HEAD)) || !take_seq(&s, &out->seq) ||
-        !take(&s, MO_SPAN(PREV)) || !take_hex(&s, &out->prev) ||
-        !take(&s, MO_SPAN("\",")))
+    if (!take_text(&s, MO_SPAN(HEAD)) || !take_seq(&s, &out->seq) ||
+        !take_text(&s, MO_SPAN(PREV)) || !take_hex(&s, &out->prev) ||
+        !take_text(&s, MO_SPAN("\",")))
         return false;
     out->members = s;
     return s.n > 0;
 }
 
-/* The line by itself: its form, and its own hash. */
+/* Check one line alone: its form and its own hash. */
 static int read_own(struct mo_span text, struct line *out, struct mo_err *e)
 {
     char hash[MO_CHAIN_HEX + 1];

@@ -1,6 +1,6 @@
 #include "codec/frame.h"
 
-#define KEEP_MAX ((size_t)64 * 1024) /* a bigger buffer is given back */
+#define KEEP_MAX ((size_t)64 * 1024) /* a bigger buffer is freed */
 
 void mo_frame_init(struct mo_frame *f, size_t max)
 {
@@ -30,7 +30,7 @@ static void take_back(struct mo_frame *f)
         mo_buf_reset(&f->part);
 }
 
-static int fail(struct mo_frame *f, int code)
+static int fail_frame(struct mo_frame *f, int code)
 {
     mo_buf_fini(&f->part);
     f->lent = false;
@@ -62,7 +62,7 @@ int mo_frame_next(struct mo_frame *f, struct mo_span *in, struct mo_span *line)
         return 1;
     }
     if (piece.n && mo_buf_span(&f->part, piece) < 0)
-        return fail(f, mo_buf_err(&f->part));
+        return fail_frame(f, mo_buf_err(&f->part));
     if (!lf)
         return 0;
     f->lent = true;

@@ -13,7 +13,8 @@ struct net6 {
     unsigned bits;
 };
 
-/* IANA's registries of special addresses, those that are not global. */
+/* Addresses that are not global, from IANA's registries of special addresses.
+ */
 static const struct net4 nets4[] = {
     {{0, 0, 0, 0}, 8},    {{10, 0, 0, 0}, 8},     {{100, 64, 0, 0}, 10},
     {{127, 0, 0, 0}, 8},  {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12},
@@ -28,7 +29,8 @@ static const struct net6 nets6[] = {
     {{0x00, 0x64, 0xFF, 0x9B, 0x00, 0x01}, 48}, /* local NAT64 */
 };
 
-/* Where IPv4 hides: a prefix, and the place of the four bytes behind it. */
+/* IPv6 prefixes that embed an IPv4 address, and the offset of its four bytes.
+ */
 static const struct {
     unsigned char b[16];
     unsigned bits, at;

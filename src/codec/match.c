@@ -1,10 +1,8 @@
-/*
- * match.c - patterns, conditions and paths of rules.
+/* match.c - patterns, conditions and paths of rules.
  *
- * The matcher backtracks, so its work is counted: a pattern of many stars
- * against a long text could otherwise take for ever. A JSON string is read
- * character by character through its escapes; nothing is copied.
- */
+ * The matcher backtracks, so its steps are counted: a pattern of many stars
+ * against a long text could otherwise run for ever. A JSON string is read
+ * character by character through its escapes; nothing is copied. */
 #include "codec/match.h"
 
 #include "codec/json/jvalue.h"
@@ -25,7 +23,7 @@ static struct chars chars_plain(struct mo_span s)
     return (struct chars){.plain = s};
 }
 
-/* A string's characters; of anything else the JSON text. */
+/* Reads the characters of a string, or the JSON text of any other value. */
 static struct chars chars_of(struct mo_json v)
 {
     struct chars c = {.plain = mo_json_text(v)};
@@ -37,8 +35,8 @@ static struct chars chars_of(struct mo_json v)
     return c;
 }
 
-/* A byte that is no UTF-8 counts as a character that nobody can write. */
-static bool next(struct chars *c, uint32_t *cp)
+/* A byte that is not UTF-8 counts as a character that no pattern can hold. */
+static bool next_char(struct chars *c, uint32_t *cp)
 {
     int n = 0;
 
@@ -59,47 +57,47 @@ static bool next(struct chars *c, uint32_t *cp)
 
 static bool glob(unsigned *steps, struct chars pat, struct chars in);
 
-/* The rest of the pattern somewhere behind what the star takes. */
+/* Match the rest of the pattern at some place after the star. */
 static bool star(unsigned *steps, struct chars rest, struct chars in)
 {
     struct chars after = rest;
     uint32_t c = 0;
-    bool deep = next(&after, &c) && c == '*';
+    bool deep = next_char(&after, &c) && c == '*';
 
     if (deep)
         rest = after;
     for (;;) {
         if (glob(steps, rest, in))
             return true;
-        if (*steps == 0 || !next(&in, &c) || (c == '/' && !deep))
+        if (*steps == 0 || !next_char(&in, &c) || (c == '/' && !deep))
             return false;
     }
 }
 
-/* One alternative, whole. */
+/* Match one alternative against the whole text. */
 static bool glob(unsigned *steps, struct chars pat, struct chars in)
 {
     uint32_t want = 0, have = 0;
 
-    while (next(&pat, &want)) {
+    while (next_char(&pat, &want)) {
         if (*steps == 0)
             return false;
         --*steps;
         if (want == '*')
             return star(steps, pat, in);
-        if (!next(&in, &have))
+        if (!next_char(&in, &have))
             return false;
         if (want == '?' && have != '/')
             continue;
-        if (want == '?' || (want == '\\' && !next(&pat, &want)))
+        if (want == '?' || (want == '\\' && !next_char(&pat, &want)))
             return false;
         if (want != have)
             return false;
     }
-    return !next(&in, &have);
+    return !next_char(&in, &have);
 }
 
-/* Cut at the next '|' that is not behind a backslash. */
+/* Cut at the next '|' that no backslash escapes. */
 static struct mo_span alternative(struct mo_span *pat)
 {
     struct mo_span all = *pat;
@@ -138,7 +136,7 @@ static bool climbs(struct chars in)
     unsigned dots = 0, others = 0;
     uint32_t c = 0;
 
-    while (next(&in, &c)) {
+    while (next_char(&in, &c)) {
         if (c == '/' || c == '\\') {
             if (dots == 2 && others == 0)
                 return true;
@@ -189,7 +187,7 @@ static bool is_absent(struct mo_span cond)
     return mo_span_is(cond, "absent");
 }
 
-/* The number a comparison is with; none when it is no number. */
+/* The number of a comparison; none when it is not a number. */
 static struct mo_json number(struct mo_span text)
 {
     struct mo_json_doc doc;
@@ -250,7 +248,7 @@ static bool holds(struct test *t, struct mo_json v, struct mo_span cond)
     return fits(&t->steps, cond, chars_of(v));
 }
 
-/* One of the values that the path leads to. */
+/* Check one of the values that the path selects. */
 static void look_at(struct test *t, struct mo_json v)
 {
     enum mo_json_type type = mo_json_type(v);
@@ -268,7 +266,7 @@ static void look_at(struct test *t, struct mo_json v)
 
 /* --- paths --------------------------------------------------------------- */
 
-/* The first name, escapes still in it; *path keeps what follows the dot. */
+/* Cut the first name, escapes included; *path keeps the part after the dot. */
 static struct mo_span first_name(struct mo_span *path)
 {
     struct mo_span all = *path;
@@ -285,22 +283,22 @@ static struct mo_span first_name(struct mo_span *path)
     return all;
 }
 
-/* Does the name of the path, escapes undone, equal the member's? */
+/* True if the name in the path, unescaped, equals the member's name. */
 static bool same_name(struct mo_span name, struct mo_json key)
 {
     struct chars a = chars_plain(name), b = chars_of(key);
     uint32_t x = 0, y = 0;
 
-    while (next(&a, &x)) {
-        if (x == '\\' && !next(&a, &x))
+    while (next_char(&a, &x)) {
+        if (x == '\\' && !next_char(&a, &x))
             return false;
-        if (!next(&b, &y) || x != y)
+        if (!next_char(&b, &y) || x != y)
             return false;
     }
-    return !next(&b, &y);
+    return !next_char(&b, &y);
 }
 
-/* The last of members with the same name counts, as everywhere. */
+/* The last of several members with one name counts, as everywhere. */
 static struct mo_json member(struct mo_json obj, struct mo_span name)
 {
     struct mo_json found = {NULL, 0}, key, val;
@@ -315,8 +313,8 @@ static struct mo_json member(struct mo_json obj, struct mo_span name)
     return found;
 }
 
-static unsigned walk(struct test *t, struct mo_json v, struct mo_span path,
-                     int depth)
+static unsigned walk_path(struct test *t, struct mo_json v, struct mo_span path,
+                          int depth)
 {
     struct mo_json key, val;
     struct mo_json_iter it;
@@ -332,11 +330,11 @@ static unsigned walk(struct test *t, struct mo_json v, struct mo_span path,
     name = first_name(&path);
     if (!mo_span_is(name, "*")) {
         val = member(v, name);
-        return val.p ? walk(t, val, path, depth - 1) : 0;
+        return val.p ? walk_path(t, val, path, depth - 1) : 0;
     }
     mo_json_iter(&it, v);
     while (mo_json_next(&it, &key, &val))
-        found += walk(t, val, path, depth - 1);
+        found += walk_path(t, val, path, depth - 1);
     return found;
 }
 
@@ -345,7 +343,7 @@ bool mo_match_args(struct mo_json args, struct mo_span path,
 {
     struct test t = {
         .cond = cond, .want = want, .steps = MO_MATCH_STEPS, .every = true};
-    unsigned found = walk(&t, args, path, PATH_DEPTH_MAX);
+    unsigned found = walk_path(&t, args, path, PATH_DEPTH_MAX);
 
     if (is_absent(cond))
         return found == 0;

@@ -33,7 +33,7 @@ static int start_frame(struct mo_mux *m, struct mo_err *e)
     return 0;
 }
 
-/* Header bytes as far as they go; the frame starts when all are there. */
+/* Collect header bytes; the frame starts when all have arrived. */
 static int take_head(struct mo_mux *m, struct mo_span *in, struct mo_err *e)
 {
     size_t n = (size_t)MO_MUX_HEAD_LEN - m->head_len;

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* All labels of one series: names are ours and short. */
+/* Bytes of all labels of one series: names are ours and short. */
 #define LABELS_TEXT_MAX ((size_t)2048)
 #define NAME_MAX_LEN    ((size_t)128)
 
@@ -18,8 +18,8 @@ struct mo_prom_metric {
     const struct mo_prom_desc *desc;
     struct mo_prom *prom;
     struct mo_prom_series *first, **last;
-    struct mo_prom_series *other; /* made at birth, so it cannot fail later */
-    unsigned nseries;             /* without other */
+    struct mo_prom_series *other; /* made early: cannot fail */
+    unsigned nseries;             /* not counting "other" */
     unsigned nlabels;
 };
 
@@ -31,7 +31,7 @@ struct mo_prom {
         void *ctx;
     } hooks[MO_PROM_HOOKS_MAX];
     size_t nhooks;
-    struct mo_buf scratch; /* the labels being looked up */
+    struct mo_buf scratch; /* the labels of the current lookup */
 };
 
 /* --- names --------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static bool buckets_ok(const struct mo_prom_desc *d)
     return true;
 }
 
-/* Number of labels, or -1 for a descriptor that may not be. */
+/* Number of labels, or -1 for an invalid descriptor. */
 static int check_desc(const struct mo_prom_desc *d)
 {
     unsigned n = 0;
@@ -113,7 +113,7 @@ static void put_value(struct mo_buf *b, struct mo_span v)
     }
 }
 
-/* Fewest digits that read back as the same number. */
+/* Write the fewest digits that read back as the same number. */
 static void put_double(struct mo_buf *b, double v)
 {
     char tmp[40];
@@ -143,7 +143,7 @@ static void put_help(struct mo_buf *b, const char *s)
     }
 }
 
-/* name[suffix]{labels[,le="bound"]} and the blank before the value. */
+/* Write name[suffix]{labels[,le="bound"]} and the blank before the value. */
 static void put_series(struct mo_buf *b, const struct mo_prom_series *s,
                        const char *suffix, const double *bound)
 {
@@ -303,7 +303,7 @@ static struct mo_prom_series *new_series(const struct mo_prom_desc *d,
     return NULL;
 }
 
-/* a="x",b="y" into the scratch buffer; every value "other" if NULL. */
+/* Write a="x",b="y" into the scratch buffer; every value is "other" if NULL. */
 static int render(struct mo_prom_metric *m, const struct mo_span *values)
 {
     struct mo_buf *b = &m->prom->scratch;
@@ -358,7 +358,8 @@ new_metric(struct mo_prom *p, const struct mo_prom_desc *d, unsigned nlabels)
     return NULL;
 }
 
-static struct mo_prom_metric *find(const struct mo_prom *p, const char *name)
+static struct mo_prom_metric *find_metric(const struct mo_prom *p,
+                                          const char *name)
 {
     for (size_t i = 0; i < p->nmetrics; i++) {
         if (strcmp(p->metrics[i]->desc->name, name) == 0)
@@ -371,7 +372,7 @@ struct mo_prom_metric *
 mo_prom_add(struct mo_prom *p, const struct mo_prom_desc *d, struct mo_err *e)
 {
     int nlabels = check_desc(d);
-    struct mo_prom_metric *m = nlabels < 0 ? NULL : find(p, d->name);
+    struct mo_prom_metric *m = nlabels < 0 ? NULL : find_metric(p, d->name);
 
     if (nlabels < 0) {
         (void)mo_fail(e, MO_EINVAL, "bad metric '%s'", d->name ? d->name : "");

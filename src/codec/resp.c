@@ -1,9 +1,9 @@
-/* resp.c - two passes: find the end of a reply as its bytes come, then make
- * values of it.
+/* resp.c - parse replies in two passes: find the end of a reply as bytes
+ * arrive, then build its values.
  *
- * The first pass needs no stack: it counts the values that are missing. An
- * array of n takes one and asks for n more. It never looks at a byte twice,
- * so a reply that trickles in costs no more than one that comes at once. */
+ * The first pass needs no stack: it counts the missing values. An array of n
+ * removes one and adds n. It never reads a byte twice, so a reply that arrives
+ * in small pieces costs no more than one that arrives at once. */
 #include "codec/resp.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 void mo_resp_init(struct mo_resp_in *in, size_t max)
 {
     *in = (struct mo_resp_in){0};
-    /* the next replies may have come along with the present one */
+    /* the input may hold further replies */
     mo_buf_init(&in->buf, max + (size_t)64 * 1024);
 }
 
@@ -40,7 +40,7 @@ static int broken(struct mo_resp_in *in, struct mo_err *e, const char *what)
 
 /* --- first pass ---------------------------------------------------------- */
 
-/* The line at p (without its end) or p == NULL: it is not all there. */
+/* The line at p (without its end); p == NULL: incomplete. */
 static struct mo_span line_at(struct mo_span s)
 {
     const char *cr = s.n ? memchr(s.p, '\r', s.n) : NULL;
@@ -50,13 +50,13 @@ static struct mo_span line_at(struct mo_span s)
     return mo_span(s.p, (size_t)(cr - s.p));
 }
 
-/* A length: -1 (nil) or up to max. */
+/* Read a length: -1 (nil), or up to max. */
 static bool length_of(struct mo_span digits, int64_t max, int64_t *out)
 {
     return mo_span_i64(digits, out) == 0 && *out >= -1 && *out <= max;
 }
 
-/* One value, or the head of an array. Bytes it takes; 0: not all there. */
+/* Read one value or the head of an array. Returns its bytes; 0: incomplete. */
 static int64_t scan_one(struct mo_resp_in *in, struct mo_span s,
                         struct mo_err *e)
 {
@@ -98,7 +98,7 @@ static int64_t scan_one(struct mo_resp_in *in, struct mo_span s,
     return (int64_t)line.n + 2 + n + 2;
 }
 
-/* 1: the whole reply is there. */
+/* Returns 1 when the whole reply has arrived. */
 static int scan(struct mo_resp_in *in, struct mo_err *e)
 {
     if (!in->need && in->buf.len > in->start) {
@@ -166,7 +166,7 @@ static void build_value(struct build *b, struct mo_resp *v, int depth)
     struct mo_span body = mo_span_skip(line, 1);
     int64_t n = 0;
 
-    MO_BUG_ON(!line.p); /* the first pass has seen it */
+    MO_BUG_ON(!line.p); /* the first pass has checked it */
     b->rest = mo_span_skip(b->rest, line.n + 2);
     *v = (struct mo_resp){.kind = MO_RESP_STATUS, .text = body};
     if (line.p[0] == '+')

@@ -12,14 +12,14 @@ static const struct mo_span names[M_COUNT] = {
     [M_RESULT] = MO_SPAN("result"),   [M_ERROR] = MO_SPAN("error"),
 };
 
-/* The envelope while it is read: the values, and which came twice. */
+/* The envelope being read: its values, and the members given twice. */
 struct envelope {
     struct mo_json v[M_COUNT];
     bool twice[M_COUNT];
 };
 
-/* A key is nearly always written plainly; only one with a backslash in it
- * has to be read letter by letter. */
+/* Keys are nearly always unescaped; only a key with a backslash has to be read
+ * character by character. */
 static enum member which(struct mo_json key)
 {
     struct mo_span raw = mo_span(key.p + 1, key.n - 2);
@@ -138,7 +138,7 @@ static const char *bad_error(const struct envelope *env)
     return NULL;
 }
 
-/* The kind when everything is right, else why not. */
+/* Returns the kind of a valid message, else sets the reason. */
 static enum mo_rpc_kind judge(const struct envelope *env, const char **why)
 {
     *why = bad_duplicate(env);

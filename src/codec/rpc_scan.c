@@ -221,7 +221,7 @@ static enum state after_value(struct mo_rpc_scan *s, char c)
 }
 
 /* One byte outside of strings and scalars that is no blank. */
-static enum state step(struct mo_rpc_scan *s, char c)
+static enum state next_state(struct mo_rpc_scan *s, char c)
 {
     switch ((enum state)s->state) {
     case START:
@@ -327,7 +327,7 @@ bool mo_rpc_scan_feed(struct mo_rpc_scan *s, struct mo_span piece)
             if (is_blank(*p))
                 read_blank(s);
             else
-                s->state = (unsigned char)step(s, *p);
+                s->state = (unsigned char)next_state(s, *p);
             p++;
         }
     }

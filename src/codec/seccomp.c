@@ -1,11 +1,12 @@
-/* seccomp.c - the table, and the filter for the kernel. See seccomp.h.
+/* seccomp.c - the table of allowed system calls, and the kernel filter. See
+ * seccomp.h.
  *
- * Not in the table, and why it matters: io_uring, userfaultfd, bpf, perf and
- * keyctl (large attack surface with a long record of bugs), unshare, setns,
- * mount and the calls of the new mount interface, ptrace, process_vm_*,
- * pidfd_getfd and kcmp (other processes), chroot, sync and syncfs (they would
- * flush the host's disks), mq_*, io_setup, vmsplice, mempolicy, and everything
- * that needs a capability that no process in a box has. */
+ * Left out on purpose: io_uring, userfaultfd, bpf, perf and keyctl (large
+ * attack surface with a long record of bugs), unshare, setns, mount and the
+ * calls of the new mount interface, ptrace, process_vm_*, pidfd_getfd and kcmp
+ * (other processes), chroot, sync and syncfs (they would flush the host's
+ * disks), mq_*, io_setup, vmsplice, mempolicy, and every call that needs a
+ * capability that no process in a box has. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -301,7 +302,7 @@ static const struct mo_seccomp_call calls[] = {
 #define NEW_NAMESPACES 0x7e020000u
 #define UNIX 1u /* AF_UNIX */
 
-/* Rows of one call stand together: the filter makes one block of them. */
+/* Rows of one call are adjacent: the filter makes one block of them. */
 static const struct mo_seccomp_rule rules[] = {
     {CLONE, 0, NEW_NAMESPACES, 0},
     {SOCKET, 0, ALL_BITS, UNIX},
@@ -370,8 +371,8 @@ struct program {
     size_t n;
 };
 
-static void emit(struct program *p, uint16_t code, uint8_t jt, uint8_t jf,
-                 uint32_t k)
+static void emit_insn(struct program *p, uint16_t code, uint8_t jt, uint8_t jf,
+                      uint32_t k)
 {
     MO_BUG_ON(p->n >= MO_SECCOMP_BPF_MAX);
     p->out[p->n++] = (struct sock_filter){code, jt, jf, k};
@@ -379,26 +380,26 @@ static void emit(struct program *p, uint16_t code, uint8_t jt, uint8_t jf,
 
 static void emit_load(struct program *p, uint32_t offset)
 {
-    emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offset);
+    emit_insn(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, offset);
 }
 
 static void emit_ret(struct program *p, uint32_t verdict)
 {
-    emit(p, BPF_RET | BPF_K, 0, 0, verdict);
+    emit_insn(p, BPF_RET | BPF_K, 0, 0, verdict);
 }
 
 /* if (A op k) return verdict */
 static void emit_ret_if(struct program *p, uint16_t op, uint32_t k,
                         uint32_t verdict)
 {
-    emit(p, (uint16_t)(BPF_JMP | op | BPF_K), 0, 1, k);
+    emit_insn(p, (uint16_t)(BPF_JMP | op | BPF_K), 0, 1, k);
     emit_ret(p, verdict);
 }
 
 static void emit_arch(struct program *p, enum mo_seccomp_arch arch)
 {
     emit_load(p, OFFSET(arch));
-    emit(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, audit_arch[arch]);
+    emit_insn(p, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, audit_arch[arch]);
     emit_ret(p, KILL);
     emit_load(p, OFFSET(nr));
     if (arch == MO_SECCOMP_AMD64)
@@ -411,17 +412,18 @@ static bool same_call(const struct mo_seccomp_rule *a,
     return a->call.nr[m] == b->call.nr[m];
 }
 
-/* All rows of the call of rules[i]; returns the index behind them. */
+/* Emit all rows of the call of rules[i]; returns the index after them. */
 static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
 {
     size_t jump = p->n, first = i;
 
-    emit(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, (uint32_t)rules[i].call.nr[arch]);
+    emit_insn(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0,
+              (uint32_t)rules[i].call.nr[arch]);
     for (; i < MO_COUNT(rules) && same_call(&rules[first], &rules[i], arch);
          i++) {
         emit_load(p, OFFSET_ARG(rules[i].arg));
         if (rules[i].mask != ALL_BITS)
-            emit(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, rules[i].mask);
+            emit_insn(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, rules[i].mask);
         emit_ret_if(p, BPF_JEQ, rules[i].value, ALLOW);
     }
     emit_ret(p, DENY);
@@ -430,11 +432,11 @@ static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
     return i;
 }
 
-/* Numbers rise from run to run, so one comparison skips a whole run. */
+/* Numbers increase from run to run, so one comparison skips a whole run. */
 static void emit_run(struct program *p, uint32_t from, uint32_t to)
 {
-    emit(p, BPF_JMP | BPF_JGT | BPF_K, 3, 0, to);
-    emit(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, from);
+    emit_insn(p, BPF_JMP | BPF_JGT | BPF_K, 3, 0, to);
+    emit_insn(p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, from);
     emit_ret(p, ALLOW);
     emit_ret(p, DENY);
 }

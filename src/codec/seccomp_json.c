@@ -1,9 +1,9 @@
-/* seccomp_json.c - the table as the profile that container engines read.
+/* seccomp_json.c - write the table as the profile that container engines read.
  *
- * The form is that of Docker's --security-opt seccomp=; podman takes it from a
- * file. "archMap" lets the engine, which may be another machine, choose its
- * own architecture; no sub-architectures, so 32-bit and x32 programs die.
- * Names that a machine does not have are skipped by the runtime. */
+ * The format is that of Docker's --security-opt seccomp=; podman takes it from
+ * a file. "archMap" lets the engine, which may run on another machine, choose
+ * its architecture; there are no sub-architectures, so 32-bit and x32 programs
+ * are killed. The runtime skips names that a machine does not have. */
 #include <errno.h>
 
 #include "codec/json/json.h"
@@ -75,7 +75,7 @@ int mo_seccomp_json(struct mo_buf *out)
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_jw_key(&w, "defaultAction");
-    mo_jw_cstr(&w, "SCMP_ACT_ERRNO"); /* EPERM, where nothing else is said */
+    mo_jw_cstr(&w, "SCMP_ACT_ERRNO"); /* EPERM, the default */
     mo_jw_key(&w, "archMap");
     mo_jw_arr(&w);
     put_arch(&w, "SCMP_ARCH_AARCH64");

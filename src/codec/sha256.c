@@ -39,7 +39,7 @@ static void schedule(uint32_t w[64], const unsigned char *p)
     }
 }
 
-/* Round i, 0 to 7: instead of the eight values their places turn. */
+/* Round i, 0 to 7: the positions rotate instead of the eight values. */
 static inline void turn(uint32_t v[8], unsigned i, uint32_t kw)
 {
     uint32_t a = v[(8 - i) & 7], b = v[(9 - i) & 7], c = v[(10 - i) & 7];
@@ -97,7 +97,7 @@ void mo_sha256_init(struct mo_sha256 *s)
     s->len = 0;
 }
 
-/* Fill up the block; a full one is mixed in. Returns the bytes taken. */
+/* Fill the block and mix it in when full. Returns the bytes taken. */
 static size_t fill(struct mo_sha256 *s, const unsigned char *p, size_t n)
 {
     size_t at = s->len % MO_SHA256_BLOCK, take = MO_SHA256_BLOCK - at;

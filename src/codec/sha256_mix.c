@@ -1,9 +1,7 @@
-/*
- * sha256_mix.c - with the processor's own instructions; see sha256_mix.h.
+/* sha256_mix.c - SHA-256 with the processor's instructions; see sha256_mix.h.
  *
  * clang 14 offers them only to files compiled for such processors alone, so its
- * builds (which are not shipped) do without.
- */
+ * builds (which are not shipped) do not use them. */
 #include "codec/sha256_mix.h"
 
 #if defined(__aarch64__) && !defined(__clang__)
@@ -13,7 +11,7 @@
 
 #    define CRYPTO __attribute__((target("+crypto")))
 
-struct words { /* of the message, sixteen at a time */
+struct words { /* message words, sixteen at a time */
     uint32x4_t a, b, c, d;
 };
 
@@ -41,9 +39,9 @@ CRYPTO static inline void rounds(struct sums *s, uint32x4_t w,
     s->hi = vsha256h2q_u32(s->hi, lo, t);
 }
 
-/* The four words that come sixteen after a. */
-CRYPTO static inline uint32x4_t next(uint32x4_t a, uint32x4_t b, uint32x4_t c,
-                                     uint32x4_t d)
+/* The four message words that follow sixteen after a. */
+CRYPTO static inline uint32x4_t next_words(uint32x4_t a, uint32x4_t b,
+                                           uint32x4_t c, uint32x4_t d)
 {
     return vsha256su1q_u32(vsha256su0q_u32(a, b), c, d);
 }
@@ -54,13 +52,13 @@ CRYPTO static inline void block(struct sums *s, struct words w)
 
     for (unsigned i = 0; i < 3; i++, k += 16) {
         rounds(s, w.a, k);
-        w.a = next(w.a, w.b, w.c, w.d);
+        w.a = next_words(w.a, w.b, w.c, w.d);
         rounds(s, w.b, k + 4);
-        w.b = next(w.b, w.c, w.d, w.a);
+        w.b = next_words(w.b, w.c, w.d, w.a);
         rounds(s, w.c, k + 8);
-        w.c = next(w.c, w.d, w.a, w.b);
+        w.c = next_words(w.c, w.d, w.a, w.b);
         rounds(s, w.d, k + 12);
-        w.d = next(w.d, w.a, w.b, w.c);
+        w.d = next_words(w.d, w.a, w.b, w.c);
     }
     rounds(s, w.a, k);
     rounds(s, w.b, k + 4);

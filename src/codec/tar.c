@@ -1,9 +1,9 @@
-/* tar.c - tar archives. */
+/* tar.c - read tar archives. */
 #include "codec/tar.h"
 
 #include <stdio.h>
 
-/* Where a header's fields stand. */
+/* Offsets of a header's fields. */
 enum {
     F_NAME = 0,
     F_MODE = 100,
@@ -127,7 +127,7 @@ static enum mo_tar_event broken(struct mo_tar *t, struct mo_err *e, int code,
     return MO_TAR_ERROR;
 }
 
-/* Octal text with blanks or NULs around it, or the base-256 of GNU. */
+/* Read octal text with blanks or NULs around it, or GNU's base-256. */
 static int number(const unsigned char *p, size_t n, uint64_t *out)
 {
     uint64_t v = 0;
@@ -178,7 +178,7 @@ static enum mo_tar_kind kind_of(char type)
     }
 }
 
-/* One "LENGTH KEY=VALUE\n" of a pax header. */
+/* Read one "LENGTH KEY=VALUE\n" record of a pax header. */
 static int pax_record(struct mo_tar *t, struct mo_span rec)
 {
     struct mo_span key = mo_span_cut(&rec, '=');
@@ -243,8 +243,8 @@ static int special_done(struct mo_tar *t)
     return mo_buf_span(to, text);
 }
 
-/* Texts of a plain entry: from its own header unless a special one before
- * it said more. */
+/* Set the texts of a plain entry from its own header, unless a special entry
+ * before it set them. */
 static int texts(struct mo_tar *t)
 {
     struct mo_span prefix = field(t->block + F_PREFIX, PREFIX_LEN);
@@ -266,7 +266,7 @@ static int texts(struct mo_tar *t)
     return mo_buf_err(&t->path) ? mo_buf_err(&t->path) : mo_buf_err(&t->link);
 }
 
-/* The head of something that only tells about the next entry. */
+/* Start a special entry, which only describes the next entry. */
 static enum mo_tar_event begin_special(struct mo_tar *t, char type,
                                        uint64_t size, struct mo_err *e)
 {
@@ -291,7 +291,7 @@ static enum mo_tar_event begin_entry(struct mo_tar *t, char type, uint64_t size,
     t->entry.kind = kind_of(type);
     t->entry.mode = (unsigned)(mode & 07777);
     if (type >= '1' &&
-        type <= '6') /* links, devices: no data whatever it says */
+        type <= '6') /* links, devices: no data whatever the size says */
         size = 0;
     t->entry.size = size;
     t->left = size;
@@ -308,7 +308,7 @@ static bool all_zero(const unsigned char *p)
     return true;
 }
 
-/* A whole header stands in t->block. */
+/* Handle the complete header in t->block. */
 static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
 {
     uint64_t size, mode, sum;
@@ -325,7 +325,7 @@ static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
         return broken(t, e, MO_EPROTO, "bad header");
     if (type == 'L' || type == 'K' || type == 'x')
         return begin_special(t, type, size, e);
-    if (type == 'g') { /* for all entries: nothing that concerns us */
+    if (type == 'g') { /* a global pax header: ignored */
         t->skip = true;
         t->left = size;
         t->pad = mo_tar_pad(size);
@@ -334,7 +334,7 @@ static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
     return begin_entry(t, type, size, mode, e);
 }
 
-static struct mo_span take(struct mo_span *in, uint64_t max)
+static struct mo_span take_bytes(struct mo_span *in, uint64_t max)
 {
     size_t n = max < in->n ? (size_t)max : in->n;
     struct mo_span got = mo_span_head(*in, n);
@@ -343,7 +343,7 @@ static struct mo_span take(struct mo_span *in, uint64_t max)
     return got;
 }
 
-/* Input that belongs to the entry begun: DATA, MORE (go on) or ERROR. */
+/* Read input of the current entry: DATA, MORE (continue) or ERROR. */
 static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
                               struct mo_span *piece, struct mo_err *e)
 {
@@ -351,7 +351,7 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
     int rc;
 
     if (t->left) {
-        got = take(in, t->left);
+        got = take_bytes(in, t->left);
         t->left -= got.n;
         if (t->special && mo_buf_span(&t->meta, got) < 0)
             return broken(t, e, mo_buf_err(&t->meta), "a name");
@@ -361,7 +361,7 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
         }
     }
     if (!t->left && t->pad)
-        t->pad -= take(in, t->pad).n;
+        t->pad -= take_bytes(in, t->pad).n;
     if (t->left || t->pad)
         return MO_TAR_MORE;
     rc = t->special ? special_done(t) : 0;
@@ -383,7 +383,7 @@ enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
         if (t->left || t->pad || t->special || t->skip) {
             ev = body(t, in, piece, e);
         } else {
-            struct mo_span got = take(in, MO_TAR_BLOCK - t->have);
+            struct mo_span got = take_bytes(in, MO_TAR_BLOCK - t->have);
 
             if (got.n)
                 memcpy(t->block + t->have, got.p, got.n);

@@ -4,7 +4,7 @@
 static const struct {
     const char *name;
     unsigned bit;
-    bool unsaid; /* what silence means */
+    bool unsaid; /* the default */
 } hints[] = {
     {"readOnlyHint", MO_CLAIM_READ_ONLY, false},
     {"destructiveHint", MO_CLAIM_DESTRUCTIVE, true},

@@ -1,4 +1,4 @@
-/* content.h - the content of a tool result, written. */
+/* content.h - write the content of a tool result. */
 #ifndef MO_MCP_CONTENT_H
 #define MO_MCP_CONTENT_H
 
@@ -6,7 +6,7 @@
 
 /* [{"type":"text","text":...}] */
 void mo_content_put_text(struct mo_buf *b, struct mo_span text);
-/* One block of it: {"type":"text","text":...} */
+/* Write one block: {"type":"text","text":...} */
 void mo_content_put_block(struct mo_jw *w, struct mo_span text);
 
 #endif

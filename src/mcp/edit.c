@@ -2,8 +2,8 @@
 
 #define EDITS_MAX 8
 
-static const struct mo_edit *find(const struct mo_edit *v, size_t n,
-                                  struct mo_json key)
+static const struct mo_edit *find_edit(const struct mo_edit *v, size_t n,
+                                       struct mo_json key)
 {
     for (size_t i = 0; i < n; i++) {
         if (mo_json_str_eq(key, mo_span_cstr(v[i].key)))
@@ -12,32 +12,32 @@ static const struct mo_edit *find(const struct mo_edit *v, size_t n,
     return NULL;
 }
 
-static void comma(struct mo_buf *b, bool *any)
+static void put_comma(struct mo_buf *b, bool *any)
 {
     if (*any)
         (void)mo_buf_putc(b, ',');
     *any = true;
 }
 
-/* With the blanks around its colon. */
-static struct mo_span member(struct mo_json key, struct mo_json val)
+/* The text of a member, with the blanks around its colon. */
+static struct mo_span member_text(struct mo_json key, struct mo_json val)
 {
     return mo_span(key.p, (size_t)(val.p - key.p) + val.n);
 }
 
-static void put(struct mo_buf *b, bool *any, struct mo_span key,
-                struct mo_span value)
+static void put_member(struct mo_buf *b, bool *any, struct mo_span key,
+                       struct mo_span value)
 {
-    comma(b, any);
+    put_comma(b, any);
     (void)mo_buf_span(b, key);
     (void)mo_buf_putc(b, ':');
     (void)mo_buf_span(b, value);
 }
 
-/* What was not there. */
-static void add(struct mo_buf *b, bool *any, const struct mo_edit *e)
+/* Append a member that obj does not have. */
+static void add_missing(struct mo_buf *b, bool *any, const struct mo_edit *e)
 {
-    comma(b, any);
+    put_comma(b, any);
     (void)mo_json_quote(b, mo_span_cstr(e->key));
     (void)mo_buf_putc(b, ':');
     (void)mo_buf_span(b, e->to);
@@ -54,20 +54,20 @@ int mo_edit(struct mo_buf *b, struct mo_json obj, const struct mo_edit *v,
     (void)mo_buf_putc(b, '{');
     mo_json_iter(&it, obj);
     while (mo_json_next(&it, &key, &val)) {
-        const struct mo_edit *e = find(v, n, key);
+        const struct mo_edit *e = find_edit(v, n, key);
 
         if (e)
             seen[e - v] = true;
         if (!e) {
-            comma(b, &any);
-            (void)mo_buf_span(b, member(key, val));
+            put_comma(b, &any);
+            (void)mo_buf_span(b, member_text(key, val));
         } else if (e->to.p) {
-            put(b, &any, mo_json_text(key), e->to);
+            put_member(b, &any, mo_json_text(key), e->to);
         }
     }
     for (size_t i = 0; i < n; i++) {
         if (!seen[i] && v[i].to.p)
-            add(b, &any, &v[i]);
+            add_missing(b, &any, &v[i]);
     }
     return mo_buf_putc(b, '}');
 }

@@ -21,7 +21,7 @@ const char *mo_mcp_version_text(enum mo_mcp_version v)
     return v < MO_MCP_VERSIONS ? texts[v] : texts[MO_MCP_UNKNOWN];
 }
 
-/* "dddd-dd-dd": only then does comparing bytes compare dates. */
+/* True for "dddd-dd-dd": only then comparing bytes compares dates. */
 static bool is_date(struct mo_span s)
 {
     static const char form[] = "0000-00-00";

@@ -1,15 +1,15 @@
-/* era.h - the revisions of MCP and what each of them can say.
+/* era.h - the revisions of MCP and their constants.
  *
  * Legacy revisions open a connection with `initialize`; modern ones (from
- * 2026-07-28 on) describe themselves in every request. Versions are compared
- * as text: they are dates. */
+ * 2026-07-28 on) describe themselves in every request. Versions are compared as
+ * text: they are dates. */
 #ifndef MO_MCP_ERA_H
 #define MO_MCP_ERA_H
 
 #include "base/str.h"
 
 #define MO_MCP_NEWEST        "2026-07-28" /* modern */
-#define MO_MCP_NEWEST_LEGACY "2025-11-25" /* what initialize may settle on */
+#define MO_MCP_NEWEST_LEGACY "2025-11-25" /* for initialize */
 
 enum mo_mcp_version {
     MO_MCP_UNKNOWN,
@@ -30,7 +30,8 @@ static inline bool mo_mcp_is_modern(enum mo_mcp_version v)
     return v >= MO_MCP_2026_07_28;
 }
 
-/* Is the text a date at or after the first modern revision, known or not? */
+/* True if the text is a date at or after the first modern revision, known or
+ * not. */
 bool mo_mcp_text_is_modern(struct mo_span text);
 
 /* Keys of the modern envelope in params._meta and result._meta. */

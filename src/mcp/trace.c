@@ -12,7 +12,7 @@ static const size_t most[MO_TRACE_KEYS] = {
     [MO_TRACE_BAGGAGE] = MO_TRACE_BAGGAGE_MAX,
 };
 
-/* Whatever is joined to it. */
+/* Bytes of joined header values. */
 static const struct mo_span wrong = {"\n", 1};
 
 const char *mo_trace_name(enum mo_trace_key k)
@@ -22,7 +22,7 @@ const char *mo_trace_name(enum mo_trace_key k)
 
 /* --- forms --------------------------------------------------------------- */
 
-static bool all_of(struct mo_span s, const char *chars)
+static bool has_only(struct mo_span s, const char *chars)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] == '\0' || !strchr(chars, s.p[i]))
@@ -33,10 +33,10 @@ static bool all_of(struct mo_span s, const char *chars)
 
 static bool is_hex(struct mo_span s)
 {
-    return all_of(s, "0123456789abcdef");
+    return has_only(s, "0123456789abcdef");
 }
 
-/* version-traceid-parentid-flags; newer versions may say more after them. */
+/* version-traceid-parentid-flags; newer versions may append more. */
 static bool is_parent(struct mo_span v)
 {
     struct mo_span version = mo_span_head(v, 2);
@@ -51,16 +51,17 @@ static bool is_parent(struct mo_span v)
         return false;
     if (!is_hex(version) || !is_hex(trace) || !is_hex(parent) || !is_hex(flags))
         return false;
-    if (mo_span_is(version, "ff") || all_of(trace, "0") || all_of(parent, "0"))
+    if (mo_span_is(version, "ff") || has_only(trace, "0") ||
+        has_only(parent, "0"))
         return false;
     if (!more.n)
         return true;
     if (mo_span_is(version, "00") || more.p[0] != '-')
         return false;
-    return all_of(more, "0123456789abcdefghijklmnopqrstuvwxyz-");
+    return has_only(more, "0123456789abcdefghijklmnopqrstuvwxyz-");
 }
 
-/* Printable ASCII but for the given ones. */
+/* True for printable ASCII except the given characters. */
 static bool is_printable(struct mo_span s, const char *but)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -70,7 +71,7 @@ static bool is_printable(struct mo_span s, const char *but)
     return true;
 }
 
-/* key=value of a tracestate; members may be empty. */
+/* True for key=value of a tracestate; members may be empty. */
 static bool is_state(struct mo_span one)
 {
     static const char start[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -80,11 +81,11 @@ static bool is_state(struct mo_span one)
     if (!one.p)
         return !key.n;
     return key.n && key.n <= 256 && one.n && one.n <= 256 &&
-           all_of(mo_span_head(key, 1), start) && all_of(key, rest) &&
+           has_only(mo_span_head(key, 1), start) && has_only(key, rest) &&
            is_printable(one, ",=");
 }
 
-/* key=value of baggage, or (a property of it) a key alone. */
+/* True for key=value of baggage, or (a property of it) a key alone. */
 static bool is_pair(struct mo_span pair, bool may_be_bare)
 {
     bool bare = mo_span_find(pair, '=') < 0;
@@ -132,7 +133,7 @@ bool mo_trace_any(const struct mo_trace *t)
     return t->v[MO_TRACE_PARENT].n || t->v[MO_TRACE_BAGGAGE].n;
 }
 
-static void drop_wrong(struct mo_trace *t)
+static void drop_invalid(struct mo_trace *t)
 {
     for (size_t k = 0; k < MO_TRACE_KEYS; k++) {
         if (!mo_trace_is((enum mo_trace_key)k, t->v[k]))
@@ -154,9 +155,10 @@ static bool is_key(struct mo_span name, enum mo_trace_key *k)
     return false;
 }
 
-/* Several lists of one name are one list. Two parents are none: their comma
- * makes them wrong. */
-static int join(struct mo_arena *a, struct mo_span *to, struct mo_span more)
+/* Join the values of repeated headers as one list. Two traceparents become
+ * invalid by the comma, so both are ignored. */
+static int join_values(struct mo_arena *a, struct mo_span *to,
+                       struct mo_span more)
 {
     size_t n = to->n + more.n + 1;
     char *p;
@@ -190,15 +192,15 @@ int mo_trace_head(const struct mo_http_head *h, struct mo_arena *a,
         struct mo_span v = mo_span_trim(h->headers[i].value);
 
         if (v.n && is_key(h->headers[i].name, &k))
-            rc = join(a, &t->v[k], v.n > most[k] ? wrong : v);
+            rc = join_values(a, &t->v[k], v.n > most[k] ? wrong : v);
     }
-    drop_wrong(t);
+    drop_invalid(t);
     return rc;
 }
 
-/* Its bytes, if they are those of the string: none of what is good here needs
- * to be escaped, but for two signs in a tracestate. */
-static struct mo_span plain(struct mo_json v)
+/* The bytes of a JSON string if it has no escapes. No valid value needs one,
+ * except for two characters in a tracestate. */
+static struct mo_span unescaped_text(struct mo_json v)
 {
     struct mo_span s = mo_json_text(v);
 
@@ -214,10 +216,10 @@ void mo_trace_meta(struct mo_json meta, struct mo_trace *t)
     for (size_t k = 0; k < MO_TRACE_KEYS; k++)
         v[k] = mo_json_get(meta, names[k]);
     if (v[MO_TRACE_PARENT].p || v[MO_TRACE_STATE].p) {
-        t->v[MO_TRACE_PARENT] = plain(v[MO_TRACE_PARENT]);
-        t->v[MO_TRACE_STATE] = plain(v[MO_TRACE_STATE]);
+        t->v[MO_TRACE_PARENT] = unescaped_text(v[MO_TRACE_PARENT]);
+        t->v[MO_TRACE_STATE] = unescaped_text(v[MO_TRACE_STATE]);
     }
     if (v[MO_TRACE_BAGGAGE].p)
-        t->v[MO_TRACE_BAGGAGE] = plain(v[MO_TRACE_BAGGAGE]);
-    drop_wrong(t);
+        t->v[MO_TRACE_BAGGAGE] = unescaped_text(v[MO_TRACE_BAGGAGE]);
+    drop_invalid(t);
 }

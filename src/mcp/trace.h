@@ -1,18 +1,17 @@
-/* trace.h - whose work a request is part of (W3C Trace Context and Baggage).
+/* trace.h - trace context of a request (W3C Trace Context and Baggage).
  *
- * A client that is traced says so in the head of its HTTP request
- * (traceparent, tracestate, baggage) or in params._meta under the same names.
- * What came by the head is handed on in both ways: every server finds it in
- * _meta, one that is reached by HTTP in its head too. A name that the client
- * put into _meta itself is left as it is.
+ * A traced client sends traceparent, tracestate and baggage in its HTTP headers
+ * or in params._meta under the same names. Values from the headers are
+ * forwarded in both ways: every server finds them in _meta, an HTTP server also
+ * in its headers. A name that the client put into _meta itself stays unchanged.
  *
- * What does not have the form its standard gives it is not there: half a trace
- * is worse than none. tracestate without a traceparent is dropped likewise.
- * Nothing is ever added to them: we are no span of the trace, the call's row in
- * the audit log has its id.
+ * A value that does not have the form of its standard is ignored: half a trace
+ * is worse than none. tracestate without traceparent is dropped too. Nothing is
+ * added to them: this program is not a span of the trace; the call's row in the
+ * audit log has the trace id.
  *
  * Limits: MO_TRACE_STATE_MAX and MO_TRACE_BAGGAGE_MAX bytes, MO_TRACE_MEMBERS
- * of each list; more is dropped whole. */
+ * of each list; a longer one is dropped whole. */
 #ifndef MO_MCP_TRACE_H
 #define MO_MCP_TRACE_H
 
@@ -38,11 +37,11 @@ const char *mo_trace_name(enum mo_trace_key k);
 bool mo_trace_is(enum mo_trace_key k, struct mo_span value);
 bool mo_trace_any(const struct mo_trace *t);
 
-/* What the head says, copied; t must be empty. 0 or MO_ENOMEM. */
+/* Read the trace from HTTP headers, copied; t must be empty. 0 or MO_ENOMEM. */
 int mo_trace_head(const struct mo_http_head *h, struct mo_arena *a,
                   struct mo_trace *t);
-/* What is known when meta (an object, or none) is looked at too: its own come
- * first. Borrowed from both. */
+/* Merge the trace in meta (an object, or none) into t; meta takes precedence.
+ * Borrowed from both. */
 void mo_trace_meta(struct mo_json meta, struct mo_trace *t);
 
 #endif

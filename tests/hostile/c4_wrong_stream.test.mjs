@@ -22,7 +22,7 @@ test('some noise is forgiven', async () => {
 test('much noise is not', async () => {
   const { code, out, err } = await callEvil('much-noise');
   assert.equal(code, 4);
-  assert.match(err, /20 lines that are no JSON/);
+  assert.match(err, /20 lines on its standard output are not JSON/);
   assert.equal(out, '');
   assert.deepEqual(alive('much-noise'), []);
 });

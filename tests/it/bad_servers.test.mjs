@@ -28,7 +28,7 @@ const none = { command: undefined, args: undefined };
 const bad = (port) => ({
   hangs: ['no-init', { startTimeoutMs: 1500 }, /initialize: no answer in time/],
   dies: ['no-start', {}, /ended \(exit 3\)/],
-  nonsense: ['nonsense', {}, /no JSON on its standard output/],
+  nonsense: ['nonsense', {}, /on its standard output are not JSON/],
   missing: ['', { command: '/nonexistent/program', args: [] }, /No such file or directory/],
   unreachable: ['', { ...none, url: `http://127.0.0.1:${port}/mcp` }, /cannot connect to/],
   keyless: ['', { env: { TOKEN: '${secret:nobody-set-this}' } }, /nobody-set-this.*secrets set/],

@@ -188,7 +188,7 @@ describe('headers that a schema asks for', () => {
     const { url, seen } = await server(t, { headers: ['Count'] });
     const { code, err } = await cli(['call', '--url', url, 't', args]);
     assert.equal(code, 4);
-    assert.match(err, /must not be called over HTTP.*stands twice/);
+    assert.match(err, /must not be called over HTTP.*is used twice/);
     assert.equal(seen.filter((s) => s.call).length, 0);
   });
 });

@@ -140,8 +140,8 @@ static const struct row {
      ERRD("1", "-32021", LACKS "{}}")},
     {"a page without the capability", "2025-11-25", CALL("1", "page"),
      RES("1", "{\"content\":[{\"type\":\"text\",\"text\":\"this needs a client "
-              "that can be asked (sampling, elicitation or roots); yours did "
-              "not say so\"}],\"isError\":true}")},
+              "that supports sampling, elicitation or roots; this client does "
+              "not\"}],\"isError\":true}")},
     {"modern: a foreign state", NULL,
      MCALL("1", "ask", "\"requestState\":\"AAAA\"," META),
      ERR("1", "-32602",

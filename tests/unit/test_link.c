@@ -635,7 +635,7 @@ static void test_child_ends(void **state)
          "trap '' TERM; exec >&-; while :; do sleep 1000; done",
          "the server ended (killed by signal 9", 0, MO_ECLOSED},
         {"floods with noise", "while :; do echo noise; done",
-         "20 lines that are no JSON", 0, MO_EPROTO},
+         "20 lines on its standard output", 0, MO_EPROTO},
         {"forges on stderr", "echo '" NOTE("a") "' >&2; exit 0",
          "the server ended", 0, MO_ECLOSED},
     };

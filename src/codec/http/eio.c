@@ -20,7 +20,7 @@ int mo_eio_decode(struct mo_span frame, struct mo_eio *out, struct mo_err *e)
     return 0;
 }
 
-/* The base64 room writes into buffers; the bytes are to live in the arena. */
+/* base64.h writes into buffers; the bytes must live in the arena. */
 static int decode_binary(struct mo_span text, struct mo_arena *a,
                          struct mo_eio *out, struct mo_err *e)
 {

@@ -29,7 +29,7 @@ enum state {
 
 struct message {
     struct mo_http_head head;
-    struct mo_http_header headers[]; /* and the bytes of the head behind */
+    struct mo_http_header headers[]; /* followed by the bytes of the head */
 };
 
 struct mo_http1 {
@@ -37,7 +37,7 @@ struct mo_http1 {
     enum state state;
     bool no_body; /* the answer to HEAD */
     struct message *msg;
-    struct mo_buf part; /* a head that came in pieces */
+    struct mo_buf part; /* a head that arrived in pieces */
 
     size_t line, seen; /* guard: start of the current line, bytes searched */
     unsigned lines;    /* guard: whole lines before it */
@@ -105,7 +105,7 @@ int mo_http1_status(const struct mo_http1 *h)
     return h->status;
 }
 
-/* Remember why; returns -1 so that callers can `return refuse(...)`. */
+/* Record the error; returns -1 so that callers can `return refuse(...)`. */
 static int refuse(struct mo_http1 *h, int status, const char *why)
 {
     h->code = status == 431 || status == 414 ? MO_ETOOBIG : MO_EPROTO;
@@ -137,8 +137,8 @@ static int too_big(struct mo_http1 *h)
     return refuse(h, 431, "head too long");
 }
 
-/* One line without its LF: ends in CR and is no fold. That it has no other
- * CR is seen when it is read. */
+/* Check one line without its LF: it ends in CR and is not folded. Other CRs are
+ * refused when the line is parsed. */
 static int guard_line(struct mo_http1 *h, const char *p, size_t n)
 {
     if (n == 0 || p[n - 1] != '\r')
@@ -150,9 +150,9 @@ static int guard_line(struct mo_http1 *h, const char *p, size_t n)
     return 0;
 }
 
-/* 1: the head is the first h->line bytes of s; 0: not whole yet; -1. The
- * first byte is checked at once: a TLS hello need not hold an LF, and an empty
- * line is no message. */
+/* Returns 1: the head is the first h->line bytes of s; 0: incomplete; -1:
+ * error. The first byte is checked at once: a TLS hello need not hold an LF,
+ * and an empty line is no message. */
 static int guard(struct mo_http1 *h, struct mo_span s)
 {
     if (h->seen == 0 && !mo_http1_in(&mo_http1_token, s.p[0]))
@@ -179,7 +179,7 @@ static int guard(struct mo_http1 *h, struct mo_span s)
 
 /* --- from head to body --------------------------------------------------- */
 
-/* The state after the head. A body without a length ends the connection. */
+/* Set the state after the head. A body without a length ends the connection. */
 static enum state body_state(struct mo_http1 *h)
 {
     struct mo_http_head *hd = &h->msg->head;
@@ -221,7 +221,7 @@ static int take_head(struct mo_http1 *h, struct mo_span s)
     return 1;
 }
 
-/* The usual case: the head is whole in the input, no byte is stored twice.
+/* The common case: the head is complete in the input, no byte is stored twice.
  * Returns like guard(). */
 static int head_direct(struct mo_http1 *h, struct mo_span *in)
 {
@@ -312,7 +312,7 @@ static int chunk_ext(struct mo_http1 *h, char c)
     return 0;
 }
 
-/* CR and LF at their places; `to` follows. */
+/* Expect CR, then LF; continue in state `to`. */
 static int expect(struct mo_http1 *h, char c, char want, enum state to)
 {
     if (c != want)
@@ -321,7 +321,7 @@ static int expect(struct mo_http1 *h, char c, char want, enum state to)
     return 0;
 }
 
-/* One byte of framing. */
+/* Handle one byte of framing. */
 static int chunk_byte(struct mo_http1 *h, char c)
 {
     if (h->state <= ST_CHUNK_SIZE_LF && ++h->line_len > MO_HTTP_CHUNK_LINE_MAX)
@@ -345,7 +345,7 @@ static int chunk_byte(struct mo_http1 *h, char c)
     }
 }
 
-/* Framing up to the next data, the end, or the end of the input. */
+/* Handle framing up to the next data, the end, or the end of the input. */
 static int chunk_skip(struct mo_http1 *h, struct mo_span *in)
 {
     while (in->n && h->state != ST_CHUNK_DATA && h->state != ST_DONE) {

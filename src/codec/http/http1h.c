@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* The head while it is read. */
+/* The head being parsed. */
 struct reader {
     struct mo_http_head *hd;
     struct mo_http_header *headers;
@@ -13,7 +13,7 @@ struct reader {
     bool close, keep_alive, conn_upgrade, has_upgrade;
 };
 
-/* Visible ASCII but '#': a fragment is never sent. */
+/* Visible ASCII except '#': a fragment is never sent. */
 static const struct mo_http1_set target_bytes = {
     {['!' ... '"'] = true, ['$' ... '~'] = true},
 };
@@ -68,7 +68,7 @@ static bool digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* "HTTP/d.d"; only 1.0 and 1.1 are ours. */
+/* Read "HTTP/d.d"; only 1.0 and 1.1 are accepted. */
 static int read_version(struct reader *r, struct mo_span v)
 {
     if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.')
@@ -113,7 +113,7 @@ static int read_request_line(struct reader *r, struct mo_span line)
     return check_target(r);
 }
 
-/* Some servers leave out the blank after the code with the reason. */
+/* Some servers omit the blank after the code together with the reason. */
 static int read_status_line(struct reader *r, struct mo_span line)
 {
     struct mo_http_head *hd = r->hd;
@@ -138,8 +138,8 @@ static int read_status_line(struct reader *r, struct mo_span line)
 
 /* --- header lines -------------------------------------------------------- */
 
-/* Bytes of a reg-name, an IP literal and a port. Which host it is, and
- * whether we are it, is for the server to say. */
+/* Check the bytes of a reg-name, an IP literal and a port. The server decides
+ * which hosts it serves. */
 static int on_host(struct reader *r, struct mo_span v)
 {
     if (r->hosts++)
@@ -195,7 +195,8 @@ static int on_expect(struct reader *r, struct mo_span v)
     return 0;
 }
 
-/* The names we act on, by length: no two have the same. Small letters. */
+/* Headers that the parser handles, by length: no two are equally long. Lower
+ * case. */
 static const struct {
     const char *name;
     int (*on)(struct reader *r, struct mo_span value);
@@ -208,8 +209,8 @@ static const struct {
     [17] = {"transfer-encoding", on_coding},
 };
 
-/* A token's byte with bit 5 set is that small letter or '-' only if it is the
- * same letter in either case, or '-'. */
+/* A token's byte with bit 5 set equals a lower-case letter or '-' only if the
+ * byte is that letter in either case, or '-'. */
 static bool same_name(const char *token, const char *small, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -229,7 +230,7 @@ static int on_header(struct reader *r, const struct mo_http_header *x)
     return known[n].on(r, x->value);
 }
 
-/* Whether the bytes of a value are legal is left to llhttp. */
+/* llhttp checks the bytes of values. */
 static int read_header(struct reader *r, struct mo_span line)
 {
     struct mo_http_header *x = &r->headers[r->hd->nheaders++];
@@ -288,7 +289,8 @@ static int check_framing(struct reader *r)
     return hd->status ? check_response(r) : check_request(r);
 }
 
-/* Every LF has its CR: so, if every CR has its LF, lines are lines. */
+/* guard() made sure that every LF follows a CR; checking that an LF follows
+ * every CR makes lines unambiguous. */
 static int cut_line(struct reader *r, struct mo_span *s, struct mo_span *line)
 {
     const char *cr = memchr(s->p, '\r', s->n);
@@ -320,7 +322,7 @@ static int read_lines(struct reader *r, enum mo_http1_kind kind,
 
 /* --- llhttp's opinion ---------------------------------------------------- */
 
-/* It stops before the body: that is counted in http1.c. */
+/* Stops before the body, which http1.c counts. */
 static int on_complete(llhttp_t *p)
 {
     *(bool *)p->data = true;

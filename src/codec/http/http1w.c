@@ -1,4 +1,4 @@
-/* The writing half of http1.h, and its tables. */
+/* http1w.c - the writer of http1.h, and its tables. */
 #include "codec/http/http1.h"
 
 #include "base/mem.h"
@@ -116,7 +116,7 @@ static int refuse(struct mo_buf *b)
     return b->err;
 }
 
-static char *add(char *at, struct mo_span s)
+static char *append_span(char *at, struct mo_span s)
 {
     if (s.n)
         memcpy(at, s.p, s.n);
@@ -149,13 +149,13 @@ int mo_http1_put_status(struct mo_buf *b, int status)
     at = mo_buf_room(b, n);
     if (!at)
         return mo_buf_err(b);
-    at = add(at, MO_SPAN("HTTP/1.1 "));
+    at = append_span(at, MO_SPAN("HTTP/1.1 "));
     *at++ = (char)('0' + status / 100);
     *at++ = (char)('0' + status / 10 % 10);
     *at++ = (char)('0' + status % 10);
     *at++ = ' ';
-    at = add(at, reason);
-    (void)add(at, MO_SPAN("\r\n"));
+    at = append_span(at, reason);
+    (void)append_span(at, MO_SPAN("\r\n"));
     mo_buf_add(b, n);
     return 0;
 }
@@ -182,10 +182,10 @@ int mo_http1_put_header(struct mo_buf *b, const char *name,
     at = mo_buf_room(b, nm.n + value.n + 4);
     if (!at)
         return mo_buf_err(b);
-    at = add(at, nm);
-    at = add(at, MO_SPAN(": "));
-    at = add(at, value);
-    (void)add(at, MO_SPAN("\r\n"));
+    at = append_span(at, nm);
+    at = append_span(at, MO_SPAN(": "));
+    at = append_span(at, value);
+    (void)append_span(at, MO_SPAN("\r\n"));
     mo_buf_add(b, nm.n + value.n + 4);
     return 0;
 }

@@ -10,7 +10,7 @@
 
 enum { ID_NEVER, ID_MAYBE, ID_ALWAYS };
 
-/* The parts of each packet type, one row a type. */
+/* The parts of each packet type, one row per type. */
 static const struct rule {
     const char *name;
     unsigned data; /* ONE() of each JSON type its data may have */
@@ -39,7 +39,7 @@ static bool digit(struct mo_span s)
     return s.n && s.p[0] >= '0' && s.p[0] <= '9';
 }
 
-/* Digits at the front of *s, at least one, up to max. */
+/* Read digits at the front of *s, at least one, up to max. */
 static int take_number(struct mo_span *s, uint64_t max, uint64_t *out)
 {
     uint64_t v = 0;
@@ -70,8 +70,8 @@ static int take_attachments(struct mo_span *s, struct mo_sio *out,
     return 0;
 }
 
-/* The characters of a URL path, without the comma that ends a namespace. A
- * query has no place here since protocol 5, nor has a stray piece of JSON. */
+/* True for characters of a URL path, except the comma that ends a namespace.
+ * Since protocol 5 it has no query, and it may not hold stray JSON. */
 static bool nsp_ok(struct mo_span nsp)
 {
     static const char extra[] = "-._~!$&'()*+;=:@%/";
@@ -114,9 +114,9 @@ static int take_id(struct mo_span *s, struct mo_sio *out, struct mo_err *e)
 
 /* --- placeholders -------------------------------------------------------- */
 
-/* {"_placeholder":true,"num":N} stands for the N-th attachment. They are
- * looked for in one pass over the validated text, however deep it is nested:
- * a walk with cursors would read the inner values once for every level. */
+/* {"_placeholder":true,"num":N} stands for the N-th attachment. Placeholders
+ * are found in one pass over the validated text, at any depth: a walk with
+ * cursors would read the inner values once per level. */
 struct level {
     bool object;
     bool value;       /* a key was read; its value comes next */
@@ -141,7 +141,7 @@ static void seek_key(struct level *l, struct mo_json key)
         l->key = KEY_NUM;
 }
 
-/* A value, or the start of one, in the innermost array or object. */
+/* Handle a value, or the start of one, in the innermost array or object. */
 static void seek_value(struct seeker *s, struct mo_json v)
 {
     struct level *l = &s->at[s->depth];
@@ -190,7 +190,8 @@ static size_t word_len(const char *p, size_t max)
     return n;
 }
 
-/* One token at p; its length, or 0 when a placeholder points nowhere. */
+/* Handle one token at p. Returns its length, or 0 for an invalid placeholder.
+ */
 static size_t seek_token(struct seeker *s, const char *p, size_t max)
 {
     struct level *l = &s->at[s->depth];
@@ -241,7 +242,7 @@ static bool placeholders_ok(struct mo_json data, unsigned attachments)
 
 /* --- data ---------------------------------------------------------------- */
 
-/* Names that a receiver's own machinery emits: never from the wire. */
+/* Event names reserved for the receiver: refused from the wire. */
 static bool reserved(struct mo_json name)
 {
     static const char *const names[] = {"connect",     "connect_error",
@@ -261,7 +262,7 @@ static int take_data(struct mo_span s, struct mo_sio *out, struct mo_err *e)
     struct mo_json_doc doc = {0};
     int rc;
 
-    /* JavaScript's reader takes a blank here for an id of 0. */
+    /* A JavaScript parser reads a blank here as an id of 0. */
     if (s.n && memchr(" \t\r\n", s.p[0], 4))
         return mo_fail(e, MO_EPROTO, "socket.io: blank before the data");
     rc = s.n ? mo_json_parse(s, MO_SIO_DEPTH_MAX, &doc, e) : 0;

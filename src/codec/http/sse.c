@@ -3,7 +3,7 @@
 #include "base/mem.h"
 #include "codec/text/vec.h"
 
-#define KEEP_MAX ((size_t)16 * 1024) /* bigger buffers are given back */
+#define KEEP_MAX ((size_t)16 * 1024) /* bigger buffers are freed */
 
 static size_t line_length(struct mo_span s)
 {
@@ -90,7 +90,7 @@ void mo_sse_init(struct mo_sse *s, size_t max)
 {
     *s = (struct mo_sse){.max = max, .retry_ms = -1};
     mo_buf_init(&s->line, max);
-    mo_buf_init(&s->data, max + 1); /* and the LF after the last line */
+    mo_buf_init(&s->data, max + 1); /* including the LF after the last line */
     mo_buf_init(&s->event, MO_SSE_NAME_MAX);
     mo_buf_init(&s->id, MO_SSE_NAME_MAX);
     mo_buf_init(&s->last_id, MO_SSE_NAME_MAX);
@@ -144,7 +144,7 @@ static int show(struct mo_sse *s, struct mo_span data)
     return s->on_skip(s->skip_ctx, data) ? 0 : MO_ETOOBIG;
 }
 
-/* From now on, until its empty line, the event's data is shown and not kept. */
+/* Until its empty line, report the event's data without keeping it. */
 static int begin_skip(struct mo_sse *s)
 {
     int rc;
@@ -159,7 +159,7 @@ static int begin_skip(struct mo_sse *s)
     return rc;
 }
 
-/* The line's first bytes are in head, or all of it. */
+/* head holds the line's first bytes, or all of it. */
 static int name_field(struct mo_sse *s, bool whole)
 {
     struct mo_span head = mo_span(s->head, s->nhead);
@@ -175,7 +175,7 @@ static int name_field(struct mo_sse *s, bool whole)
     return head.n && head.p[0] != ' ' ? show(s, head) : 0;
 }
 
-/* A piece of a line of such an event; whole: the line ends with it. */
+/* Handle a piece of a line of a skipped event; whole: the line ends with it. */
 static int skip_bytes(struct mo_sse *s, struct mo_span piece, bool whole)
 {
     int rc = 0;
@@ -265,7 +265,7 @@ static int on_field(struct mo_sse *s, struct mo_span line)
     return 0;
 }
 
-/* The empty line: MO_SSE_EVENT, MO_SSE_SKIPPED, or 0 for neither. */
+/* Handle the empty line: MO_SSE_EVENT, MO_SSE_SKIPPED, or 0 for neither. */
 static int on_blank(struct mo_sse *s)
 {
     if (!mo_span_eq(mo_buf_view(&s->id), mo_buf_view(&s->last_id)) &&
@@ -287,7 +287,7 @@ static int on_line(struct mo_sse *s, struct mo_span line)
     return line.n ? on_field(s, line) : on_blank(s);
 }
 
-/* The line in `line` is too long; *in, not taken, goes on with it. */
+/* The line in `line` is too long; *in, not consumed, continues it. */
 static int overflow(struct mo_sse *s)
 {
     int rc = begin_skip(s);
@@ -303,8 +303,8 @@ static bool is_blank(const struct mo_sse *s, size_t n, bool whole)
     return whole && n == 0 && s->nhead == 0 && s->field == MO_SSE_FIELD_OPEN;
 }
 
-/* Take one line or the beginning of one. > 0: an event's end, 0: go on. */
-static int take(struct mo_sse *s, struct mo_span *in)
+/* Read one line or the beginning of one. > 0: an event ends, 0: continue. */
+static int read_line(struct mo_sse *s, struct mo_span *in)
 {
     size_t n = line_length(*in);
     struct mo_span line = mo_span_head(*in, n);
@@ -366,7 +366,7 @@ enum mo_sse_result mo_sse_next(struct mo_sse *s, struct mo_span *in,
             *in = mo_span_skip(*in, 1);
         s->skip_lf = false;
         if (in->n)
-            rc = take(s, in);
+            rc = read_line(s, in);
     }
     if (rc > 0) {
         lend(s, ev);

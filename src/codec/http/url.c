@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 
-/* ctype is not asked: it knows locales, we know ASCII. */
+/* ctype depends on the locale; these functions know ASCII only. */
 static bool digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -38,7 +38,8 @@ static bool subdelim(char c)
     return one_of(c, "!$&'()*+,;=");
 }
 
-/* Is s made of unreserved, sub-delims, whole escapes and `extra`? */
+/* True if s consists of unreserved, sub-delims, complete escapes and `extra`.
+ */
 static bool all_legal(struct mo_span s, const char *extra)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -56,7 +57,7 @@ static bool all_legal(struct mo_span s, const char *extra)
 
 /* --- hosts --------------------------------------------------------------- */
 
-/* One decimal number of a dotted quad, no leading zero. */
+/* Read one decimal number of a dotted quad, no leading zero. */
 static bool octet(struct mo_span s)
 {
     uint64_t v;
@@ -84,8 +85,8 @@ static bool hextet(struct mo_span s)
     return s.n >= 1 && s.n <= 4;
 }
 
-/* Number of 16-bit groups in "a:b:c" (an IPv4 tail counts two), -1 if it is
- * not that. Empty text has none. */
+/* Number of 16-bit groups in "a:b:c" (an IPv4 tail counts two), -1 if
+ * malformed. Empty text has none. */
 static int groups(struct mo_span s, bool may_end_v4)
 {
     int n = 0;
@@ -364,7 +365,7 @@ bool mo_origin_is_host(const struct mo_url *origin, const struct mo_host *host,
 
 /* --- escapes ------------------------------------------------------------- */
 
-/* The byte s stands for at *i (moved past it), or -1. NUL is none. */
+/* Decode the byte at *i and advance; -1 if malformed. NUL is refused. */
 static int decode_at(struct mo_span s, size_t *i)
 {
     int hi, lo;
@@ -433,7 +434,7 @@ bool mo_query_next(struct mo_span *query, struct mo_span *key,
     return false;
 }
 
-/* Does the escaped text stand for exactly key? 1, 0, or MO_EINVAL. */
+/* Returns 1 if the escaped text decodes to exactly key, 0, or MO_EINVAL. */
 static int stands_for(struct mo_span s, struct mo_span key)
 {
     size_t n = 0;

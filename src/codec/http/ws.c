@@ -65,7 +65,7 @@ static void xor_mask(char *p, size_t n, const unsigned char mask[4])
         p[i] = (char)(p[i] ^ mask[i & 3]);
 }
 
-/* The next piece of the frame starts n bytes on. */
+/* The next piece of the frame starts n bytes later. */
 static void turn_mask(unsigned char mask[4], size_t n)
 {
     unsigned char old[4];
@@ -116,7 +116,7 @@ void mo_ws_fini(struct mo_ws *w)
     mo_buf_fini(&w->msg);
 }
 
-/* Release the data that the last event lent to the caller. */
+/* Free the data that the last event lent to the caller. */
 static void release(struct mo_ws *w)
 {
     if (!w->given)
@@ -130,7 +130,7 @@ static void release(struct mo_ws *w)
 
 /* --- header -------------------------------------------------------------- */
 
-/* The first two bytes, as soon as they are there; NULL if they are right. */
+/* Check the first two bytes once they have arrived. Returns NULL if valid. */
 static const char *check_flags(const struct mo_ws *w)
 {
     unsigned char b0 = w->head[0], b1 = w->head[1];
@@ -206,7 +206,7 @@ static size_t take_bytes(struct mo_ws *w, struct mo_ws_in *in)
     return n;
 }
 
-/* 1 when the header is complete, 0 when bytes are missing, or MO_E*. */
+/* Returns 1 when the header is complete, 0 when bytes are missing, or MO_E*. */
 static int take_head(struct mo_ws *w, struct mo_ws_in *in, struct mo_err *e)
 {
     const char *wrong;
@@ -282,11 +282,11 @@ static int gather(struct mo_ws *w, struct mo_span piece, struct mo_err *e)
 {
     int rc = mo_buf_span(&w->msg, piece);
 
-    MO_BUG_ON(rc == MO_ETOOBIG); /* start_frame() has looked */
+    MO_BUG_ON(rc == MO_ETOOBIG); /* start_frame() has checked it */
     return rc < 0 ? refuse(w, CODE_OURS, e, "out of memory") : 0;
 }
 
-/* A piece of a control frame; *data when it completes the frame. */
+/* Read a piece of a control frame; sets *data when it completes the frame. */
 static enum mo_ws_event take_control(struct mo_ws *w, struct mo_span piece,
                                      struct mo_span *data, struct mo_err *e)
 {
@@ -302,7 +302,7 @@ static enum mo_ws_event take_control(struct mo_ws *w, struct mo_span piece,
     return on_control(w, piece, data, e);
 }
 
-/* The text so far, and, if it ends here, that no character is cut off. */
+/* Check the UTF-8 so far and, at the end, that no character is cut off. */
 static bool text_ok(struct mo_ws *w, struct mo_span piece, bool last)
 {
     if (w->msg_op != MO_WS_OP_TEXT)
@@ -444,9 +444,9 @@ int mo_ws_put_close(struct mo_buf *b, enum mo_ws_role role, uint16_t code,
 
 /* --- handshake ----------------------------------------------------------- */
 
-/* SHA-1 is a constant of the protocol here: it shows that the answer comes
- * from a WebSocket server and protects nothing. Hence this plain one, kept
- * out of everybody else's reach. */
+/* The protocol requires SHA-1 here: it shows that the answer comes from a
+ * WebSocket server and protects nothing. Hence this plain implementation, which
+ * is not exported. */
 #define SHA1_BLOCK 64
 #define SHA1_LEN   20
 

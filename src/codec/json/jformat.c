@@ -17,7 +17,7 @@ static bool is_hex(char c)
     return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
 }
 
-/* Exactly n digits from the front, between lo and hi. */
+/* Read exactly n digits from the front, between lo and hi. */
 static bool take_number(struct mo_span *s, size_t n, unsigned lo, unsigned hi,
                         unsigned *out)
 {
@@ -101,8 +101,8 @@ static bool is_date_time(struct mo_span s)
     return take_time(&s) && s.n == 0;
 }
 
-/* Something, one '@', a host name or a literal; no blanks, no dot at an end.
- * A quoted name may hold anything but still needs a host behind it. */
+/* Text, one '@', a host name or literal; no blanks, no dot at either end. A
+ * quoted name may hold anything but still needs a host after it. */
 static bool is_email(struct mo_span s)
 {
     struct mo_span name = s, host = s;
@@ -120,7 +120,7 @@ static bool is_email(struct mo_span s)
             name.p[0] != '.' && name.p[name.n - 1] != '.');
 }
 
-/* Bytes that may stand in a URI; '%' must begin an escape. */
+/* Bytes allowed in a URI; '%' must begin an escape. */
 static bool uri_chars(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {

@@ -1,13 +1,13 @@
 #include "codec/json/jregex_priv.h"
 
-/* In a state set every op stands once (mark[] holds the round in which it was
- * added): a round costs at most nops, and an empty loop ends. */
+/* Every op is in a state set at most once (mark[] holds the round in which it
+ * was added): a round costs at most nops, and an empty loop ends. */
 
-#define NOTHING UINT32_MAX /* before the first, behind the last character */
+#define NOTHING UINT32_MAX /* before the first or after the last character */
 
 struct run {
     struct mo_jregex *r;
-    uint32_t before, after; /* the characters around this place */
+    uint32_t before, after; /* the characters around this position */
     uint32_t round;
     uint16_t *set;
     size_t n;
@@ -32,8 +32,8 @@ static void visit(struct run *m, size_t *depth, size_t op)
     m->r->stack[(*depth)++] = (uint16_t)op;
 }
 
-/* The op and all that can be reached from it without a character. */
-static void add(struct run *m, size_t from)
+/* Add the op and all ops reachable from it without a character. */
+static void add_state(struct run *m, size_t from)
 {
     size_t depth = 0;
 
@@ -85,8 +85,8 @@ static bool eats(const struct mo_jregex *r, const struct mo_jregex_op *op,
     return c != '\n' && c != '\r' && c != 0x2028 && c != 0x2029;
 }
 
-/* Take the character at hand, with the next one in sight. */
-static void step(struct run *m, uint32_t next)
+/* Advance over the current character; the next one is known. */
+static void advance(struct run *m, uint32_t next)
 {
     const uint16_t *old = m->set;
     uint32_t c = m->after;
@@ -99,7 +99,7 @@ static void step(struct run *m, uint32_t next)
     m->after = next;
     for (size_t i = 0; i < n && !m->found; i++) {
         if (eats(m->r, &m->r->ops[old[i]], c))
-            add(m, old[i] + (size_t)1);
+            add_state(m, old[i] + (size_t)1);
     }
 }
 
@@ -116,7 +116,7 @@ int mo_jregex_search(struct mo_jregex *r, struct mo_json text, uint64_t *steps)
         m.after = NOTHING;
     for (;;) {
         if (!anchored || m.before == NOTHING)
-            add(&m, 0);
+            add_state(&m, 0);
         if (m.found)
             return 1;
         if (m.after == NOTHING || (anchored && m.n == 0))
@@ -126,7 +126,7 @@ int mo_jregex_search(struct mo_jregex *r, struct mo_json text, uint64_t *steps)
         *steps -= m.n + 1;
         if (!mo_jchars_next(&c, &next))
             next = NOTHING;
-        step(&m, next);
+        advance(&m, next);
         if (m.found)
             return 1;
     }

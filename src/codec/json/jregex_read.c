@@ -40,7 +40,7 @@ static uint32_t peek(const struct reader *in, size_t ahead)
     return in->at + ahead < in->n ? in->r->text[in->at + ahead] : UINT32_MAX;
 }
 
-static bool take(struct reader *in, uint32_t c)
+static bool take_char(struct reader *in, uint32_t c)
 {
     if (peek(in, 0) != c)
         return false;
@@ -54,7 +54,7 @@ static void refuse(struct reader *in)
     in->at = in->n;
 }
 
-static struct mo_jregex_op *emit(struct reader *in, uint8_t what)
+static struct mo_jregex_op *emit_op(struct reader *in, uint8_t what)
 {
     struct mo_jregex *r = in->r;
 
@@ -66,12 +66,12 @@ static struct mo_jregex_op *emit(struct reader *in, uint8_t what)
     return &r->ops[r->nops++];
 }
 
-/* Room for one op in front of the piece that begins at `from`. */
+/* Make space for one op in front of the piece that begins at `from`. */
 static void push_front(struct reader *in, size_t from, struct mo_jregex_op op)
 {
     struct mo_jregex *r = in->r;
 
-    emit(in, JUMP);
+    emit_op(in, JUMP);
     if (in->bad)
         return;
     memmove(r->ops + from + 1, r->ops + from,
@@ -91,7 +91,7 @@ static void add_range(struct reader *in, uint32_t lo, uint32_t hi)
     r->ranges[r->nranges++].hi = hi;
 }
 
-/* \d and friends (which is 'd' or 'D'); false when it is none of them. */
+/* \d and the other sets (which is 'd' or 'D'); false for any other letter. */
 static bool add_set(struct reader *in, uint32_t which)
 {
     for (size_t i = 0; i < MO_COUNT(sets); i++) {
@@ -140,13 +140,13 @@ static uint32_t read_hex(struct reader *in, unsigned n)
     return v;
 }
 
-/* Behind "\u": four digits, a pair of surrogates, or {digits}. */
+/* After "\u": four digits, a pair of surrogates, or {digits}. */
 static uint32_t read_unicode(struct reader *in)
 {
     uint32_t v = 0, lo;
 
-    if (take(in, '{')) {
-        while (!in->bad && v <= CP_MAX && !take(in, '}'))
+    if (take_char(in, '{')) {
+        while (!in->bad && v <= CP_MAX && !take_char(in, '}'))
             v = v << 4 | read_hex(in, 1);
         if (v > CP_MAX)
             refuse(in);
@@ -155,7 +155,7 @@ static uint32_t read_unicode(struct reader *in)
     v = read_hex(in, 4);
     if (v < 0xD800 || v > 0xDFFF)
         return v;
-    if (v > 0xDBFF || !take(in, '\\') || !take(in, 'u')) {
+    if (v > 0xDBFF || !take_char(in, '\\') || !take_char(in, 'u')) {
         refuse(in);
         return v;
     }
@@ -165,8 +165,8 @@ static uint32_t read_unicode(struct reader *in)
     return 0x10000 + ((v - 0xD800) << 10) + (lo - 0xDC00);
 }
 
-/* Behind a backslash: one character. Letters and digits that mean something
- * else (or nothing) are refused, all others stand for themselves. */
+/* After a backslash: one character. Letters and digits with another meaning (or
+ * none) are refused, all others stand for themselves. */
 static uint32_t read_escape(struct reader *in)
 {
     static const char from[] = "tnrfv", to[] = "\t\n\r\f\v";
@@ -193,7 +193,7 @@ static uint32_t read_escape(struct reader *in)
     return c;
 }
 
-/* One end of a range in a class; *set when it was a whole set. */
+/* Read one end of a range in a class; *set when it was a whole set. */
 static uint32_t class_atom(struct reader *in, bool *set)
 {
     uint32_t c = peek(in, 0);
@@ -211,21 +211,21 @@ static uint32_t class_atom(struct reader *in, bool *set)
         *set = true;
         return 0;
     }
-    if (take(in, 'b'))
+    if (take_char(in, 'b'))
         return '\b';
-    if (take(in, '-'))
+    if (take_char(in, '-'))
         return '-';
     return read_escape(in);
 }
 
-/* Behind '['. */
+/* Parse a class, after '['. */
 static void read_class(struct reader *in)
 {
-    bool opposite = take(in, '^'), set, set2;
+    bool opposite = take_char(in, '^'), set, set2;
     size_t first = in->r->nranges;
     struct mo_jregex_op *op;
 
-    while (!in->bad && !take(in, ']')) {
+    while (!in->bad && !take_char(in, ']')) {
         uint32_t lo = class_atom(in, &set), hi;
 
         if (set)
@@ -240,7 +240,7 @@ static void read_class(struct reader *in)
         if (!in->bad)
             add_range(in, lo, hi);
     }
-    op = emit(in, CLASS);
+    op = emit_op(in, CLASS);
     op->arg = (uint32_t)first;
     op->y = (int16_t)(in->r->nranges - first);
     op->opposite = opposite;
@@ -248,15 +248,15 @@ static void read_class(struct reader *in)
 
 static void read_alternatives(struct reader *in);
 
-/* Behind '('. */
+/* Parse a group, after '('. */
 static void read_group(struct reader *in)
 {
-    if (take(in, '?') && !take(in, ':')) {
-        if (!take(in, '<') || peek(in, 0) == '=' || peek(in, 0) == '!') {
+    if (take_char(in, '?') && !take_char(in, ':')) {
+        if (!take_char(in, '<') || peek(in, 0) == '=' || peek(in, 0) == '!') {
             refuse(in);
             return;
         }
-        while (!in->bad && !take(in, '>')) {
+        while (!in->bad && !take_char(in, '>')) {
             if (in->at >= in->n)
                 refuse(in);
             else
@@ -269,11 +269,11 @@ static void read_group(struct reader *in)
     }
     read_alternatives(in);
     in->nest--;
-    if (!take(in, ')'))
+    if (!take_char(in, ')'))
         refuse(in);
 }
 
-/* Behind a backslash, outside a class. */
+/* Parse an escape outside a class, after the backslash. */
 static void read_atom_escape(struct reader *in)
 {
     size_t first = in->r->nranges;
@@ -282,16 +282,16 @@ static void read_atom_escape(struct reader *in)
 
     if (c == 'b' || c == 'B') {
         in->at++;
-        emit(in, WORD_EDGE)->opposite = c == 'B';
+        emit_op(in, WORD_EDGE)->opposite = c == 'B';
         return;
     }
     if (!add_set(in, c)) {
         c = read_escape(in);
-        emit(in, CHAR)->arg = c;
+        emit_op(in, CHAR)->arg = c;
         return;
     }
     in->at++;
-    op = emit(in, CLASS);
+    op = emit_op(in, CLASS);
     op->arg = (uint32_t)first;
     op->y = (int16_t)(in->r->nranges - first);
 }
@@ -303,13 +303,13 @@ static void read_atom(struct reader *in)
     in->at++;
     switch (c) {
     case '^':
-        emit(in, BEGIN);
+        emit_op(in, BEGIN);
         return;
     case '$':
-        emit(in, END);
+        emit_op(in, END);
         return;
     case '.':
-        emit(in, ANY);
+        emit_op(in, ANY);
         return;
     case '[':
         read_class(in);
@@ -326,7 +326,7 @@ static void read_atom(struct reader *in)
         refuse(in);
         return;
     default:
-        emit(in, CHAR)->arg = c;
+        emit_op(in, CHAR)->arg = c;
     }
 }
 
@@ -356,9 +356,9 @@ static bool read_braces(struct reader *in, int *min, int *max)
         return false;
     }
     *max = *min;
-    if (take(in, ',') && !read_number(in, max))
+    if (take_char(in, ',') && !read_number(in, max))
         *max = NO_END;
-    if (!take(in, '}')) {
+    if (!take_char(in, '}')) {
         in->at = in->bad ? in->n : from;
         return false;
     }
@@ -375,7 +375,7 @@ static bool read_count(struct reader *in, int *min, int *max)
     } signs[] = {{'*', 0, NO_END}, {'+', 1, NO_END}, {'?', 0, 1}};
 
     for (size_t i = 0; i < MO_COUNT(signs); i++) {
-        if (!take(in, (uint32_t)signs[i].c))
+        if (!take_char(in, (uint32_t)signs[i].c))
             continue;
         *min = signs[i].min;
         *max = signs[i].max;
@@ -384,18 +384,18 @@ static bool read_count(struct reader *in, int *min, int *max)
     return peek(in, 0) == '{' && read_braces(in, min, max);
 }
 
-/* Another copy of the piece at the end. */
+/* Append another copy of the piece. */
 static void append_copy(struct reader *in, const struct mo_jregex_op *piece,
                         size_t n)
 {
     for (size_t i = 0; i < n && !in->bad; i++) {
         struct mo_jregex_op op = piece[i];
 
-        *emit(in, op.what) = op;
+        *emit_op(in, op.what) = op;
     }
 }
 
-/* The piece of n ops at `from` becomes optional, or a loop. */
+/* Make the piece of n ops at `from` optional, or a loop. */
 static void wrap(struct reader *in, size_t from, bool loop)
 {
     size_t n = in->r->nops - from;
@@ -404,7 +404,7 @@ static void wrap(struct reader *in, size_t from, bool loop)
     split.y = (int16_t)(n + (loop ? 2 : 1));
     push_front(in, from, split);
     if (loop)
-        emit(in, JUMP)->x = (int16_t) - (int)(n + 1);
+        emit_op(in, JUMP)->x = (int16_t) - (int)(n + 1);
 }
 
 /* x{2,4} is x x (x)? (x)?, x{2,} is x x (x)*. A zero minimum makes the first
@@ -429,7 +429,7 @@ static void repeat(struct reader *in, size_t from, int min, int max)
         if (min == 0 && i == 0) {
             at = from;
         } else {
-            /* the first copy may stand behind its own SPLIT by now */
+            /* the first copy may now follow its own SPLIT */
             append_copy(in, piece + (min == 0 ? 1 : 0), n);
         }
         if (!in->bad)
@@ -448,27 +448,27 @@ static void read_sequence(struct reader *in)
         read_atom(in);
         if (in->bad || !read_count(in, &min, &max))
             continue;
-        take(in, '?'); /* lazy or not: the answer is the same */
+        take_char(in, '?'); /* lazy or greedy: the answer is the same */
         if (!in->bad)
             repeat(in, from, min, max);
     }
 }
 
-/* a|b|c: SPLIT a JUMP(end) SPLIT b JUMP(end) c, built from the right end of
- * what is there: each new branch first jumps over what follows it. */
+/* a|b|c: SPLIT a JUMP(end) SPLIT b JUMP(end) c, built from the right: each new
+ * branch first jumps over the code that follows it. */
 static void read_alternatives(struct reader *in)
 {
     size_t from = in->r->nops;
 
     read_sequence(in);
-    while (!in->bad && take(in, '|')) {
+    while (!in->bad && take_char(in, '|')) {
         size_t left = in->r->nops - from, jump;
         struct mo_jregex_op split = {.what = SPLIT, .x = 1};
 
         split.y = (int16_t)(left + 2);
         push_front(in, from, split);
         jump = in->r->nops;
-        emit(in, JUMP);
+        emit_op(in, JUMP);
         read_sequence(in);
         if (!in->bad)
             in->r->ops[jump].x = (int16_t)(in->r->nops - jump);
@@ -491,7 +491,7 @@ int mo_jregex_compile(struct mo_jregex *r, struct mo_json pattern)
     }
     read_alternatives(&in);
     if (in.at < in.n)
-        refuse(&in); /* a ')' too many */
-    emit(&in, MATCH);
+        refuse(&in); /* an unmatched ')' */
+    emit_op(&in, MATCH);
     return in.bad ? MO_EINVAL : 0;
 }

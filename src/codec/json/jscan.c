@@ -3,9 +3,9 @@
 #include "codec/text/utf8.h"
 #include "codec/text/vec.h"
 
-/* Every step takes the place it stands on and returns the place behind what
- * it read, or NULL after refuse(). Steps are inlined into one loop, so the
- * place lives in a register. */
+/* Every step takes a position and returns the position after the text it read,
+ * or NULL after refuse(). Steps are inlined into one loop, so the position
+ * lives in a register. */
 
 static const char *refuse(struct mo_jscan *s, const char *p, const char *why)
     __attribute__((cold, noinline));
@@ -49,7 +49,7 @@ static const char *blanks(struct mo_jscan *s, const char *p)
     return p;
 }
 
-static inline const char *skip(struct mo_jscan *s, const char *p)
+static inline const char *skip_whitespace(struct mo_jscan *s, const char *p)
 {
     if (p < s->end && at(p) > ' ')
         return p;
@@ -92,7 +92,7 @@ static const char *escape(struct mo_jscan *s, const char *p)
     return p;
 }
 
-/* p: on a byte >= 0x80. Such characters seldom come alone. */
+/* p: on a byte >= 0x80. Such characters usually come in runs. */
 static const char *foreign(struct mo_jscan *s, const char *p)
 {
     while (p < s->end && at(p) >= 0x80) {
@@ -112,7 +112,7 @@ static inline bool is_special(unsigned char c)
     return c < 0x20 || c == '"' || c == '\\' || c >= 0x80;
 }
 
-/* The next byte of a string that is not simply text. */
+/* Find the next byte of a string that is not plain text. */
 static inline const char *special(const char *p, const char *end)
 {
     while (end - p >= MO_VEC_WIDTH) {
@@ -129,7 +129,7 @@ static inline const char *special(const char *p, const char *end)
     return p;
 }
 
-/* What stopped the text: an escape or a foreign character is read over. */
+/* Read past the escape or non-ASCII character that stopped the text. */
 static const char *odd_byte(struct mo_jscan *s, const char *p)
 {
     if (p == s->end)
@@ -141,7 +141,7 @@ static const char *odd_byte(struct mo_jscan *s, const char *p)
     return refuse(s, p, "raw control character in a string");
 }
 
-/* Any string, from any place in it to behind its closing quote. */
+/* Read a string from any position in it to after its closing quote. */
 static const char *long_string(struct mo_jscan *s, const char *p)
 {
     for (;;) {
@@ -154,9 +154,9 @@ static const char *long_string(struct mo_jscan *s, const char *p)
     }
 }
 
-/* p: behind the opening quote. Most strings are short, and then the time goes
- * into waiting for the answer where it ends: a plain word answers sooner than
- * a vector. Borrows run upwards only, so the lowest mark is exact. */
+/* p: after the opening quote. Most strings are short, and then the latency of
+ * finding the end dominates: a plain word is faster than a vector. Borrows run
+ * upwards only, so the lowest mark is exact. */
 static inline const char *string(struct mo_jscan *s, const char *p)
 {
     uint64_t w, m;
@@ -204,7 +204,7 @@ static inline const char *number(struct mo_jscan *s, const char *p)
     if (*p == '-')
         p++;
     if (p < s->end && *p == '0')
-        p++; /* a digit after it is refused by whoever comes next */
+        p++; /* the next step refuses a digit after it */
     else
         p = digits(s, p);
     if (p && p < s->end && *p == '.')
@@ -243,7 +243,7 @@ static inline const char *scalar(struct mo_jscan *s, const char *p)
 
 /* --- structure ----------------------------------------------------------- */
 
-/* The innermost open level; only asked with depth > 0. */
+/* The innermost open level; requires depth > 0. */
 static inline bool in_object(const struct mo_jscan *s)
 {
     unsigned level = s->depth - 1;
@@ -251,7 +251,7 @@ static inline bool in_object(const struct mo_jscan *s)
     return s->obj[level / 64] >> level % 64 & 1;
 }
 
-static inline bool push(struct mo_jscan *s, bool object)
+static inline bool open_level(struct mo_jscan *s, bool object)
 {
     unsigned level = s->depth;
     uint64_t bit = (uint64_t)1 << level % 64;
@@ -275,28 +275,28 @@ static inline const char *key_string(struct mo_jscan *s, const char *p)
 
 static inline const char *colon(struct mo_jscan *s, const char *p)
 {
-    p = skip(s, p);
+    p = skip_whitespace(s, p);
     if (p == s->end || *p != ':')
         return refuse(s, p, "':' was expected");
     return p + 1;
 }
 
-/* A member's key and its colon, blanks around both. */
+/* Read a member's key and its colon, with blanks around both. */
 static inline const char *member_key(struct mo_jscan *s, const char *p)
 {
-    p = key_string(s, skip(s, p));
+    p = key_string(s, skip_whitespace(s, p));
     return p ? colon(s, p) : NULL;
 }
 
-/* p: on '{' or '['. An empty one is read whole; otherwise the depth has grown
- * and p stands before the first value inside. */
+/* p: on '{' or '['. An empty container is read whole; otherwise the depth grows
+ * and p is before the first value inside. */
 static inline const char *container(struct mo_jscan *s, const char *p)
 {
     bool object = *p == '{';
 
-    if (!push(s, object))
+    if (!open_level(s, object))
         return refuse(s, p, "nested too deeply");
-    p = skip(s, p + 1);
+    p = skip_whitespace(s, p + 1);
     if (p == s->end)
         return refuse(s, p, NULL);
     if (*p == (object ? '}' : ']')) {
@@ -308,7 +308,7 @@ static inline const char *container(struct mo_jscan *s, const char *p)
 
 static inline const char *begin(struct mo_jscan *s, const char *p)
 {
-    p = skip(s, p);
+    p = skip_whitespace(s, p);
     if (p == s->end)
         return refuse(s, p, NULL);
     if (*p == '"')
@@ -318,15 +318,15 @@ static inline const char *begin(struct mo_jscan *s, const char *p)
     return scalar(s, p);
 }
 
-/* A value has ended: close what closes, down to base, or go on to the next
- * value of the innermost level (depth then still is above base). */
+/* A value has ended: close ended containers, down to base, or continue to the
+ * next value of the innermost level (depth is still above base then). */
 static inline const char *proceed(struct mo_jscan *s, const char *p,
                                   unsigned base)
 {
     while (s->depth > base) {
         bool object = in_object(s);
 
-        p = skip(s, p);
+        p = skip_whitespace(s, p);
         if (p == s->end)
             return refuse(s, p, NULL);
         if (*p == ',')
@@ -344,7 +344,7 @@ static inline const char *proceed(struct mo_jscan *s, const char *p,
 bool mo_jscan_value(struct mo_jscan *s, struct mo_json *out)
 {
     const unsigned base = s->depth;
-    const char *p = skip(s, s->p), *from = p;
+    const char *p = skip_whitespace(s, s->p), *from = p;
 
     do {
         unsigned before = s->depth;
@@ -366,14 +366,14 @@ void mo_jscan_enter(struct mo_jscan *s)
 {
     MO_BUG_ON(s->p == s->end || *s->p != '{' || s->depth != 0);
     s->any = false;
-    (void)push(s, true); /* max is at least 1 */
+    (void)open_level(s, true); /* max is at least 1 */
     s->p++;
 }
 
-/* 1: a member follows; 0: the object has ended. */
+/* Returns 1: a member follows; 0: the object has ended. */
 static int separator(struct mo_jscan *s)
 {
-    const char *p = skip(s, s->p);
+    const char *p = skip_whitespace(s, s->p);
 
     if (p < s->end && *p == '}') {
         s->depth--;
@@ -397,7 +397,7 @@ int mo_jscan_member(struct mo_jscan *s, struct mo_json *key,
 
     if (more <= 0)
         return more;
-    from = skip(s, s->p);
+    from = skip_whitespace(s, s->p);
     p = key_string(s, from);
     if (!p)
         return -1;
@@ -421,14 +421,14 @@ void mo_jscan_init(struct mo_jscan *s, struct mo_span text, int depth)
                            .start = start,
                            .end = start + text.n,
                            .max = (unsigned)depth};
-    s->p = skip(s, start);
-    s->has_nl = false; /* outside of the value: nobody forwards it */
+    s->p = skip_whitespace(s, start);
+    s->has_nl = false; /* outside of the value, so never forwarded */
 }
 
 bool mo_jscan_end(struct mo_jscan *s)
 {
     bool inside = s->has_nl;
-    const char *p = skip(s, s->p);
+    const char *p = skip_whitespace(s, s->p);
 
     s->has_nl = inside;
     if (p == s->end)

@@ -4,7 +4,7 @@
 
 #include "codec/json/jschema_priv.h"
 
-#define REF_MAX 1024 /* bytes of a $ref; longer ones lead nowhere */
+#define REF_MAX 1024 /* bytes of a $ref; longer ones do not resolve */
 
 /* --- limits and notes ---------------------------------------------------- */
 
@@ -29,14 +29,14 @@ bool mo_jsv_note(struct mo_jsv *c, unsigned note)
 
 /* --- reporting ----------------------------------------------------------- */
 
-/* A fixed text that is filled from the left and cut at a character. */
+/* A fixed buffer filled from the left and cut at a character. */
 struct line {
     char *p;
     size_t len, room;
     bool full;
 };
 
-static void put(struct line *l, struct mo_span s)
+static void put_span(struct line *l, struct mo_span s)
 {
     size_t n = l->room - l->len;
 
@@ -74,21 +74,21 @@ static void put_place(struct line *l, const struct mo_jsv_path *at)
 
     if (!at->key.p) {
         n = snprintf(index, sizeof(index), "[%zu]", at->index);
-        put(l, mo_span(index, (size_t)n));
+        put_span(l, mo_span(index, (size_t)n));
         return;
     }
     if (is_name(mo_span(name.p + 1, name.n - 2))) {
-        put(l, MO_SPAN("."));
-        put(l, mo_span(name.p + 1, name.n - 2));
+        put_span(l, MO_SPAN("."));
+        put_span(l, mo_span(name.p + 1, name.n - 2));
         return;
     }
-    put(l, MO_SPAN("["));
-    put(l, name);
-    put(l, MO_SPAN("]"));
+    put_span(l, MO_SPAN("["));
+    put_span(l, name);
+    put_span(l, MO_SPAN("]"));
 }
 
-/* Newest first is how the chain runs, oldest first is how it is read. It is
- * no longer than the walk is deep, so recursion is bounded. */
+/* The chain is newest first and printed oldest first. It is no longer than the
+ * walk is deep, so recursion is bounded. */
 static void put_path(struct line *l, const struct mo_jsv_path *at)
 {
     if (!at)
@@ -97,7 +97,7 @@ static void put_path(struct line *l, const struct mo_jsv_path *at)
     put_place(l, at);
 }
 
-/* A piece of the value's text may hold line ends between its tokens. */
+/* A part of the value's text may hold newlines between its tokens. */
 static void one_line(char *p)
 {
     for (; *p; p++) {
@@ -121,14 +121,14 @@ bool mo_jsv_say(struct mo_jsv *c, const struct mo_jsv_path *at, const char *fmt,
         return false;
     err = &r->errors[r->nerrors - 1];
     path = (struct line){err->path, 0, sizeof(err->path) - 1, false};
-    put(&path, mo_span_cstr(c->o->name ? c->o->name : "value"));
+    put_span(&path, mo_span_cstr(c->o->name ? c->o->name : "value"));
     put_path(&path, at);
     err->path[path.len] = '\0';
     va_start(ap, fmt);
     vsnprintf(tmp, sizeof(tmp), fmt, ap);
     va_end(ap);
     text = (struct line){err->text, 0, sizeof(err->text) - 1, false};
-    put(&text, mo_span_cstr(tmp));
+    put_span(&text, mo_span_cstr(tmp));
     err->text[text.len] = '\0';
     one_line(err->text);
     one_line(err->path);
@@ -174,7 +174,7 @@ static int hex(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* One step of a JSON pointer, in place: %XX, then ~1 and ~0. */
+/* Decode one step of a JSON pointer in place: %XX, then ~1 and ~0. */
 static bool decode_step(char *s)
 {
     char *to = s;
@@ -227,8 +227,8 @@ static struct mo_json follow(struct mo_jsv *c, struct mo_json v, char *p)
     return v;
 }
 
-/* The object in which that $anchor stands. As deep as the schema's text, which
- * mo_json_parse() limits. */
+/* Find the object that has this $anchor. Recursion is as deep as the schema's
+ * text, which mo_json_parse() limits. */
 static struct mo_json find_anchor(struct mo_jsv *c, struct mo_json v,
                                   const char *name)
 {

@@ -1,8 +1,8 @@
 #include "codec/json/jschema_priv.h"
 
-/* What stands inside objects and arrays. */
+/* jschema_in.c - keywords for the content of objects and arrays. */
 
-#define PAIR_COST 16 /* comparisons of uniqueItems to a step */
+#define PAIR_COST 16 /* comparisons of uniqueItems per step */
 
 /* --- objects ------------------------------------------------------------- */
 
@@ -71,7 +71,7 @@ bool mo_jsv_properties(ARGS)
     return ok;
 }
 
-/* Every pattern against every name. */
+/* Check every pattern against every name. */
 bool mo_jsv_pattern_properties(ARGS)
 {
     struct mo_json_iter patterns, it;
@@ -94,7 +94,8 @@ bool mo_jsv_pattern_properties(ARGS)
     return ok;
 }
 
-/* Does a pattern claim that name? One we cannot read does: no false alarm. */
+/* True if a pattern matches the name. An unsupported pattern counts as a match:
+ * no false alarm. */
 static bool claimed(struct mo_jsv *c, struct mo_json patterns, struct mo_json k)
 {
     struct mo_json_iter it;
@@ -149,7 +150,7 @@ bool mo_jsv_property_names(ARGS)
     return ok;
 }
 
-/* Both kinds of "if that member is there": names, or a schema. */
+/* Both kinds of dependencies on a member: names, or a schema. */
 static bool depend(struct mo_jsv *c, struct mo_json map, struct mo_json v,
                    const struct mo_jsv_path *at)
 {
@@ -197,7 +198,7 @@ bool mo_jsv_max_items(ARGS)
     return mo_jsv_at_most(c, at, s->kw[K_MAX_ITEMS], mo_json_len(v), "item");
 }
 
-/* Item i against schema i; those without one are not looked at. */
+/* Check item i against schema i; items without a schema are skipped. */
 static bool walk_tuple(struct mo_jsv *c, struct mo_json list, struct mo_json v,
                        const struct mo_jsv_path *at)
 {
@@ -216,7 +217,7 @@ static bool walk_tuple(struct mo_jsv *c, struct mo_json list, struct mo_json v,
     return ok;
 }
 
-/* Items from `from` on against one schema. */
+/* Check items from `from` on against one schema. */
 static bool walk_items(struct mo_jsv *c, struct mo_json sub, struct mo_json v,
                        const struct mo_jsv_path *at, size_t from)
 {
@@ -251,7 +252,7 @@ bool mo_jsv_items(ARGS)
     return walk_items(c, items, v, at, tuple ? mo_json_len(prefix) : 0);
 }
 
-/* Before 2020-12: what follows a list of items. */
+/* Before 2020-12: items after a list of schemas. */
 bool mo_jsv_additional_items(ARGS)
 {
     struct mo_json items = s->kw[K_ITEMS];
@@ -285,7 +286,7 @@ bool mo_jsv_contains(ARGS)
     return n <= max || mo_jsv_say(c, at, "has too many items of one form");
 }
 
-/* Scalars, of which there may be many, without counting each. */
+/* Scan scalars, of which there may be many, without counting each. */
 static bool same(struct mo_jsv *c, struct mo_json a, struct mo_json b)
 {
     enum mo_json_type t = mo_json_type(a);
@@ -299,7 +300,7 @@ static bool same(struct mo_jsv *c, struct mo_json a, struct mo_json b)
     return mo_jsv_equal(c, a, b);
 }
 
-/* Is the item equal to one that the rest of the array holds? */
+/* True if the rest of the array holds an equal item. */
 static bool again(struct mo_jsv *c, struct mo_json one,
                   struct mo_json_iter rest, size_t *pairs)
 {

@@ -4,11 +4,11 @@
 #include "codec/json/jformat.h"
 #include "codec/json/jschema_priv.h"
 
-#define FORMAT_MAX 2048 /* bytes of a text whose format is looked at */
+#define FORMAT_MAX 2048 /* longest text whose format is checked */
 
 /* --- helpers ------------------------------------------------------------- */
 
-/* A limit that counts: 3, or 3.0. */
+/* Read an integer limit: 3, or 3.0. */
 bool mo_jsv_count(struct mo_jsv *c, struct mo_json limit, uint64_t *out)
 {
     double d;
@@ -32,10 +32,10 @@ static bool is_number(struct mo_jsv *c, struct mo_json limit)
     return false;
 }
 
-/* 1, 0, or -1 when the pattern is not ours (noted). */
+/* Returns 1, 0, or -1 when the pattern is not supported (noted). */
 int mo_jsv_matches(struct mo_jsv *c, struct mo_json pattern, struct mo_json v)
 {
-    struct mo_jregex r; /* big, but nothing is called below it */
+    struct mo_jregex r; /* big, but this is a leaf */
     int rc;
 
     if (!mo_jsv_spend(c, 1 + pattern.n))
@@ -78,7 +78,7 @@ static int type_of_name(struct mo_json name)
     return -1;
 }
 
-static const char *what_it_is(struct mo_json v)
+static const char *type_name(struct mo_json v)
 {
     for (size_t i = 0; i < MO_COUNT(types); i++) {
         if (i != 1 && types[i].type == mo_json_type(v))
@@ -117,7 +117,7 @@ static bool check_type(ARGS)
 
     if (t >= 0)
         return is_type(v, t) || mo_jsv_say(c, at, "must be %s, not %s",
-                                           types[t].article, what_it_is(v));
+                                           types[t].article, type_name(v));
     mo_json_iter(&it, want);
     while (mo_json_is(want, MO_JSON_ARRAY) && mo_json_next(&it, &k, &one)) {
         t = type_of_name(one);
@@ -132,10 +132,10 @@ static bool check_type(ARGS)
     if (names.last < 0)
         return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
     add_name(&names, " or ", names.last);
-    return mo_jsv_say(c, at, "must be %s, not %s", names.text, what_it_is(v));
+    return mo_jsv_say(c, at, "must be %s, not %s", names.text, type_name(v));
 }
 
-/* 1, 0; a limit reached counts as equal, rc tells. */
+/* Returns 1 or 0; a limit reached counts as equal, rc tells. */
 bool mo_jsv_equal(struct mo_jsv *c, struct mo_json a, struct mo_json b)
 {
     int rc = mo_jvalue_equal(a, b, &c->steps);
@@ -187,7 +187,7 @@ static bool check_minimum(ARGS)
 
     if (!is_number(c, m))
         return true;
-    mo_json_bool(s->kw[K_EXCL_MINIMUM], &open); /* as draft 4 wrote it */
+    mo_json_bool(s->kw[K_EXCL_MINIMUM], &open); /* the form of draft 4 */
     cmp = mo_jvalue_cmp(v, m);
     if (open ? cmp > 0 : cmp >= 0)
         return true;
@@ -246,7 +246,7 @@ static bool check_multiple_of(ARGS)
 
 /* --- strings ------------------------------------------------------------- */
 
-/* The four pairs of min and max differ in what they count. */
+/* The four pairs of min and max differ in the count they check. */
 bool mo_jsv_at_least(struct mo_jsv *c, const struct mo_jsv_path *at,
                      struct mo_json limit, uint64_t have, const char *what)
 {
@@ -347,7 +347,7 @@ static bool holds(struct mo_jsv *c, struct mo_json sub, struct mo_json v,
     return ok;
 }
 
-/* How many of the list hold; stops behind `enough`. */
+/* Count the schemas that hold; stops after `enough`. */
 static size_t count_holding(struct mo_jsv *c, struct mo_json list,
                             struct mo_json v, const struct mo_jsv_path *at,
                             size_t enough, bool *unsure)
@@ -368,10 +368,10 @@ static size_t count_holding(struct mo_jsv *c, struct mo_json list,
     return n;
 }
 
-/* None of the forms fits. When only one of them is for values of this type,
- * its own complaints help most; when all are plain types, name them. */
-static bool say_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
-                     const struct mo_jsv_path *at)
+/* No alternative holds. If only one of them is for values of this type, report
+ * its errors; if all are plain types, name them. */
+static bool report_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
+                        const struct mo_jsv_path *at)
 {
     struct mo_json k, sub, likely = {NULL, 0};
     struct names names = {.last = -1};
@@ -401,7 +401,7 @@ static bool say_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
     if (fit > 0 || untyped > 0)
         return mo_jsv_say(c, at, "fits none of the allowed forms");
     add_name(&names, " or ", names.last);
-    return mo_jsv_say(c, at, "must be %s, not %s", names.text, what_it_is(v));
+    return mo_jsv_say(c, at, "must be %s, not %s", names.text, type_name(v));
 }
 
 static bool check_any_of(ARGS)
@@ -412,7 +412,7 @@ static bool check_any_of(ARGS)
     if (mo_json_len(list) == 0)
         return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
     return count_holding(c, list, v, at, 1, &unsure) == 1 ||
-           say_none(c, list, v, at);
+           report_none(c, list, v, at);
 }
 
 static bool check_one_of(ARGS)
@@ -427,7 +427,7 @@ static bool check_one_of(ARGS)
     if (n == 1 || (n > 1 && unsure))
         return true;
     if (n == 0)
-        return say_none(c, list, v, at);
+        return report_none(c, list, v, at);
     return mo_jsv_say(c, at, "fits several forms, must fit exactly one");
 }
 
@@ -449,7 +449,7 @@ static bool check_if(ARGS)
     return mo_jsv_walk(c, then, v, at);
 }
 
-static bool not_ours(ARGS)
+static bool note_unsupported(ARGS)
 {
     (void)s;
     (void)v;
@@ -506,8 +506,9 @@ const struct mo_jsv_keyword mo_jsv_keywords[K_COUNT] = {
     [K_IF] = {"if", ANY, check_if},
     [K_THEN] = {"then", ANY, NULL},
     [K_ELSE] = {"else", ANY, NULL},
-    [K_UNEVALUATED_PROPERTIES] = {"unevaluatedProperties", OBJ, not_ours},
-    [K_UNEVALUATED_ITEMS] = {"unevaluatedItems", ARR, not_ours},
-    [K_DYNAMIC_REF] = {"$dynamicRef", ANY, not_ours},
-    [K_RECURSIVE_REF] = {"$recursiveRef", ANY, not_ours},
+    [K_UNEVALUATED_PROPERTIES] = {"unevaluatedProperties", OBJ,
+                                  note_unsupported},
+    [K_UNEVALUATED_ITEMS] = {"unevaluatedItems", ARR, note_unsupported},
+    [K_DYNAMIC_REF] = {"$dynamicRef", ANY, note_unsupported},
+    [K_RECURSIVE_REF] = {"$recursiveRef", ANY, note_unsupported},
 };

@@ -8,10 +8,10 @@
 #include "codec/text/utf8.h"
 #include "codec/text/vec.h"
 
-/* Below mo_json_parse() everything walks text that is known to be good: it
- * asks where things end, never whether they are right. */
+/* json.c - read validated JSON text. Below mo_json_parse() the text is known to
+ * be valid: functions look for ends and check nothing. */
 
-#define NUMBER_MAX 1024 /* longer number text has no f64 value for us */
+#define NUMBER_MAX 1024 /* longer number texts are refused by mo_json_f64() */
 
 int mo_json_parse(struct mo_span text, int depth, struct mo_json_doc *out,
                   struct mo_err *e)
@@ -111,18 +111,18 @@ static const char *skip_scalar(const char *p, const char *end)
     return p;
 }
 
-/* Structure of 64 bytes, a bit for each: brackets that are not in strings. */
+/* Brackets outside of strings in 64 bytes, one bit per byte. */
 struct block {
     uint64_t open, close;
 };
 
-/* The state that one block leaves to the next. */
+/* The state carried from one block to the next. */
 struct carry {
     uint64_t in_string; /* all ones inside a string */
-    bool escaped;       /* the last byte was a live backslash */
+    bool escaped;       /* the last byte was an unescaped backslash */
 };
 
-/* Bits behind a live backslash. Escapes are rare, so one by one. */
+/* Bits after an unescaped backslash. Escapes are rare, so one by one. */
 static uint64_t escaped_bits(uint64_t slash, struct carry *c)
 {
     uint64_t out = c->escaped;
@@ -158,7 +158,7 @@ static inline struct block read_block(const char *p, struct carry *c)
     mo_vec open[MO_VEC_BLOCKS], close[MO_VEC_BLOCKS];
     uint64_t quotes, outside;
 
-#pragma GCC unroll 8 /* in registers: arrays are only a way to write it */
+#pragma GCC unroll 8 /* these arrays live in registers */
     for (int i = 0; i < MO_VEC_BLOCKS; i++) {
         mo_vec v = mo_vec_load(p + i * MO_VEC_WIDTH);
         mo_vec folded = mo_vec_or(v, mo_vec_splat(0x20));
@@ -183,7 +183,7 @@ static struct block read_tail(const char *p, size_t n, struct carry *c)
     return read_block(tmp, c);
 }
 
-/* Which bit closes the last open level, or -1; *depth moves on. */
+/* Returns the bit that closes the last open level, or -1; updates *depth. */
 static int find_close(struct block b, size_t *depth)
 {
     size_t closed = 0, total = (size_t)__builtin_popcountll(b.close);
@@ -203,7 +203,7 @@ static int find_close(struct block b, size_t *depth)
     return -1;
 }
 
-/* p: on '{' or '['; returns behind its partner. */
+/* p: on '{' or '['; returns the position after the matching bracket. */
 static const char *skip_container(const char *p, const char *end)
 {
     struct carry c = {0, false};
@@ -380,7 +380,7 @@ static uint32_t hex4(const char *p)
     return v;
 }
 
-/* p: on "\u". A pair of surrogates is one character; half a pair none. */
+/* p: on "\u". A pair of surrogates is one character; half a pair is none. */
 static const char *unescape_u(const char *p, const char *end, uint32_t *cp)
 {
     uint32_t hi = hex4(p + 2), lo;
@@ -399,7 +399,8 @@ static const char *unescape_u(const char *p, const char *end, uint32_t *cp)
     return p + 6;
 }
 
-/* p: on the backslash. One character into out; returns behind the escape. */
+/* p: on the backslash. Writes one character to out; returns the position after
+ * the escape. */
 static const char *unescape(const char *p, const char *end, char out[4],
                             size_t *n)
 {
@@ -466,8 +467,8 @@ bool mo_json_str_same(struct mo_json v, struct mo_span s)
     return s.n == 0;
 }
 
-/* Into out, which has room for raw.n bytes: no escape is shorter than what
- * it means. */
+/* Write to out, which has space for raw.n bytes: no escape is shorter than its
+ * character. */
 static size_t unescape_all(struct mo_span raw, char *out)
 {
     const char *p = raw.p, *end = raw.p + raw.n;
@@ -557,8 +558,8 @@ int mo_json_u64(struct mo_json v, uint64_t *out)
     return mo_span_u64(mo_json_text(v), out);
 }
 
-/* strtod wants a NUL and follows LC_NUMERIC; the program never sets that, and
- * if it did, a stop at the '.' shows as text left over. */
+/* strtod needs a NUL and follows LC_NUMERIC; the program never sets that, and
+ * if it did, text would be left over at the '.'. */
 int mo_json_f64(struct mo_json v, double *out)
 {
     char tmp[NUMBER_MAX + 1];

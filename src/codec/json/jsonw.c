@@ -1,6 +1,7 @@
-/* jsonw.c - the writing half of json.h: literals, the writer, compact and
- * pretty re-emission. The output is valid JSON by construction; a misplaced
- * call is a bug of the caller and ends the process. */
+/* jsonw.c - the writer of json.h: literals, values, compact and pretty output.
+ *
+ * The output is valid JSON by construction; a misplaced call is a bug of the
+ * caller and ends the process. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@
 
 /* --- string literals ----------------------------------------------------- */
 
-/* Text that may stand in a literal as it is: valid UTF-8 without quote,
- * backslash and control characters. */
+/* Skip text that needs no escape: valid UTF-8 without quote, backslash and
+ * control characters. */
 static const char *clean_run(const char *p, const char *end)
 {
     while (end - p >= MO_VEC_WIDTH) {
@@ -53,9 +54,9 @@ static void put_control(struct mo_buf *b, unsigned char c)
     mo_buf_put(b, esc, 2);
 }
 
-/* The byte that ended a run of plain ones; returns the bytes taken. The bytes
- * of one broken character become one U+FFFD. */
-static size_t put_odd(struct mo_buf *b, struct mo_span s)
+/* Write the byte that ended a plain run; returns the bytes taken. The bytes of
+ * one broken character become one U+FFFD. */
+static size_t put_special(struct mo_buf *b, struct mo_span s)
 {
     unsigned char c = (unsigned char)s.p[0];
     size_t n = 1;
@@ -84,7 +85,7 @@ int mo_json_quote(struct mo_buf *b, struct mo_span s)
         mo_buf_put(b, p, (size_t)(stop - p));
         p = stop;
         if (p < end)
-            p += put_odd(b, mo_span(p, (size_t)(end - p)));
+            p += put_special(b, mo_span(p, (size_t)(end - p)));
     }
     return mo_buf_putc(b, '"');
 }
@@ -101,14 +102,14 @@ void mo_jw_init(struct mo_jw *w, struct mo_buf *b)
     *w = (struct mo_jw){.b = b};
 }
 
-static void comma(struct mo_jw *w)
+static void put_comma(struct mo_jw *w)
 {
     if (w->has_item & level_bit(w))
         mo_buf_putc(w->b, ',');
     w->has_item |= level_bit(w);
 }
 
-/* Before every value. Level 0 holds exactly one. */
+/* Called before every value. Level 0 holds exactly one. */
 static void begin_value(struct mo_jw *w)
 {
     if (w->is_obj & level_bit(w)) {
@@ -117,7 +118,7 @@ static void begin_value(struct mo_jw *w)
         return;
     }
     MO_BUG_ON(w->depth == 0 && (w->has_item & 1));
-    comma(w);
+    put_comma(w);
 }
 
 static void open_level(struct mo_jw *w, bool object)
@@ -152,7 +153,7 @@ void mo_jw_end(struct mo_jw *w)
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key)
 {
     MO_BUG_ON(!(w->is_obj & level_bit(w)) || w->after_key);
-    comma(w);
+    put_comma(w);
     mo_json_quote(w->b, key);
     mo_buf_putc(w->b, ':');
     w->after_key = true;
@@ -161,7 +162,7 @@ void mo_jw_key_span(struct mo_jw *w, struct mo_span key)
 void mo_jw_key_raw(struct mo_jw *w, struct mo_json key)
 {
     MO_BUG_ON(!(w->is_obj & level_bit(w)) || w->after_key);
-    comma(w);
+    put_comma(w);
     mo_buf_span(w->b, mo_json_text(key));
     mo_buf_putc(w->b, ':');
     w->after_key = true;
@@ -193,9 +194,9 @@ void mo_jw_u64(struct mo_jw *w, uint64_t v)
     mo_buf_u64(w->b, v);
 }
 
-/* 15 digits name most doubles people write, 17 name every one; below the
- * normal range fewer than 15 may do. NaN and infinity have no JSON number:
- * null, as in JavaScript. */
+/* 15 digits identify most doubles that people write, 17 identify every one;
+ * below the normal range fewer than 15 may do. NaN and infinity become null, as
+ * in JavaScript. */
 void mo_jw_f64(struct mo_jw *w, double v)
 {
     char tmp[40];
@@ -240,7 +241,7 @@ static bool is_blank(char c)
     return (unsigned char)c <= ' ';
 }
 
-/* The next string or blank of trusted text. */
+/* Find the next string or blank of trusted text. */
 static const char *quote_or_blank(const char *p, const char *end)
 {
     while (end - p >= MO_VEC_WIDTH) {
@@ -289,7 +290,7 @@ static const char *skip_blank(const char *p, const char *end)
     return p;
 }
 
-/* One token of trusted text with the line breaks that belong to it. */
+/* Write one token of trusted text with its line breaks. */
 static const char *pretty_token(struct mo_buf *b, const char *p,
                                 const char *end, size_t *depth)
 {

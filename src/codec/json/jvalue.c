@@ -35,7 +35,7 @@ static bool is_low(uint32_t u)
     return u >= 0xDC00 && u < 0xE000;
 }
 
-/* p stands behind "\u". */
+/* c->p is after "\u". */
 static uint32_t unicode_escape(struct mo_jchars *c)
 {
     uint32_t hi = hex4(c->p), lo;
@@ -54,7 +54,7 @@ static uint32_t unicode_escape(struct mo_jchars *c)
     return 0x10000 + ((hi - 0xD800) << 10) + (lo - 0xDC00);
 }
 
-static uint32_t escape(struct mo_jchars *c)
+static uint32_t read_escape(struct mo_jchars *c)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
     char which = *c->p++;
@@ -74,7 +74,7 @@ bool mo_jchars_next(struct mo_jchars *c, uint32_t *cp)
         return false;
     if (*c->p == '\\') {
         c->p++;
-        *cp = escape(c);
+        *cp = read_escape(c);
         return true;
     }
     if ((unsigned char)*c->p < 0x80) {
@@ -121,7 +121,7 @@ bool mo_jvalue_str_same(struct mo_json a, struct mo_json b)
 /* The significant digits of a number: from the first to the last that is not
  * zero, a point possibly among them. */
 struct dec {
-    const char *p, *end; /* p == end: the number is zero */
+    const char *p, *end; /* p == end: zero */
     int64_t top, low;    /* powers of ten of the first and the last digit */
     bool neg;
 };
@@ -168,8 +168,8 @@ static void read_dec(struct dec *d, struct mo_json v)
     d->low += exp;
 }
 
-/* The next digit, zeros without end behind the last. */
-static int digit(struct dec *d)
+/* The next digit; zeros after the last one. */
+static int next_digit(struct dec *d)
 {
     if (d->p < d->end && *d->p == '.')
         d->p++;
@@ -181,7 +181,7 @@ static int cmp_magnitude(struct dec *a, struct dec *b)
     if (a->top != b->top)
         return a->top < b->top ? -1 : 1;
     while (a->p < a->end || b->p < b->end) {
-        int x = digit(a), y = digit(b);
+        int x = next_digit(a), y = next_digit(b);
 
         if (x != y)
             return x < y ? -1 : 1;
@@ -189,7 +189,7 @@ static int cmp_magnitude(struct dec *a, struct dec *b)
     return 0;
 }
 
-static int sign(const struct dec *d)
+static int sign_of(const struct dec *d)
 {
     if (d->p == d->end)
         return 0;
@@ -203,8 +203,8 @@ int mo_jvalue_cmp(struct mo_json a, struct mo_json b)
 
     read_dec(&x, a);
     read_dec(&y, b);
-    sx = sign(&x);
-    sy = sign(&y);
+    sx = sign_of(&x);
+    sy = sign_of(&y);
     if (sx != sy || sx == 0)
         return sx - sy;
     return sx * cmp_magnitude(&x, &y);
@@ -233,7 +233,7 @@ int mo_jvalue_multiple(struct mo_json v, struct mo_json m)
     if (y.top - y.low >= DIGITS_MAX)
         return -1;
     while (y.p < y.end)
-        mod = mod * 10 + (uint64_t)digit(&y);
+        mod = mod * 10 + (uint64_t)next_digit(&y);
     if (mod == 0)
         return -1;
     if (x.p == x.end)
@@ -241,7 +241,7 @@ int mo_jvalue_multiple(struct mo_json v, struct mo_json m)
     if (x.low < y.low)
         return 0;
     while (x.p < x.end)
-        rest = (rest * 10 + (uint64_t)digit(&x)) % mod;
+        rest = (rest * 10 + (uint64_t)next_digit(&x)) % mod;
     tens = x.low - y.low < 64 ? x.low - y.low : 64;
     for (; tens > 0; tens--)
         rest = rest * 10 % mod;
@@ -250,7 +250,7 @@ int mo_jvalue_multiple(struct mo_json v, struct mo_json m)
 
 /* --- equality ------------------------------------------------------------ */
 
-static bool spend(uint64_t *steps, size_t n)
+static bool spend_steps(uint64_t *steps, size_t n)
 {
     if (*steps < n) {
         *steps = 0;
@@ -307,7 +307,7 @@ static int equal_objects(struct mo_json a, struct mo_json b, uint64_t *steps)
         struct mo_json other;
         int rc;
 
-        if (!spend(steps, cost))
+        if (!spend_steps(steps, cost))
             return MO_ETOOBIG;
         other = mo_jvalue_find(b, k);
         if (!other.p)
@@ -325,7 +325,7 @@ int mo_jvalue_equal(struct mo_json a, struct mo_json b, uint64_t *steps)
 
     if (t != mo_json_type(b))
         return 0;
-    if (!spend(steps, 1 + (a.n + b.n) / 64))
+    if (!spend_steps(steps, 1 + (a.n + b.n) / 64))
         return MO_ETOOBIG;
     switch (t) {
     case MO_JSON_NUMBER:

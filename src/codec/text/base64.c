@@ -9,7 +9,7 @@ struct alphabet {
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-/* Exactly 64 characters each: no room for a NUL, and none is wanted. */
+/* Exactly 64 characters each, without a NUL. */
 static const struct alphabet standard = {LETTERS "+/", true};
 static const struct alphabet url = {LETTERS "-_", false};
 
@@ -20,7 +20,7 @@ static size_t encoded_len(const struct alphabet *a, size_t n)
     return n / 3 * 4 + (rest == 0 ? 0 : a->pad ? 4 : rest + 1);
 }
 
-/* The last one or two bytes; returns the characters written. */
+/* Encode the last one or two bytes; returns the characters written. */
 static size_t encode_rest(const struct alphabet *a, char *out,
                           const unsigned char *in, size_t rest)
 {
@@ -63,15 +63,15 @@ static int encode(const struct alphabet *a, struct mo_buf *b, struct mo_span in)
     return 0;
 }
 
-static void reverse(const struct alphabet *a, uint8_t value[256])
+static void invert_alphabet(const struct alphabet *a, uint8_t value[256])
 {
     memset(value, BAD, 256);
     for (unsigned i = 0; i < 64; i++)
         value[(unsigned char)a->c[i]] = (uint8_t)i;
 }
 
-/* Length without the padding; false when it is not padded as it must be. */
-static bool strip(const struct alphabet *a, struct mo_span *in)
+/* Remove the padding; false when it is wrong. */
+static bool strip_padding(const struct alphabet *a, struct mo_span *in)
 {
     if (!a->pad)
         return in->n % 4 != 1;
@@ -82,7 +82,7 @@ static bool strip(const struct alphabet *a, struct mo_span *in)
     return true;
 }
 
-/* The last two or three characters: their spare bits must be zero. */
+/* Decode the last two or three characters: their spare bits must be zero. */
 static bool decode_rest(const uint8_t value[256], const unsigned char *p,
                         size_t rest, char *out)
 {
@@ -106,14 +106,14 @@ static int decode(const struct alphabet *a, struct mo_span in, struct mo_buf *b)
     size_t n, rest;
     char *out;
 
-    if (!strip(a, &in))
+    if (!strip_padding(a, &in))
         return MO_EPROTO;
     rest = in.n % 4;
     n = in.n / 4 * 3 + (rest ? rest - 1 : 0);
     out = mo_buf_room(b, n);
     if (!out)
         return mo_buf_err(b);
-    reverse(a, value);
+    invert_alphabet(a, value);
     for (size_t i = in.n / 4; i > 0; i--, p += 4, out += 3) {
         uint8_t w = value[p[0]], x = value[p[1]], y = value[p[2]],
                 z = value[p[3]];

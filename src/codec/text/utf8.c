@@ -2,9 +2,9 @@
 
 #include "codec/text/vec.h"
 
-/* The validator's word: how many bytes the character still needs, and which
- * range the next of them must be in (only the second byte's is ever narrower
- * than 80..BF). 0 = between characters. */
+/* The state of the validator: the number of bytes the character still needs,
+ * and the range of the next one (only the second byte's is ever narrower than
+ * 80..BF). 0 = between characters. */
 #define STATE(need, lo, hi)                                                    \
     ((uint32_t)(need) | (uint32_t)(lo) << 8 | (uint32_t)(hi) << 16)
 #define STATE_NEED(s) ((s)&0xFF)
@@ -26,7 +26,7 @@ static const char *skip_ascii(const char *p, const char *end)
     return p;
 }
 
-/* As far as whole valid characters go. */
+/* Skip complete valid characters. */
 static const char *skip_good(const char *p, const char *end)
 {
     while (p < end) {
@@ -48,7 +48,7 @@ bool mo_utf8_valid(struct mo_span s)
     return s.n == 0 || skip_good(s.p, s.p + s.n) == s.p + s.n;
 }
 
-static uint32_t begin(unsigned char c)
+static uint32_t first_state(unsigned char c)
 {
     if (c < 0x80)
         return 0;
@@ -61,12 +61,12 @@ static uint32_t begin(unsigned char c)
     return STATE(3, c == 0xF0 ? 0x90 : 0x80, c == 0xF4 ? 0x8F : 0xBF);
 }
 
-static uint32_t step(uint32_t st, unsigned char c)
+static uint32_t next_state(uint32_t st, unsigned char c)
 {
     if (st == STATE_BAD)
         return STATE_BAD;
     if (st == 0)
-        return begin(c);
+        return first_state(c);
     if (c < STATE_LO(st) || c > STATE_HI(st))
         return STATE_BAD;
     return STATE_NEED(st) == 1 ? 0 : STATE(STATE_NEED(st) - 1, 0x80, 0xBF);
@@ -81,7 +81,7 @@ bool mo_utf8_feed(uint32_t *state, struct mo_span s)
         if (st == 0)
             p = skip_good(p, end);
         if (p < end)
-            st = step(st, (unsigned char)*p++);
+            st = next_state(st, (unsigned char)*p++);
     }
     *state = st;
     return st != STATE_BAD;
@@ -101,7 +101,7 @@ size_t mo_utf8_good(struct mo_span s)
         return 0;
     p = skip_good(p, end);
     for (; p < end; p++) {
-        st = step(st, (unsigned char)*p);
+        st = next_state(st, (unsigned char)*p);
         if (st == STATE_BAD)
             break;
     }
@@ -116,7 +116,7 @@ size_t mo_utf8_cut(struct mo_span s, size_t max)
         return s.n;
     while (n > 0 && max - n < 3 && mo_utf8_is_tail(s.p[n]))
         n--;
-    /* Four tails in a row are no text: cutting anywhere does no harm. */
+    /* Four continuation bytes in a row are not UTF-8: any cut will do. */
     return n > 0 && mo_utf8_is_tail(s.p[n]) ? max : n;
 }
 

@@ -1,11 +1,11 @@
-/* ask.c - what a server asks of us, in either era.
+/* ask.c - requests of a server to us, in either era.
  *
- * Legacy: a request of its own, answered with a response. Modern: a member
- * of inputRequests in the result of one of our calls; when the last of them
- * is answered the call is sent again (call.c). The owner sees no difference.
+ * Legacy: a JSON-RPC request, answered with a response. Modern: a member of
+ * inputRequests in the result of one of our calls; when the last one is
+ * answered the call is sent again (call.c). The owner sees no difference.
  *
- * An ask that was handed up is the owner's until answered, even when the
- * call or the connection is gone (c == NULL): then the answer goes nowhere. */
+ * An ask passed to the owner stays valid until answered, even when the call or
+ * the connection is gone (c == NULL): then the answer is dropped. */
 #include "codec/http/url.h"
 #include "mcp/client/conn_priv.h"
 
@@ -25,8 +25,8 @@ const char *mo_ask_method(enum mo_ask_kind kind)
     return kinds[kind].method;
 }
 
-/* An address that a person may be asked to open: a web page, and no name in
- * front of it that looks like another one. */
+/* True for a URL that a person may be asked to open: http or https, and no
+ * userinfo that could look like another host. */
 static bool is_page(struct mo_json v)
 {
     struct mo_buf b;
@@ -45,7 +45,7 @@ static bool is_page(struct mo_json v)
     return ok;
 }
 
-/* Did we offer to be asked in that way? The url mode came with 2025-11-25. */
+/* True if we declared this mode. The url mode came with 2025-11-25. */
 static bool is_mode_offered(const struct mo_conn *c, struct mo_json params)
 {
     struct mo_json mode = mo_json_get(params, "mode");
@@ -56,9 +56,9 @@ static bool is_mode_offered(const struct mo_conn *c, struct mo_json params)
            c->speak >= MO_MCP_2025_11_25 && is_page(mo_json_get(params, "url"));
 }
 
-/* 0 and the kind, or the JSON-RPC error code that says why not. */
-static int judge(const struct mo_conn *c, struct mo_json method,
-                 struct mo_json params, enum mo_ask_kind *out)
+/* Returns 0 and the kind, or the JSON-RPC error code to refuse with. */
+static int check_request(const struct mo_conn *c, struct mo_json method,
+                         struct mo_json params, enum mo_ask_kind *out)
 {
     int kind = 0;
 
@@ -112,7 +112,7 @@ static struct mo_span key_of(const struct ask *a)
     return mo_span(a->text.p, a->key_len);
 }
 
-/* Nobody waits for these any more. */
+/* The server no longer waits for these. */
 void mo_conn_ask_orphan(struct mo_list *asks)
 {
     while (!mo_list_empty(asks)) {
@@ -131,7 +131,7 @@ void mo_conn_ask_orphan(struct mo_list *asks)
 
 /* --- legacy: requests of the server -------------------------------------- */
 
-static void respond(struct mo_conn *c, int rc)
+static void send_response(struct mo_conn *c, int rc)
 {
     struct mo_link_msg m = {.text = mo_buf_view(&c->out)};
     struct mo_err e;
@@ -140,26 +140,28 @@ static void respond(struct mo_conn *c, int rc)
         rc = mo_conn_write(c, &m);
     if (rc == 0 || rc == MO_ECLOSED)
         return;
-    (void)mo_fail(&e, rc, "the server takes no answers (%s)", mo_err_name(rc));
-    mo_conn_fail(c, &e);
+    (void)mo_fail(&e, rc, "cannot send an answer to the server (%s)",
+                  mo_err_name(rc));
+    mo_conn_close(c, &e);
 }
 
-static void refuse(struct mo_conn *c, struct mo_span id, int code,
-                   const char *message)
+static void send_refusal(struct mo_conn *c, struct mo_span id, int code,
+                         const char *message)
 {
     mo_buf_reset(&c->out);
-    respond(c, mo_rpc_put_error(&c->out, id, code, mo_span_cstr(message),
-                                mo_span(NULL, 0)));
+    send_response(c, mo_rpc_put_error(&c->out, id, code, mo_span_cstr(message),
+                                      mo_span(NULL, 0)));
 }
 
-static const char *reason(int code)
+static const char *refusal_text(int code)
 {
-    return code == MO_RPC_METHOD_NOT_FOUND ? "this client does not offer it"
-                                           : "this was not offered so";
+    return code == MO_RPC_METHOD_NOT_FOUND
+               ? "this client does not offer it"
+               : "this client does not offer that mode";
 }
 
-/* Which of our calls made the server ask? */
-static uint64_t belongs_to(struct mo_conn *c, uint64_t stream_of)
+/* The number of the call that caused the request; 0: unknown. */
+static uint64_t find_cause(struct mo_conn *c, uint64_t stream_of)
 {
     struct mo_call *k =
         stream_of ? mo_conn_call_find(c, stream_of) : mo_conn_call_only(c);
@@ -176,12 +178,12 @@ static void hand_up_request(struct mo_conn *c, const struct mo_rpc *m,
         a = ask_new(c, m->id, m->params, kind);
     if (!a) {
         c->stats.refused++;
-        refuse(c, mo_json_text(m->id), MO_RPC_INTERNAL,
-               "too many requests at once");
+        send_refusal(c, mo_json_text(m->id), MO_RPC_INTERNAL,
+                     "too many requests at once");
         return;
     }
     a->handed = true;
-    a->pub.call = belongs_to(c, stream_of);
+    a->pub.call = find_cause(c, stream_of);
     c->nasks++;
     mo_list_push(&c->asks, &a->node);
     c->o.cb->on_ask(c->o.ctx, c, &a->pub);
@@ -197,18 +199,19 @@ void mo_conn_ask_request(struct mo_conn *c, const struct mo_rpc *m,
     c->stats.asks++;
     if (!c->modern && mo_json_str_eq(m->method, MO_SPAN("ping"))) {
         mo_buf_reset(&c->out);
-        respond(c, mo_rpc_put_result(&c->out, id, MO_SPAN("{}")));
+        send_response(c, mo_rpc_put_result(&c->out, id, MO_SPAN("{}")));
         return;
     }
     if (!c->modern && c->state == C_OPEN)
-        code = judge(c, m->method, m->params, &kind);
+        code = check_request(c, m->method, m->params, &kind);
     if (code == 0) {
         hand_up_request(c, m, kind, stream_of);
         return;
     }
     c->stats.refused++;
-    if (!c->modern || !mo_link_is_http(c->link)) /* no way to say it there */
-        refuse(c, id, code, reason(code));
+    if (!c->modern ||
+        !mo_link_is_http(c->link)) /* modern HTTP has no way to answer */
+        send_refusal(c, id, code, refusal_text(code));
 }
 
 void mo_conn_ask_cancelled(struct mo_conn *c, struct mo_json id)
@@ -239,8 +242,9 @@ static int add_input(struct mo_call *k, struct mo_json key,
 
     if (!mo_json_is(params, MO_JSON_OBJECT))
         params = (struct mo_json){NULL, 0};
-    if (judge(k->c, mo_json_get(request, "method"), params, &kind) != 0)
-        return mo_fail(e, MO_EPROTO, "%s: asks for what was not offered",
+    if (check_request(k->c, mo_json_get(request, "method"), params, &kind) != 0)
+        return mo_fail(e, MO_EPROTO,
+                       "%s: the server requests input that was not offered",
                        k->method);
     if (k->open_asks >= MO_CONN_INPUTS_MAX)
         return mo_fail(e, MO_ETOOBIG, "%s: more than %d inputRequests",
@@ -257,7 +261,7 @@ static int add_input(struct mo_call *k, struct mo_json key,
     return 0;
 }
 
-/* Take inputRequests and requestState out of the result. */
+/* Read inputRequests and requestState from the result. */
 int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
                        struct mo_err *e)
 {
@@ -270,22 +274,23 @@ int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
     mo_buf_reset(&k->input);
     mo_buf_reset(&k->state);
     if (!state.p && mo_json_len(all) == 0)
-        return mo_fail(e, MO_EPROTO, "%s: needs input, but says not which",
+        return mo_fail(e, MO_EPROTO,
+                       "%s: the server needs input but does not say which",
                        k->method);
     if (state.p && mo_buf_span(&k->state, mo_json_text(state)) < 0)
         return mo_fail(e, mo_buf_err(&k->state), "%s: requestState", k->method);
     mo_json_iter(&it, all);
     while (rc == 0 && mo_json_next(&it, &key, &val))
         rc = key.p ? add_input(k, key, val, e)
-                   : mo_fail(e, MO_EPROTO, "%s: inputRequests is no object",
+                   : mo_fail(e, MO_EPROTO, "%s: inputRequests is not an object",
                              k->method);
     if (rc < 0)
         mo_conn_ask_orphan(&k->asks);
     return rc;
 }
 
-/* The owner may answer, cancel the call or close the connection in here; the
- * call's memory stays until the loop has run again. */
+/* The owner may answer, cancel the call or close the connection in the
+ * callback; the call is freed only after the loop has run again. */
 void mo_conn_ask_hand_up(struct mo_call *k)
 {
     struct mo_conn *c = k->c;
@@ -343,7 +348,7 @@ void mo_ask_answer(struct mo_ask *pub, struct mo_span result)
     }
     c->nasks--;
     mo_buf_reset(&c->out);
-    respond(c, mo_rpc_put_result(&c->out, key_of(a), result));
+    send_response(c, mo_rpc_put_result(&c->out, key_of(a), result));
     ask_free(a);
 }
 
@@ -356,7 +361,7 @@ void mo_ask_refuse(struct mo_ask *pub, int code, const char *message)
 
     if (c && !k) {
         c->nasks--;
-        refuse(c, key_of(a), code, message);
+        send_refusal(c, key_of(a), code, message);
     }
     ask_free(a);
     if (!k)

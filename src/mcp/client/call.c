@@ -1,4 +1,4 @@
-/* call.c - what we asked and have not been told: the calls in flight.
+/* call.c - the calls in flight.
  *
  *   in flight (in a bucket, id != 0) --answer--> done
  *      |  input_required                ^
@@ -6,12 +6,12 @@
  *   parked (id 0, asks open) -----------+
  *   either --timeout, cancel, link lost--> done with err
  *
- * A call that is cancelled leaves its bucket at once, so that an answer that
- * comes now is late; its done follows from the loop (ended, later). */
+ * A cancelled call leaves its bucket at once, so that an answer that arrives
+ * now counts as late; its done follows from the loop (ended, later). */
 #include "mcp/client/conn_priv.h"
 
-#define REASON_MAX 1024                  /* bytes of it that are sent */
-#define KEEP_MAX   ((size_t)1024 * 1024) /* of headers, for a retry */
+#define REASON_MAX 1024                  /* bytes of a reason that are sent */
+#define KEEP_MAX   ((size_t)1024 * 1024) /* bytes of headers kept for a retry */
 
 static const char *const may_ask[] = {"tools/call", "prompts/get",
                                       "resources/read"};
@@ -25,7 +25,7 @@ static void put_in_flight(struct mo_call *k)
     mo_list_push(&k->c->calls[k->id % CALL_BUCKETS], &k->node);
 }
 
-static void park(struct mo_call *k)
+static void park_call(struct mo_call *k)
 {
     mo_list_del(&k->node);
     k->id = 0;
@@ -43,7 +43,7 @@ struct mo_call *mo_conn_call_find(struct mo_conn *c, uint64_t id)
     return NULL;
 }
 
-/* The one that is in flight, if there is exactly one. */
+/* The call in flight, if there is exactly one. */
 struct mo_call *mo_conn_call_only(struct mo_conn *c)
 {
     struct mo_call *k = NULL;
@@ -87,7 +87,7 @@ static void call_free(struct mo_call *k)
     mo_pool_give(&k->c->spare, k);
 }
 
-/* The owner hears it while the call is out of the table but still there. */
+/* done runs while the call is out of the table but not freed yet. */
 static void call_end(struct mo_call *k, const struct mo_reply *r)
 {
     mo_list_del(&k->node);
@@ -120,13 +120,13 @@ void mo_conn_call_end_later(struct mo_call *k, const struct mo_err *why)
     k->ended = true;
     k->why = *why;
     mo_conn_ask_orphan(&k->asks);
-    park(k);
+    park_call(k);
     mo_timer_stop(k->c->loop, &k->idle);
     mo_timer_stop(k->c->loop, &k->hard);
     mo_loop_defer(k->c->loop, &k->later);
 }
 
-static void end_list(struct mo_list *calls, const struct mo_err *why)
+static void end_calls(struct mo_list *calls, const struct mo_err *why)
 {
     while (!mo_list_empty(calls)) {
         struct mo_call *k = mo_list_first(calls, struct mo_call, node);
@@ -139,11 +139,11 @@ static void end_list(struct mo_list *calls, const struct mo_err *why)
 void mo_conn_call_end_all(struct mo_conn *c, const struct mo_err *why)
 {
     for (size_t i = 0; i < CALL_BUCKETS; i++)
-        end_list(&c->calls[i], why);
-    end_list(&c->parked, why);
+        end_calls(&c->calls[i], why);
+    end_calls(&c->parked, why);
 }
 
-/* The handshake's call, whose link is gone: nobody is to hear of it. */
+/* Free the handshake's call after its link is gone, without calling done. */
 void mo_conn_call_drop_internal(struct mo_conn *c)
 {
     for (size_t i = 0; i < CALL_BUCKETS; i++) {
@@ -156,7 +156,7 @@ void mo_conn_call_drop_internal(struct mo_conn *c)
 
 /* --- giving up ----------------------------------------------------------- */
 
-static void tell_cancelled(struct mo_call *k, const char *reason)
+static void notify_cancelled(struct mo_call *k, const char *reason)
 {
     struct mo_conn *c = k->c;
     struct mo_buf b;
@@ -177,18 +177,18 @@ static void tell_cancelled(struct mo_call *k, const char *reason)
         mo_json_quote(&b, mo_span_head(mo_span_cstr(reason), REASON_MAX));
     }
     mo_buf_putc(&b, '}');
-    if (!mo_buf_err(&b)) /* best effort: it is a courtesy */
+    if (!mo_buf_err(&b)) /* best effort */
         (void)mo_conn_notify(c, "notifications/cancelled", mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
-static void time_out(struct mo_call *k, const char *what)
+static void time_out_call(struct mo_call *k, const char *what)
 {
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ETIMEOUT, "%s: %s", k->method, what);
     if (!k->internal)
-        tell_cancelled(k, "timeout");
+        notify_cancelled(k, "timeout");
     else if (k->id)
         remember_given_up(k->c, k->id);
     call_fail(k, &e);
@@ -196,12 +196,13 @@ static void time_out(struct mo_call *k, const char *what)
 
 static void on_idle(struct mo_timer *t)
 {
-    time_out(mo_container_of(t, struct mo_call, idle), "no sign of life");
+    time_out_call(mo_container_of(t, struct mo_call, idle), "no sign of life");
 }
 
 static void on_hard(struct mo_timer *t)
 {
-    time_out(mo_container_of(t, struct mo_call, hard), "no answer in time");
+    time_out_call(mo_container_of(t, struct mo_call, hard),
+                  "no answer in time");
 }
 
 void mo_call_cancel(struct mo_call *k, const char *reason)
@@ -211,7 +212,7 @@ void mo_call_cancel(struct mo_call *k, const char *reason)
     if (k->ended)
         return;
     (void)mo_fail(&e, MO_ECANCELED, "%s: cancelled", k->method);
-    tell_cancelled(k, reason);
+    notify_cancelled(k, reason);
     mo_conn_call_end_later(k, &e);
 }
 
@@ -244,7 +245,7 @@ void mo_call_hold(struct mo_call *k, bool on)
     start_timer(k, &k->hard, k->o.hard_ms, MO_CONN_HARD_MS);
 }
 
-/* Put it in flight under a new number. */
+/* Send the call under a new id. */
 static int call_send(struct mo_call *k, struct mo_span params)
 {
     struct mo_conn *c = k->c;
@@ -298,7 +299,7 @@ static int keep_headers(struct mo_call *k)
     return rc;
 }
 
-/* They may have come over HTTP, and go onto a line. */
+/* Capabilities that came over HTTP may hold newlines; a line must not. */
 static int flatten_caps(struct mo_call *k)
 {
     struct mo_json v = {k->o.capabilities.p, k->o.capabilities.n};
@@ -317,8 +318,7 @@ static int flatten_caps(struct mo_call *k)
     return rc;
 }
 
-/* Everything that was lent for the call is copied if it may be needed again
- * for a retry. */
+/* Copy everything borrowed for the call if a retry may need it again. */
 static int keep_for_retry(struct mo_call *k, struct mo_span params)
 {
     bool listed = false;
@@ -387,8 +387,7 @@ struct mo_call *mo_conn_call_start(struct mo_conn *c, const char *method,
     if (rc == 0)
         rc = call_send(k, params);
     if (rc < 0) {
-        (void)mo_fail(e, rc, "%s: cannot be sent (%s)", method,
-                      mo_err_name(rc));
+        (void)mo_fail(e, rc, "%s: cannot send (%s)", method, mo_err_name(rc));
         call_free(k);
         return NULL;
     }
@@ -411,7 +410,7 @@ struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
 
 /* --- answers ------------------------------------------------------------- */
 
-static void fail_now(struct mo_call *k, int code, const char *what)
+static void fail_call(struct mo_call *k, int code, const char *what)
 {
     struct mo_err e;
 
@@ -419,18 +418,19 @@ static void fail_now(struct mo_call *k, int code, const char *what)
     call_fail(k, &e);
 }
 
-static void need_input(struct mo_call *k, struct mo_json result)
+static void request_input(struct mo_call *k, struct mo_json result)
 {
     struct mo_err e;
     int rc;
 
     k->rounds++;
     if (k->rounds > MO_CONN_ROUNDS_MAX) {
-        fail_now(k, MO_EPROTO, "asks for input again and again");
+        fail_call(k, MO_EPROTO, "the server asks for input too many times");
         return;
     }
-    mo_timer_stop(k->c->loop, &k->idle); /* people are slow; hard goes on */
-    park(k);
+    mo_timer_stop(k->c->loop,
+                  &k->idle); /* people are slow; the hard timeout continues */
+    park_call(k);
     rc = mo_conn_ask_inputs(k, result, &e);
     if (rc < 0)
         call_fail(k, &e);
@@ -448,34 +448,34 @@ void mo_conn_call_again(struct mo_call *k)
     if (rc == 0)
         rc = call_send(k, mo_buf_view(&k->params));
     if (rc < 0) {
-        (void)mo_fail(&e, rc, "%s: cannot be sent again (%s)", k->method,
+        (void)mo_fail(&e, rc, "%s: cannot send again (%s)", k->method,
                       mo_err_name(rc));
         mo_conn_call_end_later(k, &e);
     }
 }
 
-/* What kind of result it is; only modern servers say. */
-static void take_result(struct mo_call *k, struct mo_json result)
+/* Handle a result by its kind; only modern servers name one. */
+static void handle_result(struct mo_call *k, struct mo_json result)
 {
     struct mo_reply r = {.result = result};
     struct mo_json type = {NULL, 0};
 
-    if (k->c->modern) /* to look means to walk over all of it */
+    if (k->c->modern) /* looking it up scans the whole result */
         type = mo_json_get(result, "resultType");
     r.task = mo_json_str_eq(type, MO_SPAN("task"));
     if (!mo_json_is(result, MO_JSON_OBJECT))
-        fail_now(k, MO_EPROTO, "the result is no object");
+        fail_call(k, MO_EPROTO, "the result is not an object");
     else if (!type.p || mo_json_str_eq(type, MO_SPAN("complete")))
         call_end(k, &r);
     else if (r.task && k->c->can & CAN_TASKS)
         call_end(k, &r);
     else if (mo_json_str_eq(type, MO_SPAN("input_required")) && k->may_ask)
-        need_input(k, result);
+        request_input(k, result);
     else
-        fail_now(k, MO_EPROTO, "a result of a kind we do not know");
+        fail_call(k, MO_EPROTO, "the result has an unknown resultType");
 }
 
-static void take_error(struct mo_call *k, struct mo_json error, int status)
+static void handle_error(struct mo_call *k, struct mo_json error, int status)
 {
     struct mo_reply r = {.error = error, .status = status};
 
@@ -484,7 +484,7 @@ static void take_error(struct mo_call *k, struct mo_json error, int status)
     call_end(k, &r);
 }
 
-/* 0: no id that we could have sent. */
+/* id 0: not an id that we could have sent. */
 static void count_stray(struct mo_conn *c, uint64_t id)
 {
     if (id == 0 || id > c->last_id)
@@ -507,9 +507,9 @@ void mo_conn_call_answer(struct mo_conn *c, const struct mo_rpc *m)
     }
     c->stats.answers++;
     if (m->kind == MO_RPC_RESULT)
-        take_result(k, m->result);
+        handle_result(k, m->result);
     else
-        take_error(k, m->error, 0);
+        handle_error(k, m->error, 0);
 }
 
 void mo_conn_call_failed(struct mo_conn *c, uint64_t id, int status,
@@ -524,7 +524,7 @@ void mo_conn_call_failed(struct mo_conn *c, uint64_t id, int status,
         return;
     }
     if (body.n && mo_rpc_parse(body, &m, NULL) == 0 && m.kind == MO_RPC_ERROR)
-        take_error(k, m.error, status);
+        handle_error(k, m.error, status);
     else
         call_end(k, &r);
 }

@@ -1,15 +1,16 @@
-/* conn.c - the owner of the link: where messages go, how it ends.
+/* conn.c - state machine of a connection and owner of its link.
  *
  *   NEW -> DIALING -> PROBING -> OPEN -> CLOSING
  *             |  ^        |  \     ^
  *             |  +-REDIAL-+   v    |
  *             +------------> INIT -+
  *
- * The memory goes in over(), which runs from the link's on_close, or from
- * the loop when there is no link: never inside a call or a callback of ours. */
+ * end_conn() frees the connection. It runs from the link's on_close, or from
+ * the loop when there is no link: never inside a call or callback of the owner.
+ */
 #include "mcp/client/conn_priv.h"
 
-#define ARENA_MAX ((size_t)256 * 1024) /* our own options, copied */
+#define ARENA_MAX ((size_t)256 * 1024) /* copied options */
 
 #define TO(s) (1u << (s))
 
@@ -32,7 +33,7 @@ void mo_conn_move(struct mo_conn *c, enum conn_state to)
 
 /* --- the end ------------------------------------------------------------- */
 
-static void over(struct mo_conn *c)
+static void end_conn(struct mo_conn *c)
 {
     const struct mo_conn_cb *cb = c->o.cb;
     void *ctx = c->o.ctx;
@@ -66,12 +67,7 @@ void mo_conn_close(struct mo_conn *c, const struct mo_err *why)
         mo_loop_defer(c->loop, &c->later);
 }
 
-void mo_conn_fail(struct mo_conn *c, const struct mo_err *why)
-{
-    mo_conn_close(c, why);
-}
-
-/* --- what comes in ------------------------------------------------------- */
+/* --- receiving ----------------------------------------------------------- */
 
 static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
                             uint64_t stream_of)
@@ -92,8 +88,8 @@ static void on_notification(struct mo_conn *c, const struct mo_rpc *m,
     c->o.cb->on_notify(c->o.ctx, c, m, k ? k->number : stream_of);
 }
 
-static void dispatch(struct mo_conn *c, const struct mo_rpc *m,
-                     uint64_t stream_of)
+static void dispatch_message(struct mo_conn *c, const struct mo_rpc *m,
+                             uint64_t stream_of)
 {
     switch (m->kind) {
     case MO_RPC_REQUEST:
@@ -113,7 +109,7 @@ static void dispatch(struct mo_conn *c, const struct mo_rpc *m,
     }
 }
 
-/* Only one revision ever had batches. */
+/* Only revision 2025-03-26 has batches. */
 static void on_batch(struct mo_conn *c, const struct mo_rpc *m,
                      uint64_t stream_of)
 {
@@ -124,7 +120,7 @@ static void on_batch(struct mo_conn *c, const struct mo_rpc *m,
     mo_json_iter(&it, m->root);
     while (c->state != C_CLOSING && mo_json_next(&it, &key, &val)) {
         if (mo_rpc_parse(mo_json_text(val), &one, NULL) == 0)
-            dispatch(c, &one, stream_of);
+            dispatch_message(c, &one, stream_of);
     }
 }
 
@@ -140,7 +136,7 @@ static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
         c->speak == MO_MCP_2025_03_26)
         on_batch(c, m, stream_of);
     else
-        dispatch(c, m, stream_of);
+        dispatch_message(c, m, stream_of);
 }
 
 static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
@@ -152,7 +148,7 @@ static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
         return;
     mo_conn_call_failed(c, id, status, body, why);
     if (status == 404 && !c->modern && c->state == C_OPEN)
-        mo_conn_fail(c, why); /* the session has ended: open anew */
+        mo_conn_close(c, why); /* the session ended: a new one is needed */
 }
 
 static void on_noise(void *ctx, struct mo_span line)
@@ -176,9 +172,10 @@ static void on_link_close(void *ctx, const struct mo_err *why)
         if (why)
             c->why = *why;
         else
-            (void)mo_fail(&c->why, MO_ECLOSED, "the server has gone");
+            (void)mo_fail(&c->why, MO_ECLOSED,
+                          "the server closed the connection");
     }
-    over(c);
+    end_conn(c);
 }
 
 static const struct mo_link_cb link_cb = {
@@ -215,14 +212,14 @@ int mo_conn_notify(struct mo_conn *c, const char *method, struct mo_span params)
     return rc < 0 ? rc : mo_conn_write(c, &m);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------- */
 
 static void on_later(struct mo_later *d)
 {
     struct mo_conn *c = mo_container_of(d, struct mo_conn, later);
 
     if (c->state == C_CLOSING)
-        over(c);
+        end_conn(c);
     else
         mo_conn_start(c);
 }
@@ -241,19 +238,20 @@ void mo_conn_dialed(struct mo_conn *c, struct mo_link *k,
     else if (c->state == C_CLOSING)
         mo_loop_defer(c->loop, &c->later);
     else if (!k)
-        mo_conn_fail(c, why);
+        mo_conn_close(c, why);
     else
         mo_conn_start(c);
 }
 
-static const char *copy(struct mo_arena *a, const char *s, const char *usual)
+static const char *copy_or_default(struct mo_arena *a, const char *s,
+                                   const char *usual)
 {
     const char *from = s ? s : usual;
 
     return from ? mo_arena_strndup(a, from, strlen(from)) : NULL;
 }
 
-static int take_opts(struct mo_conn *c, const struct mo_conn_opts *o)
+static int copy_opts(struct mo_conn *c, const struct mo_conn_opts *o)
 {
     struct mo_span caps = o->capabilities.n ? o->capabilities : MO_SPAN("{}");
     struct mo_json v = {caps.p, caps.n};
@@ -262,9 +260,9 @@ static int take_opts(struct mo_conn *c, const struct mo_conn_opts *o)
     mo_buf_init(&b, ARENA_MAX / 4);
     (void)mo_json_compact(v, &b);
     c->o = *o;
-    c->o.name = copy(&c->a, o->name, "mcp-orchestrator");
-    c->o.version = copy(&c->a, o->version, MO_VERSION);
-    c->o.log_level = copy(&c->a, o->log_level, NULL);
+    c->o.name = copy_or_default(&c->a, o->name, "mcp-orchestrator");
+    c->o.version = copy_or_default(&c->a, o->version, MO_VERSION);
+    c->o.log_level = copy_or_default(&c->a, o->log_level, NULL);
     c->o.capabilities =
         mo_span(mo_arena_strndup(&c->a, b.p ? b.p : "", b.len), b.len);
     c->can = mo_buf_err(&b) ? 0 : mo_conn_codec_can(v);
@@ -285,7 +283,7 @@ int mo_conn_open(struct mo_loop *l, const struct mo_conn_opts *o,
     if (!c)
         return mo_fail(e, MO_ENOMEM, "connection");
     mo_arena_init(&c->a, ARENA_MAX);
-    if (take_opts(c, o) < 0) {
+    if (copy_opts(c, o) < 0) {
         mo_arena_fini(&c->a);
         mo_free(c);
         return mo_fail(e, MO_ENOMEM, "connection");

@@ -1,11 +1,13 @@
-/* conn_codec.c - envelopes: what is put around a caller's params.
+/* conn_codec.c - write the envelope around a caller's params.
  *
- * A legacy request without progress takes the params as they are. All others
- * get a _meta that is the caller's, without the keys that are ours to set,
- * and then ours. Members are copied as raw text, never re-encoded. */
+ * A legacy request without progress sends the params unchanged. Every other
+ * request gets a _meta: the caller's members except the keys that the
+ * connection sets, then the connection's own. Members are copied as raw text,
+ * never re-encoded. */
 #include "mcp/client/conn_priv.h"
 
-#define OPENED_MAX ((size_t)1024 * 1024) /* of a server's self-description */
+#define OPENED_MAX                                                             \
+    ((size_t)1024 * 1024) /* bytes kept of a server's description of itself */
 
 /* --- capabilities -------------------------------------------------------- */
 
@@ -97,7 +99,8 @@ static void put_envelope(struct members *m, const struct mo_conn *c,
         put_str(m, "\"" MO_MCP_P_LOG "\"", level);
 }
 
-/* A trace and its state belong together: theirs are kept, or ours put. */
+/* traceparent and tracestate belong together: keep both of the caller or add
+ * both of ours. */
 static void put_trace(struct members *m, const struct mo_trace *t,
                       struct mo_json theirs)
 {
@@ -181,7 +184,7 @@ static void put_params(struct mo_conn *c, const struct mo_call *k,
     mo_buf_putc(m.b, '}');
 }
 
-/* One line is one message: newlines between tokens must go. */
+/* A line is one message, so newlines between tokens are removed. */
 struct mo_span mo_conn_codec_one_line(struct mo_conn *c, struct mo_span text)
 {
     struct mo_json v = {text.p, text.n};
@@ -230,9 +233,9 @@ int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
     return mo_buf_putc(b, '}');
 }
 
-/* --- what a server says of itself ---------------------------------------- */
+/* --- the server's description of itself ---------------------------------- */
 
-static struct mo_json typed(struct mo_json v, enum mo_json_type t)
+static struct mo_json require_type(struct mo_json v, enum mo_json_type t)
 {
     static const struct mo_json none = {NULL, 0};
 
@@ -255,8 +258,10 @@ int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,
     i->opened = all;
     i->modern = modern;
     i->version = c->speak;
-    i->server = typed(server, MO_JSON_OBJECT);
-    i->capabilities = typed(mo_json_get(all, "capabilities"), MO_JSON_OBJECT);
-    i->instructions = typed(mo_json_get(all, "instructions"), MO_JSON_STRING);
+    i->server = require_type(server, MO_JSON_OBJECT);
+    i->capabilities =
+        require_type(mo_json_get(all, "capabilities"), MO_JSON_OBJECT);
+    i->instructions =
+        require_type(mo_json_get(all, "instructions"), MO_JSON_STRING);
     return 0;
 }

@@ -1,10 +1,10 @@
-/* conn_open.c - from a fresh link to an open connection.
+/* conn_open.c - open a connection over a fresh link.
  *
- * Two questions are asked of a server: server/discover (modern) and
- * initialize (legacy). This file decides which, what an answer means, and
- * when to dial anew. The table of outcomes of a probe is the one of the
- * specification's page on mixed versions; on a byte stream silence and death
- * mean legacy, over HTTP they mean that the server is down. */
+ * A server is opened with server/discover (modern) or initialize (legacy). This
+ * file decides which one to send, how to read the answer, and when to dial
+ * again. The outcomes of a probe follow the specification's page on mixed
+ * versions: on a byte stream silence and exit mean legacy, over HTTP they mean
+ * that the server is down. */
 #include "base/clock.h"
 #include "mcp/client/conn_priv.h"
 
@@ -23,10 +23,10 @@ static void give_up(struct mo_conn *c, int code, const char *what)
     struct mo_err e;
 
     (void)mo_fail(&e, code, "%s", what);
-    mo_conn_fail(c, &e);
+    mo_conn_close(c, &e);
 }
 
-static void settle(struct mo_conn *c, enum mo_conn_era era)
+static void set_verdict(struct mo_conn *c, enum mo_conn_era era)
 {
     if (c->o.mode == MO_CONN_AUTO)
         c->info.verdict = (struct mo_conn_verdict){era, mo_wall_ms()};
@@ -34,7 +34,7 @@ static void settle(struct mo_conn *c, enum mo_conn_era era)
 
 /* --- dialling ------------------------------------------------------------ */
 
-static void dial(struct mo_conn *c)
+static void dial_server(struct mo_conn *c)
 {
     struct mo_err e;
     int rc;
@@ -45,10 +45,10 @@ static void dial(struct mo_conn *c)
     if (rc == 0)
         return;
     c->dialing = false;
-    mo_conn_fail(c, &e);
+    mo_conn_close(c, &e);
 }
 
-/* The probe is done with this link. */
+/* The probe made this link unusable: close it and dial again. */
 static void dial_again(struct mo_conn *c)
 {
     struct mo_err e;
@@ -67,11 +67,11 @@ bool mo_conn_lost_in_probe(struct mo_conn *c)
     if (!again)
         return false;
     if (c->state == C_PROBING)
-        settle(c, MO_ERA_LEGACY);
+        set_verdict(c, MO_ERA_LEGACY);
     c->go_legacy = true;
     c->may_redial = false;
     mo_conn_call_drop_internal(c);
-    dial(c);
+    dial_server(c);
     return true;
 }
 
@@ -102,7 +102,7 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
             e = *r->err;
         else
             describe_error(r, "initialize", &e);
-        mo_conn_fail(c, &e);
+        mo_conn_close(c, &e);
         return;
     }
     if (mo_json_is(text, MO_JSON_STRING))
@@ -111,7 +111,7 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
         (c->o.pin != MO_MCP_UNKNOWN && c->o.pin != v)) {
         (void)mo_fail(&e, MO_EPROTO, "the server wants to speak %.*s",
                       (int)(text.n > 40 ? 40 : text.n), text.p ? text.p : "");
-        mo_conn_fail(c, &e);
+        mo_conn_close(c, &e);
         return;
     }
     c->speak = v;
@@ -149,13 +149,13 @@ static void initialize(struct mo_conn *c)
                                  &e))
         rc = e.code;
     mo_buf_fini(&b);
-    if (rc < 0 && rc != MO_ECLOSED) /* a dead link tells of itself */
-        mo_conn_fail(c, &e);
+    if (rc < 0 && rc != MO_ECLOSED) /* a closed link reports itself */
+        mo_conn_close(c, &e);
 }
 
 /* --- modern -------------------------------------------------------------- */
 
-static bool lists(struct mo_json versions, enum mo_mcp_version v)
+static bool lists_version(struct mo_json versions, enum mo_mcp_version v)
 {
     struct mo_span want = mo_span_cstr(mo_mcp_version_text(v));
     struct mo_json key, val;
@@ -185,14 +185,14 @@ static bool lists_modern(struct mo_json versions)
 
 static void discover(struct mo_conn *c);
 
-/* The server answers, but is no modern one; the link still works. */
+/* The server answers but is not modern; the link still works. */
 static void fall_back(struct mo_conn *c, const char *why_not)
 {
     if (!may_be_legacy(c)) {
         give_up(c, MO_EPROTO, why_not);
         return;
     }
-    settle(c, MO_ERA_LEGACY);
+    set_verdict(c, MO_ERA_LEGACY);
     c->go_legacy = true;
     initialize(c);
 }
@@ -203,7 +203,7 @@ static void open_modern(struct mo_conn *c, struct mo_json result)
         give_up(c, MO_ETOOBIG, "server/discover: the answer is too big");
         return;
     }
-    settle(c, MO_ERA_MODERN);
+    set_verdict(c, MO_ERA_MODERN);
     c->may_redial = false;
     mo_conn_move(c, C_OPEN);
     mo_link_opened(c->link, mo_mcp_version_text(c->speak));
@@ -212,7 +212,7 @@ static void open_modern(struct mo_conn *c, struct mo_json result)
 
 static void on_unsupported(struct mo_conn *c, struct mo_json supported)
 {
-    if (lists(supported, c->speak) && !c->retried) {
+    if (lists_version(supported, c->speak) && !c->retried) {
         c->retried = true;
         discover(c);
     } else if (lists_modern(supported)) {
@@ -235,10 +235,10 @@ static void on_no_answer(struct mo_conn *c, const struct mo_reply *r)
     if (refused) {
         fall_back(c, "the server refuses server/discover");
     } else if (silent && may_be_legacy(c)) {
-        settle(c, MO_ERA_LEGACY);
+        set_verdict(c, MO_ERA_LEGACY);
         dial_again(c);
     } else {
-        mo_conn_fail(c, &e);
+        mo_conn_close(c, &e);
     }
 }
 
@@ -256,10 +256,10 @@ static void on_discovered(void *ctx, const struct mo_reply *r)
         on_no_answer(c, r);
     else if (r->error.p && (barred || r->status >= 500))
         give_up(c, barred ? MO_EPOLICY : MO_EUNAVAIL,
-                "the server refuses us or is out of order");
+                "the server refuses access or reports an internal error");
     else if (r->code == MO_MCP_UNSUPPORTED_VERSION && mo_json_len(supported))
         on_unsupported(c, supported);
-    else if (lists(versions, c->speak))
+    else if (lists_version(versions, c->speak))
         open_modern(c, r->result);
     else
         fall_back(c, "the server does not know server/discover");
@@ -283,10 +283,10 @@ static void discover(struct mo_conn *c)
     if (!mo_conn_call_start(c, "server/discover", mo_span(NULL, 0), &o, true,
                             &e) &&
         e.code != MO_ECLOSED)
-        mo_conn_fail(c, &e);
+        mo_conn_close(c, &e);
 }
 
-/* --- which way ----------------------------------------------------------- */
+/* --- choice of the era --------------------------------------------------- */
 
 static bool known_legacy(const struct mo_conn *c)
 {
@@ -307,7 +307,7 @@ void mo_conn_start(struct mo_conn *c)
                            ? !mo_mcp_is_modern(c->o.pin)
                            : c->o.mode == MO_CONN_LEGACY ||
                                  (c->o.mode == MO_CONN_AUTO && known_legacy(c));
-        dial(c);
+        dial_server(c);
     } else if (c->go_legacy) {
         initialize(c);
     } else {

@@ -1,17 +1,18 @@
-/* conn_priv.h - what the rooms of the client share: conn (the link's owner),
- * conn_open (handshakes), conn_codec (envelopes), call (what we asked), ask
- * (what we are asked), task (what we were promised). Nobody else includes
- * it. */
+/* conn_priv.h - structs and functions shared by the client's files.
+ *
+ * conn.c owns the link, conn_open.c does handshakes, conn_codec.c writes
+ * envelopes, call.c tracks our calls, ask.c the server's requests, task.c
+ * tasks. No other file includes this header. */
 #ifndef MO_MCP_CLIENT_CONN_PRIV_H
 #define MO_MCP_CLIENT_CONN_PRIV_H
 
 #include "base/pool.h"
 #include "mcp/client/conn.h"
 
-#define CALL_BUCKETS 256 /* numbers count up: they spread by themselves */
-#define GIVEN_UP_MAX 64  /* numbers we remember to call an answer late */
+#define CALL_BUCKETS 256 /* ids are consecutive, so they spread evenly */
+#define GIVEN_UP_MAX 64  /* ids remembered to count a late answer */
 
-/* What we have told the server that we can do. */
+/* Capabilities declared to the server. */
 enum {
     CAN_SAMPLING = 1u,
     CAN_ROOTS = 2u,
@@ -25,7 +26,7 @@ enum conn_state {
     C_DIALING,
     C_PROBING, /* server/discover is out */
     C_INIT,    /* initialize is out */
-    C_REDIAL,  /* the probe cost the link; waiting for its end */
+    C_REDIAL,  /* the probe cost the link; waiting for its close */
     C_OPEN,
     C_CLOSING,
 };
@@ -36,25 +37,25 @@ struct mo_conn {
     struct mo_conn_opts o; /* texts in a */
     struct mo_arena a;
     enum conn_state state;
-    enum mo_mcp_version speak; /* what the next request is to be in */
+    enum mo_mcp_version speak; /* version of the next request */
     bool modern;               /* the era of the next request */
-    bool go_legacy;            /* after the next dial: initialize */
-    bool may_redial;           /* a link lost now is the probe's fault */
+    bool go_legacy;            /* send initialize after the next dial */
+    bool may_redial;           /* a link lost now was lost to the probe */
     bool retried;              /* the one retry after -32022 */
-    bool dialing;              /* dial was called and has not answered */
+    bool dialing;              /* dial was called, mo_conn_dialed() was not */
     unsigned can;              /* CAN_* */
 
     struct mo_list calls[CALL_BUCKETS];
-    struct mo_list parked; /* calls without a number in flight */
+    struct mo_list parked; /* calls that have no id in flight */
     size_t ncalls;
-    struct mo_pool spare; /* calls that have ended */
+    struct mo_pool spare; /* freed calls for reuse */
     uint64_t last_id;
     uint64_t given_up[GIVEN_UP_MAX];
     size_t ngiven;
 
-    struct mo_list tasks; /* that are waited for */
+    struct mo_list tasks; /* tasks being watched */
 
-    struct mo_list asks; /* of a legacy server */
+    struct mo_list asks; /* open requests of a legacy server */
     size_t nasks;
 
     struct mo_buf out;     /* the message being written */
@@ -62,7 +63,8 @@ struct mo_conn {
     struct mo_buf opened;  /* the text info points into */
     struct mo_conn_info info;
     struct mo_conn_stats stats;
-    struct mo_later later; /* the beginning, or an end without a link */
+    struct mo_later
+        later; /* starts the connection, or ends one without a link */
     struct mo_err why;
 };
 
@@ -70,19 +72,19 @@ struct mo_call {
     struct mo_list node; /* in a bucket, or parked */
     struct mo_conn *c;
     uint64_t id;     /* in flight; 0: parked */
-    uint64_t number; /* the first id: how others name the call */
+    uint64_t number; /* the first id: names the call to the owner */
     struct mo_call_opts o;
     char *method;
     struct mo_timer idle, hard;
     struct mo_later later; /* ends it with why */
     struct mo_err why;
-    bool internal; /* a handshake's: not cancelled, not counted as ours */
-    bool ended;    /* done is on its way */
-    bool held;     /* no timeouts now */
-    bool told;     /* progress was reported: last_progress counts */
+    bool internal; /* part of a handshake: never cancelled by the owner */
+    bool ended;    /* done is scheduled */
+    bool held;     /* timeouts are suspended */
+    bool told;     /* progress was reported: last_progress is valid */
     double last_progress;
     /* input_required */
-    bool may_ask;         /* method and era allow it */
+    bool may_ask;         /* method and era allow input_required */
     struct mo_buf params; /* to send again */
     struct mo_buf input;  /* members of inputResponses, written so far */
     struct mo_buf state;  /* requestState, raw */
@@ -94,21 +96,20 @@ struct mo_call {
 struct ask {
     struct mo_ask pub;
     struct mo_list node;
-    struct mo_conn *c;    /* NULL: nobody waits any more */
-    struct mo_call *call; /* of an inputRequest; else NULL */
-    bool handed;          /* the owner has it */
+    struct mo_conn *c;    /* NULL: the server no longer waits */
+    struct mo_call *call; /* the call of an inputRequest; else NULL */
+    bool handed;          /* passed to the owner */
     struct mo_buf text;   /* the key or id, then the params */
     size_t key_len;
 };
 
 /* conn.c */
 void mo_conn_move(struct mo_conn *c, enum conn_state to);
-void mo_conn_fail(struct mo_conn *c, const struct mo_err *why);
 int mo_conn_write(struct mo_conn *c, struct mo_link_msg *m);
 
 /* conn_open.c */
 void mo_conn_start(struct mo_conn *c);
-bool mo_conn_lost_in_probe(struct mo_conn *c); /* true: it is dialled again */
+bool mo_conn_lost_in_probe(struct mo_conn *c); /* true: dialled again */
 
 /* conn_codec.c */
 unsigned mo_conn_codec_can(struct mo_json capabilities);
@@ -118,7 +119,7 @@ int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
                              enum mo_mcp_version v);
 int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,
                               bool modern);
-/* What the head of an HTTP request says, which is what its _meta says. */
+/* The trace for the HTTP headers, which equals the one in _meta. */
 void mo_conn_codec_trace(const struct mo_conn *c, const struct mo_call *k,
                          struct mo_span params, struct mo_trace *out);
 struct mo_span mo_conn_codec_one_line(struct mo_conn *c, struct mo_span text);
@@ -137,7 +138,7 @@ void mo_conn_call_progress(struct mo_conn *c, struct mo_json params);
 void mo_conn_call_end_later(struct mo_call *k, const struct mo_err *why);
 void mo_conn_call_end_all(struct mo_conn *c, const struct mo_err *why);
 void mo_conn_call_drop_internal(struct mo_conn *c);
-void mo_conn_call_again(struct mo_call *k); /* all inputs are there */
+void mo_conn_call_again(struct mo_call *k); /* send it again with all inputs */
 
 /* ask.c */
 void mo_conn_ask_request(struct mo_conn *c, const struct mo_rpc *m,

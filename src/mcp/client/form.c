@@ -1,7 +1,7 @@
 #include "mcp/client/form.h"
 
-/* 1, 0, or MO_ENOMEM. Keys may be written with different escapes. */
-static int has(struct mo_json obj, struct mo_json key)
+/* Returns 1, 0 or MO_ENOMEM. Keys may be written with different escapes. */
+static int has_member(struct mo_json obj, struct mo_json key)
 {
     struct mo_json k, v;
     struct mo_json_iter it;
@@ -17,8 +17,8 @@ static int has(struct mo_json obj, struct mo_json key)
     return rc;
 }
 
-static void put(struct mo_buf *b, bool *any, struct mo_json key,
-                struct mo_json val)
+static void put_member(struct mo_buf *b, bool *any, struct mo_json key,
+                       struct mo_json val)
 {
     if (*any)
         mo_buf_putc(b, ',');
@@ -28,7 +28,7 @@ static void put(struct mo_buf *b, bool *any, struct mo_json key,
     (void)mo_json_compact(val, b);
 }
 
-/* What an answer may hold: plain values and lists of strings. */
+/* True for values an answer may hold: plain values and lists of strings. */
 static bool is_usable(struct mo_json v)
 {
     enum mo_json_type t = mo_json_type(v);
@@ -48,14 +48,14 @@ int mo_form_accept(struct mo_buf *b, struct mo_json schema,
     mo_buf_puts(b, "{\"action\":\"accept\",\"content\":{");
     mo_json_iter(&it, content);
     while (mo_json_next(&it, &key, &val))
-        put(b, &any, key, val);
+        put_member(b, &any, key, val);
     mo_json_iter(&it, mo_json_get(schema, "properties"));
     while (rc >= 0 && mo_json_next(&it, &key, &val)) {
         struct mo_json usual = mo_json_get(val, "default");
 
-        rc = has(content, key);
+        rc = has_member(content, key);
         if (rc == 0 && is_usable(usual))
-            put(b, &any, key, usual);
+            put_member(b, &any, key, usual);
     }
     mo_buf_puts(b, "}}");
     return rc < 0 ? rc : mo_buf_err(b);

@@ -1,17 +1,17 @@
 #include "mcp/client/mirror.h"
 
-/* Both texts are peers'. Going down costs a scan of what is below, and so
- * does looking up an argument: both are done a bounded number of times. */
+/* Peers wrote both texts. Each level of nesting and each lookup of an argument
+ * costs a scan, so the number of both is limited. */
 #define DEPTH_MAX   64
 #define LOOKUPS_MAX 256
 
-/* Where in a schema we are. */
+/* The position of the walk in a schema. */
 enum place {
-    ROOT,        /* the tool's whole schema: no argument by itself */
-    REACHED,     /* a schema that only `properties` led to */
-    REACHED_MAP, /* the value of such a schema's `properties` */
+    ROOT,        /* the tool's whole schema: not an argument */
+    REACHED,     /* a schema reached by `properties` only */
+    REACHED_MAP, /* the `properties` of such a schema */
     OTHER,       /* any other schema, or a list of schemas */
-    OTHER_MAP,   /* names to schemas, elsewhere */
+    OTHER_MAP,   /* any other map of names to schemas */
 };
 
 struct walk {
@@ -46,7 +46,7 @@ static bool is_one_of(struct mo_json v, const char *const *names)
     return false;
 }
 
-/* Can there be a mark in it? Its name could be written with escapes. */
+/* True if v may hold a mark. The key could be written with escapes. */
 static bool may_mark(struct mo_json v)
 {
     struct mo_span text = mo_json_text(v);
@@ -57,7 +57,7 @@ static bool may_mark(struct mo_json v)
 
 /* --- values -------------------------------------------------------------- */
 
-/* 42, 42.0 and 4.2e1 are the same integer. */
+/* Write an integer in its plain form: 42, 42.0 and 4.2e1 are the same. */
 static int put_integer(struct mo_mirror *m, struct mo_json v,
                        struct mo_span *out)
 {
@@ -76,8 +76,9 @@ static int put_integer(struct mo_mirror *m, struct mo_json v,
     return out->p ? 0 : MO_ENOMEM;
 }
 
-/* out->p stays NULL when there is nothing to send. */
-static int value_of(struct mo_mirror *m, struct mo_json v, struct mo_span *out)
+/* out->p stays NULL when the argument gets no header. */
+static int format_value(struct mo_mirror *m, struct mo_json v,
+                        struct mo_span *out)
 {
     switch (mo_json_type(v)) {
     case MO_JSON_STRING:
@@ -94,28 +95,28 @@ static int value_of(struct mo_mirror *m, struct mo_json v, struct mo_span *out)
 
 /* --- marks --------------------------------------------------------------- */
 
-static const char *objection(const struct walk *w, struct mo_json schema,
-                             enum place at, struct mo_span name)
+static const char *find_mark_error(const struct walk *w, struct mo_json schema,
+                                   enum place at, struct mo_span name)
 {
     static const char *const plain[] = {"string", "integer", "boolean", NULL};
 
     if (at != REACHED)
         return "is not reached by properties alone";
     if (!is_token(name))
-        return "is no token";
+        return "is not a token";
     if (!is_one_of(mo_json_get(schema, "type"), plain))
         return "marks neither a string, an integer nor a boolean";
     if (w->n == MO_COUNT(w->names))
-        return "is one too many";
+        return "exceeds the number of headers";
     for (size_t i = 0; i < w->n; i++) {
         if (mo_span_ieq(w->names[i], name))
-            return "stands twice";
+            return "is used twice";
     }
     return NULL;
 }
 
-static int take_mark(struct walk *w, struct mo_json schema, struct mo_json mark,
-                     enum place at, struct mo_json arg)
+static int add_mark(struct walk *w, struct mo_json schema, struct mo_json mark,
+                    enum place at, struct mo_json arg)
 {
     struct mo_span name = {NULL, 0}, value = {NULL, 0};
     const char *why;
@@ -123,13 +124,13 @@ static int take_mark(struct walk *w, struct mo_json schema, struct mo_json mark,
     if (mo_json_is(mark, MO_JSON_STRING) &&
         mo_json_str(mark, &w->m->a, &name) < 0)
         return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
-    why = objection(w, schema, at, name);
+    why = find_mark_error(w, schema, at, name);
     if (why)
         return mo_fail(w->e, MO_EPROTO, "x-mcp-header \"%.*s\" %s",
                        (int)(name.n < 40 ? name.n : 40), name.p ? name.p : "",
                        why);
     w->names[w->n++] = name;
-    if (value_of(w->m, arg, &value) < 0)
+    if (format_value(w->m, arg, &value) < 0)
         return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
     if (value.p)
         w->m->v[w->m->n++] = (struct mo_link_param){name, value};
@@ -138,7 +139,7 @@ static int take_mark(struct walk *w, struct mo_json schema, struct mo_json mark,
 
 /* --- the walk ------------------------------------------------------------ */
 
-static enum place place_of(struct mo_json key, enum place at)
+static enum place child_place(struct mo_json key, enum place at)
 {
     static const char *const maps[] = {
         "$defs", "definitions", "patternProperties", "dependentSchemas", NULL};
@@ -148,8 +149,8 @@ static enum place place_of(struct mo_json key, enum place at)
     return is_one_of(key, maps) ? OTHER_MAP : OTHER;
 }
 
-static int member_of(struct walk *w, struct mo_json args, struct mo_json key,
-                     struct mo_json *out)
+static int find_argument(struct walk *w, struct mo_json args,
+                         struct mo_json key, struct mo_json *out)
 {
     struct mo_json k, v;
     struct mo_json_iter it;
@@ -159,7 +160,7 @@ static int member_of(struct walk *w, struct mo_json args, struct mo_json key,
     if (!mo_json_is(args, MO_JSON_OBJECT))
         return 0;
     if (++w->lookups > LOOKUPS_MAX)
-        return mo_fail(w->e, MO_EPROTO, "x-mcp-header: too many to look at");
+        return mo_fail(w->e, MO_EPROTO, "x-mcp-header: too many lookups");
     if (mo_json_str(key, &w->m->a, &name) < 0)
         return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
     mo_json_iter(&it, args);
@@ -170,8 +171,8 @@ static int member_of(struct walk *w, struct mo_json args, struct mo_json key,
     return 0;
 }
 
-static int walk(struct walk *w, struct mo_json v, enum place at,
-                struct mo_json arg);
+static int walk_schema(struct walk *w, struct mo_json v, enum place at,
+                       struct mo_json arg);
 
 static int walk_member(struct walk *w, struct mo_json in, enum place at,
                        struct mo_json key, struct mo_json val,
@@ -185,22 +186,22 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
     if (!mo_json_str_eq(key, MO_SPAN("x-mcp-header")) && !may_mark(val))
         return 0;
     if (at == REACHED_MAP) {
-        int rc = member_of(w, arg, key, &arg);
+        int rc = find_argument(w, arg, key, &arg);
 
-        return rc < 0 ? rc : walk(w, val, REACHED, arg);
+        return rc < 0 ? rc : walk_schema(w, val, REACHED, arg);
     }
     if (!key.p || at == OTHER_MAP)
-        return walk(w, val, OTHER, none);
+        return walk_schema(w, val, OTHER, none);
     if (mo_json_str_eq(key, MO_SPAN("x-mcp-header")))
-        return take_mark(w, in, val, at, arg);
+        return add_mark(w, in, val, at, arg);
     if (is_one_of(key, data))
         return 0;
-    to = place_of(key, at);
-    return walk(w, val, to, to == REACHED_MAP ? arg : none);
+    to = child_place(key, at);
+    return walk_schema(w, val, to, to == REACHED_MAP ? arg : none);
 }
 
-static int walk(struct walk *w, struct mo_json v, enum place at,
-                struct mo_json arg)
+static int walk_schema(struct walk *w, struct mo_json v, enum place at,
+                       struct mo_json arg)
 {
     static const struct mo_span mark = {"mcp-header", 10};
     struct mo_json_iter it;
@@ -219,7 +220,7 @@ static int walk(struct walk *w, struct mo_json v, enum place at,
     return rc;
 }
 
-/* The first walk looks for marks only: most schemas have none, and then no
+/* The first walk checks marks only: most schemas have none, and then no
  * argument is looked up. */
 int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
                    struct mo_json args, struct mo_err *e)
@@ -232,11 +233,11 @@ int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
     mo_arena_init(&m->a, MO_MIRROR_BYTES_MAX);
     if (!schema.p || !may_mark(schema))
         return 0;
-    rc = walk(&w, schema, ROOT, none);
+    rc = walk_schema(&w, schema, ROOT, none);
     if (rc < 0 || w.n == 0 || !args.p)
         return rc;
     w.n = 0;
-    return walk(&w, schema, ROOT, args);
+    return walk_schema(&w, schema, ROOT, args);
 }
 
 void mo_mirror_fini(struct mo_mirror *m)

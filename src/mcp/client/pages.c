@@ -13,7 +13,7 @@ struct mo_pages {
     unsigned pages;
 };
 
-static void finish(struct mo_pages *p, const struct mo_reply *r)
+static void finish_list(struct mo_pages *p, const struct mo_reply *r)
 {
     struct mo_json items = {NULL, 0};
 
@@ -25,13 +25,13 @@ static void finish(struct mo_pages *p, const struct mo_reply *r)
     mo_free(p);
 }
 
-static void fail(struct mo_pages *p, int code, const char *what)
+static void fail_list(struct mo_pages *p, int code, const char *what)
 {
     struct mo_err e;
     struct mo_reply r = {.err = &e};
 
     (void)mo_fail(&e, code, "%s: %s", p->o.method, what);
-    finish(p, &r);
+    finish_list(p, &r);
 }
 
 static bool add_items(struct mo_pages *p, struct mo_json page)
@@ -52,7 +52,8 @@ static bool add_items(struct mo_pages *p, struct mo_json page)
 
 static void on_page(void *ctx, const struct mo_reply *r);
 
-static int ask(struct mo_pages *p, struct mo_json cursor, struct mo_err *e)
+static int request_page(struct mo_pages *p, struct mo_json cursor,
+                        struct mo_err *e)
 {
     struct mo_call_opts o = {
         .idle_ms = p->o.page_ms,
@@ -75,22 +76,22 @@ static int ask(struct mo_pages *p, struct mo_json cursor, struct mo_err *e)
     return p->call ? 0 : e->code;
 }
 
-/* Why not ask for the next page; NULL: go on. */
-static const char *objection(struct mo_pages *p, struct mo_json cursor)
+/* Why the next page must not be requested; NULL: request it. */
+static const char *check_cursor(struct mo_pages *p, struct mo_json cursor)
 {
     int rc;
 
     if (!mo_json_is(cursor, MO_JSON_STRING))
-        return "the cursor is no string";
+        return "the cursor is not a string";
     if (mo_map_get(&p->seen, mo_json_text(cursor)))
-        return "the server gives out the same cursor twice";
+        return "the server repeats a cursor";
     if (p->pages >= p->o.max_pages)
         return "too many pages";
     rc = mo_map_put(&p->seen, mo_json_text(cursor), p, NULL);
     return rc < 0 ? "no memory for a cursor" : NULL;
 }
 
-static void next(struct mo_pages *p, const struct mo_reply *r)
+static void handle_page(struct mo_pages *p, const struct mo_reply *r)
 {
     struct mo_json cursor = mo_json_get(r->result, "nextCursor");
     const char *why;
@@ -98,26 +99,26 @@ static void next(struct mo_pages *p, const struct mo_reply *r)
 
     p->pages++;
     if (!add_items(p, r->result)) {
-        fail(p, MO_EPROTO, "the page has no list");
+        fail_list(p, MO_EPROTO, "the page has no list");
         return;
     }
     if (!cursor.p || mo_json_is(cursor, MO_JSON_NULL))
         mo_buf_putc(&p->items, ']');
     if (mo_buf_err(&p->items)) {
-        fail(p, mo_buf_err(&p->items), "the list is too big");
+        fail_list(p, mo_buf_err(&p->items), "the list is too big");
         return;
     }
     if (!cursor.p || mo_json_is(cursor, MO_JSON_NULL)) {
-        finish(p, r);
+        finish_list(p, r);
         return;
     }
-    why = objection(p, cursor);
+    why = check_cursor(p, cursor);
     if (why) {
-        fail(p, MO_EPROTO, why);
-    } else if (ask(p, cursor, &e) < 0) {
+        fail_list(p, MO_EPROTO, why);
+    } else if (request_page(p, cursor, &e) < 0) {
         struct mo_reply lost = {.err = &e};
 
-        finish(p, &lost);
+        finish_list(p, &lost);
     }
 }
 
@@ -127,9 +128,9 @@ static void on_page(void *ctx, const struct mo_reply *r)
 
     p->call = NULL;
     if (r->result.p)
-        next(p, r);
+        handle_page(p, r);
     else
-        finish(p, r);
+        finish_list(p, r);
 }
 
 int mo_pages_start(struct mo_conn *c, const struct mo_pages_opts *o,
@@ -148,7 +149,7 @@ int mo_pages_start(struct mo_conn *c, const struct mo_pages_opts *o,
     mo_buf_init(&p->items, o->max_bytes ? o->max_bytes : MO_PAGES_BYTES_MAX);
     mo_map_init(&p->seen, p->o.max_pages);
     mo_buf_putc(&p->items, '[');
-    rc = ask(p, none, e);
+    rc = request_page(p, none, e);
     if (rc < 0) {
         mo_map_fini(&p->seen);
         mo_buf_fini(&p->items);

@@ -1,11 +1,11 @@
-/* pages.h - a whole list, page after page.
+/* pages.h - read a whole list, page after page.
  *
- * tools/list and its like come in pages of the server's choosing. This room
- * asks for one after the other and hands over one array with every item as
- * the bytes it was. A server that never ends is stopped: by the number of
- * pages, by the bytes, or because it gives out a cursor a second time.
+ * tools/list and similar methods answer in pages of the server's choosing. This
+ * code requests one after the other and returns one array with the bytes of
+ * every item unchanged. An endless list fails: by the number of pages, by its
+ * bytes, or because a cursor repeats.
  *
- * done fires exactly once, from the loop; the list is gone after it. */
+ * done fires exactly once, from the loop; the list is freed after it. */
 #ifndef MO_MCP_CLIENT_PAGES_H
 #define MO_MCP_CLIENT_PAGES_H
 
@@ -21,8 +21,8 @@ struct mo_pages_opts {
     const char *key;    /* "tools"; a constant */
     unsigned max_pages; /* 0: MO_PAGES_MAX */
     size_t max_bytes;   /* 0: MO_PAGES_BYTES_MAX */
-    uint64_t page_ms;   /* for each page; 0: the usual */
-    /* items: an array, borrowed; or none, and r says why. */
+    uint64_t page_ms;   /* for each page; 0: default */
+    /* items: an array, borrowed; or none, and r has the error. */
     void (*done)(void *ctx, struct mo_json items, const struct mo_reply *r);
     void *ctx;
 };

@@ -1,8 +1,11 @@
-/* Invariants
- *  1. Until the end there is either a call in flight (t->call) or the poll
- *     timer runs, or `later` is due: something always comes back to us.
- *  2. t is in its connection's list, so that the connection's end finds it.
- *  3. end() is the only place that frees; it runs from the loop. */
+/* task.c - poll a task until it ends.
+ *
+ * Invariants
+ *  1. Until the end there is either a call in flight (t->call), or the poll
+ *     timer runs, or `later` is due: there is always a next event.
+ *  2. t is in its connection's list, so that the connection's end ends it.
+ *  3. finish_task() is the only place that frees a running task; it runs from
+ *     the loop. */
 #include "mcp/client/task.h"
 
 #include "base/map.h"
@@ -14,14 +17,14 @@ struct mo_task {
     struct mo_task_opts o;
     struct mo_call *call; /* tasks/get or tasks/result */
     struct mo_buf params; /* {"taskId":...} */
-    struct mo_buf name;   /* the same, unescaped */
-    struct mo_map seen;   /* keys of questions that were handed up */
+    struct mo_buf name;   /* the task id, unescaped */
+    struct mo_map seen;   /* keys of questions passed to the owner */
     struct mo_timer poll, hard;
     struct mo_later later;
     enum mo_task_status status;
     uint64_t poll_ms;
     unsigned tries;
-    bool over; /* why says how */
+    bool over; /* ended; why has the error */
     struct mo_err why;
 };
 
@@ -77,7 +80,7 @@ static void task_free(struct mo_task *t)
     mo_free(t);
 }
 
-static void end(struct mo_task *t, const struct mo_reply *r)
+static void finish_task(struct mo_task *t, const struct mo_reply *r)
 {
     struct mo_task_opts o = t->o;
 
@@ -85,27 +88,27 @@ static void end(struct mo_task *t, const struct mo_reply *r)
     o.done(o.ctx, r);
 }
 
-static void end_with(struct mo_task *t, const struct mo_err *why)
+static void finish_with_error(struct mo_task *t, const struct mo_err *why)
 {
-    struct mo_err e = *why; /* may be the task's own */
+    struct mo_err e = *why; /* why may point into the task */
     struct mo_reply r = {.err = &e};
 
-    end(t, &r);
+    finish_task(t, &r);
 }
 
-static void end_code(struct mo_task *t, int code, const char *what)
+static void finish_with_code(struct mo_task *t, int code, const char *what)
 {
     struct mo_err e;
 
     (void)mo_fail(&e, code, "task: %s", what);
-    end_with(t, &e);
+    finish_with_error(t, &e);
 }
 
 static void on_later(struct mo_later *d)
 {
     struct mo_task *t = mo_container_of(d, struct mo_task, later);
 
-    end_with(t, &t->why);
+    finish_with_error(t, &t->why);
 }
 
 void mo_conn_task_end_all(struct mo_conn *c, const struct mo_err *why)
@@ -113,7 +116,7 @@ void mo_conn_task_end_all(struct mo_conn *c, const struct mo_err *why)
     while (!mo_list_empty(&c->tasks)) {
         struct mo_task *t = mo_list_first(&c->tasks, struct mo_task, node);
 
-        end_with(t, t->over ? &t->why : why);
+        finish_with_error(t, t->over ? &t->why : why);
     }
 }
 
@@ -123,8 +126,9 @@ static void on_ignored(void *ctx, const struct mo_reply *r)
     (void)r;
 }
 
-/* A request whose answer changes nothing. */
-static int tell(struct mo_task *t, const char *method, struct mo_span params)
+/* Send a request and ignore its answer. */
+static int send_and_ignore(struct mo_task *t, const char *method,
+                           struct mo_span params)
 {
     struct mo_call_opts o = {.name = mo_buf_view(&t->name), .done = on_ignored};
     struct mo_err e;
@@ -132,18 +136,19 @@ static int tell(struct mo_task *t, const char *method, struct mo_span params)
     return mo_conn_request(t->c, method, params, &o, &e) ? 0 : e.code;
 }
 
-/* We do not want it any more. */
+/* Cancel the task at the server and end it with an error. */
 static void give_up(struct mo_task *t, int code, const char *what)
 {
     if (t->over)
         return;
     t->over = true;
     (void)mo_fail(&t->why, code, "task: %s", what);
-    (void)tell(t, "tasks/cancel", mo_buf_view(&t->params)); /* a courtesy */
+    (void)send_and_ignore(t, "tasks/cancel",
+                          mo_buf_view(&t->params)); /* best effort */
     mo_timer_stop(t->c->loop, &t->poll);
     mo_timer_stop(t->c->loop, &t->hard);
     if (t->call)
-        mo_call_cancel(t->call, NULL); /* its done is our end */
+        mo_call_cancel(t->call, NULL); /* its done ends the task */
     else
         mo_loop_defer(t->c->loop, &t->later);
 }
@@ -156,7 +161,7 @@ void mo_task_cancel(struct mo_task *t)
 static void on_hard(struct mo_timer *timer)
 {
     give_up(mo_container_of(timer, struct mo_task, hard), MO_ETIMEOUT,
-            "not done in time");
+            "not finished in time");
 }
 
 /* --- asking -------------------------------------------------------------- */
@@ -166,18 +171,18 @@ static void pause_task(struct mo_task *t)
     mo_timer_start(t->c->loop, &t->poll, t->poll_ms);
 }
 
-/* No answer, this time. True: the task goes on or is over already. */
-static bool bear(struct mo_task *t, const struct mo_reply *r)
+/* Handle a failed poll. True: the task continues or has already ended. */
+static bool tolerate_failure(struct mo_task *t, const struct mo_reply *r)
 {
     t->call = NULL;
     if (t->over) {
-        end_with(t, &t->why);
+        finish_with_error(t, &t->why);
     } else if (!r->err) {
         return false;
     } else if (++t->tries < MO_TASK_TRIES) {
         pause_task(t);
     } else {
-        end_with(t, r->err);
+        finish_with_error(t, r->err);
     }
     return true;
 }
@@ -186,13 +191,13 @@ static void on_result(void *ctx, const struct mo_reply *r)
 {
     struct mo_task *t = ctx;
 
-    if (!bear(t, r))
-        end(t, r);
+    if (!tolerate_failure(t, r))
+        finish_task(t, r);
 }
 
-static void send(struct mo_task *t, const char *method,
-                 void (*done)(void *ctx, const struct mo_reply *r),
-                 uint64_t idle_ms)
+static void send_poll(struct mo_task *t, const char *method,
+                      void (*done)(void *ctx, const struct mo_reply *r),
+                      uint64_t idle_ms)
 {
     struct mo_call_opts o = {
         .name = mo_buf_view(&t->name),
@@ -213,8 +218,9 @@ static void send(struct mo_task *t, const char *method,
 
 /* --- questions (modern) -------------------------------------------------- */
 
-/* Those of the questions that are new, as members. 0, MO_ETOOBIG, ... */
-static int put_new(struct mo_task *t, struct mo_json all, struct mo_buf *b)
+/* Append the new questions as members. Returns 0, MO_ETOOBIG, ... */
+static int put_new_questions(struct mo_task *t, struct mo_json all,
+                             struct mo_buf *b)
 {
     struct mo_json key, val;
     struct mo_json_iter it;
@@ -234,23 +240,24 @@ static int put_new(struct mo_task *t, struct mo_json all, struct mo_buf *b)
     return rc < 0 ? rc : mo_buf_err(b);
 }
 
-static void take_questions(struct mo_task *t, struct mo_json all)
+static void handle_questions(struct mo_task *t, struct mo_json all)
 {
     struct mo_buf b;
     int rc;
 
     if (!t->o.on_input) {
-        give_up(t, MO_EPOLICY, "wants input, which nobody here can give");
+        give_up(t, MO_EPOLICY,
+                "the task needs input that this client cannot give");
         return;
     }
     mo_buf_init(&b, MO_CONN_TEXT_MAX);
     mo_buf_putc(&b, '{');
-    rc = put_new(t, all, &b);
+    rc = put_new_questions(t, all, &b);
     mo_buf_putc(&b, '}');
     t->tries = 0;
-    pause_task(t); /* it may end without our answer, too */
+    pause_task(t); /* the task may end without an answer, too */
     if (rc < 0 || mo_buf_err(&b))
-        give_up(t, MO_ETOOBIG, "asks too much");
+        give_up(t, MO_ETOOBIG, "the task asks too many questions");
     else if (b.len > 2)
         t->o.on_input(t->o.ctx, t, (struct mo_json){b.p, b.len});
     mo_buf_fini(&b);
@@ -271,14 +278,14 @@ int mo_task_input(struct mo_task *t, struct mo_span responses)
     mo_buf_putc(&b, '}');
     rc = mo_buf_err(&b);
     if (rc == 0)
-        rc = tell(t, "tasks/update", mo_buf_view(&b));
+        rc = send_and_ignore(t, "tasks/update", mo_buf_view(&b));
     mo_buf_fini(&b);
     return rc;
 }
 
-/* --- how it stands ------------------------------------------------------- */
+/* --- status -------------------------------------------------------------- */
 
-static void keep_pace(struct mo_task *t, struct mo_json task)
+static void set_poll_interval(struct mo_task *t, struct mo_json task)
 {
     const char *key = t->c->modern ? "pollIntervalMs" : "pollInterval";
     uint64_t ms;
@@ -290,7 +297,7 @@ static void keep_pace(struct mo_task *t, struct mo_json task)
     t->poll_ms = ms < MO_TASK_POLL_MAX_MS ? ms : MO_TASK_POLL_MAX_MS;
 }
 
-static void take_outcome(struct mo_task *t, struct mo_json task)
+static void deliver_outcome(struct mo_task *t, struct mo_json task)
 {
     struct mo_reply r = {.err = NULL};
 
@@ -302,21 +309,21 @@ static void take_outcome(struct mo_task *t, struct mo_json task)
         r.code = r.error.p ? MO_RPC_INTERNAL : 0;
     if (mo_json_is(r.result, MO_JSON_OBJECT) ||
         mo_json_is(r.error, MO_JSON_OBJECT))
-        end(t, &r);
+        finish_task(t, &r);
     else
-        end_code(t, MO_EPROTO, "is done, but has no outcome");
+        finish_with_code(t, MO_EPROTO, "the task has ended without a result");
 }
 
-/* Waiting for the result is also what lets a legacy server ask. */
-static void fetch(struct mo_task *t, struct mo_json task)
+/* An open tasks/result also lets a legacy server send its questions. */
+static void fetch_result(struct mo_task *t, struct mo_json task)
 {
     if (t->c->modern)
-        take_outcome(t, task);
+        deliver_outcome(t, task);
     else
-        send(t, "tasks/result", on_result, MO_CALL_FOREVER);
+        send_poll(t, "tasks/result", on_result, MO_CALL_FOREVER);
 }
 
-static void act(struct mo_task *t, struct mo_json task)
+static void handle_status(struct mo_task *t, struct mo_json task)
 {
     switch (t->status) {
     case MO_TASK_WORKING:
@@ -325,19 +332,19 @@ static void act(struct mo_task *t, struct mo_json task)
         break;
     case MO_TASK_INPUT:
         if (t->c->modern)
-            take_questions(t, mo_json_get(task, "inputRequests"));
+            handle_questions(t, mo_json_get(task, "inputRequests"));
         else
-            fetch(t, task);
+            fetch_result(t, task);
         break;
     case MO_TASK_COMPLETED:
     case MO_TASK_FAILED:
-        fetch(t, task);
+        fetch_result(t, task);
         break;
     case MO_TASK_CANCELLED:
-        end_code(t, MO_ECANCELED, "cancelled by the server");
+        finish_with_code(t, MO_ECANCELED, "cancelled by the server");
         break;
     case MO_TASK_STATUSES:
-        end_code(t, MO_EPROTO, "has a status we do not know");
+        finish_with_code(t, MO_EPROTO, "the task has an unknown status");
         break;
     }
 }
@@ -347,27 +354,28 @@ static void on_get(void *ctx, const struct mo_reply *r)
     struct mo_task *t = ctx;
     enum mo_task_status was = t->status;
 
-    if (bear(t, r))
+    if (tolerate_failure(t, r))
         return;
     if (!r->result.p) {
-        end(t, r);
+        finish_task(t, r);
         return;
     }
     t->status = status_of(r->result);
-    keep_pace(t, r->result);
+    set_poll_interval(t, r->result);
     if (t->status != was && t->status != MO_TASK_STATUSES && t->o.on_status)
         t->o.on_status(t->o.ctx, t->status,
                        mo_json_get(r->result, "statusMessage"));
-    if (!t->over) /* the owner may have given it up just now */
-        act(t, r->result);
+    if (!t->over) /* the owner may have cancelled it in the callback */
+        handle_status(t, r->result);
 }
 
 static void on_poll(struct mo_timer *timer)
 {
-    send(mo_container_of(timer, struct mo_task, poll), "tasks/get", on_get, 0);
+    send_poll(mo_container_of(timer, struct mo_task, poll), "tasks/get", on_get,
+              0);
 }
 
-/* It has changed, its server says: it is looked at now. */
+/* The server reports a change: poll now. */
 void mo_conn_task_news(struct mo_conn *c, struct mo_json id)
 {
     mo_list_each (n, &c->tasks) {
@@ -381,12 +389,12 @@ void mo_conn_task_news(struct mo_conn *c, struct mo_json id)
 
 /* --- the beginning ------------------------------------------------------- */
 
-static int name_it(struct mo_task *t, struct mo_json id, struct mo_err *e)
+static int copy_task_id(struct mo_task *t, struct mo_json id, struct mo_err *e)
 {
     int rc;
 
     if (!mo_json_is(id, MO_JSON_STRING) || id.n > MO_TASK_ID_MAX)
-        return mo_fail(e, MO_EPROTO, "task: no name that we can use");
+        return mo_fail(e, MO_EPROTO, "task: taskId is missing or too long");
     mo_buf_puts(&t->params, "{\"taskId\":");
     mo_buf_span(&t->params, mo_json_text(id));
     rc = mo_buf_putc(&t->params, '}');
@@ -416,12 +424,12 @@ int mo_task_watch(struct mo_conn *c, struct mo_json result,
     mo_timer_init(&t->poll, on_poll);
     mo_timer_init(&t->hard, on_hard);
     mo_later_init(&t->later, on_later);
-    rc = name_it(t, mo_json_get(task, "taskId"), e);
+    rc = copy_task_id(t, mo_json_get(task, "taskId"), e);
     if (rc < 0) {
         task_free(t);
         return rc;
     }
-    keep_pace(t, task);
+    set_poll_interval(t, task);
     mo_timer_start(c->loop, &t->poll,
                    status_of(task) == MO_TASK_WORKING ? t->poll_ms : 0);
     if (o->hard_ms != MO_CALL_FOREVER)

@@ -1,11 +1,11 @@
-/* budget.h - how many unasked messages a peer may send us.
+/* budget.h - limit on the messages that a peer sends without being asked.
  *
- * So many at once (MO_LINK_BURST), so many a second after that
- * (MO_LINK_RATE), and so many more for each call that it answers
- * (MO_LINK_NOTES): who works much may say much. Who has used them up is not
- * read from for a breath; who is held back MO_LINK_FLOODS_MAX times without
- * ever catching up is given up.
- * No clock and no timer of its own: the caller says what time it is. */
+ * A peer may send MO_LINK_BURST such messages at once, MO_LINK_RATE a second
+ * after that, and MO_LINK_NOTES more for each call that it answers. A link
+ * stops reading for a while when the budget is used up, and closes when that
+ * happened MO_LINK_FLOODS_MAX times without the peer ever catching up.
+ *
+ * The budget has no clock and no timer: the caller passes the time. */
 #ifndef MO_MCP_LINK_BUDGET_H
 #define MO_MCP_LINK_BUDGET_H
 
@@ -13,8 +13,8 @@
 #include "mcp/link/link.h"
 
 struct mo_budget {
-    int64_t left;    /* below 0: what came in one piece with the last */
-    uint64_t filled; /* ns; when it was filled last */
+    int64_t left;    /* below 0 if one read held more than was left */
+    uint64_t filled; /* ns; time of the last refill */
     unsigned floods;
 };
 
@@ -36,7 +36,7 @@ static inline void mo_budget_fill(struct mo_budget *b, uint64_t now)
     b->floods = 0;
 }
 
-/* A call of ours was answered. */
+/* Count an answer to one of our calls. */
 static inline void mo_budget_earn(struct mo_budget *b)
 {
     b->left += MO_LINK_NOTES;
@@ -51,7 +51,7 @@ static inline bool mo_budget_spent(const struct mo_budget *b)
     return b->left <= 0;
 }
 
-/* One message came. */
+/* Count one unrequested message. */
 static inline void mo_budget_take(struct mo_budget *b, uint64_t now)
 {
     if (b->left <= 0)

@@ -1,16 +1,17 @@
 #include "mcp/link/link.h"
 
-/* --- the owner of a link that is closed before it had one ---------------- */
+/* --- callbacks of a link that is closed before it has an owner ----------- */
 
-static void no_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
+static void ignore_message(void *ctx, const struct mo_rpc *m,
+                           uint64_t stream_of)
 {
     (void)ctx;
     (void)m;
     (void)stream_of;
 }
 
-static void no_failed(void *ctx, uint64_t id, int status, struct mo_span body,
-                      const struct mo_err *why)
+static void ignore_failed(void *ctx, uint64_t id, int status,
+                          struct mo_span body, const struct mo_err *why)
 {
     (void)ctx;
     (void)id;
@@ -19,16 +20,16 @@ static void no_failed(void *ctx, uint64_t id, int status, struct mo_span body,
     (void)why;
 }
 
-static void no_close(void *ctx, const struct mo_err *why)
+static void ignore_close(void *ctx, const struct mo_err *why)
 {
     (void)ctx;
     (void)why;
 }
 
 static const struct mo_link_cb nobody = {
-    .on_message = no_message,
-    .on_failed = no_failed,
-    .on_close = no_close,
+    .on_message = ignore_message,
+    .on_failed = ignore_failed,
+    .on_close = ignore_close,
 };
 
 /* --- dispatch ------------------------------------------------------------ */

@@ -2,19 +2,19 @@
 
 #include <stdio.h>
 
-#define DRAIN_MS 200 /* for output that is still on its way at the exit */
+#define DRAIN_MS 200 /* wait for remaining output after the exit */
 
-/* Three things end on their own: the process, its output (inner), its
- * stderr. The link is over when all three are. */
+/* Three parts end independently: the process, its output (inner) and its
+ * stderr. The link ends when all three have ended. */
 struct child {
     struct mo_link k;
     struct mo_loop *loop;
     struct mo_proc *p;
-    struct mo_link *inner; /* the lines; NULL: over */
-    struct mo_stream *io;  /* inner's stream, for the half-close */
+    struct mo_link *inner; /* the lines; NULL: ended */
+    struct mo_stream *io;  /* inner's stream, to close its write side */
     struct mo_stream *err; /* NULL: over */
     struct mo_timer drain;
-    struct mo_err why; /* of the owner, or what the child did wrong */
+    struct mo_err why; /* set by the owner, or by a fault of the child */
     struct mo_exit x;
     bool exited;
     void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
@@ -49,15 +49,15 @@ static void on_err_read(void *ctx, char *p, size_t n)
     c->tail_len = keep + n;
 }
 
-/* The last lines, as one: what fits into an error message. */
-static void last_words(const struct child *c, char *out, size_t size)
+/* Write the last lines as one line that fits into an error message. */
+static void format_stderr_tail(const struct child *c, char *out, size_t size)
 {
     size_t end = c->tail_len, start, n = 0;
 
     while (end && (c->tail[end - 1] == '\n' || c->tail[end - 1] == '\r'))
         end--;
     start = end > size - 1 ? end - (size - 1) : 0;
-    /* half a word may be half a secret, which nobody would recognise */
+    /* drop a cut word: half a secret would not be recognised and masked */
     while (start > 0 && start < end && (unsigned char)c->tail[start] > ' ')
         start++;
     for (size_t i = start; i < end; i++) {
@@ -70,7 +70,7 @@ static void last_words(const struct child *c, char *out, size_t size)
 
 /* --- the end ------------------------------------------------------------- */
 
-static void tell_cause(const struct child *c, struct mo_err *e)
+static void describe_exit(const struct child *c, struct mo_err *e)
 {
     char how[MO_EXIT_TEXT_MAX], said[140];
 
@@ -78,13 +78,13 @@ static void tell_cause(const struct child *c, struct mo_err *e)
     if (c->why.code && c->why.code != MO_ECLOSED)
         return;
     mo_exit_text(c->x, how);
-    last_words(c, said, sizeof(said));
+    format_stderr_tail(c, said, sizeof(said));
     (void)mo_fail(e, MO_ECLOSED, "the server ended (%s)%s%s", how,
                   said[0] ? "; it said: " : "", said);
     mo_loop_blank(c->loop, e);
 }
 
-static void maybe_over(struct child *c)
+static void close_if_ended(struct child *c)
 {
     const struct mo_link_cb *cb = c->k.cb;
     void *owner = c->k.ctx;
@@ -96,7 +96,7 @@ static void maybe_over(struct child *c)
     mo_timer_stop(c->loop, &c->drain);
     e = c->why;
     if (!asked)
-        tell_cause(c, &e);
+        describe_exit(c, &e);
     mo_proc_free(c->p);
     mo_free(c);
     cb->on_close(owner, e.code ? &e : NULL);
@@ -108,7 +108,7 @@ static void on_err_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     c->err = NULL;
-    maybe_over(c);
+    close_if_ended(c);
 }
 
 static const struct mo_stream_cb err_cb = {
@@ -134,7 +134,7 @@ static void on_exit_(void *ctx, struct mo_proc *p, struct mo_exit x)
     c->exited = true;
     c->x = x;
     mo_timer_start(c->loop, &c->drain, c->k.closing ? 1 : DRAIN_MS);
-    maybe_over(c);
+    close_if_ended(c);
 }
 
 static const struct mo_proc_cb proc_cb = {.on_exit = on_exit_};
@@ -175,7 +175,7 @@ static void on_inner_close(void *ctx, const struct mo_err *why)
         c->why = *why;
     if (!c->exited)
         mo_proc_stop(c->p, NULL);
-    maybe_over(c);
+    close_if_ended(c);
 }
 
 static const struct mo_link_cb inner_cb = {
@@ -262,7 +262,7 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
     rc = mo_proc_start(g, &po, &proc_cb, c, &c->p, &io, e);
     if (rc == 0) {
         rc = mo_link_lines(c->loop, io.io, o->line_max, &c->inner, e);
-        if (rc < 0) { /* the stream is gone with it */
+        if (rc < 0) { /* it owned the stream */
             mo_stream_close(io.err, NULL);
             mo_proc_free(c->p);
         }
@@ -282,17 +282,17 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
 static const char *const passed[] = {"HOME",  "LOGNAME", "PATH",
                                      "SHELL", "TERM",    "USER"};
 
-static struct mo_span name_of(const char *var)
+static struct mo_span var_name(const char *var)
 {
     struct mo_span s = mo_span_cstr(var);
 
     return mo_span_cut(&s, '=');
 }
 
-static const char *find(char *const *env, struct mo_span name)
+static const char *find_var(char *const *env, struct mo_span name)
 {
     for (; env && *env; env++) {
-        if (mo_span_eq(name_of(*env), name))
+        if (mo_span_eq(var_name(*env), name))
             return *env;
     }
     return NULL;
@@ -301,7 +301,7 @@ static const char *find(char *const *env, struct mo_span name)
 static bool is_given(const char *const *given, size_t n, struct mo_span name)
 {
     for (size_t i = 0; i < n; i++) {
-        if (mo_span_eq(name_of(given[i]), name))
+        if (mo_span_eq(var_name(given[i]), name))
             return true;
     }
     return false;
@@ -322,7 +322,7 @@ int mo_child_env(struct mo_arena *a, char *const *ours,
         return mo_fail(e, MO_ENOMEM, "environment");
     for (size_t i = 0; i < MO_COUNT(passed); i++) {
         struct mo_span name = mo_span_cstr(passed[i]);
-        const char *var = find(ours, name);
+        const char *var = find_var(ours, name);
 
         if (var && !is_given(given, n, name))
             v[at++] = var;

@@ -1,13 +1,13 @@
-/* link_http.c - the link itself: what is sent when, the gate, the end.
+/* link_http.c - the link: order of messages, the gate, closing.
  *
- * Exchanges live in link_http_x.c. The link's memory goes in on_later(), when
- * it is closing and the last exchange is gone. */
+ * Exchanges are in link_http_x.c. on_later() frees the link when it is closing
+ * and the last exchange is gone. */
 #include <stdio.h>
 
 #include "mcp/era.h"
 #include "mcp/link/link_http_priv.h"
 
-/* --- the gate and the stream of no request ------------------------------- */
+/* --- the gate and the GET stream ----------------------------------------- */
 
 static void start_listening(struct http *h)
 {
@@ -18,7 +18,7 @@ static void start_listening(struct http *h)
         return;
     x = mo_link_http_x_new(h, LISTEN, 0);
     if (!x)
-        return; /* the server's own messages are a bonus */
+        return; /* best effort: only the server's own messages are lost */
     h->listening = true;
     if (mo_link_http_build_get(x) < 0 || mo_link_http_x_run(x, &e) < 0)
         mo_link_http_x_drop(x);
@@ -33,10 +33,9 @@ void mo_link_http_open_gate(struct http *h)
     mo_loop_defer(h->loop, &h->later);
 }
 
-/* What waited at the gate goes now. mo_link_http_x_fail() may free others:
- * start over.
- */
-static void release(struct http *h)
+/* Send the messages that waited for the gate. mo_link_http_x_fail() may free
+ * other exchanges, so the search restarts each time. */
+static void release_waiting(struct http *h)
 {
     struct mo_err e;
     bool again = true;
@@ -97,7 +96,7 @@ static void http_forget(struct mo_link *k, uint64_t id)
 
         if (x->id != id || !id || x->quiet)
             continue;
-        if (!x->answered) /* else it ends by itself, and can be used again */
+        if (!x->answered) /* else its connection can be reused */
             mo_link_http_x_stop(x);
         return;
     }
@@ -116,10 +115,10 @@ static void http_opened(struct mo_link *k, const char *version)
 
 static void http_start(struct mo_link *k)
 {
-    (void)k; /* nothing comes before the first message */
+    (void)k; /* nothing arrives before the first message */
 }
 
-static void say_bye(struct http *h)
+static void send_delete(struct http *h)
 {
     struct xchg *x = mo_link_http_x_new(h, BYE, 0);
     struct mo_err e;
@@ -141,7 +140,7 @@ static void http_close(struct mo_link *k, const struct mo_err *why)
         mo_link_http_x_stop(x);
     }
     if (h->session[0])
-        say_bye(h);
+        send_delete(h);
     mo_loop_defer(h->loop, &h->later);
 }
 
@@ -164,7 +163,7 @@ static void on_later(struct mo_later *d)
     struct mo_err e = h->why;
 
     if (!h->k.closing) {
-        release(h);
+        release_waiting(h);
         return;
     }
     if (!mo_list_empty(&h->xs))

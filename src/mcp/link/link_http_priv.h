@@ -1,5 +1,5 @@
-/* link_http_priv.h - between link_http.c (the link), link_http_x.c (the life
- * of exchanges) and link_http_req.c (what stands in their requests). */
+/* link_http_priv.h - shared by link_http.c (the link), link_http_x.c
+ * (exchanges) and link_http_req.c (the content of requests). */
 #ifndef MO_MCP_LINK_LINK_HTTP_PRIV_H
 #define MO_MCP_LINK_LINK_HTTP_PRIV_H
 
@@ -25,8 +25,8 @@ struct http {
     unsigned streams, nstreams, nextra;
     struct mo_list xs;
     struct xchg *gate;
-    bool gate_next; /* the next note is the gate */
-    bool open;      /* between opened() and a 404 */
+    bool gate_next; /* the next message without answer is the gate */
+    bool open;      /* opened and no 404 since */
     bool listening;
     char session[MO_LINK_HTTP_SESSION + 1];
     char version[16];
@@ -46,19 +46,19 @@ struct xchg {
     uint64_t id;
     int status;
     bool modern, answered, quiet, busy;
-    bool held;      /* not read from until the timer fires */
-    bool broken;    /* what came was no event stream, or too big */
-    bool streamed;  /* an event stream was seen, now or before */
-    unsigned tries; /* in a row that brought no stream */
+    bool held;      /* not read until the timer fires */
+    bool broken;    /* the answer is no event stream, or too big */
+    bool streamed;  /* there was an event stream */
+    unsigned tries; /* attempts in a row without a stream */
     unsigned silent, noise;
-    struct mo_arena a; /* headers and text until they are sent */
+    struct mo_arena a; /* headers and text, until sent */
     struct mo_http_header *headers;
     size_t nheaders;
     struct mo_span text;
     struct mo_buf body;
     struct mo_sse sse;
     struct mo_timer timer;
-    struct mo_auth_wait wait; /* ASKING: our ticket */
+    struct mo_auth_wait wait; /* ASKING: the ticket */
     unsigned refusals;
     struct mo_err why;
 };
@@ -68,25 +68,26 @@ static inline struct http *http_from_link(struct mo_link *k)
     return mo_container_of(k, struct http, k);
 }
 
-/* link_http.c: the gate's exchange is gone. */
+/* link_http.c: the exchange of the gate has ended. */
 void mo_link_http_open_gate(struct http *h);
 
-/* link_http_x.c. A new one is in the link's list; drop takes it out. */
+/* link_http_x.c. A new exchange is in the link's list; drop removes and frees
+ * it. */
 struct xchg *mo_link_http_x_new(struct http *h, enum what what, uint64_t id);
 int mo_link_http_x_run(struct xchg *x, struct mo_err *e);
 void mo_link_http_x_drop(struct xchg *x);
-/* The owner wants to hear no more of it. */
+/* Report nothing more of it to the owner. */
 void mo_link_http_x_stop(struct xchg *x);
-/* The owner hears why (NULL: what the answer itself says). */
+/* Report why to the owner (NULL: derive it from the answer). */
 void mo_link_http_x_fail(struct xchg *x, const struct mo_err *why);
 
-/* link_http_req.c. Headers and text into x->a, replacing what was there. 0,
- * MO_ENOMEM, MO_ETOOBIG. bare: what every request carries, and nothing else. */
+/* link_http_req.c. Write headers and text into x->a, replacing earlier ones. 0,
+ * MO_ENOMEM, MO_ETOOBIG. bare: only the headers that every request has. */
 int mo_link_http_build_bare(struct xchg *x, const char *version);
 int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m);
 int mo_link_http_build_get(struct xchg *x);
 
-/* Why a request has no answer, when the client itself is content. */
+/* Why a request has no answer although the HTTP client reports no error. */
 void mo_link_http_describe(const struct xchg *x, struct mo_err *e);
 
 static inline bool http_is_good(int status)

@@ -1,6 +1,8 @@
-/* link_http_req.c - what stands in the head of a request: the owner's headers,
- * the revision, the session, and in the modern era what the text says too,
- * so that a proxy need not read it. */
+/* link_http_req.c - headers of a request.
+ *
+ * The owner's headers, the protocol version, the session, and in the modern era
+ * a copy of method, name and marked arguments, so that a proxy need not read
+ * the body. */
 #include <stdio.h>
 
 #include "codec/text/base64.h"
@@ -38,7 +40,7 @@ int mo_link_http_value(struct mo_buf *b, struct mo_span value)
 
 /* --- the owner's headers, the server's challenge ------------------------- */
 
-static void remove_own(struct http *h, size_t i)
+static void remove_own_header(struct http *h, size_t i)
 {
     mo_free(h->own[i].name);
     mo_free(h->own[i].value);
@@ -53,7 +55,7 @@ int mo_link_http_header(struct mo_link *k, struct mo_span name,
 
     for (size_t i = 0; i < h->nown; i++) {
         if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
-            remove_own(h, i);
+            remove_own_header(h, i);
             break;
         }
     }
@@ -80,7 +82,7 @@ struct mo_span mo_link_http_challenge(const struct mo_link *k)
 
 /* --- building a request -------------------------------------------------- */
 
-static int add(struct xchg *x, const char *name, struct mo_span value)
+static int add_header(struct xchg *x, const char *name, struct mo_span value)
 {
     char *n = mo_arena_strndup(&x->a, name, strlen(name));
     char *v = mo_arena_strndup(&x->a, value.n ? value.p : "", value.n);
@@ -94,7 +96,8 @@ static int add(struct xchg *x, const char *name, struct mo_span value)
     return 0;
 }
 
-static int add_encoded(struct xchg *x, const char *name, struct mo_span value)
+static int add_encoded_header(struct xchg *x, const char *name,
+                              struct mo_span value)
 {
     struct mo_buf b;
     int rc;
@@ -102,12 +105,12 @@ static int add_encoded(struct xchg *x, const char *name, struct mo_span value)
     mo_buf_init(&b, MO_HTTP_HEAD_MAX);
     rc = mo_link_http_value(&b, value);
     if (rc == 0)
-        rc = add(x, name, mo_buf_view(&b));
+        rc = add_header(x, name, mo_buf_view(&b));
     mo_buf_fini(&b);
     return rc;
 }
 
-/* What every request carries. */
+/* Headers of every request. */
 int mo_link_http_build_bare(struct xchg *x, const char *version)
 {
     struct http *h = x->h;
@@ -121,11 +124,11 @@ int mo_link_http_build_bare(struct xchg *x, const char *version)
     if (!x->headers)
         return MO_ENOMEM;
     for (size_t i = 0; i < h->nown && rc == 0; i++)
-        rc = add(x, h->own[i].name, mo_span_cstr(h->own[i].value));
+        rc = add_header(x, h->own[i].name, mo_span_cstr(h->own[i].value));
     if (rc == 0 && version && version[0])
-        rc = add(x, "MCP-Protocol-Version", mo_span_cstr(version));
+        rc = add_header(x, "MCP-Protocol-Version", mo_span_cstr(version));
     if (rc == 0 && h->session[0] && !x->modern)
-        rc = add(x, "Mcp-Session-Id", mo_span_cstr(h->session));
+        rc = add_header(x, "Mcp-Session-Id", mo_span_cstr(h->session));
     return rc;
 }
 
@@ -141,12 +144,12 @@ static int add_params(struct xchg *x, const struct mo_link_msg *m)
             return MO_ETOOBIG;
         (void)snprintf(name, sizeof(name), "Mcp-Param-%.*s",
                        (int)m->params[i].name.n, m->params[i].name.p);
-        rc = add_encoded(x, name, m->params[i].value);
+        rc = add_encoded_header(x, name, m->params[i].value);
     }
     return rc;
 }
 
-/* What the operator set stays. */
+/* A header set by the operator is not replaced. */
 static bool is_own(const struct http *h, const char *name)
 {
     for (size_t i = 0; i < h->nown; i++) {
@@ -164,7 +167,7 @@ static int add_trace(struct xchg *x, const struct mo_trace *t)
         const char *name = mo_trace_name((enum mo_trace_key)i);
 
         if (t->v[i].n && !is_own(x->h, name))
-            rc = add(x, name, t->v[i]);
+            rc = add_header(x, name, t->v[i]);
     }
     return rc;
 }
@@ -175,13 +178,14 @@ int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m)
     char *text;
 
     if (rc == 0)
-        rc = add(x, "Content-Type", MO_SPAN("application/json"));
+        rc = add_header(x, "Content-Type", MO_SPAN("application/json"));
     if (rc == 0)
-        rc = add(x, "Accept", MO_SPAN("application/json, text/event-stream"));
+        rc = add_header(x, "Accept",
+                        MO_SPAN("application/json, text/event-stream"));
     if (rc == 0 && m->modern && m->method)
-        rc = add(x, "Mcp-Method", mo_span_cstr(m->method));
+        rc = add_header(x, "Mcp-Method", mo_span_cstr(m->method));
     if (rc == 0 && m->modern && m->name.n)
-        rc = add_encoded(x, "Mcp-Name", m->name);
+        rc = add_encoded_header(x, "Mcp-Name", m->name);
     if (rc == 0 && m->modern)
         rc = add_params(x, m);
     if (rc == 0)
@@ -195,20 +199,20 @@ int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m)
     return 0;
 }
 
-/* The stream of no request, or one that is taken up again. */
+/* A GET: opens the server's stream, or resumes one. */
 int mo_link_http_build_get(struct xchg *x)
 {
     struct mo_span last = mo_buf_view(&x->sse.last_id);
     int rc = mo_link_http_build_bare(x, x->h->version);
 
     if (rc == 0)
-        rc = add(x, "Accept", MO_SPAN("text/event-stream"));
+        rc = add_header(x, "Accept", MO_SPAN("text/event-stream"));
     if (rc == 0 && last.n)
-        rc = add(x, "Last-Event-ID", last);
+        rc = add_header(x, "Last-Event-ID", last);
     return rc;
 }
 
-/* --- what went wrong ----------------------------------------------------- */
+/* --- errors -------------------------------------------------------------- */
 
 void mo_link_http_describe(const struct xchg *x, struct mo_err *e)
 {

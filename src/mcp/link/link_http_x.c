@@ -1,26 +1,26 @@
-/* link_http_x.c - one exchange: a request to the server and, for streams, its
- * successors.
+/* link_http_x.c - one exchange: a request to the server and, for streams, the
+ * requests that resume it.
  *
  *   WAITING --gate opens--> RUNNING --stream cut--> PAUSED --time--> RUNNING
  *   RUNNING --refused--> ASKING --a new token--> RUNNING
  *   RUNNING --answered or failed--> gone
  *
  * Invariants
- *  1. x->call is set exactly while the client owes us an on_done.
- *  2. An exchange is freed by mo_link_http_x_drop() only, never while a
- * callback of ours for it is on the stack (x->busy) or x->call is set.
- *  3. After x->quiet is set the owner hears nothing more of it. */
+ *  1. x->call is set exactly while the HTTP client owes us an on_done.
+ *  2. Only mo_link_http_x_drop() frees an exchange, never while one of its
+ *     callbacks is on the stack (x->busy) or x->call is set.
+ *  3. After x->quiet is set nothing more is reported to the owner. */
 #include "mcp/link/link_http_priv.h"
 #include "mcp/link/overlong.h"
 
 #define ROOM "mcp-http"
 
-#define NOTE_MS     30000u /* for what awaits no answer */
+#define NOTE_MS     30000u /* for messages that expect no answer */
 #define BYE_MS      2000u  /* DELETE */
-#define LINGER_MS   2000u  /* a stream may stay open behind its answer */
+#define LINGER_MS   2000u  /* a stream may stay open after its answer */
 #define BACKOFF_MS  1000u
 #define BACKOFF_MAX 30000u
-#define SILENT_MAX  5 /* streams without an event, then we slow down */
+#define SILENT_MAX  5 /* streams without an event before the pause grows */
 
 /* --- the life of an exchange --------------------------------------------- */
 
@@ -29,7 +29,7 @@ static const struct mo_http_cb call_cb;
 static void on_timer(struct mo_timer *t);
 static void on_authorized(struct mo_auth_wait *w, const struct mo_err *why);
 
-static unsigned *counter(struct xchg *x)
+static unsigned *exchange_counter(struct xchg *x)
 {
     return x->id ? &x->h->nstreams : &x->h->nextra;
 }
@@ -50,7 +50,7 @@ struct xchg *mo_link_http_x_new(struct http *h, enum what what, uint64_t id)
     mo_list_init(&x->wait.node);
     x->wait.done = on_authorized;
     mo_list_push(&h->xs, &x->node);
-    ++*counter(x);
+    ++*exchange_counter(x);
     return x;
 }
 
@@ -61,7 +61,7 @@ void mo_link_http_x_drop(struct xchg *x)
 
     MO_BUG_ON(x->call);
     mo_list_del(&x->node);
-    --*counter(x);
+    --*exchange_counter(x);
     if (x->what == LISTEN)
         h->listening = false;
     mo_timer_stop(h->loop, &x->timer);
@@ -76,7 +76,7 @@ void mo_link_http_x_drop(struct xchg *x)
         mo_loop_defer(h->loop, &h->later);
 }
 
-/* The owner wants to hear no more of it. */
+/* Report nothing more of it to the owner. */
 void mo_link_http_x_stop(struct xchg *x)
 {
     x->quiet = true;
@@ -87,8 +87,8 @@ void mo_link_http_x_stop(struct xchg *x)
         mo_link_http_x_drop(x);
 }
 
-/* The authorizer's header goes into the place behind the others. */
-static size_t with_auth(struct xchg *x)
+/* Put the authorizer's header after the others; returns their number. */
+static size_t add_auth_header(struct xchg *x)
 {
     struct mo_auth *auth = x->h->auth;
     struct mo_span v;
@@ -111,7 +111,7 @@ int mo_link_http_x_run(struct xchg *x, struct mo_err *e)
         .method = get ? "GET" : methods[x->what],
         .url = x->h->url,
         .headers = x->headers,
-        .nheaders = with_auth(x),
+        .nheaders = add_auth_header(x),
         .body = x->text,
         .idle_ms = MO_HTTP_FOREVER,
         .max_bytes = UINT64_MAX,
@@ -130,8 +130,8 @@ int mo_link_http_x_run(struct xchg *x, struct mo_err *e)
     if (rc < 0)
         return rc;
     x->state = RUNNING;
-    if (!x->h->auth)          /* else it may have to be said again */
-        mo_arena_fini(&x->a); /* the client has copies */
+    if (!x->h->auth)          /* kept otherwise: it may be sent again */
+        mo_arena_fini(&x->a); /* the HTTP client has copies */
     return 0;
 }
 
@@ -145,8 +145,8 @@ void mo_link_http_x_fail(struct xchg *x, const struct mo_err *why)
     else
         mo_link_http_describe(x, &e);
     if (x->streamed && e.code == MO_EUNAVAIL)
-        e.code = MO_ECLOSED; /* the server had the request */
-    x->quiet = true;         /* whatever the owner does now, it is over */
+        e.code = MO_ECLOSED; /* the server received the request */
+    x->quiet = true; /* ended, whatever the owner does in the callback */
     x->busy = true;
     if (x->status == 404 && h->session[0]) {
         h->session[0] = '\0';
@@ -163,10 +163,10 @@ void mo_link_http_x_fail(struct xchg *x, const struct mo_err *why)
     mo_link_http_x_drop(x);
 }
 
-/* --- holding back -------------------------------------------------------- */
+/* --- flow control -------------------------------------------------------- */
 
-/* What we got cannot be used, and neither can what follows it. */
-static void spoil(struct xchg *x, const struct mo_err *why)
+/* The answer is unusable; ignore the rest of it. */
+static void ignore_rest(struct xchg *x, const struct mo_err *why)
 {
     x->broken = true;
     x->why = *why;
@@ -174,9 +174,9 @@ static void spoil(struct xchg *x, const struct mo_err *why)
         mo_httpc_cancel(x->call);
 }
 
-/* Too many messages: no more of this stream for a breath. What is left of the
- * piece at hand was delivered all the same; a piece is small. */
-static void hold(struct xchg *x)
+/* Too many messages: stop reading this stream for a while. The rest of the
+ * current piece was delivered all the same; a piece is small. */
+static void pause_reading(struct xchg *x)
 {
     struct http *h = x->h;
     struct mo_err e;
@@ -185,9 +185,9 @@ static void hold(struct xchg *x)
         return;
     if (++h->budget.floods >= MO_LINK_FLOODS_MAX) {
         (void)mo_fail(&e, MO_EPROTO,
-                      "flood: more than %d unasked messages a second",
+                      "flood: more than %d unrequested messages a second",
                       MO_LINK_RATE);
-        spoil(x, &e);
+        ignore_rest(x, &e);
         return;
     }
     x->held = true;
@@ -195,16 +195,16 @@ static void hold(struct xchg *x)
     mo_timer_start(h->loop, &x->timer, MO_LINK_BREATH_MS);
 }
 
-static void let_go(struct xchg *x)
+static void resume_reading(struct xchg *x)
 {
     x->held = false;
     mo_budget_fill(&x->h->budget, mo_loop_now(x->h->loop));
-    hold(x);
+    pause_reading(x);
     if (!x->held && !x->broken)
         mo_httpc_resume(x->call);
 }
 
-/* --- taking a stream up again -------------------------------------------- */
+/* --- resuming a stream --------------------------------------------------- */
 
 static bool may_resume(const struct xchg *x)
 {
@@ -219,8 +219,8 @@ static bool may_resume(const struct xchg *x)
     return x->id && x->streamed && x->sse.last_id.len > 0;
 }
 
-/* Exactly what the server said; but one that only ever hangs up is not asked
- * without end at the speed it likes. */
+/* The pause is what the server gave, except for a server that always hangs up
+ * without an event: its pause grows. */
 static uint64_t pause_ms(const struct xchg *x)
 {
     uint64_t ms = BACKOFF_MS;
@@ -241,16 +241,16 @@ static void on_timer(struct mo_timer *t)
     int rc;
 
     if (x->held) {
-        let_go(x);
+        resume_reading(x);
         return;
     }
-    if (x->state == RUNNING) { /* lingers behind its answer */
+    if (x->state == RUNNING) { /* still open after its answer */
         mo_link_http_x_stop(x);
         return;
     }
     rc = mo_link_http_build_get(x);
     if (rc < 0)
-        (void)mo_fail(&e, rc, "cannot take the stream up again");
+        (void)mo_fail(&e, rc, "cannot resume the stream");
     else
         rc = mo_link_http_x_run(x, &e);
     if (rc < 0)
@@ -267,7 +267,7 @@ static void pause_stream(struct xchg *x)
     mo_timer_start(x->h->loop, &x->timer, ms);
 }
 
-/* --- what comes back ----------------------------------------------------- */
+/* --- answers ------------------------------------------------------------- */
 
 static bool is_answer(const struct xchg *x, const struct mo_rpc *m)
 {
@@ -277,7 +277,7 @@ static bool is_answer(const struct xchg *x, const struct mo_rpc *m)
            mo_json_u64(m->id, &id) == 0 && id == x->id;
 }
 
-static void deliver(struct xchg *x, struct mo_span text)
+static void deliver_message(struct xchg *x, struct mo_span text)
 {
     struct http *h = x->h;
     struct mo_err e;
@@ -288,7 +288,7 @@ static void deliver(struct xchg *x, struct mo_span text)
         if (h->k.cb->on_noise)
             h->k.cb->on_noise(h->k.ctx, text);
         if (x->kind == JSON || x->noise >= MO_LINK_NOISE_MAX)
-            spoil(x, &e);
+            ignore_rest(x, &e);
         return;
     }
     if (is_answer(x, &m)) {
@@ -313,11 +313,11 @@ static void on_events(struct xchg *x, struct mo_span in)
             break;
         x->silent = 0;
         if (ev.data.n && mo_span_is(ev.event, "message"))
-            deliver(x, ev.data);
+            deliver_message(x, ev.data);
     }
     if (r == MO_SSE_ERROR)
-        spoil(x, &e);
-    hold(x);
+        ignore_rest(x, &e);
+    pause_reading(x);
 }
 
 static bool is_type(const struct mo_http_head *head, const char *type)
@@ -327,7 +327,7 @@ static bool is_type(const struct mo_http_head *head, const char *type)
     return mo_span_ieq(mo_span_trim(mo_span_cut(&v, ';')), mo_span_cstr(type));
 }
 
-/* Visible ASCII of a bearable length, or none at all. */
+/* Keep a session id of visible ASCII and limited length; ignore any other. */
 static void keep_session(struct http *h, struct mo_span id)
 {
     h->session[0] = '\0';
@@ -341,7 +341,7 @@ static void keep_session(struct http *h, struct mo_span id)
     h->session[id.n] = '\0';
 }
 
-/* All of them, in one line. */
+/* Join all challenges in one line. */
 static void keep_challenge(struct http *h, const struct mo_http_head *head)
 {
     mo_buf_reset(&h->challenge);
@@ -378,7 +378,7 @@ static void on_head(void *ctx, const struct mo_http_head *head)
     x->wait.local = mo_httpc_at_private(x->call);
 }
 
-/* --- what an authorizer can do about it ---------------------------------- */
+/* --- authorization ------------------------------------------------------- */
 
 static bool may_authorize(const struct xchg *x)
 {
@@ -387,8 +387,8 @@ static bool may_authorize(const struct xchg *x)
            x->refusals < MO_LINK_HTTP_REFUSALS;
 }
 
-/* 0: the exchange waits for its ticket. */
-static int authorize(struct xchg *x, struct mo_err *e)
+/* Returns 0 if the exchange now waits for its ticket. */
+static int request_auth(struct xchg *x, struct mo_err *e)
 {
     struct mo_auth *auth = x->h->auth;
 
@@ -427,7 +427,7 @@ static void on_data(void *ctx, struct mo_span data)
             (void)mo_overlong_fail(&e, x->h->max);
         else
             (void)mo_fail(&e, mo_buf_err(&x->body), "no memory for the answer");
-        spoil(x, &e);
+        ignore_rest(x, &e);
     }
 }
 
@@ -443,11 +443,11 @@ static void on_done(void *ctx, const struct mo_err *why)
     text = x->kind == JSON && !why && !x->quiet && !x->broken && x->body.len;
     if (text) {
         x->busy = true;
-        deliver(x, mo_buf_view(&x->body));
+        deliver_message(x, mo_buf_view(&x->body));
         x->busy = false;
     }
     if (!why && may_authorize(x)) {
-        if (authorize(x, &e) < 0)
+        if (request_auth(x, &e) < 0)
             mo_link_http_x_fail(x, &e);
         return;
     }

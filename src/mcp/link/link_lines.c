@@ -1,29 +1,30 @@
 /* link_lines.c - one JSON-RPC message a line, over any byte stream.
  *
- * Reading is held back for two reasons, each with its own bit: the budget
- * for unasked messages is used up (the timer lets it go on), or too many of
- * our answers wait to be sent (on_drain does; on_stall ends it). Our own
- * requests never hold reading back: a server that writes a long answer before
- * it reads the next request would wait for us, and we for it. While held, what
- * was read and not yet looked at stays in `rest`: never more than one read of
- * the stream, because the stream is paused.
+ * Reading pauses for two reasons, each with its own bit: the budget for
+ * unrequested messages is used up (the timer resumes), or too many of our
+ * answers wait to be sent (on_drain resumes; on_stall closes). Our own requests
+ * never pause reading: a server that writes a long answer before it reads the
+ * next request would deadlock with us. While paused, bytes that were read but
+ * not parsed stay in `rest`: at most one read, because the stream is paused
+ * too.
  *
- * What is sent goes out at once, and what follows it before the loop looks at
- * its sockets again goes out in one write: many callers' requests come together
- * and cost one wake-up of the server.
+ * The first message is written at once. Messages that follow before the loop
+ * polls its sockets again go out in one write, so requests of many callers cost
+ * one wake-up of the server.
  *
  * Invariants:
  *  1. rest is empty unless held.
  *  2. Nothing is delivered once the link is closing or failing.
- *  3. owed counts requests whose answers may still come; answers beyond it
- *     are charged to the budget like any other unasked message.
- *  4. out is empty unless flush is to come, and the stream's own queue is empty
- *     then: what is in out can always be written, or the stream is broken. */
+ *  3. owed counts requests whose answers may still come; further answers are
+ *     charged to the budget like any other unrequested message.
+ *  4. out is empty unless flush is scheduled, and then the stream's own queue
+ *     is empty: the bytes in out can always be written, or the stream is
+ *     broken. */
 #include "codec/frame.h"
 #include "mcp/link/budget.h"
 #include "mcp/link/overlong.h"
 
-#define LAST_WORDS_MS 500 /* for the queue when we close */
+#define LAST_WORDS_MS 500 /* for the queue to drain at close */
 #define GATHER_MAX    ((size_t)32 * 1024)
 
 enum { HELD_RATE = 1u, HELD_QUEUE = 2u };
@@ -34,14 +35,14 @@ struct lines {
     struct mo_stream *s;
     struct mo_frame f;
     struct mo_buf rest;
-    struct mo_buf out; /* gathers from the first that was sent to flush */
+    struct mo_buf out; /* messages gathered until flush */
     struct mo_later flush;
     struct mo_timer breath, stall;
     struct mo_err why;
     uint64_t owed;
-    size_t answers; /* bytes of them since the queue was empty */
+    size_t answers; /* bytes of answers since the queue was empty */
     struct mo_budget budget;
-    struct mo_overlong overlong; /* on: the frame skips a line */
+    struct mo_overlong overlong; /* set: the frame skips a line */
     unsigned held, noise;
     bool failing;
     bool leave; /* see mo_link_lines_leave() */
@@ -57,7 +58,7 @@ static bool is_dead(const struct lines *ln)
     return ln->k.closing || ln->failing;
 }
 
-static void die(struct lines *ln, const struct mo_err *why)
+static void fail_link(struct lines *ln, const struct mo_err *why)
 {
     if (is_dead(ln))
         return;
@@ -77,10 +78,9 @@ static void on_noise(struct lines *ln, struct mo_span line)
         ln->k.cb->on_noise(ln->k.ctx, line);
     if (ln->noise < MO_LINK_NOISE_MAX)
         return;
-    (void)mo_fail(&e, MO_EPROTO,
-                  "%u lines that are no JSON on its standard output",
+    (void)mo_fail(&e, MO_EPROTO, "%u lines on its standard output are not JSON",
                   ln->noise);
-    die(ln, &e);
+    fail_link(ln, &e);
 }
 
 static void on_flood(struct lines *ln)
@@ -94,12 +94,12 @@ static void on_flood(struct lines *ln)
         return;
     }
     (void)mo_fail(&e, MO_EPROTO,
-                  "flood: more than %d unasked messages a second",
+                  "flood: more than %d unrequested messages a second",
                   MO_LINK_RATE);
-    die(ln, &e);
+    fail_link(ln, &e);
 }
 
-static void charge(struct lines *ln, bool answer)
+static void charge_budget(struct lines *ln, bool answer)
 {
     if (answer && ln->owed) {
         ln->owed--;
@@ -123,24 +123,24 @@ static void on_line(struct lines *ln, struct mo_span line)
     }
     if (ln->noise)
         ln->noise--;
-    charge(ln, m.kind == MO_RPC_RESULT || m.kind == MO_RPC_ERROR);
+    charge_budget(ln, m.kind == MO_RPC_RESULT || m.kind == MO_RPC_ERROR);
     if (!is_dead(ln))
         ln->k.cb->on_message(ln->k.ctx, &m, 0);
 }
 
-/* The answer to a call was too long and has ended. */
+/* An answer that was too long has ended: fail its call. */
 static void on_overlong(struct lines *ln, uint64_t id)
 {
     struct mo_err e;
 
-    charge(ln, true);
+    charge_budget(ln, true);
     if (is_dead(ln))
         return;
     (void)mo_overlong_fail(&e, ln->f.max);
     ln->k.cb->on_failed(ln->k.ctx, id, 0, mo_span(NULL, 0), &e);
 }
 
-/* Pass over a line that is too long: 0, or MO_ETOOBIG when the link must end
+/* Skip a line that is too long. Returns 0, or MO_ETOOBIG when the link must end
  * (see overlong.h). */
 static int skip_line(struct lines *ln, struct mo_span *in)
 {
@@ -161,8 +161,8 @@ static int skip_line(struct lines *ln, struct mo_span *in)
     return 0;
 }
 
-/* One line, or what there is of it. */
-static int take_line(struct lines *ln, struct mo_span *in)
+/* Handle one line, or the part of it that has arrived. */
+static int read_line(struct lines *ln, struct mo_span *in)
 {
     struct mo_span line;
     int rc;
@@ -175,14 +175,14 @@ static int take_line(struct lines *ln, struct mo_span *in)
     return rc == MO_ETOOBIG ? skip_line(ln, in) : rc;
 }
 
-/* Look at lines until there are none, we are held, or it is over. */
-static void look(struct lines *ln, struct mo_span *in)
+/* Handle lines until there are none, reading is paused, or the link ends. */
+static void handle_lines(struct lines *ln, struct mo_span *in)
 {
     struct mo_err e;
     int rc = 0;
 
     while (in->n && !ln->held && !is_dead(ln)) {
-        rc = take_line(ln, in);
+        rc = read_line(ln, in);
         if (rc < 0)
             break;
         if (ln->answers > MO_LINK_QUEUE_HIGH && !is_dead(ln)) {
@@ -195,7 +195,7 @@ static void look(struct lines *ln, struct mo_span *in)
     else if (rc < 0)
         (void)mo_fail(&e, rc, "no memory for a line");
     if (rc < 0)
-        die(ln, &e);
+        fail_link(ln, &e);
 }
 
 static void on_read(void *ctx, char *p, size_t n)
@@ -204,24 +204,24 @@ static void on_read(void *ctx, char *p, size_t n)
     struct mo_span in = mo_span(p, n);
     struct mo_err e;
 
-    look(ln, &in);
+    handle_lines(ln, &in);
     if (!ln->held || is_dead(ln))
         return;
     mo_stream_pause(ln->s);
     if (in.n && mo_buf_span(&ln->rest, in) < 0) {
-        (void)mo_fail(&e, mo_buf_err(&ln->rest), "no memory to hold back");
-        die(ln, &e);
+        (void)mo_fail(&e, mo_buf_err(&ln->rest), "no memory to pause reading");
+        fail_link(ln, &e);
     }
 }
 
-static void let_go(struct lines *ln, unsigned what)
+static void resume_reading(struct lines *ln, unsigned what)
 {
     struct mo_span in = mo_buf_view(&ln->rest);
 
     if (!(ln->held & what))
         return;
     ln->held &= ~what;
-    look(ln, &in);
+    handle_lines(ln, &in);
     if (is_dead(ln))
         return;
     if (ln->held) {
@@ -237,7 +237,7 @@ static void on_breath(struct mo_timer *t)
     struct lines *ln = mo_container_of(t, struct lines, breath);
 
     mo_budget_fill(&ln->budget, mo_loop_now(ln->loop));
-    let_go(ln, HELD_RATE);
+    resume_reading(ln, HELD_RATE);
 }
 
 static void on_drain(void *ctx)
@@ -246,7 +246,7 @@ static void on_drain(void *ctx)
 
     ln->answers = 0;
     mo_timer_stop(ln->loop, &ln->stall);
-    let_go(ln, HELD_QUEUE);
+    resume_reading(ln, HELD_QUEUE);
 }
 
 static void on_stall(struct mo_timer *t)
@@ -254,8 +254,9 @@ static void on_stall(struct mo_timer *t)
     struct lines *ln = mo_container_of(t, struct lines, stall);
     struct mo_err e;
 
-    (void)mo_fail(&e, MO_EPROTO, "asks and asks, and takes no answers");
-    die(ln, &e);
+    (void)mo_fail(&e, MO_EPROTO,
+                  "sends requests and does not read the answers");
+    fail_link(ln, &e);
 }
 
 static void on_eof(void *ctx)
@@ -263,11 +264,11 @@ static void on_eof(void *ctx)
     struct lines *ln = ctx;
     struct mo_err e;
 
-    (void)mo_fail(&e, MO_ECLOSED, "the other side has closed the stream%s",
+    (void)mo_fail(&e, MO_ECLOSED, "the peer closed the stream%s",
                   ln->overlong.on || mo_frame_waiting(&ln->f)
                       ? " in the middle of a line"
                       : "");
-    die(ln, &e);
+    fail_link(ln, &e);
 }
 
 static void on_close(void *ctx, const struct mo_err *why)
@@ -298,7 +299,7 @@ static const struct mo_stream_cb stream_cb = {
 
 /* --- the link's side ----------------------------------------------------- */
 
-static int flush(struct lines *ln)
+static int flush_gathered(struct lines *ln)
 {
     int rc = ln->out.len ? mo_stream_write(ln->s, mo_buf_view(&ln->out)) : 0;
     struct mo_err e;
@@ -306,17 +307,17 @@ static int flush(struct lines *ln)
     mo_buf_reset(&ln->out);
     if (rc == 0 || rc == MO_ECLOSED)
         return rc;
-    (void)mo_fail(&e, rc, "requests that were gathered cannot be sent");
-    die(ln, &e);
+    (void)mo_fail(&e, rc, "cannot send the gathered requests");
+    fail_link(ln, &e);
     return MO_ECLOSED;
 }
 
 static void on_flush(struct mo_later *d)
 {
-    (void)flush(mo_container_of(d, struct lines, flush));
+    (void)flush_gathered(mo_container_of(d, struct lines, flush));
 }
 
-static bool gathers(const struct lines *ln, size_t n)
+static bool may_gather(const struct lines *ln, size_t n)
 {
     return !mo_list_empty(&ln->flush.node) && ln->out.len + n < GATHER_MAX &&
            !mo_stream_queued(ln->s);
@@ -328,16 +329,16 @@ static int put_line(struct lines *ln, struct mo_span text)
     size_t had = ln->out.len;
     int rc;
 
-    if (gathers(ln, text.n + 1)) {
+    if (may_gather(ln, text.n + 1)) {
         (void)mo_buf_span(&ln->out, text);
         rc = mo_buf_putc(&ln->out, '\n');
-        if (rc < 0) { /* the others stay as they are */
+        if (rc < 0) { /* the gathered messages stay */
             ln->out.err = 0;
             ln->out.len = had;
         }
         return rc;
     }
-    rc = flush(ln);
+    rc = flush_gathered(ln);
     if (rc == 0)
         rc = mo_stream_writev(ln->s, v, 2);
     if (rc == 0)
@@ -376,7 +377,7 @@ static void lines_close(struct mo_link *k, const struct mo_err *why)
     mo_timer_stop(ln->loop, &ln->breath);
     mo_timer_stop(ln->loop, &ln->stall);
     mo_later_cancel(&ln->flush);
-    (void)flush(ln);
+    (void)flush_gathered(ln);
     if (ln->leave)
         mo_stream_leave(ln->s, LAST_WORDS_MS);
     else

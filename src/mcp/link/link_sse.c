@@ -1,9 +1,11 @@
-/* Invariants
- *  1. A post is freed in drop() only, when the client owes it no on_done.
- *  2. One post at a time, in order: the old servers know no other way to tell
- *     which message was first, and 202 comes at once.
- *  3. Once the link is closing or failing nobody hears of single posts.
- *  4. The memory goes in on_later(), when the stream and all posts are gone. */
+/* link_sse.c - the HTTP+SSE transport: one stream in, one POST a message out.
+ *
+ * Invariants
+ *  1. Only free_post() frees a post, when the HTTP client owes it no on_done.
+ *  2. One post at a time, in order: servers of this revision have no other
+ *     way to tell which message was first, and 202 comes at once.
+ *  3. Once the link is closing or failing single posts are not reported.
+ *  4. on_later() frees the link, when the stream and all posts are gone. */
 #include "mcp/link/link_sse.h"
 
 #include "codec/http/sse.h"
@@ -19,15 +21,15 @@ struct sse {
     struct mo_httpc *client;
     struct mo_arena a; /* url and headers */
     const char *url;
-    struct mo_http_header *headers; /* the owner's; room for three more */
+    struct mo_http_header *headers; /* the owner's; space for three more */
     size_t nheaders;
     size_t max;
     unsigned streams, nposts;
     struct mo_httpc_x *stream;
     int status;
-    bool events; /* the stream is one */
+    bool events; /* the stream is an event stream */
     struct mo_sse in;
-    struct mo_overlong overlong; /* on: in skips an event */
+    struct mo_overlong overlong; /* set: in skips an event */
     unsigned noise;
     struct mo_buf endpoint;
     struct mo_list posts;
@@ -43,11 +45,11 @@ struct sse {
 struct post {
     struct mo_list node;
     struct sse *s;
-    struct mo_httpc_x *call; /* NULL: waits, or over */
+    struct mo_httpc_x *call; /* NULL: waits, or ended */
     uint64_t id;
     int status;
     bool quiet;
-    struct mo_buf text; /* to send; then what came back with a refusal */
+    struct mo_buf text; /* the body to send; then the body of a refusal */
     char version[16];
 };
 
@@ -63,8 +65,9 @@ static bool is_dead(const struct sse *s)
 
 /* --- the address --------------------------------------------------------- */
 
-/* Bytes of base that stand in front of what the text replaces. */
-static size_t kept(const struct mo_url *base, const char *start, bool rooted)
+/* Number of bytes of base in front of the part that the text replaces. */
+static size_t kept_length(const struct mo_url *base, const char *start,
+                          bool rooted)
 {
     size_t n = base->path.p ? (size_t)(base->path.p - start) : strlen(start);
 
@@ -86,11 +89,11 @@ int mo_link_sse_endpoint(struct mo_buf *b, const char *base,
     if (mo_url_parse(mo_span_cstr(base), &here, e) < 0)
         return mo_wrap(e, "stream");
     if (text.n == 0 || mo_span_starts(text, MO_SPAN("//")))
-        return mo_fail(e, MO_EPROTO, "the server names no address to post to");
+        return mo_fail(e, MO_EPROTO, "the server sends no address to post to");
     if (mo_span_search(text, MO_SPAN("://")) < 0) {
         bool rooted = text.p[0] == '/';
 
-        mo_buf_put(b, base, kept(&here, base, rooted));
+        mo_buf_put(b, base, kept_length(&here, base, rooted));
         if (!rooted && (b->len == from || b->p[b->len - 1] != '/'))
             mo_buf_putc(b, '/');
     }
@@ -98,16 +101,16 @@ int mo_link_sse_endpoint(struct mo_buf *b, const char *base,
     if (mo_buf_err(b))
         return mo_fail(e, mo_buf_err(b), "the address to post to is too long");
     if (mo_url_parse(mo_span(b->p + from, b->len - from), &there, NULL) < 0)
-        return mo_fail(e, MO_EPROTO, "the server names no address to post to");
+        return mo_fail(e, MO_EPROTO, "the server sends no address to post to");
     if (!mo_origin_eq(&here, &there) || there.userinfo.p)
         return mo_fail(e, MO_EPROTO,
-                       "the server wants us to post to another origin");
+                       "the address to post to has another origin");
     return 0;
 }
 
 /* --- the end ------------------------------------------------------------- */
 
-static void drop(struct post *p)
+static void free_post(struct post *p)
 {
     struct sse *s = p->s;
 
@@ -125,7 +128,7 @@ static void stop_post(struct post *p)
     if (p->call)
         mo_httpc_cancel(p->call);
     else
-        drop(p);
+        free_post(p);
 }
 
 static void stop_all(struct sse *s)
@@ -138,7 +141,7 @@ static void stop_all(struct sse *s)
     mo_loop_defer(s->loop, &s->later);
 }
 
-static void die(struct sse *s, const struct mo_err *why)
+static void fail_link(struct sse *s, const struct mo_err *why)
 {
     if (is_dead(s))
         return;
@@ -188,8 +191,8 @@ static void post_data(void *ctx, struct mo_span data)
                     mo_span_head(data, MO_LINK_HTTP_BODY_MAX - p->text.len));
 }
 
-/* Not taken: its request will have no answer. */
-static void refused(struct post *p, const struct mo_err *why)
+/* The server refused the post: its request fails. */
+static void fail_post(struct post *p, const struct mo_err *why)
 {
     struct sse *s = p->s;
     struct mo_err e;
@@ -205,7 +208,7 @@ static void refused(struct post *p, const struct mo_err *why)
                            &e);
 }
 
-static void pump(struct sse *s);
+static void send_next_post(struct sse *s);
 
 static void post_done(void *ctx, const struct mo_err *why)
 {
@@ -215,11 +218,11 @@ static void post_done(void *ctx, const struct mo_err *why)
 
     p->call = NULL;
     s->posting = false;
-    mo_list_del(&p->node); /* whatever the owner does now, it is over */
+    mo_list_del(&p->node); /* ended, whatever the owner does in the callback */
     if (!p->quiet && !taken && !is_dead(s))
-        refused(p, why);
-    drop(p);
-    pump(s);
+        fail_post(p, why);
+    free_post(p);
+    send_next_post(s);
 }
 
 static const struct mo_http_cb post_cb = {post_head, post_data, post_done};
@@ -244,8 +247,8 @@ static int post_now(struct post *p, struct mo_err *e)
     return mo_httpc_start(s->client, &c, &post_cb, p, &p->call, e);
 }
 
-/* The next one, if the address is known and nothing is on its way. */
-static void pump(struct sse *s)
+/* Send the next post, if the address is known and none is in flight. */
+static void send_next_post(struct sse *s)
 {
     struct post *p = mo_list_first(&s->posts, struct post, node);
     struct mo_err e;
@@ -253,7 +256,7 @@ static void pump(struct sse *s)
     if (!p || s->posting || !s->endpoint.len || is_dead(s))
         return;
     if (post_now(p, &e) < 0)
-        die(s, &e);
+        fail_link(s, &e);
     else
         s->posting = true;
 }
@@ -265,13 +268,13 @@ static void on_endpoint(struct sse *s, struct mo_span text)
     struct mo_err e;
 
     if (s->endpoint.len)
-        return; /* once and for all */
+        return; /* the first address counts */
     if (mo_link_sse_endpoint(&s->endpoint, s->url, text, &e) < 0) {
-        die(s, &e);
+        fail_link(s, &e);
         return;
     }
     mo_timer_stop(s->loop, &s->timer);
-    pump(s);
+    send_next_post(s);
 }
 
 static void on_text(struct sse *s, struct mo_span text)
@@ -289,10 +292,10 @@ static void on_text(struct sse *s, struct mo_span text)
     if (s->k.cb->on_noise)
         s->k.cb->on_noise(s->k.ctx, text);
     if (s->noise >= MO_LINK_NOISE_MAX)
-        die(s, &e);
+        fail_link(s, &e);
 }
 
-/* A piece of an event that is too long. */
+/* Scan a piece of an event that is too long. */
 static bool on_skip(void *ctx, struct mo_span data)
 {
     struct sse *s = ctx;
@@ -302,7 +305,7 @@ static bool on_skip(void *ctx, struct mo_span data)
     return mo_overlong_feed(&s->overlong, data, s->max);
 }
 
-/* It has ended: its call fails, or the link does (see overlong.h). */
+/* Such an event has ended: fail its call, or the link (see overlong.h). */
 static void on_skipped(struct sse *s, struct mo_span event)
 {
     struct mo_err e;
@@ -316,11 +319,11 @@ static void on_skipped(struct sse *s, struct mo_span event)
     }
     (void)mo_fail(&e, MO_ETOOBIG,
                   "event stream: event too long: over %zu bytes", s->max);
-    die(s, &e);
+    fail_link(s, &e);
 }
 
-/* Too many messages: the stream is not read for a breath. */
-static void hold(struct sse *s)
+/* Too many messages: stop reading the stream for a while. */
+static void pause_reading(struct sse *s)
 {
     struct mo_err e;
 
@@ -328,9 +331,9 @@ static void hold(struct sse *s)
         return;
     if (!s->endpoint.len || ++s->budget.floods >= MO_LINK_FLOODS_MAX) {
         (void)mo_fail(&e, MO_EPROTO,
-                      "flood: more than %d unasked messages a second",
+                      "flood: more than %d unrequested messages a second",
                       MO_LINK_RATE);
-        die(s, &e);
+        fail_link(s, &e);
         return;
     }
     s->held = true;
@@ -338,11 +341,11 @@ static void hold(struct sse *s)
     mo_timer_start(s->loop, &s->timer, MO_LINK_BREATH_MS);
 }
 
-static void let_go(struct sse *s)
+static void resume_reading(struct sse *s)
 {
     s->held = false;
     mo_budget_fill(&s->budget, mo_loop_now(s->loop));
-    hold(s);
+    pause_reading(s);
     if (!s->held && s->stream && !is_dead(s))
         mo_httpc_resume(s->stream);
 }
@@ -377,8 +380,8 @@ static void stream_data(void *ctx, struct mo_span in)
             on_text(s, ev.data);
     }
     if (r == MO_SSE_ERROR)
-        die(s, &e);
-    hold(s);
+        fail_link(s, &e);
+    pause_reading(s);
 }
 
 static void stream_done(void *ctx, const struct mo_err *why)
@@ -390,11 +393,12 @@ static void stream_done(void *ctx, const struct mo_err *why)
     if (why)
         e = *why;
     else if (s->events)
-        (void)mo_fail(&e, MO_ECLOSED, "the server has ended its stream");
+        (void)mo_fail(&e, MO_ECLOSED, "the server ended its stream");
     else
-        (void)mo_fail(&e, MO_EPROTO, "the server answers %d, no events",
+        (void)mo_fail(&e, MO_EPROTO,
+                      "the server answers %d without an event stream",
                       s->status);
-    die(s, &e);
+    fail_link(s, &e);
     mo_loop_defer(s->loop, &s->later);
 }
 
@@ -407,11 +411,11 @@ static void on_timer(struct mo_timer *t)
     struct mo_err e;
 
     if (s->held) {
-        let_go(s);
+        resume_reading(s);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "the server names no address to post to");
-    die(s, &e);
+    (void)mo_fail(&e, MO_ETIMEOUT, "the server sends no address to post to");
+    fail_link(s, &e);
 }
 
 /* --- the link's side ----------------------------------------------------- */
@@ -440,9 +444,9 @@ static int sse_send(struct mo_link *k, const struct mo_link_msg *m)
     }
     rc = mo_buf_span(&p->text, m->text);
     if (rc < 0)
-        drop(p);
+        free_post(p);
     else
-        pump(s);
+        send_next_post(s);
     return rc;
 }
 
@@ -455,9 +459,9 @@ static void sse_forget(struct mo_link *k, uint64_t id)
 
         if (!id || p->id != id || p->quiet)
             continue;
-        p->quiet = true; /* one that is on its way may arrive */
+        p->quiet = true; /* a post in flight may still arrive */
         if (!p->call)
-            drop(p);
+            free_post(p);
         return;
     }
 }
@@ -477,7 +481,7 @@ static void sse_start(struct mo_link *k)
     s->headers[c.nheaders++] = (struct mo_http_header){
         MO_SPAN("Accept"), MO_SPAN("text/event-stream")};
     if (mo_httpc_start(s->client, &c, &stream_cb, s, &s->stream, &e) < 0) {
-        die(s, &e);
+        fail_link(s, &e);
         return;
     }
     mo_timer_start(s->loop, &s->timer, MO_LINK_SSE_OPEN_MS);
@@ -492,8 +496,8 @@ static void sse_close(struct mo_link *k, const struct mo_err *why)
     stop_all(s);
 }
 
-/* A byte stream in HTTP's clothes: one stream brings all answers, and a
- * request is cancelled by a message, not by hanging up. */
+/* Not marked as HTTP: one stream carries all answers, and a message cancels a
+ * request, not the end of its connection. */
 static const struct mo_link_ops sse_ops = {
     .send = sse_send,
     .forget = sse_forget,

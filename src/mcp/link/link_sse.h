@@ -1,17 +1,17 @@
-/* link_sse.h - a link over the old HTTP+SSE transport (2024-11-05).
+/* link_sse.h - a link over the HTTP+SSE transport of 2024-11-05.
  *
- * One GET whose event stream brings everything: first an event `endpoint`
- * with the address to post to, then messages. What we send is a POST to that
- * address, answered by 202 and nothing else. Messages sent before the address
- * is known wait for it.
+ * One GET opens the event stream that carries everything: first an event
+ * `endpoint` with the address to post to, then messages. Our messages are POSTs
+ * to that address, answered with 202 only. Messages sent before the address is
+ * known wait for it.
  *
- * When the stream ends the link ends (on_close): there is no way to take it
- * up again. A POST that is not taken is on_failed for its request, and so is
- * an answer that is too long (overlong.h).
+ * The link ends with the stream (on_close), which cannot be resumed. A POST
+ * that is refused is on_failed for its request, and so is an answer that is too
+ * long (overlong.h).
  *
- * Trust: the address must be of the same origin as the stream, so that a
- * server cannot make us post, with our credentials, somewhere else. Limits as
- * for link_http.h; the address must come within MO_LINK_SSE_OPEN_MS. */
+ * Trust: the address must have the same origin as the stream, so that a server
+ * cannot make us post credentials somewhere else. Limits as for link_http.h;
+ * the address must arrive within MO_LINK_SSE_OPEN_MS. */
 #ifndef MO_MCP_LINK_LINK_SSE_H
 #define MO_MCP_LINK_LINK_SSE_H
 
@@ -22,8 +22,8 @@
 int mo_link_sse(struct mo_loop *l, const struct mo_link_http_opts *o,
                 struct mo_link **out, struct mo_err *e);
 
-/* The address an `endpoint` event means, seen from base; MO_EPROTO when it is
- * none or of another origin. Appended to b. */
+/* Append the address of an `endpoint` event to b, resolved against base.
+ * MO_EPROTO: not an address, or of another origin. */
 int mo_link_sse_endpoint(struct mo_buf *b, const char *base,
                          struct mo_span text, struct mo_err *e);
 

@@ -1,12 +1,11 @@
 /* overlong.h - a message that is longer than its link accepts.
  *
- * A link that many callers share must not end because one answer is too long.
- * The link passes over the bytes of such a message without keeping them and
- * gives them to this room, which finds out whose answer it was. Only that call
- * fails. The link ends all the same when nobody can be told what was lost: the
- * message is no answer (a request or notification of the server), it is
- * malformed, it has no usable id, or it is more than MO_LINK_SKIP_TIMES times
- * too long. */
+ * One answer that is too long must not end a link that many callers share. The
+ * link reads past such a message without keeping it and feeds the bytes to this
+ * scanner, which finds the id of the answered call. Only that call fails. The
+ * link must end if nobody can be told about the loss: the message is not an
+ * answer (a request or notification of the server), it is malformed, it has no
+ * usable id, or it is more than MO_LINK_SKIP_TIMES times too long. */
 #ifndef MO_MCP_LINK_OVERLONG_H
 #define MO_MCP_LINK_OVERLONG_H
 
@@ -16,7 +15,7 @@
 struct mo_overlong {
     struct mo_rpc_scan scan;
     size_t n; /* bytes so far */
-    bool on;  /* such a message is being read */
+    bool on;  /* inside such a message */
 };
 
 static inline void mo_overlong_start(struct mo_overlong *o)
@@ -26,7 +25,7 @@ static inline void mo_overlong_start(struct mo_overlong *o)
     o->on = true;
 }
 
-/* The next piece. false: the link must end. */
+/* Scan the next piece. False: the link must end. */
 static inline bool mo_overlong_feed(struct mo_overlong *o, struct mo_span piece,
                                     size_t max)
 {
@@ -35,7 +34,8 @@ static inline bool mo_overlong_feed(struct mo_overlong *o, struct mo_span piece,
            mo_rpc_scan_feed(&o->scan, piece);
 }
 
-/* The message has ended: whose answer it was. false: the link must end. */
+/* The message has ended: returns the id of its call. False: the link must end.
+ */
 static inline bool mo_overlong_end(struct mo_overlong *o, uint64_t *id)
 {
     struct mo_json v;
@@ -46,7 +46,7 @@ static inline bool mo_overlong_end(struct mo_overlong *o, uint64_t *id)
            mo_json_u64(v, id) == 0;
 }
 
-/* What the call hears. */
+/* The error of the call. */
 static inline int mo_overlong_fail(struct mo_err *e, size_t max)
 {
     return mo_fail(e, MO_ETOOBIG,

@@ -1,11 +1,11 @@
-/* auth.h - the seam between a link over HTTP and whoever has its tokens.
+/* auth.h - interface between an HTTP link and the holder of its tokens.
  *
- * The link asks for the Authorization header of each request, and hands over
- * a refusal (401, 403) together with a ticket; when the ticket's done comes
- * without an error, the request is worth another try.
+ * The link asks for the Authorization header of each request and reports a
+ * refusal (401, 403) together with a ticket. When the ticket's done comes
+ * without an error the request can be sent again.
  *
- * done fires once, never from inside refused(); taking the ticket out of its
- * list (mo_list_del) is how one stops waiting, and it fires no more then. */
+ * done fires once, never from inside refused(). Removing the ticket from its
+ * list (mo_list_del) stops waiting; done does not fire then. */
 #ifndef MO_MCP_OAUTH_AUTH_H
 #define MO_MCP_OAUTH_AUTH_H
 
@@ -14,17 +14,17 @@
 
 struct mo_auth_wait {
     struct mo_list node;
-    uint64_t serial; /* of the header that was refused */
-    bool local;      /* who refused it is at a private address */
+    uint64_t serial; /* serial of the refused header */
+    bool local;      /* the refusing server is at a private address */
     void (*done)(struct mo_auth_wait *w, const struct mo_err *why);
 };
 
 struct mo_auth;
 
 struct mo_auth_ops {
-    /* The header's value, empty: none; borrowed until the loop turns. */
+    /* The header's value; empty: none. Borrowed until the loop runs again. */
     struct mo_span (*header)(struct mo_auth *a, uint64_t *serial);
-    /* 0: done will come. Else there is nothing to be done about it. */
+    /* Returns 0 if done will follow; an error if nothing can be done. */
     int (*refused)(struct mo_auth *a, struct mo_auth_wait *w, int status,
                    struct mo_span challenge, struct mo_err *e);
 };

@@ -1,9 +1,11 @@
-/* Invariants
+/* oauth.c - the state of one server's tokens.
+ *
+ * Invariants
  *  1. At most one flow; o->flow is set until its done.
- *  2. Tickets in `waiters` belong to the flow; those in `ready` are told in
- *     on_later(), with o->why (code 0: try again).
- *  3. The memory goes in on_later(), when closing, without a flow and
- *     without doors that are still closing. */
+ *  2. Tickets in `waiters` wait for the flow; on_later() ends those in
+ *     `ready` with o->why (code 0: try again).
+ *  3. on_later() frees the object, when it is closing and has no flow and no
+ *     listener that is still closing. */
 #include "mcp/oauth/oauth.h"
 
 #include "base/mem.h"
@@ -16,30 +18,30 @@
 #define URL_MAX      ((size_t)32 * 1024)
 #define BEARER       "Bearer "
 #define BEARER_LEN   (sizeof(BEARER) - 1)
-#define LATER_MAX_MS ((uint64_t)24 * 3600 * 1000) /* of one timer */
+#define LATER_MAX_MS ((uint64_t)24 * 3600 * 1000) /* of a timer */
 
 struct mo_oauth {
     struct mo_auth auth;
     struct mo_oauth_opts o;
-    struct mo_arena a; /* the options' texts */
+    struct mo_arena a; /* texts of the options */
     struct mo_flow *flow;
     bool refreshing; /* the flow is a refresh */
-    bool queued;     /* another process refreshes; `turn` looks again */
-    int claim;       /* while we do: a descriptor, or -1 */
+    bool queued;     /* another process refreshes; `turn` checks again */
+    int claim;       /* descriptor of the claim while we refresh, or -1 */
     struct mo_timer turn;
-    bool barred; /* mute, and a sign-in was needed */
+    bool barred; /* mute, and a sign-in is needed */
     bool local;  /* the server was seen at a private address */
     struct mo_back *back;
-    unsigned backs; /* doors not gone yet */
+    unsigned backs; /* listeners that are still closing */
     struct mo_list waiters, ready;
     struct mo_err why; /* for `ready` */
     struct mo_buf header, url;
-    struct mo_buf asked; /* scopes of the last sign-in, and of step-ups */
+    struct mo_buf asked; /* scopes of the last sign-in and step-ups */
     struct mo_buf told;  /* the last challenge */
     uint64_t serial;
     uint64_t refreshed; /* mo_now_ns() of the last refresh; 0: none */
     unsigned step_ups;
-    uint64_t stepped; /* mo_now_ns() of the last one */
+    uint64_t stepped; /* mo_now_ns() of the last step-up */
     struct mo_timer timer;
     struct mo_later later;
     bool closing;
@@ -54,8 +56,8 @@ static struct mo_oauth *from_auth(struct mo_auth *a)
 
 /* --- who waits ----------------------------------------------------------- */
 
-/* All who wait are told so, later. */
-static void tell(struct mo_oauth *o, const struct mo_err *why)
+/* End all waiting tickets with why, later. */
+static void end_waiters(struct mo_oauth *o, const struct mo_err *why)
 {
     o->why = why ? *why : (struct mo_err){0};
     mo_list_splice(&o->ready, &o->waiters);
@@ -102,13 +104,13 @@ static void on_later(struct mo_later *d)
 
 /* --- the token ----------------------------------------------------------- */
 
-static const struct mo_token *token_of(const struct mo_oauth *o)
+static const struct mo_token *current_token(const struct mo_oauth *o)
 {
     return mo_tokens_get(o->o.tokens, NULL, o->o.server);
 }
 
-/* The header for the token, and the time to refresh it. */
-static int use(struct mo_oauth *o, const struct mo_token *k)
+/* Write the header for the token and start the refresh timer. */
+static int use_token(struct mo_oauth *o, const struct mo_token *k)
 {
     uint64_t now = mo_wall_ms(), ms = 0;
 
@@ -122,7 +124,7 @@ static int use(struct mo_oauth *o, const struct mo_token *k)
     if (k->refresh && k->expires_ms) {
         if (k->expires_ms > now + MO_OAUTH_AHEAD_MS)
             ms = k->expires_ms - now - MO_OAUTH_AHEAD_MS;
-        else if (k->expires_ms > now) /* a short life: at half of it */
+        else if (k->expires_ms > now) /* at half its life */
             ms = (k->expires_ms - now) / 2;
         mo_timer_start(o->o.loop, &o->timer,
                        ms < LATER_MAX_MS ? ms : LATER_MAX_MS);
@@ -138,21 +140,21 @@ static struct mo_span get_header(struct mo_auth *a, uint64_t *serial)
     return mo_buf_view(&o->header);
 }
 
-/* Has another process a newer one than we use? */
-static bool is_old(struct mo_oauth *o)
+/* True if another process has stored a newer token. */
+static bool has_newer_token(struct mo_oauth *o)
 {
     struct mo_span now = mo_span_skip(mo_buf_view(&o->header), BEARER_LEN);
     const struct mo_token *k;
 
     mo_tokens_sync(o->o.tokens);
-    k = token_of(o);
+    k = current_token(o);
     return k && k->access && !mo_span_is(now, k->access);
 }
 
-/* The newer one is ours now. */
-static bool look_again(struct mo_oauth *o)
+/* Use the newer token of another process. */
+static bool use_newer_token(struct mo_oauth *o)
 {
-    return is_old(o) && use(o, token_of(o)) == 0;
+    return has_newer_token(o) && use_token(o, current_token(o)) == 0;
 }
 
 /* --- flows --------------------------------------------------------------- */
@@ -209,11 +211,11 @@ static void close_back(struct mo_oauth *o)
         mo_back_close(mo_take_ptr(&o->back), on_back_gone, o);
 }
 
-/* At the port of the last time, if that can be had. */
+/* Listen on the port of the last sign-in, if it is free. */
 static int open_back(struct mo_oauth *o, struct mo_err *e)
 {
     const char *want = o->o.back ? o->o.back : MO_BACK_URI;
-    const struct mo_token *k = token_of(o);
+    const struct mo_token *k = current_token(o);
     int rc = MO_ENOTFOUND;
 
     if (k && k->redirect && mo_back_same(want, k->redirect))
@@ -225,7 +227,7 @@ static int open_back(struct mo_oauth *o, struct mo_err *e)
     return rc;
 }
 
-static void need_sign_in(struct mo_err *e)
+static void fail_sign_in_needed(struct mo_err *e)
 {
     (void)mo_fail(e, MO_EPOLICY, "the server needs a sign-in by a person");
 }
@@ -239,7 +241,7 @@ static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
 
     if (o->o.mute) {
         o->barred = true;
-        need_sign_in(e);
+        fail_sign_in_needed(e);
         return e->code;
     }
     if (!o->o.redirect && !o->back)
@@ -264,13 +266,13 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
     int rc;
 
     rc = mo_tokens_claim(o->o.tokens, &o->claim);
-    if (rc == MO_EBUSY || is_old(o)) { /* at it, or done since we looked */
+    if (rc == MO_EBUSY || has_newer_token(o)) { /* by another process */
         mo_close_fd(&o->claim);
         o->queued = true;
         mo_timer_start(o->o.loop, &o->turn, MO_OAUTH_TURN_MS);
         return 0;
     }
-    k = token_of(o);
+    k = current_token(o);
     if (!k || !k->refresh)
         rc = mo_fail(e, MO_EPOLICY, "there is nothing to refresh");
     else
@@ -283,7 +285,7 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
 
 static void end_flow(struct mo_oauth *o, const struct mo_err *why)
 {
-    tell(o, why);
+    end_waiters(o, why);
     if (o->o.on_end && !o->closing)
         o->o.on_end(o->o.ctx, why);
 }
@@ -294,7 +296,7 @@ static void on_turn(struct mo_timer *t)
     struct mo_err e;
 
     o->queued = false;
-    if (look_again(o))
+    if (use_newer_token(o))
         end_flow(o, NULL);
     else if (start_refresh(o, &e) < 0)
         end_flow(o, &e);
@@ -303,7 +305,7 @@ static void on_turn(struct mo_timer *t)
 static void on_timer(struct mo_timer *t)
 {
     struct mo_oauth *o = mo_container_of(t, struct mo_oauth, timer);
-    const struct mo_token *k = token_of(o);
+    const struct mo_token *k = current_token(o);
     struct mo_err e;
 
     if (o->flow || o->queued || o->closing || !k)
@@ -312,7 +314,7 @@ static void on_timer(struct mo_timer *t)
         mo_timer_start(o->o.loop, &o->timer, LATER_MAX_MS);
         return;
     }
-    if (!look_again(o) && start_refresh(o, &e) < 0)
+    if (!use_newer_token(o) && start_refresh(o, &e) < 0)
         mo_log_err(mo_loop_log(o->o.loop), MO_DEBUG, ROOM, &e, "no refresh");
 }
 
@@ -324,19 +326,19 @@ static void on_url(void *ctx, const char *url)
     mo_buf_reset(&o->url);
     if (mo_buf_put(&o->url, url, strlen(url) + 1) < 0) {
         mo_buf_reset(&o->url);
-        mo_flow_cancel(o->flow); /* nobody could learn of it */
+        mo_flow_cancel(o->flow); /* nobody would see the URL */
         return;
     }
     if (o->o.on_sign_in)
         o->o.on_sign_in(o->o.ctx, url);
     if (o->o.wait)
         return;
-    need_sign_in(&e);
-    tell(o, &e);
+    fail_sign_in_needed(&e);
+    end_waiters(o, &e);
 }
 
-/* Saved at once, unless there are tokens of an older client: those are
- * replaced when there are better ones. */
+/* Save the client at once, unless there are tokens of an older client: those
+ * are replaced when there are new ones. */
 static void on_client(void *ctx, const struct mo_token *k)
 {
     struct mo_oauth *o = ctx;
@@ -371,7 +373,7 @@ static int keep_token(struct mo_oauth *o, const struct mo_token *k,
         rc = 0;
     }
     if (rc == 0)
-        rc = use(o, k);
+        rc = use_token(o, k);
     return rc < 0 ? mo_fail(e, rc, "token") : 0;
 }
 
@@ -390,7 +392,7 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
     mo_close_fd(&o->claim);
     if (why)
         mo_log_err(mo_loop_log(o->o.loop), MO_INFO, ROOM, why, "no token");
-    if (refused && look_again(o)) { /* somebody was faster */
+    if (refused && use_newer_token(o)) { /* another process was faster */
         refused = false;
         why = NULL;
     }
@@ -404,7 +406,7 @@ static void on_done(void *ctx, const struct mo_token *k, const char *asked,
 
 /* --- refusals ------------------------------------------------------------ */
 
-/* 403: may more scopes help? */
+/* Handle a 403: request more scopes if that may help. */
 static int step_up(struct mo_oauth *o, struct mo_span challenge,
                    struct mo_err *e)
 {
@@ -418,11 +420,12 @@ static int step_up(struct mo_oauth *o, struct mo_span challenge,
     mo_arena_init(&a, ARENA_MAX);
     (void)mo_oauth_challenge(&a, challenge, &c);
     if (!c.bearer || !c.error || strcmp(c.error, "insufficient_scope") != 0)
-        rc = mo_fail(e, MO_EPOLICY, "the server forbids it");
+        rc = mo_fail(e, MO_EPOLICY, "the server forbids the request");
     else if (!c.scope || mo_oauth_scope_covers(mo_buf_cstr(&o->asked), c.scope))
-        rc = mo_fail(e, MO_EPOLICY, "the scopes we have are not enough");
+        rc = mo_fail(e, MO_EPOLICY, "the granted scopes are not enough");
     else if (o->step_ups >= MO_OAUTH_STEP_UPS)
-        rc = mo_fail(e, MO_EPOLICY, "the server asks for ever more scopes");
+        rc =
+            mo_fail(e, MO_EPOLICY, "the server asks for more scopes each time");
     else
         rc = mo_oauth_scope_union(&a, mo_buf_cstr(&o->asked), c.scope, &all);
     if (rc == 0) {
@@ -437,7 +440,7 @@ static int step_up(struct mo_oauth *o, struct mo_span challenge,
 
 static bool may_refresh(const struct mo_oauth *o)
 {
-    const struct mo_token *k = token_of(o);
+    const struct mo_token *k = current_token(o);
 
     if (!k || !k->refresh)
         return false;
@@ -469,18 +472,18 @@ static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
     if (o->closing)
         return mo_fail(e, MO_ECLOSED, "closed");
     if (o->url.len && !o->o.wait) {
-        need_sign_in(e);
+        fail_sign_in_needed(e);
         return e->code;
     }
     if (!o->flow && w->serial != o->serial && o->header.len) {
         mo_list_push(&o->waiters, &w->node);
-        tell(o, NULL); /* there is a newer one already */
+        end_waiters(o, NULL); /* there is a newer token already */
         return 0;
     }
     o->local = o->local || w->local;
-    if (!o->flow && !o->queued && status == 401 && look_again(o)) {
+    if (!o->flow && !o->queued && status == 401 && use_newer_token(o)) {
         mo_list_push(&o->waiters, &w->node);
-        tell(o, NULL);
+        end_waiters(o, NULL);
         return 0;
     }
     if (!o->flow && !o->queued)
@@ -540,13 +543,13 @@ int mo_oauth_new(const struct mo_oauth_opts *opts, struct mo_oauth **out,
     o->claim = -1;
     mo_later_init(&o->later, on_later);
     rc = copy_texts(o);
-    k = rc == 0 ? token_of(o) : NULL;
+    k = rc == 0 ? current_token(o) : NULL;
     if (rc == 0)
         rc = mo_buf_puts(&o->asked, k && k->scope ? k->scope
                                     : opts->scope ? opts->scope
                                                   : "");
     if (rc == 0)
-        rc = use(o, k);
+        rc = use_token(o, k);
     if (rc < 0) {
         oauth_free(o);
         return mo_fail(e, rc, "authorization");
@@ -566,7 +569,7 @@ void mo_oauth_close(struct mo_oauth *o, void (*gone)(void *ctx), void *ctx)
     mo_timer_stop(o->o.loop, &o->timer);
     mo_timer_stop(o->o.loop, &o->turn);
     (void)mo_fail(&e, MO_ECANCELED, "closed");
-    tell(o, &e);
+    end_waiters(o, &e);
     if (o->flow)
         mo_flow_cancel(o->flow);
 }
@@ -599,6 +602,6 @@ int mo_oauth_redirected(struct mo_oauth *o, struct mo_span url,
     struct mo_span query = at < 0 ? url : mo_span_skip(url, (size_t)at + 1);
 
     if (!o->flow)
-        return mo_fail(e, MO_EINVAL, "no sign-in is waited for");
+        return mo_fail(e, MO_EINVAL, "no sign-in is pending");
     return mo_flow_redirected(o->flow, mo_span_cut(&query, '#'), e);
 }

@@ -5,18 +5,18 @@
 #include "codec/http/url.h"
 #include "codec/ip.h"
 
-static int keep(struct mo_arena *a, struct mo_span s, const char **out)
+int mo_oauth_keep(struct mo_arena *a, struct mo_span s, const char **out)
 {
     *out = mo_arena_strndup(a, s.n ? s.p : "", s.n);
     return *out ? 0 : MO_ENOMEM;
 }
 
-static int keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out)
+int mo_oauth_keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out)
 {
     int rc = mo_buf_err(b);
 
     if (rc == 0)
-        rc = keep(a, mo_buf_view(b), out);
+        rc = mo_oauth_keep(a, mo_buf_view(b), out);
     mo_buf_fini(b);
     return rc;
 }
@@ -30,7 +30,7 @@ static bool is_loopback(const struct mo_url *u)
     return mo_host_is_loopback(&h);
 }
 
-/* Literal addresses only: a name is the resolver's business. */
+/* Literal addresses only; names are checked when they are resolved. */
 static bool is_private(const struct mo_url *u)
 {
     char text[64];
@@ -60,14 +60,15 @@ int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e)
 
     if (mo_url_parse(mo_span_cstr(url), &u, NULL) < 0 || u.fragment.p ||
         u.userinfo.p || u.host.n == 0)
-        return mo_fail(e, MO_EPOLICY, "not an address we would ask");
+        return mo_fail(e, MO_EPOLICY, "not an acceptable address");
     if (!mo_span_ieq(u.scheme, MO_SPAN("https")) &&
         !(mo_span_ieq(u.scheme, MO_SPAN("http")) && is_loopback(&u)))
-        return mo_fail(e, MO_EPOLICY, "%.*s is not asked without TLS",
+        return mo_fail(e, MO_EPOLICY, "%.*s needs TLS (https)",
                        (int)(u.host.n < 100 ? u.host.n : 100), u.host.p);
     if (!is_private(&u) || mo_oauth_is_private(server))
         return 0;
-    return mo_fail(e, MO_EPOLICY, "a public server sends us to %.*s",
+    return mo_fail(e, MO_EPOLICY,
+                   "a public server refers to the private address %.*s",
                    (int)(u.host.n < 100 ? u.host.n : 100), u.host.p);
 }
 
@@ -82,7 +83,7 @@ static void put_origin(struct mo_buf *b, const struct mo_url *u)
         mo_buf_printf(b, ":%u", u->port);
 }
 
-static struct mo_span bare_path(const struct mo_url *u)
+struct mo_span mo_oauth_bare_path(const struct mo_url *u)
 {
     struct mo_span p = u->path;
 
@@ -91,7 +92,7 @@ static struct mo_span bare_path(const struct mo_url *u)
     return p;
 }
 
-/* One more address: origin, `before`, the URL's path, `behind`. */
+/* Add an address: origin, `before`, the URL's path, `behind`. */
 static int add_url(struct mo_arena *a, struct mo_oauth_urls *out,
                    const struct mo_url *u, const char *before,
                    struct mo_span path, const char *behind)
@@ -103,7 +104,7 @@ static int add_url(struct mo_arena *a, struct mo_oauth_urls *out,
     mo_buf_puts(&b, before);
     mo_buf_span(&b, path);
     mo_buf_puts(&b, behind);
-    return keep_buf(a, &b, &out->v[out->n++]);
+    return mo_oauth_keep_buf(a, &b, &out->v[out->n++]);
 }
 
 int mo_oauth_at_origin(struct mo_arena *a, const char *url, const char *path,
@@ -130,9 +131,9 @@ int mo_oauth_resource_urls(struct mo_arena *a, const char *server,
     if (rc < 0)
         return rc;
     if (told)
-        return keep(a, mo_span_cstr(told), &out->v[out->n++]);
-    if (bare_path(&u).n)
-        rc = add_url(a, out, &u, known, bare_path(&u), "");
+        return mo_oauth_keep(a, mo_span_cstr(told), &out->v[out->n++]);
+    if (mo_oauth_bare_path(&u).n)
+        rc = add_url(a, out, &u, known, mo_oauth_bare_path(&u), "");
     if (rc == 0)
         rc = add_url(a, out, &u, known, mo_span(NULL, 0), "");
     return rc;
@@ -150,7 +151,7 @@ int mo_oauth_issuer_urls(struct mo_arena *a, const char *issuer,
     *out = (struct mo_oauth_urls){.n = 0};
     if (rc < 0)
         return rc;
-    path = bare_path(&u);
+    path = mo_oauth_bare_path(&u);
     rc = add_url(a, out, &u, oauth, path, "");
     if (rc == 0)
         rc = add_url(a, out, &u, oidc, path, "");

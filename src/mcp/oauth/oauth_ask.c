@@ -29,7 +29,8 @@ static const struct mo_http_cb call_cb = {
     .on_done = on_done,
 };
 
-static int ask(struct mo_oauth_ask *q, struct mo_http_call *c, struct mo_err *e)
+static int start_request(struct mo_oauth_ask *q, struct mo_http_call *c,
+                         struct mo_err *e)
 {
     int rc = mo_oauth_url_ok(c->url, q->server, e);
 
@@ -50,7 +51,7 @@ int mo_oauth_ask_get(struct mo_oauth_ask *q, const char *url, struct mo_err *e)
                                           MO_SPAN("application/json")};
     struct mo_http_call c = {.url = url, .headers = &accept, .nheaders = 1};
 
-    return ask(q, &c, e);
+    return start_request(q, &c, e);
 }
 
 int mo_oauth_ask_post(struct mo_oauth_ask *q, const char *url, const char *type,
@@ -70,7 +71,7 @@ int mo_oauth_ask_post(struct mo_oauth_ask *q, const char *url, const char *type,
         .body = body,
     };
 
-    return ask(q, &c, e);
+    return start_request(q, &c, e);
 }
 
 bool mo_oauth_ask_cancel(struct mo_oauth_ask *q)

@@ -1,12 +1,12 @@
-/* oauth_ask.h - one question to an authorization server, and its answer.
+/* oauth_ask.h - one request to an authorization server, and its answer.
  *
- * Whatever is asked, the same rules hold: the address has passed
- * mo_oauth_url_ok(), what its name resolves to is no private address unless
- * the MCP server itself is at one, redirects are not followed, and time and
- * size are limited. Answers may hold tokens: they are wiped.
+ * Every request follows the same rules: mo_oauth_url_ok() accepted the address,
+ * its name resolves to no private address unless the MCP server itself has one,
+ * redirects are not followed, and time and size are limited. Answers may hold
+ * tokens: they are wiped.
  *
- * Ownership: embedded in its owner, one question at a time. done fires once
- * for each, from the loop; mo_oauth_ask_cancel() makes it fire, too. */
+ * Ownership: embedded in its owner, one request at a time. done fires once for
+ * each, from the loop; mo_oauth_ask_cancel() makes it fire, too. */
 #ifndef MO_MCP_OAUTH_OAUTH_ASK_H
 #define MO_MCP_OAUTH_OAUTH_ASK_H
 
@@ -17,8 +17,8 @@
 
 struct mo_oauth_ask {
     struct mo_httpc *http;
-    const char *server; /* the MCP server on whose behalf we ask */
-    bool local;         /* it is at a private address */
+    const char *server; /* the MCP server that needs the token */
+    bool local;         /* the MCP server is at a private address */
     void (*done)(struct mo_oauth_ask *q, const struct mo_err *why);
     /* the answer */
     int status;
@@ -27,16 +27,16 @@ struct mo_oauth_ask {
     struct mo_httpc_x *x;
 };
 
-/* The first four are the owner's to set. */
+/* The owner sets the first four members. */
 void mo_oauth_ask_init(struct mo_oauth_ask *q);
-void mo_oauth_ask_fini(struct mo_oauth_ask *q); /* nothing may be under way */
+void mo_oauth_ask_fini(struct mo_oauth_ask *q); /* no request may be running */
 
 int mo_oauth_ask_get(struct mo_oauth_ask *q, const char *url, struct mo_err *e);
 /* basic: Authorization, or empty. */
 int mo_oauth_ask_post(struct mo_oauth_ask *q, const char *url, const char *type,
                       struct mo_span body, struct mo_span basic,
                       struct mo_err *e);
-/* False: nothing is under way. */
+/* False: no request is running. */
 bool mo_oauth_ask_cancel(struct mo_oauth_ask *q);
 
 #endif

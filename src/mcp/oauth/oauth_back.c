@@ -20,12 +20,12 @@ struct mo_back {
 
 /* --- addresses ----------------------------------------------------------- */
 
-static const char *judge(const char *uri, struct mo_url *u)
+static const char *check_uri(const char *uri, struct mo_url *u)
 {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "::1"};
     bool ours = false;
 
-    if (strlen(uri) >= MO_BACK_URI_MAX - 8 || /* a port may join it */
+    if (strlen(uri) >= MO_BACK_URI_MAX - 8 || /* leave space for a port */
         mo_url_parse(mo_span_cstr(uri), u, NULL) < 0 ||
         !mo_span_is(u->scheme, "http"))
         return "must be an address that starts with http://";
@@ -34,7 +34,7 @@ static const char *judge(const char *uri, struct mo_url *u)
     if (!ours)
         return "must be at 127.0.0.1, localhost or [::1]";
     if (u->userinfo.p || u->query.p || u->fragment.p || u->path.n == 0)
-        return "must end in a path, with nothing behind it";
+        return "must end in a path, with nothing after it";
     return NULL;
 }
 
@@ -42,22 +42,22 @@ const char *mo_back_check(const char *uri)
 {
     struct mo_url u;
 
-    return judge(uri, &u);
+    return check_uri(uri, &u);
 }
 
 bool mo_back_same(const char *uri, const char *other)
 {
     struct mo_url u, o;
 
-    if (judge(uri, &u) || judge(other, &o))
+    if (check_uri(uri, &u) || check_uri(other, &o))
         return false;
     return mo_span_ieq(u.host, o.host) && mo_span_eq(u.path, o.path) &&
            (!u.has_port || (o.has_port && u.port == o.port));
 }
 
-/* --- the door ------------------------------------------------------------ */
+/* --- the listener -------------------------------------------------------- */
 
-static void answer(struct mo_req *rq, int status, const char *text)
+static void send_page(struct mo_req *rq, int status, const char *text)
 {
     mo_req_header(rq, "Cache-Control", MO_SPAN("no-store"));
     mo_req_header(rq, "Referrer-Policy", MO_SPAN("no-referrer"));
@@ -69,13 +69,13 @@ static void on_request(void *ctx, struct mo_req *rq)
     struct mo_back *b = ctx;
 
     if (!mo_span_eq(rq->path, b->path))
-        answer(rq, 404, "There is nothing here.\n");
+        send_page(rq, 404, "There is nothing here.\n");
     else if (rq->head->method != MO_HTTP_GET)
-        answer(rq, 405, "Only GET is known here.\n");
+        send_page(rq, 405, "Only GET is supported.\n");
     else if (!b->on_query || b->on_query(b->ctx, rq->query) < 0)
-        answer(rq, 400, "This is not the answer to a sign-in of ours.\n");
+        send_page(rq, 400, "This is not the answer to a pending sign-in.\n");
     else
-        answer(rq, 200, "Done. This window can be closed.\n");
+        send_page(rq, 200, "Done. This window can be closed.\n");
 }
 
 static void on_gone(void *ctx)
@@ -128,7 +128,7 @@ int mo_back_open(struct mo_loop *l, const char *uri,
 
     if (!b)
         return mo_fail(e, MO_ENOMEM, "sign-in");
-    wrong = judge(uri ? uri : MO_BACK_URI, &u);
+    wrong = check_uri(uri ? uri : MO_BACK_URI, &u);
     b->httpd = wrong ? NULL : mo_httpd_new(l, &ho, e);
     if (!b->httpd) {
         mo_free(b);

@@ -1,7 +1,9 @@
-/* Invariants
- *  1. f->end is deferred at most once, when no question is under way; it frees
+/* oauth_flow.c - the steps from a refusal to a token.
+ *
+ * Invariants
+ *  1. f->end is deferred at most once, when no request is running; it frees
  *     f.
- *  2. Only move() writes f->state. */
+ *  2. Only set_state() writes f->state. */
 #include "mcp/oauth/oauth_flow.h"
 
 #include "base/mem.h"
@@ -16,12 +18,12 @@ enum flow_state { RESOURCE, ISSUER, REGISTER, SIGN_IN, TOKEN, REFRESH, ENDED };
 struct mo_flow {
     struct mo_flow_opts o;
     enum flow_state state;
-    struct mo_arena a; /* everything learnt */
+    struct mo_arena a; /* all texts of the flow */
     struct mo_oauth_challenge challenge;
     struct mo_oauth_urls urls;
-    size_t at;   /* the one of urls we are asking */
+    size_t at;   /* index of the address being requested */
     bool legacy; /* no metadata of the resource */
-    bool known;  /* the client is one of an earlier registration */
+    bool known;  /* the client is from an earlier registration */
     struct mo_oauth_resource resource;
     struct mo_oauth_server issuer;
     struct mo_oauth_client client;
@@ -30,12 +32,12 @@ struct mo_flow {
     struct mo_oauth_ask q;
     struct mo_timer timer;
     struct mo_later end;
-    struct mo_err why; /* code 0: all went well */
+    struct mo_err why; /* code 0: success */
 };
 
 /* --- ends and steps ------------------------------------------------------ */
 
-static void move(struct mo_flow *f, enum flow_state to)
+static void set_state(struct mo_flow *f, enum flow_state to)
 {
 #define TO(s) (1u << (s))
     static const uint8_t legal[] = {
@@ -73,28 +75,28 @@ static void on_end(struct mo_later *d)
     flow_free(f);
 }
 
-/* why NULL: with a token. */
-static void finish(struct mo_flow *f, const struct mo_err *why)
+/* End the flow; why NULL: with a token. */
+static void finish_flow(struct mo_flow *f, const struct mo_err *why)
 {
-    move(f, ENDED);
+    set_state(f, ENDED);
     if (why)
         f->why = *why;
     mo_timer_stop(f->o.loop, &f->timer);
     mo_loop_defer(f->o.loop, &f->end);
 }
 
-static void go_on(struct mo_flow *f);
+static void run_step(struct mo_flow *f);
 
 static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
 {
     struct mo_flow *f = mo_container_of(q, struct mo_flow, q);
 
-    if (f->state == ENDED) /* cancelled meanwhile */
+    if (f->state == ENDED) /* cancelled in the meantime */
         mo_loop_defer(f->o.loop, &f->end);
     else if (why)
-        finish(f, why);
+        finish_flow(f, why);
     else
-        go_on(f);
+        run_step(f);
 }
 
 static int ask_next_url(struct mo_flow *f, struct mo_err *e)
@@ -102,7 +104,8 @@ static int ask_next_url(struct mo_flow *f, struct mo_err *e)
     return mo_oauth_ask_get(&f->q, f->urls.v[f->at], e);
 }
 
-/* 1: here it is; 0: the next place was asked; MO_ENOTFOUND: no more. */
+/* Returns 1 if the document is here, 0 if the next address was requested,
+ * MO_ENOTFOUND if there is none left. */
 static int found_document(struct mo_flow *f, struct mo_err *e)
 {
     if (f->q.status == 200)
@@ -112,7 +115,7 @@ static int found_document(struct mo_flow *f, struct mo_err *e)
                        f->q.status);
     if (++f->at < f->urls.n)
         return ask_next_url(f, e);
-    return mo_fail(e, MO_ENOTFOUND, "metadata is nowhere to be found");
+    return mo_fail(e, MO_ENOTFOUND, "no metadata found at any known address");
 }
 
 /* --- a form at the token endpoint ---------------------------------------- */
@@ -140,7 +143,7 @@ static int post_form(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
     return rc;
 }
 
-/* The issuer may have forgotten us; then we must register anew. */
+/* The issuer may have deleted our client; then we must register again. */
 static void forget_client(struct mo_flow *f)
 {
     if (f->known && f->o.on_client)
@@ -148,7 +151,7 @@ static void forget_client(struct mo_flow *f)
     f->known = false;
 }
 
-static int got_token(struct mo_flow *f, struct mo_err *e)
+static int handle_token(struct mo_flow *f, struct mo_err *e)
 {
     struct mo_span body = mo_buf_view(&f->q.body);
     const char *error;
@@ -158,14 +161,15 @@ static int got_token(struct mo_flow *f, struct mo_err *e)
         error = mo_oauth_error(&f->a, body);
         if (strcmp(error, "invalid_client") == 0)
             forget_client(f);
-        return mo_fail(e, MO_EPOLICY, "no token is given: %.80s", error);
+        return mo_fail(e, MO_EPOLICY, "the issuer refused a token: %.80s",
+                       error);
     }
     if (f->q.status != 200)
         return mo_fail(e, MO_EUNAVAIL, "the token endpoint answers %d",
                        f->q.status);
     rc = mo_oauth_token_parse(&f->a, body, mo_wall_ms(), &f->token, e);
     if (rc == 0)
-        finish(f, NULL);
+        finish_flow(f, NULL);
     return rc;
 }
 
@@ -190,17 +194,17 @@ static void on_timer(struct mo_timer *t)
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ETIMEOUT, "nobody signed in");
-    forget_client(f); /* perhaps the page said that it does not know us */
-    finish(f, &e);
+    forget_client(f); /* perhaps the issuer no longer knows the client */
+    finish_flow(f, &e);
 }
 
-static int sign_in(struct mo_flow *f, struct mo_err *e)
+static int start_sign_in(struct mo_flow *f, struct mo_err *e)
 {
     uint64_t ms = f->o.sign_in_ms ? f->o.sign_in_ms : MO_FLOW_SIGN_IN_MS;
     struct mo_buf url;
     int rc;
 
-    move(f, SIGN_IN);
+    set_state(f, SIGN_IN);
     mo_oauth_try_fresh(&f->attempt);
     mo_buf_init(&url, URL_MAX);
     rc = mo_oauth_authorize_url(&url, f->issuer.authorize, f->client.id,
@@ -227,7 +231,7 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
     int rc;
 
     if (f->state != SIGN_IN)
-        return mo_fail(e, MO_EINVAL, "no sign-in is waited for");
+        return mo_fail(e, MO_EINVAL, "no sign-in is pending");
     rc = mo_oauth_redirect(&f->a, query, f->attempt.state, &f->issuer, &code,
                            &why);
     if (rc == MO_EINVAL) {
@@ -237,19 +241,19 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
     }
     mo_timer_stop(f->o.loop, &f->timer);
     if (rc == 0) {
-        move(f, TOKEN);
+        set_state(f, TOKEN);
         mo_buf_init(&form, FORM_MAX);
         (void)mo_oauth_code_body(&form, &f->client, &f->attempt, code);
         rc = post_form(f, &form, &why);
     }
     if (rc < 0)
-        finish(f, &why);
+        finish_flow(f, &why);
     return 0;
 }
 
-/* --- who we are ---------------------------------------------------------- */
+/* --- the client ---------------------------------------------------------- */
 
-static int known_client(struct mo_flow *f)
+static int use_known_client(struct mo_flow *f)
 {
     const struct mo_token *k =
         mo_tokens_get(f->o.tokens, f->issuer.issuer, f->o.server);
@@ -284,16 +288,16 @@ static unsigned method_to_ask_for(unsigned offered)
     return offered & MO_OAUTH_BASIC ? MO_OAUTH_BASIC : MO_OAUTH_POST;
 }
 
-static int register_us(struct mo_flow *f, struct mo_err *e)
+static int register_client(struct mo_flow *f, struct mo_err *e)
 {
     struct mo_buf b;
     int rc;
 
     if (!f->issuer.registration)
         return mo_fail(e, MO_EPOLICY,
-                       "the issuer registers nobody by itself: a client id "
+                       "the issuer does not register clients: a client id "
                        "must be configured");
-    move(f, REGISTER);
+    set_state(f, REGISTER);
     mo_buf_init(&b, FORM_MAX);
     rc = mo_oauth_register_body(&b, f->o.client_name, f->o.redirect,
                                 f->attempt.scope,
@@ -308,9 +312,9 @@ static int register_us(struct mo_flow *f, struct mo_err *e)
     return rc;
 }
 
-/* Whose token it is, or will be. What is configured is not written down: it
- * may be a secret that stands for itself in one place only. */
-static void put_names(struct mo_flow *f, struct mo_token *k)
+/* Set the owner of the token. A configured client is not stored: it may be a
+ * secret that must stay in one place only. */
+static void set_token_owner(struct mo_flow *f, struct mo_token *k)
 {
     k->issuer = f->issuer.issuer;
     k->server = f->o.server;
@@ -322,7 +326,7 @@ static void put_names(struct mo_flow *f, struct mo_token *k)
     k->local = f->q.local;
 }
 
-static int got_registration(struct mo_flow *f, struct mo_err *e)
+static int handle_registration(struct mo_flow *f, struct mo_err *e)
 {
     struct mo_token k = {.expires_ms = 0};
     struct mo_span body = mo_buf_view(&f->q.body);
@@ -335,13 +339,13 @@ static int got_registration(struct mo_flow *f, struct mo_err *e)
     rc = mo_oauth_register_parse(&f->a, body, f->issuer.auth, &f->client, e);
     if (rc < 0)
         return rc;
-    put_names(f, &k);
+    set_token_owner(f, &k);
     if (f->o.on_client)
         f->o.on_client(f->o.ctx, &k);
-    return sign_in(f, e);
+    return start_sign_in(f, e);
 }
 
-/* --- finding out --------------------------------------------------------- */
+/* --- discovery ----------------------------------------------------------- */
 
 static int look_for_issuer(struct mo_flow *f, const char *issuer,
                            struct mo_err *e)
@@ -350,14 +354,14 @@ static int look_for_issuer(struct mo_flow *f, const char *issuer,
 
     if (rc < 0)
         return mo_wrap(e, "issuer");
-    move(f, ISSUER);
+    set_state(f, ISSUER);
     f->issuer.issuer = issuer;
     f->at = 0;
     rc = mo_oauth_issuer_urls(&f->a, issuer, &f->urls);
     return rc < 0 ? mo_fail(e, rc, "issuer") : ask_next_url(f, e);
 }
 
-static int without_resource(struct mo_flow *f, struct mo_err *e)
+static int try_without_resource(struct mo_flow *f, struct mo_err *e)
 {
     const char *origin;
     int rc = mo_oauth_at_origin(&f->a, f->o.server, "", &origin);
@@ -369,12 +373,12 @@ static int without_resource(struct mo_flow *f, struct mo_err *e)
     return look_for_issuer(f, origin, e);
 }
 
-static int got_resource(struct mo_flow *f, struct mo_err *e)
+static int handle_resource(struct mo_flow *f, struct mo_err *e)
 {
     int rc = found_document(f, e);
 
     if (rc == MO_ENOTFOUND && !f->challenge.resource_metadata)
-        return without_resource(f, e);
+        return try_without_resource(f, e);
     if (rc <= 0)
         return rc;
     rc = mo_oauth_resource_parse(&f->a, mo_buf_view(&f->q.body), f->o.server,
@@ -400,7 +404,7 @@ static int parse_issuer(struct mo_flow *f, struct mo_err *e)
     return rc < 0 ? rc : 1;
 }
 
-static int got_issuer(struct mo_flow *f, struct mo_err *e)
+static int handle_issuer(struct mo_flow *f, struct mo_err *e)
 {
     int rc = parse_issuer(f, e);
 
@@ -412,33 +416,33 @@ static int got_issuer(struct mo_flow *f, struct mo_err *e)
     f->attempt.redirect = f->o.redirect;
     f->attempt.resource = f->resource.resource;
     f->token.endpoint = f->issuer.token;
-    rc = known_client(f);
+    rc = use_known_client(f);
     if (rc < 0)
         return mo_fail(e, rc, "client");
-    return rc ? sign_in(f, e) : register_us(f, e);
+    return rc ? start_sign_in(f, e) : register_client(f, e);
 }
 
-/* An answer is there. Each step asks the next question, or finishes. */
-static void go_on(struct mo_flow *f)
+/* Handle an answer. Each step sends the next request or finishes. */
+static void run_step(struct mo_flow *f)
 {
     static int (*const steps[])(struct mo_flow *, struct mo_err *) = {
-        [RESOURCE] = got_resource,     [ISSUER] = got_issuer,
-        [REGISTER] = got_registration, [TOKEN] = got_token,
-        [REFRESH] = got_token,
+        [RESOURCE] = handle_resource,     [ISSUER] = handle_issuer,
+        [REGISTER] = handle_registration, [TOKEN] = handle_token,
+        [REFRESH] = handle_token,
     };
     struct mo_err e = {0};
 
     MO_BUG_ON(f->state == SIGN_IN || f->state == ENDED);
     if (steps[f->state](f, &e) < 0)
-        finish(f, &e);
+        finish_flow(f, &e);
     if (f->state != ENDED || f->why.code)
         return;
-    put_names(f, &f->token);
+    set_token_owner(f, &f->token);
     if (!f->token.scope)
         f->token.scope = f->attempt.scope;
 }
 
-/* --- beginnings ---------------------------------------------------------- */
+/* --- starting ------------------------------------------------------------ */
 
 static struct mo_flow *flow_new(const struct mo_flow_opts *o,
                                 enum flow_state state)
@@ -460,7 +464,7 @@ static struct mo_flow *flow_new(const struct mo_flow_opts *o,
     return f;
 }
 
-static int copy(struct mo_arena *a, const char *from, const char **to)
+static int copy_text(struct mo_arena *a, const char *from, const char **to)
 {
     *to = from ? mo_arena_strndup(a, from, strlen(from)) : NULL;
     return from && !*to ? MO_ENOMEM : 0;
@@ -475,9 +479,10 @@ int mo_flow_start(const struct mo_flow_opts *o,
 
     if (!f)
         return mo_fail(e, MO_ENOMEM, "sign-in");
-    rc = copy(&f->a, c->scope, &f->challenge.scope);
+    rc = copy_text(&f->a, c->scope, &f->challenge.scope);
     if (rc == 0)
-        rc = copy(&f->a, c->resource_metadata, &f->challenge.resource_metadata);
+        rc = copy_text(&f->a, c->resource_metadata,
+                       &f->challenge.resource_metadata);
     if (rc == 0)
         rc = mo_oauth_resource_urls(&f->a, o->server,
                                     f->challenge.resource_metadata, &f->urls);
@@ -492,8 +497,8 @@ int mo_flow_start(const struct mo_flow_opts *o,
     return rc;
 }
 
-/* What stays as it was. */
-static int take_over(struct mo_flow *f, const struct mo_token *old)
+/* Copy the unchanged members of the old token. */
+static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
 {
     const struct {
         const char *from, **to;
@@ -511,7 +516,7 @@ static int take_over(struct mo_flow *f, const struct mo_token *old)
     int rc = 0;
 
     for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
-        rc = copy(&f->a, texts[i].from, texts[i].to);
+        rc = copy_text(&f->a, texts[i].from, texts[i].to);
     f->token.resource = f->resource.resource;
     f->known = !f->o.client_id || strcmp(f->o.client_id, old->client) != 0;
     if (!f->known)
@@ -533,7 +538,7 @@ int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
     f = flow_new(o, REFRESH);
     if (!f)
         return mo_fail(e, MO_ENOMEM, "refresh");
-    rc = take_over(f, old);
+    rc = copy_old_token(f, old);
     if (rc == 0) {
         mo_buf_init(&form, FORM_MAX);
         (void)mo_oauth_refresh_body(&form, &f->client, &f->token);
@@ -552,9 +557,9 @@ void mo_flow_cancel(struct mo_flow *f)
 {
     if (f->state == ENDED)
         return;
-    move(f, ENDED);
+    set_state(f, ENDED);
     (void)mo_fail(&f->why, MO_ECANCELED, "sign-in given up");
     mo_timer_stop(f->o.loop, &f->timer);
-    if (!mo_oauth_ask_cancel(&f->q)) /* else on_answer() does it */
+    if (!mo_oauth_ask_cancel(&f->q)) /* otherwise on_answer() does it */
         mo_loop_defer(f->o.loop, &f->end);
 }

@@ -5,22 +5,6 @@
 
 #define SCOPE_MAX MO_OAUTH_TEXT_MAX
 
-static int keep(struct mo_arena *a, struct mo_span s, const char **out)
-{
-    *out = mo_arena_strndup(a, s.n ? s.p : "", s.n);
-    return *out ? 0 : MO_ENOMEM;
-}
-
-static int keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out)
-{
-    int rc = mo_buf_err(b);
-
-    if (rc == 0)
-        rc = keep(a, mo_buf_view(b), out);
-    mo_buf_fini(b);
-    return rc;
-}
-
 /* --- challenge ----------------------------------------------------------- */
 
 static bool is_blank(char c)
@@ -44,7 +28,7 @@ static struct mo_span take_token(struct mo_span *s)
     return mo_span(s->p - n, n);
 }
 
-/* A quoted string, the opening quote still there. */
+/* Read a quoted string; *s begins with the opening quote. */
 static int take_quoted(struct mo_span *s, struct mo_buf *b)
 {
     size_t i = 1;
@@ -61,7 +45,7 @@ static int take_quoted(struct mo_span *s, struct mo_buf *b)
     return mo_buf_err(b);
 }
 
-/* What stands behind '='; bare values may hold anything but blank, comma. */
+/* Read the value after '='; bare values end at a blank or comma. */
 static int take_value(struct mo_span *s, struct mo_buf *b)
 {
     size_t n = 0;
@@ -85,8 +69,8 @@ static bool is_clean(struct mo_span s)
     return true;
 }
 
-/* The first of a name counts, and what is not plain text does not. */
-static int note_param(struct mo_arena *a, struct mo_oauth_challenge *c,
+/* Keep the first parameter of a name; ignore values that are not plain text. */
+static int keep_param(struct mo_arena *a, struct mo_oauth_challenge *c,
                       struct mo_span name, struct mo_span value)
 {
     const struct {
@@ -101,7 +85,7 @@ static int note_param(struct mo_arena *a, struct mo_oauth_challenge *c,
     for (size_t i = 0; i < MO_COUNT(known); i++) {
         if (mo_span_ieq(name, mo_span_cstr(known[i].name)) && !*known[i].to &&
             is_clean(value))
-            return keep(a, value, known[i].to);
+            return mo_oauth_keep(a, value, known[i].to);
     }
     return 0;
 }
@@ -115,7 +99,7 @@ static int take_param(struct mo_arena *a, struct mo_span *s, bool ours,
     mo_buf_init(&b, MO_OAUTH_TEXT_MAX);
     rc = take_value(s, &b);
     if (rc == 0 && ours)
-        rc = note_param(a, out, name, mo_buf_view(&b));
+        rc = keep_param(a, out, name, mo_buf_view(&b));
     mo_buf_fini(&b);
     return rc;
 }
@@ -150,7 +134,7 @@ int mo_oauth_challenge(struct mo_arena *a, struct mo_span header,
 
 /* --- documents ----------------------------------------------------------- */
 
-/* A string member; NULL when there is none. */
+/* Read a string member; NULL when there is none. */
 static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
                     const char **out, struct mo_err *e)
 {
@@ -161,11 +145,11 @@ static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
     if (!v.p || mo_json_is(v, MO_JSON_NULL))
         return 0;
     if (!mo_json_is(v, MO_JSON_STRING) || v.n > MO_OAUTH_TEXT_MAX)
-        return mo_fail(e, MO_EPROTO, "%s is no string of ours", key);
-    if (mo_json_str(v, a, &s) < 0 || keep(a, s, out) < 0)
+        return mo_fail(e, MO_EPROTO, "%s is not a usable string", key);
+    if (mo_json_str(v, a, &s) < 0 || mo_oauth_keep(a, s, out) < 0)
         return mo_fail(e, MO_ENOMEM, "%s", key);
     if (!is_clean(s))
-        return mo_fail(e, MO_EPROTO, "%s has strange characters", key);
+        return mo_fail(e, MO_EPROTO, "%s has invalid characters", key);
     return 0;
 }
 
@@ -182,7 +166,7 @@ static int get_url(struct mo_arena *a, struct mo_json obj, const char *key,
     return rc;
 }
 
-/* An array of scopes as one text; NULL when there is none. */
+/* Read an array of scopes as one text; NULL when there is none. */
 static int get_scopes(struct mo_arena *a, struct mo_json obj, const char **out,
                       struct mo_err *e)
 {
@@ -206,7 +190,7 @@ static int get_scopes(struct mo_arena *a, struct mo_json obj, const char **out,
         mo_buf_fini(&b);
         return mo_fail(e, MO_EPROTO, "scopes_supported");
     }
-    if (keep_buf(a, &b, out) < 0)
+    if (mo_oauth_keep_buf(a, &b, out) < 0)
         return mo_fail(e, MO_ETOOBIG, "scopes_supported");
     return 0;
 }
@@ -217,22 +201,13 @@ static int get_object(struct mo_span json, struct mo_json_doc *doc,
     if (json.n > MO_OAUTH_DOC_MAX)
         return mo_fail(e, MO_ETOOBIG, "metadata");
     if (mo_json_parse(json, 0, doc, NULL) < 0)
-        return mo_fail(e, MO_EPROTO, "metadata is no JSON");
+        return mo_fail(e, MO_EPROTO, "the metadata is not JSON");
     if (!mo_json_is(doc->root, MO_JSON_OBJECT))
-        return mo_fail(e, MO_EPROTO, "metadata is no object");
+        return mo_fail(e, MO_EPROTO, "the metadata is not an object");
     return 0;
 }
 
-static struct mo_span bare_path(const struct mo_url *u)
-{
-    struct mo_span p = u->path;
-
-    while (p.n && p.p[p.n - 1] == '/')
-        p.n--;
-    return p;
-}
-
-/* Same origin, and the same path or one above it. */
+/* True if resource has the origin of server and its path or a parent of it. */
 static bool is_resource_of(const char *resource, const char *server)
 {
     struct mo_url r, s;
@@ -245,7 +220,7 @@ static bool is_resource_of(const char *resource, const char *server)
         return false;
     if (r.query.p && !mo_span_eq(r.query, s.query))
         return false;
-    path = bare_path(&r);
+    path = mo_oauth_bare_path(&r);
     if (!mo_span_starts(s.path, path))
         return false;
     return s.path.n == path.n || s.path.p[path.n] == '/';
@@ -264,7 +239,7 @@ static int get_issuers(struct mo_arena *a, struct mo_json root,
         if (!mo_json_is(v, MO_JSON_STRING) || v.n > MO_OAUTH_TEXT_MAX)
             continue;
         if (mo_json_str(v, a, &s) < 0 ||
-            keep(a, s, &out->servers[out->nservers]) < 0)
+            mo_oauth_keep(a, s, &out->servers[out->nservers]) < 0)
             return mo_fail(e, MO_ENOMEM, "metadata");
         if (is_clean(s))
             out->nservers++;
@@ -285,7 +260,7 @@ int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
     if (rc == 0)
         rc = get_text(a, doc.root, "resource", &out->resource, e);
     if (rc == 0 && !out->resource)
-        rc = mo_fail(e, MO_EPROTO, "metadata without a resource");
+        rc = mo_fail(e, MO_EPROTO, "the metadata has no resource");
     if (rc == 0 && !is_resource_of(out->resource, server))
         rc = mo_fail(e, MO_EPOLICY, "the metadata is for another resource");
     if (rc == 0)
@@ -322,7 +297,7 @@ const char *mo_oauth_auth_name(unsigned method)
     return NULL;
 }
 
-/* Not said: secrets go into the header, and who has none sends none. */
+/* Absent: secrets go into the header, and a client without one sends none. */
 static unsigned get_methods(struct mo_json root)
 {
     struct mo_json list =
@@ -378,7 +353,7 @@ static int get_endpoints(struct mo_arena *a, struct mo_json root,
         rc = get_url(a, root, "registration_endpoint", server,
                      &out->registration, e);
     if (rc == 0 && (!out->authorize || !out->token))
-        rc = mo_fail(e, MO_EPROTO, "metadata without endpoints");
+        rc = mo_fail(e, MO_EPROTO, "the metadata has no endpoints");
     return rc;
 }
 
@@ -393,7 +368,7 @@ int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
     if (rc == 0)
         rc = get_text(a, doc.root, "issuer", &out->issuer, e);
     if (rc == 0 && (!out->issuer || strcmp(out->issuer, issuer) != 0))
-        rc = mo_fail(e, MO_EPOLICY, "the metadata is of another issuer");
+        rc = mo_fail(e, MO_EPOLICY, "the metadata is from another issuer");
     if (rc == 0)
         rc = get_endpoints(a, doc.root, server, out, e);
     if (rc == 0)
@@ -407,7 +382,8 @@ int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
         get_flag(doc.root, "authorization_response_iss_parameter_supported");
     out->cimd = get_flag(doc.root, "client_id_metadata_document_supported");
     if (!out->auth)
-        return mo_fail(e, MO_EPROTO, "no way to prove ourselves is offered");
+        return mo_fail(e, MO_EPROTO,
+                       "the issuer offers no supported client authentication");
     return 0;
 }
 
@@ -430,7 +406,7 @@ int mo_oauth_server_default(struct mo_arena *a, const char *server,
 
 /* --- scopes -------------------------------------------------------------- */
 
-/* The next scope of a list; empty at the end. */
+/* Cut the next scope from a list; empty at the end. */
 static struct mo_span next_scope(struct mo_span *list)
 {
     struct mo_span one = {NULL, 0};
@@ -462,7 +438,7 @@ bool mo_oauth_scope_covers(const char *list, const char *part)
     return true;
 }
 
-static void put_new(struct mo_buf *b, const char *list)
+static void put_new_scopes(struct mo_buf *b, const char *list)
 {
     struct mo_span rest = mo_span_cstr(list), s;
 
@@ -482,11 +458,11 @@ int mo_oauth_scope_union(struct mo_arena *a, const char *x, const char *y,
 
     *out = NULL;
     mo_buf_init(&b, SCOPE_MAX);
-    put_new(&b, x);
-    put_new(&b, y);
+    put_new_scopes(&b, x);
+    put_new_scopes(&b, y);
     if (b.len == 0 && !mo_buf_err(&b)) {
         mo_buf_fini(&b);
         return 0;
     }
-    return keep_buf(a, &b, out);
+    return mo_oauth_keep_buf(a, &b, out);
 }

@@ -1,34 +1,35 @@
-/* oauth_meta.h - what servers say about their authorization, read strictly.
+/* oauth_meta.h - strict parser of authorization challenges and metadata.
  *
- * Pure: challenges (WWW-Authenticate), the metadata of a protected resource
- * (RFC 9728) and of an authorization server (RFC 8414, OpenID Discovery), and
- * the rules by which they must fit together. Where these documents lie is
- * oauth_addr.h's. No I/O; all texts are copied into the caller's arena.
+ * Pure functions: challenges (WWW-Authenticate), the metadata of a protected
+ * resource (RFC 9728) and of an authorization server (RFC 8414, OpenID
+ * Discovery), and the rules for their agreement. oauth_addr.h has the addresses
+ * of these documents. No I/O; all texts are copied into the caller's arena.
  *
- * Trust: everything in here was written by a peer that may want our tokens.
- *  - An address is kept only if mo_oauth_url_ok() says so.
- *  - `issuer` must be, byte by byte, what the document was asked for.
- *  - `resource` must be our server or a part of its path above it.
+ * Trust: every text was written by a peer that may want our tokens.
+ *  - An address is kept only if mo_oauth_url_ok() accepts it.
+ *  - `issuer` must equal, byte by byte, the issuer whose document was
+ *    requested.
+ *  - `resource` must be our server or a parent of its path.
  *  - An authorization server that does not offer PKCE with S256 is refused.
- * Limits: the MO_OAUTH_* below. */
+ *    Limits: the MO_OAUTH_* below. */
 #ifndef MO_MCP_OAUTH_OAUTH_META_H
 #define MO_MCP_OAUTH_OAUTH_META_H
 
 #include "mcp/oauth/oauth_addr.h"
 
 #define MO_OAUTH_DOC_MAX     ((size_t)256 * 1024)
-#define MO_OAUTH_TEXT_MAX    ((size_t)8 * 1024) /* of one value */
+#define MO_OAUTH_TEXT_MAX    ((size_t)8 * 1024) /* bytes of one value */
 #define MO_OAUTH_SERVERS_MAX 8
 
 /* --- challenge ----------------------------------------------------------- */
 
 struct mo_oauth_challenge {
     bool bearer; /* there was such a challenge */
-    const char *error, *scope, *resource_metadata; /* NULL: not said */
+    const char *error, *scope, *resource_metadata; /* NULL: absent */
 };
 
-/* All WWW-Authenticate headers, joined by commas. What cannot be read ends
- * the list: MO_EPROTO; *out holds what came before. */
+/* Parse all WWW-Authenticate headers, joined by commas. MO_EPROTO: malformed;
+ * *out holds the part before the fault. */
 int mo_oauth_challenge(struct mo_arena *a, struct mo_span header,
                        struct mo_oauth_challenge *out);
 
@@ -38,10 +39,10 @@ struct mo_oauth_resource {
     const char *resource;
     const char *servers[MO_OAUTH_SERVERS_MAX]; /* issuers */
     size_t nservers;
-    const char *scope; /* scopes_supported, blanks between; NULL: not said */
+    const char *scope; /* scopes_supported, separated by blanks; NULL: absent */
 };
 
-enum { /* how a client proves itself at the token endpoint */
+enum { /* how a client authenticates at the token endpoint */
        MO_OAUTH_BASIC = 1,
        MO_OAUTH_POST = 2,
        MO_OAUTH_NONE = 4,
@@ -51,9 +52,9 @@ struct mo_oauth_server {
     const char *issuer, *authorize, *token;
     const char *registration; /* or NULL */
     const char *scope;        /* scopes_supported, or NULL */
-    unsigned auth;            /* MO_OAUTH_* it takes; never 0 */
-    bool iss;                 /* it names itself in redirects */
-    bool cimd;                /* a URL may be the client's id */
+    unsigned auth;            /* MO_OAUTH_* it accepts; never 0 */
+    bool iss;                 /* it sends iss in redirects */
+    bool cimd;                /* a URL may be the client id */
 };
 
 int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
@@ -62,7 +63,7 @@ int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,
 int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
                           const char *issuer, const char *server,
                           struct mo_oauth_server *out, struct mo_err *e);
-/* What a server of 2025-03-26 without any document has. */
+/* The defaults for a server of 2025-03-26 without any document. */
 int mo_oauth_server_default(struct mo_arena *a, const char *server,
                             struct mo_oauth_server *out);
 
@@ -72,11 +73,11 @@ const char *mo_oauth_auth_name(unsigned method);
 
 /* --- scopes -------------------------------------------------------------- */
 
-/* Is that one scope in the list (blanks between)? */
+/* True if the list (separated by blanks) has this scope. */
 bool mo_oauth_scope_has(const char *list, struct mo_span one);
-/* All of `part` in `list`? NULL is the empty list. */
+/* True if `list` has all scopes of `part`. NULL is the empty list. */
 bool mo_oauth_scope_covers(const char *list, const char *part);
-/* Both lists, nothing twice; NULL when nothing is in either. */
+/* Join both lists without duplicates; NULL when both are empty. */
 int mo_oauth_scope_union(struct mo_arena *a, const char *x, const char *y,
                          const char **out);
 

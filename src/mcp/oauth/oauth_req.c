@@ -6,9 +6,9 @@
 #include "codec/sha256.h"
 #include "codec/text/base64.h"
 
-#define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is a joke */
+#define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is cut */
 
-/* key=value, escaped, behind a separator where one is needed. */
+/* Append key=value, escaped, after a separator where one is needed. */
 static void put_pair(struct mo_buf *b, char sep, const char *key,
                      const char *value)
 {
@@ -69,8 +69,8 @@ int mo_oauth_authorize_url(struct mo_buf *b, const char *endpoint,
     return mo_buf_err(b);
 }
 
-/* First value of a key in the arena; NULL when it is not there. A key that
- * comes twice means nothing good. */
+/* Copy the value of a key; NULL when it is absent. A key given twice is
+ * refused. */
 static int query_text(struct mo_arena *a, struct mo_span query, const char *key,
                       const char **out)
 {
@@ -98,7 +98,7 @@ static int check_iss(const struct mo_oauth_server *s, const char *iss,
                      struct mo_err *e)
 {
     if (iss && strcmp(iss, s->issuer) != 0)
-        return mo_fail(e, MO_EPOLICY, "the answer is of another issuer");
+        return mo_fail(e, MO_EPOLICY, "the answer is from another issuer");
     if (!iss && s->iss)
         return mo_fail(e, MO_EPOLICY, "the answer does not name its issuer");
     return 0;
@@ -114,14 +114,14 @@ int mo_oauth_redirect(struct mo_arena *a, struct mo_span query,
     *code = NULL;
     if (rc < 0 || !got ||
         !mo_span_eq_ct(mo_span_cstr(got), mo_span_cstr(state)))
-        return mo_fail(e, MO_EINVAL, "not an answer to our sign-in");
+        return mo_fail(e, MO_EINVAL, "not an answer to this sign-in");
     rc = query_text(a, query, "iss", &iss);
     if (rc == 0)
         rc = query_text(a, query, "error", &error);
     if (rc == 0)
         rc = query_text(a, query, "code", code);
     if (rc < 0)
-        return mo_fail(e, rc, "the answer to our sign-in is not readable");
+        return mo_fail(e, rc, "the answer to the sign-in is malformed");
     rc = check_iss(s, iss, e);
     if (rc < 0)
         return rc;
@@ -173,7 +173,7 @@ int mo_oauth_register_body(struct mo_buf *b, const char *name,
     return mo_buf_err(b);
 }
 
-/* A string member as text; NULL when there is none. */
+/* Read a string member; NULL when there is none. */
 static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
                     const char **out)
 {
@@ -202,7 +202,7 @@ static int get_object(struct mo_span json, struct mo_json *out,
 
     if (json.n > MO_OAUTH_DOC_MAX || mo_json_parse(json, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT))
-        return mo_fail(e, MO_EPROTO, "the answer is no JSON object");
+        return mo_fail(e, MO_EPROTO, "the answer is not a JSON object");
     *out = doc.root;
     return 0;
 }
@@ -225,7 +225,7 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
         rc = get_text(a, root, "token_endpoint_auth_method", &method);
     if (rc < 0 || !out->id || !out->id[0])
         return mo_fail(e, rc < 0 ? rc : MO_EPROTO,
-                       "the registration names no client we can use");
+                       "the registration has no usable client id");
     if (method)
         out->method = mo_oauth_auth_method(mo_span_cstr(method)) & offered;
     if (!out->method || (out->method != MO_OAUTH_NONE && !out->secret))
@@ -266,7 +266,7 @@ int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
     return mo_buf_err(b);
 }
 
-/* RFC 6749 2.3.1: escaped as in a form first. */
+/* RFC 6749 2.3.1: form-escaped first. */
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
 {
     struct mo_buf pair;
@@ -287,7 +287,7 @@ int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
     return rc;
 }
 
-/* What may stand in a header behind "Bearer ". */
+/* True for a text that may follow "Bearer " in a header. */
 static bool is_bearer(const char *s)
 {
     for (const char *p = s; *p; p++) {
@@ -325,7 +325,7 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
     if (rc == 0)
         rc = get_text(a, root, "scope", &scope);
     if (rc < 0)
-        return mo_fail(e, rc, "the token is not one we can use");
+        return mo_fail(e, rc, "the token is not usable in a header");
     if (!access || !is_bearer(access))
         return mo_fail(e, MO_EPROTO, "the answer has no token");
     if (type && !mo_span_ieq(mo_span_cstr(type), MO_SPAN("Bearer")))

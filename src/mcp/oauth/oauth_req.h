@@ -1,26 +1,26 @@
-/* oauth_req.h - what we say to an authorization server, and what it answers.
+/* oauth_req.h - write requests to an authorization server, read its answers.
  *
- * Pure: the address a person opens, the forms that are posted, the answers
- * to them, and the redirect that comes back. No I/O. What is put together
- * here holds secrets: it is never logged, and errors repeat nothing of it. */
+ * Pure functions: the address a person opens, the posted forms, their answers,
+ * and the redirect. No I/O. These texts hold secrets: they are never logged,
+ * and errors repeat nothing of them. */
 #ifndef MO_MCP_OAUTH_OAUTH_REQ_H
 #define MO_MCP_OAUTH_OAUTH_REQ_H
 
 #include "mcp/oauth/oauth_meta.h"
 #include "mcp/oauth/tokens.h"
 
-#define MO_OAUTH_VERIFIER 64 /* characters, of 48 random bytes */
-#define MO_OAUTH_STATE    32 /* characters, of 24 random bytes */
+#define MO_OAUTH_VERIFIER 64 /* characters, from 48 random bytes */
+#define MO_OAUTH_STATE    32 /* characters, from 24 random bytes */
 
 struct mo_oauth_client {
     const char *id, *secret; /* secret: or NULL */
     unsigned method;         /* one MO_OAUTH_* */
 };
 
-/* The best way for that client out of those the server takes. */
+/* The best authentication method of the client that the server accepts. */
 unsigned mo_oauth_pick(unsigned offered, const char *secret);
 
-/* What one sign-in is about; texts are borrowed. */
+/* The data of one sign-in; texts are borrowed. */
 struct mo_oauth_try {
     const char *redirect, *resource;
     const char *scope; /* NULL: left to the server */
@@ -40,24 +40,24 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
                             unsigned offered, struct mo_oauth_client *out,
                             struct mo_err *e);
 
-/* Forms for the token endpoint. Who proves itself by a header puts
- * mo_oauth_basic() there. */
+/* Forms for the token endpoint. A client that authenticates by header uses
+ * mo_oauth_basic(). */
 int mo_oauth_code_body(struct mo_buf *b, const struct mo_oauth_client *c,
                        const struct mo_oauth_try *t, const char *code);
 int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
                           const struct mo_token *k);
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c);
-/* access, refresh, scope and expires_ms of *k; others are left alone, and
- * so are refresh and scope when the answer has none. */
+/* Read access, refresh, scope and expires_ms into *k; refresh and scope stay
+ * unchanged when the answer has none, and all other members always. */
 int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
                          uint64_t now_ms, struct mo_token *k, struct mo_err *e);
-/* The `error` of a refusal for people, or "no reason given". */
+/* Write the `error` of a refusal for people, or "no reason given". */
 const char *mo_oauth_error(struct mo_arena *a, struct mo_span json);
 
-/* The query of the redirect. MO_EINVAL: not of this sign-in (wrong state),
- * which may be anybody's doing and ends nothing. Other failures are the
- * server's answer. `iss` must be the issuer if it is there, and must be
- * there if that was promised (RFC 9207). */
+/* Read the query of the redirect. MO_EINVAL: not of this sign-in (wrong state);
+ * anybody may have sent it, so it ends nothing. Other errors are the server's
+ * answer. `iss` must equal the issuer if present, and must be present if the
+ * metadata promised it (RFC 9207). */
 int mo_oauth_redirect(struct mo_arena *a, struct mo_span query,
                       const char *state, const struct mo_oauth_server *s,
                       const char **code, struct mo_err *e);

@@ -23,11 +23,11 @@ struct mo_tokens {
     char *path; /* NULL: memory only */
     struct mo_list entries;
     size_t n;
-    struct stat seen; /* the file as it was read or written last */
-    bool unsaved;     /* there is something the file has not */
+    struct stat seen; /* the file when last read or written */
+    bool unsaved;     /* there are changes not in the file */
 };
 
-/* The texts of an entry, by the names they have in the file. */
+/* The texts of an entry and their names in the file. */
 static const struct {
     const char *key;
     size_t at;
@@ -45,12 +45,12 @@ static const struct {
     {"scope", offsetof(struct mo_token, scope)},
 };
 
-static const char **field(struct mo_token *k, size_t i)
+static const char **field_slot(struct mo_token *k, size_t i)
 {
     return (const char **)((char *)k + fields[i].at);
 }
 
-static const char *field_of(const struct mo_token *k, size_t i)
+static const char *field_text(const struct mo_token *k, size_t i)
 {
     return *(const char *const *)((const char *)k + fields[i].at);
 }
@@ -75,12 +75,12 @@ static struct entry *entry_new(const struct mo_token *k)
     en->k.expires_ms = k->expires_ms;
     en->k.local = k->local;
     for (size_t i = 0; i < MO_COUNT(fields); i++) {
-        const char *s = field_of(k, i);
+        const char *s = field_text(k, i);
 
         if (!s)
             continue;
-        *field(&en->k, i) = mo_arena_strndup(&en->a, s, strlen(s));
-        if (!field_of(&en->k, i)) {
+        *field_slot(&en->k, i) = mo_arena_strndup(&en->a, s, strlen(s));
+        if (!field_text(&en->k, i)) {
             entry_free(en);
             return NULL;
         }
@@ -95,7 +95,8 @@ static bool is_pair(const struct mo_token *k, const char *issuer,
            (!issuer || strcmp(k->issuer, issuer) == 0);
 }
 
-static void forget(struct mo_tokens *t, const char *issuer, const char *server)
+static void drop_entries(struct mo_tokens *t, const char *issuer,
+                         const char *server)
 {
     mo_list_each_safe (n, &t->entries) {
         struct entry *en = mo_container_of(n, struct entry, node);
@@ -107,9 +108,9 @@ static void forget(struct mo_tokens *t, const char *issuer, const char *server)
     }
 }
 
-static void insert(struct mo_tokens *t, struct entry *en)
+static void insert_entry(struct mo_tokens *t, struct entry *en)
 {
-    forget(t, en->k.issuer, en->k.server);
+    drop_entries(t, en->k.issuer, en->k.server);
     if (t->n == MO_TOKENS_MAX) {
         entry_free(mo_container_of(t->entries.next, struct entry, node));
         t->n--;
@@ -138,10 +139,10 @@ static void write_entry(struct mo_jw *w, const struct mo_token *k)
 {
     mo_jw_obj(w);
     for (size_t i = 0; i < MO_COUNT(fields); i++) {
-        if (!field_of(k, i))
+        if (!field_text(k, i))
             continue;
         mo_jw_key(w, fields[i].key);
-        mo_jw_cstr(w, field_of(k, i));
+        mo_jw_cstr(w, field_text(k, i));
     }
     mo_jw_key(w, "expires_ms");
     mo_jw_u64(w, k->expires_ms);
@@ -170,7 +171,7 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
     return mo_buf_putc(b, '\n');
 }
 
-static int save(struct mo_tokens *t, struct mo_err *e)
+static int save_file(struct mo_tokens *t, struct mo_err *e)
 {
     struct mo_buf b;
     int rc;
@@ -208,8 +209,8 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
             continue;
         rc = mo_json_str(f, &a, &s);
         if (rc == 0)
-            *field(&k, i) = mo_arena_strndup(&a, s.n ? s.p : "", s.n);
-        if (rc == 0 && !field_of(&k, i))
+            *field_slot(&k, i) = mo_arena_strndup(&a, s.n ? s.p : "", s.n);
+        if (rc == 0 && !field_text(&k, i))
             rc = MO_ENOMEM;
     }
     (void)mo_json_u64(mo_json_get(v, "expires_ms"), &k.expires_ms);
@@ -219,7 +220,7 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
     if (rc == 0)
         en = entry_new(&k);
     if (en)
-        insert(t, en);
+        insert_entry(t, en);
     else if (rc == 0)
         rc = MO_ENOMEM;
     mo_arena_fini(&a);
@@ -231,10 +232,11 @@ static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
     struct mo_json_doc doc;
     struct mo_json_iter it;
     struct mo_json key, v;
-    int rc = mo_json_parse(text, 8, &doc, NULL); /* its words may be secret */
+    int rc = mo_json_parse(text, 8, &doc,
+                           NULL); /* the parser's error may quote secrets */
 
     if (rc < 0)
-        return mo_fail(e, rc, "token file %s is not readable", t->path);
+        return mo_fail(e, rc, "token file %s is malformed", t->path);
     mo_json_iter(&it, mo_json_get(doc.root, "tokens"));
     while (rc == 0 && mo_json_next(&it, &key, &v))
         rc = read_entry(t, v);
@@ -267,7 +269,7 @@ static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
     return rc;
 }
 
-static int load(struct mo_tokens *t, struct mo_err *e)
+static int load_file(struct mo_tokens *t, struct mo_err *e)
 {
     mo_autofd int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     struct stat st;
@@ -277,8 +279,10 @@ static int load(struct mo_tokens *t, struct mo_err *e)
     if (fd < 0 || fstat(fd, &st) < 0)
         return mo_fail_sys(e, "token file %s", t->path);
     if (!S_ISREG(st.st_mode) || (st.st_mode & 077) || st.st_uid != geteuid())
-        return mo_fail(e, MO_EPOLICY,
-                       "token file %s must be ours alone (chmod 600)", t->path);
+        return mo_fail(
+            e, MO_EPOLICY,
+            "token file %s must be readable by its owner only (chmod 600)",
+            t->path);
     t->seen = st;
     return read_fd(t, fd, e);
 }
@@ -315,8 +319,8 @@ void mo_tokens_sync(struct mo_tokens *t)
     mo_tokens_close(now);
 }
 
-/* The lock is on the file as it is now: the one that replaces it, which is
- * when the claim ends, is another. */
+/* Locks the current file: the file that replaces it, which ends the claim, is
+ * another one. */
 int mo_tokens_claim(const struct mo_tokens *t, int *fd)
 {
     mo_autofd int f =
@@ -329,8 +333,8 @@ int mo_tokens_claim(const struct mo_tokens *t, int *fd)
     return 0;
 }
 
-/* The descriptor holds the lock; -1: it is done without one. */
-static int lock(const struct mo_tokens *t)
+/* Returns the descriptor that holds the lock; -1: continue without one. */
+static int lock_dir(const struct mo_tokens *t)
 {
     return t->path ? mo_file_lock(t->path, MO_TOKENS_LOCK_MS, NULL) : -1;
 }
@@ -347,7 +351,7 @@ int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e)
     mo_list_init(&t->entries);
     if (path) {
         t->path = mo_strndup(path, strlen(path));
-        rc = t->path ? load(t, e) : mo_fail(e, MO_ENOMEM, "tokens");
+        rc = t->path ? load_file(t, e) : mo_fail(e, MO_ENOMEM, "tokens");
     }
     if (rc < 0) {
         mo_tokens_close(t);
@@ -370,24 +374,25 @@ void mo_tokens_close(struct mo_tokens *t)
 int mo_tokens_put(struct mo_tokens *t, const struct mo_token *k,
                   struct mo_err *e)
 {
-    mo_autofd int held = lock(t);
-    struct entry *en = entry_new(k); /* k may be of an entry that goes now */
+    mo_autofd int held = lock_dir(t);
+    struct entry *en =
+        entry_new(k); /* k may point into the entry that is replaced */
 
     (void)held; /* until we return */
     if (!en)
         return mo_fail(e, MO_ENOMEM, "tokens");
     mo_tokens_sync(t);
-    insert(t, en);
-    return save(t, e);
+    insert_entry(t, en);
+    return save_file(t, e);
 }
 
 int mo_tokens_drop(struct mo_tokens *t, const char *issuer, const char *server,
                    struct mo_err *e)
 {
-    mo_autofd int held = lock(t);
+    mo_autofd int held = lock_dir(t);
 
     (void)held; /* until we return */
     mo_tokens_sync(t);
-    forget(t, issuer, server);
-    return save(t, e);
+    drop_entries(t, issuer, server);
+    return save_file(t, e);
 }

@@ -1,9 +1,8 @@
 #include "mcp/server/ep_priv.h"
 
-#define WATCHED_MAX                                                            \
-    ((size_t)1024 * 1024) /* URIs; each client has its own max */
+#define WATCHED_MAX ((size_t)1024 * 1024) /* URIs in total */
 
-/* --- the methods that reach the handler ---------------------------------- */
+/* --- methods passed to the handler --------------------------------------- */
 
 static const struct ep_method methods[] = {
     {"tools/list", MO_EP_TOOLS, NULL, M_CACHE},
@@ -177,8 +176,8 @@ void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static void put_cap(struct mo_jw *w, const char *name, bool changed,
-                    bool subscribe)
+static void put_capability(struct mo_jw *w, const char *name, bool changed,
+                           bool subscribe)
 {
     mo_jw_key(w, name);
     mo_jw_obj(w);
@@ -218,15 +217,15 @@ void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
 
     mo_jw_obj(w);
     if (caps & MO_EP_LOGGING)
-        put_cap(w, "logging", false, false);
+        put_capability(w, "logging", false, false);
     if (caps & MO_EP_COMPLETIONS)
-        put_cap(w, "completions", false, false);
+        put_capability(w, "completions", false, false);
     if (caps & MO_EP_PROMPTS)
-        put_cap(w, "prompts", changed, false);
+        put_capability(w, "prompts", changed, false);
     if (caps & MO_EP_RESOURCES)
-        put_cap(w, "resources", changed, caps & MO_EP_SUBSCRIBE);
+        put_capability(w, "resources", changed, caps & MO_EP_SUBSCRIBE);
     if (caps & MO_EP_TOOLS)
-        put_cap(w, "tools", changed, false);
+        put_capability(w, "tools", changed, false);
     if (v == MO_MCP_2025_11_25 && (caps & MO_EP_CALL_TASKS))
         put_tasks(w);
     if (mo_mcp_is_modern(v) && (caps & MO_EP_TASKS))
@@ -272,7 +271,33 @@ enum mo_ep_era mo_ep_classify(const struct mo_rpc *m)
     return EP_MODERN;
 }
 
-/* --- news ---------------------------------------------------------------- */
+/* --- notifications ------------------------------------------------------- */
+
+struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer)
+{
+    mo_list_each (n, &ep->sessions) {
+        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
+
+        if (s->peer == peer && s->ready)
+            return s;
+    }
+    return NULL;
+}
+
+void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
+                          uint64_t id)
+{
+    struct mo_buf *b = mo_ep_scratch(ep);
+
+    (void)mo_buf_printf(b,
+                        "{\"jsonrpc\":\"2.0\",\"method\":"
+                        "\"notifications/cancelled\",\"params\":"
+                        "{\"requestId\":%llu}}",
+                        (unsigned long long)id);
+    if (!mo_buf_err(b))
+        way->note(way, mo_buf_view(b));
+    mo_ep_scratch_done(ep);
+}
 
 static const char *const notices[] = {
     [MO_EP_CH_TOOLS] = "notifications/tools/list_changed",
@@ -287,12 +312,7 @@ static struct mo_span put_notice(struct mo_endpoint *ep, const char *method,
     struct mo_buf *b = mo_ep_scratch(ep);
     struct mo_jw w;
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, method);
+    mo_ep_begin_note(ep, &w, method);
     if (uri.p || id.p) {
         mo_jw_key(&w, "params");
         mo_jw_obj(&w);
@@ -313,8 +333,9 @@ static struct mo_span put_notice(struct mo_endpoint *ep, const char *method,
     return mo_buf_view(b);
 }
 
-static void push(struct mo_endpoint *ep, struct mo_ep_way *way,
-                 const char *method, struct mo_span uri, struct mo_json id)
+static void push_notice(struct mo_endpoint *ep, struct mo_ep_way *way,
+                        const char *method, struct mo_span uri,
+                        struct mo_json id)
 {
     struct mo_span msg = put_notice(ep, method, uri, id);
 
@@ -322,7 +343,7 @@ static void push(struct mo_endpoint *ep, struct mo_ep_way *way,
         way->note(way, msg);
 }
 
-static bool wants(const struct call *c, int what, struct mo_span uri)
+static bool is_subscribed(const struct call *c, int what, struct mo_span uri)
 {
     if (c->state != CALL_LISTENING || !c->filter)
         return false;
@@ -330,7 +351,7 @@ static bool wants(const struct call *c, int what, struct mo_span uri)
                     : c->filter->what[what];
 }
 
-static void tell(struct mo_endpoint *ep, int what, struct mo_span uri)
+static void notify_clients(struct mo_endpoint *ep, int what, struct mo_span uri)
 {
     const char *method =
         what < 0 ? "notifications/resources/updated" : notices[what];
@@ -339,13 +360,13 @@ static void tell(struct mo_endpoint *ep, int what, struct mo_span uri)
         struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
 
         if (s->ready && (what >= 0 || mo_map_get(&s->uris, uri)))
-            push(ep, s->push, method, uri, (struct mo_json){NULL, 0});
+            push_notice(ep, s->push, method, uri, (struct mo_json){NULL, 0});
     }
     mo_list_each_safe (n, &ep->calls) {
         struct call *c = mo_container_of(n, struct call, node);
 
-        if (wants(c, what, uri))
-            push(ep, c->way, method, uri, c->id);
+        if (is_subscribed(c, what, uri))
+            push_notice(ep, c->way, method, uri, c->id);
     }
     mo_ep_scratch_done(ep);
 }
@@ -353,11 +374,11 @@ static void tell(struct mo_endpoint *ep, int what, struct mo_span uri)
 void mo_endpoint_changed(struct mo_endpoint *ep, enum mo_ep_what what)
 {
     if (ep->o.caps & MO_EP_LISTCHANGED)
-        tell(ep, (int)what, mo_span(NULL, 0));
+        notify_clients(ep, (int)what, mo_span(NULL, 0));
 }
 
 void mo_endpoint_updated(struct mo_endpoint *ep, struct mo_span uri)
 {
     if (ep->o.caps & MO_EP_SUBSCRIBE)
-        tell(ep, -1, uri);
+        notify_clients(ep, -1, uri);
 }

@@ -1,7 +1,8 @@
-/* ep_ask.c - questions to a legacy client: real requests on the way of the call
- * that needs them, and the replies. When all are there the handler is called
- * again from the top. What a question needs of the client is known here for
- * both eras. */
+/* ep_ask.c - questions to a legacy client: requests on the way of the call that
+ * needs them, and their replies.
+ *
+ * When all replies are there the handler is called again from the top. The
+ * capabilities that a question needs are known here for both eras. */
 #include "base/rand.h"
 #include "mcp/server/ep_priv.h"
 
@@ -9,10 +10,10 @@
 
 static const struct mo_span nothing = {NULL, 0};
 
-/* --- what a question needs of the client --------------------------------- */
+/* --- capabilities that a question needs ---------------------------------- */
 
 static const struct ep_kind {
-    const char *method, *cap, *sub; /* cap.sub must be there; sub NULL: cap */
+    const char *method, *cap, *sub; /* needs cap.sub; sub NULL: cap */
 } kinds[] = {
     {"sampling/createMessage", "sampling", NULL},
     {"sampling/createMessage", "sampling", "tools"},
@@ -41,13 +42,13 @@ static int kind_of(const struct ep_need *q)
     return mo_span_is(q->method, kinds[ROOTS].method) ? ROOTS : NO_KIND;
 }
 
-/* An empty elicitation means forms: that was all there was, once. */
-static bool can(struct mo_json caps, enum mo_mcp_version v, int kind)
+/* An empty elicitation object means forms: older revisions had nothing else. */
+static bool has_capability(struct mo_json caps, enum mo_mcp_version v, int kind)
 {
     struct mo_json cap;
 
     if (kind == NO_KIND)
-        return false; /* nobody can declare that */
+        return false; /* no client can declare that */
     cap = mo_json_get(caps, kinds[kind].cap);
     if (!mo_json_is(cap, MO_JSON_OBJECT))
         return false;
@@ -66,7 +67,7 @@ unsigned mo_ep_missing(const struct call *c)
     mo_list_each (n, &c->needs) {
         int kind = kind_of(mo_container_of(n, struct ep_need, node));
 
-        if (!can(c->pub.caps, c->pub.version, kind))
+        if (!has_capability(c->pub.caps, c->pub.version, kind))
             missing |= 1U << kind;
     }
     return missing;
@@ -78,7 +79,7 @@ bool mo_ep_call_takes(const struct mo_ep_call *pub, const char *method,
     struct ep_need q = {.method = mo_span_cstr(method),
                         .params = mo_json_text(params)};
 
-    return can(pub->caps, pub->version, kind_of(&q));
+    return has_capability(pub->caps, pub->version, kind_of(&q));
 }
 
 bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
@@ -88,7 +89,7 @@ bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
                         .params = mo_json_text(params)};
     struct mo_json caps = {s->caps, s->caps ? strlen(s->caps) : 0};
 
-    return can(caps, s->version, kind_of(&q));
+    return has_capability(caps, s->version, kind_of(&q));
 }
 
 bool mo_ep_call_may_ask(const struct mo_ep_call *pub)
@@ -96,9 +97,9 @@ bool mo_ep_call_may_ask(const struct mo_ep_call *pub)
     return !mo_mcp_is_modern(pub->version) || (call_of(pub)->m->flags & M_MRTR);
 }
 
-/* The parts of one capability that are missing; forms go without saying. */
-static void put_parts(const struct call *c, struct mo_jw *w, const char *cap,
-                      unsigned missing)
+/* Write the missing parts of one capability; forms are implied. */
+static void put_missing_parts(const struct call *c, struct mo_jw *w,
+                              const char *cap, unsigned missing)
 {
     bool has = mo_ep_call_can(&c->pub, cap);
 
@@ -130,7 +131,7 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
         for (size_t k = 0; k < MO_COUNT(kinds); k++)
             any |= (missing & 1U << k) && strcmp(kinds[k].cap, caps[i]) == 0;
         if (any)
-            put_parts(c, &w, caps[i], missing);
+            put_missing_parts(c, &w, caps[i], missing);
     }
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -138,31 +139,21 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
 
 /* --- asking -------------------------------------------------------------- */
 
-/* Questions that are still out are taken back. */
+/* Take back the questions that are still open. */
 void mo_ep_legacy_unask(struct call *c)
 {
-    struct mo_buf *b;
-
     mo_list_each (n, &c->needs) {
         struct ep_need *q = mo_container_of(n, struct ep_need, node);
 
         if (!q->ask || q->answered || !c->way)
             continue;
-        b = mo_ep_scratch(c->ep);
-        (void)mo_buf_printf(b,
-                            "{\"jsonrpc\":\"2.0\",\"method\":"
-                            "\"notifications/cancelled\",\"params\":"
-                            "{\"requestId\":%llu}}",
-                            (unsigned long long)q->ask);
-        if (!mo_buf_err(b))
-            c->way->note(c->way, mo_buf_view(b));
+        mo_ep_send_cancelled(c->ep, c->way, q->ask);
     }
-    mo_ep_scratch_done(c->ep);
 }
 
-/* The handler is not asked again: the call ends with what the model can
- * read, or an error where there is no model. */
-static void give_up(struct call *c, const char *why)
+/* End the call without calling the handler again: with a text that the model
+ * can read, or an error where there is no model. */
+static void end_unanswered(struct call *c, const char *why)
 {
     mo_ep_legacy_unask(c);
     if (c->state == CALL_WAITING)
@@ -175,18 +166,9 @@ static void give_up(struct call *c, const char *why)
         mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
 }
 
-static bool is_meta(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
-static bool is_related(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
-}
-
-/* A page that a person is sent to has a name in this era. */
-static void put_page_name(struct mo_jw *w)
+/* Write the elicitationId, which this era has for a page that a person opens.
+ */
+static void put_elicitation_id(struct mo_jw *w)
 {
     char name[MO_TOKEN_LEN(ASK_TOKEN) + 1];
 
@@ -195,7 +177,7 @@ static void put_page_name(struct mo_jw *w)
     mo_jw_cstr(w, name);
 }
 
-/* The question's parameters, and what this era adds to them. */
+/* Write the question's parameters and the members that this era adds. */
 static void put_params(const struct call *c, const struct ep_need *q,
                        struct mo_jw *w)
 {
@@ -207,19 +189,19 @@ static void put_params(const struct call *c, const struct ep_need *q,
         return;
     }
     mo_jw_obj(w);
-    mo_ep_put_members(w, p, is_meta);
+    mo_ep_put_members(w, p, mo_ep_is_meta);
     if (nameless)
-        put_page_name(w);
+        put_elicitation_id(w);
     mo_jw_key(w, "_meta");
     mo_jw_obj(w);
-    mo_ep_put_members(w, mo_json_get(p, "_meta"), is_related);
+    mo_ep_put_members(w, mo_json_get(p, "_meta"), mo_ep_is_task_key);
     if (c->task)
         mo_ep_task_meta(c->task, w);
     mo_jw_end(w);
     mo_jw_end(w);
 }
 
-static void ask(struct call *c, struct ep_need *q)
+static void send_question(struct call *c, struct ep_need *q)
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
     struct mo_jw w;
@@ -247,15 +229,16 @@ void mo_ep_legacy_ask(struct call *c)
         struct ep_need *q = mo_container_of(n, struct ep_need, node);
 
         if (!q->ask)
-            ask(c, q);
+            send_question(c, q);
     }
 }
 
 enum mo_ep_waiting mo_ep_legacy_wait(struct call *c)
 {
     if (mo_ep_missing(c)) {
-        give_up(c, "this needs a client that can be asked "
-                   "(sampling, elicitation or roots); yours did not say so");
+        end_unanswered(c,
+                       "this needs a client that supports "
+                       "sampling, elicitation or roots; this client does not");
         return MO_EP_ENDED;
     }
     if (!c->way || !c->sess) {
@@ -271,8 +254,8 @@ enum mo_ep_waiting mo_ep_legacy_wait(struct call *c)
     return MO_EP_WAITS;
 }
 
-/* The handler again, with what there is. */
-static void go_on(struct call *c)
+/* Call the handler again with the answers so far. */
+static void call_handler_again(struct call *c)
 {
     mo_timer_stop(c->ep->loop, &c->timer);
     if (c->task)
@@ -288,7 +271,7 @@ bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state)
         if (c->state != CALL_WAITING || !mo_span_eq(c->state_bytes, state))
             continue;
         mo_ep_legacy_unask(c);
-        go_on(c);
+        call_handler_again(c);
         return true;
     }
     return false;
@@ -322,8 +305,8 @@ static bool all_answered(const struct call *c)
     return true;
 }
 
-static void refused(struct call *c, const struct ep_need *q,
-                    struct mo_json error)
+static void handle_refusal(struct call *c, const struct ep_need *q,
+                           struct mo_json error)
 {
     struct mo_buf b;
 
@@ -332,7 +315,7 @@ static void refused(struct call *c, const struct ep_need *q,
     (void)mo_buf_span(&b, q->method);
     (void)mo_buf_puts(&b, ": ");
     (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
-    give_up(c, mo_buf_cstr(&b));
+    end_unanswered(c, mo_buf_cstr(&b));
     mo_buf_fini(&b);
 }
 
@@ -353,10 +336,10 @@ void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m)
     q->answered = true;
     error = m->kind == MO_RPC_ERROR;
     if (error && !s->ep->o.refusals)
-        refused(c, q, m->error);
+        handle_refusal(c, q, m->error);
     else if (mo_ep_call_add_input(c, q->key, error ? m->error : m->result,
                                   error) < 0)
-        give_up(c, "the client's answer is too big");
+        end_unanswered(c, "the client's answer is too big");
     else if (all_answered(c))
-        go_on(c);
+        call_handler_again(c);
 }

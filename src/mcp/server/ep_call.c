@@ -1,6 +1,5 @@
 /* ep_call.c - one request in the hands of the handler: its memory, its end, and
- * what the handler may say about it. What goes on the wire for a result or a
- * question is the business of the two eras. */
+ * the handler's functions. The two eras write results and questions. */
 #include <stdio.h>
 
 #include "mcp/edit.h"
@@ -73,7 +72,7 @@ void mo_ep_call_bury(struct call *c)
     if (c->state == CALL_WAITING)
         mo_ep_call_abandon(c);
     if (c->state == CALL_RUNNING && c->pub.canceled && !told) {
-        c->running++; /* an answer from inside must not free it */
+        c->running++; /* an answer from inside the handler must not free it */
         c->pub.canceled(&c->pub);
         c->running--;
     }
@@ -138,9 +137,9 @@ static void on_late(struct mo_timer *t)
                       mo_span(NULL, 0));
 }
 
-/* A handle into the message becomes one into its copy. */
-static struct mo_json moved(struct mo_json v, const struct mo_rpc *m,
-                            const char *copy)
+/* Translate a handle into the message to one into its copy. */
+static struct mo_json move_handle(struct mo_json v, const struct mo_rpc *m,
+                                  const char *copy)
 {
     if (!v.p)
         return v;
@@ -168,8 +167,8 @@ static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
     c->level = MO_MCP_LEVELS;
 }
 
-/* All of them in one walk: params may be long. */
-static void take_parts(struct call *c)
+/* Find all members in one walk: params may be long. */
+static void find_parts(struct call *c)
 {
     const char *key = c->m && c->m->key ? c->m->key : "";
     struct mo_json_iter it;
@@ -196,16 +195,17 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
 
     if (!text.p)
         return MO_ENOMEM;
-    c->id = moved(m->id, m, text.p);
-    c->pub.params = moved(m->params, m, text.p);
+    c->id = move_handle(m->id, m, text.p);
+    c->pub.params = move_handle(m->params, m, text.p);
     c->pub.caller = mo_ep_call_dup(c, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;
     if (from->head && mo_trace_head(from->head, &c->arena, &c->pub.trace) < 0)
         return MO_ENOMEM;
-    take_parts(c);
+    find_parts(c);
     c->token = mo_json_get(c->parts.meta, "progressToken");
-    return mo_json_str(moved(m->method, m, text.p), &c->arena, &c->pub.method);
+    return mo_json_str(move_handle(m->method, m, text.p), &c->arena,
+                       &c->pub.method);
 }
 
 struct call *mo_ep_call_new(struct mo_endpoint *ep,
@@ -321,7 +321,7 @@ void mo_ep_call_result(struct mo_ep_call *pub, struct mo_span json)
         mo_ep_legacy_result(c, result);
 }
 
-static bool is_read(const struct call *c)
+static bool is_resource_read(const struct call *c)
 {
     return mo_span_is(c->pub.method, "resources/read");
 }
@@ -338,29 +338,29 @@ void mo_ep_call_error(struct mo_ep_call *pub, int code, const char *msg,
         return;
     }
     if (!mo_mcp_is_modern(pub->version) && code == MO_RPC_INVALID_PARAMS &&
-        is_read(c) && mo_json_get(d, "uri").p)
+        is_resource_read(c) && mo_json_get(d, "uri").p)
         code = MO_MCP_RESOURCE_NOT_FOUND;
     mo_ep_call_refuse(c, code == MO_MCP_MISSING_CAPABILITY ? 400 : 200, code,
                       msg, data);
 }
 
-/* What the code of another server's error is for this client. */
-static int64_t translate(const struct call *c, struct mo_json error)
+/* Translate the code of another server's error for this client. */
+static int64_t translate_code(const struct call *c, struct mo_json error)
 {
     bool modern = mo_mcp_is_modern(c->pub.version);
     int64_t code = MO_RPC_INTERNAL;
 
     if (mo_json_i64(mo_json_get(error, "code"), &code) < 0)
         return MO_RPC_INTERNAL;
-    if (code == MO_RPC_INVALID_PARAMS && !modern && is_read(c) &&
+    if (code == MO_RPC_INVALID_PARAMS && !modern && is_resource_read(c) &&
         mo_json_get(mo_json_get(error, "data"), "uri").p)
         return MO_MCP_RESOURCE_NOT_FOUND;
     if (code == MO_MCP_RESOURCE_NOT_FOUND && modern)
         return MO_RPC_INVALID_PARAMS;
     if (code == MO_MCP_URL_ELICITATION && c->pub.version != MO_MCP_2025_11_25)
         return MO_RPC_INTERNAL;
-    /* These are between that server and us; what a client can do it has said
-     * to that server itself, if it is of the kind that does. */
+    /* These codes are between that server and us; a client's capabilities reach
+     * that server in its own requests. */
     if (code == MO_MCP_HEADER_MISMATCH || code == MO_MCP_UNSUPPORTED_VERSION ||
         (code == MO_MCP_MISSING_CAPABILITY && !modern))
         return MO_RPC_INTERNAL;
@@ -370,7 +370,7 @@ static int64_t translate(const struct call *c, struct mo_json error)
 void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
 {
     struct call *c = call_of(pub);
-    int64_t number = translate(c, error);
+    int64_t number = translate_code(c, error);
     struct mo_buf *b;
     char code[24];
     struct mo_edit ed = {"code", mo_span(code, 0)};
@@ -407,8 +407,7 @@ void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
     mo_buf_fini(&b);
 }
 
-/* --- the rest of it --------------------------------------------------------
- */
+/* --- other functions of the handler -------------------------------------- */
 
 void mo_ep_call_pause(struct mo_ep_call *pub)
 {

@@ -1,11 +1,11 @@
-/* ep_down.c - a result in the newest shapes, told to an older peer.
+/* ep_down.c - convert a result of the newest shape for an older peer.
  *
- * Members that did not exist in the peer's revision are left out where strict
- * readers are known to fail on them, kinds of content that did not exist
- * become text, and structured content that is no object is wrapped as
- * {"result": v}, together with its schema. Everything else is the same bytes.
+ * Members that the peer's revision does not have are omitted where strict
+ * readers are known to fail on them, unknown kinds of content become text, and
+ * structured content that is not an object is wrapped as {"result": v},
+ * together with its schema. All other bytes stay the same.
  *
- * Errors are the buffer's. The input is valid JSON of our own side. */
+ * Errors are the buffer's. The input is valid JSON of our own. */
 #include "mcp/server/ep_priv.h"
 
 struct down {
@@ -14,7 +14,7 @@ struct down {
     enum mo_mcp_version v;
 };
 
-struct since { /* a member, and the first revision that has it */
+struct since { /* a member and the first revision that has it */
     const char *name;
     enum mo_mcp_version v;
 };
@@ -39,8 +39,8 @@ static const struct since kinds[] = {
     {"resource_link", MO_MCP_2025_06_18},
 };
 
-static bool too_new(const struct down *d, const struct since *t, size_t n,
-                    struct mo_json key)
+static bool is_too_new(const struct down *d, const struct since *t, size_t n,
+                       struct mo_json key)
 {
     for (size_t i = 0; i < n; i++) {
         if (d->v < t[i].v && mo_json_str_eq(key, mo_span_cstr(t[i].name)))
@@ -49,8 +49,8 @@ static bool too_new(const struct down *d, const struct since *t, size_t n,
     return false;
 }
 
-/* Most texts are written as they are; b gets the others. */
-static struct mo_span text_of(struct mo_json v, struct mo_buf *b)
+/* The text of a string: most need no decoding; others are decoded into b. */
+static struct mo_span string_text(struct mo_json v, struct mo_buf *b)
 {
     struct mo_span raw = mo_span(v.p + 1, v.n - 2);
 
@@ -91,7 +91,7 @@ static void put_known(struct down *d, struct mo_json item)
 
     mo_json_iter(&it, item);
     while (mo_json_next(&it, &key, &val)) {
-        if (too_new(d, items, MO_COUNT(items), key))
+        if (is_too_new(d, items, MO_COUNT(items), key))
             continue;
         put_key(d, key);
         if (mo_json_str_eq(key, MO_SPAN("outputSchema")))
@@ -108,8 +108,8 @@ static void put_item(struct down *d, struct mo_json_iter *list)
     mo_jw_end(&d->w);
 }
 
-/* May it be called as a task? The value of its member of the tool. */
-static const char *execution(const struct down *d, struct mo_json name)
+/* The task support of a tool as text. */
+static const char *task_support_text(const struct down *d, struct mo_json name)
 {
     static const char *const texts[] = {
         "{\"taskSupport\":\"forbidden\"}",
@@ -121,20 +121,20 @@ static const char *execution(const struct down *d, struct mo_json name)
     struct mo_buf b;
 
     if (o->task && mo_json_is(name, MO_JSON_STRING)) {
-        can = o->task(o->ctx, text_of(name, &b));
+        can = o->task(o->ctx, string_text(name, &b));
         mo_buf_fini(&b);
     }
     return texts[can];
 }
 
-/* What there is to know of a tool, in one walk. */
+/* Properties of a tool, found in one walk. */
 struct look {
     struct mo_json name;
-    bool any;    /* it has members at all */
-    bool change; /* some must go, or be put differently */
+    bool any;    /* the tool has members */
+    bool change; /* some members must be omitted or changed */
 };
 
-static struct look look_at(const struct down *d, struct mo_json_iter *tool)
+static struct look inspect_tool(const struct down *d, struct mo_json_iter *tool)
 {
     struct look l = {.any = false};
     struct mo_json key, val;
@@ -143,14 +143,14 @@ static struct look look_at(const struct down *d, struct mo_json_iter *tool)
         l.any = true;
         if (mo_json_str_eq(key, MO_SPAN("name")))
             l.name = val;
-        else if (too_new(d, items, MO_COUNT(items), key) ||
+        else if (is_too_new(d, items, MO_COUNT(items), key) ||
                  mo_json_str_eq(key, MO_SPAN("outputSchema")))
             l.change = true;
     }
     return l;
 }
 
-static void put_looked(struct down *d, struct mo_json tool, struct look l)
+static void put_inspected(struct down *d, struct mo_json tool, struct look l)
 {
     bool tasks =
         d->v == MO_MCP_2025_11_25 && (d->ep->o.caps & MO_EP_CALL_TASKS);
@@ -160,7 +160,7 @@ static void put_looked(struct down *d, struct mo_json tool, struct look l)
         put_known(d, tool);
         if (tasks) {
             mo_jw_key(&d->w, "execution");
-            mo_jw_raw(&d->w, mo_span_cstr(execution(d, l.name)));
+            mo_jw_raw(&d->w, mo_span_cstr(task_support_text(d, l.name)));
         }
         mo_jw_end(&d->w);
         return;
@@ -169,14 +169,14 @@ static void put_looked(struct down *d, struct mo_json tool, struct look l)
         put_raw(d, tool);
         return;
     }
-    /* its own bytes, and one more before the brace */
+    /* its own bytes, and one more member before the brace */
     mo_jw_raw(&d->w, mo_span_head(mo_json_text(tool), tool.n - 1));
     (void)mo_buf_puts(d->w.b, l.any ? ",\"execution\":" : "\"execution\":");
-    (void)mo_buf_puts(d->w.b, execution(d, l.name));
+    (void)mo_buf_puts(d->w.b, task_support_text(d, l.name));
     (void)mo_buf_putc(d->w.b, '}');
 }
 
-/* A list of them is long: each is walked over only once. */
+/* Lists of tools are long: each tool is walked only once. */
 static void put_tool(struct down *d, struct mo_json_iter *tools)
 {
     struct mo_json_iter tool;
@@ -186,15 +186,15 @@ static void put_tool(struct down *d, struct mo_json_iter *tools)
         put_raw(d, mo_json_value(tools));
         return;
     }
-    l = look_at(d, &tool);
-    put_looked(d, mo_json_leave(tools, &tool), l);
+    l = inspect_tool(d, &tool);
+    put_inspected(d, mo_json_leave(tools, &tool), l);
 }
 
 static void put_one_block(struct down *d, struct mo_json block)
 {
     struct mo_json uri;
 
-    if (!too_new(d, kinds, MO_COUNT(kinds), mo_json_get(block, "type"))) {
+    if (!is_too_new(d, kinds, MO_COUNT(kinds), mo_json_get(block, "type"))) {
         put_raw(d, block);
         return;
     }
@@ -244,11 +244,11 @@ static void put_structured(struct down *d, struct mo_json v)
     mo_jw_end(&d->w);
 }
 
-/* Members of a result whose elements need a look, and who writes the next. */
+/* Arrays of a result whose elements need conversion, and their writers. */
 struct array {
     const char *member;
     void (*one)(struct down *d, struct mo_json_iter *it);
-    enum mo_mcp_version until; /* from then on they are as they are */
+    enum mo_mcp_version until; /* from this revision on they stay unchanged */
 };
 
 static const struct array arrays[] = {
@@ -276,8 +276,8 @@ static void put_meta(struct down *d, struct mo_json meta)
     mo_jw_end(&d->w);
 }
 
-/* NULL: it is none of them. */
-static const struct array *array_of(const struct down *d, struct mo_json key)
+/* The row for this key; NULL: none. */
+static const struct array *find_array(const struct down *d, struct mo_json key)
 {
     for (size_t i = 0; i < MO_COUNT(arrays); i++) {
         if (d->v < arrays[i].until &&
@@ -303,11 +303,11 @@ static void put_array(struct down *d, const struct array *a,
     (void)mo_json_leave(it, &inner);
 }
 
-/* The value of that key comes next. */
+/* Write a member; its value is the next one of it. */
 static void put_member(struct down *d, struct mo_json key,
                        struct mo_json_iter *it)
 {
-    const struct array *a = array_of(d, key);
+    const struct array *a = find_array(d, key);
 
     if (a)
         put_array(d, a, it);
@@ -319,14 +319,14 @@ static void put_member(struct down *d, struct mo_json key,
         put_raw(d, mo_json_value(it));
 }
 
-/* Would put_member() write anything but the same bytes? What the key alone
- * tells is asked first: the value behind it may be long. */
+/* True if put_member() would change the bytes. The key is checked first: the
+ * value may be long. */
 static bool is_touched(const struct down *d, struct mo_json key,
                        struct mo_json_iter *it)
 {
     struct mo_json val;
 
-    if (too_new(d, tops, MO_COUNT(tops), key) || array_of(d, key))
+    if (is_too_new(d, tops, MO_COUNT(tops), key) || find_array(d, key))
         return true;
     val = mo_json_value(it);
     if (mo_json_str_eq(key, MO_SPAN("_meta")))
@@ -335,7 +335,7 @@ static bool is_touched(const struct down *d, struct mo_json key,
            !mo_json_is(val, MO_JSON_OBJECT);
 }
 
-static bool is_all_as_it_is(const struct down *d, struct mo_json result)
+static bool is_unchanged(const struct down *d, struct mo_json result)
 {
     struct mo_json_iter it;
 
@@ -353,7 +353,7 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
     struct down d = {.ep = ep, .v = v};
     struct mo_json_iter it;
 
-    if (is_all_as_it_is(&d, result))
+    if (is_unchanged(&d, result))
         return mo_buf_span(b, mo_json_text(result));
     mo_jw_init(&d.w, b);
     mo_jw_obj(&d.w);
@@ -361,7 +361,7 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
     while (mo_json_more(&it)) {
         struct mo_json key = mo_json_key(&it);
 
-        if (too_new(&d, tops, MO_COUNT(tops), key)) {
+        if (is_too_new(&d, tops, MO_COUNT(tops), key)) {
             (void)mo_json_value(&it);
             continue;
         }

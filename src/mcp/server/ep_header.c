@@ -1,16 +1,16 @@
-/* ep_header.c - the headers that mirror a modern request's body.
+/* ep_header.c - check the headers that mirror the body of a modern request.
  *
- * A proxy may decide by Mcp-Method, Mcp-Name and Mcp-Param-*; if they could
- * differ from the body, what the proxy allowed would not be what we run. So
- * each must be there, once, and say the same. Values that plain text cannot
- * carry come as =?base64?...?=, which is decoded strictly. */
+ * A proxy may decide by Mcp-Method, Mcp-Name and Mcp-Param-*. If they could
+ * differ from the body, the proxy would allow one request and we would run
+ * another. So each must be present once and equal the body. Values that plain
+ * text cannot carry come as =?base64?...?=, which is decoded strictly. */
 #include "codec/text/base64.h"
 #include "mcp/server/ep_priv.h"
 
 #define VALUE_MAX ((size_t)16 * 1024)
 
-static struct mo_span only(const struct mo_http_head *h, struct mo_span name,
-                           unsigned *count)
+static struct mo_span find_only(const struct mo_http_head *h,
+                                struct mo_span name, unsigned *count)
 {
     struct mo_span v = {NULL, 0};
 
@@ -25,7 +25,7 @@ static struct mo_span only(const struct mo_http_head *h, struct mo_span name,
 }
 
 /* Append the header's value, decoded. */
-static int decode(struct mo_span v, struct mo_buf *out)
+static int decode_value(struct mo_span v, struct mo_buf *out)
 {
     const struct mo_span pre = MO_SPAN("=?base64?"), post = MO_SPAN("?=");
 
@@ -36,24 +36,24 @@ static int decode(struct mo_span v, struct mo_buf *out)
     return mo_base64_decode(v, out);
 }
 
-static bool same_text(struct mo_span header, struct mo_json v)
+static bool equals_text(struct mo_span header, struct mo_json v)
 {
     struct mo_buf b;
     bool same;
 
     mo_buf_init(&b, VALUE_MAX);
-    same = decode(header, &b) == 0 && mo_json_str_eq(v, mo_buf_view(&b));
+    same = decode_value(header, &b) == 0 && mo_json_str_eq(v, mo_buf_view(&b));
     mo_buf_fini(&b);
     return same;
 }
 
-static bool same_value(struct mo_span header, struct mo_json v)
+static bool equals_value(struct mo_span header, struct mo_json v)
 {
     int64_t a, b;
 
     switch (mo_json_type(v)) {
     case MO_JSON_STRING:
-        return same_text(header, v);
+        return equals_text(header, v);
     case MO_JSON_NUMBER:
         return mo_span_i64(header, &a) == 0 && mo_json_i64(v, &b) == 0 &&
                a == b;
@@ -69,7 +69,7 @@ int mo_ep_headers(const struct mo_http_head *h, const struct mo_rpc *m,
 {
     struct mo_json name;
     unsigned n;
-    struct mo_span v = only(h, MO_SPAN("Mcp-Method"), &n);
+    struct mo_span v = find_only(h, MO_SPAN("Mcp-Method"), &n);
 
     *why = "Mcp-Method must be there, once, and equal the body's method";
     if (n != 1 || !mo_json_str_eq(m->method, v))
@@ -78,10 +78,10 @@ int mo_ep_headers(const struct mo_http_head *h, const struct mo_rpc *m,
         return 0;
     name = mo_json_get(m->params, em->key);
     if (!mo_json_is(name, MO_JSON_STRING))
-        return 0; /* the parameters' own check says it better */
+        return 0; /* the check of the parameters has a better error */
     *why = "Mcp-Name must be there, once, and equal the body's name";
-    v = only(h, MO_SPAN("Mcp-Name"), &n);
-    return n == 1 && same_text(v, name) ? 0 : MO_EPROTO;
+    v = find_only(h, MO_SPAN("Mcp-Name"), &n);
+    return n == 1 && equals_text(v, name) ? 0 : MO_EPROTO;
 }
 
 static int check_param(const struct mo_http_head *h, struct mo_json label,
@@ -95,19 +95,19 @@ static int check_param(const struct mo_http_head *h, struct mo_json label,
     mo_buf_init(&name, VALUE_MAX);
     (void)mo_buf_puts(&name, "Mcp-Param-");
     (void)mo_json_str_buf(label, &name);
-    v = only(h, mo_buf_view(&name), &n);
+    v = find_only(h, mo_buf_view(&name), &n);
     if (!value.p || mo_json_is(value, MO_JSON_NULL))
         rc = n == 0 ? 0 : MO_EPROTO;
-    else if (n == 1 && same_value(v, value))
+    else if (n == 1 && equals_value(v, value))
         rc = 0;
     mo_buf_fini(&name);
     return rc;
 }
 
-/* Only what `properties` leads to may be annotated; depth is bounded by the
- * schema's own, which we wrote or checked. */
-static int walk(const struct mo_http_head *h, struct mo_json schema,
-                struct mo_json args, unsigned depth)
+/* Only members reached by `properties` may be annotated; the depth is bounded
+ * by the schema, which we wrote or checked. */
+static int check_params(const struct mo_http_head *h, struct mo_json schema,
+                        struct mo_json args, unsigned depth)
 {
     struct mo_json_iter it;
     struct mo_json key, prop;
@@ -127,7 +127,7 @@ static int walk(const struct mo_http_head *h, struct mo_json schema,
         mo_buf_fini(&name);
         rc = mo_json_is(label, MO_JSON_STRING)
                  ? check_param(h, label, value)
-                 : walk(h, prop, value, depth - 1);
+                 : check_params(h, prop, value, depth - 1);
         if (rc < 0)
             return rc;
     }
@@ -143,5 +143,5 @@ int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
         return 0;
     schema = ep->o.schema(ep->o.ctx, c->pub.name);
     *why = "an Mcp-Param header is missing or does not equal the argument";
-    return walk(h, schema, c->pub.arguments, 8);
+    return check_params(h, schema, c->pub.arguments, 8);
 }

@@ -9,15 +9,15 @@
 static const struct mo_json none = {NULL, 0};
 static const struct mo_span nothing = {NULL, 0};
 
-/* What must be known of a request when its body has come. */
+/* State of a request until its body has arrived. */
 struct post {
     struct mo_ep_http *h;
     char caller[MO_EP_CALLER_MAX];
 };
 
-/* --- who may ask --------------------------------------------------------- */
+/* --- access -------------------------------------------------------------- */
 
-static bool usual_gate(struct mo_req *rq)
+static bool check_default_gate(struct mo_req *rq)
 {
     struct mo_span origin = mo_http_get(rq->head, "Origin");
     bool tls = mo_req_is_tls(rq);
@@ -41,16 +41,16 @@ static bool usual_gate(struct mo_req *rq)
     return true;
 }
 
-static bool let_in(struct mo_ep_http *h, struct mo_req *rq,
-                   char caller[MO_EP_CALLER_MAX])
+static bool check_gate(struct mo_ep_http *h, struct mo_req *rq,
+                       char caller[MO_EP_CALLER_MAX])
 {
     caller[0] = '\0';
     if (h->o.gate)
         return h->o.gate(h->o.ctx, rq, caller);
-    return usual_gate(rq);
+    return check_default_gate(rq);
 }
 
-/* The gate has let this origin in, so its page may read what we say. */
+/* The gate accepted this origin, so its page may read the answer. */
 static void allow_page(const struct mo_ep_http *h, struct mo_req *rq)
 {
     struct mo_span origin = mo_http_get(rq->head, "Origin");
@@ -63,7 +63,7 @@ static void allow_page(const struct mo_ep_http *h, struct mo_req *rq)
     mo_req_header(rq, "Vary", MO_SPAN("Origin"));
 }
 
-static void preflight(struct mo_req *rq)
+static void answer_preflight(struct mo_req *rq)
 {
     mo_req_header(rq, "Access-Control-Allow-Methods",
                   MO_SPAN("GET, POST, DELETE"));
@@ -116,9 +116,9 @@ static struct mo_span version_header(const struct mo_http_head *h)
     return mo_span_trim(mo_http_get(h, "MCP-Protocol-Version"));
 }
 
-/* A refusal as JSON-RPC error, which is what MCP clients read. */
-static void refuse(struct mo_ep_http *h, struct mo_req *rq, int status,
-                   struct mo_json id, int code, const char *why)
+/* Refuse with a JSON-RPC error, which MCP clients read. */
+static void send_refusal(struct mo_ep_http *h, struct mo_req *rq, int status,
+                         struct mo_json id, int code, const char *why)
 {
     struct mo_span idtext = id.p ? mo_json_text(id) : MO_SPAN("null");
     struct mo_buf *b = mo_ep_scratch(h->ep);
@@ -128,8 +128,8 @@ static void refuse(struct mo_ep_http *h, struct mo_req *rq, int status,
     mo_ep_scratch_done(h->ep);
 }
 
-/* The session that a request names, or NULL: it has been answered. An id of
- * somebody else's does not exist. */
+/* Find the session that a request names; NULL: the request was answered. A
+ * session of another caller does not exist. */
 static struct hsess *find_session(struct mo_ep_http *h, struct mo_req *rq,
                                   const char *caller, struct mo_json id)
 {
@@ -138,18 +138,18 @@ static struct hsess *find_session(struct mo_ep_http *h, struct mo_req *rq,
     struct hsess *s;
 
     if (!sid.n) {
-        refuse(h, rq, 400, id, -32000,
-               "Bad Request: Mcp-Session-Id header is required");
+        send_refusal(h, rq, 400, id, -32000,
+                     "Bad Request: Mcp-Session-Id header is required");
         return NULL;
     }
     s = mo_map_get(&h->by_id, sid);
     if (!s || !mo_span_is(s->s.caller, caller)) {
-        refuse(h, rq, 404, id, -32001, "Session not found");
+        send_refusal(h, rq, 404, id, -32001, "Session not found");
         return NULL;
     }
     if (ver.p && mo_mcp_version(ver) == MO_MCP_UNKNOWN) {
-        refuse(h, rq, 400, id, -32000,
-               "Bad Request: Unsupported protocol version");
+        send_refusal(h, rq, 400, id, -32000,
+                     "Bad Request: Unsupported protocol version");
         return NULL;
     }
     mo_hsess_touch(s);
@@ -199,8 +199,9 @@ static void on_initialize(struct mo_ep_http *h, struct mo_req *rq,
         mo_hsess_free(s);
 }
 
-static void give_one(struct hsess *s, struct answer *a,
-                     const struct mo_http_head *head, const struct mo_rpc *m)
+static void dispatch_one(struct hsess *s, struct answer *a,
+                         const struct mo_http_head *head,
+                         const struct mo_rpc *m)
 {
     struct mo_ep_from from = {
         .way = &a->way, .caller = s->s.caller, .head = head};
@@ -219,9 +220,9 @@ static void on_request(struct hsess *s, struct mo_req *rq,
         return;
     }
     a->held = true;
-    give_one(s, a, rq->head, m);
+    dispatch_one(s, a, rq->head, m);
     if (mo_answer_release(a) && primed)
-        mo_answer_soon(a); /* with an id to come back with */
+        mo_answer_soon(a); /* with an event id to reconnect with */
 }
 
 static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
@@ -231,8 +232,8 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
     struct answer *a;
 
     if (s->s.version != MO_MCP_2025_03_26) {
-        refuse(s->h, rq, 400, none, MO_RPC_INVALID_REQUEST,
-               "batches are not spoken here");
+        send_refusal(s->h, rq, 400, none, MO_RPC_INVALID_REQUEST,
+                     "batches are not spoken here");
         return;
     }
     a = mo_answer_new(s->h, s, rq);
@@ -240,7 +241,7 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
         mo_req_problem(rq, 503, "out_of_memory", "try again later");
         return;
     }
-    a->pending++; /* a batch is answered as a stream */
+    a->pending++; /* a batch is always answered as a stream */
     mo_json_iter(&it, arr);
     while (mo_json_next(&it, &key, &val)) {
         struct mo_rpc m;
@@ -248,7 +249,7 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
         if (mo_rpc_parse(mo_json_text(val), &m, NULL) < 0)
             continue;
         a->pending += m.kind == MO_RPC_REQUEST;
-        give_one(s, a, rq->head, &m);
+        dispatch_one(s, a, rq->head, &m);
     }
     a->pending--;
     mo_answer_done(a);
@@ -263,10 +264,11 @@ static void on_legacy(struct mo_ep_http *h, struct mo_req *rq,
     struct hsess *s;
 
     if (modern && m->kind == MO_RPC_REQUEST) {
-        refuse(h, rq, 400, m->id,
-               init ? MO_MCP_HEADER_MISMATCH : MO_RPC_INVALID_PARAMS,
-               init ? "initialize does not go with this MCP-Protocol-Version"
-                    : "params._meta lacks the request's protocol version");
+        send_refusal(
+            h, rq, 400, m->id,
+            init ? MO_MCP_HEADER_MISMATCH : MO_RPC_INVALID_PARAMS,
+            init ? "initialize does not go with this MCP-Protocol-Version"
+                 : "params._meta lacks the request's protocol version");
         return;
     }
     if (init) {
@@ -295,9 +297,9 @@ static void on_message(struct mo_ep_http *h, struct mo_req *rq,
     struct mo_err e;
 
     if (mo_rpc_parse(body, &m, &e) < 0)
-        refuse(h, rq, 400, none, MO_RPC_PARSE_ERROR, e.msg);
+        send_refusal(h, rq, 400, none, MO_RPC_PARSE_ERROR, e.msg);
     else if (m.kind == MO_RPC_INVALID)
-        refuse(h, rq, 400, m.id, MO_RPC_INVALID_REQUEST, e.msg);
+        send_refusal(h, rq, 400, m.id, MO_RPC_INVALID_REQUEST, e.msg);
     else if (mo_ep_classify(&m) == EP_MODERN)
         on_modern(h, rq, caller, &m);
     else
@@ -328,16 +330,17 @@ static void on_post(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
     struct post *p;
 
     if (!sends_json(rq->head)) {
-        refuse(h, rq, 415, none, -32000,
-               "Unsupported Media Type: Content-Type must be "
-               "application/json");
+        send_refusal(h, rq, 415, none, -32000,
+                     "Unsupported Media Type: Content-Type must be "
+                     "application/json");
         return;
     }
     if (!accepts(rq->head, MO_SPAN("application/json")) ||
         !accepts(rq->head, MO_SPAN("text/event-stream"))) {
-        refuse(h, rq, 406, none, -32000,
-               "Not Acceptable: Client must accept both application/json and "
-               "text/event-stream");
+        send_refusal(
+            h, rq, 406, none, -32000,
+            "Not Acceptable: Client must accept both application/json and "
+            "text/event-stream");
         return;
     }
     p = mo_new(struct post);
@@ -354,7 +357,7 @@ static void on_post(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
 
 /* --- GET and DELETE ------------------------------------------------------ */
 
-static bool only_legacy(struct mo_req *rq)
+static bool require_legacy(struct mo_req *rq)
 {
     if (!mo_mcp_text_is_modern(version_header(rq->head)))
         return true;
@@ -369,11 +372,11 @@ static void on_get(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
     struct hsess *s;
 
     allow_page(h, rq);
-    if (!only_legacy(rq))
+    if (!require_legacy(rq))
         return;
     if (!accepts(rq->head, MO_SPAN("text/event-stream"))) {
-        refuse(h, rq, 406, none, -32000,
-               "Not Acceptable: Client must accept text/event-stream");
+        send_refusal(h, rq, 406, none, -32000,
+                     "Not Acceptable: Client must accept text/event-stream");
         return;
     }
     s = find_session(h, rq, caller, none);
@@ -392,7 +395,7 @@ static void on_delete(struct mo_ep_http *h, struct mo_req *rq,
     struct hsess *s;
 
     allow_page(h, rq);
-    if (!only_legacy(rq))
+    if (!require_legacy(rq))
         return;
     s = find_session(h, rq, caller, none);
     if (!s)
@@ -405,7 +408,7 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
 {
     char caller[MO_EP_CALLER_MAX];
 
-    if (!let_in(h, rq, caller))
+    if (!check_gate(h, rq, caller))
         return;
     switch (rq->head->method) {
     case MO_HTTP_POST:
@@ -419,7 +422,7 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
         break;
     case MO_HTTP_OPTIONS:
         allow_page(h, rq);
-        preflight(rq);
+        answer_preflight(rq);
         break;
     default:
         mo_req_header(rq, "Allow", MO_SPAN("GET, POST, DELETE"));
@@ -472,7 +475,7 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
     return h;
 }
 
-/* Modern answers that are still to come, listens among them. */
+/* End a modern answer that is still pending, listens included. */
 static void end_answer(struct answer *a)
 {
     struct mo_ep_call *c = a->way.call;

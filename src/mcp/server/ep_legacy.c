@@ -1,7 +1,6 @@
-/* ep_legacy.c - the edge toward peers that open with `initialize`
- * (2024-10-07 to 2025-11-25): the handshake, what a session remembers, and
- * results without what is newer than the peer. Questions to the client are
- * ep_ask.c's. */
+/* ep_legacy.c - translation for peers that open with `initialize` (2024-10-07
+ * to 2025-11-25): the handshake, the state of a session, results without newer
+ * members. ep_ask.c sends questions to the client. */
 #include "base/rand.h"
 #include "mcp/server/ep_priv.h"
 
@@ -45,7 +44,7 @@ void mo_ep_sess_fini(struct mo_ep_sess *s)
 
 /* --- the handshake ------------------------------------------------------- */
 
-static int keep(char **to, struct mo_json v)
+static int copy_json(char **to, struct mo_json v)
 {
     mo_free(*to);
     *to = NULL;
@@ -55,7 +54,7 @@ static int keep(char **to, struct mo_json v)
     return *to ? 0 : MO_ENOMEM;
 }
 
-static enum mo_mcp_version settle(struct mo_json asked)
+static enum mo_mcp_version choose_version(struct mo_json asked)
 {
     for (int v = MO_MCP_2024_10_07; v <= MO_MCP_2025_11_25; v++) {
         const char *text = mo_mcp_version_text((enum mo_mcp_version)v);
@@ -66,7 +65,7 @@ static enum mo_mcp_version settle(struct mo_json asked)
     return MO_MCP_2025_11_25;
 }
 
-static void put_welcome(struct mo_ep_sess *s, struct mo_json id)
+static void put_init_result(struct mo_ep_sess *s, struct mo_json id)
 {
     struct mo_endpoint *ep = s->ep;
     struct mo_jw w;
@@ -108,21 +107,22 @@ static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
                      "params.protocolVersion must be a string", nothing);
         return;
     }
-    if (keep(&s->caps, mo_json_get(m->params, "capabilities")) < 0 ||
-        keep(&s->client, mo_json_get(m->params, "clientInfo")) < 0) {
+    if (copy_json(&s->caps, mo_json_get(m->params, "capabilities")) < 0 ||
+        copy_json(&s->client, mo_json_get(m->params, "clientInfo")) < 0) {
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
                      "out of memory", nothing);
         return;
     }
-    s->version = settle(asked);
-    put_welcome(s, m->id);
+    s->version = choose_version(asked);
+    put_init_result(s, m->id);
     mo_ep_answer_scratch(s->ep, from->way);
 }
 
 /* --- plumbing ------------------------------------------------------------ */
 
-static void empty_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                         const struct mo_rpc *m)
+static void send_empty_result(struct mo_ep_sess *s,
+                              const struct mo_ep_from *from,
+                              const struct mo_rpc *m)
 {
     (void)mo_rpc_put_result(mo_ep_scratch(s->ep), mo_json_text(m->id),
                             MO_SPAN("{}"));
@@ -144,7 +144,7 @@ static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
         mo_ep_level_wanted(s->ep, s->level, false);
     s->asked_level = true;
     s->level = lv;
-    empty_result(s, from, m);
+    send_empty_result(s, from, m);
 }
 
 static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
@@ -160,7 +160,7 @@ static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
     return rc;
 }
 
-static int note_uri(struct mo_ep_sess *s, struct mo_json uri, bool on)
+static int set_subscription(struct mo_ep_sess *s, struct mo_json uri, bool on)
 {
     struct mo_buf b;
     int rc;
@@ -175,16 +175,17 @@ static int note_uri(struct mo_ep_sess *s, struct mo_json uri, bool on)
     return rc;
 }
 
-static void subscription(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                         const struct mo_rpc *m, bool on)
+static void handle_subscription(struct mo_ep_sess *s,
+                                const struct mo_ep_from *from,
+                                const struct mo_rpc *m, bool on)
 {
     struct mo_json uri = mo_json_get(m->params, "uri");
     int rc = MO_EINVAL;
 
     if (mo_json_is(uri, MO_JSON_STRING))
-        rc = note_uri(s, uri, on);
+        rc = set_subscription(s, uri, on);
     if (rc == 0)
-        empty_result(s, from, m);
+        send_empty_result(s, from, m);
     else
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
                      rc == MO_EBUSY ? "too many subscriptions"
@@ -195,24 +196,24 @@ static void subscription(struct mo_ep_sess *s, const struct mo_ep_from *from,
 static void on_subscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
                          const struct mo_rpc *m)
 {
-    subscription(s, from, m, true);
+    handle_subscription(s, from, m, true);
 }
 
 static void on_unsubscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
                            const struct mo_rpc *m)
 {
-    subscription(s, from, m, false);
+    handle_subscription(s, from, m, false);
 }
 
 static const struct plumbing {
     const char *name;
     unsigned cap;
-    enum mo_mcp_version since; /* MO_MCP_UNKNOWN: also before initialize */
+    enum mo_mcp_version since; /* MO_MCP_UNKNOWN: allowed before initialize */
     void (*run)(struct mo_ep_sess *s, const struct mo_ep_from *from,
                 const struct mo_rpc *m);
 } plumbing[] = {
     {"initialize", 0, MO_MCP_UNKNOWN, on_initialize},
-    {"ping", 0, MO_MCP_UNKNOWN, empty_result},
+    {"ping", 0, MO_MCP_UNKNOWN, send_empty_result},
     {"logging/setLevel", MO_EP_LOGGING, MO_MCP_2024_10_07, on_level},
     {"resources/subscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07, on_subscribe},
     {"resources/unsubscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07,
@@ -238,7 +239,7 @@ static const struct plumbing *find_plumbing(const struct mo_ep_sess *s,
 
 /* --- calls --------------------------------------------------------------- */
 
-static int lend(struct call *c, const char *text, struct mo_json *out)
+static int borrow_json(struct call *c, const char *text, struct mo_json *out)
 {
     struct mo_span s;
 
@@ -250,10 +251,10 @@ static int lend(struct call *c, const char *text, struct mo_json *out)
     return s.p ? 0 : MO_ENOMEM;
 }
 
-/* How the client wants the tool against how the tool wants it. */
+/* Compare the task mode of the call with that of the tool. */
 enum asked { AS_CALL, AS_TASK, NOT_SO };
 
-static enum asked asked_for(const struct call *c)
+static enum asked check_task_mode(const struct call *c)
 {
     const struct mo_endpoint_opts *o = &c->ep->o;
     bool task = c->parts.task.p;
@@ -269,9 +270,9 @@ static enum asked asked_for(const struct call *c)
     return task ? AS_TASK : AS_CALL;
 }
 
-static void run(struct call *c)
+static void run_call(struct call *c)
 {
-    switch (asked_for(c)) {
+    switch (check_task_mode(c)) {
     case AS_CALL:
         mo_ep_call_run(c);
         break;
@@ -303,8 +304,8 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
     c->pub.session = s->id;
     c->pub.peer = s->peer;
     bad = mo_ep_call_check(c);
-    if (!bad && (lend(c, s->caps, &c->pub.caps) < 0 ||
-                 lend(c, s->client, &c->pub.client) < 0))
+    if (!bad && (borrow_json(c, s->caps, &c->pub.caps) < 0 ||
+                 borrow_json(c, s->client, &c->pub.client) < 0))
         bad = "out of memory";
     if (!bad && s->inside.n) {
         c->pub.inside = mo_ep_call_dup(c, s->inside);
@@ -313,7 +314,7 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
     if (bad)
         mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
     else
-        run(c);
+        run_call(c);
 }
 
 static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,

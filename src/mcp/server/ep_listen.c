@@ -1,7 +1,7 @@
-/* ep_listen.c - subscriptions/listen: what a modern client wants to be told.
+/* ep_listen.c - subscriptions/listen: notifications for a modern client.
  *
- * A listen is a call that the endpoint holds until somebody ends it. What was
- * acknowledged is its filter; endpoint.c looks at it when there are news. */
+ * A listen is a call that the endpoint holds until one side ends it. Its filter
+ * is what was acknowledged; endpoint.c reads it for each notification. */
 #include "mcp/server/ep_priv.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -77,12 +77,7 @@ static void put_ack(struct call *c, struct mo_json wanted)
 {
     struct mo_jw w;
 
-    mo_jw_init(&w, mo_ep_scratch(c->ep));
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, "notifications/subscriptions/acknowledged");
+    mo_ep_begin_note(c->ep, &w, "notifications/subscriptions/acknowledged");
     mo_jw_key(&w, "params");
     mo_jw_obj(&w);
     mo_jw_key(&w, "notifications");
@@ -146,30 +141,20 @@ void mo_ep_listen(struct call *c)
 
 /* --- a task has changed -------------------------------------------------- */
 
-static bool is_meta(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
 static bool is_sub(struct mo_json key)
 {
     return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
 }
 
-static void say_task(struct call *c, struct mo_json task)
+static void send_task(struct call *c, struct mo_json task)
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
     struct mo_jw w;
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, "notifications/tasks");
+    mo_ep_begin_note(c->ep, &w, "notifications/tasks");
     mo_jw_key(&w, "params");
     mo_jw_obj(&w);
-    mo_ep_put_members(&w, task, is_meta);
+    mo_ep_put_members(&w, task, mo_ep_is_meta);
     mo_jw_key(&w, "_meta");
     mo_jw_obj(&w);
     mo_ep_put_members(&w, mo_json_get(task, "_meta"), is_sub);
@@ -192,15 +177,15 @@ void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
         if (c->state == CALL_LISTENING && c->filter && c->way &&
             mo_span_eq(c->pub.caller, caller) &&
             mo_map_get(&c->filter->tasks, id))
-            say_task(c, (struct mo_json){task.p, task.n});
+            send_task(c, (struct mo_json){task.p, task.n});
     }
 }
 
 /* --- the end ------------------------------------------------------------- */
 
-/* {"resultType":"complete","_meta":{subscriptionId}}: there will be no more,
- * and nothing was lost. */
-static void put_farewell(struct call *c)
+/* {"resultType":"complete","_meta":{subscriptionId}}: no more notifications
+ * follow, and none was lost. */
+static void put_end_result(struct call *c)
 {
     struct mo_jw w;
 
@@ -216,8 +201,8 @@ static void put_farewell(struct call *c)
     mo_jw_end(&w);
 }
 
-/* On a line the specification wants this as well (cancellation page). */
-static void say_cancelled(struct call *c)
+/* On stdio the specification requires this as well (cancellation page). */
+static void send_cancelled(struct call *c)
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
 
@@ -237,7 +222,7 @@ void mo_ep_listen_end(struct call *c, bool on_line)
         return;
     }
     if (on_line)
-        say_cancelled(c);
-    put_farewell(c);
+        send_cancelled(c);
+    put_end_result(c);
     mo_ep_call_answer(c, 200);
 }

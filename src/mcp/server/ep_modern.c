@@ -1,9 +1,9 @@
-/* ep_modern.c - the edge toward peers whose requests describe themselves
+/* ep_modern.c - translation for peers whose requests describe themselves
  * (2026-07-28): the envelope, server/discover, results with their hints.
- * Questions to the client are ep_rounds.c's, listens are ep_listen.c's.
+ * ep_rounds.c has the questions to the client, ep_listen.c the listens.
  *
- * The order in which a request is refused is that of the official SDK, so
- * that a client finds the reason it can act on. */
+ * The order of refusals is that of the official SDK, so that a client gets the
+ * reason it can act on. */
 #include "mcp/server/ep_priv.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -15,10 +15,10 @@ struct envelope {
 struct refusal {
     int status, code;
     const char *why;
-    struct mo_buf *data; /* filled when it has any */
+    struct mo_buf *data; /* filled if the refusal has data */
 };
 
-/* --- what must be right before anything runs ----------------------------- */
+/* --- checks before a request runs ---------------------------------------- */
 
 static const char *check_envelope(const struct mo_rpc *m, struct envelope *en)
 {
@@ -63,10 +63,10 @@ static bool is_known(const struct mo_endpoint *ep, const struct mo_rpc *m)
            mo_ep_method(ep, m->method, true);
 }
 
-static struct refusal check(const struct mo_endpoint *ep,
-                            const struct mo_http_head *h,
-                            const struct mo_rpc *m, struct envelope *en,
-                            struct mo_buf *data)
+static struct refusal check_request(const struct mo_endpoint *ep,
+                                    const struct mo_http_head *h,
+                                    const struct mo_rpc *m, struct envelope *en,
+                                    struct mo_buf *data)
 {
     struct refusal r = {400, MO_RPC_INVALID_PARAMS, check_envelope(m, en),
                         NULL};
@@ -109,6 +109,16 @@ static bool is_hint(struct mo_json key)
            mo_json_str_eq(key, MO_SPAN("cacheScope"));
 }
 
+bool mo_ep_is_meta(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN("_meta"));
+}
+
+bool mo_ep_is_task_key(struct mo_json key)
+{
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
+}
+
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
                        bool (*skip)(struct mo_json key))
 {
@@ -130,8 +140,8 @@ static bool is_ours(struct mo_json key)
            mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
 }
 
-static void put_or(struct mo_jw *w, struct mo_json result, const char *key,
-                   struct mo_span otherwise)
+static void put_member_or_default(struct mo_jw *w, struct mo_json result,
+                                  const char *key, struct mo_span otherwise)
 {
     struct mo_json v = mo_json_get(result, key);
 
@@ -170,18 +180,19 @@ void mo_ep_modern_result(struct call *c, struct mo_json result)
     struct mo_jw w;
 
     mo_ep_begin_result(c->ep, &w, c->id);
-    put_or(&w, result, "resultType", MO_SPAN("\"complete\""));
+    put_member_or_default(&w, result, "resultType", MO_SPAN("\"complete\""));
     mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
     if (c->m->flags & M_CACHE) {
-        put_or(&w, result, "ttlMs", MO_SPAN("0"));
-        put_or(&w, result, "cacheScope", MO_SPAN("\"private\""));
+        put_member_or_default(&w, result, "ttlMs", MO_SPAN("0"));
+        put_member_or_default(&w, result, "cacheScope", MO_SPAN("\"private\""));
     }
     mo_ep_end_result(c->ep, &w, mo_json_get(result, "_meta"));
     mo_ep_call_answer(c, 200);
 }
 
-static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
-                     const struct mo_rpc *m)
+static void answer_discover(struct mo_endpoint *ep,
+                            const struct mo_ep_from *from,
+                            const struct mo_rpc *m)
 {
     struct mo_jw w;
 
@@ -208,8 +219,8 @@ static void discover(struct mo_endpoint *ep, const struct mo_ep_from *from,
 
 /* --- a request ----------------------------------------------------------- */
 
-/* Methods of an extension are for those who speak it. */
-static bool speaks(const struct call *c)
+/* Methods of an extension are only for clients that declared it. */
+static bool declares_extension(const struct call *c)
 {
     return c->m->cap != MO_EP_TASKS ||
            mo_ep_call_has_ext(&c->pub, MO_MCP_EXT_TASKS);
@@ -239,7 +250,7 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
         mo_ep_listen(c);
         return;
     }
-    if (!speaks(c)) {
+    if (!declares_extension(c)) {
         mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
                           "the client does not speak the tasks extension",
                           MO_SPAN(EP_NEEDS_TASKS));
@@ -266,7 +277,7 @@ static void on_request(struct mo_endpoint *ep, const struct mo_ep_from *from,
     struct mo_buf data;
 
     mo_buf_init(&data, EP_CALL_EXTRA);
-    r = check(ep, from->head, m, &en, &data);
+    r = check_request(ep, from->head, m, &en, &data);
     if (!r.why && from->sess &&
         (from->sess->ncalls >= ep->o.limits.calls ||
          mo_ep_call_find(&from->sess->calls, m->id)))
@@ -276,7 +287,7 @@ static void on_request(struct mo_endpoint *ep, const struct mo_ep_from *from,
         mo_ep_refuse(ep, from->way, r.status, m->id, r.code, r.why,
                      r.data ? mo_buf_view(r.data) : nothing);
     else if (mo_json_str_eq(m->method, MO_SPAN("server/discover")))
-        discover(ep, from, m);
+        answer_discover(ep, from, m);
     else
         start_call(ep, from, m);
     mo_buf_fini(&data);

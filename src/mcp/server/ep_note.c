@@ -1,16 +1,22 @@
-/* ep_note.c - what is said of a call before its answer: progress and log
+/* ep_note.c - messages about a call before its answer: progress and log
  * messages, our own or another server's. */
 #include "mcp/edit.h"
 #include "mcp/server/ep_priv.h"
 
-static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+void mo_ep_begin_note(struct mo_endpoint *ep, struct mo_jw *w,
+                      const char *method)
 {
-    mo_jw_init(w, mo_ep_scratch(c->ep));
+    mo_jw_init(w, mo_ep_scratch(ep));
     mo_jw_obj(w);
     mo_jw_key(w, "jsonrpc");
     mo_jw_cstr(w, "2.0");
     mo_jw_key(w, "method");
     mo_jw_cstr(w, method);
+}
+
+static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+{
+    mo_ep_begin_note(c->ep, w, method);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
 }
@@ -56,7 +62,8 @@ void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
     end_note(c, &w);
 }
 
-enum mo_mcp_level mo_ep_call_least(const struct call *c)
+/* The least log level that its client wants. */
+static enum mo_mcp_level least_level(const struct call *c)
 {
     bool legacy = c->sess && !mo_mcp_is_modern(c->pub.version);
 
@@ -69,7 +76,7 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
     struct call *c = call_of(pub);
     struct mo_jw w;
 
-    if (!c->way || lv < mo_ep_call_least(c) || !(c->ep->o.caps & MO_EP_LOGGING))
+    if (!c->way || lv < least_level(c) || !(c->ep->o.caps & MO_EP_LOGGING))
         return;
     begin_note(c, &w, "notifications/message");
     mo_jw_key(&w, "level");
@@ -85,12 +92,7 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
 
 /* --- another server's ---------------------------------------------------- */
 
-static bool is_related(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
-}
-
-/* _meta of a message about a call that is a task here. */
+/* Write _meta of a message about a call that runs as a task. */
 static void put_task_meta(const struct call *c, struct mo_json meta,
                           struct mo_buf *b)
 {
@@ -98,7 +100,7 @@ static void put_task_meta(const struct call *c, struct mo_json meta,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_ep_put_members(&w, meta, is_related);
+    mo_ep_put_members(&w, meta, mo_ep_is_task_key);
     mo_ep_task_meta(c->task, &w);
     mo_jw_end(&w);
 }
@@ -120,9 +122,9 @@ static void end_raw(struct mo_endpoint *ep, struct mo_ep_way *way)
     mo_ep_scratch_done(ep);
 }
 
-/* token empty: none is put. */
-static void note_raw(struct call *c, const char *method, struct mo_json params,
-                     struct mo_span token)
+/* token empty: no token is written. */
+static void forward_note(struct call *c, const char *method,
+                         struct mo_json params, struct mo_span token)
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
     struct mo_edit v[2];
@@ -149,7 +151,7 @@ bool mo_ep_call_wants_progress(const struct mo_ep_call *pub)
 
 const char *mo_ep_call_log_level(const struct mo_ep_call *pub)
 {
-    enum mo_mcp_level lv = mo_ep_call_least(call_of(pub));
+    enum mo_mcp_level lv = least_level(call_of(pub));
 
     return lv == MO_MCP_LEVELS ? NULL : mo_ep_level_text(lv);
 }
@@ -165,7 +167,7 @@ void mo_ep_call_progress_raw(struct mo_ep_call *pub, struct mo_json params)
         return;
     c->progressed = true;
     c->progress = at;
-    note_raw(c, "notifications/progress", params, mo_json_text(c->token));
+    forward_note(c, "notifications/progress", params, mo_json_text(c->token));
 }
 
 static bool is_wanted(const struct mo_endpoint *ep, struct mo_json params,
@@ -180,29 +182,18 @@ void mo_ep_call_log_raw(struct mo_ep_call *pub, struct mo_json params)
 {
     struct call *c = call_of(pub);
 
-    if (c->way && is_wanted(c->ep, params, mo_ep_call_least(c)))
-        note_raw(c, "notifications/message", params, mo_span(NULL, 0));
+    if (c->way && is_wanted(c->ep, params, least_level(c)))
+        forward_note(c, "notifications/message", params, mo_span(NULL, 0));
 }
 
-/* --- of no call ---------------------------------------------------------- */
-
-static struct mo_ep_sess *find_sess(struct mo_endpoint *ep, uint64_t peer)
-{
-    mo_list_each (n, &ep->sessions) {
-        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
-
-        if (s->peer == peer && s->ready && s->push)
-            return s;
-    }
-    return NULL;
-}
+/* --- messages that belong to no call ------------------------------------- */
 
 void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
                       struct mo_span params)
 {
-    const struct mo_ep_sess *s = find_sess(ep, peer);
+    const struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
 
-    if (!s)
+    if (!s || !s->push)
         return;
     begin_raw(mo_ep_scratch(ep), method);
     (void)mo_buf_span(&ep->scratch, params);
@@ -212,7 +203,7 @@ void mo_endpoint_tell(struct mo_endpoint *ep, uint64_t peer, const char *method,
 void mo_endpoint_log(struct mo_endpoint *ep, uint64_t peer,
                      struct mo_json params)
 {
-    const struct mo_ep_sess *s = find_sess(ep, peer);
+    const struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
 
     if (s && is_wanted(ep, params, s->level))
         mo_endpoint_tell(ep, peer, "notifications/message",

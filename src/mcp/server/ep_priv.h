@@ -1,9 +1,9 @@
-/* ep_priv.h - what the files of the endpoint share.
+/* ep_priv.h - structs and functions shared by the files of the endpoint.
  *
- * Three things meet here. A *way* is where the messages about one request go
- * (a line on stdout, an HTTP answer); transports embed it. A *session* is a
- * legacy connection: what initialize settled, the calls under way, what is
- * subscribed. A *call* is a request in the hands of the handler.
+ * A *way* is where the messages about one request go (a line on stdout, an HTTP
+ * answer); transports embed it. A *session* is a legacy connection: the result
+ * of initialize, the running calls, the subscriptions. A *call* is a request
+ * that the handler works on.
  *
  * Invariants
  *  1. Every call is in ep->calls, and in sess->calls if it has a session.
@@ -12,7 +12,8 @@
  *     and when the transport lost the way (mo_ep_call_lost).
  *  3. A call is freed when it is answered or dropped and the handler is not
  *     inside it: running is counted. A canceled call waits for its answer.
- *  4. CALL_WAITING: the endpoint owns it (asks are out), else the handler. */
+ *  4. CALL_WAITING: the endpoint owns it (questions are out), else the
+ *     handler. */
 #ifndef MO_MCP_SERVER_EP_PRIV_H
 #define MO_MCP_SERVER_EP_PRIV_H
 
@@ -22,46 +23,46 @@
 #include "mcp/server/endpoint.h"
 #include "mcp/server/seal.h"
 
-#define EP_SCRATCH_KEEP ((size_t)64 * 1024)   /* more is given back */
-#define EP_CALL_EXTRA   ((size_t)1024 * 1024) /* a call's own, over its text */
+#define EP_SCRATCH_KEEP ((size_t)64 * 1024)   /* a bigger buffer is freed */
+#define EP_CALL_EXTRA   ((size_t)1024 * 1024) /* of a call, beyond its text */
 #define EP_INPUTS_MAX   32
 
 struct mo_ep_way {
-    /* A message that is not the answer; lost ones are lost. */
+    /* Send a message that is not the answer; may be lost. */
     void (*note)(struct mo_ep_way *w, struct mo_span msg);
     void (*answer)(struct mo_ep_way *w, int status, struct mo_span msg);
-    void (*drop)(struct mo_ep_way *w); /* there will be no answer */
+    void (*drop)(struct mo_ep_way *w); /* no answer will follow */
     void (*pause)(struct mo_ep_way *w);
-    bool (*open)(const struct mo_ep_way *w); /* somebody hears; NULL: always */
-    struct mo_ep_call *call; /* the last one; for ways of a single request */
+    bool (*open)(const struct mo_ep_way *w); /* NULL: always */
+    struct mo_ep_call *call; /* the last call; for ways of a single request */
 };
 
 struct mo_ep_sess {
     struct mo_list node; /* in ep->sessions */
     struct mo_endpoint *ep;
-    struct mo_ep_way *push;      /* what no request asked for; may be NULL */
+    struct mo_ep_way *push;      /* way of unrequested messages; may be NULL */
     enum mo_mcp_version version; /* MO_MCP_UNKNOWN before initialize */
     bool ready;                  /* notifications/initialized came */
     enum mo_mcp_level level;
-    bool asked_level;    /* it is counted in ep->levels */
-    uint64_t peer;       /* random: never 0, never another's */
+    bool asked_level;    /* counted in ep->levels */
+    uint64_t peer;       /* random, unique, never 0 */
     char *caps, *client; /* JSON text, owned */
     const char *id;      /* HTTP's session id, or NULL */
     struct mo_span caller;
-    struct mo_span inside; /* mcp/server/link_inside.c's; else empty */
+    struct mo_span inside; /* set by link_inside.c; else empty */
     struct mo_list calls;
     unsigned ncalls;
-    struct mo_map uris; /* subscribed: uri -> &sess */
+    struct mo_map uris; /* subscriptions: uri -> &sess */
     uint64_t next_ask;
-    struct mo_list tasks; /* ep_task.c's */
+    struct mo_list tasks; /* used by ep_task.c */
     unsigned ntasks;
-    struct mo_list asks; /* ep_push.c's */
+    struct mo_list asks; /* used by ep_push.c */
     unsigned nasks;
 };
 
 struct ep_task;
 
-struct mo_ep_filter { /* what a listen wants */
+struct mo_ep_filter { /* the filter of a listen */
     bool what[3];     /* by enum mo_ep_what */
     struct mo_map uris, tasks;
     bool counted; /* the uris, in ep->watched */
@@ -69,26 +70,26 @@ struct mo_ep_filter { /* what a listen wants */
 
 enum call_state { CALL_RUNNING, CALL_WAITING, CALL_LISTENING, CALL_DONE };
 
-struct ep_input { /* an answer of the client's */
+struct ep_input { /* an answer of the client */
     struct mo_list node;
     struct mo_span key;
     struct mo_json value;
-    bool refused; /* it is the client's error object */
+    bool refused; /* an error object of the client */
 };
 
-struct ep_need { /* a question to it */
+struct ep_need { /* a question to the client */
     struct mo_list node;
     struct mo_span key, method, params;
-    uint64_t ask; /* legacy: our request's number; 0: not asked */
+    uint64_t ask; /* legacy: id of our request; 0: not sent */
     bool answered;
 };
 
-struct ep_parts { /* members of params that we look at ourselves */
+struct ep_parts { /* members of params that the endpoint reads */
     struct mo_json meta, task;
-    struct mo_json key; /* of the thing asked for, as the method says */
+    struct mo_json key; /* the requested object, by the method's parameter */
 };
 
-struct call { /* what is behind a struct mo_ep_call */
+struct call { /* a call; pub is the handler's view */
     struct mo_ep_call pub;
     struct ep_parts parts;
     struct mo_endpoint *ep;
@@ -99,7 +100,7 @@ struct call { /* what is behind a struct mo_ep_call */
     enum call_state state;
     unsigned running, rounds;
     bool gone; /* canceled */
-    bool oom;  /* a need or state could not be kept */
+    bool oom;  /* a need or state could not be stored */
     struct mo_arena arena;
     struct mo_json id, token;
     double progress;
@@ -111,8 +112,8 @@ struct call { /* what is behind a struct mo_ep_call */
     struct mo_timer timer; /* waiting for answers */
     struct mo_later tell;  /* canceled */
     struct mo_ep_filter *filter;
-    struct ep_task *task; /* it is that task's call */
-    struct mo_list wnode; /* it waits for a task's outcome */
+    struct ep_task *task; /* the call runs as this task */
+    struct mo_list wnode; /* it waits for the result of a task */
 };
 
 struct mo_endpoint {
@@ -122,11 +123,11 @@ struct mo_endpoint {
     unsigned ncalls, nlistens, nsessions;
     size_t replay, task_bytes;
     uint64_t next_task;
-    struct mo_buf scratch; /* one message while it is written */
+    struct mo_buf scratch; /* buffer for one message */
     struct mo_seal seal;
-    struct mo_map watched;              /* uri -> how many want it */
-    unsigned levels[MO_MCP_LEVELS + 1]; /* who asked for each; the last: 0 */
-    enum mo_mcp_level level;            /* told to opts.level */
+    struct mo_map watched;              /* uri -> number of subscribers */
+    unsigned levels[MO_MCP_LEVELS + 1]; /* peers by level */
+    enum mo_mcp_level level;            /* last value passed to opts.level */
 };
 
 static inline struct call *call_of(const struct mo_ep_call *c)
@@ -145,8 +146,8 @@ enum { M_CACHE = 1, M_MRTR = 2, M_MODERN = 4 };
 
 struct ep_method {
     const char *name;
-    unsigned cap;    /* needed, MO_EP_* */
-    const char *key; /* the parameter that names the thing; NULL: none */
+    unsigned cap;    /* required MO_EP_* capability */
+    const char *key; /* the parameter that names the object; NULL: none */
     unsigned flags;
 };
 
@@ -157,46 +158,58 @@ void mo_ep_scratch_done(struct mo_endpoint *ep);
 void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w);
 void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
                     enum mo_mcp_version v);
-/* What is in the scratch buffer is the answer; 200. */
+/* Answer with the scratch buffer; status 200. */
 void mo_ep_answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w);
-/* Answer without a call. id none: null. */
+/* Answer a request that has no call. id none: null. */
 void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,
                   struct mo_json id, int code, const char *msg,
                   struct mo_span data);
 enum mo_mcp_level mo_ep_level(struct mo_json v); /* MO_MCP_LEVELS: none */
 const char *mo_ep_level_text(enum mo_mcp_level lv);
 
-/* --- ep_watch.c: what is wanted of the handler as a whole ----------------- */
+/* The legacy session with this number, if its handshake is done; else NULL. */
+struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer);
+/* Take back a request of ours: notifications/cancelled. */
+void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
+                          uint64_t id);
 
-/* One more wants that resource; 0, MO_ENOMEM, MO_EBUSY. */
+/* --- ep_note.c ----------------------------------------------------------- */
+
+/* Begin a notification in the scratch buffer, up to its params. */
+void mo_ep_begin_note(struct mo_endpoint *ep, struct mo_jw *w,
+                      const char *method);
+
+/* --- ep_watch.c: subscriptions and log levels of all clients ------------- */
+
+/* Add a subscriber of the resource; 0, MO_ENOMEM, MO_EBUSY. */
 int mo_ep_watch(struct mo_endpoint *ep, struct mo_span uri);
 void mo_ep_unwatch(struct mo_endpoint *ep, struct mo_span uri);
 int mo_ep_watch_all(struct mo_endpoint *ep, const struct mo_map *uris);
 void mo_ep_unwatch_all(struct mo_endpoint *ep, const struct mo_map *uris);
-/* The tasks that a listen is about. */
+/* Start or stop watching the tasks of a listen. */
 void mo_ep_watch_tasks(struct call *c, bool on);
-/* Somebody asked for that level, or does no longer. */
+/* Count a peer that set this level, or no longer has it. */
 void mo_ep_level_wanted(struct mo_endpoint *ep, enum mo_mcp_level lv, bool on);
 
-/* --- where a message belongs, endpoint.c --------------------------------- */
+/* --- classification of messages, endpoint.c ------------------------------ */
 
 enum mo_ep_era { EP_LEGACY, EP_MODERN };
 
-/* By the message alone: does it carry the modern envelope? */
+/* True if the message carries the modern envelope. */
 enum mo_ep_era mo_ep_classify(const struct mo_rpc *m);
 
-struct mo_ep_from { /* how a message came */
+struct mo_ep_from { /* the origin of a message */
     struct mo_ep_way *way;
     struct mo_span caller;
     const struct mo_http_head *head; /* NULL: not HTTP */
-    struct mo_ep_sess *sess;         /* modern: only for cancelling (stdio) */
+    struct mo_ep_sess *sess; /* modern: used for cancelling only (stdio) */
 };
 
 /* --- ep_legacy.c --------------------------------------------------------- */
 
 void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep);
 void mo_ep_sess_fini(struct mo_ep_sess *s); /* cancels its calls */
-/* A request, notification, result or error on a session. */
+/* Handle a request, notification, result or error of a session. */
 void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
 void mo_ep_legacy_result(struct call *c, struct mo_json result);
@@ -205,36 +218,35 @@ void mo_ep_legacy_result(struct call *c, struct mo_json result);
 
 enum mo_ep_waiting mo_ep_legacy_wait(struct call *c);
 void mo_ep_legacy_unask(struct call *c);
-/* Ask what has not been asked yet. */
+/* Send the questions that were not sent yet. */
 void mo_ep_legacy_ask(struct call *c);
-/* What the call's questions need and the client did not declare; 0: nothing.
- * As an object: {"requiredCapabilities":{...}}. */
+/* The capabilities that the call's questions need and the client did not
+ * declare; 0: none. As an object: {"requiredCapabilities":{...}}. */
 unsigned mo_ep_missing(const struct call *c);
 void mo_ep_put_missing(const struct call *c, unsigned missing,
                        struct mo_buf *b);
-/* Does its client take such a question? */
+/* True if its client accepts such a question. */
 bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
                       struct mo_json params);
-/* A result or error that answers us, perhaps. */
+/* Handle a result or error that may answer a question. */
 void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m);
 
-/* --- ep_push.c: questions of no call ---------------------------------------
- */
+/* --- ep_push.c: questions that belong to no call ------------------------- */
 
 void mo_ep_push_reply(struct mo_ep_sess *s, uint64_t id,
                       const struct mo_rpc *m);
-void mo_ep_push_end(struct mo_ep_sess *s); /* there will be no answers */
-/* Somebody is connected where its news go. */
+void mo_ep_push_end(struct mo_ep_sess *s); /* end them without answers */
+/* A client connected to the session's push way. */
 void mo_ep_push_open(struct mo_ep_sess *s);
 
 /* --- ep_task.c: 2025-11-25 ----------------------------------------------- */
 
-void mo_ep_task_begin(struct call *c); /* instead of mo_ep_call_run() */
+void mo_ep_task_begin(struct call *c); /* used instead of mo_ep_call_run() */
 void mo_ep_tasks_end(struct mo_ep_sess *s);
-/* The task's call has questions; they are answered. */
+/* The task's call has questions; they were answered. */
 void mo_ep_task_ask(struct ep_task *t);
 void mo_ep_task_goes_on(struct ep_task *t);
-/* The member of _meta that says which task a message is about. */
+/* Write the member of _meta that names the task of a message. */
 void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w);
 void mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
                     const struct mo_rpc *m);
@@ -253,7 +265,11 @@ void mo_ep_modern_result(struct call *c, struct mo_json result);
 
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
                        bool (*skip)(struct mo_json key));
-/* A result in the scratch buffer, up to its members; its end with _meta. */
+/* Keys to skip: "_meta", and the member of _meta that names a task. */
+bool mo_ep_is_meta(struct mo_json key);
+bool mo_ep_is_task_key(struct mo_json key);
+/* Begin a result in the scratch buffer, up to its members; end it with _meta.
+ */
 void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
                         struct mo_json id);
 void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
@@ -262,7 +278,7 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
 /* --- ep_listen.c --------------------------------------------------------- */
 
 void mo_ep_listen(struct call *c);
-/* We end: a listen is told so, anything else is canceled. */
+/* The endpoint ends: a listen gets its answer, other calls are canceled. */
 void mo_ep_listen_end(struct call *c, bool on_line);
 
 #define EP_NEEDS_TASKS                                                         \
@@ -272,12 +288,13 @@ void mo_ep_listen_end(struct call *c, bool on_line);
 /* --- ep_rounds.c --------------------------------------------------------- */
 
 enum mo_ep_waiting mo_ep_modern_wait(struct call *c);
-/* requestState and inputResponses of a request; NULL, or what is wrong. */
+/* Read requestState and inputResponses of a request; NULL, or the fault. */
 const char *mo_ep_take_answers(struct call *c);
 
 /* --- ep_header.c --------------------------------------------------------- */
 
-/* The mirrored headers of a modern request; 0, or an error that *why says. */
+/* Check the mirrored headers of a modern request; 0, or an error code and *why.
+ */
 int mo_ep_headers(const struct mo_http_head *h, const struct mo_rpc *m,
                   const struct ep_method *em, const char **why);
 int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
@@ -285,7 +302,7 @@ int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
 
 /* --- ep_down.c ----------------------------------------------------------- */
 
-/* A result as a peer of that legacy revision can read it. */
+/* Write a result for a peer of that legacy revision. */
 int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
                     enum mo_mcp_version v, struct mo_json result);
 
@@ -295,27 +312,26 @@ struct call *mo_ep_call_new(struct mo_endpoint *ep,
                             const struct mo_ep_from *from,
                             const struct mo_rpc *m, const struct ep_method *em);
 void mo_ep_call_run(struct call *c);
-/* The request as text is wrong: the method's own parameters. NULL: fine. */
+/* Check the method's own parameters. Returns NULL, or the fault. */
 const char *mo_ep_call_check(struct call *c);
-void mo_ep_call_end(struct call *c); /* answered: free when possible */
-/* Nobody waits: tell the handler, end what we own. */
+void mo_ep_call_end(struct call *c); /* answered: free it when possible */
+/* The client no longer waits: notify the handler, end calls that the endpoint
+ * owns. */
 void mo_ep_call_cancel(struct call *c);
-/* The transport lost the way; modern: that cancels. */
+/* The transport lost the way; cancels a modern call. */
 void mo_ep_call_lost(struct mo_ep_call *c);
 struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id);
 int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
                          bool refused);
-/* It waits no longer: tell the handler that it will not come back. */
+/* The call stops waiting: notify the handler that it will not come back. */
 void mo_ep_call_abandon(struct call *c);
-/* The least level of log messages that its client wants. */
-enum mo_mcp_level mo_ep_call_least(const struct call *c);
 struct mo_span mo_ep_call_dup(struct call *c,
-                              struct mo_span s); /* p NULL: oom */
-/* The message in the scratch buffer is the answer; ends the call. */
+                              struct mo_span s); /* p NULL: out of memory */
+/* Answer with the scratch buffer; ends the call. */
 void mo_ep_call_answer(struct call *c, int status);
 void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg,
                        struct mo_span data);
-/* At the end of the endpoint: free it, whoever holds it. */
+/* The endpoint ends: free the call, whoever holds it. */
 void mo_ep_call_bury(struct call *c);
 
 #endif

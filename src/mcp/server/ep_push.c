@@ -1,15 +1,14 @@
 /* ep_push.c - questions to a legacy client that belong to none of its calls:
- * real requests where its news go. Servers ask so at their start (for roots)
- * or after they were told that something has changed.
+ * requests on the session's push way. Servers ask so at their start (for roots)
+ * or after a notification of a change.
  *
- * A client may not have connected to hear its news yet, or just lost that
- * connection: what it is asked then waits for the next one, PUSH_OPEN_MS at
- * most.
+ * A client may not have connected that way yet, or just lost the connection: a
+ * question then waits for the next one, PUSH_OPEN_MS at most.
  *
- * Ownership: an ask is its session's; it ends by the client's reply, in time
- * (limits.ask_ms), with the session, or when it is taken back.
- * Limits: PUSH_MAX open ones of a session, each of PUSH_TEXT_MAX bytes if it
- * has to wait; then NULL. */
+ * Ownership: an ask belongs to its session; it ends with the client's reply, by
+ * timeout (limits.ask_ms), with the session, or when it is taken back. Limits:
+ * PUSH_MAX open ones per session, each of PUSH_TEXT_MAX bytes if it has to
+ * wait; then NULL. */
 #include "mcp/server/ep_priv.h"
 
 #define PUSH_MAX      16
@@ -21,7 +20,7 @@ struct mo_ep_ask {
     struct mo_ep_sess *sess;
     uint64_t id;
     struct mo_timer timer;
-    struct mo_buf text; /* it waits to be said; else empty */
+    struct mo_buf text; /* text that waits to be sent; else empty */
     mo_ep_ask_done *done;
     void *ctx;
 };
@@ -47,49 +46,29 @@ static void ask_end(struct mo_ep_ask *a, struct mo_json result,
     done(ctx, result, error);
 }
 
-static bool hears(const struct mo_ep_sess *s)
+static bool is_connected(const struct mo_ep_sess *s)
 {
     return s->push && (!s->push->open || s->push->open(s->push));
 }
 
-static void take_back(const struct mo_ep_ask *a)
+static void cancel_question(const struct mo_ep_ask *a)
 {
     struct mo_ep_sess *s = a->sess;
-    struct mo_buf *b;
 
     if (a->text.len || !s->push)
         return;
-    b = mo_ep_scratch(s->ep);
-    (void)mo_buf_printf(b,
-                        "{\"jsonrpc\":\"2.0\",\"method\":"
-                        "\"notifications/cancelled\",\"params\":"
-                        "{\"requestId\":%llu}}",
-                        (unsigned long long)a->id);
-    if (!mo_buf_err(b))
-        s->push->note(s->push, mo_buf_view(b));
-    mo_ep_scratch_done(s->ep);
+    mo_ep_send_cancelled(s->ep, s->push, a->id);
 }
 
 static void on_late(struct mo_timer *t)
 {
     struct mo_ep_ask *a = mo_container_of(t, struct mo_ep_ask, timer);
 
-    take_back(a);
+    cancel_question(a);
     ask_end(a, none, none);
 }
 
-static struct mo_ep_sess *find(struct mo_endpoint *ep, uint64_t peer)
-{
-    mo_list_each (n, &ep->sessions) {
-        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
-
-        if (s->peer == peer && s->ready)
-            return s;
-    }
-    return NULL;
-}
-
-static void send(struct mo_ep_ask *a)
+static void send_question(struct mo_ep_ask *a)
 {
     struct mo_ep_sess *s = a->sess;
 
@@ -98,7 +77,8 @@ static void send(struct mo_ep_ask *a)
     mo_buf_fini(&a->text);
 }
 
-static int put(struct mo_ep_ask *a, const char *method, struct mo_span params)
+static int put_question(struct mo_ep_ask *a, const char *method,
+                        struct mo_span params)
 {
     struct mo_buf *b = &a->text;
 
@@ -119,7 +99,8 @@ static struct mo_ep_ask *ask_new(struct mo_ep_sess *s)
     a->sess = s;
     a->id = ++s->next_ask;
     mo_timer_init(&a->timer, on_late);
-    mo_buf_init(&a->text, hears(s) ? s->ep->o.limits.message : PUSH_TEXT_MAX);
+    mo_buf_init(&a->text,
+                is_connected(s) ? s->ep->o.limits.message : PUSH_TEXT_MAX);
     mo_list_push(&s->asks, &a->node);
     s->nasks++;
     return a;
@@ -129,7 +110,7 @@ struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
                                   const char *method, struct mo_span params,
                                   mo_ep_ask_done *done, void *ctx)
 {
-    struct mo_ep_sess *s = find(ep, peer);
+    struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
     struct mo_json p = {params.p, params.n};
     struct mo_ep_ask *a = NULL;
 
@@ -138,14 +119,14 @@ struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
     a = ask_new(s);
     if (!a)
         return NULL;
-    if (put(a, method, params) < 0) {
+    if (put_question(a, method, params) < 0) {
         ask_free(a);
         return NULL;
     }
     a->done = done;
     a->ctx = ctx;
-    if (hears(s))
-        send(a);
+    if (is_connected(s))
+        send_question(a);
     else
         mo_timer_start(ep->loop, &a->timer, PUSH_OPEN_MS);
     return a;
@@ -153,9 +134,9 @@ struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
 
 bool mo_endpoint_hears(struct mo_endpoint *ep, uint64_t peer)
 {
-    const struct mo_ep_sess *s = find(ep, peer);
+    const struct mo_ep_sess *s = mo_ep_find_peer(ep, peer);
 
-    return s && hears(s);
+    return s && is_connected(s);
 }
 
 void mo_ep_push_open(struct mo_ep_sess *s)
@@ -163,14 +144,14 @@ void mo_ep_push_open(struct mo_ep_sess *s)
     mo_list_each_safe (n, &s->asks) {
         struct mo_ep_ask *a = mo_container_of(n, struct mo_ep_ask, node);
 
-        if (a->text.len && hears(s))
-            send(a);
+        if (a->text.len && is_connected(s))
+            send_question(a);
     }
 }
 
 void mo_endpoint_unask(struct mo_ep_ask *a)
 {
-    take_back(a);
+    cancel_question(a);
     ask_free(a);
 }
 

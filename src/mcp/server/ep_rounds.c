@@ -1,18 +1,18 @@
 /* ep_rounds.c - questions to a modern client: input_required and the retry.
  *
- * We keep nothing between the rounds. The answers so far, the handler's own
- * state and the number of rounds go to the client as a sealed requestState
- * that is bound to the caller and to what was called (seal.h); on the retry
- * the seal is opened, the new answers are laid over the old ones, and the
+ * The endpoint keeps nothing between the rounds. The answers so far, the
+ * handler's state and the number of rounds go to the client as a sealed
+ * requestState that is bound to the caller and the call (seal.h). On the retry
+ * the seal is opened, the new answers are added to the old ones, and the
  * handler is called from the top. */
 #include "codec/sha256.h"
 #include "mcp/server/ep_priv.h"
 
 static const struct mo_span nothing = {NULL, 0};
 
-/* Who asks what: the caller, the method and the parameters that make it the
- * same call. Numbers and order are taken as written. */
-static void digest(const struct call *c, unsigned char out[MO_SHA256_LEN])
+/* Digest of the call: the caller, the method and the parameters that make it
+ * the same call. Numbers and order count as written. */
+static void digest_call(const struct call *c, unsigned char out[MO_SHA256_LEN])
 {
     static const char *const parts[] = {"name", "uri", "arguments"};
     struct mo_sha256 h;
@@ -41,7 +41,7 @@ static struct mo_span digest_span(const unsigned char *d)
 }
 
 /* {"r":rounds,"s":"state","i":{key:answer}} */
-static void put_plain(const struct call *c, struct mo_buf *b)
+static void put_state(const struct call *c, struct mo_buf *b)
 {
     struct mo_jw w;
 
@@ -63,7 +63,7 @@ static void put_plain(const struct call *c, struct mo_buf *b)
     mo_jw_end(&w);
 }
 
-static int put_sealed(const struct call *c, struct mo_buf *out)
+static int put_sealed_state(const struct call *c, struct mo_buf *out)
 {
     uint64_t until = mo_now_ns() + c->ep->o.limits.state_ms * (uint64_t)MO_MS;
     unsigned char d[MO_SHA256_LEN];
@@ -71,8 +71,8 @@ static int put_sealed(const struct call *c, struct mo_buf *out)
     int rc;
 
     mo_buf_init(&plain, MO_SEAL_MAX);
-    put_plain(c, &plain);
-    digest(c, d);
+    put_state(c, &plain);
+    digest_call(c, d);
     rc = mo_buf_err(&plain);
     if (rc == 0)
         rc = mo_seal_put(&c->ep->seal, digest_span(d), until,
@@ -81,7 +81,7 @@ static int put_sealed(const struct call *c, struct mo_buf *out)
     return rc;
 }
 
-static int take_inputs(struct call *c, struct mo_json obj)
+static int read_inputs(struct call *c, struct mo_json obj)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -99,7 +99,7 @@ static int take_inputs(struct call *c, struct mo_json obj)
     return 0;
 }
 
-static int take_plain(struct call *c, struct mo_span plain)
+static int read_state(struct call *c, struct mo_span plain)
 {
     struct mo_json_doc doc;
     uint64_t rounds = 0;
@@ -114,12 +114,12 @@ static int take_plain(struct call *c, struct mo_span plain)
     if (rc == 0)
         mo_ep_call_set_state(&c->pub, c->state_bytes);
     if (rc == 0)
-        rc = take_inputs(c, mo_json_get(doc.root, "i"));
+        rc = read_inputs(c, mo_json_get(doc.root, "i"));
     return rc;
 }
 
-/* NULL: the state is ours, or there is none. */
-static const char *take_state(struct call *c)
+/* Returns NULL if the state is ours or absent, else the fault. */
+static const char *open_state(struct call *c)
 {
     struct mo_json st = mo_json_get(c->pub.params, "requestState");
     unsigned char d[MO_SHA256_LEN];
@@ -133,10 +133,10 @@ static const char *take_state(struct call *c)
         mo_json_str(st, &c->arena, &text) < 0)
         return "params.requestState must be the string we gave";
     mo_buf_init(&plain, MO_SEAL_MAX);
-    digest(c, d);
+    digest_call(c, d);
     rc = mo_seal_open(&c->ep->seal, digest_span(d), mo_now_ns(), text, &plain);
     if (rc == 0)
-        rc = take_plain(c, mo_buf_view(&plain));
+        rc = read_state(c, mo_buf_view(&plain));
     mo_buf_fini(&plain);
     if (rc == MO_ETIMEOUT)
         return "params.requestState has expired; begin again";
@@ -147,13 +147,13 @@ static const char *take_state(struct call *c)
 const char *mo_ep_take_answers(struct call *c)
 {
     struct mo_json in = mo_json_get(c->pub.params, "inputResponses");
-    const char *bad = take_state(c);
+    const char *bad = open_state(c);
 
     if (bad || !in.p)
         return bad;
     if (!mo_json_is(in, MO_JSON_OBJECT))
         return "params.inputResponses must be an object";
-    return take_inputs(c, in) < 0 ? "params.inputResponses is too big" : NULL;
+    return read_inputs(c, in) < 0 ? "params.inputResponses is too big" : NULL;
 }
 
 static void put_questions(struct call *c, struct mo_span sealed)
@@ -195,7 +195,7 @@ enum mo_ep_waiting mo_ep_modern_wait(struct call *c)
         mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
                           "the client lacks a capability that this call needs",
                           mo_buf_view(&b));
-    } else if (put_sealed(c, &b) < 0) {
+    } else if (put_sealed_state(c, &b) < 0) {
         mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "the state is too big",
                           nothing);
     } else {

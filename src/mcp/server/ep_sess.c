@@ -7,7 +7,7 @@
 
 /* --- events that are kept ------------------------------------------------ */
 
-static void forget(struct hsess *s, struct kept *k)
+static void drop_event(struct hsess *s, struct kept *k)
 {
     mo_list_del(&k->node);
     s->kept_bytes -= k->n;
@@ -15,15 +15,15 @@ static void forget(struct hsess *s, struct kept *k)
     mo_free(k);
 }
 
-/* Of all sessions, the longest unused gives its oldest event away first. */
-static bool forget_any(struct mo_ep_http *h)
+/* Drop the oldest event of the longest idle session. */
+static bool drop_oldest_event(struct mo_ep_http *h)
 {
     mo_list_each (n, &h->sessions) {
         struct hsess *s = mo_container_of(n, struct hsess, node);
 
         if (mo_list_empty(&s->kept))
             continue;
-        forget(s, mo_container_of(s->kept.next, struct kept, node));
+        drop_event(s, mo_container_of(s->kept.next, struct kept, node));
         return true;
     }
     return false;
@@ -36,17 +36,18 @@ static bool make_space(struct hsess *s, size_t n)
     if (n > l->replay || n > l->replay_all)
         return false;
     while (s->kept_bytes + n > l->replay)
-        forget(s, mo_container_of(s->kept.next, struct kept, node));
+        drop_event(s, mo_container_of(s->kept.next, struct kept, node));
     while (s->h->ep->replay + n > l->replay_all) {
-        if (!forget_any(s->h))
+        if (!drop_oldest_event(s->h))
             return false;
     }
     return true;
 }
 
-/* A message that does not fit, or finds no memory, is not kept: the stream
- * it was for has a gap that only a client who lost it can notice. */
-static void keep(struct hsess *s, const struct answer *a, struct mo_span msg)
+/* A message that does not fit, or finds no memory, is not kept: only a client
+ * that lost it on its stream can notice the gap. */
+static void keep_event(struct hsess *s, const struct answer *a,
+                       struct mo_span msg)
 {
     struct kept *k;
 
@@ -64,7 +65,7 @@ static void keep(struct hsess *s, const struct answer *a, struct mo_span msg)
     s->h->ep->replay += msg.n;
 }
 
-/* --- writing to whoever is connected ------------------------------------- */
+/* --- writing to the connection ------------------------------------------- */
 
 static void put_event(struct mo_buf *b, bool with_id, uint64_t stream,
                       uint64_t seq, struct mo_span msg, int64_t retry)
@@ -82,18 +83,18 @@ static void put_event(struct mo_buf *b, bool with_id, uint64_t stream,
     (void)mo_sse_put(b, &ev);
 }
 
-static void give_back(struct mo_buf *b)
+static void shrink_buf(struct mo_buf *b)
 {
     if (b->cap > EP_SCRATCH_KEEP)
         mo_buf_fini(b);
 }
 
-/* To a connection that has no answer behind it. */
-static void flush(struct mo_ep_http *h, struct mo_req *rq)
+/* Write to a connection that has no answer. */
+static void flush_event(struct mo_ep_http *h, struct mo_req *rq)
 {
     if (mo_buf_err(&h->sse) || mo_req_write(rq, mo_buf_view(&h->sse)) < 0)
         mo_req_abort(rq);
-    give_back(&h->sse);
+    shrink_buf(&h->sse);
 }
 
 static void drop_out(struct answer *a)
@@ -126,7 +127,7 @@ static void detach(struct answer *a)
     drop_out(a);
 }
 
-/* What is left of msg when the connection takes no more without waiting. */
+/* Returns the rest of msg when the connection takes no more without waiting. */
 static struct mo_span give_pieces(struct answer *a, struct mo_span msg)
 {
     while (msg.n && !mo_req_queued(a->rq)) {
@@ -141,9 +142,9 @@ static struct mo_span give_pieces(struct answer *a, struct mo_span msg)
     return msg;
 }
 
-/* Hand on as much as is taken; the end follows the last byte. a may be freed
- * by maybe_free() afterwards. */
-static void pump(struct answer *a)
+/* Pass on as much as the connection takes; the end follows the last byte.
+ * maybe_free() may free a afterwards. */
+static void send_pieces(struct answer *a)
 {
     struct mo_span rest = mo_span_skip(mo_buf_view(&a->out), a->sent);
 
@@ -163,12 +164,12 @@ static void on_drain(struct mo_req *rq)
 
     if (!a)
         return;
-    pump(a);
+    send_pieces(a);
     maybe_free(a);
 }
 
-/* What is in b goes out, after what waits already. A client that does not
- * read loses its connection, not its place. */
+/* Send b after the bytes that wait already. A client that does not read loses
+ * its connection, not its place in the stream. */
 static void send_out(struct answer *a, struct mo_buf *b)
 {
     bool direct = !a->out.len && b->len <= SESS_PIECE;
@@ -183,12 +184,12 @@ static void send_out(struct answer *a, struct mo_buf *b)
         mo_req_abort(a->rq);
         drop_out(a);
     } else if (!direct) {
-        pump(a);
+        send_pieces(a);
     }
-    give_back(b);
+    shrink_buf(b);
 }
 
-static bool primes(const struct answer *a)
+static bool has_priming_event(const struct answer *a)
 {
     return a->sess && a->sess->s.version >= MO_MCP_2025_11_25;
 }
@@ -200,20 +201,21 @@ static void start_stream(struct mo_req *rq)
     mo_req_start(rq, 200, "text/event-stream");
 }
 
-void mo_answer_start(struct answer *a)
+/* Start its event stream, with a priming event if the peer knows them. */
+static void start_answer(struct answer *a)
 {
     if (a->streaming || !a->rq)
         return;
     a->streaming = true;
     start_stream(a->rq);
-    if (!primes(a))
+    if (!has_priming_event(a))
         return;
     put_event(&a->h->sse, true, a->no, a->seq, MO_SPAN(""), SESS_RETRY_MS);
     send_out(a, &a->h->sse);
 }
 
-/* Left running when there are none: calls come far more often than it
- * fires. */
+/* The timer stays running when there are no young answers: calls come far more
+ * often than it fires. */
 void mo_answer_on_soon(struct mo_timer *t)
 {
     struct mo_ep_http *h = mo_container_of(t, struct mo_ep_http, soon);
@@ -228,7 +230,7 @@ void mo_answer_on_soon(struct mo_timer *t)
             return;
         }
         mo_list_del(&a->ynode);
-        mo_answer_start(a);
+        start_answer(a);
     }
 }
 
@@ -242,7 +244,7 @@ void mo_answer_soon(struct answer *a)
         mo_timer_start(h->ep->loop, &h->soon, h->ep->o.limits.soon_ms);
 }
 
-/* Nothing is said into an answer that waits to go out: it is alive by itself,
+/* No keep-alive goes into an answer with waiting bytes: it is active anyway,
  * and it may be plain JSON. */
 void mo_answer_keepalive(struct answer *a)
 {
@@ -253,14 +255,14 @@ void mo_answer_keepalive(struct answer *a)
     send_out(a, &a->h->sse);
 }
 
-static void emit(struct answer *a, struct mo_span msg)
+static void send_event(struct answer *a, struct mo_span msg)
 {
     a->seq++;
     if (a->sess)
-        keep(a->sess, a, msg);
+        keep_event(a->sess, a, msg);
     if (!a->rq)
         return;
-    mo_answer_start(a);
+    start_answer(a);
     put_event(&a->h->sse, a->sess != NULL, a->no, a->seq, msg, 0);
     send_out(a, &a->h->sse);
 }
@@ -296,7 +298,7 @@ static void on_gone(struct mo_req *rq)
     maybe_free(a);
 }
 
-/* Modern: to close is to cancel, also before the answer has begun. */
+/* Modern: closing the connection cancels, also before the answer has begun. */
 static void on_hangup(struct mo_req *rq)
 {
     struct answer *a = rq->data;
@@ -305,19 +307,19 @@ static void on_hangup(struct mo_req *rq)
         mo_req_abort(rq);
 }
 
-/* The last request has been answered: end the stream, or the lack of one. */
-static void finish(struct answer *a)
+/* The last request was answered: end the stream, or send the empty answer. */
+static void finish_answer(struct answer *a)
 {
     if (!a->rq)
         return;
-    mo_answer_start(a);
+    start_answer(a);
     a->ending = true;
-    pump(a);
+    send_pieces(a);
 }
 
 void mo_answer_stop(struct answer *a)
 {
-    finish(a);
+    finish_answer(a);
 }
 
 void mo_answer_cut(struct answer *a)
@@ -331,13 +333,13 @@ void mo_answer_done(struct answer *a)
 {
     a->pending--;
     if (a->pending == 0)
-        finish(a);
+        finish_answer(a);
     maybe_free(a);
 }
 
 static void on_note(struct mo_ep_way *w, struct mo_span msg)
 {
-    emit(mo_container_of(w, struct answer, way), msg);
+    send_event(mo_container_of(w, struct answer, way), msg);
 }
 
 static void on_drop(struct mo_ep_way *w)
@@ -365,7 +367,7 @@ static void reply_json(struct answer *a, int status, struct mo_span msg)
     if (mo_buf_span(&a->out, give_pieces(a, msg)) < 0)
         mo_answer_cut(a);
     else
-        pump(a);
+        send_pieces(a);
 }
 
 static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
@@ -379,7 +381,7 @@ static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
         return;
     }
     if (!a->modern || a->rq)
-        emit(a, msg);
+        send_event(a, msg);
     mo_answer_done(a);
 }
 
@@ -387,9 +389,9 @@ static void on_pause(struct mo_ep_way *w)
 {
     struct answer *a = mo_container_of(w, struct answer, way);
 
-    if (!a->rq || !primes(a) || a->out.len)
+    if (!a->rq || !has_priming_event(a) || a->out.len)
         return;
-    mo_answer_start(a);
+    start_answer(a);
     mo_req_end(a->rq);
     detach(a);
 }
@@ -399,7 +401,7 @@ static bool is_open(const struct mo_ep_way *w)
     return mo_container_of(w, const struct answer, way)->rq;
 }
 
-void mo_answer_attach(struct answer *a, struct mo_req *rq)
+static void attach_answer(struct answer *a, struct mo_req *rq)
 {
     if (a->rq && a->streaming)
         mo_req_end(a->rq);
@@ -435,7 +437,7 @@ struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
         mo_list_push(&s->answers, &a->snode);
     }
     if (rq)
-        mo_answer_attach(a, rq);
+        attach_answer(a, rq);
     return a;
 }
 
@@ -483,12 +485,12 @@ struct hsess *mo_hsess_new(struct mo_ep_http *h, const char *caller)
     return s;
 }
 
-static void orphan(struct answer *a)
+static void detach_session(struct answer *a)
 {
     mo_list_del(&a->snode);
     a->sess = NULL;
     if (!a->pending)
-        return; /* held: its holder frees it */
+        return; /* held: the holder frees it */
     a->pending = 1;
     mo_answer_done(a);
 }
@@ -498,9 +500,9 @@ void mo_hsess_free(struct hsess *s)
     s->s.push = NULL;
     mo_ep_sess_fini(&s->s);
     while (!mo_list_empty(&s->answers))
-        orphan(mo_container_of(s->answers.next, struct answer, snode));
+        detach_session(mo_container_of(s->answers.next, struct answer, snode));
     while (!mo_list_empty(&s->kept))
-        forget(s, mo_container_of(s->kept.next, struct kept, node));
+        drop_event(s, mo_container_of(s->kept.next, struct kept, node));
     if (mo_map_get(&s->h->by_id, mo_span_cstr(s->id)) == s)
         (void)mo_map_del(&s->h->by_id, mo_span_cstr(s->id));
     mo_list_del(&s->node);
@@ -526,12 +528,12 @@ bool mo_hsess_idle(const struct hsess *s)
 void mo_hsess_listen(struct hsess *s, struct mo_req *rq)
 {
     s->s.push = &s->get->way;
-    mo_answer_attach(s->get, rq);
-    mo_answer_start(s->get);
+    attach_answer(s->get, rq);
+    start_answer(s->get);
     mo_ep_push_open(&s->s);
 }
 
-static int read_id(struct mo_span last, uint64_t *stream, uint64_t *seq)
+static int parse_event_id(struct mo_span last, uint64_t *stream, uint64_t *seq)
 {
     struct mo_span first = mo_span_cut(&last, '-');
 
@@ -551,8 +553,8 @@ static struct answer *find_answer(struct hsess *s, uint64_t no)
     return NULL;
 }
 
-static void replay(struct hsess *s, struct mo_req *rq, uint64_t stream,
-                   uint64_t seq)
+static void replay_events(struct hsess *s, struct mo_req *rq, uint64_t stream,
+                          uint64_t seq)
 {
     mo_list_each (n, &s->kept) {
         struct kept *k = mo_container_of(n, struct kept, node);
@@ -561,7 +563,7 @@ static void replay(struct hsess *s, struct mo_req *rq, uint64_t stream,
             continue;
         put_event(&s->h->sse, true, k->stream, k->seq, mo_span(k->text, k->n),
                   0);
-        flush(s->h, rq);
+        flush_event(s->h, rq);
     }
 }
 
@@ -570,7 +572,7 @@ void mo_hsess_resume(struct hsess *s, struct mo_req *rq, struct mo_span last)
     uint64_t stream, seq;
     struct answer *a;
 
-    if (read_id(last, &stream, &seq) < 0) {
+    if (parse_event_id(last, &stream, &seq) < 0) {
         mo_req_problem(rq, 400, "bad_event_id", "no such Last-Event-ID");
         return;
     }
@@ -578,11 +580,11 @@ void mo_hsess_resume(struct hsess *s, struct mo_req *rq, struct mo_span last)
     if (a && a->no == 0)
         s->s.push = &a->way;
     if (a) {
-        mo_answer_attach(a, rq);
+        attach_answer(a, rq);
         a->streaming = true;
     }
     start_stream(rq);
-    replay(s, rq, stream, seq);
+    replay_events(s, rq, stream, seq);
     if (!a)
         mo_req_end(rq);
     else if (a == s->get)

@@ -1,5 +1,5 @@
-/* ep_sess.h - sessions over HTTP and the event streams that outlive their
- * connections; private to ep_http.c and ep_sess.c.
+/* ep_sess.h - HTTP sessions and event streams that outlive their connections;
+ * private to ep_http.c and ep_sess.c.
  *
  * Invariants
  *  1. An answer lives while requests are unanswered (pending) or a connection
@@ -7,12 +7,12 @@
  *  2. The GET stream of a session is an answer that stays pending until the
  *     session ends; its number is 0.
  *  3. Kept events are in order of sending, in one list per session.
- *  4. What is in `out` goes before anything else: a connection is given a
- *     piece when it has taken the one before, so a message may be longer than
- *     the httpd would queue.
- *  5. An answer in h->young has not begun and will, as an event stream, when
- *     it is limits.soon_ms old. Most calls are over by then: theirs is one
- * piece of JSON, of which nothing has to be kept. */
+ *  4. Bytes in `out` go before anything else: a connection gets a piece when
+ *     it has taken the previous one, so a message may be longer than the
+ *     httpd would queue.
+ *  5. An answer in h->young has not begun and becomes an event stream when it
+ *     is limits.soon_ms old. Most calls end before: their answer is one piece
+ *     of JSON, of which nothing has to be kept. */
 #ifndef MO_MCP_SERVER_EP_SESS_H
 #define MO_MCP_SERVER_EP_SESS_H
 
@@ -20,24 +20,24 @@
 #include "mcp/server/ep_http.h"
 #include "mcp/server/ep_priv.h"
 
-#define SESS_TOKEN    24 /* random bytes of an id */
+#define SESS_TOKEN    24 /* random bytes of a session id */
 #define SESS_RETRY_MS 1000
-#define SESS_PIECE    ((size_t)64 * 1024)       /* given in one piece */
-#define SESS_OUT_MORE ((size_t)4 * 1024 * 1024) /* waiting, over a message */
+#define SESS_PIECE    ((size_t)64 * 1024)       /* bytes passed in one piece */
+#define SESS_OUT_MORE ((size_t)4 * 1024 * 1024) /* beyond a message */
 
 struct mo_ep_http {
     struct mo_endpoint *ep;
     struct mo_ep_http_opts o;
     struct mo_map by_id;
-    struct mo_list sessions; /* the longest unused first */
+    struct mo_list sessions; /* the longest idle first */
     struct mo_list answers;
     struct mo_list young; /* the oldest first */
-    struct mo_timer soon; /* for the oldest of them, or earlier */
+    struct mo_timer soon; /* fires for the oldest of them, or earlier */
     struct mo_timer sweep;
-    struct mo_buf sse; /* one event while it is written */
+    struct mo_buf sse; /* buffer for one event */
 };
 
-struct kept { /* an event that may be asked for again */
+struct kept { /* an event kept for replay */
     struct mo_list node;
     uint64_t stream, seq;
     size_t n;
@@ -49,17 +49,17 @@ struct answer {
     struct mo_list node, snode, ynode;
     uint64_t since; /* ns, when it became young */
     struct mo_ep_http *h;
-    struct hsess *sess; /* NULL: modern, or it has ended */
-    struct mo_req *rq;  /* NULL: nobody is connected */
+    struct hsess *sess; /* NULL: modern, or the session has ended */
+    struct mo_req *rq;  /* NULL: no connection */
     uint64_t no, seq;
     unsigned pending;
     bool modern;
     bool streaming;    /* rq has a started event stream */
     bool held;         /* not freed before mo_answer_release() */
-    bool fresh;        /* the answer to initialize: says the session's id */
-    bool ending;       /* ends when `out` has been taken */
-    struct mo_buf out; /* bytes that the connection did not take yet */
-    size_t sent;       /* of them */
+    bool fresh;        /* the answer to initialize: carries the session id */
+    bool ending;       /* ends when `out` is empty */
+    struct mo_buf out; /* bytes the connection has not taken yet */
+    size_t sent;       /* bytes of out already passed on */
 };
 
 struct hsess {
@@ -80,16 +80,15 @@ struct hsess {
 
 struct answer *mo_answer_new(struct mo_ep_http *h, struct hsess *s,
                              struct mo_req *rq);
-/* Nothing more will be asked for on it; frees it when that was the last. */
+/* No further request will use it; frees it when none is pending. */
 void mo_answer_done(struct answer *a);
-/* Let go of it; is an answer still to come? If not it may be gone. */
+/* Release the hold. True: an answer is still pending; else it may be freed. */
 bool mo_answer_release(struct answer *a);
-void mo_answer_start(struct answer *a); /* as event stream, primed */
-void mo_answer_soon(struct answer *a);  /* the same, unless it is over */
+/* Start its primed event stream after limits.soon_ms, unless it has ended. */
+void mo_answer_soon(struct answer *a);
 void mo_answer_on_soon(struct mo_timer *t);
-void mo_answer_attach(struct answer *a, struct mo_req *rq);
 void mo_answer_keepalive(struct answer *a);
-/* End its stream as if all had been said; what is pending stays so. */
+/* End its stream cleanly; pending requests stay pending. */
 void mo_answer_stop(struct answer *a);
 /* Drop the connection, whatever waits; nothing is pending. */
 void mo_answer_cut(struct answer *a);
@@ -97,8 +96,9 @@ void mo_answer_cut(struct answer *a);
 struct hsess *mo_hsess_new(struct mo_ep_http *h, const char *caller);
 void mo_hsess_free(struct hsess *s);
 void mo_hsess_touch(struct hsess *s);
-bool mo_hsess_idle(const struct hsess *s); /* nobody is connected */
-/* A GET with Last-Event-ID: what came after it, then what is still to come. */
+bool mo_hsess_idle(const struct hsess *s); /* no connection is attached */
+/* Answer a GET with Last-Event-ID: replay later events, then continue the
+ * stream. */
 void mo_hsess_resume(struct hsess *s, struct mo_req *rq, struct mo_span last);
 void mo_hsess_listen(struct hsess *s, struct mo_req *rq);
 

@@ -17,9 +17,9 @@ struct mo_ep_stdio {
 
 /* --- out ----------------------------------------------------------------- */
 
-/* In the scratch buffer there is room for the newline: one piece is written
- * faster than two. */
-static int write_it(struct mo_ep_stdio *x, struct mo_span msg)
+/* The scratch buffer has space for the newline: one write is faster than two.
+ */
+static int write_message(struct mo_ep_stdio *x, struct mo_span msg)
 {
     struct mo_buf *b = &x->sess.ep->scratch;
     struct mo_span v[2] = {msg, MO_SPAN("\n")};
@@ -37,7 +37,7 @@ static void write_line(struct mo_ep_stdio *x, struct mo_span msg)
 
     if (x->ended)
         return;
-    if (write_it(x, msg) == 0) {
+    if (write_message(x, msg) == 0) {
         if (mo_stream_queued(x->s) > MO_EP_STDIO_MARK)
             mo_stream_pause(x->s);
         return;
@@ -47,7 +47,7 @@ static void write_line(struct mo_ep_stdio *x, struct mo_span msg)
     mo_stream_close(x->s, &e);
 }
 
-/* Blanks between tokens may be newlines, which would break the framing. */
+/* Remove newlines between tokens, which would break the framing. */
 static void send_msg(struct mo_ep_stdio *x, struct mo_span msg)
 {
     struct mo_json v = {msg.p, msg.n};
@@ -81,13 +81,13 @@ static void on_drop(struct mo_ep_way *w)
 
 /* --- in ------------------------------------------------------------------ */
 
-static void refuse(struct mo_ep_stdio *x, struct mo_json id, int code,
-                   const char *why)
+static void send_refusal(struct mo_ep_stdio *x, struct mo_json id, int code,
+                         const char *why)
 {
     mo_ep_refuse(x->sess.ep, &x->way, 400, id, code, why, mo_span(NULL, 0));
 }
 
-static void one_message(struct mo_ep_stdio *x, const struct mo_rpc *m)
+static void handle_message(struct mo_ep_stdio *x, const struct mo_rpc *m)
 {
     struct mo_ep_from from = {.way = &x->way, .sess = &x->sess};
 
@@ -97,14 +97,15 @@ static void one_message(struct mo_ep_stdio *x, const struct mo_rpc *m)
         mo_ep_legacy(&x->sess, &from, m);
 }
 
-static void batch(struct mo_ep_stdio *x, struct mo_json arr)
+static void handle_batch(struct mo_ep_stdio *x, struct mo_json arr)
 {
     struct mo_json none = {NULL, 0};
     struct mo_json_iter it;
     struct mo_json key, val;
 
     if (x->sess.version != MO_MCP_2025_03_26) {
-        refuse(x, none, MO_RPC_INVALID_REQUEST, "batches are not spoken here");
+        send_refusal(x, none, MO_RPC_INVALID_REQUEST,
+                     "batches are not spoken here");
         return;
     }
     mo_json_iter(&it, arr);
@@ -113,9 +114,10 @@ static void batch(struct mo_ep_stdio *x, struct mo_json arr)
 
         if (mo_rpc_parse(mo_json_text(val), &m, NULL) == 0 &&
             m.kind != MO_RPC_INVALID && m.kind != MO_RPC_BATCH)
-            one_message(x, &m);
+            handle_message(x, &m);
         else
-            refuse(x, none, MO_RPC_INVALID_REQUEST, "no JSON-RPC message");
+            send_refusal(x, none, MO_RPC_INVALID_REQUEST,
+                         "no JSON-RPC message");
     }
 }
 
@@ -128,16 +130,16 @@ static void on_line(struct mo_ep_stdio *x, struct mo_span line)
     if (!mo_span_trim(line).n)
         return;
     if (mo_rpc_parse(line, &m, &e) < 0)
-        refuse(x, none, MO_RPC_PARSE_ERROR, e.msg);
+        send_refusal(x, none, MO_RPC_PARSE_ERROR, e.msg);
     else if (m.kind == MO_RPC_INVALID)
-        refuse(x, m.id, MO_RPC_INVALID_REQUEST, e.msg);
+        send_refusal(x, m.id, MO_RPC_INVALID_REQUEST, e.msg);
     else if (m.kind == MO_RPC_BATCH)
-        batch(x, m.root);
+        handle_batch(x, m.root);
     else
-        one_message(x, &m);
+        handle_message(x, &m);
 }
 
-static void finish(struct mo_ep_stdio *x, const struct mo_err *why)
+static void close_stream(struct mo_ep_stdio *x, const struct mo_err *why)
 {
     if (x->ended)
         return;
@@ -162,13 +164,13 @@ static void on_read(void *ctx, char *p, size_t n)
     }
     if (rc < 0) {
         (void)mo_fail(&e, rc, "a line is too long");
-        finish(x, &e);
+        close_stream(x, &e);
     }
 }
 
 static void on_eof(void *ctx)
 {
-    finish(ctx, NULL);
+    close_stream(ctx, NULL);
 }
 
 static void on_drain(void *ctx)
@@ -216,8 +218,8 @@ int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
     return 0;
 }
 
-/* Those who listen are told; what else is under way dies with the session. */
-static void say_goodbye(struct mo_ep_stdio *x)
+/* End listens with their answer; other calls end with the session. */
+static void end_listens(struct mo_ep_stdio *x)
 {
     mo_list_each_safe (n, &x->sess.calls) {
         struct call *c = mo_container_of(n, struct call, snode);
@@ -230,6 +232,6 @@ static void say_goodbye(struct mo_ep_stdio *x)
 void mo_ep_stdio_close(struct mo_ep_stdio *x)
 {
     if (!x->ended)
-        say_goodbye(x);
-    finish(x, NULL);
+        end_listens(x);
+    close_stream(x, NULL);
 }

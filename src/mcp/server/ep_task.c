@@ -1,17 +1,18 @@
 /* ep_task.c - a tool call of a 2025-11-25 client as a task.
  *
- * The client asked for it in the call (params.task), is given a name at once,
- * and comes back for the outcome: tasks/get, tasks/result, tasks/list,
- * tasks/cancel. The handler knows nothing of this. It has a call like any
- * other, whose way ends here instead of at a transport: what it answers is
- * kept until the task's time is over, what it wants to ask waits until the
- * client has a tasks/result open, as the revision says.
+ * The client asks for it in the call (params.task), gets an id at once, and
+ * fetches the result later: tasks/get, tasks/result, tasks/list, tasks/cancel.
+ * The handler does not know about tasks. It has a normal call whose way ends
+ * here instead of at a transport: its answer is kept until the task expires;
+ * its questions wait until the client has a tasks/result open, as the revision
+ * requires.
  *
- * A task belongs to its session and dies with it, so nobody else can see it.
+ * A task belongs to its session and ends with it, so no other client can see
+ * it.
  *
- * Limits: limits.tasks per session (the oldest that has ended gives way, else
- * the call is refused), limits.task_ms for the time that one is kept,
- * limits.task_bytes for all outcomes together: what does not fit fails.
+ * Limits: limits.tasks per session (the oldest ended task is dropped, else the
+ * call is refused), limits.task_ms for the life of a task, limits.task_bytes
+ * for all results together: a result that does not fit fails its task.
  *
  * Invariants
  *  1. t->call is set until the task has ended, and then t->call->task == t.
@@ -23,10 +24,10 @@
 #include "base/rand.h"
 #include "mcp/server/ep_priv.h"
 
-#define TASK_TOKEN      18  /* random bytes of an id */
-#define TASK_POLL_MS    500 /* what we advise */
+#define TASK_TOKEN      18  /* random bytes of a task id */
+#define TASK_POLL_MS    500 /* pollInterval sent to clients */
 #define TASK_REASON_MAX 512
-#define TASK_PAGE       32 /* of tasks/list */
+#define TASK_PAGE       32 /* tasks in one page of tasks/list */
 
 enum status { WORKING, INPUT, COMPLETED, FAILED, CANCELLED };
 
@@ -42,7 +43,7 @@ struct ep_task {
     uint64_t created, updated, ttl; /* wall ms, ms */
     struct mo_buf outcome;          /* JSON: a result, or an error */
     bool is_error;
-    const char *why; /* there is no outcome, and that is why */
+    const char *why; /* the reason if there is no result */
     char id[MO_TOKEN_LEN(TASK_TOKEN) + 1];
 };
 
@@ -53,7 +54,7 @@ static bool has_ended(const struct ep_task *t)
     return t->status >= COMPLETED;
 }
 
-/* --- what is said about a task ------------------------------------------- */
+/* --- messages about a task ----------------------------------------------- */
 
 static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
 {
@@ -64,8 +65,9 @@ static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
     mo_jw_cstr(w, text);
 }
 
-/* Why it failed: an error's message, or the first text of a tool's. */
-static struct mo_json failure(const struct ep_task *t)
+/* The reason of a failure: an error's message, or the first text of a tool's.
+ */
+static struct mo_json failure_text(const struct ep_task *t)
 {
     struct mo_json v = {t->outcome.p, t->outcome.len};
 
@@ -85,7 +87,7 @@ static void put_reason(struct mo_jw *w, const struct ep_task *t)
     }
     if (t->status != FAILED)
         return;
-    text = failure(t);
+    text = failure_text(t);
     if (mo_json_is(text, MO_JSON_STRING) && text.n <= TASK_REASON_MAX) {
         mo_jw_key(w, "statusMessage");
         mo_jw_raw(w, mo_json_text(text));
@@ -115,8 +117,8 @@ static struct call *first_waiter(const struct ep_task *t)
     return mo_list_first(&t->waiters, struct call, wnode);
 }
 
-/* To whoever waits for the outcome, else where news go. */
-static void say(struct ep_task *t, struct mo_span msg)
+/* Send to the client that waits for the result, else on the push way. */
+static void send_message(struct ep_task *t, struct mo_span msg)
 {
     const struct call *c = first_waiter(t);
     struct mo_ep_way *w = c ? c->way : t->sess->push;
@@ -125,24 +127,19 @@ static void say(struct ep_task *t, struct mo_span msg)
         w->note(w, msg);
 }
 
-static void say_status(struct ep_task *t)
+static void send_status(struct ep_task *t)
 {
     struct mo_endpoint *ep = t->sess->ep;
     struct mo_jw w;
 
-    mo_jw_init(&w, mo_ep_scratch(ep));
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "method");
-    mo_jw_cstr(&w, "notifications/tasks/status");
+    mo_ep_begin_note(ep, &w, "notifications/tasks/status");
     mo_jw_key(&w, "params");
     mo_jw_obj(&w);
     put_members(&w, t);
     mo_jw_end(&w);
     mo_jw_end(&w);
     if (!mo_buf_err(&ep->scratch))
-        say(t, mo_buf_view(&ep->scratch));
+        send_message(t, mo_buf_view(&ep->scratch));
     mo_ep_scratch_done(ep);
 }
 
@@ -153,7 +150,7 @@ static void set_status(struct ep_task *t, enum status to)
         return;
     t->status = to;
     t->updated = mo_wall_ms();
-    say_status(t);
+    send_status(t);
 }
 
 void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w)
@@ -167,33 +164,23 @@ void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w)
 
 /* --- the outcome --------------------------------------------------------- */
 
-static bool is_meta(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
-static bool is_related(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
-}
-
 static void put_result(const struct ep_task *t, struct mo_json id)
 {
     struct mo_json v = {t->outcome.p, t->outcome.len};
     struct mo_jw w;
 
     mo_ep_begin_result(t->sess->ep, &w, id);
-    mo_ep_put_members(&w, v, is_meta);
+    mo_ep_put_members(&w, v, mo_ep_is_meta);
     mo_jw_key(&w, "_meta");
     mo_jw_obj(&w);
-    mo_ep_put_members(&w, mo_json_get(v, "_meta"), is_related);
+    mo_ep_put_members(&w, mo_json_get(v, "_meta"), mo_ep_is_task_key);
     mo_ep_task_meta(t, &w);
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_jw_end(&w);
 }
 
-/* What the call would have been answered, into the scratch buffer. */
+/* Write the answer of the call into the scratch buffer. */
 static void put_outcome(const struct ep_task *t, struct mo_json id)
 {
     struct mo_buf *b;
@@ -228,7 +215,7 @@ static void end_task(struct ep_task *t, enum status how)
     }
 }
 
-static void keep(struct ep_task *t, struct mo_json v)
+static void keep_outcome(struct ep_task *t, struct mo_json v)
 {
     struct mo_endpoint *ep = t->sess->ep;
     size_t left = ep->o.limits.task_bytes - ep->task_bytes;
@@ -241,11 +228,11 @@ static void keep(struct ep_task *t, struct mo_json v)
         ep->task_bytes += v.n;
 }
 
-/* --- the way of its call ------------------------------------------------- */
+/* --- the way of the task's call ------------------------------------------ */
 
 static void on_note(struct mo_ep_way *w, struct mo_span msg)
 {
-    say(mo_container_of(w, struct ep_task, way), msg);
+    send_message(mo_container_of(w, struct ep_task, way), msg);
 }
 
 static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
@@ -259,7 +246,7 @@ static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
     if (v.p)
         (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
     t->is_error = !v.p;
-    keep(t, v.p ? v : mo_json_get(m, "error"));
+    keep_outcome(t, v.p ? v : mo_json_get(m, "error"));
     end_task(t, failed || t->why ? FAILED : COMPLETED);
 }
 
@@ -268,12 +255,12 @@ static void on_drop(struct mo_ep_way *w)
     struct ep_task *t = mo_container_of(w, struct ep_task, way);
 
     if (!t->call)
-        return; /* we did that ourselves */
+        return; /* stop_call() did that */
     t->why = "the call ended without an answer";
     end_task(t, FAILED);
 }
 
-/* The call wants to ask: it can while somebody waits for the outcome. */
+/* The call has questions: they are sent while a tasks/result is open. */
 void mo_ep_task_ask(struct ep_task *t)
 {
     set_status(t, INPUT);
@@ -296,7 +283,7 @@ static void stop_call(struct ep_task *t)
         return;
     t->call = NULL;
     c->task = NULL;
-    mo_ep_call_cancel(c); /* takes its questions back */
+    mo_ep_call_cancel(c); /* takes back its questions */
 }
 
 static void free_task(struct ep_task *t)
@@ -305,7 +292,7 @@ static void free_task(struct ep_task *t)
 
     stop_call(t);
     while (!mo_list_empty(&t->waiters))
-        mo_list_del(t->waiters.next); /* their session ends, too */
+        mo_list_del(t->waiters.next); /* their session ends too */
     mo_timer_stop(ep->loop, &t->expiry);
     mo_list_del(&t->node);
     t->sess->ntasks--;
@@ -369,9 +356,9 @@ static struct ep_task *new_task(struct call *c, uint64_t ttl)
     return t;
 }
 
-/* The task's name is the answer to the request; from now on its id is free
- * and the call speaks to the task. */
-static void hand_over(struct ep_task *t, struct call *c)
+/* Answer the request with the task id; from now on the request id is free and
+ * the call speaks to the task. */
+static void move_call_to_task(struct ep_task *t, struct call *c)
 {
     static const struct mo_json null_id = {"null", 4};
     struct mo_ep_way *w = c->way;
@@ -414,15 +401,16 @@ void mo_ep_task_begin(struct call *c)
                           "too many tasks, or too little memory", nothing);
         return;
     }
-    hand_over(t, c);
+    move_call_to_task(t, c);
     mo_ep_call_run(c);
 }
 
 /* --- the methods --------------------------------------------------------- */
 
-/* NULL: the request has been refused. */
-static struct ep_task *find(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                            const struct mo_rpc *m)
+/* Returns NULL if the request was refused. */
+static struct ep_task *find_task(struct mo_ep_sess *s,
+                                 const struct mo_ep_from *from,
+                                 const struct mo_rpc *m)
 {
     struct mo_json id = mo_json_get(m->params, "taskId");
 
@@ -454,7 +442,7 @@ static void answer_task(const struct ep_task *t, const struct mo_ep_from *from,
 void mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
                     const struct mo_rpc *m)
 {
-    struct ep_task *t = find(s, from, m);
+    struct ep_task *t = find_task(s, from, m);
 
     if (t)
         answer_task(t, from, m);
@@ -463,7 +451,7 @@ void mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
 void mo_ep_task_cancel(struct mo_ep_sess *s, const struct mo_ep_from *from,
                        const struct mo_rpc *m)
 {
-    struct ep_task *t = find(s, from, m);
+    struct ep_task *t = find_task(s, from, m);
 
     if (!t)
         return;
@@ -478,11 +466,11 @@ void mo_ep_task_cancel(struct mo_ep_sess *s, const struct mo_ep_from *from,
     answer_task(t, from, m);
 }
 
-/* Blocks until the task has ended; what it wants to ask is asked here. */
+/* tasks/result: blocks until the task has ended; carries its questions. */
 void mo_ep_task_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
                        const struct mo_rpc *m)
 {
-    struct ep_task *t = find(s, from, m);
+    struct ep_task *t = find_task(s, from, m);
     struct mo_ep_from full = *from;
     struct call *c;
 
@@ -508,7 +496,7 @@ void mo_ep_task_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
         mo_ep_legacy_ask(t->call);
 }
 
-/* The tasks after number `after`, a page of them. */
+/* Write one page of tasks after number `after`. */
 static void put_page(struct mo_ep_sess *s, struct mo_jw *w, uint64_t after)
 {
     char cursor[24];

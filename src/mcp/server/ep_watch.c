@@ -1,15 +1,16 @@
-/* ep_watch.c - what all clients together want of the handler: which resources
- * somebody listens to, and the most verbose level of log messages. The handler
- * is told when the first one comes and when the last one goes. */
+/* ep_watch.c - subscriptions and log levels of all clients together.
+ *
+ * The handler is told when the first client subscribes to a resource, when the
+ * last one unsubscribes, and when the most verbose log level changes. */
 #include "mcp/server/ep_priv.h"
 
-/* The map holds numbers. */
+/* The map holds counts. */
 static uintptr_t count_of(const struct mo_endpoint *ep, struct mo_span uri)
 {
     return (uintptr_t)mo_map_get(&ep->watched, uri);
 }
 
-static void tell(struct mo_endpoint *ep, struct mo_span uri, bool on)
+static void notify_handler(struct mo_endpoint *ep, struct mo_span uri, bool on)
 {
     if (ep->o.watch)
         ep->o.watch(ep->o.ctx, uri, on);
@@ -21,7 +22,7 @@ int mo_ep_watch(struct mo_endpoint *ep, struct mo_span uri)
     int rc = mo_map_put(&ep->watched, uri, (void *)n, NULL); /* NOLINT */
 
     if (rc == 0 && n == 1)
-        tell(ep, uri, true);
+        notify_handler(ep, uri, true);
     return rc;
 }
 
@@ -30,12 +31,12 @@ void mo_ep_unwatch(struct mo_endpoint *ep, struct mo_span uri)
     uintptr_t n = count_of(ep, uri);
 
     if (n > 1) {
-        /* Replacing takes no memory. */
+        /* Replacing needs no memory. */
         (void)mo_map_put(&ep->watched, uri, (void *)(n - 1), NULL); /* NOLINT */
         return;
     }
     if (mo_map_del(&ep->watched, uri))
-        tell(ep, uri, false);
+        notify_handler(ep, uri, false);
 }
 
 int mo_ep_watch_all(struct mo_endpoint *ep, const struct mo_map *uris)

@@ -1,18 +1,18 @@
 /* link_inside.c - see link_inside.h.
  *
  * Invariants:
- *  1. A message is in `queue` from being said to being delivered; nothing is
- *     delivered from inside a call on the link or on the endpoint.
+ *  1. A message is in `queue` from sending to delivery; nothing is delivered
+ *     from inside a call on the link or on the endpoint.
  *  2. A way is in `ways` from its request's delivery to answer or drop.
- *  3. Only on_later() frees the link, when it was told to close. */
+ *  3. Only on_later() frees the link, after it was closed. */
 #include "mcp/server/link_inside.h"
 
 #include "mcp/server/ep_priv.h"
 
-struct said { /* one message on its way */
+struct said { /* one queued message */
     struct mo_list node;
     bool up;     /* to the endpoint */
-    uint64_t id; /* up: the request; down: on whose way; 0: none */
+    uint64_t id; /* up: the request; down: the request of its way; 0: none */
     size_t n;
     char text[];
 };
@@ -21,7 +21,7 @@ struct inside {
     struct mo_link k;
     struct mo_loop *loop;
     struct mo_ep_sess sess;
-    struct mo_ep_way push; /* for what belongs to no request */
+    struct mo_ep_way push; /* for messages that belong to no request */
     struct mo_list queue, ways;
     size_t queued;
     struct mo_later later;
@@ -42,7 +42,8 @@ static struct inside *from_link(const struct mo_link *k)
     return mo_container_of(k, struct inside, k);
 }
 
-static int push(struct inside *x, bool up, uint64_t id, struct mo_span text)
+static int queue_message(struct inside *x, bool up, uint64_t id,
+                         struct mo_span text)
 {
     struct said *m;
 
@@ -71,17 +72,17 @@ static void drop_queue(struct mo_list *all)
     }
 }
 
-/* --- what the endpoint says ---------------------------------------------- */
+/* --- messages of the endpoint -------------------------------------------- */
 
-/* An answer that is lost would be waited for: better no link than that. */
-static void tell(struct inside *x, uint64_t id, struct mo_span msg)
+/* A lost answer would be waited for, so the link fails instead. */
+static void queue_or_fail(struct inside *x, uint64_t id, struct mo_span msg)
 {
     struct mo_err e;
-    int rc = x->k.closing ? 0 : push(x, false, id, msg);
+    int rc = x->k.closing ? 0 : queue_message(x, false, id, msg);
 
     if (rc == 0)
         return;
-    (void)mo_fail(&e, rc, "no room for what the gateway says");
+    (void)mo_fail(&e, rc, "the queue of messages from the gateway is full");
     mo_link_close(&x->k, &e);
 }
 
@@ -98,7 +99,7 @@ static struct way *way_of(struct mo_ep_way *w)
 
 static void on_note(struct mo_ep_way *w, struct mo_span msg)
 {
-    tell(way_of(w)->x, way_of(w)->id, msg);
+    queue_or_fail(way_of(w)->x, way_of(w)->id, msg);
 }
 
 static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
@@ -108,7 +109,7 @@ static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
 
     (void)status;
     way_free(way_of(w));
-    tell(x, id, msg);
+    queue_or_fail(x, id, msg);
 }
 
 static void on_drop(struct mo_ep_way *w)
@@ -118,7 +119,7 @@ static void on_drop(struct mo_ep_way *w)
 
 static void on_push(struct mo_ep_way *w, struct mo_span msg)
 {
-    tell(mo_container_of(w, struct inside, push), 0, msg);
+    queue_or_fail(mo_container_of(w, struct inside, push), 0, msg);
 }
 
 static void push_answer(struct mo_ep_way *w, int status, struct mo_span msg)
@@ -176,7 +177,7 @@ static void deliver_down(struct inside *x, const struct said *s)
         x->k.cb->on_message(x->k.ctx, &m, s->id);
 }
 
-static void deliver(struct inside *x)
+static void deliver_queue(struct inside *x)
 {
     struct mo_list now;
 
@@ -196,7 +197,7 @@ static void deliver(struct inside *x)
     drop_queue(&now);
 }
 
-static void end(struct inside *x)
+static void end_link(struct inside *x)
 {
     const struct mo_link_cb *cb = x->k.cb;
     struct mo_err why = x->why;
@@ -216,21 +217,21 @@ static void on_later(struct mo_later *d)
     struct inside *x = mo_container_of(d, struct inside, later);
 
     if (x->k.closing)
-        end(x);
+        end_link(x);
     else
-        deliver(x);
+        deliver_queue(x);
 }
 
 /* --- the link's side ----------------------------------------------------- */
 
 static int inside_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    return push(from_link(k), true, m->id, m->text);
+    return queue_message(from_link(k), true, m->id, m->text);
 }
 
 static void inside_start(struct mo_link *k)
 {
-    (void)k; /* nothing is said before it is asked for */
+    (void)k; /* nothing is sent before the first request */
 }
 
 static void inside_close(struct mo_link *k, const struct mo_err *why)

@@ -6,13 +6,13 @@
 
 enum { NONCE = 16, EXPIRY = 8, HEAD = NONCE + EXPIRY, TAG = MO_SHA256_LEN };
 
-static void store(unsigned char *p, uint64_t v)
+static void store_u64(unsigned char *p, uint64_t v)
 {
     for (unsigned i = 0; i < 8; i++)
         p[i] = (unsigned char)(v >> (56 - 8 * i));
 }
 
-static uint64_t load(const unsigned char *p)
+static uint64_t load_u64(const unsigned char *p)
 {
     uint64_t v = 0;
 
@@ -25,7 +25,7 @@ static void put_u64(struct mo_hmac *m, uint64_t v)
 {
     unsigned char b[8];
 
-    store(b, v);
+    store_u64(b, v);
     mo_hmac_put(m, b, sizeof(b));
 }
 
@@ -35,8 +35,8 @@ void mo_seal_init(struct mo_seal *s)
     mo_random(s->k2, sizeof(s->k2));
 }
 
-static void crypt(const struct mo_seal *s, const unsigned char *nonce,
-                  unsigned char *p, size_t n)
+static void crypt_bytes(const struct mo_seal *s, const unsigned char *nonce,
+                        unsigned char *p, size_t n)
 {
     unsigned char block[MO_SHA256_LEN];
 
@@ -53,9 +53,9 @@ static void crypt(const struct mo_seal *s, const unsigned char *nonce,
     }
 }
 
-/* Over everything before the tag, and what it is good for. */
-static void sign(const struct mo_seal *s, struct mo_span bind,
-                 struct mo_span body, unsigned char tag[TAG])
+/* Sign everything before the tag, and bind. */
+static void compute_tag(const struct mo_seal *s, struct mo_span bind,
+                        struct mo_span body, unsigned char tag[TAG])
 {
     struct mo_hmac m;
 
@@ -76,13 +76,13 @@ int mo_seal_put(const struct mo_seal *s, struct mo_span bind, uint64_t expires,
 
     mo_buf_init(&raw, MO_SEAL_MAX);
     mo_random(head, NONCE);
-    store(head + NONCE, expires);
+    store_u64(head + NONCE, expires);
     (void)mo_buf_put(&raw, head, sizeof(head));
     (void)mo_buf_span(&raw, plain);
     rc = mo_buf_err(&raw);
     if (rc == 0) {
-        crypt(s, head, (unsigned char *)raw.p + HEAD, plain.n);
-        sign(s, bind, mo_buf_view(&raw), tag);
+        crypt_bytes(s, head, (unsigned char *)raw.p + HEAD, plain.n);
+        compute_tag(s, bind, mo_buf_view(&raw), tag);
         rc = mo_buf_put(&raw, tag, sizeof(tag));
     }
     if (rc == 0)
@@ -102,13 +102,13 @@ static int open_raw(const struct mo_seal *s, struct mo_span bind, uint64_t now,
     if (raw->len < HEAD + TAG)
         return MO_EPROTO;
     body = raw->len - TAG;
-    sign(s, bind, mo_span(raw->p, body), tag);
+    compute_tag(s, bind, mo_span(raw->p, body), tag);
     if (!mo_span_eq_ct(mo_span((const char *)tag, TAG),
                        mo_span(raw->p + body, TAG)))
         return MO_EPROTO;
-    if (load(p + NONCE) < now)
+    if (load_u64(p + NONCE) < now)
         return MO_ETIMEOUT;
-    crypt(s, p, (unsigned char *)raw->p + HEAD, body - HEAD);
+    crypt_bytes(s, p, (unsigned char *)raw->p + HEAD, body - HEAD);
     rc = mo_buf_put(plain, raw->p + HEAD, body - HEAD);
     return rc;
 }
