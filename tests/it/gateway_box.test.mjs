@@ -106,7 +106,7 @@ describe('boxed servers', { skip }, () => {
     }
     const { code, said } = await check({ command: 'true', network: 'none' });
     assert.notEqual(code, 0);
-    assert.match(said, /network' is of a box, and it has none/);
+    assert.match(said, /network' is only for servers in a box/);
   });
 
   test('`call` starts it in its box too', async () => {
