@@ -125,7 +125,7 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     l->text = mo_span(NULL, 0);
     if (l->literal_secret && (h->file.mode & 0077))
         mo_config_warn(l->rep,
-                       "%s contains a secret and other users can read it; "
+                       "%s contains a secret and can be read by other users; "
                        "chmod 600 it, or use ${env:NAME}",
                        h->path);
     return rc;
