@@ -4,7 +4,7 @@
 #ifndef MO_CONFIG_CHOICES_H
 #define MO_CONFIG_CHOICES_H
 
-/* What happens to a tool call. */
+/* Decision about a tool call. */
 enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
 
 /* Providers of language models. */
