@@ -181,7 +181,7 @@ int mo_approvals_decide(struct mo_approvals *d,
         return mo_fail(e, MO_EPOLICY, "its client asks the person itself");
     if (x->digest.n && !mo_span_eq_ct(x->digest, mo_span_cstr(p->digest)))
         return mo_fail(e, MO_EPOLICY,
-                       "the call differs from the one shown; review it again");
+                       "the call is not what was shown; review it again");
     if (x->args.p && edit_args(d, p, x->args, e) < 0)
         return e->code;
     (void)snprintf(p->who, sizeof(p->who), "%s", x->who);
@@ -220,7 +220,7 @@ int mo_approvals_accept(struct mo_approvals *d,
                        "no such tool is waiting to be accepted");
     if (!mo_span_eq_ct(x->digest, mo_span_cstr(t->digest)))
         return mo_fail(e, MO_EPOLICY,
-                       "the tool differs from the one shown; review it again");
+                       "the tool is not what was shown; review it again");
     audit_accepted(d, t, x->who);
     if (mo_policy_accept_tool(d->policy, t) < 0)
         return mo_fail(e, MO_ENOMEM, "out of memory");
