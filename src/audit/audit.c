@@ -1,3 +1,5 @@
+/* audit.c - builds audit rows and passes them to the file and the store; see
+ * audit.h. */
 #include "audit/audit.h"
 
 #include <limits.h>
@@ -8,19 +10,19 @@
 #include "loop/work.h"
 
 #define BACKLOG   MO_STORE_BATCH_MAX /* rows that wait for the store */
-#define STORE_MS  50                 /* a group for it gathers so long */
+#define STORE_MS  50                 /* how long a group for it collects */
 #define ROW_MAX   MO_AUDIT_FILE_LINE
 #define WHAT_MAX  MO_STORE_DOC_MAX
 #define CHECK_MAX ((size_t)4096)
 
 struct mo_audit {
     struct mo_loop *loop;
-    struct mo_audit_file *ledger;
+    struct mo_audit_file *file;
     struct mo_store *store;
     bool whole; /* audit.arguments */
-    bool mine;  /* the row that the store tells of is our own */
+    bool mine;  /* the store reports a row that we write */
     char dir[PATH_MAX];
-    /* for the store */
+    /* rows for the store */
     struct mo_buf docs;
     struct {
         uint64_t at;
@@ -29,30 +31,30 @@ struct mo_audit {
     size_t nrows;
     struct mo_timer timer;
     struct mo_buf scratch, line;
-    uint64_t second; /* that `when` is written for */
+    uint64_t second; /* for which `when` is formatted */
     char when[MO_ISO8601_MAX];
-    /* checking */
+    /* verification */
     struct mo_work *work;
     struct mo_job job;
-    bool checking;
+    bool verifying;
     struct mo_audit_file_report report;
     struct mo_err why;
-    void (*checked)(void *arg, struct mo_span json, const struct mo_err *why);
-    void *checked_arg;
+    void (*verified)(void *arg, struct mo_span json, const struct mo_err *why);
+    void *verified_arg;
     void (*gone)(void *ctx);
     void *ctx;
 };
 
-/* --- what must not be in it ---------------------------------------------- */
+/* --- secrets ------------------------------------------------------------- */
 
-static void blank(struct mo_buf *b, struct mo_span secret)
+static void blank_secret(struct mo_buf *b, struct mo_span secret)
 {
     mo_log_blank(b->p, secret);
     b->len = strlen(b->p);
 }
 
-/* As it is, and as JSON has to write it. */
-static void blank_all(const struct mo_audit *a, struct mo_buf *b)
+/* Blanks each secret as plain text and as an escaped JSON string. */
+static void blank_secrets(const struct mo_audit *a, struct mo_buf *b)
 {
     const struct mo_log *log = mo_loop_log(a->loop);
     struct mo_buf quoted;
@@ -63,34 +65,20 @@ static void blank_all(const struct mo_audit *a, struct mo_buf *b)
     for (size_t i = 0; i < log->nsecrets; i++) {
         struct mo_span plain = mo_span_cstr(log->secrets[i]);
 
-        blank(b, plain);
+        blank_secret(b, plain);
         mo_buf_reset(&quoted);
         if (mo_json_quote(&quoted, plain) == 0 && quoted.len != plain.n + 2)
-            blank(b, mo_span(quoted.p + 1, quoted.len - 2));
+            blank_secret(b, mo_span(quoted.p + 1, quoted.len - 2));
     }
     mo_buf_fini(&quoted);
 }
 
-/* --- into the file ------------------------------------------------------- */
-
-static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
-{
-    if (!s.n)
-        return;
-    mo_jw_key(w, key);
-    mo_jw_str(w, s);
-}
-
-static void put_number(struct mo_jw *w, const char *key, uint64_t n)
-{
-    mo_jw_key(w, key);
-    mo_jw_u64(w, n);
-}
+/* --- rows for the file --------------------------------------------------- */
 
 #define MS_AT (sizeof("2026-11-15T12:18:17.") - 1)
 
-/* Of rows within one second only the milliseconds differ. */
-static struct mo_span when(struct mo_audit *a, uint64_t at)
+/* Formats a time. Within one second only the milliseconds are rewritten. */
+static struct mo_span format_time(struct mo_audit *a, uint64_t at)
 {
     unsigned ms = (unsigned)(at % 1000);
 
@@ -104,14 +92,14 @@ static struct mo_span when(struct mo_audit *a, uint64_t at)
 }
 
 /* "at":...,"session":...,"what":{...} */
-static void put_line(struct mo_audit *a, uint64_t at, struct mo_span session,
-                     struct mo_span what)
+static void put_file_row(struct mo_audit *a, uint64_t at,
+                         struct mo_span session, struct mo_span what)
 {
     struct mo_buf *b = &a->line;
 
     mo_buf_reset(b);
     (void)mo_buf_span(b, MO_SPAN("\"at\":\""));
-    (void)mo_buf_span(b, when(a, at));
+    (void)mo_buf_span(b, format_time(a, at));
     (void)mo_buf_putc(b, '"');
     if (session.n) {
         (void)mo_buf_span(b, MO_SPAN(",\"session\":"));
@@ -119,16 +107,15 @@ static void put_line(struct mo_audit *a, uint64_t at, struct mo_span session,
     }
     (void)mo_buf_span(b, MO_SPAN(",\"what\":"));
     (void)mo_buf_span(b, what);
-    blank_all(a, b);
+    blank_secrets(a, b);
     if (mo_buf_err(b))
-        (void)mo_audit_file_put(a->ledger,
-                                MO_SPAN("\"note\":\"a row was too big "
-                                        "to be written\""));
+        (void)mo_audit_file_put(a->file, MO_SPAN("\"note\":\"a row was too big "
+                                                 "to be written\""));
     else
-        (void)mo_audit_file_put(a->ledger, mo_buf_view(b));
+        (void)mo_audit_file_put(a->file, mo_buf_view(b));
 }
 
-/* --- rows that others wrote into the store ------------------------------- */
+/* --- rows that others write to the store --------------------------------- */
 
 static void put_value(struct mo_jw *w, struct mo_json v)
 {
@@ -146,19 +133,19 @@ static void put_value(struct mo_jw *w, struct mo_json v)
     mo_buf_fini(&b);
 }
 
-static void put_member(const struct mo_audit *a, struct mo_jw *w,
-                       struct mo_json key, struct mo_json val)
+static void put_store_member(const struct mo_audit *a, struct mo_jw *w,
+                             struct mo_json key, struct mo_json val)
 {
     char sum[65];
 
     if (mo_json_str_eq(key, MO_SPAN("content"))) {
-        put_number(w, "contentBytes", val.n);
+        mo_jw_member_u64(w, "contentBytes", val.n);
         return;
     }
     if (mo_json_str_eq(key, MO_SPAN("args"))) {
         mo_sha256_hex(mo_json_text(val), sum);
-        put_text(w, "argsDigest", mo_span_cstr(sum));
-        put_number(w, "argsBytes", val.n);
+        mo_jw_member_opt(w, "argsDigest", mo_span_cstr(sum));
+        mo_jw_member_u64(w, "argsBytes", val.n);
         if (!a->whole)
             return;
     }
@@ -182,19 +169,19 @@ static void on_store_row(void *ctx, struct mo_span session, uint64_t at,
     mo_jw_obj(&w);
     mo_json_iter(&it, d.root);
     while (mo_json_next(&it, &key, &val))
-        put_member(a, &w, key, val);
+        put_store_member(a, &w, key, val);
     mo_jw_end(&w);
-    put_line(a, at ? at : mo_wall_ms(), session, mo_buf_view(&a->scratch));
+    put_file_row(a, at ? at : mo_wall_ms(), session, mo_buf_view(&a->scratch));
 }
 
-/* --- into the store ------------------------------------------------------ */
+/* --- rows for the store -------------------------------------------------- */
 
 static void on_stored(void *ctx, const struct mo_written *w,
                       const struct mo_err *why)
 {
     (void)ctx;
     (void)w;
-    (void)why; /* the file has it */
+    (void)why; /* the row is in the file too */
 }
 
 static void store_rows(struct mo_audit *a)
@@ -215,7 +202,8 @@ static void store_rows(struct mo_audit *a)
     a->mine = true;
     if (a->nrows && mo_store_write(a->store, &b, on_stored, NULL, &e) < 0)
         mo_log_err(mo_loop_log(a->loop), MO_WARN, "audit", &e,
-                   "%zu rows are in the file only", a->nrows);
+                   "%zu rows were not stored; they are in the file only",
+                   a->nrows);
     a->mine = false;
     a->nrows = 0;
     mo_buf_reset(&a->docs);
@@ -229,8 +217,9 @@ static void on_timer(struct mo_timer *t)
         store_rows(a);
 }
 
-/* Without a store the first ones wait, later ones are in the file only. */
-static void for_store(struct mo_audit *a, uint64_t at, struct mo_span doc)
+/* Without a store the first BACKLOG rows wait; later ones are in the file
+ * only. */
+static void queue_for_store(struct mo_audit *a, uint64_t at, struct mo_span doc)
 {
     if (a->nrows == BACKLOG || mo_buf_span(&a->docs, doc) < 0)
         return;
@@ -242,30 +231,30 @@ static void for_store(struct mo_audit *a, uint64_t at, struct mo_span doc)
         mo_timer_start(a->loop, &a->timer, STORE_MS);
 }
 
-/* The row is in scratch. */
-static void tell(struct mo_audit *a)
+/* Writes the row in a->scratch to the store and the file. */
+static void write_row(struct mo_audit *a)
 {
     uint64_t now = mo_wall_ms();
 
-    blank_all(a, &a->scratch);
+    blank_secrets(a, &a->scratch);
     if (mo_buf_err(&a->scratch) == 0)
-        for_store(a, now, mo_buf_view(&a->scratch));
-    put_line(a, now, mo_span(NULL, 0),
-             mo_buf_err(&a->scratch) ? MO_SPAN("null")
-                                     : mo_buf_view(&a->scratch));
+        queue_for_store(a, now, mo_buf_view(&a->scratch));
+    put_file_row(a, now, mo_span(NULL, 0),
+                 mo_buf_err(&a->scratch) ? MO_SPAN("null")
+                                         : mo_buf_view(&a->scratch));
 }
 
 /* --- rows of the gateway ------------------------------------------------- */
 
-static void begin(struct mo_audit *a, struct mo_jw *w, const char *kind)
+static void begin_row(struct mo_audit *a, struct mo_jw *w, const char *kind)
 {
     mo_buf_reset(&a->scratch);
     mo_jw_init(w, &a->scratch);
     mo_jw_obj(w);
-    put_text(w, "kind", mo_span_cstr(kind));
+    mo_jw_member_opt(w, "kind", mo_span_cstr(kind));
 }
 
-static void put_sure(struct mo_jw *w, float sure)
+static void put_confidence(struct mo_jw *w, float sure)
 {
     unsigned n = sure > 0 ? (unsigned)(sure * 1000 + 0.5f) : 0;
     char text[8] = "0.000";
@@ -286,18 +275,18 @@ static void put_route(struct mo_jw *w, const struct mo_gw_case *k)
         return;
     mo_jw_key(w, "route");
     mo_jw_obj(w);
-    put_text(w, "words", k->words);
-    put_sure(w, k->sure);
+    mo_jw_member_opt(w, "words", k->words);
+    put_confidence(w, k->sure);
     mo_jw_end(w);
 }
 
 static void put_args(const struct mo_audit *a, struct mo_jw *w,
                      const struct mo_gw_case *k, struct mo_span args)
 {
-    put_text(w, "argsDigest", mo_span_cstr(k->digest));
-    put_number(w, "argsBytes", k->args_bytes);
-    if (k->before[0]) /* a person has changed them */
-        put_text(w, "argsDigestBefore", mo_span_cstr(k->before));
+    mo_jw_member_opt(w, "argsDigest", mo_span_cstr(k->digest));
+    mo_jw_member_u64(w, "argsBytes", k->args_bytes);
+    if (k->before[0]) /* a person edited them */
+        mo_jw_member_opt(w, "argsDigestBefore", mo_span_cstr(k->before));
     if (!a->whole || !args.n)
         return;
     mo_jw_key(w, "args");
@@ -315,9 +304,9 @@ static void put_outcome(struct mo_jw *w, const struct mo_gw_case *k)
         [MO_GW_DENIED] = "denied",
     };
 
-    put_text(w, "outcome", mo_span_cstr(words[k->outcome]));
-    put_number(w, "ms", k->ms);
-    put_number(w, "bytes", k->bytes);
+    mo_jw_member_opt(w, "outcome", mo_span_cstr(words[k->outcome]));
+    mo_jw_member_u64(w, "ms", k->ms);
+    mo_jw_member_u64(w, "bytes", k->bytes);
 }
 
 void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
@@ -326,53 +315,52 @@ void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
 {
     struct mo_jw w;
 
-    begin(a, &w, step == MO_AUDIT_AGREED ? "agreed" : "call");
-    put_text(&w, "id", mo_span_cstr(k->id));
-    put_text(&w, "server", k->server);
-    put_text(&w, "tool", k->tool);
-    put_text(&w, "who", k->who);
+    begin_row(a, &w, step == MO_AUDIT_AGREED ? "agreed" : "call");
+    mo_jw_member_opt(&w, "id", mo_span_cstr(k->id));
+    mo_jw_member_opt(&w, "server", k->server);
+    mo_jw_member_opt(&w, "tool", k->tool);
+    mo_jw_member_opt(&w, "who", k->who);
     if (k->client.n) {
         mo_jw_key(&w, "client");
         put_value(&w, (struct mo_json){k->client.p, k->client.n});
     }
     put_route(&w, k);
     put_args(a, &w, k, args);
-    put_text(&w, "by", mo_span_cstr(k->by));
-    put_text(&w, "decidedBy", mo_span_cstr(who));
-    put_text(&w, "reason", mo_span_cstr(k->reason));
+    mo_jw_member_opt(&w, "by", mo_span_cstr(k->by));
+    mo_jw_member_opt(&w, "decidedBy", mo_span_cstr(who));
+    mo_jw_member_opt(&w, "reason", mo_span_cstr(k->reason));
     if (k->id[0])
-        put_number(&w, "waitedMs", k->waited_ms);
+        mo_jw_member_u64(&w, "waitedMs", k->waited_ms);
     if (step == MO_AUDIT_DONE)
         put_outcome(&w, k);
-    put_text(&w, "traceparent", k->trace);
+    mo_jw_member_opt(&w, "traceparent", k->trace);
     mo_jw_end(&w);
-    tell(a);
+    write_row(a);
 }
 
 void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r)
 {
     struct mo_jw w;
 
-    begin(a, &w, "route");
-    put_text(&w, "via", mo_span_cstr(r->by));
-    put_text(&w, "who", mo_span_cstr(r->who));
-    put_text(&w, "words", r->words);
-    mo_jw_key(&w, "acted");
-    mo_jw_bool(&w, r->acted);
+    begin_row(a, &w, "route");
+    mo_jw_member_opt(&w, "via", mo_span_cstr(r->by));
+    mo_jw_member_opt(&w, "who", mo_span_cstr(r->who));
+    mo_jw_member_opt(&w, "words", r->words);
+    mo_jw_member_bool(&w, "acted", r->acted);
     if (!r->acted)
-        put_text(&w, "outcome", MO_SPAN("looked"));
+        mo_jw_member_opt(&w, "outcome", MO_SPAN("looked"));
     mo_jw_key(&w, "candidates");
     mo_jw_arr(&w);
     for (size_t i = 0; i < r->n; i++) {
         mo_jw_obj(&w);
-        put_text(&w, "server", r->v[i].server);
-        put_text(&w, "tool", r->v[i].tool);
-        put_sure(&w, r->v[i].sure);
+        mo_jw_member_opt(&w, "server", r->v[i].server);
+        mo_jw_member_opt(&w, "tool", r->v[i].tool);
+        put_confidence(&w, r->v[i].sure);
         mo_jw_end(&w);
     }
     mo_jw_end(&w);
     mo_jw_end(&w);
-    tell(a);
+    write_row(a);
 }
 
 void mo_audit_note(struct mo_audit *a, struct mo_span members)
@@ -381,24 +369,24 @@ void mo_audit_note(struct mo_audit *a, struct mo_span members)
     (void)mo_buf_putc(&a->scratch, '{');
     (void)mo_buf_span(&a->scratch, members);
     (void)mo_buf_putc(&a->scratch, '}');
-    tell(a);
+    write_row(a);
 }
 
 int mo_audit_sure(struct mo_audit *a,
                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                   struct mo_err *e)
 {
-    return mo_audit_file_sure(a->ledger, done, ctx, e);
+    return mo_audit_file_sure(a->file, done, ctx, e);
 }
 
 struct mo_audit_file_stats mo_audit_stats(const struct mo_audit *a)
 {
-    return mo_audit_file_stats(a->ledger);
+    return mo_audit_file_stats(a->file);
 }
 
-/* --- checking ------------------------------------------------------------ */
+/* --- verification -------------------------------------------------------- */
 
-static void check(struct mo_job *j)
+static void verify_files(struct mo_job *j)
 {
     struct mo_audit *a = mo_container_of(j, struct mo_audit, job);
 
@@ -406,18 +394,18 @@ static void check(struct mo_job *j)
     (void)mo_audit_file_verify(a->dir, NULL, &a->report, &a->why);
 }
 
-static void on_checked(struct mo_job *j, bool canceled)
+static void on_verified(struct mo_job *j, bool canceled)
 {
     struct mo_audit *a = mo_container_of(j, struct mo_audit, job);
     struct mo_buf b;
 
-    a->checking = false;
+    a->verifying = false;
     mo_buf_init(&b, CHECK_MAX);
     if (canceled)
-        (void)mo_fail(&a->why, MO_ECANCELED, "the program ends");
+        (void)mo_fail(&a->why, MO_ECANCELED, "the program is stopping");
     else if (!a->why.code && mo_audit_file_put_report(&a->report, &b) < 0)
         (void)mo_fail(&a->why, MO_ENOMEM, "out of memory");
-    a->checked(a->checked_arg, mo_buf_view(&b), a->why.code ? &a->why : NULL);
+    a->verified(a->verified_arg, mo_buf_view(&b), a->why.code ? &a->why : NULL);
     mo_buf_fini(&b);
 }
 
@@ -428,18 +416,18 @@ int mo_audit_verify(struct mo_audit *a,
 {
     int rc;
 
-    if (a->checking)
-        return mo_fail(e, MO_EBUSY, "it is being verified already");
+    if (a->verifying)
+        return mo_fail(e, MO_EBUSY, "the audit log is already being verified");
     if (!a->work)
         a->work = mo_work_start(a->loop, "audit-check", 1, e);
     if (!a->work)
         return e->code;
     rc = mo_work_submit(a->work, &a->job);
     if (rc < 0)
-        return mo_fail(e, rc, "it cannot be verified now");
-    a->checking = true;
-    a->checked = done;
-    a->checked_arg = arg;
+        return mo_fail(e, rc, "the audit log cannot be verified now");
+    a->verifying = true;
+    a->verified = done;
+    a->verified_arg = arg;
     return 0;
 }
 
@@ -477,7 +465,7 @@ int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!a)
         return mo_fail(e, MO_ENOMEM, "audit log");
     a->loop = l;
-    if (mo_audit_file_open(l, &o, &a->ledger, e) < 0) {
+    if (mo_audit_file_open(l, &o, &a->file, e) < 0) {
         mo_free(a);
         return e->code;
     }
@@ -487,7 +475,7 @@ int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
     mo_buf_init(&a->scratch, WHAT_MAX);
     mo_buf_init(&a->line, ROW_MAX);
     mo_timer_init(&a->timer, on_timer);
-    mo_job_init(&a->job, check, on_checked);
+    mo_job_init(&a->job, verify_files, on_verified);
     *out = a;
     return 0;
 }
@@ -506,7 +494,7 @@ static void on_work_gone(void *ctx)
         gone(gone_ctx);
 }
 
-static void on_ledger_gone(void *ctx)
+static void on_file_gone(void *ctx)
 {
     struct mo_audit *a = ctx;
 
@@ -522,5 +510,5 @@ void mo_audit_close(struct mo_audit *a, void (*gone)(void *ctx), void *ctx)
     a->ctx = ctx;
     mo_audit_store(a, NULL);
     mo_timer_stop(a->loop, &a->timer);
-    mo_audit_file_close(a->ledger, on_ledger_gone, a);
+    mo_audit_file_close(a->file, on_file_gone, a);
 }

@@ -1,19 +1,20 @@
-/* audit.h - who called what, who allowed it, and what came of it.
+/* audit.h - the audit log: who called which tool, who allowed it, and the
+ * outcome.
  *
- * One row is told here and kept twice: in the store (for looking things up,
- * until its time is over) and in the chained file (audit_file.h: for proving
- * that nothing was changed). Rows that others write into the store's audit log
- * (conversations, tools that are tried) come into the file as well: the store
- * tells us of each.
+ * Every row is written twice: to the store (for queries, until it expires) and
+ * to the chained file (audit_file.h, to prove that no row was changed). Rows
+ * that others write to the store's audit log (conversations, tools tried on the
+ * page) are copied to the file too; the store reports each of them.
  *
- * Arguments stand there as a digest and a length, whole only if the operator
- * wants that (`audit.arguments`); results never. What is registered as a secret
- * (base/log.h) is blanked.
+ * A row has the digest and the length of the arguments, and the arguments
+ * themselves only if `audit.arguments` is set. It never has results. Secrets
+ * registered with the log (base/log.h) are blanked.
  *
- * Rows go out in groups, behind the call they are about. Only a person's yes
- * is waited for: mo_audit_sure().
+ * Rows are written in groups, after the call they are about. Only a person's
+ * approval is waited for: mo_audit_sure().
  *
- * Without a store (yet) the last BACKLOG rows wait for one. */
+ * Limit: without a store the first BACKLOG rows wait for one; later rows are in
+ * the file only. */
 #ifndef MO_AUDIT_AUDIT_H
 #define MO_AUDIT_AUDIT_H
 
@@ -28,28 +29,30 @@ int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
                   struct mo_audit **out, struct mo_err *e);
 void mo_audit_close(struct mo_audit *a, void (*gone)(void *ctx), void *ctx);
 void mo_audit_config(struct mo_audit *a, const struct mo_config *cfg);
-/* Where rows go as well from now on; NULL: nowhere, before it is closed. */
+/* Sets the store that gets the rows. Call it with NULL before the store is
+ * closed. */
 void mo_audit_store(struct mo_audit *a, struct mo_store *s);
 
-/* A call of the gateway: agreed to by a person and about to run, or over. args:
- * in the form that was shown, or empty. who: of a person's decision, or NULL.
- */
+/* A call of the gateway that a person approved and that is about to run, or
+ * that is over. args: as they were shown, or empty. who: the person who
+ * decided, or NULL. */
 enum mo_audit_step { MO_AUDIT_AGREED, MO_AUDIT_DONE };
 void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
                    const struct mo_gw_case *k, struct mo_span args,
                    const char *who);
 void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r);
-/* Anything else: members of the row's object, JSON. */
+/* Any other row. members: of its object, JSON without the braces. */
 void mo_audit_note(struct mo_audit *a, struct mo_span members);
 
-/* done() once, later: everything so far is on the disk. */
+/* Calls done() once, later, when all rows so far are synced to disk, or with
+ * the error. */
 int mo_audit_sure(struct mo_audit *a,
                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                   struct mo_err *e);
 struct mo_audit_file_stats mo_audit_stats(const struct mo_audit *a);
 
-/* Is the file what was written? The report as JSON; done() once, later. One at
- * a time: MO_EBUSY. */
+/* Verifies the files on a worker thread and calls done() once, later, with the
+ * report as JSON. MO_EBUSY: a verification is running. */
 int mo_audit_verify(struct mo_audit *a,
                     void (*done)(void *arg, struct mo_span json,
                                  const struct mo_err *why),

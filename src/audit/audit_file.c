@@ -1,6 +1,6 @@
 /*
- * audit_file.c - rows gather here while a group is being written; see
- * audit_file.h.
+ * audit_file.c - collects rows and passes them in groups to the worker thread;
+ * see audit_file.h.
  */
 #include "audit/audit_file.h"
 
@@ -24,30 +24,30 @@ struct mo_audit_file {
     struct mo_loop *loop;
     struct mo_work *work; /* NULL: no row yet */
     struct mo_timer timer;
-    struct mo_buf rows; /* that wait */
-    uint64_t nrows, lost, told;
-    struct mo_list waiters; /* for them */
+    struct mo_buf rows;         /* not yet in a group */
+    uint64_t nrows, lost, told; /* told: lost rows that a row reports */
+    struct mo_list waiters;     /* for the sync of these rows */
     unsigned nwaiters;
-    /* the group that is being written */
+    /* the group being written */
     struct mo_job job;
     bool busy, sync;
     struct mo_buf group;
     uint64_t ngroup;
     struct mo_list waiting;
-    struct mo_audit_file_file file; /* the worker's */
+    struct mo_audit_file_file file; /* used by the worker only */
     struct mo_err why;
     struct mo_audit_file_stats stats;
-    bool closing, ill;
+    bool closing, failing;
     struct mo_later later;
     void (*gone)(void *ctx);
     void *ctx;
 };
 
-static void flush(struct mo_audit_file *g);
+static void flush_rows(struct mo_audit_file *g);
 
 /* --- writing a group ----------------------------------------------------- */
 
-static void run(struct mo_job *j)
+static void write_group(struct mo_job *j)
 {
     struct mo_audit_file *g = mo_container_of(j, struct mo_audit_file, job);
 
@@ -56,8 +56,8 @@ static void run(struct mo_job *j)
                                &g->why);
 }
 
-static void tell(struct mo_audit_file *g, struct mo_list *to,
-                 const struct mo_err *why)
+static void finish_waiters(struct mo_audit_file *g, struct mo_list *to,
+                           const struct mo_err *why)
 {
     struct mo_list now;
 
@@ -74,24 +74,24 @@ static void tell(struct mo_audit_file *g, struct mo_list *to,
     }
 }
 
-/* Once for each time that it begins to fail. */
-static void note(struct mo_audit_file *g, bool failed)
+/* Logs only when writing begins to fail and when it works again. */
+static void log_state(struct mo_audit_file *g, bool failed)
 {
-    if (failed && !g->ill)
+    if (failed && !g->failing)
         mo_log_err(mo_loop_log(g->loop), MO_ERROR, "audit", &g->why,
                    "the audit log cannot be written");
-    else if (!failed && g->ill)
+    else if (!failed && g->failing)
         mo_log(mo_loop_log(g->loop), MO_INFO, "audit",
-               "the audit log is written again");
-    g->ill = failed;
+               "the audit log can be written again");
+    g->failing = failed;
 }
 
-static void check_end(struct mo_audit_file *g)
+static void continue_close(struct mo_audit_file *g)
 {
     if (!g->closing || g->busy)
         return;
     if (g->rows.len || !mo_list_empty(&g->waiters))
-        flush(g);
+        flush_rows(g);
     else
         mo_loop_defer(g->loop, &g->later);
 }
@@ -102,24 +102,24 @@ static void on_written(struct mo_job *j, bool canceled)
     bool failed = canceled || g->why.code;
 
     if (canceled && !g->why.code)
-        (void)mo_fail(&g->why, MO_ECANCELED, "the program ends");
+        (void)mo_fail(&g->why, MO_ECANCELED, "the program is stopping");
     g->busy = false;
-    note(g, failed);
+    log_state(g, failed);
     g->stats.fails += failed;
     g->stats.rows += failed ? 0 : g->ngroup;
     g->lost += failed ? g->ngroup : 0;
     g->stats.lost += failed ? g->ngroup : 0;
     mo_buf_reset(&g->group);
-    tell(g, &g->waiting, failed ? &g->why : NULL);
+    finish_waiters(g, &g->waiting, failed ? &g->why : NULL);
     if (!g->closing &&
         (g->rows.len >= GROUP_SOON || !mo_list_empty(&g->waiters)))
-        flush(g);
+        flush_rows(g);
     else if (!g->closing && g->rows.len && !mo_timer_on(&g->timer))
-        mo_timer_start(g->loop, &g->timer, WAIT_MS); /* came meanwhile */
-    check_end(g);
+        mo_timer_start(g->loop, &g->timer, WAIT_MS); /* added meanwhile */
+    continue_close(g);
 }
 
-static int start(struct mo_audit_file *g, struct mo_err *e)
+static int start_worker(struct mo_audit_file *g, struct mo_err *e)
 {
     if (g->work)
         return 0;
@@ -127,7 +127,7 @@ static int start(struct mo_audit_file *g, struct mo_err *e)
     return g->work ? 0 : e->code;
 }
 
-/* Those that had no room get a row of their own. */
+/* Adds a row with the number of lost rows. */
 static void put_lost(struct mo_audit_file *g)
 {
     uint64_t n = g->lost - g->told;
@@ -141,7 +141,7 @@ static void put_lost(struct mo_audit_file *g)
     g->nrows++;
 }
 
-static void take_group(struct mo_audit_file *g)
+static void begin_group(struct mo_audit_file *g)
 {
     struct mo_buf empty = g->group;
 
@@ -154,22 +154,22 @@ static void take_group(struct mo_audit_file *g)
     mo_list_splice(&g->waiting, &g->waiters);
 }
 
-static void flush(struct mo_audit_file *g)
+static void flush_rows(struct mo_audit_file *g)
 {
     mo_timer_stop(g->loop, &g->timer);
     if (g->busy)
         return;
-    take_group(g);
+    begin_group(g);
     g->busy = true;
     mo_err_clear(&g->why);
-    if (start(g, &g->why) == 0 && mo_work_submit(g->work, &g->job) == 0)
+    if (start_worker(g, &g->why) == 0 && mo_work_submit(g->work, &g->job) == 0)
         return;
     on_written(&g->job, true);
 }
 
 static void on_timer(struct mo_timer *t)
 {
-    flush(mo_container_of(t, struct mo_audit_file, timer));
+    flush_rows(mo_container_of(t, struct mo_audit_file, timer));
 }
 
 /* --- rows ---------------------------------------------------------------- */
@@ -180,7 +180,7 @@ int mo_audit_file_put(struct mo_audit_file *g, struct mo_span members)
 
     if (g->closing || members.n > MO_AUDIT_FILE_LINE ||
         mo_buf_err(&g->rows) != 0 || !mo_buf_room(&g->rows, members.n + 1)) {
-        if (mo_buf_err(&g->rows)) { /* keep what there is */
+        if (mo_buf_err(&g->rows)) { /* keep the rows in it */
             g->rows.err = 0;
             g->rows.len = had;
         }
@@ -192,7 +192,7 @@ int mo_audit_file_put(struct mo_audit_file *g, struct mo_span members)
     (void)mo_buf_putc(&g->rows, '\n');
     g->nrows++;
     if (g->busy)
-        return 0; /* with the next group */
+        return 0; /* goes with the next group */
     if (g->rows.len >= GROUP_SOON)
         mo_timer_start(g->loop, &g->timer, 0);
     else if (!mo_timer_on(&g->timer))
@@ -207,9 +207,10 @@ int mo_audit_file_sure(struct mo_audit_file *g,
     struct waiter *w;
 
     if (g->closing)
-        return mo_fail(e, MO_ECLOSED, "the program ends");
+        return mo_fail(e, MO_ECLOSED, "the program is stopping");
     if (g->nwaiters >= WAITERS)
-        return mo_fail(e, MO_EBUSY, "too many wait for the audit log");
+        return mo_fail(e, MO_EBUSY,
+                       "too many calls are waiting for the audit log");
     w = mo_new(struct waiter);
     if (!w)
         return mo_fail(e, MO_ENOMEM, "out of memory");
@@ -229,7 +230,7 @@ struct mo_audit_file_stats mo_audit_file_stats(const struct mo_audit_file *g)
 
 /* --- from open to close -------------------------------------------------- */
 
-static void ledger_free(void *ctx)
+static void audit_file_free(void *ctx)
 {
     struct mo_audit_file *g = ctx;
     void (*gone)(void *) = g->gone;
@@ -248,9 +249,9 @@ static void on_end(struct mo_later *d)
     struct mo_audit_file *g = mo_container_of(d, struct mo_audit_file, later);
 
     if (g->work)
-        mo_work_stop(mo_take_ptr(&g->work), MO_WORK_DRAIN, ledger_free, g);
+        mo_work_stop(mo_take_ptr(&g->work), MO_WORK_DRAIN, audit_file_free, g);
     else
-        ledger_free(g);
+        audit_file_free(g);
 }
 
 int mo_audit_file_open(struct mo_loop *l, const struct mo_audit_file_opts *o,
@@ -275,7 +276,7 @@ int mo_audit_file_open(struct mo_loop *l, const struct mo_audit_file_opts *o,
     mo_list_init(&g->waiting);
     mo_timer_init(&g->timer, on_timer);
     mo_later_init(&g->later, on_end);
-    mo_job_init(&g->job, run, on_written);
+    mo_job_init(&g->job, write_group, on_written);
     *out = g;
     return 0;
 }
@@ -288,5 +289,5 @@ void mo_audit_file_close(struct mo_audit_file *g, void (*gone)(void *ctx),
     g->gone = gone;
     g->ctx = ctx;
     mo_timer_stop(g->loop, &g->timer);
-    check_end(g);
+    continue_close(g);
 }

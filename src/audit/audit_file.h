@@ -1,28 +1,27 @@
-/* audit_file.h - the audit log as a file: appended to, chained, never
- * rewritten.
+/* audit_file.h - the audit log as an append-only file of chained rows.
  *
- *   DIR/audit.jsonl       the rows (codec/chain.h), one a line, mode 0600
- *   DIR/audit-SEQ.jsonl   files that were full; SEQ: their last row
- *   DIR/audit.head        number and hash of the last row that was written, and
- *                         the number of the first that is kept
+ *   DIR/audit.jsonl       the rows (codec/chain.h), one per line, mode 0600
+ *   DIR/audit-SEQ.jsonl   full files; SEQ: the number of the last row
+ *   DIR/audit.head        number and hash of the last row, and the number of
+ *                         the first row that is kept
  *
- * Rows are written behind, in groups, by a thread of its own: putting one costs
- * a copy. A group is written WAIT_MS after its first row, when it is big, or at
- * once when somebody wants to be sure (mo_audit_file_sure), which is also when
- * it is synced to the disk; all others survive the end of this process but not
- * that of the machine.
+ * A worker thread writes rows in groups; adding a row only copies it. A group
+ * is written WAIT_MS after its first row, when it reaches GROUP_SOON bytes, or
+ * at once for mo_audit_file_sure(), which also syncs it to disk. Other groups
+ * survive a crash of the process but not of the machine.
  *
- * Several processes may write one log: each group takes the head's lock and
- * goes on from whatever the last row is by then. A line that a crash left half
- * is cut off and a row says so. A file whose last row cannot be read is set
- * aside as it is, and a row of the next one says so: verifying finds it.
+ * Several processes may write one log: for each group they lock the head and
+ * continue from the last row in the file. A partial line left by a crash is cut
+ * off, and a row says so. A file whose last row cannot be read is renamed
+ * unchanged, and the first row of the next file says so; verification reports
+ * it.
  *
- * The head tells that rows are missing at either end. Who can write both files
- * can also write a whole new chain: for that, keep a hash elsewhere.
+ * The head reveals missing rows at either end. An attacker who can write both
+ * files can also write a whole new chain; against that, store a hash elsewhere.
  *
- * Limits: MO_AUDIT_FILE_QUEUE bytes wait at most; rows beyond are lost,
- * counted, and a later row says how many. Files over `max` bytes are set aside,
- * and of those `files` are kept. Not known here: what rows mean. */
+ * Limits: MO_AUDIT_FILE_QUEUE bytes wait at most; further rows are lost, and a
+ * later row has their number. A file over `max` bytes is rotated; `files` files
+ * are kept. The content of rows is not interpreted here. */
 #ifndef MO_AUDIT_AUDIT_FILE_H
 #define MO_AUDIT_AUDIT_FILE_H
 
@@ -44,57 +43,58 @@ struct mo_audit_file_opts {
     unsigned files; /* 0: MO_AUDIT_FILE_FILES */
 };
 
-/* Nothing is opened before the first row. */
+/* No file is opened before the first row. */
 int mo_audit_file_open(struct mo_loop *l, const struct mo_audit_file_opts *o,
                        struct mo_audit_file **out, struct mo_err *e);
-/* What was put is written; gone(ctx) once, later. */
+/* Writes all rows, then calls gone(ctx) once, later. */
 void mo_audit_file_close(struct mo_audit_file *g, void (*gone)(void *ctx),
                          void *ctx);
 
-/* A row: its members as JSON, without the braces. MO_EBUSY: it is lost. */
+/* Adds a row. members: JSON without the braces. MO_EBUSY: the row is lost. */
 int mo_audit_file_put(struct mo_audit_file *g, struct mo_span members);
-/* done() once, later: all that was put so far is on the disk, or why not. */
+/* Calls done() once, later, when all rows so far are synced to disk, or with
+ * the error. */
 int mo_audit_file_sure(struct mo_audit_file *g,
                        void (*done)(void *ctx, const struct mo_err *why),
                        void *ctx, struct mo_err *e);
 
 struct mo_audit_file_stats {
-    uint64_t rows, lost, fails; /* written; not; groups that failed */
+    uint64_t rows, lost, fails; /* written; lost; failed groups */
 };
 struct mo_audit_file_stats mo_audit_file_stats(const struct mo_audit_file *g);
 
-/* --- looking at it; these block ------------------------------------------ */
+/* --- verification; these functions block --------------------------------- */
 
 struct mo_audit_file_report {
     bool ok;
-    uint64_t rows, first, last; /* how many, from which to which */
+    uint64_t rows, first, last; /* count; numbers of both ends */
     unsigned files;
-    uint64_t line;     /* not ok: of `file`, from 1 */
+    uint64_t line;     /* not ok: line in `file`, from 1 */
     char file[64];     /* its name in the directory */
-    struct mo_err why; /* not ok: what is wrong there */
+    struct mo_err why; /* not ok: the problem there */
 };
 
-/* All files of the directory, oldest first, and the head; or one file alone.
- * 0 also when it is not ok; an error: it could not be looked at. */
+/* Verifies all files of the directory, oldest first, and the head; or `file`
+ * alone. Returns 0 even if r->ok is false; an error means that a file could not
+ * be read. */
 int mo_audit_file_verify(const char *dir, const char *file,
                          struct mo_audit_file_report *r, struct mo_err *e);
-/* {"ok":...} for programs. */
+/* The report as JSON: {"ok":...}. */
 int mo_audit_file_put_report(const struct mo_audit_file_report *r,
                              struct mo_buf *out);
 
-/* The directory's files, oldest first, as names; *n at most max. */
+/* The names of the directory's files, oldest first; at most max. */
 int mo_audit_file_files(const char *dir, char (*out)[64], size_t max, size_t *n,
                         struct mo_err *e);
 
-/* --- for audit_file_io.c ---------------------------------------------------
- */
+/* --- for audit_file_io.c ------------------------------------------------- */
 
-struct mo_audit_file_mark { /* what the head says */
+struct mo_audit_file_mark { /* content of the head */
     struct mo_chain last;
-    uint64_t first; /* the first row that is kept */
+    uint64_t first; /* number of the oldest row that is kept */
 };
 
-/* One group: rows are members, an LF behind each. On the worker's thread. */
+/* The open files; used by the worker thread only. */
 struct mo_audit_file_file {
     char dir[4096];
     uint64_t max;
@@ -104,10 +104,11 @@ struct mo_audit_file_file {
     struct mo_chain chain;
 };
 
+/* Writes one group. rows: members, an LF after each row. */
 int mo_audit_file_append(struct mo_audit_file_file *f, struct mo_span rows,
                          bool sync, struct mo_err *e);
 void mo_audit_file_file_close(struct mo_audit_file_file *f);
-/* MO_ENOTFOUND: there is none, or it is not whole. */
+/* MO_ENOTFOUND: the head is missing or incomplete. */
 int mo_audit_file_head(const char *dir, struct mo_audit_file_mark *out,
                        struct mo_err *e);
 

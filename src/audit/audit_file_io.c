@@ -1,6 +1,6 @@
 /*
- * audit_file_io.c - a group of rows appended to the file, on the thread that
- * may block; see audit_file.h.
+ * audit_file_io.c - appends a group of rows to the file, on the worker thread;
+ * see audit_file.h.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,13 +16,13 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-#define TRIES     8 /* names for a file that is set aside */
+#define TRIES     8 /* names for a rotated file */
 #define TAIL_STEP ((size_t)64 * 1024)
 #define HEAD_LEN  (2 * (20 + 1) + MO_CHAIN_HEX + 1) /* numbers, hash, LF */
 #define OLD_NAME  "audit-%020llu%s.jsonl"
 
-static int path_of(char out[PATH_MAX], const char *dir, const char *name,
-                   struct mo_err *e)
+static int make_path(char out[PATH_MAX], const char *dir, const char *name,
+                     struct mo_err *e)
 {
     int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
 
@@ -39,7 +39,7 @@ void mo_audit_file_file_close(struct mo_audit_file_file *f)
 
 /* --- the head ------------------------------------------------------------ */
 
-static int take_number(struct mo_span *s, uint64_t *out)
+static int read_number(struct mo_span *s, uint64_t *out)
 {
     struct mo_span v = mo_span_cut(s, ' ');
 
@@ -55,17 +55,17 @@ int mo_audit_file_head(const char *dir, struct mo_audit_file_mark *out,
     mo_autofd int fd = -1;
     struct mo_span s;
 
-    if (path_of(path, dir, MO_AUDIT_FILE_HEAD, e) < 0)
+    if (make_path(path, dir, MO_AUDIT_FILE_HEAD, e) < 0)
         return e->code;
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || pread(fd, text, sizeof(text), 0) != (ssize_t)HEAD_LEN)
-        return mo_fail(e, MO_ENOTFOUND, "%s: there is none", path);
+        return mo_fail(e, MO_ENOTFOUND, "%s does not exist", path);
     s = mo_span(text, HEAD_LEN);
     mo_chain_init(&out->last);
-    if (take_number(&s, &out->first) < 0 ||
-        take_number(&s, &out->last.seq) < 0 || s.n != MO_CHAIN_HEX + 1 ||
+    if (read_number(&s, &out->first) < 0 ||
+        read_number(&s, &out->last.seq) < 0 || s.n != MO_CHAIN_HEX + 1 ||
         s.p[MO_CHAIN_HEX] != '\n')
-        return mo_fail(e, MO_ENOTFOUND, "%s: not whole", path);
+        return mo_fail(e, MO_ENOTFOUND, "%s is incomplete", path);
     memcpy(out->last.hash, s.p, MO_CHAIN_HEX);
     return 0;
 }
@@ -76,7 +76,7 @@ static int open_head(struct mo_audit_file_file *f, struct mo_err *e)
 
     if (f->head >= 0)
         return 0;
-    if (path_of(path, f->dir, MO_AUDIT_FILE_HEAD, e) < 0)
+    if (make_path(path, f->dir, MO_AUDIT_FILE_HEAD, e) < 0)
         return e->code;
     f->head = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     return f->head < 0 ? mo_fail_sys(e, "%s", path) : 0;
@@ -111,7 +111,7 @@ static int open_file(struct mo_audit_file_file *f, const char *path,
     return 0;
 }
 
-static bool is_there(int fd, const char *path, struct stat *st)
+static bool is_same_file(int fd, const char *path, struct stat *st)
 {
     struct stat now;
 
@@ -119,8 +119,8 @@ static bool is_there(int fd, const char *path, struct stat *st)
            st->st_ino == now.st_ino && st->st_dev == now.st_dev;
 }
 
-/* The head is the lock of all files: it is never replaced, they are. Then: the
- * file of that name, whatever happened to the one we had. */
+/* Locks the head, which serves for all files because it is never replaced, and
+ * opens the current file if another process has rotated ours. */
 static int lock_file(struct mo_audit_file_file *f, const char *path,
                      struct stat *st, struct mo_err *e)
 {
@@ -130,7 +130,7 @@ static int lock_file(struct mo_audit_file_file *f, const char *path,
         if (errno != EINTR)
             return mo_fail_sys(e, "lock %s/" MO_AUDIT_FILE_HEAD, f->dir);
     }
-    if (f->fd >= 0 && is_there(f->fd, path, st))
+    if (f->fd >= 0 && is_same_file(f->fd, path, st))
         return 0;
     mo_close_fd(&f->fd);
     if (open_file(f, path, e) < 0)
@@ -144,9 +144,9 @@ static void unlock_file(const struct mo_audit_file_file *f)
         (void)flock(f->head, LOCK_UN);
 }
 
-/* --- where the chain stands ---------------------------------------------- */
+/* --- the end of the chain ------------------------------------------------ */
 
-/* The end of the file from the last line's first byte on; *from: where. */
+/* Reads the last line of the file; *from is its offset. */
 static int read_tail(int fd, uint64_t size, struct mo_buf *b, uint64_t *from,
                      struct mo_err *e)
 {
@@ -176,14 +176,14 @@ static int read_tail(int fd, uint64_t size, struct mo_buf *b, uint64_t *from,
     }
 }
 
-static void note(struct mo_buf *notes, const char *text)
+static void put_note(struct mo_buf *notes, const char *text)
 {
     (void)mo_buf_printf(notes, "\"note\":\"%s\"\n", text);
 }
 
-/* A crash left half a line: it is cut off. */
-static int cut_torn(struct mo_audit_file_file *f, struct mo_buf *tail,
-                    struct mo_buf *notes, struct mo_err *e)
+/* Cuts off a partial line that a crash left. */
+static int cut_partial_row(struct mo_audit_file_file *f, struct mo_buf *tail,
+                           struct mo_buf *notes, struct mo_err *e)
 {
     char text[96];
     uint64_t from = 0;
@@ -199,14 +199,14 @@ static int cut_torn(struct mo_audit_file_file *f, struct mo_buf *tail,
         (void)snprintf(text, sizeof(text),
                        "a half written row of %llu bytes was cut off",
                        (unsigned long long)(f->size - from));
-        note(notes, text);
+        put_note(notes, text);
         f->size = from;
     }
     mo_buf_reset(tail);
     return 0;
 }
 
-/* A file that was removed or is new: the head knows how it goes on. */
+/* Continues the chain from the head if the file is new or was removed. */
 static void resume_head(struct mo_audit_file_file *f)
 {
     struct mo_audit_file_mark mark = {.first = 1};
@@ -220,7 +220,7 @@ static void resume_head(struct mo_audit_file_file *f)
     f->first = mark.first;
 }
 
-/* 1: the file goes on; 0: it does not, it must be set aside. */
+/* 1: the chain can continue in this file; 0: the file must be renamed. */
 static int find_end(struct mo_audit_file_file *f, uint64_t size,
                     struct mo_buf *notes, struct mo_err *e)
 {
@@ -230,7 +230,7 @@ static int find_end(struct mo_audit_file_file *f, uint64_t size,
     f->size = size;
     resume_head(f);
     mo_buf_init(&tail, MO_AUDIT_FILE_LINE + 1024);
-    rc = cut_torn(f, &tail, notes, e);
+    rc = cut_partial_row(f, &tail, notes, e);
     if (rc == MO_ETOOBIG)
         rc = 0;
     else if (rc == 0)
@@ -240,14 +240,14 @@ static int find_end(struct mo_audit_file_file *f, uint64_t size,
     return rc;
 }
 
-/* --- setting files aside ------------------------------------------------- */
+/* --- rotation ------------------------------------------------------------ */
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     return strcmp(a, b);
 }
 
-static bool is_old(const char *name)
+static bool is_rotated(const char *name)
 {
     size_t n = strlen(name);
 
@@ -268,24 +268,25 @@ int mo_audit_file_files(const char *dir, char (*out)[64], size_t max, size_t *n,
     if (!d)
         return mo_fail_sys(e, "%s", dir);
     for (struct dirent *x = readdir(d); x && *n + 1 < max; x = readdir(d))
-        if (is_old(x->d_name))
+        if (is_rotated(x->d_name))
             (void)snprintf(out[(*n)++], 64, "%.63s", x->d_name);
     (void)closedir(d);
-    qsort(out, *n, 64, by_name);
-    if (path_of(path, dir, MO_AUDIT_FILE_FILE, e) == 0 && stat(path, &st) == 0)
+    qsort(out, *n, 64, compare_names);
+    if (make_path(path, dir, MO_AUDIT_FILE_FILE, e) == 0 &&
+        stat(path, &st) == 0)
         (void)snprintf(out[(*n)++], 64, "%s", MO_AUDIT_FILE_FILE);
     return 0;
 }
 
 #define LISTED 1024
 
-/* The last row of a file that was set aside; its name says which. */
-static uint64_t last_of(const char *name)
+/* The number of the last row of a rotated file, from its name. */
+static uint64_t last_row(const char *name)
 {
     return strtoull(name + sizeof("audit-") - 1, NULL, 10);
 }
 
-static void prune(struct mo_audit_file_file *f)
+static void remove_oldest(struct mo_audit_file_file *f)
 {
     mo_autofree char(*names)[64] = mo_alloc(LISTED * sizeof(*names));
     char path[PATH_MAX];
@@ -294,16 +295,16 @@ static void prune(struct mo_audit_file_file *f)
 
     if (!names || mo_audit_file_files(f->dir, names, LISTED, &n, &e) < 0)
         return;
-    for (size_t i = 0; i + f->files < n && is_old(names[i]); i++) {
-        if (path_of(path, f->dir, names[i], &e) < 0 || unlink(path) < 0)
+    for (size_t i = 0; i + f->files < n && is_rotated(names[i]); i++) {
+        if (make_path(path, f->dir, names[i], &e) < 0 || unlink(path) < 0)
             return;
-        f->first = last_of(names[i]) + 1;
+        f->first = last_row(names[i]) + 1;
     }
 }
 
-/* A name that is taken (of a file that was damaged) is not taken away. */
-static int link_old(const struct mo_audit_file_file *f, const char *path,
-                    struct mo_err *e)
+/* Never replaces a file: a damaged one may have the same name. */
+static int link_rotated(const struct mo_audit_file_file *f, const char *path,
+                        struct mo_err *e)
 {
     unsigned long long seq = f->chain.seq;
     char name[64], old[PATH_MAX];
@@ -312,7 +313,7 @@ static int link_old(const struct mo_audit_file_file *f, const char *path,
     for (int i = 1; i < TRIES; i++) {
         char again[8];
 
-        if (path_of(old, f->dir, name, e) < 0)
+        if (make_path(old, f->dir, name, e) < 0)
             return e->code;
         if (link(path, old) == 0)
             return 0;
@@ -321,23 +322,23 @@ static int link_old(const struct mo_audit_file_file *f, const char *path,
         (void)snprintf(again, sizeof(again), ".%d", i);
         (void)snprintf(name, sizeof(name), OLD_NAME, seq, again);
     }
-    return mo_fail_sys(e, "set aside %s", path);
+    return mo_fail_sys(e, "rename %s", path);
 }
 
-/* The chain goes on in the next one. */
-static int set_aside(struct mo_audit_file_file *f, const char *path,
-                     struct mo_err *e)
+/* Renames the full file; the chain continues in the next one. */
+static int rotate_file(struct mo_audit_file_file *f, const char *path,
+                       struct mo_err *e)
 {
-    if (link_old(f, path, e) < 0)
+    if (link_rotated(f, path, e) < 0)
         return e->code;
     if (unlink(path) < 0)
-        return mo_fail_sys(e, "set aside %s", path);
+        return mo_fail_sys(e, "rename %s", path);
     mo_close_fd(&f->fd);
-    prune(f);
+    remove_oldest(f);
     return write_head(f, e);
 }
 
-/* --- a group ------------------------------------------------------------- */
+/* --- groups -------------------------------------------------------------- */
 
 static int put_rows(struct mo_chain *c, struct mo_span rows, struct mo_buf *out,
                     struct mo_err *e)
@@ -352,7 +353,7 @@ static int put_rows(struct mo_chain *c, struct mo_span rows, struct mo_buf *out,
     return 0;
 }
 
-/* All or nothing: what was written of a group that failed is cut off. */
+/* All or nothing: after a failure the partial group is cut off. */
 static int write_rows(struct mo_audit_file_file *f, struct mo_span notes,
                       struct mo_span rows, bool sync, struct mo_err *e)
 {
@@ -373,15 +374,15 @@ static int write_rows(struct mo_audit_file_file *f, struct mo_span notes,
         f->size += out.len;
         rc = write_head(f, e);
     } else if (ftruncate(f->fd, (off_t)f->size) < 0) {
-        f->size = UINT64_MAX; /* looked at again */
+        f->size = UINT64_MAX; /* unknown: read again */
     }
     mo_buf_fini(&out);
     return rc;
 }
 
-static int append(struct mo_audit_file_file *f, const char *path,
-                  struct mo_span rows, bool sync, struct mo_buf *notes,
-                  struct mo_err *e)
+static int append_group(struct mo_audit_file_file *f, const char *path,
+                        struct mo_span rows, bool sync, struct mo_buf *notes,
+                        struct mo_err *e)
 {
     struct stat st = {.st_size = 0};
     int rc = lock_file(f, path, &st, e);
@@ -394,8 +395,8 @@ static int append(struct mo_audit_file_file *f, const char *path,
              ? 1
              : find_end(f, (uint64_t)st.st_size, notes, e);
     if (rc == 0) {
-        note(notes, "the file before this one cannot be continued");
-        rc = set_aside(f, path, e);
+        put_note(notes, "the file before this one cannot be continued");
+        rc = rotate_file(f, path, e);
         if (rc == 0)
             rc = lock_file(f, path, &st, e);
         f->size = 0;
@@ -403,7 +404,7 @@ static int append(struct mo_audit_file_file *f, const char *path,
     if (rc >= 0)
         rc = write_rows(f, mo_buf_view(notes), rows, sync, e);
     if (rc == 0 && f->size >= f->max)
-        rc = set_aside(f, path, e);
+        rc = rotate_file(f, path, e);
     unlock_file(f);
     return rc;
 }
@@ -413,12 +414,12 @@ int mo_audit_file_append(struct mo_audit_file_file *f, struct mo_span rows,
 {
     char path[PATH_MAX];
     struct mo_buf notes;
-    int rc = path_of(path, f->dir, MO_AUDIT_FILE_FILE, e);
+    int rc = make_path(path, f->dir, MO_AUDIT_FILE_FILE, e);
 
     if (rc < 0)
         return rc;
     mo_buf_init(&notes, 4096);
-    rc = append(f, path, rows, sync, &notes, e);
+    rc = append_group(f, path, rows, sync, &notes, e);
     if (rc < 0)
         f->size = UINT64_MAX;
     mo_buf_fini(&notes);

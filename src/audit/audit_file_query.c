@@ -1,5 +1,5 @@
 /*
- * audit_file_query.c - is the audit log what was written? See audit_file.h.
+ * audit_file_query.c - verifies the files of the audit log; see audit_file.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,21 +17,22 @@
 #define READ_STEP ((size_t)256 * 1024)
 #define FILES_MAX 1024
 
-struct look {
+struct verify {
     struct mo_audit_file_report *r;
     struct mo_chain chain;
     struct mo_audit_file_mark head;
     bool has_head, met_head;
 };
 
-static void found(struct look *k, const struct mo_err *why)
+static void report_problem(struct verify *k, const struct mo_err *why)
 {
     k->r->ok = false;
     k->r->why = *why;
 }
 
-/* The head must be the row of that number; rows behind it may be newer. */
-static int check_head(struct look *k, struct mo_err *e)
+/* The row with the head's number must have its hash. Rows after it are newer
+ * than the head. */
+static int check_head(struct verify *k, struct mo_err *e)
 {
     if (!k->has_head || k->chain.seq != k->head.last.seq)
         return 0;
@@ -43,7 +44,7 @@ static int check_head(struct look *k, struct mo_err *e)
                    (unsigned long long)k->chain.seq);
 }
 
-static int check_line(struct look *k, struct mo_span line, struct mo_err *e)
+static int check_line(struct verify *k, struct mo_span line, struct mo_err *e)
 {
     int rc;
 
@@ -62,7 +63,7 @@ static int check_line(struct look *k, struct mo_span line, struct mo_err *e)
     return check_head(k, e);
 }
 
-static int check_bytes(struct look *k, struct mo_frame *f, struct mo_span in,
+static int check_bytes(struct verify *k, struct mo_frame *f, struct mo_span in,
                        struct mo_err *e)
 {
     struct mo_span line;
@@ -75,14 +76,15 @@ static int check_bytes(struct look *k, struct mo_frame *f, struct mo_span in,
     return rc < 0 ? mo_fail(e, MO_EPROTO, "a line is too long") : 0;
 }
 
-/* A raw CR before an LF is no part of ours: frames would swallow it. */
+/* Rows have no raw CR. The frame parser would drop one before an LF, so it is
+ * checked here. */
 static bool has_cr(struct mo_span s)
 {
     return mo_span_find(s, '\r') >= 0;
 }
 
-/* A group that is being written: only up to the size it had. */
-static int check_file(struct look *k, int fd, uint64_t size, struct mo_err *e)
+/* Checks `size` bytes only: a group may be written after them. */
+static int check_file(struct verify *k, int fd, uint64_t size, struct mo_err *e)
 {
     mo_autofree char *step = mo_alloc(READ_STEP);
     struct mo_frame f;
@@ -97,11 +99,11 @@ static int check_file(struct look *k, int fd, uint64_t size, struct mo_err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            rc = mo_fail(e, MO_EPROTO, "it ends before its end");
+            rc = mo_fail(e, MO_EPROTO,
+                         "the file became shorter while it was read");
         else if (has_cr(mo_span(step, (size_t)n)))
             rc = mo_fail(e, MO_EPROTO,
-                         "a byte stands there that we never "
-                         "write");
+                         "a CR byte, which is never written to the log");
         else
             rc = check_bytes(k, &f, mo_span(step, (size_t)n), e);
         at += n > 0 ? (uint64_t)n : 0;
@@ -114,8 +116,8 @@ static int check_file(struct look *k, int fd, uint64_t size, struct mo_err *e)
     return rc;
 }
 
-/* The size by which no group is half written, and the head of then. */
-static uint64_t size_of(struct look *k, int fd, const char *dir)
+/* Reads size and head under the lock, so that no group is half written. */
+static uint64_t read_size_and_head(struct verify *k, int fd, const char *dir)
 {
     char path[PATH_MAX];
     struct mo_err e;
@@ -136,8 +138,8 @@ static uint64_t size_of(struct look *k, int fd, const char *dir)
     return (uint64_t)st.st_size;
 }
 
-static int look_at(struct look *k, const char *path, const char *name,
-                   const char *dir, struct mo_err *e)
+static int verify_file(struct verify *k, const char *path, const char *name,
+                       const char *dir, struct mo_err *e)
 {
     mo_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct mo_err why;
@@ -150,13 +152,13 @@ static int look_at(struct look *k, const char *path, const char *name,
     (void)snprintf(k->r->file, sizeof(k->r->file), "%s", name);
     k->r->line = 0;
     k->r->files++;
-    if (check_file(k, fd, size_of(k, fd, dir), &why) < 0)
-        found(k, &why);
+    if (check_file(k, fd, read_size_and_head(k, fd, dir), &why) < 0)
+        report_problem(k, &why);
     return 0;
 }
 
-/* Rows of the end are missing if the last one that was written is. */
-static void check_end(struct look *k)
+/* If the row of the head was not found, rows at the end are missing. */
+static void check_end(struct verify *k)
 {
     struct mo_err why;
 
@@ -165,16 +167,16 @@ static void check_end(struct look *k)
     if (!k->has_head)
         (void)mo_fail(&why, MO_EPROTO,
                       MO_AUDIT_FILE_HEAD
-                      " is missing, which says where it ends");
+                      " is missing, so the last row is unknown");
     else
         (void)mo_fail(&why, MO_EPROTO,
                       "rows after %llu are missing, up to %llu",
                       (unsigned long long)k->r->last,
                       (unsigned long long)k->head.last.seq);
-    found(k, &why);
+    report_problem(k, &why);
 }
 
-static int look_at_all(struct look *k, const char *dir, struct mo_err *e)
+static int verify_all(struct verify *k, const char *dir, struct mo_err *e)
 {
     mo_autofree char(*names)[64] = mo_alloc(FILES_MAX * sizeof(*names));
     char path[PATH_MAX];
@@ -188,7 +190,7 @@ static int look_at_all(struct look *k, const char *dir, struct mo_err *e)
 
         if (len < 0 || (size_t)len >= sizeof(path))
             return mo_fail(e, MO_ETOOBIG, "%s is too long", dir);
-        rc = look_at(k, path, names[i], i + 1 == n ? dir : NULL, e);
+        rc = verify_file(k, path, names[i], i + 1 == n ? dir : NULL, e);
     }
     if (rc == 0)
         check_end(k);
@@ -198,15 +200,15 @@ static int look_at_all(struct look *k, const char *dir, struct mo_err *e)
 int mo_audit_file_verify(const char *dir, const char *file,
                          struct mo_audit_file_report *r, struct mo_err *e)
 {
-    struct look k = {.r = r};
+    struct verify k = {.r = r};
     const char *slash = file ? strrchr(file, '/') : NULL;
 
     *r = (struct mo_audit_file_report){.ok = true};
     mo_chain_init(&k.chain);
-    k.chain.open = true; /* older files may have been taken away */
+    k.chain.open = true; /* older files may have been removed */
     if (file)
-        return look_at(&k, file, slash ? slash + 1 : file, NULL, e);
-    return look_at_all(&k, dir, e);
+        return verify_file(&k, file, slash ? slash + 1 : file, NULL, e);
+    return verify_all(&k, dir, e);
 }
 
 int mo_audit_file_put_report(const struct mo_audit_file_report *r,
@@ -216,23 +218,15 @@ int mo_audit_file_put_report(const struct mo_audit_file_report *r,
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "ok");
-    mo_jw_bool(&w, r->ok);
-    mo_jw_key(&w, "rows");
-    mo_jw_u64(&w, r->rows);
-    mo_jw_key(&w, "first");
-    mo_jw_u64(&w, r->first);
-    mo_jw_key(&w, "last");
-    mo_jw_u64(&w, r->last);
-    mo_jw_key(&w, "files");
-    mo_jw_u64(&w, r->files);
+    mo_jw_member_bool(&w, "ok", r->ok);
+    mo_jw_member_u64(&w, "rows", r->rows);
+    mo_jw_member_u64(&w, "first", r->first);
+    mo_jw_member_u64(&w, "last", r->last);
+    mo_jw_member_u64(&w, "files", r->files);
     if (!r->ok) {
-        mo_jw_key(&w, "file");
-        mo_jw_cstr(&w, r->file);
-        mo_jw_key(&w, "line");
-        mo_jw_u64(&w, r->line);
-        mo_jw_key(&w, "why");
-        mo_jw_cstr(&w, r->why.msg);
+        mo_jw_member(&w, "file", mo_span_cstr(r->file));
+        mo_jw_member_u64(&w, "line", r->line);
+        mo_jw_member(&w, "why", mo_span_cstr(r->why.msg));
     }
     mo_jw_end(&w);
     return mo_buf_err(out);

@@ -1,15 +1,7 @@
 #include "audit/audit_lookup.h"
 
-#define LOOKED_MOST 3
-#define LOOKED_MAX  ((size_t)64 * 1024)
-
-static void put_text(struct mo_jw *w, const char *key, struct mo_span s)
-{
-    if (!s.n)
-        return;
-    mo_jw_key(w, key);
-    mo_jw_str(w, s);
-}
+#define CANDIDATES_MAX 3
+#define ROW_MAX        ((size_t)64 * 1024)
 
 static void put_hit(struct mo_jw *w, struct mo_json hit)
 {
@@ -20,10 +12,8 @@ static void put_hit(struct mo_jw *w, struct mo_json hit)
     for (size_t i = 0; i < MO_COUNT(keys); i++) {
         struct mo_json v = mo_json_get(hit, keys[i]);
 
-        if (!v.p)
-            continue;
-        mo_jw_key(w, keys[i]);
-        mo_jw_raw(w, mo_json_text(v));
+        if (v.p)
+            mo_jw_member_raw(w, keys[i], mo_json_text(v));
     }
     mo_jw_end(w);
 }
@@ -36,7 +26,7 @@ static void put_hits(struct mo_jw *w, const char *key, struct mo_json list)
     mo_jw_key(w, key);
     mo_jw_arr(w);
     mo_json_iter(&it, list);
-    for (size_t i = 0; i < LOOKED_MOST && mo_json_next(&it, &no, &hit); i++)
+    for (size_t i = 0; i < CANDIDATES_MAX && mo_json_next(&it, &no, &hit); i++)
         put_hit(w, hit);
     mo_jw_end(w);
 }
@@ -49,18 +39,17 @@ void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
 
     if (mo_json_parse(l->answer, 0, &doc, NULL) < 0)
         return;
-    mo_buf_init(&b, LOOKED_MAX);
+    mo_buf_init(&b, ROW_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    put_text(&w, "kind", MO_SPAN("route"));
-    put_text(&w, "via", mo_span_cstr(l->via));
-    put_text(&w, "who", l->who);
-    put_text(&w, "words", l->words);
+    mo_jw_member_opt(&w, "kind", MO_SPAN("route"));
+    mo_jw_member_opt(&w, "via", mo_span_cstr(l->via));
+    mo_jw_member_opt(&w, "who", l->who);
+    mo_jw_member_opt(&w, "words", l->words);
     put_hits(&w, "candidates", mo_json_get(doc.root, "results"));
     put_hits(&w, "ruledOut", mo_json_get(doc.root, "ruledOut"));
-    mo_jw_key(&w, "acted");
-    mo_jw_bool(&w, false);
-    put_text(&w, "outcome", MO_SPAN("looked"));
+    mo_jw_member_bool(&w, "acted", false);
+    mo_jw_member_opt(&w, "outcome", MO_SPAN("looked"));
     mo_jw_end(&w);
     if (!mo_buf_err(&b))
         mo_audit_note(a, mo_span(b.p + 1, b.len - 2));

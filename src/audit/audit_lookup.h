@@ -1,12 +1,12 @@
-/* audit_lookup.h - rows of the audit log about words that somebody asked the
- * router about without doing anything: `find`, GET /api/route.
+/* audit_lookup.h - audit rows about router queries that run no tool: `find`,
+ * GET /api/route.
  *
- * What execute and find_tool take words for is the gateway's to tell
- * (mo_audit_routing); here the answer is made already, as JSON, and the row is
- * written from that: the surest with their scores, what was ruled out and why,
- * and that nothing was done.
+ * The gateway writes the rows of execute and find_tool itself
+ * (mo_audit_routing). Here the row is made from the JSON answer: the best
+ * candidates with their scores, the excluded tools with the reasons, and
+ * "acted":false.
  *
- * Limit: LOOKED_MOST candidates of each kind. */
+ * Limit: CANDIDATES_MAX candidates of each kind. */
 #ifndef MO_AUDIT_AUDIT_LOOKUP_H
 #define MO_AUDIT_AUDIT_LOOKUP_H
 

@@ -1,9 +1,9 @@
-/* gateway_call.h - the facts about one tool call that passes the gateway: who
- * called what, how it was found, who decided, and the outcome.
+/* gateway_call.h - one tool call through the gateway: caller, tool, routing,
+ * decision and outcome.
  *
  * The gateway fills it in, approvals (policy/approvals.h) decide about it, the
  * audit log and the metrics read it. Ownership: the gateway's, until the call
- * is over; `item` and `arguments` are valid only while it is being judged. */
+ * is over; `item` and `arguments` are valid only during rule() (judge.h). */
 #ifndef MO_AUDIT_GATEWAY_CALL_H
 #define MO_AUDIT_GATEWAY_CALL_H
 
@@ -15,47 +15,47 @@
 
 enum mo_gw_outcome {
     MO_GW_OK,
-    MO_GW_TOOL_ERROR, /* the tool says that it failed */
+    MO_GW_TOOL_ERROR, /* the tool reported isError */
     MO_GW_ERROR,      /* refused by its server, or never sent */
-    MO_GW_LOST,       /* sent, and no answer: it may have been done */
+    MO_GW_LOST,       /* sent, no answer: the tool may have run */
     MO_GW_CANCELED,   /* by its client */
-    MO_GW_DENIED,     /* by a rule, a person, or the clock */
+    MO_GW_DENIED,     /* by a rule, a person or the timeout */
     MO_GW_OUTCOMES,
 };
 
 struct mo_gw_case_ops;
 
 struct mo_gw_case {
-    struct mo_span server, tool; /* as they are configured and listed */
-    struct mo_span who;          /* connection or session, else the caller */
+    struct mo_span server, tool; /* configured name, listed name */
+    struct mo_span who;          /* connection, session or else caller */
     struct mo_span client;       /* its clientInfo, JSON; or empty */
-    struct mo_span words;        /* execute by words: the request; or empty */
+    struct mo_span words;        /* query given to execute, or empty */
     struct mo_span trace;        /* traceparent of the call, or empty */
-    struct mo_span inside;       /* it came from this program, which has asked
-                                  * about it already: by whom; or empty */
-    bool stand_in;               /* for another server, about which it was */
+    struct mo_span inside;       /* set for a call of a conversation, which was
+                                  * judged there: its caller; or empty */
+    bool stand_in;               /* replaces the server that was judged */
     struct mo_json item;         /* the tool as its server lists it, or none */
     struct mo_json arguments;    /* or none */
-    char digest[65];             /* of the arguments' bytes, sha256 */
-    char before[65];             /* a person has changed them: as they were */
+    char digest[65];             /* sha256 of the arguments */
+    char before[65];             /* digest before a person edited them */
     size_t args_bytes;
-    bool routed; /* by execute */
-    float sure;  /* of that; 1: it was named */
-    /* The judge's: */
-    char reason[MO_GW_REASON_MAX]; /* for the person, and the model if denied */
+    bool routed; /* execute chose the tool */
+    float sure;  /* confidence of that choice; 1: the tool was named */
+    /* Set by the judge: */
+    char reason[MO_GW_REASON_MAX]; /* for people; for the model if denied */
     const char *by; /* who decided: "rule", "person", "client", "time" */
     void *data;
-    /* The gateway's, for who decides (policy/judge.h): */
+    /* How to decide, edit and run it (policy/judge.h): */
     const struct mo_gw_case_ops *ops;
     /* Set by the gateway as they become known: */
-    char id[MO_GW_CASE_ID_LEN + 1]; /* of one that is asked about; else "" */
+    char id[MO_GW_CASE_ID_LEN + 1]; /* if a person is asked; else "" */
     bool by_client;                 /* the client is asked */
     enum mo_gw_outcome outcome;
-    uint64_t ms, waited_ms; /* all of it; of that, for a person */
+    uint64_t ms, waited_ms; /* total; waiting for a person */
     size_t bytes;           /* of the answer */
 };
 
-/* What words were taken for. */
+/* A candidate tool for a query. */
 struct mo_gw_guess {
     struct mo_span server, tool;
     float sure;

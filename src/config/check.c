@@ -1,8 +1,9 @@
-/* check.c - mistakes that only the whole configuration shows. */
+/* check.c - checks keys that depend on each other. */
 #include "config/read.h"
 
-/* Set, or at least tried to: that mistake has been told already. */
-static bool given(const struct mo_config_load *l, const char *const *text)
+/* True if the key is set, or was set to an invalid value, which is already in
+ * the report. */
+static bool is_given(const struct mo_config_load *l, const char *const *text)
 {
     return *text || mo_config_origin(l->cfg, text);
 }
@@ -16,7 +17,7 @@ static bool has_server(const struct mo_config *c, struct mo_span name)
     return false;
 }
 
-/* Of a server, or (tool) of one of its tools, where "server/tool" may stand. */
+/* tool: NULL, or the tool whose fallback this is; it may name "server/tool". */
 static void check_fallback(struct mo_config_load *l,
                            const struct mo_config_mcp *m,
                            const struct mo_config_list *to, const char *tool)
@@ -72,15 +73,16 @@ static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
         [MO_TRANSPORT_BOX] = m->image,
     };
 
-    if (!given(l, &m->command) && !given(l, &m->url) && !given(l, &m->image))
+    if (!is_given(l, &m->command) && !is_given(l, &m->url) &&
+        !is_given(l, &m->image))
         mo_config_error_of(l, &m->name,
                            "'mcpServers.%s' needs one of 'command', 'url' or "
                            "'image'",
                            m->name);
     else if (m->url && (m->command || m->image))
         mo_config_error_of(l, &m->url,
-                           "'mcpServers.%s' has 'url' and '%s'; only one can "
-                           "be meant",
+                           "'mcpServers.%s' has 'url' and '%s'; remove one "
+                           "of them",
                            m->name, m->command ? "command" : "image");
     else if (m->transport != MO_TRANSPORT_AUTO && !has[m->transport])
         mo_config_error_of(l, &m->transport,
@@ -88,10 +90,10 @@ static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
                            needs[m->transport]);
     if (m->network && !m->image && !is_boxed(m))
         mo_config_error_of(l, &m->network,
-                           "'mcpServers.%s.network' is of a box, and it has "
-                           "none: give it a 'sandbox' (native or docker)",
+                           "'mcpServers.%s.network' is only for servers in a "
+                           "box: set 'sandbox' to native or docker",
                            m->name);
-    if (m->oauth.client_secret && !given(l, &m->oauth.client_id))
+    if (m->oauth.client_secret && !is_given(l, &m->oauth.client_id))
         mo_config_error_of(l, &m->oauth.client_secret,
                            "'mcpServers.%s.oauth' has a 'clientSecret' and no "
                            "'clientId'",

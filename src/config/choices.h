@@ -4,24 +4,24 @@
 #ifndef MO_CONFIG_CHOICES_H
 #define MO_CONFIG_CHOICES_H
 
-/* What happens to a tool call. */
+/* Decision about a tool call. */
 enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
 
-/* Who serves a language model. */
+/* Providers of language models. */
 enum mo_llm_kind {
     MO_LLM_DEMO,
     MO_LLM_CLAUDE,
     MO_LLM_GEMINI,
     MO_LLM_OPENAI,     /* Responses where its model needs it, else Chat */
-    MO_LLM_COMPATIBLE, /* Chat Completions of somebody else */
+    MO_LLM_COMPATIBLE, /* Chat Completions of another server */
 };
 #define MO_LLM_AUTO (-1) /* beside enum mo_llm_kind */
 
 /* When the gateway puts a server's name before its tools' names. */
 enum mo_gw_prefix {
-    MO_GW_PREFIX_COLLISION, /* only what two servers both have */
+    MO_GW_PREFIX_COLLISION, /* only names that two servers have */
     MO_GW_PREFIX_ALWAYS,
-    MO_GW_PREFIX_NEVER, /* the first in order wins; others are hidden */
+    MO_GW_PREFIX_NEVER, /* the first server wins; others are hidden */
 };
 
 /* Which tools a client of the gateway, or a model, is offered. */
@@ -29,10 +29,10 @@ enum mo_gw_expose {
     MO_GW_ALL,    /* every tool by its name */
     MO_GW_SEARCH, /* four tools that find and run the others
                      (gateway/router/meta_tools.h) */
-    MO_GW_AUTO,   /* all while they are few */
+    MO_GW_AUTO,   /* all, or search if there are too many */
 };
 
-/* Which of the gateway's calls a person must agree to. */
+/* Which of the gateway's calls a person must approve. */
 enum mo_gw_approvals { MO_GW_BY_RULES, MO_GW_ASK_REST, MO_GW_NO_RULES };
 
 #endif

@@ -1,11 +1,12 @@
+/* config.c - merges the layers of the configuration; see config.h. */
 #include "config/config.h"
 
 #include <stdio.h>
 
 #include "config/read.h"
 
-/* The constant struct and what keeps it alive, in one allocation. */
-struct kept {
+/* A configuration, its reference count and its arena, in one allocation. */
+struct counted_config {
     unsigned refs;
     struct mo_arena arena;
     struct mo_config cfg;
@@ -13,8 +14,8 @@ struct kept {
 
 /* --- environment --------------------------------------------------------- */
 
-/* An empty variable counts as unset: compose files leave many of those. */
-static const char *real_env(char *const *envp, const char *name)
+/* An empty variable counts as unset: compose files often set empty ones. */
+static const char *find_env(char *const *envp, const char *name)
 {
     size_t n = strlen(name);
 
@@ -27,13 +28,19 @@ static const char *real_env(char *const *envp, const char *name)
 
 const char *mo_config_getenv(const struct mo_config *c, const char *name)
 {
-    const char *v = real_env(c->environ, name);
+    const char *v = find_env(c->environ, name);
     const struct mo_dotenv_var *var;
 
     if (v)
         return v;
     var = mo_dotenv_find(&c->env, name);
     return var && *var->value ? var->value : NULL;
+}
+
+static void dotenv_path(const struct mo_config_holder *h, char out[PATH_MAX])
+{
+    (void)snprintf(out, PATH_MAX, "%s%s.env", h->in.dir ? h->in.dir : "",
+                   h->in.dir ? "/" : "");
 }
 
 static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
@@ -44,8 +51,7 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
     unsigned line = 0;
     int rc;
 
-    (void)snprintf(path, sizeof(path), "%s%s.env", h->in.dir ? h->in.dir : "",
-                   h->in.dir ? "/" : "");
+    dotenv_path(h, path);
     mo_buf_init(&text, MO_DOTENV_FILE_MAX);
     rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
     if (rc == 0)
@@ -62,11 +68,11 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 
 /* --- the file ------------------------------------------------------------ */
 
-/* Where the file is when nobody named one. */
-static void usual_file(const struct mo_config_holder *h, char out[PATH_MAX])
+/* The path of the file if none is named. */
+static void default_file(const struct mo_config_holder *h, char out[PATH_MAX])
 {
-    const char *xdg = real_env(h->in.environ, "XDG_CONFIG_HOME");
-    const char *home = real_env(h->in.environ, "HOME");
+    const char *xdg = find_env(h->in.environ, "XDG_CONFIG_HOME");
+    const char *home = find_env(h->in.environ, "HOME");
     struct mo_file_stamp there;
 
     (void)snprintf(out, PATH_MAX, "%s%s" MO_CONFIG_FILE,
@@ -78,7 +84,8 @@ static void usual_file(const struct mo_config_holder *h, char out[PATH_MAX])
                    xdg ? xdg : home, xdg ? "" : "/.config");
 }
 
-/* By the order of the house. A named file must be there. */
+/* --config, else the environment, else the default path. A named file must
+ * exist. */
 static void find_file(struct mo_config_holder *h, const struct mo_config *c)
 {
     const char *asked = h->in.file;
@@ -89,7 +96,7 @@ static void find_file(struct mo_config_holder *h, const struct mo_config *c)
     if (asked)
         (void)snprintf(h->path, sizeof(h->path), "%s", asked);
     else
-        usual_file(h, h->path);
+        default_file(h, h->path);
 }
 
 static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
@@ -112,12 +119,13 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     l->file = mo_arena_strndup(l->arena, h->path, strlen(h->path));
     l->text = mo_buf_view(&text);
     l->cfg->file = l->file;
-    rc = l->file ? mo_config_read(l, e) : mo_fail(e, MO_ENOMEM, "no memory");
+    rc =
+        l->file ? mo_config_read(l, e) : mo_fail(e, MO_ENOMEM, "out of memory");
     mo_buf_fini(&text);
     l->text = mo_span(NULL, 0);
     if (l->literal_secret && (h->file.mode & 0077))
         mo_config_warn(l->rep,
-                       "%s holds a key and can be read by other users; "
+                       "%s contains a secret and can be read by other users; "
                        "chmod 600 it, or use ${env:NAME}",
                        h->path);
     return rc;
@@ -130,9 +138,10 @@ struct layer {
     enum mo_layer layer;
 };
 
-static void set_from(struct mo_config_load *l, const struct mo_key *k,
-                     void *field, const char *path,
-                     const struct mo_config_origin *from, const char *value)
+static void set_from_layer(struct mo_config_load *l, const struct mo_key *k,
+                           void *field, const char *path,
+                           const struct mo_config_origin *from,
+                           const char *value)
 {
     struct mo_err e = {0};
 
@@ -141,7 +150,7 @@ static void set_from(struct mo_config_load *l, const struct mo_key *k,
         mo_config_error_of(l, field, "'%s' %s", path, e.msg);
 }
 
-/* The first of the key's variables that this layer has. */
+/* Sets a key from the first of its variables that this layer has. */
 static void apply_env(void *ctx, const char *path, const struct mo_key *k,
                       void *field)
 {
@@ -162,14 +171,14 @@ static void apply_env(void *ctx, const char *path, const struct mo_key *k,
         from.name = name;
         var = mo_dotenv_find(&y->l->cfg->env, name);
         if (y->layer == MO_LAYER_ENV) {
-            value = real_env(y->l->cfg->environ, name);
+            value = find_env(y->l->cfg->environ, name);
         } else if (var && *var->value) {
             value = var->value;
             from.name = ".env";
             from.line = var->line;
         }
         if (value) {
-            set_from(y->l, k, field, path, &from, value);
+            set_from_layer(y->l, k, field, path, &from, value);
             return;
         }
     }
@@ -187,17 +196,17 @@ static void apply_flags(struct mo_config_load *l,
             mo_keys_path(&mo_config_keys, f->key, l->cfg, &field);
 
         MO_BUG_ON(!k);
-        set_from(l, k, field, f->key, &from, f->value);
+        set_from_layer(l, k, field, f->key, &from, f->value);
     }
 }
 
 /* --- loading ------------------------------------------------------------- */
 
-/* The state directory where nobody named one. */
-static void default_dir(struct mo_config_load *l)
+/* Sets the default of store.dir. */
+static void set_default_dir(struct mo_config_load *l)
 {
-    const char *xdg = real_env(l->cfg->environ, "XDG_STATE_HOME");
-    const char *home = real_env(l->cfg->environ, "HOME");
+    const char *xdg = find_env(l->cfg->environ, "XDG_STATE_HOME");
+    const char *home = find_env(l->cfg->environ, "HOME");
     char path[PATH_MAX];
 
     if (l->cfg->store.dir)
@@ -232,7 +241,7 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &dotenv);
     mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &env);
     apply_flags(l, &h->in);
-    default_dir(l);
+    set_default_dir(l);
     if (rc == 0)
         mo_config_check(l);
     if (l->no_memory)
@@ -244,16 +253,16 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     return 0;
 }
 
-static struct kept *kept_of(const struct mo_config *c)
+static struct counted_config *counted_of(const struct mo_config *c)
 {
-    /* We made it, and it is ours to count; everybody else sees const. */
-    return mo_container_of((uintptr_t)c, struct kept, cfg);
+    /* Only this file changes the count; all others see a const struct. */
+    return mo_container_of((uintptr_t)c, struct counted_config, cfg);
 }
 
-static int load(struct mo_config_holder *h, struct mo_config_report *rep,
-                struct mo_err *e)
+static int load_config(struct mo_config_holder *h, struct mo_config_report *rep,
+                       struct mo_err *e)
 {
-    struct kept *k = mo_new(struct kept);
+    struct counted_config *k = mo_new(struct counted_config);
     struct mo_config_load l = {.rep = rep};
     int rc;
 
@@ -280,7 +289,7 @@ int mo_config_open(struct mo_config_holder *h, const struct mo_config_input *in,
                    struct mo_config_report *rep, struct mo_err *e)
 {
     *h = (struct mo_config_holder){.in = *in};
-    return load(h, rep, e);
+    return load_config(h, rep, e);
 }
 
 void mo_config_close(struct mo_config_holder *h)
@@ -292,7 +301,7 @@ void mo_config_close(struct mo_config_holder *h)
 int mo_config_reload(struct mo_config_holder *h, struct mo_config_report *rep,
                      struct mo_err *e)
 {
-    int rc = load(h, rep, e);
+    int rc = load_config(h, rep, e);
 
     if (rc < 0)
         (void)mo_wrap(e, "keeping the old configuration");
@@ -304,28 +313,27 @@ bool mo_config_stale(const struct mo_config_holder *h)
     struct mo_file_stamp now;
     char path[PATH_MAX];
 
-    (void)snprintf(path, sizeof(path), "%s%s.env", h->in.dir ? h->in.dir : "",
-                   h->in.dir ? "/" : "");
+    dotenv_path(h, path);
     mo_file_stamp(path, &now);
     if (!mo_file_same(&now, &h->dotenv))
         return true;
     if (h->named)
         (void)snprintf(path, sizeof(path), "%s", h->path);
     else
-        usual_file(h, path);
+        default_file(h, path);
     mo_file_stamp(path, &now);
     return strcmp(path, h->path) != 0 || !mo_file_same(&now, &h->file);
 }
 
 const struct mo_config *mo_config_ref(const struct mo_config *c)
 {
-    kept_of(c)->refs++;
+    counted_of(c)->refs++;
     return c;
 }
 
 void mo_config_unref(const struct mo_config *c)
 {
-    struct kept *k = c ? kept_of(c) : NULL;
+    struct counted_config *k = c ? counted_of(c) : NULL;
 
     if (!k || --k->refs > 0)
         return;

@@ -1,22 +1,21 @@
-/* config.h - the configuration: five layers made into one constant struct.
+/* config.h - the configuration: five layers merged into one constant struct.
  *
  * Order, highest first: flags, environment, .env in the working directory,
- * the config file (JSON), defaults. Every key is one row of the table in
- * keys.c; this header only gives the values C names.
+ * the config file (JSON), defaults. Every key is one row of the tables in
+ * keys.c; this header defines the C members of the values.
  *
- * Ownership: a struct mo_config never changes once it is loaded. It lives in
- * its own arena and is reference-counted: who keeps a pointer beyond the
- * present call takes mo_config_ref(). The holder always has a good one; a
- * reload puts a new one in its place or leaves everything as it was. Loop
- * thread only.
+ * Ownership: a struct mo_config never changes after loading. It lives in its
+ * own arena and is reference-counted: a caller that stores a pointer beyond the
+ * current call takes mo_config_ref(). The holder always has a valid one; a
+ * reload replaces it or, on failure, leaves it unchanged. Loop thread only.
  *
  * Secrets: references (${secret:..}, ${env:..}, ${file:..}) are checked and
- * kept as text, never resolved in here; who uses a value resolves it then
- * (reference.h). Literal ones are masked by `config show` and can be registered
- * with the log (mo_config_hide).
+ * stored as text, never resolved here; the user of a value resolves it
+ * (reference.h). Literal secrets are masked by `config show` and can be
+ * registered with the log (mo_config_hide).
  *
- * Limits: MO_CONFIG_FILE_MAX, MO_CONFIG_PROBLEMS_MAX, those in
- * keys.h. Reaching one is a problem in the report. */
+ * Limits: MO_CONFIG_FILE_MAX, MO_CONFIG_PROBLEMS_MAX, those in keys.h. A value
+ * over a limit is an error in the report. */
 #ifndef MO_CONFIG_CONFIG_H
 #define MO_CONFIG_CONFIG_H
 
@@ -66,8 +65,8 @@ enum mo_transport {
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
 enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
 
-/* Text is NULL and numbers are 0 where nothing was given and the table has
- * no default. Enumerations are int so that one setter can write them. */
+/* A key that is not set and has no default is NULL (text) or 0 (number).
+ * Enumerations are int so that one setter can write them. */
 
 struct mo_config_oauth {
     const char *client_id, *client_secret, *client_url, *scope, *redirect;
@@ -75,7 +74,7 @@ struct mo_config_oauth {
     bool enabled;
 };
 
-struct mo_config_tool { /* one of mcpServers.NAME.tools */
+struct mo_config_tool { /* an entry of mcpServers.NAME.tools */
     const char *name;
     const char *rename, *describe;
     struct mo_config_list fallback;
@@ -88,8 +87,8 @@ struct mo_config_tools {
     size_t n;
 };
 
-struct mo_config_mcp { /* one of mcpServers */
-    const char *name;  /* first: the reader of dictionaries sets it */
+struct mo_config_mcp { /* an entry of mcpServers */
+    const char *name;  /* first member: the reader of dictionaries sets it */
     const char *command, *cwd, *url, *image, *description, *tool_prefix;
     const char *network; /* of its box */
     struct mo_config_list args, keywords, categories, tags, fallback;
@@ -127,7 +126,7 @@ struct mo_config_llm {
     int provider;
     const char *model, *system_prompt;
     int64_t max_output_tokens, max_history_tokens, max_steps, timeout_ms;
-    int tools; /* enum mo_gw_expose: which the model is offered */
+    int tools; /* enum mo_gw_expose, for the model */
     struct mo_config_api claude, gemini, openai;
 };
 
@@ -181,7 +180,7 @@ struct mo_config_server {
     struct mo_config_map tokens; /* name -> token */
     struct mo_config_list origins;
     struct mo_config_limits limits;
-    bool manage; /* where nobody set it: by `listen` (servers/manage.h) */
+    bool manage; /* if not set: depends on `listen` (servers/manage.h) */
 };
 
 struct mo_config_secrets {
@@ -208,14 +207,14 @@ struct mo_config {
     struct mo_config_secrets secrets;
     struct mo_config_audit audit;
 
-    uint64_t generation;  /* counts loads of one holder, from 1 */
-    const char *file;     /* the one that was read, or NULL */
+    uint64_t generation;  /* number of this load of the holder, from 1 */
+    const char *file;     /* the file that was read, or NULL */
     struct mo_dotenv env; /* .env */
     char *const *environ; /* borrowed */
     const struct mo_config_origin *origins; /* newest first */
 };
 
-/* --- where a value came from --------------------------------------------- */
+/* --- the source of a value ----------------------------------------------- */
 
 enum mo_layer {
     MO_LAYER_DEFAULT,
@@ -227,26 +226,26 @@ enum mo_layer {
 
 struct mo_config_origin {
     const struct mo_config_origin *next;
-    const void *field; /* in the mo_config */
+    const void *field; /* member of the mo_config */
     enum mo_layer layer;
     const char *name;   /* file, variable or flag */
     unsigned line, col; /* in a file; else 0 */
 };
 
-/* NULL: nobody set it, not even a default. */
+/* NULL: not set, and there is no default. */
 const struct mo_config_origin *mo_config_origin(const struct mo_config *c,
                                                 const void *field);
 
-/* --- what is wrong with it ----------------------------------------------- */
+/* --- problems ------------------------------------------------------------ */
 
 struct mo_config_problem {
     bool warning;
     unsigned line, col;                 /* 0: not in a file */
-    char text[MO_CONFIG_PROBLEM_BYTES]; /* "file:4:7: what, and what to do" */
+    char text[MO_CONFIG_PROBLEM_BYTES]; /* "file:4:7: problem; advice" */
 };
 
 struct mo_config_report {
-    unsigned errors, warnings; /* found; the array may hold fewer */
+    unsigned errors, warnings; /* found; the array may have fewer */
     unsigned kept;
     struct mo_config_problem v[MO_CONFIG_PROBLEMS_MAX];
 };
@@ -259,9 +258,9 @@ struct mo_config_flag {
     const char *value;
 };
 
-/* Everything is borrowed for the life of the holder. */
+/* All pointers are borrowed for the life of the holder. */
 struct mo_config_input {
-    const char *file;     /* --config, or NULL: look for one */
+    const char *file;     /* --config, or NULL: search */
     const char *dir;      /* working directory, NULL: "." */
     char *const *environ; /* NULL: empty */
     const struct mo_config_flag *flags;
@@ -272,40 +271,43 @@ struct mo_config_holder {
     struct mo_config_input in;
     const struct mo_config *now;
     uint64_t generation;
-    char path[PATH_MAX]; /* where the file was looked for last */
+    char path[PATH_MAX]; /* the file, or where it was searched last */
     bool named;          /* by --config or the environment */
     struct mo_file_stamp file, dotenv;
 };
 
-/* MO_EINVAL when there are errors in the report, MO_ENOMEM, MO_EIO; e has
- * one sentence for the log. h->now is NULL then; nothing needs closing. */
+/* MO_EINVAL: the report has errors; or MO_ENOMEM, MO_EIO. e has one sentence
+ * for the log. On failure h->now is NULL and nothing needs closing. */
 int mo_config_open(struct mo_config_holder *h, const struct mo_config_input *in,
                    struct mo_config_report *rep, struct mo_err *e);
 void mo_config_close(struct mo_config_holder *h);
 
-/* Read everything again. On failure h->now stays and e says so. */
+/* Reads all layers again. On failure h->now is unchanged. */
 int mo_config_reload(struct mo_config_holder *h, struct mo_config_report *rep,
                      struct mo_err *e);
-/* Has a file changed, come or gone since the last (re)load, good or bad? */
+/* True if a file was changed, created or removed since the last (re)load,
+ * successful or not. */
 bool mo_config_stale(const struct mo_config_holder *h);
 
 const struct mo_config *mo_config_ref(const struct mo_config *c);
 void mo_config_unref(const struct mo_config *c); /* NULL is fine */
 
-/* The environment as the configuration sees it: real one, then .env.
- * An empty value counts as unset. */
+/* A variable of the environment, else of .env. An empty value counts as
+ * unset. */
 const char *mo_config_getenv(const struct mo_config *c, const char *name);
 
-/* Register every literal secret with the log. MO_EBUSY: not all fit. */
+/* Registers every literal secret with the log. MO_EBUSY: the log has too
+ * many. */
 int mo_config_hide(const struct mo_config *c, struct mo_log *log);
 
-/* Every text in which references may stand, with its key's path
+/* Calls fn for every text that may contain references, with its key's path
  * ("mcpServers.x.env.TOKEN"). Both are valid during the call. */
 typedef void mo_config_text_fn(void *ctx, const char *path, const char *text);
 void mo_config_texts(const struct mo_config *c, mo_config_text_fn *fn,
                      void *ctx);
 
-/* What differs between two; said once per key, server or list. */
+/* Calls say once for each key, server or list that differs. restart: the
+ * change takes effect after a restart. */
 typedef void mo_config_diff_fn(void *ctx, const char *path, bool restart);
 void mo_config_diff(const struct mo_config *a, const struct mo_config *b,
                     mo_config_diff_fn *say, void *ctx);

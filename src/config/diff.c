@@ -1,4 +1,4 @@
-/* diff.c - walks over loaded values: what changed, what is secret. */
+/* diff.c - compares two configurations, and registers secrets with the log. */
 #include <strings.h>
 
 #include "config/keys.h"
@@ -99,8 +99,8 @@ struct diff {
     void *ctx;
 };
 
-static const char *named(const struct mo_key *k, struct mo_key_items items,
-                         const char *name)
+static const char *find_named(const struct mo_key *k, struct mo_key_items items,
+                              const char *name)
 {
     for (size_t i = 0; i < items.n; i++) {
         const char *item = items.v + i * k->sub->size;
@@ -111,7 +111,8 @@ static const char *named(const struct mo_key *k, struct mo_key_items items,
     return NULL;
 }
 
-/* Elements of x that are not in y, or (once) differ there. */
+/* Reports elements of x that are not in y and, if `changed`, those that differ
+ * there. */
 static void diff_dict(struct diff *d, const char *path, const struct mo_key *k,
                       struct mo_key_items x, struct mo_key_items y,
                       bool changed)
@@ -119,7 +120,7 @@ static void diff_dict(struct diff *d, const char *path, const struct mo_key *k,
     for (size_t i = 0; i < x.n; i++) {
         const char *item = x.v + i * k->sub->size;
         const char *name = *(const char *const *)(const void *)item;
-        const char *other = named(k, y, name);
+        const char *other = find_named(k, y, name);
         char full[MO_KEY_PATH_MAX];
 
         if (other && (!changed || same_struct(k->sub, item, other)))
@@ -149,7 +150,7 @@ static void diff_key(void *ctx, const char *path, const struct mo_key *k,
 void mo_config_diff(const struct mo_config *a, const struct mo_config *b,
                     mo_config_diff_fn *say, void *ctx)
 {
-    struct mo_config copy = *a; /* the walk wants to be able to write */
+    struct mo_config copy = *a; /* the walk needs a writable struct */
     struct diff d = {(const char *)&copy, (const char *)b, say, ctx};
 
     mo_keys_walk(&mo_config_keys, &copy, diff_key, &d);
@@ -176,7 +177,7 @@ static void hide_text(struct hide *h, const char *text)
 static void hide_struct(struct hide *h, const struct mo_keys *keys,
                         const char *base);
 
-/* Only names that sound like it: a server's "DEBUG=1" is no secret. */
+/* Only names that suggest a secret: a server's "DEBUG=1" is none. */
 static void hide_map(struct hide *h, const struct mo_config_map *m)
 {
     for (size_t i = 0; i < m->n; i++) {

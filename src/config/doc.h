@@ -1,19 +1,19 @@
-/* doc.h - the configuration described: schema, docs, effective values.
+/* doc.h - descriptions of the configuration: schema, docs, effective values.
  *
- * Three readings of the key table (keys.h). All write into the
- * caller's buffer; errors are the buffer's own. Secrets are masked here and
- * nowhere else: a literal becomes "***", a reference is shown as it is. */
+ * All are made from the key table (keys.h) and written to the caller's buffer;
+ * errors are the buffer's own. Secrets are masked here and nowhere else: a
+ * literal becomes "***", a reference is shown unchanged. */
 #ifndef MO_CONFIG_DOC_H
 #define MO_CONFIG_DOC_H
 
 #include "config/config.h"
 
-/* JSON Schema (draft-07: what editors understand), compact. */
+/* Compact JSON Schema, draft-07, which editors support. */
 void mo_config_schema(struct mo_buf *b);
-/* docs/configuration.md, the part that is tables. */
+/* The text of docs/configuration.md. */
 void mo_config_docs(struct mo_buf *b);
 
-/* One line a key: key, value, where from. all: also unset ones. */
+/* One line per key: key, value, source. all: unset keys too. */
 void mo_config_show(const struct mo_config *c, bool all, struct mo_buf *b);
 void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b);
 

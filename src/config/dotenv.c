@@ -1,30 +1,31 @@
+/* dotenv.c - parses .env files; see dotenv.h. */
 #include "config/dotenv.h"
 
-static bool name_char(char c, bool first)
+static bool is_name_char(char c, bool first)
 {
     if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_')
         return true;
     return !first && c >= '0' && c <= '9';
 }
 
-static bool valid_name(struct mo_span s)
+static bool is_valid_name(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        if (!name_char(s.p[i], i == 0))
+        if (!is_name_char(s.p[i], i == 0))
             return false;
     }
     return s.n > 0;
 }
 
-/* What may stand behind a closing quote. */
-static bool only_comment(struct mo_span s)
+/* True if the text may follow a closing quote. */
+static bool is_only_comment(struct mo_span s)
 {
     s = mo_span_trim(s);
     return s.n == 0 || s.p[0] == '#';
 }
 
-/* A plain value ends at a '#' that has a blank before it. */
-static struct mo_span plain_value(struct mo_span s)
+/* A plain value ends at a '#' after a blank. */
+static struct mo_span trim_plain(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
         bool apart = i == 0 || s.p[i - 1] == ' ' || s.p[i - 1] == '\t';
@@ -35,14 +36,14 @@ static struct mo_span plain_value(struct mo_span s)
     return mo_span_trim(s);
 }
 
-static int raw_value(struct mo_arena *a, struct mo_span s, const char **out,
+static int parse_raw(struct mo_arena *a, struct mo_span s, const char **out,
                      struct mo_err *e)
 {
     ptrdiff_t end = mo_span_find(mo_span_skip(s, 1), '\'');
 
     if (end < 0)
         return mo_fail(e, MO_EINVAL, "the ' quote is not closed");
-    if (!only_comment(mo_span_skip(s, (size_t)end + 2)))
+    if (!is_only_comment(mo_span_skip(s, (size_t)end + 2)))
         return mo_fail(e, MO_EINVAL, "text after the closing quote");
     *out = mo_arena_strndup(a, s.p + 1, (size_t)end);
     return *out ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
@@ -56,8 +57,9 @@ static char unescape(char c)
     return at ? to[at - from] : '\0';
 }
 
-/* One character of a "text" value; 0 consumed = unknown escape. */
-static size_t text_char(struct mo_span s, char *out)
+/* Reads one character of a "text" value; returns the bytes used, or 0 for an
+ * unknown escape. */
+static size_t read_char(struct mo_span s, char *out)
 {
     if (s.p[0] != '\\') {
         *out = s.p[0];
@@ -67,8 +69,8 @@ static size_t text_char(struct mo_span s, char *out)
     return *out ? 2 : 0;
 }
 
-static int text_value(struct mo_arena *a, struct mo_span s, const char **out,
-                      struct mo_err *e)
+static int parse_quoted(struct mo_arena *a, struct mo_span s, const char **out,
+                        struct mo_err *e)
 {
     char *p = mo_arena_strndup(a, s.p, s.n); /* unescaping only shortens */
     size_t n = 0;
@@ -77,7 +79,7 @@ static int text_value(struct mo_arena *a, struct mo_span s, const char **out,
         return mo_fail(e, MO_ENOMEM, "out of memory");
     s = mo_span_skip(s, 1);
     while (s.n && s.p[0] != '"') {
-        size_t used = text_char(s, &p[n++]);
+        size_t used = read_char(s, &p[n++]);
 
         if (used == 0)
             return mo_fail(e, MO_EINVAL,
@@ -87,7 +89,7 @@ static int text_value(struct mo_arena *a, struct mo_span s, const char **out,
     }
     if (s.n == 0)
         return mo_fail(e, MO_EINVAL, "the \" quote is not closed");
-    if (!only_comment(mo_span_skip(s, 1)))
+    if (!is_only_comment(mo_span_skip(s, 1)))
         return mo_fail(e, MO_EINVAL, "text after the closing quote");
     p[n] = '\0';
     *out = p;
@@ -99,10 +101,10 @@ static int parse_value(struct mo_arena *a, struct mo_span s, const char **out,
 {
     s = mo_span_trim(s);
     if (s.n && s.p[0] == '\'')
-        return raw_value(a, s, out, e);
+        return parse_raw(a, s, out, e);
     if (s.n && s.p[0] == '"')
-        return text_value(a, s, out, e);
-    s = plain_value(s);
+        return parse_quoted(a, s, out, e);
+    s = trim_plain(s);
     *out = mo_arena_strndup(a, s.p, s.n);
     return *out ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
 }
@@ -124,7 +126,7 @@ static int parse_line(struct mo_arena *a, struct mo_span s,
     name = mo_span_trim(mo_span_cut(&s, '='));
     if (!s.p)
         return mo_fail(e, MO_EINVAL, "expected NAME=VALUE");
-    if (!valid_name(name))
+    if (!is_valid_name(name))
         return mo_fail(e, MO_EINVAL,
                        "a name has letters, digits and '_' only and does not "
                        "start with a digit");
@@ -134,8 +136,8 @@ static int parse_line(struct mo_arena *a, struct mo_span s,
     return parse_value(a, s, &var->value, e);
 }
 
-static int put(struct mo_dotenv *env, const struct mo_dotenv_var *var,
-               struct mo_err *e)
+static int put_variable(struct mo_dotenv *env, const struct mo_dotenv_var *var,
+                        struct mo_err *e)
 {
     for (size_t i = 0; i < env->n; i++) {
         if (strcmp(env->v[i].name, var->name) == 0) {
@@ -149,7 +151,7 @@ static int put(struct mo_dotenv *env, const struct mo_dotenv_var *var,
     return 0;
 }
 
-static int one_line(struct mo_arena *a, struct mo_span s, unsigned line,
+static int add_line(struct mo_arena *a, struct mo_span s, unsigned line,
                     struct mo_dotenv *env, struct mo_err *e)
 {
     struct mo_dotenv_var var = {.line = line};
@@ -166,7 +168,7 @@ static int one_line(struct mo_arena *a, struct mo_span s, unsigned line,
     if (rc < 0)
         return rc;
     MO_BUG_ON(!var.name || !var.value);
-    return put(env, &var, e);
+    return put_variable(env, &var, e);
 }
 
 int mo_dotenv_parse(struct mo_arena *a, struct mo_span text,
@@ -181,7 +183,7 @@ int mo_dotenv_parse(struct mo_arena *a, struct mo_span text,
     if (!out->v)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     while (text.p) {
-        int rc = one_line(a, mo_span_cut(&text, '\n'), ++*line, out, e);
+        int rc = add_line(a, mo_span_cut(&text, '\n'), ++*line, out, e);
 
         if (rc < 0)
             return rc;

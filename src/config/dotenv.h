@@ -3,13 +3,13 @@
  * A line is blank, a comment (#), or NAME=VALUE with an optional "export "
  * in front. Values:
  *   plain    up to the end of the line or " #", blanks trimmed
- *   'raw'    taken as it stands
+ *   'raw'    taken literally
  *   "text"   with \n \r \t \" \\ \$; any other escape is an error
- * LF and CRLF both end a line. Of two lines with one name the last counts,
- * as in a shell. Nothing is expanded and nothing is put into the process's
- * environment: children must not inherit keys that they were not given.
+ * LF and CRLF end a line. If a name occurs twice, the last line wins, as in a
+ * shell. Values are not expanded and not added to the environment of the
+ * process: child processes must not inherit them.
  *
- * Ownership: names and values live in the arena. Pure: no I/O here. */
+ * Ownership: names and values live in the arena. Pure: no I/O. */
 #ifndef MO_CONFIG_DOTENV_H
 #define MO_CONFIG_DOTENV_H
 
@@ -29,15 +29,15 @@ struct mo_dotenv {
     size_t n;
 };
 
-/* On MO_EINVAL / MO_ETOOBIG *line says where (1-based). */
+/* On MO_EINVAL and MO_ETOOBIG, *line is the line of the error (from 1). */
 int mo_dotenv_parse(struct mo_arena *a, struct mo_span text,
                     struct mo_dotenv *out, unsigned *line, struct mo_err *e);
 
-/* NULL when it is not there. */
+/* NULL if there is no such variable. */
 const struct mo_dotenv_var *mo_dotenv_find(const struct mo_dotenv *env,
                                            const char *name);
 
-/* Does a name look like it holds a secret (..._KEY, ..._TOKEN, ...)? */
+/* True if the name suggests a secret (..._KEY, ..._TOKEN, ...). */
 bool mo_dotenv_secret_name(const char *name);
 
 #endif

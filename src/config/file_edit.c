@@ -1,3 +1,5 @@
+/* file_edit.c - edits, checks and saves the configuration file; see
+ * file_edit.h. */
 #include "config/file_edit.h"
 
 #include <errno.h>
@@ -7,7 +9,7 @@
 
 #include "config/json_edit.h"
 
-/* The file behind links; the name itself where there is none yet. */
+/* Resolves links; a file that does not exist keeps its path. */
 static int real_path(const char *path, char out[PATH_MAX], struct mo_err *e)
 {
     int n;
@@ -20,7 +22,7 @@ static int real_path(const char *path, char out[PATH_MAX], struct mo_err *e)
     return n < 0 || n >= PATH_MAX ? mo_fail(e, MO_ETOOBIG, "path too long") : 0;
 }
 
-static int make_dir(const char *path, struct mo_err *e)
+static int make_parent_dir(const char *path, struct mo_err *e)
 {
     char dir[PATH_MAX];
     char *slash;
@@ -33,7 +35,7 @@ static int make_dir(const char *path, struct mo_err *e)
     return mo_file_mkdir(dir, e);
 }
 
-/* Not even a directory: then nobody else is there either. */
+/* If the directory does not exist, there is no other writer. */
 static int take_lock(struct mo_file_edit *r, unsigned ms, struct mo_err *e)
 {
     struct mo_err why = {0};
@@ -55,8 +57,9 @@ static int read_text(struct mo_file_edit *r, struct mo_err *e)
     return mo_buf_puts(&r->text, "{}\n");
 }
 
-static int open_within(struct mo_file_edit *r, const struct mo_config_holder *h,
-                       unsigned ms, struct mo_err *e)
+static int open_file_edit(struct mo_file_edit *r,
+                          const struct mo_config_holder *h, unsigned ms,
+                          struct mo_err *e)
 {
     int rc;
 
@@ -75,19 +78,19 @@ static int open_within(struct mo_file_edit *r, const struct mo_config_holder *h,
 int mo_file_edit_open(struct mo_file_edit *r, const struct mo_config_holder *h,
                       struct mo_err *e)
 {
-    return open_within(r, h, MO_FILE_EDIT_LOCK_MS, e);
+    return open_file_edit(r, h, MO_FILE_EDIT_LOCK_MS, e);
 }
 
 int mo_file_edit_open_now(struct mo_file_edit *r,
                           const struct mo_config_holder *h, struct mo_err *e)
 {
-    return open_within(r, h, 0, e);
+    return open_file_edit(r, h, 0, e);
 }
 
 void mo_file_edit_close(struct mo_file_edit *r)
 {
     if (r->text.p)
-        explicit_bzero(r->text.p, r->text.cap); /* keys may stand in it */
+        explicit_bzero(r->text.p, r->text.cap); /* it may contain secrets */
     mo_buf_fini(&r->text);
     mo_close_fd(&r->lock);
 }
@@ -114,11 +117,11 @@ int mo_file_edit_set(struct mo_file_edit *r, const char *const *path,
     return 0;
 }
 
-/* --- to the disk --------------------------------------------------------- */
+/* --- saving -------------------------------------------------------------- */
 
-/* Messages begin with the name of the file that was tried. */
-static void rename_in(struct mo_config_report *rep, const char *tried,
-                      const char *path)
+/* Replaces the name of the temporary file at the start of messages. */
+static void rename_in_report(struct mo_config_report *rep, const char *tried,
+                             const char *path)
 {
     for (unsigned i = 0; i < rep->kept; i++) {
         char was[MO_CONFIG_PROBLEM_BYTES];
@@ -143,7 +146,7 @@ int mo_file_edit_try(struct mo_file_edit *r, struct mo_config_holder *h,
     if (n < 0 || (size_t)n >= sizeof(tried))
         return mo_fail(e, MO_ETOOBIG, "%s: path too long", r->path);
     *rep = (struct mo_config_report){.kept = 0};
-    rc = make_dir(r->path, e);
+    rc = make_parent_dir(r->path, e);
     if (rc == 0)
         rc = mo_file_replace(tried, mo_buf_view(&r->text), e);
     if (rc < 0)
@@ -151,13 +154,14 @@ int mo_file_edit_try(struct mo_file_edit *r, struct mo_config_holder *h,
     in.file = tried;
     rc = mo_config_open(h, &in, rep, e);
     if (rc == 0)
-        h->in.file = NULL; /* it is gone */
+        h->in.file = NULL; /* the file is removed below */
     (void)unlink(tried);
-    rename_in(rep, tried, r->path);
+    rename_in_report(rep, tried, r->path);
     return rc;
 }
 
-static int keep_old(const struct mo_file_edit *r, mode_t mode, struct mo_err *e)
+static int save_backup(const struct mo_file_edit *r, mode_t mode,
+                       struct mo_err *e)
 {
     char path[PATH_MAX];
     struct mo_buf b;
@@ -194,9 +198,9 @@ int mo_file_edit_save(struct mo_file_edit *r, struct mo_config_report *rep,
     mo_file_stamp(r->path, &now);
     if (!mo_file_same(&now, &r->stamp))
         return mo_fail(e, MO_EBUSY,
-                       "%s was changed by somebody else meanwhile; try again",
+                       "%s was changed by another program meanwhile; try again",
                        r->path);
     if (r->stamp.there)
-        rc = keep_old(r, mode, e);
+        rc = save_backup(r, mode, e);
     return rc < 0 ? rc : mo_file_save(r->path, mo_buf_view(&r->text), mode, e);
 }

@@ -1,3 +1,4 @@
+/* json_edit.c - splices values into JSON text; see json_edit.h. */
 #include "config/json_edit.h"
 
 struct member {
@@ -6,15 +7,15 @@ struct member {
     struct mo_json after;  /* key of the next, or none */
 };
 
-/* What an object looks like, as far as a new neighbour has to know. */
-struct shape {
+/* The members of an object that a new member copies its layout from. */
+struct layout {
     struct mo_json first, key, val; /* first key, last member */
     size_t n;
 };
 
-static struct shape shape_of(struct mo_json obj)
+static struct layout layout_of(struct mo_json obj)
 {
-    struct shape s = {.n = 0};
+    struct layout s = {.n = 0};
     struct mo_json_iter it;
     struct mo_json key, val;
 
@@ -28,7 +29,8 @@ static struct shape shape_of(struct mo_json obj)
     return s;
 }
 
-static bool find(struct mo_json obj, const char *name, struct member *out)
+static bool find_member(struct mo_json obj, const char *name,
+                        struct member *out)
 {
     struct mo_json_iter it;
     struct mo_json key, val, last = {NULL, 0};
@@ -48,7 +50,8 @@ static bool find(struct mo_json obj, const char *name, struct member *out)
     return found;
 }
 
-static int parse(struct mo_span text, struct mo_json *root, struct mo_err *e)
+static int parse_object(struct mo_span text, struct mo_json *root,
+                        struct mo_err *e)
 {
     struct mo_json_doc doc;
     int rc = mo_json_parse(text, 0, &doc, e);
@@ -61,14 +64,14 @@ static int parse(struct mo_span text, struct mo_json *root, struct mo_err *e)
     return 0;
 }
 
-/* --- how it is written --------------------------------------------------- */
+/* --- style --------------------------------------------------------------- */
 
 static struct mo_span between(const char *from, const char *to)
 {
     return mo_span(from, (size_t)(to - from));
 }
 
-/* The blanks at the start of the line in which p stands. */
+/* The blanks at the start of the line of p. */
 static struct mo_span indent_at(struct mo_span text, const char *p)
 {
     const char *start = p, *end;
@@ -87,17 +90,18 @@ static bool starts_line(struct mo_span text, const char *p)
     return in.p + in.n == p && p > text.p;
 }
 
-/* One level: that of the outermost object, else two blanks. */
-static struct mo_span unit_of(struct mo_span text, struct mo_json root)
+/* The indentation of one level: that of the outermost object, else two
+ * blanks. */
+static struct mo_span indent_unit(struct mo_span text, struct mo_json root)
 {
-    struct shape s = shape_of(root);
+    struct layout s = layout_of(root);
 
     if (s.n && starts_line(text, s.first.p) && indent_at(text, s.first.p).n)
         return indent_at(text, s.first.p);
     return MO_SPAN("  ");
 }
 
-static struct mo_span newline_of(struct mo_span text)
+static struct mo_span find_newline(struct mo_span text)
 {
     return mo_span_search(text, MO_SPAN("\r\n")) >= 0 ? MO_SPAN("\r\n")
                                                       : MO_SPAN("\n");
@@ -105,11 +109,12 @@ static struct mo_span newline_of(struct mo_span text)
 
 struct style {
     struct mo_span nl, unit;
-    struct mo_span indent; /* of the member; of no use on one line */
+    struct mo_span indent; /* of the member; unused on one line */
     bool lines;
 };
 
-/* A value in the style: pretty has two blanks a level and plain newlines. */
+/* Writes a value in the style. mo_json_pretty() has two blanks per level and
+ * LF, which are replaced. */
 static void put_value(struct mo_buf *b, struct mo_json v,
                       const struct style *st)
 {
@@ -149,13 +154,14 @@ static void put_member(struct mo_buf *b, const char *name, struct mo_span colon,
     put_value(b, v, st);
 }
 
-/* --- putting in ---------------------------------------------------------- */
+/* --- setting ------------------------------------------------------------- */
 
-/* Behind the last member. */
-static void append(struct mo_span text, struct mo_json obj, const char *name,
-                   struct mo_json v, struct style *st, struct mo_buf *b)
+/* Adds a member after the last one. */
+static void append_member(struct mo_span text, struct mo_json obj,
+                          const char *name, struct mo_json v, struct style *st,
+                          struct mo_buf *b)
 {
-    struct shape s = shape_of(obj);
+    struct layout s = layout_of(obj);
     struct mo_span colon = between(s.key.p + s.key.n, s.val.p);
     struct mo_span lead = between(obj.p + 1, s.first.p);
 
@@ -173,15 +179,16 @@ static void append(struct mo_span text, struct mo_json obj, const char *name,
     mo_buf_span(b, between(s.val.p + s.val.n, text.p + text.n));
 }
 
-/* The first member of {}. */
-static void begin(struct mo_span text, struct mo_json obj, const char *name,
-                  struct mo_json v, struct style st, struct mo_buf *b)
+/* Adds the first member of {}. */
+static void put_first_member(struct mo_span text, struct mo_json obj,
+                             const char *name, struct mo_json v,
+                             struct style st, struct mo_buf *b)
 {
     struct mo_span outer = indent_at(text, obj.p);
     char indent[2 * MO_JSON_EDIT_INDENT];
     bool alone = obj.p + obj.n == mo_span_trim(text).p + mo_span_trim(text).n;
 
-    /* nothing in the file yet: it may as well be readable */
+    /* an empty file has no style: use separate lines */
     st.lines = alone || mo_span_find(text, '\n') >= 0;
     memcpy(indent, outer.p, outer.n);
     memcpy(indent + outer.n, st.unit.p, st.unit.n);
@@ -199,8 +206,8 @@ static void begin(struct mo_span text, struct mo_json obj, const char *name,
     mo_buf_span(b, between(obj.p + obj.n - 1, text.p + text.n));
 }
 
-static void exchange(struct mo_span text, const struct member *m,
-                     struct mo_json v, struct style *st, struct mo_buf *b)
+static void replace_value(struct mo_span text, const struct member *m,
+                          struct mo_json v, struct style *st, struct mo_buf *b)
 {
     st->lines = starts_line(text, m->key.p);
     st->indent = indent_at(text, m->key.p);
@@ -209,8 +216,9 @@ static void exchange(struct mo_span text, const struct member *m,
     mo_buf_span(b, between(m->val.p + m->val.n, text.p + text.n));
 }
 
-/* {"b":{"c":value}} for the words of a path that are still missing. */
-static int wrap(const char *const *path, struct mo_span value, struct mo_buf *b)
+/* Writes {"b":{"c":value}} for the keys of a path that do not exist yet. */
+static int wrap_value(const char *const *path, struct mo_span value,
+                      struct mo_buf *b)
 {
     size_t n = 0;
 
@@ -225,38 +233,38 @@ static int wrap(const char *const *path, struct mo_span value, struct mo_buf *b)
     return mo_buf_err(b);
 }
 
-static int insert(struct mo_span text, struct mo_json obj,
-                  const char *const *path, struct mo_span value,
-                  struct style *st, struct mo_buf *out, struct mo_err *e)
+static int insert_member(struct mo_span text, struct mo_json obj,
+                         const char *const *path, struct mo_span value,
+                         struct style *st, struct mo_buf *out, struct mo_err *e)
 {
     struct mo_json_doc doc;
     struct mo_buf b;
     int rc;
 
     mo_buf_init(&b, out->max);
-    rc = wrap(path + 1, value, &b);
+    rc = wrap_value(path + 1, value, &b);
     if (rc < 0)
-        (void)mo_fail(e, rc, "no memory for the text");
+        (void)mo_fail(e, rc, "out of memory");
     else
         rc = mo_json_parse(mo_buf_view(&b), 0, &doc, e);
     if (rc == 0 && mo_json_len(obj))
-        append(text, obj, path[0], doc.root, st, out);
+        append_member(text, obj, path[0], doc.root, st, out);
     else if (rc == 0)
-        begin(text, obj, path[0], doc.root, *st, out);
+        put_first_member(text, obj, path[0], doc.root, *st, out);
     mo_buf_fini(&b);
     return rc;
 }
 
-/* Go down the path as far as it is there: the innermost object, and the words
- * that are left (at least one). */
-static int descend(struct mo_json root, const char *const *path,
-                   struct mo_json *obj, const char *const **left,
-                   struct mo_err *e)
+/* Follows the path as far as it exists: the innermost object, and the
+ * remaining keys (at least one). */
+static int descend_path(struct mo_json root, const char *const *path,
+                        struct mo_json *obj, const char *const **left,
+                        struct mo_err *e)
 {
     struct member m;
 
     *obj = root;
-    for (*left = path; (*left)[1] && find(*obj, **left, &m); (*left)++) {
+    for (*left = path; (*left)[1] && find_member(*obj, **left, &m); (*left)++) {
         if (!mo_json_is(m.val, MO_JSON_OBJECT))
             return mo_fail(e, MO_EINVAL, "'%s' is not an object: { ... }",
                            **left);
@@ -268,31 +276,31 @@ static int descend(struct mo_json root, const char *const *path,
 int mo_json_edit_set(struct mo_span text, const char *const *path,
                      struct mo_span value, struct mo_buf *out, struct mo_err *e)
 {
-    struct style st = {.nl = newline_of(text)};
+    struct style st = {.nl = find_newline(text)};
     const char *const *left = path;
     struct mo_json_doc doc;
     struct mo_json root = {NULL, 0}, obj = {NULL, 0};
     struct member m;
-    int rc = parse(text, &root, e);
+    int rc = parse_object(text, &root, e);
 
     if (rc == 0)
-        rc = descend(root, path, &obj, &left, e);
+        rc = descend_path(root, path, &obj, &left, e);
     if (rc < 0)
         return rc;
-    st.unit = unit_of(text, root);
-    if (left[1] || !find(obj, *left, &m)) {
-        rc = insert(text, obj, left, value, &st, out, e);
+    st.unit = indent_unit(text, root);
+    if (left[1] || !find_member(obj, *left, &m)) {
+        rc = insert_member(text, obj, left, value, &st, out, e);
     } else {
         rc = mo_json_parse(value, 0, &doc, e);
         if (rc == 0)
-            exchange(text, &m, doc.root, &st, out);
+            replace_value(text, &m, doc.root, &st, out);
     }
     if (rc == 0 && mo_buf_err(out))
         rc = mo_fail(e, mo_buf_err(out), "the text is too long");
     return rc;
 }
 
-/* --- taking out ---------------------------------------------------------- */
+/* --- deleting ------------------------------------------------------------ */
 
 int mo_json_edit_del(struct mo_span text, const char *const *path,
                      struct mo_buf *out, struct mo_err *e)
@@ -301,13 +309,13 @@ int mo_json_edit_del(struct mo_span text, const char *const *path,
     const char *from, *to;
     struct mo_json root = {NULL, 0}, obj = {NULL, 0};
     struct member m;
-    int rc = parse(text, &root, e);
+    int rc = parse_object(text, &root, e);
 
     if (rc == 0)
-        rc = descend(root, path, &obj, &left, e);
+        rc = descend_path(root, path, &obj, &left, e);
     if (rc < 0)
         return rc;
-    if (left[1] || !find(obj, *left, &m))
+    if (left[1] || !find_member(obj, *left, &m))
         return mo_fail(e, MO_ENOTFOUND, "there is no '%.80s'", *left);
     from = m.key.p;
     to = m.val.p + m.val.n;

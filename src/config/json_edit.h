@@ -1,28 +1,27 @@
-/* json_edit.h - one change in a JSON text that people wrote; the rest keeps its
- * bytes.
+/* json_edit.h - changes one value in a JSON text and keeps all other bytes.
  *
- * The text is not written anew: the place is found by the spans of json.h and
- * spliced. What is put in looks like its neighbours: their indentation, their
- * line ends, their blanks behind the colon; on one line where they are.
+ * The new value is spliced into the text and formatted like its neighbours:
+ * the same indentation, line ends and blanks after the colon, or all on one
+ * line.
  *
- * Pure: a text in, a text out. The text must be good JSON (MO_EPROTO) and an
- * object. Of a key that is there twice the last counts, as in json.h. */
+ * Pure: no I/O. The text must be valid JSON (MO_EPROTO) and an object. Of
+ * duplicate keys the last one is used, as in json.h. */
 #ifndef MO_CONFIG_JSON_EDIT_H
 #define MO_CONFIG_JSON_EDIT_H
 
 #include "codec/json/json.h"
 
-#define MO_JSON_EDIT_DEPTH_MAX 4  /* words of a path */
-#define MO_JSON_EDIT_INDENT    64 /* bytes of indentation that are understood */
+#define MO_JSON_EDIT_DEPTH_MAX 4  /* keys of a path */
+#define MO_JSON_EDIT_INDENT    64 /* bytes of indentation that are copied */
 
-/* path: keys from the outermost, NULL-terminated. Objects on the way that are
- * missing are made; MO_EINVAL: something on the way is no object. value is
- * JSON. Appended to out. */
+/* path: keys from the outermost, NULL-terminated. Missing objects on the path
+ * are created; MO_EINVAL: a value on the path is not an object. value: JSON.
+ * The new text is appended to out. */
 int mo_json_edit_set(struct mo_span text, const char *const *path,
                      struct mo_span value, struct mo_buf *out,
                      struct mo_err *e);
 
-/* MO_ENOTFOUND: there is none. */
+/* MO_ENOTFOUND: there is no such key. */
 int mo_json_edit_del(struct mo_span text, const char *const *path,
                      struct mo_buf *out, struct mo_err *e);
 

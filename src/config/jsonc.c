@@ -1,3 +1,4 @@
+/* jsonc.c - blanks out comments and trailing commas; see jsonc.h. */
 #include "config/jsonc.h"
 
 static const char *skip_string(const char *p, const char *end)
@@ -9,7 +10,7 @@ static const char *skip_string(const char *p, const char *end)
     return p < end ? p + 1 : end;
 }
 
-/* Behind the comment that begins at p; p itself when there is none. */
+/* The end of the comment that begins at p; p itself if there is none. */
 static const char *skip_comment(const char *p, const char *end)
 {
     struct mo_span rest = mo_span(p, (size_t)(end - p));
@@ -30,7 +31,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Is the comma at p the last thing before a closing bracket? */
+/* True if a closing bracket follows the comma at p. */
 static bool is_last_comma(const char *p, const char *end)
 {
     const char *q = p + 1;

@@ -1,14 +1,14 @@
-/* jsonc.h - JSON as editors allow it, made into JSON.
+/* jsonc.h - converts JSON with comments to plain JSON.
  *
- * Comments and commas behind a last entry become blanks, so every byte that
- * stays keeps its place (lines and columns in messages remain right); a byte
- * order mark is dropped. No more is judged here: json.h does that. */
+ * Comments and trailing commas become blanks, so that lines and columns in
+ * messages stay correct; a byte order mark is dropped. The text is not checked;
+ * json.h does that. */
 #ifndef MO_CONFIG_JSONC_H
 #define MO_CONFIG_JSONC_H
 
 #include "base/str.h"
 
-/* Appended to out; its error is the buffer's. */
+/* Appends to out and returns mo_buf_err(out). */
 int mo_jsonc_plain(struct mo_span text, struct mo_buf *out);
 
 #endif

@@ -1,3 +1,4 @@
+/* keys.c - the tables of the configuration keys; see keys.h. */
 #include "codec/match.h"
 #include "codec/tool_claims.h"
 #include "config/rows.h"
@@ -51,10 +52,11 @@ static bool starts_with_any(const char *s, const char *const *with, size_t n)
     return false;
 }
 
-/* What the drivers can hold, and no promise beyond it. */
+/* Drivers can only cut a box off from the network. */
 #define NETWORK                                                                \
-    "must be \"none\": no driver of boxes can hold a box to a list of hosts. " \
-    "Run what needs the network without 'sandbox', or behind a 'url'"
+    "must be \"none\": no driver can restrict a box to a list of hosts. Run "  \
+    "a "                                                                       \
+    "server that needs the network without 'sandbox', or use 'url'"
 
 static const char *check_network(const char *s)
 {
@@ -96,14 +98,9 @@ static const char *check_levels(const char *s)
     struct mo_log l = {.fd = -1};
 
     return mo_log_levels(&l, mo_span_cstr(s), NULL) < 0
-               ? "must be error, warn, info or debug, or levels per room as "
-                 "in \"info,httpd=debug\""
+               ? "must be error, warn, info or debug, or levels per component "
+                 "as in \"info,httpd=debug\""
                : NULL;
-}
-
-static const char *check_not_empty(const char *s)
-{
-    return *s ? NULL : "must not be empty";
 }
 
 static const char *check_condition(const char *s)
@@ -124,7 +121,6 @@ static const char *check_annotation(const char *s)
 
 /* --- rows ---------------------------------------------------------------- */
 
-#define DAY_MS   86400000.0
 #define MIB_MAX  1048576.0 /* 1 TiB in MiB */
 #define CPUS_MIN 0.01
 #define CPUS_MAX 1024.0
@@ -142,8 +138,8 @@ static const struct mo_key mcp_rows[] = {
     {.name = "env",
      MAP(mo_config_mcp, env),
      .flags = MO_KEY_REF | MO_KEY_SECRET,
-     .doc = "Environment of the program; nothing else of ours is inherited "
-            "but PATH, HOME, LANG and the like"},
+     .doc = "Environment variables of the program. Apart from PATH, HOME, "
+            "LANG and similar variables, it inherits none of ours"},
     {.name = "cwd",
      STR(mo_config_mcp, cwd),
      .check = check_not_empty,
@@ -167,103 +163,102 @@ static const struct mo_key mcp_rows[] = {
     {.name = "transport",
      WORD(mo_config_mcp, transport, transports),
      .def = "auto",
-     .doc = "How the server is spoken to; `auto` goes by which of `command`, "
-            "`url` and `image` is given"},
+     .doc = "Protocol; `auto` chooses by which of `command`, `url` and "
+            "`image` is set"},
     {.name = "type",
      WORD(mo_config_mcp, transport, transports),
      .flags = MO_KEY_ALIAS,
-     .doc = "The same as `transport`, as other MCP clients spell it"},
+     .doc = "Alias of `transport`, used by other MCP clients"},
     {.name = "description",
      STR(mo_config_mcp, description),
-     .doc = "What the server is good for, in a person's words; the router "
-            "reads it"},
+     .doc = "Purpose of the server, in plain words; the router uses it"},
     {.name = "keywords",
      LIST(mo_config_mcp, keywords),
-     .doc = "Words that should lead to this server"},
+     .doc = "Words that should lead to this server; the router uses them"},
     {.name = "categories",
      LIST(mo_config_mcp, categories),
-     .doc = "Kinds of servers it belongs to; `list_capabilities` lists by "
-            "them, the router reads them"},
+     .doc = "Kinds of the server; `list_capabilities` groups by them, the "
+            "router uses them"},
     {.name = "tags",
      LIST(mo_config_mcp, tags),
-     .doc = "The same, for whatever else it is to be found by"},
+     .doc = "Further labels; the router uses them"},
     {.name = "toolPrefix",
      STR(mo_config_mcp, tool_prefix),
-     .doc = "Put in front of its tools' names instead of the server's name; "
-            "an empty one: never"},
+     .doc = "Prefix of its tools' names, instead of the server's name; empty: "
+            "no prefix"},
     {.name = "enabled",
      BOOL(mo_config_mcp, enabled),
      .def = "true",
-     .doc = "`false` keeps the entry but does not use it"},
+     .doc = "`false`: the entry is kept but not used"},
     {.name = "scope",
      WORD(mo_config_mcp, scope, scopes),
      .def = "shared",
-     .doc = "One server for everybody, or one of its own for each session"},
+     .doc = "`shared`: one server for all sessions; `session`: one for each "
+            "session"},
     {.name = "instances",
      INT(mo_config_mcp, instances, 1, 64),
      .def = "1",
-     .doc = "How many of it may run at once"},
+     .doc = "Largest number of instances that run at once"},
     {.name = "timeoutMs",
      INT(mo_config_mcp, timeout_ms, 1, DAY_MS),
      .def = "60000",
-     .doc = "Longest wait for one answer"},
+     .doc = "Timeout of one request"},
     {.name = "startTimeoutMs",
      INT(mo_config_mcp, start_ms, 1, DAY_MS),
      .def = "30000",
-     .doc = "Longest wait until it is ready after its start"},
+     .doc = "Timeout of the start, until the server is ready"},
     {.name = "idleSeconds",
      INT(mo_config_mcp, idle_seconds, 0, 86400 * 7),
      .def = "300",
-     .doc = "Stopped after so long without use; 0 never"},
+     .doc = "Time without use after which it is stopped; 0: never"},
     {.name = "fallback",
      LIST(mo_config_mcp, fallback),
-     .doc = "Servers that take over, in this order, while it is down: a call "
+     .doc = "Servers that replace it, in this order, while it is down: a call "
             "goes to their tool of the same name"},
     {.name = "retries",
      INT(mo_config_mcp, retries, 0, MO_KEY_RETRIES_MAX),
      .def = "1",
-     .doc = "How often a call without an answer is repeated, if its tool says "
-            "that this does no harm, within `timeoutMs`"},
+     .doc = "How often a call without an answer is repeated within "
+            "`timeoutMs`, if the tool declares that this is safe"},
     {.name = "maxCalls",
      INT(mo_config_mcp, max_calls, 0, 100000),
      .def = "0",
-     .doc = "Calls under way at one time on a shared server, all its "
-            "instances together; further ones wait, and callers take turns; "
-            "0: as many as its connections take"},
+     .doc = "Concurrent calls of a shared server, over all instances; further "
+            "calls wait, and callers take turns; 0: limited by its "
+            "connections only"},
     {.name = "resultBytes",
      INT(mo_config_mcp, result_bytes, -1, 1e9),
      .def = "-1",
-     .doc = "Text of a result beyond so many bytes is kept for `read_result`; "
-            "0: never; -1: 65536 where tools are run by `execute`, else "
-            "never"},
+     .doc = "A longer text of a result is cut after so many bytes and the "
+            "rest is kept for `read_result`; 0: never; -1: 65536 where tools "
+            "are run by `execute`, else never"},
     {.name = "tools",
      DICT(mo_config_mcp, tools, mo_config_tools, mo_config_tools_keys,
           MO_KEY_TOOLS_MAX),
      .flags = MO_KEY_TOOL,
-     .doc = "Single tools by the names the server gives them, and how they "
-            "are treated"},
+     .doc =
+         "Settings of single tools, by the names that the server gives them"},
     {.name = "sandbox",
      WORD(mo_config_mcp, sandbox, drivers),
      .def = "auto",
-     .doc = "Box it runs in; `auto`: images in the sandbox's driver, plain "
-            "commands in none"},
+     .doc = "Driver of the box it runs in; `auto`: `sandbox.driver` for "
+            "images, no box for commands"},
     {.name = "network",
      STR(mo_config_mcp, network),
      .check = check_network,
      .wrong = NETWORK,
-     .doc = "Network of its box: `none`, as also without this key; only for "
-            "servers in boxes, so that nobody relies on it elsewhere"},
+     .doc = "Network of its box; only `none`, the default, is supported. Not "
+            "allowed for servers without a box"},
     {.name = "memoryMb",
      INT(mo_config_mcp, memory_mb, 4, MIB_MAX),
-     .doc = "Memory of its box; `sandbox.memoryMb` where it is not given. Of "
-            "a plain command: of each of its processes, where it is given"},
+     .doc = "Memory of its box; default: `sandbox.memoryMb`. For a command "
+            "without a box: memory of each process, default: no limit"},
     {.name = "cpus",
      NUM(mo_config_mcp, cpus, CPUS_MIN, CPUS_MAX),
-     .doc = "Processors of its box; `sandbox.cpus` where it is not given"},
+     .doc = "Processors of its box; default: `sandbox.cpus`"},
     {.name = "pids",
      INT(mo_config_mcp, pids, 1, 1000000),
-     .doc = "Processes and threads in its box; `sandbox.pids` where it is "
-            "not given"},
+     .doc = "Processes and threads in its box; default: `sandbox.pids`"},
 };
 static const struct mo_keys mcp_keys = KEYS(mcp_rows, struct mo_config_mcp);
 
@@ -273,14 +268,14 @@ static const struct mo_keys mcp_keys = KEYS(mcp_rows, struct mo_config_mcp);
          STR(mo_config_api, api_key),                                          \
          .flags = MO_KEY_REF | MO_KEY_SECRET,                                  \
          .env = key_env,                                                       \
-         .doc = "Key for " who "; better a reference or the environment "      \
-                "than the key itself"},                                        \
+         .doc = "API key of " who "; prefer a reference or the environment "   \
+                "to the key itself"},                                          \
         {.name = "baseUrl",                                                    \
          STR(mo_config_api, base_url),                                         \
          .check = check_http,                                                  \
          .flags = MO_KEY_REF | MO_KEY_URL,                                     \
          .env = url_env,                                                       \
-         .doc = "Another address for " who                                     \
+         .doc = "Other address of " who                                        \
                 ", for example a gateway or a local model"},                   \
     };                                                                         \
     static const struct mo_keys var##_keys =                                   \
@@ -289,7 +284,7 @@ static const struct mo_keys mcp_keys = KEYS(mcp_rows, struct mo_config_mcp);
 API(claude, "Claude", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL");
 API(gemini, "Gemini", "GEMINI_API_KEY,GOOGLE_API_KEY",
     "GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL");
-API(openai, "OpenAI and whatever speaks its API", "OPENAI_API_KEY",
+API(openai, "OpenAI or a compatible service", "OPENAI_API_KEY",
     "OPENAI_BASE_URL");
 
 static const struct mo_key llm_rows[] = {
@@ -297,17 +292,17 @@ static const struct mo_key llm_rows[] = {
      WORD(mo_config_llm, provider, providers),
      .def = "auto",
      .env = "LLM_PROVIDER",
-     .doc = "Whose model answers; `auto` takes the first that has a key, else "
-            "a server at `llm.openai.baseUrl`, else the built-in demo"},
+     .doc = "Provider of the model; `auto`: the first that has a key, else a "
+            "server at `llm.openai.baseUrl`, else the built-in demo"},
     {.name = "model",
      STR(mo_config_llm, model),
      .check = check_not_empty,
      .env = "LLM_MODEL",
-     .doc = "Model name; default: the provider's usual one, at "
+     .doc = "Name of the model; default: the usual one of the provider, at "
             "`llm.openai.baseUrl` the first chat model of the server's list"},
     {.name = "systemPrompt",
      STR(mo_config_llm, system_prompt),
-     .doc = "Instructions that go before every conversation"},
+     .doc = "Instructions at the start of every conversation"},
     {.name = "maxOutputTokens",
      INT(mo_config_llm, max_output_tokens, 1, 10000000),
      .def = "8192",
@@ -317,24 +312,25 @@ static const struct mo_key llm_rows[] = {
      INT(mo_config_llm, max_history_tokens, 100, 100000000),
      .def = "30000",
      .env = "MAX_HISTORY_TOKENS",
-     .doc = "How much of the conversation is sent along, about; what is older "
-            "is replaced by a summary. The model's own window counts where it "
-            "is known and smaller"},
+     .doc = "Approximate size of the conversation that is sent to the model; "
+            "older messages are replaced by a summary. If the context window "
+            "of the model is known and smaller, it applies"},
     {.name = "maxSteps",
      INT(mo_config_llm, max_steps, 1, 1000),
      .def = "32",
-     .doc = "Model calls in one turn before it is stopped"},
+     .doc = "Largest number of model calls in one turn"},
     {.name = "tools",
      WORD(mo_config_llm, tools, mo_config_exposures),
      .flags = MO_KEY_RESTART,
      .def = "auto",
-     .doc = "Which tools of the configured servers the model is offered beside "
-            "those of its box; `all`: each; `search`: four that find and run "
-            "the others; `auto`: all while there are at most `gateway.few`"},
+     .doc = "Tools of the configured servers that the model gets, besides "
+            "those of its box; `all`: every tool; `search`: four tools that "
+            "find and run the others; `auto`: all if there are at most "
+            "`gateway.few`, else `search`"},
     {.name = "timeoutMs",
      INT(mo_config_llm, timeout_ms, 1000, DAY_MS),
      .def = "600000",
-     .doc = "Longest time for one model call"},
+     .doc = "Timeout of one model call"},
     {.name = "claude",
      SECTION(mo_config_llm, claude, mo_config_api, claude_keys),
      .doc = "Claude"},
@@ -352,16 +348,15 @@ static const struct mo_key sandbox_rows[] = {
      WORD(mo_config_sandbox, driver, drivers),
      .flags = MO_KEY_RESTART,
      .def = "auto",
-     .doc = "What keeps a session's box shut; `auto` is native where the "
-            "machine can enforce it, else Docker where an engine answers; "
-            "`none` has no box"},
+     .doc = "Sandbox of a session's box; `auto`: native if the machine can "
+            "enforce it, else Docker if an engine answers; `none`: no box"},
     {.name = "image",
      STR(mo_config_sandbox, image),
      .flags = MO_KEY_RESTART,
      .check = check_not_empty,
-     .doc = "Image for boxes: a container image, or a directory with an "
-            "unpacked one for native boxes; ours, or a view of this machine, "
-            "where it is not given"},
+     .doc = "Image of boxes: a container image, or for native boxes a "
+            "directory with an unpacked image; default: the image of this "
+            "project, or for native boxes a view of this machine"},
     {.name = "memoryMb",
      INT(mo_config_sandbox, memory_mb, 16, MIB_MAX),
      .flags = MO_KEY_RESTART,
@@ -386,14 +381,14 @@ static const struct mo_key sandbox_rows[] = {
      INT(mo_config_sandbox, warm, 0, 32),
      .flags = MO_KEY_RESTART,
      .def = "2",
-     .doc = "Boxes kept ready for the next sessions"},
+     .doc = "Number of boxes kept ready for new sessions"},
     {.name = "dockerHost",
      STR(mo_config_sandbox, docker_host),
      .flags = MO_KEY_RESTART,
      .check = check_docker,
      .env = "DOCKER_HOST",
      .def = "unix:///var/run/docker.sock",
-     .doc = "Where the Docker (or podman) engine listens"},
+     .doc = "Address of the Docker (or podman) engine"},
 };
 static const struct mo_keys sandbox_keys =
     KEYS(sandbox_rows, struct mo_config_sandbox);
@@ -402,22 +397,22 @@ static const struct mo_key sessions_rows[] = {
     {.name = "idleMinutes",
      INT(mo_config_sessions, idle_minutes, 1, 525600),
      .def = "15",
-     .doc = "A session without use loses its box after so long; it is warned "
-            "a minute before, and its conversation is kept"},
+     .doc = "Time without use after which a session loses its box; it is "
+            "warned a minute before, and its conversation is kept"},
     {.name = "sweepSeconds",
      INT(mo_config_sessions, sweep_seconds, 1, 86400),
      .def = "60",
-     .doc = "How often idle sessions are looked for"},
+     .doc = "Interval of the search for idle sessions"},
     {.name = "historyTtlSeconds",
      INT(mo_config_sessions, history_ttl_seconds, 1, 3.2e9),
      .flags = MO_KEY_RESTART,
      .def = "86400",
      .env = "HISTORY_TTL_SECONDS",
-     .doc = "How long a conversation is kept after its last word"},
+     .doc = "How long a conversation is kept after its last message"},
     {.name = "max",
      INT(mo_config_sessions, max, 1, 1024),
      .def = "1000",
-     .doc = "Sessions open in this process at one time"},
+     .doc = "Largest number of open sessions in this process"},
 };
 static const struct mo_keys sessions_keys =
     KEYS(sessions_rows, struct mo_config_sessions);
@@ -429,7 +424,7 @@ static const struct mo_key store_rows[] = {
      .flags = MO_KEY_REF | MO_KEY_URL | MO_KEY_RESTART,
      .env = "REDIS_URL",
      .def = "sqlite:mcp-orchestrator.db",
-     .doc = "Where sessions and conversations are kept: `sqlite:FILE` (in "
+     .doc = "Store of sessions and conversations: `sqlite:FILE` (in "
             "`store.dir`), `redis://[user:password@]host:port[/db]`, "
             "`rediss://` for TLS, or `redis+unix:SOCKET`"},
     {.name = "dir",
@@ -437,8 +432,8 @@ static const struct mo_key store_rows[] = {
      .check = check_not_empty,
      .flags = MO_KEY_RESTART,
      .env = "MCP_ORCHESTRATOR_STATE_DIR,STATE_DIRECTORY",
-     .doc = "Directory for the database and caches; "
-            "`$XDG_STATE_HOME/mcp-orchestrator` where it is not given"},
+     .doc = "Directory of the database and caches; default: "
+            "`$XDG_STATE_HOME/mcp-orchestrator`"},
 };
 static const struct mo_keys store_keys =
     KEYS(store_rows, struct mo_config_store);
@@ -447,33 +442,34 @@ static const struct mo_key rule_rows[] = {
     {.name = "tool",
      STR(mo_config_rule, tool),
      .check = check_not_empty,
-     .doc = "Tool the rule is about; `*` stands for any letters"},
+     .doc = "Tool of the rule; `*` matches any characters"},
     {.name = "server",
      STR(mo_config_rule, server),
      .check = check_not_empty,
-     .doc = "Only that server's tool; `*` stands for any letters"},
+     .doc = "Server of the rule; `*` matches any characters"},
     {.name = "args",
      MAP(mo_config_rule, args),
      .check = check_condition,
-     .doc = "Only calls whose arguments fit: a path such as `path` or "
-            "`items.*.name`, and a pattern (`docs/**`, `a|b`) or a condition "
-            "(`<= 30`, `= text`, `! pattern`, `absent`)"},
+     .doc = "Conditions on arguments, all of which must match: a path such as "
+            "`path` or `items.*.name`, and a pattern (`docs/**`, `a|b`) or a "
+            "condition (`<= 30`, `= text`, `! pattern`, `absent`)"},
     {.name = "annotations",
      LIST(mo_config_rule, annotations),
      .check = check_annotation,
-     .doc = "Only tools whose server claims so: `readOnlyHint`, "
-            "`!destructiveHint` and the like. A claim, not a fact"},
+     .doc = "Annotations that the server must claim for the tool: "
+            "`readOnlyHint`, `!destructiveHint` and so on. They are claims, "
+            "not facts"},
     {.name = "remember",
      BOOL(mo_config_rule, remember),
      .def = "true",
-     .doc = "With `ask`: whether a person may answer once and for all"},
+     .doc = "With `ask`: whether a person's answer may be remembered"},
     {.name = "action",
      WORD(mo_config_rule, action, actions),
      .def = "ask",
-     .doc = "What happens"},
+     .doc = "Decision of the rule"},
     {.name = "reason",
      STR(mo_config_rule, reason),
-     .doc = "Shown to the person, and given to the model when denied"},
+     .doc = "Shown to the person; sent to the model if the call is denied"},
 };
 static const struct mo_keys rule_keys = KEYS(rule_rows, struct mo_config_rule);
 
@@ -481,15 +477,15 @@ static const struct mo_key approvals_rows[] = {
     {.name = "default",
      WORD(mo_config_approvals, fallback, actions),
      .def = "ask",
-     .doc = "What happens to a call that no rule is about"},
+     .doc = "Decision about calls that no rule matches"},
     {.name = "timeoutSeconds",
      INT(mo_config_approvals, timeout_seconds, 1, 86400 * 7),
      .def = "600",
-     .doc = "A question that nobody answers counts as no after so long"},
+     .doc = "Time after which an unanswered request for approval is denied"},
     {.name = "rules",
      ARRAY(mo_config_approvals, rules, mo_config_rules, rule_keys,
            MO_KEY_RULES_MAX),
-     .doc = "The first rule that fits decides"},
+     .doc = "Rules; the first that matches decides"},
 };
 static const struct mo_keys approvals_keys =
     KEYS(approvals_rows, struct mo_config_approvals);
@@ -500,22 +496,23 @@ static const struct mo_key log_rows[] = {
      .check = check_levels,
      .env = "MCP_ORCHESTRATOR_LOG",
      .def = "info",
-     .doc = "How much is logged: `error`, `warn`, `info`, `debug`, or per "
-            "room as in `info,httpd=debug`"},
+     .doc = "Log level: `error`, `warn`, `info`, `debug`, or per component as "
+            "in `info,httpd=debug`"},
     {.name = "format",
      WORD(mo_config_log, format, formats),
      .def = "auto",
-     .doc = "`auto`: text on a terminal, else one JSON object a line"},
+     .doc = "`auto`: text on a terminal, else one JSON object per line"},
 };
 static const struct mo_keys log_keys = KEYS(log_rows, struct mo_config_log);
 
 static const struct mo_key root_rows[] = {
     {.name = "mcpServers",
      DICT(mo_config, mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX),
-     .doc = "MCP servers by name; each has one of `command`, `url`, `image`"},
+     .doc = "MCP servers by name; each needs one of `command`, `url`, `image`"},
     {.name = "gateway",
      SECTION(mo_config, gateway, mo_config_gateway, mo_config_gateway_keys),
-     .doc = "All MCP servers behind one: `gateway`, and `/mcp` of `serve`"},
+     .doc = "All MCP servers behind one: the command `gateway`, and `/mcp` of "
+            "`serve`"},
     {.name = "llm",
      SECTION(mo_config, llm, mo_config_llm, llm_keys),
      .doc = "The language model"},
@@ -524,13 +521,13 @@ static const struct mo_key root_rows[] = {
      .doc = "The boxes in which tools run"},
     {.name = "sessions",
      SECTION(mo_config, sessions, mo_config_sessions, sessions_keys),
-     .doc = "Sessions and their memory"},
+     .doc = "Sessions and their history"},
     {.name = "store",
      SECTION(mo_config, store, mo_config_store, store_keys),
-     .doc = "Where state is kept"},
+     .doc = "Persistent state"},
     {.name = "approvals",
      SECTION(mo_config, approvals, mo_config_approvals, approvals_keys),
-     .doc = "Which tool calls a person must agree to"},
+     .doc = "Tool calls that a person must approve"},
     {.name = "server",
      SECTION(mo_config, server, mo_config_server, mo_config_server_keys),
      .doc = "The web server"},

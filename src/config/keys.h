@@ -1,13 +1,13 @@
-/* keys.h - the one table that describes every configuration key.
+/* keys.h - the table of all configuration keys.
  *
- * The JSON reader, the unknown-key check, the environment layer, the JSON
- * Schema, `config show` and docs/configuration.md are all walks over it: a
- * new key is one row here and one member in config.h. The row's macro checks
+ * The JSON reader, the check for unknown keys, the environment layer, the JSON
+ * Schema, `config show` and docs/configuration.md are made from it. A new key
+ * is one row in keys*.c and one member in config.h. The macros of rows.h check
  * at compile time that the member has the C type of the key.
  *
- * Sections nest as they do in the file. A dictionary (mcpServers) holds
- * named elements, an array (approvals.rules) unnamed ones; both are pointer
- * and count in the parent, the elements have a table of their own. */
+ * Sections nest as in the file. A dictionary (mcpServers) has named elements,
+ * an array (approvals.rules) unnamed ones. Both are a pointer and a count in
+ * the parent struct; their elements have a table of their own. */
 #ifndef MO_CONFIG_KEYS_H
 #define MO_CONFIG_KEYS_H
 
@@ -26,12 +26,12 @@ enum mo_key_type {
     MO_KEY_ARRAY,   /* pointer and count */
 };
 
-#define MO_KEY_SECRET  1u  /* never shown */
-#define MO_KEY_REF     2u  /* ${secret:..} and the like may stand in it */
+#define MO_KEY_SECRET  1u  /* masked when shown */
+#define MO_KEY_REF     2u  /* may contain ${secret:..}, ${env:..}, ${file:..} */
 #define MO_KEY_RESTART 4u  /* a change needs a restart */
 #define MO_KEY_ALIAS   8u  /* another spelling of the row before it */
 #define MO_KEY_URL     16u /* a password in it is masked when shown */
-#define MO_KEY_TOOL    32u /* its elements are named by tools */
+#define MO_KEY_TOOL    32u /* its elements have names of tools */
 
 #define MO_KEY_TEXT_MAX    ((size_t)32 * 1024) /* bytes of one text */
 #define MO_KEY_ITEMS_MAX   ((size_t)256)       /* of one list or map */
@@ -46,7 +46,7 @@ enum mo_key_type {
 struct mo_key_word {
     const char *word;
     int value;
-    bool alias; /* understood, not shown as the value's name */
+    bool alias; /* accepted, but never shown */
 };
 
 struct mo_keys;
@@ -60,11 +60,11 @@ struct mo_key {
     double min, max; /* INT, NUM */
     const struct mo_key_word *words;
     size_t nwords;
-    const char *env; /* "A,B": variables that set it, first goes first */
+    const char *env; /* "A,B": variables that set it, the first wins */
     const char *doc; /* sentences without a full stop at the end */
-    /* What is wrong with a text, or NULL; not asked about references. */
+    /* Returns NULL or the error ("must be ..."). Not called for references. */
     const char *(*check)(const char *text);
-    const char *wrong; /* said of what is no text; NULL: as usual */
+    const char *wrong; /* error for a value that is not text; NULL: default */
     size_t max_items;
     const struct mo_keys *sub; /* SECTION, DICT, ARRAY */
 };
@@ -72,7 +72,7 @@ struct mo_key {
 struct mo_keys {
     const struct mo_key *v;
     size_t n;
-    size_t size; /* of the struct it describes */
+    size_t size; /* bytes of the struct it describes */
 };
 
 extern const struct mo_keys mo_config_keys; /* the root */
@@ -82,7 +82,7 @@ const struct mo_key *mo_key_get(const struct mo_keys *keys,
 /* The word for a value (never an alias). */
 const char *mo_key_word(const struct mo_key *k, int value);
 
-/* Pointer and count of a DICT or ARRAY, whatever its element type. */
+/* Pointer and count of a DICT or ARRAY of any element type. */
 struct mo_key_items {
     char *v;
     size_t n;
@@ -90,17 +90,24 @@ struct mo_key_items {
 struct mo_key_items mo_key_items(const void *field);
 void mo_key_set_items(void *field, void *v, size_t n);
 
-/* "a.b"; a path that does not fit is cut. */
+/* Writes "path.name"; a path that is too long is cut. */
 void mo_key_join(char out[MO_KEY_PATH_MAX], const char *path, const char *name);
 
-/* Every key outside dictionaries and arrays, sections opened up, in the
- * order of the table. path is valid during the call. */
+/* Calls fn for every key outside dictionaries and arrays, in the order of the
+ * table, including those in sections. path is valid during the call. */
 typedef void mo_key_fn(void *ctx, const char *path, const struct mo_key *k,
                        void *field);
 void mo_keys_walk(const struct mo_keys *keys, void *base, mo_key_fn *fn,
                   void *ctx);
 
-/* "server.port" -> its row and its place in base; NULL when there is none. */
+/* Calls fn for every value of base, including those in sections, dictionaries
+ * and arrays. Paths begin with `path`; array elements count from 1. */
+typedef void mo_key_value_fn(void *ctx, const char *path,
+                             const struct mo_key *k, const void *field);
+void mo_keys_values(const struct mo_keys *keys, const void *base,
+                    const char *path, mo_key_value_fn *fn, void *ctx);
+
+/* The row of "server.port" and its member in base; NULL: no such key. */
 const struct mo_key *mo_keys_path(const struct mo_keys *keys, const char *path,
                                   void *base, void **field);
 

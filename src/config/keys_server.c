@@ -1,9 +1,7 @@
-/* keys_server.c - the keys of `server`: where we listen, who may ask. */
+/* keys_server.c - the keys of `server`: addresses, tokens and limits. */
 #include "config/rows.h"
 
-#define DAY_MS 86400000.0
-
-/* An address or a name; the port has a key of its own. */
+/* An address or a name; the port is a separate key. */
 static const char *check_listen(const char *s)
 {
     struct mo_span v = mo_span_cstr(s);
@@ -17,11 +15,6 @@ static const char *check_listen(const char *s)
     return NULL;
 }
 
-static const char *check_not_empty(const char *s)
-{
-    return *s ? NULL : "must not be empty";
-}
-
 static const struct mo_key tls_rows[] = {
     {.name = "cert",
      STR(mo_config_tls, cert),
@@ -32,7 +25,7 @@ static const struct mo_key tls_rows[] = {
      STR(mo_config_tls, key),
      .check = check_not_empty,
      .flags = MO_KEY_RESTART,
-     .doc = "Its private key (PEM file)"},
+     .doc = "Private key of the certificate (PEM file)"},
 };
 static const struct mo_keys tls_keys = KEYS(tls_rows, struct mo_config_tls);
 
@@ -44,11 +37,11 @@ static const struct mo_key limits_rows[] = {
     {.name = "headMs",
      INT(mo_config_limits, head_ms, 1, DAY_MS),
      .def = "10000",
-     .doc = "Time for a whole request head"},
+     .doc = "Timeout of a whole request head"},
     {.name = "bodyMs",
      INT(mo_config_limits, body_ms, 1, DAY_MS),
      .def = "30000",
-     .doc = "Longest pause inside a request body"},
+     .doc = "Longest pause within a request body"},
     {.name = "idleMs",
      INT(mo_config_limits, idle_ms, 1, DAY_MS),
      .def = "75000",
@@ -56,7 +49,7 @@ static const struct mo_key limits_rows[] = {
     {.name = "sendMs",
      INT(mo_config_limits, send_ms, 1, DAY_MS),
      .def = "30000",
-     .doc = "Longest time a client may take no byte"},
+     .doc = "Longest time in which a client accepts no byte"},
     {.name = "requests",
      INT(mo_config_limits, requests, 1, 1e9),
      .def = "100000",
@@ -68,7 +61,7 @@ static const struct mo_key limits_rows[] = {
     {.name = "queueBytes",
      INT(mo_config_limits, queue_bytes, 65536, 1e9),
      .def = "4194304",
-     .doc = "Bytes waiting for one client"},
+     .doc = "Largest number of bytes queued for one client"},
 };
 static const struct mo_keys limits_keys =
     KEYS(limits_rows, struct mo_config_limits);
@@ -80,42 +73,42 @@ static const struct mo_key server_rows[] = {
      .flags = MO_KEY_RESTART,
      .env = "MCP_ORCHESTRATOR_LISTEN",
      .def = "127.0.0.1",
-     .doc = "Address to listen on; anything but loopback needs a token"},
+     .doc = "Address to listen on; an address other than loopback needs a "
+            "token"},
     {.name = "port",
      INT(mo_config_server, port, 0, 65535),
      .flags = MO_KEY_RESTART,
      .env = "PORT",
      .def = "3000",
-     .doc = "Port to listen on; 0 takes a free one"},
+     .doc = "Port to listen on; 0: any free port"},
     {.name = "token",
      STR(mo_config_server, token),
      .flags = MO_KEY_REF | MO_KEY_SECRET,
      .check = check_not_empty,
      .env = "MCP_ORCHESTRATOR_TOKEN",
-     .doc = "What a client must show; made up and printed once where one is "
-            "needed and not given"},
+     .doc = "Token that clients must send; if one is needed and not set, it "
+            "is generated and printed once"},
     {.name = "tokens",
      MAP(mo_config_server, tokens),
      .flags = MO_KEY_REF | MO_KEY_SECRET,
      .check = check_not_empty,
-     .doc = "Further tokens by the name of the person each is for. What one of "
-            "them begins is not there for the others; whoever shows "
-            "`server.token` sees everything"},
+     .doc = "Further tokens, by the name of the person. Each person sees only "
+            "their own sessions; the holder of `server.token` sees everything"},
     {.name = "origins",
      LIST(mo_config_server, origins),
-     .doc = "Web origins besides our own that may connect, such as "
+     .doc = "Other web origins that may connect, such as "
             "`https://chat.example.com`"},
     {.name = "manage",
      BOOL(mo_config_server, manage),
-     .doc = "May MCP servers be added, changed and removed over HTTP, which "
-            "is running programs as this user; without it: only while "
-            "`listen` is this machine's own"},
+     .doc = "Whether MCP servers can be added, changed and removed over HTTP, "
+            "which means running programs as this user; default: only if "
+            "`listen` is a local address"},
     {.name = "tls",
      SECTION(mo_config_server, tls, mo_config_tls, tls_keys),
      .doc = "HTTPS"},
     {.name = "limits",
      SECTION(mo_config_server, limits, mo_config_limits, limits_keys),
-     .doc = "What one client, and all together, may use"},
+     .doc = "Limits of one client and of all together"},
 };
 const struct mo_keys mo_config_server_keys =
     KEYS(server_rows, struct mo_config_server);

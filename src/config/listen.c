@@ -1,3 +1,4 @@
+/* listen.c - tests on values of `server.listen`; see listen.h. */
 #include "config/listen.h"
 
 #include "codec/http/url.h"

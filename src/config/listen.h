@@ -1,4 +1,4 @@
-/* listen.h - what a value of `server.listen` means. */
+/* listen.h - tests on values of `server.listen`. */
 #ifndef MO_CONFIG_LISTEN_H
 #define MO_CONFIG_LISTEN_H
 

@@ -1,3 +1,4 @@
+/* read.c - reads the JSON file by the key table; see read.h. */
 #include "config/read.h"
 
 #include <stdio.h>
@@ -6,17 +7,17 @@
 
 struct reader {
     struct mo_config_load *l;
-    char path[MO_KEY_PATH_MAX]; /* of the object we are in, for messages */
+    char path[MO_KEY_PATH_MAX]; /* of the current object, for messages */
     size_t len;
-    /* Keys come in the order of the text, so lines are counted onwards from
-     * the last one: asking mo_json_where() each time would be quadratic. */
+    /* Keys come in the order of the text, so lines are counted from the last
+     * key on: calling mo_json_where() for each would be quadratic. */
     const char *seen;       /* counted up to here */
-    const char *line_start; /* of the line seen is in */
+    const char *line_start; /* of the line that contains seen */
     unsigned line;
 };
 
-static void place(struct reader *r, const char *at, unsigned *line,
-                  unsigned *col)
+static void find_place(struct reader *r, const char *at, unsigned *line,
+                       unsigned *col)
 {
     const char *nl;
 
@@ -34,16 +35,16 @@ static void place(struct reader *r, const char *at, unsigned *line,
     *col = (unsigned)(at - r->line_start) + 1;
 }
 
-static void note(struct reader *r, const void *field, const char *at)
+static void record_origin(struct reader *r, const void *field, const char *at)
 {
     unsigned line, col;
 
-    place(r, at, &line, &col);
+    find_place(r, at, &line, &col);
     mo_config_note(r->l, field, MO_LAYER_FILE, r->l->file, line, col);
 }
 
-/* Go into a member. Its name may be anything: controls become '?'. */
-static size_t push(struct reader *r, struct mo_span name)
+/* Appends a member's name to the path. Control characters become '?'. */
+static size_t push_name(struct reader *r, struct mo_span name)
 {
     size_t old = r->len;
     int n = snprintf(r->path + old, sizeof(r->path) - old, "%s%.*s",
@@ -61,7 +62,7 @@ static size_t push(struct reader *r, struct mo_span name)
     return old;
 }
 
-static void pop(struct reader *r, size_t old)
+static void pop_name(struct reader *r, size_t old)
 {
     r->len = old;
     r->path[old] = '\0';
@@ -74,8 +75,8 @@ struct elsewhere {
     char path[MO_KEY_PATH_MAX];
 };
 
-static void look(void *ctx, const char *path, const struct mo_key *k,
-                 void *field)
+static void match_key_name(void *ctx, const char *path, const struct mo_key *k,
+                           void *field)
 {
     struct elsewhere *w = ctx;
 
@@ -84,10 +85,10 @@ static void look(void *ctx, const char *path, const struct mo_key *k,
         (void)snprintf(w->path, sizeof(w->path), "%s", path);
 }
 
-/* r->path holds the unknown key's own path. A key that is known in another
- * section is the next best guess: people forget where it belongs. */
-static void unknown_key(struct reader *r, const struct mo_keys *keys,
-                        struct mo_span name, const char *at)
+/* r->path is the path of the unknown key. The message suggests a similar key
+ * of this section, else the same key in another section. */
+static void report_unknown_key(struct reader *r, const struct mo_keys *keys,
+                               struct mo_span name, const char *at)
 {
     struct elsewhere w = {.name = name};
     struct mo_nearest near;
@@ -96,7 +97,7 @@ static void unknown_key(struct reader *r, const struct mo_keys *keys,
     for (size_t i = 0; i < keys->n; i++)
         mo_nearest_offer(&near, keys->v[i].name);
     if (!near.best)
-        mo_keys_walk(&mo_config_keys, r->l->cfg, look, &w);
+        mo_keys_walk(&mo_config_keys, r->l->cfg, match_key_name, &w);
     if (near.best || w.path[0])
         mo_config_error_at(r->l, at, "unknown key '%s'; did you mean '%s'?",
                            r->path, near.best ? near.best : w.path);
@@ -109,7 +110,8 @@ static void unknown_key(struct reader *r, const struct mo_keys *keys,
 static void read_section(struct reader *r, const struct mo_keys *keys,
                          void *base, struct mo_json v);
 
-static bool expect(struct reader *r, struct mo_json v, enum mo_json_type type)
+static bool expect_type(struct reader *r, struct mo_json v,
+                        enum mo_json_type type)
 {
     if (mo_json_is(v, type))
         return true;
@@ -137,8 +139,8 @@ static char *new_items(struct reader *r, const struct mo_key *k, void *field,
     return items;
 }
 
-/* Names go into tool names, URLs and logs. */
-static bool name_ok(struct mo_span s)
+/* Names are used in tool names, URLs and logs. */
+static bool is_valid_name(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
@@ -151,8 +153,8 @@ static bool name_ok(struct mo_span s)
     return s.n > 0 && s.n <= MO_KEY_NAME_MAX;
 }
 
-/* Whatever a server calls its tools, but for what no name can hold. */
-static bool tool_ok(struct mo_span s)
+/* Any name of a tool without control characters. */
+static bool is_valid_tool(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -163,8 +165,8 @@ static bool tool_ok(struct mo_span s)
     return s.n > 0 && s.n <= MO_KEY_TOOL_MAX;
 }
 
-static bool name_taken(const struct mo_key *k, const char *items, size_t n,
-                       struct mo_span name)
+static bool is_name_taken(const struct mo_key *k, const char *items, size_t n,
+                          struct mo_span name)
 {
     for (size_t i = 0; i < n; i++) {
         const char *other;
@@ -176,7 +178,7 @@ static bool name_taken(const struct mo_key *k, const char *items, size_t n,
     return false;
 }
 
-/* One named element: its name is the first member of its struct. */
+/* Reads one named element; the name is the first member of its struct. */
 static void read_named(struct reader *r, const struct mo_key *k, char *items,
                        size_t i, struct mo_json key, struct mo_json val)
 {
@@ -189,26 +191,26 @@ static void read_named(struct reader *r, const struct mo_key *k, char *items,
         r->l->no_memory = true;
         return;
     }
-    old = push(r, name);
-    if (k->flags & MO_KEY_TOOL && !tool_ok(name))
+    old = push_name(r, name);
+    if (k->flags & MO_KEY_TOOL && !is_valid_tool(name))
         mo_config_error_at(r->l, key.p,
                            "'%s': a tool's name has 1 to %zu bytes", r->path,
                            MO_KEY_TOOL_MAX);
-    else if (!(k->flags & MO_KEY_TOOL) && !name_ok(name))
+    else if (!(k->flags & MO_KEY_TOOL) && !is_valid_name(name))
         mo_config_error_at(r->l, key.p,
                            "'%s': a name has 1 to %zu letters, digits, '-', "
                            "'_' and '.'",
                            r->path, MO_KEY_NAME_MAX);
-    else if (name_taken(k, items, i, name))
-        mo_config_error_at(r->l, key.p, "'%s' is there twice", r->path);
+    else if (is_name_taken(k, items, i, name))
+        mo_config_error_at(r->l, key.p, "'%s' is given twice", r->path);
     copy = mo_arena_strndup(r->l->arena, name.p, name.n);
     if (!copy)
         r->l->no_memory = true;
     memcpy(item, &copy, sizeof(copy));
-    note(r, item, key.p);
+    record_origin(r, item, key.p);
     mo_config_defaults(r->l, k->sub, item);
     read_section(r, k->sub, item, val);
-    pop(r, old);
+    pop_name(r, old);
 }
 
 static void read_dict(struct reader *r, const struct mo_key *k, void *field,
@@ -218,7 +220,7 @@ static void read_dict(struct reader *r, const struct mo_key *k, void *field,
     struct mo_json key, val;
     char *items;
 
-    if (!expect(r, v, MO_JSON_OBJECT))
+    if (!expect_type(r, v, MO_JSON_OBJECT))
         return;
     items = new_items(r, k, field, v);
     mo_json_iter(&it, v);
@@ -233,7 +235,7 @@ static void read_array(struct reader *r, const struct mo_key *k, void *field,
     struct mo_json key, val;
     char *items;
 
-    if (!expect(r, v, MO_JSON_ARRAY))
+    if (!expect_type(r, v, MO_JSON_ARRAY))
         return;
     items = new_items(r, k, field, v);
     mo_json_iter(&it, v);
@@ -243,11 +245,11 @@ static void read_array(struct reader *r, const struct mo_key *k, void *field,
         size_t old;
 
         (void)snprintf(index, sizeof(index), "%zu", i + 1);
-        old = push(r, mo_span_cstr(index));
-        note(r, item, val.p);
+        old = push_name(r, mo_span_cstr(index));
+        record_origin(r, item, val.p);
         mo_config_defaults(r->l, k->sub, item);
         read_section(r, k->sub, item, val);
-        pop(r, old);
+        pop_name(r, old);
     }
 }
 
@@ -261,7 +263,7 @@ static void read_value(struct reader *r, const struct mo_key *k, char *base,
         read_section(r, k->sub, field, val);
         return;
     }
-    note(r, field, key.p);
+    record_origin(r, field, key.p);
     if (k->type == MO_KEY_DICT)
         read_dict(r, k, field, val);
     else if (k->type == MO_KEY_ARRAY)
@@ -272,8 +274,8 @@ static void read_value(struct reader *r, const struct mo_key *k, char *base,
 
 /* --- objects ------------------------------------------------------------- */
 
-/* Rows that share a member (an alias) share the bit of the first. */
-static uint64_t bit_of(const struct mo_keys *keys, const struct mo_key *k)
+/* Rows of the same struct member (aliases) share the bit of the first row. */
+static uint64_t key_bit(const struct mo_keys *keys, const struct mo_key *k)
 {
     size_t i = 0;
 
@@ -298,16 +300,16 @@ static void read_member(struct reader *r, const struct mo_keys *keys,
     if (r->len == 0 && mo_span_is(name, "$schema"))
         return; /* for editors */
     k = mo_key_get(keys, name);
-    old = push(r, name);
+    old = push_name(r, name);
     if (!k)
-        unknown_key(r, keys, name, key.p);
-    else if (*seen & bit_of(keys, k))
-        mo_config_error_at(r->l, key.p, "'%s' is there twice", r->path);
+        report_unknown_key(r, keys, name, key.p);
+    else if (*seen & key_bit(keys, k))
+        mo_config_error_at(r->l, key.p, "'%s' is given twice", r->path);
     else
         read_value(r, k, base, key, val);
     if (k)
-        *seen |= bit_of(keys, k);
-    pop(r, old);
+        *seen |= key_bit(keys, k);
+    pop_name(r, old);
 }
 
 static void read_section(struct reader *r, const struct mo_keys *keys,
@@ -317,7 +319,7 @@ static void read_section(struct reader *r, const struct mo_keys *keys,
     struct mo_json key, val;
     uint64_t seen = 0;
 
-    if (!expect(r, v, MO_JSON_OBJECT))
+    if (!expect_type(r, v, MO_JSON_OBJECT))
         return;
     mo_json_iter(&it, v);
     while (mo_json_next(&it, &key, &val))
@@ -335,28 +337,28 @@ static bool text_is_blank(struct mo_span text)
     return true;
 }
 
-/* What people write that looks like JSON and is not. */
+/* Advice about common mistakes in JSON. */
 static const char *syntax_hint(struct mo_span text, size_t at)
 {
     struct mo_span rest = mo_span_skip(text, at);
     size_t before = at;
 
     if (before == text.n && text_is_blank(text))
-        return "; the file is empty, the least is {}";
+        return "; the file is empty: write at least {}";
     if (mo_span_starts(text, MO_SPAN("\xef\xbb\xbf")))
         return "; save the file as UTF-8 without a byte order mark";
     if (mo_span_starts(rest, MO_SPAN("//")) ||
         mo_span_starts(rest, MO_SPAN("/*")) ||
         mo_span_starts(rest, MO_SPAN("#")))
-        return "; JSON has no comments: take it out (\"description\" keys "
-               "are a place for notes)";
+        return "; JSON has no comments: remove it (\"description\" keys "
+               "can hold notes)";
     if (rest.n && rest.p[0] == '\'')
-        return "; JSON texts stand in double quotes";
+        return "; JSON strings need double quotes";
     while (before > 0 && strchr(" \t\r\n", text.p[before - 1]))
         before--;
     if (rest.n && before > 0 && text.p[before - 1] == ',' &&
         (rest.p[0] == '}' || rest.p[0] == ']'))
-        return "; JSON has no comma behind the last entry";
+        return "; JSON allows no comma after the last entry";
     return "";
 }
 
@@ -368,7 +370,7 @@ int mo_config_read(struct mo_config_load *l, struct mo_err *e)
     struct mo_err why = {0};
 
     if (mo_json_parse(l->text, MO_CONFIG_DEPTH_MAX, &doc, &why) < 0) {
-        /* It begins with its own line and column; ours stand in front. */
+        /* Skips the line and column, which mo_config_error_at() adds. */
         const char *what = strstr(why.msg, ": ");
 
         mo_config_error_at(l, l->text.p + doc.bad_at, "not JSON: %s%s",

@@ -1,3 +1,4 @@
+/* reference.c - parses references in texts; see reference.h. */
 #include "config/reference.h"
 
 #include "base/mem.h"
@@ -14,7 +15,7 @@ static const struct {
     {{"file:", 5}, MO_REFERENCE_FILE},
 };
 
-static bool name_ok(struct mo_span s)
+static bool is_valid_name(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
@@ -27,7 +28,7 @@ static bool name_ok(struct mo_span s)
     return s.n > 0 && s.n <= NAME_MAX_BYTES;
 }
 
-static bool path_ok(struct mo_span s)
+static bool is_valid_path(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
         if ((unsigned char)s.p[i] < 0x20)
@@ -36,7 +37,7 @@ static bool path_ok(struct mo_span s)
     return s.n > 0 && s.n <= PATH_MAX_BYTES;
 }
 
-/* inside: what stands between the braces. */
+/* inside: the text between the braces. */
 static int parse_inside(struct mo_span inside, struct mo_reference_part *out,
                         struct mo_err *e)
 {
@@ -45,7 +46,8 @@ static int parse_inside(struct mo_span inside, struct mo_reference_part *out,
 
         if (!mo_span_starts(inside, kinds[i].word))
             continue;
-        if (kinds[i].kind == MO_REFERENCE_FILE ? !path_ok(arg) : !name_ok(arg))
+        if (kinds[i].kind == MO_REFERENCE_FILE ? !is_valid_path(arg)
+                                               : !is_valid_name(arg))
             return mo_fail(e, MO_EINVAL,
                            "has a '${%s...}' whose name is empty, too long or "
                            "not allowed",
@@ -53,7 +55,7 @@ static int parse_inside(struct mo_span inside, struct mo_reference_part *out,
         *out = (struct mo_reference_part){kinds[i].kind, arg};
         return 1;
     }
-    if (name_ok(inside))
+    if (is_valid_name(inside))
         return mo_fail(e, MO_EINVAL,
                        "has an unknown reference '${%.*s}'; did you mean "
                        "'${env:%.*s}'? (a literal '${' is written '$${')",
@@ -64,8 +66,8 @@ static int parse_inside(struct mo_span inside, struct mo_reference_part *out,
         "${file:PATH} (a literal '${' is written '$${')");
 }
 
-static int text_part(struct mo_span *rest, size_t n, size_t drop,
-                     struct mo_reference_part *out)
+static int take_text_part(struct mo_span *rest, size_t n, size_t drop,
+                          struct mo_reference_part *out)
 {
     *out =
         (struct mo_reference_part){MO_REFERENCE_TEXT, mo_span_head(*rest, n)};
@@ -83,11 +85,11 @@ int mo_reference_next(struct mo_span *rest, struct mo_reference_part *out,
     if (rest->n == 0)
         return 0;
     if (at < 0)
-        return text_part(rest, rest->n, 0, out);
-    if (at > 0 && rest->p[at - 1] == '$') /* "$${": the second $ goes */
-        return text_part(rest, (size_t)at, 1, out);
+        return take_text_part(rest, rest->n, 0, out);
+    if (at > 0 && rest->p[at - 1] == '$') /* "$${": drop the second $ */
+        return take_text_part(rest, (size_t)at, 1, out);
     if (at > 0)
-        return text_part(rest, (size_t)at, 0, out);
+        return take_text_part(rest, (size_t)at, 0, out);
     end = mo_span_find(*rest, '}');
     if (end < 0)
         return mo_fail(e, MO_EINVAL, "has '${' without a closing '}'");
@@ -120,7 +122,8 @@ bool mo_reference_any(struct mo_span text)
     return rc < 0;
 }
 
-static void put_ref(struct mo_buf *b, const struct mo_reference_part *part)
+static void put_reference(struct mo_buf *b,
+                          const struct mo_reference_part *part)
 {
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
         if (kinds[i].kind != part->kind)
@@ -135,13 +138,13 @@ static void put_ref(struct mo_buf *b, const struct mo_reference_part *part)
 int mo_reference_mask(struct mo_span text, struct mo_buf *b)
 {
     struct mo_reference_part part = {MO_REFERENCE_TEXT, text};
-    bool masked = false; /* neighbouring literals give one mask */
+    bool masked = false; /* adjacent literals become one mask */
     int rc;
 
     for (rc = mo_reference_next(&text, &part, NULL); rc > 0;
          rc = mo_reference_next(&text, &part, NULL)) {
         if (part.kind != MO_REFERENCE_TEXT)
-            put_ref(b, &part);
+            put_reference(b, &part);
         else if (!masked)
             mo_buf_puts(b, "***");
         masked = part.kind == MO_REFERENCE_TEXT;

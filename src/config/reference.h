@@ -5,9 +5,10 @@
  * ${file:PATH}     the content of a file
  * $${              a literal "${"
  *
- * This room knows the syntax only. A text is a row of parts, literal or
- * reference; whoever needs the value walks the parts and resolves them at
- * that moment, so a resolved secret is never stored next to its name. */
+ * This room handles the syntax only. A text is a sequence of parts, literal or
+ * reference. The user of a value resolves the parts when it is needed
+ * (secrets/resolve.h), so that configurations never contain resolved secrets.
+ */
 #ifndef MO_CONFIG_REFERENCE_H
 #define MO_CONFIG_REFERENCE_H
 
@@ -25,18 +26,18 @@ struct mo_reference_part {
     struct mo_span text; /* the literal text, or NAME / PATH */
 };
 
-/* Next part of *rest: 1 and *out, 0 at the end, MO_EINVAL and a sentence
- * without its subject ("has ..."). */
+/* Cuts the next part off *rest. 1: *out is set; 0: the end; MO_EINVAL: e has a
+ * sentence without its subject ("has ..."). */
 int mo_reference_next(struct mo_span *rest, struct mo_reference_part *out,
                       struct mo_err *e);
 
-/* The whole text has good syntax. */
+/* Checks the syntax of the whole text. */
 int mo_reference_check(struct mo_span text, struct mo_err *e);
 
-/* Is there a reference in it at all? Bad syntax counts as yes. */
+/* True if the text has a reference or a syntax error. */
 bool mo_reference_any(struct mo_span text);
 
-/* The text with every literal part replaced by "***": safe to show. */
+/* Appends the text with every literal part replaced by "***". */
 int mo_reference_mask(struct mo_span text, struct mo_buf *b);
 
 #endif

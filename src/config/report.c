@@ -1,4 +1,4 @@
-/* report.c - problems with their places, kept in fixed room. */
+/* report.c - adds problems to the report, which has a fixed size. */
 #include <stdio.h>
 
 #include "config/read.h"
@@ -9,10 +9,10 @@ static const char *const layer_words[] = {
     [MO_LAYER_FLAG] = "option --",
 };
 
-/* The next free place, or NULL when the report is full; counts anyway. A
- * warning gives way: errors may take its place. */
-static struct mo_config_problem *slot(struct mo_config_report *rep,
-                                      bool warning)
+/* The next free slot, or NULL if the report is full; counts in any case. If it
+ * is full, an error replaces a warning. */
+static struct mo_config_problem *take_slot(struct mo_config_report *rep,
+                                           bool warning)
 {
     if (warning)
         rep->warnings++;
@@ -33,19 +33,20 @@ static struct mo_config_problem *slot(struct mo_config_report *rep,
     return NULL;
 }
 
-/* Append; a text that does not fit is cut. */
-static void add(struct mo_config_problem *p, const char *fmt, va_list ap)
-    __attribute__((format(printf, 2, 0)));
+/* Appends; a text that does not fit is cut. */
+static void append_text(struct mo_config_problem *p, const char *fmt,
+                        va_list ap) __attribute__((format(printf, 2, 0)));
 
-static void add(struct mo_config_problem *p, const char *fmt, va_list ap)
+static void append_text(struct mo_config_problem *p, const char *fmt,
+                        va_list ap)
 {
     size_t n = strlen(p->text);
 
     (void)vsnprintf(p->text + n, sizeof(p->text) - n, fmt, ap);
 }
 
-static void where(struct mo_config_problem *p, const char *file, unsigned line,
-                  unsigned col)
+static void put_place(struct mo_config_problem *p, const char *file,
+                      unsigned line, unsigned col)
 {
     p->line = line;
     p->col = col;
@@ -60,41 +61,41 @@ static void where(struct mo_config_problem *p, const char *file, unsigned line,
 
 void mo_config_error(struct mo_config_report *rep, const char *fmt, ...)
 {
-    struct mo_config_problem *p = slot(rep, false);
+    struct mo_config_problem *p = take_slot(rep, false);
     va_list ap;
 
     if (!p)
         return;
     va_start(ap, fmt);
-    add(p, fmt, ap);
+    append_text(p, fmt, ap);
     va_end(ap);
 }
 
 void mo_config_warn(struct mo_config_report *rep, const char *fmt, ...)
 {
-    struct mo_config_problem *p = slot(rep, true);
+    struct mo_config_problem *p = take_slot(rep, true);
     va_list ap;
 
     if (!p)
         return;
     va_start(ap, fmt);
-    add(p, fmt, ap);
+    append_text(p, fmt, ap);
     va_end(ap);
 }
 
 void mo_config_error_at(struct mo_config_load *l, const char *at,
                         const char *fmt, ...)
 {
-    struct mo_config_problem *p = slot(l->rep, false);
+    struct mo_config_problem *p = take_slot(l->rep, false);
     unsigned line, col;
     va_list ap;
 
     if (!p)
         return;
     mo_json_where(l->text, (size_t)(at - l->text.p), &line, &col);
-    where(p, l->file, line, col);
+    put_place(p, l->file, line, col);
     va_start(ap, fmt);
-    add(p, fmt, ap);
+    append_text(p, fmt, ap);
     va_end(ap);
 }
 
@@ -102,17 +103,17 @@ void mo_config_error_of(struct mo_config_load *l, const void *field,
                         const char *fmt, ...)
 {
     const struct mo_config_origin *o = mo_config_origin(l->cfg, field);
-    struct mo_config_problem *p = slot(l->rep, false);
+    struct mo_config_problem *p = take_slot(l->rep, false);
     va_list ap;
 
     if (!p)
         return;
     if (o && o->line)
-        where(p, o->name, o->line, o->col);
+        put_place(p, o->name, o->line, o->col);
     else if (o && o->layer != MO_LAYER_DEFAULT)
         (void)snprintf(p->text, sizeof(p->text),
                        "%s%s: ", layer_words[o->layer], o->name);
     va_start(ap, fmt);
-    add(p, fmt, ap);
+    append_text(p, fmt, ap);
     va_end(ap);
 }

@@ -1,5 +1,4 @@
-/* rows.h - how a row of the key tables is written; for the files that
- * hold such rows (keys.c, keys_oauth.c, ...) and nobody else. */
+/* rows.h - macros for rows of the key tables. Included by keys*.c only. */
 #ifndef MO_CONFIG_ROWS_H
 #define MO_CONFIG_ROWS_H
 
@@ -33,12 +32,19 @@
 #define ARRAY(T, m, ST, s, most)                                               \
     .type = MO_KEY_ARRAY, .off = AT(T, m, struct ST), .sub = &(s),             \
     .max_items = (most)
+#define DAY_MS 86400000.0
+
 #define KEYS(rows, T)                                                          \
     {                                                                          \
         .v = (rows), .n = MO_COUNT(rows), .size = sizeof(T)                    \
     }
 
-extern const struct mo_key_word mo_config_exposures[3]; /* likewise */
+static inline const char *check_not_empty(const char *s)
+{
+    return *s ? NULL : "must not be empty";
+}
+
+extern const struct mo_key_word mo_config_exposures[3]; /* keys_gateway.c */
 extern const struct mo_keys mo_config_gateway_keys;     /* keys_gateway.c */
 extern const struct mo_keys mo_config_oauth_keys;       /* keys_oauth.c */
 extern const struct mo_keys mo_config_tools_keys;       /* keys_tools.c */

@@ -1,5 +1,4 @@
-#include <stdio.h>
-
+/* show.c - shows the effective values, secrets masked; see doc.h. */
 #include "codec/json/json.h"
 #include "config/doc.h"
 #include "config/keys.h"
@@ -19,8 +18,7 @@ static ptrdiff_t find_query(struct mo_span url)
     return query < 0 || (part >= 0 && part < query) ? part : query;
 }
 
-/* "redis://user:***@host", "https://host/path?***": a URL keeps what helps
- * and loses what may be secret. */
+/* User and password, query and fragment become "***". */
 void mo_config_put_url(struct mo_buf *b, const char *url)
 {
     struct mo_span s = mo_span_cstr(url);
@@ -67,7 +65,7 @@ void mo_config_put_target(struct mo_buf *b, const struct mo_config_mcp *m)
         mo_buf_printf(b, " %s", m->args.v[i]);
 }
 
-static void put_str(struct mo_buf *b, const struct mo_key *k, const char *s)
+static void mask_text(struct mo_buf *b, const struct mo_key *k, const char *s)
 {
     if (k->flags & MO_KEY_SECRET)
         mo_reference_mask(mo_span_cstr(s), b);
@@ -77,12 +75,12 @@ static void put_str(struct mo_buf *b, const struct mo_key *k, const char *s)
         mo_buf_puts(b, s);
 }
 
-static void jw_masked(struct mo_jw *w, const struct mo_key *k, const char *s)
+static void put_masked(struct mo_jw *w, const struct mo_key *k, const char *s)
 {
     struct mo_buf text;
 
     mo_buf_init(&text, MO_KEY_TEXT_MAX * 2);
-    put_str(&text, k, s);
+    mask_text(&text, k, s);
     if (mo_buf_err(&text))
         w->b->err = mo_buf_err(&text);
     mo_jw_str(w, mo_buf_view(&text));
@@ -114,21 +112,21 @@ static void show_value(struct mo_jw *w, const struct mo_key *k,
     case MO_KEY_STR:
         s = *(const char *const *)field;
         if (s)
-            jw_masked(w, k, s);
+            put_masked(w, k, s);
         else
             mo_jw_null(w);
         break;
     case MO_KEY_LIST:
         mo_jw_arr(w);
         for (size_t i = 0; i < list->n; i++)
-            jw_masked(w, k, list->v[i]);
+            put_masked(w, k, list->v[i]);
         mo_jw_end(w);
         break;
     case MO_KEY_MAP:
         mo_jw_obj(w);
         for (size_t i = 0; i < map->n; i++) {
             mo_jw_key(w, map->v[i].name);
-            jw_masked(w, k, map->v[i].value);
+            put_masked(w, k, map->v[i].value);
         }
         mo_jw_end(w);
         break;
@@ -139,42 +137,20 @@ static void show_value(struct mo_jw *w, const struct mo_key *k,
 
 /* --- all values ---------------------------------------------------------- */
 
-/* Called for every leaf that is to be shown. */
-typedef void leaf_fn(void *ctx, const char *path, const struct mo_key *k,
+/* Called for every value that is shown. */
+typedef void show_fn(void *ctx, const char *path, const struct mo_key *k,
                      const void *field, const struct mo_config_origin *o);
 
-struct tour {
+struct show {
     const struct mo_config *cfg;
     bool all;
-    leaf_fn *fn;
+    show_fn *fn;
     void *ctx;
 };
 
-static void tour_struct(const struct tour *t, const struct mo_keys *keys,
-                        const char *base, const char *path);
-
-static void tour_items(const struct tour *t, const struct mo_key *k,
-                       const char *field, const char *path)
-{
-    struct mo_key_items items = mo_key_items(field);
-
-    for (size_t i = 0; i < items.n; i++) {
-        const char *item = items.v + i * k->sub->size;
-        char longer[MO_KEY_PATH_MAX];
-        char index[24];
-
-        (void)snprintf(index, sizeof(index), "%zu", i + 1);
-        mo_key_join(longer, path,
-                    k->type == MO_KEY_DICT
-                        ? *(const char *const *)(const void *)item
-                        : index);
-        tour_struct(t, k->sub, item, longer);
-    }
-}
-
-/* Inside dictionaries defaults are noise unless all was asked for. */
-static bool wanted(const struct tour *t, const struct mo_config_origin *o,
-                   const char *field)
+/* Defaults inside dictionaries and arrays are shown only with `all`. */
+static bool is_shown(const struct show *t, const struct mo_config_origin *o,
+                     const char *field)
 {
     const char *start = (const char *)t->cfg;
     bool inside = field < start || field >= start + sizeof(*t->cfg);
@@ -184,28 +160,17 @@ static bool wanted(const struct tour *t, const struct mo_config_origin *o,
     return o && !(inside && o->layer == MO_LAYER_DEFAULT);
 }
 
-static void tour_struct(const struct tour *t, const struct mo_keys *keys,
-                        const char *base, const char *path)
+static void visit_value(void *ctx, const char *path, const struct mo_key *k,
+                        const void *field)
 {
-    for (size_t i = 0; i < keys->n; i++) {
-        const struct mo_key *k = &keys->v[i];
-        const char *field = base + k->off;
-        const struct mo_config_origin *o = mo_config_origin(t->cfg, field);
-        char longer[MO_KEY_PATH_MAX];
+    const struct show *s = ctx;
+    const struct mo_config_origin *o = mo_config_origin(s->cfg, field);
 
-        mo_key_join(longer, path, k->name);
-        if (k->flags & MO_KEY_ALIAS)
-            continue;
-        if (k->type == MO_KEY_SECTION)
-            tour_struct(t, k->sub, field, longer);
-        else if (k->type == MO_KEY_DICT || k->type == MO_KEY_ARRAY)
-            tour_items(t, k, field, longer);
-        else if (wanted(t, o, field))
-            t->fn(t->ctx, longer, k, field, o);
-    }
+    if (!(k->flags & MO_KEY_ALIAS) && is_shown(s, o, field))
+        s->fn(s->ctx, path, k, field, o);
 }
 
-/* --- for a person -------------------------------------------------------- */
+/* --- as text ------------------------------------------------------------- */
 
 static void put_origin(struct mo_buf *b, const struct mo_config_origin *o)
 {
@@ -244,14 +209,14 @@ static void show_line(void *ctx, const char *path, const struct mo_key *k,
 
 void mo_config_show(const struct mo_config *c, bool all, struct mo_buf *b)
 {
-    struct tour t = {c, all, show_line, b};
+    struct show t = {c, all, show_line, b};
 
     mo_buf_printf(b, "# config file: %s\n",
                   c->file ? c->file : "none found, defaults are used");
-    tour_struct(&t, &mo_config_keys, (const char *)c, "");
+    mo_keys_values(&mo_config_keys, c, "", visit_value, &t);
 }
 
-/* --- for a machine ------------------------------------------------------- */
+/* --- as JSON ------------------------------------------------------------- */
 
 static void show_object(void *ctx, const char *path, const struct mo_key *k,
                         const void *field, const struct mo_config_origin *o)
@@ -284,7 +249,7 @@ static void show_object(void *ctx, const char *path, const struct mo_key *k,
 void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b)
 {
     struct mo_jw w;
-    struct tour t = {c, all, show_object, &w};
+    struct show t = {c, all, show_object, &w};
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
@@ -292,7 +257,7 @@ void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b)
     mo_jw_cstr(&w, c->file);
     mo_jw_key(&w, "values");
     mo_jw_arr(&w);
-    tour_struct(&t, &mo_config_keys, (const char *)c, "");
+    mo_keys_values(&mo_config_keys, c, "", visit_value, &t);
     mo_jw_end(&w);
     mo_jw_end(&w);
 }

@@ -1,8 +1,8 @@
-/* value.c - one configuration value: checked, copied, stored.
+/* value.c - checks, copies and stores one configuration value.
  *
- * The setters' error is a sentence without its subject ("must be ..."): the
- * caller knows the key's name and the place. A setter that goes into a list or
- * map leaves the place of the bad entry in l->at. */
+ * The error of a setter is a sentence without its subject ("must be ..."); the
+ * caller adds the key's name and the place. A setter of a list or map sets
+ * l->at to the invalid entry. */
 #include <stdio.h>
 
 #include "config/read.h"
@@ -10,7 +10,7 @@
 #include "base/nearest.h"
 #include "config/reference.h"
 
-static int no_memory(struct mo_config_load *l, struct mo_err *e)
+static int fail_no_memory(struct mo_config_load *l, struct mo_err *e)
 {
     l->no_memory = true;
     return mo_fail(e, MO_ENOMEM, "out of memory");
@@ -53,8 +53,9 @@ static int set_num(struct mo_config_load *l, const struct mo_key *k,
     return 0;
 }
 
-/* Would this be resolved if the key allowed it? Other "${" is plain text. */
-static bool looks_like_ref(struct mo_span s)
+/* True if the text would be a reference in a key that allows them; any other
+ * "${" is plain text. */
+static bool has_reference(struct mo_span s)
 {
     return mo_span_search(s, MO_SPAN("${secret:")) >= 0 ||
            mo_span_search(s, MO_SPAN("${env:")) >= 0 ||
@@ -71,12 +72,12 @@ static int check_text(struct mo_config_load *l, const struct mo_key *k,
         return mo_fail(e, MO_EINVAL, "must not be longer than %zu KiB",
                        MO_KEY_TEXT_MAX / 1024);
     if (memchr(s.p, '\0', s.n))
-        return mo_fail(e, MO_EINVAL, "must not have a NUL character in it");
+        return mo_fail(e, MO_EINVAL, "must not contain a NUL character");
     if (k->flags & MO_KEY_REF) {
         ref = mo_reference_any(s);
         if (mo_reference_check(s, e) < 0)
             return MO_EINVAL;
-    } else if (looks_like_ref(s)) {
+    } else if (has_reference(s)) {
         return mo_fail(e, MO_EINVAL,
                        "must not refer to a secret: it would be readable by "
                        "others here; use env or headers");
@@ -87,22 +88,22 @@ static int check_text(struct mo_config_load *l, const struct mo_key *k,
     return why ? mo_fail(e, MO_EINVAL, "%s", why) : 0;
 }
 
-static int put_text(struct mo_config_load *l, const struct mo_key *k,
-                    const char **out, struct mo_span s, struct mo_err *e)
+static int store_text(struct mo_config_load *l, const struct mo_key *k,
+                      const char **out, struct mo_span s, struct mo_err *e)
 {
     char *copy = mo_arena_strndup(l->arena, s.p, s.n);
     int rc;
 
     if (!copy)
-        return no_memory(l, e);
+        return fail_no_memory(l, e);
     rc = check_text(l, k, mo_span(copy, s.n), copy, e);
     if (rc == 0)
         *out = copy;
     return rc;
 }
 
-static int put_json_text(struct mo_config_load *l, const struct mo_key *k,
-                         const char **out, struct mo_json v, struct mo_err *e)
+static int store_json_text(struct mo_config_load *l, const struct mo_key *k,
+                           const char **out, struct mo_json v, struct mo_err *e)
 {
     struct mo_span s;
 
@@ -110,17 +111,18 @@ static int put_json_text(struct mo_config_load *l, const struct mo_key *k,
         return mo_fail(e, MO_EINVAL, "%s",
                        k->wrong ? k->wrong : "must be a text in double quotes");
     if (mo_json_str(v, l->arena, &s) < 0)
-        return no_memory(l, e);
-    return put_text(l, k, out, s, e);
+        return fail_no_memory(l, e);
+    return store_text(l, k, out, s, e);
 }
 
 static int set_str(struct mo_config_load *l, const struct mo_key *k,
                    void *field, struct mo_json v, struct mo_err *e)
 {
-    return put_json_text(l, k, field, v, e);
+    return store_json_text(l, k, field, v, e);
 }
 
-static int bad_word(const struct mo_key *k, struct mo_span s, struct mo_err *e)
+static int fail_bad_word(const struct mo_key *k, struct mo_span s,
+                         struct mo_err *e)
 {
     char list[160] = "";
     struct mo_nearest near;
@@ -140,8 +142,8 @@ static int bad_word(const struct mo_key *k, struct mo_span s, struct mo_err *e)
     return mo_fail(e, MO_EINVAL, "must be one of %s", list);
 }
 
-static int put_word(const struct mo_key *k, void *field, struct mo_span s,
-                    struct mo_err *e)
+static int store_word(const struct mo_key *k, void *field, struct mo_span s,
+                      struct mo_err *e)
 {
     for (size_t i = 0; i < k->nwords; i++) {
         if (mo_span_ieq(s, mo_span_cstr(k->words[i].word))) {
@@ -149,7 +151,7 @@ static int put_word(const struct mo_key *k, void *field, struct mo_span s,
             return 0;
         }
     }
-    return bad_word(k, s, e);
+    return fail_bad_word(k, s, e);
 }
 
 static int set_word(struct mo_config_load *l, const struct mo_key *k,
@@ -158,8 +160,8 @@ static int set_word(struct mo_config_load *l, const struct mo_key *k,
     struct mo_span s = mo_span(NULL, 0);
 
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, l->arena, &s) < 0)
-        return no_memory(l, e);
-    return put_word(k, field, s, e);
+        return fail_no_memory(l, e);
+    return store_word(k, field, s, e);
 }
 
 static int set_list(struct mo_config_load *l, const struct mo_key *k,
@@ -177,10 +179,10 @@ static int set_list(struct mo_config_load *l, const struct mo_key *k,
                        k->max_items);
     list.v = mo_arena_alloc(l->arena, sizeof(*list.v) * n);
     if (!list.v)
-        return no_memory(l, e);
+        return fail_no_memory(l, e);
     mo_json_iter(&it, v);
     while (mo_json_next(&it, &key, &item)) {
-        int rc = put_json_text(l, k, &list.v[list.n], item, e);
+        int rc = store_json_text(l, k, &list.v[list.n], item, e);
 
         l->at = item.p;
         if (rc < 0)
@@ -191,7 +193,7 @@ static int set_list(struct mo_config_load *l, const struct mo_key *k,
     return 0;
 }
 
-static bool in_map(const struct mo_config_map *m, const char *name)
+static bool map_has_name(const struct mo_config_map *m, const char *name)
 {
     for (size_t i = 0; i < m->n; i++) {
         if (strcmp(m->v[i].name, name) == 0)
@@ -200,8 +202,8 @@ static bool in_map(const struct mo_config_map *m, const char *name)
     return false;
 }
 
-/* A variable or header name that could break out of its line or its '='. */
-static const char *bad_map_name(const char *name)
+/* Refuses names of variables and headers that could inject another one. */
+static const char *check_map_name(const char *name)
 {
     for (const char *p = name; *p; p++) {
         if ((unsigned char)*p <= 0x20 || *p == '=' || *p == ':' || *p == 0x7f)
@@ -210,20 +212,20 @@ static const char *bad_map_name(const char *name)
     return *name ? NULL : "must not have an empty name";
 }
 
-static int put_pair(struct mo_config_load *l, const struct mo_key *k,
-                    struct mo_config_map *m, struct mo_json key,
-                    struct mo_json val, struct mo_err *e)
+static int store_pair(struct mo_config_load *l, const struct mo_key *k,
+                      struct mo_config_map *m, struct mo_json key,
+                      struct mo_json val, struct mo_err *e)
 {
     static const struct mo_key name_key = {.type = MO_KEY_MAP,
-                                           .check = bad_map_name};
+                                           .check = check_map_name};
     struct mo_config_pair *p = &m->v[m->n];
-    int rc = put_json_text(l, &name_key, &p->name, key, e);
+    int rc = store_json_text(l, &name_key, &p->name, key, e);
 
     if (rc < 0)
         return rc;
-    if (in_map(m, p->name))
+    if (map_has_name(m, p->name))
         return mo_fail(e, MO_EINVAL, "must not have '%.60s' twice", p->name);
-    rc = put_json_text(l, k, &p->value, val, e);
+    rc = store_json_text(l, k, &p->value, val, e);
     if (rc < 0)
         return mo_wrap(e, "'%.60s'", p->name);
     m->n++;
@@ -246,10 +248,10 @@ static int set_map(struct mo_config_load *l, const struct mo_key *k,
                        k->max_items);
     map.v = mo_arena_alloc(l->arena, sizeof(*map.v) * n);
     if (!map.v)
-        return no_memory(l, e);
+        return fail_no_memory(l, e);
     mo_json_iter(&it, v);
     while (mo_json_next(&it, &key, &val)) {
-        int rc = put_pair(l, k, &map, key, val, e);
+        int rc = store_pair(l, k, &map, key, val, e);
 
         l->at = key.p;
         if (rc < 0)
@@ -285,11 +287,11 @@ int mo_config_set_text(struct mo_config_load *l, const struct mo_key *k,
 
     MO_BUG_ON(k->type > MO_KEY_WORD);
     if (k->type == MO_KEY_STR)
-        return put_text(l, k, field, s, e);
+        return store_text(l, k, field, s, e);
     if (k->type == MO_KEY_WORD)
-        return put_word(k, field, s, e);
-    /* Numbers and booleans are spelt as in the file; what is no JSON leaves
-     * an empty handle, which the setter turns down in its own words. */
+        return store_word(k, field, s, e);
+    /* Numbers and booleans are written as in the file. If the text is not
+     * JSON, doc.root is empty and the setter reports the error. */
     (void)mo_json_parse(s, MO_CONFIG_DEPTH_MAX, &doc, NULL);
     return setters[k->type](l, k, field, doc.root, e);
 }
@@ -323,7 +325,8 @@ void mo_config_defaults(struct mo_config_load *l, const struct mo_keys *keys,
         if (!k->def)
             continue;
         mo_config_set_text(l, k, field, k->def, &e);
-        MO_BUG_ON(e.code && e.code != MO_ENOMEM); /* the table's own fault */
+        MO_BUG_ON(e.code &&
+                  e.code != MO_ENOMEM); /* a bad default in the table */
         mo_config_note(l, field, MO_LAYER_DEFAULT, "default", 0, 0);
     }
 }

@@ -1,4 +1,4 @@
-/* walk.c - ways through the key table and the structs it describes. */
+/* walk.c - iterates over the key table and the structs it describes. */
 #include <stdio.h>
 
 #include "config/keys.h"
@@ -21,8 +21,8 @@ const char *mo_key_word(const struct mo_key *k, int value)
     return "?";
 }
 
-/* The element pointer's type differs from row to row; its representation
- * does not, and memcpy keeps the compiler's aliasing rules. */
+/* The type of the element pointer differs between rows, its representation
+ * does not; memcpy respects the aliasing rules of C. */
 struct mo_key_items mo_key_items(const void *field)
 {
     struct mo_key_items items;
@@ -49,8 +49,8 @@ void mo_key_join(char out[MO_KEY_PATH_MAX], const char *path, const char *name)
                    name);
 }
 
-static void walk(const struct mo_keys *keys, char *base, char *path, size_t len,
-                 mo_key_fn *fn, void *ctx)
+static void walk_section(const struct mo_keys *keys, char *base, char *path,
+                         size_t len, mo_key_fn *fn, void *ctx)
 {
     for (size_t i = 0; i < keys->n; i++) {
         const struct mo_key *k = &keys->v[i];
@@ -59,7 +59,7 @@ static void walk(const struct mo_keys *keys, char *base, char *path, size_t len,
 
         MO_BUG_ON(n < 0 || len + (size_t)n >= MO_KEY_PATH_MAX);
         if (k->type == MO_KEY_SECTION)
-            walk(k->sub, base + k->off, path, len + (size_t)n, fn, ctx);
+            walk_section(k->sub, base + k->off, path, len + (size_t)n, fn, ctx);
         else
             fn(ctx, path, k, base + k->off);
     }
@@ -70,7 +70,43 @@ void mo_keys_walk(const struct mo_keys *keys, void *base, mo_key_fn *fn,
 {
     char path[MO_KEY_PATH_MAX] = "";
 
-    walk(keys, base, path, 0, fn, ctx);
+    walk_section(keys, base, path, 0, fn, ctx);
+}
+
+static void visit_items(const struct mo_key *k, const void *field,
+                        const char *path, mo_key_value_fn *fn, void *ctx)
+{
+    struct mo_key_items items = mo_key_items(field);
+
+    for (size_t i = 0; i < items.n; i++) {
+        const char *item = items.v + i * k->sub->size;
+        char longer[MO_KEY_PATH_MAX], index[24];
+
+        (void)snprintf(index, sizeof(index), "%zu", i + 1);
+        mo_key_join(longer, path,
+                    k->type == MO_KEY_DICT
+                        ? *(const char *const *)(const void *)item
+                        : index);
+        mo_keys_values(k->sub, item, longer, fn, ctx);
+    }
+}
+
+void mo_keys_values(const struct mo_keys *keys, const void *base,
+                    const char *path, mo_key_value_fn *fn, void *ctx)
+{
+    for (size_t i = 0; i < keys->n; i++) {
+        const struct mo_key *k = &keys->v[i];
+        const char *field = (const char *)base + k->off;
+        char longer[MO_KEY_PATH_MAX];
+
+        mo_key_join(longer, path, k->name);
+        if (k->type == MO_KEY_SECTION)
+            mo_keys_values(k->sub, field, longer, fn, ctx);
+        else if (k->type == MO_KEY_DICT || k->type == MO_KEY_ARRAY)
+            visit_items(k, field, longer, fn, ctx);
+        else
+            fn(ctx, longer, k, field);
+    }
 }
 
 const struct mo_key *mo_keys_path(const struct mo_keys *keys, const char *path,

@@ -4,54 +4,54 @@
 
 #define DEF_MAX ((size_t)4 * 1024 * 1024) /* of a tool */
 
-/* --- a matter ------------------------------------------------------------ */
+/* --- pending calls ------------------------------------------------------- */
 
-static struct pending_call *matter_new(struct mo_approvals *d,
-                                       struct mo_gw_case *k)
+static struct pending_call *pending_new(struct mo_approvals *d,
+                                        struct mo_gw_case *k)
 {
-    struct pending_call *m = mo_new(struct pending_call);
+    struct pending_call *p = mo_new(struct pending_call);
 
-    if (!m)
+    if (!p)
         return NULL;
-    m->d = d;
-    m->k = k;
-    mo_list_init(&m->node);
-    mo_buf_init(&m->args, MO_EXACT_MAX);
-    mo_buf_init(&m->def, MO_EXACT_MAX);
-    mo_buf_init(&m->rule, MO_EXACT_MAX);
-    k->data = m;
-    return m;
+    p->d = d;
+    p->k = k;
+    mo_list_init(&p->node);
+    mo_buf_init(&p->args, MO_EXACT_MAX);
+    mo_buf_init(&p->def, MO_EXACT_MAX);
+    mo_buf_init(&p->rule, MO_EXACT_MAX);
+    k->data = p;
+    return p;
 }
 
-static void unhold(struct pending_call *m)
+static void unlist_pending(struct pending_call *p)
 {
-    if (mo_list_empty(&m->node))
+    if (mo_list_empty(&p->node))
         return;
-    mo_list_del(&m->node);
-    mo_list_init(&m->node);
-    m->d->nheld--;
+    mo_list_del(&p->node);
+    mo_list_init(&p->node);
+    p->d->npending--;
 }
 
-static void matter_free(struct pending_call *m)
+static void pending_free(struct pending_call *p)
 {
-    unhold(m);
-    mo_buf_fini(&m->args);
-    mo_buf_fini(&m->def);
-    mo_buf_fini(&m->rule);
-    mo_free(m);
+    unlist_pending(p);
+    mo_buf_fini(&p->args);
+    mo_buf_fini(&p->def);
+    mo_buf_fini(&p->rule);
+    mo_free(p);
 }
 
 /* --- judging ------------------------------------------------------------- */
 
-static enum mo_gw_ruling refuse(struct mo_gw_case *k, const char *why)
+static enum mo_gw_ruling refuse_call(struct mo_gw_case *k, const char *why)
 {
     k->by = "rule";
     (void)snprintf(k->reason, sizeof(k->reason), "%s", why);
     return MO_GW_REFUSE;
 }
 
-/* def: what is known of the tool, its annotations among it. */
-static struct mo_verdict verdict_of(const struct mo_approvals *d,
+/* def: an object with the tool's annotations. */
+static struct mo_verdict judge_call(const struct mo_approvals *d,
                                     const struct mo_gw_case *k,
                                     struct mo_json def, struct mo_span args)
 {
@@ -65,7 +65,8 @@ static struct mo_verdict verdict_of(const struct mo_approvals *d,
                    });
 }
 
-static void put_member(struct mo_jw *w, struct mo_json item, const char *key)
+static void put_item_member(struct mo_jw *w, struct mo_json item,
+                            const char *key)
 {
     struct mo_json v = mo_json_get(item, key);
 
@@ -83,11 +84,11 @@ static void put_def(struct mo_buf *b, struct mo_json item)
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     for (size_t i = 0; i < MO_COUNT(keys); i++)
-        put_member(&w, item, keys[i]);
+        put_item_member(&w, item, keys[i]);
     mo_jw_end(&w);
 }
 
-/* {"by":"operator","index":0,...}, counted as /api/rules lists them. */
+/* {"by":"operator","index":0,...}; the index is that of /api/rules. */
 static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
                      struct mo_buf *b)
 {
@@ -95,24 +96,20 @@ static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "by");
-    mo_jw_cstr(&w, v->rule ? "operator" : "default");
+    mo_jw_member(&w, "by", mo_span_cstr(v->rule ? "operator" : "default"));
     if (v->rule) {
-        mo_jw_key(&w, "index");
-        mo_jw_u64(&w,
-                  (uint64_t)(v->rule - mo_policy_operator_rules(d->policy)->v));
-        mo_jw_key(&w, "server");
-        mo_jw_str(&w, v->rule->server);
-        mo_jw_key(&w, "tool");
-        mo_jw_str(&w, v->rule->tool);
-        mo_jw_key(&w, "remember");
-        mo_jw_bool(&w, !v->rule->final);
+        const struct mo_rule *first = mo_policy_operator_rules(d->policy)->v;
+
+        mo_jw_member_u64(&w, "index", (uint64_t)(v->rule - first));
+        mo_jw_member(&w, "server", v->rule->server);
+        mo_jw_member(&w, "tool", v->rule->tool);
+        mo_jw_member_bool(&w, "remember", !v->rule->final);
     }
     mo_jw_end(&w);
 }
 
-/* The digest of the tool's definition, as pins have it. */
-static int digest_of(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
+/* The digest of the tool's definition, the same as in its pin. */
+static int digest_tool(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
 {
     struct mo_arena a;
     struct mo_tool t;
@@ -126,40 +123,41 @@ static int digest_of(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
     return rc;
 }
 
-/* A person is asked: what is shown is kept. */
-static enum mo_gw_ruling ask(struct mo_approvals *d, struct pending_call *m,
-                             struct mo_buf *question)
+/* Stores what the person is shown. */
+static enum mo_gw_ruling ask_person(struct mo_approvals *d,
+                                    struct pending_call *p,
+                                    struct mo_buf *question)
 {
-    struct mo_gw_case *k = m->k;
+    struct mo_gw_case *k = p->k;
 
-    if (d->nheld >= HELD_MAX)
-        return refuse(k, "too many calls wait for a person already");
-    put_def(&m->def, k->item);
-    if (mo_buf_err(&m->def) || digest_of(k, m->tool_digest) < 0)
-        return refuse(k, "out of memory");
-    (void)snprintf(m->why, sizeof(m->why), "%s", k->reason);
-    m->at = mo_wall_ms();
-    m->expires =
-        m->at +
+    if (d->npending >= PENDING_MAX)
+        return refuse_call(k, "too many calls are waiting for a person");
+    put_def(&p->def, k->item);
+    if (mo_buf_err(&p->def) || digest_tool(k, p->tool_digest) < 0)
+        return refuse_call(k, "out of memory");
+    (void)snprintf(p->why, sizeof(p->why), "%s", k->reason);
+    p->at = mo_wall_ms();
+    p->expires =
+        p->at +
         (uint64_t)mo_policy_config(d->policy)->approvals.timeout_seconds * 1000;
-    if (mo_approvals_question(m, question) < 0)
-        mo_buf_reset(question); /* too long for a form: people look elsewhere */
+    if (mo_approvals_question(p, question) < 0)
+        mo_buf_reset(question); /* too long for a form of the client */
     return MO_GW_ASK;
 }
 
-static enum mo_gw_ruling by_rules(struct mo_approvals *d,
-                                  struct pending_call *m,
-                                  struct mo_buf *question)
+static enum mo_gw_ruling judge_by_rules(struct mo_approvals *d,
+                                        struct pending_call *p,
+                                        struct mo_buf *question)
 {
-    struct mo_gw_case *k = m->k;
+    struct mo_gw_case *k = p->k;
     struct mo_verdict v;
     struct mo_err e;
 
-    if (mo_exact_args(k->arguments, &m->args, &e) < 0) {
-        mo_buf_reset(&m->args);
-        return refuse(k, e.msg);
+    if (mo_exact_args(k->arguments, &p->args, &e) < 0) {
+        mo_buf_reset(&p->args);
+        return refuse_call(k, e.msg);
     }
-    v = verdict_of(d, k, k->item, mo_buf_view(&m->args));
+    v = judge_call(d, k, k->item, mo_buf_view(&p->args));
     k->by = v.remembered ? "remembered" : v.rule ? "rule" : NULL;
     if (v.rule)
         (void)snprintf(k->reason, sizeof(k->reason), "%.*s",
@@ -167,34 +165,34 @@ static enum mo_gw_ruling by_rules(struct mo_approvals *d,
     if (v.action == MO_ACTION_DENY)
         return MO_GW_REFUSE;
     if (v.action == MO_ACTION_ASK) {
-        put_rule(d, &v, &m->rule);
-        return ask(d, m, question);
+        put_rule(d, &v, &p->rule);
+        return ask_person(d, p, question);
     }
     k->reason[0] = '\0';
     if (!mo_policy_config(d->policy)->audit.arguments)
-        mo_buf_fini(&m->args);
+        mo_buf_fini(&p->args);
     return MO_GW_LET;
 }
 
-int mo_approvals_may_be(const struct mo_approvals *d,
-                        const struct pending_call *m, struct mo_span args,
-                        struct mo_err *e)
+int mo_approvals_check_args(const struct mo_approvals *d,
+                            const struct pending_call *p, struct mo_span args,
+                            struct mo_err *e)
 {
     struct mo_verdict v =
-        verdict_of(d, m->k, (struct mo_json){m->def.p, m->def.len}, args);
+        judge_call(d, p->k, (struct mo_json){p->def.p, p->def.len}, args);
     struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
 
     if (v.action != MO_ACTION_DENY)
         return 0;
-    return mo_fail(e, MO_EINVAL, "with these arguments it is not allowed%s%.*s",
+    return mo_fail(e, MO_EINVAL, "a rule denies these arguments%s%.*s",
                    why.n ? ": " : "", (int)why.n, why.p ? why.p : "");
 }
 
-/* A call of a conversation: its person was asked there, by the same rules and
- * their own. What the operator denies is denied here too, and nobody was asked
- * about a server that stands in. */
-static enum mo_gw_ruling from_inside(const struct mo_approvals *d,
-                                     struct mo_gw_case *k)
+/* A call of a conversation was judged there, with the person's rules included.
+ * Here operator denials are checked again, and a fallback server is judged for
+ * the first time. */
+static enum mo_gw_ruling judge_forwarded(const struct mo_approvals *d,
+                                         struct mo_gw_case *k)
 {
     static const enum mo_gw_ruling rulings[] = {
         [MO_ACTION_ASK] = MO_GW_ASK,
@@ -204,8 +202,9 @@ static enum mo_gw_ruling from_inside(const struct mo_approvals *d,
     struct mo_verdict v;
 
     if (k->routed)
-        return refuse(k, "nobody was asked about this tool; name it and begin "
-                         "again");
+        return refuse_call(
+            k, "nobody was asked about this tool; name it and begin "
+               "again");
     v = mo_policy_judge(
         d->policy,
         &(struct mo_policy_call){
@@ -222,111 +221,111 @@ static enum mo_gw_ruling from_inside(const struct mo_approvals *d,
     return rulings[v.action];
 }
 
-static enum mo_gw_ruling rule(void *ctx, struct mo_gw_case *k,
-                              struct mo_buf *question)
+static enum mo_gw_ruling judge_gateway_call(void *ctx, struct mo_gw_case *k,
+                                            struct mo_buf *question)
 {
     struct mo_approvals *d = ctx;
     const struct mo_config *cfg = mo_policy_config(d->policy);
     bool off = cfg->gateway.approvals == MO_GW_NO_RULES;
     bool rules = mo_policy_has_rules(d->policy);
-    struct pending_call *m;
+    struct pending_call *p;
     struct mo_err e;
 
     k->by = NULL;
     if (!off && mo_policy_load_pins(d->policy, &e) < 0)
-        return refuse(k, e.msg);
+        return refuse_call(k, e.msg);
     if (!off &&
         !mo_policy_item_is_pinned(d->policy, k->server, k->tool, k->item))
-        return refuse(k, "its server changed this tool since it was first "
-                         "seen; a person must look at it and accept it "
-                         "(`mcp-orchestrator approvals list`)");
+        return refuse_call(k, "its server changed this tool since it was first "
+                              "seen; a person must review and accept it "
+                              "(`mcp-orchestrator approvals list`)");
     if (k->inside.n)
-        return from_inside(d, k);
+        return judge_forwarded(d, k);
     if (!rules && !cfg->audit.arguments)
         return MO_GW_LET;
-    m = matter_new(d, k);
-    if (!m)
-        return refuse(k, "out of memory");
+    p = pending_new(d, k);
+    if (!p)
+        return refuse_call(k, "out of memory");
     if (rules)
-        return by_rules(d, m, question);
+        return judge_by_rules(d, p, question);
     if (k->arguments.p)
-        (void)mo_buf_span(&m->args, mo_json_text(k->arguments));
+        (void)mo_buf_span(&p->args, mo_json_text(k->arguments));
     return MO_GW_LET;
 }
 
-/* --- what becomes of it -------------------------------------------------- */
+/* --- decisions and outcomes ---------------------------------------------- */
 
-static void held(void *ctx, struct mo_gw_case *k)
+static void on_pending(void *ctx, struct mo_gw_case *k)
 {
     struct mo_approvals *d = ctx;
-    struct pending_call *m = k->data;
+    struct pending_call *p = k->data;
     const struct mo_exact_call what = {
         .session = k->who,
         .call = mo_span_cstr(k->id),
         .server = k->server,
         .tool = k->tool,
-        .args = mo_buf_view(&m->args),
-        .tool_digest = m->tool_digest,
+        .args = mo_buf_view(&p->args),
+        .tool_digest = p->tool_digest,
     };
 
-    mo_exact_call(&what, m->digest);
-    mo_list_push(&d->held, &m->node);
-    d->nheld++;
+    mo_exact_call(&what, p->digest);
+    mo_list_push(&d->pending, &p->node);
+    d->npending++;
 }
 
-static void on_sure(void *ctx, const struct mo_err *why)
+static void on_synced(void *ctx, const struct mo_err *why)
 {
-    struct pending_call *m = ctx;
+    struct pending_call *p = ctx;
 
-    m->writing = false;
-    if (m->k)
-        mo_gw_run(m->k, why);
+    p->writing = false;
+    if (p->k)
+        mo_gw_run(p->k, why);
     else
-        matter_free(m);
+        pending_free(p);
 }
 
-static void agreed(void *ctx, struct mo_gw_case *k)
+static void on_agreed(void *ctx, struct mo_gw_case *k)
 {
     struct mo_approvals *d = ctx;
-    struct pending_call *m = k->data;
+    struct pending_call *p = k->data;
     struct mo_err e;
 
-    unhold(m);
-    mo_audit_call(d->audit, MO_AUDIT_AGREED, k, mo_buf_view(&m->args), m->who);
-    if (mo_audit_sure(d->audit, on_sure, m, &e) == 0)
-        m->writing = true;
+    unlist_pending(p);
+    mo_audit_call(d->audit, MO_AUDIT_AGREED, k, mo_buf_view(&p->args), p->who);
+    if (mo_audit_sure(d->audit, on_synced, p, &e) == 0)
+        p->writing = true;
     else
         mo_gw_run(k, &e);
 }
 
-static void done(void *ctx, struct mo_gw_case *k)
+static void on_done(void *ctx, struct mo_gw_case *k)
 {
     struct mo_approvals *d = ctx;
-    struct pending_call *m = k->data;
+    struct pending_call *p = k->data;
 
-    if (!k->inside.n) /* who asked writes it down, with the rest of it */
+    if (!k->inside.n) /* else the conversation writes the row */
         mo_audit_call(d->audit, MO_AUDIT_DONE, k,
-                      m ? mo_buf_view(&m->args) : mo_span(NULL, 0),
-                      m ? m->who : NULL);
+                      p ? mo_buf_view(&p->args) : mo_span(NULL, 0),
+                      p ? p->who : NULL);
     if (d->watch.done)
         d->watch.done(d->watch.ctx, k);
     k->data = NULL;
-    if (!m)
+    if (!p)
         return;
-    m->k = NULL;
-    unhold(m);
-    if (!m->writing)
-        matter_free(m);
+    p->k = NULL;
+    unlist_pending(p);
+    if (!p->writing)
+        pending_free(p);
 }
 
-static bool changed(void *ctx, struct mo_span server, struct mo_span tool,
-                    struct mo_json item)
+static bool is_changed(void *ctx, struct mo_span server, struct mo_span tool,
+                       struct mo_json item)
 {
     return mo_policy_item_changed(((struct mo_approvals *)ctx)->policy, server,
                                   tool, item);
 }
 
-static void routed(void *ctx, const struct mo_gw_routing *r)
+static void on_routed(void *ctx, const struct mo_gw_routing *r)
 {
     mo_audit_routing(((struct mo_approvals *)ctx)->audit, r);
 }
@@ -334,12 +333,12 @@ static void routed(void *ctx, const struct mo_gw_routing *r)
 struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d)
 {
     return (struct mo_gw_judge){
-        .rule = rule,
-        .held = held,
-        .agreed = agreed,
-        .done = done,
-        .routed = routed,
-        .changed = changed,
+        .rule = judge_gateway_call,
+        .held = on_pending,
+        .agreed = on_agreed,
+        .done = on_done,
+        .routed = on_routed,
+        .changed = is_changed,
         .ctx = d,
         .wait_ms =
             (uint64_t)mo_policy_config(d->policy)->approvals.timeout_seconds *
@@ -365,7 +364,7 @@ static void on_audit_gone(void *ctx)
     void (*gone)(void *) = d->gone;
     void *gone_ctx = d->ctx;
 
-    MO_BUG_ON(d->nheld);
+    MO_BUG_ON(d->npending);
     mo_policy_close(d->policy);
     mo_free(d);
     if (gone)
@@ -399,7 +398,7 @@ int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!d)
         return mo_fail(e, MO_ENOMEM, "approvals");
     d->loop = l;
-    mo_list_init(&d->held);
+    mo_list_init(&d->pending);
     mo_later_init(&d->ending, on_ending);
     rc = mo_policy_open(l, cfg, &d->policy, e);
     if (rc == 0)
@@ -430,5 +429,5 @@ void mo_approvals_watch(struct mo_approvals *d,
 
 unsigned mo_approvals_waiting(const struct mo_approvals *d)
 {
-    return d->nheld;
+    return d->npending;
 }

@@ -1,26 +1,26 @@
-/* approvals.h - where calls of the gateway are judged and wait for a person.
+/* approvals.h - judges the gateway's calls and keeps those that wait for a
+ * person.
  *
- * Joins the gateway's seam (policy/judge.h) with what this program knows:
- * the operator's rules, what people said "always" to, the definitions of tools
- * as they were first seen, and the audit log. Those last three are one for the
- * process: conversations use the same (mo_approvals_pins() and so on).
+ * Implements the gateway's hooks (policy/judge.h) with the policy (rules,
+ * remembered rules, pinned tool definitions) and the audit log. The process
+ * has one of each: conversations use the same ones through
+ * mo_approvals_policy() and mo_approvals_audit().
  *
- * Rules of the house
- *  1. The first rule that fits decides, as in conversations. Where none does,
- *     `gateway.approvals` says: a client asks its own person most of the time,
- *     so the call runs unless the operator wants otherwise.
- *  2. Arguments that two readers could read differently are refused where a
- *     rule could be about them.
- *  3. A tool whose definition changed is not run before a person accepted it.
- *  4. A decision names the call and the digest of what was shown; it is used
- *     up by that. A yes is on the disk before the call runs.
- *  5. Nobody's answer in time is a no.
- *  6. A call of a conversation was judged there, is not asked about again and
- *     has its rows in the log from there; what the operator denies, or what
- *     changed, does not run for it either.
+ * Invariants
+ *  1. The first matching rule decides, as in conversations. If none matches,
+ *     `gateway.approvals` decides. Its default is to run the call, because
+ *     most clients ask their own user.
+ *  2. If a rule could apply, arguments that two parsers could read differently
+ *     are refused.
+ *  3. A tool whose definition changed does not run until a person accepts it.
+ *  4. A decision names the call and the digest of what was shown, and is valid
+ *     once. An approval is on disk before the call runs.
+ *  5. A call without an answer before the timeout is denied.
+ *  6. A call of a conversation was judged and audited there, so no person is
+ *     asked again. Operator denials and changed tools still block it.
  *
- * Limits: HELD_MAX calls wait at once, one more is refused; CHANGED_MAX tools
- * that changed are remembered for being looked at. */
+ * Limits: PENDING_MAX calls wait at once, further calls are refused.
+ * MO_POLICY_CHANGED_MAX changed tools are listed. */
 #ifndef MO_POLICY_APPROVALS_H
 #define MO_POLICY_APPROVALS_H
 
@@ -32,19 +32,19 @@ struct mo_approvals;
 
 int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
                       struct mo_approvals **out, struct mo_err *e);
-/* After the gateway. gone(ctx) once, later. */
+/* Close the gateway first. gone(ctx) is called once, later. */
 void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
                         void *ctx);
-/* On failure the old rules stay. */
+/* On failure the old rules stay in effect. */
 int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
                         struct mo_err *e);
 
 struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d);
 
-/* A person's decision about a call that waits. */
+/* A person's decision about a pending call. */
 struct mo_approval_decision {
     struct mo_span id, digest, reason;
-    struct mo_json args; /* to run it with; none: as they are */
+    struct mo_json args; /* replace the call's; none: unchanged */
     bool approved;
     const char *who;
 };
@@ -57,8 +57,9 @@ struct mo_approval_accept {
 
 /* {"approvals":[...],"changed":[...]} */
 int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out);
-/* MO_ENOTFOUND: the call does not wait any more; MO_EPOLICY: it is not what
- * was shown; MO_EINVAL: those arguments are not for this tool. */
+/* MO_ENOTFOUND: the call is not pending (any more); MO_EPOLICY: the digest is
+ * of another call; MO_EINVAL: the arguments do not fit the tool or a rule
+ * denies them. */
 int mo_approvals_decide(struct mo_approvals *d,
                         const struct mo_approval_decision *x, struct mo_err *e);
 int mo_approvals_accept(struct mo_approvals *d,
@@ -67,7 +68,7 @@ int mo_approvals_accept(struct mo_approvals *d,
 struct mo_policy *mo_approvals_policy(const struct mo_approvals *d);
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
 
-/* Hears of every call that is over, and how many wait; may be NULL. */
+/* Called for every call that ends; done may be NULL. */
 struct mo_approvals_watch {
     void (*done)(void *ctx, const struct mo_gw_case *k);
     void *ctx;

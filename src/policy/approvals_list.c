@@ -1,17 +1,17 @@
 /*
- * approvals_list.c - what waits at the desk, shown to people, and their
- * decisions; see approvals.h.
+ * approvals_list.c - lists pending calls and takes people's decisions; see
+ * approvals.h.
  */
 #include "policy/approvals_priv.h"
 
 #include <stdio.h>
 
-#define SHOWN_MAX ((size_t)16 * 1024) /* of a question in a form */
+#define SHOWN_MAX ((size_t)16 * 1024) /* arguments in a client's form */
 
-/* --- text that hides nothing --------------------------------------------- */
+/* --- text without invisible characters ----------------------------------- */
 
-/* Characters that are not seen or turn others around. */
-static bool hides(uint32_t c)
+/* True for characters that are invisible or change the text direction. */
+static bool is_invisible(uint32_t c)
 {
     static const struct {
         uint32_t from, to;
@@ -30,7 +30,7 @@ static bool hides(uint32_t c)
     return false;
 }
 
-static void put_hidden(struct mo_buf *b, uint32_t c)
+static void put_escaped(struct mo_buf *b, uint32_t c)
 {
     if (c < 0x10000)
         (void)mo_buf_printf(b, "\\u%04x", (unsigned)c);
@@ -39,8 +39,8 @@ static void put_hidden(struct mo_buf *b, uint32_t c)
                             (unsigned)(0xdc00 + (c & 0x3ff)));
 }
 
-/* The text was valid UTF-8 when it was parsed. */
-static void put_plain(struct mo_buf *b, struct mo_span s)
+/* The parser has checked that the text is valid UTF-8. */
+static void put_visible(struct mo_buf *b, struct mo_span s)
 {
     size_t i = 0;
 
@@ -52,86 +52,63 @@ static void put_plain(struct mo_buf *b, struct mo_span s)
         n = n < s.n - i ? n : s.n - i;
         for (size_t k = 1; k < n; k++)
             c = c << 6 | ((unsigned char)s.p[i + k] & 0x3f);
-        if (hides(c))
-            put_hidden(b, c);
+        if (is_invisible(c))
+            put_escaped(b, c);
         else
             (void)mo_buf_put(b, s.p + i, n);
         i += n;
     }
 }
 
-int mo_approvals_question(const struct pending_call *m, struct mo_buf *out)
+int mo_approvals_question(const struct pending_call *p, struct mo_buf *out)
 {
-    const struct mo_gw_case *k = m->k;
+    const struct mo_gw_case *k = p->k;
 
-    if (m->args.len > SHOWN_MAX)
+    if (p->args.len > SHOWN_MAX)
         return MO_ETOOBIG;
     (void)mo_buf_puts(out, "May this tool be run?\n\nserver: ");
-    put_plain(out, k->server);
+    put_visible(out, k->server);
     (void)mo_buf_puts(out, "\ntool: ");
-    put_plain(out, k->tool);
+    put_visible(out, k->tool);
     (void)mo_buf_puts(out, "\narguments: ");
-    put_plain(out, mo_buf_view(&m->args));
+    put_visible(out, mo_buf_view(&p->args));
     if (k->words.n) {
         (void)mo_buf_puts(out, "\nfound for: ");
-        put_plain(out, k->words);
+        put_visible(out, k->words);
     }
-    if (m->why[0]) {
+    if (p->why[0]) {
         (void)mo_buf_puts(out, "\nwhy you are asked: ");
-        put_plain(out, mo_span_cstr(m->why));
+        put_visible(out, mo_span_cstr(p->why));
     }
     return mo_buf_err(out);
 }
 
 /* --- the list ------------------------------------------------------------ */
 
-static void put(struct mo_jw *w, const char *key, struct mo_span s)
+static void put_pending(struct mo_jw *w, const struct pending_call *p)
 {
-    if (!s.n)
-        return;
-    mo_jw_key(w, key);
-    mo_jw_str(w, s);
-}
-
-static void put_raw(struct mo_jw *w, const char *key, struct mo_span json)
-{
-    if (!json.n)
-        return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, json);
-}
-
-static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
-{
-    mo_jw_key(w, key);
-    mo_jw_u64(w, n);
-}
-
-static void put_matter(struct mo_jw *w, const struct pending_call *m)
-{
-    const struct mo_gw_case *k = m->k;
+    const struct mo_gw_case *k = p->k;
 
     mo_jw_obj(w);
-    put(w, "id", mo_span_cstr(k->id));
-    put(w, "server", k->server);
-    put(w, "tool", k->tool);
-    put_raw(w, "definition", mo_buf_view(&m->def));
-    put_raw(w, "args", mo_buf_view(&m->args));
-    put(w, "digest", mo_span_cstr(m->digest));
-    put(w, "who", k->who);
-    put_raw(w, "client", k->client);
-    put(w, "reason", mo_span_cstr(m->why));
-    if (mo_buf_err(&m->rule) == 0)
-        put_raw(w, "rule", mo_buf_view(&m->rule));
+    mo_jw_member_opt(w, "id", mo_span_cstr(k->id));
+    mo_jw_member_opt(w, "server", k->server);
+    mo_jw_member_opt(w, "tool", k->tool);
+    mo_jw_member_raw(w, "definition", mo_buf_view(&p->def));
+    mo_jw_member_raw(w, "args", mo_buf_view(&p->args));
+    mo_jw_member_opt(w, "digest", mo_span_cstr(p->digest));
+    mo_jw_member_opt(w, "who", k->who);
+    mo_jw_member_raw(w, "client", k->client);
+    mo_jw_member_opt(w, "reason", mo_span_cstr(p->why));
+    if (mo_buf_err(&p->rule) == 0)
+        mo_jw_member_raw(w, "rule", mo_buf_view(&p->rule));
     if (k->routed) {
-        put(w, "words", k->words);
+        mo_jw_member_opt(w, "words", k->words);
         mo_jw_key(w, "confidence");
         mo_jw_f64(w, (double)(int)(k->sure * 1000 + 0.5f) / 1000);
     }
-    put_u64(w, "at", m->at);
-    put_u64(w, "expiresAt", m->expires);
-    mo_jw_key(w, "byClient");
-    mo_jw_bool(w, k->by_client);
+    mo_jw_member_u64(w, "at", p->at);
+    mo_jw_member_u64(w, "expiresAt", p->expires);
+    mo_jw_member_bool(w, "byClient", k->by_client);
     mo_jw_end(w);
 }
 
@@ -143,8 +120,8 @@ int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
     mo_jw_obj(&w);
     mo_jw_key(&w, "approvals");
     mo_jw_arr(&w);
-    mo_list_each (n, &d->held)
-        put_matter(&w, mo_container_of(n, struct pending_call, node));
+    mo_list_each (n, &d->pending)
+        put_pending(&w, mo_container_of(n, struct pending_call, node));
     mo_jw_end(&w);
     mo_jw_key(&w, "changed");
     mo_policy_put_changed(d->policy, &w);
@@ -154,22 +131,22 @@ int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
 
 /* --- decisions ----------------------------------------------------------- */
 
-static struct pending_call *find(const struct mo_approvals *d,
-                                 struct mo_span id)
+static struct pending_call *find_pending(const struct mo_approvals *d,
+                                         struct mo_span id)
 {
-    mo_list_each (n, &d->held) {
-        struct pending_call *m = mo_container_of(n, struct pending_call, node);
+    mo_list_each (n, &d->pending) {
+        struct pending_call *p = mo_container_of(n, struct pending_call, node);
 
-        if (mo_span_eq_ct(mo_span_cstr(m->k->id), id))
-            return m;
+        if (mo_span_eq_ct(mo_span_cstr(p->k->id), id))
+            return p;
     }
     return NULL;
 }
 
-/* What people write in the place of a call's arguments is held against the
- * operator's rules and the tool's schema; the one who writes it has agreed. */
-static int edit(struct mo_approvals *d, struct pending_call *m,
-                struct mo_json args, struct mo_err *e)
+/* Replaces the arguments of a pending call. The rules and the tool's schema
+ * must allow the new ones; the person who wrote them has approved them. */
+static int edit_args(struct mo_approvals *d, struct pending_call *p,
+                     struct mo_json args, struct mo_err *e)
 {
     struct mo_buf exact;
     int rc;
@@ -178,13 +155,13 @@ static int edit(struct mo_approvals *d, struct pending_call *m,
     rc = mo_exact_args(args, &exact, e);
     if (rc < 0)
         e->code = rc = MO_EINVAL;
-    if (rc == 0 && !mo_span_eq(mo_buf_view(&exact), mo_buf_view(&m->args))) {
-        rc = mo_approvals_may_be(d, m, mo_buf_view(&exact), e);
+    if (rc == 0 && !mo_span_eq(mo_buf_view(&exact), mo_buf_view(&p->args))) {
+        rc = mo_approvals_check_args(d, p, mo_buf_view(&exact), e);
         if (rc == 0)
-            rc = mo_gw_edit(m->k, mo_buf_view(&exact), e);
+            rc = mo_gw_edit(p->k, mo_buf_view(&exact), e);
         if (rc == 0) {
-            mo_buf_fini(&m->args);
-            m->args = exact;
+            mo_buf_fini(&p->args);
+            p->args = exact;
             return 0;
         }
     }
@@ -195,29 +172,28 @@ static int edit(struct mo_approvals *d, struct pending_call *m,
 int mo_approvals_decide(struct mo_approvals *d,
                         const struct mo_approval_decision *x, struct mo_err *e)
 {
-    struct pending_call *m = find(d, x->id);
+    struct pending_call *p = find_pending(d, x->id);
 
-    if (!m)
+    if (!p)
         return mo_fail(e, MO_ENOTFOUND,
-                       "no such call waits for a decision (any more)");
-    if (m->k->by_client)
+                       "no such call is waiting for a decision");
+    if (p->k->by_client)
+        return mo_fail(e, MO_EPOLICY, "its client asks the person itself");
+    if (x->digest.n && !mo_span_eq_ct(x->digest, mo_span_cstr(p->digest)))
         return mo_fail(e, MO_EPOLICY,
-                       "its client was asked, who answers by itself");
-    if (x->digest.n && !mo_span_eq_ct(x->digest, mo_span_cstr(m->digest)))
-        return mo_fail(e, MO_EPOLICY,
-                       "the call is not what was shown; look at it again");
-    if (x->args.p && edit(d, m, x->args, e) < 0)
+                       "the call is not what was shown; review it again");
+    if (x->args.p && edit_args(d, p, x->args, e) < 0)
         return e->code;
-    (void)snprintf(m->who, sizeof(m->who), "%s", x->who);
-    (void)snprintf(m->k->reason, sizeof(m->k->reason), "%.*s", (int)x->reason.n,
+    (void)snprintf(p->who, sizeof(p->who), "%s", x->who);
+    (void)snprintf(p->k->reason, sizeof(p->k->reason), "%.*s", (int)x->reason.n,
                    x->reason.p ? x->reason.p : "");
-    if (!mo_gw_decide(m->k, x->approved, "person"))
-        return mo_fail(e, MO_ENOTFOUND, "it is decided already");
+    if (!mo_gw_decide(p->k, x->approved, "person"))
+        return mo_fail(e, MO_ENOTFOUND, "the call was already decided");
     return 0;
 }
 
-static void note_accepted(struct mo_approvals *d, const struct mo_tool *t,
-                          const char *who)
+static void audit_accepted(struct mo_approvals *d, const struct mo_tool *t,
+                           const char *who)
 {
     struct mo_buf b;
 
@@ -240,10 +216,12 @@ int mo_approvals_accept(struct mo_approvals *d,
         mo_policy_find_changed(d->policy, x->server, x->tool);
 
     if (!t)
-        return mo_fail(e, MO_ENOTFOUND, "no such tool waits to be accepted");
+        return mo_fail(e, MO_ENOTFOUND,
+                       "no such tool is waiting to be accepted");
     if (!mo_span_eq_ct(x->digest, mo_span_cstr(t->digest)))
-        return mo_fail(e, MO_EPOLICY, "the tool is not what was shown");
-    note_accepted(d, t, x->who);
+        return mo_fail(e, MO_EPOLICY,
+                       "the tool is not what was shown; review it again");
+    audit_accepted(d, t, x->who);
     if (mo_policy_accept_tool(d->policy, t) < 0)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     return 0;

@@ -1,17 +1,17 @@
 /*
- * changed_tools.c - is a tool the one that was first seen? (policy.h)
+ * changed_tools.c - compares tools with their pins; see policy.h.
  *
- * tool_pins.h compares definitions, which means to read and digest them whole.
- * A call should not pay for that each time, so a keyed hash of the bytes that
- * were found good is kept; other bytes are looked at again. Tools that changed
- * are listed until a person accepts them.
+ * tool_pins.h reads and digests a whole definition. To save that on each call,
+ * a keyed hash of every definition that matched its pin is cached; only other
+ * bytes are compared in full. Changed tools are listed until a person accepts
+ * them.
  */
 #include "policy/policy_priv.h"
 
 #include "base/rand.h"
 
 #define FLUSH_MS  1000  /* new pins are written in groups */
-#define KNOWN_MAX 16384 /* definitions that were found good */
+#define KNOWN_MAX 16384 /* cached hashes */
 #define TEXT_MAX  ((size_t)4 * 1024 * 1024)
 
 struct changed_tool {
@@ -21,11 +21,11 @@ struct changed_tool {
     struct mo_buf before;
 };
 
-#define KEY_MAX ((size_t)1024) /* longer ones are looked at each time */
+#define KEY_MAX ((size_t)1024) /* longer ones are not cached */
 
 /* Server, NUL, tool. Empty: too long. */
-static struct mo_span key_of(char b[KEY_MAX], struct mo_span server,
-                             struct mo_span tool)
+static struct mo_span make_key(char b[KEY_MAX], struct mo_span server,
+                               struct mo_span tool)
 {
     size_t n = server.n + 1 + tool.n;
 
@@ -37,7 +37,7 @@ static struct mo_span key_of(char b[KEY_MAX], struct mo_span server,
     return mo_span(b, n);
 }
 
-/* --- those that changed -------------------------------------------------- */
+/* --- the list of changed tools ------------------------------------------- */
 
 static void drop_changed(struct mo_policy *p, struct changed_tool *c)
 {
@@ -62,7 +62,7 @@ static struct changed_tool *find_changed(const struct mo_policy *p,
     return NULL;
 }
 
-static int copy(struct mo_arena *a, struct mo_span *s)
+static int copy_span(struct mo_arena *a, struct mo_span *s)
 {
     const char *p = s->n ? mo_arena_strndup(a, s->p, s->n) : "";
 
@@ -72,7 +72,7 @@ static int copy(struct mo_arena *a, struct mo_span *s)
     return 0;
 }
 
-/* For people to look at; without memory it is refused all the same. */
+/* Without memory the tool is not listed, but still blocked. */
 static void list_changed(struct mo_policy *p, const struct mo_tool *t,
                          struct mo_buf *before)
 {
@@ -93,15 +93,16 @@ static void list_changed(struct mo_policy *p, const struct mo_tool *t,
     p->nchanged++;
     c->tool = *t;
     def = &c->tool.def;
-    if (copy(&c->arena, &def->server) < 0 || copy(&c->arena, &def->name) < 0 ||
-        copy(&c->arena, &def->description) < 0 ||
-        copy(&c->arena, &def->schema) < 0 ||
-        copy(&c->arena, &def->annotations) < 0 ||
+    if (copy_span(&c->arena, &def->server) < 0 ||
+        copy_span(&c->arena, &def->name) < 0 ||
+        copy_span(&c->arena, &def->description) < 0 ||
+        copy_span(&c->arena, &def->schema) < 0 ||
+        copy_span(&c->arena, &def->annotations) < 0 ||
         mo_buf_span(&c->before, mo_buf_view(before)) < 0)
         drop_changed(p, c);
 }
 
-/* --- looking ------------------------------------------------------------- */
+/* --- comparing ----------------------------------------------------------- */
 
 static void on_flush(struct mo_timer *t)
 {
@@ -164,13 +165,13 @@ bool mo_policy_tool_is_pinned(struct mo_policy *p, const struct mo_tool *t,
     return same;
 }
 
-/* Never 0: a map's value of NULL is none. */
-static uint64_t hash_of(const struct mo_policy *p, struct mo_json item)
+/* Never 0: in the map, NULL means no entry. */
+static uint64_t hash_item(const struct mo_policy *p, struct mo_json item)
 {
     return mo_siphash(p->key0, p->key1, mo_json_text(item)) | 1;
 }
 
-/* These bytes were looked at before, and were good. */
+/* True if these bytes matched the pin before. */
 static bool is_known(const struct mo_policy *p, struct mo_span key,
                      uint64_t hash)
 {
@@ -180,9 +181,9 @@ static bool is_known(const struct mo_policy *p, struct mo_span key,
 bool mo_policy_item_is_pinned(struct mo_policy *p, struct mo_span server,
                               struct mo_span tool, struct mo_json item)
 {
-    uint64_t hash = hash_of(p, item);
-    char room[KEY_MAX];
-    struct mo_span key = key_of(room, server, tool);
+    uint64_t hash = hash_item(p, item);
+    char buf[KEY_MAX];
+    struct mo_span key = make_key(buf, server, tool);
     struct mo_arena a;
     struct mo_tool t;
     bool same;
@@ -203,18 +204,18 @@ bool mo_policy_item_changed(void *ctx, struct mo_span server,
 {
     struct mo_policy *p = ctx;
     struct mo_err e;
-    char room[KEY_MAX];
+    char buf[KEY_MAX];
 
     if (p->cfg->gateway.approvals == MO_GW_NO_RULES ||
-        is_known(p, key_of(room, server, tool), hash_of(p, item)) ||
+        is_known(p, make_key(buf, server, tool), hash_item(p, item)) ||
         mo_policy_load_pins(p, &e) < 0 ||
         !mo_tool_pins_changed(p->pins, server, tool, item))
         return false;
-    /* It is listed from now on, so that people see what changed. */
+    /* Lists the tool, so that people see what changed. */
     return !mo_policy_item_is_pinned(p, server, tool, item);
 }
 
-/* --- people -------------------------------------------------------------- */
+/* --- accepting ----------------------------------------------------------- */
 
 int mo_policy_accept_tool(struct mo_policy *p, const struct mo_tool *t)
 {
@@ -241,14 +242,6 @@ const struct mo_tool *mo_policy_find_changed(const struct mo_policy *p,
     return c ? &c->tool : NULL;
 }
 
-static void put_raw(struct mo_jw *w, const char *key, struct mo_span json)
-{
-    if (!json.n)
-        return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, json);
-}
-
 static void put_changed(struct mo_jw *w, const struct changed_tool *c)
 {
     const struct mo_tool_def *d = &c->tool.def;
@@ -257,13 +250,13 @@ static void put_changed(struct mo_jw *w, const struct changed_tool *c)
     mo_jw_member(w, "server", d->server);
     mo_jw_member(w, "tool", d->name);
     mo_jw_member(w, "digest", mo_span_cstr(c->tool.digest));
-    put_raw(w, "before", mo_buf_view(&c->before));
+    mo_jw_member_raw(w, "before", mo_buf_view(&c->before));
     mo_jw_key(w, "now");
     mo_jw_obj(w);
     if (d->description.n)
         mo_jw_member(w, "description", d->description);
-    put_raw(w, "inputSchema", d->schema);
-    put_raw(w, "annotations", d->annotations);
+    mo_jw_member_raw(w, "inputSchema", d->schema);
+    mo_jw_member_raw(w, "annotations", d->annotations);
     mo_jw_end(w);
     mo_jw_end(w);
 }
@@ -275,7 +268,7 @@ void mo_policy_put_changed(struct mo_policy *p, struct mo_jw *w)
         struct changed_tool *c = mo_container_of(n, struct changed_tool, node);
 
         if (!mo_policy_tool_is_pinned(p, &c->tool, NULL))
-            put_changed(w, c); /* else it was accepted, and c is gone */
+            put_changed(w, c); /* otherwise it was accepted and c is freed */
     }
     mo_jw_end(w);
 }

@@ -1,6 +1,8 @@
-/* config_rules.h - the operator's approval rules, as policy/rule.h wants them.
+/* config_rules.h - converts `approvals.rules` of the configuration to struct
+ * mo_rules (policy/rule.h).
  *
- * Ownership: rules live in the arena, their texts in the configuration. */
+ * Ownership: rules live in the arena, their texts in the configuration.
+ * Failure: a rule that does not pass mo_rule_check(); the error names it. */
 #ifndef MO_POLICY_CONFIG_RULES_H
 #define MO_POLICY_CONFIG_RULES_H
 

@@ -8,12 +8,12 @@
 #include "codec/json/jvalue.h"
 #include "codec/sha256.h"
 
-/* Pairs of keys compared in one call: a thousand members in one object. */
+/* Key comparisons per call; enough for about 1,400 members in one object. */
 #define PAIRS_MAX 1000000u
 
-/* Every later member against this one. */
-static int once(struct mo_json_iter rest, struct mo_json key, unsigned *pairs,
-                struct mo_err *e)
+/* Fails if a later member has the same key. */
+static int check_key_unique(struct mo_json_iter rest, struct mo_json key,
+                            unsigned *pairs, struct mo_err *e)
 {
     struct mo_json other, val;
 
@@ -28,8 +28,9 @@ static int once(struct mo_json_iter rest, struct mo_json key, unsigned *pairs,
     return 0;
 }
 
-/* The parser has bounded the depth already. */
-static int twice(struct mo_json v, unsigned *pairs, struct mo_err *e)
+/* Fails if an object at any depth has a duplicate member. The parser limits the
+ * depth. */
+static int check_members(struct mo_json v, unsigned *pairs, struct mo_err *e)
 {
     bool object = mo_json_is(v, MO_JSON_OBJECT);
     struct mo_json_iter it;
@@ -39,9 +40,9 @@ static int twice(struct mo_json v, unsigned *pairs, struct mo_err *e)
     mo_json_iter(&it, v);
     while (rc == 0 && mo_json_next(&it, &key, &val)) {
         if (object)
-            rc = once(it, key, pairs, e);
+            rc = check_key_unique(it, key, pairs, e);
         if (rc == 0)
-            rc = twice(val, pairs, e);
+            rc = check_members(val, pairs, e);
     }
     return rc;
 }
@@ -58,10 +59,10 @@ static unsigned hex4(const char *p)
     return v;
 }
 
-/* Half of a pair is no character: some readers drop it, some replace it, some
- * keep it, and what runs would not be what was shown. A backslash stands only
- * in strings, and the parser has seen each escape. */
-static int halves(struct mo_span text, struct mo_err *e)
+/* Fails on a lone surrogate. Parsers drop, replace or keep it, so the server
+ * could read other text than was shown. A backslash occurs only in strings, and
+ * the parser has checked every escape. */
+static int check_surrogates(struct mo_span text, struct mo_err *e)
 {
     for (size_t i = 0; i + 1 < text.n; i++) {
         unsigned v = 0;
@@ -97,9 +98,9 @@ int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e)
     else if (args.n > MO_EXACT_MAX)
         rc = MO_ETOOBIG;
     else {
-        rc = twice(args, &pairs, e);
+        rc = check_members(args, &pairs, e);
         if (rc == 0)
-            rc = halves(mo_json_text(args), e);
+            rc = check_surrogates(mo_json_text(args), e);
         if (rc < 0)
             return mo_wrap(e, "arguments");
         rc = mo_json_compact(args, out);
@@ -109,8 +110,8 @@ int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e)
 
 /* --- digests ------------------------------------------------------------- */
 
-/* Each part with its length in front: no two lists of parts read alike. */
-static void put(struct mo_sha256 *h, struct mo_span part)
+/* The length prefix makes different lists of parts differ in their bytes. */
+static void digest_part(struct mo_sha256 *h, struct mo_span part)
 {
     char head[24];
     int n = snprintf(head, sizeof(head), "%zu:", part.n);
@@ -119,16 +120,16 @@ static void put(struct mo_sha256 *h, struct mo_span part)
     mo_sha256_put(h, part.p, part.n);
 }
 
-static void digest(const char *what, const struct mo_span *parts, size_t n,
-                   char out[MO_EXACT_DIGEST])
+static void digest_parts(const char *what, const struct mo_span *parts,
+                         size_t n, char out[MO_EXACT_DIGEST])
 {
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
 
     mo_sha256_init(&h);
-    put(&h, mo_span_cstr(what));
+    digest_part(&h, mo_span_cstr(what));
     for (size_t i = 0; i < n; i++)
-        put(&h, parts[i]);
+        digest_part(&h, parts[i]);
     mo_sha256_end(&h, sum);
     mo_hex(sum, sizeof(sum), out);
 }
@@ -138,7 +139,7 @@ void mo_exact_tool(const struct mo_tool_def *d, char out[MO_EXACT_DIGEST])
     const struct mo_span parts[] = {d->server, d->name, d->description,
                                     d->schema, d->annotations};
 
-    digest("tool", parts, MO_COUNT(parts), out);
+    digest_parts("tool", parts, MO_COUNT(parts), out);
 }
 
 void mo_exact_call(const struct mo_exact_call *c, char out[MO_EXACT_DIGEST])
@@ -148,5 +149,5 @@ void mo_exact_call(const struct mo_exact_call *c, char out[MO_EXACT_DIGEST])
         c->tool,    c->args, mo_span_cstr(c->tool_digest),
     };
 
-    digest("call", parts, MO_COUNT(parts), out);
+    digest_parts("call", parts, MO_COUNT(parts), out);
 }

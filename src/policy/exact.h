@@ -1,15 +1,15 @@
-/* exact.h - an approval is for exact bytes.
+/* exact.h - the exact form of a call's arguments, and digests of calls and
+ * tool definitions.
  *
- * What a person sees, what is approved and what is sent must be one and the
- * same. So arguments are written anew, compact, from the parsed value, and
- * refused when two readers could read them differently (a member twice, half
- * of a surrogate pair). The
- * digest of a call covers who asks, which call it is, what will run and with
- * which arguments, the tool's own definition included: whatever changes makes
- * an approval worthless.
+ * The bytes that a person sees, that are approved and that are sent must be the
+ * same. So arguments are serialised again, compact, from the parsed value, and
+ * refused if two parsers could read them differently (a duplicate member, a
+ * lone surrogate).
  *
- * A tool's definition has a digest as well, so that a server that changes its
- * words after it was looked at is noticed. */
+ * The digest of a call covers session, call id, server, tool, arguments and the
+ * tool's definition: a change of any of them makes an approval invalid. The
+ * digest of a definition shows that a server changed a tool after people saw
+ * it. */
 #ifndef MO_POLICY_EXACT_H
 #define MO_POLICY_EXACT_H
 
@@ -18,10 +18,9 @@
 #define MO_EXACT_MAX    ((size_t)4 * 1024 * 1024)
 #define MO_EXACT_DIGEST 65 /* sha256 in hex, and the NUL */
 
-/* The one form in which arguments are shown, digested and sent. No value at
- * all (or null) is "{}". MO_EPROTO: no object, or a member twice or a lone
- * surrogate at any depth (the message names it); MO_ETOOBIG beyond
- * MO_EXACT_MAX. */
+/* Appends the exact form of the arguments. None (or null) gives "{}".
+ * MO_EPROTO: not an object, or a duplicate member or lone surrogate at any
+ * depth (the message names it); MO_ETOOBIG: over MO_EXACT_MAX bytes. */
 int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e);
 
 struct mo_tool_def {

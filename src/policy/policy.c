@@ -1,14 +1,15 @@
+/* policy.c - applies the rules to a call; see policy.h. */
 #include "policy/policy_priv.h"
 
-#define PERSONS_MAX 3 /* lists of rules of people */
+#define PERSONS_MAX 3 /* session, remembered, draft */
 
 /* --- one call ------------------------------------------------------------ */
 
-/* The rules and the default that each caller is judged by. */
+/* Which rules and which default apply to each kind of caller. */
 static const struct {
-    bool session, remembered, draft; /* rules of people that count */
+    bool session, remembered, draft; /* rules of people that apply */
     bool asks;                       /* false: "ask" was answered elsewhere */
-    enum { BY_CONFIG, BY_GATEWAY, ALLOWED } rest; /* where no rule fits */
+    enum { BY_CONFIG, BY_GATEWAY, ALLOWED } rest; /* if no rule matches */
 } callers[MO_POLICY_FROMS] = {
     [MO_POLICY_CHAT] = {true, true, false, true, BY_CONFIG},
     [MO_POLICY_CHAT_META] = {true, true, false, true, ALLOWED},
@@ -19,8 +20,8 @@ static const struct {
     [MO_POLICY_TRY_OUT] = {false, true, true, true, BY_CONFIG},
 };
 
-static enum mo_action default_of(const struct mo_policy *p,
-                                 enum mo_policy_from from)
+static enum mo_action default_action(const struct mo_policy *p,
+                                     enum mo_policy_from from)
 {
     switch (callers[from].rest) {
     case ALLOWED:
@@ -33,8 +34,8 @@ static enum mo_action default_of(const struct mo_policy *p,
     }
 }
 
-static struct mo_subject subject_of(const struct mo_policy_call *c,
-                                    struct mo_json_doc *doc)
+static struct mo_subject make_subject(const struct mo_policy_call *c,
+                                      struct mo_json_doc *doc)
 {
     struct mo_subject s = {.server = c->server,
                            .tool = c->tool,
@@ -56,9 +57,9 @@ struct mo_verdict mo_policy_judge(const struct mo_policy *p,
         callers[c->from].draft ? c->draft : NULL,
     };
     struct mo_json_doc doc;
-    struct mo_subject s = subject_of(c, &doc);
+    struct mo_subject s = make_subject(c, &doc);
     struct mo_verdict v = mo_rules_ask(&p->rules, persons, PERSONS_MAX,
-                                       default_of(p, c->from), &s);
+                                       default_action(p, c->from), &s);
 
     if (v.action == MO_ACTION_ASK && !callers[c->from].asks)
         v.action = MO_ACTION_ALLOW;
@@ -69,7 +70,7 @@ bool mo_policy_may_remember(const struct mo_policy *p,
                             const struct mo_policy_call *c)
 {
     struct mo_json_doc doc;
-    struct mo_subject s = subject_of(c, &doc);
+    struct mo_subject s = make_subject(c, &doc);
     struct mo_verdict v = mo_rules_ask(
         &p->rules, NULL, 0, (enum mo_action)p->cfg->approvals.fallback, &s);
 

@@ -1,4 +1,4 @@
-/* policy.h - may this tool call run? The one place that answers.
+/* policy.h - decides whether a tool call may run.
  *
  * A policy joins the operator's rules (config_rules.h), the rules that people
  * asked to be remembered (remembered_rules.h) and the pinned definitions of
@@ -6,14 +6,14 @@
  * clients of the gateway, tools tried on the page and the rule try-out all
  * call mo_policy_judge(), so a changed rule reaches all of them at once.
  *
- * Order: the operator's first rule that fits decides. If it says "ask" (and
- * allows to be remembered), or no rule fits, the rules of people count: those
- * of the session first, then the remembered ones. If none of them fits, the
- * default of the caller does (see the table in policy.c).
+ * Order: the operator's first matching rule decides. If it says "ask" (and
+ * permits remembered answers), or no rule matches, the rules of people apply:
+ * those of the session first, then the remembered ones. If none matches, the
+ * caller's default applies (see the table in policy.c).
  *
  * Ownership: the policy refers to its configuration and owns everything else.
- * Limits: MO_POLICY_CHANGED_MAX changed tools are listed for people; more are
- * blocked all the same. */
+ * Limits: MO_POLICY_CHANGED_MAX changed tools are listed for people; further
+ * ones are blocked but not listed. */
 #ifndef MO_POLICY_POLICY_H
 #define MO_POLICY_POLICY_H
 
@@ -40,7 +40,7 @@ enum mo_policy_from {
     MO_POLICY_CHAT,      /* the model of a conversation */
     MO_POLICY_CHAT_META, /* the same, a meta tool that only lists tools */
     MO_POLICY_CLIENT,    /* a client of the gateway */
-    MO_POLICY_FORWARDED, /* judged as CHAT before; the gateway looks again */
+    MO_POLICY_FORWARDED, /* judged as CHAT before; checked again */
     MO_POLICY_STAND_IN,  /* FORWARDED, but at another server than was judged */
     MO_POLICY_PAGE,      /* a person tries the tool on the page */
     MO_POLICY_TRY_OUT,   /* a person tries the rules; nothing runs */
@@ -70,7 +70,7 @@ struct mo_remembered_rules *mo_policy_remembered(const struct mo_policy *p);
 
 /* --- pinned definitions -------------------------------------------------- */
 
-/* Reads the pins when they are first needed, so that a start need not wait. */
+/* Reads the pins on first use, so that the program start does not wait. */
 int mo_policy_load_pins(struct mo_policy *p, struct mo_err *e);
 /* True if the tool is as it was first seen, or is new (and pinned now). If
  * not, `before` (may be NULL) gets the JSON of the first definition, and the

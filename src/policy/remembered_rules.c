@@ -8,14 +8,13 @@
 #include "base/rand.h"
 
 #define ID_BYTES       12
-#define NAME_MAX_BYTES 4096 /* as long as a catalogue takes them */
+#define NAME_MAX_BYTES 4096 /* the limit of catalogues */
 
 /* All texts of a list live in its arena; a change makes a new list. */
 struct list {
     struct mo_arena arena;
     struct mo_rule v[MO_REMEMBERED_RULES_MAX];
-    struct mo_json
-        docs[MO_REMEMBERED_RULES_MAX]; /* the same as they are kept */
+    struct mo_json docs[MO_REMEMBERED_RULES_MAX]; /* the JSON of each rule */
     struct mo_rules rules;
 };
 
@@ -43,7 +42,7 @@ static struct list *list_new(void)
 
 /* --- one rule ------------------------------------------------------------ */
 
-/* A name, as a pattern that fits nothing else. */
+/* Reads a name as a pattern that matches only this name. */
 static int read_name(struct mo_arena *a, struct mo_json v, struct mo_span *out)
 {
     struct mo_buf plain, pattern;
@@ -101,12 +100,12 @@ int mo_remembered_rules_read(struct mo_arena *a, struct mo_json doc,
         read_name(a, mo_json_get(doc, "tool"), &r->tool) < 0 ||
         read_args(a, mo_json_get(doc, "args"), r) < 0)
         return mo_fail(e, MO_EINVAL,
-                       "a rule names a server, a tool and "
-                       "conditions, all of them texts");
+                       "a rule needs the strings \"server\" and \"tool\"; "
+                       "\"args\" must be an object of strings");
     return mo_rule_check(r, e);
 }
 
-static int add(struct list *l, struct mo_span text, struct mo_err *e)
+static int add_rule(struct list *l, struct mo_span text, struct mo_err *e)
 {
     char *copy = NULL;
     struct mo_json_doc doc;
@@ -114,7 +113,7 @@ static int add(struct list *l, struct mo_span text, struct mo_err *e)
 
     if (l->rules.n >= MO_REMEMBERED_RULES_MAX)
         return mo_fail(e, MO_EBUSY,
-                       "there are %d rules already; remove some first",
+                       "there are already %d rules; remove some first",
                        MO_REMEMBERED_RULES_MAX);
     copy = mo_arena_strndup(&l->arena, text.p, text.n);
     if (copy == NULL)
@@ -132,7 +131,7 @@ static int add(struct list *l, struct mo_span text, struct mo_err *e)
 
 /* --- the file ------------------------------------------------------------ */
 
-/* Reads the text of the file; NULL: there is no file, and no rule. */
+/* Parses the text of the file; NULL: the file does not exist. */
 static int read_list(const char *path, struct mo_span text, struct list *l,
                      struct mo_err *e)
 {
@@ -147,13 +146,13 @@ static int read_list(const char *path, struct mo_span text, struct list *l,
     if (rc == 0)
         all = mo_json_get(doc.root, "rules");
     if (rc == 0 && !mo_json_is(all, MO_JSON_ARRAY))
-        rc = mo_fail(e, MO_EINVAL, "no rules in it");
+        rc = mo_fail(e, MO_EINVAL, "\"rules\" is missing");
     mo_json_iter(&it, all);
     while (rc == 0 && mo_json_next(&it, &key, &val))
-        rc = add(l, mo_json_text(val), e);
+        rc = add_rule(l, mo_json_text(val), e);
     return rc < 0 ? mo_wrap(e,
-                            "%s: broken; look at it, and remove it to be "
-                            "asked about everything again",
+                            "%s is damaged; repair it, or remove it to "
+                            "discard all remembered rules",
                             path)
                   : 0;
 }
@@ -183,7 +182,7 @@ static void put_list(const struct list *l, struct mo_buf *b)
 
 struct edit {
     const char *path;
-    struct list *l; /* made from the file as it is now */
+    struct list *l; /* read from the current file */
     int (*edit)(struct list *l, void *arg, struct mo_err *e);
     void *arg;
 };
@@ -201,11 +200,11 @@ static int edit_text(void *ctx, struct mo_span text, struct mo_buf *out,
     return rc;
 }
 
-/* The list of the file, changed by edit() and written, becomes the present
- * one. */
-static int change(struct mo_remembered_rules *a,
-                  int (*edit)(struct list *l, void *arg, struct mo_err *e),
-                  void *arg, struct mo_err *e)
+/* Reads the file again, applies edit(), writes the file and makes the result
+ * the current list. */
+static int change_file(struct mo_remembered_rules *a,
+                       int (*edit)(struct list *l, void *arg, struct mo_err *e),
+                       void *arg, struct mo_err *e)
 {
     struct edit x = {a->path, list_new(), edit, arg};
     const struct mo_file_change c = {.path = a->path,
@@ -225,11 +224,11 @@ static int change(struct mo_remembered_rules *a,
     return 0;
 }
 
-/* --- what the agent asks ------------------------------------------------- */
+/* --- adding -------------------------------------------------------------- */
 
 static int edit_add(struct list *l, void *arg, struct mo_err *e)
 {
-    return add(l, *(struct mo_span *)arg, e);
+    return add_rule(l, *(struct mo_span *)arg, e);
 }
 
 int mo_remembered_rules_add(struct mo_remembered_rules *a,
@@ -254,22 +253,18 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
     mo_jw_member(
         &w, "action",
         mo_span_cstr(wish->action == MO_ACTION_ALLOW ? "allow" : "deny"));
-    if (wish->conditions.n > 0) {
-        mo_jw_key(&w, "args");
-        mo_jw_raw(&w, wish->conditions);
-    }
-    mo_jw_key(&w, "at");
-    mo_jw_u64(&w, mo_wall_ms());
+    mo_jw_member_raw(&w, "args", wish->conditions);
+    mo_jw_member_u64(&w, "at", mo_wall_ms());
     mo_jw_member(&w, "who", mo_span_cstr(wish->who));
     mo_jw_end(&w);
     text = mo_buf_view(&b);
     rc = mo_buf_err(&b) ? mo_fail(e, b.err, "the rule is too big")
-                        : change(a, edit_add, &text, e);
+                        : change_file(a, edit_add, &text, e);
     mo_buf_fini(&b);
     return rc;
 }
 
-/* --- what people look at ------------------------------------------------- */
+/* --- listing, removing --------------------------------------------------- */
 
 const struct mo_rules *
 mo_remembered_rules_all(const struct mo_remembered_rules *a)
@@ -304,7 +299,7 @@ static int edit_remove(struct list *l, void *arg, struct mo_err *e)
 int mo_remembered_rules_remove(struct mo_remembered_rules *a, struct mo_span id,
                                struct mo_err *e)
 {
-    return change(a, edit_remove, &id, e);
+    return change_file(a, edit_remove, &id, e);
 }
 
 int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,

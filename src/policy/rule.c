@@ -1,11 +1,11 @@
 /*
- * rule.c - the first rule that fits.
+ * rule.c - finds the first matching rule; see rule.h.
  */
 #include "policy/rule.h"
 
-/* An "allow" must be sure of every value it speaks about; a "deny" or "ask"
- * is set off by a single one. */
-static enum mo_match_want want_of(const struct mo_rule *r)
+/* "allow" requires that every value of a path matches; for "deny" and "ask"
+ * one value is enough. */
+static enum mo_match_want match_mode(const struct mo_rule *r)
 {
     return r->action == MO_ACTION_ALLOW ? MO_MATCH_EVERY : MO_MATCH_ANY;
 }
@@ -23,7 +23,7 @@ enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
         if (arg)
             *arg = i;
         if (!mo_match_args(s->args, r->args[i].path, r->args[i].cond,
-                           want_of(r)))
+                           match_mode(r)))
             return MO_RULE_ARG;
     }
     return MO_RULE_FITS;
@@ -34,8 +34,8 @@ bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s)
     return mo_rule_misses(r, s, NULL) == MO_RULE_FITS;
 }
 
-static const struct mo_rule *first(const struct mo_rules *rules,
-                                   const struct mo_subject *s)
+static const struct mo_rule *first_match(const struct mo_rules *rules,
+                                         const struct mo_subject *s)
 {
     for (size_t i = 0; rules && i < rules->n; i++)
         if (mo_rule_fits(&rules->v[i], s))
@@ -48,14 +48,14 @@ struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
                                size_t npersons, enum mo_action fallback,
                                const struct mo_subject *s)
 {
-    const struct mo_rule *op = first(operators, s);
+    const struct mo_rule *op = first_match(operators, s);
 
     if (op && (op->action != MO_ACTION_ASK || op->final))
         return (struct mo_verdict){op->action, op, false};
     if (op == NULL && fallback == MO_ACTION_DENY)
         return (struct mo_verdict){MO_ACTION_DENY, NULL, false};
     for (size_t i = 0; i < npersons; i++) {
-        const struct mo_rule *person = first(persons[i], s);
+        const struct mo_rule *person = first_match(persons[i], s);
 
         if (person)
             return (struct mo_verdict){person->action, person, true};
@@ -68,7 +68,8 @@ struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
 int mo_rule_check(const struct mo_rule *r, struct mo_err *e)
 {
     if ((r->claims & r->denials) != 0)
-        return mo_fail(e, MO_EINVAL, "an annotation is both wanted and not");
+        return mo_fail(e, MO_EINVAL,
+                       "an annotation is both required and excluded");
     for (size_t i = 0; i < r->nargs; i++) {
         int rc = mo_match_check(r->args[i].path, r->args[i].cond, e);
 

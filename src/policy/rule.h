@@ -1,19 +1,19 @@
-/* rule.h - may this call run, must a person be asked, or not at all?
+/* rule.h - approval rules: allow a call, deny it, or ask a person.
  *
- * The operator's rules stand in the configuration, in order; the first that
- * fits decides. What a person said "always" to is a rule as well, asked only
- * where the operator's say "ask" (and let themselves be remembered) or say
- * nothing. Where nobody says anything, the default does.
+ * The first matching rule of the operator decides. Rules of people (answers
+ * "always") apply only if the operator's rule says "ask" and permits remembered
+ * answers, or if no rule of the operator matches. If no rule matches, the
+ * default decides.
  *
  *   operator: deny, allow         final
  *   operator: ask, remember off   final
  *   operator: ask, or no rule  -> the person's rules -> "ask" or the default
  *
- * A server's own words about its tools (annotations) may narrow a rule down,
- * but are a claim, not a fact: a rule must name them, none is trusted by
- * itself.
+ * A rule may require annotations that the server claims for its tools. They are
+ * claims, not facts, so they have no effect unless a rule names them.
  *
- * Pure. Ownership: everything is borrowed from whoever made the rules. */
+ * Pure: no I/O. Ownership: all texts are borrowed from the maker of the
+ * rules. */
 #ifndef MO_POLICY_RULE_H
 #define MO_POLICY_RULE_H
 
@@ -27,12 +27,12 @@ struct mo_rule_arg {
 
 struct mo_rule {
     struct mo_span server, tool;    /* patterns; empty: any */
-    const struct mo_rule_arg *args; /* all must fit */
+    const struct mo_rule_arg *args; /* all must match */
     size_t nargs;
     unsigned claims, denials; /* mo_claim bits that must be on, be off */
     enum mo_action action;
     struct mo_span reason; /* for the person; for the model when denied */
-    bool final;            /* ask: what was remembered does not count */
+    bool final;            /* ask: remembered answers do not apply */
 };
 
 struct mo_rules {
@@ -48,16 +48,16 @@ struct mo_subject { /* one call */
 
 struct mo_verdict {
     enum mo_action action;
-    const struct mo_rule *rule; /* that decided; NULL: the default */
-    bool remembered;            /* it is one of the person's */
+    const struct mo_rule *rule; /* the deciding rule; NULL: the default */
+    bool remembered;            /* the rule is a person's */
 };
 
-/* Every pattern, path and condition of a rule; says which is wrong. */
+/* Checks every pattern, path and condition; the error names the bad one. */
 int mo_rule_check(const struct mo_rule *r, struct mo_err *e);
 bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s);
 
-/* The first part of a rule that does not fit, for a person who wonders. arg
- * (may be NULL) gets the number of the condition. */
+/* The first part of a rule that does not match. For MO_RULE_ARG, *arg (may be
+ * NULL) is the index of the condition. */
 enum mo_rule_part {
     MO_RULE_FITS,
     MO_RULE_SERVER,
@@ -68,7 +68,7 @@ enum mo_rule_part {
 enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
                                  const struct mo_subject *s, size_t *arg);
 
-/* persons: lists of rules, each may be NULL; the first that fits counts. */
+/* persons: lists of rules, each may be NULL; the first match decides. */
 struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
                                const struct mo_rules *const *persons,
                                size_t npersons, enum mo_action fallback,

@@ -1,5 +1,6 @@
 /*
- * rules_api.c - see rules_api.h.
+ * rules_api.c - reads requests and writes answers of /api/rules; see
+ * rules_api.h.
  */
 #include "policy/rules_api.h"
 
@@ -11,7 +12,7 @@ static const char *const actions[] = {
     [MO_ACTION_DENY] = "deny",
 };
 
-/* --- looking ------------------------------------------------------------- */
+/* --- listing ------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -45,7 +46,7 @@ static void put_claims(struct mo_jw *w, const struct mo_rule *r)
     mo_buf_fini(&b);
 }
 
-static void put_operator(struct mo_jw *w, const struct mo_rule *r)
+static void put_operator_rule(struct mo_jw *w, const struct mo_rule *r)
 {
     mo_jw_obj(w);
     mo_jw_member(w, "server", r->server);
@@ -61,10 +62,8 @@ static void put_operator(struct mo_jw *w, const struct mo_rule *r)
         mo_jw_end(w);
     }
     put_claims(w, r);
-    if (r->reason.n > 0)
-        mo_jw_member(w, "reason", r->reason);
-    mo_jw_key(w, "remember");
-    mo_jw_bool(w, !r->final);
+    mo_jw_member_opt(w, "reason", r->reason);
+    mo_jw_member_bool(w, "remember", !r->final);
     mo_jw_end(w);
 }
 
@@ -83,7 +82,7 @@ int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out)
     mo_jw_key(&w, "operator");
     mo_jw_arr(&w);
     for (size_t i = 0; i < mo_policy_operator_rules(p)->n; i++)
-        put_operator(&w, &mo_policy_operator_rules(p)->v[i]);
+        put_operator_rule(&w, &mo_policy_operator_rules(p)->v[i]);
     mo_jw_end(&w);
     mo_jw_member(
         &w, "default",
@@ -98,7 +97,7 @@ int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
     return mo_remembered_rules_remove(mo_policy_remembered(p), id, e);
 }
 
-/* --- one more ------------------------------------------------------------ */
+/* --- adding -------------------------------------------------------------- */
 
 static int read_action(struct mo_json doc, struct mo_err *e)
 {
@@ -107,11 +106,12 @@ static int read_action(struct mo_json doc, struct mo_err *e)
     if (mo_json_str_eq(v, MO_SPAN("allow")) ||
         mo_json_str_eq(v, MO_SPAN("deny")))
         return 0;
-    return mo_fail(e, MO_EINVAL, "action is \"allow\" or \"deny\"");
+    return mo_fail(e, MO_EINVAL, "\"action\" must be \"allow\" or \"deny\"");
 }
 
-static int add_read(struct mo_policy *p, struct mo_json doc, struct mo_arena *a,
-                    const char *who, struct mo_buf *out, struct mo_err *e)
+static int add_from_json(struct mo_policy *p, struct mo_json doc,
+                         struct mo_arena *a, const char *who,
+                         struct mo_buf *out, struct mo_err *e)
 {
     struct mo_json args = mo_json_get(doc, "args");
     struct mo_remembered_rule_wish wish = {.who = who};
@@ -145,7 +145,7 @@ int mo_rules_api_add(struct mo_policy *p, struct mo_span body, const char *who,
     if (rc < 0)
         return rc;
     mo_arena_init(&a, TRY_MEMORY);
-    rc = add_read(p, doc.root, &a, who, out, e);
+    rc = add_from_json(p, doc.root, &a, who, out, e);
     mo_arena_fini(&a);
     return rc;
 }
@@ -186,9 +186,9 @@ static int read_trial(struct mo_json doc, struct mo_arena *a, struct trial *t,
         !mo_json_is(tool, MO_JSON_STRING) ||
         mo_json_str(server, a, &t->s.server) < 0 ||
         mo_json_str(tool, a, &t->s.tool) < 0)
-        return mo_fail(e, MO_EINVAL, "server and tool are texts");
+        return mo_fail(e, MO_EINVAL, "\"server\" and \"tool\" must be strings");
     if (args.p && !mo_json_is(args, MO_JSON_OBJECT))
-        return mo_fail(e, MO_EINVAL, "args is an object");
+        return mo_fail(e, MO_EINVAL, "\"args\" must be an object");
     t->s.args = args.p ? args : (struct mo_json){"{}", 2};
     t->s.claims = mo_claims_of(mo_json_get(doc, "annotations"));
     return read_draft(mo_json_get(doc, "draft"), a, t, e);
@@ -206,8 +206,7 @@ static void put_misses(struct mo_jw *w, const struct mo_rule *r,
     size_t arg = 0;
     enum mo_rule_part part = mo_rule_misses(r, s, &arg);
 
-    mo_jw_key(w, "fits");
-    mo_jw_bool(w, part == MO_RULE_FITS);
+    mo_jw_member_bool(w, "fits", part == MO_RULE_FITS);
     if (part == MO_RULE_FITS)
         return;
     mo_jw_member(w, "misses", mo_span_cstr(parts[part]));
@@ -215,20 +214,18 @@ static void put_misses(struct mo_jw *w, const struct mo_rule *r,
         mo_jw_member(w, "path", r->args[arg].path);
 }
 
-static void put_looked(struct mo_jw *w, const struct trial *t, const char *by,
-                       size_t i, const struct mo_rule *r)
+static void put_rule_result(struct mo_jw *w, const struct trial *t,
+                            const char *by, size_t i, const struct mo_rule *r)
 {
     mo_jw_obj(w);
     mo_jw_member(w, "by", mo_span_cstr(by));
-    mo_jw_key(w, "index");
-    mo_jw_u64(w, i);
+    mo_jw_member_u64(w, "index", i);
     put_misses(w, r, &t->s);
-    mo_jw_key(w, "decides");
-    mo_jw_bool(w, t->v.rule == r);
+    mo_jw_member_bool(w, "decides", t->v.rule == r);
     mo_jw_end(w);
 }
 
-static const char *who_decides(const struct trial *t)
+static const char *decider_name(const struct trial *t)
 {
     if (t->v.rule == NULL)
         return "default";
@@ -241,22 +238,22 @@ static void put_trial(struct mo_jw *w, const struct mo_policy *p,
                       const struct trial *t)
 {
     const struct mo_rules *operators = mo_policy_operator_rules(p);
-    const struct mo_rules *kept =
+    const struct mo_rules *remembered =
         mo_remembered_rules_all(mo_policy_remembered(p));
 
     mo_jw_obj(w);
     mo_jw_member(w, "action", mo_span_cstr(actions[t->v.action]));
-    mo_jw_member(w, "by", mo_span_cstr(who_decides(t)));
-    if (t->v.rule && t->v.rule->reason.n > 0)
-        mo_jw_member(w, "reason", t->v.rule->reason);
+    mo_jw_member(w, "by", mo_span_cstr(decider_name(t)));
+    if (t->v.rule)
+        mo_jw_member_opt(w, "reason", t->v.rule->reason);
     mo_jw_key(w, "rules");
     mo_jw_arr(w);
     for (size_t i = 0; i < operators->n; i++)
-        put_looked(w, t, "operator", i, &operators->v[i]);
-    for (size_t i = 0; i < kept->n; i++)
-        put_looked(w, t, "person", i, &kept->v[i]);
+        put_rule_result(w, t, "operator", i, &operators->v[i]);
+    for (size_t i = 0; i < remembered->n; i++)
+        put_rule_result(w, t, "person", i, &remembered->v[i]);
     if (t->drafts.n)
-        put_looked(w, t, "draft", kept->n, &t->draft);
+        put_rule_result(w, t, "draft", remembered->n, &t->draft);
     mo_jw_end(w);
     mo_jw_end(w);
 }

@@ -1,20 +1,19 @@
-/* rules_api.h - the rules about calls as a person works with them: the
- * operator's to be read, their own to be added and removed, and all of them to
- * be tried on a call that nobody makes.
+/* rules_api.h - JSON bodies of /api/rules: list the rules, add and remove
+ * remembered ones, and try all of them on an example call.
  *
- * A try runs nothing and remembers nothing. A draft is a rule of the person's
- * that is not kept yet: it is asked last, as it would be. What was answered
- * for one session only is not known here. */
+ * A try runs nothing and stores nothing. It may contain a draft, a rule that is
+ * not stored yet and is tested after all others. Rules of a single session are
+ * not included. */
 #ifndef MO_POLICY_RULES_API_H
 #define MO_POLICY_RULES_API_H
 
 #include "policy/policy.h"
 
 int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out);
-/* MO_ENOTFOUND: there is no rule of that id. */
+/* MO_ENOTFOUND: no rule has that id. */
 int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
                         struct mo_err *e);
-/* body: the request as it came. MO_EINVAL or MO_EPROTO: it is wrong. */
+/* body: of the request. MO_EINVAL or MO_EPROTO: the body is invalid. */
 int mo_rules_api_add(struct mo_policy *p, struct mo_span body, const char *who,
                      struct mo_buf *out, struct mo_err *e);
 int mo_rules_api_try(const struct mo_policy *p, struct mo_span body,

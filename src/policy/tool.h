@@ -1,6 +1,6 @@
-/* tool.h - one tool as people, rules and pins see it.
+/* tool.h - one tool, as used by people, rules and pins.
  *
- * Ownership: texts are borrowed from whoever read the definition. */
+ * Ownership: texts are borrowed from the reader of the definition. */
 #ifndef MO_POLICY_TOOL_H
 #define MO_POLICY_TOOL_H
 
@@ -8,8 +8,8 @@
 
 struct mo_tool {
     struct mo_span name;    /* for the model */
-    struct mo_tool_def def; /* as the server has it; but for its name there,
-                             * as the gateway was told to describe it */
+    struct mo_tool_def def; /* the server's name of the tool; everything else
+                             * with the overrides of the configuration */
     struct mo_span title, output_schema;
     unsigned claims; /* mo_claim bits */
     unsigned source; /* index as given to mo_tools_load() */

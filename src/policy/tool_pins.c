@@ -1,3 +1,4 @@
+/* tool_pins.c - the map of pins and its file; see tool_pins.h. */
 #include "policy/tool_pins.h"
 
 #include <limits.h>
@@ -7,17 +8,17 @@
 #include "base/log.h"
 #include "base/map.h"
 
-/* Bytes of two names; a catalogue takes 4,096 each. */
+/* Bytes of two names; a catalogue accepts 4,096 for each. */
 #define KEY_MAX   ((size_t)16 * 1024)
 #define TEXT_MAX  ((size_t)4 * 1024 * 1024)
 /* Bytes of a tool's name in the log. */
 #define SHOWN_MAX ((size_t)200)
 
-/* How the file and this process differ about a tool. */
+/* How a pin differs from the file. */
 enum pin_state {
-    PIN_SAVED, /* not at all */
-    PIN_SEEN,  /* first seen here; a pin in the file is older and stays */
-    PIN_TAKEN, /* accepted here by a person; replaces the pin of the file */
+    PIN_SAVED,    /* it is in the file */
+    PIN_SEEN,     /* first seen here; a pin in the file is older and stays */
+    PIN_ACCEPTED, /* accepted here by a person; replaces the pin of the file */
 };
 
 struct pin {
@@ -36,20 +37,13 @@ struct mo_tool_pins {
 
 /* --- one tool ------------------------------------------------------------ */
 
-static bool key_of(struct mo_buf *b, struct mo_span server, struct mo_span tool)
+static bool make_key(struct mo_buf *b, struct mo_span server,
+                     struct mo_span tool)
 {
     mo_buf_span(b, server);
     mo_buf_putc(b, '\0');
     mo_buf_span(b, tool);
     return mo_buf_err(b) == 0;
-}
-
-static void put_json(struct mo_jw *w, const char *key, struct mo_span json)
-{
-    if (json.n == 0)
-        return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, json);
 }
 
 static void put_def(struct mo_buf *b, const struct mo_tool *t)
@@ -62,14 +56,14 @@ static void put_def(struct mo_buf *b, const struct mo_tool *t)
     mo_jw_member(&w, "tool", t->def.name);
     mo_jw_member(&w, "digest", mo_span_cstr(t->digest));
     mo_jw_member(&w, "description", t->def.description);
-    put_json(&w, "inputSchema", t->def.schema);
-    put_json(&w, "annotations", t->def.annotations);
+    mo_jw_member_raw(&w, "inputSchema", t->def.schema);
+    mo_jw_member_raw(&w, "annotations", t->def.annotations);
     mo_jw_end(&w);
 }
 
-/* Replaces the pin under that key; on failure it stays. */
-static int keep(struct mo_map *m, struct mo_span key, enum pin_state state,
-                const char *digest, struct mo_span def)
+/* Adds or replaces the pin of the key; on failure the old one stays. */
+static int store_pin(struct mo_map *m, struct mo_span key, enum pin_state state,
+                     const char *digest, struct mo_span def)
 {
     struct pin *pin = mo_zalloc(sizeof(*pin) + def.n);
     void *old = NULL;
@@ -86,16 +80,17 @@ static int keep(struct mo_map *m, struct mo_span key, enum pin_state state,
     return rc;
 }
 
-static void say_no_room(const struct mo_tool_pins *p, const struct mo_tool *t)
+static void log_not_pinned(const struct mo_tool_pins *p,
+                           const struct mo_tool *t)
 {
     struct mo_span name = mo_span_head(t->def.name, SHOWN_MAX);
 
-    mo_log(p->log, MO_WARN, "pins", "no room to remember %.*s of %.*s",
+    mo_log(p->log, MO_WARN, "pins", "too many pins; %.*s of %.*s is not pinned",
            (int)name.n, name.p, (int)t->def.server.n, t->def.server.p);
 }
 
-static int pin_it(struct mo_tool_pins *p, struct mo_span key,
-                  enum pin_state state, const struct mo_tool *t)
+static int pin_tool(struct mo_tool_pins *p, struct mo_span key,
+                    enum pin_state state, const struct mo_tool *t)
 {
     struct mo_buf def;
     int rc = 0;
@@ -104,15 +99,15 @@ static int pin_it(struct mo_tool_pins *p, struct mo_span key,
     put_def(&def, t);
     rc = mo_buf_err(&def);
     if (rc == 0)
-        rc = keep(&p->map, key, state, t->digest, mo_buf_view(&def));
+        rc = store_pin(&p->map, key, state, t->digest, mo_buf_view(&def));
     mo_buf_fini(&def);
     p->dirty |= rc == 0;
     if (rc < 0)
-        say_no_room(p, t);
+        log_not_pinned(p, t);
     return rc;
 }
 
-static void pins_clear(struct mo_map *m)
+static void free_pins(struct mo_map *m)
 {
     mo_map_each (en, m)
         mo_free(en->value);
@@ -132,15 +127,15 @@ static int read_pin(struct mo_map *m, struct mo_json v, struct mo_arena *a)
     if (mo_json_str(mo_json_get(v, "server"), a, &server) == 0 &&
         mo_json_str(mo_json_get(v, "tool"), a, &tool) == 0 &&
         mo_json_str(mo_json_get(v, "digest"), a, &digest) == 0 &&
-        digest.n < sizeof(text) && key_of(&key, server, tool)) {
+        digest.n < sizeof(text) && make_key(&key, server, tool)) {
         memcpy(text, digest.p, digest.n);
-        rc = keep(m, mo_buf_view(&key), PIN_SAVED, text, mo_json_text(v));
+        rc = store_pin(m, mo_buf_view(&key), PIN_SAVED, text, mo_json_text(v));
     }
     mo_buf_fini(&key);
     return rc;
 }
 
-/* Reads the text of the file; NULL: there is no file, and no pin. */
+/* Parses the text of the file; NULL: the file does not exist. */
 static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
                      struct mo_err *e)
 {
@@ -160,8 +155,8 @@ static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
         rc = read_pin(m, val, &a);
     if (rc < 0)
         rc = mo_fail(e, MO_EINVAL,
-                     "%s: broken; look at it, and remove it to see every "
-                     "tool anew",
+                     "%s is damaged; repair it, or remove it to discard "
+                     "all pins",
                      path);
     mo_arena_fini(&a);
     return rc;
@@ -202,8 +197,8 @@ struct merge {
 
 /* Adds our new pins to those of the file. Where both saw the tool first, the
  * file's pin stays. */
-static int merge(void *ctx, struct mo_span text, struct mo_buf *out,
-                 struct mo_err *e)
+static int merge_pins(void *ctx, struct mo_span text, struct mo_buf *out,
+                      struct mo_err *e)
 {
     struct merge *g = ctx;
     int rc = read_pins(g->p->path, text, &g->next, e);
@@ -216,10 +211,10 @@ static int merge(void *ctx, struct mo_span text, struct mo_buf *out,
         if (pin->state == PIN_SAVED ||
             (pin->state == PIN_SEEN && mo_map_get(&g->next, mo_map_key(en))))
             continue;
-        rc = keep(&g->next, mo_map_key(en), PIN_SAVED, pin->digest,
-                  mo_span(pin->def, pin->n));
+        rc = store_pin(&g->next, mo_map_key(en), PIN_SAVED, pin->digest,
+                       mo_span(pin->def, pin->n));
         if (rc < 0)
-            return mo_fail(e, rc, "no room for more tools");
+            return mo_fail(e, rc, "too many tools are pinned");
     }
     put_pins(&g->next, out);
     return 0;
@@ -230,24 +225,24 @@ void mo_tool_pins_flush(struct mo_tool_pins *p)
     struct merge g = {.p = p};
     const struct mo_file_change c = {.path = p->path,
                                      .max = MO_TOOL_PINS_FILE_MAX,
-                                     .edit = merge,
+                                     .edit = merge_pins,
                                      .ctx = &g};
     struct mo_err e;
 
     if (!p->dirty)
         return;
-    p->dirty = false; /* once is enough, even if it fails */
+    p->dirty = false; /* a failed write is not repeated */
     mo_map_init(&g.next, MO_TOOL_PINS_MAX);
     if (mo_file_change(&c, &e) < 0) {
         mo_log_err(p->log, MO_WARN, "pins", &e, "%s", p->path);
-        pins_clear(&g.next);
+        free_pins(&g.next);
         return;
     }
-    pins_clear(&p->map);
+    free_pins(&p->map);
     p->map = g.next;
 }
 
-/* --- what the agent asks ------------------------------------------------- */
+/* --- comparing and accepting --------------------------------------------- */
 
 bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
                        struct mo_buf *before)
@@ -257,8 +252,8 @@ bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
     bool same = true;
 
     mo_buf_init(&key, KEY_MAX);
-    if (!key_of(&key, t->def.server, t->def.name)) {
-        say_no_room(p, t);
+    if (!make_key(&key, t->def.server, t->def.name)) {
+        log_not_pinned(p, t);
         mo_buf_fini(&key);
         return true;
     }
@@ -268,7 +263,7 @@ bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
         if (!same)
             mo_buf_put(before, pin->def, pin->n);
     } else {
-        (void)pin_it(p, mo_buf_view(&key), PIN_SEEN, t);
+        (void)pin_tool(p, mo_buf_view(&key), PIN_SEEN, t);
     }
     mo_buf_fini(&key);
     return same;
@@ -280,15 +275,15 @@ int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t)
     int rc = MO_ETOOBIG;
 
     mo_buf_init(&key, KEY_MAX);
-    if (key_of(&key, t->def.server, t->def.name))
-        rc = pin_it(p, mo_buf_view(&key), PIN_TAKEN, t);
+    if (make_key(&key, t->def.server, t->def.name))
+        rc = pin_tool(p, mo_buf_view(&key), PIN_ACCEPTED, t);
     mo_buf_fini(&key);
     return rc;
 }
 
-/* --- what others ask ----------------------------------------------------- */
+/* --- tools of a server's list -------------------------------------------- */
 
-static struct mo_span text_of(struct mo_json v)
+static struct mo_span json_text(struct mo_json v)
 {
     return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
 }
@@ -303,8 +298,8 @@ int mo_tool_pins_read_tool(struct mo_span server, struct mo_span name,
     if (mo_json_is(d, MO_JSON_STRING) &&
         mo_json_str(d, a, &out->def.description) < 0)
         return MO_ENOMEM;
-    out->def.schema = text_of(mo_json_get(item, "inputSchema"));
-    out->def.annotations = text_of(mo_json_get(item, "annotations"));
+    out->def.schema = json_text(mo_json_get(item, "inputSchema"));
+    out->def.annotations = json_text(mo_json_get(item, "annotations"));
     mo_exact_tool(&out->def, out->digest);
     return 0;
 }
@@ -320,7 +315,7 @@ bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
     struct mo_buf key;
 
     mo_buf_init(&key, KEY_MAX);
-    if (key_of(&key, server, name))
+    if (make_key(&key, server, name))
         pin = mo_map_get(&p->map, mo_buf_view(&key));
     mo_buf_fini(&key);
     if (!pin)
@@ -358,6 +353,6 @@ void mo_tool_pins_close(struct mo_tool_pins *p)
 {
     if (p == NULL)
         return;
-    pins_clear(&p->map);
+    free_pins(&p->map);
     mo_free(p);
 }

@@ -1,17 +1,18 @@
-/* tool_pins.h - the definitions of tools as they were first seen.
+/* tool_pins.h - tool definitions as they were first seen.
  *
- * A server that is looked at, approved and then changes the words under
- * which its tools are offered is the oldest trick there is. So each tool's
- * definition is kept when it is first seen, with its digest (policy/exact.h);
- * one that differs later is blocked until a person has seen what changed.
+ * A malicious server can offer a harmless tool, wait for approval and then
+ * change its description. So each definition is stored when it is first seen,
+ * with its digest (policy/exact.h). A tool that differs later is blocked until
+ * a person accepts the change.
  *
- * One file of the state directory, read at the start, replaced as a whole.
- * Each change locks the file, reads it again and adds to it, so that processes
- * lose no pin of each other: of two that see a tool first, the first to write
- * wins; an accepted definition replaces the pin. A file that cannot be written
- * is said in the log; the pins then last as long as the process. Limits:
- * MO_TOOL_PINS_MAX tools, MO_TOOL_PINS_FILE_MAX bytes; beyond them tools are
- * taken as they are and the log says so. */
+ * The pins are one file in the state directory, replaced as a whole. A change
+ * locks the file, reads it again and merges, so several processes can share
+ * it: of two that see a tool first, the first to write wins; an accepted
+ * definition replaces the pin.
+ *
+ * Failure: if the file cannot be written, the log says so and the pins last as
+ * long as the process. Limits: MO_TOOL_PINS_MAX tools, MO_TOOL_PINS_FILE_MAX
+ * bytes; further tools are not pinned and the log says so. */
 #ifndef MO_POLICY_TOOL_PINS_H
 #define MO_POLICY_TOOL_PINS_H
 
@@ -25,8 +26,8 @@
 
 struct mo_tool_pins;
 
-/* dir: the state directory. A broken file is an error: forgetting what was
- * seen must be a person's decision. */
+/* dir: the state directory. A damaged file is an error: only a person may
+ * discard pins. */
 int mo_tool_pins_open(const struct mo_log *log, const char *dir,
                       struct mo_tool_pins **out, struct mo_err *e);
 void mo_tool_pins_close(struct mo_tool_pins *p); /* NULL is fine */
@@ -36,17 +37,17 @@ void mo_tool_pins_close(struct mo_tool_pins *p); /* NULL is fine */
 bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
                        struct mo_buf *before);
 int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t);
-/* Writes what was pinned since the last time. */
+/* Writes new pins to the file. */
 void mo_tool_pins_flush(struct mo_tool_pins *p);
 
-/* A tool as its server lists it, read as conversations read it
- * (policy/tools.c), or the digests would differ. Texts are borrowed from
- * the item or live with the arena. 0 or MO_ENOMEM. */
+/* Reads a tool from its server's list, in the same way as conversations do;
+ * otherwise the digests would differ. Texts are borrowed from the item or live
+ * in the arena. 0 or MO_ENOMEM. */
 int mo_tool_pins_read_tool(struct mo_span server, struct mo_span name,
                            struct mo_json item, struct mo_arena *a,
                            struct mo_tool *out);
-/* Is it another one than was first seen? One that was never seen is not, and
- * is not kept by asking. ctx: struct mo_tool_pins, as mo_gw_find wants it. */
+/* True if the definition differs from the pinned one. An unknown tool counts
+ * as unchanged and is not pinned. ctx: struct mo_tool_pins. */
 bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
                           struct mo_json item);
 

@@ -1,3 +1,4 @@
+/* key.c - reads or creates the key of the secret store; see key.h. */
 #include "secrets/key.h"
 
 #include <errno.h>
@@ -28,9 +29,9 @@ static void wipe_buf(struct mo_buf *b)
     mo_buf_fini(b);
 }
 
-/* --- as text ------------------------------------------------------------- */
+/* --- hex text ------------------------------------------------------------ */
 
-static int digit(char c)
+static int hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     const char *at = c ? strchr(digits, c) : NULL;
@@ -38,13 +39,13 @@ static int digit(char c)
     return at ? (int)((at - digits) % 16) : -1;
 }
 
-static int take_text(struct mo_span s, const char *where, struct key *k,
+static int parse_key(struct mo_span s, const char *where, struct key *k,
                      struct mo_err *e)
 {
     if (mo_span_ends(s, MO_SPAN("\n")))
         s.n--;
     for (size_t i = 0; s.n == KEY_DIGITS && i < MO_SECRETS_KEY; i++) {
-        int hi = digit(s.p[2 * i]), lo = digit(s.p[2 * i + 1]);
+        int hi = hex_digit(s.p[2 * i]), lo = hex_digit(s.p[2 * i + 1]);
 
         if (hi < 0 || lo < 0)
             s.n = 0;
@@ -59,16 +60,16 @@ static int take_text(struct mo_span s, const char *where, struct key *k,
                    where);
 }
 
-static void put_text(const struct key *k, char out[KEY_DIGITS + 2])
+static void format_key(const struct key *k, char out[KEY_DIGITS + 2])
 {
     mo_hex(k->b, MO_SECRETS_KEY, out);
     out[KEY_DIGITS] = '\n';
     out[KEY_DIGITS + 1] = '\0';
 }
 
-/* --- the places ---------------------------------------------------------- */
+/* --- configured places --------------------------------------------------- */
 
-static int from_env(const struct mo_config *c, const char *name, struct key *k,
+static int read_env(const struct mo_config *c, const char *name, struct key *k,
                     struct mo_err *e)
 {
     const char *v = mo_config_getenv(c, name);
@@ -78,17 +79,18 @@ static int from_env(const struct mo_config *c, const char *name, struct key *k,
                        "the key of the secrets is to be in the variable %s, "
                        "which is not set",
                        name);
-    return take_text(mo_span_cstr(v), name, k, e);
+    return parse_key(mo_span_cstr(v), name, k, e);
 }
 
-static int from_file(const char *path, struct key *k, struct mo_err *e)
+static int read_key_file(const char *path, struct key *k, struct mo_err *e)
 {
     struct mo_file_stamp stamp;
     struct mo_buf b;
     int rc;
 
     mo_buf_init(&b, KEY_TEXT_MAX);
-    (void)mo_buf_room(&b, KEY_TEXT_MAX); /* growing would leave a copy */
+    (void)mo_buf_room(&b,
+                      KEY_TEXT_MAX); /* no growth, which would leave a copy */
     rc = mo_file_read(path, KEY_TEXT_MAX, &b, &stamp, e);
     if (rc == 0 && (stamp.mode & 0077))
         rc = mo_fail(e, MO_EPOLICY,
@@ -96,12 +98,12 @@ static int from_file(const char *path, struct key *k, struct mo_err *e)
                      "it",
                      path);
     if (rc == 0)
-        rc = take_text(mo_buf_view(&b), path, k, e);
+        rc = parse_key(mo_buf_view(&b), path, k, e);
     wipe_buf(&b);
     return rc;
 }
 
-static int from_keyring(const char *name, struct key *k, struct mo_err *e)
+static int read_keyring(const char *name, struct key *k, struct mo_err *e)
 {
     char text[KEY_TEXT_MAX];
     long n = mo_keyring_read(name, text, sizeof(text));
@@ -112,22 +114,22 @@ static int from_keyring(const char *name, struct key *k, struct mo_err *e)
                        "the kernel's keyring has no user key '%s' for us (%s): "
                        "keyctl add user %s \"$(openssl rand -hex 32)\" @u",
                        name, n < 0 ? strerror(errno) : "too long", name);
-    rc = take_text(mo_span(text, (size_t)n), name, k, e);
+    rc = parse_key(mo_span(text, (size_t)n), name, k, e);
     explicit_bzero(text, sizeof(text));
     return rc;
 }
 
-static int from_place(const struct mo_config *c, const char *where,
+static int read_place(const struct mo_config *c, const char *where,
                       struct key *k, struct mo_err *e)
 {
     const char *what = strchr(where, ':') + 1; /* checked by the loader */
     int rc;
 
     if (where[0] == 'e')
-        return from_env(c, what, k, e);
+        return read_env(c, what, k, e);
     if (where[0] == 'k')
-        return from_keyring(what, k, e);
-    rc = from_file(what, k, e);
+        return read_keyring(what, k, e);
+    rc = read_key_file(what, k, e);
     return rc == MO_ENOTFOUND ? mo_fail(e, MO_EPOLICY,
                                         "the key of the secrets is to be in "
                                         "%s, which is not there: `openssl rand "
@@ -136,10 +138,10 @@ static int from_place(const struct mo_config *c, const char *where,
                               : rc;
 }
 
-/* --- our own file -------------------------------------------------------- */
+/* --- the default file ---------------------------------------------------- */
 
-/* Never over another one: whoever comes second takes what is there. */
-static int make_file(const char *path, struct mo_err *e)
+/* Never replaces a file: if another process was first, its key is used. */
+static int create_key_file(const char *path, struct mo_err *e)
 {
     char beside[PATH_MAX], text[KEY_DIGITS + 2];
     struct key k;
@@ -150,7 +152,7 @@ static int make_file(const char *path, struct mo_err *e)
     if (n < 0 || (size_t)n >= sizeof(beside))
         return mo_fail(e, MO_ETOOBIG, "%s: path too long", path);
     mo_random(&k, sizeof(k));
-    put_text(&k, text);
+    format_key(&k, text);
     rc = mo_file_save(beside, mo_span(text, KEY_DIGITS + 1), 0600, e);
     if (rc == 0 && link(beside, path) < 0 && errno != EEXIST)
         rc = mo_fail_sys(e, "write %s", path);
@@ -160,8 +162,8 @@ static int make_file(const char *path, struct mo_err *e)
     return rc;
 }
 
-static int from_own_file(const char *dir, bool make, struct key *k,
-                         struct mo_err *e)
+static int read_default_file(const char *dir, bool make, struct key *k,
+                             struct mo_err *e)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s/" MO_SECRET_KEY_FILE, dir);
@@ -169,7 +171,7 @@ static int from_own_file(const char *dir, bool make, struct key *k,
 
     if (n < 0 || (size_t)n >= sizeof(path))
         return mo_fail(e, MO_ETOOBIG, "%s: path too long", dir);
-    rc = from_file(path, k, e);
+    rc = read_key_file(path, k, e);
     if (rc != MO_ENOTFOUND)
         return rc;
     if (!make)
@@ -178,18 +180,18 @@ static int from_own_file(const char *dir, bool make, struct key *k,
                        "remove " MO_SECRETS_FILE
                        " beside it and set the secrets again",
                        path);
-    rc = make_file(path, e);
-    return rc < 0 ? rc : from_file(path, k, e);
+    rc = create_key_file(path, e);
+    return rc < 0 ? rc : read_key_file(path, k, e);
 }
 
 static int find_key(const struct mo_config *c, bool make, struct key *k,
                     struct mo_err *e)
 {
     if (c->secrets.key)
-        return from_place(c, c->secrets.key, k, e);
+        return read_place(c, c->secrets.key, k, e);
     if (mo_config_getenv(c, MO_SECRET_KEY_ENV))
-        return from_env(c, MO_SECRET_KEY_ENV, k, e);
-    return from_own_file(c->store.dir, make, k, e);
+        return read_env(c, MO_SECRET_KEY_ENV, k, e);
+    return read_default_file(c->store.dir, make, k, e);
 }
 
 int mo_secrets_for(const struct mo_config *c, bool make,

@@ -1,19 +1,18 @@
-/* key.h - the key of the secret store, and the store of a
- * configuration.
+/* key.h - opens the secret store of a configuration with its key.
  *
- * The key is 32 random bytes, written as 64 hex digits. It is looked for
- * where `secrets.key` says:
+ * The key is 32 random bytes, written as 64 hex digits. `secrets.key` says
+ * where it is:
  *
  *   file:PATH      a file that only its owner may read
- *   env:NAME       a variable of our own environment
+ *   env:NAME       a variable of the environment
  *   keyring:NAME   a "user" key in the kernel's keyring (keyctl add user ...)
  *
- * and where that is not given, in MCP_ORCHESTRATOR_SECRET_KEY, else in
- * secrets.key beside the secrets. Only that last file is ever made by us, at
- * the first secret; if there are secrets and it is gone, that is an error: a
- * new key would not open them.
+ * The default is the variable MCP_ORCHESTRATOR_SECRET_KEY, else the file
+ * secrets.key in store.dir. Only that file is ever created here, together with
+ * the first secret. If it is missing while secrets exist, that is an error: a
+ * new key could not open them.
  *
- * Ownership: the key is wiped from our memory when the store has its own. */
+ * Ownership: the store copies the key; this room then wipes its own copy. */
 #ifndef MO_SECRETS_KEY_H
 #define MO_SECRETS_KEY_H
 
@@ -23,9 +22,9 @@
 #define MO_SECRET_KEY_ENV  "MCP_ORCHESTRATOR_SECRET_KEY"
 #define MO_SECRET_KEY_FILE "secrets.key" /* in store.dir */
 
-/* The store of this configuration. With `make` the directory and the key are
- * made if they are missing; without, *out is NULL where there is no store
- * (mo_secrets_get() and the like take that). To be closed. */
+/* Opens the store of this configuration. With `make`, a missing directory and
+ * key are created; without, *out is NULL if there is no store (the functions of
+ * secrets.h accept NULL). The caller closes *out. */
 int mo_secrets_for(const struct mo_config *c, bool make,
                    struct mo_secrets **out, struct mo_err *e);
 

@@ -1,5 +1,5 @@
 /*
- * provider_keys.c - see provider_keys.h.
+ * provider_keys.c - writes the report about provider keys; see provider_keys.h.
  */
 #include "secrets/provider_keys.h"
 
@@ -19,8 +19,8 @@ static const struct {
     {"openai", "OPENAI_API_KEY", offsetof(struct mo_config_llm, openai)},
 };
 
-/* A variable, a file with its line; where it refers to, without what it says
- * itself. */
+/* The source of a key: variable, or file and line; then the reference, with
+ * literal parts masked. */
 static void put_from(struct mo_jw *w, const struct mo_config *cfg,
                      const char *const *field)
 {

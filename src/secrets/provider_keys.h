@@ -1,11 +1,11 @@
-/* provider_keys.h - which providers of models have a key, and where it is from.
+/* provider_keys.h - reports which model providers have a key, and its source.
  *
  *   {"providers":[{"name":"claude","key":"set","from":"ANTHROPIC_API_KEY"},
  *                 {"name":"gemini","key":"unreadable","from":"...","why":"..."},
  *                 {"name":"openai","key":"none","variable":"OPENAI_API_KEY"}]}
  *
- * Never the key, nor anything that was worked out of it: a reference is
- * looked up to see that it leads somewhere, and wiped. */
+ * The report never contains the key or anything derived from it. A reference
+ * is resolved to test that it works, and the value is wiped. */
 #ifndef MO_SECRETS_PROVIDER_KEYS_H
 #define MO_SECRETS_PROVIDER_KEYS_H
 

@@ -1,3 +1,4 @@
+/* redact.c - replaces secrets in texts; see redact.h. */
 #include "secrets/redact.h"
 
 #include "loop/loop.h"
@@ -6,8 +7,9 @@
 #define MARK       "[secret]"
 #define NEEDLE_MAX ((size_t)64 * 1024)
 
-/* Every needle in *text gives way; *text is then what stands in b. */
-static int blank(struct mo_span *text, struct mo_span needle, struct mo_buf *b)
+/* Replaces every needle in *text by MARK; the new text is in b. */
+static int replace_all(struct mo_span *text, struct mo_span needle,
+                       struct mo_buf *b)
 {
     ptrdiff_t at = mo_span_search(*text, needle);
     struct mo_span rest = *text;
@@ -44,9 +46,9 @@ int mo_redact_secret(struct mo_span *text, struct mo_span secret,
         return rc;
     }
     inner = mo_span_skip(mo_span_head(mo_buf_view(&quoted), quoted.len - 1), 1);
-    rc = blank(text, inner, b);
+    rc = replace_all(text, inner, b);
     if (rc == 0 && !mo_span_eq(inner, secret))
-        rc = blank(text, secret, b);
+        rc = replace_all(text, secret, b);
     mo_buf_fini(&quoted);
     return rc;
 }
@@ -63,7 +65,7 @@ struct mo_json mo_redact(const struct mo_loop *l, struct mo_json text,
     return (struct mo_json){s.p, s.n};
 }
 
-static bool failed(struct mo_json result)
+static bool result_failed(struct mo_json result)
 {
     bool is_error = false;
 
@@ -75,7 +77,7 @@ bool mo_redact_task_failed(struct mo_json task)
 {
     return mo_json_get(task, "error").p ||
            mo_json_str_eq(mo_json_get(task, "status"), MO_SPAN("failed")) ||
-           failed(mo_json_get(task, "result"));
+           result_failed(mo_json_get(task, "result"));
 }
 
 struct mo_json mo_redact_reply(const struct mo_loop *l,
@@ -86,7 +88,7 @@ struct mo_json mo_redact_reply(const struct mo_loop *l,
 
     if (r->error.p)
         return any ? mo_redact(l, r->error, b) : r->error;
-    if (!any || !failed(r->result))
+    if (!any || !result_failed(r->result))
         return r->result;
     return mo_redact(l, r->result, b);
 }

@@ -1,26 +1,26 @@
-/* redact.h - secrets are not repeated to clients by what a server says of its
- * troubles.
+/* redact.h - removes secrets from errors that servers send to clients.
  *
- * Every secret that was resolved for a server is known to the log by its value
- * (mo_loop_secret). An error, a failed result or a log message of a server
- * that holds one has "[secret]" in its place, also where JSON writes it with
- * escapes. Good results are the server's own affair and cross as they are. */
+ * Every secret that was resolved for a server is registered with the log
+ * (mo_loop_secret). In errors, failed results and log messages of a server it
+ * is replaced by "[secret]", also in its escaped JSON form. Successful results
+ * are not changed. */
 #ifndef MO_SECRETS_REDACT_H
 #define MO_SECRETS_REDACT_H
 
 #include "mcp/client/conn.h"
 
-/* One secret, as it is and as JSON has it between its quotes: if it is there
- * *text is what stands in b from then on. 0 or MO_ENOMEM. */
+/* Replaces one secret, as plain text and as escaped JSON. If it occurs, the new
+ * text is in b and *text refers to it. 0 or MO_ENOMEM. */
 int mo_redact_secret(struct mo_span *text, struct mo_span secret,
                      struct mo_buf *b);
-/* The text without them: in b if there was one, else as it is; none without
- * memory, for what cannot be cleaned must not cross. */
+/* Replaces all registered secrets. The result is in b, or `text` itself if it
+ * has none. Without memory the result is none: text that was not checked must
+ * not be sent. */
 struct mo_json mo_redact(const struct mo_loop *l, struct mo_json text,
                          struct mo_buf *b);
-/* Whether what is said of a task, in an answer or as news, is of that kind. */
+/* True if a task, in an answer or a notification, has failed. */
 bool mo_redact_task_failed(struct mo_json task);
-/* What a reply says, its error or its result. */
+/* The error or result of a reply; redacted if it is an error. */
 struct mo_json mo_redact_reply(const struct mo_loop *l,
                                const struct mo_reply *r, struct mo_buf *b);
 

@@ -1,3 +1,5 @@
+/* resolve.c - values from the environment, files and secret stores; see
+ * resolve.h. */
 #include "secrets/resolve.h"
 
 #include "config/reference.h"
@@ -6,8 +8,8 @@
 
 #define SECRET_FILE_MAX ((size_t)64 * 1024)
 
-static int from_env(const struct mo_config *c, const char *name,
-                    struct mo_buf *out, struct mo_err *e)
+static int resolve_env(const struct mo_config *c, const char *name,
+                       struct mo_buf *out, struct mo_err *e)
 {
     const char *v = mo_config_getenv(c, name);
 
@@ -16,7 +18,7 @@ static int from_env(const struct mo_config *c, const char *name,
     return mo_buf_puts(out, v);
 }
 
-static int from_file(const char *path, struct mo_buf *out, struct mo_err *e)
+static int resolve_file(const char *path, struct mo_buf *out, struct mo_err *e)
 {
     struct mo_buf text;
     struct mo_span v;
@@ -37,8 +39,8 @@ static int from_file(const char *path, struct mo_buf *out, struct mo_err *e)
     return rc;
 }
 
-static int from_store(const struct mo_config *c, struct mo_span name,
-                      struct mo_buf *out, struct mo_err *e)
+static int resolve_secret(const struct mo_config *c, struct mo_span name,
+                          struct mo_buf *out, struct mo_err *e)
 {
     struct mo_err why = {0};
     struct mo_secrets *s;
@@ -70,11 +72,11 @@ static int resolve_part(const struct mo_config *c,
     case MO_REFERENCE_TEXT:
         return mo_buf_span(out, part->text);
     case MO_REFERENCE_ENV:
-        return from_env(c, name, out, e);
+        return resolve_env(c, name, out, e);
     case MO_REFERENCE_FILE:
-        return from_file(name, out, e);
+        return resolve_file(name, out, e);
     case MO_REFERENCE_SECRET:
-        return from_store(c, part->text, out, e);
+        return resolve_secret(c, part->text, out, e);
     }
     return mo_fail(e, MO_EINVAL, "unknown reference");
 }
@@ -99,8 +101,10 @@ int mo_reference_resolve_told(const struct mo_config *c, const char *text,
         int sub = resolve_part(c, &part, out, e);
 
         if (sub < 0)
-            return e && e->code ? e->code
-                                : mo_fail(e, sub, "secret is too long");
+            return e && e->code
+                       ? e->code
+                       : mo_fail(e, sub,
+                                 "the value of a reference is too long");
         if (told && part.kind != MO_REFERENCE_TEXT && out->len > from)
             told(ctx, mo_span(out->p + from, out->len - from));
     }

@@ -1,9 +1,9 @@
-/* resolve.h - the values behind references, at the moment of use.
+/* resolve.h - resolves references to their values, at the moment of use.
  *
- * Only whoever is about to use a secret calls this; the value is appended to
- * the caller's buffer, which he wipes, and kept nowhere else. A file's last
- * newline (LF or CRLF) is dropped. ${secret:NAME} opens the secret store
- * (key.h) each time: it may have been changed by `secrets set`. */
+ * Ownership: the value is appended to the caller's buffer, which the caller
+ * wipes; no other copy remains. The last newline (LF or CRLF) of a file is
+ * dropped. ${secret:NAME} opens the secret store (key.h) each time, because
+ * `secrets set` may have changed it. */
 #ifndef MO_SECRETS_RESOLVE_H
 #define MO_SECRETS_RESOLVE_H
 
@@ -13,8 +13,8 @@
 int mo_reference_resolve(const struct mo_config *c, const char *text,
                          struct mo_buf *out, struct mo_err *e);
 
-/* The same, and each value that stood behind a reference is told, so that it
- * can be kept out of logs and errors. It is borrowed during the call. */
+/* The same, and calls told() with each value of a reference, so that it can be
+ * kept out of logs and errors. The value is borrowed during the call. */
 typedef void mo_reference_told_fn(void *ctx, struct mo_span value);
 int mo_reference_resolve_told(const struct mo_config *c, const char *text,
                               struct mo_buf *out, mo_reference_told_fn *told,

@@ -1,3 +1,4 @@
+/* secrets.c - reads, writes and encrypts the file of secrets; see secrets.h. */
 #include "secrets/secrets.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct keys {
 };
 
 struct entry {
-    struct mo_span record; /* all of it, in the image */
+    struct mo_span record; /* the whole entry, in the image */
     struct mo_span name, sealed;
     const unsigned char *nonce;
     uint64_t set_ms;
@@ -34,7 +35,7 @@ struct mo_secrets {
     struct mo_sodium lib;
     char *path;
     struct keys *keys;   /* a page of its own */
-    struct mo_buf image; /* the file; empty: there is none */
+    struct mo_buf image; /* content of the file; empty: no file */
     struct entry *v;
     size_t n;
 };
@@ -73,7 +74,7 @@ static void put_le(struct mo_buf *b, uint64_t v, size_t bytes)
         mo_buf_putc(b, (char)(v >> (8 * i) & 0xff));
 }
 
-/* From the front of *s; the caller has looked at its length. */
+/* Cuts a number off the front of *s; the caller has checked the length. */
 static uint64_t take_le(struct mo_span *s, size_t bytes)
 {
     uint64_t v = 0;
@@ -84,7 +85,7 @@ static uint64_t take_le(struct mo_span *s, size_t bytes)
     return v;
 }
 
-static struct mo_span take(struct mo_span *s, size_t n)
+static struct mo_span take_span(struct mo_span *s, size_t n)
 {
     struct mo_span head = mo_span_head(*s, n);
 
@@ -102,7 +103,7 @@ static int make_keys(struct mo_secrets *s, const unsigned char *key,
 
     if (page == MAP_FAILED)
         return mo_fail(e, MO_ENOMEM, "secrets");
-    (void)mlock(page, sizeof(struct keys)); /* where the limits let us */
+    (void)mlock(page, sizeof(struct keys)); /* if the limits permit it */
     (void)madvise(page, sizeof(struct keys), MADV_DONTDUMP);
     s->keys = page;
     mo_sodium_mac(&s->lib, key, MO_SPAN("mo secrets: values"), s->keys->value);
@@ -120,9 +121,9 @@ static void drop_keys(struct mo_secrets *s)
     s->keys = NULL;
 }
 
-/* What a value is bound to. */
-static struct mo_span bound_to(struct mo_span name, uint64_t set_ms,
-                               char out[NAME_AD_MAX])
+/* The associated data of a value: its name and date. */
+static struct mo_span associated_data(struct mo_span name, uint64_t set_ms,
+                                      char out[NAME_AD_MAX])
 {
     memcpy(out, name.p, name.n);
     for (size_t i = 0; i < 8; i++)
@@ -132,8 +133,8 @@ static struct mo_span bound_to(struct mo_span name, uint64_t set_ms,
 
 /* --- reading ------------------------------------------------------------- */
 
-static int damaged(const struct mo_secrets *s, const char *how,
-                   struct mo_err *e)
+static int fail_damaged(const struct mo_secrets *s, const char *how,
+                        struct mo_err *e)
 {
     return mo_fail(e, MO_EPROTO,
                    "the secrets are damaged (%s): restore %s from a backup, or "
@@ -141,7 +142,7 @@ static int damaged(const struct mo_secrets *s, const char *how,
                    how, s->path);
 }
 
-/* One record off the front of *rest. */
+/* Cuts one entry off the front of *rest. */
 static bool read_entry(struct mo_span *rest, struct entry *en)
 {
     struct mo_span from = *rest;
@@ -152,13 +153,13 @@ static bool read_entry(struct mo_span *rest, struct entry *en)
     name = (size_t)take_le(rest, 1);
     if (name == 0 || name > MO_SECRET_NAME_MAX || rest->n < name + FIXED_BYTES)
         return false;
-    en->name = take(rest, name);
+    en->name = take_span(rest, name);
     en->set_ms = take_le(rest, 8);
     value = (size_t)take_le(rest, 4);
-    en->nonce = (const unsigned char *)take(rest, MO_SODIUM_NONCE).p;
+    en->nonce = (const unsigned char *)take_span(rest, MO_SODIUM_NONCE).p;
     if (value > MO_SECRET_MAX || rest->n < value + MO_SODIUM_TAG)
         return false;
-    en->sealed = take(rest, value + MO_SODIUM_TAG);
+    en->sealed = take_span(rest, value + MO_SODIUM_TAG);
     en->record = mo_span(from.p, from.n - rest->n);
     return true;
 }
@@ -173,9 +174,10 @@ static int read_entries(struct mo_secrets *s, struct mo_span rest, size_t n,
     s->v = v;
     for (s->n = 0; s->n < n; s->n++) {
         if (!read_entry(&rest, &v[s->n]))
-            return damaged(s, "an entry is not whole", e);
+            return fail_damaged(s, "an entry is incomplete", e);
     }
-    return rest.n ? damaged(s, "something follows the last entry", e) : 0;
+    return rest.n ? fail_damaged(s, "there are bytes after the last entry", e)
+                  : 0;
 }
 
 /* Whose file it is, by its first bytes. */
@@ -192,8 +194,8 @@ static int read_head(const struct mo_secrets *s, struct mo_span text,
                        "secrets again",
                        s->path);
     if (text.n < HEAD_BYTES + MO_SODIUM_MAC)
-        return damaged(s, "it was cut off", e);
-    (void)take(&at, sizeof(MAGIC) - 1);
+        return fail_damaged(s, "it was cut off", e);
+    (void)take_span(&at, sizeof(MAGIC) - 1);
     version = take_le(&at, 4);
     *entries = (size_t)take_le(&at, 4);
     if (version != VERSION)
@@ -201,14 +203,14 @@ static int read_head(const struct mo_secrets *s, struct mo_span text,
                        "%s has version %u, and this program knows %d: use the "
                        "program that wrote it, or restore a backup",
                        s->path, (unsigned)version, VERSION);
-    if (!mo_span_eq_ct(take(&at, ID_BYTES),
+    if (!mo_span_eq_ct(take_span(&at, ID_BYTES),
                        mo_span((const char *)s->keys->id, ID_BYTES)))
         return mo_fail(e, MO_EPOLICY,
                        "%s was written with another key: bring that key back "
                        "(secrets.key), or remove the file and set the secrets "
                        "again",
                        s->path);
-    return *entries > MO_SECRETS_MAX ? damaged(s, "it was changed", e) : 0;
+    return *entries > MO_SECRETS_MAX ? fail_damaged(s, "it was changed", e) : 0;
 }
 
 static int read_image(struct mo_secrets *s, struct mo_err *e)
@@ -225,11 +227,11 @@ static int read_image(struct mo_secrets *s, struct mo_err *e)
     mo_sodium_mac(&s->lib, s->keys->mac, body, mac);
     if (!mo_span_eq_ct(mo_span_skip(text, body.n),
                        mo_span((const char *)mac, sizeof(mac))))
-        return damaged(s, "it was cut off or changed", e);
+        return fail_damaged(s, "it was cut off or changed", e);
     return read_entries(s, mo_span_skip(body, HEAD_BYTES), entries, e);
 }
 
-static void forget(struct mo_secrets *s)
+static void clear_entries(struct mo_secrets *s)
 {
     mo_free(s->v);
     s->v = NULL;
@@ -237,13 +239,13 @@ static void forget(struct mo_secrets *s)
     mo_buf_reset(&s->image);
 }
 
-/* The file as it is now. */
-static int load(struct mo_secrets *s, struct mo_err *e)
+/* Reads the current file. */
+static int load_file(struct mo_secrets *s, struct mo_err *e)
 {
     struct mo_file_stamp stamp;
     int rc;
 
-    forget(s);
+    clear_entries(s);
     rc = mo_file_read(s->path, MO_SECRETS_FILE_MAX, &s->image, &stamp, e);
     if (rc == MO_ENOTFOUND) {
         mo_err_clear(e);
@@ -252,19 +254,19 @@ static int load(struct mo_secrets *s, struct mo_err *e)
     if (rc == 0 && (stamp.mode & 0077))
         rc = mo_fail(e, MO_EPOLICY,
                      "%s must be readable by nobody else: chmod 600 it, and "
-                     "think of its values as known",
+                     "replace the secrets in it, as others may know them",
                      s->path);
     if (rc == 0)
         rc = read_image(s, e);
     if (rc < 0)
-        forget(s);
+        clear_entries(s);
     return rc;
 }
 
 /* --- writing ------------------------------------------------------------- */
 
-static void put_sealed(const struct mo_secrets *s, struct mo_span name,
-                       struct mo_span value, struct mo_buf *b)
+static void put_entry(const struct mo_secrets *s, struct mo_span name,
+                      struct mo_span value, struct mo_buf *b)
 {
     unsigned char nonce[MO_SODIUM_NONCE];
     uint64_t now = mo_wall_ms();
@@ -280,21 +282,21 @@ static void put_sealed(const struct mo_secrets *s, struct mo_span name,
     room = mo_buf_room(b, value.n + MO_SODIUM_TAG);
     if (!room)
         return;
-    mo_sodium_seal(&s->lib, s->keys->value, nonce, bound_to(name, now, ad),
-                   value, room);
+    mo_sodium_seal(&s->lib, s->keys->value, nonce,
+                   associated_data(name, now, ad), value, room);
     mo_buf_add(b, value.n + MO_SODIUM_TAG);
 }
 
-static int compare(struct mo_span a, struct mo_span b)
+static int compare_names(struct mo_span a, struct mo_span b)
 {
     int d = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
 
     return d ? d : (a.n > b.n) - (a.n < b.n);
 }
 
-/* The file with `name` set to value, or without it (value.p NULL). */
-static int compose(const struct mo_secrets *s, struct mo_span name,
-                   struct mo_span value, struct mo_buf *b)
+/* Writes the file with `name` set to value, or without it (value.p NULL). */
+static int compose_file(const struct mo_secrets *s, struct mo_span name,
+                        struct mo_span value, struct mo_buf *b)
 {
     bool had = mo_secrets_has(s, name), done = !value.p;
     unsigned char mac[MO_SODIUM_MAC];
@@ -304,35 +306,35 @@ static int compose(const struct mo_secrets *s, struct mo_span name,
     put_le(b, s->n - had + (value.p ? 1 : 0), 4);
     mo_buf_put(b, s->keys->id, ID_BYTES);
     for (size_t i = 0; i < s->n; i++) {
-        int order = compare(s->v[i].name, name);
+        int order = compare_names(s->v[i].name, name);
 
         if (!done && order >= 0) {
-            put_sealed(s, name, value, b);
+            put_entry(s, name, value, b);
             done = true;
         }
         if (order != 0)
             mo_buf_span(b, s->v[i].record);
     }
     if (!done)
-        put_sealed(s, name, value, b);
+        put_entry(s, name, value, b);
     mo_sodium_mac(&s->lib, s->keys->mac, mo_buf_view(b), mac);
     return mo_buf_put(b, mac, sizeof(mac));
 }
 
-static int save(struct mo_secrets *s, struct mo_span name, struct mo_span value,
-                struct mo_err *e)
+static int save_file(struct mo_secrets *s, struct mo_span name,
+                     struct mo_span value, struct mo_err *e)
 {
     struct mo_buf b;
     int rc;
 
     mo_buf_init(&b, MO_SECRETS_FILE_MAX);
-    rc = compose(s, name, value, &b);
+    rc = compose_file(s, name, value, &b);
     if (rc < 0)
         rc = mo_fail(e, rc, "secrets: out of memory");
     else
         rc = mo_file_save(s->path, mo_buf_view(&b), 0600, e);
     mo_buf_fini(&b);
-    return rc == 0 ? load(s, e) : rc;
+    return rc == 0 ? load_file(s, e) : rc;
 }
 
 /* --- the store ----------------------------------------------------------- */
@@ -352,7 +354,7 @@ int mo_secrets_open(const char *path, const unsigned char key[MO_SECRETS_KEY],
     if (rc == 0)
         rc = make_keys(s, key, e);
     if (rc == 0)
-        rc = load(s, e);
+        rc = load_file(s, e);
     if (rc < 0) {
         mo_secrets_close(s);
         return rc;
@@ -382,7 +384,8 @@ struct mo_secret_info mo_secrets_at(const struct mo_secrets *s, size_t i)
     return (struct mo_secret_info){s->v[i].name, s->v[i].set_ms};
 }
 
-static const struct entry *find(const struct mo_secrets *s, struct mo_span name)
+static const struct entry *find_entry(const struct mo_secrets *s,
+                                      struct mo_span name)
 {
     for (size_t i = 0; s && i < s->n; i++) {
         if (mo_span_eq(s->v[i].name, name))
@@ -393,13 +396,13 @@ static const struct entry *find(const struct mo_secrets *s, struct mo_span name)
 
 bool mo_secrets_has(const struct mo_secrets *s, struct mo_span name)
 {
-    return find(s, name) != NULL;
+    return find_entry(s, name) != NULL;
 }
 
 int mo_secrets_get(const struct mo_secrets *s, struct mo_span name,
                    struct mo_buf *out, struct mo_err *e)
 {
-    const struct entry *en = find(s, name);
+    const struct entry *en = find_entry(s, name);
     char ad[NAME_AD_MAX];
     char *room;
 
@@ -410,11 +413,13 @@ int mo_secrets_get(const struct mo_secrets *s, struct mo_span name,
                        (int)name.n, name.p, (int)name.n, name.p);
     room = mo_buf_room(out, en->sealed.n);
     if (!room)
-        return mo_fail(e, mo_buf_err(out), "${secret:%.*s} is too long here",
-                       (int)name.n, name.p);
+        return mo_fail(e, mo_buf_err(out),
+                       "the value of ${secret:%.*s} is too long", (int)name.n,
+                       name.p);
     if (!mo_sodium_open(&s->lib, s->keys->value, en->nonce,
-                        bound_to(en->name, en->set_ms, ad), en->sealed, room))
-        return damaged(s, "a value was changed", e);
+                        associated_data(en->name, en->set_ms, ad), en->sealed,
+                        room))
+        return fail_damaged(s, "a value was changed", e);
     mo_buf_add(out, en->sealed.n - MO_SODIUM_TAG);
     return 0;
 }
@@ -423,7 +428,7 @@ int mo_secrets_put(struct mo_secrets *s, struct mo_span name,
                    struct mo_span value, struct mo_err *e)
 {
     const char *wrong = mo_secret_value_wrong(value);
-    mo_autofd int held = -1;
+    mo_autofd int lock = -1;
     int rc;
 
     if (!mo_secret_name_ok(name))
@@ -433,27 +438,27 @@ int mo_secrets_put(struct mo_secrets *s, struct mo_span name,
                        MO_SECRET_NAME_MAX);
     if (wrong)
         return mo_fail(e, MO_EINVAL, "the value %s", wrong);
-    held = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
-    if (held < 0)
-        return held;
-    rc = load(s, e);
+    lock = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
+    if (lock < 0)
+        return lock;
+    rc = load_file(s, e);
     if (rc == 0 && s->n >= MO_SECRETS_MAX && !mo_secrets_has(s, name))
         rc = mo_fail(e, MO_ETOOBIG,
-                     "there are %d secrets already; remove one first",
+                     "there are already %d secrets; remove one first",
                      MO_SECRETS_MAX);
-    return rc < 0 ? rc : save(s, name, value, e);
+    return rc < 0 ? rc : save_file(s, name, value, e);
 }
 
 int mo_secrets_drop(struct mo_secrets *s, struct mo_span name, struct mo_err *e)
 {
-    mo_autofd int held = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
+    mo_autofd int lock = mo_file_lock(s->path, MO_SECRETS_LOCK_MS, e);
     int rc;
 
-    if (held < 0)
-        return held;
-    rc = load(s, e);
+    if (lock < 0)
+        return lock;
+    rc = load_file(s, e);
     if (rc == 0 && !mo_secrets_has(s, name))
         rc = mo_fail(e, MO_ENOTFOUND, "there is no secret '%.*s'",
                      (int)mo_span_head(name, 80).n, name.p);
-    return rc < 0 ? rc : save(s, name, mo_span(NULL, 0), e);
+    return rc < 0 ? rc : save_file(s, name, mo_span(NULL, 0), e);
 }

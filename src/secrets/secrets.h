@@ -1,28 +1,29 @@
-/* secrets.h - the store behind ${secret:NAME}: one encrypted file.
+/* secrets.h - the secret store: one encrypted file with the values of
+ * ${secret:NAME}.
  *
- * All of it is read and written at once: it is small, and so whoever reads it
- * sees the old or the new one whole. The file, numbers little-endian:
+ * The file is read and replaced as a whole, so a reader sees the old or the new
+ * one. Its format, numbers little-endian:
  *
  *   "MOSECRET"  version u32 = 1  entries u32  id of the key, 8 bytes
  *   entries, by name: length u8, name, set at u64 (ms), value's length u32,
  *                     nonce 24, value sealed by XChaCha20-Poly1305 (+ 16)
  *   MAC of all that, 32 (keyed BLAKE2b)
  *
- * Name and date are bound to their value as associated data: an entry that
- * was moved under another name does not open. The MAC also knows entries that
- * are missing or come from an older file. One key is given; those for values,
- * for the MAC and the id are derived from it, so the id tells "another key"
- * from "damaged" and says nothing else. What this cannot know is that the
- * whole file was put back to an older one.
+ * Name and date are associated data of their value: an entry that was moved
+ * to another name does not open. The MAC detects entries that are missing or
+ * come from an older file. The keys for values, MAC and id are derived from one
+ * key; the id distinguishes "another key" from "damaged" and reveals nothing
+ * else. Not detected: the whole file was replaced by an older one.
  *
- * Names stand in the clear: the configuration has them too.
+ * Names are not encrypted: the configuration has them too.
  *
- * Ownership: the file's bytes (sealed) and the keys; the keys are in a page of
- * their own that is not swapped or dumped where the kernel lets us, and are
- * wiped. A value is written once, into the caller's buffer, who wipes it.
- * Limits: MO_SECRET_MAX bytes a value, MO_SECRETS_MAX of them (MO_ETOOBIG).
- * Writers wait for each other MO_SECRETS_LOCK_MS (MO_EBUSY).
- * Where the key comes from: key.h. */
+ * Ownership: the store owns the (sealed) bytes of the file and the keys. The
+ * keys have a page of their own, which is not swapped or dumped if the kernel
+ * permits that, and are wiped. A value is written once, to the caller's buffer;
+ * the caller wipes it.
+ * Limits: MO_SECRET_MAX bytes per value, MO_SECRETS_MAX values (MO_ETOOBIG). A
+ * writer waits MO_SECRETS_LOCK_MS for another one (MO_EBUSY).
+ * Source of the key: key.h. */
 #ifndef MO_SECRETS_SECRETS_H
 #define MO_SECRETS_SECRETS_H
 
@@ -43,23 +44,24 @@ struct mo_secret_info {
     uint64_t set_ms;     /* mo_wall_ms() */
 };
 
-/* No file yet is an empty store. MO_EPOLICY: others may read it, or it was
- * made with another key; MO_EPROTO: foreign, damaged or of a newer version.
- * The key is copied. */
+/* A missing file is an empty store. MO_EPOLICY: other users may read the file,
+ * or it was written with another key; MO_EPROTO: not a file of secrets, damaged
+ * or of a newer version. The key is copied. */
 int mo_secrets_open(const char *path, const unsigned char key[MO_SECRETS_KEY],
                     struct mo_secrets **out, struct mo_err *e);
 void mo_secrets_close(struct mo_secrets *s); /* NULL is fine */
 
-/* NULL has none. In the order of their names. */
+/* Sorted by name. NULL is an empty store. */
 size_t mo_secrets_count(const struct mo_secrets *s);
 struct mo_secret_info mo_secrets_at(const struct mo_secrets *s, size_t i);
 bool mo_secrets_has(const struct mo_secrets *s, struct mo_span name);
 
-/* Append the value. MO_ENOTFOUND says how to set it. */
+/* Appends the value. MO_ENOTFOUND: the message says how to set it. */
 int mo_secrets_get(const struct mo_secrets *s, struct mo_span name,
                    struct mo_buf *out, struct mo_err *e);
 
-/* Set or replace, remove; on the file as it is by then, never by halves. */
+/* Set or replace; remove. Both lock the file, read it again and replace it
+ * atomically. */
 int mo_secrets_put(struct mo_secrets *s, struct mo_span name,
                    struct mo_span value, struct mo_err *e);
 int mo_secrets_drop(struct mo_secrets *s, struct mo_span name,
@@ -67,7 +69,8 @@ int mo_secrets_drop(struct mo_secrets *s, struct mo_span name,
 
 /* Letters, digits, '_', '-' and '.', as in ${secret:NAME}. */
 bool mo_secret_name_ok(struct mo_span name);
-/* What is wrong with a value, or NULL: it must fit into a variable. */
+/* NULL, or why the value is invalid. It must fit into an environment
+ * variable. */
 const char *mo_secret_value_wrong(struct mo_span value);
 
 #endif

@@ -1,17 +1,17 @@
+/* sodium.c - calls of libsodium; see sodium.h. */
 #include "secrets/sodium.h"
 
 #include "base/mem.h"
 
 _Static_assert(MO_SODIUM_KEY == crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
-               "as the library has it");
+               "size in libsodium");
 _Static_assert(MO_SODIUM_NONCE == crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
-               "as the library has it");
+               "size in libsodium");
 _Static_assert(MO_SODIUM_TAG == crypto_aead_xchacha20poly1305_ietf_ABYTES,
-               "as the library has it");
-_Static_assert(MO_SODIUM_MAC == crypto_generichash_BYTES,
-               "as the library has it");
+               "size in libsodium");
+_Static_assert(MO_SODIUM_MAC == crypto_generichash_BYTES, "size in libsodium");
 
-static const unsigned char *bytes(struct mo_span s)
+static const unsigned char *span_bytes(struct mo_span s)
 {
     return (const unsigned char *)(s.p ? s.p : "");
 }
@@ -25,7 +25,7 @@ int mo_sodium_load(struct mo_sodium *f, struct mo_err *e)
                          f, e);
 
     if (rc == 0 && f->sodium_init() < 0)
-        rc = mo_fail(e, MO_EUNAVAIL, "libsodium does not start");
+        rc = mo_fail(e, MO_EUNAVAIL, "libsodium cannot be initialised");
     return rc;
 }
 
@@ -33,10 +33,10 @@ void mo_sodium_mac(const struct mo_sodium *f,
                    const unsigned char key[MO_SODIUM_KEY], struct mo_span text,
                    unsigned char out[MO_SODIUM_MAC])
 {
-    int rc = f->crypto_generichash(out, MO_SODIUM_MAC, bytes(text), text.n, key,
-                                   MO_SODIUM_KEY);
+    int rc = f->crypto_generichash(out, MO_SODIUM_MAC, span_bytes(text), text.n,
+                                   key, MO_SODIUM_KEY);
 
-    MO_BUG_ON(rc != 0); /* it only looks at the lengths */
+    MO_BUG_ON(rc != 0); /* it fails only on bad lengths */
 }
 
 void mo_sodium_seal(const struct mo_sodium *f,
@@ -45,8 +45,8 @@ void mo_sodium_seal(const struct mo_sodium *f,
                     struct mo_span bound, struct mo_span plain, char *out)
 {
     int rc = f->crypto_aead_xchacha20poly1305_ietf_encrypt(
-        (unsigned char *)out, NULL, bytes(plain), plain.n, bytes(bound),
-        bound.n, NULL, nonce, key);
+        (unsigned char *)out, NULL, span_bytes(plain), plain.n,
+        span_bytes(bound), bound.n, NULL, nonce, key);
 
     MO_BUG_ON(rc != 0);
 }
@@ -58,6 +58,6 @@ bool mo_sodium_open(const struct mo_sodium *f,
 {
     return sealed.n >= MO_SODIUM_TAG &&
            f->crypto_aead_xchacha20poly1305_ietf_decrypt(
-               (unsigned char *)out, NULL, NULL, bytes(sealed), sealed.n,
-               bytes(bound), bound.n, nonce, key) == 0;
+               (unsigned char *)out, NULL, NULL, span_bytes(sealed), sealed.n,
+               span_bytes(bound), bound.n, nonce, key) == 0;
 }

@@ -1,11 +1,11 @@
 /* sodium.h - the four functions of libsodium that secrets need.
  *
- * Loaded when a secret is first touched (loop/dso.h): linked, the library
- * would cost every start, and most of them know no secret. Only this room
- * sees <sodium.h>; what it gives are spans in and bytes out, with keys and
- * nonces of fixed size, so that no caller can mix up lengths.
+ * The library is loaded on the first use of a secret (loop/dso.h): linking it
+ * would slow down every start, and most runs use no secret. Only this room
+ * includes <sodium.h>. Keys and nonces have fixed sizes, so that callers cannot
+ * mix up lengths.
  *
- * Ownership: nothing is allocated or kept. */
+ * Ownership: nothing is allocated or stored. */
 #ifndef MO_SECRETS_SODIUM_H
 #define MO_SECRETS_SODIUM_H
 
@@ -30,7 +30,7 @@ struct mo_sodium {
     MO_SODIUM_FUNCTIONS(MO_DSO_MEMBER)
 };
 
-/* MO_EUNAVAIL: the library is not there; the message names the package. */
+/* MO_EUNAVAIL: the library is not installed; the message names the package. */
 int mo_sodium_load(struct mo_sodium *f, struct mo_err *e);
 
 /* Keyed BLAKE2b. */
@@ -44,8 +44,8 @@ void mo_sodium_seal(const struct mo_sodium *f,
                     const unsigned char nonce[MO_SODIUM_NONCE],
                     struct mo_span bound, struct mo_span plain, char *out);
 
-/* out holds sealed.n - MO_SODIUM_TAG bytes. False: it is not what was sealed,
- * and out is not to be used. */
+/* out holds sealed.n - MO_SODIUM_TAG bytes. False: the bytes, the key or
+ * `bound` are not those of mo_sodium_seal(); out is undefined. */
 bool mo_sodium_open(const struct mo_sodium *f,
                     const unsigned char key[MO_SODIUM_KEY],
                     const unsigned char nonce[MO_SODIUM_NONCE],

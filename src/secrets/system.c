@@ -1,3 +1,4 @@
+/* system.c - systemd credentials and the kernel keyring; see system.h. */
 #include "secrets/system.h"
 
 #include <linux/keyctl.h>
@@ -9,7 +10,7 @@
 #include "base/mem.h"
 #include "secrets/secrets.h"
 
-static void wipe(struct mo_buf *b)
+static void wipe_buf(struct mo_buf *b)
 {
     if (b->p)
         explicit_bzero(b->p, b->cap);
@@ -18,9 +19,9 @@ static void wipe(struct mo_buf *b)
 
 /* --- systemd ------------------------------------------------------------- */
 
-/* false: there is no place for it. */
-static bool path_of(const struct mo_config *c, struct mo_span name,
-                    char out[PATH_MAX])
+/* False: there is no credentials directory, or the name is not allowed. */
+static bool credential_path(const struct mo_config *c, struct mo_span name,
+                            char out[PATH_MAX])
 {
     const char *dir = mo_config_getenv(c, "CREDENTIALS_DIRECTORY");
     int n;
@@ -31,31 +32,31 @@ static bool path_of(const struct mo_config *c, struct mo_span name,
     return n > 0 && n < PATH_MAX;
 }
 
-static int from_systemd(const struct mo_config *c, struct mo_span name,
-                        struct mo_buf *out, struct mo_err *e)
+static int read_credential(const struct mo_config *c, struct mo_span name,
+                           struct mo_buf *out, struct mo_err *e)
 {
     char path[PATH_MAX];
     struct mo_buf text;
     struct mo_span v;
     int rc;
 
-    if (!path_of(c, name, path) || access(path, F_OK) < 0)
+    if (!credential_path(c, name, path) || access(path, F_OK) < 0)
         return MO_ENOTFOUND;
     mo_buf_init(&text, MO_SECRET_MAX + 1);
-    (void)mo_buf_room(&text, MO_SECRET_MAX + 1); /* growing leaves a copy */
+    (void)mo_buf_room(&text, MO_SECRET_MAX + 1); /* no growth: no copy */
     rc = mo_file_read(path, MO_SECRET_MAX + 1, &text, NULL, e);
     v = mo_buf_view(&text);
     if (mo_span_ends(v, MO_SPAN("\n")))
         v.n--;
     if (rc == 0)
         rc = mo_buf_span(out, v);
-    wipe(&text);
+    wipe_buf(&text);
     return rc;
 }
 
 /* --- the kernel's keyring ------------------------------------------------ */
 
-/* Of the session's keyring, or of the user's. */
+/* Searches the session's keyring, then the user's. */
 static long find_key(const char *name)
 {
     long id = syscall(SYS_request_key, "user", name, NULL, 0);
@@ -82,7 +83,7 @@ static bool key_name(struct mo_span name, char out[MO_SECRET_NAME_MAX + 32])
     return true;
 }
 
-static int from_keyring(struct mo_span name, struct mo_buf *out,
+static int read_keyring(struct mo_span name, struct mo_buf *out,
                         struct mo_err *e)
 {
     char key[MO_SECRET_NAME_MAX + 32];
@@ -102,22 +103,22 @@ static int from_keyring(struct mo_span name, struct mo_buf *out,
     return 0;
 }
 
-/* --- both ---------------------------------------------------------------- */
+/* --- both stores --------------------------------------------------------- */
 
 int mo_secret_system_get(const struct mo_config *c, struct mo_span name,
                          struct mo_buf *out, struct mo_err *e)
 {
     size_t from = out->len;
-    int rc = from_systemd(c, name, out, e);
+    int rc = read_credential(c, name, out, e);
     const char *wrong;
 
     if (rc == MO_ENOTFOUND)
-        rc = from_keyring(name, out, e);
+        rc = read_keyring(name, out, e);
     if (rc < 0)
         return rc;
     wrong = mo_secret_value_wrong(mo_span(out->p + from, out->len - from));
     if (wrong)
-        return mo_fail(e, MO_EINVAL, "${secret:%.*s} of the system %s",
+        return mo_fail(e, MO_EINVAL, "${secret:%.*s} of the system's store %s",
                        (int)name.n, name.p, wrong);
     return 0;
 }
@@ -126,7 +127,7 @@ const char *mo_secret_system_has(const struct mo_config *c, struct mo_span name)
 {
     char key[MO_SECRET_NAME_MAX + 32], path[PATH_MAX];
 
-    if (path_of(c, name, path) && access(path, R_OK) == 0)
+    if (credential_path(c, name, path) && access(path, R_OK) == 0)
         return "systemd";
     if (key_name(name, key) && mo_keyring_read(key, NULL, 0) >= 0)
         return "keyring";

@@ -138,7 +138,7 @@ test('two of one name, a fallback to nobody: not started at all', async (t) => {
   };
   const twice = await check('{"mcpServers":{"a":{"command":"x"},\n"a":{"command":"y"}}}');
   assert.equal(twice.code, 3);
-  assert.match(twice.err, /:2:1: 'mcpServers\.a' is there twice/);
+  assert.match(twice.err, /:2:1: 'mcpServers\.a' is given twice/);
   const nobody = await check('{"mcpServers":{"a":{"command":"x","tools":{"t":{"fallback":["b/t"]}}}}}');
   assert.equal(nobody.code, 3);
   assert.match(nobody.err, /'mcpServers\.a\.tools\.t\.fallback': there is no server 'b'/);

@@ -285,7 +285,7 @@ test('held: run with other arguments, which must fit the tool and the rules', as
     [{ ...yes, args: { message: 7 } }, 400, /do not fit the tool's schema: args\.message: must be a string/],
     [{ ...yes, args: {} }, 400, /schema/],
     [{ ...yes, args: 'ask' }, 400, /args\?: object/],
-    [{ ...yes, args: { message: 'deny that' } }, 400, /not allowed: not that/],
+    [{ ...yes, args: { message: 'deny that' } }, 400, /denies these arguments: not that/],
     [{ ...yes, digest: '0'.repeat(64), args: { message: 'ask' } }, 409, /not what was shown/],
     [{ approved: false, args: { message: 'ask' } }, 400, /a no needs/],
   ]) {

@@ -102,11 +102,11 @@ describe('boxed servers', { skip }, () => {
     for (const network of ['host', ['api.example.com:443']]) {
       const { code, said } = await check(boxed({ network }));
       assert.notEqual(code, 0);
-      assert.match(said, /mcpServers\.it\.network.*must be "none".*without 'sandbox', or behind a 'url'/);
+      assert.match(said, /mcpServers\.it\.network.*must be "none".*without 'sandbox', or use 'url'/);
     }
     const { code, said } = await check({ command: 'true', network: 'none' });
     assert.notEqual(code, 0);
-    assert.match(said, /network' is of a box, and it has none/);
+    assert.match(said, /network' is only for servers in a box/);
   });
 
   test('`call` starts it in its box too', async () => {

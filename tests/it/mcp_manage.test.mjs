@@ -253,7 +253,7 @@ test('refused, and the file is as it was', async () => {
     ['POST', '', { name: 'x' }, 400, /needs one of 'command', 'url' or 'image'/],
     ['POST', '', { name: 'a b', command: 'x' }, 400, /a name has/],
     ['POST', '', { name: 'x\u0000y', command: 'x' }, 400, /name/],
-    ['POST', '', { name: 'x', command: 'x', url: 'http://x' }, 400, /only one can be meant/],
+    ['POST', '', { name: 'x', command: 'x', url: 'http://x' }, 400, /remove one of them/],
     ['POST', '', { name: 'x', url: 'ftp://x' }, 400, /must start with http/],
     ['POST', '', { name: 'x', command: 'x', args: 'y' }, 400, /args/],
     ['POST', '', { name: 'x', command: 'x', colour: 'red' }, 400, /colour/],

@@ -1,6 +1,6 @@
-/* The desk and calls of this program's own conversations: what their person
- * was asked about runs, what the operator denies or what changed does not, a
- * server that stands in needs a rule, and none of it is in the log twice. */
+/* Approvals of calls that come from conversations: approved calls run; calls
+ * that the operator denies and changed tools do not; a fallback server needs a
+ * rule; no call is in the audit log twice. */
 #include "policy/approvals.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const char config[] =
     "{\"tool\":\"some\",\"args\":{\"path\":\"etc/**\"},\"action\":\"deny\"}]},"
     "\"gateway\":{\"approvals\":\"ask\"}}";
 
-static char dir[] = "/tmp/mo-desk-XXXXXX";
+static char dir[] = "/tmp/mo-approvals-XXXXXX";
 
 static void on_gone(void *ctx)
 {
@@ -104,8 +104,8 @@ static int load(struct mo_config_holder *h, const char *rest, struct mo_err *e)
     return mo_config_open(h, &in, &rep, e);
 }
 
-static struct mo_approvals *open_desk(struct mo_loop *l,
-                                      const struct mo_config *c)
+static struct mo_approvals *open_approvals(struct mo_loop *l,
+                                           const struct mo_config *c)
 {
     struct mo_approvals *d = NULL;
     struct mo_err e;
@@ -114,7 +114,7 @@ static struct mo_approvals *open_desk(struct mo_loop *l,
     return d;
 }
 
-static void close_desk(struct mo_loop *l, struct mo_approvals *d)
+static void close_approvals(struct mo_loop *l, struct mo_approvals *d)
 {
     bool gone = false;
 
@@ -134,7 +134,7 @@ static void test_rows(void **state)
 
     (void)state;
     assert_int_equal(load(&h, "ask", &e), 0);
-    d = open_desk(l, h.now);
+    d = open_approvals(l, h.now);
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         check_row(rows[i].name, ask(d, i, item) == rows[i].want);
         outside += !rows[i].inside;
@@ -143,7 +143,7 @@ static void test_rows(void **state)
     check_row("changed",
               ask(d, 2, "{\"name\":\"t\",\"description\":\"other\"}") ==
                   MO_GW_REFUSE);
-    close_desk(l, d);
+    close_approvals(l, d);
     assert_int_equal(log_lines(), outside);
     mo_config_close(&h);
     mo_loop_free(l);
@@ -160,11 +160,11 @@ static void test_default_deny(void **state)
 
     (void)state;
     assert_int_equal(load(&h, "deny", &e), 0);
-    d = open_desk(l, h.now);
+    d = open_approvals(l, h.now);
     assert_int_equal(ask(d, 2, item), MO_GW_LET);
     assert_int_equal(ask(d, 4, item), MO_GW_REFUSE);
     assert_int_equal(ask(d, 7, item), MO_GW_REFUSE); /* it stands in */
-    close_desk(l, d);
+    close_approvals(l, d);
     mo_config_close(&h);
     mo_loop_free(l);
 }
@@ -182,7 +182,7 @@ static int remove_dir(void **state)
                                         "audit.head",
                                         "audit.lock",
                                         "pins.json",
-                                        "always.json",
+                                        "rules.json",
                                         ""};
     char path[96];
 

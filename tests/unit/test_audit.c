@@ -1,5 +1,5 @@
-/* Rows of the audit log as they stand in the file: in the order in which they
- * were told, all of them after closing, each with its own time. */
+/* Rows of the audit log in the file: in order, complete after closing, each
+ * with its own time. */
 #include "audit/audit.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* The audit log's file: groups, half lines, several writers, files that are
- * full, and whatever can be done to it afterwards. */
+/* The audit log's file: groups, partial lines, several writers, rotation, and
+ * detection of changes. */
 #include "audit/audit_file.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@ static char dir[64];
 static int set_up(void **state)
 {
     (void)state;
-    (void)snprintf(dir, sizeof(dir), "/tmp/mo-ledger-XXXXXX");
+    (void)snprintf(dir, sizeof(dir), "/tmp/mo-audit-XXXXXX");
     return mkdtemp(dir) ? 0 : -1;
 }
 

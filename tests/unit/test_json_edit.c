@@ -1,5 +1,5 @@
-/* Splices in JSON texts: what is put in looks like its neighbours, and the
- * rest keeps its bytes. */
+/* Edits of JSON texts: a new value is formatted like its neighbours, and all
+ * other bytes stay the same. */
 #include "config/json_edit.h"
 
 #include "config/jsonc.h"

@@ -1,4 +1,4 @@
-/* What people said "always" to: exactly that, and not a word more. */
+/* Remembered rules: they match exactly the tool and arguments they name. */
 #include "policy/remembered_rules.h"
 
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "mo_test.h"
 
-static char dir[] = "/tmp/mo-always-XXXXXX";
+static char dir[] = "/tmp/mo-rules-XXXXXX";
 static char path[64];
 
 static struct mo_remembered_rules *must_open(void)

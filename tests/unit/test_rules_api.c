@@ -1,5 +1,4 @@
-/* The rules as a person works with them: which decides, and why not the
- * others. */
+/* The rules API: which rule decides, and why the others do not match. */
 #include "policy/rules_api.h"
 
 #include <stdio.h>
@@ -7,7 +6,7 @@
 
 #include "mo_test.h"
 
-static char dir[] = "/tmp/mo-desk-XXXXXX";
+static char dir[] = "/tmp/mo-rules-api-XXXXXX";
 static char path[64];
 
 static const char config[] =
@@ -22,34 +21,34 @@ static const char config[] =
 static struct mo_loop *loop;
 static struct mo_config_holder holder;
 
-struct desk {
+struct fixture {
     struct mo_policy *p;
     struct mo_buf out;
     struct mo_err e;
 };
 
-static void open_desk(struct desk *k)
+static void open_fixture(struct fixture *k)
 {
-    *k = (struct desk){.p = NULL};
+    *k = (struct fixture){.p = NULL};
     if (mo_policy_open(loop, holder.now, &k->p, &k->e) < 0)
         fail_msg("%s", k->e.msg);
     mo_buf_init(&k->out, 65536);
 }
 
-static void close_desk(struct desk *k)
+static void close_fixture(struct fixture *k)
 {
     mo_policy_close(k->p);
     mo_buf_fini(&k->out);
     (void)unlink(path);
 }
 
-static int try_it(struct desk *k, const char *body)
+static int try_it(struct fixture *k, const char *body)
 {
     mo_buf_reset(&k->out);
     return mo_rules_api_try(k->p, mo_span_cstr(body), &k->out, &k->e);
 }
 
-static int add(struct desk *k, const char *body)
+static int add(struct fixture *k, const char *body)
 {
     mo_buf_reset(&k->out);
     return mo_rules_api_add(k->p, mo_span_cstr(body), "me", &k->out, &k->e);
@@ -105,10 +104,10 @@ static void test_try(void **state)
         "{\"server\":\"s\",\"tool\":\"t\"" DRAFT ",\"args\":{\"n\":\"< x\"}}}",
     };
     struct mo_json_doc doc;
-    struct desk k;
+    struct fixture k;
 
     (void)state;
-    open_desk(&k);
+    open_fixture(&k);
     assert_int_equal(add(&k, "{\"server\":\"s\",\"tool\":\"mine\","
                              "\"action\":\"allow\"}"),
                      0);
@@ -125,7 +124,7 @@ static void test_try(void **state)
     for (size_t i = 0; i < MO_COUNT(wrong); i++)
         check_row(wrong[i], try_it(&k, wrong[i]) < 0 && k.e.msg[0] != '\0');
     assert_int_equal(mo_remembered_rules_all(mo_policy_remembered(k.p))->n, 2);
-    close_desk(&k);
+    close_fixture(&k);
 }
 
 static void test_add(void **state)
@@ -139,10 +138,10 @@ static void test_add(void **state)
         "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\",\"args\":[]}",
         "{\"server\":\"s\",\"tool\":\"t\",\"action\":\"deny\",\"args\":1}",
     };
-    struct desk k;
+    struct fixture k;
 
     (void)state;
-    open_desk(&k);
+    open_fixture(&k);
     for (size_t i = 0; i < MO_COUNT(wrong); i++)
         check_row(wrong[i], add(&k, wrong[i]) < 0);
     assert_int_equal(add(&k, "{\"server\":\"a*\",\"tool\":\"t\",\"action\":"
@@ -159,12 +158,12 @@ static void test_add(void **state)
     assert_non_null(strstr(mo_buf_cstr(&k.out), "],\"default\":\"ask\"}"));
     assert_int_equal(mo_rules_api_remove(k.p, MO_SPAN("nobody"), &k.e),
                      MO_ENOTFOUND);
-    close_desk(&k);
+    close_fixture(&k);
 }
 
 static void some_of_it(void *ctx)
 {
-    struct desk k = {.p = NULL};
+    struct fixture k = {.p = NULL};
 
     (void)ctx;
     (void)unlink(path);

@@ -1,5 +1,4 @@
-/* The secret store: what it keeps, and that nothing but what it wrote is ever
- * read as a secret. */
+/* The secret store: values that it stores, and files that it must refuse. */
 #include "secrets/secrets.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Definitions of tools: kept when first seen, compared ever after. */
+/* Tool pins: stored when first seen, compared afterwards. */
 #include "policy/tool_pins.h"
 
 #include <sys/stat.h>

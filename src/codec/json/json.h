@@ -180,6 +180,33 @@ static inline void mo_jw_member(struct mo_jw *w, const char *key,
     mo_jw_key(w, key);
     mo_jw_str(w, s);
 }
+/* Writes nothing if the text is empty. */
+static inline void mo_jw_member_opt(struct mo_jw *w, const char *key,
+                                    struct mo_span s)
+{
+    if (s.n)
+        mo_jw_member(w, key, s);
+}
+/* json: validated text; writes nothing if it is empty. */
+static inline void mo_jw_member_raw(struct mo_jw *w, const char *key,
+                                    struct mo_span json)
+{
+    if (!json.n)
+        return;
+    mo_jw_key(w, key);
+    mo_jw_raw(w, json);
+}
+static inline void mo_jw_member_u64(struct mo_jw *w, const char *key,
+                                    uint64_t v)
+{
+    mo_jw_key(w, key);
+    mo_jw_u64(w, v);
+}
+static inline void mo_jw_member_bool(struct mo_jw *w, const char *key, bool v)
+{
+    mo_jw_key(w, key);
+    mo_jw_bool(w, v);
+}
 
 /* The string literal alone, quotes included. */
 int mo_json_quote(struct mo_buf *b, struct mo_span s);
