@@ -234,7 +234,7 @@ void mo_agent_setup_reload(struct mo_agent_setup *c,
     c->cfg = mo_config_ref(cfg);
     mo_models_config(c->models, cfg);
     o = settings_of(c);
-    mo_agent_change(c->agent, &o);
+    mo_agent_reload(c->agent, &o);
     mo_config_unref(old);
 }
 

@@ -45,7 +45,7 @@ struct mo_gw_case {
     char reason[MO_GW_REASON_MAX]; /* for people; for the model if denied */
     const char *by; /* who decided: "rule", "person", "client", "time" */
     void *data;
-    /* How to decide, edit and run it (policy/judge.h): */
+    /* How to decide, edit and run it (policy/approval_hooks.h): */
     const struct mo_gw_case_ops *ops;
     /* Set by the gateway as they become known: */
     char id[MO_GW_CASE_ID_LEN + 1]; /* if a person is asked; else "" */

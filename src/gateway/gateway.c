@@ -2,8 +2,8 @@
 #include "gateway/gw_priv.h"
 
 #include "base/rand.h"
+#include "gateway/call/call_approval.h"
 #include "gateway/call/forwarded_call.h"
-#include "gateway/call/judge.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
 #include "gateway/router/meta_tools.h"
@@ -230,7 +230,7 @@ static void slot_leave(struct server_slot *s)
 {
     s->no = SLOT_NONE;
     mo_list_push(&s->g->leaving, &s->node);
-    mo_gw_judge_leave(s);
+    mo_call_approval_leave(s);
     mo_catalog_refresh_stop(s);
     mo_gw_watch_stop(s);
     if (s->g->closing || mo_list_empty(&s->calls))

@@ -15,7 +15,7 @@
  * the client of the call they belong to. If that client is unknown they are
  * refused.
  *
- * The owner decides which calls may run (policy/judge.h). The gateway
+ * The owner decides which calls may run (policy/approval_hooks.h). The gateway
  * knows no configuration files, boxes or rules. */
 #ifndef MO_GATEWAY_GATEWAY_H
 #define MO_GATEWAY_GATEWAY_H
@@ -24,7 +24,7 @@
 #include "gateway/catalog/name.h"
 #include "gateway/upstream/server.h"
 #include "mcp/server/endpoint.h"
-#include "policy/judge.h"
+#include "policy/approval_hooks.h"
 
 #define MO_GW_WHO_MAX 192 /* key of a client, with its NUL */
 
@@ -58,7 +58,7 @@ struct mo_gateway_opts {
     /* A server's state changed; may be NULL. */
     void (*on_state)(void *ctx, const char *server);
     void *ctx;
-    struct mo_gw_judge judge; /* approves calls; has its own context */
+    struct mo_approval_hooks judge; /* approves calls; has its own context */
 };
 
 int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,

@@ -330,9 +330,9 @@ static void on_routed(void *ctx, const struct mo_gw_routing *r)
     mo_audit_routing(((struct mo_approvals *)ctx)->audit, r);
 }
 
-struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d)
+struct mo_approval_hooks mo_approvals_hooks(struct mo_approvals *d)
 {
-    return (struct mo_gw_judge){
+    return (struct mo_approval_hooks){
         .rule = judge_gateway_call,
         .held = on_pending,
         .agreed = on_agreed,

@@ -1,9 +1,9 @@
 /* approvals.h - judges the gateway's calls and keeps those that wait for a
  * person.
  *
- * Implements the gateway's hooks (policy/judge.h) with the policy (rules,
- * remembered rules, pinned tool definitions) and the audit log. The process
- * has one of each: conversations use the same ones through
+ * Implements the gateway's hooks (policy/approval_hooks.h) with the policy
+ * (rules, remembered rules, pinned tool definitions) and the audit log. The
+ * process has one of each: conversations use the same ones through
  * mo_approvals_policy() and mo_approvals_audit().
  *
  * Invariants
@@ -25,7 +25,7 @@
 #define MO_POLICY_APPROVALS_H
 
 #include "audit/audit.h"
-#include "policy/judge.h"
+#include "policy/approval_hooks.h"
 #include "policy/policy.h"
 
 struct mo_approvals;
@@ -39,7 +39,7 @@ void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
 int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
                         struct mo_err *e);
 
-struct mo_gw_judge mo_approvals_judge(struct mo_approvals *d);
+struct mo_approval_hooks mo_approvals_hooks(struct mo_approvals *d);
 
 /* A person's decision about a pending call. */
 struct mo_approval_decision {

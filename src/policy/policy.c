@@ -58,8 +58,8 @@ struct mo_verdict mo_policy_judge(const struct mo_policy *p,
     };
     struct mo_json_doc doc;
     struct mo_subject s = make_subject(c, &doc);
-    struct mo_verdict v = mo_rules_ask(&p->rules, persons, PERSONS_MAX,
-                                       default_action(p, c->from), &s);
+    struct mo_verdict v = mo_rules_judge(&p->rules, persons, PERSONS_MAX,
+                                         default_action(p, c->from), &s);
 
     if (v.action == MO_ACTION_ASK && !callers[c->from].asks)
         v.action = MO_ACTION_ALLOW;
@@ -71,7 +71,7 @@ bool mo_policy_may_remember(const struct mo_policy *p,
 {
     struct mo_json_doc doc;
     struct mo_subject s = make_subject(c, &doc);
-    struct mo_verdict v = mo_rules_ask(
+    struct mo_verdict v = mo_rules_judge(
         &p->rules, NULL, 0, (enum mo_action)p->cfg->approvals.fallback, &s);
 
     return v.action == MO_ACTION_ASK && !(v.rule && v.rule->final);

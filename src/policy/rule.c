@@ -43,10 +43,10 @@ static const struct mo_rule *first_match(const struct mo_rules *rules,
     return NULL;
 }
 
-struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
-                               const struct mo_rules *const *persons,
-                               size_t npersons, enum mo_action fallback,
-                               const struct mo_subject *s)
+struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
+                                 const struct mo_rules *const *persons,
+                                 size_t npersons, enum mo_action fallback,
+                                 const struct mo_subject *s)
 {
     const struct mo_rule *op = first_match(operators, s);
 

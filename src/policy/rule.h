@@ -69,9 +69,9 @@ enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
                                  const struct mo_subject *s, size_t *arg);
 
 /* persons: lists of rules, each may be NULL; the first match decides. */
-struct mo_verdict mo_rules_ask(const struct mo_rules *operators,
-                               const struct mo_rules *const *persons,
-                               size_t npersons, enum mo_action fallback,
-                               const struct mo_subject *s);
+struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
+                                 const struct mo_rules *const *persons,
+                                 size_t npersons, enum mo_action fallback,
+                                 const struct mo_subject *s);
 
 #endif

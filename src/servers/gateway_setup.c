@@ -300,7 +300,7 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     int rc = 0;
 
     if (approvals)
-        o.judge = mo_approvals_judge(approvals);
+        o.judge = mo_approvals_hooks(approvals);
     if (path_of(cfg, MO_GATEWAY_SETUP_CACHE, dir) < 0 ||
         path_of(cfg, MO_GATEWAY_SETUP_HABIT, habit) < 0)
         return mo_fail(e, MO_ETOOBIG, "store.dir is too long");

@@ -39,7 +39,7 @@ struct world {
     const char *refused; /* a server that cannot be dialled; or NULL */
     bool no_dial, gone;
     uint64_t away_ms, gather_ms;
-    struct mo_gw_judge judge;
+    struct mo_approval_hooks judge;
 };
 
 #define INIT_OK(caps)                                                          \

@@ -52,7 +52,7 @@ static const struct {
 
 static enum mo_gw_ruling ask(struct mo_approvals *d, size_t i, const char *item)
 {
-    struct mo_gw_judge j = mo_approvals_judge(d);
+    struct mo_approval_hooks j = mo_approvals_hooks(d);
     struct mo_gw_case k = {
         .server = MO_SPAN("s"),
         .tool = mo_span_cstr(rows[i].tool),

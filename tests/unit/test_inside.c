@@ -209,7 +209,8 @@ static void begin(struct world *w, const struct rule *rules)
 {
     memset(w, 0, sizeof(*w));
     w->rules[0] = rules;
-    w->judge = (struct mo_gw_judge){.rule = on_rule, .done = on_case_done};
+    w->judge =
+        (struct mo_approval_hooks){.rule = on_rule, .done = on_case_done};
     ndone = 0;
     assert_int_equal(world_open(w, loop_new(), one, 1), 0);
 }

@@ -227,8 +227,8 @@ static void test_rules(void **state)
                                mo_span_cstr(rows[i].tool), parse(rows[i].args),
                                rows[i].claims};
         const struct mo_rules *persons[] = {NULL, &people};
-        struct mo_verdict v = mo_rules_ask(&ops, persons, MO_COUNT(persons),
-                                           rows[i].fallback, &s);
+        struct mo_verdict v = mo_rules_judge(&ops, persons, MO_COUNT(persons),
+                                             rows[i].fallback, &s);
 
         if (v.action != rows[i].action || v.remembered != rows[i].remembered)
             fail_msg("row %zu (%s): %d", i, rows[i].tool, (int)v.action);

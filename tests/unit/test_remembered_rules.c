@@ -44,7 +44,7 @@ static enum mo_action ask(struct mo_remembered_rules *a, const char *server,
 
     assert_int_equal(mo_json_parse(mo_span_cstr(args), 0, &doc, NULL), 0);
     s.args = doc.root;
-    return mo_rules_ask(NULL, &all, 1, MO_ACTION_ASK, &s).action;
+    return mo_rules_judge(NULL, &all, 1, MO_ACTION_ASK, &s).action;
 }
 
 static void test_exact(void **state)

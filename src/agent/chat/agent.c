@@ -84,7 +84,7 @@ void mo_agent_stale(struct mo_agent *a)
         ((struct chat *)en->value)->stale = true;
 }
 
-void mo_agent_change(struct mo_agent *a, const struct mo_agent_opts *o)
+void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o)
 {
     take_settings(a, o);
     mo_map_each (en, &a->chats) {

@@ -93,7 +93,7 @@ void mo_agent_stale(struct mo_agent *a);
  * the rest. They hold from the next call and the next request on. A pending
  * call that is denied now is rejected. Each conversation picks its model again
  * before its next turn. */
-void mo_agent_change(struct mo_agent *a, const struct mo_agent_opts *o);
+void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o);
 /* For crash tests: on_point() is called with the name of every step ("saving",
  * "asking", "keeping", "calls", "running", "outcome", "results", ...) before
  * the step does anything. */

@@ -1,7 +1,7 @@
 /* forwarded_call.c - see forwarded_call.h. */
 #include "gateway/call/forwarded_call.h"
 
-#include "gateway/call/judge.h"
+#include "gateway/call/call_approval.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/upstream/server_overrides.h"
 #include "mcp/client/mirror.h"
@@ -27,7 +27,7 @@ void mo_forward_free(struct forwarded_call *f)
 {
     MO_BUG_ON(f->call || f->task || f->requesting || f->down);
     mo_forward_drop_questions(f, "the call has ended");
-    mo_gw_judge_free(f);
+    mo_call_approval_free(f);
     mo_forward_leave_server(f);
     if (f->id[0])
         (void)mo_map_del(&f->g->parked, mo_span_cstr(f->id));
@@ -284,7 +284,7 @@ static void restart_call(struct forwarded_call *f)
     struct mo_gateway *g = f->g;
     struct mo_ep_call *c = f->down;
 
-    mo_gw_judge_done(f, MO_GW_ERROR, 0);
+    mo_call_approval_done(f, MO_GW_ERROR, 0);
     f->down = NULL;
     f->client = CLIENT_GONE;
     c->data = NULL;
@@ -320,7 +320,7 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
         mo_forward_fail(f, "the called item is not offered any more", true);
         return;
     }
-    if (!mo_gw_judge_again(f, &t))
+    if (!mo_call_approval_again(f, &t))
         return;
     if (forward_to_child(f, &t, &e) == 0)
         return;
@@ -357,7 +357,7 @@ static void resend_call(struct forwarded_call *f)
         return;
     if (rc < 0)
         mo_forward_fail(f, "the called item is not offered any more", false);
-    else if (mo_gw_judge_again(f, &t) && forward_to_child(f, &t, &e) < 0)
+    else if (mo_call_approval_again(f, &t) && forward_to_child(f, &t, &e) < 0)
         mo_forward_fail(f, e.msg, false);
 }
 
@@ -387,6 +387,6 @@ void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
 
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (mo_gw_judge_begin(f, t))
+    else if (mo_call_approval_begin(f, t))
         request_child(f);
 }

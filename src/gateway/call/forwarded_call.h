@@ -54,9 +54,9 @@ struct question {
     struct forwarded_call *f; /* NULL: belongs to a session, not a call */
     unsigned no;              /* its key is "a" and this number */
     bool asked;               /* it was sent to the client */
-    bool own;                 /* ours, about the call itself (judge.h) */
-    struct mo_ask *ask;       /* the server's request */
-    struct mo_ep_ask *push;   /* f NULL: the request to the client */
+    bool own;               /* ours, about the call itself (call_approval.h) */
+    struct mo_ask *ask;     /* the server's request */
+    struct mo_ep_ask *push; /* f NULL: the request to the client */
     struct mo_buf key; /* a task's input: its key as written, its request */
     size_t key_len;
 };
@@ -101,9 +101,9 @@ struct forwarded_call {
     struct mo_buf progress; /* the last notification that it missed */
     struct mo_buf route;    /* JSON for _meta: where the call went; or empty */
     struct mo_buf lacked;   /* a question that the client does not support */
-    struct kept_task *kept_task; /* HAS_TASK; else NULL */
-    struct judged *judged;       /* its case (judge.h), or NULL */
-    struct mo_buf edited;        /* arguments changed by a person, or empty */
+    struct kept_task *kept_task;  /* HAS_TASK; else NULL */
+    struct call_approval *judged; /* its case (call_approval.h), or NULL */
+    struct mo_buf edited;         /* arguments changed by a person, or empty */
 };
 
 /* Forwards a request whose target is known. */
@@ -180,7 +180,7 @@ void mo_forward_cancel(struct forwarded_call *f, const char *why);
 /* Stops or restarts the clock of the call's timeout. */
 void mo_forward_hold(struct forwarded_call *f, bool on);
 void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c);
-/* Sends an approved call (judge.c). */
+/* Sends an approved call (call_approval.c). */
 void mo_forward_go(struct forwarded_call *f);
 /* Releases its child and leaves its slot. */
 void mo_forward_leave_server(struct forwarded_call *f);

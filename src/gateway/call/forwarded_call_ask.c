@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "gateway/call/judge.h"
+#include "gateway/call/call_approval.h"
 
 #define KEY_MAX 128
 
@@ -81,7 +81,7 @@ static struct question *question_new(struct forwarded_call *f)
 static void refuse_question(struct question *q, int code, const char *why)
 {
     if (q->own)
-        mo_gw_judge_answer(q->f, (struct mo_json){NULL, 0});
+        mo_call_approval_answer(q->f, (struct mo_json){NULL, 0});
     else if (q->ask)
         mo_ask_refuse(q->ask, code, why);
     question_free(q);
@@ -93,7 +93,7 @@ static void answer_question(struct question *q, struct mo_json value)
 
     if (q->ask || q->own) {
         if (q->own)
-            mo_gw_judge_answer(q->f, value);
+            mo_call_approval_answer(q->f, value);
         else
             mo_ask_answer(q->ask, mo_json_text(value));
         question_free(q);

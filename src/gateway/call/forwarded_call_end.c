@@ -6,8 +6,8 @@
  * server returned (secrets/redact.h). */
 #include <stdio.h>
 
+#include "gateway/call/call_approval.h"
 #include "gateway/call/forwarded_call.h"
-#include "gateway/call/judge.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
 #include "gateway/upstream/child_ping.h"
@@ -155,7 +155,7 @@ static void redact_outcome(struct forwarded_call *f)
 
 void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent)
 {
-    mo_gw_judge_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    mo_call_approval_done(f, sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     put_failure(f, why, sent);
     redact_outcome(f);
     end_call(f);
@@ -194,7 +194,7 @@ static void pass_reply(struct forwarded_call *f, const struct mo_reply *r)
     else
         send_result(f, c, said);
     mo_buf_fini(&b);
-    mo_gw_judge_reply(f, r);
+    mo_call_approval_reply(f, r);
     f->client = CLIENT_GONE;
     mo_forward_free(f);
 }
@@ -292,7 +292,7 @@ static void finish_call(struct forwarded_call *f, const struct mo_reply *r)
         !f->lacked.len) {
         pass_reply(f, r);
     } else {
-        mo_gw_judge_reply(f, r);
+        mo_call_approval_reply(f, r);
         keep_outcome(f, r);
         end_call(f);
     }
@@ -327,8 +327,8 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
     mo_buf_reset(&f->outcome);
     (void)mo_rewrite_task_result(f->g, c, f->slot, &how, result, &f->outcome);
     f->result_max = 0; /* the limit is for the task's result */
-    mo_gw_judge_done(f, MO_GW_OK,
-                     result.n); /* the client follows the task itself */
+    mo_call_approval_done(f, MO_GW_OK,
+                          result.n); /* the client follows the task itself */
     end_call(f);
     return true;
 }

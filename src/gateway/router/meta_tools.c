@@ -2,8 +2,8 @@
 #include "gateway/router/meta_tools_priv.h"
 
 #include "codec/json/jschema.h"
+#include "gateway/call/call_approval.h"
 #include "gateway/call/forwarded_call.h"
-#include "gateway/call/judge.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
 #include "gateway/inside.h"
@@ -186,7 +186,7 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     }
     mo_rewrite_who(c->peer, c->caller, who);
     mo_router_learning_shown(g->learning, who, query, found);
-    mo_gw_judge_routed(g, c, "find_tool", query, found, false);
+    mo_call_approval_routed(g, c, "find_tool", query, found, false);
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -351,7 +351,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     int rc = found ? choose_tool(g, c, a, found, &ch) : MO_ENOMEM;
 
     if (found && (rc == 0 || rc == MO_EBUSY) && !ch.tool.n)
-        mo_gw_judge_routed(g, c, "execute", ch.request, found, rc == 0);
+        mo_call_approval_routed(g, c, "execute", ch.request, found, rc == 0);
     if (rc == MO_EINVAL)
         mo_ep_call_fail(c, "say what is to be done: server and tool, or "
                            "request in plain words");
@@ -399,7 +399,7 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
     if (ch.tool.n)
         record_choice(g, &c, ch.item);
     else
-        mo_gw_judge_routed(g, &c, "execute", ch.request, found, true);
+        mo_call_approval_routed(g, &c, "execute", ch.request, found, true);
     out->params = ch.params;
     out->sure = ch.sure;
     rc = copy_span(a,

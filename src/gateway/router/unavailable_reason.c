@@ -45,7 +45,7 @@ void mo_unavailable_tool(const struct mo_gateway *g,
                          const struct mo_cat_item *it,
                          struct unavailable_reason *v)
 {
-    const struct mo_gw_judge *j = &g->o.judge;
+    const struct mo_approval_hooks *j = &g->o.judge;
     const char *server = mo_upstream_server(g->v[it->server]->up)->name;
 
     v->code = NULL;

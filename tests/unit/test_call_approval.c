@@ -79,7 +79,7 @@ static void on_done_case(void *ctx, struct mo_gw_case *k)
                    k->trace.p ? k->trace.p : "");
 }
 
-static const struct mo_gw_judge judge = {
+static const struct mo_approval_hooks judge = {
     .rule = on_rule,
     .held = on_held,
     .agreed = on_agreed,

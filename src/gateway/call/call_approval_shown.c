@@ -1,19 +1,20 @@
 /*
- * mo_gw_judge_shown.c - what a person is shown of a call that waits, as a
+ * mo_call_approval_shown.c - what a person is shown of a call that waits, as a
  * digest, and what they may put in its place: other arguments.
  *
  * Those are held against the tool's schema as it is now, and what will run is
  * what they say: the flight carries them, whoever the call goes to.
  */
-#include "gateway/call/judge_priv.h"
+#include "gateway/call/call_approval_priv.h"
 
 #include "codec/json/jschema.h"
 #include "codec/sha256.h"
 
 #define PROBLEMS_MAX ((size_t)16 * 1024)
 
-int mo_gw_judge_shown(const struct forwarded_call *f,
-                      const struct call_target *t, char out[MO_EXACT_DIGEST])
+int mo_call_approval_shown(const struct forwarded_call *f,
+                           const struct call_target *t,
+                           char out[MO_EXACT_DIGEST])
 {
     struct mo_exact_call what = {
         .session = mo_span_cstr(f->who),
@@ -36,17 +37,18 @@ int mo_gw_judge_shown(const struct forwarded_call *f,
     return rc;
 }
 
-bool mo_gw_judge_is_same(const struct judged *j, const struct call_target *t)
+bool mo_call_approval_is_same(const struct call_approval *j,
+                              const struct call_target *t)
 {
     char now[MO_EXACT_DIGEST];
 
     if (!mo_span_eq(j->pub.tool, t->own))
         return false;
-    return !j->shown[0] ||
-           (mo_gw_judge_shown(j->f, t, now) == 0 && strcmp(now, j->shown) == 0);
+    return !j->shown[0] || (mo_call_approval_shown(j->f, t, now) == 0 &&
+                            strcmp(now, j->shown) == 0);
 }
 
-void mo_gw_judge_digest(struct mo_json args, char out[MO_EXACT_DIGEST])
+void mo_call_approval_digest(struct mo_json args, char out[MO_EXACT_DIGEST])
 {
     mo_sha256_hex(args.p ? mo_json_text(args) : MO_SPAN("{}"), out);
 }
@@ -75,8 +77,8 @@ static int fits(const struct call_target *t, struct mo_json args,
 }
 
 /* What it is asked about from now on. */
-static int take(struct judged *j, struct call_target *t, struct mo_span args,
-                struct mo_err *e)
+static int take(struct call_approval *j, struct call_target *t,
+                struct mo_span args, struct mo_err *e)
 {
     char shown[MO_EXACT_DIGEST];
     struct mo_buf kept;
@@ -85,7 +87,7 @@ static int take(struct judged *j, struct call_target *t, struct mo_span args,
     if (mo_buf_span(&kept, args) < 0)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     t->edited = (struct mo_json){kept.p, kept.len};
-    if (mo_gw_judge_shown(j->f, t, shown) < 0) {
+    if (mo_call_approval_shown(j->f, t, shown) < 0) {
         mo_buf_fini(&kept);
         return mo_fail(e, MO_ENOMEM, "out of memory");
     }
@@ -94,15 +96,15 @@ static int take(struct judged *j, struct call_target *t, struct mo_span args,
     memcpy(j->shown, shown, sizeof(shown));
     if (!j->pub.before[0])
         memcpy(j->pub.before, j->pub.digest, sizeof(j->pub.before));
-    mo_gw_judge_digest(t->edited, j->pub.digest);
+    mo_call_approval_digest(t->edited, j->pub.digest);
     j->pub.args_bytes = args.n;
     return 0;
 }
 
-int mo_gw_judge_edit(struct mo_gw_case *k, struct mo_span args,
-                     struct mo_err *e)
+int mo_call_approval_edit(struct mo_gw_case *k, struct mo_span args,
+                          struct mo_err *e)
 {
-    struct judged *j = judged_of(k);
+    struct call_approval *j = call_approval_of(k);
     struct mo_json_doc doc;
     struct call_target t;
     int rc;
@@ -115,7 +117,7 @@ int mo_gw_judge_edit(struct mo_gw_case *k, struct mo_span args,
     if (mo_rewrite_target(j->f->g, j->f->down, &t) < 0)
         return mo_fail(e, MO_EPOLICY, "the tool is not there any more");
     t.edited = (struct mo_json){j->f->edited.p, j->f->edited.len};
-    if (!mo_gw_judge_is_same(j, &t))
+    if (!mo_call_approval_is_same(j, &t))
         return mo_fail(e, MO_EPOLICY,
                        "the call is not what was shown; look at it again");
     rc = fits(&t, doc.root, e);

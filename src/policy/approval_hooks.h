@@ -1,5 +1,5 @@
-/* judge.h - hooks that the gateway calls before a tool call is forwarded, while
- * it waits for a person, and when it is over.
+/* approval_hooks.h - hooks that the gateway calls before a tool call is
+ * forwarded, while it waits for a person, and when it is over.
  *
  * The gateway knows no rules. Before it forwards a tools/call, rule() allows
  * the call, refuses it, or requires a person's approval. The person is asked
@@ -17,8 +17,8 @@
  * owns its texts; `item` and `arguments` are valid during rule() only.
  * Callbacks must not free or decide their case, except that agreed() may call
  * mo_gw_run() at once. */
-#ifndef MO_POLICY_JUDGE_H
-#define MO_POLICY_JUDGE_H
+#ifndef MO_POLICY_APPROVAL_HOOKS_H
+#define MO_POLICY_APPROVAL_HOOKS_H
 
 #include "audit/gateway_call.h"
 
@@ -30,7 +30,7 @@ enum mo_gw_ruling {
     MO_GW_ASK,    /* a person must approve it first */
 };
 
-struct mo_gw_judge { /* each may be NULL */
+struct mo_approval_hooks { /* each may be NULL */
     /* question: for MO_GW_ASK, the text that the client shows. If it is left
      * empty, the client is not asked. */
     enum mo_gw_ruling (*rule)(void *ctx, struct mo_gw_case *k,

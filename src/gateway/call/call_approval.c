@@ -1,4 +1,4 @@
-#include "gateway/call/judge_priv.h"
+#include "gateway/call/call_approval_priv.h"
 
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #define ASK_MAX    ((size_t)256 * 1024) /* of a question */
 #define GUESSES    3                    /* of a routing that are told */
 
-static void judge_move(struct judged *j, enum state to)
+static void call_approval_move(struct call_approval *j, enum state to)
 {
 #define TO(s) (1u << (s))
     static const unsigned char legal[] = {
@@ -25,7 +25,7 @@ static void judge_move(struct judged *j, enum state to)
     j->state = to;
 }
 
-static const struct mo_gw_judge *judge_of(const struct forwarded_call *f)
+static const struct mo_approval_hooks *judge_of(const struct forwarded_call *f)
 {
     return &f->g->o.judge;
 }
@@ -34,7 +34,8 @@ static const struct mo_gw_judge *judge_of(const struct forwarded_call *f)
 
 /* Texts follow each other in one buffer, whose room is made once: it does not
  * move. */
-static struct mo_span keep(struct judged *j, struct mo_span text, size_t max)
+static struct mo_span keep(struct call_approval *j, struct mo_span text,
+                           size_t max)
 {
     size_t at = j->texts.len;
 
@@ -43,7 +44,7 @@ static struct mo_span keep(struct judged *j, struct mo_span text, size_t max)
     return mo_span(j->texts.p + at, text.n);
 }
 
-static struct mo_span keep_string(struct judged *j, struct mo_json v,
+static struct mo_span keep_string(struct call_approval *j, struct mo_json v,
                                   size_t max)
 {
     struct mo_span kept = {NULL, 0};
@@ -68,7 +69,7 @@ static struct mo_json words_of(const struct mo_ep_call *c)
                  : mo_json_get(c->arguments, "request");
 }
 
-static void take_texts(struct judged *j, const struct call_target *t)
+static void take_texts(struct call_approval *j, const struct call_target *t)
 {
     const struct mo_ep_call *c = j->f->down;
     struct mo_trace trace = c->trace;
@@ -97,14 +98,14 @@ static void on_beat(struct mo_timer *t);
 
 static const struct mo_gw_case_ops ops = {
     .decide = decide,
-    .edit = mo_gw_judge_edit,
+    .edit = mo_call_approval_edit,
     .run = run_agreed,
 };
 
-static struct judged *judged_new(struct forwarded_call *f,
-                                 const struct call_target *t)
+static struct call_approval *call_approval_new(struct forwarded_call *f,
+                                               const struct call_target *t)
 {
-    struct judged *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
+    struct call_approval *j = mo_pool_take(&f->g->spare_cases, sizeof(*j));
     size_t room =
         t->own.n + MO_GW_WHO_MAX + WORDS_MAX + CLIENT_MAX + MO_TRACE_PARENT_LEN;
 
@@ -133,13 +134,13 @@ static struct judged *judged_new(struct forwarded_call *f,
     return j;
 }
 
-void mo_gw_judge_free(struct forwarded_call *f)
+void mo_call_approval_free(struct forwarded_call *f)
 {
-    struct judged *j = f->judged;
+    struct call_approval *j = f->judged;
 
     if (!j)
         return;
-    mo_gw_judge_done(f, MO_GW_CANCELED, 0);
+    mo_call_approval_done(f, MO_GW_CANCELED, 0);
     mo_later_cancel(&j->later);
     mo_timer_stop(f->g->loop, &j->deadline);
     mo_timer_stop(f->g->loop, &j->beat);
@@ -155,11 +156,11 @@ static uint64_t since(uint64_t ns)
     return (mo_now_ns() - ns) / MO_MS;
 }
 
-void mo_gw_judge_done(struct forwarded_call *f, enum mo_gw_outcome what,
-                      size_t bytes)
+void mo_call_approval_done(struct forwarded_call *f, enum mo_gw_outcome what,
+                           size_t bytes)
 {
-    const struct mo_gw_judge *o = judge_of(f);
-    struct judged *j = f->judged;
+    const struct mo_approval_hooks *o = judge_of(f);
+    struct call_approval *j = f->judged;
 
     if (!j || j->state == OVER)
         return;
@@ -167,7 +168,7 @@ void mo_gw_judge_done(struct forwarded_call *f, enum mo_gw_outcome what,
     mo_timer_stop(f->g->loop, &j->beat);
     if (j->held && !j->pub.waited_ms)
         j->pub.waited_ms = since(j->held);
-    judge_move(j, OVER);
+    call_approval_move(j, OVER);
     j->pub.outcome = f->client == CLIENT_GONE ? MO_GW_CANCELED : what;
     j->pub.bytes = bytes;
     j->pub.ms = since(j->began);
@@ -175,19 +176,19 @@ void mo_gw_judge_done(struct forwarded_call *f, enum mo_gw_outcome what,
         o->done(o->ctx, &j->pub);
 }
 
-void mo_gw_judge_reply(struct forwarded_call *f, const struct mo_reply *r)
+void mo_call_approval_reply(struct forwarded_call *f, const struct mo_reply *r)
 {
     if (!f->judged)
         return;
     if (r->error.p) {
-        mo_gw_judge_done(f, MO_GW_ERROR, r->error.n);
+        mo_call_approval_done(f, MO_GW_ERROR, r->error.n);
         return;
     }
-    mo_gw_judge_done(f, gw_failed(r->result) ? MO_GW_TOOL_ERROR : MO_GW_OK,
-                     r->result.n);
+    mo_call_approval_done(f, gw_failed(r->result) ? MO_GW_TOOL_ERROR : MO_GW_OK,
+                          r->result.n);
 }
 
-static void refuse(struct judged *j)
+static void refuse(struct call_approval *j)
 {
     static const struct {
         const char *by, *text;
@@ -207,16 +208,16 @@ static void refuse(struct judged *j)
     mo_buf_init(&b, 2 * MO_GW_REASON_MAX);
     (void)mo_buf_printf(&b, "%s%s%s.", text, j->pub.reason[0] ? ": " : "",
                         j->pub.reason);
-    mo_gw_judge_done(f, MO_GW_DENIED, 0);
+    mo_call_approval_done(f, MO_GW_DENIED, 0);
     mo_forward_refuse(f, mo_buf_view(&b));
     mo_buf_fini(&b);
 }
 
 /* --- waiting for a person ------------------------------------------------ */
 
-static void say(struct judged *j, bool yes, const char *by)
+static void say(struct call_approval *j, bool yes, const char *by)
 {
-    judge_move(j, SAID);
+    call_approval_move(j, SAID);
     j->yes = yes;
     j->pub.by = by;
     j->pub.waited_ms = since(j->held);
@@ -227,7 +228,7 @@ static void say(struct judged *j, bool yes, const char *by)
 
 static bool decide(struct mo_gw_case *k, bool yes, const char *by)
 {
-    struct judged *j = judged_of(k);
+    struct call_approval *j = call_approval_of(k);
 
     if (j->state != WAITS || k->by_client)
         return false;
@@ -237,7 +238,8 @@ static bool decide(struct mo_gw_case *k, bool yes, const char *by)
 
 static void on_deadline(struct mo_timer *t)
 {
-    struct judged *j = mo_container_of(t, struct judged, deadline);
+    struct call_approval *j =
+        mo_container_of(t, struct call_approval, deadline);
 
     j->pub.reason[0] = '\0';
     say(j, false, "time");
@@ -245,7 +247,7 @@ static void on_deadline(struct mo_timer *t)
 
 static void on_beat(struct mo_timer *t)
 {
-    struct judged *j = mo_container_of(t, struct judged, beat);
+    struct call_approval *j = mo_container_of(t, struct call_approval, beat);
     struct forwarded_call *f = j->f;
 
     if (f->down)
@@ -255,7 +257,7 @@ static void on_beat(struct mo_timer *t)
 }
 
 /* It has been written down, or could not be. */
-static void go_on(struct judged *j)
+static void go_on(struct call_approval *j)
 {
     struct forwarded_call *f = j->f;
 
@@ -263,21 +265,21 @@ static void go_on(struct judged *j)
         refuse(j);
         return;
     }
-    judge_move(j, RUNS);
+    call_approval_move(j, RUNS);
     mo_forward_go(f);
 }
 
 static void on_later(struct mo_later *d)
 {
-    struct judged *j = mo_container_of(d, struct judged, later);
-    const struct mo_gw_judge *o = judge_of(j->f);
+    struct call_approval *j = mo_container_of(d, struct call_approval, later);
+    const struct mo_approval_hooks *o = judge_of(j->f);
 
     if (j->state == WRITING) {
         go_on(j);
     } else if (j->state == SAID && !j->yes) {
         refuse(j);
     } else if (j->state == SAID) {
-        judge_move(j, WRITING);
+        call_approval_move(j, WRITING);
         if (o->agreed)
             o->agreed(o->ctx, &j->pub);
         else
@@ -287,7 +289,7 @@ static void on_later(struct mo_later *d)
 
 static void run_agreed(struct mo_gw_case *k, const struct mo_err *why)
 {
-    struct judged *j = judged_of(k);
+    struct call_approval *j = call_approval_of(k);
 
     MO_BUG_ON(j->state != WRITING);
     if (why) {
@@ -322,7 +324,7 @@ static int put_question(struct mo_buf *b, struct mo_span message)
 }
 
 /* true: the client has the question. */
-static bool ask_client(struct judged *j, struct mo_span message)
+static bool ask_client(struct call_approval *j, struct mo_span message)
 {
     static const char method[] = "elicitation/create";
     const struct mo_ep_call *c = j->f->down;
@@ -337,9 +339,9 @@ static bool ask_client(struct judged *j, struct mo_span message)
     return asked;
 }
 
-void mo_gw_judge_answer(struct forwarded_call *f, struct mo_json answer)
+void mo_call_approval_answer(struct forwarded_call *f, struct mo_json answer)
 {
-    struct judged *j = f->judged;
+    struct call_approval *j = f->judged;
     struct mo_json content = mo_json_get(answer, "content");
     struct mo_buf why;
     bool yes;
@@ -359,13 +361,13 @@ void mo_gw_judge_answer(struct forwarded_call *f, struct mo_json answer)
 
 /* --- the beginning ------------------------------------------------------- */
 
-static void hold(struct judged *j, const struct call_target *t,
+static void hold(struct call_approval *j, const struct call_target *t,
                  struct mo_span question)
 {
-    const struct mo_gw_judge *o = judge_of(j->f);
+    const struct mo_approval_hooks *o = judge_of(j->f);
     struct mo_loop *l = j->f->g->loop;
 
-    if (mo_gw_judge_shown(j->f, t, j->shown) < 0) {
+    if (mo_call_approval_shown(j->f, t, j->shown) < 0) {
         j->pub.by = "rule";
         (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
                        "its arguments can be read in two ways");
@@ -373,7 +375,7 @@ static void hold(struct judged *j, const struct call_target *t,
         return;
     }
     mo_random_token(j->pub.id, MO_GW_CASE_ID);
-    judge_move(j, WAITS);
+    call_approval_move(j, WAITS);
     j->held = mo_now_ns();
     j->pub.by_client = ask_client(j, question);
     mo_timer_start(l, &j->deadline, o->wait_ms ? o->wait_ms : MO_GW_WAIT_MS);
@@ -383,10 +385,11 @@ static void hold(struct judged *j, const struct call_target *t,
         o->held(o->ctx, &j->pub);
 }
 
-static enum mo_gw_ruling rule(struct judged *j, const struct call_target *t,
+static enum mo_gw_ruling rule(struct call_approval *j,
+                              const struct call_target *t,
                               struct mo_buf *question)
 {
-    const struct mo_gw_judge *o = judge_of(j->f);
+    const struct mo_approval_hooks *o = judge_of(j->f);
     struct mo_json args = mo_rewrite_args(j->f->down, t);
     enum mo_gw_ruling what = MO_GW_LET;
 
@@ -394,7 +397,7 @@ static enum mo_gw_ruling rule(struct judged *j, const struct call_target *t,
     j->pub.arguments = args;
     j->pub.args_bytes = args.n;
     j->pub.by = "rule";
-    mo_gw_judge_digest(args, j->pub.digest);
+    mo_call_approval_digest(args, j->pub.digest);
     if (o->rule)
         what = o->rule(o->ctx, &j->pub, question);
     j->pub.item = (struct mo_json){NULL, 0};
@@ -402,16 +405,17 @@ static enum mo_gw_ruling rule(struct judged *j, const struct call_target *t,
     return what;
 }
 
-bool mo_gw_judge_begin(struct forwarded_call *f, const struct call_target *t)
+bool mo_call_approval_begin(struct forwarded_call *f,
+                            const struct call_target *t)
 {
-    const struct mo_gw_judge *o = judge_of(f);
+    const struct mo_approval_hooks *o = judge_of(f);
     enum mo_gw_ruling what;
     struct mo_buf question;
-    struct judged *j;
+    struct call_approval *j;
 
     if ((!o->rule && !o->done) || !mo_span_is(f->down->method, "tools/call"))
         return true;
-    j = judged_new(f, t);
+    j = call_approval_new(f, t);
     if (!j) {
         mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
         return false;
@@ -419,7 +423,7 @@ bool mo_gw_judge_begin(struct forwarded_call *f, const struct call_target *t)
     mo_buf_init(&question, ASK_MAX / 2);
     what = rule(j, t, &question);
     if (what == MO_GW_LET)
-        judge_move(j, RUNS);
+        call_approval_move(j, RUNS);
     else if (what == MO_GW_REFUSE)
         refuse(j);
     else
@@ -433,12 +437,12 @@ bool mo_gw_judge_begin(struct forwarded_call *f, const struct call_target *t)
 static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
 {
     struct mo_buf question;
-    struct judged *j;
+    struct call_approval *j;
     enum mo_gw_ruling what;
 
-    mo_gw_judge_done(f, f->failover.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
-    mo_gw_judge_free(f);
-    j = judged_new(f, t);
+    mo_call_approval_done(f, f->failover.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
+    mo_call_approval_free(f);
+    j = call_approval_new(f, t);
     if (!j) {
         mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
         return false;
@@ -448,7 +452,7 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     what = rule(j, t, &question);
     mo_buf_fini(&question);
     if (what == MO_GW_LET) {
-        judge_move(j, RUNS);
+        call_approval_move(j, RUNS);
         return true;
     }
     if (what == MO_GW_ASK)
@@ -461,17 +465,18 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     return false;
 }
 
-bool mo_gw_judge_again(struct forwarded_call *f, const struct call_target *t)
+bool mo_call_approval_again(struct forwarded_call *f,
+                            const struct call_target *t)
 {
-    struct judged *j = f->judged;
+    struct call_approval *j = f->judged;
 
     if (!j)
         return true;
     if (!mo_span_is(j->pub.server, mo_upstream_server(t->slot->up)->name))
         return elsewhere(f, t);
-    if (mo_gw_judge_is_same(j, t))
+    if (mo_call_approval_is_same(j, t))
         return true;
-    mo_gw_judge_done(f, MO_GW_ERROR, 0);
+    mo_call_approval_done(f, MO_GW_ERROR, 0);
     mo_forward_refuse(f,
                       MO_SPAN("The tool or the call is not what was looked at; "
                               "it was not run. Begin again."));
@@ -480,11 +485,12 @@ bool mo_gw_judge_again(struct forwarded_call *f, const struct call_target *t)
 
 /* --- words that were taken for tools ------------------------------------- */
 
-void mo_gw_judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
-                        const char *by, struct mo_span words,
-                        const struct mo_route_answer *found, bool acted)
+void mo_call_approval_routed(const struct mo_gateway *g,
+                             const struct mo_ep_call *c, const char *by,
+                             struct mo_span words,
+                             const struct mo_route_answer *found, bool acted)
 {
-    const struct mo_gw_judge *o = &g->o.judge;
+    const struct mo_approval_hooks *o = &g->o.judge;
     struct mo_gw_guess v[GUESSES];
     char who[MO_GW_WHO_MAX];
     struct mo_gw_routing r = {.by = by,
@@ -505,17 +511,17 @@ void mo_gw_judge_routed(const struct mo_gateway *g, const struct mo_ep_call *c,
 
 /* --- the end of a server ------------------------------------------------- */
 
-void mo_gw_judge_leave(struct server_slot *s)
+void mo_call_approval_leave(struct server_slot *s)
 {
     mo_list_each_safe (n, &s->calls) {
         struct forwarded_call *f =
             mo_container_of(n, struct forwarded_call, slot_node);
-        struct judged *j = f->judged;
+        struct call_approval *j = f->judged;
 
         if (!j ||
             (j->state != WAITS && j->state != SAID && j->state != WRITING))
             continue;
-        mo_gw_judge_done(f, MO_GW_ERROR, 0);
+        mo_call_approval_done(f, MO_GW_ERROR, 0);
         mo_forward_refuse(f,
                           MO_SPAN("Its server has been removed or changed; the "
                                   "call was not run."));
