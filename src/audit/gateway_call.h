@@ -3,7 +3,8 @@
  *
  * The gateway fills it in, approvals (policy/approvals.h) decide about it, the
  * audit log and the metrics read it. Ownership: the gateway's, until the call
- * is over; `item` and `arguments` are valid only during rule() (judge.h). */
+ * is over; `item` and `arguments` are valid only during rule()
+ * (policy/approval_hooks.h). */
 #ifndef MO_AUDIT_GATEWAY_CALL_H
 #define MO_AUDIT_GATEWAY_CALL_H
 
@@ -41,7 +42,7 @@ struct mo_gw_case {
     size_t args_bytes;
     bool routed; /* execute chose the tool */
     float sure;  /* confidence of that choice; 1: the tool was named */
-    /* Set by the judge: */
+    /* Set by rule(): */
     char reason[MO_GW_REASON_MAX]; /* for people; for the model if denied */
     const char *by; /* who decided: "rule", "person", "client", "time" */
     void *data;

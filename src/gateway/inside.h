@@ -1,13 +1,13 @@
-/* inside.h - the gateway for those who are in the same program.
+/* inside.h - functions of the gateway for callers in the same program.
  *
- * They are its clients like others (mcp/server/link_inside.h): their calls
- * cross as everybody's do. Here is what they need beside that, since they judge
- * their calls by themselves: lists that are read now, tools by the names people
- * know them by, and what `execute` would run before it runs.
+ * Conversations and the page are clients of the gateway like others
+ * (mcp/server/link_inside.h). They judge their calls themselves, so they also
+ * need: lists that are read now, tools by the server's own names, and the tool
+ * that `execute` would run.
  *
- * A call from inside names one of our own tools (gateway/router/meta_tools.h,
- * read_result) with MO_GW_OURS before its name, so that no server's tool can
- * stand in its way.
+ * Such a caller puts MO_GW_OURS before the name of one of the gateway's own
+ * tools (gateway/router/meta_tools.h, read_result), so that no server's tool
+ * can have the same name.
  *
  * Ownership: a struct mo_gw_read is the caller's and must stay where it is
  * until done() or mo_gateway_unread(). */
@@ -19,56 +19,57 @@
 
 #define MO_GW_OURS "router/" /* its name when it is called from inside */
 
-struct mo_gw_read { /* zeroed but for what is said to be set */
+struct mo_gw_read { /* zero all members that are not set */
     /* Set before: */
-    const char *server; /* read its lists anew; NULL: those nobody knows */
-    bool again;         /* server NULL: also the tools of those that run */
-    uint64_t peer;      /* for whom a server of a session is started */
+    const char *server; /* read its lists again; NULL: the unknown ones */
+    bool again;         /* server NULL: also the tools of running servers */
+    uint64_t peer;      /* the client a per-session server is started for */
     struct mo_span caps;
-    uint64_t ms; /* not longer than that */
+    uint64_t ms; /* timeout */
     void (*done)(struct mo_gw_read *r);
     /* Ours: */
-    bool late; /* done: they have not come in time */
+    bool late; /* in done(): the timeout expired */
     struct mo_list node;
     struct mo_gateway *g;
     struct mo_timer timer;
     struct mo_later later;
 };
 
-/* done() once, from the loop: the lists are there, or cannot be read, or the
- * time is over (late); mo_catalog_failed() and mo_catalog_known() say which.
- * From now on endpoints are told when tools change. */
+/* Calls done() once, from the loop, when the lists are read, cannot be read, or
+ * the timeout expired (late); mo_catalog_failed() and mo_catalog_known() tell
+ * them apart. From now on endpoints are notified of changed tools. */
 void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r);
 void mo_gateway_unread(struct mo_gw_read *r); /* no done() any more */
 
-/* Its number; mo_gateway_count(): there is none of that name. */
+/* The index of the server of that name; mo_gateway_count() if there is none. */
 size_t mo_gateway_server(const struct mo_gateway *g, struct mo_span name);
-/* The connection of one of its children that is open, or NULL. */
+/* The connection of an open child of server i, or NULL. */
 struct mo_conn *mo_gateway_conn(const struct mo_gateway *g, size_t i);
-/* By its server's name and the one it has there; NULL: there is none.
- * Borrowed until the catalogue changes. */
+/* A tool by its server and its name there, or NULL. Borrowed until the
+ * catalogue changes. */
 const struct mo_cat_item *mo_gateway_tool(const struct mo_gateway *g,
                                           struct mo_span server,
                                           struct mo_span tool);
-/* The i-th that stands in for a tool while its server is down: which server,
- * and its name there. Borrowed until the configuration changes; nobody says
- * that they are there. false: there are no more. */
+/* The i-th fallback of a tool: its server and its name there, as configured;
+ * they need not exist. Borrowed until the configuration changes. False: there
+ * are no more. */
 bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
                          struct mo_span tool, unsigned i, struct mo_span *to,
                          struct mo_span *own);
-/* Are there more tools than are shown where few are wanted (MO_GW_AUTO)? */
+/* True if MO_GW_AUTO offers the meta tools, because there are many tools. */
 bool mo_gateway_is_large(const struct mo_gateway *g);
-/* {"tools":[...]}: the four if wanted, read_result where results are cut. */
+/* Writes {"tools":[...]}: the meta tools if `four`, and read_result if results
+ * are cut. */
 int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out);
 
 struct mo_gw_choice {
     struct mo_span server, tool; /* in the arena */
     struct mo_json params;       /* of the arguments, or none */
-    float sure;                  /* 1: it was named */
+    float sure;                  /* confidence; 1: the tool was named */
 };
 
-/* What a call of execute with these arguments would run: 0. Else it would run
- * nothing, and says why when it is called. */
+/* Finds the tool that `execute` would run with these arguments. 0, or an error
+ * if it would run none; the call itself then reports why. */
 int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
                       struct mo_json arguments, struct mo_arena *a,
                       struct mo_gw_choice *out);

@@ -90,8 +90,8 @@ struct row {
 };
 
 struct mo_gateway_metrics {
-    struct mo_gateway_setup *hub; /* NULL: stopped */
-    struct mo_approvals *desk;
+    struct mo_gateway_setup *gateway; /* NULL: stopped */
+    struct mo_approvals *approvals;
     struct mo_prom_metric *m[METRICS];
     struct mo_prom_series *outcomes[MO_GW_OUTCOMES];
     struct mo_call_stats *sums; /* with a struct row for each tool */
@@ -157,13 +157,13 @@ static void measure(void *ctx)
     const struct mo_gateway *gw;
     struct mo_audit_file_stats s;
 
-    if (!g->hub)
+    if (!g->gateway)
         return;
-    gw = mo_gateway_setup_gateway(g->hub);
+    gw = mo_gateway_setup_gateway(g->gateway);
     for (size_t i = 0; i < mo_gateway_count(gw); i++)
         measure_server(g, mo_gateway_up(gw, i));
-    s = mo_audit_stats(mo_approvals_audit(g->desk));
-    mo_prom_set(plain(g, WAITING), mo_approvals_waiting(g->desk));
+    s = mo_audit_stats(mo_approvals_audit(g->approvals));
+    mo_prom_set(plain(g, WAITING), mo_approvals_waiting(g->approvals));
     mo_prom_set(plain(g, SAVED), (double)mo_gateway_saved(gw));
     mo_prom_set(plain(g, ROWS), (double)s.rows);
     mo_prom_set(plain(g, LOST), (double)s.lost);
@@ -206,7 +206,7 @@ void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
 {
     const struct mo_gateway_metrics *g = ctx;
     const struct mo_gateway *gw =
-        g->hub ? mo_gateway_setup_gateway(g->hub) : NULL;
+        g->gateway ? mo_gateway_setup_gateway(g->gateway) : NULL;
     uint64_t children = 0, queue = 0;
     struct mo_upstream_status s;
 
@@ -223,15 +223,15 @@ void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
     mo_jw_end(w);
     put(w, "children", children);
     put(w, "queue", queue);
-    put(w, "waiting", gw ? mo_approvals_waiting(g->desk) : 0);
+    put(w, "waiting", gw ? mo_approvals_waiting(g->approvals) : 0);
     put(w, "savedTokens", gw ? mo_gateway_saved(gw) : 0);
     mo_jw_end(w);
 }
 
 /* --- from start to end --------------------------------------------------- */
 
-int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
-                           struct mo_approvals *desk,
+int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *gateway,
+                           struct mo_approvals *approvals,
                            struct mo_gateway_metrics **out, struct mo_err *e)
 {
     struct mo_gateway_metrics *g = mo_new(struct mo_gateway_metrics);
@@ -239,8 +239,8 @@ int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
 
     if (!g)
         return mo_fail(e, MO_ENOMEM, "metrics");
-    g->hub = hub;
-    g->desk = desk;
+    g->gateway = gateway;
+    g->approvals = approvals;
     g->sums = mo_call_stats_new(sizeof(struct row));
     rc = g->sums ? 0 : mo_fail(e, MO_ENOMEM, "metrics");
     for (size_t i = 0; rc == 0 && i < METRICS; i++) {
@@ -253,17 +253,17 @@ int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
         mo_gateway_metrics_free(g);
         return mo_fail(e, rc, "metrics");
     }
-    mo_approvals_watch(desk, &(struct mo_approvals_watch){on_done, g});
+    mo_approvals_watch(approvals, &(struct mo_approvals_watch){on_done, g});
     *out = g;
     return 0;
 }
 
 void mo_gateway_metrics_stop(struct mo_gateway_metrics *g)
 {
-    if (!g || !g->hub)
+    if (!g || !g->gateway)
         return;
-    mo_approvals_watch(g->desk, &(struct mo_approvals_watch){NULL, NULL});
-    g->hub = NULL;
+    mo_approvals_watch(g->approvals, &(struct mo_approvals_watch){NULL, NULL});
+    g->gateway = NULL;
 }
 
 void mo_gateway_metrics_free(struct mo_gateway_metrics *g)

@@ -20,10 +20,10 @@
 
 struct mo_gateway_metrics;
 
-/* hub and desk are borrowed until mo_gateway_metrics_stop(), the registry as
- * long as it is written. */
-int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *hub,
-                           struct mo_approvals *desk,
+/* gateway and approvals are borrowed until mo_gateway_metrics_stop(), the
+ * registry as long as it is written. */
+int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *gateway,
+                           struct mo_approvals *approvals,
                            struct mo_gateway_metrics **out, struct mo_err *e);
 /* The "gateway" of /api/stats, an object: sums of all calls
  * (web/call_stats.h), and of each server its state, breaker, children,
