@@ -147,7 +147,7 @@ test('a broken file is said, not forgotten', async () => {
   await writeFile(file, whole.slice(0, -5));
   const { stderr } = await exec(BIN, ['chat', 'hello'], { cwd: house.dir, env: { ...process.env, HOME: house.dir, ...house.env, ASAN_OPTIONS: 'detect_leaks=0' } })
     .then(() => assert.fail('it went on'), (e) => e);
-  assert.match(stderr, /rules\.json: broken/);
+  assert.match(stderr, /rules\.json is damaged/);
   await writeFile(file, '{"version":1,"rules":[]}');
   await house.up();
 });
