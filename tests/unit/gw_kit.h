@@ -7,6 +7,9 @@
 #ifndef MO_GW_KIT_H
 #define MO_GW_KIT_H
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "conn_kit.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/gateway.h"

@@ -3,6 +3,8 @@
 #define KIT_MORE MO_EP_CALL_TASKS
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "ep_kit.h"
 #include "loop/httpd.h"

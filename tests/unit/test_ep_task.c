@@ -1,6 +1,9 @@
 /* Tasks on the server side: 2025-11-25's, which the endpoint keeps for a call
  * that knows nothing of it, and what a modern listen hears of the handler's. */
 #define KIT_MORE (MO_EP_TASKS | MO_EP_CALL_TASKS)
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "ep_talk.h"
 
 #define REQ(id, m, p)                                                          \
