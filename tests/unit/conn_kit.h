@@ -68,6 +68,7 @@ bool is_done(void *ctx);
 
 /* Turns the loop 20 times, so that everything in transit arrives. */
 void fix_settle(struct fix *f);
+
 void fix_init(struct fix *f, const struct rule *first);
 int fix_try_open(struct fix *f, struct mo_conn_opts o);
 void fix_open(struct fix *f, struct mo_conn_opts o);
