@@ -1,132 +1,22 @@
-/* proc_kit.h - shared by the tests of child processes.
+/* proc_kit.h - starts child processes under a guard and records their output.
  *
- * The program started is often the test itself: under the name of a role (see
- * `roles`) it does one thing and prints the result. Every test counts its
- * descriptors and its children before and after. */
+ * The started program is often the test itself: under the name of a role
+ * (start_role()) it does one thing and prints the result, so main() calls
+ * play_role() first. fix_init() and fix_fini() count descriptors and
+ * children: a test that leaves one behind fails. */
 #ifndef MO_PROC_KIT_H
 #define MO_PROC_KIT_H
 
-#include "mo_test.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include "loop/proc.h"
 #include "loop/spawn.h"
+#include "mo_test.h"
 
 #define LONG   30000 /* ms; a deadline for hangs, not for speed */
 #define GONE_S 2     /* the requirement: stopped children are gone by then */
 
-static const char *const plain_env[] = {"PATH=/usr/bin:/bin", NULL};
-
-/* --- roles --------------------------------------------------------------- */
-
-static inline int role_fds(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    struct dirent *en = readdir(d);
-
-    for (; en; en = readdir(d)) {
-        if (en->d_name[0] != '.' && strtol(en->d_name, NULL, 10) != dirfd(d))
-            printf("%s\n", en->d_name);
-    }
-    (void)closedir(d);
-    return 0;
-}
-
-static inline int role_env(void)
-{
-    for (char **v = environ; *v; v++)
-        printf("%s\n", *v);
-    return 0;
-}
-
-/* session, group and pid equal; nothing ignored, nothing blocked. */
-static inline int role_self(void)
-{
-    sigset_t mask;
-    int odd = 0, sig = 0;
-
-    (void)sigprocmask(SIG_SETMASK, NULL, &mask);
-    for (int i = 1; i < 65; i++) {
-        struct sigaction sa = {.sa_flags = 0};
-
-        odd += sigismember(&mask, i) == 1;
-        if (sigaction(i, NULL, &sa) == 0)
-            odd += sa.sa_handler == SIG_IGN;
-    }
-    (void)prctl(PR_GET_PDEATHSIG, &sig);
-    printf("leader=%d odd=%d pdeath=%d\n",
-           getsid(0) == getpid() && getpgrp() == getpid(), odd, sig);
-    return 0;
-}
-
-static inline int role_echo(void)
-{
-    char buf[65536];
-    ssize_t n = read(0, buf, sizeof(buf));
-
-    while (n > 0) {
-        for (ssize_t done = 0; done < n;) {
-            ssize_t w = write(1, buf + done, (size_t)(n - done));
-
-            if (w < 0)
-                return 1;
-            done += w;
-        }
-        n = read(0, buf, sizeof(buf));
-    }
-    return 0;
-}
-
-static inline int linger(void)
-{
-    while (pause() < 0)
-        ;
-    return 0;
-}
-
-/* Never reads; prints its pid and its child's when both are ready. */
-static inline int role_stubborn(void)
-{
-    pid_t pid;
-
-    (void)signal(SIGTERM, SIG_IGN);
-    (void)signal(SIGHUP, SIG_IGN);
-    pid = fork();
-    if (pid > 0) {
-        printf("%d %d\n", (int)getpid(), (int)pid);
-        (void)fflush(stdout);
-    }
-    return linger();
-}
-
-/* Exits at once; its child holds stdout. */
-static inline int role_leave(void)
-{
-    pid_t pid = fork();
-
-    if (pid == 0)
-        return linger();
-    printf("%d %d\n", (int)getpid(), (int)pid);
-    return 0;
-}
-
-static const struct {
-    const char *name;
-    int (*main)(void);
-} roles[] = {
-    {"role-fds", role_fds},           {"role-env", role_env},
-    {"role-self", role_self},         {"role-echo", role_echo},
-    {"role-stubborn", role_stubborn}, {"role-leave", role_leave},
-};
+extern const char *const plain_env[];
 
 /* --- fixture ------------------------------------------------------------- */
 
@@ -148,264 +38,36 @@ struct fix {
     int fds, gone;
 };
 
-static inline int count_fds(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(d);
-    while (readdir(d))
-        n++;
-    (void)closedir(d);
-    return n;
-}
-
-static inline void on_gone(void *ctx)
-{
-    ((struct fix *)ctx)->gone++;
-}
-
-static inline bool is_gone(void *ctx)
-{
-    return ((struct fix *)ctx)->gone > 0;
-}
-
-static inline void fix_init(struct fix *f)
-{
-    struct mo_err e;
-
-    memset(f, 0, sizeof(*f));
-    f->fds = count_fds();
-    f->l = mo_loop_new(NULL, &e);
-    assert_non_null(f->l);
-    f->g = mo_guard_new(f->l, &e);
-    assert_non_null(f->g);
-}
-
-static inline void fix_fini(struct fix *f)
-{
-    siginfo_t si;
-
-    mo_guard_stop(f->g, on_gone, f);
-    assert_int_equal(f->gone, 0);
-    assert_true(mo_loop_until(f->l, is_gone, f, LONG));
-    assert_int_equal(f->gone, 1);
-    mo_loop_free(f->l);
-    assert_int_equal(count_fds(), f->fds);
-    /* neither children nor zombies */
-    assert_int_equal(waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT), -1);
-    assert_int_equal(errno, ECHILD);
-}
-
-static inline void on_exit_(void *ctx, struct mo_proc *p, struct mo_exit x)
-{
-    struct gw_child *k = ctx;
-
-    assert_ptr_equal(p, k->p);
-    k->x = x;
-    k->exits++;
-}
-
-static inline void keep(struct gw_child *k, struct mo_buf *b, const char *p,
-                        size_t n)
-{
-    k->got += n;
-    if (!k->count_only)
-        assert_int_equal(mo_buf_put(b, p, n), 0);
-}
-
-static inline void on_read(void *ctx, char *p, size_t n)
-{
-    keep(ctx, &((struct gw_child *)ctx)->out, p, n);
-}
-
-static inline void on_read_err(void *ctx, char *p, size_t n)
-{
-    keep(ctx, &((struct gw_child *)ctx)->err, p, n);
-}
-
-static inline void on_eof(void *ctx)
-{
-    ((struct gw_child *)ctx)->eofs++;
-}
-
-static inline void on_close(void *ctx, const struct mo_err *why)
-{
-    (void)why;
-    ((struct gw_child *)ctx)->closes++;
-}
+int count_fds(void);
+void on_gone(void *ctx);
+bool is_gone(void *ctx);
+void fix_init(struct fix *f);
+void fix_fini(struct fix *f);
 
 /* Write in pieces, wait while the queue is high. */
-static inline void feed(struct gw_child *k)
-{
-    while (k->feed.n && mo_stream_queued(k->s.io) < 256 * 1024) {
-        struct mo_span piece = mo_span_head(k->feed, 50000);
+void feed(struct gw_child *k);
 
-        assert_int_equal(mo_stream_write(k->s.io, piece), 0);
-        k->feed = mo_span_skip(k->feed, piece.n);
-        k->fed += piece.n;
-        if (mo_stream_queued(k->s.io) > k->high)
-            k->high = mo_stream_queued(k->s.io);
-    }
-    if (!k->feed.n && mo_stream_queued(k->s.io) == 0)
-        mo_stream_shutdown(k->s.io);
-}
-
-static inline void on_drain(void *ctx)
-{
-    struct gw_child *k = ctx;
-
-    if (k->fed)
-        feed(k);
-}
-
-static const struct mo_proc_cb proc_cb = {on_exit_};
-static const struct mo_stream_cb io_cb = {on_read, on_eof, on_drain, on_close};
-static const struct mo_stream_cb err_cb = {on_read_err, on_eof, NULL, on_close};
-
-static inline int start(struct fix *f, struct gw_child *k,
-                        const struct mo_proc_opts *o, struct mo_err *e)
-{
-    int rc;
-
-    memset(k, 0, sizeof(*k));
-    mo_err_clear(e);
-    mo_buf_init(&k->out, 1 << 20);
-    mo_buf_init(&k->err, 1 << 20);
-    rc = mo_proc_start(f->g, o, &proc_cb, k, &k->p, &k->s, e);
-    assert_int_equal(k->exits, 0);
-    if (rc < 0) {
-        assert_null(k->s.io);
-        assert_null(k->s.err);
-        return rc;
-    }
-    mo_stream_attach(k->s.io, &io_cb, k);
-    if (k->s.err)
-        mo_stream_attach(k->s.err, &err_cb, k);
-    return 0;
-}
-
-static inline void start_argv(struct fix *f, struct gw_child *k,
-                              const char *const *argv, enum mo_proc_err err)
-{
-    struct mo_proc_opts o = {
-        .file = argv[0], .argv = argv, .env = plain_env, .err = err};
-    struct mo_err e;
-
-    if (start(f, k, &o, &e) < 0)
-        fail_msg("%s", e.msg);
-}
-
-static inline void start_role(struct fix *f, struct gw_child *k,
-                              const char *role)
-{
-    const char *argv[] = {role, NULL};
-    struct mo_proc_opts o = {.file = "/proc/self/exe",
-                             .argv = argv,
-                             .env = plain_env,
-                             .err = MO_PROC_ERR_INHERIT};
-    struct mo_err e;
-
-    if (start(f, k, &o, &e) < 0)
-        fail_msg("%s", e.msg);
-}
-
-static inline bool has_exited(void *ctx)
-{
-    return ((struct gw_child *)ctx)->exits > 0;
-}
-
-static inline bool has_ended(void *ctx)
-{
-    struct gw_child *k = ctx;
-
-    return k->exits > 0 && k->eofs >= (k->s.err ? 2 : 1);
-}
-
-static inline bool has_line(void *ctx)
-{
-    struct mo_span v = mo_buf_view(&((struct gw_child *)ctx)->out);
-
-    return mo_span_find(v, '\n') >= 0;
-}
-
-static inline bool has_closed(void *ctx)
-{
-    struct gw_child *k = ctx;
-
-    return k->closes == (k->s.err ? 2 : 1);
-}
-
-static inline void finish(struct fix *f, struct gw_child *k)
-{
-    mo_stream_close(k->s.io, NULL);
-    if (k->s.err)
-        mo_stream_close(k->s.err, NULL);
-    mo_proc_free(k->p);
-    assert_true(mo_loop_until(f->l, has_closed, k, LONG));
-    mo_buf_fini(&k->out);
-    mo_buf_fini(&k->err);
-}
-
-static inline bool pids_of(struct gw_child *k, pid_t *a, pid_t *b)
-{
-    char *end;
-
-    *a = (pid_t)strtol(mo_buf_cstr(&k->out), &end, 10);
-    *b = (pid_t)strtol(end, NULL, 10);
-    return *a > 1 && *b > 1;
-}
+int start(struct fix *f, struct gw_child *k, const struct mo_proc_opts *o,
+          struct mo_err *e);
+void start_argv(struct fix *f, struct gw_child *k, const char *const *argv,
+                enum mo_proc_err err);
+void start_role(struct fix *f, struct gw_child *k, const char *role);
+bool has_exited(void *ctx);
+bool has_ended(void *ctx);
+bool has_line(void *ctx);
+void finish(struct fix *f, struct gw_child *k);
+bool pids_of(struct gw_child *k, pid_t *a, pid_t *b);
 
 /* Gone, or a zombie that init has not reaped yet. */
-static inline bool dead(pid_t pid)
-{
-    char path[64], line[256] = "";
-    FILE *fp;
-    char *p;
+bool dead(pid_t pid);
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    fp = fopen(path, "re");
-    if (!fp)
-        return true;
-    if (!fgets(line, sizeof(line), fp))
-        line[0] = '\0';
-    (void)fclose(fp);
-    p = strrchr(line, ')');
-    return !p || p[2] == 'Z' || p[2] == 'X';
-}
-
-static inline bool both_dead(void *ctx)
-{
-    pid_t *pids = ctx;
-
-    (void)usleep(1000);
-    return dead(pids[0]) && dead(pids[1]);
-}
+bool both_dead(void *ctx);
 
 /* libuv opens a pipe for signals once and keeps it: open it before counting. */
-static inline int warm_up(void **state)
-{
-    struct mo_loop *l = mo_loop_new(NULL, NULL);
-
-    (void)state;
-    mo_loop_free(l);
-    return l ? 0 : -1;
-}
+int warm_up(void **state);
 
 /* Call first in main(). A role exits without a leak check, which would take
  * longer than everything else. */
-static inline void play_role(int argc, char **argv)
-{
-    if (mo_guard_wanted(argc, argv))
-        mo_guard_main();
-    for (size_t i = 0; i < MO_COUNT(roles); i++) {
-        if (strcmp(argv[0], roles[i].name) == 0) {
-            int rc = roles[i].main();
-
-            (void)fflush(stdout);
-            _exit(rc);
-        }
-    }
-}
+void play_role(int argc, char **argv);
 
 #endif

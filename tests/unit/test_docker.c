@@ -1,5 +1,7 @@
 /* The docker driver against an engine in the same loop: the whole life of a
  * box, with every allocation failing once. tests/it has the real engine. */
+#include <unistd.h>
+
 #include "box/box.h"
 
 #include "codec/json/json.h"

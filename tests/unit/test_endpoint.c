@@ -1,5 +1,8 @@
 /* The endpoint on a stream of lines: requests in, answers out, both eras,
  * byte for byte. */
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "ep_talk.h"
 
 #define INFO                                                                   \

@@ -1,8 +1,9 @@
 /* The endpoint over HTTP on real sockets: what is refused and how, sessions
  * and their end, streams that break and are taken up again. */
-#define KIT_MORE MO_EP_CALL_TASKS
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "ep_kit.h"
 #include "loop/httpd.h"
@@ -896,5 +897,6 @@ int main(void)
         cmocka_unit_test(test_torture),
     };
 
+    kit_setup(MO_EP_CALL_TASKS, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

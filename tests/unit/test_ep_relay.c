@@ -1,12 +1,7 @@
 /* The endpoint under a handler that passes things on: another server's
  * messages as the bytes they were, what all clients want, calls that wait. */
-#include "mcp/server/endpoint.h"
-
-static void tune(struct mo_endpoint_opts *o);
-
-#define KIT_TUNE tune
-#define KIT_MORE MO_EP_CALL_TASKS
 #include "ep_talk.h"
+#include "mcp/server/endpoint.h"
 
 static struct mo_json json(const char *text)
 {
@@ -319,5 +314,6 @@ int main(void)
         cmocka_unit_test(test_waits),
     };
 
+    kit_setup(MO_EP_CALL_TASKS, tune);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* test_guard.c - ending children: by request, by force, by the guardian.
  *
  * The case that we are killed ourselves is in tests/it/test_kill.c. */
+#include <errno.h>
+#include <signal.h>
+
 #include "proc_kit.h"
 
 /* --- ending by request --------------------------------------------------- */

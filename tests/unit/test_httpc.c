@@ -1,4 +1,6 @@
 /* The libcurl client, against a scripted peer. */
+#include <fcntl.h>
+
 #include "loop/httpc.h"
 
 #include "loop/dso.h"

@@ -1,4 +1,6 @@
 /* The client on our own streams, against a scripted daemon. */
+#include <fcntl.h>
+
 #include "loop/httpu.h"
 
 #include "mo_peer.h"

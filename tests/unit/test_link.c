@@ -1,7 +1,9 @@
 #include "proc_kit.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "mcp/link/link_child.h"
 

@@ -4,6 +4,8 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "codec/http/url.h"
 #include "loop/httpd.h"

@@ -1,5 +1,9 @@
 /* test_proc.c - real child processes: their bytes, their exits, their
  * environment. */
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include "proc_kit.h"
 
 /* --- bytes --------------------------------------------------------------- */

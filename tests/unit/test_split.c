@@ -1,4 +1,7 @@
 /* One attach connection as two streams. */
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "loop/split.h"
 
 #include "mo_net.h"

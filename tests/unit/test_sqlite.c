@@ -2,7 +2,11 @@
  * file, a damaged one, a newer one, one that others may read or keep busy. */
 #include "store_kit.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "store/sql.h"
 

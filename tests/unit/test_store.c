@@ -3,6 +3,8 @@
  * Each test runs on an SQLite file and on a redis-server of its own. What
  * needs several processes is in test_store_procs.c, what belongs to one
  * backend only in test_sqlite.c and test_redis.c. */
+#include <unistd.h>
+
 #include "store_kit.h"
 
 static const struct backend sqlite_backend = {"sqlite", false};

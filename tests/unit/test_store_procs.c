@@ -6,9 +6,14 @@
  * a wake-up that never comes can miss it. */
 #include "store_kit.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "store/sql.h"
 

@@ -1,5 +1,10 @@
 /* TLS streams: against themselves, through a relay that slices, cuts and
  * corrupts, and against the openssl command. */
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "loop/tls.h"
 
 #include "mo_net.h"
