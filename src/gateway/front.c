@@ -72,18 +72,29 @@ static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
     return true;
 }
 
-void mo_gw_front_settled(struct mo_gateway *g)
+static void continue_waits(struct mo_gateway *g, bool may_wait)
 {
     struct mo_list now;
 
-    mo_gw_inside_settled(g);
-    if (mo_list_empty(&g->list_waits) || mo_catalog_refresh_pending(g))
-        return;
     mo_list_init(&now);
     mo_list_splice(&now, &g->list_waits);
     while (!mo_list_empty(&now))
         handle_call(g, end_wait(mo_list_first(&now, struct list_wait, node)),
-                    false);
+                    may_wait);
+}
+
+void mo_gw_front_settled(struct mo_gateway *g)
+{
+    mo_gw_inside_settled(g);
+    if (!mo_list_empty(&g->list_waits) && !mo_catalog_refresh_pending(g))
+        continue_waits(g, false);
+}
+
+void mo_gw_front_reloaded(struct mo_gateway *g)
+{
+    mo_gw_inside_settled(g);
+    if (!mo_list_empty(&g->list_waits))
+        continue_waits(g, true);
 }
 
 /* --- lists --------------------------------------------------------------- */

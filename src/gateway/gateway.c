@@ -377,7 +377,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     mo_gw_changed(g, MO_EP_CH_TOOLS);
     mo_gw_changed(g, MO_EP_CH_PROMPTS);
     mo_gw_changed(g, MO_EP_CH_RESOURCES);
-    mo_gw_front_settled(g);
+    mo_gw_front_reloaded(g);
     return 0;
 }
 

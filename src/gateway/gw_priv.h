@@ -152,6 +152,9 @@ struct mo_json mo_gw_front_schema(void *ctx, struct mo_span tool);
 enum mo_ep_task_support mo_gw_front_task(void *ctx, struct mo_span tool);
 /* A list was read, or could not be: continues the calls that waited. */
 void mo_gw_front_settled(struct mo_gateway *g);
+/* The table of servers was replaced: calls that waited look again, and wait for
+ * the lists of a replaced server if they must. */
+void mo_gw_front_reloaded(struct mo_gateway *g);
 
 /* --- refresh.c ----------------------------------------------------------- */
 

@@ -478,6 +478,32 @@ static const struct rule slow_start[] = {
     {NULL, NULL},
 };
 
+/* A call that waits for the lists of a starting server waits for those of its
+ * successor if a reload replaces the server meanwhile. */
+static void test_reload_while_starting(void **state)
+{
+    static const struct mo_gw_server changed[] = {
+        {.name = "one", .digest = "2", .mode = MO_CONN_LEGACY},
+    };
+    struct world w;
+    struct client *c = &w.clients[0];
+    struct mo_err e;
+
+    (void)state;
+    begin(&w, one, 1, slow_start);
+    hello(c, HELLO("{}"));
+    tell(c, REQ("1", "tools/call", "\"name\":\"work\""));
+    settle(c);
+    assert_int_equal(w.npeers, 1);
+    w.rules[1] = plain;
+    assert_int_equal(mo_gateway_servers(w.g, changed, 1, &e), 0);
+    settle(c);
+    arrives(&w, &w.peers[1], "\"method\":\"tools/call\"");
+    peer_say(&w.peers[1], MO_SPAN(RES("$id", "{\"content\":[]}")));
+    hears(c, RES("1", "{\"content\":[]}"));
+    end(&w);
+}
+
 static void test_cancel_while_starting(void **state)
 {
     struct world w;
@@ -796,6 +822,7 @@ int main(void)
         cmocka_unit_test(test_away_too_long),
         cmocka_unit_test(test_ask_modern_up),
         cmocka_unit_test(test_ask_modern_both),
+        cmocka_unit_test(test_reload_while_starting),
         cmocka_unit_test(test_cancel_while_starting),
         cmocka_unit_test(test_cancel_under_way),
         cmocka_unit_test(test_lost),
