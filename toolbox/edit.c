@@ -49,7 +49,7 @@ static int fail_ambiguous(struct mo_span text, struct mo_span old,
 
     for (;;) {
         at = mo_span_search(text, old);
-        if (at < 0)
+        if (at < 0 || !text.p)
             break;
         for (size_t i = 0; i < (size_t)at; i++)
             line += text.p[i] == '\n';

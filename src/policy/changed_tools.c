@@ -121,8 +121,8 @@ void mo_policy_init_pins(struct mo_policy *p)
 void mo_policy_fini_pins(struct mo_policy *p)
 {
     mo_policy_flush_pins(p);
-    while (!mo_list_empty(&p->changed))
-        drop_changed(p, mo_list_first(&p->changed, struct changed_tool, node));
+    mo_list_each_safe (n, &p->changed)
+        drop_changed(p, mo_container_of(n, struct changed_tool, node));
     mo_map_fini(&p->known);
     mo_tool_pins_close(p->pins);
 }

@@ -121,7 +121,7 @@ void mo_store_gone(struct mo_store *s);
 
 static inline void mo_rows_reverse(struct mo_row *v, size_t n)
 {
-    for (size_t i = 0; i < n / 2; i++) {
+    for (size_t i = 0; v && i < n / 2; i++) {
         struct mo_row t = v[i];
 
         v[i] = v[n - 1 - i];

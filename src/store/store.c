@@ -499,10 +499,10 @@ int mo_lease_holder(struct mo_store *s, struct mo_span name,
                                  uint64_t fence, const struct mo_err *why),
                     void *ctx, struct mo_err *e)
 {
-    struct mo_op *op;
+    struct mo_op *op = NULL;
     int rc = new_lease_op(s, MO_OP_WHO, name, MO_SPAN(""), &op, e);
 
-    if (rc < 0)
+    if (op == NULL)
         return rc;
     op->on_who = done;
     op->ctx = ctx;
@@ -515,11 +515,11 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                    struct mo_err *e)
 {
-    struct mo_op *op;
+    struct mo_op *op = NULL;
     int rc = owner.n ? new_lease_op(s, MO_OP_BREAK, name, owner, &op, e)
                      : mo_fail(e, MO_EINVAL, "store: a lease has an owner");
 
-    if (rc < 0)
+    if (op == NULL)
         return rc;
     op->fence = fence;
     op->on_broken = done;

@@ -212,8 +212,9 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
 
     if (what.model.n == 0 && first == NULL)
         return mo_fail(e, MO_EUNAVAIL, "no model was named (llm.model): %s",
-                       what.server->why[0] ? what.server->why
-                                           : "the server's list is not known");
+                       what.server && what.server->why[0]
+                           ? what.server->why
+                           : "the server's list is not known");
     if (what.model.n == 0)
         what.model = mo_span_cstr(first);
     if (what.prefix)
