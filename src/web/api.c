@@ -73,7 +73,7 @@ static void put_member(struct mo_jw *w, struct mo_json from, const char *key)
     mo_jw_raw(w, mo_json_text(v));
 }
 
-/* What the session's own row and the agent's part of it say. */
+/* Writes the members of the session's row and the agent's part of it. */
 static void put_session(struct mo_jw *w, const struct mo_row *row)
 {
     struct mo_json_doc doc;
@@ -342,7 +342,7 @@ static bool may(enum mo_http_method m, enum part part)
     return part == ITSELF && (m == MO_HTTP_DELETE || m == MO_HTTP_PATCH);
 }
 
-/* What is asked is in the request: a client that has gone gets nothing. */
+/* Serves a request below one session; a client that has gone gets nothing. */
 static void serve_one(struct mo_api_job *j)
 {
     struct mo_span rest = {NULL, 0};

@@ -34,7 +34,7 @@ struct mo_api_stats {
 int mo_api_stats_routes(struct mo_site *s, struct mo_api_stats *st);
 void mo_api_stats_fini(struct mo_api_stats *st);
 
-/* What a box used since `last`; NULL: not known (pure). */
+/* A new sample of a box, compared with `last`; NULL: there is none. Pure. */
 struct mo_stats_sample mo_stats_compare(const struct mo_stats_sample *last,
                                         const char *box, uint64_t cpu_us,
                                         uint64_t at);

@@ -3,8 +3,9 @@
 
 #define MAX 32 /* small, so that rows can reach it */
 
-/* What a reader saw: "event#id[data]" for each event, "data<event#id>" for one
- * that was skipped, then "r=..", "!" for an error, "last=" at the end. */
+/* The events a reader got: "event#id[data]" for each event, "data<event#id>"
+ * for one that was skipped, then "r=..", "!" for an error, "last=" at the end.
+ */
 struct player {
     struct mo_sse s;
     struct mo_buf log;

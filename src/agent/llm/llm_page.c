@@ -126,7 +126,8 @@ static bool read_openai_model(struct mo_json v, struct mo_arena *a,
     return chat && !has_word(id, other);
 }
 
-/* What local servers list beside models for conversations; lower case. */
+/* True unless the name is of an embedding, speech or image model, which local
+ * servers list too. */
 static bool is_for_chat(struct mo_span id, struct mo_arena *a)
 {
     static const char *const other[] = {"embed",

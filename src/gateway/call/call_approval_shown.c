@@ -55,7 +55,7 @@ void mo_call_approval_digest(struct mo_json args, char out[MO_EXACT_DIGEST])
 
 /* --- other arguments ----------------------------------------------------- */
 
-/* What we cannot judge is its server's to judge. */
+/* A schema that cannot be checked here is left to the server. */
 static int fits(const struct call_target *t, struct mo_json args,
                 struct mo_err *e)
 {
@@ -76,7 +76,7 @@ static int fits(const struct call_target *t, struct mo_json args,
     return rc;
 }
 
-/* What it is asked about from now on. */
+/* The edited arguments are the pending ones from now on. */
 static int take(struct call_approval *j, struct call_target *t,
                 struct mo_span args, struct mo_err *e)
 {
