@@ -273,8 +273,7 @@ static void put_route(struct mo_jw *w, const struct mo_gw_case *k)
 {
     if (!k->routed)
         return;
-    mo_jw_key(w, "route");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "route");
     mo_jw_member_opt(w, "words", k->words);
     put_confidence(w, k->sure);
     mo_jw_end(w);
@@ -349,8 +348,7 @@ void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r)
     mo_jw_member_bool(&w, "acted", r->acted);
     if (!r->acted)
         mo_jw_member_opt(&w, "outcome", MO_SPAN("looked"));
-    mo_jw_key(&w, "candidates");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "candidates");
     for (size_t i = 0; i < r->n; i++) {
         mo_jw_obj(&w);
         mo_jw_member_opt(&w, "server", r->v[i].server);

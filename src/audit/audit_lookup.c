@@ -23,8 +23,7 @@ static void put_hits(struct mo_jw *w, const char *key, struct mo_json list)
     struct mo_json_iter it;
     struct mo_json no, hit;
 
-    mo_jw_key(w, key);
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, key);
     mo_json_iter(&it, list);
     for (size_t i = 0; i < CANDIDATES_MAX && mo_json_next(&it, &no, &hit); i++)
         put_hit(w, hit);

@@ -99,8 +99,7 @@ static int put_list_path(struct mo_buf *b, const char *store)
     mo_buf_init(&json, 1024);
     mo_jw_init(&w, &json);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "label");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "label");
     (void)mo_buf_puts(b, "mo.store=");
     (void)mo_buf_puts(b, store);
     mo_jw_str(&w, mo_buf_view(b));

@@ -315,14 +315,12 @@ static double percentile(const struct eval *v, unsigned p)
 
 static void put_number(struct mo_jw *w, const char *key, double value)
 {
-    mo_jw_key(w, key);
-    mo_jw_f64(w, value);
+    mo_jw_member_f64(w, key, value);
 }
 
 static void put_ranked(struct mo_jw *w, const char *key, const struct ranked *r)
 {
-    mo_jw_key(w, key);
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, key);
     put_number(w, "requests", r->n);
     put_number(w, "top1", share(r->top1, r->n));
     put_number(w, "top3", share(r->top3, r->n));
@@ -333,8 +331,7 @@ static void put_ranked(struct mo_jw *w, const char *key, const struct ranked *r)
 
 static void put_sure(struct mo_jw *w, const struct eval *v)
 {
-    mo_jw_key(w, "at");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "at");
     for (size_t i = 0; i < MO_COUNT(v->sure); i++) {
         const struct sure *s = &v->sure[i];
 
@@ -362,8 +359,7 @@ static void report_json(const struct eval *v, struct mo_buf *b)
     put_ranked(&w, "tool", &v->tool);
     put_number(&w, "ece", calibration(v));
     put_sure(&w, v);
-    mo_jw_key(&w, "latency_us");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "latency_us");
     put_number(&w, "p50", percentile(v, 50));
     put_number(&w, "p99", percentile(v, 99));
     mo_jw_end(&w);

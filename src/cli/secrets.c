@@ -166,10 +166,8 @@ static void list_json(const struct mo_secrets *s, struct mo_buf *b)
 
         mo_wall_format(in.set_ms, date);
         mo_jw_obj(&w);
-        mo_jw_key(&w, "name");
-        mo_jw_str(&w, in.name);
-        mo_jw_key(&w, "set");
-        mo_jw_cstr(&w, date);
+        mo_jw_member(&w, "name", in.name);
+        mo_jw_member_cstr(&w, "set", date);
         mo_jw_end(&w);
     }
     mo_jw_end(&w);

@@ -122,28 +122,20 @@ static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
     char text[MO_ISO8601_MAX];
 
     mo_wall_format(ms, text);
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, ms ? text : NULL);
+    mo_jw_member_cstr(w, key, ms ? text : NULL);
 }
 
 static void put_one(struct mo_jw *w, const struct one *o)
 {
-    mo_jw_key(w, "id");
-    mo_jw_cstr(w, o->id);
+    mo_jw_member_cstr(w, "id", o->id);
     put_time(w, "lastActive", o->at);
     put_time(w, "created", o->row.created);
-    mo_jw_key(w, "box");
-    mo_jw_cstr(w, o->row.box[0] ? o->row.box : NULL);
-    mo_jw_key(w, "driver");
-    mo_jw_cstr(w, o->row.driver[0] ? o->row.driver : NULL);
-    if (o->row.owner[0]) {
-        mo_jw_key(w, "owner");
-        mo_jw_cstr(w, o->row.owner);
-    }
-    mo_jw_key(w, "asleep");
-    mo_jw_bool(w, o->row.asleep);
-    mo_jw_key(w, "heldBy");
-    mo_jw_cstr(w, o->holder[0] ? o->holder : NULL);
+    mo_jw_member_cstr(w, "box", o->row.box[0] ? o->row.box : NULL);
+    mo_jw_member_cstr(w, "driver", o->row.driver[0] ? o->row.driver : NULL);
+    if (o->row.owner[0])
+        mo_jw_member_cstr(w, "owner", o->row.owner);
+    mo_jw_member_bool(w, "asleep", o->row.asleep);
+    mo_jw_member_cstr(w, "heldBy", o->holder[0] ? o->holder : NULL);
 }
 
 static void list_json(const struct listing *l, struct mo_buf *b)
@@ -292,14 +284,10 @@ static void show_json(const struct one *o, struct mo_buf *b)
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     put_one(&w, o);
-    mo_jw_key(&w, "conversation");
-    mo_jw_u64(&w, o->conversation);
-    mo_jw_key(&w, "entries");
-    mo_jw_u64(&w, o->entries);
-    mo_jw_key(&w, "pendingCalls");
-    mo_jw_u64(&w, o->pending);
-    mo_jw_key(&w, "runningCalls");
-    mo_jw_u64(&w, o->running);
+    mo_jw_member_u64(&w, "conversation", o->conversation);
+    mo_jw_member_u64(&w, "entries", o->entries);
+    mo_jw_member_u64(&w, "pendingCalls", o->pending);
+    mo_jw_member_u64(&w, "runningCalls", o->running);
     mo_jw_end(&w);
 }
 
@@ -388,13 +376,10 @@ static int print_killed(struct mo_cli *c, const struct mo_err *why)
     }
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "ok");
-    mo_jw_bool(&w, !why->code);
+    mo_jw_member_bool(&w, "ok", !why->code);
     if (why->code) {
-        mo_jw_key(&w, "code");
-        mo_jw_cstr(&w, mo_err_name(why->code));
-        mo_jw_key(&w, "message");
-        mo_jw_cstr(&w, why->msg);
+        mo_jw_member_cstr(&w, "code", mo_err_name(why->code));
+        mo_jw_member_cstr(&w, "message", why->msg);
     }
     mo_jw_end(&w);
     mo_cmd_print_json(c, &b);

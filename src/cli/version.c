@@ -16,16 +16,11 @@ static int run_version(struct mo_cli *c)
     }
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "name");
-    mo_jw_cstr(&w, MO_PROGRAM);
-    mo_jw_key(&w, "version");
-    mo_jw_cstr(&w, MO_VERSION);
-    mo_jw_key(&w, "arch");
-    mo_jw_cstr(&w, MO_BUILD_ARCH);
-    mo_jw_key(&w, "build");
-    mo_jw_cstr(&w, MO_BUILD_KIND);
-    mo_jw_key(&w, "compiler");
-    mo_jw_cstr(&w, __VERSION__);
+    mo_jw_member_cstr(&w, "name", MO_PROGRAM);
+    mo_jw_member_cstr(&w, "version", MO_VERSION);
+    mo_jw_member_cstr(&w, "arch", MO_BUILD_ARCH);
+    mo_jw_member_cstr(&w, "build", MO_BUILD_KIND);
+    mo_jw_member_cstr(&w, "compiler", __VERSION__);
     mo_jw_end(&w);
     return mo_cmd_print_json(c, &b);
 }

@@ -12,10 +12,8 @@
 static void put_arch(struct mo_jw *w, const char *name)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "architecture");
-    mo_jw_cstr(w, name);
-    mo_jw_key(w, "subArchitectures");
-    mo_jw_arr(w);
+    mo_jw_member_cstr(w, "architecture", name);
+    mo_jw_member_arr(w, "subArchitectures");
     mo_jw_end(w);
     mo_jw_end(w);
 }
@@ -26,41 +24,33 @@ static void put_calls(struct mo_jw *w)
     const struct mo_seccomp_call *v = mo_seccomp_calls(&n);
 
     mo_jw_obj(w);
-    mo_jw_key(w, "names");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "names");
     for (size_t i = 0; i < n; i++)
         mo_jw_cstr(w, v[i].name);
     mo_jw_end(w);
-    mo_jw_key(w, "action");
-    mo_jw_cstr(w, "SCMP_ACT_ALLOW");
+    mo_jw_member_cstr(w, "action", "SCMP_ACT_ALLOW");
     mo_jw_end(w);
 }
 
 static void put_name(struct mo_jw *w, const char *name, const char *action)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "names");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "names");
     mo_jw_cstr(w, name);
     mo_jw_end(w);
-    mo_jw_key(w, "action");
-    mo_jw_cstr(w, action);
+    mo_jw_member_cstr(w, "action", action);
 }
 
 static void put_rule(struct mo_jw *w, const struct mo_seccomp_rule *r)
 {
     put_name(w, r->call.name, "SCMP_ACT_ALLOW");
-    mo_jw_key(w, "args");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "args");
     mo_jw_obj(w);
-    mo_jw_key(w, "index");
-    mo_jw_u64(w, r->arg);
+    mo_jw_member_u64(w, "index", r->arg);
     mo_jw_key(w, "value"); /* the mask; valueTwo is what must be left */
     mo_jw_u64(w, r->mask);
-    mo_jw_key(w, "valueTwo");
-    mo_jw_u64(w, r->value);
-    mo_jw_key(w, "op");
-    mo_jw_cstr(w, "SCMP_CMP_MASKED_EQ");
+    mo_jw_member_u64(w, "valueTwo", r->value);
+    mo_jw_member_cstr(w, "op", "SCMP_CMP_MASKED_EQ");
     mo_jw_end(w);
     mo_jw_end(w);
     mo_jw_end(w);
@@ -74,21 +64,18 @@ int mo_seccomp_json(struct mo_buf *out)
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "defaultAction");
-    mo_jw_cstr(&w, "SCMP_ACT_ERRNO"); /* EPERM, the default */
-    mo_jw_key(&w, "archMap");
-    mo_jw_arr(&w);
+    mo_jw_member_cstr(&w, "defaultAction",
+                      "SCMP_ACT_ERRNO"); /* EPERM, the default */
+    mo_jw_member_arr(&w, "archMap");
     put_arch(&w, "SCMP_ARCH_AARCH64");
     put_arch(&w, "SCMP_ARCH_X86_64");
     mo_jw_end(&w);
-    mo_jw_key(&w, "syscalls");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "syscalls");
     put_calls(&w);
     for (size_t i = 0; i < n; i++)
         put_rule(&w, &rules[i]);
     put_name(&w, mo_seccomp_clone3.name, "SCMP_ACT_ERRNO");
-    mo_jw_key(&w, "errnoRet");
-    mo_jw_u64(&w, ENOSYS);
+    mo_jw_member_u64(&w, "errnoRet", ENOSYS);
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_jw_end(&w);

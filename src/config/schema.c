@@ -11,8 +11,7 @@ static void schema_object(struct mo_jw *w, const struct mo_keys *keys);
 
 static void schema_words(struct mo_jw *w, const struct mo_key *k)
 {
-    mo_jw_key(w, "enum");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "enum");
     for (size_t i = 0; i < k->nwords; i++)
         mo_jw_cstr(w, k->words[i].word);
     mo_jw_end(w);
@@ -20,26 +19,21 @@ static void schema_words(struct mo_jw *w, const struct mo_key *k)
 
 static void schema_range(struct mo_jw *w, const struct mo_key *k)
 {
-    mo_jw_key(w, "minimum");
-    mo_jw_f64(w, k->min);
-    mo_jw_key(w, "maximum");
-    mo_jw_f64(w, k->max);
+    mo_jw_member_f64(w, "minimum", k->min);
+    mo_jw_member_f64(w, "maximum", k->max);
 }
 
 /* {"type":"string"}, the elements of lists and maps. */
 static void schema_texts(struct mo_jw *w, const char *key)
 {
-    mo_jw_key(w, key);
-    mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "string");
+    mo_jw_member_obj(w, key);
+    mo_jw_member_cstr(w, "type", "string");
     mo_jw_end(w);
 }
 
 static void schema_sub(struct mo_jw *w, const char *key, const struct mo_key *k)
 {
-    mo_jw_key(w, key);
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, key);
     schema_object(w, k->sub);
     mo_jw_end(w);
 }
@@ -54,8 +48,7 @@ static void schema_type(struct mo_jw *w, const struct mo_key *k)
         [MO_KEY_ARRAY] = "array",
     };
 
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, types[k->type]);
+    mo_jw_member_cstr(w, "type", types[k->type]);
     if (k->type == MO_KEY_INT || k->type == MO_KEY_NUM)
         schema_range(w, k);
     if (k->type == MO_KEY_WORD)
@@ -71,8 +64,7 @@ static void schema_type(struct mo_jw *w, const struct mo_key *k)
     if (k->max_items) {
         bool list = k->type == MO_KEY_LIST || k->type == MO_KEY_ARRAY;
 
-        mo_jw_key(w, list ? "maxItems" : "maxProperties");
-        mo_jw_u64(w, k->max_items);
+        mo_jw_member_u64(w, list ? "maxItems" : "maxProperties", k->max_items);
     }
 }
 
@@ -91,10 +83,8 @@ static void schema_default(struct mo_jw *w, const struct mo_key *k)
 
 static void schema_key(struct mo_jw *w, const struct mo_key *k)
 {
-    mo_jw_key(w, k->name);
-    mo_jw_obj(w);
-    mo_jw_key(w, "description");
-    mo_jw_cstr(w, k->doc);
+    mo_jw_member_obj(w, k->name);
+    mo_jw_member_cstr(w, "description", k->doc);
     if (k->type == MO_KEY_SECTION)
         schema_object(w, k->sub);
     else
@@ -106,12 +96,9 @@ static void schema_key(struct mo_jw *w, const struct mo_key *k)
 /* Writes the members of an object that the caller has opened. */
 static void schema_object(struct mo_jw *w, const struct mo_keys *keys)
 {
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "object");
-    mo_jw_key(w, "additionalProperties");
-    mo_jw_bool(w, false);
-    mo_jw_key(w, "properties");
-    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "type", "object");
+    mo_jw_member_bool(w, "additionalProperties", false);
+    mo_jw_member_obj(w, "properties");
     if (keys == &mo_config_keys)
         schema_texts(w, "$schema");
     for (size_t i = 0; i < keys->n; i++)
@@ -125,10 +112,8 @@ void mo_config_schema(struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "$schema");
-    mo_jw_cstr(&w, "http://json-schema.org/draft-07/schema#");
-    mo_jw_key(&w, "title");
-    mo_jw_cstr(&w, "MCP Orchestrator configuration");
+    mo_jw_member_cstr(&w, "$schema", "http://json-schema.org/draft-07/schema#");
+    mo_jw_member_cstr(&w, "title", "MCP Orchestrator configuration");
     schema_object(&w, &mo_config_keys);
     mo_jw_end(&w);
 }

@@ -229,20 +229,14 @@ static void show_object(void *ctx, const char *path, const struct mo_key *k,
     struct mo_jw *w = ctx;
 
     mo_jw_obj(w);
-    mo_jw_key(w, "key");
-    mo_jw_cstr(w, path);
+    mo_jw_member_cstr(w, "key", path);
     mo_jw_key(w, "value");
     show_value(w, k, field);
-    mo_jw_key(w, "source");
-    mo_jw_cstr(w, o ? layers[o->layer] : NULL);
-    if (o && o->layer != MO_LAYER_DEFAULT) {
-        mo_jw_key(w, "name");
-        mo_jw_cstr(w, o->name);
-    }
-    if (o && o->line) {
-        mo_jw_key(w, "line");
-        mo_jw_u64(w, o->line);
-    }
+    mo_jw_member_cstr(w, "source", o ? layers[o->layer] : NULL);
+    if (o && o->layer != MO_LAYER_DEFAULT)
+        mo_jw_member_cstr(w, "name", o->name);
+    if (o && o->line)
+        mo_jw_member_u64(w, "line", o->line);
     mo_jw_end(w);
 }
 
@@ -253,10 +247,8 @@ void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "file");
-    mo_jw_cstr(&w, c->file);
-    mo_jw_key(&w, "values");
-    mo_jw_arr(&w);
+    mo_jw_member_cstr(&w, "file", c->file);
+    mo_jw_member_arr(&w, "values");
     mo_keys_values(&mo_config_keys, c, "", visit_value, &t);
     mo_jw_end(&w);
     mo_jw_end(&w);

@@ -163,19 +163,14 @@ void mo_connect_test_json(struct mo_jw *w,
 {
     struct mo_buf b;
 
-    mo_jw_key(w, "ok");
-    mo_jw_bool(w, r->why.code == 0);
-    mo_jw_key(w, "ms");
-    mo_jw_u64(w, r->ms);
+    mo_jw_member_bool(w, "ok", r->why.code == 0);
+    mo_jw_member_u64(w, "ms", r->ms);
     if (r->version)
         mo_jw_member(w, "protocolVersion", mo_span_cstr(r->version));
-    if (r->info.n > 0) {
-        mo_jw_key(w, "serverInfo");
-        mo_jw_raw(w, r->info);
-    }
+    if (r->info.n > 0)
+        mo_jw_member_raw(w, "serverInfo", r->info);
     if (r->why.code == 0) {
-        mo_jw_key(w, "tools");
-        mo_jw_u64(w, r->tools);
+        mo_jw_member_u64(w, "tools", r->tools);
         return;
     }
     mo_jw_member(w, "error", mo_span_cstr(r->why.msg));

@@ -85,17 +85,12 @@ static void put_table(const struct table *t, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "version");
-    mo_jw_u64(&w, 1);
-    mo_jw_key(&w, "servers");
-    mo_jw_obj(&w);
+    mo_jw_member_u64(&w, "version", 1);
+    mo_jw_member_obj(&w, "servers");
     for (size_t i = 0; i < t->n; i++) {
-        mo_jw_key(&w, t->rows[i].key.text);
-        mo_jw_obj(&w);
-        mo_jw_key(&w, "era");
-        mo_jw_cstr(&w, words[t->rows[i].v.era]);
-        mo_jw_key(&w, "at");
-        mo_jw_u64(&w, t->rows[i].v.at_ms);
+        mo_jw_member_obj(&w, t->rows[i].key.text);
+        mo_jw_member_cstr(&w, "era", words[t->rows[i].v.era]);
+        mo_jw_member_u64(&w, "at", t->rows[i].v.at_ms);
         mo_jw_end(&w);
     }
     mo_jw_end(&w);

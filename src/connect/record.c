@@ -68,8 +68,8 @@ static void put_message(struct mo_record *r, struct mo_jw *w)
     mo_jw_key(w, "message");
     if (mo_json_parse(mo_buf_view(&r->text), 0, &doc, NULL) < 0) {
         mo_jw_null(w);
-        mo_jw_key(w, "withheld");
-        mo_jw_cstr(w, "not JSON after its secrets were blanked out");
+        mo_jw_member_cstr(w, "withheld",
+                          "not JSON after its secrets were blanked out");
         return;
     }
     mo_buf_init(&flat, TEXT_MAX);
@@ -102,12 +102,9 @@ static void put_head(struct mo_record *r)
 
     mo_jw_init(&w, &r->line);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "recording");
-    mo_jw_u64(&w, 1);
-    mo_jw_key(&w, "program");
-    mo_jw_cstr(&w, "mcp-orchestrator " MO_VERSION);
-    mo_jw_key(&w, "at");
-    mo_jw_u64(&w, mo_wall_ms());
+    mo_jw_member_u64(&w, "recording", 1);
+    mo_jw_member_cstr(&w, "program", "mcp-orchestrator " MO_VERSION);
+    mo_jw_member_u64(&w, "at", mo_wall_ms());
     mo_jw_end(&w);
     write_line(r);
 }
@@ -126,14 +123,10 @@ void mo_record_message(void *ctx, const char *server, uint64_t child,
         blank_secrets(r);
     mo_jw_init(&w, &r->line);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "ms");
-    mo_jw_u64(&w, (mo_now_ns() - r->start_ns) / MO_MS);
-    mo_jw_key(&w, "server");
-    mo_jw_cstr(&w, server);
-    mo_jw_key(&w, "child");
-    mo_jw_u64(&w, child);
-    mo_jw_key(&w, "to");
-    mo_jw_cstr(&w, to_server ? "server" : "client");
+    mo_jw_member_u64(&w, "ms", (mo_now_ns() - r->start_ns) / MO_MS);
+    mo_jw_member_cstr(&w, "server", server);
+    mo_jw_member_u64(&w, "child", child);
+    mo_jw_member_cstr(&w, "to", to_server ? "server" : "client");
     put_message(r, &w);
     mo_jw_end(&w);
     write_line(r);

@@ -43,10 +43,8 @@ static int put_params(struct mo_buf *b, const char *tool, struct mo_span args)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "name");
-    mo_jw_cstr(&w, tool);
-    mo_jw_key(&w, "arguments");
-    mo_jw_raw(&w, args);
+    mo_jw_member_cstr(&w, "name", tool);
+    mo_jw_member_raw(&w, "arguments", args);
     mo_jw_end(&w);
     return mo_buf_err(b);
 }

@@ -124,10 +124,8 @@ static void w_one(struct mo_jw *w, const struct mo_ctr *c)
 static void w_labels(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_obj(w);
-    for (size_t i = 0; i < c->nlabels; i++) {
-        mo_jw_key(w, c->labels[i].key);
-        mo_jw_cstr(w, c->labels[i].value);
-    }
+    for (size_t i = 0; i < c->nlabels; i++)
+        mo_jw_member_cstr(w, c->labels[i].key, c->labels[i].value);
     mo_jw_end(w);
 }
 
@@ -238,8 +236,7 @@ static void w_tmpfs_row(struct mo_jw *w, const struct mo_ctr *c,
                      "mode=0700",
                      x, (unsigned long long)size, inodes, c->uid, c->uid);
     MO_BUG_ON(n < 0 || (size_t)n >= sizeof(opts));
-    mo_jw_key(w, path);
-    mo_jw_cstr(w, opts);
+    mo_jw_member_cstr(w, path, opts);
 }
 
 /* podman mounts two more on a read-only root, of any size unless limited. */
@@ -261,12 +258,9 @@ static void w_tmpfs(struct mo_jw *w, const struct mo_ctr *c)
 static void w_ulimit(struct mo_jw *w, const char *name, uint64_t v)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "Name");
-    mo_jw_cstr(w, name);
-    mo_jw_key(w, "Soft");
-    mo_jw_u64(w, v);
-    mo_jw_key(w, "Hard");
-    mo_jw_u64(w, v);
+    mo_jw_member_cstr(w, "Name", name);
+    mo_jw_member_u64(w, "Soft", v);
+    mo_jw_member_u64(w, "Hard", v);
     mo_jw_end(w);
 }
 
@@ -315,8 +309,7 @@ static void w_log(struct mo_jw *w, const struct mo_ctr *c)
 {
     (void)c;
     mo_jw_obj(w);
-    mo_jw_key(w, "Type");
-    mo_jw_cstr(w, "none");
+    mo_jw_member_cstr(w, "Type", "none");
     mo_jw_end(w);
 }
 
@@ -324,8 +317,7 @@ static void w_restart(struct mo_jw *w, const struct mo_ctr *c)
 {
     (void)c;
     mo_jw_obj(w);
-    mo_jw_key(w, "Name");
-    mo_jw_cstr(w, "no");
+    mo_jw_member_cstr(w, "Name", "no");
     mo_jw_end(w);
 }
 
@@ -416,8 +408,7 @@ static int write_all(const struct mo_ctr *c, struct mo_buf *b, bool fixed_only)
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     write_place(&w, c, CONFIG, fixed_only);
-    mo_jw_key(&w, "HostConfig");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "HostConfig");
     write_place(&w, c, HOST, fixed_only);
     mo_jw_end(&w);
     mo_jw_end(&w);

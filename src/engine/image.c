@@ -108,8 +108,7 @@ static int put_layer(struct mo_buf *b, const struct mo_image_parts *p)
 
 static void put_words(struct mo_jw *w, const char *key, const char *word)
 {
-    mo_jw_key(w, key);
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, key);
     mo_jw_cstr(w, word);
     mo_jw_end(w);
 }
@@ -129,27 +128,18 @@ static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "architecture");
-    mo_jw_cstr(&w, p->arch);
-    mo_jw_key(&w, "config");
-    mo_jw_obj(&w);
+    mo_jw_member_cstr(&w, "architecture", p->arch);
+    mo_jw_member_obj(&w, "config");
     put_words(&w, "Entrypoint", MO_IMAGE_TOOLBOX);
     put_words(&w, "Env", "PATH=/bin");
-    mo_jw_key(&w, "User");
-    mo_jw_cstr(&w, "20000:20000");
-    mo_jw_key(&w, "WorkingDir");
-    mo_jw_cstr(&w, "/workspace");
+    mo_jw_member_cstr(&w, "User", "20000:20000");
+    mo_jw_member_cstr(&w, "WorkingDir", "/workspace");
     mo_jw_end(&w);
-    mo_jw_key(&w, "created");
-    mo_jw_cstr(&w, "1970-01-01T00:00:00Z");
-    mo_jw_key(&w, "os");
-    mo_jw_cstr(&w, "linux");
-    mo_jw_key(&w, "rootfs");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "layers");
-    mo_jw_key(&w, "diff_ids");
-    mo_jw_arr(&w);
+    mo_jw_member_cstr(&w, "created", "1970-01-01T00:00:00Z");
+    mo_jw_member_cstr(&w, "os", "linux");
+    mo_jw_member_obj(&w, "rootfs");
+    mo_jw_member_cstr(&w, "type", "layers");
+    mo_jw_member_arr(&w, "diff_ids");
     put_diff(&w, layer);
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -164,11 +154,9 @@ static int put_manifest(struct mo_buf *b, const char *config, const char *tag)
     mo_jw_init(&w, b);
     mo_jw_arr(&w);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "Config");
-    mo_jw_cstr(&w, config);
+    mo_jw_member_cstr(&w, "Config", config);
     put_words(&w, "RepoTags", tag);
-    mo_jw_key(&w, "Layers");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "Layers");
     mo_jw_cstr(&w, "toolbox/layer.tar");
     mo_jw_end(&w);
     mo_jw_end(&w);

@@ -134,12 +134,10 @@ static int put_path(struct mo_buf *b, const char *label)
     mo_buf_init(&json, 512);
     mo_jw_init(&w, &json);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "type");
     mo_jw_cstr(&w, "container");
     mo_jw_end(&w);
-    mo_jw_key(&w, "label");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "label");
     mo_jw_cstr(&w, label);
     mo_jw_end(&w);
     mo_jw_end(&w);

@@ -87,8 +87,7 @@ static void put_uris(const struct server_slot *s, struct mo_jw *w)
 {
     struct mo_span own;
 
-    mo_jw_key(w, "resourceSubscriptions");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "resourceSubscriptions");
     mo_map_each (en, &s->g->watched)
         if (own_uri(s, en, &own))
             mo_jw_str(w, own);
@@ -104,12 +103,9 @@ static int put_listen(const struct gw_child *k, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "notifications");
-    mo_jw_obj(&w);
-    for (size_t i = 0; i < MO_COUNT(keys); i++) {
-        mo_jw_key(&w, keys[i]);
-        mo_jw_bool(&w, true);
-    }
+    mo_jw_member_obj(&w, "notifications");
+    for (size_t i = 0; i < MO_COUNT(keys); i++)
+        mo_jw_member_bool(&w, keys[i], true);
     if (s->nwatched)
         put_uris(s, &w);
     mo_gw_watch_task_ids(k, &w);

@@ -100,10 +100,8 @@ void mo_gw_watch_task_ids(const struct gw_child *k, struct mo_jw *w)
 
         if (!is_for_child(x, k) || !x->n)
             continue;
-        if (!any) {
-            mo_jw_key(w, "taskIds");
-            mo_jw_arr(w);
-        }
+        if (!any)
+            mo_jw_member_arr(w, "taskIds");
         any = true;
         mo_jw_str(w, mo_buf_view(&x->own));
     }

@@ -117,16 +117,11 @@ void mo_req_problem(struct mo_req *rq, int status, const char *code,
 
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "type");
-    mo_jw_cstr(&w, "about:blank");
-    mo_jw_key(&w, "title");
-    mo_jw_cstr(&w, mo_http_reason(status));
-    mo_jw_key(&w, "status");
-    mo_jw_i64(&w, status);
-    mo_jw_key(&w, "code");
-    mo_jw_cstr(&w, code);
-    mo_jw_key(&w, "detail");
-    mo_jw_cstr(&w, detail);
+    mo_jw_member_cstr(&w, "type", "about:blank");
+    mo_jw_member_cstr(&w, "title", mo_http_reason(status));
+    mo_jw_member_i64(&w, "status", status);
+    mo_jw_member_cstr(&w, "code", code);
+    mo_jw_member_cstr(&w, "detail", detail);
     mo_jw_end(&w);
     mo_req_reply(rq, status, "application/problem+json", mo_buf_view(&b));
 }

@@ -3,10 +3,8 @@
 void mo_content_put_block(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, "text");
-    mo_jw_key(w, "text");
-    mo_jw_str(w, text);
+    mo_jw_member_cstr(w, "type", "text");
+    mo_jw_member(w, "text", text);
     mo_jw_end(w);
 }
 

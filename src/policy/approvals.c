@@ -72,8 +72,7 @@ static void put_item_member(struct mo_jw *w, struct mo_json item,
 
     if (!v.p)
         return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, mo_json_text(v));
+    mo_jw_member_raw(w, key, mo_json_text(v));
 }
 
 static void put_def(struct mo_buf *b, struct mo_json item)

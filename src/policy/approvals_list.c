@@ -103,8 +103,8 @@ static void put_pending(struct mo_jw *w, const struct pending_call *p)
         mo_jw_member_raw(w, "rule", mo_buf_view(&p->rule));
     if (k->routed) {
         mo_jw_member_opt(w, "words", k->words);
-        mo_jw_key(w, "confidence");
-        mo_jw_f64(w, (double)(int)(k->sure * 1000 + 0.5f) / 1000);
+        mo_jw_member_f64(w, "confidence",
+                         (double)(int)(k->sure * 1000 + 0.5f) / 1000);
     }
     mo_jw_member_u64(w, "at", p->at);
     mo_jw_member_u64(w, "expiresAt", p->expires);
@@ -118,8 +118,7 @@ int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "approvals");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "approvals");
     mo_list_each (n, &d->pending)
         put_pending(&w, mo_container_of(n, struct pending_call, node));
     mo_jw_end(&w);

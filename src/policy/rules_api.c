@@ -31,8 +31,7 @@ static void put_claims(struct mo_jw *w, const struct mo_rule *r)
     if (r->claims == 0 && r->denials == 0)
         return;
     mo_buf_init(&b, 64);
-    mo_jw_key(w, "annotations");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "annotations");
     for (size_t i = 0; i < MO_COUNT(claims); i++) {
         bool not = (r->denials & claims[i].bit) != 0;
 
@@ -53,8 +52,7 @@ static void put_operator_rule(struct mo_jw *w, const struct mo_rule *r)
     mo_jw_member(w, "tool", r->tool);
     mo_jw_member(w, "action", mo_span_cstr(actions[r->action]));
     if (r->nargs > 0) {
-        mo_jw_key(w, "args");
-        mo_jw_obj(w);
+        mo_jw_member_obj(w, "args");
         for (size_t i = 0; i < r->nargs; i++) {
             mo_jw_key_span(w, r->args[i].path);
             mo_jw_str(w, r->args[i].cond);
@@ -74,13 +72,11 @@ int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out)
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "rules");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "rules");
     for (size_t i = 0; i < n; i++)
         mo_jw_raw(&w, mo_remembered_rules_doc(mo_policy_remembered(p), i));
     mo_jw_end(&w);
-    mo_jw_key(&w, "operator");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "operator");
     for (size_t i = 0; i < mo_policy_operator_rules(p)->n; i++)
         put_operator_rule(&w, &mo_policy_operator_rules(p)->v[i]);
     mo_jw_end(&w);
@@ -246,8 +242,7 @@ static void put_trial(struct mo_jw *w, const struct mo_policy *p,
     mo_jw_member(w, "by", mo_span_cstr(decider_name(t)));
     if (t->v.rule)
         mo_jw_member_opt(w, "reason", t->v.rule->reason);
-    mo_jw_key(w, "rules");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "rules");
     for (size_t i = 0; i < operators->n; i++)
         put_rule_result(w, t, "operator", i, &operators->v[i]);
     for (size_t i = 0; i < remembered->n; i++)

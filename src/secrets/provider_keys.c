@@ -65,8 +65,7 @@ int mo_key_states(const struct mo_config *cfg, struct mo_buf *out)
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "providers");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "providers");
     for (size_t i = 0; i < MO_COUNT(providers); i++) {
         const struct mo_config_api *api =
             (const void *)((const char *)&cfg->llm + providers[i].off);

@@ -133,8 +133,7 @@ static void put_text(struct work *k, const char *to, struct mo_json v,
 
     if (take_text(k, to, v, refs, &plain) < 0)
         return;
-    mo_jw_key(&k->w, to);
-    mo_jw_str(&k->w, mo_buf_view(&k->text));
+    mo_jw_member(&k->w, to, mo_buf_view(&k->text));
 }
 
 static void put_list(struct work *k, const char *to, struct mo_json v)
@@ -142,8 +141,7 @@ static void put_list(struct work *k, const char *to, struct mo_json v)
     struct mo_json_iter it;
     struct mo_json key, item;
 
-    mo_jw_key(&k->w, to);
-    mo_jw_arr(&k->w);
+    mo_jw_member_arr(&k->w, to);
     mo_json_iter(&it, v);
     while (k->rc == 0 && mo_json_next(&it, &key, &item)) {
         struct mo_span plain;
@@ -244,8 +242,7 @@ static void put_map(struct work *k, const char *to, struct mo_json v)
         refuse_member(k, to, "has more than 1000 entries");
         return;
     }
-    mo_jw_key(&k->w, to);
-    mo_jw_obj(&k->w);
+    mo_jw_member_obj(&k->w, to);
     mo_json_iter(&it, v);
     while (k->rc == 0 && mo_json_next(&it, &key, &item)) {
         if (mo_jvalue_find(v, key).p == item.p) /* the last one counts */
@@ -261,8 +258,7 @@ static void put_flag(struct work *k, const char *to, struct mo_json v,
 
     if (mo_json_bool(v, &on) < 0 || on != not ) /* true is the default */
         return;
-    mo_jw_key(&k->w, to);
-    mo_jw_bool(&k->w, false);
+    mo_jw_member_bool(&k->w, to, false);
 }
 
 static void put_field(struct work *k, size_t i, struct mo_json v)
@@ -289,8 +285,7 @@ static void put_field(struct work *k, size_t i, struct mo_json v)
     else if (kind == FLAG || kind == NOT)
         put_flag(k, to, v, kind == NOT);
     else if (kind == NUMBER) {
-        mo_jw_key(&k->w, to);
-        mo_jw_raw(&k->w, mo_json_text(v));
+        mo_jw_member_raw(&k->w, to, mo_json_text(v));
     }
 }
 
@@ -332,8 +327,7 @@ static void put_transport(struct work *k, struct mo_json v)
     }
     if (!sse)
         return;
-    mo_jw_key(&k->w, "transport");
-    mo_jw_cstr(&k->w, "sse");
+    mo_jw_member_cstr(&k->w, "transport", "sse");
 }
 
 static bool is_known(struct mo_json key)

@@ -86,10 +86,8 @@ static void put_secrets(struct mo_jw *w, const struct mo_import_server *s)
     mo_jw_arr(w);
     for (struct mo_import_secret *x = s->secrets; x; x = x->next) {
         mo_jw_obj(w);
-        mo_jw_key(w, "name");
-        mo_jw_cstr(w, x->name);
-        mo_jw_key(w, "known");
-        mo_jw_bool(w, x->value != NULL);
+        mo_jw_member_cstr(w, "name", x->name);
+        mo_jw_member_bool(w, "known", x->value != NULL);
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -99,18 +97,12 @@ static void put_server(struct mo_jw *w, const struct mo_import_server *s,
                        enum mo_plan_action todo)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "name");
-    mo_jw_cstr(w, s->name);
-    mo_jw_key(w, "was");
-    mo_jw_cstr(w, s->was ? s->was : s->name);
-    mo_jw_key(w, "action");
-    mo_jw_cstr(w, words[todo]);
-    mo_jw_key(w, "why");
-    mo_jw_cstr(w, s->cannot[0] ? s->cannot : NULL);
-    mo_jw_key(w, "leftOut");
-    mo_jw_str(w, mo_buf_view(&s->left_out));
-    mo_jw_key(w, "keyInArgs");
-    mo_jw_bool(w, s->key_in_args);
+    mo_jw_member_cstr(w, "name", s->name);
+    mo_jw_member_cstr(w, "was", s->was ? s->was : s->name);
+    mo_jw_member_cstr(w, "action", words[todo]);
+    mo_jw_member_cstr(w, "why", s->cannot[0] ? s->cannot : NULL);
+    mo_jw_member(w, "leftOut", mo_buf_view(&s->left_out));
+    mo_jw_member_bool(w, "keyInArgs", s->key_in_args);
     mo_jw_key(w, "secrets");
     put_secrets(w, s);
     mo_jw_end(w);
@@ -123,16 +115,11 @@ void mo_plan_json(const struct mo_plan *p, const char *file, bool written,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    if (file) {
-        mo_jw_key(&w, "file");
-        mo_jw_cstr(&w, file);
-    }
-    mo_jw_key(&w, "format");
-    mo_jw_cstr(&w, p->im.format);
-    mo_jw_key(&w, "written");
-    mo_jw_bool(&w, written);
-    mo_jw_key(&w, "servers");
-    mo_jw_arr(&w);
+    if (file)
+        mo_jw_member_cstr(&w, "file", file);
+    mo_jw_member_cstr(&w, "format", p->im.format);
+    mo_jw_member_bool(&w, "written", written);
+    mo_jw_member_arr(&w, "servers");
     for (size_t i = 0; i < p->im.n; i++)
         put_server(&w, &p->im.v[i], p->todo[i]);
     mo_jw_end(&w);

@@ -81,8 +81,7 @@ static void finish_failed(struct job *j, const struct mo_err *why)
 
 static void put_secrets(struct mo_jw *w, const struct job *j)
 {
-    mo_jw_key(w, "secrets");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "secrets");
     for (const struct mo_entry_secret *s = j->entry.secrets; s; s = s->next)
         mo_jw_str(w, s->name);
     mo_jw_end(w);
@@ -99,19 +98,13 @@ static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "name");
-    mo_jw_cstr(&w, j->server);
-    mo_jw_key(&w, "saved");
-    mo_jw_bool(&w, saved);
-    if (saved) {
-        mo_jw_key(&w, "message");
-        mo_jw_cstr(&w, says[j->verb]);
-    }
+    mo_jw_member_cstr(&w, "name", j->server);
+    mo_jw_member_bool(&w, "saved", saved);
+    if (saved)
+        mo_jw_member_cstr(&w, "message", says[j->verb]);
     put_secrets(&w, j);
-    if (j->report.len > 0) {
-        mo_jw_key(&w, "test");
-        mo_jw_raw(&w, mo_buf_view(&j->report));
-    }
+    if (j->report.len > 0)
+        mo_jw_member_raw(&w, "test", mo_buf_view(&j->report));
     mo_jw_end(&w);
 }
 

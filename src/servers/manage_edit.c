@@ -341,17 +341,12 @@ void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "managed");
-    mo_jw_cstr(&w, verbs[j->verb]);
-    if (j->server) {
-        mo_jw_key(&w, "server");
-        mo_jw_cstr(&w, j->server);
-    }
-    mo_jw_key(&w, "who");
-    mo_jw_str(&w, mo_buf_view(&j->who));
+    mo_jw_member_cstr(&w, "managed", verbs[j->verb]);
+    if (j->server)
+        mo_jw_member_cstr(&w, "server", j->server);
+    mo_jw_member(&w, "who", mo_buf_view(&j->who));
     if (j->verb == MO_MANAGE_IMPORT) {
-        mo_jw_key(&w, "plan");
-        mo_jw_raw(&w, mo_buf_view(&j->plan));
+        mo_jw_member_raw(&w, "plan", mo_buf_view(&j->plan));
     } else if (j->described.p) {
         mo_jw_key(&w, "entry");
         mo_entry_show(&w, j->described);

@@ -72,8 +72,7 @@ static void view_init(struct view *v, const struct mo_manage *m,
 
 static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
 {
-    mo_jw_key(w, key);
-    mo_jw_u64(w, n);
+    mo_jw_member_u64(w, key, n);
 }
 
 static const char *transport(const struct mo_config_mcp *c)
@@ -111,8 +110,7 @@ static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
     mo_config_put_where(&b, c);
     mo_jw_member(w, "where", mo_buf_view(&b));
     mo_buf_fini(&b);
-    mo_jw_key(w, "enabled");
-    mo_jw_bool(w, c->enabled);
+    mo_jw_member_bool(w, "enabled", c->enabled);
     mo_jw_member(w, "kind",
                  mo_span_cstr(c->image ? "image"
                               : c->url ? transport(c)
@@ -136,8 +134,7 @@ static void put_gateway(struct mo_jw *w, const struct view *v)
     put_u64(w, "fails", s->fails);
     put_u64(w, "retryMs", s->retry_ms);
     put_u64(w, "instances", server->instances ? server->instances : 1);
-    mo_jw_key(w, "perSession");
-    mo_jw_bool(w, server->per_session);
+    mo_jw_member_bool(w, "perSession", server->per_session);
     if (s->why.code)
         mo_jw_member(w, "error", mo_span_cstr(s->why.msg));
 }
@@ -200,10 +197,8 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
         put_u64(w, "calls", mo_conn_stats(conn)->calls);
         info = i->server;
     }
-    if (mo_json_is(info, MO_JSON_OBJECT)) {
-        mo_jw_key(w, "info");
-        mo_jw_raw(w, mo_json_text(info));
-    }
+    if (mo_json_is(info, MO_JSON_OBJECT))
+        mo_jw_member_raw(w, "info", mo_json_text(info));
 }
 
 static void put_view(struct mo_jw *w, const struct mo_manage *m,
@@ -213,8 +208,7 @@ static void put_view(struct mo_jw *w, const struct mo_manage *m,
     put_state(w, m, v);
     put_known(w, m, v);
     if (v->up) {
-        mo_jw_key(w, "gateway");
-        mo_jw_obj(w);
+        mo_jw_member_obj(w, "gateway");
         put_gateway(w, v);
         mo_jw_end(w);
     }
@@ -231,14 +225,12 @@ int mo_manage_list(struct mo_manage *m, struct mo_buf *out)
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "manage");
-    mo_jw_bool(&w, mo_manage_allowed(cfg, m->o.listen));
+    mo_jw_member_bool(&w, "manage", mo_manage_allowed(cfg, m->o.listen));
     mo_jw_member(&w, "file",
                  mo_span_cstr(realpath(m->o.config->path, path)
                                   ? path
                                   : m->o.config->path));
-    mo_jw_key(&w, "servers");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "servers");
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         view_init(&v, m, &cfg->mcp.v[i]);
         mo_jw_obj(&w);
@@ -313,8 +305,7 @@ static void put_mcps(struct mo_jw *w, const struct mo_manage *m)
     const struct mo_config *cfg = m->o.config->now;
     struct view v;
 
-    mo_jw_key(w, "mcps");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "mcps");
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         view_init(&v, m, &cfg->mcp.v[i]);
         mo_jw_obj(w);
@@ -340,8 +331,7 @@ static void put_summary(struct mo_jw *w, const struct mo_manage *m)
         view_init(&v, m, &cfg->mcp.v[i]);
         n[sums[v.state]]++;
     }
-    mo_jw_key(w, "summary");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "summary");
     put_u64(w, "total", cfg->mcp.n);
     for (size_t i = 0; i < MO_COUNT(sum_words); i++)
         put_u64(w, sum_words[i], n[i]);
@@ -358,18 +348,15 @@ int mo_manage_health(struct mo_manage *m, struct mo_buf *out)
     mo_jw_obj(&w);
     put_summary(&w, m);
     put_mcps(&w, m);
-    mo_jw_key(&w, "servers");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "servers");
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         view_init(&v, m, &cfg->mcp.v[i]);
         mo_jw_obj(&w);
         mo_jw_member(&w, "name", mo_span_cstr(v.cfg->name));
-        mo_jw_key(&w, "enabled");
-        mo_jw_bool(&w, v.cfg->enabled);
+        mo_jw_member_bool(&w, "enabled", v.cfg->enabled);
         put_state(&w, m, &v);
         if (v.up) {
-            mo_jw_key(&w, "gateway");
-            mo_jw_obj(&w);
+            mo_jw_member_obj(&w, "gateway");
             put_gateway(&w, &v);
             mo_jw_end(&w);
         }
@@ -387,8 +374,7 @@ static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
 
     mo_jw_member(w, "command",
                  n > 0 ? mo_span(exe, (size_t)n) : MO_SPAN("mcp-orchestrator"));
-    mo_jw_key(w, "args");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "args");
     mo_jw_cstr(w, "gateway");
     if (realpath(h->path, config)) {
         mo_jw_cstr(w, "--config");
@@ -411,8 +397,7 @@ int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
     mo_jw_obj(&w);
     put_start(&w, m->o.config);
     mo_jw_member(&w, "url", mo_buf_view(&url));
-    mo_jw_key(&w, "needsToken");
-    mo_jw_bool(&w, m->o.has_token);
+    mo_jw_member_bool(&w, "needsToken", m->o.has_token);
     mo_jw_end(&w);
     mo_buf_fini(&url);
     return mo_buf_err(out);

@@ -77,14 +77,12 @@ void mo_try_tool_finish_fail(struct job *j, int code, const char *text)
 
 void mo_try_tool_put(struct mo_jw *w, const char *key, struct mo_span text)
 {
-    mo_jw_key(w, key);
-    mo_jw_str(w, text);
+    mo_jw_member(w, key, text);
 }
 
 void mo_try_tool_put_json(struct mo_jw *w, const char *key, struct mo_span json)
 {
-    mo_jw_key(w, key);
-    mo_jw_raw(w, json.n > 0 ? json : MO_SPAN("null"));
+    mo_jw_member_raw(w, key, json.n > 0 ? json : MO_SPAN("null"));
 }
 
 /* --- list of servers ------------------------------------------------------ */
@@ -113,8 +111,7 @@ static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
 static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
 {
     mo_try_tool_put(w, "name", mo_span_cstr(c->name));
-    mo_jw_key(w, "kind");
-    mo_jw_cstr(w, kind_of(c));
+    mo_jw_member_cstr(w, "kind", kind_of(c));
     put_target(w, c);
     if (c->description && c->description[0])
         mo_try_tool_put(w, "description", mo_span_cstr(c->description));
@@ -128,8 +125,7 @@ static void put_open(struct mo_jw *w, struct mo_conn *c)
                     mo_span_cstr(mo_mcp_version_text(info->version)));
     if (mo_json_is(info->server, MO_JSON_OBJECT))
         mo_try_tool_put_json(w, "info", mo_json_text(info->server));
-    mo_jw_key(w, "calls");
-    mo_jw_u64(w, mo_conn_stats(c)->calls);
+    mo_jw_member_u64(w, "calls", mo_conn_stats(c)->calls);
 }
 
 static void put_stderr(const struct mo_try_tool *t, struct mo_jw *w,
@@ -160,14 +156,11 @@ static void put_server(const struct mo_try_tool *t, struct mo_jw *w,
     mo_upstream_status(mo_gateway_up(mo_try_tool_gateway(t), no), &s);
     mo_jw_obj(w);
     put_config(w, c);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, states[s.state]);
+    mo_jw_member_cstr(w, "state", states[s.state]);
     if (s.why.code)
         mo_try_tool_put(w, "error", mo_span_cstr(s.why.msg));
-    if (s.retry_ms > 0) {
-        mo_jw_key(w, "retryMs");
-        mo_jw_u64(w, s.retry_ms);
-    }
+    if (s.retry_ms > 0)
+        mo_jw_member_u64(w, "retryMs", s.retry_ms);
     put_stderr(t, w, c->name);
     if (conn)
         put_open(w, conn);
@@ -183,8 +176,7 @@ int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "servers");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "servers");
     for (size_t i = 0; i < all->n; i++) {
         size_t no = mo_gateway_server(g, mo_span_cstr(all->v[i].name));
 
@@ -226,8 +218,7 @@ static void finish_list(struct job *j)
     mo_buf_init(&b, ANSWER_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "tools");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "tools");
     for (size_t i = 0; i < mo_tools_count(j->tools); i++)
         put_tool(j, &w, mo_tools_at(j->tools, i));
     mo_jw_end(&w);

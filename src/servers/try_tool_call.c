@@ -9,8 +9,7 @@ static void begin_state(struct mo_jw *w, struct mo_buf *b, const char *state)
     mo_buf_init(b, ANSWER_MAX);
     mo_jw_init(w, b);
     mo_jw_obj(w);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, state);
+    mo_jw_member_cstr(w, "state", state);
 }
 
 static void finish_state(struct job *j, const char *state, struct mo_span why)
@@ -158,10 +157,8 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     audit_result(j, mo_buf_view(&content), is_error, ms);
     begin_state(&w, &b, "done");
     mo_try_tool_put_json(&w, "content", mo_buf_view(&content));
-    mo_jw_key(&w, "isError");
-    mo_jw_bool(&w, is_error);
-    mo_jw_key(&w, "durationMs");
-    mo_jw_u64(&w, ms);
+    mo_jw_member_bool(&w, "isError", is_error);
+    mo_jw_member_u64(&w, "durationMs", ms);
     mo_jw_end(&w);
     mo_buf_fini(&content);
     mo_try_tool_finish_buf(j, &b);

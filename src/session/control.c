@@ -59,13 +59,10 @@ static void put_answer(struct mo_buf *b, const struct mo_err *why)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "ok");
-    mo_jw_bool(&w, !why);
+    mo_jw_member_bool(&w, "ok", !why);
     if (why) {
-        mo_jw_key(&w, "code");
-        mo_jw_i64(&w, why->code);
-        mo_jw_key(&w, "message");
-        mo_jw_cstr(&w, why->msg);
+        mo_jw_member_i64(&w, "code", why->code);
+        mo_jw_member_cstr(&w, "message", why->msg);
     }
     mo_jw_end(&w);
     mo_buf_putc(b, '\n');
@@ -335,12 +332,9 @@ static void put_question(struct mo_buf *b, struct mo_span session, bool forget)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "op");
-    mo_jw_cstr(&w, "end");
-    mo_jw_key(&w, "session");
-    mo_jw_str(&w, session);
-    mo_jw_key(&w, "forget");
-    mo_jw_bool(&w, forget);
+    mo_jw_member_cstr(&w, "op", "end");
+    mo_jw_member(&w, "session", session);
+    mo_jw_member_bool(&w, "forget", forget);
     mo_jw_end(&w);
     mo_buf_putc(b, '\n');
 }

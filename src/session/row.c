@@ -80,26 +80,16 @@ int mo_session_row_write(const struct session_row *r, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "v");
-    mo_jw_u64(&w, ROW_VERSION);
-    mo_jw_key(&w, "box");
-    mo_jw_cstr(&w, r->box);
-    mo_jw_key(&w, "driver");
-    mo_jw_cstr(&w, r->driver);
-    if (r->owner[0]) {
-        mo_jw_key(&w, "owner");
-        mo_jw_cstr(&w, r->owner);
-    }
-    if (r->asleep) {
-        mo_jw_key(&w, "asleep");
-        mo_jw_bool(&w, true);
-    }
-    mo_jw_key(&w, "created");
-    mo_jw_u64(&w, r->created);
-    if (r->data.len) {
-        mo_jw_key(&w, "data");
-        mo_jw_raw(&w, mo_buf_view(&r->data));
-    }
+    mo_jw_member_u64(&w, "v", ROW_VERSION);
+    mo_jw_member_cstr(&w, "box", r->box);
+    mo_jw_member_cstr(&w, "driver", r->driver);
+    if (r->owner[0])
+        mo_jw_member_cstr(&w, "owner", r->owner);
+    if (r->asleep)
+        mo_jw_member_bool(&w, "asleep", true);
+    mo_jw_member_u64(&w, "created", r->created);
+    if (r->data.len)
+        mo_jw_member_raw(&w, "data", mo_buf_view(&r->data));
     mo_jw_end(&w);
     return mo_buf_err(b);
 }

@@ -59,8 +59,7 @@ static void read_rows(struct mo_api_job *j, const struct mo_read *r,
 
 static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
 {
-    mo_jw_key(w, key);
-    mo_jw_u64(w, n);
+    mo_jw_member_u64(w, key, n);
 }
 
 static void put_member(struct mo_jw *w, struct mo_json from, const char *key)
@@ -69,8 +68,7 @@ static void put_member(struct mo_jw *w, struct mo_json from, const char *key)
 
     if (v.p == NULL)
         return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, mo_json_text(v));
+    mo_jw_member_raw(w, key, mo_json_text(v));
 }
 
 /* Writes the members of the session's row and the agent's part of it. */
@@ -99,8 +97,7 @@ static void begin_list(struct mo_api_job *j, const char *name)
 {
     mo_jw_init(&j->w, &j->out);
     mo_jw_obj(&j->w);
-    mo_jw_key(&j->w, name);
-    mo_jw_arr(&j->w);
+    mo_jw_member_arr(&j->w, name);
 }
 
 static void each_session(struct mo_api_job *j, const struct mo_row *row)
@@ -203,10 +200,8 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
     mo_jw_member(&w, "sessionId", mo_span_cstr(j->id));
     if (rows->n > 0)
         put_u64(&w, "conversation", rows->v[0].conversation);
-    mo_jw_key(&w, "more");
-    mo_jw_bool(&w, rows->more);
-    mo_jw_key(&w, "messages");
-    mo_jw_arr(&w);
+    mo_jw_member_bool(&w, "more", rows->more);
+    mo_jw_member_arr(&w, "messages");
     for (size_t i = 0; i < rows->n; i++) {
         struct mo_json_doc doc;
 
@@ -413,16 +408,14 @@ static void put_row(struct mo_api_job *j, const struct mo_row *row)
     if (row->seq > 0)
         put_u64(w, "seq", row->seq);
     put_u64(w, "at", row->at);
-    mo_jw_key(w, "what");
-    mo_jw_raw(w, row->doc.n > 0 ? row->doc : MO_SPAN("null"));
+    mo_jw_member_raw(w, "what", row->doc.n > 0 ? row->doc : MO_SPAN("null"));
     mo_jw_end(w);
 }
 
 static void end_rows(struct mo_api_job *j, bool more)
 {
     mo_jw_end(&j->w);
-    mo_jw_key(&j->w, "more");
-    mo_jw_bool(&j->w, more);
+    mo_jw_member_bool(&j->w, "more", more);
     mo_jw_end(&j->w);
     mo_api_reply(j, "application/json");
 }
@@ -517,8 +510,7 @@ static void put_check(struct mo_jw *w, struct mo_json list)
 
     mo_jw_obj(w);
     put_member(w, list, "provider");
-    mo_jw_key(w, "models");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "models");
     mo_json_iter(&it, mo_json_get(list, "models"));
     while (mo_json_next(&it, &key, &val)) {
         struct mo_json id = mo_json_get(val, "id");

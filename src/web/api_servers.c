@@ -62,16 +62,13 @@ static void on_tested(void *arg, struct mo_span json, const struct mo_err *why)
     }
     mo_jw_init(&w, &j->out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "ok");
-    mo_jw_bool(&w, why == NULL);
-    mo_jw_key(&w, "ms");
-    mo_jw_u64(&w, (mo_now_ns() - j->began) / MO_MS);
+    mo_jw_member_bool(&w, "ok", why == NULL);
+    mo_jw_member_u64(&w, "ms", (mo_now_ns() - j->began) / MO_MS);
     if (why) {
-        mo_jw_key(&w, "error");
-        mo_jw_cstr(&w, why->msg);
+        mo_jw_member_cstr(&w, "error", why->msg);
     } else if (mo_json_parse(json, 0, &doc, NULL) == 0) {
-        mo_jw_key(&w, "tools");
-        mo_jw_u64(&w, mo_json_len(mo_json_get(doc.root, "tools")));
+        mo_jw_member_u64(&w, "tools",
+                         mo_json_len(mo_json_get(doc.root, "tools")));
     }
     mo_jw_end(&w);
     mo_api_reply(j, "application/json");

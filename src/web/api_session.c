@@ -75,21 +75,16 @@ static void put_call(struct mo_jw *w, const struct mo_row *row)
     bool known = mo_json_parse(row->doc, 0, &doc, NULL) == 0;
 
     mo_jw_obj(w);
-    mo_jw_key(w, "callId");
-    mo_jw_str(w, row->id);
-    mo_jw_key(w, "seq");
-    mo_jw_u64(w, row->seq);
-    mo_jw_key(w, "at");
-    mo_jw_u64(w, row->at);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, mo_call_state_name(row->state));
+    mo_jw_member(w, "callId", row->id);
+    mo_jw_member_u64(w, "seq", row->seq);
+    mo_jw_member_u64(w, "at", row->at);
+    mo_jw_member_cstr(w, "state", mo_call_state_name(row->state));
     for (size_t i = 0; known && i < MO_COUNT(told); i++) {
         struct mo_json v = mo_json_get(doc.root, told[i]);
 
         if (v.p == NULL)
             continue;
-        mo_jw_key(w, told[i]);
-        mo_jw_raw(w, mo_json_text(v));
+        mo_jw_member_raw(w, told[i], mo_json_text(v));
     }
     mo_jw_end(w);
 }
@@ -106,10 +101,8 @@ static void on_calls(void *ctx, const struct mo_rows *rows,
     }
     mo_jw_init(&w, &j->out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "more");
-    mo_jw_bool(&w, rows->more);
-    mo_jw_key(&w, "calls");
-    mo_jw_arr(&w);
+    mo_jw_member_bool(&w, "more", rows->more);
+    mo_jw_member_arr(&w, "calls");
     for (size_t i = 0; i < rows->n; i++)
         put_call(&w, &rows->v[i]);
     mo_jw_end(&w);

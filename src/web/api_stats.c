@@ -12,8 +12,7 @@
 
 static void put(struct mo_jw *w, const char *key, uint64_t n)
 {
-    mo_jw_key(w, key);
-    mo_jw_u64(w, n);
+    mo_jw_member_u64(w, key, n);
 }
 
 /* --- boxes --------------------------------------------------------------- */
@@ -60,8 +59,7 @@ static void put_box(struct mo_jw *w, const struct mo_gauge *g,
         mo_jw_null(w);
     else
         mo_jw_f64(w, permille / 10.0);
-    mo_jw_key(w, "cpuLimit");
-    mo_jw_f64(w, all->cpu_milli / 10.0);
+    mo_jw_member_f64(w, "cpuLimit", all->cpu_milli / 10.0);
     put(w, "processes", g->stats.pids);
     mo_jw_end(w);
 }
@@ -72,8 +70,7 @@ static void put_boxes(struct mo_jw *w, struct mo_api_stats *st,
 {
     struct mo_stats_sample *now = mo_alloc((g->n + 1) * sizeof(*now));
 
-    mo_jw_key(w, "boxes");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "boxes");
     for (size_t i = 0; i < g->n; i++) {
         const struct mo_gauge *v = &g->v[i];
         struct mo_stats_sample s = mo_stats_compare(last_of(st, v->box), v->box,
@@ -107,8 +104,7 @@ static void put_chat(void *ctx, const struct mo_chat_look *c)
     mo_jw_member(w, "model", c->model);
     put_usage(w, &c->spent);
     put(w, "members", c->members);
-    mo_jw_key(w, "busy");
-    mo_jw_bool(w, c->busy);
+    mo_jw_member_bool(w, "busy", c->busy);
     mo_jw_end(w);
 }
 
@@ -130,13 +126,11 @@ static void put_waiting(void *ctx, const struct mo_waiting *k)
 
 static void put_agent(struct mo_jw *w, const struct mo_agent *a)
 {
-    mo_jw_key(w, "conversations");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "conversations");
     if (a)
         mo_agent_chats(a, put_chat, w);
     mo_jw_end(w);
-    mo_jw_key(w, "approvals");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "approvals");
     if (a)
         mo_agent_waiting(a, put_waiting, w);
     mo_jw_end(w);
@@ -146,8 +140,7 @@ static void put_agent(struct mo_jw *w, const struct mo_agent *a)
 
 static void put_tokens(struct mo_jw *w, const struct mo_tally *t)
 {
-    mo_jw_key(w, "tokens");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tokens");
     for (size_t i = 0; t && i < t->nmodels; i++) {
         const struct mo_tally_model *m = &t->models[i];
 
@@ -183,13 +176,11 @@ static void put_calls(struct mo_jw *w, const struct mo_tally *t, uint64_t now)
                                                "meanMs", "longestMs",
                                                "tokensPerMinute"};
 
-    mo_jw_key(w, "calls");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "calls");
     put(w, "total", t ? t->calls : 0);
     put(w, "failed", t ? t->failed : 0);
     for (int c = 0; c < COLUMNS; c++) {
-        mo_jw_key(w, names[c]);
-        mo_jw_arr(w);
+        mo_jw_member_arr(w, names[c]);
         for (unsigned ago = MO_TALLY_MINUTES; t && ago > 0; ago--) {
             struct mo_tally_minute m = mo_tally_at(t, now, ago - 1);
 
@@ -204,8 +195,7 @@ static void put_sessions(struct mo_jw *w, const struct mo_sessions *ss)
 {
     const struct mo_sessions_stats st = mo_sessions_stats(ss);
 
-    mo_jw_key(w, "sessions");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "sessions");
     put(w, "open", st.open);
     put(w, "ready", st.ready);
     put(w, "warmBoxes", st.warm);

@@ -162,14 +162,12 @@ static double quantile(const struct sum *r, double percent)
 
 static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
 {
-    mo_jw_key(w, key);
-    mo_jw_u64(w, n);
+    mo_jw_member_u64(w, key, n);
 }
 
 static void put_ms(struct mo_jw *w, const char *key, double ms)
 {
-    mo_jw_key(w, key);
-    mo_jw_f64(w, (double)(int64_t)(ms * 10 + 0.5) / 10);
+    mo_jw_member_f64(w, key, (double)(int64_t)(ms * 10 + 0.5) / 10);
 }
 
 static void put_sum(struct mo_jw *w, const struct sum *r)
@@ -195,8 +193,7 @@ static void put_minutes(const struct mo_call_stats *s, uint64_t now,
                                                "longestMs"};
 
     for (int c = 0; c < COLUMNS; c++) {
-        mo_jw_key(w, names[c]);
-        mo_jw_arr(w);
+        mo_jw_member_arr(w, names[c]);
         for (unsigned ago = MO_TALLY_MINUTES; ago > 0; ago--) {
             struct mo_tally_minute m = mo_tally_at(&s->minutes, now, ago - 1);
 
@@ -267,8 +264,7 @@ void mo_call_stats_put_server(const struct mo_call_stats *s,
     const struct row *r = mo_map_get(&s->rows, server);
 
     put_sum(w, r ? &r->sum : &none);
-    mo_jw_key(w, "tools");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tools");
     if (r)
         put_tools(s, server, most, w);
     mo_jw_end(w);

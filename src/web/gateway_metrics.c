@@ -173,8 +173,7 @@ static void measure(void *ctx)
 
 static void put(struct mo_jw *w, const char *key, uint64_t n)
 {
-    mo_jw_key(w, key);
-    mo_jw_u64(w, n);
+    mo_jw_member_u64(w, key, n);
 }
 
 static void put_server(const struct mo_gateway_metrics *g,
@@ -190,12 +189,9 @@ static void put_server(const struct mo_gateway_metrics *g,
 
     mo_upstream_status(u, &s);
     mo_jw_obj(w);
-    mo_jw_key(w, "name");
-    mo_jw_str(w, name);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, states[s.state]);
-    mo_jw_key(w, "breaker");
-    mo_jw_cstr(w, mo_breaker_name(s.breaker));
+    mo_jw_member(w, "name", name);
+    mo_jw_member_cstr(w, "state", states[s.state]);
+    mo_jw_member_cstr(w, "breaker", mo_breaker_name(s.breaker));
     put(w, "children", s.children);
     put(w, "queue", s.waiting);
     mo_call_stats_put_server(g->sums, name, TOOLS_SHOWN, w);
@@ -212,8 +208,7 @@ void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
 
     mo_jw_obj(w);
     mo_call_stats_put(g->sums, mo_wall_ms(), w);
-    mo_jw_key(w, "servers");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "servers");
     for (size_t i = 0; gw && i < mo_gateway_count(gw); i++) {
         mo_upstream_status(mo_gateway_up(gw, i), &s);
         children += s.children;

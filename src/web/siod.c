@@ -366,8 +366,7 @@ static void answer_connect(struct client *c, enum mo_sio_type type,
     (void)mo_sio_put_head(b, type, nsp, -1);
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, key);
-    mo_jw_cstr(&w, value);
+    mo_jw_member_cstr(&w, key, value);
     mo_jw_end(&w);
     if (mo_buf_err(b))
         mo_eng_close(c->pub.eng, MO_ENG_OURS, "out of memory");

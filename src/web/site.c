@@ -284,21 +284,16 @@ static bool put_checks(struct mo_site *s, struct mo_jw *w)
 {
     bool all = true;
 
-    mo_jw_key(w, "checks");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "checks");
     for (size_t i = 0; i < s->nready; i++) {
         const char *why = s->ready[i].check(s->ready[i].ctx);
 
         all = all && !why;
         mo_jw_obj(w);
-        mo_jw_key(w, "name");
-        mo_jw_cstr(w, s->ready[i].name);
-        mo_jw_key(w, "ok");
-        mo_jw_bool(w, !why);
-        if (why) {
-            mo_jw_key(w, "reason");
-            mo_jw_cstr(w, why);
-        }
+        mo_jw_member_cstr(w, "name", s->ready[i].name);
+        mo_jw_member_bool(w, "ok", !why);
+        if (why)
+            mo_jw_member_cstr(w, "reason", why);
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -315,10 +310,8 @@ static void on_readyz(void *ctx, struct mo_req *rq)
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     all = put_checks(s, &w);
-    mo_jw_key(&w, "ready");
-    mo_jw_bool(&w, all);
-    mo_jw_key(&w, "version");
-    mo_jw_cstr(&w, MO_VERSION);
+    mo_jw_member_bool(&w, "ready", all);
+    mo_jw_member_cstr(&w, "version", MO_VERSION);
     mo_jw_end(&w);
     mo_req_reply(rq, all ? 200 : 503, "application/json", mo_buf_view(&b));
 }

@@ -32,14 +32,10 @@
 
 static void put_outcome_members(struct mo_jw *w, const struct call *k)
 {
-    mo_jw_key(w, "isError");
-    mo_jw_bool(w, k->is_error);
-    mo_jw_key(w, "ms");
-    mo_jw_u64(w, k->took_ms);
-    if (k->content.len > 0) {
-        mo_jw_key(w, "content");
-        mo_jw_raw(w, mo_buf_view(&k->content));
-    }
+    mo_jw_member_bool(w, "isError", k->is_error);
+    mo_jw_member_u64(w, "ms", k->took_ms);
+    if (k->content.len > 0)
+        mo_jw_member_raw(w, "content", mo_buf_view(&k->content));
 }
 
 static void put_call_doc(struct mo_buf *b, const struct call *k)
@@ -56,21 +52,18 @@ static void put_call_doc(struct mo_buf *b, const struct call *k)
         mo_jw_member(&w, "server", k->tool->def.server);
         mo_jw_member(&w, "tool", k->tool->def.name);
     }
-    mo_jw_key(&w, "args");
-    mo_jw_raw(&w, k->args.len > 0 ? mo_buf_view(&k->args) : MO_SPAN("null"));
+    mo_jw_member_raw(&w, "args",
+                     k->args.len > 0 ? mo_buf_view(&k->args) : MO_SPAN("null"));
     mo_jw_member(&w, "digest", mo_span_cstr(k->digest));
-    mo_jw_key(&w, "expires");
-    mo_jw_u64(&w, k->expires);
+    mo_jw_member_u64(&w, "expires", k->expires);
     if (k->by)
         mo_jw_member(&w, "by", mo_span_cstr(k->by));
     if (k->who[0])
         mo_jw_member(&w, "who", mo_span_cstr(k->who));
     if (k->reason.len > 0)
         mo_jw_member(&w, "reason", mo_buf_view(&k->reason));
-    if (k->route.len > 0) {
-        mo_jw_key(&w, "route");
-        mo_jw_raw(&w, mo_buf_view(&k->route));
-    }
+    if (k->route.len > 0)
+        mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
     put_outcome_members(&w, k);
     mo_jw_end(&w);
 }

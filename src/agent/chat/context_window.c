@@ -88,8 +88,7 @@ static bool has_user_entry(const struct chat *c, struct mo_list *until)
 
 static void put_text_block(struct mo_jw *w, struct mo_span text)
 {
-    mo_jw_key(w, "blocks");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "blocks");
     mo_content_put_block(w, text);
     mo_jw_end(w);
 }
@@ -381,12 +380,9 @@ static void put_summary_entry(struct chat *c, struct mo_buf *b,
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("summary"));
-    mo_jw_key(&w, "until");
-    mo_jw_u64(&w, c->transcript.cut);
-    mo_jw_key(&w, "turns");
-    mo_jw_u64(&w, count_turns(c, c->transcript.cut));
-    mo_jw_key(&w, "made");
-    mo_jw_cstr(&w, made);
+    mo_jw_member_u64(&w, "until", c->transcript.cut);
+    mo_jw_member_u64(&w, "turns", count_turns(c, c->transcript.cut));
+    mo_jw_member_cstr(&w, "made", made);
     put_text_block(&w, text);
     mo_jw_end(&w);
 }

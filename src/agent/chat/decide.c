@@ -39,8 +39,7 @@ static void audit_refusal(const struct mo_member *m,
     mo_jw_obj(&j);
     mo_jw_member(&j, "refused", mo_span_cstr(code));
     mo_jw_member(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
-    mo_jw_key(&j, "approved");
-    mo_jw_bool(&j, d->approved);
+    mo_jw_member_bool(&j, "approved", d->approved);
     mo_jw_member(&j, "who", mo_span_cstr(m->who));
     mo_jw_end(&j);
     mo_chat_audit(m->chat, &doc);

@@ -37,8 +37,7 @@ bool mo_entry_for_model(enum mo_entry_role r)
 
 static void put_blocks(struct mo_jw *w, struct mo_span text)
 {
-    mo_jw_key(w, "blocks");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "blocks");
     if (text.n > 0)
         mo_content_put_block(w, text);
     mo_jw_end(w);
@@ -76,10 +75,8 @@ void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
     mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"));
     mo_jw_member(&w, "stop", MO_SPAN("canceled"));
-    if (text.n == 0) {
-        mo_jw_key(&w, "placeholder");
-        mo_jw_bool(&w, true);
-    }
+    if (text.n == 0)
+        mo_jw_member_bool(&w, "placeholder", true);
     mo_jw_end(&w);
 }
 
@@ -90,8 +87,7 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("note"));
-    mo_jw_key(&w, "code");
-    mo_jw_cstr(&w, code);
+    mo_jw_member_cstr(&w, "code", code);
     mo_jw_member(&w, "text", text);
     mo_jw_end(&w);
 }
@@ -171,8 +167,7 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
         mo_jw_member(w, "id", r->id);
     }
     mo_jw_member(w, "name", r->name);
-    mo_jw_key(w, "isError");
-    mo_jw_bool(w, r->is_error);
+    mo_jw_member_bool(w, "isError", r->is_error);
     mo_jw_member(w, "state", mo_span_cstr(r->state));
     mo_jw_key(w, "content");
     if (mo_json_parse(r->content, 0, &doc, NULL) == 0 &&
@@ -190,8 +185,7 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("tool"));
-    mo_jw_key(&w, "results");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "results");
     for (size_t i = 0; i < n; i++)
         put_result(&w, &v[i]);
     mo_jw_end(&w);
@@ -251,10 +245,8 @@ void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "seq");
-    mo_jw_u64(&w, seq);
-    mo_jw_key(&w, "at");
-    mo_jw_u64(&w, at);
+    mo_jw_member_u64(&w, "seq", seq);
+    mo_jw_member_u64(&w, "at", at);
     mo_json_iter(&it, entry);
     while (mo_json_next(&it, &key, &val)) {
         if (is_opaque(key))

@@ -86,26 +86,22 @@ static void put_str(struct event *ev, const char *key, struct mo_span text)
 
 static void put_c(struct event *ev, const char *key, const char *text)
 {
-    mo_jw_key(&ev->w, key);
-    mo_jw_cstr(&ev->w, text);
+    mo_jw_member_cstr(&ev->w, key, text);
 }
 
 static void put_n(struct event *ev, const char *key, uint64_t n)
 {
-    mo_jw_key(&ev->w, key);
-    mo_jw_u64(&ev->w, n);
+    mo_jw_member_u64(&ev->w, key, n);
 }
 
 static void put_json(struct event *ev, const char *key, struct mo_span json)
 {
-    mo_jw_key(&ev->w, key);
-    mo_jw_raw(&ev->w, json.n > 0 ? json : MO_SPAN("null"));
+    mo_jw_member_raw(&ev->w, key, json.n > 0 ? json : MO_SPAN("null"));
 }
 
 static void put_bool(struct event *ev, const char *key, bool v)
 {
-    mo_jw_key(&ev->w, key);
-    mo_jw_bool(&ev->w, v);
+    mo_jw_member_bool(&ev->w, key, v);
 }
 
 /* --- turns --------------------------------------------------------------- */
@@ -145,8 +141,7 @@ void mo_chat_event_delta(struct chat *c, struct mo_span text)
 
 static void put_usage(struct event *ev, const struct mo_llm_usage *u)
 {
-    mo_jw_key(&ev->w, "usage");
-    mo_jw_obj(&ev->w);
+    mo_jw_member_obj(&ev->w, "usage");
     put_n(ev, "input", u->input);
     put_n(ev, "output", u->output);
     put_n(ev, "cacheRead", u->cache_read);
@@ -260,8 +255,8 @@ static void put_call(struct event *ev, struct call *k)
     if (words.n == 0)
         return;
     put_str(ev, "words", words);
-    mo_jw_key(&ev->w, "confidence");
-    mo_jw_f64(&ev->w, (double)(int)(sure * 100 + 0.5f) / 100);
+    mo_jw_member_f64(&ev->w, "confidence",
+                     (double)(int)(sure * 100 + 0.5f) / 100);
 }
 
 void mo_chat_event_approval(struct call *k)
@@ -381,8 +376,7 @@ void mo_chat_event_entry(struct chat *c, const struct entry *en)
 
 static void put_tools(struct event *ev, struct chat *c)
 {
-    mo_jw_key(&ev->w, "tools");
-    mo_jw_arr(&ev->w);
+    mo_jw_member_arr(&ev->w, "tools");
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
@@ -426,8 +420,7 @@ static void send_ready(struct chat *c, struct mo_member *m)
 
 static void put_pending(struct event *ev, struct chat *c)
 {
-    mo_jw_key(&ev->w, "pending");
-    mo_jw_arr(&ev->w);
+    mo_jw_member_arr(&ev->w, "pending");
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
@@ -449,8 +442,7 @@ static const char *const turn_states[] = {
 
 static void put_running(struct event *ev, struct chat *c)
 {
-    mo_jw_key(&ev->w, "running");
-    mo_jw_arr(&ev->w);
+    mo_jw_member_arr(&ev->w, "running");
     mo_list_each (it, &c->calls) {
         struct call *k = mo_container_of(it, struct call, node);
 
@@ -462,8 +454,7 @@ static void put_running(struct event *ev, struct chat *c)
 
 static void put_waiting(struct event *ev, struct chat *c)
 {
-    mo_jw_key(&ev->w, "waiting");
-    mo_jw_arr(&ev->w);
+    mo_jw_member_arr(&ev->w, "waiting");
     mo_list_each (it, &c->queue) {
         struct message *m = mo_container_of(it, struct message, node);
 
@@ -500,8 +491,7 @@ static void put_messages(struct event *ev, struct chat *c)
     struct mo_buf one;
 
     mo_buf_init(&one, MO_ENTRY_MAX);
-    mo_jw_key(&ev->w, "messages");
-    mo_jw_arr(&ev->w);
+    mo_jw_member_arr(&ev->w, "messages");
     mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
 

@@ -171,8 +171,7 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
     mo_jw_init(&w, &params);
     mo_jw_obj(&w);
     mo_jw_member(&w, "name", name);
-    mo_jw_key(&w, "arguments");
-    mo_jw_raw(&w, mo_buf_view(&k->args));
+    mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
     mo_jw_end(&w);
     if (mo_buf_err(&params) == 0)
         k->running =

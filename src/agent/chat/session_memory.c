@@ -131,16 +131,15 @@ void mo_session_memory_read(struct chat *c, struct mo_json doc)
 
 static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
 {
-    mo_jw_key(w, "rules");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "rules");
     for (size_t i = 0; i < rules->n; i++) {
         const struct mo_rule *r = &rules->v[i];
 
         mo_jw_obj(w);
         mo_jw_member(w, "server", r->server);
         mo_jw_member(w, "tool", r->tool);
-        mo_jw_key(w, "action");
-        mo_jw_cstr(w, r->action == MO_ACTION_ALLOW ? "allow" : "deny");
+        mo_jw_member_cstr(w, "action",
+                          r->action == MO_ACTION_ALLOW ? "allow" : "deny");
         mo_jw_end(w);
     }
     mo_jw_end(w);

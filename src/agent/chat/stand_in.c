@@ -123,8 +123,7 @@ static int put_route(struct call *k, const struct stand_in *a)
     mo_jw_member(&w, "server", a->to);
     mo_jw_member(&w, "tool", a->own);
     mo_jw_member(&w, "insteadOf", a->server);
-    mo_jw_key(&w, "why");
-    mo_jw_cstr(&w, a->why);
+    mo_jw_member_cstr(&w, "why", a->why);
     mo_jw_end(&w);
     return mo_buf_err(&k->route);
 }

@@ -14,8 +14,7 @@
 static void put_role(struct mo_jw *w, const char *role)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "role");
-    mo_jw_cstr(w, role);
+    mo_jw_member_cstr(w, "role", role);
 }
 
 static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
@@ -23,8 +22,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     bool image = p->kind == MO_PIECE_IMAGE;
 
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, image ? "image_url" : "text");
+    mo_jw_member_cstr(w, "type", image ? "image_url" : "text");
     mo_jw_key(w, image ? "image_url" : "text");
     if (image) {
         mo_jw_obj(w);
@@ -85,20 +83,16 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     struct mo_json raw = mo_json_get(call, "raw");
 
     mo_jw_obj(w);
-    mo_jw_key(w, "id");
-    mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
+    mo_jw_member_raw(w, "id", mo_json_text(mo_llm_wire_id(q, i, call)));
     if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT) &&
         mo_llm_good_name(mo_json_get(call, "name"))) {
         mo_llm_put_but(w, raw, but);
     } else {
-        mo_jw_key(w, "type");
-        mo_jw_cstr(w, "function");
-        mo_jw_key(w, "function");
-        mo_jw_obj(w);
+        mo_jw_member_cstr(w, "type", "function");
+        mo_jw_member_obj(w, "function");
         mo_jw_key(w, "name");
         mo_llm_put_name(w, call);
-        mo_jw_key(w, "arguments");
-        mo_jw_str(w, mo_json_text(mo_json_get(call, "args")));
+        mo_jw_member(w, "arguments", mo_json_text(mo_json_get(call, "args")));
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -131,8 +125,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     if (q->kind == MO_LLM_COMPATIBLE && q->own[i] && i > mo_llm_last_user(q))
         put_own_members(w, blocks);
     if (n) {
-        mo_jw_key(w, "tool_calls");
-        mo_jw_arr(w);
+        mo_jw_member_arr(w, "tool_calls");
         for (size_t c = 0; c < n; c++)
             put_call(q, i, w, v[c].call);
         mo_jw_end(w);
@@ -147,8 +140,8 @@ static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                        const struct mo_llm_pair *p)
 {
     put_role(w, "tool");
-    mo_jw_key(w, "tool_call_id");
-    mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, p->call)));
+    mo_jw_member_raw(w, "tool_call_id",
+                     mo_json_text(mo_llm_wire_id(q, i, p->call)));
     mo_jw_key(w, "content");
     mo_llm_result_text(w, p);
     mo_jw_end(w);
@@ -166,8 +159,7 @@ static void put_images(struct mo_jw *w, const struct mo_llm_pair *p, bool *open)
             continue;
         if (!*open) {
             put_role(w, "user");
-            mo_jw_key(w, "content");
-            mo_jw_arr(w);
+            mo_jw_member_arr(w, "content");
         }
         *open = true;
         put_piece(w, &piece);
@@ -262,14 +254,11 @@ static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
 static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "model");
-    mo_jw_cstr(w, r->model);
-    mo_jw_key(w, "messages");
-    mo_jw_arr(w);
+    mo_jw_member_cstr(w, "model", r->model);
+    mo_jw_member_arr(w, "messages");
     if (r->system.n) {
         put_role(w, "system");
-        mo_jw_key(w, "content");
-        mo_jw_str(w, r->system);
+        mo_jw_member(w, "content", r->system);
         mo_jw_end(w);
     }
 }
@@ -297,20 +286,14 @@ static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
-    mo_jw_key(w, "tools");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tools");
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "type");
-        mo_jw_cstr(w, "function");
-        mo_jw_key(w, "function");
-        mo_jw_obj(w);
-        mo_jw_key(w, "name");
-        mo_jw_str(w, r->tools[i].name);
-        mo_jw_key(w, "description");
-        mo_jw_str(w, r->tools[i].description);
-        mo_jw_key(w, "parameters");
-        mo_jw_raw(w, r->tools[i].schema);
+        mo_jw_member_cstr(w, "type", "function");
+        mo_jw_member_obj(w, "function");
+        mo_jw_member(w, "name", r->tools[i].name);
+        mo_jw_member(w, "description", r->tools[i].description);
+        mo_jw_member_raw(w, "parameters", r->tools[i].schema);
         mo_jw_end(w);
         mo_jw_end(w);
     }
@@ -354,10 +337,8 @@ static int put_chat_body(const struct mo_llm_ask *q, struct mo_buf *body,
     put_messages(q, &w);
     if (q->r->ntools)
         put_tools(&w, q->r);
-    if (q->r->ntools && q->r->quiet) {
-        mo_jw_key(&w, "tool_choice");
-        mo_jw_cstr(&w, "none");
-    }
+    if (q->r->ntools && q->r->quiet)
+        mo_jw_member_cstr(&w, "tool_choice", "none");
     put_tail(body, q->kind == MO_LLM_OPENAI || q->new_limit, q->max_output);
     return mo_llm_ask_end(body, e);
 }

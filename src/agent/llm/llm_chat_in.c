@@ -521,8 +521,7 @@ static void put_call(struct mo_jw *w, const struct mo_llm_block *b)
         mo_jw_member(w, "id", mo_buf_view(&b->id));
     }
     mo_jw_member(w, "type", MO_SPAN("function"));
-    mo_jw_key(w, "function");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "function");
     mo_jw_member(w, "name", mo_buf_view(&b->name));
     if (b->bad.len || !b->body.len) {
         mo_jw_member(w, "arguments", MO_SPAN("{}"));
@@ -551,8 +550,7 @@ void mo_llm_chat_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
         (void)mo_buf_span(out, mo_buf_view(&b->body));
         (void)mo_buf_putc(out, '"');
     } else {
-        mo_jw_key(&w, "reasoning_details");
-        mo_jw_raw(&w, MO_SPAN("["));
+        mo_jw_member_raw(&w, "reasoning_details", MO_SPAN("["));
         (void)mo_buf_span(out, mo_buf_view(&b->more));
         (void)mo_buf_putc(out, ']');
     }

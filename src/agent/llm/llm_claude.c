@@ -59,10 +59,8 @@ static void begin_message(struct out *o, const char *role, struct mo_jw *block)
             mo_jw_end(&o->w);
         }
         mo_jw_obj(&o->w);
-        mo_jw_key(&o->w, "role");
-        mo_jw_cstr(&o->w, role);
-        mo_jw_key(&o->w, "content");
-        mo_jw_arr(&o->w);
+        mo_jw_member_cstr(&o->w, "role", role);
+        mo_jw_member_arr(&o->w, "content");
         o->role = role;
     }
     mo_jw_init(block, &o->block);
@@ -73,15 +71,12 @@ static const char user[] = "user", assistant[] = "assistant";
 static void put_source(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, p->kind == MO_PIECE_PDF ? "document" : "image");
-    mo_jw_key(w, "source");
-    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "type",
+                      p->kind == MO_PIECE_PDF ? "document" : "image");
+    mo_jw_member_obj(w, "source");
     mo_jw_member(w, "type", MO_SPAN("base64"));
-    mo_jw_key(w, "media_type");
-    mo_jw_raw(w, mo_json_text(p->mime));
-    mo_jw_key(w, "data");
-    mo_jw_raw(w, mo_json_text(p->data));
+    mo_jw_member_raw(w, "media_type", mo_json_text(p->mime));
+    mo_jw_member_raw(w, "data", mo_json_text(p->data));
     mo_jw_end(w);
     mo_jw_end(w);
 }
@@ -124,12 +119,10 @@ static void put_call(struct out *o, size_t i, struct mo_json call)
     begin_message(o, assistant, &w);
     mo_jw_obj(&w);
     mo_jw_member(&w, "type", MO_SPAN("tool_use"));
-    mo_jw_key(&w, "id");
-    mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, call)));
+    mo_jw_member_raw(&w, "id", mo_json_text(mo_llm_wire_id(o->q, i, call)));
     mo_jw_key(&w, "name");
     mo_llm_put_name(&w, call);
-    mo_jw_key(&w, "input");
-    mo_jw_raw(&w, mo_json_text(mo_json_get(call, "args")));
+    mo_jw_member_raw(&w, "input", mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(&w);
 }
 
@@ -182,18 +175,15 @@ static void put_content(struct mo_jw *w, const struct mo_llm_pair *p)
     bool open = false;
 
     if (!p->result.p) {
-        mo_jw_key(w, "content");
-        mo_jw_cstr(w, MO_LLM_UNKNOWN);
+        mo_jw_member_cstr(w, "content", MO_LLM_UNKNOWN);
         return;
     }
     mo_json_iter(&it, mo_json_get(p->result, "content"));
     while (mo_json_next(&it, &k, &v)) {
         if (!mo_llm_piece(v, &piece))
             continue;
-        if (!open) {
-            mo_jw_key(w, "content");
-            mo_jw_arr(w);
-        }
+        if (!open)
+            mo_jw_member_arr(w, "content");
         open = true;
         put_piece(w, &piece);
     }
@@ -211,13 +201,11 @@ static void put_results(struct out *o, size_t i)
         begin_message(o, user, &w);
         mo_jw_obj(&w);
         mo_jw_member(&w, "type", MO_SPAN("tool_result"));
-        mo_jw_key(&w, "tool_use_id");
-        mo_jw_raw(&w, mo_json_text(mo_llm_wire_id(o->q, i, v[c].call)));
+        mo_jw_member_raw(&w, "tool_use_id",
+                         mo_json_text(mo_llm_wire_id(o->q, i, v[c].call)));
         put_content(&w, &v[c]);
-        if (mo_llm_failed(&v[c])) {
-            mo_jw_key(&w, "is_error");
-            mo_jw_bool(&w, true);
-        }
+        if (mo_llm_failed(&v[c]))
+            mo_jw_member_bool(&w, "is_error", true);
         mo_jw_end(&w);
     }
 }
@@ -290,14 +278,12 @@ static void put_messages(struct out *o)
 
 static void put_mark(struct mo_jw *w)
 {
-    mo_jw_key(w, "cache_control");
-    mo_jw_raw(w, MO_SPAN("{\"type\":\"ephemeral\"}"));
+    mo_jw_member_raw(w, "cache_control", MO_SPAN("{\"type\":\"ephemeral\"}"));
 }
 
 static void put_system(struct mo_jw *w, struct mo_span text)
 {
-    mo_jw_key(w, "system");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "system");
     mo_jw_obj(w);
     mo_jw_member(w, "type", MO_SPAN("text"));
     mo_jw_member(w, "text", text);
@@ -325,8 +311,7 @@ static void put_schema(struct mo_jw *w, struct mo_span schema)
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
-    mo_jw_key(w, "tools");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tools");
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
         mo_jw_member(w, "name", r->tools[i].name);
@@ -343,18 +328,15 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 static void put_head(struct mo_jw *w, const struct mo_llm_ask *q)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "model");
-    mo_jw_cstr(w, q->r->model);
-    mo_jw_key(w, "max_tokens");
-    mo_jw_u64(w, q->max_output ? q->max_output : MAX_TOKENS);
-    mo_jw_key(w, "stream");
-    mo_jw_bool(w, true);
+    mo_jw_member_cstr(w, "model", q->r->model);
+    mo_jw_member_u64(w, "max_tokens",
+                     q->max_output ? q->max_output : MAX_TOKENS);
+    mo_jw_member_bool(w, "stream", true);
     if (q->r->ntools)
         put_tools(w, q->r);
     if (q->r->system.n)
         put_system(w, q->r->system);
-    mo_jw_key(w, "messages");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "messages");
 }
 
 static int put_claude_body(const struct mo_llm_ask *q, struct mo_buf *body,
@@ -368,10 +350,8 @@ static int put_claude_body(const struct mo_llm_ask *q, struct mo_buf *body,
     find_marks(&o);
     find_knot(&o);
     put_messages(&o);
-    if (q->r->quiet && q->r->ntools) {
-        mo_jw_key(&o.w, "tool_choice");
-        mo_jw_raw(&o.w, MO_SPAN("{\"type\":\"none\"}"));
-    }
+    if (q->r->quiet && q->r->ntools)
+        mo_jw_member_raw(&o.w, "tool_choice", MO_SPAN("{\"type\":\"none\"}"));
     mo_jw_end(&o.w);
     mo_buf_fini(&o.block);
     return mo_llm_ask_end(body, e);

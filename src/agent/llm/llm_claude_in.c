@@ -235,8 +235,7 @@ static void put_text(struct mo_jw *w, const struct mo_llm_block *b,
     mo_llm_put_literal(w, "text", &b->body);
     if (!b->more.len)
         return;
-    mo_jw_key(w, "citations");
-    mo_jw_raw(w, MO_SPAN("["));
+    mo_jw_member_raw(w, "citations", MO_SPAN("["));
     (void)mo_buf_span(w->b, mo_buf_view(&b->more));
     (void)mo_buf_putc(w->b, ']');
 }
@@ -253,8 +252,7 @@ static void put_thinking(struct mo_jw *w, const struct mo_llm_block *b,
         mo_jw_key(w, "signature");
         mo_llm_put_json(w, &b->more);
     } else if (sign.p) {
-        mo_jw_key(w, "signature");
-        mo_jw_raw(w, mo_json_text(sign));
+        mo_jw_member_raw(w, "signature", mo_json_text(sign));
     }
 }
 

@@ -73,10 +73,8 @@ static void begin_content(struct out *o, const char *role)
     if (o->open)
         return;
     mo_jw_obj(&o->w);
-    mo_jw_key(&o->w, "role");
-    mo_jw_cstr(&o->w, role);
-    mo_jw_key(&o->w, "parts");
-    mo_jw_arr(&o->w);
+    mo_jw_member_cstr(&o->w, "role", role);
+    mo_jw_member_arr(&o->w, "parts");
     o->open = true;
 }
 
@@ -96,12 +94,9 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
         mo_jw_key(w, "text");
         mo_llm_piece_text(w, p);
     } else {
-        mo_jw_key(w, "inlineData");
-        mo_jw_obj(w);
-        mo_jw_key(w, "mimeType");
-        mo_jw_raw(w, mo_json_text(p->mime));
-        mo_jw_key(w, "data");
-        mo_jw_raw(w, mo_json_text(p->data));
+        mo_jw_member_obj(w, "inlineData");
+        mo_jw_member_raw(w, "mimeType", mo_json_text(p->mime));
+        mo_jw_member_raw(w, "data", mo_json_text(p->data));
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -128,19 +123,14 @@ static void put_call(struct out *o, size_t i, struct mo_json call, bool first)
     struct mo_jw *w = &o->w;
 
     mo_jw_obj(w);
-    mo_jw_key(w, "functionCall");
-    mo_jw_obj(w);
-    mo_jw_key(w, "id");
-    mo_jw_raw(w, mo_json_text(mo_llm_wire_id(o->q, i, call)));
+    mo_jw_member_obj(w, "functionCall");
+    mo_jw_member_raw(w, "id", mo_json_text(mo_llm_wire_id(o->q, i, call)));
     mo_jw_key(w, "name");
     put_call_name(w, call, false);
-    mo_jw_key(w, "args");
-    mo_jw_raw(w, mo_json_text(mo_json_get(call, "args")));
+    mo_jw_member_raw(w, "args", mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);
-    if (first && o->modern && i > o->since) {
-        mo_jw_key(w, "thoughtSignature");
-        mo_jw_cstr(w, STAND_IN);
-    }
+    if (first && o->modern && i > o->since)
+        mo_jw_member_cstr(w, "thoughtSignature", STAND_IN);
     mo_jw_end(w);
 }
 
@@ -204,22 +194,18 @@ static void put_response(struct out *o, size_t i,
     struct mo_jw *w = &o->w;
 
     mo_jw_obj(w);
-    mo_jw_key(w, "functionResponse");
-    mo_jw_obj(w);
-    if (!o->q->own[i] || (mo_json_is(id, MO_JSON_STRING) && id.n > 2)) {
-        mo_jw_key(w, "id");
-        mo_jw_raw(w, mo_json_text(mo_llm_wire_id(o->q, i, pair->call)));
-    }
+    mo_jw_member_obj(w, "functionResponse");
+    if (!o->q->own[i] || (mo_json_is(id, MO_JSON_STRING) && id.n > 2))
+        mo_jw_member_raw(w, "id",
+                         mo_json_text(mo_llm_wire_id(o->q, i, pair->call)));
     mo_jw_key(w, "name");
     put_call_name(w, pair->call, o->q->own[i]);
-    mo_jw_key(w, "response");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "response");
     mo_jw_key(w, mo_llm_failed(pair) ? "error" : "output");
     mo_llm_result_text(w, pair);
     mo_jw_end(w);
     if (o->modern && has_media(pair)) {
-        mo_jw_key(w, "parts");
-        mo_jw_arr(w);
+        mo_jw_member_arr(w, "parts");
         put_media(o, pair);
         mo_jw_end(w);
     }
@@ -289,11 +275,9 @@ static void put_schema(struct mo_jw *w, struct mo_span schema)
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
-    mo_jw_key(w, "tools");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tools");
     mo_jw_obj(w);
-    mo_jw_key(w, "functionDeclarations");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "functionDeclarations");
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
         mo_jw_key(w, "name");
@@ -310,10 +294,8 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 
 static void put_system(struct mo_jw *w, struct mo_span text)
 {
-    mo_jw_key(w, "systemInstruction");
-    mo_jw_obj(w);
-    mo_jw_key(w, "parts");
-    mo_jw_arr(w);
+    mo_jw_member_obj(w, "systemInstruction");
+    mo_jw_member_arr(w, "parts");
     mo_jw_obj(w);
     mo_jw_member(w, "text", text);
     mo_jw_end(w);
@@ -336,13 +318,11 @@ static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
         put_system(w, r->system);
     if (r->ntools)
         put_tools(w, r);
-    if (r->ntools && r->quiet) {
-        mo_jw_key(w, "toolConfig");
-        mo_jw_raw(w,
-                  MO_SPAN("{\"functionCallingConfig\":{\"mode\":\"NONE\"}}"));
-    }
-    mo_jw_key(w, "contents");
-    mo_jw_arr(w);
+    if (r->ntools && r->quiet)
+        mo_jw_member_raw(
+            w, "toolConfig",
+            MO_SPAN("{\"functionCallingConfig\":{\"mode\":\"NONE\"}}"));
+    mo_jw_member_arr(w, "contents");
 }
 
 static int put_gemini_body(const struct mo_llm_ask *q, struct mo_buf *body,
@@ -355,10 +335,8 @@ static int put_gemini_body(const struct mo_llm_ask *q, struct mo_buf *body,
         put_head(&o.w, q->r);
     put_contents(&o);
     if (q->max_output) {
-        mo_jw_key(&o.w, "generationConfig");
-        mo_jw_obj(&o.w);
-        mo_jw_key(&o.w, "maxOutputTokens");
-        mo_jw_u64(&o.w, q->max_output);
+        mo_jw_member_obj(&o.w, "generationConfig");
+        mo_jw_member_u64(&o.w, "maxOutputTokens", q->max_output);
         mo_jw_end(&o.w);
     }
     mo_jw_end(&o.w);

@@ -218,9 +218,7 @@ void mo_llm_gemini_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_llm_put_literal(&w, "text", &b->body);
-    if (b->kind == MO_LB_THINKING) {
-        mo_jw_key(&w, "thought");
-        mo_jw_bool(&w, true);
-    }
+    if (b->kind == MO_LB_THINKING)
+        mo_jw_member_bool(&w, "thought", true);
     mo_jw_end(&w);
 }

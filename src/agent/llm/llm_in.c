@@ -348,8 +348,8 @@ void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b)
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body)
 {
-    mo_jw_key(w, key);
-    mo_jw_raw(w, MO_SPAN("\"")); /* the inside of a string literal follows */
+    mo_jw_member_raw(
+        w, key, MO_SPAN("\"")); /* the inside of a string literal follows */
     (void)mo_buf_span(w->b, mo_buf_view(body));
     (void)mo_buf_putc(w->b, '"');
 }
@@ -370,8 +370,7 @@ const char *mo_llm_stop_name(enum mo_llm_stop s)
 static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
                      const char *key)
 {
-    mo_jw_key(w, "key");
-    mo_jw_cstr(w, key);
+    mo_jw_member_cstr(w, "key", key);
     if (b->id.len) {
         mo_jw_member(w, "id", mo_buf_view(&b->id));
     }
@@ -397,8 +396,7 @@ static void put_block(struct mo_llm_in *in, struct mo_jw *w,
     if (mo_buf_err(&raw) && !w->b->err)
         w->b->err = mo_buf_err(&raw);
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
-    mo_jw_cstr(w, types[b->kind]);
+    mo_jw_member_cstr(w, "type", types[b->kind]);
     if (b->kind == MO_LB_CALL)
         put_call(w, b, key);
     else if (b->kind != MO_LB_OTHER)
@@ -421,12 +419,9 @@ static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
                 {"cacheRead", in->usage.cache_read},
                 {"cacheWrite", in->usage.cache_write}};
 
-    mo_jw_key(w, "usage");
-    mo_jw_obj(w);
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        mo_jw_key(w, rows[i].key);
-        mo_jw_u64(w, rows[i].v);
-    }
+    mo_jw_member_obj(w, "usage");
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        mo_jw_member_u64(w, rows[i].key, rows[i].v);
     if (in->usage_raw.len) {
         mo_jw_key(w, "raw");
         mo_llm_put_json(w, &in->usage_raw);
@@ -436,18 +431,12 @@ static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
 
 static void put_by(struct mo_jw *w, const struct mo_llm_by *by)
 {
-    mo_jw_key(w, "by");
-    mo_jw_obj(w);
-    mo_jw_key(w, "provider");
-    mo_jw_cstr(w, by->provider);
-    mo_jw_key(w, "model");
-    mo_jw_cstr(w, by->model);
-    mo_jw_key(w, "url");
-    mo_jw_cstr(w, by->url);
-    if (by->base && by->base[0]) {
-        mo_jw_key(w, "base");
-        mo_jw_cstr(w, by->base);
-    }
+    mo_jw_member_obj(w, "by");
+    mo_jw_member_cstr(w, "provider", by->provider);
+    mo_jw_member_cstr(w, "model", by->model);
+    mo_jw_member_cstr(w, "url", by->url);
+    if (by->base && by->base[0])
+        mo_jw_member_cstr(w, "base", by->base);
     mo_jw_end(w);
 }
 
@@ -460,18 +449,15 @@ static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
     mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_by(&w, by);
-    mo_jw_key(&w, "blocks");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "blocks");
     for (size_t i = 0; i < in->n; i++) {
         if (!in->v[i]->drop)
             put_block(in, &w, in->v[i], in->keys[call]);
         call += !in->v[i]->drop && in->v[i]->kind == MO_LB_CALL;
     }
     mo_jw_end(&w);
-    mo_jw_key(&w, "stop");
-    mo_jw_cstr(&w, mo_llm_stop_name(in->stop));
-    mo_jw_key(&w, "stopRaw");
-    mo_jw_cstr(&w, in->stop_raw);
+    mo_jw_member_cstr(&w, "stop", mo_llm_stop_name(in->stop));
+    mo_jw_member_cstr(&w, "stopRaw", in->stop_raw);
     put_usage(in, &w);
     mo_jw_end(&w);
 }

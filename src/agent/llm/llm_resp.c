@@ -58,8 +58,7 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
 {
     mo_jw_obj(w);
     mo_jw_member(w, "type", MO_SPAN("function_call"));
-    mo_jw_key(w, "call_id");
-    mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, call)));
+    mo_jw_member_raw(w, "call_id", mo_json_text(mo_llm_wire_id(q, i, call)));
     mo_jw_key(w, "name");
     mo_llm_put_name(w, call);
     mo_jw_member(w, "arguments", mo_json_text(mo_json_get(call, "args")));
@@ -124,8 +123,8 @@ static void put_results(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
 
         mo_jw_obj(w);
         mo_jw_member(w, "type", MO_SPAN("function_call_output"));
-        mo_jw_key(w, "call_id");
-        mo_jw_raw(w, mo_json_text(mo_llm_wire_id(q, i, v[c].call)));
+        mo_jw_member_raw(w, "call_id",
+                         mo_json_text(mo_llm_wire_id(q, i, v[c].call)));
         mo_jw_key(w, "output");
         if (plain)
             mo_llm_result_text(w, &v[c]);
@@ -137,15 +136,13 @@ static void put_results(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
-    mo_jw_key(w, "tools");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tools");
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
         mo_jw_member(w, "type", MO_SPAN("function"));
         mo_jw_member(w, "name", r->tools[i].name);
         mo_jw_member(w, "description", r->tools[i].description);
-        mo_jw_key(w, "parameters");
-        mo_jw_raw(w, r->tools[i].schema);
+        mo_jw_member_raw(w, "parameters", r->tools[i].schema);
         mo_jw_key(w, "strict"); /* the default is true */
         mo_jw_bool(w, false);
         mo_jw_end(w);
@@ -156,8 +153,7 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "model");
-    mo_jw_cstr(w, r->model);
+    mo_jw_member_cstr(w, "model", r->model);
     if (r->system.n) {
         mo_jw_member(w, "instructions", r->system);
     }
@@ -166,8 +162,7 @@ static void put_head(struct mo_jw *w, const struct mo_llm_request *r)
     if (r->ntools && r->quiet) {
         mo_jw_member(w, "tool_choice", MO_SPAN("none"));
     }
-    mo_jw_key(w, "input");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "input");
 }
 
 static void put_input(const struct mo_llm_ask *q, struct mo_jw *w)
@@ -195,16 +190,12 @@ static int put_responses_body(const struct mo_llm_ask *q, struct mo_buf *body,
     if (!mo_llm_go_on(q, body, &w))
         put_head(&w, q->r);
     put_input(q, &w);
-    if (q->max_output) {
-        mo_jw_key(&w, "max_output_tokens");
-        mo_jw_u64(&w, q->max_output);
-    }
-    mo_jw_key(&w, "store");
-    mo_jw_bool(&w, false);
-    mo_jw_key(&w, "include");
-    mo_jw_raw(&w, MO_SPAN("[\"reasoning.encrypted_content\"]"));
-    mo_jw_key(&w, "stream");
-    mo_jw_bool(&w, true);
+    if (q->max_output)
+        mo_jw_member_u64(&w, "max_output_tokens", q->max_output);
+    mo_jw_member_bool(&w, "store", false);
+    mo_jw_member_raw(&w, "include",
+                     MO_SPAN("[\"reasoning.encrypted_content\"]"));
+    mo_jw_member_bool(&w, "stream", true);
     mo_jw_end(&w);
     return mo_llm_ask_end(body, e);
 }

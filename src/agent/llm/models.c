@@ -247,30 +247,21 @@ static void put_model(struct source *s, const struct mo_llm_model *v)
         mo_jw_str(&w, mo_buf_view(&id));
         mo_buf_fini(&id);
     }
-    mo_jw_key(&w, "name");
-    mo_jw_str(&w, v->name);
-    mo_jw_key(&w, "provider");
-    mo_jw_cstr(&w, s->name);
-    if (v->context > 0) {
-        mo_jw_key(&w, "context");
-        mo_jw_u64(&w, v->context);
-    }
+    mo_jw_member(&w, "name", v->name);
+    mo_jw_member_cstr(&w, "provider", s->name);
+    if (v->context > 0)
+        mo_jw_member_u64(&w, "context", v->context);
     mo_jw_end(&w);
 }
 
 static void put_source(struct mo_jw *w, const struct source *s)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "name");
-    mo_jw_cstr(w, s->name);
-    mo_jw_key(w, "ok");
-    mo_jw_bool(w, s->ok);
-    mo_jw_key(w, "models");
-    mo_jw_u64(w, s->count);
-    if (!s->ok) {
-        mo_jw_key(w, "error");
-        mo_jw_cstr(w, s->why);
-    }
+    mo_jw_member_cstr(w, "name", s->name);
+    mo_jw_member_bool(w, "ok", s->ok);
+    mo_jw_member_u64(w, "models", s->count);
+    if (!s->ok)
+        mo_jw_member_cstr(w, "error", s->why);
     mo_jw_end(w);
 }
 

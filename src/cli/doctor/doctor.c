@@ -241,29 +241,22 @@ unsigned mo_doctor_json(const struct mo_doctor *d, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "checks");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "checks");
     for (size_t i = 0; i < mo_nchecks; i++) {
         struct mo_finding f;
 
         run_check(d, &mo_checks[i], &f);
         failed += f.health == MO_HEALTH_FAIL;
         mo_jw_obj(&w);
-        mo_jw_key(&w, "name");
-        mo_jw_cstr(&w, mo_checks[i].name);
-        mo_jw_key(&w, "what");
-        mo_jw_cstr(&w, mo_checks[i].what);
-        mo_jw_key(&w, "health");
-        mo_jw_cstr(&w, words[f.health]);
-        mo_jw_key(&w, "text");
-        mo_jw_cstr(&w, f.text);
-        mo_jw_key(&w, "todo");
-        mo_jw_cstr(&w, f.todo[0] ? f.todo : NULL);
+        mo_jw_member_cstr(&w, "name", mo_checks[i].name);
+        mo_jw_member_cstr(&w, "what", mo_checks[i].what);
+        mo_jw_member_cstr(&w, "health", words[f.health]);
+        mo_jw_member_cstr(&w, "text", f.text);
+        mo_jw_member_cstr(&w, "todo", f.todo[0] ? f.todo : NULL);
         mo_jw_end(&w);
     }
     mo_jw_end(&w);
-    mo_jw_key(&w, "ok");
-    mo_jw_bool(&w, failed == 0);
+    mo_jw_member_bool(&w, "ok", failed == 0);
     mo_jw_end(&w);
     return failed;
 }

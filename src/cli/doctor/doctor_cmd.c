@@ -35,18 +35,12 @@ static void put_row(void *ctx, const struct mo_box_probe_row *r)
         return;
     }
     mo_jw_obj(&p->w);
-    mo_jw_key(&p->w, "driver");
-    mo_jw_cstr(&p->w, r->driver);
-    mo_jw_key(&p->w, "control");
-    mo_jw_cstr(&p->w, r->control);
-    mo_jw_key(&p->w, "promise");
-    mo_jw_cstr(&p->w, r->promise);
-    mo_jw_key(&p->w, "pass");
-    mo_jw_bool(&p->w, r->pass);
-    mo_jw_key(&p->w, "absent");
-    mo_jw_bool(&p->w, r->absent);
-    mo_jw_key(&p->w, "detail");
-    mo_jw_cstr(&p->w, r->detail[0] ? r->detail : NULL);
+    mo_jw_member_cstr(&p->w, "driver", r->driver);
+    mo_jw_member_cstr(&p->w, "control", r->control);
+    mo_jw_member_cstr(&p->w, "promise", r->promise);
+    mo_jw_member_bool(&p->w, "pass", r->pass);
+    mo_jw_member_bool(&p->w, "absent", r->absent);
+    mo_jw_member_cstr(&p->w, "detail", r->detail[0] ? r->detail : NULL);
     mo_jw_end(&p->w);
 }
 

@@ -99,10 +99,8 @@ static int put_pairs(struct mo_cli *c, struct mo_jw *w, const char *option,
                 "line: `" MO_PROGRAM " secrets set NAME`, then '${secret:NAME}'"
                 " here",
                 (int)name.n, name.p);
-        if (!any) {
-            mo_jw_key(w, key);
-            mo_jw_obj(w);
-        }
+        if (!any)
+            mo_jw_member_obj(w, key);
         any = true;
         mo_jw_key_span(w, name);
         mo_jw_str(w, value);
@@ -114,12 +112,10 @@ static int put_pairs(struct mo_cli *c, struct mo_jw *w, const char *option,
 
 static void put_words(struct mo_jw *w, const char *const *v, size_t n)
 {
-    mo_jw_key(w, "command");
-    mo_jw_cstr(w, v[0]);
+    mo_jw_member_cstr(w, "command", v[0]);
     if (n < 2)
         return;
-    mo_jw_key(w, "args");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "args");
     for (size_t i = 1; i < n; i++)
         mo_jw_cstr(w, v[i]);
     mo_jw_end(w);
@@ -166,16 +162,13 @@ static int put_server(struct mo_cli *c, struct mo_jw *w)
     for (size_t i = 0; i < MO_COUNT(texts); i++) {
         if (!mo_cli_has(c, texts[i].option))
             continue;
-        mo_jw_key(w, texts[i].key);
-        mo_jw_cstr(w, mo_cli_get(c, texts[i].option));
+        mo_jw_member_cstr(w, texts[i].key, mo_cli_get(c, texts[i].option));
     }
     rc = put_pairs(c, w, "env", "env", '=');
     if (rc == 0)
         rc = put_pairs(c, w, "header", "headers", ':');
-    if (mo_cli_has(c, "disabled")) {
-        mo_jw_key(w, "enabled");
-        mo_jw_bool(w, false);
-    }
+    if (mo_cli_has(c, "disabled"))
+        mo_jw_member_bool(w, "enabled", false);
     if (rc == 0)
         mo_jw_end(w);
     return rc;

@@ -185,10 +185,8 @@ static void put_json(const struct round *a, struct mo_buf *b)
         const struct row *r = &a->v[i];
 
         mo_jw_obj(&w);
-        mo_jw_key(&w, "name");
-        mo_jw_cstr(&w, r->server->name);
-        mo_jw_key(&w, "state");
-        mo_jw_cstr(&w, state(r));
+        mo_jw_member_cstr(&w, "name", r->server->name);
+        mo_jw_member_cstr(&w, "state", state(r));
         mo_json_iter(&it, (struct mo_json){r->json.p, r->json.len});
         while (r->json.len > 0 && mo_json_next(&it, &key, &val)) {
             mo_jw_key_raw(&w, key);

@@ -44,10 +44,8 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
 
     if (rc == 0)
         rc = get_list(m->client, "tools", "tools/list", &tools, &e);
-    if (w && m->needs_sign_in) {
-        mo_jw_key(w, "signIn");
-        mo_jw_cstr(w, "needed");
-    }
+    if (w && m->needs_sign_in)
+        mo_jw_member_cstr(w, "signIn", "needed");
     if (w) {
         mo_jw_key(w, rc < 0 ? "error" : "tools");
         if (rc < 0)
@@ -81,15 +79,12 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
         const struct mo_config_mcp *s = &cfg->mcp.v[i];
 
         mo_jw_obj(&w);
-        mo_jw_key(&w, "name");
-        mo_jw_cstr(&w, s->name);
-        mo_jw_key(&w, "transport");
-        mo_jw_cstr(&w, transport(s));
+        mo_jw_member_cstr(&w, "name", s->name);
+        mo_jw_member_cstr(&w, "transport", transport(s));
         mo_buf_reset(&where);
         mo_config_put_where(&where, s);
         mo_jw_member(&w, "where", mo_buf_view(&where));
-        mo_jw_key(&w, "enabled");
-        mo_jw_bool(&w, s->enabled);
+        mo_jw_member_bool(&w, "enabled", s->enabled);
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, &w, NULL);
         mo_jw_end(&w);
@@ -193,12 +188,11 @@ static void put_server(struct mo_jw *w, const struct mo_conn_info *in)
 {
     static const char *const eras[] = {"unknown", "legacy", "modern"};
 
-    mo_jw_key(w, "protocolVersion");
-    mo_jw_cstr(w, mo_mcp_version_text(in->version));
-    mo_jw_key(w, "era");
-    mo_jw_cstr(w, eras[in->modern ? MO_ERA_MODERN : MO_ERA_LEGACY]);
-    mo_jw_key(w, "serverInfo");
-    mo_jw_raw(w, in->server.p ? mo_json_text(in->server) : MO_SPAN("null"));
+    mo_jw_member_cstr(w, "protocolVersion", mo_mcp_version_text(in->version));
+    mo_jw_member_cstr(w, "era",
+                      eras[in->modern ? MO_ERA_MODERN : MO_ERA_LEGACY]);
+    mo_jw_member_raw(w, "serverInfo",
+                     in->server.p ? mo_json_text(in->server) : MO_SPAN("null"));
 }
 
 static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
@@ -214,17 +208,12 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
     if (mo_cli_has(c, "json")) {
         mo_jw_init(&w, &b);
         mo_jw_obj(&w);
-        mo_jw_key(&w, "ok");
-        mo_jw_bool(&w, true);
+        mo_jw_member_bool(&w, "ok", true);
         put_server(&w, in);
-        mo_jw_key(&w, "tools");
-        mo_jw_u64(&w, t->tools);
-        mo_jw_key(&w, "noise");
-        mo_jw_u64(&w, s->noise);
-        mo_jw_key(&w, "openedMs");
-        mo_jw_u64(&w, t->opened_ms);
-        mo_jw_key(&w, "listedMs");
-        mo_jw_u64(&w, t->listed_ms);
+        mo_jw_member_u64(&w, "tools", t->tools);
+        mo_jw_member_u64(&w, "noise", s->noise);
+        mo_jw_member_u64(&w, "openedMs", t->opened_ms);
+        mo_jw_member_u64(&w, "listedMs", t->listed_ms);
         mo_jw_end(&w);
         return mo_cmd_print_json(c, &b);
     }
@@ -300,22 +289,16 @@ static void put_sign_in(struct mo_jw *w, const struct mo_sync_client *p)
 
     if (!mo_sync_client_is_http(p))
         return;
-    mo_jw_key(w, "signIn");
-    mo_jw_obj(w);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, k ? "signed in" : "not needed");
+    mo_jw_member_obj(w, "signIn");
+    mo_jw_member_cstr(w, "state", k ? "signed in" : "not needed");
     if (k) {
-        mo_jw_key(w, "issuer");
-        mo_jw_cstr(w, k->issuer);
-        mo_jw_key(w, "scope");
-        mo_jw_cstr(w, k->scope);
-        mo_jw_key(w, "refreshable");
-        mo_jw_bool(w, k->refresh != NULL);
+        mo_jw_member_cstr(w, "issuer", k->issuer);
+        mo_jw_member_cstr(w, "scope", k->scope);
+        mo_jw_member_bool(w, "refreshable", k->refresh != NULL);
     }
     if (k && k->expires_ms) {
         mo_wall_format(k->expires_ms, date);
-        mo_jw_key(w, "expiresAt");
-        mo_jw_cstr(w, date);
+        mo_jw_member_cstr(w, "expiresAt", date);
     }
     mo_jw_end(w);
 }
@@ -350,20 +333,20 @@ static int info_json(struct mo_sync_client *p, struct mo_buf *b,
     mo_jw_obj(&w);
     put_server(&w, in);
     put_sign_in(&w, p);
-    mo_jw_key(&w, "capabilities");
-    mo_jw_raw(&w, in->capabilities.p ? mo_json_text(in->capabilities)
-                                     : MO_SPAN("{}"));
-    mo_jw_key(&w, "instructions");
-    mo_jw_raw(&w, in->instructions.p ? mo_json_text(in->instructions)
-                                     : MO_SPAN("null"));
+    mo_jw_member_raw(&w, "capabilities",
+                     in->capabilities.p ? mo_json_text(in->capabilities)
+                                        : MO_SPAN("{}"));
+    mo_jw_member_raw(&w, "instructions",
+                     in->instructions.p ? mo_json_text(in->instructions)
+                                        : MO_SPAN("null"));
     for (size_t i = 0; i < MO_COUNT(lists) && rc == 0; i++) {
         struct mo_json v;
 
         if (!mo_sync_client_can(p, lists[i].cap))
             continue;
         rc = mo_sync_client_list(p, lists[i].method, lists[i].key, &v, e);
-        mo_jw_key(&w, lists[i].key);
-        mo_jw_raw(&w, rc == 0 ? mo_json_text(v) : MO_SPAN("null"));
+        mo_jw_member_raw(&w, lists[i].key,
+                         rc == 0 ? mo_json_text(v) : MO_SPAN("null"));
     }
     mo_jw_end(&w);
     return rc;

@@ -89,19 +89,14 @@ int mo_eio_put_open(struct mo_buf *b, const struct mo_eio_open *o)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "sid");
-    mo_jw_str(&w, o->sid);
-    mo_jw_key(&w, "upgrades");
-    mo_jw_arr(&w);
+    mo_jw_member(&w, "sid", o->sid);
+    mo_jw_member_arr(&w, "upgrades");
     if (o->can_upgrade)
         mo_jw_cstr(&w, "websocket");
     mo_jw_end(&w);
-    mo_jw_key(&w, "pingInterval");
-    mo_jw_u64(&w, o->ping_interval_ms);
-    mo_jw_key(&w, "pingTimeout");
-    mo_jw_u64(&w, o->ping_timeout_ms);
-    mo_jw_key(&w, "maxPayload");
-    mo_jw_u64(&w, o->max_payload);
+    mo_jw_member_u64(&w, "pingInterval", o->ping_interval_ms);
+    mo_jw_member_u64(&w, "pingTimeout", o->ping_timeout_ms);
+    mo_jw_member_u64(&w, "maxPayload", o->max_payload);
     mo_jw_end(&w);
     return mo_buf_err(b);
 }

@@ -196,16 +196,43 @@ static inline void mo_jw_member_raw(struct mo_jw *w, const char *key,
     mo_jw_key(w, key);
     mo_jw_raw(w, json);
 }
+static inline void mo_jw_member_cstr(struct mo_jw *w, const char *key,
+                                     const char *s) /* NULL -> null */
+{
+    mo_jw_key(w, key);
+    mo_jw_cstr(w, s);
+}
 static inline void mo_jw_member_u64(struct mo_jw *w, const char *key,
                                     uint64_t v)
 {
     mo_jw_key(w, key);
     mo_jw_u64(w, v);
 }
+static inline void mo_jw_member_i64(struct mo_jw *w, const char *key, int64_t v)
+{
+    mo_jw_key(w, key);
+    mo_jw_i64(w, v);
+}
+static inline void mo_jw_member_f64(struct mo_jw *w, const char *key, double v)
+{
+    mo_jw_key(w, key);
+    mo_jw_f64(w, v);
+}
 static inline void mo_jw_member_bool(struct mo_jw *w, const char *key, bool v)
 {
     mo_jw_key(w, key);
     mo_jw_bool(w, v);
+}
+/* Open an object or array as a member; mo_jw_end() closes it. */
+static inline void mo_jw_member_obj(struct mo_jw *w, const char *key)
+{
+    mo_jw_key(w, key);
+    mo_jw_obj(w);
+}
+static inline void mo_jw_member_arr(struct mo_jw *w, const char *key)
+{
+    mo_jw_key(w, key);
+    mo_jw_arr(w);
 }
 
 /* The string literal alone, quotes included. */

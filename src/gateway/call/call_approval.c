@@ -315,10 +315,8 @@ static int put_question(struct mo_buf *b, struct mo_span message)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "message");
-    mo_jw_str(&w, message);
-    mo_jw_key(&w, "requestedSchema");
-    mo_jw_raw(&w, mo_span(form, sizeof(form) - 1));
+    mo_jw_member(&w, "message", message);
+    mo_jw_member_raw(&w, "requestedSchema", mo_span(form, sizeof(form) - 1));
     mo_jw_end(&w);
     return mo_buf_err(b);
 }

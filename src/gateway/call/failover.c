@@ -242,13 +242,12 @@ bool mo_failover_retry(struct forwarded_call *f, enum failover_how how,
 
 static void put_route(struct mo_jw *w, const struct call_target *t)
 {
-    mo_jw_key(w, "server");
-    mo_jw_cstr(w, mo_upstream_server(t->slot->up)->name);
+    mo_jw_member_cstr(w, "server", mo_upstream_server(t->slot->up)->name);
     mo_jw_member(w, "tool", t->given);
     if (!t->arguments.p)
         return;
-    mo_jw_key(w, "confidence");
-    mo_jw_f64(w, (double)(int)(t->sure * 100 + 0.5f) / 100);
+    mo_jw_member_f64(w, "confidence",
+                     (double)(int)(t->sure * 100 + 0.5f) / 100);
 }
 
 int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
@@ -264,15 +263,11 @@ int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
     mo_jw_obj(&w);
     put_route(&w, t);
     if (left) {
-        mo_jw_key(&w, "insteadOf");
-        mo_jw_cstr(&w, d->first_server);
-        mo_jw_key(&w, "why");
-        mo_jw_cstr(&w, d->why);
+        mo_jw_member_cstr(&w, "insteadOf", d->first_server);
+        mo_jw_member_cstr(&w, "why", d->why);
     }
-    if (t->edited.p) {
-        mo_jw_key(&w, "editedArguments");
-        mo_jw_raw(&w, mo_json_text(t->edited));
-    }
+    if (t->edited.p)
+        mo_jw_member_raw(&w, "editedArguments", mo_json_text(t->edited));
     mo_jw_end(&w);
     return mo_buf_err(&f->route);
 }

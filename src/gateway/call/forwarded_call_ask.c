@@ -339,12 +339,10 @@ void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
 
         question_key(q, key);
         q->asked = true;
-        mo_jw_key(w, key);
-        mo_jw_obj(w);
-        mo_jw_key(w, "method");
-        mo_jw_cstr(w, question_method(q));
-        mo_jw_key(w, "params");
-        mo_jw_raw(w, params.p ? mo_json_text(params) : MO_SPAN("{}"));
+        mo_jw_member_obj(w, key);
+        mo_jw_member_cstr(w, "method", question_method(q));
+        mo_jw_member_raw(w, "params",
+                         params.p ? mo_json_text(params) : MO_SPAN("{}"));
         mo_jw_end(w);
     }
 }

@@ -30,24 +30,17 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
     mo_buf_reset(&f->outcome);
     mo_jw_init(&w, &f->outcome);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "code");
-    mo_jw_i64(&w, MO_RPC_INTERNAL);
-    mo_jw_key(&w, "message");
-    mo_jw_cstr(&w, why);
-    mo_jw_key(&w, "data");
-    mo_jw_obj(&w);
-    if (s && s->up) {
-        mo_jw_key(&w, "server");
-        mo_jw_cstr(&w, mo_upstream_server(s->up)->name);
-    }
+    mo_jw_member_i64(&w, "code", MO_RPC_INTERNAL);
+    mo_jw_member_cstr(&w, "message", why);
+    mo_jw_member_obj(&w, "data");
+    if (s && s->up)
+        mo_jw_member_cstr(&w, "server", mo_upstream_server(s->up)->name);
     if (f->failover.first_server) {
-        mo_jw_key(&w, "insteadOf");
-        mo_jw_cstr(&w, f->failover.first_server);
-        mo_jw_key(&w, "why");
-        mo_jw_cstr(&w, f->failover.why);
+        mo_jw_member_cstr(&w, "insteadOf", f->failover.first_server);
+        mo_jw_member_cstr(&w, "why", f->failover.why);
     }
-    mo_jw_key(&w, "outcome");
-    mo_jw_cstr(&w, sent || f->failover.sent ? "unknown" : "not sent");
+    mo_jw_member_cstr(&w, "outcome",
+                      sent || f->failover.sent ? "unknown" : "not sent");
     mo_jw_end(&w);
     mo_jw_end(&w);
     f->is_error = true;
@@ -169,8 +162,7 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
     mo_jw_init(&w, &f->outcome);
     mo_jw_obj(&w);
     mo_rewrite_put_text(&w, text);
-    mo_jw_key(&w, "isError");
-    mo_jw_bool(&w, true);
+    mo_jw_member_bool(&w, "isError", true);
     mo_jw_end(&w);
     f->is_error = false;
     end_call(f);

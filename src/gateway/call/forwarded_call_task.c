@@ -47,30 +47,25 @@ static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
     char text[MO_ISO8601_MAX];
 
     mo_wall_format(ms, text);
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, text);
+    mo_jw_member_cstr(w, key, text);
 }
 
 static void put_task(struct mo_jw *w, const struct forwarded_call *f)
 {
-    mo_jw_key(w, "taskId");
-    mo_jw_cstr(w, f->id);
-    mo_jw_key(w, "status");
-    mo_jw_cstr(w, status_of(f));
+    mo_jw_member_cstr(w, "taskId", f->id);
+    mo_jw_member_cstr(w, "status", status_of(f));
     put_time(w, "createdAt", f->kept_task->created);
     put_time(w, "lastUpdatedAt", f->kept_task->updated);
-    mo_jw_key(w, "ttlMs");
-    mo_jw_u64(w, f->kept_task->ttl_ms);
-    mo_jw_key(w, "pollIntervalMs");
-    mo_jw_u64(w, f->kept_task->poll_ms);
+    mo_jw_member_u64(w, "ttlMs", f->kept_task->ttl_ms);
+    mo_jw_member_u64(w, "pollIntervalMs", f->kept_task->poll_ms);
 }
 
 static void put_outcome(struct mo_jw *w, const struct forwarded_call *f)
 {
     if (!f->ended || f->kept_task->cancelled)
         return;
-    mo_jw_key(w, f->is_error ? "error" : "result");
-    mo_jw_raw(w, mo_buf_view(&f->outcome));
+    mo_jw_member_raw(w, f->is_error ? "error" : "result",
+                     mo_buf_view(&f->outcome));
 }
 
 /* Writes the task's status. c: the request of the client, which gets the
@@ -85,8 +80,7 @@ static void put_status(struct mo_buf *b, struct forwarded_call *f,
     put_task(&w, f);
     put_outcome(&w, f);
     if (c && !f->ended && !mo_list_empty(&f->questions)) {
-        mo_jw_key(&w, "inputRequests");
-        mo_jw_obj(&w);
+        mo_jw_member_obj(&w, "inputRequests");
         mo_forward_show_questions(f, c, &w);
         mo_jw_end(&w);
     }

@@ -154,16 +154,11 @@ static void put_cut_meta(struct mo_jw *w, const struct kept_result *k,
                          size_t all, size_t shown, const char *what)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "what");
-    mo_jw_cstr(w, what);
-    if (k) {
-        mo_jw_key(w, "handle");
-        mo_jw_cstr(w, k->handle);
-    }
-    mo_jw_key(w, "bytes");
-    mo_jw_u64(w, all);
-    mo_jw_key(w, "shown");
-    mo_jw_u64(w, shown);
+    mo_jw_member_cstr(w, "what", what);
+    if (k)
+        mo_jw_member_cstr(w, "handle", k->handle);
+    mo_jw_member_u64(w, "bytes", all);
+    mo_jw_member_u64(w, "shown", shown);
     mo_jw_end(w);
 }
 
@@ -398,16 +393,11 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_rewrite_put_text(&w, mo_span_head(rest, n));
-    mo_jw_key(&w, "_meta");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, RESULT_META);
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "handle");
-    mo_jw_cstr(&w, k->handle);
-    mo_jw_key(&w, "bytes");
-    mo_jw_u64(&w, k->n);
-    mo_jw_key(&w, "offset");
-    mo_jw_u64(&w, from);
+    mo_jw_member_obj(&w, "_meta");
+    mo_jw_member_obj(&w, RESULT_META);
+    mo_jw_member_cstr(&w, "handle", k->handle);
+    mo_jw_member_u64(&w, "bytes", k->n);
+    mo_jw_member_u64(&w, "offset", from);
     mo_jw_key(&w, "next");
     if (from + n < k->n)
         mo_jw_u64(&w, from + n);

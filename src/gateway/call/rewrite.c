@@ -53,8 +53,7 @@ void mo_rewrite_who(uint64_t peer, struct mo_span caller,
 
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
 {
-    mo_jw_key(w, "content");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "content");
     mo_jw_obj(w);
     mo_jw_member(w, "type", MO_SPAN("text"));
     mo_jw_member(w, "text", text);

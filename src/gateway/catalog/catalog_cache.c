@@ -174,8 +174,7 @@ static void put_raw_member(struct mo_jw *w, const char *key,
 {
     if (b->len == 0)
         return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, mo_buf_view(b));
+    mo_jw_member_raw(w, key, mo_buf_view(b));
 }
 
 static int put_document(const char *name, const char *digest,
@@ -185,14 +184,10 @@ static int put_document(const char *name, const char *digest,
 
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "version");
-    mo_jw_raw(&w, MO_SPAN(VERSION));
-    mo_jw_key(&w, "name");
-    mo_jw_cstr(&w, name);
-    mo_jw_key(&w, "digest");
-    mo_jw_cstr(&w, digest);
-    mo_jw_key(&w, "date");
-    mo_jw_cstr(&w, s->date);
+    mo_jw_member_raw(&w, "version", MO_SPAN(VERSION));
+    mo_jw_member_cstr(&w, "name", name);
+    mo_jw_member_cstr(&w, "digest", digest);
+    mo_jw_member_cstr(&w, "date", s->date);
     put_raw_member(&w, "capabilities", &s->caps);
     put_raw_member(&w, "info", &s->info);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)

@@ -77,12 +77,9 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_rewrite_put_text(&w, mo_buf_view(made));
-    mo_jw_key(&w, "structuredContent");
-    mo_jw_raw(&w, mo_buf_view(made));
-    if (is_error) {
-        mo_jw_key(&w, "isError");
-        mo_jw_bool(&w, true);
-    }
+    mo_jw_member_raw(&w, "structuredContent", mo_buf_view(made));
+    if (is_error)
+        mo_jw_member_bool(&w, "isError", true);
     mo_jw_end(&w);
     if (mo_buf_err(made) || mo_buf_err(&b))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
@@ -95,8 +92,7 @@ void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v)
 {
     if (!v.p)
         return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, mo_json_text(v));
+    mo_jw_member_raw(w, key, mo_json_text(v));
 }
 
 /* --- lookup by name ------------------------------------------------------ */
@@ -141,8 +137,8 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
     mo_jw_obj(w);
     mo_jw_member(w, "server", h->server);
     mo_jw_member(w, "tool", h->tool);
-    mo_jw_key(w, "confidence");
-    mo_jw_f64(w, (double)(int)(h->confidence * 100 + 0.5f) / 100);
+    mo_jw_member_f64(w, "confidence",
+                     (double)(int)(h->confidence * 100 + 0.5f) / 100);
     if (it)
         mo_unavailable_tool(g, it, &v);
     if (it && !mo_meta_tools_is_held_back(&v)) {
@@ -151,10 +147,8 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
         mo_meta_tools_put_json(w, "inputSchema",
                                mo_json_get(it->item, "inputSchema"));
     }
-    if (h->equal) {
-        mo_jw_key(w, "equivalent");
-        mo_jw_bool(w, true);
-    }
+    if (h->equal)
+        mo_jw_member_bool(w, "equivalent", true);
     mo_unavailable_put(&v, w);
     mo_jw_end(w);
 }
@@ -190,8 +184,7 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "results");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "results");
     for (size_t i = 0; i < found->n; i++)
         if ((double)found->hits[i].confidence >= least)
             put_hit(g, &found->hits[i], &w);
@@ -248,14 +241,14 @@ static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "error");
-    mo_jw_cstr(&w, found->n ? "It is not clear which tool is meant; nothing "
-                              "was done. Call execute again with server, tool "
-                              "and params of one of the candidates."
-                            : "No tool fits the request; nothing was done. "
-                              "Call list_capabilities for all tools.");
-    mo_jw_key(&w, "candidates");
-    mo_jw_arr(&w);
+    mo_jw_member_cstr(&w, "error",
+                      found->n
+                          ? "It is not clear which tool is meant; nothing "
+                            "was done. Call execute again with server, tool "
+                            "and params of one of the candidates."
+                          : "No tool fits the request; nothing was done. "
+                            "Call list_capabilities for all tools.");
+    mo_jw_member_arr(&w, "candidates");
     for (size_t i = 0; i < found->n; i++)
         put_hit(g, &found->hits[i], &w);
     mo_jw_end(&w);
@@ -297,8 +290,7 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
         MO_SPAN("params do not fit the tool's schema; nothing was done"));
     mo_jw_member(&w, "problems", mo_buf_view(&why));
     mo_jw_member(&w, "tool", ch->item->given);
-    mo_jw_key(&w, "inputSchema");
-    mo_jw_raw(&w, mo_json_text(schema));
+    mo_jw_member_raw(&w, "inputSchema", mo_json_text(schema));
     mo_jw_end(&w);
     mo_meta_tools_answer(c, &b, true);
     mo_buf_fini(&why);

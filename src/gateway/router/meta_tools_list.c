@@ -60,8 +60,7 @@ static void put_categories(const char *lines, struct mo_jw *w)
 
     if (!rest.n)
         return;
-    mo_jw_key(w, "categories");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "categories");
     while (rest.p && rest.n)
         mo_jw_str(w, mo_span_cut(&rest, '\n'));
     mo_jw_end(w);
@@ -72,8 +71,7 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
 {
     size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS), count = 0;
 
-    mo_jw_key(w, "tools");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tools");
     for (size_t i = 0; i < n; i++) {
         const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
 
@@ -86,8 +84,7 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
         mo_jw_end(w);
     }
     mo_jw_end(w);
-    mo_jw_key(w, "toolCount");
-    mo_jw_u64(w, count);
+    mo_jw_member_u64(w, "toolCount", count);
 }
 
 static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
@@ -97,19 +94,13 @@ static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
     const char *why = mo_catalog_why(g->cat, no);
 
     mo_jw_obj(w);
-    mo_jw_key(w, "server");
-    mo_jw_cstr(w, s->name);
-    if (s->description) {
-        mo_jw_key(w, "description");
-        mo_jw_cstr(w, s->description);
-    }
+    mo_jw_member_cstr(w, "server", s->name);
+    if (s->description)
+        mo_jw_member_cstr(w, "description", s->description);
     put_categories(s->categories, w);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, state_of(g, no));
-    if (why) {
-        mo_jw_key(w, "why");
-        mo_jw_cstr(w, why);
-    }
+    mo_jw_member_cstr(w, "state", state_of(g, no));
+    if (why)
+        mo_jw_member_cstr(w, "why", why);
     put_tools(g, no, most, w);
     mo_jw_end(w);
 }
@@ -133,8 +124,7 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "servers");
-    mo_jw_arr(&w);
+    mo_jw_member_arr(&w, "servers");
     for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
          no < g->n && shown < PAGE_SERVERS; no++) {
         const struct mo_gw_server *s = mo_meta_tools_server(g, no);
@@ -150,8 +140,7 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
         char next[16];
 
         (void)snprintf(next, sizeof(next), "%u", no);
-        mo_jw_key(&w, "nextCursor");
-        mo_jw_cstr(&w, next);
+        mo_jw_member_cstr(&w, "nextCursor", next);
     }
     mo_jw_end(&w);
     mo_meta_tools_answer(c, &b, false);
@@ -190,13 +179,10 @@ static void put_example_call(struct mo_jw *w, const struct mo_gw_server *s,
     struct mo_json key, name;
     struct mo_json_iter walk;
 
-    mo_jw_key(w, "example");
-    mo_jw_obj(w);
-    mo_jw_key(w, "server");
-    mo_jw_cstr(w, s->name);
+    mo_jw_member_obj(w, "example");
+    mo_jw_member_cstr(w, "server", s->name);
     mo_jw_member(w, "tool", it->given);
-    mo_jw_key(w, "params");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "params");
     mo_json_iter(&walk, mo_json_get(schema, "required"));
     while (mo_json_next(&walk, &key, &name)) {
         struct mo_span text;
@@ -218,16 +204,11 @@ static void put_health(struct mo_jw *w, const struct mo_gateway *g, unsigned no)
     struct mo_upstream_status s;
 
     mo_upstream_status(g->v[no]->up, &s);
-    mo_jw_key(w, "health");
-    mo_jw_obj(w);
-    mo_jw_key(w, "state");
-    mo_jw_cstr(w, state_of(g, no));
-    if (s.why.code) {
-        mo_jw_key(w, "why");
-        mo_jw_cstr(w, s.why.msg);
-    }
-    mo_jw_key(w, "callsUnderWay");
-    mo_jw_u64(w, s.calls);
+    mo_jw_member_obj(w, "health");
+    mo_jw_member_cstr(w, "state", state_of(g, no));
+    if (s.why.code)
+        mo_jw_member_cstr(w, "why", s.why.msg);
+    mo_jw_member_u64(w, "callsUnderWay", s.calls);
     mo_jw_end(w);
 }
 
@@ -245,16 +226,11 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
     if (!mo_latency_get(&g->latency, mo_meta_tools_server(g, it->server)->name,
                         it->own, &s))
         return;
-    mo_jw_key(w, "latency");
-    mo_jw_obj(w);
-    mo_jw_key(w, "calls");
-    mo_jw_u64(w, s.calls);
-    mo_jw_key(w, "failed");
-    mo_jw_u64(w, s.failed);
-    mo_jw_key(w, "p50Ms");
-    mo_jw_f64(w, as_ms(s.p50_us));
-    mo_jw_key(w, "p95Ms");
-    mo_jw_f64(w, as_ms(s.p95_us));
+    mo_jw_member_obj(w, "latency");
+    mo_jw_member_u64(w, "calls", s.calls);
+    mo_jw_member_u64(w, "failed", s.failed);
+    mo_jw_member_f64(w, "p50Ms", as_ms(s.p50_us));
+    mo_jw_member_f64(w, "p95Ms", as_ms(s.p95_us));
     mo_jw_end(w);
 }
 
@@ -285,8 +261,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "server");
-    mo_jw_cstr(&w, mo_meta_tools_server(g, it->server)->name);
+    mo_jw_member_cstr(&w, "server", mo_meta_tools_server(g, it->server)->name);
     mo_jw_member(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
         mo_meta_tools_put_json(&w, parts[i], mo_json_get(it->item, parts[i]));

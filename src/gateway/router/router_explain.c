@@ -162,8 +162,7 @@ static void put_word(const struct word *x, struct mo_jw *w)
 {
     mo_jw_obj(w);
     mo_jw_member(w, "word", x->text);
-    mo_jw_key(w, "in");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "in");
     for (int f = 0; f < FIELDS; f++)
         if (x->in & (1u << f))
             mo_jw_cstr(w, names[f]);
@@ -185,8 +184,7 @@ void mo_router_explain_put(struct router_explain *y,
     for (size_t i = 0; i < MO_COUNT(texts); i++)
         if (texts[i])
             read_text(y, SERVER, mo_span_cstr(texts[i]));
-    mo_jw_key(w, "shared");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "shared");
     for (size_t i = 0; i < y->n; i++)
         if (y->v[i].in)
             put_word(&y->v[i], w);

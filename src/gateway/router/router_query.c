@@ -104,8 +104,8 @@ static void find_reason(const struct query *k, const struct hit *x,
 
 static void put_number(struct mo_jw *w, const char *key, float v)
 {
-    mo_jw_key(w, key);
-    mo_jw_f64(w, (double)(int)(v * 1000 + (v < 0 ? -0.5f : 0.5f)) / 1000);
+    mo_jw_member_f64(w, key,
+                     (double)(int)(v * 1000 + (v < 0 ? -0.5f : 0.5f)) / 1000);
 }
 
 /* Writes shared words and what was learnt. */
@@ -141,14 +141,10 @@ static void put_hit(const struct query *k, const struct hit *x,
     put_number(w, "score", x->h->score);
     put_number(w, "words", x->h->words);
     put_number(w, "meaning", x->h->meaning);
-    if (x->h->equal) {
-        mo_jw_key(w, "equivalent");
-        mo_jw_bool(w, true);
-    }
-    if (mo_json_is(text, MO_JSON_STRING)) {
-        mo_jw_key(w, "description");
-        mo_jw_raw(w, mo_json_text(text));
-    }
+    if (x->h->equal)
+        mo_jw_member_bool(w, "equivalent", true);
+    if (mo_json_is(text, MO_JSON_STRING))
+        mo_jw_member_raw(w, "description", mo_json_text(text));
     put_why(k, x, w);
     mo_unavailable_put(v, w);
     mo_jw_end(w);
@@ -160,8 +156,7 @@ static void put_list(const struct query *k, bool ruled_out, struct mo_jw *w)
     const struct mo_route_answer *a = k->a;
     size_t most = k->f->limit ? k->f->limit : LIMIT, n = 0;
 
-    mo_jw_key(w, ruled_out ? "ruledOut" : "results");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, ruled_out ? "ruledOut" : "results");
     for (size_t i = 0; i < a->n && n < most; i++) {
         struct hit x = {.h = &a->hits[i]};
         double sure = (double)x.h->confidence;
@@ -186,8 +181,7 @@ static void put_answer(const struct query *k, struct mo_buf *out)
     mo_jw_init(&w, out);
     mo_jw_obj(&w);
     mo_jw_member(&w, "query", k->f->words);
-    mo_jw_key(&w, "learnt");
-    mo_jw_u64(&w, mo_router_learning_count(k->g->learning));
+    mo_jw_member_u64(&w, "learnt", mo_router_learning_count(k->g->learning));
     put_list(k, false, &w);
     put_list(k, true, &w);
     mo_jw_end(&w);

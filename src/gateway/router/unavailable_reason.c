@@ -60,8 +60,6 @@ void mo_unavailable_put(const struct unavailable_reason *v, struct mo_jw *w)
 {
     if (!v->code)
         return;
-    mo_jw_key(w, "reason");
-    mo_jw_cstr(w, v->code);
-    mo_jw_key(w, "why");
-    mo_jw_cstr(w, v->why);
+    mo_jw_member_cstr(w, "reason", v->code);
+    mo_jw_member_cstr(w, "why", v->why);
 }

@@ -137,8 +137,7 @@ int mo_oauth_redirect(struct mo_arena *a, struct mo_span query,
 static void put_list(struct mo_jw *w, const char *key, const char *x,
                      const char *y)
 {
-    mo_jw_key(w, key);
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, key);
     mo_jw_cstr(w, x);
     if (y)
         mo_jw_cstr(w, y);
@@ -149,8 +148,7 @@ static void put_member(struct mo_jw *w, const char *key, const char *value)
 {
     if (!value)
         return;
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, value);
+    mo_jw_member_cstr(w, key, value);
 }
 
 int mo_oauth_register_body(struct mo_buf *b, const char *name,

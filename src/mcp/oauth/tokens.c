@@ -141,13 +141,10 @@ static void write_entry(struct mo_jw *w, const struct mo_token *k)
     for (size_t i = 0; i < MO_COUNT(fields); i++) {
         if (!field_text(k, i))
             continue;
-        mo_jw_key(w, fields[i].key);
-        mo_jw_cstr(w, field_text(k, i));
+        mo_jw_member_cstr(w, fields[i].key, field_text(k, i));
     }
-    mo_jw_key(w, "expires_ms");
-    mo_jw_u64(w, k->expires_ms);
-    mo_jw_key(w, "local");
-    mo_jw_bool(w, k->local);
+    mo_jw_member_u64(w, "expires_ms", k->expires_ms);
+    mo_jw_member_bool(w, "local", k->local);
     mo_jw_end(w);
 }
 
@@ -157,10 +154,8 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "version");
-    mo_jw_u64(&w, 1);
-    mo_jw_key(&w, "tokens");
-    mo_jw_arr(&w);
+    mo_jw_member_u64(&w, "version", 1);
+    mo_jw_member_arr(&w, "tokens");
     mo_list_each (n, &t->entries) {
         struct entry *en = mo_container_of(n, struct entry, node);
 

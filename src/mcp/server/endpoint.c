@@ -165,48 +165,37 @@ void mo_ep_scratch_done(struct mo_endpoint *ep)
 void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "name");
-    mo_jw_cstr(w, ep->o.name);
-    mo_jw_key(w, "version");
-    mo_jw_cstr(w, ep->o.version);
-    if (ep->o.title) {
-        mo_jw_key(w, "title");
-        mo_jw_cstr(w, ep->o.title);
-    }
+    mo_jw_member_cstr(w, "name", ep->o.name);
+    mo_jw_member_cstr(w, "version", ep->o.version);
+    if (ep->o.title)
+        mo_jw_member_cstr(w, "title", ep->o.title);
     mo_jw_end(w);
 }
 
 static void put_capability(struct mo_jw *w, const char *name, bool changed,
                            bool subscribe)
 {
-    mo_jw_key(w, name);
-    mo_jw_obj(w);
-    if (subscribe) {
-        mo_jw_key(w, "subscribe");
-        mo_jw_bool(w, true);
-    }
-    if (changed) {
-        mo_jw_key(w, "listChanged");
-        mo_jw_bool(w, true);
-    }
+    mo_jw_member_obj(w, name);
+    if (subscribe)
+        mo_jw_member_bool(w, "subscribe", true);
+    if (changed)
+        mo_jw_member_bool(w, "listChanged", true);
     mo_jw_end(w);
 }
 
 static void put_extensions(struct mo_jw *w)
 {
-    mo_jw_key(w, "extensions");
-    mo_jw_obj(w);
-    mo_jw_key(w, MO_MCP_EXT_TASKS);
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "extensions");
+    mo_jw_member_obj(w, MO_MCP_EXT_TASKS);
     mo_jw_end(w);
     mo_jw_end(w);
 }
 
 static void put_tasks(struct mo_jw *w)
 {
-    mo_jw_key(w, "tasks");
-    mo_jw_raw(w, MO_SPAN("{\"list\":{},\"cancel\":{},\"requests\":"
-                         "{\"tools\":{\"call\":{}}}}"));
+    mo_jw_member_raw(w, "tasks",
+                     MO_SPAN("{\"list\":{},\"cancel\":{},\"requests\":"
+                             "{\"tools\":{\"call\":{}}}}"));
 }
 
 void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
@@ -314,17 +303,12 @@ static struct mo_span put_notice(struct mo_endpoint *ep, const char *method,
 
     mo_ep_begin_note(ep, &w, method);
     if (uri.p || id.p) {
-        mo_jw_key(&w, "params");
-        mo_jw_obj(&w);
-        if (uri.p) {
-            mo_jw_key(&w, "uri");
-            mo_jw_str(&w, uri);
-        }
+        mo_jw_member_obj(&w, "params");
+        if (uri.p)
+            mo_jw_member(&w, "uri", uri);
         if (id.p) {
-            mo_jw_key(&w, "_meta");
-            mo_jw_obj(&w);
-            mo_jw_key(&w, MO_MCP_P_SUB);
-            mo_jw_raw(&w, mo_json_text(id));
+            mo_jw_member_obj(&w, "_meta");
+            mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(id));
             mo_jw_end(&w);
         }
         mo_jw_end(&w);

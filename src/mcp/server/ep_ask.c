@@ -103,14 +103,12 @@ static void put_missing_parts(const struct call *c, struct mo_jw *w,
 {
     bool has = mo_ep_call_can(&c->pub, cap);
 
-    mo_jw_key(w, cap);
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, cap);
     for (int k = 0; k < (int)MO_COUNT(kinds); k++) {
         if (!(missing & 1U << k) || strcmp(kinds[k].cap, cap) != 0 ||
             !kinds[k].sub || (k == FORM && !has))
             continue;
-        mo_jw_key(w, kinds[k].sub);
-        mo_jw_obj(w);
+        mo_jw_member_obj(w, kinds[k].sub);
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -123,8 +121,7 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "requiredCapabilities");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "requiredCapabilities");
     for (size_t i = 0; i < MO_COUNT(caps); i++) {
         bool any = false;
 
@@ -173,8 +170,7 @@ static void put_elicitation_id(struct mo_jw *w)
     char name[MO_TOKEN_LEN(ASK_TOKEN) + 1];
 
     mo_random_token(name, ASK_TOKEN);
-    mo_jw_key(w, "elicitationId");
-    mo_jw_cstr(w, name);
+    mo_jw_member_cstr(w, "elicitationId", name);
 }
 
 /* Write the question's parameters and the members that this era adds. */
@@ -192,8 +188,7 @@ static void put_params(const struct call *c, const struct ep_need *q,
     mo_ep_put_members(w, p, mo_ep_is_meta);
     if (nameless)
         put_elicitation_id(w);
-    mo_jw_key(w, "_meta");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "_meta");
     mo_ep_put_members(w, mo_json_get(p, "_meta"), mo_ep_is_task_key);
     if (c->task)
         mo_ep_task_meta(c->task, w);
@@ -209,12 +204,9 @@ static void send_question(struct call *c, struct ep_need *q)
     q->ask = ++c->sess->next_ask;
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "id");
-    mo_jw_u64(&w, q->ask);
-    mo_jw_key(&w, "method");
-    mo_jw_str(&w, q->method);
+    mo_jw_member_cstr(&w, "jsonrpc", "2.0");
+    mo_jw_member_u64(&w, "id", q->ask);
+    mo_jw_member(&w, "method", q->method);
     mo_jw_key(&w, "params");
     put_params(c, q, &w);
     mo_jw_end(&w);

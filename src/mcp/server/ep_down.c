@@ -158,10 +158,9 @@ static void put_inspected(struct down *d, struct mo_json tool, struct look l)
     if (l.change) {
         mo_jw_obj(&d->w);
         put_known(d, tool);
-        if (tasks) {
-            mo_jw_key(&d->w, "execution");
-            mo_jw_raw(&d->w, mo_span_cstr(task_support_text(d, l.name)));
-        }
+        if (tasks)
+            mo_jw_member_raw(&d->w, "execution",
+                             mo_span_cstr(task_support_text(d, l.name)));
         mo_jw_end(&d->w);
         return;
     }
@@ -200,8 +199,7 @@ static void put_one_block(struct down *d, struct mo_json block)
     }
     uri = mo_json_get(block, "uri");
     mo_jw_obj(&d->w);
-    mo_jw_key(&d->w, "type");
-    mo_jw_cstr(&d->w, "text");
+    mo_jw_member_cstr(&d->w, "type", "text");
     mo_jw_key(&d->w, "text");
     if (mo_json_is(uri, MO_JSON_STRING))
         put_raw(d, uri);

@@ -72,22 +72,16 @@ static void put_init_result(struct mo_ep_sess *s, struct mo_json id)
 
     mo_jw_init(&w, mo_ep_scratch(ep));
     mo_jw_obj(&w);
-    mo_jw_key(&w, "jsonrpc");
-    mo_jw_cstr(&w, "2.0");
-    mo_jw_key(&w, "id");
-    mo_jw_raw(&w, mo_json_text(id));
-    mo_jw_key(&w, "result");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "protocolVersion");
-    mo_jw_cstr(&w, mo_mcp_version_text(s->version));
+    mo_jw_member_cstr(&w, "jsonrpc", "2.0");
+    mo_jw_member_raw(&w, "id", mo_json_text(id));
+    mo_jw_member_obj(&w, "result");
+    mo_jw_member_cstr(&w, "protocolVersion", mo_mcp_version_text(s->version));
     mo_jw_key(&w, "capabilities");
     mo_ep_put_caps(ep, &w, s->version);
     mo_jw_key(&w, "serverInfo");
     mo_ep_put_info(ep, &w);
-    if (ep->o.instructions) {
-        mo_jw_key(&w, "instructions");
-        mo_jw_cstr(&w, ep->o.instructions);
-    }
+    if (ep->o.instructions)
+        mo_jw_member_cstr(&w, "instructions", ep->o.instructions);
     mo_jw_end(&w);
     mo_jw_end(&w);
 }

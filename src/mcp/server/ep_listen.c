@@ -69,8 +69,7 @@ static void put_names(struct mo_jw *w, const struct mo_map *kept,
 {
     if (!kept->len)
         return;
-    mo_jw_key(w, key);
-    mo_jw_raw(w, mo_json_text(mo_json_get(wanted, key)));
+    mo_jw_member_raw(w, key, mo_json_text(mo_json_get(wanted, key)));
 }
 
 static void put_ack(struct call *c, struct mo_json wanted)
@@ -78,23 +77,18 @@ static void put_ack(struct call *c, struct mo_json wanted)
     struct mo_jw w;
 
     mo_ep_begin_note(c->ep, &w, "notifications/subscriptions/acknowledged");
-    mo_jw_key(&w, "params");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, "notifications");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "params");
+    mo_jw_member_obj(&w, "notifications");
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
         if (!c->filter->what[i])
             continue;
-        mo_jw_key(&w, kinds[i].key);
-        mo_jw_bool(&w, true);
+        mo_jw_member_bool(&w, kinds[i].key, true);
     }
     put_names(&w, &c->filter->uris, wanted, "resourceSubscriptions");
     put_names(&w, &c->filter->tasks, wanted, "taskIds");
     mo_jw_end(&w);
-    mo_jw_key(&w, "_meta");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, MO_MCP_P_SUB);
-    mo_jw_raw(&w, mo_json_text(c->id));
+    mo_jw_member_obj(&w, "_meta");
+    mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -152,14 +146,11 @@ static void send_task(struct call *c, struct mo_json task)
     struct mo_jw w;
 
     mo_ep_begin_note(c->ep, &w, "notifications/tasks");
-    mo_jw_key(&w, "params");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "params");
     mo_ep_put_members(&w, task, mo_ep_is_meta);
-    mo_jw_key(&w, "_meta");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "_meta");
     mo_ep_put_members(&w, mo_json_get(task, "_meta"), is_sub);
-    mo_jw_key(&w, MO_MCP_P_SUB);
-    mo_jw_raw(&w, mo_json_text(c->id));
+    mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -190,12 +181,9 @@ static void put_end_result(struct call *c)
     struct mo_jw w;
 
     mo_ep_begin_result(c->ep, &w, c->id);
-    mo_jw_key(&w, "resultType");
-    mo_jw_cstr(&w, "complete");
-    mo_jw_key(&w, "_meta");
-    mo_jw_obj(&w);
-    mo_jw_key(&w, MO_MCP_P_SUB);
-    mo_jw_raw(&w, mo_json_text(c->id));
+    mo_jw_member_cstr(&w, "resultType", "complete");
+    mo_jw_member_obj(&w, "_meta");
+    mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_jw_end(&w);

@@ -145,8 +145,7 @@ static void put_member_or_default(struct mo_jw *w, struct mo_json result,
 {
     struct mo_json v = mo_json_get(result, key);
 
-    mo_jw_key(w, key);
-    mo_jw_raw(w, v.p ? mo_json_text(v) : otherwise);
+    mo_jw_member_raw(w, key, v.p ? mo_json_text(v) : otherwise);
 }
 
 void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
@@ -154,19 +153,15 @@ void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
 {
     mo_jw_init(w, mo_ep_scratch(ep));
     mo_jw_obj(w);
-    mo_jw_key(w, "jsonrpc");
-    mo_jw_cstr(w, "2.0");
-    mo_jw_key(w, "id");
-    mo_jw_raw(w, mo_json_text(id));
-    mo_jw_key(w, "result");
-    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "jsonrpc", "2.0");
+    mo_jw_member_raw(w, "id", mo_json_text(id));
+    mo_jw_member_obj(w, "result");
 }
 
 void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
                       struct mo_json meta)
 {
-    mo_jw_key(w, "_meta");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "_meta");
     mo_ep_put_members(w, meta, is_ours);
     mo_jw_key(w, MO_MCP_P_SERVER);
     mo_ep_put_info(ep, w);
@@ -197,22 +192,16 @@ static void answer_discover(struct mo_endpoint *ep,
     struct mo_jw w;
 
     mo_ep_begin_result(ep, &w, m->id);
-    mo_jw_key(&w, "resultType");
-    mo_jw_cstr(&w, "complete");
-    mo_jw_key(&w, "supportedVersions");
-    mo_jw_arr(&w);
+    mo_jw_member_cstr(&w, "resultType", "complete");
+    mo_jw_member_arr(&w, "supportedVersions");
     mo_jw_cstr(&w, MO_MCP_NEWEST);
     mo_jw_end(&w);
     mo_jw_key(&w, "capabilities");
     mo_ep_put_caps(ep, &w, MO_MCP_2026_07_28);
-    if (ep->o.instructions) {
-        mo_jw_key(&w, "instructions");
-        mo_jw_cstr(&w, ep->o.instructions);
-    }
-    mo_jw_key(&w, "ttlMs");
-    mo_jw_u64(&w, 0);
-    mo_jw_key(&w, "cacheScope");
-    mo_jw_cstr(&w, "private");
+    if (ep->o.instructions)
+        mo_jw_member_cstr(&w, "instructions", ep->o.instructions);
+    mo_jw_member_u64(&w, "ttlMs", 0);
+    mo_jw_member_cstr(&w, "cacheScope", "private");
     mo_ep_end_result(ep, &w, (struct mo_json){NULL, 0});
     mo_ep_answer_scratch(ep, from->way);
 }

@@ -8,24 +8,20 @@ void mo_ep_begin_note(struct mo_endpoint *ep, struct mo_jw *w,
 {
     mo_jw_init(w, mo_ep_scratch(ep));
     mo_jw_obj(w);
-    mo_jw_key(w, "jsonrpc");
-    mo_jw_cstr(w, "2.0");
-    mo_jw_key(w, "method");
-    mo_jw_cstr(w, method);
+    mo_jw_member_cstr(w, "jsonrpc", "2.0");
+    mo_jw_member_cstr(w, "method", method);
 }
 
 static void begin_note(struct call *c, struct mo_jw *w, const char *method)
 {
     mo_ep_begin_note(c->ep, w, method);
-    mo_jw_key(w, "params");
-    mo_jw_obj(w);
+    mo_jw_member_obj(w, "params");
 }
 
 static void end_note(struct call *c, struct mo_jw *w)
 {
     if (c->task) {
-        mo_jw_key(w, "_meta");
-        mo_jw_obj(w);
+        mo_jw_member_obj(w, "_meta");
         mo_ep_task_meta(c->task, w);
         mo_jw_end(w);
     }
@@ -47,18 +43,12 @@ void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
     c->progressed = true;
     c->progress = progress;
     begin_note(c, &w, "notifications/progress");
-    mo_jw_key(&w, "progressToken");
-    mo_jw_raw(&w, mo_json_text(c->token));
-    mo_jw_key(&w, "progress");
-    mo_jw_f64(&w, progress);
-    if (total >= 0) {
-        mo_jw_key(&w, "total");
-        mo_jw_f64(&w, total);
-    }
-    if (msg && pub->version >= MO_MCP_2025_03_26) {
-        mo_jw_key(&w, "message");
-        mo_jw_cstr(&w, msg);
-    }
+    mo_jw_member_raw(&w, "progressToken", mo_json_text(c->token));
+    mo_jw_member_f64(&w, "progress", progress);
+    if (total >= 0)
+        mo_jw_member_f64(&w, "total", total);
+    if (msg && pub->version >= MO_MCP_2025_03_26)
+        mo_jw_member_cstr(&w, "message", msg);
     end_note(c, &w);
 }
 
@@ -79,14 +69,10 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
     if (!c->way || lv < least_level(c) || !(c->ep->o.caps & MO_EP_LOGGING))
         return;
     begin_note(c, &w, "notifications/message");
-    mo_jw_key(&w, "level");
-    mo_jw_cstr(&w, mo_ep_level_text(lv));
-    if (logger) {
-        mo_jw_key(&w, "logger");
-        mo_jw_cstr(&w, logger);
-    }
-    mo_jw_key(&w, "data");
-    mo_jw_raw(&w, data);
+    mo_jw_member_cstr(&w, "level", mo_ep_level_text(lv));
+    if (logger)
+        mo_jw_member_cstr(&w, "logger", logger);
+    mo_jw_member_raw(&w, "data", data);
     end_note(c, &w);
 }
 

@@ -47,12 +47,9 @@ static void put_state(const struct call *c, struct mo_buf *b)
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    mo_jw_key(&w, "r");
-    mo_jw_u64(&w, c->rounds);
-    mo_jw_key(&w, "s");
-    mo_jw_str(&w, c->state_bytes);
-    mo_jw_key(&w, "i");
-    mo_jw_obj(&w);
+    mo_jw_member_u64(&w, "r", c->rounds);
+    mo_jw_member(&w, "s", c->state_bytes);
+    mo_jw_member_obj(&w, "i");
     mo_list_each (n, &c->inputs) {
         struct ep_input *in = mo_container_of(n, struct ep_input, node);
 
@@ -161,24 +158,19 @@ static void put_questions(struct call *c, struct mo_span sealed)
     struct mo_jw w;
 
     mo_ep_begin_result(c->ep, &w, c->id);
-    mo_jw_key(&w, "resultType");
-    mo_jw_cstr(&w, "input_required");
-    mo_jw_key(&w, "inputRequests");
-    mo_jw_obj(&w);
+    mo_jw_member_cstr(&w, "resultType", "input_required");
+    mo_jw_member_obj(&w, "inputRequests");
     mo_list_each (n, &c->needs) {
         struct ep_need *q = mo_container_of(n, struct ep_need, node);
 
         mo_jw_key_span(&w, q->key);
         mo_jw_obj(&w);
-        mo_jw_key(&w, "method");
-        mo_jw_str(&w, q->method);
-        mo_jw_key(&w, "params");
-        mo_jw_raw(&w, q->params);
+        mo_jw_member(&w, "method", q->method);
+        mo_jw_member_raw(&w, "params", q->params);
         mo_jw_end(&w);
     }
     mo_jw_end(&w);
-    mo_jw_key(&w, "requestState");
-    mo_jw_str(&w, sealed);
+    mo_jw_member(&w, "requestState", sealed);
     mo_ep_end_result(c->ep, &w, (struct mo_json){NULL, 0});
 }
 

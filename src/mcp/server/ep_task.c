@@ -61,8 +61,7 @@ static void put_time(struct mo_jw *w, const char *key, uint64_t ms)
     char text[MO_ISO8601_MAX];
 
     mo_wall_format(ms, text);
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, text);
+    mo_jw_member_cstr(w, key, text);
 }
 
 /* The reason of a failure: an error's message, or the first text of a tool's.
@@ -81,17 +80,14 @@ static void put_reason(struct mo_jw *w, const struct ep_task *t)
     struct mo_json text;
 
     if (t->why) {
-        mo_jw_key(w, "statusMessage");
-        mo_jw_cstr(w, t->why);
+        mo_jw_member_cstr(w, "statusMessage", t->why);
         return;
     }
     if (t->status != FAILED)
         return;
     text = failure_text(t);
-    if (mo_json_is(text, MO_JSON_STRING) && text.n <= TASK_REASON_MAX) {
-        mo_jw_key(w, "statusMessage");
-        mo_jw_raw(w, mo_json_text(text));
-    }
+    if (mo_json_is(text, MO_JSON_STRING) && text.n <= TASK_REASON_MAX)
+        mo_jw_member_raw(w, "statusMessage", mo_json_text(text));
 }
 
 static void put_members(struct mo_jw *w, const struct ep_task *t)
@@ -99,17 +95,13 @@ static void put_members(struct mo_jw *w, const struct ep_task *t)
     static const char *const words[] = {"working", "input_required",
                                         "completed", "failed", "cancelled"};
 
-    mo_jw_key(w, "taskId");
-    mo_jw_cstr(w, t->id);
-    mo_jw_key(w, "status");
-    mo_jw_cstr(w, words[t->status]);
+    mo_jw_member_cstr(w, "taskId", t->id);
+    mo_jw_member_cstr(w, "status", words[t->status]);
     put_reason(w, t);
     put_time(w, "createdAt", t->created);
     put_time(w, "lastUpdatedAt", t->updated);
-    mo_jw_key(w, "ttl");
-    mo_jw_u64(w, t->ttl);
-    mo_jw_key(w, "pollInterval");
-    mo_jw_u64(w, TASK_POLL_MS);
+    mo_jw_member_u64(w, "ttl", t->ttl);
+    mo_jw_member_u64(w, "pollInterval", TASK_POLL_MS);
 }
 
 static struct call *first_waiter(const struct ep_task *t)
@@ -133,8 +125,7 @@ static void send_status(struct ep_task *t)
     struct mo_jw w;
 
     mo_ep_begin_note(ep, &w, "notifications/tasks/status");
-    mo_jw_key(&w, "params");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "params");
     put_members(&w, t);
     mo_jw_end(&w);
     mo_jw_end(&w);
@@ -155,10 +146,8 @@ static void set_status(struct ep_task *t, enum status to)
 
 void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w)
 {
-    mo_jw_key(w, MO_MCP_P_TASK);
-    mo_jw_obj(w);
-    mo_jw_key(w, "taskId");
-    mo_jw_cstr(w, t->id);
+    mo_jw_member_obj(w, MO_MCP_P_TASK);
+    mo_jw_member_cstr(w, "taskId", t->id);
     mo_jw_end(w);
 }
 
@@ -171,8 +160,7 @@ static void put_result(const struct ep_task *t, struct mo_json id)
 
     mo_ep_begin_result(t->sess->ep, &w, id);
     mo_ep_put_members(&w, v, mo_ep_is_meta);
-    mo_jw_key(&w, "_meta");
-    mo_jw_obj(&w);
+    mo_jw_member_obj(&w, "_meta");
     mo_ep_put_members(&w, mo_json_get(v, "_meta"), mo_ep_is_task_key);
     mo_ep_task_meta(t, &w);
     mo_jw_end(&w);
@@ -365,8 +353,7 @@ static void move_call_to_task(struct ep_task *t, struct call *c)
     struct mo_jw jw;
 
     mo_ep_begin_result(c->ep, &jw, c->id);
-    mo_jw_key(&jw, "task");
-    mo_jw_obj(&jw);
+    mo_jw_member_obj(&jw, "task");
     put_members(&jw, t);
     mo_jw_end(&jw);
     mo_jw_end(&jw);
@@ -503,8 +490,7 @@ static void put_page(struct mo_ep_sess *s, struct mo_jw *w, uint64_t after)
     unsigned left = TASK_PAGE;
     const struct ep_task *last = NULL, *more = NULL;
 
-    mo_jw_key(w, "tasks");
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, "tasks");
     mo_list_each (n, &s->tasks) {
         const struct ep_task *t = mo_container_of(n, struct ep_task, node);
 
@@ -524,8 +510,7 @@ static void put_page(struct mo_ep_sess *s, struct mo_jw *w, uint64_t after)
         return;
     (void)snprintf(cursor, sizeof(cursor), "%llu",
                    (unsigned long long)last->no);
-    mo_jw_key(w, "nextCursor");
-    mo_jw_cstr(w, cursor);
+    mo_jw_member_cstr(w, "nextCursor", cursor);
 }
 
 void mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
