@@ -42,16 +42,14 @@ static int read_token(const struct mo_config *c, const char *text,
 static int take_token(const struct mo_config *c, const char *text,
                       char out[MO_LISTEN_AUTH_TOKEN_MAX], struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_LISTEN_AUTH_TOKEN_MAX - 1};
     int rc;
 
-    mo_buf_init(&b, MO_LISTEN_AUTH_TOKEN_MAX - 1);
     rc = read_token(c, text, &b, e);
     if (rc == 0)
         (void)snprintf(out, MO_LISTEN_AUTH_TOKEN_MAX, "%s", mo_buf_cstr(&b));
     if (b.p)
         explicit_bzero(b.p, b.len);
-    mo_buf_fini(&b);
     return rc;
 }
 
@@ -228,10 +226,9 @@ int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
                         struct mo_err *e)
 {
     struct mo_listen_opts o = {0};
-    struct mo_buf addr;
+    mo_autobuf struct mo_buf addr = {.max = ADDR_MAX};
     int rc;
 
-    mo_buf_init(&addr, ADDR_MAX);
     if (mo_listen_is_unix(c->listen))
         (void)mo_buf_puts(&addr, c->listen);
     else
@@ -241,7 +238,6 @@ int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
                            : mo_site_listen(s, &o, e);
     if (rc < 0)
         rc = explain_listen_error(o.addr, e);
-    mo_buf_fini(&addr);
     return rc;
 }
 
@@ -263,9 +259,8 @@ void mo_listen_auth_tell_ready(const struct mo_config_server *c, bool tls,
 {
     struct mo_span host = mo_listen_host(c->listen);
     bool all = mo_span_is(host, "0.0.0.0") || mo_span_is(host, "::");
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ADDR_MAX};
 
-    mo_buf_init(&b, ADDR_MAX);
     if (mo_listen_is_unix(c->listen)) {
         (void)mo_buf_printf(&b, " on %s", c->listen);
     } else {
@@ -278,5 +273,4 @@ void mo_listen_auth_tell_ready(const struct mo_config_server *c, bool tls,
                  mo_buf_cstr(&b),
                  all ? " (and every address of this machine)" : "");
     (void)fflush(stdout);
-    mo_buf_fini(&b);
 }

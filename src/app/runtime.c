@@ -163,17 +163,15 @@ static int open_store(struct mo_runtime *h, struct mo_err *e)
     struct mo_store_opts o = {
         .history_ttl_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000,
     };
-    struct mo_buf url;
+    mo_autobuf struct mo_buf url = {.max = URL_MAX};
     int rc;
 
-    mo_buf_init(&url, URL_MAX);
     rc = mo_runtime_store_url(h->cfg, &url, e);
     if (rc == 0) {
         o.url = mo_buf_cstr(&url);
         rc = mo_store_open(h->loop, &o, &h->store, e);
         mo_box_drivers_label(h->cfg, o.url, h->label);
     }
-    mo_buf_fini(&url);
     return rc;
 }
 

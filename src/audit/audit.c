@@ -57,11 +57,10 @@ static void blank_secret(struct mo_buf *b, struct mo_span secret)
 static void blank_secrets(const struct mo_audit *a, struct mo_buf *b)
 {
     const struct mo_log *log = mo_loop_log(a->loop);
-    struct mo_buf quoted;
+    mo_autobuf struct mo_buf quoted = {.max = (size_t)1024 * 1024};
 
     if (!log || !log->nsecrets || !b->len || !mo_buf_cstr(b)[0])
         return;
-    mo_buf_init(&quoted, (size_t)1024 * 1024);
     for (size_t i = 0; i < log->nsecrets; i++) {
         struct mo_span plain = mo_span_cstr(log->secrets[i]);
 
@@ -70,7 +69,6 @@ static void blank_secrets(const struct mo_audit *a, struct mo_buf *b)
         if (mo_json_quote(&quoted, plain) == 0 && quoted.len != plain.n + 2)
             blank_secret(b, mo_span(quoted.p + 1, quoted.len - 2));
     }
-    mo_buf_fini(&quoted);
 }
 
 /* --- rows for the file --------------------------------------------------- */
@@ -119,18 +117,16 @@ static void put_file_row(struct mo_audit *a, uint64_t at,
 
 static void put_value(struct mo_jw *w, struct mo_json v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ROW_MAX};
 
     if (mo_span_find(mo_json_text(v), '\n') < 0) {
         mo_jw_raw(w, mo_json_text(v));
         return;
     }
-    mo_buf_init(&b, ROW_MAX);
     if (mo_json_compact(v, &b) == 0)
         mo_jw_raw(w, mo_buf_view(&b));
     else
         mo_jw_null(w);
-    mo_buf_fini(&b);
 }
 
 static void put_store_member(const struct mo_audit *a, struct mo_jw *w,
@@ -395,16 +391,14 @@ static void verify_files(struct mo_job *j)
 static void on_verified(struct mo_job *j, bool canceled)
 {
     struct mo_audit *a = mo_container_of(j, struct mo_audit, job);
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = CHECK_MAX};
 
     a->verifying = false;
-    mo_buf_init(&b, CHECK_MAX);
     if (canceled)
         (void)mo_fail(&a->why, MO_ECANCELED, "the program is stopping");
     else if (!a->why.code && mo_audit_file_put_report(&a->report, &b) < 0)
         (void)mo_fail(&a->why, MO_ENOMEM, "out of memory");
     a->verified(a->verified_arg, mo_buf_view(&b), a->why.code ? &a->why : NULL);
-    mo_buf_fini(&b);
 }
 
 int mo_audit_verify(struct mo_audit *a,

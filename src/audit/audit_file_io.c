@@ -224,19 +224,17 @@ static void resume_head(struct mo_audit_file_file *f)
 static int find_end(struct mo_audit_file_file *f, uint64_t size,
                     struct mo_buf *notes, struct mo_err *e)
 {
-    struct mo_buf tail;
+    mo_autobuf struct mo_buf tail = {.max = MO_AUDIT_FILE_LINE + 1024};
     int rc;
 
     f->size = size;
     resume_head(f);
-    mo_buf_init(&tail, MO_AUDIT_FILE_LINE + 1024);
     rc = cut_partial_row(f, &tail, notes, e);
     if (rc == MO_ETOOBIG)
         rc = 0;
     else if (rc == 0)
         rc = tail.len == 0 ||
              mo_chain_resume(&f->chain, mo_span(tail.p, tail.len - 1), e) == 0;
-    mo_buf_fini(&tail);
     return rc;
 }
 
@@ -358,10 +356,9 @@ static int write_rows(struct mo_audit_file_file *f, struct mo_span notes,
                       struct mo_span rows, bool sync, struct mo_err *e)
 {
     struct mo_chain next = f->chain;
-    struct mo_buf out;
+    mo_autobuf struct mo_buf out = {.max = 3 * MO_AUDIT_FILE_QUEUE};
     int rc;
 
-    mo_buf_init(&out, 3 * MO_AUDIT_FILE_QUEUE);
     rc = put_rows(&next, notes, &out, e);
     if (rc == 0)
         rc = put_rows(&next, rows, &out, e);
@@ -376,7 +373,6 @@ static int write_rows(struct mo_audit_file_file *f, struct mo_span notes,
     } else if (ftruncate(f->fd, (off_t)f->size) < 0) {
         f->size = UINT64_MAX; /* unknown: read again */
     }
-    mo_buf_fini(&out);
     return rc;
 }
 

@@ -33,12 +33,11 @@ static void put_hits(struct mo_jw *w, const char *key, struct mo_json list)
 void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
 {
     struct mo_json_doc doc;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ROW_MAX};
     struct mo_jw w;
 
     if (mo_json_parse(l->answer, 0, &doc, NULL) < 0)
         return;
-    mo_buf_init(&b, ROW_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member_opt(&w, "kind", MO_SPAN("route"));
@@ -52,5 +51,4 @@ void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
     mo_jw_end(&w);
     if (!mo_buf_err(&b))
         mo_audit_note(a, mo_span(b.p + 1, b.len - 2));
-    mo_buf_fini(&b);
 }

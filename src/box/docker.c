@@ -78,19 +78,17 @@ static int read_busybox(struct mo_buf *b)
 static int make_image(struct dk *d, struct mo_err *e)
 {
     struct mo_image_parts p = {.toolbox = d->toolbox, .arch = d->facts.arch};
-    struct mo_buf busybox;
+    mo_autobuf struct mo_buf busybox = {.max = BUSYBOX_MAX};
     int rc;
 
     if (d->image.tar.len)
         return 0;
-    mo_buf_init(&busybox, BUSYBOX_MAX);
     (void)read_busybox(&busybox);
     p.busybox = mo_buf_view(&busybox);
     mo_buf_fini(&d->image.tar);
     rc = mo_image_make(&p, &d->image, e);
     if (rc < 0)
         mo_buf_fini(&d->image.tar);
-    mo_buf_fini(&busybox);
     return rc;
 }
 

@@ -125,16 +125,14 @@ static void on_ctl_close(void *ctx, const struct mo_err *why)
 static void send_to_keeper(struct nbox *n, const struct mo_boxmsg *m)
 {
     struct mo_err e;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_BOXMSG_HEAD + MO_BOXMSG_MAX};
 
     if (n->ctl == NULL)
         return;
-    mo_buf_init(&b, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
     if (mo_boxmsg_put(&b, m, &e) < 0)
         mo_stream_close(n->ctl, &e);
     else if (mo_stream_write(n->ctl, mo_buf_view(&b)) < 0)
         mo_stream_close(n->ctl, NULL);
-    mo_buf_fini(&b);
 }
 
 static void tell_plain(struct nbox *n, enum mo_boxmsg_type t)

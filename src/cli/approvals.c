@@ -218,7 +218,7 @@ static int post_decision(struct asking *a, struct mo_cli *c, const char *url,
                          struct mo_span body)
 {
     struct mo_json_doc d;
-    struct mo_buf why;
+    mo_autobuf struct mo_buf why = {.max = 4096};
     struct mo_err e;
     int status = 0;
     int rc;
@@ -229,13 +229,10 @@ static int post_decision(struct asking *a, struct mo_cli *c, const char *url,
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     if (status == 200)
         return MO_EXIT_OK;
-    mo_buf_init(&why, 4096);
     if (mo_json_parse(mo_buf_view(&a->answer), 0, &d, NULL) == 0)
         (void)mo_json_str_buf(mo_json_get(d.root, "detail"), &why);
-    rc = mo_cli_error(c, MO_EXIT_FAIL, "%s",
-                      why.len ? mo_buf_cstr(&why) : "it was refused");
-    mo_buf_fini(&why);
-    return rc;
+    return mo_cli_error(c, MO_EXIT_FAIL, "%s",
+                        why.len ? mo_buf_cstr(&why) : "it was refused");
 }
 
 /* Replaces the arguments; 0: they are an object. */
@@ -269,11 +266,10 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
     const char *reason = mo_cli_get(c, "reason");
     const char *args = mo_cli_get(c, "args");
     char url[URL_MAX_];
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_APPROVALS_SOCKET_BYTES};
     int rc = 0;
 
     (void)snprintf(url, sizeof(url), "/api/approvals/%s", a->id);
-    mo_buf_init(&b, MO_APPROVALS_SOCKET_BYTES);
     (void)mo_buf_printf(
         &b, "{\"approved\":%s,\"digest\":", approved ? "true" : "false");
     (void)mo_buf_span(&b, mo_json_text(digest));
@@ -290,7 +286,6 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
         rc = rc < 0 || mo_buf_err(&b)
                  ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
                  : post_decision(a, c, url, mo_buf_view(&b));
-    mo_buf_fini(&b);
     return rc;
 }
 
@@ -384,10 +379,9 @@ const struct mo_cmd mo_cmd_approvals_reject = {
 static int post_accept(struct asking *a, struct mo_cli *c)
 {
     struct mo_json v = {a->found.p, a->found.len};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
     int rc;
 
-    mo_buf_init(&b, (size_t)64 * 1024);
     (void)mo_buf_puts(&b, "{\"server\":");
     (void)mo_json_quote(&b, mo_span_cstr(a->server));
     (void)mo_buf_puts(&b, ",\"tool\":");
@@ -395,11 +389,9 @@ static int post_accept(struct asking *a, struct mo_cli *c)
     (void)mo_buf_puts(&b, ",\"digest\":");
     (void)mo_buf_span(&b, mo_json_text(mo_json_get(v, "digest")));
     (void)mo_buf_putc(&b, '}');
-    rc = mo_buf_err(&b)
-             ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
-             : post_decision(a, c, "/api/approvals/tools", mo_buf_view(&b));
-    mo_buf_fini(&b);
-    return rc;
+    return mo_buf_err(&b)
+               ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
+               : post_decision(a, c, "/api/approvals/tools", mo_buf_view(&b));
 }
 
 struct accepting {

@@ -31,28 +31,24 @@ struct finding {
 
 static void put_str(struct mo_buf *b, struct mo_json v)
 {
-    struct mo_buf s;
+    mo_autobuf struct mo_buf s = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&s, MO_CMD_TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &s) == 0)
         (void)mo_buf_span(b, mo_buf_view(&s));
-    mo_buf_fini(&s);
 }
 
 /* The first line, shortened to fit. */
 static void put_line(struct mo_buf *b, struct mo_json v)
 {
     struct mo_span rest;
-    struct mo_buf s;
+    mo_autobuf struct mo_buf s = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&s, MO_CMD_TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING))
         (void)mo_json_str_buf(v, &s);
     rest = mo_buf_view(&s);
     rest = mo_span_cut(&rest, '\n');
     for (size_t i = 0; i < rest.n && i < TEXT_MAX; i++)
         (void)mo_buf_putc(b, (unsigned char)rest.p[i] < ' ' ? ' ' : rest.p[i]);
-    mo_buf_fini(&s);
 }
 
 static void put_hits(struct mo_buf *b, struct mo_json list, const char *last)

@@ -62,11 +62,10 @@ static void put_entry(struct mo_buf *b, const char *left, const char *text,
 
 static void put_opt(struct mo_buf *b, const struct mo_opt *o)
 {
-    struct mo_buf left;
+    mo_autobuf struct mo_buf left = {.max = 80};
 
     if (o->flags & MO_CLI_HIDDEN)
         return;
-    mo_buf_init(&left, 80);
     if (o->letter)
         mo_buf_printf(&left, "-%c, ", o->letter);
     mo_buf_printf(&left, "--%s", o->name);
@@ -75,7 +74,6 @@ static void put_opt(struct mo_buf *b, const struct mo_opt *o)
     if (mo_buf_err(&left))
         b->err = mo_buf_err(&left);
     put_entry(b, mo_buf_cstr(&left), o->doc, OPT_COLUMN);
-    mo_buf_fini(&left);
 }
 
 static size_t count_visible(const struct mo_opt *opts, size_t n)

@@ -71,16 +71,14 @@ static int play_recording(struct mo_cli *c, struct mo_span text)
 
 static int run_replay(struct mo_cli *c)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_REPLAY_FILE_MAX};
     struct mo_err e;
     int rc;
 
-    mo_buf_init(&text, MO_REPLAY_FILE_MAX);
     if (mo_file_read(c->args[0], MO_REPLAY_FILE_MAX, &text, NULL, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     else
         rc = play_recording(c, mo_buf_view(&text));
-    mo_buf_fini(&text);
     return rc;
 }
 

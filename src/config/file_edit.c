@@ -164,19 +164,17 @@ static int save_backup(const struct mo_file_edit *r, mode_t mode,
                        struct mo_err *e)
 {
     char path[PATH_MAX];
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
     int n = snprintf(path, sizeof(path), "%s.bak", r->path);
     int rc;
 
     if (n < 0 || (size_t)n >= sizeof(path))
         return mo_fail(e, MO_ETOOBIG, "%s: path too long", r->path);
-    mo_buf_init(&b, MO_CONFIG_FILE_MAX);
     rc = mo_file_read(r->path, MO_CONFIG_FILE_MAX, &b, NULL, e);
     if (rc == 0)
         rc = mo_file_save(path, mo_buf_view(&b), mode, e);
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
     return rc;
 }
 

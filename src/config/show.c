@@ -77,14 +77,12 @@ static void mask_text(struct mo_buf *b, const struct mo_key *k, const char *s)
 
 static void put_masked(struct mo_jw *w, const struct mo_key *k, const char *s)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_KEY_TEXT_MAX * 2};
 
-    mo_buf_init(&text, MO_KEY_TEXT_MAX * 2);
     mask_text(&text, k, s);
     if (mo_buf_err(&text))
         w->b->err = mo_buf_err(&text);
     mo_jw_str(w, mo_buf_view(&text));
-    mo_buf_fini(&text);
 }
 
 /* --- one value as JSON --------------------------------------------------- */

@@ -53,14 +53,12 @@ static uint64_t read_start_time(uint64_t pid)
 {
     uint64_t ticks = 0;
     char path[48];
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = SMALL_FILE};
 
-    mo_buf_init(&b, SMALL_FILE);
     (void)snprintf(path, sizeof(path), "/proc/%llu/stat",
                    (unsigned long long)pid);
     if (mo_file_read(path, SMALL_FILE, &b, NULL, NULL) == 0 && b.len)
         ticks = parse_start_time(mo_buf_view(&b));
-    mo_buf_fini(&b);
     return ticks;
 }
 

@@ -161,7 +161,7 @@ void mo_connect_test_json(struct mo_jw *w,
                           const struct mo_connect_test_result *r,
                           const struct mo_stderr_tail *tail, const char *server)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_TAIL_MAX};
 
     mo_jw_member_bool(w, "ok", r->why.code == 0);
     mo_jw_member_u64(w, "ms", r->ms);
@@ -176,8 +176,6 @@ void mo_connect_test_json(struct mo_jw *w,
     mo_jw_member(w, "error", mo_span_cstr(r->why.msg));
     if (r->sign_in)
         mo_jw_member(w, "signIn", MO_SPAN("needed"));
-    mo_buf_init(&b, MO_TAIL_MAX);
     if (mo_stderr_tail_get(tail, server, &b) == 0 && b.len > 0)
         mo_jw_member(w, "stderr", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }

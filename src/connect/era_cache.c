@@ -66,17 +66,15 @@ static void read_table(const char *path, struct table *t)
     struct mo_json_doc doc;
     struct mo_json key, v;
     struct mo_json_iter it;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_ERA_CACHE_FILE_MAX};
 
     t->n = 0;
-    mo_buf_init(&b, MO_ERA_CACHE_FILE_MAX);
     if (mo_file_read(path, MO_ERA_CACHE_FILE_MAX, &b, NULL, NULL) == 0 &&
         mo_json_parse(mo_buf_view(&b), 4, &doc, NULL) == 0) {
         mo_json_iter(&it, mo_json_get(doc.root, "servers"));
         while (mo_json_next(&it, &key, &v))
             read_row(t, key, v);
     }
-    mo_buf_fini(&b);
 }
 
 static void put_table(const struct table *t, struct mo_buf *b)
@@ -100,13 +98,11 @@ static void put_table(const struct table *t, struct mo_buf *b)
 
 static void write_table(const char *path, const struct table *t)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_ERA_CACHE_FILE_MAX};
 
-    mo_buf_init(&b, MO_ERA_CACHE_FILE_MAX);
     put_table(t, &b);
     if (!mo_buf_err(&b))
         (void)mo_file_replace(path, mo_buf_view(&b), NULL);
-    mo_buf_fini(&b);
 }
 
 /* --- the table ----------------------------------------------------------- */

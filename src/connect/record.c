@@ -63,7 +63,7 @@ static void blank_secrets(struct mo_record *r)
 static void put_message(struct mo_record *r, struct mo_jw *w)
 {
     struct mo_json_doc doc;
-    struct mo_buf flat;
+    mo_autobuf struct mo_buf flat = {.max = TEXT_MAX};
 
     mo_jw_key(w, "message");
     if (mo_json_parse(mo_buf_view(&r->text), 0, &doc, NULL) < 0) {
@@ -72,12 +72,10 @@ static void put_message(struct mo_record *r, struct mo_jw *w)
                           "not JSON after its secrets were blanked out");
         return;
     }
-    mo_buf_init(&flat, TEXT_MAX);
     if (doc.has_nl && mo_json_compact(doc.root, &flat) == 0)
         mo_jw_raw(w, mo_buf_view(&flat));
     else
         mo_jw_raw(w, mo_json_text(doc.root));
-    mo_buf_fini(&flat);
 }
 
 static void write_line(struct mo_record *r)

@@ -70,10 +70,9 @@ static int plain_of(struct mo_replay *r, struct mo_json params,
         {.key = "_meta", .to = {NULL, 0}},
         {.key = "inputResponses", .to = {NULL, 0}},
     };
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
     char *p = NULL;
 
-    mo_buf_init(&b, TEXT_MAX);
     if (mo_json_is(params, MO_JSON_ARRAY))
         (void)mo_buf_span(&b, mo_json_text(params));
     else
@@ -81,7 +80,6 @@ static int plain_of(struct mo_replay *r, struct mo_json params,
     if (mo_buf_err(&b) == 0)
         p = mo_arena_strndup(&r->arena, mo_buf_cstr(&b), b.len);
     *out = (struct mo_json){p, b.len};
-    mo_buf_fini(&b);
     return p ? 0 : MO_ENOMEM;
 }
 
@@ -266,25 +264,21 @@ static void send_buf(struct mo_replay *r, const struct mo_buf *b)
 static void send_error(struct mo_replay *r, struct mo_json id, int code,
                        const char *why)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
 
-    mo_buf_init(&b, TEXT_MAX);
     (void)mo_rpc_put_error(&b, mo_json_text(id), code, mo_span_cstr(why),
                            mo_span(NULL, 0));
     send_buf(r, &b);
-    mo_buf_fini(&b);
 }
 
 static void send_edited(struct mo_replay *r, struct mo_json message,
                         const char *key, struct mo_span to)
 {
     const struct mo_edit edit = {.key = key, .to = to};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
 
-    mo_buf_init(&b, TEXT_MAX);
     (void)mo_edit(&b, message, &edit, 1);
     send_buf(r, &b);
-    mo_buf_fini(&b);
 }
 
 static void send_progress(struct mo_replay *r, const struct playing *p,
@@ -293,14 +287,12 @@ static void send_progress(struct mo_replay *r, const struct playing *p,
     struct mo_json token = token_of(p->m.params);
     const struct mo_edit edit = {.key = "progressToken",
                                  .to = mo_json_text(token)};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
 
     if (!token.p)
         return; /* the client gave no token */
-    mo_buf_init(&b, TEXT_MAX);
     if (mo_edit(&b, m->params, &edit, 1) == 0)
         send_edited(r, m->root, "params", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void send_question(struct mo_replay *r, struct playing *p,

@@ -127,10 +127,9 @@ static int resolve_text(struct mo_resolved_server *t,
                         const char *text, char **out, struct mo_err *e)
 {
     struct told d = {t, 0};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = VALUE_MAX};
     int rc;
 
-    mo_buf_init(&b, VALUE_MAX);
     if (mo_reference_any(mo_span_cstr(text)))
         (void)mo_buf_room(&b, VALUE_MAX); /* growing would leave copies */
     if (name)
@@ -144,7 +143,6 @@ static int resolve_text(struct mo_resolved_server *t,
         rc = mo_fail(e, MO_ENOMEM, "a server's texts");
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
     return rc;
 }
 

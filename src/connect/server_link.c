@@ -248,18 +248,16 @@ static bool key_of(struct mo_server_link *d, const char *server,
         mo_server_link_find(d->cfg, mo_span_cstr(server));
     struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
     struct mo_resolved_server t;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc = 0;
 
     if (!s || mo_boxed_link_is(s))
         return false;
-    mo_arena_init(&a, ARENA_MAX);
     rc = mo_resolved_server_init(&t, &a, &po, NULL);
     if (rc == 0) {
         *out = t.key;
         mo_resolved_server_wipe(&t);
     }
-    mo_arena_fini(&a);
     return rc == 0;
 }
 

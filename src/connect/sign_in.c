@@ -113,13 +113,12 @@ int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
 static int resolve_ref(struct mo_sign_in *s, const struct mo_config *cfg,
                        const char *text, const char **out, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
     int rc;
 
     *out = NULL;
     if (!text)
         return 0;
-    mo_buf_init(&b, TEXT_MAX);
     rc = mo_reference_resolve(cfg, text, &b, e);
     if (rc == 0) {
         *out = mo_arena_strndup(&s->a, b.len ? b.p : "", b.len);
@@ -128,7 +127,6 @@ static int resolve_ref(struct mo_sign_in *s, const struct mo_config *cfg,
     }
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
     return rc;
 }
 

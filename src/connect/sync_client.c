@@ -94,13 +94,11 @@ static bool is_done(void *ctx)
 
 static void server_said_no(struct mo_sync_client *p, const struct mo_reply *r)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 200};
 
-    mo_buf_init(&b, 200);
     (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
     p->rc = mo_fail(&p->err, MO_EINVAL, "the server returned error %lld: %s",
                     (long long)r->code, mo_buf_cstr(&b));
-    mo_buf_fini(&b);
 }
 
 /* Copies the answer. The answer of a failed tool is redacted: it may contain
@@ -108,17 +106,15 @@ static void server_said_no(struct mo_sync_client *p, const struct mo_reply *r)
 static int copy_answer(struct mo_sync_client *p, struct mo_json v)
 {
     struct mo_span text = mo_json_text(v);
-    struct mo_buf clean;
+    mo_autobuf struct mo_buf clean = {.max = 2 * MO_SYNC_CLIENT_TEXT_MAX};
     bool failed = false;
     int rc = 0;
 
-    mo_buf_init(&clean, 2 * MO_SYNC_CLIENT_TEXT_MAX);
     (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
     if (failed)
         rc = mo_resolved_server_redact(&p->to, &text, &clean);
     if (rc == 0)
         rc = mo_buf_span(&p->answer, text);
-    mo_buf_fini(&clean);
     return rc;
 }
 

@@ -200,9 +200,8 @@ static void w_all(struct mo_jw *w, const struct mo_ctr *c)
 
 static void w_security(struct mo_jw *w, const struct mo_ctr *c)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CTR_BODY_MAX};
 
-    mo_buf_init(&b, MO_CTR_BODY_MAX);
     (void)mo_buf_puts(&b, "seccomp=");
     (void)mo_buf_puts(&b, c->seccomp);
     mo_jw_arr(w);
@@ -212,7 +211,6 @@ static void w_security(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_end(w);
     if (mo_buf_err(&b) && !w->b->err)
         w->b->err = mo_buf_err(&b);
-    mo_buf_fini(&b);
 }
 
 /* A writable path: a tmpfs of limited size, owned by the box's uid. podman
@@ -502,12 +500,11 @@ static int compare_all(const struct mo_ctr *c, struct mo_json inspect,
                        bool fixed_only, struct mo_err *e)
 {
     struct mo_json_doc doc = {.has_nl = false};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CTR_BODY_MAX};
     int rc = compare_absent(inspect, e);
 
     if (rc < 0)
         return rc;
-    mo_buf_init(&b, MO_CTR_BODY_MAX);
     rc = write_all(c, &b, fixed_only);
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(&b), 0, &doc, NULL);
@@ -515,7 +512,6 @@ static int compare_all(const struct mo_ctr *c, struct mo_json inspect,
         rc = mo_fail(e, rc, "container");
     else
         rc = compare_rows(c, doc.root, inspect, fixed_only, e);
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -34,17 +34,15 @@ static void watch_free(struct mo_watch *w)
 static void read_event(struct mo_watch *w, struct mo_span line)
 {
     struct mo_json_doc doc;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = MO_WATCH_LINE_MAX};
     struct mo_span id, action;
 
     if (!line.n || mo_json_parse(line, 0, &doc, NULL) < 0)
         return;
-    mo_arena_init(&a, MO_WATCH_LINE_MAX);
     if (mo_json_str(mo_json_get(mo_json_get(doc.root, "Actor"), "ID"), &a,
                     &id) == 0 &&
         mo_json_str(mo_json_get(doc.root, "Action"), &a, &action) == 0)
         w->cb->on_event(w->ctx, id, action);
-    mo_arena_fini(&a);
 }
 
 static void on_data(void *ctx, struct mo_span data)

@@ -114,17 +114,15 @@ static int put_page(struct mo_gateway *g, struct mo_ep_call *c,
                     enum mo_cat_kind kind, struct mo_buf *out)
 {
     struct mo_json v = mo_json_get(c->params, "cursor");
-    struct mo_buf cursor;
+    mo_autobuf struct mo_buf cursor = {.max = GW_TEXT_MAX};
     int rc = 0;
 
     if (v.p && !mo_json_is(v, MO_JSON_STRING))
         return MO_EINVAL;
-    mo_buf_init(&cursor, GW_TEXT_MAX);
     if (v.p)
         rc = mo_json_str_buf(v, &cursor);
     if (rc == 0)
         rc = mo_catalog_page(g->cat, kind, mo_buf_view(&cursor), 0, out);
-    mo_buf_fini(&cursor);
     return rc;
 }
 
@@ -151,14 +149,13 @@ static int prepend_read_result(struct mo_buf *page)
 static void answer_list(struct mo_gateway *g, struct mo_ep_call *c,
                         enum mo_cat_kind kind)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     int rc;
 
     if (kind == MO_CAT_TOOLS && mo_meta_tools_is_on(g)) {
         mo_meta_tools_list(c);
         return;
     }
-    mo_buf_init(&b, GW_TEXT_MAX);
     rc = put_page(g, c, kind, &b);
     if (rc == 0 && kind == MO_CAT_TOOLS && is_first_page(c) &&
         mo_result_limit_is_on(g))
@@ -171,7 +168,6 @@ static void answer_list(struct mo_gateway *g, struct mo_ep_call *c,
             "params.cursor is not valid; omit it for the first page", nothing);
     else
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    mo_buf_fini(&b);
 }
 
 /* --- calls --------------------------------------------------------------- */

@@ -59,9 +59,8 @@ static void store_http_tools(struct gw_child *k, struct mo_json items)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_PAGES_BYTES_MAX + 2};
 
-    mo_buf_init(&b, MO_PAGES_BYTES_MAX + 2);
     (void)mo_buf_putc(&b, '[');
     mo_json_iter(&it, items);
     while (mo_json_next(&it, &key, &val)) {
@@ -75,7 +74,6 @@ static void store_http_tools(struct gw_child *k, struct mo_json items)
         store_list(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
     else
         k->bad = true;
-    mo_buf_fini(&b);
 }
 
 static void finish_reading(struct gw_child *k)

@@ -28,9 +28,8 @@ static void send_request(struct gw_child *k, const char *method,
                          const char *key, struct mo_span value)
 {
     struct mo_call_opts o = {.done = ignore_reply};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = LISTEN_TEXT_MAX};
 
-    mo_buf_init(&b, LISTEN_TEXT_MAX);
     (void)mo_buf_puts(&b, "{\"");
     (void)mo_buf_puts(&b, key);
     (void)mo_buf_puts(&b, "\":");
@@ -38,7 +37,6 @@ static void send_request(struct gw_child *k, const char *method,
     (void)mo_buf_putc(&b, '}');
     if (!mo_buf_err(&b) && mo_child_conn(k->child))
         (void)mo_conn_request(k->conn, method, mo_buf_view(&b), &o, NULL);
-    mo_buf_fini(&b);
 }
 
 static bool is_modern(const struct gw_child *k)
@@ -148,13 +146,11 @@ static int start_listen(struct gw_child *k, struct listening *l)
         .done = on_listen_end,
         .ctx = l,
     };
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = LISTEN_TEXT_MAX};
 
-    mo_buf_init(&b, LISTEN_TEXT_MAX);
     if (put_listen(k, &b) == 0)
         l->call = mo_conn_request(k->conn, "subscriptions/listen",
                                   mo_buf_view(&b), &o, NULL);
-    mo_buf_fini(&b);
     return l->call ? 0 : MO_EBUSY;
 }
 

@@ -110,15 +110,13 @@ static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
 /* The digest of the tool's definition, the same as in its pin. */
 static int digest_tool(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
 {
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = DEF_MAX};
     struct mo_tool t;
     int rc;
 
-    mo_arena_init(&a, DEF_MAX);
     rc = mo_tool_pins_read_tool(k->server, k->tool, k->item, &a, &t);
     if (rc == 0)
         memcpy(out, t.digest, MO_EXACT_DIGEST);
-    mo_arena_fini(&a);
     return rc;
 }
 

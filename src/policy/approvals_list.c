@@ -194,9 +194,8 @@ int mo_approvals_decide(struct mo_approvals *d,
 static void audit_accepted(struct mo_approvals *d, const struct mo_tool *t,
                            const char *who)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
 
-    mo_buf_init(&b, (size_t)64 * 1024);
     (void)mo_buf_puts(&b, "\"kind\":\"accepted\",\"server\":");
     (void)mo_json_quote(&b, t->def.server);
     (void)mo_buf_puts(&b, ",\"tool\":");
@@ -205,7 +204,6 @@ static void audit_accepted(struct mo_approvals *d, const struct mo_tool *t,
     (void)mo_json_quote(&b, mo_span_cstr(who));
     if (mo_buf_err(&b) == 0)
         mo_audit_note(d->audit, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 int mo_approvals_accept(struct mo_approvals *d,

@@ -184,18 +184,16 @@ bool mo_policy_item_is_pinned(struct mo_policy *p, struct mo_span server,
     uint64_t hash = hash_item(p, item);
     char buf[KEY_MAX];
     struct mo_span key = make_key(buf, server, tool);
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = TEXT_MAX};
     struct mo_tool t;
     bool same;
 
     if (is_known(p, key, hash))
         return true;
-    mo_arena_init(&a, TEXT_MAX);
     same = mo_tool_pins_read_tool(server, tool, item, &a, &t) == 0 &&
            mo_policy_tool_is_pinned(p, &t, NULL);
     if (same && key.n)
         (void)mo_map_put(&p->known, key, (void *)(uintptr_t)hash, NULL);
-    mo_arena_fini(&a);
     return same;
 }
 

@@ -45,11 +45,10 @@ static struct list *list_new(void)
 /* Reads a name as a pattern that matches only this name. */
 static int read_name(struct mo_arena *a, struct mo_json v, struct mo_span *out)
 {
-    struct mo_buf plain, pattern;
+    mo_autobuf struct mo_buf pattern = {.max = NAME_MAX_BYTES * 2};
+    mo_autobuf struct mo_buf plain = {.max = NAME_MAX_BYTES};
     int rc = MO_EPROTO;
 
-    mo_buf_init(&plain, NAME_MAX_BYTES);
-    mo_buf_init(&pattern, NAME_MAX_BYTES * 2);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &plain) == 0 &&
         plain.len > 0)
         rc = mo_match_literal(&pattern, mo_buf_view(&plain));
@@ -58,8 +57,6 @@ static int read_name(struct mo_arena *a, struct mo_json v, struct mo_span *out)
         out->p = mo_arena_strndup(a, pattern.p, pattern.len);
         rc = out->p ? 0 : MO_ENOMEM;
     }
-    mo_buf_fini(&plain);
-    mo_buf_fini(&pattern);
     return rc;
 }
 
@@ -237,14 +234,13 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
                             struct mo_err *e)
 {
     struct mo_span text;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_REMEMBERED_RULES_FILE_MAX};
     struct mo_jw w;
     int rc = 0;
 
     _Static_assert(MO_TOKEN_LEN(ID_BYTES) + 1 == MO_REMEMBERED_RULES_ID_MAX,
                    "an id");
     mo_random_token(id, ID_BYTES);
-    mo_buf_init(&b, MO_REMEMBERED_RULES_FILE_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member(&w, "id", mo_span_cstr(id));
@@ -258,10 +254,8 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
     mo_jw_member(&w, "who", mo_span_cstr(wish->who));
     mo_jw_end(&w);
     text = mo_buf_view(&b);
-    rc = mo_buf_err(&b) ? mo_fail(e, b.err, "the rule is too big")
-                        : change_file(a, edit_add, &text, e);
-    mo_buf_fini(&b);
-    return rc;
+    return mo_buf_err(&b) ? mo_fail(e, b.err, "the rule is too big")
+                          : change_file(a, edit_add, &text, e);
 }
 
 /* --- listing, removing --------------------------------------------------- */

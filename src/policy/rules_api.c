@@ -26,11 +26,10 @@ static const struct {
 
 static void put_claims(struct mo_jw *w, const struct mo_rule *r)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 64};
 
     if (r->claims == 0 && r->denials == 0)
         return;
-    mo_buf_init(&b, 64);
     mo_jw_member_arr(w, "annotations");
     for (size_t i = 0; i < MO_COUNT(claims); i++) {
         bool not = (r->denials & claims[i].bit) != 0;
@@ -42,7 +41,6 @@ static void put_claims(struct mo_jw *w, const struct mo_rule *r)
         mo_jw_str(w, mo_buf_view(&b));
     }
     mo_jw_end(w);
-    mo_buf_fini(&b);
 }
 
 static void put_operator_rule(struct mo_jw *w, const struct mo_rule *r)
@@ -135,15 +133,12 @@ int mo_rules_api_add(struct mo_policy *p, struct mo_span body, const char *who,
                      struct mo_buf *out, struct mo_err *e)
 {
     struct mo_json_doc doc;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = TRY_MEMORY};
     int rc = mo_json_parse(body, 0, &doc, e);
 
     if (rc < 0)
         return rc;
-    mo_arena_init(&a, TRY_MEMORY);
-    rc = add_from_json(p, doc.root, &a, who, out, e);
-    mo_arena_fini(&a);
-    return rc;
+    return add_from_json(p, doc.root, &a, who, out, e);
 }
 
 /* --- trying -------------------------------------------------------------- */
@@ -258,13 +253,12 @@ int mo_rules_api_try(const struct mo_policy *p, struct mo_span body,
 {
     struct trial t = {.drafts = {NULL, 0}};
     struct mo_json_doc doc;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = TRY_MEMORY};
     struct mo_jw w;
     int rc = mo_json_parse(body, 0, &doc, e);
 
     if (rc < 0)
         return rc;
-    mo_arena_init(&a, TRY_MEMORY);
     rc = read_trial(doc.root, &a, &t, e);
     if (rc == 0) {
         t.v = mo_policy_judge(p, &(struct mo_policy_call){
@@ -278,6 +272,5 @@ int mo_rules_api_try(const struct mo_policy *p, struct mo_span body,
         mo_jw_init(&w, out);
         put_trial(&w, p, &t);
     }
-    mo_arena_fini(&a);
     return rc;
 }

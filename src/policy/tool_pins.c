@@ -120,10 +120,9 @@ static int read_pin(struct mo_map *m, struct mo_json v, struct mo_arena *a)
 {
     struct mo_span server = {NULL, 0}, tool = {NULL, 0}, digest = {NULL, 0};
     char text[MO_EXACT_DIGEST] = "";
-    struct mo_buf key;
+    mo_autobuf struct mo_buf key = {.max = KEY_MAX};
     int rc = MO_EPROTO;
 
-    mo_buf_init(&key, KEY_MAX);
     if (mo_json_str(mo_json_get(v, "server"), a, &server) == 0 &&
         mo_json_str(mo_json_get(v, "tool"), a, &tool) == 0 &&
         mo_json_str(mo_json_get(v, "digest"), a, &digest) == 0 &&
@@ -131,7 +130,6 @@ static int read_pin(struct mo_map *m, struct mo_json v, struct mo_arena *a)
         memcpy(text, digest.p, digest.n);
         rc = store_pin(m, mo_buf_view(&key), PIN_SAVED, text, mo_json_text(v));
     }
-    mo_buf_fini(&key);
     return rc;
 }
 
@@ -142,12 +140,11 @@ static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
     struct mo_json_doc doc;
     struct mo_json_iter it;
     struct mo_json key, val;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = MO_TOOL_PINS_FILE_MAX};
     int rc = 0;
 
     if (text.p == NULL)
         return 0;
-    mo_arena_init(&a, MO_TOOL_PINS_FILE_MAX);
     rc = mo_json_parse(text, 0, &doc, e);
     if (rc == 0)
         mo_json_iter(&it, mo_json_get(doc.root, "tools"));
@@ -158,7 +155,6 @@ static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
                      "%s is damaged; repair it, or remove it to discard "
                      "all pins",
                      path);
-    mo_arena_fini(&a);
     return rc;
 }
 
@@ -248,13 +244,11 @@ bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
                        struct mo_buf *before)
 {
     struct pin *pin = NULL;
-    struct mo_buf key;
+    mo_autobuf struct mo_buf key = {.max = KEY_MAX};
     bool same = true;
 
-    mo_buf_init(&key, KEY_MAX);
     if (!make_key(&key, t->def.server, t->def.name)) {
         log_not_pinned(p, t);
-        mo_buf_fini(&key);
         return true;
     }
     pin = mo_map_get(&p->map, mo_buf_view(&key));
@@ -265,19 +259,16 @@ bool mo_tool_pins_look(struct mo_tool_pins *p, const struct mo_tool *t,
     } else {
         (void)pin_tool(p, mo_buf_view(&key), PIN_SEEN, t);
     }
-    mo_buf_fini(&key);
     return same;
 }
 
 int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t)
 {
-    struct mo_buf key;
+    mo_autobuf struct mo_buf key = {.max = KEY_MAX};
     int rc = MO_ETOOBIG;
 
-    mo_buf_init(&key, KEY_MAX);
     if (make_key(&key, t->def.server, t->def.name))
         rc = pin_tool(p, mo_buf_view(&key), PIN_ACCEPTED, t);
-    mo_buf_fini(&key);
     return rc;
 }
 
@@ -310,7 +301,7 @@ bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
     const struct mo_tool_pins *p = ctx;
     const struct pin *pin = NULL;
     bool changed = false;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = TEXT_MAX};
     struct mo_tool t;
     struct mo_buf key;
 
@@ -320,10 +311,8 @@ bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
     mo_buf_fini(&key);
     if (!pin)
         return false;
-    mo_arena_init(&a, TEXT_MAX);
     if (mo_tool_pins_read_tool(server, name, item, &a, &t) == 0)
         changed = strcmp(pin->digest, t.digest) != 0;
-    mo_arena_fini(&a);
     return changed;
 }
 

@@ -25,9 +25,8 @@ static void put_from(struct mo_jw *w, const struct mo_config *cfg,
                      const char *const *field)
 {
     const struct mo_config_origin *o = mo_config_origin(cfg, field);
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = FROM_MAX};
 
-    mo_buf_init(&b, FROM_MAX);
     if (o && o->name)
         mo_buf_puts(&b, o->name);
     if (o && o->line > 0)
@@ -38,7 +37,6 @@ static void put_from(struct mo_jw *w, const struct mo_config *cfg,
     }
     if (b.len > 0)
         mo_jw_member(w, "from", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void put_key(struct mo_jw *w, const struct mo_config *cfg,

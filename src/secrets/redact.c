@@ -35,21 +35,17 @@ static int replace_all(struct mo_span *text, struct mo_span needle,
 int mo_redact_secret(struct mo_span *text, struct mo_span secret,
                      struct mo_buf *b)
 {
-    struct mo_buf quoted;
+    mo_autobuf struct mo_buf quoted = {.max = NEEDLE_MAX};
     struct mo_span inner;
     int rc;
 
-    mo_buf_init(&quoted, NEEDLE_MAX);
     rc = mo_json_quote(&quoted, secret);
-    if (rc < 0) {
-        mo_buf_fini(&quoted);
+    if (rc < 0)
         return rc;
-    }
     inner = mo_span_skip(mo_span_head(mo_buf_view(&quoted), quoted.len - 1), 1);
     rc = replace_all(text, inner, b);
     if (rc == 0 && !mo_span_eq(inner, secret))
         rc = replace_all(text, secret, b);
-    mo_buf_fini(&quoted);
     return rc;
 }
 

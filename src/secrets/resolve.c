@@ -20,11 +20,10 @@ static int resolve_env(const struct mo_config *c, const char *name,
 
 static int resolve_file(const char *path, struct mo_buf *out, struct mo_err *e)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = SECRET_FILE_MAX};
     struct mo_span v;
     int rc;
 
-    mo_buf_init(&text, SECRET_FILE_MAX);
     rc = mo_file_read(path, SECRET_FILE_MAX, &text, NULL, e);
     v = mo_buf_view(&text);
     if (mo_span_ends(v, MO_SPAN("\r\n")))
@@ -35,7 +34,6 @@ static int resolve_file(const char *path, struct mo_buf *out, struct mo_err *e)
         rc = mo_buf_span(out, v);
     if (text.p)
         explicit_bzero(text.p, text.len);
-    mo_buf_fini(&text);
     return rc;
 }
 

@@ -141,9 +141,8 @@ static const char *join_texts(struct mo_arena *a,
                               size_t n, char between)
 {
     const char *text = NULL;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXTS_MAX};
 
-    mo_buf_init(&b, TEXTS_MAX);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < lists[i]->n; j++) {
             if (b.len)
@@ -153,7 +152,6 @@ static const char *join_texts(struct mo_arena *a,
     }
     if (b.len)
         text = mo_arena_strndup(a, mo_buf_cstr(&b), b.len);
-    mo_buf_fini(&b);
     return text;
 }
 
@@ -218,13 +216,12 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
 {
     mo_autofree struct mo_gw_server *v =
         mo_zalloc((cfg->mcp.n + 1) * sizeof(struct mo_gw_server));
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 2 * TEXTS_MAX};
     size_t n = 0;
     int rc = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "gateway");
-    mo_arena_init(&a, 2 * TEXTS_MAX);
     for (int off = 0; off <= 1; off++) { /* disabled servers come last */
         for (size_t i = 0; rc == 0 && i < cfg->mcp.n && n < MO_GW_SERVERS_MAX;
              i++) {
@@ -235,16 +232,12 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
             rc = put_lists(&a, &cfg->mcp.v[i], &v[n++]);
         }
     }
-    if (rc < 0) {
-        mo_arena_fini(&a);
+    if (rc < 0)
         return mo_fail(e, rc, "gateway");
-    }
     mo_server_link_config(h->link, cfg);
     if (h->ep)
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
-    rc = mo_gateway_servers(h->gateway, v, n, e);
-    mo_arena_fini(&a);
-    return rc;
+    return mo_gateway_servers(h->gateway, v, n, e);
 }
 
 static int path_of(const struct mo_config *cfg, const char *name,

@@ -509,11 +509,10 @@ int mo_import_read(struct mo_arena *a, struct mo_span text,
                    struct mo_err *e)
 {
     struct mo_json_doc doc = {.bad_at = 0};
-    struct mo_buf plain;
+    mo_autobuf struct mo_buf plain = {.max = MO_IMPORT_FILE_MAX};
     int rc;
 
     *out = (struct mo_import){.n = 0};
-    mo_buf_init(&plain, MO_IMPORT_FILE_MAX);
     rc = mo_jsonc_plain(text, &plain);
     if (rc < 0)
         rc = mo_fail(e, rc, "the file is too big, or memory too small");
@@ -525,7 +524,6 @@ int mo_import_read(struct mo_arena *a, struct mo_span text,
         mo_import_wipe(out);
     if (plain.p)
         explicit_bzero(plain.p, plain.cap);
-    mo_buf_fini(&plain);
     return rc;
 }
 

@@ -131,16 +131,14 @@ void mo_plan_json(const struct mo_plan *p, const char *file, bool written,
 static bool has_same_secret(const struct mo_secrets *store, struct mo_span name,
                             struct mo_span value)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_SECRET_MAX + 64};
     bool same = false;
 
-    mo_buf_init(&b, MO_SECRET_MAX + 64);
     same = mo_secrets_has(store, name) &&
            mo_secrets_get(store, name, &b, NULL) == 0 &&
            mo_span_eq_ct(mo_buf_view(&b), value);
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
     return same;
 }
 

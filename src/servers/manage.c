@@ -110,10 +110,9 @@ static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
 
 static void finish_ok(struct job *j, bool saved)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ANSWER_MAX};
     struct mo_err e;
 
-    mo_buf_init(&b, ANSWER_MAX);
     if (j->verb == MO_MANAGE_IMPORT)
         mo_buf_span(&b, mo_buf_view(&j->plan));
     else if (j->verb == MO_MANAGE_TEST)
@@ -128,7 +127,6 @@ static void finish_ok(struct job *j, bool saved)
     } else {
         finish_job(j, mo_buf_view(&b), NULL);
     }
-    mo_buf_fini(&b);
 }
 
 /* --- save ----------------------------------------------------------------- */

@@ -86,7 +86,7 @@ static struct mo_json find_entry(const struct mo_file_edit *r,
 static int apply_add(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
     const char *path[] = {"mcpServers", j->server, NULL};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_ENTRY_JSON_MAX};
     int rc = 0;
 
     if (find_entry(r, j->server).p && !j->replace)
@@ -94,11 +94,9 @@ static int apply_add(struct job *j, struct mo_file_edit *r, struct mo_err *e)
                        "the server '%.64s' exists already; replace it with "
                        "\"replace\": true",
                        j->server);
-    mo_buf_init(&b, MO_ENTRY_JSON_MAX);
     rc = mo_entry_put(&j->entry, j->described, &b, e);
     if (rc == 0)
         rc = mo_file_edit_set(r, path, mo_buf_view(&b), e);
-    mo_buf_fini(&b);
     return rc;
 }
 
@@ -134,10 +132,9 @@ static int patch_section(struct job *j, struct mo_file_edit *r,
     bool keys = mo_entry_has_keys(mo_span_cstr(name));
     struct mo_json_iter it;
     struct mo_json key, val;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_ENTRY_JSON_MAX};
     int rc = 0;
 
-    mo_buf_init(&b, MO_ENTRY_JSON_MAX);
     mo_json_iter(&it, section);
     while (rc == 0 && mo_json_next(&it, &key, &val)) {
         const char *path[] = {"mcpServers", j->server, name, text_of(j, key),
@@ -155,7 +152,6 @@ static int patch_section(struct job *j, struct mo_file_edit *r,
         if (rc == 0)
             rc = set_member(r, path, val, mo_buf_view(&b), e);
     }
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -91,12 +91,10 @@ static const char *transport(const struct mo_config_mcp *c)
 
 static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
 
-    mo_buf_init(&b, (size_t)64 * 1024);
     mo_config_put_target(&b, c);
     mo_jw_member(w, "target", mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* The members of `mcp list --json`, and the command with its settings. */
@@ -142,15 +140,13 @@ static void put_gateway(struct mo_jw *w, const struct view *v)
 static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
                        const struct view *v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_TAIL_MAX * 2};
 
-    mo_buf_init(&b, MO_TAIL_MAX * 2);
     if (v->up)
         (void)mo_stderr_tail_get(mo_gateway_setup_said(m->o.gateway),
                                  v->cfg->name, &b);
     if (mo_buf_err(&b) == 0 && b.len > 0)
         mo_jw_member(w, "stderr", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* State and, if it is not healthy, the reason. */
@@ -248,9 +244,8 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
 {
     struct mo_json_doc doc = {.bad_at = 0};
     struct mo_json entry = {NULL, 0};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
 
-    mo_buf_init(&b, MO_CONFIG_FILE_MAX);
     if (mo_file_read(m->o.config->path, MO_CONFIG_FILE_MAX, &b, NULL, NULL) ==
             0 &&
         mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) == 0)
@@ -261,7 +256,6 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
     }
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
 }
 
 int mo_manage_one(struct mo_manage *m, struct mo_span server,

@@ -99,13 +99,11 @@ static const char *kind_of(const struct mo_config_mcp *c)
 /* Command, url or image of the server; never its environment or headers. */
 static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
 
-    mo_buf_init(&b, (size_t)64 * 1024);
     mo_config_put_target(&b, c);
     mo_try_tool_put(w, "target",
                     mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
@@ -131,14 +129,12 @@ static void put_open(struct mo_jw *w, struct mo_conn *c)
 static void put_stderr(const struct mo_try_tool *t, struct mo_jw *w,
                        const char *server)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_TAIL_MAX};
 
-    mo_buf_init(&b, MO_TAIL_MAX);
     if (mo_stderr_tail_get(mo_gateway_setup_said(t->o.gateway), server, &b) ==
             0 &&
         b.len > 0)
         mo_try_tool_put(w, "stderr", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static const char *const states[] = {
@@ -192,9 +188,8 @@ int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
 
 static void put_tool(struct job *j, struct mo_jw *w, const struct mo_tool *t)
 {
-    struct mo_buf before;
+    mo_autobuf struct mo_buf before = {.max = ANSWER_MAX};
 
-    mo_buf_init(&before, ANSWER_MAX);
     mo_jw_obj(w);
     mo_try_tool_put(w, "name", t->def.name);
     mo_try_tool_put(w, "title", t->title);
@@ -207,7 +202,6 @@ static void put_tool(struct job *j, struct mo_jw *w, const struct mo_tool *t)
                              mo_buf_err(&before) ? MO_SPAN("null")
                                                  : mo_buf_view(&before));
     mo_jw_end(w);
-    mo_buf_fini(&before);
 }
 
 static void finish_list(struct job *j)

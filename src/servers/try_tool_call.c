@@ -73,9 +73,8 @@ void mo_try_tool_audit(struct job *j, struct mo_span doc)
 static void audit_result(struct job *j, struct mo_span content, bool is_error,
                          uint64_t ms)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_STORE_DOC_MAX};
 
-    mo_buf_init(&b, MO_STORE_DOC_MAX);
     put_audit(&b, j);
     if (mo_buf_err(&b) == 0)
         b.len--; /* without the closing brace, because members follow */
@@ -85,7 +84,6 @@ static void audit_result(struct job *j, struct mo_span content, bool is_error,
     mo_buf_putc(&b, '}');
     if (mo_buf_err(&b) == 0)
         mo_try_tool_audit(j, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* The content of the server, or a text in its place. */
@@ -105,13 +103,11 @@ static void put_content(struct mo_buf *b, struct mo_json result)
 
 static void put_refusal(struct mo_buf *b, struct mo_json error)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = (size_t)64 * 1024};
 
-    mo_buf_init(&text, (size_t)64 * 1024);
     mo_buf_puts(&text, "The server refused the call: ");
     (void)mo_json_str_buf(mo_json_get(error, "message"), &text);
     mo_content_put_text(b, mo_buf_view(&text));
-    mo_buf_fini(&text);
 }
 
 /* True if the gateway reports that the call may have run. */
@@ -123,15 +119,13 @@ static bool is_unknown(struct mo_json error)
 
 static void finish_unknown(struct job *j, const struct mo_reply *r)
 {
-    struct mo_buf why;
+    mo_autobuf struct mo_buf why = {.max = (size_t)64 * 1024};
 
-    mo_buf_init(&why, (size_t)64 * 1024);
     if (r->error.p)
         (void)mo_json_str_buf(mo_json_get(r->error, "message"), &why);
     else
         mo_buf_puts(&why, r->err ? r->err->msg : "no answer");
     finish_state(j, "unknown", mo_buf_view(&why));
-    mo_buf_fini(&why);
 }
 
 static void on_answer(void *ctx, const struct mo_reply *r)

@@ -8,15 +8,13 @@
 static char *decode_part(struct mo_span s, struct mo_err *e)
 {
     char *out = NULL;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_URL_MAX};
 
-    mo_buf_init(&b, MO_URL_MAX);
     if (mo_pct_decode(&b, s, false) == 0)
         out = mo_strndup(b.p, b.len);
     if (!out)
         (void)mo_fail(e, mo_buf_err(&b) ? MO_ENOMEM : MO_EINVAL,
                       "store: user or password in the address");
-    mo_buf_fini(&b);
     return out;
 }
 

@@ -29,9 +29,8 @@ static void put_routes(struct mo_jw *w, const struct mo_site *s)
 {
     const struct mo_route *v = NULL;
     size_t n = s ? mo_site_routes(s, &v) : 0;
-    struct mo_buf path;
+    mo_autobuf struct mo_buf path = {.max = ROUTE_MAX};
 
-    mo_buf_init(&path, ROUTE_MAX);
     mo_jw_arr(w);
     for (size_t i = 0; i < n; i++) {
         mo_buf_reset(&path);
@@ -41,7 +40,6 @@ static void put_routes(struct mo_jw *w, const struct mo_site *s)
         mo_jw_str(w, mo_buf_view(&path));
     }
     mo_jw_end(w);
-    mo_buf_fini(&path);
 }
 
 int mo_openapi_write(const struct mo_site *s, struct mo_buf *b)

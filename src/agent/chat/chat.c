@@ -150,15 +150,13 @@ static void put_model_id(const struct chat *c, struct mo_buf *b)
 
 void mo_chat_repick(struct chat *c)
 {
-    struct mo_buf id;
+    mo_autobuf struct mo_buf id = {.max = 1024};
     struct mo_err e;
 
     c->repick = false;
-    mo_buf_init(&id, 1024);
     put_model_id(c, &id);
     if (use_model(c, mo_buf_view(&id), &e) < 0)
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
-    mo_buf_fini(&id);
 }
 
 void mo_chat_change_model(struct chat *c, const struct mo_join *j)
@@ -293,17 +291,15 @@ static struct mo_span model_it_had(const struct chat *c, struct mo_arena *a)
 static int pick_model(struct chat *c, bool *another, struct mo_err *e)
 {
     struct mo_span wanted = mo_buf_view(&c->wanted), had;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 65536};
     int rc = 0;
 
-    mo_arena_init(&a, 65536);
     mo_session_memory_read(c, kept_of(c).root);
     had = model_it_had(c, &a);
     if (wanted.n == 0)
         wanted = had;
     rc = use_model(c, wanted, e);
     *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model));
-    mo_arena_fini(&a);
     return rc;
 }
 

@@ -101,17 +101,14 @@ int mo_chat_write(struct chat *c, const struct mo_write *v, size_t n,
                   chat_written *done, void *arg, struct mo_err *e)
 {
     struct mo_write marked[MO_STORE_BATCH_MAX];
-    struct mo_buf docs;
+    mo_autobuf struct mo_buf docs = {.max = MO_STORE_BATCH_BYTES};
     int rc = 0;
 
     if (!c->owner[0] || n > MO_COUNT(marked))
         return write_batch(c, v, n, done, arg, e);
-    mo_buf_init(&docs, MO_STORE_BATCH_BYTES);
     rc = mark_owner(c, v, n, marked, &docs);
-    rc = rc < 0 ? mo_fail(e, rc, "audit row")
-                : write_batch(c, marked, n, done, arg, e);
-    mo_buf_fini(&docs);
-    return rc;
+    return rc < 0 ? mo_fail(e, rc, "audit row")
+                  : write_batch(c, marked, n, done, arg, e);
 }
 
 static void on_audited(struct chat *c, void *arg, const struct mo_err *why)

@@ -121,9 +121,8 @@ static void put_entry_text(struct mo_buf *b, struct mo_json doc)
  * thinking blocks are bound to them. */
 static void put_summary_message(struct mo_buf *b, const struct entry *summary)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = SUMMARY_MAX * 2};
 
-    mo_buf_init(&text, SUMMARY_MAX * 2);
     mo_buf_puts(&text, before);
     (void)mo_json_str_buf(mo_json_get(summary->doc, "made"), &text);
     mo_buf_puts(&text, "; it is no request of the person.]\n");
@@ -131,7 +130,6 @@ static void put_summary_message(struct mo_buf *b, const struct entry *summary)
     put_user_message(b, mo_buf_view(&text));
     if (mo_buf_err(&text))
         b->err = mo_buf_err(&text);
-    mo_buf_fini(&text);
 }
 
 static int shown_init(struct shown *s, const struct chat *c, struct mo_err *e)
@@ -295,10 +293,9 @@ static unsigned count_turns(const struct chat *c, uint64_t until)
 static void put_speaker_line(struct mo_buf *b, const char *who,
                              struct mo_json doc)
 {
-    struct mo_buf words;
+    mo_autobuf struct mo_buf words = {.max = MO_ENTRY_MAX};
     size_t n = 0;
 
-    mo_buf_init(&words, MO_ENTRY_MAX);
     put_entry_text(&words, doc);
     n = mo_utf8_cut(mo_buf_view(&words), SAID_LINE_MAX);
     for (size_t i = 0; i < n; i++)
@@ -309,7 +306,6 @@ static void put_speaker_line(struct mo_buf *b, const char *who,
         mo_buf_put(b, words.p, n);
         mo_buf_puts(b, n < words.len ? "...\n" : "\n");
     }
-    mo_buf_fini(&words);
 }
 
 static void put_turn_lines(struct chat *c, struct mo_buf *b)

@@ -31,10 +31,9 @@ static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
 static void audit_refusal(const struct mo_member *m,
                           const struct mo_decision *d, const char *code)
 {
-    struct mo_buf doc;
+    mo_autobuf struct mo_buf doc = {.max = REASON_MAX};
     struct mo_jw j;
 
-    mo_buf_init(&doc, REASON_MAX);
     mo_jw_init(&j, &doc);
     mo_jw_obj(&j);
     mo_jw_member(&j, "refused", mo_span_cstr(code));
@@ -43,7 +42,6 @@ static void audit_refusal(const struct mo_member *m,
     mo_jw_member(&j, "who", mo_span_cstr(m->who));
     mo_jw_end(&j);
     mo_chat_audit(m->chat, &doc);
-    mo_buf_fini(&doc);
 }
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,

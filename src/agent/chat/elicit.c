@@ -88,10 +88,9 @@ static int check_members(struct mo_json schema, struct mo_json content,
     struct mo_json all = mo_json_get(schema, "properties");
     struct mo_json_iter it;
     struct mo_json key, val;
-    struct mo_buf name;
+    mo_autobuf struct mo_buf name = {.max = ANSWER_MAX};
     int rc = 0;
 
-    mo_buf_init(&name, ANSWER_MAX);
     mo_json_iter(&it, content);
     while (rc == 0 && mo_json_next(&it, &key, &val)) {
         struct mo_json_iter known;
@@ -107,7 +106,6 @@ static int check_members(struct mo_json schema, struct mo_json content,
             rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)key.n,
                          key.p);
     }
-    mo_buf_fini(&name);
     return rc;
 }
 
@@ -130,14 +128,13 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
                      struct mo_span content, struct mo_err *e)
 {
     struct mo_json_doc given, whole;
-    struct mo_buf exact;
+    mo_autobuf struct mo_buf exact = {.max = ANSWER_MAX};
     int rc = 0;
 
     if (content.n == 0)
         content = MO_SPAN("{}");
     if (mo_json_parse(content, 0, &given, e) < 0)
         return MO_EPROTO;
-    mo_buf_init(&exact, ANSWER_MAX);
     rc = mo_exact_args(given.root, &exact, e); /* rejects duplicate members */
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(&exact), 0, &given, e);
@@ -150,7 +147,6 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
         rc = mo_json_parse(mo_buf_view(out), 0, &whole, e);
     if (rc == 0)
         rc = check_content(schema, mo_json_get(whole.root, "content"), e);
-    mo_buf_fini(&exact);
     return rc;
 }
 
@@ -164,10 +160,9 @@ static void audit_question(const struct question *q,
                            const char *who)
 {
     struct chat *c = q->call->chat;
-    struct mo_buf doc;
+    mo_autobuf struct mo_buf doc = {.max = (size_t)64 * 1024};
     struct mo_jw j;
 
-    mo_buf_init(&doc, (size_t)64 * 1024);
     mo_jw_init(&j, &doc);
     mo_jw_obj(&j);
     mo_jw_member(&j, "asked", mo_span_cstr(q->page ? "url" : "form"));
@@ -180,7 +175,6 @@ static void audit_question(const struct question *q,
     mo_jw_end(&j);
     if (c->state != CHAT_ENDING)
         mo_chat_audit(c, &doc);
-    mo_buf_fini(&doc);
 }
 
 /* --- open and close
@@ -342,7 +336,7 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
 {
     struct question *q = find_question(m->chat, a->request);
     struct ack ack = {done, ctx};
-    struct mo_buf result;
+    mo_autobuf struct mo_buf result = {.max = ANSWER_MAX * 2};
     struct mo_err e;
     int rc = 0;
 
@@ -351,7 +345,6 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
                     "this question is not open any more");
         return;
     }
-    mo_buf_init(&result, ANSWER_MAX * 2);
     if (a->action == MO_ANSWER_ACCEPT && !q->page)
         rc = mo_elicit_accept(&result,
                               mo_json_get(q->ask->params, "requestedSchema"),
@@ -364,5 +357,4 @@ void mo_chat_answer(struct mo_member *m, const struct mo_answer *a,
         mo_chat_ack_ok(&ack, mo_span(NULL, 0));
         end_question(q, a->action, mo_buf_view(&result), "person", m->who);
     }
-    mo_buf_fini(&result);
 }

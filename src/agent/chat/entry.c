@@ -98,11 +98,10 @@ void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
 static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
                     size_t room)
 {
-    struct mo_buf all, cut;
+    mo_autobuf struct mo_buf cut = {.max = MO_ENTRY_MAX};
+    mo_autobuf struct mo_buf all = {.max = MO_ENTRY_MAX};
     size_t keep = 0;
 
-    mo_buf_init(&all, MO_ENTRY_MAX);
-    mo_buf_init(&cut, MO_ENTRY_MAX);
     if (mo_json_str_buf(mo_json_get(block, "text"), &all) < 0)
         w->b->err = all.err;
     keep = mo_utf8_cut(mo_buf_view(&all), room);
@@ -114,8 +113,6 @@ static void put_cut(struct mo_jw *w, struct mo_json block, struct mo_span key,
     if (mo_buf_err(&cut))
         w->b->err = cut.err;
     mo_content_put_block(w, mo_buf_view(&cut));
-    mo_buf_fini(&cut);
-    mo_buf_fini(&all);
 }
 
 static void put_left_out(struct mo_jw *w, struct mo_json block,

@@ -180,12 +180,10 @@ void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
 void mo_chat_event_message(struct chat *c, struct mo_member *only,
                            const char *text)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CHAT_EVENT_MAX};
 
-    mo_buf_init(&b, MO_CHAT_EVENT_MAX);
     mo_json_quote(&b, mo_span_cstr(text));
     send_to(c, only, "system:message", &b);
-    mo_buf_fini(&b);
 }
 
 static void send_troubles(struct chat *c, struct mo_member *only)
@@ -363,12 +361,10 @@ void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
 
 void mo_chat_event_entry(struct chat *c, const struct entry *en)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CHAT_EVENT_MAX};
 
-    mo_buf_init(&b, MO_CHAT_EVENT_MAX);
     mo_entry_public(&b, en->doc, en->seq, en->at);
     send_to(c, NULL, "session:entry", &b);
-    mo_buf_fini(&b);
 }
 
 /* --- initial events of a member
@@ -488,9 +484,8 @@ static void put_turn(struct event *ev, struct chat *c)
 
 static void put_messages(struct event *ev, struct chat *c)
 {
-    struct mo_buf one;
+    mo_autobuf struct mo_buf one = {.max = MO_ENTRY_MAX};
 
-    mo_buf_init(&one, MO_ENTRY_MAX);
     mo_jw_member_arr(&ev->w, "messages");
     mo_list_each (it, &c->transcript.list) {
         struct entry *en = mo_container_of(it, struct entry, node);
@@ -505,7 +500,6 @@ static void put_messages(struct event *ev, struct chat *c)
             ev->b.err = one.err;
     }
     mo_jw_end(&ev->w);
-    mo_buf_fini(&one);
 }
 
 static void send_history(struct chat *c, struct mo_member *m)

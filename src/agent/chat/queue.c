@@ -84,7 +84,7 @@ static void refuse(struct chat *c, struct message *m, const struct mo_err *why)
 static void on_stored(struct chat *c, void *arg, const struct mo_err *why)
 {
     struct message *m = arg;
-    struct mo_buf extra;
+    mo_autobuf struct mo_buf extra = {.max = 256};
 
     m->writing = false;
     if (why) {
@@ -93,11 +93,9 @@ static void on_stored(struct chat *c, void *arg, const struct mo_err *why)
     }
     m->stored = true;
     mo_turn_unsure(c, NULL);
-    mo_buf_init(&extra, 256);
     mo_buf_printf(&extra, "\"queued\":%u,\"messageId\":\"%s\"",
                   position_of(c, m), m->id);
     mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
-    mo_buf_fini(&extra);
 }
 
 static void store(struct chat *c, struct message *m)
@@ -136,10 +134,9 @@ void mo_chat_queue_store(struct chat *c)
 static struct message *read_message(const struct entry *en)
 {
     struct message *m = NULL;
-    struct mo_buf id, text;
+    mo_autobuf struct mo_buf text = {.max = MO_CHAT_TEXT_MAX};
+    mo_autobuf struct mo_buf id = {.max = ID_MAX - 1};
 
-    mo_buf_init(&id, ID_MAX - 1);
-    mo_buf_init(&text, MO_CHAT_TEXT_MAX);
     if (mo_json_str_buf(mo_json_get(en->doc, "id"), &id) == 0 &&
         mo_entry_text(en->doc, &text) == 0)
         m = mo_zalloc(sizeof(*m) + text.len);
@@ -149,8 +146,6 @@ static struct message *read_message(const struct entry *en)
         m->n = text.len;
         memcpy(m->text, text.p, text.len);
     }
-    mo_buf_fini(&id);
-    mo_buf_fini(&text);
     return m;
 }
 

@@ -35,13 +35,11 @@ static const char *read_by(struct mo_json v)
 static void read_text(char *out, size_t cap, struct mo_json v)
 {
     struct mo_span s = {NULL, 0};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 65536};
 
-    mo_arena_init(&a, 65536);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, &a, &s) == 0 &&
         s.n < cap)
         memcpy(out, s.p, s.n);
-    mo_arena_fini(&a);
 }
 
 /* Restores the decision and the arguments it was made for. */

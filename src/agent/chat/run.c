@@ -85,9 +85,8 @@ static void take_error(struct call *k, struct mo_json error)
     struct mo_json outcome = mo_json_get(mo_json_get(error, "data"), "outcome");
     struct mo_span text = MO_SPAN("no reason given");
     bool ours = k->tool->source == SOURCE_SERVERS;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 65536};
 
-    mo_arena_init(&a, 65536);
     (void)mo_json_str(mo_json_get(error, "message"), &a, &text);
     if (ours && mo_json_str_eq(outcome, MO_SPAN("unknown")))
         mo_chat_call_fail(
@@ -101,7 +100,6 @@ static void take_error(struct call *k, struct mo_json error)
     else
         mo_chat_call_fail(k, MO_CALL_DONE, "The tool refused the call: %.*s",
                           (int)text.n, text.p);
-    mo_arena_fini(&a);
 }
 
 static void on_answer(void *ctx, const struct mo_reply *r)
@@ -223,14 +221,12 @@ static bool is_tool_unchanged(const struct call *k,
                               const struct mo_cat_item *it)
 {
     struct mo_tool now = {.source = SOURCE_SERVERS};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = MO_TOOLS_BYTES_MAX};
     bool same = false;
 
-    mo_arena_init(&a, MO_TOOLS_BYTES_MAX);
     same = mo_tool_read(&a, k->tool->def.server, k->tool->def.name, it->item,
                         &now) == 0 &&
            strcmp(now.digest, k->tool->digest) == 0;
-    mo_arena_fini(&a);
     return same;
 }
 

@@ -48,19 +48,16 @@ void mo_session_memory_fini(struct remembered *r)
 static int remember_rule(struct chat *c, const struct mo_tool *t,
                          enum mo_action action)
 {
-    struct mo_buf server, tool;
+    mo_autobuf struct mo_buf tool = {.max = 512};
+    mo_autobuf struct mo_buf server = {.max = 512};
     int rc = 0;
 
-    mo_buf_init(&server, 512);
-    mo_buf_init(&tool, 512);
     if (mo_match_literal(&server, t->def.server) == 0 &&
         mo_match_literal(&tool, t->def.name) == 0)
         rc = add_rule(&c->remembered, mo_buf_view(&server), mo_buf_view(&tool),
                       action);
     else
         rc = MO_ENOMEM;
-    mo_buf_fini(&server);
-    mo_buf_fini(&tool);
     return rc;
 }
 
@@ -168,13 +165,12 @@ void mo_session_memory_title(struct chat *c, struct mo_span text)
 
 void mo_session_memory_save(struct chat *c)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_SESSION_DATA_MAX};
     struct mo_jw w;
     struct mo_err e;
 
     if (c->hold == NULL)
         return;
-    mo_buf_init(&b, MO_SESSION_DATA_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member(&w, "model", mo_buf_view(&c->model));
@@ -186,5 +182,4 @@ void mo_session_memory_save(struct chat *c)
     if (mo_buf_err(&b) == 0 &&
         mo_session_keep(c->hold, mo_buf_view(&b), on_memory_saved, c, &e) == 0)
         c->writes++;
-    mo_buf_fini(&b);
 }

@@ -195,13 +195,12 @@ void mo_stand_in_note(struct call *k)
 {
     struct mo_json route = {k->route.p, k->route.len};
     struct mo_span from, to, why;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = TEXT_MAX};
     struct mo_buf b;
 
     if (k->route.len == 0 || !mo_json_get(route, "insteadOf").p ||
         k->content.len < 2)
         return;
-    mo_arena_init(&a, TEXT_MAX);
     mo_buf_init(&b, TEXT_MAX);
     from = route_text(route, "insteadOf", &a);
     to = route_text(route, "server", &a);
@@ -218,7 +217,6 @@ void mo_stand_in_note(struct call *k)
     (void)mo_json_quote(&k->content, mo_buf_view(&b));
     (void)mo_buf_puts(&k->content, "}]");
     mo_buf_fini(&b);
-    mo_arena_fini(&a);
 }
 
 bool mo_stand_in_recall(struct call *k, struct mo_json kept)

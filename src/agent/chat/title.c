@@ -28,19 +28,16 @@ static void on_title_written(struct chat *c, void *arg,
 static int store_title(struct chat *c, struct naming *n, struct mo_err *e)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
-    struct mo_buf doc;
+    mo_autobuf struct mo_buf doc = {.max = 4096};
     int rc = 0;
 
     mo_session_memory_save(c);
-    mo_buf_init(&doc, 4096);
     mo_buf_puts(&doc, "{\"renamed\":");
     mo_json_quote(&doc, mo_buf_view(&c->title));
     mo_buf_putc(&doc, '}');
     w.doc = mo_buf_view(&doc);
-    rc = mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
-                          : mo_chat_write(c, &w, 1, on_title_written, n, e);
-    mo_buf_fini(&doc);
-    return rc;
+    return mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
+                            : mo_chat_write(c, &w, 1, on_title_written, n, e);
 }
 
 static int set_title(struct chat *c, struct mo_span line, struct mo_err *e)

@@ -47,19 +47,16 @@ static int write_entry(struct chat *c, const struct mo_buf *doc,
 {
     struct mo_write w = {.kind = MO_WRITE_ENTRY, .at = mo_wall_ms()};
     struct mo_json_doc parsed;
-    struct mo_buf words;
+    mo_autobuf struct mo_buf words = {.max = MO_ENTRY_MAX};
     int rc = mo_buf_err(doc);
 
     if (rc < 0)
         return mo_fail(e, rc, "conversation entry");
-    mo_buf_init(&words, MO_ENTRY_MAX);
     if (mo_json_parse(mo_buf_view(doc), 0, &parsed, NULL) == 0)
         mo_entry_words(&words, parsed.root);
     w.doc = mo_buf_view(doc);
     w.text = mo_buf_view(&words);
-    rc = mo_chat_write(c, &w, 1, done, arg, e);
-    mo_buf_fini(&words);
-    return rc;
+    return mo_chat_write(c, &w, 1, done, arg, e);
 }
 
 /* A document that is being written; it is appended when it is stored. */
@@ -190,13 +187,12 @@ static int store_reply(struct chat *c, struct reply *r,
                        const struct mo_llm_reply *from, struct mo_err *e)
 {
     struct mo_write w[MO_LLM_CALLS_MAX + 1];
-    struct mo_buf docs;
+    mo_autobuf struct mo_buf docs = {.max = MO_LLM_REPLY_MAX * 2};
     size_t n = 1;
     int rc = 0;
 
     mo_buf_init(&r->doc, MO_LLM_REPLY_MAX * 2);
     mo_buf_init(&r->text, MO_LLM_REPLY_MAX);
-    mo_buf_init(&docs, MO_LLM_REPLY_MAX * 2);
     mo_buf_span(&r->doc, from->entry);
     mo_buf_span(&r->text, from->text);
     r->stop = from->stop;
@@ -212,7 +208,6 @@ static int store_reply(struct chat *c, struct reply *r,
     }
     if (rc == 0)
         rc = mo_chat_write(c, w, n, on_reply_stored, r, e);
-    mo_buf_fini(&docs);
     return rc;
 }
 

@@ -15,10 +15,9 @@
 
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = REASON_MAX * 2};
     va_list ap;
 
-    mo_buf_init(&text, REASON_MAX * 2);
     va_start(ap, fmt);
     mo_buf_vprintf(&text, fmt, ap);
     va_end(ap);
@@ -27,7 +26,6 @@ void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
     k->is_error = true;
     mo_buf_reset(&k->content);
     mo_content_put_text(&k->content, mo_buf_view(&text));
-    mo_buf_fini(&text);
 }
 
 void mo_chat_calls_digest(struct call *k)
@@ -146,14 +144,12 @@ static void judge_call(struct call *k)
 static void explain_bad_args(struct mo_span text, struct mo_err *why)
 {
     struct mo_json_doc doc;
-    struct mo_buf exact;
+    mo_autobuf struct mo_buf exact = {.max = MO_EXACT_MAX};
 
-    mo_buf_init(&exact, MO_EXACT_MAX);
     if (mo_json_parse(text, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT) ||
         mo_exact_args(doc.root, &exact, why) == 0)
         mo_fail(why, MO_EPROTO, "its arguments are no JSON object");
-    mo_buf_fini(&exact);
 }
 
 static int take_call(struct chat *c, const struct mo_llm_call *from,

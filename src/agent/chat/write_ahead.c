@@ -318,12 +318,11 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
 {
     struct mo_write w[MO_OUTCOME_WRITES + 1] = {{.at = 0}};
     struct entry *en = make_entry(doc, e);
-    struct mo_buf words, outcome;
+    mo_autobuf struct mo_buf outcome = {.max = MO_STORE_DOC_MAX};
+    mo_autobuf struct mo_buf words = {.max = MO_ENTRY_MAX};
     size_t n = 0;
     int rc = en ? 0 : e->code;
 
-    mo_buf_init(&words, MO_ENTRY_MAX);
-    mo_buf_init(&outcome, MO_STORE_DOC_MAX);
     if (last)
         n = mo_chat_calls_outcome(last, w, &outcome);
     if (rc == 0 && mo_buf_err(&outcome))
@@ -335,8 +334,6 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
     } else {
         mo_free(en);
     }
-    mo_buf_fini(&words);
-    mo_buf_fini(&outcome);
     return rc;
 }
 

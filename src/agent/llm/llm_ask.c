@@ -416,9 +416,8 @@ void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p)
     struct mo_llm_piece piece;
     struct mo_json_iter it;
     struct mo_json k, v;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_LLM_REQUEST_MAX};
 
-    mo_buf_init(&b, MO_LLM_REQUEST_MAX);
     if (!p->result.p)
         (void)mo_buf_puts(&b, MO_LLM_UNKNOWN);
     mo_json_iter(&it, mo_json_get(p->result, "content"));
@@ -429,5 +428,4 @@ void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p)
     if (mo_buf_err(&b) && !w->b->err)
         w->b->err = mo_buf_err(&b);
     mo_jw_str(w, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }

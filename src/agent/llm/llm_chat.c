@@ -44,9 +44,8 @@ static void put_text(struct mo_jw *w, struct mo_json blocks)
 {
     struct mo_json_iter it;
     struct mo_json k, b;
-    struct mo_buf all;
+    mo_autobuf struct mo_buf all = {.max = MO_LLM_REQUEST_MAX};
 
-    mo_buf_init(&all, MO_LLM_REQUEST_MAX);
     mo_json_iter(&it, blocks);
     while (mo_json_next(&it, &k, &b)) {
         if (mo_llm_is_type(b, "text"))
@@ -58,7 +57,6 @@ static void put_text(struct mo_jw *w, struct mo_json blocks)
         mo_jw_str(w, mo_buf_view(&all));
     else
         mo_jw_null(w);
-    mo_buf_fini(&all);
 }
 
 /* Writes the members that only this server understands: reasoning. */
@@ -209,9 +207,8 @@ static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
                        struct mo_jw *w)
 {
     struct mo_llm_piece p;
-    struct mo_buf all;
+    mo_autobuf struct mo_buf all = {.max = MO_LLM_REQUEST_MAX};
 
-    mo_buf_init(&all, MO_LLM_REQUEST_MAX);
     for (; i < end; i++) {
         if (all.len)
             (void)mo_buf_puts(&all, "\n\n");
@@ -221,7 +218,6 @@ static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
     if (mo_buf_err(&all) && !w->b->err)
         w->b->err = mo_buf_err(&all);
     mo_jw_str(w, mo_buf_view(&all));
-    mo_buf_fini(&all);
 }
 
 /* Joins consecutive user entries into one message: the templates of many local

@@ -76,11 +76,10 @@ static bool skip_to_think(struct mo_llm_in *in, struct mo_span *s)
 static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
                         struct mo_err *e)
 {
-    struct mo_buf all;
+    mo_autobuf struct mo_buf all = {.max = MO_LLM_REPLY_MAX};
     struct mo_span s;
     int rc = 0;
 
-    mo_buf_init(&all, MO_LLM_REPLY_MAX);
     (void)mo_buf_span(&all, mo_buf_view(&in->hold));
     if (mo_buf_span(&all, piece) < 0)
         rc = mo_fail(e, mo_buf_err(&all), "reply");
@@ -97,7 +96,6 @@ static int take_content(struct mo_llm_in *in, struct mo_span piece, bool last,
     }
     if (rc == 0 && mo_buf_span(&in->hold, s) < 0)
         rc = mo_fail(e, mo_buf_err(&in->hold), "reply");
-    mo_buf_fini(&all);
     return rc;
 }
 
@@ -116,19 +114,17 @@ static int take_plain(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 
 static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_LLM_REPLY_MAX};
     int rc;
 
     if (!mo_json_is(v, MO_JSON_STRING) || v.n <= 2)
         return 0;
     if (!in->compatible || in->think == IN_TEXT)
         return take_plain(in, v, e);
-    mo_buf_init(&b, MO_LLM_REPLY_MAX);
     if (mo_json_str_buf(v, &b) < 0)
         rc = mo_fail(e, mo_buf_err(&b), "reply");
     else
         rc = take_content(in, mo_buf_view(&b), false, e);
-    mo_buf_fini(&b);
     return rc;
 }
 
@@ -303,18 +299,15 @@ static struct mo_llm_block *call_with_id(const struct mo_llm_in *in,
 static bool has_whole_args(const struct mo_llm_block *b)
 {
     struct mo_json_doc doc;
-    struct mo_buf lit, text;
+    mo_autobuf struct mo_buf text = {.max = MO_LLM_REPLY_MAX};
+    mo_autobuf struct mo_buf lit = {.max = MO_LLM_REPLY_MAX + 2};
     bool ok;
 
-    mo_buf_init(&lit, MO_LLM_REPLY_MAX + 2);
-    mo_buf_init(&text, MO_LLM_REPLY_MAX);
     (void)mo_buf_putc(&lit, '"');
     (void)mo_buf_span(&lit, mo_buf_view(&b->body));
     ok = mo_buf_putc(&lit, '"') == 0 &&
          mo_json_str_buf((struct mo_json){lit.p, lit.len}, &text) == 0 &&
          mo_json_parse(mo_buf_view(&text), 0, &doc, NULL) == 0;
-    mo_buf_fini(&lit);
-    mo_buf_fini(&text);
     return ok;
 }
 

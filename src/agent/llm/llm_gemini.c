@@ -259,9 +259,8 @@ static void put_contents(struct out *o)
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {
     struct mo_json_doc doc;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_LLM_REQUEST_MAX};
 
-    mo_buf_init(&b, MO_LLM_REQUEST_MAX);
     if (mo_json_parse(schema, 0, &doc, NULL) < 0 ||
         mo_llm_gschema(doc.root, &b, NULL) < 0) {
         if (!w->b->err)
@@ -270,7 +269,6 @@ static void put_schema(struct mo_jw *w, struct mo_span schema)
     } else {
         mo_jw_raw(w, mo_buf_view(&b));
     }
-    mo_buf_fini(&b);
 }
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)

@@ -93,11 +93,10 @@ static void drop_keyword(struct walk *x, struct mo_buf *note,
 static void put_description(struct walk *x, struct mo_json text,
                             const struct mo_buf *note)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_LLM_REQUEST_MAX};
 
     if (!note->len && !mo_json_is(text, MO_JSON_STRING))
         return;
-    mo_buf_init(&b, MO_LLM_REQUEST_MAX);
     if (mo_json_is(text, MO_JSON_STRING))
         (void)mo_json_str_buf(text, &b);
     if (note->len) {
@@ -108,7 +107,6 @@ static void put_description(struct walk *x, struct mo_json text,
     mo_jw_member(&x->w, "description", mo_buf_view(&b));
     if (mo_buf_err(&b))
         x->w.b->err = mo_buf_err(&b);
-    mo_buf_fini(&b);
 }
 
 /* --- supported keywords
@@ -268,9 +266,8 @@ static void put_object(struct walk *x, struct mo_json s, bool root)
     bool ref = mo_json_is(mo_json_get(s, "$ref"), MO_JSON_STRING) && !root;
     struct mo_json text = {NULL, 0}, k, v;
     struct mo_json_iter it;
-    struct mo_buf note;
+    mo_autobuf struct mo_buf note = {.max = 2 * NOTE_MAX + 4096};
 
-    mo_buf_init(&note, 2 * NOTE_MAX + 4096);
     mo_json_iter(&it, s);
     while (mo_json_next(&it, &k, &v)) {
         int how = find_keyword(k);
@@ -289,7 +286,6 @@ static void put_object(struct walk *x, struct mo_json s, bool root)
         put_description(x, text, &note);
     if (mo_buf_err(&note) && !x->w.b->err)
         x->w.b->err = mo_buf_err(&note);
-    mo_buf_fini(&note);
 }
 
 /* true and false are schemas too; both are written as "anything". */

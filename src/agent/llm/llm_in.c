@@ -389,9 +389,8 @@ static void put_block(struct mo_llm_in *in, struct mo_jw *w,
                                         [MO_LB_THINKING] = "thinking",
                                         [MO_LB_CALL] = "call",
                                         [MO_LB_OTHER] = "other"};
-    struct mo_buf raw;
+    mo_autobuf struct mo_buf raw = {.max = 2 * MO_LLM_REPLY_MAX};
 
-    mo_buf_init(&raw, 2 * MO_LLM_REPLY_MAX);
     in->wire->put_raw(in, b, &raw);
     if (mo_buf_err(&raw) && !w->b->err)
         w->b->err = mo_buf_err(&raw);
@@ -406,7 +405,6 @@ static void put_block(struct mo_llm_in *in, struct mo_jw *w,
         mo_llm_put_json(w, &raw);
     }
     mo_jw_end(w);
-    mo_buf_fini(&raw);
 }
 
 static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
@@ -484,9 +482,8 @@ static void collect_calls(struct mo_llm_in *in, struct mo_llm_reply *r)
  * quotes are added before parsing. */
 static void put_text(struct mo_llm_in *in)
 {
-    struct mo_buf q;
+    mo_autobuf struct mo_buf q = {.max = MO_LLM_REPLY_MAX + 2};
 
-    mo_buf_init(&q, MO_LLM_REPLY_MAX + 2);
     for (size_t i = 0; i < in->n; i++) {
         if (in->v[i]->kind != MO_LB_TEXT || in->v[i]->drop)
             continue;
@@ -498,7 +495,6 @@ static void put_text(struct mo_llm_in *in)
         else
             in->text.err = mo_buf_err(&q);
     }
-    mo_buf_fini(&q);
 }
 
 static void add_usage(struct mo_llm_in *in)

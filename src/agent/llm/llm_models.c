@@ -193,13 +193,12 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
 {
     uint64_t now = mo_loop_now(l->m->loop);
     struct mo_llm_headers h;
-    struct mo_buf url;
+    mo_autobuf struct mo_buf url = {.max = MO_URL_MAX};
     int rc;
 
     if (now >= l->until)
         return mo_fail(e, MO_ETIMEOUT,
                        "timeout while reading the list of models");
-    mo_buf_init(&url, MO_URL_MAX);
     (void)mo_buf_puts(&url, l->m->url);
     (void)mo_buf_puts(&url, paths[l->m->kind].first);
     if (token.n) {
@@ -213,7 +212,6 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
         rc = get_start(&l->get, l->m->hc, mo_buf_cstr(&url), &h,
                        (unsigned)((l->until - now) / MO_MS) + 1, e);
     mo_llm_headers_fini(&h);
-    mo_buf_fini(&url);
     return rc;
 }
 

@@ -129,12 +129,11 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
         .key = key,
         .new_limit = server ? &server->new_limit : NULL,
     };
-    struct mo_buf ours;
+    mo_autobuf struct mo_buf ours = {.max = KEY_MAX};
     int rc = 0;
 
     MO_BUG_ON(m->cfg == NULL);
     o.max_output = (unsigned)m->cfg->llm.max_output_tokens;
-    mo_buf_init(&ours, KEY_MAX);
     if (key.n == 0 && api && api->api_key) {
         rc = mo_reference_resolve(m->cfg, api->api_key, &ours, e);
         o.key = mo_buf_view(&ours);
@@ -146,7 +145,6 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
     }
     if (ours.p)
         explicit_bzero(ours.p, ours.cap);
-    mo_buf_fini(&ours);
     return rc;
 }
 

@@ -65,18 +65,15 @@ static void remove_file(struct cli_chat *t)
 /* Writes the text of the last edit, or the arguments, one member per line. */
 static int write_file(struct cli_chat *t, struct mo_json args, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_EXACT_MAX * 2};
     int rc;
 
-    mo_buf_init(&b, MO_EXACT_MAX * 2);
     mo_buf_span(&b, mo_buf_view(&t->edit.text));
     if (b.len == 0 && mo_json_pretty(args, &b) == 0)
         mo_buf_putc(&b, '\n');
     rc = mo_buf_err(&b);
-    rc = rc < 0 ? mo_fail(e, rc, "the arguments")
-                : make_file(t, mo_buf_view(&b), e);
-    mo_buf_fini(&b);
-    return rc;
+    return rc < 0 ? mo_fail(e, rc, "the arguments")
+                  : make_file(t, mo_buf_view(&b), e);
 }
 
 /* --- editor --------------------------------------------------------------- */
@@ -97,17 +94,14 @@ static bool is_same_card(const struct cli_chat *t)
 /* Unchanged arguments are not approved: that is what `y` is for. */
 static bool is_unchanged(struct cli_chat *t, struct mo_json now)
 {
-    struct mo_buf a, b;
+    mo_autobuf struct mo_buf b = {.max = MO_EXACT_MAX};
+    mo_autobuf struct mo_buf a = {.max = MO_EXACT_MAX};
     bool same = false;
 
-    mo_buf_init(&a, MO_EXACT_MAX);
-    mo_buf_init(&b, MO_EXACT_MAX);
     same = mo_exact_args(mo_json_get(mo_chat_cmd_first(t)->doc, "args"), &a,
                          NULL) == 0 &&
            mo_exact_args(now, &b, NULL) == 0 &&
            mo_span_eq(mo_buf_view(&a), mo_buf_view(&b));
-    mo_buf_fini(&a);
-    mo_buf_fini(&b);
     return same;
 }
 

@@ -27,10 +27,9 @@ static void on_answered(void *ctx, const struct mo_ack *a)
 static void respond(struct cli_chat *t, enum mo_answer_action action)
 {
     struct mo_answer an = {.action = action};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 4096};
 
     t->mode = WAIT;
-    mo_arena_init(&a, 4096);
     (void)mo_json_str(mo_json_get(mo_chat_cmd_first(t)->doc, "requestId"), &a,
                       &an.request);
     if (action == MO_ANSWER_ACCEPT && schema_of(t).p) {
@@ -39,7 +38,6 @@ static void respond(struct cli_chat *t, enum mo_answer_action action)
     }
     if (t->member)
         mo_chat_answer(t->member, &an, on_answered, t);
-    mo_arena_fini(&a);
 }
 
 static void next_field(struct cli_chat *t)

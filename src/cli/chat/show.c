@@ -160,15 +160,13 @@ void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
                             .remember = remember,
                             .reason = reason,
                             .args = args};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 65536};
 
     t->mode = WAIT;
-    mo_arena_init(&a, 65536);
     (void)mo_json_str(mo_json_get(k->doc, "callId"), &a, &d.call);
     (void)mo_json_str(mo_json_get(k->doc, "digest"), &a, &d.digest);
     if (t->member)
         mo_chat_decide(t->member, &d, on_decided, t);
-    mo_arena_fini(&a);
 }
 
 void mo_chat_cmd_show_card(struct cli_chat *t, bool all)
@@ -229,23 +227,19 @@ static void put_span(struct cli_chat *t, struct mo_span text)
 
 static void put_json_text(struct cli_chat *t, struct mo_json v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0)
         put_span(t, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void say_json(struct cli_chat *t, const char *before, struct mo_json v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING))
         (void)mo_json_str_buf(v, &b);
     mo_chat_cmd_say(t, "%s%.*s", before, (int)b.len, b.len ? b.p : "");
-    mo_buf_fini(&b);
 }
 
 static void on_ready(struct cli_chat *t, struct mo_json args)
@@ -435,9 +429,8 @@ static void on_event(void *ctx, const char *name, struct mo_span args)
 {
     struct cli_chat *t = ctx;
     struct mo_json_doc doc;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CHAT_EVENT_MAX + 2};
 
-    mo_buf_init(&b, MO_CHAT_EVENT_MAX + 2);
     mo_buf_putc(&b, '[');
     mo_buf_span(&b, args);
     mo_buf_putc(&b, ']');
@@ -447,7 +440,6 @@ static void on_event(void *ctx, const char *name, struct mo_span args)
             put_event(t, name, mo_buf_view(&b));
         dispatch(t, name, doc.root);
     }
-    mo_buf_fini(&b);
 }
 
 static void on_closed(void *ctx, const char *reason, const struct mo_err *why)

@@ -44,14 +44,12 @@ void mo_term_text(struct mo_buf *b, struct mo_span s, bool tty)
 
 static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
 
     if (!mo_json_is(v, MO_JSON_STRING))
         return;
-    mo_buf_init(&text, TEXT_MAX);
     if (mo_json_str_buf(v, &text) == 0)
         mo_term_text(b, mo_buf_view(&text), tty);
-    mo_buf_fini(&text);
 }
 
 /* --- lines ---------------------------------------------------------------- */
@@ -83,12 +81,10 @@ static void put_lines(struct mo_buf *b, struct mo_span text, const char *mark,
 static void put_string_lines(struct mo_buf *b, struct mo_json v,
                              const char *mark, bool tty, size_t *room)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
 
-    mo_buf_init(&text, TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &text) == 0)
         put_lines(b, mo_buf_view(&text), mark, tty, room);
-    mo_buf_fini(&text);
 }
 
 /* --- card ----------------------------------------------------------------- */
@@ -113,7 +109,7 @@ static void put_arg(struct mo_buf *b, struct mo_json key, struct mo_json val,
                     bool tty, size_t *room)
 {
     const char *mark = mark_of(key, val);
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
 
     mo_buf_puts(b, "  ");
     put_string(b, key, tty);
@@ -122,11 +118,9 @@ static void put_arg(struct mo_buf *b, struct mo_json key, struct mo_json val,
         put_string_lines(b, val, mark, tty, room);
         return;
     }
-    mo_buf_init(&text, TEXT_MAX);
     mo_buf_span(&text, mo_json_text(val));
     mo_term_text(b, mo_buf_view(&text), tty);
     mo_buf_putc(b, '\n');
-    mo_buf_fini(&text);
 }
 
 /* Names the server that replaces a failed one. */
@@ -190,7 +184,7 @@ void mo_term_output(struct mo_buf *b, struct mo_json args, bool tty)
 {
     struct mo_json about = mo_json_at(args, 1);
     struct mo_json_doc doc;
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
     bool failed = false;
 
     (void)mo_json_bool(mo_json_get(about, "isError"), &failed);
@@ -199,11 +193,9 @@ void mo_term_output(struct mo_buf *b, struct mo_json args, bool tty)
     mo_buf_puts(b, failed ? " failed, " : " done, ");
     mo_buf_span(b, mo_json_text(mo_json_get(about, "durationMs")));
     mo_buf_puts(b, " ms\n");
-    mo_buf_init(&text, TEXT_MAX);
     if (mo_json_str_buf(mo_json_at(args, 0), &text) == 0 &&
         mo_json_parse(mo_buf_view(&text), 0, &doc, NULL) == 0)
         put_content(b, doc.root, tty);
-    mo_buf_fini(&text);
 }
 
 void mo_term_message(struct mo_buf *b, struct mo_json m, bool tty)

@@ -6,14 +6,12 @@
 
 static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
 {
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
 
-    mo_buf_init(&text, TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &text) == 0)
         mo_term_text(b, mo_buf_view(&text), tty);
     else if (v.p && !mo_json_is(v, MO_JSON_STRING))
         mo_term_text(b, mo_json_text(v), tty);
-    mo_buf_fini(&text);
 }
 
 static bool is_type(struct mo_json field, const char *name)
@@ -213,14 +211,12 @@ bool mo_term_needed(struct mo_json schema, struct mo_json key)
 {
     struct mo_json_iter it;
     struct mo_json at, val;
-    struct mo_buf name;
+    mo_autobuf struct mo_buf name = {.max = TEXT_MAX};
     bool found = false;
 
-    mo_buf_init(&name, TEXT_MAX);
     (void)mo_json_str_buf(key, &name);
     mo_json_iter(&it, mo_json_get(schema, "required"));
     while (!found && mo_json_next(&it, &at, &val))
         found = mo_json_str_eq(val, mo_buf_view(&name));
-    mo_buf_fini(&name);
     return found;
 }

@@ -107,11 +107,10 @@ static bool read_small_file(const char *path, struct mo_buf *b)
 /* Our group in the v2 tree: the "0::/path" line. */
 static void own_group(char *out, size_t n)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = SMALL_FILE};
     struct mo_span rest;
 
     out[0] = '\0';
-    mo_buf_init(&b, SMALL_FILE);
     if (read_small_file("/proc/self/cgroup", &b)) {
         rest = mo_buf_view(&b);
         while (rest.p) {
@@ -121,7 +120,6 @@ static void own_group(char *out, size_t n)
                 (void)snprintf(out, n, "%.*s", (int)line.n - 3, line.p + 3);
         }
     }
-    mo_buf_fini(&b);
 }
 
 /* True if the controller is in a list such as "cpu memory pids\n". */

@@ -224,7 +224,7 @@ static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
 static int run_add(struct mo_cli *c)
 {
     struct mo_cmd_edit m;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = SERVER_MAX};
     struct mo_jw w;
     int kinds = mo_cli_has(c, "command") + mo_cli_has(c, "url") +
                 mo_cli_has(c, "image") + (c->nargs > 1);
@@ -234,7 +234,6 @@ static int run_add(struct mo_cli *c)
         return mo_cli_error(
             c, MO_EXIT_USAGE,
             "needs one of --command, --url, --image, or a command after --");
-    mo_buf_init(&b, SERVER_MAX);
     mo_jw_init(&w, &b);
     rc = put_server(c, &w);
     if (rc == 0 && mo_buf_err(&b))
@@ -247,7 +246,6 @@ static int run_add(struct mo_cli *c)
         rc = add_server(c, &m, mo_buf_view(&b));
         mo_cmd_edit_close(&m);
     }
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -42,10 +42,9 @@ static void full_path(const struct mo_config *cfg, const char *path,
 static int no_file(const struct mo_cli *c, const struct mo_config *cfg,
                    size_t client)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     int rc;
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     for (size_t i = 0; i < MO_COUNT(clients[client].paths); i++) {
         char path[PATH_MAX];
 
@@ -54,12 +53,10 @@ static int no_file(const struct mo_cli *c, const struct mo_config *cfg,
         full_path(cfg, clients[client].paths[i], path);
         mo_buf_printf(&b, "%s%s", i ? ", " : "", path);
     }
-    rc = mo_cli_error(
+    return mo_cli_error(
         c, MO_EXIT_FAIL,
         "no file of %s was found (%s); give its name: mcp import FILE",
         clients[client].word, mo_buf_cstr(&b));
-    mo_buf_fini(&b);
-    return rc;
 }
 
 /* Returns 0 and the path, or an exit code. */

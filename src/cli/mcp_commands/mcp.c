@@ -69,10 +69,9 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
                       struct mo_buf *b)
 {
     const struct mo_config *cfg = m->h.now;
-    struct mo_buf where;
+    mo_autobuf struct mo_buf where = {.max = MO_SYNC_CLIENT_TEXT_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&where, MO_SYNC_CLIENT_TEXT_MAX);
     mo_jw_init(&w, b);
     mo_jw_arr(&w);
     for (size_t i = 0; i < cfg->mcp.n; i++) {
@@ -90,7 +89,6 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
         mo_jw_end(&w);
     }
     mo_jw_end(&w);
-    mo_buf_fini(&where);
 }
 
 static void list_text(struct mo_cli *c, struct mo_cmd_client *m,

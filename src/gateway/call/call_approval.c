@@ -200,17 +200,15 @@ static void refuse(struct call_approval *j)
     };
     const char *text = rows[0].text;
     struct forwarded_call *f = j->f;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 2 * MO_GW_REASON_MAX};
 
     for (size_t i = 0; j->pub.by && i < MO_COUNT(rows); i++)
         if (strcmp(rows[i].by, j->pub.by) == 0)
             text = rows[i].text;
-    mo_buf_init(&b, 2 * MO_GW_REASON_MAX);
     (void)mo_buf_printf(&b, "%s%s%s.", text, j->pub.reason[0] ? ": " : "",
                         j->pub.reason);
     mo_call_approval_done(f, MO_GW_DENIED, 0);
     mo_forward_refuse(f, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* --- waiting for a person ------------------------------------------------ */
@@ -326,14 +324,12 @@ static bool ask_client(struct call_approval *j, struct mo_span message)
 {
     static const char method[] = "elicitation/create";
     const struct mo_ep_call *c = j->f->down;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ASK_MAX};
     bool asked = false;
 
-    mo_buf_init(&b, ASK_MAX);
     if (message.n && mo_ep_call_may_ask(c) && put_question(&b, message) == 0 &&
         mo_ep_call_takes(c, method, (struct mo_json){b.p, b.len}))
         asked = mo_forward_question(j->f, method, mo_buf_view(&b)) == 0;
-    mo_buf_fini(&b);
     return asked;
 }
 
@@ -408,7 +404,7 @@ bool mo_call_approval_begin(struct forwarded_call *f,
 {
     const struct mo_approval_hooks *o = judge_of(f);
     enum mo_gw_ruling what;
-    struct mo_buf question;
+    mo_autobuf struct mo_buf question = {.max = ASK_MAX / 2};
     struct call_approval *j;
 
     if ((!o->rule && !o->done) || !mo_span_is(f->down->method, "tools/call"))
@@ -418,7 +414,6 @@ bool mo_call_approval_begin(struct forwarded_call *f,
         mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
         return false;
     }
-    mo_buf_init(&question, ASK_MAX / 2);
     what = rule(j, t, &question);
     if (what == MO_GW_LET)
         call_approval_move(j, RUNS);
@@ -426,7 +421,6 @@ bool mo_call_approval_begin(struct forwarded_call *f,
         refuse(j);
     else
         hold(j, t, mo_buf_view(&question));
-    mo_buf_fini(&question);
     return what == MO_GW_LET;
 }
 

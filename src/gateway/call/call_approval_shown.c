@@ -22,18 +22,16 @@ int mo_call_approval_shown(const struct forwarded_call *f,
         .tool = t->own,
     };
     char def[MO_EXACT_DIGEST];
-    struct mo_buf exact;
+    mo_autobuf struct mo_buf exact = {.max = MO_EXACT_MAX};
     struct mo_err e;
     int rc;
 
-    mo_buf_init(&exact, MO_EXACT_MAX);
     rc = mo_exact_args(mo_rewrite_args(f->down, t), &exact, &e);
     mo_sha256_hex(mo_json_text(t->item), def);
     what.args = mo_buf_view(&exact);
     what.tool_digest = def;
     if (rc == 0)
         mo_exact_call(&what, out);
-    mo_buf_fini(&exact);
     return rc;
 }
 
@@ -62,18 +60,15 @@ static int fits(const struct call_target *t, struct mo_json args,
     static const struct mo_jschema_opts o = {.name = "args"};
     struct mo_json schema = mo_json_get(t->item, "inputSchema");
     struct mo_jschema_result r;
-    struct mo_buf why;
+    mo_autobuf struct mo_buf why = {.max = PROBLEMS_MAX};
     int rc;
 
     if (!schema.p || mo_jschema_check(schema, args, &o, &r, NULL) < 0 ||
         r.valid)
         return 0;
-    mo_buf_init(&why, PROBLEMS_MAX);
     (void)mo_jschema_put(&why, &r);
-    rc = mo_fail(e, MO_EINVAL, "they do not fit the tool's schema: %s",
-                 mo_buf_cstr(&why));
-    mo_buf_fini(&why);
-    return rc;
+    return mo_fail(e, MO_EINVAL, "they do not fit the tool's schema: %s",
+                   mo_buf_cstr(&why));
 }
 
 /* The edited arguments are the pending ones from now on. */

@@ -30,11 +30,10 @@ void mo_elicitation_begin(const struct forwarded_call *f, struct mo_json params)
 {
     struct mo_json id = mo_json_get(params, "elicitationId");
     struct elicitation *v, *old = NULL;
-    struct mo_buf key;
+    mo_autobuf struct mo_buf key = {.max = KEY_LEN_MAX};
 
     if (!id.p || !f->peer || !f->slot || mo_mcp_is_modern(f->down->version))
         return;
-    mo_buf_init(&key, KEY_LEN_MAX);
     v = mo_new(struct elicitation);
     if (v)
         *v = (struct elicitation){f->ep, f->peer};
@@ -43,23 +42,20 @@ void mo_elicitation_begin(const struct forwarded_call *f, struct mo_json params)
                          (void **)&old) < 0))
         old = v;
     mo_free(old);
-    mo_buf_fini(&key);
 }
 
 void mo_elicitation_done(struct gw_child *k, struct mo_json params)
 {
     struct mo_gateway *g = k->slot->g;
     struct elicitation *v = NULL;
-    struct mo_buf key;
+    mo_autobuf struct mo_buf key = {.max = KEY_LEN_MAX};
 
-    mo_buf_init(&key, KEY_LEN_MAX);
     if (put_key(k->slot, mo_json_get(params, "elicitationId"), &key) == 0)
         v = mo_map_del(&g->elicitations, mo_buf_view(&key));
     if (v)
         mo_endpoint_tell(v->ep, v->peer, "notifications/elicitation/complete",
                          mo_json_text(params));
     mo_free(v);
-    mo_buf_fini(&key);
 }
 
 /* Deletes one entry; deleting moves the others, so the caller starts again. */

@@ -251,13 +251,12 @@ static int forward_to_child(struct forwarded_call *f,
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_mirror m = {.n = 0};
     struct mo_span params;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     int rc;
 
     if (!conn)
         return mo_fail(e, MO_ECLOSED, "the connection to the server is closed");
     mo_arena_init(&m.a, 0);
-    mo_buf_init(&b, GW_TEXT_MAX);
     f->as_task = mo_rewrite_is_task(t, conn);
     rc = mo_rewrite_params(f->down, t, f->as_task, &b, &params);
     if (rc == 0)
@@ -271,7 +270,6 @@ static int forward_to_child(struct forwarded_call *f,
         rc = send_request(f, t, params, &m, e);
     }
     mo_mirror_fini(&m);
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -15,15 +15,13 @@
 static void question_key(const struct question *q, char out[KEY_MAX])
 {
     struct mo_json own = q->ask ? q->ask->key : (struct mo_json){NULL, 0};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = KEY_MAX - 1};
 
-    mo_buf_init(&b, KEY_MAX - 1);
     if (own.p && mo_json_str_buf(own, &b) == 0 && b.len &&
         strlen(mo_buf_cstr(&b)) == b.len)
         (void)snprintf(out, KEY_MAX, "%s", mo_buf_cstr(&b));
     else
         (void)snprintf(out, KEY_MAX, "a%u", q->no);
-    mo_buf_fini(&b);
 }
 
 static struct mo_json question_request(const struct question *q)
@@ -242,14 +240,12 @@ void mo_forward_send_questions(struct forwarded_call *f)
 
 static void take_refusal(struct question *q, struct mo_json error)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONN_TEXT_MAX};
     int64_t code = MO_RPC_INTERNAL;
 
     (void)mo_json_i64(mo_json_get(error, "code"), &code);
-    mo_buf_init(&b, MO_CONN_TEXT_MAX);
     (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
     refuse_question(q, (int)code, mo_buf_cstr(&b));
-    mo_buf_fini(&b);
 }
 
 /* True: the question was answered or refused, and is freed. */

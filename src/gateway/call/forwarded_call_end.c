@@ -61,27 +61,23 @@ static void send_routed_result(struct mo_ep_call *c, struct mo_json result,
                                struct mo_span route)
 {
     struct mo_edit in = {META_ROUTE, route}, ed = {"_meta", {NULL, 0}};
-    struct mo_buf b, meta;
+    mo_autobuf struct mo_buf meta = {.max = GW_TEXT_MAX};
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     int rc;
 
-    mo_buf_init(&b, GW_TEXT_MAX);
-    mo_buf_init(&meta, GW_TEXT_MAX);
     rc = mo_edit(&meta, mo_json_get(result, "_meta"), &in, 1);
     ed.to = mo_buf_view(&meta);
     if (rc == 0)
         rc = mo_edit(&b, result, &ed, 1);
     mo_ep_call_result(c, rc == 0 ? mo_buf_view(&b) : mo_json_text(result));
-    mo_buf_fini(&meta);
-    mo_buf_fini(&b);
 }
 
 static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
                         struct mo_json result)
 {
     struct result_limit how = limit_of(f);
-    struct mo_buf cut;
+    mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
 
-    mo_buf_init(&cut, GW_TEXT_MAX);
     if (f->result_max && result.n > f->result_max &&
         mo_result_limit_cut(f->g->results, &how, result, &cut))
         result = (struct mo_json){cut.p, cut.len};
@@ -89,7 +85,6 @@ static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
         send_routed_result(c, result, mo_buf_view(&f->route));
     else
         mo_ep_call_result(c, mo_json_text(result));
-    mo_buf_fini(&cut);
 }
 
 void mo_forward_deliver(struct forwarded_call *f)
@@ -251,9 +246,8 @@ static bool reread_tools(struct forwarded_call *f)
 static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_json said;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
 
-    mo_buf_init(&b, 2 * GW_TEXT_MAX);
     said = mo_redact_reply(f->g->loop, r, &b);
     f->is_error = r->error.p != NULL;
     mo_buf_reset(&f->outcome);
@@ -261,7 +255,6 @@ static void keep_outcome(struct forwarded_call *f, const struct mo_reply *r)
         (void)mo_buf_span(&f->outcome, mo_json_text(said));
     else
         f->outcome.err = MO_ENOMEM;
-    mo_buf_fini(&b);
 }
 
 static void finish_call(struct forwarded_call *f, const struct mo_reply *r)
@@ -296,14 +289,12 @@ static void on_task_done(void *ctx, const struct mo_reply *r)
 {
     struct forwarded_call *f = ctx;
     struct mo_reply plain = *r;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
 
     f->task = NULL;
-    mo_buf_init(&b, GW_TEXT_MAX);
     if (r->result.p && mo_forward_strip_task_meta(r->result, &b) == 0 && b.len)
         plain.result = (struct mo_json){b.p, b.len};
     finish_call(f, &plain);
-    mo_buf_fini(&b);
 }
 
 /* Passes the task to a client that supports tasks, under an exposed id. */

@@ -106,13 +106,11 @@ static void route_log(struct gw_child *k, uint64_t stream_of,
 void mo_forward_log(struct gw_child *k, uint64_t stream_of,
                     struct mo_json params)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
 
-    mo_buf_init(&b, 2 * GW_TEXT_MAX);
     params = mo_redact(k->slot->g->loop, params, &b);
     if (params.p)
         route_log(k, stream_of, params);
     else
         k->slot->g->lost_logs++;
-    mo_buf_fini(&b);
 }

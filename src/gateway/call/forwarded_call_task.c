@@ -93,19 +93,17 @@ static void put_status(struct mo_buf *b, struct forwarded_call *f,
  * here whether the client supports them: it fetches them by tasks/get. */
 static void notify_client(struct forwarded_call *f)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
     bool serves = false;
 
     mo_list_each (n, &f->g->eps)
         serves |= mo_container_of(n, struct gw_ep, node)->ep == f->ep;
     if (!serves)
         return;
-    mo_buf_init(&b, 2 * GW_TEXT_MAX);
     put_status(&b, f, NULL);
     if (!mo_buf_err(&b))
         mo_endpoint_task(f->ep, f->kept_task->caller, mo_span_cstr(f->id),
                          mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* Cuts the outcome to the tool's result limit. */
@@ -195,7 +193,7 @@ static struct kept_task *kept_task_new(const struct mo_ep_call *c,
 bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
 {
     struct mo_ep_call *c = f->client == CLIENT_WAITING ? f->down : NULL;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
     if (!c || f->route.len || !mo_mcp_is_modern(c->version) ||
@@ -204,7 +202,6 @@ bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
     f->kept_task = kept_task_new(c, task);
     if (!f->kept_task)
         return false;
-    mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member(&w, "resultType", MO_SPAN("task"));
@@ -217,7 +214,6 @@ bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else
         mo_ep_call_result(c, mo_buf_view(&b));
-    mo_buf_fini(&b);
     return true;
 }
 
@@ -225,15 +221,13 @@ bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
 
 static void answer_get(struct forwarded_call *f, struct mo_ep_call *c)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
 
-    mo_buf_init(&b, 2 * GW_TEXT_MAX);
     put_status(&b, f, c);
     if (mo_buf_err(&b))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else
         mo_ep_call_result(c, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void answer_update(struct forwarded_call *f, struct mo_ep_call *c)
@@ -298,18 +292,16 @@ int mo_forward_strip_task_meta(struct mo_json result, struct mo_buf *out)
 {
     struct mo_json meta = mo_json_get(result, "_meta");
     struct mo_edit ed = {"_meta", {NULL, 0}};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     int rc = 0;
 
     if (!mo_json_get(meta, MO_MCP_P_TASK).p)
         return 0;
-    mo_buf_init(&b, GW_TEXT_MAX);
     if (mo_json_len(meta) > 1) {
         rc = put_meta(meta, &b);
         ed.to = mo_buf_view(&b);
     }
     if (rc == 0)
         rc = mo_edit(out, result, &ed, 1);
-    mo_buf_fini(&b);
     return rc;
 }

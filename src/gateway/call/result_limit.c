@@ -188,15 +188,14 @@ static int cut_text(struct cutter *c, struct mo_json item, struct mo_span text,
     size_t shown = whole_chars(text, c->left);
     const struct kept_result *k = keep_result(c->s, c->how->who, text);
     struct mo_edit ed = {"text", {NULL, 0}};
-    struct mo_buf plain, quoted;
+    mo_autobuf struct mo_buf quoted = {.max = GW_TEXT_MAX};
+    mo_autobuf struct mo_buf plain = {.max = GW_TEXT_MAX};
     char said[MARK_MAX];
     int rc;
 
     c->left = 0;
     make_cut_mark(c, k, shown, text.n, said);
     put_cut_meta(c->meta, k, text.n, shown, "text");
-    mo_buf_init(&plain, GW_TEXT_MAX);
-    mo_buf_init(&quoted, GW_TEXT_MAX);
     (void)mo_buf_put(&plain, text.p, shown);
     rc = mo_buf_puts(&plain, said);
     if (rc == 0)
@@ -204,8 +203,6 @@ static int cut_text(struct cutter *c, struct mo_json item, struct mo_span text,
     ed.to = mo_buf_view(&quoted);
     if (rc == 0)
         rc = mo_edit(out, item, &ed, 1);
-    mo_buf_fini(&plain);
-    mo_buf_fini(&quoted);
     return rc;
 }
 
@@ -253,14 +250,13 @@ static int cut_members(struct cutter *c, struct mo_json result,
     struct mo_json data = mo_json_get(result, "structuredContent");
     struct mo_json content = mo_json_get(result, "content");
     struct mo_edit v[3], in = {RESULT_META, {NULL, 0}};
-    struct mo_buf list, told, meta;
+    mo_autobuf struct mo_buf meta = {.max = GW_TEXT_MAX};
+    mo_autobuf struct mo_buf told = {.max = GW_TEXT_MAX};
+    mo_autobuf struct mo_buf list = {.max = GW_TEXT_MAX};
     struct mo_jw w;
     size_t n = 0;
     int rc = 0;
 
-    mo_buf_init(&list, GW_TEXT_MAX);
-    mo_buf_init(&told, GW_TEXT_MAX);
-    mo_buf_init(&meta, GW_TEXT_MAX);
     mo_jw_init(&w, &told);
     c->meta = &w;
     mo_jw_arr(&w);
@@ -282,9 +278,6 @@ static int cut_members(struct cutter *c, struct mo_json result,
     if (rc == 0 && told.len > 2)
         rc = mo_edit(out, result, v, n);
     c->meta = NULL;
-    mo_buf_fini(&list);
-    mo_buf_fini(&told);
-    mo_buf_fini(&meta);
     return rc;
 }
 
@@ -312,16 +305,14 @@ bool mo_result_limit_task(struct result_store *s,
 {
     struct mo_json result = mo_json_get(task, "result");
     struct mo_edit ed = {"result", {NULL, 0}};
-    struct mo_buf cut;
+    mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
     bool is;
 
     if (!how->max || result.n <= how->max)
         return false;
-    mo_buf_init(&cut, GW_TEXT_MAX);
     is = mo_result_limit_cut(s, how, result, &cut);
     ed.to = mo_buf_view(&cut);
     is = is && mo_edit(out, task, &ed, 1) == 0;
-    mo_buf_fini(&cut);
     return is;
 }
 
@@ -386,10 +377,9 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
 {
     struct mo_span rest = mo_span_skip(mo_span(k->text, k->n), from);
     size_t n = whole_chars(rest, limit);
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_rewrite_put_text(&w, mo_span_head(rest, n));
@@ -410,7 +400,6 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
     else
         mo_ep_call_result(c, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,

@@ -90,11 +90,10 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
 {
     const char *server = mo_upstream_server(s->up)->name;
     char who[MO_GW_WHO_MAX];
-    struct mo_buf in;
+    mo_autobuf struct mo_buf in = {.max = NAME_MAX_};
     int rc;
 
     mo_rewrite_who(c->peer, c->caller, who);
-    mo_buf_init(&in, NAME_MAX_);
     (void)mo_buf_put(&in, who, strlen(who) + 1);
     (void)mo_buf_put(&in, server, strlen(server) + 1);
     rc = mo_buf_span(&in, rest);
@@ -102,20 +101,17 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
         rc = mo_buf_printf(
             b, "%016llx",
             (unsigned long long)mo_siphash(g->key0, g->key1, mo_buf_view(&in)));
-    mo_buf_fini(&in);
     return rc;
 }
 
 static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
                        const struct server_slot *s, struct mo_span id)
 {
-    struct mo_buf mac;
+    mo_autobuf struct mo_buf mac = {.max = MAC_LEN};
     bool is;
 
-    mo_buf_init(&mac, MAC_LEN);
     is = put_mac(g, c, s, mo_span_skip(id, MAC_LEN), &mac) == 0 &&
          mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(id, MAC_LEN));
-    mo_buf_fini(&mac);
     return is;
 }
 
@@ -161,12 +157,11 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
     struct mo_json id = mo_json_get(result, "taskId");
-    struct mo_buf rest, name, text;
+    mo_autobuf struct mo_buf text = {.max = NAME_MAX_};
+    mo_autobuf struct mo_buf name = {.max = NAME_MAX_};
+    mo_autobuf struct mo_buf rest = {.max = NAME_MAX_};
     int rc = 0;
 
-    mo_buf_init(&rest, NAME_MAX_);
-    mo_buf_init(&name, NAME_MAX_);
-    mo_buf_init(&text, NAME_MAX_);
     if (mo_json_is(id, MO_JSON_STRING) && s->up) {
         put_task_limit(how, &rest);
         (void)mo_json_str_buf(id, &rest);
@@ -178,9 +173,6 @@ int mo_rewrite_task_result(struct mo_gateway *g, const struct mo_ep_call *c,
     rc = rc < 0 ? rc : mo_buf_err(&text);
     if (rc == 0)
         rc = mo_edit(out, result, &ed, ed.to.p ? 1 : 0);
-    mo_buf_fini(&rest);
-    mo_buf_fini(&name);
-    mo_buf_fini(&text);
     return rc;
 }
 
@@ -236,12 +228,11 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
     struct mo_json ref = ref_of(c);
     const char *key = ref_key(ref);
     struct mo_json v = mo_json_get(ref, key);
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = NAME_MAX_};
     int rc;
 
     if (!mo_json_is(v, MO_JSON_STRING))
         return MO_EINVAL;
-    mo_buf_init(&b, NAME_MAX_);
     rc = mo_json_str_buf(v, &b);
     if (rc == 0 && key[0] == 'n') {
         rc = find_item(g, MO_CAT_PROMPTS, mo_buf_view(&b), t);
@@ -250,7 +241,6 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
         if (rc < 0)
             rc = find_item(g, MO_CAT_RESOURCES, mo_buf_view(&b), t);
     }
-    mo_buf_fini(&b);
     return rc;
 }
 
@@ -370,15 +360,14 @@ int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
     };
     /* tasks/update keeps inputResponses: they are its arguments. */
     size_t n = r->what == TASK ? 1 : other ? 5 : 4;
-    struct mo_buf own, ref;
+    mo_autobuf struct mo_buf ref = {.max = NAME_MAX_};
+    mo_autobuf struct mo_buf own = {.max = NAME_MAX_};
     int rc = 0;
 
     *out = mo_json_text(c->params);
     if (r->what != REF && !as_task && !other &&
         !has_effect(c->params, v, n, t->own))
         return 0;
-    mo_buf_init(&own, NAME_MAX_);
-    mo_buf_init(&ref, NAME_MAX_);
     rc = mo_json_quote(&own, t->own);
     v[0].to = mo_buf_view(&own);
     if (rc == 0 && r->what == REF) {
@@ -390,7 +379,5 @@ int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
     if (rc == 0)
         rc = mo_edit(b, c->params, v, n);
     *out = mo_buf_view(b);
-    mo_buf_fini(&own);
-    mo_buf_fini(&ref);
     return rc;
 }

@@ -202,13 +202,12 @@ int mo_catalog_cache_write(const char *dir, const char *name,
                            struct mo_err *e)
 {
     char path[PATH_MAX];
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = CAT_FILE_MAX};
     int rc = cache_path(dir, name, path);
 
     if (rc < 0)
         return mo_fail(e, rc, "%s: path too long", dir);
     mo_wall_format(mo_wall_ms(), s->date);
-    mo_buf_init(&b, CAT_FILE_MAX);
     rc = put_document(name, digest, s, &b);
     if (rc < 0)
         rc = mo_fail(e, rc, "the lists are too long for a cache file");
@@ -216,7 +215,6 @@ int mo_catalog_cache_write(const char *dir, const char *name,
         rc = mo_file_mkdir(dir, e);
     if (rc == 0)
         rc = mo_file_replace(path, mo_buf_view(&b), e);
-    mo_buf_fini(&b);
     return rc;
 }
 

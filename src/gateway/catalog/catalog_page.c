@@ -36,10 +36,9 @@ static int put_cursor(struct mo_buf *out, enum mo_cat_kind kind, size_t place,
                       struct mo_span name)
 {
     char sum[SUM_LEN] = {0};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = CURSOR_MAX};
     int rc = 0;
 
-    mo_buf_init(&b, CURSOR_MAX);
     mo_buf_put(&b, sum, SUM_LEN);
     mo_buf_putc(&b, kind_letter[kind]);
     mo_buf_u64(&b, place);
@@ -49,7 +48,6 @@ static int put_cursor(struct mo_buf *out, enum mo_cat_kind kind, size_t place,
         cursor_sum(mo_span_skip(mo_buf_view(&b), SUM_LEN), b.p);
         rc = mo_base64url_put(out, mo_buf_view(&b));
     }
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -70,10 +70,9 @@ struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
 void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
                           bool is_error)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_rewrite_put_text(&w, mo_buf_view(made));
@@ -85,7 +84,6 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
     else
         mo_ep_call_result(c, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v)
@@ -163,7 +161,7 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     uint64_t limit = FIND_LIMIT;
     char who[MO_GW_WHO_MAX];
     double least = 0;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
     (void)mo_json_u64(mo_json_get(c->arguments, "limit"), &limit);
@@ -181,7 +179,6 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_rewrite_who(c->peer, c->caller, who);
     mo_router_learning_shown(g->learning, who, query, found);
     mo_call_approval_routed(g, c, "find_tool", query, found, false);
-    mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member_arr(&w, "results");
@@ -191,7 +188,6 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_meta_tools_answer(c, &b, false);
-    mo_buf_fini(&b);
 }
 
 /* --- execute ------------------------------------------------------------- */
@@ -235,10 +231,9 @@ static int choose_tool(struct mo_gateway *g, const struct mo_ep_call *c,
 static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
                               const struct mo_route_answer *found)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "error",
@@ -254,7 +249,6 @@ static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_meta_tools_answer(c, &b, true);
-    mo_buf_fini(&b);
 }
 
 /* True if params are valid by the tool's schema. */
@@ -275,13 +269,12 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
 {
     struct mo_json schema = mo_json_get(ch->item->item, "inputSchema");
     struct mo_jschema_result r;
-    struct mo_buf b, why;
+    mo_autobuf struct mo_buf why = {.max = MESSAGE_BYTES};
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
     if (params_fit(ch, &r))
         return true;
-    mo_buf_init(&b, GW_TEXT_MAX);
-    mo_buf_init(&why, MESSAGE_BYTES);
     (void)mo_jschema_put(&why, &r);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
@@ -293,8 +286,6 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     mo_jw_member_raw(&w, "inputSchema", mo_json_text(schema));
     mo_jw_end(&w);
     mo_meta_tools_answer(c, &b, true);
-    mo_buf_fini(&why);
-    mo_buf_fini(&b);
     return false;
 }
 
@@ -315,11 +306,10 @@ static int find_execute_target(struct mo_gateway *g, const struct mo_ep_call *c,
 {
     struct mo_route_answer *found = mo_new(struct mo_route_answer);
     struct choice ch;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ARGS_ARENA};
     int rc = found ? 0 : MO_ENOMEM;
 
     *t = (struct call_target){.item = none};
-    mo_arena_init(&a, ARGS_ARENA);
     if (rc == 0)
         rc = choose_tool(g, c, &a, found, &ch);
     if (rc == 0) {
@@ -329,7 +319,6 @@ static int find_execute_target(struct mo_gateway *g, const struct mo_ep_call *c,
         t->sure = ch.sure;
         rc = t->slot ? 0 : MO_ENOTFOUND;
     }
-    mo_arena_fini(&a);
     mo_free(found);
     return rc;
 }
@@ -446,9 +435,7 @@ bool mo_meta_tools_execute_target(struct mo_gateway *g,
 
 void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c)
 {
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ARGS_ARENA};
 
-    mo_arena_init(&a, ARGS_ARENA);
     find_meta_tool(g, c)->run(g, c, &a);
-    mo_arena_fini(&a);
 }

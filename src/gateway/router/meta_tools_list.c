@@ -114,14 +114,13 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
     struct mo_span category = mo_meta_tools_arg(c, a, "category");
     uint64_t from = 0;
     unsigned no = 0, shown = 0;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
     if (cursor.n && mo_span_u64(cursor, &from) < 0) {
         mo_ep_call_fail(c, "cursor is not valid; omit it for the first page");
         return;
     }
-    mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member_arr(&w, "servers");
@@ -144,7 +143,6 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
     }
     mo_jw_end(&w);
     mo_meta_tools_answer(c, &b, false);
-    mo_buf_fini(&b);
 }
 
 /* --- explain_tool -------------------------------------------------------- */
@@ -243,7 +241,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
                    tool = mo_meta_tools_arg(c, a, "tool");
     const struct mo_cat_item *it;
     struct unavailable_reason v;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
     server = server.n ? server : mo_meta_tools_arg(c, a, "mcp_name");
@@ -258,7 +256,6 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_fail(c, v.why);
         return;
     }
-    mo_buf_init(&b, GW_TEXT_MAX);
     mo_jw_init(&w, &b);
     mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "server", mo_meta_tools_server(g, it->server)->name);
@@ -270,5 +267,4 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
     put_latency(&w, g, it);
     mo_jw_end(&w);
     mo_meta_tools_answer(c, &b, false);
-    mo_buf_fini(&b);
 }

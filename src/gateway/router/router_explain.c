@@ -134,12 +134,10 @@ static void read_text(struct router_explain *y, enum field f,
 
 static void read_json(struct router_explain *y, enum field f, struct mo_json v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
 
-    mo_buf_init(&b, TEXT_MAX);
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0)
         read_text(y, f, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void read_item(struct router_explain *y, const struct mo_cat_item *item)

@@ -182,10 +182,9 @@ static int put_server(struct router_index *d, const struct mo_catalog *c,
         .keywords = mo_span_cstr(s.keywords),
     };
     struct mo_route_tool *tools;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc = 0;
 
-    mo_arena_init(&a, ARENA_MAX);
     tools = mo_arena_alloc(&a, (n + 1) * sizeof(*tools));
     for (size_t i = 0; tools && i < n && rc == 0; i++) {
         const struct mo_cat_item *it = tool_at(d, c, i);
@@ -199,7 +198,6 @@ static int put_server(struct router_index *d, const struct mo_catalog *c,
     r.tools = tools;
     if (rc == 0)
         rc = tools ? mo_route_put(d->route, &r) : MO_ENOMEM;
-    mo_arena_fini(&a);
     return rc;
 }
 

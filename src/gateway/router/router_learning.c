@@ -192,9 +192,8 @@ static void load_file(struct router_learning *h)
 
 static void save_file(struct router_learning *h)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = FILE_MAX};
 
-    mo_buf_init(&b, FILE_MAX);
     (void)mo_buf_puts(&b, HEAD);
     mo_map_each (en, &h->rows) {
         struct pair p;
@@ -206,7 +205,6 @@ static void save_file(struct router_learning *h)
     }
     if (!mo_buf_err(&b) && mo_file_replace(h->path, mo_buf_view(&b), NULL) == 0)
         h->on_disk = true; /* a failed write only loses what was learnt */
-    mo_buf_fini(&b);
 }
 
 static void on_save(struct mo_timer *t)

@@ -29,19 +29,17 @@ const char *mo_ask_method(enum mo_ask_kind kind)
  * userinfo that could look like another host. */
 static bool is_page(struct mo_json v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = URL_MAX};
     struct mo_url u;
     bool ok;
 
     if (!mo_json_is(v, MO_JSON_STRING))
         return false;
-    mo_buf_init(&b, URL_MAX);
     ok = mo_json_str_buf(v, &b) == 0 &&
          mo_url_parse(mo_buf_view(&b), &u, NULL) == 0 && u.host.n &&
          !u.userinfo.p &&
          (mo_span_ieq(u.scheme, MO_SPAN("https")) ||
           mo_span_ieq(u.scheme, MO_SPAN("http")));
-    mo_buf_fini(&b);
     return ok;
 }
 

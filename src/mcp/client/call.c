@@ -159,7 +159,7 @@ void mo_conn_call_drop_internal(struct mo_conn *c)
 static void notify_cancelled(struct mo_call *k, const char *reason)
 {
     struct mo_conn *c = k->c;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = (size_t)8 * REASON_MAX};
 
     if (k->id == 0 || k->internal)
         return;
@@ -169,7 +169,6 @@ static void notify_cancelled(struct mo_call *k, const char *reason)
     mo_link_forget(c->link, k->id);
     if (c->modern && mo_link_is_http(c->link))
         return;
-    mo_buf_init(&b, (size_t)8 * REASON_MAX);
     mo_buf_puts(&b, "{\"requestId\":");
     mo_buf_u64(&b, k->id);
     if (reason) {
@@ -179,7 +178,6 @@ static void notify_cancelled(struct mo_call *k, const char *reason)
     mo_buf_putc(&b, '}');
     if (!mo_buf_err(&b)) /* best effort */
         (void)mo_conn_notify(c, "notifications/cancelled", mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void time_out_call(struct mo_call *k, const char *what)
@@ -303,18 +301,16 @@ static int keep_headers(struct mo_call *k)
 static int flatten_caps(struct mo_call *k)
 {
     struct mo_json v = {k->o.capabilities.p, k->o.capabilities.n};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONN_TEXT_MAX};
     int rc;
 
     if (mo_span_find(k->o.capabilities, '\n') < 0 &&
         mo_span_find(k->o.capabilities, '\r') < 0)
         return 0;
-    mo_buf_init(&b, MO_CONN_TEXT_MAX);
     rc = mo_json_compact(v, &b);
     k->o.capabilities = mo_buf_view(&b);
     if (rc == 0)
         rc = keep_span(k, &k->o.capabilities);
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -80,14 +80,12 @@ bool mo_conn_lost_in_probe(struct mo_conn *c)
 static void describe_error(const struct mo_reply *r, const char *method,
                            struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 160};
 
-    mo_buf_init(&b, 160);
     (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
     (void)mo_fail(e, MO_EPROTO, "%s: the server answers error %lld%s%s", method,
                   (long long)r->code, mo_buf_err(&b) ? "" : ": ",
                   mo_buf_cstr(&b));
-    mo_buf_fini(&b);
 }
 
 static void on_initialized(void *ctx, const struct mo_reply *r)

@@ -62,17 +62,15 @@ static int put_integer(struct mo_mirror *m, struct mo_json v,
                        struct mo_span *out)
 {
     static const double most = 9007199254740991.0; /* 2^53 - 1 */
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 32};
     double d;
 
     if (mo_json_f64(v, &d) < 0 || !(d >= -most && d <= most) ||
         d != (double)(int64_t)d)
         return 0;
-    mo_buf_init(&b, 32);
     mo_buf_i64(&b, (int64_t)d);
     out->p = mo_buf_err(&b) ? NULL : mo_arena_strndup(&m->a, b.p, b.len);
     out->n = b.len;
-    mo_buf_fini(&b);
     return out->p ? 0 : MO_ENOMEM;
 }
 

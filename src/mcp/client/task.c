@@ -242,7 +242,7 @@ static int put_new_questions(struct mo_task *t, struct mo_json all,
 
 static void handle_questions(struct mo_task *t, struct mo_json all)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONN_TEXT_MAX};
     int rc;
 
     if (!t->o.on_input) {
@@ -250,7 +250,6 @@ static void handle_questions(struct mo_task *t, struct mo_json all)
                 "the task needs input that this client cannot give");
         return;
     }
-    mo_buf_init(&b, MO_CONN_TEXT_MAX);
     mo_buf_putc(&b, '{');
     rc = put_new_questions(t, all, &b);
     mo_buf_putc(&b, '}');
@@ -260,18 +259,16 @@ static void handle_questions(struct mo_task *t, struct mo_json all)
         give_up(t, MO_ETOOBIG, "the task asks too many questions");
     else if (b.len > 2)
         t->o.on_input(t->o.ctx, t, (struct mo_json){b.p, b.len});
-    mo_buf_fini(&b);
 }
 
 int mo_task_input(struct mo_task *t, struct mo_span responses)
 {
     struct mo_span id = mo_buf_view(&t->params);
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONN_TEXT_MAX};
     int rc;
 
     if (t->over)
         return MO_ECLOSED;
-    mo_buf_init(&b, MO_CONN_TEXT_MAX);
     mo_buf_span(&b, mo_span_head(id, id.n - 1));
     mo_buf_puts(&b, ",\"inputResponses\":");
     mo_buf_span(&b, responses);
@@ -279,7 +276,6 @@ int mo_task_input(struct mo_task *t, struct mo_span responses)
     rc = mo_buf_err(&b);
     if (rc == 0)
         rc = send_and_ignore(t, "tasks/update", mo_buf_view(&b));
-    mo_buf_fini(&b);
     return rc;
 }
 

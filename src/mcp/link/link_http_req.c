@@ -99,14 +99,12 @@ static int add_header(struct xchg *x, const char *name, struct mo_span value)
 static int add_encoded_header(struct xchg *x, const char *name,
                               struct mo_span value)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_HTTP_HEAD_MAX};
     int rc;
 
-    mo_buf_init(&b, MO_HTTP_HEAD_MAX);
     rc = mo_link_http_value(&b, value);
     if (rc == 0)
         rc = add_header(x, name, mo_buf_view(&b));
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -412,12 +412,11 @@ static int step_up(struct mo_oauth *o, struct mo_span challenge,
 {
     struct mo_oauth_challenge c;
     const char *all = NULL;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc;
 
     if (mo_now_ns() - o->stepped > MO_OAUTH_STEP_MS * MO_MS)
         o->step_ups = 0;
-    mo_arena_init(&a, ARENA_MAX);
     (void)mo_oauth_challenge(&a, challenge, &c);
     if (!c.bearer || !c.error || strcmp(c.error, "insufficient_scope") != 0)
         rc = mo_fail(e, MO_EPOLICY, "the server forbids the request");
@@ -434,7 +433,6 @@ static int step_up(struct mo_oauth *o, struct mo_span challenge,
         mo_buf_reset(&o->asked);
         rc = mo_buf_puts(&o->asked, all ? all : "");
     }
-    mo_arena_fini(&a);
     return rc;
 }
 

@@ -201,12 +201,11 @@ static void on_timer(struct mo_timer *t)
 static int start_sign_in(struct mo_flow *f, struct mo_err *e)
 {
     uint64_t ms = f->o.sign_in_ms ? f->o.sign_in_ms : MO_FLOW_SIGN_IN_MS;
-    struct mo_buf url;
+    mo_autobuf struct mo_buf url = {.max = URL_MAX};
     int rc;
 
     set_state(f, SIGN_IN);
     mo_oauth_try_fresh(&f->attempt);
-    mo_buf_init(&url, URL_MAX);
     rc = mo_oauth_authorize_url(&url, f->issuer.authorize, f->client.id,
                                 &f->attempt);
     if (rc == 0)
@@ -218,7 +217,6 @@ static int start_sign_in(struct mo_flow *f, struct mo_err *e)
         mo_timer_start(f->o.loop, &f->timer, ms);
     if (rc == 0)
         f->o.on_url(f->o.ctx, url.p);
-    mo_buf_fini(&url);
     return rc;
 }
 
@@ -290,7 +288,7 @@ static unsigned method_to_ask_for(unsigned offered)
 
 static int register_client(struct mo_flow *f, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = FORM_MAX};
     int rc;
 
     if (!f->issuer.registration)
@@ -298,7 +296,6 @@ static int register_client(struct mo_flow *f, struct mo_err *e)
                        "the issuer does not register clients: a client id "
                        "must be configured");
     set_state(f, REGISTER);
-    mo_buf_init(&b, FORM_MAX);
     rc = mo_oauth_register_body(&b, f->o.client_name, f->o.redirect,
                                 f->attempt.scope,
                                 method_to_ask_for(f->issuer.auth));
@@ -308,7 +305,6 @@ static int register_client(struct mo_flow *f, struct mo_err *e)
         rc =
             mo_oauth_ask_post(&f->q, f->issuer.registration, "application/json",
                               mo_buf_view(&b), mo_span(NULL, 0), e);
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -93,14 +93,12 @@ static int keep_param(struct mo_arena *a, struct mo_oauth_challenge *c,
 static int take_param(struct mo_arena *a, struct mo_span *s, bool ours,
                       struct mo_span name, struct mo_oauth_challenge *out)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_OAUTH_TEXT_MAX};
     int rc;
 
-    mo_buf_init(&b, MO_OAUTH_TEXT_MAX);
     rc = take_value(s, &b);
     if (rc == 0 && ours)
         rc = keep_param(a, out, name, mo_buf_view(&b));
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -267,10 +267,9 @@ int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
 /* RFC 6749 2.3.1: form-escaped first. */
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
 {
-    struct mo_buf pair;
+    mo_autobuf struct mo_buf pair = {.max = 8 * MO_OAUTH_TEXT_MAX};
     int rc;
 
-    mo_buf_init(&pair, 8 * MO_OAUTH_TEXT_MAX);
     mo_pct_encode(&pair, mo_span_cstr(c->id));
     mo_buf_putc(&pair, ':');
     mo_pct_encode(&pair, mo_span_cstr(c->secret ? c->secret : ""));
@@ -281,7 +280,6 @@ int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
     }
     if (pair.p)
         explicit_bzero(pair.p, pair.cap);
-    mo_buf_fini(&pair);
     return rc;
 }
 

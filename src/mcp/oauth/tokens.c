@@ -168,12 +168,11 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
 
 static int save_file(struct mo_tokens *t, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
     int rc;
 
     if (!t->path)
         return 0;
-    mo_buf_init(&b, MO_TOKENS_FILE_MAX);
     rc = write_all(t, &b);
     if (rc < 0)
         (void)mo_fail(e, rc, "token file %s", t->path);
@@ -184,7 +183,6 @@ static int save_file(struct mo_tokens *t, struct mo_err *e)
         t->seen.st_ino = 0;
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
     return rc;
 }
 
@@ -192,10 +190,9 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
 {
     struct mo_token k = {.expires_ms = 0};
     struct entry *en = NULL;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ENTRY_MAX};
     int rc = 0;
 
-    mo_arena_init(&a, ENTRY_MAX);
     for (size_t i = 0; i < MO_COUNT(fields) && rc == 0; i++) {
         struct mo_json f = mo_json_get(v, fields[i].key);
         struct mo_span s;
@@ -218,7 +215,6 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
         insert_entry(t, en);
     else if (rc == 0)
         rc = MO_ENOMEM;
-    mo_arena_fini(&a);
     return rc;
 }
 
@@ -240,11 +236,10 @@ static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
 
 static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
     ssize_t n = 1;
     int rc = 0;
 
-    mo_buf_init(&b, MO_TOKENS_FILE_MAX);
     while (n > 0) {
         char *room = mo_buf_room(&b, 4096);
 
@@ -260,7 +255,6 @@ static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
         rc = read_text(t, mo_buf_view(&b), e);
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
     return rc;
 }
 

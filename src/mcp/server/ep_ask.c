@@ -300,15 +300,13 @@ static bool all_answered(const struct call *c)
 static void handle_refusal(struct call *c, const struct ep_need *q,
                            struct mo_json error)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
 
-    mo_buf_init(&b, EP_CALL_EXTRA);
     (void)mo_buf_puts(&b, "the client refused ");
     (void)mo_buf_span(&b, q->method);
     (void)mo_buf_puts(&b, ": ");
     (void)mo_json_str_buf(mo_json_get(error, "message"), &b);
     end_unanswered(c, mo_buf_cstr(&b));
-    mo_buf_fini(&b);
 }
 
 void mo_ep_legacy_reply(struct mo_ep_sess *s, const struct mo_rpc *m)

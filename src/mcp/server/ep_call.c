@@ -393,9 +393,8 @@ void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
 
 void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
 
-    mo_buf_init(&b, EP_CALL_EXTRA);
     (void)mo_buf_puts(&b, "{\"content\":[{\"type\":\"text\",\"text\":");
     (void)mo_json_quote(&b, mo_span_cstr(text));
     (void)mo_buf_puts(&b, "}],\"isError\":true}");
@@ -404,7 +403,6 @@ void mo_ep_call_fail(struct mo_ep_call *pub, const char *text)
                          mo_span(NULL, 0));
     else
         mo_ep_call_result(pub, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* --- other functions of the handler -------------------------------------- */

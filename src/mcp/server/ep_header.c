@@ -38,12 +38,10 @@ static int decode_value(struct mo_span v, struct mo_buf *out)
 
 static bool equals_text(struct mo_span header, struct mo_json v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = VALUE_MAX};
     bool same;
 
-    mo_buf_init(&b, VALUE_MAX);
     same = decode_value(header, &b) == 0 && mo_json_str_eq(v, mo_buf_view(&b));
-    mo_buf_fini(&b);
     return same;
 }
 
@@ -88,11 +86,10 @@ static int check_param(const struct mo_http_head *h, struct mo_json label,
                        struct mo_json value)
 {
     struct mo_span v;
-    struct mo_buf name;
+    mo_autobuf struct mo_buf name = {.max = VALUE_MAX};
     unsigned n;
     int rc = MO_EPROTO;
 
-    mo_buf_init(&name, VALUE_MAX);
     (void)mo_buf_puts(&name, "Mcp-Param-");
     (void)mo_json_str_buf(label, &name);
     v = find_only(h, mo_buf_view(&name), &n);
@@ -100,7 +97,6 @@ static int check_param(const struct mo_http_head *h, struct mo_json label,
         rc = n == 0 ? 0 : MO_EPROTO;
     else if (n == 1 && equals_value(v, value))
         rc = 0;
-    mo_buf_fini(&name);
     return rc;
 }
 

@@ -156,16 +156,14 @@ static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
 
 static int set_subscription(struct mo_ep_sess *s, struct mo_json uri, bool on)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
     int rc;
 
-    mo_buf_init(&b, EP_CALL_EXTRA);
     rc = mo_json_str_buf(uri, &b);
     if (rc == 0 && on)
         rc = add_uri(s, mo_buf_view(&b));
     else if (rc == 0 && mo_map_del(&s->uris, mo_buf_view(&b)))
         mo_ep_unwatch(s->ep, mo_buf_view(&b));
-    mo_buf_fini(&b);
     return rc;
 }
 

@@ -263,9 +263,8 @@ static void on_request(struct mo_endpoint *ep, const struct mo_ep_from *from,
 {
     struct envelope en;
     struct refusal r;
-    struct mo_buf data;
+    mo_autobuf struct mo_buf data = {.max = EP_CALL_EXTRA};
 
-    mo_buf_init(&data, EP_CALL_EXTRA);
     r = check_request(ep, from->head, m, &en, &data);
     if (!r.why && from->sess &&
         (from->sess->ncalls >= ep->o.limits.calls ||
@@ -279,7 +278,6 @@ static void on_request(struct mo_endpoint *ep, const struct mo_ep_from *from,
         answer_discover(ep, from, m);
     else
         start_call(ep, from, m);
-    mo_buf_fini(&data);
 }
 
 void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,

@@ -114,10 +114,9 @@ static void forward_note(struct call *c, const char *method,
 {
     struct mo_buf *b = mo_ep_scratch(c->ep);
     struct mo_edit v[2];
-    struct mo_buf meta;
+    mo_autobuf struct mo_buf meta = {.max = EP_CALL_EXTRA};
     size_t n = 0;
 
-    mo_buf_init(&meta, EP_CALL_EXTRA);
     if (token.p)
         v[n++] = (struct mo_edit){"progressToken", token};
     if (c->task) {
@@ -127,7 +126,6 @@ static void forward_note(struct call *c, const char *method,
     begin_raw(b, method);
     (void)mo_edit(b, params, v, n);
     end_raw(c->ep, c->way);
-    mo_buf_fini(&meta);
 }
 
 bool mo_ep_call_wants_progress(const struct mo_ep_call *pub)

@@ -64,17 +64,15 @@ static int put_sealed_state(const struct call *c, struct mo_buf *out)
 {
     uint64_t until = mo_now_ns() + c->ep->o.limits.state_ms * (uint64_t)MO_MS;
     unsigned char d[MO_SHA256_LEN];
-    struct mo_buf plain;
+    mo_autobuf struct mo_buf plain = {.max = MO_SEAL_MAX};
     int rc;
 
-    mo_buf_init(&plain, MO_SEAL_MAX);
     put_state(c, &plain);
     digest_call(c, d);
     rc = mo_buf_err(&plain);
     if (rc == 0)
         rc = mo_seal_put(&c->ep->seal, digest_span(d), until,
                          mo_buf_view(&plain), out);
-    mo_buf_fini(&plain);
     return rc;
 }
 
@@ -178,10 +176,9 @@ enum mo_ep_waiting mo_ep_modern_wait(struct call *c)
 {
     enum mo_ep_waiting how = MO_EP_ENDED;
     unsigned missing = mo_ep_missing(c);
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 2 * MO_SEAL_MAX};
 
     MO_BUG_ON(!(c->m->flags & M_MRTR));
-    mo_buf_init(&b, 2 * MO_SEAL_MAX);
     if (missing) {
         mo_ep_put_missing(c, missing, &b);
         mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
@@ -195,6 +192,5 @@ enum mo_ep_waiting mo_ep_modern_wait(struct call *c)
         mo_ep_call_answer(c, 200);
         how = MO_EP_AWAY;
     }
-    mo_buf_fini(&b);
     return how;
 }

@@ -71,10 +71,9 @@ int mo_seal_put(const struct mo_seal *s, struct mo_span bind, uint64_t expires,
                 struct mo_span plain, struct mo_buf *out)
 {
     unsigned char head[HEAD], tag[TAG];
-    struct mo_buf raw;
+    mo_autobuf struct mo_buf raw = {.max = MO_SEAL_MAX};
     int rc;
 
-    mo_buf_init(&raw, MO_SEAL_MAX);
     mo_random(head, NONCE);
     store_u64(head + NONCE, expires);
     (void)mo_buf_put(&raw, head, sizeof(head));
@@ -87,7 +86,6 @@ int mo_seal_put(const struct mo_seal *s, struct mo_span bind, uint64_t expires,
     }
     if (rc == 0)
         rc = mo_base64url_put(out, mo_buf_view(&raw));
-    mo_buf_fini(&raw);
     return rc;
 }
 
