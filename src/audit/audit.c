@@ -161,8 +161,7 @@ static void on_store_row(void *ctx, struct mo_span session, uint64_t at,
     if (a->mine || mo_json_parse(doc, 0, &d, NULL) < 0)
         return;
     mo_buf_reset(&a->scratch);
-    mo_jw_init(&w, &a->scratch);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&a->scratch);
     mo_json_iter(&it, d.root);
     while (mo_json_next(&it, &key, &val))
         put_store_member(a, &w, key, val);

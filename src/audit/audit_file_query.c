@@ -214,10 +214,8 @@ int mo_audit_file_verify(const char *dir, const char *file,
 int mo_audit_file_put_report(const struct mo_audit_file_report *r,
                              struct mo_buf *out)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_bool(&w, "ok", r->ok);
     mo_jw_member_u64(&w, "rows", r->rows);
     mo_jw_member_u64(&w, "first", r->first);

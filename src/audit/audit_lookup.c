@@ -38,8 +38,7 @@ void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
 
     if (mo_json_parse(l->answer, 0, &doc, NULL) < 0)
         return;
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member_opt(&w, "kind", MO_SPAN("route"));
     mo_jw_member_opt(&w, "via", mo_span_cstr(l->via));
     mo_jw_member_opt(&w, "who", l->who);

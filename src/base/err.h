@@ -50,6 +50,9 @@ int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
 int mo_wrap(struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* For a function that returns a pointer: return mo_null(mo_fail(e, ...)); */
+#define mo_null(fail) ((void)(fail), NULL)
+
 void mo_err_clear(struct mo_err *e);
 
 /* Stable words for logs and problem+json, such as "timeout" or "protocol". */

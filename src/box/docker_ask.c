@@ -97,8 +97,7 @@ static int put_list_path(struct mo_buf *b, const char *store)
     struct mo_jw w;
 
     mo_buf_init(&json, 1024);
-    mo_jw_init(&w, &json);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&json);
     mo_jw_member_arr(&w, "label");
     (void)mo_buf_puts(b, "mo.store=");
     (void)mo_buf_puts(b, store);

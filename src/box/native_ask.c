@@ -36,10 +36,8 @@ static struct query *query_new(struct mo_boxes *bs,
 {
     struct query *q = mo_new(struct query);
 
-    if (q == NULL) {
-        (void)mo_fail(e, MO_ENOMEM, "box: out of memory");
-        return NULL;
-    }
+    if (q == NULL)
+        return mo_null(mo_fail(e, MO_ENOMEM, "box: out of memory"));
     q->d = native_of(bs);
     q->ctx = ctx;
     mo_arena_init(&q->arena, ROWS_MEMORY);

@@ -221,7 +221,6 @@ static int post_decision(struct asking *a, struct mo_cli *c, const char *url,
     mo_autobuf struct mo_buf why = {.max = 4096};
     struct mo_err e;
     int status = 0;
-    int rc;
 
     mo_buf_reset(&a->answer);
     if (mo_approvals_socket_ask(a->m.loop, a->path, url, body, &status,
@@ -380,7 +379,6 @@ static int post_accept(struct asking *a, struct mo_cli *c)
 {
     struct mo_json v = {a->found.p, a->found.len};
     mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
-    int rc;
 
     (void)mo_buf_puts(&b, "{\"server\":");
     (void)mo_json_quote(&b, mo_span_cstr(a->server));

@@ -348,10 +348,8 @@ static void put_sure(struct mo_jw *w, const struct eval *v)
 static void report_json(const struct eval *v, struct mo_buf *b)
 {
     struct mo_route_stats s = mo_route_stats(v->route);
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     put_number(&w, "requests", v->requests);
     put_number(&w, "servers", (double)s.servers);
     put_number(&w, "tools", (double)s.tools);

@@ -156,10 +156,8 @@ const struct mo_cmd mo_cmd_secrets_set = {
 
 static void list_json(const struct mo_secrets *s, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_array(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
     for (size_t i = 0; i < mo_secrets_count(s); i++) {
         struct mo_secret_info in = mo_secrets_at(s, i);
         char date[MO_ISO8601_MAX];

@@ -140,10 +140,8 @@ static void put_one(struct mo_jw *w, const struct one *o)
 
 static void list_json(const struct listing *l, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_array(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
     for (size_t i = 0; i < l->n; i++) {
         mo_jw_obj(&w);
         put_one(&w, &l->v[i]);
@@ -279,10 +277,8 @@ static int read_one(struct listing *l, const char *id)
 
 static void show_json(const struct one *o, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     put_one(&w, o);
     mo_jw_member_u64(&w, "conversation", o->conversation);
     mo_jw_member_u64(&w, "entries", o->entries);
@@ -374,8 +370,7 @@ static int print_killed(struct mo_cli *c, const struct mo_err *why)
                       mo_cli_has(c, "forget") ? " and is forgotten" : "");
         return mo_cli_print(c, &b);
     }
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member_bool(&w, "ok", !why->code);
     if (why->code) {
         mo_jw_member_cstr(&w, "code", mo_err_name(why->code));

@@ -14,8 +14,7 @@ static int run_version(struct mo_cli *c)
                                    ", " MO_BUILD_KIND ")\n");
         return mo_cli_print(c, &b);
     }
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member_cstr(&w, "name", MO_PROGRAM);
     mo_jw_member_cstr(&w, "version", MO_VERSION);
     mo_jw_member_cstr(&w, "arch", MO_BUILD_ARCH);

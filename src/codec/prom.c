@@ -374,20 +374,15 @@ mo_prom_add(struct mo_prom *p, const struct mo_prom_desc *d, struct mo_err *e)
     int nlabels = check_desc(d);
     struct mo_prom_metric *m = nlabels < 0 ? NULL : find_metric(p, d->name);
 
-    if (nlabels < 0) {
-        (void)mo_fail(e, MO_EINVAL, "bad metric '%s'", d->name ? d->name : "");
-        return NULL;
-    }
-    if (m && m->desc != d) {
-        (void)mo_fail(e, MO_EEXISTS, "two metrics '%s'", d->name);
-        return NULL;
-    }
+    if (nlabels < 0)
+        return mo_null(
+            mo_fail(e, MO_EINVAL, "bad metric '%s'", d->name ? d->name : ""));
+    if (m && m->desc != d)
+        return mo_null(mo_fail(e, MO_EEXISTS, "two metrics '%s'", d->name));
     if (m)
         return m;
-    if (p->nmetrics == MO_PROM_METRICS_MAX) {
-        (void)mo_fail(e, MO_EBUSY, "too many metrics");
-        return NULL;
-    }
+    if (p->nmetrics == MO_PROM_METRICS_MAX)
+        return mo_null(mo_fail(e, MO_EBUSY, "too many metrics"));
     m = new_metric(p, d, (unsigned)nlabels);
     if (m)
         p->metrics[p->nmetrics++] = m;

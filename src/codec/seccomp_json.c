@@ -60,10 +60,8 @@ int mo_seccomp_json(struct mo_buf *out)
 {
     size_t n;
     const struct mo_seccomp_rule *rules = mo_seccomp_rules(&n);
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "defaultAction",
                       "SCMP_ACT_ERRNO"); /* EPERM, the default */
     mo_jw_member_arr(&w, "archMap");

@@ -108,10 +108,8 @@ static void schema_object(struct mo_jw *w, const struct mo_keys *keys)
 
 void mo_config_schema(struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "$schema", "http://json-schema.org/draft-07/schema#");
     mo_jw_member_cstr(&w, "title", "MCP Orchestrator configuration");
     schema_object(&w, &mo_config_keys);

@@ -240,11 +240,9 @@ static void show_object(void *ctx, const char *path, const struct mo_key *k,
 
 void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
     struct show t = {c, all, show_object, &w};
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "file", c->file);
     mo_jw_member_arr(&w, "values");
     mo_keys_values(&mo_config_keys, c, "", visit_value, &t);

@@ -375,10 +375,8 @@ static struct place *open_place(struct mo_boxed_link *all,
     };
     struct place *p = mo_new(struct place);
 
-    if (!p) {
-        (void)mo_fail(e, MO_ENOMEM, "sandbox");
-        return NULL;
-    }
+    if (!p)
+        return mo_null(mo_fail(e, MO_ENOMEM, "sandbox"));
     p->all = all;
     p->cfg = mo_config_ref(cfg);
     p->driver = s->sandbox;

@@ -167,8 +167,7 @@ void mo_connect_test_json(struct mo_jw *w,
     mo_jw_member_u64(w, "ms", r->ms);
     if (r->version)
         mo_jw_member(w, "protocolVersion", mo_span_cstr(r->version));
-    if (r->info.n > 0)
-        mo_jw_member_raw(w, "serverInfo", r->info);
+    mo_jw_member_raw(w, "serverInfo", r->info);
     if (r->why.code == 0) {
         mo_jw_member_u64(w, "tools", r->tools);
         return;

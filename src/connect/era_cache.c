@@ -79,10 +79,8 @@ static void read_table(const char *path, struct table *t)
 
 static void put_table(const struct table *t, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_u64(&w, "version", 1);
     mo_jw_member_obj(&w, "servers");
     for (size_t i = 0; i < t->n; i++) {

@@ -96,10 +96,8 @@ static void write_line(struct mo_record *r)
 
 static void put_head(struct mo_record *r)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(&r->line);
 
-    mo_jw_init(&w, &r->line);
-    mo_jw_obj(&w);
     mo_jw_member_u64(&w, "recording", 1);
     mo_jw_member_cstr(&w, "program", "mcp-orchestrator " MO_VERSION);
     mo_jw_member_u64(&w, "at", mo_wall_ms());
@@ -119,8 +117,7 @@ void mo_record_message(void *ctx, const char *server, uint64_t child,
     mo_buf_reset(&r->line);
     if (mo_buf_span(&r->text, text) == 0)
         blank_secrets(r);
-    mo_jw_init(&w, &r->line);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&r->line);
     mo_jw_member_u64(&w, "ms", (mo_now_ns() - r->start_ns) / MO_MS);
     mo_jw_member_cstr(&w, "server", server);
     mo_jw_member_u64(&w, "child", child);
@@ -139,15 +136,12 @@ struct mo_record *mo_record_open(struct mo_loop *l, const char *path,
                   S_IRUSR | S_IWUSR);
     struct mo_record *r = NULL;
 
-    if (fd < 0) {
-        (void)mo_fail_sys(e, "recording '%s'", path);
-        return NULL;
-    }
+    if (fd < 0)
+        return mo_null(mo_fail_sys(e, "recording '%s'", path));
     r = mo_new(struct mo_record);
     if (!r) {
         (void)close(fd);
-        (void)mo_fail(e, MO_ENOMEM, "recording");
-        return NULL;
+        return mo_null(mo_fail(e, MO_ENOMEM, "recording"));
     }
     r->loop = l;
     r->fd = fd;

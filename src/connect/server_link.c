@@ -97,15 +97,12 @@ static struct signed_in *new_sign_in(struct mo_server_link *d,
     };
     struct signed_in *x = NULL;
 
-    if (d->nsign_ins == MO_SERVER_LINK_SIGN_INS) {
-        (void)mo_fail(e, MO_EBUSY, "too many sign-ins; restart the program");
-        return NULL;
-    }
+    if (d->nsign_ins == MO_SERVER_LINK_SIGN_INS)
+        return mo_null(
+            mo_fail(e, MO_EBUSY, "too many sign-ins; restart the program"));
     x = mo_new(struct signed_in);
-    if (!x) {
-        (void)mo_fail(e, MO_ENOMEM, "sign-in");
-        return NULL;
-    }
+    if (!x)
+        return mo_null(mo_fail(e, MO_ENOMEM, "sign-in"));
     x->d = d;
     x->cfg = mo_config_ref(d->cfg);
     x->server = s;

@@ -39,10 +39,8 @@ static int build_mirror(struct mo_sync_client *p, const char *tool,
 
 static int put_params(struct mo_buf *b, const char *tool, struct mo_span args)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "name", tool);
     mo_jw_member_raw(&w, "arguments", args);
     mo_jw_end(&w);

@@ -401,10 +401,8 @@ static void write_place(struct mo_jw *w, const struct mo_ctr *c,
 
 static int write_all(const struct mo_ctr *c, struct mo_buf *b, bool fixed_only)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     write_place(&w, c, CONFIG, fixed_only);
     mo_jw_member_obj(&w, "HostConfig");
     write_place(&w, c, HOST, fixed_only);

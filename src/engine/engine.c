@@ -352,10 +352,8 @@ struct mo_engine *mo_engine_new(struct mo_loop *l,
 {
     struct mo_engine *en = mo_new(struct mo_engine);
 
-    if (!en) {
-        (void)mo_fail(e, MO_ENOMEM, "engine");
-        return NULL;
-    }
+    if (!en)
+        return mo_null(mo_fail(e, MO_ENOMEM, "engine"));
     en->loop = l;
     en->answer_ms = o->answer_ms ? o->answer_ms : ANSWER_MS_DEFAULT;
     (void)snprintf(en->host, sizeof(en->host), "%s", o->host);

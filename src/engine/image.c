@@ -124,10 +124,8 @@ static void put_diff(struct mo_jw *w, const char *hex)
 static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
                       const char *layer)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "architecture", p->arch);
     mo_jw_member_obj(&w, "config");
     put_words(&w, "Entrypoint", MO_IMAGE_TOOLBOX);
@@ -149,10 +147,8 @@ static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
 
 static int put_manifest(struct mo_buf *b, const char *config, const char *tag)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_array(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
     mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "Config", config);
     put_words(&w, "RepoTags", tag);

@@ -75,10 +75,8 @@ static const char *copy_word(struct mo_image *im, struct mo_json v,
     const char *out = NULL;
     struct mo_span s;
 
-    if (!mo_json_is(v, MO_JSON_STRING)) {
-        (void)mo_fail(e, MO_EPROTO, "image: a word is not text");
-        return NULL;
-    }
+    if (!mo_json_is(v, MO_JSON_STRING))
+        return mo_null(mo_fail(e, MO_EPROTO, "image: a word is not text"));
     if (mo_json_str(v, &im->arena, &s) == 0)
         out = mo_arena_strndup(&im->arena, s.n ? s.p : "", s.n);
     if (!out)

@@ -130,8 +130,7 @@ static int put_path(struct mo_buf *b, const char *label)
     struct mo_jw w;
 
     mo_buf_init(&json, 512);
-    mo_jw_init(&w, &json);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&json);
     mo_jw_member_arr(&w, "type");
     mo_jw_cstr(&w, "container");
     mo_jw_end(&w);

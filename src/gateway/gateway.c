@@ -142,10 +142,8 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
     struct mo_upstream_opts up = upstream_opts(&g->o);
     struct server_slot *t = mo_new(struct server_slot);
 
-    if (!t) {
-        (void)mo_fail(e, MO_ENOMEM, "server %s", s->name);
-        return NULL;
-    }
+    if (!t)
+        return mo_null(mo_fail(e, MO_ENOMEM, "server %s", s->name));
     t->g = g;
     t->no = SLOT_NONE;
     mo_list_init(&t->node);

@@ -97,10 +97,8 @@ static int put_listen(const struct gw_child *k, struct mo_buf *b)
     const struct server_slot *s = k->slot;
     static const char *const keys[] = {"toolsListChanged", "promptsListChanged",
                                        "resourcesListChanged"};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_obj(&w, "notifications");
     for (size_t i = 0; i < MO_COUNT(keys); i++)
         mo_jw_member_bool(&w, keys[i], true);

@@ -273,10 +273,8 @@ struct mo_guard *mo_guard_new(struct mo_loop *l, struct mo_err *e)
 {
     struct mo_guard *g = mo_new(struct mo_guard);
 
-    if (!g) {
-        (void)mo_fail(e, MO_ENOMEM, "guard");
-        return NULL;
-    }
+    if (!g)
+        return mo_null(mo_fail(e, MO_ENOMEM, "guard"));
     g->loop = l;
     g->sock = -1;
     g->pidfd = -1;

@@ -320,8 +320,7 @@ struct mo_httpc *mo_httpc_new(struct mo_loop *l, const struct mo_httpc_opts *o,
         c->ca = mo_strndup(o->ca, strlen(o->ca));
     if (!c || (o->ca && !c->ca)) {
         mo_free(c);
-        (void)mo_fail(e, MO_ENOMEM, "HTTPS client");
-        return NULL;
+        return mo_null(mo_fail(e, MO_ENOMEM, "HTTPS client"));
     }
     c->loop = l;
     c->gzip = o->gzip;

@@ -465,10 +465,8 @@ struct mo_httpc_x *mo_httpc_x_new(struct mo_httpc *c,
     if (check_call(call, e) < 0)
         return NULL;
     x = mo_new(struct mo_httpc_x);
-    if (!x) {
-        (void)mo_fail(e, MO_ENOMEM, "request");
-        return NULL;
-    }
+    if (!x)
+        return mo_null(mo_fail(e, MO_ENOMEM, "request"));
     x->c = c;
     mo_buf_init(&x->head, HEAD_MAX);
     put_origin(x, call->url);

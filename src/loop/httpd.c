@@ -510,10 +510,8 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
 {
     struct mo_httpd *h = mo_new(struct mo_httpd);
 
-    if (!h) {
-        (void)mo_fail(e, MO_ENOMEM, "http server");
-        return NULL;
-    }
+    if (!h)
+        return mo_null(mo_fail(e, MO_ENOMEM, "http server"));
     h->loop = l;
     h->o = *o;
     fill_limits(&h->o.limits);

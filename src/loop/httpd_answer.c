@@ -113,10 +113,8 @@ void mo_req_problem(struct mo_req *rq, int status, const char *code,
                     const char *detail)
 {
     mo_autobuf struct mo_buf b = {.max = PROBLEM_MAX};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(&b);
 
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "type", "about:blank");
     mo_jw_member_cstr(&w, "title", mo_http_reason(status));
     mo_jw_member_i64(&w, "status", status);

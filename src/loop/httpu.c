@@ -257,18 +257,15 @@ struct mo_httpu *mo_httpu_new(struct mo_loop *l, const struct mo_httpu_opts *o,
     struct mo_httpu *u = mo_new(struct mo_httpu);
     const char *host = o->host ? o->host : "localhost";
 
-    if (!u) {
-        (void)mo_fail(e, MO_ENOMEM, "HTTP client");
-        return NULL;
-    }
+    if (!u)
+        return mo_null(mo_fail(e, MO_ENOMEM, "HTTP client"));
     u->loop = l;
     u->addr = mo_strndup(o->addr, strlen(o->addr));
     u->host = mo_strndup(host, strlen(host));
     u->sni = o->sni ? mo_strndup(o->sni, strlen(o->sni)) : NULL;
     if (!u->addr || !u->host || (o->sni && !u->sni)) {
         httpu_free(u);
-        (void)mo_fail(e, MO_ENOMEM, "HTTP client");
-        return NULL;
+        return mo_null(mo_fail(e, MO_ENOMEM, "HTTP client"));
     }
     u->tls = o->tls;
     u->max_conns = or_default(o->conns, CONNS_DEFAULT);

@@ -332,8 +332,7 @@ struct mo_httpu_conn *mo_httpu_conn_new(struct mo_httpu *u, struct mo_stream *s,
     if (!c || !c->http) {
         mo_free(c);
         mo_stream_close(s, NULL);
-        (void)mo_fail(e, MO_ENOMEM, "connection");
-        return NULL;
+        return mo_null(mo_fail(e, MO_ENOMEM, "connection"));
     }
     c->u = u;
     c->s = s;

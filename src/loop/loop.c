@@ -112,8 +112,7 @@ struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e)
     if (rc < 0) {
         mo_free(l->read_buf);
         mo_free(l);
-        (void)mo_fail_uv(e, rc, "event loop");
-        return NULL;
+        return mo_null(mo_fail_uv(e, rc, "event loop"));
     }
     l->log = log;
     mo_list_init(&l->later);
@@ -123,8 +122,7 @@ struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e)
     return l;
 nomem:
     mo_free(l);
-    (void)mo_fail(e, MO_ENOMEM, "event loop");
-    return NULL;
+    return mo_null(mo_fail(e, MO_ENOMEM, "event loop"));
 }
 
 void mo_loop_free(struct mo_loop *l)
@@ -251,18 +249,15 @@ struct mo_signal *mo_signal_start(struct mo_loop *l, int signo,
     struct mo_signal *s = mo_new(struct mo_signal);
     int rc;
 
-    if (!s) {
-        (void)mo_fail(e, MO_ENOMEM, "signal handler");
-        return NULL;
-    }
+    if (!s)
+        return mo_null(mo_fail(e, MO_ENOMEM, "signal handler"));
     s->fire = fire;
     s->ctx = ctx;
     s->h.data = s;
     rc = uv_signal_init(&l->uv, &s->h);
     if (rc < 0) {
         mo_free(s);
-        (void)mo_fail_uv(e, rc, "signal handler");
-        return NULL;
+        return mo_null(mo_fail_uv(e, rc, "signal handler"));
     }
     rc = uv_signal_start(&s->h, on_signal, signo);
     if (rc < 0) {

@@ -118,10 +118,8 @@ static struct mo_tls_ctx *ctx_new(bool server, struct mo_err *e)
 {
     struct mo_tls_ctx *c = mo_new(struct mo_tls_ctx);
 
-    if (!c) {
-        (void)mo_fail(e, MO_ENOMEM, "TLS context");
-        return NULL;
-    }
+    if (!c)
+        return mo_null(mo_fail(e, MO_ENOMEM, "TLS context"));
     c->refs = 1;
     c->handshake_ms = MO_TLS_HANDSHAKE_MS;
     if (load_openssl(&c->f, e) < 0) {
@@ -194,12 +192,11 @@ struct mo_tls_ctx *mo_tls_client_new(const struct mo_tls_client_opts *o,
 {
     struct mo_tls_ctx *c;
 
-    if (!o->cert != !o->key) {
-        (void)mo_fail(e, MO_EINVAL,
-                      "a TLS client certificate needs its key, and a key its "
-                      "certificate");
-        return NULL;
-    }
+    if (!o->cert != !o->key)
+        return mo_null(
+            mo_fail(e, MO_EINVAL,
+                    "a TLS client certificate needs its key, and a key its "
+                    "certificate"));
     c = ctx_new(false, e);
     if (!c)
         return NULL;

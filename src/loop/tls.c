@@ -522,10 +522,8 @@ static struct tls *tls_new(struct mo_tls_ctx *c, struct mo_stream *under,
 {
     struct tls *t = mo_new(struct tls);
 
-    if (!t) {
-        (void)mo_fail(e, MO_ENOMEM, "TLS stream");
-        return NULL;
-    }
+    if (!t)
+        return mo_null(mo_fail(e, MO_ENOMEM, "TLS stream"));
     t->ctx = mo_tls_ref(c);
     t->server = server;
     if (!ssl_init(t, sni)) {

@@ -251,10 +251,8 @@ struct mo_work *mo_work_start(struct mo_loop *l, const char *name, unsigned max,
     int rc;
 
     MO_BUG_ON(max == 0);
-    if (!w) {
-        (void)mo_fail(e, MO_ENOMEM, "worker %s", name);
-        return NULL;
-    }
+    if (!w)
+        return mo_null(mo_fail(e, MO_ENOMEM, "worker %s", name));
     rc = uv_async_init(mo_loop_uv(l), &w->bell, on_bell);
     if (rc < 0) {
         (void)mo_fail_uv(e, rc, "worker %s", name);

@@ -10,10 +10,8 @@ void mo_content_put_block(struct mo_jw *w, struct mo_span text)
 
 void mo_content_put_text(struct mo_buf *b, struct mo_span text)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_array(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
     mo_content_put_block(&w, text);
     mo_jw_end(&w);
 }

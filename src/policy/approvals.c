@@ -78,10 +78,8 @@ static void put_item_member(struct mo_jw *w, struct mo_json item,
 static void put_def(struct mo_buf *b, struct mo_json item)
 {
     static const char *const keys[] = {"title", "description", "annotations"};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     for (size_t i = 0; i < MO_COUNT(keys); i++)
         put_item_member(&w, item, keys[i]);
     mo_jw_end(&w);
@@ -91,10 +89,8 @@ static void put_def(struct mo_buf *b, struct mo_json item)
 static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
                      struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "by", mo_span_cstr(v->rule ? "operator" : "default"));
     if (v->rule) {
         const struct mo_rule *first = mo_policy_operator_rules(d->policy)->v;

@@ -114,10 +114,8 @@ static void put_pending(struct mo_jw *w, const struct pending_call *p)
 
 int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_arr(&w, "approvals");
     mo_list_each (n, &d->pending)
         put_pending(&w, mo_container_of(n, struct pending_call, node));

@@ -250,8 +250,7 @@ static void put_changed(struct mo_jw *w, const struct changed_tool *c)
     mo_jw_member(w, "digest", mo_span_cstr(c->tool.digest));
     mo_jw_member_raw(w, "before", mo_buf_view(&c->before));
     mo_jw_member_obj(w, "now");
-    if (d->description.n)
-        mo_jw_member(w, "description", d->description);
+    mo_jw_member_opt(w, "description", d->description);
     mo_jw_member_raw(w, "inputSchema", d->schema);
     mo_jw_member_raw(w, "annotations", d->annotations);
     mo_jw_end(w);

@@ -236,13 +236,11 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
     struct mo_span text;
     mo_autobuf struct mo_buf b = {.max = MO_REMEMBERED_RULES_FILE_MAX};
     struct mo_jw w;
-    int rc = 0;
 
     _Static_assert(MO_TOKEN_LEN(ID_BYTES) + 1 == MO_REMEMBERED_RULES_ID_MAX,
                    "an id");
     mo_random_token(id, ID_BYTES);
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member(&w, "id", mo_span_cstr(id));
     mo_jw_member(&w, "server", wish->server);
     mo_jw_member(&w, "tool", wish->tool);

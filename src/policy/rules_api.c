@@ -66,10 +66,8 @@ static void put_operator_rule(struct mo_jw *w, const struct mo_rule *r)
 int mo_rules_api_list(const struct mo_policy *p, struct mo_buf *out)
 {
     size_t n = mo_remembered_rules_all(mo_policy_remembered(p))->n;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_arr(&w, "rules");
     for (size_t i = 0; i < n; i++)
         mo_jw_raw(&w, mo_remembered_rules_doc(mo_policy_remembered(p), i));

@@ -48,10 +48,8 @@ static bool make_key(struct mo_buf *b, struct mo_span server,
 
 static void put_def(struct mo_buf *b, const struct mo_tool *t)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "server", t->def.server);
     mo_jw_member(&w, "tool", t->def.name);
     mo_jw_member(&w, "digest", mo_span_cstr(t->digest));

@@ -35,8 +35,7 @@ static void put_from(struct mo_jw *w, const struct mo_config *cfg,
         mo_buf_puts(&b, b.len > 0 ? ", " : "");
         (void)mo_reference_mask(mo_span_cstr(*field), &b);
     }
-    if (b.len > 0)
-        mo_jw_member(w, "from", mo_buf_view(&b));
+    mo_jw_member_opt(w, "from", mo_buf_view(&b));
 }
 
 static void put_key(struct mo_jw *w, const struct mo_config *cfg,
@@ -59,10 +58,8 @@ static void put_key(struct mo_jw *w, const struct mo_config *cfg,
 
 int mo_key_states(const struct mo_config *cfg, struct mo_buf *out)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_arr(&w, "providers");
     for (size_t i = 0; i < MO_COUNT(providers); i++) {
         const struct mo_config_api *api =

@@ -111,10 +111,8 @@ static void put_server(struct mo_jw *w, const struct mo_import_server *s,
 void mo_plan_json(const struct mo_plan *p, const char *file, bool written,
                   struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     if (file)
         mo_jw_member_cstr(&w, "file", file);
     mo_jw_member_cstr(&w, "format", p->im.format);

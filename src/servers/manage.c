@@ -94,17 +94,14 @@ static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
         [MO_MANAGE_PATCH] = "MCP server changed successfully",
         [MO_MANAGE_REMOVE] = "MCP server removed successfully",
     };
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "name", j->server);
     mo_jw_member_bool(&w, "saved", saved);
     if (saved)
         mo_jw_member_cstr(&w, "message", says[j->verb]);
     put_secrets(&w, j);
-    if (j->report.len > 0)
-        mo_jw_member_raw(&w, "test", mo_buf_view(&j->report));
+    mo_jw_member_raw(&w, "test", mo_buf_view(&j->report));
     mo_jw_end(&w);
 }
 
@@ -271,8 +268,7 @@ static void on_test_done(void *ctx, const struct mo_connect_test_result *r)
 
     j->connect_test = NULL;
     j->failed = r->why;
-    mo_jw_init(&w, &j->report);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&j->report);
     mo_connect_test_json(&w, r, mo_server_link_said(j->link), j->server);
     mo_jw_end(&w);
     mo_server_link_close(j->link, on_link_gone, j);

@@ -333,10 +333,8 @@ void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
         [MO_MANAGE_REMOVE] = "remove",
         [MO_MANAGE_IMPORT] = "import",
     };
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "managed", verbs[j->verb]);
     if (j->server)
         mo_jw_member_cstr(&w, "server", j->server);

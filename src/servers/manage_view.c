@@ -217,10 +217,8 @@ int mo_manage_list(struct mo_manage *m, struct mo_buf *out)
     const struct mo_config *cfg = m->o.config->now;
     char path[PATH_MAX];
     struct view v;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_bool(&w, "manage", mo_manage_allowed(cfg, m->o.listen));
     mo_jw_member(&w, "file",
                  mo_span_cstr(realpath(m->o.config->path, path)
@@ -269,8 +267,7 @@ int mo_manage_one(struct mo_manage *m, struct mo_span server,
     if (c == NULL)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
     view_init(&v, m, c);
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
+    w = mo_jw_object(out);
     put_view(&w, m, &v);
     put_entry(&w, m, c->name);
     mo_jw_end(&w);
@@ -336,10 +333,8 @@ int mo_manage_health(struct mo_manage *m, struct mo_buf *out)
 {
     const struct mo_config *cfg = m->o.config->now;
     struct view v;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     put_summary(&w, m);
     put_mcps(&w, m);
     mo_jw_member_arr(&w, "servers");
@@ -387,8 +382,7 @@ int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
     mo_buf_init(&url, WORD_MAX);
     mo_buf_printf(&url, "%s://%.*s/mcp", where->tls ? "https" : "http",
                   (int)where->host.n, where->host.p);
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
+    w = mo_jw_object(out);
     put_start(&w, m->o.config);
     mo_jw_member(&w, "url", mo_buf_view(&url));
     mo_jw_member_bool(&w, "needsToken", m->o.has_token);

@@ -168,10 +168,8 @@ int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
     const struct mo_config_mcps *all =
         &mo_gateway_setup_config(t->o.gateway)->mcp;
     struct mo_gateway *g = mo_try_tool_gateway(t);
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_arr(&w, "servers");
     for (size_t i = 0; i < all->n; i++) {
         size_t no = mo_gateway_server(g, mo_span_cstr(all->v[i].name));
@@ -210,8 +208,7 @@ static void finish_list(struct job *j)
     struct mo_jw w;
 
     mo_buf_init(&b, ANSWER_MAX);
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member_arr(&w, "tools");
     for (size_t i = 0; i < mo_tools_count(j->tools); i++)
         put_tool(j, &w, mo_tools_at(j->tools, i));

@@ -28,10 +28,8 @@ static void finish_state(struct job *j, const char *state, struct mo_span why)
 
 static void put_audit(struct mo_buf *b, const struct job *j)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_try_tool_put(&w, "name", j->tool->def.name);
     mo_try_tool_put(&w, "server", j->tool->def.server);
     mo_try_tool_put(&w, "tool", j->tool->def.name);
@@ -177,8 +175,7 @@ static void send_call(struct job *j)
     }
     o.name = it->name;
     mo_buf_init(&b, MO_TRY_TOOL_ARGS_MAX * 2);
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_try_tool_put(&w, "name", it->name);
     mo_try_tool_put_json(&w, "arguments", mo_buf_view(&j->args));
     mo_jw_end(&w);

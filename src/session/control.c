@@ -55,10 +55,8 @@ static void asker_settle(struct asker *a)
 
 static void put_answer(struct mo_buf *b, const struct mo_err *why)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_bool(&w, "ok", !why);
     if (why) {
         mo_jw_member_i64(&w, "code", why->code);
@@ -328,10 +326,8 @@ static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
 
 static void put_question(struct mo_buf *b, struct mo_span session, bool forget)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "op", "end");
     mo_jw_member(&w, "session", session);
     mo_jw_member_bool(&w, "forget", forget);

@@ -76,10 +76,8 @@ int mo_session_row(struct mo_span doc, struct mo_session_row *out,
 
 int mo_session_row_write(const struct session_row *r, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_u64(&w, "v", ROW_VERSION);
     mo_jw_member_cstr(&w, "box", r->box);
     mo_jw_member_cstr(&w, "driver", r->driver);
@@ -88,8 +86,7 @@ int mo_session_row_write(const struct session_row *r, struct mo_buf *b)
     if (r->asleep)
         mo_jw_member_bool(&w, "asleep", true);
     mo_jw_member_u64(&w, "created", r->created);
-    if (r->data.len)
-        mo_jw_member_raw(&w, "data", mo_buf_view(&r->data));
+    mo_jw_member_raw(&w, "data", mo_buf_view(&r->data));
     mo_jw_end(&w);
     return mo_buf_err(b);
 }

@@ -86,10 +86,8 @@ static void put_words(struct mo_buf *b, struct mo_span text)
 static sqlite3_stmt *start_search(struct reading *g)
 {
     put_words(&g->query, g->r->text);
-    if (mo_buf_err(&g->query)) {
-        (void)mo_fail(&g->op->err, MO_ENOMEM, "store: search");
-        return NULL;
-    }
+    if (mo_buf_err(&g->query))
+        return mo_null(mo_fail(&g->op->err, MO_ENOMEM, "store: search"));
     return mo_sql_start(g->sql, MO_SQL_READ_SEARCH, &g->op->err, "ttii",
                         mo_buf_view(&g->query), g->r->session, g->limit,
                         (int64_t)g->r->after);

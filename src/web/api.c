@@ -192,11 +192,9 @@ static void put_markdown(struct mo_buf *b, struct mo_json entry)
 
 static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
 {
-    struct mo_jw w;
     mo_autobuf struct mo_buf one = {.max = MO_API_ANSWER_MAX};
+    struct mo_jw w = mo_jw_object(&j->out);
 
-    mo_jw_init(&w, &j->out);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "sessionId", mo_span_cstr(j->id));
     if (rows->n > 0)
         put_u64(&w, "conversation", rows->v[0].conversation);
@@ -403,8 +401,7 @@ static void put_row(struct mo_api_job *j, const struct mo_row *row)
     struct mo_jw *w = &j->w;
 
     mo_jw_obj(w);
-    if (row->session.n > 0)
-        mo_jw_member(w, "sessionId", row->session);
+    mo_jw_member_opt(w, "sessionId", row->session);
     if (row->seq > 0)
         put_u64(w, "seq", row->seq);
     put_u64(w, "at", row->at);

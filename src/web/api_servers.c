@@ -60,8 +60,7 @@ static void on_tested(void *arg, struct mo_span json, const struct mo_err *why)
         mo_api_error(j, why);
         return;
     }
-    mo_jw_init(&w, &j->out);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&j->out);
     mo_jw_member_bool(&w, "ok", why == NULL);
     mo_jw_member_u64(&w, "ms", (mo_now_ns() - j->began) / MO_MS);
     if (why) {

@@ -99,8 +99,7 @@ static void on_calls(void *ctx, const struct mo_rows *rows,
         mo_api_error(j, why);
         return;
     }
-    mo_jw_init(&w, &j->out);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&j->out);
     mo_jw_member_bool(&w, "more", rows->more);
     mo_jw_member_arr(&w, "calls");
     for (size_t i = 0; i < rows->n; i++)

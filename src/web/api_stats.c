@@ -117,8 +117,7 @@ static void put_waiting(void *ctx, const struct mo_waiting *k)
     mo_jw_member(w, "callId", mo_span_cstr(k->call));
     mo_jw_member(w, "server", k->server);
     mo_jw_member(w, "tool", k->tool);
-    if (k->title.n > 0)
-        mo_jw_member(w, "title", k->title);
+    mo_jw_member_opt(w, "title", k->title);
     put(w, "since", k->since);
     put(w, "expiresAt", k->expires);
     mo_jw_end(w);

@@ -273,10 +273,8 @@ struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
 {
     struct mo_eiod *d = mo_new(struct mo_eiod);
 
-    if (!d) {
-        (void)mo_fail(e, MO_ENOMEM, "engine.io server");
-        return NULL;
-    }
+    if (!d)
+        return mo_null(mo_fail(e, MO_ENOMEM, "engine.io server"));
     d->loop = l;
     d->o = *o;
     DEFAULT(d->o.ping_interval_ms, 25000);

@@ -54,8 +54,7 @@ int mo_openapi_write(const struct mo_site *s, struct mo_buf *b)
 
     if (rc < 0)
         return rc;
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(b);
     mo_json_iter(&it, doc.root);
     while (mo_json_next(&it, &key, &val)) {
         mo_jw_key_span(&w, mo_span(key.p + 1, key.n - 2));

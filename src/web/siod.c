@@ -364,8 +364,7 @@ static void answer_connect(struct client *c, enum mo_sio_type type,
     struct mo_jw w;
 
     (void)mo_sio_put_head(b, type, nsp, -1);
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(b);
     mo_jw_member_cstr(&w, key, value);
     mo_jw_end(&w);
     if (mo_buf_err(b))
@@ -501,10 +500,8 @@ struct mo_siod *mo_siod_new(struct mo_loop *l, const struct mo_siod_opts *o,
 {
     struct mo_siod *d = mo_new(struct mo_siod);
 
-    if (!d) {
-        (void)mo_fail(e, MO_ENOMEM, "socket.io server");
-        return NULL;
-    }
+    if (!d)
+        return mo_null(mo_fail(e, MO_ENOMEM, "socket.io server"));
     d->loop = l;
     d->o = *o;
     d->o.eio.on_open = eng_open;

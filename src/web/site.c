@@ -304,11 +304,9 @@ static void on_readyz(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
     mo_autobuf struct mo_buf b = {.max = 8192};
-    struct mo_jw w;
     bool all;
+    struct mo_jw w = mo_jw_object(&b);
 
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
     all = put_checks(s, &w);
     mo_jw_member_bool(&w, "ready", all);
     mo_jw_member_cstr(&w, "version", MO_VERSION);
@@ -407,10 +405,8 @@ struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
     struct mo_site *s = mo_new(struct mo_site);
     const struct mo_ready closing = {"accepting", check_closing, s};
 
-    if (!s) {
-        (void)mo_fail(e, MO_ENOMEM, "web server");
-        return NULL;
-    }
+    if (!s)
+        return mo_null(mo_fail(e, MO_ENOMEM, "web server"));
     s->loop = l;
     s->gate = o->gate;
     if (site_build(s, o, e) < 0) {

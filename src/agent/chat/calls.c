@@ -34,20 +34,16 @@ static void put_outcome_members(struct mo_jw *w, const struct call *k)
 {
     mo_jw_member_bool(w, "isError", k->is_error);
     mo_jw_member_u64(w, "ms", k->took_ms);
-    if (k->content.len > 0)
-        mo_jw_member_raw(w, "content", mo_buf_view(&k->content));
+    mo_jw_member_raw(w, "content", mo_buf_view(&k->content));
 }
 
 static void put_call_doc(struct mo_buf *b, const struct call *k)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn.id));
     mo_jw_member(&w, "name", mo_buf_view(&k->name));
-    if (k->id.len > 0)
-        mo_jw_member(&w, "id", mo_buf_view(&k->id));
+    mo_jw_member_opt(&w, "id", mo_buf_view(&k->id));
     if (k->tool) {
         mo_jw_member(&w, "server", k->tool->def.server);
         mo_jw_member(&w, "tool", k->tool->def.name);
@@ -58,12 +54,9 @@ static void put_call_doc(struct mo_buf *b, const struct call *k)
     mo_jw_member_u64(&w, "expires", k->expires);
     if (k->by)
         mo_jw_member(&w, "by", mo_span_cstr(k->by));
-    if (k->who[0])
-        mo_jw_member(&w, "who", mo_span_cstr(k->who));
-    if (k->reason.len > 0)
-        mo_jw_member(&w, "reason", mo_buf_view(&k->reason));
-    if (k->route.len > 0)
-        mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
+    mo_jw_member_opt(&w, "who", mo_span_cstr(k->who));
+    mo_jw_member_opt(&w, "reason", mo_buf_view(&k->reason));
+    mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
     put_outcome_members(&w, k);
     mo_jw_end(&w);
 }

@@ -96,10 +96,8 @@ static void put_text_block(struct mo_jw *w, struct mo_span text)
 /* A user message, in the entry format. */
 static void put_user_message(struct mo_buf *b, struct mo_span text)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("user"));
     put_text_block(&w, text);
     mo_jw_end(&w);
@@ -371,10 +369,8 @@ static bool is_blank(struct mo_span s)
 static void put_summary_entry(struct chat *c, struct mo_buf *b,
                               struct mo_span text, const char *made)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("summary"));
     mo_jw_member_u64(&w, "until", c->transcript.cut);
     mo_jw_member_u64(&w, "turns", count_turns(c, c->transcript.cut));

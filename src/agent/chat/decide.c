@@ -32,10 +32,8 @@ static void audit_refusal(const struct mo_member *m,
                           const struct mo_decision *d, const char *code)
 {
     mo_autobuf struct mo_buf doc = {.max = REASON_MAX};
-    struct mo_jw j;
+    struct mo_jw j = mo_jw_object(&doc);
 
-    mo_jw_init(&j, &doc);
-    mo_jw_obj(&j);
     mo_jw_member(&j, "refused", mo_span_cstr(code));
     mo_jw_member(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
     mo_jw_member_bool(&j, "approved", d->approved);

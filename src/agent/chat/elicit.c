@@ -161,10 +161,8 @@ static void audit_question(const struct question *q,
 {
     struct chat *c = q->call->chat;
     mo_autobuf struct mo_buf doc = {.max = (size_t)64 * 1024};
-    struct mo_jw j;
+    struct mo_jw j = mo_jw_object(&doc);
 
-    mo_jw_init(&j, &doc);
-    mo_jw_obj(&j);
     mo_jw_member(&j, "asked", mo_span_cstr(q->page ? "url" : "form"));
     mo_jw_member(&j, "server", q->call->tool->def.server);
     mo_jw_member(&j, "tool", q->call->tool->def.name);

@@ -46,10 +46,8 @@ static void put_blocks(struct mo_jw *w, struct mo_span text)
 static void put_message(struct mo_buf *b, const char *role, struct mo_span id,
                         struct mo_span text)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "role", mo_span_cstr(role));
     mo_jw_member(&w, "id", id);
     put_blocks(&w, text);
@@ -68,10 +66,8 @@ void mo_entry_queued(struct mo_buf *b, struct mo_span id, struct mo_span text)
 
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_blocks(&w, text.n > 0 ? text : MO_SPAN("(stopped by the person)"));
     mo_jw_member(&w, "stop", MO_SPAN("canceled"));
@@ -82,10 +78,8 @@ void mo_entry_stopped(struct mo_buf *b, struct mo_span text)
 
 void mo_entry_note(struct mo_buf *b, const char *code, struct mo_span text)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("note"));
     mo_jw_member_cstr(&w, "code", code);
     mo_jw_member(&w, "text", text);
@@ -177,10 +171,8 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
 
 void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("tool"));
     mo_jw_member_arr(&w, "results");
     for (size_t i = 0; i < n; i++)
@@ -238,10 +230,8 @@ void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
 {
     struct mo_json_iter it;
     struct mo_json key, val;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_u64(&w, "seq", seq);
     mo_jw_member_u64(&w, "at", at);
     mo_json_iter(&it, entry);

@@ -166,8 +166,7 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
     struct mo_err e = {0};
 
     mo_buf_init(&params, MO_EXACT_MAX * 2);
-    mo_jw_init(&w, &params);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&params);
     mo_jw_member(&w, "name", name);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
     mo_jw_end(&w);

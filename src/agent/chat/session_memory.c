@@ -171,8 +171,7 @@ void mo_session_memory_save(struct chat *c)
 
     if (c->hold == NULL)
         return;
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member(&w, "model", mo_buf_view(&c->model));
     if (c->title.len > 0) {
         mo_jw_member(&w, "title", mo_buf_view(&c->title));

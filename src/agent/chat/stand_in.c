@@ -118,8 +118,7 @@ static int put_route(struct call *k, const struct stand_in *a)
     struct mo_jw w;
 
     mo_buf_reset(&k->route);
-    mo_jw_init(&w, &k->route);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&k->route);
     mo_jw_member(&w, "server", a->to);
     mo_jw_member(&w, "tool", a->own);
     mo_jw_member(&w, "insteadOf", a->server);

@@ -29,7 +29,6 @@ static int store_title(struct chat *c, struct naming *n, struct mo_err *e)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     mo_autobuf struct mo_buf doc = {.max = 4096};
-    int rc = 0;
 
     mo_session_memory_save(c);
     mo_buf_puts(&doc, "{\"renamed\":");

@@ -143,10 +143,8 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     struct mo_buf url;
     int rc;
 
-    if (!m) {
-        (void)mo_fail(e, MO_ENOMEM, "model");
-        return NULL;
-    }
+    if (!m)
+        return mo_null(mo_fail(e, MO_ENOMEM, "model"));
     m->loop = l;
     m->hc = hc;
     m->kind = o->kind;

@@ -197,8 +197,7 @@ static int close_detail(struct mo_llm_block *b, struct mo_err *e)
         return 0;
     if (b->more.len)
         (void)mo_buf_putc(&b->more, ',');
-    mo_jw_init(&w, &b->more);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b->more);
     mo_llm_put_but(&w, open, but);
     mo_llm_put_literal(&w, but[0], &b->body);
     if (b->args.len) {
@@ -352,10 +351,8 @@ static struct mo_llm_block *open_call(struct mo_llm_in *in, struct mo_json tc,
     mo_jw_obj(&w);
     mo_llm_put_but(&w, tc, call_known);
     mo_jw_end(&w);
-    if (mo_buf_err(&b->start)) {
-        (void)mo_fail(e, mo_buf_err(&b->start), "reply");
-        return NULL;
-    }
+    if (mo_buf_err(&b->start))
+        return mo_null(mo_fail(e, mo_buf_err(&b->start), "reply"));
     in->held += b->start.len;
     return b;
 }
@@ -533,8 +530,7 @@ void mo_llm_chat_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
     (void)in;
     if (b->kind == MO_LB_TEXT || (b->kind == MO_LB_THINKING && !b->start.len))
         return;
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
+    w = mo_jw_object(out);
     if (b->kind == MO_LB_CALL) {
         put_call(&w, b);
     } else if (b->kind == MO_LB_THINKING) {

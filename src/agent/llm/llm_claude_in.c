@@ -284,8 +284,7 @@ void mo_llm_claude_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
         (void)mo_buf_span(out, mo_buf_view(&b->start));
         return;
     }
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
+    w = mo_jw_object(out);
     put[b->kind](&w, b, start);
     mo_jw_end(&w);
 }

@@ -61,10 +61,8 @@ static const struct mo_llm_tool *find_tool(const struct mo_llm_request *r,
 static void put_args(struct mo_buf *b, const struct mo_llm_step *st)
 {
     const struct mo_span v[] = {st->path, st->text, st->more};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     for (size_t i = 0; i < MO_COUNT(v); i++) {
         if (!ways[st->what].args[i] || (i == 0 && v[i].n == 0))
             continue;

@@ -215,8 +215,7 @@ void mo_llm_gemini_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
         (void)mo_buf_span(out, mo_buf_view(&b->start));
         return;
     }
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
+    w = mo_jw_object(out);
     mo_llm_put_literal(&w, "text", &b->body);
     if (b->kind == MO_LB_THINKING)
         mo_jw_member_bool(&w, "thought", true);

@@ -89,15 +89,11 @@ struct mo_llm_block *mo_llm_open(struct mo_llm_in *in,
     struct mo_llm_block *b;
 
     if (in->n == MO_LLM_BLOCKS_MAX ||
-        (kind == MO_LB_CALL && in->ncalls == MO_LLM_CALLS_MAX)) {
-        (void)mo_fail(e, MO_ETOOBIG, "the reply has too many parts");
-        return NULL;
-    }
+        (kind == MO_LB_CALL && in->ncalls == MO_LLM_CALLS_MAX))
+        return mo_null(mo_fail(e, MO_ETOOBIG, "the reply has too many parts"));
     b = grow_blocks(in) == 0 ? block_new(kind, index) : NULL;
-    if (!b) {
-        (void)mo_fail(e, MO_ENOMEM, "reply");
-        return NULL;
-    }
+    if (!b)
+        return mo_null(mo_fail(e, MO_ENOMEM, "reply"));
     in->v[in->n++] = b;
     in->ncalls += kind == MO_LB_CALL;
     in->token_new = false;
@@ -441,10 +437,8 @@ static void put_by(struct mo_jw *w, const struct mo_llm_by *by)
 static void put_entry(struct mo_llm_in *in, const struct mo_llm_by *by)
 {
     size_t call = 0;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(&in->entry);
 
-    mo_jw_init(&w, &in->entry);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "role", MO_SPAN("assistant"));
     put_by(&w, by);
     mo_jw_member_arr(&w, "blocks");

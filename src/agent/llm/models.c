@@ -232,8 +232,7 @@ static void put_model(struct source *s, const struct mo_llm_model *v)
 
     if (s->models.len > 0)
         mo_buf_putc(&s->models, ',');
-    mo_jw_init(&w, &s->models);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&s->models);
     mo_jw_key(&w, "id");
     if (s->usual) {
         mo_jw_str(&w, v->id);
@@ -309,8 +308,7 @@ static void write_list(struct mo_models *m)
     mo_buf_puts(&m->list, ",\"models\":[");
     write_models(m);
     mo_buf_puts(&m->list, "],\"providers\":");
-    mo_jw_init(&w, &m->list);
-    mo_jw_arr(&w);
+    w = mo_jw_array(&m->list);
     for (size_t i = 0; i < m->n; i++)
         put_source(&w, &m->sources[i]);
     mo_jw_end(&w);

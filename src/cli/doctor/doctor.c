@@ -237,10 +237,8 @@ unsigned mo_doctor_json(const struct mo_doctor *d, struct mo_buf *b)
 {
     static const char *const words[] = {"ok", "warn", "fail"};
     unsigned failed = 0;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_arr(&w, "checks");
     for (size_t i = 0; i < mo_nchecks; i++) {
         struct mo_finding f;

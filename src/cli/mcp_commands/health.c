@@ -54,8 +54,7 @@ static void note_result(struct row *r, const struct mo_connect_test_result *x)
     r->sign_in = x->sign_in;
     r->ms = x->ms;
     r->tools = x->tools;
-    mo_jw_init(&w, &r->json);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&r->json);
     mo_connect_test_json(&w, x, mo_server_link_said(r->all->link),
                          r->server->name);
     mo_jw_end(&w);
@@ -177,10 +176,8 @@ static void put_json(const struct round *a, struct mo_buf *b)
 {
     struct mo_json_iter it;
     struct mo_json key, val;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_array(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
     for (size_t i = 0; i < a->cfg->mcp.n; i++) {
         const struct row *r = &a->v[i];
 

@@ -43,7 +43,6 @@ static int no_file(const struct mo_cli *c, const struct mo_config *cfg,
                    size_t client)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
-    int rc;
 
     for (size_t i = 0; i < MO_COUNT(clients[client].paths); i++) {
         char path[PATH_MAX];

@@ -70,10 +70,8 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
 {
     const struct mo_config *cfg = m->h.now;
     mo_autobuf struct mo_buf where = {.max = MO_SYNC_CLIENT_TEXT_MAX};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_array(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         const struct mo_config_mcp *s = &cfg->mcp.v[i];
 
@@ -324,11 +322,9 @@ static int info_json(struct mo_sync_client *p, struct mo_buf *b,
                      struct mo_err *e)
 {
     const struct mo_conn_info *in = mo_sync_client_info(p);
-    struct mo_jw w;
     int rc = 0;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     put_server(&w, in);
     put_sign_in(&w, p);
     mo_jw_member_raw(&w, "capabilities",

@@ -85,10 +85,8 @@ int mo_eio_put_polling(struct mo_buf *b, enum mo_eio_type type, bool binary,
 
 int mo_eio_put_open(struct mo_buf *b, const struct mo_eio_open *o)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "sid", o->sid);
     mo_jw_member_arr(&w, "upgrades");
     if (o->can_upgrade)

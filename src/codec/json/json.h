@@ -154,6 +154,9 @@ struct mo_jw {
 };
 
 void mo_jw_init(struct mo_jw *w, struct mo_buf *b);
+/* A writer that has opened its outermost object or array. */
+struct mo_jw mo_jw_object(struct mo_buf *b);
+struct mo_jw mo_jw_array(struct mo_buf *b);
 void mo_jw_obj(struct mo_jw *w);
 void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */

@@ -143,6 +143,24 @@ void mo_jw_arr(struct mo_jw *w)
     open_level(w, false);
 }
 
+struct mo_jw mo_jw_object(struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_obj(&w);
+    return w;
+}
+
+struct mo_jw mo_jw_array(struct mo_buf *b)
+{
+    struct mo_jw w;
+
+    mo_jw_init(&w, b);
+    mo_jw_arr(&w);
+    return w;
+}
+
 void mo_jw_end(struct mo_jw *w)
 {
     MO_BUG_ON(w->depth == 0 || w->after_key);

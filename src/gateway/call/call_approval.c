@@ -309,10 +309,8 @@ static const char form[] =
 
 static int put_question(struct mo_buf *b, struct mo_span message)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "message", message);
     mo_jw_member_raw(&w, "requestedSchema", mo_span(form, sizeof(form) - 1));
     mo_jw_end(&w);

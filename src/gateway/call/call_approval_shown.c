@@ -61,7 +61,6 @@ static int fits(const struct call_target *t, struct mo_json args,
     struct mo_json schema = mo_json_get(t->item, "inputSchema");
     struct mo_jschema_result r;
     mo_autobuf struct mo_buf why = {.max = PROBLEMS_MAX};
-    int rc;
 
     if (!schema.p || mo_jschema_check(schema, args, &o, &r, NULL) < 0 ||
         r.valid)

@@ -259,8 +259,7 @@ int mo_failover_route(struct forwarded_call *f, const struct call_target *t)
     mo_buf_reset(&f->route);
     if (!t->arguments.p && !left && !t->edited.p)
         return 0;
-    mo_jw_init(&w, &f->route);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&f->route);
     put_route(&w, t);
     if (left) {
         mo_jw_member_cstr(&w, "insteadOf", d->first_server);

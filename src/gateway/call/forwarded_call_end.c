@@ -28,8 +28,7 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
     struct mo_jw w;
 
     mo_buf_reset(&f->outcome);
-    mo_jw_init(&w, &f->outcome);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&f->outcome);
     mo_jw_member_i64(&w, "code", MO_RPC_INTERNAL);
     mo_jw_member_cstr(&w, "message", why);
     mo_jw_member_obj(&w, "data");
@@ -154,8 +153,7 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
     struct mo_jw w;
 
     mo_buf_reset(&f->outcome);
-    mo_jw_init(&w, &f->outcome);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&f->outcome);
     mo_rewrite_put_text(&w, text);
     mo_jw_member_bool(&w, "isError", true);
     mo_jw_end(&w);

@@ -73,10 +73,8 @@ static void put_outcome(struct mo_jw *w, const struct forwarded_call *f)
 static void put_status(struct mo_buf *b, struct forwarded_call *f,
                        struct mo_ep_call *c)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     put_task(&w, f);
     put_outcome(&w, f);
     if (c && !f->ended && !mo_list_empty(&f->questions)) {
@@ -202,8 +200,7 @@ bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
     f->kept_task = kept_task_new(c, task);
     if (!f->kept_task)
         return false;
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member(&w, "resultType", MO_SPAN("task"));
     put_task(&w, f);
     mo_jw_end(&w);

@@ -378,10 +378,8 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
     struct mo_span rest = mo_span_skip(mo_span(k->text, k->n), from);
     size_t n = whole_chars(rest, limit);
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(&b);
 
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
     mo_rewrite_put_text(&w, mo_span_head(rest, n));
     mo_jw_member_obj(&w, "_meta");
     mo_jw_member_obj(&w, RESULT_META);

@@ -180,10 +180,8 @@ static void put_raw_member(struct mo_jw *w, const char *key,
 static int put_document(const char *name, const char *digest,
                         const struct server_lists *s, struct mo_buf *out)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member_raw(&w, "version", MO_SPAN(VERSION));
     mo_jw_member_cstr(&w, "name", name);
     mo_jw_member_cstr(&w, "digest", digest);

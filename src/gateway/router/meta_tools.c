@@ -71,10 +71,8 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
                           bool is_error)
 {
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(&b);
 
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
     mo_rewrite_put_text(&w, mo_buf_view(made));
     mo_jw_member_raw(&w, "structuredContent", mo_buf_view(made));
     if (is_error)
@@ -179,8 +177,7 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_rewrite_who(c->peer, c->caller, who);
     mo_router_learning_shown(g->learning, who, query, found);
     mo_call_approval_routed(g, c, "find_tool", query, found, false);
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member_arr(&w, "results");
     for (size_t i = 0; i < found->n; i++)
         if ((double)found->hits[i].confidence >= least)
@@ -232,10 +229,8 @@ static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
                               const struct mo_route_answer *found)
 {
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(&b);
 
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "error",
                       found->n
                           ? "It is not clear which tool is meant; nothing "
@@ -276,8 +271,7 @@ static bool check_params(struct mo_ep_call *c, const struct choice *ch)
     if (params_fit(ch, &r))
         return true;
     (void)mo_jschema_put(&why, &r);
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member(
         &w, "error",
         MO_SPAN("params do not fit the tool's schema; nothing was done"));

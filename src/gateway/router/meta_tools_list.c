@@ -121,8 +121,7 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
         mo_ep_call_fail(c, "cursor is not valid; omit it for the first page");
         return;
     }
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member_arr(&w, "servers");
     for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
          no < g->n && shown < PAGE_SERVERS; no++) {
@@ -256,8 +255,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_fail(c, v.why);
         return;
     }
-    mo_jw_init(&w, &b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b);
     mo_jw_member_cstr(&w, "server", mo_meta_tools_server(g, it->server)->name);
     mo_jw_member(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)

@@ -176,10 +176,8 @@ static void put_list(const struct query *k, bool ruled_out, struct mo_jw *w)
 
 static void put_answer(const struct query *k, struct mo_buf *out)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_jw_init(&w, out);
-    mo_jw_obj(&w);
     mo_jw_member(&w, "query", k->f->words);
     mo_jw_member_u64(&w, "learnt", mo_router_learning_count(k->g->learning));
     put_list(k, false, &w);

@@ -443,10 +443,8 @@ struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
 {
     struct mo_upstream *u = mo_new(struct mo_upstream);
 
-    if (u == NULL) {
-        (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name);
-        return NULL;
-    }
+    if (u == NULL)
+        return mo_null(mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name));
     u->opts = *o;
     u->server = *s;
     u->server.fallback =
@@ -478,8 +476,7 @@ struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
         (s->keywords && !u->server.keywords) ||
         (s->categories && !u->server.categories)) {
         upstream_free(u);
-        (void)mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name);
-        return NULL;
+        return mo_null(mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name));
     }
     return u;
 }

@@ -363,16 +363,12 @@ struct mo_call *mo_conn_call_start(struct mo_conn *c, const char *method,
     struct mo_call *k;
     int rc;
 
-    if (c->ncalls >= MO_CONN_CALLS_MAX) {
-        (void)mo_fail(e, MO_EBUSY, "%s: %d calls in flight", method,
-                      MO_CONN_CALLS_MAX);
-        return NULL;
-    }
+    if (c->ncalls >= MO_CONN_CALLS_MAX)
+        return mo_null(mo_fail(e, MO_EBUSY, "%s: %d calls in flight", method,
+                               MO_CONN_CALLS_MAX));
     k = call_new(c, method, o);
-    if (!k) {
-        (void)mo_fail(e, MO_ENOMEM, "%s", method);
-        return NULL;
-    }
+    if (!k)
+        return mo_null(mo_fail(e, MO_ENOMEM, "%s", method));
     k->internal = internal;
     params = mo_conn_codec_one_line(c, params);
     rc = mo_buf_err(&c->compact);
@@ -397,10 +393,9 @@ struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
                                 struct mo_span params,
                                 const struct mo_call_opts *o, struct mo_err *e)
 {
-    if (c->state != C_OPEN) {
-        (void)mo_fail(e, MO_ECLOSED, "%s: the connection is not open", method);
-        return NULL;
-    }
+    if (c->state != C_OPEN)
+        return mo_null(
+            mo_fail(e, MO_ECLOSED, "%s: the connection is not open", method));
     return mo_conn_call_start(c, method, params, o, false, e);
 }
 

@@ -156,10 +156,8 @@ int mo_oauth_register_body(struct mo_buf *b, const char *name,
                            unsigned method)
 {
     bool web = mo_span_starts(mo_span_cstr(redirect), MO_SPAN("https:"));
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     put_member(&w, "client_name", name);
     put_list(&w, "redirect_uris", redirect, NULL);
     put_list(&w, "grant_types", "authorization_code", "refresh_token");

@@ -150,10 +150,8 @@ static void write_entry(struct mo_jw *w, const struct mo_token *k)
 
 static int write_all(const struct mo_tokens *t, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_u64(&w, "version", 1);
     mo_jw_member_arr(&w, "tokens");
     mo_list_each (n, &t->entries) {

@@ -101,10 +101,8 @@ struct mo_endpoint *mo_endpoint_new(struct mo_loop *l,
 {
     struct mo_endpoint *ep = mo_new(struct mo_endpoint);
 
-    if (!ep) {
-        (void)mo_fail(e, MO_ENOMEM, "endpoint");
-        return NULL;
-    }
+    if (!ep)
+        return mo_null(mo_fail(e, MO_ENOMEM, "endpoint"));
     ep->loop = l;
     ep->o = *o;
     fill_limits(&ep->o.limits);

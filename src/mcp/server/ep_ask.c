@@ -117,10 +117,8 @@ static void put_missing_parts(const struct call *c, struct mo_jw *w,
 void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
 {
     static const char *const caps[] = {"sampling", "elicitation", "roots"};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_obj(&w, "requiredCapabilities");
     for (size_t i = 0; i < MO_COUNT(caps); i++) {
         bool any = false;
@@ -202,8 +200,7 @@ static void send_question(struct call *c, struct ep_need *q)
     struct mo_jw w;
 
     q->ask = ++c->sess->next_ask;
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
+    w = mo_jw_object(b);
     mo_jw_member_cstr(&w, "jsonrpc", "2.0");
     mo_jw_member_u64(&w, "id", q->ask);
     mo_jw_member(&w, "method", q->method);

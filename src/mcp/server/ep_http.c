@@ -456,10 +456,8 @@ struct mo_ep_http *mo_ep_http_new(struct mo_endpoint *ep,
 {
     struct mo_ep_http *h = mo_new(struct mo_ep_http);
 
-    if (!h) {
-        (void)mo_fail(e, MO_ENOMEM, "endpoint over HTTP");
-        return NULL;
-    }
+    if (!h)
+        return mo_null(mo_fail(e, MO_ENOMEM, "endpoint over HTTP"));
     h->ep = ep;
     h->o = *o;
     if (!h->o.body)

@@ -68,10 +68,8 @@ static enum mo_mcp_version choose_version(struct mo_json asked)
 static void put_init_result(struct mo_ep_sess *s, struct mo_json id)
 {
     struct mo_endpoint *ep = s->ep;
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(mo_ep_scratch(ep));
 
-    mo_jw_init(&w, mo_ep_scratch(ep));
-    mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "jsonrpc", "2.0");
     mo_jw_member_raw(&w, "id", mo_json_text(id));
     mo_jw_member_obj(&w, "result");

@@ -82,10 +82,8 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
 static void put_task_meta(const struct call *c, struct mo_json meta,
                           struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_ep_put_members(&w, meta, mo_ep_is_task_key);
     mo_ep_task_meta(c->task, &w);
     mo_jw_end(&w);

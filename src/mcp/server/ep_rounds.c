@@ -43,10 +43,8 @@ static struct mo_span digest_span(const unsigned char *d)
 /* {"r":rounds,"s":"state","i":{key:answer}} */
 static void put_state(const struct call *c, struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
     mo_jw_member_u64(&w, "r", c->rounds);
     mo_jw_member(&w, "s", c->state_bytes);
     mo_jw_member_obj(&w, "i");
