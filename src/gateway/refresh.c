@@ -57,18 +57,15 @@ static bool is_modern_http(const struct gw_child *k)
 /* Leaves out tools whose arguments cannot be mirrored into unique headers. */
 static void store_http_tools(struct gw_child *k, struct mo_json items)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     mo_autobuf struct mo_buf b = {.max = MO_PAGES_BYTES_MAX + 2};
 
     (void)mo_buf_putc(&b, '[');
-    mo_json_iter(&it, items);
-    while (mo_json_next(&it, &key, &val)) {
-        if (!mo_mirror_keep(val))
+    for (struct mo_json_walk m = mo_json_walk(items); mo_json_step(&m);) {
+        if (!mo_mirror_keep(m.val))
             continue;
         if (b.len > 1)
             (void)mo_buf_putc(&b, ',');
-        (void)mo_buf_span(&b, mo_json_text(val));
+        (void)mo_buf_span(&b, mo_json_text(m.val));
     }
     if (mo_buf_putc(&b, ']') == 0)
         store_list(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});

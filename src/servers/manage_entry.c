@@ -50,12 +50,8 @@ static struct mo_span translate_name(struct mo_span key)
 
 static bool is_named(struct mo_json list, struct mo_span name)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &val)) {
-        if (mo_json_str_eq(val, name))
+    for (struct mo_json_walk m = mo_json_walk(list); mo_json_step(&m);) {
+        if (mo_json_str_eq(m.val, name))
             return true;
     }
     return false;
@@ -143,23 +139,21 @@ void mo_entry_wipe(struct mo_entry *x)
 static int put_map(struct mo_entry *x, struct mo_json map, struct mo_buf *out,
                    struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_span name;
     bool first = true;
     int rc = 0;
 
     mo_buf_putc(out, '{');
-    mo_json_iter(&it, map);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        if (mo_json_str(key, x->a, &name) < 0)
+    for (struct mo_json_walk at = mo_json_walk(map);
+         rc == 0 && mo_json_step(&at);) {
+        if (mo_json_str(at.key, x->a, &name) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
         if (!first)
             mo_buf_putc(out, ',');
         first = false;
-        mo_buf_span(out, mo_json_text(key));
+        mo_buf_span(out, mo_json_text(at.key));
         mo_buf_putc(out, ':');
-        rc = mo_entry_value(x, name, val, out, e);
+        rc = mo_entry_value(x, name, at.val, out, e);
     }
     mo_buf_putc(out, '}');
     return rc;
@@ -189,21 +183,19 @@ static bool is_redundant(struct mo_span name, struct mo_json v)
 int mo_entry_put(struct mo_entry *x, struct mo_json from, struct mo_buf *out,
                  struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_span name;
     bool first = true;
     int rc = 0;
 
     mo_buf_putc(out, '{');
-    mo_json_iter(&it, from);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        if (mo_json_str(key, x->a, &name) < 0)
+    for (struct mo_json_walk at = mo_json_walk(from);
+         rc == 0 && mo_json_step(&at);) {
+        if (mo_json_str(at.key, x->a, &name) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
         name = translate_name(name);
-        if (mo_entry_reserved(name) || is_redundant(name, val))
+        if (mo_entry_reserved(name) || is_redundant(name, at.val))
             continue;
-        rc = put_member(x, name, val, first, out, e);
+        rc = put_member(x, name, at.val, first, out, e);
         first = false;
     }
     mo_buf_putc(out, '}');
@@ -230,17 +222,13 @@ static void show_text(struct mo_jw *w, struct mo_json v)
 /* In oauth, only the client secret is a key. */
 static void show_map(struct mo_jw *w, struct mo_json map, bool all)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_obj(w);
-    mo_json_iter(&it, map);
-    while (mo_json_next(&it, &key, &val)) {
-        mo_jw_key_raw(w, key);
-        if (all || mo_json_str_eq(key, MO_SPAN("clientSecret")))
-            show_text(w, val);
+    for (struct mo_json_walk m = mo_json_walk(map); mo_json_step(&m);) {
+        mo_jw_key_raw(w, m.key);
+        if (all || mo_json_str_eq(m.key, MO_SPAN("clientSecret")))
+            show_text(w, m.val);
         else
-            mo_jw_raw(w, mo_json_text(val));
+            mo_jw_raw(w, mo_json_text(m.val));
     }
     mo_jw_end(w);
 }
@@ -260,23 +248,19 @@ static void show_url(struct mo_jw *w, struct mo_json v)
 
 void mo_entry_show(struct mo_jw *w, struct mo_json entry)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_obj(w);
-    mo_json_iter(&it, entry);
-    while (mo_json_next(&it, &key, &val)) {
-        bool all = mo_json_str_eq(key, MO_SPAN("env")) ||
-                   mo_json_str_eq(key, MO_SPAN("headers"));
+    for (struct mo_json_walk m = mo_json_walk(entry); mo_json_step(&m);) {
+        bool all = mo_json_str_eq(m.key, MO_SPAN("env")) ||
+                   mo_json_str_eq(m.key, MO_SPAN("headers"));
 
-        mo_jw_key_raw(w, key);
-        if (mo_json_is(val, MO_JSON_OBJECT))
-            show_map(w, val, all);
-        else if (mo_json_str_eq(key, MO_SPAN("url")) &&
-                 mo_json_is(val, MO_JSON_STRING))
-            show_url(w, val);
+        mo_jw_key_raw(w, m.key);
+        if (mo_json_is(m.val, MO_JSON_OBJECT))
+            show_map(w, m.val, all);
+        else if (mo_json_str_eq(m.key, MO_SPAN("url")) &&
+                 mo_json_is(m.val, MO_JSON_STRING))
+            show_url(w, m.val);
         else
-            mo_jw_raw(w, mo_json_text(val));
+            mo_jw_raw(w, mo_json_text(m.val));
     }
     mo_jw_end(w);
 }

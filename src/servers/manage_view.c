@@ -242,7 +242,7 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
 {
     struct mo_json_doc doc = {.bad_at = 0};
     struct mo_json entry = {NULL, 0};
-    mo_autobuf struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
 
     if (mo_file_read(m->o.config->path, MO_CONFIG_FILE_MAX, &b, NULL, NULL) ==
             0 &&
@@ -252,8 +252,6 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
         mo_jw_key(w, "config");
         mo_entry_show(w, entry);
     }
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
 }
 
 int mo_manage_one(struct mo_manage *m, struct mo_span server,

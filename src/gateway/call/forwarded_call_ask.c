@@ -158,9 +158,7 @@ static void note_lacking(struct forwarded_call *f, const struct question *q)
 
 static void refuse_unsupported(struct forwarded_call *f, struct mo_ep_call *c)
 {
-    mo_list_each_safe (n, &f->questions) {
-        struct question *q = mo_container_of(n, struct question, node);
-
+    mo_list_each_safe (q, &f->questions, struct question, node) {
         if (!can_be_told(q) ||
             mo_ep_call_takes(c, question_method(q), question_params(q)))
             continue;
@@ -193,8 +191,7 @@ bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
 
 static void ask_client_all(struct forwarded_call *f)
 {
-    mo_list_each (n, &f->questions) {
-        struct question *q = mo_container_of(n, struct question, node);
+    mo_list_each (q, &f->questions, struct question, node) {
         char key[KEY_MAX];
 
         question_key(q, key);
@@ -328,8 +325,7 @@ void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                                struct mo_jw *w)
 {
     refuse_unsupported(f, c);
-    mo_list_each (n, &f->questions) {
-        struct question *q = mo_container_of(n, struct question, node);
+    mo_list_each (q, &f->questions, struct question, node) {
         struct mo_json params = question_params(q);
         char key[KEY_MAX];
 
@@ -351,8 +347,7 @@ void mo_forward_answer_questions(struct forwarded_call *f,
 
     do {
         any = false;
-        mo_list_each (n, &f->questions) {
-            struct question *q = mo_container_of(n, struct question, node);
+        mo_list_each (q, &f->questions, struct question, node) {
             struct mo_json in;
             char key[KEY_MAX];
 
@@ -540,13 +535,11 @@ void mo_forward_task_input(void *ctx, struct mo_task *t,
                            struct mo_json requests)
 {
     struct forwarded_call *f = ctx;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     int rc = 0;
 
-    mo_json_iter(&it, requests);
-    while (rc == 0 && mo_json_next(&it, &key, &val))
-        rc = take_input(f, key, val);
+    for (struct mo_json_walk at = mo_json_walk(requests);
+         rc == 0 && mo_json_step(&at);)
+        rc = take_input(f, at.key, at.val);
     if (rc < 0 || f->client == CLIENT_GONE ||
         (f->down && !mo_ep_call_may_ask(f->down)))
         mo_task_cancel(t);

@@ -228,17 +228,15 @@ static int cut_item(struct cutter *c, struct mo_json item, struct mo_buf *out)
 static int cut_content(struct cutter *c, struct mo_json content,
                        struct mo_buf *out)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     bool first = true;
     int rc = mo_buf_putc(out, '[');
 
-    mo_json_iter(&it, content);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(content);
+         rc == 0 && mo_json_step(&at);) {
         if (!first)
             (void)mo_buf_putc(out, ',');
         first = false;
-        rc = cut_item(c, val, out);
+        rc = cut_item(c, at.val, out);
     }
     return rc < 0 ? rc : mo_buf_putc(out, ']');
 }

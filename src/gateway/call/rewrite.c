@@ -312,15 +312,11 @@ bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
 static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
                        struct mo_span own)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, params);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk m = mo_json_walk(params); mo_json_step(&m);) {
         for (size_t i = 0; i < n; i++) {
-            if (!mo_json_str_eq(key, mo_span_cstr(v[i].key)))
+            if (!mo_json_str_eq(m.key, mo_span_cstr(v[i].key)))
                 continue;
-            if (i > 0 || !mo_json_str_eq(val, own))
+            if (i > 0 || !mo_json_str_eq(m.val, own))
                 return true;
         }
     }

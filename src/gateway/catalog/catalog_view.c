@@ -212,17 +212,14 @@ static int replace_all_ids(struct view_builder *m, struct cat_entry *en)
     struct mo_json text = en->item->text;
     struct mo_span id = mo_span_cstr(mo_catalog_kinds[m->kind].id);
     const char *from = text.p;
-    struct mo_json_iter it;
-    struct mo_json k, v;
 
     mo_buf_reset(&m->b);
-    mo_json_iter(&it, text);
-    while (mo_json_next(&it, &k, &v)) {
-        if (!mo_json_str_eq(k, id))
+    for (struct mo_json_walk x = mo_json_walk(text); mo_json_step(&x);) {
+        if (!mo_json_str_eq(x.key, id))
             continue;
-        mo_buf_put(&m->b, from, (size_t)(v.p - from));
+        mo_buf_put(&m->b, from, (size_t)(x.val.p - from));
         mo_json_quote(&m->b, en->pub.name);
-        from = v.p + v.n;
+        from = x.val.p + x.val.n;
     }
     mo_buf_put(&m->b, from, (size_t)(text.p + text.n - from));
     en->piece[0] = keep_text(m);
