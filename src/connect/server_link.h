@@ -54,7 +54,7 @@ const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 const struct mo_stderr_tail *
 mo_server_link_said(const struct mo_server_link *d);
 
-/* Callbacks for struct mo_gateway_opts; ctx is the struct mo_server_link. */
+/* Callbacks for struct mo_upstream_opts; ctx is the struct mo_server_link. */
 int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e);
 struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server);

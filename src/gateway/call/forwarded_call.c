@@ -288,7 +288,7 @@ static void restart_call(struct forwarded_call *f)
     c->data = NULL;
     c->canceled = NULL;
     mo_forward_free(f);
-    mo_gw_front_restart(g, c);
+    g->restart(g, c);
 }
 
 static void on_child_ready(struct mo_child_request *w, struct mo_child *c,

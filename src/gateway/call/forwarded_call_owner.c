@@ -66,8 +66,6 @@ uint64_t mo_forward_session_of(const struct mo_gateway *g,
 
 static void send_log(struct gw_child *k, uint64_t peer, struct mo_json params)
 {
-    if (!peer)
-        k->slot->g->lost_logs++;
     mo_list_each_safe (n, &k->slot->g->eps)
         mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
                         params);
@@ -86,11 +84,9 @@ static void route_log(struct gw_child *k, uint64_t stream_of,
         f = mo_forward_find_owner(k->slot, k->child, stream_of, &sure);
     if (!f)
         send_log(k, mo_forward_session_of(k->slot->g, k->child), params);
-    else if (!f->down)
-        k->slot->g->lost_logs++;
-    else if (!sure && !mo_mcp_is_modern(f->down->version))
+    else if (f->down && !sure && !mo_mcp_is_modern(f->down->version))
         send_log(k, f->peer, params);
-    else
+    else if (f->down)
         mo_ep_call_log_raw(f->down, params);
 }
 
@@ -102,6 +98,4 @@ void mo_forward_log(struct gw_child *k, uint64_t stream_of,
     params = mo_redact(k->slot->g->loop, params, &b);
     if (params.p)
         route_log(k, stream_of, params);
-    else
-        k->slot->g->lost_logs++;
 }

@@ -4,12 +4,15 @@
  * is compacted, since a newline would end a line of stdio. */
 #include "gateway/catalog/catalog_priv.h"
 
-const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
-    [MO_CAT_TOOLS] = {"tools", "name", "tools", false},
-    [MO_CAT_RESOURCES] = {"resources", "uri", "resources", true},
+const struct mo_cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
+    [MO_CAT_TOOLS] = {"tools", "name", "tools", "tools/list", "tools", false},
+    [MO_CAT_RESOURCES] = {"resources", "uri", "resources", "resources/list",
+                          "resources", true},
     [MO_CAT_TEMPLATES] = {"resourceTemplates", "uriTemplate",
-                          "resource templates", true},
-    [MO_CAT_PROMPTS] = {"prompts", "name", "prompts", false},
+                          "resource templates", "resources/templates/list",
+                          "resources", true},
+    [MO_CAT_PROMPTS] = {"prompts", "name", "prompts", "prompts/list", "prompts",
+                        false},
 };
 
 /* --- list ---------------------------------------------------------------- */
