@@ -104,11 +104,15 @@ static void write_table(const char *path, const struct table *t)
 
 /* --- the table ----------------------------------------------------------- */
 
-static bool path_of(const char *dir, char out[PATH_MAX])
+/* NULL: out of memory, or the path is too long. */
+static struct table *open_table(const char *dir, char path[PATH_MAX])
 {
-    int n = snprintf(out, PATH_MAX, "%s/" MO_ERA_CACHE_FILE, dir);
+    int n = snprintf(path, PATH_MAX, "%s/" MO_ERA_CACHE_FILE, dir);
+    struct table *t = n > 0 && n < PATH_MAX ? mo_new(struct table) : NULL;
 
-    return n > 0 && n < PATH_MAX;
+    if (t)
+        read_table(path, t);
+    return t;
 }
 
 static size_t find_row(const struct table *t,
@@ -137,34 +141,21 @@ struct mo_conn_verdict mo_era_cache_get(const char *dir,
 {
     struct mo_conn_verdict none = {.era = MO_ERA_UNKNOWN};
     char path[PATH_MAX];
-    struct table *t = path_of(dir, path) ? mo_new(struct table) : NULL;
-    size_t i;
+    mo_autofree struct table *t = open_table(dir, path);
+    size_t i = t ? find_row(t, key) : 0;
 
-    if (!t)
-        return none;
-    read_table(path, t);
-    i = find_row(t, key);
-    if (i < t->n)
-        none = t->rows[i].v;
-    mo_free(t);
-    return none;
+    return t && i < t->n ? t->rows[i].v : none;
 }
 
 void mo_era_cache_put(const char *dir, const struct mo_era_cache_key *key,
                       struct mo_conn_verdict v)
 {
     char path[PATH_MAX];
-    struct table *t = path_of(dir, path) ? mo_new(struct table) : NULL;
-    size_t i;
+    mo_autofree struct table *t = open_table(dir, path);
+    size_t i = t ? find_row(t, key) : 0;
 
-    if (!t)
+    if (!t || (i == t->n && v.era == MO_ERA_UNKNOWN))
         return;
-    read_table(path, t);
-    i = find_row(t, key);
-    if (i == t->n && v.era == MO_ERA_UNKNOWN) {
-        mo_free(t);
-        return;
-    }
     if (i == t->n && t->n == MO_ERA_CACHE_MAX)
         i = oldest_row(t);
     if (i == t->n)
@@ -175,5 +166,4 @@ void mo_era_cache_put(const char *dir, const struct mo_era_cache_key *key,
         t->rows[i] = (struct row){*key, v};
     if (mo_file_mkdir(dir, NULL) == 0)
         write_table(path, t);
-    mo_free(t);
 }

@@ -40,7 +40,7 @@ struct mo_replay {
     struct mo_replay_opts o;
     struct mo_arena arena;
     struct mo_list exchanges, open, playing;
-    size_t n, nplaying;
+    size_t nplaying;
     unsigned asked;
     struct mo_span server; /* name of the played server; empty: not known yet */
 };
@@ -97,7 +97,6 @@ static int add_exchange(struct mo_replay *r, uint64_t child,
     mo_list_init(&x->steps);
     mo_list_push(&r->exchanges, &x->node);
     mo_list_push(&r->open, &x->open);
-    r->n++;
     return 0;
 }
 
@@ -494,9 +493,4 @@ void mo_replay_free(struct mo_replay *r)
         end_playing(r, mo_container_of(n, struct playing, node));
     mo_arena_fini(&r->arena);
     mo_free(r);
-}
-
-size_t mo_replay_count(const struct mo_replay *r)
-{
-    return r->n;
 }

@@ -37,8 +37,7 @@ struct mo_replay_opts {
  * MO_EINVAL: the error lists the servers of the recording. */
 int mo_replay_new(const struct mo_replay_opts *o, struct mo_replay **out,
                   struct mo_err *e);
-void mo_replay_free(struct mo_replay *r);          /* NULL is fine */
-size_t mo_replay_count(const struct mo_replay *r); /* recorded requests */
+void mo_replay_free(struct mo_replay *r); /* NULL is fine */
 
 /* Handles one message from the client. */
 void mo_replay_take(struct mo_replay *r, struct mo_span line);

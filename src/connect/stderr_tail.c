@@ -73,12 +73,6 @@ void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
     x->len = keep + bytes.n;
 }
 
-void mo_stderr_tail_drop(struct mo_stderr_tail *t, const char *server)
-{
-    if (t)
-        mo_free(mo_map_del(&t->all, mo_span_cstr(server)));
-}
-
 /* A cut line may start with half a secret, which the log would not
  * recognise. */
 static struct mo_span whole_lines(const struct tail *x)

@@ -25,8 +25,6 @@ void mo_stderr_tail_free(struct mo_stderr_tail *t); /* NULL is fine */
  * dropped. */
 void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
                         struct mo_span bytes, bool first);
-/* Drops the output of a server. */
-void mo_stderr_tail_drop(struct mo_stderr_tail *t, const char *server);
 /* Appends the tail to out, starting at a line if it was cut; t may be NULL. */
 int mo_stderr_tail_get(const struct mo_stderr_tail *t, const char *server,
                        struct mo_buf *out);

@@ -1,4 +1,3 @@
-/* inside.c - see inside.h. */
 #include "gateway/inside.h"
 
 #include "gateway/call/rewrite.h"

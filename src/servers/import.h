@@ -63,9 +63,9 @@ int mo_import_read(struct mo_arena *a, struct mo_span text,
                    struct mo_err *e);
 void mo_import_wipe(struct mo_import *im);
 
-/* True if our entry equals the imported one. Members that only exist here
- * (description, limits, enabled) are ignored, and a reference to the secret
- * store equals a key. */
+/* In import_plan.c. True if our entry equals the imported one. Members that
+ * only exist here (description, limits, enabled) are ignored, and a reference
+ * to the secret store equals a key. */
 bool mo_import_same(struct mo_json ours, struct mo_json imported);
 
 /* --- used by import.c: one text ------------------------------------------- */

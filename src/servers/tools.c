@@ -115,40 +115,37 @@ int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
     return 0;
 }
 
-/* given: its own name or the name to use instead. */
-static int name_tool(struct catalogue *c, struct mo_tool *t,
-                     struct mo_span given, bool bare)
+/* Adds the tool that was read into the next place. given: its own name or the
+ * name to use instead. A tool without a name, or a duplicate, is left out. */
+static int name_tool(struct catalogue *c, struct mo_span given, bool bare)
 {
+    struct mo_tool *t = &c->v[c->n];
     char name[MO_TOOLS_NAME_MAX];
 
+    if (t->def.name.n == 0)
+        return 0;
     mo_tools_name(t->def.server, given, bare, false, name);
     if (mo_map_get(&c->names, mo_span_cstr(name)))
         mo_tools_name(t->def.server, given, bare, true, name);
-    t->name.n = strlen(name);
-    t->name.p = mo_arena_strndup(&c->arena, name, t->name.n);
-    if (t->name.p == NULL)
+    if (mo_map_get(&c->names, mo_span_cstr(name)))
+        return 0;
+    t->name = mo_span_dup(&c->arena, mo_span_cstr(name));
+    if (t->name.p == NULL || mo_map_put(&c->names, t->name, t, NULL) < 0)
         return MO_ENOMEM;
-    return mo_map_get(&c->names, t->name)
-               ? MO_EEXISTS
-               : mo_map_put(&c->names, t->name, t, NULL);
+    c->n++;
+    return 0;
 }
 
-/* A tool without a name, or a duplicate, is left out. */
 static int add_tool(struct catalogue *c, const struct page *p, size_t source,
                     struct mo_json item)
 {
     struct mo_tool *t = &c->v[c->n];
-    int rc = 0;
 
     t->source = (unsigned)source;
     if (mo_tool_read(&c->arena, p->source.name, (struct mo_span){NULL, 0}, item,
                      t) < 0)
         return MO_ENOMEM;
-    rc = t->def.name.n > 0 ? name_tool(c, t, t->def.name, p->source.bare)
-                           : MO_EEXISTS;
-    if (rc == 0)
-        c->n++;
-    return rc == MO_EEXISTS ? 0 : rc;
+    return name_tool(c, t->def.name, p->source.bare);
 }
 
 static bool is_from_server(const struct page *p, const struct mo_cat_item *it)
@@ -159,34 +156,23 @@ static bool is_from_server(const struct page *p, const struct mo_cat_item *it)
            mo_span_is(p->source.name, mo_catalog_about(from, it->server).name);
 }
 
-static struct mo_span copy_span(struct catalogue *c, struct mo_span s)
-{
-    const char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
-
-    return mo_span(p, p ? s.n : 0);
-}
-
 /* Copies the item: the catalogue of the gateway may change. */
 static int add_item(struct catalogue *c, const struct page *p, size_t source,
                     const struct mo_cat_item *it)
 {
     const struct mo_catalog *from = mo_gateway_catalog(p->source.gateway);
     struct mo_tool *t = &c->v[c->n];
-    struct mo_span text = copy_span(c, mo_json_text(it->item));
-    struct mo_span own = copy_span(c, it->own);
-    struct mo_span server =
-        copy_span(c, mo_span_cstr(mo_catalog_about(from, it->server).name));
-    int rc = 0;
+    struct mo_span text = mo_span_dup(&c->arena, mo_json_text(it->item));
+    struct mo_span own = mo_span_dup(&c->arena, it->own);
+    struct mo_span server = mo_span_dup(
+        &c->arena, mo_span_cstr(mo_catalog_about(from, it->server).name));
 
     t->source = (unsigned)source;
     if (!text.p || !server.p || !own.p ||
         mo_tool_read(&c->arena, server, own, (struct mo_json){text.p, text.n},
                      t) < 0)
         return MO_ENOMEM;
-    rc = name_tool(c, t, it->given, p->source.bare);
-    if (rc == 0)
-        c->n++;
-    return rc == MO_EEXISTS ? 0 : rc;
+    return name_tool(c, it->given, p->source.bare);
 }
 
 static int add_gateway(struct catalogue *c, const struct page *p, size_t source)
@@ -262,16 +248,16 @@ static void on_end(struct mo_later *d)
     mo_free(l);
 }
 
-static void source_answered(struct load *l, struct mo_loop *loop)
+static void source_answered(struct load *l)
 {
     if (--l->waiting == 0)
-        mo_loop_defer(loop, &l->later);
+        mo_loop_defer(l->loop, &l->later);
 }
 
 static void take_items(struct page *p, struct mo_json items)
 {
     struct load *l = p->load;
-    struct mo_span text = copy_span(l->next, mo_json_text(items));
+    struct mo_span text = mo_span_dup(&l->next->arena, mo_json_text(items));
 
     p->items = (struct mo_json){text.p, text.n};
     if (text.p == NULL)
@@ -292,7 +278,7 @@ static void on_page(void *ctx, struct mo_json items, const struct mo_reply *r)
         fail_source(l->next, i,
                     r->err ? r->err->msg : "the server returned an error");
     }
-    source_answered(l, l->loop);
+    source_answered(l);
 }
 
 static void list_source(struct load *l, size_t i)
@@ -344,10 +330,7 @@ static struct load *load_new(struct mo_tools *t, const struct mo_tool_source *v,
         struct page *p = &l->pages[i];
 
         *p = (struct page){.load = l, .source = v[i]};
-        p->source.name.p =
-            mo_arena_strndup(&l->next->arena, v[i].name.p, v[i].name.n);
-        if (p->source.name.p == NULL)
-            p->source.name.n = 0;
+        p->source.name = mo_span_dup(&l->next->arena, v[i].name);
     }
     return l;
 }
@@ -371,7 +354,7 @@ int mo_tools_load(struct mo_tools *t, const struct mo_tool_source *v, size_t n,
     l->waiting = 1; /* one for this function: no answer can end it early */
     for (size_t i = 0; i < n; i++)
         list_source(l, i);
-    source_answered(l, t->loop);
+    source_answered(l);
     return 0;
 }
 

@@ -100,7 +100,6 @@ static void test_plays(void **state)
 
     (void)state;
     assert_non_null(r);
-    assert_int_equal(mo_replay_count(r), 5);
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
         mo_buf_reset(&h.b);
         mo_replay_take(r, mo_span_cstr(rows[i].take));

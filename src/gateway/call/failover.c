@@ -1,4 +1,3 @@
-/* failover.c - see failover.h. */
 #include "gateway/call/failover.h"
 
 #include "gateway/call/forwarded_call.h"

@@ -1,4 +1,3 @@
-/* forwarded_call.c - see forwarded_call.h. */
 #include "gateway/call/forwarded_call.h"
 
 #include "gateway/call/call_approval.h"
@@ -82,6 +81,7 @@ static struct forwarded_call *forwarded_call_new(struct mo_gateway *g,
     f->ep = mo_ep_call_endpoint(c);
     f->peer = c->peer;
     mo_rewrite_who(c->peer, c->caller, f->who);
+    f->limit.who = f->who;
     mo_list_init(&f->questions);
     mo_later_init(&f->later, on_deferred);
     mo_timer_init(&f->gather, on_gather_timeout);
@@ -195,12 +195,13 @@ static int mirror_arguments(struct forwarded_call *f,
 /* Records the tool's limits for when the result comes. */
 static void note_tool(struct forwarded_call *f, const struct call_target *t)
 {
-    f->by_execute = t->arguments.p != NULL;
+    f->limit.by_execute = t->arguments.p != NULL;
     if (!mo_span_is(f->down->method, "tools/call"))
         return;
-    f->result_max = mo_overrides_result_bytes(
-        t->slot->overrides, t->own, f->by_execute ? RESULT_EXECUTE_MAX : 0);
-    f->has_output_schema = !f->by_execute && t->has_output_schema;
+    f->limit.max =
+        mo_overrides_result_bytes(t->slot->overrides, t->own,
+                                  f->limit.by_execute ? RESULT_EXECUTE_MAX : 0);
+    f->limit.has_output_schema = !f->limit.by_execute && t->has_output_schema;
     f->latency = mo_latency_row(&f->g->latency,
                                 mo_upstream_server(t->slot->up)->name, t->own);
 }

@@ -81,11 +81,9 @@ struct forwarded_call {
     struct mo_child *child;
     struct mo_call *call;
     struct mo_task *task;
-    uint64_t number;   /* of the call */
-    bool as_task;      /* a legacy server was asked for a task */
-    size_t result_max; /* bytes of its result; 0: no limit */
-    bool has_output_schema;
-    bool by_execute;
+    uint64_t number;           /* of the call */
+    bool as_task;              /* a legacy server was asked for a task */
+    struct result_limit limit; /* of its result; max 0: none */
     struct mo_latency_row *latency;
     uint64_t sent_ns;
     /* Questions. */
@@ -208,6 +206,9 @@ void mo_forward_done(void *ctx, const struct mo_reply *r);
 void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent);
 /* Ends it without running it; the model gets text as a tool error. */
 void mo_forward_refuse(struct forwarded_call *f, struct mo_span text);
+/* Replaces the outcome by b, or frees b if it is not used. */
+void mo_forward_set_outcome(struct forwarded_call *f, struct mo_buf *b,
+                            bool use);
 /* Delivers the outcome to the client, which is WAITING. */
 void mo_forward_deliver(struct forwarded_call *f);
 

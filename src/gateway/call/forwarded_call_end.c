@@ -44,16 +44,6 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
     f->is_error = true;
 }
 
-static struct result_limit limit_of(const struct forwarded_call *f)
-{
-    return (struct result_limit){
-        .who = f->who,
-        .max = f->result_max,
-        .has_output_schema = f->has_output_schema,
-        .by_execute = f->by_execute,
-    };
-}
-
 /* Sends the result with the route in its _meta. */
 static void send_routed_result(struct mo_ep_call *c, struct mo_json result,
                                struct mo_span route)
@@ -73,11 +63,10 @@ static void send_routed_result(struct mo_ep_call *c, struct mo_json result,
 static void send_result(const struct forwarded_call *f, struct mo_ep_call *c,
                         struct mo_json result)
 {
-    struct result_limit how = limit_of(f);
     mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
 
-    if (f->result_max && result.n > f->result_max &&
-        mo_result_limit_cut(f->g->results, &how, result, &cut))
+    if (f->limit.max && result.n > f->limit.max &&
+        mo_result_limit_cut(f->g->results, &f->limit, result, &cut))
         result = (struct mo_json){cut.p, cut.len};
     if (f->route.len)
         send_routed_result(c, result, mo_buf_view(&f->route));
@@ -119,24 +108,28 @@ static void end_call(struct forwarded_call *f)
         mo_forward_free(f);
 }
 
+void mo_forward_set_outcome(struct forwarded_call *f, struct mo_buf *b,
+                            bool use)
+{
+    struct mo_buf old = use ? f->outcome : *b;
+
+    if (use)
+        f->outcome = *b;
+    mo_buf_fini(&old);
+}
+
 /* Removes secrets from the outcome. */
 static void redact_outcome(struct forwarded_call *f)
 {
     struct mo_json said = {f->outcome.p, f->outcome.len};
-    struct mo_buf b;
+    struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
 
     if (mo_buf_err(&f->outcome))
         return;
-    mo_buf_init(&b, 2 * GW_TEXT_MAX);
     said = mo_redact(f->g->loop, said, &b);
-    if (!said.p) {
+    if (!said.p)
         f->outcome.err = MO_ENOMEM;
-    } else if (said.p == b.p) {
-        mo_buf_fini(&f->outcome);
-        f->outcome = b;
-        return;
-    }
-    mo_buf_fini(&b);
+    mo_forward_set_outcome(f, &b, said.p && said.p == b.p);
 }
 
 void mo_forward_fail(struct forwarded_call *f, const char *why, bool sent)
@@ -165,11 +158,10 @@ void mo_forward_refuse(struct forwarded_call *f, struct mo_span text)
 static void pass_reply(struct forwarded_call *f, const struct mo_reply *r)
 {
     struct mo_ep_call *c = f->down;
+    mo_autobuf struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
     struct mo_json said;
-    struct mo_buf b;
 
     f->down = NULL;
-    mo_buf_init(&b, 2 * GW_TEXT_MAX);
     said = mo_redact_reply(f->g->loop, r, &b);
     if (!said.p)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
@@ -177,7 +169,6 @@ static void pass_reply(struct forwarded_call *f, const struct mo_reply *r)
         mo_ep_call_error_raw(c, said);
     else
         send_result(f, c, said);
-    mo_buf_fini(&b);
     mo_call_approval_reply(f, r);
     f->client = CLIENT_GONE;
     mo_forward_free(f);
@@ -299,14 +290,14 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
 {
     struct mo_conn *conn = mo_child_conn(f->child);
     struct mo_ep_call *c = f->client == CLIENT_WAITING ? f->down : NULL;
-    struct result_limit how = limit_of(f);
 
     if (!c || !mo_conn_info(conn)->modern || !mo_mcp_is_modern(c->version) ||
         !mo_ep_call_has_ext(c, MO_MCP_EXT_TASKS))
         return false;
     mo_buf_reset(&f->outcome);
-    (void)mo_rewrite_task_result(f->g, c, f->slot, &how, result, &f->outcome);
-    f->result_max = 0; /* the limit is for the task's result */
+    (void)mo_rewrite_task_result(f->g, c, f->slot, &f->limit, result,
+                                 &f->outcome);
+    f->limit.max = 0; /* the limit is for the task's result */
     mo_call_approval_done(f, MO_GW_OK,
                           result.n); /* the client follows the task itself */
     end_call(f);
@@ -318,8 +309,8 @@ static bool pass_task(struct forwarded_call *f, struct mo_json result)
 static void make_task_outcome(struct forwarded_call *f, struct mo_json task)
 {
     struct result_limit how = {.who = f->who};
+    struct mo_buf cut = {.max = 2 * GW_TEXT_MAX};
     struct mo_json said;
-    struct mo_buf cut;
 
     mo_buf_reset(&f->outcome);
     mo_rewrite_task_limit(f->down->name, &how);
@@ -328,14 +319,10 @@ static void make_task_outcome(struct forwarded_call *f, struct mo_json task)
     if (mo_redact_task_failed(task))
         redact_outcome(f);
     said = (struct mo_json){f->outcome.p, f->outcome.len};
-    mo_buf_init(&cut, 2 * GW_TEXT_MAX);
-    if (!mo_buf_err(&f->outcome) &&
-        mo_result_limit_task(f->g->results, &how, said, &cut)) {
-        mo_buf_fini(&f->outcome);
-        f->outcome = cut;
-    } else {
-        mo_buf_fini(&cut);
-    }
+    mo_forward_set_outcome(
+        f, &cut,
+        !mo_buf_err(&f->outcome) &&
+            mo_result_limit_task(f->g->results, &how, said, &cut));
 }
 
 static void watch_task(struct forwarded_call *f, struct mo_json result)

@@ -29,8 +29,6 @@ struct kept_task {
     char text[];
 };
 
-static const struct mo_span nothing = {NULL, 0};
-
 /* --- status -------------------------------------------------------------- */
 
 static const char *status_of(const struct forwarded_call *f)
@@ -108,21 +106,13 @@ static void notify_client(struct forwarded_call *f)
 static void limit_outcome(struct forwarded_call *f)
 {
     struct mo_json whole = {f->outcome.p, f->outcome.len};
-    struct result_limit how = {.who = f->who,
-                               .max = f->result_max,
-                               .has_output_schema = f->has_output_schema};
-    struct mo_buf cut;
+    struct mo_buf cut = {.max = GW_TEXT_MAX};
 
-    if (f->is_error || !f->result_max || mo_buf_err(&f->outcome) ||
-        whole.n <= f->result_max)
+    if (f->is_error || !f->limit.max || mo_buf_err(&f->outcome) ||
+        whole.n <= f->limit.max)
         return;
-    mo_buf_init(&cut, GW_TEXT_MAX);
-    if (mo_result_limit_cut(f->g->results, &how, whole, &cut)) {
-        mo_buf_fini(&f->outcome);
-        f->outcome = cut;
-    } else {
-        mo_buf_fini(&cut);
-    }
+    mo_forward_set_outcome(
+        f, &cut, mo_result_limit_cut(f->g->results, &f->limit, whole, &cut));
 }
 
 /* Counts the outcome's bytes; one that is too big becomes an error. */
@@ -207,10 +197,7 @@ bool mo_forward_task_begin(struct forwarded_call *f, struct mo_json task)
     f->down = NULL;
     f->client = CLIENT_HAS_TASK;
     mo_timer_start(f->g->loop, &f->expiry, f->kept_task->ttl_ms);
-    if (mo_buf_err(&b))
-        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else
-        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_rewrite_answer(c, &b);
     return true;
 }
 
@@ -221,10 +208,7 @@ static void answer_get(struct forwarded_call *f, struct mo_ep_call *c)
     mo_autobuf struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
 
     put_status(&b, f, c);
-    if (mo_buf_err(&b))
-        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else
-        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_rewrite_answer(c, &b);
 }
 
 static void answer_update(struct forwarded_call *f, struct mo_ep_call *c)
@@ -277,25 +261,17 @@ bool mo_forward_task_method(struct mo_gateway *g, struct mo_ep_call *c)
 
 /* --- _meta of a legacy task ---------------------------------------------- */
 
-/* Writes _meta without the server's task id, which the client does not know. */
-static int put_meta(struct mo_json meta, struct mo_buf *b)
-{
-    struct mo_edit ed = {MO_MCP_P_TASK, {NULL, 0}};
-
-    return mo_edit(b, meta, &ed, 1);
-}
-
 int mo_forward_strip_task_meta(struct mo_json result, struct mo_buf *out)
 {
     struct mo_json meta = mo_json_get(result, "_meta");
-    struct mo_edit ed = {"_meta", {NULL, 0}};
+    struct mo_edit id = {MO_MCP_P_TASK, {NULL, 0}}, ed = {"_meta", {NULL, 0}};
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     int rc = 0;
 
     if (!mo_json_get(meta, MO_MCP_P_TASK).p)
         return 0;
     if (mo_json_len(meta) > 1) {
-        rc = put_meta(meta, &b);
+        rc = mo_edit(&b, meta, &id, 1);
         ed.to = mo_buf_view(&b);
     }
     if (rc == 0)

@@ -1,4 +1,3 @@
-/* result_limit.c - see result_limit.h. */
 #include "gateway/call/result_limit.h"
 
 #include <stdio.h>
@@ -381,10 +380,7 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
     mo_jw_end(&w);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    if (mo_buf_err(&b))
-        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
-    else
-        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_rewrite_answer(c, &b);
 }
 
 void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,

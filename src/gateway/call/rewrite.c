@@ -1,4 +1,3 @@
-/* rewrite.c - see rewrite.h. */
 #include "gateway/call/rewrite.h"
 
 #include <endian.h>
@@ -59,6 +58,14 @@ void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_member(w, "text", text);
     mo_jw_end(w);
     mo_jw_end(w);
+}
+
+void mo_rewrite_answer(struct mo_ep_call *c, const struct mo_buf *b)
+{
+    if (mo_buf_err(b))
+        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
+    else
+        mo_ep_call_result(c, mo_buf_view(b));
 }
 
 struct mo_span mo_rewrite_caps(const struct mo_ep_call *c)

@@ -74,6 +74,8 @@ void mo_rewrite_who(uint64_t peer, struct mo_span caller,
 struct mo_span mo_rewrite_caps(const struct mo_ep_call *c);
 /* Writes "content" with one text, for results of our own. */
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text);
+/* Answers with the JSON in b, or with an error if memory ran out. */
+void mo_rewrite_answer(struct mo_ep_call *c, const struct mo_buf *b);
 /* The connection or session in a client key; 0: it is a caller. */
 uint64_t mo_rewrite_peer(struct mo_span who);
 

@@ -12,11 +12,7 @@ static void server_fini(struct cat_server *s)
     if (!s->borrowed)
         mo_catalog_lists_free(s->lists);
     mo_overrides_free(s->overrides);
-    mo_free(s->description);
-    mo_free(s->keywords);
-    mo_free(s->categories);
-    mo_free(s->name);
-    mo_free(s->prefix);
+    mo_arena_fini(&s->a);
 }
 
 static void servers_free(struct cat_server *v, size_t n)
@@ -26,9 +22,9 @@ static void servers_free(struct cat_server *v, size_t n)
     mo_free(v);
 }
 
-static int copy_text(char **to, const char *text)
+static int copy_text(struct cat_server *s, const char **to, const char *text)
 {
-    *to = text ? mo_strndup(text, strlen(text)) : NULL;
+    *to = text ? mo_arena_strndup(&s->a, text, strlen(text)) : NULL;
     return text && !*to ? MO_ENOMEM : 0;
 }
 
@@ -36,15 +32,15 @@ static int server_init(struct cat_server *s, const struct mo_gw_server *from)
 {
     const char *prefix = from->prefix ? from->prefix : from->name;
 
+    mo_arena_init(&s->a, OVERRIDES_TEXT_MAX);
     s->never_prefix = prefix[0] == '\0';
-    s->name = mo_strndup(from->name, strlen(from->name));
-    s->prefix = mo_strndup(prefix, strlen(prefix));
     s->overrides = mo_overrides_new(from);
     s->off = from->off;
-    if (s->name == NULL || s->prefix == NULL || s->overrides == NULL ||
-        copy_text(&s->description, from->description) < 0 ||
-        copy_text(&s->keywords, from->keywords) < 0 ||
-        copy_text(&s->categories, from->categories) < 0)
+    if (s->overrides == NULL || copy_text(s, &s->name, from->name) < 0 ||
+        copy_text(s, &s->prefix, prefix) < 0 ||
+        copy_text(s, &s->description, from->description) < 0 ||
+        copy_text(s, &s->keywords, from->keywords) < 0 ||
+        copy_text(s, &s->categories, from->categories) < 0)
         return MO_ENOMEM;
     mo_gw_label(mo_span_cstr(from->name), s->label);
     snprintf(s->digest, sizeof(s->digest), "%s", from->digest);
@@ -81,7 +77,6 @@ static int load_lists(const struct mo_catalog *c, struct cat_server *v,
         s->lists = was->lists;
         s->borrowed = true;
         memcpy(s->fail, was->fail, sizeof(s->fail));
-        memcpy(s->unsaved, was->unsaved, sizeof(s->unsaved));
         return 0;
     }
     s->lists = mo_catalog_lists_new();
@@ -290,7 +285,6 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info)
 {
     struct cat_server *s = NULL;
-    struct mo_err e = {0};
 
     MO_BUG_ON(server >= c->n);
     s = &c->v[server];
@@ -298,14 +292,9 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
     store_extra(s->lists, &s->lists->info, info);
     s->lists->known = true;
     s->fail[0] = '\0';
-    s->unsaved[0] = '\0';
-    if (c->cache && s->lists->dirty) {
-        if (mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists, &e) <
-            0)
-            snprintf(s->unsaved, sizeof(s->unsaved), "%s", e.msg);
-        else
-            s->lists->dirty = false;
-    }
+    if (c->cache && s->lists->dirty &&
+        mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists) == 0)
+        s->lists->dirty = false;
     refresh_why(c);
 }
 
@@ -332,12 +321,6 @@ const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server)
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server)
 {
     return server < c->n && c->v[server].why[0] ? c->v[server].why : NULL;
-}
-
-const char *mo_catalog_unsaved(const struct mo_catalog *c, unsigned server)
-{
-    return server < c->n && c->v[server].unsaved[0] ? c->v[server].unsaved
-                                                    : NULL;
 }
 
 static struct mo_json extra_json(const struct mo_buf *b)

@@ -100,7 +100,8 @@ void mo_catalog_forget(const char *cache, const char *server);
 int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
                    struct mo_json items, bool *changed);
 /* All four lists of a server were stored: writes them to the cache with its
- * capabilities and serverInfo (objects or none). */
+ * capabilities and serverInfo (objects or none). If that fails, the next call
+ * tries again. */
 void mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info);
 /* Notes why the server's lists cannot be read; NULL: they can. Old lists
@@ -113,8 +114,6 @@ bool mo_catalog_known(const struct mo_catalog *c, unsigned server);
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server);
 /* Why its lists could not be read the last time; NULL: they could. */
 const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server);
-/* Why its lists could not be written to the cache; NULL: they could. */
-const char *mo_catalog_unsaved(const struct mo_catalog *c, unsigned server);
 /* The last values given to mo_catalog_done(), also from the cache; or none. */
 struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server);
 struct mo_json mo_catalog_capabilities(const struct mo_catalog *c,

@@ -169,14 +169,6 @@ int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
 
 /* --- writing ------------------------------------------------------------- */
 
-static void put_raw_member(struct mo_jw *w, const char *key,
-                           const struct mo_buf *b)
-{
-    if (b->len == 0)
-        return;
-    mo_jw_member_raw(w, key, mo_buf_view(b));
-}
-
 static int put_document(const char *name, const char *digest,
                         const struct server_lists *s, struct mo_buf *out)
 {
@@ -186,33 +178,30 @@ static int put_document(const char *name, const char *digest,
     mo_jw_member_cstr(&w, "name", name);
     mo_jw_member_cstr(&w, "digest", digest);
     mo_jw_member_cstr(&w, "date", s->date);
-    put_raw_member(&w, "capabilities", &s->caps);
-    put_raw_member(&w, "info", &s->info);
+    mo_jw_member_raw(&w, "capabilities", mo_buf_view(&s->caps));
+    mo_jw_member_raw(&w, "info", mo_buf_view(&s->info));
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
         if (s->list[k])
-            put_raw_member(&w, mo_catalog_kinds[k].list, &s->list[k]->text);
+            mo_jw_member_raw(&w, mo_catalog_kinds[k].list,
+                             mo_buf_view(&s->list[k]->text));
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
 
 int mo_catalog_cache_write(const char *dir, const char *name,
-                           const char *digest, struct server_lists *s,
-                           struct mo_err *e)
+                           const char *digest, struct server_lists *s)
 {
     char path[PATH_MAX];
     mo_autobuf struct mo_buf b = {.max = CAT_FILE_MAX};
     int rc = cache_path(dir, name, path);
 
-    if (rc < 0)
-        return mo_fail(e, rc, "%s: path too long", dir);
     mo_wall_format(mo_wall_ms(), s->date);
-    rc = put_document(name, digest, s, &b);
-    if (rc < 0)
-        rc = mo_fail(e, rc, "the lists are too long for a cache file");
     if (rc == 0)
-        rc = mo_file_mkdir(dir, e);
+        rc = put_document(name, digest, s, &b);
     if (rc == 0)
-        rc = mo_file_replace(path, mo_buf_view(&b), e);
+        rc = mo_file_mkdir(dir, NULL);
+    if (rc == 0)
+        rc = mo_file_replace(path, mo_buf_view(&b), NULL);
     return rc;
 }
 

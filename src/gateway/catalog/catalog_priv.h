@@ -69,23 +69,22 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
 int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
                           struct server_lists *out);
 int mo_catalog_cache_write(const char *dir, const char *name,
-                           const char *digest, struct server_lists *s,
-                           struct mo_err *e);
+                           const char *digest, struct server_lists *s);
 
 /* --- view ---------------------------------------------------------------- */
 
 struct cat_server {
-    char *name, *prefix;
+    struct mo_arena a; /* owns its texts */
+    const char *name, *prefix;
     char label[MO_GW_LABEL_MAX];
     char digest[65];
     bool never_prefix;
     bool borrowed; /* the lists still belong to the old server */
     struct server_lists *lists;
     struct server_overrides *overrides;
-    char *description, *keywords, *categories; /* NULL: none */
+    const char *description, *keywords, *categories; /* NULL: none */
     bool off;
-    char fail[240];    /* why its lists cannot be read; or "" */
-    char unsaved[240]; /* why its lists are not cached; or "" */
+    char fail[240]; /* why its lists cannot be read; or "" */
     char why[CAT_WHY_MAX];
 };
 

@@ -1,4 +1,3 @@
-/* meta_tools.c - see meta_tools.h. */
 #include "gateway/router/meta_tools_priv.h"
 
 #include "codec/json/jschema.h"
@@ -6,7 +5,6 @@
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
-#include "gateway/router/meta_tools_text.h"
 #include "gateway/router/router.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
@@ -17,6 +15,83 @@
 #define ARGS_ARENA    ((size_t)256 * 1024)
 #define MESSAGE_BYTES 4096
 #define TOKEN_BYTES   4 /* about, of English and JSON */
+
+/* --- definitions --------------------------------------------------------- */
+
+#define OBJECT_OF "{\"type\":\"object\",\"properties\":{"
+#define TEXT_THAT "{\"type\":\"string\",\"description\":"
+#define READS_ONLY                                                             \
+    "\"annotations\":{\"readOnlyHint\":true,\"openWorldHint\":false}"
+
+static const char meta_tools_json[] =
+    "{\"tools\":["
+    "{\"name\":\"find_tool\",\"title\":\"Find a tool\",\"description\":"
+    "\"Find the tools that fit a request in plain words. Answers with servers, "
+    "tools, how sure it is (0 to 1), descriptions and input schemas; run one "
+    "with execute.\","
+    "\"inputSchema\":" OBJECT_OF "\"query\":" TEXT_THAT
+    "\"What is to be done, in plain words\"},"
+    "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":50,"
+    "\"default\":5},"
+    "\"threshold\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1,"
+    "\"description\":\"Leave out what is less sure\"}},"
+    "\"required\":[\"query\"]},"
+    "\"outputSchema\":" OBJECT_OF
+    "\"results\":{\"type\":\"array\",\"items\":" OBJECT_OF
+    "\"server\":{\"type\":\"string\"},\"tool\":{\"type\":\"string\"},"
+    "\"confidence\":{\"type\":\"number\"},"
+    "\"description\":{\"type\":\"string\"},"
+    "\"inputSchema\":{\"type\":\"object\"},"
+    "\"reason\":" TEXT_THAT "\"It cannot be used now: quarantined, "
+    "circuit-open or sign-in\"},\"why\":{\"type\":\"string\"}},"
+    "\"required\":[\"server\",\"tool\",\"confidence\"]}}},"
+    "\"required\":[\"results\"]}," READS_ONLY "},"
+
+    "{\"name\":\"execute\",\"title\":\"Run a tool\",\"description\":"
+    "\"Run a tool of any server and return its result. Name it by server and "
+    "tool (see find_tool), or say in request what is to be done: then it is "
+    "run "
+    "only if it is clear which one is meant, otherwise the candidates are "
+    "listed and nothing is done. params are the tool's own arguments.\","
+    "\"inputSchema\":" OBJECT_OF "\"request\":" TEXT_THAT
+    "\"What is to be done, in plain words\"},"
+    "\"server\":{\"type\":\"string\"},\"tool\":{\"type\":\"string\"},"
+    "\"params\":{\"type\":\"object\",\"description\":"
+    "\"Arguments of the tool, as its inputSchema says\"}}}},"
+
+    "{\"name\":\"list_capabilities\",\"title\":\"What there is\","
+    "\"description\":\"List the servers and their tools, a page at a time.\","
+    "\"inputSchema\":" OBJECT_OF "\"category\":" TEXT_THAT
+    "\"Only servers of this category or tag, or with this word in their "
+    "keywords or description\"},"
+    "\"server\":" TEXT_THAT "\"Only this server, with all its tools\"},"
+    "\"cursor\":" TEXT_THAT "\"nextCursor of the page before\"}}},"
+    "\"outputSchema\":" OBJECT_OF
+    "\"servers\":{\"type\":\"array\",\"items\":" OBJECT_OF
+    "\"server\":{\"type\":\"string\"},\"description\":{\"type\":\"string\"},"
+    "\"categories\":{\"type\":\"array\",\"items\":"
+    "{\"type\":\"string\"}},"
+    "\"state\":{\"type\":\"string\"},"
+    "\"toolCount\":{\"type\":\"integer\"},"
+    "\"tools\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}},"
+    "\"required\":[\"server\",\"tools\"]}},"
+    "\"nextCursor\":{\"type\":\"string\"}},"
+    "\"required\":[\"servers\"]}," READS_ONLY "},"
+
+    "{\"name\":\"explain_tool\",\"title\":\"All about a tool\","
+    "\"description\":\"Describe one tool: schemas, an example call, hints, and "
+    "how its server is.\","
+    "\"inputSchema\":" OBJECT_OF "\"server\":{\"type\":\"string\"},"
+    "\"tool\":{\"type\":\"string\"},"
+    "\"mcp_name\":" TEXT_THAT "\"The same as server\"},"
+    "\"tool_name\":" TEXT_THAT "\"The same as tool\"}}},"
+    "\"outputSchema\":" OBJECT_OF "\"server\":{\"type\":\"string\"},"
+    "\"tool\":{\"type\":\"string\"},\"description\":{\"type\":\"string\"},"
+    "\"inputSchema\":{\"type\":\"object\"},\"example\":{\"type\":\"object\"},"
+    "\"health\":{\"type\":\"object\"},"
+    "\"latency\":{\"type\":\"object\"}},"
+    "\"required\":[\"server\",\"tool\",\"inputSchema\"]}," READS_ONLY "}"
+    "]}";
 
 static const struct mo_json none = {NULL, 0};
 
@@ -79,17 +154,13 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
     if (is_error)
         mo_jw_member_bool(&w, "isError", true);
     mo_jw_end(&w);
-    if (mo_buf_err(made) || mo_buf_err(&b))
-        mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
-    else
-        mo_ep_call_result(c, mo_buf_view(&b));
+    mo_buf_pass_err(&b, made);
+    mo_rewrite_answer(c, &b);
 }
 
-void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v)
+void mo_meta_tools_copy(struct mo_jw *w, struct mo_json from, const char *key)
 {
-    if (!v.p)
-        return;
-    mo_jw_member_raw(w, key, mo_json_text(v));
+    mo_jw_member_raw(w, key, mo_json_text(mo_json_get(from, key)));
 }
 
 /* --- lookup by name ------------------------------------------------------ */
@@ -133,10 +204,8 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
     if (it)
         mo_unavailable_tool(g, it, &v);
     if (it && !mo_meta_tools_is_held_back(&v)) {
-        mo_meta_tools_put_json(w, "description",
-                               mo_json_get(it->item, "description"));
-        mo_meta_tools_put_json(w, "inputSchema",
-                               mo_json_get(it->item, "inputSchema"));
+        mo_meta_tools_copy(w, it->item, "description");
+        mo_meta_tools_copy(w, it->item, "inputSchema");
     }
     if (h->equal)
         mo_jw_member_bool(w, "equivalent", true);
@@ -343,14 +412,6 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
     }
 }
 
-static int copy_span(struct mo_arena *a, struct mo_span from,
-                     struct mo_span *to)
-{
-    to->p = mo_arena_strndup(a, from.p, from.n);
-    to->n = to->p ? from.n : 0;
-    return to->p ? 0 : MO_ENOMEM;
-}
-
 int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
                       struct mo_json arguments, struct mo_arena *a,
                       struct mo_gw_choice *out)
@@ -372,10 +433,10 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
         mo_call_approval_routed(g, &c, "execute", ch.request, found, true);
     out->params = ch.params;
     out->sure = ch.sure;
-    rc = copy_span(a,
-                   mo_span_cstr(mo_catalog_about(g->cat, ch.item->server).name),
-                   &out->server);
-    return rc < 0 ? rc : copy_span(a, ch.item->own, &out->tool);
+    out->server = mo_span_dup(
+        a, mo_span_cstr(mo_catalog_about(g->cat, ch.item->server).name));
+    out->tool = mo_span_dup(a, ch.item->own);
+    return out->server.p && out->tool.p ? 0 : MO_ENOMEM;
 }
 
 /* --- dispatch ------------------------------------------------------------ */

@@ -1,4 +1,3 @@
-/* router_explain.c - see router_explain.h. */
 #include "gateway/router/router_explain.h"
 
 #include "base/map.h"

@@ -1,4 +1,3 @@
-/* router_index.c - see router_index.h. */
 #include "gateway/router/router_index.h"
 
 #include "base/rand.h"

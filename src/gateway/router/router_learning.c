@@ -1,4 +1,3 @@
-/* router_learning.c - see router_learning.h. */
 #include "gateway/router/router_learning.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* unavailable_reason.c - see unavailable_reason.h. */
 #include "gateway/router/unavailable_reason.h"
 
 #include <stdio.h>

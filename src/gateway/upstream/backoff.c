@@ -1,4 +1,3 @@
-/* backoff.c - see backoff.h. */
 #include "gateway/upstream/backoff.h"
 
 static uint64_t longest_pause(unsigned fails)

@@ -1,4 +1,3 @@
-/* breaker.c - see breaker.h. */
 #include "gateway/upstream/breaker.h"
 
 #include <stddef.h>

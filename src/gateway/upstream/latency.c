@@ -1,4 +1,3 @@
-/* latency.c - see latency.h. */
 #include "gateway/upstream/latency.h"
 
 #include "base/mem.h"

@@ -1,4 +1,3 @@
-/* server_overrides.c - see server_overrides.h. */
 #include "gateway/upstream/server_overrides.h"
 
 struct server_overrides {

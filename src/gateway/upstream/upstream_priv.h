@@ -110,12 +110,10 @@ struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
                                        struct mo_span who, struct mo_span caps);
 void mo_upstream_child_start(struct mo_child *c);
 void mo_upstream_child_close(struct mo_child *c, int code, const char *why);
-void mo_upstream_child_end(
-    struct mo_child *c,
-    enum refusal refusal); /* The child is gone: fails its requests and frees it
-                              unless it is held. */
-void mo_upstream_child_released(
-    struct mo_child *c); /* call after a call or request of it ended */
+/* The child is gone: fails its requests and frees it unless it is held. */
+void mo_upstream_child_end(struct mo_child *c, enum refusal refusal);
+/* Call after a call or request of it ended. */
+void mo_upstream_child_released(struct mo_child *c);
 
 /* fair_queue.c */
 void mo_fair_queue_init(struct mo_upstream *u);
@@ -124,15 +122,13 @@ uint64_t mo_fair_queue_caller(const struct mo_upstream *u, struct mo_span who);
 bool mo_fair_queue_full(const struct mo_upstream *u); /* the queue is full */
 /* Next request to grant; NULL: all must wait. */
 struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u);
-void mo_fair_queue_granted(
-    struct mo_upstream *u,
-    const struct mo_child_request *w); /* call when granted */
+void mo_fair_queue_granted(struct mo_upstream *u,
+                           const struct mo_child_request *w);
 void mo_fair_queue_call_ended(struct mo_upstream *u);
 
 /* process_limit.c */
 /* Starts a NEW child, leaves it queued, or ends it (false). */
 bool mo_process_limit_admit(struct mo_child *c);
-void mo_process_limit_freed(
-    struct mo_upstream_pool *p); /* call when a place is free */
+void mo_process_limit_freed(struct mo_upstream_pool *p); /* a place is free */
 
 #endif
