@@ -189,15 +189,20 @@ static int run_gateway(struct mo_cli *c)
         return rc;
     (void)signal(SIGPIPE, SIG_IGN);
     mo_log_init(&g.log, STDERR_FILENO);
+    mo_log_collect(&g.log);
     mo_reload_log(&g.log, g.config.now);
     mo_timer_init(&g.watch, on_watch);
     mo_timer_init(&g.soon, open_approvals_socket);
     if (start_gateway(&g, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
+        mo_log(&g.log, MO_INFO, "gateway",
+               "started: version " MO_VERSION ", pid %d, on standard input",
+               (int)getpid());
         mo_timer_start(g.loop, &g.watch, MO_RELOAD_WATCH_MS);
         mo_timer_start(g.loop, &g.soon, APPROVALS_SOCKET_MS);
         mo_loop_run(g.loop);
+        mo_log(&g.log, MO_INFO, "gateway", "stopped");
     }
     free_gateway(&g);
     mo_log_fini(&g.log);

@@ -45,6 +45,10 @@ static void check_ready(struct session *s)
         return;
     mo_session_move(s, S_READY);
     ++*count[s->attempt];
+    session_log(s, MO_INFO, mo_now_ns() - s->begun_ns, NULL, "%s",
+                s->served_once ? "has a new box"
+                : s->known     ? "opened again"
+                               : "opened");
     fill_info(s);
     s->served_once = true;
     mo_session_touched(s);
@@ -111,8 +115,7 @@ static void next_try(struct session *s)
     }
     if (s->state == S_LOSING)
         mo_session_move(s, S_BOXING);
-    mo_log_err(mo_loop_log(s->ss->loop), MO_INFO, "session", &e,
-               "%s: its box cannot be used", s->id);
+    session_log(s, MO_INFO, 0, &e, "box cannot be used");
     try_box(s);
 }
 
@@ -283,8 +286,8 @@ static void on_err_read(void *ctx, char *p, size_t n)
 {
     struct session *s = ctx;
 
-    mo_log(mo_loop_log(s->ss->loop), MO_DEBUG, "session", "%s: stderr: %.*s",
-           s->id, (int)(n > 1000 ? 1000 : n), p);
+    session_log(s, MO_DEBUG, 0, NULL, "stderr of the box: %.*s",
+                (int)(n > 1000 ? 1000 : n), p);
 }
 
 static void on_err_close(void *ctx, const struct mo_err *why)
@@ -343,11 +346,15 @@ static int name_box(struct session *s, struct mo_err *e)
 static void on_box_ready(void *ctx, struct mo_box *b,
                          const struct mo_box_io *io)
 {
+    static const char *const way[] = {"adopted", "revived", "started"};
     struct session *s = ctx;
     struct mo_err e;
     int rc;
 
     s->up = true;
+    s->up_ns = mo_now_ns();
+    session_log(s, MO_INFO, s->up_ns - s->begun_ns, NULL, "box %s %s",
+                mo_box_id(b), way[s->attempt]);
     take_err(s, io->err);
     if (s->state == S_ENDING) { /* waited for only to let it go */
         s->box = b;
@@ -366,6 +373,19 @@ static void on_box_ready(void *ctx, struct mo_box *b,
         lose_box_because(s, &e);
 }
 
+/* ms is how long the box ran. A box that was let go lives on. */
+static void log_box_end(const struct session *s)
+{
+    enum mo_box_cause cause = s->end.cause;
+    enum mo_level lv = cause == MO_BOX_LET_GO ? MO_DEBUG
+                       : cause == MO_BOX_STOPPED || s->state == S_ENDING
+                           ? MO_INFO
+                           : MO_WARN;
+
+    session_log(s, lv, s->up_ns ? mo_now_ns() - s->up_ns : 0, s->end.why,
+                "box ended: %s", mo_box_cause_name(cause));
+}
+
 static void on_box_gone(void *ctx, const struct mo_box_end *end)
 {
     struct session *s = ctx;
@@ -380,6 +400,8 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
         s->end_why = s->fault;
         s->end.why = &s->end_why;
     }
+    log_box_end(s);
+    s->up_ns = 0;
     if (s->state == S_ENDING)
         mo_session_finish_step(s);
     else if (s->state == S_BOXING)
@@ -443,6 +465,8 @@ static void try_box(struct session *s)
 
 void mo_session_start_box(struct session *s)
 {
+    if (s->served_once)
+        s->begun_ns = mo_now_ns();
     mo_session_move(s, S_BOXING);
     try_box(s);
 }

@@ -222,9 +222,9 @@ static enum verdict remove_suspect(struct mo_sessions *ss)
     struct suspect *x = suspect_asked(ss);
     struct mo_boxes *of = ss->o.drivers[ss->sweep.driver];
 
-    mo_log(mo_loop_log(ss->loop), MO_INFO, "session",
-           "box %s has no owner (session '%s'): removing it", x->id,
-           x->session);
+    mo_log_about(mo_loop_log(ss->loop), MO_INFO, "session",
+                 &(struct mo_log_facts){.session = x->session},
+                 "box %s has no owner: removing it", x->id);
     return mo_boxes_remove(of, x->id, on_removed, ss, NULL) == 0 ? ASKED : KEEP;
 }
 

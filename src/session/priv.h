@@ -96,6 +96,8 @@ struct session {
     struct mo_box_end end; /* of the last box; end.why is &end_why or NULL */
     struct mo_err end_why;
     struct mo_err fault; /* why we ended the box; code 0: we did not */
+    uint64_t begun_ns;   /* when opening it, or a new box, began */
+    uint64_t up_ns;      /* when its box began to run; 0: it did not */
     struct mo_session_info info;
 
     enum session_end how; /* ENDING */
@@ -170,6 +172,15 @@ static inline uint64_t wall_now(const struct mo_sessions *ss)
 {
     return ss->o.wall ? ss->o.wall(ss->o.wall_ctx) : mo_wall_ms();
 }
+
+/* A line of the log about a session; ns and why may be 0 and NULL. */
+#define session_log(s, lv, took_ns, error, ...)                                \
+    mo_log_about(mo_loop_log((s)->ss->loop), (lv), "session",                  \
+                 &(struct mo_log_facts){.session = (s)->id,                    \
+                                        .who = (s)->row.owner,                 \
+                                        .ns = (took_ns),                       \
+                                        .err = (error)},                       \
+                 __VA_ARGS__)
 
 /* sessions.c */
 struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id);

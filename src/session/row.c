@@ -134,8 +134,7 @@ static void on_flushed(void *ctx, const struct mo_written *w,
 
     (void)w;
     if (why)
-        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
-                   "%s: its activity could not be written", s->id);
+        session_log(s, MO_WARN, 0, why, "activity could not be written");
     (void)mo_session_landed(s);
 }
 

@@ -72,8 +72,7 @@ static void on_lost(void *ctx, const struct mo_err *why)
 
     s->lease = NULL;
     s->held = false;
-    mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
-               "%s: its lease is lost", s->id);
+    session_log(s, MO_WARN, 0, why, "lease lost");
     if (s->state == S_ENDING)
         mo_session_finish_step(s);
     else
@@ -151,6 +150,7 @@ static void ask_holder(struct session *s)
 void mo_session_begin(struct session *s)
 {
     s->second = false;
+    s->begun_ns = mo_now_ns();
     take_lease(s, 0);
 }
 
@@ -226,8 +226,7 @@ static void take_row(struct session *s, const struct mo_row *r)
     s->known = s->has_row = true;
     s->active = r->at;
     if (mo_session_row_read(&s->row, r->doc, &e) < 0)
-        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
-                   "%s: as if it had no box", s->id);
+        session_log(s, MO_WARN, 0, &e, "opened as if it had no box");
     s->old_files = s->row.box[0] || s->row.asleep;
 }
 

@@ -12,6 +12,7 @@
  * rejected by a person, timed out) gets an error result that states the reason.
  */
 #include "agent/chat/calls.h"
+#include "agent/chat/chat_log.h"
 
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
@@ -282,6 +283,7 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     mo_chat_call_arm_idle(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
+    mo_chat_log_outcome(k);
     if (c->state == CHAT_ENDING) {
         mo_chat_settle(c);
         return;
@@ -405,6 +407,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
                             : k->kept < 0 ? MO_SPAN("\"remembered\":false")
                                           : mo_span(NULL, 0));
     mo_chat_event_resolved(k, approved);
+    mo_chat_log_decision(k);
     if (c->state == CHAT_ENDING)
         return;
     if (!approved) {

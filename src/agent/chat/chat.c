@@ -10,6 +10,7 @@
  */
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
+#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
@@ -198,7 +199,7 @@ static void resume_turn(struct chat *c)
     struct mo_err e;
 
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
-        mo_random_token(c->turn.id, ID_BYTES);
+        mo_turn_begin(c);
         greet_new_members(c);
         mo_turn_ask(c);
         return;
@@ -206,7 +207,7 @@ static void resume_turn(struct chat *c)
     if (role == MO_ENTRY_ASSISTANT) {
         mo_entry_calls(&it, last->doc);
         if (mo_entry_next_call(&it, &k)) {
-            mo_random_token(c->turn.id, ID_BYTES);
+            mo_turn_begin(c);
             if (mo_chat_calls_recover(c, last->doc, &e) < 0)
                 mo_chat_fail(c, &e);
             return;
@@ -503,8 +504,7 @@ void mo_chat_finish(struct chat *c, const char *reason,
 
 void mo_chat_fail(struct chat *c, const struct mo_err *why)
 {
-    mo_log_err(mo_loop_log(c->agent->loop), MO_WARN, "agent", why, "session %s",
-               c->id);
+    mo_chat_log(c, MO_WARN, 0, why, "conversation failed");
     mo_chat_finish(c, "failed", why);
 }
 

@@ -73,6 +73,7 @@ struct transcript {
 struct turn {
     char id[ID_MAX];
     struct message *saying; /* the message that is being written */
+    uint64_t began;         /* mo_now_ns() */
     unsigned steps;         /* model requests so far */
     bool cancel;            /* a member asked to stop the turn */
     bool busy;              /* mo_session_busy() was called */

@@ -11,6 +11,7 @@
 #include "agent/chat/gateway_client.h"
 
 #include "agent/chat/calls.h"
+#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
@@ -80,8 +81,8 @@ static void on_close(void *ctx, const struct mo_err *why)
         r->chat->gateway = NULL;
         r->chat->stale = true;
         if (why)
-            mo_log_err(mo_loop_log(a->loop), MO_WARN, "agent", why,
-                       "session %s: connection to the gateway", r->chat->id);
+            mo_chat_log(r->chat, MO_WARN, 0, why,
+                        "connection to the gateway lost");
     }
     if (r->link)
         mo_link_close(r->link, NULL);

@@ -9,6 +9,7 @@
 #include "agent/chat/run.h"
 
 #include "agent/chat/calls.h"
+#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/event.h"
 #include "agent/chat/gateway_client.h"
@@ -388,6 +389,7 @@ void mo_chat_call_run(struct call *k)
     if (k->in_line)
         return;
     k->started = true;
+    mo_chat_log_call(k, MO_INFO, 0, "call runs");
     rc = start_call(k, &e);
     if (rc < 0)
         mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);

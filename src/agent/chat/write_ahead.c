@@ -277,7 +277,7 @@ void mo_turn_next(struct chat *c)
         mo_chat_repick(c);
     c->turn.saying = m;
     c->turn.usage = (struct mo_llm_usage){0};
-    mo_random_token(c->turn.id, ID_BYTES);
+    mo_turn_begin(c);
     mo_chat_move(c, CHAT_SAVING);
     if (write_message(c, m, &e) == 0)
         return;

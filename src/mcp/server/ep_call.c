@@ -197,6 +197,7 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
         return MO_ENOMEM;
     c->id = move_handle(m->id, m, text.p);
     c->pub.params = move_handle(m->params, m, text.p);
+    c->pub.request = from->request;
     c->pub.caller = mo_ep_call_dup(c, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;
