@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "audit/audit_lookup.h"
+#include "audit/audit.h"
 #include "cli/cmd.h"
 #include "codec/json/json.h"
 #include "gateway/inside.h"

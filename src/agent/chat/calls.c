@@ -224,8 +224,7 @@ static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
                              .from = from,
                              .to = to,
                              .doc = mo_buf_view(doc)};
-    w[1] = (struct mo_write){
-        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
+    w[1] = mo_audit_row_write(mo_buf_view(doc));
     return 2;
 }
 

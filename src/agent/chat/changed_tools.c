@@ -94,14 +94,10 @@ bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t)
 
 static void audit_acceptance(const struct mo_member *m, const struct mo_tool *t)
 {
-    mo_autobuf struct mo_buf doc = {.max = 4096};
-
-    mo_buf_puts(&doc, "{\"accepted\":");
-    mo_json_quote(&doc, t->name);
-    mo_buf_printf(&doc, ",\"digest\":\"%s\",\"who\":", t->digest);
-    mo_json_quote(&doc, mo_span_cstr(m->who));
-    mo_buf_putc(&doc, '}');
-    mo_chat_audit(m->chat, &doc);
+    mo_chat_audit(m->chat, &(struct mo_audit_row){.event = "accepted",
+                                                  .subject = t->name,
+                                                  .digest = t->digest,
+                                                  .who = mo_span_cstr(m->who)});
 }
 
 void mo_chat_accept(struct mo_member *m, struct mo_span tool,

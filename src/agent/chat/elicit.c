@@ -160,19 +160,19 @@ static void audit_question(const struct question *q,
                            const char *who)
 {
     struct chat *c = q->call->chat;
-    mo_autobuf struct mo_buf doc = {.max = (size_t)64 * 1024};
-    struct mo_jw j = mo_jw_object(&doc);
+    const struct mo_audit_row row = {
+        .event = "asked",
+        .subject = mo_span_cstr(q->page ? "url" : "form"),
+        .server = q->call->tool->def.server,
+        .tool = q->call->tool->def.name,
+        .call = mo_span_cstr(q->call->key),
+        .action = actions[action],
+        .by = by,
+        .who = mo_span_cstr(who),
+    };
 
-    mo_jw_member(&j, "asked", mo_span_cstr(q->page ? "url" : "form"));
-    mo_jw_member(&j, "server", q->call->tool->def.server);
-    mo_jw_member(&j, "tool", q->call->tool->def.name);
-    mo_jw_member(&j, "call", mo_span_cstr(q->call->key));
-    mo_jw_member(&j, "action", mo_span_cstr(actions[action]));
-    mo_jw_member(&j, "by", mo_span_cstr(by));
-    mo_jw_member(&j, "who", mo_span_cstr(who));
-    mo_jw_end(&j);
     if (c->state != CHAT_ENDING)
-        mo_chat_audit(c, &doc);
+        mo_chat_audit(c, &row);
 }
 
 /* --- open and close

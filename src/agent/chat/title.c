@@ -27,14 +27,14 @@ static void on_title_written(struct chat *c, void *arg,
  * done() is called. */
 static int store_title(struct chat *c, struct naming *n, struct mo_err *e)
 {
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
+    const struct mo_audit_row row = {.event = "renamed",
+                                     .subject = mo_buf_view(&c->title)};
     mo_autobuf struct mo_buf doc = {.max = 4096};
+    struct mo_write w;
 
     mo_session_memory_save(c);
-    mo_buf_puts(&doc, "{\"renamed\":");
-    mo_json_quote(&doc, mo_buf_view(&c->title));
-    mo_buf_putc(&doc, '}');
-    w.doc = mo_buf_view(&doc);
+    mo_audit_row_put(&doc, &row);
+    w = mo_audit_row_write(mo_buf_view(&doc));
     return mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
                             : mo_chat_write(c, &w, 1, on_title_written, n, e);
 }
