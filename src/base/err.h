@@ -36,6 +36,9 @@ struct mo_err {
     char msg[240]; /* for the log, outermost context first */
 };
 
+/* How most operations of the event loop report their end; why NULL: success. */
+typedef void mo_done_fn(void *ctx, const struct mo_err *why);
+
 /* Fill *e and return code. sys stays 0. */
 int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -55,12 +55,32 @@ static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
 #define mo_list_first(head, T, member)                                         \
     (mo_list_empty(head) ? NULL : mo_container_of((head)->next, T, member))
 
-#define mo_list_each(it, head)                                                 \
+/* mo_list_each (it, head) visits the nodes; mo_list_each (x, head, T, member)
+ * visits the T that contain them, by the member that is their node. */
+#define mo_list_each(it, ...)                                                  \
+    MO_LIST_BY_ARGS(__VA_ARGS__, each_of, 0, each_node, 0)(it, __VA_ARGS__)
+
+/* The same; the body may remove (and free) the current node, but no other. */
+#define mo_list_each_safe(it, ...)                                             \
+    MO_LIST_BY_ARGS(__VA_ARGS__, safe_of, 0, safe_node, 0)(it, __VA_ARGS__)
+
+#define MO_LIST_BY_ARGS(a, b, c, name, ...) mo_list_##name
+
+#define mo_list_each_node(it, head)                                            \
     for (struct mo_list *it = (head)->next; it != (head); it = it->next)
 
-/* The body may remove (and free) the current node, but no other. */
-#define mo_list_each_safe(it, head)                                            \
+#define mo_list_safe_node(it, head)                                            \
     for (struct mo_list *it = (head)->next, *it##_next = it->next;             \
          it != (head); it = it##_next, it##_next = it->next)
+
+#define mo_list_each_of(x, head, T, member)                                    \
+    for (T *x = mo_container_of((head)->next, T, member);                      \
+         &x->member != (head); x = mo_container_of(x->member.next, T, member))
+
+#define mo_list_safe_of(x, head, T, member)                                    \
+    for (T *x = mo_container_of((head)->next, T, member),                      \
+           *x##_next = mo_container_of(x->member.next, T, member);             \
+         &x->member != (head);                                                 \
+         x = x##_next, x##_next = mo_container_of(x->member.next, T, member))
 
 #endif

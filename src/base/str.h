@@ -50,6 +50,14 @@ struct mo_span mo_span_skip(struct mo_span s, size_t n);
 struct mo_span mo_span_head(struct mo_span s, size_t n);
 struct mo_span mo_span_trim(struct mo_span s); /* spaces and tabs, both ends */
 
+/* A copy, NUL-terminated. p is NULL if the arena has no memory. */
+static inline struct mo_span mo_span_dup(struct mo_arena *a, struct mo_span s)
+{
+    const char *p = mo_arena_strndup(a, s.p ? s.p : "", s.n);
+
+    return mo_span(p, p ? s.n : 0);
+}
+
 bool mo_span_ieq(struct mo_span a, struct mo_span b); /* ASCII case ignored */
 bool mo_span_starts(struct mo_span s, struct mo_span prefix);
 bool mo_span_ends(struct mo_span s, struct mo_span suffix);
@@ -81,9 +89,11 @@ struct mo_buf {
 void mo_buf_init(struct mo_buf *b, size_t max);
 void mo_buf_fini(struct mo_buf *b);  /* frees; may be used again */
 void mo_buf_reset(struct mo_buf *b); /* len 0, no error, keeps memory */
+void mo_buf_wipe(struct mo_buf *b);  /* overwrites the bytes, then frees */
 
 /* Freed at the end of its scope: mo_autobuf struct mo_buf b = {.max = 64}; */
-#define mo_autobuf MO_CLEANUP(mo_buf_fini)
+#define mo_autobuf  MO_CLEANUP(mo_buf_fini)
+#define mo_autowipe MO_CLEANUP(mo_buf_wipe) /* for secrets */
 
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n);
 int mo_buf_putc(struct mo_buf *b, char c);
@@ -118,6 +128,13 @@ const char *mo_buf_cstr(struct mo_buf *b);
 static inline int mo_buf_err(const struct mo_buf *b)
 {
     return b->err;
+}
+
+/* to fails with the error of from, unless it has one already. */
+static inline void mo_buf_pass_err(struct mo_buf *to, const struct mo_buf *from)
+{
+    if (!to->err)
+        to->err = from->err;
 }
 
 static inline struct mo_span mo_buf_view(const struct mo_buf *b)

@@ -166,10 +166,9 @@ static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
     static const struct mo_box_cb cb = {on_ready, on_gone};
     const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
     struct mo_box_spec spec = {.limits = limits, .session = "", .argv = argv};
-    struct mo_buf script;
+    mo_autobuf struct mo_buf script = {.max = SCRIPT_MAX};
     int rc;
 
-    mo_buf_init(&script, SCRIPT_MAX);
     put_script(&script);
     argv[2] = mo_buf_cstr(&script);
     p->done = p->gone = false;
@@ -180,7 +179,6 @@ static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
         mo_box_stop(p->box);
         (void)mo_loop_until(p->loop, is_done, p, CLOSE_MS);
     }
-    mo_buf_fini(&script);
     if (rc == 0 && p->why.code)
         rc = mo_fail(e, p->why.code, "%s", p->why.msg);
     return rc;

@@ -352,9 +352,7 @@ static struct place *find_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s)
 {
-    mo_list_each (it, &all->places) {
-        struct place *p = mo_container_of(it, struct place, node);
-
+    mo_list_each (p, &all->places, struct place, node) {
         if (p->driver == s->sandbox && is_same(p->image, s->image) &&
             is_same(p->cfg->sandbox.docker_host, cfg->sandbox.docker_host))
             return p;

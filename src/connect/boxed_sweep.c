@@ -18,9 +18,8 @@ static uint32_t hash_boot_and_namespace(void)
     char ns[64] = "";
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = SMALL_FILE};
 
-    mo_buf_init(&b, SMALL_FILE);
     mo_sha256_init(&h);
     if (mo_file_read("/proc/sys/kernel/random/boot_id", SMALL_FILE, &b, NULL,
                      NULL) == 0)
@@ -28,7 +27,6 @@ static uint32_t hash_boot_and_namespace(void)
     if (readlink("/proc/self/ns/pid", ns, sizeof(ns) - 1) > 0)
         mo_sha256_put(&h, ns, sizeof(ns));
     mo_sha256_end(&h, sum);
-    mo_buf_fini(&b);
     return (uint32_t)sum[0] << 24 | (uint32_t)sum[1] << 16 |
            (uint32_t)sum[2] << 8 | sum[3];
 }

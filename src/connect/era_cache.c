@@ -64,16 +64,15 @@ static void read_row(struct table *t, struct mo_json key, struct mo_json v)
 static void read_table(const char *path, struct table *t)
 {
     struct mo_json_doc doc;
-    struct mo_json key, v;
-    struct mo_json_iter it;
     mo_autobuf struct mo_buf b = {.max = MO_ERA_CACHE_FILE_MAX};
 
     t->n = 0;
     if (mo_file_read(path, MO_ERA_CACHE_FILE_MAX, &b, NULL, NULL) == 0 &&
         mo_json_parse(mo_buf_view(&b), 4, &doc, NULL) == 0) {
-        mo_json_iter(&it, mo_json_get(doc.root, "servers"));
-        while (mo_json_next(&it, &key, &v))
-            read_row(t, key, v);
+        for (struct mo_json_walk m =
+                 mo_json_walk(mo_json_get(doc.root, "servers"));
+             mo_json_step(&m);)
+            read_row(t, m.key, m.val);
     }
 }
 

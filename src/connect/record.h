@@ -26,7 +26,7 @@ struct mo_record *mo_record_open(struct mo_loop *l, const char *path,
                                  struct mo_err *e);
 void mo_record_close(struct mo_record *r); /* NULL is fine */
 
-/* Callback for struct mo_gateway_opts; ctx is the struct mo_record. */
+/* Callback for struct mo_upstream_opts; ctx is the struct mo_record. */
 void mo_record_message(void *ctx, const char *server, uint64_t child,
                        bool to_server, struct mo_span text);
 

@@ -1,74 +1,10 @@
-/* resolved_server.c - resolves what a command connects to; see
- * resolved_server.h. */
 #include "connect/resolved_server.h"
 
 #include "config/reference.h"
-#include "secrets/redact.h"
 #include "secrets/resolve.h"
 
 #define VALUE_MAX ((size_t)128 * 1024) /* bytes of one environment variable */
-
-/* --- command lines -------------------------------------------------------- */
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n';
-}
-
-/* Appends one word from *s to b. Quotes group words. Outside of single quotes a
- * backslash makes the next byte literal. False: a quote is not closed. */
-static bool take_word(const char **s, struct mo_buf *b)
-{
-    char quote = 0;
-    const char *p = *s;
-
-    for (; *p && (quote || !is_blank(*p)); p++) {
-        if (*p == '\\' && quote != '\'' && p[1])
-            mo_buf_putc(b, *++p);
-        else if (!quote && (*p == '\'' || *p == '"'))
-            quote = *p;
-        else if (quote && *p == quote)
-            quote = 0;
-        else
-            mo_buf_putc(b, *p);
-    }
-    *s = p;
-    return !quote;
-}
-
-int mo_sync_client_words(struct mo_arena *a, const char *line,
-                         const char *const **out, size_t *n, struct mo_err *e)
-{
-    const char **v =
-        mo_arena_zalloc(a, (MO_SYNC_CLIENT_WORDS_MAX + 1) * sizeof(*v));
-    struct mo_buf b;
-    int rc = 0;
-
-    if (!v)
-        return mo_fail(e, MO_ENOMEM, "command line");
-    mo_buf_init(&b, VALUE_MAX);
-    for (*n = 0; rc == 0; (*n)++) {
-        while (is_blank(*line))
-            line++;
-        if (!*line)
-            break;
-        mo_buf_reset(&b);
-        if (!take_word(&line, &b))
-            rc = mo_fail(e, MO_EINVAL, "a quote is not closed");
-        else if (mo_buf_err(&b) || *n >= MO_SYNC_CLIENT_WORDS_MAX)
-            rc = mo_fail(e, MO_ETOOBIG, "the command line is too long");
-        if (rc < 0)
-            break;
-        v[*n] = mo_arena_strndup(a, b.p ? b.p : "", b.len);
-        if (!v[*n])
-            rc = mo_fail(e, MO_ENOMEM, "command line");
-    }
-    mo_buf_fini(&b);
-    if (rc == 0 && *n == 0)
-        rc = mo_fail(e, MO_EINVAL, "the command line is empty");
-    *out = v;
-    return rc;
-}
+#define KEY_ARENA ((size_t)1024 * 1024)
 
 /* --- commands, environment, headers, addresses ---------------------------- */
 
@@ -127,7 +63,7 @@ static int resolve_text(struct mo_resolved_server *t,
                         const char *text, char **out, struct mo_err *e)
 {
     struct told d = {t, 0};
-    mo_autobuf struct mo_buf b = {.max = VALUE_MAX};
+    mo_autowipe struct mo_buf b = {.max = VALUE_MAX};
     int rc;
 
     if (mo_reference_any(mo_span_cstr(text)))
@@ -141,8 +77,6 @@ static int resolve_text(struct mo_resolved_server *t,
     if (rc == 0 && mo_reference_any(mo_span_cstr(text)) &&
         note_secret(t, *out, b.len, false) < 0)
         rc = mo_fail(e, MO_ENOMEM, "a server's texts");
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
     return rc;
 }
 
@@ -164,19 +98,6 @@ int mo_resolved_server_env(struct mo_resolved_server *t,
         v[i] = text;
     }
     *out = v;
-    return rc;
-}
-
-static int configured_env(struct mo_resolved_server *t,
-                          const struct mo_config *cfg,
-                          const struct mo_config_mcp *s, struct mo_err *e)
-{
-    const char *const *v = NULL;
-    int rc = s ? mo_resolved_server_env(t, cfg, s, &v, e) : 0;
-
-    if (rc == 0)
-        rc = mo_child_env(t->a, cfg->environ, v, s ? s->env.n : 0,
-                          &t->child.env, e);
     return rc;
 }
 
@@ -214,43 +135,26 @@ static int resolve_url(struct mo_resolved_server *t,
 }
 
 static int init_remote(struct mo_resolved_server *t,
-                       const struct mo_sync_client_opts *o, struct mo_err *e)
+                       const struct mo_config *cfg,
+                       const struct mo_config_mcp *s, struct mo_err *e)
 {
-    const struct mo_config_mcp *s = o->server;
-    const char *words[] = {NULL, NULL};
-    int rc = 0;
+    int rc = resolve_url(t, cfg, s->url, e);
 
-    t->remote.url = o->url;
-    t->old_sse = s && s->transport == MO_TRANSPORT_SSE;
-    if (s)
-        rc = resolve_url(t, o->cfg, s->url, e);
-    if (rc == 0 && s)
-        rc = configured_headers(t, o->cfg, s, e);
-    words[0] = t->remote.url;
-    if (rc == 0)
-        mo_era_cache_key(t->old_sse ? "sse" : "http", words, NULL, &t->key);
-    return rc;
+    t->old_sse = s->transport == MO_TRANSPORT_SSE;
+    return rc < 0 ? rc : configured_headers(t, cfg, s, e);
 }
 
-static int init_child(struct mo_resolved_server *t,
-                      const struct mo_sync_client_opts *o, struct mo_err *e)
+static int init_child(struct mo_resolved_server *t, const struct mo_config *cfg,
+                      const struct mo_config_mcp *s, struct mo_err *e)
 {
-    const struct mo_config_mcp *s = o->server;
-    size_t n;
-    int rc;
+    const char *const *v = NULL;
+    int rc = configured_words(t, s, e);
 
-    if (!s)
-        rc = mo_sync_client_words(t->a, o->command, &t->child.argv, &n, e);
-    else if (!s->command)
-        rc = mo_fail(e, MO_EUNAVAIL,
-                     "servers in a box cannot be reached by this command yet");
-    else
-        rc = configured_words(t, s, e);
     if (rc == 0)
-        rc = configured_env(t, o->cfg, s, e);
-    t->child.cwd = s ? s->cwd : NULL;
+        rc = mo_resolved_server_env(t, cfg, s, &v, e);
     if (rc == 0)
-        mo_era_cache_key("stdio", t->child.argv, t->child.cwd, &t->key);
+        rc = mo_child_env(t->a, cfg->environ, v, s->env.n, &t->child.env, e);
+    t->child.cwd = s->cwd;
     return rc;
 }
 
@@ -266,18 +170,6 @@ int mo_resolved_server_hide(const struct mo_resolved_server *t,
 
         rc = sub < 0 ? sub : rc;
     }
-    return rc;
-}
-
-int mo_resolved_server_redact(const struct mo_resolved_server *t,
-                              struct mo_span *text, struct mo_buf *b)
-{
-    int rc = 0;
-
-    for (const struct mo_resolved_server_text *x = t->secrets; rc == 0 && x;
-         x = x->next)
-        if (x->value && x->n >= MO_LOG_SECRET_MIN)
-            rc = mo_redact_secret(text, mo_span(x->p, x->n), b);
     return rc;
 }
 
@@ -299,10 +191,29 @@ void mo_resolved_server_wipe(struct mo_resolved_server *t)
 }
 
 int mo_resolved_server_init(struct mo_resolved_server *t, struct mo_arena *a,
-                            const struct mo_sync_client_opts *o,
-                            struct mo_err *e)
+                            const struct mo_config *cfg,
+                            const struct mo_config_mcp *s, struct mo_err *e)
 {
     *t = (struct mo_resolved_server){.a = a};
-    t->is_remote = o->server ? o->server->url != NULL : o->url != NULL;
-    return t->is_remote ? init_remote(t, o, e) : init_child(t, o, e);
+    return s->url ? init_remote(t, cfg, s, e) : init_child(t, cfg, s, e);
+}
+
+int mo_resolved_server_key(const struct mo_config *cfg,
+                           const struct mo_config_mcp *s,
+                           struct mo_era_cache_key *out)
+{
+    mo_autoarena struct mo_arena a = {.cap = KEY_ARENA};
+    struct mo_resolved_server t = {.a = &a};
+    const char *address[] = {NULL, NULL};
+    int rc = s->url ? resolve_url(&t, cfg, s->url, NULL)
+                    : configured_words(&t, s, NULL);
+
+    address[0] = t.remote.url;
+    if (rc == 0 && s->url)
+        mo_era_cache_key(s->transport == MO_TRANSPORT_SSE ? "sse" : "http",
+                         address, NULL, out);
+    else if (rc == 0)
+        mo_era_cache_key("stdio", t.child.argv, s->cwd, out);
+    mo_resolved_server_wipe(&t);
+    return rc;
 }

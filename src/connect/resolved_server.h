@@ -1,9 +1,8 @@
 /* resolved_server.h - a configured server with its references resolved, ready
  * to start or connect.
  *
- * Built from the options of a command: splits the command line into words,
- * resolves references (the values are kept in the arena and go to this server
- * only) and computes the key of the era cache. Starts nothing.
+ * The values of references are kept in the arena and go to this server only.
+ * Starts nothing.
  *
  * The resolved values are listed, so that they can be removed from the log and
  * from errors of this server (a dying server may print them), and can be
@@ -11,24 +10,27 @@
 #ifndef MO_CONNECT_RESOLVED_SERVER_H
 #define MO_CONNECT_RESOLVED_SERVER_H
 
+#include "config/config.h"
 #include "connect/era_cache.h"
-#include "connect/sync_client.h"
 #include "mcp/link/link_child.h"
 #include "mcp/link/link_http.h"
 
 struct mo_resolved_server {
     struct mo_arena *a; /* owns all texts; borrowed */
-    bool is_remote;
     bool old_sse;
-    struct mo_child_opts child;
+    struct mo_child_opts child;      /* of a server without an address */
     struct mo_link_http_opts remote; /* http and auth are set by the caller */
-    struct mo_era_cache_key key;
     struct mo_resolved_server_text *secrets; /* in the arena */
 };
 
 int mo_resolved_server_init(struct mo_resolved_server *t, struct mo_arena *a,
-                            const struct mo_sync_client_opts *o,
-                            struct mo_err *e);
+                            const struct mo_config *cfg,
+                            const struct mo_config_mcp *s, struct mo_err *e);
+/* The key of the server in the era cache. Needs no secrets but those of its
+ * address. */
+int mo_resolved_server_key(const struct mo_config *cfg,
+                           const struct mo_config_mcp *s,
+                           struct mo_era_cache_key *out);
 
 /* Resolves the environment of the server: "NAME=VALUE" strings in t->a,
  * NULL-terminated. Only t->a must be set. */
@@ -40,10 +42,6 @@ int mo_resolved_server_env(struct mo_resolved_server *t,
  * table is full. */
 int mo_resolved_server_hide(const struct mo_resolved_server *t,
                             struct mo_loop *l);
-/* Replaces resolved values in *text. The result is in b if there was one, else
- * *text is unchanged. 0 or MO_ENOMEM. */
-int mo_resolved_server_redact(const struct mo_resolved_server *t,
-                              struct mo_span *text, struct mo_buf *b);
 /* Blanks resolved values out of an error message. */
 void mo_resolved_server_scrub(const struct mo_resolved_server *t,
                               struct mo_err *e);

@@ -25,10 +25,13 @@ struct signed_in {
 struct mo_server_link {
     struct mo_loop *loop;
     const struct mo_config *cfg;
-    struct mo_guard *guard;      /* NULL: no child started yet */
-    struct mo_httpc *http;       /* NULL: no request sent yet */
-    struct mo_boxed_link *boxed; /* NULL: no box needed yet */
-    struct mo_list sign_ins;     /* struct signed_in */
+    const struct mo_config_mcp *extra; /* not configured; or NULL */
+    bool ask;                          /* a person may be asked to sign in */
+    int err;                           /* for messages to them; -1: none */
+    struct mo_guard *guard;            /* NULL: no child started yet */
+    struct mo_httpc *http;             /* NULL: no request sent yet */
+    struct mo_boxed_link *boxed;       /* NULL: no box needed yet */
+    struct mo_list sign_ins;           /* struct signed_in */
     unsigned nsign_ins;
     struct mo_stderr_tail *stderr_tail;
     struct mo_later later; /* runs the next step of closing */
@@ -44,6 +47,14 @@ const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
             return &cfg->mcp.v[i];
     }
     return NULL;
+}
+
+static const struct mo_config_mcp *find_server(const struct mo_server_link *d,
+                                               const char *name)
+{
+    if (d->extra && strcmp(d->extra->name, name) == 0)
+        return d->extra;
+    return mo_server_link_find(d->cfg, mo_span_cstr(name));
 }
 
 /* --- sign-ins ------------------------------------------------------------ */
@@ -66,9 +77,7 @@ static struct signed_in *find_sign_in(struct mo_server_link *d,
                                       const struct mo_config_mcp *s,
                                       const char *url)
 {
-    mo_list_each (it, &d->sign_ins) {
-        struct signed_in *x = mo_container_of(it, struct signed_in, node);
-
+    mo_list_each (x, &d->sign_ins, struct signed_in, node) {
         if (strcmp(x->url, url) == 0 && strcmp(x->server->name, s->name) == 0 &&
             same_client(&x->server->oauth, &s->oauth))
             return x;
@@ -93,7 +102,8 @@ static struct signed_in *new_sign_in(struct mo_server_link *d,
         .cfg = d->cfg,
         .server = s,
         .url = url,
-        .err = -1,
+        .ask = d->ask,
+        .err = d->err,
     };
     struct signed_in *x = NULL;
 
@@ -134,6 +144,16 @@ static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
     return 0;
 }
 
+struct mo_sign_in *mo_server_link_sign_in(const struct mo_server_link *d,
+                                          const struct mo_config_mcp *s)
+{
+    mo_list_each (x, &d->sign_ins, struct signed_in, node) {
+        if (x->server == s)
+            return x->s;
+    }
+    return NULL;
+}
+
 /* --- opening a link ------------------------------------------------------- */
 
 static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
@@ -152,8 +172,9 @@ static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
     rc = use_sign_in(d, s, t, e);
     if (rc < 0)
         return rc;
-    return t->old_sse ? mo_link_sse(d->loop, &t->remote, out, e)
-                      : mo_link_http(d->loop, &t->remote, out, e);
+    rc = t->old_sse ? mo_link_sse(d->loop, &t->remote, out, e)
+                    : mo_link_http(d->loop, &t->remote, out, e);
+    return rc < 0 ? mo_wrap(e, "%s", t->remote.url) : 0;
 }
 
 static void on_stderr(void *ctx, const char *who, struct mo_span bytes,
@@ -183,9 +204,8 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
 static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
                      struct mo_arena *a, struct mo_link **out, struct mo_err *e)
 {
-    struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
     struct mo_resolved_server t;
-    int rc = mo_resolved_server_init(&t, a, &po, e);
+    int rc = mo_resolved_server_init(&t, a, d->cfg, s, e);
 
     if (rc < 0)
         return rc;
@@ -196,8 +216,7 @@ static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
     t.child.line_max = MESSAGE_MAX;
     t.child.data_max = (uint64_t)s->memory_mb << 20;
     t.remote.message_max = MESSAGE_MAX;
-    rc = t.is_remote ? link_remote(d, s, &t, out, e)
-                     : link_child(d, s, &t, out, e);
+    rc = s->url ? link_remote(d, s, &t, out, e) : link_child(d, s, &t, out, e);
     if (rc < 0)
         mo_resolved_server_scrub(&t, e);
     mo_resolved_server_wipe(&t); /* the link has copied it */
@@ -217,10 +236,9 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e)
 {
     struct mo_server_link *d = ctx;
-    const struct mo_config_mcp *s =
-        mo_server_link_find(d->cfg, mo_span_cstr(server));
+    const struct mo_config_mcp *s = find_server(d, server);
     struct mo_link *k = NULL;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc = 0;
 
     (void)who; /* a session needs only a link of its own */
@@ -228,9 +246,7 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
         return mo_fail(e, MO_ENOTFOUND, "%s is not configured", server);
     if (mo_boxed_link_is(s))
         return link_box(d, s, c, e);
-    mo_arena_init(&a, ARENA_MAX);
     rc = open_link(d, s, &a, &k, e);
-    mo_arena_fini(&a);
     if (rc == 0)
         mo_conn_dialed(c, k, NULL);
     return rc;
@@ -241,21 +257,11 @@ int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
 static bool key_of(struct mo_server_link *d, const char *server,
                    struct mo_era_cache_key *out)
 {
-    const struct mo_config_mcp *s =
-        mo_server_link_find(d->cfg, mo_span_cstr(server));
-    struct mo_sync_client_opts po = {.cfg = d->cfg, .server = s};
-    struct mo_resolved_server t;
-    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
-    int rc = 0;
+    const struct mo_config_mcp *s = find_server(d, server);
 
-    if (!s || mo_boxed_link_is(s))
-        return false;
-    rc = mo_resolved_server_init(&t, &a, &po, NULL);
-    if (rc == 0) {
-        *out = t.key;
-        mo_resolved_server_wipe(&t);
-    }
-    return rc == 0;
+    /* a box is new each time: no era to remember */
+    return s && !mo_boxed_link_is(s) &&
+           mo_resolved_server_key(d->cfg, s, out) == 0;
 }
 
 struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server)
@@ -351,10 +357,20 @@ int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
     }
     d->loop = l;
     d->cfg = mo_config_ref(cfg);
+    d->err = -1;
     mo_list_init(&d->sign_ins);
     mo_later_init(&d->later, on_later);
     *out = d;
     return 0;
+}
+
+void mo_server_link_command(struct mo_server_link *d,
+                            const struct mo_config_mcp *extra, bool ask,
+                            int err)
+{
+    d->extra = extra;
+    d->ask = ask;
+    d->err = err;
 }
 
 void mo_server_link_config(struct mo_server_link *d,

@@ -1,11 +1,11 @@
-/* server_link.h - opens links to configured servers, for the gateway.
+/* server_link.h - opens links to configured servers.
  *
  * A link is a child process under the guardian, Streamable HTTP, HTTP+SSE, or a
  * program in a box (boxed_link.h). Environment, headers and addresses are
  * resolved for each link and not kept (resolved_server.h). The era of each
  * server is remembered between runs (era_cache.h). OAuth tokens are used and
- * refreshed, but no person is asked to sign in here: the error names the
- * command that does.
+ * refreshed. Only a command (sync_client.h) asks a person to sign in; else the
+ * error names the command that does.
  *
  * The guardian, the HTTP client and the box drivers are opened by the first
  * server that needs them. A sign-in is kept until the end, because links may
@@ -24,6 +24,7 @@
 #define MO_SERVER_LINK_SIGN_INS 1024
 
 struct mo_server_link;
+struct mo_sign_in;
 
 /* The configured server of this name, or NULL. */
 const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
@@ -34,6 +35,16 @@ int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
 void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
                           void *ctx);
 
+/* For a command. extra: a server that is not configured, found by its name
+ * before the others; borrowed, or NULL. ask: a person may be asked to sign in;
+ * err: descriptor for messages to them. */
+void mo_server_link_command(struct mo_server_link *d,
+                            const struct mo_config_mcp *extra, bool ask,
+                            int err);
+/* The sign-in that links to this server use; NULL: none yet. */
+struct mo_sign_in *mo_server_link_sign_in(const struct mo_server_link *d,
+                                          const struct mo_config_mcp *s);
+
 /* Sets the configuration of new links. */
 void mo_server_link_config(struct mo_server_link *d,
                            const struct mo_config *cfg);
@@ -43,7 +54,7 @@ const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 const struct mo_stderr_tail *
 mo_server_link_said(const struct mo_server_link *d);
 
-/* Callbacks for struct mo_gateway_opts; ctx is the struct mo_server_link. */
+/* Callbacks for struct mo_upstream_opts; ctx is the struct mo_server_link. */
 int mo_server_link_server(void *ctx, const char *server, struct mo_span who,
                           struct mo_conn *c, struct mo_err *e);
 struct mo_conn_verdict mo_server_link_verdict(void *ctx, const char *server);

@@ -22,7 +22,6 @@ struct mo_sign_in {
     bool warned;
     int err;
     uint64_t ms;
-    bool gone;
     bool asked;    /* a person was asked and there is no token yet */
     bool answered; /* the flow ended and mo_sign_in_wait() has not seen it */
     bool ended;    /* a flow ended since the last wait */
@@ -33,8 +32,6 @@ struct mo_sign_in {
 
 bool mo_sign_in_wanted(const struct mo_config_mcp *s)
 {
-    if (!s)
-        return true;
     for (size_t i = 0; i < s->headers.n; i++) {
         if (strcasecmp(s->headers.v[i].name, "authorization") == 0)
             return false;
@@ -113,21 +110,17 @@ int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
 static int resolve_ref(struct mo_sign_in *s, const struct mo_config *cfg,
                        const char *text, const char **out, struct mo_err *e)
 {
-    mo_autobuf struct mo_buf b = {.max = TEXT_MAX};
-    int rc;
+    mo_autowipe struct mo_buf b = {.max = TEXT_MAX};
 
     *out = NULL;
     if (!text)
         return 0;
-    rc = mo_reference_resolve(cfg, text, &b, e);
-    if (rc == 0) {
-        *out = mo_arena_strndup(&s->a, b.len ? b.p : "", b.len);
-        if (mo_buf_err(&b) || !*out)
-            rc = mo_fail(e, MO_ENOMEM, "client of a sign-in");
-    }
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
-    return rc;
+    if (mo_reference_resolve(cfg, text, &b, e) < 0)
+        return e->code;
+    *out = mo_arena_strndup(&s->a, b.len ? b.p : "", b.len);
+    return *out && !mo_buf_err(&b)
+               ? 0
+               : mo_fail(e, MO_ENOMEM, "client of a sign-in");
 }
 
 static int open_tokens(struct mo_sign_in *s, const char *dir, struct mo_err *e)
@@ -144,14 +137,14 @@ static int open_tokens(struct mo_sign_in *s, const char *dir, struct mo_err *e)
 static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
                       struct mo_err *e)
 {
-    const struct mo_config_oauth *c = o->server ? &o->server->oauth : NULL;
+    const struct mo_config_oauth *c = &o->server->oauth;
     struct mo_oauth_opts oo = {
         .loop = o->loop,
         .http = o->http,
         .server = s->url,
-        .client_url = c ? c->client_url : NULL,
-        .scope = c ? c->scope : NULL,
-        .back = c ? c->redirect : NULL,
+        .client_url = c->client_url,
+        .scope = c->scope,
+        .back = c->redirect,
         .mute = !o->ask,
         .sign_in_ms = s->ms,
         .on_sign_in = on_url,
@@ -160,37 +153,12 @@ static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
     };
     int rc = open_tokens(s, o->cfg->store.dir, e);
 
-    if (rc == 0 && c)
+    if (rc == 0)
         rc = resolve_ref(s, o->cfg, c->client_id, &oo.client_id, e);
-    if (rc == 0 && c)
+    if (rc == 0)
         rc = resolve_ref(s, o->cfg, c->client_secret, &oo.client_secret, e);
     oo.tokens = s->tokens;
     return rc < 0 ? rc : mo_oauth_new(&oo, &s->oauth, e);
-}
-
-int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
-                   struct mo_err *e)
-{
-    struct mo_sign_in *s = mo_new(struct mo_sign_in);
-    int64_t seconds = o->server ? o->server->oauth.sign_in_seconds : 300;
-    int rc;
-
-    if (!s)
-        return mo_fail(e, MO_ENOMEM, "sign-in");
-    mo_arena_init(&s->a, ARENA_MAX);
-    s->loop = o->loop;
-    s->err = o->err;
-    s->dir = o->cfg->store.dir;
-    s->ms = (uint64_t)seconds * 1000;
-    s->url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
-    s->name = o->server ? o->server->name : s->url;
-    rc = s->url ? open_oauth(s, o, e) : mo_fail(e, MO_ENOMEM, "sign-in");
-    if (rc < 0) {
-        mo_sign_in_close(s);
-        return rc;
-    }
-    *out = s;
-    return 0;
 }
 
 static void sign_in_free(struct mo_sign_in *s)
@@ -200,25 +168,28 @@ static void sign_in_free(struct mo_sign_in *s)
     mo_free(s);
 }
 
-static void on_gone(void *ctx)
+int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
+                   struct mo_err *e)
 {
-    ((struct mo_sign_in *)ctx)->gone = true;
-}
+    struct mo_sign_in *s = mo_new(struct mo_sign_in);
+    int rc;
 
-static bool is_gone(void *ctx)
-{
-    return ((struct mo_sign_in *)ctx)->gone;
-}
-
-void mo_sign_in_close(struct mo_sign_in *s)
-{
     if (!s)
-        return;
-    if (s->oauth) {
-        mo_oauth_close(s->oauth, on_gone, s);
-        (void)mo_loop_until(s->loop, is_gone, s, FOREVER_MS);
+        return mo_fail(e, MO_ENOMEM, "sign-in");
+    mo_arena_init(&s->a, ARENA_MAX);
+    s->loop = o->loop;
+    s->err = o->err;
+    s->dir = o->cfg->store.dir;
+    s->ms = (uint64_t)o->server->oauth.sign_in_seconds * 1000;
+    s->url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
+    s->name = o->server->name;
+    rc = s->url ? open_oauth(s, o, e) : mo_fail(e, MO_ENOMEM, "sign-in");
+    if (rc < 0) {
+        sign_in_free(s);
+        return rc;
     }
-    sign_in_free(s);
+    *out = s;
+    return 0;
 }
 
 static void on_over(void *ctx)

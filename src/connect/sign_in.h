@@ -11,7 +11,7 @@
  * not enough, the state becomes MO_SIGN_IN_NEEDED.
  *
  * Ownership: loop, client and configuration are borrowed. Links that use
- * mo_sign_in_auth() must be gone before mo_sign_in_close(). */
+ * mo_sign_in_auth() must be gone before mo_sign_in_end(). */
 #ifndef MO_CONNECT_SIGN_IN_H
 #define MO_CONNECT_SIGN_IN_H
 
@@ -32,7 +32,7 @@ struct mo_sign_in_opts {
     struct mo_loop *loop;
     struct mo_httpc *http;
     const struct mo_config *cfg;
-    const struct mo_config_mcp *server; /* NULL: not configured */
+    const struct mo_config_mcp *server;
     const char *url;
     bool ask; /* a person can be asked */
     int err;  /* descriptor for messages to the person */
@@ -43,9 +43,7 @@ bool mo_sign_in_wanted(const struct mo_config_mcp *s);
 
 int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
                    struct mo_err *e);
-void mo_sign_in_close(struct mo_sign_in *s); /* NULL is fine; runs the loop */
-/* Like mo_sign_in_close() without running the loop: gone(ctx) is called once,
- * later. */
+/* Calls gone(ctx) once, later. */
 void mo_sign_in_end(struct mo_sign_in *s, void (*gone)(void *ctx), void *ctx);
 
 struct mo_auth *mo_sign_in_auth(struct mo_sign_in *s);

@@ -1,30 +1,27 @@
 #include "connect/sync_client.h"
-#include "connect/boxed_link.h"
 
-#include <signal.h>
-
-#include "connect/resolved_server.h"
+#include "connect/server_link.h"
 #include "mcp/client/pages.h"
-#include "mcp/link/link_sse.h"
+#include "secrets/redact.h"
 
-#define ARENA_MAX    ((size_t)4 * 1024 * 1024)
-#define FOREVER_MS   ((uint64_t)24 * 3600 * 1000)
-#define SIGN_INS_MAX 4 /* per request */
+#define ARENA_MAX       ((size_t)4 * 1024 * 1024)
+#define PARAMS_MAX      MO_CONN_TEXT_MAX
+#define WORD_BYTES_MAX  ((size_t)128 * 1024) /* of a command line */
+#define FOREVER_MS      ((uint64_t)24 * 3600 * 1000)
+#define SIGN_INS_MAX    4   /* per request */
+#define SIGN_IN_SECONDS 300 /* for a server that is not configured */
 
 struct mo_sync_client {
-    struct mo_arena a;
+    struct mo_arena a; /* texts of `given` */
+    struct mo_log log; /* writes nothing; knows the secrets of the server */
     struct mo_loop *loop;
-    struct mo_guard *guard;
-    struct mo_boxed_link *boxed; /* makes the box; NULL: not in a box */
-    const struct mo_config *cfg;
+    struct mo_server_link *link;
     const struct mo_config_mcp *server;
-    struct mo_httpc *http;      /* used instead for a server with an address */
-    struct mo_sign_in *sign_in; /* NULL: no sign-in possible */
+    struct mo_config_mcp given; /* server, if it is not configured */
     struct mo_conn *conn;       /* NULL: closed */
-    struct mo_resolved_server to;
     uint64_t timeout_ms;
     bool *sign_in_needed; /* owned by the caller, or NULL */
-    bool opened, guard_gone, http_gone, boxed_gone;
+    bool opened, not_dialed, link_gone;
     struct mo_err why; /* how the connection ended */
     /* the current call */
     bool done;
@@ -40,22 +37,11 @@ struct mo_sync_client {
 static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 {
     struct mo_sync_client *p = ctx;
-    struct mo_link *k;
-    int rc;
+    int rc =
+        mo_server_link_server(p->link, p->server->name, mo_span(NULL, 0), c, e);
 
-    if (p->boxed)
-        return mo_boxed_link_dial(p->boxed, p->cfg, p->server, c, e);
-    if (!p->http)
-        rc = mo_link_child(p->guard, &p->to.child, &k, e);
-    else if (p->to.old_sse)
-        rc = mo_link_sse(p->loop, &p->to.remote, &k, e);
-    else
-        rc = mo_link_http(p->loop, &p->to.remote, &k, e);
-    if (rc < 0)
-        return mo_wrap(e, "%s",
-                       p->http ? p->to.remote.url : p->to.child.argv[0]);
-    mo_conn_dialed(c, k, NULL);
-    return 0;
+    p->not_dialed = rc < 0;
+    return rc;
 }
 
 static void on_open(void *ctx, struct mo_conn *c)
@@ -75,7 +61,7 @@ static void on_close(void *ctx, const struct mo_err *why)
         p->why = *why;
     else
         (void)mo_fail(&p->why, MO_ECLOSED, "closed");
-    mo_resolved_server_scrub(&p->to, &p->why);
+    mo_loop_blank(p->loop, &p->why);
 }
 
 static const struct mo_conn_cb conn_cb = {
@@ -101,28 +87,10 @@ static void server_said_no(struct mo_sync_client *p, const struct mo_reply *r)
                     (long long)r->code, mo_buf_cstr(&b));
 }
 
-/* Copies the answer. The answer of a failed tool is redacted: it may contain
- * secrets of its server. */
-static int copy_answer(struct mo_sync_client *p, struct mo_json v)
-{
-    struct mo_span text = mo_json_text(v);
-    mo_autobuf struct mo_buf clean = {.max = 2 * MO_SYNC_CLIENT_TEXT_MAX};
-    bool failed = false;
-    int rc = 0;
-
-    (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
-    if (failed)
-        rc = mo_resolved_server_redact(&p->to, &text, &clean);
-    if (rc == 0)
-        rc = mo_buf_span(&p->answer, text);
-    return rc;
-}
-
+/* Copies the answer: v, which is a part of the reply. */
 static void keep_answer(struct mo_sync_client *p, struct mo_json v,
                         const struct mo_reply *r)
 {
-    int rc;
-
     p->done = true;
     p->rc = 0;
     p->code = r->code;
@@ -131,18 +99,23 @@ static void keep_answer(struct mo_sync_client *p, struct mo_json v,
     if (r->err) {
         p->err = *r->err;
         p->rc = p->err.code;
-    } else if (!v.p) {
+    } else if (!v.p && !r->result.p) {
         server_said_no(p, r);
-    } else {
-        rc = copy_answer(p, v);
-        p->rc = rc < 0 ? mo_fail(&p->err, rc, "answer too big") : 0;
+    } else if (!v.p || mo_buf_span(&p->answer, mo_json_text(v)) < 0) {
+        p->rc = mo_fail(&p->err, v.p ? mo_buf_err(&p->answer) : MO_ENOMEM,
+                        "answer too big");
     }
-    mo_resolved_server_scrub(&p->to, &p->err);
+    mo_loop_blank(p->loop, &p->err);
 }
 
+/* The answer of a failed tool may contain secrets of its server. */
 static void on_reply(void *ctx, const struct mo_reply *r)
 {
-    keep_answer(ctx, r->result, r);
+    struct mo_sync_client *p = ctx;
+    mo_autobuf struct mo_buf clean = {.max = 2 * MO_SYNC_CLIENT_TEXT_MAX};
+    bool any = r->result.p != NULL;
+
+    keep_answer(p, any ? mo_redact_reply(p->loop, r, &clean) : r->result, r);
 }
 
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
@@ -161,29 +134,6 @@ static int wait_for(struct mo_sync_client *p, struct mo_json *out,
     return p->rc;
 }
 
-/* The name or uri that a modern server expects in the HTTP header. */
-static struct mo_span name_of(struct mo_sync_client *p, const char *method,
-                              struct mo_span params)
-{
-    static const struct {
-        const char *method, *member;
-    } rows[] = {
-        {"tools/call", "name"},
-        {"prompts/get", "name"},
-        {"resources/read", "uri"},
-    };
-    struct mo_json_doc doc;
-    struct mo_span name = {NULL, 0};
-
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (strcmp(method, rows[i].method) == 0 &&
-            mo_json_parse(params, 0, &doc, NULL) == 0)
-            (void)mo_json_str(mo_json_get(doc.root, rows[i].member), &p->a,
-                              &name);
-    }
-    return name;
-}
-
 /* True if the server refused the request. After any other failure the call may
  * have run. */
 static bool is_refused(const struct mo_sync_client *p, int rc)
@@ -192,74 +142,33 @@ static bool is_refused(const struct mo_sync_client *p, int rc)
            (rc < 0 && (p->status == 401 || p->status == 403));
 }
 
+const struct mo_sign_in *mo_sync_client_sign_in(const struct mo_sync_client *p)
+{
+    return mo_server_link_sign_in(p->link, p->server);
+}
+
 /* True if a failed request should be repeated because a person signed in. */
 static bool is_signed_in(struct mo_sync_client *p, unsigned *tries,
                          struct mo_err *e)
 {
+    struct mo_sign_in *s = mo_server_link_sign_in(p->link, p->server);
     int rc;
 
-    if (!p->sign_in || ++*tries > SIGN_INS_MAX)
+    if (!s || ++*tries > SIGN_INS_MAX)
         return false;
-    rc = mo_sign_in_wait(p->sign_in, e);
+    rc = mo_sign_in_wait(s, e);
     if (p->sign_in_needed)
-        *p->sign_in_needed = mo_sign_in_state(p->sign_in) == MO_SIGN_IN_NEEDED;
+        *p->sign_in_needed = mo_sign_in_state(s) == MO_SIGN_IN_NEEDED;
     return rc == 0;
 }
 
-static int send_request(struct mo_sync_client *p, const char *method,
-                        struct mo_span params, const struct mo_call_opts *o,
-                        struct mo_err *e)
+/* Sends a request, or reads a list if o is NULL, and waits for the answer. */
+static int run_request(struct mo_sync_client *p, const char *method,
+                       struct mo_span params, const struct mo_call_opts *o,
+                       const struct mo_pages_opts *list, struct mo_json *out,
+                       struct mo_err *e)
 {
-    p->done = false;
-    p->code = 0;
-    p->status = 0;
-    if (!p->conn)
-        return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
-    return mo_conn_request(p->conn, method, params, o, e) ? 0 : e->code;
-}
-
-int mo_sync_client_call_with(struct mo_sync_client *p, const char *method,
-                             struct mo_span params, const struct mo_mirror *m,
-                             struct mo_json *out, struct mo_err *e)
-{
-    struct mo_call_opts o = {
-        .name = name_of(p, method, params),
-        .params = m ? m->v : NULL,
-        .nparams = m ? m->n : 0,
-        .idle_ms = p->timeout_ms,
-        .hard_ms = p->timeout_ms,
-        .done = on_reply,
-        .ctx = p,
-    };
-    unsigned tries = 0;
-    int rc;
-
-    do {
-        rc = send_request(p, method, params, &o, e);
-        if (rc == 0)
-            rc = wait_for(p, out, e);
-    } while (is_refused(p, rc) && is_signed_in(p, &tries, e));
-    return rc;
-}
-
-int mo_sync_client_call(struct mo_sync_client *p, const char *method,
-                        struct mo_span params, struct mo_json *out,
-                        struct mo_err *e)
-{
-    return mo_sync_client_call_with(p, method, params, NULL, out, e);
-}
-
-int mo_sync_client_list(struct mo_sync_client *p, const char *method,
-                        const char *key, struct mo_json *out, struct mo_err *e)
-{
-    struct mo_pages_opts o = {
-        .method = method,
-        .key = key,
-        .page_ms = p->timeout_ms,
-        .done = on_list,
-        .ctx = p,
-    };
-    struct mo_pages *list;
+    struct mo_pages *pages;
     unsigned tries = 0;
     int rc;
 
@@ -269,16 +178,182 @@ int mo_sync_client_list(struct mo_sync_client *p, const char *method,
         p->status = 0;
         if (!p->conn)
             return mo_fail(e, MO_ECLOSED, "%s", p->why.msg);
-        rc = mo_pages_start(p->conn, &o, &list, e);
+        if (list)
+            rc = mo_pages_start(p->conn, list, &pages, e);
+        else
+            rc = mo_conn_request(p->conn, method, params, o, e) ? 0 : e->code;
         if (rc == 0)
             rc = wait_for(p, out, e);
     } while (is_refused(p, rc) && is_signed_in(p, &tries, e));
     return rc;
 }
 
-int64_t mo_sync_client_code(const struct mo_sync_client *p)
+/* m: Mcp-Param-* headers, or NULL. name: of the tool, or empty. */
+static int call_with(struct mo_sync_client *p, const char *method,
+                     struct mo_span name, struct mo_span params,
+                     const struct mo_mirror *m, struct mo_json *out,
+                     struct mo_err *e)
 {
-    return p->code;
+    const struct mo_call_opts o = {
+        .name = name,
+        .params = m ? m->v : NULL,
+        .nparams = m ? m->n : 0,
+        .idle_ms = p->timeout_ms,
+        .hard_ms = p->timeout_ms,
+        .done = on_reply,
+        .ctx = p,
+    };
+
+    return run_request(p, method, params, &o, NULL, out, e);
+}
+
+int mo_sync_client_call(struct mo_sync_client *p, const char *method,
+                        struct mo_span params, struct mo_json *out,
+                        struct mo_err *e)
+{
+    return call_with(p, method, mo_span(NULL, 0), params, NULL, out, e);
+}
+
+int mo_sync_client_list(struct mo_sync_client *p, const char *method,
+                        const char *key, struct mo_json *out, struct mo_err *e)
+{
+    const struct mo_pages_opts o = {
+        .method = method,
+        .key = key,
+        .page_ms = p->timeout_ms,
+        .done = on_list,
+        .ctx = p,
+    };
+
+    return run_request(p, method, mo_span(NULL, 0), NULL, &o, out, e);
+}
+
+/* --- tools ---------------------------------------------------------------- */
+
+static struct mo_json find_tool(struct mo_json tools, const char *name)
+{
+    for (struct mo_json_walk at = mo_json_walk(tools); mo_json_step(&at);) {
+        if (mo_json_str_eq(mo_json_get(at.val, "name"), mo_span_cstr(name)))
+            return at.val;
+    }
+    return (struct mo_json){NULL, 0};
+}
+
+/* Only modern servers reached by HTTP read these headers. A tool that is not in
+ * the list is called anyway: the server reports the error. */
+static int build_mirror(struct mo_sync_client *p, const char *tool,
+                        struct mo_span args, struct mo_mirror *m,
+                        struct mo_err *e)
+{
+    struct mo_json tools = {NULL, 0}, schema, v = {args.p, args.n};
+    int rc = 0;
+
+    if (mo_sync_client_is_http(p) && mo_sync_client_info(p)->modern &&
+        mo_sync_client_can(p, "tools"))
+        rc = mo_sync_client_list(p, "tools/list", "tools", &tools, e);
+    schema = mo_json_get(find_tool(tools, tool), "inputSchema");
+    if (rc < 0)
+        schema = (struct mo_json){NULL, 0};
+    if (mo_mirror_init(m, schema, v, e) < 0)
+        return mo_wrap(e, "the tool must not be called over HTTP");
+    return rc;
+}
+
+static int put_params(struct mo_buf *b, const char *tool, struct mo_span args)
+{
+    struct mo_jw w = mo_jw_object(b);
+
+    mo_jw_member_cstr(&w, "name", tool);
+    mo_jw_member_raw(&w, "arguments", args);
+    mo_jw_end(&w);
+    return mo_buf_err(b);
+}
+
+static int call_once(struct mo_sync_client *p, const char *tool,
+                     struct mo_span args, struct mo_json *out, struct mo_err *e)
+{
+    struct mo_mirror m;
+    mo_autobuf struct mo_buf b = {.max = PARAMS_MAX};
+    int rc = build_mirror(p, tool, args, &m, e);
+
+    if (rc == 0 && put_params(&b, tool, args) < 0)
+        rc = mo_fail(e, mo_buf_err(&b), "the arguments are too long");
+    if (rc == 0)
+        rc = call_with(p, "tools/call", mo_span_cstr(tool), mo_buf_view(&b), &m,
+                       out, e);
+    mo_mirror_fini(&m);
+    return rc;
+}
+
+int mo_sync_client_tool(struct mo_sync_client *p, const char *tool,
+                        struct mo_span args, struct mo_json *out,
+                        struct mo_err *e)
+{
+    int rc = call_once(p, tool, args, out, e);
+
+    if (rc < 0 && p->code == MO_MCP_HEADER_MISMATCH)
+        rc = call_once(p, tool, args, out, e);
+    return rc;
+}
+
+/* --- command lines -------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+/* Appends one word from *s to b. Quotes group words. Outside of single quotes a
+ * backslash makes the next byte literal. False: a quote is not closed. */
+static bool take_word(const char **s, struct mo_buf *b)
+{
+    char quote = 0;
+    const char *p = *s;
+
+    for (; *p && (quote || !is_blank(*p)); p++) {
+        if (*p == '\\' && quote != '\'' && p[1])
+            mo_buf_putc(b, *++p);
+        else if (!quote && (*p == '\'' || *p == '"'))
+            quote = *p;
+        else if (quote && *p == quote)
+            quote = 0;
+        else
+            mo_buf_putc(b, *p);
+    }
+    *s = p;
+    return !quote;
+}
+
+int mo_sync_client_words(struct mo_arena *a, const char *line,
+                         const char ***out, size_t *n, struct mo_err *e)
+{
+    const char **v =
+        mo_arena_zalloc(a, (MO_SYNC_CLIENT_WORDS_MAX + 1) * sizeof(*v));
+    mo_autobuf struct mo_buf b = {.max = WORD_BYTES_MAX};
+    int rc = 0;
+
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "command line");
+    for (*n = 0; rc == 0; (*n)++) {
+        while (is_blank(*line))
+            line++;
+        if (!*line)
+            break;
+        mo_buf_reset(&b);
+        if (!take_word(&line, &b))
+            rc = mo_fail(e, MO_EINVAL, "a quote is not closed");
+        else if (mo_buf_err(&b) || *n >= MO_SYNC_CLIENT_WORDS_MAX)
+            rc = mo_fail(e, MO_ETOOBIG, "the command line is too long");
+        if (rc < 0)
+            break;
+        v[*n] = mo_arena_strndup(a, b.p ? b.p : "", b.len);
+        if (!v[*n])
+            rc = mo_fail(e, MO_ENOMEM, "command line");
+    }
+    if (rc == 0 && *n == 0)
+        rc = mo_fail(e, MO_EINVAL, "the command line is empty");
+    *out = v;
+    return rc;
 }
 
 /* --- opening and closing ------------------------------------------------- */
@@ -297,32 +372,14 @@ static bool is_closed(void *ctx)
     return !p->conn;
 }
 
-static bool is_gone(void *ctx)
+static void on_link_gone(void *ctx)
 {
-    struct mo_sync_client *p = ctx;
-
-    return p->guard_gone && p->http_gone && p->boxed_gone;
+    ((struct mo_sync_client *)ctx)->link_gone = true;
 }
 
-static void on_guard_gone(void *ctx)
+static bool is_link_gone(void *ctx)
 {
-    struct mo_sync_client *p = ctx;
-
-    p->guard_gone = true;
-}
-
-static void on_http_gone(void *ctx)
-{
-    struct mo_sync_client *p = ctx;
-
-    p->http_gone = true;
-}
-
-static void on_boxed_gone(void *ctx)
-{
-    struct mo_sync_client *p = ctx;
-
-    p->boxed_gone = true;
+    return ((struct mo_sync_client *)ctx)->link_gone;
 }
 
 void mo_sync_client_close(struct mo_sync_client *p)
@@ -333,73 +390,54 @@ void mo_sync_client_close(struct mo_sync_client *p)
         mo_conn_close(p->conn, NULL);
         (void)mo_loop_until(p->loop, is_closed, p, FOREVER_MS);
     }
-    mo_sign_in_close(p->sign_in);
-    p->guard_gone = !p->guard;
-    p->http_gone = !p->http;
-    p->boxed_gone = !p->boxed;
-    if (p->boxed)
-        mo_boxed_link_close(p->boxed, on_boxed_gone, p);
-    if (p->guard)
-        mo_guard_stop(p->guard, on_guard_gone, p);
-    if (p->http)
-        mo_httpc_close(p->http, on_http_gone, p);
-    if (p->loop) {
-        (void)mo_loop_until(p->loop, is_gone, p, FOREVER_MS);
-        mo_loop_free(p->loop);
+    if (p->link) {
+        mo_server_link_close(p->link, on_link_gone, p);
+        (void)mo_loop_until(p->loop, is_link_gone, p, FOREVER_MS);
     }
+    if (p->loop)
+        mo_loop_free(p->loop);
     mo_buf_fini(&p->answer);
-    mo_resolved_server_wipe(&p->to);
+    mo_log_fini(&p->log);
     mo_arena_fini(&p->a);
     mo_free(p);
 }
 
-static int open_sign_in(struct mo_sync_client *p,
-                        const struct mo_sync_client_opts *o, struct mo_err *e)
-{
-    struct mo_sign_in_opts so = {
-        .loop = p->loop,
-        .http = p->http,
-        .cfg = o->cfg,
-        .server = o->server,
-        .url = p->to.remote.url,
-        .ask = o->may_ask,
-        .err = o->err,
-    };
-    int rc;
-
-    if (p->to.old_sse || !mo_sign_in_wanted(o->server))
-        return 0;
-    rc = mo_sign_in_new(&so, &p->sign_in, e);
-    if (rc == 0)
-        p->to.remote.auth = mo_sign_in_auth(p->sign_in);
-    return rc;
-}
-
-/* Opens the transport: the guardian of a child, an HTTP client, or a box. */
-static int open_transport(struct mo_sync_client *p,
+/* Describes a server that is given by a command line or an address. */
+static int describe_given(struct mo_sync_client *p,
                           const struct mo_sync_client_opts *o, struct mo_err *e)
 {
-    const struct mo_httpc_opts ho = {.active = 0};
-    bool boxed = o->server && mo_boxed_link_is(o->server);
-    int rc = boxed ? 0 : mo_resolved_server_init(&p->to, &p->a, o, e);
+    const char **words = NULL;
+    size_t n = 0;
+
+    p->given = (struct mo_config_mcp){
+        .name = o->url ? o->url : o->command,
+        .url = o->url,
+        .oauth = {.enabled = true, .sign_in_seconds = SIGN_IN_SECONDS},
+    };
+    if (o->url)
+        return 0;
+    if (mo_sync_client_words(&p->a, o->command, &words, &n, e) < 0)
+        return e->code;
+    p->given.command = words[0];
+    p->given.args = (struct mo_config_list){words + 1, n - 1};
+    return 0;
+}
+
+static int open_link(struct mo_sync_client *p,
+                     const struct mo_sync_client_opts *o, struct mo_err *e)
+{
+    int rc = o->server ? 0 : describe_given(p, o, e);
 
     if (rc < 0)
         return rc;
-    p->loop = mo_loop_new(NULL, e);
+    p->loop = mo_loop_new(&p->log, e);
     if (!p->loop)
         return e->code;
-    p->cfg = o->cfg;
-    p->server = o->server;
-    if (boxed)
-        return mo_boxed_link_new(p->loop, NULL, &p->boxed, e);
-    if (p->to.is_remote)
-        p->http = mo_httpc_new(p->loop, &ho, e);
-    else
-        p->guard = mo_guard_new(p->loop, e);
-    if (!p->http && !p->guard)
-        return e->code;
-    p->to.remote.http = p->http;
-    return p->http ? open_sign_in(p, o, e) : 0;
+    rc = mo_server_link_new(p->loop, o->cfg, &p->link, e);
+    if (rc == 0)
+        mo_server_link_command(p->link, o->server ? NULL : &p->given,
+                               o->may_ask, o->err);
+    return rc;
 }
 
 static int open_once(struct mo_sync_client *p, struct mo_conn_opts *co,
@@ -422,31 +460,29 @@ static int open_once(struct mo_sync_client *p, struct mo_conn_opts *co,
 
 /* Opens with the remembered era; if that fails, without it. */
 static int open_with_known_era(struct mo_sync_client *p,
-                               struct mo_conn_opts *co, const char *dir,
-                               struct mo_err *e)
+                               struct mo_conn_opts *co, struct mo_err *e)
 {
     static const struct mo_conn_verdict unknown = {.era = MO_ERA_UNKNOWN};
+    const char *name = p->server->name;
+    struct mo_conn_verdict now;
     int rc;
 
-    co->known = mo_era_cache_get(dir, &p->to.key);
+    co->known = mo_server_link_verdict(p->link, name);
     rc = open_once(p, co, e);
-    if (rc < 0 && co->known.era == MO_ERA_LEGACY && rc != MO_EPOLICY) {
-        mo_era_cache_put(dir, &p->to.key, unknown);
+    if (rc < 0 && co->known.era == MO_ERA_LEGACY && rc != MO_EPOLICY &&
+        !p->not_dialed) {
+        mo_server_link_learnt(p->link, name, unknown);
         if (rc == MO_ETIMEOUT) /* a timeout would only repeat itself */
             return rc;
         co->known = unknown;
         rc = open_once(p, co, e);
     }
-    return rc;
-}
-
-static void remember_era(const struct mo_sync_client *p,
-                         const struct mo_conn_opts *co, const char *dir)
-{
-    struct mo_conn_verdict now = mo_conn_info(p->conn)->verdict;
-
+    if (rc < 0)
+        return rc;
+    now = mo_conn_info(p->conn)->verdict;
     if (now.era != co->known.era || now.at_ms != co->known.at_ms)
-        mo_era_cache_put(dir, &p->to.key, now);
+        mo_server_link_learnt(p->link, name, now);
+    return 0;
 }
 
 static int connect_server(struct mo_sync_client *p,
@@ -454,22 +490,17 @@ static int connect_server(struct mo_sync_client *p,
 {
     struct mo_conn_opts co = {
         .mode = o->mode,
-        .open_ms = o->server ? (uint64_t)o->server->start_ms : 0,
+        .open_ms = (uint64_t)p->server->start_ms,
         .dial = on_dial,
         .cb = &conn_cb,
         .ctx = p,
     };
-    bool any = o->mode == MO_CONN_AUTO;
-    int rc = open_transport(p, o, e);
+    int rc = open_link(p, o, e);
 
     if (rc < 0)
         return rc;
-    any = any && !p->boxed; /* a box is new each time: no era to remember */
-    rc = any ? open_with_known_era(p, &co, o->cfg->store.dir, e)
-             : open_once(p, &co, e);
-    if (rc == 0 && any)
-        remember_era(p, &co, o->cfg->store.dir);
-    return rc;
+    return o->mode == MO_CONN_AUTO ? open_with_known_era(p, &co, e)
+                                   : open_once(p, &co, e);
 }
 
 int mo_sync_client_open(const struct mo_sync_client_opts *o,
@@ -480,16 +511,18 @@ int mo_sync_client_open(const struct mo_sync_client_opts *o,
 
     if (!p)
         return mo_fail(e, MO_ENOMEM, "server");
-    (void)signal(SIGPIPE, SIG_IGN);
     mo_arena_init(&p->a, ARENA_MAX);
+    mo_log_init(&p->log, -1);
     mo_buf_init(&p->answer, MO_SYNC_CLIENT_TEXT_MAX);
+    p->server = o->server ? o->server : &p->given;
     p->timeout_ms = o->timeout_ms;
     p->sign_in_needed = o->sign_in_needed;
-    if (!p->timeout_ms && o->server)
-        p->timeout_ms = (uint64_t)o->server->timeout_ms;
+    if (!p->timeout_ms)
+        p->timeout_ms = (uint64_t)p->server->timeout_ms;
     rc = connect_server(p, o, e);
     if (rc < 0) {
-        mo_resolved_server_scrub(&p->to, e);
+        if (p->loop)
+            mo_loop_blank(p->loop, e);
         mo_sync_client_close(p);
         return rc;
     }
@@ -512,12 +545,7 @@ bool mo_sync_client_can(const struct mo_sync_client *p, const char *capability)
     return p->conn && mo_conn_can(p->conn, capability);
 }
 
-const struct mo_sign_in *mo_sync_client_sign_in(const struct mo_sync_client *p)
-{
-    return p->sign_in;
-}
-
 bool mo_sync_client_is_http(const struct mo_sync_client *p)
 {
-    return p->http != NULL;
+    return p->server->url != NULL;
 }

@@ -56,12 +56,6 @@ mo_sync_client_sign_in(const struct mo_sync_client *p); /* or NULL */
 int mo_sync_client_call(struct mo_sync_client *p, const char *method,
                         struct mo_span params, struct mo_json *out,
                         struct mo_err *e);
-/* The same with Mcp-Param-* headers; m may be NULL. */
-int mo_sync_client_call_with(struct mo_sync_client *p, const char *method,
-                             struct mo_span params, const struct mo_mirror *m,
-                             struct mo_json *out, struct mo_err *e);
-/* Code of the JSON-RPC error of the last call, or 0. */
-int64_t mo_sync_client_code(const struct mo_sync_client *p);
 /* tools/call with the headers that the tool's schema requires. If the server
  * reports that the headers do not match (its tools changed), they are rebuilt
  * from a fresh list, once. */
@@ -75,6 +69,6 @@ int mo_sync_client_list(struct mo_sync_client *p, const char *method,
 /* Splits "a 'b c' \"d\"" into words in the arena, NULL-terminated; *n does not
  * count the NULL. */
 int mo_sync_client_words(struct mo_arena *a, const char *line,
-                         const char *const **out, size_t *n, struct mo_err *e);
+                         const char ***out, size_t *n, struct mo_err *e);
 
 #endif

@@ -6,8 +6,7 @@
  * and list_changed follows. A call of an unknown name waits likewise, for
  * GW_FIND_MS. */
 #include "gateway/call/forwarded_call.h"
-#include "gateway/call/result_limit.h"
-#include "gateway/call/rewrite.h"
+#include "gateway/gw_priv.h"
 #include "gateway/router/meta_tools.h"
 
 static const struct mo_span nothing = {NULL, 0};
@@ -99,16 +98,12 @@ void mo_gw_front_reloaded(struct mo_gateway *g)
 
 /* --- lists --------------------------------------------------------------- */
 
-static const struct {
-    const char *method;
-    enum mo_cat_kind kind;
-    enum mo_ep_what what;
-} lists[] = {
-    {"tools/list", MO_CAT_TOOLS, MO_EP_CH_TOOLS},
-    {"resources/list", MO_CAT_RESOURCES, MO_EP_CH_RESOURCES},
-    {"resources/templates/list", MO_CAT_TEMPLATES, MO_EP_CH_RESOURCES},
-    {"prompts/list", MO_CAT_PROMPTS, MO_EP_CH_PROMPTS},
-};
+enum mo_ep_what mo_gw_change_of(enum mo_cat_kind kind)
+{
+    return kind == MO_CAT_TOOLS     ? MO_EP_CH_TOOLS
+           : kind == MO_CAT_PROMPTS ? MO_EP_CH_PROMPTS
+                                    : MO_EP_CH_RESOURCES;
+}
 
 static int put_page(struct mo_gateway *g, struct mo_ep_call *c,
                     enum mo_cat_kind kind, struct mo_buf *out)
@@ -136,11 +131,9 @@ static bool is_first_page(const struct mo_ep_call *c)
 /* Inserts read_result before the servers' tools. */
 static int prepend_read_result(struct mo_buf *page)
 {
-    struct mo_buf b;
-    int rc;
+    struct mo_buf b = {.max = GW_TEXT_MAX};
+    int rc = mo_result_limit_list(mo_buf_view(page), &b);
 
-    mo_buf_init(&b, GW_TEXT_MAX);
-    rc = mo_result_limit_list(mo_buf_view(page), &b);
     mo_buf_fini(page);
     *page = b;
     return rc;
@@ -198,17 +191,17 @@ static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
             mo_meta_tools_call(g, c);
         return;
     }
-    for (size_t i = 0; i < MO_COUNT(lists); i++) {
-        if (!mo_span_is(c->method, lists[i].method))
+    for (enum mo_cat_kind k = 0; k < MO_CAT_KINDS; k++) {
+        if (!mo_span_is(c->method, mo_catalog_kinds[k].method))
             continue;
-        if (lists[i].kind == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
+        if (k == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
             mo_meta_tools_list(c);
             return;
         }
         if (may_wait && wait_for_lists(g, c, GW_LIST_MS))
             return;
-        g->listed[lists[i].what] = true;
-        answer_list(g, c, lists[i].kind);
+        g->listed[mo_gw_change_of(k)] = true;
+        answer_list(g, c, k);
         return;
     }
     forward_call(g, c, may_wait);

@@ -9,7 +9,6 @@
 #include "gateway/router/meta_tools.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
-#include "gateway/upstream/server_overrides.h"
 
 #define CAPS                                                                   \
     (MO_EP_TOOLS | MO_EP_RESOURCES | MO_EP_SUBSCRIBE | MO_EP_PROMPTS |         \
@@ -17,18 +16,6 @@
      MO_EP_CALL_TASKS)
 
 /* --- callbacks of children ----------------------------------------------- */
-
-struct gw_child *mo_gw_child(const struct server_slot *s,
-                             const struct mo_child *c)
-{
-    mo_list_each (n, &s->children) {
-        struct gw_child *k = mo_container_of(n, struct gw_child, node);
-
-        if (k->child == c)
-            return k;
-    }
-    return NULL;
-}
 
 /* Without memory the child still serves calls; only its notifications and
  * lists are lost. */
@@ -84,30 +71,15 @@ static void on_child_ask_gone(void *ctx, struct mo_ask *a)
     mo_forward_ask_gone(a);
 }
 
-static void on_state(void *ctx, struct mo_upstream *u)
-{
-    struct server_slot *s = ctx;
-    const struct mo_gateway_opts *o = &s->g->o;
-
-    if (o->on_state)
-        o->on_state(o->ctx, mo_upstream_server(u)->name);
-}
-
 static const struct mo_upstream_cb up_cb = {
     .on_open = on_child_open,
     .on_ask = on_child_ask,
     .on_ask_gone = on_child_ask_gone,
     .on_notify = on_child_notify,
     .on_lost = on_child_lost,
-    .on_state = on_state,
 };
 
 /* --- servers ------------------------------------------------------------- */
-
-struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no)
-{
-    return no < g->n ? g->v[no] : NULL;
-}
 
 static void slot_close(struct server_slot *s);
 
@@ -122,24 +94,9 @@ static void on_last_call_ended(struct mo_later *d)
     slot_close(mo_container_of(d, struct server_slot, leave));
 }
 
-static struct mo_upstream_opts upstream_opts(const struct mo_gateway_opts *o)
-{
-    return (struct mo_upstream_opts){
-        .loop = o->loop,
-        .dial = o->dial,
-        .verdict = o->verdict,
-        .learnt = o->learnt,
-        .tap = o->tap,
-        .tap_ctx = o->tap_ctx,
-        .noise = o->noise,
-        .ctx = o->ctx,
-    };
-}
-
 static struct server_slot *
 slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
 {
-    struct mo_upstream_opts up = upstream_opts(&g->o);
     struct server_slot *t = mo_new(struct server_slot);
 
     if (!t)
@@ -151,7 +108,7 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
     mo_list_init(&t->children);
     mo_timer_init(&t->drain, on_drain_timeout);
     mo_later_init(&t->leave, on_last_call_ended);
-    t->up = mo_upstream_new(&up, s, &up_cb, t, e);
+    t->up = mo_upstream_new(&g->o.up, s, &up_cb, t, e);
     if (!t->up) {
         mo_free(t);
         return NULL;
@@ -187,24 +144,6 @@ static void finish_close(struct mo_later *d)
         closed(ctx);
 }
 
-void mo_gw_slot_check(struct server_slot *s)
-{
-    struct mo_gateway *g = s->g;
-
-    if (!mo_list_empty(&s->calls))
-        return;
-    if (s->no == SLOT_NONE && !s->closing)
-        mo_loop_defer(g->loop, &s->leave);
-    if (!s->gone)
-        return;
-    mo_list_del(&s->node);
-    mo_later_cancel(&s->leave);
-    mo_overrides_free(s->overrides);
-    mo_free(s);
-    if (g->closing && mo_list_empty(&g->leaving))
-        mo_loop_defer(g->loop, &g->ending);
-}
-
 static void on_upstream_gone(void *ctx)
 {
     struct server_slot *s = ctx;
@@ -227,6 +166,7 @@ static void slot_close(struct server_slot *s)
 static void slot_leave(struct server_slot *s)
 {
     s->no = SLOT_NONE;
+    s->overrides = NULL;
     mo_list_push(&s->g->leaving, &s->node);
     mo_call_approval_leave(s);
     mo_catalog_refresh_stop(s);
@@ -299,31 +239,15 @@ static void swap_table(struct mo_gateway *g, struct server_slot **to, size_t n)
 
     g->v = to;
     g->n = n;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         to[i]->no = (unsigned)i;
+        to[i]->overrides = mo_catalog_overrides(g->cat, (unsigned)i);
+    }
     for (size_t i = 0; i < was; i++) {
         if (old[i])
             slot_leave(old[i]);
     }
     mo_free(old);
-}
-
-static void free_overrides(struct server_overrides **m, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        mo_overrides_free(m[i]);
-}
-
-static int make_overrides(struct server_overrides **m,
-                          const struct mo_gw_server *v, size_t n,
-                          struct mo_err *e)
-{
-    for (size_t i = 0; i < n; i++) {
-        m[i] = mo_overrides_new(&v[i]);
-        if (!m[i])
-            return mo_fail(e, MO_ENOMEM, "server %s", v[i].name);
-    }
-    return 0;
 }
 
 int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
@@ -332,7 +256,6 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     struct mo_err own;
     struct server_slot **to;
     mo_autofree bool *fresh = NULL;
-    mo_autofree struct server_overrides **overrides = NULL;
     bool first = g->n == 0;
     size_t all = n;
     int rc;
@@ -345,27 +268,20 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
                        MO_GW_SERVERS_MAX);
     to = mo_zalloc((n + 1) * sizeof(struct server_slot *));
     fresh = mo_zalloc(n + 1);
-    overrides = mo_zalloc((n + 1) * sizeof(struct server_overrides *));
-    if (!to || !fresh || !overrides) {
+    if (!to || !fresh) {
         mo_free(to);
         return mo_fail(e, MO_ENOMEM, "servers");
     }
     rc = fill_table(g, to, fresh, v, n, e);
     if (rc == 0)
-        rc = make_overrides(overrides, v, n, e);
-    if (rc == 0)
         rc = mo_catalog_servers(g->cat, v, all, e);
     if (rc < 0) {
-        free_overrides(overrides, n);
         undo_table(g, to, fresh, n);
         mo_free(to);
         return rc;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         mo_upstream_reconfigure(to[i]->up, &v[i]);
-        mo_overrides_free(to[i]->overrides);
-        to[i]->overrides = overrides[i];
-    }
     swap_table(g, to, n);
     mo_router_index_stale(g->router_index);
     mo_router_index_stale(g->query_index);
@@ -394,8 +310,8 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
         return e ? e->code : MO_ENOMEM;
     }
     g->router_index = mo_router_index_new(o->table, o->pieces);
-    g->results = mo_result_limit_new(o->loop);
-    g->learning = mo_router_learning_new(o->loop, o->learning_file);
+    g->results = mo_result_limit_new(o->up.loop);
+    g->learning = mo_router_learning_new(o->up.loop, o->learning_file);
     if (!g->router_index || !g->results || !g->learning) {
         mo_router_index_free(g->router_index);
         mo_result_limit_free(g->results);
@@ -409,8 +325,10 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->o.learning_file = NULL;
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
     g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
-    g->loop = o->loop;
+    g->loop = o->up.loop;
     g->execute_target = mo_meta_tools_execute_target;
+    g->restart = mo_gw_front_restart;
+    g->read_lists = mo_catalog_refresh_child;
     mo_upstream_pool_init(&g->pool, o->most);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
@@ -480,9 +398,7 @@ static void on_roots_changed(void *ctx, uint64_t peer)
     struct mo_gateway *g = ctx;
 
     for (size_t i = 0; i < g->n; i++) {
-        mo_list_each (n, &g->v[i]->children) {
-            struct gw_child *k = mo_container_of(n, struct gw_child, node);
-
+        mo_list_each (k, &g->v[i]->children, struct gw_child, node) {
             if (mo_forward_session_of(g, k->child) == peer &&
                 mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
                 (void)mo_conn_notify(k->conn,
@@ -526,9 +442,7 @@ int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 {
-    mo_list_each_safe (n, &g->eps) {
-        struct gw_ep *x = mo_container_of(n, struct gw_ep, node);
-
+    mo_list_each_safe (x, &g->eps, struct gw_ep, node) {
         if (x->ep != ep)
             continue;
         mo_list_del(&x->node);

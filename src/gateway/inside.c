@@ -1,29 +1,21 @@
-/* inside.c - see inside.h. What execute would run is said by
- * gateway/router/meta_tools.c. */
+/* inside.c - see inside.h. */
 #include "gateway/inside.h"
 
-#include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
+#include "gateway/gw_priv.h"
 #include "gateway/router/meta_tools.h"
 #include "gateway/upstream/server_overrides.h"
 
 /* --- lists that are read now --------------------------------------------- */
 
-static struct server_slot *slot_of(const struct mo_gw_read *r)
-{
-    size_t i = mo_gateway_server(r->g, mo_span_cstr(r->server));
-
-    return i < r->g->n ? r->g->v[i] : NULL;
-}
-
 static bool is_pending(const struct mo_gw_read *r)
 {
-    const struct server_slot *s = r->server ? slot_of(r) : NULL;
+    const struct server_slot *s =
+        r->server ? mo_gw_find_slot(r->g, mo_span_cstr(r->server)) : NULL;
 
     if (r->server)
         return s && mo_catalog_refresh_reading(s);
-    return r->again ? mo_catalog_refresh_busy(r->g)
-                    : mo_catalog_refresh_pending(r->g);
+    return r->again ? mo_gateway_busy(r->g) : mo_catalog_refresh_pending(r->g);
 }
 
 static void finish(struct mo_gw_read *r)
@@ -60,7 +52,7 @@ void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
     mo_list_push(&g->reads, &r->node);
     mo_timer_start(g->loop, &r->timer, r->ms);
     mo_rewrite_who(r->peer, MO_SPAN("inside"), who);
-    s = r->server ? slot_of(r) : NULL;
+    s = r->server ? mo_gw_find_slot(r->g, mo_span_cstr(r->server)) : NULL;
     if (s)
         mo_catalog_refresh_slot(s, mo_span_cstr(who), r->caps);
     else if (!r->server)
@@ -85,32 +77,18 @@ void mo_gw_inside_settled(struct mo_gateway *g)
                       &mo_container_of(n, struct mo_gw_read, node)->later);
 }
 
-bool mo_gw_inside_name(struct mo_span *name)
-{
-    static const struct mo_span ours = {MO_GW_OURS, sizeof(MO_GW_OURS) - 1};
-
-    if (name->n < ours.n || memcmp(name->p, ours.p, ours.n) != 0)
-        return false;
-    *name = mo_span_skip(*name, ours.n);
-    return true;
-}
-
 /* --- what there is ------------------------------------------------------- */
 
 size_t mo_gateway_server(const struct mo_gateway *g, struct mo_span name)
 {
-    size_t i = 0;
+    const struct server_slot *s = mo_gw_find_slot(g, name);
 
-    while (i < g->n && !mo_span_is(name, mo_upstream_server(g->v[i]->up)->name))
-        i++;
-    return i;
+    return s ? s->no : g->n;
 }
 
 struct mo_conn *mo_gateway_conn(const struct mo_gateway *g, size_t i)
 {
-    mo_list_each (n, &g->v[i]->children) {
-        const struct gw_child *k = mo_container_of(n, struct gw_child, node);
-
+    mo_list_each (k, &g->v[i]->children, const struct gw_child, node) {
         if (mo_child_conn(k->child))
             return k->conn;
     }
@@ -121,31 +99,18 @@ const struct mo_cat_item *mo_gateway_tool(const struct mo_gateway *g,
                                           struct mo_span server,
                                           struct mo_span tool)
 {
-    size_t no = mo_gateway_server(g, server);
-    size_t n = no < g->n ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
+    const struct server_slot *s = mo_gw_find_slot(g, server);
 
-    for (size_t i = 0; i < n; i++) {
-        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
-
-        if (it->server == no && mo_span_eq(it->own, tool))
-            return it;
-    }
-    return NULL;
+    return s ? mo_catalog_tool(g->cat, s->no, tool) : NULL;
 }
 
 bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
                          struct mo_span tool, unsigned i, struct mo_span *to,
                          struct mo_span *own)
 {
-    size_t no = mo_gateway_server(g, server);
+    const struct server_slot *s = mo_gw_find_slot(g, server);
 
-    return no < g->n &&
-           mo_overrides_fallback(g->v[no]->overrides, tool, i, to, own);
-}
-
-bool mo_gateway_is_large(const struct mo_gateway *g)
-{
-    return mo_catalog_count(g->cat, MO_CAT_TOOLS) > mo_meta_tools_few(g);
+    return s && mo_overrides_fallback(s->overrides, tool, i, to, own);
 }
 
 int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out)

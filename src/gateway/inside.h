@@ -3,7 +3,7 @@
  * Conversations and the page are clients of the gateway like others
  * (mcp/server/link_inside.h). They judge their calls themselves, so they also
  * need: lists that are read now, tools by the server's own names, and the tool
- * that `execute` would run.
+ * that `execute` would run (gateway/router/router.h).
  *
  * Such a caller puts MO_GW_OURS before the name of one of the gateway's own
  * tools (gateway/router/meta_tools.h, read_result), so that no server's tool
@@ -16,8 +16,6 @@
 
 #include "gateway/catalog/catalog.h"
 #include "gateway/gateway.h"
-
-#define MO_GW_OURS "router/" /* its name when it is called from inside */
 
 struct mo_gw_read { /* zero all members that are not set */
     /* Set before: */
@@ -56,22 +54,8 @@ const struct mo_cat_item *mo_gateway_tool(const struct mo_gateway *g,
 bool mo_gateway_stand_in(const struct mo_gateway *g, struct mo_span server,
                          struct mo_span tool, unsigned i, struct mo_span *to,
                          struct mo_span *own);
-/* True if MO_GW_AUTO offers the meta tools, because there are many tools. */
-bool mo_gateway_is_large(const struct mo_gateway *g);
 /* Writes {"tools":[...]}: the meta tools if `four`, and read_result if results
  * are cut. */
 int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out);
-
-struct mo_gw_choice {
-    struct mo_span server, tool; /* in the arena */
-    struct mo_json params;       /* of the arguments, or none */
-    float sure;                  /* confidence; 1: the tool was named */
-};
-
-/* Finds the tool that `execute` would run with these arguments. 0, or an error
- * if it would run none; the call itself then reports why. */
-int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
-                      struct mo_json arguments, struct mo_arena *a,
-                      struct mo_gw_choice *out);
 
 #endif

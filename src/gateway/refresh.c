@@ -9,18 +9,6 @@
 #include "gateway/gw_priv.h"
 #include "mcp/client/mirror.h"
 
-static const struct {
-    const char *method, *key, *cap;
-    enum mo_ep_what what;
-} list_methods[MO_CAT_KINDS] = {
-    [MO_CAT_TOOLS] = {"tools/list", "tools", "tools", MO_EP_CH_TOOLS},
-    [MO_CAT_RESOURCES] = {"resources/list", "resources", "resources",
-                          MO_EP_CH_RESOURCES},
-    [MO_CAT_TEMPLATES] = {"resources/templates/list", "resourceTemplates",
-                          "resources", MO_EP_CH_RESOURCES},
-    [MO_CAT_PROMPTS] = {"prompts/list", "prompts", "prompts", MO_EP_CH_PROMPTS},
-};
-
 static const struct mo_json none = {NULL, 0};
 
 /* --- one child's lists --------------------------------------------------- */
@@ -44,7 +32,7 @@ static void store_list(struct gw_child *k, enum mo_cat_kind kind,
         k->bad = true;
     k->announced &= ~(1u << kind);
     if (changed || announced)
-        mo_gw_changed(s->g, list_methods[kind].what);
+        mo_gw_changed(s->g, mo_gw_change_of(kind));
 }
 
 static bool is_modern_http(const struct gw_child *k)
@@ -57,18 +45,15 @@ static bool is_modern_http(const struct gw_child *k)
 /* Leaves out tools whose arguments cannot be mirrored into unique headers. */
 static void store_http_tools(struct gw_child *k, struct mo_json items)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     mo_autobuf struct mo_buf b = {.max = MO_PAGES_BYTES_MAX + 2};
 
     (void)mo_buf_putc(&b, '[');
-    mo_json_iter(&it, items);
-    while (mo_json_next(&it, &key, &val)) {
-        if (!mo_mirror_keep(val))
+    for (struct mo_json_walk m = mo_json_walk(items); mo_json_step(&m);) {
+        if (!mo_mirror_keep(m.val))
             continue;
         if (b.len > 1)
             (void)mo_buf_putc(&b, ',');
-        (void)mo_buf_span(&b, mo_json_text(val));
+        (void)mo_buf_span(&b, mo_json_text(m.val));
     }
     if (mo_buf_putc(&b, ']') == 0)
         store_list(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
@@ -135,14 +120,14 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 static void read_list(struct gw_child *k, enum mo_cat_kind kind)
 {
     struct mo_pages_opts o = {
-        .method = list_methods[kind].method,
-        .key = list_methods[kind].key,
+        .method = mo_catalog_kinds[kind].method,
+        .key = mo_catalog_kinds[kind].list,
         .done = on_list,
         .ctx = &k->lists[kind],
     };
     struct mo_err e;
 
-    if (!mo_conn_can(k->conn, list_methods[kind].cap)) {
+    if (!mo_conn_can(k->conn, mo_catalog_kinds[kind].cap)) {
         store_list(k, kind, none);
         return;
     }
@@ -261,14 +246,13 @@ void mo_catalog_refresh_running(struct mo_gateway *g)
     }
 }
 
-void mo_catalog_refresh_all(struct mo_gateway *g, struct mo_span who,
-                            struct mo_span caps)
+void mo_gateway_refresh(struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        mo_catalog_refresh_slot(g->v[i], who, caps);
+        mo_catalog_refresh_slot(g->v[i], MO_SPAN("c:find"), MO_SPAN("{}"));
 }
 
-bool mo_catalog_refresh_busy(const struct mo_gateway *g)
+bool mo_gateway_busy(const struct mo_gateway *g)
 {
     for (size_t i = 0; i < g->n; i++)
         if (mo_catalog_refresh_reading(g->v[i]))

@@ -29,12 +29,10 @@ static void send_request(struct gw_child *k, const char *method,
 {
     struct mo_call_opts o = {.done = ignore_reply};
     mo_autobuf struct mo_buf b = {.max = LISTEN_TEXT_MAX};
+    struct mo_jw w = mo_jw_object(&b);
 
-    (void)mo_buf_puts(&b, "{\"");
-    (void)mo_buf_puts(&b, key);
-    (void)mo_buf_puts(&b, "\":");
-    (void)mo_json_quote(&b, value);
-    (void)mo_buf_putc(&b, '}');
+    mo_jw_member(&w, key, value);
+    mo_jw_end(&w);
     if (!mo_buf_err(&b) && mo_child_conn(k->child))
         (void)mo_conn_request(k->conn, method, mo_buf_view(&b), &o, NULL);
 }
@@ -250,9 +248,7 @@ void mo_gw_watch_lost(struct gw_child *k)
 static void subscribe_children(struct server_slot *s, struct mo_span own,
                                bool on)
 {
-    mo_list_each (n, &s->children) {
-        struct gw_child *k = mo_container_of(n, struct gw_child, node);
-
+    mo_list_each (k, &s->children, struct gw_child, node) {
         if (is_modern(k))
             mo_gw_watch_listen(k);
         else if (can_subscribe(k))
@@ -346,9 +342,7 @@ void mo_gw_watch_stop(struct server_slot *s)
 static void send_log_levels(struct mo_gateway *g, bool quieter)
 {
     for (size_t i = 0; i < g->n; i++) {
-        mo_list_each (n, &g->v[i]->children) {
-            struct gw_child *k = mo_container_of(n, struct gw_child, node);
-
+        mo_list_each (k, &g->v[i]->children, struct gw_child, node) {
             if (quieter || g->level < k->level)
                 send_log_level(k);
         }
@@ -365,8 +359,7 @@ void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
     struct mo_gateway *g = ctx;
 
     g->level = lv;
-    mo_list_each (n, &g->eps) {
-        const struct gw_ep *x = mo_container_of(n, struct gw_ep, node);
+    mo_list_each (x, &g->eps, const struct gw_ep, node) {
         enum mo_mcp_level own = mo_endpoint_level(x->ep);
 
         if (own < g->level)
@@ -378,98 +371,47 @@ void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
 
 /* --- notifications ------------------------------------------------------- */
 
-static void on_log_message(struct gw_child *k, const struct mo_rpc *m,
-                           uint64_t stream_of)
+static void on_resource_updated(struct gw_child *k, struct mo_json v)
 {
-    if (mo_json_is(m->params, MO_JSON_OBJECT))
-        mo_forward_log(k, stream_of, m->params);
-}
-
-static void on_elicitation_complete(struct gw_child *k, const struct mo_rpc *m,
-                                    uint64_t stream_of)
-{
-    (void)stream_of;
-    if (mo_json_is(m->params, MO_JSON_OBJECT))
-        mo_elicitation_done(k, m->params);
-}
-
-static void on_task_status(struct gw_child *k, const struct mo_rpc *m,
-                           uint64_t stream_of)
-{
-    (void)stream_of;
-    if (mo_json_is(m->params, MO_JSON_OBJECT))
-        mo_gw_watch_task_status(k, m->params);
-}
-
-static void on_tools_changed(struct gw_child *k, const struct mo_rpc *m,
-                             uint64_t stream_of)
-{
-    (void)m;
-    (void)stream_of;
-    mo_catalog_refresh_list_changed(k, MO_CAT_TOOLS);
-}
-
-static void on_prompts_changed(struct gw_child *k, const struct mo_rpc *m,
-                               uint64_t stream_of)
-{
-    (void)m;
-    (void)stream_of;
-    mo_catalog_refresh_list_changed(k, MO_CAT_PROMPTS);
-}
-
-static void on_resources_changed(struct gw_child *k, const struct mo_rpc *m,
-                                 uint64_t stream_of)
-{
-    (void)m;
-    (void)stream_of;
-    mo_catalog_refresh_child(k, 1u << MO_CAT_TEMPLATES);
-    mo_catalog_refresh_list_changed(k, MO_CAT_RESOURCES);
-}
-
-static void on_resource_updated(struct gw_child *k, const struct mo_rpc *m,
-                                uint64_t stream_of)
-{
-    struct mo_json v = mo_json_get(m->params, "uri");
     struct mo_gateway *g = k->slot->g;
-    struct mo_buf own, uri;
+    mo_autobuf struct mo_buf own = {.max = LISTEN_TEXT_MAX};
+    mo_autobuf struct mo_buf uri = {.max = LISTEN_TEXT_MAX};
 
-    (void)stream_of;
     if (!mo_json_is(v, MO_JSON_STRING) || k->slot->no == SLOT_NONE)
         return;
-    mo_buf_init(&own, LISTEN_TEXT_MAX);
-    mo_buf_init(&uri, LISTEN_TEXT_MAX);
     if (mo_json_str_buf(v, &own) == 0 &&
         mo_catalog_expose(g->cat, k->slot->no, mo_buf_view(&own), &uri) == 0) {
         mo_list_each_safe (n, &g->eps)
             mo_endpoint_updated(mo_container_of(n, struct gw_ep, node)->ep,
                                 mo_buf_view(&uri));
     }
-    mo_buf_fini(&own);
-    mo_buf_fini(&uri);
+}
+
+static bool is_method(const struct mo_rpc *m, const char *name)
+{
+    return mo_json_str_eq(m->method, mo_span_cstr(name));
 }
 
 void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
                         uint64_t stream_of)
 {
-    static const struct {
-        const char *method;
-        void (*run)(struct gw_child *k, const struct mo_rpc *m,
-                    uint64_t stream_of);
-    } notifications[] = {
-        {"notifications/message", on_log_message},
-        {"notifications/tools/list_changed", on_tools_changed},
-        {"notifications/prompts/list_changed", on_prompts_changed},
-        {"notifications/resources/list_changed", on_resources_changed},
-        {"notifications/resources/updated", on_resource_updated},
-        {"notifications/elicitation/complete", on_elicitation_complete},
-        {"notifications/tasks", on_task_status},
-    };
+    bool object = mo_json_is(m->params, MO_JSON_OBJECT);
 
-    for (size_t i = 0; i < MO_COUNT(notifications); i++) {
-        if (!mo_json_str_eq(m->method, mo_span_cstr(notifications[i].method)))
-            continue;
-        notifications[i].run(k, m, stream_of);
-        return;
+    if (object && is_method(m, "notifications/message")) {
+        mo_forward_log(k, stream_of, m->params);
+    } else if (is_method(m, "notifications/tools/list_changed")) {
+        mo_catalog_refresh_list_changed(k, MO_CAT_TOOLS);
+    } else if (is_method(m, "notifications/prompts/list_changed")) {
+        mo_catalog_refresh_list_changed(k, MO_CAT_PROMPTS);
+    } else if (is_method(m, "notifications/resources/list_changed")) {
+        mo_catalog_refresh_child(k, 1u << MO_CAT_TEMPLATES);
+        mo_catalog_refresh_list_changed(k, MO_CAT_RESOURCES);
+    } else if (is_method(m, "notifications/resources/updated")) {
+        on_resource_updated(k, mo_json_get(m->params, "uri"));
+    } else if (object && is_method(m, "notifications/elicitation/complete")) {
+        mo_elicitation_done(k, m->params);
+    } else if (object && is_method(m, "notifications/tasks")) {
+        mo_gw_watch_task_status(k, m->params);
     }
 }
 

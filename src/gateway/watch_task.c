@@ -8,6 +8,7 @@
  * Limit: GW_WATCHED_MAX tasks. Beyond it a client has to poll, which it may
  * do at any time. */
 #include "gateway/call/rewrite.h"
+#include "gateway/gw_priv.h"
 #include "mcp/edit.h"
 #include "secrets/redact.h"
 
@@ -36,9 +37,7 @@ static bool is_for_child(const struct watched_task *x, const struct gw_child *k)
 
 static void renew_listens(const struct watched_task *x)
 {
-    mo_list_each (n, &x->slot->children) {
-        struct gw_child *k = mo_container_of(n, struct gw_child, node);
-
+    mo_list_each (k, &x->slot->children, struct gw_child, node) {
         if (is_for_child(x, k) && mo_conn_info(k->conn)->modern)
             mo_gw_watch_listen(k);
     }
@@ -116,15 +115,14 @@ static void send_status(const struct mo_gateway *g,
 {
     struct mo_edit ed = {"taskId", {NULL, 0}};
     struct result_limit how = {.who = x->who};
-    struct mo_buf exposed, caller, name, clean, cut, b;
-
     /* Copies, since notifying a client may end it and free x. */
-    mo_buf_init(&exposed, TEXT_MAX);
-    mo_buf_init(&caller, TEXT_MAX);
-    mo_buf_init(&name, TEXT_MAX);
-    mo_buf_init(&clean, 2 * GW_TEXT_MAX);
-    mo_buf_init(&cut, GW_TEXT_MAX);
-    mo_buf_init(&b, GW_TEXT_MAX);
+    mo_autobuf struct mo_buf exposed = {.max = TEXT_MAX};
+    mo_autobuf struct mo_buf caller = {.max = TEXT_MAX};
+    mo_autobuf struct mo_buf name = {.max = TEXT_MAX};
+    mo_autobuf struct mo_buf clean = {.max = 2 * GW_TEXT_MAX};
+    mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
+
     if (mo_redact_task_failed(params))
         params = mo_redact(g->loop, params, &clean);
     mo_rewrite_task_limit(id, &how);
@@ -141,12 +139,6 @@ static void send_status(const struct mo_gateway *g,
                              mo_buf_view(&caller), mo_buf_view(&exposed),
                              mo_buf_view(&b));
     }
-    mo_buf_fini(&exposed);
-    mo_buf_fini(&caller);
-    mo_buf_fini(&name);
-    mo_buf_fini(&clean);
-    mo_buf_fini(&cut);
-    mo_buf_fini(&b);
 }
 
 void mo_gw_watch_task_status(struct gw_child *k, struct mo_json params)

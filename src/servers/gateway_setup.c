@@ -274,19 +274,19 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
                         struct mo_err *e)
 {
     struct mo_gateway_opts o = {
-        .loop = h->loop,
+        .up = {.loop = h->loop,
+               .dial = mo_server_link_server,
+               .verdict = mo_server_link_verdict,
+               .learnt = mo_server_link_learnt,
+               .noise = mo_server_link_noise,
+               .tap = rec ? mo_record_message : NULL,
+               .tap_ctx = rec},
         .prefix = (enum mo_gw_prefix)cfg->gateway.prefix,
         .expose = (enum mo_gw_expose)cfg->gateway.expose,
         .few = (unsigned)cfg->gateway.few,
         .most = (unsigned)cfg->gateway.processes,
         .table = mo_route_table(),
         .pieces = mo_route_pieces(),
-        .dial = mo_server_link_server,
-        .verdict = mo_server_link_verdict,
-        .learnt = mo_server_link_learnt,
-        .noise = mo_server_link_noise,
-        .tap = rec ? mo_record_message : NULL,
-        .tap_ctx = rec,
     };
     char dir[PATH_MAX], habit[PATH_MAX];
     struct mo_err why;
@@ -304,7 +304,7 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
                    "lists of servers are not kept between runs");
     o.learning_file = o.cache ? habit : NULL;
     rc = mo_server_link_new(h->loop, cfg, &h->link, e);
-    o.ctx = h->link;
+    o.up.ctx = h->link;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
 }
 

@@ -138,15 +138,12 @@ static void put_text(struct work *k, const char *to, struct mo_json v,
 
 static void put_list(struct work *k, const char *to, struct mo_json v)
 {
-    struct mo_json_iter it;
-    struct mo_json key, item;
-
     mo_jw_member_arr(&k->w, to);
-    mo_json_iter(&it, v);
-    while (k->rc == 0 && mo_json_next(&it, &key, &item)) {
+    for (struct mo_json_walk at = mo_json_walk(v);
+         k->rc == 0 && mo_json_step(&at);) {
         struct mo_span plain;
 
-        if (take_text(k, to, item, false, &plain) < 0)
+        if (take_text(k, to, at.val, false, &plain) < 0)
             break;
         if (mo_import_is_key("", plain))
             k->t.s->key_in_args = true;
@@ -233,9 +230,6 @@ static void put_pair(struct work *k, const char *to, struct mo_json key,
 
 static void put_map(struct work *k, const char *to, struct mo_json v)
 {
-    struct mo_json_iter it;
-    struct mo_json key, item;
-
     if (mo_json_len(v) == 0)
         return;
     if (mo_json_len(v) > PAIRS_MAX) {
@@ -243,10 +237,10 @@ static void put_map(struct work *k, const char *to, struct mo_json v)
         return;
     }
     mo_jw_member_obj(&k->w, to);
-    mo_json_iter(&it, v);
-    while (k->rc == 0 && mo_json_next(&it, &key, &item)) {
-        if (mo_jvalue_find(v, key).p == item.p) /* the last one counts */
-            put_pair(k, to, key, item);
+    for (struct mo_json_walk at = mo_json_walk(v);
+         k->rc == 0 && mo_json_step(&at);) {
+        if (mo_jvalue_find(v, at.key).p == at.val.p) /* the last one counts */
+            put_pair(k, to, at.key, at.val);
     }
     mo_jw_end(&k->w);
 }
@@ -342,15 +336,12 @@ static bool is_known(struct mo_json key)
 static void note_left_out(struct work *k, struct mo_json v)
 {
     struct mo_buf *b = &k->t.s->left_out;
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &key, &val)) {
-        if (is_known(key) || key.n > 60 || b->len > LEFT_MAX / 2)
+    for (struct mo_json_walk m = mo_json_walk(v); mo_json_step(&m);) {
+        if (is_known(m.key) || m.key.n > 60 || b->len > LEFT_MAX / 2)
             continue;
         mo_buf_puts(b, b->len ? ", " : "");
-        mo_buf_put(b, key.p + 1, key.n - 2);
+        mo_buf_put(b, m.key.p + 1, m.key.n - 2);
     }
     if (mo_buf_err(b) == MO_ENOMEM)
         (void)no_memory(k);
@@ -389,13 +380,11 @@ static int store_json(struct work *k, struct mo_span text)
 static int read_server(struct mo_arena *a, const struct mo_import_opts *o,
                        struct mo_import_server *s, struct mo_json v)
 {
-    struct work k = {.t = {.a = a, .o = o, .s = s}};
-    struct mo_buf out;
+    mo_autowipe struct mo_buf out = {.max = SERVER_MAX};
+    struct work k = {.t = {.a = a, .o = o, .s = s},
+                     .text = {.max = TEXT_MAX},
+                     .w = mo_jw_object(&out)};
 
-    mo_buf_init(&out, SERVER_MAX);
-    mo_buf_init(&k.text, TEXT_MAX);
-    mo_jw_init(&k.w, &out);
-    mo_jw_obj(&k.w);
     if (!mo_json_is(v, MO_JSON_OBJECT))
         refuse_member(&k, s->name, "is not an object");
     put_fields(&k, v);
@@ -410,12 +399,7 @@ static int read_server(struct mo_arena *a, const struct mo_import_opts *o,
         note_left_out(&k, v);
     if (k.rc == 0)
         (void)store_json(&k, mo_buf_view(&out));
-    if (out.p)
-        explicit_bzero(out.p, out.cap);
-    mo_buf_fini(&out);
-    if (k.text.p)
-        explicit_bzero(k.text.p, k.text.cap);
-    mo_buf_fini(&k.text);
+    mo_buf_wipe(&k.text);
     return k.rc == MO_ENOMEM ? k.rc : 0;
 }
 
@@ -462,23 +446,21 @@ static bool is_taken(const struct mo_import *im, const char *name)
 static int read_servers(struct mo_arena *a, const struct mo_import_opts *o,
                         struct mo_json servers, struct mo_import *im)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     int rc = 0;
 
-    mo_json_iter(&it, servers);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(servers);
+         rc == 0 && mo_json_step(&at);) {
         struct mo_import_server *s = &im->v[im->n];
 
         mo_buf_init(&s->left_out, LEFT_MAX);
-        rc = name_server(a, key, s);
+        rc = name_server(a, at.key, s);
         if (rc < 0)
             break;
         if (is_taken(im, s->name))
             (void)snprintf(s->cannot, sizeof(s->cannot),
                            "another server of the file has this name here");
         else
-            rc = read_server(a, o, s, val);
+            rc = read_server(a, o, s, at.val);
         im->n++;
     }
     return rc;
@@ -509,7 +491,7 @@ int mo_import_read(struct mo_arena *a, struct mo_span text,
                    struct mo_err *e)
 {
     struct mo_json_doc doc = {.bad_at = 0};
-    mo_autobuf struct mo_buf plain = {.max = MO_IMPORT_FILE_MAX};
+    mo_autowipe struct mo_buf plain = {.max = MO_IMPORT_FILE_MAX};
     int rc;
 
     *out = (struct mo_import){.n = 0};
@@ -522,8 +504,6 @@ int mo_import_read(struct mo_arena *a, struct mo_span text,
         rc = read_doc(a, doc.root, o, out, e);
     if (rc < 0)
         mo_import_wipe(out);
-    if (plain.p)
-        explicit_bzero(plain.p, plain.cap);
     return rc;
 }
 

@@ -129,15 +129,11 @@ void mo_plan_json(const struct mo_plan *p, const char *file, bool written,
 static bool has_same_secret(const struct mo_secrets *store, struct mo_span name,
                             struct mo_span value)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_SECRET_MAX + 64};
-    bool same = false;
+    mo_autowipe struct mo_buf b = {.max = MO_SECRET_MAX + 64};
 
-    same = mo_secrets_has(store, name) &&
+    return mo_secrets_has(store, name) &&
            mo_secrets_get(store, name, &b, NULL) == 0 &&
            mo_span_eq_ct(mo_buf_view(&b), value);
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
-    return same;
 }
 
 /* An equal secret is left alone; a different one is not overwritten without

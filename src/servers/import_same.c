@@ -14,17 +14,13 @@ static bool equal(struct mo_json a, struct mo_json b)
  * theirs. */
 static bool same_map(struct mo_json ours, struct mo_json theirs)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     if (mo_json_len(ours) != mo_json_len(theirs))
         return false;
-    mo_json_iter(&it, theirs);
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_json mine = mo_jvalue_find(ours, key);
+    for (struct mo_json_walk m = mo_json_walk(theirs); mo_json_step(&m);) {
+        struct mo_json mine = mo_jvalue_find(ours, m.key);
         bool ref = mo_span_starts(mo_json_text(mine), MO_SPAN("\"${secret:"));
 
-        if (!mine.p || (!ref && !equal(mine, val)))
+        if (!mine.p || (!ref && !equal(mine, m.val)))
             return false;
     }
     return true;

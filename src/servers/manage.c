@@ -12,28 +12,15 @@ bool mo_manage_allowed(const struct mo_config *c, const char *listen)
 
 /* --- end of a job --------------------------------------------------------- */
 
-static void wipe_buf(struct mo_buf *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->cap);
-    mo_buf_fini(b);
-}
-
-static void undo_free(struct job *j)
-{
-    for (struct undo *u = j->undo; u; u = u->next) {
-        if (u->value)
-            explicit_bzero(u->value, u->n);
-    }
-    j->undo = NULL;
-}
-
 static void job_free(struct job *j)
 {
     mo_timer_stop(j->m->o.loop, &j->again);
     mo_entry_wipe(&j->entry);
-    undo_free(j);
-    wipe_buf(&j->body);
+    for (struct undo *u = j->undo; u; u = u->next) {
+        if (u->value)
+            explicit_bzero(u->value, u->n);
+    }
+    mo_buf_wipe(&j->body);
     mo_buf_fini(&j->who);
     mo_buf_fini(&j->report);
     mo_buf_fini(&j->plan);
@@ -213,17 +200,15 @@ static void write_audit(struct job *j)
 {
     struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
     const struct mo_store_batch batch = {.writes = &w, .n = 1};
+    mo_autobuf struct mo_buf b = {.max = MO_STORE_DOC_MAX};
     struct mo_err e;
-    struct mo_buf b;
     int rc = 0;
 
-    mo_buf_init(&b, MO_STORE_DOC_MAX);
     mo_manage_edit_audit(j, &b);
     w.doc = mo_buf_view(&b);
     rc = mo_buf_err(&b)
              ? mo_fail(&e, MO_EINVAL, "the request is too big")
              : mo_store_write(j->m->o.store, &batch, on_audited, j, &e);
-    mo_buf_fini(&b);
     if (rc < 0)
         finish_failed(j, &e);
 }
@@ -454,9 +439,7 @@ void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
     m->closing = true;
     m->gone = gone;
     m->gone_ctx = ctx;
-    mo_list_each (it, &m->jobs) {
-        struct job *j = mo_container_of(it, struct job, node);
-
+    mo_list_each (j, &m->jobs, struct job, node) {
         if (j->connect_test)
             mo_connect_test_stop(j->connect_test);
     }

@@ -130,14 +130,12 @@ static int patch_section(struct job *j, struct mo_file_edit *r,
                          struct mo_err *e)
 {
     bool keys = mo_entry_has_keys(mo_span_cstr(name));
-    struct mo_json_iter it;
-    struct mo_json key, val;
     mo_autobuf struct mo_buf b = {.max = MO_ENTRY_JSON_MAX};
     int rc = 0;
 
-    mo_json_iter(&it, section);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        const char *path[] = {"mcpServers", j->server, name, text_of(j, key),
+    for (struct mo_json_walk at = mo_json_walk(section);
+         rc == 0 && mo_json_step(&at);) {
+        const char *path[] = {"mcpServers", j->server, name, text_of(j, at.key),
                               NULL};
 
         if (path[3] == NULL) {
@@ -146,11 +144,12 @@ static int patch_section(struct job *j, struct mo_file_edit *r,
         }
         mo_buf_reset(&b);
         if (keys)
-            rc = mo_entry_value(&j->entry, mo_span_cstr(path[3]), val, &b, e);
+            rc =
+                mo_entry_value(&j->entry, mo_span_cstr(path[3]), at.val, &b, e);
         else
-            mo_json_compact(val, &b);
+            mo_json_compact(at.val, &b);
         if (rc == 0)
-            rc = set_member(r, path, val, mo_buf_view(&b), e);
+            rc = set_member(r, path, at.val, mo_buf_view(&b), e);
     }
     return rc;
 }
@@ -169,25 +168,23 @@ static bool is_already_set(struct mo_json entry, const char *name,
 
 static int apply_patch(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     int rc = 0;
 
     if (!find_entry(r, j->server).p)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
-    mo_json_iter(&it, j->described);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        const char *name = text_of(j, key);
+    for (struct mo_json_walk at = mo_json_walk(j->described);
+         rc == 0 && mo_json_step(&at);) {
+        const char *name = text_of(j, at.key);
         const char *path[] = {"mcpServers", j->server, name, NULL};
 
         if (name == NULL)
             return mo_fail(e, MO_ENOMEM, "out of memory");
         if (mo_entry_reserved(mo_span_cstr(name)) ||
-            is_already_set(find_entry(r, j->server), name, val))
+            is_already_set(find_entry(r, j->server), name, at.val))
             continue;
-        rc = mo_json_is(val, MO_JSON_OBJECT)
-                 ? patch_section(j, r, name, val, e)
-                 : set_member(r, path, val, mo_json_text(val), e);
+        rc = mo_json_is(at.val, MO_JSON_OBJECT)
+                 ? patch_section(j, r, name, at.val, e)
+                 : set_member(r, path, at.val, mo_json_text(at.val), e);
     }
     return rc;
 }
@@ -250,26 +247,19 @@ static int remember_secret(struct job *j, struct mo_secrets *store,
                            struct mo_span name, struct mo_err *e)
 {
     struct undo *u = mo_arena_new(&j->a, struct undo);
-    struct mo_buf b;
-    int rc = 0;
+    mo_autowipe struct mo_buf b = {.max = MO_SECRET_MAX + 64};
 
     if (u == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     u->name = name;
     if (mo_secrets_has(store, name)) {
-        mo_buf_init(&b, MO_SECRET_MAX + 64);
-        rc = mo_secrets_get(store, name, &b, e);
-        if (rc == 0) {
-            u->n = b.len;
-            u->value = mo_arena_strndup(&j->a, b.p, b.len);
-            rc = u->value ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
-        }
-        if (b.p)
-            explicit_bzero(b.p, b.cap);
-        mo_buf_fini(&b);
+        if (mo_secrets_get(store, name, &b, e) < 0)
+            return e->code;
+        u->n = b.len;
+        u->value = mo_arena_strndup(&j->a, b.p, b.len);
+        if (u->value == NULL)
+            return mo_fail(e, MO_ENOMEM, "out of memory");
     }
-    if (rc < 0)
-        return rc;
     u->next = j->undo;
     j->undo = u;
     return 0;

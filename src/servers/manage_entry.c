@@ -50,12 +50,8 @@ static struct mo_span translate_name(struct mo_span key)
 
 static bool is_named(struct mo_json list, struct mo_span name)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &val)) {
-        if (mo_json_str_eq(val, name))
+    for (struct mo_json_walk m = mo_json_walk(list); mo_json_step(&m);) {
+        if (mo_json_str_eq(m.val, name))
             return true;
     }
     return false;
@@ -115,13 +111,10 @@ int mo_entry_value(struct mo_entry *x, struct mo_span name, struct mo_json v,
     struct mo_span value, ref = {NULL, 0};
     int rc = 0;
 
-    if (!mo_json_is(v, MO_JSON_STRING)) { /* the loader reports it */
-        mo_json_compact(v, out);
-        return 0;
-    }
-    if (mo_json_str(v, x->a, &value) < 0)
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, x->a, &value) < 0)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    if (!is_key(x, name, value)) {
+    /* a value that is no text is reported by the loader */
+    if (!mo_json_is(v, MO_JSON_STRING) || !is_key(x, name, value)) {
         mo_json_compact(v, out);
         return 0;
     }
@@ -140,44 +133,6 @@ void mo_entry_wipe(struct mo_entry *x)
 
 /* --- the entry ----------------------------------------------------------- */
 
-static int put_map(struct mo_entry *x, struct mo_json map, struct mo_buf *out,
-                   struct mo_err *e)
-{
-    struct mo_json_iter it;
-    struct mo_json key, val;
-    struct mo_span name;
-    bool first = true;
-    int rc = 0;
-
-    mo_buf_putc(out, '{');
-    mo_json_iter(&it, map);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        if (mo_json_str(key, x->a, &name) < 0)
-            return mo_fail(e, MO_ENOMEM, "out of memory");
-        if (!first)
-            mo_buf_putc(out, ',');
-        first = false;
-        mo_buf_span(out, mo_json_text(key));
-        mo_buf_putc(out, ':');
-        rc = mo_entry_value(x, name, val, out, e);
-    }
-    mo_buf_putc(out, '}');
-    return rc;
-}
-
-static int put_member(struct mo_entry *x, struct mo_span name, struct mo_json v,
-                      bool first, struct mo_buf *out, struct mo_err *e)
-{
-    if (!first)
-        mo_buf_putc(out, ',');
-    mo_json_quote(out, name);
-    mo_buf_putc(out, ':');
-    if (mo_entry_has_keys(name) && mo_json_is(v, MO_JSON_OBJECT))
-        return put_map(x, v, out, e);
-    mo_json_compact(v, out);
-    return 0;
-}
-
 /* Older clients name the container type as well; the image is enough. */
 static bool is_redundant(struct mo_span name, struct mo_json v)
 {
@@ -186,27 +141,43 @@ static bool is_redundant(struct mo_span name, struct mo_json v)
             mo_json_str_eq(v, MO_SPAN("stdio-docker")));
 }
 
-int mo_entry_put(struct mo_entry *x, struct mo_json from, struct mo_buf *out,
-                 struct mo_err *e)
+/* Writes the entry, or one of its members whose values may be keys. */
+static int put_object(struct mo_entry *x, struct mo_json from, bool is_entry,
+                      struct mo_buf *out, struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
+    const char *comma = "";
     struct mo_span name;
-    bool first = true;
     int rc = 0;
 
     mo_buf_putc(out, '{');
-    mo_json_iter(&it, from);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        if (mo_json_str(key, x->a, &name) < 0)
+    for (struct mo_json_walk at = mo_json_walk(from);
+         rc == 0 && mo_json_step(&at);) {
+        if (mo_json_str(at.key, x->a, &name) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
-        name = translate_name(name);
-        if (mo_entry_reserved(name) || is_redundant(name, val))
+        if (is_entry)
+            name = translate_name(name);
+        if (is_entry && (mo_entry_reserved(name) || is_redundant(name, at.val)))
             continue;
-        rc = put_member(x, name, val, first, out, e);
-        first = false;
+        mo_buf_puts(out, comma);
+        comma = ",";
+        mo_json_quote(out, name);
+        mo_buf_putc(out, ':');
+        if (!is_entry)
+            rc = mo_entry_value(x, name, at.val, out, e);
+        else if (mo_entry_has_keys(name) && mo_json_is(at.val, MO_JSON_OBJECT))
+            rc = put_object(x, at.val, false, out, e);
+        else
+            mo_json_compact(at.val, out);
     }
     mo_buf_putc(out, '}');
+    return rc;
+}
+
+int mo_entry_put(struct mo_entry *x, struct mo_json from, struct mo_buf *out,
+                 struct mo_err *e)
+{
+    int rc = put_object(x, from, true, out, e);
+
     if (rc == 0 && mo_buf_err(out))
         rc = mo_fail(e, MO_EINVAL, "the server's texts are too long");
     return rc;
@@ -214,69 +185,49 @@ int mo_entry_put(struct mo_entry *x, struct mo_json from, struct mo_buf *out,
 
 /* --- display -------------------------------------------------------------- */
 
-static void show_text(struct mo_jw *w, struct mo_json v)
+static void show_text(struct mo_jw *w, struct mo_json v, bool is_url)
 {
-    struct mo_buf plain, masked;
+    mo_autobuf struct mo_buf plain = {.max = MO_ENTRY_JSON_MAX};
+    mo_autobuf struct mo_buf masked = {.max = MO_ENTRY_JSON_MAX};
 
-    mo_buf_init(&plain, MO_ENTRY_JSON_MAX);
-    mo_buf_init(&masked, MO_ENTRY_JSON_MAX);
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &plain) == 0)
-        (void)mo_reference_mask(mo_buf_view(&plain), &masked);
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &plain) == 0) {
+        if (is_url)
+            mo_config_put_url(&masked, mo_buf_cstr(&plain));
+        else
+            (void)mo_reference_mask(mo_buf_view(&plain), &masked);
+    }
     mo_jw_str(w, mo_buf_view(&masked));
-    mo_buf_fini(&plain);
-    mo_buf_fini(&masked);
 }
 
 /* In oauth, only the client secret is a key. */
 static void show_map(struct mo_jw *w, struct mo_json map, bool all)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_obj(w);
-    mo_json_iter(&it, map);
-    while (mo_json_next(&it, &key, &val)) {
-        mo_jw_key_raw(w, key);
-        if (all || mo_json_str_eq(key, MO_SPAN("clientSecret")))
-            show_text(w, val);
+    for (struct mo_json_walk m = mo_json_walk(map); mo_json_step(&m);) {
+        mo_jw_key_raw(w, m.key);
+        if (all || mo_json_str_eq(m.key, MO_SPAN("clientSecret")))
+            show_text(w, m.val, false);
         else
-            mo_jw_raw(w, mo_json_text(val));
+            mo_jw_raw(w, mo_json_text(m.val));
     }
     mo_jw_end(w);
 }
 
-static void show_url(struct mo_jw *w, struct mo_json v)
-{
-    struct mo_buf plain, masked;
-
-    mo_buf_init(&plain, MO_ENTRY_JSON_MAX);
-    mo_buf_init(&masked, MO_ENTRY_JSON_MAX);
-    (void)mo_json_str_buf(v, &plain);
-    mo_config_put_url(&masked, mo_buf_cstr(&plain));
-    mo_jw_str(w, mo_buf_view(&masked));
-    mo_buf_fini(&plain);
-    mo_buf_fini(&masked);
-}
-
 void mo_entry_show(struct mo_jw *w, struct mo_json entry)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_obj(w);
-    mo_json_iter(&it, entry);
-    while (mo_json_next(&it, &key, &val)) {
-        bool all = mo_json_str_eq(key, MO_SPAN("env")) ||
-                   mo_json_str_eq(key, MO_SPAN("headers"));
+    for (struct mo_json_walk m = mo_json_walk(entry); mo_json_step(&m);) {
+        bool all = mo_json_str_eq(m.key, MO_SPAN("env")) ||
+                   mo_json_str_eq(m.key, MO_SPAN("headers"));
 
-        mo_jw_key_raw(w, key);
-        if (mo_json_is(val, MO_JSON_OBJECT))
-            show_map(w, val, all);
-        else if (mo_json_str_eq(key, MO_SPAN("url")) &&
-                 mo_json_is(val, MO_JSON_STRING))
-            show_url(w, val);
+        mo_jw_key_raw(w, m.key);
+        if (mo_json_is(m.val, MO_JSON_OBJECT))
+            show_map(w, m.val, all);
+        else if (mo_json_str_eq(m.key, MO_SPAN("url")) &&
+                 mo_json_is(m.val, MO_JSON_STRING))
+            show_text(w, m.val, true);
         else
-            mo_jw_raw(w, mo_json_text(val));
+            mo_jw_raw(w, mo_json_text(m.val));
     }
     mo_jw_end(w);
 }

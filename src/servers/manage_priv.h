@@ -85,12 +85,6 @@ void mo_manage_edit_audit(const struct job *j, struct mo_buf *b);
 
 /* --- manage_view.c ------------------------------------------------------- */
 
-int mo_manage_list(struct mo_manage *m, struct mo_buf *out);
-int mo_manage_one(struct mo_manage *m, struct mo_span server,
-                  struct mo_buf *out, struct mo_err *e);
-int mo_manage_health(struct mo_manage *m, struct mo_buf *out);
-int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *w,
-                       struct mo_buf *out);
 /* Ends the pause of a server after a failure, because a test showed that it
  * works. */
 void mo_manage_view_works(struct mo_manage *m, const char *server);

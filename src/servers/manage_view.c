@@ -10,28 +10,14 @@
 #include "config/doc.h"
 #include "gateway/inside.h"
 #include "gateway/upstream/upstream.h"
-#include "servers/gateway_setup.h"
 #include "servers/manage_priv.h"
+#include "servers/server_view.h"
 
-/* Indexed by `states`. */
-enum state { BROKEN, OK, SIGN_IN, FAILED, STARTING, COLD, DISABLED };
-
-static const char *const states[] = {
-    [BROKEN] = "broken",     [OK] = "ok",
-    [SIGN_IN] = "sign_in",   [FAILED] = "failed",
-    [STARTING] = "starting", [COLD] = "cold",
-    [DISABLED] = "disabled",
-};
-
-static const enum state of_up[] = {
-    [MO_UPSTREAM_COLD] = COLD,     [MO_UPSTREAM_STARTING] = STARTING,
-    [MO_UPSTREAM_OK] = OK,         [MO_UPSTREAM_FAILED] = FAILED,
-    [MO_UPSTREAM_BROKEN] = BROKEN, [MO_UPSTREAM_SIGN_IN] = SIGN_IN,
-};
+#define DISABLED (-1) /* else enum mo_upstream_state */
 
 struct view { /* one server: configuration and state */
     const struct mo_config_mcp *cfg;
-    enum state state;
+    int state;
     struct mo_upstream *up; /* NULL: unknown to the gateway */
     size_t no;              /* index in the gateway */
     struct mo_upstream_status gw;
@@ -44,121 +30,75 @@ static struct mo_upstream *find_upstream(const struct mo_manage *m,
 {
     struct mo_gateway *g =
         m->o.gateway ? mo_gateway_setup_gateway(m->o.gateway) : NULL;
-    size_t n = g ? mo_gateway_count(g) : 0;
 
-    for (*no = 0; *no < n; ++*no) {
-        struct mo_upstream *u = mo_gateway_up(g, *no);
-
-        if (strcmp(mo_upstream_server(u)->name, name) == 0)
-            return u;
-    }
-    return NULL;
+    *no = g ? mo_gateway_server(g, mo_span_cstr(name)) : 0;
+    return g ? mo_gateway_up(g, *no) : NULL;
 }
 
 static void view_init(struct view *v, const struct mo_manage *m,
                       const struct mo_config_mcp *c)
 {
-    *v = (struct view){.cfg = c, .state = c->enabled ? COLD : DISABLED};
+    *v = (struct view){.cfg = c,
+                       .state = c->enabled ? MO_UPSTREAM_COLD : DISABLED};
     if (!c->enabled)
         return;
     v->up = find_upstream(m, c->name, &v->no);
     if (v->up) {
         mo_upstream_status(v->up, &v->gw);
-        v->state = of_up[v->gw.state];
+        v->state = (int)v->gw.state;
     }
 }
 
 /* --- writing -------------------------------------------------------------- */
 
-static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
+static const char *state_word(const struct view *v)
 {
-    mo_jw_member_u64(w, key, n);
-}
-
-static const char *transport(const struct mo_config_mcp *c)
-{
-    static const char *const words[] = {
-        [MO_TRANSPORT_STDIO] = "stdio",
-        [MO_TRANSPORT_HTTP] = "http",
-        [MO_TRANSPORT_SSE] = "sse",
-        [MO_TRANSPORT_BOX] = "box",
-    };
-
-    if (c->transport != MO_TRANSPORT_AUTO)
-        return words[c->transport];
-    return c->command ? "stdio" : c->url ? "http" : "box";
-}
-
-static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
-{
-    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
-
-    mo_config_put_target(&b, c);
-    mo_jw_member(w, "target", mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
+    return v->state == DISABLED ? "disabled" : mo_server_view_state(v->state);
 }
 
 /* The members of `mcp list --json`, and the command with its settings. */
 static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
 
-    mo_jw_member(w, "name", mo_span_cstr(c->name));
-    mo_jw_member(w, "transport", mo_span_cstr(transport(c)));
-    mo_buf_init(&b, (size_t)64 * 1024);
     mo_config_put_where(&b, c);
+    mo_jw_member_cstr(w, "name", c->name);
+    mo_jw_member_cstr(w, "transport", mo_server_view_transport(c));
     mo_jw_member(w, "where", mo_buf_view(&b));
-    mo_buf_fini(&b);
     mo_jw_member_bool(w, "enabled", c->enabled);
-    mo_jw_member(w, "kind",
-                 mo_span_cstr(c->image ? "image"
-                              : c->url ? transport(c)
-                                       : "stdio"));
-    put_target(w, c);
-    if (c->description && c->description[0])
-        mo_jw_member(w, "description", mo_span_cstr(c->description));
+    mo_server_view_config(w, c);
 }
 
 static void put_gateway(struct mo_jw *w, const struct view *v)
 {
-    const struct mo_gw_server *server = mo_upstream_server(v->up);
     const struct mo_upstream_status *s = &v->gw;
+    const struct mo_gw_server *server = NULL;
 
-    mo_jw_member(w, "state", mo_span_cstr(states[of_up[s->state]]));
-    mo_jw_member(w, "breaker", mo_span_cstr(mo_breaker_name(s->breaker)));
-    put_u64(w, "children", s->children);
-    put_u64(w, "calls", s->calls);
-    put_u64(w, "waiting", s->waiting);
-    put_u64(w, "starts", s->starts);
-    put_u64(w, "fails", s->fails);
-    put_u64(w, "retryMs", s->retry_ms);
-    put_u64(w, "instances", server->instances ? server->instances : 1);
+    if (!v->up)
+        return;
+    server = mo_upstream_server(v->up);
+    mo_jw_member_obj(w, "gateway");
+    mo_jw_member_cstr(w, "state", mo_server_view_state((int)s->state));
+    mo_jw_member_cstr(w, "breaker", mo_breaker_name(s->breaker));
+    mo_jw_member_u64(w, "children", s->children);
+    mo_jw_member_u64(w, "calls", s->calls);
+    mo_jw_member_u64(w, "waiting", s->waiting);
+    mo_jw_member_u64(w, "starts", s->starts);
+    mo_jw_member_u64(w, "fails", s->fails);
+    mo_jw_member_u64(w, "retryMs", s->retry_ms);
+    mo_jw_member_u64(w, "instances", server->instances ? server->instances : 1);
     mo_jw_member_bool(w, "perSession", server->per_session);
     if (s->why.code)
-        mo_jw_member(w, "error", mo_span_cstr(s->why.msg));
-}
-
-static void put_stderr(struct mo_jw *w, const struct mo_manage *m,
-                       const struct view *v)
-{
-    mo_autobuf struct mo_buf b = {.max = MO_TAIL_MAX * 2};
-
-    if (v->up)
-        (void)mo_stderr_tail_get(mo_gateway_setup_said(m->o.gateway),
-                                 v->cfg->name, &b);
-    if (mo_buf_err(&b) == 0 && b.len > 0)
-        mo_jw_member(w, "stderr", mo_buf_view(&b));
+        mo_jw_member_cstr(w, "error", s->why.msg);
+    mo_jw_end(w);
 }
 
 /* State and, if it is not healthy, the reason. */
 static void put_state(struct mo_jw *w, const struct mo_manage *m,
                       const struct view *v)
 {
-    mo_jw_member(w, "state", mo_span_cstr(states[v->state]));
-    if (v->gw.why.code)
-        mo_jw_member(w, "error", mo_span_cstr(v->gw.why.msg));
-    if (v->gw.retry_ms > 0 && v->state != OK)
-        put_u64(w, "retryMs", v->gw.retry_ms);
-    put_stderr(w, m, v);
+    mo_server_view_status(w, state_word(v), &v->gw, v->up ? m->o.gateway : NULL,
+                          v->cfg->name);
 }
 
 static size_t tools_of(const struct mo_catalog *c, size_t no)
@@ -173,28 +113,19 @@ static size_t tools_of(const struct mo_catalog *c, size_t no)
 static void put_known(struct mo_jw *w, const struct mo_manage *m,
                       const struct view *v)
 {
-    const struct mo_catalog *c =
-        v->up ? mo_gateway_catalog(mo_gateway_setup_gateway(m->o.gateway))
-              : NULL;
-    struct mo_conn *conn =
-        v->up ? mo_gateway_conn(mo_gateway_setup_gateway(m->o.gateway), v->no)
-              : NULL;
+    const struct mo_gateway *g = NULL;
+    const struct mo_catalog *c = NULL;
     struct mo_json info = {NULL, 0};
 
-    if (c && mo_catalog_known(c, (unsigned)v->no)) {
-        put_u64(w, "tools", tools_of(c, v->no));
+    if (!v->up)
+        return;
+    g = mo_gateway_setup_gateway(m->o.gateway);
+    c = mo_gateway_catalog(g);
+    if (mo_catalog_known(c, (unsigned)v->no)) {
+        mo_jw_member_u64(w, "tools", tools_of(c, v->no));
         info = mo_catalog_info(c, (unsigned)v->no);
     }
-    if (conn) {
-        const struct mo_conn_info *i = mo_conn_info(conn);
-
-        mo_jw_member(w, "version",
-                     mo_span_cstr(mo_mcp_version_text(i->version)));
-        put_u64(w, "calls", mo_conn_stats(conn)->calls);
-        info = i->server;
-    }
-    if (mo_json_is(info, MO_JSON_OBJECT))
-        mo_jw_member_raw(w, "info", mo_json_text(info));
+    mo_server_view_open(w, mo_gateway_conn(g, v->no), info);
 }
 
 static void put_view(struct mo_jw *w, const struct mo_manage *m,
@@ -203,11 +134,7 @@ static void put_view(struct mo_jw *w, const struct mo_manage *m,
     put_config(w, v->cfg);
     put_state(w, m, v);
     put_known(w, m, v);
-    if (v->up) {
-        mo_jw_member_obj(w, "gateway");
-        put_gateway(w, v);
-        mo_jw_end(w);
-    }
+    put_gateway(w, v);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -242,7 +169,7 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
 {
     struct mo_json_doc doc = {.bad_at = 0};
     struct mo_json entry = {NULL, 0};
-    mo_autobuf struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
 
     if (mo_file_read(m->o.config->path, MO_CONFIG_FILE_MAX, &b, NULL, NULL) ==
             0 &&
@@ -252,8 +179,6 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
         mo_jw_key(w, "config");
         mo_entry_show(w, entry);
     }
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
 }
 
 int mo_manage_one(struct mo_manage *m, struct mo_span server,
@@ -275,20 +200,24 @@ int mo_manage_one(struct mo_manage *m, struct mo_span server,
 }
 
 /* Counters under the names that older clients use. */
-static const enum {
-    HEALTHY,
-    UNHEALTHY,
-    RECONNECTING,
-    DISCONNECTED
-} sums[] = {
-    [BROKEN] = UNHEALTHY,      [OK] = HEALTHY,
-    [SIGN_IN] = UNHEALTHY,     [FAILED] = UNHEALTHY,
-    [STARTING] = RECONNECTING, [COLD] = DISCONNECTED,
-    [DISABLED] = DISCONNECTED,
-};
-
 static const char *const sum_words[] = {"healthy", "unhealthy", "reconnecting",
                                         "disconnected"};
+
+/* The index in sum_words. */
+static size_t sum_of(const struct view *v)
+{
+    switch (v->state) {
+    case MO_UPSTREAM_OK:
+        return 0;
+    case MO_UPSTREAM_STARTING:
+        return 2;
+    case MO_UPSTREAM_COLD:
+    case DISABLED:
+        return 3;
+    default:
+        return 1;
+    }
+}
 
 /* The servers in the form that older clients expect. */
 static void put_mcps(struct mo_jw *w, const struct mo_manage *m)
@@ -300,13 +229,13 @@ static void put_mcps(struct mo_jw *w, const struct mo_manage *m)
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         view_init(&v, m, &cfg->mcp.v[i]);
         mo_jw_obj(w);
-        mo_jw_member(w, "name", mo_span_cstr(v.cfg->name));
-        mo_jw_member(w, "status", mo_span_cstr(sum_words[sums[v.state]]));
-        put_u64(w, "lastCheck", v.gw.heard_at);
-        put_u64(w, "lastSuccess", v.gw.good_at);
-        put_u64(w, "consecutiveFailures", v.gw.row);
+        mo_jw_member_cstr(w, "name", v.cfg->name);
+        mo_jw_member_cstr(w, "status", sum_words[sum_of(&v)]);
+        mo_jw_member_u64(w, "lastCheck", v.gw.heard_at);
+        mo_jw_member_u64(w, "lastSuccess", v.gw.good_at);
+        mo_jw_member_u64(w, "consecutiveFailures", v.gw.row);
         if (v.gw.why.code)
-            mo_jw_member(w, "error", mo_span_cstr(v.gw.why.msg));
+            mo_jw_member_cstr(w, "error", v.gw.why.msg);
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -320,12 +249,12 @@ static void put_summary(struct mo_jw *w, const struct mo_manage *m)
 
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         view_init(&v, m, &cfg->mcp.v[i]);
-        n[sums[v.state]]++;
+        n[sum_of(&v)]++;
     }
     mo_jw_member_obj(w, "summary");
-    put_u64(w, "total", cfg->mcp.n);
+    mo_jw_member_u64(w, "total", cfg->mcp.n);
     for (size_t i = 0; i < MO_COUNT(sum_words); i++)
-        put_u64(w, sum_words[i], n[i]);
+        mo_jw_member_u64(w, sum_words[i], n[i]);
     mo_jw_end(w);
 }
 
@@ -341,14 +270,10 @@ int mo_manage_health(struct mo_manage *m, struct mo_buf *out)
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         view_init(&v, m, &cfg->mcp.v[i]);
         mo_jw_obj(&w);
-        mo_jw_member(&w, "name", mo_span_cstr(v.cfg->name));
+        mo_jw_member_cstr(&w, "name", v.cfg->name);
         mo_jw_member_bool(&w, "enabled", v.cfg->enabled);
         put_state(&w, m, &v);
-        if (v.up) {
-            mo_jw_member_obj(&w, "gateway");
-            put_gateway(&w, &v);
-            mo_jw_end(&w);
-        }
+        put_gateway(&w, &v);
         mo_jw_end(&w);
     }
     mo_jw_end(&w);
@@ -376,18 +301,15 @@ static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
 int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
                        struct mo_buf *out)
 {
-    struct mo_buf url;
-    struct mo_jw w;
+    mo_autobuf struct mo_buf url = {.max = WORD_MAX};
+    struct mo_jw w = mo_jw_object(out);
 
-    mo_buf_init(&url, WORD_MAX);
     mo_buf_printf(&url, "%s://%.*s/mcp", where->tls ? "https" : "http",
                   (int)where->host.n, where->host.p);
-    w = mo_jw_object(out);
     put_start(&w, m->o.config);
     mo_jw_member(&w, "url", mo_buf_view(&url));
     mo_jw_member_bool(&w, "needsToken", m->o.has_token);
     mo_jw_end(&w);
-    mo_buf_fini(&url);
     return mo_buf_err(out);
 }
 

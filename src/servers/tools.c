@@ -205,14 +205,11 @@ static int add_gateway(struct catalogue *c, const struct page *p, size_t source)
 
 static int add_source(struct catalogue *c, const struct page *p, size_t i)
 {
-    struct mo_json_iter it;
-    struct mo_json key, item;
-
     if (p->source.gateway)
         return add_gateway(c, p, i);
-    mo_json_iter(&it, p->items);
-    while (c->n < MO_TOOLS_MAX && mo_json_next(&it, &key, &item))
-        if (add_tool(c, p, i, item) < 0)
+    for (struct mo_json_walk at = mo_json_walk(p->items);
+         c->n < MO_TOOLS_MAX && mo_json_step(&at);)
+        if (add_tool(c, p, i, at.val) < 0)
             return MO_ENOMEM;
     return 0;
 }

@@ -4,9 +4,9 @@
  * once. The request is copied, because its client may disconnect. */
 #include "servers/try_tool_priv.h"
 
-#include "config/doc.h"
 #include "gateway/upstream/upstream.h"
 #include "mcp/server/link_inside.h"
+#include "servers/server_view.h"
 
 /* --- jobs ----------------------------------------------------------------- */
 
@@ -75,11 +75,6 @@ void mo_try_tool_finish_fail(struct job *j, int code, const char *text)
     mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 
-void mo_try_tool_put(struct mo_jw *w, const char *key, struct mo_span text)
-{
-    mo_jw_member(w, key, text);
-}
-
 void mo_try_tool_put_json(struct mo_jw *w, const char *key, struct mo_span json)
 {
     mo_jw_member_raw(w, key, json.n > 0 ? json : MO_SPAN("null"));
@@ -87,79 +82,19 @@ void mo_try_tool_put_json(struct mo_jw *w, const char *key, struct mo_span json)
 
 /* --- list of servers ------------------------------------------------------ */
 
-static const char *kind_of(const struct mo_config_mcp *c)
-{
-    if (c->image)
-        return "image";
-    if (c->url)
-        return c->transport == MO_TRANSPORT_SSE ? "sse" : "http";
-    return "stdio";
-}
-
-/* Command, url or image of the server; never its environment or headers. */
-static void put_target(struct mo_jw *w, const struct mo_config_mcp *c)
-{
-    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
-
-    mo_config_put_target(&b, c);
-    mo_try_tool_put(w, "target",
-                    mo_buf_err(&b) ? MO_SPAN("") : mo_buf_view(&b));
-}
-
-static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
-{
-    mo_try_tool_put(w, "name", mo_span_cstr(c->name));
-    mo_jw_member_cstr(w, "kind", kind_of(c));
-    put_target(w, c);
-    if (c->description && c->description[0])
-        mo_try_tool_put(w, "description", mo_span_cstr(c->description));
-}
-
-static void put_open(struct mo_jw *w, struct mo_conn *c)
-{
-    const struct mo_conn_info *info = mo_conn_info(c);
-
-    mo_try_tool_put(w, "version",
-                    mo_span_cstr(mo_mcp_version_text(info->version)));
-    if (mo_json_is(info->server, MO_JSON_OBJECT))
-        mo_try_tool_put_json(w, "info", mo_json_text(info->server));
-    mo_jw_member_u64(w, "calls", mo_conn_stats(c)->calls);
-}
-
-static void put_stderr(const struct mo_try_tool *t, struct mo_jw *w,
-                       const char *server)
-{
-    mo_autobuf struct mo_buf b = {.max = MO_TAIL_MAX};
-
-    if (mo_stderr_tail_get(mo_gateway_setup_said(t->o.gateway), server, &b) ==
-            0 &&
-        b.len > 0)
-        mo_try_tool_put(w, "stderr", mo_buf_view(&b));
-}
-
-static const char *const states[] = {
-    [MO_UPSTREAM_COLD] = "cold",     [MO_UPSTREAM_STARTING] = "starting",
-    [MO_UPSTREAM_OK] = "ok",         [MO_UPSTREAM_FAILED] = "failed",
-    [MO_UPSTREAM_BROKEN] = "broken", [MO_UPSTREAM_SIGN_IN] = "sign_in",
-};
-
 static void put_server(const struct mo_try_tool *t, struct mo_jw *w,
                        const struct mo_config_mcp *c, size_t no)
 {
-    struct mo_conn *conn = mo_gateway_conn(mo_try_tool_gateway(t), no);
+    struct mo_gateway *g = mo_try_tool_gateway(t);
     struct mo_upstream_status s;
 
-    mo_upstream_status(mo_gateway_up(mo_try_tool_gateway(t), no), &s);
+    mo_upstream_status(mo_gateway_up(g, no), &s);
     mo_jw_obj(w);
-    put_config(w, c);
-    mo_jw_member_cstr(w, "state", states[s.state]);
-    if (s.why.code)
-        mo_try_tool_put(w, "error", mo_span_cstr(s.why.msg));
-    if (s.retry_ms > 0)
-        mo_jw_member_u64(w, "retryMs", s.retry_ms);
-    put_stderr(t, w, c->name);
-    if (conn)
-        put_open(w, conn);
+    mo_jw_member_cstr(w, "name", c->name);
+    mo_server_view_config(w, c);
+    mo_server_view_status(w, mo_server_view_state((int)s.state), &s,
+                          t->o.gateway, c->name);
+    mo_server_view_open(w, mo_gateway_conn(g, no), (struct mo_json){NULL, 0});
     mo_jw_end(w);
 }
 
@@ -189,12 +124,12 @@ static void put_tool(struct job *j, struct mo_jw *w, const struct mo_tool *t)
     mo_autobuf struct mo_buf before = {.max = ANSWER_MAX};
 
     mo_jw_obj(w);
-    mo_try_tool_put(w, "name", t->def.name);
-    mo_try_tool_put(w, "title", t->title);
-    mo_try_tool_put(w, "description", t->def.description);
+    mo_jw_member(w, "name", t->def.name);
+    mo_jw_member(w, "title", t->title);
+    mo_jw_member(w, "description", t->def.description);
     mo_try_tool_put_json(w, "inputSchema", t->def.schema);
     mo_try_tool_put_json(w, "annotations", t->def.annotations);
-    mo_try_tool_put(w, "digest", mo_span_cstr(t->digest));
+    mo_jw_member_cstr(w, "digest", t->digest);
     if (!mo_policy_tool_is_pinned(j->t->o.policy, t, &before))
         mo_try_tool_put_json(w, "changedFrom",
                              mo_buf_err(&before) ? MO_SPAN("null")
@@ -233,7 +168,8 @@ static const struct mo_tool *find_tool(const struct job *j)
 
 static void accept_tool(struct job *j)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 4096};
+    struct mo_jw w;
 
     if (!mo_span_eq_ct(mo_buf_view(&j->digest),
                        mo_span_cstr(j->tool->digest))) {
@@ -245,17 +181,14 @@ static void accept_tool(struct job *j)
         mo_try_tool_finish_fail(j, MO_ENOMEM, "out of memory");
         return;
     }
-    mo_buf_init(&b, 4096);
-    mo_buf_puts(&b, "{\"accepted\":");
-    mo_json_quote(&b, j->tool->def.name);
-    mo_buf_puts(&b, ",\"server\":");
-    mo_json_quote(&b, j->tool->def.server);
-    mo_buf_printf(&b, ",\"digest\":\"%s\",\"who\":", j->tool->digest);
-    mo_json_quote(&b, mo_buf_view(&j->who));
-    mo_buf_putc(&b, '}');
+    w = mo_jw_object(&b);
+    mo_jw_member(&w, "accepted", j->tool->def.name);
+    mo_jw_member(&w, "server", j->tool->def.server);
+    mo_jw_member_cstr(&w, "digest", j->tool->digest);
+    mo_jw_member(&w, "who", mo_buf_view(&j->who));
+    mo_jw_end(&w);
     if (mo_buf_err(&b) == 0)
         mo_try_tool_audit(j, mo_buf_view(&b));
-    mo_buf_fini(&b);
     j->t->o.accepted(j->t->o.ctx);
     mo_try_tool_finish(j, MO_SPAN("{\"ok\":true}"), NULL);
 }
@@ -330,11 +263,8 @@ static struct job *job_new(struct mo_try_tool *t, enum kind kind)
     j->t = t;
     j->kind = kind;
     mo_list_push(&t->jobs, &j->node);
-    mo_buf_init(&j->server, WORD_MAX);
-    mo_buf_init(&j->name, WORD_MAX);
-    mo_buf_init(&j->args, MO_EXACT_MAX);
-    mo_buf_init(&j->digest, WORD_MAX);
-    mo_buf_init(&j->who, WORD_MAX);
+    j->server.max = j->name.max = j->digest.max = j->who.max = WORD_MAX;
+    j->args.max = MO_EXACT_MAX;
     j->tools = mo_tools_new(t->o.loop);
     return j;
 }
@@ -489,9 +419,7 @@ void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
                        void *ctx)
 {
     t->stopped = true;
-    mo_list_each_safe (n, &t->jobs) {
-        struct job *j = mo_container_of(n, struct job, node);
-
+    mo_list_each_safe (j, &t->jobs, struct job, node) {
         if (!j->reading)
             continue;
         mo_gateway_unread(&j->read);

@@ -7,8 +7,7 @@
 static void begin_state(struct mo_jw *w, struct mo_buf *b, const char *state)
 {
     mo_buf_init(b, ANSWER_MAX);
-    mo_jw_init(w, b);
-    mo_jw_obj(w);
+    *w = mo_jw_object(b);
     mo_jw_member_cstr(w, "state", state);
 }
 
@@ -18,8 +17,7 @@ static void finish_state(struct job *j, const char *state, struct mo_span why)
     struct mo_jw w;
 
     begin_state(&w, &b, state);
-    if (why.n > 0)
-        mo_try_tool_put(&w, "reason", why);
+    mo_jw_member_opt(&w, "reason", why);
     mo_jw_end(&w);
     mo_try_tool_finish_buf(j, &b);
 }
@@ -30,12 +28,12 @@ static void put_audit(struct mo_buf *b, const struct job *j)
 {
     struct mo_jw w = mo_jw_object(b);
 
-    mo_try_tool_put(&w, "name", j->tool->def.name);
-    mo_try_tool_put(&w, "server", j->tool->def.server);
-    mo_try_tool_put(&w, "tool", j->tool->def.name);
+    mo_jw_member(&w, "name", j->tool->def.name);
+    mo_jw_member(&w, "server", j->tool->def.server);
+    mo_jw_member(&w, "tool", j->tool->def.name);
     mo_try_tool_put_json(&w, "args", mo_buf_view(&j->args));
-    mo_try_tool_put(&w, "by", mo_span_cstr(j->by));
-    mo_try_tool_put(&w, "who", mo_buf_view(&j->who));
+    mo_jw_member_cstr(&w, "by", j->by);
+    mo_jw_member(&w, "who", mo_buf_view(&j->who));
     mo_jw_end(&w);
 }
 
@@ -131,7 +129,8 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     struct job *j = ctx;
     uint64_t ms = (mo_now_ns() - j->began) / MO_MS;
     bool is_error = r->result.p == NULL;
-    struct mo_buf content, b;
+    mo_autobuf struct mo_buf content = {.max = ANSWER_MAX};
+    struct mo_buf b;
     struct mo_jw w;
 
     if (r->result.p == NULL && (r->error.p == NULL || is_unknown(r->error))) {
@@ -139,7 +138,6 @@ static void on_answer(void *ctx, const struct mo_reply *r)
         finish_unknown(j, r);
         return;
     }
-    mo_buf_init(&content, ANSWER_MAX);
     if (r->result.p) {
         (void)mo_json_bool(mo_json_get(r->result, "isError"), &is_error);
         put_content(&content, r->result);
@@ -152,7 +150,6 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     mo_jw_member_bool(&w, "isError", is_error);
     mo_jw_member_u64(&w, "durationMs", ms);
     mo_jw_end(&w);
-    mo_buf_fini(&content);
     mo_try_tool_finish_buf(j, &b);
 }
 
@@ -165,7 +162,7 @@ static void send_call(struct job *j)
         .done = on_answer,
         .ctx = j};
     struct mo_err e = {0};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_TRY_TOOL_ARGS_MAX * 2};
     struct mo_jw w;
 
     if (it == NULL || !j->t->open) {
@@ -174,9 +171,8 @@ static void send_call(struct job *j)
         return;
     }
     o.name = it->name;
-    mo_buf_init(&b, MO_TRY_TOOL_ARGS_MAX * 2);
     w = mo_jw_object(&b);
-    mo_try_tool_put(&w, "name", it->name);
+    mo_jw_member(&w, "name", it->name);
     mo_try_tool_put_json(&w, "arguments", mo_buf_view(&j->args));
     mo_jw_end(&w);
     j->began = mo_now_ns();
@@ -184,7 +180,6 @@ static void send_call(struct job *j)
         mo_fail(&e, b.err, "out of memory");
     else if (mo_conn_request(j->t->conn, "tools/call", mo_buf_view(&b), &o, &e))
         e.code = 0;
-    mo_buf_fini(&b);
     if (e.code)
         mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
@@ -206,15 +201,13 @@ static void on_audited(void *ctx, const struct mo_written *w,
 static void run_call(struct job *j, const char *by)
 {
     struct mo_err e;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_STORE_DOC_MAX};
     int rc = 0;
 
     j->by = by;
-    mo_buf_init(&b, MO_STORE_DOC_MAX);
     put_audit(&b, j);
     rc = mo_buf_err(&b) ? mo_fail(&e, b.err, "the call is too big")
                         : write_audit(j, mo_buf_view(&b), on_audited, &e);
-    mo_buf_fini(&b);
     if (rc < 0)
         mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
@@ -267,10 +260,9 @@ static void ask_person(struct job *j, struct mo_span reason)
     digest_of(j, q->call, q->digest);
     q->expires = mo_now_ns() + ASK_MS * MO_MS;
     begin_state(&w, &b, "ask");
-    mo_try_tool_put(&w, "digest", mo_span_cstr(q->digest));
+    mo_jw_member_cstr(&w, "digest", q->digest);
     mo_try_tool_put_json(&w, "args", mo_buf_view(&j->args));
-    if (reason.n > 0)
-        mo_try_tool_put(&w, "reason", reason);
+    mo_jw_member_opt(&w, "reason", reason);
     mo_jw_end(&w);
     mo_try_tool_finish_buf(j, &b);
 }

@@ -65,7 +65,6 @@ void mo_try_tool_finish(struct job *j, struct mo_span json,
                         const struct mo_err *why);
 void mo_try_tool_finish_buf(struct job *j, struct mo_buf *b);
 void mo_try_tool_finish_fail(struct job *j, int code, const char *text);
-void mo_try_tool_put(struct mo_jw *w, const char *key, struct mo_span text);
 void mo_try_tool_put_json(struct mo_jw *w, const char *key,
                           struct mo_span json);
 struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t);

@@ -92,11 +92,9 @@ void client_close(struct client *c)
 int world_open(struct world *w, struct mo_loop *l, const struct mo_gw_server *v,
                size_t n)
 {
-    struct mo_gateway_opts o = {.loop = l,
-                                .dial = gw_dial,
+    struct mo_gateway_opts o = {.up = {.loop = l, .dial = gw_dial, .ctx = w},
                                 .away_ms = w->away_ms,
                                 .gather_ms = w->gather_ms,
-                                .ctx = w,
                                 .judge = w->judge};
     struct mo_endpoint_opts eo = {.name = "gw", .version = "1"};
     int rc;

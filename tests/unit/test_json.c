@@ -273,6 +273,13 @@ static void test_iter_object(void **state)
         check_row(vals[n], mo_span_is(mo_json_text(val), vals[n]));
     }
     assert_int_equal(n, 3);
+    n = 0;
+    for (struct mo_json_walk at = mo_json_walk(v); mo_json_step(&at); n++) {
+        assert_true(n < MO_COUNT(keys));
+        check_row(keys[n], mo_span_is(mo_json_text(at.key), keys[n]));
+        check_row(vals[n], mo_span_is(mo_json_text(at.val), vals[n]));
+    }
+    assert_int_equal(n, 3);
 }
 
 static void test_iter_none(void **state)
@@ -595,6 +602,27 @@ static void test_no_memory(void **state)
     mo_buf_fini(&b);
 }
 
+static void test_str_copy(void **state)
+{
+    char out[5];
+
+    (void)state;
+    assert_int_equal(mo_json_str_copy(parse("\"a\\nbc\""), out, sizeof(out)),
+                     0);
+    assert_string_equal(out, "a\nbc");
+    assert_int_equal(mo_json_str_copy(parse("\"abcde\""), out, sizeof(out)),
+                     MO_ETOOBIG);
+    assert_string_equal(out, "");
+    out[0] = 'x';
+    assert_int_equal(mo_json_str_copy(parse("1"), out, sizeof(out)), MO_EINVAL);
+    assert_string_equal(out, "");
+    mo_mem_fail_at(1, true);
+    assert_int_equal(mo_json_str_copy(parse("\"ab\""), out, sizeof(out)),
+                     MO_ENOMEM);
+    mo_mem_fail_at(0, false);
+    assert_string_equal(out, "");
+}
+
 /* One pass that validates and finds. */
 static void test_parse_members(void **state)
 {
@@ -643,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_iter),
         cmocka_unit_test(test_iter_object),
+        cmocka_unit_test(test_str_copy),
         cmocka_unit_test(test_iter_none),
         cmocka_unit_test(test_enter),
         cmocka_unit_test(test_skip_blocks),

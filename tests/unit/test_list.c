@@ -104,6 +104,29 @@ static void each_safe_may_free(void **s)
     assert_true(mo_list_empty(&head));
 }
 
+static void each_may_name_its_type(void **s)
+{
+    struct item it[3];
+    struct mo_list head;
+    char seen[8] = "";
+    size_t n = 0;
+
+    (void)s;
+    mo_list_init(&head);
+    mo_list_each (x, &head, struct item, node)
+        fail_msg("%c is in an empty list", x->c);
+    fill(&head, it, "abc");
+    mo_list_each (x, &head, struct item, node)
+        seen[n++] = x->c;
+    mo_list_each_safe (x, &head, struct item, node) {
+        seen[n++] = x->c;
+        if (x->c != 'b')
+            mo_list_del(&x->node);
+    }
+    assert_string_equal(seen, "abcabc");
+    expect(&head, "b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +134,7 @@ int main(void)
         cmocka_unit_test(del_twice_is_harmless),
         cmocka_unit_test(splice_moves_all),
         cmocka_unit_test(each_safe_may_free),
+        cmocka_unit_test(each_may_name_its_type),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

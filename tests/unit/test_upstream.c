@@ -29,13 +29,11 @@ static void test_single_flight(void **state)
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(v[i].ready, 1);
         assert_ptr_equal(v[i].c, v[0].c);
-        assert_ptr_equal(mo_child_upstream(v[i].c), k.u);
         assert_int_equal(mo_child_who(v[i].c).n, 0);
     }
     for (int i = 0; i < MANY; i++)
         let_go(&v[i]);
     assert_int_equal(kit_status(&k).calls, 0);
-    assert_true(k.states >= 2);
     kit_fini(&k);
 }
 

@@ -240,22 +240,12 @@ static void kit_lost(void *ctx, struct mo_child *c, const struct mo_err *why)
     k->why = *why;
 }
 
-static void kit_state(void *ctx, struct mo_upstream *u)
-{
-    struct kit *k = ctx;
-
-    assert_string_equal(mo_upstream_server(u)->name, "srv");
-    assert_false(k->wanting);
-    k->states++;
-}
-
 const struct mo_upstream_cb kit_cb = {
     .on_open = kit_open,
     .on_ask = kit_ask,
     .on_ask_gone = kit_ask_gone,
     .on_notify = kit_notify,
     .on_lost = kit_lost,
-    .on_state = kit_state,
 };
 
 /* --- driving ------------------------------------------------------------- */

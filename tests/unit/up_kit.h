@@ -45,7 +45,7 @@ struct kit {
     bool late_dial, slow_close;
     struct fake *links[LINKS_MAX]; /* NULL: gone */
     struct mo_conn *dialing;       /* late_dial: to be given its link */
-    int dials, opens, losts, states, asks, asks_gone, notes, gone, done;
+    int dials, opens, losts, asks, asks_gone, notes, gone, done;
     struct mo_buf log; /* every line that was sent to a server */
     struct mo_err why; /* of the last loss, or of the last call */
     struct mo_child *last;

@@ -124,7 +124,7 @@ static void put_words(struct mo_jw *w, const char *const *v, size_t n)
 static int put_command(struct mo_cli *c, struct mo_jw *w)
 {
     const char *line = mo_cli_get(c, "command");
-    const char *const *v;
+    const char **v;
     struct mo_err e = {0};
     struct mo_arena a;
     size_t n = 0;

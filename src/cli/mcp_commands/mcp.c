@@ -5,20 +5,7 @@
 
 #include "base/clock.h"
 #include "config/doc.h"
-
-static const char *transport(const struct mo_config_mcp *s)
-{
-    static const char *const words[] = {
-        [MO_TRANSPORT_STDIO] = "stdio",
-        [MO_TRANSPORT_HTTP] = "http",
-        [MO_TRANSPORT_SSE] = "sse",
-        [MO_TRANSPORT_BOX] = "box",
-    };
-
-    if (s->transport != MO_TRANSPORT_AUTO)
-        return words[s->transport];
-    return s->command ? "stdio" : s->url ? "http" : "box";
-}
+#include "servers/server_view.h"
 
 static int get_list(struct mo_sync_client *p, const char *cap,
                     const char *method, struct mo_json *out, struct mo_err *e)
@@ -77,7 +64,7 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
 
         mo_jw_obj(&w);
         mo_jw_member_cstr(&w, "name", s->name);
-        mo_jw_member_cstr(&w, "transport", transport(s));
+        mo_jw_member_cstr(&w, "transport", mo_server_view_transport(s));
         mo_buf_reset(&where);
         mo_config_put_where(&where, s);
         mo_jw_member(&w, "where", mo_buf_view(&where));
@@ -99,7 +86,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
     for (size_t i = 0; i < cfg->mcp.n; i++) {
         const struct mo_config_mcp *s = &cfg->mcp.v[i];
 
-        mo_buf_printf(b, "%-20s %-6s ", s->name, transport(s));
+        mo_buf_printf(b, "%-20s %-6s ", s->name, mo_server_view_transport(s));
         mo_config_put_where(b, s);
         mo_buf_puts(b, s->enabled ? "\n" : " (disabled)\n");
         if (mo_cli_has(c, "tools") && s->enabled)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "codec/json/jscan.h"
@@ -531,6 +532,15 @@ int mo_json_str_buf(struct mo_json v, struct mo_buf *b)
         mo_buf_put(b, c, n);
     }
     return mo_buf_err(b);
+}
+
+int mo_json_str_copy(struct mo_json v, char *out, size_t size)
+{
+    mo_autobuf struct mo_buf b = {.max = size - 1};
+    int rc = mo_json_str_buf(v, &b);
+
+    (void)snprintf(out, size, "%s", mo_buf_cstr(&b)); /* "" after an error */
+    return rc < 0 ? rc : mo_buf_err(&b);
 }
 
 /* Control characters are rare, and in strings there are none. */

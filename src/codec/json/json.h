@@ -77,6 +77,28 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val);
 
+/* The same as a loop of its own:
+ *   for (struct mo_json_walk at = mo_json_walk(v); mo_json_step(&at);)
+ * visits at.val, in objects under at.key. */
+struct mo_json_walk {
+    struct mo_json_iter it;
+    struct mo_json key, val;
+};
+
+static inline struct mo_json_walk mo_json_walk(struct mo_json v)
+{
+    struct mo_json_walk at;
+
+    mo_json_iter(&at.it, v);
+    at.key = at.val = (struct mo_json){NULL, 0};
+    return at;
+}
+
+static inline bool mo_json_step(struct mo_json_walk *at)
+{
+    return mo_json_next(&at->it, &at->key, &at->val);
+}
+
 /* The same in steps, so that a long value need not be walked over twice. more()
  * says whether there is another item; key() reads its key, in objects; then
  * value() reads its value, or enter() walks into it and leave() goes behind it.
@@ -118,6 +140,9 @@ static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
 }
 /* Unescape into a buffer. */
 int mo_json_str_buf(struct mo_json v, struct mo_buf *b);
+/* Unescape into out, with a NUL. MO_EINVAL: no string; MO_ETOOBIG: it does not
+ * fit. Then out is "". */
+int mo_json_str_copy(struct mo_json v, char *out, size_t size);
 
 /* Does a raw LF or CR stand between its tokens? */
 bool mo_json_has_nl(struct mo_json v);
@@ -189,6 +214,12 @@ static inline void mo_jw_member_opt(struct mo_jw *w, const char *key,
 {
     if (s.n)
         mo_jw_member(w, key, s);
+}
+/* The text of b as a string; the writer's buffer takes over an error of b. */
+static inline void mo_jw_buf(struct mo_jw *w, const struct mo_buf *b)
+{
+    mo_buf_pass_err(w->b, b);
+    mo_jw_str(w, mo_buf_view(b));
 }
 /* json: validated text; writes nothing if it is empty. */
 static inline void mo_jw_member_raw(struct mo_jw *w, const char *key,

@@ -90,16 +90,11 @@ static struct mo_span keep(struct call_approval *j, struct mo_span text,
 static struct mo_span keep_string(struct call_approval *j, struct mo_json v,
                                   size_t max)
 {
-    struct mo_span kept = {NULL, 0};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = v.n};
 
-    if (!mo_json_is(v, MO_JSON_STRING))
-        return kept;
-    mo_buf_init(&b, v.n);
-    if (mo_json_str_buf(v, &b) == 0)
-        kept = keep(j, mo_buf_view(&b), max);
-    mo_buf_fini(&b);
-    return kept;
+    if (!mo_json_is(v, MO_JSON_STRING) || mo_json_str_buf(v, &b) < 0)
+        return mo_span(NULL, 0);
+    return keep(j, mo_buf_view(&b), max);
 }
 
 /* Unsent words are none: the tool was named. */
@@ -379,19 +374,14 @@ void mo_call_approval_answer(struct forwarded_call *f, struct mo_json answer)
 {
     struct call_approval *j = f->judged;
     struct mo_json content = mo_json_get(answer, "content");
-    struct mo_buf why;
     bool yes;
 
     if (!j || j->state != WAITS)
         return;
     yes = mo_json_str_eq(mo_json_get(answer, "action"), MO_SPAN("accept")) &&
           mo_json_str_eq(mo_json_get(content, "decision"), MO_SPAN("approve"));
-    mo_buf_init(&why, MO_GW_REASON_MAX - 1);
-    if (mo_json_str_buf(mo_json_get(content, "reason"), &why) < 0)
-        mo_buf_reset(&why);
-    (void)snprintf(j->pub.reason, sizeof(j->pub.reason), "%s",
-                   mo_buf_cstr(&why));
-    mo_buf_fini(&why);
+    (void)mo_json_str_copy(mo_json_get(content, "reason"), j->pub.reason,
+                           sizeof(j->pub.reason));
     say(j, yes, "client");
 }
 
@@ -441,6 +431,22 @@ static enum mo_gw_ruling rule(struct call_approval *j,
     return what;
 }
 
+/* Opens a case and rules on it; *j NULL: without memory the call was refused.
+ */
+static enum mo_gw_ruling open_case(struct forwarded_call *f,
+                                   const struct call_target *t, bool stand_in,
+                                   struct mo_buf *question,
+                                   struct call_approval **j)
+{
+    *j = call_approval_new(f, t);
+    if (!*j) {
+        mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
+        return MO_GW_REFUSE;
+    }
+    (*j)->pub.stand_in = stand_in;
+    return rule(*j, t, question);
+}
+
 bool mo_call_approval_begin(struct forwarded_call *f,
                             const struct call_target *t)
 {
@@ -451,18 +457,13 @@ bool mo_call_approval_begin(struct forwarded_call *f,
 
     if ((!o->rule && !o->done) || !mo_span_is(f->down->method, "tools/call"))
         return true;
-    j = call_approval_new(f, t);
-    if (!j) {
-        mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
-        return false;
-    }
-    what = rule(j, t, &question);
+    what = open_case(f, t, false, &question, &j);
     if (what == MO_GW_LET)
         call_approval_move(j, RUNS);
-    else if (what == MO_GW_REFUSE)
-        refuse(j);
-    else
+    else if (what == MO_GW_ASK)
         hold(j, t, mo_buf_view(&question));
+    else if (j)
+        refuse(j);
     return what == MO_GW_LET;
 }
 
@@ -470,25 +471,19 @@ bool mo_call_approval_begin(struct forwarded_call *f,
  * person's yes was for the first one. */
 static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
 {
-    struct mo_buf question;
+    mo_autobuf struct mo_buf question = {.max = ASK_MAX / 2};
     struct call_approval *j;
     enum mo_gw_ruling what;
 
     mo_call_approval_done(f, f->failover.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     mo_call_approval_free(f);
-    j = call_approval_new(f, t);
-    if (!j) {
-        mo_forward_refuse(f, MO_SPAN("out of memory; the call was not run"));
-        return false;
-    }
-    j->pub.stand_in = true;
-    mo_buf_init(&question, ASK_MAX / 2);
-    what = rule(j, t, &question);
-    mo_buf_fini(&question);
+    what = open_case(f, t, true, &question, &j);
     if (what == MO_GW_LET) {
         call_approval_move(j, RUNS);
         return true;
     }
+    if (!j)
+        return false;
     if (what == MO_GW_ASK)
         (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
                        "%.*s stands in for its server, and nobody was asked "
@@ -547,9 +542,7 @@ void mo_call_approval_routed(const struct mo_gateway *g,
 
 void mo_call_approval_leave(struct server_slot *s)
 {
-    mo_list_each_safe (n, &s->calls) {
-        struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, slot_node);
+    mo_list_each_safe (f, &s->calls, struct forwarded_call, slot_node) {
         struct call_approval *j = f->judged;
 
         if (!j ||

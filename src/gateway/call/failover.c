@@ -90,15 +90,6 @@ bool mo_failover_is_unsent(const struct mo_reply *r)
 
 /* --- targets ------------------------------------------------------------- */
 
-static struct server_slot *find_slot(const struct mo_gateway *g,
-                                     struct mo_span name)
-{
-    for (size_t i = 0; i < g->n; i++)
-        if (mo_span_is(name, mo_upstream_server(g->v[i]->up)->name))
-            return g->v[i];
-    return NULL;
-}
-
 /* The i-th fallback. A server whose lists are unknown may have the tool; one
  * without it is skipped (MO_ENOTFOUND). MO_EINVAL: no more fallbacks. */
 static int find_fallback(const struct mo_gateway *g,
@@ -116,7 +107,7 @@ static int find_fallback(const struct mo_gateway *g,
     t->item = (struct mo_json){NULL, 0};
     t->execution = t->item;
     t->has_output_schema = false;
-    t->slot = find_slot(g, server);
+    t->slot = mo_gw_find_slot(g, server);
     if (!t->slot || t->slot == home->slot)
         return MO_ENOTFOUND;
     it = mo_catalog_tool(g->cat, t->slot->no, own);

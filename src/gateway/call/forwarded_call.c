@@ -288,7 +288,7 @@ static void restart_call(struct forwarded_call *f)
     c->data = NULL;
     c->canceled = NULL;
     mo_forward_free(f);
-    mo_gw_front_restart(g, c);
+    g->restart(g, c);
 }
 
 static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
@@ -361,10 +361,7 @@ static void resend_call(struct forwarded_call *f)
 
 void mo_forward_tools_listed(struct gw_child *k)
 {
-    mo_list_each_safe (n, &k->slot->calls) {
-        struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, slot_node);
-
+    mo_list_each_safe (f, &k->slot->calls, struct forwarded_call, slot_node) {
         if (f->awaits_tools && f->child == k->child)
             resend_call(f);
     }

@@ -159,6 +159,17 @@ int mo_forward_question(struct forwarded_call *f, const char *method,
 bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
                                bool failed);
 
+/* --- elicitation.c ------------------------------------------------------- */
+
+/* The client of the call is asked to open a URL. */
+void mo_elicitation_begin(const struct forwarded_call *f,
+                          struct mo_json params);
+/* The server says that the person has finished there. */
+void mo_elicitation_done(struct gw_child *k, struct mo_json params);
+/* Forgets those of one client; peer 0: of the whole endpoint. */
+void mo_elicitation_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
+                           uint64_t peer);
+
 /* --- forwarded_call_task.c ----------------------------------------------- */
 
 /* Gives a modern client with tasks a task of its own for a legacy server's

@@ -87,7 +87,7 @@ static void refuse_question(struct question *q, int code, const char *why)
 
 static void answer_question(struct question *q, struct mo_json value)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONN_TEXT_MAX};
 
     if (q->ask || q->own) {
         if (q->own)
@@ -97,7 +97,6 @@ static void answer_question(struct question *q, struct mo_json value)
         question_free(q);
         return;
     }
-    mo_buf_init(&b, MO_CONN_TEXT_MAX);
     (void)mo_buf_putc(&b, '{');
     (void)mo_buf_span(&b, mo_span(q->key.p, q->key_len));
     (void)mo_buf_putc(&b, ':');
@@ -105,7 +104,6 @@ static void answer_question(struct question *q, struct mo_json value)
     (void)mo_buf_putc(&b, '}');
     if (!mo_buf_err(&b) && q->f->task)
         (void)mo_task_input(q->f->task, mo_buf_view(&b));
-    mo_buf_fini(&b);
     question_free(q);
 }
 
@@ -158,9 +156,7 @@ static void note_lacking(struct forwarded_call *f, const struct question *q)
 
 static void refuse_unsupported(struct forwarded_call *f, struct mo_ep_call *c)
 {
-    mo_list_each_safe (n, &f->questions) {
-        struct question *q = mo_container_of(n, struct question, node);
-
+    mo_list_each_safe (q, &f->questions, struct question, node) {
         if (!can_be_told(q) ||
             mo_ep_call_takes(c, question_method(q), question_params(q)))
             continue;
@@ -193,8 +189,7 @@ bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
 
 static void ask_client_all(struct forwarded_call *f)
 {
-    mo_list_each (n, &f->questions) {
-        struct question *q = mo_container_of(n, struct question, node);
+    mo_list_each (q, &f->questions, struct question, node) {
         char key[KEY_MAX];
 
         question_key(q, key);
@@ -248,15 +243,18 @@ static void take_refusal(struct question *q, struct mo_json error)
     refuse_question(q, (int)code, mo_buf_cstr(&b));
 }
 
-/* True: the question was answered or refused, and is freed. */
-static bool take_answer(struct question *q, struct mo_ep_call *c)
+/* The answers are in c, or in responses if c is NULL. True: the question was
+ * answered or refused, and is freed. */
+static bool take_answer(struct question *q, struct mo_ep_call *c,
+                        struct mo_json responses)
 {
-    struct mo_json in, no;
+    struct mo_json in, no = {NULL, 0};
     char key[KEY_MAX];
 
     question_key(q, key);
-    in = mo_ep_call_input(c, key);
-    no = mo_ep_call_refusal(c, key);
+    in = c ? mo_ep_call_input(c, key) : mo_json_get(responses, key);
+    if (c)
+        no = mo_ep_call_refusal(c, key);
     if (!q->asked || (!mo_json_is(in, MO_JSON_OBJECT) && !no.p))
         return false;
     if (no.p)
@@ -267,18 +265,25 @@ static bool take_answer(struct question *q, struct mo_ep_call *c)
 }
 
 /* Restarts after each answer: a refusal may free other questions, too. */
-static void take_answers(struct forwarded_call *f, struct mo_ep_call *c)
+static void take_answers(struct forwarded_call *f, struct mo_ep_call *c,
+                         struct mo_json responses)
 {
     bool any;
 
     do {
         any = false;
-        mo_list_each (n, &f->questions) {
-            any = take_answer(mo_container_of(n, struct question, node), c);
+        mo_list_each (q, &f->questions, struct question, node) {
+            any = take_answer(q, c, responses);
             if (any)
                 break;
         }
     } while (any);
+}
+
+void mo_forward_answer_questions(struct forwarded_call *f,
+                                 struct mo_json responses)
+{
+    take_answers(f, NULL, responses);
 }
 
 /* Sends the last progress notification that the client missed. */
@@ -317,7 +322,7 @@ void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c)
         mo_forward_deliver(f);
         return;
     }
-    take_answers(f, c);
+    take_answers(f, c, (struct mo_json){NULL, 0});
     send_missed_progress(f);
     mo_forward_send_questions(f);
 }
@@ -328,8 +333,7 @@ void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                                struct mo_jw *w)
 {
     refuse_unsupported(f, c);
-    mo_list_each (n, &f->questions) {
-        struct question *q = mo_container_of(n, struct question, node);
+    mo_list_each (q, &f->questions, struct question, node) {
         struct mo_json params = question_params(q);
         char key[KEY_MAX];
 
@@ -341,30 +345,6 @@ void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                          params.p ? mo_json_text(params) : MO_SPAN("{}"));
         mo_jw_end(w);
     }
-}
-
-/* Restarts after each answer, see take_answers(). */
-void mo_forward_answer_questions(struct forwarded_call *f,
-                                 struct mo_json responses)
-{
-    bool any;
-
-    do {
-        any = false;
-        mo_list_each (n, &f->questions) {
-            struct question *q = mo_container_of(n, struct question, node);
-            struct mo_json in;
-            char key[KEY_MAX];
-
-            question_key(q, key);
-            in = mo_json_get(responses, key);
-            any = q->asked && mo_json_is(in, MO_JSON_OBJECT);
-            if (any) {
-                answer_question(q, in);
-                break;
-            }
-        }
-    } while (any);
 }
 
 /* --- questions of our own ------------------------------------------------ */
@@ -540,13 +520,11 @@ void mo_forward_task_input(void *ctx, struct mo_task *t,
                            struct mo_json requests)
 {
     struct forwarded_call *f = ctx;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     int rc = 0;
 
-    mo_json_iter(&it, requests);
-    while (rc == 0 && mo_json_next(&it, &key, &val))
-        rc = take_input(f, key, val);
+    for (struct mo_json_walk at = mo_json_walk(requests);
+         rc == 0 && mo_json_step(&at);)
+        rc = take_input(f, at.key, at.val);
     if (rc < 0 || f->client == CLIENT_GONE ||
         (f->down && !mo_ep_call_may_ask(f->down)))
         mo_task_cancel(t);

@@ -10,7 +10,6 @@
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
-#include "gateway/upstream/child_ping.h"
 #include "mcp/edit.h"
 #include "secrets/redact.h"
 
@@ -236,7 +235,7 @@ static bool reread_tools(struct forwarded_call *f)
     f->awaits_tools = again;
     f->retried = f->retried || again;
     if (k)
-        mo_catalog_refresh_child(k, 1u << MO_CAT_TOOLS);
+        f->g->read_lists(k, 1u << MO_CAT_TOOLS);
     return again;
 }
 

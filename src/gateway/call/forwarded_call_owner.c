@@ -20,17 +20,11 @@ struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
 
     sure = sure ? sure : &only;
     *sure = true;
-    mo_list_each (n, &s->calls) {
-        struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, slot_node);
-
+    mo_list_each (f, &s->calls, struct forwarded_call, slot_node) {
         if (f->child == c && number && f->number == number)
             return f;
     }
-    mo_list_each (n, &s->calls) {
-        struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, slot_node);
-
+    mo_list_each (f, &s->calls, struct forwarded_call, slot_node) {
         /* A call that HAS_TASK is found by its task id. */
         if (f->child != c || (!shared && f->client == CLIENT_HAS_TASK))
             continue;
@@ -50,10 +44,7 @@ struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
         mo_json_get(mo_json_get(params, "_meta"), MO_MCP_P_TASK);
     struct mo_json id = mo_json_get(of, "taskId");
 
-    mo_list_each (n, &s->calls) {
-        struct forwarded_call *f =
-            mo_container_of(n, struct forwarded_call, slot_node);
-
+    mo_list_each (f, &s->calls, struct forwarded_call, slot_node) {
         if (id.p && f->child == c && f->task && mo_task_is_named(f->task, id))
             return f;
     }
@@ -75,8 +66,6 @@ uint64_t mo_forward_session_of(const struct mo_gateway *g,
 
 static void send_log(struct gw_child *k, uint64_t peer, struct mo_json params)
 {
-    if (!peer)
-        k->slot->g->lost_logs++;
     mo_list_each_safe (n, &k->slot->g->eps)
         mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
                         params);
@@ -95,11 +84,9 @@ static void route_log(struct gw_child *k, uint64_t stream_of,
         f = mo_forward_find_owner(k->slot, k->child, stream_of, &sure);
     if (!f)
         send_log(k, mo_forward_session_of(k->slot->g, k->child), params);
-    else if (!f->down)
-        k->slot->g->lost_logs++;
-    else if (!sure && !mo_mcp_is_modern(f->down->version))
+    else if (f->down && !sure && !mo_mcp_is_modern(f->down->version))
         send_log(k, f->peer, params);
-    else
+    else if (f->down)
         mo_ep_call_log_raw(f->down, params);
 }
 
@@ -111,6 +98,4 @@ void mo_forward_log(struct gw_child *k, uint64_t stream_of,
     params = mo_redact(k->slot->g->loop, params, &b);
     if (params.p)
         route_log(k, stream_of, params);
-    else
-        k->slot->g->lost_logs++;
 }

@@ -56,9 +56,7 @@ static void drop_result(struct result_store *s, struct kept_result *k)
 
 static struct kept_result *oldest_result(const struct result_store *s)
 {
-    return mo_list_empty(&s->kept)
-               ? NULL
-               : mo_list_first(&s->kept, struct kept_result, node);
+    return mo_list_first(&s->kept, struct kept_result, node);
 }
 
 static void on_keep_timeout(struct mo_timer *t)
@@ -228,17 +226,15 @@ static int cut_item(struct cutter *c, struct mo_json item, struct mo_buf *out)
 static int cut_content(struct cutter *c, struct mo_json content,
                        struct mo_buf *out)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     bool first = true;
     int rc = mo_buf_putc(out, '[');
 
-    mo_json_iter(&it, content);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(content);
+         rc == 0 && mo_json_step(&at);) {
         if (!first)
             (void)mo_buf_putc(out, ',');
         first = false;
-        rc = cut_item(c, val, out);
+        rc = cut_item(c, at.val, out);
     }
     return rc < 0 ? rc : mo_buf_putc(out, ']');
 }
@@ -288,12 +284,12 @@ bool mo_result_limit_cut(struct result_store *s, const struct result_limit *how,
         .s = s,
         .how = how,
         .left = how->max < RESULT_LIMIT_MIN ? RESULT_LIMIT_MIN : how->max,
+        .a = {.cap = 2 * GW_TEXT_MAX},
     };
     int rc;
 
     if (result.n <= c.left || !mo_json_is(result, MO_JSON_OBJECT))
         return false;
-    mo_arena_init(&c.a, 2 * GW_TEXT_MAX);
     rc = cut_members(&c, result, out);
     mo_arena_fini(&c.a);
     return rc == 0 && out->len > 0 && !mo_buf_err(out);
@@ -306,14 +302,12 @@ bool mo_result_limit_task(struct result_store *s,
     struct mo_json result = mo_json_get(task, "result");
     struct mo_edit ed = {"result", {NULL, 0}};
     mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
-    bool is;
 
-    if (!how->max || result.n <= how->max)
+    if (!how->max || result.n <= how->max ||
+        !mo_result_limit_cut(s, how, result, &cut))
         return false;
-    is = mo_result_limit_cut(s, how, result, &cut);
     ed.to = mo_buf_view(&cut);
-    is = is && mo_edit(out, task, &ed, 1) == 0;
-    return is;
+    return mo_edit(out, task, &ed, 1) == 0;
 }
 
 /* --- read_result --------------------------------------------------------- */
@@ -357,17 +351,10 @@ static const struct kept_result *find_kept_result(const struct mo_gateway *g,
 {
     char who[MO_GW_WHO_MAX], handle[64];
     const struct kept_result *k;
-    struct mo_buf b;
 
-    if (!mo_json_is(v, MO_JSON_STRING))
+    if (mo_json_str_copy(v, handle, sizeof(handle)) < 0)
         return NULL;
-    mo_buf_init(&b, sizeof(handle) - 1);
-    if (mo_json_str_buf(v, &b) < 0) {
-        mo_buf_fini(&b);
-        return NULL;
-    }
-    k = mo_map_get(&g->results->rows, mo_buf_view(&b));
-    mo_buf_fini(&b);
+    k = mo_map_get(&g->results->rows, mo_span_cstr(handle));
     mo_rewrite_who(c->peer, c->caller, who);
     return k && strcmp(k->who, who) == 0 && k->until > now_ms() ? k : NULL;
 }

@@ -17,7 +17,7 @@
 #ifndef MO_GATEWAY_CALL_RESULT_LIMIT_H
 #define MO_GATEWAY_CALL_RESULT_LIMIT_H
 
-#include "gateway/gw_priv.h"
+#include "gateway/state/state.h"
 
 #define RESULT_EXECUTE_MAX ((size_t)65536) /* default for execute */
 #define RESULT_LIMIT_MIN   ((size_t)256)   /* lower limits are raised to this */

@@ -108,11 +108,9 @@ static bool is_task_of(const struct mo_gateway *g, const struct mo_ep_call *c,
                        const struct server_slot *s, struct mo_span id)
 {
     mo_autobuf struct mo_buf mac = {.max = MAC_LEN};
-    bool is;
 
-    is = put_mac(g, c, s, mo_span_skip(id, MAC_LEN), &mac) == 0 &&
-         mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(id, MAC_LEN));
-    return is;
+    return put_mac(g, c, s, mo_span_skip(id, MAC_LEN), &mac) == 0 &&
+           mo_span_eq_ct(mo_buf_view(&mac), mo_span_head(id, MAC_LEN));
 }
 
 int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
@@ -280,10 +278,9 @@ void mo_rewrite_refuse(struct mo_ep_call *c)
         [NOTHING] = "no such method: ",
     };
     enum what what = method_row(c)->what;
-    struct mo_buf msg, data;
+    mo_autobuf struct mo_buf msg = {.max = NAME_MAX_};
+    mo_autobuf struct mo_buf data = {.max = NAME_MAX_};
 
-    mo_buf_init(&msg, NAME_MAX_);
-    mo_buf_init(&data, NAME_MAX_);
     (void)mo_buf_puts(&msg, words[what]);
     (void)mo_buf_span(&msg, what == NOTHING ? c->method : c->name);
     if (what == RESOURCE) {
@@ -293,8 +290,6 @@ void mo_rewrite_refuse(struct mo_ep_call *c)
     }
     mo_ep_call_error(c, MO_RPC_INVALID_PARAMS, mo_buf_cstr(&msg),
                      mo_buf_view(&data));
-    mo_buf_fini(&msg);
-    mo_buf_fini(&data);
 }
 
 /* --- params -------------------------------------------------------------- */
@@ -312,30 +307,15 @@ bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
 static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
                        struct mo_span own)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, params);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk m = mo_json_walk(params); mo_json_step(&m);) {
         for (size_t i = 0; i < n; i++) {
-            if (!mo_json_str_eq(key, mo_span_cstr(v[i].key)))
+            if (!mo_json_str_eq(m.key, mo_span_cstr(v[i].key)))
                 continue;
-            if (i > 0 || !mo_json_str_eq(val, own))
+            if (i > 0 || !mo_json_str_eq(m.val, own))
                 return true;
         }
     }
     return false;
-}
-
-/* Writes the ref with the server's own name. */
-static int put_ref(const struct mo_ep_call *c, const struct call_target *t,
-                   struct mo_span quoted, struct mo_buf *out)
-{
-    struct mo_json ref = ref_of(c);
-    struct mo_edit ed = {ref_key(ref), quoted};
-
-    (void)t;
-    return mo_edit(out, ref, &ed, 1);
 }
 
 struct mo_json mo_rewrite_args(const struct mo_ep_call *c,
@@ -371,7 +351,9 @@ int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
     rc = mo_json_quote(&own, t->own);
     v[0].to = mo_buf_view(&own);
     if (rc == 0 && r->what == REF) {
-        rc = put_ref(c, t, mo_buf_view(&own), &ref);
+        const struct mo_edit ed = {ref_key(ref_of(c)), mo_buf_view(&own)};
+
+        rc = mo_edit(&ref, ref_of(c), &ed, 1);
         v[0].to = mo_buf_view(&ref);
     }
     if (as_task)

@@ -14,6 +14,7 @@ static void server_fini(struct cat_server *s)
     mo_overrides_free(s->overrides);
     mo_free(s->description);
     mo_free(s->keywords);
+    mo_free(s->categories);
     mo_free(s->name);
     mo_free(s->prefix);
 }
@@ -42,7 +43,8 @@ static int server_init(struct cat_server *s, const struct mo_gw_server *from)
     s->off = from->off;
     if (s->name == NULL || s->prefix == NULL || s->overrides == NULL ||
         copy_text(&s->description, from->description) < 0 ||
-        copy_text(&s->keywords, from->keywords) < 0)
+        copy_text(&s->keywords, from->keywords) < 0 ||
+        copy_text(&s->categories, from->categories) < 0)
         return MO_ENOMEM;
     mo_gw_label(mo_span_cstr(from->name), s->label);
     snprintf(s->digest, sizeof(s->digest), "%s", from->digest);

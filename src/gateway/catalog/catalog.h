@@ -43,7 +43,7 @@
 
 #include "codec/json/json.h"
 #include "gateway/catalog/name.h"
-#include "gateway/upstream/server.h"
+#include "gateway/upstream/server_overrides.h"
 
 #define MO_CAT_ITEMS_MAX    10000
 #define MO_CAT_BYTES_MAX    ((size_t)16 * 1024 * 1024)
@@ -60,6 +60,17 @@ enum mo_cat_kind {
     MO_CAT_PROMPTS,
     MO_CAT_KINDS,
 };
+
+struct mo_cat_kind_info {
+    const char *list;   /* member of the result object */
+    const char *id;     /* member that holds the name or URI */
+    const char *what;   /* shown to people */
+    const char *method; /* that lists it */
+    const char *cap;    /* capability of a server that has it */
+    bool uri;
+};
+
+extern const struct mo_cat_kind_info mo_catalog_kinds[MO_CAT_KINDS];
 
 struct mo_cat_item {
     struct mo_span name;      /* exposed: a name, a URI or a URI template */
@@ -130,12 +141,16 @@ int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
 /* All servers, also disabled ones. */
 struct mo_cat_about {
     const char *name, *description, *keywords; /* NULL: none */
+    const char *categories;                    /* and tags, one a line */
     bool off;
 };
 
 size_t mo_catalog_server_count(const struct mo_catalog *c);
 struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
                                      unsigned server);
+/* Its overrides; borrowed until the servers are replaced. */
+const struct server_overrides *mo_catalog_overrides(const struct mo_catalog *c,
+                                                    unsigned server);
 /* The i-th tool that is not offered: hidden, or of a disabled server. It has
  * no exposed name. NULL: no more. */
 const struct mo_cat_item *mo_catalog_unoffered_tool(const struct mo_catalog *c,

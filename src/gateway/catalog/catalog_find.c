@@ -23,7 +23,14 @@ struct mo_cat_about mo_catalog_about(const struct mo_catalog *c,
     const struct cat_server *s = &c->v[server];
 
     MO_BUG_ON(server >= c->n);
-    return (struct mo_cat_about){s->name, s->description, s->keywords, s->off};
+    return (struct mo_cat_about){s->name, s->description, s->keywords,
+                                 s->categories, s->off};
+}
+
+const struct server_overrides *mo_catalog_overrides(const struct mo_catalog *c,
+                                                    unsigned server)
+{
+    return c->v[server].overrides;
 }
 
 const struct mo_cat_item *mo_catalog_unoffered_tool(const struct mo_catalog *c,

@@ -4,12 +4,15 @@
  * is compacted, since a newline would end a line of stdio. */
 #include "gateway/catalog/catalog_priv.h"
 
-const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
-    [MO_CAT_TOOLS] = {"tools", "name", "tools", false},
-    [MO_CAT_RESOURCES] = {"resources", "uri", "resources", true},
+const struct mo_cat_kind_info mo_catalog_kinds[MO_CAT_KINDS] = {
+    [MO_CAT_TOOLS] = {"tools", "name", "tools", "tools/list", "tools", false},
+    [MO_CAT_RESOURCES] = {"resources", "uri", "resources", "resources/list",
+                          "resources", true},
     [MO_CAT_TEMPLATES] = {"resourceTemplates", "uriTemplate",
-                          "resource templates", true},
-    [MO_CAT_PROMPTS] = {"prompts", "name", "prompts", false},
+                          "resource templates", "resources/templates/list",
+                          "resources", true},
+    [MO_CAT_PROMPTS] = {"prompts", "name", "prompts", "prompts/list", "prompts",
+                        false},
 };
 
 /* --- list ---------------------------------------------------------------- */
@@ -107,20 +110,16 @@ static int fill_one_by_one(struct cat_list *l, struct mo_span key,
                            struct mo_json items, size_t room_items,
                            size_t room_bytes)
 {
-    struct mo_json_iter it;
-    struct mo_json k, item;
-
     mo_buf_reset(&l->text);
     l->n = 0;
     mo_buf_putc(&l->text, '[');
-    mo_json_iter(&it, items);
-    while (mo_json_next(&it, &k, &item)) {
+    for (struct mo_json_walk m = mo_json_walk(items); mo_json_step(&m);) {
         int rc = 0;
 
-        if (l->n >= room_items || l->text.len + item.n + 2 > room_bytes)
+        if (l->n >= room_items || l->text.len + m.val.n + 2 > room_bytes)
             l->over_limit++;
         else
-            rc = add_item(l, key, item);
+            rc = add_item(l, key, m.val);
         if (rc < 0)
             return rc;
     }

@@ -91,7 +91,7 @@ static int read_cursor(const struct cat_view *w, enum mo_cat_kind kind,
 static int page_start(const struct cat_view *w, enum mo_cat_kind kind,
                       struct mo_span cursor, size_t *from)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = CURSOR_MAX};
     int rc = 0;
 
     *from = 0;
@@ -99,11 +99,9 @@ static int page_start(const struct cat_view *w, enum mo_cat_kind kind,
         return 0;
     if (cursor.n > CURSOR_MAX * 4 / 3 + 4)
         return MO_EINVAL;
-    mo_buf_init(&b, CURSOR_MAX);
     rc = mo_base64url_decode(cursor, &b);
     if (rc == 0)
         rc = read_cursor(w, kind, mo_buf_view(&b), from);
-    mo_buf_fini(&b);
     return rc == 0 || rc == MO_ENOMEM ? rc : MO_EINVAL;
 }
 

@@ -20,15 +20,6 @@
 #define CAT_EXTRA_MAX ((size_t)256 * 1024) /* capabilities, serverInfo */
 #define CAT_WHY_MAX   512
 
-struct cat_kind_info {
-    const char *list; /* member of the result object */
-    const char *id;   /* member that holds the name or URI */
-    const char *what; /* shown to people */
-    bool uri;
-};
-
-extern const struct cat_kind_info mo_catalog_kinds[MO_CAT_KINDS];
-
 /* --- list ---------------------------------------------------------------- */
 
 struct cat_item {
@@ -91,7 +82,7 @@ struct cat_server {
     bool borrowed; /* the lists still belong to the old server */
     struct server_lists *lists;
     struct server_overrides *overrides;
-    char *description, *keywords; /* NULL: none */
+    char *description, *keywords, *categories; /* NULL: none */
     bool off;
     char fail[240];    /* why its lists cannot be read; or "" */
     char unsaved[240]; /* why its lists are not cached; or "" */

@@ -212,17 +212,14 @@ static int replace_all_ids(struct view_builder *m, struct cat_entry *en)
     struct mo_json text = en->item->text;
     struct mo_span id = mo_span_cstr(mo_catalog_kinds[m->kind].id);
     const char *from = text.p;
-    struct mo_json_iter it;
-    struct mo_json k, v;
 
     mo_buf_reset(&m->b);
-    mo_json_iter(&it, text);
-    while (mo_json_next(&it, &k, &v)) {
-        if (!mo_json_str_eq(k, id))
+    for (struct mo_json_walk x = mo_json_walk(text); mo_json_step(&x);) {
+        if (!mo_json_str_eq(x.key, id))
             continue;
-        mo_buf_put(&m->b, from, (size_t)(v.p - from));
+        mo_buf_put(&m->b, from, (size_t)(x.val.p - from));
         mo_json_quote(&m->b, en->pub.name);
-        from = v.p + v.n;
+        from = x.val.p + x.val.n;
     }
     mo_buf_put(&m->b, from, (size_t)(text.p + text.n - from));
     en->piece[0] = keep_text(m);
@@ -234,12 +231,11 @@ static int replace_description(struct view_builder *m, struct cat_entry *en)
 {
     struct mo_edit v[] = {{mo_catalog_kinds[m->kind].id, {NULL, 0}},
                           {"description", {NULL, 0}}};
-    struct mo_buf name, words;
+    mo_autobuf struct mo_buf name = {.max = MO_CAT_BYTES_MAX};
+    mo_autobuf struct mo_buf words = {.max = MO_CAT_BYTES_MAX};
     int rc = 0;
 
     mo_buf_reset(&m->b);
-    mo_buf_init(&name, MO_CAT_BYTES_MAX);
-    mo_buf_init(&words, MO_CAT_BYTES_MAX);
     rc = mo_json_quote(&name, en->pub.name);
     rc = rc < 0 ? rc : mo_json_quote(&words, mo_span_cstr(en->describe));
     v[0].to = mo_buf_view(&name);
@@ -248,8 +244,6 @@ static int replace_description(struct view_builder *m, struct cat_entry *en)
         rc = mo_edit(&m->b, en->item->text, v, MO_COUNT(v));
     if (rc == 0)
         en->piece[0] = keep_text(m);
-    mo_buf_fini(&name);
-    mo_buf_fini(&words);
     if (rc < 0 || en->piece[0].p == NULL)
         return MO_ENOMEM;
     en->pub.item = (struct mo_json){en->piece[0].p, en->piece[0].n};

@@ -6,8 +6,8 @@
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/result_limit.h"
 #include "gateway/call/rewrite.h"
-#include "gateway/inside.h"
 #include "gateway/router/meta_tools_text.h"
+#include "gateway/router/router.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
 #include "mcp/edit.h"
@@ -20,9 +20,10 @@
 
 static const struct mo_json none = {NULL, 0};
 
-unsigned mo_meta_tools_few(const struct mo_gateway *g)
+bool mo_gateway_is_large(const struct mo_gateway *g)
 {
-    return g->o.few ? g->o.few : META_TOOLS_FEW;
+    return mo_catalog_count(g->cat, MO_CAT_TOOLS) >
+           (g->o.few ? g->o.few : META_TOOLS_FEW);
 }
 
 bool mo_meta_tools_is_on(const struct mo_gateway *g)
@@ -93,12 +94,6 @@ void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v)
 
 /* --- lookup by name ------------------------------------------------------ */
 
-const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
-                                                unsigned no)
-{
-    return mo_upstream_server(g->v[no]->up);
-}
-
 const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
                                              struct mo_span server,
                                              struct mo_span tool)
@@ -113,7 +108,7 @@ const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
 
         if (mo_span_eq(it->given, tool) &&
             (!server.n ||
-             mo_span_is(server, mo_meta_tools_server(g, it->server)->name)))
+             mo_span_is(server, mo_catalog_about(g->cat, it->server).name)))
             found = it;
     }
     return found;
@@ -292,7 +287,7 @@ static void record_choice(struct mo_gateway *g, const struct mo_ep_call *c,
     mo_rewrite_who(c->peer, c->caller, who);
     mo_router_learning_chose(
         g->learning, who,
-        mo_span_cstr(mo_meta_tools_server(g, it->server)->name), it->given);
+        mo_span_cstr(mo_catalog_about(g->cat, it->server).name), it->given);
 }
 
 static int find_execute_target(struct mo_gateway *g, const struct mo_ep_call *c,
@@ -378,7 +373,7 @@ int mo_gateway_choose(struct mo_gateway *g, uint64_t peer,
     out->params = ch.params;
     out->sure = ch.sure;
     rc = copy_span(a,
-                   mo_span_cstr(mo_meta_tools_server(g, ch.item->server)->name),
+                   mo_span_cstr(mo_catalog_about(g->cat, ch.item->server).name),
                    &out->server);
     return rc < 0 ? rc : copy_span(a, ch.item->own, &out->tool);
 }

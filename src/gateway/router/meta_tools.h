@@ -22,8 +22,6 @@ bool mo_meta_tools_is_on(const struct mo_gateway *g);
 /* True if c calls a meta-tool. */
 bool mo_meta_tools_is_call(const struct mo_gateway *g,
                            const struct mo_ep_call *c);
-/* The limit of tools for MO_GW_AUTO. */
-unsigned mo_meta_tools_few(const struct mo_gateway *g);
 /* The definitions: {"tools":[...]} */
 struct mo_span mo_meta_tools_definitions(void);
 void mo_meta_tools_list(struct mo_ep_call *c);

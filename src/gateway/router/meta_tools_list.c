@@ -46,7 +46,7 @@ static bool has_line(const char *lines, struct mo_span line)
 }
 
 /* Matches a category or tag, or words in keywords and description. */
-static bool is_in_category(const struct mo_gw_server *s,
+static bool is_in_category(const struct mo_cat_about *s,
                            struct mo_span category)
 {
     return has_line(s->categories, category) ||
@@ -90,14 +90,14 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
 static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
                        struct mo_jw *w)
 {
-    const struct mo_gw_server *s = mo_meta_tools_server(g, no);
+    const struct mo_cat_about s = mo_catalog_about(g->cat, no);
     const char *why = mo_catalog_why(g->cat, no);
 
     mo_jw_obj(w);
-    mo_jw_member_cstr(w, "server", s->name);
-    if (s->description)
-        mo_jw_member_cstr(w, "description", s->description);
-    put_categories(s->categories, w);
+    mo_jw_member_cstr(w, "server", s.name);
+    if (s.description)
+        mo_jw_member_cstr(w, "description", s.description);
+    put_categories(s.categories, w);
     mo_jw_member_cstr(w, "state", state_of(g, no));
     if (why)
         mo_jw_member_cstr(w, "why", why);
@@ -125,10 +125,10 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
     mo_jw_member_arr(&w, "servers");
     for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
          no < g->n && shown < PAGE_SERVERS; no++) {
-        const struct mo_gw_server *s = mo_meta_tools_server(g, no);
+        const struct mo_cat_about s = mo_catalog_about(g->cat, no);
 
-        if ((server.n && !mo_span_is(server, s->name)) ||
-            (category.n && !is_in_category(s, category)))
+        if ((server.n && !mo_span_is(server, s.name)) ||
+            (category.n && !is_in_category(&s, category)))
             continue;
         put_server(g, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
         shown++;
@@ -168,7 +168,7 @@ static void put_example_value(struct mo_jw *w, struct mo_json schema)
     mo_jw_raw(w, v.p ? mo_json_text(v) : MO_SPAN("null"));
 }
 
-static void put_example_call(struct mo_jw *w, const struct mo_gw_server *s,
+static void put_example_call(struct mo_jw *w, const char *server,
                              const struct mo_cat_item *it, struct mo_arena *a)
 {
     struct mo_json schema = mo_json_get(it->item, "inputSchema");
@@ -177,7 +177,7 @@ static void put_example_call(struct mo_jw *w, const struct mo_gw_server *s,
     struct mo_json_iter walk;
 
     mo_jw_member_obj(w, "example");
-    mo_jw_member_cstr(w, "server", s->name);
+    mo_jw_member_cstr(w, "server", server);
     mo_jw_member(w, "tool", it->given);
     mo_jw_member_obj(w, "params");
     mo_json_iter(&walk, mo_json_get(schema, "required"));
@@ -220,7 +220,7 @@ static void put_latency(struct mo_jw *w, const struct mo_gateway *g,
 {
     struct mo_latency_stats s;
 
-    if (!mo_latency_get(&g->latency, mo_meta_tools_server(g, it->server)->name,
+    if (!mo_latency_get(&g->latency, mo_catalog_about(g->cat, it->server).name,
                         it->own, &s))
         return;
     mo_jw_member_obj(w, "latency");
@@ -256,11 +256,11 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
         return;
     }
     w = mo_jw_object(&b);
-    mo_jw_member_cstr(&w, "server", mo_meta_tools_server(g, it->server)->name);
+    mo_jw_member_cstr(&w, "server", mo_catalog_about(g->cat, it->server).name);
     mo_jw_member(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
         mo_meta_tools_put_json(&w, parts[i], mo_json_get(it->item, parts[i]));
-    put_example_call(&w, mo_meta_tools_server(g, it->server), it, a);
+    put_example_call(&w, mo_catalog_about(g->cat, it->server).name, it, a);
     put_health(&w, g, it->server);
     put_latency(&w, g, it);
     mo_jw_end(&w);

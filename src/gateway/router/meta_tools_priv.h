@@ -19,8 +19,6 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
                           bool is_error);
 void mo_meta_tools_put_json(struct mo_jw *w, const char *key, struct mo_json v);
 
-const struct mo_gw_server *mo_meta_tools_server(const struct mo_gateway *g,
-                                                unsigned no);
 /* Finds a tool by server and tool name. Without a server: by exposed name,
  * or by its own name, of the first server that has it. */
 const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
@@ -31,8 +29,7 @@ const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
  * accepted its change. */
 bool mo_meta_tools_is_held_back(const struct unavailable_reason *v);
 
-/* --- meta_tools_list.c
- * --------------------------------------------------------- */
+/* --- meta_tools_list.c --------------------------------------------------- */
 
 void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
                                          struct mo_ep_call *c,

@@ -144,16 +144,13 @@ static void read_item(struct router_explain *y, const struct mo_cat_item *item)
 {
     struct mo_json all =
         mo_json_get(mo_json_get(item->item, "inputSchema"), "properties");
-    struct mo_json key, val;
-    struct mo_json_iter it;
 
     read_text(y, TOOL, item->given);
     read_json(y, DESCRIPTION, mo_json_get(item->item, "description"));
     if (!mo_json_is(all, MO_JSON_OBJECT))
         return;
-    mo_json_iter(&it, all);
-    while (mo_json_next(&it, &key, &val))
-        read_json(y, ARGUMENTS, key);
+    for (struct mo_json_walk m = mo_json_walk(all); mo_json_step(&m);)
+        read_json(y, ARGUMENTS, m.key);
 }
 
 static void put_word(const struct word *x, struct mo_jw *w)

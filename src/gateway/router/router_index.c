@@ -145,8 +145,6 @@ static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
         mo_json_get(mo_json_get(it->item, "inputSchema"), "properties");
     struct mo_span *names =
         mo_arena_alloc(a, MO_ROUTE_PARAMS_MAX * sizeof(*names));
-    struct mo_json_iter walk;
-    struct mo_json key, val;
 
     if (!names)
         return MO_ENOMEM;
@@ -154,10 +152,10 @@ static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
         .name = it->given,
         .description = text_of(a, mo_json_get(it->item, "description")),
         .params = names};
-    mo_json_iter(&walk, all);
-    while (mo_json_is(all, MO_JSON_OBJECT) &&
-           t->nparams < MO_ROUTE_PARAMS_MAX && mo_json_next(&walk, &key, &val))
-        names[t->nparams++] = text_of(a, key);
+    for (struct mo_json_walk at = mo_json_walk(all);
+         mo_json_is(all, MO_JSON_OBJECT) && t->nparams < MO_ROUTE_PARAMS_MAX &&
+         mo_json_step(&at);)
+        names[t->nparams++] = text_of(a, at.key);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #ifndef MO_GATEWAY_ROUTER_ROUTER_INDEX_H
 #define MO_GATEWAY_ROUTER_ROUTER_INDEX_H
 
-#include "gateway/gw_priv.h"
+#include "gateway/state/state.h"
 #include "route/route.h"
 
 struct router_index;

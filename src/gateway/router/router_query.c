@@ -7,6 +7,7 @@
  * read, if the tool is hidden, or if its definition changed and was not
  * accepted (quarantined). Each result has the words it shares with the
  * request, its scores, and what was learnt. */
+#include "gateway/router/router.h"
 #include "gateway/router/router_explain.h"
 #include "gateway/router/router_index.h"
 #include "gateway/router/router_learning.h"
@@ -227,14 +228,4 @@ bool mo_gateway_teach(struct mo_gateway *g, const struct mo_gw_lesson *l)
 void mo_gateway_forget_learning(struct mo_gateway *g)
 {
     mo_router_learning_forget(g->learning);
-}
-
-void mo_gateway_refresh(struct mo_gateway *g)
-{
-    mo_catalog_refresh_all(g, MO_SPAN("c:find"), MO_SPAN("{}"));
-}
-
-bool mo_gateway_busy(const struct mo_gateway *g)
-{
-    return mo_catalog_refresh_busy(g);
 }

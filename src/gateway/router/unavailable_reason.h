@@ -7,7 +7,7 @@
 #ifndef MO_GATEWAY_ROUTER_UNAVAILABLE_REASON_H
 #define MO_GATEWAY_ROUTER_UNAVAILABLE_REASON_H
 
-#include "gateway/gw_priv.h"
+#include "gateway/state/state.h"
 
 #define UNAVAILABLE_WHY_MAX 400
 

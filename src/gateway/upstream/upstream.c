@@ -1,8 +1,8 @@
-/* upstream.c - requests for children, and the state shown of a server.
+/* upstream.c - requests for children, and the status of a server.
  *
  * Work that must not happen inside a caller's call is done in on_later():
- * granting shared children, delivering requests, reporting a changed state
- * and the end. Any change only calls mo_upstream_schedule(). */
+ * granting shared children, delivering requests and the end. Any change only
+ * calls mo_upstream_schedule(). */
 #include "gateway/upstream/upstream_priv.h"
 
 uint64_t mo_upstream_now(void)
@@ -115,9 +115,7 @@ static struct mo_child *least_busy(const struct mo_upstream *u)
 {
     struct mo_child *best = NULL;
 
-    mo_list_each (it, &u->children) {
-        struct mo_child *c = mo_container_of(it, struct mo_child, node);
-
+    mo_list_each (c, &u->children, struct mo_child, node) {
         if (c->state == CH_OPEN && (!best || c->calls < best->calls))
             best = c;
     }
@@ -180,9 +178,7 @@ static void grant_shared(struct mo_upstream *u)
 static struct mo_child *find_session_child(const struct mo_upstream *u,
                                            struct mo_span who)
 {
-    mo_list_each (it, &u->children) {
-        struct mo_child *c = mo_container_of(it, struct mo_child, node);
-
+    mo_list_each (c, &u->children, struct mo_child, node) {
         if (c->state < CH_CLOSING && mo_span_eq(mo_child_who(c), who))
             return c;
     }
@@ -332,35 +328,11 @@ static enum mo_upstream_state state_of(const struct mo_upstream *u)
     return u->why.code ? MO_UPSTREAM_FAILED : MO_UPSTREAM_COLD;
 }
 
-static void report_state(struct mo_upstream *u)
-{
-    enum mo_upstream_state now = state_of(u);
-
-    if (now == MO_UPSTREAM_BROKEN)
-        mo_timer_start(u->opts.loop, &u->breaker_timer,
-                       mo_breaker_wait(&u->breaker, mo_upstream_now()) + 1);
-    if (now == u->shown_state)
-        return;
-    u->shown_state = now;
-    if (u->cb->on_state)
-        u->cb->on_state(u->ctx, u);
-}
-
-static void on_breaker_timer(struct mo_timer *t)
-{
-    mo_upstream_schedule(mo_container_of(t, struct mo_upstream, breaker_timer));
-}
-
 static void upstream_free(struct mo_upstream *u)
 {
-    mo_timer_stop(u->opts.loop, &u->breaker_timer);
     mo_fair_queue_fini(u);
     mo_later_cancel(&u->later);
     mo_free((void *)(uintptr_t)u->server.name);
-    mo_free((void *)(uintptr_t)u->server.prefix);
-    mo_free((void *)(uintptr_t)u->server.description);
-    mo_free((void *)(uintptr_t)u->server.keywords);
-    mo_free((void *)(uintptr_t)u->server.categories);
     mo_free(u);
 }
 
@@ -404,36 +376,16 @@ static void on_later(struct mo_later *d)
     if (mo_list_empty(&u->ready) && mo_list_empty(&u->requests) &&
         !u->freed_place)
         mo_later_cancel(&u->later); /* nothing left to do */
-    if (!u->closing)
-        report_state(u);
     if (is_close_done(u))
         call_gone(u);
 }
 
 /* --- life ---------------------------------------------------------------- */
 
-static char *copy_text(const char *s)
-{
-    return s ? mo_strndup(s, strlen(s)) : NULL;
-}
-
-static void replace_text(const char **to, const char *text)
-{
-    const char *now = copy_text(text);
-
-    if (text && !now)
-        return;
-    mo_free((void *)(uintptr_t)*to);
-    *to = now;
-}
-
 void mo_upstream_reconfigure(struct mo_upstream *u,
                              const struct mo_gw_server *s)
 {
     u->server.max_calls = s->max_calls;
-    replace_text(&u->server.description, s->description);
-    replace_text(&u->server.keywords, s->keywords);
-    replace_text(&u->server.categories, s->categories);
 }
 
 struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
@@ -447,15 +399,12 @@ struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
         return mo_null(mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name));
     u->opts = *o;
     u->server = *s;
-    u->server.fallback =
-        (struct mo_gw_texts){NULL, 0}; /* kept in server_overrides.h */
+    u->server.prefix = u->server.description = u->server.keywords =
+        u->server.categories = NULL; /* kept by the catalogue */
+    u->server.fallback = (struct mo_gw_texts){NULL, 0};
     u->server.tools = NULL;
     u->server.ntools = 0;
-    u->server.name = copy_text(s->name);
-    u->server.prefix = copy_text(s->prefix);
-    u->server.description = copy_text(s->description);
-    u->server.keywords = copy_text(s->keywords);
-    u->server.categories = copy_text(s->categories);
+    u->server.name = mo_strndup(s->name, strlen(s->name));
     u->server.instances = s->instances == 0 ? 1
                           : s->instances > MO_UPSTREAM_CHILDREN_MAX
                               ? MO_UPSTREAM_CHILDREN_MAX
@@ -469,12 +418,8 @@ struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
     mo_list_init(&u->ready);
     mo_list_init(&u->delivering);
     mo_later_init(&u->later, on_later);
-    mo_timer_init(&u->breaker_timer, on_breaker_timer);
     mo_fair_queue_init(u);
-    if (!u->server.name || (s->prefix && !u->server.prefix) ||
-        (s->description && !u->server.description) ||
-        (s->keywords && !u->server.keywords) ||
-        (s->categories && !u->server.categories)) {
+    if (!u->server.name) {
         upstream_free(u);
         return mo_null(mo_fail(e, MO_ENOMEM, "%s: out of memory", s->name));
     }
@@ -494,12 +439,9 @@ void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
     u->closing = true;
     u->gone = gone;
     u->gone_ctx = ctx;
-    mo_timer_stop(u->opts.loop, &u->breaker_timer);
     mo_timer_stop(u->opts.loop, &u->queue_timer);
     mo_upstream_refuse_all(&u->requests, REFUSED_CLOSED);
-    mo_list_each_safe (it, &u->children) {
-        struct mo_child *c = mo_container_of(it, struct mo_child, node);
-
+    mo_list_each_safe (c, &u->children, struct mo_child, node) {
         mo_upstream_refuse_all(&c->requests, REFUSED_CLOSED);
         mo_upstream_child_close(c, MO_ECANCELED, "the server is being stopped");
     }
@@ -541,9 +483,7 @@ void mo_upstream_status(const struct mo_upstream *u,
     if (u->count[CH_OPEN])
         pause = 0; /* only affects a further instance */
     out->retry_ms = pause > broken ? pause : broken;
-    mo_list_each (it, &u->children) {
-        const struct mo_child *c = mo_container_of(it, struct mo_child, node);
-
+    mo_list_each (c, &u->children, const struct mo_child, node) {
         out->calls += c->state == CH_OPEN ? c->calls : 0;
         out->waiting += list_length(&c->requests);
     }
@@ -561,9 +501,7 @@ void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who)
 {
     if (!u->server.per_session)
         return;
-    mo_list_each_safe (it, &u->children) {
-        struct mo_child *c = mo_container_of(it, struct mo_child, node);
-
+    mo_list_each_safe (c, &u->children, struct mo_child, node) {
         if (c->state >= CH_CLOSING || !mo_span_eq(mo_child_who(c), who))
             continue;
         c->orphan = true;

@@ -54,6 +54,7 @@
 #define MO_UPSTREAM_SIGN_IN_MS   5000
 /* A child that is lost this early counts as a fault even without calls. */
 #define MO_UPSTREAM_YOUNG_MS     10000
+#define MO_CHILD_PING_MS         3000
 
 struct mo_upstream;
 struct mo_child;
@@ -113,7 +114,6 @@ struct mo_upstream_cb { /* ctx as given to mo_upstream_new(); may be NULL */
     void (*on_notify)(void *ctx, struct mo_child *c, const struct mo_rpc *m,
                       uint64_t stream_of);
     void (*on_lost)(void *ctx, struct mo_child *c, const struct mo_err *why);
-    void (*on_state)(void *ctx, struct mo_upstream *u); /* state changed */
 };
 
 /* State of the server as a whole, shown to people. */
@@ -139,7 +139,8 @@ struct mo_upstream_status {
     struct mo_err why; /* last failure; code 0: none since it worked */
 };
 
-/* Copies o and the texts of s; cb must stay valid. NULL: out of memory. */
+/* Copies o and s, but of its texts only the name; cb must stay valid. NULL: out
+ * of memory. */
 struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
                                     const struct mo_gw_server *s,
                                     const struct mo_upstream_cb *cb, void *ctx,
@@ -168,16 +169,19 @@ void mo_child_hold(struct mo_child *c);
 void mo_child_report(struct mo_child *c, bool fault);
 /* A fault with its reason, which people are shown. */
 void mo_child_report_fault(struct mo_child *c, const struct mo_err *why);
+/* Checks whether a child still answers after a call without progress timed
+ * out: sends "ping", or "server/discover" to a modern server. A child that does
+ * not answer within MO_CHILD_PING_MS is closed; the next call starts another
+ * one. Holds the child meanwhile. */
+void mo_child_ping(struct mo_child *c);
 
 struct mo_conn *mo_child_conn(const struct mo_child *c); /* NULL: lost */
-struct mo_upstream *mo_child_upstream(const struct mo_child *c);
-struct mo_span mo_child_who(const struct mo_child *c); /* empty: shared */
+struct mo_span mo_child_who(const struct mo_child *c);   /* empty: shared */
 
 const struct mo_gw_server *mo_upstream_server(const struct mo_upstream *u);
 void mo_upstream_status(const struct mo_upstream *u,
                         struct mo_upstream_status *out);
-/* Takes over max_calls and the descriptive texts without a restart. A text for
- * which there is no memory stays as it was. */
+/* Takes over max_calls without a restart. */
 void mo_upstream_reconfigure(struct mo_upstream *u,
                              const struct mo_gw_server *s);
 /* Ends every pause: a person asks for it, or has signed in. */

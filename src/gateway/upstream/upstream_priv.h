@@ -12,7 +12,7 @@
  *  3. A child has a conn in STARTING, OPEN and CLOSING, in no other state.
  *  4. pool->idle holds exactly the OPEN children without calls, pool->queue
  *     exactly the NEW ones.
- *  5. Only up->later calls a request's ready() and on_state(). */
+ *  5. Only up->later calls a request's ready(). */
 #ifndef MO_GATEWAY_UPSTREAM_UPSTREAM_PRIV_H
 #define MO_GATEWAY_UPSTREAM_UPSTREAM_PRIV_H
 
@@ -67,7 +67,7 @@ struct mo_child {
 
 struct mo_upstream {
     struct mo_upstream_opts opts;
-    struct mo_gw_server server; /* texts are copies */
+    struct mo_gw_server server; /* without texts, but for its name */
     const struct mo_upstream_cb *cb;
     void *ctx;
     struct mo_upstream_pool own, *pool;
@@ -84,15 +84,13 @@ struct mo_upstream {
     uint64_t starts, fails;
     uint64_t heard_at, good_at; /* as in struct mo_upstream_status */
     unsigned row;
-    enum mo_upstream_state shown_state;
     unsigned under_way;            /* counted calls, granted and not ended */
     struct mo_map turns;           /* caller hash -> its last turn */
     uint64_t turn;                 /* the current one */
     uint64_t hash_key0, hash_key1; /* of the caller hash */
     struct mo_timer queue_timer;   /* the oldest request has waited too long */
     struct mo_later later;
-    struct mo_timer breaker_timer; /* the breaker's pause is over */
-    bool freed_place;              /* a child is gone: start a queued one */
+    bool freed_place; /* a child is gone: start a queued one */
     bool closing, gone_called;
     void (*gone)(void *ctx);
     void *gone_ctx;

@@ -1,0 +1,31 @@
+/* opts.h - the options of a gateway; see gateway/gateway.h. */
+#ifndef MO_GATEWAY_STATE_OPTS_H
+#define MO_GATEWAY_STATE_OPTS_H
+
+#include "config/choices.h"
+#include "gateway/upstream/upstream.h"
+#include "policy/approval_hooks.h"
+
+#define MO_GW_WHO_MAX 192 /* key of a client, with its NUL */
+/* In front of the name of one of the gateway's own tools, when it is called
+ * from inside (gateway/inside.h). */
+#define MO_GW_OURS    "router/"
+
+struct mo_gateway_opts {
+    struct mo_upstream_opts up; /* the loop, and how servers are reached */
+    enum mo_gw_prefix prefix;
+    enum mo_gw_expose expose;
+    unsigned few;                 /* tools, for MO_GW_AUTO; 0: META_TOOLS_FEW */
+    unsigned most;                /* children of all servers; 0: default */
+    struct mo_span table, pieces; /* the router's vectors (route/vector.h), */
+                                  /* borrowed; empty: words only */
+    const char *cache;            /* directory of the list cache; NULL: none */
+    const char *learning_file;    /* of the router; NULL: none */
+    uint64_t away_ms;   /* for a modern client to return with its answers to
+                         * a server's questions; 0: 15 min */
+    uint64_t gather_ms; /* wait for more questions of a legacy server before
+                         * asking a modern client; 0: GW_GATHER_MS */
+    struct mo_approval_hooks judge; /* approves calls; has its own context */
+};
+
+#endif

@@ -1,0 +1,157 @@
+/* state.h - the gateway's state, shared by its files: call/ (forwarded calls),
+ * router/ (meta-tools, search) and those of gateway/. Not included outside of
+ * src/gateway.
+ *
+ * Invariants
+ *  1. slot->no is the server's number in the catalogue, or SLOT_NONE once the
+ *     server has been removed. Only gateway.c writes it.
+ *  2. A gw_child exists from a child's on_open to its on_lost.
+ *  3. A removed slot closes its upstream when it has no calls, or after
+ *     GW_DRAIN_MS. It is freed when its upstream is gone and it has no calls:
+ *     every call on its children has ended by then. */
+#ifndef MO_GATEWAY_STATE_STATE_H
+#define MO_GATEWAY_STATE_STATE_H
+
+#include <limits.h>
+
+#include "base/map.h"
+#include "base/pool.h"
+#include "gateway/catalog/catalog.h"
+#include "gateway/state/opts.h"
+#include "gateway/upstream/latency.h"
+#include "mcp/client/pages.h"
+#include "mcp/server/endpoint.h"
+
+#define SLOT_NONE UINT_MAX
+
+#define GW_LIST_MS          2000  /* a list request waits for servers */
+#define GW_FIND_MS          60000 /* a call of an unknown name waits for them */
+#define GW_AWAY_MS          ((uint64_t)900 * 1000) /* default of opts.away_ms */
+#define GW_GATHER_MS        100   /* default of opts.gather_ms */
+#define GW_DRAIN_MS         30000 /* for the calls of a removed server */
+#define GW_AWAY_MAX         1024  /* calls that wait for their client */
+#define GW_WATCHED_MAX      65536 /* resources with a subscription */
+#define GW_QUIET_MS         5000  /* before servers are told to log less */
+#define GW_LISTEN_MS        1000  /* first pause before a listen is renewed */
+#define GW_LISTEN_MAX       ((uint64_t)300 * 1000) /* longest such pause */
+#define GW_ELICITATIONS_MAX 1024
+#define GW_TEXT_MAX         ((size_t)32 * 1024 * 1024) /* of one message */
+
+struct server_slot;
+struct call_target;
+
+struct reading { /* one list of a server, being read */
+    struct gw_child *child;
+    struct mo_pages *pages; /* NULL: not being read */
+};
+
+struct gw_child {        /* an open child */
+    struct mo_list node; /* in slot->children */
+    struct server_slot *slot;
+    struct mo_child *child;
+    struct mo_conn *conn;
+    /* refresh.c */
+    struct reading lists[MO_CAT_KINDS];
+    unsigned busy, again; /* lists being read, and to be read again; bits */
+    unsigned announced;   /* lists it said have changed; bits */
+    bool held, bad;       /* held while reading; a list could not be read */
+    /* watch.c */
+    enum mo_mcp_level level;  /* set there; MO_MCP_LEVELS: none */
+    struct listening *listen; /* NULL: none is open */
+    struct mo_timer relisten;
+    uint64_t relisten_ms;
+    bool no_listen; /* it does not support subscriptions/listen */
+};
+
+struct server_slot {     /* a configured server */
+    struct mo_list node; /* in g->leaving */
+    struct mo_gateway *g;
+    struct mo_upstream *up;
+    unsigned no;
+    bool gone;                                /* up is closed */
+    bool closing;                             /* up is being closed */
+    const struct server_overrides *overrides; /* of the catalogue; or NULL */
+    struct mo_timer drain; /* removed: ends its remaining calls */
+    struct mo_later leave; /* removed: its last call ended */
+    struct mo_list calls;  /* under way */
+    struct mo_list children;
+    struct mo_child_request start; /* for reading its lists */
+    bool starting;
+    struct mo_child_request hold; /* for subscriptions */
+    struct mo_child *held;
+    bool holding;
+    unsigned nwatched; /* resources with a subscription */
+};
+
+struct watched_resource {
+    struct server_slot *slot; /* NULL: its server is not known */
+    unsigned n;               /* endpoints that subscribed */
+};
+
+struct gw_ep {
+    struct mo_list node;
+    struct mo_endpoint *ep;
+};
+
+struct mo_gateway {
+    struct mo_gateway_opts o;
+    struct mo_loop *loop;
+    struct mo_catalog *cat;
+    struct router_index *router_index;
+    struct router_index *query_index; /* also unoffered tools; NULL: unused */
+    struct result_store *results;
+    struct router_learning *learning;
+    /* For call/, from the folders above it: the router's
+     * mo_meta_tools_execute_target(), mo_gw_front_restart() and
+     * mo_catalog_refresh_child(). */
+    bool (*execute_target)(struct mo_gateway *g, const struct mo_ep_call *c,
+                           struct call_target *t, int *rc);
+    void (*restart)(struct mo_gateway *g, struct mo_ep_call *c);
+    void (*read_lists)(struct gw_child *k, unsigned kinds);
+    struct mo_latency latency;
+    struct server_slot **v;
+    size_t n;
+    struct mo_upstream_pool pool;
+    struct mo_list leaving; /* removed slots */
+    struct mo_list eps;
+    struct mo_list calls; /* all */
+    struct mo_pool spare_calls, spare_cases;
+    struct mo_map parked;      /* id -> forwarded call without its client */
+    struct mo_list list_waits; /* front.c */
+    struct mo_list reads;      /* inside.c */
+    struct mo_map watched;     /* exposed URI -> struct watched_resource */
+    bool listed[3]; /* by enum mo_ep_what: listed since the last change */
+    struct mo_map elicitations;  /* call/elicitation.c */
+    struct mo_map watched_tasks; /* watch_task.c */
+    enum mo_mcp_level level;
+    struct mo_timer quiet;
+    uint64_t key0, key1; /* of the hash in task names */
+    size_t kept_bytes;   /* outcomes in call/forwarded_call_task.c */
+    struct mo_later ending;
+    bool single; /* there is only ever one client */
+    bool closing;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+};
+
+struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no);
+/* By the name of its server; NULL: none. */
+struct server_slot *mo_gw_find_slot(const struct mo_gateway *g,
+                                    struct mo_span name);
+struct gw_child *mo_gw_child(const struct server_slot *s,
+                             const struct mo_child *c);
+/* Frees a removed slot, and the gateway, once nothing uses it. */
+void mo_gw_slot_check(struct server_slot *s);
+/* True if *name has the prefix MO_GW_OURS, which is then removed. */
+bool mo_gw_inside_name(struct mo_span *name);
+
+/* True if a tool's result says that the tool failed. */
+static inline bool gw_failed(struct mo_json result)
+{
+    bool is = false;
+
+    (void)mo_json_bool(mo_json_get(result, "isError"), &is);
+    return is;
+}
+
+#endif
