@@ -55,16 +55,14 @@ static int read_rows(struct mo_arena *a, struct mo_json array,
                      struct mo_box_row **out, size_t *n)
 {
     size_t max = mo_json_len(array);
-    struct mo_json_iter it;
-    struct mo_json key, v;
 
     *n = 0;
     *out = mo_arena_zalloc(a, (max + 1) * sizeof(**out));
     if (!*out)
         return MO_ENOMEM;
-    mo_json_iter(&it, array);
-    while (mo_json_next(&it, &key, &v) && *n < max)
-        if (read_row(a, v, &(*out)[(*n)++]) < 0)
+    for (struct mo_json_walk at = mo_json_walk(array);
+         mo_json_step(&at) && *n < max;)
+        if (read_row(a, at.val, &(*out)[(*n)++]) < 0)
             return MO_ENOMEM;
     return 0;
 }

@@ -38,26 +38,18 @@ bool mo_agree_same(struct mo_json a, struct mo_json b)
 
 static bool has_element(struct mo_json array, struct mo_json want)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, array);
-    while (mo_json_next(&it, &key, &v))
-        if (mo_agree_same(v, want))
+    for (struct mo_json_walk at = mo_json_walk(array); mo_json_step(&at);)
+        if (mo_agree_same(at.val, want))
             return true;
     return false;
 }
 
 bool mo_agree_set(struct mo_json ours, struct mo_json theirs, bool more)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
     if (!more && mo_json_len(ours) != mo_json_len(theirs))
         return false;
-    mo_json_iter(&it, ours);
-    while (mo_json_next(&it, &key, &v))
-        if (!has_element(theirs, v))
+    for (struct mo_json_walk at = mo_json_walk(ours); mo_json_step(&at);)
+        if (!has_element(theirs, at.val))
             return false;
     return true;
 }
@@ -71,16 +63,12 @@ static bool begins_with(struct mo_json with, struct mo_json text)
 
 bool mo_agree_ours(struct mo_json ours, struct mo_json theirs, bool longer)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
     if (!mo_json_is(theirs, MO_JSON_OBJECT))
         return false;
-    mo_json_iter(&it, ours);
-    while (mo_json_next(&it, &key, &v)) {
-        struct mo_json got = mo_jvalue_find(theirs, key);
+    for (struct mo_json_walk at = mo_json_walk(ours); mo_json_step(&at);) {
+        struct mo_json got = mo_jvalue_find(theirs, at.key);
 
-        if (longer ? !begins_with(v, got) : !mo_agree_same(v, got))
+        if (longer ? !begins_with(at.val, got) : !mo_agree_same(at.val, got))
             return false;
     }
     return true;

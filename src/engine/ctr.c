@@ -465,12 +465,8 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
 /* Only tmpfs may be mounted: a volume of an image would be the host's disk. */
 static bool is_tmpfs_only(struct mo_json mounts)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, mounts);
-    while (mo_json_next(&it, &key, &v))
-        if (!mo_json_str_eq(mo_json_get(v, "Type"), MO_SPAN("tmpfs")))
+    for (struct mo_json_walk at = mo_json_walk(mounts); mo_json_step(&at);)
+        if (!mo_json_str_eq(mo_json_get(at.val, "Type"), MO_SPAN("tmpfs")))
             return false;
     return true;
 }

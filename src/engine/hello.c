@@ -55,16 +55,15 @@ static unsigned minor_of(struct mo_json v)
 /* SecurityOptions: ["name=seccomp,profile=default", "name=userns"]. */
 static bool has_security(struct mo_json info, const char *name)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
     char s[64];
 
-    mo_json_iter(&it, mo_json_get(info, "SecurityOptions"));
-    while (mo_json_next(&it, &key, &v)) {
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_get(info, "SecurityOptions"));
+         mo_json_step(&at);) {
         struct mo_span rest, word;
 
         s[0] = 0;
-        copy_string(v, s, sizeof(s));
+        copy_string(at.val, s, sizeof(s));
         rest = mo_span_cstr(s);
         word = mo_span_cut(&rest, ',');
         if (mo_span_starts(word, MO_SPAN("name=")) &&
@@ -103,12 +102,11 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
 
 static bool is_podman(struct mo_json version)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, mo_json_get(version, "Components"));
-    while (mo_json_next(&it, &key, &v))
-        if (mo_json_str_eq(mo_json_get(v, "Name"), MO_SPAN("Podman Engine")))
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_get(version, "Components"));
+         mo_json_step(&at);)
+        if (mo_json_str_eq(mo_json_get(at.val, "Name"),
+                           MO_SPAN("Podman Engine")))
             return true;
     return false;
 }

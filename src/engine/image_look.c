@@ -92,17 +92,13 @@ static const char *copy_word(struct mo_image *im, struct mo_json v,
 static int append_words(struct mo_image *im, struct mo_json array,
                         const char **v, size_t *n, struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, array);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(array); mo_json_step(&at);) {
         if (*n >= MO_IMAGE_WORDS_MAX)
             return mo_fail(e, MO_EPOLICY,
                            "image: more than %d words of command or "
                            "environment",
                            MO_IMAGE_WORDS_MAX);
-        v[*n] = copy_word(im, val, e);
+        v[*n] = copy_word(im, at.val, e);
         if (!v[*n])
             return e->code;
         (*n)++;
@@ -162,20 +158,18 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
                         struct mo_err *e)
 {
     const char **v = words_new(im);
-    struct mo_json_iter it;
-    struct mo_json key, val;
     const char *path;
     size_t n = 0;
 
     if (!v)
         return no_memory(e);
     im->volumes = v;
-    mo_json_iter(&it, mo_json_get(config, "Volumes"));
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(config, "Volumes"));
+         mo_json_step(&at);) {
         if (n >= MO_IMAGE_VOLUMES_MAX)
             return mo_fail(e, MO_EPOLICY, "image: more than %d VOLUMEs",
                            MO_IMAGE_VOLUMES_MAX);
-        path = copy_word(im, key, e);
+        path = copy_word(im, at.key, e);
         if (!path || check_path("VOLUME", path, e) < 0)
             return e->code;
         if (strcmp(path, "/") == 0)

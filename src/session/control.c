@@ -226,9 +226,7 @@ void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
     c->gone_ctx = ctx;
     mo_listener_close(c->listener);
     (void)unlink(c->path);
-    mo_list_each (it, &c->conns) {
-        struct asker *a = mo_container_of(it, struct asker, node);
-
+    mo_list_each (a, &c->conns, struct asker, node) {
         if (a->s && !a->asked)
             mo_stream_close(a->s, NULL);
     }

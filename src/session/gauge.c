@@ -121,9 +121,7 @@ int mo_sessions_gauge(struct mo_sessions *ss,
     r->out.memory_limit = ss->o.spec.limits.memory;
     r->out.cpu_milli = ss->o.spec.limits.cpu_milli;
     mo_timer_init(&r->timer, on_time);
-    mo_list_each (it, &ss->all) {
-        struct session *s = mo_container_of(it, struct session, node);
-
+    mo_list_each (s, &ss->all, struct session, node) {
         if (s->state == S_READY && s->box)
             ask_box(r, s);
     }

@@ -34,9 +34,7 @@ static void next_suspect(struct mo_sessions *ss);
 static void warn_holds(struct session *s, uint64_t now, uint64_t left)
 {
     s->warned = now;
-    mo_list_each (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each (h, &s->holds, struct mo_hold, node) {
         h->idle_left = (unsigned)((left + 999) / 1000);
         if (h->ready)
             mo_hold_tell(h, N_IDLE);

@@ -143,9 +143,7 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
     ss->gone_ctx = ctx;
     (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
     mo_janitor_stop(ss);
-    mo_list_each_safe (it, &ss->all) {
-        struct session *s = mo_container_of(it, struct session, node);
-
+    mo_list_each_safe (s, &ss->all, struct session, node) {
         mo_session_answer_kills(s, &e);
         if (s->state == S_ENDING)
             mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */

@@ -198,8 +198,7 @@ void mo_chat_leave(struct mo_member *m)
     mo_chat_settle(c);
 }
 
-/* --- messages
- * ---------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 /* Providers reject a blank message, and would reject every later request of the
  * conversation that contains it. */

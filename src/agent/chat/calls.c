@@ -117,9 +117,7 @@ struct call *mo_chat_calls_only(struct chat *c)
 {
     struct call *only = NULL;
 
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (k->state != MO_CALL_RUNNING)
             continue;
         if (only)
@@ -133,9 +131,7 @@ struct call *mo_chat_calls_running_as(struct chat *c,
                                       const struct mo_conn *conn,
                                       uint64_t number)
 {
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (k->running && k->conn == conn &&
             mo_call_number(k->running) == number)
             return k;
@@ -145,9 +141,7 @@ struct call *mo_chat_calls_running_as(struct chat *c,
 
 struct call *mo_chat_calls_find(struct chat *c, struct mo_span key)
 {
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (mo_span_eq_ct(mo_span_cstr(k->key), key))
             return k;
     }
@@ -166,9 +160,7 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
         at[++n] = docs->len;
     }
     n = 0;
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         v[n] = (struct mo_write){
             .kind = MO_WRITE_CALL,
             .id = mo_span_cstr(k->key),
@@ -199,9 +191,7 @@ static bool send_results_if_ended(struct chat *c, struct call *last)
 
     if (c->state != CHAT_CALLS)
         return false;
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (!call_has_ended(k))
             return false;
         v[n++] = (struct mo_entry_result){
@@ -320,9 +310,7 @@ void mo_chat_calls_arm(struct chat *c)
 {
     uint64_t now = mo_wall_ms(), next = 0;
 
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (k->state == MO_CALL_PENDING && !k->writing &&
             (next == 0 || k->expires < next))
             next = k->expires;
@@ -337,9 +325,7 @@ void mo_chat_calls_begin(struct chat *c)
 {
     bool runs = false;
 
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             runs = true;
         else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
@@ -349,9 +335,7 @@ void mo_chat_calls_begin(struct chat *c)
     }
     if (runs)
         mo_chat_event_thinking(c);
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             mo_chat_call_run(k);
     }
@@ -369,8 +353,7 @@ void mo_chat_calls_recovered(struct chat *c)
     mo_chat_calls_count(c);
     mo_chat_move(c, CHAT_CALLS);
     mo_chat_opened(c);
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
+    mo_list_each_safe (k, &c->calls, struct call, node) {
         enum mo_call_state to = k->state;
 
         if (to != MO_CALL_UNKNOWN && to != MO_CALL_REJECTED)
@@ -491,9 +474,7 @@ void mo_chat_calls_expire(struct mo_timer *t)
 
 void mo_chat_calls_cancel(struct chat *c)
 {
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls, struct call, node) {
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");

@@ -22,9 +22,7 @@ struct blocked {
 
 void mo_changed_tools_forget(struct chat *c)
 {
-    mo_list_each_safe (it, &c->blocked) {
-        struct blocked *k = mo_container_of(it, struct blocked, node);
-
+    mo_list_each_safe (k, &c->blocked, struct blocked, node) {
         mo_list_del(&k->node);
         mo_buf_fini(&k->before);
         mo_free(k);
@@ -70,9 +68,7 @@ bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
 static struct blocked *find_blocked(const struct chat *c,
                                     const struct mo_tool *t)
 {
-    mo_list_each (it, &c->blocked) {
-        struct blocked *k = mo_container_of(it, struct blocked, node);
-
+    mo_list_each (k, &c->blocked, struct blocked, node) {
         if (k->tool == t)
             return k;
     }

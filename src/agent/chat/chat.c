@@ -180,9 +180,7 @@ void mo_chat_change_model(struct chat *c, const struct mo_join *j)
 
 static void greet_new_members(struct chat *c)
 {
-    mo_list_each_safe (it, &c->members) {
-        struct mo_member *m = mo_container_of(it, struct mo_member, node);
-
+    mo_list_each_safe (m, &c->members, struct mo_member, node) {
         if (!m->greeted)
             mo_chat_event_greet(m);
     }
@@ -389,8 +387,7 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
     prepare_model(c);
 }
 
-/* --- session callbacks
- * ------------------------------------------------------- */
+/* --- session callbacks --------------------------------------------------- */
 
 static void on_session_ready(void *ctx, struct mo_hold *h,
                              const struct mo_session_info *info)

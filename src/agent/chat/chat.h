@@ -130,8 +130,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                  struct mo_member **out, struct mo_err *e);
 void mo_chat_leave(struct mo_member *m); /* no callback follows */
 
-/* --- commands of members; done() is called once, from the loop
- * --------------- */
+/* --- commands of members; done() is called once, from the loop ----------- */
 
 struct mo_ack {
     bool ok;

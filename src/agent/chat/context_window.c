@@ -48,8 +48,7 @@ static const char before[] =
     "[The earlier part of this conversation is not shown any more. This is a "
     "summary of it, made by the ";
 
-/* --- entries of a request
- * ---------------------------------------------------- */
+/* --- entries of a request ------------------------------------------------ */
 
 static bool is_not_summarised(const struct chat *c, const struct entry *en)
 {
@@ -106,13 +105,10 @@ static void put_user_message(struct mo_buf *b, struct mo_span text)
 /* Appends the text blocks, without thinking. */
 static void put_entry_text(struct mo_buf *b, struct mo_json doc)
 {
-    struct mo_json_iter it;
-    struct mo_json key, block;
-
-    mo_json_iter(&it, mo_json_get(doc, "blocks"));
-    while (mo_json_next(&it, &key, &block))
-        if (mo_json_str_eq(mo_json_get(block, "type"), MO_SPAN("text")))
-            (void)mo_json_str_buf(mo_json_get(block, "text"), b);
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "blocks"));
+         mo_json_step(&at);)
+        if (mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("text")))
+            (void)mo_json_str_buf(mo_json_get(at.val, "text"), b);
 }
 
 /* The summary as a user message. Must be the same bytes each time, because
@@ -190,8 +186,7 @@ int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
     return rc;
 }
 
-/* --- size
- * -------------------------------------------------------------------- */
+/* --- size ---------------------------------------------------------------- */
 
 static uint64_t count_tool_bytes(const struct chat *c)
 {
@@ -276,16 +271,13 @@ static unsigned count_turns(const struct chat *c, uint64_t until)
 {
     unsigned n = 0;
 
-    mo_list_each (it, &c->transcript.list) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    mo_list_each (en, &c->transcript.list, struct entry, node) {
         n += is_sent(c, en) && is_user(en) && en->seq <= until;
     }
     return n;
 }
 
-/* --- a summary by the program
- * ------------------------------------------------ */
+/* --- a summary by the program -------------------------------------------- */
 
 /* One line: the speaker and at most SAID_LINE_MAX bytes of the text. */
 static void put_speaker_line(struct mo_buf *b, const char *who,
@@ -308,8 +300,7 @@ static void put_speaker_line(struct mo_buf *b, const char *who,
 
 static void put_turn_lines(struct chat *c, struct mo_buf *b)
 {
-    mo_list_each (it, &c->transcript.list) {
-        struct entry *en = mo_container_of(it, struct entry, node);
+    mo_list_each (en, &c->transcript.list, struct entry, node) {
         enum mo_entry_role role = en->role;
 
         if (!is_sent(c, en) || en->seq > c->transcript.cut)
@@ -356,8 +347,7 @@ static void put_program_summary(struct chat *c, struct mo_buf *out)
     mo_buf_fini(&lines);
 }
 
-/* --- making a summary
- * -------------------------------------------------------- */
+/* --- making a summary ---------------------------------------------------- */
 
 static bool is_blank(struct mo_span s)
 {

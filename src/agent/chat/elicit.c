@@ -68,15 +68,12 @@ static bool is_form_field(struct mo_json v)
 static bool is_form(struct mo_json schema)
 {
     struct mo_json all = mo_json_get(schema, "properties");
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
     if (!is_type(schema, "object") || !mo_json_is(all, MO_JSON_OBJECT) ||
         mo_json_len(all) > MO_CHAT_FIELDS)
         return false;
-    mo_json_iter(&it, all);
-    while (mo_json_next(&it, &key, &val))
-        if (!is_form_field(val))
+    for (struct mo_json_walk at = mo_json_walk(all); mo_json_step(&at);)
+        if (!is_form_field(at.val))
             return false;
     return true;
 }
@@ -86,25 +83,21 @@ static int check_members(struct mo_json schema, struct mo_json content,
                          struct mo_err *e)
 {
     struct mo_json all = mo_json_get(schema, "properties");
-    struct mo_json_iter it;
-    struct mo_json key, val;
     mo_autobuf struct mo_buf name = {.max = ANSWER_MAX};
     int rc = 0;
 
-    mo_json_iter(&it, content);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        struct mo_json_iter known;
-        struct mo_json k, v;
+    for (struct mo_json_walk at = mo_json_walk(content);
+         rc == 0 && mo_json_step(&at);) {
         bool found = false;
 
         mo_buf_reset(&name);
-        (void)mo_json_str_buf(key, &name);
-        mo_json_iter(&known, all);
-        while (!found && mo_json_next(&known, &k, &v))
-            found = mo_json_str_eq(k, mo_buf_view(&name));
+        (void)mo_json_str_buf(at.key, &name);
+        for (struct mo_json_walk known = mo_json_walk(all);
+             !found && mo_json_step(&known);)
+            found = mo_json_str_eq(known.key, mo_buf_view(&name));
         if (!found)
-            rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)key.n,
-                         key.p);
+            rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)at.key.n,
+                         at.key.p);
     }
     return rc;
 }
@@ -150,8 +143,7 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
     return rc;
 }
 
-/* --- audit
- * ------------------------------------------------------------------- */
+/* --- audit --------------------------------------------------------------- */
 
 /* Records the question and the action taken, but not the content of the answer,
  * which is private. */
@@ -175,8 +167,7 @@ static void audit_question(const struct question *q,
         mo_chat_audit(c, &doc);
 }
 
-/* --- open and close
- * ---------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------ */
 
 static void put_question(const struct question *q, struct elicit_view *v)
 {
@@ -231,9 +222,7 @@ static void on_question_expired(struct mo_timer *t)
 
 void mo_chat_elicit_drop(struct call *k)
 {
-    mo_list_each_safe (it, &k->chat->questions) {
-        struct question *q = mo_container_of(it, struct question, node);
-
+    mo_list_each_safe (q, &k->chat->questions, struct question, node) {
         if (q->call == k)
             end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
@@ -278,8 +267,7 @@ static const char *open_question(struct call *k, struct mo_ask *a)
     return NULL;
 }
 
-/* --- requests from servers
- * --------------------------------------------------- */
+/* --- requests from servers ----------------------------------------------- */
 
 static void take_ask(struct call *k, struct mo_ask *a)
 {
@@ -315,14 +303,11 @@ void mo_chat_elicit_gone(struct mo_ask *ask)
                      "");
 }
 
-/* --- answers from members
- * ---------------------------------------------------- */
+/* --- answers from members ------------------------------------------------ */
 
 static struct question *find_question(struct chat *c, struct mo_span id)
 {
-    mo_list_each (it, &c->questions) {
-        struct question *q = mo_container_of(it, struct question, node);
-
+    mo_list_each (q, &c->questions, struct question, node) {
         if (mo_span_eq_ct(mo_span_cstr(q->id), id))
             return q;
     }

@@ -13,15 +13,13 @@
  * one. */
 static size_t cost_of(struct mo_json doc)
 {
-    struct mo_json_iter it;
-    struct mo_json key, block;
     size_t n = mo_json_get(doc, "results").n;
 
-    mo_json_iter(&it, mo_json_get(doc, "blocks"));
-    while (mo_json_next(&it, &key, &block)) {
-        struct mo_json raw = mo_json_get(block, "raw");
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "blocks"));
+         mo_json_step(&at);) {
+        struct mo_json raw = mo_json_get(at.val, "raw");
 
-        n += raw.p ? raw.n : block.n;
+        n += raw.p ? raw.n : at.val.n;
     }
     return n;
 }
@@ -114,9 +112,7 @@ struct entry *mo_chat_last(struct chat *c)
 
 void mo_chat_forget_entries(struct chat *c)
 {
-    mo_list_each_safe (it, &c->transcript.list) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    mo_list_each_safe (en, &c->transcript.list, struct entry, node) {
         if (en != c->transcript.unkept)
             mo_chat_entries_lost(c, en);
     }

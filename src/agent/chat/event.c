@@ -37,9 +37,7 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         send_to_member(only, name, args);
         return;
     }
-    mo_list_each_safe (it, &c->members) {
-        struct mo_member *m = mo_container_of(it, struct mo_member, node);
-
+    mo_list_each_safe (m, &c->members, struct mo_member, node) {
         if (m->greeted)
             send_to_member(m, name, args);
     }
@@ -356,8 +354,7 @@ void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
     event_send(&ev, c, NULL, "elicitation:resolved");
 }
 
-/* --- new entries
- * ------------------------------------------------------------- */
+/* --- new entries --------------------------------------------------------- */
 
 void mo_chat_event_entry(struct chat *c, const struct entry *en)
 {
@@ -367,8 +364,7 @@ void mo_chat_event_entry(struct chat *c, const struct entry *en)
     send_to(c, NULL, "session:entry", &b);
 }
 
-/* --- initial events of a member
- * ---------------------------------------------- */
+/* --- initial events of a member ------------------------------------------ */
 
 static void put_tools(struct event *ev, struct chat *c)
 {
@@ -417,9 +413,7 @@ static void send_ready(struct chat *c, struct mo_member *m)
 static void put_pending(struct event *ev, struct chat *c)
 {
     mo_jw_member_arr(&ev->w, "pending");
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (k->state != MO_CALL_PENDING)
             continue;
         mo_jw_obj(&ev->w);
@@ -439,9 +433,7 @@ static const char *const turn_states[] = {
 static void put_running(struct event *ev, struct chat *c)
 {
     mo_jw_member_arr(&ev->w, "running");
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             mo_jw_cstr(&ev->w, k->key);
     }
@@ -451,9 +443,7 @@ static void put_running(struct event *ev, struct chat *c)
 static void put_waiting(struct event *ev, struct chat *c)
 {
     mo_jw_member_arr(&ev->w, "waiting");
-    mo_list_each (it, &c->queue) {
-        struct message *m = mo_container_of(it, struct message, node);
-
+    mo_list_each (m, &c->queue, struct message, node) {
         if (!m->stored)
             continue;
         mo_jw_obj(&ev->w);
@@ -526,9 +516,7 @@ void mo_chat_event_greet(struct mo_member *m)
 
 void mo_chat_event_greet_all(struct chat *c)
 {
-    mo_list_each_safe (it, &c->members) {
-        struct mo_member *m = mo_container_of(it, struct mo_member, node);
-
+    mo_list_each_safe (m, &c->members, struct mo_member, node) {
         if (m->greeted)
             mo_chat_event_greet(m);
     }

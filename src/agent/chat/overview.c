@@ -39,8 +39,7 @@ static void list_waiting_calls(const struct chat *c,
 {
     uint64_t term = c->agent->o.approval_ms;
 
-    mo_list_each (it, &c->calls) {
-        const struct call *k = mo_container_of(it, struct call, node);
+    mo_list_each (k, &c->calls, const struct call, node) {
         const struct mo_waiting w = {
             .session = c->id,
             .call = k->key,

@@ -198,8 +198,7 @@ static void on_box_ready(void *ctx, const struct mo_session_info *info,
         send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
 }
 
-/* --- check that the tool is unchanged
- * ---------------------------------------- */
+/* --- check that the tool is unchanged ------------------------------------ */
 
 /* A list request to a server. While a call waited for approval its server may
  * have changed the tool, so the list is read again before the call is sent. A
@@ -367,9 +366,7 @@ static unsigned count_started(const struct chat *c)
 
 void mo_chat_calls_next(struct chat *c)
 {
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls, struct call, node) {
         if (k->in_line && !c->turn.cancel && count_started(c) < AT_ONCE)
             mo_chat_call_run(k);
     }

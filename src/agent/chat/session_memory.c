@@ -115,15 +115,12 @@ static void read_rule(struct chat *c, struct mo_json v)
 
 void mo_session_memory_read(struct chat *c, struct mo_json doc)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_buf_reset(&c->title);
     if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
         mo_buf_reset(&c->title);
-    mo_json_iter(&it, mo_json_get(doc, "rules"));
-    while (mo_json_next(&it, &key, &val))
-        read_rule(c, val);
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "rules"));
+         mo_json_step(&at);)
+        read_rule(c, at.val);
 }
 
 static void put_rules(struct mo_jw *w, const struct mo_rules *rules)

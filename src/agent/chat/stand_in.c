@@ -177,8 +177,7 @@ void mo_stand_in_list_read(struct call *k)
         judge_stand_in(k, a);
 }
 
-/* --- note in the result
- * ------------------------------------------------------ */
+/* --- note in the result -------------------------------------------------- */
 
 static struct mo_span route_text(struct mo_json route, const char *key,
                                  struct mo_arena *a)

@@ -213,7 +213,7 @@ static int store_reply(struct chat *c, struct reply *r,
 
 void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
-    mo_usage_add(&c->turn.usage, u);
+    mo_llm_usage_add(&c->turn.usage, u);
     mo_tally_reply(&c->agent->tally, c->provider,
                    mo_span_skip(mo_buf_view(&c->model), c->own_model), u,
                    mo_wall_ms());
@@ -265,8 +265,7 @@ static void on_model_done(void *ctx, const struct mo_llm_reply *r,
 static const struct mo_llm_cb llm_cb = {on_model_text, NULL, on_model_wait,
                                         on_model_done};
 
-/* --- the request
- * ------------------------------------------------------------- */
+/* --- the request --------------------------------------------------------- */
 
 static size_t list_tools(struct chat *c, struct mo_llm_tool *v)
 {
@@ -312,8 +311,7 @@ int mo_turn_request(struct chat *c, struct mo_err *e)
     return mo_context_window_ask(c, &llm_cb, e);
 }
 
-/* --- summaries
- * --------------------------------------------------------------- */
+/* --- summaries ----------------------------------------------------------- */
 
 static void on_summary_stored(struct chat *c, void *arg,
                               const struct mo_err *why)

@@ -109,9 +109,7 @@ void mo_chat_calls_judge_again(struct chat *c)
 
     if (c->state != CHAT_CALLS)
         return;
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls, struct call, node) {
         if (k->state != MO_CALL_PENDING || k->writing || !k->tool ||
             !mo_chat_call_is_denied(k, mo_span(NULL, 0), &why))
             continue;
@@ -201,9 +199,7 @@ void mo_chat_calls_count(struct chat *c)
     mo_list_each (it, &c->calls)
         total +=
             mo_container_of(it, struct call, node)->state == MO_CALL_PENDING;
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls, struct call, node) {
         if (k->state != MO_CALL_PENDING)
             continue;
         k->position = ++at;

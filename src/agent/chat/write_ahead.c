@@ -116,8 +116,7 @@ void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
     }
 }
 
-/* --- the write ends
- * ---------------------------------------------------------- */
+/* --- the write ends ------------------------------------------------------ */
 
 /* The entry is stored: use the early answer, or ask the model now. */
 static void use_answer(struct chat *c)
@@ -199,8 +198,7 @@ static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
     return en;
 }
 
-/* --- user messages
- * ----------------------------------------------------------- */
+/* --- user messages ------------------------------------------------------- */
 
 /* Remembers a message that may or may not be stored. If the same text is sent
  * again it keeps its id, and the store checks whether it is there. */
@@ -292,8 +290,7 @@ void mo_turn_next(struct chat *c)
     mo_turn_end(c);
 }
 
-/* --- tool results
- * ------------------------------------------------------------ */
+/* --- tool results -------------------------------------------------------- */
 
 static void on_results_written(struct chat *c, void *arg,
                                const struct mo_err *why)

@@ -126,6 +126,8 @@ struct mo_llm_usage {
     uint64_t output, cache_read, cache_write;
 };
 
+void mo_llm_usage_add(struct mo_llm_usage *sum, const struct mo_llm_usage *u);
+
 struct mo_llm_reply {
     struct mo_span entry; /* the assistant entry */
     struct mo_span text;  /* all text blocks */
@@ -164,14 +166,7 @@ int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
                  struct mo_err *e);
 void mo_llm_cancel(struct mo_llm_x *x);
 
-/* Lists the schema keywords that the provider does not support, one per line;
- * they are added to the tool's description instead. Empty: all are
- * supported. */
-int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
-                        struct mo_buf *out);
-
-/* --- lists of models
- * --------------------------------------------------------- */
+/* --- lists of models ----------------------------------------------------- */
 
 struct mo_llm_model {
     struct mo_span id, name;  /* name: display name */

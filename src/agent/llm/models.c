@@ -531,16 +531,14 @@ static bool is_model(struct mo_json id, struct mo_span model)
 uint64_t mo_models_window(struct mo_models *m, struct mo_span model)
 {
     uint64_t all = 0, out = (uint64_t)m->cfg->llm.max_output_tokens;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_json_doc doc;
 
     if (m->made == 0 || mo_json_parse(mo_buf_view(&m->list), 0, &doc, NULL) < 0)
         return 0;
-    mo_json_iter(&it, mo_json_get(doc.root, "models"));
-    while (mo_json_next(&it, &key, &val))
-        if (is_model(mo_json_get(val, "id"), model))
-            (void)mo_json_u64(mo_json_get(val, "context"), &all);
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc.root, "models"));
+         mo_json_step(&at);)
+        if (is_model(mo_json_get(at.val, "id"), model))
+            (void)mo_json_u64(mo_json_get(at.val, "context"), &all);
     return out < all / 2 ? all - out : all / 2;
 }
 
