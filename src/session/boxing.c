@@ -31,7 +31,7 @@ static void fill_info(struct session *s)
                      : s->old_files ? MO_WORKSPACE_LOST
                                     : MO_WORKSPACE_FRESH,
         .fence = s->fence,
-        .data = mo_buf_view(&s->row.data),
+        .data = mo_buf_view(&s->data),
         .conn = s->conn,
     };
 }
@@ -179,14 +179,11 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
     if (s->link && !s->dialed)
         mo_link_close(mo_boxlink_link(s->link), NULL);
     s->link = NULL;
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
-    else if (why)
-        lose_box_because(s, why);
-    else
-        lose_box(s);
+    if (mo_session_ends(s))
+        return;
+    if (why && !s->fault.code)
+        s->fault = *why;
+    lose_box(s);
 }
 
 static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
@@ -291,10 +288,7 @@ static void on_err_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     s->err = NULL;
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
+    (void)mo_session_ends(s);
 }
 
 static void take_err(struct session *s, struct mo_stream *err)
@@ -370,20 +364,12 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
 
     s->box = NULL;
     s->end = *end;
-    s->end.why = NULL;
-    if (end->why) {
-        s->end_why = *end->why;
-        s->end.why = &s->end_why;
-    } else if (s->fault.code) {
-        s->end_why = s->fault;
-        s->end.why = &s->end_why;
-    }
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_BOXING)
+    s->end_why = end->why ? *end->why : s->fault;
+    s->end.why = s->end_why.code ? &s->end_why : NULL;
+    if (mo_session_ends(s))
+        return;
+    if (s->state == S_BOXING)
         next_try(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
     else
         lose_box(s);
 }

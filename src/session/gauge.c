@@ -23,8 +23,7 @@ struct question {
 struct round {
     struct mo_loop *loop;
     struct mo_timer timer; /* also ends a round without boxes */
-    void (*done)(void *ctx,
-                 const struct mo_gateway_metrics *g); /* NULL: called already */
+    mo_gauge_fn *done;     /* NULL: called already */
     void *ctx;
     struct mo_gateway_metrics out;
     unsigned waiting;
@@ -106,10 +105,8 @@ static void ask_box(struct round *r, struct session *s)
     r->waiting++;
 }
 
-int mo_sessions_gauge(struct mo_sessions *ss,
-                      void (*done)(void *ctx,
-                                   const struct mo_gateway_metrics *g),
-                      void *ctx, struct mo_err *e)
+int mo_sessions_gauge(struct mo_sessions *ss, mo_gauge_fn *done, void *ctx,
+                      struct mo_err *e)
 {
     struct round *r = mo_zalloc(sizeof(*r) + ss->n * sizeof(r->v[0]));
 

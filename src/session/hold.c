@@ -136,8 +136,8 @@ static void ask_answer(struct ask *a, const struct mo_err *why)
 
 void mo_session_answer_uses(struct session *s, const struct mo_err *why)
 {
-    mo_list_each_safe (it, &s->uses)
-        ask_answer(mo_container_of(it, struct ask, node), why);
+    mo_list_each_safe (a, &s->uses, struct ask, node)
+        ask_answer(a, why);
 }
 
 static struct ask *ask_new(struct mo_hold *h, void *ctx)
@@ -146,19 +146,15 @@ static struct ask *ask_new(struct mo_hold *h, void *ctx)
 
     if (!a)
         return NULL;
-    a->h = h;
-    a->s = h->s;
-    a->ctx = ctx;
+    *a = (struct ask){.h = h, .s = h->s, .ctx = ctx};
     mo_list_init(&a->node);
     mo_later_init(&a->later, on_ask_later);
     mo_list_push(&h->asks, &a->mine);
     return a;
 }
 
-int mo_session_use(struct mo_hold *h,
-                   void (*done)(void *ctx, const struct mo_session_info *info,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_err *e)
+int mo_session_use(struct mo_hold *h, mo_session_used_fn *done, void *ctx,
+                   struct mo_err *e)
 {
     struct session *s = h->s;
     struct ask *a;
@@ -192,8 +188,7 @@ static void on_kept(void *ctx, const struct mo_written *w,
     (void)mo_session_landed(s);
 }
 
-int mo_session_keep(struct mo_hold *h, struct mo_span data,
-                    void (*done)(void *ctx, const struct mo_err *why),
+int mo_session_keep(struct mo_hold *h, struct mo_span data, mo_done_fn *done,
                     void *ctx, struct mo_err *e)
 {
     struct session *s = h->s;
@@ -215,15 +210,15 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data,
     if (!a)
         return mo_fail(e, MO_ENOMEM, "session %s", s->id);
     a->kept = done;
-    mo_buf_reset(&s->row.data);
-    rc = mo_buf_span(&s->row.data, data);
+    mo_buf_reset(&s->data);
+    rc = mo_buf_span(&s->data, data);
     if (rc < 0)
         (void)mo_fail(e, rc, "session %s", s->id);
     else
         rc = mo_session_keep_row(s, on_kept, a, e);
     if (rc < 0)
         ask_free(a);
-    s->info.data = mo_buf_view(&s->row.data);
+    s->info.data = mo_buf_view(&s->data);
     return rc;
 }
 
@@ -267,8 +262,8 @@ static bool is_owner(const struct session *s, const struct mo_hold *h)
 
 bool mo_holds_owned(const struct session *s)
 {
-    mo_list_each (it, &s->holds)
-        if (mo_container_of(it, struct mo_hold, node)->owner[0])
+    mo_list_each (h, &s->holds, struct mo_hold, node)
+        if (h->owner[0])
             return true;
     return false;
 }
@@ -303,15 +298,8 @@ static bool has_owner(const struct session *s)
 }
 
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
-                    const struct mo_hold_cb *cb, void *ctx,
-                    struct mo_hold **out, struct mo_err *e)
-{
-    return mo_session_hold_as(ss, id, mo_span(NULL, 0), cb, ctx, out, e);
-}
-
-int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
-                       struct mo_span owner, const struct mo_hold_cb *cb,
-                       void *ctx, struct mo_hold **out, struct mo_err *e)
+                    struct mo_span owner, const struct mo_hold_cb *cb,
+                    void *ctx, struct mo_hold **out, struct mo_err *e)
 {
     struct mo_hold *h = mo_new(struct mo_hold);
     struct session *s = NULL;

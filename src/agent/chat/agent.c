@@ -129,7 +129,7 @@ static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
     if (rc < 0)
         mo_fail(e, rc, "agent: more than %d conversations", MO_CHATS_MAX);
     else
-        rc = mo_session_hold_as(a->o.sessions, j->session, j->owner,
+        rc = mo_session_hold(a->o.sessions, j->session, j->owner,
                                 &mo_chat_hold_cb, c, &c->hold, e);
     if (rc == 0)
         return c;

@@ -11,9 +11,7 @@ const struct mo_tally *mo_agent_tally(const struct mo_agent *a)
     return &a->tally;
 }
 
-void mo_agent_chats(const struct mo_agent *a,
-                    void (*each)(void *ctx, const struct mo_chat_look *c),
-                    void *ctx)
+void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx)
 {
     mo_map_each (en, &a->chats) {
         const struct chat *c = en->value;
@@ -32,9 +30,7 @@ void mo_agent_chats(const struct mo_agent *a,
     }
 }
 
-static void list_waiting_calls(const struct chat *c,
-                               void (*each)(void *ctx,
-                                            const struct mo_waiting *w),
+static void list_waiting_calls(const struct chat *c, mo_waiting_fn *each,
                                void *ctx)
 {
     uint64_t term = c->agent->o.approval_ms;
@@ -55,9 +51,7 @@ static void list_waiting_calls(const struct chat *c,
     }
 }
 
-void mo_agent_waiting(const struct mo_agent *a,
-                      void (*each)(void *ctx, const struct mo_waiting *w),
-                      void *ctx)
+void mo_agent_waiting(const struct mo_agent *a, mo_waiting_fn *each, void *ctx)
 {
     mo_map_each (en, &a->chats)
         list_waiting_calls(en->value, each, ctx);

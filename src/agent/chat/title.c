@@ -9,7 +9,7 @@
 #include "codec/text/utf8.h"
 
 struct naming {
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
@@ -50,8 +50,7 @@ static int set_title(struct chat *c, struct mo_span line, struct mo_err *e)
 }
 
 int mo_agent_title(struct mo_agent *a, struct mo_span session,
-                   struct mo_span title,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_span title, mo_done_fn *done, void *ctx,
                    struct mo_err *e)
 {
     struct mo_span line = mo_span_trim(mo_span_cut(&title, '\n'));

@@ -12,8 +12,7 @@
 /* done() is called once, from the loop, when the title is stored. MO_EINVAL: it
  * is empty; MO_EPOLICY: the conversation is not open here. */
 int mo_agent_title(struct mo_agent *a, struct mo_span session,
-                   struct mo_span title,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+                   struct mo_span title, mo_done_fn *done, void *ctx,
                    struct mo_err *e);
 
 #endif

@@ -173,12 +173,12 @@ struct mo_llm_model {
     uint64_t context, output; /* tokens; 0: unknown */
 };
 
+typedef void mo_llm_models_fn(void *ctx, const struct mo_llm_model *v, size_t n,
+                              const struct mo_llm_failure *f);
 /* Reads the provider's list of models: all pages, newest or best first, only
  * models that can hold a conversation. Makes no billed call. ms: timeout of the
  * whole list. done() is called once, later; its arguments are borrowed. */
-int mo_llm_models(struct mo_llm *m, unsigned ms,
-                  void (*done)(void *ctx, const struct mo_llm_model *v,
-                               size_t n, const struct mo_llm_failure *f),
+int mo_llm_models(struct mo_llm *m, unsigned ms, mo_llm_models_fn *done,
                   void *ctx, struct mo_err *e);
 
 /* The default model; NULL for MO_LLM_COMPATIBLE, which uses the first of its
@@ -194,6 +194,9 @@ struct mo_llm_local {
 
 #define MO_LLM_LOCAL_MAX 8
 
+typedef void mo_llm_locals_fn(void *ctx, const struct mo_llm_local *v,
+                              size_t n);
+
 /* Is it the name of Ollama, llama.cpp, LM Studio or vLLM? In any case. */
 bool mo_llm_is_local(struct mo_span name);
 
@@ -203,8 +206,6 @@ bool mo_llm_is_local(struct mo_span name);
  * order. */
 int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
                       const struct mo_llm_local *v, size_t n, unsigned ms,
-                      void (*done)(void *ctx, const struct mo_llm_local *v,
-                                   size_t n),
-                      void *ctx, struct mo_err *e);
+                      mo_llm_locals_fn *done, void *ctx, struct mo_err *e);
 
 #endif

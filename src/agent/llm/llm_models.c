@@ -96,8 +96,7 @@ struct list {
     unsigned pages;
     uint64_t until; /* ns */
     struct mo_later later;
-    void (*done)(void *ctx, const struct mo_llm_model *v, size_t n,
-                 const struct mo_llm_failure *f);
+    mo_llm_models_fn *done;
     void *ctx;
 };
 
@@ -264,9 +263,7 @@ static void list_later(struct mo_later *d)
     list_free(l);
 }
 
-int mo_llm_models(struct mo_llm *m, unsigned ms,
-                  void (*done)(void *ctx, const struct mo_llm_model *v,
-                               size_t n, const struct mo_llm_failure *f),
+int mo_llm_models(struct mo_llm *m, unsigned ms, mo_llm_models_fn *done,
                   void *ctx, struct mo_err *e)
 {
     struct list *l = mo_new(struct list);
@@ -309,7 +306,7 @@ struct search {
     struct probe v[MO_LLM_LOCAL_MAX];
     size_t n, left;
     struct mo_later later;
-    void (*done)(void *ctx, const struct mo_llm_local *v, size_t n);
+    mo_llm_locals_fn *done;
     void *ctx;
 };
 
@@ -414,9 +411,7 @@ bool mo_llm_is_local(struct mo_span name)
 
 int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
                       const struct mo_llm_local *v, size_t n, unsigned ms,
-                      void (*done)(void *ctx, const struct mo_llm_local *v,
-                                   size_t n),
-                      void *ctx, struct mo_err *e)
+                      mo_llm_locals_fn *done, void *ctx, struct mo_err *e)
 {
     struct search *s;
 

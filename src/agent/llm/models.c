@@ -44,7 +44,7 @@ struct source { /* one provider in the present round */
 
 struct waiter {
     struct mo_list node;
-    void (*done)(void *arg, struct mo_span json, const struct mo_err *why);
+    mo_models_fn *done;
     void (*ready)(void *arg); /* instead: of mo_models_prepare() */
     void *arg;
 };
@@ -475,10 +475,8 @@ static void begin_round(struct mo_models *m)
     source_answered(m);
 }
 
-int mo_models_list(struct mo_models *m,
-                   void (*done)(void *arg, struct mo_span json,
-                                const struct mo_err *why),
-                   void *arg, struct mo_err *e)
+int mo_models_list(struct mo_models *m, mo_models_fn *done, void *arg,
+                   struct mo_err *e)
 {
     struct waiter *w = mo_new(struct waiter);
 
