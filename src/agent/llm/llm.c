@@ -5,6 +5,7 @@
 #include "codec/http/url.h"
 
 #define IDLE_MS        300000u
+#define TOTAL_MS       3600000u
 #define CLAUDE_VERSION "2026-10-21"
 #define KEY_BYTES_MAX  ((size_t)4096)
 
@@ -147,6 +148,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     m->max_output = o->max_output;
     m->new_limit = o->new_limit ? o->new_limit : &m->own_new_limit;
     m->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
+    m->total_ms = o->total_ms ? o->total_ms : TOTAL_MS;
     mo_llm_memo_init(&m->memo);
     mo_buf_init(&m->key, KEY_BYTES_MAX);
     mo_buf_init(&url, MO_URL_MAX);

@@ -69,6 +69,7 @@ struct mo_llm_opts {
     unsigned max_output;  /* tokens; 0: the provider's limit, or 16384 if it
                              requires a number (Claude) */
     unsigned idle_ms;     /* timeout without data; 0: five minutes */
+    unsigned total_ms;    /* timeout of one request; 0: an hour */
     /* COMPATIBLE: set when the server refused max_tokens and took
      * max_completion_tokens; read with every request. Borrowed as long as the
      * mo_llm lives, and may be shared by all that are of one server. NULL: this

@@ -355,7 +355,7 @@ struct mo_llm {
     enum mo_llm_kind kind;
     char *url; /* without a trailing slash */
     struct mo_buf key;
-    unsigned max_output, idle_ms;
+    unsigned max_output, idle_ms, total_ms;
     bool *new_limit, own_new_limit; /* see mo_llm_opts */
     unsigned active;                /* active requests and lists */
     struct mo_llm_memo memo;

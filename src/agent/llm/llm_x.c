@@ -17,7 +17,6 @@
 #define EVENT_MAX   ((size_t)16 * 1024 * 1024) /* one event of a stream */
 #define ERROR_MAX   ((size_t)256 * 1024) /* an answer that is not a stream */
 #define STREAM_MAX  ((uint64_t)256 * 1024 * 1024)
-#define TOTAL_MS    3600000u /* timeout of one request, even with data */
 #define DRAIN_MS    2000u
 #define LOADING_MS  1000u
 #define LOADING_MAX 120u /* answers "still loading" before giving up */
@@ -395,7 +394,7 @@ static int send_out(struct mo_llm_x *x, struct mo_err *e)
         .url = mo_buf_cstr(&x->url),
         .body = mo_buf_view(x->hop.len ? &x->hop : &x->body),
         .idle_ms = x->m->idle_ms,
-        .total_ms = TOTAL_MS,
+        .total_ms = x->m->total_ms,
         .max_bytes = STREAM_MAX,
     };
     int rc = mo_llm_headers(x->m, &h, e);

@@ -1,6 +1,4 @@
-/*
- * models.c - see models.h.
- */
+/* models.c - see models.h. */
 #include "agent/llm/models.h"
 
 #include <stdio.h>
@@ -134,6 +132,7 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
 
     MO_BUG_ON(m->cfg == NULL);
     o.max_output = (unsigned)m->cfg->llm.max_output_tokens;
+    o.total_ms = (unsigned)m->cfg->llm.timeout_ms;
     if (key.n == 0 && api && api->api_key) {
         rc = mo_reference_resolve(m->cfg, api->api_key, &ours, e);
         o.key = mo_buf_view(&ours);
