@@ -1,9 +1,7 @@
-/*
- * gauge.c - see gauge.h.
+/* gauge.c - see gauge.h.
  *
  * A round owns copies of all it needs: sessions, and the table of them, may be
- * gone when the last box answers. It is freed when all have.
- */
+ * gone when the last box answers. It is freed when all have. */
 #include "session/gauge.h"
 
 #include <stdio.h>

@@ -1,10 +1,8 @@
-/*
- * changed_tools.c - tools whose definition differs from the pinned one.
+/* changed_tools.c - tools whose definition differs from the pinned one.
  *
  * Such tools are neither offered to the model nor run. Members see the old and
  * the new definition, and any member can accept the new one. Tools of the box
- * and of the gateway itself come with the program and are not checked.
- */
+ * and of the gateway itself come with the program and are not checked. */
 #include "agent/chat/changed_tools.h"
 
 #include "agent/chat/chat_priv.h"

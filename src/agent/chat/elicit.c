@@ -1,5 +1,4 @@
-/*
- * elicit.c - a server asks the person a question while it runs a call.
+/* elicit.c - a server asks the person a question while it runs a call.
  *
  * A question belongs to one running call, found by the connection and the
  * number of the call. If the server cannot name the call (two calls at once
@@ -12,8 +11,7 @@
  * longer waits for it. end_question() is the only place that frees a question.
  *
  * Limits: MO_CHAT_QUESTIONS open questions per call, MO_CHAT_FIELDS fields in a
- * form. A form that is not of the protocol's flat kind is refused.
- */
+ * form. A form that is not of the protocol's flat kind is refused. */
 #include "agent/chat/elicit.h"
 
 #include "agent/chat/calls.h"
@@ -28,7 +26,7 @@
 #define ANSWER_MAX ((size_t)256 * 1024)
 
 struct question {
-    struct mo_list node; /* in chat->questions */
+    struct mo_list node; /* in chat->calls.questions */
     struct call *call;
     struct mo_ask *ask;
     char id[ID_MAX];
@@ -222,7 +220,7 @@ static void on_question_expired(struct mo_timer *t)
 
 void mo_chat_elicit_drop(struct call *k)
 {
-    mo_list_each_safe (q, &k->chat->questions, struct question, node) {
+    mo_list_each_safe (q, &k->chat->calls.questions, struct question, node) {
         if (q->call == k)
             end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
@@ -230,8 +228,8 @@ void mo_chat_elicit_drop(struct call *k)
 
 void mo_chat_elicit_send_open(struct mo_member *m)
 {
-    mo_list_each (it, &m->chat->questions)
-        send_question(mo_container_of(it, struct question, node), m);
+    mo_list_each (q, &m->chat->calls.questions, struct question, node)
+        send_question(q, m);
 }
 
 /* Returns NULL, or the reason why the question is refused. */
@@ -258,7 +256,7 @@ static const char *open_question(struct call *k, struct mo_ask *a)
     q->expires = mo_wall_ms() + c->agent->o.approval_ms;
     a->user = q;
     mo_random_token(q->id, ID_BYTES);
-    mo_list_push(&c->questions, &q->node);
+    mo_list_push(&c->calls.questions, &q->node);
     k->questions++;
     mo_chat_call_arm_idle(k);
     mo_timer_init(&q->timer, on_question_expired);
@@ -307,7 +305,7 @@ void mo_chat_elicit_gone(struct mo_ask *ask)
 
 static struct question *find_question(struct chat *c, struct mo_span id)
 {
-    mo_list_each (q, &c->questions, struct question, node) {
+    mo_list_each (q, &c->calls.questions, struct question, node) {
         if (mo_span_eq_ct(mo_span_cstr(q->id), id))
             return q;
     }

@@ -1,6 +1,4 @@
-/*
- * entry.c - see entry.h.
- */
+/* entry.c - see entry.h. */
 #include "agent/chat/entry.h"
 
 #include "mcp/content.h"

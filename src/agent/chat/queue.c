@@ -1,5 +1,4 @@
-/*
- * queue.c - messages that wait while a turn is under way.
+/* queue.c - messages that wait while a turn is under way.
  *
  * A message that has to wait is stored at once, as an entry with the role
  * "queued", and acknowledged. When its turn comes it is stored as the user
@@ -8,8 +7,7 @@
  * same id.
  *
  * A queued entry is not part of the conversation: no model and no page is
- * shown it.
- */
+ * shown it. */
 #include "agent/chat/queue.h"
 
 #include "agent/chat/chat_write.h"
@@ -99,17 +97,15 @@ static void on_stored(struct chat *c, void *arg, const struct mo_err *why)
 static void store(struct chat *c, struct message *m)
 {
     struct mo_write w = {.kind = MO_WRITE_ENTRY, .at = mo_wall_ms()};
-    struct mo_buf doc;
+    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct mo_err e;
     int rc = 0;
 
     (void)mo_turn_is_again(c, m);
-    mo_buf_init(&doc, MO_ENTRY_MAX);
     mo_entry_queued(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
     w.doc = mo_buf_view(&doc);
     rc = mo_buf_err(&doc) ? mo_fail(&e, mo_buf_err(&doc), "a queued message")
                           : mo_chat_write(c, &w, 1, on_stored, m, &e);
-    mo_buf_fini(&doc);
     m->writing = rc == 0;
     if (rc < 0)
         refuse(c, m, &e);

@@ -1,6 +1,4 @@
-/*
- * tally.c - see tally.h.
- */
+/* tally.c - see tally.h. */
 #include "agent/chat/tally.h"
 
 #include <stdio.h>

@@ -1,12 +1,10 @@
-/*
- * turn.c - one turn: a user message, the model's reply, its calls, the next
+/* turn.c - one turn: a user message, the model's reply, its calls, the next
  * reply, until a reply has no calls.
  *
  * Each step is stored before it has an effect: the message before the answer to
  * it, the reply and its calls before approval or execution, the results before
  * the next reply is used (write_ahead.c). After a restart the last entry shows
- * where the turn stopped (chat.c, resume_turn).
- */
+ * where the turn stopped (chat.c, resume_turn). */
 #include "agent/chat/turn.h"
 
 #include "agent/chat/calls.h"
@@ -326,7 +324,7 @@ static void on_summary_stored(struct chat *c, void *arg,
     } else if (mo_chat_append(c, mo_buf_view(doc)) < 0) {
         fail_turn(c, "no_memory", MO_SPAN("out of memory"), 0);
     } else {
-        mo_chat_event_compacted(c, mo_chat_newest(c));
+        mo_chat_event_compacted(c, mo_chat_entry_before(c, NULL));
         if (c->turn.cancel)
             mo_turn_stopped(c);
         else

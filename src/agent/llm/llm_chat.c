@@ -47,8 +47,9 @@ static void put_text(struct mo_jw *w, struct mo_json blocks)
         if (mo_llm_is_type(at.val, "text"))
             (void)mo_json_str_buf(mo_json_get(at.val, "text"), &all);
     }
+    mo_buf_pass_err(w->b, &all);
     if (all.len)
-        mo_jw_buf(w, &all);
+        mo_jw_str(w, mo_buf_view(&all));
     else
         mo_jw_null(w);
 }
