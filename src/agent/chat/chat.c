@@ -92,13 +92,12 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
 /* On failure the model stays as it is. */
 static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
 {
-    const struct mo_agent_llm *p = &c->agent->o.llm;
     const char *provider = NULL;
     struct mo_llm *llm = NULL;
     mo_autobuf struct mo_buf model = {.max = 256};
     size_t own = 0;
-    int rc = p->pick(p->ctx, wanted, mo_buf_view(&c->key), &llm, &provider,
-                     &model, &own, e);
+    int rc = mo_models_pick(c->agent->o.models, wanted, mo_buf_view(&c->key),
+                            &llm, &provider, &model, &own, e);
 
     if (rc < 0)
         return rc;
@@ -342,16 +341,14 @@ static void on_prepared(void *arg)
 
 static void prepare_model(struct chat *c)
 {
-    const struct mo_agent_llm *p = &c->agent->o.llm;
     struct mo_span wanted = mo_buf_view(&c->wanted);
     mo_autoarena struct mo_arena a = {.cap = 65536};
     struct mo_err e;
-    int rc = 1;
+    int rc = 0;
 
     if (wanted.n == 0)
         wanted = model_it_had(c, &a);
-    if (p->prepare)
-        rc = p->prepare(p->ctx, wanted, on_prepared, c, &e);
+    rc = mo_models_prepare(c->agent->o.models, wanted, on_prepared, c, &e);
     if (rc == 0)
         c->writes++;
     else if (rc < 0)

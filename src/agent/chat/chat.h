@@ -27,7 +27,7 @@
 #ifndef MO_AGENT_CHAT_CHAT_H
 #define MO_AGENT_CHAT_CHAT_H
 
-#include "agent/llm/llm.h"
+#include "agent/llm/models.h"
 #include "gateway/gateway.h"
 #include "policy/policy.h"
 #include "servers/tools.h"
@@ -48,22 +48,6 @@
 struct mo_agent;
 struct mo_member;
 
-/* Callbacks into the configuration that choose a model. wanted: the model a
- * member asked for, may be empty. *model gets its id, as members know it; the
- * provider's name of it begins at *own. */
-struct mo_agent_llm {
-    int (*pick)(void *ctx, struct mo_span wanted, struct mo_span key,
-                struct mo_llm **out, const char **provider,
-                struct mo_buf *model, size_t *own, struct mo_err *e);
-    /* Before pick(), when a chat opens. 1: pick() knows all it needs; 0:
-     * ready() once, later. NULL: always 1. */
-    int (*prepare)(void *ctx, struct mo_span wanted, void (*ready)(void *arg),
-                   void *arg, struct mo_err *e);
-    /* Tokens a request may have; 0: unknown. May be NULL. */
-    uint64_t (*window)(void *ctx, struct mo_span model);
-    void *ctx;
-};
-
 /* The MCP servers that all conversations share. Each conversation is a client
  * of the gateway, inside this program. */
 struct mo_agent_servers {
@@ -76,7 +60,7 @@ struct mo_agent_opts {
     struct mo_agent_servers servers;
     struct mo_sessions *sessions;
     struct mo_store *store;
-    struct mo_agent_llm llm;
+    struct mo_models *models;
     struct mo_policy *policy;
     uint64_t approval_ms;        /* approval timeout; 0: 600 s */
     unsigned steps;              /* 0: MO_CHAT_STEPS_MAX */

@@ -208,10 +208,9 @@ static uint64_t count_tool_bytes(const struct chat *c)
  * window, but at least a quarter of it is left for the conversation. */
 static uint64_t bytes_available(const struct chat *c)
 {
-    const struct mo_agent_llm *llm = &c->agent->o.llm;
     uint64_t ours = c->agent->o.history_tokens * BYTES_PER_TOKEN;
     uint64_t theirs =
-        llm->window ? llm->window(llm->ctx, mo_buf_view(&c->model)) : 0;
+        mo_models_window(c->agent->o.models, mo_buf_view(&c->model));
     uint64_t tools = 0;
 
     if (theirs == 0)

@@ -262,24 +262,15 @@ static int take_details(struct mo_llm_in *in, struct mo_json list,
 
 /* --- calls --------------------------------------------------------------- */
 
-static struct mo_llm_block *last_call(const struct mo_llm_in *in, int64_t index)
+/* The last call with that id (none: any) and that index (negative: any). */
+static struct mo_llm_block *last_call(const struct mo_llm_in *in,
+                                      struct mo_json id, int64_t index)
 {
     for (size_t i = in->n; i > 0; i--) {
         struct mo_llm_block *b = in->v[i - 1];
 
-        if (b->kind == MO_LB_CALL && (index < 0 || b->index == index))
-            return b;
-    }
-    return NULL;
-}
-
-static struct mo_llm_block *call_with_id(const struct mo_llm_in *in,
-                                         struct mo_json id)
-{
-    for (size_t i = in->n; i > 0; i--) {
-        struct mo_llm_block *b = in->v[i - 1];
-
-        if (b->kind == MO_LB_CALL && mo_json_str_eq(id, mo_buf_view(&b->id)))
+        if (b->kind == MO_LB_CALL && (index < 0 || b->index == index) &&
+            (!id.p || mo_json_str_eq(id, mo_buf_view(&b->id))))
             return b;
     }
     return NULL;
@@ -309,10 +300,11 @@ static struct mo_llm_block *find_call(const struct mo_llm_in *in,
                                       struct mo_json id, struct mo_json name,
                                       int64_t index)
 {
-    struct mo_llm_block *b = last_call(in, index);
+    static const struct mo_json any = {NULL, 0};
+    struct mo_llm_block *b = last_call(in, any, index);
 
     if (!b || (index < 0 && has_member(id)))
-        return has_member(id) ? call_with_id(in, id) : NULL;
+        return has_member(id) ? last_call(in, id, -1) : NULL;
     if (has_member(id) && b->id.len && !mo_json_str_eq(id, mo_buf_view(&b->id)))
         return NULL;
     if (!has_member(id) && has_member(name) && opens_call(b, name, index))
