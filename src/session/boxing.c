@@ -31,7 +31,7 @@ static void fill_info(struct session *s)
                      : s->old_files ? MO_WORKSPACE_LOST
                                     : MO_WORKSPACE_FRESH,
         .fence = s->fence,
-        .data = mo_buf_view(&s->row.data),
+        .data = mo_buf_view(&s->data),
         .conn = s->conn,
     };
 }
@@ -52,9 +52,7 @@ static void check_ready(struct session *s)
     fill_info(s);
     s->served_once = true;
     mo_session_touched(s);
-    mo_list_each (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each (h, &s->holds, struct mo_hold, node) {
         mo_hold_tell(h, h->ready ? N_BOX : N_READY);
     }
     mo_session_answer_uses(s, NULL);
@@ -184,14 +182,11 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
     if (s->link && !s->dialed)
         mo_link_close(mo_boxlink_link(s->link), NULL);
     s->link = NULL;
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
-    else if (why)
-        lose_box_because(s, why);
-    else
-        lose_box(s);
+    if (mo_session_ends(s))
+        return;
+    if (why && !s->fault.code)
+        s->fault = *why;
+    lose_box(s);
 }
 
 static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
@@ -296,10 +291,7 @@ static void on_err_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     s->err = NULL;
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
+    (void)mo_session_ends(s);
 }
 
 static void take_err(struct session *s, struct mo_stream *err)
@@ -392,22 +384,14 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
 
     s->box = NULL;
     s->end = *end;
-    s->end.why = NULL;
-    if (end->why) {
-        s->end_why = *end->why;
-        s->end.why = &s->end_why;
-    } else if (s->fault.code) {
-        s->end_why = s->fault;
-        s->end.why = &s->end_why;
-    }
+    s->end_why = end->why ? *end->why : s->fault;
+    s->end.why = s->end_why.code ? &s->end_why : NULL;
     log_box_end(s);
     s->up_ns = 0;
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_BOXING)
+    if (mo_session_ends(s))
+        return;
+    if (s->state == S_BOXING)
         next_try(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
     else
         lose_box(s);
 }

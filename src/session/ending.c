@@ -26,9 +26,7 @@ static void on_kill(struct mo_later *d)
 
 static void answer_kills(struct mo_list *kills, const struct mo_err *why)
 {
-    mo_list_each_safe (it, kills) {
-        struct kill *k = mo_container_of(it, struct kill, node);
-
+    mo_list_each_safe (k, kills, struct kill, node) {
         mo_list_del(&k->node);
         if (why)
             k->why = *why;
@@ -96,21 +94,14 @@ static void close_row(struct session *s)
 {
     struct mo_write w = {.kind = s->how == END_FORGET ? MO_WRITE_FORGET
                                                       : MO_WRITE_CLOSE};
-    struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
-                                   .fence = s->fence,
-                                   .writes = &w,
-                                   .n = 1};
 
     s->closed = true;
     if (!s->has_row && s->how != END_FORGET)
         return;
-    if (s->how == END_SLEEP) {
+    if (s->how == END_SLEEP)
         write_asleep_row(s);
-        return;
-    }
-    s->pending++;
-    if (mo_store_write(s->ss->o.store, &batch, on_closed, s, &s->why) < 0)
-        s->pending--;
+    else
+        (void)mo_session_write(s, &w, 1, on_closed, s, &s->why);
 }
 
 /* A box that the row names, or will name in a moment, is not stopped. */
@@ -165,8 +156,8 @@ static void finish_or_restart(struct session *s)
         mo_sessions_settle(ss);
         return;
     }
-    mo_session_row_fini(&s->row);
-    mo_session_row_init(&s->row);
+    s->row = (struct mo_session_row){.box = ""};
+    mo_buf_reset(&s->data);
     s->known = s->has_row = s->old_files = s->served_once = s->dirty = false;
     s->up = s->named = s->opened = false;
     s->warned = 0;

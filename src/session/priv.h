@@ -46,16 +46,6 @@ enum session_end {
     END_FORGET, /* and the history */
 };
 
-/* A session's row in the store, parsed. */
-struct session_row {
-    char box[MO_BOX_ID_MAX]; /* "": none */
-    char driver[16];
-    char owner[MO_SESSION_OWNER_MAX]; /* "": none */
-    bool asleep;                      /* the janitor has taken its box */
-    uint64_t created;
-    struct mo_buf data;
-};
-
 struct boxlink;
 
 struct session {
@@ -76,11 +66,12 @@ struct session {
     uint64_t fence;
 
     bool known, has_row, old_files;
-    struct session_row row;
-    uint64_t active; /* wall ms */
-    uint64_t warned; /* wall ms, 0: not */
-    unsigned busy;   /* over all holds */
-    bool dirty;      /* activity is not written yet */
+    struct mo_session_row row;
+    struct mo_buf data; /* of the row; see mo_session_keep() */
+    uint64_t active;    /* wall ms */
+    uint64_t warned;    /* wall ms, 0: not */
+    unsigned busy;      /* over all holds */
+    bool dirty;         /* activity is not written yet */
     struct mo_timer flush;
 
     enum session_try attempt;
@@ -112,7 +103,7 @@ struct kill {
     bool forget;
     struct mo_later later;
     struct mo_err why; /* code 0: it worked */
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
@@ -124,9 +115,8 @@ struct ask {
     struct mo_hold *h; /* NULL: released */
     struct mo_later later;
     struct mo_err why;
-    void (*used)(void *ctx, const struct mo_session_info *info,
-                 const struct mo_err *why);
-    void (*kept)(void *ctx, const struct mo_err *why);
+    mo_session_used_fn *used;
+    mo_done_fn *kept;
     void *ctx;
 };
 
@@ -192,6 +182,10 @@ void mo_sessions_settle(
 
 /* session.c */
 void mo_session_move(struct session *s, enum session_state to);
+/* True: the session is ENDING or LOSING and has taken its next step; the caller
+ * must stop. */
+bool mo_session_ends(struct session *s);
+/* The same after an operation has returned. */
 bool mo_session_landed(struct session *s);
 void mo_session_begin(struct session *s); /* from WAITING */
 
@@ -242,16 +236,17 @@ bool mo_holds_ask(struct session *s, struct mo_ask *a);
 void mo_session_answer_uses(struct session *s, const struct mo_err *why);
 
 /* row.c */
-void mo_session_row_init(struct session_row *r);
-void mo_session_row_fini(struct session_row *r);
-int mo_session_row_read(struct session_row *r, struct mo_span doc,
+/* Reads the row's document into row and data. */
+int mo_session_row_read(struct session *s, struct mo_span doc,
                         struct mo_err *e);
-int mo_session_row_write(const struct session_row *r, struct mo_buf *b);
-/* Writes the row to the store; s->pending counts it until done. */
-int mo_session_keep_row(struct session *s,
-                        void (*done)(void *ctx, const struct mo_written *w,
-                                     const struct mo_err *why),
-                        void *ctx, struct mo_err *e);
+typedef void session_written_fn(void *ctx, const struct mo_written *w,
+                                const struct mo_err *why);
+/* Writes to the store; s->pending counts it until done. */
+int mo_session_write(struct session *s, const struct mo_write *w, size_t n,
+                     session_written_fn *done, void *ctx, struct mo_err *e);
+/* The same for the row. */
+int mo_session_keep_row(struct session *s, session_written_fn *done, void *ctx,
+                        struct mo_err *e);
 void mo_session_touched(struct session *s); /* now */
 void mo_session_flush(struct session *s);   /* activity to the store */
 void mo_session_flush_due(struct mo_timer *t);
@@ -259,8 +254,7 @@ void mo_session_flush_due(struct mo_timer *t);
 /* boxlink.c */
 /* Owns io also after a failure. on_eof: the output has ended; whether the box
  * has is not known yet. */
-int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io,
-                   void (*on_eof)(void *ctx, const struct mo_err *why),
+int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io, mo_done_fn *on_eof,
                    void *ctx, struct boxlink **out, struct mo_err *e);
 struct mo_link *mo_boxlink_link(struct boxlink *b);
 /* The box has ended for this reason: calls in flight fail with it once the

@@ -1,10 +1,8 @@
-/*
- * changed_tools.c - tools whose definition differs from the pinned one.
+/* changed_tools.c - tools whose definition differs from the pinned one.
  *
  * Such tools are neither offered to the model nor run. Members see the old and
  * the new definition, and any member can accept the new one. Tools of the box
- * and of the gateway itself come with the program and are not checked.
- */
+ * and of the gateway itself come with the program and are not checked. */
 #include "agent/chat/changed_tools.h"
 
 #include "agent/chat/chat_priv.h"
@@ -22,9 +20,7 @@ struct blocked {
 
 void mo_changed_tools_forget(struct chat *c)
 {
-    mo_list_each_safe (it, &c->blocked) {
-        struct blocked *k = mo_container_of(it, struct blocked, node);
-
+    mo_list_each_safe (k, &c->blocked, struct blocked, node) {
         mo_list_del(&k->node);
         mo_buf_fini(&k->before);
         mo_free(k);
@@ -70,9 +66,7 @@ bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
 static struct blocked *find_blocked(const struct chat *c,
                                     const struct mo_tool *t)
 {
-    mo_list_each (it, &c->blocked) {
-        struct blocked *k = mo_container_of(it, struct blocked, node);
-
+    mo_list_each (k, &c->blocked, struct blocked, node) {
         if (k->tool == t)
             return k;
     }

@@ -85,6 +85,14 @@ struct turn {
     struct mo_llm_usage usage;
 };
 
+/* The calls of the current step. */
+struct step_calls {
+    struct mo_list list;      /* struct call, in the model's order */
+    struct mo_timer expiry;   /* the next approval timeout */
+    struct mo_list questions; /* of servers: elicit.c */
+    unsigned recovering;      /* calls being looked up */
+};
+
 struct chat {
     struct mo_agent *agent;
     enum chat_state state;
@@ -117,13 +125,10 @@ struct chat {
     struct message *unsure; /* the last message, if it may not be stored */
 
     struct turn turn;
-    struct mo_list calls;     /* of the current step */
-    struct mo_timer expiry;   /* the next approval timeout */
-    struct mo_list questions; /* of servers: elicit.c */
-    struct mo_later later;    /* runs on_later() from the loop */
-    struct mo_later soon;     /* runs mo_write_ahead_ask() */
-    unsigned writes;          /* callbacks that must come before it can end */
-    unsigned recovering;      /* calls being looked up */
+    struct step_calls calls;
+    struct mo_later later; /* runs on_later() from the loop */
+    struct mo_later soon;  /* runs mo_write_ahead_ask() */
+    unsigned writes;       /* callbacks that must come before it can end */
     struct remembered remembered;
 };
 

@@ -1,9 +1,7 @@
-/*
- * chat_write.c - writes of a chat to the store.
+/* chat_write.c - writes of a chat to the store.
  *
  * Every audit row of a conversation gets its owner's name. Without an owner
- * (the server knows no users by name) rows are stored unchanged.
- */
+ * (the server knows no users by name) rows are stored unchanged. */
 #include "agent/chat/chat_write.h"
 
 #include "agent/chat/chat_priv.h"

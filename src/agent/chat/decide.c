@@ -1,11 +1,9 @@
-/*
- * decide.c - handles a person's decision about a pending call.
+/* decide.c - handles a person's decision about a pending call.
  *
  * Checks that the decision is about the call as it was shown, applies edited
  * arguments and remembers the decision if asked to. A decision about a call
  * that is not pending (any more), or has changed, is refused and audited.
- * calls.c stores an accepted decision; then the call runs or is rejected.
- */
+ * calls.c stores an accepted decision; then the call runs or is rejected. */
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"

@@ -1,13 +1,11 @@
-/*
- * gateway_client.c - the connection of a conversation to the gateway.
+/* gateway_client.c - the connection of a conversation to the gateway.
  *
  * Each conversation has one connection inside this program
  * (mcp/server/link_inside.h). It is opened when tools are first loaded and
  * closed with the chat. Through it the gateway knows which conversation made a
  * call, and a server's questions during a call come back to that conversation.
  * A connection may outlive its chat by one iteration of the loop, but never its
- * agent.
- */
+ * agent. */
 #include "agent/chat/gateway_client.h"
 
 #include "agent/chat/calls.h"
