@@ -152,6 +152,13 @@ void mo_buf_fini(struct mo_buf *b)
     *b = (struct mo_buf){.max = b->max};
 }
 
+void mo_buf_wipe(struct mo_buf *b)
+{
+    if (b->p)
+        explicit_bzero(b->p, b->cap);
+    mo_buf_fini(b);
+}
+
 void mo_buf_reset(struct mo_buf *b)
 {
     b->len = 0;

@@ -82,8 +82,11 @@ void mo_buf_init(struct mo_buf *b, size_t max);
 void mo_buf_fini(struct mo_buf *b);  /* frees; may be used again */
 void mo_buf_reset(struct mo_buf *b); /* len 0, no error, keeps memory */
 
+void mo_buf_wipe(struct mo_buf *b); /* the same for a secret: zeroed first */
+
 /* Freed at the end of its scope: mo_autobuf struct mo_buf b = {.max = 64}; */
-#define mo_autobuf MO_CLEANUP(mo_buf_fini)
+#define mo_autobuf      MO_CLEANUP(mo_buf_fini)
+#define mo_autobuf_wipe MO_CLEANUP(mo_buf_wipe) /* for secrets */
 
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n);
 int mo_buf_putc(struct mo_buf *b, char c);

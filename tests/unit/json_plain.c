@@ -31,6 +31,7 @@
 #define mo_json_has_nl        plain_json_has_nl
 #define mo_json_str           plain_json_str
 #define mo_json_str_buf       plain_json_str_buf
+#define mo_json_str_in        plain_json_str_in
 #define mo_json_i64           plain_json_i64
 #define mo_json_u64           plain_json_u64
 #define mo_json_f64           plain_json_f64

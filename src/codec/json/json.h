@@ -77,6 +77,27 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val);
 
+/* The same as a loop:
+ *     for (struct mo_json_walk m = mo_json_walk(v); mo_json_step(&m);)
+ *         use(m.key, m.val); */
+struct mo_json_walk {
+    struct mo_json_iter it;
+    struct mo_json key, val;
+};
+
+static inline struct mo_json_walk mo_json_walk(struct mo_json v)
+{
+    struct mo_json_walk m = {.key = {NULL, 0}};
+
+    mo_json_iter(&m.it, v);
+    return m;
+}
+
+static inline bool mo_json_step(struct mo_json_walk *m)
+{
+    return mo_json_next(&m->it, &m->key, &m->val);
+}
+
 /* The same in steps, so that a long value need not be walked over twice. more()
  * says whether there is another item; key() reads its key, in objects; then
  * value() reads its value, or enter() walks into it and leave() goes behind it.
@@ -116,6 +137,8 @@ static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
         return false;
     return mo_json_str_same(v, s);
 }
+/* True if it equals one of the names, a list that ends in NULL. */
+bool mo_json_str_in(struct mo_json v, const char *const *names);
 /* Unescape into a buffer. */
 int mo_json_str_buf(struct mo_json v, struct mo_buf *b);
 
@@ -160,6 +183,7 @@ struct mo_jw mo_jw_array(struct mo_buf *b);
 void mo_jw_obj(struct mo_jw *w);
 void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
+void mo_jw_end_all(struct mo_jw *w);
 /* key: plain text, which is escaped here. A key that comes from JSON text is
  * escaped already and goes through mo_jw_key_raw(). */
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);
