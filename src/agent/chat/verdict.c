@@ -208,8 +208,8 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
 
     for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
         rc = take_call(c, &r->calls[i], e);
-    mo_list_each (it, &c->calls)
-        mo_chat_log_decision(mo_container_of(it, struct call, node));
+    mo_list_each (k, &c->calls.list, struct call, node)
+        mo_chat_log_decision(k);
     mo_chat_calls_count(c);
     return rc;
 }

@@ -75,6 +75,9 @@ static inline struct mo_span mo_http_get(const struct mo_http_head *h,
 bool mo_http_has_token(const struct mo_http_head *h, const char *name,
                        const char *token);
 
+/* True if Content-Type, without its parameters, is this type. */
+bool mo_http_is_type(const struct mo_http_head *h, const char *type);
+
 enum mo_http1_event {
     MO_HTTP1_ERROR = -1, /* *e says why; mo_http1_status() the answer */
     MO_HTTP1_MORE,       /* all input taken, wants more */

@@ -107,6 +107,13 @@ bool mo_http_has_token(const struct mo_http_head *h, const char *name,
     return false;
 }
 
+bool mo_http_is_type(const struct mo_http_head *h, const char *type)
+{
+    struct mo_span v = mo_http_get(h, "content-type");
+
+    return mo_span_ieq(mo_span_trim(mo_span_cut(&v, ';')), mo_span_cstr(type));
+}
+
 /* --- writers ------------------------------------------------------------- */
 
 static int refuse(struct mo_buf *b)

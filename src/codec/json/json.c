@@ -510,6 +510,13 @@ int mo_json_str(struct mo_json v, struct mo_arena *a, struct mo_span *out)
     return 0;
 }
 
+bool mo_json_str_in(struct mo_json v, const char *const *names)
+{
+    while (*names && !mo_json_str_eq(v, mo_span_cstr(*names)))
+        names++;
+    return *names != NULL;
+}
+
 int mo_json_str_buf(struct mo_json v, struct mo_buf *b)
 {
     struct mo_span raw;

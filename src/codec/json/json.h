@@ -138,6 +138,8 @@ static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
         return false;
     return mo_json_str_same(v, s);
 }
+/* True if it equals one of the names, a list that ends in NULL. */
+bool mo_json_str_in(struct mo_json v, const char *const *names);
 /* Unescape into a buffer. */
 int mo_json_str_buf(struct mo_json v, struct mo_buf *b);
 /* Unescape into out, with a NUL. MO_EINVAL: no string; MO_ETOOBIG: it does not
@@ -185,6 +187,7 @@ struct mo_jw mo_jw_array(struct mo_buf *b);
 void mo_jw_obj(struct mo_jw *w);
 void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
+void mo_jw_end_all(struct mo_jw *w);
 /* key: plain text, which is escaped here. A key that comes from JSON text is
  * escaped already and goes through mo_jw_key_raw(). */
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);

@@ -168,6 +168,12 @@ void mo_jw_end(struct mo_jw *w)
     w->depth--;
 }
 
+void mo_jw_end_all(struct mo_jw *w)
+{
+    while (w->depth)
+        mo_jw_end(w);
+}
+
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key)
 {
     MO_BUG_ON(!(w->is_obj & level_bit(w)) || w->after_key);

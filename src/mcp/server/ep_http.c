@@ -230,8 +230,6 @@ static void on_request(struct hsess *s, struct mo_req *rq,
 
 static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct answer *a;
 
     if (s->s.version != MO_MCP_2025_03_26) {
@@ -245,11 +243,10 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
         return;
     }
     a->pending++; /* a batch is always answered as a stream */
-    mo_json_iter(&it, arr);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(arr); mo_json_step(&at);) {
         struct mo_rpc m;
 
-        if (mo_rpc_parse(mo_json_text(val), &m, NULL) < 0)
+        if (mo_rpc_parse(mo_json_text(at.val), &m, NULL) < 0)
             continue;
         a->pending += m.kind == MO_RPC_REQUEST;
         dispatch_one(s, a, rq, &m);
