@@ -12,7 +12,7 @@
 
 struct line {
     uint64_t seq;
-    struct mo_span prev, members, body, hash;
+    struct mo_span prev, body, hash;
 };
 
 void mo_chain_init(struct mo_chain *c)
@@ -73,7 +73,6 @@ static bool read_line(struct mo_span text, struct line *out)
         !take_text(&s, MO_SPAN(PREV)) || !take_hex(&s, &out->prev) ||
         !take_text(&s, MO_SPAN("\",")))
         return false;
-    out->members = s;
     return s.n > 0;
 }
 
@@ -125,13 +124,6 @@ int mo_chain_check(struct mo_chain *c, struct mo_span line, struct mo_err *e)
                        (unsigned long long)l.seq);
     stand_at(c, &l);
     return 0;
-}
-
-struct mo_span mo_chain_members(struct mo_span line)
-{
-    struct line l;
-
-    return read_line(line, &l) ? l.members : mo_span(NULL, 0);
 }
 
 /* --- writing ------------------------------------------------------------- */

@@ -40,7 +40,8 @@ static void octal(unsigned char *h, size_t at, size_t width, uint64_t v)
     memcpy(h + at, text, width - 1);
 }
 
-size_t mo_tar_pad(uint64_t size)
+/* Bytes that fill the last block. */
+static size_t pad_of(uint64_t size)
 {
     return (MO_TAR_BLOCK - size % MO_TAR_BLOCK) % MO_TAR_BLOCK;
 }
@@ -52,13 +53,15 @@ static int fail_buf(struct mo_buf *b)
     return b->err;
 }
 
-int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t)
+int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
+               struct mo_span data)
 {
     static const char types[] = {'0', '5', '2', '1'};
+    static const char zeros[MO_TAR_BLOCK];
     unsigned char h[MO_TAR_BLOCK] = {0};
 
     if (t->path.n > NAME_LEN || t->link.n > NAME_LEN || !t->path.n ||
-        t->kind >= MO_TAR_OTHER || t->size >> 33)
+        t->kind >= MO_TAR_OTHER || data.n >> 33)
         return fail_buf(b);
     memcpy(h + F_NAME, t->path.p, t->path.n);
     if (t->link.n)
@@ -66,7 +69,7 @@ int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t)
     octal(h, F_MODE, 8, t->mode);
     octal(h, F_UID, 8, 0);
     octal(h, F_GID, 8, 0);
-    octal(h, F_SIZE, 12, t->kind == MO_TAR_FILE ? t->size : 0);
+    octal(h, F_SIZE, 12, t->kind == MO_TAR_FILE ? data.n : 0);
     octal(h, F_MTIME, 12, 0);
     h[F_TYPE] = (unsigned char)types[t->kind];
     memcpy(h + F_MAGIC,
@@ -75,19 +78,9 @@ int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t)
            8);
     octal(h, F_SUM, 7, sum_of(h));
     h[F_SUM + 7] = ' ';
-    return mo_buf_put(b, h, sizeof(h));
-}
-
-int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
-               struct mo_span data)
-{
-    static const char zeros[MO_TAR_BLOCK];
-    struct mo_tar_entry with = *t;
-
-    with.size = data.n;
-    (void)mo_tar_put_head(b, &with);
+    (void)mo_buf_put(b, h, sizeof(h));
     (void)mo_buf_span(b, data);
-    return mo_buf_put(b, zeros, mo_tar_pad(data.n));
+    return mo_buf_put(b, zeros, pad_of(data.n));
 }
 
 int mo_tar_put_end(struct mo_buf *b)
@@ -112,11 +105,6 @@ void mo_tar_fini(struct mo_tar *t)
     mo_buf_fini(&t->path);
     mo_buf_fini(&t->link);
     mo_buf_fini(&t->meta);
-}
-
-bool mo_tar_at_edge(const struct mo_tar *t)
-{
-    return !t->broken && !t->have && !t->left && !t->pad && !t->special;
 }
 
 static enum mo_tar_event broken(struct mo_tar *t, struct mo_err *e, int code,
@@ -274,7 +262,7 @@ static enum mo_tar_event begin_special(struct mo_tar *t, char type,
         return broken(t, e, MO_ETOOBIG, "a name is too long");
     t->special = type;
     t->left = size;
-    t->pad = mo_tar_pad(size);
+    t->pad = pad_of(size);
     mo_buf_reset(&t->meta);
     return MO_TAR_MORE;
 }
@@ -295,7 +283,7 @@ static enum mo_tar_event begin_entry(struct mo_tar *t, char type, uint64_t size,
         size = 0;
     t->entry.size = size;
     t->left = size;
-    t->pad = mo_tar_pad(size);
+    t->pad = pad_of(size);
     t->has_size = t->has_path = t->has_link = false;
     return MO_TAR_ENTRY;
 }
@@ -328,7 +316,7 @@ static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
     if (type == 'g') { /* a global pax header: ignored */
         t->skip = true;
         t->left = size;
-        t->pad = mo_tar_pad(size);
+        t->pad = pad_of(size);
         return MO_TAR_MORE;
     }
     return begin_entry(t, type, size, mode, e);

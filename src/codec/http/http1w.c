@@ -75,11 +75,13 @@ bool mo_http_is_token(struct mo_span s)
     return s.n && mo_http1_run(&mo_http1_token, s) == s.n;
 }
 
-struct mo_span mo_http_find(const struct mo_http_head *h, struct mo_span name)
+struct mo_span mo_http_get(const struct mo_http_head *h, const char *name)
 {
+    struct mo_span want = mo_span_cstr(name);
+
     for (size_t i = 0; i < h->nheaders; i++) {
-        if (h->headers[i].name.n == name.n &&
-            mo_span_ieq(h->headers[i].name, name))
+        if (h->headers[i].name.n == want.n &&
+            mo_span_ieq(h->headers[i].name, want))
             return h->headers[i].value;
     }
     return mo_span(NULL, 0);
@@ -193,26 +195,4 @@ int mo_http1_put_header(struct mo_buf *b, const char *name,
 int mo_http1_put_end(struct mo_buf *b)
 {
     return mo_buf_span(b, MO_SPAN("\r\n"));
-}
-
-int mo_http1_put_chunk(struct mo_buf *b, struct mo_span piece)
-{
-    static const char digits[] = "0123456789abcdef";
-    char line[18] = {0};
-    size_t i = 16;
-
-    if (piece.n == 0)
-        return mo_buf_err(b);
-    line[16] = '\r';
-    line[17] = '\n';
-    for (size_t v = piece.n; v; v >>= 4)
-        line[--i] = digits[v & 15];
-    (void)mo_buf_put(b, line + i, sizeof(line) - i);
-    (void)mo_buf_span(b, piece);
-    return mo_buf_span(b, MO_SPAN("\r\n"));
-}
-
-int mo_http1_put_last_chunk(struct mo_buf *b)
-{
-    return mo_buf_span(b, MO_SPAN("0\r\n\r\n"));
 }

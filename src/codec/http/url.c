@@ -191,7 +191,9 @@ static struct mo_span no_dot(struct mo_span s)
     return s;
 }
 
-bool mo_host_eq(const struct mo_host *a, const struct mo_host *b)
+/* The name without its final dot, ASCII case ignored, and the port. Addresses
+ * are compared as text: "::1" is not "0:0:0:0:0:0:0:1". */
+static bool same_host(const struct mo_host *a, const struct mo_host *b)
 {
     return a->port == b->port && a->ipv6 == b->ipv6 &&
            mo_span_ieq(no_dot(a->name), no_dot(b->name));
@@ -223,7 +225,8 @@ static const struct {
     {{"tcp", 3}, 0},   {{"unix", 4}, 0},     {{"file", 4}, 0},
 };
 
-uint16_t mo_url_default_port(struct mo_span scheme)
+/* 0 when we know none. */
+static uint16_t default_port(struct mo_span scheme)
 {
     for (size_t i = 0; i < MO_COUNT(schemes); i++) {
         if (mo_span_ieq(scheme, schemes[i].name))
@@ -263,7 +266,7 @@ static int read_authority(struct mo_span s, struct mo_url *u)
     }
     if (s.n == 0)
         return at < 0 && hostless(u->scheme) && u->path.n ? 0 : MO_EINVAL;
-    if (mo_host_parse(s, mo_url_default_port(u->scheme), &h) < 0)
+    if (mo_host_parse(s, default_port(u->scheme), &h) < 0)
         return MO_EINVAL;
     u->host = h.name;
     u->port = h.port;
@@ -313,18 +316,6 @@ int mo_url_parse(struct mo_span s, struct mo_url *u, struct mo_err *e)
     return 0;
 }
 
-int mo_url_put_target(struct mo_buf *b, const struct mo_url *u)
-{
-    if (u->path.n == 0)
-        (void)mo_buf_putc(b, '/');
-    (void)mo_buf_span(b, u->path);
-    if (u->query.p) {
-        (void)mo_buf_putc(b, '?');
-        (void)mo_buf_span(b, u->query);
-    }
-    return mo_buf_err(b);
-}
-
 /* --- origins ------------------------------------------------------------- */
 
 int mo_origin_parse(struct mo_span s, struct mo_url *u)
@@ -347,7 +338,7 @@ bool mo_origin_eq(const struct mo_url *a, const struct mo_url *b)
 {
     struct mo_host ha = host_of(a), hb = host_of(b);
 
-    return mo_span_ieq(a->scheme, b->scheme) && mo_host_eq(&ha, &hb);
+    return mo_span_ieq(a->scheme, b->scheme) && same_host(&ha, &hb);
 }
 
 bool mo_origin_is_host(const struct mo_url *origin, const struct mo_host *host,
@@ -360,7 +351,7 @@ bool mo_origin_is_host(const struct mo_url *origin, const struct mo_host *host,
     bool plain =
         mo_span_ieq(s, MO_SPAN("http")) || mo_span_ieq(s, MO_SPAN("ws"));
 
-    return (tls ? secure : plain) && mo_host_eq(&h, host);
+    return (tls ? secure : plain) && same_host(&h, host);
 }
 
 /* --- escapes ------------------------------------------------------------- */
@@ -465,44 +456,4 @@ int mo_query_get(struct mo_span query, const char *key, struct mo_buf *b)
             return mo_pct_decode(b, v, true);
     }
     return MO_ENOTFOUND;
-}
-
-static int path_segment(struct mo_buf *b, struct mo_span s)
-{
-    size_t from = b->len;
-    struct mo_span got;
-    int rc = mo_pct_decode(b, s, false);
-
-    if (rc < 0)
-        return rc == MO_EINVAL ? MO_EPATH : rc;
-    got = mo_span(b->p + from, b->len - from);
-    if (mo_span_is(got, ".") || mo_span_is(got, ".."))
-        return MO_EPATH;
-    for (size_t i = 0; i < got.n; i++) {
-        unsigned char c = (unsigned char)got.p[i];
-
-        if (c < ' ' || c == 0x7f || c == '/' || c == '\\')
-            return MO_EPATH;
-    }
-    return 0;
-}
-
-int mo_path_decode(struct mo_buf *b, struct mo_span path)
-{
-    size_t from = b->len;
-    int rc = 0;
-
-    if (path.n == 0 || path.p[0] != '/')
-        return MO_EPATH;
-    path = mo_span_skip(path, 1);
-    while (rc == 0 && path.p) {
-        struct mo_span segment = mo_span_cut(&path, '/');
-
-        (void)mo_buf_putc(b, '/');
-        rc = segment.n == 0 && path.p ? MO_EPATH : path_segment(b, segment);
-    }
-    if (rc == 0)
-        return mo_buf_err(b);
-    b->len = from;
-    return rc;
 }
