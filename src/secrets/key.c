@@ -22,22 +22,7 @@ static void wipe_key(struct key *k)
     explicit_bzero(k, sizeof(*k));
 }
 
-static void wipe_buf(struct mo_buf *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->cap);
-    mo_buf_fini(b);
-}
-
 /* --- hex text ------------------------------------------------------------ */
-
-static int hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)((at - digits) % 16) : -1;
-}
 
 static int parse_key(struct mo_span s, const char *where, struct key *k,
                      struct mo_err *e)
@@ -45,7 +30,7 @@ static int parse_key(struct mo_span s, const char *where, struct key *k,
     if (mo_span_ends(s, MO_SPAN("\n")))
         s.n--;
     for (size_t i = 0; s.n == KEY_DIGITS && i < MO_SECRETS_KEY; i++) {
-        int hi = hex_digit(s.p[2 * i]), lo = hex_digit(s.p[2 * i + 1]);
+        int hi = mo_hex_digit(s.p[2 * i]), lo = mo_hex_digit(s.p[2 * i + 1]);
 
         if (hi < 0 || lo < 0)
             s.n = 0;
@@ -84,23 +69,19 @@ static int read_env(const struct mo_config *c, const char *name, struct key *k,
 
 static int read_key_file(const char *path, struct key *k, struct mo_err *e)
 {
+    mo_autowipe struct mo_buf b = {.max = KEY_TEXT_MAX};
     struct mo_file_stamp stamp;
-    struct mo_buf b;
     int rc;
 
-    mo_buf_init(&b, KEY_TEXT_MAX);
-    (void)mo_buf_room(&b,
-                      KEY_TEXT_MAX); /* no growth, which would leave a copy */
+    /* no growth, which would leave a copy */
+    (void)mo_buf_room(&b, KEY_TEXT_MAX);
     rc = mo_file_read(path, KEY_TEXT_MAX, &b, &stamp, e);
     if (rc == 0 && (stamp.mode & 0077))
         rc = mo_fail(e, MO_EPOLICY,
                      "the key %s must be readable by nobody else: chmod 600 "
                      "it",
                      path);
-    if (rc == 0)
-        rc = parse_key(mo_buf_view(&b), path, k, e);
-    wipe_buf(&b);
-    return rc;
+    return rc < 0 ? rc : parse_key(mo_buf_view(&b), path, k, e);
 }
 
 static int read_keyring(const char *name, struct key *k, struct mo_err *e)
