@@ -111,13 +111,6 @@ bool mo_http_has_token(const struct mo_http_head *h, const char *name,
 
 /* --- writers ------------------------------------------------------------- */
 
-static int refuse(struct mo_buf *b)
-{
-    if (!b->err)
-        b->err = MO_EINVAL;
-    return b->err;
-}
-
 static char *append_span(char *at, struct mo_span s)
 {
     if (s.n)
@@ -129,14 +122,14 @@ int mo_http1_put_request(struct mo_buf *b, const char *method,
                          struct mo_span target)
 {
     if (!mo_http_is_token(mo_span_cstr(method)) || target.n == 0)
-        return refuse(b);
+        return mo_buf_fail(b, MO_EINVAL);
     for (size_t i = 0; i < target.n; i++) {
         if (target.p[i] <= ' ' || target.p[i] >= 0x7f)
-            return refuse(b);
+            return mo_buf_fail(b, MO_EINVAL);
     }
-    (void)mo_buf_puts(b, method);
-    (void)mo_buf_putc(b, ' ');
-    (void)mo_buf_span(b, target);
+    mo_buf_puts(b, method);
+    mo_buf_putc(b, ' ');
+    mo_buf_span(b, target);
     return mo_buf_span(b, MO_SPAN(" HTTP/1.1\r\n"));
 }
 
@@ -147,7 +140,7 @@ int mo_http1_put_status(struct mo_buf *b, int status)
     char *at;
 
     if (status < 100 || status > 599)
-        return refuse(b);
+        return mo_buf_fail(b, MO_EINVAL);
     at = mo_buf_room(b, n);
     if (!at)
         return mo_buf_err(b);
@@ -180,7 +173,7 @@ int mo_http1_put_header(struct mo_buf *b, const char *name,
     char *at;
 
     if (!mo_http_is_token(nm) || !value_ok(value))
-        return refuse(b);
+        return mo_buf_fail(b, MO_EINVAL);
     at = mo_buf_room(b, nm.n + value.n + 4);
     if (!at)
         return mo_buf_err(b);

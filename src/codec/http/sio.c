@@ -36,7 +36,7 @@ static const struct rule {
 
 static bool digit(struct mo_span s)
 {
-    return s.n && s.p[0] >= '0' && s.p[0] <= '9';
+    return s.n && mo_is_digit(s.p[0]);
 }
 
 /* Read digits at the front of *s, at least one, up to max. */
@@ -78,9 +78,8 @@ static bool nsp_ok(struct mo_span nsp)
 
     for (size_t i = 0; i < nsp.n; i++) {
         char c = nsp.p[i];
-        char low = (char)(c | 0x20);
 
-        if ((c < '0' || c > '9') && (low < 'a' || low > 'z') &&
+        if (!mo_is_digit(c) && !mo_is_alpha(c) &&
             !memchr(extra, c, sizeof(extra) - 1))
             return false;
     }

@@ -77,6 +77,24 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val);
 
+/* Every member or element of v: mo_json_each (it, v) { it.key, it.val }. */
+struct mo_json_each {
+    struct mo_json_iter at;
+    struct mo_json key, val;
+};
+
+static inline struct mo_json_each mo_json_begin(struct mo_json v)
+{
+    struct mo_json_each it = {0};
+
+    mo_json_iter(&it.at, v);
+    return it;
+}
+
+#define mo_json_each(it, v)                                                    \
+    for (struct mo_json_each it = mo_json_begin(v);                            \
+         mo_json_next(&it.at, &it.key, &it.val);)
+
 /* The same in steps, so that a long value need not be walked over twice. more()
  * says whether there is another item; key() reads its key, in objects; then
  * value() reads its value, or enter() walks into it and leave() goes behind it.
