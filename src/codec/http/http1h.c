@@ -122,13 +122,8 @@ static int read_status_line(struct reader *r, struct mo_span line)
         return refuse(r, 400, "bad status code");
     hd->status = (int)v;
     hd->reason = line.p ? line : mo_span(code.p + code.n, 0);
-    for (size_t i = 0; i < hd->reason.n; i++) {
-        unsigned char c = (unsigned char)hd->reason.p[i];
-
-        if ((c < ' ' && c != '\t') || c == 0x7f)
-            return refuse(r, 400, "bad byte in reason");
-    }
-    return 0;
+    return mo_http1_is_text(hd->reason) ? 0
+                                        : refuse(r, 400, "bad byte in reason");
 }
 
 /* --- header lines -------------------------------------------------------- */

@@ -155,10 +155,10 @@ int mo_http1_put_status(struct mo_buf *b, int status)
     return 0;
 }
 
-static bool value_ok(struct mo_span v)
+bool mo_http1_is_text(struct mo_span s)
 {
-    for (size_t i = 0; i < v.n; i++) {
-        unsigned char c = (unsigned char)v.p[i];
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
 
         if ((c < ' ' && c != '\t') || c == 0x7f)
             return false;
@@ -172,7 +172,7 @@ int mo_http1_put_header(struct mo_buf *b, const char *name,
     struct mo_span nm = mo_span_cstr(name);
     char *at;
 
-    if (!mo_http_is_token(nm) || !value_ok(value))
+    if (!mo_http_is_token(nm) || !mo_http1_is_text(value))
         return mo_buf_fail(b, MO_EINVAL);
     at = mo_buf_room(b, nm.n + value.n + 4);
     if (!at)
