@@ -77,9 +77,24 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val);
 
-/* The same as a loop of its own:
- *   for (struct mo_json_walk at = mo_json_walk(v); mo_json_step(&at);)
- * visits at.val, in objects under at.key. */
+/* Every member or element of v: mo_json_each (it, v) { it.key, it.val }. */
+struct mo_json_each {
+    struct mo_json_iter at;
+    struct mo_json key, val;
+};
+
+static inline struct mo_json_each mo_json_begin(struct mo_json v)
+{
+    struct mo_json_each it = {0};
+
+    mo_json_iter(&it.at, v);
+    return it;
+}
+
+#define mo_json_each(it, v)                                                    \
+    for (struct mo_json_each it = mo_json_begin(v);                            \
+         mo_json_next(&it.at, &it.key, &it.val);)
+
 struct mo_json_walk {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -87,10 +102,9 @@ struct mo_json_walk {
 
 static inline struct mo_json_walk mo_json_walk(struct mo_json v)
 {
-    struct mo_json_walk at;
+    struct mo_json_walk at = {.val = {NULL, 0}};
 
     mo_json_iter(&at.it, v);
-    at.key = at.val = (struct mo_json){NULL, 0};
     return at;
 }
 
