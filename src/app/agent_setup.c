@@ -17,32 +17,6 @@ struct mo_agent_setup {
     void *gone_ctx;
 };
 
-/* --- model ---------------------------------------------------------------- */
-
-static int pick_provider(void *ctx, struct mo_span wanted, struct mo_span key,
-                         struct mo_llm **out, const char **provider,
-                         struct mo_buf *model, size_t *own, struct mo_err *e)
-{
-    struct mo_agent_setup *c = ctx;
-
-    return mo_models_pick(c->models, wanted, key, out, provider, model, own, e);
-}
-
-static int prepare_models(void *ctx, struct mo_span wanted,
-                          void (*ready)(void *arg), void *arg, struct mo_err *e)
-{
-    struct mo_agent_setup *c = ctx;
-
-    return mo_models_prepare(c->models, wanted, ready, arg, e);
-}
-
-static uint64_t context_window(void *ctx, struct mo_span model)
-{
-    struct mo_agent_setup *c = ctx;
-
-    return mo_models_window(c->models, model);
-}
-
 /* --- open and close ------------------------------------------------------- */
 
 /* Settings that a reload may change. */
@@ -70,8 +44,7 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
     o.policy = mo_approvals_policy(c->approvals);
     o.sessions = mo_runtime_sessions(h);
     o.store = mo_runtime_store(h);
-    o.llm =
-        (struct mo_agent_llm){pick_provider, prepare_models, context_window, c};
+    o.models = c->models;
     c->agent = mo_agent_new(c->loop, &o, e);
     return c->agent ? 0 : e->code;
 }

@@ -1,6 +1,6 @@
 #include "app/route_api.h"
 
-#include "audit/audit_lookup.h"
+#include "audit/audit.h"
 #include "gateway/inside.h"
 #include "policy/approvals.h"
 

@@ -308,6 +308,8 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
         no_agent(s, &e);
     else
         start_agent_api(s);
+    if (s->agent && !s->closing)
+        mo_log(s->log, MO_INFO, "serve", "ready for conversations");
     if (s->agent && !s->closing && s->config->now != s->first)
         apply_sessions(s); /* the configuration was reloaded meanwhile */
 }
@@ -440,6 +442,9 @@ static void print_ready(struct server *s)
                c->listen);
     mo_listen_auth_tell_token(&s->auth);
     mo_listen_auth_tell_ready(c, s->tls != NULL, mo_site_port(s->site));
+    mo_log(s->log, MO_INFO, "serve",
+           "started: version " MO_VERSION ", pid %d, listening on %s, port %u",
+           (int)getpid(), c->listen, mo_site_port(s->site));
 }
 
 /* Frees what is left, also a site that never listened. */
@@ -489,6 +494,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
     struct mo_err e = {0};
 
     widen_limits();
+    mo_log_collect(log);
     if (start_server(&s, o, &e) < 0) {
         mo_log_err(log, MO_ERROR, "serve", &e, "cannot start");
         free_server(&s);

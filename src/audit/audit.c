@@ -1,12 +1,11 @@
-/* audit.c - builds audit rows and passes them to the file and the store; see
- * audit.h. */
+/* audit.c - passes the rows of the audit log to the file and the store; see
+ * audit.h. audit_row.c builds them. */
 #include "audit/audit.h"
 
 #include <limits.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "codec/sha256.h"
 #include "loop/work.h"
 
 #define BACKLOG   MO_STORE_BATCH_MAX /* rows that wait for the store */
@@ -115,58 +114,17 @@ static void put_file_row(struct mo_audit *a, uint64_t at,
 
 /* --- rows that others write to the store --------------------------------- */
 
-static void put_value(struct mo_jw *w, struct mo_json v)
-{
-    mo_autobuf struct mo_buf b = {.max = ROW_MAX};
-
-    if (mo_span_find(mo_json_text(v), '\n') < 0) {
-        mo_jw_raw(w, mo_json_text(v));
-        return;
-    }
-    if (mo_json_compact(v, &b) == 0)
-        mo_jw_raw(w, mo_buf_view(&b));
-    else
-        mo_jw_null(w);
-}
-
-static void put_store_member(const struct mo_audit *a, struct mo_jw *w,
-                             struct mo_json key, struct mo_json val)
-{
-    char sum[65];
-
-    if (mo_json_str_eq(key, MO_SPAN("content"))) {
-        mo_jw_member_u64(w, "contentBytes", val.n);
-        return;
-    }
-    if (mo_json_str_eq(key, MO_SPAN("args"))) {
-        mo_sha256_hex(mo_json_text(val), sum);
-        mo_jw_member_opt(w, "argsDigest", mo_span_cstr(sum));
-        mo_jw_member_u64(w, "argsBytes", val.n);
-        if (!a->whole)
-            return;
-    }
-    mo_jw_key_raw(w, key);
-    put_value(w, val);
-}
-
 static void on_store_row(void *ctx, struct mo_span session, uint64_t at,
                          struct mo_span doc)
 {
     struct mo_audit *a = ctx;
-    struct mo_json key, val;
-    struct mo_json_iter it;
-    struct mo_json_doc d;
-    struct mo_jw w;
 
-    if (a->mine || mo_json_parse(doc, 0, &d, NULL) < 0)
+    if (a->mine)
         return;
     mo_buf_reset(&a->scratch);
-    w = mo_jw_object(&a->scratch);
-    mo_json_iter(&it, d.root);
-    while (mo_json_next(&it, &key, &val))
-        put_store_member(a, &w, key, val);
-    mo_jw_end(&w);
-    put_file_row(a, at ? at : mo_wall_ms(), session, mo_buf_view(&a->scratch));
+    if (mo_audit_row_for_file(&a->scratch, doc, a->whole))
+        put_file_row(a, at ? at : mo_wall_ms(), session,
+                     mo_buf_view(&a->scratch));
 }
 
 /* --- rows for the store -------------------------------------------------- */
@@ -188,10 +146,9 @@ static void store_rows(struct mo_audit *a)
 
     mo_timer_stop(a->loop, &a->timer);
     for (size_t i = 0; i < a->nrows; i++) {
-        v[i] = (struct mo_write){
-            .kind = MO_WRITE_AUDIT,
-            .at = a->rows[i].at,
-            .doc = mo_span(a->docs.p + from, a->rows[i].end - from)};
+        v[i] = mo_audit_row_write(
+            mo_span(a->docs.p + from, a->rows[i].end - from));
+        v[i].at = a->rows[i].at;
         from = a->rows[i].end;
     }
     a->mine = true;
@@ -241,127 +198,33 @@ static void write_row(struct mo_audit *a)
 
 /* --- rows of the gateway ------------------------------------------------- */
 
-static void begin_row(struct mo_audit *a, struct mo_jw *w, const char *kind)
-{
-    mo_buf_reset(&a->scratch);
-    mo_jw_init(w, &a->scratch);
-    mo_jw_obj(w);
-    mo_jw_member_opt(w, "kind", mo_span_cstr(kind));
-}
-
-static void put_confidence(struct mo_jw *w, float sure)
-{
-    unsigned n = sure > 0 ? (unsigned)(sure * 1000 + 0.5f) : 0;
-    char text[8] = "0.000";
-    size_t len = sizeof("0.000") - 1;
-
-    mo_jw_key(w, "confidence");
-    text[0] = (char)('0' + (n < 1000 ? 0 : 1));
-    for (size_t i = 4; n < 1000 && i > 1; i--, n /= 10)
-        text[i] = (char)('0' + n % 10);
-    while (len > 1 && (text[len - 1] == '0' || text[len - 1] == '.'))
-        len--;
-    mo_jw_raw(w, mo_span(text, len));
-}
-
-static void put_route(struct mo_jw *w, const struct mo_gw_case *k)
-{
-    if (!k->routed)
-        return;
-    mo_jw_member_obj(w, "route");
-    mo_jw_member_opt(w, "words", k->words);
-    put_confidence(w, k->sure);
-    mo_jw_end(w);
-}
-
-static void put_args(const struct mo_audit *a, struct mo_jw *w,
-                     const struct mo_gw_case *k, struct mo_span args)
-{
-    mo_jw_member_opt(w, "argsDigest", mo_span_cstr(k->digest));
-    mo_jw_member_u64(w, "argsBytes", k->args_bytes);
-    if (k->before[0]) /* a person edited them */
-        mo_jw_member_opt(w, "argsDigestBefore", mo_span_cstr(k->before));
-    if (!a->whole || !args.n)
-        return;
-    mo_jw_key(w, "args");
-    put_value(w, (struct mo_json){args.p, args.n});
-}
-
-static void put_outcome(struct mo_jw *w, const struct mo_gw_case *k)
-{
-    static const char *const words[MO_GW_OUTCOMES] = {
-        [MO_GW_OK] = "ok",
-        [MO_GW_TOOL_ERROR] = "tool error",
-        [MO_GW_ERROR] = "error",
-        [MO_GW_LOST] = "unknown",
-        [MO_GW_CANCELED] = "cancelled",
-        [MO_GW_DENIED] = "denied",
-    };
-
-    mo_jw_member_opt(w, "outcome", mo_span_cstr(words[k->outcome]));
-    mo_jw_member_u64(w, "ms", k->ms);
-    mo_jw_member_u64(w, "bytes", k->bytes);
-}
-
 void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
                    const struct mo_gw_case *k, struct mo_span args,
                    const char *who)
 {
-    struct mo_jw w;
-
-    begin_row(a, &w, step == MO_AUDIT_AGREED ? "agreed" : "call");
-    mo_jw_member_opt(&w, "id", mo_span_cstr(k->id));
-    mo_jw_member_opt(&w, "server", k->server);
-    mo_jw_member_opt(&w, "tool", k->tool);
-    mo_jw_member_opt(&w, "who", k->who);
-    if (k->client.n) {
-        mo_jw_key(&w, "client");
-        put_value(&w, (struct mo_json){k->client.p, k->client.n});
-    }
-    put_route(&w, k);
-    put_args(a, &w, k, args);
-    mo_jw_member_opt(&w, "by", mo_span_cstr(k->by));
-    mo_jw_member_opt(&w, "decidedBy", mo_span_cstr(who));
-    mo_jw_member_opt(&w, "reason", mo_span_cstr(k->reason));
-    if (k->id[0])
-        mo_jw_member_u64(&w, "waitedMs", k->waited_ms);
-    if (step == MO_AUDIT_DONE)
-        put_outcome(&w, k);
-    mo_jw_member_opt(&w, "traceparent", k->trace);
-    mo_jw_end(&w);
+    mo_buf_reset(&a->scratch);
+    mo_audit_row_call(&a->scratch, step, k, a->whole ? args : MO_SPAN(""), who);
     write_row(a);
 }
 
 void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r)
 {
-    struct mo_jw w;
-
-    begin_row(a, &w, "route");
-    mo_jw_member_opt(&w, "via", mo_span_cstr(r->by));
-    mo_jw_member_opt(&w, "who", mo_span_cstr(r->who));
-    mo_jw_member_opt(&w, "words", r->words);
-    mo_jw_member_bool(&w, "acted", r->acted);
-    if (!r->acted)
-        mo_jw_member_opt(&w, "outcome", MO_SPAN("looked"));
-    mo_jw_member_arr(&w, "candidates");
-    for (size_t i = 0; i < r->n; i++) {
-        mo_jw_obj(&w);
-        mo_jw_member_opt(&w, "server", r->v[i].server);
-        mo_jw_member_opt(&w, "tool", r->v[i].tool);
-        put_confidence(&w, r->v[i].sure);
-        mo_jw_end(&w);
-    }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_buf_reset(&a->scratch);
+    mo_audit_row_routing(&a->scratch, r);
     write_row(a);
 }
 
-void mo_audit_note(struct mo_audit *a, struct mo_span members)
+void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
 {
     mo_buf_reset(&a->scratch);
-    (void)mo_buf_putc(&a->scratch, '{');
-    (void)mo_buf_span(&a->scratch, members);
-    (void)mo_buf_putc(&a->scratch, '}');
+    if (mo_audit_row_lookup(&a->scratch, l))
+        write_row(a);
+}
+
+void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r)
+{
+    mo_buf_reset(&a->scratch);
+    mo_audit_row_put(&a->scratch, r);
     write_row(a);
 }
 

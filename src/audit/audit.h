@@ -19,9 +19,8 @@
 #define MO_AUDIT_AUDIT_H
 
 #include "audit/audit_file.h"
-#include "audit/gateway_call.h"
+#include "audit/audit_row.h"
 #include "config/config.h"
-#include "store/store.h"
 
 struct mo_audit;
 
@@ -36,13 +35,12 @@ void mo_audit_store(struct mo_audit *a, struct mo_store *s);
 /* A call of the gateway that a person approved and that is about to run, or
  * that is over. args: as they were shown, or empty. who: the person who
  * decided, or NULL. */
-enum mo_audit_step { MO_AUDIT_AGREED, MO_AUDIT_DONE };
 void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
                    const struct mo_gw_case *k, struct mo_span args,
                    const char *who);
 void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r);
-/* Any other row. members: of its object, JSON without the braces. */
-void mo_audit_note(struct mo_audit *a, struct mo_span members);
+void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l);
+void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r);
 
 /* Calls done() once, later, when all rows so far are synced to disk, or with
  * the error. */

@@ -1,18 +1,9 @@
 #include "base/err.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-__attribute__((format(printf, 4, 0))) static void
-format_err(struct mo_err *e, int code, int sys, const char *fmt, va_list ap)
-{
-    e->code = code;
-    e->sys = sys;
-    (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
-}
 
 /* Append ": more", truncated to the buffer; nothing if more is empty. */
 static void append_text(struct mo_err *e, const char *more)
@@ -23,16 +14,37 @@ static void append_text(struct mo_err *e, const char *more)
         (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", more);
 }
 
+int mo_vfail(struct mo_err *e, int code, int sys, const char *why,
+             const char *fmt, va_list ap)
+{
+    if (!e)
+        return code;
+    e->code = code;
+    e->sys = sys;
+    (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+    append_text(e, why ? why : "");
+    return code;
+}
+
 int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
 {
     va_list ap;
 
-    if (!e)
-        return code;
     va_start(ap, fmt);
-    format_err(e, code, 0, fmt, ap);
+    (void)mo_vfail(e, code, 0, NULL, fmt, ap);
     va_end(ap);
     return code;
+}
+
+const struct mo_err *mo_error_in(struct mo_err *e, int code, const char *fmt,
+                                 ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)mo_vfail(e, code, 0, NULL, fmt, ap);
+    va_end(ap);
+    return e;
 }
 
 /* Not strerror(): it shares a buffer between threads. */
@@ -51,12 +63,9 @@ int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
     char text[64];
     va_list ap;
 
-    if (!e)
-        return MO_EIO;
     va_start(ap, fmt);
-    format_err(e, MO_EIO, sys, fmt, ap);
+    (void)mo_vfail(e, MO_EIO, sys, sys_text(sys, text, sizeof(text)), fmt, ap);
     va_end(ap);
-    append_text(e, sys_text(sys, text, sizeof(text)));
     return MO_EIO;
 }
 

@@ -10,6 +10,7 @@
 #ifndef MO_BASE_ERR_H
 #define MO_BASE_ERR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 enum {
@@ -48,10 +49,21 @@ int mo_fail(struct mo_err *e, int code, const char *fmt, ...)
 int mo_fail_sys(struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The same for a caller that has variable arguments and perhaps a reason (why,
+ * or NULL) to append. Returns code. */
+int mo_vfail(struct mo_err *e, int code, int sys, const char *why,
+             const char *fmt, va_list ap) __attribute__((format(printf, 5, 0)));
+
 /* Put context in front of the message. Returns e's code, MO_EIO if it has
  * none. */
 int mo_wrap(struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* An error as an argument: end_call(k, mo_error(MO_EPROTO, "no result")). It
+ * lives until the end of the enclosing block. */
+#define mo_error(...) mo_error_in(&(struct mo_err){.code = 0}, __VA_ARGS__)
+const struct mo_err *mo_error_in(struct mo_err *e, int code, const char *fmt,
+                                 ...) __attribute__((format(printf, 3, 4)));
 
 /* For a function that returns a pointer: return mo_null(mo_fail(e, ...)); */
 #define mo_null(fail) ((void)(fail), NULL)

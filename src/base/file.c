@@ -195,42 +195,27 @@ int mo_file_save(const char *path, struct mo_span text, mode_t mode,
     return rc;
 }
 
-static int change_locked(const struct mo_file_change *c, struct mo_buf *old,
-                         struct mo_buf *out, struct mo_err *e)
-{
-    int rc = mo_file_read(c->path, c->max, old, NULL, e);
-    bool there = rc == 0;
-
-    if (rc == MO_ENOTFOUND)
-        rc = 0;
-    if (rc == 0)
-        rc = c->edit(c->ctx,
-                     there ? mo_span(old->p ? old->p : "", old->len)
-                           : mo_span(NULL, 0),
-                     out, e);
-    if (rc == 0 && mo_buf_err(out))
-        rc = mo_fail(e, mo_buf_err(out), "%s: larger than %zu KiB", c->path,
-                     c->max / 1024);
-    if (rc < 0 || out->len == 0)
-        return rc;
-    return c->sync ? mo_file_save(c->path, mo_buf_view(out), 0600, e)
-                   : mo_file_replace(c->path, mo_buf_view(out), e);
-}
-
 int mo_file_change(const struct mo_file_change *c, struct mo_err *e)
 {
     mo_autofd int held = mo_file_lock(c->path, MO_FILE_LOCK_MS, e);
-    struct mo_buf old, out;
-    int rc = held;
+    mo_autobuf struct mo_buf old = {.max = c->max}, out = {.max = c->max};
+    struct mo_span text = {NULL, 0};
+    int rc;
 
     if (held < 0)
+        return held;
+    rc = mo_file_read(c->path, c->max, &old, NULL, e);
+    if (rc == 0)
+        text = mo_span(old.p ? old.p : "", old.len);
+    if (rc == 0 || rc == MO_ENOTFOUND)
+        rc = c->edit(c->ctx, text, &out, e);
+    if (rc == 0 && mo_buf_err(&out))
+        rc = mo_fail(e, mo_buf_err(&out), "%s: larger than %zu KiB", c->path,
+                     c->max / 1024);
+    if (rc < 0 || out.len == 0)
         return rc;
-    mo_buf_init(&old, c->max);
-    mo_buf_init(&out, c->max);
-    rc = change_locked(c, &old, &out, e);
-    mo_buf_fini(&old);
-    mo_buf_fini(&out);
-    return rc;
+    return c->sync ? mo_file_save(c->path, mo_buf_view(&out), 0600, e)
+                   : mo_file_replace(c->path, mo_buf_view(&out), e);
 }
 
 int mo_file_mkdir(const char *path, struct mo_err *e)

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,6 +21,9 @@ void mo_log_init(struct mo_log *l, int fd)
 
 void mo_log_fini(struct mo_log *l)
 {
+    mo_log_flush(l);
+    mo_free(l->pending);
+    l->pending = NULL;
     for (size_t i = 0; i < l->nsecrets; i++) {
         explicit_bzero(l->secrets[i], strlen(l->secrets[i]));
         mo_free(l->secrets[i]);
@@ -143,82 +147,6 @@ bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room)
     return lv <= l->level;
 }
 
-/* --- the message and its hidden bytes ------------------------------------ */
-
-#define TEXT_MAX ((size_t)MO_LOG_LINE_MAX / 2)
-
-/* 1. text[0..n) holds no NUL; text[n] is one.
- * 2. hidden[i] is true for every byte of text that belongs to a secret, also
- *    to the beginning of a secret that was cut at the end of the text.
- * Secrets may overlap. Marking their bytes hides all of them, which replacing
- * one secret after the other would not. */
-struct message {
-    char text[TEXT_MAX];
-    bool hidden[TEXT_MAX];
-    size_t n;
-    bool cut;
-};
-
-static void hide_bytes(struct message *m, size_t at, size_t n)
-{
-    memset(m->hidden + at, true, n);
-}
-
-static void hide_secret(struct message *m, const char *secret, size_t n)
-{
-    const char *at = strstr(m->text, secret);
-
-    while (at) {
-        hide_bytes(m, (size_t)(at - m->text), n);
-        at = strstr(at + 1, secret);
-    }
-}
-
-/* Hide the beginning of a secret at the end of a text that was cut there. */
-static void hide_cut_secret(struct message *m, size_t end, const char *secret,
-                            size_t n)
-{
-    for (size_t k = n < end ? n : end; k; k--) {
-        if (memcmp(m->text + end - k, secret, k) == 0) {
-            hide_bytes(m, end - k, k);
-            return;
-        }
-    }
-}
-
-/* err_cut: the text ends with an error message that filled its buffer, so it
- * may have been cut there. */
-static void hide_secrets(const struct mo_log *l, struct message *m,
-                         bool err_cut)
-{
-    size_t count = __atomic_load_n(&l->nsecrets, __ATOMIC_ACQUIRE);
-
-    for (size_t i = 0; i < count; i++) {
-        size_t n = strlen(l->secrets[i]);
-
-        hide_secret(m, l->secrets[i], n);
-        if (m->cut || err_cut)
-            hide_cut_secret(m, m->n, l->secrets[i], n);
-    }
-}
-
-__attribute__((format(printf, 2, 0))) static void
-format_message(struct message *m, const char *fmt, va_list ap)
-{
-    int n = vsnprintf(m->text, TEXT_MAX, fmt, ap);
-
-    m->cut = n >= (int)TEXT_MAX;
-    m->n = strlen(m->text);
-}
-
-static void append_err(struct message *m, const struct mo_err *e)
-{
-    int n = snprintf(m->text + m->n, TEXT_MAX - m->n, ": %s", e->msg);
-
-    m->cut = m->cut || n >= (int)(TEXT_MAX - m->n);
-    m->n += strlen(m->text + m->n);
-}
-
 /* --- the line ------------------------------------------------------------ */
 
 /* A part that does not fit is left out whole, and so is everything after it: no
@@ -240,7 +168,8 @@ static void line_put(struct line *l, const char *p, size_t n)
     l->n += n;
 }
 
-static void line_puts(struct line *l, const char *s)
+/* Inline, so that the compiler knows the length of a literal. */
+static inline void line_puts(struct line *l, const char *s)
 {
     line_put(l, s, strlen(s));
 }
@@ -253,6 +182,18 @@ static void line_tail(struct line *l, const char *s)
     MO_BUG_ON(n > sizeof(l->p) - l->n);
     memcpy(l->p + l->n, s, n);
     l->n += n;
+}
+
+static void line_u64(struct line *l, uint64_t v)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    line_put(l, digits + at, sizeof(digits) - at);
 }
 
 static void line_hex(struct line *l, uint32_t cp)
@@ -299,6 +240,16 @@ static bool commands_terminal(uint32_t cp)
            (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
+/* Length of the beginning of s that is written as it is. */
+static size_t plain_run(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\')
+        i++;
+    return i;
+}
+
 /* Write one character of text, escaped as \uXXXX if it is a control character
  * or invalid UTF-8; in JSON also escape quote and backslash. Returns the number
  * of bytes consumed. */
@@ -325,47 +276,209 @@ static size_t line_char(struct line *l, const char *s, size_t n, bool json)
     return len;
 }
 
-static void line_message(struct line *l, const struct message *m, bool json)
-{
-    size_t i = 0;
+/* --- texts and the secrets in them --------------------------------------- */
 
-    while (i < m->n) {
-        if (!m->hidden[i]) {
-            i += line_char(l, m->text + i, m->n - i, json);
-            continue;
+#define TEXT_MAX ((size_t)MO_LOG_LINE_MAX / 2)
+
+/* Mark the beginning of a secret at the end of a text that was cut there. */
+static bool hide_cut_secret(struct mo_span t, struct mo_span secret,
+                            bool *hidden)
+{
+    for (size_t k = secret.n < t.n ? secret.n : t.n; k; k--) {
+        if (memcmp(t.p + t.n - k, secret.p, k) == 0) {
+            memset(hidden + t.n - k, true, k);
+            return true;
         }
-        line_puts(l, "[secret]");
-        while (i < m->n && m->hidden[i])
-            i++;
     }
-    if (m->cut || l->full)
-        line_tail(l, "[cut]");
+    return false;
 }
 
-static void format_json(struct line *out, enum mo_level lv, const char *room,
-                        const struct mo_err *e, const struct message *m)
+/* Set hidden[i] for every byte of t that belongs to a secret; cut: also to the
+ * beginning of one at its end. Secrets may overlap: marking their bytes hides
+ * all of them, which replacing one secret after the other would not. If no byte
+ * is hidden, returns false. */
+static bool hide_secrets(const struct mo_log *l, struct mo_span t, bool cut,
+                         bool hidden[TEXT_MAX])
+{
+    size_t count = __atomic_load_n(&l->nsecrets, __ATOMIC_ACQUIRE);
+    bool any = false;
+
+    if (count > 0)
+        memset(hidden, false, t.n);
+    for (size_t i = 0; i < count; i++) {
+        struct mo_span secret = mo_span_cstr(l->secrets[i]);
+        const char *at = memmem(t.p, t.n, secret.p, secret.n);
+
+        while (at) {
+            size_t from = (size_t)(at - t.p) + 1;
+
+            any = true;
+            memset(hidden + from - 1, true, secret.n);
+            at = memmem(t.p + from, t.n - from, secret.p, secret.n);
+        }
+        if (cut && hide_cut_secret(t, secret, hidden))
+            any = true;
+    }
+    return any;
+}
+
+/* t.n <= TEXT_MAX. */
+static void line_text(struct line *out, const struct mo_log *l,
+                      struct mo_span t, bool cut)
+{
+    bool hidden[TEXT_MAX] MO_UNINITIALIZED;
+    bool any = hide_secrets(l, t, cut, hidden);
+    size_t i = 0;
+
+    while (i < t.n) {
+        size_t run = any ? 0 : plain_run(t.p + i, t.n - i);
+
+        if (run > 0) {
+            line_put(out, t.p + i, run);
+            i += run;
+        } else if (!any || !hidden[i]) {
+            i += line_char(out, t.p + i, t.n - i, l->json);
+        } else {
+            line_puts(out, "[secret]");
+            while (i < t.n && hidden[i])
+                i++;
+        }
+    }
+}
+
+/* --- the subject --------------------------------------------------------- */
+
+#define FACT_MAX ((size_t)200)
+
+static void line_key(struct line *out, const struct mo_log *l, const char *key)
+{
+    line_puts(out, l->json ? "\"" : " ");
+    line_puts(out, key);
+    line_puts(out, l->json ? "\":" : "=");
+}
+
+static void line_fact(struct line *out, const struct mo_log *l, const char *key,
+                      struct mo_span v)
+{
+    size_t before = out->n;
+    bool quoted = l->json || mo_span_find(v, ' ') >= 0;
+
+    if (v.n == 0 || out->full)
+        return;
+    line_key(out, l, key);
+    line_puts(out, quoted ? "\"" : "");
+    line_text(out, l, mo_span_head(v, FACT_MAX), v.n > FACT_MAX);
+    line_puts(out, quoted ? "\"" : "");
+    line_puts(out, l->json ? "," : "");
+    if (out->full) { /* not half of it */
+        out->n = before;
+        out->full = false;
+    }
+}
+
+static void line_number(struct line *out, const struct mo_log *l,
+                        const char *key, uint64_t v)
+{
+    if (v == 0)
+        return;
+    line_key(out, l, key);
+    line_u64(out, v);
+    line_puts(out, l->json ? "," : "");
+}
+
+/* Milliseconds with three decimals. */
+static void line_ms(struct line *out, const struct mo_log *l, uint64_t ns)
+{
+    uint64_t us = ns / 1000;
+    char part[5] = {'.', (char)('0' + us / 100 % 10),
+                    (char)('0' + us / 10 % 10), (char)('0' + us % 10), '\0'};
+
+    if (ns == 0)
+        return;
+    line_key(out, l, "ms");
+    line_u64(out, us / 1000);
+    line_puts(out, part);
+    line_puts(out, l->json ? "," : "");
+}
+
+static void line_facts(struct line *out, const struct mo_log *l,
+                       const struct mo_log_facts *f)
+{
+    line_number(out, l, "request", f->request);
+    line_fact(out, l, "session", mo_span_cstr(f->session));
+    line_fact(out, l, "turn", mo_span_cstr(f->turn));
+    line_fact(out, l, "call", f->call);
+    line_fact(out, l, "server", f->server);
+    line_fact(out, l, "tool", f->tool);
+    line_fact(out, l, "who", mo_span_cstr(f->who));
+    line_fact(out, l, "from", mo_span_cstr(f->from));
+    line_number(out, l, "status", f->status);
+    line_ms(out, l, f->ns);
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+/* The message and, after it, the error's. */
+struct message {
+    char text[TEXT_MAX];
+    size_t n;
+    bool cut;       /* the text was too long */
+    bool may_split; /* a secret may be cut at its end */
+};
+
+__attribute__((format(printf, 2, 0))) static void
+format_message(struct message *m, const char *fmt, va_list ap,
+               const struct mo_err *e)
+{
+    int n = vsnprintf(m->text, TEXT_MAX, fmt, ap);
+
+    m->cut = n >= (int)TEXT_MAX;
+    m->n = strlen(m->text);
+    if (e) {
+        n = snprintf(m->text + m->n, TEXT_MAX - m->n, ": %s", e->msg);
+        m->cut = m->cut || n >= (int)(TEXT_MAX - m->n);
+        m->n += strlen(m->text + m->n);
+    }
+    m->may_split = m->cut || (e && strlen(e->msg) == sizeof(e->msg) - 1);
+}
+
+static void line_message(struct line *out, const struct mo_log *l,
+                         const struct message *m)
+{
+    line_text(out, l, mo_span(m->text, m->n), m->may_split);
+    if (m->cut || out->full)
+        line_tail(out, "[cut]");
+}
+
+static void format_json(struct line *out, const struct mo_log *l,
+                        enum mo_level lv, const char *room,
+                        const struct mo_log_facts *f, const struct message *m)
 {
     char when[MO_ISO8601_MAX];
-    char head[128];
 
     mo_wall_format(mo_wall_ms(), when);
-    (void)snprintf(head, sizeof(head),
-                   "{\"ts\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",", when,
-                   level_names[lv], room);
-    line_puts(out, head);
-    if (e) {
-        (void)snprintf(head, sizeof(head), "\"code\":\"%s\",\"errno\":%d,",
-                       mo_err_name(e->code), e->sys);
-        line_puts(out, head);
+    line_puts(out, "{\"ts\":\"");
+    line_puts(out, when);
+    line_puts(out, "\",\"level\":\"");
+    line_puts(out, level_names[lv]);
+    line_puts(out, "\",\"room\":\"");
+    line_puts(out, room);
+    line_puts(out, "\",");
+    if (f->err) {
+        line_fact(out, l, "code", mo_span_cstr(mo_err_name(f->err->code)));
+        line_puts(out, "\"errno\":");
+        line_u64(out, (uint64_t)f->err->sys);
+        line_puts(out, ",");
     }
+    line_facts(out, l, f);
     line_puts(out, "\"msg\":\"");
-    line_message(out, m, true);
+    line_message(out, l, m);
     line_tail(out, "\"}\n");
 }
 
 static void format_human(struct line *out, const struct mo_log *l,
                          enum mo_level lv, const char *room,
-                         const struct message *m)
+                         const struct mo_log_facts *f, const struct message *m)
 {
     static const char *const paint[] = {"\x1b[31m", "\x1b[33m", "", "\x1b[2m"};
     char when[MO_ISO8601_MAX];
@@ -376,51 +489,116 @@ static void format_human(struct line *out, const struct mo_log *l,
                    level_names[lv], room);
     line_puts(out, l->colour ? paint[lv] : "");
     line_puts(out, head);
-    line_message(out, m, false);
+    line_message(out, l, m);
+    line_facts(out, l, f);
     line_tail(out, l->colour ? "\x1b[0m\n" : "\n");
+}
+
+static void write_all(int fd, const char *p, size_t n)
+{
+    while (write(fd, p, n) < 0 && errno == EINTR)
+        ;
+}
+
+/* Lines that wait. Only the thread that began to collect sees them. */
+struct mo_log_pending {
+    pthread_t thread;
+    size_t n;
+    char p[(size_t)16 * 1024];
+};
+
+static struct mo_log_pending *pending_of(const struct mo_log *l)
+{
+    struct mo_log_pending *p = l ? l->pending : NULL;
+
+    return p && pthread_equal(p->thread, pthread_self()) ? p : NULL;
+}
+
+void mo_log_collect(struct mo_log *l)
+{
+    if (!l->pending)
+        l->pending = mo_new(struct mo_log_pending);
+    if (l->pending)
+        l->pending->thread = pthread_self();
+}
+
+bool mo_log_has_collected(const struct mo_log *l)
+{
+    struct mo_log_pending *p = pending_of(l);
+
+    return p && p->n > 0;
+}
+
+void mo_log_flush(const struct mo_log *l)
+{
+    struct mo_log_pending *p = pending_of(l);
+
+    if (!p || p->n == 0)
+        return;
+    write_all(l->fd, p->p, p->n);
+    p->n = 0;
 }
 
 __attribute__((format(printf, 5, 0))) static void
 write_line(const struct mo_log *l, enum mo_level lv, const char *room,
-           const struct mo_err *e, const char *fmt, va_list ap)
+           const struct mo_log_facts *f, const char *fmt, va_list ap)
 {
-    struct message m = {.n = 0};
-    struct line out;
+    struct mo_log_pending *p = pending_of(l);
+    bool collect = p && lv >= MO_INFO;
+    struct message m MO_UNINITIALIZED;
+    struct line out MO_UNINITIALIZED;
 
-    format_message(&m, fmt, ap);
-    if (e)
-        append_err(&m, e);
-    hide_secrets(l, &m, e && strlen(e->msg) == sizeof(e->msg) - 1);
+    format_message(&m, fmt, ap, f->err);
     out.n = 0;
     out.full = false;
     if (l->json)
-        format_json(&out, lv, room, e, &m);
+        format_json(&out, l, lv, room, f, &m);
     else
-        format_human(&out, l, lv, room, &m);
-    while (write(l->fd, out.p, out.n) < 0 && errno == EINTR)
-        ;
+        format_human(&out, l, lv, room, f, &m);
+    if (p && (!collect || out.n > sizeof(p->p) - p->n))
+        mo_log_flush(l);
+    if (collect) {
+        memcpy(p->p + p->n, out.p, out.n);
+        p->n += out.n;
+    } else {
+        write_all(l->fd, out.p, out.n);
+    }
 }
 
 void mo_log(const struct mo_log *l, enum mo_level lv, const char *room,
             const char *fmt, ...)
 {
+    const struct mo_log_facts none = {0};
     va_list ap;
 
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    write_line(l, lv, room, NULL, fmt, ap);
+    write_line(l, lv, room, &none, fmt, ap);
     va_end(ap);
 }
 
 void mo_log_err(const struct mo_log *l, enum mo_level lv, const char *room,
                 const struct mo_err *e, const char *fmt, ...)
 {
+    const struct mo_log_facts f = {.err = e};
     va_list ap;
 
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    write_line(l, lv, room, e, fmt, ap);
+    write_line(l, lv, room, &f, fmt, ap);
+    va_end(ap);
+}
+
+void mo_log_about(const struct mo_log *l, enum mo_level lv, const char *room,
+                  const struct mo_log_facts *about, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!mo_log_on(l, lv, room))
+        return;
+    va_start(ap, fmt);
+    write_line(l, lv, room, about, fmt, ap);
     va_end(ap);
 }

@@ -37,6 +37,18 @@ struct mo_log {
     size_t nrooms;
     char *secrets[MO_LOG_SECRETS_MAX];
     size_t nsecrets;
+    struct mo_log_pending *pending; /* NULL: every line is written at once */
+};
+
+/* The subject of a line, as fields beside its message. Members that are NULL,
+ * empty or 0 are left out. Never put arguments, results or secrets here. */
+struct mo_log_facts {
+    uint64_t request; /* number of the HTTP request */
+    const char *session, *turn, *who, *from;
+    struct mo_span call, server, tool;
+    uint64_t status;
+    uint64_t ns; /* how long it took; written as ms */
+    const struct mo_err *err;
 };
 
 void mo_log_init(struct mo_log *l, int fd); /* JSON unless fd is a tty */
@@ -61,5 +73,18 @@ void mo_log(const struct mo_log *l, enum mo_level lv, const char *room,
 void mo_log_err(const struct mo_log *l, enum mo_level lv, const char *room,
                 const struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* The same, with the subject as fields. */
+void mo_log_about(const struct mo_log *l, enum mo_level lv, const char *room,
+                  const struct mo_log_facts *about, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* From now on collect this thread's lines of level info and debug, and write
+ * them together: on mo_log_flush(), before a warning or an error, or when there
+ * are many. The loop flushes every 10 ms. Without memory every line is written
+ * at once. */
+void mo_log_collect(struct mo_log *l);
+bool mo_log_has_collected(const struct mo_log *l);
+void mo_log_flush(const struct mo_log *l);
 
 #endif

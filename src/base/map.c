@@ -28,6 +28,14 @@ static inline __attribute__((always_inline)) void sipround(uint64_t v[4])
     v[2] = rotl(v[2], 32);
 }
 
+static inline __attribute__((always_inline)) void mix(uint64_t v[4], uint64_t m)
+{
+    v[3] ^= m;
+    sipround(v);
+    sipround(v);
+    v[0] ^= m;
+}
+
 static uint64_t load_le(const unsigned char *p)
 {
     uint64_t v;
@@ -56,20 +64,10 @@ uint64_t mo_siphash(uint64_t k0, uint64_t k1, struct mo_span s)
                      k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u};
     const unsigned char *p = (const unsigned char *)s.p;
     size_t left = s.n;
-    uint64_t m;
 
-    for (; left >= 8; left -= 8, p += 8) {
-        m = load_le(p);
-        v[3] ^= m;
-        sipround(v);
-        sipround(v);
-        v[0] ^= m;
-    }
-    m = load_tail(p, left, s.n) | (uint64_t)s.n << 56;
-    v[3] ^= m;
-    sipround(v);
-    sipround(v);
-    v[0] ^= m;
+    for (; left >= 8; left -= 8, p += 8)
+        mix(v, load_le(p));
+    mix(v, load_tail(p, left, s.n) | (uint64_t)s.n << 56);
     v[2] ^= 0xff;
     for (int i = 0; i < 4; i++)
         sipround(v);

@@ -82,6 +82,9 @@ static inline int mo_take_fd(int *fd)
 
 #define MO_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* For a large local on a hot path: the compiler does not zero it first. */
+#define MO_UNINITIALIZED __attribute__((uninitialized))
+
 /* Casts through an integer so that a const pointer is accepted too. */
 #define mo_container_of(ptr, T, member)                                        \
     ((T *)((uintptr_t)(ptr)-offsetof(T, member)))

@@ -16,6 +16,14 @@ struct mo_span mo_span_head(struct mo_span s, size_t n)
     return mo_span(s.p, n < s.n ? n : s.n);
 }
 
+struct mo_span mo_span_take(struct mo_span *s, size_t n)
+{
+    struct mo_span head = mo_span_head(*s, n);
+
+    *s = mo_span_skip(*s, n);
+    return head;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
@@ -55,6 +63,15 @@ bool mo_span_ends(struct mo_span s, struct mo_span suffix)
 {
     return s.n >= suffix.n &&
            mo_span_eq(mo_span_skip(s, s.n - suffix.n), suffix);
+}
+
+bool mo_span_strip(struct mo_span *s, struct mo_span prefix)
+{
+    bool starts = mo_span_starts(*s, prefix);
+
+    if (starts)
+        *s = mo_span_skip(*s, prefix.n);
+    return starts;
 }
 
 bool mo_span_eq_ct(struct mo_span a, struct mo_span b)
@@ -129,6 +146,17 @@ int mo_span_i64(struct mo_span s, int64_t *out)
     return 0;
 }
 
+struct mo_span mo_u64_text(uint64_t v, char room[MO_U64_DIGITS])
+{
+    size_t i = MO_U64_DIGITS;
+
+    do {
+        room[--i] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    return mo_span(room + i, MO_U64_DIGITS - i);
+}
+
 void mo_hex(const void *p, size_t n, char *out)
 {
     static const char digits[] = "0123456789abcdef";
@@ -139,6 +167,14 @@ void mo_hex(const void *p, size_t n, char *out)
         out[2 * i + 1] = digits[b[i] & 15];
     }
     out[2 * n] = '\0';
+}
+
+int mo_arena_span(struct mo_arena *a, struct mo_span from, struct mo_span *to)
+{
+    char *p = mo_arena_strndup(a, from.p, from.n);
+
+    *to = mo_span(p, p ? from.n : 0);
+    return p ? 0 : MO_ENOMEM;
 }
 
 void mo_buf_init(struct mo_buf *b, size_t max)
@@ -159,10 +195,25 @@ void mo_buf_wipe(struct mo_buf *b)
     mo_buf_fini(b);
 }
 
+int mo_buf_fail(struct mo_buf *b, int code)
+{
+    if (!b->err)
+        b->err = code;
+    return b->err;
+}
+
 void mo_buf_reset(struct mo_buf *b)
 {
     b->len = 0;
     b->err = 0;
+}
+
+void mo_buf_shrink(struct mo_buf *b, size_t keep)
+{
+    if (b->cap > keep)
+        mo_buf_fini(b);
+    else
+        mo_buf_reset(b);
 }
 
 /* Make room for n more bytes and a NUL. Capacity doubles up to max + 1, so n
@@ -247,7 +298,7 @@ int mo_buf_vprintf(struct mo_buf *b, const char *fmt, va_list ap)
     n = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
     if (n < 0)
-        return b->err ? b->err : (b->err = MO_EINVAL);
+        return mo_buf_fail(b, MO_EINVAL);
     at = mo_buf_room(b, (size_t)n); /* plus one for the NUL */
     if (!at)
         return b->err;
@@ -269,14 +320,9 @@ int mo_buf_printf(struct mo_buf *b, const char *fmt, ...)
 
 int mo_buf_u64(struct mo_buf *b, uint64_t v)
 {
-    char tmp[20];
-    size_t i = sizeof(tmp);
+    char tmp[MO_U64_DIGITS];
 
-    do {
-        tmp[--i] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    return mo_buf_put(b, tmp + i, sizeof(tmp) - i);
+    return mo_buf_span(b, mo_u64_text(v, tmp));
 }
 
 int mo_buf_i64(struct mo_buf *b, int64_t v)

@@ -45,9 +45,31 @@ static inline bool mo_span_is(struct mo_span a, const char *lit)
     return mo_span_eq(a, mo_span_cstr(lit));
 }
 
+/* ASCII only: those of ctype.h depend on the locale. */
+static inline bool mo_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static inline bool mo_is_alpha(char c)
+{
+    return (c | 32) >= 'a' && (c | 32) <= 'z';
+}
+
+/* The value of a hexadecimal digit, or -1. */
+static inline int mo_hex_digit(char c)
+{
+    if (mo_is_digit(c))
+        return c - '0';
+    c |= 32;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* Without / only the first n bytes; n is clamped. */
 struct mo_span mo_span_skip(struct mo_span s, size_t n);
 struct mo_span mo_span_head(struct mo_span s, size_t n);
+/* Cut the first n bytes off *s and return them; n is clamped. */
+struct mo_span mo_span_take(struct mo_span *s, size_t n);
 struct mo_span mo_span_trim(struct mo_span s); /* spaces and tabs, both ends */
 
 /* A copy, NUL-terminated. p is NULL if the arena has no memory. */
@@ -61,6 +83,8 @@ static inline struct mo_span mo_span_dup(struct mo_arena *a, struct mo_span s)
 bool mo_span_ieq(struct mo_span a, struct mo_span b); /* ASCII case ignored */
 bool mo_span_starts(struct mo_span s, struct mo_span prefix);
 bool mo_span_ends(struct mo_span s, struct mo_span suffix);
+/* Cut the prefix off *s; false if *s does not begin with it. */
+bool mo_span_strip(struct mo_span *s, struct mo_span prefix);
 /* Constant time: depends on the length only. */
 bool mo_span_eq_ct(struct mo_span a, struct mo_span b);
 
@@ -73,9 +97,15 @@ ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
 /* Parse the whole span as a decimal number: no sign (u64) or an optional '-'
  * (i64), no blanks, no overflow. 0 or MO_EINVAL. */
 int mo_span_u64(struct mo_span s, uint64_t *out);
+/* The decimal digits of v, in `room`. */
+#define MO_U64_DIGITS 20
+struct mo_span mo_u64_text(uint64_t v, char room[MO_U64_DIGITS]);
 /* Write n bytes as 2 n lower-case hexadecimal digits and a NUL. */
 void mo_hex(const void *p, size_t n, char *out);
 int mo_span_i64(struct mo_span s, int64_t *out);
+
+/* Copy the text to the arena, with a NUL behind it. 0 or MO_ENOMEM. */
+int mo_arena_span(struct mo_arena *a, struct mo_span from, struct mo_span *to);
 
 /* --- capped buffer ------------------------------------------------------- */
 
@@ -89,11 +119,15 @@ struct mo_buf {
 void mo_buf_init(struct mo_buf *b, size_t max);
 void mo_buf_fini(struct mo_buf *b);  /* frees; may be used again */
 void mo_buf_reset(struct mo_buf *b); /* len 0, no error, keeps memory */
-void mo_buf_wipe(struct mo_buf *b);  /* overwrites the bytes, then frees */
+/* The same, but frees more than `keep` bytes of memory. */
+void mo_buf_shrink(struct mo_buf *b, size_t keep);
 
-/* Freed at the end of its scope: mo_autobuf struct mo_buf b = {.max = 64}; */
+void mo_buf_wipe(struct mo_buf *b); /* overwrites, then frees */
+
+/* Freed at the end of its scope: mo_autobuf struct mo_buf b = {.max = 64};
+ * mo_autowipe is for secrets. */
 #define mo_autobuf  MO_CLEANUP(mo_buf_fini)
-#define mo_autowipe MO_CLEANUP(mo_buf_wipe) /* for secrets */
+#define mo_autowipe MO_CLEANUP(mo_buf_wipe)
 
 int mo_buf_put(struct mo_buf *b, const void *p, size_t n);
 int mo_buf_putc(struct mo_buf *b, char c);
@@ -107,6 +141,13 @@ static inline int mo_buf_puts(struct mo_buf *b, const char *s)
 static inline int mo_buf_span(struct mo_buf *b, struct mo_span s)
 {
     return mo_buf_put(b, s.p, s.n);
+}
+
+/* Replace the content. */
+static inline int mo_buf_set(struct mo_buf *b, struct mo_span s)
+{
+    mo_buf_reset(b);
+    return mo_buf_span(b, s);
 }
 
 int mo_buf_printf(struct mo_buf *b, const char *fmt, ...)
@@ -124,6 +165,9 @@ void mo_buf_drop(struct mo_buf *b, size_t n); /* the first n bytes */
 
 /* NUL-terminate without counting the NUL; "" on error. */
 const char *mo_buf_cstr(struct mo_buf *b);
+
+/* Sets the error if there is none yet; returns the buffer's error. */
+int mo_buf_fail(struct mo_buf *b, int code);
 
 static inline int mo_buf_err(const struct mo_buf *b)
 {

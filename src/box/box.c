@@ -91,6 +91,14 @@ void mo_box_unmake(struct mo_box *b)
     mo_free(b);
 }
 
+/* The driver's answer to a request for a box that was just made. */
+static int keep_made(struct mo_box *b, int rc)
+{
+    if (rc < 0)
+        mo_box_unmake(b);
+    return rc;
+}
+
 int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
                  const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
                  struct mo_err *e)
@@ -111,12 +119,7 @@ int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
         return 0;
     }
     rc = mo_box_make(bs, cb, ctx, out, e);
-    if (rc < 0)
-        return rc;
-    rc = bs->ops->start(*out, spec, false, e);
-    if (rc < 0)
-        mo_box_unmake(*out);
-    return rc;
+    return rc < 0 ? rc : keep_made(*out, bs->ops->start(*out, spec, false, e));
 }
 
 int mo_box_adopt(struct mo_boxes *bs, const char *id,
@@ -125,12 +128,7 @@ int mo_box_adopt(struct mo_boxes *bs, const char *id,
 {
     int rc = mo_box_make(bs, cb, ctx, out, e);
 
-    if (rc < 0)
-        return rc;
-    rc = bs->ops->adopt(*out, id, e);
-    if (rc < 0)
-        mo_box_unmake(*out);
-    return rc;
+    return rc < 0 ? rc : keep_made(*out, bs->ops->adopt(*out, id, e));
 }
 
 int mo_box_revive(struct mo_boxes *bs, const char *id,
@@ -139,18 +137,12 @@ int mo_box_revive(struct mo_boxes *bs, const char *id,
 {
     int rc = mo_box_spec_check(spec, e);
 
-    if (rc < 0)
-        return rc;
-    if (bs->ops->revive == NULL)
-        return mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
-                       bs->ops->name);
-    rc = mo_box_make(bs, cb, ctx, out, e);
-    if (rc < 0)
-        return rc;
-    rc = bs->ops->revive(*out, id, spec, e);
-    if (rc < 0)
-        mo_box_unmake(*out);
-    return rc;
+    if (rc == 0 && bs->ops->revive == NULL)
+        rc = mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
+                     bs->ops->name);
+    if (rc == 0)
+        rc = mo_box_make(bs, cb, ctx, out, e);
+    return rc < 0 ? rc : keep_made(*out, bs->ops->revive(*out, id, spec, e));
 }
 
 void mo_box_up(struct mo_box *b, const char *id, const struct mo_box_io *io)
@@ -226,34 +218,28 @@ const char *mo_box_driver(const struct mo_box *b)
     return b->bs->ops->name;
 }
 
-int mo_box_stats(struct mo_box *b,
-                 void (*done)(void *ctx, const struct mo_box_stats *s,
-                              const struct mo_err *why),
-                 void *ctx, struct mo_err *e)
+int mo_box_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
+                 struct mo_err *e)
 {
     if (b->state != MO_BOX_READY)
         return mo_fail(e, MO_ECLOSED, "box: it does not run");
     return b->bs->ops->stats(b, done, ctx, e);
 }
 
-int mo_boxes_list(struct mo_boxes *bs,
-                  void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                               const struct mo_err *why),
-                  void *ctx, struct mo_err *e)
+int mo_boxes_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                  struct mo_err *e)
 {
     return bs->ops->list(bs, done, ctx, e);
 }
 
-int mo_boxes_remove(struct mo_boxes *bs, const char *id,
-                    void (*done)(void *ctx, const struct mo_err *why),
+int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                     void *ctx, struct mo_err *e)
 {
     return bs->ops->remove(bs, id, done, ctx, e);
 }
 
-int mo_boxes_check(struct mo_boxes *bs,
-                   void (*done)(void *ctx, const struct mo_boxes_ready *r),
-                   void *ctx, struct mo_err *e)
+int mo_boxes_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
+                   struct mo_err *e)
 {
     return bs->ops->check(bs, done, ctx, e);
 }
@@ -281,7 +267,7 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
     bs->gone = gone;
     bs->gone_ctx = ctx;
     mo_box_pool_close(bs);
-    mo_list_each (it, &bs->boxes)
-        mo_box_let_go(mo_container_of(it, struct mo_box, node));
+    mo_list_each (b, &bs->boxes, struct mo_box, node)
+        mo_box_let_go(b);
     finish_close(bs);
 }

@@ -123,10 +123,10 @@ struct mo_box_stats {
     uint64_t cpu_us;
     unsigned pids;
 };
-int mo_box_stats(struct mo_box *b,
-                 void (*done)(void *ctx, const struct mo_box_stats *s,
-                              const struct mo_err *why),
-                 void *ctx, struct mo_err *e);
+typedef void mo_box_stats_fn(void *ctx, const struct mo_box_stats *s,
+                             const struct mo_err *why);
+int mo_box_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
+                 struct mo_err *e);
 
 /* --- all boxes of a driver ----------------------------------------------- */
 
@@ -135,16 +135,15 @@ struct mo_box_row {
     uint64_t expires, started;                    /* wall s */
     bool running, paused, warm;
 };
+typedef void mo_box_rows_fn(void *ctx, const struct mo_box_row *v, size_t n,
+                            const struct mo_err *why);
 
 /* Lists every box with our store's label, of every instance, dead ones too.
  * Rows are borrowed; done() once. */
-int mo_boxes_list(struct mo_boxes *bs,
-                  void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                               const struct mo_err *why),
-                  void *ctx, struct mo_err *e);
+int mo_boxes_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                  struct mo_err *e);
 /* Removes one by id in any state; an unknown id is a success. */
-int mo_boxes_remove(struct mo_boxes *bs, const char *id,
-                    void (*done)(void *ctx, const struct mo_err *why),
+int mo_boxes_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                     void *ctx, struct mo_err *e);
 
 /* Keeps n boxes of that spec ready (paused or parked); 0: none. Refilled one
@@ -162,9 +161,9 @@ struct mo_boxes_ready {
     char what[160]; /* "Docker 20.10.24 at unix:///var/run/docker.sock" */
     char why[240];  /* not ok: what is missing and what to do */
 };
-int mo_boxes_check(struct mo_boxes *bs,
-                   void (*done)(void *ctx, const struct mo_boxes_ready *r),
-                   void *ctx, struct mo_err *e);
+typedef void mo_boxes_ready_fn(void *ctx, const struct mo_boxes_ready *r);
+int mo_boxes_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
+                   struct mo_err *e);
 
 /* Removes warm boxes and lets boxes in use go; gone(ctx) once, later. */
 void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);

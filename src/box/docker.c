@@ -42,8 +42,8 @@ static void run_waiting(struct dk *d, const struct mo_err *why)
 
 static bool image_wanted(const struct dk *d)
 {
-    mo_list_each (n, &d->waiting)
-        if (mo_container_of(n, struct dk_wait, node)->image)
+    mo_list_each (w, &d->waiting, struct dk_wait, node)
+        if (w->image)
             return true;
     return false;
 }
@@ -123,10 +123,7 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 
     if (!mo_span_is(action, "die") && !mo_span_is(action, "destroy"))
         return;
-    mo_list_each_safe (n, &d->bs.boxes) {
-        struct dk_box *b =
-            mo_docker_box_of(mo_container_of(n, struct mo_box, node));
-
+    mo_list_each_safe (b, &d->bs.boxes, struct dk_box, b.node) {
         if (mo_span_is(id, b->id))
             mo_docker_box_news(b);
     }
@@ -134,9 +131,8 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 
 static void everybody_look(struct dk *d)
 {
-    mo_list_each_safe (n, &d->bs.boxes)
-        mo_docker_box_news(
-            mo_docker_box_of(mo_container_of(n, struct mo_box, node)));
+    mo_list_each_safe (b, &d->bs.boxes, struct dk_box, b.node)
+        mo_docker_box_news(b);
 }
 
 static void on_back(void *ctx)
@@ -391,11 +387,6 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     return d->en ? 0 : MO_EINVAL;
 }
 
-static char *copy_text(const char *s)
-{
-    return mo_strndup(s ? s : "", s ? strlen(s) : 0);
-}
-
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
                     struct mo_boxes **out, struct mo_err *e)
 {
@@ -409,9 +400,9 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     mo_list_init(&d->waiting);
     mo_later_init(&d->later, on_later);
     d->toolbox = o->toolbox;
-    d->store = copy_text(o->store);
-    d->instance = copy_text(o->instance);
-    d->dir = o->dir ? copy_text(o->dir) : NULL;
+    d->store = mo_boxes_text(o->store);
+    d->instance = mo_boxes_text(o->instance);
+    d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;
     d->clean = mo_new(struct mo_map);
     if (d->clean)
         mo_map_init(d->clean, DK_CLEAN_MAX);

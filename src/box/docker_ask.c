@@ -9,10 +9,8 @@
 /* --- list ---------------------------------------------------------------- */
 
 struct list {
-    void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                 const struct mo_err *why);
+    mo_box_rows_fn *done;
     void *ctx;
-    struct mo_arena arena;
 };
 
 /* A string member; "" if missing; NULL: no memory. */
@@ -24,9 +22,7 @@ static const char *member_text(struct mo_arena *a, struct mo_json obj,
 
     if (!mo_json_is(v, MO_JSON_STRING))
         return "";
-    if (mo_json_str(v, a, &s) < 0)
-        return NULL;
-    return mo_arena_strndup(a, s.n ? s.p : "", s.n);
+    return mo_json_str(v, a, &s) < 0 ? NULL : mo_span_dup(a, s).p;
 }
 
 static int read_row(struct mo_arena *a, struct mo_json v, struct mo_box_row *r)
@@ -55,16 +51,14 @@ static int read_rows(struct mo_arena *a, struct mo_json array,
                      struct mo_box_row **out, size_t *n)
 {
     size_t max = mo_json_len(array);
-    struct mo_json_iter it;
-    struct mo_json key, v;
 
     *n = 0;
     *out = mo_arena_zalloc(a, (max + 1) * sizeof(**out));
     if (!*out)
         return MO_ENOMEM;
-    mo_json_iter(&it, array);
-    while (mo_json_next(&it, &key, &v) && *n < max)
-        if (read_row(a, v, &(*out)[(*n)++]) < 0)
+    for (struct mo_json_walk at = mo_json_walk(array);
+         mo_json_step(&at) && *n < max;)
+        if (read_row(a, at.val, &(*out)[(*n)++]) < 0)
             return MO_ENOMEM;
     return 0;
 }
@@ -73,67 +67,56 @@ static void on_list(void *ctx, const struct mo_engine_reply *r,
                     const struct mo_err *why)
 {
     struct list *s = ctx;
+    mo_autoarena struct mo_arena arena = {.cap = LIST_ARENA_MAX};
     struct mo_box_row *rows = NULL;
     struct mo_err e;
     size_t n = 0;
 
-    mo_arena_init(&s->arena, LIST_ARENA_MAX);
     if (!why && !mo_json_is(r->json, MO_JSON_ARRAY)) {
         (void)mo_fail(&e, MO_EPROTO, "the engine's list of containers");
         why = &e;
-    } else if (!why && read_rows(&s->arena, r->json, &rows, &n) < 0) {
+    } else if (!why && read_rows(&arena, r->json, &rows, &n) < 0) {
         (void)mo_fail(&e, MO_ENOMEM, "list of boxes");
         why = &e;
     }
     s->done(s->ctx, why ? NULL : rows, why ? 0 : n, why);
-    mo_arena_fini(&s->arena);
     mo_free(s);
 }
 
 /* /containers/json?all=1&filters={"label":["mo.store=..."]} */
 static int put_list_path(struct mo_buf *b, const char *store)
 {
-    struct mo_buf json;
-    struct mo_jw w;
+    mo_autobuf struct mo_buf json = {.max = 1024};
+    mo_autobuf struct mo_buf label = {.max = 1024};
+    struct mo_jw w = mo_jw_object(&json);
 
-    mo_buf_init(&json, 1024);
-    w = mo_jw_object(&json);
+    (void)mo_buf_printf(&label, "mo.store=%s", store);
     mo_jw_member_arr(&w, "label");
-    (void)mo_buf_puts(b, "mo.store=");
-    (void)mo_buf_puts(b, store);
-    mo_jw_str(&w, mo_buf_view(b));
+    mo_jw_buf(&w, &label);
     mo_jw_end(&w);
     mo_jw_end(&w);
-    mo_buf_reset(b);
     (void)mo_buf_puts(b, "/containers/json?all=1&filters=");
     (void)mo_pct_encode(b, mo_buf_view(&json));
-    if (mo_buf_err(&json) && !b->err)
-        b->err = mo_buf_err(&json);
-    mo_buf_fini(&json);
+    mo_buf_pass_err(b, &json);
     return mo_buf_err(b);
 }
 
-int mo_docker_list(struct mo_boxes *bs,
-                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_err *e)
+int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                   struct mo_err *e)
 {
     struct dk *d = mo_docker_of(bs);
     struct mo_engine_req req = {.method = "GET"};
     struct list *s = mo_new(struct list);
-    struct mo_buf path;
+    mo_autobuf struct mo_buf path = {.max = 1024};
     int rc;
 
     if (!s)
         return mo_fail(e, MO_ENOMEM, "list of boxes");
-    s->done = done;
-    s->ctx = ctx;
-    mo_buf_init(&path, 1024);
+    *s = (struct list){.done = done, .ctx = ctx};
     rc = put_list_path(&path, d->store);
     req.path = mo_buf_cstr(&path);
     rc = rc < 0 ? mo_fail(e, rc, "list of boxes")
                 : mo_engine_ask(d->en, &req, on_list, s, NULL, e);
-    mo_buf_fini(&path);
     if (rc < 0)
         mo_free(s);
     return rc;
@@ -142,12 +125,12 @@ int mo_docker_list(struct mo_boxes *bs,
 /* --- remove -------------------------------------------------------------- */
 
 #define REMOVE_TRIES 60
-#define REMOVE_MS    100
+#define REMOVE_MS    50
 
 struct removal {
     struct dk *d;
     struct mo_timer timer;
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
     unsigned tries;
     char id[MO_BOX_ID_MAX];
@@ -166,6 +149,7 @@ static void on_again(struct mo_timer *t)
     mo_free(s);
 }
 
+/* 409: it is being removed already, which ends in 404. */
 static void on_removed(void *ctx, const struct mo_engine_reply *r,
                        const struct mo_err *why)
 {
@@ -173,9 +157,9 @@ static void on_removed(void *ctx, const struct mo_engine_reply *r,
 
     if (why && why->code == MO_ENOTFOUND)
         why = NULL;
-    /* 409: it is being removed already; done when it is not found. */
-    if (why && r->status == 409 && ++s->tries < REMOVE_TRIES) {
-        mo_timer_start(s->d->bs.loop, &s->timer, REMOVE_MS);
+    if (why && r->status != 0 && ++s->tries < REMOVE_TRIES) {
+        mo_timer_start(s->d->bs.loop, &s->timer,
+                       REMOVE_MS * (s->tries < 10 ? s->tries : 10));
         return;
     }
     s->done(s->ctx, why);
@@ -191,8 +175,7 @@ static int removal_ask(struct removal *s, struct mo_err *e)
     return mo_engine_ask(s->d->en, &req, on_removed, s, NULL, e);
 }
 
-int mo_docker_remove(struct mo_boxes *bs, const char *id,
-                     void (*done)(void *ctx, const struct mo_err *why),
+int mo_docker_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                      void *ctx, struct mo_err *e)
 {
     struct removal *s;
@@ -203,9 +186,7 @@ int mo_docker_remove(struct mo_boxes *bs, const char *id,
     s = mo_new(struct removal);
     if (!s)
         return mo_fail(e, MO_ENOMEM, "box");
-    s->d = mo_docker_of(bs);
-    s->done = done;
-    s->ctx = ctx;
+    *s = (struct removal){.d = mo_docker_of(bs), .done = done, .ctx = ctx};
     mo_timer_init(&s->timer, on_again);
     (void)snprintf(s->id, sizeof(s->id), "%s", id);
     rc = removal_ask(s, e);
@@ -217,8 +198,7 @@ int mo_docker_remove(struct mo_boxes *bs, const char *id,
 /* --- stats --------------------------------------------------------------- */
 
 struct stats {
-    void (*done)(void *ctx, const struct mo_box_stats *s,
-                 const struct mo_err *why);
+    mo_box_stats_fn *done;
     void *ctx;
 };
 
@@ -249,10 +229,8 @@ static void on_stats(void *ctx, const struct mo_engine_reply *r,
     mo_free(s);
 }
 
-int mo_docker_stats(struct mo_box *box,
-                    void (*done)(void *ctx, const struct mo_box_stats *s,
-                                 const struct mo_err *why),
-                    void *ctx, struct mo_err *e)
+int mo_docker_stats(struct mo_box *box, mo_box_stats_fn *done, void *ctx,
+                    struct mo_err *e)
 {
     struct dk_box *b = mo_docker_box_of(box);
     char path[128];
@@ -276,7 +254,7 @@ int mo_docker_stats(struct mo_box *box,
 struct check {
     struct dk_wait wait;
     struct dk *d;
-    void (*done)(void *ctx, const struct mo_boxes_ready *r);
+    mo_boxes_ready_fn *done;
     void *ctx;
 };
 
@@ -300,18 +278,17 @@ static void on_ready(struct dk_wait *w, const struct mo_err *why)
     mo_free(c);
 }
 
-int mo_docker_check(struct mo_boxes *bs,
-                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
-                    void *ctx, struct mo_err *e)
+int mo_docker_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
+                    struct mo_err *e)
 {
     struct check *c = mo_new(struct check);
 
     if (!c)
         return mo_fail(e, MO_ENOMEM, "box");
-    c->d = mo_docker_of(bs);
-    c->done = done;
-    c->ctx = ctx;
-    c->wait = (struct dk_wait){.go = on_ready, .image = true};
+    *c = (struct check){.wait = {.go = on_ready, .image = true},
+                        .d = mo_docker_of(bs),
+                        .done = done,
+                        .ctx = ctx};
     mo_docker_wait(c->d, &c->wait);
     return 0;
 }

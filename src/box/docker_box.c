@@ -37,15 +37,21 @@ void mo_docker_move(struct dk_box *b, enum dk_step to)
     b->step = to;
 }
 
-int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
-                  const char *tail, struct mo_span body, mo_engine_done *done,
-                  struct mo_err *e)
+static int ask_engine(struct dk_box *b, const char *method, const char *what,
+                      const char *tail, struct mo_span body,
+                      mo_engine_done *done, struct mo_err *e)
 {
     char path[256];
     struct mo_engine_req req = {.method = method, .path = path, .body = body};
 
     (void)snprintf(path, sizeof(path), "/containers/%s%s", what, tail);
     return mo_engine_ask(mo_docker_of_box(b)->en, &req, done, b, &b->call, e);
+}
+
+int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
+                  const char *tail, mo_engine_done *done, struct mo_err *e)
+{
+    return ask_engine(b, method, what, tail, mo_span(NULL, 0), done, e);
 }
 
 void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
@@ -97,8 +103,7 @@ static void start_container(struct dk_box *b)
         return;
     }
     mo_docker_move(b, DK_STARTING);
-    if (mo_docker_ask(b, "POST", b->id, "/start", mo_span(NULL, 0), on_started,
-                      &e) < 0)
+    if (mo_docker_ask(b, "POST", b->id, "/start", on_started, &e) < 0)
         mo_docker_give_up(b, &e);
 }
 
@@ -109,16 +114,13 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
 {
     struct dk_box *b = ctx;
     struct mo_err e;
-    int rc = 0;
+    int rc =
+        why ? why->code : mo_split(s, early, mo_docker_box_cut, b, &b->io, &e);
 
-    b->attaching = NULL;
-    if (why) {
+    if (why)
         e = *why;
-        rc = e.code;
-    } else {
-        rc = mo_split(s, early, mo_docker_box_cut, b, &b->io, &e);
-        b->streams_ours = rc == 0;
-    }
+    b->attaching = NULL;
+    b->streams_ours = rc == 0;
     if (b->has_end) /* the box was given up meanwhile */
         mo_docker_wind_up(b);
     else if (rc < 0 && b->call)
@@ -192,8 +194,7 @@ static void check_container(struct dk_box *b)
     struct mo_err e;
 
     mo_docker_move(b, DK_CHECKING);
-    if (mo_docker_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_inspected,
-                      &e) < 0) {
+    if (mo_docker_ask(b, "GET", b->id, "/json", on_inspected, &e) < 0) {
         mo_docker_give_up(b, &e);
         return;
     }
@@ -220,8 +221,7 @@ static int unpause_box(struct dk_box *b, struct mo_json inspect,
 {
     if (!mo_docker_flag(mo_json_get(inspect, "State"), "Paused"))
         return attach_box(b, e);
-    return mo_docker_ask(b, "POST", b->id, "/unpause", mo_span(NULL, 0),
-                         on_unpaused, e);
+    return mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, e);
 }
 
 /* --- create -------------------------------------------------------------- */
@@ -249,16 +249,11 @@ static int take_slot(struct dk_box *b, struct mo_err *e)
 
 static int read_id(struct dk_box *b, struct mo_json v, struct mo_err *e)
 {
-    struct mo_buf id;
-
-    mo_buf_init(&id, sizeof(b->id) - 1);
-    if (mo_json_str_buf(mo_json_get(v, "Id"), &id) < 0 ||
-        !mo_engine_is_name(mo_buf_view(&id)))
-        (void)mo_fail(e, MO_EPROTO, "the engine gave the container no id");
-    else
-        (void)snprintf(b->id, sizeof(b->id), "%s", mo_buf_cstr(&id));
-    mo_buf_fini(&id);
-    return b->id[0] ? 0 : MO_EPROTO;
+    if (mo_json_str_copy(mo_json_get(v, "Id"), b->id, sizeof(b->id)) == 0 &&
+        mo_engine_is_name(mo_span_cstr(b->id)))
+        return 0;
+    b->id[0] = '\0';
+    return mo_fail(e, MO_EPROTO, "the engine gave the container no id");
 }
 
 /* The name is taken: another process uses that uid, take the next. The image
@@ -302,21 +297,19 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
 static void create_container(struct dk_box *b)
 {
     char tail[64];
-    struct mo_buf body;
+    mo_autobuf struct mo_buf body = {.max = MO_CTR_BODY_MAX};
     struct mo_err e;
     int rc = take_slot(b, &e);
 
     mo_docker_move(b, DK_CREATING);
     if (rc == 0)
         rc = mo_docker_ctr_fill(mo_docker_of_box(b), b, &e);
-    mo_buf_init(&body, MO_CTR_BODY_MAX);
     if (rc == 0 && mo_ctr_write(&b->ctr, &body) < 0)
         rc = mo_fail(&e, mo_buf_err(&body), "box");
     (void)snprintf(tail, sizeof(tail), "create?name=%s", b->name);
     if (rc == 0)
-        rc = mo_docker_ask(b, "POST", "", tail, mo_buf_view(&body), on_created,
-                           &e);
-    mo_buf_fini(&body);
+        rc =
+            ask_engine(b, "POST", "", tail, mo_buf_view(&body), on_created, &e);
     b->made = rc == 0;
     if (rc < 0)
         mo_docker_give_up(b, &e);
@@ -330,11 +323,11 @@ static void on_scanned(void *ctx, const struct mo_err *why)
     struct mo_err e;
 
     b->call = NULL;
+    if (why) {
+        e = *why;
+        (void)mo_wrap(&e, "%s", b->spec.image);
+    }
     if (b->stopping || why) {
-        if (why) {
-            e = *why;
-            (void)mo_wrap(&e, "%s", b->spec.image);
-        }
         mo_docker_give_up(b, &e);
         return;
     }

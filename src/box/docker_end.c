@@ -7,12 +7,11 @@
 
 #include "box/docker_priv.h"
 
-#define LINGER_MS    2000 /* an attach may end before the engine knows why */
-#define MEMORY_MS    500  /* ... or before it reports that memory ran out */
-#define TRY_MS       50
-#define REMOVE_TRIES 60
-#define SIGNAL_BASE  128
-#define SIGNAL_KILL  9
+#define LINGER_MS   2000 /* an attach may end before the engine knows why */
+#define MEMORY_MS   500  /* ... or before it reports that memory ran out */
+#define TRY_MS      50
+#define SIGNAL_BASE 128
+#define SIGNAL_KILL 9
 
 /* --- the end ------------------------------------------------------------- */
 
@@ -64,46 +63,23 @@ static void engine_gone(struct dk_box *b, const struct mo_err *why)
     report_down(b);
 }
 
-static void remove_now(struct dk_box *b);
-
-static void on_try_remove(struct mo_timer *t)
-{
-    remove_now(mo_container_of(t, struct dk_box, timer));
-}
-
-static void on_removed(void *ctx, const struct mo_engine_reply *r,
-                       const struct mo_err *why)
+static void on_removed(void *ctx, const struct mo_err *why)
 {
     struct dk_box *b = ctx;
 
-    (void)r;
-    b->call = NULL;
-    if (!why || why->code == MO_ENOTFOUND) {
-        report_down(b);
-        return;
-    }
-    /* 409: it is being removed already, which ends in 404. */
-    if (++b->tries >= REMOVE_TRIES || r->status == 0) {
+    if (why)
         engine_gone(b, why);
-        return;
-    }
-    mo_docker_retry(b, on_try_remove, TRY_MS * (b->tries < 10 ? b->tries : 10));
-}
-
-static void remove_now(struct dk_box *b)
-{
-    struct mo_err e;
-
-    if (mo_docker_ask(b, "DELETE", b->id, "?force=1&v=1", mo_span(NULL, 0),
-                      on_removed, &e) < 0)
-        engine_gone(b, &e);
+    else
+        report_down(b);
 }
 
 static void start_remove(struct dk_box *b)
 {
+    struct mo_err e;
+
     mo_docker_move(b, DK_REMOVING);
-    b->tries = 0;
-    remove_now(b);
+    if (mo_docker_remove(b->b.bs, b->id, on_removed, b, &e) < 0)
+        engine_gone(b, &e);
 }
 
 static void find_now(struct dk_box *b);
@@ -144,8 +120,7 @@ static void find_now(struct dk_box *b)
 {
     struct mo_err e;
 
-    if (mo_docker_ask(b, "GET", b->name, "/json", mo_span(NULL, 0), on_found,
-                      &e) < 0)
+    if (mo_docker_ask(b, "GET", b->name, "/json", on_found, &e) < 0)
         engine_gone(b, &e);
 }
 
@@ -299,8 +274,7 @@ static void judge_end(struct dk_box *b)
     struct mo_err e;
 
     mo_docker_move(b, DK_JUDGING);
-    if (mo_docker_ask(b, "GET", b->id, "/json", mo_span(NULL, 0), on_judged,
-                      &e) < 0)
+    if (mo_docker_ask(b, "GET", b->id, "/json", on_judged, &e) < 0)
         engine_gone(b, &e);
 }
 

@@ -133,8 +133,7 @@ void mo_docker_box_claim(struct mo_box *b, const struct mo_box_spec *spec);
 void mo_docker_move(struct dk_box *b, enum dk_step to);
 /* Asks for "/containers/" what tail; the call is b->call. */
 int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
-                  const char *tail, struct mo_span body, mo_engine_done *done,
-                  struct mo_err *e);
+                  const char *tail, mo_engine_done *done, struct mo_err *e);
 void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
                      uint64_t ms);
 
@@ -150,19 +149,13 @@ void mo_docker_give_up(struct dk_box *b, const struct mo_err *why);
 void mo_docker_wind_up(struct dk_box *b);
 
 /* docker_ask.c */
-int mo_docker_stats(struct mo_box *b,
-                    void (*done)(void *ctx, const struct mo_box_stats *s,
-                                 const struct mo_err *why),
-                    void *ctx, struct mo_err *e);
-int mo_docker_list(struct mo_boxes *bs,
-                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_err *e);
-int mo_docker_remove(struct mo_boxes *bs, const char *id,
-                     void (*done)(void *ctx, const struct mo_err *why),
+int mo_docker_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
+                    struct mo_err *e);
+int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                   struct mo_err *e);
+int mo_docker_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
-int mo_docker_check(struct mo_boxes *bs,
-                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
-                    void *ctx, struct mo_err *e);
+int mo_docker_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
+                    struct mo_err *e);
 
 #endif

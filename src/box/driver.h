@@ -36,20 +36,14 @@ struct mo_box_ops {
      * take time: the program sees its input only when it runs. */
     void (*park)(struct mo_box *b);
     void (*claim)(struct mo_box *b, const struct mo_box_spec *spec);
-    int (*stats)(struct mo_box *b,
-                 void (*done)(void *ctx, const struct mo_box_stats *s,
-                              const struct mo_err *why),
-                 void *ctx, struct mo_err *e);
-    int (*list)(struct mo_boxes *bs,
-                void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                             const struct mo_err *why),
-                void *ctx, struct mo_err *e);
-    int (*remove)(struct mo_boxes *bs, const char *id,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                  struct mo_err *e);
-    int (*check)(struct mo_boxes *bs,
-                 void (*done)(void *ctx, const struct mo_boxes_ready *r),
-                 void *ctx, struct mo_err *e);
+    int (*stats)(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
+                 struct mo_err *e);
+    int (*list)(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                struct mo_err *e);
+    int (*remove)(struct mo_boxes *bs, const char *id, mo_done_fn *done,
+                  void *ctx, struct mo_err *e);
+    int (*check)(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
+                 struct mo_err *e);
     /* Called when no box is left. Frees bs, then gone(ctx), later. */
     void (*close)(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 };
@@ -97,7 +91,11 @@ struct mo_box {
     char id[MO_BOX_ID_MAX];
 };
 
-/* For the driver's opening function. */
+/* For the driver's opening function. A copy of s or, if it is NULL, of "". */
+static inline char *mo_boxes_text(const char *s)
+{
+    return mo_strndup(s ? s : "", s ? strlen(s) : 0);
+}
 void mo_boxes_setup(struct mo_boxes *bs, struct mo_loop *l,
                     const struct mo_box_ops *ops);
 

@@ -250,13 +250,10 @@ int mo_keeper_ask(int sock, enum mo_boxmsg_type what,
                   struct mo_keeper_answer *a, struct mo_err *e)
 {
     struct mo_boxmsg m = {.type = what};
-    struct mo_buf b;
-    int rc;
+    mo_autobuf struct mo_buf b = {.max = MO_BOXMSG_HEAD};
+    int rc = mo_boxmsg_put(&b, &m, e);
 
-    mo_buf_init(&b, MO_BOXMSG_HEAD);
-    rc = mo_boxmsg_put(&b, &m, e);
     if (rc == 0)
         rc = mo_keeper_send(sock, mo_buf_view(&b), -1, e);
-    mo_buf_fini(&b);
     return rc ? rc : mo_keeper_receive(sock, a, e);
 }

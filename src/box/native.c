@@ -26,8 +26,7 @@
 #define STATS_MAX 4 /* questions at a time */
 
 struct question {
-    void (*done)(void *ctx, const struct mo_box_stats *s,
-                 const struct mo_err *why);
+    mo_box_stats_fn *done;
     void *ctx;
 };
 
@@ -377,19 +376,28 @@ static int submit_birth(struct nbox *n, const struct mo_boxmsg *m,
 
 /* --- what box.c asks for ------------------------------------------------- */
 
-static int nat_start(struct mo_box *b, const struct mo_box_spec *spec,
-                     bool warm, struct mo_err *e)
+/* A fresh program, in the keeper of id or, without one, in a new keeper. */
+static int bear_box(struct mo_box *b, const char *id,
+                    const struct mo_box_spec *spec, struct mo_err *e)
 {
     struct nbox *n = nbox_of(b);
     struct mo_native_req r;
     int rc;
 
-    (void)warm; /* a program that waits for input costs nothing */
     nbox_init(n);
-    n->spawn = true;
-    rc = mo_native_request(native_of(b->bs), spec, MO_BOXMSG_START, &r, e);
+    n->spawn = id == NULL;
+    (void)snprintf(n->id, sizeof(n->id), "%s", id ? id : "");
+    rc = mo_native_request(native_of(b->bs), spec,
+                           id ? MO_BOXMSG_RESTART : MO_BOXMSG_START, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
     return rc ? rc : submit_birth(n, &r.m, e);
+}
+
+static int nat_start(struct mo_box *b, const struct mo_box_spec *spec,
+                     bool warm, struct mo_err *e)
+{
+    (void)warm; /* a program that waits for input costs nothing */
+    return bear_box(b, NULL, spec, e);
 }
 
 static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
@@ -402,20 +410,6 @@ static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
         MO_NATIVE_LINGER_MAX; /* its files are wanted whatever it was */
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
     return submit_birth(n, &m, e);
-}
-
-static int nat_revive(struct mo_box *b, const char *id,
-                      const struct mo_box_spec *spec, struct mo_err *e)
-{
-    struct nbox *n = nbox_of(b);
-    struct mo_native_req r;
-    int rc;
-
-    nbox_init(n);
-    (void)snprintf(n->id, sizeof(n->id), "%s", id);
-    rc = mo_native_request(native_of(b->bs), spec, MO_BOXMSG_RESTART, &r, e);
-    n->linger_ms = r.m.u.req.linger_ms;
-    return rc ? rc : submit_birth(n, &r.m, e);
 }
 
 static void nat_stop(struct mo_box *b)
@@ -456,10 +450,8 @@ static void nat_claim(struct mo_box *b, const struct mo_box_spec *spec)
     send_to_keeper(n, &m);
 }
 
-static int nat_stats(struct mo_box *b,
-                     void (*done)(void *ctx, const struct mo_box_stats *s,
-                                  const struct mo_err *why),
-                     void *ctx, struct mo_err *e)
+static int nat_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
+                     struct mo_err *e)
 {
     struct nbox *n = nbox_of(b);
 
@@ -519,7 +511,7 @@ static const struct mo_box_ops ops = {
     .box_size = sizeof(struct nbox),
     .start = nat_start,
     .adopt = nat_adopt,
-    .revive = nat_revive,
+    .revive = bear_box,
     .stop = nat_stop,
     .let_go = nat_let_go,
     .claim = nat_claim,
@@ -533,16 +525,12 @@ static const struct mo_box_ops ops = {
 static int keep_texts(struct native *d, const struct mo_boxes_opts *o,
                       struct mo_err *e)
 {
-    struct mo_buf path;
+    mo_autobuf struct mo_buf path = {.max = MO_BOXREQ_PATH_MAX};
 
-    mo_buf_init(&path, MO_BOXREQ_PATH_MAX);
     (void)mo_buf_printf(&path, "%s/boxes", o->dir);
     d->dir = mo_buf_err(&path) ? NULL : mo_strndup(path.p, path.len);
-    mo_buf_fini(&path);
-    d->store =
-        mo_strndup(o->store ? o->store : "", strlen(o->store ? o->store : ""));
-    d->instance = mo_strndup(o->instance ? o->instance : "",
-                             strlen(o->instance ? o->instance : ""));
+    d->store = mo_boxes_text(o->store);
+    d->instance = mo_boxes_text(o->instance);
     if (!d->dir || !d->store || !d->instance)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     if (mkdir(d->dir, 0700) < 0 && errno != EEXIST)

@@ -21,10 +21,9 @@ struct query {
     int rc;
     struct mo_err err;
     union {
-        void (*rows)(void *ctx, const struct mo_box_row *v, size_t n,
-                     const struct mo_err *why);
-        void (*removed)(void *ctx, const struct mo_err *why);
-        void (*ready)(void *ctx, const struct mo_boxes_ready *r);
+        mo_box_rows_fn *rows;
+        mo_done_fn *removed;
+        mo_boxes_ready_fn *ready;
     } done;
     void *ctx;
 };
@@ -157,10 +156,8 @@ static void list_done(struct mo_job *j, bool canceled)
     query_free(q);
 }
 
-int mo_native_list(struct mo_boxes *bs,
-                   void (*done)(void *ctx, const struct mo_box_row *v, size_t n,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_err *e)
+int mo_native_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
+                   struct mo_err *e)
 {
     struct query *q = query_new(bs, run_list, list_done, ctx, e);
 
@@ -195,8 +192,7 @@ static void remove_done(struct mo_job *j, bool canceled)
     query_free(q);
 }
 
-int mo_native_remove(struct mo_boxes *bs, const char *id,
-                     void (*done)(void *ctx, const struct mo_err *why),
+int mo_native_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                      void *ctx, struct mo_err *e)
 {
     struct query *q = query_new(bs, run_remove, remove_done, ctx, e);
@@ -243,9 +239,8 @@ static void check_done(struct mo_job *j, bool canceled)
     query_free(q);
 }
 
-int mo_native_check(struct mo_boxes *bs,
-                    void (*done)(void *ctx, const struct mo_boxes_ready *r),
-                    void *ctx, struct mo_err *e)
+int mo_native_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
+                    struct mo_err *e)
 {
     static const char *const argv[] = {"sleep", "60", NULL};
     const struct mo_box_spec spec = {.limits = mo_box_limits_default,

@@ -1,10 +1,8 @@
-/*
- * pool.c - warm boxes: started ahead, so that a session need not wait.
+/* pool.c - warm boxes: started ahead, so that a session need not wait.
  *
  * One spec, `want` boxes of it. They are started one after the other, so that
  * sessions in use come first. After a failure the next attempt comes later, up
- * to a minute. A box leaves the pool for one session and never comes back.
- */
+ * to a minute. A box leaves the pool for one session and never comes back. */
 #include "box/driver.h"
 
 #include "base/rand.h"

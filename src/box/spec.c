@@ -1,6 +1,4 @@
-/*
- * spec.c - a box's spec as data: check, compare, copy, digest.
- */
+/* spec.c - a box's spec as data: check, compare, copy, digest. */
 #include <stdio.h>
 
 #include "box/driver.h"

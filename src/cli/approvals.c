@@ -147,7 +147,7 @@ static int list_one(void *ctx, const char *path)
     return 0;
 }
 
-static int run_list(struct mo_cli *c)
+int mo_run_approvals_list(struct mo_cli *c)
 {
     struct asking a;
     struct mo_err e;
@@ -169,21 +169,6 @@ static int run_list(struct mo_cli *c)
     rc = a.json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
     return end_asking(&a, rc);
 }
-
-static const struct mo_opt list_opts[] = {MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_approvals_list = {
-    .name = "approvals list",
-    .summary = "List the gateway calls that wait for a person",
-    .text = "Asks every `serve` and `gateway` process that uses this state "
-            "directory. Also lists tools that are blocked because their server "
-            "changed them.",
-    .example = "approvals list",
-    .example_says = "shows each call with its arguments and its id",
-    .opts = list_opts,
-    .nopts = MO_COUNT(list_opts),
-    .run = run_list,
-};
 
 /* --- approve and reject --------------------------------------------------- */
 
@@ -322,56 +307,15 @@ static int run_decide(struct mo_cli *c, bool approved)
     return end_asking(&a, rc);
 }
 
-static int run_approve(struct mo_cli *c)
+int mo_run_approvals_approve(struct mo_cli *c)
 {
     return run_decide(c, true);
 }
 
-static int run_reject(struct mo_cli *c)
+int mo_run_approvals_reject(struct mo_cli *c)
 {
     return run_decide(c, false);
 }
-
-static const struct mo_opt approve_opts[] = {
-    {.name = "args",
-     .arg = "JSON",
-     .doc = "Run it with these arguments instead (a JSON object that matches "
-            "the schema)"},
-};
-
-const struct mo_cmd mo_cmd_approvals_approve = {
-    .name = "approvals approve",
-    .summary = "Approve a waiting call, once",
-    .args = "ID",
-    .min_args = 1,
-    .max_args = 1,
-    .text = "Prints the approved call. The approval covers exactly the call "
-            "that `approvals list` shows and can be used once.",
-    .example = "approvals approve Vb3nQ0aZk1xYc7Lm",
-    .example_says = "runs that call",
-    .opts = approve_opts,
-    .nopts = MO_COUNT(approve_opts),
-    .run = run_approve,
-};
-
-static const struct mo_opt reject_opts[] = {
-    {.name = "reason",
-     .arg = "TEXT",
-     .doc = "Reason; the model and the audit log get it"},
-};
-
-const struct mo_cmd mo_cmd_approvals_reject = {
-    .name = "approvals reject",
-    .summary = "Reject a waiting call",
-    .args = "ID",
-    .min_args = 1,
-    .max_args = 1,
-    .example = "approvals reject Vb3nQ0aZk1xYc7Lm --reason tomorrow",
-    .example_says = "the client gets an error with the reason",
-    .opts = reject_opts,
-    .nopts = MO_COUNT(reject_opts),
-    .run = run_reject,
-};
 
 /* --- accepting a changed tool -------------------------------------------- */
 
@@ -418,7 +362,7 @@ static int accept_one(void *ctx, const char *path)
     return x->rc ? 1 : 0;
 }
 
-static int run_accept(struct mo_cli *c)
+int mo_run_approvals_accept(struct mo_cli *c)
 {
     struct asking a;
     struct accepting all = {.a = &a, .c = c};
@@ -447,17 +391,3 @@ static int run_accept(struct mo_cli *c)
     mo_buf_fini(&b);
     return end_asking(&a, all.rc);
 }
-
-const struct mo_cmd mo_cmd_approvals_accept = {
-    .name = "approvals accept",
-    .summary = "Accept a tool that its server changed",
-    .args = "SERVER TOOL",
-    .min_args = 2,
-    .max_args = 2,
-    .text = "A tool whose description, schema or hints changed since it was "
-            "first seen does not run until a person accepts it. `approvals "
-            "list` shows the old and the new definition.",
-    .example = "approvals accept files read_file",
-    .example_says = "read_file of the server files may be called again",
-    .run = run_accept,
-};

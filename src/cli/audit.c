@@ -205,7 +205,7 @@ static size_t read_row_count(const struct mo_cli *c, size_t usual)
     return n < ROWS_MAX ? (size_t)n : ROWS_MAX;
 }
 
-static int run_list(struct mo_cli *c)
+int mo_run_audit_list(struct mo_cli *c)
 {
     struct opened o;
     struct mo_err e;
@@ -224,26 +224,6 @@ static int run_list(struct mo_cli *c)
     mo_config_close(&o.h);
     return rc;
 }
-
-#define OPT_ROWS                                                               \
-    {                                                                          \
-        .name = "rows", .letter = 'n', .arg = "N", .doc = "Number of rows"     \
-    }
-
-static const struct mo_opt list_opts[] = {OPT_ROWS, MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_audit_list = {
-    .name = "audit list",
-    .summary = "Print the newest rows of the audit log",
-    .text = "Rows are calls that the gateway forwarded or refused, router "
-            "lookups, and decisions of people, also in conversations. With "
-            "--json each row is printed as stored.",
-    .example = "audit list -n 20",
-    .example_says = "prints the last twenty rows",
-    .opts = list_opts,
-    .nopts = MO_COUNT(list_opts),
-    .run = run_list,
-};
 
 /* --- tail ---------------------------------------------------------------- */
 
@@ -286,7 +266,7 @@ static int follow_log(const struct opened *o, struct rows *r, struct mo_err *e)
     return rc < 0 ? rc : 0;
 }
 
-static int run_tail(struct mo_cli *c)
+int mo_run_audit_tail(struct mo_cli *c)
 {
     struct opened o;
     struct mo_err e;
@@ -308,24 +288,6 @@ static int run_tail(struct mo_cli *c)
     mo_config_close(&o.h);
     return rc;
 }
-
-static const struct mo_opt tail_opts[] = {
-    {.name = "follow",
-     .letter = 'f',
-     .doc = "Print new rows as they are written"},
-    OPT_ROWS,
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_audit_tail = {
-    .name = "audit tail",
-    .summary = "Print the end of the audit log; with -f also new rows",
-    .example = "audit tail -f",
-    .example_says = "prints ten rows and then each new one until Ctrl-C",
-    .opts = tail_opts,
-    .nopts = MO_COUNT(tail_opts),
-    .run = run_tail,
-};
 
 /* --- verify -------------------------------------------------------------- */
 
@@ -355,7 +317,7 @@ static int print_report(struct mo_cli *c, const struct mo_audit_file_report *r)
     return rc ? rc : r->ok ? MO_EXIT_OK : MO_EXIT_FAIL;
 }
 
-static int run_verify(struct mo_cli *c)
+int mo_run_audit_verify(struct mo_cli *c)
 {
     struct mo_audit_file_report r;
     struct opened o;
@@ -372,23 +334,3 @@ static int run_verify(struct mo_cli *c)
     mo_config_close(&o.h);
     return rc;
 }
-
-static const struct mo_opt verify_opts[] = {MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_audit_verify = {
-    .name = "audit verify",
-    .summary = "Check that the audit log was not changed",
-    .args = "[FILE]",
-    .max_args = 1,
-    .words = "@file",
-    .text = "Every row contains the hash of the previous row, so changed bytes "
-            "and removed or moved rows are found and named. audit.head shows "
-            "whether rows are missing at either end. For a single FILE only "
-            "its own rows are checked. Exit status 1: the log was changed; 4: "
-            "it cannot be read.",
-    .example = "audit verify",
-    .example_says = "checks all files of the log in store.dir",
-    .opts = verify_opts,
-    .nopts = MO_COUNT(verify_opts),
-    .run = run_verify,
-};

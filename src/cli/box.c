@@ -273,7 +273,7 @@ static int status_of(struct run *r)
     return SIGNAL_BASE + (end->signal ? end->signal : SIGKILL);
 }
 
-static int run_box(struct mo_cli *c)
+int mo_run_box_run(struct mo_cli *c)
 {
     const char *argv[MO_CLI_ARGS_MAX + 1] = {NULL};
     bool where = c->dashes != SIZE_MAX && c->dashes > 0;
@@ -308,22 +308,3 @@ static int run_box(struct mo_cli *c)
     mo_cmd_runtime_close(&r.m);
     return rc;
 }
-
-const struct mo_cmd mo_cmd_box_run = {
-    .name = "box run",
-    .summary = "Run one command in a box and remove the box",
-    .args = "[native|docker|IMAGE] -- COMMAND [ARGUMENT...]",
-    .min_args = 1,
-    .max_args = MO_CLI_ARGS_MAX,
-    .words = "native docker",
-    .text =
-        "The box has the isolation of a session: no network, no privileges, "
-        "only /workspace and /tmp are writable, with the configured limits. "
-        "Input and output are passed through. The exit status is that of the "
-        "command, or 128 plus the signal number. IMAGE is a container image, "
-        "or a directory with an unpacked image (native). A container engine "
-        "does not forward the end of the input.",
-    .example = "box run native -- sh -c 'id; ls /'",
-    .example_says = "shows the user and the files that a tool sees",
-    .run = run_box,
-};

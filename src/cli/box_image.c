@@ -26,7 +26,7 @@ static void on_closed(void *ctx)
     ((struct image *)ctx)->m.done = true;
 }
 
-static int run_image(struct mo_cli *c)
+int mo_run_box_image(struct mo_cli *c)
 {
     struct mo_box_drivers_opts o = {
         .store = "image", .instance = "image", .driver = MO_DRIVER_DOCKER};
@@ -53,14 +53,3 @@ static int run_image(struct mo_cli *c)
     mo_cmd_runtime_close(&im.m);
     return rc;
 }
-
-const struct mo_cmd mo_cmd_box_image = {
-    .name = "box image",
-    .summary = "Build the image of docker boxes and load it into the engine",
-    .text = "The image contains the toolbox of this program and the static "
-            "busybox of this machine, FROM scratch. Builds are reproducible. "
-            "The server does this automatically when it first needs a box.",
-    .example = "box image",
-    .example_says = "builds it now, so that the first session does not wait",
-    .run = run_image,
-};

@@ -1,9 +1,9 @@
 /* cli.h - the command line: parser, command table, and helpers for commands.
  *
- * A command is one file in cli/ and one row of mo_commands (cli/table.c) with
- * its words, options, example and function. The parser, --help, the man page
- * and the shell completions (help_text.h) all read the same row, so they always
- * agree.
+ * A command is one function in cli/ and one entry of data/commands.json with
+ * its words, options, texts and example. The build makes mo_commands of that
+ * file. The parser, --help, the man page and the shell completions
+ * (help_text.h) all read the same row, so they always agree.
  *
  * Rules: options may stand anywhere after the words of the command, global
  * options also before. "--name value" and "--name=value" are equal. "--" ends
@@ -61,7 +61,7 @@ struct mo_cli_table {
     size_t nglobals;
 };
 
-extern const struct mo_cli_table mo_commands; /* cli/table.c */
+extern const struct mo_cli_table mo_commands; /* scripts/embed-commands */
 
 struct mo_cli {
     const struct mo_cli_table *table;

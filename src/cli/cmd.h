@@ -1,4 +1,4 @@
-/* cmd.h - the rows of the command table, and helpers that several commands
+/* cmd.h - the functions of the commands, and helpers that several of them
  * use. */
 #ifndef MO_CLI_CMD_H
 #define MO_CLI_CMD_H
@@ -7,33 +7,28 @@
 #include "codec/json/json.h"
 #include "config/config.h"
 
-extern const struct mo_cmd mo_cmd_find;
-extern const struct mo_cmd mo_cmd_gateway, mo_cmd_replay, mo_cmd_route_eval,
-    mo_cmd_serve, mo_cmd_chat, mo_cmd_version, mo_cmd_doctor,
-    mo_cmd_config_check, mo_cmd_config_show, mo_cmd_config_schema,
-    mo_cmd_config_docs, mo_cmd_help, mo_cmd_completion, mo_cmd_call,
-    mo_cmd_mcp_list, mo_cmd_mcp_test, mo_cmd_mcp_info, mo_cmd_sessions_list,
-    mo_cmd_sessions_show, mo_cmd_sessions_kill, mo_cmd_box_run,
-    mo_cmd_box_image;
-extern const struct mo_cmd mo_cmd_secrets_set, mo_cmd_secrets_list,
-    mo_cmd_secrets_remove, mo_cmd_secrets_check, mo_cmd_mcp_add,
-    mo_cmd_mcp_remove, mo_cmd_mcp_enable, mo_cmd_mcp_disable, mo_cmd_mcp_import,
-    mo_cmd_mcp_health;
-extern const struct mo_cmd mo_cmd_audit_list, mo_cmd_audit_tail,
-    mo_cmd_audit_verify, mo_cmd_approvals_list, mo_cmd_approvals_approve,
-    mo_cmd_approvals_reject, mo_cmd_approvals_accept;
+/* The functions of the commands in data/commands.json. */
+typedef int mo_cmd_run(struct mo_cli *c); /* an enum mo_exit_code */
+mo_cmd_run mo_run_approvals_accept, mo_run_approvals_approve,
+    mo_run_approvals_list, mo_run_approvals_reject;
+mo_cmd_run mo_run_audit_list, mo_run_audit_tail, mo_run_audit_verify;
+mo_cmd_run mo_run_box_image, mo_run_box_run, mo_run_call, mo_run_chat,
+    mo_run_completion, mo_run_doctor, mo_run_find, mo_run_gateway, mo_run_help,
+    mo_run_replay, mo_run_route_eval, mo_run_serve, mo_run_version;
+mo_cmd_run mo_run_config_check, mo_run_config_docs, mo_run_config_schema,
+    mo_run_config_show;
+mo_cmd_run mo_run_mcp_add, mo_run_mcp_disable, mo_run_mcp_enable,
+    mo_run_mcp_health, mo_run_mcp_import, mo_run_mcp_info, mo_run_mcp_list,
+    mo_run_mcp_remove, mo_run_mcp_test;
+mo_cmd_run mo_run_secrets_check, mo_run_secrets_list, mo_run_secrets_remove,
+    mo_run_secrets_set;
+mo_cmd_run mo_run_sessions_kill, mo_run_sessions_list, mo_run_sessions_show;
 
 #define MO_CMD_TEXT_MAX ((size_t)4 * 1024 * 1024) /* bytes of printed text */
 #define MO_CMD_NO_SERVERS                                                      \
     "no MCP servers are configured: `mcp-orchestrator mcp add NAME -- "        \
     "PROGRAM` adds one,\n`mcp-orchestrator mcp import` takes over those of "   \
     "another client\n"
-
-/* Options that several commands share. */
-#define MO_OPT_JSON                                                            \
-    {                                                                          \
-        .name = "json", .doc = "Print JSON for programs"                       \
-    }
 
 /* Loads the configuration according to the command line. On failure the errors
  * are printed and the exit code is returned. Else returns 0 and the caller

@@ -3,7 +3,7 @@
 #include "cli/cmd.h"
 #include "cli/help_text.h"
 
-static int run_completion(struct mo_cli *c)
+int mo_run_completion(struct mo_cli *c)
 {
     struct mo_buf b;
     int rc;
@@ -17,17 +17,3 @@ static int run_completion(struct mo_cli *c)
                         "no completion for '%.40s'; choose bash, zsh or fish",
                         c->args[0]);
 }
-
-const struct mo_cmd mo_cmd_completion = {
-    .name = "completion",
-    .summary = "Print a completion script for a shell",
-    .args = "bash|zsh|fish",
-    .min_args = 1,
-    .max_args = 1,
-    .words = "bash zsh fish",
-    .example = "completion bash > "
-               "~/.local/share/bash-completion/completions/mcp-orchestrator",
-    .example_says = "installs completion for bash",
-    .run = run_completion,
-    .flags = MO_CLI_HIDDEN,
-};

@@ -7,7 +7,7 @@
 
 /* --- check --------------------------------------------------------------- */
 
-static int run_check(struct mo_cli *c)
+int mo_run_config_check(struct mo_cli *c)
 {
     struct mo_config_holder h;
     struct mo_cmd_flags flags;
@@ -26,22 +26,9 @@ static int run_check(struct mo_cli *c)
     return mo_cli_print(c, &b);
 }
 
-const struct mo_cmd mo_cmd_config_check = {
-    .name = "config check",
-    .summary = "Check the configuration and report every error",
-    .args = "[FILE]",
-    .max_args = 1,
-    .words = "@file",
-    .text = "Reads the configuration as serve does: environment, .env, file. "
-            "Every error is shown with file, line and column.",
-    .example = "config check",
-    .example_says = "checks the file that serve would use in this directory",
-    .run = run_check,
-};
-
 /* --- show ---------------------------------------------------------------- */
 
-static int run_show(struct mo_cli *c)
+int mo_run_config_show(struct mo_cli *c)
 {
     struct mo_config_holder h;
     struct mo_cmd_flags flags;
@@ -60,28 +47,9 @@ static int run_show(struct mo_cli *c)
     return json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
 }
 
-static const struct mo_opt show_opts[] = {
-    {.name = "all",
-     .letter = 'a',
-     .doc = "Include keys that have their default value"},
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_config_show = {
-    .name = "config show",
-    .summary = "Print every value in effect and where it comes from",
-    .text = "API keys and passwords are shown as ***; references such as "
-            "${env:NAME} are not resolved.",
-    .example = "config show --json",
-    .example_says = "prints key, value and source of everything as JSON",
-    .opts = show_opts,
-    .nopts = MO_COUNT(show_opts),
-    .run = run_show,
-};
-
 /* --- schema -------------------------------------------------------------- */
 
-static int run_schema(struct mo_cli *c)
+int mo_run_config_schema(struct mo_cli *c)
 {
     struct mo_buf b;
 
@@ -90,19 +58,9 @@ static int run_schema(struct mo_cli *c)
     return mo_cmd_print_json(c, &b);
 }
 
-const struct mo_cmd mo_cmd_config_schema = {
-    .name = "config schema",
-    .summary = "Print the JSON Schema of the configuration file",
-    .text = "Editors use the schema to complete and check the file: put its "
-            "path into the \"$schema\" key.",
-    .example = "config schema > mcp-orchestrator.schema.json",
-    .example_says = "writes the schema to a file",
-    .run = run_schema,
-};
-
 /* --- docs ---------------------------------------------------------------- */
 
-static int run_docs(struct mo_cli *c)
+int mo_run_config_docs(struct mo_cli *c)
 {
     struct mo_buf b;
 
@@ -110,12 +68,3 @@ static int run_docs(struct mo_cli *c)
     mo_config_docs(&b);
     return mo_cli_print(c, &b);
 }
-
-const struct mo_cmd mo_cmd_config_docs = {
-    .name = "config docs",
-    .summary = "Print docs/configuration.md",
-    .example = "config docs > docs/configuration.md",
-    .example_says = "updates the documentation",
-    .run = run_docs,
-    .flags = MO_CLI_HIDDEN,
-};

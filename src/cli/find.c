@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "audit/audit_lookup.h"
+#include "audit/audit.h"
 #include "cli/cmd.h"
 #include "codec/json/json.h"
 #include "gateway/inside.h"
@@ -230,7 +230,7 @@ static int forget_learning(const struct mo_cli *c, const struct mo_config *cfg)
                : MO_EXIT_OK;
 }
 
-static int run_find(struct mo_cli *c)
+int mo_run_find(struct mo_cli *c)
 {
     struct mo_config_holder h;
     struct mo_cmd_flags flags;
@@ -265,29 +265,3 @@ static int run_find(struct mo_cli *c)
     mo_config_close(&h);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "limit", .arg = "N", .doc = "Maximum number of tools (5)"},
-    {.name = "threshold", .arg = "X", .doc = "Minimum confidence, from 0 to 1"},
-    {.name = "refresh", .doc = "Start every server first and read its tools"},
-    {.name = "forget",
-     .doc = "Forget what the router learnt, and do nothing else"},
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_find = {
-    .name = "find",
-    .summary = "Print the tools that the router chooses for a request",
-    .args = "WORDS...",
-    .max_args = MO_CLI_ARGS_MAX,
-    .text = "Prints the matching tools with a confidence from 0 to 1, best "
-            "first. Then prints the matching tools that cannot be used and "
-            "why: the server is disabled, failing, not read yet or needs a "
-            "sign-in, or the tool is hidden or changed since it was first "
-            "seen. Reads the cached catalogues and starts no server.",
-    .example = "find 'read a file' --limit 3",
-    .example_says = "prints the three best tools",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_find,
-};

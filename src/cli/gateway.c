@@ -178,7 +178,7 @@ static void free_gateway(struct gateway *g)
     mo_loop_free(g->loop);
 }
 
-static int run_gateway(struct mo_cli *c)
+int mo_run_gateway(struct mo_cli *c)
 {
     struct gateway g = {.record_to = mo_cli_get(c, "record")};
     struct mo_cmd_flags flags;
@@ -189,53 +189,23 @@ static int run_gateway(struct mo_cli *c)
         return rc;
     (void)signal(SIGPIPE, SIG_IGN);
     mo_log_init(&g.log, STDERR_FILENO);
+    mo_log_collect(&g.log);
     mo_reload_log(&g.log, g.config.now);
     mo_timer_init(&g.watch, on_watch);
     mo_timer_init(&g.soon, open_approvals_socket);
     if (start_gateway(&g, &e) < 0) {
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     } else {
+        mo_log(&g.log, MO_INFO, "gateway",
+               "started: version " MO_VERSION ", pid %d, on standard input",
+               (int)getpid());
         mo_timer_start(g.loop, &g.watch, MO_RELOAD_WATCH_MS);
         mo_timer_start(g.loop, &g.soon, APPROVALS_SOCKET_MS);
         mo_loop_run(g.loop);
+        mo_log(&g.log, MO_INFO, "gateway", "stopped");
     }
     free_gateway(&g);
     mo_log_fini(&g.log);
     mo_config_close(&g.config);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "expose",
-     .arg = "WHAT",
-     .key = "gateway.expose",
-     .words = "all search auto",
-     .doc = "Tools shown to the client: all, four that find and call the "
-            "others (search), or by their number (auto)"},
-    {.name = "prefix",
-     .arg = "WHEN",
-     .key = "gateway.prefix",
-     .words = "collision always never",
-     .doc = "When the server name is put before the tool name (collision)"},
-    {.name = "record",
-     .arg = "FILE",
-     .words = "@file",
-     .doc = "Record all messages of the servers in a new file, for `replay`; "
-            "known secrets are blanked out"},
-};
-
-const struct mo_cmd mo_cmd_gateway = {
-    .name = "gateway",
-    .summary = "Serve all configured MCP servers as one, on stdio",
-    .text = "For MCP clients that start their servers: put this command into "
-            "the configuration of the client, instead of all its servers. "
-            "Servers start on first use and stop when idle; their catalogues "
-            "are cached, so that lists are available at once. Ends at the end "
-            "of input. `serve` offers the same at /mcp.",
-    .example = "gateway --prefix always",
-    .example_says =
-        "serves one MCP server; each tool name starts with its server name",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_gateway,
-};

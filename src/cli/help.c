@@ -30,7 +30,7 @@ static int print_topic(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
                         best ? "'?" : "");
 }
 
-static int run_help(struct mo_cli *c)
+int mo_run_help(struct mo_cli *c)
 {
     struct mo_buf b, name;
     int rc = 0;
@@ -49,19 +49,3 @@ static int run_help(struct mo_cli *c)
     mo_buf_fini(&b);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "man", .flags = MO_CLI_HIDDEN, .doc = "Print the man page"},
-};
-
-const struct mo_cmd mo_cmd_help = {
-    .name = "help",
-    .summary = "Explain a command",
-    .args = "[command]",
-    .max_args = 2,
-    .example = "help serve",
-    .example_says = "explains serve and its options",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_help,
-};

@@ -29,7 +29,7 @@ int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_flags *flags,
         .flags = flags->v,
     };
 
-    if (!in.file && c->nargs && c->cmd == &mo_cmd_config_check)
+    if (!in.file && c->nargs && c->cmd->run == mo_run_config_check)
         in.file = c->args[0];
     collect_flags(c, flags);
     in.nflags = flags->n;

@@ -69,7 +69,7 @@ static int play_recording(struct mo_cli *c, struct mo_span text)
     return rc ? mo_cli_error(c, rc, "a message is too long") : rc;
 }
 
-static int run_replay(struct mo_cli *c)
+int mo_run_replay(struct mo_cli *c)
 {
     mo_autobuf struct mo_buf text = {.max = MO_REPLAY_FILE_MAX};
     struct mo_err e;
@@ -81,27 +81,3 @@ static int run_replay(struct mo_cli *c)
         rc = play_recording(c, mo_buf_view(&text));
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "server",
-     .arg = "NAME",
-     .doc = "Server to play, if the recording has several"},
-};
-
-const struct mo_cmd mo_cmd_replay = {
-    .name = "replay",
-    .summary = "Play a server of a recording made by `gateway --record`",
-    .args = "FILE",
-    .min_args = 1,
-    .max_args = 1,
-    .words = "@file",
-    .text = "An MCP server on stdio that answers recorded requests with the "
-            "recorded answers, notifications and questions. Other requests get "
-            "an error. Use it as the command of a server in tests, or to "
-            "reproduce a problem.",
-    .example = "replay monday.jsonl --server github",
-    .example_says = "plays the server github of the recording",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_replay,
-};

@@ -443,7 +443,7 @@ static int report(struct mo_cli *c, const struct eval *v)
     return mo_cli_print(c, &b);
 }
 
-static int run_route_eval(struct mo_cli *c)
+int mo_run_route_eval(struct mo_cli *c)
 {
     struct eval *v = mo_new(struct eval);
     struct mo_buf text[3];
@@ -476,34 +476,3 @@ static int run_route_eval(struct mo_cli *c)
     mo_free(v);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "servers",
-     .arg = "FILE",
-     .words = "@file",
-     .doc = "Servers as JSON lines: server, description"},
-    {.name = "catalog",
-     .arg = "FILE",
-     .words = "@file",
-     .doc = "Tools as JSON lines: server, tool, description, params (names)"},
-    {.name = "queries",
-     .arg = "FILE",
-     .words = "@file",
-     .doc = "Requests as JSON lines: query, gold (pairs of server and tool; "
-            "empty: no tool needed)"},
-    {.name = "words-only", .doc = "Do not use vectors, for comparison"},
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_route_eval = {
-    .name = "route-eval",
-    .summary = "Measure the router on labelled requests",
-    .text = "Prints how often the right server and tool were first and among "
-            "the first three and five, the calibration of the confidence, and "
-            "the time per request. Any gold pair counts as right.",
-    .example = "route-eval --catalog c.jsonl --queries q.jsonl",
-    .example_says = "measures on these files",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_route_eval,
-};

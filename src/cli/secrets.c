@@ -115,7 +115,7 @@ static int set_value(struct mo_cli *c, struct opened *o, struct mo_buf *b)
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 
-static int run_set(struct mo_cli *c)
+int mo_run_secrets_set(struct mo_cli *c)
 {
     struct opened o;
     struct mo_buf b;
@@ -137,20 +137,6 @@ static int run_set(struct mo_cli *c)
     close_store(&o);
     return rc;
 }
-
-const struct mo_cmd mo_cmd_secrets_set = {
-    .name = "secrets set",
-    .summary = "Store a secret for ${secret:NAME}",
-    .args = "NAME",
-    .min_args = 1,
-    .max_args = 1,
-    .text = "Reads the value from standard input without a final newline; on a "
-            "terminal it prompts and does not echo. The value cannot be given "
-            "on the command line, which other users can read.",
-    .example = "secrets set github-token",
-    .example_says = "prompts for the value and stores it",
-    .run = run_set,
-};
 
 /* --- list ---------------------------------------------------------------- */
 
@@ -186,7 +172,7 @@ static void list_text(const struct mo_secrets *s, struct mo_buf *b)
     }
 }
 
-static int run_list(struct mo_cli *c)
+int mo_run_secrets_list(struct mo_cli *c)
 {
     bool json = mo_cli_has(c, "json");
     struct opened o;
@@ -204,21 +190,9 @@ static int run_list(struct mo_cli *c)
     return json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
 }
 
-static const struct mo_opt list_opts[] = {MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_secrets_list = {
-    .name = "secrets list",
-    .summary = "List the stored secrets: names and dates, no values",
-    .example = "secrets list",
-    .example_says = "prints the names of the stored secrets",
-    .opts = list_opts,
-    .nopts = MO_COUNT(list_opts),
-    .run = run_list,
-};
-
 /* --- remove -------------------------------------------------------------- */
 
-static int run_remove(struct mo_cli *c)
+int mo_run_secrets_remove(struct mo_cli *c)
 {
     struct mo_err e = {0};
     struct opened o;
@@ -234,17 +208,6 @@ static int run_remove(struct mo_cli *c)
     close_store(&o);
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
-
-const struct mo_cmd mo_cmd_secrets_remove = {
-    .name = "secrets remove",
-    .summary = "Remove a stored secret",
-    .args = "NAME",
-    .min_args = 1,
-    .max_args = 1,
-    .example = "secrets remove github-token",
-    .example_says = "removes it; servers that refer to it no longer start",
-    .run = run_remove,
-};
 
 /* --- check --------------------------------------------------------------- */
 
@@ -305,7 +268,7 @@ static void report(struct check *k)
                       k->found == 1 ? "" : "s");
 }
 
-static int run_check(struct mo_cli *c)
+int mo_run_secrets_check(struct mo_cli *c)
 {
     struct check k = {.missing = 0};
     struct opened o;
@@ -324,14 +287,3 @@ static int run_check(struct mo_cli *c)
     rc = mo_cli_print(c, &b);
     return rc == 0 && k.missing ? MO_EXIT_FAIL : rc;
 }
-
-const struct mo_cmd mo_cmd_secrets_check = {
-    .name = "secrets check",
-    .summary = "Check that every ${secret:NAME} has a value",
-    .text =
-        "Checks every reference of the configuration and prints those without "
-        "a value and how to set them. Exit status 1 if there are any.",
-    .example = "secrets check",
-    .example_says = "checks the file that serve would use in this directory",
-    .run = run_check,
-};

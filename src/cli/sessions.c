@@ -183,7 +183,7 @@ static int fini(struct listing *l, int rc)
     return rc;
 }
 
-static int run_list(struct mo_cli *c)
+int mo_run_sessions_list(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_buf b;
@@ -201,22 +201,6 @@ static int run_list(struct mo_cli *c)
     rc = mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
     return fini(&l, rc);
 }
-
-static const struct mo_opt json_opts[] = {MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_sessions_list = {
-    .name = "sessions list",
-    .summary = "List the sessions",
-    .text = "Lists the sessions of every process that uses the store, oldest "
-            "activity first. A session that was idle for too long has no box "
-            "any more and is asleep. It is listed while its conversation is "
-            "kept; opening it starts a new box.",
-    .example = "sessions list --json",
-    .example_says = "prints every session with its box as JSON",
-    .opts = json_opts,
-    .nopts = MO_COUNT(json_opts),
-    .run = run_list,
-};
 
 /* --- show ---------------------------------------------------------------- */
 
@@ -311,7 +295,7 @@ static void show_text(const struct one *o, struct mo_buf *b)
                   (unsigned long long)o->running);
 }
 
-static int run_show(struct mo_cli *c)
+int mo_run_sessions_show(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_buf b;
@@ -333,22 +317,6 @@ static int run_show(struct mo_cli *c)
     rc = mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
     return fini(&l, rc);
 }
-
-const struct mo_cmd mo_cmd_sessions_show = {
-    .name = "sessions show",
-    .summary = "Print one session",
-    .args = "ID",
-    .min_args = 1,
-    .max_args = 1,
-    .text =
-        "Prints its box, its holder, the length of its conversation and its "
-        "open calls. A session without a box is found by its conversation.",
-    .example = "sessions show 3f9a --json",
-    .example_says = "prints session 3f9a as JSON",
-    .opts = json_opts,
-    .nopts = MO_COUNT(json_opts),
-    .run = run_show,
-};
 
 /* --- kill ---------------------------------------------------------------- */
 
@@ -381,7 +349,7 @@ static int print_killed(struct mo_cli *c, const struct mo_err *why)
     return why->code ? MO_EXIT_FAIL : MO_EXIT_OK;
 }
 
-static int run_kill(struct mo_cli *c)
+int mo_run_sessions_kill(struct mo_cli *c)
 {
     struct listing l = {.n = 0};
     struct mo_span id = mo_span_cstr(c->args[0]);
@@ -393,25 +361,3 @@ static int run_kill(struct mo_cli *c)
                                       on_ended, &l, &l.m.why));
     return fini(&l, print_killed(c, &l.m.why));
 }
-
-static const struct mo_opt kill_opts[] = {
-    {.name = "forget", .doc = "Remove its conversation and calls too"},
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_sessions_kill = {
-    .name = "sessions kill",
-    .summary = "End a session and remove its box",
-    .args = "ID",
-    .min_args = 1,
-    .max_args = 1,
-    .text = "Clients of the session are notified. If a server on this machine "
-            "holds the session, that server ends it. A server on another "
-            "machine cannot be reached; the command fails and names it. The "
-            "conversation is kept until it expires, unless --forget is given.",
-    .example = "sessions kill 3f9a",
-    .example_says = "ends session 3f9a; its conversation is kept",
-    .opts = kill_opts,
-    .nopts = MO_COUNT(kill_opts),
-    .run = run_kill,
-};

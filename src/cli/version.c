@@ -3,7 +3,7 @@
 #include "cli/cmd.h"
 #include "codec/json/json.h"
 
-static int run_version(struct mo_cli *c)
+int mo_run_version(struct mo_cli *c)
 {
     struct mo_buf b;
     struct mo_jw w;
@@ -23,15 +23,3 @@ static int run_version(struct mo_cli *c)
     mo_jw_end(&w);
     return mo_cmd_print_json(c, &b);
 }
-
-static const struct mo_opt opts[] = {MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_version = {
-    .name = "version",
-    .summary = "Print the version",
-    .example = "version --json",
-    .example_says = "prints version, machine and build type as JSON",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_version,
-};

@@ -174,24 +174,22 @@ static int put_list(struct mo_buf *b, const char *const *v,
     return rc;
 }
 
-static int put_num(struct mo_buf *b, uint64_t v, const struct field *f)
-{
-    if (v < f->min || v > f->max)
-        return MO_EINVAL;
-    put_le(b, v, 8);
-    return mo_buf_err(b);
-}
-
 static int put_field(struct mo_buf *b, const void *s, const struct field *f)
 {
     const char *at = (const char *)s + f->at;
 
-    if (f->kind == NUM)
-        return put_num(b, *(const uint64_t *)(const void *)at, f);
+    const char *const *texts = (const void *)at;
+    uint64_t v;
+
     if (f->kind == TEXT)
-        return put_text(b, *(const char *const *)(const void *)at, f->min,
-                        f->max);
-    return put_list(b, (const char *const *)(const void *)at, f);
+        return put_text(b, *texts, f->min, f->max);
+    if (f->kind == LIST)
+        return put_list(b, texts, f);
+    memcpy(&v, at, sizeof(v));
+    if (v < f->min || v > f->max)
+        return MO_EINVAL;
+    put_le(b, v, 8);
+    return mo_buf_err(b);
 }
 
 int mo_boxmsg_put(struct mo_buf *b, const struct mo_boxmsg *m, struct mo_err *e)

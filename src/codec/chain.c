@@ -12,7 +12,7 @@
 
 struct line {
     uint64_t seq;
-    struct mo_span prev, members, body, hash;
+    struct mo_span prev, body, hash;
 };
 
 void mo_chain_init(struct mo_chain *c)
@@ -23,39 +23,25 @@ void mo_chain_init(struct mo_chain *c)
 
 /* --- reading ------------------------------------------------------------- */
 
-static bool take_text(struct mo_span *s, struct mo_span text)
-{
-    if (!mo_span_starts(*s, text))
-        return false;
-    *s = mo_span_skip(*s, text.n);
-    return true;
-}
-
 /* Numbers as we write them: a leading zero would be another spelling. */
 static bool take_seq(struct mo_span *s, uint64_t *out)
 {
     size_t n = 0;
 
-    while (n < s->n && s->p[n] >= '0' && s->p[n] <= '9')
+    while (n < s->n && mo_is_digit(s->p[n]))
         n++;
-    if (n == 0 || s->p[0] == '0' || mo_span_u64(mo_span_head(*s, n), out) < 0)
-        return false;
-    *s = mo_span_skip(*s, n);
-    return true;
+    return n && s->p[0] != '0' && mo_span_u64(mo_span_take(s, n), out) == 0;
 }
 
 static bool take_hex(struct mo_span *s, struct mo_span *out)
 {
     static const char digits[] = "0123456789abcdef";
 
-    if (s->n < MO_CHAIN_HEX)
-        return false;
-    *out = mo_span_head(*s, MO_CHAIN_HEX);
-    for (size_t i = 0; i < MO_CHAIN_HEX; i++)
+    *out = mo_span_take(s, MO_CHAIN_HEX);
+    for (size_t i = 0; i < out->n; i++)
         if (!memchr(digits, out->p[i], sizeof(digits) - 1))
             return false;
-    *s = mo_span_skip(*s, MO_CHAIN_HEX);
-    return true;
+    return out->n == MO_CHAIN_HEX;
 }
 
 static bool read_line(struct mo_span text, struct line *out)
@@ -66,14 +52,13 @@ static bool read_line(struct mo_span text, struct line *out)
         return false;
     end = mo_span_skip(s, s.n - HASH_LEN);
     out->body = s = mo_span_head(s, s.n - HASH_LEN);
-    if (!take_text(&end, MO_SPAN(HASH)) || !take_hex(&end, &out->hash) ||
+    if (!mo_span_strip(&end, MO_SPAN(HASH)) || !take_hex(&end, &out->hash) ||
         !mo_span_is(end, TAIL))
         return false;
-    if (!take_text(&s, MO_SPAN(HEAD)) || !take_seq(&s, &out->seq) ||
-        !take_text(&s, MO_SPAN(PREV)) || !take_hex(&s, &out->prev) ||
-        !take_text(&s, MO_SPAN("\",")))
+    if (!mo_span_strip(&s, MO_SPAN(HEAD)) || !take_seq(&s, &out->seq) ||
+        !mo_span_strip(&s, MO_SPAN(PREV)) || !take_hex(&s, &out->prev) ||
+        !mo_span_strip(&s, MO_SPAN("\",")))
         return false;
-    out->members = s;
     return s.n > 0;
 }
 
@@ -127,13 +112,6 @@ int mo_chain_check(struct mo_chain *c, struct mo_span line, struct mo_err *e)
     return 0;
 }
 
-struct mo_span mo_chain_members(struct mo_span line)
-{
-    struct line l;
-
-    return read_line(line, &l) ? l.members : mo_span(NULL, 0);
-}
-
 /* --- writing ------------------------------------------------------------- */
 
 int mo_chain_put(struct mo_chain *c, struct mo_span members, struct mo_buf *out,
@@ -144,16 +122,16 @@ int mo_chain_put(struct mo_chain *c, struct mo_span members, struct mo_buf *out,
 
     if (members.n == 0 || mo_span_find(members, '\n') >= 0)
         return mo_fail(e, MO_EINVAL, "a row is one line");
-    (void)mo_buf_span(out, MO_SPAN(HEAD));
-    (void)mo_buf_u64(out, c->seq + 1);
-    (void)mo_buf_span(out, MO_SPAN(PREV));
-    (void)mo_buf_put(out, c->hash, MO_CHAIN_HEX);
-    (void)mo_buf_span(out, MO_SPAN("\","));
+    mo_buf_span(out, MO_SPAN(HEAD));
+    mo_buf_u64(out, c->seq + 1);
+    mo_buf_span(out, MO_SPAN(PREV));
+    mo_buf_put(out, c->hash, MO_CHAIN_HEX);
+    mo_buf_span(out, MO_SPAN("\","));
     if (mo_buf_span(out, members) < 0)
         return mo_fail(e, mo_buf_err(out), "a row is too big");
     mo_sha256_hex(mo_span(out->p + at, out->len - at), hash);
-    (void)mo_buf_span(out, MO_SPAN(HASH));
-    (void)mo_buf_put(out, hash, MO_CHAIN_HEX);
+    mo_buf_span(out, MO_SPAN(HASH));
+    mo_buf_put(out, hash, MO_CHAIN_HEX);
     if (mo_buf_span(out, MO_SPAN(TAIL "\n")) < 0)
         return mo_fail(e, mo_buf_err(out), "a row is too big");
     c->seq++;

@@ -37,7 +37,4 @@ int mo_chain_put(struct mo_chain *c, struct mo_span members, struct mo_buf *out,
  * chain then stays where it was. */
 int mo_chain_check(struct mo_chain *c, struct mo_span line, struct mo_err *e);
 
-/* The members of a line that was checked. */
-struct mo_span mo_chain_members(struct mo_span line);
-
 #endif

@@ -24,10 +24,7 @@ static void take_back(struct mo_frame *f)
     if (!f->lent)
         return;
     f->lent = false;
-    if (f->part.cap > KEEP_MAX)
-        mo_buf_fini(&f->part);
-    else
-        mo_buf_reset(&f->part);
+    mo_buf_shrink(&f->part, KEEP_MAX);
 }
 
 static int fail_frame(struct mo_frame *f, int code)

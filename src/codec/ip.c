@@ -1,27 +1,21 @@
 #include "codec/ip.h"
 
 #include "base/mem.h"
-#include "base/str.h"
 
-struct net4 {
-    unsigned char b[4];
-    unsigned bits;
-};
-
-struct net6 {
+struct net {
     unsigned char b[16];
     unsigned bits;
 };
 
 /* Addresses that are not global, from IANA's registries of special addresses.
  */
-static const struct net4 nets4[] = {
+static const struct net nets4[] = {
     {{0, 0, 0, 0}, 8},    {{10, 0, 0, 0}, 8},     {{100, 64, 0, 0}, 10},
     {{127, 0, 0, 0}, 8},  {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12},
     {{192, 0, 0, 0}, 24}, {{192, 168, 0, 0}, 16}, {{198, 18, 0, 0}, 15},
     {{224, 0, 0, 0}, 3},
 };
-static const struct net6 nets6[] = {
+static const struct net nets6[] = {
     {{0}, 96},                                  /* ::, ::1, ::a.b.c.d */
     {{0xFC}, 7},                                /* unique local */
     {{0xFE, 0x80}, 9},                          /* link local, site local */
@@ -50,13 +44,18 @@ static bool in_net(const unsigned char *a, const unsigned char *net,
            (rest == 0 || (a[whole] & mask) == (net[whole] & mask));
 }
 
-bool mo_ip4_is_private(const unsigned char b[4])
+static bool in_any(const unsigned char *a, const struct net *v, size_t n)
 {
-    for (size_t i = 0; i < MO_COUNT(nets4); i++) {
-        if (in_net(b, nets4[i].b, nets4[i].bits))
+    for (size_t i = 0; i < n; i++) {
+        if (in_net(a, v[i].b, v[i].bits))
             return true;
     }
     return false;
+}
+
+bool mo_ip4_is_private(const unsigned char b[4])
+{
+    return in_any(b, nets4, MO_COUNT(nets4));
 }
 
 bool mo_ip6_is_private(const unsigned char b[16])
@@ -65,9 +64,18 @@ bool mo_ip6_is_private(const unsigned char b[16])
         if (in_net(b, hiding[i].b, hiding[i].bits))
             return mo_ip4_is_private(b + hiding[i].at);
     }
-    for (size_t i = 0; i < MO_COUNT(nets6); i++) {
-        if (in_net(b, nets6[i].b, nets6[i].bits))
-            return true;
+    return in_any(b, nets6, MO_COUNT(nets6));
+}
+
+bool mo_ip4_is_text(struct mo_span s)
+{
+    for (int i = 0; i < 4; i++) {
+        struct mo_span part = mo_span_cut(&s, '.');
+        uint64_t v;
+
+        if (part.n > 3 || (part.n > 1 && part.p[0] == '0') ||
+            mo_span_u64(part, &v) < 0 || v > 255)
+            return false;
     }
-    return false;
+    return !s.p;
 }

@@ -7,9 +7,12 @@
 #ifndef MO_CODEC_IP_H
 #define MO_CODEC_IP_H
 
-#include <stdbool.h>
+#include "base/str.h"
 
 bool mo_ip4_is_private(const unsigned char b[4]); /* network order */
 bool mo_ip6_is_private(const unsigned char b[16]);
+
+/* "192.0.2.1": four numbers, without leading zeros. */
+bool mo_ip4_is_text(struct mo_span s);
 
 #endif

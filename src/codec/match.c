@@ -97,27 +97,27 @@ static bool glob(unsigned *steps, struct chars pat, struct chars in)
     return !next_char(&in, &have);
 }
 
-/* Cut at the next '|' that no backslash escapes. */
-static struct mo_span alternative(struct mo_span *pat)
+/* Cut *s at the next c that no backslash escapes, as mo_span_cut() does. */
+static struct mo_span cut_plain(struct mo_span *s, char c)
 {
-    struct mo_span all = *pat;
+    struct mo_span all = *s;
 
     for (size_t i = 0; i < all.n; i++) {
         if (all.p[i] == '\\')
             i++;
-        else if (all.p[i] == '|') {
-            *pat = mo_span_skip(all, i + 1);
+        else if (all.p[i] == c) {
+            *s = mo_span_skip(all, i + 1);
             return mo_span_head(all, i);
         }
     }
-    *pat = (struct mo_span){NULL, 0};
+    *s = (struct mo_span){NULL, 0};
     return all;
 }
 
 static bool fits(unsigned *steps, struct mo_span pat, struct chars in)
 {
     do {
-        if (glob(steps, chars_plain(alternative(&pat)), in))
+        if (glob(steps, chars_plain(cut_plain(&pat, '|')), in))
             return true;
     } while (pat.p != NULL);
     return false;
@@ -180,11 +180,6 @@ static enum sign take_sign(struct mo_span *cond)
         return signs[i].sign;
     }
     return SIGN_PATTERN;
-}
-
-static bool is_absent(struct mo_span cond)
-{
-    return mo_span_is(cond, "absent");
 }
 
 /* The number of a comparison; none when it is not a number. */
@@ -266,23 +261,6 @@ static void look_at(struct test *t, struct mo_json v)
 
 /* --- paths --------------------------------------------------------------- */
 
-/* Cut the first name, escapes included; *path keeps the part after the dot. */
-static struct mo_span first_name(struct mo_span *path)
-{
-    struct mo_span all = *path;
-
-    for (size_t i = 0; i < all.n; i++) {
-        if (all.p[i] == '\\')
-            i++;
-        else if (all.p[i] == '.') {
-            *path = mo_span_skip(all, i + 1);
-            return mo_span_head(all, i);
-        }
-    }
-    *path = (struct mo_span){NULL, 0};
-    return all;
-}
-
 /* True if the name in the path, unescaped, equals the member's name. */
 static bool same_name(struct mo_span name, struct mo_json key)
 {
@@ -301,23 +279,20 @@ static bool same_name(struct mo_span name, struct mo_json key)
 /* The last of several members with one name counts, as everywhere. */
 static struct mo_json member(struct mo_json obj, struct mo_span name)
 {
-    struct mo_json found = {NULL, 0}, key, val;
-    struct mo_json_iter it;
+    struct mo_json found = {NULL, 0};
 
     if (!mo_json_is(obj, MO_JSON_OBJECT))
         return found;
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &key, &val))
-        if (same_name(name, key))
-            found = val;
+    mo_json_each (it, obj)
+        if (same_name(name, it.key))
+            found = it.val;
     return found;
 }
 
 static unsigned walk_path(struct test *t, struct mo_json v, struct mo_span path,
                           int depth)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
+    struct mo_json val;
     struct mo_span name;
     unsigned found = 0;
 
@@ -327,14 +302,13 @@ static unsigned walk_path(struct test *t, struct mo_json v, struct mo_span path,
     }
     if (depth == 0)
         return 0;
-    name = first_name(&path);
+    name = cut_plain(&path, '.');
     if (!mo_span_is(name, "*")) {
         val = member(v, name);
         return val.p ? walk_path(t, val, path, depth - 1) : 0;
     }
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &key, &val))
-        found += walk_path(t, val, path, depth - 1);
+    mo_json_each (it, v)
+        found += walk_path(t, it.val, path, depth - 1);
     return found;
 }
 
@@ -345,7 +319,7 @@ bool mo_match_args(struct mo_json args, struct mo_span path,
         .cond = cond, .want = want, .steps = MO_MATCH_STEPS, .every = true};
     unsigned found = walk_path(&t, args, path, PATH_DEPTH_MAX);
 
-    if (is_absent(cond))
+    if (mo_span_is(cond, "absent"))
         return found == 0;
     return want == MO_MATCH_ANY ? t.any : found > 0 && t.every;
 }
@@ -368,7 +342,7 @@ static int check_path(struct mo_span path, struct mo_err *e)
     if (ends_in_escape(path))
         return mo_fail(e, MO_EINVAL, "a path must not end in a backslash");
     do {
-        if (first_name(&path).n == 0)
+        if (cut_plain(&path, '.').n == 0)
             return mo_fail(e, MO_EINVAL, "a name is missing in the path");
         if (++depth > PATH_DEPTH_MAX)
             return mo_fail(e, MO_EINVAL, "a path has at most %d names",

@@ -62,8 +62,7 @@ int mo_mux_next(struct mo_mux *m, struct mo_span *in,
     if (!in->n)
         return 0;
     *stream = (enum mo_mux_stream)m->head[0];
-    *piece = mo_span_head(*in, m->left);
-    *in = mo_span_skip(*in, piece->n);
+    *piece = mo_span_take(in, m->left);
     m->left -= (uint32_t)piece->n;
     return 1;
 }

@@ -42,10 +42,9 @@ static bool name_ok(const char *s, bool colon)
 
     for (size_t i = 0; i < n; i++) {
         char c = s[i];
-        char l = (char)(c | 0x20);
-        bool letter = (l >= 'a' && l <= 'z') || c == '_' || (colon && c == ':');
+        bool letter = mo_is_alpha(c) || c == '_' || (colon && c == ':');
 
-        if (!letter && (i == 0 || c < '0' || c > '9'))
+        if (!letter && (i == 0 || !mo_is_digit(c)))
             return false;
     }
     return n > 0 && n <= NAME_MAX_LEN;
@@ -105,11 +104,11 @@ static void put_value(struct mo_buf *b, struct mo_span v)
         char c = v.p[i];
 
         if (c == '\\' || c == '"')
-            (void)mo_buf_putc(b, '\\');
+            mo_buf_putc(b, '\\');
         if (c == '\n')
-            (void)mo_buf_puts(b, "\\n");
+            mo_buf_puts(b, "\\n");
         else
-            (void)mo_buf_putc(b, c >= ' ' && c < 0x7f ? c : '?');
+            mo_buf_putc(b, c >= ' ' && c < 0x7f ? c : '?');
     }
 }
 
@@ -119,11 +118,11 @@ static void put_double(struct mo_buf *b, double v)
     char tmp[40];
 
     if (isnan(v)) {
-        (void)mo_buf_puts(b, "NaN");
+        mo_buf_puts(b, "NaN");
         return;
     }
     if (isinf(v)) {
-        (void)mo_buf_puts(b, v > 0 ? "+Inf" : "-Inf");
+        mo_buf_puts(b, v > 0 ? "+Inf" : "-Inf");
         return;
     }
     for (int digits = 15; digits <= 17; digits++) {
@@ -131,15 +130,15 @@ static void put_double(struct mo_buf *b, double v)
         if (strtod(tmp, NULL) == v)
             break;
     }
-    (void)mo_buf_puts(b, tmp);
+    mo_buf_puts(b, tmp);
 }
 
 static void put_help(struct mo_buf *b, const char *s)
 {
     for (; *s; s++) {
         if (*s == '\\' || *s == '\n')
-            (void)mo_buf_putc(b, '\\');
-        (void)mo_buf_putc(b, *s == '\n' ? 'n' : *s);
+            mo_buf_putc(b, '\\');
+        mo_buf_putc(b, *s == '\n' ? 'n' : *s);
     }
 }
 
@@ -147,25 +146,25 @@ static void put_help(struct mo_buf *b, const char *s)
 static void put_series(struct mo_buf *b, const struct mo_prom_series *s,
                        const char *suffix, const double *bound)
 {
-    (void)mo_buf_puts(b, s->desc->name);
-    (void)mo_buf_puts(b, suffix);
+    mo_buf_puts(b, s->desc->name);
+    mo_buf_puts(b, suffix);
     if (s->labels[0] || bound) {
-        (void)mo_buf_putc(b, '{');
-        (void)mo_buf_puts(b, s->labels);
+        mo_buf_putc(b, '{');
+        mo_buf_puts(b, s->labels);
         if (bound) {
-            (void)mo_buf_puts(b, s->labels[0] ? ",le=\"" : "le=\"");
+            mo_buf_puts(b, s->labels[0] ? ",le=\"" : "le=\"");
             put_double(b, *bound);
-            (void)mo_buf_putc(b, '"');
+            mo_buf_putc(b, '"');
         }
-        (void)mo_buf_putc(b, '}');
+        mo_buf_putc(b, '}');
     }
-    (void)mo_buf_putc(b, ' ');
+    mo_buf_putc(b, ' ');
 }
 
 static void put_u64(struct mo_buf *b, uint64_t v)
 {
-    (void)mo_buf_u64(b, v);
-    (void)mo_buf_putc(b, '\n');
+    mo_buf_u64(b, v);
+    mo_buf_putc(b, '\n');
 }
 
 static void write_counter(struct mo_buf *b, const struct mo_prom_series *s)
@@ -178,7 +177,7 @@ static void write_gauge(struct mo_buf *b, const struct mo_prom_series *s)
 {
     put_series(b, s, "", NULL);
     put_double(b, s->value);
-    (void)mo_buf_putc(b, '\n');
+    mo_buf_putc(b, '\n');
 }
 
 static void write_histogram(struct mo_buf *b, const struct mo_prom_series *s)
@@ -195,7 +194,7 @@ static void write_histogram(struct mo_buf *b, const struct mo_prom_series *s)
     put_u64(b, s->count);
     put_series(b, s, "_sum", NULL);
     put_double(b, s->value);
-    (void)mo_buf_putc(b, '\n');
+    mo_buf_putc(b, '\n');
     put_series(b, s, "_count", NULL);
     put_u64(b, s->count);
 }
@@ -220,9 +219,9 @@ static void write_metric(struct mo_buf *b, const struct mo_prom_metric *m)
 
     if (!m->first && !used(m->other))
         return;
-    (void)mo_buf_printf(b, "# HELP %s ", d->name);
+    mo_buf_printf(b, "# HELP %s ", d->name);
     put_help(b, d->help);
-    (void)mo_buf_printf(b, "\n# TYPE %s %s\n", d->name, kinds[d->kind].name);
+    mo_buf_printf(b, "\n# TYPE %s %s\n", d->name, kinds[d->kind].name);
     for (const struct mo_prom_series *s = m->first; s; s = s->next)
         kinds[d->kind].write(b, s);
     if (used(m->other))
@@ -311,11 +310,11 @@ static int render(struct mo_prom_metric *m, const struct mo_span *values)
     mo_buf_reset(b);
     for (unsigned i = 0; i < m->nlabels; i++) {
         if (i)
-            (void)mo_buf_putc(b, ',');
-        (void)mo_buf_puts(b, m->desc->labels[i]);
-        (void)mo_buf_puts(b, "=\"");
+            mo_buf_putc(b, ',');
+        mo_buf_puts(b, m->desc->labels[i]);
+        mo_buf_puts(b, "=\"");
         put_value(b, values ? values[i] : MO_SPAN("other"));
-        (void)mo_buf_putc(b, '"');
+        mo_buf_putc(b, '"');
     }
     return mo_buf_err(b);
 }

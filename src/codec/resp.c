@@ -217,30 +217,25 @@ int mo_resp_next(struct mo_resp_in *in, struct mo_arena *a,
 
 int mo_resp_put_head(struct mo_buf *b, size_t n)
 {
-    (void)mo_buf_putc(b, '*');
-    (void)mo_buf_u64(b, n);
+    mo_buf_putc(b, '*');
+    mo_buf_u64(b, n);
     return mo_buf_put(b, "\r\n", 2);
 }
 
 int mo_resp_put(struct mo_buf *b, struct mo_span arg)
 {
-    (void)mo_buf_putc(b, '$');
-    (void)mo_buf_u64(b, arg.n);
-    (void)mo_buf_put(b, "\r\n", 2);
-    (void)mo_buf_span(b, arg);
+    mo_buf_putc(b, '$');
+    mo_buf_u64(b, arg.n);
+    mo_buf_put(b, "\r\n", 2);
+    mo_buf_span(b, arg);
     return mo_buf_put(b, "\r\n", 2);
 }
 
 int mo_resp_put_u64(struct mo_buf *b, uint64_t v)
 {
-    char digits[24];
-    size_t i = sizeof(digits);
+    char digits[MO_U64_DIGITS];
 
-    do {
-        digits[--i] = (char)('0' + v % 10);
-        v /= 10;
-    } while (v);
-    return mo_resp_put(b, mo_span(digits + i, sizeof(digits) - i));
+    return mo_resp_put(b, mo_u64_text(v, digits));
 }
 
 struct mo_span mo_resp_word(const struct mo_resp *r)

@@ -237,15 +237,6 @@ static void put_call(struct mo_buf *b, const char *method,
     mo_buf_putc(b, '}');
 }
 
-int mo_rpc_put_request(struct mo_buf *b, struct mo_span id, const char *method,
-                       struct mo_span params)
-{
-    MO_BUG_ON(id.n == 0);
-    put_member(b, "{\"jsonrpc\":\"2.0\",\"id\":", id);
-    put_call(b, method, params);
-    return mo_buf_err(b);
-}
-
 int mo_rpc_put_notification(struct mo_buf *b, const char *method,
                             struct mo_span params)
 {

@@ -49,8 +49,6 @@ int mo_rpc_parse(struct mo_span text, struct mo_rpc *out, struct mo_err *e);
 
 /* Writers: append one message without newline. params/result are validated
  * text or empty (params left out, result {}). id: raw JSON text. */
-int mo_rpc_put_request(struct mo_buf *b, struct mo_span id, const char *method,
-                       struct mo_span params);
 int mo_rpc_put_notification(struct mo_buf *b, const char *method,
                             struct mo_span params);
 int mo_rpc_put_result(struct mo_buf *b, struct mo_span id,

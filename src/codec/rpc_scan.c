@@ -172,8 +172,7 @@ static enum state open_string(struct mo_rpc_scan *s, bool key)
 
 static bool is_scalar(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-           (c >= 'A' && c <= 'Z') || c == '-' || c == '+' || c == '.';
+    return mo_is_digit(c) || mo_is_alpha(c) || c == '-' || c == '+' || c == '.';
 }
 
 /* Whether a value that begins with c has a type its member may have. */

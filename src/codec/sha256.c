@@ -59,14 +59,9 @@ static void mix_block(uint32_t h[8], const unsigned char *p)
     schedule(w, p);
     memcpy(v, h, sizeof(v));
     for (const uint32_t *x = w; x < w + 64; x += 8, k += 8) {
-        turn(v, 0, k[0] + x[0]);
-        turn(v, 1, k[1] + x[1]);
-        turn(v, 2, k[2] + x[2]);
-        turn(v, 3, k[3] + x[3]);
-        turn(v, 4, k[4] + x[4]);
-        turn(v, 5, k[5] + x[5]);
-        turn(v, 6, k[6] + x[6]);
-        turn(v, 7, k[7] + x[7]);
+#pragma GCC unroll 8 /* so that the positions are constants */
+        for (unsigned i = 0; i < 8; i++)
+            turn(v, i, k[i] + x[i]);
     }
     for (unsigned i = 0; i < 8; i++)
         h[i] += v[i];

@@ -40,33 +40,29 @@ static void octal(unsigned char *h, size_t at, size_t width, uint64_t v)
     memcpy(h + at, text, width - 1);
 }
 
-size_t mo_tar_pad(uint64_t size)
+/* Bytes that fill the last block. */
+static size_t pad_of(uint64_t size)
 {
     return (MO_TAR_BLOCK - size % MO_TAR_BLOCK) % MO_TAR_BLOCK;
 }
 
-static int fail_buf(struct mo_buf *b)
-{
-    if (!b->err)
-        b->err = MO_EINVAL;
-    return b->err;
-}
-
-int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t)
+int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
+               struct mo_span data)
 {
     static const char types[] = {'0', '5', '2', '1'};
+    static const char zeros[MO_TAR_BLOCK];
     unsigned char h[MO_TAR_BLOCK] = {0};
 
     if (t->path.n > NAME_LEN || t->link.n > NAME_LEN || !t->path.n ||
-        t->kind >= MO_TAR_OTHER || t->size >> 33)
-        return fail_buf(b);
+        t->kind >= MO_TAR_OTHER || data.n >> 33)
+        return mo_buf_fail(b, MO_EINVAL);
     memcpy(h + F_NAME, t->path.p, t->path.n);
     if (t->link.n)
         memcpy(h + F_LINK, t->link.p, t->link.n);
     octal(h, F_MODE, 8, t->mode);
     octal(h, F_UID, 8, 0);
     octal(h, F_GID, 8, 0);
-    octal(h, F_SIZE, 12, t->kind == MO_TAR_FILE ? t->size : 0);
+    octal(h, F_SIZE, 12, t->kind == MO_TAR_FILE ? data.n : 0);
     octal(h, F_MTIME, 12, 0);
     h[F_TYPE] = (unsigned char)types[t->kind];
     memcpy(h + F_MAGIC,
@@ -75,19 +71,9 @@ int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t)
            8);
     octal(h, F_SUM, 7, sum_of(h));
     h[F_SUM + 7] = ' ';
-    return mo_buf_put(b, h, sizeof(h));
-}
-
-int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
-               struct mo_span data)
-{
-    static const char zeros[MO_TAR_BLOCK];
-    struct mo_tar_entry with = *t;
-
-    with.size = data.n;
-    (void)mo_tar_put_head(b, &with);
-    (void)mo_buf_span(b, data);
-    return mo_buf_put(b, zeros, mo_tar_pad(data.n));
+    mo_buf_put(b, h, sizeof(h));
+    mo_buf_span(b, data);
+    return mo_buf_put(b, zeros, pad_of(data.n));
 }
 
 int mo_tar_put_end(struct mo_buf *b)
@@ -112,11 +98,6 @@ void mo_tar_fini(struct mo_tar *t)
     mo_buf_fini(&t->path);
     mo_buf_fini(&t->link);
     mo_buf_fini(&t->meta);
-}
-
-bool mo_tar_at_edge(const struct mo_tar *t)
-{
-    return !t->broken && !t->have && !t->left && !t->pad && !t->special;
 }
 
 static enum mo_tar_event broken(struct mo_tar *t, struct mo_err *e, int code,
@@ -192,13 +173,11 @@ static int pax_record(struct mo_tar *t, struct mo_span rec)
     }
     if (mo_span_is(key, "path")) {
         t->has_path = true;
-        mo_buf_reset(&t->path);
-        return mo_buf_span(&t->path, rec);
+        return mo_buf_set(&t->path, rec);
     }
     if (mo_span_is(key, "linkpath")) {
         t->has_link = true;
-        mo_buf_reset(&t->link);
-        return mo_buf_span(&t->link, rec);
+        return mo_buf_set(&t->link, rec);
     }
     return 0;
 }
@@ -235,12 +214,11 @@ static int special_done(struct mo_tar *t)
         return pax(t);
     if (text.n)
         text.n = strnlen(text.p, text.n);
-    mo_buf_reset(to);
     if (t->special == 'L')
         t->has_path = true;
     else
         t->has_link = true;
-    return mo_buf_span(to, text);
+    return mo_buf_set(to, text);
 }
 
 /* Set the texts of a plain entry from its own header, unless a special entry
@@ -252,18 +230,22 @@ static int texts(struct mo_tar *t)
     if (!t->has_path) {
         mo_buf_reset(&t->path);
         if (memcmp(t->block + F_MAGIC, "ustar", 6) == 0 && prefix.n) {
-            (void)mo_buf_span(&t->path, prefix);
-            (void)mo_buf_putc(&t->path, '/');
+            mo_buf_span(&t->path, prefix);
+            mo_buf_putc(&t->path, '/');
         }
-        (void)mo_buf_span(&t->path, field(t->block + F_NAME, NAME_LEN));
+        mo_buf_span(&t->path, field(t->block + F_NAME, NAME_LEN));
     }
-    if (!t->has_link) {
-        mo_buf_reset(&t->link);
-        (void)mo_buf_span(&t->link, field(t->block + F_LINK, NAME_LEN));
-    }
+    if (!t->has_link)
+        mo_buf_set(&t->link, field(t->block + F_LINK, NAME_LEN));
     t->entry.path = mo_buf_view(&t->path);
     t->entry.link = mo_buf_view(&t->link);
     return mo_buf_err(&t->path) ? mo_buf_err(&t->path) : mo_buf_err(&t->link);
+}
+
+static void expect_data(struct mo_tar *t, uint64_t size)
+{
+    t->left = size;
+    t->pad = pad_of(size);
 }
 
 /* Start a special entry, which only describes the next entry. */
@@ -273,8 +255,7 @@ static enum mo_tar_event begin_special(struct mo_tar *t, char type,
     if (size > MO_TAR_META_MAX)
         return broken(t, e, MO_ETOOBIG, "a name is too long");
     t->special = type;
-    t->left = size;
-    t->pad = mo_tar_pad(size);
+    expect_data(t, size);
     mo_buf_reset(&t->meta);
     return MO_TAR_MORE;
 }
@@ -294,8 +275,7 @@ static enum mo_tar_event begin_entry(struct mo_tar *t, char type, uint64_t size,
         type <= '6') /* links, devices: no data whatever the size says */
         size = 0;
     t->entry.size = size;
-    t->left = size;
-    t->pad = mo_tar_pad(size);
+    expect_data(t, size);
     t->has_size = t->has_path = t->has_link = false;
     return MO_TAR_ENTRY;
 }
@@ -327,20 +307,10 @@ static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
         return begin_special(t, type, size, e);
     if (type == 'g') { /* a global pax header: ignored */
         t->skip = true;
-        t->left = size;
-        t->pad = mo_tar_pad(size);
+        expect_data(t, size);
         return MO_TAR_MORE;
     }
     return begin_entry(t, type, size, mode, e);
-}
-
-static struct mo_span take_bytes(struct mo_span *in, uint64_t max)
-{
-    size_t n = max < in->n ? (size_t)max : in->n;
-    struct mo_span got = mo_span_head(*in, n);
-
-    *in = mo_span_skip(*in, n);
-    return got;
 }
 
 /* Read input of the current entry: DATA, MORE (continue) or ERROR. */
@@ -351,7 +321,7 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
     int rc;
 
     if (t->left) {
-        got = take_bytes(in, t->left);
+        got = mo_span_take(in, t->left);
         t->left -= got.n;
         if (t->special && mo_buf_span(&t->meta, got) < 0)
             return broken(t, e, mo_buf_err(&t->meta), "a name");
@@ -361,7 +331,7 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
         }
     }
     if (!t->left && t->pad)
-        t->pad -= take_bytes(in, t->pad).n;
+        t->pad -= mo_span_take(in, t->pad).n;
     if (t->left || t->pad)
         return MO_TAR_MORE;
     rc = t->special ? special_done(t) : 0;
@@ -383,7 +353,7 @@ enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
         if (t->left || t->pad || t->special || t->skip) {
             ev = body(t, in, piece, e);
         } else {
-            struct mo_span got = take_bytes(in, MO_TAR_BLOCK - t->have);
+            struct mo_span got = mo_span_take(in, MO_TAR_BLOCK - t->have);
 
             if (got.n)
                 memcpy(t->block + t->have, got.p, got.n);
@@ -407,8 +377,8 @@ int mo_tar_clean(struct mo_buf *b, struct mo_span path)
         if (!part.n || mo_span_is(part, "."))
             continue;
         if (!first)
-            (void)mo_buf_putc(b, '/');
-        (void)mo_buf_span(b, part);
+            mo_buf_putc(b, '/');
+        mo_buf_span(b, part);
         first = false;
     }
     return mo_buf_err(b);

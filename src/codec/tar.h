@@ -41,10 +41,6 @@ struct mo_tar_entry {
 int mo_tar_put(struct mo_buf *b, const struct mo_tar_entry *t,
                struct mo_span data);
 int mo_tar_put_end(struct mo_buf *b);
-/* The head alone, for data that is not in memory; t->size counts. The caller
- * fills up to a whole block with zeros: mo_tar_pad() many. */
-int mo_tar_put_head(struct mo_buf *b, const struct mo_tar_entry *t);
-size_t mo_tar_pad(uint64_t size);
 
 /* --- reader -------------------------------------------------------------- */
 
@@ -74,8 +70,6 @@ void mo_tar_init(struct mo_tar *t);
 void mo_tar_fini(struct mo_tar *t);
 enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
                               struct mo_span *piece, struct mo_err *e);
-/* Between entries: the archive may end here. */
-bool mo_tar_at_edge(const struct mo_tar *t);
 
 /* "./a//b/" -> "a/b", "/" -> ""; ".." is kept. Appended to b. */
 int mo_tar_clean(struct mo_buf *b, struct mo_span path);

@@ -1,54 +1,117 @@
 /* keys.c - the tables of the configuration keys; see keys.h. */
+#include "config/keys.h"
 #include "codec/match.h"
 #include "codec/tool_claims.h"
-#include "config/rows.h"
+#include "mcp/oauth/oauth_back.h"
+
+/* --- macros for rows ----------------------------------------------------- */
+
+/* T is the struct that the rows of a table describe. AT: offsetof, and a
+ * compile error unless the member has the type CT. */
+#define AT(m, CT)                                                              \
+    (offsetof(struct T, m) + 0 * sizeof(_Generic(&((struct T *)0)->m, CT *     \
+                                                 : (char)0)))
+
+#define BOOL(m) .type = MO_KEY_BOOL, .off = AT(m, bool)
+#define INT(m, lo, hi)                                                         \
+    .type = MO_KEY_INT, .off = AT(m, int64_t), .min = (lo), .max = (hi)
+#define NUM(m, lo, hi)                                                         \
+    .type = MO_KEY_NUM, .off = AT(m, double), .min = (lo), .max = (hi)
+#define STR(m) .type = MO_KEY_STR, .off = AT(m, const char *)
+#define WORD(m, w)                                                             \
+    .type = MO_KEY_WORD, .off = AT(m, int), .words = (w), .nwords = MO_COUNT(w)
+#define LIST(m)                                                                \
+    .type = MO_KEY_LIST, .off = AT(m, struct mo_config_list),                  \
+    .max_items = MO_KEY_ITEMS_MAX
+#define MAP(m)                                                                 \
+    .type = MO_KEY_MAP, .off = AT(m, struct mo_config_map),                    \
+    .max_items = MO_KEY_ITEMS_MAX
+#define SECTION(m, ST, s)                                                      \
+    .type = MO_KEY_SECTION, .off = AT(m, struct ST), .sub = &(s)
+#define DICT(m, ST, s, most)                                                   \
+    .type = MO_KEY_DICT, .off = AT(m, struct ST), .sub = &(s),                 \
+    .max_items = (most)
+#define ARRAY(m, ST, s, most)                                                  \
+    .type = MO_KEY_ARRAY, .off = AT(m, struct ST), .sub = &(s),                \
+    .max_items = (most)
+#define RESTART .flags = MO_KEY_RESTART
+#define KEYS(rows)                                                             \
+    {                                                                          \
+        .v = (rows), .n = MO_COUNT(rows), .size = sizeof(struct T)             \
+    }
+
+static const char *check_not_empty(const char *s)
+{
+    return *s ? NULL : "must not be empty";
+}
 
 /* --- words --------------------------------------------------------------- */
 
 static const struct mo_key_word providers[] = {
-    {"auto", MO_LLM_AUTO, false},       {"claude", MO_LLM_CLAUDE, false},
-    {"anthropic", MO_LLM_CLAUDE, true}, {"gemini", MO_LLM_GEMINI, false},
-    {"google", MO_LLM_GEMINI, true},    {"openai", MO_LLM_OPENAI, false},
-    {"chatgpt", MO_LLM_OPENAI, true},   {"demo", MO_LLM_DEMO, false},
+    {"auto", MO_LLM_AUTO},
+    {"claude", MO_LLM_CLAUDE},
+    {"anthropic", MO_LLM_CLAUDE, true},
+    {"gemini", MO_LLM_GEMINI},
+    {"google", MO_LLM_GEMINI, true},
+    {"openai", MO_LLM_OPENAI},
+    {"chatgpt", MO_LLM_OPENAI, true},
+    {"demo", MO_LLM_DEMO},
 };
 static const struct mo_key_word drivers[] = {
-    {"auto", MO_DRIVER_AUTO, false},
-    {"native", MO_DRIVER_NATIVE, false},
-    {"docker", MO_DRIVER_DOCKER, false},
-    {"none", MO_DRIVER_NONE, false},
+    {"auto", MO_DRIVER_AUTO},
+    {"native", MO_DRIVER_NATIVE},
+    {"docker", MO_DRIVER_DOCKER},
+    {"none", MO_DRIVER_NONE},
 };
 static const struct mo_key_word transports[] = {
-    {"auto", MO_TRANSPORT_AUTO, false},
-    {"stdio", MO_TRANSPORT_STDIO, false},
-    {"http", MO_TRANSPORT_HTTP, false},
+    {"auto", MO_TRANSPORT_AUTO},
+    {"stdio", MO_TRANSPORT_STDIO},
+    {"http", MO_TRANSPORT_HTTP},
     {"streamable-http", MO_TRANSPORT_HTTP, true},
-    {"sse", MO_TRANSPORT_SSE, false},
-    {"box", MO_TRANSPORT_BOX, false},
+    {"sse", MO_TRANSPORT_SSE},
+    {"box", MO_TRANSPORT_BOX},
     {"stdio-docker", MO_TRANSPORT_BOX, true},
 };
 static const struct mo_key_word scopes[] = {
-    {"shared", MO_SCOPE_SHARED, false},
-    {"session", MO_SCOPE_SESSION, false},
+    {"shared", MO_SCOPE_SHARED},
+    {"session", MO_SCOPE_SESSION},
 };
 static const struct mo_key_word actions[] = {
-    {"ask", MO_ACTION_ASK, false},
-    {"allow", MO_ACTION_ALLOW, false},
-    {"deny", MO_ACTION_DENY, false},
+    {"ask", MO_ACTION_ASK},
+    {"allow", MO_ACTION_ALLOW},
+    {"deny", MO_ACTION_DENY},
 };
 static const struct mo_key_word formats[] = {
-    {"auto", MO_FORMAT_AUTO, false},
-    {"text", MO_FORMAT_TEXT, false},
-    {"json", MO_FORMAT_JSON, false},
+    {"auto", MO_FORMAT_AUTO},
+    {"text", MO_FORMAT_TEXT},
+    {"json", MO_FORMAT_JSON},
+};
+static const struct mo_key_word exposures[] = {
+    {"all", MO_GW_ALL},
+    {"search", MO_GW_SEARCH},
+    {"auto", MO_GW_AUTO},
+};
+static const struct mo_key_word prefixes[] = {
+    {"collision", MO_GW_PREFIX_COLLISION},
+    {"always", MO_GW_PREFIX_ALWAYS},
+    {"never", MO_GW_PREFIX_NEVER},
+};
+static const struct mo_key_word gateway_approvals[] = {
+    {"rules", MO_GW_BY_RULES},
+    {"ask", MO_GW_ASK_REST},
+    {"off", MO_GW_NO_RULES},
 };
 
 /* --- checks of texts ----------------------------------------------------- */
 
-static bool starts_with_any(const char *s, const char *const *with, size_t n)
+/* kinds: prefixes with a blank between. */
+static bool starts_with(const char *s, const char *kinds)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (mo_span_starts(mo_span_cstr(s), mo_span_cstr(with[i])))
+    struct mo_span rest = mo_span_cstr(kinds);
+
+    while (rest.p)
+        if (mo_span_starts(mo_span_cstr(s), mo_span_cut(&rest, ' ')))
             return true;
-    }
     return false;
 }
 
@@ -65,19 +128,19 @@ static const char *check_network(const char *s)
 
 static const char *check_http(const char *s)
 {
-    static const char *const ok[] = {"http://", "https://"};
-
-    return starts_with_any(s, ok, MO_COUNT(ok))
+    return starts_with(s, "http:// https://")
                ? NULL
                : "must start with http:// or https://";
 }
 
+static const char *check_https(const char *s)
+{
+    return starts_with(s, "https://") ? NULL : "must start with https://";
+}
+
 static const char *check_store(const char *s)
 {
-    static const char *const ok[] = {"sqlite:", "redis://", "rediss://",
-                                     "redis+unix:"};
-
-    return starts_with_any(s, ok, MO_COUNT(ok))
+    return starts_with(s, "sqlite: redis:// rediss:// redis+unix:")
                ? NULL
                : "must be sqlite:FILE, redis://HOST:PORT, rediss://HOST:PORT "
                  "or redis+unix:SOCKET";
@@ -85,12 +148,17 @@ static const char *check_store(const char *s)
 
 static const char *check_docker(const char *s)
 {
-    static const char *const ok[] = {"unix://", "tcp://", "http://",
-                                     "https://"};
-
-    return starts_with_any(s, ok, MO_COUNT(ok))
+    return starts_with(s, "unix:// tcp:// http:// https://")
                ? NULL
                : "must be unix:///path/to/docker.sock or tcp://HOST:PORT";
+}
+
+/* The places that secrets/key.c can read a key from. */
+static const char *check_place(const char *s)
+{
+    return starts_with(s, "file: env: keyring:") && strchr(s, ':')[1]
+               ? NULL
+               : "must be file:PATH, env:NAME or keyring:NAME";
 }
 
 static const char *check_levels(const char *s)
@@ -119,426 +187,345 @@ static const char *check_annotation(const char *s)
                  "openWorldHint, with or without a ! before it";
 }
 
+/* RFC 6749: visible ASCII except quote and backslash, separated by blanks. */
+static const char *check_scope(const char *s)
+{
+    for (const char *p = s; *p; p++) {
+        if (*p < ' ' || *p > '~' || *p == '"' || *p == '\\')
+            return "must be scopes with blanks between";
+    }
+    return check_not_empty(s);
+}
+
+/* An address or a name; the port is a separate key. */
+static const char *check_listen(const char *s)
+{
+    struct mo_span v = mo_span_cstr(s);
+    bool v6 = mo_span_search(v, MO_SPAN("::")) >= 0 || v.p[0] == '[';
+
+    if (v.n == 0 || mo_span_find(v, ' ') >= 0)
+        return "must be an address such as 127.0.0.1, ::1 or 0.0.0.0";
+    if (!v6 && mo_span_find(v, ':') >= 0 &&
+        !mo_span_starts(v, MO_SPAN("unix:")))
+        return "must be an address without a port (the port is server.port)";
+    return NULL;
+}
+
 /* --- rows ---------------------------------------------------------------- */
 
+#define DAY_MS   86400000.0
 #define MIB_MAX  1048576.0 /* 1 TiB in MiB */
 #define CPUS_MIN 0.01
 #define CPUS_MAX 1024.0
 
-static const struct mo_key mcp_rows[] = {
-    {.name = "command",
-     STR(mo_config_mcp, command),
+#define T mo_config_oauth
+static const struct mo_key oauth_rows[] = {
+    {.name = "enabled", BOOL(enabled), .def = "true"},
+    {.name = "clientId",
+     STR(client_id),
      .check = check_not_empty,
-     .doc = "Program to start; it speaks MCP on its standard input and "
-            "output"},
-    {.name = "args",
-     LIST(mo_config_mcp, args),
-     .doc = "Arguments of the program. Never put a secret here: other users "
-            "can read a command line"},
-    {.name = "env",
-     MAP(mo_config_mcp, env),
-     .flags = MO_KEY_REF | MO_KEY_SECRET,
-     .doc = "Environment variables of the program. Apart from PATH, HOME, "
-            "LANG and similar variables, it inherits none of ours"},
-    {.name = "cwd",
-     STR(mo_config_mcp, cwd),
+     .flags = MO_KEY_REF},
+    {.name = "clientSecret",
+     STR(client_secret),
      .check = check_not_empty,
-     .doc = "Directory in which the program is started"},
-    {.name = "url",
-     STR(mo_config_mcp, url),
-     .check = check_http,
-     .flags = MO_KEY_REF | MO_KEY_URL,
-     .doc = "Address of a remote MCP server"},
-    {.name = "headers",
-     MAP(mo_config_mcp, headers),
-     .flags = MO_KEY_REF | MO_KEY_SECRET,
-     .doc = "HTTP headers sent with every request to `url`"},
-    {.name = "oauth",
-     SECTION(mo_config_mcp, oauth, mo_config_oauth, mo_config_oauth_keys),
-     .doc = "Sign-in at the server behind `url`"},
-    {.name = "image",
-     STR(mo_config_mcp, image),
-     .check = check_not_empty,
-     .doc = "Container image whose entry point is an MCP server"},
-    {.name = "transport",
-     WORD(mo_config_mcp, transport, transports),
-     .def = "auto",
-     .doc = "Protocol; `auto` chooses by which of `command`, `url` and "
-            "`image` is set"},
-    {.name = "type",
-     WORD(mo_config_mcp, transport, transports),
-     .flags = MO_KEY_ALIAS,
-     .doc = "Alias of `transport`, used by other MCP clients"},
-    {.name = "description",
-     STR(mo_config_mcp, description),
-     .doc = "Purpose of the server, in plain words; the router uses it"},
-    {.name = "keywords",
-     LIST(mo_config_mcp, keywords),
-     .doc = "Words that should lead to this server; the router uses them"},
-    {.name = "categories",
-     LIST(mo_config_mcp, categories),
-     .doc = "Kinds of the server; `list_capabilities` groups by them, the "
-            "router uses them"},
-    {.name = "tags",
-     LIST(mo_config_mcp, tags),
-     .doc = "Further labels; the router uses them"},
-    {.name = "toolPrefix",
-     STR(mo_config_mcp, tool_prefix),
-     .doc = "Prefix of its tools' names, instead of the server's name; empty: "
-            "no prefix"},
-    {.name = "enabled",
-     BOOL(mo_config_mcp, enabled),
-     .def = "true",
-     .doc = "`false`: the entry is kept but not used"},
-    {.name = "scope",
-     WORD(mo_config_mcp, scope, scopes),
-     .def = "shared",
-     .doc = "`shared`: one server for all sessions; `session`: one for each "
-            "session"},
-    {.name = "instances",
-     INT(mo_config_mcp, instances, 1, 64),
-     .def = "1",
-     .doc = "Largest number of instances that run at once"},
-    {.name = "timeoutMs",
-     INT(mo_config_mcp, timeout_ms, 1, DAY_MS),
-     .def = "60000",
-     .doc = "Timeout of one request"},
-    {.name = "startTimeoutMs",
-     INT(mo_config_mcp, start_ms, 1, DAY_MS),
-     .def = "30000",
-     .doc = "Timeout of the start, until the server is ready"},
-    {.name = "idleSeconds",
-     INT(mo_config_mcp, idle_seconds, 0, 86400 * 7),
-     .def = "300",
-     .doc = "Time without use after which it is stopped; 0: never"},
-    {.name = "fallback",
-     LIST(mo_config_mcp, fallback),
-     .doc = "Servers that replace it, in this order, while it is down: a call "
-            "goes to their tool of the same name"},
-    {.name = "retries",
-     INT(mo_config_mcp, retries, 0, MO_KEY_RETRIES_MAX),
-     .def = "1",
-     .doc = "How often a call without an answer is repeated within "
-            "`timeoutMs`, if the tool declares that this is safe"},
-    {.name = "maxCalls",
-     INT(mo_config_mcp, max_calls, 0, 100000),
-     .def = "0",
-     .doc = "Concurrent calls of a shared server, over all instances; further "
-            "calls wait, and callers take turns; 0: limited by its "
-            "connections only"},
-    {.name = "resultBytes",
-     INT(mo_config_mcp, result_bytes, -1, 1e9),
-     .def = "-1",
-     .doc = "A longer text of a result is cut after so many bytes and the "
-            "rest is kept for `read_result`; 0: never; -1: 65536 where tools "
-            "are run by `execute`, else never"},
-    {.name = "tools",
-     DICT(mo_config_mcp, tools, mo_config_tools, mo_config_tools_keys,
-          MO_KEY_TOOLS_MAX),
-     .flags = MO_KEY_TOOL,
-     .doc =
-         "Settings of single tools, by the names that the server gives them"},
-    {.name = "sandbox",
-     WORD(mo_config_mcp, sandbox, drivers),
-     .def = "auto",
-     .doc = "Driver of the box it runs in; `auto`: `sandbox.driver` for "
-            "images, no box for commands"},
-    {.name = "network",
-     STR(mo_config_mcp, network),
-     .check = check_network,
-     .wrong = NETWORK,
-     .doc = "Network of its box; only `none`, the default, is supported. Not "
-            "allowed for servers without a box"},
-    {.name = "memoryMb",
-     INT(mo_config_mcp, memory_mb, 4, MIB_MAX),
-     .doc = "Memory of its box; default: `sandbox.memoryMb`. For a command "
-            "without a box: memory of each process, default: no limit"},
-    {.name = "cpus",
-     NUM(mo_config_mcp, cpus, CPUS_MIN, CPUS_MAX),
-     .doc = "Processors of its box; default: `sandbox.cpus`"},
-    {.name = "pids",
-     INT(mo_config_mcp, pids, 1, 1000000),
-     .doc = "Processes and threads in its box; default: `sandbox.pids`"},
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "clientMetadataUrl", STR(client_url), .check = check_https},
+    {.name = "scope", STR(scope), .check = check_scope},
+    {.name = "redirectUri",
+     STR(redirect),
+     .check = mo_back_check,
+     .def = MO_BACK_URI},
+    {.name = "signInSeconds", INT(sign_in_seconds, 1, 86400), .def = "300"},
 };
-static const struct mo_keys mcp_keys = KEYS(mcp_rows, struct mo_config_mcp);
+static const struct mo_keys oauth_keys = KEYS(oauth_rows);
+#undef T
 
-#define API(var, who, key_env, url_env)                                        \
+#define T mo_config_tool
+static const struct mo_key tools_rows[] = {
+    {.name = "rename", STR(rename), .check = check_not_empty},
+    {.name = "describe", STR(describe), .check = check_not_empty},
+    {.name = "hide", BOOL(hide), .def = "false"},
+    {.name = "timeoutMs", INT(timeout_ms, 0, DAY_MS), .def = "0"},
+    {.name = "idempotent", BOOL(idempotent), .def = "false"},
+    {.name = "retries", INT(retries, -1, MO_KEY_RETRIES_MAX), .def = "-1"},
+    {.name = "resultBytes", INT(result_bytes, -1, 1e9), .def = "-1"},
+    {.name = "fallback", LIST(fallback), .check = check_not_empty},
+};
+static const struct mo_keys tools_keys = KEYS(tools_rows);
+#undef T
+
+#define T mo_config_mcp
+static const struct mo_key mcp_rows[] = {
+    {.name = "command", STR(command), .check = check_not_empty},
+    {.name = "args", LIST(args)},
+    {.name = "env", MAP(env), .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "cwd", STR(cwd), .check = check_not_empty},
+    {.name = "url",
+     STR(url),
+     .check = check_http,
+     .flags = MO_KEY_REF | MO_KEY_URL},
+    {.name = "headers", MAP(headers), .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "oauth", SECTION(oauth, mo_config_oauth, oauth_keys)},
+    {.name = "image", STR(image), .check = check_not_empty},
+    {.name = "transport", WORD(transport, transports), .def = "auto"},
+    {.name = "type", WORD(transport, transports), .flags = MO_KEY_ALIAS},
+    {.name = "description", STR(description)},
+    {.name = "keywords", LIST(keywords)},
+    {.name = "categories", LIST(categories)},
+    {.name = "tags", LIST(tags)},
+    {.name = "toolPrefix", STR(tool_prefix)},
+    {.name = "enabled", BOOL(enabled), .def = "true"},
+    {.name = "scope", WORD(scope, scopes), .def = "shared"},
+    {.name = "instances", INT(instances, 1, 64), .def = "1"},
+    {.name = "timeoutMs", INT(timeout_ms, 1, DAY_MS), .def = "60000"},
+    {.name = "startTimeoutMs", INT(start_ms, 1, DAY_MS), .def = "30000"},
+    {.name = "idleSeconds", INT(idle_seconds, 0, 86400 * 7), .def = "300"},
+    {.name = "fallback", LIST(fallback)},
+    {.name = "retries", INT(retries, 0, MO_KEY_RETRIES_MAX), .def = "1"},
+    {.name = "maxCalls", INT(max_calls, 0, 100000), .def = "0"},
+    {.name = "resultBytes", INT(result_bytes, -1, 1e9), .def = "-1"},
+    {.name = "tools",
+     DICT(tools, mo_config_tools, tools_keys, MO_KEY_TOOLS_MAX),
+     .flags = MO_KEY_TOOL},
+    {.name = "sandbox", WORD(sandbox, drivers), .def = "auto"},
+    {.name = "network", STR(network), .check = check_network, .wrong = NETWORK},
+    {.name = "memoryMb", INT(memory_mb, 4, MIB_MAX)},
+    {.name = "cpus", NUM(cpus, CPUS_MIN, CPUS_MAX)},
+    {.name = "pids", INT(pids, 1, 1000000)},
+};
+static const struct mo_keys mcp_keys = KEYS(mcp_rows);
+#undef T
+
+#define T mo_config_api
+#define API(var, key_env, url_env)                                             \
     static const struct mo_key var##_rows[] = {                                \
         {.name = "apiKey",                                                     \
-         STR(mo_config_api, api_key),                                          \
+         STR(api_key),                                                         \
          .flags = MO_KEY_REF | MO_KEY_SECRET,                                  \
-         .env = key_env,                                                       \
-         .doc = "API key of " who "; prefer a reference or the environment "   \
-                "to the key itself"},                                          \
+         .env = (key_env)},                                                    \
         {.name = "baseUrl",                                                    \
-         STR(mo_config_api, base_url),                                         \
+         STR(base_url),                                                        \
          .check = check_http,                                                  \
          .flags = MO_KEY_REF | MO_KEY_URL,                                     \
-         .env = url_env,                                                       \
-         .doc = "Other address of " who                                        \
-                ", for example a gateway or a local model"},                   \
+         .env = (url_env)},                                                    \
     };                                                                         \
-    static const struct mo_keys var##_keys =                                   \
-        KEYS(var##_rows, struct mo_config_api)
+    static const struct mo_keys var##_keys = KEYS(var##_rows)
 
-API(claude, "Claude", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL");
-API(gemini, "Gemini", "GEMINI_API_KEY,GOOGLE_API_KEY",
+API(claude, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL");
+API(gemini, "GEMINI_API_KEY,GOOGLE_API_KEY",
     "GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL");
-API(openai, "OpenAI or a compatible service", "OPENAI_API_KEY",
-    "OPENAI_BASE_URL");
+API(openai, "OPENAI_API_KEY", "OPENAI_BASE_URL");
+#undef T
 
+#define T mo_config_llm
 static const struct mo_key llm_rows[] = {
     {.name = "provider",
-     WORD(mo_config_llm, provider, providers),
+     WORD(provider, providers),
      .def = "auto",
-     .env = "LLM_PROVIDER",
-     .doc = "Provider of the model; `auto`: the first that has a key, else a "
-            "server at `llm.openai.baseUrl`, else the built-in demo"},
-    {.name = "model",
-     STR(mo_config_llm, model),
-     .check = check_not_empty,
-     .env = "LLM_MODEL",
-     .doc = "Name of the model; default: the usual one of the provider, at "
-            "`llm.openai.baseUrl` the first chat model of the server's list"},
-    {.name = "systemPrompt",
-     STR(mo_config_llm, system_prompt),
-     .doc = "Instructions at the start of every conversation"},
+     .env = "LLM_PROVIDER"},
+    {.name = "model", STR(model), .check = check_not_empty, .env = "LLM_MODEL"},
+    {.name = "systemPrompt", STR(system_prompt)},
     {.name = "maxOutputTokens",
-     INT(mo_config_llm, max_output_tokens, 1, 10000000),
+     INT(max_output_tokens, 1, 10000000),
      .def = "8192",
-     .env = "MAX_OUTPUT_TOKENS",
-     .doc = "Longest answer of one model call"},
+     .env = "MAX_OUTPUT_TOKENS"},
     {.name = "maxHistoryTokens",
-     INT(mo_config_llm, max_history_tokens, 100, 100000000),
+     INT(max_history_tokens, 100, 100000000),
      .def = "30000",
-     .env = "MAX_HISTORY_TOKENS",
-     .doc = "Approximate size of the conversation that is sent to the model; "
-            "older messages are replaced by a summary. If the context window "
-            "of the model is known and smaller, it applies"},
-    {.name = "maxSteps",
-     INT(mo_config_llm, max_steps, 1, 1000),
-     .def = "32",
-     .doc = "Largest number of model calls in one turn"},
-    {.name = "tools",
-     WORD(mo_config_llm, tools, mo_config_exposures),
-     .flags = MO_KEY_RESTART,
-     .def = "auto",
-     .doc = "Tools of the configured servers that the model gets, besides "
-            "those of its box; `all`: every tool; `search`: four tools that "
-            "find and run the others; `auto`: all if there are at most "
-            "`gateway.few`, else `search`"},
-    {.name = "timeoutMs",
-     INT(mo_config_llm, timeout_ms, 1000, DAY_MS),
-     .def = "600000",
-     .doc = "Timeout of one model call"},
-    {.name = "claude",
-     SECTION(mo_config_llm, claude, mo_config_api, claude_keys),
-     .doc = "Claude"},
-    {.name = "gemini",
-     SECTION(mo_config_llm, gemini, mo_config_api, gemini_keys),
-     .doc = "Gemini"},
-    {.name = "openai",
-     SECTION(mo_config_llm, openai, mo_config_api, openai_keys),
-     .doc = "OpenAI and compatible services"},
+     .env = "MAX_HISTORY_TOKENS"},
+    {.name = "maxSteps", INT(max_steps, 1, 1000), .def = "32"},
+    {.name = "tools", WORD(tools, exposures), RESTART, .def = "auto"},
+    {.name = "timeoutMs", INT(timeout_ms, 1000, DAY_MS), .def = "600000"},
+    {.name = "claude", SECTION(claude, mo_config_api, claude_keys)},
+    {.name = "gemini", SECTION(gemini, mo_config_api, gemini_keys)},
+    {.name = "openai", SECTION(openai, mo_config_api, openai_keys)},
 };
-static const struct mo_keys llm_keys = KEYS(llm_rows, struct mo_config_llm);
+static const struct mo_keys llm_keys = KEYS(llm_rows);
+#undef T
 
+#define T mo_config_sandbox
 static const struct mo_key sandbox_rows[] = {
-    {.name = "driver",
-     WORD(mo_config_sandbox, driver, drivers),
-     .flags = MO_KEY_RESTART,
-     .def = "auto",
-     .doc = "Sandbox of a session's box; `auto`: native if the machine can "
-            "enforce it, else Docker if an engine answers; `none`: no box"},
-    {.name = "image",
-     STR(mo_config_sandbox, image),
-     .flags = MO_KEY_RESTART,
-     .check = check_not_empty,
-     .doc = "Image of boxes: a container image, or for native boxes a "
-            "directory with an unpacked image; default: the image of this "
-            "project, or for native boxes a view of this machine"},
-    {.name = "memoryMb",
-     INT(mo_config_sandbox, memory_mb, 16, MIB_MAX),
-     .flags = MO_KEY_RESTART,
-     .def = "512",
-     .doc = "Memory of a box"},
-    {.name = "cpus",
-     NUM(mo_config_sandbox, cpus, CPUS_MIN, CPUS_MAX),
-     .flags = MO_KEY_RESTART,
-     .def = "0.5",
-     .doc = "Processors of a box"},
-    {.name = "pids",
-     INT(mo_config_sandbox, pids, 4, 32768),
-     .flags = MO_KEY_RESTART,
-     .def = "128",
-     .doc = "Processes and threads in a box"},
+    {.name = "driver", WORD(driver, drivers), RESTART, .def = "auto"},
+    {.name = "image", STR(image), RESTART, .check = check_not_empty},
+    {.name = "memoryMb", INT(memory_mb, 16, MIB_MAX), RESTART, .def = "512"},
+    {.name = "cpus", NUM(cpus, CPUS_MIN, CPUS_MAX), RESTART, .def = "0.5"},
+    {.name = "pids", INT(pids, 4, 32768), RESTART, .def = "128"},
     {.name = "workspaceMb",
-     INT(mo_config_sandbox, workspace_mb, 1, MIB_MAX),
-     .flags = MO_KEY_RESTART,
-     .def = "256",
-     .doc = "Size of a box's workspace"},
-    {.name = "warm",
-     INT(mo_config_sandbox, warm, 0, 32),
-     .flags = MO_KEY_RESTART,
-     .def = "2",
-     .doc = "Number of boxes kept ready for new sessions"},
+     INT(workspace_mb, 1, MIB_MAX),
+     RESTART,
+     .def = "256"},
+    {.name = "warm", INT(warm, 0, 32), RESTART, .def = "2"},
     {.name = "dockerHost",
-     STR(mo_config_sandbox, docker_host),
-     .flags = MO_KEY_RESTART,
+     STR(docker_host),
+     RESTART,
      .check = check_docker,
      .env = "DOCKER_HOST",
-     .def = "unix:///var/run/docker.sock",
-     .doc = "Address of the Docker (or podman) engine"},
+     .def = "unix:///var/run/docker.sock"},
 };
-static const struct mo_keys sandbox_keys =
-    KEYS(sandbox_rows, struct mo_config_sandbox);
+static const struct mo_keys sandbox_keys = KEYS(sandbox_rows);
+#undef T
 
+#define T mo_config_sessions
 static const struct mo_key sessions_rows[] = {
-    {.name = "idleMinutes",
-     INT(mo_config_sessions, idle_minutes, 1, 525600),
-     .def = "15",
-     .doc = "Time without use after which a session loses its box; it is "
-            "warned a minute before, and its conversation is kept"},
-    {.name = "sweepSeconds",
-     INT(mo_config_sessions, sweep_seconds, 1, 86400),
-     .def = "60",
-     .doc = "Interval of the search for idle sessions"},
+    {.name = "idleMinutes", INT(idle_minutes, 1, 525600), .def = "15"},
+    {.name = "sweepSeconds", INT(sweep_seconds, 1, 86400), .def = "60"},
     {.name = "historyTtlSeconds",
-     INT(mo_config_sessions, history_ttl_seconds, 1, 3.2e9),
-     .flags = MO_KEY_RESTART,
+     INT(history_ttl_seconds, 1, 3.2e9),
+     RESTART,
      .def = "86400",
-     .env = "HISTORY_TTL_SECONDS",
-     .doc = "How long a conversation is kept after its last message"},
-    {.name = "max",
-     INT(mo_config_sessions, max, 1, 1024),
-     .def = "1000",
-     .doc = "Largest number of open sessions in this process"},
+     .env = "HISTORY_TTL_SECONDS"},
+    {.name = "max", INT(max, 1, 1024), .def = "1000"},
 };
-static const struct mo_keys sessions_keys =
-    KEYS(sessions_rows, struct mo_config_sessions);
+static const struct mo_keys sessions_keys = KEYS(sessions_rows);
+#undef T
 
+#define T mo_config_store
 static const struct mo_key store_rows[] = {
     {.name = "url",
-     STR(mo_config_store, url),
+     STR(url),
      .check = check_store,
      .flags = MO_KEY_REF | MO_KEY_URL | MO_KEY_RESTART,
      .env = "REDIS_URL",
-     .def = "sqlite:mcp-orchestrator.db",
-     .doc = "Store of sessions and conversations: `sqlite:FILE` (in "
-            "`store.dir`), `redis://[user:password@]host:port[/db]`, "
-            "`rediss://` for TLS, or `redis+unix:SOCKET`"},
+     .def = "sqlite:mcp-orchestrator.db"},
     {.name = "dir",
-     STR(mo_config_store, dir),
+     STR(dir),
      .check = check_not_empty,
-     .flags = MO_KEY_RESTART,
-     .env = "MCP_ORCHESTRATOR_STATE_DIR,STATE_DIRECTORY",
-     .doc = "Directory of the database and caches; default: "
-            "`$XDG_STATE_HOME/mcp-orchestrator`"},
+     RESTART,
+     .env = "MCP_ORCHESTRATOR_STATE_DIR,STATE_DIRECTORY"},
 };
-static const struct mo_keys store_keys =
-    KEYS(store_rows, struct mo_config_store);
+static const struct mo_keys store_keys = KEYS(store_rows);
+#undef T
 
+#define T mo_config_rule
 static const struct mo_key rule_rows[] = {
-    {.name = "tool",
-     STR(mo_config_rule, tool),
-     .check = check_not_empty,
-     .doc = "Tool of the rule; `*` matches any characters"},
-    {.name = "server",
-     STR(mo_config_rule, server),
-     .check = check_not_empty,
-     .doc = "Server of the rule; `*` matches any characters"},
-    {.name = "args",
-     MAP(mo_config_rule, args),
-     .check = check_condition,
-     .doc = "Conditions on arguments, all of which must match: a path such as "
-            "`path` or `items.*.name`, and a pattern (`docs/**`, `a|b`) or a "
-            "condition (`<= 30`, `= text`, `! pattern`, `absent`)"},
-    {.name = "annotations",
-     LIST(mo_config_rule, annotations),
-     .check = check_annotation,
-     .doc = "Annotations that the server must claim for the tool: "
-            "`readOnlyHint`, `!destructiveHint` and so on. They are claims, "
-            "not facts"},
-    {.name = "remember",
-     BOOL(mo_config_rule, remember),
-     .def = "true",
-     .doc = "With `ask`: whether a person's answer may be remembered"},
-    {.name = "action",
-     WORD(mo_config_rule, action, actions),
-     .def = "ask",
-     .doc = "Decision of the rule"},
-    {.name = "reason",
-     STR(mo_config_rule, reason),
-     .doc = "Shown to the person; sent to the model if the call is denied"},
+    {.name = "tool", STR(tool), .check = check_not_empty},
+    {.name = "server", STR(server), .check = check_not_empty},
+    {.name = "args", MAP(args), .check = check_condition},
+    {.name = "annotations", LIST(annotations), .check = check_annotation},
+    {.name = "remember", BOOL(remember), .def = "true"},
+    {.name = "action", WORD(action, actions), .def = "ask"},
+    {.name = "reason", STR(reason)},
 };
-static const struct mo_keys rule_keys = KEYS(rule_rows, struct mo_config_rule);
+static const struct mo_keys rule_keys = KEYS(rule_rows);
+#undef T
 
+#define T mo_config_approvals
 static const struct mo_key approvals_rows[] = {
-    {.name = "default",
-     WORD(mo_config_approvals, fallback, actions),
-     .def = "ask",
-     .doc = "Decision about calls that no rule matches"},
+    {.name = "default", WORD(fallback, actions), .def = "ask"},
     {.name = "timeoutSeconds",
-     INT(mo_config_approvals, timeout_seconds, 1, 86400 * 7),
-     .def = "600",
-     .doc = "Time after which an unanswered request for approval is denied"},
+     INT(timeout_seconds, 1, 86400 * 7),
+     .def = "600"},
     {.name = "rules",
-     ARRAY(mo_config_approvals, rules, mo_config_rules, rule_keys,
-           MO_KEY_RULES_MAX),
-     .doc = "Rules; the first that matches decides"},
+     ARRAY(rules, mo_config_rules, rule_keys, MO_KEY_RULES_MAX)},
 };
-static const struct mo_keys approvals_keys =
-    KEYS(approvals_rows, struct mo_config_approvals);
+static const struct mo_keys approvals_keys = KEYS(approvals_rows);
+#undef T
 
+#define T mo_config_log
 static const struct mo_key log_rows[] = {
     {.name = "level",
-     STR(mo_config_log, level),
+     STR(level),
      .check = check_levels,
      .env = "MCP_ORCHESTRATOR_LOG",
-     .def = "info",
-     .doc = "Log level: `error`, `warn`, `info`, `debug`, or per component as "
-            "in `info,httpd=debug`"},
-    {.name = "format",
-     WORD(mo_config_log, format, formats),
-     .def = "auto",
-     .doc = "`auto`: text on a terminal, else one JSON object per line"},
+     .def = "info"},
+    {.name = "format", WORD(format, formats), .def = "auto"},
 };
-static const struct mo_keys log_keys = KEYS(log_rows, struct mo_config_log);
+static const struct mo_keys log_keys = KEYS(log_rows);
+#undef T
 
-static const struct mo_key root_rows[] = {
-    {.name = "mcpServers",
-     DICT(mo_config, mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX),
-     .doc = "MCP servers by name; each needs one of `command`, `url`, `image`"},
-    {.name = "gateway",
-     SECTION(mo_config, gateway, mo_config_gateway, mo_config_gateway_keys),
-     .doc = "All MCP servers behind one: the command `gateway`, and `/mcp` of "
-            "`serve`"},
-    {.name = "llm",
-     SECTION(mo_config, llm, mo_config_llm, llm_keys),
-     .doc = "The language model"},
-    {.name = "sandbox",
-     SECTION(mo_config, sandbox, mo_config_sandbox, sandbox_keys),
-     .doc = "The boxes in which tools run"},
-    {.name = "sessions",
-     SECTION(mo_config, sessions, mo_config_sessions, sessions_keys),
-     .doc = "Sessions and their history"},
-    {.name = "store",
-     SECTION(mo_config, store, mo_config_store, store_keys),
-     .doc = "Persistent state"},
-    {.name = "approvals",
-     SECTION(mo_config, approvals, mo_config_approvals, approvals_keys),
-     .doc = "Tool calls that a person must approve"},
-    {.name = "server",
-     SECTION(mo_config, server, mo_config_server, mo_config_server_keys),
-     .doc = "The web server"},
-    {.name = "log",
-     SECTION(mo_config, log, mo_config_log, log_keys),
-     .doc = "The log on standard error"},
-    {.name = "secrets",
-     SECTION(mo_config, secrets, mo_config_secrets, mo_config_secrets_keys),
-     .doc = "The secret store"},
-    {.name = "audit",
-     SECTION(mo_config, audit, mo_config_audit, mo_config_audit_keys),
-     .doc = "The audit log"},
+#define T mo_config_gateway
+static const struct mo_key gateway_rows[] = {
+    {.name = "expose", WORD(expose, exposures), RESTART, .def = "all"},
+    {.name = "few", INT(few, 1, 10000), RESTART, .def = "25"},
+    {.name = "processes", INT(processes, 1, 10000), RESTART, .def = "256"},
+    {.name = "prefix", WORD(prefix, prefixes), RESTART, .def = "collision"},
+    {.name = "approvals", WORD(approvals, gateway_approvals), .def = "rules"},
 };
-const struct mo_keys mo_config_keys = KEYS(root_rows, struct mo_config);
+static const struct mo_keys gateway_keys = KEYS(gateway_rows);
+#undef T
+
+#define T mo_config_audit
+static const struct mo_key audit_rows[] = {
+    {.name = "arguments", BOOL(arguments), .def = "false"},
+    {.name = "maxMb", INT(max_mb, 1, 4096), RESTART, .def = "64"},
+    {.name = "files", INT(files, 2, 1000), RESTART, .def = "16"},
+};
+static const struct mo_keys audit_keys = KEYS(audit_rows);
+#undef T
+
+#define T mo_config_secrets
+static const struct mo_key secrets_rows[] = {
+    {.name = "key", STR(key), .check = check_place},
+};
+static const struct mo_keys secrets_keys = KEYS(secrets_rows);
+#undef T
+
+#define T mo_config_tls
+static const struct mo_key tls_rows[] = {
+    {.name = "cert", STR(cert), .check = check_not_empty, RESTART},
+    {.name = "key", STR(key), .check = check_not_empty, RESTART},
+};
+static const struct mo_keys tls_keys = KEYS(tls_rows);
+#undef T
+
+#define T mo_config_limits
+static const struct mo_key limits_rows[] = {
+    {.name = "connections", INT(connections, 1, 1000000), .def = "4096"},
+    {.name = "headMs", INT(head_ms, 1, DAY_MS), .def = "10000"},
+    {.name = "bodyMs", INT(body_ms, 1, DAY_MS), .def = "30000"},
+    {.name = "idleMs", INT(idle_ms, 1, DAY_MS), .def = "75000"},
+    {.name = "sendMs", INT(send_ms, 1, DAY_MS), .def = "30000"},
+    {.name = "requests", INT(requests, 1, 1e9), .def = "100000"},
+    {.name = "bodyBytes", INT(body_bytes, 1024, 1e9), .def = "4194304"},
+    {.name = "queueBytes", INT(queue_bytes, 65536, 1e9), .def = "4194304"},
+};
+static const struct mo_keys limits_keys = KEYS(limits_rows);
+#undef T
+
+#define T mo_config_server
+static const struct mo_key server_rows[] = {
+    {.name = "listen",
+     STR(listen),
+     .check = check_listen,
+     RESTART,
+     .env = "MCP_ORCHESTRATOR_LISTEN",
+     .def = "127.0.0.1"},
+    {.name = "port",
+     INT(port, 0, 65535),
+     RESTART,
+     .env = "PORT",
+     .def = "3000"},
+    {.name = "token",
+     STR(token),
+     .flags = MO_KEY_REF | MO_KEY_SECRET,
+     .check = check_not_empty,
+     .env = "MCP_ORCHESTRATOR_TOKEN"},
+    {.name = "tokens",
+     MAP(tokens),
+     .flags = MO_KEY_REF | MO_KEY_SECRET,
+     .check = check_not_empty},
+    {.name = "origins", LIST(origins)},
+    {.name = "manage", BOOL(manage)},
+    {.name = "tls", SECTION(tls, mo_config_tls, tls_keys)},
+    {.name = "limits", SECTION(limits, mo_config_limits, limits_keys)},
+};
+static const struct mo_keys server_keys = KEYS(server_rows);
+#undef T
+
+#define T mo_config
+static const struct mo_key root_rows[] = {
+    {.name = "mcpServers", DICT(mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX)},
+    {.name = "gateway", SECTION(gateway, mo_config_gateway, gateway_keys)},
+    {.name = "llm", SECTION(llm, mo_config_llm, llm_keys)},
+    {.name = "sandbox", SECTION(sandbox, mo_config_sandbox, sandbox_keys)},
+    {.name = "sessions", SECTION(sessions, mo_config_sessions, sessions_keys)},
+    {.name = "store", SECTION(store, mo_config_store, store_keys)},
+    {.name = "approvals",
+     SECTION(approvals, mo_config_approvals, approvals_keys)},
+    {.name = "server", SECTION(server, mo_config_server, server_keys)},
+    {.name = "log", SECTION(log, mo_config_log, log_keys)},
+    {.name = "secrets", SECTION(secrets, mo_config_secrets, secrets_keys)},
+    {.name = "audit", SECTION(audit, mo_config_audit, audit_keys)},
+};
+const struct mo_keys mo_config_keys = KEYS(root_rows);
+#undef T

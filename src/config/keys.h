@@ -2,8 +2,9 @@
  *
  * The JSON reader, the check for unknown keys, the environment layer, the JSON
  * Schema, `config show` and docs/configuration.md are made from it. A new key
- * is one row in keys*.c and one member in config.h. The macros of rows.h check
- * at compile time that the member has the C type of the key.
+ * is one row in keys.c, one member in config.h and one text in
+ * data/configuration.json. The macros of keys.c check at compile time that the
+ * member has the C type of the key.
  *
  * Sections nest as in the file. A dictionary (mcpServers) has named elements,
  * an array (approvals.rules) unnamed ones. Both are a pointer and a count in
@@ -61,7 +62,6 @@ struct mo_key {
     const struct mo_key_word *words;
     size_t nwords;
     const char *env; /* "A,B": variables that set it, the first wins */
-    const char *doc; /* sentences without a full stop at the end */
     /* Returns NULL or the error ("must be ..."). Not called for references. */
     const char *(*check)(const char *text);
     const char *wrong; /* error for a value that is not text; NULL: default */

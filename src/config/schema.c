@@ -5,9 +5,43 @@
 #include "config/doc.h"
 #include "config/keys.h"
 
+/* data/configuration.json: the meaning of each key, by its path.
+ * data/configuration.md: the head of docs/configuration.md. */
+extern const char mo_helper_config_texts[], mo_helper_config_texts_end[];
+extern const char mo_helper_config_head[], mo_helper_config_head_end[];
+
+static struct mo_json read_texts(void)
+{
+    struct mo_json_doc doc = {.bad_at = 0};
+
+    (void)mo_json_parse(
+        mo_span(mo_helper_config_texts,
+                (size_t)(mo_helper_config_texts_end - mo_helper_config_texts)),
+        0, &doc, NULL);
+    return doc.root;
+}
+
+/* The prefix of the keys below k: "rules[].", "mcpServers.NAME.", "llm." */
+static void prefix_below(char out[MO_KEY_PATH_MAX], const char *path,
+                         const struct mo_key *k)
+{
+    int n = snprintf(out, MO_KEY_PATH_MAX, "%s%s", path,
+                     k->type == MO_KEY_ARRAY  ? "[]."
+                     : k->type == MO_KEY_DICT ? ".NAME."
+                                              : ".");
+
+    MO_BUG_ON(n < 0 || (size_t)n >= MO_KEY_PATH_MAX);
+}
+
 /* --- JSON Schema --------------------------------------------------------- */
 
-static void schema_object(struct mo_jw *w, const struct mo_keys *keys);
+struct schema {
+    struct mo_jw w;
+    struct mo_json texts;
+};
+
+static void schema_object(struct schema *s, const struct mo_keys *keys,
+                          const char *prefix);
 
 static void schema_words(struct mo_jw *w, const struct mo_key *k)
 {
@@ -15,12 +49,6 @@ static void schema_words(struct mo_jw *w, const struct mo_key *k)
     for (size_t i = 0; i < k->nwords; i++)
         mo_jw_cstr(w, k->words[i].word);
     mo_jw_end(w);
-}
-
-static void schema_range(struct mo_jw *w, const struct mo_key *k)
-{
-    mo_jw_member_f64(w, "minimum", k->min);
-    mo_jw_member_f64(w, "maximum", k->max);
 }
 
 /* {"type":"string"}, the elements of lists and maps. */
@@ -31,36 +59,38 @@ static void schema_texts(struct mo_jw *w, const char *key)
     mo_jw_end(w);
 }
 
-static void schema_sub(struct mo_jw *w, const char *key, const struct mo_key *k)
+static void schema_type(struct schema *s, const struct mo_key *k,
+                        const char *prefix)
 {
-    mo_jw_member_obj(w, key);
-    schema_object(w, k->sub);
-    mo_jw_end(w);
-}
-
-static void schema_type(struct mo_jw *w, const struct mo_key *k)
-{
-    static const char *const types[] = {
-        [MO_KEY_BOOL] = "boolean", [MO_KEY_INT] = "integer",
-        [MO_KEY_NUM] = "number",   [MO_KEY_STR] = "string",
-        [MO_KEY_WORD] = "string",  [MO_KEY_LIST] = "array",
-        [MO_KEY_MAP] = "object",   [MO_KEY_DICT] = "object",
-        [MO_KEY_ARRAY] = "array",
+    static const struct {
+        const char *type, *sub; /* sub: the member that describes elements */
+    } rows[] = {
+        [MO_KEY_BOOL] = {"boolean", NULL},
+        [MO_KEY_INT] = {"integer", NULL},
+        [MO_KEY_NUM] = {"number", NULL},
+        [MO_KEY_STR] = {"string", NULL},
+        [MO_KEY_WORD] = {"string", NULL},
+        [MO_KEY_LIST] = {"array", "items"},
+        [MO_KEY_MAP] = {"object", "additionalProperties"},
+        [MO_KEY_DICT] = {"object", "additionalProperties"},
+        [MO_KEY_ARRAY] = {"array", "items"},
     };
+    struct mo_jw *w = &s->w;
 
-    mo_jw_member_cstr(w, "type", types[k->type]);
-    if (k->type == MO_KEY_INT || k->type == MO_KEY_NUM)
-        schema_range(w, k);
+    mo_jw_member_cstr(w, "type", rows[k->type].type);
+    if (k->type == MO_KEY_INT || k->type == MO_KEY_NUM) {
+        mo_jw_member_f64(w, "minimum", k->min);
+        mo_jw_member_f64(w, "maximum", k->max);
+    }
     if (k->type == MO_KEY_WORD)
         schema_words(w, k);
-    if (k->type == MO_KEY_LIST)
-        schema_texts(w, "items");
-    if (k->type == MO_KEY_MAP)
-        schema_texts(w, "additionalProperties");
-    if (k->type == MO_KEY_ARRAY)
-        schema_sub(w, "items", k);
-    if (k->type == MO_KEY_DICT)
-        schema_sub(w, "additionalProperties", k);
+    if (k->type == MO_KEY_LIST || k->type == MO_KEY_MAP)
+        schema_texts(w, rows[k->type].sub);
+    if (k->sub) {
+        mo_jw_member_obj(w, rows[k->type].sub);
+        schema_object(s, k->sub, prefix);
+        mo_jw_end(w);
+    }
     if (k->max_items) {
         bool list = k->type == MO_KEY_LIST || k->type == MO_KEY_ARRAY;
 
@@ -81,39 +111,47 @@ static void schema_default(struct mo_jw *w, const struct mo_key *k)
         mo_jw_raw(w, mo_span_cstr(k->def)); /* numbers, true, false */
 }
 
-static void schema_key(struct mo_jw *w, const struct mo_key *k)
+static void schema_key(struct schema *s, const struct mo_key *k,
+                       const char *prefix)
 {
-    mo_jw_member_obj(w, k->name);
-    mo_jw_member_cstr(w, "description", k->doc);
+    char path[MO_KEY_PATH_MAX], below[MO_KEY_PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s%s", prefix, k->name);
+    prefix_below(below, path, k);
+    mo_jw_member_obj(&s->w, k->name);
+    mo_jw_member_raw(&s->w, "description",
+                     mo_json_text(mo_json_get(s->texts, path)));
     if (k->type == MO_KEY_SECTION)
-        schema_object(w, k->sub);
+        schema_object(s, k->sub, below);
     else
-        schema_type(w, k);
-    schema_default(w, k);
-    mo_jw_end(w);
+        schema_type(s, k, below);
+    schema_default(&s->w, k);
+    mo_jw_end(&s->w);
 }
 
 /* Writes the members of an object that the caller has opened. */
-static void schema_object(struct mo_jw *w, const struct mo_keys *keys)
+static void schema_object(struct schema *s, const struct mo_keys *keys,
+                          const char *prefix)
 {
-    mo_jw_member_cstr(w, "type", "object");
-    mo_jw_member_bool(w, "additionalProperties", false);
-    mo_jw_member_obj(w, "properties");
+    mo_jw_member_cstr(&s->w, "type", "object");
+    mo_jw_member_bool(&s->w, "additionalProperties", false);
+    mo_jw_member_obj(&s->w, "properties");
     if (keys == &mo_config_keys)
-        schema_texts(w, "$schema");
+        schema_texts(&s->w, "$schema");
     for (size_t i = 0; i < keys->n; i++)
-        schema_key(w, &keys->v[i]);
-    mo_jw_end(w);
+        schema_key(s, &keys->v[i], prefix);
+    mo_jw_end(&s->w);
 }
 
 void mo_config_schema(struct mo_buf *b)
 {
-    struct mo_jw w = mo_jw_object(b);
+    struct schema s = {mo_jw_object(b), read_texts()};
 
-    mo_jw_member_cstr(&w, "$schema", "http://json-schema.org/draft-07/schema#");
-    mo_jw_member_cstr(&w, "title", "MCP Orchestrator configuration");
-    schema_object(&w, &mo_config_keys);
-    mo_jw_end(&w);
+    mo_jw_member_cstr(&s.w, "$schema",
+                      "http://json-schema.org/draft-07/schema#");
+    mo_jw_member_cstr(&s.w, "title", "MCP Orchestrator configuration");
+    schema_object(&s, &mo_config_keys, "");
+    mo_jw_end(&s.w);
 }
 
 /* --- Markdown ------------------------------------------------------------ */
@@ -148,10 +186,10 @@ static void docs_env(struct mo_buf *b, const char *names)
     }
 }
 
-static void docs_row(struct mo_buf *b, const char *prefix,
-                     const struct mo_key *k)
+static void docs_row(struct mo_buf *b, const char *path, const struct mo_key *k,
+                     struct mo_json text)
 {
-    mo_buf_printf(b, "| `%s%s` | ", prefix, k->name);
+    mo_buf_printf(b, "| `%s` | ", path);
     docs_type(b, k);
     mo_buf_puts(b, " | ");
     if (k->def)
@@ -159,89 +197,45 @@ static void docs_row(struct mo_buf *b, const char *prefix,
     mo_buf_puts(b, " | ");
     if (k->env)
         docs_env(b, k->env);
-    mo_buf_printf(b, " | %s%s%s. |\n", k->doc,
-                  k->flags & MO_KEY_REF ? ". May hold references" : "",
-                  k->flags & MO_KEY_RESTART ? ". A change needs a restart"
-                                            : "");
+    mo_buf_puts(b, " | ");
+    (void)mo_json_str_buf(text, b);
+    mo_buf_printf(
+        b, "%s%s. |\n", k->flags & MO_KEY_REF ? ". May hold references" : "",
+        k->flags & MO_KEY_RESTART ? ". A change needs a restart" : "");
 }
 
 /* Writes the rows of keys, those of nested tables with a longer prefix. */
 static void docs_rows(struct mo_buf *b, const char *prefix,
-                      const struct mo_keys *keys)
+                      const struct mo_keys *keys, struct mo_json texts)
 {
     for (size_t i = 0; i < keys->n; i++) {
         const struct mo_key *k = &keys->v[i];
-        char longer[MO_KEY_PATH_MAX];
+        char path[MO_KEY_PATH_MAX], below[MO_KEY_PATH_MAX];
 
-        (void)snprintf(longer, sizeof(longer), "%s%s%s", prefix, k->name,
-                       k->type == MO_KEY_ARRAY  ? "[]."
-                       : k->type == MO_KEY_DICT ? ".NAME."
-                                                : ".");
+        (void)snprintf(path, sizeof(path), "%s%s", prefix, k->name);
+        prefix_below(below, path, k);
         if (k->type != MO_KEY_SECTION)
-            docs_row(b, prefix, k);
+            docs_row(b, path, k, mo_json_get(texts, path));
         if (k->sub)
-            docs_rows(b, longer, k->sub);
+            docs_rows(b, below, k->sub, texts);
     }
 }
 
-static const char docs_head[] =
-    "# Configuration\n"
-    "\n"
-    "<!-- Generated by `mcp-orchestrator config docs` from the tables in\n"
-    "src/config/keys.c; edit them there. -->\n"
-    "\n"
-    "All settings are optional. They come from these sources, highest\n"
-    "priority first:\n"
-    "\n"
-    "1. options of the command line\n"
-    "2. the environment (an empty variable counts as unset)\n"
-    "3. `.env` in the working directory\n"
-    "4. the configuration file, JSON: `--config FILE`, else\n"
-    "   `$MCP_ORCHESTRATOR_CONFIG`, else `./mcp-orchestrator.json`, else\n"
-    "   `$XDG_CONFIG_HOME/mcp-orchestrator/config.json`\n"
-    "5. the defaults below\n"
-    "\n"
-    "`config check` prints every mistake with its line and column, `config\n"
-    "show` prints every effective value and its source, `config schema`\n"
-    "prints a JSON Schema for editors (`\"$schema\"` in the file may point\n"
-    "to it). A running server reloads a changed file by itself and on SIGHUP.\n"
-    "If the file has a mistake, the log reports it and the old configuration\n"
-    "stays in effect. Changed rules apply to conversations at once, changed\n"
-    "model settings from the next turn on. The log names every key that\n"
-    "changed, and which of them need a restart.\n"
-    "\n"
-    "## References\n"
-    "\n"
-    "In keys that may hold references, `${env:NAME}` is replaced by a "
-    "variable\n"
-    "(of the environment or `.env`), `${file:PATH}` by the content of a file\n"
-    "and `${secret:NAME}` by an entry of the secret store; `$${` is a literal\n"
-    "`${`. References are resolved when the value is used and never written\n"
-    "back.\n"
-    "\n"
-    "## .env\n"
-    "\n"
-    "Lines of the form `NAME=VALUE`, with an optional `export ` before the\n"
-    "name; `#` starts a comment. `'...'` is taken literally, `\"...\"` "
-    "supports\n"
-    "the escapes `\\n \\r \\t \\\" \\\\ \\$`. Values are not expanded, and "
-    "the\n"
-    "variables are not passed to child processes.\n";
-
 void mo_config_docs(struct mo_buf *b)
 {
-    mo_buf_puts(b, docs_head);
+    struct mo_json texts = read_texts();
+
+    mo_buf_put(b, mo_helper_config_head,
+               (size_t)(mo_helper_config_head_end - mo_helper_config_head));
     for (size_t i = 0; i < mo_config_keys.n; i++) {
         const struct mo_key *k = &mo_config_keys.v[i];
-        char prefix[MO_KEY_PATH_MAX];
+        char below[MO_KEY_PATH_MAX];
 
-        (void)snprintf(prefix, sizeof(prefix), "%s.%s", k->name,
-                       k->type == MO_KEY_DICT ? "NAME." : "");
-        mo_buf_printf(b,
-                      "\n## %s\n\n%s.\n\n"
-                      "| key | type | default | environment | meaning |\n"
-                      "|---|---|---|---|---|\n",
-                      k->name, k->doc);
-        docs_rows(b, prefix, k->sub);
+        prefix_below(below, k->name, k);
+        mo_buf_printf(b, "\n## %s\n\n", k->name);
+        (void)mo_json_str_buf(mo_json_get(texts, k->name), b);
+        mo_buf_puts(b, ".\n\n| key | type | default | environment | meaning |\n"
+                       "|---|---|---|---|---|\n");
+        docs_rows(b, below, k->sub, texts);
     }
 }

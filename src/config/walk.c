@@ -129,3 +129,41 @@ const struct mo_key *mo_keys_path(const struct mo_keys *keys, const char *path,
     }
     return NULL;
 }
+
+/* --- every text that may hold a reference -------------------------------- */
+
+struct texts {
+    mo_config_text_fn *fn;
+    void *ctx;
+};
+
+static void visit_text(void *ctx, const char *path, const struct mo_key *k,
+                       const void *field)
+{
+    const struct texts *t = ctx;
+    const struct mo_config_map *map = field;
+    const char *text;
+
+    if (!(k->flags & MO_KEY_REF))
+        return;
+    if (k->type == MO_KEY_STR) {
+        text = *(const char *const *)field;
+        if (text)
+            t->fn(t->ctx, path, text);
+        return;
+    }
+    for (size_t i = 0; k->type == MO_KEY_MAP && i < map->n; i++) {
+        char longer[MO_KEY_PATH_MAX];
+
+        mo_key_join(longer, path, map->v[i].name);
+        t->fn(t->ctx, longer, map->v[i].value);
+    }
+}
+
+void mo_config_texts(const struct mo_config *c, mo_config_text_fn *fn,
+                     void *ctx)
+{
+    struct texts t = {fn, ctx};
+
+    mo_keys_values(&mo_config_keys, c, "", visit_text, &t);
+}

@@ -3,11 +3,12 @@
 
 #include <stdio.h>
 
-#include "engine/agree.h"
+#include "codec/json/jvalue.h"
 
 #define TMPFS_MAX      160
 #define PODMAN_NPROC   4096 /* its default exceeds what we may set */
 #define MISMATCH_SHOWN 60
+#define STEPS_MAX      ((uint64_t)1 << 20)
 
 enum place { CONFIG, HOST };
 
@@ -32,22 +33,11 @@ struct row {
     enum compare how;
     bool fixed;
     enum podman podman;
+    const char *json; /* its value; NULL: write() makes it */
     void (*write)(struct mo_jw *w, const struct mo_ctr *c);
 };
 
 /* --- writers ------------------------------------------------------------- */
-
-static void w_true(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_bool(w, true);
-}
-
-static void w_false(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_bool(w, false);
-}
 
 static void w_once(struct mo_jw *w, const struct mo_ctr *c)
 {
@@ -60,12 +50,6 @@ static void w_words(struct mo_jw *w, const char *const *v)
     for (; v && *v; v++)
         mo_jw_cstr(w, *v);
     mo_jw_end(w);
-}
-
-static void w_none(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    w_words(w, NULL);
 }
 
 static void w_image(struct mo_jw *w, const struct mo_ctr *c)
@@ -98,29 +82,6 @@ static void w_env(struct mo_jw *w, const struct mo_ctr *c)
     w_words(w, c->env);
 }
 
-static void w_healthcheck(struct mo_jw *w, const struct mo_ctr *c)
-{
-    static const char *const none[] = {"NONE", NULL};
-
-    (void)c;
-    mo_jw_obj(w);
-    mo_jw_key(w, "Test");
-    w_words(w, none);
-    mo_jw_end(w);
-}
-
-static void w_sigkill(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_cstr(w, "SIGKILL");
-}
-
-static void w_one(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_u64(w, 1);
-}
-
 static void w_labels(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_obj(w);
@@ -129,42 +90,9 @@ static void w_labels(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_end(w);
 }
 
-static void w_none_word(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_cstr(w, "none");
-}
-
-static void w_empty(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_cstr(w, "");
-}
-
-static void w_private(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_cstr(w, "private");
-}
-
-/* Without this the box would learn the host's name servers. */
-static void w_dns(struct mo_jw *w, const struct mo_ctr *c)
-{
-    static const char *const here[] = {"127.0.0.1", NULL};
-
-    (void)c;
-    w_words(w, here);
-}
-
 static void w_memory(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_u64(w, c->memory);
-}
-
-static void w_zero(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_u64(w, 0);
 }
 
 static void w_cpus(struct mo_jw *w, const struct mo_ctr *c)
@@ -172,30 +100,9 @@ static void w_cpus(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_u64(w, (uint64_t)c->cpu_milli * 1000000);
 }
 
-static void w_shares(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_u64(w, 256);
-}
-
 static void w_pids(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_u64(w, c->pids);
-}
-
-/* When the host runs out of memory, boxes are killed first. */
-static void w_oom_score(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_u64(w, 800);
-}
-
-static void w_all(struct mo_jw *w, const struct mo_ctr *c)
-{
-    static const char *const all[] = {"ALL", NULL};
-
-    (void)c;
-    w_words(w, all);
 }
 
 static void w_security(struct mo_jw *w, const struct mo_ctr *c)
@@ -207,10 +114,8 @@ static void w_security(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_arr(w);
     mo_jw_cstr(w, c->flavour == MO_CTR_PODMAN ? "no-new-privileges"
                                               : "no-new-privileges:true");
-    mo_jw_str(w, mo_buf_view(&b));
+    mo_jw_buf(w, &b);
     mo_jw_end(w);
-    if (mo_buf_err(&b) && !w->b->err)
-        w->b->err = mo_buf_err(&b);
 }
 
 /* A writable path: a tmpfs of limited size, owned by the box's uid. podman
@@ -302,75 +207,60 @@ static void w_readonly(struct mo_jw *w, const struct mo_ctr *c)
     w_words(w, paths);
 }
 
-/* The program's output goes to us, not to a log file on the host. */
-static void w_log(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_obj(w);
-    mo_jw_member_cstr(w, "Type", "none");
-    mo_jw_end(w);
-}
-
-static void w_restart(struct mo_jw *w, const struct mo_ctr *c)
-{
-    (void)c;
-    mo_jw_obj(w);
-    mo_jw_member_cstr(w, "Name", "no");
-    mo_jw_end(w);
-}
-
 /* --- the table -------------------------------------------------------------
  *
  * AutoRemove is false, and StdinOnce unless asked for, because a box outlives
  * this process: another one attaches to it again. The sweep removes boxes
- * without an owner. */
+ * without an owner. Without Dns the box would learn the host's name servers.
+ * OomScoreAdj: when the host runs out of memory, boxes are killed first. The
+ * program's output goes to us, not to a log file on the host (LogConfig). */
 
 #define FIXED true
 
 static const struct row rows[] = {
-    {CONFIG, "Image", SAME, false, SILENT, w_image},
-    {CONFIG, "User", SAME, false, ALIKE, w_user},
-    {CONFIG, "WorkingDir", SAME, false, ALIKE, w_workdir},
-    {CONFIG, "Entrypoint", SAME, false, ALIKE, w_argv},
-    {CONFIG, "Cmd", SAME, FIXED, ALIKE, w_none},
-    {CONFIG, "Env", SET, false, MORE, w_env},
-    {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, w_true},
-    {CONFIG, "Tty", SAME, FIXED, ALIKE, w_false},
-    {CONFIG, "OpenStdin", SAME, FIXED, ALIKE, w_true},
-    {CONFIG, "StdinOnce", SAME, false, ALIKE, w_once},
-    {CONFIG, "AttachStdin", SAME, FIXED, SILENT, w_true},
-    {CONFIG, "AttachStdout", SAME, FIXED, SILENT, w_true},
-    {CONFIG, "AttachStderr", SAME, FIXED, SILENT, w_true},
-    {CONFIG, "Healthcheck", OURS, FIXED, ALIKE, w_healthcheck},
-    {CONFIG, "StopSignal", SAME, FIXED, SILENT, w_sigkill},
-    {CONFIG, "StopTimeout", SAME, FIXED, ALIKE, w_one},
-    {CONFIG, "Labels", OURS, false, ALIKE, w_labels},
-    {HOST, "NetworkMode", SAME, FIXED, ALIKE, w_none_word},
-    {HOST, "Dns", SAME, FIXED, ALIKE, w_dns},
-    {HOST, "PublishAllPorts", SAME, FIXED, ALIKE, w_false},
-    {HOST, "Memory", SAME, false, ALIKE, w_memory},
-    {HOST, "MemorySwap", SAME, false, ALIKE, w_memory},
-    {HOST, "MemorySwappiness", SAME, FIXED, UNSENT, w_zero},
-    {HOST, "NanoCpus", SAME, false, ALIKE, w_cpus},
-    {HOST, "CpuShares", SAME, FIXED, ALIKE, w_shares},
-    {HOST, "PidsLimit", SAME, false, ALIKE, w_pids},
-    {HOST, "OomScoreAdj", SAME, FIXED, ALIKE, w_oom_score},
-    {HOST, "Privileged", SAME, FIXED, ALIKE, w_false},
-    {HOST, "CapDrop", SAME, FIXED, SILENT, w_all},
-    {HOST, "SecurityOpt", SET, FIXED, ALIKE, w_security},
-    {HOST, "ReadonlyRootfs", SAME, FIXED, ALIKE, w_true},
-    {HOST, "IpcMode", SAME, FIXED, SILENT, w_none_word},
-    {HOST, "PidMode", SAME, FIXED, SILENT, w_empty},
-    {HOST, "UTSMode", SAME, FIXED, SILENT, w_empty},
-    {HOST, "CgroupnsMode", SAME, FIXED, SILENT, w_private},
-    {HOST, "Init", SAME, FIXED, UNSENT, w_true},
-    {HOST, "Tmpfs", SAME, false, LONGER, w_tmpfs},
-    {HOST, "Ulimits", SET, false, SILENT, w_ulimits},
-    {HOST, "MaskedPaths", SAME, FIXED, SILENT, w_masked},
-    {HOST, "ReadonlyPaths", SAME, FIXED, SILENT, w_readonly},
-    {HOST, "LogConfig", OURS, FIXED, ALIKE, w_log},
-    {HOST, "RestartPolicy", OURS, FIXED, ALIKE, w_restart},
-    {HOST, "AutoRemove", SAME, FIXED, ALIKE, w_false},
+    {CONFIG, "Image", SAME, false, SILENT, NULL, w_image},
+    {CONFIG, "User", SAME, false, ALIKE, NULL, w_user},
+    {CONFIG, "WorkingDir", SAME, false, ALIKE, NULL, w_workdir},
+    {CONFIG, "Entrypoint", SAME, false, ALIKE, NULL, w_argv},
+    {CONFIG, "Cmd", SAME, FIXED, ALIKE, "[]", NULL},
+    {CONFIG, "Env", SET, false, MORE, NULL, w_env},
+    {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, "true", NULL},
+    {CONFIG, "Tty", SAME, FIXED, ALIKE, "false", NULL},
+    {CONFIG, "OpenStdin", SAME, FIXED, ALIKE, "true", NULL},
+    {CONFIG, "StdinOnce", SAME, false, ALIKE, NULL, w_once},
+    {CONFIG, "AttachStdin", SAME, FIXED, SILENT, "true", NULL},
+    {CONFIG, "AttachStdout", SAME, FIXED, SILENT, "true", NULL},
+    {CONFIG, "AttachStderr", SAME, FIXED, SILENT, "true", NULL},
+    {CONFIG, "Healthcheck", OURS, FIXED, ALIKE, "{\"Test\":[\"NONE\"]}", NULL},
+    {CONFIG, "StopSignal", SAME, FIXED, SILENT, "\"SIGKILL\"", NULL},
+    {CONFIG, "StopTimeout", SAME, FIXED, ALIKE, "1", NULL},
+    {CONFIG, "Labels", OURS, false, ALIKE, NULL, w_labels},
+    {HOST, "NetworkMode", SAME, FIXED, ALIKE, "\"none\"", NULL},
+    {HOST, "Dns", SAME, FIXED, ALIKE, "[\"127.0.0.1\"]", NULL},
+    {HOST, "PublishAllPorts", SAME, FIXED, ALIKE, "false", NULL},
+    {HOST, "Memory", SAME, false, ALIKE, NULL, w_memory},
+    {HOST, "MemorySwap", SAME, false, ALIKE, NULL, w_memory},
+    {HOST, "MemorySwappiness", SAME, FIXED, UNSENT, "0", NULL},
+    {HOST, "NanoCpus", SAME, false, ALIKE, NULL, w_cpus},
+    {HOST, "CpuShares", SAME, FIXED, ALIKE, "256", NULL},
+    {HOST, "PidsLimit", SAME, false, ALIKE, NULL, w_pids},
+    {HOST, "OomScoreAdj", SAME, FIXED, ALIKE, "800", NULL},
+    {HOST, "Privileged", SAME, FIXED, ALIKE, "false", NULL},
+    {HOST, "CapDrop", SAME, FIXED, SILENT, "[\"ALL\"]", NULL},
+    {HOST, "SecurityOpt", SET, FIXED, ALIKE, NULL, w_security},
+    {HOST, "ReadonlyRootfs", SAME, FIXED, ALIKE, "true", NULL},
+    {HOST, "IpcMode", SAME, FIXED, SILENT, "\"none\"", NULL},
+    {HOST, "PidMode", SAME, FIXED, SILENT, "\"\"", NULL},
+    {HOST, "UTSMode", SAME, FIXED, SILENT, "\"\"", NULL},
+    {HOST, "CgroupnsMode", SAME, FIXED, SILENT, "\"private\"", NULL},
+    {HOST, "Init", SAME, FIXED, UNSENT, "true", NULL},
+    {HOST, "Tmpfs", SAME, false, LONGER, NULL, w_tmpfs},
+    {HOST, "Ulimits", SET, false, SILENT, NULL, w_ulimits},
+    {HOST, "MaskedPaths", SAME, FIXED, SILENT, NULL, w_masked},
+    {HOST, "ReadonlyPaths", SAME, FIXED, SILENT, NULL, w_readonly},
+    {HOST, "LogConfig", OURS, FIXED, ALIKE, "{\"Type\":\"none\"}", NULL},
+    {HOST, "RestartPolicy", OURS, FIXED, ALIKE, "{\"Name\":\"no\"}", NULL},
+    {HOST, "AutoRemove", SAME, FIXED, ALIKE, "false", NULL},
 };
 
 /* Never requested: must be empty, zero or missing. */
@@ -395,7 +285,10 @@ static void write_place(struct mo_jw *w, const struct mo_ctr *c,
             (fixed_only && !rows[i].fixed))
             continue;
         mo_jw_key(w, rows[i].key);
-        rows[i].write(w, c);
+        if (rows[i].json)
+            mo_jw_raw(w, mo_span_cstr(rows[i].json));
+        else
+            rows[i].write(w, c);
     }
 }
 
@@ -416,6 +309,84 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b)
     return write_all(c, b, false);
 }
 
+/* --- when two values agree -------------------------------------------------
+ *
+ * Engines return values in forms of their own: an empty value may be null, "",
+ * [], {}, 0, false or missing; lists may be reordered; podman adds to some. */
+
+static bool is_nothing(struct mo_json v)
+{
+    bool yes = false;
+    uint64_t n = 1;
+
+    switch (mo_json_type(v)) {
+    case MO_JSON_NONE:
+    case MO_JSON_NULL:
+        return true;
+    case MO_JSON_BOOL:
+        return mo_json_bool(v, &yes) == 0 && !yes;
+    case MO_JSON_NUMBER:
+        return mo_json_u64(v, &n) == 0 && n == 0;
+    case MO_JSON_STRING:
+        return mo_json_str_eq(v, MO_SPAN(""));
+    default:
+        return mo_json_len(v) == 0;
+    }
+}
+
+/* Equal, or both empty. */
+static bool agrees(struct mo_json a, struct mo_json b)
+{
+    uint64_t steps = STEPS_MAX;
+
+    if (is_nothing(a) && is_nothing(b))
+        return true;
+    if (!a.p || !b.p)
+        return false;
+    return mo_jvalue_equal(a, b, &steps) == 1;
+}
+
+static bool has_element(struct mo_json array, struct mo_json want)
+{
+    for (struct mo_json_walk at = mo_json_walk(array); mo_json_step(&at);)
+        if (agrees(at.val, want))
+            return true;
+    return false;
+}
+
+/* Arrays: the same elements in any order; more: theirs may have extra ones. */
+static bool set_agrees(struct mo_json ours, struct mo_json theirs, bool more)
+{
+    if (!more && mo_json_len(ours) != mo_json_len(theirs))
+        return false;
+    for (struct mo_json_walk at = mo_json_walk(ours); mo_json_step(&at);)
+        if (!has_element(theirs, at.val))
+            return false;
+    return true;
+}
+
+/* True for "rw,size=1" and "rw,size=1,rprivate" (neither has escapes). */
+static bool begins_with(struct mo_json with, struct mo_json text)
+{
+    return mo_json_is(text, MO_JSON_STRING) && with.n >= 2 &&
+           mo_span_starts(mo_json_text(text), mo_span(with.p, with.n - 1));
+}
+
+/* Objects: all members of ours are in theirs and equal; longer: their texts
+ * may continue after ours. */
+static bool ours_agrees(struct mo_json ours, struct mo_json theirs, bool longer)
+{
+    if (!mo_json_is(theirs, MO_JSON_OBJECT))
+        return false;
+    for (struct mo_json_walk at = mo_json_walk(ours); mo_json_step(&at);) {
+        struct mo_json got = mo_jvalue_find(theirs, at.key);
+
+        if (longer ? !begins_with(at.val, got) : !agrees(at.val, got))
+            return false;
+    }
+    return true;
+}
+
 /* --- comparing ----------------------------------------------------------- */
 
 static bool row_agrees(const struct mo_ctr *c, const struct row *r,
@@ -426,11 +397,11 @@ static bool row_agrees(const struct mo_ctr *c, const struct row *r,
     if (podman && (r->podman == SILENT || r->podman == UNSENT))
         return true;
     if (podman && r->podman == LONGER)
-        return mo_agree_ours(ours, theirs, true);
+        return ours_agrees(ours, theirs, true);
     if (r->how == SET)
-        return mo_agree_set(ours, theirs, podman && r->podman == MORE);
-    return r->how == OURS ? mo_agree_ours(ours, theirs, false)
-                          : mo_agree_same(ours, theirs);
+        return set_agrees(ours, theirs, podman && r->podman == MORE);
+    return r->how == OURS ? ours_agrees(ours, theirs, false)
+                          : agrees(ours, theirs);
 }
 
 static int mismatch(struct mo_err *e, const char *key, struct mo_json got)
@@ -465,12 +436,8 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
 /* Only tmpfs may be mounted: a volume of an image would be the host's disk. */
 static bool is_tmpfs_only(struct mo_json mounts)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, mounts);
-    while (mo_json_next(&it, &key, &v))
-        if (!mo_json_str_eq(mo_json_get(v, "Type"), MO_SPAN("tmpfs")))
+    for (struct mo_json_walk at = mo_json_walk(mounts); mo_json_step(&at);)
+        if (!mo_json_str_eq(mo_json_get(at.val, "Type"), MO_SPAN("tmpfs")))
             return false;
     return true;
 }
@@ -486,7 +453,7 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
     for (size_t i = 0; i < MO_COUNT(absent); i++) {
         struct mo_json v = mo_json_get(host, absent[i]);
 
-        if (!mo_agree_nothing(v))
+        if (!is_nothing(v))
             return mismatch(e, absent[i], v);
     }
     if (!is_tmpfs_only(mounts))
@@ -506,11 +473,8 @@ static int compare_all(const struct mo_ctr *c, struct mo_json inspect,
     rc = write_all(c, &b, fixed_only);
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(&b), 0, &doc, NULL);
-    if (rc < 0)
-        rc = mo_fail(e, rc, "container");
-    else
-        rc = compare_rows(c, doc.root, inspect, fixed_only, e);
-    return rc;
+    return rc < 0 ? mo_fail(e, rc, "container")
+                  : compare_rows(c, doc.root, inspect, fixed_only, e);
 }
 
 int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
@@ -526,7 +490,7 @@ int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
         !(c->flavour == MO_CTR_PODMAN && id.n > 7 &&
           mo_json_str_eq(image, mo_span_skip(id, 7))))
         return mismatch(e, "Image", image);
-    if (!mo_agree_nothing(running))
+    if (!is_nothing(running))
         return mismatch(e, "State", running);
     return compare_all(c, inspect, false, e);
 }

@@ -1,10 +1,10 @@
-/* engine.c - a container engine: its address, its requests. */
+/* engine.c - a container engine: its address, its requests, what it is. */
 #include "engine/engine.h"
 
 #include <stdio.h>
 
 #include "codec/http/url.h"
-#include "engine/priv.h"
+#include "loop/httpu.h"
 
 #define ANSWER_MS_DEFAULT 30000u
 #define STREAM_IDLE_MS    60000u
@@ -12,6 +12,30 @@
 #define CONNS             64
 #define WAITING           1024
 #define IDLE              8
+
+struct mo_engine {
+    struct mo_loop *loop;
+    struct mo_httpu *http;
+    struct mo_tls_ctx *tls;
+    unsigned answer_ms;
+    unsigned api; /* 0: not agreed yet, paths have no version */
+    struct mo_engine_facts facts;
+    char host[MO_ENGINE_HOST_MAX];
+    void (*gone)(void *ctx);
+    void *gone_ctx;
+};
+
+struct mo_engine_call {
+    struct mo_httpu_x *x;
+    mo_engine_done *done;
+    mo_engine_attached *attached; /* an attach: this instead of done */
+    void (*on_head)(void *ctx);
+    void (*on_data)(void *ctx, struct mo_span data);
+    void *ctx;
+    struct mo_buf body;
+    int status;
+    bool told; /* attached() has been called */
+};
 
 /* --- the end of a request ------------------------------------------------ */
 
@@ -31,24 +55,14 @@ static int code_of(int status)
 }
 
 /* The engine's message: {"message": "..."}. */
-static void copy_message(struct mo_json json, char *out, size_t max)
-{
-    struct mo_buf b;
-
-    mo_buf_init(&b, max * 4);
-    if (mo_json_str_buf(mo_json_get(json, "message"), &b) < 0)
-        mo_buf_reset(&b);
-    (void)snprintf(out, max, "%s", mo_buf_cstr(&b));
-    mo_buf_fini(&b);
-}
-
 static void status_error(const struct mo_engine_reply *r, struct mo_err *e)
 {
-    char words[160];
+    mo_autobuf struct mo_buf words = {.max = 640};
 
-    copy_message(r->json, words, sizeof(words));
-    (void)mo_fail(e, code_of(r->status), "the engine answered %d%s%s",
-                  r->status, words[0] ? ": " : "", words);
+    if (mo_json_str_buf(mo_json_get(r->json, "message"), &words) < 0)
+        mo_buf_reset(&words);
+    (void)mo_fail(e, code_of(r->status), "the engine answered %d%s%.159s",
+                  r->status, words.len ? ": " : "", mo_buf_cstr(&words));
 }
 
 static void call_free(struct mo_engine_call *c)
@@ -179,23 +193,18 @@ static int begin_call(struct mo_engine *en, struct mo_engine_call *c,
     return 0;
 }
 
-static struct mo_engine_call *call_new(void *ctx)
-{
-    struct mo_engine_call *c = mo_new(struct mo_engine_call);
-
-    if (!c)
-        return NULL;
-    c->ctx = ctx;
-    mo_buf_init(&c->body, REPLY_MAX);
-    return c;
-}
-
-static int launch_call(struct mo_engine *en, struct mo_engine_call *c,
+/* Starts the call, which it takes. */
+static int launch_call(struct mo_engine *en, struct mo_engine_call call,
                        const struct mo_engine_req *req,
                        struct mo_engine_call **out, struct mo_err *e)
 {
+    struct mo_engine_call *c = mo_new(struct mo_engine_call);
     struct mo_err mine;
 
+    if (!c)
+        return mo_fail(e, MO_ENOMEM, "request to the engine");
+    *c = call;
+    mo_buf_init(&c->body, REPLY_MAX);
     if (begin_call(en, c, req, &mine) < 0) {
         call_free(c);
         if (e)
@@ -211,14 +220,12 @@ int mo_engine_ask(struct mo_engine *en, const struct mo_engine_req *req,
                   mo_engine_done *done, void *ctx, struct mo_engine_call **out,
                   struct mo_err *e)
 {
-    struct mo_engine_call *c = call_new(ctx);
+    struct mo_engine_call call = {.done = done,
+                                  .ctx = ctx,
+                                  .on_head = req->on_head,
+                                  .on_data = req->on_data};
 
-    if (!c)
-        return mo_fail(e, MO_ENOMEM, "request to the engine");
-    c->done = done;
-    c->on_head = req->on_head;
-    c->on_data = req->on_data;
-    return launch_call(en, c, req, out, e);
+    return launch_call(en, call, req, out, e);
 }
 
 int mo_engine_attach(struct mo_engine *en, const char *id,
@@ -227,7 +234,7 @@ int mo_engine_attach(struct mo_engine *en, const char *id,
 {
     char path[MO_ENGINE_PATH_MAX];
     struct mo_engine_req req = {.method = "POST", .path = path};
-    struct mo_engine_call *c;
+    struct mo_engine_call call = {.attached = done, .ctx = ctx};
 
     if (!mo_engine_is_name(mo_span_cstr(id)))
         return mo_fail(e, MO_EINVAL, "container id");
@@ -235,11 +242,7 @@ int mo_engine_attach(struct mo_engine *en, const char *id,
                    "/containers/%s/attach"
                    "?stream=1&stdin=1&stdout=1&stderr=1",
                    id);
-    c = call_new(ctx);
-    if (!c)
-        return mo_fail(e, MO_ENOMEM, "request to the engine");
-    c->attached = done;
-    return launch_call(en, c, &req, out, e);
+    return launch_call(en, call, &req, out, e);
 }
 
 void mo_engine_cancel(struct mo_engine_call *c)
@@ -390,4 +393,157 @@ struct mo_loop *mo_engine_loop(const struct mo_engine *en)
 const char *mo_engine_host(const struct mo_engine *en)
 {
     return en->host;
+}
+
+/* --- what it is ---------------------------------------------------------- */
+
+struct hello {
+    struct mo_engine *en;
+    struct mo_engine_facts f;
+    mo_engine_greeted *done;
+    void *ctx;
+};
+
+static void finish_hello(struct hello *h, const struct mo_err *why)
+{
+    struct mo_err e;
+
+    if (why) {
+        e = *why;
+        (void)mo_wrap(&e, "engine at %s", h->en->host);
+    } else {
+        h->en->facts = h->f;
+    }
+    h->done(h->ctx, why ? NULL : &h->en->facts, why ? &e : NULL);
+    mo_free(h);
+}
+
+static bool member_flag(struct mo_json obj, const char *key)
+{
+    bool v = false;
+
+    (void)mo_json_bool(mo_json_get(obj, key), &v);
+    return v;
+}
+
+/* "1.41" -> 41; 0 if it is malformed. */
+static unsigned minor_of(struct mo_json v)
+{
+    char s[16];
+    uint64_t n;
+
+    (void)mo_json_str_copy(v, s, sizeof(s));
+    if (strncmp(s, "1.", 2) != 0 || mo_span_u64(mo_span_cstr(s + 2), &n) < 0 ||
+        n > 999)
+        return 0;
+    return (unsigned)n;
+}
+
+/* SecurityOptions: ["name=seccomp,profile=default", "name=userns"]. */
+static bool has_security(struct mo_json info, const char *name)
+{
+    char s[64];
+
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_get(info, "SecurityOptions"));
+         mo_json_step(&at);) {
+        struct mo_span rest, word;
+
+        (void)mo_json_str_copy(at.val, s, sizeof(s));
+        rest = mo_span_cstr(s);
+        word = mo_span_cut(&rest, ',');
+        if (mo_span_starts(word, MO_SPAN("name=")) &&
+            mo_span_is(mo_span_skip(word, 5), name))
+            return true;
+    }
+    return false;
+}
+
+static void on_info(void *ctx, const struct mo_engine_reply *r,
+                    const struct mo_err *why)
+{
+    struct hello *h = ctx;
+    struct mo_err e;
+    uint64_t cpus = 0;
+
+    if (why || !mo_json_is(r->json, MO_JSON_OBJECT)) {
+        (void)mo_fail(&e, MO_EPROTO, "its /info is not an object");
+        finish_hello(h, why ? why : &e);
+        return;
+    }
+    (void)mo_json_u64(mo_json_get(r->json, "NCPU"), &cpus);
+    h->f.cpus = (unsigned)cpus;
+    h->f.seccomp = has_security(r->json, "seccomp");
+    h->f.userns = has_security(r->json, "userns");
+    h->f.live_restore = member_flag(r->json, "LiveRestoreEnabled");
+    h->f.memory_limit = member_flag(r->json, "MemoryLimit");
+    h->f.swap_limit = member_flag(r->json, "SwapLimit");
+    h->f.pids_limit = member_flag(r->json, "PidsLimit");
+    h->f.cpu_quota = member_flag(r->json, "CpuCfsQuota");
+    finish_hello(h, NULL);
+}
+
+static bool is_podman(struct mo_json version)
+{
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_get(version, "Components"));
+         mo_json_step(&at);)
+        if (mo_json_str_eq(mo_json_get(at.val, "Name"),
+                           MO_SPAN("Podman Engine")))
+            return true;
+    return false;
+}
+
+static int agree_version(struct hello *h, struct mo_json version,
+                         struct mo_err *e)
+{
+    unsigned newest = minor_of(mo_json_get(version, "ApiVersion"));
+    unsigned oldest = minor_of(mo_json_get(version, "MinAPIVersion"));
+
+    if (newest < MO_ENGINE_API_MIN || oldest > MO_ENGINE_API_MAX)
+        return mo_fail(
+            e, MO_EUNAVAIL,
+            "it supports API 1.%u to 1.%u; this program 1.%u to 1.%u", oldest,
+            newest, MO_ENGINE_API_MIN, MO_ENGINE_API_MAX);
+    h->f.api = newest < MO_ENGINE_API_MAX ? newest : MO_ENGINE_API_MAX;
+    h->f.podman = is_podman(version);
+    (void)mo_json_str_copy(mo_json_get(version, "Version"), h->f.version,
+                           sizeof(h->f.version));
+    (void)mo_json_str_copy(mo_json_get(version, "Arch"), h->f.arch,
+                           sizeof(h->f.arch));
+    return 0;
+}
+
+static void on_version(void *ctx, const struct mo_engine_reply *r,
+                       const struct mo_err *why)
+{
+    static const struct mo_engine_req info = {.path = "/info"};
+    struct hello *h = ctx;
+    struct mo_err e;
+    int rc = why ? why->code : agree_version(h, r->json, &e);
+
+    if (rc == 0) {
+        h->en->api = h->f.api;
+        rc = mo_engine_ask(h->en, &info, on_info, h, NULL, &e);
+    }
+    if (rc < 0)
+        finish_hello(h, why ? why : &e);
+}
+
+/* /version needs no version in its path, so it is asked first. */
+int mo_engine_hello(struct mo_engine *en, mo_engine_greeted *done, void *ctx,
+                    struct mo_err *e)
+{
+    static const struct mo_engine_req version = {.path = "/version"};
+    struct hello *h = mo_new(struct hello);
+    int rc;
+
+    if (!h)
+        return mo_fail(e, MO_ENOMEM, "engine");
+    *h = (struct hello){.en = en, .done = done, .ctx = ctx};
+    en->api = 0;
+    rc = mo_engine_ask(en, &version, on_version, h, NULL, e);
+    if (rc < 0)
+        mo_free(h);
+    return rc;
 }

@@ -20,6 +20,7 @@
 #define MO_ENGINE_API_MIN  41 /* 1.41: Docker 20.10, podman 3 and later */
 #define MO_ENGINE_API_MAX  47
 #define MO_ENGINE_HOST_MAX 256
+#define MO_ENGINE_PATH_MAX 1024
 
 struct mo_engine;
 
@@ -51,10 +52,10 @@ struct mo_engine_facts {
 };
 
 /* Connects; done() once. The facts belong to the engine. */
-int mo_engine_hello(struct mo_engine *en,
-                    void (*done)(void *ctx, const struct mo_engine_facts *f,
-                                 const struct mo_err *why),
-                    void *ctx, struct mo_err *e);
+typedef void mo_engine_greeted(void *ctx, const struct mo_engine_facts *f,
+                               const struct mo_err *why);
+int mo_engine_hello(struct mo_engine *en, mo_engine_greeted *done, void *ctx,
+                    struct mo_err *e);
 
 /* --- requests ------------------------------------------------------------ */
 

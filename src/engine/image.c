@@ -113,14 +113,6 @@ static void put_words(struct mo_jw *w, const char *key, const char *word)
     mo_jw_end(w);
 }
 
-static void put_diff(struct mo_jw *w, const char *hex)
-{
-    char text[MO_IMAGE_ID_MAX];
-
-    (void)snprintf(text, sizeof(text), "sha256:%s", hex);
-    mo_jw_cstr(w, text);
-}
-
 static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
                       const char *layer)
 {
@@ -137,9 +129,7 @@ static int put_config(struct mo_buf *b, const struct mo_image_parts *p,
     mo_jw_member_cstr(&w, "os", "linux");
     mo_jw_member_obj(&w, "rootfs");
     mo_jw_member_cstr(&w, "type", "layers");
-    mo_jw_member_arr(&w, "diff_ids");
-    put_diff(&w, layer);
-    mo_jw_end(&w);
+    put_words(&w, "diff_ids", layer);
     mo_jw_end(&w);
     mo_jw_end(&w);
     return mo_buf_err(b);
@@ -152,9 +142,7 @@ static int put_manifest(struct mo_buf *b, const char *config, const char *tag)
     mo_jw_obj(&w);
     mo_jw_member_cstr(&w, "Config", config);
     put_words(&w, "RepoTags", tag);
-    mo_jw_member_arr(&w, "Layers");
-    mo_jw_cstr(&w, "toolbox/layer.tar");
-    mo_jw_end(&w);
+    put_words(&w, "Layers", "toolbox/layer.tar");
     mo_jw_end(&w);
     mo_jw_end(&w);
     return mo_buf_err(b);
@@ -211,12 +199,12 @@ static int put_tar(struct mo_image_tar *out, const struct pieces *s,
 static int make_tar(const struct mo_image_parts *p, struct pieces *s,
                     struct mo_image_tar *out)
 {
-    char layer[MO_SHA256_HEX + 1], id[MO_SHA256_HEX + 1],
-        file[MO_SHA256_HEX + 8];
+    char layer[MO_IMAGE_ID_MAX] = "sha256:", id[MO_SHA256_HEX + 1],
+         file[MO_SHA256_HEX + 8];
     int rc = put_layer(&s->layer, p);
 
     if (rc == 0) {
-        mo_sha256_hex(mo_buf_view(&s->layer), layer);
+        mo_sha256_hex(mo_buf_view(&s->layer), layer + strlen(layer));
         rc = put_config(&s->config, p, layer);
     }
     if (rc < 0)
@@ -232,17 +220,14 @@ static int make_tar(const struct mo_image_parts *p, struct pieces *s,
 int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
                   struct mo_err *e)
 {
-    struct pieces s;
-    int rc;
+    struct pieces s = {.layer = {.max = LAYER_MAX},
+                       .config = {.max = 4096},
+                       .manifest = {.max = 4096}};
+    int rc = check_parts(p, e);
 
-    *out = (struct mo_image_tar){.id = ""};
-    mo_buf_init(&out->tar, MO_IMAGE_TAR_MAX);
-    rc = check_parts(p, e);
+    *out = (struct mo_image_tar){.tar = {.max = MO_IMAGE_TAR_MAX}};
     if (rc < 0)
         return rc;
-    mo_buf_init(&s.layer, LAYER_MAX);
-    mo_buf_init(&s.config, 4096);
-    mo_buf_init(&s.manifest, 4096);
     rc = make_tar(p, &s, out);
     mo_buf_fini(&s.layer);
     mo_buf_fini(&s.config);
@@ -257,7 +242,7 @@ struct ensure {
     const struct mo_image_tar *t;
     char path[128];
     bool loaded;
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
@@ -278,30 +263,24 @@ static int ensure_load(struct ensure *s, struct mo_err *e)
                                 .type = "application/x-tar",
                                 .total_ms = LOAD_MS};
 
-    s->loaded = true;
-    return mo_engine_ask(s->en, &req, on_loaded, s, NULL, e);
+    s->loaded = mo_engine_ask(s->en, &req, on_loaded, s, NULL, e) == 0;
+    return s->loaded ? 0 : e->code;
 }
 
 static void on_inspected(void *ctx, const struct mo_engine_reply *r,
                          const struct mo_err *why)
 {
     struct ensure *s = ctx;
+    bool missing = why && why->code == MO_ENOTFOUND;
     struct mo_err e;
-    int rc = 0;
 
-    if (why && why->code == MO_ENOTFOUND && !s->loaded) {
-        rc = ensure_load(s, &e);
-        if (rc < 0)
-            ensure_end(s, &e);
-        return;
-    }
     (void)r;
-    if (why && why->code == MO_ENOTFOUND) {
+    if (missing && !s->loaded && ensure_load(s, &e) == 0)
+        return;
+    if (missing && s->loaded)
         (void)mo_fail(&e, MO_EPOLICY,
                       "the engine changed our image while loading it");
-        why = &e;
-    }
-    ensure_end(s, why);
+    ensure_end(s, missing ? &e : why);
 }
 
 static int ensure_inspect(struct ensure *s, struct mo_err *e)
@@ -331,8 +310,7 @@ static void on_loaded(void *ctx, const struct mo_engine_reply *r,
 }
 
 int mo_engine_image_ensure(struct mo_engine *en, const struct mo_image_tar *t,
-                           void (*done)(void *ctx, const struct mo_err *why),
-                           void *ctx, struct mo_err *e)
+                           mo_done_fn *done, void *ctx, struct mo_err *e)
 {
     struct ensure *s = mo_new(struct ensure);
     int rc;

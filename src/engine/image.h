@@ -46,8 +46,7 @@ bool mo_image_is_static(struct mo_span elf);
 
 /* Loads it unless the engine has it. done() once; tar must live until then. */
 int mo_engine_image_ensure(struct mo_engine *en, const struct mo_image_tar *t,
-                           void (*done)(void *ctx, const struct mo_err *why),
-                           void *ctx, struct mo_err *e);
+                           mo_done_fn *done, void *ctx, struct mo_err *e);
 
 /* --- looking at others' -------------------------------------------------- */
 
@@ -69,15 +68,15 @@ int mo_image_read(struct mo_json inspect, struct mo_image **out,
 
 /* Checks an image by name or id. done() once: owns *im, or why. *out (may be
  * NULL): to cancel it. */
-int mo_image_look(struct mo_engine *en, const char *ref,
-                  void (*done)(void *ctx, struct mo_image *im,
-                               const struct mo_err *why),
+typedef void mo_image_looked(void *ctx, struct mo_image *im,
+                             const struct mo_err *why);
+int mo_image_look(struct mo_engine *en, const char *ref, mo_image_looked *done,
                   void *ctx, struct mo_engine_call **out, struct mo_err *e);
 
 /* Scans every layer for links at the places where we mount and start. im must
  * live until done(). */
 int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                  struct mo_engine_call **out, struct mo_err *e);
+                  mo_done_fn *done, void *ctx, struct mo_engine_call **out,
+                  struct mo_err *e);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "codec/http/url.h"
 #include "engine/image.h"
-#include "engine/priv.h"
 
 #define ARENA_MAX ((size_t)256 * 1024)
 
@@ -78,13 +77,11 @@ static const char *copy_word(struct mo_image *im, struct mo_json v,
     if (!mo_json_is(v, MO_JSON_STRING))
         return mo_null(mo_fail(e, MO_EPROTO, "image: a word is not text"));
     if (mo_json_str(v, &im->arena, &s) == 0)
-        out = mo_arena_strndup(&im->arena, s.n ? s.p : "", s.n);
+        out = mo_span_dup(&im->arena, s).p;
     if (!out)
-        (void)no_memory(e);
-    else if (strlen(out) != s.n) {
-        (void)mo_fail(e, MO_EPOLICY, "image: a word with NUL");
-        out = NULL;
-    }
+        return mo_null(no_memory(e));
+    if (strlen(out) != s.n)
+        return mo_null(mo_fail(e, MO_EPOLICY, "image: a word with NUL"));
     return out;
 }
 
@@ -92,17 +89,13 @@ static const char *copy_word(struct mo_image *im, struct mo_json v,
 static int append_words(struct mo_image *im, struct mo_json array,
                         const char **v, size_t *n, struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, array);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(array); mo_json_step(&at);) {
         if (*n >= MO_IMAGE_WORDS_MAX)
             return mo_fail(e, MO_EPOLICY,
                            "image: more than %d words of command or "
                            "environment",
                            MO_IMAGE_WORDS_MAX);
-        v[*n] = copy_word(im, val, e);
+        v[*n] = copy_word(im, at.val, e);
         if (!v[*n])
             return e->code;
         (*n)++;
@@ -162,20 +155,18 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
                         struct mo_err *e)
 {
     const char **v = words_new(im);
-    struct mo_json_iter it;
-    struct mo_json key, val;
     const char *path;
     size_t n = 0;
 
     if (!v)
         return no_memory(e);
     im->volumes = v;
-    mo_json_iter(&it, mo_json_get(config, "Volumes"));
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(config, "Volumes"));
+         mo_json_step(&at);) {
         if (n >= MO_IMAGE_VOLUMES_MAX)
             return mo_fail(e, MO_EPOLICY, "image: more than %d VOLUMEs",
                            MO_IMAGE_VOLUMES_MAX);
-        path = copy_word(im, key, e);
+        path = copy_word(im, at.key, e);
         if (!path || check_path("VOLUME", path, e) < 0)
             return e->code;
         if (strcmp(path, "/") == 0)
@@ -227,7 +218,7 @@ int mo_image_read(struct mo_json inspect, struct mo_image **out,
 /* --- asking -------------------------------------------------------------- */
 
 struct look {
-    void (*done)(void *ctx, struct mo_image *im, const struct mo_err *why);
+    mo_image_looked *done;
     void *ctx;
     char ref[256];
 };
@@ -238,28 +229,22 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
     struct look *s = ctx;
     struct mo_image *im = NULL;
     struct mo_err e;
-    int rc;
+    int rc = why ? why->code : mo_image_read(r->json, &im, &e);
 
-    if (why) {
+    if (why)
         e = *why;
-        rc = e.code;
-    } else {
-        rc = mo_image_read(r->json, &im, &e);
-    }
     if (rc < 0)
         (void)mo_wrap(&e, "image %s", s->ref);
     s->done(s->ctx, im, rc < 0 ? &e : NULL);
     mo_free(s);
 }
 
-int mo_image_look(struct mo_engine *en, const char *ref,
-                  void (*done)(void *ctx, struct mo_image *im,
-                               const struct mo_err *why),
+int mo_image_look(struct mo_engine *en, const char *ref, mo_image_looked *done,
                   void *ctx, struct mo_engine_call **out, struct mo_err *e)
 {
     struct mo_engine_req req = {.method = "GET"};
+    mo_autobuf struct mo_buf b = {.max = MO_ENGINE_PATH_MAX};
     struct look *s;
-    struct mo_buf b;
     int rc;
 
     if (strlen(ref) >= sizeof(s->ref))
@@ -267,17 +252,14 @@ int mo_image_look(struct mo_engine *en, const char *ref,
     s = mo_new(struct look);
     if (!s)
         return no_memory(e);
-    s->done = done;
-    s->ctx = ctx;
+    *s = (struct look){.done = done, .ctx = ctx};
     (void)snprintf(s->ref, sizeof(s->ref), "%s", ref);
-    mo_buf_init(&b, MO_ENGINE_PATH_MAX);
     (void)mo_buf_puts(&b, "/images/");
     (void)mo_pct_encode(&b, mo_span_cstr(ref));
     (void)mo_buf_puts(&b, "/json");
     req.path = mo_buf_cstr(&b);
     rc = mo_buf_err(&b) ? mo_fail(e, mo_buf_err(&b), "image")
                         : mo_engine_ask(en, &req, on_inspected, s, out, e);
-    mo_buf_fini(&b);
     if (rc < 0)
         mo_free(s);
     return rc;

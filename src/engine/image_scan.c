@@ -23,7 +23,7 @@ struct scan {
     struct mo_buf path;
     bool in_layer, inner_on, any_layer;
     struct mo_err why; /* code 0: nothing found yet */
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
@@ -201,8 +201,8 @@ static void on_done(void *ctx, const struct mo_engine_reply *r,
 }
 
 int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                  struct mo_engine_call **out, struct mo_err *e)
+                  mo_done_fn *done, void *ctx, struct mo_engine_call **out,
+                  struct mo_err *e)
 {
     char path[128];
     struct mo_engine_req req = {.path = path,

@@ -6,7 +6,6 @@
 #include "base/rand.h"
 #include "codec/frame.h"
 #include "codec/http/url.h"
-#include "engine/priv.h"
 
 #define PAUSE_MS     100u
 #define PAUSE_MAX_MS 5000u
@@ -126,23 +125,17 @@ static void on_again(struct mo_timer *t)
 
 static int put_path(struct mo_buf *b, const char *label)
 {
-    struct mo_buf json;
-    struct mo_jw w;
+    mo_autobuf struct mo_buf json = {.max = 512};
+    struct mo_jw w = mo_jw_object(&json);
 
-    mo_buf_init(&json, 512);
-    w = mo_jw_object(&json);
-    mo_jw_member_arr(&w, "type");
-    mo_jw_cstr(&w, "container");
-    mo_jw_end(&w);
+    mo_jw_member_raw(&w, "type", MO_SPAN("[\"container\"]"));
     mo_jw_member_arr(&w, "label");
     mo_jw_cstr(&w, label);
     mo_jw_end(&w);
     mo_jw_end(&w);
     (void)mo_buf_puts(b, "/events?filters=");
     (void)mo_pct_encode(b, mo_buf_view(&json));
-    if (mo_buf_err(&json) && !b->err)
-        b->err = mo_buf_err(&json);
-    mo_buf_fini(&json);
+    mo_buf_pass_err(b, &json);
     return mo_buf_err(b);
 }
 

@@ -225,8 +225,7 @@ static void start_waiting(struct mo_httpc *c)
         }
         mo_httpc_x_idle_start(x);
         if (c->f.curl_multi_add_handle(c->multi, x->easy) != CURLM_OK) {
-            (void)mo_fail(&e, MO_ENOMEM, "request to %s", x->origin);
-            mo_httpc_x_end(x, &e);
+            mo_httpc_x_end(x, mo_error(MO_ENOMEM, "request to %s", x->origin));
             continue;
         }
         x->running = true;
@@ -239,14 +238,12 @@ static void start_waiting(struct mo_httpc *c)
 
 static void fail_all(struct mo_httpc *c)
 {
-    struct mo_err e;
-
     mo_list_each_safe (n, &c->busy) {
         struct mo_httpc_x *x = mo_container_of(n, struct mo_httpc_x, node);
 
-        (void)mo_fail(&e, MO_ENOMEM, "request to %s: no memory or descriptor",
-                      x->origin);
-        mo_httpc_x_end(x, &e);
+        mo_httpc_x_end(x, mo_error(MO_ENOMEM,
+                                   "request to %s: no memory or descriptor",
+                                   x->origin));
     }
 }
 

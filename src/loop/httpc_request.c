@@ -46,20 +46,17 @@ void mo_httpc_x_end(struct mo_httpc_x *x, const struct mo_err *why)
 
 void mo_httpc_cancel(struct mo_httpc_x *x)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, MO_ECANCELED, "request to %s: canceled", x->origin);
-    mo_httpc_x_end(x, &e);
+    mo_httpc_x_end(
+        x, mo_error(MO_ECANCELED, "request to %s: canceled", x->origin));
 }
 
 static void on_total(struct mo_timer *t)
 {
     struct mo_httpc_x *x = mo_container_of(t, struct mo_httpc_x, total);
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s did not answer within the time limit",
-                  x->origin);
-    mo_httpc_x_end(x, &e);
+    mo_httpc_x_end(x, mo_error(MO_ETIMEOUT,
+                               "%s did not answer within the time limit",
+                               x->origin));
 }
 
 void mo_httpc_x_idle_start(struct mo_httpc_x *x)
@@ -73,7 +70,6 @@ static void on_idle(struct mo_timer *t)
 {
     struct mo_httpc_x *x = mo_container_of(t, struct mo_httpc_x, idle);
     curl_off_t sent = 0;
-    struct mo_err e;
 
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
     if (sent > x->sent) {
@@ -81,17 +77,13 @@ static void on_idle(struct mo_timer *t)
         mo_httpc_x_idle_start(x);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s sent nothing for %u ms", x->origin,
-                  x->idle_ms);
-    mo_httpc_x_end(x, &e);
+    mo_httpc_x_end(x, mo_error(MO_ETIMEOUT, "%s sent nothing for %u ms",
+                               x->origin, x->idle_ms));
 }
 
 static void end_with(struct mo_httpc_x *x, int code, const char *what)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, code, "%s: %s", x->origin, what);
-    mo_httpc_x_end(x, &e);
+    mo_httpc_x_end(x, mo_error(code, "%s: %s", x->origin, what));
 }
 
 /* Message: "before ORIGIN after: detail". */

@@ -100,11 +100,12 @@ static void begin_request(struct conn *c)
 {
     struct mo_httpd *h = c->h;
 
-    c->rq = (struct mo_req){.head = mo_http1_head(c->parser)};
+    h->stats.requests++;
+    c->rq = (struct mo_req){.head = mo_http1_head(c->parser),
+                            .number = h->stats.requests};
     split_target(&c->rq);
     c->requests++;
     c->begun = h->o.done ? mo_now_ns() : 0;
-    h->stats.requests++;
     c->phase = HANDLED;
     c->live = true;
     c->whole = c->rq.head->content_length <= 0 && !c->rq.head->chunked;
@@ -360,6 +361,10 @@ static void on_drain(void *ctx)
 
 static void listeners_pause(struct mo_httpd *h, bool paused)
 {
+    if (paused && !h->paused)
+        mo_log(h->loop->log, MO_DEBUG, "httpd",
+               "%u connections are open: no more are accepted until one ends",
+               h->stats.open);
     h->paused = paused;
     for (size_t i = 0; i < h->nlisteners; i++)
         mo_listener_pause(h->listeners[i], paused);
@@ -437,8 +442,9 @@ static struct mo_stream *wrap_tls(struct mo_httpd *h, struct mo_stream *s)
         return s;
     if (mo_tls_wrap(h->o.tls, s, true, NULL, &t, &e) == 0)
         return t;
-    mo_log_err(h->loop->log, MO_WARN, "httpd", &e, "TLS for %s",
-               mo_stream_peer(s));
+    mo_log_about(h->loop->log, MO_WARN, "httpd",
+                 &(struct mo_log_facts){.from = mo_stream_peer(s), .err = &e},
+                 "connection refused: no TLS");
     mo_stream_close(s, NULL);
     return NULL;
 }
@@ -454,6 +460,9 @@ static void on_accept(void *ctx, struct mo_stream *plain)
             mo_stream_close(s, NULL);
         return;
     }
+    mo_log_about(h->loop->log, MO_DEBUG, "httpd",
+                 &(struct mo_log_facts){.from = mo_stream_peer(s)},
+                 "connection accepted");
     mo_stream_limit(s, h->o.limits.queue);
     mo_stream_attach(s, &conn_cb, c);
     c->phase = HEAD; /* a new connection must send a head in time */

@@ -93,6 +93,7 @@ struct mo_req {
     const struct mo_http_head *head;
     struct mo_span path;  /* target up to '?', still percent-encoded */
     struct mo_span query; /* after '?', or empty */
+    uint64_t number;      /* of the server's requests, from 1 */
     void *data;           /* for the handler */
     const char *tag;      /* the handler's label for it, passed to `done` */
     /* Name of the caller as authentication found it; "": unknown. */

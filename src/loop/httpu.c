@@ -95,20 +95,17 @@ static void on_x_later(struct mo_later *d)
 
 void mo_httpu_cancel(struct mo_httpu_x *x)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, MO_ECANCELED, "request to %s: canceled", x->u->addr);
-    mo_httpu_x_fail(x, &e);
+    mo_httpu_x_fail(
+        x, mo_error(MO_ECANCELED, "request to %s: canceled", x->u->addr));
 }
 
 static void on_total(struct mo_timer *t)
 {
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, total);
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s did not answer within the time limit",
-                  x->u->addr);
-    mo_httpu_x_fail(x, &e);
+    mo_httpu_x_fail(x, mo_error(MO_ETIMEOUT,
+                                "%s did not answer within the time limit",
+                                x->u->addr));
 }
 
 void mo_httpu_x_idle_start(struct mo_httpu_x *x)
@@ -122,16 +119,14 @@ static void on_idle(struct mo_timer *t)
 {
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, idle);
     size_t queued = x->conn ? mo_stream_queued(x->conn->s) : 0;
-    struct mo_err e;
 
     if (queued < x->queued) {
         x->queued = queued;
         mo_httpu_x_idle_start(x);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s sent nothing for %u ms", x->u->addr,
-                  x->idle_ms);
-    mo_httpu_x_fail(x, &e);
+    mo_httpu_x_fail(x, mo_error(MO_ETIMEOUT, "%s sent nothing for %u ms",
+                                x->u->addr, x->idle_ms));
 }
 
 void mo_httpu_pause(struct mo_httpu_x *x)

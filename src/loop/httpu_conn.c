@@ -98,13 +98,12 @@ static void got_head(struct mo_httpu_conn *c, struct mo_span rest)
 static void got_body(struct mo_httpu_conn *c, struct mo_span body)
 {
     struct mo_httpu_x *x = c->x;
-    struct mo_err e;
 
     x->got += body.n;
     if (x->got > x->max_bytes) {
-        (void)mo_fail(&e, MO_ETOOBIG, "answer of %s is larger than %llu bytes",
-                      x->u->addr, (unsigned long long)x->max_bytes);
-        mo_httpu_x_fail(x, &e);
+        mo_httpu_x_fail(
+            x, mo_error(MO_ETOOBIG, "answer of %s is larger than %llu bytes",
+                        x->u->addr, (unsigned long long)x->max_bytes));
         return;
     }
     if (x->cb->on_data)
@@ -140,13 +139,10 @@ static void conn_free(struct mo_httpu_conn *c)
 /* Keep bytes that a paused caller does not want yet. */
 static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
 {
-    struct mo_err e;
-
     mo_stream_pause(c->s);
     if (mo_buf_span(&c->rest, in) == 0)
         return;
-    (void)mo_fail(&e, MO_ENOMEM, "answer of %s", c->u->addr);
-    mo_httpu_x_fail(c->x, &e);
+    mo_httpu_x_fail(c->x, mo_error(MO_ENOMEM, "answer of %s", c->u->addr));
 }
 
 static void parse_answer(struct mo_httpu_conn *c, struct mo_span in)
@@ -297,7 +293,6 @@ int mo_httpu_hijack(struct mo_httpu_x *x, struct mo_stream **out,
 
 void mo_httpu_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
 {
-    struct mo_err e;
     int rc;
 
     c->x = x;
@@ -308,8 +303,7 @@ void mo_httpu_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
     mo_httpu_x_idle_start(x);
     rc = mo_stream_write(c->s, mo_buf_view(&x->out));
     if (rc < 0 && !c->s->closing) {
-        (void)mo_fail(&e, rc, "request to %s", x->u->addr);
-        mo_httpu_x_fail(x, &e);
+        mo_httpu_x_fail(x, mo_error(rc, "request to %s", x->u->addr));
         return;
     }
     x->queued = rc < 0 ? 0 : mo_stream_queued(c->s);

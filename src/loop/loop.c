@@ -6,7 +6,8 @@
 
 #include "loop/priv.h"
 
-#define SOON_ROUNDS 8 /* before the sockets are polled again */
+#define SOON_ROUNDS  8  /* before the sockets are polled again */
+#define LOG_FLUSH_MS 10 /* the longest that a line of the log waits */
 
 int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
 {
@@ -59,9 +60,18 @@ static void run_soon(struct mo_loop *l)
         uv_stop(&l->uv);
 }
 
+static void flush_log(struct mo_timer *t)
+{
+    mo_log_flush(mo_container_of(t, struct mo_loop, log_flush)->log);
+}
+
 static void run_before(uv_prepare_t *h)
 {
-    run_soon(h->data);
+    struct mo_loop *l = h->data;
+
+    run_soon(l);
+    if (mo_log_has_collected(l->log) && !mo_timer_on(&l->log_flush))
+        mo_timer_start(l, &l->log_flush, LOG_FLUSH_MS);
 }
 
 static void run_after(uv_check_t *h)
@@ -117,6 +127,7 @@ struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e)
     l->log = log;
     mo_list_init(&l->later);
     mo_list_init(&l->soon);
+    mo_timer_init(&l->log_flush, flush_log);
     init_handles(l);
     (void)signal(SIGPIPE, SIG_IGN);
     return l;

@@ -97,15 +97,12 @@ static void break_connection(struct mo_split *sp, const struct mo_err *why)
 static void keep_bytes(struct mo_split *sp, struct side *d,
                        struct mo_span piece)
 {
-    struct mo_err e;
-
     if (d == &sp->err && !d->s.cb && d->kept.len + piece.n > MO_LOOP_READ_BUF)
         return;
     if (mo_buf_span(&d->kept, piece) == 0)
         return;
     mo_buf_fini(&d->kept);
-    (void)mo_fail(&e, MO_ENOMEM, "attach stream");
-    break_connection(sp, &e);
+    break_connection(sp, mo_error(MO_ENOMEM, "attach stream"));
 }
 
 static void deliver_side(struct mo_split *sp, struct side *d,
@@ -148,11 +145,10 @@ static void on_under_read(void *ctx, char *p, size_t n)
 static void on_under_eof(void *ctx)
 {
     struct mo_split *sp = ctx;
-    struct mo_err e;
 
     if (!mo_mux_at_edge(&sp->mux)) {
-        (void)mo_fail(&e, MO_ECLOSED, "attach stream ended within a frame");
-        break_connection(sp, &e);
+        break_connection(
+            sp, mo_error(MO_ECLOSED, "attach stream ended within a frame"));
         return;
     }
     sp->eof = true;

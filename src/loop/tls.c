@@ -77,7 +77,6 @@ static int flush_out(struct tls *t)
     const struct mo_ossl *f = &t->ctx->f;
     char *p = NULL;
     long n = f->BIO_ctrl(t->out, BIO_CTRL_INFO, 0, &p);
-    struct mo_err e;
     int rc;
 
     if (n <= 0)
@@ -89,8 +88,7 @@ static int flush_out(struct tls *t)
     (void)f->BIO_ctrl(t->out, BIO_CTRL_RESET, 0, NULL);
     if (rc == 0 || !t->under || t->under->closing)
         return rc; /* a closing stream below reports itself */
-    (void)mo_fail(&e, rc, "TLS write to %s", t->base.peer);
-    close_with_error(t, &e);
+    close_with_error(t, mo_error(rc, "TLS write to %s", t->base.peer));
     return rc;
 }
 
@@ -133,14 +131,11 @@ static int encrypt_small(struct tls *t, const struct mo_span *v, size_t n)
 
 static int write_early(struct tls *t, const struct mo_span *v, size_t n)
 {
-    struct mo_err e;
-
     for (size_t i = 0; i < n; i++)
         mo_buf_span(&t->early, v[i]);
     if (!mo_buf_err(&t->early))
         return 0;
-    (void)mo_fail(&e, MO_ENOMEM, "TLS write to %s", t->base.peer);
-    close_with_error(t, &e);
+    close_with_error(t, mo_error(MO_ENOMEM, "TLS write to %s", t->base.peer));
     return MO_ENOMEM;
 }
 
@@ -273,11 +268,10 @@ static bool continue_handshake(struct tls *t)
 static void on_handshake_late(struct mo_timer *tm)
 {
     struct tls *t = mo_container_of(tm, struct tls, handshake);
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "TLS handshake with %s: not done in %u ms",
-                  t->server ? t->base.peer : t->name, t->ctx->handshake_ms);
-    close_with_error(t, &e);
+    close_with_error(
+        t, mo_error(MO_ETIMEOUT, "TLS handshake with %s: not done in %u ms",
+                    t->server ? t->base.peer : t->name, t->ctx->handshake_ms));
 }
 
 /* --- deliver plaintext --------------------------------------------------- */
@@ -352,7 +346,6 @@ static void pump_stream(struct tls *t)
 static void on_under_read(void *ctx, char *p, size_t n)
 {
     struct tls *t = ctx;
-    struct mo_err e;
 
     if (t->base.closing || t->base.eof || t->failed.code)
         return; /* ignore bytes after a close_notify */
@@ -362,14 +355,12 @@ static void on_under_read(void *ctx, char *p, size_t n)
         pump_stream(t);
         return;
     }
-    (void)mo_fail(&e, MO_ENOMEM, "TLS read from %s", t->base.peer);
-    close_with_error(t, &e);
+    close_with_error(t, mo_error(MO_ENOMEM, "TLS read from %s", t->base.peer));
 }
 
 static void on_under_eof(void *ctx)
 {
     struct tls *t = ctx;
-    struct mo_err e;
 
     if (t->base.closing || t->base.eof)
         return;
@@ -377,11 +368,11 @@ static void on_under_eof(void *ctx)
         mo_stream_on_eof(&t->base);
         return;
     }
-    (void)mo_fail(&e, MO_ETLS, "%s %s: %s",
-                  t->established ? "TLS from" : "TLS handshake with",
-                  t->server ? t->base.peer : t->name,
-                  t->established ? "truncated" : "the peer closed");
-    close_with_error(t, &e);
+    close_with_error(
+        t, mo_error(MO_ETLS, "%s %s: %s",
+                    t->established ? "TLS from" : "TLS handshake with",
+                    t->server ? t->base.peer : t->name,
+                    t->established ? "truncated" : "the peer closed"));
 }
 
 static void on_under_drain(void *ctx)

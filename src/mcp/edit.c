@@ -47,22 +47,19 @@ int mo_edit(struct mo_buf *b, struct mo_json obj, const struct mo_edit *v,
             size_t n)
 {
     bool any = false, seen[EDITS_MAX] = {false};
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
     MO_BUG_ON(n > EDITS_MAX);
     (void)mo_buf_putc(b, '{');
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &key, &val)) {
-        const struct mo_edit *e = find_edit(v, n, key);
+    for (struct mo_json_walk m = mo_json_walk(obj); mo_json_step(&m);) {
+        const struct mo_edit *e = find_edit(v, n, m.key);
 
         if (e)
             seen[e - v] = true;
         if (!e) {
             put_comma(b, &any);
-            (void)mo_buf_span(b, member_text(key, val));
+            (void)mo_buf_span(b, member_text(m.key, m.val));
         } else if (e->to.p) {
-            put_member(b, &any, mo_json_text(key), e->to);
+            put_member(b, &any, mo_json_text(m.key), e->to);
         }
     }
     for (size_t i = 0; i < n; i++) {

@@ -192,16 +192,13 @@ int mo_approvals_decide(struct mo_approvals *d,
 static void audit_accepted(struct mo_approvals *d, const struct mo_tool *t,
                            const char *who)
 {
-    mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
-
-    (void)mo_buf_puts(&b, "\"kind\":\"accepted\",\"server\":");
-    (void)mo_json_quote(&b, t->def.server);
-    (void)mo_buf_puts(&b, ",\"tool\":");
-    (void)mo_json_quote(&b, t->def.name);
-    (void)mo_buf_printf(&b, ",\"digest\":\"%s\",\"decidedBy\":", t->digest);
-    (void)mo_json_quote(&b, mo_span_cstr(who));
-    if (mo_buf_err(&b) == 0)
-        mo_audit_note(d->audit, mo_buf_view(&b));
+    mo_audit_note(d->audit,
+                  &(struct mo_audit_row){.event = "kind",
+                                         .subject = MO_SPAN("accepted"),
+                                         .server = t->def.server,
+                                         .tool = t->def.name,
+                                         .digest = t->digest,
+                                         .decided_by = who});
 }
 
 int mo_approvals_accept(struct mo_approvals *d,

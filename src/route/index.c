@@ -27,35 +27,41 @@ int mo_index_init(struct mo_index *x)
 
 void mo_index_fini(struct mo_index *x)
 {
+    void *const arrays[] = {x->starts, x->slots, x->first, x->docs, x->tfs,
+                            x->worth,  x->lens,  x->dead,  x->fresh};
+
     mo_words_free(x->words);
     mo_buf_fini(&x->text);
-    mo_free(x->starts);
-    mo_free(x->slots);
-    mo_free(x->first);
-    mo_free(x->docs);
-    mo_free(x->tfs);
-    mo_free(x->worth);
-    mo_free(x->lens);
-    mo_free(x->dead);
-    mo_free(x->fresh);
+    for (size_t i = 0; i < MO_COUNT(arrays); i++)
+        mo_free(arrays[i]);
 }
 
-/* Grow an array by one element of `size` bytes if needed; the array or NULL. */
-static void *grow_array(void *p, size_t n, size_t cap, size_t size)
+int mo_index_resize(const struct mo_index_array *v, size_t n, size_t count)
 {
-    return n < cap ? p : mo_realloc(p, (cap ? cap * 2 : 64) * size);
+    for (size_t i = 0; i < n; i++) {
+        void *p = mo_realloc(*v[i].p, v[i].size * count);
+
+        if (!p)
+            return MO_ENOMEM;
+        *v[i].p = p;
+    }
+    return 0;
+}
+
+/* Double an array of n elements if it is full. */
+static int grow_array(struct mo_index_array v, size_t n, size_t *cap)
+{
+    size_t wider = *cap ? *cap * 2 : 64;
+
+    if (n < *cap)
+        return 0;
+    if (mo_index_resize(&v, 1, wider) < 0)
+        return MO_ENOMEM;
+    *cap = wider;
+    return 0;
 }
 
 /* --- terms --------------------------------------------------------------- */
-
-static uint32_t hash_term(struct mo_span s)
-{
-    uint32_t h = 2166136261u;
-
-    for (size_t i = 0; i < s.n; i++)
-        h = (h ^ (unsigned char)s.p[i]) * 16777619u;
-    return h ^ (h >> 15);
-}
 
 static struct mo_span term_text(const struct mo_index *x, uint32_t t)
 {
@@ -67,7 +73,7 @@ static struct mo_span term_text(const struct mo_index *x, uint32_t t)
 /* The slot of a term: where it is, or where it belongs. */
 static uint32_t *slot_of(const struct mo_index *x, struct mo_span s)
 {
-    uint32_t i = hash_term(s) & (x->nslots - 1);
+    uint32_t i = mo_words_hash(s) & (x->nslots - 1);
 
     while (x->slots[i] && !mo_span_eq(term_text(x, x->slots[i] - 1), s))
         i = (i + 1) & (x->nslots - 1);
@@ -93,7 +99,7 @@ static int grow_slots(struct mo_index *x)
 
 static int add_term(struct mo_index *x, struct mo_span s, uint32_t *out)
 {
-    uint32_t *slot, *starts;
+    uint32_t *slot;
     int rc = 0;
 
     if (x->nterms * 4 >= x->nslots * 3)
@@ -105,15 +111,10 @@ static int add_term(struct mo_index *x, struct mo_span s, uint32_t *out)
         *out = *slot - 1;
         return 0;
     }
-    if (x->nterms == TERMS_MAX)
+    if (x->nterms == TERMS_MAX ||
+        grow_array(MO_INDEX_ARRAY(x->starts), x->nterms, &x->cap_terms) < 0)
         return MO_ENOMEM;
-    starts = grow_array(x->starts, x->nterms, x->cap_terms, sizeof(*starts));
-    if (!starts)
-        return MO_ENOMEM;
-    if (x->nterms == x->cap_terms)
-        x->cap_terms = x->cap_terms ? x->cap_terms * 2 : 64;
-    x->starts = starts;
-    starts[x->nterms] = (uint32_t)x->text.len;
+    x->starts[x->nterms] = (uint32_t)x->text.len;
     rc = mo_buf_span(&x->text, s);
     if (rc < 0)
         return rc;
@@ -136,21 +137,15 @@ static bool find_term(const struct mo_index *x, struct mo_span s, uint32_t *out)
 
 int mo_index_begin(struct mo_index *x, uint32_t *doc)
 {
+    const struct mo_index_array all[] = {MO_INDEX_ARRAY(x->lens),
+                                         MO_INDEX_ARRAY(x->dead)};
     uint32_t cap = x->cap_docs ? x->cap_docs * 2 : 64;
 
     if (x->ndocs == MO_INDEX_DOCS_MAX)
         return MO_EBUSY;
     if (x->ndocs == x->cap_docs) {
-        void *lens = mo_realloc(x->lens, cap * sizeof(*x->lens));
-        void *dead;
-
-        if (!lens)
+        if (mo_index_resize(all, MO_COUNT(all), cap) < 0)
             return MO_ENOMEM;
-        x->lens = lens;
-        dead = mo_realloc(x->dead, cap * sizeof(*x->dead));
-        if (!dead)
-            return MO_ENOMEM;
-        x->dead = dead;
         x->cap_docs = cap;
     }
     *doc = x->ndocs++;
@@ -171,19 +166,13 @@ struct adding {
 static struct mo_index_entry *entry_for(struct mo_index *x, uint32_t term,
                                         uint32_t doc)
 {
-    struct mo_index_entry *v = x->fresh;
-
     for (size_t i = x->from_fresh; i < x->nfresh; i++)
-        if (v[i].term == term)
-            return &v[i];
-    v = grow_array(v, x->nfresh, x->cap_fresh, sizeof(*v));
-    if (!v)
+        if (x->fresh[i].term == term)
+            return &x->fresh[i];
+    if (grow_array(MO_INDEX_ARRAY(x->fresh), x->nfresh, &x->cap_fresh) < 0)
         return NULL;
-    if (x->nfresh == x->cap_fresh)
-        x->cap_fresh = x->cap_fresh ? x->cap_fresh * 2 : 64;
-    x->fresh = v;
-    v[x->nfresh] = (struct mo_index_entry){.term = term, .doc = doc};
-    return &v[x->nfresh++];
+    x->fresh[x->nfresh] = (struct mo_index_entry){.term = term, .doc = doc};
+    return &x->fresh[x->nfresh++];
 }
 
 static void on_doc_term(void *ctx, struct mo_span s, bool extra)

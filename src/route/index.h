@@ -37,7 +37,8 @@ struct mo_index {
     struct mo_buf text;
     uint32_t *starts;
     uint32_t *slots;
-    uint32_t nterms, cap_terms, nslots;
+    uint32_t nterms, nslots;
+    size_t cap_terms;
     /* postings, by term */
     uint32_t *first; /* nterms at the last settle + 1 */
     uint32_t settled_terms;
@@ -54,6 +55,17 @@ struct mo_index {
     size_t nfresh, cap_fresh, from_fresh;
     bool dirty; /* not settled */
 };
+
+/* An array to resize: MO_INDEX_ARRAY(x->docs). */
+struct mo_index_array {
+    void **p;
+    size_t size; /* of an element */
+};
+#define MO_INDEX_ARRAY(a) ((struct mo_index_array){(void **)&(a), sizeof(*(a))})
+
+/* Give each of n arrays room for `count` elements. MO_ENOMEM: some of them may
+ * have grown. */
+int mo_index_resize(const struct mo_index_array *v, size_t n, size_t count);
 
 int mo_index_init(struct mo_index *x); /* 0 or MO_ENOMEM */
 void mo_index_fini(struct mo_index *x);

@@ -58,8 +58,8 @@ static inline bool is_separator(char c)
 
 static inline bool is_name_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || (c & 0x80) || is_separator(c) || c == '-';
+    return mo_is_alpha(c) || mo_is_digit(c) || (c & 0x80) || is_separator(c) ||
+           c == '-';
 }
 
 /* True for identifiers: a_b, a-b-c, a/b, a:b, aB. Not AaBb, which may be a
@@ -137,8 +137,7 @@ static struct mo_span next_name(struct mo_span *rest)
         *rest = mo_span_skip(*rest, 1);
     while (n < rest->n && is_name_byte(rest->p[n]))
         n++;
-    w = mo_span_head(*rest, n);
-    *rest = mo_span_skip(*rest, n);
+    w = mo_span_take(rest, n);
     while (w.n && strchr(".:/-", w.p[w.n - 1]))
         w.n--;
     return w;

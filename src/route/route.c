@@ -29,6 +29,16 @@ struct mo_route *mo_route_new(const struct mo_vectors *vectors)
     return r;
 }
 
+static void free_arrays(struct mo_route *r)
+{
+    void *const arrays[] = {
+        r->tools,   r->abouts, r->verbs,  r->name_slots, r->next_named,
+        r->servers, r->words,  r->scores, r->top_scores, r->server_scores};
+
+    for (size_t i = 0; i < MO_COUNT(arrays); i++)
+        mo_free(arrays[i]);
+}
+
 void mo_route_free(struct mo_route *r)
 {
     if (!r)
@@ -38,16 +48,7 @@ void mo_route_free(struct mo_route *r)
     for (size_t i = 0; i < r->nservers; i++)
         mo_free(r->servers[i].name);
     mo_index_fini(&r->index);
-    mo_free(r->tools);
-    mo_free(r->abouts);
-    mo_free(r->verbs);
-    mo_free(r->name_slots);
-    mo_free(r->next_named);
-    mo_free(r->servers);
-    mo_free(r->words);
-    mo_free(r->scores);
-    mo_free(r->top_scores);
-    mo_free(r->server_scores);
+    free_arrays(r);
     mo_free(r);
 }
 
@@ -106,47 +107,38 @@ static void tool_vectors(const struct mo_route *r,
 static int index_tool(struct mo_route *r, const struct mo_route_server *s,
                       const struct mo_route_tool *t)
 {
+    const struct {
+        enum mo_index_field field;
+        struct mo_span text;
+    } texts[] = {
+        {MO_FIELD_TOOL, t->name},
+        {MO_FIELD_ABOUT, mo_span_head(t->description, MO_ROUTE_TEXT_MAX)},
+        {MO_FIELD_SERVER, s->name},
+        {MO_FIELD_SERVER_ABOUT,
+         mo_span_head(s->description, MO_ROUTE_TEXT_MAX)},
+        {MO_FIELD_SERVER_ABOUT, s->keywords},
+    };
     struct mo_index *x = &r->index;
-    size_t n =
-        t->nparams < MO_ROUTE_PARAMS_MAX ? t->nparams : MO_ROUTE_PARAMS_MAX;
     uint32_t doc = 0;
     int rc = mo_index_begin(x, &doc);
 
-    if (rc == 0)
-        rc = mo_index_text(x, doc, MO_FIELD_TOOL, t->name);
-    if (rc == 0)
-        rc = mo_index_text(x, doc, MO_FIELD_ABOUT,
-                           mo_span_head(t->description, MO_ROUTE_TEXT_MAX));
-    for (size_t i = 0; i < n && rc == 0; i++)
+    for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
+        rc = mo_index_text(x, doc, texts[i].field, texts[i].text);
+    for (size_t i = 0; i < t->nparams && i < MO_ROUTE_PARAMS_MAX && rc == 0;
+         i++)
         rc = mo_index_text(x, doc, MO_FIELD_PARAMS, t->params[i]);
-    if (rc == 0)
-        rc = mo_index_text(x, doc, MO_FIELD_SERVER, s->name);
-    if (rc == 0)
-        rc = mo_index_text(x, doc, MO_FIELD_SERVER_ABOUT,
-                           mo_span_head(s->description, MO_ROUTE_TEXT_MAX));
-    if (rc == 0)
-        rc = mo_index_text(x, doc, MO_FIELD_SERVER_ABOUT, s->keywords);
     return rc;
 }
 
 static int grow_tools(struct mo_route *r)
 {
+    const struct mo_index_array all[] = {MO_INDEX_ARRAY(r->tools),
+                                         MO_INDEX_ARRAY(r->abouts),
+                                         MO_INDEX_ARRAY(r->verbs)};
     size_t cap = r->cap_tools ? r->cap_tools * 2 : 64;
-    struct tool *tools = mo_realloc(r->tools, cap * sizeof(*tools));
-    struct mo_vector8 *abouts;
-    uint32_t *verbs;
 
-    if (!tools)
+    if (mo_index_resize(all, MO_COUNT(all), cap) < 0)
         return MO_ENOMEM;
-    r->tools = tools;
-    abouts = mo_realloc(r->abouts, cap * sizeof(*abouts));
-    if (!abouts)
-        return MO_ENOMEM;
-    r->abouts = abouts;
-    verbs = mo_realloc(r->verbs, cap * sizeof(*verbs));
-    if (!verbs)
-        return MO_ENOMEM;
-    r->verbs = verbs;
     r->cap_tools = cap;
     return 0;
 }
@@ -161,7 +153,7 @@ static int add_tool(struct mo_route *r, const struct mo_route_server *s,
         return rc;
     to = &r->tools[r->ntools];
     *to = (struct tool){.n = t->name.n, .server = (uint32_t)r->nservers};
-    to->name = mo_strndup(t->name.n ? t->name.p : "", t->name.n);
+    to->name = mo_strndup(t->name.p, t->name.n);
     if (!to->name)
         return MO_ENOMEM;
     r->verbs[r->ntools] = mo_verbs(t->name, NAME_WORDS);
@@ -183,9 +175,8 @@ static size_t find_server(const struct mo_route *r, struct mo_span name)
 {
     size_t i = 0;
 
-    while (i < r->nservers &&
-           (r->servers[i].dead ||
-            !mo_span_eq(mo_span(r->servers[i].name, r->servers[i].n), name)))
+    while (i < r->nservers && (r->servers[i].dead ||
+                               !mo_span_eq(server_name(r, (uint32_t)i), name)))
         i++;
     return i;
 }
@@ -207,7 +198,7 @@ int mo_route_put(struct mo_route *r, const struct mo_route_server *s)
     v += r->nservers;
     *v = (struct server){
         .n = s->name.n, .first = (uint32_t)from, .ntools = (uint32_t)s->ntools};
-    v->name = mo_strndup(s->name.n ? s->name.p : "", s->name.n);
+    v->name = mo_strndup(s->name.p, s->name.n);
     if (!v->name)
         return MO_ENOMEM;
     server_vector(r, s, &sum);
@@ -275,29 +266,21 @@ static void compact_tools(struct mo_route *r)
 /* Everything that can fail comes before the first change. */
 int mo_route_settle(struct mo_route *r)
 {
-    struct room {
-        void **p;
-        size_t size;
-    } rooms[] = {
-        {(void **)&r->words, r->ntools * sizeof(*r->words)},
-        {(void **)&r->scores, r->ntools * sizeof(*r->scores)},
-        {(void **)&r->name_slots,
-         mo_route_name_slots(r->ntools) * sizeof(*r->name_slots)},
-        {(void **)&r->next_named, r->ntools * sizeof(*r->next_named)},
-        {(void **)&r->top_scores, r->nservers * sizeof(*r->top_scores)},
-        {(void **)&r->server_scores, r->nservers * sizeof(*r->server_scores)},
-    };
+    const struct mo_index_array of_tools[] = {MO_INDEX_ARRAY(r->words),
+                                              MO_INDEX_ARRAY(r->scores),
+                                              MO_INDEX_ARRAY(r->next_named)};
+    const struct mo_index_array of_servers[] = {
+        MO_INDEX_ARRAY(r->top_scores), MO_INDEX_ARRAY(r->server_scores)};
+    struct mo_index_array slots = MO_INDEX_ARRAY(r->name_slots);
     int rc;
 
     if (!r->index.dirty)
         return 0;
-    for (size_t i = 0; i < MO_COUNT(rooms); i++) {
-        void *p = mo_realloc(*rooms[i].p, rooms[i].size + 1);
-
-        if (!p)
-            return MO_ENOMEM;
-        *rooms[i].p = p;
-    }
+    if (mo_index_resize(of_tools, MO_COUNT(of_tools), r->ntools + 1) < 0 ||
+        mo_index_resize(of_servers, MO_COUNT(of_servers), r->nservers + 1) <
+            0 ||
+        mo_index_resize(&slots, 1, mo_route_name_slots(r->ntools)) < 0)
+        return MO_ENOMEM;
     rc = mo_index_settle(&r->index);
     if (rc < 0)
         return rc;

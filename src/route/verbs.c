@@ -77,6 +77,6 @@ unsigned mo_verbs(struct mo_span text, unsigned words)
 {
     struct looking k = {.left = words};
 
-    mo_words_plain(text, on_word, &k);
+    mo_words_each(NULL, text, on_word, &k);
     return k.kinds;
 }

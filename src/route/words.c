@@ -61,7 +61,7 @@ static const char *const idle[] = {
 
 _Static_assert(MO_COUNT(idle) <= UINT8_MAX, "numbers are of one byte");
 
-static uint32_t hash_word(struct mo_span s)
+uint32_t mo_words_hash(struct mo_span s)
 {
     uint32_t h = 2166136261u;
 
@@ -94,7 +94,7 @@ struct mo_words *mo_words_new(void)
     for (size_t i = 0; i < MO_COUNT(idle); i++) {
         struct mo_span s = mo_span_cstr(idle[i]);
 
-        *idle_slot(w, s, hash_word(s)) = (uint8_t)(i + 1);
+        *idle_slot(w, s, mo_words_hash(s)) = (uint8_t)(i + 1);
     }
     return w;
 }
@@ -163,7 +163,7 @@ static void emit_term(const struct sink *k, const struct run *r, size_t from,
     if (term.n == 0)
         return;
     if (k->w) {
-        h = hash_word(term);
+        h = mo_words_hash(term);
         if (*idle_slot(k->w, term, h) ||
             (term.n == 1 && r->c[from].what != MO_FOLD_DIGIT))
             return;
@@ -265,13 +265,6 @@ void mo_words_each(struct mo_words *w, struct mo_span text, mo_words_fn *on,
     split_words(&k, text);
 }
 
-void mo_words_plain(struct mo_span text, mo_words_fn *on, void *ctx)
-{
-    struct sink k = {NULL, on, ctx};
-
-    split_words(&k, text);
-}
-
 static void put_word(void *ctx, struct mo_span term, bool extra)
 {
     struct mo_buf *b = ctx;
@@ -284,5 +277,5 @@ static void put_word(void *ctx, struct mo_span term, bool extra)
 
 void mo_words_split(struct mo_span name, struct mo_buf *out)
 {
-    mo_words_plain(name, put_word, out);
+    mo_words_each(NULL, name, put_word, out);
 }

@@ -22,13 +22,14 @@ void mo_words_free(struct mo_words *w);
 /* extra: a whole word whose parts were reported before it. */
 typedef void mo_words_fn(void *ctx, struct mo_span term, bool extra);
 
+/* w NULL: the same split, without stemming and without leaving out words. */
 void mo_words_each(struct mo_words *w, struct mo_span text, mo_words_fn *on,
                    void *ctx);
-
-/* The same split, without stemming and without leaving out words. */
-void mo_words_plain(struct mo_span text, mo_words_fn *on, void *ctx);
 /* The plain words joined by spaces: the vector of a name is computed from
  * them. */
 void mo_words_split(struct mo_span name, struct mo_buf *out);
+
+/* FNV-1a. */
+uint32_t mo_words_hash(struct mo_span s);
 
 #endif

@@ -17,27 +17,7 @@ struct key {
     unsigned char b[MO_SECRETS_KEY];
 };
 
-static void wipe_key(struct key *k)
-{
-    explicit_bzero(k, sizeof(*k));
-}
-
-static void wipe_buf(struct mo_buf *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->cap);
-    mo_buf_fini(b);
-}
-
 /* --- hex text ------------------------------------------------------------ */
-
-static int hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)((at - digits) % 16) : -1;
-}
 
 static int parse_key(struct mo_span s, const char *where, struct key *k,
                      struct mo_err *e)
@@ -45,7 +25,7 @@ static int parse_key(struct mo_span s, const char *where, struct key *k,
     if (mo_span_ends(s, MO_SPAN("\n")))
         s.n--;
     for (size_t i = 0; s.n == KEY_DIGITS && i < MO_SECRETS_KEY; i++) {
-        int hi = hex_digit(s.p[2 * i]), lo = hex_digit(s.p[2 * i + 1]);
+        int hi = mo_hex_digit(s.p[2 * i]), lo = mo_hex_digit(s.p[2 * i + 1]);
 
         if (hi < 0 || lo < 0)
             s.n = 0;
@@ -58,13 +38,6 @@ static int parse_key(struct mo_span s, const char *where, struct key *k,
                    "the key of the secrets in %s must be 64 hex digits "
                    "(`openssl rand -hex 32` makes one)",
                    where);
-}
-
-static void format_key(const struct key *k, char out[KEY_DIGITS + 2])
-{
-    mo_hex(k->b, MO_SECRETS_KEY, out);
-    out[KEY_DIGITS] = '\n';
-    out[KEY_DIGITS + 1] = '\0';
 }
 
 /* --- configured places --------------------------------------------------- */
@@ -84,23 +57,19 @@ static int read_env(const struct mo_config *c, const char *name, struct key *k,
 
 static int read_key_file(const char *path, struct key *k, struct mo_err *e)
 {
+    mo_autowipe struct mo_buf b = {.max = KEY_TEXT_MAX};
     struct mo_file_stamp stamp;
-    struct mo_buf b;
     int rc;
 
-    mo_buf_init(&b, KEY_TEXT_MAX);
-    (void)mo_buf_room(&b,
-                      KEY_TEXT_MAX); /* no growth, which would leave a copy */
+    /* no growth, which would leave a copy */
+    (void)mo_buf_room(&b, KEY_TEXT_MAX);
     rc = mo_file_read(path, KEY_TEXT_MAX, &b, &stamp, e);
     if (rc == 0 && (stamp.mode & 0077))
         rc = mo_fail(e, MO_EPOLICY,
                      "the key %s must be readable by nobody else: chmod 600 "
                      "it",
                      path);
-    if (rc == 0)
-        rc = parse_key(mo_buf_view(&b), path, k, e);
-    wipe_buf(&b);
-    return rc;
+    return rc < 0 ? rc : parse_key(mo_buf_view(&b), path, k, e);
 }
 
 static int read_keyring(const char *name, struct key *k, struct mo_err *e)
@@ -143,7 +112,7 @@ static int read_place(const struct mo_config *c, const char *where,
 /* Never replaces a file: if another process was first, its key is used. */
 static int create_key_file(const char *path, struct mo_err *e)
 {
-    char beside[PATH_MAX], text[KEY_DIGITS + 2];
+    char beside[PATH_MAX], text[KEY_DIGITS + 1];
     struct key k;
     int n =
         snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long)getpid());
@@ -152,26 +121,35 @@ static int create_key_file(const char *path, struct mo_err *e)
     if (n < 0 || (size_t)n >= sizeof(beside))
         return mo_fail(e, MO_ETOOBIG, "%s: path too long", path);
     mo_random(&k, sizeof(k));
-    format_key(&k, text);
+    mo_hex(k.b, MO_SECRETS_KEY, text);
+    text[KEY_DIGITS] = '\n'; /* in place of the NUL */
     rc = mo_file_save(beside, mo_span(text, KEY_DIGITS + 1), 0600, e);
     if (rc == 0 && link(beside, path) < 0 && errno != EEXIST)
         rc = mo_fail_sys(e, "write %s", path);
     (void)unlink(beside);
     explicit_bzero(text, sizeof(text));
-    wipe_key(&k);
+    explicit_bzero(&k, sizeof(k));
     return rc;
+}
+
+static int join_path(char out[PATH_MAX], const char *dir, const char *name,
+                     struct mo_err *e)
+{
+    int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
+
+    return n > 0 && n < PATH_MAX
+               ? 0
+               : mo_fail(e, MO_ETOOBIG, "%s: path too long", dir);
 }
 
 static int read_default_file(const char *dir, bool make, struct key *k,
                              struct mo_err *e)
 {
     char path[PATH_MAX];
-    int n = snprintf(path, sizeof(path), "%s/" MO_SECRET_KEY_FILE, dir);
-    int rc;
+    int rc = join_path(path, dir, MO_SECRET_KEY_FILE, e);
 
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return mo_fail(e, MO_ETOOBIG, "%s: path too long", dir);
-    rc = read_key_file(path, k, e);
+    if (rc == 0)
+        rc = read_key_file(path, k, e);
     if (rc != MO_ENOTFOUND)
         return rc;
     if (!make)
@@ -200,12 +178,11 @@ int mo_secrets_for(const struct mo_config *c, bool make,
     struct mo_file_stamp there;
     char path[PATH_MAX];
     struct key k;
-    int n = snprintf(path, sizeof(path), "%s/" MO_SECRETS_FILE, c->store.dir);
-    int rc = 0;
+    int rc = join_path(path, c->store.dir, MO_SECRETS_FILE, e);
 
     *out = NULL;
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return mo_fail(e, MO_ETOOBIG, "%s: path too long", c->store.dir);
+    if (rc < 0)
+        return rc;
     mo_file_stamp(path, &there);
     if (!there.there && !make)
         return 0;
@@ -215,6 +192,6 @@ int mo_secrets_for(const struct mo_config *c, bool make,
         rc = find_key(c, make && !there.there, &k, e);
     if (rc == 0)
         rc = mo_secrets_open(path, k.b, out, e);
-    wipe_key(&k);
+    explicit_bzero(&k, sizeof(k));
     return rc;
 }

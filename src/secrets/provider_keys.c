@@ -41,15 +41,10 @@ static void put_from(struct mo_jw *w, const struct mo_config *cfg,
 static void put_key(struct mo_jw *w, const struct mo_config *cfg,
                     const struct mo_config_api *api)
 {
-    struct mo_buf value;
+    mo_autowipe struct mo_buf value = {.max = KEY_MAX};
     struct mo_err e;
-    int rc = 0;
+    int rc = mo_reference_resolve(cfg, api->api_key, &value, &e);
 
-    mo_buf_init(&value, KEY_MAX);
-    rc = mo_reference_resolve(cfg, api->api_key, &value, &e);
-    if (value.p)
-        explicit_bzero(value.p, value.cap);
-    mo_buf_fini(&value);
     mo_jw_member(w, "key", mo_span_cstr(rc < 0 ? "unreadable" : "set"));
     put_from(w, cfg, &api->api_key);
     if (rc < 0)

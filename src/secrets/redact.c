@@ -14,7 +14,7 @@ static int replace_all(struct mo_span *text, struct mo_span needle,
     ptrdiff_t at = mo_span_search(*text, needle);
     struct mo_span rest = *text;
     struct mo_buf next;
-    int rc = 0;
+    int rc;
 
     if (at < 0)
         return 0;
@@ -25,7 +25,6 @@ static int replace_all(struct mo_span *text, struct mo_span needle,
         rest = mo_span_skip(rest, (size_t)at + needle.n);
     }
     rc = mo_buf_span(&next, rest);
-    rc = rc < 0 ? rc : mo_buf_err(&next);
     mo_buf_fini(b);
     *b = next;
     *text = mo_buf_view(b);

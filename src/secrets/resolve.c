@@ -20,21 +20,15 @@ static int resolve_env(const struct mo_config *c, const char *name,
 
 static int resolve_file(const char *path, struct mo_buf *out, struct mo_err *e)
 {
-    mo_autobuf struct mo_buf text = {.max = SECRET_FILE_MAX};
-    struct mo_span v;
-    int rc;
+    mo_autowipe struct mo_buf text = {.max = SECRET_FILE_MAX};
+    int rc = mo_file_read(path, SECRET_FILE_MAX, &text, NULL, e);
+    struct mo_span v = mo_buf_view(&text);
 
-    rc = mo_file_read(path, SECRET_FILE_MAX, &text, NULL, e);
-    v = mo_buf_view(&text);
     if (mo_span_ends(v, MO_SPAN("\r\n")))
         v.n -= 2;
     else if (mo_span_ends(v, MO_SPAN("\n")))
         v.n--;
-    if (rc == 0)
-        rc = mo_buf_span(out, v);
-    if (text.p)
-        explicit_bzero(text.p, text.len);
-    return rc;
+    return rc < 0 ? rc : mo_buf_span(out, v);
 }
 
 static int resolve_secret(const struct mo_config *c, struct mo_span name,

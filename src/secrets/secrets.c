@@ -85,14 +85,6 @@ static uint64_t take_le(struct mo_span *s, size_t bytes)
     return v;
 }
 
-static struct mo_span take_span(struct mo_span *s, size_t n)
-{
-    struct mo_span head = mo_span_head(*s, n);
-
-    *s = mo_span_skip(*s, n);
-    return head;
-}
-
 /* --- keys ---------------------------------------------------------------- */
 
 static int make_keys(struct mo_secrets *s, const unsigned char *key,
@@ -153,13 +145,13 @@ static bool read_entry(struct mo_span *rest, struct entry *en)
     name = (size_t)take_le(rest, 1);
     if (name == 0 || name > MO_SECRET_NAME_MAX || rest->n < name + FIXED_BYTES)
         return false;
-    en->name = take_span(rest, name);
+    en->name = mo_span_take(rest, name);
     en->set_ms = take_le(rest, 8);
     value = (size_t)take_le(rest, 4);
-    en->nonce = (const unsigned char *)take_span(rest, MO_SODIUM_NONCE).p;
+    en->nonce = (const unsigned char *)mo_span_take(rest, MO_SODIUM_NONCE).p;
     if (value > MO_SECRET_MAX || rest->n < value + MO_SODIUM_TAG)
         return false;
-    en->sealed = take_span(rest, value + MO_SODIUM_TAG);
+    en->sealed = mo_span_take(rest, value + MO_SODIUM_TAG);
     en->record = mo_span(from.p, from.n - rest->n);
     return true;
 }
@@ -195,7 +187,7 @@ static int read_head(const struct mo_secrets *s, struct mo_span text,
                        s->path);
     if (text.n < HEAD_BYTES + MO_SODIUM_MAC)
         return fail_damaged(s, "it was cut off", e);
-    (void)take_span(&at, sizeof(MAGIC) - 1);
+    (void)mo_span_take(&at, sizeof(MAGIC) - 1);
     version = take_le(&at, 4);
     *entries = (size_t)take_le(&at, 4);
     if (version != VERSION)
@@ -203,7 +195,7 @@ static int read_head(const struct mo_secrets *s, struct mo_span text,
                        "%s has version %u, and this program knows %d: use the "
                        "program that wrote it, or restore a backup",
                        s->path, (unsigned)version, VERSION);
-    if (!mo_span_eq_ct(take_span(&at, ID_BYTES),
+    if (!mo_span_eq_ct(mo_span_take(&at, ID_BYTES),
                        mo_span((const char *)s->keys->id, ID_BYTES)))
         return mo_fail(e, MO_EPOLICY,
                        "%s was written with another key: bring that key back "
@@ -324,17 +316,13 @@ static int compose_file(const struct mo_secrets *s, struct mo_span name,
 static int save_file(struct mo_secrets *s, struct mo_span name,
                      struct mo_span value, struct mo_err *e)
 {
-    struct mo_buf b;
-    int rc;
+    mo_autobuf struct mo_buf b = {.max = MO_SECRETS_FILE_MAX};
+    int rc = compose_file(s, name, value, &b);
 
-    mo_buf_init(&b, MO_SECRETS_FILE_MAX);
-    rc = compose_file(s, name, value, &b);
     if (rc < 0)
-        rc = mo_fail(e, rc, "secrets: out of memory");
-    else
-        rc = mo_file_save(s->path, mo_buf_view(&b), 0600, e);
-    mo_buf_fini(&b);
-    return rc == 0 ? load_file(s, e) : rc;
+        return mo_fail(e, rc, "secrets: out of memory");
+    rc = mo_file_save(s->path, mo_buf_view(&b), 0600, e);
+    return rc < 0 ? rc : load_file(s, e);
 }
 
 /* --- the store ----------------------------------------------------------- */

@@ -10,13 +10,6 @@
 #include "base/mem.h"
 #include "secrets/secrets.h"
 
-static void wipe_buf(struct mo_buf *b)
-{
-    if (b->p)
-        explicit_bzero(b->p, b->cap);
-    mo_buf_fini(b);
-}
-
 /* --- systemd ------------------------------------------------------------- */
 
 /* False: there is no credentials directory, or the name is not allowed. */
@@ -36,22 +29,18 @@ static int read_credential(const struct mo_config *c, struct mo_span name,
                            struct mo_buf *out, struct mo_err *e)
 {
     char path[PATH_MAX];
-    struct mo_buf text;
+    mo_autowipe struct mo_buf text = {.max = MO_SECRET_MAX + 1};
     struct mo_span v;
     int rc;
 
     if (!credential_path(c, name, path) || access(path, F_OK) < 0)
         return MO_ENOTFOUND;
-    mo_buf_init(&text, MO_SECRET_MAX + 1);
     (void)mo_buf_room(&text, MO_SECRET_MAX + 1); /* no growth: no copy */
     rc = mo_file_read(path, MO_SECRET_MAX + 1, &text, NULL, e);
     v = mo_buf_view(&text);
     if (mo_span_ends(v, MO_SPAN("\n")))
         v.n--;
-    if (rc == 0)
-        rc = mo_buf_span(out, v);
-    wipe_buf(&text);
-    return rc;
+    return rc < 0 ? rc : mo_buf_span(out, v);
 }
 
 /* --- the kernel's keyring ------------------------------------------------ */

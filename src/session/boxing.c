@@ -31,7 +31,7 @@ static void fill_info(struct session *s)
                      : s->old_files ? MO_WORKSPACE_LOST
                                     : MO_WORKSPACE_FRESH,
         .fence = s->fence,
-        .data = mo_buf_view(&s->row.data),
+        .data = mo_buf_view(&s->data),
         .conn = s->conn,
     };
 }
@@ -45,12 +45,14 @@ static void check_ready(struct session *s)
         return;
     mo_session_move(s, S_READY);
     ++*count[s->attempt];
+    session_log(s, MO_INFO, mo_now_ns() - s->begun_ns, NULL, "%s",
+                s->served_once ? "has a new box"
+                : s->known     ? "opened again"
+                               : "opened");
     fill_info(s);
     s->served_once = true;
     mo_session_touched(s);
-    mo_list_each (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each (h, &s->holds, struct mo_hold, node) {
         mo_hold_tell(h, h->ready ? N_BOX : N_READY);
     }
     mo_session_answer_uses(s, NULL);
@@ -111,8 +113,7 @@ static void next_try(struct session *s)
     }
     if (s->state == S_LOSING)
         mo_session_move(s, S_BOXING);
-    mo_log_err(mo_loop_log(s->ss->loop), MO_INFO, "session", &e,
-               "%s: its box cannot be used", s->id);
+    session_log(s, MO_INFO, 0, &e, "box cannot be used");
     try_box(s);
 }
 
@@ -181,14 +182,11 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
     if (s->link && !s->dialed)
         mo_link_close(mo_boxlink_link(s->link), NULL);
     s->link = NULL;
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
-    else if (why)
-        lose_box_because(s, why);
-    else
-        lose_box(s);
+    if (mo_session_ends(s))
+        return;
+    if (why && !s->fault.code)
+        s->fault = *why;
+    lose_box(s);
 }
 
 static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
@@ -283,8 +281,8 @@ static void on_err_read(void *ctx, char *p, size_t n)
 {
     struct session *s = ctx;
 
-    mo_log(mo_loop_log(s->ss->loop), MO_DEBUG, "session", "%s: stderr: %.*s",
-           s->id, (int)(n > 1000 ? 1000 : n), p);
+    session_log(s, MO_DEBUG, 0, NULL, "stderr of the box: %.*s",
+                (int)(n > 1000 ? 1000 : n), p);
 }
 
 static void on_err_close(void *ctx, const struct mo_err *why)
@@ -293,10 +291,7 @@ static void on_err_close(void *ctx, const struct mo_err *why)
 
     (void)why;
     s->err = NULL;
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
+    (void)mo_session_ends(s);
 }
 
 static void take_err(struct session *s, struct mo_stream *err)
@@ -343,11 +338,15 @@ static int name_box(struct session *s, struct mo_err *e)
 static void on_box_ready(void *ctx, struct mo_box *b,
                          const struct mo_box_io *io)
 {
+    static const char *const way[] = {"adopted", "revived", "started"};
     struct session *s = ctx;
     struct mo_err e;
     int rc;
 
     s->up = true;
+    s->up_ns = mo_now_ns();
+    session_log(s, MO_INFO, s->up_ns - s->begun_ns, NULL, "box %s %s",
+                mo_box_id(b), way[s->attempt]);
     take_err(s, io->err);
     if (s->state == S_ENDING) { /* waited for only to let it go */
         s->box = b;
@@ -366,26 +365,33 @@ static void on_box_ready(void *ctx, struct mo_box *b,
         lose_box_because(s, &e);
 }
 
+/* ms is how long the box ran. A box that was let go lives on. */
+static void log_box_end(const struct session *s)
+{
+    enum mo_box_cause cause = s->end.cause;
+    enum mo_level lv = cause == MO_BOX_LET_GO ? MO_DEBUG
+                       : cause == MO_BOX_STOPPED || s->state == S_ENDING
+                           ? MO_INFO
+                           : MO_WARN;
+
+    session_log(s, lv, s->up_ns ? mo_now_ns() - s->up_ns : 0, s->end.why,
+                "box ended: %s", mo_box_cause_name(cause));
+}
+
 static void on_box_gone(void *ctx, const struct mo_box_end *end)
 {
     struct session *s = ctx;
 
     s->box = NULL;
     s->end = *end;
-    s->end.why = NULL;
-    if (end->why) {
-        s->end_why = *end->why;
-        s->end.why = &s->end_why;
-    } else if (s->fault.code) {
-        s->end_why = s->fault;
-        s->end.why = &s->end_why;
-    }
-    if (s->state == S_ENDING)
-        mo_session_finish_step(s);
-    else if (s->state == S_BOXING)
+    s->end_why = end->why ? *end->why : s->fault;
+    s->end.why = s->end_why.code ? &s->end_why : NULL;
+    log_box_end(s);
+    s->up_ns = 0;
+    if (mo_session_ends(s))
+        return;
+    if (s->state == S_BOXING)
         next_try(s);
-    else if (s->state == S_LOSING)
-        mo_session_losing_step(s);
     else
         lose_box(s);
 }
@@ -443,6 +449,8 @@ static void try_box(struct session *s)
 
 void mo_session_start_box(struct session *s)
 {
+    if (s->served_once)
+        s->begun_ns = mo_now_ns();
     mo_session_move(s, S_BOXING);
     try_box(s);
 }

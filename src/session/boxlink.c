@@ -14,7 +14,7 @@ struct boxlink {
     struct mo_link *inner; /* lines; NULL: ended */
     struct mo_timer drain;
     struct mo_later later; /* the end, from the loop */
-    void (*on_eof)(void *ctx, const struct mo_err *why);
+    mo_done_fn *on_eof;
     void *ctx;
     struct mo_err why; /* code 0: none yet */
     bool caused;
@@ -152,8 +152,7 @@ struct mo_link *mo_boxlink_link(struct boxlink *b)
     return &b->k;
 }
 
-int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io,
-                   void (*on_eof)(void *ctx, const struct mo_err *why),
+int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io, mo_done_fn *on_eof,
                    void *ctx, struct boxlink **out, struct mo_err *e)
 {
     struct boxlink *b = mo_new(struct boxlink);

@@ -68,14 +68,12 @@ static void put_answer(struct mo_buf *b, const struct mo_err *why)
 
 static void answer_client(struct asker *a, const struct mo_err *why)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CONTROL_LINE};
 
     if (!a->s)
         return;
-    mo_buf_init(&b, MO_CONTROL_LINE);
     put_answer(&b, why);
     (void)mo_stream_write(a->s, mo_buf_view(&b));
-    mo_buf_fini(&b);
     mo_stream_finish(a->s, MO_CONTROL_MS);
 }
 
@@ -92,9 +90,7 @@ static int run_request(struct asker *a, struct mo_span line, struct mo_err *e)
 {
     char id[MO_SESSION_ID_MAX + 1];
     struct mo_json_doc d;
-    struct mo_json v;
     bool forget = false;
-    struct mo_buf b;
     int rc = mo_json_parse(line, 0, &d, e);
 
     if (rc < 0)
@@ -102,11 +98,7 @@ static int run_request(struct asker *a, struct mo_span line, struct mo_err *e)
     if (!mo_json_str_eq(mo_json_get(d.root, "op"), MO_SPAN("end")))
         return mo_fail(e, MO_EINVAL, "unknown operation");
     (void)mo_json_bool(mo_json_get(d.root, "forget"), &forget);
-    v = mo_json_get(d.root, "session");
-    mo_buf_init(&b, sizeof(id) - 1);
-    rc = mo_json_is(v, MO_JSON_STRING) ? mo_json_str_buf(v, &b) : MO_EINVAL;
-    (void)snprintf(id, sizeof(id), "%s", mo_buf_cstr(&b));
-    mo_buf_fini(&b);
+    rc = mo_json_str_copy(mo_json_get(d.root, "session"), id, sizeof(id));
     if (rc < 0)
         return mo_fail(e, rc, "the session's id is not valid");
     return mo_session_end(a->c->ss, mo_span_cstr(id), forget, on_ended, a, e);
@@ -226,9 +218,7 @@ void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
     c->gone_ctx = ctx;
     mo_listener_close(c->listener);
     (void)unlink(c->path);
-    mo_list_each (it, &c->conns) {
-        struct asker *a = mo_container_of(it, struct asker, node);
-
+    mo_list_each (a, &c->conns, struct asker, node) {
         if (a->s && !a->asked)
             mo_stream_close(a->s, NULL);
     }
@@ -245,20 +235,25 @@ struct question {
     struct mo_buf out;
     bool answered;
     struct mo_err why;
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
-static void question_over(struct question *q)
+static void question_free(struct question *q)
 {
-    struct mo_err why = q->why;
-    void (*done)(void *ctx, const struct mo_err *why) = q->done;
-    void *ctx = q->ctx;
-
     mo_timer_stop(q->loop, &q->late);
     mo_frame_fini(&q->f);
     mo_buf_fini(&q->out);
     mo_free(q);
+}
+
+static void question_over(struct question *q)
+{
+    struct mo_err why = q->why;
+    mo_done_fn *done = q->done;
+    void *ctx = q->ctx;
+
+    question_free(q);
     done(ctx, why.code ? &why : NULL);
 }
 
@@ -268,7 +263,7 @@ static void on_answer(void *ctx, char *p, size_t n)
     struct mo_span in = mo_span(p, n), line;
     struct mo_json_doc d;
     int64_t code = MO_EPROTO;
-    struct mo_buf b;
+    char text[sizeof(q->why.msg)];
     bool ok = false;
 
     if (q->answered || mo_frame_next(&q->f, &in, &line) != 1 ||
@@ -278,11 +273,9 @@ static void on_answer(void *ctx, char *p, size_t n)
     (void)mo_json_bool(mo_json_get(d.root, "ok"), &ok);
     (void)mo_json_i64(mo_json_get(d.root, "code"), &code);
     mo_err_clear(&q->why);
-    mo_buf_init(&b, sizeof(q->why.msg) - 1);
-    (void)mo_json_str_buf(mo_json_get(d.root, "message"), &b);
+    (void)mo_json_str_copy(mo_json_get(d.root, "message"), text, sizeof(text));
     if (!ok)
-        (void)mo_fail(&q->why, (int)code, "%s", mo_buf_cstr(&b));
-    mo_buf_fini(&b);
+        (void)mo_fail(&q->why, (int)code, "%s", text);
     mo_stream_close(q->s, NULL);
 }
 
@@ -336,9 +329,7 @@ static void put_question(struct mo_buf *b, struct mo_span session, bool forget)
 }
 
 int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
-                   bool forget,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                   struct mo_err *e)
+                   bool forget, mo_done_fn *done, void *ctx, struct mo_err *e)
 {
     struct question *q = mo_new(struct question);
     char addr[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 8];
@@ -361,9 +352,7 @@ int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
     if (rc == 0)
         rc = mo_dial(l, addr, MO_CONTROL_MS, on_dialed, q, &dial, e);
     if (rc < 0) {
-        mo_frame_fini(&q->f);
-        mo_buf_fini(&q->out);
-        mo_free(q);
+        question_free(q);
         return rc;
     }
     mo_timer_start(l, &q->late, MO_CONTROL_MS);

@@ -33,8 +33,6 @@ void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx);
 
 /* The client's side: asks the instance behind that path. done() once. */
 int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
-                   bool forget,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                   struct mo_err *e);
+                   bool forget, mo_done_fn *done, void *ctx, struct mo_err *e);
 
 #endif

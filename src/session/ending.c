@@ -26,9 +26,7 @@ static void on_kill(struct mo_later *d)
 
 static void answer_kills(struct mo_list *kills, const struct mo_err *why)
 {
-    mo_list_each_safe (it, kills) {
-        struct kill *k = mo_container_of(it, struct kill, node);
-
+    mo_list_each_safe (k, kills, struct kill, node) {
         mo_list_del(&k->node);
         if (why)
             k->why = *why;
@@ -50,22 +48,25 @@ static void op_returned(struct session *s, const struct mo_err *why,
     s->pending--;
     if (why) {
         s->why = *why;
-        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why, "%s: %s",
-                   s->id, what);
+        session_log(s, MO_WARN, 0, why, "%s", what);
     }
     mo_session_finish_step(s);
 }
 
 static void on_removed(void *ctx, const struct mo_err *why)
 {
-    op_returned(ctx, why, "its box could not be removed");
+    struct session *s = ctx;
+
+    if (!why)
+        session_log(s, MO_INFO, 0, NULL, "box %s removed", s->row.box);
+    op_returned(ctx, why, "box could not be removed");
 }
 
 static void on_closed(void *ctx, const struct mo_written *w,
                       const struct mo_err *why)
 {
     (void)w;
-    op_returned(ctx, why, "it could not be closed in the store");
+    op_returned(ctx, why, "could not be closed in the store");
 }
 
 /* Also removes what a driver kept of a box that ended by itself. */
@@ -93,21 +94,14 @@ static void close_row(struct session *s)
 {
     struct mo_write w = {.kind = s->how == END_FORGET ? MO_WRITE_FORGET
                                                       : MO_WRITE_CLOSE};
-    struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
-                                   .fence = s->fence,
-                                   .writes = &w,
-                                   .n = 1};
 
     s->closed = true;
     if (!s->has_row && s->how != END_FORGET)
         return;
-    if (s->how == END_SLEEP) {
+    if (s->how == END_SLEEP)
         write_asleep_row(s);
-        return;
-    }
-    s->pending++;
-    if (mo_store_write(s->ss->o.store, &batch, on_closed, s, &s->why) < 0)
-        s->pending--;
+    else
+        (void)mo_session_write(s, &w, 1, on_closed, s, &s->why);
 }
 
 /* A box that the row names, or will name in a moment, is not stopped. */
@@ -162,8 +156,8 @@ static void finish_or_restart(struct session *s)
         mo_sessions_settle(ss);
         return;
     }
-    mo_session_row_fini(&s->row);
-    mo_session_row_init(&s->row);
+    s->row = (struct mo_session_row){.box = ""};
+    mo_buf_reset(&s->data);
     s->known = s->has_row = s->old_files = s->served_once = s->dirty = false;
     s->up = s->named = s->opened = false;
     s->warned = 0;
@@ -198,6 +192,27 @@ void mo_session_finish_step(struct session *s)
 
 /* --- beginning ----------------------------------------------------------- */
 
+/* A look of the janitor that changes nothing is not worth a line at info. */
+static void log_end(const struct session *s)
+{
+    static const char *const words[] = {
+        [END_LET_GO] = "left; its box stays",
+        [END_TAKEN] = "taken over by another instance",
+        [END_SLEEP] = "asleep; its box is removed",
+        [END_CLOSE] = "closed",
+        [END_FORGET] = "deleted",
+    };
+    bool quiet = s->reap && s->how == END_LET_GO;
+
+    session_log(s, quiet ? MO_DEBUG : MO_INFO, 0, NULL, "%s%s%s", words[s->how],
+                s->reason ? ": "
+                : s->reap ? ": "
+                          : "",
+                s->reason ? s->reason
+                : s->reap ? "idle"
+                          : "");
+}
+
 void mo_session_finish(struct session *s, enum session_end how,
                        const char *reason, const struct mo_err *why)
 {
@@ -211,6 +226,7 @@ void mo_session_finish(struct session *s, enum session_end how,
     s->why = why ? *why : none;
     s->stopping = s->removed = s->closed = s->dropping = false;
     s->info.conn = NULL;
+    log_end(s);
     mo_timer_stop(s->ss->loop, &s->flush);
     mo_timer_stop(s->ss->loop, &s->cause);
     if (how >= END_CLOSE || why)
@@ -224,7 +240,7 @@ void mo_session_fail(struct session *s, const struct mo_err *why)
     struct mo_err e = *why;
 
     if (!mo_list_empty(&s->holds))
-        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
-                   "%s: cannot be opened", s->id);
+        session_log(s, MO_WARN, mo_now_ns() - s->begun_ns, &e,
+                    "cannot be opened");
     mo_session_finish(s, s->held ? END_LET_GO : END_TAKEN, "failed", &e);
 }

@@ -1,9 +1,7 @@
-/*
- * gauge.c - see gauge.h.
+/* gauge.c - see gauge.h.
  *
  * A round owns copies of all it needs: sessions, and the table of them, may be
- * gone when the last box answers. It is freed when all have.
- */
+ * gone when the last box answers. It is freed when all have. */
 #include "session/gauge.h"
 
 #include <stdio.h>
@@ -23,8 +21,7 @@ struct question {
 struct round {
     struct mo_loop *loop;
     struct mo_timer timer; /* also ends a round without boxes */
-    void (*done)(void *ctx,
-                 const struct mo_gateway_metrics *g); /* NULL: called already */
+    mo_gauge_fn *done;     /* NULL: called already */
     void *ctx;
     struct mo_gateway_metrics out;
     unsigned waiting;
@@ -106,10 +103,8 @@ static void ask_box(struct round *r, struct session *s)
     r->waiting++;
 }
 
-int mo_sessions_gauge(struct mo_sessions *ss,
-                      void (*done)(void *ctx,
-                                   const struct mo_gateway_metrics *g),
-                      void *ctx, struct mo_err *e)
+int mo_sessions_gauge(struct mo_sessions *ss, mo_gauge_fn *done, void *ctx,
+                      struct mo_err *e)
 {
     struct round *r = mo_zalloc(sizeof(*r) + ss->n * sizeof(r->v[0]));
 
@@ -121,9 +116,7 @@ int mo_sessions_gauge(struct mo_sessions *ss,
     r->out.memory_limit = ss->o.spec.limits.memory;
     r->out.cpu_milli = ss->o.spec.limits.cpu_milli;
     mo_timer_init(&r->timer, on_time);
-    mo_list_each (it, &ss->all) {
-        struct session *s = mo_container_of(it, struct session, node);
-
+    mo_list_each (s, &ss->all, struct session, node) {
         if (s->state == S_READY && s->box)
             ask_box(r, s);
     }

@@ -26,10 +26,9 @@ struct mo_gateway_metrics {
     unsigned cpu_milli;    /* 1000: one core, of each box */
 };
 
+typedef void mo_gauge_fn(void *ctx, const struct mo_gateway_metrics *g);
 /* done() once, later. */
-int mo_sessions_gauge(struct mo_sessions *ss,
-                      void (*done)(void *ctx,
-                                   const struct mo_gateway_metrics *g),
-                      void *ctx, struct mo_err *e);
+int mo_sessions_gauge(struct mo_sessions *ss, mo_gauge_fn *done, void *ctx,
+                      struct mo_err *e);
 
 #endif

@@ -78,9 +78,7 @@ void mo_hold_tell(struct mo_hold *h, enum news what)
 
 void mo_holds_tell(struct session *s, enum news what)
 {
-    mo_list_each (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each (h, &s->holds, struct mo_hold, node) {
         /* A hold that was not told of the box is not told of its loss. */
         if (h->ready || (h->news & N_READY))
             mo_hold_tell(h, what);
@@ -138,8 +136,8 @@ static void ask_answer(struct ask *a, const struct mo_err *why)
 
 void mo_session_answer_uses(struct session *s, const struct mo_err *why)
 {
-    mo_list_each_safe (it, &s->uses)
-        ask_answer(mo_container_of(it, struct ask, node), why);
+    mo_list_each_safe (a, &s->uses, struct ask, node)
+        ask_answer(a, why);
 }
 
 static struct ask *ask_new(struct mo_hold *h, void *ctx)
@@ -148,19 +146,15 @@ static struct ask *ask_new(struct mo_hold *h, void *ctx)
 
     if (!a)
         return NULL;
-    a->h = h;
-    a->s = h->s;
-    a->ctx = ctx;
+    *a = (struct ask){.h = h, .s = h->s, .ctx = ctx};
     mo_list_init(&a->node);
     mo_later_init(&a->later, on_ask_later);
     mo_list_push(&h->asks, &a->mine);
     return a;
 }
 
-int mo_session_use(struct mo_hold *h,
-                   void (*done)(void *ctx, const struct mo_session_info *info,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_err *e)
+int mo_session_use(struct mo_hold *h, mo_session_used_fn *done, void *ctx,
+                   struct mo_err *e)
 {
     struct session *s = h->s;
     struct ask *a;
@@ -194,8 +188,7 @@ static void on_kept(void *ctx, const struct mo_written *w,
     (void)mo_session_landed(s);
 }
 
-int mo_session_keep(struct mo_hold *h, struct mo_span data,
-                    void (*done)(void *ctx, const struct mo_err *why),
+int mo_session_keep(struct mo_hold *h, struct mo_span data, mo_done_fn *done,
                     void *ctx, struct mo_err *e)
 {
     struct session *s = h->s;
@@ -217,15 +210,15 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data,
     if (!a)
         return mo_fail(e, MO_ENOMEM, "session %s", s->id);
     a->kept = done;
-    mo_buf_reset(&s->row.data);
-    rc = mo_buf_span(&s->row.data, data);
+    mo_buf_reset(&s->data);
+    rc = mo_buf_span(&s->data, data);
     if (rc < 0)
         (void)mo_fail(e, rc, "session %s", s->id);
     else
         rc = mo_session_keep_row(s, on_kept, a, e);
     if (rc < 0)
         ask_free(a);
-    s->info.data = mo_buf_view(&s->row.data);
+    s->info.data = mo_buf_view(&s->data);
     return rc;
 }
 
@@ -246,9 +239,7 @@ void mo_holds_notify(struct session *s, const struct mo_rpc *m)
 
 bool mo_holds_ask(struct session *s, struct mo_ask *a)
 {
-    mo_list_each (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each (h, &s->holds, struct mo_hold, node) {
         if (h->ready && h->cb->on_ask) {
             h->cb->on_ask(h->ctx, h, a);
             return true;
@@ -271,8 +262,8 @@ static bool is_owner(const struct session *s, const struct mo_hold *h)
 
 bool mo_holds_owned(const struct session *s)
 {
-    mo_list_each (it, &s->holds)
-        if (mo_container_of(it, struct mo_hold, node)->owner[0])
+    mo_list_each (h, &s->holds, struct mo_hold, node)
+        if (h->owner[0])
             return true;
     return false;
 }
@@ -307,15 +298,8 @@ static bool has_owner(const struct session *s)
 }
 
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
-                    const struct mo_hold_cb *cb, void *ctx,
-                    struct mo_hold **out, struct mo_err *e)
-{
-    return mo_session_hold_as(ss, id, mo_span(NULL, 0), cb, ctx, out, e);
-}
-
-int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
-                       struct mo_span owner, const struct mo_hold_cb *cb,
-                       void *ctx, struct mo_hold **out, struct mo_err *e)
+                    struct mo_span owner, const struct mo_hold_cb *cb,
+                    void *ctx, struct mo_hold **out, struct mo_err *e)
 {
     struct mo_hold *h = mo_new(struct mo_hold);
     struct session *s = NULL;
@@ -373,9 +357,7 @@ static void end_hold(struct mo_hold *h, const char *reason,
     mo_list_push(&h->ss->parting, &h->node);
     h->reason = reason;
     h->news = 0;
-    mo_list_each (a, &h->asks) {
-        struct ask *ask = mo_container_of(a, struct ask, mine);
-
+    mo_list_each (ask, &h->asks, struct ask, mine) {
         if (ask->used && !ask->why.code)
             ask_answer(ask, why);
     }
@@ -389,9 +371,7 @@ void mo_holds_part(struct session *s, const char *reason,
 
     (void)mo_fail(&gone, MO_ECLOSED, "the session has ended (%s)",
                   reason ? reason : "released");
-    mo_list_each_safe (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each_safe (h, &s->holds, struct mo_hold, node) {
         end_hold(h, reason, why ? why : &gone);
         if (why)
             h->why = *why;
@@ -408,9 +388,7 @@ void mo_holds_sort(struct session *s)
     if (!s->known)
         memcpy(s->row.owner, first->owner, sizeof(s->row.owner));
     (void)not_there(&e);
-    mo_list_each_safe (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each_safe (h, &s->holds, struct mo_hold, node) {
         if (is_owner(s, h))
             continue;
         end_hold(h, "failed", &e);
@@ -422,9 +400,7 @@ void mo_session_release(struct mo_hold *h)
 {
     struct session *s = h->s;
 
-    mo_list_each_safe (it, &h->asks) {
-        struct ask *a = mo_container_of(it, struct ask, mine);
-
+    mo_list_each_safe (a, &h->asks, struct ask, mine) {
         if (a->kept && mo_list_empty(&a->later.node)) {
             mo_list_del(&a->mine); /* freed when the write returns */
             a->h = NULL;

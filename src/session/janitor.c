@@ -34,9 +34,7 @@ static void next_suspect(struct mo_sessions *ss);
 static void warn_holds(struct session *s, uint64_t now, uint64_t left)
 {
     s->warned = now;
-    mo_list_each (it, &s->holds) {
-        struct mo_hold *h = mo_container_of(it, struct mo_hold, node);
-
+    mo_list_each (h, &s->holds, struct mo_hold, node) {
         h->idle_left = (unsigned)((left + 999) / 1000);
         if (h->ready)
             mo_hold_tell(h, N_IDLE);
@@ -222,9 +220,9 @@ static enum verdict remove_suspect(struct mo_sessions *ss)
     struct suspect *x = suspect_asked(ss);
     struct mo_boxes *of = ss->o.drivers[ss->sweep.driver];
 
-    mo_log(mo_loop_log(ss->loop), MO_INFO, "session",
-           "box %s has no owner (session '%s'): removing it", x->id,
-           x->session);
+    mo_log_about(mo_loop_log(ss->loop), MO_INFO, "session",
+                 &(struct mo_log_facts){.session = x->session},
+                 "box %s has no owner: removing it", x->id);
     return mo_boxes_remove(of, x->id, on_removed, ss, NULL) == 0 ? ASKED : KEEP;
 }
 
@@ -238,15 +236,13 @@ static void on_suspects_row(void *ctx, const struct mo_rows *rows,
 {
     struct mo_sessions *ss = ctx;
     struct suspect *x = suspect_asked(ss);
-    struct session_row row;
+    struct mo_session_row row;
     bool named = false;
 
     /* A row that cannot be parsed may name the box. */
-    mo_session_row_init(&row);
     if (!why && rows->n)
-        named = mo_session_row_read(&row, rows->v[0].doc, NULL) < 0 ||
+        named = mo_session_row(rows->v[0].doc, &row, NULL) < 0 ||
                 strcmp(row.box, x->id) == 0;
-    mo_session_row_fini(&row);
     if (why || named || ss->closing || in_use_here(ss, x))
         continue_round(ss, KEEP);
     else
@@ -380,8 +376,8 @@ static void begin_round(struct mo_sessions *ss)
     sw->driver = 0;
     sw->after = 0;
     sw->after_id[0] = sw->alive[0] = sw->dead[0] = '\0';
-    mo_list_each_safe (it, &ss->all)
-        check_open_session(mo_container_of(it, struct session, node), now);
+    mo_list_each_safe (s, &ss->all, struct session, node)
+        check_open_session(s, now);
     next_batch(ss);
 }
 

@@ -46,16 +46,6 @@ enum session_end {
     END_FORGET, /* and the history */
 };
 
-/* A session's row in the store, parsed. */
-struct session_row {
-    char box[MO_BOX_ID_MAX]; /* "": none */
-    char driver[16];
-    char owner[MO_SESSION_OWNER_MAX]; /* "": none */
-    bool asleep;                      /* the janitor has taken its box */
-    uint64_t created;
-    struct mo_buf data;
-};
-
 struct boxlink;
 
 struct session {
@@ -76,11 +66,12 @@ struct session {
     uint64_t fence;
 
     bool known, has_row, old_files;
-    struct session_row row;
-    uint64_t active; /* wall ms */
-    uint64_t warned; /* wall ms, 0: not */
-    unsigned busy;   /* over all holds */
-    bool dirty;      /* activity is not written yet */
+    struct mo_session_row row;
+    struct mo_buf data; /* of the row; see mo_session_keep() */
+    uint64_t active;    /* wall ms */
+    uint64_t warned;    /* wall ms, 0: not */
+    unsigned busy;      /* over all holds */
+    bool dirty;         /* activity is not written yet */
     struct mo_timer flush;
 
     enum session_try attempt;
@@ -96,6 +87,8 @@ struct session {
     struct mo_box_end end; /* of the last box; end.why is &end_why or NULL */
     struct mo_err end_why;
     struct mo_err fault; /* why we ended the box; code 0: we did not */
+    uint64_t begun_ns;   /* when opening it, or a new box, began */
+    uint64_t up_ns;      /* when its box began to run; 0: it did not */
     struct mo_session_info info;
 
     enum session_end how; /* ENDING */
@@ -110,7 +103,7 @@ struct kill {
     bool forget;
     struct mo_later later;
     struct mo_err why; /* code 0: it worked */
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
@@ -122,9 +115,8 @@ struct ask {
     struct mo_hold *h; /* NULL: released */
     struct mo_later later;
     struct mo_err why;
-    void (*used)(void *ctx, const struct mo_session_info *info,
-                 const struct mo_err *why);
-    void (*kept)(void *ctx, const struct mo_err *why);
+    mo_session_used_fn *used;
+    mo_done_fn *kept;
     void *ctx;
 };
 
@@ -171,6 +163,15 @@ static inline uint64_t wall_now(const struct mo_sessions *ss)
     return ss->o.wall ? ss->o.wall(ss->o.wall_ctx) : mo_wall_ms();
 }
 
+/* A line of the log about a session; ns and why may be 0 and NULL. */
+#define session_log(s, lv, took_ns, error, ...)                                \
+    mo_log_about(mo_loop_log((s)->ss->loop), (lv), "session",                  \
+                 &(struct mo_log_facts){.session = (s)->id,                    \
+                                        .who = (s)->row.owner,                 \
+                                        .ns = (took_ns),                       \
+                                        .err = (error)},                       \
+                 __VA_ARGS__)
+
 /* sessions.c */
 struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id);
 int mo_session_new(struct mo_sessions *ss, struct mo_span id,
@@ -181,6 +182,10 @@ void mo_sessions_settle(
 
 /* session.c */
 void mo_session_move(struct session *s, enum session_state to);
+/* True: the session is ENDING or LOSING and has taken its next step; the caller
+ * must stop. */
+bool mo_session_ends(struct session *s);
+/* The same after an operation has returned. */
 bool mo_session_landed(struct session *s);
 void mo_session_begin(struct session *s); /* from WAITING */
 
@@ -231,16 +236,17 @@ bool mo_holds_ask(struct session *s, struct mo_ask *a);
 void mo_session_answer_uses(struct session *s, const struct mo_err *why);
 
 /* row.c */
-void mo_session_row_init(struct session_row *r);
-void mo_session_row_fini(struct session_row *r);
-int mo_session_row_read(struct session_row *r, struct mo_span doc,
+/* Reads the row's document into row and data. */
+int mo_session_row_read(struct session *s, struct mo_span doc,
                         struct mo_err *e);
-int mo_session_row_write(const struct session_row *r, struct mo_buf *b);
-/* Writes the row to the store; s->pending counts it until done. */
-int mo_session_keep_row(struct session *s,
-                        void (*done)(void *ctx, const struct mo_written *w,
-                                     const struct mo_err *why),
-                        void *ctx, struct mo_err *e);
+typedef void session_written_fn(void *ctx, const struct mo_written *w,
+                                const struct mo_err *why);
+/* Writes to the store; s->pending counts it until done. */
+int mo_session_write(struct session *s, const struct mo_write *w, size_t n,
+                     session_written_fn *done, void *ctx, struct mo_err *e);
+/* The same for the row. */
+int mo_session_keep_row(struct session *s, session_written_fn *done, void *ctx,
+                        struct mo_err *e);
 void mo_session_touched(struct session *s); /* now */
 void mo_session_flush(struct session *s);   /* activity to the store */
 void mo_session_flush_due(struct mo_timer *t);
@@ -248,8 +254,7 @@ void mo_session_flush_due(struct mo_timer *t);
 /* boxlink.c */
 /* Owns io also after a failure. on_eof: the output has ended; whether the box
  * has is not known yet. */
-int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io,
-                   void (*on_eof)(void *ctx, const struct mo_err *why),
+int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io, mo_done_fn *on_eof,
                    void *ctx, struct boxlink **out, struct mo_err *e);
 struct mo_link *mo_boxlink_link(struct boxlink *b);
 /* The box has ended for this reason: calls in flight fail with it once the

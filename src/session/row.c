@@ -8,121 +8,98 @@
  *
  * Unknown members are skipped, so that newer programs may add some. The time
  * of activity is a column of its own. */
-#include <stdio.h>
-
 #include "codec/json/json.h"
 #include "session/priv.h"
 
 #define ROW_VERSION 1
 
-void mo_session_row_init(struct session_row *r)
-{
-    *r = (struct session_row){.box = ""};
-    mo_buf_init(&r->data, MO_SESSION_DATA_MAX);
-}
-
-void mo_session_row_fini(struct session_row *r)
-{
-    mo_buf_fini(&r->data);
-}
-
-static void read_text(struct mo_json v, char *out, size_t size)
-{
-    struct mo_buf b;
-
-    out[0] = '\0';
-    mo_buf_init(&b, size - 1);
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0)
-        (void)snprintf(out, size, "%s", mo_buf_cstr(&b));
-    mo_buf_fini(&b);
-}
-
-int mo_session_row_read(struct session_row *r, struct mo_span doc,
-                        struct mo_err *e)
+static int parse_row(struct mo_span doc, struct mo_session_row *out,
+                     struct mo_json *data, struct mo_err *e)
 {
     struct mo_json_doc d;
-    struct mo_json data;
-    int rc = mo_json_parse(doc, 0, &d, e);
 
-    if (rc < 0)
+    *out = (struct mo_session_row){.box = ""};
+    if (mo_json_parse(doc, 0, &d, e) < 0)
         return mo_wrap(e, "the session's row");
-    read_text(mo_json_get(d.root, "box"), r->box, sizeof(r->box));
-    read_text(mo_json_get(d.root, "driver"), r->driver, sizeof(r->driver));
-    read_text(mo_json_get(d.root, "owner"), r->owner, sizeof(r->owner));
-    (void)mo_json_u64(mo_json_get(d.root, "created"), &r->created);
-    r->asleep = false;
-    (void)mo_json_bool(mo_json_get(d.root, "asleep"), &r->asleep);
-    data = mo_json_get(d.root, "data");
-    mo_buf_reset(&r->data);
-    rc = data.p ? mo_buf_span(&r->data, mo_json_text(data)) : 0;
-    return rc < 0 ? mo_fail(e, rc, "the session's row") : 0;
+    (void)mo_json_str_copy(mo_json_get(d.root, "box"), out->box,
+                           sizeof(out->box));
+    (void)mo_json_str_copy(mo_json_get(d.root, "driver"), out->driver,
+                           sizeof(out->driver));
+    (void)mo_json_str_copy(mo_json_get(d.root, "owner"), out->owner,
+                           sizeof(out->owner));
+    (void)mo_json_u64(mo_json_get(d.root, "created"), &out->created);
+    (void)mo_json_bool(mo_json_get(d.root, "asleep"), &out->asleep);
+    *data = mo_json_get(d.root, "data");
+    return 0;
 }
 
 int mo_session_row(struct mo_span doc, struct mo_session_row *out,
                    struct mo_err *e)
 {
-    struct session_row r;
-    int rc;
+    struct mo_json data;
 
-    mo_session_row_init(&r);
-    rc = mo_session_row_read(&r, doc, e);
-    *out = (struct mo_session_row){.created = r.created, .asleep = r.asleep};
-    memcpy(out->box, r.box, sizeof(out->box));
-    memcpy(out->driver, r.driver, sizeof(out->driver));
-    memcpy(out->owner, r.owner, sizeof(out->owner));
-    mo_session_row_fini(&r);
-    return rc;
+    return parse_row(doc, out, &data, e);
 }
 
-int mo_session_row_write(const struct session_row *r, struct mo_buf *b)
+int mo_session_row_read(struct session *s, struct mo_span doc, struct mo_err *e)
 {
+    struct mo_json data;
+    int rc = parse_row(doc, &s->row, &data, e);
+
+    if (rc < 0)
+        return rc;
+    mo_buf_reset(&s->data);
+    rc = mo_buf_span(&s->data, mo_json_text(data));
+    return rc < 0 ? mo_fail(e, rc, "the session's row") : 0;
+}
+
+static int put_row(const struct session *s, struct mo_buf *b)
+{
+    const struct mo_session_row *r = &s->row;
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member_u64(&w, "v", ROW_VERSION);
     mo_jw_member_cstr(&w, "box", r->box);
     mo_jw_member_cstr(&w, "driver", r->driver);
-    if (r->owner[0])
-        mo_jw_member_cstr(&w, "owner", r->owner);
+    mo_jw_member_opt(&w, "owner", mo_span_cstr(r->owner));
     if (r->asleep)
         mo_jw_member_bool(&w, "asleep", true);
     mo_jw_member_u64(&w, "created", r->created);
-    mo_jw_member_raw(&w, "data", mo_buf_view(&r->data));
+    mo_jw_member_raw(&w, "data", mo_buf_view(&s->data));
     mo_jw_end(&w);
     return mo_buf_err(b);
 }
 
-/* A new session forgets what was stored under the same id before. */
-int mo_session_keep_row(struct session *s,
-                        void (*done)(void *ctx, const struct mo_written *w,
-                                     const struct mo_err *why),
-                        void *ctx, struct mo_err *e)
+int mo_session_write(struct session *s, const struct mo_write *w, size_t n,
+                     session_written_fn *done, void *ctx, struct mo_err *e)
 {
+    struct mo_store_batch batch = {
+        .session = mo_span_cstr(s->id), .fence = s->fence, .writes = w, .n = n};
+    int rc = mo_store_write(s->ss->o.store, &batch, done, ctx, e);
+
+    if (rc == 0)
+        s->pending++;
+    return rc;
+}
+
+/* A new session forgets what was stored under the same id before. */
+int mo_session_keep_row(struct session *s, session_written_fn *done, void *ctx,
+                        struct mo_err *e)
+{
+    mo_autobuf struct mo_buf doc = {.max = ROW_DOC_MAX};
+    int rc = put_row(s, &doc);
     struct mo_write w[] = {
         {.kind = MO_WRITE_FORGET},
-        {.kind = MO_WRITE_SESSION, .at = s->active},
+        {.kind = MO_WRITE_SESSION, .at = s->active, .doc = mo_buf_view(&doc)},
     };
     bool clean = !s->has_row && s->row.owner[0];
-    struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
-                                   .fence = s->fence,
-                                   .writes = clean ? w : w + 1,
-                                   .n = clean ? 2 : 1};
-    struct mo_buf doc;
-    int rc;
 
-    mo_buf_init(&doc, ROW_DOC_MAX);
-    rc = mo_session_row_write(&s->row, &doc);
-    if (rc < 0) {
-        (void)mo_fail(e, rc, "the session's row");
-    } else {
-        w[1].doc = mo_buf_view(&doc);
-        rc = mo_store_write(s->ss->o.store, &batch, done, ctx, e);
-    }
-    mo_buf_fini(&doc);
     if (rc < 0)
-        return rc;
-    s->pending++;
-    s->dirty = false;
-    return 0;
+        return mo_fail(e, rc, "the session's row");
+    rc = mo_session_write(s, clean ? w : w + 1, clean ? 2 : 1, done, ctx, e);
+    if (rc == 0)
+        s->dirty = false;
+    return rc;
 }
 
 /* --- activity ------------------------------------------------------------ */
@@ -134,26 +111,17 @@ static void on_flushed(void *ctx, const struct mo_written *w,
 
     (void)w;
     if (why)
-        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
-                   "%s: its activity could not be written", s->id);
+        session_log(s, MO_WARN, 0, why, "activity could not be written");
     (void)mo_session_landed(s);
 }
 
 void mo_session_flush(struct session *s)
 {
     struct mo_write w = {.kind = MO_WRITE_TOUCH, .at = s->active};
-    struct mo_store_batch batch = {.session = mo_span_cstr(s->id),
-                                   .fence = s->fence,
-                                   .writes = &w,
-                                   .n = 1};
 
     mo_timer_stop(s->ss->loop, &s->flush);
-    if (!s->dirty || !s->held || !s->has_row)
-        return;
-    if (mo_store_write(s->ss->o.store, &batch, on_flushed, s, NULL) < 0)
-        return; /* the next touch tries again */
-    s->dirty = false;
-    s->pending++;
+    if (s->dirty && s->held && s->has_row) /* else the next touch tries again */
+        s->dirty = mo_session_write(s, &w, 1, on_flushed, s, NULL) < 0;
 }
 
 void mo_session_flush_due(struct mo_timer *t)

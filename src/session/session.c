@@ -25,11 +25,8 @@ void mo_session_move(struct session *s, enum session_state to)
     s->state = to;
 }
 
-/* An operation has returned. True: the session is ENDING, the caller must
- * stop. */
-bool mo_session_landed(struct session *s)
+bool mo_session_ends(struct session *s)
 {
-    s->pending--;
     if (s->state == S_ENDING)
         mo_session_finish_step(s);
     else if (s->state == S_LOSING)
@@ -37,6 +34,21 @@ bool mo_session_landed(struct session *s)
     else
         return false;
     return true;
+}
+
+bool mo_session_landed(struct session *s)
+{
+    s->pending--;
+    return mo_session_ends(s);
+}
+
+/* An operation was begun, or refused (rc, e). */
+static void await(struct session *s, int rc, const struct mo_err *e)
+{
+    if (rc < 0)
+        mo_session_fail(s, e);
+    else
+        s->pending++;
 }
 
 /* --- the lease ----------------------------------------------------------- */
@@ -72,8 +84,7 @@ static void on_lost(void *ctx, const struct mo_err *why)
 
     s->lease = NULL;
     s->held = false;
-    mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", why,
-               "%s: its lease is lost", s->id);
+    session_log(s, MO_WARN, 0, why, "lease lost");
     if (s->state == S_ENDING)
         mo_session_finish_step(s);
     else
@@ -120,12 +131,10 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
     if (why) {
         mo_session_fail(s, why);
     } else if (dead) {
-        s->pending++;
-        if (mo_lease_break(ss->o.store, mo_span_cstr(s->id), owner, fence,
-                           on_broken, s, &e) < 0) {
-            s->pending--;
-            mo_session_fail(s, &e);
-        }
+        await(s,
+              mo_lease_break(ss->o.store, mo_span_cstr(s->id), owner, fence,
+                             on_broken, s, &e),
+              &e);
     } else if (owner.n && mo_list_empty(&s->holds)) {
         (void)mo_fail(&e, MO_EBUSY, "session %s is in use by instance %.*s",
                       s->id, (int)owner.n, owner.p);
@@ -140,17 +149,16 @@ static void ask_holder(struct session *s)
     struct mo_err e;
 
     s->second = true;
-    s->pending++;
-    if (mo_lease_holder(s->ss->o.store, mo_span_cstr(s->id), on_holder, s,
-                        &e) == 0)
-        return;
-    s->pending--;
-    mo_session_fail(s, &e);
+    await(
+        s,
+        mo_lease_holder(s->ss->o.store, mo_span_cstr(s->id), on_holder, s, &e),
+        &e);
 }
 
 void mo_session_begin(struct session *s)
 {
     s->second = false;
+    s->begun_ns = mo_now_ns();
     take_lease(s, 0);
 }
 
@@ -163,8 +171,8 @@ static void decide_after_row(struct session *s)
     bool forget = false;
     struct mo_err e;
 
-    mo_list_each (it, &s->kills)
-        forget |= mo_container_of(it, struct kill, node)->forget;
+    mo_list_each (k, &s->kills, struct kill, node)
+        forget |= k->forget;
     if (!mo_list_empty(&s->kills) && !s->known) {
         (void)mo_fail(&e, MO_ENOTFOUND, "there is no session %s", s->id);
         mo_session_answer_kills(s, &e);
@@ -196,9 +204,8 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         mo_session_fail(s, why);
         return;
     }
-    s->known = s->old_files = rows->n > 0;
-    if (mo_holds_owned(s)) /* the old owner is unknown */
-        s->known = s->old_files = false;
+    /* With an owner's hold it is as new: the old owner is unknown. */
+    s->known = s->old_files = rows->n > 0 && !mo_holds_owned(s);
     decide_after_row(s);
 }
 
@@ -211,11 +218,7 @@ static void read_history(struct session *s)
                         .newest = true};
     struct mo_err e;
 
-    s->pending++;
-    if (mo_store_read(s->ss->o.store, &r, on_history, s, &e) == 0)
-        return;
-    s->pending--;
-    mo_session_fail(s, &e);
+    await(s, mo_store_read(s->ss->o.store, &r, on_history, s, &e), &e);
 }
 
 /* A row that cannot be parsed does not keep its owner out. */
@@ -225,9 +228,8 @@ static void take_row(struct session *s, const struct mo_row *r)
 
     s->known = s->has_row = true;
     s->active = r->at;
-    if (mo_session_row_read(&s->row, r->doc, &e) < 0)
-        mo_log_err(mo_loop_log(s->ss->loop), MO_WARN, "session", &e,
-                   "%s: as if it had no box", s->id);
+    if (mo_session_row_read(s, r->doc, &e) < 0)
+        session_log(s, MO_WARN, 0, &e, "opened as if it had no box");
     s->old_files = s->row.box[0] || s->row.asleep;
 }
 
@@ -254,9 +256,5 @@ static void read_row(struct session *s)
                         .session = mo_span_cstr(s->id)};
     struct mo_err e;
 
-    s->pending++;
-    if (mo_store_read(s->ss->o.store, &r, on_row, s, &e) == 0)
-        return;
-    s->pending--;
-    mo_session_fail(s, &e);
+    await(s, mo_store_read(s->ss->o.store, &r, on_row, s, &e), &e);
 }

@@ -127,14 +127,10 @@ struct mo_hold_cb {
     void (*on_closed)(void *ctx, const char *reason, const struct mo_err *why);
 };
 
+/* On behalf of `owner`. Empty: the operator, who may use every session. */
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
-                    const struct mo_hold_cb *cb, void *ctx,
-                    struct mo_hold **out, struct mo_err *e);
-/* The same on behalf of `owner`. Empty: the operator, who may use every
- * session. */
-int mo_session_hold_as(struct mo_sessions *ss, struct mo_span id,
-                       struct mo_span owner, const struct mo_hold_cb *cb,
-                       void *ctx, struct mo_hold **out, struct mo_err *e);
+                    struct mo_span owner, const struct mo_hold_cb *cb,
+                    void *ctx, struct mo_hold **out, struct mo_err *e);
 /* Frees the hold; no callback fires any more, those of use and keep included.
  * A keep under way is still written. */
 void mo_session_release(struct mo_hold *h);
@@ -146,17 +142,16 @@ void mo_session_touch(struct mo_hold *h);
 /* Work begins (the session is never reaped) or ends. Calls nest. */
 void mo_session_busy(struct mo_hold *h, bool busy);
 
+typedef void mo_session_used_fn(void *ctx, const struct mo_session_info *info,
+                                const struct mo_err *why);
 /* Gives a connection: the present one, or that of a fresh box. done() once;
  * info is borrowed. */
-int mo_session_use(struct mo_hold *h,
-                   void (*done)(void *ctx, const struct mo_session_info *info,
-                                const struct mo_err *why),
-                   void *ctx, struct mo_err *e);
+int mo_session_use(struct mo_hold *h, mo_session_used_fn *done, void *ctx,
+                   struct mo_err *e);
 
 /* Stores a JSON document with the session, replacing the last. done() when it
  * is durable. Not before on_ready. */
-int mo_session_keep(struct mo_hold *h, struct mo_span data,
-                    void (*done)(void *ctx, const struct mo_err *why),
+int mo_session_keep(struct mo_hold *h, struct mo_span data, mo_done_fn *done,
                     void *ctx, struct mo_err *e);
 
 /* The current state; NULL before on_ready. */
@@ -168,8 +163,7 @@ const struct mo_session_info *mo_session_info(const struct mo_hold *h);
  * history too. Held by another process: MO_EBUSY, the message names it.
  * Unknown: MO_ENOTFOUND. */
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                   struct mo_err *e);
+                   mo_done_fn *done, void *ctx, struct mo_err *e);
 
 /* A session's row in the store (MO_READ_SESSION), parsed. */
 struct mo_session_row {

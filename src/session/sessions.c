@@ -51,7 +51,7 @@ int mo_session_new(struct mo_sessions *ss, struct mo_span id,
     }
     s->ss = ss;
     memcpy(s->id, id.p, id.n);
-    mo_session_row_init(&s->row);
+    mo_buf_init(&s->data, MO_SESSION_DATA_MAX);
     mo_list_init(&s->holds);
     mo_list_init(&s->uses);
     mo_list_init(&s->kills);
@@ -72,7 +72,7 @@ void mo_session_free(struct session *s)
     mo_timer_stop(ss->loop, &s->cause);
     (void)mo_map_del(&ss->map, mo_span_cstr(s->id));
     mo_list_del(&s->node);
-    mo_session_row_fini(&s->row);
+    mo_buf_fini(&s->data);
     mo_free(s);
     ss->n--;
 }
@@ -80,8 +80,7 @@ void mo_session_free(struct session *s)
 /* --- ending one from outside --------------------------------------------- */
 
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                   struct mo_err *e)
+                   mo_done_fn *done, void *ctx, struct mo_err *e)
 {
     struct session *s = mo_session_find(ss, id);
     struct kill *k = mo_new(struct kill);
@@ -94,10 +93,7 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
         mo_free(k);
         return rc;
     }
-    k->ss = ss;
-    k->forget = forget;
-    k->done = done;
-    k->ctx = ctx;
+    *k = (struct kill){.ss = ss, .forget = forget, .done = done, .ctx = ctx};
     mo_list_push(&s->kills, &k->node);
     ss->nkills++;
     if (fresh)
@@ -143,9 +139,7 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
     ss->gone_ctx = ctx;
     (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
     mo_janitor_stop(ss);
-    mo_list_each_safe (it, &ss->all) {
-        struct session *s = mo_container_of(it, struct session, node);
-
+    mo_list_each_safe (s, &ss->all, struct session, node) {
         mo_session_answer_kills(s, &e);
         if (s->state == S_ENDING)
             mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */
@@ -249,8 +243,8 @@ struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss)
     struct mo_sessions_stats st = ss->stats;
 
     st.open = ss->n;
-    mo_list_each (it, &ss->all)
-        st.ready += mo_container_of(it, struct session, node)->state == S_READY;
+    mo_list_each (s, &ss->all, struct session, node)
+        st.ready += s->state == S_READY;
     for (size_t i = 0; i < ss->o.ndrivers; i++)
         st.warm += mo_boxes_warm_now(ss->o.drivers[i]);
     return st;

@@ -193,9 +193,7 @@ static void give_back(struct mo_lease *l)
         return;
     if (l->line)
         l->line->leaving++;
-    op->on_op = on_dropped;
-    op->ctx = l->s;
-    mo_op_submit(op);
+    mo_op_submit(op, (struct mo_op_answer){.on_op = on_dropped, .ctx = l->s});
 }
 
 static void on_end(struct mo_later *d)
@@ -316,20 +314,11 @@ static void on_tried(void *ctx, const struct mo_op *op)
 
 static struct mo_op *lease_op(const struct mo_lease *l, enum mo_op_kind kind)
 {
-    struct mo_op *op = mo_op_new(l->s, kind, 2 * sizeof(l->name));
-    char *name, *owner;
+    struct mo_op *op =
+        mo_op_lease(l->s, kind, mo_span_cstr(l->name), mo_span_cstr(l->owner));
 
-    if (!op)
-        return NULL;
-    name = mo_arena_strndup(&op->mem, l->name, strlen(l->name));
-    owner = mo_arena_strndup(&op->mem, l->owner, strlen(l->owner));
-    if (!name || !owner) {
-        mo_op_free(op);
-        return NULL;
-    }
-    op->name = mo_span_cstr(name);
-    op->owner = mo_span_cstr(owner);
-    memcpy(op->token, l->token, sizeof(op->token));
+    if (op)
+        memcpy(op->token, l->token, sizeof(op->token));
     return op;
 }
 
@@ -340,11 +329,9 @@ static bool submit_lease_op(struct mo_lease *l, enum mo_op_kind kind,
 
     if (!op)
         return false;
-    op->on_op = on_op;
-    op->ctx = l;
     l->busy = true;
     l->asked_ns = mo_loop_now(l->s->loop);
-    mo_op_submit(op);
+    mo_op_submit(op, (struct mo_op_answer){.on_op = on_op, .ctx = l});
     return true;
 }
 

@@ -53,16 +53,18 @@ struct mo_op {
     uint64_t left_ms;      /* TRY, not ours: the rest of the holder's term */
     struct mo_span holder; /* WHO, TRY: owner */
 
-    /* whom to answer */
-    void (*on_written)(void *ctx, const struct mo_written *w,
+    /* whom to answer: one of these */
+    struct mo_op_answer {
+        void (*on_written)(void *ctx, const struct mo_written *w,
+                           const struct mo_err *why);
+        void (*on_rows)(void *ctx, const struct mo_rows *rows,
+                        const struct mo_err *why);
+        void (*on_who)(void *ctx, struct mo_span owner, uint64_t fence,
                        const struct mo_err *why);
-    void (*on_rows)(void *ctx, const struct mo_rows *rows,
-                    const struct mo_err *why);
-    void (*on_who)(void *ctx, struct mo_span owner, uint64_t fence,
-                   const struct mo_err *why);
-    void (*on_broken)(void *ctx, const struct mo_err *why);
-    void (*on_op)(void *ctx, const struct mo_op *op); /* lease.c */
-    void *ctx;
+        void (*on_broken)(void *ctx, const struct mo_err *why);
+        void (*on_op)(void *ctx, const struct mo_op *op); /* lease.c */
+        void *ctx;
+    } to;
 
     struct mo_timer deadline;
     struct mo_later later; /* mo_op_fail() */
@@ -110,9 +112,6 @@ void mo_store_init(struct mo_store *s, const struct mo_store_ops *ops,
                    struct mo_loop *l, const struct mo_store_opts *o);
 void mo_op_finish(struct mo_op *op);
 void mo_op_finish_later(struct mo_op *op); /* for use inside submit() */
-/* Finish with the error, later. */
-void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 void mo_store_up(struct mo_store *s);
 void mo_store_down(struct mo_store *s, const struct mo_err *why);
 /* The last call of a backend: frees s. The backend must have released
@@ -131,7 +130,10 @@ static inline void mo_rows_reverse(struct mo_row *v, size_t n)
 
 /* store.c, for lease.c */
 struct mo_op *mo_op_new(struct mo_store *s, enum mo_op_kind kind, size_t mem);
-void mo_op_submit(struct mo_op *op);
+/* One about a lease. NULL: no memory. */
+struct mo_op *mo_op_lease(struct mo_store *s, enum mo_op_kind kind,
+                          struct mo_span name, struct mo_span owner);
+void mo_op_submit(struct mo_op *op, struct mo_op_answer to);
 void mo_op_free(struct mo_op *op); /* one that was not submitted */
 bool mo_store_id_ok(struct mo_span id);
 void mo_store_settle(

@@ -12,30 +12,25 @@
 
 static void dial_server(struct mo_rconn *c);
 
-const char *mo_lua_text(enum mo_lua which)
-{
-    static const char *const texts[] = {
-        [MO_LUA_WRITE] = MO_LUA_WRITE_TEXT,
-        [MO_LUA_HISTORY] = MO_LUA_HISTORY_TEXT,
-        [MO_LUA_CALLS] = MO_LUA_CALLS_TEXT,
-        [MO_LUA_AUDIT] = MO_LUA_AUDIT_TEXT,
-        [MO_LUA_TRY] = MO_LUA_TRY_TEXT,
-        [MO_LUA_RENEW] = MO_LUA_RENEW_TEXT,
-        [MO_LUA_DROP] = MO_LUA_DROP_TEXT,
-        [MO_LUA_BREAK] = MO_LUA_BREAK_TEXT,
-        [MO_LUA_UNLIST] = MO_LUA_UNLIST_TEXT,
-    };
-
-    return texts[which];
-}
+static const char *const lua_texts[MO_LUA_N] = {
+    [MO_LUA_WRITE] = MO_LUA_WRITE_TEXT,
+    [MO_LUA_HISTORY] = MO_LUA_HISTORY_TEXT,
+    [MO_LUA_CALLS] = MO_LUA_CALLS_TEXT,
+    [MO_LUA_AUDIT] = MO_LUA_AUDIT_TEXT,
+    [MO_LUA_TRY] = MO_LUA_TRY_TEXT,
+    [MO_LUA_RENEW] = MO_LUA_RENEW_TEXT,
+    [MO_LUA_DROP] = MO_LUA_DROP_TEXT,
+    [MO_LUA_BREAK] = MO_LUA_BREAK_TEXT,
+    [MO_LUA_UNLIST] = MO_LUA_UNLIST_TEXT,
+};
 
 /* --- sending ------------------------------------------------------------- */
 
 static void put_words(struct mo_buf *b, const char *const *words, size_t n)
 {
-    (void)mo_resp_put_head(b, n);
+    mo_resp_put_head(b, n);
     for (size_t i = 0; i < n; i++)
-        (void)mo_resp_put(b, mo_span_cstr(words[i]));
+        mo_resp_put(b, mo_span_cstr(words[i]));
 }
 
 #define PUT_WORDS(b, ...)                                                      \
@@ -80,15 +75,15 @@ static void put_command(struct mo_rconn *c, struct mo_rcmd *cmd)
 
     if (cmd->asking)
         PUT_WORDS(&c->out, "ASKING");
-    (void)mo_resp_put_head(&c->out, cmd->nargs + (scripted ? 2 : 0));
+    mo_resp_put_head(&c->out, cmd->nargs + (scripted ? 2 : 0));
     if (scripted && !cmd->whole && c->sha[cmd->script][0]) {
-        (void)mo_resp_put(&c->out, MO_SPAN("EVALSHA"));
-        (void)mo_resp_put(&c->out, mo_span_cstr(c->sha[cmd->script]));
+        mo_resp_put(&c->out, MO_SPAN("EVALSHA"));
+        mo_resp_put(&c->out, mo_span_cstr(c->sha[cmd->script]));
     } else if (scripted) {
-        (void)mo_resp_put(&c->out, MO_SPAN("EVAL"));
-        (void)mo_resp_put(&c->out, mo_span_cstr(mo_lua_text(cmd->script)));
+        mo_resp_put(&c->out, MO_SPAN("EVAL"));
+        mo_resp_put(&c->out, mo_span_cstr(lua_texts[cmd->script]));
     }
-    (void)mo_buf_span(&c->out, mo_buf_view(&cmd->body));
+    mo_buf_span(&c->out, mo_buf_view(&cmd->body));
 }
 
 static void send_now(struct mo_rconn *c, struct mo_rcmd *cmd)
@@ -148,7 +143,7 @@ static void send_greeting(struct mo_rconn *c)
         PUT_WORDS(&c->out, "PING");
         c->greetings++;
         for (int i = 0; i < MO_LUA_N; i++)
-            PUT_WORDS(&c->out, "SCRIPT", "LOAD", mo_lua_text(i));
+            PUT_WORDS(&c->out, "SCRIPT", "LOAD", lua_texts[i]);
         c->greetings += MO_LUA_N;
     }
     mo_loop_defer(f->loop, &c->flush);
@@ -336,7 +331,8 @@ static void went_down(struct mo_rconn *c)
     }
     retry_later(c);
     fail_sent(c);
-    c->cb->on_down(c->ctx, c, &c->why);
+    if (c->cb->on_down)
+        c->cb->on_down(c->ctx, c, &c->why);
 }
 
 static void on_close(void *ctx, const struct mo_err *why)

@@ -51,6 +51,7 @@ struct mo_rcmd {
 
 struct mo_rconn_cb {
     void (*on_up)(void *ctx, struct mo_rconn *c);
+    /* May be NULL. */
     void (*on_down)(void *ctx, struct mo_rconn *c, const struct mo_err *why);
     /* Not NULL: a listening connection. It subscribes to `channel` and gets
      * only messages. */
@@ -98,7 +99,5 @@ bool mo_rconn_take_back(struct mo_rcmd *cmd);
 void mo_rconn_reset(struct mo_rconn *c, const struct mo_err *why);
 /* No command may be queued on it. gone(ctx), once, later; c is freed. */
 void mo_rconn_close(struct mo_rconn *c, void (*gone)(void *ctx), void *ctx);
-
-const char *mo_lua_text(enum mo_lua which);
 
 #endif

@@ -12,6 +12,7 @@
  * leases (their token makes them the same attempt). A batch is not repeated;
  * its caller gets MO_EUNAVAIL with an unknown outcome. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "codec/http/url.h"
 #include "store/redis_priv.h"
@@ -140,23 +141,23 @@ static void step_or_finish(struct mo_rop *o)
     mo_op_finish_later(op);
 }
 
-void mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
+bool mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
 {
     va_list ap;
 
     if (o->op->err.code)
-        return;
+        return false;
     o->op->err.code = code;
     va_start(ap, fmt);
     (void)vsnprintf(o->op->err.msg, sizeof(o->op->err.msg), fmt, ap);
     va_end(ap);
+    return false;
 }
 
-void mo_rop_odd(struct mo_rop *o)
+bool mo_rop_keep(struct mo_rop *o, struct mo_span from, struct mo_span *to)
 {
-    mo_rop_fail(o, MO_EUNAVAIL,
-                "store: redis gave an answer that makes no "
-                "sense; who else writes to its mcp: keys?");
+    return mo_arena_span(&o->op->mem, from, to) == 0 ||
+           mo_rop_fail(o, MO_ENOMEM, "store: answer");
 }
 
 /* --- calls --------------------------------------------------------------- */
@@ -165,15 +166,15 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
                      const struct mo_err *why);
 
 struct mo_rcall *mo_rcall_new(struct mo_rop *o, int script,
-                              struct mo_span route)
+                              struct mo_span route, mo_rgot *got, size_t tag)
 {
     struct mo_rcall *k = mo_new(struct mo_rcall);
 
-    if (!k) {
-        mo_rop_fail(o, MO_ENOMEM, "store: redis");
-        return NULL;
-    }
+    if (!k)
+        return mo_null(mo_rop_fail(o, MO_ENOMEM, "store: redis"));
     k->o = o;
+    k->got = got;
+    k->tag = tag;
     k->slot = slot_of(route);
     k->cmd.script = script;
     k->cmd.on_reply = on_reply;
@@ -183,37 +184,45 @@ struct mo_rcall *mo_rcall_new(struct mo_rop *o, int script,
     return k;
 }
 
-void mo_rcall_put(struct mo_rcall *k, struct mo_span arg)
-{
-    if (!k)
-        return;
-    (void)mo_resp_put(&k->cmd.body, arg);
-    k->cmd.nargs++;
-}
-
-void mo_rcall_puts(struct mo_rcall *k, const char *arg)
-{
-    mo_rcall_put(k, mo_span_cstr(arg));
-}
-
-void mo_rcall_u64(struct mo_rcall *k, uint64_t arg)
-{
-    if (!k)
-        return;
-    (void)mo_resp_put_u64(&k->cmd.body, arg);
-    k->cmd.nargs++;
-}
-
-void mo_rcall_key(struct mo_rcall *k, const char *prefix, struct mo_span id)
+static void put_key(struct mo_rcall *k, const char *prefix, struct mo_span id)
 {
     char key[MO_STORE_ID_MAX + 40];
     int n = snprintf(key, sizeof(key), "%s{%.*s}", prefix, (int)id.n,
                      id.n ? id.p : "");
 
-    mo_rcall_put(k, mo_span(key, (size_t)n));
+    mo_resp_put(&k->cmd.body, mo_span(key, (size_t)n));
     /* "{}" is no tag: then the whole name counts */
-    if (k && !id.n)
+    if (!id.n)
         k->slot = slot_of(mo_span(key, (size_t)n));
+}
+
+static void put_args(struct mo_rcall *k, const char *fmt, va_list ap)
+{
+    struct mo_buf *b = &k->cmd.body;
+
+    for (; *fmt; fmt++, k->cmd.nargs++) {
+        if (*fmt == 's') {
+            mo_resp_put(b, mo_span_cstr(va_arg(ap, const char *)));
+        } else if (*fmt == 't') {
+            mo_resp_put(b, va_arg(ap, struct mo_span));
+        } else if (*fmt == 'i') {
+            mo_resp_put_u64(b, va_arg(ap, uint64_t));
+        } else {
+            const char *prefix = va_arg(ap, const char *);
+
+            put_key(k, prefix, va_arg(ap, struct mo_span));
+        }
+    }
+}
+
+void mo_rcall_put(struct mo_rcall *k, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (k)
+        put_args(k, fmt, ap);
+    va_end(ap);
 }
 
 void mo_rcall_go(struct mo_rcall *k)
@@ -226,6 +235,19 @@ void mo_rcall_go(struct mo_rcall *k)
     }
     k->o->out++;
     mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
+}
+
+void mo_rcall(struct mo_rop *o, int script, struct mo_span route, mo_rgot *got,
+              size_t tag, const char *fmt, ...)
+{
+    struct mo_rcall *k = mo_rcall_new(o, script, route, got, tag);
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (k)
+        put_args(k, fmt, ap);
+    va_end(ap);
+    mo_rcall_go(k);
 }
 
 /* Sends the call again, to the present owner of its slot. */
@@ -312,11 +334,48 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
             return;
     } else {
         mo_store_up(&o->r->s);
-        if (k->got && !o->op->err.code)
-            k->got(o, k, r);
+        o->tag = k->tag;
+        if (k->got && !o->op->err.code && !k->got(o, r))
+            mo_rop_fail(o, MO_EUNAVAIL,
+                        "store: redis gave an answer that makes no "
+                        "sense; who else writes to its mcp: keys?");
     }
     o->out--;
     step_or_finish(o);
+}
+
+/* --- an index, page by page ---------------------------------------------- */
+
+void mo_redis_ask_page(struct mo_rop *o, const char *command, const char *index,
+                       const char *from, const char *to, mo_rgot *got)
+{
+    mo_rcall(o, -1, mo_span_cstr(index), got, 0, "ssssssii", command, index,
+             from, to, "WITHSCORES", "LIMIT", (uint64_t)o->next,
+             (uint64_t)o->page);
+}
+
+bool mo_redis_page(struct mo_rop *o, const struct mo_resp *r)
+{
+    size_t n = r->n / 2;
+
+    o->nids = 0;
+    if (r->kind != MO_RESP_ARRAY)
+        return false;
+    o->ids = mo_arena_alloc(&o->op->mem, (n + 1) * sizeof(*o->ids));
+    o->scores = mo_arena_alloc(&o->op->mem, (n + 1) * sizeof(*o->scores));
+    if (!o->ids || !o->scores)
+        return mo_rop_fail(o, MO_ENOMEM, "store: answer");
+    for (; o->nids < n; o->nids++) {
+        struct mo_span score;
+
+        if (!mo_rop_keep(o, r->v[2 * o->nids].text, &o->ids[o->nids]) ||
+            !mo_rop_keep(o, r->v[2 * o->nids + 1].text, &score))
+            return false;
+        o->scores[o->nids] = strtod(score.p, NULL);
+    }
+    o->last_page = n < o->page;
+    o->next += n;
+    return true;
 }
 
 /* --- the backend's calls ------------------------------------------------- */
@@ -327,7 +386,8 @@ static void redis_submit(struct mo_store *s, struct mo_op *op)
     struct mo_rop *o = mo_new(struct mo_rop);
 
     if (!o) {
-        mo_op_fail(op, MO_ENOMEM, "store: redis");
+        (void)mo_fail(&op->err, MO_ENOMEM, "store: redis");
+        mo_op_finish_later(op);
         return;
     }
     o->r = r;
@@ -418,13 +478,6 @@ static void on_ear_up(void *ctx, struct mo_rconn *c)
     mo_lease_wake_if(&r->s, NULL, NULL);
 }
 
-static void on_ear_down(void *ctx, struct mo_rconn *c, const struct mo_err *why)
-{
-    (void)ctx;
-    (void)c;
-    (void)why;
-}
-
 static void on_wake(void *ctx, struct mo_span name)
 {
     struct mo_redis *r = ctx;
@@ -434,10 +487,8 @@ static void on_wake(void *ctx, struct mo_span name)
 
 static void redis_listen(struct mo_store *s)
 {
-    static const struct mo_rconn_cb cb = {.on_up = on_ear_up,
-                                          .on_down = on_ear_down,
-                                          .on_message = on_wake,
-                                          .channel = MO_REDIS_WAKE};
+    static const struct mo_rconn_cb cb = {
+        .on_up = on_ear_up, .on_message = on_wake, .channel = MO_REDIS_WAKE};
     struct mo_redis *r = from_store(s);
 
     if (!r->ear)

@@ -37,14 +37,17 @@ struct mo_redis {
 
 struct mo_rop;
 
+/* Called for a reply that is not an error. False: it has the wrong form, or
+ * mo_rop_fail() has told why the operation fails. */
+typedef bool mo_rgot(struct mo_rop *o, const struct mo_resp *r);
+
 struct mo_rcall {
     struct mo_rcmd cmd;
     struct mo_list node; /* of o->calls */
     struct mo_rop *o;
     unsigned slot, hops;
-    size_t tag; /* the caller's */
-    /* Called for a reply that is not an error. NULL: ignored. */
-    void (*got)(struct mo_rop *o, struct mo_rcall *k, const struct mo_resp *r);
+    size_t tag;   /* the caller's; o->tag while got() runs */
+    mo_rgot *got; /* NULL: the reply is ignored */
 };
 
 struct mo_rop {
@@ -54,6 +57,7 @@ struct mo_rop {
     struct mo_list calls;
     unsigned out; /* calls under way */
     void (*step)(struct mo_rop *o);
+    size_t tag; /* of the call that was answered */
     /* reading */
     struct mo_row *rows; /* room for limit + 1 */
     size_t nrows, bytes;
@@ -65,28 +69,35 @@ struct mo_rop {
 };
 
 /* A call of a script, or (-1) of a plain command, to the server that has
- * `key`. Then add its arguments and send it. NULL: no memory, and the
+ * `route`. Then add its arguments and send it. NULL: no memory, and the
  * operation has failed; the functions below accept NULL for k. */
 struct mo_rcall *mo_rcall_new(struct mo_rop *o, int script,
-                              struct mo_span route);
-void mo_rcall_put(struct mo_rcall *k, struct mo_span arg);
-void mo_rcall_puts(struct mo_rcall *k, const char *arg);
-void mo_rcall_u64(struct mo_rcall *k, uint64_t arg);
-/* "mcp:lock:" and "x" make mcp:lock:{x}. */
-void mo_rcall_key(struct mo_rcall *k, const char *prefix, struct mo_span id);
+                              struct mo_span route, mo_rgot *got, size_t tag);
+/* Adds arguments by fmt: 's' const char *, 't' struct mo_span, 'i' uint64_t,
+ * 'k' const char * and struct mo_span: "mcp:lock:" and "x" make
+ * mcp:lock:{x}. */
+void mo_rcall_put(struct mo_rcall *k, const char *fmt, ...);
 void mo_rcall_go(struct mo_rcall *k);
+/* All three. */
+void mo_rcall(struct mo_rop *o, int script, struct mo_span route, mo_rgot *got,
+              size_t tag, const char *fmt, ...);
 
-/* Fails the operation. Later failures are ignored. */
-void mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
+/* Fails the operation. Later failures are ignored. Always false. */
+bool mo_rop_fail(struct mo_rop *o, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void mo_rop_odd(struct mo_rop *o); /* fails: the reply has the wrong form */
+/* Copies a text of a reply; false: no memory, and the operation has failed. */
+bool mo_rop_keep(struct mo_rop *o, struct mo_span from, struct mo_span *to);
 
 void mo_redis_write(struct mo_rop *o);
 void mo_redis_lease(struct mo_rop *o);
 void mo_redis_sweep(struct mo_rop *o);
 void mo_redis_read(struct mo_rop *o);
-/* A page of an index: members and scores of the reply into o->ids. */
-void mo_redis_page(struct mo_rop *o, const struct mo_resp *r);
+/* Asks for members of an index with their scores, o->page of them from o->next
+ * on. */
+void mo_redis_ask_page(struct mo_rop *o, const char *command, const char *index,
+                       const char *from, const char *to, mo_rgot *got);
+/* Takes the reply to that: o->ids and o->scores; o->next moves on. */
+bool mo_redis_page(struct mo_rop *o, const struct mo_resp *r);
 
 /* redis_url.c: for mo_dial() and for TLS */
 struct mo_rtarget {

@@ -15,16 +15,6 @@
 
 /* --- rows ---------------------------------------------------------------- */
 
-static bool keep_text(struct mo_rop *o, struct mo_span from, struct mo_span *to)
-{
-    char *p = mo_arena_strndup(&o->op->mem, from.p, from.n);
-
-    *to = mo_span(p, from.n);
-    if (!p)
-        mo_rop_fail(o, MO_ENOMEM, "store: answer");
-    return p != NULL;
-}
-
 /* The next row, with room for it. */
 static struct mo_row *next_row(struct mo_rop *o)
 {
@@ -35,8 +25,8 @@ static bool add_row(struct mo_rop *o, struct mo_row row)
 {
     struct mo_row *to = next_row(o);
 
-    if (!to || !keep_text(o, row.session, &row.session) ||
-        !keep_text(o, row.id, &row.id) || !keep_text(o, row.doc, &row.doc))
+    if (!to || !mo_rop_keep(o, row.session, &row.session) ||
+        !mo_rop_keep(o, row.id, &row.id) || !mo_rop_keep(o, row.doc, &row.doc))
         return false;
     *to = row;
     o->nrows++;
@@ -65,86 +55,48 @@ static bool cut_u64(struct mo_span *s, char end, uint64_t *out)
 
 /* --- of one session ------------------------------------------------------ */
 
-static void on_session(struct mo_rop *o, struct mo_rcall *k,
-                       const struct mo_resp *r)
+static bool on_session(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_row row = {.session = o->op->read.session};
 
-    (void)k;
-    if (r->kind != MO_RESP_ARRAY || r->n != 2) {
-        mo_rop_odd(o);
-        return;
-    }
+    if (r->kind != MO_RESP_ARRAY || r->n != 2)
+        return false;
     if (r->v[0].kind == MO_RESP_BULK && mo_resp_u64(&r->v[1], &row.at)) {
         row.doc = r->v[0].text;
         (void)add_row(o, row);
     }
     give_rows(o);
+    return true;
 }
 
-static struct mo_rcall *ask_session(struct mo_rop *o, struct mo_span id)
+static void ask_session(struct mo_rop *o, struct mo_span id, mo_rgot *got,
+                        size_t tag)
 {
-    struct mo_rcall *k = mo_rcall_new(o, -1, id);
-
-    mo_rcall_puts(k, "HMGET");
-    mo_rcall_key(k, "mcp:session:", id);
-    mo_rcall_puts(k, "doc");
-    mo_rcall_puts(k, "at");
-    return k;
-}
-
-static void read_session(struct mo_rop *o)
-{
-    struct mo_rcall *k = ask_session(o, o->op->read.session);
-
-    if (k)
-        k->got = on_session;
-    mo_rcall_go(k);
+    mo_rcall(o, -1, id, got, tag, "skss", "HMGET", "mcp:session:", id, "doc",
+             "at");
 }
 
 /* {number, seq of the first, more, {"AT\nDOC"...}} */
-static void on_history(struct mo_rop *o, struct mo_rcall *k,
-                       const struct mo_resp *r)
+static bool on_history(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_row row = {.session = o->op->read.session};
     uint64_t more = 0;
 
-    (void)k;
     if (r->kind != MO_RESP_ARRAY || r->n != 4 ||
         !mo_resp_u64(&r->v[0], &row.conversation) ||
-        !mo_resp_u64(&r->v[1], &row.seq) || !mo_resp_u64(&r->v[2], &more)) {
-        mo_rop_odd(o);
-        return;
-    }
+        !mo_resp_u64(&r->v[1], &row.seq) || !mo_resp_u64(&r->v[2], &more))
+        return false;
     for (size_t i = 0; i < r->v[3].n; i++) {
         row.doc = r->v[3].v[i].text;
-        if (!cut_u64(&row.doc, '\n', &row.at)) {
-            mo_rop_odd(o);
-            return;
-        }
+        if (!cut_u64(&row.doc, '\n', &row.at))
+            return false;
         if (!add_row(o, row))
-            return;
+            return true;
         row.seq++;
     }
     give_rows(o);
     o->op->rows.more = more;
-}
-
-static void read_history(struct mo_rop *o)
-{
-    const struct mo_read *q = &o->op->read;
-    struct mo_rcall *k = mo_rcall_new(o, MO_LUA_HISTORY, q->session);
-
-    mo_rcall_u64(k, 1);
-    mo_rcall_key(k, "mcp:conversation:", q->session);
-    mo_rcall_u64(k, q->conversation);
-    mo_rcall_u64(k, q->after);
-    mo_rcall_u64(k, q->limit);
-    mo_rcall_u64(k, q->newest);
-    mo_rcall_u64(k, MO_STORE_ANSWER_MAX);
-    if (k)
-        k->got = on_history;
-    mo_rcall_go(k);
+    return true;
 }
 
 /* "STATE SEQ AT\nDOC" */
@@ -154,122 +106,35 @@ static bool add_call(struct mo_rop *o, struct mo_span id, struct mo_span value)
     uint64_t state = 0;
 
     if (!cut_u64(&value, ' ', &state) || !cut_u64(&value, ' ', &row.seq) ||
-        !cut_u64(&value, '\n', &row.at) || state > MO_CALL_UNKNOWN) {
-        mo_rop_odd(o);
+        !cut_u64(&value, '\n', &row.at) || state > MO_CALL_UNKNOWN)
         return false;
-    }
     row.state = (enum mo_call_state)state;
     row.doc = value;
-    return add_row(o, row);
+    (void)add_row(o, row);
+    return true;
 }
 
-static void on_calls(struct mo_rop *o, struct mo_rcall *k,
-                     const struct mo_resp *r)
+static bool on_calls(struct mo_rop *o, const struct mo_resp *r)
 {
     uint64_t more = 0;
 
-    (void)k;
-    if (r->kind != MO_RESP_ARRAY || r->n != 2 ||
-        !mo_resp_u64(&r->v[0], &more)) {
-        mo_rop_odd(o);
-        return;
-    }
+    if (r->kind != MO_RESP_ARRAY || r->n != 2 || !mo_resp_u64(&r->v[0], &more))
+        return false;
     for (size_t i = 0; i + 1 < r->v[1].n; i += 2) {
         if (!add_call(o, r->v[1].v[i].text, r->v[1].v[i + 1].text))
-            return;
+            return false;
     }
     give_rows(o);
     o->op->rows.more = more;
+    return true;
 }
 
-static void read_calls(struct mo_rop *o)
+static bool on_call(struct mo_rop *o, const struct mo_resp *r)
 {
-    const struct mo_read *q = &o->op->read;
-    struct mo_rcall *k = mo_rcall_new(o, MO_LUA_CALLS, q->session);
-
-    mo_rcall_u64(k, 1);
-    mo_rcall_key(k, "mcp:call:", q->session);
-    mo_rcall_u64(k, q->from ? q->from : ~0u);
-    mo_rcall_u64(k, q->after);
-    mo_rcall_u64(k, q->limit);
-    mo_rcall_u64(k, MO_STORE_ANSWER_MAX);
-    if (k)
-        k->got = on_calls;
-    mo_rcall_go(k);
-}
-
-static void on_call(struct mo_rop *o, struct mo_rcall *k,
-                    const struct mo_resp *r)
-{
-    (void)k;
-    if (r->kind == MO_RESP_BULK)
-        (void)add_call(o, o->op->read.id, r->text);
+    if (r->kind == MO_RESP_BULK && !add_call(o, o->op->read.id, r->text))
+        return false;
     give_rows(o);
-}
-
-static void read_call(struct mo_rop *o)
-{
-    struct mo_rcall *k = mo_rcall_new(o, -1, o->op->read.session);
-
-    mo_rcall_puts(k, "HGET");
-    mo_rcall_key(k, "mcp:call:", o->op->read.session);
-    mo_rcall_put(k, o->op->read.id);
-    if (k)
-        k->got = on_call;
-    mo_rcall_go(k);
-}
-
-static void read_search(struct mo_rop *o)
-{
-    mo_rop_fail(o, MO_EUNAVAIL,
-                "store: Redis has no full-text search; use the SQLite store "
-                "for it");
-}
-
-/* --- the index, page by page --------------------------------------------- */
-
-void mo_redis_page(struct mo_rop *o, const struct mo_resp *r)
-{
-    size_t n = r->n / 2;
-
-    o->nids = 0;
-    if (r->kind != MO_RESP_ARRAY) {
-        mo_rop_odd(o);
-        return;
-    }
-    o->ids = mo_arena_alloc(&o->op->mem, (n + 1) * sizeof(*o->ids));
-    o->scores = mo_arena_alloc(&o->op->mem, (n + 1) * sizeof(*o->scores));
-    if (!o->ids || !o->scores) {
-        mo_rop_fail(o, MO_ENOMEM, "store: answer");
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct mo_span score;
-
-        if (!keep_text(o, r->v[2 * i].text, &o->ids[i]) ||
-            !keep_text(o, r->v[2 * i + 1].text, &score))
-            return;
-        o->scores[i] = strtod(score.p, NULL);
-        o->nids++;
-    }
-}
-
-static void put_bound(struct mo_rcall *k, bool open, uint64_t v,
-                      const char *none)
-{
-    char text[32];
-
-    (void)snprintf(text, sizeof(text), "%s%llu", open ? "(" : "",
-                   (unsigned long long)v);
-    mo_rcall_puts(k, v ? text : none);
-}
-
-static void put_page(struct mo_rop *o, struct mo_rcall *k)
-{
-    mo_rcall_puts(k, "WITHSCORES");
-    mo_rcall_puts(k, "LIMIT");
-    mo_rcall_u64(k, o->next);
-    mo_rcall_u64(k, o->page);
+    return true;
 }
 
 /* --- all sessions ----------------------------------------------------------
@@ -284,14 +149,14 @@ static struct mo_row *found_rows(struct mo_rop *o)
     return o->op->back;
 }
 
-static void on_found(struct mo_rop *o, struct mo_rcall *k,
-                     const struct mo_resp *r)
+static bool on_found(struct mo_rop *o, const struct mo_resp *r)
 {
-    struct mo_row *row = &found_rows(o)[k->tag];
+    struct mo_row *row = &found_rows(o)[o->tag];
 
     if (r->kind == MO_RESP_ARRAY && r->n == 2 && r->v[0].kind == MO_RESP_BULK)
-        (void)keep_text(o, r->v[0].text, &row->doc);
+        (void)mo_rop_keep(o, r->v[0].text, &row->doc);
     o->bytes += row->doc.n + 256;
+    return true;
 }
 
 /* The time of activity is the index's score: pages are counted by it. */
@@ -331,61 +196,57 @@ static bool seen_before(const struct mo_rop *o, size_t i)
     return cmp < 0 || (cmp == 0 && id.n <= q->id.n);
 }
 
-static void on_sessions(struct mo_rop *o, struct mo_rcall *k,
-                        const struct mo_resp *r)
+static bool on_sessions(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_row *rows;
 
-    (void)k;
-    mo_redis_page(o, r);
-    o->last_page = o->nids < o->page;
-    o->next += o->nids;
+    if (!mo_redis_page(o, r))
+        return false;
     rows = mo_arena_zalloc(&o->op->mem, (o->nids + 1) * sizeof(*rows));
-    if (!rows) {
-        mo_rop_fail(o, MO_ENOMEM, "store: answer");
-        return;
-    }
+    if (!rows)
+        return mo_rop_fail(o, MO_ENOMEM, "store: answer");
     o->op->back = rows;
     for (size_t i = 0; i < o->nids; i++) {
-        struct mo_rcall *get;
-
         if (seen_before(o, i))
             continue;
         rows[i] = (struct mo_row){.session = o->ids[i],
                                   .id = MO_SPAN(""),
                                   .at = (uint64_t)o->scores[i]};
-        get = ask_session(o, o->ids[i]);
-        if (get) {
-            get->tag = i;
-            get->got = on_found;
-        }
-        mo_rcall_go(get);
+        ask_session(o, o->ids[i], on_found, i);
     }
+    return true;
+}
+
+struct bound {
+    char text[32];
+};
+
+/* A score as ZRANGEBYSCORE takes it; v 0: `none`. */
+static struct bound bound_of(bool open, uint64_t v, const char *none)
+{
+    struct bound b;
+
+    if (v)
+        (void)snprintf(b.text, sizeof(b.text), "%s%llu", open ? "(" : "",
+                       (unsigned long long)v);
+    else
+        (void)snprintf(b.text, sizeof(b.text), "%s", none);
+    return b;
 }
 
 static void ask_sessions(struct mo_rop *o)
 {
     const struct mo_read *q = &o->op->read;
-    struct mo_rcall *k = mo_rcall_new(o, -1, MO_SPAN(MO_REDIS_INDEX));
+    struct bound low = bound_of(!q->id.n, q->after, "-inf");
+    struct bound high = bound_of(true, q->before, "+inf");
 
-    mo_rcall_puts(k, q->newest ? "ZREVRANGEBYSCORE" : "ZRANGEBYSCORE");
-    mo_rcall_puts(k, MO_REDIS_INDEX);
     if (q->newest)
-        put_bound(k, true, q->before, "+inf");
-    put_bound(k, !q->id.n, q->after, "-inf");
-    if (!q->newest)
-        put_bound(k, true, q->before, "+inf");
-    put_page(o, k);
-    if (k)
-        k->got = on_sessions;
-    mo_rcall_go(k);
+        mo_redis_ask_page(o, "ZREVRANGEBYSCORE", MO_REDIS_INDEX, high.text,
+                          low.text, on_sessions);
+    else
+        mo_redis_ask_page(o, "ZRANGEBYSCORE", MO_REDIS_INDEX, low.text,
+                          high.text, on_sessions);
     o->step = take_sessions;
-}
-
-static void read_sessions(struct mo_rop *o)
-{
-    o->page = PAGE_FIRST;
-    ask_sessions(o);
 }
 
 /* --- audit --------------------------------------------------------------- */
@@ -405,7 +266,7 @@ static bool insert_row(struct mo_rop *o, struct mo_row row)
 
     if (i == room && !is_newer(&row, &o->rows[i - 1]))
         return false;
-    if (!keep_text(o, row.doc, &row.doc))
+    if (!mo_rop_keep(o, row.doc, &row.doc))
         return false;
     if (i == room)
         i--;
@@ -419,31 +280,33 @@ static bool insert_row(struct mo_rop *o, struct mo_row row)
 
 /* {at, "SEQ\nDOC", ...}. If a session had too many bytes, its reply was cut:
  * rows older than its last one are unknown, and left out. */
-static void on_audit(struct mo_rop *o, struct mo_rcall *k,
-                     const struct mo_resp *r)
+static bool on_audit(struct mo_rop *o, const struct mo_resp *r)
 {
-    struct mo_row row = {.session = o->ids[k->tag], .id = MO_SPAN("")};
+    struct mo_row row = {.session = o->ids[o->tag], .id = MO_SPAN("")};
     size_t bytes = 0;
 
     for (size_t i = 0; i + 1 < r->n; i += 2) {
         row.doc = r->v[i + 1].text;
         bytes += row.doc.n;
         if (!mo_resp_u64(&r->v[i], &row.at) ||
-            !cut_u64(&row.doc, '\n', &row.seq)) {
-            mo_rop_odd(o);
-            return;
-        }
+            !cut_u64(&row.doc, '\n', &row.seq))
+            return false;
         if (!insert_row(o, row))
             break;
     }
     if (bytes > AUDIT_BYTES && row.at > o->floor)
         o->floor = row.at;
+    return true;
 }
 
-static void give_audits(struct mo_rop *o)
+static void take_audits(struct mo_rop *o)
 {
     size_t n = 0;
 
+    if (!o->last_page) {
+        ask_audits(o);
+        return;
+    }
     while (n < o->nrows && o->rows[n].at >= o->floor)
         n++;
     o->op->rows.more = n < o->nrows;
@@ -452,63 +315,39 @@ static void give_audits(struct mo_rop *o)
     give_rows(o);
 }
 
-static void take_audits(struct mo_rop *o)
-{
-    if (o->last_page)
-        give_audits(o);
-    else
-        ask_audits(o);
-}
-
 static void ask_audit(struct mo_rop *o, size_t i)
 {
     const struct mo_read *q = &o->op->read;
-    struct mo_rcall *k = mo_rcall_new(o, MO_LUA_AUDIT, o->ids[i]);
+    struct bound low = bound_of(true, q->after, "-inf");
+    struct bound high = bound_of(true, q->before, "+inf");
 
-    mo_rcall_u64(k, 1);
-    mo_rcall_key(k, "mcp:audit:", o->ids[i]);
-    put_bound(k, true, q->after, "-inf");
-    put_bound(k, true, q->before, "+inf");
-    mo_rcall_put(k, q->text);
-    mo_rcall_u64(k, q->limit);
-    mo_rcall_u64(k, AUDIT_BYTES);
-    if (k) {
-        k->tag = i;
-        k->got = on_audit;
-    }
-    mo_rcall_go(k);
+    mo_rcall(o, MO_LUA_AUDIT, o->ids[i], on_audit, i, "sksstii", "1",
+             "mcp:audit:", o->ids[i], low.text, high.text, q->text,
+             (uint64_t)q->limit, (uint64_t)AUDIT_BYTES);
 }
 
 /* Sessions are in the order of their newest row: once that is too old for the
  * answer, all later sessions are. */
-static void on_audits(struct mo_rop *o, struct mo_rcall *k,
-                      const struct mo_resp *r)
+static bool on_audits(struct mo_rop *o, const struct mo_resp *r)
 {
-    (void)k;
-    mo_redis_page(o, r);
-    o->last_page = o->nids < o->page;
-    o->next += o->nids;
+    if (!mo_redis_page(o, r))
+        return false;
     if (o->nids && o->nrows > o->op->read.limit &&
         o->scores[0] < (double)o->rows[o->nrows - 1].at) {
         o->last_page = true;
-        return;
+        return true;
     }
     for (size_t i = 0; i < o->nids; i++)
         ask_audit(o, i);
+    return true;
 }
 
 static void ask_audits(struct mo_rop *o)
 {
-    struct mo_rcall *k = mo_rcall_new(o, -1, MO_SPAN(MO_REDIS_AUDITS));
+    struct bound low = bound_of(true, o->op->read.after, "-inf");
 
-    mo_rcall_puts(k, "ZREVRANGEBYSCORE");
-    mo_rcall_puts(k, MO_REDIS_AUDITS);
-    mo_rcall_puts(k, "+inf");
-    put_bound(k, true, o->op->read.after, "-inf");
-    put_page(o, k);
-    if (k)
-        k->got = on_audits;
-    mo_rcall_go(k);
+    mo_redis_ask_page(o, "ZREVRANGEBYSCORE", MO_REDIS_AUDITS, "+inf", low.text,
+                      on_audits);
     o->step = take_audits;
 }
 
@@ -528,17 +367,44 @@ static void read_audit(struct mo_rop *o)
 
 void mo_redis_read(struct mo_rop *o)
 {
-    static void (*const how[])(struct mo_rop *) = {
-        [MO_READ_SESSION] = read_session, [MO_READ_SESSIONS] = read_sessions,
-        [MO_READ_HISTORY] = read_history, [MO_READ_CALLS] = read_calls,
-        [MO_READ_CALL] = read_call,       [MO_READ_SEARCH] = read_search,
-        [MO_READ_AUDIT] = read_audit,
-    };
-    size_t room = (size_t)o->op->read.limit + 1;
+    const struct mo_read *q = &o->op->read;
+    size_t room = (size_t)q->limit + 1;
 
     o->rows = mo_arena_zalloc(&o->op->mem, room * sizeof(*o->rows));
-    if (!o->rows)
-        mo_rop_fail(o, MO_ENOMEM, "store: answer");
-    else
-        how[o->op->read.kind](o);
+    if (!o->rows) {
+        (void)mo_rop_fail(o, MO_ENOMEM, "store: answer");
+        return;
+    }
+    switch (q->kind) {
+    case MO_READ_SESSION:
+        ask_session(o, q->session, on_session, 0);
+        break;
+    case MO_READ_SESSIONS:
+        o->page = PAGE_FIRST;
+        ask_sessions(o);
+        break;
+    case MO_READ_HISTORY:
+        mo_rcall(o, MO_LUA_HISTORY, q->session, on_history, 0, "skiiiii", "1",
+                 "mcp:conversation:", q->session, q->conversation, q->after,
+                 (uint64_t)q->limit, (uint64_t)q->newest,
+                 (uint64_t)MO_STORE_ANSWER_MAX);
+        break;
+    case MO_READ_CALLS:
+        mo_rcall(o, MO_LUA_CALLS, q->session, on_calls, 0, "skiiii", "1",
+                 "mcp:call:", q->session, (uint64_t)(q->from ? q->from : ~0u),
+                 q->after, (uint64_t)q->limit, (uint64_t)MO_STORE_ANSWER_MAX);
+        break;
+    case MO_READ_CALL:
+        mo_rcall(o, -1, q->session, on_call, 0, "skt", "HGET",
+                 "mcp:call:", q->session, q->id);
+        break;
+    case MO_READ_SEARCH:
+        (void)mo_rop_fail(o, MO_EUNAVAIL,
+                          "store: Redis has no full-text search; use the "
+                          "SQLite store for it");
+        break;
+    case MO_READ_AUDIT:
+        read_audit(o);
+        break;
+    }
 }

@@ -5,37 +5,32 @@
 #include "codec/http/url.h"
 #include "store/redis_priv.h"
 
-static char *decode_part(struct mo_span s, struct mo_err *e)
+/* An empty part leaves *out as it is. */
+static int decode_part(struct mo_span s, char **out, struct mo_err *e)
 {
-    char *out = NULL;
     mo_autobuf struct mo_buf b = {.max = MO_URL_MAX};
 
+    if (!s.n)
+        return 0;
     if (mo_pct_decode(&b, s, false) == 0)
-        out = mo_strndup(b.p, b.len);
-    if (!out)
-        (void)mo_fail(e, mo_buf_err(&b) ? MO_ENOMEM : MO_EINVAL,
-                      "store: user or password in the address");
-    return out;
+        *out = mo_strndup(b.p, b.len);
+    return *out ? 0
+                : mo_fail(e, mo_buf_err(&b) ? MO_ENOMEM : MO_EINVAL,
+                          "store: user or password in the address");
 }
 
 /* user:password, or as many write it, :password. */
 static int read_user(struct mo_rconf *f, struct mo_span info, struct mo_err *e)
 {
     struct mo_span user = mo_span_cut(&info, ':');
+    int rc;
 
     if (!info.p && user.n)
         return mo_fail(e, MO_EINVAL,
                        "store: the address has a user and no "
                        "password");
-    if (user.n) {
-        f->user = decode_part(user, e);
-        if (!f->user)
-            return e ? e->code : MO_EINVAL;
-    }
-    if (!info.n)
-        return 0;
-    f->password = decode_part(info, e);
-    return f->password ? 0 : (e ? e->code : MO_EINVAL);
+    rc = decode_part(user, &f->user, e);
+    return rc < 0 ? rc : decode_part(info, &f->password, e);
 }
 
 /* redis+unix:/run/redis.sock?db=2 */

@@ -19,7 +19,7 @@ static const char kinds[][2] = {
     [MO_WRITE_CALL] = "c",    [MO_WRITE_MOVE] = "m",  [MO_WRITE_AUDIT] = "a",
 };
 
-static void fail_refused(struct mo_rop *o, struct mo_span why)
+static bool fail_refused(struct mo_rop *o, struct mo_span why)
 {
     static const struct {
         const char *word;
@@ -35,45 +35,33 @@ static void fail_refused(struct mo_rop *o, struct mo_span why)
     struct mo_span s = o->op->batch.session;
 
     for (size_t i = 0; i < MO_COUNT(reasons); i++) {
-        if (mo_span_is(why, reasons[i].word)) {
-            mo_rop_fail(o, reasons[i].code, "store: %.*s: %s", (int)s.n, s.p,
-                        reasons[i].text);
-            return;
-        }
+        if (mo_span_is(why, reasons[i].word))
+            return mo_rop_fail(o, reasons[i].code, "store: %.*s: %s", (int)s.n,
+                               s.p, reasons[i].text);
     }
-    mo_rop_odd(o);
+    return false;
 }
 
-static void on_written(struct mo_rop *o, struct mo_rcall *k,
-                       const struct mo_resp *r)
+static bool on_written(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_written *w = &o->op->written;
     uint64_t which = 0;
 
-    (void)k;
     if (r->kind != MO_RESP_ARRAY || r->n != 4 ||
         !mo_resp_u64(&r->v[1], &which) ||
         !mo_resp_u64(&r->v[2], &w->conversation) ||
-        !mo_resp_u64(&r->v[3], &w->seq)) {
-        mo_rop_odd(o);
-        return;
-    }
+        !mo_resp_u64(&r->v[3], &w->seq))
+        return false;
     w->failed = which;
-    if (r->v[0].kind == MO_RESP_BULK)
-        fail_refused(o, r->v[0].text);
+    return r->v[0].kind != MO_RESP_BULK || fail_refused(o, r->v[0].text);
 }
 
 /* ZADD ... GT: never backwards (Redis 6.2). */
 static void add_to_index(struct mo_rop *o, const char *index, uint64_t at)
 {
-    struct mo_rcall *k = mo_rcall_new(o, -1, mo_span_cstr(index));
-
-    mo_rcall_puts(k, "ZADD");
-    mo_rcall_puts(k, index);
-    mo_rcall_puts(k, "GT");
-    mo_rcall_u64(k, at);
-    mo_rcall_put(k, o->op->batch.session);
-    mo_rcall_go(k);
+    if (at)
+        mo_rcall(o, -1, mo_span_cstr(index), NULL, 0, "sssit", "ZADD", index,
+                 "GT", at, o->op->batch.session);
 }
 
 static void enlist_all(struct mo_rop *o)
@@ -89,10 +77,8 @@ static void enlist_all(struct mo_rop *o)
         if (w->kind == MO_WRITE_AUDIT && w->at > audited)
             audited = w->at;
     }
-    if (seen)
-        add_to_index(o, MO_REDIS_INDEX, seen);
-    if (audited)
-        add_to_index(o, MO_REDIS_AUDITS, audited);
+    add_to_index(o, MO_REDIS_INDEX, seen);
+    add_to_index(o, MO_REDIS_AUDITS, audited);
 }
 
 static void put_keys(struct mo_rcall *k, struct mo_span session)
@@ -100,9 +86,9 @@ static void put_keys(struct mo_rcall *k, struct mo_span session)
     static const char *const keys[] = {"mcp:session:", "mcp:conversation:",
                                        "mcp:call:", "mcp:lock:", "mcp:audit:"};
 
-    mo_rcall_u64(k, MO_COUNT(keys));
+    mo_rcall_put(k, "i", (uint64_t)MO_COUNT(keys));
     for (size_t i = 0; i < MO_COUNT(keys); i++)
-        mo_rcall_key(k, session.n ? keys[i] : "mcp:audit:", session);
+        mo_rcall_put(k, "k", session.n ? keys[i] : "mcp:audit:", session);
 }
 
 void mo_redis_write(struct mo_rop *o)
@@ -112,224 +98,138 @@ void mo_redis_write(struct mo_rop *o)
     struct mo_rcall *k;
 
     enlist_all(o);
-    k = mo_rcall_new(o, MO_LUA_WRITE, b->session);
+    k = mo_rcall_new(o, MO_LUA_WRITE, b->session, on_written, 0);
     put_keys(k, b->session);
-    mo_rcall_u64(k, b->fence);
-    mo_rcall_u64(k, s->history_ttl_ms);
-    mo_rcall_u64(k, s->audit_ttl_ms);
-    mo_rcall_u64(k, o->op->now_ms);
-    mo_rcall_u64(k, b->n);
+    mo_rcall_put(k, "iiiii", b->fence, s->history_ttl_ms, s->audit_ttl_ms,
+                 o->op->now_ms, (uint64_t)b->n);
     for (size_t i = 0; i < b->n; i++) {
         const struct mo_write *w = &b->writes[i];
 
-        mo_rcall_puts(k, kinds[w->kind]);
-        mo_rcall_put(k, w->id);
-        mo_rcall_u64(k, w->kind == MO_WRITE_ENTRY ? w->again : w->to);
-        mo_rcall_u64(k, w->from);
-        mo_rcall_u64(k, w->at);
-        mo_rcall_put(k, w->doc);
+        mo_rcall_put(k, "stiiit", kinds[w->kind], w->id,
+                     (uint64_t)(w->kind == MO_WRITE_ENTRY ? w->again : w->to),
+                     (uint64_t)w->from, w->at, w->doc);
     }
-    if (k)
-        k->got = on_written;
     mo_rcall_go(k);
 }
 
 /* --- leases -------------------------------------------------------------- */
 
-static void keep_holder(struct mo_rop *o, struct mo_span owner)
-{
-    char *p = mo_arena_strndup(&o->op->mem, owner.p, owner.n);
-
-    if (!p)
-        mo_rop_fail(o, MO_ENOMEM, "store: lease");
-    else
-        o->op->holder = mo_span(p, owner.n);
-}
-
-static void on_tried(struct mo_rop *o, struct mo_rcall *k,
-                     const struct mo_resp *r)
+static bool on_tried(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_op *op = o->op;
     uint64_t held = 0;
 
-    (void)k;
     if (r->kind != MO_RESP_ARRAY || r->n < 2 || !mo_resp_u64(&r->v[0], &held) ||
-        !mo_resp_u64(&r->v[1], &op->fence) || (!held && r->n != 4)) {
-        mo_rop_odd(o);
-        return;
-    }
+        !mo_resp_u64(&r->v[1], &op->fence) || (!held && r->n != 4))
+        return false;
     op->held = held;
     if (held)
-        return;
-    keep_holder(o, r->v[2].text);
+        return true;
     if (r->v[3].kind == MO_RESP_NUMBER && r->v[3].number > 0)
         op->left_ms = (uint64_t)r->v[3].number;
+    return mo_rop_keep(o, r->v[2].text, &op->holder);
 }
 
-static void on_renewed(struct mo_rop *o, struct mo_rcall *k,
-                       const struct mo_resp *r)
+static bool on_renewed(struct mo_rop *o, const struct mo_resp *r)
 {
-    (void)k;
-    if (r->kind != MO_RESP_NUMBER || r->number != 1)
-        mo_rop_fail(o, MO_EPOLICY, "%.*s: the lease was lost",
-                    (int)o->op->name.n, o->op->name.p);
+    return (r->kind == MO_RESP_NUMBER && r->number == 1) ||
+           mo_rop_fail(o, MO_EPOLICY, "%.*s: the lease was lost",
+                       (int)o->op->name.n, o->op->name.p);
 }
 
 /* "FENCE TOKEN OWNER" */
-static void on_who(struct mo_rop *o, struct mo_rcall *k,
-                   const struct mo_resp *r)
+static bool on_who(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_span rest = r->text;
 
-    (void)k;
     if (r->kind == MO_RESP_NIL)
-        return;
-    if (mo_span_u64(mo_span_cut(&rest, ' '), &o->op->fence) < 0) {
-        mo_rop_odd(o);
-        return;
-    }
+        return true;
+    if (mo_span_u64(mo_span_cut(&rest, ' '), &o->op->fence) < 0)
+        return false;
     (void)mo_span_cut(&rest, ' ');
-    keep_holder(o, rest);
-}
-
-static void ask_who(struct mo_rop *o)
-{
-    struct mo_rcall *k = mo_rcall_new(o, -1, o->op->name);
-
-    mo_rcall_puts(k, "GET");
-    mo_rcall_key(k, "mcp:lock:", o->op->name);
-    if (k)
-        k->got = on_who;
-    mo_rcall_go(k);
-}
-
-static void ask_break(struct mo_rop *o)
-{
-    struct mo_op *op = o->op;
-    struct mo_rcall *k = mo_rcall_new(o, MO_LUA_BREAK, op->name);
-
-    mo_rcall_u64(k, 1);
-    mo_rcall_key(k, "mcp:lock:", op->name);
-    mo_rcall_u64(k, op->fence);
-    mo_rcall_put(k, op->owner);
-    mo_rcall_puts(k, MO_REDIS_WAKE);
-    mo_rcall_put(k, op->name);
-    mo_rcall_go(k);
+    return mo_rop_keep(o, rest, &o->op->holder);
 }
 
 void mo_redis_lease(struct mo_rop *o)
 {
-    static const struct {
-        enum mo_lua script;
-        void (*got)(struct mo_rop *, struct mo_rcall *, const struct mo_resp *);
-    } how[] = {
-        [MO_OP_TRY] = {MO_LUA_TRY, on_tried},
-        [MO_OP_RENEW] = {MO_LUA_RENEW, on_renewed},
-        [MO_OP_DROP] = {MO_LUA_DROP, NULL},
-    };
     struct mo_op *op = o->op;
-    struct mo_rcall *k;
+    uint64_t ttl = o->r->s.lease_ttl_ms;
 
-    if (op->kind == MO_OP_WHO) {
-        ask_who(o);
-        return;
+    switch (op->kind) {
+    case MO_OP_TRY:
+        mo_rcall(o, MO_LUA_TRY, op->name, on_tried, 0, "skksti", "2",
+                 "mcp:lock:", op->name, "mcp:fence:", op->name, op->token,
+                 op->owner, ttl);
+        break;
+    case MO_OP_RENEW:
+        mo_rcall(o, MO_LUA_RENEW, op->name, on_renewed, 0, "sksi", "1",
+                 "mcp:lock:", op->name, op->token, ttl);
+        break;
+    case MO_OP_DROP:
+        mo_rcall(o, MO_LUA_DROP, op->name, NULL, 0, "sksst", "1",
+                 "mcp:lock:", op->name, op->token, MO_REDIS_WAKE, op->name);
+        break;
+    case MO_OP_BREAK:
+        mo_rcall(o, MO_LUA_BREAK, op->name, NULL, 0, "skitst", "1",
+                 "mcp:lock:", op->name, op->fence, op->owner, MO_REDIS_WAKE,
+                 op->name);
+        break;
+    default: /* MO_OP_WHO */
+        mo_rcall(o, -1, op->name, on_who, 0, "sk", "GET",
+                 "mcp:lock:", op->name);
     }
-    if (op->kind == MO_OP_BREAK) {
-        ask_break(o);
-        return;
-    }
-    k = mo_rcall_new(o, how[op->kind].script, op->name);
-    mo_rcall_u64(k, op->kind == MO_OP_TRY ? 2 : 1);
-    mo_rcall_key(k, "mcp:lock:", op->name);
-    if (op->kind == MO_OP_TRY)
-        mo_rcall_key(k, "mcp:fence:", op->name);
-    mo_rcall_puts(k, op->token);
-    if (op->kind == MO_OP_TRY)
-        mo_rcall_put(k, op->owner);
-    if (op->kind == MO_OP_DROP) {
-        mo_rcall_puts(k, MO_REDIS_WAKE);
-        mo_rcall_put(k, op->name);
-    } else {
-        mo_rcall_u64(k, o->r->s.lease_ttl_ms);
-    }
-    if (k)
-        k->got = how[op->kind].got;
-    mo_rcall_go(k);
 }
 
 /* --- sweeping: the rest expires by itself -------------------------------- */
 
-static void on_exists(struct mo_rop *o, struct mo_rcall *k,
-                      const struct mo_resp *r)
+static bool on_exists(struct mo_rop *o, const struct mo_resp *r)
 {
-    struct mo_rcall *out;
     char score[32];
 
     if (r->kind != MO_RESP_NUMBER || r->number != 0)
-        return;
-    (void)snprintf(score, sizeof(score), "%.17g", o->scores[k->tag]);
-    out = mo_rcall_new(o, MO_LUA_UNLIST, MO_SPAN(MO_REDIS_INDEX));
-    mo_rcall_u64(out, 1);
-    mo_rcall_puts(out, MO_REDIS_INDEX);
-    mo_rcall_put(out, o->ids[k->tag]);
-    mo_rcall_puts(out, score);
-    mo_rcall_go(out);
+        return true;
+    (void)snprintf(score, sizeof(score), "%.17g", o->scores[o->tag]);
+    mo_rcall(o, MO_LUA_UNLIST, MO_SPAN(MO_REDIS_INDEX), NULL, 0, "ssts", "1",
+             MO_REDIS_INDEX, o->ids[o->tag], score);
+    return true;
 }
 
 static void look_behind(struct mo_rop *o)
 {
     o->step = NULL;
-    for (size_t i = 0; i < o->nids; i++) {
-        struct mo_rcall *k = mo_rcall_new(o, -1, o->ids[i]);
-
-        mo_rcall_puts(k, "EXISTS");
-        mo_rcall_key(k, "mcp:session:", o->ids[i]);
-        if (k) {
-            k->got = on_exists;
-            k->tag = i;
-        }
-        mo_rcall_go(k);
-    }
+    for (size_t i = 0; i < o->nids; i++)
+        mo_rcall(o, -1, o->ids[i], on_exists, i, "sk", "EXISTS",
+                 "mcp:session:", o->ids[i]);
 }
 
-static void on_old(struct mo_rop *o, struct mo_rcall *k,
-                   const struct mo_resp *r)
+static bool on_old(struct mo_rop *o, const struct mo_resp *r)
 {
-    (void)k;
-    mo_redis_page(o, r);
-    o->r->swept = o->nids < SWEEP_PAGE ? 0 : o->r->swept + SWEEP_PAGE;
+    bool ok = mo_redis_page(o, r);
+
+    o->r->swept = o->last_page ? 0 : o->next;
     o->step = look_behind;
+    return ok;
 }
 
 static void sweep_audits(struct mo_rop *o)
 {
-    struct mo_rcall *k;
     uint64_t ttl = o->r->s.audit_ttl_ms;
 
-    if (!ttl || ttl > o->op->now_ms)
-        return;
-    k = mo_rcall_new(o, -1, MO_SPAN(MO_REDIS_AUDITS));
-    mo_rcall_puts(k, "ZREMRANGEBYSCORE");
-    mo_rcall_puts(k, MO_REDIS_AUDITS);
-    mo_rcall_puts(k, "-inf");
-    mo_rcall_u64(k, o->op->now_ms - ttl);
-    mo_rcall_go(k);
+    if (ttl && ttl <= o->op->now_ms)
+        mo_rcall(o, -1, MO_SPAN(MO_REDIS_AUDITS), NULL, 0, "sssi",
+                 "ZREMRANGEBYSCORE", MO_REDIS_AUDITS, "-inf",
+                 o->op->now_ms - ttl);
 }
 
 void mo_redis_sweep(struct mo_rop *o)
 {
-    struct mo_rcall *k = mo_rcall_new(o, -1, MO_SPAN(MO_REDIS_INDEX));
+    uint64_t now = o->op->now_ms;
+    char old[32];
 
-    mo_rcall_puts(k, "ZRANGEBYSCORE");
-    mo_rcall_puts(k, MO_REDIS_INDEX);
-    mo_rcall_puts(k, "-inf");
-    mo_rcall_u64(k, o->op->now_ms > STALE_MS ? o->op->now_ms - STALE_MS : 0);
-    mo_rcall_puts(k, "WITHSCORES");
-    mo_rcall_puts(k, "LIMIT");
-    mo_rcall_u64(k, o->r->swept);
-    mo_rcall_u64(k, SWEEP_PAGE);
-    if (k)
-        k->got = on_old;
-    mo_rcall_go(k);
+    (void)snprintf(old, sizeof(old), "%llu",
+                   (unsigned long long)(now > STALE_MS ? now - STALE_MS : 0));
+    o->next = o->r->swept;
+    o->page = SWEEP_PAGE;
+    mo_redis_ask_page(o, "ZRANGEBYSCORE", MO_REDIS_INDEX, "-inf", old, on_old);
     sweep_audits(o);
 }

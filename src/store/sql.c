@@ -10,10 +10,83 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "store/sql_text.h"
 
 #define PROGRESS_STEPS 20000 /* virtual machine steps: about a millisecond */
 #define CHECK_NOW_MAX  256   /* pages checked at opening: about a millisecond */
+
+/* doc columns are JSON as the rooms above wrote it. Times are wall ms, except
+ * lease.until: ms of the monotonic clock of the boot whose id is beside it, so
+ * that neither a changed clock nor a reboot leaves a lease behind.
+ *
+ * conversation.at is the time of its last entry; 0: it was swept and only its
+ * number is kept, because the session still exists.
+ *
+ * indexed.n, in its one row, is the mark: entries up to it are in `place` (by
+ * which a conversation finds them) and in entry_text; later ones are not yet.
+ * It is always the n of an existing entry, or 0. So a new entry, whose n is
+ * one more than the largest, is behind the mark even if its n was used before.
+ * Rows behind the mark must not be deleted from entry_text: that would damage
+ * the index.
+ *
+ * Row i migrates version i to version i + 1. Never change a row. */
+static const char *const migrations[MO_SQL_VERSION] = {
+    "CREATE TABLE session (id TEXT PRIMARY KEY, at INTEGER NOT NULL,"
+    " doc TEXT NOT NULL);"
+    "CREATE INDEX session_at ON session (at, id);"
+    "CREATE TABLE conversation (session TEXT NOT NULL,"
+    " number INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,"
+    " PRIMARY KEY (session, number)) WITHOUT ROWID;"
+    "CREATE INDEX conversation_at ON conversation (at) WHERE at > 0;"
+    "CREATE TABLE entry (n INTEGER PRIMARY KEY, session TEXT NOT NULL,"
+    " conversation INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " at INTEGER NOT NULL, doc TEXT NOT NULL, text TEXT NOT NULL);"
+    "CREATE UNIQUE INDEX entry_place ON entry (session, conversation, seq);"
+    "CREATE VIRTUAL TABLE entry_text USING fts5 (text, content='entry',"
+    " content_rowid='n', tokenize='unicode61 remove_diacritics 2');"
+    "CREATE TRIGGER entry_in AFTER INSERT ON entry WHEN new.text <> '' BEGIN"
+    " INSERT INTO entry_text (rowid, text) VALUES (new.n, new.text); END;"
+    "CREATE TRIGGER entry_out AFTER DELETE ON entry WHEN old.text <> '' BEGIN"
+    " INSERT INTO entry_text (entry_text, rowid, text)"
+    " VALUES ('delete', old.n, old.text); END;"
+    "CREATE TABLE call (n INTEGER PRIMARY KEY, session TEXT NOT NULL,"
+    " id TEXT NOT NULL, state INTEGER NOT NULL, at INTEGER NOT NULL,"
+    " doc TEXT NOT NULL, UNIQUE (session, id));"
+    "CREATE INDEX call_at ON call (at);"
+    "CREATE TABLE audit (n INTEGER PRIMARY KEY, session TEXT NOT NULL,"
+    " at INTEGER NOT NULL, doc TEXT NOT NULL);"
+    "CREATE INDEX audit_at ON audit (at, n);"
+    "CREATE INDEX audit_session ON audit (session, at, n);"
+    "CREATE TABLE lease (name TEXT PRIMARY KEY, fence INTEGER NOT NULL,"
+    " token TEXT NOT NULL, owner TEXT NOT NULL, boot TEXT NOT NULL,"
+    " until INTEGER NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;",
+    /* 2: entries are indexed behind the append (sqlite_index.c) */
+    "DROP TRIGGER entry_in;"
+    "DROP TRIGGER entry_out;"
+    "DROP INDEX conversation_at;"
+    "DROP INDEX entry_place;"
+    "CREATE TABLE place (session TEXT NOT NULL,"
+    " conversation INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " n INTEGER NOT NULL, PRIMARY KEY (session, conversation, seq))"
+    " WITHOUT ROWID;"
+    "INSERT INTO place (session, conversation, seq, n)"
+    " SELECT session, conversation, seq, n FROM entry ORDER BY 1, 2, 3;"
+    "CREATE TABLE indexed (n INTEGER NOT NULL);"
+    "INSERT INTO indexed (n) SELECT coalesce(max(n), 0) FROM entry;"
+    "CREATE TRIGGER entry_out AFTER DELETE ON entry"
+    " WHEN old.n <= (SELECT n FROM indexed) BEGIN"
+    " DELETE FROM place WHERE session = old.session"
+    " AND conversation = old.conversation AND seq = old.seq;"
+    " INSERT INTO entry_text (entry_text, rowid, text)"
+    " SELECT 'delete', old.n, old.text WHERE old.text <> '';"
+    " UPDATE indexed SET n = (SELECT coalesce(max(n), 0) FROM entry"
+    " WHERE n < old.n) WHERE n = old.n; END;",
+};
+
+static const char *const statements[MO_SQL_N] = {
+#define TEXT(name, text) [MO_SQL_##name] = (text),
+    MO_SQL_STATEMENTS(TEXT)
+#undef TEXT
+};
 
 int mo_sqlite_load(struct mo_sqlite_lib *f, struct mo_err *e)
 {
@@ -60,13 +133,10 @@ int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what)
 static sqlite3_stmt *prepare_statement(struct mo_sql *q, enum mo_sql_id id,
                                        struct mo_err *e)
 {
-    if (q->st[id])
+    if (q->st[id] || q->f->sqlite3_prepare_v2(q->db, statements[id], -1,
+                                              &q->st[id], NULL) == SQLITE_OK)
         return q->st[id];
-    if (q->f->sqlite3_prepare_v2(q->db, statements[id], -1, &q->st[id], NULL) ==
-        SQLITE_OK)
-        return q->st[id];
-    (void)mo_sql_fail(q, e, statements[id]);
-    return NULL;
+    return mo_null(mo_sql_fail(q, e, statements[id]));
 }
 
 static int bind_values(const struct mo_sql *q, sqlite3_stmt *st,
@@ -95,8 +165,7 @@ static sqlite3_stmt *bind_statement(struct mo_sql *q, enum mo_sql_id id,
 
     if (!st || bind_values(q, st, fmt, ap) == SQLITE_OK)
         return st;
-    (void)mo_sql_fail(q, e, statements[id]);
-    return NULL;
+    return mo_null(mo_sql_fail(q, e, statements[id]));
 }
 
 sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
@@ -113,8 +182,11 @@ sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
 
 int mo_sql_step(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e)
 {
-    int rc = q->f->sqlite3_step(st);
+    int rc;
 
+    if (!st)
+        return MO_EUNAVAIL;
+    rc = q->f->sqlite3_step(st);
     if (rc == SQLITE_ROW)
         return 1;
     return rc == SQLITE_DONE ? 0 : mo_sql_fail(q, e, "sqlite");
@@ -137,8 +209,6 @@ int mo_sql_do(struct mo_sql *q, enum mo_sql_id id, struct mo_err *e,
     va_start(ap, fmt);
     st = bind_statement(q, id, e, fmt, ap);
     va_end(ap);
-    if (!st)
-        return MO_EUNAVAIL;
     rc = mo_sql_step(q, st, e);
     if (rc >= 0)
         rc = q->f->sqlite3_changes(q->db);
@@ -156,8 +226,6 @@ int mo_sql_number(struct mo_sql *q, enum mo_sql_id id, int64_t *out,
     va_start(ap, fmt);
     st = bind_statement(q, id, e, fmt, ap);
     va_end(ap);
-    if (!st)
-        return MO_EUNAVAIL;
     rc = mo_sql_step(q, st, e);
     if (rc == 1) {
         *out = mo_sql_int(q, st, 0);
@@ -256,10 +324,12 @@ int mo_sql_open(struct mo_sql *q, const struct mo_sqlite_lib *f,
 {
     int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int rc;
 
     *q = (struct mo_sql){.f = f, .busy_ms = busy_ms};
-    if (make_file(path, e) < 0)
-        return e ? e->code : MO_EIO;
+    rc = make_file(path, e);
+    if (rc < 0)
+        return rc;
     if (f->sqlite3_open_v2(path, &q->db, flags, NULL) != SQLITE_OK)
         return mo_sql_fail(q, e, path);
     (void)f->sqlite3_busy_timeout(q->db, (int)busy_ms);

@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "loop/dso.h"
+#include "store/sql_text.h"
 #include "store/store.h"
 
 /* clang-format off */
@@ -36,62 +37,10 @@ struct mo_sqlite_lib {
 };
 
 enum mo_sql_id {
-    MO_SQL_BEGIN,
-    MO_SQL_COMMIT,
-    MO_SQL_ROLLBACK,
-    MO_SQL_SAVE,
-    MO_SQL_BACK,
-    MO_SQL_RELEASE,
-    /* writing */
-    MO_SQL_SESSION_PUT,
-    MO_SQL_SESSION_TOUCH,
-    MO_SQL_SESSION_KNOWN,
-    MO_SQL_SESSION_DEL,
-    MO_SQL_CONV_NOW,
-    MO_SQL_CONV_NEW,
-    MO_SQL_CONV_STEP,
-    MO_SQL_CONV_SET,
-    MO_SQL_CONV_NEXT,
-    MO_SQL_CONV_DEL_EMPTY,
-    MO_SQL_CONV_DEL_ALL,
-    MO_SQL_ENTRY_PUT,
-    MO_SQL_ENTRY_SAME,
-    MO_SQL_ENTRY_DEL_ALL,
-    MO_SQL_INDEX_STATE,
-    MO_SQL_INDEX_NEXT,
-    MO_SQL_INDEX_PLACE,
-    MO_SQL_INDEX_PUT,
-    MO_SQL_INDEX_MARK,
-    MO_SQL_CALL_PUT,
-    MO_SQL_CALL_STATE,
-    MO_SQL_CALL_MOVE,
-    MO_SQL_CALL_DEL_ALL,
-    MO_SQL_AUDIT_PUT,
-    /* leases */
-    MO_SQL_LEASE_GET,
-    MO_SQL_LEASE_PUT,
-    MO_SQL_LEASE_RENEW,
-    MO_SQL_LEASE_DROP,
-    MO_SQL_LEASE_BREAK,
-    /* sweeping */
-    MO_SQL_OLD_CONV,
-    MO_SQL_OLD_ENTRIES,
-    MO_SQL_OLD_CONV_REST,
-    MO_SQL_OLD_CONV_DEL,
-    MO_SQL_OLD_CALLS,
-    MO_SQL_OLD_AUDIT,
-    MO_SQL_OLD_LEASES,
-    /* reading: session, id, doc, conversation, seq, at, state */
-    MO_SQL_READ_SESSION,
-    MO_SQL_READ_SESSIONS,
-    MO_SQL_READ_LAST_SESSIONS,
-    MO_SQL_READ_HISTORY,
-    MO_SQL_READ_NEWEST,
-    MO_SQL_READ_CALLS,
-    MO_SQL_READ_CALL,
-    MO_SQL_READ_SEARCH,
-    MO_SQL_READ_AUDIT,
-    MO_SQL_N
+#define MO_SQL_ID(name, text) MO_SQL_##name,
+    MO_SQL_STATEMENTS(MO_SQL_ID)
+#undef MO_SQL_ID
+        MO_SQL_N
 };
 
 struct mo_sql {
@@ -124,7 +73,8 @@ int mo_sql_check(struct mo_sql *q, const char *path, struct mo_err *e);
 int mo_sql_fail(const struct mo_sql *q, struct mo_err *e, const char *what);
 
 /* Binds by fmt: 't' struct mo_span as text, 'i' int64_t. Then call
- * mo_sql_step() until it does not return 1 (a row), and mo_sql_end(). */
+ * mo_sql_step() until it does not return 1 (a row), and mo_sql_end(). After a
+ * failure both accept the NULL. */
 sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
                            struct mo_err *e, const char *fmt, ...);
 int mo_sql_step(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e);

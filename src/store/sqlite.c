@@ -280,7 +280,8 @@ static void sqlite_submit(struct mo_store *s, struct mo_op *op)
     struct mo_lane *lane = reads ? &q->reader : &q->writer;
 
     if (q->check.damaged) {
-        mo_op_fail(op, MO_EUNAVAIL, "%s", q->check.err.msg);
+        (void)mo_fail(&op->err, MO_EUNAVAIL, "%s", q->check.err.msg);
+        mo_op_finish_later(op);
         return;
     }
     mo_list_push(&lane->waiting, &op->node);

@@ -3,7 +3,7 @@
  * An append is answered when it is durable. Indexing it in the same
  * transaction would cost more than all the rest: full-text indexing is cheap
  * only for many rows at a time, and each session that appends would dirty
- * another page of `place`. So a mark in the file (see sql_text.h) says how far
+ * another page of `place`. So a mark in the file (see sql.c) says how far
  * both indexes have come. It moves on in chunks, each a transaction of its
  * own:
  *
@@ -31,7 +31,7 @@ int mo_sqlite_index_lags(struct mo_sqlite *q, struct mo_op *op)
 {
     struct mo_sql *sql = &q->reader.sql;
     sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_INDEX_STATE, &op->err, "");
-    int rc = st ? mo_sql_step(sql, st, &op->err) : MO_EUNAVAIL;
+    int rc = mo_sql_step(sql, st, &op->err);
 
     if (rc == 1) {
         op->index_to = mo_sql_int(sql, st, 1);
@@ -73,7 +73,7 @@ static int put_chunk(struct mo_sql *sql, struct chunk *c, struct mo_err *e)
 {
     sqlite3_stmt *st =
         mo_sql_start(sql, MO_SQL_INDEX_NEXT, e, "i", (int64_t)CHUNK_ROWS);
-    int rc = st ? mo_sql_step(sql, st, e) : MO_EUNAVAIL;
+    int rc = mo_sql_step(sql, st, e);
 
     while (rc == 1) {
         rc = put_row(sql, st, c, e);

@@ -19,22 +19,12 @@ static int64_t now_ms(void)
     return (int64_t)(mo_now_ns() / MO_MS);
 }
 
-static int copy_owner(struct mo_op *op, struct found *f, struct mo_span owner)
-{
-    char *p = mo_arena_strndup(&op->mem, owner.p, owner.n);
-
-    if (!p)
-        return mo_fail(&op->err, MO_ENOMEM, "store: lease");
-    f->owner = mo_span(p, owner.n);
-    return 0;
-}
-
 static int find_lease(struct mo_sqlite *q, struct mo_sql *sql, struct mo_op *op,
                       struct mo_span name, struct found *f)
 {
     sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_LEASE_GET, &op->err, "tt", name,
                                     mo_span_cstr(q->boot));
-    int rc = st ? mo_sql_step(sql, st, &op->err) : MO_EUNAVAIL;
+    int rc = mo_sql_step(sql, st, &op->err);
 
     *f = (struct found){0};
     if (rc == 1) {
@@ -44,7 +34,10 @@ static int find_lease(struct mo_sqlite *q, struct mo_sql *sql, struct mo_op *op,
         f->fence = mo_sql_int(sql, st, 0);
         f->left_ms = token.n && left > 0 ? left : 0;
         f->ours = f->left_ms && mo_span_is(token, op->token);
-        rc = f->left_ms ? copy_owner(op, f, mo_sql_text(sql, st, 2)) : 0;
+        rc = 0;
+        if (f->left_ms &&
+            mo_arena_span(&op->mem, mo_sql_text(sql, st, 2), &f->owner) < 0)
+            rc = mo_fail(&op->err, MO_ENOMEM, "store: lease");
     }
     mo_sql_end(sql, st);
     return rc;
@@ -108,33 +101,24 @@ static int renew_lease(struct mo_sqlite *q, struct mo_op *op)
                    (int)op->name.n, op->name.p);
 }
 
-/* held: announce the release once it is committed */
-static int drop_lease(struct mo_sqlite *q, struct mo_op *op)
-{
-    int rc = mo_sql_do(&q->writer.sql, MO_SQL_LEASE_DROP, &op->err, "tti",
-                       op->name, mo_span_cstr(op->token), (int64_t)op->now_ms);
-
-    op->held = rc > 0;
-    return rc;
-}
-
-static int break_lease(struct mo_sqlite *q, struct mo_op *op)
-{
-    int rc =
-        mo_sql_do(&q->writer.sql, MO_SQL_LEASE_BREAK, &op->err, "ttii",
-                  op->name, op->owner, (int64_t)op->fence, (int64_t)op->now_ms);
-
-    op->held = rc > 0;
-    return rc;
-}
-
 int mo_sqlite_lease(struct mo_sqlite *q, struct mo_op *op)
 {
-    int rc = op->kind == MO_OP_TRY     ? try_it(q, op)
-             : op->kind == MO_OP_RENEW ? renew_lease(q, op)
-             : op->kind == MO_OP_BREAK ? break_lease(q, op)
-                                       : drop_lease(q, op);
+    struct mo_sql *sql = &q->writer.sql;
+    int64_t now = (int64_t)op->now_ms;
+    int rc;
 
+    if (op->kind == MO_OP_TRY)
+        rc = try_it(q, op);
+    else if (op->kind == MO_OP_RENEW)
+        rc = renew_lease(q, op);
+    else if (op->kind == MO_OP_BREAK)
+        rc = mo_sql_do(sql, MO_SQL_LEASE_BREAK, &op->err, "ttii", op->name,
+                       op->owner, (int64_t)op->fence, now);
+    else
+        rc = mo_sql_do(sql, MO_SQL_LEASE_DROP, &op->err, "tti", op->name,
+                       mo_span_cstr(op->token), now);
+    if (op->kind == MO_OP_DROP || op->kind == MO_OP_BREAK)
+        op->held = rc > 0; /* announce the release once it is committed */
     return rc < 0 ? rc : 0;
 }
 

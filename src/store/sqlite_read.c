@@ -15,23 +15,30 @@ struct reading {
     struct mo_buf query;
 };
 
-static sqlite3_stmt *start_session(struct reading *g)
-{
-    return mo_sql_start(g->sql, MO_SQL_READ_SESSION, &g->op->err, "t",
-                        g->r->session);
-}
-
 static int64_t or_for_ever(uint64_t t)
 {
     return t ? (int64_t)t : INT64_MAX;
 }
 
-static sqlite3_stmt *start_sessions(struct reading *g)
+/* Each word becomes a quoted FTS5 string, in which only '"' is special. */
+static void put_words(struct mo_buf *b, struct mo_span text)
 {
-    return mo_sql_start(
-        g->sql, g->r->newest ? MO_SQL_READ_LAST_SESSIONS : MO_SQL_READ_SESSIONS,
-        &g->op->err, "itii", (int64_t)g->r->after, g->r->id,
-        or_for_ever(g->r->before), g->limit);
+    bool in = false;
+
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool blank = c == ' ' || (c >= '\t' && c <= '\r') || c == '\0';
+
+        if (blank == in)
+            mo_buf_puts(b, in ? "\" " : "\"");
+        in = !blank;
+        if (in && c == '"')
+            mo_buf_putc(b, c);
+        if (in)
+            mo_buf_putc(b, c);
+    }
+    if (in)
+        mo_buf_putc(b, '"');
 }
 
 static sqlite3_stmt *start_history(struct reading *g)
@@ -47,42 +54,6 @@ static sqlite3_stmt *start_history(struct reading *g)
                         (int64_t)g->r->after, g->limit);
 }
 
-static sqlite3_stmt *start_calls(struct reading *g)
-{
-    unsigned from = g->r->from ? g->r->from : ~0u;
-
-    return mo_sql_start(g->sql, MO_SQL_READ_CALLS, &g->op->err, "tiii",
-                        g->r->session, (int64_t)g->r->after, (int64_t)from,
-                        g->limit);
-}
-
-static sqlite3_stmt *start_call(struct reading *g)
-{
-    return mo_sql_start(g->sql, MO_SQL_READ_CALL, &g->op->err, "tt",
-                        g->r->session, g->r->id);
-}
-
-/* Each word becomes a quoted FTS5 string, in which only '"' is special. */
-static void put_words(struct mo_buf *b, struct mo_span text)
-{
-    bool in = false;
-
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        bool blank = c == ' ' || (c >= '\t' && c <= '\r') || c == '\0';
-
-        if (blank == in)
-            (void)mo_buf_puts(b, in ? "\" " : "\"");
-        in = !blank;
-        if (in && c == '"')
-            (void)mo_buf_putc(b, c);
-        if (in)
-            (void)mo_buf_putc(b, c);
-    }
-    if (in)
-        (void)mo_buf_putc(b, '"');
-}
-
 static sqlite3_stmt *start_search(struct reading *g)
 {
     put_words(&g->query, g->r->text);
@@ -93,37 +64,53 @@ static sqlite3_stmt *start_search(struct reading *g)
                         (int64_t)g->r->after);
 }
 
-static sqlite3_stmt *start_audit(struct reading *g)
+static sqlite3_stmt *start_read(struct reading *g)
 {
-    /* `after` 0 is no bound: a row may be of the year 1970 */
-    return mo_sql_start(g->sql, MO_SQL_READ_AUDIT, &g->op->err, "iitti",
-                        g->r->after ? (int64_t)g->r->after : -1,
-                        or_for_ever(g->r->before), g->r->session, g->r->text,
-                        g->limit);
+    const struct mo_read *r = g->r;
+    int64_t after = (int64_t)r->after, before = or_for_ever(r->before);
+    struct mo_err *e = &g->op->err;
+
+    switch (r->kind) {
+    case MO_READ_SESSION:
+        return mo_sql_start(g->sql, MO_SQL_READ_SESSION, e, "t", r->session);
+    case MO_READ_SESSIONS:
+        return mo_sql_start(g->sql,
+                            r->newest ? MO_SQL_READ_LAST_SESSIONS
+                                      : MO_SQL_READ_SESSIONS,
+                            e, "itii", after, r->id, before, g->limit);
+    case MO_READ_HISTORY:
+        return start_history(g);
+    case MO_READ_CALLS:
+        return mo_sql_start(g->sql, MO_SQL_READ_CALLS, e, "tiii", r->session,
+                            after, (int64_t)(r->from ? r->from : ~0u),
+                            g->limit);
+    case MO_READ_CALL:
+        return mo_sql_start(g->sql, MO_SQL_READ_CALL, e, "tt", r->session,
+                            r->id);
+    case MO_READ_SEARCH:
+        return start_search(g);
+    default: /* MO_READ_AUDIT; `after` 0 is no bound: a row may be of 1970 */
+        return mo_sql_start(g->sql, MO_SQL_READ_AUDIT, e, "iitti",
+                            after ? after : -1, before, r->session, r->text,
+                            g->limit);
+    }
 }
 
 /* --- answers ------------------------------------------------------------- */
 
-static bool keep_text(struct reading *g, struct mo_span from,
-                      struct mo_span *to)
-{
-    char *p = mo_arena_strndup(&g->op->mem, from.p, from.n);
-
-    *to = mo_span(p, from.n);
-    return p != NULL;
-}
-
 static bool keep_row(struct reading *g, sqlite3_stmt *st, struct mo_row *row)
 {
+    struct mo_arena *a = &g->op->mem;
+
     *row = (struct mo_row){
         .conversation = (uint64_t)mo_sql_int(g->sql, st, 3),
         .seq = (uint64_t)mo_sql_int(g->sql, st, 4),
         .at = (uint64_t)mo_sql_int(g->sql, st, 5),
         .state = (enum mo_call_state)mo_sql_int(g->sql, st, 6),
     };
-    return keep_text(g, mo_sql_text(g->sql, st, 0), &row->session) &&
-           keep_text(g, mo_sql_text(g->sql, st, 1), &row->id) &&
-           keep_text(g, mo_sql_text(g->sql, st, 2), &row->doc);
+    return mo_arena_span(a, mo_sql_text(g->sql, st, 0), &row->session) == 0 &&
+           mo_arena_span(a, mo_sql_text(g->sql, st, 1), &row->id) == 0 &&
+           mo_arena_span(a, mo_sql_text(g->sql, st, 2), &row->doc) == 0;
 }
 
 /* Collects rows up to the limits of number and bytes; 0 or an error. */
@@ -161,12 +148,6 @@ static bool must_wait(struct mo_sqlite *q, struct mo_op *op)
 
 void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
 {
-    static sqlite3_stmt *(*const ask[])(struct reading *) = {
-        [MO_READ_SESSION] = start_session, [MO_READ_SESSIONS] = start_sessions,
-        [MO_READ_HISTORY] = start_history, [MO_READ_CALLS] = start_calls,
-        [MO_READ_CALL] = start_call,       [MO_READ_SEARCH] = start_search,
-        [MO_READ_AUDIT] = start_audit,
-    };
     struct reading g = {.sql = &q->reader.sql,
                         .op = op,
                         .r = &op->read,
@@ -180,7 +161,7 @@ void mo_sqlite_read(struct mo_sqlite *q, struct mo_op *op)
     }
     mo_buf_init(&g.query, QUERY_MAX);
     g.sql->stop_ns = mo_now_ns() + q->s.deadline_ms * MO_MS;
-    st = must_wait(q, op) ? NULL : ask[op->read.kind](&g);
+    st = must_wait(q, op) ? NULL : start_read(&g);
     if (st && collect_rows(&g, st, v) == 0 && op->read.newest)
         mo_rows_reverse(v, op->rows.n);
     op->rows.v = v;

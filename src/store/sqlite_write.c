@@ -41,12 +41,20 @@ static int need_session(struct batch *b)
                    (int)b->session.n, b->session.p);
 }
 
-static int need_conv(struct batch *b)
+static int find_conv(struct batch *b)
 {
     if (b->conv)
         return 0;
     return only_failure(mo_sql_number(b->sql, MO_SQL_CONV_NOW, &b->conv,
                                       &b->op->err, "t", b->session));
+}
+
+/* The session must exist; then its conversation. */
+static int need_conv(struct batch *b)
+{
+    int rc = need_session(b);
+
+    return rc < 0 ? rc : find_conv(b);
 }
 
 static int put_session(struct batch *b, const struct mo_write *w)
@@ -100,7 +108,7 @@ static int step_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
 {
     sqlite3_stmt *st =
         mo_sql_start(b->sql, MO_SQL_CONV_STEP, &b->op->err, "t", b->session);
-    int rc = st ? mo_sql_step(b->sql, st, &b->op->err) : MO_EUNAVAIL;
+    int rc = mo_sql_step(b->sql, st, &b->op->err);
 
     if (rc == 1) {
         *seq = mo_sql_int(b->sql, st, 0);
@@ -116,27 +124,21 @@ static int step_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
 
 static int begin_conv(struct batch *b, const struct mo_write *w, int64_t *seq)
 {
-    int rc = need_session(b);
+    int rc = need_conv(b);
 
-    if (rc >= 0)
-        rc = need_conv(b);
-    if (rc >= 0)
-        rc = mo_sql_number(b->sql, MO_SQL_CONV_NEXT, seq, &b->op->err, "tii",
-                           b->session, b->conv, (int64_t)w->at);
-    return rc;
+    return rc < 0 ? rc
+                  : mo_sql_number(b->sql, MO_SQL_CONV_NEXT, seq, &b->op->err,
+                                  "tii", b->session, b->conv, (int64_t)w->at);
 }
 
 /* 1: the entry is the last one already. */
 static int is_last(struct batch *b, const struct mo_write *w, int64_t *seq)
 {
-    int rc = need_session(b);
+    int rc = need_conv(b);
 
-    if (rc >= 0)
-        rc = need_conv(b);
-    if (rc >= 0)
-        rc = mo_sql_number(b->sql, MO_SQL_ENTRY_SAME, seq, &b->op->err, "tit",
-                           b->session, b->conv, w->doc);
-    return rc;
+    return rc < 0 ? rc
+                  : mo_sql_number(b->sql, MO_SQL_ENTRY_SAME, seq, &b->op->err,
+                                  "tit", b->session, b->conv, w->doc);
 }
 
 static int put_entry(struct batch *b, const struct mo_write *w)
@@ -162,10 +164,8 @@ static int put_entry(struct batch *b, const struct mo_write *w)
 
 static int begin_fresh_conv(struct batch *b, const struct mo_write *w)
 {
-    int rc = need_session(b);
+    int rc = need_conv(b);
 
-    if (rc >= 0)
-        rc = need_conv(b);
     if (rc < 0)
         return rc;
     b->conv++;
@@ -233,7 +233,7 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
         rc = apply[op->batch.writes[i].kind](&b, &op->batch.writes[i]);
     }
     if (rc >= 0 && b.session.n)
-        rc = need_conv(&b);
+        rc = find_conv(&b);
     op->written.conversation = (uint64_t)b.conv;
     return only_failure(rc);
 }
@@ -259,7 +259,7 @@ static int walk_on(struct mo_sql *sql, struct walk *w, struct mo_err *e)
 {
     sqlite3_stmt *st = mo_sql_start(sql, MO_SQL_OLD_CONV, e, "iti", w->cutoff,
                                     w->session, w->number);
-    int rc = st ? mo_sql_step(sql, st, e) : MO_EUNAVAIL;
+    int rc = mo_sql_step(sql, st, e);
 
     if (rc == 1) {
         struct mo_span s = mo_sql_text(sql, st, 0);

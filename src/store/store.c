@@ -144,7 +144,7 @@ void mo_op_free(struct mo_op *op)
 
 static bool asked_by_caller(const struct mo_op *op)
 {
-    return !op->on_op && op->kind != MO_OP_SWEEP;
+    return !op->to.on_op && op->kind != MO_OP_SWEEP;
 }
 
 static void answer_caller(struct mo_op *op)
@@ -160,16 +160,16 @@ static void answer_caller(struct mo_op *op)
         op->s->health.failed++;
     if (why)
         op->rows = (struct mo_rows){0};
-    if (op->on_written)
-        op->on_written(op->ctx, &op->written, why);
-    else if (op->on_rows)
-        op->on_rows(op->ctx, &op->rows, why);
-    else if (op->on_who)
-        op->on_who(op->ctx, op->holder, op->fence, why);
-    else if (op->on_broken)
-        op->on_broken(op->ctx, why);
-    else if (op->on_op)
-        op->on_op(op->ctx, op);
+    if (op->to.on_written)
+        op->to.on_written(op->to.ctx, &op->written, why);
+    else if (op->to.on_rows)
+        op->to.on_rows(op->to.ctx, &op->rows, why);
+    else if (op->to.on_who)
+        op->to.on_who(op->to.ctx, op->holder, op->fence, why);
+    else if (op->to.on_broken)
+        op->to.on_broken(op->to.ctx, why);
+    else if (op->to.on_op)
+        op->to.on_op(op->to.ctx, op);
 }
 
 void mo_op_finish(struct mo_op *op)
@@ -192,32 +192,14 @@ void mo_op_finish_later(struct mo_op *op)
     mo_loop_defer(op->s->loop, &op->later);
 }
 
-void mo_op_fail(struct mo_op *op, int code, const char *fmt, ...)
-{
-    va_list ap;
-
-    op->err.code = code;
-    va_start(ap, fmt);
-    (void)vsnprintf(op->err.msg, sizeof(op->err.msg), fmt, ap);
-    va_end(ap);
-    mo_op_finish_later(op);
-}
-
 /* The backend may be writing the result now, on another thread: only members
  * that belong to the loop are touched. */
 static void on_deadline(struct mo_timer *t)
 {
     struct mo_op *op = mo_container_of(t, struct mo_op, deadline);
     struct mo_store *s = op->s;
-    struct mo_op told = {.s = s,
-                         .kind = op->kind,
-                         .name = op->name,
-                         .on_written = op->on_written,
-                         .on_rows = op->on_rows,
-                         .on_who = op->on_who,
-                         .on_broken = op->on_broken,
-                         .on_op = op->on_op,
-                         .ctx = op->ctx};
+    struct mo_op told = {
+        .s = s, .kind = op->kind, .name = op->name, .to = op->to};
 
     (void)mo_fail(&told.err, MO_EUNAVAIL, "store: no answer from %s in %llu ms",
                   s->ops->name, (unsigned long long)s->deadline_ms);
@@ -230,10 +212,11 @@ static void on_deadline(struct mo_timer *t)
         s->ops->give_up(s, op);
 }
 
-void mo_op_submit(struct mo_op *op)
+void mo_op_submit(struct mo_op *op, struct mo_op_answer to)
 {
     struct mo_store *s = op->s;
 
+    op->to = to;
     mo_timer_start(s->loop, &op->deadline, s->deadline_ms);
     if (asked_by_caller(op))
         s->nasked++;
@@ -264,15 +247,10 @@ static int no_memory(struct mo_op *op, struct mo_err *e)
 
 static bool copy_span(struct mo_arena *a, struct mo_span *s)
 {
-    char *p;
-
-    if (!s->n) {
-        *s = MO_SPAN("");
-        return true;
-    }
-    p = mo_arena_strndup(a, s->p, s->n);
-    s->p = p;
-    return p != NULL;
+    if (s->n)
+        return mo_arena_span(a, *s, s) == 0;
+    *s = MO_SPAN("");
+    return true;
 }
 
 bool mo_store_id_ok(struct mo_span id)
@@ -281,10 +259,8 @@ bool mo_store_id_ok(struct mo_span id)
         return false;
     for (size_t i = 0; i < id.n; i++) {
         char c = id.p[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || (c && strchr("_.:-", c));
 
-        if (!ok)
+        if (!mo_is_alpha(c) && !mo_is_digit(c) && !memchr("_.:-", c, 4))
             return false;
     }
     return true;
@@ -402,10 +378,8 @@ int mo_store_write(struct mo_store *s, const struct mo_store_batch *b,
     op = mo_op_new(s, MO_OP_WRITE, 2 * bytes);
     if (!op || !copy_batch(op, b))
         return no_memory(op, e);
-    op->on_written = done;
-    op->ctx = ctx;
     call_audit_listener(s, &op->batch);
-    mo_op_submit(op);
+    mo_op_submit(op, (struct mo_op_answer){.on_written = done, .ctx = ctx});
     return 0;
 }
 
@@ -465,17 +439,29 @@ int mo_store_read(struct mo_store *s, const struct mo_read *r,
         !copy_span(&op->mem, &op->read.id) ||
         !copy_span(&op->mem, &op->read.text))
         return no_memory(op, e);
-    op->on_rows = done;
-    op->ctx = ctx;
-    mo_op_submit(op);
+    mo_op_submit(op, (struct mo_op_answer){.on_rows = done, .ctx = ctx});
     return 0;
+}
+
+struct mo_op *mo_op_lease(struct mo_store *s, enum mo_op_kind kind,
+                          struct mo_span name, struct mo_span owner)
+{
+    struct mo_op *op = mo_op_new(s, kind, 2 * (MO_STORE_ID_MAX + 1));
+
+    if (!op)
+        return NULL;
+    op->name = name;
+    op->owner = owner;
+    if (copy_span(&op->mem, &op->name) && copy_span(&op->mem, &op->owner))
+        return op;
+    mo_op_free(op);
+    return NULL;
 }
 
 static int new_lease_op(struct mo_store *s, enum mo_op_kind kind,
                         struct mo_span name, struct mo_span owner,
                         struct mo_op **out, struct mo_err *e)
 {
-    struct mo_op *op;
     int rc = check_room(s, 0, e);
 
     if (rc < 0)
@@ -483,15 +469,8 @@ static int new_lease_op(struct mo_store *s, enum mo_op_kind kind,
     if (!mo_store_id_ok(name) || (owner.n && !mo_store_id_ok(owner)))
         return mo_fail(e, MO_EINVAL,
                        "store: the lease's name or owner is not valid");
-    op = mo_op_new(s, kind, 2 * MO_STORE_ID_MAX);
-    if (!op)
-        return no_memory(op, e);
-    op->name = name;
-    op->owner = owner;
-    if (!copy_span(&op->mem, &op->name) || !copy_span(&op->mem, &op->owner))
-        return no_memory(op, e);
-    *out = op;
-    return 0;
+    *out = mo_op_lease(s, kind, name, owner);
+    return *out ? 0 : no_memory(NULL, e);
 }
 
 int mo_lease_holder(struct mo_store *s, struct mo_span name,
@@ -504,9 +483,7 @@ int mo_lease_holder(struct mo_store *s, struct mo_span name,
 
     if (op == NULL)
         return rc;
-    op->on_who = done;
-    op->ctx = ctx;
-    mo_op_submit(op);
+    mo_op_submit(op, (struct mo_op_answer){.on_who = done, .ctx = ctx});
     return 0;
 }
 
@@ -522,9 +499,7 @@ int mo_lease_break(struct mo_store *s, struct mo_span name,
     if (op == NULL)
         return rc;
     op->fence = fence;
-    op->on_broken = done;
-    op->ctx = ctx;
-    mo_op_submit(op);
+    mo_op_submit(op, (struct mo_op_answer){.on_broken = done, .ctx = ctx});
     return 0;
 }
 
@@ -558,9 +533,7 @@ static void on_sweep(struct mo_timer *t)
         mo_timer_start(s->loop, &s->sweep, SWEEP_MAX);
         return;
     }
-    op->on_op = on_swept;
-    op->ctx = s;
-    mo_op_submit(op);
+    mo_op_submit(op, (struct mo_op_answer){.on_op = on_swept, .ctx = s});
 }
 
 /* --- the end ------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  */
 #include "web/api_session.h"
 
-#include "agent/chat/title.h"
+#include "agent/chat/chat.h"
 #include "web/api_owner.h"
 
 #define BODY_MAX 4096

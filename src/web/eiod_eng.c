@@ -15,6 +15,14 @@ static struct engine *engine_of(const struct mo_eng *g)
     return mo_container_of(g, struct engine, pub);
 }
 
+static void log_engine(const struct engine *g, const char *what)
+{
+    const struct mo_log_facts about = {.who = g->pub.caller,
+                                       .from = g->pub.peer};
+
+    mo_log_about(mo_loop_log(g->d->loop), MO_DEBUG, "sio", &about, "%s", what);
+}
+
 static void release_poll(struct engine *g)
 {
     g->poll->data = NULL;
@@ -238,8 +246,10 @@ static void on_closed(struct mo_later *later)
     struct engine *g = mo_container_of(later, struct engine, later);
     struct mo_eiod *d = g->d;
 
-    if (g->opened)
+    if (g->opened) {
+        log_engine(g, "client disconnected");
         d->o.on_close(d->o.ctx, &g->pub, g->reason);
+    }
     g->opened = false;
     if (!g->mailbox)
         engine_free(g);
@@ -340,5 +350,6 @@ void mo_eiod_engine_open(struct engine *g)
     if (g->closed)
         return;
     g->opened = true;
+    log_engine(g, "client connected");
     d->o.on_open(d->o.ctx, &g->pub);
 }

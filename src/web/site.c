@@ -6,6 +6,7 @@
 
 #include "codec/http/url.h"
 #include "codec/json/json.h"
+#include "web/access_log.h"
 #include "web/page.h"
 #include "web/site_meter.h"
 
@@ -321,6 +322,7 @@ static void on_done(void *ctx, const struct mo_req *rq, int status, uint64_t ns)
     struct mo_site *s = ctx;
 
     mo_site_meter_count(&s->meter, rq->tag ? rq->tag : "bad", status, ns);
+    mo_access_log(mo_loop_log(s->loop), rq, status, ns);
 }
 
 static void on_metrics(void *ctx, struct mo_req *rq)

@@ -238,7 +238,7 @@ static void do_hold(struct driver *d, struct mo_json op)
     if (mo_map_put(&d->holds, mo_span_cstr(u->name), u, NULL) < 0)
         abort();
     if (mo_session_hold(mo_runtime_sessions(d->house), mo_span_cstr(u->session),
-                        &hold_cb, u, &u->h, &e) == 0)
+                        mo_span(NULL, 0), &hold_cb, u, &u->h, &e) == 0)
         return;
     refuse("closed", "h", u->name, &e);
     user_free(u);

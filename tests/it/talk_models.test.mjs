@@ -64,6 +64,18 @@ test('with several providers a model has one name everywhere', async () => {
   });
 });
 
+test('a model that stops answering: the turn ends after llm.timeoutMs', async () => {
+  await live({ ...ALONE, config: { llm: { timeoutMs: 1000, model: 'm' } } }, async (house, server) => {
+    const tab = house.tab();
+    await tab.ready();
+    server.script.push({ text: 'a long answer', fault: 'stall' });
+    await tab.say('hello');
+    const [text, about] = await tab.event('agent:error');
+    assert.equal(about.code, 'network');
+    assert.match(text, /try again, or check the network/);
+  });
+});
+
 for (const provider of ['openai', 'auto'])
   test(`a compatible server without llm.model: the first chat model of its list (${provider})`, async () => {
     const options = { list: list('nomic-embed-text:latest', 'Qwen/Qwen3-Embedding-8B', 'bge-m3', 'whisper-large-v3', 'llama3.2:3b', 'qwen3:8b') };

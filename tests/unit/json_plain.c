@@ -32,6 +32,7 @@
 #define mo_json_str           plain_json_str
 #define mo_json_str_buf       plain_json_str_buf
 #define mo_json_str_copy      plain_json_str_copy
+#define mo_json_str_in        plain_json_str_in
 #define mo_json_i64           plain_json_i64
 #define mo_json_u64           plain_json_u64
 #define mo_json_f64           plain_json_f64

@@ -178,7 +178,7 @@ static inline void llm_read_feed(struct llm_read *r, struct mo_span s)
 
         if (got == MO_SSE_MORE)
             return;
-        if (got == MO_SSE_ERROR || r->in.wire->event(&r->in, &ev, &r->e) < 0)
+        if (got == MO_SSE_ERROR || mo_llm_event(&r->in, ev.data, &r->e) < 0)
             r->failed = true;
     }
 }

@@ -617,7 +617,8 @@ int hold(struct world *w, struct user *u, const char *id)
     struct mo_err e;
 
     memset(u, 0, sizeof(*u));
-    return mo_session_hold(w->ss, mo_span_cstr(id), &user_cb, u, &u->h, &e);
+    return mo_session_hold(w->ss, mo_span_cstr(id), mo_span(NULL, 0), &user_cb,
+                           u, &u->h, &e);
 }
 
 void hold_ready(struct world *w, struct user *u, const char *id)

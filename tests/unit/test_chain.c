@@ -54,8 +54,6 @@ static void test_known(void **state)
     assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":1"), &b, &e), 0);
     assert_int_equal(b.len, sizeof(want) - 1);
     assert_memory_equal(b.p, want, b.len);
-    assert_true(
-        mo_span_is(mo_chain_members(mo_span(b.p, b.len - 1)), "\"a\":1"));
     assert_int_equal(mo_chain_resume(&again, mo_span(b.p, b.len - 1), &e), 0);
     assert_int_equal(again.seq, 1);
     assert_string_equal(again.hash, c.hash);
@@ -136,11 +134,9 @@ static void test_bad(void **state)
     (void)state;
     mo_chain_init(&c);
     c.open = true;
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
         check_row(rows[i],
                   mo_chain_check(&c, mo_span_cstr(rows[i]), &e) == MO_EPROTO);
-        check_row(rows[i], mo_chain_members(mo_span_cstr(rows[i])).n == 0);
-    }
     assert_true(c.open);
 }
 

@@ -19,6 +19,16 @@ static void fail_fills_the_box(void **s)
     assert_string_equal(e.msg, "bad line 3");
 }
 
+static void an_error_can_be_an_argument(void **s)
+{
+    const struct mo_err *e = mo_error(MO_EBUSY, "%d calls", 3);
+
+    (void)s;
+    assert_int_equal(e->code, MO_EBUSY);
+    assert_int_equal(e->sys, 0);
+    assert_string_equal(e->msg, "3 calls");
+}
+
 static void fail_sys_keeps_errno(void **s)
 {
     struct mo_err e;
@@ -160,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fail_fills_the_box),
+        cmocka_unit_test(an_error_can_be_an_argument),
         cmocka_unit_test(fail_sys_keeps_errno),
         cmocka_unit_test(wrap_puts_context_in_front),
         cmocka_unit_test(wrap_of_nothing_is_io),

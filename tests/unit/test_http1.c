@@ -713,14 +713,9 @@ static void test_writers(void **state)
     mo_http1_put_header(&b, "Empty", MO_SPAN(""));
     mo_http1_put_header(&b, "Transfer-Encoding", MO_SPAN("chunked"));
     mo_http1_put_end(&b);
-    mo_http1_put_chunk(&b, MO_SPAN("hello world, 17+"));
-    mo_http1_put_chunk(&b, MO_SPAN(""));
-    mo_http1_put_chunk(&b, MO_SPAN("!"));
-    mo_http1_put_last_chunk(&b);
     assert_string_equal(mo_buf_cstr(&b),
                         "POST /x?y HTTP/1.1\r\nHost: a\r\nEmpty: \r\n"
-                        "Transfer-Encoding: chunked\r\n\r\n"
-                        "10\r\nhello world, 17+\r\n1\r\n!\r\n0\r\n\r\n");
+                        "Transfer-Encoding: chunked\r\n\r\n");
     mo_buf_reset(&b);
     mo_http1_put_status(&b, 404);
     mo_http1_put_status(&b, 299);

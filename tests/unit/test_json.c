@@ -657,6 +657,19 @@ static void test_parse_members(void **state)
     }
 }
 
+static void test_walk(void **state)
+{
+    static const char *const names[] = {"a", "b", NULL};
+    struct mo_json v = {"{\"a\":1,\"c\":2,\"\\u0062\":3}", 23};
+    unsigned known = 0, all = 0;
+
+    (void)state;
+    for (struct mo_json_walk m = mo_json_walk(v); mo_json_step(&m); all++)
+        known += mo_json_str_in(m.key, names);
+    assert_int_equal(all, 3);
+    assert_int_equal(known, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -674,6 +687,7 @@ int main(void)
         cmocka_unit_test(test_str_copy),
         cmocka_unit_test(test_iter_none),
         cmocka_unit_test(test_enter),
+        cmocka_unit_test(test_walk),
         cmocka_unit_test(test_skip_blocks),
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_at),

@@ -432,14 +432,27 @@ static void test_too_big(void **state)
     }
 }
 
+static void test_end_all(void **state)
+{
+    mo_autobuf struct mo_buf b = {.max = 64};
+    struct mo_jw w = mo_jw_object(&b);
+
+    (void)state;
+    mo_jw_member_arr(&w, "a");
+    mo_jw_obj(&w);
+    mo_jw_end_all(&w);
+    assert_string_equal(mo_buf_cstr(&b), "{\"a\":[{}]}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_writer),    cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_quote),     cmocka_unit_test(test_quote_back),
-        cmocka_unit_test(test_doubles),   cmocka_unit_test(test_compact),
-        cmocka_unit_test(test_pretty),    cmocka_unit_test(test_emit_rows),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_too_big),
+        cmocka_unit_test(test_end_all),    cmocka_unit_test(test_writer),
+        cmocka_unit_test(test_misuse),     cmocka_unit_test(test_quote),
+        cmocka_unit_test(test_quote_back), cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_compact),    cmocka_unit_test(test_pretty),
+        cmocka_unit_test(test_emit_rows),  cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_too_big),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

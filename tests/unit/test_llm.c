@@ -303,7 +303,7 @@ static int ask(enum mo_llm_kind k, const struct mo_llm_request *r,
     rc = mo_llm_ask_init(&q, &a, e);
     if (rc == 0)
         rc = w->put(&q, body, e);
-    if (rc == 0 && w->put_path(&q, path) < 0)
+    if (rc == 0 && mo_llm_put_path(w, r->model, path) < 0)
         rc = mo_fail(e, mo_buf_err(path), "path");
     mo_arena_fini(&a);
     return rc;

@@ -271,6 +271,28 @@ static void cancel(void **state)
     rig_down(&r);
 }
 
+/* The connection stays open, and the idle timeout is longer. */
+static void a_request_has_a_timeout(void **state)
+{
+    struct mo_llm_opts o = {.kind = MO_LLM_CLAUDE, .total_ms = 50};
+    char url[PATH_LEN + 16];
+    struct got g = {0};
+    struct mo_err e;
+    struct rig r;
+
+    (void)state;
+    rig_up(&r, (struct peer){.reply = MO_SPAN(HEAD)}, MO_LLM_CLAUDE);
+    mo_llm_free(r.m);
+    (void)snprintf(url, sizeof(url), "http://%s/", r.p.addr);
+    o.base_url = url;
+    r.m = mo_llm_new(r.l, r.hc, &o, &e);
+    assert_int_equal(start(&r, &g, "m", &e), 0);
+    wait_for(r.l, is_done, &g);
+    assert_string_equal(g.code, "network");
+    assert_int_equal(g.err.code, MO_ETIMEOUT);
+    rig_down(&r);
+}
+
 static void refused_at_once(void **state)
 {
     static const char *const urls[] = {"http://u:p@x.test", "http://x.test?k=1",
@@ -336,6 +358,7 @@ int main(void)
         cmocka_unit_test(a_server_that_stays),
         cmocka_unit_test(ends),
         cmocka_unit_test(cancel),
+        cmocka_unit_test(a_request_has_a_timeout),
         cmocka_unit_test(refused_at_once),
         cmocka_unit_test(replies_without_memory),
     };

@@ -9,7 +9,7 @@
 struct rig {
     struct mo_log log;
     int rd, wr;
-    char line[2 * MO_LOG_LINE_MAX];
+    char line[8 * MO_LOG_LINE_MAX];
 };
 
 static void rig_open(struct rig *r, bool json)
@@ -328,6 +328,108 @@ static void the_table_of_secrets_is_bounded(void **s)
     assert_int_equal(l.nsecrets, 0);
 }
 
+static const struct mo_log_facts everything = {
+    .request = 7,
+    .session = "s-1",
+    .turn = "t-1",
+    .call = {"c-1", 3},
+    .server = {"files", 5},
+    .tool = {"read file", 9},
+    .who = "ann",
+    .from = "127.0.0.1:5",
+    .status = 200,
+    .ns = 1234567,
+};
+
+static void facts_are_fields(void **s)
+{
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    mo_log_about(&r.log, MO_INFO, "test", &everything, "it %s", "ran");
+    assert_non_null(
+        strstr(said(&r), "\"room\":\"test\",\"request\":7,\"session\":\"s-1\","
+                         "\"turn\":\"t-1\",\"call\":\"c-1\",\"server\":"
+                         "\"files\",\"tool\":\"read file\",\"who\":\"ann\","
+                         "\"from\":\"127.0.0.1:5\",\"status\":200,\"ms\":1.234,"
+                         "\"msg\":\"it ran\"}\n"));
+    r.log.json = false;
+    mo_log_about(&r.log, MO_INFO, "test", &everything, "it ran");
+    assert_non_null(strstr(
+        said(&r), " it ran request=7 session=s-1 turn=t-1 call=c-1 "
+                  "server=files tool=\"read file\" who=ann from=127.0.0.1:5 "
+                  "status=200 ms=1.234\n"));
+    rig_close(&r);
+}
+
+/* A peer chooses the names of its tools. */
+static void a_fact_cannot_forge_another(void **s)
+{
+    const struct mo_log_facts f = {.tool = MO_SPAN("x\",\"who\":\"root\n{"),
+                                   .who = "my-secret-name"};
+    const char *line;
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN("secret-name")), 0);
+    mo_log_about(&r.log, MO_INFO, "test", &f, "it");
+    line = said(&r);
+    assert_non_null(
+        strstr(line, "\"tool\":\"x\\\",\\\"who\\\":\\\"root\\u000a{\""));
+    assert_non_null(strstr(line, "\"who\":\"my-[secret]\""));
+    assert_ptr_equal(strchr(line, '\n'), line + strlen(line) - 1);
+    rig_close(&r);
+}
+
+static void a_line_with_long_facts_stays_whole(void **s)
+{
+    char much[2000];
+    struct mo_log_facts f = {.who = much, .from = much, .session = much};
+    const char *line;
+    struct rig r;
+
+    (void)s;
+    memset(much, '\1', sizeof(much) - 1); /* six bytes each, escaped */
+    much[sizeof(much) - 1] = '\0';
+    f.tool = f.server = f.call = mo_span_cstr(much);
+    rig_open(&r, true);
+    mo_log_about(&r.log, MO_INFO, "test", &f, "the message");
+    line = said(&r);
+    assert_true(strlen(line) <= MO_LOG_LINE_MAX);
+    assert_non_null(strstr(line, "\"msg\":\"the message\"}\n"));
+    rig_close(&r);
+}
+
+static void collected_lines_keep_their_order(void **s)
+{
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    mo_log_collect(&r.log);
+    assert_false(mo_log_has_collected(&r.log));
+    mo_log(&r.log, MO_INFO, "test", "first");
+    assert_string_equal(said(&r), "");
+    assert_true(mo_log_has_collected(&r.log));
+    mo_log(&r.log, MO_WARN, "test", "second");
+    assert_true(strstr(said(&r), "first") < strstr(r.line, "second"));
+    assert_false(mo_log_has_collected(&r.log));
+    mo_log(&r.log, MO_INFO, "test", "third");
+    mo_log_flush(&r.log);
+    assert_non_null(strstr(said(&r), "third"));
+    for (int i = 0; i < 1000; i++) { /* more than is collected */
+        mo_log(&r.log, MO_INFO, "test", "line %d", i);
+        if (said(&r)[0])
+            assert_ptr_equal(strstr(r.line, "{\"ts\""), r.line);
+    }
+    mo_log(&r.log, MO_INFO, "test", "last");
+    mo_log_fini(&r.log);
+    assert_non_null(strstr(said(&r), "last"));
+    rig_close(&r);
+}
+
 static void a_closed_log_is_harmless(void **s)
 {
     struct mo_log l;
@@ -350,6 +452,10 @@ int main(void)
         cmocka_unit_test(secrets_are_hidden),
         cmocka_unit_test(a_cut_secret_does_not_leak),
         cmocka_unit_test(the_table_of_secrets_is_bounded),
+        cmocka_unit_test(facts_are_fields),
+        cmocka_unit_test(a_fact_cannot_forge_another),
+        cmocka_unit_test(a_line_with_long_facts_stays_whole),
+        cmocka_unit_test(collected_lines_keep_their_order),
         cmocka_unit_test(a_closed_log_is_harmless),
     };
 

@@ -129,8 +129,8 @@ static int hold_as(struct world *w, struct user *u, const char *who)
     struct mo_err e;
 
     memset(u, 0, sizeof(*u));
-    return mo_session_hold_as(w->ss, MO_SPAN("s1"), mo_span_cstr(who), &user_cb,
-                              u, &u->h, &e);
+    return mo_session_hold(w->ss, MO_SPAN("s1"), mo_span_cstr(who), &user_cb, u,
+                           &u->h, &e);
 }
 
 static void settles(struct world *w, struct user *u, bool in)
@@ -645,9 +645,9 @@ static void test_change(void **state)
     mo_sessions_change(w.ss, &o);
     sweep(&w);
     assert_int_equal(u.idle, 1);
-    assert_int_equal(
-        mo_session_hold(w.ss, MO_SPAN("s2"), NULL, NULL, &second, &e),
-        MO_EBUSY);
+    assert_int_equal(mo_session_hold(w.ss, MO_SPAN("s2"), mo_span(NULL, 0),
+                                     NULL, NULL, &second, &e),
+                     MO_EBUSY);
     w.now += MINUTE;
     sweep(&w);
     assert_true(mo_loop_until(w.l, is_user_closed, &u, LONG));

@@ -90,9 +90,7 @@ static void the_same_bytes_each_time(void **state)
     put(&a, MO_TAR_FILE, "x", "", "data");
     put(&b, MO_TAR_FILE, "x", "", "data");
     assert_true(mo_span_eq(mo_buf_view(&a), mo_buf_view(&b)));
-    assert_int_equal(mo_tar_pad(0), 0);
-    assert_int_equal(mo_tar_pad(1), 511);
-    assert_int_equal(mo_tar_pad(512), 0);
+    assert_int_equal(a.len, 2 * MO_TAR_BLOCK);
     mo_buf_fini(&a);
     mo_buf_fini(&b);
 }

@@ -1,6 +1,4 @@
-/*
- * agent.c - the table of open chats; members join, leave and send commands.
- */
+/* agent.c - the table of open chats; members join, leave and send commands. */
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
@@ -34,10 +32,8 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
 {
     struct mo_agent *a = mo_new(struct mo_agent);
 
-    if (a == NULL) {
-        mo_fail(e, MO_ENOMEM, "agent: out of memory");
-        return NULL;
-    }
+    if (a == NULL)
+        return mo_null(mo_fail(e, MO_ENOMEM, "agent: out of memory"));
     a->loop = l;
     a->o = *o;
     take_settings(a, o);
@@ -129,8 +125,8 @@ static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
     if (rc < 0)
         mo_fail(e, rc, "agent: more than %d conversations", MO_CHATS_MAX);
     else
-        rc = mo_session_hold_as(a->o.sessions, j->session, j->owner,
-                                &mo_chat_hold_cb, c, &c->hold, e);
+        rc = mo_session_hold(a->o.sessions, j->session, j->owner,
+                             &mo_chat_hold_cb, c, &c->hold, e);
     if (rc == 0)
         return c;
     mo_chat_free(c);
@@ -198,8 +194,7 @@ void mo_chat_leave(struct mo_member *m)
     mo_chat_settle(c);
 }
 
-/* --- messages
- * ---------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 /* Providers reject a blank message, and would reject every later request of the
  * conversation that contains it. */
@@ -256,6 +251,19 @@ void mo_chat_cancel(struct mo_member *m, mo_ack_fn *done, void *ctx)
 
 /* --- a fresh conversation, the end --------------------------------------- */
 
+/* Copies the acknowledgement for later. NULL: out of memory, and it was sent.
+ */
+static struct ack *keep_ack(mo_ack_fn *done, void *ctx)
+{
+    struct ack *ack = mo_new(struct ack), plain = {done, ctx};
+
+    if (ack)
+        *ack = plain;
+    else
+        mo_chat_ack(&plain, "busy", "out of memory");
+    return ack;
+}
+
 static void on_reset_written(struct chat *c, void *arg,
                              const struct mo_err *why)
 {
@@ -277,24 +285,18 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx)
 {
     struct chat *c = m->chat;
     struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
-    struct ack plain = {done, ctx};
-    struct ack *ack = NULL;
+    struct ack *ack = keep_ack(done, ctx);
     struct mo_err e;
 
-    if (c->state != CHAT_IDLE) {
-        mo_chat_ack(&plain, "busy", "a turn is running; stop it first");
+    if (ack == NULL)
         return;
-    }
-    ack = mo_new(struct ack);
-    if (ack == NULL) {
-        mo_chat_ack(&plain, "busy", "out of memory");
+    if (c->state != CHAT_IDLE)
+        mo_chat_ack(ack, "busy", "a turn is running; stop it first");
+    else if (mo_chat_write(c, &w, 1, on_reset_written, ack, &e) == 0)
         return;
-    }
-    *ack = plain;
-    if (mo_chat_write(c, &w, 1, on_reset_written, ack, &e) < 0) {
+    else
         mo_chat_ack(ack, "state_unavailable", e.msg);
-        mo_free(ack);
-    }
+    mo_free(ack);
 }
 
 static void on_session_ended(void *ctx, const struct mo_err *why)
@@ -311,18 +313,10 @@ static void on_session_ended(void *ctx, const struct mo_err *why)
 void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
 {
     struct chat *c = m->chat;
-    struct ack plain = {done, ctx};
-    struct ack *ack = mo_new(struct ack);
+    struct ack *ack = keep_ack(done, ctx);
     struct mo_err e;
 
-    if (ack == NULL) {
-        mo_chat_ack(&plain, "busy", "out of memory");
-        return;
-    }
-    *ack = plain;
-    if (mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
-                       on_session_ended, ack, &e) < 0) {
-        mo_chat_ack(ack, "failed", e.msg);
-        mo_free(ack);
-    }
+    if (ack && mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
+                              on_session_ended, ack, &e) < 0)
+        on_session_ended(ack, &e);
 }

@@ -1,5 +1,4 @@
-/*
- * calls.c - the calls of a model's reply: approval, execution, outcome.
+/* calls.c - the calls of a model's reply: approval, execution, outcome.
  *
  * Order of writes: a call is in the store before a person is asked about it, is
  * stored as running before it runs, and its outcome is stored before the model
@@ -12,6 +11,7 @@
  * rejected by a person, timed out) gets an error result that states the reason.
  */
 #include "agent/chat/calls.h"
+#include "agent/chat/chat_log.h"
 
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
@@ -19,7 +19,6 @@
 #include "agent/chat/event.h"
 #include "agent/chat/router.h"
 #include "agent/chat/run.h"
-#include "agent/chat/stand_in.h"
 #include "agent/chat/verdict.h"
 #include "agent/chat/write_ahead.h"
 
@@ -29,13 +28,6 @@
 #define ROUTE_MAX ((size_t)4096)
 
 /* --- as documents -------------------------------------------------------- */
-
-static void put_outcome_members(struct mo_jw *w, const struct call *k)
-{
-    mo_jw_member_bool(w, "isError", k->is_error);
-    mo_jw_member_u64(w, "ms", k->took_ms);
-    mo_jw_member_raw(w, "content", mo_buf_view(&k->content));
-}
 
 static void put_call_doc(struct mo_buf *b, const struct call *k)
 {
@@ -57,7 +49,9 @@ static void put_call_doc(struct mo_buf *b, const struct call *k)
     mo_jw_member_opt(&w, "who", mo_span_cstr(k->who));
     mo_jw_member_opt(&w, "reason", mo_buf_view(&k->reason));
     mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
-    put_outcome_members(&w, k);
+    mo_jw_member_bool(&w, "isError", k->is_error);
+    mo_jw_member_u64(&w, "ms", k->took_ms);
+    mo_jw_member_raw(&w, "content", mo_buf_view(&k->content));
     mo_jw_end(&w);
 }
 
@@ -77,7 +71,7 @@ struct call *mo_chat_calls_new(struct chat *c)
     mo_buf_init(&k->reason, REASON_MAX);
     mo_buf_init(&k->content, MO_STORE_DOC_MAX);
     mo_buf_init(&k->route, ROUTE_MAX);
-    mo_list_push(&c->calls, &k->node);
+    mo_list_push(&c->calls.list, &k->node);
     return k;
 }
 
@@ -100,15 +94,15 @@ static void call_free(struct call *k)
 
 void mo_chat_calls_drop(struct chat *c)
 {
-    mo_list_each_safe (it, &c->calls)
-        call_free(mo_container_of(it, struct call, node));
-    mo_timer_stop(c->agent->loop, &c->expiry);
+    mo_list_each_safe (k, &c->calls.list, struct call, node)
+        call_free(k);
+    mo_timer_stop(c->agent->loop, &c->calls.expiry);
 }
 
 bool mo_chat_calls_running(const struct chat *c)
 {
-    mo_list_each (it, &c->calls)
-        if (mo_container_of(it, struct call, node)->running)
+    mo_list_each (k, &c->calls.list, struct call, node)
+        if (k->running)
             return true;
     return false;
 }
@@ -117,9 +111,7 @@ struct call *mo_chat_calls_only(struct chat *c)
 {
     struct call *only = NULL;
 
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_RUNNING)
             continue;
         if (only)
@@ -133,9 +125,7 @@ struct call *mo_chat_calls_running_as(struct chat *c,
                                       const struct mo_conn *conn,
                                       uint64_t number)
 {
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (k->running && k->conn == conn &&
             mo_call_number(k->running) == number)
             return k;
@@ -145,9 +135,7 @@ struct call *mo_chat_calls_running_as(struct chat *c,
 
 struct call *mo_chat_calls_find(struct chat *c, struct mo_span key)
 {
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (mo_span_eq_ct(mo_span_cstr(k->key), key))
             return k;
     }
@@ -161,14 +149,12 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
 {
     size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
 
-    mo_list_each (it, &c->calls) {
-        put_call_doc(docs, mo_container_of(it, struct call, node));
+    mo_list_each (k, &c->calls.list, struct call, node) {
+        put_call_doc(docs, k);
         at[++n] = docs->len;
     }
     n = 0;
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node) {
         v[n] = (struct mo_write){
             .kind = MO_WRITE_CALL,
             .id = mo_span_cstr(k->key),
@@ -199,9 +185,7 @@ static bool send_results_if_ended(struct chat *c, struct call *last)
 
     if (c->state != CHAT_CALLS)
         return false;
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (!call_has_ended(k))
             return false;
         v[n++] = (struct mo_entry_result){
@@ -223,8 +207,7 @@ static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
                              .from = from,
                              .to = to,
                              .doc = mo_buf_view(doc)};
-    w[1] = (struct mo_write){
-        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
+    w[1] = mo_audit_row_write(mo_buf_view(doc));
     return 2;
 }
 
@@ -238,16 +221,12 @@ static int write_move(struct call *k, unsigned from, enum mo_call_state to,
                       chat_written *done, struct mo_err *e)
 {
     struct mo_write w[MO_OUTCOME_WRITES];
-    struct mo_buf doc;
-    size_t n = 0;
-    int rc = 0;
+    mo_autobuf struct mo_buf doc = {.max = MO_STORE_DOC_MAX};
+    size_t n = put_move(k, from, to, w, &doc);
+    int rc = mo_buf_err(&doc)
+                 ? mo_fail(e, doc.err, "the call is too large to store")
+                 : mo_chat_write(k->chat, w, n, done, k, e);
 
-    mo_buf_init(&doc, MO_STORE_DOC_MAX);
-    n = put_move(k, from, to, w, &doc);
-    rc = mo_buf_err(&doc)
-             ? mo_fail(e, doc.err, "the call is too large to store")
-             : mo_chat_write(k->chat, w, n, done, k, e);
-    mo_buf_fini(&doc);
     k->writing = rc == 0;
     return rc;
 }
@@ -282,6 +261,7 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
     mo_chat_call_arm_idle(k);
     k->took_ms = (mo_now_ns() - k->began) / MO_MS;
     mo_tally_call(&c->agent->tally, k->took_ms, k->is_error, mo_wall_ms());
+    mo_chat_log_outcome(k);
     if (c->state == CHAT_ENDING) {
         mo_chat_settle(c);
         return;
@@ -320,16 +300,14 @@ void mo_chat_calls_arm(struct chat *c)
 {
     uint64_t now = mo_wall_ms(), next = 0;
 
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_PENDING && !k->writing &&
             (next == 0 || k->expires < next))
             next = k->expires;
     }
-    mo_timer_stop(c->agent->loop, &c->expiry);
+    mo_timer_stop(c->agent->loop, &c->calls.expiry);
     if (next > 0)
-        mo_timer_start(c->agent->loop, &c->expiry,
+        mo_timer_start(c->agent->loop, &c->calls.expiry,
                        next > now ? next - now + 1 : 1);
 }
 
@@ -337,9 +315,7 @@ void mo_chat_calls_begin(struct chat *c)
 {
     bool runs = false;
 
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             runs = true;
         else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
@@ -349,9 +325,7 @@ void mo_chat_calls_begin(struct chat *c)
     }
     if (runs)
         mo_chat_event_thinking(c);
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             mo_chat_call_run(k);
     }
@@ -369,8 +343,7 @@ void mo_chat_calls_recovered(struct chat *c)
     mo_chat_calls_count(c);
     mo_chat_move(c, CHAT_CALLS);
     mo_chat_opened(c);
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
+    mo_list_each_safe (k, &c->calls.list, struct call, node) {
         enum mo_call_state to = k->state;
 
         if (to != MO_CALL_UNKNOWN && to != MO_CALL_REJECTED)
@@ -405,6 +378,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
                             : k->kept < 0 ? MO_SPAN("\"remembered\":false")
                                           : mo_span(NULL, 0));
     mo_chat_event_resolved(k, approved);
+    mo_chat_log_decision(k);
     if (c->state == CHAT_ENDING)
         return;
     if (!approved) {
@@ -476,12 +450,10 @@ void mo_chat_call_ask_again(struct call *k)
 
 void mo_chat_calls_expire(struct mo_timer *t)
 {
-    struct chat *c = mo_container_of(t, struct chat, expiry);
+    struct chat *c = mo_container_of(t, struct chat, calls.expiry);
     uint64_t now = mo_wall_ms();
 
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_PENDING && !k->writing && k->expires <= now)
             mo_chat_call_reject(k, "time",
                                 "Nobody answered in time, so it was not run.");
@@ -491,9 +463,7 @@ void mo_chat_calls_expire(struct mo_timer *t)
 
 void mo_chat_calls_cancel(struct chat *c)
 {
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls.list, struct call, node) {
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");

@@ -8,7 +8,7 @@
 #include "agent/chat/chat_priv.h"
 
 struct call {
-    struct mo_list node; /* in chat->calls, in the model's order */
+    struct mo_list node; /* in chat->calls.list, in the model's order */
     struct chat *chat;
     char key[MO_LLM_KEY_MAX];
     enum mo_call_state state, next; /* next: while it is being written */
@@ -21,7 +21,7 @@ struct call {
     struct mo_buf id;               /* the provider's, may be empty */
     struct mo_buf name, args, reason, content;
     struct mo_buf route;       /* JSON, if another server ran it; else empty */
-    struct stand_in *stand_in; /* its server is down: stand_in.c; or NULL */
+    struct stand_in *stand_in; /* its server is down: router.c; or NULL */
     char digest[MO_EXACT_DIGEST];
     bool is_error;
     unsigned position, total; /* among the pending calls, from 1 */

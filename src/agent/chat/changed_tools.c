@@ -1,10 +1,8 @@
-/*
- * changed_tools.c - tools whose definition differs from the pinned one.
+/* changed_tools.c - tools whose definition differs from the pinned one.
  *
  * Such tools are neither offered to the model nor run. Members see the old and
  * the new definition, and any member can accept the new one. Tools of the box
- * and of the gateway itself come with the program and are not checked.
- */
+ * and of the gateway itself come with the program and are not checked. */
 #include "agent/chat/changed_tools.h"
 
 #include "agent/chat/chat_priv.h"
@@ -22,9 +20,7 @@ struct blocked {
 
 void mo_changed_tools_forget(struct chat *c)
 {
-    mo_list_each_safe (it, &c->blocked) {
-        struct blocked *k = mo_container_of(it, struct blocked, node);
-
+    mo_list_each_safe (k, &c->blocked, struct blocked, node) {
         mo_list_del(&k->node);
         mo_buf_fini(&k->before);
         mo_free(k);
@@ -70,9 +66,7 @@ bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
 static struct blocked *find_blocked(const struct chat *c,
                                     const struct mo_tool *t)
 {
-    mo_list_each (it, &c->blocked) {
-        struct blocked *k = mo_container_of(it, struct blocked, node);
-
+    mo_list_each (k, &c->blocked, struct blocked, node) {
         if (k->tool == t)
             return k;
     }
@@ -94,14 +88,10 @@ bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t)
 
 static void audit_acceptance(const struct mo_member *m, const struct mo_tool *t)
 {
-    mo_autobuf struct mo_buf doc = {.max = 4096};
-
-    mo_buf_puts(&doc, "{\"accepted\":");
-    mo_json_quote(&doc, t->name);
-    mo_buf_printf(&doc, ",\"digest\":\"%s\",\"who\":", t->digest);
-    mo_json_quote(&doc, mo_span_cstr(m->who));
-    mo_buf_putc(&doc, '}');
-    mo_chat_audit(m->chat, &doc);
+    mo_chat_audit(m->chat, &(struct mo_audit_row){.event = "accepted",
+                                                  .subject = t->name,
+                                                  .digest = t->digest,
+                                                  .who = mo_span_cstr(m->who)});
 }
 
 void mo_chat_accept(struct mo_member *m, struct mo_span tool,

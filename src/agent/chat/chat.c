@@ -1,15 +1,14 @@
-/*
- * chat.c - opens and ends a chat.
+/* chat.c - opens and ends a chat.
  *
  * Opening is a chain of asynchronous steps: hold the session (box and
  * connection are ready) -> load its tools -> read its history -> resume an
  * interrupted turn -> send the members the initial events.
  *
  * Ending waits for everything that cannot be undone: store writes, a model
- * request that is being cancelled, running calls. Then it releases the hold.
- */
+ * request that is being cancelled, running calls. Then it releases the hold. */
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
+#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
@@ -94,40 +93,41 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
 /* On failure the model stays as it is. */
 static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
 {
-    const struct mo_agent_llm *p = &c->agent->o.llm;
     const char *provider = NULL;
     struct mo_llm *llm = NULL;
-    struct mo_buf model;
+    mo_autobuf struct mo_buf model = {.max = 256};
     size_t own = 0;
-    int rc = 0;
+    int rc = mo_models_pick(c->agent->o.models, wanted, mo_buf_view(&c->key),
+                            &llm, &provider, &model, &own, e);
 
-    mo_buf_init(&model, 256);
-    rc = p->pick(p->ctx, wanted, mo_buf_view(&c->key), &llm, &provider, &model,
-                 &own, e);
-    if (rc < 0) {
-        mo_buf_fini(&model);
+    if (rc < 0)
         return rc;
-    }
     mo_llm_free(c->llm);
     mo_buf_fini(&c->model);
     c->llm = llm;
     c->provider = provider;
     c->model = model;
     c->own_model = own;
+    model = (struct mo_buf){.max = 0}; /* the chat owns it now */
     return 0;
+}
+
+static int write_fresh(struct chat *c, chat_written *done, struct mo_err *e)
+{
+    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
+
+    return mo_chat_write(c, &w, 1, done, NULL, e);
 }
 
 static void switch_model(struct chat *c)
 {
-    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
     struct mo_err e;
 
     if (use_model(c, mo_buf_view(&c->wanted), &e) < 0) {
         mo_chat_event_error(c, "no_model", mo_span_cstr(e.msg), 0);
         return;
     }
-    if (c->transcript.n > 0 &&
-        mo_chat_write(c, &w, 1, on_switched, NULL, &e) < 0)
+    if (c->transcript.n > 0 && write_fresh(c, on_switched, &e) < 0)
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
 }
 
@@ -180,9 +180,7 @@ void mo_chat_change_model(struct chat *c, const struct mo_join *j)
 
 static void greet_new_members(struct chat *c)
 {
-    mo_list_each_safe (it, &c->members) {
-        struct mo_member *m = mo_container_of(it, struct mo_member, node);
-
+    mo_list_each_safe (m, &c->members, struct mo_member, node) {
         if (!m->greeted)
             mo_chat_event_greet(m);
     }
@@ -198,7 +196,7 @@ static void resume_turn(struct chat *c)
     struct mo_err e;
 
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
-        mo_random_token(c->turn.id, ID_BYTES);
+        mo_turn_begin(c);
         greet_new_members(c);
         mo_turn_ask(c);
         return;
@@ -206,7 +204,7 @@ static void resume_turn(struct chat *c)
     if (role == MO_ENTRY_ASSISTANT) {
         mo_entry_calls(&it, last->doc);
         if (mo_entry_next_call(&it, &k)) {
-            mo_random_token(c->turn.id, ID_BYTES);
+            mo_turn_begin(c);
             if (mo_chat_calls_recover(c, last->doc, &e) < 0)
                 mo_chat_fail(c, &e);
             return;
@@ -320,25 +318,15 @@ static void on_fresh_written(struct chat *c, void *arg,
     greet_new_members(c);
 }
 
-static void start_new_conversation(struct chat *c)
-{
-    struct mo_write w = {.kind = MO_WRITE_FRESH, .at = mo_wall_ms()};
-    struct mo_err e;
-
-    if (mo_chat_write(c, &w, 1, on_fresh_written, NULL, &e) < 0)
-        mo_chat_fail(c, &e);
-}
-
 static void open_model(struct chat *c)
 {
     bool another = false;
     struct mo_err e;
 
-    if (pick_model(c, &another, &e) < 0)
+    if (pick_model(c, &another, &e) < 0 ||
+        (another && write_fresh(c, on_fresh_written, &e) < 0))
         mo_chat_fail(c, &e);
-    else if (another)
-        start_new_conversation(c);
-    else
+    else if (!another)
         read_history(c);
 }
 
@@ -354,18 +342,14 @@ static void on_prepared(void *arg)
 
 static void prepare_model(struct chat *c)
 {
-    const struct mo_agent_llm *p = &c->agent->o.llm;
     struct mo_span wanted = mo_buf_view(&c->wanted);
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 65536};
     struct mo_err e;
-    int rc = 1;
+    int rc = 0;
 
-    mo_arena_init(&a, 65536);
     if (wanted.n == 0)
         wanted = model_it_had(c, &a);
-    if (p->prepare)
-        rc = p->prepare(p->ctx, wanted, on_prepared, c, &e);
-    mo_arena_fini(&a);
+    rc = mo_models_prepare(c->agent->o.models, wanted, on_prepared, c, &e);
     if (rc == 0)
         c->writes++;
     else if (rc < 0)
@@ -389,8 +373,7 @@ void mo_chat_tools(struct chat *c, const struct mo_err *why)
     prepare_model(c);
 }
 
-/* --- session callbacks
- * ------------------------------------------------------- */
+/* --- session callbacks --------------------------------------------------- */
 
 static void on_session_ready(void *ctx, struct mo_hold *h,
                              const struct mo_session_info *info)
@@ -503,8 +486,7 @@ void mo_chat_finish(struct chat *c, const char *reason,
 
 void mo_chat_fail(struct chat *c, const struct mo_err *why)
 {
-    mo_log_err(mo_loop_log(c->agent->loop), MO_WARN, "agent", why, "session %s",
-               c->id);
+    mo_chat_log(c, MO_WARN, 0, why, "conversation failed");
     mo_chat_finish(c, "failed", why);
 }
 
@@ -526,7 +508,7 @@ void mo_chat_free(struct chat *c)
 
     mo_later_cancel(&c->later);
     mo_later_cancel(&c->soon);
-    mo_timer_stop(a->loop, &c->expiry);
+    mo_timer_stop(a->loop, &c->calls.expiry);
     if (c->hold)
         mo_session_release(c->hold);
     mo_chat_queue_drop(c);
@@ -546,7 +528,7 @@ void mo_chat_free(struct chat *c)
     mo_buf_fini(&c->title);
     mo_buf_fini(&c->troubles);
     mo_buf_fini(&c->turn.shown);
-    mo_session_memory_fini(&c->remembered);
+    mo_arena_fini(&c->remembered.arena);
     mo_agent_forget(c);
     mo_free(c);
 }
@@ -581,8 +563,7 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
         c->tools = mo_tools_new(a->loop);
     if (c == NULL || c->tools == NULL) {
         mo_free(c);
-        mo_fail(e, MO_ENOMEM, "out of memory");
-        return NULL;
+        return mo_null(mo_fail(e, MO_ENOMEM, "out of memory"));
     }
     c->agent = a;
     memcpy(c->id, j->session.p, j->session.n);
@@ -591,8 +572,8 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->members);
     mo_list_init(&c->transcript.list);
     mo_list_init(&c->queue);
-    mo_list_init(&c->calls);
-    mo_list_init(&c->questions);
+    mo_list_init(&c->calls.list);
+    mo_list_init(&c->calls.questions);
     mo_list_init(&c->blocked);
     mo_buf_init(&c->model, 256);
     mo_buf_init(&c->wanted, 256);
@@ -602,9 +583,9 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_buf_init(&c->turn.shown, MO_LLM_REPLY_MAX);
     mo_buf_span(&c->wanted, j->model);
     mo_buf_span(&c->key, j->key);
-    mo_session_memory_init(&c->remembered);
+    mo_arena_init(&c->remembered.arena, REMEMBERED_BYTES);
     mo_later_init(&c->later, settle_later);
     mo_later_init(&c->soon, mo_write_ahead_ask);
-    mo_timer_init(&c->expiry, mo_chat_calls_expire);
+    mo_timer_init(&c->calls.expiry, mo_chat_calls_expire);
     return c;
 }

@@ -27,7 +27,7 @@
 #ifndef MO_AGENT_CHAT_CHAT_H
 #define MO_AGENT_CHAT_CHAT_H
 
-#include "agent/llm/llm.h"
+#include "agent/llm/models.h"
 #include "gateway/gateway.h"
 #include "policy/policy.h"
 #include "servers/tools.h"
@@ -48,22 +48,6 @@
 struct mo_agent;
 struct mo_member;
 
-/* Callbacks into the configuration that choose a model. wanted: the model a
- * member asked for, may be empty. *model gets its id, as members know it; the
- * provider's name of it begins at *own. */
-struct mo_agent_llm {
-    int (*pick)(void *ctx, struct mo_span wanted, struct mo_span key,
-                struct mo_llm **out, const char **provider,
-                struct mo_buf *model, size_t *own, struct mo_err *e);
-    /* Before pick(), when a chat opens. 1: pick() knows all it needs; 0:
-     * ready() once, later. NULL: always 1. */
-    int (*prepare)(void *ctx, struct mo_span wanted, void (*ready)(void *arg),
-                   void *arg, struct mo_err *e);
-    /* Tokens a request may have; 0: unknown. May be NULL. */
-    uint64_t (*window)(void *ctx, struct mo_span model);
-    void *ctx;
-};
-
 /* The MCP servers that all conversations share. Each conversation is a client
  * of the gateway, inside this program. */
 struct mo_agent_servers {
@@ -76,7 +60,7 @@ struct mo_agent_opts {
     struct mo_agent_servers servers;
     struct mo_sessions *sessions;
     struct mo_store *store;
-    struct mo_agent_llm llm;
+    struct mo_models *models;
     struct mo_policy *policy;
     uint64_t approval_ms;        /* approval timeout; 0: 600 s */
     unsigned steps;              /* 0: MO_CHAT_STEPS_MAX */
@@ -94,6 +78,14 @@ void mo_agent_stale(struct mo_agent *a);
  * call that is denied now is rejected. Each conversation picks its model again
  * before its next turn. */
 void mo_agent_reload(struct mo_agent *a, const struct mo_agent_opts *o);
+#define MO_TITLE_MAX 120 /* bytes; longer titles are cut */
+/* Renames an open conversation. One that is not open here is refused
+ * (MO_EPOLICY): its chat, opened elsewhere, keeps the title in memory and would
+ * overwrite the new one. MO_EINVAL: the title is empty. done() is called once,
+ * from the loop, when the title is stored. */
+int mo_agent_title(struct mo_agent *a, struct mo_span session,
+                   struct mo_span title, mo_done_fn *done, void *ctx,
+                   struct mo_err *e);
 /* For crash tests: on_point() is called with the name of every step ("saving",
  * "asking", "keeping", "calls", "running", "outcome", "results", ...) before
  * the step does anything. */
@@ -130,8 +122,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                  struct mo_member **out, struct mo_err *e);
 void mo_chat_leave(struct mo_member *m); /* no callback follows */
 
-/* --- commands of members; done() is called once, from the loop
- * --------------- */
+/* --- commands of members; done() is called once, from the loop ----------- */
 
 struct mo_ack {
     bool ok;

@@ -73,6 +73,7 @@ struct transcript {
 struct turn {
     char id[ID_MAX];
     struct message *saying; /* the message that is being written */
+    uint64_t began;         /* mo_now_ns() */
     unsigned steps;         /* model requests so far */
     bool cancel;            /* a member asked to stop the turn */
     bool busy;              /* mo_session_busy() was called */
@@ -82,6 +83,14 @@ struct turn {
     struct write_ahead ahead;
     struct mo_buf shown; /* text of the current reply so far */
     struct mo_llm_usage usage;
+};
+
+/* The calls of the current step. */
+struct step_calls {
+    struct mo_list list;      /* struct call, in the model's order */
+    struct mo_timer expiry;   /* the next approval timeout */
+    struct mo_list questions; /* of servers: elicit.c */
+    unsigned recovering;      /* calls being looked up */
 };
 
 struct chat {
@@ -116,13 +125,10 @@ struct chat {
     struct message *unsure; /* the last message, if it may not be stored */
 
     struct turn turn;
-    struct mo_list calls;     /* of the current step */
-    struct mo_timer expiry;   /* the next approval timeout */
-    struct mo_list questions; /* of servers: elicit.c */
-    struct mo_later later;    /* runs on_later() from the loop */
-    struct mo_later soon;     /* runs mo_write_ahead_ask() */
-    unsigned writes;          /* callbacks that must come before it can end */
-    unsigned recovering;      /* calls being looked up */
+    struct step_calls calls;
+    struct mo_later later; /* runs on_later() from the loop */
+    struct mo_later soon;  /* runs mo_write_ahead_ask() */
+    unsigned writes;       /* callbacks that must come before it can end */
     struct remembered remembered;
 };
 

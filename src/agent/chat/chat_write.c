@@ -1,52 +1,29 @@
-/*
- * chat_write.c - writes of a chat to the store.
+/* chat_write.c - writes of a chat to the store.
  *
  * Every audit row of a conversation gets its owner's name. Without an owner
- * (the server knows no users by name) rows are stored unchanged.
- */
+ * (the server knows no users by name) rows are stored unchanged. */
 #include "agent/chat/chat_write.h"
 
 #include "agent/chat/chat_priv.h"
 
 /* --- the owner's name ---------------------------------------------------- */
 
-/* {"a":1} becomes {"owner":"...","a":1}. */
-static void put_owner(struct mo_buf *b, const char *owner, struct mo_span doc)
-{
-    mo_buf_puts(b, "{\"owner\":");
-    mo_json_quote(b, mo_span_cstr(owner));
-    if (doc.n > 2)
-        mo_buf_putc(b, ',');
-    mo_buf_span(b, mo_span_skip(doc, 1));
-}
-
-static bool is_audit_row(const struct mo_write *w)
-{
-    return w->kind == MO_WRITE_AUDIT && w->doc.n >= 2 && w->doc.p[0] == '{';
-}
-
 static int mark_owner(const struct chat *c, const struct mo_write *v, size_t n,
                       struct mo_write *out, struct mo_buf *docs)
 {
-    struct mo_span name = mo_span_cstr(c->owner);
-    size_t at = 0;
+    size_t end[MO_STORE_BATCH_MAX + 1] = {0};
 
-    for (size_t i = 0; i < n; i++)
-        if (is_audit_row(&v[i]))
-            put_owner(docs, c->owner, v[i].doc);
-    if (mo_buf_err(docs))
-        return mo_buf_err(docs);
     for (size_t i = 0; i < n; i++) {
-        size_t len = name.n + sizeof("{\"owner\":\"\"") - 1;
-
-        out[i] = v[i];
-        if (!is_audit_row(&v[i]))
-            continue;
-        len += v[i].doc.n - 1 + (v[i].doc.n > 2);
-        out[i].doc = mo_span(docs->p + at, len);
-        at += len;
+        if (v[i].kind == MO_WRITE_AUDIT)
+            mo_audit_row_put_owner(docs, c->owner, v[i].doc);
+        end[i + 1] = docs->len;
     }
-    return 0;
+    for (size_t i = 0; i < n; i++) {
+        out[i] = v[i];
+        if (v[i].kind == MO_WRITE_AUDIT) /* docs does not move any more */
+            out[i].doc = mo_span(docs->p + end[i], end[i + 1] - end[i]);
+    }
+    return mo_buf_err(docs);
 }
 
 /* --- batches ------------------------------------------------------------- */
@@ -118,12 +95,14 @@ static void on_audited(struct chat *c, void *arg, const struct mo_err *why)
     (void)why; /* the audited action goes on either way */
 }
 
-void mo_chat_audit(struct chat *c, const struct mo_buf *doc)
+void mo_chat_audit(struct chat *c, const struct mo_audit_row *row)
 {
-    struct mo_write w = {
-        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = mo_buf_view(doc)};
+    mo_autobuf struct mo_buf doc = {.max = MO_STORE_DOC_MAX};
+    struct mo_write w;
     struct mo_err e;
 
-    if (mo_buf_err(doc) == 0)
+    mo_audit_row_put(&doc, row);
+    w = mo_audit_row_write(mo_buf_view(&doc));
+    if (mo_buf_err(&doc) == 0)
         (void)mo_chat_write(c, &w, 1, on_audited, NULL, &e);
 }

@@ -1,5 +1,4 @@
-/*
- * context_window.c - the part of a conversation that is sent to the model.
+/* context_window.c - the part of a conversation that is sent to the model.
  *
  * The whole conversation is sent while it fits. When it does not, the older
  * turns are replaced by a summary. The model writes it: it gets its usual
@@ -20,8 +19,7 @@
  *
  * Limits: the configured number of tokens, the model's context window if it is
  * known and smaller, and a "too long" error of the provider. Token counts are
- * estimated from bytes; only the provider counts exactly.
- */
+ * estimated from bytes; only the provider counts exactly. */
 #include "agent/chat/context_window.h"
 
 #include "agent/chat/chat_priv.h"
@@ -48,8 +46,7 @@ static const char before[] =
     "[The earlier part of this conversation is not shown any more. This is a "
     "summary of it, made by the ";
 
-/* --- entries of a request
- * ---------------------------------------------------- */
+/* --- entries of a request ------------------------------------------------ */
 
 static bool is_not_summarised(const struct chat *c, const struct entry *en)
 {
@@ -66,22 +63,21 @@ static bool is_user(const struct entry *en)
     return en->role == MO_ENTRY_USER;
 }
 
-/* Returns the last entry that the summary covers, or the list head. Entries are
- * in order; memory may hold many more entries than are sent. */
-static struct mo_list *last_summarised(const struct chat *c)
+/* Returns the last entry that the summary covers; or NULL. Entries are in
+ * order; memory may hold many more entries than are sent. */
+static struct entry *last_summarised(const struct chat *c)
 {
-    struct mo_list *it = c->transcript.list.prev;
+    struct entry *en = mo_chat_entry_before(c, NULL);
 
-    while (it != &c->transcript.list &&
-           is_not_summarised(c, mo_container_of(it, struct entry, node)))
-        it = it->prev;
-    return it;
+    while (en && is_not_summarised(c, en))
+        en = mo_chat_entry_before(c, en);
+    return en;
 }
 
-static bool has_user_entry(const struct chat *c, struct mo_list *until)
+static bool has_user_entry(const struct chat *c, const struct entry *until)
 {
-    for (struct mo_list *it = until; it != &c->transcript.list; it = it->prev)
-        if (is_user(mo_container_of(it, struct entry, node)))
+    for (; until; until = mo_chat_entry_before(c, until))
+        if (is_user(until))
             return true;
     return false;
 }
@@ -106,13 +102,10 @@ static void put_user_message(struct mo_buf *b, struct mo_span text)
 /* Appends the text blocks, without thinking. */
 static void put_entry_text(struct mo_buf *b, struct mo_json doc)
 {
-    struct mo_json_iter it;
-    struct mo_json key, block;
-
-    mo_json_iter(&it, mo_json_get(doc, "blocks"));
-    while (mo_json_next(&it, &key, &block))
-        if (mo_json_str_eq(mo_json_get(block, "type"), MO_SPAN("text")))
-            (void)mo_json_str_buf(mo_json_get(block, "text"), b);
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "blocks"));
+         mo_json_step(&at);)
+        if (mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("text")))
+            (void)mo_json_str_buf(mo_json_get(at.val, "text"), b);
 }
 
 /* The summary as a user message. Must be the same bytes each time, because
@@ -126,8 +119,7 @@ static void put_summary_message(struct mo_buf *b, const struct entry *summary)
     mo_buf_puts(&text, "; it is no request of the person.]\n");
     put_entry_text(&text, summary->doc);
     put_user_message(b, mo_buf_view(&text));
-    if (mo_buf_err(&text))
-        b->err = mo_buf_err(&text);
+    mo_buf_pass_err(b, &text);
 }
 
 static int shown_init(struct shown *s, const struct chat *c, struct mo_err *e)
@@ -155,43 +147,50 @@ static void add_shown(struct shown *s, struct mo_span text, uint64_t id)
 static void list_entries(struct chat *c, struct shown *s, struct mo_buf *first,
                          uint64_t until)
 {
-    struct mo_list *it = last_summarised(c);
-    bool begun = has_user_entry(c, it);
+    const struct entry *en = last_summarised(c);
+    bool begun = has_user_entry(c, en);
 
     if (c->transcript.summary) {
         put_summary_message(first, c->transcript.summary);
         add_shown(s, mo_buf_view(first), c->transcript.summary->id);
     }
-    for (it = it->next; it != &c->transcript.list; it = it->next) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    for (en = mo_chat_entry_after(c, en); en; en = mo_chat_entry_after(c, en)) {
         begun = begun || is_user(en);
         if (begun && is_sent(c, en) && en->seq <= until)
             add_shown(s, mo_json_text(en->doc), en->id);
     }
 }
 
+/* Sends the entries up to that seq. question: one more user message, and tools
+ * must not be used; NULL: none. */
+static int send_entries(struct chat *c, uint64_t until, const char *question,
+                        const struct mo_llm_cb *cb, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf first = {.max = MO_ENTRY_MAX};
+    mo_autobuf struct mo_buf last = {.max = sizeof(please) * 2};
+    MO_CLEANUP(shown_fini) struct shown s;
+    int rc = shown_init(&s, c, e);
+
+    if (rc < 0)
+        return rc;
+    list_entries(c, &s, &first, until);
+    if (question) {
+        put_user_message(&last, mo_span_cstr(question));
+        add_shown(&s, mo_buf_view(&last), ++c->transcript.last_id);
+    }
+    mo_buf_pass_err(&first, &last);
+    if (mo_buf_err(&first))
+        return mo_fail(e, first.err, "the summary");
+    return mo_turn_send(c, &s, question != NULL, cb, e);
+}
+
 int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
                           struct mo_err *e)
 {
-    struct shown s;
-    struct mo_buf first;
-    int rc = shown_init(&s, c, e);
-
-    mo_buf_init(&first, MO_ENTRY_MAX);
-    if (rc == 0) {
-        list_entries(c, &s, &first, UINT64_MAX);
-        rc = mo_buf_err(&first) ? mo_fail(e, first.err, "the summary") : 0;
-    }
-    if (rc == 0)
-        rc = mo_turn_send(c, &s, false, cb, e);
-    mo_buf_fini(&first);
-    shown_fini(&s);
-    return rc;
+    return send_entries(c, UINT64_MAX, NULL, cb, e);
 }
 
-/* --- size
- * -------------------------------------------------------------------- */
+/* --- size ---------------------------------------------------------------- */
 
 static uint64_t count_tool_bytes(const struct chat *c)
 {
@@ -209,10 +208,9 @@ static uint64_t count_tool_bytes(const struct chat *c)
  * window, but at least a quarter of it is left for the conversation. */
 static uint64_t bytes_available(const struct chat *c)
 {
-    const struct mo_agent_llm *llm = &c->agent->o.llm;
     uint64_t ours = c->agent->o.history_tokens * BYTES_PER_TOKEN;
     uint64_t theirs =
-        llm->window ? llm->window(llm->ctx, mo_buf_view(&c->model)) : 0;
+        mo_models_window(c->agent->o.models, mo_buf_view(&c->model));
     uint64_t tools = 0;
 
     if (theirs == 0)
@@ -229,10 +227,8 @@ bool mo_context_window_is_over(const struct chat *c)
     uint64_t used = c->transcript.summary ? c->transcript.summary->cost : 0,
              n = 0;
 
-    for (struct mo_list *it = last_summarised(c)->next;
-         it != &c->transcript.list; it = it->next) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    for (struct entry *en = mo_chat_entry_after(c, last_summarised(c)); en;
+         en = mo_chat_entry_after(c, en)) {
         used += is_sent(c, en) ? en->cost : 0;
         n++;
     }
@@ -246,13 +242,10 @@ bool mo_context_window_is_over(const struct chat *c)
  * Returns the seq before them; c->transcript.until if nothing older is left. */
 static uint64_t find_cut(const struct chat *c, uint64_t bytes)
 {
-    uint64_t used = 0, until = c->transcript.until, oldest = 0;
-    struct mo_list *it;
+    const struct entry *en = mo_chat_entry_before(c, NULL);
+    uint64_t used = 0, oldest = 0;
 
-    for (it = c->transcript.list.prev; it != &c->transcript.list;
-         it = it->prev) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    for (; en; en = mo_chat_entry_before(c, en)) {
         if (!is_sent(c, en))
             continue;
         used += en->cost;
@@ -261,31 +254,22 @@ static uint64_t find_cut(const struct chat *c, uint64_t bytes)
         if (is_user(en))
             oldest = en->seq;
     }
-    while (it != &c->transcript.list && until == c->transcript.until &&
-           oldest > 0) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    for (; en && oldest > 0; en = mo_chat_entry_before(c, en))
         if (is_sent(c, en))
-            until = oldest - 1; /* something older exists */
-        it = it->prev;
-    }
-    return until;
+            return oldest - 1; /* something older exists */
+    return c->transcript.until;
 }
 
 static unsigned count_turns(const struct chat *c, uint64_t until)
 {
     unsigned n = 0;
 
-    mo_list_each (it, &c->transcript.list) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    mo_list_each (en, &c->transcript.list, struct entry, node)
         n += is_sent(c, en) && is_user(en) && en->seq <= until;
-    }
     return n;
 }
 
-/* --- a summary by the program
- * ------------------------------------------------ */
+/* --- a summary by the program -------------------------------------------- */
 
 /* One line: the speaker and at most SAID_LINE_MAX bytes of the text. */
 static void put_speaker_line(struct mo_buf *b, const char *who,
@@ -308,8 +292,7 @@ static void put_speaker_line(struct mo_buf *b, const char *who,
 
 static void put_turn_lines(struct chat *c, struct mo_buf *b)
 {
-    mo_list_each (it, &c->transcript.list) {
-        struct entry *en = mo_container_of(it, struct entry, node);
+    mo_list_each (en, &c->transcript.list, struct entry, node) {
         enum mo_entry_role role = en->role;
 
         if (!is_sent(c, en) || en->seq > c->transcript.cut)
@@ -339,10 +322,9 @@ static void put_program_summary(struct chat *c, struct mo_buf *out)
     size_t max = part < SUMMARY_MIN   ? SUMMARY_MIN
                  : part > SUMMARY_MAX ? SUMMARY_MAX
                                       : (size_t)part;
-    struct mo_buf old, lines;
+    mo_autobuf struct mo_buf old = {.max = SUMMARY_MAX * 2};
+    mo_autobuf struct mo_buf lines = {.max = MO_ENTRY_MAX};
 
-    mo_buf_init(&old, SUMMARY_MAX * 2);
-    mo_buf_init(&lines, MO_ENTRY_MAX);
     if (c->transcript.summary)
         put_entry_text(&old, c->transcript.summary->doc);
     put_turn_lines(c, &lines);
@@ -352,12 +334,9 @@ static void put_program_summary(struct chat *c, struct mo_buf *out)
     put_last_lines(out, mo_buf_view(&lines), max - out->len);
     if (out->len == 0)
         mo_buf_puts(out, "(nothing was said)");
-    mo_buf_fini(&old);
-    mo_buf_fini(&lines);
 }
 
-/* --- making a summary
- * -------------------------------------------------------- */
+/* --- making a summary ---------------------------------------------------- */
 
 static bool is_blank(struct mo_span s)
 {
@@ -383,22 +362,20 @@ static void put_summary_entry(struct chat *c, struct mo_buf *b,
 static void store_summary(struct chat *c, struct mo_span text)
 {
     struct mo_buf *doc = mo_new(struct mo_buf);
-    struct mo_buf ours;
+    mo_autobuf struct mo_buf ours = {.max = SUMMARY_MAX * 2};
+    bool by_program = is_blank(text);
 
-    mo_buf_init(&ours, SUMMARY_MAX * 2);
-    if (doc)
-        mo_buf_init(doc, MO_ENTRY_MAX);
-    if (is_blank(text))
+    if (by_program) {
         put_program_summary(c, &ours);
-    if (doc && is_blank(text))
-        put_summary_entry(c, doc, mo_buf_view(&ours), "program");
-    else if (doc)
-        put_summary_entry(c, doc,
-                          mo_span_head(text, mo_utf8_cut(text, SUMMARY_MAX)),
-                          "model");
-    if (doc && mo_buf_err(&ours))
-        doc->err = mo_buf_err(&ours);
-    mo_buf_fini(&ours);
+        text = mo_buf_view(&ours);
+    } else {
+        text = mo_span_head(text, mo_utf8_cut(text, SUMMARY_MAX));
+    }
+    if (doc) {
+        mo_buf_init(doc, MO_ENTRY_MAX);
+        put_summary_entry(c, doc, text, by_program ? "program" : "model");
+        mo_buf_pass_err(doc, &ours);
+    }
     mo_turn_summary(c, doc);
 }
 
@@ -432,25 +409,8 @@ static int ask_for_summary(struct chat *c, struct mo_err *e)
 {
     static const struct mo_llm_cb cb = {ignore_text, NULL, NULL,
                                         on_summary_done};
-    struct shown s;
-    struct mo_buf first, last;
-    int rc = shown_init(&s, c, e);
 
-    mo_buf_init(&first, MO_ENTRY_MAX);
-    mo_buf_init(&last, sizeof(please) * 2);
-    put_user_message(&last, mo_span(please, sizeof(please) - 1));
-    if (rc == 0) {
-        list_entries(c, &s, &first, c->transcript.cut);
-        add_shown(&s, mo_buf_view(&last), ++c->transcript.last_id);
-        rc = mo_buf_err(&first) ? mo_buf_err(&first) : mo_buf_err(&last);
-        rc = rc < 0 ? mo_fail(e, rc, "the summary") : 0;
-    }
-    if (rc == 0)
-        rc = mo_turn_send(c, &s, true, &cb, e);
-    mo_buf_fini(&first);
-    mo_buf_fini(&last);
-    shown_fini(&s);
-    return rc;
+    return send_entries(c, c->transcript.cut, please, &cb, e);
 }
 
 bool mo_context_window_shrink(struct chat *c, bool refused)

@@ -1,11 +1,9 @@
-/*
- * decide.c - handles a person's decision about a pending call.
+/* decide.c - handles a person's decision about a pending call.
  *
  * Checks that the decision is about the call as it was shown, applies edited
  * arguments and remembers the decision if asked to. A decision about a call
  * that is not pending (any more), or has changed, is refused and audited.
- * calls.c stores an accepted decision; then the call runs or is rejected.
- */
+ * calls.c stores an accepted decision; then the call runs or is rejected. */
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
@@ -31,15 +29,15 @@ static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
 static void audit_refusal(const struct mo_member *m,
                           const struct mo_decision *d, const char *code)
 {
-    mo_autobuf struct mo_buf doc = {.max = REASON_MAX};
-    struct mo_jw j = mo_jw_object(&doc);
+    const struct mo_audit_row row = {
+        .event = "refused",
+        .subject = mo_span_cstr(code),
+        .call = mo_span_head(d->call, MO_LLM_KEY_MAX),
+        .approved = &d->approved,
+        .who = mo_span_cstr(m->who),
+    };
 
-    mo_jw_member(&j, "refused", mo_span_cstr(code));
-    mo_jw_member(&j, "call", mo_span_head(d->call, MO_LLM_KEY_MAX));
-    mo_jw_member_bool(&j, "approved", d->approved);
-    mo_jw_member(&j, "who", mo_span_cstr(m->who));
-    mo_jw_end(&j);
-    mo_chat_audit(m->chat, &doc);
+    mo_chat_audit(m->chat, &row);
 }
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,

@@ -1,5 +1,4 @@
-/*
- * elicit.c - a server asks the person a question while it runs a call.
+/* elicit.c - a server asks the person a question while it runs a call.
  *
  * A question belongs to one running call, found by the connection and the
  * number of the call. If the server cannot name the call (two calls at once
@@ -12,8 +11,7 @@
  * longer waits for it. end_question() is the only place that frees a question.
  *
  * Limits: MO_CHAT_QUESTIONS open questions per call, MO_CHAT_FIELDS fields in a
- * form. A form that is not of the protocol's flat kind is refused.
- */
+ * form. A form that is not of the protocol's flat kind is refused. */
 #include "agent/chat/elicit.h"
 
 #include "agent/chat/calls.h"
@@ -28,7 +26,7 @@
 #define ANSWER_MAX ((size_t)256 * 1024)
 
 struct question {
-    struct mo_list node; /* in chat->questions */
+    struct mo_list node; /* in chat->calls.questions */
     struct call *call;
     struct mo_ask *ask;
     char id[ID_MAX];
@@ -68,15 +66,12 @@ static bool is_form_field(struct mo_json v)
 static bool is_form(struct mo_json schema)
 {
     struct mo_json all = mo_json_get(schema, "properties");
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
     if (!is_type(schema, "object") || !mo_json_is(all, MO_JSON_OBJECT) ||
         mo_json_len(all) > MO_CHAT_FIELDS)
         return false;
-    mo_json_iter(&it, all);
-    while (mo_json_next(&it, &key, &val))
-        if (!is_form_field(val))
+    for (struct mo_json_walk at = mo_json_walk(all); mo_json_step(&at);)
+        if (!is_form_field(at.val))
             return false;
     return true;
 }
@@ -86,25 +81,21 @@ static int check_members(struct mo_json schema, struct mo_json content,
                          struct mo_err *e)
 {
     struct mo_json all = mo_json_get(schema, "properties");
-    struct mo_json_iter it;
-    struct mo_json key, val;
     mo_autobuf struct mo_buf name = {.max = ANSWER_MAX};
     int rc = 0;
 
-    mo_json_iter(&it, content);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        struct mo_json_iter known;
-        struct mo_json k, v;
+    for (struct mo_json_walk at = mo_json_walk(content);
+         rc == 0 && mo_json_step(&at);) {
         bool found = false;
 
         mo_buf_reset(&name);
-        (void)mo_json_str_buf(key, &name);
-        mo_json_iter(&known, all);
-        while (!found && mo_json_next(&known, &k, &v))
-            found = mo_json_str_eq(k, mo_buf_view(&name));
+        (void)mo_json_str_buf(at.key, &name);
+        for (struct mo_json_walk known = mo_json_walk(all);
+             !found && mo_json_step(&known);)
+            found = mo_json_str_eq(known.key, mo_buf_view(&name));
         if (!found)
-            rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)key.n,
-                         key.p);
+            rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)at.key.n,
+                         at.key.p);
     }
     return rc;
 }
@@ -150,8 +141,7 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
     return rc;
 }
 
-/* --- audit
- * ------------------------------------------------------------------- */
+/* --- audit --------------------------------------------------------------- */
 
 /* Records the question and the action taken, but not the content of the answer,
  * which is private. */
@@ -160,23 +150,22 @@ static void audit_question(const struct question *q,
                            const char *who)
 {
     struct chat *c = q->call->chat;
-    mo_autobuf struct mo_buf doc = {.max = (size_t)64 * 1024};
-    struct mo_jw j = mo_jw_object(&doc);
+    const struct mo_audit_row row = {
+        .event = "asked",
+        .subject = mo_span_cstr(q->page ? "url" : "form"),
+        .server = q->call->tool->def.server,
+        .tool = q->call->tool->def.name,
+        .call = mo_span_cstr(q->call->key),
+        .action = actions[action],
+        .by = by,
+        .who = mo_span_cstr(who),
+    };
 
-    mo_jw_member(&j, "asked", mo_span_cstr(q->page ? "url" : "form"));
-    mo_jw_member(&j, "server", q->call->tool->def.server);
-    mo_jw_member(&j, "tool", q->call->tool->def.name);
-    mo_jw_member(&j, "call", mo_span_cstr(q->call->key));
-    mo_jw_member(&j, "action", mo_span_cstr(actions[action]));
-    mo_jw_member(&j, "by", mo_span_cstr(by));
-    mo_jw_member(&j, "who", mo_span_cstr(who));
-    mo_jw_end(&j);
     if (c->state != CHAT_ENDING)
-        mo_chat_audit(c, &doc);
+        mo_chat_audit(c, &row);
 }
 
-/* --- open and close
- * ---------------------------------------------------------- */
+/* --- open and close ------------------------------------------------------ */
 
 static void put_question(const struct question *q, struct elicit_view *v)
 {
@@ -231,9 +220,7 @@ static void on_question_expired(struct mo_timer *t)
 
 void mo_chat_elicit_drop(struct call *k)
 {
-    mo_list_each_safe (it, &k->chat->questions) {
-        struct question *q = mo_container_of(it, struct question, node);
-
+    mo_list_each_safe (q, &k->chat->calls.questions, struct question, node) {
         if (q->call == k)
             end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
@@ -241,8 +228,8 @@ void mo_chat_elicit_drop(struct call *k)
 
 void mo_chat_elicit_send_open(struct mo_member *m)
 {
-    mo_list_each (it, &m->chat->questions)
-        send_question(mo_container_of(it, struct question, node), m);
+    mo_list_each (q, &m->chat->calls.questions, struct question, node)
+        send_question(q, m);
 }
 
 /* Returns NULL, or the reason why the question is refused. */
@@ -269,7 +256,7 @@ static const char *open_question(struct call *k, struct mo_ask *a)
     q->expires = mo_wall_ms() + c->agent->o.approval_ms;
     a->user = q;
     mo_random_token(q->id, ID_BYTES);
-    mo_list_push(&c->questions, &q->node);
+    mo_list_push(&c->calls.questions, &q->node);
     k->questions++;
     mo_chat_call_arm_idle(k);
     mo_timer_init(&q->timer, on_question_expired);
@@ -278,8 +265,7 @@ static const char *open_question(struct call *k, struct mo_ask *a)
     return NULL;
 }
 
-/* --- requests from servers
- * --------------------------------------------------- */
+/* --- requests from servers ----------------------------------------------- */
 
 static void take_ask(struct call *k, struct mo_ask *a)
 {
@@ -315,14 +301,11 @@ void mo_chat_elicit_gone(struct mo_ask *ask)
                      "");
 }
 
-/* --- answers from members
- * ---------------------------------------------------- */
+/* --- answers from members ------------------------------------------------ */
 
 static struct question *find_question(struct chat *c, struct mo_span id)
 {
-    mo_list_each (it, &c->questions) {
-        struct question *q = mo_container_of(it, struct question, node);
-
+    mo_list_each (q, &c->calls.questions, struct question, node) {
         if (mo_span_eq_ct(mo_span_cstr(q->id), id))
             return q;
     }

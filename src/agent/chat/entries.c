@@ -1,7 +1,5 @@
-/*
- * entries.c - the entries of the current conversation in memory. The store
- * holds all of them; memory holds what members and models are sent.
- */
+/* entries.c - the entries of the current conversation in memory. The store
+ * holds all of them; memory holds what members and models are sent. */
 #include "agent/chat/entries.h"
 
 #include "agent/chat/chat_priv.h"
@@ -13,15 +11,13 @@
  * one. */
 static size_t cost_of(struct mo_json doc)
 {
-    struct mo_json_iter it;
-    struct mo_json key, block;
     size_t n = mo_json_get(doc, "results").n;
 
-    mo_json_iter(&it, mo_json_get(doc, "blocks"));
-    while (mo_json_next(&it, &key, &block)) {
-        struct mo_json raw = mo_json_get(block, "raw");
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "blocks"));
+         mo_json_step(&at);) {
+        struct mo_json raw = mo_json_get(at.val, "raw");
 
-        n += raw.p ? raw.n : block.n;
+        n += raw.p ? raw.n : at.val.n;
     }
     return n;
 }
@@ -93,30 +89,34 @@ void mo_chat_entries_lost(struct chat *c, struct entry *en)
     c->transcript.n--;
 }
 
-struct entry *mo_chat_newest(struct chat *c)
+static struct entry *entry_at(const struct chat *c, struct mo_list *it)
 {
-    if (mo_list_empty(&c->transcript.list))
-        return NULL;
-    return mo_container_of(c->transcript.list.prev, struct entry, node);
+    return it == &c->transcript.list ? NULL
+                                     : mo_container_of(it, struct entry, node);
+}
+
+struct entry *mo_chat_entry_before(const struct chat *c, const struct entry *en)
+{
+    return entry_at(c, en ? en->node.prev : c->transcript.list.prev);
+}
+
+struct entry *mo_chat_entry_after(const struct chat *c, const struct entry *en)
+{
+    return entry_at(c, en ? en->node.next : c->transcript.list.next);
 }
 
 struct entry *mo_chat_last(struct chat *c)
 {
-    for (struct mo_list *it = c->transcript.list.prev;
-         it != &c->transcript.list; it = it->prev) {
-        struct entry *en = mo_container_of(it, struct entry, node);
+    struct entry *en = mo_chat_entry_before(c, NULL);
 
-        if (en->role != MO_ENTRY_SUMMARY)
-            return en;
-    }
-    return NULL;
+    while (en && en->role == MO_ENTRY_SUMMARY)
+        en = mo_chat_entry_before(c, en);
+    return en;
 }
 
 void mo_chat_forget_entries(struct chat *c)
 {
-    mo_list_each_safe (it, &c->transcript.list) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    mo_list_each_safe (en, &c->transcript.list, struct entry, node) {
         if (en != c->transcript.unkept)
             mo_chat_entries_lost(c, en);
     }

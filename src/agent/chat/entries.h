@@ -33,7 +33,10 @@ int mo_chat_append(struct chat *c, struct mo_span doc);
 /* The entry is stored: sets its seq and sends it to the members. */
 void mo_chat_entries_kept(struct chat *c, struct entry *en);
 void mo_chat_entries_lost(struct chat *c, struct entry *en); /* frees it */
-struct entry *mo_chat_newest(struct chat *c);                /* or NULL */
+/* The neighbour of en; en NULL: the newest, or the oldest. NULL: none. */
+struct entry *mo_chat_entry_before(const struct chat *c,
+                                   const struct entry *en);
+struct entry *mo_chat_entry_after(const struct chat *c, const struct entry *en);
 /* The newest entry that is not a summary; or NULL. */
 struct entry *mo_chat_last(struct chat *c);
 /* Frees all entries except one that is being written. */

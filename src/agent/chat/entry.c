@@ -1,6 +1,4 @@
-/*
- * entry.c - see entry.h.
- */
+/* entry.c - see entry.h. */
 #include "agent/chat/entry.h"
 
 #include "mcp/content.h"
@@ -127,22 +125,20 @@ static void put_content(struct mo_jw *w, struct mo_json content,
                         struct mo_span key)
 {
     size_t room = MO_ENTRY_RESULT_MAX;
-    struct mo_json_iter it;
-    struct mo_json none, block;
 
     mo_jw_arr(w);
-    mo_json_iter(&it, content);
-    while (mo_json_next(&it, &none, &block)) {
-        bool text = mo_json_str_eq(mo_json_get(block, "type"), MO_SPAN("text"));
+    for (struct mo_json_walk at = mo_json_walk(content); mo_json_step(&at);) {
+        bool text =
+            mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("text"));
 
-        if (block.n <= room) {
-            mo_jw_raw(w, mo_json_text(block));
-            room -= block.n;
+        if (at.val.n <= room) {
+            mo_jw_raw(w, mo_json_text(at.val));
+            room -= at.val.n;
         } else if (text && room > 0) {
-            put_cut(w, block, key, room);
+            put_cut(w, at.val, key, room);
             room = 0;
         } else {
-            put_left_out(w, block, key);
+            put_left_out(w, at.val, key);
         }
     }
     mo_jw_end(w);
@@ -181,8 +177,7 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
     mo_jw_end(&w);
 }
 
-/* --- the public form
- * --------------------------------------------------------- */
+/* --- the public form ----------------------------------------------------- */
 
 static bool is_opaque(struct mo_json key)
 {
@@ -193,20 +188,16 @@ static bool is_opaque(struct mo_json key)
 /* Copies an object without its opaque members; any other value unchanged. */
 static void put_open(struct mo_jw *w, struct mo_json v)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     if (!mo_json_is(v, MO_JSON_OBJECT)) {
         mo_jw_raw(w, mo_json_text(v));
         return;
     }
     mo_jw_obj(w);
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &key, &val)) {
-        if (is_opaque(key))
+    for (struct mo_json_walk at = mo_json_walk(v); mo_json_step(&at);) {
+        if (is_opaque(at.key))
             continue;
-        mo_jw_key_raw(w, key);
-        mo_jw_raw(w, mo_json_text(val));
+        mo_jw_key_raw(w, at.key);
+        mo_jw_raw(w, mo_json_text(at.val));
     }
     mo_jw_end(w);
 }
@@ -214,35 +205,28 @@ static void put_open(struct mo_jw *w, struct mo_json v)
 /* Blocks of type "other" hold only raw data and are skipped. */
 static void put_open_blocks(struct mo_jw *w, struct mo_json blocks)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_arr(w);
-    mo_json_iter(&it, blocks);
-    while (mo_json_next(&it, &key, &val))
-        if (!mo_json_str_eq(mo_json_get(val, "type"), MO_SPAN("other")))
-            put_open(w, val);
+    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);)
+        if (!mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("other")))
+            put_open(w, at.val);
     mo_jw_end(w);
 }
 
 void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
                      uint64_t at)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member_u64(&w, "seq", seq);
     mo_jw_member_u64(&w, "at", at);
-    mo_json_iter(&it, entry);
-    while (mo_json_next(&it, &key, &val)) {
-        if (is_opaque(key))
+    for (struct mo_json_walk m = mo_json_walk(entry); mo_json_step(&m);) {
+        if (is_opaque(m.key))
             continue;
-        mo_jw_key_raw(&w, key);
-        if (mo_json_str_eq(key, MO_SPAN("blocks")))
-            put_open_blocks(&w, val);
+        mo_jw_key_raw(&w, m.key);
+        if (mo_json_str_eq(m.key, MO_SPAN("blocks")))
+            put_open_blocks(&w, m.val);
         else
-            put_open(&w, val);
+            put_open(&w, m.val);
     }
     mo_jw_end(&w);
 }
@@ -258,16 +242,12 @@ int mo_entry_text(struct mo_json entry, struct mo_buf *out)
 
 static void put_words_of(struct mo_buf *b, struct mo_json list)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_json text = mo_json_get(val, "text");
+    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+        struct mo_json text = mo_json_get(at.val, "text");
 
         if (mo_json_is(text, MO_JSON_STRING) && mo_json_str_buf(text, b) == 0)
             mo_buf_putc(b, '\n');
-        put_words_of(b, mo_json_get(val, "content"));
+        put_words_of(b, mo_json_get(at.val, "content"));
     }
 }
 
@@ -277,8 +257,7 @@ void mo_entry_words(struct mo_buf *b, struct mo_json entry)
     put_words_of(b, mo_json_get(entry, "results"));
 }
 
-/* --- calls
- * ------------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 void mo_entry_calls(struct mo_json_iter *it, struct mo_json entry)
 {

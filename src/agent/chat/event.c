@@ -1,11 +1,9 @@
-/*
- * event.c - sends events to the members of a chat.
+/* event.c - sends events to the members of a chat.
  *
  * Each event is written once and passed to every member as the same bytes. An
  * event that exceeds MO_CHAT_EVENT_MAX, or for which there is no memory, is
  * replaced by an error event, so that a member always learns that something
- * happened.
- */
+ * happened. */
 #include "agent/chat/event.h"
 
 #include "agent/chat/calls.h"
@@ -37,9 +35,7 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         send_to_member(only, name, args);
         return;
     }
-    mo_list_each_safe (it, &c->members) {
-        struct mo_member *m = mo_container_of(it, struct mo_member, node);
-
+    mo_list_each_safe (m, &c->members, struct mo_member, node) {
         if (m->greeted)
             send_to_member(m, name, args);
     }
@@ -51,24 +47,20 @@ struct event {
     struct mo_jw w;
 };
 
-static void event_text(struct event *ev, struct mo_span text)
+static struct mo_jw *event_begin(struct event *ev)
+{
+    mo_buf_init(&ev->b, MO_CHAT_EVENT_MAX);
+    ev->w = mo_jw_object(&ev->b);
+    return &ev->w;
+}
+
+static struct mo_jw *event_after(struct event *ev, struct mo_span text)
 {
     mo_buf_init(&ev->b, MO_CHAT_EVENT_MAX);
     mo_json_quote(&ev->b, text);
-}
-
-static void event_object(struct event *ev)
-{
-    if (ev->b.len > 0)
-        mo_buf_putc(&ev->b, ',');
-    mo_jw_init(&ev->w, &ev->b);
-    mo_jw_obj(&ev->w);
-}
-
-static void event_begin(struct event *ev)
-{
-    mo_buf_init(&ev->b, MO_CHAT_EVENT_MAX);
-    event_object(ev);
+    mo_buf_putc(&ev->b, ',');
+    ev->w = mo_jw_object(&ev->b);
+    return &ev->w;
 }
 
 static void event_send(struct event *ev, struct chat *c, struct mo_member *only,
@@ -79,29 +71,10 @@ static void event_send(struct event *ev, struct chat *c, struct mo_member *only,
     mo_buf_fini(&ev->b);
 }
 
-static void put_str(struct event *ev, const char *key, struct mo_span text)
+/* Nothing becomes null. */
+static void put_json(struct mo_jw *w, const char *key, struct mo_span json)
 {
-    mo_jw_member(&ev->w, key, text);
-}
-
-static void put_c(struct event *ev, const char *key, const char *text)
-{
-    mo_jw_member_cstr(&ev->w, key, text);
-}
-
-static void put_n(struct event *ev, const char *key, uint64_t n)
-{
-    mo_jw_member_u64(&ev->w, key, n);
-}
-
-static void put_json(struct event *ev, const char *key, struct mo_span json)
-{
-    mo_jw_member_raw(&ev->w, key, json.n > 0 ? json : MO_SPAN("null"));
-}
-
-static void put_bool(struct event *ev, const char *key, bool v)
-{
-    mo_jw_member_bool(&ev->w, key, v);
+    mo_jw_member_raw(w, key, json.n > 0 ? json : MO_SPAN("null"));
 }
 
 /* --- turns --------------------------------------------------------------- */
@@ -117,48 +90,45 @@ void mo_chat_event_compacted(struct chat *c, const struct entry *summary)
 {
     static const char *const told[] = {"turns", "until", "made"};
     struct event ev;
+    struct mo_jw *w = event_after(
+        &ev, MO_SPAN("The conversation is too long for the model. Its older "
+                     "part is no longer sent; a summary replaces it."));
 
-    event_text(&ev, MO_SPAN("The conversation is too long for the model. "
-                            "Its older part is no longer sent; a summary "
-                            "replaces it."));
-    event_object(&ev);
-    put_c(&ev, "turnId", c->turn.id);
+    mo_jw_member_cstr(w, "turnId", c->turn.id);
     for (size_t i = 0; i < MO_COUNT(told); i++)
-        put_json(&ev, told[i],
-                 mo_json_text(mo_json_get(summary->doc, told[i])));
+        put_json(w, told[i], mo_json_text(mo_json_get(summary->doc, told[i])));
     event_send(&ev, c, NULL, "history:compacted");
 }
 
 void mo_chat_event_delta(struct chat *c, struct mo_span text)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_c(&ev, "turnId", c->turn.id);
-    put_str(&ev, "text", text);
+    mo_jw_member_cstr(w, "turnId", c->turn.id);
+    mo_jw_member(w, "text", text);
     event_send(&ev, c, NULL, "agent:delta");
 }
 
-static void put_usage(struct event *ev, const struct mo_llm_usage *u)
+static void put_usage(struct mo_jw *w, const struct mo_llm_usage *u)
 {
-    mo_jw_member_obj(&ev->w, "usage");
-    put_n(ev, "input", u->input);
-    put_n(ev, "output", u->output);
-    put_n(ev, "cacheRead", u->cache_read);
-    put_n(ev, "cacheWrite", u->cache_write);
-    mo_jw_end(&ev->w);
+    mo_jw_member_obj(w, "usage");
+    mo_jw_member_u64(w, "input", u->input);
+    mo_jw_member_u64(w, "output", u->output);
+    mo_jw_member_u64(w, "cacheRead", u->cache_read);
+    mo_jw_member_u64(w, "cacheWrite", u->cache_write);
+    mo_jw_end(w);
 }
 
 void mo_chat_event_response(struct chat *c, struct mo_span text,
                             const char *stop)
 {
     struct event ev;
+    struct mo_jw *w = event_after(&ev, text);
 
-    event_text(&ev, text);
-    event_object(&ev);
-    put_c(&ev, "turnId", c->turn.id);
-    put_usage(&ev, &c->turn.usage);
-    put_c(&ev, "stopReason", stop);
+    mo_jw_member_cstr(w, "turnId", c->turn.id);
+    put_usage(w, &c->turn.usage);
+    mo_jw_member_cstr(w, "stopReason", stop);
     event_send(&ev, c, NULL, "agent:response");
 }
 
@@ -166,14 +136,13 @@ void mo_chat_event_error(struct chat *c, const char *code, struct mo_span text,
                          unsigned retry_ms)
 {
     struct event ev;
+    struct mo_jw *w = event_after(&ev, text);
 
-    event_text(&ev, text);
-    event_object(&ev);
-    put_c(&ev, "code", code);
+    mo_jw_member_cstr(w, "code", code);
     if (c->turn.id[0])
-        put_c(&ev, "turnId", c->turn.id);
+        mo_jw_member_cstr(w, "turnId", c->turn.id);
     if (retry_ms > 0)
-        put_n(&ev, "retryAfterMs", retry_ms);
+        mo_jw_member_u64(w, "retryAfterMs", retry_ms);
     event_send(&ev, c, NULL, "agent:error");
 }
 
@@ -199,27 +168,27 @@ static void send_troubles(struct chat *c, struct mo_member *only)
 void mo_chat_event_queued(struct mo_member *m, unsigned position)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_n(&ev, "position", position);
+    mo_jw_member_u64(w, "position", position);
     event_send(&ev, m->chat, m, "message:queued");
 }
 
 void mo_chat_event_idle(struct chat *c, unsigned seconds)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_n(&ev, "secondsLeft", seconds);
+    mo_jw_member_u64(w, "secondsLeft", seconds);
     event_send(&ev, c, NULL, "session:idle");
 }
 
 void mo_chat_event_closed(struct chat *c, const char *reason)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_c(&ev, "reason", reason);
+    mo_jw_member_cstr(w, "reason", reason);
     event_send(&ev, c, NULL, "session:closed");
 }
 
@@ -231,51 +200,50 @@ static struct mo_span shown_name_of(const struct call *k)
     return k->routed ? k->tool->name : mo_buf_view(&k->name);
 }
 
-static void put_call(struct event *ev, struct call *k)
+static void put_call(struct mo_jw *w, struct call *k)
 {
     const struct mo_tool *t = k->tool;
     float sure = 1;
     struct mo_span words = mo_chat_router_words(k, &sure);
 
-    put_str(ev, "name", shown_name_of(k));
-    put_json(ev, "args", mo_buf_view(&k->args));
-    put_c(ev, "callId", k->key);
-    put_n(ev, "queuePosition", k->position);
-    put_n(ev, "totalInQueue", k->total);
-    put_str(ev, "server", t ? t->def.server : MO_SPAN(""));
-    put_str(ev, "title", t ? t->title : MO_SPAN(""));
-    put_str(ev, "description", t ? t->def.description : MO_SPAN(""));
-    put_json(ev, "annotations", t ? t->def.annotations : MO_SPAN("null"));
-    put_c(ev, "digest", k->digest);
-    put_n(ev, "expiresAt", k->expires);
+    mo_jw_member(w, "name", shown_name_of(k));
+    put_json(w, "args", mo_buf_view(&k->args));
+    mo_jw_member_cstr(w, "callId", k->key);
+    mo_jw_member_u64(w, "queuePosition", k->position);
+    mo_jw_member_u64(w, "totalInQueue", k->total);
+    mo_jw_member(w, "server", t ? t->def.server : MO_SPAN(""));
+    mo_jw_member(w, "title", t ? t->title : MO_SPAN(""));
+    mo_jw_member(w, "description", t ? t->def.description : MO_SPAN(""));
+    put_json(w, "annotations", t ? t->def.annotations : MO_SPAN("null"));
+    mo_jw_member_cstr(w, "digest", k->digest);
+    mo_jw_member_u64(w, "expiresAt", k->expires);
     if (k->route.len > 0)
-        put_json(ev, "route", mo_buf_view(&k->route));
+        put_json(w, "route", mo_buf_view(&k->route));
     if (words.n == 0)
         return;
-    put_str(ev, "words", words);
-    mo_jw_member_f64(&ev->w, "confidence",
-                     (double)(int)(sure * 100 + 0.5f) / 100);
+    mo_jw_member(w, "words", words);
+    mo_jw_member_f64(w, "confidence", (double)(int)(sure * 100 + 0.5f) / 100);
 }
 
 void mo_chat_event_approval(struct call *k)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_call(&ev, k);
+    put_call(w, k);
     event_send(&ev, k->chat, NULL, "tool:approval_required");
 }
 
 void mo_chat_event_resolved(struct call *k, bool approved)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_c(&ev, "callId", k->key);
-    put_bool(&ev, "approved", approved);
-    put_c(&ev, "by", k->by);
+    mo_jw_member_cstr(w, "callId", k->key);
+    mo_jw_member_bool(w, "approved", approved);
+    mo_jw_member_cstr(w, "by", k->by);
     if (k->reason.len > 0)
-        put_str(&ev, "reason", mo_buf_view(&k->reason));
+        mo_jw_member(w, "reason", mo_buf_view(&k->reason));
     event_send(&ev, k->chat, NULL, "tool:resolved");
 }
 
@@ -283,19 +251,16 @@ void mo_chat_event_resolved(struct call *k, bool approved)
 static void relay_params(struct chat *c, const struct call *k, const char *name,
                          struct mo_json params)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_c(&ev, "callId", k ? k->key : NULL);
-    mo_json_iter(&it, params);
-    while (mo_json_next(&it, &key, &val)) {
-        if (mo_json_str_eq(key, MO_SPAN("callId")) ||
-            mo_json_str_eq(key, MO_SPAN("progressToken")))
+    mo_jw_member_cstr(w, "callId", k ? k->key : NULL);
+    for (struct mo_json_walk at = mo_json_walk(params); mo_json_step(&at);) {
+        if (mo_json_str_eq(at.key, MO_SPAN("callId")) ||
+            mo_json_str_eq(at.key, MO_SPAN("progressToken")))
             continue;
-        mo_jw_key_raw(&ev.w, key);
-        mo_jw_raw(&ev.w, mo_json_text(val));
+        mo_jw_key_raw(w, at.key);
+        mo_jw_raw(w, mo_json_text(at.val));
     }
     event_send(&ev, c, NULL, name);
 }
@@ -314,17 +279,16 @@ void mo_chat_event_log(struct chat *c, const struct call *k,
 void mo_chat_event_output(struct call *k)
 {
     struct event ev;
+    struct mo_jw *w = event_after(&ev, mo_buf_view(&k->content));
 
-    event_text(&ev, mo_buf_view(&k->content));
-    event_object(&ev);
-    put_c(&ev, "callId", k->key);
-    put_str(&ev, "name", shown_name_of(k));
-    put_bool(&ev, "isError", k->is_error);
-    put_c(&ev, "state", mo_call_state_name(k->state));
-    put_n(&ev, "durationMs", k->took_ms);
-    put_bool(&ev, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);
+    mo_jw_member_cstr(w, "callId", k->key);
+    mo_jw_member(w, "name", shown_name_of(k));
+    mo_jw_member_bool(w, "isError", k->is_error);
+    mo_jw_member_cstr(w, "state", mo_call_state_name(k->state));
+    mo_jw_member_u64(w, "durationMs", k->took_ms);
+    mo_jw_member_bool(w, "truncated", k->content.len > MO_ENTRY_RESULT_MAX);
     if (k->route.len > 0)
-        put_json(&ev, "route", mo_buf_view(&k->route));
+        put_json(w, "route", mo_buf_view(&k->route));
     event_send(&ev, k->chat, NULL, "tool:output");
 }
 
@@ -332,15 +296,15 @@ void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
                           const struct elicit_view *v)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_c(&ev, "requestId", v->id);
-    put_str(&ev, "server", v->server);
-    put_c(&ev, "callId", v->call);
-    put_c(&ev, "mode", v->page ? "url" : "form");
-    put_json(&ev, "message", mo_json_text(v->message));
-    put_json(&ev, v->page ? "url" : "schema", mo_json_text(v->what));
-    put_n(&ev, "expiresAt", v->expires);
+    mo_jw_member_cstr(w, "requestId", v->id);
+    mo_jw_member(w, "server", v->server);
+    mo_jw_member_cstr(w, "callId", v->call);
+    mo_jw_member_cstr(w, "mode", v->page ? "url" : "form");
+    put_json(w, "message", mo_json_text(v->message));
+    put_json(w, v->page ? "url" : "schema", mo_json_text(v->what));
+    mo_jw_member_u64(w, "expiresAt", v->expires);
     event_send(&ev, c, only, "elicitation:required");
 }
 
@@ -348,16 +312,15 @@ void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
                             const char *by)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_c(&ev, "requestId", id);
-    put_c(&ev, "action", action);
-    put_c(&ev, "by", by);
+    mo_jw_member_cstr(w, "requestId", id);
+    mo_jw_member_cstr(w, "action", action);
+    mo_jw_member_cstr(w, "by", by);
     event_send(&ev, c, NULL, "elicitation:resolved");
 }
 
-/* --- new entries
- * ------------------------------------------------------------- */
+/* --- new entries --------------------------------------------------------- */
 
 void mo_chat_event_entry(struct chat *c, const struct entry *en)
 {
@@ -367,29 +330,28 @@ void mo_chat_event_entry(struct chat *c, const struct entry *en)
     send_to(c, NULL, "session:entry", &b);
 }
 
-/* --- initial events of a member
- * ---------------------------------------------- */
+/* --- initial events of a member ------------------------------------------ */
 
-static void put_tools(struct event *ev, struct chat *c)
+static void put_tools(struct mo_jw *w, struct chat *c)
 {
-    mo_jw_member_arr(&ev->w, "tools");
+    mo_jw_member_arr(w, "tools");
     for (size_t i = 0; i < mo_tools_count(c->tools); i++) {
         const struct mo_tool *t = mo_tools_at(c->tools, i);
 
-        mo_jw_obj(&ev->w);
-        put_str(ev, "name", t->name);
-        put_str(ev, "server", t->def.server);
-        put_str(ev, "title", t->title);
-        put_str(ev, "description", t->def.description);
-        put_json(ev, "inputSchema", t->def.schema);
-        put_json(ev, "annotations", t->def.annotations);
+        mo_jw_obj(w);
+        mo_jw_member(w, "name", t->name);
+        mo_jw_member(w, "server", t->def.server);
+        mo_jw_member(w, "title", t->title);
+        mo_jw_member(w, "description", t->def.description);
+        put_json(w, "inputSchema", t->def.schema);
+        put_json(w, "annotations", t->def.annotations);
         if (mo_changed_tools_is_blocked(c, t)) {
-            put_c(ev, "digest", t->digest);
-            put_json(ev, "changedFrom", mo_changed_tools_before(c, t));
+            mo_jw_member_cstr(w, "digest", t->digest);
+            put_json(w, "changedFrom", mo_changed_tools_before(c, t));
         }
-        mo_jw_end(&ev->w);
+        mo_jw_end(w);
     }
-    mo_jw_end(&ev->w);
+    mo_jw_end(w);
 }
 
 static const char *const workspaces[] = {
@@ -401,32 +363,30 @@ static const char *const workspaces[] = {
 static void send_ready(struct chat *c, struct mo_member *m)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_c(&ev, "sessionId", c->id);
-    put_c(&ev, "containerId", c->info.box);
-    put_c(&ev, "provider", c->provider);
-    put_str(&ev, "model", mo_buf_view(&c->model));
-    put_tools(&ev, c);
-    put_bool(&ev, "resumed", c->info.resumed);
-    put_c(&ev, "driver", c->info.driver);
-    put_c(&ev, "workspace", workspaces[c->info.workspace]);
+    mo_jw_member_cstr(w, "sessionId", c->id);
+    mo_jw_member_cstr(w, "containerId", c->info.box);
+    mo_jw_member_cstr(w, "provider", c->provider);
+    mo_jw_member(w, "model", mo_buf_view(&c->model));
+    put_tools(w, c);
+    mo_jw_member_bool(w, "resumed", c->info.resumed);
+    mo_jw_member_cstr(w, "driver", c->info.driver);
+    mo_jw_member_cstr(w, "workspace", workspaces[c->info.workspace]);
     event_send(&ev, c, m, "system:ready");
 }
 
-static void put_pending(struct event *ev, struct chat *c)
+static void put_pending(struct mo_jw *w, struct chat *c)
 {
-    mo_jw_member_arr(&ev->w, "pending");
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_jw_member_arr(w, "pending");
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_PENDING)
             continue;
-        mo_jw_obj(&ev->w);
-        put_call(ev, k);
-        mo_jw_end(&ev->w);
+        mo_jw_obj(w);
+        put_call(w, k);
+        mo_jw_end(w);
     }
-    mo_jw_end(&ev->w);
+    mo_jw_end(w);
 }
 
 static const char *const turn_states[] = {
@@ -436,80 +396,74 @@ static const char *const turn_states[] = {
     [CHAT_RESULTS] = "saving",  [CHAT_ENDING] = "ending",
 };
 
-static void put_running(struct event *ev, struct chat *c)
+static void put_running(struct mo_jw *w, struct chat *c)
 {
-    mo_jw_member_arr(&ev->w, "running");
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_jw_member_arr(w, "running");
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
-            mo_jw_cstr(&ev->w, k->key);
+            mo_jw_cstr(w, k->key);
     }
-    mo_jw_end(&ev->w);
+    mo_jw_end(w);
 }
 
-static void put_waiting(struct event *ev, struct chat *c)
+static void put_waiting(struct mo_jw *w, struct chat *c)
 {
-    mo_jw_member_arr(&ev->w, "waiting");
-    mo_list_each (it, &c->queue) {
-        struct message *m = mo_container_of(it, struct message, node);
-
+    mo_jw_member_arr(w, "waiting");
+    mo_list_each (m, &c->queue, struct message, node) {
         if (!m->stored)
             continue;
-        mo_jw_obj(&ev->w);
-        put_c(ev, "messageId", m->id);
-        put_str(ev, "text", mo_span(m->text, m->n));
-        mo_jw_end(&ev->w);
+        mo_jw_obj(w);
+        mo_jw_member_cstr(w, "messageId", m->id);
+        mo_jw_member(w, "text", mo_span(m->text, m->n));
+        mo_jw_end(w);
     }
-    mo_jw_end(&ev->w);
+    mo_jw_end(w);
 }
 
-static void put_turn(struct event *ev, struct chat *c)
+static void put_turn(struct mo_jw *w, struct chat *c)
 {
-    mo_jw_key(&ev->w, "turn");
+    mo_jw_key(w, "turn");
     if (c->state == CHAT_IDLE) {
-        mo_jw_null(&ev->w);
+        mo_jw_null(w);
         return;
     }
-    mo_jw_obj(&ev->w);
-    put_c(ev, "turnId", c->turn.id);
-    put_c(ev, "state", turn_states[c->state]);
-    put_str(ev, "text",
-            c->transcript.unkept ? MO_SPAN("") : mo_buf_view(&c->turn.shown));
-    put_n(ev, "queued", c->nqueue);
-    put_waiting(ev, c);
-    put_running(ev, c);
-    mo_jw_end(&ev->w);
+    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "turnId", c->turn.id);
+    mo_jw_member_cstr(w, "state", turn_states[c->state]);
+    mo_jw_member(w, "text",
+                 c->transcript.unkept ? MO_SPAN("")
+                                      : mo_buf_view(&c->turn.shown));
+    mo_jw_member_u64(w, "queued", c->nqueue);
+    put_waiting(w, c);
+    put_running(w, c);
+    mo_jw_end(w);
 }
 
-static void put_messages(struct event *ev, struct chat *c)
+static void put_messages(struct mo_jw *w, struct chat *c)
 {
     mo_autobuf struct mo_buf one = {.max = MO_ENTRY_MAX};
 
-    mo_jw_member_arr(&ev->w, "messages");
-    mo_list_each (it, &c->transcript.list) {
-        struct entry *en = mo_container_of(it, struct entry, node);
-
+    mo_jw_member_arr(w, "messages");
+    mo_list_each (en, &c->transcript.list, struct entry, node) {
         if (en == c->transcript.unkept)
             break; /* members get it when it is stored */
         mo_buf_reset(&one);
         mo_entry_public(&one, en->doc, en->seq, en->at);
         if (mo_buf_err(&one) == 0)
-            mo_jw_raw(&ev->w, mo_buf_view(&one));
-        else
-            ev->b.err = one.err;
+            mo_jw_raw(w, mo_buf_view(&one));
+        mo_buf_pass_err(w->b, &one);
     }
-    mo_jw_end(&ev->w);
+    mo_jw_end(w);
 }
 
 static void send_history(struct chat *c, struct mo_member *m)
 {
     struct event ev;
+    struct mo_jw *w = event_begin(&ev);
 
-    event_begin(&ev);
-    put_messages(&ev, c);
-    put_pending(&ev, c);
-    put_turn(&ev, c);
+    put_messages(w, c);
+    put_pending(w, c);
+    put_turn(w, c);
     event_send(&ev, c, m, "session:history");
 }
 
@@ -526,9 +480,7 @@ void mo_chat_event_greet(struct mo_member *m)
 
 void mo_chat_event_greet_all(struct chat *c)
 {
-    mo_list_each_safe (it, &c->members) {
-        struct mo_member *m = mo_container_of(it, struct mo_member, node);
-
+    mo_list_each_safe (m, &c->members, struct mo_member, node) {
         if (m->greeted)
             mo_chat_event_greet(m);
     }

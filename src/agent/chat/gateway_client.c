@@ -1,16 +1,15 @@
-/*
- * gateway_client.c - the connection of a conversation to the gateway.
+/* gateway_client.c - the connection of a conversation to the gateway.
  *
  * Each conversation has one connection inside this program
  * (mcp/server/link_inside.h). It is opened when tools are first loaded and
  * closed with the chat. Through it the gateway knows which conversation made a
  * call, and a server's questions during a call come back to that conversation.
  * A connection may outlive its chat by one iteration of the loop, but never its
- * agent.
- */
+ * agent. */
 #include "agent/chat/gateway_client.h"
 
 #include "agent/chat/calls.h"
+#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
@@ -80,8 +79,8 @@ static void on_close(void *ctx, const struct mo_err *why)
         r->chat->gateway = NULL;
         r->chat->stale = true;
         if (why)
-            mo_log_err(mo_loop_log(a->loop), MO_WARN, "agent", why,
-                       "session %s: connection to the gateway", r->chat->id);
+            mo_chat_log(r->chat, MO_WARN, 0, why,
+                        "connection to the gateway lost");
     }
     if (r->link)
         mo_link_close(r->link, NULL);

@@ -1,5 +1,4 @@
-/*
- * load_tools.c - loads the tools of a conversation: of its box, of the servers
+/* load_tools.c - loads the tools of a conversation: of its box, of the servers
  * behind the gateway, and of the gateway itself.
  *
  * Servers whose tool lists are unknown are started, all at once. When a
@@ -9,8 +8,7 @@
  * are told why.
  *
  * With many tools the model is offered the gateway's search tools instead
- * (router.c).
- */
+ * (router.c). */
 #include "agent/chat/load_tools.h"
 
 #include "agent/chat/changed_tools.h"

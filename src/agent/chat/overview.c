@@ -1,6 +1,4 @@
-/*
- * overview.c - see overview.h.
- */
+/* overview.c - see overview.h. */
 #include "agent/chat/overview.h"
 
 #include "agent/chat/calls.h"
@@ -11,9 +9,7 @@ const struct mo_tally *mo_agent_tally(const struct mo_agent *a)
     return &a->tally;
 }
 
-void mo_agent_chats(const struct mo_agent *a,
-                    void (*each)(void *ctx, const struct mo_chat_look *c),
-                    void *ctx)
+void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx)
 {
     mo_map_each (en, &a->chats) {
         const struct chat *c = en->value;
@@ -32,15 +28,12 @@ void mo_agent_chats(const struct mo_agent *a,
     }
 }
 
-static void list_waiting_calls(const struct chat *c,
-                               void (*each)(void *ctx,
-                                            const struct mo_waiting *w),
+static void list_waiting_calls(const struct chat *c, mo_waiting_fn *each,
                                void *ctx)
 {
     uint64_t term = c->agent->o.approval_ms;
 
-    mo_list_each (it, &c->calls) {
-        const struct call *k = mo_container_of(it, struct call, node);
+    mo_list_each (k, &c->calls.list, const struct call, node) {
         const struct mo_waiting w = {
             .session = c->id,
             .call = k->key,
@@ -56,9 +49,7 @@ static void list_waiting_calls(const struct chat *c,
     }
 }
 
-void mo_agent_waiting(const struct mo_agent *a,
-                      void (*each)(void *ctx, const struct mo_waiting *w),
-                      void *ctx)
+void mo_agent_waiting(const struct mo_agent *a, mo_waiting_fn *each, void *ctx)
 {
     mo_map_each (en, &a->chats)
         list_waiting_calls(en->value, each, ctx);

@@ -18,9 +18,8 @@ struct mo_chat_look { /* one conversation; valid during the callback */
     unsigned members;
     bool busy; /* a turn is running */
 };
-void mo_agent_chats(const struct mo_agent *a,
-                    void (*each)(void *ctx, const struct mo_chat_look *c),
-                    void *ctx);
+typedef void mo_chat_look_fn(void *ctx, const struct mo_chat_look *c);
+void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx);
 
 struct mo_waiting { /* a pending call */
     const char *session, *call;
@@ -28,8 +27,7 @@ struct mo_waiting { /* a pending call */
     struct mo_span server, tool;
     uint64_t since, expires; /* wall ms */
 };
-void mo_agent_waiting(const struct mo_agent *a,
-                      void (*each)(void *ctx, const struct mo_waiting *w),
-                      void *ctx);
+typedef void mo_waiting_fn(void *ctx, const struct mo_waiting *w);
+void mo_agent_waiting(const struct mo_agent *a, mo_waiting_fn *each, void *ctx);
 
 #endif

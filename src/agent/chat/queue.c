@@ -1,5 +1,4 @@
-/*
- * queue.c - messages that wait while a turn is under way.
+/* queue.c - messages that wait while a turn is under way.
  *
  * A message that has to wait is stored at once, as an entry with the role
  * "queued", and acknowledged. When its turn comes it is stored as the user
@@ -8,8 +7,7 @@
  * same id.
  *
  * A queued entry is not part of the conversation: no model and no page is
- * shown it.
- */
+ * shown it. */
 #include "agent/chat/queue.h"
 
 #include "agent/chat/chat_write.h"
@@ -45,9 +43,7 @@ void mo_chat_queue_return(struct chat *c, struct message *m)
 
 void mo_chat_queue_drop(struct chat *c)
 {
-    mo_list_each_safe (it, &c->queue) {
-        struct message *m = mo_container_of(it, struct message, node);
-
+    mo_list_each_safe (m, &c->queue, struct message, node) {
         mo_list_del(&m->node);
         mo_chat_ack(&m->ack, "closed",
                     "the session ended before this was read");
@@ -101,17 +97,15 @@ static void on_stored(struct chat *c, void *arg, const struct mo_err *why)
 static void store(struct chat *c, struct message *m)
 {
     struct mo_write w = {.kind = MO_WRITE_ENTRY, .at = mo_wall_ms()};
-    struct mo_buf doc;
+    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct mo_err e;
     int rc = 0;
 
     (void)mo_turn_is_again(c, m);
-    mo_buf_init(&doc, MO_ENTRY_MAX);
     mo_entry_queued(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
     w.doc = mo_buf_view(&doc);
     rc = mo_buf_err(&doc) ? mo_fail(&e, mo_buf_err(&doc), "a queued message")
                           : mo_chat_write(c, &w, 1, on_stored, m, &e);
-    mo_buf_fini(&doc);
     m->writing = rc == 0;
     if (rc < 0)
         refuse(c, m, &e);
@@ -121,9 +115,7 @@ void mo_chat_queue_store(struct chat *c)
 {
     if (c->state == CHAT_IDLE)
         return; /* the first is taken now, the others come here then */
-    mo_list_each_safe (it, &c->queue) {
-        struct message *m = mo_container_of(it, struct message, node);
-
+    mo_list_each_safe (m, &c->queue, struct message, node) {
         if (!m->stored && !m->writing)
             store(c, m);
     }
@@ -165,9 +157,7 @@ static void forget(struct chat *c, const struct entry *en)
 {
     struct mo_json id = mo_json_get(en->doc, "id");
 
-    mo_list_each_safe (it, &c->queue) {
-        struct message *m = mo_container_of(it, struct message, node);
-
+    mo_list_each_safe (m, &c->queue, struct message, node) {
         if (!m->stored || !mo_json_str_eq(id, mo_span_cstr(m->id)))
             continue;
         mo_list_del(&m->node);

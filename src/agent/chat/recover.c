@@ -1,17 +1,14 @@
-/*
- * recover.c - restores the calls of an interrupted turn after a restart.
+/* recover.c - restores the calls of an interrupted turn after a restart.
  *
  * Each call of the last entry is looked up in the store. A pending call becomes
  * pending again and a finished call keeps its outcome. A call that was running
  * may or may not have had an effect; it is never run again, and the person and
- * the model are told that its outcome is unknown.
- */
+ * the model are told that its outcome is unknown. */
 #include "agent/chat/recover.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/router.h"
-#include "agent/chat/stand_in.h"
 #include "agent/chat/verdict.h"
 #include "mcp/content.h"
 
@@ -32,24 +29,15 @@ static const char *read_by(struct mo_json v)
     return NULL;
 }
 
-static void read_text(char *out, size_t cap, struct mo_json v)
-{
-    struct mo_span s = {NULL, 0};
-    mo_autoarena struct mo_arena a = {.cap = 65536};
-
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, &a, &s) == 0 &&
-        s.n < cap)
-        memcpy(out, s.p, s.n);
-}
-
 /* Restores the decision and the arguments it was made for. */
 static void read_decision(struct call *k, struct mo_json doc)
 {
     struct mo_json args = mo_json_get(doc, "args");
 
     k->by = read_by(mo_json_get(doc, "by"));
-    read_text(k->who, sizeof(k->who), mo_json_get(doc, "who"));
-    read_text(k->digest, sizeof(k->digest), mo_json_get(doc, "digest"));
+    (void)mo_json_str_copy(mo_json_get(doc, "who"), k->who, sizeof(k->who));
+    (void)mo_json_str_copy(mo_json_get(doc, "digest"), k->digest,
+                           sizeof(k->digest));
     if (mo_json_is(args, MO_JSON_OBJECT)) {
         mo_buf_reset(&k->args);
         (void)mo_exact_args(args, &k->args, NULL);
@@ -72,9 +60,9 @@ static void read_outcome(struct call *k, struct mo_json doc)
 /* The call is pending again only if the tool is exactly the same. */
 static void restore_pending(struct call *k, struct mo_json doc)
 {
-    char then[MO_EXACT_DIGEST] = "";
+    char then[MO_EXACT_DIGEST];
 
-    read_text(then, sizeof(then), mo_json_get(doc, "digest"));
+    (void)mo_json_str_copy(mo_json_get(doc, "digest"), then, sizeof(then));
     if (k->tool)
         mo_chat_calls_digest(k);
     if (k->tool == NULL || strcmp(then, k->digest) != 0)
@@ -124,7 +112,7 @@ static void on_call_read(void *ctx, const struct mo_rows *rows,
 
     mo_free(l);
     c->writes--;
-    c->recovering--;
+    c->calls.recovering--;
     if (c->state != CHAT_OPENING) {
         mo_chat_settle(c);
         return;
@@ -137,7 +125,7 @@ static void on_call_read(void *ctx, const struct mo_rows *rows,
         restore_call(k, &rows->v[0]);
     else
         set_unknown(k);
-    if (c->recovering == 0)
+    if (c->calls.recovering == 0)
         mo_chat_calls_recovered(c);
 }
 
@@ -158,7 +146,7 @@ static int look_up_call(struct chat *c, struct call *k, struct mo_err *e)
         return rc;
     }
     c->writes++;
-    c->recovering++;
+    c->calls.recovering++;
     return 0;
 }
 
@@ -166,17 +154,10 @@ static int recover_call(struct chat *c, const struct mo_entry_call *from,
                         struct mo_err *e)
 {
     struct call *k = mo_chat_calls_new(c);
-    struct mo_arena a;
-    struct mo_span key = {NULL, 0};
-    int rc = 0;
 
     if (k == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    mo_arena_init(&a, 4096);
-    rc = mo_json_str(from->key, &a, &key);
-    if (rc == 0 && key.n > 0 && key.n < sizeof(k->key))
-        memcpy(k->key, key.p, key.n);
-    mo_arena_fini(&a);
+    (void)mo_json_str_copy(from->key, k->key, sizeof(k->key));
     mo_json_str_buf(from->name, &k->name);
     if (from->id.p)
         mo_json_str_buf(from->id, &k->id);

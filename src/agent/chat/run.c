@@ -1,19 +1,18 @@
-/*
- * run.c - runs an approved call: in the session's box, on a server behind the
+/* run.c - runs an approved call: in the session's box, on a server behind the
  * gateway, or in the gateway itself.
  *
  * The call is already stored as running (calls.c). From here on it gets exactly
  * one outcome. If it is unknown whether the call had an effect, the outcome
- * says so.
- */
+ * says so. */
 #include "agent/chat/run.h"
 
 #include "agent/chat/calls.h"
+#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/event.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/stand_in.h"
+#include "agent/chat/router.h"
 #include "gateway/inside.h"
 #include "mcp/content.h"
 
@@ -198,8 +197,7 @@ static void on_box_ready(void *ctx, const struct mo_session_info *info,
         send_call(k, info->conn, k->tool->def.name, MO_CONN_IDLE_MS);
 }
 
-/* --- check that the tool is unchanged
- * ---------------------------------------- */
+/* --- check that the tool is unchanged ------------------------------------ */
 
 /* A list request to a server. While a call waited for approval its server may
  * have changed the tool, so the list is read again before the call is sent. A
@@ -360,16 +358,14 @@ static unsigned count_started(const struct chat *c)
 {
     unsigned n = 0;
 
-    mo_list_each (it, &c->calls)
-        n += mo_container_of(it, struct call, node)->started;
+    mo_list_each (k, &c->calls.list, struct call, node)
+        n += k->started;
     return n;
 }
 
 void mo_chat_calls_next(struct chat *c)
 {
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls.list, struct call, node) {
         if (k->in_line && !c->turn.cancel && count_started(c) < AT_ONCE)
             mo_chat_call_run(k);
     }
@@ -388,6 +384,7 @@ void mo_chat_call_run(struct call *k)
     if (k->in_line)
         return;
     k->started = true;
+    mo_chat_log_call(k, MO_INFO, 0, "call runs");
     rc = start_call(k, &e);
     if (rc < 0)
         mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: %s", e.msg);

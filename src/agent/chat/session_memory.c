@@ -1,17 +1,16 @@
-/*
- * session_memory.c - settings stored with a session: the model, the title, and
+/* session_memory.c - settings stored with a session: the model, the title, and
  * decisions remembered for the session.
  *
  * Decisions remembered for always are stored by policy (remembered_rules). The
  * others form one small document in the session's row:
  *
  *   {"model":"...","title":"...","rules":[{"server":"box","tool":"read_file",
- *                            "action":"allow"}]}
- */
+ *                            "action":"allow"}]} */
 #include "agent/chat/session_memory.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_priv.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/verdict.h"
 #include "codec/text/utf8.h"
@@ -25,9 +24,9 @@ static int add_rule(struct remembered *r, struct mo_span server,
 
     if (r->rules.n >= REMEMBERED_MAX)
         return MO_EBUSY;
-    *rule = (struct mo_rule){.action = action, .server = server, .tool = tool};
-    rule->server.p = mo_arena_strndup(&r->arena, server.p, server.n);
-    rule->tool.p = mo_arena_strndup(&r->arena, tool.p, tool.n);
+    *rule = (struct mo_rule){.action = action,
+                             .server = mo_span_dup(&r->arena, server),
+                             .tool = mo_span_dup(&r->arena, tool)};
     if (rule->server.p == NULL || rule->tool.p == NULL)
         return MO_ENOMEM;
     r->rules.v = r->v;
@@ -35,30 +34,17 @@ static int add_rule(struct remembered *r, struct mo_span server,
     return 0;
 }
 
-void mo_session_memory_init(struct remembered *r)
-{
-    mo_arena_init(&r->arena, (size_t)64 * 1024);
-}
-
-void mo_session_memory_fini(struct remembered *r)
-{
-    mo_arena_fini(&r->arena);
-}
-
 static int remember_rule(struct chat *c, const struct mo_tool *t,
                          enum mo_action action)
 {
     mo_autobuf struct mo_buf tool = {.max = 512};
     mo_autobuf struct mo_buf server = {.max = 512};
-    int rc = 0;
 
-    if (mo_match_literal(&server, t->def.server) == 0 &&
-        mo_match_literal(&tool, t->def.name) == 0)
-        rc = add_rule(&c->remembered, mo_buf_view(&server), mo_buf_view(&tool),
-                      action);
-    else
-        rc = MO_ENOMEM;
-    return rc;
+    if (mo_match_literal(&server, t->def.server) < 0 ||
+        mo_match_literal(&tool, t->def.name) < 0)
+        return MO_ENOMEM;
+    return add_rule(&c->remembered, mo_buf_view(&server), mo_buf_view(&tool),
+                    action);
 }
 
 static int remember_always(struct call *k, const struct mo_decision *d,
@@ -115,15 +101,12 @@ static void read_rule(struct chat *c, struct mo_json v)
 
 void mo_session_memory_read(struct chat *c, struct mo_json doc)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_buf_reset(&c->title);
     if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
         mo_buf_reset(&c->title);
-    mo_json_iter(&it, mo_json_get(doc, "rules"));
-    while (mo_json_next(&it, &key, &val))
-        read_rule(c, val);
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "rules"));
+         mo_json_step(&at);)
+        read_rule(c, at.val);
 }
 
 static void put_rules(struct mo_jw *w, const struct mo_rules *rules)
@@ -173,12 +156,78 @@ void mo_session_memory_save(struct chat *c)
         return;
     w = mo_jw_object(&b);
     mo_jw_member(&w, "model", mo_buf_view(&c->model));
-    if (c->title.len > 0) {
-        mo_jw_member(&w, "title", mo_buf_view(&c->title));
-    }
+    mo_jw_member_opt(&w, "title", mo_buf_view(&c->title));
     put_rules(&w, &c->remembered.rules);
     mo_jw_end(&w);
     if (mo_buf_err(&b) == 0 &&
         mo_session_keep(c->hold, mo_buf_view(&b), on_memory_saved, c, &e) == 0)
         c->writes++;
+}
+
+/* --- a new title --------------------------------------------------------- */
+
+struct naming {
+    mo_done_fn *done;
+    void *ctx;
+};
+
+static void on_title_written(struct chat *c, void *arg,
+                             const struct mo_err *why)
+{
+    struct naming n = *(struct naming *)arg;
+
+    (void)c;
+    mo_free(arg);
+    n.done(n.ctx, why);
+}
+
+/* The audit row is written after the session's row, so the title is stored when
+ * done() is called. */
+static int store_title(struct chat *c, struct naming *n, struct mo_err *e)
+{
+    const struct mo_audit_row row = {.event = "renamed",
+                                     .subject = mo_buf_view(&c->title)};
+    mo_autobuf struct mo_buf doc = {.max = 4096};
+    struct mo_write w;
+
+    mo_session_memory_save(c);
+    mo_audit_row_put(&doc, &row);
+    w = mo_audit_row_write(mo_buf_view(&doc));
+    return mo_buf_err(&doc) ? mo_fail(e, doc.err, "out of memory")
+                            : mo_chat_write(c, &w, 1, on_title_written, n, e);
+}
+
+static int set_title(struct chat *c, struct mo_span line, struct mo_err *e)
+{
+    mo_buf_reset(&c->title);
+    mo_buf_put(&c->title, line.p, mo_utf8_cut(line, MO_TITLE_MAX));
+    if (mo_buf_err(&c->title) == 0)
+        return 0;
+    mo_buf_reset(&c->title);
+    return mo_fail(e, MO_ENOMEM, "out of memory");
+}
+
+int mo_agent_title(struct mo_agent *a, struct mo_span session,
+                   struct mo_span title, mo_done_fn *done, void *ctx,
+                   struct mo_err *e)
+{
+    struct mo_span line = mo_span_trim(mo_span_cut(&title, '\n'));
+    struct chat *c = mo_map_get(&a->chats, session);
+    struct naming *n = NULL;
+    int rc = 0;
+
+    if (line.n == 0)
+        return mo_fail(e, MO_EINVAL, "the title must not be empty");
+    if (c == NULL || c->hold == NULL || !c->ready)
+        return mo_fail(e, MO_EPOLICY, "the conversation is not open");
+    n = mo_new(struct naming);
+    if (n == NULL)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    *n = (struct naming){done, ctx};
+    rc = set_title(c, line, e);
+    if (rc == 0)
+        rc = store_title(c, n, e);
+    if (rc < 0)
+        mo_free(n);
+    return rc;
 }

@@ -13,7 +13,8 @@ struct call;
 struct chat;
 struct mo_decision;
 
-#define REMEMBERED_MAX 64
+#define REMEMBERED_MAX   64
+#define REMEMBERED_BYTES ((size_t)64 * 1024)
 
 struct remembered { /* the person's rules for one session */
     struct mo_arena arena;
@@ -21,8 +22,6 @@ struct remembered { /* the person's rules for one session */
     struct mo_rules rules;
 };
 
-void mo_session_memory_init(struct remembered *r);
-void mo_session_memory_fini(struct remembered *r);
 void mo_session_memory_read(struct chat *c, struct mo_json doc);
 /* Remembers a decision for the session or for always. */
 int mo_session_memory_decision(struct call *k, const struct mo_decision *d,

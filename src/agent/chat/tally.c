@@ -1,19 +1,9 @@
-/*
- * tally.c - see tally.h.
- */
+/* tally.c - see tally.h. */
 #include "agent/chat/tally.h"
 
 #include <stdio.h>
 
 #define MINUTE_MS 60000
-
-void mo_usage_add(struct mo_llm_usage *sum, const struct mo_llm_usage *u)
-{
-    sum->input += u->input;
-    sum->output += u->output;
-    sum->cache_read += u->cache_read;
-    sum->cache_write += u->cache_write;
-}
 
 void mo_usage_read(struct mo_llm_usage *sum, struct mo_json usage)
 {
@@ -25,7 +15,7 @@ void mo_usage_read(struct mo_llm_usage *sum, struct mo_json usage)
     (void)mo_json_u64(mo_json_get(usage, "output"), &u.output);
     (void)mo_json_u64(mo_json_get(usage, "cacheRead"), &u.cache_read);
     (void)mo_json_u64(mo_json_get(usage, "cacheWrite"), &u.cache_write);
-    mo_usage_add(sum, &u);
+    mo_llm_usage_add(sum, &u);
 }
 
 static struct mo_tally_minute *minute_of(struct mo_tally *t, uint64_t now)
@@ -66,7 +56,7 @@ void mo_tally_reply(struct mo_tally *t, const char *provider,
     struct mo_tally_model *row = row_of(t, provider ? provider : "", model);
 
     row->replies++;
-    mo_usage_add(&row->usage, u);
+    mo_llm_usage_add(&row->usage, u);
     minute_of(t, now)->tokens += u->input + u->output;
 }
 

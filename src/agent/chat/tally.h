@@ -46,7 +46,6 @@ void mo_tally_call(struct mo_tally *t, uint64_t took_ms, bool failed,
 struct mo_tally_minute mo_tally_at(const struct mo_tally *t, uint64_t now,
                                    unsigned ago);
 
-void mo_usage_add(struct mo_llm_usage *sum, const struct mo_llm_usage *u);
 /* Adds the "usage" object of an entry; missing: adds nothing. */
 void mo_usage_read(struct mo_llm_usage *sum, struct mo_json usage);
 

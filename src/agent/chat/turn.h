@@ -21,6 +21,7 @@ int mo_turn_request(struct chat *c, struct mo_err *e);
 void mo_turn_answer(struct chat *c, const struct mo_llm_reply *r,
                     const struct mo_llm_failure *f);
 void mo_turn_stopped(struct chat *c); /* ends a turn that was stopped */
+void mo_turn_begin(struct chat *c);   /* gives it an id */
 void mo_turn_end(struct chat *c);
 
 struct shown { /* the entries of a request */

@@ -1,11 +1,10 @@
-/*
- * verdict.c - turns the calls of a reply into struct call, each with its
- * verdict: run, ask a person, or refused with an error result.
- */
+/* verdict.c - turns the calls of a reply into struct call, each with its
+ * verdict: run, ask a person, or refused with an error result. */
 #include "agent/chat/verdict.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
+#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/router.h"
@@ -45,18 +44,15 @@ void mo_chat_calls_digest(struct call *k)
 int mo_chat_call_take_args(struct call *k, struct mo_json args,
                            struct mo_err *e)
 {
-    struct mo_buf exact;
-    int rc;
+    mo_autobuf struct mo_buf exact = {.max = MO_EXACT_MAX};
+    struct mo_buf old = k->args;
+    int rc = mo_exact_args(args, &exact, e);
 
-    mo_buf_init(&exact, MO_EXACT_MAX);
-    rc = mo_exact_args(args, &exact, e);
-    if (rc < 0) {
-        mo_buf_fini(&exact);
-        return rc;
+    if (rc == 0) {
+        k->args = exact;
+        exact = old; /* freed */
     }
-    mo_buf_fini(&k->args);
-    k->args = exact;
-    return 0;
+    return rc;
 }
 
 struct mo_policy_call mo_chat_call_for_policy(const struct call *k)
@@ -88,17 +84,16 @@ static void call_deny(struct call *k, struct mo_span why)
 bool mo_chat_call_is_denied(struct call *k, struct mo_span args,
                             struct mo_span *why)
 {
-    struct mo_buf own = k->args, other;
+    mo_autobuf struct mo_buf other = {.max = MO_EXACT_MAX};
+    struct mo_buf own = k->args;
     struct mo_json_doc doc;
     struct mo_verdict v;
 
-    mo_buf_init(&other, MO_EXACT_MAX);
     if (args.n > 0 && mo_json_parse(args, 0, &doc, NULL) == 0 &&
         mo_exact_args(doc.root, &other, NULL) == 0)
         k->args = other;
     v = mo_chat_call_verdict(k);
     k->args = own;
-    mo_buf_fini(&other);
     *why = v.rule ? v.rule->reason : MO_SPAN("");
     return v.action == MO_ACTION_DENY && !v.remembered;
 }
@@ -109,9 +104,7 @@ void mo_chat_calls_judge_again(struct chat *c)
 
     if (c->state != CHAT_CALLS)
         return;
-    mo_list_each_safe (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each_safe (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_PENDING || k->writing || !k->tool ||
             !mo_chat_call_is_denied(k, mo_span(NULL, 0), &why))
             continue;
@@ -198,12 +191,9 @@ void mo_chat_calls_count(struct chat *c)
 {
     unsigned total = 0, at = 0;
 
-    mo_list_each (it, &c->calls)
-        total +=
-            mo_container_of(it, struct call, node)->state == MO_CALL_PENDING;
-    mo_list_each (it, &c->calls) {
-        struct call *k = mo_container_of(it, struct call, node);
-
+    mo_list_each (k, &c->calls.list, struct call, node)
+        total += k->state == MO_CALL_PENDING;
+    mo_list_each (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_PENDING)
             continue;
         k->position = ++at;
@@ -218,6 +208,8 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
 
     for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
         rc = take_call(c, &r->calls[i], e);
+    mo_list_each (k, &c->calls.list, struct call, node)
+        mo_chat_log_decision(k);
     mo_chat_calls_count(c);
     return rc;
 }

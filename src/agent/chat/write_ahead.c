@@ -1,5 +1,4 @@
-/*
- * write_ahead.c - stores user messages and tool results, and sends them to the
+/* write_ahead.c - stores user messages and tool results, and sends them to the
  * model while the write is under way.
  *
  * The store and the model work at the same time instead of one after the other.
@@ -16,8 +15,7 @@
  *
  * The request is sent after the write instead if the store is known to be down,
  * if another write of the chat is under way (it may start a new conversation),
- * or if tools must be loaded or older turns summarised first.
- */
+ * or if tools must be loaded or older turns summarised first. */
 #include "agent/chat/write_ahead.h"
 
 #include "agent/chat/calls.h"
@@ -68,10 +66,9 @@ void mo_write_ahead_drop(struct chat *c)
 
 static struct mo_span copy_span(struct mo_arena *a, struct mo_span s, bool *ok)
 {
-    char *p = mo_arena_strndup(a, s.p, s.n);
-
-    *ok &= p != NULL;
-    return mo_span(p, s.n);
+    s = mo_span_dup(a, s);
+    *ok &= s.p != NULL;
+    return s;
 }
 
 static bool copy_reply(struct write_ahead *a, const struct mo_llm_reply *r)
@@ -116,8 +113,7 @@ void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
     }
 }
 
-/* --- the write ends
- * ---------------------------------------------------------- */
+/* --- the write ends ------------------------------------------------------ */
 
 /* The entry is stored: use the early answer, or ask the model now. */
 static void use_answer(struct chat *c)
@@ -199,8 +195,7 @@ static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
     return en;
 }
 
-/* --- user messages
- * ----------------------------------------------------------- */
+/* --- user messages ------------------------------------------------------- */
 
 /* Remembers a message that may or may not be stored. If the same text is sent
  * again it keeps its id, and the store checks whether it is there. */
@@ -225,7 +220,7 @@ static void on_message_written(struct chat *c, void *arg,
                                const struct mo_err *why)
 {
     struct message *m = mo_take_ptr(&c->turn.saying);
-    struct mo_buf extra;
+    mo_autobuf struct mo_buf extra = {.max = 256};
 
     (void)arg;
     if (why && m->stored) {
@@ -239,11 +234,9 @@ static void on_message_written(struct chat *c, void *arg,
         entry_lost(c);
     } else {
         mo_turn_unsure(c, NULL);
-        mo_buf_init(&extra, 256);
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
                       c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
-        mo_buf_fini(&extra);
         mo_session_memory_title(c, mo_span(m->text, m->n));
         entry_stored(c);
     }
@@ -255,13 +248,11 @@ static int write_message(struct chat *c, struct message *m, struct mo_err *e)
     struct mo_write w = {.text = mo_span(m->text, m->n),
                          .again =
                              m->stored ? m->again : mo_turn_is_again(c, m)};
+    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct entry *en = NULL;
-    struct mo_buf doc;
 
-    mo_buf_init(&doc, MO_ENTRY_MAX);
     mo_entry_user(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
     en = make_entry(&doc, e);
-    mo_buf_fini(&doc);
     return en ? write_entry(c, en, &w, 0, on_message_written, NULL, e)
               : e->code;
 }
@@ -277,7 +268,7 @@ void mo_turn_next(struct chat *c)
         mo_chat_repick(c);
     c->turn.saying = m;
     c->turn.usage = (struct mo_llm_usage){0};
-    mo_random_token(c->turn.id, ID_BYTES);
+    mo_turn_begin(c);
     mo_chat_move(c, CHAT_SAVING);
     if (write_message(c, m, &e) == 0)
         return;
@@ -292,8 +283,7 @@ void mo_turn_next(struct chat *c)
     mo_turn_end(c);
 }
 
-/* --- tool results
- * ------------------------------------------------------------ */
+/* --- tool results -------------------------------------------------------- */
 
 static void on_results_written(struct chat *c, void *arg,
                                const struct mo_err *why)
@@ -340,15 +330,13 @@ static int write_results(struct chat *c, const struct mo_buf *doc,
 void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
                      struct call *last)
 {
-    struct mo_buf doc;
+    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct mo_err e;
     int rc = 0;
 
     mo_chat_move(c, CHAT_RESULTS);
-    mo_buf_init(&doc, MO_ENTRY_MAX);
     mo_entry_tool(&doc, v, n);
     rc = write_results(c, &doc, last, &e);
-    mo_buf_fini(&doc);
     if (last)
         last->writing = rc == 0;
     if (rc == 0)

@@ -5,6 +5,7 @@
 #include "codec/http/url.h"
 
 #define IDLE_MS        300000u
+#define TOTAL_MS       3600000u
 #define CLAUDE_VERSION "2026-10-21"
 #define KEY_BYTES_MAX  ((size_t)4096)
 
@@ -90,25 +91,21 @@ const struct mo_llm_wire *mo_llm_wire(enum mo_llm_kind k, const char *model)
     return &mo_llm_responses;
 }
 
-int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
-                        struct mo_buf *out)
+int mo_llm_put_path(const struct mo_llm_wire *w, const char *model,
+                    struct mo_buf *url)
 {
-    struct mo_json_doc doc;
-    struct mo_buf b;
-    int rc;
+    struct mo_span m = mo_span_cstr(model);
 
-    if (k != MO_LLM_GEMINI)
-        return 0;
-    if (mo_json_parse(t->schema, 0, &doc, NULL) < 0)
-        return MO_EINVAL;
-    mo_buf_init(&b, MO_LLM_REQUEST_MAX);
-    rc = mo_llm_gschema(doc.root, &b, out);
-    mo_buf_fini(&b);
-    return rc < 0 ? rc : mo_buf_err(out);
+    (void)mo_buf_puts(url, w->path);
+    if (w->after) {
+        m = mo_span_starts(m, MO_SPAN("models/")) ? mo_span_skip(m, 7) : m;
+        (void)mo_pct_encode(url, m);
+        (void)mo_buf_puts(url, w->after);
+    }
+    return mo_buf_err(url);
 }
 
-/* --- one provider
- * ------------------------------------------------------------ */
+/* --- one provider -------------------------------------------------------- */
 
 /* Normalises the base URL. */
 static int put_url(enum mo_llm_kind k, const char *given, struct mo_buf *out,
@@ -151,6 +148,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     m->max_output = o->max_output;
     m->new_limit = o->new_limit ? o->new_limit : &m->own_new_limit;
     m->idle_ms = o->idle_ms ? o->idle_ms : IDLE_MS;
+    m->total_ms = o->total_ms ? o->total_ms : TOTAL_MS;
     mo_llm_memo_init(&m->memo);
     mo_buf_init(&m->key, KEY_BYTES_MAX);
     mo_buf_init(&url, MO_URL_MAX);
@@ -186,8 +184,7 @@ void mo_llm_free(struct mo_llm *m)
     mo_free(m);
 }
 
-/* --- headers
- * ----------------------------------------------------------------- */
+/* --- headers ------------------------------------------------------------- */
 
 static void add_header(struct mo_llm_headers *h, struct mo_span name,
                        struct mo_span value)

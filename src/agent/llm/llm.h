@@ -69,6 +69,7 @@ struct mo_llm_opts {
     unsigned max_output;  /* tokens; 0: the provider's limit, or 16384 if it
                              requires a number (Claude) */
     unsigned idle_ms;     /* timeout without data; 0: five minutes */
+    unsigned total_ms;    /* timeout of one request; 0: an hour */
     /* COMPATIBLE: set when the server refused max_tokens and took
      * max_completion_tokens; read with every request. Borrowed as long as the
      * mo_llm lives, and may be shared by all that are of one server. NULL: this
@@ -126,6 +127,8 @@ struct mo_llm_usage {
     uint64_t output, cache_read, cache_write;
 };
 
+void mo_llm_usage_add(struct mo_llm_usage *sum, const struct mo_llm_usage *u);
+
 struct mo_llm_reply {
     struct mo_span entry; /* the assistant entry */
     struct mo_span text;  /* all text blocks */
@@ -164,26 +167,19 @@ int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,
                  struct mo_err *e);
 void mo_llm_cancel(struct mo_llm_x *x);
 
-/* Lists the schema keywords that the provider does not support, one per line;
- * they are added to the tool's description instead. Empty: all are
- * supported. */
-int mo_llm_tool_dropped(enum mo_llm_kind k, const struct mo_llm_tool *t,
-                        struct mo_buf *out);
-
-/* --- lists of models
- * --------------------------------------------------------- */
+/* --- lists of models ----------------------------------------------------- */
 
 struct mo_llm_model {
     struct mo_span id, name;  /* name: display name */
     uint64_t context, output; /* tokens; 0: unknown */
 };
 
+typedef void mo_llm_models_fn(void *ctx, const struct mo_llm_model *v, size_t n,
+                              const struct mo_llm_failure *f);
 /* Reads the provider's list of models: all pages, newest or best first, only
  * models that can hold a conversation. Makes no billed call. ms: timeout of the
  * whole list. done() is called once, later; its arguments are borrowed. */
-int mo_llm_models(struct mo_llm *m, unsigned ms,
-                  void (*done)(void *ctx, const struct mo_llm_model *v,
-                               size_t n, const struct mo_llm_failure *f),
+int mo_llm_models(struct mo_llm *m, unsigned ms, mo_llm_models_fn *done,
                   void *ctx, struct mo_err *e);
 
 /* The default model; NULL for MO_LLM_COMPATIBLE, which uses the first of its
@@ -199,6 +195,9 @@ struct mo_llm_local {
 
 #define MO_LLM_LOCAL_MAX 8
 
+typedef void mo_llm_locals_fn(void *ctx, const struct mo_llm_local *v,
+                              size_t n);
+
 /* Is it the name of Ollama, llama.cpp, LM Studio or vLLM? In any case. */
 bool mo_llm_is_local(struct mo_span name);
 
@@ -208,8 +207,6 @@ bool mo_llm_is_local(struct mo_span name);
  * order. */
 int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
                       const struct mo_llm_local *v, size_t n, unsigned ms,
-                      void (*done)(void *ctx, const struct mo_llm_local *v,
-                                   size_t n),
-                      void *ctx, struct mo_err *e);
+                      mo_llm_locals_fn *done, void *ctx, struct mo_err *e);
 
 #endif

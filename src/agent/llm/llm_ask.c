@@ -48,7 +48,6 @@ static void hash_text(struct mo_sha256 *s, struct mo_span text)
  * of a conversation, because the rest only grows. */
 static void name_base(struct mo_llm_ask *q)
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 s;
 
@@ -62,8 +61,7 @@ static void name_base(struct mo_llm_ask *q)
     if (q->r->nentries)
         hash_text(&s, q->r->entries[0]);
     mo_sha256_end(&s, sum);
-    for (size_t i = 0; i < sizeof(q->base) - 1; i++)
-        q->base[i] = digits[(sum[i / 2] >> (i % 2 ? 0 : 4)) & 15];
+    mo_hex(sum, (sizeof(q->base) - 1) / 2, q->base);
 }
 
 static bool is_good_call(struct mo_json b)
@@ -79,12 +77,8 @@ static bool is_good_call(struct mo_json b)
 /* Checks what all wires rely on. */
 static bool has_good_blocks(struct mo_json blocks)
 {
-    struct mo_json_iter it;
-    struct mo_json k, b;
-
-    mo_json_iter(&it, blocks);
-    while (mo_json_next(&it, &k, &b)) {
-        if (mo_llm_is_type(b, "call") && !is_good_call(b))
+    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+        if (mo_llm_is_type(at.val, "call") && !is_good_call(at.val))
             return false;
     }
     return true;
@@ -179,7 +173,6 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
 {
     size_t n = q->r->nentries;
     bool user = q->from.entry > 0; /* earlier entries were checked before */
-    int rc = q->from.len ? 0 : check_tools(q->r, e);
 
     q->n = n;
     q->entries = mo_arena_zalloc(a, (n + 1) * sizeof(*q->entries));
@@ -187,30 +180,28 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
     q->bound = mo_arena_zalloc(a, n + 1);
     if (!q->entries || !q->own || !q->bound)
         return mo_fail(e, MO_ENOMEM, "conversation");
+    if (q->from.len == 0 && check_tools(q->r, e) < 0)
+        return e->code;
     if (q->kind == MO_LLM_CLAUDE && q->from.len == 0)
         name_base(q);
-    for (size_t i = q->from.entry; rc == 0 && i < n; i++) {
-        rc = read_entry(q, i, e);
-        user = user || (rc == 0 && mo_llm_is_role(q->entries[i], "user"));
-        if (rc == 0 && !user)
-            rc = mo_fail(e, MO_EINVAL,
-                         "a conversation must begin with a user entry");
+    for (size_t i = q->from.entry; i < n; i++) {
+        if (read_entry(q, i, e) < 0)
+            return e->code;
+        user = user || mo_llm_is_role(q->entries[i], "user");
+        if (!user)
+            return mo_fail(e, MO_EINVAL,
+                           "a conversation must begin with a user entry");
     }
-    if (rc == 0 && !user)
-        rc = mo_fail(e, MO_EINVAL, "the conversation has no user entry");
-    return rc;
+    return user ? 0
+                : mo_fail(e, MO_EINVAL, "the conversation has no user entry");
 }
 
 static struct mo_json find_result(struct mo_json results, struct mo_json key)
 {
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
-    mo_json_iter(&it, results);
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_span_eq(mo_json_text(mo_json_first(v, "key")),
+    for (struct mo_json_walk at = mo_json_walk(results); mo_json_step(&at);) {
+        if (mo_span_eq(mo_json_text(mo_json_first(at.val, "key")),
                        mo_json_text(key)))
-            return v;
+            return at.val;
     }
     return none;
 }
@@ -218,18 +209,18 @@ static struct mo_json find_result(struct mo_json results, struct mo_json key)
 size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
                     struct mo_llm_pair v[MO_LLM_CALLS_MAX])
 {
-    struct mo_json results = none, k, b;
-    struct mo_json_iter it;
+    struct mo_json results = none;
     size_t n = 0;
 
     if (i + 1 < q->n && mo_llm_is_role(q->entries[i + 1], "tool"))
         results = mo_json_first(q->entries[i + 1], "results");
-    mo_json_iter(&it, mo_json_first(q->entries[i], "blocks"));
-    while (n < MO_LLM_CALLS_MAX && mo_json_next(&it, &k, &b)) {
-        if (!mo_llm_is_type(b, "call"))
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_first(q->entries[i], "blocks"));
+         n < MO_LLM_CALLS_MAX && mo_json_step(&at);) {
+        if (!mo_llm_is_type(at.val, "call"))
             continue;
-        v[n].call = b;
-        v[n++].result = find_result(results, mo_json_first(b, "key"));
+        v[n].call = at.val;
+        v[n++].result = find_result(results, mo_json_first(at.val, "key"));
     }
     return n;
 }
@@ -267,19 +258,17 @@ int mo_llm_ask_end(const struct mo_buf *body, struct mo_err *e)
 
 bool mo_llm_blank(struct mo_json str)
 {
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = str.n + 4096};
     struct mo_span s = {NULL, 0};
     size_t i = 0;
-    bool plain;
 
     if (!mo_json_is(str, MO_JSON_STRING))
         return true;
-    mo_arena_init(&a, str.n + 4096);
-    plain = mo_json_str(str, &a, &s) == 0;
-    while (plain && i < s.n && (unsigned char)s.p[i] <= ' ')
+    if (mo_json_str(str, &a, &s) < 0)
+        return false;
+    while (i < s.n && (unsigned char)s.p[i] <= ' ')
         i++;
-    mo_arena_fini(&a);
-    return plain && i == s.n;
+    return i == s.n;
 }
 
 static bool is_one_of(struct mo_json v, const char *const *names)
@@ -347,21 +336,37 @@ bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p)
     return !mo_llm_blank(p->text);
 }
 
+bool mo_llm_next_piece(struct mo_llm_pieces *s)
+{
+    while (mo_json_step(&s->at)) {
+        if (mo_llm_piece(s->at.val, &s->p))
+            return true;
+    }
+    return false;
+}
+
+struct mo_llm_pieces mo_llm_entry_pieces(struct mo_json entry)
+{
+    return mo_llm_pieces(mo_json_get(entry, "blocks"));
+}
+
+struct mo_llm_pieces mo_llm_result_pieces(const struct mo_llm_pair *pair)
+{
+    return mo_llm_pieces(mo_json_get(pair->result, "content"));
+}
+
 /* Re-encodes a string with escapes: some providers reject half a surrogate
  * pair. */
 static void put_str(struct mo_jw *w, struct mo_json v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = v.n};
 
     if (mo_span_search(mo_json_text(v), MO_SPAN("\\u")) < 0) {
         mo_jw_raw(w, mo_json_text(v));
         return;
     }
-    mo_buf_init(&b, v.n);
-    if (mo_json_str_buf(v, &b) < 0 && !w->b->err)
-        w->b->err = mo_buf_err(&b);
-    mo_jw_str(w, mo_buf_view(&b));
-    mo_buf_fini(&b);
+    (void)mo_json_str_buf(v, &b);
+    mo_jw_buf(w, &b);
 }
 
 void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p)
@@ -375,17 +380,13 @@ void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p)
 /* Both parts are normally plain ASCII; other characters are re-encoded. */
 void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = p->data.n + 128};
 
-    mo_buf_init(&b, p->data.n + 128);
     (void)mo_buf_puts(&b, "data:");
     (void)mo_json_str_buf(p->mime, &b);
     (void)mo_buf_puts(&b, ";base64,");
     (void)mo_json_str_buf(p->data, &b);
-    if (mo_buf_err(&b) && !w->b->err)
-        w->b->err = mo_buf_err(&b);
-    mo_jw_str(w, mo_buf_view(&b));
-    mo_buf_fini(&b);
+    mo_jw_buf(w, &b);
 }
 
 bool mo_llm_failed(const struct mo_llm_pair *p)
@@ -413,19 +414,12 @@ static void add_piece(struct mo_buf *b, const struct mo_llm_piece *p)
 
 void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p)
 {
-    struct mo_llm_piece piece;
-    struct mo_json_iter it;
-    struct mo_json k, v;
     mo_autobuf struct mo_buf b = {.max = MO_LLM_REQUEST_MAX};
 
     if (!p->result.p)
         (void)mo_buf_puts(&b, MO_LLM_UNKNOWN);
-    mo_json_iter(&it, mo_json_get(p->result, "content"));
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_llm_piece(v, &piece))
-            add_piece(&b, &piece);
-    }
-    if (mo_buf_err(&b) && !w->b->err)
-        w->b->err = mo_buf_err(&b);
-    mo_jw_str(w, mo_buf_view(&b));
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(p);
+         mo_llm_next_piece(&s);)
+        add_piece(&b, &s.p);
+    mo_jw_buf(w, &b);
 }

@@ -37,22 +37,17 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     mo_jw_end(w);
 }
 
-/* --- assistant messages
- * ------------------------------------------------------ */
+/* --- assistant messages -------------------------------------------------- */
 
 static void put_text(struct mo_jw *w, struct mo_json blocks)
 {
-    struct mo_json_iter it;
-    struct mo_json k, b;
     mo_autobuf struct mo_buf all = {.max = MO_LLM_REQUEST_MAX};
 
-    mo_json_iter(&it, blocks);
-    while (mo_json_next(&it, &k, &b)) {
-        if (mo_llm_is_type(b, "text"))
-            (void)mo_json_str_buf(mo_json_get(b, "text"), &all);
+    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+        if (mo_llm_is_type(at.val, "text"))
+            (void)mo_json_str_buf(mo_json_get(at.val, "text"), &all);
     }
-    if (mo_buf_err(&all))
-        w->b->err = mo_buf_err(&all);
+    mo_buf_pass_err(w->b, &all);
     if (all.len)
         mo_jw_str(w, mo_buf_view(&all));
     else
@@ -62,15 +57,9 @@ static void put_text(struct mo_jw *w, struct mo_json blocks)
 /* Writes the members that only this server understands: reasoning. */
 static void put_own_members(struct mo_jw *w, struct mo_json blocks)
 {
-    static const char *const nothing[] = {NULL};
-    struct mo_json_iter it;
-    struct mo_json k, b, raw;
-
-    mo_json_iter(&it, blocks);
-    while (mo_json_next(&it, &k, &b)) {
-        raw = mo_json_get(b, "raw");
-        if (!mo_llm_is_type(b, "call") && mo_json_is(raw, MO_JSON_OBJECT))
-            mo_llm_put_but(w, raw, nothing);
+    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+        if (!mo_llm_is_type(at.val, "call"))
+            mo_llm_put_but(w, mo_json_get(at.val, "raw"), NULL);
     }
 }
 
@@ -96,18 +85,15 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_end(w);
 }
 
-static bool says_something(struct mo_json blocks, size_t calls)
+static bool says_something(struct mo_json blocks)
 {
     struct mo_llm_piece p;
-    struct mo_json_iter it;
-    struct mo_json k, b;
 
-    mo_json_iter(&it, blocks);
-    while (calls == 0 && mo_json_next(&it, &k, &b)) {
-        if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p))
+    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+        if (mo_llm_is_type(at.val, "text") && mo_llm_piece(at.val, &p))
             return true;
     }
-    return calls > 0;
+    return false;
 }
 
 static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
@@ -115,7 +101,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
 {
     struct mo_json blocks = mo_json_get(q->entries[i], "blocks");
 
-    if (!says_something(blocks, n))
+    if (n == 0 && !says_something(blocks))
         return;
     put_role(w, "assistant");
     mo_jw_key(w, "content");
@@ -131,8 +117,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     mo_jw_end(w);
 }
 
-/* --- tool and user messages
- * -------------------------------------------------- */
+/* --- tool and user messages ---------------------------------------------- */
 
 static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                        const struct mo_llm_pair *p)
@@ -147,20 +132,16 @@ static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
 
 static void put_images(struct mo_jw *w, const struct mo_llm_pair *p, bool *open)
 {
-    struct mo_llm_piece piece;
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
-    mo_json_iter(&it, mo_json_get(p->result, "content"));
-    while (mo_json_next(&it, &k, &v)) {
-        if (!mo_llm_piece(v, &piece) || piece.kind != MO_PIECE_IMAGE)
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(p);
+         mo_llm_next_piece(&s);) {
+        if (s.p.kind != MO_PIECE_IMAGE)
             continue;
         if (!*open) {
             put_role(w, "user");
             mo_jw_member_arr(w, "content");
         }
         *open = true;
-        put_piece(w, &piece);
+        put_piece(w, &s.p);
     }
 }
 
@@ -192,15 +173,9 @@ static bool is_plain(struct mo_json entry, struct mo_llm_piece *p)
 
 static void put_pieces(struct mo_jw *w, struct mo_json entry)
 {
-    struct mo_llm_piece p;
-    struct mo_json_iter it;
-    struct mo_json k, b;
-
-    mo_json_iter(&it, mo_json_get(entry, "blocks"));
-    while (mo_json_next(&it, &k, &b)) {
-        if (mo_llm_piece(b, &p))
-            put_piece(w, &p);
-    }
+    for (struct mo_llm_pieces s = mo_llm_entry_pieces(entry);
+         mo_llm_next_piece(&s);)
+        put_piece(w, &s.p);
 }
 
 static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
@@ -215,9 +190,7 @@ static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
         if (is_plain(q->entries[i], &p))
             (void)mo_json_str_buf(p.text, &all);
     }
-    if (mo_buf_err(&all) && !w->b->err)
-        w->b->err = mo_buf_err(&all);
-    mo_jw_str(w, mo_buf_view(&all));
+    mo_jw_buf(w, &all);
 }
 
 /* Joins consecutive user entries into one message: the templates of many local
@@ -277,8 +250,7 @@ static void put_messages(const struct mo_llm_ask *q, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-/* --- the request body
- * -------------------------------------------------------- */
+/* --- the request body ---------------------------------------------------- */
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
 {
@@ -309,18 +281,14 @@ static void put_tail(struct mo_buf *b, bool new_limit, unsigned max_output)
 
 bool mo_llm_chat_new_limit(struct mo_buf *body, unsigned max_output)
 {
-    struct mo_buf tail;
-    bool fits = false;
+    mo_autobuf struct mo_buf tail = {.max = 256};
 
-    mo_buf_init(&tail, 256);
     put_tail(&tail, false, max_output);
-    fits = max_output && mo_span_ends(mo_buf_view(body), mo_buf_view(&tail));
-    if (fits) {
-        body->len -= tail.len;
-        put_tail(body, true, max_output);
-    }
-    mo_buf_fini(&tail);
-    return fits && mo_buf_err(body) == 0;
+    if (!max_output || !mo_span_ends(mo_buf_view(body), mo_buf_view(&tail)))
+        return false;
+    body->len -= tail.len;
+    put_tail(body, true, max_output);
+    return mo_buf_err(body) == 0;
 }
 
 static int put_chat_body(const struct mo_llm_ask *q, struct mo_buf *body,
@@ -339,15 +307,9 @@ static int put_chat_body(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_chat_path(const struct mo_llm_ask *q, struct mo_buf *path)
-{
-    (void)q;
-    return mo_buf_puts(path, "/chat/completions");
-}
-
 const struct mo_llm_wire mo_llm_chat = {
     .put = put_chat_body,
-    .put_path = put_chat_path,
+    .path = "/chat/completions",
     .event = mo_llm_chat_event,
     .finish = mo_llm_chat_finish,
     .put_raw = mo_llm_chat_raw,

@@ -11,6 +11,11 @@
 
 enum think { AT_START, IN_THINK, IN_TEXT };
 
+static bool has_member(struct mo_json v)
+{
+    return mo_json_is(v, MO_JSON_STRING) && v.n > 2;
+}
+
 /* --- text and thinking --------------------------------------------------- */
 
 static int grow_last(struct mo_llm_in *in, enum mo_llm_block_kind kind,
@@ -115,31 +120,26 @@ static int take_plain(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 static int take_text(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
     mo_autobuf struct mo_buf b = {.max = MO_LLM_REPLY_MAX};
-    int rc;
 
-    if (!mo_json_is(v, MO_JSON_STRING) || v.n <= 2)
+    if (!has_member(v))
         return 0;
     if (!in->compatible || in->think == IN_TEXT)
         return take_plain(in, v, e);
-    if (mo_json_str_buf(v, &b) < 0)
-        rc = mo_fail(e, mo_buf_err(&b), "reply");
-    else
-        rc = take_content(in, mo_buf_view(&b), false, e);
-    return rc;
+    return mo_json_str_buf(v, &b) < 0
+               ? mo_fail(e, mo_buf_err(&b), "reply")
+               : take_content(in, mo_buf_view(&b), false, e);
 }
 
 /* Content as a list of parts instead of a string. */
 static int take_parts(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json k, part;
     int rc = 0;
 
     if (!mo_json_is(v, MO_JSON_ARRAY))
         return take_text(in, v, e);
-    mo_json_iter(&it, v);
-    while (rc == 0 && mo_json_next(&it, &k, &part))
-        rc = take_text(in, mo_json_get(part, "text"), e);
+    for (struct mo_json_walk at = mo_json_walk(v);
+         rc == 0 && mo_json_step(&at);)
+        rc = take_text(in, mo_json_get(at.val, "text"), e);
     return rc;
 }
 
@@ -150,7 +150,7 @@ static int take_reasoning(struct mo_llm_in *in, struct mo_json delta,
     struct mo_json v = mo_json_get(delta, member);
     struct mo_llm_block *b = mo_llm_last(in);
 
-    if (!mo_json_is(v, MO_JSON_STRING) || v.n <= 2)
+    if (!has_member(v))
         return 0;
     if (!b || b->kind != MO_LB_THINKING || !b->start.len) {
         b = mo_llm_open(in, MO_LB_THINKING, -1, e);
@@ -200,10 +200,8 @@ static int close_detail(struct mo_llm_block *b, struct mo_err *e)
     w = mo_jw_object(&b->more);
     mo_llm_put_but(&w, open, but);
     mo_llm_put_literal(&w, but[0], &b->body);
-    if (b->args.len) {
-        mo_jw_key(&w, "signature");
-        mo_llm_put_json(&w, &b->args);
-    }
+    if (b->args.len)
+        mo_llm_put_json(&w, "signature", &b->args);
     mo_jw_end(&w);
     mo_buf_reset(&b->start);
     mo_buf_reset(&b->body);
@@ -247,8 +245,6 @@ static int take_details(struct mo_llm_in *in, struct mo_json list,
                         struct mo_err *e)
 {
     struct mo_llm_block *b = details_block(in);
-    struct mo_json_iter it;
-    struct mo_json k, v;
     int rc = 0;
 
     if (!mo_json_is(list, MO_JSON_ARRAY) || mo_json_len(list) == 0)
@@ -256,39 +252,25 @@ static int take_details(struct mo_llm_in *in, struct mo_json list,
     b = b ? b : mo_llm_open(in, MO_LB_OTHER, -1, e);
     if (!b)
         return e->code;
-    mo_json_iter(&it, list);
-    while (rc == 0 && mo_json_next(&it, &k, &v)) {
-        if (mo_json_is(v, MO_JSON_OBJECT))
-            rc = take_detail(in, b, v, e);
+    for (struct mo_json_walk at = mo_json_walk(list);
+         rc == 0 && mo_json_step(&at);) {
+        if (mo_json_is(at.val, MO_JSON_OBJECT))
+            rc = take_detail(in, b, at.val, e);
     }
     return rc;
 }
 
 /* --- calls --------------------------------------------------------------- */
 
-static bool has_member(struct mo_json v)
-{
-    return mo_json_is(v, MO_JSON_STRING) && v.n > 2;
-}
-
-static struct mo_llm_block *last_call(const struct mo_llm_in *in, int64_t index)
+/* The last call with that id (none: any) and that index (negative: any). */
+static struct mo_llm_block *last_call(const struct mo_llm_in *in,
+                                      struct mo_json id, int64_t index)
 {
     for (size_t i = in->n; i > 0; i--) {
         struct mo_llm_block *b = in->v[i - 1];
 
-        if (b->kind == MO_LB_CALL && (index < 0 || b->index == index))
-            return b;
-    }
-    return NULL;
-}
-
-static struct mo_llm_block *call_with_id(const struct mo_llm_in *in,
-                                         struct mo_json id)
-{
-    for (size_t i = in->n; i > 0; i--) {
-        struct mo_llm_block *b = in->v[i - 1];
-
-        if (b->kind == MO_LB_CALL && mo_json_str_eq(id, mo_buf_view(&b->id)))
+        if (b->kind == MO_LB_CALL && (index < 0 || b->index == index) &&
+            (!id.p || mo_json_str_eq(id, mo_buf_view(&b->id))))
             return b;
     }
     return NULL;
@@ -299,15 +281,9 @@ static bool has_whole_args(const struct mo_llm_block *b)
 {
     struct mo_json_doc doc;
     mo_autobuf struct mo_buf text = {.max = MO_LLM_REPLY_MAX};
-    mo_autobuf struct mo_buf lit = {.max = MO_LLM_REPLY_MAX + 2};
-    bool ok;
 
-    (void)mo_buf_putc(&lit, '"');
-    (void)mo_buf_span(&lit, mo_buf_view(&b->body));
-    ok = mo_buf_putc(&lit, '"') == 0 &&
-         mo_json_str_buf((struct mo_json){lit.p, lit.len}, &text) == 0 &&
-         mo_json_parse(mo_buf_view(&text), 0, &doc, NULL) == 0;
-    return ok;
+    return mo_llm_body_text(&b->body, &text) == 0 &&
+           mo_json_parse(mo_buf_view(&text), 0, &doc, NULL) == 0;
 }
 
 /* A piece has a name but no id: true if it starts the next call, false if it
@@ -324,10 +300,11 @@ static struct mo_llm_block *find_call(const struct mo_llm_in *in,
                                       struct mo_json id, struct mo_json name,
                                       int64_t index)
 {
-    struct mo_llm_block *b = last_call(in, index);
+    static const struct mo_json any = {NULL, 0};
+    struct mo_llm_block *b = last_call(in, any, index);
 
     if (!b || (index < 0 && has_member(id)))
-        return has_member(id) ? call_with_id(in, id) : NULL;
+        return has_member(id) ? last_call(in, id, -1) : NULL;
     if (has_member(id) && b->id.len && !mo_json_str_eq(id, mo_buf_view(&b->id)))
         return NULL;
     if (!has_member(id) && has_member(name) && opens_call(b, name, index))
@@ -345,10 +322,9 @@ static struct mo_llm_block *open_call(struct mo_llm_in *in, struct mo_json tc,
     struct mo_llm_block *b = mo_llm_open(in, MO_LB_CALL, index, e);
     struct mo_jw w;
 
-    if (!b || mo_llm_name(in, b, name, mo_json_get(tc, "id"), e) < 0)
+    if (!b || mo_llm_name(b, name, mo_json_get(tc, "id"), e) < 0)
         return NULL;
-    mo_jw_init(&w, &b->start); /* keep its other members */
-    mo_jw_obj(&w);
+    w = mo_jw_object(&b->start); /* keep its other members */
     mo_llm_put_but(&w, tc, call_known);
     mo_jw_end(&w);
     if (mo_buf_err(&b->start))
@@ -382,56 +358,25 @@ static int take_call(struct mo_llm_in *in, struct mo_json tc, struct mo_err *e)
 static int take_calls(struct mo_llm_in *in, struct mo_json list,
                       struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json k, tc;
     int rc = 0;
 
-    mo_json_iter(&it, list);
-    while (rc == 0 && mo_json_next(&it, &k, &tc)) {
-        if (mo_json_is(tc, MO_JSON_OBJECT))
-            rc = take_call(in, tc, e);
+    for (struct mo_json_walk at = mo_json_walk(list);
+         rc == 0 && mo_json_step(&at);) {
+        if (mo_json_is(at.val, MO_JSON_OBJECT))
+            rc = take_call(in, at.val, e);
     }
     return rc;
 }
 
 /* --- the end ------------------------------------------------------------- */
 
-static const struct {
-    const char *raw;
-    enum mo_llm_stop stop;
-} stops[] = {
+static const struct mo_llm_stop_word stops[] = {
     {"stop", MO_LLM_END},
     {"length", MO_LLM_LENGTH},
     {"tool_calls", MO_LLM_CALLS},
     {"function_call", MO_LLM_CALLS},
     {"content_filter", MO_LLM_REFUSED},
 };
-
-static void take_stop(struct mo_llm_in *in, struct mo_json raw)
-{
-    if (!has_member(raw))
-        return;
-    mo_llm_stop_raw(in, raw);
-    in->ended = true;
-    in->stop = MO_LLM_OTHER;
-    for (size_t i = 0; i < MO_COUNT(stops); i++) {
-        if (mo_json_str_eq(raw, mo_span_cstr(stops[i].raw)))
-            in->stop = stops[i].stop;
-    }
-}
-
-static void take_usage(struct mo_llm_in *in, struct mo_json u)
-{
-    struct mo_json d = mo_json_get(u, "prompt_tokens_details");
-
-    if (!mo_json_is(u, MO_JSON_OBJECT))
-        return;
-    mo_llm_count(mo_json_get(u, "prompt_tokens"), &in->usage.input);
-    mo_llm_count(mo_json_get(u, "completion_tokens"), &in->usage.output);
-    mo_llm_count(mo_json_get(d, "cached_tokens"), &in->usage.cache_read);
-    mo_buf_reset(&in->usage_raw);
-    (void)mo_buf_span(&in->usage_raw, mo_json_text(u));
-}
 
 static int take_delta(struct mo_llm_in *in, struct mo_json d, struct mo_err *e)
 {
@@ -453,28 +398,25 @@ static int take_delta(struct mo_llm_in *in, struct mo_json d, struct mo_err *e)
     return rc;
 }
 
-int mo_llm_chat_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
-                      struct mo_err *e)
+int mo_llm_chat_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 {
-    struct mo_json v, c, d, error;
+    struct mo_json error = mo_json_get(v, "error");
+    struct mo_json c = mo_json_at(mo_json_get(v, "choices"), 0);
+    struct mo_json stop = mo_json_get(c, "finish_reason"), d;
     int rc;
 
-    if (mo_span_is(mo_span_trim(ev->data), "[DONE]")) {
-        in->whole = true;
-        return 0;
-    }
-    if (mo_llm_event_json(in, ev, &v, e) < 0)
-        return e->code;
-    error = mo_json_get(v, "error");
     if (error.p && !mo_json_is(error, MO_JSON_NULL))
         return mo_llm_event_error(in, v, e);
-    take_usage(in, mo_json_get(v, "usage"));
-    c = mo_json_at(mo_json_get(v, "choices"), 0);
+    mo_llm_usage(in, mo_json_get(v, "usage"), "prompt_tokens",
+                 "completion_tokens", "prompt_tokens_details");
     if (!c.p)
         return 0;
     d = mo_json_get(c, "delta");
     rc = take_delta(in, d.p ? d : mo_json_get(c, "message"), e);
-    take_stop(in, mo_json_get(c, "finish_reason"));
+    if (has_member(stop)) {
+        mo_llm_stop(in, stop, stops, MO_COUNT(stops));
+        in->ended = true;
+    }
     return rc;
 }
 
@@ -487,11 +429,8 @@ int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e)
     if (in->compatible && in->think != IN_TEXT &&
         take_content(in, MO_SPAN(""), true, e) < 0)
         return e->code;
-    for (size_t i = 0; i < in->n; i++) {
-        if (in->v[i]->kind == MO_LB_CALL &&
-            mo_llm_close_args(in, in->v[i], e) < 0)
-            return e->code;
-    }
+    if (mo_llm_close_calls(in, e) < 0)
+        return e->code;
     last = mo_llm_last(in);
     if (last && last->kind == MO_LB_CALL && in->stop == MO_LLM_LENGTH)
         last->drop = true;
@@ -500,48 +439,37 @@ int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-/* --- raw blocks
- * -------------------------------------------------------------- */
+/* --- raw blocks ---------------------------------------------------------- */
 
 static void put_call(struct mo_jw *w, const struct mo_llm_block *b)
 {
-    static const char *const nothing[] = {NULL};
-
-    if (b->id.len) {
-        mo_jw_member(w, "id", mo_buf_view(&b->id));
-    }
+    mo_jw_member_opt(w, "id", mo_buf_view(&b->id));
     mo_jw_member(w, "type", MO_SPAN("function"));
     mo_jw_member_obj(w, "function");
     mo_jw_member(w, "name", mo_buf_view(&b->name));
-    if (b->bad.len || !b->body.len) {
+    if (b->bad.len || !b->body.len)
         mo_jw_member(w, "arguments", MO_SPAN("{}"));
-    } else {
+    else
         mo_llm_put_literal(w, "arguments", &b->body);
-    }
     mo_jw_end(w);
-    mo_llm_put_but(w, (struct mo_json){b->start.p, b->start.len}, nothing);
+    mo_llm_put_but(w, (struct mo_json){b->start.p, b->start.len}, NULL);
 }
 
-void mo_llm_chat_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
-                     struct mo_buf *out)
+void mo_llm_chat_raw(const struct mo_llm_block *b, struct mo_buf *out)
 {
+    bool plain = mo_span_is(mo_buf_view(&b->start), "reasoning");
     struct mo_jw w;
 
-    (void)in;
     if (b->kind == MO_LB_TEXT || (b->kind == MO_LB_THINKING && !b->start.len))
         return;
     w = mo_jw_object(out);
     if (b->kind == MO_LB_CALL) {
         put_call(&w, b);
     } else if (b->kind == MO_LB_THINKING) {
-        mo_jw_key_span(&w, mo_buf_view(&b->start));
-        mo_jw_raw(&w, MO_SPAN("\""));
-        (void)mo_buf_span(out, mo_buf_view(&b->body));
-        (void)mo_buf_putc(out, '"');
+        mo_llm_put_literal(&w, plain ? "reasoning" : "reasoning_content",
+                           &b->body);
     } else {
-        mo_jw_member_raw(&w, "reasoning_details", MO_SPAN("["));
-        (void)mo_buf_span(out, mo_buf_view(&b->more));
-        (void)mo_buf_putc(out, ']');
+        mo_llm_put_items(&w, "reasoning_details", &b->more);
     }
     mo_jw_end(&w);
 }

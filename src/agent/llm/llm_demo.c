@@ -71,18 +71,15 @@ static void put_args(struct mo_buf *b, const struct mo_llm_step *st)
     mo_jw_end(&w);
 }
 
-/* --- position in the conversation
- * -------------------------------------------- */
+/* --- position in the conversation ---------------------------------------- */
 
 static int user_text(const struct mo_llm_ask *q, size_t i, struct mo_buf *b)
 {
-    struct mo_json_iter it;
-    struct mo_json k, block;
-
-    mo_json_iter(&it, mo_json_get(q->entries[i], "blocks"));
-    while (mo_json_next(&it, &k, &block)) {
-        if (mo_llm_is_type(block, "text"))
-            (void)mo_json_str_buf(mo_json_get(block, "text"), b);
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_get(q->entries[i], "blocks"));
+         mo_json_step(&at);) {
+        if (mo_llm_is_type(at.val, "text"))
+            (void)mo_json_str_buf(mo_json_get(at.val, "text"), b);
     }
     return mo_buf_err(b);
 }
@@ -107,12 +104,11 @@ static size_t steps_done(const struct mo_llm_ask *q, size_t since,
 
 static void put_result(struct mo_buf *out, const struct mo_llm_pair *p)
 {
-    struct mo_buf lit, text;
-    struct mo_jw w;
+    mo_autobuf struct mo_buf lit = {.max = MO_LLM_REQUEST_MAX};
+    mo_autobuf struct mo_buf text = {.max = MO_LLM_REQUEST_MAX};
     struct mo_span s;
+    struct mo_jw w;
 
-    mo_buf_init(&lit, MO_LLM_REQUEST_MAX);
-    mo_buf_init(&text, MO_LLM_REQUEST_MAX);
     mo_jw_init(&w, &lit);
     mo_llm_result_text(&w, p);
     (void)mo_json_str_buf((struct mo_json){lit.p, lit.len}, &text);
@@ -124,12 +120,9 @@ static void put_result(struct mo_buf *out, const struct mo_llm_pair *p)
     if (s.n > SHOWN_MAX)
         (void)mo_buf_puts(out, "\n[more was left out]");
     (void)mo_buf_puts(out, "\n```\n");
-    mo_buf_fini(&lit);
-    mo_buf_fini(&text);
 }
 
-/* --- the next step
- * ----------------------------------------------------------- */
+/* --- the next step ------------------------------------------------------- */
 
 static void put_next(const struct mo_llm_ask *q, struct mo_llm_plan *p,
                      const struct mo_llm_step *st)
@@ -178,9 +171,8 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
     struct mo_llm_step v[MO_LLM_STEPS_MAX];
     struct mo_llm_pair last = {{NULL, 0}, {NULL, 0}};
     size_t since = mo_llm_last_user(q), n, done;
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_LLM_REQUEST_MAX};
 
-    mo_buf_init(&text, MO_LLM_REQUEST_MAX);
     if (user_text(q, since, &text) < 0)
         p->text.err = mo_buf_err(&text);
     n = mo_llm_demo_steps(mo_buf_view(&text), v);
@@ -197,40 +189,9 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
         (void)mo_buf_puts(&p->text, HELP "\n" KEY);
     else
         (void)mo_buf_puts(&p->text, "Done. " WHO " " KEY);
-    mo_buf_fini(&text);
     if (mo_buf_err(&p->text) || mo_buf_err(&p->tool) || mo_buf_err(&p->args))
         return mo_fail(e, MO_ENOMEM, "demo");
     return 0;
 }
 
-/* --- the wire (no request, no stream)
- * ---------------------------------------- */
-
-static int no_event(struct mo_llm_in *in, const struct mo_sse_event *ev,
-                    struct mo_err *e)
-{
-    (void)in;
-    (void)ev;
-    return mo_fail(e, MO_EPROTO, "the demo has no stream");
-}
-
-static int no_finish(struct mo_llm_in *in, struct mo_err *e)
-{
-    (void)in;
-    (void)e;
-    return 0;
-}
-
-static void no_raw(const struct mo_llm_in *in, const struct mo_llm_block *b,
-                   struct mo_buf *out)
-{
-    (void)in;
-    (void)b;
-    (void)out;
-}
-
-const struct mo_llm_wire mo_llm_demo = {
-    .event = no_event,
-    .finish = no_finish,
-    .put_raw = no_raw,
-};
+const struct mo_llm_wire mo_llm_demo = {NULL};

@@ -267,27 +267,30 @@ static bool begins_verb(struct mo_span s)
     return false;
 }
 
-/* Length of a separator of steps at i, or 0. */
-static size_t separator_at(struct mo_span s, size_t i)
+/* Length of the first of those words that stands at the beginning of s, or 0.
+ * A verb must follow if before_verb. */
+static size_t word_len(struct mo_span s, const char *const *words,
+                       bool before_verb)
+{
+    for (; *words; words++) {
+        size_t n = strlen(*words);
+
+        if (mo_span_ieq(mo_span_head(s, n), mo_span_cstr(*words)) &&
+            (!before_verb || begins_verb(mo_span_skip(s, n))))
+            return n;
+    }
+    return 0;
+}
+
+/* Length of a separator of steps at the beginning of s, or 0. */
+static size_t separator_len(struct mo_span s)
 {
     static const char *const sure[] = {
         ", and then ", " and then ", ", then ", " then ", "; ", "\n", NULL};
     static const char *const maybe[] = {", and ", " and ", ", ", ". ", NULL};
-    struct mo_span at = mo_span_skip(s, i);
+    size_t n = word_len(s, sure, false);
 
-    for (size_t k = 0; sure[k]; k++) {
-        if (mo_span_ieq(mo_span_head(at, strlen(sure[k])),
-                        mo_span_cstr(sure[k])))
-            return strlen(sure[k]);
-    }
-    for (size_t k = 0; maybe[k]; k++) {
-        size_t n = strlen(maybe[k]);
-
-        if (mo_span_ieq(mo_span_head(at, n), mo_span_cstr(maybe[k])) &&
-            begins_verb(mo_span_skip(at, n)))
-            return n;
-    }
-    return 0;
+    return n ? n : word_len(s, maybe, true);
 }
 
 static struct mo_span next_clause(struct mo_span *s)
@@ -302,7 +305,7 @@ static struct mo_span next_clause(struct mo_span *s)
             i = past;
             continue;
         }
-        n = separator_at(*s, i);
+        n = separator_len(mo_span_skip(*s, i));
         i += n == 0;
     }
     out = mo_span_head(*s, i);

@@ -185,27 +185,24 @@ static int64_t seconds_ms(struct mo_json v)
 /* Google: reads the retry delay and whether the daily quota is used up. */
 static bool read_google(const struct said *s, int64_t *after_ms)
 {
-    struct mo_json_iter it;
-    struct mo_json k, d, all = mo_json_get(s->error, "details");
+    struct mo_json all = mo_json_get(s->error, "details");
     bool day = false;
 
     if (!mo_json_is(all, MO_JSON_ARRAY))
         return false;
-    mo_json_iter(&it, all);
-    while (mo_json_next(&it, &k, &d)) {
-        int64_t ms = seconds_ms(mo_json_get(d, "retryDelay"));
+    for (struct mo_json_walk at = mo_json_walk(all); mo_json_step(&at);) {
+        int64_t ms = seconds_ms(mo_json_get(at.val, "retryDelay"));
 
         if (ms >= 0)
             *after_ms = ms;
-        if (mo_json_get(d, "violations").p &&
-            mo_span_search(mo_json_text(d), MO_SPAN("PerDay")) >= 0)
+        if (mo_json_get(at.val, "violations").p &&
+            mo_span_search(mo_json_text(at.val), MO_SPAN("PerDay")) >= 0)
             day = true;
     }
     return day;
 }
 
-/* --- messages
- * ---------------------------------------------------------------- */
+/* --- messages ------------------------------------------------------------ */
 
 /* The message in one line, without the key, cut at a character. */
 static void clean_message(struct mo_span s, struct mo_span key,

@@ -1,4 +1,4 @@
-/* llm_gemini.c - Google generateContent, streamed: the request.
+/* llm_gemini.c - Google generateContent, streamed.
  *
  * Parts are sent back exactly as they came, one by one: a thought signature
  * belongs to its part, and a call's id to the call and its response. History of
@@ -6,9 +6,13 @@
  * it checks, those since the last user message.
  *
  * llm_gschema.c translates schemas. Tool names must not begin with a digit or
- * '-': such names get a '_' in front, which is removed when they come back. */
+ * '-': such names get a '_' in front, which is removed when they come back.
+ *
+ * Every event of the stream is a complete response with the next parts. Text
+ * parts without a signature are joined; any other part is kept unchanged. The
+ * stream ends with a finishReason. CONTINUATION does not end it: the request is
+ * sent again with the token, and its response continues the same reply. */
 #include "agent/llm/llm_priv.h"
-#include "codec/http/url.h"
 
 #define STAND_IN "skip_thought_signature_validator"
 
@@ -44,7 +48,8 @@ static void put_name(struct mo_jw *w, struct mo_span name)
     mo_jw_str(w, mo_span(odd, name.n + 1));
 }
 
-struct mo_span mo_llm_gemini_name(struct mo_span name)
+/* Maps a name in a reply back to the name of the tool. */
+static struct mo_span own_name(struct mo_span name)
 {
     return name.n && name.p[0] == '_' && needs_prefix(name)
                ? mo_span_skip(name, 1)
@@ -104,16 +109,10 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 
 static void put_user(struct out *o, size_t i)
 {
-    struct mo_llm_piece p;
-    struct mo_json_iter it;
-    struct mo_json k, b;
-
-    mo_json_iter(&it, mo_json_get(o->q->entries[i], "blocks"));
-    while (mo_json_next(&it, &k, &b)) {
-        if (!mo_llm_piece(b, &p))
-            continue;
+    for (struct mo_llm_pieces s = mo_llm_entry_pieces(o->q->entries[i]);
+         mo_llm_next_piece(&s);) {
         begin_content(o, "user");
-        put_piece(&o->w, &p);
+        put_piece(&o->w, &s.p);
     }
     end_content(o);
 }
@@ -138,20 +137,20 @@ static void put_model(struct out *o, size_t i)
 {
     bool first = true, own = o->q->own[i];
     struct mo_llm_piece p;
-    struct mo_json_iter it;
-    struct mo_json k, b, raw;
+    struct mo_json raw;
 
-    mo_json_iter(&it, mo_json_get(o->q->entries[i], "blocks"));
-    while (mo_json_next(&it, &k, &b)) {
-        raw = mo_json_get(b, "raw");
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_get(o->q->entries[i], "blocks"));
+         mo_json_step(&at);) {
+        raw = mo_json_get(at.val, "raw");
         if (own && mo_json_is(raw, MO_JSON_OBJECT)) {
             begin_content(o, "model");
             mo_jw_raw(&o->w, mo_json_text(raw));
-        } else if (mo_llm_is_type(b, "call")) {
+        } else if (mo_llm_is_type(at.val, "call")) {
             begin_content(o, "model");
-            put_call(o, i, b, first);
+            put_call(o, i, at.val, first);
             first = false;
-        } else if (mo_llm_is_type(b, "text") && mo_llm_piece(b, &p)) {
+        } else if (mo_llm_is_type(at.val, "text") && mo_llm_piece(at.val, &p)) {
             begin_content(o, "model");
             put_piece(&o->w, &p);
         }
@@ -159,29 +158,21 @@ static void put_model(struct out *o, size_t i)
     end_content(o);
 }
 
-/* Images of a result; inside the response if the model accepts them there. */
+/* Images of a result. */
 static void put_media(struct out *o, const struct mo_llm_pair *pair)
 {
-    struct mo_llm_piece p;
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
-    mo_json_iter(&it, mo_json_get(pair->result, "content"));
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_llm_piece(v, &p) && p.kind != MO_PIECE_TEXT)
-            put_piece(&o->w, &p);
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(pair);
+         mo_llm_next_piece(&s);) {
+        if (s.p.kind != MO_PIECE_TEXT)
+            put_piece(&o->w, &s.p);
     }
 }
 
 static bool has_media(const struct mo_llm_pair *pair)
 {
-    struct mo_llm_piece p;
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
-    mo_json_iter(&it, mo_json_get(pair->result, "content"));
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_llm_piece(v, &p) && p.kind != MO_PIECE_TEXT)
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(pair);
+         mo_llm_next_piece(&s);) {
+        if (s.p.kind != MO_PIECE_TEXT)
             return true;
     }
     return false;
@@ -253,22 +244,18 @@ static void put_contents(struct out *o)
     mo_jw_end(&o->w);
 }
 
-/* --- the request body
- * -------------------------------------------------------- */
+/* --- the request body ---------------------------------------------------- */
 
 static void put_schema(struct mo_jw *w, struct mo_span schema)
 {
     struct mo_json_doc doc;
     mo_autobuf struct mo_buf b = {.max = MO_LLM_REQUEST_MAX};
 
-    if (mo_json_parse(schema, 0, &doc, NULL) < 0 ||
-        mo_llm_gschema(doc.root, &b, NULL) < 0) {
-        if (!w->b->err)
-            w->b->err = mo_buf_err(&b) ? mo_buf_err(&b) : MO_EINVAL;
-        mo_jw_null(w);
-    } else {
-        mo_jw_raw(w, mo_buf_view(&b));
-    }
+    if (mo_json_parse(schema, 0, &doc, NULL) < 0)
+        b.err = MO_EINVAL;
+    else
+        (void)mo_llm_gschema(doc.root, &b);
+    mo_llm_put_json(w, "parametersJsonSchema", &b);
 }
 
 static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
@@ -281,7 +268,6 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
         mo_jw_key(w, "name");
         put_name(w, r->tools[i].name);
         mo_jw_member(w, "description", r->tools[i].description);
-        mo_jw_key(w, "parametersJsonSchema");
         put_schema(w, r->tools[i].schema);
         mo_jw_end(w);
     }
@@ -341,20 +327,197 @@ static int put_gemini_body(const struct mo_llm_ask *q, struct mo_buf *body,
     return mo_llm_ask_end(body, e);
 }
 
-static int put_gemini_path(const struct mo_llm_ask *q, struct mo_buf *path)
-{
-    struct mo_span m = mo_span_cstr(q->r->model);
+/* --- the stream: parts --------------------------------------------------- */
 
-    m = mo_span_starts(m, MO_SPAN("models/")) ? mo_span_skip(m, 7) : m;
-    (void)mo_buf_puts(path, "/models/");
-    (void)mo_pct_encode(path, m);
-    return mo_buf_puts(path, ":streamGenerateContent?alt=sse");
+static bool is_thought(struct mo_json part)
+{
+    bool b = false;
+
+    (void)mo_json_bool(mo_json_get(part, "thought"), &b);
+    return b;
+}
+
+/* True if the part has only text and a thought flag, so it may be joined. */
+static bool is_plain(struct mo_json part)
+{
+    for (struct mo_json_walk at = mo_json_walk(part); mo_json_step(&at);) {
+        if (!mo_json_str_eq(at.key, MO_SPAN("text")) &&
+            !mo_json_str_eq(at.key, MO_SPAN("thought")))
+            return false;
+    }
+    return true;
+}
+
+static int take_text(struct mo_llm_in *in, struct mo_json part,
+                     struct mo_err *e)
+{
+    enum mo_llm_block_kind kind =
+        is_thought(part) ? MO_LB_THINKING : MO_LB_TEXT;
+    struct mo_json text = mo_json_get(part, "text");
+    struct mo_llm_block *b = mo_llm_last(in);
+    bool plain = is_plain(part);
+
+    if (plain && text.n <= 2)
+        return 0; /* an empty part would be rejected when sent back */
+    if (!plain || !b || !b->plain || b->kind != kind) {
+        b = mo_llm_open(in, kind, -1, e);
+        if (!b)
+            return e->code;
+        b->plain = plain;
+        if (!plain && mo_llm_add(in, &b->start, mo_json_text(part), e) < 0)
+            return e->code;
+    }
+    return mo_llm_grow(in, b, text, e);
+}
+
+static int take_call(struct mo_llm_in *in, struct mo_json part,
+                     struct mo_json call, struct mo_err *e)
+{
+    struct mo_json args = mo_json_get(call, "args");
+    struct mo_llm_block *b = mo_llm_open(in, MO_LB_CALL, -1, e);
+    struct mo_span name;
+    int rc;
+
+    if (!b || mo_llm_add(in, &b->start, mo_json_text(part), e) < 0)
+        return e->code;
+    if (mo_llm_name(b, mo_json_get(call, "name"), mo_json_get(call, "id"), e) <
+        0)
+        return e->code;
+    name = own_name(mo_buf_view(&b->name));
+    mo_buf_drop(&b->name, b->name.len - name.n);
+    b->closed = true;
+    rc = mo_llm_check_args(args);
+    if (rc < 0 && rc != MO_EPROTO)
+        return mo_fail(e, rc, "arguments of a call");
+    if (rc < 0 && args.p && !mo_json_is(args, MO_JSON_NULL) &&
+        mo_llm_add(in, &b->bad, mo_json_text(args), e) < 0)
+        return e->code;
+    if (rc < 0)
+        args = (struct mo_json){"{}", 2};
+    return mo_llm_add(in, &b->args, mo_json_text(args), e);
+}
+
+static int take_part(struct mo_llm_in *in, struct mo_json part,
+                     struct mo_err *e)
+{
+    struct mo_json call = mo_json_get(part, "functionCall");
+    struct mo_llm_block *b;
+
+    if (mo_json_is(call, MO_JSON_OBJECT))
+        return take_call(in, part, call, e);
+    if (mo_json_is(mo_json_get(part, "text"), MO_JSON_STRING))
+        return take_text(in, part, e);
+    if (!mo_json_is(part, MO_JSON_OBJECT) || mo_json_len(part) == 0)
+        return 0;
+    b = mo_llm_open(in, MO_LB_OTHER, -1, e);
+    return b ? mo_llm_add(in, &b->start, mo_json_text(part), e) : e->code;
+}
+
+/* --- the stream: its end ------------------------------------------------- */
+
+static const struct mo_llm_stop_word stops[] = {
+    {"STOP", MO_LLM_END},          {"MAX_TOKENS", MO_LLM_LENGTH},
+    {"SAFETY", MO_LLM_REFUSED},    {"RECITATION", MO_LLM_REFUSED},
+    {"BLOCKLIST", MO_LLM_REFUSED}, {"PROHIBITED_CONTENT", MO_LLM_REFUSED},
+    {"SPII", MO_LLM_REFUSED},      {"LANGUAGE", MO_LLM_REFUSED},
+};
+
+static void take_stop(struct mo_llm_in *in, struct mo_json raw)
+{
+    if (!mo_json_is(raw, MO_JSON_STRING))
+        return;
+    mo_llm_stop(in, raw, stops, MO_COUNT(stops));
+    in->again = mo_json_str_eq(raw, MO_SPAN("CONTINUATION"));
+    if (in->again)
+        return;
+    in->ended = true;
+    in->redo = mo_json_str_eq(raw, MO_SPAN("MALFORMED_FUNCTION_CALL")) ||
+               mo_json_str_eq(raw, MO_SPAN("UNEXPECTED_TOOL_CALL"));
+}
+
+static void take_token(struct mo_llm_in *in, struct mo_json token)
+{
+    if (!mo_json_is(token, MO_JSON_STRING) || token.n <= 2)
+        return;
+    if (mo_span_eq(mo_buf_view(&in->token), mo_json_text(token)))
+        return;
+    mo_buf_reset(&in->token);
+    in->token_new = mo_buf_span(&in->token, mo_json_text(token)) == 0;
+}
+
+static void take_usage(struct mo_llm_in *in, struct mo_json u)
+{
+    uint64_t said = 0, thought = 0;
+
+    if (!mo_llm_usage_raw(in, u))
+        return;
+    mo_llm_count(mo_json_get(u, "promptTokenCount"), &in->usage.input);
+    mo_llm_count(mo_json_get(u, "cachedContentTokenCount"),
+                 &in->usage.cache_read);
+    mo_llm_count(mo_json_get(u, "candidatesTokenCount"), &said);
+    mo_llm_count(mo_json_get(u, "thoughtsTokenCount"), &thought);
+    in->usage.output = said + thought;
+}
+
+static int take_candidate(struct mo_llm_in *in, struct mo_json c,
+                          struct mo_err *e)
+{
+    int rc = 0;
+
+    for (struct mo_json_walk at =
+             mo_json_walk(mo_json_get(mo_json_get(c, "content"), "parts"));
+         rc == 0 && mo_json_step(&at);)
+        rc = take_part(in, at.val, e);
+    take_token(in, mo_json_get(c, "continuationToken"));
+    take_stop(in, mo_json_get(c, "finishReason"));
+    return rc;
+}
+
+static void take_feedback(struct mo_llm_in *in, struct mo_json f)
+{
+    struct mo_json why = mo_json_get(f, "blockReason");
+
+    if (!mo_json_is(why, MO_JSON_STRING))
+        return;
+    mo_llm_stop(in, why, NULL, 0);
+    in->stop = MO_LLM_REFUSED;
+    in->ended = true;
+}
+
+static int take_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    struct mo_json c;
+
+    if (mo_json_is(v, MO_JSON_ARRAY))
+        v = mo_json_at(v, 0);
+    if (mo_json_get(v, "error").p)
+        return mo_llm_event_error(in, v, e);
+    take_usage(in, mo_json_get(v, "usageMetadata"));
+    c = mo_json_at(mo_json_get(v, "candidates"), 0);
+    if (!c.p)
+        take_feedback(in, mo_json_get(v, "promptFeedback"));
+    return c.p ? take_candidate(in, c, e) : 0;
+}
+
+static void put_raw(const struct mo_llm_block *b, struct mo_buf *out)
+{
+    struct mo_jw w;
+
+    if (b->start.len) {
+        (void)mo_buf_span(out, mo_buf_view(&b->start));
+        return;
+    }
+    w = mo_jw_object(out);
+    mo_llm_put_literal(&w, "text", &b->body);
+    if (b->kind == MO_LB_THINKING)
+        mo_jw_member_bool(&w, "thought", true);
+    mo_jw_end(&w);
 }
 
 const struct mo_llm_wire mo_llm_gemini = {
     .put = put_gemini_body,
-    .put_path = put_gemini_path,
-    .event = mo_llm_gemini_event,
-    .finish = mo_llm_gemini_finish,
-    .put_raw = mo_llm_gemini_raw,
+    .path = "/models/",
+    .after = ":streamGenerateContent?alt=sse",
+    .event = take_event,
+    .put_raw = put_raw,
 };

@@ -2,11 +2,11 @@
  *
  * An unsupported keyword is moved into the description as text: the model can
  * still follow it, and arguments are checked against the full schema anyway.
- * Nothing becomes stricter. `dropped` lists the moved keywords.
+ * Nothing becomes stricter.
  *
  * `const` becomes an enum with one value, `definitions` becomes `$defs`,
  * `allOf` with one schema becomes `anyOf` with one; next to a `$ref` only `$`
- * keywords stay. Members with unsupported names are left out and listed.
+ * keywords stay. Members with unsupported names are moved likewise.
  *
  * Limits: DEPTH_MAX levels; deeper schemas accept anything. */
 #include "agent/llm/llm_priv.h"
@@ -49,7 +49,6 @@ static const struct {
 
 struct walk {
     struct mo_jw w;
-    struct mo_buf *dropped;
     unsigned depth;
 };
 
@@ -69,16 +68,11 @@ static struct mo_span put_inside(struct mo_json str)
     return mo_span(str.p + 1, str.n - 2);
 }
 
-/* --- unsupported keywords
- * ---------------------------------------------------- */
+/* --- unsupported keywords ------------------------------------------------ */
 
-static void drop_keyword(struct walk *x, struct mo_buf *note,
-                         struct mo_json key, struct mo_json val)
+static void drop_keyword(struct mo_buf *note, struct mo_json key,
+                         struct mo_json val)
 {
-    if (x->dropped) {
-        (void)mo_buf_span(x->dropped, put_inside(key));
-        (void)mo_buf_putc(x->dropped, '\n');
-    }
     if (mo_json_str_eq(key, MO_SPAN("$schema")) ||
         mo_json_str_eq(key, MO_SPAN("$comment")))
         return;
@@ -104,13 +98,11 @@ static void put_description(struct walk *x, struct mo_json text,
         (void)mo_buf_span(&b, mo_buf_view(note));
         (void)mo_buf_putc(&b, ')');
     }
-    mo_jw_member(&x->w, "description", mo_buf_view(&b));
-    if (mo_buf_err(&b))
-        x->w.b->err = mo_buf_err(&b);
+    mo_jw_key(&x->w, "description");
+    mo_jw_buf(&x->w, &b);
 }
 
-/* --- supported keywords
- * ------------------------------------------------------ */
+/* --- supported keywords -------------------------------------------------- */
 
 static bool good_name(struct mo_json key)
 {
@@ -131,31 +123,24 @@ static bool good_name(struct mo_json key)
 static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,
                     bool names)
 {
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
     mo_jw_obj(&x->w);
-    mo_json_iter(&it, map);
-    while (mo_json_next(&it, &k, &v)) {
-        if (names ? !good_name(k) : mo_span_find(put_inside(k), '\\') >= 0) {
-            drop_keyword(x, note, k, v);
+    for (struct mo_json_walk at = mo_json_walk(map); mo_json_step(&at);) {
+        if (names ? !good_name(at.key)
+                  : mo_span_find(put_inside(at.key), '\\') >= 0) {
+            drop_keyword(note, at.key, at.val);
             continue;
         }
-        mo_jw_key_raw(&x->w, k);
-        put_schema(x, v, false);
+        mo_jw_key_raw(&x->w, at.key);
+        put_schema(x, at.val, false);
     }
     mo_jw_end(&x->w);
 }
 
 static void put_list(struct walk *x, struct mo_json list)
 {
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
     mo_jw_arr(&x->w);
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &k, &v))
-        put_schema(x, v, false);
+    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);)
+        put_schema(x, at.val, false);
     mo_jw_end(&x->w);
 }
 
@@ -163,29 +148,23 @@ static void put_ref(struct walk *x, struct mo_json ref)
 {
     static const struct mo_span old = {"#/definitions/", 14};
     struct mo_span s = put_inside(ref);
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ref.n + 16};
 
-    mo_buf_init(&b, ref.n + 16);
     if (mo_span_starts(s, old)) {
         (void)mo_buf_puts(&b, "#/$defs/");
         s = mo_span_skip(s, old.n);
     }
     (void)mo_buf_span(&b, s);
     mo_jw_str(&x->w, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 /* `required` must not list members that were left out. */
 static void put_required(struct walk *x, struct mo_json list)
 {
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
     mo_jw_arr(&x->w);
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_json_is(v, MO_JSON_STRING) && good_name(v))
-            mo_jw_raw(&x->w, mo_json_text(v));
+    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+        if (mo_json_is(at.val, MO_JSON_STRING) && good_name(at.val))
+            mo_jw_raw(&x->w, mo_json_text(at.val));
     }
     mo_jw_end(&x->w);
 }
@@ -264,28 +243,25 @@ static bool is_skipped(struct mo_json s, struct mo_json k, struct mo_json v,
 static void put_object(struct walk *x, struct mo_json s, bool root)
 {
     bool ref = mo_json_is(mo_json_get(s, "$ref"), MO_JSON_STRING) && !root;
-    struct mo_json text = {NULL, 0}, k, v;
-    struct mo_json_iter it;
+    struct mo_json text = {NULL, 0};
     mo_autobuf struct mo_buf note = {.max = 2 * NOTE_MAX + 4096};
 
-    mo_json_iter(&it, s);
-    while (mo_json_next(&it, &k, &v)) {
-        int how = find_keyword(k);
+    for (struct mo_json_walk at = mo_json_walk(s); mo_json_step(&at);) {
+        int how = find_keyword(at.key);
 
-        if (how < 0 || !fits_gemini((enum how)how, v) || is_duplicate(s, k) ||
-            (ref && put_inside(k).p[0] != '$'))
-            drop_keyword(x, &note, k, v);
-        else if (is_skipped(s, k, v, root))
+        if (how < 0 || !fits_gemini((enum how)how, at.val) ||
+            is_duplicate(s, at.key) || (ref && put_inside(at.key).p[0] != '$'))
+            drop_keyword(&note, at.key, at.val);
+        else if (is_skipped(s, at.key, at.val, root))
             continue;
         else if (how == TEXT)
-            text = v;
+            text = at.val;
         else
-            put_member(x, k, v, (enum how)how, &note);
+            put_member(x, at.key, at.val, (enum how)how, &note);
     }
     if (!ref)
         put_description(x, text, &note);
-    if (mo_buf_err(&note) && !x->w.b->err)
-        x->w.b->err = mo_buf_err(&note);
+    mo_buf_pass_err(x->w.b, &note);
 }
 
 /* true and false are schemas too; both are written as "anything". */
@@ -295,19 +271,17 @@ static void put_schema(struct walk *x, struct mo_json s, bool root)
 
     x->depth++;
     mo_jw_obj(&x->w);
-    if (root) {
+    if (root)
         mo_jw_member(&x->w, "type", MO_SPAN("object"));
-    }
     if (!deep && mo_json_is(s, MO_JSON_OBJECT))
         put_object(x, s, root);
     mo_jw_end(&x->w);
     x->depth--;
 }
 
-int mo_llm_gschema(struct mo_json schema, struct mo_buf *out,
-                   struct mo_buf *dropped)
+int mo_llm_gschema(struct mo_json schema, struct mo_buf *out)
 {
-    struct walk x = {.dropped = dropped};
+    struct walk x = {.depth = 0};
 
     mo_jw_init(&x.w, out);
     put_schema(&x, schema, true);

@@ -149,15 +149,11 @@ static void send_delta(struct mo_llm_in *in, enum mo_llm_block_kind kind,
 void mo_llm_show(struct mo_llm_in *in, enum mo_llm_block_kind kind,
                  struct mo_json v)
 {
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = v.n + 4096};
     struct mo_span s;
 
-    if (!mo_json_is(v, MO_JSON_STRING))
-        return;
-    mo_arena_init(&a, v.n + 4096);
     if (mo_json_str(v, &a, &s) == 0)
         send_delta(in, kind, s);
-    mo_arena_fini(&a);
 }
 
 int mo_llm_grow(struct mo_llm_in *in, struct mo_llm_block *b, struct mo_json v,
@@ -173,25 +169,20 @@ int mo_llm_grow(struct mo_llm_in *in, struct mo_llm_block *b, struct mo_json v,
 int mo_llm_grow_text(struct mo_llm_in *in, struct mo_llm_block *b,
                      struct mo_span s, struct mo_err *e)
 {
-    struct mo_buf q;
-    int rc;
+    mo_autobuf struct mo_buf q = {.max = MO_LLM_REPLY_MAX};
+    int rc = mo_json_quote(&q, s);
 
-    mo_buf_init(&q, MO_LLM_REPLY_MAX);
-    rc = mo_json_quote(&q, s);
     if (rc < 0)
-        rc = mo_fail(e, rc, "reply");
-    else
-        rc = mo_llm_add(in, &b->body, mo_span(q.p + 1, q.len - 2), e);
-    mo_buf_fini(&q);
+        return mo_fail(e, rc, "reply");
+    rc = mo_llm_add(in, &b->body, mo_span(q.p + 1, q.len - 2), e);
     if (rc == 0)
         send_delta(in, b->kind, s);
     return rc;
 }
 
-int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
-                struct mo_json name, struct mo_json id, struct mo_err *e)
+int mo_llm_name(struct mo_llm_block *b, struct mo_json name, struct mo_json id,
+                struct mo_err *e)
 {
-    (void)in;
     mo_buf_reset(&b->name);
     if (mo_json_str_buf(name, &b->name) < 0 || b->name.len == 0)
         return mo_fail(e,
@@ -207,15 +198,24 @@ int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
  * later request. */
 int mo_llm_check_args(struct mo_json v)
 {
-    struct mo_buf exact;
-    int rc = MO_EPROTO;
+    mo_autobuf struct mo_buf exact = {.max = MO_EXACT_MAX};
+    int rc = mo_json_is(v, MO_JSON_OBJECT) ? mo_exact_args(v, &exact, NULL)
+                                           : MO_EPROTO;
 
-    if (!mo_json_is(v, MO_JSON_OBJECT))
-        return rc;
-    mo_buf_init(&exact, MO_EXACT_MAX);
-    rc = mo_exact_args(v, &exact, NULL);
-    mo_buf_fini(&exact);
     return rc == 0 || rc == MO_ENOMEM ? rc : MO_EPROTO;
+}
+
+int mo_llm_body_text(const struct mo_buf *body, struct mo_buf *out)
+{
+    mo_autobuf struct mo_buf lit = {.max = MO_LLM_REPLY_MAX + 2};
+
+    (void)mo_buf_putc(&lit, '"');
+    (void)mo_buf_span(&lit, mo_buf_view(body));
+    (void)mo_buf_putc(&lit, '"');
+    mo_buf_pass_err(out, &lit);
+    return mo_buf_err(out)
+               ? mo_buf_err(out)
+               : mo_json_str_buf((struct mo_json){lit.p, lit.len}, out);
 }
 
 /* Parses the arguments of a call: an object is used, nothing becomes {},
@@ -224,38 +224,36 @@ int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
                       struct mo_err *e)
 {
     struct mo_json_doc doc;
-    struct mo_buf quoted;
     struct mo_span s;
     int rc;
 
     if (b->closed)
         return 0;
     b->closed = true;
-    mo_buf_init(&quoted, MO_LLM_REPLY_MAX + 2);
-    (void)mo_buf_putc(&quoted, '"');
-    (void)mo_buf_span(&quoted, mo_buf_view(&b->body));
-    (void)mo_buf_putc(&quoted, '"');
     mo_buf_reset(&b->args);
-    rc = mo_buf_err(&quoted);
-    if (rc == 0)
-        rc = mo_json_str_buf((struct mo_json){quoted.p, quoted.len}, &b->args);
-    mo_buf_fini(&quoted);
+    rc = mo_llm_body_text(&b->body, &b->args);
     s = mo_span_trim(mo_buf_view(&b->args));
-    if (rc == 0 && s.n == 0) {
-        mo_buf_reset(&b->args);
-        rc = mo_buf_puts(&b->args, "{}");
-    } else if (rc == 0) {
+    if (rc == 0 && s.n)
         rc = mo_json_parse(s, MO_LLM_DEPTH_MAX, &doc, NULL) < 0
                  ? MO_EPROTO
                  : mo_llm_check_args(doc.root);
-    }
-    if (rc == MO_EPROTO) {
+    if (rc == MO_EPROTO)
         rc = mo_llm_add(in, &b->bad, s, e);
+    if (rc == 0 && (s.n == 0 || b->bad.len)) {
         mo_buf_reset(&b->args);
-        if (rc == 0)
-            rc = mo_buf_puts(&b->args, "{}");
+        rc = mo_buf_puts(&b->args, "{}");
     }
     return rc < 0 ? mo_fail(e, rc, "arguments of a call") : 0;
+}
+
+int mo_llm_close_calls(struct mo_llm_in *in, struct mo_err *e)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        if (in->v[i]->kind == MO_LB_CALL &&
+            mo_llm_close_args(in, in->v[i], e) < 0)
+            return e->code;
+    }
+    return 0;
 }
 
 static bool is_named(struct mo_json key, const char *const *names)
@@ -270,35 +268,23 @@ static bool is_named(struct mo_json key, const char *const *names)
 void mo_llm_put_but(struct mo_jw *w, struct mo_json obj,
                     const char *const *names)
 {
-    struct mo_json_iter it;
-    struct mo_json k, v;
-    struct mo_arena a;
-    struct mo_span s;
-
-    mo_arena_init(&a, 8 * obj.n + 4096);
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &k, &v)) {
-        if (is_named(k, names))
+    for (struct mo_json_walk at = mo_json_walk(obj); mo_json_step(&at);) {
+        if (names && is_named(at.key, names))
             continue;
-        if (mo_json_str(k, &a, &s) < 0) {
-            w->b->err = MO_ENOMEM;
-            break;
-        }
-        mo_jw_key_span(w, s);
-        mo_jw_raw(w, mo_json_text(v));
+        mo_jw_key_raw(w, at.key);
+        mo_jw_raw(w, mo_json_text(at.val));
     }
-    mo_arena_fini(&a);
 }
 
-void mo_llm_stop_raw(struct mo_llm_in *in, struct mo_json v)
+void mo_llm_stop(struct mo_llm_in *in, struct mo_json v,
+                 const struct mo_llm_stop_word *words, size_t n)
 {
-    struct mo_buf b;
-
-    mo_buf_init(&b, sizeof(in->stop_raw) - 1);
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0)
-        (void)snprintf(in->stop_raw, sizeof(in->stop_raw), "%s",
-                       mo_buf_cstr(&b));
-    mo_buf_fini(&b);
+    (void)mo_json_str_copy(v, in->stop_raw, sizeof(in->stop_raw));
+    in->stop = MO_LLM_OTHER;
+    for (size_t i = 0; i < n; i++) {
+        if (mo_json_str_eq(v, mo_span_cstr(words[i].raw)))
+            in->stop = words[i].stop;
+    }
 }
 
 void mo_llm_count(struct mo_json v, uint64_t *out)
@@ -309,14 +295,48 @@ void mo_llm_count(struct mo_json v, uint64_t *out)
         *out = n;
 }
 
-int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
-                      struct mo_json *out, struct mo_err *e)
+bool mo_llm_usage_raw(struct mo_llm_in *in, struct mo_json usage)
+{
+    if (!mo_json_is(usage, MO_JSON_OBJECT))
+        return false;
+    mo_buf_reset(&in->usage_raw);
+    (void)mo_buf_span(&in->usage_raw, mo_json_text(usage));
+    return true;
+}
+
+void mo_llm_usage(struct mo_llm_in *in, struct mo_json usage, const char *input,
+                  const char *output, const char *details)
+{
+    if (!mo_llm_usage_raw(in, usage))
+        return;
+    mo_llm_count(mo_json_get(usage, input), &in->usage.input);
+    mo_llm_count(mo_json_get(usage, output), &in->usage.output);
+    mo_llm_count(mo_json_get(mo_json_get(usage, details), "cached_tokens"),
+                 &in->usage.cache_read);
+}
+
+/* OpenAI's streams end with a mark that is not JSON. */
+int mo_llm_event(struct mo_llm_in *in, struct mo_span data, struct mo_err *e)
 {
     struct mo_json_doc doc;
 
-    if (mo_json_parse(ev->data, MO_LLM_DEPTH_MAX, &doc, e) < 0)
+    if ((in->wire == &mo_llm_chat || in->wire == &mo_llm_responses) &&
+        mo_span_is(mo_span_trim(data), "[DONE]")) {
+        in->whole = true;
+        return 0;
+    }
+    if (mo_json_parse(data, MO_LLM_DEPTH_MAX, &doc, e) < 0)
         return mo_wrap(e, "%s sent an event that is not JSON", in->label);
-    *out = doc.root;
+    return in->wire->event(in, doc.root, e);
+}
+
+int mo_llm_dispatch(const struct mo_llm_event_type *types, size_t n,
+                    struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (mo_llm_is_type(v, types[i].type))
+            return types[i].on(in, v, e);
+    }
     return 0;
 }
 
@@ -331,14 +351,18 @@ int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
     return e->code;
 }
 
-void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b)
+void mo_llm_put_json(struct mo_jw *w, const char *key, const struct mo_buf *b)
 {
-    if (mo_buf_err(b) && !w->b->err)
-        w->b->err = mo_buf_err(b);
-    if (mo_buf_view(b).n)
-        mo_jw_raw(w, mo_buf_view(b));
-    else
-        mo_jw_null(w);
+    mo_buf_pass_err(w->b, b);
+    mo_jw_member_raw(w, key, b->len ? mo_buf_view(b) : MO_SPAN("null"));
+}
+
+void mo_llm_put_items(struct mo_jw *w, const char *key,
+                      const struct mo_buf *items)
+{
+    mo_jw_member_raw(w, key, MO_SPAN("["));
+    (void)mo_buf_span(w->b, mo_buf_view(items));
+    (void)mo_buf_putc(w->b, ']');
 }
 
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
@@ -348,6 +372,14 @@ void mo_llm_put_literal(struct mo_jw *w, const char *key,
         w, key, MO_SPAN("\"")); /* the inside of a string literal follows */
     (void)mo_buf_span(w->b, mo_buf_view(body));
     (void)mo_buf_putc(w->b, '"');
+}
+
+void mo_llm_usage_add(struct mo_llm_usage *sum, const struct mo_llm_usage *u)
+{
+    sum->input += u->input;
+    sum->output += u->output;
+    sum->cache_read += u->cache_read;
+    sum->cache_write += u->cache_write;
 }
 
 /* --- the entry ----------------------------------------------------------- */
@@ -367,15 +399,10 @@ static void put_call(struct mo_jw *w, const struct mo_llm_block *b,
                      const char *key)
 {
     mo_jw_member_cstr(w, "key", key);
-    if (b->id.len) {
-        mo_jw_member(w, "id", mo_buf_view(&b->id));
-    }
+    mo_jw_member_opt(w, "id", mo_buf_view(&b->id));
     mo_jw_member(w, "name", mo_buf_view(&b->name));
-    mo_jw_key(w, "args");
-    mo_llm_put_json(w, &b->args);
-    if (b->bad.len) {
-        mo_jw_member(w, "bad", mo_buf_view(&b->bad));
-    }
+    mo_llm_put_json(w, "args", &b->args);
+    mo_jw_member_opt(w, "bad", mo_buf_view(&b->bad));
 }
 
 static void put_block(struct mo_llm_in *in, struct mo_jw *w,
@@ -387,19 +414,16 @@ static void put_block(struct mo_llm_in *in, struct mo_jw *w,
                                         [MO_LB_OTHER] = "other"};
     mo_autobuf struct mo_buf raw = {.max = 2 * MO_LLM_REPLY_MAX};
 
-    in->wire->put_raw(in, b, &raw);
-    if (mo_buf_err(&raw) && !w->b->err)
-        w->b->err = mo_buf_err(&raw);
+    if (in->wire->put_raw)
+        in->wire->put_raw(b, &raw);
+    mo_buf_pass_err(w->b, &raw);
     mo_jw_obj(w);
     mo_jw_member_cstr(w, "type", types[b->kind]);
     if (b->kind == MO_LB_CALL)
         put_call(w, b, key);
     else if (b->kind != MO_LB_OTHER)
         mo_llm_put_literal(w, "text", &b->body);
-    if (raw.len) {
-        mo_jw_key(w, "raw");
-        mo_llm_put_json(w, &raw);
-    }
+    mo_jw_member_raw(w, "raw", mo_buf_view(&raw));
     mo_jw_end(w);
 }
 
@@ -416,10 +440,8 @@ static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
     mo_jw_member_obj(w, "usage");
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         mo_jw_member_u64(w, rows[i].key, rows[i].v);
-    if (in->usage_raw.len) {
-        mo_jw_key(w, "raw");
-        mo_llm_put_json(w, &in->usage_raw);
-    }
+    if (in->usage_raw.len)
+        mo_llm_put_json(w, "raw", &in->usage_raw);
     mo_jw_end(w);
 }
 
@@ -472,31 +494,13 @@ static void collect_calls(struct mo_llm_in *in, struct mo_llm_reply *r)
     }
 }
 
-/* Collects all text, unescaped. A body is the inside of a string literal, so
- * quotes are added before parsing. */
+/* Collects all text, unescaped. */
 static void put_text(struct mo_llm_in *in)
 {
-    mo_autobuf struct mo_buf q = {.max = MO_LLM_REPLY_MAX + 2};
-
     for (size_t i = 0; i < in->n; i++) {
-        if (in->v[i]->kind != MO_LB_TEXT || in->v[i]->drop)
-            continue;
-        mo_buf_reset(&q);
-        (void)mo_buf_putc(&q, '"');
-        (void)mo_buf_span(&q, mo_buf_view(&in->v[i]->body));
-        if (mo_buf_putc(&q, '"') == 0)
-            (void)mo_json_str_buf((struct mo_json){q.p, q.len}, &in->text);
-        else
-            in->text.err = mo_buf_err(&q);
+        if (in->v[i]->kind == MO_LB_TEXT && !in->v[i]->drop)
+            (void)mo_llm_body_text(&in->v[i]->body, &in->text);
     }
-}
-
-static void add_usage(struct mo_llm_in *in)
-{
-    in->usage.input += in->before.input;
-    in->usage.output += in->before.output;
-    in->usage.cache_read += in->before.cache_read;
-    in->usage.cache_write += in->before.cache_write;
 }
 
 int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
@@ -508,21 +512,19 @@ int mo_llm_in_reply(struct mo_llm_in *in, const struct mo_llm_by *by,
                        "%s stopped in the middle of its reply; the reply was "
                        "not kept: try again",
                        in->label);
-    if (in->wire->finish(in, e) < 0)
+    if (in->wire->finish && in->wire->finish(in, e) < 0)
         return e->code;
     collect_calls(in, r);
     if (r->ncalls && (in->stop == MO_LLM_END || in->stop == MO_LLM_OTHER))
         in->stop = MO_LLM_CALLS;
     else if (!r->ncalls && in->stop == MO_LLM_CALLS)
         in->stop = MO_LLM_END;
-    add_usage(in);
+    mo_llm_usage_add(&in->usage, &in->before);
     put_entry(in, by);
     put_text(in);
-    if (mo_buf_err(&in->entry) || mo_buf_err(&in->text))
-        return mo_fail(e,
-                       mo_buf_err(&in->entry) ? mo_buf_err(&in->entry)
-                                              : mo_buf_err(&in->text),
-                       "reply");
+    mo_buf_pass_err(&in->entry, &in->text);
+    if (mo_buf_err(&in->entry))
+        return mo_fail(e, mo_buf_err(&in->entry), "reply");
     r->entry = mo_buf_view(&in->entry);
     r->text = mo_buf_view(&in->text);
     r->stop = in->stop;

@@ -39,8 +39,7 @@ static void forget_memo(struct mo_llm_memo *m)
     m->knot = (struct mo_llm_knot){.len = 0};
 }
 
-/* --- hashes
- * ------------------------------------------------------------------ */
+/* --- hashes -------------------------------------------------------------- */
 
 static uint64_t hash_span(const struct mo_llm_memo *m, uint64_t before,
                           struct mo_span s)
@@ -83,8 +82,7 @@ static uint64_t hash_entries(const struct mo_llm_memo *m, uint64_t h,
     return h;
 }
 
-/* --- find and keep
- * ----------------------------------------------------------- */
+/* --- find and keep ------------------------------------------------------- */
 
 void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
                       struct mo_buf *body)
@@ -128,8 +126,7 @@ void mo_llm_memo_keep(struct mo_llm_memo *m, const struct mo_llm_ask *q,
     memcpy(m->base, q->base, sizeof(m->base));
 }
 
-/* --- for wires
- * --------------------------------------------------------------- */
+/* --- for wires ----------------------------------------------------------- */
 
 void mo_llm_knot(const struct mo_llm_ask *q, size_t entry,
                  const struct mo_jw *w, const char *role)

@@ -50,18 +50,6 @@ static void get_done(void *ctx, const struct mo_err *why)
     g->done(g, why);
 }
 
-static void get_init(struct get *g,
-                     void (*done)(struct get *g, const struct mo_err *why))
-{
-    *g = (struct get){.done = done};
-    mo_buf_init(&g->body, PAGE_MAX);
-}
-
-static void get_fini(struct get *g)
-{
-    mo_buf_fini(&g->body);
-}
-
 static int get_start(struct get *g, struct mo_httpc *hc, const char *url,
                      const struct mo_llm_headers *h, unsigned ms,
                      struct mo_err *e)
@@ -96,15 +84,14 @@ struct list {
     unsigned pages;
     uint64_t until; /* ns */
     struct mo_later later;
-    void (*done)(void *ctx, const struct mo_llm_model *v, size_t n,
-                 const struct mo_llm_failure *f);
+    mo_llm_models_fn *done;
     void *ctx;
 };
 
 static void list_free(struct list *l)
 {
     mo_later_cancel(&l->later);
-    get_fini(&l->get);
+    mo_buf_fini(&l->get.body);
     mo_arena_fini(&l->a);
     mo_free(l->v);
     mo_free(l);
@@ -121,22 +108,20 @@ static int compare_rank(const void *pa, const void *pb)
 
 static void list_end(struct list *l, const struct mo_llm_failure *f)
 {
-    struct mo_llm_model *v = NULL;
-    struct mo_llm_failure none;
+    struct mo_llm_model *v = mo_arena_alloc(&l->a, (l->n + 1) * sizeof(*v));
+    struct mo_llm_failure none = {.code = "protocol"};
 
+    if (!f && !v) {
+        (void)mo_fail(&none.err, MO_ENOMEM, "list of models");
+        f = &none;
+    }
     if (!f && l->n) {
         qsort(l->v, l->n, sizeof(*l->v), compare_rank);
-        v = mo_arena_alloc(&l->a, l->n * sizeof(*v));
-        for (size_t i = 0; v && i < l->n; i++)
+        for (size_t i = 0; i < l->n; i++)
             v[i] = l->v[i].m;
-        if (!v) {
-            none = (struct mo_llm_failure){.code = "protocol"};
-            (void)mo_fail(&none.err, MO_ENOMEM, "list of models");
-            f = &none;
-        }
     }
     l->m->active--;
-    l->done(l->ctx, v, f ? 0 : l->n, f);
+    l->done(l->ctx, f || !l->n ? NULL : v, f ? 0 : l->n, f);
     list_free(l);
 }
 
@@ -146,13 +131,6 @@ static void list_fail(struct list *l, const struct mo_err *e, const char *code)
 
     (void)mo_wrap(&f.err, "%s", mo_llm_label(l->m->kind));
     list_end(l, &f);
-}
-
-static bool dup_name(struct list *l, struct mo_span s, struct mo_span *out)
-{
-    out->p = mo_arena_strndup(&l->a, s.p, s.n);
-    out->n = s.n;
-    return out->p != NULL;
 }
 
 static int add_model(void *ctx, const struct mo_llm_model *m, double rank,
@@ -174,7 +152,9 @@ static int add_model(void *ctx, const struct mo_llm_model *m, double rank,
     }
     r = &l->v[l->n];
     *r = (struct ranked){*m, rank, l->n};
-    if (!dup_name(l, m->id, &r->m.id) || !dup_name(l, m->name, &r->m.name))
+    r->m.id = mo_span_dup(&l->a, m->id);
+    r->m.name = mo_span_dup(&l->a, m->name);
+    if (!r->m.id.p || !r->m.name.p)
         return mo_fail(e, MO_ENOMEM, "list of models");
     l->n++;
     return 0;
@@ -218,57 +198,45 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
 static void on_page(struct get *g, const struct mo_err *why)
 {
     struct list *l = mo_container_of(g, struct list, get);
-    struct mo_llm_verdict v;
+    const char *label = mo_llm_label(l->m->kind);
+    mo_autoarena struct mo_arena a = {.cap = NAMES_MAX};
     struct mo_span next = {NULL, 0};
-    struct mo_arena a;
+    struct mo_llm_verdict v;
     struct mo_err e;
     int rc;
 
-    if (why) {
-        mo_llm_network(mo_llm_label(l->m->kind), why, &v.f);
-        list_end(l, &v.f);
-        return;
-    }
-    if (g->hint.status != 200) {
-        mo_llm_judge(mo_llm_label(l->m->kind), &g->hint, mo_buf_view(&g->body),
+    if (why)
+        mo_llm_network(label, why, &v.f);
+    else if (g->hint.status != 200)
+        mo_llm_judge(label, &g->hint, mo_buf_view(&g->body),
                      mo_buf_view(&l->m->key), &v);
+    if (why || g->hint.status != 200) {
         list_end(l, &v.f);
         return;
     }
-    mo_arena_init(&a, NAMES_MAX);
     rc = mo_llm_page(l->m->kind, mo_buf_view(&g->body), &a, add_model, l, &next,
                      &e);
     if (rc == 0 && next.n && ++l->pages < PAGES_MAX) {
         rc = ask_page(l, next, &e);
         if (rc == 0)
-            l = NULL; /* continues with the next page */
+            return; /* continues with the next page */
     }
-    mo_arena_fini(&a);
-    if (!l)
-        return;
     if (rc < 0)
         list_fail(l, &e, rc == MO_ETIMEOUT ? "network" : "protocol");
     else
         list_end(l, NULL);
 }
 
-/* The demo has a fixed list. */
 static void list_later(struct mo_later *d)
+{
+    list_end(mo_container_of(d, struct list, later), NULL);
+}
+
+int mo_llm_models(struct mo_llm *m, unsigned ms, mo_llm_models_fn *done,
+                  void *ctx, struct mo_err *e)
 {
     static const struct mo_llm_model demo = {
         MO_SPAN("demo"), MO_SPAN("Demo (plain words, no key)"), 0, 0};
-    struct list *l = mo_container_of(d, struct list, later);
-
-    l->m->active--;
-    l->done(l->ctx, &demo, 1, NULL);
-    list_free(l);
-}
-
-int mo_llm_models(struct mo_llm *m, unsigned ms,
-                  void (*done)(void *ctx, const struct mo_llm_model *v,
-                               size_t n, const struct mo_llm_failure *f),
-                  void *ctx, struct mo_err *e)
-{
     struct list *l = mo_new(struct list);
     struct mo_err mine;
     int rc = 0;
@@ -276,21 +244,21 @@ int mo_llm_models(struct mo_llm *m, unsigned ms,
     e = e ? e : &mine;
     if (!l)
         return mo_fail(e, MO_ENOMEM, "list of models");
-    l->m = m;
-    l->done = done;
-    l->ctx = ctx;
-    l->until = mo_loop_now(m->loop) + ms * MO_MS;
-    mo_arena_init(&l->a, NAMES_MAX);
+    *l = (struct list){.m = m,
+                       .get = {.body = {.max = PAGE_MAX}, .done = on_page},
+                       .a = {.cap = NAMES_MAX},
+                       .until = mo_loop_now(m->loop) + ms * MO_MS,
+                       .done = done,
+                       .ctx = ctx};
     mo_later_init(&l->later, list_later);
-    get_init(&l->get, on_page);
-    if (m->kind == MO_LLM_DEMO)
-        mo_loop_defer(m->loop, &l->later);
-    else
-        rc = ask_page(l, (struct mo_span){NULL, 0}, e);
+    rc = m->kind == MO_LLM_DEMO ? add_model(l, &demo, 0, e)
+                                : ask_page(l, (struct mo_span){NULL, 0}, e);
     if (rc < 0) {
         list_free(l);
         return rc;
     }
+    if (m->kind == MO_LLM_DEMO)
+        mo_loop_defer(m->loop, &l->later);
     m->active++;
     return 0;
 }
@@ -301,25 +269,23 @@ struct probe {
     struct get get;
     struct search *s;
     struct mo_llm_local local;
-    char *name, *url;
     bool found;
 };
 
 struct search {
+    struct mo_arena a; /* names and URLs */
     struct probe v[MO_LLM_LOCAL_MAX];
     size_t n, left;
     struct mo_later later;
-    void (*done)(void *ctx, const struct mo_llm_local *v, size_t n);
+    mo_llm_locals_fn *done;
     void *ctx;
 };
 
 static void search_free(struct search *s)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        get_fini(&s->v[i].get);
-        mo_free(s->v[i].name);
-        mo_free(s->v[i].url);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        mo_buf_fini(&s->v[i].get.body);
+    mo_arena_fini(&s->a);
     mo_free(s);
 }
 
@@ -356,45 +322,32 @@ static void on_probe(struct get *g, const struct mo_err *why)
 {
     struct probe *p = mo_container_of(g, struct probe, get);
     struct search *s = p->s;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = PROBE_MAX};
     struct mo_span next;
     struct mo_err e;
 
-    if (!why && g->hint.status == 200) {
-        mo_arena_init(&a, PROBE_MAX);
+    if (!why && g->hint.status == 200)
         p->found = mo_llm_page(MO_LLM_COMPATIBLE, mo_buf_view(&g->body), &a,
                                count_model, &p->local.models, &next, &e) == 0;
-        mo_arena_fini(&a);
-    }
     if (--s->left == 0)
         search_end(s);
 }
 
-static int probe_start(struct search *s, struct mo_httpc *hc,
-                       const struct mo_llm_local *want, unsigned ms,
-                       struct mo_err *e)
+/* A probe that cannot be started counts as absent. */
+static void probe_start(struct search *s, struct mo_httpc *hc,
+                        const struct mo_llm_local *want, unsigned ms)
 {
     struct probe *p = &s->v[s->n++];
-    struct mo_buf url;
-    int rc;
+    mo_autobuf struct mo_buf url = {.max = MO_URL_MAX};
 
     p->s = s;
-    get_init(&p->get, on_probe);
-    p->name = mo_strndup(want->name, strlen(want->name));
-    p->url = mo_strndup(want->base_url, strlen(want->base_url));
-    p->local = (struct mo_llm_local){p->name, p->url, 0};
-    mo_buf_init(&url, MO_URL_MAX);
-    (void)mo_buf_puts(&url, want->base_url);
-    rc = mo_buf_puts(&url, "/models");
-    if (rc == 0 && (!p->name || !p->url))
-        rc = MO_ENOMEM;
-    if (rc < 0)
-        (void)mo_fail(e, rc, "probing for model servers");
-    else
-        rc = get_start(&p->get, hc, mo_buf_cstr(&url), NULL, ms, e);
-    mo_buf_fini(&url);
-    s->left += rc == 0;
-    return rc;
+    p->get = (struct get){.body = {.max = PAGE_MAX}, .done = on_probe};
+    p->local.name = mo_span_dup(&s->a, mo_span_cstr(want->name)).p;
+    p->local.base_url = mo_span_dup(&s->a, mo_span_cstr(want->base_url)).p;
+    (void)mo_buf_printf(&url, "%s/models", want->base_url);
+    if (!mo_buf_err(&url) && p->local.name && p->local.base_url)
+        s->left +=
+            get_start(&p->get, hc, mo_buf_cstr(&url), NULL, ms, NULL) == 0;
 }
 
 static const struct mo_llm_local usual[] = {
@@ -414,9 +367,7 @@ bool mo_llm_is_local(struct mo_span name)
 
 int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
                       const struct mo_llm_local *v, size_t n, unsigned ms,
-                      void (*done)(void *ctx, const struct mo_llm_local *v,
-                                   size_t n),
-                      void *ctx, struct mo_err *e)
+                      mo_llm_locals_fn *done, void *ctx, struct mo_err *e)
 {
     struct search *s;
 
@@ -429,10 +380,10 @@ int mo_llm_find_local(struct mo_loop *l, struct mo_httpc *hc,
         return mo_fail(e, MO_ENOMEM, "probing for model servers");
     s->done = done;
     s->ctx = ctx;
+    mo_arena_init(&s->a, NAMES_MAX);
     mo_later_init(&s->later, search_later);
     for (size_t i = 0; i < n; i++)
-        (void)probe_start(s, hc, &v[i], ms,
-                          NULL); /* a failed probe counts as absent */
+        probe_start(s, hc, &v[i], ms);
     if (s->left == 0)
         mo_loop_defer(l, &s->later);
     return 0;

@@ -17,12 +17,8 @@ static struct mo_span read_str(struct mo_json v, struct mo_arena *a)
 
 static bool list_has(struct mo_json list, const char *word)
 {
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_json_str_eq(v, mo_span_cstr(word)))
+    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+        if (mo_json_str_eq(at.val, mo_span_cstr(word)))
             return true;
     }
     return false;
@@ -195,8 +191,7 @@ int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
                 mo_llm_each *each, void *ctx, struct mo_span *next,
                 struct mo_err *e)
 {
-    struct mo_json list, key, v;
-    struct mo_json_iter it;
+    struct mo_json list;
     struct mo_json_doc d;
 
     if (mo_json_parse(doc, 0, &d, e) < 0)
@@ -204,11 +199,10 @@ int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
     list = mo_json_get(d.root, pages[k].list);
     if (!mo_json_is(list, MO_JSON_ARRAY))
         return mo_fail(e, MO_EPROTO, "the answer is not a list of models");
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &v)) {
-        struct row r = {.m = {.id = read_str(mo_json_get(v, "id"), a)}};
+    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+        struct row r = {.m = {.id = read_str(mo_json_get(at.val, "id"), a)}};
 
-        if (!pages[k].read(v, a, &r) || r.m.id.n == 0)
+        if (!pages[k].read(at.val, a, &r) || r.m.id.n == 0)
             continue;
         if (r.m.name.n == 0)
             r.m.name = r.m.id;

@@ -26,8 +26,7 @@
 #define MO_LLM_BASE_MAX                                                        \
     33 /* hex digest of a request's beginning, with the NUL */
 
-/* --- a request
- * --------------------------------------------------------------- */
+/* --- a request ----------------------------------------------------------- */
 
 /* A position in a request body where writing can continue: nothing before it
  * changes while entries are only added. */
@@ -93,6 +92,25 @@ struct mo_llm_piece {
 /* Returns false if there is nothing to send (blank text, an unknown kind
  * without text). */
 bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p);
+
+/* The pieces of a list of content blocks; those with nothing to send are left
+ * out:
+ *   for (struct mo_llm_pieces s = mo_llm_pieces(list); mo_llm_next_piece(&s);)
+ * visits s.p. */
+struct mo_llm_pieces {
+    struct mo_json_walk at;
+    struct mo_llm_piece p;
+};
+
+static inline struct mo_llm_pieces mo_llm_pieces(struct mo_json list)
+{
+    return (struct mo_llm_pieces){.at = mo_json_walk(list)};
+}
+
+bool mo_llm_next_piece(struct mo_llm_pieces *s);
+/* The pieces of an entry's blocks, and of the result of a call. */
+struct mo_llm_pieces mo_llm_entry_pieces(struct mo_json entry);
+struct mo_llm_pieces mo_llm_result_pieces(const struct mo_llm_pair *pair);
 void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p);
 void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p);
 bool mo_llm_failed(const struct mo_llm_pair *p); /* isError, or no result */
@@ -103,8 +121,7 @@ void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p);
 #define MO_LLM_UNKNOWN                                                         \
     "This call was interrupted. Whether it took effect is unknown."
 
-/* --- reuse of the last request's beginning (llm_memo.c)
- * ---------------------- */
+/* --- reuse of the last request's beginning (llm_memo.c) ------------------ */
 
 struct mo_llm_memo {
     uint64_t key[2];
@@ -136,8 +153,7 @@ bool mo_llm_go_on(const struct mo_llm_ask *q, struct mo_buf *body,
 /* Index of the first entry of the newest run of user entries. */
 size_t mo_llm_last_said(const struct mo_llm_ask *q);
 
-/* --- a stream
- * ---------------------------------------------------------------- */
+/* --- a stream ------------------------------------------------------------ */
 
 enum mo_llm_block_kind { MO_LB_TEXT, MO_LB_THINKING, MO_LB_CALL, MO_LB_OTHER };
 
@@ -185,46 +201,40 @@ struct mo_llm_in {
     char key[MO_LLM_KEY_MAX - 8]; /* prefix of the calls' keys */
 };
 
+/* The demo has no request and no stream: all of its members are NULL. */
 struct mo_llm_wire {
-    /* Writes the body, and the path (appended to the base URL). */
+    /* Writes the body. */
     int (*put)(const struct mo_llm_ask *q, struct mo_buf *body,
                struct mo_err *e);
-    int (*put_path)(const struct mo_llm_ask *q, struct mo_buf *path);
+    /* Appended to the base URL. after: the model's name stands between. */
+    const char *path, *after;
     /* Handles one event. An error ends the stream; in->fail may say more. */
-    int (*event)(struct mo_llm_in *in, const struct mo_sse_event *ev,
-                 struct mo_err *e);
-    /* After the end mark: closes open blocks, sets the stop. */
+    int (*event)(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
+    /* After the end mark: closes open blocks, sets the stop. NULL: nothing is
+     * left to do. */
     int (*finish)(struct mo_llm_in *in, struct mo_err *e);
     /* Writes the raw block, or nothing. */
-    void (*put_raw)(const struct mo_llm_in *in, const struct mo_llm_block *b,
-                    struct mo_buf *out);
+    void (*put_raw)(const struct mo_llm_block *b, struct mo_buf *out);
 };
 
-/* Declares the stream half of a wire, which is in its own file. */
-#define MO_LLM_IN(wire)                                                        \
-    int mo_llm_##wire##_event(struct mo_llm_in *in,                            \
-                              const struct mo_sse_event *ev,                   \
-                              struct mo_err *e);                               \
-    int mo_llm_##wire##_finish(struct mo_llm_in *in, struct mo_err *e);        \
-    void mo_llm_##wire##_raw(const struct mo_llm_in *in,                       \
-                             const struct mo_llm_block *b, struct mo_buf *out)
+/* Appends the path of a request for that model. */
+int mo_llm_put_path(const struct mo_llm_wire *w, const char *model,
+                    struct mo_buf *url);
+/* Handles one event of a stream. */
+int mo_llm_event(struct mo_llm_in *in, struct mo_span data, struct mo_err *e);
 
-MO_LLM_IN(claude);
-MO_LLM_IN(gemini);
-MO_LLM_IN(chat);
-MO_LLM_IN(responses);
+/* The stream half of mo_llm_chat, which is in its own file. */
+int mo_llm_chat_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
+int mo_llm_chat_finish(struct mo_llm_in *in, struct mo_err *e);
+void mo_llm_chat_raw(const struct mo_llm_block *b, struct mo_buf *out);
 
 extern const struct mo_llm_wire mo_llm_claude, mo_llm_gemini, mo_llm_chat,
-    mo_llm_responses;
+    mo_llm_responses, mo_llm_demo;
 
 /* A body that ends with max_tokens gets it as max_completion_tokens. false: it
  * has none, or there was no memory. */
 bool mo_llm_chat_new_limit(struct mo_buf *body, unsigned max_output);
 
-/* Maps a name in a reply back to the name of the tool. */
-struct mo_span mo_llm_gemini_name(struct mo_span name);
-
-/* NULL for the demo. */
 const struct mo_llm_wire *mo_llm_wire(enum mo_llm_kind k, const char *model);
 
 void mo_llm_in_init(struct mo_llm_in *in, const struct mo_llm_wire *w,
@@ -261,31 +271,58 @@ int mo_llm_grow_text(struct mo_llm_in *in, struct mo_llm_block *b,
 void mo_llm_show(struct mo_llm_in *in, enum mo_llm_block_kind kind,
                  struct mo_json v);
 /* Sets name and id, unescaped. MO_EPROTO: no name. */
-int mo_llm_name(struct mo_llm_in *in, struct mo_llm_block *b,
-                struct mo_json name, struct mo_json id, struct mo_err *e);
+int mo_llm_name(struct mo_llm_block *b, struct mo_json name, struct mo_json id,
+                struct mo_err *e);
 /* Parses the complete body as arguments: an object, {} or bad. */
 int mo_llm_check_args(struct mo_json v); /* MO_EPROTO: bad */
 int mo_llm_close_args(struct mo_llm_in *in, struct mo_llm_block *b,
                       struct mo_err *e);
+/* The same for all calls of the reply. */
+int mo_llm_close_calls(struct mo_llm_in *in, struct mo_err *e);
+/* Appends the text of a body, unescaped. */
+int mo_llm_body_text(const struct mo_buf *body, struct mo_buf *out);
 /* Writes the members of obj, except those named. */
 void mo_llm_put_but(struct mo_jw *w, struct mo_json obj,
                     const char *const *names);
-void mo_llm_stop_raw(struct mo_llm_in *in, struct mo_json v);
+
+/* A provider's word for the end of a reply. */
+struct mo_llm_stop_word {
+    const char *raw;
+    enum mo_llm_stop stop;
+};
+
+/* Keeps the word and sets the stop; MO_LLM_OTHER: v is not among the words. */
+void mo_llm_stop(struct mo_llm_in *in, struct mo_json v,
+                 const struct mo_llm_stop_word *words, size_t n);
 /* Sets *out to v if v is a number. */
 void mo_llm_count(struct mo_json v, uint64_t *out);
+/* Keeps the usage as it is; false: it is no object. */
+bool mo_llm_usage_raw(struct mo_llm_in *in, struct mo_json usage);
+/* Reads the usage as OpenAI writes it, with these names of its members. */
+void mo_llm_usage(struct mo_llm_in *in, struct mo_json usage, const char *input,
+                  const char *output, const char *details);
+
+/* A type of event, and what handles it. Unknown types are ignored. */
+struct mo_llm_event_type {
+    const char *type;
+    int (*on)(struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
+};
+
+int mo_llm_dispatch(const struct mo_llm_event_type *types, size_t n,
+                    struct mo_llm_in *in, struct mo_json v, struct mo_err *e);
 /* Handles an error document in the stream: sets in->fail and *e. */
 int mo_llm_event_error(struct mo_llm_in *in, struct mo_json v,
                        struct mo_err *e);
-/* Writes b as a JSON value; the writer takes over b's error. */
-void mo_llm_put_json(struct mo_jw *w, const struct mo_buf *b);
+/* Writes b, a JSON value, as a member; the writer takes over b's error. */
+void mo_llm_put_json(struct mo_jw *w, const char *key, const struct mo_buf *b);
+/* Writes items, JSON values with commas, as a list. */
+void mo_llm_put_items(struct mo_jw *w, const char *key,
+                      const struct mo_buf *items);
 /* Writes body, an escaped text, as a string member. */
 void mo_llm_put_literal(struct mo_jw *w, const char *key,
                         const struct mo_buf *body);
-int mo_llm_event_json(const struct mo_llm_in *in, const struct mo_sse_event *ev,
-                      struct mo_json *out, struct mo_err *e);
 
-/* --- errors
- * ------------------------------------------------------------------ */
+/* --- errors -------------------------------------------------------------- */
 
 /* Retry information of an answer that is not a stream. */
 struct mo_llm_hint {
@@ -318,7 +355,7 @@ struct mo_llm {
     enum mo_llm_kind kind;
     char *url; /* without a trailing slash */
     struct mo_buf key;
-    unsigned max_output, idle_ms;
+    unsigned max_output, idle_ms, total_ms;
     bool *new_limit, own_new_limit; /* see mo_llm_opts */
     unsigned active;                /* active requests and lists */
     struct mo_llm_memo memo;
@@ -384,13 +421,10 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
                      struct mo_err *e);
 void mo_llm_plan_fini(struct mo_llm_plan *p);
 
-extern const struct mo_llm_wire mo_llm_demo;
-
 /* --- schemas ------------------------------------------------------------- */
 
 /* Translates a JSON Schema for Gemini. Keywords left out are added to the
- * description, and as "path: word" lines to dropped (or NULL). */
-int mo_llm_gschema(struct mo_json schema, struct mo_buf *out,
-                   struct mo_buf *dropped);
+ * description. */
+int mo_llm_gschema(struct mo_json schema, struct mo_buf *out);
 
 #endif

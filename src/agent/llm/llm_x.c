@@ -17,7 +17,6 @@
 #define EVENT_MAX   ((size_t)16 * 1024 * 1024) /* one event of a stream */
 #define ERROR_MAX   ((size_t)256 * 1024) /* an answer that is not a stream */
 #define STREAM_MAX  ((uint64_t)256 * 1024 * 1024)
-#define TOTAL_MS    3600000u /* timeout of one request, even with data */
 #define DRAIN_MS    2000u
 #define LOADING_MS  1000u
 #define LOADING_MAX 120u /* answers "still loading" before giving up */
@@ -155,8 +154,7 @@ void mo_llm_cancel(struct mo_llm_x *x)
     mo_loop_defer(x->loop, &x->later);
 }
 
-/* --- retries
- * ----------------------------------------------------------------- */
+/* --- retries ------------------------------------------------------------- */
 
 static void retry_wait_ms(struct mo_llm_x *x, unsigned ms,
                           const struct mo_llm_failure *f)
@@ -190,13 +188,8 @@ static bool schedule_retry(struct mo_llm_x *x, const struct mo_llm_verdict *v)
 /* Adds up the usage of several requests. */
 static void keep_usage(struct mo_llm_in *in)
 {
-    struct mo_llm_usage *b = &in->before, *u = &in->usage;
-
-    b->input += u->input;
-    b->output += u->output;
-    b->cache_read += u->cache_read;
-    b->cache_write += u->cache_write;
-    *u = (struct mo_llm_usage){.input = 0};
+    mo_llm_usage_add(&in->before, &in->usage);
+    in->usage = (struct mo_llm_usage){.input = 0};
 }
 
 static void send_again(struct mo_llm_x *x)
@@ -263,7 +256,7 @@ static void feed_stream(struct mo_llm_x *x, struct mo_span data)
 
         if (r == MO_SSE_MORE)
             return;
-        if (r == MO_SSE_ERROR || x->wire->event(&x->in, &ev, &e) < 0)
+        if (r == MO_SSE_ERROR || mo_llm_event(&x->in, ev.data, &e) < 0)
             is_broken(x, &e);
     }
 }
@@ -307,10 +300,9 @@ static void on_data(void *ctx, struct mo_span data)
 /* A server that does not stream although asked to: treated as one event. */
 static void take_whole_doc(struct mo_llm_x *x)
 {
-    struct mo_sse_event ev = {.data = mo_buf_view(&x->doc)};
     struct mo_err e;
 
-    if (x->wire->event(&x->in, &ev, &e) < 0)
+    if (mo_llm_event(&x->in, mo_buf_view(&x->doc), &e) < 0)
         fail_with(x, &e, "protocol");
 }
 
@@ -402,7 +394,7 @@ static int send_out(struct mo_llm_x *x, struct mo_err *e)
         .url = mo_buf_cstr(&x->url),
         .body = mo_buf_view(x->hop.len ? &x->hop : &x->body),
         .idle_ms = x->m->idle_ms,
-        .total_ms = TOTAL_MS,
+        .total_ms = x->m->total_ms,
         .max_bytes = STREAM_MAX,
     };
     int rc = mo_llm_headers(x->m, &h, e);
@@ -511,8 +503,7 @@ static void on_timer(struct mo_timer *t)
         mo_httpc_cancel(x->http);
 }
 
-/* --- start
- * ------------------------------------------------------------------- */
+/* --- start --------------------------------------------------------------- */
 
 static struct mo_llm_x *x_new(struct mo_llm *m, const struct mo_llm_request *r,
                               const struct mo_llm_cb *cb, void *ctx)
@@ -553,26 +544,23 @@ static int write_request(struct mo_llm_x *x, const struct mo_llm_request *r,
                            .max_output = x->m->max_output,
                            .new_limit = *x->m->new_limit,
                            .r = r};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = 4096 + (r->nentries + 1) * 64};
     int rc;
 
-    mo_arena_init(&a, 4096 + (r->nentries + 1) * 64);
     if (x->state != X_DEMO)
         mo_llm_memo_find(&x->m->memo, &q, &x->body);
     rc = mo_llm_ask_init(&q, &a, e);
     memcpy(x->base, q.base, sizeof(x->base));
-    if (rc == 0 && x->state == X_DEMO) {
-        rc = mo_llm_demo_plan(&q, &x->plan, e);
-    } else if (rc == 0) {
-        (void)mo_buf_puts(&x->url, x->m->url);
+    if (rc == 0 && x->state == X_DEMO)
+        return mo_llm_demo_plan(&q, &x->plan, e);
+    if (rc == 0)
         rc = x->wire->put(&q, &x->body, e);
-        if (rc == 0)
-            mo_llm_memo_keep(&x->m->memo, &q, &x->body);
-        if (rc == 0 && x->wire->put_path(&q, &x->url) < 0)
-            rc = mo_fail(e, mo_buf_err(&x->url), "request");
-    }
-    mo_arena_fini(&a);
-    return rc;
+    if (rc < 0)
+        return rc;
+    mo_llm_memo_keep(&x->m->memo, &q, &x->body);
+    (void)mo_buf_puts(&x->url, x->m->url);
+    rc = mo_llm_put_path(x->wire, r->model, &x->url);
+    return rc < 0 ? mo_fail(e, rc, "request") : 0;
 }
 
 int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,

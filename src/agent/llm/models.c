@@ -1,6 +1,4 @@
-/*
- * models.c - see models.h.
- */
+/* models.c - see models.h. */
 #include "agent/llm/models.h"
 
 #include <stdio.h>
@@ -44,7 +42,7 @@ struct source { /* one provider in the present round */
 
 struct waiter {
     struct mo_list node;
-    void (*done)(void *arg, struct mo_span json, const struct mo_err *why);
+    mo_models_fn *done;
     void (*ready)(void *arg); /* instead: of mo_models_prepare() */
     void *arg;
 };
@@ -134,6 +132,7 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
 
     MO_BUG_ON(m->cfg == NULL);
     o.max_output = (unsigned)m->cfg->llm.max_output_tokens;
+    o.total_ms = (unsigned)m->cfg->llm.timeout_ms;
     if (key.n == 0 && api && api->api_key) {
         rc = mo_reference_resolve(m->cfg, api->api_key, &ours, e);
         o.key = mo_buf_view(&ours);
@@ -237,12 +236,10 @@ static void put_model(struct source *s, const struct mo_llm_model *v)
     if (s->usual) {
         mo_jw_str(&w, v->id);
     } else {
-        struct mo_buf id;
+        mo_autobuf struct mo_buf id = {.max = LABEL_MAX + ID_MAX};
 
-        mo_buf_init(&id, LABEL_MAX + ID_MAX);
         mo_buf_printf(&id, "%s:%.*s", s->name, (int)v->id.n, v->id.p);
         mo_jw_str(&w, mo_buf_view(&id));
-        mo_buf_fini(&id);
     }
     mo_jw_member(&w, "name", v->name);
     mo_jw_member_cstr(&w, "provider", s->name);
@@ -262,57 +259,37 @@ static void put_source(struct mo_jw *w, const struct source *s)
     mo_jw_end(w);
 }
 
-static void put_demo(struct mo_models *m, bool comma)
+static void put_demo(struct mo_jw *w, bool usual)
 {
-    bool is_usual = default_kind(m->cfg) == MO_LLM_DEMO;
-
-    mo_buf_puts(&m->list, comma ? "," : "");
-    mo_buf_puts(&m->list,
-                is_usual ? "{\"id\":\"demo\"" : "{\"id\":\"demo:demo\"");
-    mo_buf_puts(&m->list, ",\"name\":\"Demo (built in, no key needed)\","
-                          "\"provider\":\"demo\"}");
-}
-
-static void write_models(struct mo_models *m)
-{
-    bool any = false;
-
-    for (size_t i = 0; i < m->n; i++) {
-        struct source *s = &m->sources[i];
-
-        if (s->models.len == 0)
-            continue;
-        mo_buf_puts(&m->list, any ? "," : "");
-        mo_buf_span(&m->list, mo_buf_view(&s->models));
-        any = true;
-    }
-    put_demo(m, any);
+    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "id", usual ? "demo" : "demo:demo");
+    mo_jw_member_cstr(w, "name", "Demo (built in, no key needed)");
+    mo_jw_member_cstr(w, "provider", "demo");
+    mo_jw_end(w);
 }
 
 static void write_list(struct mo_models *m)
 {
     enum mo_llm_kind k = default_kind(m->cfg);
     struct choice c = choose_model(m, mo_span(NULL, 0));
-    const char *model =
-        m->cfg->llm.model ? m->cfg->llm.model : default_model(&c);
     struct mo_jw w;
 
     mo_buf_reset(&m->list);
-    mo_buf_puts(&m->list, "{\"provider\":");
-    mo_json_quote(&m->list, mo_span_cstr(mo_llm_kind_name(k)));
-    mo_buf_puts(&m->list, ",\"model\":");
-    if (model)
-        mo_json_quote(&m->list, mo_span_cstr(model));
-    else
-        mo_buf_puts(&m->list, "null");
-    mo_buf_puts(&m->list, ",\"models\":[");
-    write_models(m);
-    mo_buf_puts(&m->list, "],\"providers\":");
-    w = mo_jw_array(&m->list);
+    w = mo_jw_object(&m->list);
+    mo_jw_member_cstr(&w, "provider", mo_llm_kind_name(k));
+    mo_jw_member_cstr(
+        &w, "model", m->cfg->llm.model ? m->cfg->llm.model : default_model(&c));
+    mo_jw_member_arr(&w, "models");
+    for (size_t i = 0; i < m->n; i++)
+        if (m->sources[i].models.len > 0)
+            mo_jw_raw(&w, mo_buf_view(&m->sources[i].models));
+    put_demo(&w, k == MO_LLM_DEMO);
+    mo_jw_end(&w);
+    mo_jw_member_arr(&w, "providers");
     for (size_t i = 0; i < m->n; i++)
         put_source(&w, &m->sources[i]);
     mo_jw_end(&w);
-    mo_buf_putc(&m->list, '}');
+    mo_jw_end(&w);
     m->made = mo_now_ns();
 }
 
@@ -475,20 +452,24 @@ static void begin_round(struct mo_models *m)
     source_answered(m);
 }
 
-int mo_models_list(struct mo_models *m,
-                   void (*done)(void *arg, struct mo_span json,
-                                const struct mo_err *why),
-                   void *arg, struct mo_err *e)
+static int add_waiter(struct mo_models *m, struct waiter what, struct mo_err *e)
 {
     struct waiter *w = mo_new(struct waiter);
 
     if (w == NULL)
         return mo_fail(e, MO_ENOMEM, "models: out of memory");
-    w->done = done;
-    w->arg = arg;
+    *w = what;
     mo_list_push(&m->waiters, &w->node);
-    if (m->busy)
-        return 0;
+    return 0;
+}
+
+int mo_models_list(struct mo_models *m, mo_models_fn *done, void *arg,
+                   struct mo_err *e)
+{
+    int rc = add_waiter(m, (struct waiter){.done = done, .arg = arg}, e);
+
+    if (rc < 0 || m->busy)
+        return rc;
     if (m->made > 0 && !m->stale &&
         mo_now_ns() - m->made < MO_MODELS_KEEP_MS * MO_MS)
         mo_loop_defer(m->loop, &m->later);
@@ -504,16 +485,11 @@ int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
     ptrdiff_t colon = mo_span_find(wanted, ':');
     bool unknown_place = colon > 0 && m->made == 0 &&
                          mo_llm_is_local(mo_span_head(wanted, (size_t)colon));
-    struct waiter *w = NULL;
 
     if (!unknown_place && (c.model.n > 0 || default_model(&c)))
         return 1;
-    w = mo_new(struct waiter);
-    if (w == NULL)
-        return mo_fail(e, MO_ENOMEM, "models: out of memory");
-    w->ready = ready;
-    w->arg = arg;
-    mo_list_push(&m->waiters, &w->node);
+    if (add_waiter(m, (struct waiter){.ready = ready, .arg = arg}, e) < 0)
+        return MO_ENOMEM;
     if (!m->busy)
         begin_round(m);
     return 0;
@@ -531,16 +507,14 @@ static bool is_model(struct mo_json id, struct mo_span model)
 uint64_t mo_models_window(struct mo_models *m, struct mo_span model)
 {
     uint64_t all = 0, out = (uint64_t)m->cfg->llm.max_output_tokens;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_json_doc doc;
 
     if (m->made == 0 || mo_json_parse(mo_buf_view(&m->list), 0, &doc, NULL) < 0)
         return 0;
-    mo_json_iter(&it, mo_json_get(doc.root, "models"));
-    while (mo_json_next(&it, &key, &val))
-        if (is_model(mo_json_get(val, "id"), model))
-            (void)mo_json_u64(mo_json_get(val, "context"), &all);
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc.root, "models"));
+         mo_json_step(&at);)
+        if (is_model(mo_json_get(at.val, "id"), model))
+            (void)mo_json_u64(mo_json_get(at.val, "context"), &all);
     return out < all / 2 ? all - out : all / 2;
 }
 
@@ -549,10 +523,8 @@ struct mo_models *mo_models_new(struct mo_loop *l, struct mo_httpc *http,
 {
     struct mo_models *m = mo_new(struct mo_models);
 
-    if (m == NULL) {
-        mo_fail(e, MO_ENOMEM, "models: out of memory");
-        return NULL;
-    }
+    if (m == NULL)
+        return mo_null(mo_fail(e, MO_ENOMEM, "models: out of memory"));
     m->loop = l;
     m->http = http;
     m->cfg = mo_config_ref(cfg);

@@ -36,11 +36,11 @@ void mo_models_config(struct mo_models *m, const struct mo_config *cfg);
  * MO_ECANCELED. */
 void mo_models_free(struct mo_models *m);
 
+typedef void mo_models_fn(void *arg, struct mo_span json,
+                          const struct mo_err *why);
 /* done() is called once, later; json is borrowed. */
-int mo_models_list(struct mo_models *m,
-                   void (*done)(void *arg, struct mo_span json,
-                                const struct mo_err *why),
-                   void *arg, struct mo_err *e);
+int mo_models_list(struct mo_models *m, mo_models_fn *done, void *arg,
+                   struct mo_err *e);
 
 /* Chooses a model by its name, "provider:name", or empty for the default. key:
  * the member's own key; empty: the configured one. *provider is a constant.

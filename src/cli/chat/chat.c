@@ -408,7 +408,7 @@ static void name_session(struct cli_chat *t, const char *given)
         (void)snprintf(t->session, sizeof(t->session), "chat-%s", token);
 }
 
-static int run_chat(struct mo_cli *c)
+int mo_run_chat(struct mo_cli *c)
 {
     struct cli_chat t = {.json = mo_cli_has(c, "json"),
                          .yes = mo_cli_has(c, "yes")};
@@ -439,44 +439,3 @@ static int run_chat(struct mo_cli *c)
     mo_cmd_runtime_close(&t.m);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "session",
-     .letter = 's',
-     .arg = "ID",
-     .doc = "Continue that session and leave it open at the end"},
-    {.name = "model", .arg = "NAME", .key = "llm.model", .doc = "Model to use"},
-    {.name = "provider",
-     .arg = "NAME",
-     .key = "llm.provider",
-     .words = "auto claude gemini openai demo",
-     .doc = "Provider of the model"},
-    {.name = "sandbox",
-     .arg = "DRIVER",
-     .key = "sandbox.driver",
-     .words = "auto native docker none",
-     .doc = "Driver of the boxes that tools run in"},
-    {.name = "yes", .letter = 'y', .doc = "Run every tool without asking"},
-    {.name = "json", .doc = "Print every event as a line of JSON"},
-};
-
-const struct mo_cmd mo_cmd_chat = {
-    .name = "chat",
-    .summary = "Talk to a model that has tools, in the terminal",
-    .args = "[MESSAGE...]",
-    .max_args = MO_CLI_ARGS_MAX - 2,
-    .text = "In a terminal it asks before each tool: y runs it, n rejects it "
-            "with a reason, a always runs that tool in this session, A in "
-            "every session, e edits its arguments ($VISUAL or $EDITOR, else as "
-            "a line). Questions of a server are asked field by field. Ctrl-C "
-            "stops the turn, a second one leaves. With a MESSAGE, or without a "
-            "terminal, there is one turn: standard input is the message, and "
-            "standard output is only the answer. Exit status 1: the turn "
-            "failed or was stopped; 4: no session or model; 5: a tool was "
-            "rejected because no person could be asked.",
-    .example = "chat --yes list the files",
-    .example_says = "sends one message, allows all tools, prints the answer",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_chat,
-};

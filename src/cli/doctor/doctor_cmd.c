@@ -78,7 +78,7 @@ static int run_sandbox(struct mo_cli *c)
 
 /* --- everything else ----------------------------------------------------- */
 
-static int run_doctor(struct mo_cli *c)
+int mo_run_doctor(struct mo_cli *c)
 {
     bool json = mo_cli_has(c, "json");
     bool colour = isatty(c->out) == 1 && !getenv("NO_COLOR");
@@ -101,24 +101,3 @@ static int run_doctor(struct mo_cli *c)
     rc = json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
     return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "sandbox",
-     .doc = "Start a box of each driver and test its isolation from inside"},
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_doctor = {
-    .name = "doctor",
-    .summary = "Check this machine and suggest fixes",
-    .text = "Checks the configuration, the state directory, the port, the "
-            "kernel features for boxes, Docker, Redis and API keys. Changes "
-            "nothing and prints no key. With --sandbox it starts a small box "
-            "of each driver instead and tries everything that a box must "
-            "prevent. Exit status 0 if nothing failed.",
-    .example = "doctor --json",
-    .example_says = "prints the results as JSON",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_doctor,
-};

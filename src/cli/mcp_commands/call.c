@@ -97,7 +97,7 @@ static int call_tool(struct mo_cli *c, struct mo_cmd_client *m,
         c, m, rc == MO_EINVAL ? MO_EXIT_FAIL : MO_EXIT_UNAVAIL, &e);
 }
 
-static int run_call(struct mo_cli *c)
+int mo_run_call(struct mo_cli *c)
 {
     bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
     size_t at = typed ? 0 : 1;
@@ -118,24 +118,3 @@ static int run_call(struct mo_cli *c)
     mo_cmd_client_close(&m);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    MO_OPT_COMMAND, MO_OPT_URL,        MO_OPT_ERA, MO_OPT_TIMEOUT,
-    MO_OPT_SIGN_IN, MO_OPT_NO_SIGN_IN, MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_call = {
-    .name = "call",
-    .summary = "Call one tool of an MCP server and print the result",
-    .args = "[SERVER] TOOL [JSON]",
-    .max_args = 3,
-    .min_args = 1,
-    .text = "SERVER is a configured name; leave it out with --command or "
-            "--url. The server is started for the call and stopped after it. "
-            "Exit status 1: the tool failed; 4: the server does not work; 5: a "
-            "person must sign in first.",
-    .example = "call files read_file '{\"path\":\"/tmp/a.txt\"}'",
-    .example_says = "reads a file with the configured server 'files'",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_call,
-};

@@ -221,7 +221,7 @@ static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
     return rc ? rc : say_done(c, m, there ? "replaced" : "added", c->args[0]);
 }
 
-static int run_add(struct mo_cli *c)
+int mo_run_mcp_add(struct mo_cli *c)
 {
     struct mo_cmd_edit m;
     mo_autobuf struct mo_buf b = {.max = SERVER_MAX};
@@ -248,47 +248,6 @@ static int run_add(struct mo_cli *c)
     }
     return rc;
 }
-
-static const struct mo_opt add_opts[] = {
-    {.name = "command",
-     .arg = "LINE",
-     .doc = "Program and arguments, as one text"},
-    {.name = "url", .arg = "URL", .doc = "Address of a remote server"},
-    {.name = "image", .arg = "IMAGE", .doc = "Container image of a server"},
-    {.name = "env",
-     .arg = "NAME=VALUE",
-     .doc = "Environment variable, repeatable; ${secret:NAME} for keys"},
-    {.name = "header",
-     .arg = "'NAME: VALUE'",
-     .doc = "HTTP header for --url, repeatable"},
-    {.name = "transport",
-     .arg = "WORD",
-     .words = "auto stdio http sse box",
-     .doc = "Transport, if it is not clear from the other options"},
-    {.name = "cwd",
-     .arg = "DIR",
-     .words = "@dir",
-     .doc = "Directory in which --command is started"},
-    {.name = "description", .arg = "TEXT", .doc = "Description of the server"},
-    {.name = "disabled", .doc = "Add it disabled"},
-    {.name = "replace", .doc = "Overwrite an existing server"},
-    {.name = "test", .doc = "Connect first, and save only if that works"},
-};
-
-const struct mo_cmd mo_cmd_mcp_add = {
-    .name = "mcp add",
-    .summary = "Add an MCP server to the configuration file",
-    .args = "NAME [-- PROGRAM [ARGUMENT...]]",
-    .min_args = 1,
-    .max_args = MO_CLI_ARGS_MAX,
-    .text = "The rest of the file is not changed. The result is checked before "
-            "the file is replaced; the old file is kept as .bak.",
-    .example = "mcp add notes --url https://notes.example.com/mcp",
-    .example_says = "adds a remote server",
-    .opts = add_opts,
-    .nopts = MO_COUNT(add_opts),
-    .run = run_add,
-};
 
 /* --- remove, enable, disable --------------------------------------------- */
 
@@ -323,7 +282,7 @@ static int open_for_server(struct mo_cli *c, struct mo_cmd_edit *m,
     return rc;
 }
 
-static int run_remove(struct mo_cli *c)
+int mo_run_mcp_remove(struct mo_cli *c)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
     const struct mo_config_mcp *s;
@@ -358,45 +317,12 @@ static int set_enabled(struct mo_cli *c, bool on)
     return rc;
 }
 
-static int run_enable(struct mo_cli *c)
+int mo_run_mcp_enable(struct mo_cli *c)
 {
     return set_enabled(c, true);
 }
 
-static int run_disable(struct mo_cli *c)
+int mo_run_mcp_disable(struct mo_cli *c)
 {
     return set_enabled(c, false);
 }
-
-const struct mo_cmd mo_cmd_mcp_remove = {
-    .name = "mcp remove",
-    .summary = "Remove an MCP server from the configuration file",
-    .args = "NAME",
-    .min_args = 1,
-    .max_args = 1,
-    .example = "mcp remove notes",
-    .example_says = "removes it; the old file is kept as .bak",
-    .run = run_remove,
-};
-
-const struct mo_cmd mo_cmd_mcp_enable = {
-    .name = "mcp enable",
-    .summary = "Enable a disabled MCP server",
-    .args = "NAME",
-    .min_args = 1,
-    .max_args = 1,
-    .example = "mcp enable notes",
-    .example_says = "sets its \"enabled\" to true",
-    .run = run_enable,
-};
-
-const struct mo_cmd mo_cmd_mcp_disable = {
-    .name = "mcp disable",
-    .summary = "Disable an MCP server without removing it",
-    .args = "NAME",
-    .min_args = 1,
-    .max_args = 1,
-    .example = "mcp disable notes",
-    .example_says = "sets its \"enabled\" to false",
-    .run = run_disable,
-};

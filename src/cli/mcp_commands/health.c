@@ -272,7 +272,7 @@ int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
     return run_round(&a, print_one);
 }
 
-static int run_health(struct mo_cli *c)
+int mo_run_mcp_health(struct mo_cli *c)
 {
     struct round a = {.c = c};
     struct mo_cmd_flags flags;
@@ -290,21 +290,3 @@ static int run_health(struct mo_cli *c)
     mo_config_close(&h);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "timeout", .arg = "SECONDS", .doc = "Timeout of each server (30)"},
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_mcp_health = {
-    .name = "mcp health",
-    .summary = "Connect to every configured MCP server and report its state",
-    .text = "Starts the servers in parallel, lists their tools and stops them. "
-            "Exit status 0 if every enabled server works, else 1. No sign-in "
-            "is started.",
-    .example = "mcp health --json",
-    .example_says = "prints state, reason, tools and time of each server",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_health,
-};

@@ -220,7 +220,7 @@ static int do_import(struct mo_cli *c, struct work *k)
     return rc;
 }
 
-static int run_import(struct mo_cli *c)
+int mo_run_mcp_import(struct mo_cli *c)
 {
     struct work k = {.plan = {.store = mo_cli_has(c, "secrets"),
                               .replace = mo_cli_has(c, "replace")}};
@@ -236,35 +236,3 @@ static int run_import(struct mo_cli *c)
     mo_cmd_edit_close(&k.m);
     return rc;
 }
-
-static const struct mo_opt opts[] = {
-    {.name = "from",
-     .arg = "CLIENT",
-     .words = "claude-desktop cursor vscode windsurf",
-     .doc = "Find the file of claude-desktop, cursor, vscode or windsurf"},
-    {.name = "write",
-     .doc = "Apply the plan; without it the plan is only shown"},
-    {.name = "replace", .doc = "Overwrite existing servers that differ"},
-    {.name = "secrets",
-     .doc = "Put keys into the secret store, and ${secret:NAME} into the "
-            "file"},
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_mcp_import = {
-    .name = "mcp import",
-    .summary = "Import the MCP servers of another client",
-    .args = "[FILE]",
-    .max_args = 1,
-    .words = "@file",
-    .text =
-        "Reads the files of Claude Desktop, Claude Code, Cursor, VS Code and "
-        "Windsurf, and registry.json. Shows for each server whether it would "
-        "be added, exists already, differs, or cannot be imported and why.",
-    .example = "mcp import --from cursor --secrets --write",
-    .example_says =
-        "imports Cursor's servers and puts their keys into the secret store",
-    .opts = opts,
-    .nopts = MO_COUNT(opts),
-    .run = run_import,
-};

@@ -94,7 +94,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
     }
 }
 
-static int run_list(struct mo_cli *c)
+int mo_run_mcp_list(struct mo_cli *c)
 {
     struct mo_cmd_client m = {.many = true};
     struct mo_buf b;
@@ -111,28 +111,6 @@ static int run_list(struct mo_cli *c)
     return mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b)
                                  : mo_cli_print(c, &b);
 }
-
-static const struct mo_opt list_opts[] = {
-    {.name = "tools",
-     .doc = "Start each enabled server and list its tools too"},
-    MO_OPT_ERA,
-    MO_OPT_TIMEOUT,
-    MO_OPT_SIGN_IN,
-    MO_OPT_NO_SIGN_IN,
-    MO_OPT_JSON,
-};
-
-const struct mo_cmd mo_cmd_mcp_list = {
-    .name = "mcp list",
-    .summary = "List the configured MCP servers",
-    .text = "A server that cannot be started is listed with the reason, and so "
-            "is one that needs a sign-in, unless --sign-in is given.",
-    .example = "mcp list --tools",
-    .example_says = "lists the servers and their tools",
-    .opts = list_opts,
-    .nopts = MO_COUNT(list_opts),
-    .run = run_list,
-};
 
 /* --- test ---------------------------------------------------------------- */
 
@@ -214,7 +192,7 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
     return mo_cli_print(c, &b);
 }
 
-static int run_test(struct mo_cli *c)
+int mo_run_mcp_test(struct mo_cli *c)
 {
     struct mo_cmd_client m = {0};
     uint64_t start = mo_now_ns();
@@ -230,26 +208,6 @@ static int run_test(struct mo_cli *c)
     mo_cmd_client_close(&m);
     return rc;
 }
-
-static const struct mo_opt one_opts[] = {
-    MO_OPT_COMMAND, MO_OPT_URL,        MO_OPT_ERA, MO_OPT_TIMEOUT,
-    MO_OPT_SIGN_IN, MO_OPT_NO_SIGN_IN, MO_OPT_JSON};
-
-const struct mo_cmd mo_cmd_mcp_test = {
-    .name = "mcp test",
-    .summary = "Start an MCP server and check that it works",
-    .args = "[NAME]",
-    .max_args = 1,
-    .text = "Opens the server, lists its tools, and stops it. Exit status 0: "
-            "it works; 4: it does not, the reason is printed; 5: a person must "
-            "sign in first. With a sign-in the address to open is printed, and "
-            "the tokens are stored for later.",
-    .example = "mcp test files",
-    .example_says = "tests the configured server 'files'",
-    .opts = one_opts,
-    .nopts = MO_COUNT(one_opts),
-    .run = run_test,
-};
 
 /* --- info ---------------------------------------------------------------- */
 
@@ -376,7 +334,7 @@ static int info_text(struct mo_sync_client *p, bool tty, struct mo_buf *b,
     return rc;
 }
 
-static int run_info(struct mo_cli *c)
+int mo_run_mcp_info(struct mo_cli *c)
 {
     bool json = mo_cli_has(c, "json");
     struct mo_cmd_client m = {0};
@@ -394,18 +352,3 @@ static int run_info(struct mo_cli *c)
     mo_buf_fini(&b);
     return rc ? rc : mo_cmd_client_error(c, &m, MO_EXIT_UNAVAIL, &e);
 }
-
-const struct mo_cmd mo_cmd_mcp_info = {
-    .name = "mcp info",
-    .summary = "Print the description and the tools of an MCP server",
-    .args = "[NAME]",
-    .max_args = 1,
-    .text = "Starts the server and prints its name, version, instructions, "
-            "tools, prompts and resources. With --json everything is printed "
-            "as the server sent it.",
-    .example = "mcp info files --json",
-    .example_says = "prints 'files' with its tool schemas",
-    .opts = one_opts,
-    .nopts = MO_COUNT(one_opts),
-    .run = run_info,
-};

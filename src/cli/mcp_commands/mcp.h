@@ -5,37 +5,6 @@
 #include "cli/cmd.h"
 #include "connect/sync_client.h"
 
-#define MO_OPT_COMMAND                                                         \
-    {                                                                          \
-        .name = "command", .arg = "LINE",                                      \
-        .doc = "Start this server instead of a configured one"                 \
-    }
-#define MO_OPT_URL                                                             \
-    {                                                                          \
-        .name = "url", .arg = "URL",                                           \
-        .doc = "Connect to the server at this address instead"                 \
-    }
-#define MO_OPT_ERA                                                             \
-    {                                                                          \
-        .name = "era", .arg = "WORD", .words = "auto legacy modern",           \
-        .doc = "Protocol era: auto (the default), legacy or modern"            \
-    }
-#define MO_OPT_TIMEOUT                                                         \
-    {                                                                          \
-        .name = "timeout", .arg = "SECONDS", .doc = "Timeout of each answer"   \
-    }
-#define MO_OPT_SIGN_IN                                                         \
-    {                                                                          \
-        .name = "sign-in",                                                     \
-        .doc = "Wait for a sign-in if the server wants one; the default on a " \
-               "terminal"                                                      \
-    }
-#define MO_OPT_NO_SIGN_IN                                                      \
-    {                                                                          \
-        .name = "no-sign-in",                                                  \
-        .doc = "Exit with 5 instead of asking a person to sign in"             \
-    }
-
 /* The connection of a command to a server. Zero it, set server (a configured
  * name, or NULL for --command or --url), and close it in any case. */
 struct mo_cmd_client {

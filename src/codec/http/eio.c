@@ -24,23 +24,14 @@ int mo_eio_decode(struct mo_span frame, struct mo_eio *out, struct mo_err *e)
 static int decode_binary(struct mo_span text, struct mo_arena *a,
                          struct mo_eio *out, struct mo_err *e)
 {
-    struct mo_buf raw;
-    char *copy = NULL;
-    size_t n;
-    int rc;
+    mo_autobuf struct mo_buf raw = {.max = text.n};
+    int rc = mo_base64_decode(text, &raw);
 
-    mo_buf_init(&raw, text.n);
-    rc = mo_base64_decode(text, &raw);
-    n = raw.len;
-    if (rc == 0)
-        copy = mo_arena_strndup(a, raw.p, n);
-    mo_buf_fini(&raw);
     if (rc < 0 && rc != MO_ENOMEM)
         return mo_fail(e, MO_EPROTO, "engine.io: bad base64");
-    if (!copy)
+    *out = (struct mo_eio){.type = MO_EIO_MESSAGE, .binary = true};
+    if (rc < 0 || mo_arena_span(a, mo_buf_view(&raw), &out->data) < 0)
         return mo_fail(e, MO_ENOMEM, "engine.io: binary packet");
-    *out = (struct mo_eio){
-        .type = MO_EIO_MESSAGE, .binary = true, .data = mo_span(copy, n)};
     return 0;
 }
 

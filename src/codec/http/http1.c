@@ -236,9 +236,7 @@ static int head_direct(struct mo_http1 *h, struct mo_span *in)
         *in = mo_span_skip(*in, s.n);
         return 0;
     }
-    s = mo_span_head(*in, h->line);
-    *in = mo_span_skip(*in, h->line);
-    return take_head(h, s);
+    return take_head(h, mo_span_take(in, h->line));
 }
 
 static int head_pieces(struct mo_http1 *h, struct mo_span *in)
@@ -275,17 +273,9 @@ static struct mo_span take_body(struct mo_http1 *h, struct mo_span *in)
     return piece;
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static int chunk_digit(struct mo_http1 *h, char c)
 {
-    int d = hex(c);
+    int d = mo_hex_digit(c);
 
     if (d >= 0) {
         if (++h->digits > CHUNK_DIGITS_MAX || h->left > INT64_MAX >> 4)

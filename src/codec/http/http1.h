@@ -65,15 +65,13 @@ struct mo_http_head {
 };
 
 /* First header of that name (ASCII case ignored), or {NULL,0}. */
-struct mo_span mo_http_find(const struct mo_http_head *h, struct mo_span name);
-static inline struct mo_span mo_http_get(const struct mo_http_head *h,
-                                         const char *name)
-{
-    return mo_http_find(h, mo_span_cstr(name));
-}
+struct mo_span mo_http_get(const struct mo_http_head *h, const char *name);
 /* Is token one of the comma-separated elements of all headers `name`? */
 bool mo_http_has_token(const struct mo_http_head *h, const char *name,
                        const char *token);
+
+/* True if Content-Type, without its parameters, is this type. */
+bool mo_http_is_type(const struct mo_http_head *h, const char *type);
 
 enum mo_http1_event {
     MO_HTTP1_ERROR = -1, /* *e says why; mo_http1_status() the answer */
@@ -121,9 +119,5 @@ int mo_http1_put_status(struct mo_buf *b, int status);
 int mo_http1_put_header(struct mo_buf *b, const char *name,
                         struct mo_span value);
 int mo_http1_put_end(struct mo_buf *b); /* the empty line */
-/* Chunked framing: a piece (nothing is written for an empty one, which would
- * end the body); the end. */
-int mo_http1_put_chunk(struct mo_buf *b, struct mo_span piece);
-int mo_http1_put_last_chunk(struct mo_buf *b);
 
 #endif

@@ -63,17 +63,12 @@ const char *mo_http_method_name(enum mo_http_method m)
     return methods[(size_t)m < MO_COUNT(methods) ? m : MO_HTTP_OTHER].p;
 }
 
-static bool digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Read "HTTP/d.d"; only 1.0 and 1.1 are accepted. */
 static int read_version(struct reader *r, struct mo_span v)
 {
     if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0 || v.p[6] != '.')
         return refuse(r, 400, "bad protocol name");
-    if (!digit(v.p[5]) || !digit(v.p[7]))
+    if (!mo_is_digit(v.p[5]) || !mo_is_digit(v.p[7]))
         return refuse(r, 400, "bad protocol version");
     if (v.p[5] != '1' || v.p[7] > '1')
         return refuse(r, 505, "HTTP version is not 1.0 or 1.1");
@@ -127,13 +122,8 @@ static int read_status_line(struct reader *r, struct mo_span line)
         return refuse(r, 400, "bad status code");
     hd->status = (int)v;
     hd->reason = line.p ? line : mo_span(code.p + code.n, 0);
-    for (size_t i = 0; i < hd->reason.n; i++) {
-        unsigned char c = (unsigned char)hd->reason.p[i];
-
-        if ((c < ' ' && c != '\t') || c == 0x7f)
-            return refuse(r, 400, "bad byte in reason");
-    }
-    return 0;
+    return mo_http1_is_text(hd->reason) ? 0
+                                        : refuse(r, 400, "bad byte in reason");
 }
 
 /* --- header lines -------------------------------------------------------- */

@@ -32,6 +32,9 @@ static inline size_t mo_http1_run(const struct mo_http1_set *set,
 
 extern const struct mo_http1_set mo_http1_token; /* RFC 9110 tchar */
 
+/* No control byte but the tab. */
+bool mo_http1_is_text(struct mo_span s);
+
 struct mo_http1_refusal {
     int status; /* to answer with */
     const char *why;

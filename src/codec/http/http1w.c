@@ -75,11 +75,13 @@ bool mo_http_is_token(struct mo_span s)
     return s.n && mo_http1_run(&mo_http1_token, s) == s.n;
 }
 
-struct mo_span mo_http_find(const struct mo_http_head *h, struct mo_span name)
+struct mo_span mo_http_get(const struct mo_http_head *h, const char *name)
 {
+    struct mo_span want = mo_span_cstr(name);
+
     for (size_t i = 0; i < h->nheaders; i++) {
-        if (h->headers[i].name.n == name.n &&
-            mo_span_ieq(h->headers[i].name, name))
+        if (h->headers[i].name.n == want.n &&
+            mo_span_ieq(h->headers[i].name, want))
             return h->headers[i].value;
     }
     return mo_span(NULL, 0);
@@ -107,14 +109,14 @@ bool mo_http_has_token(const struct mo_http_head *h, const char *name,
     return false;
 }
 
-/* --- writers ------------------------------------------------------------- */
-
-static int refuse(struct mo_buf *b)
+bool mo_http_is_type(const struct mo_http_head *h, const char *type)
 {
-    if (!b->err)
-        b->err = MO_EINVAL;
-    return b->err;
+    struct mo_span v = mo_http_get(h, "content-type");
+
+    return mo_span_ieq(mo_span_trim(mo_span_cut(&v, ';')), mo_span_cstr(type));
 }
+
+/* --- writers ------------------------------------------------------------- */
 
 static char *append_span(char *at, struct mo_span s)
 {
@@ -127,14 +129,14 @@ int mo_http1_put_request(struct mo_buf *b, const char *method,
                          struct mo_span target)
 {
     if (!mo_http_is_token(mo_span_cstr(method)) || target.n == 0)
-        return refuse(b);
+        return mo_buf_fail(b, MO_EINVAL);
     for (size_t i = 0; i < target.n; i++) {
         if (target.p[i] <= ' ' || target.p[i] >= 0x7f)
-            return refuse(b);
+            return mo_buf_fail(b, MO_EINVAL);
     }
-    (void)mo_buf_puts(b, method);
-    (void)mo_buf_putc(b, ' ');
-    (void)mo_buf_span(b, target);
+    mo_buf_puts(b, method);
+    mo_buf_putc(b, ' ');
+    mo_buf_span(b, target);
     return mo_buf_span(b, MO_SPAN(" HTTP/1.1\r\n"));
 }
 
@@ -145,7 +147,7 @@ int mo_http1_put_status(struct mo_buf *b, int status)
     char *at;
 
     if (status < 100 || status > 599)
-        return refuse(b);
+        return mo_buf_fail(b, MO_EINVAL);
     at = mo_buf_room(b, n);
     if (!at)
         return mo_buf_err(b);
@@ -160,10 +162,10 @@ int mo_http1_put_status(struct mo_buf *b, int status)
     return 0;
 }
 
-static bool value_ok(struct mo_span v)
+bool mo_http1_is_text(struct mo_span s)
 {
-    for (size_t i = 0; i < v.n; i++) {
-        unsigned char c = (unsigned char)v.p[i];
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
 
         if ((c < ' ' && c != '\t') || c == 0x7f)
             return false;
@@ -177,8 +179,8 @@ int mo_http1_put_header(struct mo_buf *b, const char *name,
     struct mo_span nm = mo_span_cstr(name);
     char *at;
 
-    if (!mo_http_is_token(nm) || !value_ok(value))
-        return refuse(b);
+    if (!mo_http_is_token(nm) || !mo_http1_is_text(value))
+        return mo_buf_fail(b, MO_EINVAL);
     at = mo_buf_room(b, nm.n + value.n + 4);
     if (!at)
         return mo_buf_err(b);
@@ -193,26 +195,4 @@ int mo_http1_put_header(struct mo_buf *b, const char *name,
 int mo_http1_put_end(struct mo_buf *b)
 {
     return mo_buf_span(b, MO_SPAN("\r\n"));
-}
-
-int mo_http1_put_chunk(struct mo_buf *b, struct mo_span piece)
-{
-    static const char digits[] = "0123456789abcdef";
-    char line[18] = {0};
-    size_t i = 16;
-
-    if (piece.n == 0)
-        return mo_buf_err(b);
-    line[16] = '\r';
-    line[17] = '\n';
-    for (size_t v = piece.n; v; v >>= 4)
-        line[--i] = digits[v & 15];
-    (void)mo_buf_put(b, line + i, sizeof(line) - i);
-    (void)mo_buf_span(b, piece);
-    return mo_buf_span(b, MO_SPAN("\r\n"));
-}
-
-int mo_http1_put_last_chunk(struct mo_buf *b)
-{
-    return mo_buf_span(b, MO_SPAN("0\r\n\r\n"));
 }

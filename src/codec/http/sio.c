@@ -1,12 +1,16 @@
 #include "codec/http/sio.h"
 
 #include "base/mem.h"
+#include "codec/json/jscan.h"
 
 #define ID_MAX                                                                 \
     ((UINT64_C(1) << 53) - 1) /* what a JavaScript peer counts to              \
                                */
 
-#define ONE(t) (1u << (t))
+#define ONE(t)  (1u << (t))
+#define NOTHING ONE(MO_JSON_NONE)
+#define ARRAY   ONE(MO_JSON_ARRAY)
+#define OBJECT  ONE(MO_JSON_OBJECT)
 
 enum { ID_NEVER, ID_MAYBE, ID_ALWAYS };
 
@@ -17,26 +21,21 @@ static const struct rule {
     uint8_t id;
     bool binary, event;
 } rules[] = {
-    [MO_SIO_CONNECT] = {"connect", ONE(MO_JSON_NONE) | ONE(MO_JSON_OBJECT),
-                        ID_NEVER, false, false},
-    [MO_SIO_DISCONNECT] = {"disconnect", ONE(MO_JSON_NONE), ID_NEVER, false,
-                           false},
-    [MO_SIO_EVENT] = {"event", ONE(MO_JSON_ARRAY), ID_MAYBE, false, true},
-    [MO_SIO_ACK] = {"ack", ONE(MO_JSON_ARRAY), ID_ALWAYS, false, false},
-    [MO_SIO_CONNECT_ERROR] = {"connect_error",
-                              ONE(MO_JSON_OBJECT) | ONE(MO_JSON_STRING),
+    [MO_SIO_CONNECT] = {"connect", NOTHING | OBJECT, ID_NEVER, false, false},
+    [MO_SIO_DISCONNECT] = {"disconnect", NOTHING, ID_NEVER, false, false},
+    [MO_SIO_EVENT] = {"event", ARRAY, ID_MAYBE, false, true},
+    [MO_SIO_ACK] = {"ack", ARRAY, ID_ALWAYS, false, false},
+    [MO_SIO_CONNECT_ERROR] = {"connect_error", OBJECT | ONE(MO_JSON_STRING),
                               ID_NEVER, false, false},
-    [MO_SIO_BINARY_EVENT] = {"binary event", ONE(MO_JSON_ARRAY), ID_MAYBE, true,
-                             true},
-    [MO_SIO_BINARY_ACK] = {"binary ack", ONE(MO_JSON_ARRAY), ID_ALWAYS, true,
-                           false},
+    [MO_SIO_BINARY_EVENT] = {"binary event", ARRAY, ID_MAYBE, true, true},
+    [MO_SIO_BINARY_ACK] = {"binary ack", ARRAY, ID_ALWAYS, true, false},
 };
 
 /* --- head ---------------------------------------------------------------- */
 
 static bool digit(struct mo_span s)
 {
-    return s.n && s.p[0] >= '0' && s.p[0] <= '9';
+    return s.n && mo_is_digit(s.p[0]);
 }
 
 /* Read digits at the front of *s, at least one, up to max. */
@@ -78,9 +77,8 @@ static bool nsp_ok(struct mo_span nsp)
 
     for (size_t i = 0; i < nsp.n; i++) {
         char c = nsp.p[i];
-        char low = (char)(c | 0x20);
 
-        if ((c < '0' || c > '9') && (low < 'a' || low > 'z') &&
+        if (!mo_is_digit(c) && !mo_is_alpha(c) &&
             !memchr(extra, c, sizeof(extra) - 1))
             return false;
     }
@@ -172,15 +170,6 @@ static bool seek_close(struct seeker *s)
     return !l->placeholder || l->num_ok;
 }
 
-static size_t string_len(const char *p)
-{
-    size_t n = 1;
-
-    while (p[n] != '"')
-        n += p[n] == '\\' ? 2 : 1;
-    return n + 1;
-}
-
 static size_t word_len(const char *p, size_t max)
 {
     size_t n = 1;
@@ -213,7 +202,7 @@ static size_t seek_token(struct seeker *s, const char *p, size_t max)
     case '}':
         return seek_close(s) ? 1 : 0;
     case '"':
-        n = string_len(p);
+        n = (size_t)(mo_json_skip_string(p, p + max) - p);
         if (l->object && !l->value)
             seek_key(l, (struct mo_json){p, n});
         else

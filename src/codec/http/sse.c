@@ -29,19 +29,12 @@ static bool one_line(struct mo_span s)
     return line_length(s) == s.n && mo_span_find(s, '\0') < 0;
 }
 
-static int refuse(struct mo_buf *b)
-{
-    if (!b->err)
-        b->err = MO_EINVAL;
-    return b->err;
-}
-
 static void put_field(struct mo_buf *b, const char *name, struct mo_span value)
 {
-    (void)mo_buf_puts(b, name);
-    (void)mo_buf_puts(b, ": ");
-    (void)mo_buf_span(b, value);
-    (void)mo_buf_putc(b, '\n');
+    mo_buf_puts(b, name);
+    mo_buf_puts(b, ": ");
+    mo_buf_span(b, value);
+    mo_buf_putc(b, '\n');
 }
 
 static void put_data(struct mo_buf *b, struct mo_span s)
@@ -63,13 +56,13 @@ int mo_sse_put(struct mo_buf *b, const struct mo_sse_event *ev)
 {
     if (!one_line(ev->event) || !one_line(ev->id) ||
         ev->event.n > MO_SSE_NAME_MAX || ev->id.n > MO_SSE_NAME_MAX)
-        return refuse(b);
+        return mo_buf_fail(b, MO_EINVAL);
     if (ev->event.p)
         put_field(b, "event", ev->event);
     if (ev->id.p)
         put_field(b, "id", ev->id);
     if (ev->retry_ms > 0)
-        (void)mo_buf_printf(b, "retry: %lld\n", (long long)ev->retry_ms);
+        mo_buf_printf(b, "retry: %lld\n", (long long)ev->retry_ms);
     if (ev->data.p)
         put_data(b, ev->data);
     return mo_buf_putc(b, '\n');
@@ -78,9 +71,9 @@ int mo_sse_put(struct mo_buf *b, const struct mo_sse_event *ev)
 int mo_sse_put_comment(struct mo_buf *b, struct mo_span text)
 {
     if (!one_line(text))
-        return refuse(b);
-    (void)mo_buf_puts(b, ": ");
-    (void)mo_buf_span(b, text);
+        return mo_buf_fail(b, MO_EINVAL);
+    mo_buf_puts(b, ": ");
+    mo_buf_span(b, text);
     return mo_buf_puts(b, "\n\n");
 }
 
@@ -105,29 +98,13 @@ void mo_sse_fini(struct mo_sse *s)
     mo_buf_fini(&s->last_id);
 }
 
-static void drop(struct mo_buf *b)
-{
-    if (b->cap > KEEP_MAX)
-        mo_buf_fini(b);
-    else
-        mo_buf_reset(b);
-}
-
 void mo_sse_restart(struct mo_sse *s)
 {
-    drop(&s->line);
-    drop(&s->data);
-    drop(&s->event);
-    mo_buf_reset(&s->id);
-    (void)mo_buf_span(&s->id, mo_buf_view(&s->last_id));
-    s->err = mo_buf_err(&s->id);
+    mo_buf_shrink(&s->line, KEEP_MAX);
+    mo_buf_shrink(&s->data, KEEP_MAX);
+    mo_buf_shrink(&s->event, KEEP_MAX);
+    s->err = mo_buf_set(&s->id, mo_buf_view(&s->last_id));
     s->begun = s->skip_lf = s->fired = s->skipping = false;
-}
-
-static int replace(struct mo_buf *b, struct mo_span v)
-{
-    mo_buf_reset(b);
-    return mo_buf_span(b, v);
 }
 
 /* --- an event that is too long ------------------------------------------- */
@@ -155,7 +132,7 @@ static int begin_skip(struct mo_sse *s)
     s->field = MO_SSE_FIELD_OPEN;
     s->nhead = s->other = 0;
     rc = show(s, mo_buf_view(&s->data));
-    drop(&s->data);
+    mo_buf_shrink(&s->data, KEEP_MAX);
     return rc;
 }
 
@@ -218,18 +195,18 @@ static int on_data(struct mo_sse *s, struct mo_span v)
             rc = show(s, v);
         return rc < 0 ? rc : show(s, MO_SPAN("\n"));
     }
-    (void)mo_buf_span(&s->data, v);
+    mo_buf_span(&s->data, v);
     return mo_buf_putc(&s->data, '\n');
 }
 
 static int on_event(struct mo_sse *s, struct mo_span v)
 {
-    return replace(&s->event, v);
+    return mo_buf_set(&s->event, v);
 }
 
 static int on_id(struct mo_sse *s, struct mo_span v)
 {
-    return mo_span_find(v, '\0') < 0 ? replace(&s->id, v) : 0;
+    return mo_span_find(v, '\0') < 0 ? mo_buf_set(&s->id, v) : 0;
 }
 
 static int on_retry(struct mo_sse *s, struct mo_span v)
@@ -269,7 +246,7 @@ static int on_field(struct mo_sse *s, struct mo_span line)
 static int on_blank(struct mo_sse *s)
 {
     if (!mo_span_eq(mo_buf_view(&s->id), mo_buf_view(&s->last_id)) &&
-        replace(&s->last_id, mo_buf_view(&s->id)) < 0)
+        mo_buf_set(&s->last_id, mo_buf_view(&s->id)) < 0)
         return mo_buf_err(&s->last_id);
     s->fired = true;
     if (s->skipping) {
@@ -294,7 +271,7 @@ static int overflow(struct mo_sse *s)
 
     if (rc == 0)
         rc = skip_bytes(s, mo_buf_view(&s->line), false);
-    drop(&s->line);
+    mo_buf_shrink(&s->line, KEEP_MAX);
     return rc;
 }
 
@@ -325,7 +302,7 @@ static int read_line(struct mo_sse *s, struct mo_span *in)
     if (!whole)
         return 0;
     rc = on_line(s, line);
-    drop(&s->line);
+    mo_buf_shrink(&s->line, KEEP_MAX);
     return rc;
 }
 
@@ -358,8 +335,8 @@ enum mo_sse_result mo_sse_next(struct mo_sse *s, struct mo_span *in,
 
     while (rc == 0 && in->n) {
         if (s->fired) {
-            drop(&s->data);
-            drop(&s->event);
+            mo_buf_shrink(&s->data, KEEP_MAX);
+            mo_buf_shrink(&s->event, KEEP_MAX);
             s->fired = false;
         }
         if (s->skip_lf && in->p[0] == '\n')

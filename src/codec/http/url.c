@@ -1,27 +1,7 @@
 #include "codec/http/url.h"
 
 #include "base/mem.h"
-
-/* ctype depends on the locale; these functions know ASCII only. */
-static bool digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool alpha(char c)
-{
-    char l = (char)(c | 0x20);
-
-    return l >= 'a' && l <= 'z';
-}
-
-static int hex(char c)
-{
-    if (digit(c))
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include "codec/ip.h"
 
 static bool one_of(char c, const char *set)
 {
@@ -30,7 +10,7 @@ static bool one_of(char c, const char *set)
 
 static bool unreserved(char c)
 {
-    return alpha(c) || digit(c) || one_of(c, "-._~");
+    return mo_is_alpha(c) || mo_is_digit(c) || one_of(c, "-._~");
 }
 
 static bool subdelim(char c)
@@ -44,7 +24,8 @@ static bool all_legal(struct mo_span s, const char *extra)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (s.p[i] == '%') {
-            if (s.n - i < 3 || hex(s.p[i + 1]) < 0 || hex(s.p[i + 2]) < 0)
+            if (s.n - i < 3 || mo_hex_digit(s.p[i + 1]) < 0 ||
+                mo_hex_digit(s.p[i + 2]) < 0)
                 return false;
             i += 2;
         } else if (!unreserved(s.p[i]) && !subdelim(s.p[i]) &&
@@ -57,29 +38,10 @@ static bool all_legal(struct mo_span s, const char *extra)
 
 /* --- hosts --------------------------------------------------------------- */
 
-/* Read one decimal number of a dotted quad, no leading zero. */
-static bool octet(struct mo_span s)
-{
-    uint64_t v;
-
-    if (s.n > 3 || (s.n > 1 && s.p[0] == '0'))
-        return false;
-    return mo_span_u64(s, &v) == 0 && v <= 255;
-}
-
-static bool dotted_quad(struct mo_span s)
-{
-    for (int i = 0; i < 4; i++) {
-        if (!s.p || !octet(mo_span_cut(&s, '.')))
-            return false;
-    }
-    return !s.p;
-}
-
 static bool hextet(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        if (hex(s.p[i]) < 0)
+        if (mo_hex_digit(s.p[i]) < 0)
             return false;
     }
     return s.n >= 1 && s.n <= 4;
@@ -98,7 +60,7 @@ static int groups(struct mo_span s, bool may_end_v4)
 
         if (hextet(g))
             n++;
-        else if (may_end_v4 && !s.p && dotted_quad(g))
+        else if (may_end_v4 && !s.p && mo_ip4_is_text(g))
             n += 2;
         else
             return -1;
@@ -130,7 +92,8 @@ static bool host_name(struct mo_span s)
     if (s.n == 0 || s.n > MO_URL_HOST_MAX)
         return false;
     for (size_t i = 0; i < s.n; i++) {
-        if (!alpha(s.p[i]) && !digit(s.p[i]) && !one_of(s.p[i], "-_."))
+        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
+            !one_of(s.p[i], "-_."))
             return false;
     }
     rest.n -= dot_end;
@@ -139,7 +102,7 @@ static bool host_name(struct mo_span s)
         if (label.n == 0 || label.n > 63)
             return false;
     }
-    return !digit(label.p[0]) || (!dot_end && dotted_quad(s));
+    return !mo_is_digit(label.p[0]) || (!dot_end && mo_ip4_is_text(s));
 }
 
 static int read_port(struct mo_span s, uint16_t *port)
@@ -191,7 +154,9 @@ static struct mo_span no_dot(struct mo_span s)
     return s;
 }
 
-bool mo_host_eq(const struct mo_host *a, const struct mo_host *b)
+/* The name without its final dot, ASCII case ignored, and the port. Addresses
+ * are compared as text: "::1" is not "0:0:0:0:0:0:0:1". */
+static bool same_host(const struct mo_host *a, const struct mo_host *b)
 {
     return a->port == b->port && a->ipv6 == b->ipv6 &&
            mo_span_ieq(no_dot(a->name), no_dot(b->name));
@@ -204,7 +169,7 @@ bool mo_host_is_loopback(const struct mo_host *h)
 
     if (h->ipv6)
         return mo_span_is(n, "::1");
-    if (dotted_quad(n))
+    if (mo_ip4_is_text(n))
         return mo_span_starts(n, MO_SPAN("127."));
     if (mo_span_ieq(n, MO_SPAN("localhost")))
         return true;
@@ -223,7 +188,8 @@ static const struct {
     {{"tcp", 3}, 0},   {{"unix", 4}, 0},     {{"file", 4}, 0},
 };
 
-uint16_t mo_url_default_port(struct mo_span scheme)
+/* 0 when we know none. */
+static uint16_t default_port(struct mo_span scheme)
 {
     for (size_t i = 0; i < MO_COUNT(schemes); i++) {
         if (mo_span_ieq(scheme, schemes[i].name))
@@ -234,10 +200,11 @@ uint16_t mo_url_default_port(struct mo_span scheme)
 
 static bool scheme_ok(struct mo_span s)
 {
-    if (s.n == 0 || !alpha(s.p[0]))
+    if (s.n == 0 || !mo_is_alpha(s.p[0]))
         return false;
     for (size_t i = 1; i < s.n; i++) {
-        if (!alpha(s.p[i]) && !digit(s.p[i]) && !one_of(s.p[i], "+-."))
+        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
+            !one_of(s.p[i], "+-."))
             return false;
     }
     return true;
@@ -263,7 +230,7 @@ static int read_authority(struct mo_span s, struct mo_url *u)
     }
     if (s.n == 0)
         return at < 0 && hostless(u->scheme) && u->path.n ? 0 : MO_EINVAL;
-    if (mo_host_parse(s, mo_url_default_port(u->scheme), &h) < 0)
+    if (mo_host_parse(s, default_port(u->scheme), &h) < 0)
         return MO_EINVAL;
     u->host = h.name;
     u->port = h.port;
@@ -276,13 +243,10 @@ static int read_authority(struct mo_span s, struct mo_url *u)
 static struct mo_span cut_before(struct mo_span *s, const char *set)
 {
     size_t n = 0;
-    struct mo_span head;
 
     while (n < s->n && !one_of(s->p[n], set))
         n++;
-    head = mo_span_head(*s, n);
-    *s = mo_span_skip(*s, n);
-    return head;
+    return mo_span_take(s, n);
 }
 
 int mo_url_parse(struct mo_span s, struct mo_url *u, struct mo_err *e)
@@ -313,18 +277,6 @@ int mo_url_parse(struct mo_span s, struct mo_url *u, struct mo_err *e)
     return 0;
 }
 
-int mo_url_put_target(struct mo_buf *b, const struct mo_url *u)
-{
-    if (u->path.n == 0)
-        (void)mo_buf_putc(b, '/');
-    (void)mo_buf_span(b, u->path);
-    if (u->query.p) {
-        (void)mo_buf_putc(b, '?');
-        (void)mo_buf_span(b, u->query);
-    }
-    return mo_buf_err(b);
-}
-
 /* --- origins ------------------------------------------------------------- */
 
 int mo_origin_parse(struct mo_span s, struct mo_url *u)
@@ -347,7 +299,7 @@ bool mo_origin_eq(const struct mo_url *a, const struct mo_url *b)
 {
     struct mo_host ha = host_of(a), hb = host_of(b);
 
-    return mo_span_ieq(a->scheme, b->scheme) && mo_host_eq(&ha, &hb);
+    return mo_span_ieq(a->scheme, b->scheme) && same_host(&ha, &hb);
 }
 
 bool mo_origin_is_host(const struct mo_url *origin, const struct mo_host *host,
@@ -360,7 +312,7 @@ bool mo_origin_is_host(const struct mo_url *origin, const struct mo_host *host,
     bool plain =
         mo_span_ieq(s, MO_SPAN("http")) || mo_span_ieq(s, MO_SPAN("ws"));
 
-    return (tls ? secure : plain) && mo_host_eq(&h, host);
+    return (tls ? secure : plain) && same_host(&h, host);
 }
 
 /* --- escapes ------------------------------------------------------------- */
@@ -376,8 +328,8 @@ static int decode_at(struct mo_span s, size_t *i)
         return (unsigned char)s.p[(*i)++];
     if (s.n - *i < 3)
         return -1;
-    hi = hex(s.p[*i + 1]);
-    lo = hex(s.p[*i + 2]);
+    hi = mo_hex_digit(s.p[*i + 1]);
+    lo = mo_hex_digit(s.p[*i + 2]);
     if (hi < 0 || lo < 0 || (hi | lo) == 0)
         return -1;
     *i += 3;
@@ -412,9 +364,9 @@ int mo_pct_encode(struct mo_buf *b, struct mo_span s)
         char esc[3] = {'%', digits[c >> 4], digits[c & 15]};
 
         if (unreserved(s.p[i]))
-            (void)mo_buf_putc(b, s.p[i]);
+            mo_buf_putc(b, s.p[i]);
         else
-            (void)mo_buf_put(b, esc, sizeof(esc));
+            mo_buf_put(b, esc, sizeof(esc));
     }
     return mo_buf_err(b);
 }
@@ -465,44 +417,4 @@ int mo_query_get(struct mo_span query, const char *key, struct mo_buf *b)
             return mo_pct_decode(b, v, true);
     }
     return MO_ENOTFOUND;
-}
-
-static int path_segment(struct mo_buf *b, struct mo_span s)
-{
-    size_t from = b->len;
-    struct mo_span got;
-    int rc = mo_pct_decode(b, s, false);
-
-    if (rc < 0)
-        return rc == MO_EINVAL ? MO_EPATH : rc;
-    got = mo_span(b->p + from, b->len - from);
-    if (mo_span_is(got, ".") || mo_span_is(got, ".."))
-        return MO_EPATH;
-    for (size_t i = 0; i < got.n; i++) {
-        unsigned char c = (unsigned char)got.p[i];
-
-        if (c < ' ' || c == 0x7f || c == '/' || c == '\\')
-            return MO_EPATH;
-    }
-    return 0;
-}
-
-int mo_path_decode(struct mo_buf *b, struct mo_span path)
-{
-    size_t from = b->len;
-    int rc = 0;
-
-    if (path.n == 0 || path.p[0] != '/')
-        return MO_EPATH;
-    path = mo_span_skip(path, 1);
-    while (rc == 0 && path.p) {
-        struct mo_span segment = mo_span_cut(&path, '/');
-
-        (void)mo_buf_putc(b, '/');
-        rc = segment.n == 0 && path.p ? MO_EPATH : path_segment(b, segment);
-    }
-    if (rc == 0)
-        return mo_buf_err(b);
-    b->len = from;
-    return rc;
 }

@@ -31,12 +31,6 @@ struct mo_url {
  * be. 0 or MO_EINVAL, MO_ETOOBIG. */
 int mo_url_parse(struct mo_span s, struct mo_url *u, struct mo_err *e);
 
-/* 80, 443, 6379, ...; 0 when we know none. */
-uint16_t mo_url_default_port(struct mo_span scheme);
-
-/* Path and query as a request target: "/" when both are missing. */
-int mo_url_put_target(struct mo_buf *b, const struct mo_url *u);
-
 /* --- hosts and origins --------------------------------------------------- */
 
 struct mo_host {
@@ -47,9 +41,6 @@ struct mo_host {
 
 /* A Host header: "localhost:3000", "[::1]:3000", "a.example". */
 int mo_host_parse(struct mo_span s, uint16_t default_port, struct mo_host *h);
-/* Same name (ASCII case and one final dot ignored) and port. Addresses are
- * compared as text: "::1" is not "0:0:0:0:0:0:0:1". */
-bool mo_host_eq(const struct mo_host *a, const struct mo_host *b);
 /* localhost, *.localhost, 127.0.0.0/8 in dotted form, ::1. */
 bool mo_host_is_loopback(const struct mo_host *h);
 
@@ -80,11 +71,5 @@ bool mo_query_next(struct mo_span *query, struct mo_span *key,
 /* First value of that (decoded) key, decoded and appended to b. 0,
  * MO_ENOTFOUND, or MO_EINVAL for a bad escape in a key before it or in it. */
 int mo_query_get(struct mo_span query, const char *key, struct mo_buf *b);
-
-/* Decode a request path for use as a relative file or route name: must begin
- * with '/'; refused (MO_EPATH) are NUL and other control bytes, an escaped
- * '/', backslash in any form, and the segments "." and "..", escaped or not.
- * Empty segments too, except a final one. */
-int mo_path_decode(struct mo_buf *b, struct mo_span path);
 
 #endif

@@ -75,27 +75,17 @@ static void turn_mask(unsigned char mask[4], size_t n)
         mask[i] = old[(i + n) & 3];
 }
 
-static int refuse(struct mo_ws *w, uint16_t code, struct mo_err *e,
-                  const char *what)
+static enum mo_ws_event refuse(struct mo_ws *w, uint16_t code, struct mo_err *e,
+                               const char *what)
 {
-    static const struct {
-        uint16_t code;
-        int err;
-    } as[] = {
-        {CODE_PROTOCOL, MO_EPROTO},
-        {CODE_TEXT, MO_EPROTO},
-        {CODE_TOOBIG, MO_ETOOBIG},
-        {CODE_OURS, MO_ENOMEM},
-    };
-    int err = MO_EPROTO;
-
-    for (size_t i = 0; i < MO_COUNT(as); i++) {
-        if (as[i].code == code)
-            err = as[i].err;
-    }
     w->close_code = code;
     w->over = true;
-    return mo_fail(e, err, "websocket: %s", what);
+    (void)mo_fail(e,
+                  code == CODE_TOOBIG ? MO_ETOOBIG
+                  : code == CODE_OURS ? MO_ENOMEM
+                                      : MO_EPROTO,
+                  "websocket: %s", what);
+    return MO_WS_ERROR;
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -206,7 +196,7 @@ static size_t take_bytes(struct mo_ws *w, struct mo_ws_in *in)
     return n;
 }
 
-/* Returns 1 when the header is complete, 0 when bytes are missing, or MO_E*. */
+/* Returns 1 when the header is complete, 0 when bytes are missing, or -1. */
 static int take_head(struct mo_ws *w, struct mo_ws_in *in, struct mo_err *e)
 {
     const char *wrong;
@@ -254,14 +244,10 @@ static enum mo_ws_event on_close(struct mo_ws *w, struct mo_span body,
             wrong = "close code not allowed";
         body = mo_span_skip(body, 2);
     }
-    if (wrong) {
-        (void)refuse(w, CODE_PROTOCOL, e, wrong);
-        return MO_WS_ERROR;
-    }
-    if (!mo_utf8_valid(body)) {
-        (void)refuse(w, CODE_TEXT, e, "close reason is not UTF-8");
-        return MO_WS_ERROR;
-    }
+    if (wrong)
+        return refuse(w, CODE_PROTOCOL, e, wrong);
+    if (!mo_utf8_valid(body))
+        return refuse(w, CODE_TEXT, e, "close reason is not UTF-8");
     w->over = true;
     w->close_code = (uint16_t)code;
     w->peer_code = code ? (uint16_t)code : CODE_NONE;
@@ -319,10 +305,8 @@ static enum mo_ws_event take_data(struct mo_ws *w, struct mo_span piece,
     bool last = w->fin && w->left == 0;
     enum mo_ws_event ev;
 
-    if (!text_ok(w, piece, last)) {
-        (void)refuse(w, CODE_TEXT, e, "text is not UTF-8");
-        return MO_WS_ERROR;
-    }
+    if (!text_ok(w, piece, last))
+        return refuse(w, CODE_TEXT, e, "text is not UTF-8");
     ev = w->msg_op == MO_WS_OP_TEXT ? MO_WS_TEXT : MO_WS_BINARY;
     if (last && w->msg.len == 0) {
         *data = piece;

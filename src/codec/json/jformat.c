@@ -1,21 +1,7 @@
 #include "codec/json/jformat.h"
 
 #include "base/mem.h"
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_alpha(char c)
-{
-    return (c | 32) >= 'a' && (c | 32) <= 'z';
-}
-
-static bool is_hex(char c)
-{
-    return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
-}
+#include "codec/ip.h"
 
 /* Read exactly n digits from the front, between lo and hi. */
 static bool take_number(struct mo_span *s, size_t n, unsigned lo, unsigned hi,
@@ -26,7 +12,7 @@ static bool take_number(struct mo_span *s, size_t n, unsigned lo, unsigned hi,
     if (s->n < n)
         return false;
     for (size_t i = 0; i < n; i++) {
-        if (!is_digit(s->p[i]))
+        if (!mo_is_digit(s->p[i]))
             return false;
         v = v * 10 + (unsigned)(s->p[i] - '0');
     }
@@ -68,7 +54,7 @@ static bool take_time(struct mo_span *s)
     if (take_char(s, '.')) {
         size_t n = 0;
 
-        while (n < s->n && is_digit(s->p[n]))
+        while (n < s->n && mo_is_digit(s->p[n]))
             n++;
         if (n == 0)
             return false;
@@ -128,8 +114,8 @@ static bool uri_chars(struct mo_span s)
 
         if (c <= ' ' || c >= 127 || strchr("<>\"{}|\\^`", c))
             return false;
-        if (c == '%' &&
-            (s.n - i < 3 || !is_hex(s.p[i + 1]) || !is_hex(s.p[i + 2])))
+        if (c == '%' && (s.n - i < 3 || mo_hex_digit(s.p[i + 1]) < 0 ||
+                         mo_hex_digit(s.p[i + 2]) < 0))
             return false;
     }
     return true;
@@ -139,10 +125,10 @@ static bool is_uri(struct mo_span s)
 {
     size_t i = 0;
 
-    while (i < s.n && (is_alpha(s.p[i]) || is_digit(s.p[i]) || s.p[i] == '+' ||
-                       s.p[i] == '-' || s.p[i] == '.'))
+    while (i < s.n && (mo_is_alpha(s.p[i]) || mo_is_digit(s.p[i]) ||
+                       s.p[i] == '+' || s.p[i] == '-' || s.p[i] == '.'))
         i++;
-    return i > 0 && i < s.n && s.p[i] == ':' && is_alpha(s.p[0]) &&
+    return i > 0 && i < s.n && s.p[i] == ':' && mo_is_alpha(s.p[0]) &&
            uri_chars(s);
 }
 
@@ -153,24 +139,10 @@ static bool is_uuid(struct mo_span s)
     for (size_t i = 0; i < 36; i++) {
         bool dash = i == 8 || i == 13 || i == 18 || i == 23;
 
-        if (dash ? s.p[i] != '-' : !is_hex(s.p[i]))
+        if (dash ? s.p[i] != '-' : mo_hex_digit(s.p[i]) < 0)
             return false;
     }
     return true;
-}
-
-static bool is_ipv4(struct mo_span s)
-{
-    for (int i = 0; i < 4; i++) {
-        struct mo_span part = mo_span_cut(&s, '.');
-        uint64_t v;
-
-        if (!part.p || part.n > 3 || mo_span_u64(part, &v) < 0 || v > 255)
-            return false;
-        if (part.n > 1 && part.p[0] == '0')
-            return false;
-    }
-    return s.p == NULL;
 }
 
 int mo_jformat(struct mo_span format, struct mo_span text)
@@ -179,9 +151,14 @@ int mo_jformat(struct mo_span format, struct mo_span text)
         const char *name;
         bool (*is)(struct mo_span);
     } known[] = {
-        {"date", is_date},   {"time", is_time}, {"date-time", is_date_time},
-        {"email", is_email}, {"uri", is_uri},   {"uri-reference", uri_chars},
-        {"uuid", is_uuid},   {"ipv4", is_ipv4},
+        {"date", is_date},
+        {"time", is_time},
+        {"date-time", is_date_time},
+        {"email", is_email},
+        {"uri", is_uri},
+        {"uri-reference", uri_chars},
+        {"uuid", is_uuid},
+        {"ipv4", mo_ip4_is_text},
     };
 
     for (size_t i = 0; i < MO_COUNT(known); i++) {

@@ -115,20 +115,13 @@ static bool add_set(struct reader *in, uint32_t which)
     return false;
 }
 
-static int hex_value(uint32_t c)
-{
-    if (c >= '0' && c <= '9')
-        return (int)(c - '0');
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? (int)(c - 'a' + 10) : -1;
-}
-
 static uint32_t read_hex(struct reader *in, unsigned n)
 {
     uint32_t v = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        int h = hex_value(peek(in, 0));
+        uint32_t c = peek(in, 0);
+        int h = c < 0x80 ? mo_hex_digit((char)c) : -1;
 
         if (h < 0) {
             refuse(in);

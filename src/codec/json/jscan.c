@@ -58,11 +58,6 @@ static inline const char *skip_whitespace(struct mo_jscan *s, const char *p)
 
 /* --- strings ------------------------------------------------------------- */
 
-static bool is_hex(unsigned char c)
-{
-    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'f');
-}
-
 /* p: on the backslash. */
 static const char *escape(struct mo_jscan *s, const char *p)
 {
@@ -86,7 +81,7 @@ static const char *escape(struct mo_jscan *s, const char *p)
     }
     p++;
     for (int i = 0; i < 4; i++, p++) {
-        if (p == s->end || !is_hex(at(p)))
+        if (p == s->end || mo_hex_digit(*p) < 0)
             return refuse(s, p, "\\u needs four hex digits");
     }
     return p;

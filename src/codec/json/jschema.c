@@ -59,8 +59,8 @@ static bool is_name(struct mo_span s)
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
 
-        if (!((c | 32) >= 'a' && (c | 32) <= 'z') && c != '_' && c != '-' &&
-            c != '$' && !(c >= '0' && c <= '9'))
+        if (!mo_is_alpha(c) && !mo_is_digit(c) && c != '_' && c != '-' &&
+            c != '$')
             return false;
     }
     return s.n > 0;
@@ -166,14 +166,6 @@ bool mo_jsv_text(struct mo_json v, char *out, size_t room)
     return true;
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decode one step of a JSON pointer in place: %XX, then ~1 and ~0. */
 static bool decode_step(char *s)
 {
@@ -184,9 +176,9 @@ static bool decode_step(char *s)
             *to = *from++;
             continue;
         }
-        if (hex(from[1]) < 0 || hex(from[2]) < 0)
+        if (mo_hex_digit(from[1]) < 0 || mo_hex_digit(from[2]) < 0)
             return false;
-        *to = (char)(hex(from[1]) << 4 | hex(from[2]));
+        *to = (char)(mo_hex_digit(from[1]) << 4 | mo_hex_digit(from[2]));
         from += 3;
         if (!*to)
             return false;
@@ -232,19 +224,19 @@ static struct mo_json follow(struct mo_jsv *c, struct mo_json v, char *p)
 static struct mo_json find_anchor(struct mo_jsv *c, struct mo_json v,
                                   const char *name)
 {
-    struct mo_json k, child, found = {NULL, 0};
-    struct mo_json_iter it;
+    struct mo_json found = {NULL, 0};
 
     if (!mo_jsv_spend(c, 1 + v.n / 64))
         return found;
     if (mo_json_str_eq(mo_json_get(v, "$anchor"), mo_span_cstr(name + 1)) ||
         mo_json_str_eq(mo_json_get(v, "$id"), mo_span_cstr(name)))
         return v;
-    mo_json_iter(&it, v);
-    while (!found.p && mo_json_next(&it, &k, &child)) {
-        if (mo_json_is(child, MO_JSON_OBJECT) ||
-            mo_json_is(child, MO_JSON_ARRAY))
-            found = find_anchor(c, child, name);
+    mo_json_each (it, v) {
+        if (mo_json_is(it.val, MO_JSON_OBJECT) ||
+            mo_json_is(it.val, MO_JSON_ARRAY))
+            found = find_anchor(c, it.val, name);
+        if (found.p)
+            break;
     }
     return found;
 }
@@ -278,21 +270,17 @@ struct mo_json mo_jsv_resolve(struct mo_jsv *c, struct mo_json ref)
 
 static void collect(struct mo_jsv_schema *s, struct mo_json schema)
 {
-    struct mo_json_iter it;
-    struct mo_json k, v;
-
     *s = (struct mo_jsv_schema){0};
-    mo_json_iter(&it, schema);
-    while (mo_json_next(&it, &k, &v)) {
+    mo_json_each (it, schema) {
         for (size_t i = 0; i < K_COUNT; i++) {
             const char *name = mo_jsv_keywords[i].name;
 
             /* the second byte of the text is the first of the name, unless
              * it is written as an escape */
-            if (k.p[1] != name[0] && k.p[1] != '\\')
+            if (it.key.p[1] != name[0] && it.key.p[1] != '\\')
                 continue;
-            if (mo_json_str_eq(k, mo_span_cstr(name)))
-                s->kw[i] = v;
+            if (mo_json_str_eq(it.key, mo_span_cstr(name)))
+                s->kw[i] = it.val;
         }
     }
 }
@@ -306,13 +294,13 @@ static bool check_all(struct mo_jsv *c, struct mo_json schema, struct mo_json v,
 
     collect(&s, schema);
     if (c->ref_alone && s.kw[K_REF].p)
-        return mo_jsv_keywords[K_REF].check(c, &s, v, at);
+        return mo_jsv_keywords[K_REF].check(c, &s, K_REF, v, at);
     for (size_t i = 0; i < K_COUNT && (ok || !c->quiet); i++) {
         const struct mo_jsv_keyword *kw = &mo_jsv_keywords[i];
 
         if (!s.kw[i].p || !kw->check || !(kw->types & type))
             continue;
-        if (!kw->check(c, &s, v, at))
+        if (!kw->check(c, &s, (enum mo_jsk)i, v, at))
             ok = false;
         if (c->rc)
             return true;

@@ -110,17 +110,16 @@ static void add_name(struct names *n, const char *sep, int t)
 
 static bool check_type(ARGS)
 {
-    struct mo_json want = s->kw[K_TYPE], k, one;
     struct names names = {.last = -1};
-    struct mo_json_iter it;
-    int t = type_of_name(want);
+    int t = type_of_name(s->kw[k]);
 
     if (t >= 0)
         return is_type(v, t) || mo_jsv_say(c, at, "must be %s, not %s",
                                            types[t].article, type_name(v));
-    mo_json_iter(&it, want);
-    while (mo_json_is(want, MO_JSON_ARRAY) && mo_json_next(&it, &k, &one)) {
-        t = type_of_name(one);
+    if (!mo_json_is(s->kw[k], MO_JSON_ARRAY))
+        return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
+    mo_json_each (it, s->kw[k]) {
+        t = type_of_name(it.val);
         if (t < 0)
             return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
         if (is_type(v, t))
@@ -147,31 +146,26 @@ bool mo_jsv_equal(struct mo_jsv *c, struct mo_json a, struct mo_json b)
 
 static bool check_const(ARGS)
 {
-    struct mo_json want = s->kw[K_CONST];
-
-    return mo_jsv_equal(c, v, want) ||
-           mo_jsv_say(c, at, "must be %.*s", SHOW(want));
+    return mo_jsv_equal(c, v, s->kw[k]) ||
+           mo_jsv_say(c, at, "must be %.*s", SHOW(s->kw[k]));
 }
 
 static bool check_enum(ARGS)
 {
-    struct mo_json want = s->kw[K_ENUM], k, one;
-    struct mo_json_iter it;
     char list[220] = "";
     size_t len = 0;
 
-    if (!mo_json_is(want, MO_JSON_ARRAY))
+    if (!mo_json_is(s->kw[k], MO_JSON_ARRAY))
         return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
-    mo_json_iter(&it, want);
-    while (mo_json_next(&it, &k, &one)) {
+    mo_json_each (it, s->kw[k]) {
         int n;
 
-        if (mo_jsv_equal(c, v, one))
+        if (mo_jsv_equal(c, v, it.val))
             return true;
         if (c->quiet || len + SHOWN_MAX + 8 > sizeof(list))
             continue;
         n = snprintf(list + len, sizeof(list) - len, "%s%.*s", len ? ", " : "",
-                     SHOW(one));
+                     SHOW(it.val));
         len += n > 0 ? (size_t)n : 0;
     }
     return mo_jsv_say(c, at, "must be one of %s", list);
@@ -179,61 +173,51 @@ static bool check_enum(ARGS)
 
 /* --- numbers ------------------------------------------------------------- */
 
-static bool check_minimum(ARGS)
+/* minimum, maximum and their exclusive forms; those were booleans beside the
+ * limit in draft 4. */
+static bool check_limit(ARGS)
 {
-    struct mo_json m = s->kw[K_MINIMUM];
-    bool open = false;
+    bool low = k == K_MINIMUM || k == K_EXCL_MINIMUM;
+    bool open = k == K_EXCL_MINIMUM || k == K_EXCL_MAXIMUM;
+    struct mo_json m = s->kw[k];
     int cmp;
 
-    if (!is_number(c, m))
+    if ((open && mo_json_is(m, MO_JSON_BOOL)) || !is_number(c, m))
         return true;
-    mo_json_bool(s->kw[K_EXCL_MINIMUM], &open); /* the form of draft 4 */
-    cmp = mo_jvalue_cmp(v, m);
+    if (!open)
+        mo_json_bool(s->kw[low ? K_EXCL_MINIMUM : K_EXCL_MAXIMUM], &open);
+    cmp = low ? mo_jvalue_cmp(v, m) : mo_jvalue_cmp(m, v);
     if (open ? cmp > 0 : cmp >= 0)
         return true;
-    return mo_jsv_say(c, at, "must be %s %.*s", open ? "more than" : "at least",
+    return mo_jsv_say(c, at, "must be %s %.*s",
+                      low ? (open ? "more than" : "at least")
+                          : (open ? "less than" : "at most"),
                       SHOW(m));
 }
 
-static bool check_maximum(ARGS)
+/* The number of characters, items or members. */
+static bool check_count(ARGS)
 {
-    struct mo_json m = s->kw[K_MAXIMUM];
-    bool open = false;
-    int cmp;
+    bool least = k == K_MIN_LENGTH || k == K_MIN_ITEMS || k == K_MIN_PROPERTIES;
+    bool text = mo_json_is(v, MO_JSON_STRING);
+    uint64_t have, n;
 
-    if (!is_number(c, m))
+    if (text && !mo_jsv_spend(c, v.n / 64))
         return true;
-    mo_json_bool(s->kw[K_EXCL_MAXIMUM], &open);
-    cmp = mo_jvalue_cmp(v, m);
-    if (open ? cmp < 0 : cmp <= 0)
+    have = text ? mo_jvalue_chars(v) : mo_json_len(v);
+    if (!mo_jsv_count(c, s->kw[k], &n) || (least ? have >= n : have <= n))
         return true;
-    return mo_jsv_say(c, at, "must be %s %.*s", open ? "less than" : "at most",
-                      SHOW(m));
-}
-
-static bool check_excl_minimum(ARGS)
-{
-    struct mo_json m = s->kw[K_EXCL_MINIMUM];
-
-    if (mo_json_is(m, MO_JSON_BOOL) || !is_number(c, m))
-        return true;
-    return mo_jvalue_cmp(v, m) > 0 ||
-           mo_jsv_say(c, at, "must be more than %.*s", SHOW(m));
-}
-
-static bool check_excl_maximum(ARGS)
-{
-    struct mo_json m = s->kw[K_EXCL_MAXIMUM];
-
-    if (mo_json_is(m, MO_JSON_BOOL) || !is_number(c, m))
-        return true;
-    return mo_jvalue_cmp(v, m) < 0 ||
-           mo_jsv_say(c, at, "must be less than %.*s", SHOW(m));
+    return mo_jsv_say(c, at, "must have at %s %llu %s%s, has %llu",
+                      least ? "least" : "most", (unsigned long long)n,
+                      text                           ? "character"
+                      : mo_json_is(v, MO_JSON_ARRAY) ? "item"
+                                                     : "member",
+                      mo_jsv_plural(n), (unsigned long long)have);
 }
 
 static bool check_multiple_of(ARGS)
 {
-    struct mo_json m = s->kw[K_MULTIPLE_OF];
+    struct mo_json m = s->kw[k];
     int rc;
 
     if (!is_number(c, m))
@@ -246,57 +230,16 @@ static bool check_multiple_of(ARGS)
 
 /* --- strings ------------------------------------------------------------- */
 
-/* The four pairs of min and max differ in the count they check. */
-bool mo_jsv_at_least(struct mo_jsv *c, const struct mo_jsv_path *at,
-                     struct mo_json limit, uint64_t have, const char *what)
-{
-    uint64_t n;
-
-    if (!mo_jsv_count(c, limit, &n) || have >= n)
-        return true;
-    return mo_jsv_say(c, at, "must have at least %llu %s%s, has %llu",
-                      (unsigned long long)n, what, mo_jsv_plural(n),
-                      (unsigned long long)have);
-}
-
-bool mo_jsv_at_most(struct mo_jsv *c, const struct mo_jsv_path *at,
-                    struct mo_json limit, uint64_t have, const char *what)
-{
-    uint64_t n;
-
-    if (!mo_jsv_count(c, limit, &n) || have <= n)
-        return true;
-    return mo_jsv_say(c, at, "must have at most %llu %s%s, has %llu",
-                      (unsigned long long)n, what, mo_jsv_plural(n),
-                      (unsigned long long)have);
-}
-
-static bool check_min_length(ARGS)
-{
-    return !mo_jsv_spend(c, v.n / 64) ||
-           mo_jsv_at_least(c, at, s->kw[K_MIN_LENGTH], mo_jvalue_chars(v),
-                           "character");
-}
-
-static bool check_max_length(ARGS)
-{
-    return !mo_jsv_spend(c, v.n / 64) ||
-           mo_jsv_at_most(c, at, s->kw[K_MAX_LENGTH], mo_jvalue_chars(v),
-                          "character");
-}
-
 static bool check_pattern(ARGS)
 {
-    struct mo_json p = s->kw[K_PATTERN];
-
-    return mo_jsv_matches(c, p, v) != 0 ||
-           mo_jsv_say(c, at, "must match the pattern %.*s", SHOW(p));
+    return mo_jsv_matches(c, s->kw[k], v) != 0 ||
+           mo_jsv_say(c, at, "must match the pattern %.*s", SHOW(s->kw[k]));
 }
 
 static bool check_format(ARGS)
 {
     char name[64], text[FORMAT_MAX];
-    struct mo_json f = s->kw[K_FORMAT];
+    struct mo_json f = s->kw[k];
 
     if (!c->o->formats || !mo_json_is(f, MO_JSON_STRING))
         return true;
@@ -313,20 +256,17 @@ static bool check_format(ARGS)
 
 static bool check_ref(ARGS)
 {
-    struct mo_json target = mo_jsv_resolve(c, s->kw[K_REF]);
+    struct mo_json target = mo_jsv_resolve(c, s->kw[k]);
 
     return !target.p || mo_jsv_walk(c, target, v, at);
 }
 
 static bool check_all_of(ARGS)
 {
-    struct mo_json_iter it;
-    struct mo_json k, sub;
     bool ok = true;
 
-    mo_json_iter(&it, s->kw[K_ALL_OF]);
-    while (mo_json_next(&it, &k, &sub)) {
-        if (!mo_jsv_walk(c, sub, v, at))
+    mo_json_each (it, s->kw[k]) {
+        if (!mo_jsv_walk(c, it.val, v, at))
             ok = false;
     }
     return ok;
@@ -352,18 +292,16 @@ static size_t count_holding(struct mo_jsv *c, struct mo_json list,
                             struct mo_json v, const struct mo_jsv_path *at,
                             size_t enough, bool *unsure)
 {
-    struct mo_json_iter it;
-    struct mo_json k, sub;
     bool maybe;
     size_t n = 0;
 
     *unsure = false;
-    mo_json_iter(&it, list);
-    while (n < enough && mo_json_next(&it, &k, &sub)) {
-        if (!holds(c, sub, v, at, &maybe))
+    mo_json_each (it, list) {
+        if (!holds(c, it.val, v, at, &maybe))
             continue;
         *unsure = *unsure || maybe;
-        n++;
+        if (++n == enough)
+            break;
     }
     return n;
 }
@@ -373,16 +311,14 @@ static size_t count_holding(struct mo_jsv *c, struct mo_json list,
 static bool report_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
                         const struct mo_jsv_path *at)
 {
-    struct mo_json k, sub, likely = {NULL, 0};
+    struct mo_json likely = {NULL, 0};
     struct names names = {.last = -1};
     size_t fit = 0, untyped = 0;
-    struct mo_json_iter it;
 
     if (c->quiet)
         return false;
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &k, &sub)) {
-        int t = type_of_name(mo_json_get(sub, "type"));
+    mo_json_each (it, list) {
+        int t = type_of_name(mo_json_get(it.val, "type"));
 
         if (t < 0) {
             untyped++;
@@ -390,7 +326,7 @@ static bool report_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
         }
         if (is_type(v, t)) {
             fit++;
-            likely = sub;
+            likely = it.val;
         }
         if (names.last >= 0)
             add_name(&names, ", ", names.last);
@@ -404,26 +340,16 @@ static bool report_none(struct mo_jsv *c, struct mo_json list, struct mo_json v,
     return mo_jsv_say(c, at, "must be %s, not %s", names.text, type_name(v));
 }
 
+/* anyOf stops at the first that holds, so it never finds two. */
 static bool check_any_of(ARGS)
 {
-    struct mo_json list = s->kw[K_ANY_OF];
-    bool unsure;
-
-    if (mo_json_len(list) == 0)
-        return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
-    return count_holding(c, list, v, at, 1, &unsure) == 1 ||
-           report_none(c, list, v, at);
-}
-
-static bool check_one_of(ARGS)
-{
-    struct mo_json list = s->kw[K_ONE_OF];
+    struct mo_json list = s->kw[k];
     bool unsure;
     size_t n;
 
     if (mo_json_len(list) == 0)
         return mo_jsv_note(c, MO_JSCHEMA_BAD_SCHEMA);
-    n = count_holding(c, list, v, at, 2, &unsure);
+    n = count_holding(c, list, v, at, k == K_ONE_OF ? 2 : 1, &unsure);
     if (n == 1 || (n > 1 && unsure))
         return true;
     if (n == 0)
@@ -433,7 +359,7 @@ static bool check_one_of(ARGS)
 
 static bool check_not(ARGS)
 {
-    bool unsure, ok = holds(c, s->kw[K_NOT], v, at, &unsure);
+    bool unsure, ok = holds(c, s->kw[k], v, at, &unsure);
 
     return !ok || unsure ||
            mo_jsv_say(c, at, "has a form that is forbidden here");
@@ -441,7 +367,7 @@ static bool check_not(ARGS)
 
 static bool check_if(ARGS)
 {
-    bool unsure, ok = holds(c, s->kw[K_IF], v, at, &unsure);
+    bool unsure, ok = holds(c, s->kw[k], v, at, &unsure);
     struct mo_json then = s->kw[ok ? K_THEN : K_ELSE];
 
     if (!then.p || (ok && unsure))
@@ -452,6 +378,7 @@ static bool check_if(ARGS)
 static bool note_unsupported(ARGS)
 {
     (void)s;
+    (void)k;
     (void)v;
     (void)at;
     return mo_jsv_note(c, MO_JSCHEMA_KEYWORD);
@@ -467,30 +394,29 @@ const struct mo_jsv_keyword mo_jsv_keywords[K_COUNT] = {
     [K_TYPE] = {"type", ANY, check_type},
     [K_ENUM] = {"enum", ANY, check_enum},
     [K_CONST] = {"const", ANY, check_const},
-    [K_MINIMUM] = {"minimum", NUM, check_minimum},
-    [K_MAXIMUM] = {"maximum", NUM, check_maximum},
-    [K_EXCL_MINIMUM] = {"exclusiveMinimum", NUM, check_excl_minimum},
-    [K_EXCL_MAXIMUM] = {"exclusiveMaximum", NUM, check_excl_maximum},
+    [K_MINIMUM] = {"minimum", NUM, check_limit},
+    [K_MAXIMUM] = {"maximum", NUM, check_limit},
+    [K_EXCL_MINIMUM] = {"exclusiveMinimum", NUM, check_limit},
+    [K_EXCL_MAXIMUM] = {"exclusiveMaximum", NUM, check_limit},
     [K_MULTIPLE_OF] = {"multipleOf", NUM, check_multiple_of},
-    [K_MIN_LENGTH] = {"minLength", STR, check_min_length},
-    [K_MAX_LENGTH] = {"maxLength", STR, check_max_length},
+    [K_MIN_LENGTH] = {"minLength", STR, check_count},
+    [K_MAX_LENGTH] = {"maxLength", STR, check_count},
     [K_PATTERN] = {"pattern", STR, check_pattern},
     [K_FORMAT] = {"format", STR, check_format},
     [K_REQUIRED] = {"required", OBJ, mo_jsv_required},
-    [K_MIN_PROPERTIES] = {"minProperties", OBJ, mo_jsv_min_properties},
-    [K_MAX_PROPERTIES] = {"maxProperties", OBJ, mo_jsv_max_properties},
+    [K_MIN_PROPERTIES] = {"minProperties", OBJ, check_count},
+    [K_MAX_PROPERTIES] = {"maxProperties", OBJ, check_count},
     [K_PROPERTIES] = {"properties", OBJ, mo_jsv_properties},
     [K_PATTERN_PROPERTIES] = {"patternProperties", OBJ,
                               mo_jsv_pattern_properties},
     [K_ADDITIONAL_PROPERTIES] = {"additionalProperties", OBJ,
                                  mo_jsv_additional_properties},
     [K_PROPERTY_NAMES] = {"propertyNames", OBJ, mo_jsv_property_names},
-    [K_DEPENDENT_REQUIRED] = {"dependentRequired", OBJ,
-                              mo_jsv_dependent_required},
-    [K_DEPENDENT_SCHEMAS] = {"dependentSchemas", OBJ, mo_jsv_dependent_schemas},
+    [K_DEPENDENT_REQUIRED] = {"dependentRequired", OBJ, mo_jsv_dependencies},
+    [K_DEPENDENT_SCHEMAS] = {"dependentSchemas", OBJ, mo_jsv_dependencies},
     [K_DEPENDENCIES] = {"dependencies", OBJ, mo_jsv_dependencies},
-    [K_MIN_ITEMS] = {"minItems", ARR, mo_jsv_min_items},
-    [K_MAX_ITEMS] = {"maxItems", ARR, mo_jsv_max_items},
+    [K_MIN_ITEMS] = {"minItems", ARR, check_count},
+    [K_MAX_ITEMS] = {"maxItems", ARR, check_count},
     [K_PREFIX_ITEMS] = {"prefixItems", ARR, mo_jsv_prefix_items},
     [K_ITEMS] = {"items", ARR, mo_jsv_items},
     [K_ADDITIONAL_ITEMS] = {"additionalItems", ARR, mo_jsv_additional_items},
@@ -501,7 +427,7 @@ const struct mo_jsv_keyword mo_jsv_keywords[K_COUNT] = {
     [K_REF] = {"$ref", ANY, check_ref},
     [K_ALL_OF] = {"allOf", ANY, check_all_of},
     [K_ANY_OF] = {"anyOf", ANY, check_any_of},
-    [K_ONE_OF] = {"oneOf", ANY, check_one_of},
+    [K_ONE_OF] = {"oneOf", ANY, check_any_of},
     [K_NOT] = {"not", ANY, check_not},
     [K_IF] = {"if", ANY, check_if},
     [K_THEN] = {"then", ANY, NULL},

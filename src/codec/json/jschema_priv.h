@@ -78,8 +78,10 @@ struct mo_jsv_schema {
     struct mo_json kw[K_COUNT];
 };
 
+/* k: the keyword that the check was called for. */
 typedef bool mo_jsv_check(struct mo_jsv *c, const struct mo_jsv_schema *s,
-                          struct mo_json v, const struct mo_jsv_path *at);
+                          enum mo_jsk k, struct mo_json v,
+                          const struct mo_jsv_path *at);
 
 struct mo_jsv_keyword {
     const char *name;
@@ -112,8 +114,8 @@ bool mo_jsv_text(struct mo_json v, char *out, size_t room);
 /* --- shared by the keywords ---------------------------------------------- */
 
 #define ARGS                                                                   \
-    struct mo_jsv *c, const struct mo_jsv_schema *s, struct mo_json v,         \
-        const struct mo_jsv_path *at
+    struct mo_jsv *c, const struct mo_jsv_schema *s, enum mo_jsk k,            \
+        struct mo_json v, const struct mo_jsv_path *at
 
 #define SHOWN_MAX 40 /* bytes of a value quoted in a message */
 
@@ -131,15 +133,9 @@ bool mo_jsv_count(struct mo_jsv *c, struct mo_json limit, uint64_t *out);
 int mo_jsv_matches(struct mo_jsv *c, struct mo_json pattern, struct mo_json v);
 /* A limit reached counts as equal, rc tells. */
 bool mo_jsv_equal(struct mo_jsv *c, struct mo_json a, struct mo_json b);
-bool mo_jsv_at_least(struct mo_jsv *c, const struct mo_jsv_path *at,
-                     struct mo_json limit, uint64_t have, const char *what);
-bool mo_jsv_at_most(struct mo_jsv *c, const struct mo_jsv_path *at,
-                    struct mo_json limit, uint64_t have, const char *what);
 
-mo_jsv_check mo_jsv_required, mo_jsv_min_properties, mo_jsv_max_properties,
-    mo_jsv_properties, mo_jsv_pattern_properties, mo_jsv_additional_properties,
-    mo_jsv_property_names, mo_jsv_dependent_required, mo_jsv_dependent_schemas,
-    mo_jsv_dependencies, mo_jsv_min_items, mo_jsv_max_items,
+mo_jsv_check mo_jsv_required, mo_jsv_properties, mo_jsv_pattern_properties,
+    mo_jsv_additional_properties, mo_jsv_property_names, mo_jsv_dependencies,
     mo_jsv_prefix_items, mo_jsv_items, mo_jsv_additional_items, mo_jsv_contains,
     mo_jsv_unique_items;
 

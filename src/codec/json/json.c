@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "codec/json/jscan.h"
+#include "codec/json/jvalue.h"
 #include "codec/text/utf8.h"
 #include "codec/text/vec.h"
 
@@ -308,15 +309,13 @@ struct mo_json mo_json_leave(struct mo_json_iter *it,
 
 struct mo_json mo_json_find(struct mo_json v, struct mo_span key)
 {
-    struct mo_json k, val, found = {NULL, 0};
-    struct mo_json_iter it;
+    struct mo_json found = {NULL, 0};
 
     if (!mo_json_is(v, MO_JSON_OBJECT))
         return found;
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &k, &val)) {
-        if (mo_json_str_eq(k, key))
-            found = val;
+    mo_json_each (it, v) {
+        if (mo_json_str_eq(it.key, key))
+            found = it.val;
     }
     return found;
 }
@@ -324,40 +323,30 @@ struct mo_json mo_json_find(struct mo_json v, struct mo_span key)
 struct mo_json mo_json_first(struct mo_json v, const char *key)
 {
     struct mo_span want = mo_span_cstr(key);
-    struct mo_json k, val;
-    struct mo_json_iter it;
 
     if (!mo_json_is(v, MO_JSON_OBJECT))
         return (struct mo_json){NULL, 0};
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &k, &val)) {
-        if (mo_json_str_eq(k, want))
-            return val;
+    mo_json_each (it, v) {
+        if (mo_json_str_eq(it.key, want))
+            return it.val;
     }
     return (struct mo_json){NULL, 0};
 }
 
 struct mo_json mo_json_at(struct mo_json v, size_t index)
 {
-    struct mo_json k, val;
-    struct mo_json_iter it;
-
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &k, &val)) {
+    mo_json_each (it, v) {
         if (index-- == 0)
-            return val;
+            return it.val;
     }
     return (struct mo_json){NULL, 0};
 }
 
 size_t mo_json_len(struct mo_json v)
 {
-    struct mo_json k, val;
-    struct mo_json_iter it;
     size_t n = 0;
 
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &k, &val))
+    mo_json_each (it, v)
         n++;
     return n;
 }
@@ -369,60 +358,6 @@ static struct mo_span body(struct mo_json v)
     return mo_span(v.p + 1, v.n - 2);
 }
 
-static uint32_t hex4(const char *p)
-{
-    uint32_t v = 0;
-
-    for (int i = 0; i < 4; i++) {
-        unsigned char c = (unsigned char)p[i];
-
-        v = v << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-    }
-    return v;
-}
-
-/* p: on "\u". A pair of surrogates is one character; half a pair is none. */
-static const char *unescape_u(const char *p, const char *end, uint32_t *cp)
-{
-    uint32_t hi = hex4(p + 2), lo;
-
-    p += 6;
-    *cp = hi;
-    if (hi < 0xD800 || hi > 0xDFFF)
-        return p;
-    *cp = MO_UTF8_REPLACEMENT;
-    if (hi > 0xDBFF || end - p < 6 || p[0] != '\\' || p[1] != 'u')
-        return p;
-    lo = hex4(p + 2);
-    if (lo < 0xDC00 || lo > 0xDFFF)
-        return p;
-    *cp = 0x10000 + ((hi - 0xD800) << 10) + (lo - 0xDC00);
-    return p + 6;
-}
-
-/* p: on the backslash. Writes one character to out; returns the position after
- * the escape. */
-static const char *unescape(const char *p, const char *end, char out[4],
-                            size_t *n)
-{
-    static const char named[][2] = {
-        {'b', '\b'}, {'f', '\f'}, {'n', '\n'}, {'r', '\r'}, {'t', '\t'}};
-    uint32_t cp;
-
-    if (p[1] == 'u') {
-        p = unescape_u(p, end, &cp);
-        *n = mo_utf8_put(out, cp);
-        return p;
-    }
-    *n = 1;
-    out[0] = p[1]; /* itself: quote, backslash, slash */
-    for (size_t i = 0; i < MO_COUNT(named); i++) {
-        if (p[1] == named[i][0])
-            out[0] = named[i][1];
-    }
-    return p + 2;
-}
-
 /* The run of text before the next backslash. */
 static struct mo_span plain_run(const char *p, const char *end)
 {
@@ -432,12 +367,26 @@ static struct mo_span plain_run(const char *p, const char *end)
     return mo_span(p, slash ? (size_t)(slash - p) : n);
 }
 
-static bool take_prefix(struct mo_span *s, struct mo_span prefix)
+/* The next piece of a string: plain text, then the character of the escape that
+ * ends it. Returns the position after both. */
+struct piece {
+    struct mo_span run;
+    char c[4];
+    size_t n;
+};
+
+static const char *next_piece(const char *p, const char *end, struct piece *out)
 {
-    if (!mo_span_starts(*s, prefix))
-        return false;
-    *s = mo_span_skip(*s, prefix.n);
-    return true;
+    uint32_t cp;
+
+    out->run = plain_run(p, end);
+    out->n = 0;
+    p += out->run.n;
+    if (p == end)
+        return p;
+    p = mo_jchars_escape(p, end, &cp);
+    out->n = mo_utf8_put(out->c, cp);
+    return p;
 }
 
 bool mo_json_str_same(struct mo_json v, struct mo_span s)
@@ -453,16 +402,10 @@ bool mo_json_str_same(struct mo_json v, struct mo_span s)
     p = raw.p;
     end = raw.p + raw.n;
     while (p < end) {
-        struct mo_span run = plain_run(p, end);
-        char c[4];
-        size_t n = 0;
+        struct piece x;
 
-        if (!take_prefix(&s, run))
-            return false;
-        p += run.n;
-        if (p < end)
-            p = unescape(p, end, c, &n);
-        if (!take_prefix(&s, mo_span(c, n)))
+        p = next_piece(p, end, &x);
+        if (!mo_span_strip(&s, x.run) || !mo_span_strip(&s, mo_span(x.c, x.n)))
             return false;
     }
     return s.n == 0;
@@ -476,17 +419,13 @@ static size_t unescape_all(struct mo_span raw, char *out)
     char *to = out;
 
     while (p < end) {
-        struct mo_span run = plain_run(p, end);
-        char c[4];
-        size_t n = 0;
+        struct piece x;
 
-        memcpy(to, run.p, run.n);
-        to += run.n;
-        p += run.n;
-        if (p < end)
-            p = unescape(p, end, c, &n);
-        memcpy(to, c, n);
-        to += n;
+        p = next_piece(p, end, &x);
+        memcpy(to, x.run.p, x.run.n);
+        to += x.run.n;
+        memcpy(to, x.c, x.n);
+        to += x.n;
     }
     return (size_t)(to - out);
 }
@@ -510,6 +449,13 @@ int mo_json_str(struct mo_json v, struct mo_arena *a, struct mo_span *out)
     return 0;
 }
 
+bool mo_json_str_in(struct mo_json v, const char *const *names)
+{
+    while (*names && !mo_json_str_eq(v, mo_span_cstr(*names)))
+        names++;
+    return *names != NULL;
+}
+
 int mo_json_str_buf(struct mo_json v, struct mo_buf *b)
 {
     struct mo_span raw;
@@ -521,15 +467,11 @@ int mo_json_str_buf(struct mo_json v, struct mo_buf *b)
     p = raw.p;
     end = raw.p + raw.n;
     while (p < end && !mo_buf_err(b)) {
-        struct mo_span run = plain_run(p, end);
-        char c[4];
-        size_t n = 0;
+        struct piece x;
 
-        mo_buf_span(b, run);
-        p += run.n;
-        if (p < end)
-            p = unescape(p, end, c, &n);
-        mo_buf_put(b, c, n);
+        p = next_piece(p, end, &x);
+        mo_buf_span(b, x.run);
+        mo_buf_put(b, x.c, x.n);
     }
     return mo_buf_err(b);
 }

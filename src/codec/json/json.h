@@ -77,9 +77,24 @@ void mo_json_iter(struct mo_json_iter *it, struct mo_json v);
 bool mo_json_next(struct mo_json_iter *it, struct mo_json *key,
                   struct mo_json *val);
 
-/* The same as a loop of its own:
- *   for (struct mo_json_walk at = mo_json_walk(v); mo_json_step(&at);)
- * visits at.val, in objects under at.key. */
+/* Every member or element of v: mo_json_each (it, v) { it.key, it.val }. */
+struct mo_json_each {
+    struct mo_json_iter at;
+    struct mo_json key, val;
+};
+
+static inline struct mo_json_each mo_json_begin(struct mo_json v)
+{
+    struct mo_json_each it = {0};
+
+    mo_json_iter(&it.at, v);
+    return it;
+}
+
+#define mo_json_each(it, v)                                                    \
+    for (struct mo_json_each it = mo_json_begin(v);                            \
+         mo_json_next(&it.at, &it.key, &it.val);)
+
 struct mo_json_walk {
     struct mo_json_iter it;
     struct mo_json key, val;
@@ -87,10 +102,9 @@ struct mo_json_walk {
 
 static inline struct mo_json_walk mo_json_walk(struct mo_json v)
 {
-    struct mo_json_walk at;
+    struct mo_json_walk at = {.val = {NULL, 0}};
 
     mo_json_iter(&at.it, v);
-    at.key = at.val = (struct mo_json){NULL, 0};
     return at;
 }
 
@@ -138,6 +152,8 @@ static inline bool mo_json_str_eq(struct mo_json v, struct mo_span s)
         return false;
     return mo_json_str_same(v, s);
 }
+/* True if it equals one of the names, a list that ends in NULL. */
+bool mo_json_str_in(struct mo_json v, const char *const *names);
 /* Unescape into a buffer. */
 int mo_json_str_buf(struct mo_json v, struct mo_buf *b);
 /* Unescape into out, with a NUL. MO_EINVAL: no string; MO_ETOOBIG: it does not
@@ -185,6 +201,7 @@ struct mo_jw mo_jw_array(struct mo_buf *b);
 void mo_jw_obj(struct mo_jw *w);
 void mo_jw_arr(struct mo_jw *w);
 void mo_jw_end(struct mo_jw *w); /* closes the innermost */
+void mo_jw_end_all(struct mo_jw *w);
 /* key: plain text, which is escaped here. A key that comes from JSON text is
  * escaped already and goes through mo_jw_key_raw(). */
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key);

@@ -145,19 +145,17 @@ void mo_jw_arr(struct mo_jw *w)
 
 struct mo_jw mo_jw_object(struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = {.b = b};
 
-    mo_jw_init(&w, b);
-    mo_jw_obj(&w);
+    open_level(&w, true);
     return w;
 }
 
 struct mo_jw mo_jw_array(struct mo_buf *b)
 {
-    struct mo_jw w;
+    struct mo_jw w = {.b = b};
 
-    mo_jw_init(&w, b);
-    mo_jw_arr(&w);
+    open_level(&w, false);
     return w;
 }
 
@@ -166,6 +164,12 @@ void mo_jw_end(struct mo_jw *w)
     MO_BUG_ON(w->depth == 0 || w->after_key);
     mo_buf_putc(w->b, w->is_obj & level_bit(w) ? '}' : ']');
     w->depth--;
+}
+
+void mo_jw_end_all(struct mo_jw *w)
+{
+    while (w->depth)
+        mo_jw_end(w);
 }
 
 void mo_jw_key_span(struct mo_jw *w, struct mo_span key)
@@ -259,6 +263,13 @@ static bool is_blank(char c)
     return (unsigned char)c <= ' ';
 }
 
+static const char *skip_blank(const char *p, const char *end)
+{
+    while (p < end && is_blank(*p))
+        p++;
+    return p;
+}
+
 /* Find the next string or blank of trusted text. */
 static const char *quote_or_blank(const char *p, const char *end)
 {
@@ -287,9 +298,7 @@ int mo_json_compact(struct mo_json v, struct mo_buf *b)
             continue;
         }
         mo_buf_put(b, from, (size_t)(p - from));
-        while (p < end && is_blank(*p))
-            p++;
-        from = p;
+        p = from = skip_blank(p, end);
     }
     return mo_buf_put(b, from, (size_t)(p - from));
 }
@@ -299,13 +308,6 @@ static void new_line(struct mo_buf *b, size_t depth)
     mo_buf_putc(b, '\n');
     for (size_t i = 0; i < depth * PRETTY_INDENT && !mo_buf_err(b); i++)
         mo_buf_putc(b, ' ');
-}
-
-static const char *skip_blank(const char *p, const char *end)
-{
-    while (p < end && is_blank(*p))
-        p++;
-    return p;
 }
 
 /* Write one token of trusted text with its line breaks. */

@@ -17,53 +17,35 @@ static uint32_t hex4(const char *p)
 {
     uint32_t v = 0;
 
-    for (int i = 0; i < 4; i++) {
-        uint32_t c = (unsigned char)p[i];
-
-        v = v << 4 | (c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-    }
+    for (int i = 0; i < 4; i++)
+        v = v << 4 | (uint32_t)mo_hex_digit(p[i]);
     return v;
 }
 
-static bool is_high(uint32_t u)
-{
-    return u >= 0xD800 && u < 0xDC00;
-}
-
-static bool is_low(uint32_t u)
-{
-    return u >= 0xDC00 && u < 0xE000;
-}
-
-/* c->p is after "\u". */
-static uint32_t unicode_escape(struct mo_jchars *c)
-{
-    uint32_t hi = hex4(c->p), lo;
-
-    c->p += 4;
-    if (is_low(hi))
-        return MO_UTF8_REPLACEMENT;
-    if (!is_high(hi))
-        return hi;
-    if (c->end - c->p < 6 || c->p[0] != '\\' || c->p[1] != 'u')
-        return MO_UTF8_REPLACEMENT;
-    lo = hex4(c->p + 2);
-    if (!is_low(lo))
-        return MO_UTF8_REPLACEMENT;
-    c->p += 6;
-    return 0x10000 + ((hi - 0xD800) << 10) + (lo - 0xDC00);
-}
-
-static uint32_t read_escape(struct mo_jchars *c)
+/* A pair of surrogates is one character; half a pair is none. */
+const char *mo_jchars_escape(const char *p, const char *end, uint32_t *cp)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
-    char which = *c->p++;
-    const char *at;
+    uint32_t lo = 0;
 
-    if (which == 'u')
-        return unicode_escape(c);
-    at = strchr(from, which);
-    return (unsigned char)(at ? to[at - from] : which);
+    if (p[1] != 'u') {
+        const char *at = strchr(from, p[1]);
+
+        *cp = (unsigned char)(at ? to[at - from] : p[1]);
+        return p + 2;
+    }
+    *cp = hex4(p + 2);
+    p += 6;
+    if (*cp < 0xD800 || *cp > 0xDFFF)
+        return p;
+    if (*cp < 0xDC00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u')
+        lo = hex4(p + 2);
+    if (lo < 0xDC00 || lo > 0xDFFF) {
+        *cp = MO_UTF8_REPLACEMENT;
+        return p;
+    }
+    *cp = 0x10000 + ((*cp - 0xD800) << 10) + (lo - 0xDC00);
+    return p + 6;
 }
 
 bool mo_jchars_next(struct mo_jchars *c, uint32_t *cp)
@@ -73,8 +55,7 @@ bool mo_jchars_next(struct mo_jchars *c, uint32_t *cp)
     if (c->p >= c->end)
         return false;
     if (*c->p == '\\') {
-        c->p++;
-        *cp = read_escape(c);
+        c->p = mo_jchars_escape(c->p, c->end, cp);
         return true;
     }
     if ((unsigned char)*c->p < 0x80) {
@@ -262,17 +243,14 @@ static bool spend_steps(uint64_t *steps, size_t n)
 
 static int equal_arrays(struct mo_json a, struct mo_json b, uint64_t *steps)
 {
-    struct mo_json_iter ia, ib;
-    struct mo_json k, x, y;
+    struct mo_json_iter ib;
+    struct mo_json k, y;
 
-    mo_json_iter(&ia, a);
     mo_json_iter(&ib, b);
-    while (mo_json_next(&ia, &k, &x)) {
-        int rc;
+    mo_json_each (it, a) {
+        int rc =
+            mo_json_next(&ib, &k, &y) ? mo_jvalue_equal(it.val, y, steps) : 0;
 
-        if (!mo_json_next(&ib, &k, &y))
-            return 0;
-        rc = mo_jvalue_equal(x, y, steps);
         if (rc != 1)
             return rc;
     }
@@ -281,15 +259,13 @@ static int equal_arrays(struct mo_json a, struct mo_json b, uint64_t *steps)
 
 struct mo_json mo_jvalue_find(struct mo_json obj, struct mo_json key)
 {
-    struct mo_json k, v, found = {NULL, 0};
-    struct mo_json_iter it;
+    struct mo_json found = {NULL, 0};
 
     if (!mo_json_is(obj, MO_JSON_OBJECT))
         return found;
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_jvalue_str_same(k, key))
-            found = v;
+    mo_json_each (it, obj) {
+        if (mo_jvalue_str_same(it.key, key))
+            found = it.val;
     }
     return found;
 }
@@ -297,22 +273,19 @@ struct mo_json mo_jvalue_find(struct mo_json obj, struct mo_json key)
 static int equal_objects(struct mo_json a, struct mo_json b, uint64_t *steps)
 {
     size_t cost = 1 + (a.n + b.n) / 64;
-    struct mo_json_iter it;
-    struct mo_json k, v;
 
     if (mo_json_len(a) != mo_json_len(b))
         return 0;
-    mo_json_iter(&it, a);
-    while (mo_json_next(&it, &k, &v)) {
+    mo_json_each (it, a) {
         struct mo_json other;
         int rc;
 
         if (!spend_steps(steps, cost))
             return MO_ETOOBIG;
-        other = mo_jvalue_find(b, k);
+        other = mo_jvalue_find(b, it.key);
         if (!other.p)
             return 0;
-        rc = mo_jvalue_equal(mo_jvalue_find(a, k), other, steps);
+        rc = mo_jvalue_equal(mo_jvalue_find(a, it.key), other, steps);
         if (rc != 1)
             return rc;
     }

@@ -20,6 +20,9 @@ struct mo_jchars {
 
 void mo_jchars(struct mo_jchars *c, struct mo_json v);
 bool mo_jchars_next(struct mo_jchars *c, uint32_t *cp);
+/* The character of the escape whose backslash is at p; returns the position
+ * after it. */
+const char *mo_jchars_escape(const char *p, const char *end, uint32_t *cp);
 
 size_t mo_jvalue_chars(struct mo_json v); /* length in code points */
 bool mo_jvalue_str_same(struct mo_json a, struct mo_json b);

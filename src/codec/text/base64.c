@@ -20,9 +20,9 @@ static size_t encoded_len(const struct alphabet *a, size_t n)
     return n / 3 * 4 + (rest == 0 ? 0 : a->pad ? 4 : rest + 1);
 }
 
-/* Encode the last one or two bytes; returns the characters written. */
-static size_t encode_rest(const struct alphabet *a, char *out,
-                          const unsigned char *in, size_t rest)
+/* Encode the last one or two bytes. */
+static void encode_rest(const struct alphabet *a, char *out,
+                        const unsigned char *in, size_t rest)
 {
     unsigned v = (unsigned)in[0] << 16 | (rest == 2 ? (unsigned)in[1] << 8 : 0);
 
@@ -30,12 +30,10 @@ static size_t encode_rest(const struct alphabet *a, char *out,
     out[1] = a->c[v >> 12 & 63];
     if (rest == 2)
         out[2] = a->c[v >> 6 & 63];
-    if (!a->pad)
-        return rest + 1;
-    if (rest == 1)
+    if (a->pad && rest == 1)
         out[2] = '=';
-    out[3] = '=';
-    return 4;
+    if (a->pad)
+        out[3] = '=';
 }
 
 static int encode(const struct alphabet *a, struct mo_buf *b, struct mo_span in)
@@ -45,7 +43,7 @@ static int encode(const struct alphabet *a, struct mo_buf *b, struct mo_span in)
     char *out;
 
     if (n > SIZE_MAX / 4 * 3 - 4)
-        return b->err ? b->err : (b->err = MO_ETOOBIG);
+        return mo_buf_fail(b, MO_ETOOBIG);
     out = mo_buf_room(b, encoded_len(a, n));
     if (!out)
         return mo_buf_err(b);
@@ -59,7 +57,7 @@ static int encode(const struct alphabet *a, struct mo_buf *b, struct mo_span in)
         out[3] = a->c[v & 63];
     }
     if (n)
-        (void)encode_rest(a, out, p, n);
+        encode_rest(a, out, p, n);
     return 0;
 }
 

@@ -9,6 +9,47 @@
 #define ASK_MAX    ((size_t)256 * 1024) /* of a question */
 #define GUESSES    3                    /* of a routing that are told */
 
+static const char *const outcomes[] = {
+    [MO_GW_OK] = "call ended",
+    [MO_GW_TOOL_ERROR] = "call ended with an error of the tool",
+    [MO_GW_ERROR] = "call failed",
+    [MO_GW_LOST] = "call lost: the tool may have run",
+    [MO_GW_CANCELED] = "call canceled",
+    [MO_GW_DENIED] = "call refused",
+};
+
+/* One line for each step of a call. Steps of every call are at level debug;
+ * what a person decides, and calls that did not run, at info. A call of a
+ * conversation has lines of its own there (agent/chat/chat_log.h). */
+static void log_step(const struct call_approval *j)
+{
+    const struct mo_gw_case *k = &j->pub;
+    struct mo_log_facts about = {
+        .request = j->request,
+        .call = mo_span_cstr(k->id),
+        .server = k->server,
+        .tool = k->tool,
+        .who = j->f->who,
+    };
+    const char *what = j->state == RUNS    ? "call runs, allowed by"
+                       : j->state == WAITS ? "call waits for a person"
+                       : j->state == SAID
+                           ? j->yes ? "call approved by" : "call rejected by"
+                           : outcomes[k->outcome];
+    bool quiet = k->inside.n > 0 || j->state == RUNS ||
+                 (j->state == OVER && k->outcome <= MO_GW_TOOL_ERROR);
+    const char *by = k->by ? k->by : "default";
+    bool decided = j->state == RUNS || j->state == SAID;
+
+    if (j->state == WRITING)
+        return;
+    if (j->state == OVER)
+        about.ns = mo_now_ns() - j->began;
+    mo_log_about(mo_loop_log(j->f->g->loop), quiet ? MO_DEBUG : MO_INFO,
+                 "gateway", &about, "%s%s%s", what, decided ? " " : "",
+                 decided ? by : "");
+}
+
 static void call_approval_move(struct call_approval *j, enum state to)
 {
 #define TO(s) (1u << (s))
@@ -23,6 +64,8 @@ static void call_approval_move(struct call_approval *j, enum state to)
 #undef TO
     MO_BUG_ON(!(legal[j->state] & (1u << to)));
     j->state = to;
+    if (mo_log_on(mo_loop_log(j->f->g->loop), MO_INFO, "gateway"))
+        log_step(j);
 }
 
 static const struct mo_approval_hooks *judge_of(const struct forwarded_call *f)
@@ -110,6 +153,7 @@ static struct call_approval *call_approval_new(struct forwarded_call *f,
     j->f = f;
     j->pub.ops = &ops;
     j->began = mo_now_ns();
+    j->request = f->down->request;
     mo_later_init(&j->later, on_later);
     mo_timer_init(&j->deadline, on_deadline);
     mo_timer_init(&j->beat, on_beat);
@@ -163,8 +207,8 @@ void mo_call_approval_done(struct forwarded_call *f, enum mo_gw_outcome what,
     mo_timer_stop(f->g->loop, &j->beat);
     if (j->held && !j->pub.waited_ms)
         j->pub.waited_ms = since(j->held);
-    call_approval_move(j, OVER);
     j->pub.outcome = f->client == CLIENT_GONE ? MO_GW_CANCELED : what;
+    call_approval_move(j, OVER);
     j->pub.bytes = bytes;
     j->pub.ms = since(j->began);
     if (o->done)
@@ -210,9 +254,9 @@ static void refuse(struct call_approval *j)
 
 static void say(struct call_approval *j, bool yes, const char *by)
 {
-    call_approval_move(j, SAID);
     j->yes = yes;
     j->pub.by = by;
+    call_approval_move(j, SAID);
     j->pub.waited_ms = since(j->held);
     mo_timer_stop(j->f->g->loop, &j->deadline);
     mo_timer_stop(j->f->g->loop, &j->beat);

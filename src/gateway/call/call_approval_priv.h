@@ -15,6 +15,7 @@ struct call_approval {
     enum state state;
     bool yes;
     uint64_t began, held; /* ns */
+    uint64_t request;     /* number of its HTTP request, or 0 */
     struct mo_later later;
     struct mo_timer deadline, beat;
     unsigned beats;

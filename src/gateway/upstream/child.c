@@ -57,6 +57,15 @@ struct mo_span mo_child_who(const struct mo_child *c)
     return mo_span(c->who, c->who_len);
 }
 
+/* A line of the log about its server; ns and error may be 0 and NULL. */
+#define log_child(c, lv, took_ns, error, ...)                                  \
+    mo_log_about(                                                              \
+        mo_loop_log((c)->up->opts.loop), (lv), "upstream",                     \
+        &(struct mo_log_facts){.server = mo_span_cstr((c)->up->server.name),   \
+                               .ns = (took_ns),                                \
+                               .err = (error)},                                \
+        __VA_ARGS__)
+
 /* --- faults -------------------------------------------------------------- */
 
 static void note_outcome(struct mo_upstream *u, bool good)
@@ -84,9 +93,10 @@ static void note_fault(struct mo_child *c, const struct mo_err *why)
     mo_upstream_schedule(u);
     if (again || !mo_breaker_report(&u->breaker, mo_upstream_now(), true))
         return;
-    mo_log_err(
-        mo_loop_log(u->opts.loop), MO_WARN, "upstream", &u->why,
-        "%s fails again and again; no calls for %llu s", u->server.name,
+    log_child(
+        c, MO_WARN, 0, &u->why,
+        "fails again and again: its circuit breaker is open, no calls "
+        "for %llu s",
         (unsigned long long)mo_breaker_wait(&u->breaker, mo_upstream_now()) /
             1000);
 }
@@ -100,6 +110,7 @@ void mo_child_report_fault(struct mo_child *c, const struct mo_err *why)
 void mo_child_report(struct mo_child *c, bool is_fault)
 {
     struct mo_upstream *u = c->up;
+    bool was_open = u->breaker.state != MO_BREAKER_CLOSED;
 
     c->trial = false;
     if (is_fault) {
@@ -108,6 +119,9 @@ void mo_child_report(struct mo_child *c, bool is_fault)
     }
     note_outcome(u, true);
     (void)mo_breaker_report(&u->breaker, mo_upstream_now(), false);
+    if (was_open && u->breaker.state == MO_BREAKER_CLOSED)
+        log_child(c, MO_INFO, 0, NULL,
+                  "works again: its circuit breaker is closed");
     if (u->why.code && u->breaker.state == MO_BREAKER_CLOSED) {
         mo_err_clear(&u->why);
         mo_upstream_schedule(u);
@@ -156,6 +170,7 @@ void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
     if (c->state != CH_STARTING && c->state != CH_OPEN)
         return;
     (void)mo_fail(&e, code, "%s", why);
+    log_child(c, MO_INFO, 0, NULL, "%s", why);
     child_move(c, CH_CLOSING);
     mo_conn_close(c->conn, &e);
 }
@@ -176,8 +191,8 @@ static void fail_start(struct mo_child *c, const struct mo_err *why)
         note_fault(c, why);
     else
         note_outcome(u, false);
-    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "upstream", why,
-               "%s could not be started", u->server.name);
+    log_child(c, MO_WARN, mo_now_ns() - c->began_ns, why,
+              "could not be started");
     mo_upstream_child_end(c, REFUSED_START);
 }
 
@@ -192,8 +207,8 @@ static void note_lost(struct mo_child *c, const struct mo_err *why)
         note_fault(c, why);
     else
         note_outcome(u, false);
-    mo_log_err(mo_loop_log(u->opts.loop), MO_WARN, "upstream", why,
-               "connection to %s lost", u->server.name);
+    log_child(c, MO_WARN, (mo_upstream_now() - c->opened_ms) * MO_MS, why,
+              "connection lost");
 }
 
 /* A server recorded as legacy may have been upgraded: try once without that
@@ -276,6 +291,7 @@ static void on_conn_open(void *ctx, struct mo_conn *conn)
     child_move(c, CH_OPEN);
     c->opened = true;
     c->opened_ms = mo_upstream_now();
+    log_child(c, MO_INFO, mo_now_ns() - c->began_ns, NULL, "started");
     note_outcome(u, true);
     u->sign_in = false;
     mo_backoff_reset(&u->backoff);
@@ -380,6 +396,7 @@ void mo_upstream_child_start(struct mo_child *c)
 
     child_move(c, CH_STARTING);
     c->number = ++c->up->starts;
+    c->began_ns = mo_now_ns();
     if (connect_child(c, &e) < 0)
         fail_start(c, &e);
 }

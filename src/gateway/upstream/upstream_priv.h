@@ -57,6 +57,7 @@ struct mo_child {
     struct mo_conn_verdict known;
     uint64_t number;             /* counts starts of this server */
     uint64_t opened_ms, idle_ms; /* when it opened; became idle */
+    uint64_t began_ns;           /* when its start began */
     uint64_t fault_turn;         /* loop turn of the last fault */
     struct mo_timer idle;
     char *caps; /* NULL: CAPS_ALL */

@@ -132,15 +132,13 @@ void mo_conn_ask_orphan(struct mo_list *asks)
 static void send_response(struct mo_conn *c, int rc)
 {
     struct mo_link_msg m = {.text = mo_buf_view(&c->out)};
-    struct mo_err e;
 
     if (rc == 0)
         rc = mo_conn_write(c, &m);
     if (rc == 0 || rc == MO_ECLOSED)
         return;
-    (void)mo_fail(&e, rc, "cannot send an answer to the server (%s)",
-                  mo_err_name(rc));
-    mo_conn_close(c, &e);
+    mo_conn_close(c, mo_error(rc, "cannot send an answer to the server (%s)",
+                              mo_err_name(rc)));
 }
 
 static void send_refusal(struct mo_conn *c, struct mo_span id, int code,
@@ -265,8 +263,6 @@ int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
 {
     struct mo_json all = mo_json_get(result, "inputRequests");
     struct mo_json state = mo_json_get(result, "requestState");
-    struct mo_json key, val;
-    struct mo_json_iter it;
     int rc = 0;
 
     mo_buf_reset(&k->input);
@@ -277,11 +273,11 @@ int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
                        k->method);
     if (state.p && mo_buf_span(&k->state, mo_json_text(state)) < 0)
         return mo_fail(e, mo_buf_err(&k->state), "%s: requestState", k->method);
-    mo_json_iter(&it, all);
-    while (rc == 0 && mo_json_next(&it, &key, &val))
-        rc = key.p ? add_input(k, key, val, e)
-                   : mo_fail(e, MO_EPROTO, "%s: inputRequests is not an object",
-                             k->method);
+    for (struct mo_json_walk m = mo_json_walk(all);
+         rc == 0 && mo_json_step(&m);)
+        rc = m.key.p ? add_input(k, m.key, m.val, e)
+                     : mo_fail(e, MO_EPROTO,
+                               "%s: inputRequests is not an object", k->method);
     if (rc < 0)
         mo_conn_ask_orphan(&k->asks);
     return rc;
@@ -355,7 +351,6 @@ void mo_ask_refuse(struct mo_ask *pub, int code, const char *message)
     struct ask *a = mo_container_of(pub, struct ask, pub);
     struct mo_conn *c = a->c;
     struct mo_call *k = a->call;
-    struct mo_err e;
 
     if (c && !k) {
         c->nasks--;
@@ -364,7 +359,7 @@ void mo_ask_refuse(struct mo_ask *pub, int code, const char *message)
     ask_free(a);
     if (!k)
         return;
-    (void)mo_fail(&e, MO_EPOLICY, "%s: the server's question was refused: %s",
-                  k->method, message);
-    mo_conn_call_end_later(k, &e);
+    mo_conn_call_end_later(
+        k, mo_error(MO_EPOLICY, "%s: the server's question was refused: %s",
+                    k->method, message));
 }

@@ -403,10 +403,7 @@ struct mo_call *mo_conn_request(struct mo_conn *c, const char *method,
 
 static void fail_call(struct mo_call *k, int code, const char *what)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, code, "%s: %s", k->method, what);
-    call_fail(k, &e);
+    call_fail(k, mo_error(code, "%s: %s", k->method, what));
 }
 
 static void request_input(struct mo_call *k, struct mo_json result)
@@ -433,15 +430,13 @@ static void request_input(struct mo_call *k, struct mo_json result)
 
 void mo_conn_call_again(struct mo_call *k)
 {
-    struct mo_err e;
     int rc = mo_buf_err(&k->input);
 
     if (rc == 0)
         rc = call_send(k, mo_buf_view(&k->params));
     if (rc < 0) {
-        (void)mo_fail(&e, rc, "%s: cannot send again (%s)", k->method,
-                      mo_err_name(rc));
-        mo_conn_call_end_later(k, &e);
+        mo_conn_call_end_later(k, mo_error(rc, "%s: cannot send again (%s)",
+                                           k->method, mo_err_name(rc)));
     }
 }
 

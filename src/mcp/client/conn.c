@@ -113,13 +113,11 @@ static void dispatch_message(struct mo_conn *c, const struct mo_rpc *m,
 static void on_batch(struct mo_conn *c, const struct mo_rpc *m,
                      uint64_t stream_of)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
     struct mo_rpc one;
 
-    mo_json_iter(&it, m->root);
-    while (c->state != C_CLOSING && mo_json_next(&it, &key, &val)) {
-        if (mo_rpc_parse(mo_json_text(val), &one, NULL) == 0)
+    for (struct mo_json_walk at = mo_json_walk(m->root);
+         c->state != C_CLOSING && mo_json_step(&at);) {
+        if (mo_rpc_parse(mo_json_text(at.val), &one, NULL) == 0)
             dispatch_message(c, &one, stream_of);
     }
 }

@@ -65,13 +65,9 @@ static bool is_one_of(struct mo_json key, const char *const *names)
 static void put_others(struct members *m, struct mo_json obj,
                        const char *const *without)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
-
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &key, &val)) {
-        if (!is_one_of(key, without))
-            put_text(m, mo_json_text(key), mo_json_text(val));
+    for (struct mo_json_walk at = mo_json_walk(obj); mo_json_step(&at);) {
+        if (!is_one_of(at.key, without))
+            put_text(m, mo_json_text(at.key), mo_json_text(at.val));
     }
 }
 

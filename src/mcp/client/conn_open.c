@@ -20,10 +20,7 @@ static enum mo_mcp_version newest_legacy(void)
 
 static void give_up(struct mo_conn *c, int code, const char *what)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, code, "%s", what);
-    mo_conn_close(c, &e);
+    mo_conn_close(c, mo_error(code, "%s", what));
 }
 
 static void set_verdict(struct mo_conn *c, enum mo_conn_era era)
@@ -51,13 +48,10 @@ static void dial_server(struct mo_conn *c)
 /* The probe made this link unusable: close it and dial again. */
 static void dial_again(struct mo_conn *c)
 {
-    struct mo_err e;
-
     c->go_legacy = true;
     c->may_redial = false;
     mo_conn_move(c, C_REDIAL);
-    (void)mo_fail(&e, MO_ECANCELED, "probe over");
-    mo_link_close(c->link, &e);
+    mo_link_close(c->link, mo_error(MO_ECANCELED, "probe over"));
 }
 
 bool mo_conn_lost_in_probe(struct mo_conn *c)
@@ -107,9 +101,9 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
         v = mo_mcp_version(mo_span(text.p + 1, text.n - 2));
     if (v == MO_MCP_UNKNOWN || mo_mcp_is_modern(v) ||
         (c->o.pin != MO_MCP_UNKNOWN && c->o.pin != v)) {
-        (void)mo_fail(&e, MO_EPROTO, "the server wants to speak %.*s",
-                      (int)(text.n > 40 ? 40 : text.n), text.p ? text.p : "");
-        mo_conn_close(c, &e);
+        mo_conn_close(c, mo_error(MO_EPROTO, "the server wants to speak %.*s",
+                                  (int)(text.n > 40 ? 40 : text.n),
+                                  text.p ? text.p : ""));
         return;
     }
     c->speak = v;
@@ -156,12 +150,9 @@ static void initialize(struct mo_conn *c)
 static bool lists_version(struct mo_json versions, enum mo_mcp_version v)
 {
     struct mo_span want = mo_span_cstr(mo_mcp_version_text(v));
-    struct mo_json key, val;
-    struct mo_json_iter it;
 
-    mo_json_iter(&it, versions);
-    while (mo_json_next(&it, &key, &val)) {
-        if (mo_json_str_eq(val, want))
+    for (struct mo_json_walk m = mo_json_walk(versions); mo_json_step(&m);) {
+        if (mo_json_str_eq(m.val, want))
             return true;
     }
     return false;
@@ -169,13 +160,9 @@ static bool lists_version(struct mo_json versions, enum mo_mcp_version v)
 
 static bool lists_modern(struct mo_json versions)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
-
-    mo_json_iter(&it, versions);
-    while (mo_json_next(&it, &key, &val)) {
-        if (mo_json_is(val, MO_JSON_STRING) &&
-            mo_mcp_text_is_modern(mo_span(val.p + 1, val.n - 2)))
+    for (struct mo_json_walk m = mo_json_walk(versions); mo_json_step(&m);) {
+        if (mo_json_is(m.val, MO_JSON_STRING) &&
+            mo_mcp_text_is_modern(mo_span(m.val.p + 1, m.val.n - 2)))
             return true;
     }
     return false;

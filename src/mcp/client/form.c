@@ -3,16 +3,14 @@
 /* Returns 1, 0 or MO_ENOMEM. Keys may be written with different escapes. */
 static int has_member(struct mo_json obj, struct mo_json key)
 {
-    struct mo_json k, v;
-    struct mo_json_iter it;
     struct mo_buf name;
     int rc;
 
     mo_buf_init(&name, key.n);
     rc = mo_json_str_buf(key, &name);
-    mo_json_iter(&it, obj);
-    while (rc == 0 && mo_json_next(&it, &k, &v))
-        rc = mo_json_str_eq(k, mo_buf_view(&name));
+    for (struct mo_json_walk m = mo_json_walk(obj);
+         rc == 0 && mo_json_step(&m);)
+        rc = mo_json_str_eq(m.key, mo_buf_view(&name));
     mo_buf_fini(&name);
     return rc;
 }

@@ -150,8 +150,6 @@ static enum place child_place(struct mo_json key, enum place at)
 static int find_argument(struct walk *w, struct mo_json args,
                          struct mo_json key, struct mo_json *out)
 {
-    struct mo_json k, v;
-    struct mo_json_iter it;
     struct mo_span name;
 
     *out = (struct mo_json){NULL, 0};
@@ -161,10 +159,9 @@ static int find_argument(struct walk *w, struct mo_json args,
         return mo_fail(w->e, MO_EPROTO, "x-mcp-header: too many lookups");
     if (mo_json_str(key, &w->m->a, &name) < 0)
         return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
-    mo_json_iter(&it, args);
-    while (mo_json_next(&it, &k, &v)) {
-        if (mo_json_str_eq(k, name))
-            *out = v;
+    for (struct mo_json_walk m = mo_json_walk(args); mo_json_step(&m);) {
+        if (mo_json_str_eq(m.key, name))
+            *out = m.val;
     }
     return 0;
 }
@@ -202,8 +199,6 @@ static int walk_schema(struct walk *w, struct mo_json v, enum place at,
                        struct mo_json arg)
 {
     static const struct mo_span mark = {"mcp-header", 10};
-    struct mo_json_iter it;
-    struct mo_json key, val;
     int rc = 0;
 
     if (w->depth == DEPTH_MAX)
@@ -211,9 +206,8 @@ static int walk_schema(struct walk *w, struct mo_json v, enum place at,
                    ? 0
                    : mo_fail(w->e, MO_EPROTO, "x-mcp-header: too deep");
     w->depth++;
-    mo_json_iter(&it, v);
-    while (rc == 0 && mo_json_next(&it, &key, &val))
-        rc = walk_member(w, v, at, key, val, arg);
+    for (struct mo_json_walk m = mo_json_walk(v); rc == 0 && mo_json_step(&m);)
+        rc = walk_member(w, v, at, m.key, m.val, arg);
     w->depth--;
     return rc;
 }

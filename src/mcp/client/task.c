@@ -98,10 +98,7 @@ static void finish_with_error(struct mo_task *t, const struct mo_err *why)
 
 static void finish_with_code(struct mo_task *t, int code, const char *what)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, code, "task: %s", what);
-    finish_with_error(t, &e);
+    finish_with_error(t, mo_error(code, "task: %s", what));
 }
 
 static void on_later(struct mo_later *d)
@@ -222,20 +219,18 @@ static void send_poll(struct mo_task *t, const char *method,
 static int put_new_questions(struct mo_task *t, struct mo_json all,
                              struct mo_buf *b)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
     int rc = 0;
 
-    mo_json_iter(&it, all);
-    while (rc == 0 && mo_json_next(&it, &key, &val)) {
-        if (!key.p || mo_map_get(&t->seen, mo_json_text(key)))
+    for (struct mo_json_walk m = mo_json_walk(all);
+         rc == 0 && mo_json_step(&m);) {
+        if (!m.key.p || mo_map_get(&t->seen, mo_json_text(m.key)))
             continue;
-        rc = mo_map_put(&t->seen, mo_json_text(key), t, NULL);
+        rc = mo_map_put(&t->seen, mo_json_text(m.key), t, NULL);
         if (b->len > 1)
             mo_buf_putc(b, ',');
-        mo_buf_span(b, mo_json_text(key));
+        mo_buf_span(b, mo_json_text(m.key));
         mo_buf_putc(b, ':');
-        mo_buf_span(b, mo_json_text(val));
+        mo_buf_span(b, mo_json_text(m.val));
     }
     return rc < 0 ? rc : mo_buf_err(b);
 }

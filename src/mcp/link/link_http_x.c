@@ -179,15 +179,14 @@ static void ignore_rest(struct xchg *x, const struct mo_err *why)
 static void pause_reading(struct xchg *x)
 {
     struct http *h = x->h;
-    struct mo_err e;
 
     if (!mo_budget_spent(&h->budget) || x->quiet || x->broken || x->answered)
         return;
     if (++h->budget.floods >= MO_LINK_FLOODS_MAX) {
-        (void)mo_fail(&e, MO_EPROTO,
-                      "flood: more than %d unrequested messages a second",
-                      MO_LINK_RATE);
-        ignore_rest(x, &e);
+        ignore_rest(
+            x, mo_error(MO_EPROTO,
+                        "flood: more than %d unrequested messages a second",
+                        MO_LINK_RATE));
         return;
     }
     x->held = true;

@@ -71,32 +71,27 @@ static void fail_link(struct lines *ln, const struct mo_err *why)
 
 static void on_noise(struct lines *ln, struct mo_span line)
 {
-    struct mo_err e;
-
     ln->noise++;
     if (ln->k.cb->on_noise)
         ln->k.cb->on_noise(ln->k.ctx, line);
     if (ln->noise < MO_LINK_NOISE_MAX)
         return;
-    (void)mo_fail(&e, MO_EPROTO, "%u lines on its standard output are not JSON",
-                  ln->noise);
-    fail_link(ln, &e);
+    fail_link(ln, mo_error(MO_EPROTO,
+                           "%u lines on its standard output are not JSON",
+                           ln->noise));
 }
 
 static void on_flood(struct lines *ln)
 {
-    struct mo_err e;
-
     ln->budget.floods++;
     if (ln->budget.floods < MO_LINK_FLOODS_MAX) {
         ln->held |= HELD_RATE;
         mo_timer_start(ln->loop, &ln->breath, MO_LINK_BREATH_MS);
         return;
     }
-    (void)mo_fail(&e, MO_EPROTO,
-                  "flood: more than %d unrequested messages a second",
-                  MO_LINK_RATE);
-    fail_link(ln, &e);
+    fail_link(ln, mo_error(MO_EPROTO,
+                           "flood: more than %d unrequested messages a second",
+                           MO_LINK_RATE));
 }
 
 static void charge_budget(struct lines *ln, bool answer)
@@ -202,15 +197,14 @@ static void on_read(void *ctx, char *p, size_t n)
 {
     struct lines *ln = ctx;
     struct mo_span in = mo_span(p, n);
-    struct mo_err e;
 
     handle_lines(ln, &in);
     if (!ln->held || is_dead(ln))
         return;
     mo_stream_pause(ln->s);
     if (in.n && mo_buf_span(&ln->rest, in) < 0) {
-        (void)mo_fail(&e, mo_buf_err(&ln->rest), "no memory to pause reading");
-        fail_link(ln, &e);
+        fail_link(
+            ln, mo_error(mo_buf_err(&ln->rest), "no memory to pause reading"));
     }
 }
 
@@ -252,23 +246,19 @@ static void on_drain(void *ctx)
 static void on_stall(struct mo_timer *t)
 {
     struct lines *ln = mo_container_of(t, struct lines, stall);
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_EPROTO,
-                  "sends requests and does not read the answers");
-    fail_link(ln, &e);
+    fail_link(ln, mo_error(MO_EPROTO,
+                           "sends requests and does not read the answers"));
 }
 
 static void on_eof(void *ctx)
 {
     struct lines *ln = ctx;
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_ECLOSED, "the peer closed the stream%s",
-                  ln->overlong.on || mo_frame_waiting(&ln->f)
-                      ? " in the middle of a line"
-                      : "");
-    fail_link(ln, &e);
+    fail_link(ln, mo_error(MO_ECLOSED, "the peer closed the stream%s",
+                           ln->overlong.on || mo_frame_waiting(&ln->f)
+                               ? " in the middle of a line"
+                               : ""));
 }
 
 static void on_close(void *ctx, const struct mo_err *why)
@@ -302,13 +292,11 @@ static const struct mo_stream_cb stream_cb = {
 static int flush_gathered(struct lines *ln)
 {
     int rc = ln->out.len ? mo_stream_write(ln->s, mo_buf_view(&ln->out)) : 0;
-    struct mo_err e;
 
     mo_buf_reset(&ln->out);
     if (rc == 0 || rc == MO_ECLOSED)
         return rc;
-    (void)mo_fail(&e, rc, "cannot send the gathered requests");
-    fail_link(ln, &e);
+    fail_link(ln, mo_error(rc, "cannot send the gathered requests"));
     return MO_ECLOSED;
 }
 

@@ -317,23 +317,21 @@ static void on_skipped(struct sse *s, struct mo_span event)
         s->k.cb->on_failed(s->k.ctx, id, 0, mo_span(NULL, 0), &e);
         return;
     }
-    (void)mo_fail(&e, MO_ETOOBIG,
-                  "event stream: event too long: over %zu bytes", s->max);
-    fail_link(s, &e);
+    fail_link(s,
+              mo_error(MO_ETOOBIG,
+                       "event stream: event too long: over %zu bytes", s->max));
 }
 
 /* Too many messages: stop reading the stream for a while. */
 static void pause_reading(struct sse *s)
 {
-    struct mo_err e;
-
     if (!mo_budget_spent(&s->budget) || is_dead(s) || !s->stream)
         return;
     if (!s->endpoint.len || ++s->budget.floods >= MO_LINK_FLOODS_MAX) {
-        (void)mo_fail(&e, MO_EPROTO,
-                      "flood: more than %d unrequested messages a second",
-                      MO_LINK_RATE);
-        fail_link(s, &e);
+        fail_link(s,
+                  mo_error(MO_EPROTO,
+                           "flood: more than %d unrequested messages a second",
+                           MO_LINK_RATE));
         return;
     }
     s->held = true;
@@ -408,14 +406,13 @@ static const struct mo_http_cb stream_cb = {stream_head, stream_data,
 static void on_timer(struct mo_timer *t)
 {
     struct sse *s = mo_container_of(t, struct sse, timer);
-    struct mo_err e;
 
     if (s->held) {
         resume_reading(s);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "the server sends no address to post to");
-    fail_link(s, &e);
+    fail_link(s,
+              mo_error(MO_ETIMEOUT, "the server sends no address to post to"));
 }
 
 /* --- the link's side ----------------------------------------------------- */

@@ -558,16 +558,13 @@ int mo_oauth_new(const struct mo_oauth_opts *opts, struct mo_oauth **out,
 
 void mo_oauth_close(struct mo_oauth *o, void (*gone)(void *ctx), void *ctx)
 {
-    struct mo_err e;
-
     MO_BUG_ON(o->closing);
     o->closing = true;
     o->gone = gone;
     o->gone_ctx = ctx;
     mo_timer_stop(o->o.loop, &o->timer);
     mo_timer_stop(o->o.loop, &o->turn);
-    (void)mo_fail(&e, MO_ECANCELED, "closed");
-    end_waiters(o, &e);
+    end_waiters(o, mo_error(MO_ECANCELED, "closed"));
     if (o->flow)
         mo_flow_cancel(o->flow);
 }

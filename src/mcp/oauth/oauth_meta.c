@@ -300,17 +300,14 @@ static unsigned get_methods(struct mo_json root)
 {
     struct mo_json list =
         mo_json_get(root, "token_endpoint_auth_methods_supported");
-    struct mo_json_iter it;
-    struct mo_json key, v;
     unsigned got = 0;
 
     if (!mo_json_is(list, MO_JSON_ARRAY))
         return MO_OAUTH_BASIC | MO_OAUTH_NONE;
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &v)) {
+    for (struct mo_json_walk m = mo_json_walk(list); mo_json_step(&m);) {
         for (size_t i = 0; i < MO_COUNT(methods); i++) {
-            if (mo_json_is(v, MO_JSON_STRING) &&
-                mo_json_str_eq(v, mo_span_cstr(methods[i].name)))
+            if (mo_json_is(m.val, MO_JSON_STRING) &&
+                mo_json_str_eq(m.val, mo_span_cstr(methods[i].name)))
                 got |= methods[i].method;
         }
     }
@@ -320,12 +317,11 @@ static unsigned get_methods(struct mo_json root)
 static bool has_s256(struct mo_json root)
 {
     struct mo_json list = mo_json_get(root, "code_challenge_methods_supported");
-    struct mo_json_iter it;
-    struct mo_json key, v;
 
-    mo_json_iter(&it, list);
-    while (mo_json_is(list, MO_JSON_ARRAY) && mo_json_next(&it, &key, &v)) {
-        if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_eq(v, MO_SPAN("S256")))
+    for (struct mo_json_walk m = mo_json_walk(list);
+         mo_json_is(list, MO_JSON_ARRAY) && mo_json_step(&m);) {
+        if (mo_json_is(m.val, MO_JSON_STRING) &&
+            mo_json_str_eq(m.val, MO_SPAN("S256")))
             return true;
     }
     return false;

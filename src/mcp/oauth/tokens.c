@@ -219,16 +219,14 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
 static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
 {
     struct mo_json_doc doc;
-    struct mo_json_iter it;
-    struct mo_json key, v;
     int rc = mo_json_parse(text, 8, &doc,
                            NULL); /* the parser's error may quote secrets */
 
     if (rc < 0)
         return mo_fail(e, rc, "token file %s is malformed", t->path);
-    mo_json_iter(&it, mo_json_get(doc.root, "tokens"));
-    while (rc == 0 && mo_json_next(&it, &key, &v))
-        rc = read_entry(t, v);
+    for (struct mo_json_walk m = mo_json_walk(mo_json_get(doc.root, "tokens"));
+         rc == 0 && mo_json_step(&m);)
+        rc = read_entry(t, m.val);
     return rc < 0 ? mo_fail(e, rc, "token file %s", t->path) : 0;
 }
 

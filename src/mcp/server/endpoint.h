@@ -189,6 +189,7 @@ struct mo_ep_call {
     struct mo_json client;       /* its clientInfo, or none */
     struct mo_span caller;       /* the caller as the transport identified it */
     struct mo_trace trace;       /* from its HTTP headers */
+    uint64_t request;            /* number of its HTTP request, or 0 */
     const char *session;         /* legacy over HTTP; else NULL */
     uint64_t peer;               /* its connection or session; 0: modern HTTP */
     struct mo_span inside;       /* the name given to link_inside.h, or empty */

@@ -171,20 +171,17 @@ static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
 static void find_parts(struct call *c)
 {
     const char *key = c->m && c->m->key ? c->m->key : "";
-    struct mo_json_iter it;
-    struct mo_json name, val;
 
-    mo_json_iter(&it, c->pub.params);
-    while (mo_json_is(c->pub.params, MO_JSON_OBJECT) &&
-           mo_json_next(&it, &name, &val)) {
-        if (mo_json_str_eq(name, MO_SPAN("arguments")))
-            c->pub.arguments = val;
-        else if (key[0] && mo_json_str_eq(name, mo_span_cstr(key)))
-            c->parts.key = val;
-        else if (mo_json_str_eq(name, MO_SPAN("_meta")))
-            c->parts.meta = val;
-        else if (mo_json_str_eq(name, MO_SPAN("task")))
-            c->parts.task = val;
+    for (struct mo_json_walk m = mo_json_walk(c->pub.params);
+         mo_json_is(c->pub.params, MO_JSON_OBJECT) && mo_json_step(&m);) {
+        if (mo_json_str_eq(m.key, MO_SPAN("arguments")))
+            c->pub.arguments = m.val;
+        else if (key[0] && mo_json_str_eq(m.key, mo_span_cstr(key)))
+            c->parts.key = m.val;
+        else if (mo_json_str_eq(m.key, MO_SPAN("_meta")))
+            c->parts.meta = m.val;
+        else if (mo_json_str_eq(m.key, MO_SPAN("task")))
+            c->parts.task = m.val;
     }
 }
 
@@ -197,6 +194,7 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
         return MO_ENOMEM;
     c->id = move_handle(m->id, m, text.p);
     c->pub.params = move_handle(m->params, m, text.p);
+    c->pub.request = from->request;
     c->pub.caller = mo_ep_call_dup(c, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;

@@ -86,18 +86,14 @@ static void put_schema(struct down *d, struct mo_json schema)
 
 static void put_known(struct down *d, struct mo_json item)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, item);
-    while (mo_json_next(&it, &key, &val)) {
-        if (is_too_new(d, items, MO_COUNT(items), key))
+    for (struct mo_json_walk m = mo_json_walk(item); mo_json_step(&m);) {
+        if (is_too_new(d, items, MO_COUNT(items), m.key))
             continue;
-        put_key(d, key);
-        if (mo_json_str_eq(key, MO_SPAN("outputSchema")))
-            put_schema(d, val);
+        put_key(d, m.key);
+        if (mo_json_str_eq(m.key, MO_SPAN("outputSchema")))
+            put_schema(d, m.val);
         else
-            put_raw(d, val);
+            put_raw(d, m.val);
     }
 }
 
@@ -215,17 +211,14 @@ static void put_block(struct down *d, struct mo_json_iter *blocks)
 
 static void put_message(struct down *d, struct mo_json_iter *messages)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_obj(&d->w);
-    mo_json_iter(&it, mo_json_value(messages));
-    while (mo_json_next(&it, &key, &val)) {
-        put_key(d, key);
-        if (mo_json_str_eq(key, MO_SPAN("content")))
-            put_one_block(d, val);
+    for (struct mo_json_walk m = mo_json_walk(mo_json_value(messages));
+         mo_json_step(&m);) {
+        put_key(d, m.key);
+        if (mo_json_str_eq(m.key, MO_SPAN("content")))
+            put_one_block(d, m.val);
         else
-            put_raw(d, val);
+            put_raw(d, m.val);
     }
     mo_jw_end(&d->w);
 }
@@ -260,16 +253,12 @@ static const struct array arrays[] = {
 
 static void put_meta(struct down *d, struct mo_json meta)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_obj(&d->w);
-    mo_json_iter(&it, meta);
-    while (mo_json_next(&it, &key, &val)) {
-        if (mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER)))
+    for (struct mo_json_walk m = mo_json_walk(meta); mo_json_step(&m);) {
+        if (mo_json_str_eq(m.key, MO_SPAN(MO_MCP_P_SERVER)))
             continue;
-        put_key(d, key);
-        put_raw(d, val);
+        put_key(d, m.key);
+        put_raw(d, m.val);
     }
     mo_jw_end(&d->w);
 }

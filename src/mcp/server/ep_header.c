@@ -105,25 +105,23 @@ static int check_param(const struct mo_http_head *h, struct mo_json label,
 static int check_params(const struct mo_http_head *h, struct mo_json schema,
                         struct mo_json args, unsigned depth)
 {
-    struct mo_json_iter it;
-    struct mo_json key, prop;
-
     if (depth == 0)
         return 0;
-    mo_json_iter(&it, mo_json_get(schema, "properties"));
-    while (mo_json_next(&it, &key, &prop)) {
-        struct mo_json label = mo_json_get(prop, "x-mcp-header");
+    for (struct mo_json_walk m =
+             mo_json_walk(mo_json_get(schema, "properties"));
+         mo_json_step(&m);) {
+        struct mo_json label = mo_json_get(m.val, "x-mcp-header");
         struct mo_json value = {NULL, 0};
         struct mo_buf name;
         int rc;
 
         mo_buf_init(&name, VALUE_MAX);
-        if (mo_json_str_buf(key, &name) == 0)
+        if (mo_json_str_buf(m.key, &name) == 0)
             value = mo_json_get(args, mo_buf_cstr(&name));
         mo_buf_fini(&name);
         rc = mo_json_is(label, MO_JSON_STRING)
                  ? check_param(h, label, value)
-                 : check_params(h, prop, value, depth - 1);
+                 : check_params(h, m.val, value, depth - 1);
         if (rc < 0)
             return rc;
     }

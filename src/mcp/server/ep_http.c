@@ -161,7 +161,9 @@ static struct hsess *find_session(struct mo_ep_http *h, struct mo_req *rq,
 static void on_modern(struct mo_ep_http *h, struct mo_req *rq,
                       const char *caller, const struct mo_rpc *m)
 {
-    struct mo_ep_from from = {.caller = mo_span_cstr(caller), .head = rq->head};
+    struct mo_ep_from from = {.caller = mo_span_cstr(caller),
+                              .head = rq->head,
+                              .request = rq->number};
     struct answer *a;
 
     if (m->kind != MO_RPC_REQUEST) {
@@ -200,11 +202,12 @@ static void on_initialize(struct mo_ep_http *h, struct mo_req *rq,
 }
 
 static void dispatch_one(struct hsess *s, struct answer *a,
-                         const struct mo_http_head *head,
-                         const struct mo_rpc *m)
+                         const struct mo_req *rq, const struct mo_rpc *m)
 {
-    struct mo_ep_from from = {
-        .way = &a->way, .caller = s->s.caller, .head = head};
+    struct mo_ep_from from = {.way = &a->way,
+                              .caller = s->s.caller,
+                              .head = rq->head,
+                              .request = rq->number};
 
     mo_ep_legacy(&s->s, &from, m);
 }
@@ -220,15 +223,13 @@ static void on_request(struct hsess *s, struct mo_req *rq,
         return;
     }
     a->held = true;
-    dispatch_one(s, a, rq->head, m);
+    dispatch_one(s, a, rq, m);
     if (mo_answer_release(a) && primed)
         mo_answer_soon(a); /* with an event id to reconnect with */
 }
 
 static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct answer *a;
 
     if (s->s.version != MO_MCP_2025_03_26) {
@@ -242,14 +243,13 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
         return;
     }
     a->pending++; /* a batch is always answered as a stream */
-    mo_json_iter(&it, arr);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk at = mo_json_walk(arr); mo_json_step(&at);) {
         struct mo_rpc m;
 
-        if (mo_rpc_parse(mo_json_text(val), &m, NULL) < 0)
+        if (mo_rpc_parse(mo_json_text(at.val), &m, NULL) < 0)
             continue;
         a->pending += m.kind == MO_RPC_REQUEST;
-        dispatch_one(s, a, rq->head, &m);
+        dispatch_one(s, a, rq, &m);
     }
     a->pending--;
     mo_answer_done(a);

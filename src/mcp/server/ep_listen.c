@@ -17,19 +17,15 @@ static const struct {
 
 static int read_names(struct mo_map *to, struct mo_json arr)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     if (arr.p && !mo_json_is(arr, MO_JSON_ARRAY))
         return MO_EINVAL;
-    mo_json_iter(&it, arr);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk m = mo_json_walk(arr); mo_json_step(&m);) {
         struct mo_buf b;
         int rc;
 
         mo_buf_init(&b, EP_CALL_EXTRA);
-        rc = mo_json_is(val, MO_JSON_STRING) ? mo_json_str_buf(val, &b)
-                                             : MO_EINVAL;
+        rc = mo_json_is(m.val, MO_JSON_STRING) ? mo_json_str_buf(m.val, &b)
+                                               : MO_EINVAL;
         if (rc == 0)
             rc = mo_map_put(to, mo_buf_view(&b), to, NULL);
         mo_buf_fini(&b);

@@ -76,16 +76,12 @@ static int put_sealed_state(const struct call *c, struct mo_buf *out)
 
 static int read_inputs(struct call *c, struct mo_json obj)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &key, &val)) {
+    for (struct mo_json_walk m = mo_json_walk(obj); mo_json_step(&m);) {
         struct mo_span name;
-        int rc = mo_json_str(key, &c->arena, &name);
+        int rc = mo_json_str(m.key, &c->arena, &name);
 
         if (rc == 0)
-            rc = mo_ep_call_add_input(c, name, val, false);
+            rc = mo_ep_call_add_input(c, name, m.val, false);
         if (rc < 0)
             return rc;
     }

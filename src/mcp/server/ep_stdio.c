@@ -33,8 +33,6 @@ static int write_message(struct mo_ep_stdio *x, struct mo_span msg)
 
 static void write_line(struct mo_ep_stdio *x, struct mo_span msg)
 {
-    struct mo_err e;
-
     if (x->ended)
         return;
     if (write_message(x, msg) == 0) {
@@ -43,8 +41,7 @@ static void write_line(struct mo_ep_stdio *x, struct mo_span msg)
         return;
     }
     x->ended = true;
-    (void)mo_fail(&e, MO_EBUSY, "the client does not read");
-    mo_stream_close(x->s, &e);
+    mo_stream_close(x->s, mo_error(MO_EBUSY, "the client does not read"));
 }
 
 /* Remove newlines between tokens, which would break the framing. */
@@ -100,19 +97,17 @@ static void handle_message(struct mo_ep_stdio *x, const struct mo_rpc *m)
 static void handle_batch(struct mo_ep_stdio *x, struct mo_json arr)
 {
     struct mo_json none = {NULL, 0};
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
     if (x->sess.version != MO_MCP_2025_03_26) {
         send_refusal(x, none, MO_RPC_INVALID_REQUEST,
                      "batches are not spoken here");
         return;
     }
-    mo_json_iter(&it, arr);
-    while (mo_json_next(&it, &key, &val) && !x->ended) {
+    for (struct mo_json_walk at = mo_json_walk(arr);
+         mo_json_step(&at) && !x->ended;) {
         struct mo_rpc m;
 
-        if (mo_rpc_parse(mo_json_text(val), &m, NULL) == 0 &&
+        if (mo_rpc_parse(mo_json_text(at.val), &m, NULL) == 0 &&
             m.kind != MO_RPC_INVALID && m.kind != MO_RPC_BATCH)
             handle_message(x, &m);
         else
@@ -154,7 +149,6 @@ static void on_read(void *ctx, char *p, size_t n)
 {
     struct mo_ep_stdio *x = ctx;
     struct mo_span in = mo_span(p, n), line;
-    struct mo_err e;
     int rc = 1;
 
     while (rc > 0 && !x->ended) {
@@ -163,8 +157,7 @@ static void on_read(void *ctx, char *p, size_t n)
             on_line(x, line);
     }
     if (rc < 0) {
-        (void)mo_fail(&e, rc, "a line is too long");
-        close_stream(x, &e);
+        close_stream(x, mo_error(rc, "a line is too long"));
     }
 }
 

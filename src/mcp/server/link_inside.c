@@ -77,13 +77,12 @@ static void drop_queue(struct mo_list *all)
 /* A lost answer would be waited for, so the link fails instead. */
 static void queue_or_fail(struct inside *x, uint64_t id, struct mo_span msg)
 {
-    struct mo_err e;
     int rc = x->k.closing ? 0 : queue_message(x, false, id, msg);
 
     if (rc == 0)
         return;
-    (void)mo_fail(&e, rc, "the queue of messages from the gateway is full");
-    mo_link_close(&x->k, &e);
+    mo_link_close(
+        &x->k, mo_error(rc, "the queue of messages from the gateway is full"));
 }
 
 static void way_free(struct way *w)
