@@ -89,6 +89,34 @@ int mo_file_read(const char *path, size_t max, struct mo_buf *out,
     }
 }
 
+int mo_file_read_own(const char *path, struct mo_buf *out)
+{
+    mo_autofd int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    struct stat st;
+    char *p = NULL;
+    size_t at = 0, size = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_size <= 0 || (uint64_t)st.st_size > out->max - out->len)
+        return MO_ENOTFOUND;
+    size = (size_t)st.st_size;
+    p = mo_buf_room(out, size);
+    if (!p)
+        return mo_buf_err(out);
+    while (at < size) {
+        ssize_t got = read(fd, p + at, size - at);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return MO_ENOTFOUND;
+        at += (size_t)got;
+    }
+    mo_buf_add(out, size);
+    return 0;
+}
+
 int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e)
 {
     while (text.n) {

@@ -29,6 +29,11 @@ int mo_file_read(const char *path, size_t max, struct mo_buf *out,
 void mo_file_stamp(const char *path, struct mo_file_stamp *out);
 bool mo_file_same(const struct mo_file_stamp *a, const struct mo_file_stamp *b);
 
+/* Append a file that only this program writes: a symbolic link is not followed,
+ * and memory is allocated once. MO_ENOTFOUND: it cannot be read, is empty or
+ * larger than out->max. MO_ENOMEM. */
+int mo_file_read_own(const char *path, struct mo_buf *out);
+
 /* Write everything, in several writes if needed, or fail with MO_EIO. */
 int mo_file_write_all(int fd, struct mo_span text, struct mo_err *e);
 

@@ -343,18 +343,15 @@ static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
         sweep(p);
 }
 
-static bool is_same(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static struct place *find_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s)
 {
     mo_list_each (p, &all->places, struct place, node) {
-        if (p->driver == s->sandbox && is_same(p->image, s->image) &&
-            is_same(p->cfg->sandbox.docker_host, cfg->sandbox.docker_host))
+        if (p->driver == s->sandbox &&
+            mo_server_link_same(p->image, s->image) &&
+            mo_server_link_same(p->cfg->sandbox.docker_host,
+                                cfg->sandbox.docker_host))
             return p;
     }
     return NULL;

@@ -25,6 +25,12 @@ struct mo_boxed_link;
 
 bool mo_boxed_link_is(const struct mo_config_mcp *s);
 
+/* True if both texts are equal, or both are NULL. */
+static inline bool mo_server_link_same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 /* tail: receives the stderr of the servers; borrowed. */
 int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
                       struct mo_boxed_link **out, struct mo_err *e);

@@ -47,20 +47,15 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct mo_connect_test *a = ctx;
-    struct mo_err e = {0};
 
-    if (items.p) {
+    if (items.p)
         a->r.tools = mo_json_len(items);
-        settle(a, NULL);
-        return;
-    }
-    if (r->err)
-        e = *r->err;
+    if (items.p || r->err)
+        settle(a, r->err);
     else
-        (void)mo_fail(&e, MO_EPROTO,
-                      "the server refuses to list its tools (%lld)",
-                      (long long)r->code);
-    settle(a, &e);
+        settle(a, mo_error(MO_EPROTO,
+                           "the server refuses to list its tools (%lld)",
+                           (long long)r->code));
 }
 
 static void on_open(void *ctx, struct mo_conn *c)
@@ -90,14 +85,9 @@ static void on_open(void *ctx, struct mo_conn *c)
 static void on_close(void *ctx, const struct mo_err *why)
 {
     struct mo_connect_test *a = ctx;
-    struct mo_err e;
 
     a->conn = NULL;
-    if (why == NULL) {
-        (void)mo_fail(&e, MO_ECLOSED, "it was closed");
-        why = &e;
-    }
-    settle(a, why);
+    settle(a, why ? why : mo_error(MO_ECLOSED, "it was closed"));
     mo_loop_blank(a->o.loop, &a->r.why);
     a->o.done(a->o.ctx, &a->r);
     mo_buf_fini(&a->info);
@@ -111,11 +101,9 @@ static void on_timeout(struct mo_timer *t)
 {
     struct mo_connect_test *a =
         mo_container_of(t, struct mo_connect_test, late);
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "the server did not answer within %llu s",
-                  (unsigned long long)(a->o.timeout_ms + 999) / 1000);
-    settle(a, &e);
+    settle(a, mo_error(MO_ETIMEOUT, "the server did not answer within %llu s",
+                       (unsigned long long)(a->o.timeout_ms + 999) / 1000));
 }
 
 int mo_connect_test_start(const struct mo_connect_test_opts *o,
@@ -151,10 +139,7 @@ int mo_connect_test_start(const struct mo_connect_test_opts *o,
 
 void mo_connect_test_stop(struct mo_connect_test *a)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, MO_ECANCELED, "it was stopped");
-    settle(a, &e);
+    settle(a, mo_error(MO_ECANCELED, "it was stopped"));
 }
 
 void mo_connect_test_json(struct mo_jw *w,

@@ -69,9 +69,7 @@ static void read_table(const char *path, struct table *t)
     t->n = 0;
     if (mo_file_read(path, MO_ERA_CACHE_FILE_MAX, &b, NULL, NULL) == 0 &&
         mo_json_parse(mo_buf_view(&b), 4, &doc, NULL) == 0) {
-        for (struct mo_json_walk m =
-                 mo_json_walk(mo_json_get(doc.root, "servers"));
-             mo_json_step(&m);)
+        mo_json_each (m, mo_json_get(doc.root, "servers"))
             read_row(t, m.key, m.val);
     }
 }
@@ -88,8 +86,7 @@ static void put_table(const struct table *t, struct mo_buf *b)
         mo_jw_member_u64(&w, "at", t->rows[i].v.at_ms);
         mo_jw_end(&w);
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     mo_buf_putc(b, '\n');
 }
 

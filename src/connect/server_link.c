@@ -59,18 +59,14 @@ static const struct mo_config_mcp *find_server(const struct mo_server_link *d,
 
 /* --- sign-ins ------------------------------------------------------------ */
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 static bool same_client(const struct mo_config_oauth *a,
                         const struct mo_config_oauth *b)
 {
-    return same_text(a->client_id, b->client_id) &&
-           same_text(a->client_secret, b->client_secret) &&
-           same_text(a->client_url, b->client_url) &&
-           same_text(a->scope, b->scope) && same_text(a->redirect, b->redirect);
+    return mo_server_link_same(a->client_id, b->client_id) &&
+           mo_server_link_same(a->client_secret, b->client_secret) &&
+           mo_server_link_same(a->client_url, b->client_url) &&
+           mo_server_link_same(a->scope, b->scope) &&
+           mo_server_link_same(a->redirect, b->redirect);
 }
 
 static struct signed_in *find_sign_in(struct mo_server_link *d,

@@ -232,7 +232,7 @@ int mo_sync_client_list(struct mo_sync_client *p, const char *method,
 
 static struct mo_json find_tool(struct mo_json tools, const char *name)
 {
-    for (struct mo_json_walk at = mo_json_walk(tools); mo_json_step(&at);) {
+    mo_json_each (at, tools) {
         if (mo_json_str_eq(mo_json_get(at.val, "name"), mo_span_cstr(name)))
             return at.val;
     }

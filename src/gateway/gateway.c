@@ -60,21 +60,10 @@ static void on_child_notify(void *ctx, struct mo_child *c,
         mo_gw_watch_notify(k, m, stream_of);
 }
 
-static void on_child_ask(void *ctx, struct mo_child *c, struct mo_ask *a)
-{
-    mo_forward_ask(ctx, c, a);
-}
-
-static void on_child_ask_gone(void *ctx, struct mo_ask *a)
-{
-    (void)ctx;
-    mo_forward_ask_gone(a);
-}
-
 static const struct mo_upstream_cb up_cb = {
     .on_open = on_child_open,
-    .on_ask = on_child_ask,
-    .on_ask_gone = on_child_ask_gone,
+    .on_ask = mo_forward_ask,
+    .on_ask_gone = mo_forward_ask_gone,
     .on_notify = on_child_notify,
     .on_lost = on_child_lost,
 };
@@ -288,9 +277,8 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     mo_gw_watch_resubscribe(g);
     if (first)
         return 0;
-    mo_gw_changed(g, MO_EP_CH_TOOLS);
-    mo_gw_changed(g, MO_EP_CH_PROMPTS);
-    mo_gw_changed(g, MO_EP_CH_RESOURCES);
+    for (enum mo_cat_kind k = 0; k < MO_CAT_KINDS; k++)
+        mo_gw_changed(g, mo_gw_change_of(k));
     mo_gw_front_reloaded(g);
     return 0;
 }

@@ -48,7 +48,7 @@ static void store_http_tools(struct gw_child *k, struct mo_json items)
     mo_autobuf struct mo_buf b = {.max = MO_PAGES_BYTES_MAX + 2};
 
     (void)mo_buf_putc(&b, '[');
-    for (struct mo_json_walk m = mo_json_walk(items); mo_json_step(&m);) {
+    mo_json_each (m, items) {
         if (!mo_mirror_keep(m.val))
             continue;
         if (b.len > 1)

@@ -103,8 +103,7 @@ static int put_listen(const struct gw_child *k, struct mo_buf *b)
     if (s->nwatched)
         put_uris(s, &w);
     mo_gw_watch_task_ids(k, &w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     return mo_buf_err(b);
 }
 

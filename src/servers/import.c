@@ -337,7 +337,7 @@ static void note_left_out(struct work *k, struct mo_json v)
 {
     struct mo_buf *b = &k->t.s->left_out;
 
-    for (struct mo_json_walk m = mo_json_walk(v); mo_json_step(&m);) {
+    mo_json_each (m, v) {
         if (is_known(m.key) || m.key.n > 60 || b->len > LEFT_MAX / 2)
             continue;
         mo_buf_puts(b, b->len ? ", " : "");

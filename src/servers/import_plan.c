@@ -37,7 +37,7 @@ static bool same_map(struct mo_json ours, struct mo_json theirs)
 {
     if (mo_json_len(ours) != mo_json_len(theirs))
         return false;
-    for (struct mo_json_walk m = mo_json_walk(theirs); mo_json_step(&m);) {
+    mo_json_each (m, theirs) {
         struct mo_json mine = mo_jvalue_find(ours, m.key);
         bool ref = mo_span_starts(mo_json_text(mine), MO_SPAN("\"${secret:"));
 
@@ -178,8 +178,7 @@ void mo_plan_json(const struct mo_plan *p, const char *file, bool written,
     mo_jw_member_arr(&w, "servers");
     for (size_t i = 0; i < p->im.n; i++)
         put_server(&w, &p->im.v[i], p->todo[i]);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
 }
 
 /* --- applying a plan ------------------------------------------------------ */

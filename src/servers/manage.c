@@ -95,7 +95,6 @@ static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
 static void finish_ok(struct job *j, bool saved)
 {
     mo_autobuf struct mo_buf b = {.max = ANSWER_MAX};
-    struct mo_err e;
 
     if (j->verb == MO_MANAGE_IMPORT)
         mo_buf_span(&b, mo_buf_view(&j->plan));
@@ -105,12 +104,11 @@ static void finish_ok(struct job *j, bool saved)
         put_answer(j, saved, &b);
     if (!saved)
         mo_manage_edit_unstore(j);
-    if (mo_buf_err(&b)) {
-        mo_fail(&e, MO_ENOMEM, "the answer is too big");
-        finish_job(j, mo_span(NULL, 0), &e);
-    } else {
+    if (mo_buf_err(&b))
+        finish_job(j, mo_span(NULL, 0),
+                   mo_error(MO_ENOMEM, "the answer is too big"));
+    else
         finish_job(j, mo_buf_view(&b), NULL);
-    }
 }
 
 /* --- save ----------------------------------------------------------------- */
@@ -178,17 +176,15 @@ static void on_audited(void *ctx, const struct mo_written *w,
                        const struct mo_err *why)
 {
     struct job *j = ctx;
-    struct mo_err e;
 
     (void)w;
     if (why) {
-        mo_fail(&e, MO_EIO,
-                "not saved, because the audit log cannot be written: %s",
-                why->msg);
-        finish_failed(j, &e);
+        finish_failed(j, mo_error(MO_EIO,
+                                  "not saved, because the audit log cannot be "
+                                  "written: %s",
+                                  why->msg));
     } else if (j->m->closing) {
-        mo_fail(&e, MO_ECLOSED, "the program is ending");
-        finish_failed(j, &e);
+        finish_failed(j, mo_error(MO_ECLOSED, "the program is ending"));
     } else {
         j->step = SAVE;
         j->until = mo_now_ns() + LOCK_MS * MO_MS;
@@ -217,11 +213,8 @@ static void write_audit(struct job *j)
 
 static void on_tested(struct job *j)
 {
-    struct mo_err e;
-
     if (j->m->closing) {
-        mo_fail(&e, MO_ECLOSED, "the program is ending");
-        finish_failed(j, &e);
+        finish_failed(j, mo_error(MO_ECLOSED, "the program is ending"));
         return;
     }
     if (j->verb == MO_MANAGE_TEST && j->failed.code == 0)
@@ -229,10 +222,10 @@ static void on_tested(struct job *j)
     if (j->verb == MO_MANAGE_TEST || j->dry) {
         finish_ok(j, false);
     } else if (j->failed.code) {
-        mo_fail(&e, MO_EUNAVAIL,
-                "not saved, because the server does not work: %s",
-                j->failed.msg);
-        finish_failed(j, &e);
+        finish_failed(
+            j, mo_error(MO_EUNAVAIL,
+                        "not saved, because the server does not work: %s",
+                        j->failed.msg));
     } else {
         write_audit(j);
     }

@@ -50,7 +50,7 @@ static struct mo_span translate_name(struct mo_span key)
 
 static bool is_named(struct mo_json list, struct mo_span name)
 {
-    for (struct mo_json_walk m = mo_json_walk(list); mo_json_step(&m);) {
+    mo_json_each (m, list) {
         if (mo_json_str_eq(m.val, name))
             return true;
     }
@@ -203,7 +203,7 @@ static void show_text(struct mo_jw *w, struct mo_json v, bool is_url)
 static void show_map(struct mo_jw *w, struct mo_json map, bool all)
 {
     mo_jw_obj(w);
-    for (struct mo_json_walk m = mo_json_walk(map); mo_json_step(&m);) {
+    mo_json_each (m, map) {
         mo_jw_key_raw(w, m.key);
         if (all || mo_json_str_eq(m.key, MO_SPAN("clientSecret")))
             show_text(w, m.val, false);
@@ -216,7 +216,7 @@ static void show_map(struct mo_jw *w, struct mo_json map, bool all)
 void mo_entry_show(struct mo_jw *w, struct mo_json entry)
 {
     mo_jw_obj(w);
-    for (struct mo_json_walk m = mo_json_walk(entry); mo_json_step(&m);) {
+    mo_json_each (m, entry) {
         bool all = mo_json_str_eq(m.key, MO_SPAN("env")) ||
                    mo_json_str_eq(m.key, MO_SPAN("headers"));
 

@@ -158,8 +158,7 @@ int mo_manage_list(struct mo_manage *m, struct mo_buf *out)
         put_view(&w, m, &v);
         mo_jw_end(&w);
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     return mo_buf_err(out);
 }
 
@@ -276,8 +275,7 @@ int mo_manage_health(struct mo_manage *m, struct mo_buf *out)
         put_gateway(&w, &v);
         mo_jw_end(&w);
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     return mo_buf_err(out);
 }
 

@@ -56,23 +56,16 @@ void mo_try_tool_finish(struct job *j, struct mo_span json,
 
 void mo_try_tool_finish_buf(struct job *j, struct mo_buf *b)
 {
-    struct mo_err e;
-
-    if (mo_buf_err(b)) {
-        mo_fail(&e, b->err, "the answer is too big");
-        mo_try_tool_finish(j, mo_span(NULL, 0), &e);
-    } else {
+    if (mo_buf_err(b))
+        mo_try_tool_finish_fail(j, b->err, "the answer is too big");
+    else
         mo_try_tool_finish(j, mo_buf_view(b), NULL);
-    }
     mo_buf_fini(b);
 }
 
 void mo_try_tool_finish_fail(struct job *j, int code, const char *text)
 {
-    struct mo_err e;
-
-    mo_fail(&e, code, "%s", text);
-    mo_try_tool_finish(j, mo_span(NULL, 0), &e);
+    mo_try_tool_finish(j, mo_span(NULL, 0), mo_error(code, "%s", text));
 }
 
 void mo_try_tool_put_json(struct mo_jw *w, const char *key, struct mo_span json)
@@ -112,8 +105,7 @@ int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
         if (no < mo_gateway_count(g))
             put_server(t, &w, &all->v[i], no);
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     return mo_buf_err(out);
 }
 
@@ -147,8 +139,7 @@ static void finish_list(struct job *j)
     mo_jw_member_arr(&w, "tools");
     for (size_t i = 0; i < mo_tools_count(j->tools); i++)
         put_tool(j, &w, mo_tools_at(j->tools, i));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     mo_policy_flush_pins(j->t->o.policy);
     mo_try_tool_finish_buf(j, &b);
 }

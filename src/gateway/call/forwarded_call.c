@@ -165,8 +165,7 @@ static void on_progress(void *ctx, struct mo_json params)
         mo_ep_call_progress_raw(f->down, params);
         return;
     }
-    mo_buf_reset(&f->progress);
-    (void)mo_buf_span(&f->progress, mo_json_text(params));
+    (void)mo_buf_set(&f->progress, mo_json_text(params));
 }
 
 void mo_forward_hold(struct forwarded_call *f, bool on)

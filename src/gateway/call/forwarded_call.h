@@ -133,9 +133,9 @@ void mo_forward_tools_listed(struct gw_child *k);
 
 /* --- forwarded_call_ask.c ------------------------------------------------ */
 
-void mo_forward_ask(struct server_slot *s, struct mo_child *c,
-                    struct mo_ask *a);
-void mo_forward_ask_gone(struct mo_ask *a);
+/* Callbacks of struct mo_upstream_cb; ctx: the slot. */
+void mo_forward_ask(void *ctx, struct mo_child *c, struct mo_ask *a);
+void mo_forward_ask_gone(void *ctx, struct mo_ask *a);
 void mo_forward_task_input(void *ctx, struct mo_task *t,
                            struct mo_json requests);
 /* Sends all open questions to the client, which is WAITING. */

@@ -442,8 +442,9 @@ static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
     return hears;
 }
 
-void mo_forward_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
+void mo_forward_ask(void *ctx, struct mo_child *c, struct mo_ask *a)
 {
+    struct server_slot *s = ctx;
     struct forwarded_call *f = mo_forward_find_task_owner(s, c, a->params);
     struct question *q = NULL;
 
@@ -479,12 +480,13 @@ void mo_forward_ask(struct server_slot *s, struct mo_child *c, struct mo_ask *a)
 }
 
 /* The ask must still be ended; nothing is sent for it. */
-void mo_forward_ask_gone(struct mo_ask *a)
+void mo_forward_ask_gone(void *ctx, struct mo_ask *a)
 {
     struct question *q = a->user;
     struct forwarded_call *f = q ? q->f : NULL;
     bool out = q && q->asked;
 
+    (void)ctx;
     mo_ask_refuse(a, MO_RPC_INTERNAL, "gone");
     if (!q)
         return;

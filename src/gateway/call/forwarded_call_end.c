@@ -39,8 +39,7 @@ static void put_failure(struct forwarded_call *f, const char *why, bool sent)
     }
     mo_jw_member_cstr(&w, "outcome",
                       sent || f->failover.sent ? "unknown" : "not sent");
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     f->is_error = true;
 }
 

@@ -324,7 +324,7 @@ bool mo_result_limit_is_call(const struct mo_gateway *g,
 {
     struct mo_span name = c->name;
 
-    if (c->inside.n && !mo_gw_inside_name(&name))
+    if (c->inside.n && !mo_span_strip(&name, MO_SPAN(MO_GW_OURS)))
         return false;
     return mo_span_is(c->method, "tools/call") &&
            mo_span_is(name, RESULT_TOOL) &&
@@ -377,9 +377,7 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
         mo_jw_u64(&w, from + n);
     else
         mo_jw_null(&w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     mo_rewrite_answer(c, &b);
 }
 

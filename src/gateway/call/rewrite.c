@@ -314,7 +314,7 @@ bool mo_rewrite_is_task(const struct call_target *t, const struct mo_conn *conn)
 static bool has_effect(struct mo_json params, const struct mo_edit *v, size_t n,
                        struct mo_span own)
 {
-    for (struct mo_json_walk m = mo_json_walk(params); mo_json_step(&m);) {
+    mo_json_each (m, params) {
         for (size_t i = 0; i < n; i++) {
             if (!mo_json_str_eq(m.key, mo_span_cstr(v[i].key)))
                 continue;

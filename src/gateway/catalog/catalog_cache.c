@@ -4,11 +4,8 @@
  * and the lists, each as it is kept in memory. The file name is a hash of
  * the server's name, which may contain any character. A file that is
  * incomplete, too big or of another server is ignored. */
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -122,48 +119,17 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
     return 0;
 }
 
-/* Reads the file at once; never follows a symbolic link. MO_ENOTFOUND: it
- * cannot be read. */
-static int read_cache_file(const char *path, char **out, size_t *n)
-{
-    mo_autofd int fd =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    mo_autofree char *p = NULL;
-    struct stat st;
-    size_t at = 0;
-
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-        st.st_size <= 0 || (size_t)st.st_size > CAT_FILE_MAX)
-        return MO_ENOTFOUND;
-    p = mo_alloc((size_t)st.st_size);
-    if (p == NULL)
-        return MO_ENOMEM;
-    while (at < (size_t)st.st_size) {
-        ssize_t got = read(fd, p + at, (size_t)st.st_size - at);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return MO_ENOTFOUND;
-        at += (size_t)got;
-    }
-    *n = at;
-    *out = mo_take_ptr(&p);
-    return 0;
-}
-
 int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
                           struct server_lists *out)
 {
     char path[PATH_MAX];
-    mo_autofree char *text = NULL;
-    size_t n = 0;
+    mo_autobuf struct mo_buf text = {.max = CAT_FILE_MAX};
     int rc = cache_path(dir, name, path);
 
     if (rc == 0)
-        rc = read_cache_file(path, &text, &n);
+        rc = mo_file_read_own(path, &text);
     if (rc == 0)
-        rc = mo_catalog_cache_parse(mo_span(text, n), name, digest, out);
+        rc = mo_catalog_cache_parse(mo_buf_view(&text), name, digest, out);
     return rc == MO_ENOMEM ? rc : 0;
 }
 

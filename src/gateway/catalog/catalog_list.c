@@ -113,7 +113,7 @@ static int fill_one_by_one(struct cat_list *l, struct mo_span key,
     mo_buf_reset(&l->text);
     l->n = 0;
     mo_buf_putc(&l->text, '[');
-    for (struct mo_json_walk m = mo_json_walk(items); mo_json_step(&m);) {
+    mo_json_each (m, items) {
         int rc = 0;
 
         if (l->n >= room_items || l->text.len + m.val.n + 2 > room_bytes)

@@ -214,7 +214,7 @@ static int replace_all_ids(struct view_builder *m, struct cat_entry *en)
     const char *from = text.p;
 
     mo_buf_reset(&m->b);
-    for (struct mo_json_walk x = mo_json_walk(text); mo_json_step(&x);) {
+    mo_json_each (x, text) {
         if (!mo_json_str_eq(x.key, id))
             continue;
         mo_buf_put(&m->b, from, (size_t)(x.val.p - from));

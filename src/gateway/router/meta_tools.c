@@ -246,8 +246,7 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
     for (size_t i = 0; i < found->n; i++)
         if ((double)found->hits[i].confidence >= least)
             put_hit(g, &found->hits[i], &w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     mo_meta_tools_answer(c, &b, false);
 }
 
@@ -305,8 +304,7 @@ static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_member_arr(&w, "candidates");
     for (size_t i = 0; i < found->n; i++)
         put_hit(g, &found->hits[i], &w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     mo_meta_tools_answer(c, &b, true);
 }
 
@@ -457,7 +455,8 @@ static const struct meta_tool *find_meta_tool(const struct mo_gateway *g,
     struct mo_span name = c->name;
 
     if (!mo_span_is(c->method, "tools/call") ||
-        !(c->inside.n ? mo_gw_inside_name(&name) : mo_meta_tools_is_on(g)))
+        !(c->inside.n ? mo_span_strip(&name, MO_SPAN(MO_GW_OURS))
+                      : mo_meta_tools_is_on(g)))
         return NULL;
     for (size_t i = 0; i < MO_COUNT(meta_tools); i++)
         if (mo_span_is(name, meta_tools[i].name))

@@ -1,7 +1,5 @@
 #include "gateway/router/router_learning.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -147,9 +145,9 @@ static void make_room(struct router_learning *h)
 
 /* --- the file ------------------------------------------------------------ */
 
-static void read_rows(struct router_learning *h, char *text)
+static void read_rows(struct router_learning *h, const char *text)
 {
-    char *p = text + sizeof(HEAD) - 1;
+    const char *p = text + sizeof(HEAD) - 1;
 
     while (*p && h->rows.len < LEARNING_ROWS_MAX) {
         char *end = NULL;
@@ -168,25 +166,11 @@ static void read_rows(struct router_learning *h, char *text)
 
 static void load_file(struct router_learning *h)
 {
-    mo_autofd int fd = open(h->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    mo_autofree char *text = fd < 0 ? NULL : mo_alloc(FILE_MAX + 1);
-    size_t n = 0;
+    mo_autobuf struct mo_buf text = {.max = FILE_MAX};
 
-    if (!text)
-        return;
-    h->on_disk = true;
-    while (n < FILE_MAX) {
-        ssize_t got = read(fd, text + n, FILE_MAX - n);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
-    text[n] = '\0';
-    if (strncmp(text, HEAD, sizeof(HEAD) - 1) == 0)
-        read_rows(h, text);
+    h->on_disk = mo_file_read_own(h->path, &text) == 0;
+    if (mo_span_starts(mo_buf_view(&text), MO_SPAN(HEAD)))
+        read_rows(h, mo_buf_cstr(&text));
 }
 
 static void save_file(struct router_learning *h)

@@ -42,13 +42,3 @@ void mo_gw_slot_check(struct server_slot *s)
     if (g->closing && mo_list_empty(&g->leaving))
         mo_loop_defer(g->loop, &g->ending);
 }
-
-bool mo_gw_inside_name(struct mo_span *name)
-{
-    struct mo_span ours = MO_SPAN(MO_GW_OURS);
-
-    if (!mo_span_starts(*name, ours))
-        return false;
-    *name = mo_span_skip(*name, ours.n);
-    return true;
-}

@@ -142,8 +142,6 @@ struct gw_child *mo_gw_child(const struct server_slot *s,
                              const struct mo_child *c);
 /* Frees a removed slot, and the gateway, once nothing uses it. */
 void mo_gw_slot_check(struct server_slot *s);
-/* True if *name has the prefix MO_GW_OURS, which is then removed. */
-bool mo_gw_inside_name(struct mo_span *name);
 
 /* True if a tool's result says that the tool failed. */
 static inline bool gw_failed(struct mo_json result)

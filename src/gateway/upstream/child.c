@@ -17,8 +17,6 @@
     "\"roots\":{\"listChanged\":true},"                                        \
     "\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}"
 
-#define RPC_NO_METHOD (-32601)
-
 #define TO(s) (1u << (s))
 
 static bool is_running(enum child_state s)
@@ -161,18 +159,15 @@ void mo_upstream_child_end(struct mo_child *c, enum refusal refusal)
 
 void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
 {
-    struct mo_err e;
-
     if (c->state == CH_NEW) {
         mo_upstream_child_end(c, REFUSED_CLOSED);
         return;
     }
     if (c->state != CH_STARTING && c->state != CH_OPEN)
         return;
-    (void)mo_fail(&e, code, "%s", why);
     log_child(c, MO_INFO, 0, NULL, "%s", why);
     child_move(c, CH_CLOSING);
-    mo_conn_close(c->conn, &e);
+    mo_conn_close(c->conn, mo_error(code, "%s", why));
 }
 
 static void fail_start(struct mo_child *c, const struct mo_err *why)
@@ -262,7 +257,7 @@ static void on_conn_close(void *ctx, const struct mo_err *given)
         child_move(c, CH_CLOSING); /* hides the conn from callers */
     }
     c->calls++; /* on_lost may release it */
-    if (c->opened && u->cb->on_lost)
+    if (c->opened)
         u->cb->on_lost(u->ctx, c, &why);
     c->calls--;
     mo_upstream_child_end(c, REFUSED_CLOSED);
@@ -299,8 +294,7 @@ static void on_conn_open(void *ctx, struct mo_conn *conn)
         mo_err_clear(&u->why);
     report_verdict(c);
     c->calls++; /* on_open may hold and release it */
-    if (u->cb->on_open)
-        u->cb->on_open(u->ctx, c);
+    u->cb->on_open(u->ctx, c);
     c->calls--;
     if (c->calls == 0 && c->state == CH_OPEN)
         start_idle(c);
@@ -314,18 +308,14 @@ static void on_conn_ask(void *ctx, struct mo_conn *conn, struct mo_ask *a)
     struct mo_child *c = ctx;
 
     (void)conn;
-    if (c->up->cb->on_ask)
-        c->up->cb->on_ask(c->up->ctx, c, a);
-    else
-        mo_ask_refuse(a, RPC_NO_METHOD, "no handler for this request");
+    c->up->cb->on_ask(c->up->ctx, c, a);
 }
 
 static void on_conn_ask_gone(void *ctx, struct mo_ask *a)
 {
     struct mo_child *c = ctx;
 
-    if (c->up->cb->on_ask_gone)
-        c->up->cb->on_ask_gone(c->up->ctx, a);
+    c->up->cb->on_ask_gone(c->up->ctx, a);
 }
 
 static void on_conn_notify(void *ctx, struct mo_conn *conn,
@@ -334,8 +324,7 @@ static void on_conn_notify(void *ctx, struct mo_conn *conn,
     struct mo_child *c = ctx;
 
     (void)conn;
-    if (c->up->cb->on_notify)
-        c->up->cb->on_notify(c->up->ctx, c, m, stream_of);
+    c->up->cb->on_notify(c->up->ctx, c, m, stream_of);
 }
 
 static void on_conn_noise(void *ctx, struct mo_span line)
@@ -507,12 +496,9 @@ static void on_ping_reply(void *ctx, const struct mo_reply *r)
 {
     struct mo_child *c = ctx;
     struct mo_conn *conn = mo_child_conn(c);
-    struct mo_err why;
 
-    if (conn && r->err && r->err->code == MO_ETIMEOUT) {
-        (void)mo_fail(&why, MO_ETIMEOUT, "it does not answer a ping");
-        mo_conn_close(conn, &why);
-    }
+    if (conn && r->err && r->err->code == MO_ETIMEOUT)
+        mo_conn_close(conn, mo_error(MO_ETIMEOUT, "it does not answer a ping"));
     mo_child_release(c);
 }
 

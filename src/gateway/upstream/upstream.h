@@ -105,7 +105,7 @@ struct mo_upstream_opts { /* each callback but dial may be NULL */
     void *ctx;
 };
 
-struct mo_upstream_cb { /* ctx as given to mo_upstream_new(); may be NULL */
+struct mo_upstream_cb { /* all set; ctx as given to mo_upstream_new() */
     /* c is not held: mo_child_hold() it for calls of your own, or it may be
      * stopped as idle during them. */
     void (*on_open)(void *ctx, struct mo_child *c);
