@@ -32,6 +32,12 @@ struct mo_audit_row {
 void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r);
 /* The row as a write to the store, now. */
 struct mo_write mo_audit_row_write(struct mo_span row);
+/* Writes the row to the store; done as of mo_store_write(). MO_ETOOBIG: the
+ * row is too big. */
+int mo_audit_row_store(struct mo_store *s, const struct mo_audit_row *r,
+                       void (*done)(void *ctx, const struct mo_written *w,
+                                    const struct mo_err *why),
+                       void *ctx, struct mo_err *e);
 /* The same row with the owner of its conversation. */
 void mo_audit_row_put_owner(struct mo_buf *b, const char *owner,
                             struct mo_span row);

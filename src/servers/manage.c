@@ -1,6 +1,7 @@
 /* manage.c - jobs that change the configured servers; see manage.h. */
 #include "servers/manage_priv.h"
 
+#include "audit/audit_row.h"
 #include "base/mem.h"
 #include "config/listen.h"
 
@@ -194,17 +195,33 @@ static void on_audited(void *ctx, const struct mo_written *w,
 
 static void write_audit(struct job *j)
 {
-    struct mo_write w = {.kind = MO_WRITE_AUDIT, .at = mo_wall_ms()};
-    const struct mo_store_batch batch = {.writes = &w, .n = 1};
-    mo_autobuf struct mo_buf b = {.max = MO_STORE_DOC_MAX};
+    static const char *const verbs[] = {
+        [MO_MANAGE_ADD] = "add",
+        [MO_MANAGE_PATCH] = "change",
+        [MO_MANAGE_REMOVE] = "remove",
+        [MO_MANAGE_IMPORT] = "import",
+    };
+    mo_autobuf struct mo_buf entry = {.max = MO_STORE_DOC_MAX};
+    bool import = j->verb == MO_MANAGE_IMPORT;
+    struct mo_audit_row row = {
+        .event = "managed",
+        .subject = mo_span_cstr(verbs[j->verb]),
+        .server = mo_span_cstr(j->server),
+        .who = mo_buf_view(&j->who),
+        .plan = import ? mo_buf_view(&j->plan) : mo_span(NULL, 0),
+    };
+    struct mo_jw w;
     struct mo_err e;
-    int rc = 0;
+    int rc;
 
-    mo_manage_edit_audit(j, &b);
-    w.doc = mo_buf_view(&b);
-    rc = mo_buf_err(&b)
-             ? mo_fail(&e, MO_EINVAL, "the request is too big")
-             : mo_store_write(j->m->o.store, &batch, on_audited, j, &e);
+    mo_jw_init(&w, &entry);
+    if (!import && j->described.p)
+        mo_entry_show(&w, j->described);
+    row.entry = mo_buf_view(&entry);
+    if (mo_buf_err(&entry))
+        rc = mo_fail(&e, MO_EINVAL, "the request is too big");
+    else
+        rc = mo_audit_row_store(j->m->o.store, &row, on_audited, j, &e);
     if (rc < 0)
         finish_failed(j, &e);
 }

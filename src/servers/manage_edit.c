@@ -312,28 +312,3 @@ void mo_manage_edit_unstore(struct job *j)
         mo_log_err(mo_loop_log(j->m->o.loop), MO_WARN, "manage", &e,
                    "%s: cannot undo the change of a secret", j->server);
 }
-
-/* --- audit ---------------------------------------------------------------- */
-
-void mo_manage_edit_audit(const struct job *j, struct mo_buf *b)
-{
-    static const char *const verbs[] = {
-        [MO_MANAGE_ADD] = "add",
-        [MO_MANAGE_PATCH] = "change",
-        [MO_MANAGE_REMOVE] = "remove",
-        [MO_MANAGE_IMPORT] = "import",
-    };
-    struct mo_jw w = mo_jw_object(b);
-
-    mo_jw_member_cstr(&w, "managed", verbs[j->verb]);
-    if (j->server)
-        mo_jw_member_cstr(&w, "server", j->server);
-    mo_jw_member(&w, "who", mo_buf_view(&j->who));
-    if (j->verb == MO_MANAGE_IMPORT) {
-        mo_jw_member_raw(&w, "plan", mo_buf_view(&j->plan));
-    } else if (j->described.p) {
-        mo_jw_key(&w, "entry");
-        mo_entry_show(&w, j->described);
-    }
-    mo_jw_end(&w);
-}

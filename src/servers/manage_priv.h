@@ -80,8 +80,6 @@ int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
  * do nothing. */
 int mo_manage_edit_store(struct job *j, struct mo_err *e);
 void mo_manage_edit_unstore(struct job *j);
-/* Writes one row for the audit log. */
-void mo_manage_edit_audit(const struct job *j, struct mo_buf *b);
 
 /* --- manage_view.c ------------------------------------------------------- */
 

@@ -159,8 +159,13 @@ static const struct mo_tool *find_tool(const struct job *j)
 
 static void accept_tool(struct job *j)
 {
-    mo_autobuf struct mo_buf b = {.max = 4096};
-    struct mo_jw w;
+    const struct mo_audit_row row = {
+        .event = "accepted",
+        .subject = j->tool->def.name,
+        .server = j->tool->def.server,
+        .digest = j->tool->digest,
+        .who = mo_buf_view(&j->who),
+    };
 
     if (!mo_span_eq_ct(mo_buf_view(&j->digest),
                        mo_span_cstr(j->tool->digest))) {
@@ -172,14 +177,7 @@ static void accept_tool(struct job *j)
         mo_try_tool_finish_fail(j, MO_ENOMEM, "out of memory");
         return;
     }
-    w = mo_jw_object(&b);
-    mo_jw_member(&w, "accepted", j->tool->def.name);
-    mo_jw_member(&w, "server", j->tool->def.server);
-    mo_jw_member_cstr(&w, "digest", j->tool->digest);
-    mo_jw_member(&w, "who", mo_buf_view(&j->who));
-    mo_jw_end(&w);
-    if (mo_buf_err(&b) == 0)
-        mo_try_tool_audit(j, mo_buf_view(&b));
+    mo_try_tool_audit(j, &row);
     j->t->o.accepted(j->t->o.ctx);
     mo_try_tool_finish(j, MO_SPAN("{\"ok\":true}"), NULL);
 }

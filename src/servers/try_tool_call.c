@@ -24,29 +24,16 @@ static void finish_state(struct job *j, const char *state, struct mo_span why)
 
 /* --- audit log ------------------------------------------------------------ */
 
-static void put_audit(struct mo_buf *b, const struct job *j)
+static struct mo_audit_row row_of(const struct job *j)
 {
-    struct mo_jw w = mo_jw_object(b);
-
-    mo_jw_member(&w, "name", j->tool->def.name);
-    mo_jw_member(&w, "server", j->tool->def.server);
-    mo_jw_member(&w, "tool", j->tool->def.name);
-    mo_try_tool_put_json(&w, "args", mo_buf_view(&j->args));
-    mo_jw_member_cstr(&w, "by", j->by);
-    mo_jw_member(&w, "who", mo_buf_view(&j->who));
-    mo_jw_end(&w);
-}
-
-static int write_audit(struct job *j, struct mo_span doc,
-                       void (*done)(void *ctx, const struct mo_written *w,
-                                    const struct mo_err *why),
-                       struct mo_err *e)
-{
-    const struct mo_write w = {
-        .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = doc};
-    const struct mo_store_batch batch = {.writes = &w, .n = 1};
-
-    return mo_store_write(j->t->o.store, &batch, done, j, e);
+    return (struct mo_audit_row){
+        .name = j->tool->def.name,
+        .server = j->tool->def.server,
+        .tool = j->tool->def.name,
+        .args = j->args.len ? mo_buf_view(&j->args) : MO_SPAN("null"),
+        .by = j->by,
+        .who = mo_buf_view(&j->who),
+    };
 }
 
 /* --- the call ------------------------------------------------------------- */
@@ -59,27 +46,22 @@ static void on_audit_written(void *ctx, const struct mo_written *w,
     (void)why; /* the start of the call is already in the log */
 }
 
-void mo_try_tool_audit(struct job *j, struct mo_span doc)
+void mo_try_tool_audit(struct job *j, const struct mo_audit_row *row)
 {
     struct mo_err e;
 
-    (void)write_audit(j, doc, on_audit_written, &e);
+    (void)mo_audit_row_store(j->t->o.store, row, on_audit_written, j, &e);
 }
 
 static void audit_result(struct job *j, struct mo_span content, bool is_error,
                          uint64_t ms)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_STORE_DOC_MAX};
+    struct mo_audit_row row = row_of(j);
+    const struct mo_audit_result result = {
+        is_error, ms, content.n <= AUDIT_MAX ? content : MO_SPAN("[]")};
 
-    put_audit(&b, j);
-    if (mo_buf_err(&b) == 0)
-        b.len--; /* without the closing brace, because members follow */
-    mo_buf_printf(&b, ",\"isError\":%s,\"ms\":%llu,\"content\":",
-                  is_error ? "true" : "false", (unsigned long long)ms);
-    mo_buf_span(&b, content.n <= AUDIT_MAX ? content : MO_SPAN("[]"));
-    mo_buf_putc(&b, '}');
-    if (mo_buf_err(&b) == 0)
-        mo_try_tool_audit(j, mo_buf_view(&b));
+    row.result = &result;
+    mo_try_tool_audit(j, &row);
 }
 
 /* The content of the server, or a text in its place. */
@@ -200,15 +182,12 @@ static void on_audited(void *ctx, const struct mo_written *w,
 
 static void run_call(struct job *j, const char *by)
 {
+    struct mo_audit_row row;
     struct mo_err e;
-    mo_autobuf struct mo_buf b = {.max = MO_STORE_DOC_MAX};
-    int rc = 0;
 
     j->by = by;
-    put_audit(&b, j);
-    rc = mo_buf_err(&b) ? mo_fail(&e, b.err, "the call is too big")
-                        : write_audit(j, mo_buf_view(&b), on_audited, &e);
-    if (rc < 0)
+    row = row_of(j);
+    if (mo_audit_row_store(j->t->o.store, &row, on_audited, j, &e) < 0)
         mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 
