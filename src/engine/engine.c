@@ -253,18 +253,8 @@ void mo_engine_cancel(struct mo_engine_call *c)
 
 bool mo_engine_is_name(struct mo_span s)
 {
-    if (!s.n || s.n > 128)
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        char ch = s.p[i];
-        bool word = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
-                    (ch >= '0' && ch <= '9') || ch == '_' ||
-                    (i && (ch == '.' || ch == '-' || ch == ':'));
-
-        if (!word)
-            return false;
-    }
-    return true;
+    return s.n > 0 && s.n <= 128 && !strchr(".-:", s.p[0]) &&
+           mo_span_only(s, MO_ALNUM "_.-:");
 }
 
 /* --- its address --------------------------------------------------------- */

@@ -10,18 +10,10 @@
 
 /* --- one of them --------------------------------------------------------- */
 
-static bool id_ok(struct mo_span id)
+bool mo_session_id_ok(struct mo_span id)
 {
-    static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "abcdefghijklmnopqrstuvwxyz0123456789_-";
-
-    if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        if (!id.p[i] || !strchr(good, id.p[i]))
-            return false;
-    }
-    return true;
+    return id.n > 0 && id.n <= MO_SESSION_ID_MAX &&
+           mo_span_only(id, MO_ALNUM "_-");
 }
 
 struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id)
@@ -35,7 +27,7 @@ int mo_session_new(struct mo_sessions *ss, struct mo_span id,
     struct session *s;
     int rc;
 
-    if (!id_ok(id))
+    if (!mo_session_id_ok(id))
         return mo_fail(e, MO_EINVAL,
                        "a session's id is 1 to %d of A-Z a-z 0-9 _ -",
                        MO_SESSION_ID_MAX);

@@ -99,20 +99,6 @@ void mo_agent_point(struct mo_agent *a, const char *name)
 
 /* --- joining ------------------------------------------------------------- */
 
-static bool is_session_id(struct mo_span id)
-{
-    if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        char c = id.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-              (c >= '0' && c <= '9') || c == '_' || c == '-'))
-            return false;
-    }
-    return true;
-}
-
 static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
                               struct mo_err *e)
 {
@@ -153,7 +139,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
 
     if (a->closing)
         return mo_fail(e, MO_ECLOSED, "the program is shutting down");
-    if (!is_session_id(j->session))
+    if (!mo_session_id_ok(j->session))
         return mo_fail(e, MO_EINVAL,
                        "a session id is 1 to %d characters of A-Z a-z 0-9 _ -",
                        MO_SESSION_ID_MAX);
@@ -196,15 +182,6 @@ void mo_chat_leave(struct mo_member *m)
 
 /* --- messages ------------------------------------------------------------ */
 
-/* Providers reject a blank message, and would reject every later request of the
- * conversation that contains it. */
-static bool is_blank_text(struct mo_span text)
-{
-    while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
-        text = mo_span_skip(text, 1);
-    return text.n == 0;
-}
-
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
 {
@@ -212,7 +189,9 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
 
-    if (is_blank_text(text) || text.n > MO_CHAT_TEXT_MAX) {
+    /* Providers reject a blank message, and would reject every later request
+     * of the conversation that contains it. */
+    if (mo_span_only(text, " \t\r\n\v\f") || text.n > MO_CHAT_TEXT_MAX) {
         mo_chat_ack(&ack, "bad_request",
                     text.n <= MO_CHAT_TEXT_MAX
                         ? "the message is empty"

@@ -104,19 +104,11 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
     return 0;
 }
 
-static bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
+#define NAME_CHARS MO_ALNUM "_-"
 
 static bool is_good_name(struct mo_span s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (!is_name_char(s.p[i]))
-            return false;
-    }
-    return s.n > 0 && s.n <= MO_LLM_NAME_MAX;
+    return s.n > 0 && s.n <= MO_LLM_NAME_MAX && mo_span_only(s, NAME_CHARS);
 }
 
 bool mo_llm_good_name(struct mo_json name)
@@ -133,7 +125,7 @@ void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
 
     n = n < sizeof(out) ? n : sizeof(out);
     for (size_t i = 0; i < n; i++)
-        out[i] = is_name_char(name.p[1 + i]) ? name.p[1 + i] : '_';
+        out[i] = strchr(NAME_CHARS, name.p[1 + i]) ? name.p[1 + i] : '_';
     mo_jw_str(w, mo_span(out, n));
 }
 
