@@ -188,7 +188,7 @@ void mo_box_let_go(struct mo_box *b)
 static void finish_close(struct mo_boxes *bs)
 {
     if (bs->closing && bs->n == 0)
-        bs->ops->close(bs, bs->gone, bs->gone_ctx);
+        bs->ops->close(bs);
 }
 
 void mo_box_down(struct mo_box *b, const struct mo_box_end *end)

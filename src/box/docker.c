@@ -292,8 +292,8 @@ static void dk_free(struct dk *d)
 static void on_engine_gone(void *ctx)
 {
     struct dk *d = ctx;
-    void (*gone)(void *) = d->gone;
-    void *gone_ctx = d->gone_ctx;
+    void (*gone)(void *) = d->bs.gone;
+    void *gone_ctx = d->bs.gone_ctx;
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ECLOSED, "the driver is closing");
@@ -303,12 +303,10 @@ static void on_engine_gone(void *ctx)
         gone(gone_ctx);
 }
 
-static void dk_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
+static void dk_close(struct mo_boxes *bs)
 {
     struct dk *d = mo_docker_of(bs);
 
-    d->gone = gone;
-    d->gone_ctx = ctx;
     if (d->watch)
         mo_watch_stop(d->watch);
     mo_engine_close(d->en, on_engine_gone, d);

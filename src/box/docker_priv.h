@@ -49,8 +49,6 @@ struct dk {
     struct mo_later later;
     struct mo_map *clean; /* ids of scanned images */
     bool slots[DK_SLOTS];
-    void (*gone)(void *ctx);
-    void *gone_ctx;
 };
 
 enum dk_step {

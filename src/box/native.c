@@ -479,8 +479,8 @@ static void native_free(struct native *d)
 static void worker_gone(void *ctx)
 {
     struct native *d = ctx;
-    void (*gone)(void *ctx) = d->gone;
-    void *gone_ctx = d->gone_ctx;
+    void (*gone)(void *ctx) = d->bs.gone;
+    void *gone_ctx = d->bs.gone_ctx;
 
     d->working--;
     if (d->working > 0)
@@ -490,20 +490,13 @@ static void worker_gone(void *ctx)
         gone(gone_ctx);
 }
 
-static void stop_workers(struct native *d)
-{
-    for (unsigned i = 0; i < MO_NATIVE_WORKERS; i++)
-        if (d->work[i])
-            mo_work_stop(d->work[i], MO_WORK_DRAIN, worker_gone, d);
-}
-
-static void nat_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
+static void nat_close(struct mo_boxes *bs)
 {
     struct native *d = native_of(bs);
 
-    d->gone = gone;
-    d->gone_ctx = ctx;
-    stop_workers(d);
+    for (unsigned i = 0; i < MO_NATIVE_WORKERS; i++)
+        if (d->work[i])
+            mo_work_stop(d->work[i], MO_WORK_DRAIN, worker_gone, d);
 }
 
 static const struct mo_box_ops ops = {
@@ -577,7 +570,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (rc == 0) {
         *out = &d->bs;
     } else if (d->working) {
-        stop_workers(d); /* which frees it later */
+        nat_close(&d->bs); /* which frees it later */
     } else {
         native_free(d);
     }

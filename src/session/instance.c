@@ -32,8 +32,6 @@ struct mo_instance {
 
 /* --- the lease ----------------------------------------------------------- */
 
-static void take_lease(struct mo_instance *in);
-
 static void on_end(struct mo_later *d)
 {
     struct mo_instance *in = mo_container_of(d, struct mo_instance, later);

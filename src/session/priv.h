@@ -166,8 +166,7 @@ struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id);
 int mo_session_new(struct mo_sessions *ss, struct mo_span id,
                    struct session **out, struct mo_err *e);
 void mo_session_free(struct session *s);
-void mo_sessions_settle(
-    struct mo_sessions *ss); /* frees ss if it is closing and nothing is left */
+void mo_sessions_settle(struct mo_sessions *ss); /* frees it if it is over */
 
 /* session.c */
 void mo_session_move(struct session *s, enum session_state to);

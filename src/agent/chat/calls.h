@@ -66,12 +66,15 @@ void mo_chat_calls_cancel(struct chat *c);
  * they. */
 size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
                              struct mo_buf *doc);
-void mo_chat_calls_outcome_written(
-    struct call *k); /* it is written: sends the event */
+void mo_chat_calls_outcome_written(struct call *k); /* sends the event */
 /* Ends a running call. mo_chat_call_fail() sets an error text as its result. */
 void mo_chat_call_outcome(struct call *k, enum mo_call_state to);
 void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
                        ...) __attribute__((format(printf, 3, 4)));
+/* The same for a call that was not run; fmt: why. */
+#define mo_chat_call_skip(k, fmt, ...)                                         \
+    mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: " fmt ".",       \
+                      ##__VA_ARGS__)
 
 extern const char
     mo_chat_calls_none[]; /* error text: the call is not pending */

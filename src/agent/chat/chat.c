@@ -8,7 +8,6 @@
  * request that is being cancelled, running calls. Then it releases the hold. */
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"

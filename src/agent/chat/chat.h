@@ -106,9 +106,8 @@ struct mo_member_cb {
 struct mo_join {
     struct mo_span session;
     struct mo_span model; /* empty: the session's model, or the default */
-    struct mo_span
-        key; /* API key for the provider; empty: the configured one */
-    struct mo_span who; /* for the audit log: "127.0.0.1:4711", "terminal" */
+    struct mo_span key;   /* for the provider; empty: the configured one */
+    struct mo_span who;   /* for the audit log: "127.0.0.1:4711", "terminal" */
     /* The user's name. Sessions of other users do not exist for them
      * (MO_ENOTFOUND). Empty: the operator, who may join every session.
      * [A-Za-z0-9_.@-] */
@@ -126,8 +125,7 @@ void mo_chat_leave(struct mo_member *m); /* no callback follows */
 
 struct mo_ack {
     bool ok;
-    const char
-        *code; /* error code: "busy", "unknown_call", "bad_request", ... */
+    const char *code; /* "busy", "unknown_call", "bad_request", ... */
     struct mo_span message;
     struct mo_span extra; /* extra members of the answer ("\"queued\":1") */
 };
@@ -145,8 +143,7 @@ struct mo_decision {
     struct mo_span reason;
     struct mo_span args; /* edited arguments; empty: unchanged */
     enum mo_remember remember;
-    struct mo_span
-        conditions; /* for MO_REMEMBER_ALWAYS: only for matching arguments */
+    struct mo_span conditions; /* MO_REMEMBER_ALWAYS: on the arguments */
 };
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,

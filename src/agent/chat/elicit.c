@@ -15,7 +15,6 @@
 #include "agent/chat/elicit.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/run.h"

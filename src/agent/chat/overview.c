@@ -2,7 +2,6 @@
 #include "agent/chat/overview.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 
 const struct mo_tally *mo_agent_tally(const struct mo_agent *a)
 {

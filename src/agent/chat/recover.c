@@ -7,7 +7,6 @@
 #include "agent/chat/recover.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/router.h"
 #include "agent/chat/verdict.h"
 #include "mcp/content.h"

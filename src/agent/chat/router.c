@@ -24,7 +24,6 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/run.h"
@@ -285,10 +284,8 @@ static int put_route(struct call *k, const struct stand_in *a)
 static void fail_call(struct call *k, const struct stand_in *a,
                       const char *because, struct mo_span reason)
 {
-    mo_chat_call_fail(
-        k, MO_CALL_DONE,
-        "The call was not run: %.*s is down (%s), and %.*s, which stands "
-        "in for it, %s%s%.*s.",
+    mo_chat_call_skip(
+        k, "%.*s is down (%s), and %.*s, which stands in for it, %s%s%.*s",
         (int)a->server.n, a->server.p, a->why, (int)a->to.n, a->to.p, because,
         reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
 }

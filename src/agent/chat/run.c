@@ -7,7 +7,6 @@
 #include "agent/chat/run.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/event.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
@@ -140,11 +139,9 @@ static void fail_changed(struct call *k)
              (int)k->tool->name.n, k->tool->name.p);
     mo_chat_event_message(k->chat, NULL, text);
     k->chat->stale = true; /* reload before the next step */
-    mo_chat_call_fail(
-        k, MO_CALL_DONE,
-        "The call was not run: its server changed this tool after it "
-        "was offered. Look at the tool as it is now before you call it "
-        "again.");
+    mo_chat_call_skip(k, "its server changed this tool after it was offered. "
+                         "Look at the tool as it is now before you call it "
+                         "again");
 }
 
 /* name: of the tool on that connection; ms: idle timeout. */
@@ -188,8 +185,7 @@ static void on_box_ready(void *ctx, const struct mo_session_info *info,
 
     k->chat->writes--;
     if (why)
-        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: no box (%s).",
-                          why->msg);
+        mo_chat_call_skip(k, "no box (%s)", why->msg);
     else if (k->canceled)
         mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
     else
@@ -233,14 +229,10 @@ void mo_chat_call_send(struct call *k)
     const struct mo_cat_item *it = find_item(k);
 
     if (conn == NULL)
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: the gateway cannot be reached.");
+        mo_chat_call_skip(k, "the gateway cannot be reached");
     else if (it == NULL)
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: its server is not configured any "
-            "more, or does not have this tool any more.");
+        mo_chat_call_skip(k, "its server is not configured any more, or does "
+                             "not have this tool any more");
     else if (!is_tool_unchanged(k, it))
         fail_changed(k);
     else
@@ -275,11 +267,10 @@ void mo_chat_call_stop_check(struct call *k)
 static void try_stand_in(struct call *k, const char *why)
 {
     if (!mo_stand_in_next(k, why))
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: its server did not say whether the "
-            "tool is still the same (%s).",
-            mo_stand_in_why(k, why));
+        mo_chat_call_skip(k,
+                          "its server did not say whether the tool is still "
+                          "the same (%s)",
+                          mo_stand_in_why(k, why));
 }
 
 static void on_list_read(struct mo_gw_read *r)
@@ -330,9 +321,7 @@ static void send_to_router(struct call *k)
     if (conn)
         send_call(k, conn, mo_span_cstr(name), MO_CALL_FOREVER);
     else
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: the gateway cannot be reached.");
+        mo_chat_call_skip(k, "the gateway cannot be reached");
 }
 
 /* Starts the call in the box, on a server, or in the gateway. Returns 0 if a
