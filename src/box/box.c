@@ -264,8 +264,7 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(bs->closing);
     bs->closing = true;
-    bs->gone = gone;
-    bs->gone_ctx = ctx;
+    bs->gone = (struct mo_gone){gone, ctx};
     mo_box_pool_close(bs);
     mo_list_each (b, &bs->boxes, struct mo_box, node)
         mo_box_let_go(b);

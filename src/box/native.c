@@ -479,15 +479,13 @@ static void native_free(struct native *d)
 static void worker_gone(void *ctx)
 {
     struct native *d = ctx;
-    void (*gone)(void *ctx) = d->bs.gone;
-    void *gone_ctx = d->bs.gone_ctx;
+    struct mo_gone gone = d->bs.gone;
 
     d->working--;
     if (d->working > 0)
         return;
     native_free(d);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone(gone);
 }
 
 static void nat_close(struct mo_boxes *bs)

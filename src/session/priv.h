@@ -135,8 +135,7 @@ struct sweep {
     size_t driver;
     struct mo_list suspects;
     char alive[MO_STORE_ID_MAX + 1], dead[MO_STORE_ID_MAX + 1]; /* last seen */
-    void (*done)(void *ctx);
-    void *done_ctx;
+    struct mo_gone done; /* who waits for it */
 };
 
 struct mo_sessions {
@@ -152,8 +151,7 @@ struct mo_sessions {
     struct mo_sessions_stats stats;
     bool closing;
     struct mo_later later; /* the end */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 static inline uint64_t wall_now(const struct mo_sessions *ss)

@@ -100,17 +100,14 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
 static void on_over(struct mo_later *d)
 {
     struct mo_sessions *ss = mo_container_of(d, struct mo_sessions, later);
-    void (*gone)(void *ctx) = ss->gone;
-    void *ctx = ss->gone_ctx;
+    struct mo_gone gone = ss->gone;
     struct sweep sweep = ss->sweep;
 
     mo_map_fini(&ss->map);
     mo_arena_fini(&ss->arena);
     mo_free(ss);
-    if (sweep.done)
-        sweep.done(sweep.done_ctx);
-    if (gone)
-        gone(ctx);
+    mo_gone(sweep.done);
+    mo_gone(gone);
 }
 
 void mo_sessions_settle(struct mo_sessions *ss)
@@ -127,8 +124,7 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
 
     MO_BUG_ON(ss->closing);
     ss->closing = true;
-    ss->gone = gone;
-    ss->gone_ctx = ctx;
+    ss->gone = (struct mo_gone){gone, ctx};
     (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
     mo_janitor_stop(ss);
     mo_list_each_safe (s, &ss->all, struct session, node) {

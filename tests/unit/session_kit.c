@@ -338,8 +338,7 @@ static int fake_remove(struct mo_boxes *bs, const char *id,
 static void fake_close(struct mo_boxes *bs)
 {
     mo_container_of(bs, struct world, bs)->closed = true;
-    if (bs->gone)
-        bs->gone(bs->gone_ctx);
+    mo_gone(bs->gone);
 }
 
 static void on_weighed(struct mo_later *d)

@@ -116,8 +116,7 @@ static void fake_close(struct mo_boxes *bs)
 
     assert_int_equal(bs->n, 0);
     k->closed = true;
-    if (bs->gone)
-        bs->gone(bs->gone_ctx);
+    mo_gone(bs->gone);
 }
 
 static const struct mo_box_ops fake_ops = {

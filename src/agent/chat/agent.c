@@ -10,13 +10,11 @@
 static void free_agent(struct mo_later *d)
 {
     struct mo_agent *a = mo_container_of(d, struct mo_agent, later);
-    void (*gone)(void *) = a->gone;
-    void *ctx = a->gone_ctx;
+    struct mo_gone gone = a->gone;
 
     mo_map_fini(&a->chats);
     mo_free(a);
-    if (gone)
-        gone(ctx);
+    mo_gone(gone);
 }
 
 static void take_settings(struct mo_agent *a, const struct mo_agent_opts *o)
@@ -46,8 +44,7 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(a->closing);
     a->closing = true;
-    a->gone = gone;
-    a->gone_ctx = ctx;
+    a->gone = (struct mo_gone){gone, ctx};
     mo_map_each (en, &a->chats)
         mo_chat_finish(en->value, "shutdown", NULL);
     mo_agent_check(a);

@@ -166,11 +166,10 @@ static void audit_question(const struct question *q,
 
 /* --- open and close ------------------------------------------------------ */
 
-static void put_question(const struct question *q, struct elicit_view *v)
+static void send_question(const struct question *q, struct mo_member *only)
 {
     struct mo_json p = q->ask->params;
-
-    *v = (struct elicit_view){
+    const struct elicit_view v = {
         .id = q->id,
         .call = q->call->key,
         .server = q->call->tool->def.server,
@@ -179,13 +178,7 @@ static void put_question(const struct question *q, struct elicit_view *v)
         .what = mo_json_get(p, q->page ? "url" : "requestedSchema"),
         .expires = q->expires,
     };
-}
 
-static void send_question(const struct question *q, struct mo_member *only)
-{
-    struct elicit_view v;
-
-    put_question(q, &v);
     mo_chat_event_elicit(q->call->chat, only, &v);
 }
 

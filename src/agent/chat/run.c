@@ -156,12 +156,10 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
         .done = on_answer,
         .ctx = k,
     };
-    struct mo_buf params;
-    struct mo_jw w;
+    mo_autobuf struct mo_buf params = {.max = MO_EXACT_MAX * 2};
+    struct mo_jw w = mo_jw_object(&params);
     struct mo_err e = {0};
 
-    mo_buf_init(&params, MO_EXACT_MAX * 2);
-    w = mo_jw_object(&params);
     mo_jw_member(&w, "name", name);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
     mo_jw_end(&w);
@@ -170,7 +168,6 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
             mo_conn_request(conn, "tools/call", mo_buf_view(&params), &o, &e);
     else
         mo_fail(&e, params.err, "out of memory");
-    mo_buf_fini(&params);
     k->conn = conn;
     k->idle_ms = ms;
     mo_chat_call_arm_idle(k);
@@ -214,12 +211,10 @@ static bool is_tool_unchanged(const struct call *k,
 {
     struct mo_tool now = {.source = SOURCE_SERVERS};
     mo_autoarena struct mo_arena a = {.cap = MO_TOOLS_BYTES_MAX};
-    bool same = false;
 
-    same = mo_tool_read(&a, k->tool->def.server, k->tool->def.name, it->item,
+    return mo_tool_read(&a, k->tool->def.server, k->tool->def.name, it->item,
                         &now) == 0 &&
            strcmp(now.digest, k->tool->digest) == 0;
-    return same;
 }
 
 /* Sends the call to its server. The gateway sets the timeout. */

@@ -18,6 +18,24 @@ bool mo_llm_is_type(struct mo_json block, const char *type)
     return mo_json_str_eq(mo_json_first(block, "type"), mo_span_cstr(type));
 }
 
+bool mo_llm_is_one_of(struct mo_json v, const char *const *names)
+{
+    for (; *names; names++) {
+        if (mo_json_str_eq(v, mo_span_cstr(*names)))
+            return true;
+    }
+    return false;
+}
+
+void mo_llm_entry_text(struct mo_json entry, struct mo_buf *out)
+{
+    for (struct mo_json_walk at = mo_json_walk(mo_json_get(entry, "blocks"));
+         mo_json_step(&at);) {
+        if (mo_llm_is_type(at.val, "text"))
+            (void)mo_json_str_buf(mo_json_get(at.val, "text"), out);
+    }
+}
+
 /* --- reading ------------------------------------------------------------- */
 
 static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
@@ -263,15 +281,6 @@ bool mo_llm_blank(struct mo_json str)
     return i == s.n;
 }
 
-static bool is_one_of(struct mo_json v, const char *const *names)
-{
-    for (; *names; names++) {
-        if (mo_json_str_eq(v, mo_span_cstr(*names)))
-            return true;
-    }
-    return false;
-}
-
 /* Describes content a model cannot be sent, so that it does not guess. */
 static bool note_piece(struct mo_llm_piece *p, const char *what,
                        struct mo_json mime, struct mo_json data)
@@ -296,9 +305,9 @@ static bool read_media(struct mo_llm_piece *p, const char *what,
 
     if (!mo_json_is(data, MO_JSON_STRING) || data.n <= 2)
         return false;
-    if (!is_one_of(mime, images) && !is_one_of(mime, docs))
+    if (!mo_llm_is_one_of(mime, images) && !mo_llm_is_one_of(mime, docs))
         return note_piece(p, what, mime, data);
-    p->kind = is_one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
+    p->kind = mo_llm_is_one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
     p->mime = mime;
     p->data = data;
     return true;

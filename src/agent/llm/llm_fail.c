@@ -268,13 +268,12 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
                   struct mo_llm_verdict *v)
 {
     int64_t after = h->after_ms;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = body.n + 4096};
     struct said s;
     int w, status;
     bool day;
 
     *v = (struct mo_llm_verdict){.again = false};
-    mo_arena_init(&a, body.n + 4096);
     read_said(&s, body, &a);
     status = status_of(h, &s);
     day = read_google(&s, &after);
@@ -288,7 +287,6 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
     v->after_ms = after;
     if (after > 0)
         v->f.retry_after_ms = after < UINT32_MAX ? (unsigned)after : UINT32_MAX;
-    mo_arena_fini(&a);
 }
 
 /* --- when to try again --------------------------------------------------- */
