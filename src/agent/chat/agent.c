@@ -1,5 +1,6 @@
-/* agent.c - the table of open chats; members join, leave and send commands. */
-#include "agent/chat/chat_priv.h"
+/* agent.c - the table of open chats; members join, leave and send commands;
+ * lists of all conversations. */
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
@@ -295,4 +296,57 @@ void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
     if (ack && mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
                               on_session_ended, ack, &e) < 0)
         on_session_ended(ack, &e);
+}
+
+/* --- all open conversations ---------------------------------------------- */
+
+const struct mo_tally *mo_agent_tally(const struct mo_agent *a)
+{
+    return &a->tally;
+}
+
+void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx)
+{
+    mo_map_each (en, &a->chats) {
+        const struct chat *c = en->value;
+        const struct mo_chat_look look = {
+            .session = c->id,
+            .provider = c->provider ? c->provider : "",
+            .model = mo_buf_view(&c->model),
+            .title = mo_buf_view(&c->title),
+            .spent = c->transcript.spent,
+            .members = c->nmembers,
+            .busy = c->state != CHAT_IDLE && c->state != CHAT_OPENING,
+        };
+
+        if (c->ready)
+            each(ctx, &look);
+    }
+}
+
+static void list_waiting_calls(const struct chat *c, mo_waiting_fn *each,
+                               void *ctx)
+{
+    uint64_t term = c->agent->o.approval_ms;
+
+    mo_list_each (k, &c->calls.list, const struct call, node) {
+        const struct mo_waiting w = {
+            .session = c->id,
+            .call = k->key,
+            .title = mo_buf_view(&c->title),
+            .server = k->tool ? k->tool->def.server : MO_SPAN(""),
+            .tool = mo_buf_view(&k->name),
+            .since = k->expires > term ? k->expires - term : 0,
+            .expires = k->expires,
+        };
+
+        if (k->state == MO_CALL_PENDING && !k->writing)
+            each(ctx, &w);
+    }
+}
+
+void mo_agent_waiting(const struct mo_agent *a, mo_waiting_fn *each, void *ctx)
+{
+    mo_map_each (en, &a->chats)
+        list_waiting_calls(en->value, each, ctx);
 }

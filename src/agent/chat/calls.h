@@ -58,6 +58,10 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
                             struct mo_buf *docs);
 /* The calls are stored: asks for approval, runs the allowed ones. */
 void mo_chat_calls_begin(struct chat *c);
+/* After a restart: looks up the calls of the last entry in the store.
+ * mo_chat_calls_recovered() follows, or mo_chat_fail(). */
+int mo_chat_calls_recover(struct chat *c, struct mo_json entry,
+                          struct mo_err *e);
 void mo_chat_calls_recovered(struct chat *c); /* all were read: goes on */
 void mo_chat_calls_cancel(struct chat *c);
 

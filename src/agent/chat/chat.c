@@ -15,7 +15,6 @@
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/queue.h"
-#include "agent/chat/recover.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
 #include "agent/chat/write_ahead.h"

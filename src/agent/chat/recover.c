@@ -4,8 +4,6 @@
  * pending again and a finished call keeps its outcome. A call that was running
  * may or may not have had an effect; it is never run again, and the person and
  * the model are told that its outcome is unknown. */
-#include "agent/chat/recover.h"
-
 #include "agent/chat/calls.h"
 #include "agent/chat/router.h"
 #include "agent/chat/verdict.h"
