@@ -92,6 +92,14 @@ ptrdiff_t mo_span_find(struct mo_span s, char c)
     return at ? at - s.p : -1;
 }
 
+bool mo_span_only(struct mo_span s, const char *set)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!s.p[i] || !strchr(set, s.p[i]))
+            return false;
+    return true;
+}
+
 ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what)
 {
     const char *at;

@@ -91,7 +91,11 @@ bool mo_span_eq_ct(struct mo_span a, struct mo_span b);
 /* Cut *s at the first c. Returns the part before it; *s keeps the rest. If c is
  * missing, returns all of *s and sets s->p to NULL, so a loop can end. */
 struct mo_span mo_span_cut(struct mo_span *s, char c);
-ptrdiff_t mo_span_find(struct mo_span s, char c);                /* or -1 */
+ptrdiff_t mo_span_find(struct mo_span s, char c); /* or -1 */
+/* Are all bytes of s among those of set? An empty s: yes. */
+bool mo_span_only(struct mo_span s, const char *set);
+#define MO_ALNUM                                                               \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
 
 /* Parse the whole span as a decimal number: no sign (u64) or an optional '-'

@@ -391,8 +391,7 @@ static void on_tick(struct mo_timer *t)
 static void round_over(struct mo_sessions *ss)
 {
     struct sweep *sw = &ss->sweep;
-    void (*done)(void *ctx) = sw->done;
-    void *ctx = sw->done_ctx;
+    struct mo_gone done = sw->done;
     uint64_t next = ss->o.sweep_ms;
 
     if (sw->rounds++ == 0 && next > SECOND_MS)
@@ -402,9 +401,8 @@ static void round_over(struct mo_sessions *ss)
     if (!ss->closing && (sw->again || !ss->o.no_janitor))
         mo_timer_start(ss->loop, &ss->tick, sw->again ? 0 : next);
     if (!sw->again) {
-        sw->done = NULL;
-        if (done)
-            done(ctx);
+        sw->done = (struct mo_gone){NULL, NULL};
+        mo_gone(done);
     }
     sw->again = false;
     mo_sessions_settle(ss);
@@ -417,10 +415,9 @@ int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
 
     if (ss->closing)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
-    if (sw->done)
+    if (sw->done.fn)
         return mo_fail(e, MO_EBUSY, "a caller waits for a sweep already");
-    sw->done = done;
-    sw->done_ctx = ctx;
+    sw->done = (struct mo_gone){done, ctx};
     sw->again = sw->on;
     if (!sw->on)
         mo_timer_start(ss->loop, &ss->tick, 0);

@@ -298,9 +298,19 @@ static void test_hex(void **state)
     assert_string_equal(out, "");
 }
 
+static void only_these_bytes(void **state)
+{
+    (void)state;
+    assert_true(mo_span_only(MO_SPAN("aZ9_"), MO_ALNUM "_"));
+    assert_true(mo_span_only(MO_SPAN(""), "x"));
+    assert_false(mo_span_only(MO_SPAN("a-"), MO_ALNUM "_"));
+    assert_false(mo_span_only(MO_SPAN("a\0"), MO_ALNUM));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_these_bytes),
         cmocka_unit_test(test_hex),
         cmocka_unit_test(spans_of_strings),
         cmocka_unit_test(skip_and_head_clamp),

@@ -13,7 +13,6 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_log.h"
 
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
@@ -22,7 +21,6 @@
 #include "agent/chat/verdict.h"
 #include "agent/chat/write_ahead.h"
 
-#include "codec/json/json.h"
 #include "mcp/content.h"
 
 #define ROUTE_MAX ((size_t)4096)

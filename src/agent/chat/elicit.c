@@ -15,7 +15,6 @@
 #include "agent/chat/elicit.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/run.h"
@@ -105,14 +104,13 @@ static int check_content(struct mo_json schema, struct mo_json content,
 {
     const struct mo_jschema_opts o = {.name = "content", .formats = true};
     struct mo_jschema_result r;
-    int rc = check_members(schema, content, e);
 
-    if (rc == 0)
-        rc = mo_jschema_check(schema, content, &o, &r, e);
-    if (rc == 0 && !r.valid)
-        rc =
-            mo_fail(e, MO_EINVAL, "%s: %s", r.errors[0].path, r.errors[0].text);
-    return rc;
+    if (check_members(schema, content, e) < 0 ||
+        mo_jschema_check(schema, content, &o, &r, e) < 0)
+        return e->code;
+    return r.valid ? 0
+                   : mo_fail(e, MO_EINVAL, "%s: %s", r.errors[0].path,
+                             r.errors[0].text);
 }
 
 int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
@@ -124,21 +122,16 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
 
     if (content.n == 0)
         content = MO_SPAN("{}");
-    if (mo_json_parse(content, 0, &given, e) < 0)
-        return MO_EPROTO;
-    rc = mo_exact_args(given.root, &exact, e); /* rejects duplicate members */
-    if (rc == 0)
-        rc = mo_json_parse(mo_buf_view(&exact), 0, &given, e);
-    if (rc == 0) {
-        rc = mo_form_accept(out, schema, given.root);
-        if (rc < 0)
-            mo_fail(e, rc, "the answer is too large");
-    }
-    if (rc == 0)
-        rc = mo_json_parse(mo_buf_view(out), 0, &whole, e);
-    if (rc == 0)
-        rc = check_content(schema, mo_json_get(whole.root, "content"), e);
-    return rc;
+    if (mo_json_parse(content, 0, &given, e) < 0 ||
+        mo_exact_args(given.root, &exact, e) < 0 || /* no duplicate members */
+        mo_json_parse(mo_buf_view(&exact), 0, &given, e) < 0)
+        return e->code;
+    rc = mo_form_accept(out, schema, given.root);
+    if (rc < 0)
+        return mo_fail(e, rc, "the answer is too large");
+    if (mo_json_parse(mo_buf_view(out), 0, &whole, e) < 0)
+        return e->code;
+    return check_content(schema, mo_json_get(whole.root, "content"), e);
 }
 
 /* --- audit --------------------------------------------------------------- */
@@ -167,11 +160,10 @@ static void audit_question(const struct question *q,
 
 /* --- open and close ------------------------------------------------------ */
 
-static void put_question(const struct question *q, struct elicit_view *v)
+static void send_question(const struct question *q, struct mo_member *only)
 {
     struct mo_json p = q->ask->params;
-
-    *v = (struct elicit_view){
+    const struct elicit_view v = {
         .id = q->id,
         .call = q->call->key,
         .server = q->call->tool->def.server,
@@ -180,13 +172,7 @@ static void put_question(const struct question *q, struct elicit_view *v)
         .what = mo_json_get(p, q->page ? "url" : "requestedSchema"),
         .expires = q->expires,
     };
-}
 
-static void send_question(const struct question *q, struct mo_member *only)
-{
-    struct elicit_view v;
-
-    put_question(q, &v);
     mo_chat_event_elicit(q->call->chat, only, &v);
 }
 

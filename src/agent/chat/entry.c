@@ -150,9 +150,7 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
 
     mo_jw_obj(w);
     mo_jw_member(w, "key", r->key);
-    if (r->id.n > 0) {
-        mo_jw_member(w, "id", r->id);
-    }
+    mo_jw_member_opt(w, "id", r->id);
     mo_jw_member(w, "name", r->name);
     mo_jw_member_bool(w, "isError", r->is_error);
     mo_jw_member(w, "state", mo_span_cstr(r->state));

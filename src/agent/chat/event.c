@@ -8,7 +8,6 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/router.h"

@@ -9,7 +9,6 @@
 #include "agent/chat/session_memory.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/verdict.h"

@@ -5,11 +5,9 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_log.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/router.h"
 
-#include "codec/json/json.h"
 #include "mcp/content.h"
 
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)

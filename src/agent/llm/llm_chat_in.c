@@ -381,21 +381,16 @@ static const struct mo_llm_stop_word stops[] = {
 static int take_delta(struct mo_llm_in *in, struct mo_json d, struct mo_err *e)
 {
     struct mo_json refusal = mo_json_get(d, "refusal");
-    int rc = take_details(in, mo_json_get(d, "reasoning_details"), e);
 
-    if (rc == 0)
-        rc = take_reasoning(in, d, "reasoning_content", e);
-    if (rc == 0)
-        rc = take_reasoning(in, d, "reasoning", e);
-    if (rc == 0)
-        rc = take_parts(in, mo_json_get(d, "content"), e);
-    if (rc == 0 && has_member(refusal)) {
+    if (take_details(in, mo_json_get(d, "reasoning_details"), e) < 0 ||
+        take_reasoning(in, d, "reasoning_content", e) < 0 ||
+        take_reasoning(in, d, "reasoning", e) < 0 ||
+        take_parts(in, mo_json_get(d, "content"), e) < 0 ||
+        take_text(in, refusal, e) < 0)
+        return e->code;
+    if (has_member(refusal))
         in->refused = true;
-        rc = take_text(in, refusal, e);
-    }
-    if (rc == 0)
-        rc = take_calls(in, mo_json_get(d, "tool_calls"), e);
-    return rc;
+    return take_calls(in, mo_json_get(d, "tool_calls"), e);
 }
 
 int mo_llm_chat_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)

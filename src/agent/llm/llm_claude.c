@@ -26,11 +26,10 @@
 struct out {
     const struct mo_llm_ask *q;
     struct mo_jw w;
-    const char *role; /* role of the open message, or NULL */
-    struct mo_buf
-        block; /* the newest block, not written yet: it may get a cache mark */
-    size_t mark[2]; /* entries whose last block gets a cache mark */
-    size_t knot;    /* entry of the next knot */
+    const char *role;    /* role of the open message, or NULL */
+    struct mo_buf block; /* the newest, not written yet: it may get a mark */
+    size_t mark[2];      /* entries whose last block gets a cache mark */
+    size_t knot;         /* entry of the next knot */
 };
 
 /* --- blocks -------------------------------------------------------------- */

@@ -108,16 +108,8 @@ static bool good_name(struct mo_json key)
 {
     struct mo_span s = put_inside(key);
 
-    if (s.n == 0 || s.n > NAME_MAX_ || (s.p[0] >= '0' && s.p[0] <= '9'))
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-              (c >= '0' && c <= '9') || c == '_'))
-            return false;
-    }
-    return true;
+    return s.n > 0 && s.n <= NAME_MAX_ && (s.p[0] < '0' || s.p[0] > '9') &&
+           mo_span_only(s, MO_ALNUM "_");
 }
 
 static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,

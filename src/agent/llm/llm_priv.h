@@ -64,6 +64,7 @@ struct mo_llm_pair {
 int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e);
 bool mo_llm_is_role(struct mo_json entry, const char *role);
 bool mo_llm_is_type(struct mo_json block, const char *type);
+bool mo_llm_is_one_of(struct mo_json str, const char *const *names);
 /* The calls of assistant entry i with their results, in order; at most
  * MO_LLM_CALLS_MAX. */
 size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
