@@ -2,7 +2,7 @@
 
 static void end_mcp(struct server *s)
 {
-    s->api_route.ctx = NULL;
+    s->api.gateway = NULL;
     if (s->mcp)
         mo_ep_http_free(mo_take_ptr(&s->mcp));
 }

@@ -132,7 +132,7 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
 static void open_approvals_socket(struct mo_timer *t)
 {
     struct gateway *g = mo_container_of(t, struct gateway, soon);
-    const struct mo_api_approvals api = {g->approvals};
+    const struct mo_api api = {.approvals = g->approvals};
     struct mo_err e;
 
     if (mo_approvals_socket_open(g->loop, g->config.now->store.dir, &api,
