@@ -35,6 +35,7 @@ struct server {
     struct mo_ep_http *mcp; /* NULL: closed */
     bool opening;           /* the runtime is being opened */
     bool closing;
+    bool ending_part;  /* one part is being closed */
     const char *crash; /* mo_serve_opts.test_crash */
     uint64_t crash_seen;
 };
