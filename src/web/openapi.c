@@ -1,6 +1,6 @@
 #include "web/openapi.h"
 
-#include "codec/json/json.h"
+#include "web/api_job.h"
 
 #define DOC_MAX   ((size_t)1024 * 1024)
 #define ROUTE_MAX 1024 /* bytes of a path */
@@ -73,10 +73,9 @@ static void on_get(void *ctx, struct mo_req *rq)
 {
     mo_autobuf struct mo_buf b = {.max = DOC_MAX};
 
-    if (mo_openapi_write(ctx, &b) < 0)
-        mo_req_problem(rq, 503, "no_memory", "out of memory");
-    else
-        mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
+    if (mo_openapi_write(ctx, &b) < 0 && !b.err)
+        b.err = MO_ENOMEM;
+    mo_api_send(rq, &b);
 }
 
 int mo_openapi_route(struct mo_site *s)
