@@ -157,12 +157,8 @@ static void came_up(struct mo_rconn *c)
     c->wait_ms = MO_RCONN_WAIT_MIN;
     mo_list_init(&go);
     mo_list_splice(&go, &c->waiting);
-    while (!mo_list_empty(&go)) {
-        struct mo_rcmd *cmd = mo_container_of(go.next, struct mo_rcmd, node);
-
-        mo_list_del(&cmd->node);
+    mo_list_drain (cmd, &go, struct mo_rcmd, node)
         send_now(c, cmd);
-    }
     if (c->cb->on_message)
         mo_timer_start(c->conf->loop, &c->ping, PING_MS);
     c->cb->on_up(c->ctx, c);
@@ -278,10 +274,7 @@ static void fail_sent(struct mo_rconn *c)
 
     mo_list_init(&lost);
     mo_list_splice(&lost, &c->sent);
-    while (!mo_list_empty(&lost)) {
-        struct mo_rcmd *cmd = mo_container_of(lost.next, struct mo_rcmd, node);
-
-        mo_list_del(&cmd->node);
+    mo_list_drain (cmd, &lost, struct mo_rcmd, node) {
         cmd->conn = NULL;
         cmd->asking = false;
         cmd->on_reply(cmd, NULL, &c->why);

@@ -1,7 +1,6 @@
 #include "codec/http/url.h"
 
 #include "base/mem.h"
-#include "codec/ip.h"
 
 static bool one_of(char c, const char *set)
 {
@@ -60,7 +59,7 @@ static int groups(struct mo_span s, bool may_end_v4)
 
         if (hextet(g))
             n++;
-        else if (may_end_v4 && !s.p && mo_ip4_is_text(g))
+        else if (may_end_v4 && !s.p && mo_span_is_ip4(g))
             n += 2;
         else
             return -1;
@@ -102,7 +101,7 @@ static bool host_name(struct mo_span s)
         if (label.n == 0 || label.n > 63)
             return false;
     }
-    return !mo_is_digit(label.p[0]) || (!dot_end && mo_ip4_is_text(s));
+    return !mo_is_digit(label.p[0]) || (!dot_end && mo_span_is_ip4(s));
 }
 
 static int read_port(struct mo_span s, uint16_t *port)
@@ -169,7 +168,7 @@ bool mo_host_is_loopback(const struct mo_host *h)
 
     if (h->ipv6)
         return mo_span_is(n, "::1");
-    if (mo_ip4_is_text(n))
+    if (mo_span_is_ip4(n))
         return mo_span_starts(n, MO_SPAN("127."));
     if (mo_span_ieq(n, MO_SPAN("localhost")))
         return true;
