@@ -8,7 +8,6 @@
 
 /* --- helpers ------------------------------------------------------------- */
 
-/* Read an integer limit: 3, or 3.0. */
 bool mo_jsv_count(struct mo_jsv *c, struct mo_json limit, uint64_t *out)
 {
     double d;
@@ -32,7 +31,6 @@ static bool is_number(struct mo_jsv *c, struct mo_json limit)
     return false;
 }
 
-/* Returns 1, 0, or -1 when the pattern is not supported (noted). */
 int mo_jsv_matches(struct mo_jsv *c, struct mo_json pattern, struct mo_json v)
 {
     struct mo_jregex r; /* big, but this is a leaf */
@@ -134,7 +132,6 @@ static bool check_type(ARGS)
     return mo_jsv_say(c, at, "must be %s, not %s", names.text, type_name(v));
 }
 
-/* Returns 1 or 0; a limit reached counts as equal, rc tells. */
 bool mo_jsv_equal(struct mo_jsv *c, struct mo_json a, struct mo_json b)
 {
     int rc = mo_jvalue_equal(a, b, &c->steps);
