@@ -35,6 +35,17 @@ static bool all_legal(struct mo_span s, const char *extra)
     return true;
 }
 
+/* True if s consists of letters, digits and `extra`. */
+static bool is_word(struct mo_span s, const char *extra)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
+            !one_of(s.p[i], extra))
+            return false;
+    }
+    return true;
+}
+
 /* --- hosts --------------------------------------------------------------- */
 
 static bool hextet(struct mo_span s)
@@ -90,11 +101,8 @@ static bool host_name(struct mo_span s)
 
     if (s.n == 0 || s.n > MO_URL_HOST_MAX)
         return false;
-    for (size_t i = 0; i < s.n; i++) {
-        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
-            !one_of(s.p[i], "-_."))
-            return false;
-    }
+    if (!is_word(s, "-_."))
+        return false;
     rest.n -= dot_end;
     while (rest.p) {
         label = mo_span_cut(&rest, '.');
@@ -199,14 +207,7 @@ static uint16_t default_port(struct mo_span scheme)
 
 static bool scheme_ok(struct mo_span s)
 {
-    if (s.n == 0 || !mo_is_alpha(s.p[0]))
-        return false;
-    for (size_t i = 1; i < s.n; i++) {
-        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
-            !one_of(s.p[i], "+-."))
-            return false;
-    }
-    return true;
+    return s.n && mo_is_alpha(s.p[0]) && is_word(s, "+-.");
 }
 
 static bool hostless(struct mo_span scheme)
