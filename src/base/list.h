@@ -40,6 +40,14 @@ static inline void mo_list_del(struct mo_list *n)
     mo_list_init(n);
 }
 
+static inline struct mo_list *mo_list_shift(struct mo_list *head)
+{
+    struct mo_list *n = head->next;
+
+    mo_list_del(n);
+    return n;
+}
+
 /* Move everything from src (left empty) to the end of dst. */
 static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
 {
@@ -54,6 +62,17 @@ static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
 
 #define mo_list_first(head, T, member)                                         \
     (mo_list_empty(head) ? NULL : mo_container_of((head)->next, T, member))
+
+/* Remove the first element and return it; NULL: the list is empty. */
+#define mo_list_pop(head, T, member)                                           \
+    (mo_list_empty(head) ? NULL                                                \
+                         : mo_container_of(mo_list_shift(head), T, member))
+
+/* Remove the elements one by one, until the list is empty:
+ * mo_list_drain (x, &list, struct item, node) { free_item(x); } */
+#define mo_list_drain(it, head, T, member)                                     \
+    for (T *it = mo_list_pop(head, T, member); it;                             \
+         it = mo_list_pop(head, T, member))
 
 /* mo_list_each (it, head) visits the nodes; mo_list_each (x, head, T, member)
  * visits the T that contain them, by the member that is their node. */

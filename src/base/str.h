@@ -56,6 +56,11 @@ static inline bool mo_is_alpha(char c)
     return (c | 32) >= 'a' && (c | 32) <= 'z';
 }
 
+static inline char mo_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
 /* The value of a hexadecimal digit, or -1. */
 static inline int mo_hex_digit(char c)
 {
@@ -85,6 +90,8 @@ bool mo_span_starts(struct mo_span s, struct mo_span prefix);
 bool mo_span_ends(struct mo_span s, struct mo_span suffix);
 /* Cut the prefix off *s; false if *s does not begin with it. */
 bool mo_span_strip(struct mo_span *s, struct mo_span prefix);
+/* An IPv4 address as four numbers: 192.0.2.1, without leading zeros. */
+bool mo_span_is_ip4(struct mo_span s);
 /* Constant time: depends on the length only. */
 bool mo_span_eq_ct(struct mo_span a, struct mo_span b);
 

@@ -413,9 +413,8 @@ static int read_boot(struct mo_sqlite *q, struct mo_err *e)
 
 static int open_files(struct mo_sqlite *q, struct mo_err *e)
 {
+    mo_autobuf struct mo_buf dir = {.max = strlen(q->path) + 16};
     uint64_t began = mo_now_ns(), took;
-    mo_autofree char *dir = NULL;
-    size_t n = strlen(q->path);
     bool log_left = mo_sqlite_log_left(q->path), checked = false;
     int rc = mo_sqlite_load(&q->lib, e);
 
@@ -435,12 +434,9 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
     if (took > 500)
         mo_log(mo_loop_log(q->s.loop), MO_INFO, ROOM, "%s: opened in %llu ms",
                q->path, (unsigned long long)took);
-    dir = mo_alloc(n + sizeof("-notice"));
-    if (!dir)
+    if (mo_buf_printf(&dir, "%s-notice", q->path) < 0)
         return mo_fail(e, MO_ENOMEM, "store");
-    memcpy(dir, q->path, n);
-    memcpy(dir + n, "-notice", sizeof("-notice"));
-    return mo_notice_open(&q->notice, q->s.loop, dir, e);
+    return mo_notice_open(&q->notice, q->s.loop, mo_buf_cstr(&dir), e);
 }
 
 static int start_lanes(struct mo_sqlite *q, struct mo_err *e)

@@ -94,6 +94,10 @@ static inline struct mo_json_each mo_json_begin(struct mo_json v)
 #define mo_json_each(it, v)                                                    \
     for (struct mo_json_each it = mo_json_begin(v);                            \
          mo_json_next(&it.at, &it.key, &it.val);)
+/* The same, as long as cond holds; it is checked before each item. */
+#define mo_json_each_while(it, v, cond)                                        \
+    for (struct mo_json_each it = mo_json_begin(v);                            \
+         (cond) && mo_json_next(&it.at, &it.key, &it.val);)
 
 struct mo_json_walk {
     struct mo_json_iter it;
