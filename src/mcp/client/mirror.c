@@ -22,30 +22,6 @@ struct walk {
     struct mo_err *e;
 };
 
-static bool is_token(struct mo_span s)
-{
-    if (s.n == 0 || s.n > MO_MIRROR_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c >= '0' && c <= '9');
-
-        if (!alnum && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
-            return false;
-    }
-    return true;
-}
-
-static bool is_one_of(struct mo_json v, const char *const *names)
-{
-    for (; *names; names++) {
-        if (mo_json_str_eq(v, mo_span_cstr(*names)))
-            return true;
-    }
-    return false;
-}
-
 /* True if v may hold a mark. The key could be written with escapes. */
 static bool may_mark(struct mo_json v)
 {
@@ -100,9 +76,9 @@ static const char *find_mark_error(const struct walk *w, struct mo_json schema,
 
     if (at != REACHED)
         return "is not reached by properties alone";
-    if (!is_token(name))
+    if (name.n > MO_MIRROR_NAME_MAX || !mo_http_is_token(name))
         return "is not a token";
-    if (!is_one_of(mo_json_get(schema, "type"), plain))
+    if (!mo_json_str_in(mo_json_get(schema, "type"), plain))
         return "marks neither a string, an integer nor a boolean";
     if (w->n == MO_COUNT(w->names))
         return "exceeds the number of headers";
@@ -144,7 +120,7 @@ static enum place child_place(struct mo_json key, enum place at)
 
     if (mo_json_str_eq(key, MO_SPAN("properties")))
         return at == REACHED || at == ROOT ? REACHED_MAP : OTHER_MAP;
-    return is_one_of(key, maps) ? OTHER_MAP : OTHER;
+    return mo_json_str_in(key, maps) ? OTHER_MAP : OTHER;
 }
 
 static int find_argument(struct walk *w, struct mo_json args,
@@ -159,10 +135,7 @@ static int find_argument(struct walk *w, struct mo_json args,
         return mo_fail(w->e, MO_EPROTO, "x-mcp-header: too many lookups");
     if (mo_json_str(key, &w->m->a, &name) < 0)
         return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
-    for (struct mo_json_walk m = mo_json_walk(args); mo_json_step(&m);) {
-        if (mo_json_str_eq(m.key, name))
-            *out = m.val;
-    }
+    *out = mo_json_find(args, name);
     return 0;
 }
 
@@ -189,7 +162,7 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
         return walk_schema(w, val, OTHER, none);
     if (mo_json_str_eq(key, MO_SPAN("x-mcp-header")))
         return add_mark(w, in, val, at, arg);
-    if (is_one_of(key, data))
+    if (mo_json_str_in(key, data))
         return 0;
     to = child_place(key, at);
     return walk_schema(w, val, to, to == REACHED_MAP ? arg : none);
@@ -198,11 +171,10 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
 static int walk_schema(struct walk *w, struct mo_json v, enum place at,
                        struct mo_json arg)
 {
-    static const struct mo_span mark = {"mcp-header", 10};
     int rc = 0;
 
     if (w->depth == DEPTH_MAX)
-        return mo_span_search(mo_json_text(v), mark) < 0
+        return mo_span_search(mo_json_text(v), MO_SPAN("mcp-header")) < 0
                    ? 0
                    : mo_fail(w->e, MO_EPROTO, "x-mcp-header: too deep");
     w->depth++;
