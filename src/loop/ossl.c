@@ -197,12 +197,6 @@ struct mo_tls_ctx *mo_tls_client_new(const struct mo_tls_client_opts *o,
     return c;
 }
 
-struct mo_tls_ctx *mo_tls_ref(struct mo_tls_ctx *c)
-{
-    c->refs++;
-    return c;
-}
-
 void mo_tls_free(struct mo_tls_ctx *c)
 {
     if (!c)

@@ -509,7 +509,8 @@ static struct tls *tls_new(struct mo_tls_ctx *c, struct mo_stream *under,
 
     if (!t)
         return mo_null(mo_fail(e, MO_ENOMEM, "TLS stream"));
-    t->ctx = mo_tls_ref(c);
+    t->ctx = c;
+    c->refs++;
     t->server = server;
     if (!ssl_init(t, sni)) {
         (void)mo_ossl_fail(&c->f, e, "TLS stream for %s", sni ? sni : "peer");

@@ -223,9 +223,7 @@ int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
 
 static struct mo_json require_type(struct mo_json v, enum mo_json_type t)
 {
-    static const struct mo_json none = {NULL, 0};
-
-    return mo_json_is(v, t) ? v : none;
+    return mo_json_is(v, t) ? v : (struct mo_json){NULL, 0};
 }
 
 int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,

@@ -5,6 +5,8 @@
 #define DEPTH_MAX   64
 #define LOOKUPS_MAX 256
 
+static const struct mo_json none = {NULL, 0};
+
 /* The position of the walk in a schema. */
 enum place {
     ROOT,        /* the tool's whole schema: not an argument */
@@ -128,7 +130,7 @@ static int find_argument(struct walk *w, struct mo_json args,
 {
     struct mo_span name;
 
-    *out = (struct mo_json){NULL, 0};
+    *out = none;
     if (!mo_json_is(args, MO_JSON_OBJECT))
         return 0;
     if (++w->lookups > LOOKUPS_MAX)
@@ -148,7 +150,6 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
 {
     static const char *const data[] = {"default", "const", "enum", "examples",
                                        NULL};
-    static const struct mo_json none = {NULL, 0};
     enum place to;
 
     if (!mo_json_str_eq(key, MO_SPAN("x-mcp-header")) && !may_mark(val))
@@ -189,7 +190,6 @@ static int walk_schema(struct walk *w, struct mo_json v, enum place at,
 int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
                    struct mo_json args, struct mo_err *e)
 {
-    static const struct mo_json none = {NULL, 0};
     struct walk w = {.m = m, .e = e};
     int rc;
 
@@ -211,7 +211,6 @@ void mo_mirror_fini(struct mo_mirror *m)
 
 bool mo_mirror_keep(struct mo_json tool)
 {
-    static const struct mo_json none = {NULL, 0};
     struct mo_mirror m;
     int rc = mo_mirror_init(&m, mo_json_get(tool, "inputSchema"), none, NULL);
 

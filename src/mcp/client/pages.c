@@ -13,6 +13,13 @@ struct mo_pages {
     unsigned pages;
 };
 
+static void pages_free(struct mo_pages *p)
+{
+    mo_map_fini(&p->seen);
+    mo_buf_fini(&p->items);
+    mo_free(p);
+}
+
 static void finish_list(struct mo_pages *p, const struct mo_reply *r)
 {
     struct mo_json items = {NULL, 0};
@@ -20,9 +27,7 @@ static void finish_list(struct mo_pages *p, const struct mo_reply *r)
     if (r->result.p)
         items = (struct mo_json){p->items.p, p->items.len};
     p->o.done(p->o.ctx, items, r);
-    mo_map_fini(&p->seen);
-    mo_buf_fini(&p->items);
-    mo_free(p);
+    pages_free(p);
 }
 
 static void fail_list(struct mo_pages *p, const struct mo_err *why)
@@ -125,7 +130,6 @@ static void on_page(void *ctx, const struct mo_reply *r)
 int mo_pages_start(struct mo_conn *c, const struct mo_pages_opts *o,
                    struct mo_pages **out, struct mo_err *e)
 {
-    static const struct mo_json none = {NULL, 0};
     struct mo_pages *p = mo_new(struct mo_pages);
     int rc;
 
@@ -138,15 +142,12 @@ int mo_pages_start(struct mo_conn *c, const struct mo_pages_opts *o,
     mo_buf_init(&p->items, o->max_bytes ? o->max_bytes : MO_PAGES_BYTES_MAX);
     mo_map_init(&p->seen, p->o.max_pages);
     mo_buf_putc(&p->items, '[');
-    rc = request_page(p, none, e);
-    if (rc < 0) {
-        mo_map_fini(&p->seen);
-        mo_buf_fini(&p->items);
-        mo_free(p);
-        return rc;
-    }
-    *out = p;
-    return 0;
+    rc = request_page(p, (struct mo_json){NULL, 0}, e);
+    if (rc < 0)
+        pages_free(p);
+    else
+        *out = p;
+    return rc;
 }
 
 void mo_pages_cancel(struct mo_pages *p)

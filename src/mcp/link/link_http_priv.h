@@ -50,6 +50,7 @@ struct xchg {
     unsigned tries; /* attempts in a row without a stream */
     unsigned silent, noise;
     struct mo_arena a; /* headers and text, until sent */
+    int bad;           /* first error of building them, or 0 */
     struct mo_http_header *headers;
     size_t nheaders;
     struct mo_span text;

@@ -241,9 +241,8 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
 {
     struct mo_flow_opts fo = flow_opts(o);
     const struct mo_token *k;
-    int rc;
+    int rc = mo_tokens_claim(o->o.tokens, &o->claim);
 
-    rc = mo_tokens_claim(o->o.tokens, &o->claim);
     if (rc == MO_EBUSY || has_newer_token(o)) { /* by another process */
         mo_close_fd(&o->claim);
         o->queued = true;

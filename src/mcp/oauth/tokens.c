@@ -322,12 +322,11 @@ int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e)
         t->path = mo_strndup(path, strlen(path));
         rc = t->path ? load_file(t, e) : mo_fail(e, MO_ENOMEM, "tokens");
     }
-    if (rc < 0) {
+    if (rc < 0)
         mo_tokens_close(t);
-        return rc;
-    }
-    *out = t;
-    return 0;
+    else
+        *out = t;
+    return rc;
 }
 
 void mo_tokens_close(struct mo_tokens *t)

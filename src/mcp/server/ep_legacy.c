@@ -149,9 +149,8 @@ static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
 static int set_subscription(struct mo_ep_sess *s, struct mo_json uri, bool on)
 {
     mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
-    int rc;
+    int rc = mo_json_str_buf(uri, &b);
 
-    rc = mo_json_str_buf(uri, &b);
     if (rc == 0 && on)
         rc = add_uri(s, mo_buf_view(&b));
     else if (rc == 0 && mo_map_del(&s->uris, mo_buf_view(&b)))
