@@ -102,4 +102,23 @@ static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
          &x->member != (head);                                                 \
          x = x##_next, x##_next = mo_container_of(x->member.next, T, member))
 
+/* The same over the structs that hold the nodes:
+ *     for (mo_list_of(struct post, p, &s->posts, node))
+ *         use(p); */
+#define mo_list_of(T, x, head, member)                                         \
+    T *x = mo_container_of((head)->next, T, member);                           \
+    mo_list_node(x, T, member) != (head);                                      \
+    x = mo_container_of(mo_list_node(x, T, member)->next, T, member)
+
+#define mo_list_of_safe(T, x, head, member)                                    \
+    T *x = mo_container_of((head)->next, T, member),                           \
+      *x##_next = mo_container_of((head)->next->next, T, member);              \
+    mo_list_node(x, T, member) != (head);                                      \
+    x = x##_next,                                                              \
+    x##_next = mo_container_of(mo_list_node(x, T, member)->next, T, member)
+
+/* Not &x->member: at the end of a loop x is no struct. */
+#define mo_list_node(x, T, member)                                             \
+    ((struct mo_list *)((uintptr_t)(x) + offsetof(T, member)))
+
 #endif

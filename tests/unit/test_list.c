@@ -127,6 +127,29 @@ static void each_may_name_its_type(void **s)
     expect(&head, "b");
 }
 
+static void structs_are_walked(void **s)
+{
+    struct mo_list head;
+    struct item it[3];
+    char seen[4] = "";
+    size_t n = 0;
+
+    (void)s;
+    fill(&head, it, "");
+    for (mo_list_of(struct item, i, &head, node))
+        seen[n++] = i->c;
+    assert_int_equal(n, 0);
+    fill(&head, it, "abc");
+    for (mo_list_of(struct item, i, &head, node))
+        seen[n++] = i->c;
+    assert_string_equal(seen, "abc");
+    for (mo_list_of_safe(struct item, i, &head, node)) {
+        if (i->c != 'b')
+            mo_list_del(&i->node);
+    }
+    expect(&head, "b");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +158,7 @@ int main(void)
         cmocka_unit_test(splice_moves_all),
         cmocka_unit_test(each_safe_may_free),
         cmocka_unit_test(each_may_name_its_type),
+        cmocka_unit_test(structs_are_walked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
