@@ -281,7 +281,7 @@ static void on_engine_gone(void *ctx)
     (void)mo_fail(&e, MO_ECLOSED, "the driver is closing");
     run_waiting(d, &e);
     dk_free(d);
-    mo_gone(gone);
+    mo_gone_fire(gone);
 }
 
 static void dk_close(struct mo_boxes *bs)

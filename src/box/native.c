@@ -485,7 +485,7 @@ static void worker_gone(void *ctx)
     if (d->working > 0)
         return;
     native_free(d);
-    mo_gone(gone);
+    mo_gone_fire(gone);
 }
 
 static void nat_close(struct mo_boxes *bs)

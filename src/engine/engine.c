@@ -362,7 +362,7 @@ static void on_http_gone(void *ctx)
     struct mo_gone gone = en->gone;
 
     engine_free(en);
-    mo_gone(gone);
+    mo_gone_fire(gone);
 }
 
 void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx)

@@ -71,18 +71,6 @@ static inline bool mo_timer_on(const struct mo_timer *t)
 void mo_timer_start(struct mo_loop *l, struct mo_timer *t, uint64_t ms);
 void mo_timer_stop(struct mo_loop *l, struct mo_timer *t);
 
-/* Who is told, once, that an object has ended and is freed; fn NULL: nobody. */
-struct mo_gone {
-    void (*fn)(void *ctx);
-    void *ctx;
-};
-
-static inline void mo_gone(struct mo_gone g)
-{
-    if (g.fn)
-        g.fn(g.ctx);
-}
-
 /* --- deferred calls: run before the loop waits again --------------------- */
 
 struct mo_later {

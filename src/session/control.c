@@ -168,7 +168,7 @@ static void on_over(struct mo_later *d)
     struct mo_gone gone = c->gone;
 
     mo_free(c);
-    mo_gone(gone);
+    mo_gone_fire(gone);
 }
 
 int mo_control_path(char *out, size_t size, const char *dir,

@@ -39,7 +39,7 @@ static void on_end(struct mo_later *d)
     mo_close_fd(&in->lock);
     mo_close_fd(&in->dir);
     mo_free(in);
-    mo_gone(gone);
+    mo_gone_fire(gone);
 }
 
 static void try_later(struct mo_instance *in, const struct mo_err *why)

@@ -402,7 +402,7 @@ static void round_over(struct mo_sessions *ss)
         mo_timer_start(ss->loop, &ss->tick, sw->again ? 0 : next);
     if (!sw->again) {
         sw->done = (struct mo_gone){NULL, NULL};
-        mo_gone(done);
+        mo_gone_fire(done);
     }
     sw->again = false;
     mo_sessions_settle(ss);

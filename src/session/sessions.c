@@ -106,8 +106,8 @@ static void on_over(struct mo_later *d)
     mo_map_fini(&ss->map);
     mo_arena_fini(&ss->arena);
     mo_free(ss);
-    mo_gone(sweep.done);
-    mo_gone(gone);
+    mo_gone_fire(sweep.done);
+    mo_gone_fire(gone);
 }
 
 void mo_sessions_settle(struct mo_sessions *ss)

@@ -338,7 +338,7 @@ static int fake_remove(struct mo_boxes *bs, const char *id,
 static void fake_close(struct mo_boxes *bs)
 {
     mo_container_of(bs, struct world, bs)->closed = true;
-    mo_gone(bs->gone);
+    mo_gone_fire(bs->gone);
 }
 
 static void on_weighed(struct mo_later *d)

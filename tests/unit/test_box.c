@@ -116,7 +116,7 @@ static void fake_close(struct mo_boxes *bs)
 
     assert_int_equal(bs->n, 0);
     k->closed = true;
-    mo_gone(bs->gone);
+    mo_gone_fire(bs->gone);
 }
 
 static const struct mo_box_ops fake_ops = {

@@ -278,7 +278,7 @@ static void buffers_free_themselves(void **s)
     {
         mo_autobuf struct mo_buf b = {.max = 8};
         mo_autobuf struct mo_buf unused = {.max = 8};
-        mo_autobuf_wipe struct mo_buf secret = {.max = 8};
+        mo_autowipe struct mo_buf secret = {.max = 8};
 
         assert_int_equal(mo_buf_puts(&b, "12345678"), 0);
         assert_int_equal(mo_buf_putc(&b, '9'), MO_ETOOBIG);

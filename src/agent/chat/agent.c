@@ -15,7 +15,7 @@ static void free_agent(struct mo_later *d)
 
     mo_map_fini(&a->chats);
     mo_free(a);
-    mo_gone(gone);
+    mo_gone_fire(gone);
 }
 
 static void take_settings(struct mo_agent *a, const struct mo_agent_opts *o)

@@ -121,7 +121,7 @@ static int found_document(struct mo_flow *f, struct mo_err *e)
 static int post_form(struct mo_flow *f, const struct mo_buf *form,
                      struct mo_err *e)
 {
-    mo_autobuf_wipe struct mo_buf basic = {.max = FORM_MAX};
+    mo_autowipe struct mo_buf basic = {.max = FORM_MAX};
     int rc = mo_buf_err(form);
 
     if (rc == 0 && f->client.method == MO_OAUTH_BASIC)
@@ -209,7 +209,7 @@ static int start_sign_in(struct mo_flow *f, struct mo_err *e)
 int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
                        struct mo_err *e)
 {
-    mo_autobuf_wipe struct mo_buf form = {.max = FORM_MAX};
+    mo_autowipe struct mo_buf form = {.max = FORM_MAX};
     struct mo_err why = {0};
     const char *code;
     int rc;
@@ -507,7 +507,7 @@ static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
 int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
                     struct mo_flow **out, struct mo_err *e)
 {
-    mo_autobuf_wipe struct mo_buf form = {.max = FORM_MAX};
+    mo_autowipe struct mo_buf form = {.max = FORM_MAX};
     struct mo_flow *f;
     int rc;
 

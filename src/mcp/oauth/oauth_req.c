@@ -249,7 +249,7 @@ int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
 /* RFC 6749 2.3.1: form-escaped first. */
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
 {
-    mo_autobuf_wipe struct mo_buf pair = {.max = 8 * MO_OAUTH_TEXT_MAX};
+    mo_autowipe struct mo_buf pair = {.max = 8 * MO_OAUTH_TEXT_MAX};
 
     mo_pct_encode(&pair, mo_span_cstr(c->id));
     mo_buf_putc(&pair, ':');

@@ -157,7 +157,7 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
 
 static int save_file(struct mo_tokens *t, struct mo_err *e)
 {
-    mo_autobuf_wipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
     int rc;
 
     if (!t->path)
@@ -221,7 +221,7 @@ static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
 
 static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
 {
-    mo_autobuf_wipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
     ssize_t n = 1;
 
     while (n > 0) {
