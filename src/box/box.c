@@ -266,7 +266,7 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
     bs->closing = true;
     bs->gone = (struct mo_gone){gone, ctx};
     mo_box_pool_close(bs);
-    mo_list_each (b, &bs->boxes, struct mo_box, node)
+    mo_list_each_entry (b, &bs->boxes, struct mo_box, node)
         mo_box_let_go(b);
     finish_close(bs);
 }

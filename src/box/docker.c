@@ -41,7 +41,7 @@ static void run_waiting(struct dk *d, const struct mo_err *why)
 
 static bool image_wanted(const struct dk *d)
 {
-    mo_list_each (w, &d->waiting, struct dk_wait, node)
+    mo_list_each_entry (w, &d->waiting, struct dk_wait, node)
         if (w->image)
             return true;
     return false;
@@ -111,7 +111,7 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 
     if (!mo_span_is(action, "die") && !mo_span_is(action, "destroy"))
         return;
-    mo_list_each_safe (b, &d->bs.boxes, struct dk_box, b.node) {
+    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node) {
         if (mo_span_is(id, b->id))
             mo_docker_box_news(b);
     }
@@ -119,7 +119,7 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 
 static void everybody_look(struct dk *d)
 {
-    mo_list_each_safe (b, &d->bs.boxes, struct dk_box, b.node)
+    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node)
         mo_docker_box_news(b);
 }
 

@@ -119,17 +119,13 @@ static void put_changed(struct mo_buf *b, struct mo_json v)
 static void put_all(struct asking *a, struct mo_json list,
                     void (*text)(struct mo_buf *b, struct mo_json v))
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &val)) {
+    mo_json_each (it, list) {
         if (a->json && a->any)
             (void)mo_buf_putc(&a->out, ',');
         if (a->json)
-            (void)mo_buf_span(&a->out, mo_json_text(val));
+            (void)mo_buf_span(&a->out, mo_json_text(it.val));
         else
-            text(&a->out, val);
+            text(&a->out, it.val);
         a->any = true;
     }
 }
@@ -177,16 +173,13 @@ static bool is_call(const struct asking *a, struct mo_json v)
 static int find_one(void *ctx, const char *path)
 {
     struct asking *a = ctx;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_json_doc d;
 
-    mo_json_iter(&it, mo_json_get(list_of(a, path, &d), a->what));
-    while (mo_json_next(&it, &key, &val)) {
-        if (!is_call(a, val))
+    mo_json_each (it, mo_json_get(list_of(a, path, &d), a->what)) {
+        if (!is_call(a, it.val))
             continue;
         (void)snprintf(a->path, sizeof(a->path), "%s", path);
-        (void)mo_buf_span(&a->found, mo_json_text(val));
+        (void)mo_buf_span(&a->found, mo_json_text(it.val));
         return 1;
     }
     return 0;

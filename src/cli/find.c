@@ -53,22 +53,18 @@ static void put_line(struct mo_buf *b, struct mo_json v)
 
 static void put_hits(struct mo_buf *b, struct mo_json list, const char *last)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &v)) {
-        struct mo_json tool = mo_json_get(v, "tool");
+    mo_json_each (it, list) {
+        struct mo_json tool = mo_json_get(it.val, "tool");
         double sure = 0;
 
-        (void)mo_json_f64(mo_json_get(v, "confidence"), &sure);
+        (void)mo_json_f64(mo_json_get(it.val, "confidence"), &sure);
         (void)mo_buf_printf(b, "  %.2f  ", sure);
-        put_str(b, mo_json_get(v, "server"));
+        put_str(b, mo_json_get(it.val, "server"));
         if (tool.p)
             (void)mo_buf_putc(b, '/');
         put_str(b, tool);
         (void)mo_buf_puts(b, "\n        ");
-        put_line(b, mo_json_get(v, last));
+        put_line(b, mo_json_get(it.val, last));
         (void)mo_buf_putc(b, '\n');
     }
 }

@@ -194,13 +194,9 @@ static int build_index(struct eval *v, struct mo_err *e)
 static bool is_gold(struct mo_json gold, const struct mo_route_hit *h,
                     bool with_tool)
 {
-    struct mo_json key, pair;
-    struct mo_json_iter it;
-
-    mo_json_iter(&it, gold);
-    while (mo_json_next(&it, &key, &pair))
-        if (mo_json_str_eq(mo_json_at(pair, 0), h->server) &&
-            (!with_tool || mo_json_str_eq(mo_json_at(pair, 1), h->tool)))
+    mo_json_each (it, gold)
+        if (mo_json_str_eq(mo_json_at(it.val, 0), h->server) &&
+            (!with_tool || mo_json_str_eq(mo_json_at(it.val, 1), h->tool)))
             return true;
     return false;
 }

@@ -302,15 +302,12 @@ static void read_member(struct reader *r, const struct mo_keys *keys,
 static void read_section(struct reader *r, const struct mo_keys *keys,
                          void *base, struct mo_json v)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     uint64_t seen = 0;
 
     if (!expect_type(r, v, MO_JSON_OBJECT))
         return;
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &key, &val))
-        read_member(r, keys, base, key, val, &seen);
+    mo_json_each (it, v)
+        read_member(r, keys, base, it.key, it.val, &seen);
 }
 
 /* --- the file ------------------------------------------------------------ */

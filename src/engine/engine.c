@@ -430,9 +430,7 @@ static bool has_security(struct mo_json info, const char *name)
 {
     char s[64];
 
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_get(info, "SecurityOptions"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_get(info, "SecurityOptions")) {
         struct mo_span rest, word;
 
         (void)mo_json_str_copy(at.val, s, sizeof(s));
@@ -471,9 +469,7 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
 
 static bool is_podman(struct mo_json version)
 {
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_get(version, "Components"));
-         mo_json_step(&at);)
+    mo_json_each (at, mo_json_get(version, "Components"))
         if (mo_json_str_eq(mo_json_get(at.val, "Name"),
                            MO_SPAN("Podman Engine")))
             return true;

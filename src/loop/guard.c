@@ -108,7 +108,7 @@ static void continue_stop(struct mo_guard *g);
 
 static void send_unsent(struct mo_guard *g)
 {
-    for (mo_list_of(struct mo_ward, w, &g->wards, node)) {
+    mo_list_each_entry (w, &g->wards, struct mo_ward, node) {
         if (!w->told)
             w->told = send_note(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
         if (!w->told) {

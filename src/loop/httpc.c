@@ -238,7 +238,7 @@ static void start_waiting(struct mo_httpc *c)
 
 static void fail_all(struct mo_httpc *c)
 {
-    for (mo_list_of_safe(struct mo_httpc_x, x, &c->busy, node)) {
+    mo_list_each_entry_safe (x, &c->busy, struct mo_httpc_x, node) {
         mo_httpc_x_end(x, mo_error(MO_ENOMEM,
                                    "request to %s: no memory or descriptor",
                                    x->origin));

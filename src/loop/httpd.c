@@ -476,7 +476,7 @@ static void close_all(struct mo_timer *t)
 {
     struct mo_httpd *h = mo_container_of(t, struct mo_httpd, grace);
 
-    for (mo_list_of(struct conn, c, &h->conns, node)) {
+    mo_list_each_entry (c, &h->conns, struct conn, node) {
         if (c->s)
             mo_stream_close(c->s, NULL);
     }
@@ -552,7 +552,7 @@ void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
     for (size_t i = 0; i < h->nlisteners; i++)
         mo_listener_close(h->listeners[i]);
     h->nlisteners = 0;
-    for (mo_list_of(struct conn, c, &h->conns, node)) {
+    mo_list_each_entry (c, &h->conns, struct conn, node) {
         c->keep = false;
         if (c->s && !c->live && !mo_http1_begun(c->parser)) {
             c->phase = CLOSING;

@@ -32,7 +32,7 @@ int mo_edit(struct mo_buf *b, struct mo_json obj, const struct mo_edit *v,
 
     MO_BUG_ON(n > EDITS_MAX);
     (void)mo_buf_putc(b, '{');
-    for (struct mo_json_walk m = mo_json_walk(obj); mo_json_step(&m);) {
+    mo_json_each (m, obj) {
         const struct mo_edit *e = find_edit(v, n, m.key);
 
         if (e)

@@ -214,7 +214,7 @@ void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
     c->gone = (struct mo_gone){gone, ctx};
     mo_listener_close(c->listener);
     (void)unlink(c->path);
-    mo_list_each (a, &c->conns, struct asker, node) {
+    mo_list_each_entry (a, &c->conns, struct asker, node) {
         if (a->s && !a->asked)
             mo_stream_close(a->s, NULL);
     }

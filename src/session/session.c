@@ -175,7 +175,7 @@ static void decide_after_row(struct session *s)
     bool forget = false;
     struct mo_err e;
 
-    mo_list_each (k, &s->kills, struct kill, node)
+    mo_list_each_entry (k, &s->kills, struct kill, node)
         forget |= k->forget;
     if (!mo_list_empty(&s->kills) && !s->known) {
         (void)mo_fail(&e, MO_ENOTFOUND, "there is no session %s", s->id);

@@ -127,7 +127,7 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
     ss->gone = (struct mo_gone){gone, ctx};
     (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
     mo_janitor_stop(ss);
-    mo_list_each_safe (s, &ss->all, struct session, node) {
+    mo_list_each_entry_safe (s, &ss->all, struct session, node) {
         mo_session_answer_kills(s, &e);
         if (s->state == S_ENDING)
             mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */
@@ -231,7 +231,7 @@ struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss)
     struct mo_sessions_stats st = ss->stats;
 
     st.open = ss->n;
-    mo_list_each (s, &ss->all, struct session, node)
+    mo_list_each_entry (s, &ss->all, struct session, node)
         st.ready += s->state == S_READY;
     for (size_t i = 0; i < ss->o.ndrivers; i++)
         st.warm += mo_boxes_warm_now(ss->o.drivers[i]);

@@ -229,7 +229,7 @@ static void on_read(void *ctx, char *p, size_t n)
 {
     struct mo_rconn *c = ctx;
     const struct mo_resp *r = NULL;
-    struct mo_arena mem;
+    mo_autoarena struct mo_arena mem = {.cap = TREE_MAX};
     struct mo_err e;
     int rc = mo_resp_feed(&c->in, p, n);
 
@@ -237,7 +237,6 @@ static void on_read(void *ctx, char *p, size_t n)
     if (rc < 0)
         (void)mo_fail(&e, rc, "redis: a reply over the limit");
     mo_timer_stop(c->conf->loop, &c->stall);
-    mo_arena_init(&mem, TREE_MAX);
     while (rc >= 0 && is_open(c)) {
         rc = mo_resp_next(&c->in, &mem, &r, &e);
         if (rc != 1)
@@ -245,7 +244,6 @@ static void on_read(void *ctx, char *p, size_t n)
         on_value(c, r);
         mo_arena_reset(&mem);
     }
-    mo_arena_fini(&mem);
     if (!is_open(c))
         return;
     if (rc < 0)

@@ -408,17 +408,12 @@ static void redis_give_up(struct mo_store *s, struct mo_op *op)
 {
     struct mo_redis *r = from_store(s);
 
-    mo_list_each (it, &r->ops) {
-        struct mo_rop *o = mo_container_of(it, struct mo_rop, node);
-
+    mo_list_each_entry (o, &r->ops, struct mo_rop, node) {
         if (o->op != op)
             continue;
-        mo_list_each (kt, &o->calls) {
-            struct mo_rcall *k = mo_container_of(kt, struct mo_rcall, node);
-
+        mo_list_each_entry (k, &o->calls, struct mo_rcall, node)
             if (mo_rconn_take_back(&k->cmd))
                 o->out--;
-        }
         if (!o->out)
             step_or_finish(o);
         return;
@@ -442,12 +437,9 @@ static void on_node_up(void *ctx, struct mo_rconn *c)
 /* Calls that waited for a lost server go to the first one. */
 static void reroute(struct mo_redis *r, struct mo_rconn *c)
 {
-    mo_list_each_safe (it, &c->waiting) {
-        struct mo_rcmd *cmd = mo_container_of(it, struct mo_rcmd, node);
-
+    mo_list_each_entry_safe (cmd, &c->waiting, struct mo_rcmd, node)
         if (mo_rconn_take_back(cmd))
             mo_rconn_send(r->nodes[0], cmd);
-    }
 }
 
 static void on_node_down(void *ctx, struct mo_rconn *c,

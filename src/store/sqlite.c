@@ -83,9 +83,7 @@ static int run_transaction(struct mo_lane *lane)
 
     if (rc < 0)
         return rc;
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         rc = goes_alone(lane, op) ? apply_alone(lane->q, op)
                                   : apply_saved(lane->q, op);
         if (rc < 0)
@@ -101,9 +99,7 @@ static int run_transaction(struct mo_lane *lane)
 static int run_again(struct mo_lane *lane)
 {
     mo_err_clear(&lane->err);
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         mo_err_clear(&op->err);
         op->written = (struct mo_written){0};
         op->rows = (struct mo_rows){0};
@@ -123,9 +119,7 @@ static void run_writes(struct mo_job *j)
         rc = run_transaction(lane);
     if (rc < 0 && lane->spoilt)
         rc = run_again(lane);
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         if (rc < 0)
             op->err = lane->err;
         else if ((op->kind == MO_OP_DROP || op->kind == MO_OP_BREAK) &&
@@ -142,9 +136,7 @@ static void run_reads(struct mo_job *j)
 {
     struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
 
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         if (op->kind == MO_OP_WHO)
             mo_sqlite_who(lane->q, op);
         else

@@ -3,8 +3,8 @@
  */
 #include "web/api.h"
 
-#include "agent/chat/entry.h"
 #include "agent/chat/chat.h"
+#include "agent/chat/entry.h"
 #include "codec/http/url.h"
 #include "secrets/provider_keys.h"
 #include "web/api_job.h"
@@ -515,16 +515,13 @@ static void get_models(void *ctx, struct mo_req *rq)
 static void put_check(struct mo_jw *w, struct mo_json list)
 {
     struct mo_json model = mo_json_get(list, "model");
-    struct mo_json_iter it;
-    struct mo_json key, val;
     bool known = !mo_json_is(model, MO_JSON_STRING);
 
     mo_jw_obj(w);
     put_member(w, list, "provider");
     mo_jw_member_obj(w, "models");
-    mo_json_iter(&it, mo_json_get(list, "models"));
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_json id = mo_json_get(val, "id");
+    mo_json_each (it, mo_json_get(list, "models")) {
+        struct mo_json id = mo_json_get(it.val, "id");
 
         if (!mo_json_is(id, MO_JSON_STRING))
             continue;

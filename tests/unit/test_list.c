@@ -113,12 +113,12 @@ static void each_may_name_its_type(void **s)
 
     (void)s;
     mo_list_init(&head);
-    mo_list_each (x, &head, struct item, node)
+    mo_list_each_entry (x, &head, struct item, node)
         fail_msg("%c is in an empty list", x->c);
     fill(&head, it, "abc");
-    mo_list_each (x, &head, struct item, node)
+    mo_list_each_entry (x, &head, struct item, node)
         seen[n++] = x->c;
-    mo_list_each_safe (x, &head, struct item, node) {
+    mo_list_each_entry_safe (x, &head, struct item, node) {
         seen[n++] = x->c;
         if (x->c != 'b')
             mo_list_del(&x->node);
@@ -136,14 +136,14 @@ static void structs_are_walked(void **s)
 
     (void)s;
     fill(&head, it, "");
-    for (mo_list_of(struct item, i, &head, node))
+    mo_list_each_entry (i, &head, struct item, node)
         seen[n++] = i->c;
     assert_int_equal(n, 0);
     fill(&head, it, "abc");
-    for (mo_list_of(struct item, i, &head, node))
+    mo_list_each_entry (i, &head, struct item, node)
         seen[n++] = i->c;
     assert_string_equal(seen, "abc");
-    for (mo_list_of_safe(struct item, i, &head, node)) {
+    mo_list_each_entry_safe (i, &head, struct item, node) {
         if (i->c != 'b')
             mo_list_del(&i->node);
     }

@@ -329,7 +329,7 @@ static void list_waiting_calls(const struct chat *c, mo_waiting_fn *each,
 {
     uint64_t term = c->agent->o.approval_ms;
 
-    mo_list_each (k, &c->calls.list, const struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, const struct call, node) {
         const struct mo_waiting w = {
             .session = c->id,
             .call = k->key,

@@ -178,7 +178,7 @@ void mo_chat_change_model(struct chat *c, const struct mo_join *j)
 
 static void greet_new_members(struct chat *c)
 {
-    mo_list_each_safe (m, &c->members, struct mo_member, node) {
+    mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
         if (!m->greeted)
             mo_chat_event_greet(m);
     }

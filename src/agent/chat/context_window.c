@@ -255,7 +255,7 @@ static unsigned count_turns(const struct chat *c, uint64_t until)
 {
     unsigned n = 0;
 
-    mo_list_each (en, &c->transcript.list, struct entry, node)
+    mo_list_each_entry (en, &c->transcript.list, struct entry, node)
         n += is_sent(c, en) && is_user(en) && en->seq <= until;
     return n;
 }
@@ -283,7 +283,7 @@ static void put_speaker_line(struct mo_buf *b, const char *who,
 
 static void put_turn_lines(struct chat *c, struct mo_buf *b)
 {
-    mo_list_each (en, &c->transcript.list, struct entry, node) {
+    mo_list_each_entry (en, &c->transcript.list, struct entry, node) {
         enum mo_entry_role role = en->role;
 
         if (!is_sent(c, en) || en->seq > c->transcript.cut)

@@ -69,7 +69,7 @@ static bool is_form(struct mo_json schema)
     if (!is_type(schema, "object") || !mo_json_is(all, MO_JSON_OBJECT) ||
         mo_json_len(all) > MO_CHAT_FIELDS)
         return false;
-    for (struct mo_json_walk at = mo_json_walk(all); mo_json_step(&at);)
+    mo_json_each (at, all)
         if (!is_form_field(at.val))
             return false;
     return true;
@@ -83,14 +83,12 @@ static int check_members(struct mo_json schema, struct mo_json content,
     mo_autobuf struct mo_buf name = {.max = ANSWER_MAX};
     int rc = 0;
 
-    for (struct mo_json_walk at = mo_json_walk(content);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, content, rc == 0) {
         bool found = false;
 
         mo_buf_reset(&name);
         (void)mo_json_str_buf(at.key, &name);
-        for (struct mo_json_walk known = mo_json_walk(all);
-             !found && mo_json_step(&known);)
+        mo_json_each_while (known, all, !found)
             found = mo_json_str_eq(known.key, mo_buf_view(&name));
         if (!found)
             rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)at.key.n,
@@ -206,7 +204,8 @@ static void on_question_expired(struct mo_timer *t)
 
 void mo_chat_elicit_drop(struct call *k)
 {
-    mo_list_each_safe (q, &k->chat->calls.questions, struct question, node) {
+    mo_list_each_entry_safe (q, &k->chat->calls.questions, struct question,
+                             node) {
         if (q->call == k)
             end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
@@ -214,7 +213,7 @@ void mo_chat_elicit_drop(struct call *k)
 
 void mo_chat_elicit_send_open(struct mo_member *m)
 {
-    mo_list_each (q, &m->chat->calls.questions, struct question, node)
+    mo_list_each_entry (q, &m->chat->calls.questions, struct question, node)
         send_question(q, m);
 }
 
@@ -291,7 +290,7 @@ void mo_chat_elicit_gone(struct mo_ask *ask)
 
 static struct question *find_question(struct chat *c, struct mo_span id)
 {
-    mo_list_each (q, &c->calls.questions, struct question, node) {
+    mo_list_each_entry (q, &c->calls.questions, struct question, node) {
         if (mo_span_eq_ct(mo_span_cstr(q->id), id))
             return q;
     }

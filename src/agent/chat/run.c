@@ -342,14 +342,14 @@ static unsigned count_started(const struct chat *c)
 {
     unsigned n = 0;
 
-    mo_list_each (k, &c->calls.list, struct call, node)
+    mo_list_each_entry (k, &c->calls.list, struct call, node)
         n += k->started;
     return n;
 }
 
 void mo_chat_calls_next(struct chat *c)
 {
-    mo_list_each_safe (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         if (k->in_line && !c->turn.cancel && count_started(c) < AT_ONCE)
             mo_chat_call_run(k);
     }

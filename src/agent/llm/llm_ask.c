@@ -29,8 +29,7 @@ bool mo_llm_is_one_of(struct mo_json v, const char *const *names)
 
 void mo_llm_entry_text(struct mo_json entry, struct mo_buf *out)
 {
-    for (struct mo_json_walk at = mo_json_walk(mo_json_get(entry, "blocks"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_get(entry, "blocks")) {
         if (mo_llm_is_type(at.val, "text"))
             (void)mo_json_str_buf(mo_json_get(at.val, "text"), out);
     }
@@ -95,7 +94,7 @@ static bool is_good_call(struct mo_json b)
 /* Checks what all wires rely on. */
 static bool has_good_blocks(struct mo_json blocks)
 {
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         if (mo_llm_is_type(at.val, "call") && !is_good_call(at.val))
             return false;
     }
@@ -208,7 +207,7 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
 
 static struct mo_json find_result(struct mo_json results, struct mo_json key)
 {
-    for (struct mo_json_walk at = mo_json_walk(results); mo_json_step(&at);) {
+    mo_json_each (at, results) {
         if (mo_span_eq(mo_json_text(mo_json_first(at.val, "key")),
                        mo_json_text(key)))
             return at.val;
@@ -224,9 +223,8 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
 
     if (i + 1 < q->n && mo_llm_is_role(q->entries[i + 1], "tool"))
         results = mo_json_first(q->entries[i + 1], "results");
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_first(q->entries[i], "blocks"));
-         n < MO_LLM_CALLS_MAX && mo_json_step(&at);) {
+    mo_json_each_while (at, mo_json_first(q->entries[i], "blocks"),
+                        n < MO_LLM_CALLS_MAX) {
         if (!mo_llm_is_type(at.val, "call"))
             continue;
         v[n].call = at.val;

@@ -54,7 +54,7 @@ static void put_text(struct mo_jw *w, struct mo_json entry)
 /* Writes the members that only this server understands: reasoning. */
 static void put_own_members(struct mo_jw *w, struct mo_json blocks)
 {
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         if (!mo_llm_is_type(at.val, "call"))
             mo_llm_put_but(w, mo_json_get(at.val, "raw"), NULL);
     }
@@ -86,7 +86,7 @@ static bool says_something(struct mo_json blocks)
 {
     struct mo_llm_piece p;
 
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         if (mo_llm_is_type(at.val, "text") && mo_llm_piece(at.val, &p))
             return true;
     }

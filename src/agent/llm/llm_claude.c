@@ -150,9 +150,7 @@ static void put_assistant(struct out *o, size_t i)
     struct mo_json raw;
     struct mo_jw w;
 
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_first(o->q->entries[i], "blocks"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_first(o->q->entries[i], "blocks")) {
         raw = mo_json_first(at.val, "raw");
         if (o->q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
             put_own(o, raw, o->q->bound[i]);

@@ -191,7 +191,7 @@ static bool read_google(const struct said *s, int64_t *after_ms)
 
     if (!mo_json_is(all, MO_JSON_ARRAY))
         return false;
-    for (struct mo_json_walk at = mo_json_walk(all); mo_json_step(&at);) {
+    mo_json_each (at, all) {
         int64_t ms = seconds_ms(mo_json_get(at.val, "retryDelay"));
 
         if (ms >= 0)

@@ -259,7 +259,7 @@ int mo_llm_close_calls(struct mo_llm_in *in, struct mo_err *e)
 void mo_llm_put_but(struct mo_jw *w, struct mo_json obj,
                     const char *const *names)
 {
-    for (struct mo_json_walk at = mo_json_walk(obj); mo_json_step(&at);) {
+    mo_json_each (at, obj) {
         if (names && mo_llm_is_one_of(at.key, names))
             continue;
         mo_jw_key_raw(w, at.key);

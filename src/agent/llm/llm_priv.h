@@ -99,13 +99,13 @@ bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p);
  *   for (struct mo_llm_pieces s = mo_llm_pieces(list); mo_llm_next_piece(&s);)
  * visits s.p. */
 struct mo_llm_pieces {
-    struct mo_json_walk at;
+    struct mo_json_each at;
     struct mo_llm_piece p;
 };
 
 static inline struct mo_llm_pieces mo_llm_pieces(struct mo_json list)
 {
-    return (struct mo_llm_pieces){.at = mo_json_walk(list)};
+    return (struct mo_llm_pieces){.at = mo_json_begin(list)};
 }
 
 bool mo_llm_next_piece(struct mo_llm_pieces *s);

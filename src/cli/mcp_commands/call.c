@@ -36,12 +36,9 @@ static void put_result(struct mo_buf *b, struct mo_json result, bool tty)
 {
     struct mo_json content = mo_json_get(result, "content");
     struct mo_json more = mo_json_get(result, "structuredContent");
-    struct mo_json key, val;
-    struct mo_json_iter it;
 
-    mo_json_iter(&it, content);
-    while (mo_json_next(&it, &key, &val))
-        put_block(b, val, tty);
+    mo_json_each (it, content)
+        put_block(b, it.val, tty);
     if (mo_json_len(content) == 0 && more.p) {
         (void)mo_json_pretty(more, b);
         mo_buf_putc(b, '\n');

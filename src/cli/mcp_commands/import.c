@@ -95,10 +95,9 @@ struct work {
 static int read_file(struct mo_cli *c, struct work *k)
 {
     struct mo_err e = {0};
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_IMPORT_FILE_MAX};
     int rc;
 
-    mo_buf_init(&text, MO_IMPORT_FILE_MAX);
     rc = mo_file_read(k->path, MO_IMPORT_FILE_MAX, &text, NULL, &e);
     if (rc == 0) {
         rc = mo_plan_make(&k->plan, mo_buf_view(&text),
@@ -109,7 +108,6 @@ static int read_file(struct mo_cli *c, struct work *k)
     }
     if (text.p)
         explicit_bzero(text.p, text.cap);
-    mo_buf_fini(&text);
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 

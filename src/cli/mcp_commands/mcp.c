@@ -288,13 +288,9 @@ static int info_json(struct mo_sync_client *p, struct mo_buf *b,
 static void put_names(struct mo_buf *b, struct mo_json items, const char *name,
                       bool tty)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
-
-    mo_json_iter(&it, items);
-    while (mo_json_next(&it, &key, &val)) {
+    mo_json_each (it, items) {
         mo_buf_puts(b, "  ");
-        mo_cmd_put_text(b, mo_json_get(val, name), tty);
+        mo_cmd_put_text(b, mo_json_get(it.val, name), tty);
         mo_buf_putc(b, '\n');
     }
 }

@@ -204,7 +204,7 @@ void mo_conn_ask_request(struct mo_conn *c, const struct mo_rpc *m,
 
 void mo_conn_ask_cancelled(struct mo_conn *c, struct mo_json id)
 {
-    for (mo_list_of_safe(struct ask, a, &c->asks, node)) {
+    mo_list_each_entry_safe (a, &c->asks, struct ask, node) {
         struct mo_list one;
 
         if (!mo_span_eq(key_of(a), mo_json_text(id)))
@@ -264,8 +264,7 @@ int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
                        k->method);
     if (state.p && mo_buf_span(&k->state, mo_json_text(state)) < 0)
         return mo_fail(e, mo_buf_err(&k->state), "%s: requestState", k->method);
-    for (struct mo_json_walk m = mo_json_walk(all);
-         rc == 0 && mo_json_step(&m);)
+    mo_json_each_while (m, all, rc == 0)
         rc = m.key.p ? add_input(k, m.key, m.val, e)
                      : mo_fail(e, MO_EPROTO,
                                "%s: inputRequests is not an object", k->method);

@@ -27,7 +27,7 @@ static void park_call(struct mo_call *k)
 
 struct mo_call *mo_conn_call_find(struct mo_conn *c, uint64_t id)
 {
-    for (mo_list_of(struct mo_call, k, &c->calls[id % CALL_BUCKETS], node)) {
+    mo_list_each_entry (k, &c->calls[id % CALL_BUCKETS], struct mo_call, node) {
         if (k->id == id)
             return k;
     }

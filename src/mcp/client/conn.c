@@ -113,8 +113,7 @@ static void on_batch(struct mo_conn *c, const struct mo_rpc *m,
 {
     struct mo_rpc one;
 
-    for (struct mo_json_walk at = mo_json_walk(m->root);
-         c->state != C_CLOSING && mo_json_step(&at);) {
+    mo_json_each_while (at, m->root, c->state != C_CLOSING) {
         if (mo_rpc_parse(mo_json_text(at.val), &one, NULL) == 0)
             dispatch_message(c, &one, stream_of);
     }

@@ -55,7 +55,7 @@ static void put_str(struct members *m, const char *key, const char *val)
 static void put_others(struct members *m, struct mo_json obj,
                        const char *const *without)
 {
-    for (struct mo_json_walk at = mo_json_walk(obj); mo_json_step(&at);) {
+    mo_json_each (at, obj) {
         if (!mo_json_str_in(at.key, without))
             put_text(m, mo_json_text(at.key), mo_json_text(at.val));
     }

@@ -137,7 +137,7 @@ static bool lists_version(struct mo_json versions, enum mo_mcp_version v)
 {
     struct mo_span want = mo_span_cstr(mo_mcp_version_text(v));
 
-    for (struct mo_json_walk m = mo_json_walk(versions); mo_json_step(&m);) {
+    mo_json_each (m, versions) {
         if (mo_json_str_eq(m.val, want))
             return true;
     }
@@ -146,7 +146,7 @@ static bool lists_version(struct mo_json versions, enum mo_mcp_version v)
 
 static bool lists_modern(struct mo_json versions)
 {
-    for (struct mo_json_walk m = mo_json_walk(versions); mo_json_step(&m);) {
+    mo_json_each (m, versions) {
         if (mo_json_is(m.val, MO_JSON_STRING) &&
             mo_mcp_text_is_modern(mo_span(m.val.p + 1, m.val.n - 2)))
             return true;

@@ -27,9 +27,9 @@ int mo_form_accept(struct mo_buf *b, struct mo_json schema,
     bool any = false;
 
     mo_buf_puts(b, "{\"action\":\"accept\",\"content\":{");
-    for (struct mo_json_walk m = mo_json_walk(content); mo_json_step(&m);)
+    mo_json_each (m, content)
         put_member(b, &any, m.key, m.val);
-    for (struct mo_json_walk m = mo_json_walk(all); mo_json_step(&m);) {
+    mo_json_each (m, all) {
         /* keys may be written with different escapes */
         mo_autobuf struct mo_buf name = {.max = m.key.n};
         struct mo_json usual = mo_json_get(m.val, "default");

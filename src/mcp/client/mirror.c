@@ -179,7 +179,7 @@ static int walk_schema(struct walk *w, struct mo_json v, enum place at,
                    ? 0
                    : mo_fail(w->e, MO_EPROTO, "x-mcp-header: too deep");
     w->depth++;
-    for (struct mo_json_walk m = mo_json_walk(v); rc == 0 && mo_json_step(&m);)
+    mo_json_each_while (m, v, rc == 0)
         rc = walk_member(w, v, at, m.key, m.val, arg);
     w->depth--;
     return rc;

@@ -43,7 +43,7 @@ static bool add_items(struct mo_pages *p, struct mo_json page)
 
     if (!mo_json_is(all, MO_JSON_ARRAY))
         return false;
-    for (struct mo_json_walk m = mo_json_walk(all); mo_json_step(&m);) {
+    mo_json_each (m, all) {
         if (p->items.len > 1)
             mo_buf_putc(&p->items, ',');
         mo_buf_span(&p->items, mo_json_text(m.val));

@@ -216,8 +216,7 @@ static int put_new_questions(struct mo_task *t, struct mo_json all,
     struct mo_jw w = mo_jw_object(b);
     int rc = 0;
 
-    for (struct mo_json_walk m = mo_json_walk(all);
-         rc == 0 && mo_json_step(&m);) {
+    mo_json_each_while (m, all, rc == 0) {
         if (!m.key.p || mo_map_get(&t->seen, mo_json_text(m.key)))
             continue;
         rc = mo_map_put(&t->seen, mo_json_text(m.key), t, NULL);
@@ -361,7 +360,7 @@ static void on_poll(struct mo_timer *timer)
 /* The server reports a change: poll now. */
 void mo_conn_task_news(struct mo_conn *c, struct mo_json id)
 {
-    for (mo_list_of(struct mo_task, t, &c->tasks, node)) {
+    mo_list_each_entry (t, &c->tasks, struct mo_task, node) {
         if (!t->over && !t->call && mo_timer_on(&t->poll) &&
             mo_task_is_named(t, id))
             mo_timer_start(c->loop, &t->poll, 0);

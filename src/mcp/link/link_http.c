@@ -42,7 +42,7 @@ static void release_waiting(struct http *h)
 
     while (again && !h->gate && !h->k.closing) {
         again = false;
-        for (mo_list_of(struct xchg, x, &h->xs, node)) {
+        mo_list_each_entry (x, &h->xs, struct xchg, node) {
             if (x->state != WAITING)
                 continue;
             if (mo_link_http_x_run(x, &e) < 0)
@@ -89,7 +89,7 @@ static void http_forget(struct mo_link *k, uint64_t id)
 {
     struct http *h = mo_container_of(k, struct http, k);
 
-    for (mo_list_of(struct xchg, x, &h->xs, node)) {
+    mo_list_each_entry (x, &h->xs, struct xchg, node) {
         if (x->id != id || !id || x->quiet)
             continue;
         if (!x->answered) /* else its connection can be reused */

@@ -421,7 +421,7 @@ static void sse_forget(struct mo_link *k, uint64_t id)
 {
     struct sse *s = mo_container_of(k, struct sse, k);
 
-    for (mo_list_of(struct post, p, &s->posts, node)) {
+    mo_list_each_entry (p, &s->posts, struct post, node) {
         if (!id || p->id != id || p->quiet)
             continue;
         p->quiet = true; /* a post in flight may still arrive */

@@ -173,7 +173,7 @@ static int get_scopes(struct mo_arena *a, struct mo_json obj, const char **out,
     *out = NULL;
     if (!mo_json_is(list, MO_JSON_ARRAY) || mo_json_len(list) == 0)
         return 0;
-    for (struct mo_json_walk m = mo_json_walk(list); mo_json_step(&m);) {
+    mo_json_each (m, list) {
         if (!mo_json_is(m.val, MO_JSON_STRING))
             continue;
         if (b.len)
@@ -224,9 +224,9 @@ static int get_issuers(struct mo_arena *a, struct mo_json root,
     struct mo_json list = mo_json_get(root, "authorization_servers");
     struct mo_span s;
 
-    for (struct mo_json_walk m = mo_json_walk(list);
-         mo_json_is(list, MO_JSON_ARRAY) && mo_json_step(&m) &&
-         out->nservers < MO_OAUTH_SERVERS_MAX;) {
+    mo_json_each_while (m, list,
+                        mo_json_is(list, MO_JSON_ARRAY) &&
+                            out->nservers < MO_OAUTH_SERVERS_MAX) {
         if (!mo_json_is(m.val, MO_JSON_STRING) || m.val.n > MO_OAUTH_TEXT_MAX)
             continue;
         if (mo_json_str(m.val, a, &s) < 0 ||
@@ -290,8 +290,7 @@ const char *mo_oauth_auth_name(unsigned method)
 
 static bool has_text(struct mo_json list, const char *text)
 {
-    for (struct mo_json_walk m = mo_json_walk(list);
-         mo_json_is(list, MO_JSON_ARRAY) && mo_json_step(&m);) {
+    mo_json_each_while (m, list, mo_json_is(list, MO_JSON_ARRAY)) {
         if (mo_json_str_eq(m.val, mo_span_cstr(text)))
             return true;
     }

@@ -98,7 +98,7 @@ static bool is_pair(const struct mo_token *k, const char *issuer,
 static void drop_entries(struct mo_tokens *t, const char *issuer,
                          const char *server)
 {
-    for (mo_list_of_safe(struct entry, en, &t->entries, node)) {
+    mo_list_each_entry_safe (en, &t->entries, struct entry, node) {
         if (!is_pair(&en->k, issuer, server))
             continue;
         entry_free(en);
@@ -122,7 +122,7 @@ const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
 {
     const struct mo_token *found = NULL;
 
-    for (mo_list_of(struct entry, en, &t->entries, node)) {
+    mo_list_each_entry (en, &t->entries, struct entry, node) {
         if (is_pair(&en->k, issuer, server))
             found = &en->k;
     }
@@ -213,8 +213,7 @@ static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
 
     if (rc < 0)
         return mo_fail(e, rc, "token file %s is malformed", t->path);
-    for (struct mo_json_walk m = mo_json_walk(mo_json_get(doc.root, "tokens"));
-         rc == 0 && mo_json_step(&m);)
+    mo_json_each_while (m, mo_json_get(doc.root, "tokens"), rc == 0)
         rc = read_entry(t, m.val);
     return rc < 0 ? mo_fail(e, rc, "token file %s", t->path) : 0;
 }

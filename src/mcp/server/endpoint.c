@@ -313,7 +313,7 @@ enum mo_mcp_level mo_endpoint_level(const struct mo_endpoint *ep)
 
 struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer)
 {
-    for (mo_list_of(struct mo_ep_sess, s, &ep->sessions, node)) {
+    mo_list_each_entry (s, &ep->sessions, struct mo_ep_sess, node) {
         if (s->peer == peer && s->ready)
             return s;
     }
@@ -370,11 +370,11 @@ static void notify_clients(struct mo_endpoint *ep, int what, struct mo_span uri)
     const char *method =
         what < 0 ? "notifications/resources/updated" : notices[what];
 
-    for (mo_list_of_safe(struct mo_ep_sess, s, &ep->sessions, node)) {
+    mo_list_each_entry_safe (s, &ep->sessions, struct mo_ep_sess, node) {
         if (s->ready && (what >= 0 || mo_map_get(&s->uris, uri)))
             push_notice(ep, s->push, method, uri, (struct mo_json){NULL, 0});
     }
-    for (mo_list_of_safe(struct call, c, &ep->calls, node)) {
+    mo_list_each_entry_safe (c, &ep->calls, struct call, node) {
         if (is_subscribed(c, what, uri))
             push_notice(ep, c->way, method, uri, c->id);
     }

@@ -58,7 +58,7 @@ unsigned mo_ep_missing(const struct call *c)
 {
     unsigned missing = 0;
 
-    for (mo_list_of(struct ep_need, q, &c->needs, node)) {
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
         int kind =
             kind_of(q->method, (struct mo_json){q->params.p, q->params.n});
 
@@ -128,7 +128,7 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
 /* Take back the questions that are still open. */
 void mo_ep_legacy_unask(struct call *c)
 {
-    for (mo_list_of(struct ep_need, q, &c->needs, node)) {
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
         if (q->ask && !q->answered && c->way)
             mo_ep_send_cancelled(c->ep, c->way, q->ask);
     }
@@ -191,7 +191,7 @@ static void send_question(struct call *c, struct ep_need *q)
 
 void mo_ep_legacy_ask(struct call *c)
 {
-    for (mo_list_of(struct ep_need, q, &c->needs, node)) {
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
         if (!q->ask)
             send_question(c, q);
     }
@@ -229,7 +229,7 @@ static void call_handler_again(struct call *c)
 
 bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state)
 {
-    for (mo_list_of(struct call, c, &ep->calls, node)) {
+    mo_list_each_entry (c, &ep->calls, struct call, node) {
         if (c->state != CALL_WAITING || !mo_span_eq(c->state_bytes, state))
             continue;
         mo_ep_legacy_unask(c);
@@ -242,10 +242,10 @@ bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state)
 static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
                                  struct call **out)
 {
-    for (mo_list_of(struct call, c, &s->calls, snode)) {
+    mo_list_each_entry (c, &s->calls, struct call, snode) {
         if (c->state != CALL_WAITING)
             continue;
-        for (mo_list_of(struct ep_need, q, &c->needs, node)) {
+        mo_list_each_entry (q, &c->needs, struct ep_need, node) {
             *out = c;
             if (q->ask && q->ask == ask && !q->answered)
                 return q;

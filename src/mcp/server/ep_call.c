@@ -171,8 +171,8 @@ static void find_parts(struct call *c)
 {
     const char *key = c->m && c->m->key ? c->m->key : "";
 
-    for (struct mo_json_walk m = mo_json_walk(c->pub.params);
-         mo_json_is(c->pub.params, MO_JSON_OBJECT) && mo_json_step(&m);) {
+    mo_json_each_while (m, c->pub.params,
+                        mo_json_is(c->pub.params, MO_JSON_OBJECT)) {
         if (mo_json_str_eq(m.key, MO_SPAN("arguments")))
             c->pub.arguments = m.val;
         else if (key[0] && mo_json_str_eq(m.key, mo_span_cstr(key)))
@@ -236,7 +236,7 @@ struct call *mo_ep_call_new(struct mo_endpoint *ep,
 
 struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
 {
-    for (mo_list_of(struct call, c, calls, snode)) {
+    mo_list_each_entry (c, calls, struct call, snode) {
         if (mo_span_eq(mo_json_text(c->id), mo_json_text(id)))
             return c;
     }
@@ -450,7 +450,7 @@ bool mo_ep_call_lacks_tasks(struct call *c)
 
 static struct ep_input *find_input(struct call *c, struct mo_span key)
 {
-    for (mo_list_of(struct ep_input, in, &c->inputs, node)) {
+    mo_list_each_entry (in, &c->inputs, struct ep_input, node) {
         if (mo_span_eq(in->key, key))
             return in;
     }

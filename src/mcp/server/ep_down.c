@@ -80,7 +80,7 @@ static void put_schema(struct down *d, struct mo_json schema)
 
 static void put_known(struct down *d, struct mo_json item)
 {
-    for (struct mo_json_walk m = mo_json_walk(item); mo_json_step(&m);) {
+    mo_json_each (m, item) {
         if (is_too_new(d, items, MO_COUNT(items), m.key))
             continue;
         mo_jw_key_raw(&d->w, m.key);
@@ -204,8 +204,7 @@ static void put_block(struct down *d, struct mo_json_iter *blocks)
 static void put_message(struct down *d, struct mo_json_iter *messages)
 {
     mo_jw_obj(&d->w);
-    for (struct mo_json_walk m = mo_json_walk(mo_json_value(messages));
-         mo_json_step(&m);) {
+    mo_json_each (m, mo_json_value(messages)) {
         mo_jw_key_raw(&d->w, m.key);
         if (mo_json_str_eq(m.key, MO_SPAN("content")))
             put_one_block(d, m.val);

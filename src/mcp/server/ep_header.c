@@ -102,9 +102,7 @@ static int check_params(const struct mo_http_head *h, struct mo_json schema,
 {
     if (depth == 0)
         return 0;
-    for (struct mo_json_walk m =
-             mo_json_walk(mo_json_get(schema, "properties"));
-         mo_json_step(&m);) {
+    mo_json_each (m, mo_json_get(schema, "properties")) {
         struct mo_json label = mo_json_get(m.val, "x-mcp-header");
         struct mo_json value = {NULL, 0};
         mo_autobuf struct mo_buf name = {.max = VALUE_MAX};

@@ -230,7 +230,7 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
     if (!a)
         return;
     a->pending++; /* a batch is always answered as a stream */
-    for (struct mo_json_walk at = mo_json_walk(arr); mo_json_step(&at);) {
+    mo_json_each (at, arr) {
         struct mo_rpc m;
 
         if (mo_rpc_parse(mo_json_text(at.val), &m, NULL) < 0)
@@ -429,7 +429,7 @@ static void on_sweep(struct mo_timer *t)
 
     mo_list_each_safe (n, &h->answers)
         mo_answer_keepalive(mo_container_of(n, struct answer, node));
-    for (mo_list_of_safe(struct hsess, s, &h->sessions, node)) {
+    mo_list_each_entry_safe (s, &h->sessions, struct hsess, node) {
         if (mo_hsess_idle(s) && s->used + l->session_ms * MO_MS <= now)
             mo_hsess_free(s);
     }
@@ -474,7 +474,7 @@ static void end_answer(struct answer *a)
 
 void mo_ep_http_drain(struct mo_ep_http *h)
 {
-    for (mo_list_of_safe(struct answer, a, &h->answers, node)) {
+    mo_list_each_entry_safe (a, &h->answers, struct answer, node) {
         struct mo_ep_call *c = a->way.call;
 
         if (a->sess && a->sess->get == a)

@@ -17,7 +17,7 @@ static int read_names(struct mo_map *to, struct mo_json arr)
 {
     if (arr.p && !mo_json_is(arr, MO_JSON_ARRAY))
         return MO_EINVAL;
-    for (struct mo_json_walk m = mo_json_walk(arr); mo_json_step(&m);) {
+    mo_json_each (m, arr) {
         mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
         int rc;
 
@@ -134,7 +134,7 @@ static void send_task(struct call *c, struct mo_json task)
 void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
                       struct mo_span id, struct mo_span task)
 {
-    for (mo_list_of_safe(struct call, c, &ep->calls, node)) {
+    mo_list_each_entry_safe (c, &ep->calls, struct call, node) {
         if (c->state == CALL_LISTENING && c->filter && c->way &&
             mo_span_eq(c->pub.caller, caller) &&
             mo_map_get(&c->filter->tasks, id))

@@ -116,7 +116,7 @@ bool mo_ep_is_task_key(struct mo_json key)
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
                        bool (*skip)(struct mo_json key))
 {
-    for (struct mo_json_walk m = mo_json_walk(obj); mo_json_step(&m);) {
+    mo_json_each (m, obj) {
         if (skip(m.key))
             continue;
         mo_jw_key_raw(w, m.key);

@@ -140,7 +140,7 @@ bool mo_endpoint_hears(struct mo_endpoint *ep, uint64_t peer)
 
 void mo_ep_push_open(struct mo_ep_sess *s)
 {
-    for (mo_list_of_safe(struct mo_ep_ask, a, &s->asks, node)) {
+    mo_list_each_entry_safe (a, &s->asks, struct mo_ep_ask, node) {
         if (a->text.len && is_connected(s))
             send_question(a);
     }
@@ -154,7 +154,7 @@ void mo_endpoint_unask(struct mo_ep_ask *a)
 
 void mo_ep_push_reply(struct mo_ep_sess *s, uint64_t id, const struct mo_rpc *m)
 {
-    for (mo_list_of(struct mo_ep_ask, a, &s->asks, node)) {
+    mo_list_each_entry (a, &s->asks, struct mo_ep_ask, node) {
         if (a->id != id)
             continue;
         if (m->kind == MO_RPC_ERROR)
@@ -176,7 +176,7 @@ uint64_t mo_endpoint_only(const struct mo_endpoint *ep)
 {
     uint64_t peer = 0;
 
-    for (mo_list_of(struct mo_ep_sess, s, &ep->sessions, node)) {
+    mo_list_each_entry (s, &ep->sessions, struct mo_ep_sess, node) {
         if (!s->ready)
             continue;
         if (peer)

@@ -44,7 +44,7 @@ static void put_state(const struct call *c, struct mo_buf *b)
     mo_jw_member_u64(&w, "r", c->rounds);
     mo_jw_member(&w, "s", c->state_bytes);
     mo_jw_member_obj(&w, "i");
-    for (mo_list_of(struct ep_input, in, &c->inputs, node)) {
+    mo_list_each_entry (in, &c->inputs, struct ep_input, node) {
         mo_jw_key_span(&w, in->key);
         mo_jw_raw(&w, mo_json_text(in->value));
     }
@@ -66,7 +66,7 @@ static int put_sealed_state(const struct call *c, struct mo_buf *out)
 
 static int read_inputs(struct call *c, struct mo_json obj)
 {
-    for (struct mo_json_walk m = mo_json_walk(obj); mo_json_step(&m);) {
+    mo_json_each (m, obj) {
         struct mo_span name;
         int rc = mo_json_str(m.key, &c->arena, &name);
 
@@ -139,7 +139,7 @@ static void put_questions(struct call *c, struct mo_span sealed)
 
     mo_jw_member_cstr(&w, "resultType", "input_required");
     mo_jw_member_obj(&w, "inputRequests");
-    for (mo_list_of(struct ep_need, q, &c->needs, node)) {
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
         mo_jw_key_span(&w, q->key);
         mo_jw_obj(&w);
         mo_jw_member(&w, "method", q->method);

@@ -17,7 +17,7 @@ static void drop_event(struct hsess *s, struct kept *k)
 /* Drop the oldest event of the longest idle session. */
 static bool drop_oldest_event(struct mo_ep_http *h)
 {
-    for (mo_list_of(struct hsess, s, &h->sessions, node)) {
+    mo_list_each_entry (s, &h->sessions, struct hsess, node) {
         if (mo_list_empty(&s->kept))
             continue;
         drop_event(s, mo_container_of(s->kept.next, struct kept, node));
@@ -422,7 +422,7 @@ static bool make_room(struct mo_ep_http *h)
 {
     if (h->by_id.len < h->ep->o.limits.sessions)
         return true;
-    for (mo_list_of(struct hsess, s, &h->sessions, node)) {
+    mo_list_each_entry (s, &h->sessions, struct hsess, node) {
         if (mo_hsess_idle(s)) {
             mo_hsess_free(s);
             return true;
@@ -517,7 +517,7 @@ static int parse_event_id(struct mo_span last, uint64_t *stream, uint64_t *seq)
 
 static struct answer *find_answer(struct hsess *s, uint64_t no)
 {
-    for (mo_list_of(struct answer, a, &s->answers, snode)) {
+    mo_list_each_entry (a, &s->answers, struct answer, snode) {
         if (a->no == no && a->pending)
             return a;
     }
@@ -527,7 +527,7 @@ static struct answer *find_answer(struct hsess *s, uint64_t no)
 static void replay_events(struct hsess *s, struct mo_req *rq, uint64_t stream,
                           uint64_t seq)
 {
-    for (mo_list_of(struct kept, k, &s->kept, node)) {
+    mo_list_each_entry (k, &s->kept, struct kept, node) {
         if (k->stream != stream || k->seq <= seq)
             continue;
         put_event(&s->h->sse, true, k->stream, k->seq, mo_span(k->text, k->n),

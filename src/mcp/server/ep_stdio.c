@@ -99,8 +99,7 @@ static void handle_batch(struct mo_ep_stdio *x, struct mo_json arr)
                      "batches are not spoken here");
         return;
     }
-    for (struct mo_json_walk at = mo_json_walk(arr);
-         mo_json_step(&at) && !x->ended;) {
+    mo_json_each_while (at, arr, !x->ended) {
         struct mo_rpc m;
 
         if (mo_rpc_parse(mo_json_text(at.val), &m, NULL) == 0 &&
@@ -210,7 +209,7 @@ int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
 void mo_ep_stdio_close(struct mo_ep_stdio *x)
 {
     /* listens end with their answer, other calls with the session */
-    for (mo_list_of_safe(struct call, c, &x->sess.calls, snode)) {
+    mo_list_each_entry_safe (c, &x->sess.calls, struct call, snode) {
         if (c->filter && !x->ended)
             mo_ep_listen_end(c, true);
     }

@@ -302,7 +302,7 @@ static bool make_room(struct mo_ep_sess *s)
 {
     if (s->ntasks < s->ep->o.limits.tasks)
         return true;
-    for (mo_list_of(struct ep_task, t, &s->tasks, node)) {
+    mo_list_each_entry (t, &s->tasks, struct ep_task, node) {
         if (has_ended(t)) {
             free_task(t);
             return true;
@@ -388,7 +388,7 @@ static struct ep_task *find_task(struct mo_ep_sess *s,
 {
     struct mo_json id = mo_json_get(m->params, "taskId");
 
-    for (mo_list_of(struct ep_task, t, &s->tasks, node)) {
+    mo_list_each_entry (t, &s->tasks, struct ep_task, node) {
         if (mo_json_is(id, MO_JSON_STRING) &&
             mo_json_str_eq(id, mo_span_cstr(t->id)))
             return t;
@@ -468,7 +468,7 @@ static void put_page(struct mo_ep_sess *s, struct mo_jw *w, uint64_t after)
     const struct ep_task *last = NULL, *more = NULL;
 
     mo_jw_member_arr(w, "tasks");
-    for (mo_list_of(struct ep_task, t, &s->tasks, node)) {
+    mo_list_each_entry (t, &s->tasks, struct ep_task, node) {
         if (t->no <= after)
             continue;
         more = t;
