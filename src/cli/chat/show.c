@@ -136,7 +136,7 @@ void mo_chat_cmd_drop(struct card *k)
     mo_free(k);
 }
 
-static void on_decided(void *ctx, const struct mo_ack *a)
+void mo_chat_cmd_decided(void *ctx, const struct mo_ack *a)
 {
     struct cli_chat *t = ctx;
     struct card *k = mo_chat_cmd_first(t);
@@ -164,7 +164,7 @@ void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
     (void)mo_json_str(mo_json_get(k->doc, "callId"), &a, &d.call);
     (void)mo_json_str(mo_json_get(k->doc, "digest"), &a, &d.digest);
     if (t->member)
-        mo_chat_decide(t->member, &d, on_decided, t);
+        mo_chat_decide(t->member, &d, mo_chat_cmd_decided, t);
 }
 
 void mo_chat_cmd_show_card(struct cli_chat *t, bool all)
