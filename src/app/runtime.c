@@ -292,17 +292,12 @@ struct ending {
     void *ctx;
 };
 
-static void finish_ending(struct ending *x, const struct mo_err *why)
+static void finish_ending(void *ctx, const struct mo_err *why)
 {
-    struct ending told = *x;
+    struct ending told = *(struct ending *)ctx;
 
-    mo_free(x);
+    mo_free(ctx);
     told.done(told.ctx, why);
-}
-
-static void on_remote_end(void *ctx, const struct mo_err *why)
-{
-    finish_ending(ctx, why);
 }
 
 /* Another instance holds the session: ask it if it is on this machine. */
@@ -321,7 +316,7 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
     }
     if (rc == 0)
         rc = mo_control_end(x->h->loop, path, mo_span_cstr(x->id), x->forget,
-                            on_remote_end, x, &e);
+                            finish_ending, x, &e);
     if (rc < 0)
         finish_ending(x, &x->why);
 }

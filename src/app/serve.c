@@ -28,7 +28,7 @@ static void renew_tls(struct server *s)
                    "keeping the old certificate");
         return;
     }
-    mo_site_tls(s->site, fresh);
+    mo_httpd_tls(mo_site_httpd(s->site), fresh);
     mo_tls_free(s->tls);
     s->tls = fresh;
 }
@@ -84,7 +84,7 @@ static void apply_config(void *ctx)
     mo_listen_auth_tell_token(&s->auth);
     gate = gate_of(s);
     mo_site_gate(s->site, &gate);
-    mo_site_limit(s->site, &limits);
+    mo_httpd_limit(mo_site_httpd(s->site), &limits);
     renew_tls(s);
     if (s->approvals && mo_approvals_reload(s->approvals, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old rules");
@@ -401,7 +401,8 @@ static void print_ready(struct server *s)
                "server.tls, or put a TLS proxy in front",
                c->listen);
     mo_listen_auth_tell_token(&s->auth);
-    mo_listen_auth_tell_ready(c, s->tls != NULL, mo_site_port(s->site));
+    mo_listen_auth_tell_ready(c, s->tls != NULL,
+                              mo_httpd_port(mo_site_httpd(s->site)));
 }
 
 /* Frees what is left, also a site that never listened. */

@@ -113,7 +113,7 @@ static void begin_input(struct run *r)
     static const struct mo_stream_cb cb = {.on_read = on_in,
                                            .on_close = on_in_close};
     struct stat st;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = INPUT_MAX};
     ssize_t n = 1;
     int fd;
 
@@ -125,7 +125,6 @@ static void begin_input(struct run *r)
             mo_stream_attach(r->in, &cb, r);
         return;
     }
-    mo_buf_init(&b, INPUT_MAX);
     while (S_ISREG(st.st_mode) && n > 0 && mo_buf_room(&b, 65536)) {
         n = read(STDIN_FILENO, mo_buf_room(&b, 65536), 65536);
         if (n > 0)
@@ -133,7 +132,6 @@ static void begin_input(struct run *r)
     }
     mo_stream_limit(r->io, INPUT_MAX);
     (void)mo_stream_write(r->io, mo_buf_view(&b));
-    mo_buf_fini(&b);
     mo_stream_shutdown(r->io);
 }
 
@@ -183,19 +181,12 @@ static void on_signal(void *ctx, int signo)
         mo_box_stop(r->box);
 }
 
-static const char *name_of(int driver)
-{
-    return driver == MO_DRIVER_NATIVE   ? "native"
-           : driver == MO_DRIVER_DOCKER ? "docker"
-                                        : "";
-}
-
 /* "native", "docker", or an image; NULL: from the configuration. */
 static void read_where(const char *word, struct mo_box_drivers_opts *o)
 {
-    if (word && strcmp(word, name_of(MO_DRIVER_NATIVE)) == 0)
+    if (word && strcmp(word, "native") == 0)
         o->driver = MO_DRIVER_NATIVE;
-    else if (word && strcmp(word, name_of(MO_DRIVER_DOCKER)) == 0)
+    else if (word && strcmp(word, "docker") == 0)
         o->driver = MO_DRIVER_DOCKER;
     else
         o->image = word;

@@ -30,10 +30,8 @@ struct finding {
 
 static void put_str(struct mo_buf *b, struct mo_json v)
 {
-    mo_autobuf struct mo_buf s = {.max = MO_CMD_TEXT_MAX};
-
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &s) == 0)
-        (void)mo_buf_span(b, mo_buf_view(&s));
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str_buf(v, b);
 }
 
 /* The first line, shortened to fit. */
@@ -177,13 +175,6 @@ static int find_tools(const struct mo_cli *c, struct finding *f,
 
 /* --- command -------------------------------------------------------------- */
 
-/* Joins the remaining arguments, quoted or not. */
-static void join_args(const struct mo_cli *c, struct mo_buf *b)
-{
-    for (size_t i = 0; i < c->nargs; i++)
-        (void)mo_buf_printf(b, "%s%s", i ? " " : "", c->args[i]);
-}
-
 static bool take_numbers(const struct mo_cli *c, struct mo_gw_find *f)
 {
     const char *limit = mo_cli_get(c, "limit");
@@ -229,7 +220,7 @@ int mo_run_find(struct mo_cli *c)
     f.m.log.level = MO_ERROR;
     if (mo_cli_has(c, "forget") || c->nargs == 0)
         return forget_learning(c, f.m.cfg.now);
-    join_args(c, &words);
+    mo_cli_join(c, &words);
     what.words = mo_buf_view(&words);
     if (mo_buf_err(&words))
         return mo_cli_error(c, MO_EXIT_USAGE, "too many words");

@@ -100,12 +100,23 @@ static void put_opts(struct mo_buf *b, const char *title,
         put_opt(b, &opts[i]);
 }
 
+static bool is_hidden(const struct mo_cmd *cmd)
+{
+    return cmd->flags & MO_CLI_HIDDEN;
+}
+
+/* "mcp" and "add" of "mcp add"; *second has no text for a single word. */
+static struct mo_span words_of(const struct mo_cmd *cmd, struct mo_span *second)
+{
+    *second = mo_span_cstr(cmd->name);
+    return mo_span_cut(second, ' ');
+}
+
 static bool in_group(const struct mo_cmd *cmd, const char *group)
 {
-    struct mo_span name = mo_span_cstr(cmd->name);
-    struct mo_span head = mo_span_cut(&name, ' ');
+    struct mo_span second, head = words_of(cmd, &second);
 
-    return !group || (name.p && mo_span_is(head, group));
+    return !group || (second.p && mo_span_is(head, group));
 }
 
 void mo_help_overview(const struct mo_cli_table *t, const char *group,
@@ -281,18 +292,6 @@ static void bash_values(struct mo_buf *b, const struct mo_opt *opts, size_t n)
     }
 }
 
-static bool is_hidden(const struct mo_cmd *cmd)
-{
-    return cmd->flags & MO_CLI_HIDDEN;
-}
-
-/* "mcp" and "add" of "mcp add"; *second has no text for a single word. */
-static struct mo_span words_of(const struct mo_cmd *cmd, struct mo_span *second)
-{
-    *second = mo_span_cstr(cmd->name);
-    return mo_span_cut(second, ' ');
-}
-
 /* The next group from row *i on, once for all of its rows; or an empty span. */
 static struct mo_span next_group(const struct mo_cli_table *t, size_t *i)
 {
@@ -433,8 +432,7 @@ static void fish_opts(struct mo_buf *b, const char *when,
 
 static void fish_command(const struct mo_cmd *cmd, struct mo_buf *b)
 {
-    struct mo_span rest = mo_span_cstr(cmd->name);
-    struct mo_span head = mo_span_cut(&rest, ' ');
+    struct mo_span rest, head = words_of(cmd, &rest);
     char when[96];
     int n = (int)head.n;
 

@@ -46,18 +46,16 @@ static void dotenv_path(const struct mo_config_holder *h, char out[PATH_MAX])
 static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 {
     char path[PATH_MAX];
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_DOTENV_FILE_MAX};
     struct mo_err e = {0};
     unsigned line = 0;
     int rc;
 
     dotenv_path(h, path);
-    mo_buf_init(&text, MO_DOTENV_FILE_MAX);
     rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
     if (rc == 0)
         rc = mo_dotenv_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line,
                              &e);
-    mo_buf_fini(&text);
     if (rc == MO_ENOMEM)
         l->no_memory = true;
     else if (rc < 0 && line)
@@ -103,17 +101,15 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
                      struct mo_err *e)
 {
     struct mo_err why = {0};
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_CONFIG_FILE_MAX};
     int rc;
 
     find_file(h, l->cfg);
-    mo_buf_init(&text, MO_CONFIG_FILE_MAX);
     rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, &why);
     if (rc == MO_ENOTFOUND && !h->named)
         return 0;
     if (rc < 0) {
         mo_config_error(l->rep, "%s", why.msg);
-        mo_buf_fini(&text);
         return mo_fail(e, rc, "%s", why.msg);
     }
     l->file = mo_arena_strndup(l->arena, h->path, strlen(h->path));
@@ -121,7 +117,6 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     l->cfg->file = l->file;
     rc =
         l->file ? mo_config_read(l, e) : mo_fail(e, MO_ENOMEM, "out of memory");
-    mo_buf_fini(&text);
     l->text = mo_span(NULL, 0);
     if (l->literal_secret && (h->file.mode & 0077))
         mo_config_warn(l->rep,

@@ -37,13 +37,12 @@ void mo_chat_cmd_put(struct cli_chat *t, const struct mo_buf *b)
  * answer. */
 void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
 {
-    struct mo_buf b, safe;
+    mo_autobuf struct mo_buf b = {.max = CHAT_LINE_MAX};
+    mo_autobuf struct mo_buf safe = {.max = CHAT_LINE_MAX};
     va_list ap;
 
     if (t->json)
         return;
-    mo_buf_init(&b, CHAT_LINE_MAX);
-    mo_buf_init(&safe, CHAT_LINE_MAX);
     va_start(ap, fmt);
     mo_buf_vprintf(&b, fmt, ap);
     va_end(ap);
@@ -53,8 +52,6 @@ void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
     mo_buf_putc(&safe, '\n');
     t->midline = t->midline && !t->tty;
     out(t, t->tty ? t->m.c->out : t->m.c->err, mo_buf_view(&safe));
-    mo_buf_fini(&b);
-    mo_buf_fini(&safe);
 }
 
 void mo_chat_cmd_prompt(struct cli_chat *t)
