@@ -235,7 +235,7 @@ int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
         put_host_port(&addr, c->listen, (unsigned)c->port);
     o.addr = mo_buf_cstr(&addr);
     rc = mo_buf_err(&addr) ? mo_fail(e, MO_EINVAL, "server.listen: too long")
-                           : mo_site_listen(s, &o, e);
+                           : mo_httpd_listen(mo_site_httpd(s), &o, e);
     if (rc < 0)
         rc = explain_listen_error(o.addr, e);
     return rc;

@@ -158,21 +158,40 @@ static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
     h->done(h->ctx, h, NULL);
 }
 
+/* The URL of the store with references resolved; a relative file is in
+ * store.dir. */
+static int store_url(const struct mo_config *cfg, struct mo_buf *out,
+                     struct mo_err *e)
+{
+    struct mo_span file;
+    mo_autobuf struct mo_buf b = {.max = URL_MAX};
+    int rc = mo_reference_resolve(cfg, cfg->store.url, &b, e);
+
+    if (rc < 0)
+        return rc;
+    file = mo_buf_view(&b);
+    if (mo_span_starts(file, MO_SPAN("sqlite:"))) {
+        file = mo_span_skip(file, 7);
+        mo_buf_puts(out, "sqlite:");
+        if (file.n && file.p[0] != '/')
+            mo_buf_printf(out, "%s/", cfg->store.dir);
+    }
+    mo_buf_span(out, file);
+    return mo_buf_err(out) ? mo_fail(e, mo_buf_err(out), "store.url") : 0;
+}
+
 static int open_store(struct mo_runtime *h, struct mo_err *e)
 {
     struct mo_store_opts o = {
         .history_ttl_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000,
     };
     mo_autobuf struct mo_buf url = {.max = URL_MAX};
-    int rc;
 
-    rc = mo_runtime_store_url(h->cfg, &url, e);
-    if (rc == 0) {
-        o.url = mo_buf_cstr(&url);
-        rc = mo_store_open(h->loop, &o, &h->store, e);
-        mo_box_drivers_label(h->cfg, o.url, h->label);
-    }
-    return rc;
+    if (store_url(h->cfg, &url, e) < 0)
+        return e->code;
+    o.url = mo_buf_cstr(&url);
+    mo_box_drivers_label(h->cfg, o.url, h->label);
+    return mo_store_open(h->loop, &o, &h->store, e);
 }
 
 /* Checked before the store is opened: opening and closing it would add a
@@ -262,28 +281,6 @@ const char *mo_runtime_instance(const struct mo_runtime *h)
     return mo_instance_name(h->instance);
 }
 
-int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
-                         struct mo_err *e)
-{
-    struct mo_span file;
-    mo_autobuf struct mo_buf b = {.max = URL_MAX};
-    int rc;
-
-    rc = mo_reference_resolve(cfg, cfg->store.url, &b, e);
-    file = mo_buf_view(&b);
-    if (rc == 0 && mo_span_starts(file, MO_SPAN("sqlite:"))) {
-        file = mo_span_skip(file, 7);
-        mo_buf_puts(out, "sqlite:");
-        if (file.n && file.p[0] != '/')
-            mo_buf_printf(out, "%s/", cfg->store.dir);
-    }
-    if (rc == 0)
-        mo_buf_span(out, file);
-    if (rc == 0 && mo_buf_err(out))
-        rc = mo_fail(e, mo_buf_err(out), "store.url");
-    return rc;
-}
-
 /* --- ending a session ----------------------------------------------------- */
 
 struct ending {
@@ -295,17 +292,12 @@ struct ending {
     void *ctx;
 };
 
-static void finish_ending(struct ending *x, const struct mo_err *why)
+static void finish_ending(void *ctx, const struct mo_err *why)
 {
-    struct ending told = *x;
+    struct ending told = *(struct ending *)ctx;
 
-    mo_free(x);
+    mo_free(ctx);
     told.done(told.ctx, why);
-}
-
-static void on_remote_end(void *ctx, const struct mo_err *why)
-{
-    finish_ending(ctx, why);
 }
 
 /* Another instance holds the session: ask it if it is on this machine. */
@@ -324,7 +316,7 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
     }
     if (rc == 0)
         rc = mo_control_end(x->h->loop, path, mo_span_cstr(x->id), x->forget,
-                            on_remote_end, x, &e);
+                            finish_ending, x, &e);
     if (rc < 0)
         finish_ending(x, &x->why);
 }

@@ -46,9 +46,4 @@ int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
                    void (*done)(void *ctx, const struct mo_err *why), void *ctx,
                    struct mo_err *e);
 
-/* The URL of the store with references resolved; a relative file is in
- * store.dir. */
-int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
-                         struct mo_err *e);
-
 #endif

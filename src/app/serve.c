@@ -28,7 +28,7 @@ static void renew_tls(struct server *s)
                    "keeping the old certificate");
         return;
     }
-    mo_site_tls(s->site, fresh);
+    mo_httpd_tls(mo_site_httpd(s->site), fresh);
     mo_tls_free(s->tls);
     s->tls = fresh;
 }
@@ -84,7 +84,7 @@ static void apply_config(void *ctx)
     mo_listen_auth_tell_token(&s->auth);
     gate = gate_of(s);
     mo_site_gate(s->site, &gate);
-    mo_site_limit(s->site, &limits);
+    mo_httpd_limit(mo_site_httpd(s->site), &limits);
     renew_tls(s);
     if (s->approvals && mo_approvals_reload(s->approvals, now, &e) < 0)
         mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old rules");
@@ -396,6 +396,7 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
 static void print_ready(struct server *s)
 {
     const struct mo_config_server *c = &s->first->server;
+    unsigned port = mo_httpd_port(mo_site_httpd(s->site));
 
     if (!mo_listen_is_local(c->listen) && !s->tls)
         mo_log(s->log, MO_WARN, "serve",
@@ -403,10 +404,10 @@ static void print_ready(struct server *s)
                "server.tls, or put a TLS proxy in front",
                c->listen);
     mo_listen_auth_tell_token(&s->auth);
-    mo_listen_auth_tell_ready(c, s->tls != NULL, mo_site_port(s->site));
+    mo_listen_auth_tell_ready(c, s->tls != NULL, port);
     mo_log(s->log, MO_INFO, "serve",
            "started: version " MO_VERSION ", pid %d, listening on %s, port %u",
-           (int)getpid(), c->listen, mo_site_port(s->site));
+           (int)getpid(), c->listen, port);
 }
 
 /* Frees what is left, also a site that never listened. */

@@ -5,9 +5,7 @@
  * (web/approvals_socket.h); these commands contact all of them. A decision
  * applies to exactly the call that was shown: approve prints the call and sends
  * its digest. */
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/runtime_wait.h"

@@ -181,19 +181,12 @@ static void on_signal(void *ctx, int signo)
         mo_box_stop(r->box);
 }
 
-static const char *name_of(int driver)
-{
-    return driver == MO_DRIVER_NATIVE   ? "native"
-           : driver == MO_DRIVER_DOCKER ? "docker"
-                                        : "";
-}
-
 /* "native", "docker", or an image; NULL: from the configuration. */
 static void read_where(const char *word, struct mo_box_drivers_opts *o)
 {
-    if (word && strcmp(word, name_of(MO_DRIVER_NATIVE)) == 0)
+    if (word && strcmp(word, "native") == 0)
         o->driver = MO_DRIVER_NATIVE;
-    else if (word && strcmp(word, name_of(MO_DRIVER_DOCKER)) == 0)
+    else if (word && strcmp(word, "docker") == 0)
         o->driver = MO_DRIVER_DOCKER;
     else
         o->image = word;

@@ -263,6 +263,13 @@ int mo_cli_error(const struct mo_cli *c, int code, const char *fmt, ...)
     return code;
 }
 
+struct mo_span mo_cli_join(const struct mo_cli *c, struct mo_buf *b)
+{
+    for (size_t i = 0; i < c->nargs; i++)
+        (void)mo_buf_printf(b, "%s%s", i ? " " : "", c->args[i]);
+    return mo_buf_view(b);
+}
+
 int mo_cli_print(const struct mo_cli *c, const struct mo_buf *b)
 {
     struct mo_err e = {0};

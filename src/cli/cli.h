@@ -104,6 +104,8 @@ int mo_cli_main(int argc, char *const *argv, char *const *envp);
 
 /* --- helpers for commands ------------------------------------------------- */
 
+/* Appends the arguments with a blank between; returns the text. */
+struct mo_span mo_cli_join(const struct mo_cli *c, struct mo_buf *b);
 /* Writes the text to stdout. */
 int mo_cli_print(const struct mo_cli *c, const struct mo_buf *b);
 /* Prints "mcp-orchestrator: ..." on stderr and returns code. */

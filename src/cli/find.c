@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
-#include "cli/cmd.h"
+#include "cli/runtime_wait.h"
 #include "codec/json/json.h"
 #include "gateway/inside.h"
 #include "policy/tool_pins.h"
@@ -19,22 +19,19 @@
 #define TEXT_MAX   90 /* bytes of a description */
 
 struct finding {
-    struct mo_loop *loop;
+    struct mo_cmd_runtime m;
     struct mo_gateway_setup *gateway;
     struct mo_audit *audit;
     struct mo_tool_pins
         *pins; /* NULL: the pins cannot be read, no tool is excluded */
-    bool gone;
 };
 
 /* --- text output ---------------------------------------------------------- */
 
 static void put_str(struct mo_buf *b, struct mo_json v)
 {
-    mo_autobuf struct mo_buf s = {.max = MO_CMD_TEXT_MAX};
-
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &s) == 0)
-        (void)mo_buf_span(b, mo_buf_view(&s));
+    if (mo_json_is(v, MO_JSON_STRING))
+        (void)mo_json_str_buf(v, b);
 }
 
 /* The first line, shortened to fit. */
@@ -128,7 +125,7 @@ static int ask_router(const struct mo_cli *c, struct finding *f,
 
     if (mo_cli_has(c, "refresh")) {
         mo_gateway_refresh(g);
-        (void)mo_loop_until(f->loop, has_all, f, REFRESH_MS);
+        (void)mo_loop_until(f->m.loop, has_all, f, REFRESH_MS);
     }
     if (f->pins) {
         what.changed = mo_tool_pins_changed;
@@ -140,55 +137,39 @@ static int ask_router(const struct mo_cli *c, struct finding *f,
     return print_result(c, &b, mo_gateway_count(g));
 }
 
-static void on_gone(void *ctx)
+static void end_finding(struct finding *f)
 {
-    ((struct finding *)ctx)->gone = true;
-}
-
-static bool is_gone(void *ctx)
-{
-    return ((struct finding *)ctx)->gone;
-}
-
-static int find_tools(const struct mo_cli *c, const struct mo_config *cfg,
-                      struct mo_log *log, const struct mo_gw_find *what)
-{
-    struct finding f = {.gone = false};
-    struct mo_err e = {0};
-    int rc = MO_EXIT_OK;
-
-    f.loop = mo_loop_new(log, &e);
-    if (!f.loop)
-        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    if (mo_gateway_setup_open(f.loop, cfg, NULL, NULL, &f.gateway, &e) < 0) {
-        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    } else {
-        if (mo_audit_open(f.loop, cfg, &f.audit, &e) < 0)
-            mo_log_err(log, MO_ERROR, "find", &e, "the lookup is not audited");
-        if (cfg->gateway.approvals != MO_GW_NO_RULES &&
-            mo_tool_pins_open(log, cfg->store.dir, &f.pins, &e) < 0)
-            mo_log_err(log, MO_WARN, "find", &e,
-                       "changed tools are not detected");
-        rc = ask_router(c, &f, what);
-        mo_tool_pins_close(f.pins);
-        if (f.audit)
-            mo_audit_close(f.audit, NULL, NULL);
-        mo_gateway_setup_close(f.gateway, on_gone, &f);
-        (void)mo_loop_until(f.loop, is_gone, &f, REFRESH_MS);
+    mo_tool_pins_close(f->pins);
+    if (f->audit)
+        mo_audit_close(f->audit, NULL, NULL);
+    if (f->gateway) {
+        mo_gateway_setup_close(f->gateway, mo_cmd_runtime_done, &f->m);
+        mo_cmd_runtime_wait(&f->m);
     }
-    mo_loop_run(f.loop); /* finish closing */
-    mo_loop_free(f.loop);
-    return rc;
+    if (f->m.loop)
+        mo_loop_run(f->m.loop); /* finish closing */
+    mo_cmd_runtime_close(&f->m);
+}
+
+static int find_tools(const struct mo_cli *c, struct finding *f,
+                      const struct mo_gw_find *what)
+{
+    const struct mo_config *cfg = f->m.cfg.now;
+    struct mo_err e = {0};
+
+    if (mo_gateway_setup_open(f->m.loop, cfg, NULL, NULL, &f->gateway, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    if (mo_audit_open(f->m.loop, cfg, &f->audit, &e) < 0)
+        mo_log_err(&f->m.log, MO_ERROR, "find", &e,
+                   "the lookup is not audited");
+    if (cfg->gateway.approvals != MO_GW_NO_RULES &&
+        mo_tool_pins_open(&f->m.log, cfg->store.dir, &f->pins, &e) < 0)
+        mo_log_err(&f->m.log, MO_WARN, "find", &e,
+                   "changed tools are not detected");
+    return ask_router(c, f, what);
 }
 
 /* --- command -------------------------------------------------------------- */
-
-/* Joins the remaining arguments, quoted or not. */
-static void join_args(const struct mo_cli *c, struct mo_buf *b)
-{
-    for (size_t i = 0; i < c->nargs; i++)
-        (void)mo_buf_printf(b, "%s%s", i ? " " : "", c->args[i]);
-}
 
 static bool take_numbers(const struct mo_cli *c, struct mo_gw_find *f)
 {
@@ -221,28 +202,24 @@ static int forget_learning(const struct mo_cli *c, const struct mo_config *cfg)
 
 int mo_run_find(struct mo_cli *c)
 {
-    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
-    struct mo_gw_find f = {.limit = 0};
+    MO_CLEANUP(end_finding) struct finding f = {.gateway = NULL};
+    struct mo_gw_find what = {.limit = 0};
     mo_autobuf struct mo_buf words = {.max = WORDS_MAX};
-    struct mo_log log;
     int rc;
 
-    if (!take_numbers(c, &f))
+    if (!take_numbers(c, &what))
         return mo_cli_error(c, MO_EXIT_USAGE,
                             "--limit is 1 to 50, --threshold from 0 to 1");
-    rc = mo_cmd_load(c, &cfg);
+    rc = mo_cmd_runtime_load(c, &f.m);
     if (rc)
         return rc;
+    f.m.log.level = MO_ERROR;
     if (mo_cli_has(c, "forget") || c->nargs == 0)
-        return forget_learning(c, cfg.now);
-    join_args(c, &words);
-    f.words = mo_buf_view(&words);
+        return forget_learning(c, f.m.cfg.now);
+    mo_cli_join(c, &words);
+    what.words = mo_buf_view(&words);
     if (mo_buf_err(&words))
         return mo_cli_error(c, MO_EXIT_USAGE, "too many words");
     (void)signal(SIGPIPE, SIG_IGN);
-    mo_log_init(&log, STDERR_FILENO);
-    (void)mo_log_levels(&log, MO_SPAN("error"), NULL);
-    rc = find_tools(c, cfg.now, &log, &f);
-    mo_log_fini(&log);
-    return rc;
+    return find_tools(c, &f, &what);
 }

@@ -5,14 +5,6 @@
 #include "base/build.h"
 #include "cli/cmd.h"
 
-/* "config" "check" -> "config check" */
-static const char *join_topic(const struct mo_cli *c, struct mo_buf *name)
-{
-    for (size_t i = 0; i < c->nargs; i++)
-        mo_buf_printf(name, "%s%s", i ? " " : "", c->args[i]);
-    return mo_buf_cstr(name);
-}
-
 static int print_topic(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
 {
     const struct mo_cmd *cmd = mo_cli_find(c->table, name);
@@ -42,7 +34,7 @@ int mo_run_help(struct mo_cli *c)
     else if (c->nargs == 0)
         mo_help_overview(c->table, NULL, &b);
     else
-        rc = print_topic(c, mo_span_cstr(join_topic(c, &name)), &b);
+        rc = print_topic(c, mo_cli_join(c, &name), &b);
     return rc ? rc : mo_cli_print(c, &b);
 }
 
@@ -57,22 +49,26 @@ int mo_run_completion(struct mo_cli *c)
                         c->args[0]);
 }
 
-int mo_run_version(struct mo_cli *c)
+static void put_version(struct mo_buf *b)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(b);
 
-    if (!mo_cli_has(c, "json")) {
-        mo_buf_puts(&b, MO_PROGRAM " " MO_VERSION " (" MO_BUILD_ARCH
-                                   ", " MO_BUILD_KIND ")\n");
-        return mo_cli_print(c, &b);
-    }
-    w = mo_jw_object(&b);
     mo_jw_member_cstr(&w, "name", MO_PROGRAM);
     mo_jw_member_cstr(&w, "version", MO_VERSION);
     mo_jw_member_cstr(&w, "arch", MO_BUILD_ARCH);
     mo_jw_member_cstr(&w, "build", MO_BUILD_KIND);
     mo_jw_member_cstr(&w, "compiler", __VERSION__);
     mo_jw_end(&w);
-    return mo_cmd_print_json(c, &b);
+}
+
+int mo_run_version(struct mo_cli *c)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+
+    if (mo_cli_has(c, "json"))
+        put_version(&b);
+    else
+        mo_buf_puts(&b, MO_PROGRAM " " MO_VERSION " (" MO_BUILD_ARCH
+                                   ", " MO_BUILD_KIND ")\n");
+    return mo_cmd_print(c, &b);
 }

@@ -19,12 +19,4 @@ void mo_help_man(const struct mo_cli_table *t, struct mo_buf *b); /* roff */
 int mo_help_completion(const struct mo_cli_table *t, const char *shell,
                        struct mo_buf *b);
 
-/* Exit codes, documented where they are used. */
-struct mo_help_exit {
-    int code;
-    const char *says;
-};
-extern const struct mo_help_exit mo_help_exits[];
-extern const size_t mo_help_nexits;
-
 #endif

@@ -27,8 +27,10 @@ struct listing {
 
 /* --- reading ------------------------------------------------------------- */
 
-static void finish(struct listing *l, const struct mo_err *why)
+static void finish(void *ctx, const struct mo_err *why)
 {
+    struct listing *l = ctx;
+
     l->m.done = true;
     if (why)
         l->m.why = *why;
@@ -321,11 +323,6 @@ int mo_run_sessions_show(struct mo_cli *c)
 
 /* --- kill ---------------------------------------------------------------- */
 
-static void on_ended(void *ctx, const struct mo_err *why)
-{
-    finish(ctx, why);
-}
-
 static int print_killed(struct mo_cli *c, const struct mo_err *why)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
@@ -357,7 +354,7 @@ int mo_run_sessions_kill(struct mo_cli *c)
     if (rc)
         return rc;
     (void)wait_for(&l, mo_runtime_end(l.m.runtime, mo_span_cstr(c->args[0]),
-                                      mo_cli_has(c, "forget"), on_ended, &l,
+                                      mo_cli_has(c, "forget"), finish, &l,
                                       &l.m.why));
     return print_killed(c, &l.m.why);
 }

@@ -101,17 +101,15 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
                      struct mo_err *e)
 {
     struct mo_err why = {0};
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_CONFIG_FILE_MAX};
     int rc;
 
     find_file(h, l->cfg);
-    mo_buf_init(&text, MO_CONFIG_FILE_MAX);
     rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, &why);
     if (rc == MO_ENOTFOUND && !h->named)
         return 0;
     if (rc < 0) {
         mo_config_error(l->rep, "%s", why.msg);
-        mo_buf_fini(&text);
         return mo_fail(e, rc, "%s", why.msg);
     }
     l->file = mo_arena_strndup(l->arena, h->path, strlen(h->path));
@@ -119,7 +117,6 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     l->cfg->file = l->file;
     rc =
         l->file ? mo_config_read(l, e) : mo_fail(e, MO_ENOMEM, "out of memory");
-    mo_buf_fini(&text);
     l->text = mo_span(NULL, 0);
     if (l->literal_secret && (h->file.mode & 0077))
         mo_config_warn(l->rep,

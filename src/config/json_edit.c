@@ -118,7 +118,7 @@ struct style {
 static void put_value(struct mo_buf *b, struct mo_json v,
                       const struct style *st)
 {
-    struct mo_buf pretty;
+    mo_autobuf struct mo_buf pretty = {.max = b->max};
     struct mo_span rest;
     bool first = true;
 
@@ -126,7 +126,6 @@ static void put_value(struct mo_buf *b, struct mo_json v,
         mo_json_compact(v, b);
         return;
     }
-    mo_buf_init(&pretty, b->max);
     if (mo_json_pretty(v, &pretty) < 0)
         b->err = mo_buf_err(&pretty);
     rest = mo_buf_view(&pretty);
@@ -143,7 +142,6 @@ static void put_value(struct mo_buf *b, struct mo_json v,
         mo_buf_span(b, line);
         first = false;
     }
-    mo_buf_fini(&pretty);
 }
 
 static void put_member(struct mo_buf *b, const char *name, struct mo_span colon,
@@ -238,10 +236,9 @@ static int insert_member(struct mo_span text, struct mo_json obj,
                          struct style *st, struct mo_buf *out, struct mo_err *e)
 {
     struct mo_json_doc doc;
-    int rc;
     mo_autobuf struct mo_buf b = {.max = out->max};
+    int rc = wrap_value(path + 1, value, &b);
 
-    rc = wrap_value(path + 1, value, &b);
     if (rc < 0)
         (void)mo_fail(e, rc, "out of memory");
     else

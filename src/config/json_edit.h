@@ -11,8 +11,7 @@
 
 #include "codec/json/json.h"
 
-#define MO_JSON_EDIT_DEPTH_MAX 4  /* keys of a path */
-#define MO_JSON_EDIT_INDENT    64 /* bytes of indentation that are copied */
+#define MO_JSON_EDIT_INDENT 64 /* bytes of indentation that are copied */
 
 /* path: keys from the outermost, NULL-terminated. Missing objects on the path
  * are created; MO_EINVAL: a value on the path is not an object. value: JSON.

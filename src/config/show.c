@@ -190,10 +190,10 @@ static void put_origin(struct mo_buf *b, const struct mo_config_origin *o)
 static void show_line(void *ctx, const char *path, const struct mo_key *k,
                       const void *field, const struct mo_config_origin *o)
 {
-    struct mo_buf *b = ctx, value;
+    struct mo_buf *b = ctx;
+    mo_autobuf struct mo_buf value = {.max = MO_CONFIG_FILE_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&value, MO_CONFIG_FILE_MAX);
     mo_jw_init(&w, &value);
     show_value(&w, k, field);
     mo_buf_printf(b, "%-*s  %-*s  ", KEY_COLUMN, path, VALUE_COLUMN,
@@ -202,7 +202,6 @@ static void show_line(void *ctx, const char *path, const struct mo_key *k,
     mo_buf_putc(b, '\n');
     if (mo_buf_err(&value))
         b->err = mo_buf_err(&value);
-    mo_buf_fini(&value);
 }
 
 void mo_config_show(const struct mo_config *c, bool all, struct mo_buf *b)

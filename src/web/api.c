@@ -73,11 +73,12 @@ static void put_members(struct mo_jw *w, struct mo_json from,
 }
 
 /* Writes the members of the session's row and the agent's part of it. */
-static void put_session(struct mo_jw *w, const struct mo_row *row)
+static void put_session(struct mo_api_job *j, const struct mo_row *row)
 {
     static const char *const own[] = {"owner", "created", "box", "driver",
                                       "asleep"};
     static const char *const agents[] = {"title", "model"};
+    struct mo_jw *w = &j->w;
     struct mo_json_doc doc;
 
     mo_jw_obj(w);
@@ -96,11 +97,6 @@ static void begin_list(struct mo_api_job *j, const char *name)
     mo_jw_member_arr(&j->w, name);
 }
 
-static void each_session(struct mo_api_job *j, const struct mo_row *row)
-{
-    put_session(&j->w, row);
-}
-
 static void end_sessions(struct mo_api_job *j, bool more)
 {
     (void)more;
@@ -111,7 +107,7 @@ static void end_sessions(struct mo_api_job *j, bool more)
 
 static void get_sessions(void *ctx, struct mo_req *rq)
 {
-    static const struct mo_api_pages_cb cb = {mo_api_row_is_mine, each_session,
+    static const struct mo_api_pages_cb cb = {mo_api_row_is_mine, put_session,
                                               end_sessions};
     struct mo_api_job *j = mo_api_job(ctx, rq);
     struct mo_read r = {
@@ -127,19 +123,16 @@ static void on_session(void *ctx, const struct mo_rows *rows,
                        const struct mo_err *why)
 {
     struct mo_api_job *j = ctx;
-    struct mo_jw w;
 
     if (why) {
         mo_api_error(j, why);
-        return;
-    }
-    if (rows->n == 0) {
+    } else if (rows->n == 0) {
         mo_api_problem(j, 404, "not_found", "there is no such session");
-        return;
+    } else {
+        mo_jw_init(&j->w, &j->out);
+        put_session(j, &rows->v[0]);
+        mo_api_reply(j, "application/json");
     }
-    mo_jw_init(&w, &j->out);
-    put_session(&w, &rows->v[0]);
-    mo_api_reply(j, "application/json");
 }
 
 static void read_session(struct mo_api_job *j)

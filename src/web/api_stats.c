@@ -10,11 +10,6 @@
 #include "session/gauge.h"
 #include "web/api_job.h"
 
-static void put(struct mo_jw *w, const char *key, uint64_t n)
-{
-    mo_jw_member_u64(w, key, n);
-}
-
 /* --- boxes --------------------------------------------------------------- */
 
 struct mo_stats_sample mo_stats_compare(const struct mo_stats_sample *last,
@@ -51,16 +46,16 @@ static void put_box(struct mo_jw *w, const struct mo_gauge *g,
     mo_jw_member(w, "session", mo_span_cstr(g->session));
     mo_jw_member(w, "box", mo_span_cstr(g->box));
     mo_jw_member(w, "driver", mo_span_cstr(g->driver));
-    put(w, "memoryBytes", g->stats.memory);
-    put(w, "memoryPeak", g->stats.memory_peak);
-    put(w, "memoryLimit", all->memory_limit);
+    mo_jw_member_u64(w, "memoryBytes", g->stats.memory);
+    mo_jw_member_u64(w, "memoryPeak", g->stats.memory_peak);
+    mo_jw_member_u64(w, "memoryLimit", all->memory_limit);
     mo_jw_key(w, "cpuPercent");
     if (permille < 0)
         mo_jw_null(w);
     else
         mo_jw_f64(w, permille / 10.0);
     mo_jw_member_f64(w, "cpuLimit", all->cpu_milli / 10.0);
-    put(w, "processes", g->stats.pids);
+    mo_jw_member_u64(w, "processes", g->stats.pids);
     mo_jw_end(w);
 }
 
@@ -90,9 +85,9 @@ static void put_boxes(struct mo_jw *w, struct mo_api_stats *st,
 
 static void put_usage(struct mo_jw *w, const struct mo_llm_usage *u)
 {
-    put(w, "input", u->input);
-    put(w, "output", u->output);
-    put(w, "cacheRead", u->cache_read);
+    mo_jw_member_u64(w, "input", u->input);
+    mo_jw_member_u64(w, "output", u->output);
+    mo_jw_member_u64(w, "cacheRead", u->cache_read);
 }
 
 static void put_chat(void *ctx, const struct mo_chat_look *c)
@@ -103,7 +98,7 @@ static void put_chat(void *ctx, const struct mo_chat_look *c)
     mo_jw_member(w, "session", mo_span_cstr(c->session));
     mo_jw_member(w, "model", c->model);
     put_usage(w, &c->spent);
-    put(w, "members", c->members);
+    mo_jw_member_u64(w, "members", c->members);
     mo_jw_member_bool(w, "busy", c->busy);
     mo_jw_end(w);
 }
@@ -118,8 +113,8 @@ static void put_waiting(void *ctx, const struct mo_waiting *k)
     mo_jw_member(w, "server", k->server);
     mo_jw_member(w, "tool", k->tool);
     mo_jw_member_opt(w, "title", k->title);
-    put(w, "since", k->since);
-    put(w, "expiresAt", k->expires);
+    mo_jw_member_u64(w, "since", k->since);
+    mo_jw_member_u64(w, "expiresAt", k->expires);
     mo_jw_end(w);
 }
 
@@ -147,7 +142,7 @@ static void put_tokens(struct mo_jw *w, const struct mo_tally *t)
         mo_jw_member(w, "provider", mo_span_cstr(m->provider));
         mo_jw_member(w, "model", mo_span_cstr(m->model));
         put_usage(w, &m->usage);
-        put(w, "replies", m->replies);
+        mo_jw_member_u64(w, "replies", m->replies);
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -176,8 +171,8 @@ static void put_calls(struct mo_jw *w, const struct mo_tally *t, uint64_t now)
                                                "tokensPerMinute"};
 
     mo_jw_member_obj(w, "calls");
-    put(w, "total", t ? t->calls : 0);
-    put(w, "failed", t ? t->failed : 0);
+    mo_jw_member_u64(w, "total", t ? t->calls : 0);
+    mo_jw_member_u64(w, "failed", t ? t->failed : 0);
     for (int c = 0; c < COLUMNS; c++) {
         mo_jw_member_arr(w, names[c]);
         for (unsigned ago = MO_TALLY_MINUTES; t && ago > 0; ago--) {
@@ -195,14 +190,14 @@ static void put_sessions(struct mo_jw *w, const struct mo_sessions *ss)
     const struct mo_sessions_stats st = mo_sessions_stats(ss);
 
     mo_jw_member_obj(w, "sessions");
-    put(w, "open", st.open);
-    put(w, "ready", st.ready);
-    put(w, "warmBoxes", st.warm);
-    put(w, "started", st.started);
-    put(w, "adopted", st.adopted);
-    put(w, "revived", st.revived);
-    put(w, "reaped", st.reaped);
-    put(w, "lost", st.lost);
+    mo_jw_member_u64(w, "open", st.open);
+    mo_jw_member_u64(w, "ready", st.ready);
+    mo_jw_member_u64(w, "warmBoxes", st.warm);
+    mo_jw_member_u64(w, "started", st.started);
+    mo_jw_member_u64(w, "adopted", st.adopted);
+    mo_jw_member_u64(w, "revived", st.revived);
+    mo_jw_member_u64(w, "reaped", st.reaped);
+    mo_jw_member_u64(w, "lost", st.lost);
     mo_jw_end(w);
 }
 
@@ -225,8 +220,8 @@ static void on_gauges(void *ctx, const struct mo_gateway_metrics *g)
     if (j->rq) { /* else the server may be closing: nothing is there */
         mo_jw_init(&w, &j->out);
         mo_jw_obj(&w);
-        put(&w, "at", now);
-        put(&w, "since", l->st->began);
+        mo_jw_member_u64(&w, "at", now);
+        mo_jw_member_u64(&w, "since", l->st->began);
         put_sessions(&w, j->api->sessions);
         put_boxes(&w, l->st, g);
         put_agent(&w, agent);

@@ -139,14 +139,9 @@ static void on_closed(void *ctx)
     ((struct asking *)ctx)->gone = true;
 }
 
-static bool is_done(void *ctx)
+static bool is_set(void *flag)
 {
-    return ((struct asking *)ctx)->done;
-}
-
-static bool is_gone(void *ctx)
-{
-    return ((struct asking *)ctx)->gone;
+    return *(bool *)flag;
 }
 
 int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
@@ -172,10 +167,10 @@ int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
     if (!u)
         return e->code;
     if (mo_httpu_start(u, &c, &cb, &a, &x, &a.why) == 0)
-        while (!mo_loop_until(l, is_done, &a, MO_APPROVALS_SOCKET_MS))
+        while (!mo_loop_until(l, is_set, &a.done, MO_APPROVALS_SOCKET_MS))
             continue;
     mo_httpu_close(u, on_closed, &a);
-    while (!mo_loop_until(l, is_gone, &a, MO_APPROVALS_SOCKET_MS))
+    while (!mo_loop_until(l, is_set, &a.gone, MO_APPROVALS_SOCKET_MS))
         continue;
     *status = a.status;
     if (a.why.code)

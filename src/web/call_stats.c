@@ -160,11 +160,6 @@ static double quantile(const struct sum *r, double percent)
     return 0;
 }
 
-static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
-{
-    mo_jw_member_u64(w, key, n);
-}
-
 static void put_ms(struct mo_jw *w, const char *key, double ms)
 {
     mo_jw_member_f64(w, key, (double)(int64_t)(ms * 10 + 0.5) / 10);
@@ -172,8 +167,8 @@ static void put_ms(struct mo_jw *w, const char *key, double ms)
 
 static void put_sum(struct mo_jw *w, const struct sum *r)
 {
-    put_u64(w, "calls", r->calls);
-    put_u64(w, "errors", r->errors);
+    mo_jw_member_u64(w, "calls", r->calls);
+    mo_jw_member_u64(w, "errors", r->errors);
     put_ms(w, "p50Ms", quantile(r, 50));
     put_ms(w, "p95Ms", quantile(r, 95));
 }

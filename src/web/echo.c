@@ -1,8 +1,5 @@
 #include "web/echo.h"
 
-#include <stdio.h>
-
-#define ASK_MS   2000
 #define TEXT_MAX ((size_t)1024)
 
 static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
@@ -35,22 +32,6 @@ static struct mo_span from(struct mo_json args, size_t i)
     if (!first.p)
         return mo_span(NULL, 0);
     return mo_span(first.p, (size_t)(end - first.p));
-}
-
-static void on_answer(void *ctx, struct mo_json args, int rc)
-{
-    struct mo_sock *k = ctx;
-    char failed[32];
-    int n;
-
-    if (rc == MO_ECLOSED)
-        return;
-    if (rc == 0) {
-        (void)mo_sock_emit(k, "answer", from(args, 0));
-        return;
-    }
-    n = snprintf(failed, sizeof(failed), "\"%s\"", mo_err_name(rc));
-    (void)mo_sock_emit(k, "answer", mo_span(failed, (size_t)n));
 }
 
 static void echo_back(struct mo_sock *k, struct mo_json name,
@@ -88,8 +69,6 @@ static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
     (void)mo_sock_ack(k, ack, from(args, 1));
     if (room)
         on_room(*d, k, name, args);
-    else if (mo_json_str_eq(name, MO_SPAN("ask")))
-        (void)mo_sock_ask(k, "question", from(args, 1), ASK_MS, on_answer, k);
     else if (mo_json_str_eq(name, MO_SPAN("kick")))
         mo_sock_disconnect(k, false);
     else if (mo_json_str_eq(name, MO_SPAN("drop")))

@@ -4,8 +4,6 @@
  * requested, carries the arguments. A few names do more:
  *   join ROOM, leave ROOM   membership
  *   say ROOM args…          the event "said" to all others in the room
- *   ask args…               the server asks "question" args… and sends the
- *                           acked arguments as "answer"
  *   kick, drop              the server disconnects the socket, or closes its
  *                           Engine.IO session
  * A client whose auth has "refuse" is refused with that text. */

@@ -65,16 +65,27 @@ static void poll_hangup(struct mo_req *rq)
     mo_req_abort(rq);
 }
 
-static void on_get(struct engine *g, struct mo_req *rq)
+static void set_poll(struct engine *g, struct mo_req *rq)
 {
-    if (g->poll) { /* a second GET: packets could overtake each other */
-        refuse(g->d, rq, BAD_REQUEST);
-        mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
-        return;
-    }
     g->poll = rq;
     rq->data = g;
     rq->gone = poll_gone;
+}
+
+/* A second GET or POST at a time: packets could overtake each other. */
+static void refuse_second(struct engine *g, struct mo_req *rq)
+{
+    refuse(g->d, rq, BAD_REQUEST);
+    mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
+}
+
+static void on_get(struct engine *g, struct mo_req *rq)
+{
+    if (g->poll) {
+        refuse_second(g, rq);
+        return;
+    }
+    set_poll(g, rq);
     rq->hangup = poll_hangup;
     mo_eiod_engine_flush(g);
     if (g->mailbox)
@@ -118,8 +129,7 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
 static void on_post(struct engine *g, struct mo_req *rq)
 {
     if (g->post) {
-        refuse(g->d, rq, BAD_REQUEST);
-        mo_eiod_engine_close(g, MO_ENG_PROTOCOL, "transport error");
+        refuse_second(g, rq);
         return;
     }
     g->post = rq;
@@ -137,28 +147,35 @@ static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
     return g && strcmp(g->pub.caller, rq->caller) == 0 ? g : NULL;
 }
 
+/* NULL: answered. */
+static struct engine *new_engine(struct mo_eiod *d, struct mo_req *rq)
+{
+    struct engine *g = mo_eiod_engine_new(d, rq);
+
+    if (!g)
+        mo_req_problem(rq, 503, "busy", "too many sessions, try later");
+    return g;
+}
+
+static void open_polling(struct mo_eiod *d, struct mo_req *rq)
+{
+    struct engine *g = new_engine(d, rq);
+
+    if (!g)
+        return;
+    set_poll(g, rq);
+    mo_eiod_engine_open(g);
+}
+
 static void on_polling(struct mo_eiod *d, struct mo_req *rq, struct mo_span sid)
 {
-    struct engine *g;
+    struct engine *g = sid.p ? find(d, rq, sid) : NULL;
 
-    if (!sid.p) {
-        if (rq->head->method != MO_HTTP_GET) {
-            refuse(d, rq, BAD_METHOD);
-            return;
-        }
-        g = mo_eiod_engine_new(d, rq);
-        if (!g) {
-            mo_req_problem(rq, 503, "busy", "too many sessions, try later");
-            return;
-        }
-        g->poll = rq;
-        rq->data = g;
-        rq->gone = poll_gone;
-        mo_eiod_engine_open(g);
-        return;
-    }
-    g = find(d, rq, sid);
-    if (!g)
+    if (!sid.p && rq->head->method == MO_HTTP_GET)
+        open_polling(d, rq);
+    else if (!sid.p)
+        refuse(d, rq, BAD_METHOD);
+    else if (!g)
         refuse(d, rq, UNKNOWN_SID);
     else if (g->ws)
         refuse(d, rq, BAD_REQUEST);
@@ -192,11 +209,9 @@ static void on_websocket(struct mo_eiod *d, struct mo_req *rq,
             return;
         }
     } else {
-        g = mo_eiod_engine_new(d, rq);
-        if (!g) {
-            mo_req_problem(rq, 503, "busy", "too many sessions, try later");
+        g = new_engine(d, rq);
+        if (!g)
             return;
-        }
     }
     w = mo_wsc_accept(d, rq, &early);
     if (!w) {

@@ -171,11 +171,6 @@ static void measure(void *ctx)
 
 /* --- for the page -------------------------------------------------------- */
 
-static void put(struct mo_jw *w, const char *key, uint64_t n)
-{
-    mo_jw_member_u64(w, key, n);
-}
-
 static void put_server(const struct mo_gateway_metrics *g,
                        const struct mo_upstream *u, struct mo_jw *w)
 {
@@ -192,8 +187,8 @@ static void put_server(const struct mo_gateway_metrics *g,
     mo_jw_member(w, "name", name);
     mo_jw_member_cstr(w, "state", states[s.state]);
     mo_jw_member_cstr(w, "breaker", mo_breaker_name(s.breaker));
-    put(w, "children", s.children);
-    put(w, "queue", s.waiting);
+    mo_jw_member_u64(w, "children", s.children);
+    mo_jw_member_u64(w, "queue", s.waiting);
     mo_call_stats_put_server(g->sums, name, TOOLS_SHOWN, w);
     mo_jw_end(w);
 }
@@ -216,10 +211,10 @@ void mo_gateway_metrics_put(void *ctx, struct mo_jw *w)
         put_server(g, mo_gateway_up(gw, i), w);
     }
     mo_jw_end(w);
-    put(w, "children", children);
-    put(w, "queue", queue);
-    put(w, "waiting", gw ? mo_approvals_waiting(g->approvals) : 0);
-    put(w, "savedTokens", gw ? mo_gateway_saved(gw) : 0);
+    mo_jw_member_u64(w, "children", children);
+    mo_jw_member_u64(w, "queue", queue);
+    mo_jw_member_u64(w, "waiting", gw ? mo_approvals_waiting(g->approvals) : 0);
+    mo_jw_member_u64(w, "savedTokens", gw ? mo_gateway_saved(gw) : 0);
     mo_jw_end(w);
 }
 

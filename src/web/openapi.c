@@ -24,7 +24,7 @@ static void put_info(struct mo_jw *w, struct mo_json info)
 static void put_routes(struct mo_jw *w, const struct mo_site *s)
 {
     const struct mo_route *v = NULL;
-    size_t n = s ? mo_site_routes(s, &v) : 0;
+    size_t n = mo_site_routes(s, &v);
     mo_autobuf struct mo_buf path = {.max = ROUTE_MAX};
 
     mo_jw_arr(w);
@@ -38,7 +38,7 @@ static void put_routes(struct mo_jw *w, const struct mo_site *s)
     mo_jw_end(w);
 }
 
-int mo_openapi_write(const struct mo_site *s, struct mo_buf *b)
+static int write_document(const struct mo_site *s, struct mo_buf *b)
 {
     struct mo_span text = mo_span(
         mo_helper_openapi, (size_t)(mo_helper_openapi_end - mo_helper_openapi));
@@ -66,7 +66,7 @@ static void on_get(void *ctx, struct mo_req *rq)
 {
     mo_autobuf struct mo_buf b = {.max = DOC_MAX};
 
-    if (mo_openapi_write(ctx, &b) < 0 && !b.err)
+    if (write_document(ctx, &b) < 0 && !b.err)
         b.err = MO_ENOMEM;
     mo_api_send(rq, &b);
 }

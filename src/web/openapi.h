@@ -9,7 +9,5 @@
 #include "web/site.h"
 
 int mo_openapi_route(struct mo_site *s);
-/* The document itself; s: whose routes, or NULL. */
-int mo_openapi_write(const struct mo_site *s, struct mo_buf *out);
 
 #endif

@@ -3,8 +3,8 @@
  * Invariants
  *  1. Each engine has one `struct client` (eng->data), from on_open to
  *     on_close. Its socket part is live between CONNECT and disconnect.
- *  2. A client's pending acks and room memberships exist only while its
- *     socket is live; leave_all() and drop_asks() end them.
+ *  2. A client's room memberships exist only while its socket is live;
+ *     leave_all() ends them.
  *  3. A room exists while it has a member. */
 #include "web/siod.h"
 
@@ -28,15 +28,6 @@ struct member {
     struct client *client;
 };
 
-struct ask {
-    struct mo_list node;
-    struct client *client;
-    struct mo_timer timer;
-    uint64_t id;
-    void (*done)(void *ctx, struct mo_json args, int rc);
-    void *ctx;
-};
-
 enum state { WAITING, LIVE, LEFT }; /* states of a socket */
 
 struct client {
@@ -46,9 +37,6 @@ struct client {
     unsigned refusals;
     struct mo_list rooms; /* member.in_sock */
     unsigned nrooms;
-    struct mo_list asks;
-    unsigned nasks;
-    uint64_t next_ask;
     struct mo_timer connect; /* deadline of CONNECT */
     struct mo_later left;    /* calls on_disconnect later */
     const char *reason;
@@ -164,13 +152,6 @@ static void leave_all(struct client *c)
     }
 }
 
-size_t mo_siod_room_size(const struct mo_siod *d, struct mo_span name)
-{
-    const struct room *r = mo_map_get(&d->rooms, name);
-
-    return r ? r->size : 0;
-}
-
 /* --- send ---------------------------------------------------------------- */
 
 static struct mo_buf *fresh(struct mo_siod *d)
@@ -181,11 +162,10 @@ static struct mo_buf *fresh(struct mo_siod *d)
     return &d->scratch;
 }
 
-static int make_event(struct mo_siod *d, const char *name, struct mo_span args,
-                      int64_t id)
+static int make_event(struct mo_siod *d, const char *name, struct mo_span args)
 {
-    return mo_sio_put_event(fresh(d), MO_SPAN("/"), id, mo_span_cstr(name),
-                            args);
+    return mo_sio_put_event(fresh(d), MO_SPAN("/"), MO_SIO_ACK_NONE,
+                            mo_span_cstr(name), args);
 }
 
 static int send_scratch(struct client *c)
@@ -204,7 +184,7 @@ int mo_sock_emit(struct mo_sock *k, const char *name, struct mo_span args)
 
     if (c->state != LIVE)
         return MO_ECLOSED;
-    rc = make_event(c->d, name, args, MO_SIO_ACK_NONE);
+    rc = make_event(c->d, name, args);
     return rc < 0 ? rc : send_scratch(c);
 }
 
@@ -227,79 +207,13 @@ size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
     struct room *r = mo_map_get(&d->rooms, room);
     size_t sent = 0;
 
-    if (!r || make_event(d, name, args, MO_SIO_ACK_NONE) < 0)
+    if (!r || make_event(d, name, args) < 0)
         return 0;
     /* A failed send closes its session one iteration later, so members stay. */
     mo_list_each_entry (m, &r->members, struct member, in_room)
         if (&m->client->pub != except && send_scratch(m->client) == 0)
             sent++;
     return sent;
-}
-
-/* --- acks from the client ------------------------------------------------ */
-
-static void ask_end(struct ask *a, struct mo_json args, int rc)
-{
-    mo_list_del(&a->node);
-    a->client->nasks--;
-    mo_timer_stop(a->client->d->loop, &a->timer);
-    a->done(a->ctx, args, rc);
-    mo_free(a);
-}
-
-static void on_ask_timeout(struct mo_timer *t)
-{
-    ask_end(mo_container_of(t, struct ask, timer), (struct mo_json){NULL, 0},
-            MO_ETIMEOUT);
-}
-
-static void drop_asks(struct client *c)
-{
-    while (!mo_list_empty(&c->asks))
-        ask_end(mo_container_of(c->asks.next, struct ask, node),
-                (struct mo_json){NULL, 0}, MO_ECLOSED);
-}
-
-int mo_sock_ask(struct mo_sock *k, const char *name, struct mo_span args,
-                unsigned timeout_ms,
-                void (*done)(void *ctx, struct mo_json args, int rc), void *ctx)
-{
-    struct client *c = client_of(k);
-    struct ask *a;
-    int rc;
-
-    if (c->state != LIVE)
-        return MO_ECLOSED;
-    if (c->nasks == MO_SIO_ACKS_MAX)
-        return MO_EBUSY;
-    a = mo_new(struct ask);
-    if (!a)
-        return MO_ENOMEM;
-    *a = (struct ask){.client = c, .id = c->next_ask, .done = done, .ctx = ctx};
-    rc = make_event(c->d, name, args, (int64_t)a->id);
-    if (rc == 0)
-        rc = send_scratch(c);
-    if (rc < 0) {
-        mo_free(a);
-        return rc;
-    }
-    c->next_ask++;
-    c->nasks++;
-    mo_list_push(&c->asks, &a->node);
-    mo_timer_init(&a->timer, on_ask_timeout);
-    mo_timer_start(c->d->loop, &a->timer, timeout_ms);
-    return 0;
-}
-
-static void on_ack(struct client *c, const struct mo_sio *p)
-{
-    mo_list_each_entry (a, &c->asks, struct ask, node) {
-        if (a->id == p->id) {
-            ask_end(a, p->data, 0);
-            return;
-        }
-    }
-    /* Late or unknown: ignore it. */
 }
 
 /* --- connect and disconnect ---------------------------------------------- */
@@ -312,7 +226,6 @@ static void socket_end(struct client *c, const char *reason)
     c->state = LEFT;
     mo_later_cancel(&c->left);
     leave_all(c);
-    drop_asks(c);
     d->stats.sockets--;
     d->o.on_disconnect(d->o.ctx, &c->pub, reason);
 }
@@ -421,8 +334,7 @@ static void on_packet(struct client *c, const struct mo_sio *p)
         d->o.on_event(d->o.ctx, &c->pub, p->name, p->data,
                       p->has_id ? (int64_t)p->id : MO_SIO_ACK_NONE);
         return;
-    case MO_SIO_ACK:
-        on_ack(c, p);
+    case MO_SIO_ACK: /* we ask for none */
         return;
     case MO_SIO_DISCONNECT:
         mo_timer_start(d->loop, &c->connect, MO_SIO_CONNECT_MS);
@@ -452,7 +364,6 @@ static void eng_open(void *ctx, struct mo_eng *g)
     c->d = d;
     c->pub.eng = g;
     mo_list_init(&c->rooms);
-    mo_list_init(&c->asks);
     mo_later_init(&c->left, on_left);
     mo_timer_init(&c->connect, on_connect_timeout);
     mo_timer_start(d->loop, &c->connect, MO_SIO_CONNECT_MS);

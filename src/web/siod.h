@@ -2,7 +2,7 @@
  *
  * A socket is a client that has sent CONNECT over an Engine.IO session. The
  * owner accepts or refuses it, gets its events, and sends events to one socket
- * or to a room. Acks work in both directions.
+ * or to a room. Clients may ask for acks; this server asks for none.
  *
  * Lifetimes: a socket accepted by on_connect lives until on_disconnect, which
  * fires exactly once and never from inside a call here.
@@ -11,8 +11,8 @@
  * handle to the whole array (element 0 is the name); outgoing "args" are the
  * elements after the name, joined by commas.
  *
- * Limits: rooms per socket, acks a socket owes, refused CONNECTs (the session
- * is closed), plus those of eiod.h. A packet that violates the protocol closes
+ * Limits: rooms per socket, refused CONNECTs (the session is closed), plus
+ * those of eiod.h. A packet that violates the protocol closes
  * the session; other namespaces are refused with CONNECT_ERROR; a binary event
  * closes the session. */
 #ifndef MO_WEB_SIOD_H
@@ -22,7 +22,6 @@
 #include "web/eiod.h"
 
 #define MO_SIO_ROOMS_MAX    16 /* per socket */
-#define MO_SIO_ACKS_MAX     64 /* acks owed by one socket */
 #define MO_SIO_ACK_NONE     (-1)
 #define MO_SIO_CONNECT_MS   45000
 #define MO_SIO_ROOM_MAX     128 /* bytes of a room's name */
@@ -60,13 +59,6 @@ void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx);
 int mo_sock_emit(struct mo_sock *k, const char *name, struct mo_span args);
 int mo_sock_ack(struct mo_sock *k, int64_t ack, struct mo_span args);
 
-/* Emit and wait for the client's ack. done fires once: the array of the
- * client's arguments, or none with MO_ETIMEOUT or MO_ECLOSED. */
-int mo_sock_ask(struct mo_sock *k, const char *name, struct mo_span args,
-                unsigned timeout_ms,
-                void (*done)(void *ctx, struct mo_json args, int rc),
-                void *ctx);
-
 /* Socket.IO's disconnect; `close` also closes the Engine.IO session. */
 void mo_sock_disconnect(struct mo_sock *k, bool close);
 
@@ -76,7 +68,6 @@ void mo_sock_leave(struct mo_sock *k, struct mo_span room);
  * many. */
 size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
                     struct mo_span args, const struct mo_sock *except);
-size_t mo_siod_room_size(const struct mo_siod *d, struct mo_span room);
 
 struct mo_siod_stats {
     struct mo_eiod_stats eio;

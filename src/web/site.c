@@ -469,20 +469,9 @@ struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
     return s;
 }
 
-int mo_site_listen(struct mo_site *s, const struct mo_listen_opts *o,
-                   struct mo_err *e)
+struct mo_httpd *mo_site_httpd(struct mo_site *s)
 {
-    return mo_httpd_listen(s->httpd, o, e);
-}
-
-unsigned mo_site_port(const struct mo_site *s)
-{
-    return mo_httpd_port(s->httpd);
-}
-
-void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls)
-{
-    mo_httpd_tls(s->httpd, tls);
+    return s->httpd;
 }
 
 const struct mo_gate *mo_site_gate_now(const struct mo_site *s)
@@ -493,11 +482,6 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s)
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
 {
     s->gate = *g;
-}
-
-void mo_site_limit(struct mo_site *s, const struct mo_httpd_limits *m)
-{
-    mo_httpd_limit(s->httpd, m);
 }
 
 struct mo_prom *mo_site_prom(struct mo_site *s)

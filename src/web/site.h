@@ -28,16 +28,11 @@ struct mo_site_opts {
 
 struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
                             struct mo_err *e);
-int mo_site_listen(struct mo_site *s, const struct mo_listen_opts *o,
-                   struct mo_err *e);
+/* To listen, and to change limits and certificate; borrowed. */
+struct mo_httpd *mo_site_httpd(struct mo_site *s);
 const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
-unsigned mo_site_port(const struct mo_site *s);
-/* Use this context for new connections; the old one may be freed. */
-void mo_site_tls(struct mo_site *s, struct mo_tls_ctx *tls);
-
 /* Use these rules from now on; g's pointers are borrowed. */
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g);
-void mo_site_limit(struct mo_site *s, const struct mo_httpd_limits *m);
 
 enum {
     MO_ROUTE_OPEN = 1,   /* no access control: for probes without a token */

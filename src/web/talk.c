@@ -101,6 +101,14 @@ static void fail(struct talker *t, const char *text)
     mo_sock_disconnect(t->sock, false);
 }
 
+static void fail_open(struct talker *t, const char *why)
+{
+    char text[320];
+
+    snprintf(text, sizeof(text), "Failed to initialize session: %s", why);
+    fail(t, text);
+}
+
 /* --- from the agent ------------------------------------------------------ */
 
 static void member_event(void *ctx, const char *name, struct mo_span args)
@@ -115,19 +123,12 @@ static void member_closed(void *ctx, const char *reason,
                           const struct mo_err *why)
 {
     struct talker *t = ctx;
-    char text[320];
 
+    (void)reason; /* session:closed has said it */
     t->member = NULL;
-    if (t->sock == NULL)
-        return;
-    if (why) {
-        snprintf(text, sizeof(text), "Failed to initialize session: %s",
-                 why->msg);
-        fail(t, text);
-        return;
-    }
-    (void)reason;     /* session:closed has said it */
-    if (t->ends == 0) /* else after that answer */
+    if (t->sock && why)
+        fail_open(t, why->msg);
+    else if (t->sock && t->ends == 0) /* else after that answer */
         mo_sock_disconnect(t->sock, false);
 }
 
@@ -144,25 +145,12 @@ static void join(struct talker *t)
         .owner = mo_span_cstr(eng->caller),
     };
     struct mo_err e;
-    char text[320];
 
-    if (j.session.n == 0) {
+    if (j.session.n == 0)
         fail(t, "Missing sessionId in query params");
-        return;
-    }
-    if (mo_chat_join(t->talk->agent, &j, &member_cb, t, &t->member, &e) == 0)
-        return;
-    snprintf(text, sizeof(text), "Failed to initialize session: %s", e.msg);
-    fail(t, text);
-}
-
-static void unavailable(struct talker *t)
-{
-    char text[320];
-
-    snprintf(text, sizeof(text), "Failed to initialize session: %s",
-             t->talk->why);
-    fail(t, text);
+    else if (mo_chat_join(t->talk->agent, &j, &member_cb, t, &t->member, &e) <
+             0)
+        fail_open(t, e.msg);
 }
 
 static void on_ready(void *ctx, struct mo_sock *k)
@@ -172,7 +160,7 @@ static void on_ready(void *ctx, struct mo_sock *k)
     if (talk->agent)
         join(k->data);
     else if (talk->why[0])
-        unavailable(k->data);
+        fail_open(k->data, talk->why);
     else
         mo_list_push(&talk->waiting, &((struct talker *)k->data)->node);
 }
@@ -490,7 +478,7 @@ void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
 
         mo_list_del(&k->node);
         if (agent == NULL) {
-            unavailable(k);
+            fail_open(k, t->why);
             continue;
         }
         join(k);

@@ -144,39 +144,6 @@ for (const { name, bin } of BUILDS) {
           );
         });
 
-        test('acks to the server; none, and a late one', async () => {
-          const c = await connected(server, { transports });
-          c.once('question', (a, b, reply) => reply('yes', a + b));
-          let answer = event(c, 'answer');
-          c.emit('ask', 40, 2);
-          assert.deepEqual(await answer, ['yes', 42]);
-          const question = event(c, 'question');
-          answer = event(c, 'answer');
-          c.emit('ask', 'late');
-          const reply = (await question).at(-1);
-          assert.match((await answer)[0], /timeout|timed/i);
-          reply('too late');
-          assert.equal(await c.timeout(20_000).emitWithAck('ok', 1), 1);
-        });
-
-        test('more questions than may be open', async () => {
-          const c = await connected(server, { transports });
-          const replies = [];
-          c.on('question', (i, reply) => replies.push(() => reply(i)));
-          for (let i = 0; i < 100; i++) c.emit('ask', i);
-          assert.equal(await c.timeout(20_000).emitWithAck('ok', 1), 1);
-          await until(() => replies.length >= 64, 'questions');
-          assert.equal(replies.length, 64);
-          const answers = [];
-          c.on('answer', (i) => answers.push(i));
-          for (const reply of replies.reverse()) reply();
-          await until(() => answers.length >= 64, 'answers');
-          assert.deepEqual(
-            answers,
-            Array.from({ length: 64 }, (_, i) => 63 - i),
-          );
-        });
-
         test('rooms: join, say, leave', async () => {
           const [a, b, c] = await Promise.all(
             [1, 2, 3].map(() => connected(server, { transports })),

@@ -25,8 +25,7 @@ struct site {
     struct mo_sock *socks[SOCKS_MAX]; /* live, in the order they came */
     unsigned nsocks;
     int connects, disconnects, events, readies;
-    int asked, answered, last_rc;
-    char reason[64], answer[64];
+    char reason[64];
     bool busy; /* inside a call: no callback may come */
     bool drop; /* whoever sends an event */
     bool httpd_gone, siod_gone;
@@ -94,17 +93,6 @@ static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
     t->nsocks--;
     memmove(&t->socks[i], &t->socks[i + 1],
             (t->nsocks - i) * sizeof(struct mo_sock *));
-}
-
-static void on_answer(void *ctx, struct mo_json args, int rc)
-{
-    struct site *t = ctx;
-
-    assert_false(t->busy);
-    assert_true((rc == 0) == (args.p != NULL));
-    t->answered++;
-    t->last_rc = rc;
-    (void)snprintf(t->answer, sizeof(t->answer), "%.*s", (int)args.n, args.p);
 }
 
 /* --- the site ------------------------------------------------------------ */
@@ -177,7 +165,6 @@ static void site_close(struct site *t)
     assert_true(mo_loop_until(t->l, all_gone, t, WAIT_MS));
     assert_int_equal(t->nsocks, 0);
     assert_int_equal(t->connects, t->disconnects);
-    assert_int_equal(t->asked, t->answered);
 }
 
 static struct mo_loop *loop_new(void)
@@ -335,13 +322,6 @@ static bool no_sessions(void *ctx)
     return mo_siod_stats(t->siod).eio.sessions == 0;
 }
 
-static bool all_answered(void *ctx)
-{
-    const struct site *t = ctx;
-
-    return t->answered == t->asked;
-}
-
 /* --- rooms --------------------------------------------------------------- */
 
 static void test_rooms(void **state)
@@ -360,7 +340,6 @@ static void test_rooms(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(mo_sock_join(t.socks[i], red), 0);
     assert_int_equal(mo_sock_join(t.socks[0], red), 0); /* twice is once */
-    assert_int_equal(mo_siod_room_size(t.siod, red), 3);
     assert_int_equal(mo_siod_stats(t.siod).rooms, 1);
     assert_int_equal(mo_siod_emit(t.siod, red, "all", args, NULL), 3);
     assert_int_equal(mo_siod_emit(t.siod, red, "but", args, t.socks[1]), 2);
@@ -370,10 +349,9 @@ static void test_rooms(void **state)
     expect(&t, c[2], "42[\"but\",1,[2]]");
     mo_sock_leave(t.socks[0], red);
     mo_sock_leave(t.socks[0], red);
-    assert_int_equal(mo_siod_room_size(t.siod, red), 2);
+    assert_int_equal(mo_siod_emit(t.siod, red, "two", args, NULL), 2);
     /* A socket that we disconnect gets nothing from this moment on. */
     mo_sock_disconnect(t.socks[1], false);
-    assert_int_equal(mo_siod_room_size(t.siod, red), 1);
     assert_int_equal(mo_siod_emit(t.siod, red, "end", args, NULL), 1);
     expect(&t, c[1], "41");
     expect(&t, c[2], "42[\"end\",1,[2]]");
@@ -412,63 +390,10 @@ static void test_room_limits(void **state)
     mo_loop_free(l);
 }
 
-/* --- questions ----------------------------------------------------------- */
-
-static void ask(struct site *t, unsigned ms, int want)
-{
-    int rc;
-
-    t->busy = true;
-    rc = mo_sock_ask(t->socks[0], "q", MO_SPAN("7"), ms, on_answer, t);
-    t->busy = false;
-    assert_int_equal(rc, want);
-    if (rc == 0)
-        t->asked++;
-}
-
-static void test_asks(void **state)
-{
-    struct site t;
-    struct mo_loop *l = loop_new();
-    struct client *c;
-
-    (void)state;
-    assert_true(site_open(&t, l, NULL));
-    c = join_up(&t);
-    ask(&t, WAIT_MS, 0);
-    expect(&t, c, "420[\"q\",7]");
-    frame(c, "43999[]"); /* an answer to something else */
-    frame(c, "430[true,\"yes\"]");
-    assert_true(mo_loop_until(l, all_answered, &t, WAIT_MS));
-    assert_int_equal(t.last_rc, 0);
-    assert_string_equal(t.answer, "[true,\"yes\"]");
-    ask(&t, 1, 0);
-    assert_true(mo_loop_until(l, all_answered, &t, WAIT_MS));
-    assert_int_equal(t.last_rc, MO_ETIMEOUT);
-    frame(c, "431[]"); /* too late */
-    for (unsigned i = 0; i < MO_SIO_ACKS_MAX; i++)
-        ask(&t, WAIT_MS, 0);
-    ask(&t, WAIT_MS, MO_EBUSY);
-    frame(c, "4365[]"); /* the last one first */
-    frame(c, "4310[]");
-    frame(c, "4210[\"ev\"]");
-    expect(&t, c, "4310[\"got it\"]");
-    assert_int_equal(t.answered, 4);
-    ask(&t, WAIT_MS, 0); /* room again */
-    /* Pending acks end with the socket, each once. */
-    hang_up(c);
-    assert_true(mo_loop_until(l, no_socks, &t, WAIT_MS));
-    assert_int_equal(t.answered, t.asked);
-    assert_int_equal(t.last_rc, MO_ECLOSED);
-    site_close(&t);
-    mo_loop_free(l);
-}
-
 /* --- lives --------------------------------------------------------------- */
 
-static void ask_then_kick(struct site *t, struct mo_sock *k)
+static void kick(struct site *t, struct mo_sock *k)
 {
-    ask(t, WAIT_MS, 0);
     t->busy = true;
     mo_sock_disconnect(k, false);
     mo_sock_disconnect(k, true); /* it has left already */
@@ -476,8 +401,6 @@ static void ask_then_kick(struct site *t, struct mo_sock *k)
     assert_int_equal(mo_sock_emit(k, "x", mo_span(NULL, 0)), MO_ECLOSED);
     assert_int_equal(mo_sock_ack(k, 1, mo_span(NULL, 0)), MO_ECLOSED);
     assert_int_equal(mo_sock_join(k, MO_SPAN("x")), MO_ECLOSED);
-    assert_int_equal(mo_sock_ask(k, "q", mo_span(NULL, 0), 1, on_answer, t),
-                     MO_ECLOSED);
 }
 
 static void test_kick_and_return(void **state)
@@ -489,12 +412,12 @@ static void test_kick_and_return(void **state)
     (void)state;
     assert_true(site_open(&t, l, NULL));
     c = join_up(&t);
-    t.at_event = ask_then_kick;
+    t.at_event = kick;
+    frame(c, "43999[]"); /* an answer to nothing is ignored */
     frame(c, "42[\"go\"]");
     expect(&t, c, "41");
     assert_true(mo_loop_until(l, no_socks, &t, WAIT_MS));
     assert_string_equal(t.reason, "server namespace disconnect");
-    assert_int_equal(t.last_rc, MO_ECLOSED);
     assert_int_equal(mo_siod_stats(t.siod).sockets, 0);
     assert_int_equal(mo_siod_stats(t.siod).eio.sessions, 1);
     frame(c, "42[\"was on its way\"]");
@@ -529,11 +452,9 @@ static void test_server_ends(void **state)
     poll = dial(&t);
     ask_polling(poll, "GET", "", "");
     expect(&t, poll, "\"sid\"");
-    ask(&t, WAIT_MS, 0);
     mo_sock_disconnect(t.socks[1], true); /* on its way at the same time */
     site_close(&t);
     assert_int_equal(t.disconnects, 3);
-    assert_int_equal(t.last_rc, MO_ECLOSED);
     for (int i = 0; i < 3; i++) {
         assert_true(mo_loop_until(l, has_ended, c[i], WAIT_MS));
         hang_up(c[i]);
@@ -693,8 +614,6 @@ static void busy_event(struct site *t, struct mo_sock *k)
     if (mo_sock_join(k, MO_SPAN("room")) == 0)
         (void)mo_siod_emit(t->siod, MO_SPAN("room"), "said", MO_SPAN("1"),
                            NULL);
-    if (mo_sock_ask(k, "q", MO_SPAN("1"), WAIT_MS, on_answer, t) == 0)
-        t->asked++;
     if (t->events % 3 == 0)
         mo_sock_disconnect(k, t->events % 2 == 0);
 }
@@ -817,7 +736,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rooms),
         cmocka_unit_test(test_room_limits),
-        cmocka_unit_test(test_asks),
         cmocka_unit_test(test_kick_and_return),
         cmocka_unit_test(test_server_ends),
         cmocka_unit_test(test_too_many_sessions),

@@ -31,11 +31,11 @@ static int open_site(struct place *p, const struct mo_site_opts *o)
     if (!p->l)
         return e.code;
     p->s = mo_site_new(p->l, o, &e);
-    if (p->s && mo_site_listen(p->s, &lo, &e) < 0)
+    if (p->s && mo_httpd_listen(mo_site_httpd(p->s), &lo, &e) < 0)
         return e.code;
     if (p->s)
         (void)snprintf(p->addr, sizeof(p->addr), "127.0.0.1:%u",
-                       mo_site_port(p->s));
+                       mo_httpd_port(mo_site_httpd(p->s)));
     return p->s ? 0 : e.code;
 }
 
@@ -327,7 +327,7 @@ static void test_limits_change(void **state)
     got = talk(&p, &c, two);
     assert_non_null(strstr(strstr(got, "ok\n") + 1, "ok\n"));
     mo_buf_fini(&c.got);
-    mo_site_limit(p.s, &one);
+    mo_httpd_limit(mo_site_httpd(p.s), &one);
     got = talk(&p, &c, two);
     assert_non_null(strstr(got, "Connection: close\r\n"));
     assert_null(strstr(strstr(got, "ok\n") + 1, "ok\n"));

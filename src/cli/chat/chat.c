@@ -323,8 +323,7 @@ static int read_message(struct cli_chat *t, struct mo_err *e)
     char part[4096];
     ssize_t n = 0;
 
-    for (size_t i = 0; i < t->m.c->nargs; i++)
-        mo_buf_printf(&t->line, "%s%s", i ? " " : "", t->m.c->args[i]);
+    (void)mo_cli_join(t->m.c, &t->line);
     while (t->line.len == 0 || t->m.c->nargs == 0) {
         n = read(STDIN_FILENO, part, sizeof(part));
         if (n <= 0)

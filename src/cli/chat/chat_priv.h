@@ -67,6 +67,8 @@ void mo_chat_cmd_leave(struct cli_chat *t);
 void mo_chat_cmd_turn_over(struct cli_chat *t, int code);
 struct card *mo_chat_cmd_first(struct cli_chat *t); /* NULL: no question */
 void mo_chat_cmd_drop(struct card *k);
+/* A decision or an answer arrived; a bad one is asked again. */
+void mo_chat_cmd_decided(void *ctx, const struct mo_ack *a);
 void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
                         enum mo_remember remember, struct mo_span reason,
                         struct mo_span args);

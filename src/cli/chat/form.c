@@ -11,19 +11,6 @@ static struct mo_json schema_of(struct cli_chat *t)
     return mo_json_get(mo_chat_cmd_first(t)->doc, "schema");
 }
 
-static void on_answered(void *ctx, const struct mo_ack *a)
-{
-    struct cli_chat *t = ctx;
-    struct card *k = mo_chat_cmd_first(t);
-
-    t->mode = SAY;
-    if (!a->ok)
-        mo_chat_cmd_say(t, "%.*s", (int)a->message.n, a->message.p);
-    if (k && (a->ok || strcmp(a->code, "bad_request") != 0))
-        mo_chat_cmd_drop(k);
-    mo_chat_cmd_next(t);
-}
-
 static void respond(struct cli_chat *t, enum mo_answer_action action)
 {
     struct mo_answer an = {.action = action};
@@ -37,7 +24,7 @@ static void respond(struct cli_chat *t, enum mo_answer_action action)
         an.content = mo_buf_view(&t->form);
     }
     if (t->member)
-        mo_chat_answer(t->member, &an, on_answered, t);
+        mo_chat_answer(t->member, &an, mo_chat_cmd_decided, t);
 }
 
 static void next_field(struct cli_chat *t)

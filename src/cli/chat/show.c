@@ -37,8 +37,8 @@ void mo_chat_cmd_put(struct cli_chat *t, const struct mo_buf *b)
  * answer. */
 void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
 {
-    mo_autobuf struct mo_buf safe = {.max = CHAT_LINE_MAX};
     mo_autobuf struct mo_buf b = {.max = CHAT_LINE_MAX};
+    mo_autobuf struct mo_buf safe = {.max = CHAT_LINE_MAX};
     va_list ap;
 
     if (t->json)
@@ -133,7 +133,7 @@ void mo_chat_cmd_drop(struct card *k)
     mo_free(k);
 }
 
-static void on_decided(void *ctx, const struct mo_ack *a)
+void mo_chat_cmd_decided(void *ctx, const struct mo_ack *a)
 {
     struct cli_chat *t = ctx;
     struct card *k = mo_chat_cmd_first(t);
@@ -161,7 +161,7 @@ void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
     (void)mo_json_str(mo_json_get(k->doc, "callId"), &a, &d.call);
     (void)mo_json_str(mo_json_get(k->doc, "digest"), &a, &d.digest);
     if (t->member)
-        mo_chat_decide(t->member, &d, on_decided, t);
+        mo_chat_decide(t->member, &d, mo_chat_cmd_decided, t);
 }
 
 void mo_chat_cmd_show_card(struct cli_chat *t, bool all)

@@ -1,11 +1,15 @@
+/* doctor - checks this machine and reports what works. */
 #include "cli/doctor/doctor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/build.h"
+#include "cli/runtime_wait.h"
 #include "codec/json/json.h"
 #include "config/reference.h"
+#include "connect/box_probe.h"
 #include "secrets/key.h"
 #include "secrets/system.h"
 
@@ -183,7 +187,12 @@ static void check_tls(const struct mo_doctor *d, struct mo_finding *f)
 
 /* --- the table ----------------------------------------------------------- */
 
-const struct mo_check mo_checks[] = {
+static const struct check {
+    const char *name;
+    const char *what; /* the question it answers */
+    void (*run)(const struct mo_doctor *d, struct mo_finding *f);
+    bool needs_config;
+} checks[] = {
     {"version", "what is this?", check_version, false},
     {"config", "is the configuration valid?", check_config, false},
     {"state", "can state be written?", mo_check_state, true},
@@ -197,9 +206,8 @@ const struct mo_check mo_checks[] = {
     {"keys", "is there a key for a model?", check_keys, true},
     {"servers", "can the MCP servers be started?", mo_check_programs, true},
 };
-const size_t mo_nchecks = MO_COUNT(mo_checks);
 
-static void run_check(const struct mo_doctor *d, const struct mo_check *c,
+static void run_check(const struct mo_doctor *d, const struct check *c,
                       struct mo_finding *f)
 {
     *f = (struct mo_finding){.health = MO_HEALTH_OK};
@@ -210,21 +218,22 @@ static void run_check(const struct mo_doctor *d, const struct mo_check *c,
         c->run(d, f);
 }
 
-unsigned mo_doctor_text(const struct mo_doctor *d, bool colour,
-                        struct mo_buf *b)
+/* These run all checks and return the number of failed ones. */
+static unsigned put_text(const struct mo_doctor *d, bool colour,
+                         struct mo_buf *b)
 {
     static const char *const words[] = {"ok  ", "warn", "FAIL"};
     static const char *const paint[] = {"\x1b[32m", "\x1b[33m", "\x1b[31m"};
     unsigned count[3] = {0};
 
-    for (size_t i = 0; i < mo_nchecks; i++) {
+    for (size_t i = 0; i < MO_COUNT(checks); i++) {
         struct mo_finding f;
 
-        run_check(d, &mo_checks[i], &f);
+        run_check(d, &checks[i], &f);
         count[f.health]++;
         mo_buf_printf(b, "%s%s%s  %-*s %s\n", colour ? paint[f.health] : "",
                       words[f.health], colour ? "\x1b[0m" : "", NAME_COLUMN,
-                      mo_checks[i].name, f.text);
+                      checks[i].name, f.text);
         if (f.todo[0])
             mo_buf_printf(b, "      %*s -> %s\n", NAME_COLUMN, "", f.todo);
     }
@@ -233,21 +242,21 @@ unsigned mo_doctor_text(const struct mo_doctor *d, bool colour,
     return count[MO_HEALTH_FAIL];
 }
 
-unsigned mo_doctor_json(const struct mo_doctor *d, struct mo_buf *b)
+static unsigned put_json(const struct mo_doctor *d, struct mo_buf *b)
 {
     static const char *const words[] = {"ok", "warn", "fail"};
     unsigned failed = 0;
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member_arr(&w, "checks");
-    for (size_t i = 0; i < mo_nchecks; i++) {
+    for (size_t i = 0; i < MO_COUNT(checks); i++) {
         struct mo_finding f;
 
-        run_check(d, &mo_checks[i], &f);
+        run_check(d, &checks[i], &f);
         failed += f.health == MO_HEALTH_FAIL;
         mo_jw_obj(&w);
-        mo_jw_member_cstr(&w, "name", mo_checks[i].name);
-        mo_jw_member_cstr(&w, "what", mo_checks[i].what);
+        mo_jw_member_cstr(&w, "name", checks[i].name);
+        mo_jw_member_cstr(&w, "what", checks[i].what);
         mo_jw_member_cstr(&w, "health", words[f.health]);
         mo_jw_member_cstr(&w, "text", f.text);
         mo_jw_member_cstr(&w, "todo", f.todo[0] ? f.todo : NULL);
@@ -257,4 +266,88 @@ unsigned mo_doctor_json(const struct mo_doctor *d, struct mo_buf *b)
     mo_jw_member_bool(&w, "ok", failed == 0);
     mo_jw_end(&w);
     return failed;
+}
+
+/* --- the sandbox --------------------------------------------------------- */
+
+struct probing {
+    struct mo_buf *b;
+    struct mo_jw w;
+    bool json, colour;
+    unsigned passed, failed;
+};
+
+static void put_row(void *ctx, const struct mo_box_probe_row *r)
+{
+    struct probing *p = ctx;
+    const char *paint = r->pass     ? "\x1b[32m"
+                        : r->absent ? "\x1b[33m"
+                                    : "\x1b[31m";
+    const char *word = r->pass ? "pass" : r->absent ? "none" : "FAIL";
+
+    p->passed += r->pass;
+    p->failed += !r->pass && !r->absent;
+    if (!p->json) {
+        mo_buf_printf(p->b, "%s%s%s  %-7s %-16s %s%s%s\n",
+                      p->colour ? paint : "", word, p->colour ? "\x1b[0m" : "",
+                      r->driver, r->control, r->promise,
+                      r->detail[0] ? ": " : "", r->detail);
+        return;
+    }
+    mo_jw_obj(&p->w);
+    mo_jw_member_cstr(&p->w, "driver", r->driver);
+    mo_jw_member_cstr(&p->w, "control", r->control);
+    mo_jw_member_cstr(&p->w, "promise", r->promise);
+    mo_jw_member_bool(&p->w, "pass", r->pass);
+    mo_jw_member_bool(&p->w, "absent", r->absent);
+    mo_jw_member_cstr(&p->w, "detail", r->detail[0] ? r->detail : NULL);
+    mo_jw_end(&p->w);
+}
+
+static int run_sandbox(struct mo_cli *c)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    struct probing p = {.b = &b,
+                        .json = mo_cli_has(c, "json"),
+                        .colour = isatty(c->out) == 1 && !getenv("NO_COLOR")};
+    mo_autoruntime struct mo_cmd_runtime m = {.c = c};
+    struct mo_err e = {0};
+    int rc = mo_cmd_runtime_load(c, &m);
+
+    mo_jw_init(&p.w, &b);
+    if (p.json)
+        mo_jw_arr(&p.w);
+    if (rc == 0 && mo_box_probe(m.loop, m.cfg.now, put_row, &p, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    if (rc)
+        return rc;
+    if (p.json)
+        mo_jw_end(&p.w);
+    else
+        mo_buf_printf(&b, "\n%u passed, %u failed\n", p.passed, p.failed);
+    rc = mo_cmd_print(c, &b);
+    return rc ? rc : p.failed ? MO_EXIT_FAIL : MO_EXIT_OK;
+}
+
+/* --- the command ----------------------------------------------------- */
+
+int mo_run_doctor(struct mo_cli *c)
+{
+    bool json = mo_cli_has(c, "json");
+    bool colour = isatty(c->out) == 1 && !getenv("NO_COLOR");
+    struct mo_config_report rep;
+    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
+    struct mo_err e = {0};
+    struct mo_doctor d = {.rep = &rep};
+    unsigned failed;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    int rc;
+
+    if (mo_cli_has(c, "sandbox"))
+        return run_sandbox(c);
+    if (mo_cmd_open(c, &cfg, &rep, &e) == 0)
+        d.cfg = cfg.now;
+    failed = json ? put_json(&d, &b) : put_text(&d, colour, &b);
+    rc = mo_cmd_print(c, &b);
+    return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;
 }

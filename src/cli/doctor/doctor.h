@@ -26,22 +26,6 @@ struct mo_doctor {
     const struct mo_config_report *rep; /* report of loading it */
 };
 
-struct mo_check {
-    const char *name;
-    const char *what; /* the question it answers */
-    void (*run)(const struct mo_doctor *d, struct mo_finding *f);
-    bool needs_config;
-};
-
-extern const struct mo_check mo_checks[];
-extern const size_t mo_nchecks;
-
-/* Runs all checks and writes text or JSON into b. Returns the number of failed
- * checks. */
-unsigned mo_doctor_text(const struct mo_doctor *d, bool colour,
-                        struct mo_buf *b);
-unsigned mo_doctor_json(const struct mo_doctor *d, struct mo_buf *b);
-
 /* Used by the checks. */
 void mo_found(struct mo_finding *f, enum mo_health health, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -8,7 +8,7 @@
 
 static void put_block(struct mo_buf *b, struct mo_json block, bool tty)
 {
-    struct mo_json type = mo_json_get(block, "type");
+    static const char *const more[] = {"mimeType", "uri"};
     struct mo_json text = mo_json_get(block, "text");
     struct mo_json inner = mo_json_get(block, "resource");
 
@@ -20,14 +20,14 @@ static void put_block(struct mo_buf *b, struct mo_json block, bool tty)
         return;
     }
     mo_buf_putc(b, '[');
-    mo_cmd_put_text(b, type, tty);
-    if (mo_json_get(block, "mimeType").p) {
+    mo_cmd_put_text(b, mo_json_get(block, "type"), tty);
+    for (size_t i = 0; i < MO_COUNT(more); i++) {
+        struct mo_json v = mo_json_get(block, more[i]);
+
+        if (!v.p)
+            continue;
         mo_buf_putc(b, ' ');
-        mo_cmd_put_text(b, mo_json_get(block, "mimeType"), tty);
-    }
-    if (mo_json_get(block, "uri").p) {
-        mo_buf_putc(b, ' ');
-        mo_cmd_put_text(b, mo_json_get(block, "uri"), tty);
+        mo_cmd_put_text(b, v, tty);
     }
     mo_buf_puts(b, "; --json shows it]\n");
 }

@@ -39,13 +39,14 @@ static bool take_era(const struct mo_cli *c, enum mo_conn_mode *mode)
     return false;
 }
 
-static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
+bool mo_cmd_timeout(const struct mo_cli *c, uint64_t usual, uint64_t most,
+                    uint64_t *ms)
 {
     const char *word = mo_cli_get(c, "timeout");
-    uint64_t seconds = 0;
+    uint64_t seconds = usual;
 
     if (word && (mo_span_u64(mo_span_cstr(word), &seconds) < 0 ||
-                 seconds == 0 || seconds > 86400))
+                 seconds == 0 || seconds > most))
         return false;
     *ms = seconds * 1000;
     return true;
@@ -79,7 +80,7 @@ int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,
         return mo_fail(e, MO_EINVAL, "--command or --url, not both");
     if (!take_era(c, &o.mode))
         return mo_fail(e, MO_EINVAL, "--era is auto, legacy or modern");
-    if (!take_timeout(c, &o.timeout_ms))
+    if (!mo_cmd_timeout(c, 0, 86400, &o.timeout_ms))
         return mo_fail(e, MO_EINVAL, "--timeout is a number of seconds");
     return mo_sync_client_open(&o, &m->client, e);
 }

@@ -41,16 +41,6 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 
-static int say_done(struct mo_cli *c, const struct mo_cmd_edit *m,
-                    const char *what, const char *name)
-{
-    (void)dprintf(c->out, "%s '%s' in %s", what, name, m->file.path);
-    if (m->file.stamp.there)
-        (void)dprintf(c->out, "; the old file is %s.bak", m->file.path);
-    (void)dprintf(c->out, "\n");
-    return 0;
-}
-
 /* --- add ----------------------------------------------------------------- */
 
 /* NAME=VALUE or Name: value. */
@@ -194,7 +184,13 @@ static int change_file(struct mo_cli *c, struct mo_cmd_edit *m,
     if (mo_file_edit_set(&m->file, path, value, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     rc = mo_cmd_edit_save(c, m);
-    return rc ? rc : say_done(c, m, done, c->args[0]);
+    if (rc)
+        return rc;
+    (void)dprintf(c->out, "%s '%s' in %s", done, c->args[0], m->file.path);
+    if (m->file.stamp.there)
+        (void)dprintf(c->out, "; the old file is %s.bak", m->file.path);
+    (void)dprintf(c->out, "\n");
+    return 0;
 }
 
 static int add_server(struct mo_cli *c, struct mo_span json)

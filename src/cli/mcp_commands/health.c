@@ -10,6 +10,7 @@
 #include "cli/chat/terminal.h"
 #include "cli/cmd.h"
 #include "cli/mcp_commands/edit.h"
+#include "cli/mcp_commands/mcp.h"
 #include "connect/connect_test.h"
 #include "loop/loop.h"
 
@@ -212,18 +213,6 @@ static int print_all(const struct round *a)
 
 /* --- command -------------------------------------------------------------- */
 
-static bool take_timeout(const struct mo_cli *c, uint64_t *ms)
-{
-    const char *word = mo_cli_get(c, "timeout");
-    uint64_t seconds = USUAL_MS / 1000;
-
-    if (word && (mo_span_u64(mo_span_cstr(word), &seconds) < 0 ||
-                 seconds == 0 || seconds > 3600))
-        return false;
-    *ms = seconds * 1000;
-    return true;
-}
-
 static int run_round(struct round *a, int (*told)(const struct round *a))
 {
     struct mo_err e = {0};
@@ -277,7 +266,7 @@ int mo_run_mcp_health(struct mo_cli *c)
     mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
     int rc;
 
-    if (!take_timeout(c, &a.timeout_ms))
+    if (!mo_cmd_timeout(c, USUAL_MS / 1000, 3600, &a.timeout_ms))
         return mo_cli_error(c, MO_EXIT_USAGE,
                             "--timeout is a number of seconds");
     rc = mo_cmd_load(c, &cfg);

@@ -96,9 +96,8 @@ static int read_file(struct mo_cli *c, struct work *k)
 {
     struct mo_err e = {0};
     mo_autobuf struct mo_buf text = {.max = MO_IMPORT_FILE_MAX};
-    int rc;
+    int rc = mo_file_read(k->path, MO_IMPORT_FILE_MAX, &text, NULL, &e);
 
-    rc = mo_file_read(k->path, MO_IMPORT_FILE_MAX, &text, NULL, &e);
     if (rc == 0) {
         rc = mo_plan_make(&k->plan, mo_buf_view(&text),
                           mo_buf_view(&k->m.file.text),
@@ -187,12 +186,11 @@ static int show(struct mo_cli *c, struct work *k, bool written)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    if (!mo_cli_has(c, "json")) {
+    if (mo_cli_has(c, "json"))
+        mo_plan_json(&k->plan, k->path, written, &b);
+    else
         show_text(c, k, written, &b);
-        return mo_cli_print(c, &b);
-    }
-    mo_plan_json(&k->plan, k->path, written, &b);
-    return mo_cmd_print_json(c, &b);
+    return mo_cmd_print(c, &b);
 }
 
 /* --- applying the plan ---------------------------------------------------- */

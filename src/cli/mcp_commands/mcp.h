@@ -29,6 +29,10 @@ int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,
 int mo_cmd_client_error(const struct mo_cli *c, const struct mo_cmd_client *m,
                         int code, const struct mo_err *e);
 
+/* Reads --timeout, in seconds; false: it is none from 1 to most. */
+bool mo_cmd_timeout(const struct mo_cli *c, uint64_t usual, uint64_t most,
+                    uint64_t *ms);
+
 /* Writes the text of a JSON string; on a terminal without control characters,
  * which a server could use to manipulate the display. Other values are written
  * as JSON. */
