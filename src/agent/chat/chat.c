@@ -451,7 +451,7 @@ static void on_box_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 
     (void)h;
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
-        mo_chat_event_log(c, mo_chat_calls_only(c), m->params);
+        mo_chat_event_relay(c, mo_chat_calls_only(c), "tool:log", m->params);
 }
 
 const struct mo_hold_cb mo_chat_hold_cb = {

@@ -70,17 +70,11 @@ struct mo_models {
 static const struct mo_config_api *api_of(const struct mo_config *cfg,
                                           enum mo_llm_kind k)
 {
-    switch (k) {
-    case MO_LLM_CLAUDE:
+    if (k == MO_LLM_CLAUDE)
         return &cfg->llm.claude;
-    case MO_LLM_GEMINI:
+    if (k == MO_LLM_GEMINI)
         return &cfg->llm.gemini;
-    case MO_LLM_OPENAI:
-    case MO_LLM_COMPATIBLE:
-        return &cfg->llm.openai;
-    default:
-        return NULL;
-    }
+    return k == MO_LLM_DEMO ? NULL : &cfg->llm.openai;
 }
 
 static enum mo_llm_kind default_kind(const struct mo_config *cfg)
