@@ -216,11 +216,6 @@ void mo_sessions_change(struct mo_sessions *ss,
         mo_timer_start(ss->loop, &ss->tick, ss->o.sweep_ms);
 }
 
-bool mo_sessions_ready(const struct mo_sessions *ss)
-{
-    return ss->sweep.first_over;
-}
-
 struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss)
 {
     struct mo_sessions_stats st = ss->stats;
