@@ -348,8 +348,8 @@ static void send_ready(struct chat *c, struct mo_member *m)
 
     mo_jw_member_cstr(w, "sessionId", c->id);
     mo_jw_member_cstr(w, "containerId", c->info.box);
-    mo_jw_member_cstr(w, "provider", c->provider);
-    mo_jw_member(w, "model", mo_buf_view(&c->model));
+    mo_jw_member_cstr(w, "provider", c->model.provider);
+    mo_jw_member(w, "model", mo_buf_view(&c->model.id));
     put_tools(w, c);
     mo_jw_member_bool(w, "resumed", c->info.resumed);
     mo_jw_member_cstr(w, "driver", c->info.driver);
