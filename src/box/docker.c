@@ -13,11 +13,6 @@
 
 /* --- who waits for the engine -------------------------------------------- */
 
-void mo_docker_unwait(struct dk_wait *w)
-{
-    mo_list_del(&w->node);
-}
-
 /* Runs the waiting boxes: all of them after a failure, else those that have
  * what they need. */
 static void run_waiting(struct dk *d, const struct mo_err *why)

@@ -35,7 +35,7 @@ static void report_down(struct dk_box *b)
     close_streams(b);
     mo_timer_stop(d->bs.loop, &b->timer);
     mo_later_cancel(&b->later);
-    mo_docker_unwait(&b->wait);
+    mo_list_del(&b->wait.node);
     if (b->slot >= 0)
         d->slots[b->slot] = false;
     mo_image_free(b->image);

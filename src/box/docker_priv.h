@@ -112,7 +112,6 @@ static inline bool mo_docker_flag(struct mo_json obj, const char *key)
 
 /* docker.c */
 void mo_docker_wait(struct dk *d, struct dk_wait *w); /* go() from the loop */
-void mo_docker_unwait(struct dk_wait *w);             /* cancels go() */
 
 /* docker_ctr.c: fill b->ctr from b->spec; slot and image are known. */
 int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e);

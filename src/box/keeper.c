@@ -17,7 +17,6 @@
 #include "base/mem.h"
 #include "loop/spawn.h"
 
-#define CHUNK       4096
 #define SELF_FD_MAX 64
 
 union control {

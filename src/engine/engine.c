@@ -448,18 +448,14 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
 {
     struct hello *h = ctx;
     struct mo_err e;
-    uint64_t cpus = 0;
 
     if (why || !mo_json_is(r->json, MO_JSON_OBJECT)) {
         (void)mo_fail(&e, MO_EPROTO, "its /info is not an object");
         finish_hello(h, why ? why : &e);
         return;
     }
-    (void)mo_json_u64(mo_json_get(r->json, "NCPU"), &cpus);
-    h->f.cpus = (unsigned)cpus;
     h->f.seccomp = has_security(r->json, "seccomp");
     h->f.userns = has_security(r->json, "userns");
-    h->f.live_restore = member_flag(r->json, "LiveRestoreEnabled");
     h->f.memory_limit = member_flag(r->json, "MemoryLimit");
     h->f.swap_limit = member_flag(r->json, "SwapLimit");
     h->f.pids_limit = member_flag(r->json, "PidsLimit");

@@ -46,8 +46,7 @@ struct mo_engine_facts {
     unsigned api; /* minor: 41 = 1.41 */
     char version[32];
     char arch[24];
-    unsigned cpus;
-    bool seccomp, userns, live_restore;
+    bool seccomp, userns;
     bool memory_limit, swap_limit, pids_limit, cpu_quota;
 };
 

@@ -24,7 +24,7 @@ static void on_kill(struct mo_later *d)
     mo_sessions_settle(ss);
 }
 
-static void answer_kills(struct mo_list *kills, const struct mo_err *why)
+void mo_session_answer_kills(struct mo_list *kills, const struct mo_err *why)
 {
     mo_list_each_entry_safe (k, kills, struct kill, node) {
         mo_list_del(&k->node);
@@ -33,11 +33,6 @@ static void answer_kills(struct mo_list *kills, const struct mo_err *why)
         mo_later_init(&k->later, on_kill);
         mo_loop_defer(k->ss->loop, &k->later);
     }
-}
-
-void mo_session_answer_kills(struct session *s, const struct mo_err *why)
-{
-    answer_kills(&s->kills, why);
 }
 
 /* --- steps --------------------------------------------------------------- */
@@ -145,7 +140,7 @@ static void finish_or_restart(struct session *s)
     struct mo_sessions *ss = s->ss;
     bool again = !mo_list_empty(&s->holds) || !mo_list_empty(&s->kills);
 
-    answer_kills(&s->served, s->why.code ? &s->why : NULL);
+    mo_session_answer_kills(&s->served, s->why.code ? &s->why : NULL);
     if (s->reap) {
         s->reap = false;
         mo_janitor_reaped(ss);

@@ -282,7 +282,7 @@ static size_t count_list(const struct mo_list *l)
 static int find_or_make(struct mo_sessions *ss, struct mo_span id,
                         struct session **out, bool *fresh, struct mo_err *e)
 {
-    *out = mo_session_find(ss, id);
+    *out = mo_map_get(&ss->map, id);
     *fresh = !*out;
     if (*out && count_list(&(*out)->holds) >= MO_SESSION_HOLDS_MAX)
         return mo_fail(e, MO_EBUSY, "session %s has %d users already",

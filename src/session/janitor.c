@@ -88,7 +88,7 @@ static void reap_session(struct mo_sessions *ss, struct mo_span id)
 {
     struct session *s = NULL;
 
-    if (mo_session_find(ss, id) || mo_session_new(ss, id, &s, NULL) < 0)
+    if (mo_map_get(&ss->map, id) || mo_session_new(ss, id, &s, NULL) < 0)
         return;
     s->reap = true;
     ss->sweep.reaping++;
@@ -228,7 +228,7 @@ static enum verdict remove_suspect(struct mo_sessions *ss)
 
 static bool in_use_here(struct mo_sessions *ss, const struct suspect *x)
 {
-    return mo_session_find(ss, mo_span_cstr(x->session)) != NULL;
+    return mo_map_get(&ss->map, mo_span_cstr(x->session)) != NULL;
 }
 
 static void on_suspects_row(void *ctx, const struct mo_rows *rows,
@@ -430,9 +430,4 @@ void mo_janitor_start(struct mo_sessions *ss)
     mo_timer_init(&ss->tick, on_tick);
     if (!ss->o.no_janitor)
         mo_timer_start(ss->loop, &ss->tick, 0);
-}
-
-void mo_janitor_stop(struct mo_sessions *ss)
-{
-    mo_timer_stop(ss->loop, &ss->tick);
 }

@@ -171,7 +171,6 @@ static inline uint64_t wall_now(const struct mo_sessions *ss)
                  __VA_ARGS__)
 
 /* sessions.c */
-struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id);
 int mo_session_new(struct mo_sessions *ss, struct mo_span id,
                    struct session **out, struct mo_err *e);
 void mo_session_free(struct session *s);
@@ -193,7 +192,8 @@ struct mo_boxes *mo_session_driver(const struct session *s); /* the row's */
 void mo_session_cause_due(struct mo_timer *t);
 
 /* ending.c */
-void mo_session_answer_kills(struct session *s, const struct mo_err *why);
+/* Answers those requests to end the session. */
+void mo_session_answer_kills(struct mo_list *kills, const struct mo_err *why);
 /* Begins to end the session. reason and why are passed to the holds; NULL:
  * there are none. */
 void mo_session_finish(struct session *s, enum session_end how,
@@ -260,7 +260,6 @@ void mo_boxlink_cause(struct boxlink *b, const struct mo_err *why);
 
 /* janitor.c */
 void mo_janitor_start(struct mo_sessions *ss);
-void mo_janitor_stop(struct mo_sessions *ss);
 /* How to end a session that is leased and read. */
 enum session_end mo_janitor_judge(struct session *s, uint64_t now);
 /* One session of the batch is done. */

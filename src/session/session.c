@@ -179,7 +179,7 @@ static void decide_after_row(struct session *s)
         forget |= k->forget;
     if (!mo_list_empty(&s->kills) && !s->known) {
         (void)mo_fail(&e, MO_ENOTFOUND, "there is no session %s", s->id);
-        mo_session_answer_kills(s, &e);
+        mo_session_answer_kills(&s->kills, &e);
     } else if (!mo_list_empty(&s->kills)) {
         mo_session_finish(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
         return;

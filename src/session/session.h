@@ -73,15 +73,13 @@ struct mo_sessions_opts {
     void *wall_ctx;              /* for tests with a clock of their own */
 };
 
-/* Times of 0 are the defaults above. The first sweep begins at once;
- * mo_sessions_ready() is true after it. */
+/* Times of 0 are the defaults above. The first sweep begins at once. */
 int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
                      struct mo_sessions **out, struct mo_err *e);
 /* Ends every hold (on_closed) and lets the boxes go; gone(ctx) once, later.
  * Store and drivers stay the caller's. */
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
                        void *ctx);
-bool mo_sessions_ready(const struct mo_sessions *ss);
 /* Takes idle_ms, sweep_ms and max of `o` (0: the default); the rest is not
  * looked at. Sessions above max stay open. */
 void mo_sessions_change(struct mo_sessions *ss,

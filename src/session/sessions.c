@@ -16,11 +16,6 @@ bool mo_session_id_ok(struct mo_span id)
            mo_span_only(id, MO_ALNUM "_-");
 }
 
-struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id)
-{
-    return mo_map_get(&ss->map, id);
-}
-
 int mo_session_new(struct mo_sessions *ss, struct mo_span id,
                    struct session **out, struct mo_err *e)
 {
@@ -74,7 +69,7 @@ void mo_session_free(struct session *s)
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
                    mo_done_fn *done, void *ctx, struct mo_err *e)
 {
-    struct session *s = mo_session_find(ss, id);
+    struct session *s = mo_map_get(&ss->map, id);
     struct kill *k = mo_new(struct kill);
     bool fresh = !s;
     int rc = k ? 0 : mo_fail(e, MO_ENOMEM, "session");
@@ -126,9 +121,9 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
     ss->closing = true;
     ss->gone = (struct mo_gone){gone, ctx};
     (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
-    mo_janitor_stop(ss);
+    mo_timer_stop(ss->loop, &ss->tick);
     mo_list_each_entry_safe (s, &ss->all, struct session, node) {
-        mo_session_answer_kills(s, &e);
+        mo_session_answer_kills(&s->kills, &e);
         if (s->state == S_ENDING)
             mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */
         else
@@ -219,11 +214,6 @@ void mo_sessions_change(struct mo_sessions *ss,
     take_settings(&ss->o, o);
     if (ss->o.sweep_ms != was && ss->sweep.first_over && mo_timer_on(&ss->tick))
         mo_timer_start(ss->loop, &ss->tick, ss->o.sweep_ms);
-}
-
-bool mo_sessions_ready(const struct mo_sessions *ss)
-{
-    return ss->sweep.first_over;
 }
 
 struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss)

@@ -311,8 +311,8 @@ void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx)
         const struct chat *c = en->value;
         const struct mo_chat_look look = {
             .session = c->id,
-            .provider = c->provider ? c->provider : "",
-            .model = mo_buf_view(&c->model),
+            .provider = c->model.provider ? c->model.provider : "",
+            .model = mo_buf_view(&c->model.id),
             .title = mo_buf_view(&c->title),
             .spent = c->transcript.spent,
             .members = c->nmembers,

@@ -91,23 +91,16 @@ static void on_switched(struct chat *c, void *arg, const struct mo_err *why)
 /* On failure the model stays as it is. */
 static int use_model(struct chat *c, struct mo_span wanted, struct mo_err *e)
 {
-    const char *provider = NULL;
-    struct mo_llm *llm = NULL;
-    mo_autobuf struct mo_buf model = {.max = 256};
-    size_t own = 0;
+    MO_CLEANUP(mo_model_fini) struct mo_model other = {.id = {.max = 256}};
+    struct mo_model was = c->model;
     int rc = mo_models_pick(c->agent->o.models, wanted, mo_buf_view(&c->key),
-                            &llm, &provider, &model, &own, e);
+                            &other, e);
 
-    if (rc < 0)
-        return rc;
-    mo_llm_free(c->llm);
-    mo_buf_fini(&c->model);
-    c->llm = llm;
-    c->provider = provider;
-    c->model = model;
-    c->own_model = own;
-    model = (struct mo_buf){.max = 0}; /* the chat owns it now */
-    return 0;
+    if (rc == 0) {
+        c->model = other;
+        other = was;
+    }
+    return rc;
 }
 
 static int write_fresh(struct chat *c, chat_written *done, struct mo_err *e)
@@ -134,16 +127,16 @@ static void switch_model(struct chat *c)
  * OpenAI's with another address, so that is its name here. */
 static void put_model_id(const struct chat *c, struct mo_buf *b)
 {
-    const char *by = c->provider;
+    const char *by = c->model.provider;
 
     if (strcmp(by, mo_llm_kind_name(MO_LLM_COMPATIBLE)) == 0)
         by = mo_llm_kind_name(MO_LLM_OPENAI);
     if (c->wanted.len > 0)
         mo_buf_span(b, mo_buf_view(&c->wanted));
-    else if (c->own_model > 0)
-        mo_buf_span(b, mo_buf_view(&c->model));
+    else if (c->model.own > 0)
+        mo_buf_span(b, mo_buf_view(&c->model.id));
     else
-        mo_buf_printf(b, "%s:%.*s", by, (int)c->model.len, c->model.p);
+        mo_buf_printf(b, "%s:%.*s", by, (int)c->model.id.len, c->model.id.p);
 }
 
 void mo_chat_repick(struct chat *c)
@@ -160,7 +153,7 @@ void mo_chat_repick(struct chat *c)
 void mo_chat_change_model(struct chat *c, const struct mo_join *j)
 {
     if (j->model.n == 0 || mo_span_eq(j->model, mo_buf_view(&c->wanted)) ||
-        mo_span_eq(j->model, mo_buf_view(&c->model)))
+        mo_span_eq(j->model, mo_buf_view(&c->model.id)))
         return;
     if (c->state != CHAT_OPENING && c->state != CHAT_IDLE) {
         mo_chat_event_message(
@@ -294,7 +287,7 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
     if (wanted.n == 0)
         wanted = had;
     rc = use_model(c, wanted, e);
-    *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model));
+    *another = had.n > 0 && !mo_span_eq(had, mo_buf_view(&c->model.id));
     return rc;
 }
 
@@ -452,7 +445,7 @@ static void on_box_notify(void *ctx, struct mo_hold *h, const struct mo_rpc *m)
 
     (void)h;
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
-        mo_chat_event_log(c, mo_chat_calls_only(c), m->params);
+        mo_chat_event_relay(c, mo_chat_calls_only(c), "tool:log", m->params);
 }
 
 const struct mo_hold_cb mo_chat_hold_cb = {
@@ -517,9 +510,7 @@ void mo_chat_free(struct chat *c)
     mo_write_ahead_drop(c);
     mo_changed_tools_forget(c);
     mo_tools_free(c->tools);
-    if (c->llm)
-        mo_llm_free(c->llm);
-    mo_buf_fini(&c->model);
+    mo_model_fini(&c->model);
     mo_buf_fini(&c->wanted);
     mo_buf_fini(&c->key);
     mo_buf_fini(&c->title);
@@ -572,7 +563,6 @@ struct chat *mo_chat_new(struct mo_agent *a, const struct mo_join *j,
     mo_list_init(&c->calls.list);
     mo_list_init(&c->calls.questions);
     mo_list_init(&c->blocked);
-    mo_buf_init(&c->model, 256);
     mo_buf_init(&c->wanted, 256);
     mo_buf_init(&c->key, 4096);
     mo_buf_init(&c->title, 512);

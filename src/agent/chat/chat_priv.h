@@ -111,11 +111,9 @@ struct chat {
     struct mo_list blocked;         /* changed tools: changed_tools.c */
     struct mo_buf troubles;         /* missing tools and why; each with a NUL */
 
-    struct mo_llm *llm;
-    const char *provider;
-    struct mo_buf model, wanted, key, title;
-    size_t own_model; /* where in model its provider's name of it begins */
-    bool repick;      /* providers may be configured otherwise by now */
+    struct mo_model model;
+    struct mo_buf wanted, key, title;
+    bool repick; /* providers may be configured otherwise by now */
 
     struct transcript transcript;
 

@@ -201,7 +201,7 @@ static uint64_t bytes_available(const struct chat *c)
 {
     uint64_t ours = c->agent->o.history_tokens * BYTES_PER_TOKEN;
     uint64_t theirs =
-        mo_models_window(c->agent->o.models, mo_buf_view(&c->model));
+        mo_models_window(c->agent->o.models, mo_buf_view(&c->model.id));
     uint64_t tools = 0;
 
     if (theirs == 0)
@@ -406,7 +406,7 @@ static int ask_for_summary(struct chat *c, struct mo_err *e)
 
 bool mo_context_window_shrink(struct chat *c, bool refused)
 {
-    bool is_demo = strcmp(c->provider, "demo") == 0;
+    bool is_demo = strcmp(c->model.provider, "demo") == 0;
     struct mo_err e;
 
     if (!refused && !mo_context_window_is_over(c))

@@ -41,8 +41,8 @@ static void put_blocks(struct mo_jw *w, struct mo_span text)
     mo_jw_end(w);
 }
 
-static void put_message(struct mo_buf *b, const char *role, struct mo_span id,
-                        struct mo_span text)
+void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
+                      struct mo_span text)
 {
     struct mo_jw w = mo_jw_object(b);
 
@@ -50,16 +50,6 @@ static void put_message(struct mo_buf *b, const char *role, struct mo_span id,
     mo_jw_member(&w, "id", id);
     put_blocks(&w, text);
     mo_jw_end(&w);
-}
-
-void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text)
-{
-    put_message(b, "user", id, text);
-}
-
-void mo_entry_queued(struct mo_buf *b, struct mo_span id, struct mo_span text)
-{
-    put_message(b, "queued", id, text);
 }
 
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text)

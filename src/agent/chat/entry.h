@@ -32,9 +32,10 @@ enum mo_entry_role mo_entry_role(struct mo_json entry);
 /* True for user, assistant and tool entries: those a model is sent. */
 bool mo_entry_for_model(enum mo_entry_role role);
 
-/* id: of the message, so that it is never stored twice. */
-void mo_entry_user(struct mo_buf *b, struct mo_span id, struct mo_span text);
-void mo_entry_queued(struct mo_buf *b, struct mo_span id, struct mo_span text);
+/* A message of the person; role: "user" or "queued"; id: so that it is never
+ * stored twice. */
+void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
+                      struct mo_span text);
 /* A turn that was stopped. Empty text: a placeholder for the model, marked as
  * such for the page. */
 void mo_entry_stopped(struct mo_buf *b, struct mo_span text);

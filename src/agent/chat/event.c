@@ -12,12 +12,6 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/router.h"
 
-static void send_to_member(struct mo_member *m, const char *name,
-                           struct mo_span args)
-{
-    m->cb->on_event(m->ctx, name, args);
-}
-
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
 
@@ -31,12 +25,12 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         args = mo_span(lost, sizeof(lost) - 1);
     }
     if (only) {
-        send_to_member(only, name, args);
+        only->cb->on_event(only->ctx, name, args);
         return;
     }
     mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
         if (m->greeted)
-            send_to_member(m, name, args);
+            m->cb->on_event(m->ctx, name, args);
     }
 }
 
@@ -245,8 +239,7 @@ void mo_chat_event_resolved(struct call *k, bool approved)
     event_send(&ev, k->chat, NULL, "tool:resolved");
 }
 
-/* Sends params (an object from the server) with the call id added. */
-static void relay_params(struct chat *c, const struct call *k, const char *name,
+void mo_chat_event_relay(struct chat *c, const struct call *k, const char *name,
                          struct mo_json params)
 {
     struct event ev;
@@ -261,17 +254,6 @@ static void relay_params(struct chat *c, const struct call *k, const char *name,
         mo_jw_raw(w, mo_json_text(at.val));
     }
     event_send(&ev, c, NULL, name);
-}
-
-void mo_chat_event_progress(struct call *k, struct mo_json params)
-{
-    relay_params(k->chat, k, "tool:progress", params);
-}
-
-void mo_chat_event_log(struct chat *c, const struct call *k,
-                       struct mo_json params)
-{
-    relay_params(c, k, "tool:log", params);
 }
 
 void mo_chat_event_output(struct call *k)
@@ -365,8 +347,8 @@ static void send_ready(struct chat *c, struct mo_member *m)
 
     mo_jw_member_cstr(w, "sessionId", c->id);
     mo_jw_member_cstr(w, "containerId", c->info.box);
-    mo_jw_member_cstr(w, "provider", c->provider);
-    mo_jw_member(w, "model", mo_buf_view(&c->model));
+    mo_jw_member_cstr(w, "provider", c->model.provider);
+    mo_jw_member(w, "model", mo_buf_view(&c->model.id));
     put_tools(w, c);
     mo_jw_member_bool(w, "resumed", c->info.resumed);
     mo_jw_member_cstr(w, "driver", c->info.driver);

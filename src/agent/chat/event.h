@@ -33,9 +33,10 @@ void mo_chat_event_idle(struct chat *c, unsigned seconds);
 void mo_chat_event_closed(struct chat *c, const char *reason);
 void mo_chat_event_approval(struct call *k);
 void mo_chat_event_resolved(struct call *k, bool approved);
-void mo_chat_event_progress(struct call *k, struct mo_json params);
-void mo_chat_event_log(struct chat *c, const struct call *k,
-                       struct mo_json params);
+/* Sends params, an object from the server, with the id of the call, if it is
+ * known ("tool:progress", "tool:log"). */
+void mo_chat_event_relay(struct chat *c, const struct call *k, const char *name,
+                         struct mo_json params);
 void mo_chat_event_output(struct call *k);
 void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
                           const struct elicit_view *v);

@@ -65,8 +65,8 @@ static void on_notify(void *ctx, struct mo_conn *conn, const struct mo_rpc *m,
     if (mo_json_str_eq(m->method, MO_SPAN("notifications/tools/list_changed")))
         c->stale = true;
     else if (mo_json_str_eq(m->method, MO_SPAN("notifications/message")))
-        mo_chat_event_log(c, mo_chat_calls_running_as(c, conn, stream_of),
-                          m->params);
+        mo_chat_event_relay(c, mo_chat_calls_running_as(c, conn, stream_of),
+                            "tool:log", m->params);
 }
 
 static void on_close(void *ctx, const struct mo_err *why)

@@ -102,7 +102,8 @@ static void store(struct chat *c, struct message *m)
     int rc = 0;
 
     (void)mo_turn_is_again(c, m);
-    mo_entry_queued(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
+    mo_entry_message(&doc, "queued", mo_span_cstr(m->id),
+                     mo_span(m->text, m->n));
     w.doc = mo_buf_view(&doc);
     rc = mo_buf_err(&doc) ? mo_fail(&e, mo_buf_err(&doc), "a queued message")
                           : mo_chat_write(c, &w, 1, on_stored, m, &e);

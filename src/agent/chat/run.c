@@ -27,7 +27,7 @@ static void on_progress(void *ctx, struct mo_json params)
     if (k->chat->hold)
         mo_session_touch(k->chat->hold);
     mo_chat_call_arm_idle(k);
-    mo_chat_event_progress(k, params);
+    mo_chat_event_relay(k->chat, k, "tool:progress", params);
 }
 
 /* Restarts the idle timer. It does not run while a question is open. */

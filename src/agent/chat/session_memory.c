@@ -153,7 +153,7 @@ void mo_session_memory_save(struct chat *c)
     if (c->hold == NULL)
         return;
     w = mo_jw_object(&b);
-    mo_jw_member(&w, "model", mo_buf_view(&c->model));
+    mo_jw_member(&w, "model", mo_buf_view(&c->model.id));
     mo_jw_member_opt(&w, "title", mo_buf_view(&c->title));
     put_rules(&w, &c->remembered.rules);
     mo_jw_end(&w);

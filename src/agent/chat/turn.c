@@ -226,8 +226,8 @@ static int store_reply(struct chat *c, struct reply *r,
 void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u)
 {
     mo_llm_usage_add(&c->turn.usage, u);
-    mo_tally_reply(&c->agent->tally, c->provider,
-                   mo_span_skip(mo_buf_view(&c->model), c->own_model), u,
+    mo_tally_reply(&c->agent->tally, c->model.provider,
+                   mo_span_skip(mo_buf_view(&c->model.id), c->model.own), u,
                    mo_wall_ms());
 }
 
@@ -301,7 +301,7 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
     mo_autofree struct mo_llm_tool *tools =
         mo_alloc((mo_tools_count(c->tools) + 1) * sizeof(*tools));
     struct mo_llm_request r = {
-        .model = mo_buf_cstr(&c->model) + c->own_model,
+        .model = mo_buf_cstr(&c->model.id) + c->model.own,
         .system = system.n > 0
                       ? system
                       : mo_span(our_instructions, sizeof(our_instructions) - 1),
@@ -315,7 +315,7 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
     if (tools == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     r.ntools = list_tools(c, tools);
-    return mo_llm_start(c->llm, &r, cb, c, &c->turn.asking, e);
+    return mo_llm_start(c->model.llm, &r, cb, c, &c->turn.asking, e);
 }
 
 int mo_turn_request(struct chat *c, struct mo_err *e)

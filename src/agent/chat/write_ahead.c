@@ -250,7 +250,7 @@ static int write_message(struct chat *c, struct message *m, struct mo_err *e)
     mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct entry *en = NULL;
 
-    mo_entry_user(&doc, mo_span_cstr(m->id), mo_span(m->text, m->n));
+    mo_entry_message(&doc, "user", mo_span_cstr(m->id), mo_span(m->text, m->n));
     en = make_entry(&doc, e);
     return en ? write_entry(c, en, &w, 0, on_message_written, NULL, e)
               : e->code;

@@ -13,17 +13,18 @@ static const struct {
     const char *name, *label;
     const char *url, *path; /* path: if the base URL has none */
     const char *model;
+    const struct mo_llm_wire *wire;
 } kinds[] = {
-    [MO_LLM_DEMO] = {"demo", "The demo", "demo:", "", "demo"},
+    [MO_LLM_DEMO] = {"demo", "The demo", "demo:", "", "demo", &mo_llm_demo},
     [MO_LLM_CLAUDE] = {"claude", "Claude", "https://api.anthropic.com", "",
-                       "claude-sonnet-5-5"},
+                       "claude-sonnet-5-5", &mo_llm_claude},
     [MO_LLM_GEMINI] = {"gemini", "Gemini",
                        "https://generativelanguage.googleapis.com", "/v1beta",
-                       "gemini-3.8-flash"},
+                       "gemini-3.8-flash", &mo_llm_gemini},
     [MO_LLM_OPENAI] = {"openai", "OpenAI", "https://api.openai.com", "/v1",
-                       "gpt-6.1-sol"},
+                       "gpt-6.1-sol", &mo_llm_responses},
     [MO_LLM_COMPATIBLE] = {"compatible", "The model server",
-                           "http://127.0.0.1:11434", "/v1", NULL},
+                           "http://127.0.0.1:11434", "/v1", NULL, &mo_llm_chat},
 };
 
 static const struct {
@@ -73,22 +74,13 @@ const char *mo_llm_default_model(enum mo_llm_kind k)
  * tools. */
 const struct mo_llm_wire *mo_llm_wire(enum mo_llm_kind k, const char *model)
 {
-    static const char *const old[] = {"gpt-4", "gpt-3", "chatgpt-", NULL};
-    struct mo_span m = mo_span_cstr(model);
+    static const char *const old[] = {"gpt-4", "gpt-3", "chatgpt-"};
 
-    if (k == MO_LLM_DEMO)
-        return &mo_llm_demo;
-    if (k == MO_LLM_CLAUDE)
-        return &mo_llm_claude;
-    if (k == MO_LLM_GEMINI)
-        return &mo_llm_gemini;
-    if (k == MO_LLM_COMPATIBLE)
-        return &mo_llm_chat;
-    for (size_t i = 0; old[i]; i++) {
-        if (mo_span_starts(m, mo_span_cstr(old[i])))
+    for (size_t i = 0; k == MO_LLM_OPENAI && i < MO_COUNT(old); i++) {
+        if (mo_span_starts(mo_span_cstr(model), mo_span_cstr(old[i])))
             return &mo_llm_chat;
     }
-    return &mo_llm_responses;
+    return kinds[k].wire;
 }
 
 int mo_llm_put_path(const struct mo_llm_wire *w, const char *model,

@@ -70,17 +70,11 @@ struct mo_models {
 static const struct mo_config_api *api_of(const struct mo_config *cfg,
                                           enum mo_llm_kind k)
 {
-    switch (k) {
-    case MO_LLM_CLAUDE:
+    if (k == MO_LLM_CLAUDE)
         return &cfg->llm.claude;
-    case MO_LLM_GEMINI:
+    if (k == MO_LLM_GEMINI)
         return &cfg->llm.gemini;
-    case MO_LLM_OPENAI:
-    case MO_LLM_COMPATIBLE:
-        return &cfg->llm.openai;
-    default:
-        return NULL;
-    }
+    return k == MO_LLM_DEMO ? NULL : &cfg->llm.openai;
 }
 
 static enum mo_llm_kind default_kind(const struct mo_config *cfg)
@@ -200,9 +194,7 @@ static const char *default_model(const struct choice *c)
 }
 
 int mo_models_pick(struct mo_models *m, struct mo_span wanted,
-                   struct mo_span key, struct mo_llm **out,
-                   const char **provider, struct mo_buf *model, size_t *own,
-                   struct mo_err *e)
+                   struct mo_span key, struct mo_model *out, struct mo_err *e)
 {
     struct choice what = choose_model(m, wanted);
     const char *first = default_model(&what);
@@ -215,12 +207,18 @@ int mo_models_pick(struct mo_models *m, struct mo_span wanted,
     if (what.model.n == 0)
         what.model = mo_span_cstr(first);
     if (what.prefix)
-        mo_buf_printf(model, "%s:", what.prefix);
-    *own = model->len;
-    if (mo_buf_span(model, what.model) < 0)
-        return mo_fail(e, mo_buf_err(model), "the model's name is too long");
-    *provider = mo_llm_kind_name(what.kind);
-    return make_llm(m, what.kind, what.server, key, out, e);
+        mo_buf_printf(&out->id, "%s:", what.prefix);
+    out->own = out->id.len;
+    if (mo_buf_span(&out->id, what.model) < 0)
+        return mo_fail(e, mo_buf_err(&out->id), "the model's name is too long");
+    out->provider = mo_llm_kind_name(what.kind);
+    return make_llm(m, what.kind, what.server, key, &out->llm, e);
+}
+
+void mo_model_fini(struct mo_model *model)
+{
+    mo_llm_free(model->llm);
+    mo_buf_fini(&model->id);
 }
 
 /* --- the list ------------------------------------------------------------ */

@@ -42,14 +42,18 @@ typedef void mo_models_fn(void *arg, struct mo_span json,
 int mo_models_list(struct mo_models *m, mo_models_fn *done, void *arg,
                    struct mo_err *e);
 
+struct mo_model {
+    struct mo_llm *llm;
+    const char *provider; /* a constant */
+    struct mo_buf id;     /* as in the list */
+    size_t own;           /* where in id the provider's name of it begins */
+};
+
 /* Chooses a model by its name, "provider:name", or empty for the default. key:
- * the member's own key; empty: the configured one. *provider is a constant.
- * model gets its id as in the list; the provider's name of it begins at *own.
- */
+ * the member's own key; empty: the configured one. out: all zero but id.max. */
 int mo_models_pick(struct mo_models *m, struct mo_span wanted,
-                   struct mo_span key, struct mo_llm **out,
-                   const char **provider, struct mo_buf *model, size_t *own,
-                   struct mo_err *e);
+                   struct mo_span key, struct mo_model *out, struct mo_err *e);
+void mo_model_fini(struct mo_model *model);
 /* Does mo_models_pick() need the list first? 1: no. 0: ready() once, later,
  * also when the list could not be had. */
 int mo_models_prepare(struct mo_models *m, struct mo_span wanted,
