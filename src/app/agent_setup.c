@@ -10,7 +10,8 @@ struct mo_agent_setup {
     struct mo_models *models;
     struct mo_approvals *approvals;
     struct mo_gateway_setup *gateway;
-    bool own_desk, own_hub;
+    struct mo_approvals *own_desk;    /* NULL: borrowed */
+    struct mo_gateway_setup *own_hub; /* likewise */
     struct mo_agent *agent;
     struct mo_try_tool *try;
     void (*gone)(void *ctx);
@@ -84,52 +85,27 @@ static void agent_setup_free(struct mo_agent_setup *c)
         gone(ctx);
 }
 
-static void on_approvals_gone(void *ctx)
-{
-    agent_setup_free(ctx);
-}
-
-static void on_gateway_gone(void *ctx)
+/* Closes in reverse order of opening. */
+static void close_next(void *ctx)
 {
     struct mo_agent_setup *c = ctx;
 
-    if (c->own_desk)
-        mo_approvals_close(c->approvals, on_approvals_gone, c);
+    if (c->try)
+        mo_try_tool_close(mo_take_ptr(&c->try), close_next, c);
+    else if (c->http)
+        mo_httpc_close(mo_take_ptr(&c->http), close_next, c);
+    else if (c->own_hub)
+        mo_gateway_setup_close(mo_take_ptr(&c->own_hub), close_next, c);
+    else if (c->own_desk)
+        mo_approvals_close(mo_take_ptr(&c->own_desk), close_next, c);
     else
         agent_setup_free(c);
 }
 
-static void on_http_gone(void *ctx)
-{
-    struct mo_agent_setup *c = ctx;
-
-    if (c->own_hub)
-        mo_gateway_setup_close(c->gateway, on_gateway_gone, c);
-    else
-        on_gateway_gone(c);
-}
-
-static void on_try_gone(void *ctx)
-{
-    struct mo_agent_setup *c = ctx;
-
-    c->try = NULL;
-    if (c->http)
-        mo_httpc_close(c->http, on_http_gone, c);
-    else
-        on_http_gone(c);
-}
-
-/* Closes in reverse order of opening. */
 static void on_agent_gone(void *ctx)
 {
-    struct mo_agent_setup *c = ctx;
-
-    c->agent = NULL;
-    if (c->try)
-        mo_try_tool_close(c->try, on_try_gone, c);
-    else
-        on_try_gone(c);
+    ((struct mo_agent_setup *)ctx)->agent = NULL;
+    close_next(ctx);
 }
 
 /* Rules, pins and the audit log. Approvals opened here also write to the
@@ -141,8 +117,8 @@ static int use_approvals(struct mo_agent_setup *c, struct mo_runtime *h,
 
     c->approvals = approvals;
     if (!approvals) {
-        rc = mo_approvals_open(c->loop, c->cfg, &c->approvals, e);
-        c->own_desk = rc == 0;
+        rc = mo_approvals_open(c->loop, c->cfg, &c->own_desk, e);
+        c->approvals = c->own_desk;
     }
     if (c->own_desk)
         mo_audit_store(mo_approvals_audit(c->approvals), mo_runtime_store(h));
@@ -159,8 +135,8 @@ static int use_gateway(struct mo_agent_setup *c,
     c->gateway = gateway;
     if (!gateway) {
         rc = mo_gateway_setup_open(c->loop, c->cfg, c->approvals, NULL,
-                                   &c->gateway, e);
-        c->own_hub = rc == 0;
+                                   &c->own_hub, e);
+        c->gateway = c->own_hub;
     }
     return rc;
 }

@@ -17,8 +17,7 @@
 #include "app/runtime.h"
 #include "policy/approvals.h"
 #include "servers/gateway_setup.h"
-#include "web/api_rules.h"
-#include "web/api_servers.h"
+#include "servers/try_tool.h"
 
 struct mo_agent_setup;
 

@@ -266,10 +266,9 @@ int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
                          struct mo_err *e)
 {
     struct mo_span file;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = URL_MAX};
     int rc;
 
-    mo_buf_init(&b, URL_MAX);
     rc = mo_reference_resolve(cfg, cfg->store.url, &b, e);
     file = mo_buf_view(&b);
     if (rc == 0 && mo_span_starts(file, MO_SPAN("sqlite:"))) {
@@ -280,7 +279,6 @@ int mo_runtime_store_url(const struct mo_config *cfg, struct mo_buf *out,
     }
     if (rc == 0)
         mo_buf_span(out, file);
-    mo_buf_fini(&b);
     if (rc == 0 && mo_buf_err(out))
         rc = mo_fail(e, mo_buf_err(out), "store.url");
     return rc;

@@ -9,7 +9,6 @@
 #include "app/serve_priv.h"
 #include "base/exit.h"
 #include "config/reload.h"
-#include "secrets/provider_keys.h"
 #include "web/echo.h"
 
 /* --- configuration while running ----------------------------------------- */
@@ -110,38 +109,11 @@ static void on_watch(struct mo_timer *t)
 
 /* --- sessions and conversations ------------------------------------------ */
 
-/* Also reported by /readyz. */
-static const char *why_no_agent(void *ctx)
-{
-    const struct server *s = ctx;
-
-    if (s->talk.agent)
-        return NULL;
-    return s->talk.why[0] ? s->talk.why : "the sandbox is being prepared";
-}
-
 static void no_agent(struct server *s, const struct mo_err *why)
 {
     mo_log_err(s->log, MO_ERROR, "serve", why,
                "no conversations; `mcp-orchestrator doctor` says more");
     mo_talk_begin(&s->talk, NULL, why);
-}
-
-static int list_models(void *ctx,
-                       void (*done)(void *arg, struct mo_span json,
-                                    const struct mo_err *why),
-                       void *arg, struct mo_err *e)
-{
-    struct server *s = ctx;
-
-    if (s->agent == NULL)
-        return mo_fail(e, MO_EUNAVAIL, "%s", why_no_agent(s));
-    return mo_models_list(mo_agent_setup_models(s->agent), done, arg, e);
-}
-
-static int list_keys(void *ctx, struct mo_buf *out)
-{
-    return mo_key_states(((struct server *)ctx)->config->now, out);
 }
 
 /* For tests: dies without cleanup, like a power failure. */
@@ -192,27 +164,20 @@ static void start_agent_api(struct server *s)
     s->api.store = mo_runtime_store(s->runtime);
     s->api.sessions = mo_runtime_sessions(s->runtime);
     s->api.agent = mo_agent_setup_agent(s->agent);
+    s->api.models = mo_agent_setup_models(s->agent);
     s->api.try_tool = mo_agent_setup_try_tool(s->agent);
-    s->api_rules.policy = mo_approvals_policy(s->approvals);
+    s->api.policy = mo_approvals_policy(s->approvals);
     mo_talk_begin(&s->talk, mo_agent_setup_agent(s->agent), NULL);
 }
 
 static int make_api(struct server *s, struct mo_err *e)
 {
-    const struct mo_ready ready = {"sessions", why_no_agent, s};
+    const struct mo_ready ready = {"sessions", mo_talk_why, &s->talk};
     int rc = mo_site_ready(s->site, &ready);
 
-    s->api = (struct mo_api){.why = why_no_agent,
-                             .why_ctx = s,
-                             .models = list_models,
-                             .models_ctx = s,
-                             .keys = list_keys,
-                             .keys_ctx = s};
     s->api_stats.api = &s->api;
     if (rc == 0)
         rc = mo_api_routes(s->site, &s->api);
-    if (rc == 0)
-        rc = mo_api_rules_routes(s->site, &s->api_rules);
     if (rc == 0)
         rc = mo_api_stats_routes(s->site, &s->api_stats);
     return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
@@ -247,14 +212,12 @@ static int open_approvals(struct server *s, struct mo_err *e)
 
     if (rc < 0)
         return rc;
-    s->api_approvals.approvals = s->approvals;
-    if (mo_approvals_socket_open(s->loop, s->first->store.dir,
-                                 &s->api_approvals, &s->approvals_socket,
-                                 &why) < 0)
+    s->api.approvals = s->approvals;
+    if (mo_approvals_socket_open(s->loop, s->first->store.dir, &s->api,
+                                 &s->approvals_socket, &why) < 0)
         mo_log_err(s->log, MO_WARN, "serve", &why,
                    "the `approvals` command cannot reach this server");
-    rc = mo_api_approvals_routes(s->site, &s->api_approvals);
-    return rc < 0 ? mo_fail(e, rc, "too many routes") : 0;
+    return 0;
 }
 
 static int make_mcp(struct server *s, struct mo_err *e)
@@ -275,11 +238,10 @@ static int make_mcp(struct server *s, struct mo_err *e)
     s->mcp = mo_ep_http_new(mo_gateway_setup_endpoint(s->gateway), &o, e);
     if (!s->mcp)
         return e->code;
-    s->router = (struct mo_router){s->gateway, s->approvals};
-    s->api_route = mo_router_api(&s->router);
+    s->api.gateway = s->gateway;
     rc = mo_site_route(s->site, &route);
     if (rc == 0)
-        rc = mo_api_route_routes(s->site, &s->api_route);
+        rc = mo_api_gateway_routes(s->site, &s->api);
     if (rc < 0)
         return mo_fail(e, rc, "too many routes");
     rc = mo_gateway_metrics_new(mo_site_prom(s->site), s->gateway, s->approvals,
@@ -493,6 +455,8 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
                        .crash = o->test_crash};
     struct mo_err e = {0};
 
+    s.api.talk = &s.talk;
+    s.api.config = h;
     widen_limits();
     mo_log_collect(log);
     if (start_server(&s, o, &e) < 0) {

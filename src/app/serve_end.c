@@ -2,7 +2,7 @@
 
 static void end_mcp(struct server *s)
 {
-    s->api_route.ctx = NULL;
+    s->api.gateway = NULL;
     if (s->mcp)
         mo_ep_http_free(mo_take_ptr(&s->mcp));
 }
@@ -19,51 +19,11 @@ static void on_site_gone(void *ctx)
     mo_serve_end_next(s);
 }
 
-static void on_manage_gone(void *ctx)
+static void on_part_gone(void *ctx)
 {
     struct server *s = ctx;
 
-    s->manage = NULL;
-    mo_serve_end_next(s);
-}
-
-static void on_approvals_socket_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->approvals_socket = NULL;
-    mo_serve_end_next(s);
-}
-
-static void on_approvals_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->approvals = NULL;
-    mo_serve_end_next(s);
-}
-
-static void on_gateway_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->gateway = NULL;
-    mo_serve_end_next(s);
-}
-
-static void on_agent_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->agent = NULL;
-    mo_serve_end_next(s);
-}
-
-static void on_runtime_gone(void *ctx)
-{
-    struct server *s = ctx;
-
-    s->runtime = NULL;
+    s->ending_part = false;
     mo_serve_end_next(s);
 }
 
@@ -71,28 +31,30 @@ static void close_runtime(struct server *s)
 {
     if (s->approvals)
         mo_audit_store(mo_approvals_audit(s->approvals), NULL);
-    mo_runtime_close(s->runtime, on_runtime_gone, s);
+    mo_runtime_close(mo_take_ptr(&s->runtime), on_part_gone, s);
 }
 
 void mo_serve_end_next(struct server *s)
 {
-    if (s->site)
-        return; /* it is closing, or will be closed first */
+    /* The site is closing, or will be closed first; or a part is closing. */
+    if (s->site || s->ending_part)
+        return;
+    s->ending_part = true;
     if (s->manage)
-        mo_manage_close(s->manage, on_manage_gone, s);
+        mo_manage_close(mo_take_ptr(&s->manage), on_part_gone, s);
     else if (s->approvals_socket)
-        mo_approvals_socket_close(s->approvals_socket, on_approvals_socket_gone,
-                                  s);
+        mo_approvals_socket_close(mo_take_ptr(&s->approvals_socket),
+                                  on_part_gone, s);
     else if (s->agent)
-        mo_agent_setup_close(s->agent, on_agent_gone, s);
+        mo_agent_setup_close(mo_take_ptr(&s->agent), on_part_gone, s);
     else if (s->gateway)
-        mo_gateway_setup_close(s->gateway, on_gateway_gone, s);
+        mo_gateway_setup_close(mo_take_ptr(&s->gateway), on_part_gone, s);
     else if (s->runtime)
         close_runtime(s);
     else if (s->opening)
-        return;
+        s->ending_part = false; /* on_runtime() goes on */
     else if (s->approvals)
-        mo_approvals_close(s->approvals, on_approvals_gone, s);
+        mo_approvals_close(mo_take_ptr(&s->approvals), on_part_gone, s);
     else
         mo_loop_stop(s->loop);
 }

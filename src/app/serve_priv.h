@@ -4,14 +4,10 @@
 
 #include "app/agent_setup.h"
 #include "app/listen_auth.h"
-#include "app/route_api.h"
 #include "mcp/server/ep_http.h"
-#include "servers/gateway_setup.h"
-#include "servers/manage.h"
 #include "web/api_stats.h"
 #include "web/approvals_socket.h"
 #include "web/gateway_metrics.h"
-#include "web/talk.h"
 
 #define MO_SERVE_GRACE_MS 10000 /* time for running answers at the end */
 
@@ -30,12 +26,8 @@ struct server {
     struct mo_agent_setup *agent;
     struct mo_talk talk;
     struct mo_api api;
-    struct mo_api_rules api_rules;
     struct mo_api_stats api_stats;
-    struct mo_router router;
-    struct mo_api_route api_route;
     struct mo_approvals *approvals;
-    struct mo_api_approvals api_approvals;
     struct mo_approvals_socket *approvals_socket;
     struct mo_gateway_metrics *metrics;
     struct mo_gateway_setup *gateway; /* served at /mcp */
@@ -43,6 +35,7 @@ struct server {
     struct mo_ep_http *mcp; /* NULL: closed */
     bool opening;           /* the runtime is being opened */
     bool closing;
+    bool ending_part;  /* one part is being closed */
     const char *crash; /* mo_serve_opts.test_crash */
     uint64_t crash_seen;
 };

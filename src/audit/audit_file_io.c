@@ -409,15 +409,13 @@ int mo_audit_file_append(struct mo_audit_file_file *f, struct mo_span rows,
                          bool sync, struct mo_err *e)
 {
     char path[PATH_MAX];
-    struct mo_buf notes;
+    mo_autobuf struct mo_buf notes = {.max = 4096};
     int rc = make_path(path, f->dir, MO_AUDIT_FILE_FILE, e);
 
     if (rc < 0)
         return rc;
-    mo_buf_init(&notes, 4096);
     rc = append_group(f, path, rows, sync, &notes, e);
     if (rc < 0)
         f->size = UINT64_MAX;
-    mo_buf_fini(&notes);
     return rc < 0 ? mo_wrap(e, "%s", path) : 0;
 }

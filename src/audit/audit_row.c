@@ -264,17 +264,14 @@ static void put_file_member(struct mo_jw *w, struct mo_json key,
 
 bool mo_audit_row_for_file(struct mo_buf *b, struct mo_span row, bool whole)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
     struct mo_json_doc d;
     struct mo_jw w;
 
     if (mo_json_parse(row, 0, &d, NULL) < 0)
         return false;
     w = mo_jw_object(b);
-    mo_json_iter(&it, d.root);
-    while (mo_json_next(&it, &key, &val))
-        put_file_member(&w, key, val, whole);
+    mo_json_each (it, d.root)
+        put_file_member(&w, it.key, it.val, whole);
     mo_jw_end(&w);
     return true;
 }

@@ -60,7 +60,7 @@ int mo_wrap(struct mo_err *e, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* An error as an argument: end_call(k, mo_error(MO_EPROTO, "no result")). It
- * lives until the end of the enclosing block. */
+ * lives until the end of the statement, so its address must not be kept. */
 #define mo_error(...) mo_error_in(&(struct mo_err){.code = 0}, __VA_ARGS__)
 const struct mo_err *mo_error_in(struct mo_err *e, int code, const char *fmt,
                                  ...) __attribute__((format(printf, 3, 4)));
@@ -79,6 +79,15 @@ const char *mo_err_name(int code);
     do {                                                                       \
         if (__builtin_expect(!!(cond), 0))                                     \
             mo_bug(__FILE__, __LINE__, #cond);                                 \
+    } while (0)
+
+/* For the one function that changes a state: legal[from] holds MO_TO() of each
+ * state that may follow. */
+#define MO_TO(s) (1u << (s))
+#define MO_MOVE(state, to, legal)                                              \
+    do {                                                                       \
+        MO_BUG_ON(!((legal)[state] & MO_TO(to)));                              \
+        (state) = (to);                                                        \
     } while (0)
 
 void mo_bug(const char *file, int line, const char *what)

@@ -143,9 +143,8 @@ static int write_beside(const char *beside, struct mo_span text, mode_t mode,
     if (fd < 0)
         return mo_fail_sys(e, "write %s", beside);
     rc = mo_file_write_all(fd, text, e);
-    if (rc == 0 && mode != 0600 && fchmod(fd, mode) < 0)
-        rc = mo_fail_sys(e, "write %s", beside);
-    if (rc == 0 && sure && fsync(fd) < 0)
+    if (rc == 0 &&
+        ((mode != 0600 && fchmod(fd, mode) < 0) || (sure && fsync(fd) < 0)))
         rc = mo_fail_sys(e, "write %s", beside);
     return rc;
 }

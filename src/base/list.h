@@ -40,6 +40,14 @@ static inline void mo_list_del(struct mo_list *n)
     mo_list_init(n);
 }
 
+static inline struct mo_list *mo_list_shift(struct mo_list *head)
+{
+    struct mo_list *n = head->next;
+
+    mo_list_del(n);
+    return n;
+}
+
 /* Move everything from src (left empty) to the end of dst. */
 static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
 {
@@ -55,32 +63,39 @@ static inline void mo_list_splice(struct mo_list *dst, struct mo_list *src)
 #define mo_list_first(head, T, member)                                         \
     (mo_list_empty(head) ? NULL : mo_container_of((head)->next, T, member))
 
-/* mo_list_each (it, head) visits the nodes; mo_list_each (x, head, T, member)
- * visits the T that contain them, by the member that is their node. */
-#define mo_list_each(it, ...)                                                  \
-    MO_LIST_BY_ARGS(__VA_ARGS__, each_of, 0, each_node, 0)(it, __VA_ARGS__)
+/* Remove the first element and return it; NULL: the list is empty. */
+#define mo_list_pop(head, T, member)                                           \
+    (mo_list_empty(head) ? NULL                                                \
+                         : mo_container_of(mo_list_shift(head), T, member))
 
-/* The same; the body may remove (and free) the current node, but no other. */
-#define mo_list_each_safe(it, ...)                                             \
-    MO_LIST_BY_ARGS(__VA_ARGS__, safe_of, 0, safe_node, 0)(it, __VA_ARGS__)
+/* Remove the elements one by one, until the list is empty:
+ * mo_list_drain (x, &list, struct item, node) { free_item(x); } */
+#define mo_list_drain(it, head, T, member)                                     \
+    for (T *it = mo_list_pop(head, T, member); it;                             \
+         it = mo_list_pop(head, T, member))
 
-#define MO_LIST_BY_ARGS(a, b, c, name, ...) mo_list_##name
-
-#define mo_list_each_node(it, head)                                            \
+#define mo_list_each(it, head)                                                 \
     for (struct mo_list *it = (head)->next; it != (head); it = it->next)
 
-#define mo_list_safe_node(it, head)                                            \
+/* The body may remove (and free) the current node, but no other. */
+#define mo_list_each_safe(it, head)                                            \
     for (struct mo_list *it = (head)->next, *it##_next = it->next;             \
          it != (head); it = it##_next, it##_next = it->next)
 
-#define mo_list_each_of(x, head, T, member)                                    \
-    for (T *x = mo_container_of((head)->next, T, member);                      \
-         &x->member != (head); x = mo_container_of(x->member.next, T, member))
+/* The same over the structs that hold the nodes: x is a T *. */
+#define mo_list_each_entry(x, head, T, member)                                 \
+    for (T *x = mo_list_entry((head)->next, head, T, member); x;               \
+         x = mo_list_entry(x->member.next, head, T, member))
 
-#define mo_list_safe_of(x, head, T, member)                                    \
-    for (T *x = mo_container_of((head)->next, T, member),                      \
-           *x##_next = mo_container_of(x->member.next, T, member);             \
-         &x->member != (head);                                                 \
-         x = x##_next, x##_next = mo_container_of(x->member.next, T, member))
+#define mo_list_each_entry_safe(x, head, T, member)                            \
+    for (T *x = mo_list_entry((head)->next, head, T, member),                  \
+           *x##_next = mo_list_after(x, head, T, member);                      \
+         x; x = x##_next, x##_next = mo_list_after(x, head, T, member))
+
+/* The struct of a node, and the one behind it; NULL at the end. */
+#define mo_list_entry(at, head, T, member)                                     \
+    ((at) != (head) ? mo_container_of(at, T, member) : NULL)
+#define mo_list_after(x, head, T, member)                                      \
+    (x ? mo_list_entry(x->member.next, head, T, member) : NULL)
 
 #endif

@@ -65,10 +65,7 @@ int64_t mo_mem_live(void)
     return atomic_load_explicit(&live, memory_order_relaxed);
 }
 #else
-static void count_live(int by)
-{
-    (void)by;
-}
+#    define count_live(by) ((void)(by))
 
 int64_t mo_mem_live(void)
 {

@@ -2,14 +2,9 @@
 
 #define PREFIX_MIN ((size_t)3) /* shorter prefixes match too much */
 
-static char to_lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static bool same_letter(char a, char b)
 {
-    return to_lower(a) == to_lower(b);
+    return mo_lower(a) == mo_lower(b);
 }
 
 static unsigned min3(unsigned a, unsigned b, unsigned c)

@@ -38,17 +38,12 @@ struct mo_span mo_span_trim(struct mo_span s)
     return s;
 }
 
-static unsigned char to_lower(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-}
-
 bool mo_span_ieq(struct mo_span a, struct mo_span b)
 {
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++) {
-        if (a.p[i] != b.p[i] && to_lower(a.p[i]) != to_lower(b.p[i]))
+        if (a.p[i] != b.p[i] && mo_lower(a.p[i]) != mo_lower(b.p[i]))
             return false;
     }
     return true;
@@ -92,6 +87,14 @@ ptrdiff_t mo_span_find(struct mo_span s, char c)
     return at ? at - s.p : -1;
 }
 
+bool mo_span_only(struct mo_span s, const char *set)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!s.p[i] || !strchr(set, s.p[i]))
+            return false;
+    return true;
+}
+
 ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what)
 {
     const char *at;
@@ -131,6 +134,19 @@ int mo_span_u64(struct mo_span s, uint64_t *out)
     }
     *out = v;
     return 0;
+}
+
+bool mo_span_is_ip4(struct mo_span s)
+{
+    for (int i = 0; i < 4; i++) {
+        struct mo_span part = mo_span_cut(&s, '.');
+        uint64_t v;
+
+        if (part.n > 3 || (part.n > 1 && part.p[0] == '0') ||
+            mo_span_u64(part, &v) < 0 || v > 255)
+            return false;
+    }
+    return !s.p;
 }
 
 int mo_span_i64(struct mo_span s, int64_t *out)

@@ -56,6 +56,11 @@ static inline bool mo_is_alpha(char c)
     return (c | 32) >= 'a' && (c | 32) <= 'z';
 }
 
+static inline char mo_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
 /* The value of a hexadecimal digit, or -1. */
 static inline int mo_hex_digit(char c)
 {
@@ -85,13 +90,19 @@ bool mo_span_starts(struct mo_span s, struct mo_span prefix);
 bool mo_span_ends(struct mo_span s, struct mo_span suffix);
 /* Cut the prefix off *s; false if *s does not begin with it. */
 bool mo_span_strip(struct mo_span *s, struct mo_span prefix);
+/* An IPv4 address as four numbers: 192.0.2.1, without leading zeros. */
+bool mo_span_is_ip4(struct mo_span s);
 /* Constant time: depends on the length only. */
 bool mo_span_eq_ct(struct mo_span a, struct mo_span b);
 
 /* Cut *s at the first c. Returns the part before it; *s keeps the rest. If c is
  * missing, returns all of *s and sets s->p to NULL, so a loop can end. */
 struct mo_span mo_span_cut(struct mo_span *s, char c);
-ptrdiff_t mo_span_find(struct mo_span s, char c);                /* or -1 */
+ptrdiff_t mo_span_find(struct mo_span s, char c); /* or -1 */
+/* Are all bytes of s among those of set? An empty s: yes. */
+bool mo_span_only(struct mo_span s, const char *set);
+#define MO_ALNUM                                                               \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
 
 /* Parse the whole span as a decimal number: no sign (u64) or an optional '-'

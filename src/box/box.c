@@ -188,7 +188,7 @@ void mo_box_let_go(struct mo_box *b)
 static void finish_close(struct mo_boxes *bs)
 {
     if (bs->closing && bs->n == 0)
-        bs->ops->close(bs, bs->gone, bs->gone_ctx);
+        bs->ops->close(bs);
 }
 
 void mo_box_down(struct mo_box *b, const struct mo_box_end *end)
@@ -264,10 +264,9 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(bs->closing);
     bs->closing = true;
-    bs->gone = gone;
-    bs->gone_ctx = ctx;
+    bs->gone = (struct mo_gone){gone, ctx};
     mo_box_pool_close(bs);
-    mo_list_each (b, &bs->boxes, struct mo_box, node)
+    mo_list_each_entry (b, &bs->boxes, struct mo_box, node)
         mo_box_let_go(b);
     finish_close(bs);
 }

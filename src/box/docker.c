@@ -1,10 +1,9 @@
 /* docker.c - the docker driver: the engine, our image in it, its events. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/map.h"
 #include "box/docker_priv.h"
 #include "codec/seccomp.h"
@@ -42,7 +41,7 @@ static void run_waiting(struct dk *d, const struct mo_err *why)
 
 static bool image_wanted(const struct dk *d)
 {
-    mo_list_each (w, &d->waiting, struct dk_wait, node)
+    mo_list_each_entry (w, &d->waiting, struct dk_wait, node)
         if (w->image)
             return true;
     return false;
@@ -50,29 +49,18 @@ static bool image_wanted(const struct dk *d)
 
 /* --- our image ----------------------------------------------------------- */
 
-static int read_busybox(struct mo_buf *b)
+/* Leaves b empty if there is none. */
+static void read_busybox(struct mo_buf *b)
 {
     static const char *const places[] = {"/bin/busybox", "/usr/bin/busybox",
                                          "/usr/local/bin/busybox"};
-    ssize_t n = 1;
 
     for (size_t i = 0; i < MO_COUNT(places); i++) {
-        mo_autofd int fd = open(places[i], O_RDONLY | O_CLOEXEC);
-
+        if (mo_file_read(places[i], BUSYBOX_MAX, b, NULL, NULL) == 0 &&
+            mo_image_is_static(mo_buf_view(b)))
+            return;
         mo_buf_reset(b);
-        while (fd >= 0 && n > 0) {
-            char *p = mo_buf_room(b, 65536);
-
-            n = p ? read(fd, p, 65536) : 0;
-            if (n > 0)
-                mo_buf_add(b, (size_t)n);
-        }
-        if (fd >= 0 && mo_image_is_static(mo_buf_view(b)))
-            return 0;
-        n = 1;
     }
-    mo_buf_reset(b);
-    return mo_buf_err(b);
 }
 
 static int make_image(struct dk *d, struct mo_err *e)
@@ -83,7 +71,7 @@ static int make_image(struct dk *d, struct mo_err *e)
 
     if (d->image.tar.len)
         return 0;
-    (void)read_busybox(&busybox);
+    read_busybox(&busybox);
     p.busybox = mo_buf_view(&busybox);
     mo_buf_fini(&d->image.tar);
     rc = mo_image_make(&p, &d->image, e);
@@ -123,7 +111,7 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 
     if (!mo_span_is(action, "die") && !mo_span_is(action, "destroy"))
         return;
-    mo_list_each_safe (b, &d->bs.boxes, struct dk_box, b.node) {
+    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node) {
         if (mo_span_is(id, b->id))
             mo_docker_box_news(b);
     }
@@ -131,7 +119,7 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 
 static void everybody_look(struct dk *d)
 {
-    mo_list_each_safe (b, &d->bs.boxes, struct dk_box, b.node)
+    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node)
         mo_docker_box_news(b);
 }
 
@@ -168,8 +156,9 @@ static int start_watch(struct dk *d, struct mo_err *e)
 
 /* --- greeting ------------------------------------------------------------ */
 
-int mo_docker_judge(const struct dk *d, const struct mo_engine_facts *f,
-                    struct mo_err *e)
+/* MO_EPOLICY if the engine cannot keep one of the promises. */
+static int judge_engine(const struct dk *d, const struct mo_engine_facts *f,
+                        struct mo_err *e)
 {
     const struct {
         bool ok;
@@ -193,24 +182,18 @@ int mo_docker_judge(const struct dk *d, const struct mo_engine_facts *f,
 /* podman takes the profile as a file on its own machine. */
 static int profile_file(struct dk *d, struct mo_err *e)
 {
-    mo_autofree char *path = mo_alloc(512);
-    mo_autofd int fd = -1;
+    char path[512];
     int n;
 
-    if (!path)
-        return mo_fail(e, MO_ENOMEM, "seccomp profile");
     if (strncmp(mo_engine_host(d->en), "unix:", 5) != 0 || !d->dir)
         return mo_fail(e, MO_EPOLICY,
                        "podman reads seccomp profiles from its own machine: "
                        "only a podman on this one can be used");
-    n = snprintf(path, 512, "%s/seccomp.json", d->dir);
-    if (n < 0 || n >= 512)
+    n = snprintf(path, sizeof(path), "%s/seccomp.json", d->dir);
+    if (n < 0 || (size_t)n >= sizeof(path))
         return mo_fail(e, MO_ETOOBIG, "seccomp profile");
-    fd =
-        open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0 ||
-        write(fd, d->seccomp.p, d->seccomp.len) != (ssize_t)d->seccomp.len)
-        return mo_fail_sys(e, "write %s", path);
+    if (mo_file_save(path, mo_buf_view(&d->seccomp), 0644, e) < 0)
+        return mo_wrap(e, "seccomp profile");
     mo_buf_reset(&d->seccomp);
     return mo_buf_puts(&d->seccomp, path);
 }
@@ -236,7 +219,7 @@ static void on_hello(void *ctx, const struct mo_engine_facts *f,
         return;
     }
     d->facts = *f;
-    rc = mo_docker_judge(d, f, &e);
+    rc = judge_engine(d, f, &e);
     if (rc == 0)
         rc = make_profile(d, &e);
     if (rc == 0)
@@ -292,23 +275,19 @@ static void dk_free(struct dk *d)
 static void on_engine_gone(void *ctx)
 {
     struct dk *d = ctx;
-    void (*gone)(void *) = d->gone;
-    void *gone_ctx = d->gone_ctx;
+    struct mo_gone gone = d->bs.gone;
     struct mo_err e;
 
     (void)mo_fail(&e, MO_ECLOSED, "the driver is closing");
     run_waiting(d, &e);
     dk_free(d);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
-static void dk_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
+static void dk_close(struct mo_boxes *bs)
 {
     struct dk *d = mo_docker_of(bs);
 
-    d->gone = gone;
-    d->gone_ctx = ctx;
     if (d->watch)
         mo_watch_stop(d->watch);
     mo_engine_close(d->en, on_engine_gone, d);

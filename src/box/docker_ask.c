@@ -56,8 +56,7 @@ static int read_rows(struct mo_arena *a, struct mo_json array,
     *out = mo_arena_zalloc(a, (max + 1) * sizeof(**out));
     if (!*out)
         return MO_ENOMEM;
-    for (struct mo_json_walk at = mo_json_walk(array);
-         mo_json_step(&at) && *n < max;)
+    mo_json_each_while (at, array, *n < max)
         if (read_row(a, at.val, &(*out)[(*n)++]) < 0)
             return MO_ENOMEM;
     return 0;

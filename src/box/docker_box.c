@@ -150,8 +150,33 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
 
+static int attach_box(struct dk_box *b, struct mo_err *e)
+{
+    return mo_engine_attach(mo_docker_of_box(b)->en, b->id, on_attached, b,
+                            &b->attaching, e);
+}
+
+static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
+                        const struct mo_err *why)
+{
+    struct dk_box *b = ctx;
+    struct mo_err e;
+
+    (void)r;
+    b->call = NULL;
+    if (why || b->stopping)
+        mo_docker_give_up(b, why);
+    else if (attach_box(b, &e) < 0)
+        mo_docker_give_up(b, &e);
+}
+
 static int unpause_box(struct dk_box *b, struct mo_json inspect,
-                       struct mo_err *e);
+                       struct mo_err *e)
+{
+    if (!mo_docker_flag(mo_json_get(inspect, "State"), "Paused"))
+        return attach_box(b, e);
+    return mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, e);
+}
 
 static void on_inspected(void *ctx, const struct mo_engine_reply *r,
                          const struct mo_err *why)
@@ -181,12 +206,6 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
         start_container(b);
 }
 
-static int attach_box(struct dk_box *b, struct mo_err *e)
-{
-    return mo_engine_attach(mo_docker_of_box(b)->en, b->id, on_attached, b,
-                            &b->attaching, e);
-}
-
 /* Inspect and attach at the same time: neither changes the other's answer. An
  * adopted box is attached only after inspect has shown that it is ours. */
 static void check_container(struct dk_box *b)
@@ -200,28 +219,6 @@ static void check_container(struct dk_box *b)
     }
     if (!b->adopted && attach_box(b, &e) < 0)
         b->why = e; /* on_inspected() sees it */
-}
-
-static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
-                        const struct mo_err *why)
-{
-    struct dk_box *b = ctx;
-    struct mo_err e;
-
-    (void)r;
-    b->call = NULL;
-    if (why || b->stopping)
-        mo_docker_give_up(b, why);
-    else if (attach_box(b, &e) < 0)
-        mo_docker_give_up(b, &e);
-}
-
-static int unpause_box(struct dk_box *b, struct mo_json inspect,
-                       struct mo_err *e)
-{
-    if (!mo_docker_flag(mo_json_get(inspect, "State"), "Paused"))
-        return attach_box(b, e);
-    return mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, e);
 }
 
 /* --- create -------------------------------------------------------------- */

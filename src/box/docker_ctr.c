@@ -5,11 +5,6 @@
 
 #define ENV_MAX (2 * MO_BOX_WORDS_MAX + MO_IMAGE_WORDS_MAX)
 
-static int no_memory(struct mo_err *e)
-{
-    return mo_fail(e, MO_ENOMEM, "box");
-}
-
 /* --- environment --------------------------------------------------------- */
 
 struct env {
@@ -134,6 +129,6 @@ int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
         .tmp_inodes = lim->tmp_inodes,
     };
     if (fill_env(b) < 0 || fill_labels(d, b) < 0)
-        return no_memory(e);
+        return mo_fail(e, MO_ENOMEM, "box");
     return fill_program(b, e);
 }

@@ -124,23 +124,19 @@ static void find_now(struct dk_box *b)
         engine_gone(b, &e);
 }
 
-static void find_container(struct dk_box *b)
-{
-    mo_docker_move(b, DK_FINDING);
-    b->tries = 0;
-    find_now(b);
-}
-
 /* Leave nothing behind, then say so. */
 void mo_docker_wind_up(struct dk_box *b)
 {
     close_streams(b);
-    if (!b->made)
+    if (!b->made) {
         report_down(b);
-    else if (b->id[0])
+    } else if (b->id[0]) {
         start_remove(b);
-    else
-        find_container(b);
+    } else {
+        mo_docker_move(b, DK_FINDING);
+        b->tries = 0;
+        find_now(b);
+    }
 }
 
 /* It does not come to life: because of that, or because it was stopped. */

@@ -49,8 +49,6 @@ struct dk {
     struct mo_later later;
     struct mo_map *clean; /* ids of scanned images */
     bool slots[DK_SLOTS];
-    void (*gone)(void *ctx);
-    void *gone_ctx;
 };
 
 enum dk_step {
@@ -115,9 +113,6 @@ static inline bool mo_docker_flag(struct mo_json obj, const char *key)
 /* docker.c */
 void mo_docker_wait(struct dk *d, struct dk_wait *w); /* go() from the loop */
 void mo_docker_unwait(struct dk_wait *w);             /* cancels go() */
-/* MO_EPOLICY if the engine cannot keep one of the promises. */
-int mo_docker_judge(const struct dk *d, const struct mo_engine_facts *f,
-                    struct mo_err *e);
 
 /* docker_ctr.c: fill b->ctr from b->spec; slot and image are known. */
 int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e);

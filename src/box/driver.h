@@ -44,8 +44,8 @@ struct mo_box_ops {
                   void *ctx, struct mo_err *e);
     int (*check)(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
                  struct mo_err *e);
-    /* Called when no box is left. Frees bs, then gone(ctx), later. */
-    void (*close)(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
+    /* Called when no box is left. Frees bs, then mo_gone_fire(bs->gone), later. */
+    void (*close)(struct mo_boxes *bs);
 };
 
 struct mo_box_pool {
@@ -65,8 +65,7 @@ struct mo_boxes {
     unsigned n;
     struct mo_box_pool pool;
     bool closing;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 enum mo_box_state {

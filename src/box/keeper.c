@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "loop/spawn.h"
 
@@ -31,16 +32,11 @@ int mo_keeper_seal(struct mo_span program, const char *name, int *fd,
 {
     const int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     mo_autofd int mem = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    ssize_t n;
 
     if (mem < 0)
         return mo_fail_sys(e, "%s: memory", name);
-    while (program.n) {
-        n = write(mem, program.p, program.n);
-        if (n <= 0)
-            return mo_fail_sys(e, "%s: memory", name);
-        program = mo_span_skip(program, (size_t)n);
-    }
+    if (mo_file_write_all(mem, program, e) < 0)
+        return mo_wrap(e, "%s: memory", name);
     if (fchmod(mem, 0555) < 0 || fcntl(mem, F_ADD_SEALS, seals) < 0)
         return mo_fail_sys(e, "%s: seal", name);
     *fd = mo_take_fd(&mem);

@@ -479,31 +479,22 @@ static void native_free(struct native *d)
 static void worker_gone(void *ctx)
 {
     struct native *d = ctx;
-    void (*gone)(void *ctx) = d->gone;
-    void *gone_ctx = d->gone_ctx;
+    struct mo_gone gone = d->bs.gone;
 
     d->working--;
     if (d->working > 0)
         return;
     native_free(d);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
-static void stop_workers(struct native *d)
-{
-    for (unsigned i = 0; i < MO_NATIVE_WORKERS; i++)
-        if (d->work[i])
-            mo_work_stop(d->work[i], MO_WORK_DRAIN, worker_gone, d);
-}
-
-static void nat_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx)
+static void nat_close(struct mo_boxes *bs)
 {
     struct native *d = native_of(bs);
 
-    d->gone = gone;
-    d->gone_ctx = ctx;
-    stop_workers(d);
+    for (unsigned i = 0; i < MO_NATIVE_WORKERS; i++)
+        if (d->work[i])
+            mo_work_stop(d->work[i], MO_WORK_DRAIN, worker_gone, d);
 }
 
 static const struct mo_box_ops ops = {
@@ -577,7 +568,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (rc == 0) {
         *out = &d->bs;
     } else if (d->working) {
-        stop_workers(d); /* which frees it later */
+        nat_close(&d->bs); /* which frees it later */
     } else {
         native_free(d);
     }

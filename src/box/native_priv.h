@@ -16,8 +16,6 @@ struct native {
     unsigned next;
     int launcher, toolbox; /* sealed memory; toolbox may be -1 */
     char *dir, *store, *instance;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
 };
 
 static inline struct native *native_of(struct mo_boxes *bs)
@@ -31,8 +29,7 @@ int mo_native_submit(struct native *d, struct mo_job *j, struct mo_err *e);
 /* --- native_req.c -------------------------------------------------------- */
 
 struct mo_native_req {
-    struct mo_boxmsg
-        m; /* texts belong to the spec, the driver and this struct */
+    struct mo_boxmsg m; /* texts: of the spec, the driver and this struct */
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
 };

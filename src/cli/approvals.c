@@ -34,24 +34,22 @@ struct asking {
 
 static int begin_asking(struct mo_cli *c, struct asking *a)
 {
-    int rc;
-
-    *a = (struct asking){.json = mo_cli_has(c, "json")};
+    a->json = mo_cli_has(c, "json");
     mo_buf_init(&a->answer, MO_APPROVALS_SOCKET_BYTES);
     mo_buf_init(&a->out, MO_APPROVALS_SOCKET_BYTES);
     mo_buf_init(&a->found, MO_APPROVALS_SOCKET_BYTES);
-    rc = mo_cmd_runtime_load(c, &a->m);
-    return rc;
+    return mo_cmd_runtime_load(c, &a->m);
 }
 
-static int end_asking(struct asking *a, int rc)
+static void end_asking(struct asking *a)
 {
     mo_buf_fini(&a->answer);
     mo_buf_fini(&a->out);
     mo_buf_fini(&a->found);
     mo_cmd_runtime_close(&a->m);
-    return rc;
 }
+
+#define autoasking MO_CLEANUP(end_asking)
 
 /* Reads the list of one process; empty if the process is gone. */
 static struct mo_json list_of(struct asking *a, const char *path,
@@ -74,7 +72,7 @@ static int for_each_process(struct asking *a,
                             int (*fn)(void *ctx, const char *path),
                             struct mo_err *e)
 {
-    return mo_approvals_socket_each(a->m.h.now->store.dir, fn, a, e);
+    return mo_approvals_socket_each(a->m.cfg.now->store.dir, fn, a, e);
 }
 
 /* --- list ---------------------------------------------------------------- */
@@ -121,17 +119,13 @@ static void put_changed(struct mo_buf *b, struct mo_json v)
 static void put_all(struct asking *a, struct mo_json list,
                     void (*text)(struct mo_buf *b, struct mo_json v))
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &val)) {
+    mo_json_each (it, list) {
         if (a->json && a->any)
             (void)mo_buf_putc(&a->out, ',');
         if (a->json)
-            (void)mo_buf_span(&a->out, mo_json_text(val));
+            (void)mo_buf_span(&a->out, mo_json_text(it.val));
         else
-            text(&a->out, val);
+            text(&a->out, it.val);
         a->any = true;
     }
 }
@@ -149,25 +143,21 @@ static int list_one(void *ctx, const char *path)
 
 int mo_run_approvals_list(struct mo_cli *c)
 {
-    struct asking a;
+    autoasking struct asking a = {.any = false};
     struct mo_err e;
-    struct mo_buf b;
     int rc = begin_asking(c, &a);
 
     if (rc)
-        return end_asking(&a, rc);
+        return rc;
     if (a.json)
         (void)mo_buf_putc(&a.out, '[');
     if (for_each_process(&a, list_one, &e) < 0)
-        return end_asking(&a, mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg));
+        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     if (a.json)
         (void)mo_buf_putc(&a.out, ']');
     else if (!a.any)
         (void)mo_buf_puts(&a.out, "no call waits for a person\n");
-    b = a.out;
-    mo_buf_init(&a.out, 0);
-    rc = a.json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
-    return end_asking(&a, rc);
+    return mo_cmd_print(c, &a.out);
 }
 
 /* --- approve and reject --------------------------------------------------- */
@@ -183,16 +173,13 @@ static bool is_call(const struct asking *a, struct mo_json v)
 static int find_one(void *ctx, const char *path)
 {
     struct asking *a = ctx;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_json_doc d;
 
-    mo_json_iter(&it, mo_json_get(list_of(a, path, &d), a->what));
-    while (mo_json_next(&it, &key, &val)) {
-        if (!is_call(a, val))
+    mo_json_each (it, mo_json_get(list_of(a, path, &d), a->what)) {
+        if (!is_call(a, it.val))
             continue;
         (void)snprintf(a->path, sizeof(a->path), "%s", path);
-        (void)mo_buf_span(&a->found, mo_json_text(val));
+        (void)mo_buf_span(&a->found, mo_json_text(it.val));
         return 1;
     }
     return 0;
@@ -220,7 +207,7 @@ static int post_decision(struct asking *a, struct mo_cli *c, const char *url,
 }
 
 /* Replaces the arguments; 0: they are an object. */
-static int put_args(struct asking *a, struct mo_buf *b, const char *args)
+static int put_args(struct asking *a, struct mo_jw *w, const char *args)
 {
     struct mo_json v = {a->found.p, a->found.len};
     struct mo_edit ed = {"args", mo_span_cstr(args)};
@@ -230,8 +217,7 @@ static int put_args(struct asking *a, struct mo_buf *b, const char *args)
     if (mo_json_parse(ed.to, 0, &d, NULL) < 0 ||
         !mo_json_is(d.root, MO_JSON_OBJECT))
         return MO_EINVAL;
-    (void)mo_buf_puts(b, ",\"args\":");
-    (void)mo_buf_span(b, mo_json_text(d.root));
+    mo_jw_member_raw(w, "args", mo_json_text(d.root));
     mo_buf_init(&now, MO_APPROVALS_SOCKET_BYTES);
     ed.to = mo_json_text(d.root);
     if (mo_edit(&now, v, &ed, 1) < 0) {
@@ -246,39 +232,33 @@ static int put_args(struct asking *a, struct mo_buf *b, const char *args)
 static int decide(struct asking *a, struct mo_cli *c, bool approved)
 {
     struct mo_json v = {a->found.p, a->found.len};
-    struct mo_json digest = mo_json_get(v, "digest");
     const char *reason = mo_cli_get(c, "reason");
     const char *args = mo_cli_get(c, "args");
     char url[URL_MAX_];
     mo_autobuf struct mo_buf b = {.max = MO_APPROVALS_SOCKET_BYTES};
+    struct mo_jw w = mo_jw_object(&b);
     int rc = 0;
 
     (void)snprintf(url, sizeof(url), "/api/approvals/%s", a->id);
-    (void)mo_buf_printf(
-        &b, "{\"approved\":%s,\"digest\":", approved ? "true" : "false");
-    (void)mo_buf_span(&b, mo_json_text(digest));
-    if (reason) {
-        (void)mo_buf_puts(&b, ",\"reason\":");
-        (void)mo_json_quote(&b, mo_span_cstr(reason));
-    }
+    mo_jw_member_bool(&w, "approved", approved);
+    mo_jw_member_raw(&w, "digest", mo_json_text(mo_json_get(v, "digest")));
+    if (reason)
+        mo_jw_member_cstr(&w, "reason", reason);
     if (args)
-        rc = put_args(a, &b, args);
-    (void)mo_buf_putc(&b, '}');
+        rc = put_args(a, &w, args);
+    mo_jw_end(&w);
     if (rc == MO_EINVAL)
-        rc = mo_cli_error(c, MO_EXIT_USAGE, "--args needs a JSON object");
-    else
-        rc = rc < 0 || mo_buf_err(&b)
-                 ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
-                 : post_decision(a, c, url, mo_buf_view(&b));
-    return rc;
+        return mo_cli_error(c, MO_EXIT_USAGE, "--args needs a JSON object");
+    if (rc < 0 || mo_buf_err(&b))
+        return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
+    return post_decision(a, c, url, mo_buf_view(&b));
 }
 
 static int print_decided(struct asking *a, struct mo_cli *c, const char *word)
 {
     struct mo_json v = {a->found.p, a->found.len};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_APPROVALS_SOCKET_BYTES};
 
-    mo_buf_init(&b, MO_APPROVALS_SOCKET_BYTES);
     (void)mo_buf_printf(&b, "%s ", word);
     put_call(&b, v);
     return mo_cli_print(c, &b);
@@ -286,25 +266,21 @@ static int print_decided(struct asking *a, struct mo_cli *c, const char *word)
 
 static int run_decide(struct mo_cli *c, bool approved)
 {
-    struct asking a;
+    autoasking struct asking a = {.id = c->args[0], .what = "approvals"};
     struct mo_err e;
     int rc = begin_asking(c, &a);
 
     if (rc)
-        return end_asking(&a, rc);
-    a.id = c->args[0];
-    a.what = "approvals";
+        return rc;
     if (strlen(a.id) > 64 || for_each_process(&a, find_one, &e) <= 0 ||
         !a.found.len)
-        return end_asking(
-            &a, mo_cli_error(c, MO_EXIT_FAIL,
-                             "no call %.64s waits for a decision (any "
-                             "more)",
-                             a.id));
+        return mo_cli_error(c, MO_EXIT_FAIL,
+                            "no call %.64s waits for a decision (any more)",
+                            a.id);
     rc = decide(&a, c, approved);
     if (rc == 0)
         rc = print_decided(&a, c, approved ? "approved" : "rejected");
-    return end_asking(&a, rc);
+    return rc;
 }
 
 int mo_run_approvals_approve(struct mo_cli *c)
@@ -323,14 +299,12 @@ static int post_accept(struct asking *a, struct mo_cli *c)
 {
     struct mo_json v = {a->found.p, a->found.len};
     mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
+    struct mo_jw w = mo_jw_object(&b);
 
-    (void)mo_buf_puts(&b, "{\"server\":");
-    (void)mo_json_quote(&b, mo_span_cstr(a->server));
-    (void)mo_buf_puts(&b, ",\"tool\":");
-    (void)mo_json_quote(&b, mo_span_cstr(a->tool));
-    (void)mo_buf_puts(&b, ",\"digest\":");
-    (void)mo_buf_span(&b, mo_json_text(mo_json_get(v, "digest")));
-    (void)mo_buf_putc(&b, '}');
+    mo_jw_member_cstr(&w, "server", a->server);
+    mo_jw_member_cstr(&w, "tool", a->tool);
+    mo_jw_member_raw(&w, "digest", mo_json_text(mo_json_get(v, "digest")));
+    mo_jw_end(&w);
     return mo_buf_err(&b)
                ? mo_cli_error(c, MO_EXIT_FAIL, "out of memory")
                : post_decision(a, c, "/api/approvals/tools", mo_buf_view(&b));
@@ -364,30 +338,24 @@ static int accept_one(void *ctx, const char *path)
 
 int mo_run_approvals_accept(struct mo_cli *c)
 {
-    struct asking a;
+    autoasking struct asking a = {
+        .server = c->args[0], .tool = c->args[1], .what = "changed"};
     struct accepting all = {.a = &a, .c = c};
+    mo_autobuf struct mo_buf b = {.max = MO_APPROVALS_SOCKET_BYTES};
     struct mo_err e;
-    struct mo_buf b;
     int rc = begin_asking(c, &a);
 
     if (rc)
-        return end_asking(&a, rc);
-    a.server = c->args[0];
-    a.tool = c->args[1];
-    a.what = "changed";
+        return rc;
     if (for_each_process(&a, find_one, &e) <= 0 || !a.found.len)
-        return end_asking(&a, mo_cli_error(c, MO_EXIT_FAIL,
-                                           "%.64s of %.64s does not wait to be "
-                                           "accepted",
-                                           a.tool, a.server));
-    mo_buf_init(&b, MO_APPROVALS_SOCKET_BYTES);
+        return mo_cli_error(c, MO_EXIT_FAIL,
+                            "%.64s of %.64s does not wait to be accepted",
+                            a.tool, a.server);
     (void)mo_buf_puts(&b, "accepted as it is now\n");
     put_changed(&b, (struct mo_json){a.found.p, a.found.len});
     mo_buf_init(&all.digest, MO_APPROVALS_SOCKET_BYTES);
-    (void)mo_approvals_socket_each(a.m.h.now->store.dir, accept_one, &all, &e);
+    (void)mo_approvals_socket_each(a.m.cfg.now->store.dir, accept_one, &all,
+                                   &e);
     mo_buf_fini(&all.digest);
-    if (all.rc == 0)
-        return end_asking(&a, mo_cli_print(c, &b));
-    mo_buf_fini(&b);
-    return end_asking(&a, all.rc);
+    return all.rc ? all.rc : mo_cli_print(c, &b);
 }

@@ -28,16 +28,22 @@ struct rows {
 };
 
 struct opened {
-    struct mo_config_holder h;
-    struct mo_cmd_flags flags;
+    struct mo_cmd_config cfg;
     struct mo_cli *c;
     char path[PATH_MAX];
     bool json;
 };
 
+static void close_log(struct opened *o)
+{
+    mo_cmd_close(&o->cfg);
+}
+
+#define autolog MO_CLEANUP(close_log)
+
 static int open_log(struct mo_cli *c, struct opened *o)
 {
-    int rc = mo_cmd_load(c, &o->flags, &o->h);
+    int rc = mo_cmd_load(c, &o->cfg);
     int n;
 
     if (rc)
@@ -45,10 +51,9 @@ static int open_log(struct mo_cli *c, struct opened *o)
     o->c = c;
     o->json = mo_cli_has(c, "json");
     n = snprintf(o->path, sizeof(o->path), "%s/" MO_AUDIT_FILE_FILE,
-                 o->h.now->store.dir);
+                 o->cfg.now->store.dir);
     if (n > 0 && (size_t)n < sizeof(o->path))
         return 0;
-    mo_config_close(&o->h);
     return mo_cli_error(c, MO_EXIT_CONFIG, "store.dir is too long");
 }
 
@@ -122,6 +127,8 @@ static void rows_fini(struct rows *r)
     mo_free(r->v);
 }
 
+#define autorows MO_CLEANUP(rows_fini)
+
 /* Reads new rows; f keeps an incomplete line. */
 static int read_some(int fd, struct mo_frame *f, struct rows *r,
                      struct mo_err *e)
@@ -163,7 +170,7 @@ static int read_file(const char *path, struct rows *r, struct mo_err *e)
 /* Reads the newest file, and the previous one if that has too few rows. */
 static int read_last(const struct opened *o, struct rows *r, struct mo_err *e)
 {
-    const char *dir = o->h.now->store.dir;
+    const char *dir = o->cfg.now->store.dir;
     mo_autofree char(*names)[64] = mo_alloc(FILES_MAX * sizeof(*names));
     size_t n = 0;
     int rc = names ? mo_audit_file_files(dir, names, FILES_MAX, &n, e)
@@ -182,18 +189,17 @@ static int read_last(const struct opened *o, struct rows *r, struct mo_err *e)
 static int print_rows(const struct opened *o, const struct rows *r)
 {
     size_t n = r->n < r->max ? r->n : r->max;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = 2 * MO_AUDIT_FILE_LINE + n * 4096};
 
-    mo_buf_init(&b, 2 * MO_AUDIT_FILE_LINE + n * 4096);
     for (size_t i = r->n - n; i < r->n; i++) {
         put_row(o, mo_buf_view(&r->v[i % r->max]), &b);
         if (b.len > MO_CMD_TEXT_MAX / 2) {
             if (mo_cli_print(o->c, &b))
                 return MO_EXIT_FAIL;
-            mo_buf_init(&b, 2 * MO_AUDIT_FILE_LINE + n * 4096);
+            mo_buf_reset(&b);
         }
     }
-    return b.len ? mo_cli_print(o->c, &b) : (mo_buf_fini(&b), MO_EXIT_OK);
+    return b.len ? mo_cli_print(o->c, &b) : MO_EXIT_OK;
 }
 
 static size_t read_row_count(const struct mo_cli *c, size_t usual)
@@ -205,24 +211,25 @@ static size_t read_row_count(const struct mo_cli *c, size_t usual)
     return n < ROWS_MAX ? (size_t)n : ROWS_MAX;
 }
 
+/* Prints the last rows; an exit code. */
+static int print_last(const struct opened *o, struct rows *r, size_t usual)
+{
+    struct mo_err e;
+
+    if (rows_init(r, read_row_count(o->c, usual)) < 0)
+        return mo_cli_error(o->c, MO_EXIT_FAIL, "out of memory");
+    if (read_last(o, r, &e) < 0)
+        return mo_cli_error(o->c, MO_EXIT_FAIL, "%s", e.msg);
+    return print_rows(o, r);
+}
+
 int mo_run_audit_list(struct mo_cli *c)
 {
-    struct opened o;
-    struct mo_err e;
-    struct rows r;
+    autolog struct opened o = {.c = c};
+    autorows struct rows r = {.v = NULL};
     int rc = open_log(c, &o);
 
-    if (rc)
-        return rc;
-    rc = rows_init(&r, read_row_count(c, LIST_ROWS));
-    if (rc < 0 || read_last(&o, &r, &e) < 0)
-        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s",
-                          rc < 0 ? "out of memory" : e.msg);
-    else
-        rc = print_rows(&o, &r);
-    rows_fini(&r);
-    mo_config_close(&o.h);
-    return rc;
+    return rc ? rc : print_last(&o, &r, LIST_ROWS);
 }
 
 /* --- tail ---------------------------------------------------------------- */
@@ -268,24 +275,16 @@ static int follow_log(const struct opened *o, struct rows *r, struct mo_err *e)
 
 int mo_run_audit_tail(struct mo_cli *c)
 {
-    struct opened o;
+    autolog struct opened o = {.c = c};
+    autorows struct rows r = {.v = NULL};
     struct mo_err e;
-    struct rows r;
     int rc = open_log(c, &o);
 
-    if (rc)
-        return rc;
-    if (rows_init(&r, read_row_count(c, TAIL_ROWS)) < 0 ||
-        read_last(&o, &r, &e) < 0) {
-        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", r.v ? e.msg : "out of memory");
-    } else {
-        rc = print_rows(&o, &r);
-        r.n = 0;
-        if (rc == 0 && mo_cli_has(c, "follow") && follow_log(&o, &r, &e) < 0)
-            rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    }
-    rows_fini(&r);
-    mo_config_close(&o.h);
+    if (rc == 0)
+        rc = print_last(&o, &r, TAIL_ROWS);
+    r.n = 0;
+    if (rc == 0 && mo_cli_has(c, "follow") && follow_log(&o, &r, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     return rc;
 }
 
@@ -293,44 +292,37 @@ int mo_run_audit_tail(struct mo_cli *c)
 
 static int print_report(struct mo_cli *c, const struct mo_audit_file_report *r)
 {
-    struct mo_buf b;
-    int rc = 0;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    int rc;
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    if (mo_cli_has(c, "json")) {
+    if (mo_cli_has(c, "json"))
         (void)mo_audit_file_put_report(r, &b);
-        rc = mo_cmd_print_json(c, &b);
-    } else if (r->ok) {
+    else if (r->ok)
         (void)mo_buf_printf(
             &b,
             "ok: %llu rows, %llu to %llu, in %u file%s, as "
             "they were written\n",
             (unsigned long long)r->rows, (unsigned long long)r->first,
             (unsigned long long)r->last, r->files, r->files == 1 ? "" : "s");
-        rc = mo_cli_print(c, &b);
-    } else {
+    else
         (void)mo_buf_printf(&b, "NOT AS WRITTEN: %s line %llu: %s\n",
                             r->file[0] ? r->file : MO_AUDIT_FILE_FILE,
                             (unsigned long long)r->line, r->why.msg);
-        rc = mo_cli_print(c, &b);
-    }
+    rc = mo_cmd_print(c, &b);
     return rc ? rc : r->ok ? MO_EXIT_OK : MO_EXIT_FAIL;
 }
 
 int mo_run_audit_verify(struct mo_cli *c)
 {
     struct mo_audit_file_report r;
-    struct opened o;
+    autolog struct opened o = {.c = c};
     struct mo_err e;
     int rc = open_log(c, &o);
 
     if (rc)
         return rc;
-    if (mo_audit_file_verify(o.h.now->store.dir, c->nargs ? c->args[0] : NULL,
+    if (mo_audit_file_verify(o.cfg.now->store.dir, c->nargs ? c->args[0] : NULL,
                              &r, &e) < 0)
-        rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
-    else
-        rc = print_report(c, &r);
-    mo_config_close(&o.h);
-    return rc;
+        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    return print_report(c, &r);
 }

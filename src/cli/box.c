@@ -1,4 +1,5 @@
-/* box run - runs one command in its own box. */
+/* box run, image - runs one command in its own box; builds the image of docker
+ * boxes. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -112,7 +113,7 @@ static void begin_input(struct run *r)
     static const struct mo_stream_cb cb = {.on_read = on_in,
                                            .on_close = on_in_close};
     struct stat st;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = INPUT_MAX};
     ssize_t n = 1;
     int fd;
 
@@ -124,7 +125,6 @@ static void begin_input(struct run *r)
             mo_stream_attach(r->in, &cb, r);
         return;
     }
-    mo_buf_init(&b, INPUT_MAX);
     while (S_ISREG(st.st_mode) && n > 0 && mo_buf_room(&b, 65536)) {
         n = read(STDIN_FILENO, mo_buf_room(&b, 65536), 65536);
         if (n > 0)
@@ -132,7 +132,6 @@ static void begin_input(struct run *r)
     }
     mo_stream_limit(r->io, INPUT_MAX);
     (void)mo_stream_write(r->io, mo_buf_view(&b));
-    mo_buf_fini(&b);
     mo_stream_shutdown(r->io);
 }
 
@@ -211,11 +210,6 @@ static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
         r->m.why = *why;
 }
 
-static void on_closed(void *ctx)
-{
-    ((struct run *)ctx)->m.done = true;
-}
-
 static int open_sandbox(struct run *r, const struct mo_box_drivers_opts *o)
 {
     if (mo_box_drivers_open(r->m.loop, o, on_sandbox, r, &r->m.why) == 0)
@@ -224,11 +218,23 @@ static int open_sandbox(struct run *r, const struct mo_box_drivers_opts *o)
     return r->m.why.code;
 }
 
+static void close_run(struct run *r)
+{
+    if (r->sandbox) {
+        r->m.done = false;
+        mo_box_drivers_close(r->sandbox, mo_cmd_runtime_done, &r->m);
+        mo_cmd_runtime_wait(&r->m);
+    }
+    mo_cmd_runtime_close(&r->m);
+}
+
+#define autorun MO_CLEANUP(close_run)
+
 static void start_box(struct run *r, const struct mo_box_drivers_opts *o,
                       const char *const *argv)
 {
     static const struct mo_box_cb cb = {on_ready, on_gone};
-    struct mo_box_spec spec = mo_box_drivers_spec(r->m.h.now, o->image);
+    struct mo_box_spec spec = mo_box_drivers_spec(r->m.cfg.now, o->image);
     struct mo_boxes *const *v;
     size_t n;
 
@@ -264,12 +270,10 @@ static int status_of(struct run *r)
         return SIGNAL_BASE + SIGINT;
     if (end->cause == MO_BOX_EXITED && end->code >= 0)
         return end->code;
-    if (end->cause == MO_BOX_REFUSED || end->cause == MO_BOX_ENGINE_GONE)
-        return mo_cli_error(r->m.c, MO_EXIT_UNAVAIL, "the box: %s%s%s",
-                            mo_box_cause_name(end->cause), *more ? ": " : "",
-                            more);
     (void)mo_cli_error(r->m.c, 0, "the box: %s%s%s",
                        mo_box_cause_name(end->cause), *more ? ": " : "", more);
+    if (end->cause == MO_BOX_REFUSED || end->cause == MO_BOX_ENGINE_GONE)
+        return MO_EXIT_UNAVAIL;
     return SIGNAL_BASE + (end->signal ? end->signal : SIGKILL);
 }
 
@@ -277,7 +281,7 @@ int mo_run_box_run(struct mo_cli *c)
 {
     const char *argv[MO_CLI_ARGS_MAX + 1] = {NULL};
     bool where = c->dashes != SIZE_MAX && c->dashes > 0;
-    struct run r = {.gone = false};
+    autorun struct run r = {.gone = false};
     char instance[24] = "run";
     struct mo_box_drivers_opts o = {.store = "run", .instance = instance};
     size_t first = where ? 1 : 0;
@@ -290,21 +294,33 @@ int mo_run_box_run(struct mo_cli *c)
     for (size_t i = first; i < c->nargs; i++)
         argv[i - first] = c->args[i];
     rc = mo_cmd_runtime_load(c, &r.m);
-    if (rc == 0) {
-        o.cfg = r.m.h.now;
-        read_where(where ? c->args[0] : NULL, &o);
-        mo_random_token(instance + 3, 12);
-        watch_signals(&r, true);
-        if (open_sandbox(&r, &o) == 0)
-            start_box(&r, &o, argv);
-        rc = status_of(&r);
-        watch_signals(&r, false);
-    }
-    if (r.sandbox) {
-        r.m.done = false;
-        mo_box_drivers_close(r.sandbox, on_closed, &r);
-        mo_cmd_runtime_wait(&r.m);
-    }
-    mo_cmd_runtime_close(&r.m);
+    if (rc)
+        return rc;
+    o.cfg = r.m.cfg.now;
+    read_where(where ? c->args[0] : NULL, &o);
+    mo_random_token(instance + 3, 12);
+    watch_signals(&r, true);
+    if (open_sandbox(&r, &o) == 0)
+        start_box(&r, &o, argv);
+    rc = status_of(&r);
+    watch_signals(&r, false);
     return rc;
+}
+
+int mo_run_box_image(struct mo_cli *c)
+{
+    struct mo_box_drivers_opts o = {
+        .store = "image", .instance = "image", .driver = MO_DRIVER_DOCKER};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    autorun struct run r = {.gone = false};
+    int rc = mo_cmd_runtime_load(c, &r.m);
+
+    if (rc)
+        return rc;
+    o.cfg = r.m.cfg.now;
+    if (open_sandbox(&r, &o) < 0)
+        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", r.m.why.msg);
+    mo_buf_printf(&b, "image loaded: %s\n",
+                  mo_box_drivers_ready(r.sandbox, 0)->what);
+    return mo_cli_print(c, &b);
 }

@@ -263,18 +263,16 @@ int mo_cli_error(const struct mo_cli *c, int code, const char *fmt, ...)
     return code;
 }
 
-int mo_cli_print(const struct mo_cli *c, struct mo_buf *b)
+int mo_cli_print(const struct mo_cli *c, const struct mo_buf *b)
 {
     struct mo_err e = {0};
-    int rc = MO_EXIT_OK;
 
     if (mo_buf_err(b))
-        rc = mo_cli_error(c, MO_EXIT_FAIL, "cannot build the text: %s",
-                          mo_err_name(mo_buf_err(b)));
-    else if (mo_file_write_all(c->out, mo_buf_view(b), &e) < 0)
-        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    mo_buf_fini(b);
-    return rc;
+        return mo_cli_error(c, MO_EXIT_FAIL, "cannot build the text: %s",
+                            mo_err_name(mo_buf_err(b)));
+    if (mo_file_write_all(c->out, mo_buf_view(b), &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    return MO_EXIT_OK;
 }
 
 static int usage_error(const struct mo_cli *c, const struct mo_err *e)
@@ -291,10 +289,9 @@ static int usage_error(const struct mo_cli *c, const struct mo_err *e)
  * requested. */
 static int run_overview(struct mo_cli *c)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = HELP_MAX};
     int rc;
 
-    mo_buf_init(&b, HELP_MAX);
     mo_help_overview(c->table, c->group, &b);
     if (mo_cli_has(c, "help"))
         return mo_cli_print(c, &b);
@@ -306,8 +303,8 @@ static int run_overview(struct mo_cli *c)
 int mo_cli_main(int argc, char *const *argv, char *const *envp)
 {
     const struct mo_cmd *version;
+    mo_autobuf struct mo_buf b = {.max = HELP_MAX};
     struct mo_err e = {0};
-    struct mo_buf b;
     struct mo_cli c;
 
     if (mo_cli_parse(&c, &mo_commands, argc, argv, &e) < 0)
@@ -320,7 +317,6 @@ int mo_cli_main(int argc, char *const *argv, char *const *envp)
         return run_overview(&c);
     if (!mo_cli_has(&c, "help"))
         return c.cmd->run(&c);
-    mo_buf_init(&b, HELP_MAX);
     mo_help_command(c.table, c.cmd, &b);
     return mo_cli_print(&c, &b);
 }

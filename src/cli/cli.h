@@ -104,8 +104,8 @@ int mo_cli_main(int argc, char *const *argv, char *const *envp);
 
 /* --- helpers for commands ------------------------------------------------- */
 
-/* Writes the text to stdout and frees the buffer. */
-int mo_cli_print(const struct mo_cli *c, struct mo_buf *b);
+/* Writes the text to stdout. */
+int mo_cli_print(const struct mo_cli *c, const struct mo_buf *b);
 /* Prints "mcp-orchestrator: ..." on stderr and returns code. */
 int mo_cli_error(const struct mo_cli *c, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -30,25 +30,29 @@ mo_cmd_run mo_run_sessions_kill, mo_run_sessions_list, mo_run_sessions_show;
     "PROGRAM` adds one,\n`mcp-orchestrator mcp import` takes over those of "   \
     "another client\n"
 
-/* Loads the configuration according to the command line. On failure the errors
- * are printed and the exit code is returned. Else returns 0 and the caller
- * closes h. flags must live as long as h. */
-struct mo_cmd_flags {
-    struct mo_config_flag v[MO_CLI_OPTS_MAX];
-    size_t n;
+/* The configuration of a command; closed at the end of its scope:
+ * mo_autoconfig struct mo_cmd_config cfg = {.now = NULL}; */
+struct mo_cmd_config {
+    const struct mo_config *now; /* NULL: not loaded */
+    struct mo_config_holder h;
+    struct mo_config_flag flags[MO_CLI_OPTS_MAX]; /* h borrows them */
 };
-int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_flags *flags,
-                struct mo_config_holder *h);
+#define mo_autoconfig MO_CLEANUP(mo_cmd_close)
 
+/* Loads the configuration according to the command line. On failure the errors
+ * are printed and the exit code is returned. */
+int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg);
 /* The same without printing: rep and e hold the errors. */
-int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_flags *flags,
-                struct mo_config_holder *h, struct mo_config_report *rep,
-                struct mo_err *e);
+int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
+                struct mo_config_report *rep, struct mo_err *e);
+void mo_cmd_close(struct mo_cmd_config *cfg); /* also if it is not open */
 void mo_cmd_print_report(const struct mo_cli *c,
                          const struct mo_config_report *rep);
 
 /* Indents compact JSON and prints it. */
-int mo_cmd_print_json(const struct mo_cli *c, struct mo_buf *b);
+int mo_cmd_print_json(const struct mo_cli *c, const struct mo_buf *b);
+/* The same with --json; else prints the text. */
+int mo_cmd_print(const struct mo_cli *c, const struct mo_buf *b);
 
 /* Appends `before` and the value, a string without its quotes; nothing if there
  * is no value. */

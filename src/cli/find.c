@@ -53,22 +53,18 @@ static void put_line(struct mo_buf *b, struct mo_json v)
 
 static void put_hits(struct mo_buf *b, struct mo_json list, const char *last)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &v)) {
-        struct mo_json tool = mo_json_get(v, "tool");
+    mo_json_each (it, list) {
+        struct mo_json tool = mo_json_get(it.val, "tool");
         double sure = 0;
 
-        (void)mo_json_f64(mo_json_get(v, "confidence"), &sure);
+        (void)mo_json_f64(mo_json_get(it.val, "confidence"), &sure);
         (void)mo_buf_printf(b, "  %.2f  ", sure);
-        put_str(b, mo_json_get(v, "server"));
+        put_str(b, mo_json_get(it.val, "server"));
         if (tool.p)
             (void)mo_buf_putc(b, '/');
         put_str(b, tool);
         (void)mo_buf_puts(b, "\n        ");
-        put_line(b, mo_json_get(v, last));
+        put_line(b, mo_json_get(it.val, last));
         (void)mo_buf_putc(b, '\n');
     }
 }
@@ -88,18 +84,16 @@ static void put_people(struct mo_buf *b, struct mo_json root, size_t servers)
     put_hits(b, out, "why");
 }
 
-static int print_result(const struct mo_cli *c, struct mo_buf *made,
+static int print_result(const struct mo_cli *c, const struct mo_buf *made,
                         size_t servers)
 {
     struct mo_json_doc doc;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
     if (mo_cli_has(c, "json"))
         return mo_cmd_print_json(c, made);
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (mo_json_parse(mo_buf_view(made), 0, &doc, NULL) == 0)
         put_people(&b, doc.root, servers);
-    mo_buf_fini(made);
     return mo_cli_print(c, &b);
 }
 
@@ -130,8 +124,7 @@ static int ask_router(const struct mo_cli *c, struct finding *f,
 {
     struct mo_gateway *g = mo_gateway_setup_gateway(f->gateway);
     struct mo_gw_find what = *words;
-    struct mo_buf b;
-    int rc;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
     if (mo_cli_has(c, "refresh")) {
         mo_gateway_refresh(g);
@@ -141,14 +134,10 @@ static int ask_router(const struct mo_cli *c, struct finding *f,
         what.changed = mo_tool_pins_changed;
         what.ctx = f->pins;
     }
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    rc = mo_gateway_find(g, &what, &b);
-    if (rc == 0) {
-        audit_lookup(f, &what, mo_buf_view(&b));
-        return print_result(c, &b, mo_gateway_count(g));
-    }
-    mo_buf_fini(&b);
-    return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
+    if (mo_gateway_find(g, &what, &b) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
+    audit_lookup(f, &what, mo_buf_view(&b));
+    return print_result(c, &b, mo_gateway_count(g));
 }
 
 static void on_gone(void *ctx)
@@ -232,36 +221,28 @@ static int forget_learning(const struct mo_cli *c, const struct mo_config *cfg)
 
 int mo_run_find(struct mo_cli *c)
 {
-    struct mo_config_holder h;
-    struct mo_cmd_flags flags;
+    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
     struct mo_gw_find f = {.limit = 0};
-    struct mo_buf words;
+    mo_autobuf struct mo_buf words = {.max = WORDS_MAX};
     struct mo_log log;
     int rc;
 
     if (!take_numbers(c, &f))
         return mo_cli_error(c, MO_EXIT_USAGE,
                             "--limit is 1 to 50, --threshold from 0 to 1");
-    rc = mo_cmd_load(c, &flags, &h);
+    rc = mo_cmd_load(c, &cfg);
     if (rc)
         return rc;
-    if (mo_cli_has(c, "forget") || c->nargs == 0) {
-        rc = forget_learning(c, h.now);
-        mo_config_close(&h);
-        return rc;
-    }
-    (void)signal(SIGPIPE, SIG_IGN);
-    mo_log_init(&log, STDERR_FILENO);
-    (void)mo_log_levels(&log, MO_SPAN("error"), NULL);
-    mo_buf_init(&words, WORDS_MAX);
+    if (mo_cli_has(c, "forget") || c->nargs == 0)
+        return forget_learning(c, cfg.now);
     join_args(c, &words);
     f.words = mo_buf_view(&words);
     if (mo_buf_err(&words))
-        rc = mo_cli_error(c, MO_EXIT_USAGE, "too many words");
-    else
-        rc = find_tools(c, h.now, &log, &f);
-    mo_buf_fini(&words);
+        return mo_cli_error(c, MO_EXIT_USAGE, "too many words");
+    (void)signal(SIGPIPE, SIG_IGN);
+    mo_log_init(&log, STDERR_FILENO);
+    (void)mo_log_levels(&log, MO_SPAN("error"), NULL);
+    rc = find_tools(c, cfg.now, &log, &f);
     mo_log_fini(&log);
-    mo_config_close(&h);
     return rc;
 }

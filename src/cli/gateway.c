@@ -19,7 +19,7 @@
 #define APPROVALS_SOCKET_MS 20
 
 struct gateway {
-    struct mo_config_holder config;
+    struct mo_cmd_config config;
     struct mo_log log;
     struct mo_loop *loop;
     struct mo_approvals *approvals;
@@ -39,9 +39,9 @@ static void apply_config(void *ctx)
     struct gateway *g = ctx;
     struct mo_err e;
 
-    if (mo_approvals_reload(g->approvals, g->config.now, &e) < 0)
+    if (mo_approvals_reload(g->approvals, g->config.h.now, &e) < 0)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the old rules");
-    if (mo_gateway_setup_reload(g->gateway, g->config.now, &e) < 0)
+    if (mo_gateway_setup_reload(g->gateway, g->config.h.now, &e) < 0)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the old servers");
 }
 
@@ -49,8 +49,8 @@ static void on_watch(struct mo_timer *t)
 {
     struct gateway *g = mo_container_of(t, struct gateway, watch);
 
-    if (mo_config_stale(&g->config))
-        mo_reload(&g->config, &g->log, apply_config, g);
+    if (mo_config_stale(&g->config.h))
+        mo_reload(&g->config.h, &g->log, apply_config, g);
     mo_timer_start(g->loop, t, MO_RELOAD_WATCH_MS);
 }
 
@@ -89,7 +89,7 @@ static void on_signal(void *ctx, int signo)
     struct gateway *g = ctx;
 
     if (signo == SIGHUP && g->io)
-        mo_reload(&g->config, &g->log, apply_config, g);
+        mo_reload(&g->config.h, &g->log, apply_config, g);
     else if (g->io)
         mo_ep_stdio_close(g->io);
 }
@@ -132,10 +132,10 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
 static void open_approvals_socket(struct mo_timer *t)
 {
     struct gateway *g = mo_container_of(t, struct gateway, soon);
-    const struct mo_api_approvals api = {g->approvals};
+    const struct mo_api api = {.approvals = g->approvals};
     struct mo_err e;
 
-    if (mo_approvals_socket_open(g->loop, g->config.now->store.dir, &api,
+    if (mo_approvals_socket_open(g->loop, g->config.h.now->store.dir, &api,
                                  &g->approvals_socket, &e) < 0)
         mo_log_err(&g->log, MO_WARN, "gateway", &e,
                    "the `approvals` command cannot reach this process");
@@ -154,9 +154,9 @@ static int start_gateway(struct gateway *g, struct mo_err *e)
         rc = g->record ? 0 : e->code;
     }
     if (rc == 0)
-        rc = mo_approvals_open(g->loop, g->config.now, &g->approvals, e);
+        rc = mo_approvals_open(g->loop, g->config.h.now, &g->approvals, e);
     if (rc == 0)
-        rc = mo_gateway_setup_open(g->loop, g->config.now, g->approvals,
+        rc = mo_gateway_setup_open(g->loop, g->config.h.now, g->approvals,
                                    g->record, &g->gateway, e);
     if (rc < 0)
         return rc;
@@ -181,9 +181,8 @@ static void free_gateway(struct gateway *g)
 int mo_run_gateway(struct mo_cli *c)
 {
     struct gateway g = {.record_to = mo_cli_get(c, "record")};
-    struct mo_cmd_flags flags;
     struct mo_err e;
-    int rc = mo_cmd_load(c, &flags, &g.config);
+    int rc = mo_cmd_load(c, &g.config);
 
     if (rc)
         return rc;
@@ -206,6 +205,6 @@ int mo_run_gateway(struct mo_cli *c)
     }
     free_gateway(&g);
     mo_log_fini(&g.log);
-    mo_config_close(&g.config);
+    mo_cmd_close(&g.config);
     return rc;
 }

@@ -1,7 +1,8 @@
-/* help - explains all commands, one group or one command; prints the man
- * page. */
+/* help, completion, version - explains all commands, one group or one command;
+ * prints the man page, completion scripts and the version. */
 #include "cli/help_text.h"
 
+#include "base/build.h"
 #include "cli/cmd.h"
 
 /* "config" "check" -> "config check" */
@@ -32,20 +33,46 @@ static int print_topic(struct mo_cli *c, struct mo_span name, struct mo_buf *b)
 
 int mo_run_help(struct mo_cli *c)
 {
-    struct mo_buf b, name;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    mo_autobuf struct mo_buf name = {.max = 256};
     int rc = 0;
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    mo_buf_init(&name, 256);
     if (mo_cli_has(c, "man"))
         mo_help_man(c->table, &b);
     else if (c->nargs == 0)
         mo_help_overview(c->table, NULL, &b);
     else
         rc = print_topic(c, mo_span_cstr(join_topic(c, &name)), &b);
-    mo_buf_fini(&name);
-    if (rc == 0)
+    return rc ? rc : mo_cli_print(c, &b);
+}
+
+int mo_run_completion(struct mo_cli *c)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+
+    if (mo_help_completion(c->table, c->args[0], &b) != MO_ENOTFOUND)
         return mo_cli_print(c, &b);
-    mo_buf_fini(&b);
-    return rc;
+    return mo_cli_error(c, MO_EXIT_USAGE,
+                        "no completion for '%.40s'; choose bash, zsh or fish",
+                        c->args[0]);
+}
+
+int mo_run_version(struct mo_cli *c)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    struct mo_jw w;
+
+    if (!mo_cli_has(c, "json")) {
+        mo_buf_puts(&b, MO_PROGRAM " " MO_VERSION " (" MO_BUILD_ARCH
+                                   ", " MO_BUILD_KIND ")\n");
+        return mo_cli_print(c, &b);
+    }
+    w = mo_jw_object(&b);
+    mo_jw_member_cstr(&w, "name", MO_PROGRAM);
+    mo_jw_member_cstr(&w, "version", MO_VERSION);
+    mo_jw_member_cstr(&w, "arch", MO_BUILD_ARCH);
+    mo_jw_member_cstr(&w, "build", MO_BUILD_KIND);
+    mo_jw_member_cstr(&w, "compiler", __VERSION__);
+    mo_jw_end(&w);
+    return mo_cmd_print_json(c, &b);
 }

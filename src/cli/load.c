@@ -4,36 +4,35 @@
 #include "cli/cmd.h"
 #include "codec/json/json.h"
 
-#define FLAG_MAX 32
-
-/* Collects the options that set configuration keys. */
-static void collect_flags(const struct mo_cli *c, struct mo_cmd_flags *flags)
-{
-    flags->n = 0;
-    for (size_t i = 0; i < c->ngot; i++) {
-        const struct mo_opt *o = c->got[i].opt;
-
-        if (o->key)
-            flags->v[flags->n++] =
-                (struct mo_config_flag){o->key, o->name, c->got[i].value};
-    }
-}
-
-int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_flags *flags,
-                struct mo_config_holder *h, struct mo_config_report *rep,
-                struct mo_err *e)
+int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
+                struct mo_config_report *rep, struct mo_err *e)
 {
     struct mo_config_input in = {
         .file = mo_cli_get(c, "config"),
         .environ = c->environ,
-        .flags = flags->v,
+        .flags = cfg->flags,
     };
+    int rc;
 
     if (!in.file && c->nargs && c->cmd->run == mo_run_config_check)
         in.file = c->args[0];
-    collect_flags(c, flags);
-    in.nflags = flags->n;
-    return mo_config_open(h, &in, rep, e);
+    for (size_t i = 0; i < c->ngot; i++) {
+        const struct mo_opt *o = c->got[i].opt;
+
+        if (o->key)
+            cfg->flags[in.nflags++] =
+                (struct mo_config_flag){o->key, o->name, c->got[i].value};
+    }
+    rc = mo_config_open(&cfg->h, &in, rep, e);
+    cfg->now = cfg->h.now;
+    return rc;
+}
+
+void mo_cmd_close(struct mo_cmd_config *cfg)
+{
+    if (cfg->now)
+        mo_config_close(&cfg->h);
+    cfg->now = NULL;
 }
 
 void mo_cmd_print_report(const struct mo_cli *c,
@@ -47,29 +46,24 @@ void mo_cmd_print_report(const struct mo_cli *c,
                       rep->errors + rep->warnings - rep->kept);
 }
 
-int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_flags *flags,
-                struct mo_config_holder *h)
+int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg)
 {
     struct mo_config_report rep;
     struct mo_err e = {0};
+    int rc = mo_cmd_open(c, cfg, &rep, &e);
 
-    if (mo_cmd_open(c, flags, h, &rep, &e) == 0) {
-        mo_cmd_print_report(c, &rep);
-        return 0;
-    }
-    if (rep.errors == 0)
+    if (rc < 0 && rep.errors == 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     mo_cmd_print_report(c, &rep);
-    return MO_EXIT_CONFIG;
+    return rc < 0 ? MO_EXIT_CONFIG : 0;
 }
 
-int mo_cmd_print_json(const struct mo_cli *c, struct mo_buf *b)
+int mo_cmd_print_json(const struct mo_cli *c, const struct mo_buf *b)
 {
     struct mo_json_doc doc;
-    struct mo_buf pretty;
+    mo_autobuf struct mo_buf pretty = {.max = MO_CMD_TEXT_MAX};
     struct mo_err e = {0};
 
-    mo_buf_init(&pretty, MO_CMD_TEXT_MAX);
     if (mo_buf_err(b))
         pretty.err = mo_buf_err(b);
     else if (mo_json_parse(mo_buf_view(b), 0, &doc, &e) < 0)
@@ -77,8 +71,12 @@ int mo_cmd_print_json(const struct mo_cli *c, struct mo_buf *b)
     else
         mo_json_pretty(doc.root, &pretty);
     mo_buf_putc(&pretty, '\n');
-    mo_buf_fini(b);
     return mo_cli_print(c, &pretty);
+}
+
+int mo_cmd_print(const struct mo_cli *c, const struct mo_buf *b)
+{
+    return mo_cli_has(c, "json") ? mo_cmd_print_json(c, b) : mo_cli_print(c, b);
 }
 
 void mo_cmd_put_member(struct mo_buf *b, const char *before, struct mo_json v)

@@ -194,13 +194,9 @@ static int build_index(struct eval *v, struct mo_err *e)
 static bool is_gold(struct mo_json gold, const struct mo_route_hit *h,
                     bool with_tool)
 {
-    struct mo_json key, pair;
-    struct mo_json_iter it;
-
-    mo_json_iter(&it, gold);
-    while (mo_json_next(&it, &key, &pair))
-        if (mo_json_str_eq(mo_json_at(pair, 0), h->server) &&
-            (!with_tool || mo_json_str_eq(mo_json_at(pair, 1), h->tool)))
+    mo_json_each (it, gold)
+        if (mo_json_str_eq(mo_json_at(it.val, 0), h->server) &&
+            (!with_tool || mo_json_str_eq(mo_json_at(it.val, 1), h->tool)))
             return true;
     return false;
 }
@@ -313,19 +309,14 @@ static double percentile(const struct eval *v, unsigned p)
     return v->requests ? v->us[(size_t)v->requests * p / 100] : 0;
 }
 
-static void put_number(struct mo_jw *w, const char *key, double value)
-{
-    mo_jw_member_f64(w, key, value);
-}
-
 static void put_ranked(struct mo_jw *w, const char *key, const struct ranked *r)
 {
     mo_jw_member_obj(w, key);
-    put_number(w, "requests", r->n);
-    put_number(w, "top1", share(r->top1, r->n));
-    put_number(w, "top3", share(r->top3, r->n));
-    put_number(w, "top5", share(r->top5, r->n));
-    put_number(w, "mrr", share(r->reciprocal, r->n));
+    mo_jw_member_f64(w, "requests", r->n);
+    mo_jw_member_f64(w, "top1", share(r->top1, r->n));
+    mo_jw_member_f64(w, "top3", share(r->top3, r->n));
+    mo_jw_member_f64(w, "top5", share(r->top5, r->n));
+    mo_jw_member_f64(w, "mrr", share(r->reciprocal, r->n));
     mo_jw_end(w);
 }
 
@@ -336,10 +327,10 @@ static void put_sure(struct mo_jw *w, const struct eval *v)
         const struct sure *s = &v->sure[i];
 
         mo_jw_obj(w);
-        put_number(w, "confidence", (double)lrintf(s->from * 100) / 100);
-        put_number(w, "precision", share(s->right, s->answered));
-        put_number(w, "coverage", share(s->answered, v->server.n));
-        put_number(w, "false_accept", share(s->wrong_none, v->none));
+        mo_jw_member_f64(w, "confidence", (double)lrintf(s->from * 100) / 100);
+        mo_jw_member_f64(w, "precision", share(s->right, s->answered));
+        mo_jw_member_f64(w, "coverage", share(s->answered, v->server.n));
+        mo_jw_member_f64(w, "false_accept", share(s->wrong_none, v->none));
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -350,19 +341,19 @@ static void report_json(const struct eval *v, struct mo_buf *b)
     struct mo_route_stats s = mo_route_stats(v->route);
     struct mo_jw w = mo_jw_object(b);
 
-    put_number(&w, "requests", v->requests);
-    put_number(&w, "servers", (double)s.servers);
-    put_number(&w, "tools", (double)s.tools);
+    mo_jw_member_f64(&w, "requests", v->requests);
+    mo_jw_member_f64(&w, "servers", (double)s.servers);
+    mo_jw_member_f64(&w, "tools", (double)s.tools);
     put_ranked(&w, "server", &v->server);
     put_ranked(&w, "tool", &v->tool);
-    put_number(&w, "ece", calibration(v));
+    mo_jw_member_f64(&w, "ece", calibration(v));
     put_sure(&w, v);
     mo_jw_member_obj(&w, "latency_us");
-    put_number(&w, "p50", percentile(v, 50));
-    put_number(&w, "p99", percentile(v, 99));
+    mo_jw_member_f64(&w, "p50", percentile(v, 50));
+    mo_jw_member_f64(&w, "p99", percentile(v, 99));
     mo_jw_end(&w);
-    put_number(&w, "index_ms", v->index_ms);
-    put_number(&w, "index_bytes", (double)s.bytes);
+    mo_jw_member_f64(&w, "index_ms", v->index_ms);
+    mo_jw_member_f64(&w, "index_bytes", (double)s.bytes);
     mo_jw_end(&w);
 }
 
@@ -432,15 +423,13 @@ static int measure(struct mo_cli *c, struct eval *v, struct mo_buf text[3],
 
 static int report(struct mo_cli *c, const struct eval *v)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    if (mo_cli_has(c, "json")) {
+    if (mo_cli_has(c, "json"))
         report_json(v, &b);
-        return mo_cmd_print_json(c, &b);
-    }
-    report_text(v, &b);
-    return mo_cli_print(c, &b);
+    else
+        report_text(v, &b);
+    return mo_cmd_print(c, &b);
 }
 
 int mo_run_route_eval(struct mo_cli *c)

@@ -32,14 +32,13 @@ int mo_cmd_runtime_load(struct mo_cli *c, struct mo_cmd_runtime *m)
 
     *m = (struct mo_cmd_runtime){.c = c};
     mo_log_init(&m->log, STDERR_FILENO);
-    rc = mo_cmd_load(c, &m->flags, &m->h);
+    rc = mo_cmd_load(c, &m->cfg);
     if (rc)
         return rc;
-    m->loaded = true;
-    (void)mo_config_hide(m->h.now, &m->log);
+    (void)mo_config_hide(m->cfg.now, &m->log);
     m->log.level = MO_WARN;
     if (mo_cli_has(c, "log"))
-        (void)mo_log_levels(&m->log, mo_span_cstr(m->h.now->log.level), NULL);
+        (void)mo_log_levels(&m->log, mo_span_cstr(m->cfg.now->log.level), NULL);
     m->loop = mo_loop_new(&m->log, &e);
     if (!m->loop)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
@@ -53,7 +52,7 @@ int mo_cmd_runtime_open(struct mo_cli *c, struct mo_cmd_runtime *m,
 
     if (rc)
         return rc;
-    if (mo_runtime_open(m->loop, m->h.now, want, on_open, m, &m->why) == 0)
+    if (mo_runtime_open(m->loop, m->cfg.now, want, on_open, m, &m->why) == 0)
         mo_cmd_runtime_wait(m);
     if (m->why.code)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", m->why.msg);
@@ -61,7 +60,7 @@ int mo_cmd_runtime_open(struct mo_cli *c, struct mo_cmd_runtime *m,
     return 0;
 }
 
-static void on_gone(void *ctx)
+void mo_cmd_runtime_done(void *ctx)
 {
     ((struct mo_cmd_runtime *)ctx)->done = true;
 }
@@ -70,14 +69,12 @@ void mo_cmd_runtime_close(struct mo_cmd_runtime *m)
 {
     if (m->runtime) {
         m->done = false;
-        mo_runtime_close(mo_take_ptr(&m->runtime), on_gone, m);
+        mo_runtime_close(mo_take_ptr(&m->runtime), mo_cmd_runtime_done, m);
         mo_cmd_runtime_wait(m);
     }
     if (m->loop)
         mo_loop_free(m->loop);
     m->loop = NULL;
-    if (m->loaded)
-        mo_config_close(&m->h);
-    m->loaded = false;
+    mo_cmd_close(&m->cfg);
     mo_log_fini(&m->log);
 }

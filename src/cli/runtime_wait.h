@@ -8,25 +8,27 @@
 
 struct mo_cmd_runtime {
     struct mo_cli *c;
-    struct mo_cmd_flags flags;
-    struct mo_config_holder h;
+    struct mo_cmd_config cfg;
     struct mo_log log;
     struct mo_loop *loop;
     struct mo_runtime *runtime;
-    bool loaded, done;
+    bool done;
     struct mo_err why; /* result of the last wait; code 0: success */
 };
 
 /* Loads the configuration and opens as much as `want` says. On failure the
  * errors are printed and the exit code is returned. The caller closes m in any
- * case. */
+ * case, with mo_autoruntime or by hand. */
 int mo_cmd_runtime_open(struct mo_cli *c, struct mo_cmd_runtime *m,
                         enum mo_runtime_want want);
 /* Loads only the configuration and creates a loop. */
 int mo_cmd_runtime_load(struct mo_cli *c, struct mo_cmd_runtime *m);
-void mo_cmd_runtime_close(struct mo_cmd_runtime *m);
+void mo_cmd_runtime_close(struct mo_cmd_runtime *m); /* also a zeroed one */
+#define mo_autoruntime MO_CLEANUP(mo_cmd_runtime_close)
 
 /* Runs the loop until a callback sets m->done. */
 void mo_cmd_runtime_wait(struct mo_cmd_runtime *m);
+/* A callback without a result that does so; ctx is m. */
+void mo_cmd_runtime_done(void *ctx);
 
 #endif

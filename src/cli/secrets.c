@@ -20,30 +20,27 @@
 #define PRINT_DATE 16 /* 2026-11-15T09:20 */
 
 struct opened {
-    struct mo_config_holder h;
-    struct mo_cmd_flags flags;
-    struct mo_secrets *s;
+    struct mo_cmd_config cfg;
+    struct mo_secrets *s; /* NULL: there is no store */
 };
 
 static int open_store(struct mo_cli *c, struct opened *o, bool make)
 {
     struct mo_err e = {0};
-    int rc = mo_cmd_load(c, &o->flags, &o->h);
+    int rc = mo_cmd_load(c, &o->cfg);
 
-    o->s = NULL;
-    if (rc)
-        return rc;
-    if (mo_secrets_for(o->h.now, make, &o->s, &e) == 0)
-        return 0;
-    mo_config_close(&o->h);
-    return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    if (rc == 0 && mo_secrets_for(o->cfg.now, make, &o->s, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    return rc;
 }
 
 static void close_store(struct opened *o)
 {
     mo_secrets_close(o->s);
-    mo_config_close(&o->h);
+    mo_cmd_close(&o->cfg);
 }
+
+#define autostore MO_CLEANUP(close_store)
 
 /* --- set ----------------------------------------------------------------- */
 
@@ -117,8 +114,8 @@ static int set_value(struct mo_cli *c, struct opened *o, struct mo_buf *b)
 
 int mo_run_secrets_set(struct mo_cli *c)
 {
-    struct opened o;
-    struct mo_buf b;
+    autostore struct opened o = {.s = NULL};
+    mo_autobuf struct mo_buf b = {.max = MO_SECRET_MAX + 2};
     int rc;
 
     if (!mo_secret_name_ok(mo_span_cstr(c->args[0])))
@@ -127,14 +124,10 @@ int mo_run_secrets_set(struct mo_cli *c)
                             "'_', '-' and '.'",
                             MO_SECRET_NAME_MAX);
     rc = open_store(c, &o, true);
-    if (rc)
-        return rc;
-    mo_buf_init(&b, MO_SECRET_MAX + 2);
-    rc = set_value(c, &o, &b);
+    if (rc == 0)
+        rc = set_value(c, &o, &b);
     if (b.p)
         explicit_bzero(b.p, b.cap);
-    mo_buf_fini(&b);
-    close_store(&o);
     return rc;
 }
 
@@ -174,28 +167,25 @@ static void list_text(const struct mo_secrets *s, struct mo_buf *b)
 
 int mo_run_secrets_list(struct mo_cli *c)
 {
-    bool json = mo_cli_has(c, "json");
-    struct opened o;
-    struct mo_buf b;
+    autostore struct opened o = {.s = NULL};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     int rc = open_store(c, &o, false);
 
     if (rc)
         return rc;
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    if (json)
+    if (mo_cli_has(c, "json"))
         list_json(o.s, &b);
     else
         list_text(o.s, &b);
-    close_store(&o);
-    return json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
+    return mo_cmd_print(c, &b);
 }
 
 /* --- remove -------------------------------------------------------------- */
 
 int mo_run_secrets_remove(struct mo_cli *c)
 {
+    autostore struct opened o = {.s = NULL};
     struct mo_err e = {0};
-    struct opened o;
     int rc = open_store(c, &o, false);
 
     if (rc)
@@ -205,7 +195,6 @@ int mo_run_secrets_remove(struct mo_cli *c)
             mo_fail(&e, MO_ENOTFOUND, "there is no secret '%.80s'", c->args[0]);
     else
         rc = mo_secrets_drop(o.s, mo_span_cstr(c->args[0]), &e);
-    close_store(&o);
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 
@@ -270,20 +259,15 @@ static void report(struct check *k)
 
 int mo_run_secrets_check(struct mo_cli *c)
 {
-    struct check k = {.missing = 0};
-    struct opened o;
-    struct mo_buf b;
+    autostore struct opened o = {.s = NULL};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     int rc = open_store(c, &o, false);
+    struct check k = {.cfg = o.cfg.now, .s = o.s, .b = &b};
 
     if (rc)
         return rc;
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    k.cfg = o.h.now;
-    k.s = o.s;
-    k.b = &b;
-    mo_config_texts(o.h.now, check_text, &k);
+    mo_config_texts(k.cfg, check_text, &k);
     report(&k);
-    close_store(&o);
     rc = mo_cli_print(c, &b);
     return rc == 0 && k.missing ? MO_EXIT_FAIL : rc;
 }

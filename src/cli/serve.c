@@ -7,19 +7,15 @@
 
 #include "cli/cmd.h"
 
-static int set_up_log(struct mo_log *log, const struct mo_config *c)
+static void set_up_log(struct mo_log *log, const struct mo_config *c)
 {
-    int rc;
-
     mo_log_init(log, STDERR_FILENO);
     if (c->log.format != MO_FORMAT_AUTO)
         log->json = c->log.format == MO_FORMAT_JSON;
     (void)mo_log_levels(log, mo_span_cstr(c->log.level), NULL); /* checked */
-    rc = mo_config_hide(c, log);
-    if (rc < 0)
+    if (mo_config_hide(c, log) < 0)
         mo_log(log, MO_WARN, "config",
                "not every secret can be kept out of the log by its value");
-    return rc;
 }
 
 int mo_run_serve(struct mo_cli *c)
@@ -28,10 +24,9 @@ int mo_run_serve(struct mo_cli *c)
                               .test_bare = mo_cli_has(c, "test-bare"),
                               .test_crash = mo_cli_get(c, "test-crash")};
     uint64_t ping = 0;
-    struct mo_config_holder h;
-    struct mo_cmd_flags flags;
+    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
     struct mo_log log;
-    int rc = mo_cmd_load(c, &flags, &h);
+    int rc = mo_cmd_load(c, &cfg);
 
     if (rc)
         return rc;
@@ -39,9 +34,8 @@ int mo_run_serve(struct mo_cli *c)
         ping <= UINT_MAX / 10)
         o.test_ping_ms = (unsigned)ping;
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)set_up_log(&log, h.now);
-    rc = mo_serve(&h, &log, &o);
+    set_up_log(&log, cfg.now);
+    rc = mo_serve(&cfg.h, &log, &o);
     mo_log_fini(&log);
-    mo_config_close(&h);
     return rc;
 }

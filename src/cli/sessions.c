@@ -176,30 +176,34 @@ static void list_text(const struct listing *l, struct mo_buf *b)
     }
 }
 
-static int fini(struct listing *l, int rc)
+static void fini(struct listing *l)
 {
     mo_free(l->v);
     mo_cmd_runtime_close(&l->m);
-    return rc;
+}
+
+#define autolisting MO_CLEANUP(fini)
+
+static int unavailable(const struct listing *l)
+{
+    return mo_cli_error(l->m.c, MO_EXIT_UNAVAIL, "%s", l->m.why.msg);
 }
 
 int mo_run_sessions_list(struct mo_cli *c)
 {
-    struct listing l = {.n = 0};
-    struct mo_buf b;
+    autolisting struct listing l = {.n = 0};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     int rc = mo_cmd_runtime_open(c, &l.m, MO_RUNTIME_STORE);
 
     if (rc)
-        return fini(&l, rc);
+        return rc;
     if (read_rows(&l, mo_span(NULL, 0)) || read_holders(&l))
-        return fini(&l, mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", l.m.why.msg));
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+        return unavailable(&l);
     if (mo_cli_has(c, "json"))
         list_json(&l, &b);
     else
         list_text(&l, &b);
-    rc = mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
-    return fini(&l, rc);
+    return mo_cmd_print(c, &b);
 }
 
 /* --- show ---------------------------------------------------------------- */
@@ -297,25 +301,22 @@ static void show_text(const struct one *o, struct mo_buf *b)
 
 int mo_run_sessions_show(struct mo_cli *c)
 {
-    struct listing l = {.n = 0};
-    struct mo_buf b;
+    autolisting struct listing l = {.n = 0};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     int rc = mo_cmd_runtime_open(c, &l.m, MO_RUNTIME_STORE);
 
     if (rc)
-        return fini(&l, rc);
+        return rc;
     if (read_one(&l, c->args[0]))
-        return fini(&l, mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", l.m.why.msg));
+        return unavailable(&l);
     if (!l.v[0].has_row && !l.v[0].entries)
-        return fini(&l,
-                    mo_cli_error(c, MO_EXIT_FAIL, "there is no session '%.64s'",
-                                 c->args[0]));
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+        return mo_cli_error(c, MO_EXIT_FAIL, "there is no session '%.64s'",
+                            c->args[0]);
     if (mo_cli_has(c, "json"))
         show_json(&l.v[0], &b);
     else
         show_text(&l.v[0], &b);
-    rc = mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
-    return fini(&l, rc);
+    return mo_cmd_print(c, &b);
 }
 
 /* --- kill ---------------------------------------------------------------- */
@@ -327,12 +328,11 @@ static void on_ended(void *ctx, const struct mo_err *why)
 
 static int print_killed(struct mo_cli *c, const struct mo_err *why)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     struct mo_jw w;
 
     if (why->code && !mo_cli_has(c, "json"))
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", why->msg);
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (!mo_cli_has(c, "json")) {
         mo_buf_printf(&b, "session %s has ended%s\n", c->args[0],
                       mo_cli_has(c, "forget") ? " and is forgotten" : "");
@@ -351,13 +351,13 @@ static int print_killed(struct mo_cli *c, const struct mo_err *why)
 
 int mo_run_sessions_kill(struct mo_cli *c)
 {
-    struct listing l = {.n = 0};
-    struct mo_span id = mo_span_cstr(c->args[0]);
+    autolisting struct listing l = {.n = 0};
     int rc = mo_cmd_runtime_open(c, &l.m, MO_RUNTIME_COMMAND);
 
     if (rc)
-        return fini(&l, rc);
-    (void)wait_for(&l, mo_runtime_end(l.m.runtime, id, mo_cli_has(c, "forget"),
-                                      on_ended, &l, &l.m.why));
-    return fini(&l, print_killed(c, &l.m.why));
+        return rc;
+    (void)wait_for(&l, mo_runtime_end(l.m.runtime, mo_span_cstr(c->args[0]),
+                                      mo_cli_has(c, "forget"), on_ended, &l,
+                                      &l.m.why));
+    return print_killed(c, &l.m.why);
 }

@@ -1,6 +1,7 @@
 #include "codec/ip.h"
 
 #include "base/mem.h"
+#include "base/str.h"
 
 struct net {
     unsigned char b[16];
@@ -65,17 +66,4 @@ bool mo_ip6_is_private(const unsigned char b[16])
             return mo_ip4_is_private(b + hiding[i].at);
     }
     return in_any(b, nets6, MO_COUNT(nets6));
-}
-
-bool mo_ip4_is_text(struct mo_span s)
-{
-    for (int i = 0; i < 4; i++) {
-        struct mo_span part = mo_span_cut(&s, '.');
-        uint64_t v;
-
-        if (part.n > 3 || (part.n > 1 && part.p[0] == '0') ||
-            mo_span_u64(part, &v) < 0 || v > 255)
-            return false;
-    }
-    return !s.p;
 }

@@ -7,12 +7,9 @@
 #ifndef MO_CODEC_IP_H
 #define MO_CODEC_IP_H
 
-#include "base/str.h"
+#include <stdbool.h>
 
 bool mo_ip4_is_private(const unsigned char b[4]); /* network order */
 bool mo_ip6_is_private(const unsigned char b[16]);
-
-/* "192.0.2.1": four numbers, without leading zeros. */
-bool mo_ip4_is_text(struct mo_span s);
 
 #endif

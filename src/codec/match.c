@@ -195,21 +195,14 @@ static struct mo_json number(struct mo_span text)
 
 static bool compare(enum sign sign, struct mo_json v, struct mo_span with)
 {
-    int cmp = 0;
+    int cmp;
 
     if (!mo_json_is(v, MO_JSON_NUMBER))
         return false;
     cmp = mo_jvalue_cmp(v, number(with));
-    switch (sign) {
-    case SIGN_LT:
-        return cmp < 0;
-    case SIGN_LE:
-        return cmp <= 0;
-    case SIGN_GT:
-        return cmp > 0;
-    default:
-        return cmp >= 0;
-    }
+    if (cmp == 0)
+        return sign == SIGN_LE || sign == SIGN_GE;
+    return (cmp < 0) == (sign == SIGN_LT || sign == SIGN_LE);
 }
 
 static bool is_exactly(struct mo_json v, struct mo_span text)

@@ -167,24 +167,34 @@ static void put_u64(struct mo_buf *b, uint64_t v)
     mo_buf_putc(b, '\n');
 }
 
-static void write_counter(struct mo_buf *b, const struct mo_prom_series *s)
+static void put_counter(struct mo_buf *b, const struct mo_prom_series *s,
+                        const char *suffix)
 {
-    put_series(b, s, "", NULL);
+    put_series(b, s, suffix, NULL);
     put_u64(b, s->count);
 }
 
-static void write_gauge(struct mo_buf *b, const struct mo_prom_series *s)
+static void put_gauge(struct mo_buf *b, const struct mo_prom_series *s,
+                      const char *suffix)
 {
-    put_series(b, s, "", NULL);
+    put_series(b, s, suffix, NULL);
     put_double(b, s->value);
     mo_buf_putc(b, '\n');
 }
 
-static void write_histogram(struct mo_buf *b, const struct mo_prom_series *s)
+static void write_series(struct mo_buf *b, const struct mo_prom_series *s)
 {
     const double inf = INFINITY;
     uint64_t sum = 0;
 
+    if (s->desc->kind == MO_PROM_COUNTER) {
+        put_counter(b, s, "");
+        return;
+    }
+    if (s->desc->kind == MO_PROM_GAUGE) {
+        put_gauge(b, s, "");
+        return;
+    }
     for (size_t i = 0; i < s->desc->nbuckets; i++) {
         sum += s->buckets[i];
         put_series(b, s, "_bucket", &s->desc->buckets[i]);
@@ -192,21 +202,9 @@ static void write_histogram(struct mo_buf *b, const struct mo_prom_series *s)
     }
     put_series(b, s, "_bucket", &inf);
     put_u64(b, s->count);
-    put_series(b, s, "_sum", NULL);
-    put_double(b, s->value);
-    mo_buf_putc(b, '\n');
-    put_series(b, s, "_count", NULL);
-    put_u64(b, s->count);
+    put_gauge(b, s, "_sum");
+    put_counter(b, s, "_count");
 }
-
-static const struct {
-    const char *name;
-    void (*write)(struct mo_buf *b, const struct mo_prom_series *s);
-} kinds[] = {
-    [MO_PROM_COUNTER] = {"counter", write_counter},
-    [MO_PROM_GAUGE] = {"gauge", write_gauge},
-    [MO_PROM_HISTOGRAM] = {"histogram", write_histogram},
-};
 
 static bool used(const struct mo_prom_series *s)
 {
@@ -215,17 +213,18 @@ static bool used(const struct mo_prom_series *s)
 
 static void write_metric(struct mo_buf *b, const struct mo_prom_metric *m)
 {
+    static const char *const kinds[] = {"counter", "gauge", "histogram"};
     const struct mo_prom_desc *d = m->desc;
 
     if (!m->first && !used(m->other))
         return;
     mo_buf_printf(b, "# HELP %s ", d->name);
     put_help(b, d->help);
-    mo_buf_printf(b, "\n# TYPE %s %s\n", d->name, kinds[d->kind].name);
+    mo_buf_printf(b, "\n# TYPE %s %s\n", d->name, kinds[d->kind]);
     for (const struct mo_prom_series *s = m->first; s; s = s->next)
-        kinds[d->kind].write(b, s);
+        write_series(b, s);
     if (used(m->other))
-        kinds[d->kind].write(b, m->other);
+        write_series(b, m->other);
 }
 
 int mo_prom_write(struct mo_prom *p, struct mo_buf *b)

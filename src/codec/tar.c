@@ -159,6 +159,16 @@ static enum mo_tar_kind kind_of(char type)
     }
 }
 
+/* Keep the path or link of the next entry. */
+static int keep_text(struct mo_tar *t, bool link, struct mo_span text)
+{
+    if (link)
+        t->has_link = true;
+    else
+        t->has_path = true;
+    return mo_buf_set(link ? &t->link : &t->path, text);
+}
+
 /* Read one "LENGTH KEY=VALUE\n" record of a pax header. */
 static int pax_record(struct mo_tar *t, struct mo_span rec)
 {
@@ -171,14 +181,8 @@ static int pax_record(struct mo_tar *t, struct mo_span rec)
         t->has_size = true;
         return mo_span_u64(rec, &t->pax_size);
     }
-    if (mo_span_is(key, "path")) {
-        t->has_path = true;
-        return mo_buf_set(&t->path, rec);
-    }
-    if (mo_span_is(key, "linkpath")) {
-        t->has_link = true;
-        return mo_buf_set(&t->link, rec);
-    }
+    if (mo_span_is(key, "path") || mo_span_is(key, "linkpath"))
+        return keep_text(t, key.n > 4, rec);
     return 0;
 }
 
@@ -208,17 +212,12 @@ static int pax(struct mo_tar *t)
 static int special_done(struct mo_tar *t)
 {
     struct mo_span text = mo_buf_view(&t->meta);
-    struct mo_buf *to = t->special == 'L' ? &t->path : &t->link;
 
     if (t->special == 'x')
         return pax(t);
     if (text.n)
         text.n = strnlen(text.p, text.n);
-    if (t->special == 'L')
-        t->has_path = true;
-    else
-        t->has_link = true;
-    return mo_buf_set(to, text);
+    return keep_text(t, t->special == 'K', text);
 }
 
 /* Set the texts of a plain entry from its own header, unless a special entry

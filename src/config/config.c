@@ -46,18 +46,16 @@ static void dotenv_path(const struct mo_config_holder *h, char out[PATH_MAX])
 static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 {
     char path[PATH_MAX];
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_DOTENV_FILE_MAX};
     struct mo_err e = {0};
     unsigned line = 0;
     int rc;
 
     dotenv_path(h, path);
-    mo_buf_init(&text, MO_DOTENV_FILE_MAX);
     rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
     if (rc == 0)
         rc = mo_dotenv_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line,
                              &e);
-    mo_buf_fini(&text);
     if (rc == MO_ENOMEM)
         l->no_memory = true;
     else if (rc < 0 && line)

@@ -174,9 +174,6 @@ static void hide_text(struct hide *h, const char *text)
         h->rc = rc;
 }
 
-static void hide_struct(struct hide *h, const struct mo_keys *keys,
-                        const char *base);
-
 /* Only names that suggest a secret: a server's "DEBUG=1" is none. */
 static void hide_map(struct hide *h, const struct mo_config_map *m)
 {
@@ -189,35 +186,23 @@ static void hide_map(struct hide *h, const struct mo_config_map *m)
     }
 }
 
-static void hide_key(struct hide *h, const struct mo_key *k, const char *field)
+static void hide_value(void *ctx, const char *path, const struct mo_key *k,
+                       const void *field)
 {
-    struct mo_key_items items;
-
-    if (k->type == MO_KEY_SECTION)
-        hide_struct(h, k->sub, field);
-    if (k->type == MO_KEY_MAP && (k->flags & MO_KEY_SECRET))
-        hide_map(h, (const void *)field);
-    if (k->type == MO_KEY_STR && (k->flags & MO_KEY_SECRET))
-        hide_text(h, *(const char *const *)(const void *)field);
-    if (k->type != MO_KEY_DICT)
+    (void)path;
+    if (!(k->flags & MO_KEY_SECRET))
         return;
-    items = mo_key_items(field);
-    for (size_t i = 0; i < items.n; i++)
-        hide_struct(h, k->sub, items.v + i * k->sub->size);
-}
-
-static void hide_struct(struct hide *h, const struct mo_keys *keys,
-                        const char *base)
-{
-    for (size_t i = 0; i < keys->n; i++)
-        hide_key(h, &keys->v[i], base + keys->v[i].off);
+    if (k->type == MO_KEY_MAP)
+        hide_map(ctx, field);
+    else
+        hide_text(ctx, *(const char *const *)field);
 }
 
 int mo_config_hide(const struct mo_config *c, struct mo_log *log)
 {
     struct hide h = {log, 0};
 
-    hide_struct(&h, &mo_config_keys, (const char *)c);
+    mo_keys_values(&mo_config_keys, c, "", hide_value, &h);
     for (size_t i = 0; i < c->env.n; i++) {
         if (mo_dotenv_secret_name(c->env.v[i].name))
             hide_text(&h, c->env.v[i].value);

@@ -238,10 +238,9 @@ static int insert_member(struct mo_span text, struct mo_json obj,
                          struct style *st, struct mo_buf *out, struct mo_err *e)
 {
     struct mo_json_doc doc;
-    struct mo_buf b;
     int rc;
+    mo_autobuf struct mo_buf b = {.max = out->max};
 
-    mo_buf_init(&b, out->max);
     rc = wrap_value(path + 1, value, &b);
     if (rc < 0)
         (void)mo_fail(e, rc, "out of memory");
@@ -251,7 +250,6 @@ static int insert_member(struct mo_span text, struct mo_json obj,
         append_member(text, obj, path[0], doc.root, st, out);
     else if (rc == 0)
         put_first_member(text, obj, path[0], doc.root, *st, out);
-    mo_buf_fini(&b);
     return rc;
 }
 

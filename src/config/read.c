@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/nearest.h"
+#include "config/reference.h"
 
 struct reader {
     struct mo_config_load *l;
@@ -139,20 +140,6 @@ static char *new_items(struct reader *r, const struct mo_key *k, void *field,
     return items;
 }
 
-/* Names are used in tool names, URLs and logs. */
-static bool is_valid_name(struct mo_span s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c >= '0' && c <= '9');
-
-        if (!alnum && c != '_' && c != '-' && c != '.')
-            return false;
-    }
-    return s.n > 0 && s.n <= MO_KEY_NAME_MAX;
-}
-
 /* Any name of a tool without control characters. */
 static bool is_valid_tool(struct mo_span s)
 {
@@ -178,7 +165,17 @@ static bool is_name_taken(const struct mo_key *k, const char *items, size_t n,
     return false;
 }
 
-/* Reads one named element; the name is the first member of its struct. */
+/* Reads the fields of one element. */
+static void read_item(struct reader *r, const struct mo_key *k, char *item,
+                      const char *at, struct mo_json val)
+{
+    record_origin(r, item, at);
+    mo_config_defaults(r->l, k->sub, item);
+    read_section(r, k->sub, item, val);
+}
+
+/* Names are used in tool names, URLs and logs. The name is the first member of
+ * the element's struct. */
 static void read_named(struct reader *r, const struct mo_key *k, char *items,
                        size_t i, struct mo_json key, struct mo_json val)
 {
@@ -196,7 +193,8 @@ static void read_named(struct reader *r, const struct mo_key *k, char *items,
         mo_config_error_at(r->l, key.p,
                            "'%s': a tool's name has 1 to %zu bytes", r->path,
                            MO_KEY_TOOL_MAX);
-    else if (!(k->flags & MO_KEY_TOOL) && !is_valid_name(name))
+    else if (!(k->flags & MO_KEY_TOOL) &&
+             !mo_reference_is_name(name, MO_KEY_NAME_MAX))
         mo_config_error_at(r->l, key.p,
                            "'%s': a name has 1 to %zu letters, digits, '-', "
                            "'_' and '.'",
@@ -207,49 +205,40 @@ static void read_named(struct reader *r, const struct mo_key *k, char *items,
     if (!copy)
         r->l->no_memory = true;
     memcpy(item, &copy, sizeof(copy));
-    record_origin(r, item, key.p);
-    mo_config_defaults(r->l, k->sub, item);
-    read_section(r, k->sub, item, val);
+    read_item(r, k, item, key.p, val);
     pop_name(r, old);
 }
 
-static void read_dict(struct reader *r, const struct mo_key *k, void *field,
-                      struct mo_json v)
+static void read_numbered(struct reader *r, const struct mo_key *k, char *items,
+                          size_t i, struct mo_json val)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-    char *items;
+    char index[24];
+    size_t old;
 
-    if (!expect_type(r, v, MO_JSON_OBJECT))
-        return;
-    items = new_items(r, k, field, v);
-    mo_json_iter(&it, v);
-    for (size_t i = 0; items && mo_json_next(&it, &key, &val); i++)
-        read_named(r, k, items, i, key, val);
+    (void)snprintf(index, sizeof(index), "%zu", i + 1);
+    old = push_name(r, mo_span_cstr(index));
+    read_item(r, k, items + i * k->sub->size, val.p, val);
+    pop_name(r, old);
 }
 
-static void read_array(struct reader *r, const struct mo_key *k, void *field,
+/* A dictionary or an array. */
+static void read_items(struct reader *r, const struct mo_key *k, void *field,
                        struct mo_json v)
 {
+    bool named = k->type == MO_KEY_DICT;
     struct mo_json_iter it;
     struct mo_json key, val;
     char *items;
 
-    if (!expect_type(r, v, MO_JSON_ARRAY))
+    if (!expect_type(r, v, named ? MO_JSON_OBJECT : MO_JSON_ARRAY))
         return;
     items = new_items(r, k, field, v);
     mo_json_iter(&it, v);
     for (size_t i = 0; items && mo_json_next(&it, &key, &val); i++) {
-        char *item = items + i * k->sub->size;
-        char index[24];
-        size_t old;
-
-        (void)snprintf(index, sizeof(index), "%zu", i + 1);
-        old = push_name(r, mo_span_cstr(index));
-        record_origin(r, item, val.p);
-        mo_config_defaults(r->l, k->sub, item);
-        read_section(r, k->sub, item, val);
-        pop_name(r, old);
+        if (named)
+            read_named(r, k, items, i, key, val);
+        else
+            read_numbered(r, k, items, i, val);
     }
 }
 
@@ -264,10 +253,8 @@ static void read_value(struct reader *r, const struct mo_key *k, char *base,
         return;
     }
     record_origin(r, field, key.p);
-    if (k->type == MO_KEY_DICT)
-        read_dict(r, k, field, val);
-    else if (k->type == MO_KEY_ARRAY)
-        read_array(r, k, field, val);
+    if (k->type == MO_KEY_DICT || k->type == MO_KEY_ARRAY)
+        read_items(r, k, field, val);
     else if (mo_config_set_json(r->l, k, field, val, &e) < 0)
         mo_config_error_at(r->l, r->l->at, "'%s' %s", r->path, e.msg);
 }
@@ -315,15 +302,12 @@ static void read_member(struct reader *r, const struct mo_keys *keys,
 static void read_section(struct reader *r, const struct mo_keys *keys,
                          void *base, struct mo_json v)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     uint64_t seen = 0;
 
     if (!expect_type(r, v, MO_JSON_OBJECT))
         return;
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &key, &val))
-        read_member(r, keys, base, key, val, &seen);
+    mo_json_each (it, v)
+        read_member(r, keys, base, it.key, it.val, &seen);
 }
 
 /* --- the file ------------------------------------------------------------ */

@@ -15,7 +15,7 @@ static const struct {
     {{"file:", 5}, MO_REFERENCE_FILE},
 };
 
-static bool is_valid_name(struct mo_span s)
+bool mo_reference_is_name(struct mo_span s, size_t max)
 {
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
@@ -25,7 +25,7 @@ static bool is_valid_name(struct mo_span s)
         if (!alnum && c != '_' && c != '-' && c != '.')
             return false;
     }
-    return s.n > 0 && s.n <= NAME_MAX_BYTES;
+    return s.n > 0 && s.n <= max;
 }
 
 static bool is_valid_path(struct mo_span s)
@@ -46,8 +46,9 @@ static int parse_inside(struct mo_span inside, struct mo_reference_part *out,
 
         if (!mo_span_starts(inside, kinds[i].word))
             continue;
-        if (kinds[i].kind == MO_REFERENCE_FILE ? !is_valid_path(arg)
-                                               : !is_valid_name(arg))
+        if (kinds[i].kind == MO_REFERENCE_FILE
+                ? !is_valid_path(arg)
+                : !mo_reference_is_name(arg, NAME_MAX_BYTES))
             return mo_fail(e, MO_EINVAL,
                            "has a '${%s...}' whose name is empty, too long or "
                            "not allowed",
@@ -55,7 +56,7 @@ static int parse_inside(struct mo_span inside, struct mo_reference_part *out,
         *out = (struct mo_reference_part){kinds[i].kind, arg};
         return 1;
     }
-    if (is_valid_name(inside))
+    if (mo_reference_is_name(inside, NAME_MAX_BYTES))
         return mo_fail(e, MO_EINVAL,
                        "has an unknown reference '${%.*s}'; did you mean "
                        "'${env:%.*s}'? (a literal '${' is written '$${')",

@@ -37,6 +37,9 @@ int mo_reference_check(struct mo_span text, struct mo_err *e);
 /* True if the text has a reference or a syntax error. */
 bool mo_reference_any(struct mo_span text);
 
+/* True for 1 to max letters, digits, '_', '-' and '.'. */
+bool mo_reference_is_name(struct mo_span s, size_t max);
+
 /* Appends the text with every literal part replaced by "***". */
 int mo_reference_mask(struct mo_span text, struct mo_buf *b);
 

@@ -33,18 +33,6 @@ static struct mo_config_problem *take_slot(struct mo_config_report *rep,
     return NULL;
 }
 
-/* Appends; a text that does not fit is cut. */
-static void append_text(struct mo_config_problem *p, const char *fmt,
-                        va_list ap) __attribute__((format(printf, 2, 0)));
-
-static void append_text(struct mo_config_problem *p, const char *fmt,
-                        va_list ap)
-{
-    size_t n = strlen(p->text);
-
-    (void)vsnprintf(p->text + n, sizeof(p->text) - n, fmt, ap);
-}
-
 static void put_place(struct mo_config_problem *p, const char *file,
                       unsigned line, unsigned col)
 {
@@ -59,13 +47,24 @@ static void put_place(struct mo_config_problem *p, const char *file,
         (void)snprintf(p->text, sizeof(p->text), "%.200s: ", file);
 }
 
+/* Appends to p, unless it is NULL; a text that does not fit is cut. */
+static void append_text(struct mo_config_problem *p, const char *fmt,
+                        va_list ap) __attribute__((format(printf, 2, 0)));
+
+static void append_text(struct mo_config_problem *p, const char *fmt,
+                        va_list ap)
+{
+    size_t n = p ? strlen(p->text) : 0;
+
+    if (p)
+        (void)vsnprintf(p->text + n, sizeof(p->text) - n, fmt, ap);
+}
+
 void mo_config_error(struct mo_config_report *rep, const char *fmt, ...)
 {
     struct mo_config_problem *p = take_slot(rep, false);
     va_list ap;
 
-    if (!p)
-        return;
     va_start(ap, fmt);
     append_text(p, fmt, ap);
     va_end(ap);
@@ -76,8 +75,6 @@ void mo_config_warn(struct mo_config_report *rep, const char *fmt, ...)
     struct mo_config_problem *p = take_slot(rep, true);
     va_list ap;
 
-    if (!p)
-        return;
     va_start(ap, fmt);
     append_text(p, fmt, ap);
     va_end(ap);
@@ -90,10 +87,10 @@ void mo_config_error_at(struct mo_config_load *l, const char *at,
     unsigned line, col;
     va_list ap;
 
-    if (!p)
-        return;
-    mo_json_where(l->text, (size_t)(at - l->text.p), &line, &col);
-    put_place(p, l->file, line, col);
+    if (p) {
+        mo_json_where(l->text, (size_t)(at - l->text.p), &line, &col);
+        put_place(p, l->file, line, col);
+    }
     va_start(ap, fmt);
     append_text(p, fmt, ap);
     va_end(ap);
@@ -106,11 +103,9 @@ void mo_config_error_of(struct mo_config_load *l, const void *field,
     struct mo_config_problem *p = take_slot(l->rep, false);
     va_list ap;
 
-    if (!p)
-        return;
-    if (o && o->line)
+    if (p && o && o->line)
         put_place(p, o->name, o->line, o->col);
-    else if (o && o->layer != MO_LAYER_DEFAULT)
+    else if (p && o && o->layer != MO_LAYER_DEFAULT)
         (void)snprintf(p->text, sizeof(p->text),
                        "%s%s: ", layer_words[o->layer], o->name);
     va_start(ap, fmt);

@@ -168,8 +168,6 @@ static int set_list(struct mo_config_load *l, const struct mo_key *k,
                     void *field, struct mo_json v, struct mo_err *e)
 {
     struct mo_config_list list = {.n = 0};
-    struct mo_json_iter it;
-    struct mo_json key, item;
     size_t n = mo_json_len(v);
 
     if (!mo_json_is(v, MO_JSON_ARRAY))
@@ -180,11 +178,10 @@ static int set_list(struct mo_config_load *l, const struct mo_key *k,
     list.v = mo_arena_alloc(l->arena, sizeof(*list.v) * n);
     if (!list.v)
         return fail_no_memory(l, e);
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &key, &item)) {
-        int rc = store_json_text(l, k, &list.v[list.n], item, e);
+    mo_json_each (it, v) {
+        int rc = store_json_text(l, k, &list.v[list.n], it.val, e);
 
-        l->at = item.p;
+        l->at = it.val.p;
         if (rc < 0)
             return mo_wrap(e, "entry %zu", list.n + 1);
         list.n++;
@@ -236,8 +233,6 @@ static int set_map(struct mo_config_load *l, const struct mo_key *k,
                    void *field, struct mo_json v, struct mo_err *e)
 {
     struct mo_config_map map = {.n = 0};
-    struct mo_json_iter it;
-    struct mo_json key, val;
     size_t n = mo_json_len(v);
 
     if (!mo_json_is(v, MO_JSON_OBJECT))
@@ -249,11 +244,10 @@ static int set_map(struct mo_config_load *l, const struct mo_key *k,
     map.v = mo_arena_alloc(l->arena, sizeof(*map.v) * n);
     if (!map.v)
         return fail_no_memory(l, e);
-    mo_json_iter(&it, v);
-    while (mo_json_next(&it, &key, &val)) {
-        int rc = store_pair(l, k, &map, key, val, e);
+    mo_json_each (it, v) {
+        int rc = store_pair(l, k, &map, it.key, it.val, e);
 
-        l->at = key.p;
+        l->at = it.key.p;
         if (rc < 0)
             return rc;
     }

@@ -345,7 +345,7 @@ static struct place *find_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s)
 {
-    mo_list_each (p, &all->places, struct place, node) {
+    mo_list_each_entry (p, &all->places, struct place, node) {
         if (p->driver == s->sandbox &&
             mo_server_link_same(p->image, s->image) &&
             mo_server_link_same(p->cfg->sandbox.docker_host,

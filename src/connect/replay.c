@@ -103,7 +103,7 @@ static int add_exchange(struct mo_replay *r, uint64_t child,
 static struct exchange *note_answer(struct mo_replay *r, uint64_t child,
                                     struct mo_json id)
 {
-    mo_list_each (x, &r->open, struct exchange, open) {
+    mo_list_each_entry (x, &r->open, struct exchange, open) {
         if (x->child == child && same_text(x->id, id))
             return x;
     }
@@ -119,7 +119,7 @@ static struct exchange *request_of_message(struct mo_replay *r, uint64_t child,
     struct mo_json token = mo_json_get(m->params, "progressToken");
     struct exchange *found = NULL;
 
-    mo_list_each (x, &r->open, struct exchange, open) {
+    mo_list_each_entry (x, &r->open, struct exchange, open) {
         if (x->child == child && (!progress || same_text(x->token, token)))
             found = x;
     }
@@ -349,7 +349,7 @@ static struct exchange *find_exchange(struct mo_replay *r,
     struct exchange *last = NULL;
 
     *known = false;
-    mo_list_each (x, &r->exchanges, struct exchange, node) {
+    mo_list_each_entry (x, &r->exchanges, struct exchange, node) {
         uint64_t steps = STEPS_MAX;
 
         if (!mo_jvalue_str_same(x->method, method))
@@ -418,7 +418,7 @@ static void on_request(struct mo_replay *r, const struct mo_rpc *m)
 /* Handles the answer to a question of the server. */
 static void on_answer(struct mo_replay *r, const struct mo_rpc *m)
 {
-    mo_list_each (p, &r->playing, struct playing, node) {
+    mo_list_each_entry (p, &r->playing, struct playing, node) {
         char id[32];
 
         (void)snprintf(id, sizeof(id), "\"replay-%u\"", p->asked);
@@ -431,7 +431,7 @@ static void on_answer(struct mo_replay *r, const struct mo_rpc *m)
 
 static void on_cancelled(struct mo_replay *r, struct mo_json id)
 {
-    mo_list_each (p, &r->playing, struct playing, node) {
+    mo_list_each_entry (p, &r->playing, struct playing, node) {
         if (same_text(p->m.id, id)) {
             end_playing(r, p);
             return;

@@ -73,7 +73,7 @@ static struct signed_in *find_sign_in(struct mo_server_link *d,
                                       const struct mo_config_mcp *s,
                                       const char *url)
 {
-    mo_list_each (x, &d->sign_ins, struct signed_in, node) {
+    mo_list_each_entry (x, &d->sign_ins, struct signed_in, node) {
         if (strcmp(x->url, url) == 0 && strcmp(x->server->name, s->name) == 0 &&
             same_client(&x->server->oauth, &s->oauth))
             return x;
@@ -143,7 +143,7 @@ static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
 struct mo_sign_in *mo_server_link_sign_in(const struct mo_server_link *d,
                                           const struct mo_config_mcp *s)
 {
-    mo_list_each (x, &d->sign_ins, struct signed_in, node) {
+    mo_list_each_entry (x, &d->sign_ins, struct signed_in, node) {
         if (x->server == s)
             return x->s;
     }

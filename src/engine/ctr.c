@@ -348,7 +348,7 @@ static bool agrees(struct mo_json a, struct mo_json b)
 
 static bool has_element(struct mo_json array, struct mo_json want)
 {
-    for (struct mo_json_walk at = mo_json_walk(array); mo_json_step(&at);)
+    mo_json_each (at, array)
         if (agrees(at.val, want))
             return true;
     return false;
@@ -359,7 +359,7 @@ static bool set_agrees(struct mo_json ours, struct mo_json theirs, bool more)
 {
     if (!more && mo_json_len(ours) != mo_json_len(theirs))
         return false;
-    for (struct mo_json_walk at = mo_json_walk(ours); mo_json_step(&at);)
+    mo_json_each (at, ours)
         if (!has_element(theirs, at.val))
             return false;
     return true;
@@ -378,7 +378,7 @@ static bool ours_agrees(struct mo_json ours, struct mo_json theirs, bool longer)
 {
     if (!mo_json_is(theirs, MO_JSON_OBJECT))
         return false;
-    for (struct mo_json_walk at = mo_json_walk(ours); mo_json_step(&at);) {
+    mo_json_each (at, ours) {
         struct mo_json got = mo_jvalue_find(theirs, at.key);
 
         if (longer ? !begins_with(at.val, got) : !agrees(at.val, got))
@@ -436,7 +436,7 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
 /* Only tmpfs may be mounted: a volume of an image would be the host's disk. */
 static bool is_tmpfs_only(struct mo_json mounts)
 {
-    for (struct mo_json_walk at = mo_json_walk(mounts); mo_json_step(&at);)
+    mo_json_each (at, mounts)
         if (!mo_json_str_eq(mo_json_get(at.val, "Type"), MO_SPAN("tmpfs")))
             return false;
     return true;

@@ -21,8 +21,7 @@ struct mo_engine {
     unsigned api; /* 0: not agreed yet, paths have no version */
     struct mo_engine_facts facts;
     char host[MO_ENGINE_HOST_MAX];
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 struct mo_engine_call {
@@ -253,18 +252,8 @@ void mo_engine_cancel(struct mo_engine_call *c)
 
 bool mo_engine_is_name(struct mo_span s)
 {
-    if (!s.n || s.n > 128)
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        char ch = s.p[i];
-        bool word = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
-                    (ch >= '0' && ch <= '9') || ch == '_' ||
-                    (i && (ch == '.' || ch == '-' || ch == ':'));
-
-        if (!word)
-            return false;
-    }
-    return true;
+    return s.n > 0 && s.n <= 128 && !strchr(".-:", s.p[0]) &&
+           mo_span_only(s, MO_ALNUM "_.-:");
 }
 
 /* --- its address --------------------------------------------------------- */
@@ -370,18 +359,15 @@ struct mo_engine *mo_engine_new(struct mo_loop *l,
 static void on_http_gone(void *ctx)
 {
     struct mo_engine *en = ctx;
-    void (*gone)(void *) = en->gone;
-    void *gone_ctx = en->gone_ctx;
+    struct mo_gone gone = en->gone;
 
     engine_free(en);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx)
 {
-    en->gone = gone;
-    en->gone_ctx = ctx;
+    en->gone = (struct mo_gone){gone, ctx};
     mo_httpu_close(en->http, on_http_gone, en);
 }
 
@@ -444,9 +430,7 @@ static bool has_security(struct mo_json info, const char *name)
 {
     char s[64];
 
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_get(info, "SecurityOptions"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_get(info, "SecurityOptions")) {
         struct mo_span rest, word;
 
         (void)mo_json_str_copy(at.val, s, sizeof(s));
@@ -485,9 +469,7 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
 
 static bool is_podman(struct mo_json version)
 {
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_get(version, "Components"));
-         mo_json_step(&at);)
+    mo_json_each (at, mo_json_get(version, "Components"))
         if (mo_json_str_eq(mo_json_get(at.val, "Name"),
                            MO_SPAN("Podman Engine")))
             return true;

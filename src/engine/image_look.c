@@ -89,7 +89,7 @@ static const char *copy_word(struct mo_image *im, struct mo_json v,
 static int append_words(struct mo_image *im, struct mo_json array,
                         const char **v, size_t *n, struct mo_err *e)
 {
-    for (struct mo_json_walk at = mo_json_walk(array); mo_json_step(&at);) {
+    mo_json_each (at, array) {
         if (*n >= MO_IMAGE_WORDS_MAX)
             return mo_fail(e, MO_EPOLICY,
                            "image: more than %d words of command or "
@@ -161,8 +161,7 @@ static int read_volumes(struct mo_image *im, struct mo_json config,
     if (!v)
         return no_memory(e);
     im->volumes = v;
-    for (struct mo_json_walk at = mo_json_walk(mo_json_get(config, "Volumes"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_get(config, "Volumes")) {
         if (n >= MO_IMAGE_VOLUMES_MAX)
             return mo_fail(e, MO_EPOLICY, "image: more than %d VOLUMEs",
                            MO_IMAGE_VOLUMES_MAX);

@@ -382,7 +382,7 @@ static void on_roots_changed(void *ctx, uint64_t peer)
     struct mo_gateway *g = ctx;
 
     for (size_t i = 0; i < g->n; i++) {
-        mo_list_each (k, &g->v[i]->children, struct gw_child, node) {
+        mo_list_each_entry (k, &g->v[i]->children, struct gw_child, node) {
             if (mo_forward_session_of(g, k->child) == peer &&
                 mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
                 (void)mo_conn_notify(k->conn,
@@ -426,7 +426,7 @@ int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)
 
 void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
 {
-    mo_list_each_safe (x, &g->eps, struct gw_ep, node) {
+    mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node) {
         if (x->ep != ep)
             continue;
         mo_list_del(&x->node);

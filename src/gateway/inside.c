@@ -87,7 +87,7 @@ size_t mo_gateway_server(const struct mo_gateway *g, struct mo_span name)
 
 struct mo_conn *mo_gateway_conn(const struct mo_gateway *g, size_t i)
 {
-    mo_list_each (k, &g->v[i]->children, const struct gw_child, node) {
+    mo_list_each_entry (k, &g->v[i]->children, const struct gw_child, node) {
         if (mo_child_conn(k->child))
             return k->conn;
     }

@@ -247,7 +247,7 @@ void mo_gw_watch_lost(struct gw_child *k)
 static void subscribe_children(struct server_slot *s, struct mo_span own,
                                bool on)
 {
-    mo_list_each (k, &s->children, struct gw_child, node) {
+    mo_list_each_entry (k, &s->children, struct gw_child, node) {
         if (is_modern(k))
             mo_gw_watch_listen(k);
         else if (can_subscribe(k))
@@ -341,7 +341,7 @@ void mo_gw_watch_stop(struct server_slot *s)
 static void send_log_levels(struct mo_gateway *g, bool quieter)
 {
     for (size_t i = 0; i < g->n; i++) {
-        mo_list_each (k, &g->v[i]->children, struct gw_child, node) {
+        mo_list_each_entry (k, &g->v[i]->children, struct gw_child, node) {
             if (quieter || g->level < k->level)
                 send_log_level(k);
         }
@@ -358,7 +358,7 @@ void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
     struct mo_gateway *g = ctx;
 
     g->level = lv;
-    mo_list_each (x, &g->eps, const struct gw_ep, node) {
+    mo_list_each_entry (x, &g->eps, const struct gw_ep, node) {
         enum mo_mcp_level own = mo_endpoint_level(x->ep);
 
         if (own < g->level)

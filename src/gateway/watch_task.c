@@ -37,7 +37,7 @@ static bool is_for_child(const struct watched_task *x, const struct gw_child *k)
 
 static void renew_listens(const struct watched_task *x)
 {
-    mo_list_each (k, &x->slot->children, struct gw_child, node) {
+    mo_list_each_entry (k, &x->slot->children, struct gw_child, node) {
         if (is_for_child(x, k) && mo_conn_info(k->conn)->modern)
             mo_gw_watch_listen(k);
     }

@@ -41,9 +41,8 @@ static void on_closed(uv_handle_t *h)
     struct mo_foreground_opts o = f->o;
     struct mo_exit x = f->exit;
     bool told = !f->freed;
-    siginfo_t si;
 
-    (void)waitid(P_PIDFD, (id_t)f->pidfd, &si, WEXITED | WNOHANG);
+    (void)mo_spawn_ended(f->pidfd, WNOHANG, &f->exit);
     mo_close_fd(&f->pidfd);
     restore_typed(f);
     mo_free(f);
@@ -54,29 +53,11 @@ static void on_closed(uv_handle_t *h)
 static void on_ready(uv_poll_t *h, int status, int events)
 {
     struct mo_foreground *f = h->data;
-    siginfo_t si = {.si_pid = 0};
 
     (void)status;
     (void)events;
-    if (waitid(P_PIDFD, (id_t)f->pidfd, &si, WEXITED | WNOHANG | WNOWAIT) < 0 ||
-        si.si_pid == 0)
-        return;
-    f->exit.code = si.si_code == CLD_EXITED ? si.si_status : -1;
-    f->exit.signal = si.si_code == CLD_EXITED ? 0 : si.si_status;
-    uv_close((uv_handle_t *)h, on_closed);
-}
-
-static int watch_pidfd(struct mo_loop *l, struct mo_foreground *f,
-                       struct mo_err *e)
-{
-    int rc = uv_poll_init(mo_loop_uv(l), &f->poll, f->pidfd);
-
-    if (rc < 0)
-        return mo_fail_uv(e, rc, "cannot watch the program");
-    f->poll.data = f;
-    rc = uv_poll_start(&f->poll, UV_READABLE, on_ready);
-    MO_BUG_ON(rc < 0); /* a fresh descriptor can be polled */
-    return 0;
+    if (mo_spawn_ended(f->pidfd, WNOHANG | WNOWAIT, &f->exit))
+        uv_close((uv_handle_t *)h, on_closed);
 }
 
 int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
@@ -90,25 +71,25 @@ int mo_foreground_start(struct mo_loop *l, const struct mo_foreground_opts *o,
         .foreground = true,
     };
     struct mo_foreground *f = mo_new(struct mo_foreground);
-    int rc = f ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+    int rc;
 
+    if (!f)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    f->o = *o;
+    ignore_typed(f);
+    rc = mo_spawn(&s, &f->pid, &f->pidfd, e);
     if (rc == 0) {
-        f->o = *o;
-        ignore_typed(f);
-        rc = mo_spawn(&s, &f->pid, &f->pidfd, e);
-    }
-    if (rc == 0 && watch_pidfd(l, f, e) < 0) {
+        rc = mo_loop_watch(l, &f->poll, f->pidfd, on_ready, f);
+        if (rc == 0) {
+            *out = f;
+            return 0;
+        }
+        rc = mo_fail_uv(e, rc, "cannot watch the program");
         (void)kill(f->pid, SIGKILL);
-        (void)waitid(P_PIDFD, (id_t)f->pidfd, &(siginfo_t){0}, WEXITED);
+        (void)mo_spawn_ended(f->pidfd, 0, &f->exit);
         mo_close_fd(&f->pidfd);
-        rc = e->code;
     }
-    if (rc == 0) {
-        *out = f;
-        return 0;
-    }
-    if (f)
-        restore_typed(f);
+    restore_typed(f);
     mo_free(f);
     return rc;
 }

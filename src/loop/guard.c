@@ -41,6 +41,11 @@ struct note {
     int32_t pid;
 };
 
+union control { /* of a note with a descriptor */
+    struct cmsghdr align;
+    char room[CMSG_SPACE(sizeof(int))];
+};
+
 enum state { G_IDLE, G_UP, G_CLOSING, G_DOWN, G_ENDING, G_GONE };
 
 struct mo_guard {
@@ -56,25 +61,21 @@ struct mo_guard {
     struct mo_timer timer; /* UP: send more; DOWN: restart; ENDING: kill */
     struct mo_later later; /* stopped without a guardian to wait for */
     bool stopping;
-    void (*gone)(void *ctx);
-    void *ctx;
+    struct mo_gone gone;
 };
-
-#define TO(s) (1u << (s))
 
 static void guard_move(struct mo_guard *g, enum state to)
 {
     static const uint8_t legal[] = {
-        [G_IDLE] = TO(G_UP) | TO(G_GONE),
-        [G_UP] = TO(G_CLOSING) | TO(G_ENDING),
-        [G_CLOSING] = TO(G_IDLE) | TO(G_DOWN),
-        [G_DOWN] = TO(G_UP) | TO(G_IDLE),
-        [G_ENDING] = TO(G_CLOSING),
+        [G_IDLE] = MO_TO(G_UP) | MO_TO(G_GONE),
+        [G_UP] = MO_TO(G_CLOSING) | MO_TO(G_ENDING),
+        [G_CLOSING] = MO_TO(G_IDLE) | MO_TO(G_DOWN),
+        [G_DOWN] = MO_TO(G_UP) | MO_TO(G_IDLE),
+        [G_ENDING] = MO_TO(G_CLOSING),
         [G_GONE] = 0,
     };
 
-    MO_BUG_ON(!(legal[g->state] & TO(to)));
-    g->state = to;
+    MO_MOVE(g->state, to, legal);
 }
 
 /* Returns 0 or an errno. Also runs in a new child: system calls only. Waits up
@@ -84,10 +85,7 @@ static int send_note(int sock, enum note_op op, pid_t pid, int pidfd)
 {
     struct note n = {.op = op, .pid = pid};
     struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } c = {.room = {0}};
+    union control c = {.room = {0}};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
     if (pidfd >= 0) {
@@ -110,9 +108,7 @@ static void continue_stop(struct mo_guard *g);
 
 static void send_unsent(struct mo_guard *g)
 {
-    mo_list_each (it, &g->wards) {
-        struct mo_ward *w = mo_container_of(it, struct mo_ward, node);
-
+    mo_list_each_entry (w, &g->wards, struct mo_ward, node) {
         if (!w->told)
             w->told = send_note(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
         if (!w->told) {
@@ -179,17 +175,16 @@ static void on_poll_closed(uv_handle_t *h)
 static void on_guardian_exit(uv_poll_t *h, int status, int events)
 {
     struct mo_guard *g = h->data;
-    siginfo_t si = {.si_pid = 0};
+    struct mo_exit x;
 
     (void)status;
     (void)events;
-    if (waitid(P_PIDFD, (id_t)g->pidfd, &si, WEXITED | WNOHANG) < 0 ||
-        si.si_pid == 0)
+    if (!mo_spawn_ended(g->pidfd, WNOHANG, &x))
         return;
     if (g->state == G_UP)
         mo_log(mo_loop_log(g->loop), MO_ERROR, ROOM, "guardian %d died (%s %d)",
-               (int)g->pid, si.si_code == CLD_EXITED ? "exit" : "signal",
-               si.si_status);
+               (int)g->pid, x.signal ? "signal" : "exit",
+               x.signal ? x.signal : x.code);
     mo_timer_stop(g->loop, &g->timer);
     guard_move(g, G_CLOSING);
     uv_close((uv_handle_t *)h, on_poll_closed);
@@ -224,18 +219,6 @@ static int exec_guardian(struct mo_guard *g, int theirs, struct mo_err *e)
     return mo_spawn(&s, &g->pid, &g->pidfd, e);
 }
 
-static int watch_guardian(struct mo_guard *g, struct mo_err *e)
-{
-    int rc = uv_poll_init(mo_loop_uv(g->loop), &g->poll, g->pidfd);
-
-    if (rc < 0)
-        return mo_fail_uv(e, rc, "guardian");
-    g->poll.data = g;
-    (void)uv_poll_start(&g->poll, UV_READABLE, on_guardian_exit);
-    uv_unref((uv_handle_t *)&g->poll); /* must not keep the loop running */
-    return 0;
-}
-
 static int guardian_up(struct mo_guard *g, struct mo_err *e)
 {
     const struct timeval patience = {.tv_usec = PATIENCE_MS * 1000};
@@ -249,10 +232,11 @@ static int guardian_up(struct mo_guard *g, struct mo_err *e)
     rc = exec_guardian(g, pair[1], e);
     (void)close(pair[1]);
     if (rc == 0) {
-        rc = watch_guardian(g, e);
+        rc = mo_loop_watch(g->loop, &g->poll, g->pidfd, on_guardian_exit, g);
         if (rc < 0) { /* without entries it exits by itself; kill is quicker */
+            (void)mo_fail_uv(e, rc, "guardian");
             kill_guardian(g);
-            (void)waitid(P_PIDFD, (id_t)g->pidfd, &(siginfo_t){0}, WEXITED);
+            (void)mo_spawn_ended(g->pidfd, 0, &(struct mo_exit){0});
             mo_close_fd(&g->pidfd);
         }
     }
@@ -261,6 +245,7 @@ static int guardian_up(struct mo_guard *g, struct mo_err *e)
         g->pid = 0;
         return mo_wrap(e, "guardian");
     }
+    uv_unref((uv_handle_t *)&g->poll); /* must not keep the loop running */
     g->since = mo_now_ns();
     guard_move(g, G_UP);
     send_unsent(g);
@@ -286,12 +271,10 @@ struct mo_guard *mo_guard_new(struct mo_loop *l, struct mo_err *e)
 static void on_gone(struct mo_later *d)
 {
     struct mo_guard *g = mo_container_of(d, struct mo_guard, later);
-    void (*gone)(void *) = g->gone;
-    void *ctx = g->ctx;
+    struct mo_gone gone = g->gone;
 
     mo_free(g);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 /* Continue stopping as far as possible now. */
@@ -320,8 +303,7 @@ void mo_guard_stop(struct mo_guard *g, void (*gone)(void *ctx), void *ctx)
     if (!g || g->stopping)
         return;
     g->stopping = true;
-    g->gone = gone;
-    g->ctx = ctx;
+    g->gone = (struct mo_gone){gone, ctx};
     continue_stop(g);
 }
 
@@ -426,10 +408,7 @@ static int received_fd(struct msghdr *m)
 static bool next_note(struct note *n, int *fd)
 {
     struct iovec iov = {.iov_base = n, .iov_len = sizeof(*n)};
-    union {
-        struct cmsghdr align;
-        char room[CMSG_SPACE(sizeof(int))];
-    } c = {.room = {0}};
+    union control c = {.room = {0}};
     struct msghdr m = {
         .msg_iov = &iov,
         .msg_iovlen = 1,

@@ -84,7 +84,7 @@ static struct poll *poll_new(struct mo_httpc *c, curl_socket_t fd)
 
     if (!p)
         return NULL;
-    if (uv_poll_init_socket(mo_loop_uv(c->loop), &p->h, fd) < 0) {
+    if (uv_poll_init_socket(&c->loop->uv, &p->h, fd) < 0) {
         mo_free(p);
         return NULL;
     }
@@ -238,9 +238,7 @@ static void start_waiting(struct mo_httpc *c)
 
 static void fail_all(struct mo_httpc *c)
 {
-    mo_list_each_safe (n, &c->busy) {
-        struct mo_httpc_x *x = mo_container_of(n, struct mo_httpc_x, node);
-
+    mo_list_each_entry_safe (x, &c->busy, struct mo_httpc_x, node) {
         mo_httpc_x_end(x, mo_error(MO_ENOMEM,
                                    "request to %s: no memory or descriptor",
                                    x->origin));
@@ -276,19 +274,10 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
 
 /* --- the client ---------------------------------------------------------- */
 
-static void httpc_free(struct mo_httpc *c)
-{
-    if (c->loaded)
-        c->f.curl_global_cleanup();
-    mo_free(c->ca);
-    mo_free(c);
-}
-
 static void on_later(struct mo_later *d)
 {
     struct mo_httpc *c = mo_container_of(d, struct mo_httpc, later);
-    void (*gone)(void *ctx) = c->gone;
-    void *ctx = c->gone_ctx;
+    struct mo_gone gone = c->gone;
 
     if (c->broken)
         fail_all(c);
@@ -303,9 +292,11 @@ static void on_later(struct mo_later *d)
     }
     if (!mo_list_empty(&c->busy) || c->npolls)
         return;
-    httpc_free(c);
-    if (gone)
-        gone(ctx);
+    if (c->loaded)
+        c->f.curl_global_cleanup();
+    mo_free(c->ca);
+    mo_free(c);
+    mo_gone_fire(gone);
 }
 
 struct mo_httpc *mo_httpc_new(struct mo_loop *l, const struct mo_httpc_opts *o,
@@ -335,8 +326,7 @@ void mo_httpc_close(struct mo_httpc *c, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(c->closing);
     c->closing = true;
-    c->gone = gone;
-    c->gone_ctx = ctx;
+    c->gone = (struct mo_gone){gone, ctx};
     while (!mo_list_empty(&c->waiting))
         mo_httpc_cancel(
             mo_container_of(c->waiting.next, struct mo_httpc_x, node));

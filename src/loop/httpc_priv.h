@@ -51,8 +51,7 @@ struct mo_httpc {
     struct mo_later later; /* start waiting requests, or finish closing */
     bool broken;           /* a socket could not be watched */
     bool closing;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 enum httpc_state { HX_WAITING, HX_RUNNING, HX_ENDED };
@@ -87,9 +86,6 @@ void mo_httpc_x_move(struct mo_httpc_x *x, enum httpc_state to);
 /* End the request with this reason (NULL: success), later. */
 void mo_httpc_x_end(struct mo_httpc_x *x, const struct mo_err *why);
 void mo_httpc_x_idle_start(struct mo_httpc_x *x);
-/* httpc_addr.c: refuse private addresses. False: libcurl rejected the
- * options. */
-bool mo_httpc_x_public_only(struct mo_httpc_x *x, const char *url);
 /* End the request with the error that libcurl's result code means. */
 void mo_httpc_x_verdict(struct mo_httpc_x *x, CURLcode rc);
 

@@ -28,7 +28,6 @@ static unsigned limit_ms(const struct conn *c)
     return 0;
 }
 
-/* Restart the wait, after it changed or a byte arrived. */
 void mo_httpd_conn_touch(struct conn *c)
 {
     unsigned ms = limit_ms(c);
@@ -88,14 +87,6 @@ static void on_timer(struct mo_timer *t)
 
 /* --- one request: begin, body, end --------------------------------------- */
 
-static void split_target(struct mo_req *rq)
-{
-    struct mo_span rest = rq->head->target;
-
-    rq->path = mo_span_cut(&rest, '?');
-    rq->query = rest;
-}
-
 static void begin_request(struct conn *c)
 {
     struct mo_httpd *h = c->h;
@@ -103,7 +94,8 @@ static void begin_request(struct conn *c)
     h->stats.requests++;
     c->rq = (struct mo_req){.head = mo_http1_head(c->parser),
                             .number = h->stats.requests};
-    split_target(&c->rq);
+    c->rq.query = c->rq.head->target;
+    c->rq.path = mo_span_cut(&c->rq.query, '?');
     c->requests++;
     c->begun = h->o.done ? mo_now_ns() : 0;
     c->phase = HANDLED;
@@ -279,11 +271,9 @@ static void conn_free(struct conn *c);
 
 static void regulate_reading(struct conn *c)
 {
-    if (!c->s) {
+    if (!c->s)
         conn_free(c);
-        return;
-    }
-    if (c->in.len > IN_PAUSE)
+    else if (c->in.len > IN_PAUSE)
         mo_stream_pause(c->s);
     else
         mo_stream_resume(c->s);
@@ -398,10 +388,8 @@ static void conn_free(struct conn *c)
 
 static void on_close(void *ctx, const struct mo_err *why)
 {
-    struct conn *c = ctx;
-
     (void)why;
-    conn_free(c);
+    conn_free(ctx);
 }
 
 static const struct mo_stream_cb conn_cb = {on_read, on_eof, on_drain,
@@ -413,10 +401,9 @@ static struct conn *conn_new(struct mo_httpd *h, struct mo_stream *s)
 {
     struct conn *c = mo_new(struct conn);
 
-    if (!c)
-        return NULL;
-    c->parser = mo_http1_new(MO_HTTP1_REQUEST);
-    if (!c->parser) {
+    if (c)
+        c->parser = mo_http1_new(MO_HTTP1_REQUEST);
+    if (!c || !c->parser) {
         mo_free(c);
         return NULL;
     }
@@ -471,31 +458,25 @@ static void on_accept(void *ctx, struct mo_stream *plain)
         listeners_pause(h, true);
 }
 
-#define DEFAULT(member, value)                                                 \
-    do {                                                                       \
-        if (!(member))                                                         \
-            (member) = (value);                                                \
-    } while (0)
-
 static void fill_limits(struct mo_httpd_limits *m)
 {
-    DEFAULT(m->connections, 4096);
-    DEFAULT(m->head_ms, 10 * 1000);
-    DEFAULT(m->body_ms, 30 * 1000);
-    DEFAULT(m->idle_ms, 75 * 1000);
-    DEFAULT(m->send_ms, 30 * 1000);
-    DEFAULT(m->requests, 100 * 1000);
-    DEFAULT(m->body, (size_t)4 * 1024 * 1024);
-    DEFAULT(m->queue, MO_STREAM_QUEUE_MAX);
+#define FILL(x, usual) m->x = m->x ? m->x : (usual)
+    FILL(connections, 4096);
+    FILL(head_ms, 10 * 1000);
+    FILL(body_ms, 30 * 1000);
+    FILL(idle_ms, 75 * 1000);
+    FILL(send_ms, 30 * 1000);
+    FILL(requests, 100 * 1000);
+    FILL(body, (size_t)4 * 1024 * 1024);
+    FILL(queue, MO_STREAM_QUEUE_MAX);
+#undef FILL
 }
 
 static void close_all(struct mo_timer *t)
 {
     struct mo_httpd *h = mo_container_of(t, struct mo_httpd, grace);
 
-    mo_list_each (n, &h->conns) {
-        struct conn *c = mo_container_of(n, struct conn, node);
-
+    mo_list_each_entry (c, &h->conns, struct conn, node) {
         if (c->s)
             mo_stream_close(c->s, NULL);
     }
@@ -504,14 +485,12 @@ static void close_all(struct mo_timer *t)
 static void on_ended(struct mo_later *d)
 {
     struct mo_httpd *h = mo_container_of(d, struct mo_httpd, ended);
-    void (*gone)(void *) = h->gone;
-    void *ctx = h->gone_ctx;
+    struct mo_gone gone = h->gone;
 
     mo_timer_stop(h->loop, &h->grace);
     mo_buf_fini(&h->scratch);
     mo_free(h);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
@@ -569,14 +548,11 @@ void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
 {
     MO_BUG_ON(h->closing);
     h->closing = true;
-    h->gone = gone;
-    h->gone_ctx = ctx;
+    h->gone = (struct mo_gone){gone, ctx};
     for (size_t i = 0; i < h->nlisteners; i++)
         mo_listener_close(h->listeners[i]);
     h->nlisteners = 0;
-    mo_list_each (n, &h->conns) {
-        struct conn *c = mo_container_of(n, struct conn, node);
-
+    mo_list_each_entry (c, &h->conns, struct conn, node) {
         c->keep = false;
         if (c->s && !c->live && !mo_http1_begun(c->parser)) {
             c->phase = CLOSING;

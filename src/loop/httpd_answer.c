@@ -79,6 +79,16 @@ static int send_out(struct conn *c, const struct mo_span *v, size_t n)
     return rc;
 }
 
+/* Send the head in h->scratch and the body behind it. */
+static void send_head(struct conn *c, struct mo_span body)
+{
+    struct mo_span v[2] = {mo_buf_view(&c->h->scratch), body};
+
+    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
+        send_out(c, v, body.n ? 2 : 1) < 0)
+        mo_stream_close(c->s, NULL);
+}
+
 static void finished_answer(struct conn *c)
 {
     c->answered = true;
@@ -95,17 +105,13 @@ void mo_req_reply(struct mo_req *rq, int status, const char *ctype,
                   struct mo_span body)
 {
     struct conn *c = conn_of(rq);
-    struct mo_span v[2] = {{NULL, 0}, body};
 
     MO_BUG_ON(c->started);
     c->started = true;
     if (!c->whole)
         c->keep = false; /* the rest of the request will not be read */
     put_head(c, status, ctype, (int64_t)body.n);
-    v[0] = mo_buf_view(&c->h->scratch);
-    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
-        send_out(c, v, is_head(c) ? 1 : 2) < 0)
-        mo_stream_close(c->s, NULL);
+    send_head(c, is_head(c) ? mo_span(NULL, 0) : body);
     finished_answer(c);
 }
 
@@ -137,7 +143,6 @@ void mo_req_header(struct mo_req *rq, const char *name, struct mo_span value)
 void mo_req_start(struct mo_req *rq, int status, const char *ctype)
 {
     struct conn *c = conn_of(rq);
-    struct mo_span head;
 
     MO_BUG_ON(c->started);
     c->started = true;
@@ -146,10 +151,7 @@ void mo_req_start(struct mo_req *rq, int status, const char *ctype)
     if (!c->chunked || !c->whole)
         c->keep = false;
     put_head(c, status, ctype, -1);
-    head = mo_buf_view(&c->h->scratch);
-    if (mo_buf_err(&c->h->scratch) || mo_buf_err(&c->headers) ||
-        send_out(c, &head, 1) < 0)
-        mo_stream_close(c->s, NULL);
+    send_head(c, mo_span(NULL, 0));
     mo_httpd_conn_touch(c);
 }
 
@@ -206,7 +208,6 @@ void mo_req_abort(struct mo_req *rq)
         mo_stream_close(c->s, NULL);
 }
 
-/* The server's own answer to a bad head or a late or too big body. */
 void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
                           const char *detail)
 {

@@ -77,8 +77,7 @@ struct mo_httpd {
     bool paused, closing;
     struct mo_timer grace;
     struct mo_later ended;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 static inline struct conn *conn_of(const struct mo_req *rq)

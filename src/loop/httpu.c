@@ -13,18 +13,15 @@
 
 void mo_httpu_x_move(struct mo_httpu_x *x, enum x_state to)
 {
-#define TO(s) (1u << (s))
     static const unsigned legal[] = {
-        [X_WAITING] = TO(X_DIALING) | TO(X_SENT) | TO(X_ENDED),
-        [X_DIALING] = TO(X_SENT) | TO(X_ENDED),
-        [X_SENT] = TO(X_ANSWER) | TO(X_WAITING) | TO(X_ENDED),
-        [X_ANSWER] = TO(X_ENDED),
+        [X_WAITING] = MO_TO(X_DIALING) | MO_TO(X_SENT) | MO_TO(X_ENDED),
+        [X_DIALING] = MO_TO(X_SENT) | MO_TO(X_ENDED),
+        [X_SENT] = MO_TO(X_ANSWER) | MO_TO(X_WAITING) | MO_TO(X_ENDED),
+        [X_ANSWER] = MO_TO(X_ENDED),
         [X_ENDED] = 0,
     };
 
-    MO_BUG_ON(!(legal[x->state] & TO(to)));
-    x->state = to;
-#undef TO
+    MO_MOVE(x->state, to, legal);
 }
 
 /* --- end of a request ---------------------------------------------------- */
@@ -36,7 +33,6 @@ static void unlink_conn(struct mo_httpu_x *x)
     x->conn = NULL;
 }
 
-/* Only the first reason counts. */
 void mo_httpu_x_end(struct mo_httpu_x *x, const struct mo_err *why)
 {
     if (x->state == X_ENDED)
@@ -110,7 +106,7 @@ static void on_total(struct mo_timer *t)
 
 void mo_httpu_x_idle_start(struct mo_httpu_x *x)
 {
-    if (x->idle_ms != MO_HTTP_FOREVER && !x->paused)
+    if (x->idle_ms != MO_HTTP_FOREVER)
         mo_timer_start(x->u->loop, &x->idle, x->idle_ms);
 }
 
@@ -127,25 +123,6 @@ static void on_idle(struct mo_timer *t)
     }
     mo_httpu_x_fail(x, mo_error(MO_ETIMEOUT, "%s sent nothing for %u ms",
                                 x->u->addr, x->idle_ms));
-}
-
-void mo_httpu_pause(struct mo_httpu_x *x)
-{
-    x->paused = true;
-    mo_timer_stop(x->u->loop, &x->idle);
-    if (x->conn)
-        mo_stream_pause(x->conn->s);
-}
-
-void mo_httpu_resume(struct mo_httpu_x *x)
-{
-    if (!x->paused)
-        return;
-    x->paused = false;
-    if (!x->conn)
-        return;
-    mo_httpu_x_idle_start(x);
-    mo_loop_defer(x->u->loop, &x->conn->later);
 }
 
 /* --- assign a connection to a request ------------------------------------ */
@@ -227,8 +204,7 @@ static void httpu_free(struct mo_httpu *u)
 static void on_u_later(struct mo_later *d)
 {
     struct mo_httpu *u = mo_container_of(d, struct mo_httpu, later);
-    void (*gone)(void *ctx) = u->gone;
-    void *ctx = u->gone_ctx;
+    struct mo_gone gone = u->gone;
 
     if (!u->closing) {
         start_waiting(u);
@@ -237,8 +213,7 @@ static void on_u_later(struct mo_later *d)
     if (u->nconns || !mo_list_empty(&u->busy))
         return;
     httpu_free(u);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static unsigned or_default(unsigned v, unsigned dflt)
@@ -279,8 +254,7 @@ void mo_httpu_close(struct mo_httpu *u, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(u->closing);
     u->closing = true;
-    u->gone = gone;
-    u->gone_ctx = ctx;
+    u->gone = (struct mo_gone){gone, ctx};
     while (!mo_list_empty(&u->waiting))
         mo_httpu_cancel(
             mo_container_of(u->waiting.next, struct mo_httpu_x, node));

@@ -40,9 +40,6 @@ int mo_httpu_start(struct mo_httpu *u, const struct mo_http_call *c,
                    const struct mo_http_cb *cb, void *ctx,
                    struct mo_httpu_x **out, struct mo_err *e);
 void mo_httpu_cancel(struct mo_httpu_x *x); /* on_done: MO_ECANCELED */
-/* No on_data between these two; flow control slows the daemon down. */
-void mo_httpu_pause(struct mo_httpu_x *x);
-void mo_httpu_resume(struct mo_httpu_x *x);
 
 /* Only inside on_head, for 101 or a 200 whose body ends with the connection
  * (dockerd's answer to attach): take the stream. It is paused; attach or close

@@ -100,13 +100,11 @@ static void got_body(struct mo_httpu_conn *c, struct mo_span body)
     struct mo_httpu_x *x = c->x;
 
     x->got += body.n;
-    if (x->got > x->max_bytes) {
+    if (x->got > x->max_bytes)
         mo_httpu_x_fail(
             x, mo_error(MO_ETOOBIG, "answer of %s is larger than %llu bytes",
                         x->u->addr, (unsigned long long)x->max_bytes));
-        return;
-    }
-    if (x->cb->on_data)
+    else if (x->cb->on_data)
         x->cb->on_data(x->ctx, body);
 }
 
@@ -127,22 +125,11 @@ static void conn_free(struct mo_httpu_conn *c)
     struct mo_httpu *u = c->u;
 
     mo_timer_stop(u->loop, &c->keep);
-    mo_later_cancel(&c->later);
     mo_list_del(&c->node);
     mo_http1_free(c->http);
-    mo_buf_fini(&c->rest);
     mo_free(c);
     u->nconns--;
     mo_loop_defer(u->loop, &u->later);
-}
-
-/* Keep bytes that a paused caller does not want yet. */
-static void conn_hold(struct mo_httpu_conn *c, struct mo_span in)
-{
-    mo_stream_pause(c->s);
-    if (mo_buf_span(&c->rest, in) == 0)
-        return;
-    mo_httpu_x_fail(c->x, mo_error(MO_ENOMEM, "answer of %s", c->u->addr));
 }
 
 static void parse_answer(struct mo_httpu_conn *c, struct mo_span in)
@@ -153,10 +140,6 @@ static void parse_answer(struct mo_httpu_conn *c, struct mo_span in)
     struct mo_err e;
 
     while (c->x == x && ev != MO_HTTP1_MORE) {
-        if (x->paused) {
-            conn_hold(c, in);
-            return;
-        }
         mo_err_clear(&e);
         ev = mo_http1_next(c->http, &in, &body, &e);
         if (ev == MO_HTTP1_HEAD) {
@@ -184,25 +167,6 @@ static void on_conn_read(void *ctx, char *p, size_t n)
     }
     mo_httpu_x_idle_start(c->x);
     parse_answer(c, mo_span(p, n));
-}
-
-static void conn_rest(struct mo_httpu_conn *c)
-{
-    struct mo_buf rest = c->rest;
-
-    mo_buf_init(&c->rest, MO_LOOP_READ_BUF);
-    mo_stream_resume(c->s);
-    /* even if empty: the answer may end here */
-    parse_answer(c, mo_buf_view(&rest));
-    mo_buf_fini(&rest);
-}
-
-static void on_conn_later(struct mo_later *d)
-{
-    struct mo_httpu_conn *c = mo_container_of(d, struct mo_httpu_conn, later);
-
-    if (c->x && !c->x->paused)
-        conn_rest(c);
 }
 
 /* --- loss of a connection ------------------------------------------------ */
@@ -252,10 +216,7 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
     struct mo_err e;
 
     if (c->x && !try_again(c)) {
-        if (why)
-            e = *why;
-        else
-            (void)mo_fail(&e, MO_ECLOSED, "closed");
+        e = why ? *why : *mo_error(MO_ECLOSED, "closed");
         (void)mo_wrap(&e, "request to %s", c->u->addr);
         mo_httpu_x_end(c->x, &e);
     }
@@ -309,8 +270,6 @@ void mo_httpu_conn_send(struct mo_httpu_conn *c, struct mo_httpu_x *x)
     x->queued = rc < 0 ? 0 : mo_stream_queued(c->s);
     if (!c->used || !x->idempotent)
         mo_buf_fini(&x->out); /* no retry */
-    if (x->paused)
-        mo_stream_pause(c->s);
 }
 
 struct mo_httpu_conn *mo_httpu_conn_new(struct mo_httpu *u, struct mo_stream *s,
@@ -330,9 +289,7 @@ struct mo_httpu_conn *mo_httpu_conn_new(struct mo_httpu *u, struct mo_stream *s,
     }
     c->u = u;
     c->s = s;
-    mo_buf_init(&c->rest, MO_LOOP_READ_BUF);
     mo_timer_init(&c->keep, on_keep);
-    mo_later_init(&c->later, on_conn_later);
     mo_list_push(&u->used, &c->node);
     mo_stream_limit(s, NO_LIMIT);
     mo_stream_attach(s, &conn_cb, c);

@@ -29,8 +29,7 @@ struct mo_httpu {
     unsigned nwaiting, nidle, nconns;
     struct mo_later later; /* start waiting requests, or finish closing */
     bool closing;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 enum x_state { X_WAITING, X_DIALING, X_SENT, X_ANSWER, X_ENDED };
@@ -51,7 +50,7 @@ struct mo_httpu_x {
     unsigned connect_ms, idle_ms;
     uint64_t got, max_bytes;
     size_t queued; /* at the last check of the idle timer */
-    bool in_head, paused, bodiless, idempotent, fresh;
+    bool in_head, bodiless, idempotent, fresh;
 };
 
 struct mo_httpu_conn {
@@ -60,11 +59,9 @@ struct mo_httpu_conn {
     struct mo_stream *s; /* NULL: hijacked */
     struct mo_http1 *http;
     struct mo_httpu_x *x;
-    struct mo_buf rest; /* received but not parsed: the caller paused */
     struct mo_timer keep;
-    struct mo_later later; /* parse rest */
-    bool is_idle;          /* in u->idle, keep is running */
-    bool used;             /* has served a request before */
+    bool is_idle; /* in u->idle, keep is running */
+    bool used;    /* has served a request before */
 };
 
 void mo_httpu_x_move(struct mo_httpu_x *x, enum x_state to);

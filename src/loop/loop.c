@@ -1,8 +1,6 @@
 #include "loop/loop.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 
 #include "loop/priv.h"
 
@@ -11,19 +9,25 @@
 
 int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
 {
+    int sys = uverr < 0 && uverr > -4096 ? -uverr : 0;
     va_list ap;
-    size_t n;
 
-    if (!e)
-        return MO_EIO;
-    e->code = MO_EIO;
-    e->sys = uverr < 0 && uverr > -4096 ? -uverr : 0;
     va_start(ap, fmt);
-    (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+    (void)mo_vfail(e, MO_EIO, sys, uv_strerror(uverr), fmt, ap);
     va_end(ap);
-    n = strlen(e->msg);
-    (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", uv_strerror(uverr));
     return MO_EIO;
+}
+
+int mo_loop_watch(struct mo_loop *l, uv_poll_t *h, int fd, uv_poll_cb cb,
+                  void *data)
+{
+    int rc = uv_poll_init(&l->uv, h, fd);
+
+    if (rc == 0) {
+        h->data = data;
+        (void)uv_poll_start(h, UV_READABLE, cb);
+    }
+    return rc;
 }
 
 static void run_later(uv_idle_t *h);

@@ -36,6 +36,18 @@ int mo_loop_secret(struct mo_loop *l, struct mo_span secret);
 void mo_loop_blank(const struct mo_loop *l, struct mo_err *e);
 uint64_t mo_loop_now(const struct mo_loop *l); /* ns, cached per iteration */
 
+/* The callback of an object that has ended, if its owner wants one. */
+struct mo_gone {
+    void (*fire)(void *ctx);
+    void *ctx;
+};
+
+static inline void mo_gone_fire(struct mo_gone g)
+{
+    if (g.fire)
+        g.fire(g.ctx);
+}
+
 /* --- timers -------------------------------------------------------------- */
 
 struct mo_timer {

@@ -81,10 +81,20 @@ struct mo_listener {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
+/* The stream has a peer now. */
+static void name_peer(struct uvs *u, bool is_unix)
+{
+    if (is_unix) {
+        (void)snprintf(u->s.peer, sizeof(u->s.peer), "unix");
+        return;
+    }
+    (void)uv_tcp_nodelay(&u->r.tcp, 1);
+    mo_uvs_name_tcp(u);
+}
+
 static void accept_one(struct mo_listener *ls)
 {
     struct uvs *u = mo_uvs_new(ls->loop, ls->is_unix ? UVS_PIPE : UVS_TCP);
-    int rc;
 
     if (!u) {
         mo_log(ls->loop->log, MO_WARN, "net", "accept: out of memory");
@@ -92,17 +102,11 @@ static void accept_one(struct mo_listener *ls)
         mo_timer_start(ls->loop, &ls->retry, ACCEPT_RETRY_MS);
         return;
     }
-    rc = uv_accept(&ls->h.stream, &u->r.stream);
-    if (rc < 0) {
+    if (uv_accept(&ls->h.stream, &u->r.stream) < 0) {
         mo_stream_close(&u->s, NULL);
         return;
     }
-    if (ls->is_unix) {
-        (void)snprintf(u->s.peer, sizeof(u->s.peer), "unix");
-    } else {
-        (void)uv_tcp_nodelay(&u->r.tcp, 1);
-        mo_uvs_name_tcp(u);
-    }
+    name_peer(u, ls->is_unix);
     ls->accept(ls->ctx, &u->s);
 }
 
@@ -110,16 +114,13 @@ static void on_connection(uv_stream_t *h, int status)
 {
     struct mo_listener *ls = h->data;
 
-    if (status < 0) {
+    if (status < 0)
         mo_log(ls->loop->log, MO_WARN, "net", "accept: %s",
                uv_strerror(status));
-        return;
-    }
-    if (ls->paused) {
+    else if (ls->paused)
         ls->waiting = true; /* not accepting makes libuv stop listening */
-        return;
-    }
-    accept_one(ls);
+    else
+        accept_one(ls);
 }
 
 void mo_listener_pause(struct mo_listener *ls, bool paused)
@@ -175,7 +176,7 @@ static int bind_unix(const struct addr *a, unsigned mode, int *out,
     return 0;
 }
 
-static int bind_one(const struct addrinfo *ai, bool reuseport, int *out)
+static int bind_one(const struct addrinfo *ai, int *out)
 {
     mo_autofd int fd =
         socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -184,9 +185,6 @@ static int bind_one(const struct addrinfo *ai, bool reuseport, int *out)
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (reuseport &&
-        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
-        return -1;
     if (bind(fd, ai->ai_addr, ai->ai_addrlen) < 0)
         return -1;
     *out = mo_take_fd(&fd);
@@ -194,8 +192,8 @@ static int bind_one(const struct addrinfo *ai, bool reuseport, int *out)
 }
 
 /* Resolving the name blocks; this happens at start only. */
-static int bind_tcp(const struct addr *a, bool reuseport, const char *text,
-                    int *out, struct mo_err *e)
+static int bind_tcp(const struct addr *a, const char *text, int *out,
+                    struct mo_err *e)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC,
                              .ai_socktype = SOCK_STREAM,
@@ -208,7 +206,7 @@ static int bind_tcp(const struct addr *a, bool reuseport, const char *text,
                        gai_strerror(rc));
     rc = -1;
     for (struct addrinfo *ai = list; ai && rc < 0; ai = ai->ai_next)
-        rc = bind_one(ai, reuseport, out);
+        rc = bind_one(ai, out);
     if (rc < 0)
         (void)mo_fail_sys(e, "listen on %s", text);
     freeaddrinfo(list);
@@ -273,7 +271,7 @@ int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
     if (parse_addr(o->addr, &a, e) < 0)
         return MO_EINVAL;
     rc = a.is_unix ? bind_unix(&a, o->mode, &fd, e)
-                   : bind_tcp(&a, o->reuseport, o->addr, &fd, e);
+                   : bind_tcp(&a, o->addr, &fd, e);
     if (rc < 0)
         return rc;
     ls = mo_new(struct mo_listener);
@@ -336,14 +334,15 @@ static void dial_maybe_free(struct mo_dial *d)
     mo_free(d);
 }
 
-/* Called exactly once, always from the loop. */
+/* Only the first call counts. Always from the loop; may free d. */
 static void dial_end(struct mo_dial *d, struct uvs *u)
 {
     if (d->ended)
-        return;
+        return; /* canceled and timed out */
     d->ended = true;
     mo_timer_stop(d->loop, &d->deadline);
     d->done(d->ctx, u ? &u->s : NULL, u ? NULL : &d->why);
+    dial_maybe_free(d);
 }
 
 static void dial_drop(struct mo_dial *d)
@@ -362,7 +361,6 @@ static void on_dial_timeout(struct mo_timer *t)
                   d->addr.host, d->addr.port);
     dial_drop(d);
     dial_end(d, NULL);
-    dial_maybe_free(d);
 }
 
 static void try_next(struct mo_dial *d);
@@ -394,14 +392,8 @@ static void on_connected(uv_connect_t *req, int rc)
         try_next(d);
         return;
     }
-    if (d->addr.is_unix) {
-        (void)snprintf(u->s.peer, sizeof(u->s.peer), "unix");
-    } else {
-        (void)uv_tcp_nodelay(&u->r.tcp, 1);
-        mo_uvs_name_tcp(u);
-    }
+    name_peer(u, d->addr.is_unix);
     dial_end(d, u);
-    dial_maybe_free(d);
 }
 
 static int connect_to(struct mo_dial *d, const struct sockaddr *sa)
@@ -440,7 +432,6 @@ static void try_next(struct mo_dial *d)
         dial_note(d, rc);
     }
     dial_end(d, NULL);
-    dial_maybe_free(d);
 }
 
 static void on_resolved(uv_getaddrinfo_t *req, int rc, struct addrinfo *list)
@@ -479,7 +470,6 @@ static void dial_begin(struct mo_later *later)
         return;
     dial_note(d, rc);
     dial_end(d, NULL);
-    dial_maybe_free(d);
 }
 
 int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
@@ -513,7 +503,6 @@ static void dial_canceled(struct mo_later *later)
     struct mo_dial *d = mo_container_of(later, struct mo_dial, later);
 
     dial_end(d, NULL);
-    dial_maybe_free(d);
 }
 
 void mo_dial_cancel(struct mo_dial *d)

@@ -12,9 +12,8 @@ struct mo_listener;
 
 struct mo_listen_opts {
     const char *addr;
-    int backlog;    /* 0: 511 */
-    bool reuseport; /* several processes share the port */
-    unsigned mode;  /* unix socket's permissions, 0: 0600 */
+    int backlog;   /* 0: 511 */
+    unsigned mode; /* unix socket's permissions, 0: 0600 */
 };
 
 /* accept() gets a paused stream and must attach or close it. */

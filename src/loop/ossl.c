@@ -4,7 +4,6 @@
  * certificate, a key). Most code here makes clear error messages. */
 #include "loop/ossl.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -34,19 +33,11 @@ int mo_ossl_fail(const struct mo_ossl *f, struct mo_err *e, const char *fmt,
     unsigned long first = f->ERR_get_error(); /* the root cause */
     const char *why = first ? f->ERR_reason_error_string(first) : NULL;
     va_list ap;
-    size_t n;
 
     f->ERR_clear_error();
-    if (!e)
-        return MO_ETLS;
-    e->code = MO_ETLS;
-    e->sys = 0;
     va_start(ap, fmt);
-    (void)vsnprintf(e->msg, sizeof(e->msg), fmt, ap);
+    (void)mo_vfail(e, MO_ETLS, 0, why, fmt, ap);
     va_end(ap);
-    n = strlen(e->msg);
-    if (why)
-        (void)snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", why);
     return MO_ETLS;
 }
 
@@ -128,16 +119,12 @@ static struct mo_tls_ctx *ctx_new(bool server, struct mo_err *e)
     }
     c->ssl = c->f.SSL_CTX_new(server ? c->f.TLS_server_method()
                                      : c->f.TLS_client_method());
-    if (!c->ssl) {
+    if (c->ssl && set_rules(c, e) == 0)
+        return c;
+    if (!c->ssl)
         (void)mo_ossl_fail(&c->f, e, "TLS context");
-        mo_tls_free(c);
-        return NULL;
-    }
-    if (set_rules(c, e) < 0) {
-        mo_tls_free(c);
-        return NULL;
-    }
-    return c;
+    mo_tls_free(c);
+    return NULL;
 }
 
 /* Select http/1.1; send the alert to a client that offers only others. */
@@ -207,12 +194,6 @@ struct mo_tls_ctx *mo_tls_client_new(const struct mo_tls_client_opts *o,
         mo_tls_free(c);
         return NULL;
     }
-    return c;
-}
-
-struct mo_tls_ctx *mo_tls_ref(struct mo_tls_ctx *c)
-{
-    c->refs++;
     return c;
 }
 

@@ -44,8 +44,6 @@ struct mo_tls_ctx {
     unsigned handshake_ms;
 };
 
-struct mo_tls_ctx *mo_tls_ref(struct mo_tls_ctx *c);
-
 /* MO_ETLS with this text followed by OpenSSL's first reason. Empties the error
  * queue. */
 int mo_ossl_fail(const struct mo_ossl *f, struct mo_err *e, const char *fmt,

@@ -27,14 +27,13 @@ struct mo_loop {
     char gather[MO_LOOP_GATHER]; /* joins the parts of one small write */
 };
 
-static inline uv_loop_t *mo_loop_uv(struct mo_loop *l)
-{
-    return &l->uv;
-}
-
 /* MO_EIO with libuv's text; sys is the matching errno. */
 int mo_fail_uv(struct mo_err *e, int uverr, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Call cb while fd is readable. 0 or a libuv error. */
+int mo_loop_watch(struct mo_loop *l, uv_poll_t *h, int fd, uv_poll_cb cb,
+                  void *data);
 
 /* A kind of stream. An op never calls the owner's callbacks: the kind reports
  * from the loop, through the mo_stream_on_*() functions below. */
@@ -63,12 +62,11 @@ struct mo_stream {
 
 void mo_stream_init(struct mo_stream *s, struct mo_loop *l,
                     const struct mo_stream_ops *ops);
-/* From a kind to the owner. on_data returns false if the owner closed or paused
- * the stream meanwhile. */
+/* From a kind to the owner; a failure is mo_stream_close(). on_data returns
+ * false if the owner closed or paused the stream meanwhile. */
 bool mo_stream_on_data(struct mo_stream *s, char *p, size_t n);
 void mo_stream_on_eof(struct mo_stream *s);
 void mo_stream_on_drained(struct mo_stream *s);
-void mo_stream_on_fail(struct mo_stream *s, const struct mo_err *why);
 /* The kind's handles are closed: fires on_close. The kind frees itself right
  * after this returns. */
 void mo_stream_gone(struct mo_stream *s);

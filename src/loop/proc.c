@@ -32,20 +32,17 @@ struct mo_proc {
     bool reported; /* on_exit has been called; no libuv handle is left */
 };
 
-#define TO(s) (1u << (s))
-
 static void proc_move(struct mo_proc *p, enum state to)
 {
     static const uint8_t legal[] = {
-        [P_RUNNING] = TO(P_ASKED) | TO(P_KILLED) | TO(P_EXITED),
-        [P_ASKED] = TO(P_TERMED) | TO(P_KILLED) | TO(P_EXITED),
-        [P_TERMED] = TO(P_KILLED) | TO(P_EXITED),
-        [P_KILLED] = TO(P_EXITED),
+        [P_RUNNING] = MO_TO(P_ASKED) | MO_TO(P_KILLED) | MO_TO(P_EXITED),
+        [P_ASKED] = MO_TO(P_TERMED) | MO_TO(P_KILLED) | MO_TO(P_EXITED),
+        [P_TERMED] = MO_TO(P_KILLED) | MO_TO(P_EXITED),
+        [P_KILLED] = MO_TO(P_EXITED),
         [P_EXITED] = 0,
     };
 
-    MO_BUG_ON(!(legal[p->state] & TO(to)));
-    p->state = to;
+    MO_MOVE(p->state, to, legal);
 }
 
 /* Invariant 2 makes the group number safe. An empty group is not an error. */
@@ -58,11 +55,9 @@ static void signal_group(const struct mo_proc *p, int sig)
 
 static void release_proc(struct mo_proc *p)
 {
-    siginfo_t si;
-
     signal_group(p, SIGKILL);
     mo_guard_forget(p->g, &p->ward);
-    (void)waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED | WNOHANG);
+    (void)mo_spawn_ended(p->ward.pidfd, WNOHANG, &p->exit);
     mo_close_fd(&p->ward.pidfd);
     mo_free(p);
 }
@@ -82,16 +77,11 @@ static void on_poll_closed(uv_handle_t *h)
 static void on_exit_ready(uv_poll_t *h, int status, int events)
 {
     struct mo_proc *p = h->data;
-    siginfo_t si = {.si_pid = 0};
 
     (void)status;
     (void)events;
-    if (waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED | WNOHANG | WNOWAIT) <
-            0 ||
-        si.si_pid == 0)
+    if (!mo_spawn_ended(p->ward.pidfd, WNOHANG | WNOWAIT, &p->exit))
         return;
-    p->exit.code = si.si_code == CLD_EXITED ? si.si_status : -1;
-    p->exit.signal = si.si_code == CLD_EXITED ? 0 : si.si_status;
     mo_timer_stop(mo_guard_loop(p->g), &p->grace);
     if (p->state != P_RUNNING) /* end its children too */
         signal_group(p, SIGKILL);
@@ -171,14 +161,6 @@ static int open_err(struct pipes *pl, enum mo_proc_err how)
     return pl->err[1] < 0 ? -1 : 0;
 }
 
-static int open_pipes(struct pipes *pl, enum mo_proc_err how, struct mo_err *e)
-{
-    if (pipe2(pl->in, O_CLOEXEC) < 0 || pipe2(pl->out, O_CLOEXEC) < 0 ||
-        open_err(pl, how) < 0)
-        return mo_fail_sys(e, "pipes");
-    return 0;
-}
-
 static void drop_streams(struct mo_proc_io *io)
 {
     if (io->io)
@@ -219,27 +201,22 @@ static int spawn_child(struct mo_proc *p, const struct mo_proc_opts *o,
  * bounded by the time a SIGKILL takes. */
 static void take_back(struct mo_proc *p)
 {
-    siginfo_t si;
-
     signal_group(p, SIGKILL);
-    (void)waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED | WNOWAIT);
+    (void)mo_spawn_ended(p->ward.pidfd, WNOWAIT, &p->exit);
     mo_guard_forget(p->g, &p->ward);
-    (void)waitid(P_PIDFD, (id_t)p->ward.pidfd, &si, WEXITED);
+    (void)mo_spawn_ended(p->ward.pidfd, 0, &p->exit);
     mo_close_fd(&p->ward.pidfd);
 }
 
 static int watch_exit(struct mo_proc *p, struct mo_err *e)
 {
-    uv_loop_t *uv = mo_loop_uv(mo_guard_loop(p->g));
-    int rc = uv_poll_init(uv, &p->poll, p->ward.pidfd);
+    int rc = mo_loop_watch(mo_guard_loop(p->g), &p->poll, p->ward.pidfd,
+                           on_exit_ready, p);
 
-    if (rc < 0) {
-        take_back(p);
-        return mo_fail_uv(e, rc, "watch child");
-    }
-    p->poll.data = p;
-    (void)uv_poll_start(&p->poll, UV_READABLE, on_exit_ready);
-    return 0;
+    if (rc == 0)
+        return 0;
+    take_back(p);
+    return mo_fail_uv(e, rc, "watch child");
 }
 
 static int start_child(struct mo_proc *p, const struct mo_proc_opts *o,
@@ -247,10 +224,12 @@ static int start_child(struct mo_proc *p, const struct mo_proc_opts *o,
 {
     MO_CLEANUP(close_pipes)
     struct pipes pl = {{-1, -1}, {-1, -1}, {-1, -1}};
-    int rc = open_pipes(&pl, o->err, e);
+    int rc;
 
-    if (rc == 0)
-        rc = open_streams(mo_guard_loop(p->g), &pl, io, e);
+    if (pipe2(pl.in, O_CLOEXEC) < 0 || pipe2(pl.out, O_CLOEXEC) < 0 ||
+        open_err(&pl, o->err) < 0)
+        return mo_fail_sys(e, "pipes");
+    rc = open_streams(mo_guard_loop(p->g), &pl, io, e);
     if (rc == 0)
         rc = spawn_child(p, o, &pl, e);
     if (rc == 0)
@@ -282,13 +261,4 @@ int mo_proc_start(struct mo_guard *g, const struct mo_proc_opts *o,
     else
         *out = p;
     return rc;
-}
-
-void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX])
-{
-    if (x.signal)
-        (void)snprintf(out, MO_EXIT_TEXT_MAX, "killed by signal %d (%s)",
-                       x.signal, strsignal(x.signal));
-    else
-        (void)snprintf(out, MO_EXIT_TEXT_MAX, "exit %d", x.code);
 }

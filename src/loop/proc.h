@@ -24,6 +24,7 @@
 #define MO_LOOP_PROC_H
 
 #include "loop/guard.h"
+#include "loop/spawn.h"
 #include "loop/stream.h"
 
 /* A child that ignores EOF and SIGTERM is gone after the sum of these. */
@@ -46,11 +47,6 @@ struct mo_proc_opts {
     enum mo_proc_err err;
     unsigned eof_ms, term_ms; /* 0: the defaults above */
     uint64_t data_max;        /* as in spawn.h */
-};
-
-struct mo_exit {
-    int code;   /* exit status, or -1 */
-    int signal; /* signal that killed it, or 0 */
 };
 
 struct mo_proc_cb {
@@ -78,9 +74,5 @@ void mo_proc_kill(struct mo_proc *p); /* the group, now; on_exit follows */
 /* Free the object. Processes of the group that are still alive are killed;
  * on_exit no longer fires. Allowed at any time, also in on_exit. */
 void mo_proc_free(struct mo_proc *p);
-
-/* "exit 3", "killed by signal 9 (Killed)". */
-#define MO_EXIT_TEXT_MAX 64
-void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX]);
 
 #endif

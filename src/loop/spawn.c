@@ -239,12 +239,28 @@ static int explain_failure(const struct birth *b, struct mo_err *e)
 
 /* --- in the parent ------------------------------------------------------- */
 
-static void reap_child(int pidfd)
+bool mo_spawn_ended(int pidfd, int flags, struct mo_exit *x)
 {
-    siginfo_t si;
+    siginfo_t si = {.si_pid = 0};
+    int rc;
 
-    while (waitid(P_PIDFD, (id_t)pidfd, &si, WEXITED) < 0 && errno == EINTR)
-        ;
+    do {
+        rc = waitid(P_PIDFD, (id_t)pidfd, &si, WEXITED | flags);
+    } while (rc < 0 && errno == EINTR);
+    if (rc < 0 || si.si_pid == 0)
+        return false;
+    x->code = si.si_code == CLD_EXITED ? si.si_status : -1;
+    x->signal = si.si_code == CLD_EXITED ? 0 : si.si_status;
+    return true;
+}
+
+void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX])
+{
+    if (x.signal)
+        (void)snprintf(out, MO_EXIT_TEXT_MAX, "killed by signal %d (%s)",
+                       x.signal, strsignal(x.signal));
+    else
+        (void)snprintf(out, MO_EXIT_TEXT_MAX, "exit %d", x.code);
 }
 
 /* Block all signals: the child must not run a handler in our memory. */
@@ -292,7 +308,7 @@ static int reap_failed(const struct birth *b, pid_t pid, int pidfd,
 {
     if (b->s->delist)
         b->s->delist(b->s->ctx, pid);
-    reap_child(pidfd);
+    (void)mo_spawn_ended(pidfd, 0, &(struct mo_exit){0});
     (void)close(pidfd);
     return explain_failure(b, e);
 }

@@ -52,6 +52,18 @@ struct mo_spawn {
 int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd,
              struct mo_err *e);
 
+struct mo_exit {
+    int code;   /* exit status, or -1 */
+    int signal; /* signal that killed it, or 0 */
+};
+
+/* True if the child has ended; flags as for waitid(): WNOHANG, WNOWAIT. */
+bool mo_spawn_ended(int pidfd, int flags, struct mo_exit *x);
+
+/* "exit 3", "killed by signal 9 (Killed)". */
+#define MO_EXIT_TEXT_MAX 64
+void mo_exit_text(struct mo_exit x, char out[MO_EXIT_TEXT_MAX]);
+
 /* Find `file` in PATH. MO_ENOTFOUND, or MO_EINVAL if all files of that name are
  * not executable. */
 int mo_spawn_find(const char *file, const char *const *env,

@@ -34,11 +34,6 @@ struct mo_split {
     void *ctx;
 };
 
-static struct side *from_stream(const struct mo_stream *s)
-{
-    return mo_container_of(s, struct side, s);
-}
-
 static void report_end(struct mo_split *sp, enum mo_split_end how)
 {
     if (sp->told)
@@ -200,7 +195,7 @@ static void pump_side(struct mo_split *sp, struct side *d)
     if (is_closed(d) || d->kept.len || !sp->eof || !d->s.cb)
         return;
     if (sp->why.code)
-        mo_stream_on_fail(&d->s, &sp->why);
+        mo_stream_close(&d->s, &sp->why);
     else if (d->s.reading)
         mo_stream_on_eof(&d->s);
 }
@@ -217,7 +212,7 @@ static void on_pump(struct mo_later *l)
 
 static int side_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
 {
-    struct side *d = from_stream(s);
+    struct side *d = mo_container_of(s, struct side, s);
     struct mo_split *sp = d->sp;
 
     if (d != &sp->out || !sp->under)
@@ -227,7 +222,7 @@ static int side_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
 
 static size_t side_queued(const struct mo_stream *s)
 {
-    const struct side *d = from_stream(s);
+    const struct side *d = mo_container_of(s, struct side, s);
 
     if (d != &d->sp->out || !d->sp->under)
         return 0;
@@ -236,7 +231,7 @@ static size_t side_queued(const struct mo_stream *s)
 
 static void side_reading(struct mo_stream *s, bool on)
 {
-    struct side *d = from_stream(s);
+    struct side *d = mo_container_of(s, struct side, s);
 
     if (on && (d->kept.len || d->sp->eof))
         mo_loop_defer(d->sp->loop, &d->sp->pump);
@@ -245,7 +240,7 @@ static void side_reading(struct mo_stream *s, bool on)
 
 static void side_shutdown(struct mo_stream *s)
 {
-    struct side *d = from_stream(s);
+    struct side *d = mo_container_of(s, struct side, s);
 
     if (d == &d->sp->out && d->sp->under)
         mo_stream_shutdown(d->sp->under);
@@ -267,7 +262,7 @@ static void on_side_close(struct mo_later *l)
 
 static void side_close(struct mo_stream *s)
 {
-    struct side *d = from_stream(s);
+    struct side *d = mo_container_of(s, struct side, s);
 
     mo_buf_fini(&d->kept);
     mo_loop_defer(d->sp->loop, &d->close);

@@ -171,11 +171,6 @@ void mo_stream_on_drained(struct mo_stream *s)
         s->cb->on_drain(s->ctx);
 }
 
-void mo_stream_on_fail(struct mo_stream *s, const struct mo_err *why)
-{
-    mo_stream_close(s, why);
-}
-
 void mo_stream_gone(struct mo_stream *s)
 {
     MO_BUG_ON(mo_timer_on(&s->finish));

@@ -11,16 +11,6 @@
 
 #include "loop/priv.h"
 
-static struct uvs *from_stream(const struct mo_stream *s)
-{
-    return mo_container_of(s, struct uvs, s);
-}
-
-static uv_stream_t *rside(struct uvs *u)
-{
-    return u->has_r ? &u->r.stream : NULL;
-}
-
 static uv_stream_t *wside(struct uvs *u)
 {
     if (u->w)
@@ -36,7 +26,7 @@ static void fail_uv(struct uvs *u, int rc, const char *what)
     (void)mo_fail_uv(&e, rc, "%s %s", what, u->s.peer);
     if (rc == UV_EPIPE || rc == UV_ECONNRESET || rc == UV_ECANCELED)
         e.code = MO_ECLOSED;
-    mo_stream_on_fail(&u->s, &e);
+    mo_stream_close(&u->s, &e);
 }
 
 static void uvs_alloc(uv_handle_t *h, size_t hint, uv_buf_t *out)
@@ -63,11 +53,11 @@ static void uvs_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
 
 static void uvs_reading(struct mo_stream *s, bool on)
 {
-    struct uvs *u = from_stream(s);
-    uv_stream_t *h = rside(u);
+    struct uvs *u = mo_container_of(s, struct uvs, s);
+    uv_stream_t *h = &u->r.stream;
     int rc;
 
-    if (!h)
+    if (!u->has_r)
         return;
     if (!on) {
         (void)uv_read_stop(h);
@@ -80,7 +70,7 @@ static void uvs_reading(struct mo_stream *s, bool on)
 
 static size_t uvs_queued(const struct mo_stream *s)
 {
-    struct uvs *u = from_stream(s);
+    struct uvs *u = mo_container_of(s, struct uvs, s);
 
     if (!u->writing)
         return u->out.len;
@@ -192,7 +182,7 @@ static int write_now(struct uvs *u, const uv_buf_t *v, unsigned n, size_t total)
 
 static int uvs_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
 {
-    struct uvs *u = from_stream(s);
+    struct uvs *u = mo_container_of(s, struct uvs, s);
     uv_buf_t bufs[IOV_MAX_OURS];
     size_t total = 0;
     unsigned nb = 0;
@@ -243,7 +233,7 @@ static void start_shutdown(struct uvs *u)
 
 static void uvs_shutdown(struct mo_stream *s)
 {
-    struct uvs *u = from_stream(s);
+    struct uvs *u = mo_container_of(s, struct uvs, s);
 
     if (!wside(u) || u->shut)
         return;
@@ -294,7 +284,7 @@ static void on_no_handle(struct mo_later *d)
 
 static void uvs_close(struct mo_stream *s)
 {
-    struct uvs *u = from_stream(s);
+    struct uvs *u = mo_container_of(s, struct uvs, s);
 
     if (u->w)
         close_handle((uv_handle_t *)u->w);

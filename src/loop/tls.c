@@ -41,18 +41,13 @@ struct tls {
     char name[NAME_SHOW]; /* the server's name, for messages */
 };
 
-static struct tls *from_stream(const struct mo_stream *s)
-{
-    return mo_container_of(s, struct tls, base);
-}
-
 static void close_with_error(struct tls *t, const struct mo_err *why)
 {
     if (t->base.closing || t->failed.code)
         return;
     mo_timer_stop(t->base.loop, &t->handshake);
     if (t->base.cb) {
-        mo_stream_on_fail(&t->base, why);
+        mo_stream_close(&t->base, why);
         return;
     }
     t->failed = *why;
@@ -141,7 +136,7 @@ static int write_early(struct tls *t, const struct mo_span *v, size_t n)
 
 static int tls_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
 {
-    struct tls *t = from_stream(s);
+    struct tls *t = mo_container_of(s, struct tls, base);
     size_t total = 0;
     int rc = 0;
 
@@ -161,7 +156,7 @@ static int tls_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
 
 static size_t tls_queued(const struct mo_stream *s)
 {
-    const struct tls *t = from_stream(s);
+    const struct tls *t = mo_container_of(s, struct tls, base);
 
     return t->early.len + (t->under ? mo_stream_queued(t->under) : 0);
 }
@@ -178,7 +173,7 @@ static void send_close_notify(struct tls *t)
 
 static void tls_shutdown(struct mo_stream *s)
 {
-    struct tls *t = from_stream(s);
+    struct tls *t = mo_container_of(s, struct tls, base);
 
     if (t->shut)
         return;
@@ -351,11 +346,11 @@ static void on_under_read(void *ctx, char *p, size_t n)
         return; /* ignore bytes after a close_notify */
     if (n > t->in_most)
         t->in_most = n;
-    if (t->ctx->f.BIO_write(t->in, p, (int)n) == (int)n) {
+    if (t->ctx->f.BIO_write(t->in, p, (int)n) == (int)n)
         pump_stream(t);
-        return;
-    }
-    close_with_error(t, mo_error(MO_ENOMEM, "TLS read from %s", t->base.peer));
+    else
+        close_with_error(t,
+                         mo_error(MO_ENOMEM, "TLS read from %s", t->base.peer));
 }
 
 static void on_under_eof(void *ctx)
@@ -364,15 +359,14 @@ static void on_under_eof(void *ctx)
 
     if (t->base.closing || t->base.eof)
         return;
-    if (t->base.finishing) {
+    if (t->base.finishing)
         mo_stream_on_eof(&t->base);
-        return;
-    }
-    close_with_error(
-        t, mo_error(MO_ETLS, "%s %s: %s",
-                    t->established ? "TLS from" : "TLS handshake with",
-                    t->server ? t->base.peer : t->name,
-                    t->established ? "truncated" : "the peer closed"));
+    else
+        close_with_error(
+            t, mo_error(MO_ETLS, "%s %s: %s",
+                        t->established ? "TLS from" : "TLS handshake with",
+                        t->server ? t->base.peer : t->name,
+                        t->established ? "truncated" : "the peer closed"));
 }
 
 static void on_under_drain(void *ctx)
@@ -385,7 +379,7 @@ static void on_under_drain(void *ctx)
 
 static void tls_reading(struct mo_stream *s, bool on)
 {
-    struct tls *t = from_stream(s);
+    struct tls *t = mo_container_of(s, struct tls, base);
 
     if (on)
         mo_loop_defer(s->loop, &t->later);
@@ -411,7 +405,7 @@ static void on_later(struct mo_later *d)
     if (t->base.closing)
         free_if_gone(t);
     else if (t->failed.code)
-        mo_stream_on_fail(&t->base, &t->failed);
+        mo_stream_close(&t->base, &t->failed);
     else
         pump_stream(t);
 }
@@ -435,7 +429,7 @@ static void on_under_close(void *ctx, const struct mo_err *why)
  * must not take a partial answer for a whole one. */
 static void tls_close(struct mo_stream *s)
 {
-    struct tls *t = from_stream(s);
+    struct tls *t = mo_container_of(s, struct tls, base);
 
     mo_timer_stop(s->loop, &t->handshake);
     mo_later_cancel(&t->later);
@@ -515,7 +509,8 @@ static struct tls *tls_new(struct mo_tls_ctx *c, struct mo_stream *under,
 
     if (!t)
         return mo_null(mo_fail(e, MO_ENOMEM, "TLS stream"));
-    t->ctx = mo_tls_ref(c);
+    t->ctx = c;
+    c->refs++;
     t->server = server;
     if (!ssl_init(t, sni)) {
         (void)mo_ossl_fail(&c->f, e, "TLS stream for %s", sni ? sni : "peer");

@@ -18,8 +18,7 @@ struct mo_work {
     unsigned max;
     unsigned pending; /* accepted and not yet done() */
     bool stopping;
-    void (*gone)(void *ctx);
-    void *ctx;
+    struct mo_gone gone;
     uv_async_t bell;
     pthread_t thread;
 
@@ -88,14 +87,12 @@ static void keep_loop(struct mo_work *w)
 static void on_closed(uv_handle_t *h)
 {
     struct mo_work *w = h->data;
-    void (*gone)(void *) = w->gone;
-    void *ctx = w->ctx;
+    struct mo_gone gone = w->gone;
 
     pthread_cond_destroy(&w->more);
     pthread_mutex_destroy(&w->lock);
     mo_free(w);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void finish_job(struct mo_work *w, struct mo_job *j)
@@ -169,15 +166,6 @@ static void cancel_queued(struct mo_work *w, struct mo_job *j)
     mo_list_push(&w->ready, &j->node);
 }
 
-void mo_work_cancel(struct mo_work *w, struct mo_job *j)
-{
-    pthread_mutex_lock(&w->lock);
-    if (j->state == MO_JOB_QUEUED)
-        cancel_queued(w, j);
-    pthread_mutex_unlock(&w->lock);
-    (void)uv_async_send(&w->bell);
-}
-
 unsigned mo_work_pending(const struct mo_work *w)
 {
     return w->pending;
@@ -188,10 +176,8 @@ void mo_work_stop(struct mo_work *w, enum mo_work_end how,
 {
     if (!w)
         return;
-    if (!w->stopping) {
-        w->gone = gone;
-        w->ctx = ctx;
-    }
+    if (!w->stopping)
+        w->gone = (struct mo_gone){gone, ctx};
     w->stopping = true;
     keep_loop(w);
     pthread_mutex_lock(&w->lock);
@@ -253,7 +239,7 @@ struct mo_work *mo_work_start(struct mo_loop *l, const char *name, unsigned max,
     MO_BUG_ON(max == 0);
     if (!w)
         return mo_null(mo_fail(e, MO_ENOMEM, "worker %s", name));
-    rc = uv_async_init(mo_loop_uv(l), &w->bell, on_bell);
+    rc = uv_async_init(&l->uv, &w->bell, on_bell);
     if (rc < 0) {
         (void)mo_fail_uv(e, rc, "worker %s", name);
         pthread_cond_destroy(&w->more);

@@ -48,8 +48,6 @@ struct mo_work *mo_work_start(struct mo_loop *l, const char *name, unsigned max,
 
 /* MO_EBUSY when full, MO_ECLOSED after mo_work_stop(). */
 int mo_work_submit(struct mo_work *w, struct mo_job *j);
-/* No effect if the job runs or has run. done() follows in any case. */
-void mo_work_cancel(struct mo_work *w, struct mo_job *j);
 unsigned mo_work_pending(const struct mo_work *w); /* accepted, not done */
 
 enum mo_work_end {

@@ -19,28 +19,10 @@ static void put_comma(struct mo_buf *b, bool *any)
     *any = true;
 }
 
-/* The text of a member, with the blanks around its colon. */
-static struct mo_span member_text(struct mo_json key, struct mo_json val)
+static void put_value(struct mo_buf *b, struct mo_span value)
 {
-    return mo_span(key.p, (size_t)(val.p - key.p) + val.n);
-}
-
-static void put_member(struct mo_buf *b, bool *any, struct mo_span key,
-                       struct mo_span value)
-{
-    put_comma(b, any);
-    (void)mo_buf_span(b, key);
     (void)mo_buf_putc(b, ':');
     (void)mo_buf_span(b, value);
-}
-
-/* Append a member that obj does not have. */
-static void add_missing(struct mo_buf *b, bool *any, const struct mo_edit *e)
-{
-    put_comma(b, any);
-    (void)mo_json_quote(b, mo_span_cstr(e->key));
-    (void)mo_buf_putc(b, ':');
-    (void)mo_buf_span(b, e->to);
 }
 
 int mo_edit(struct mo_buf *b, struct mo_json obj, const struct mo_edit *v,
@@ -50,21 +32,27 @@ int mo_edit(struct mo_buf *b, struct mo_json obj, const struct mo_edit *v,
 
     MO_BUG_ON(n > EDITS_MAX);
     (void)mo_buf_putc(b, '{');
-    for (struct mo_json_walk m = mo_json_walk(obj); mo_json_step(&m);) {
+    mo_json_each (m, obj) {
         const struct mo_edit *e = find_edit(v, n, m.key);
 
         if (e)
             seen[e - v] = true;
-        if (!e) {
-            put_comma(b, &any);
-            (void)mo_buf_span(b, member_text(m.key, m.val));
-        } else if (e->to.p) {
-            put_member(b, &any, mo_json_text(m.key), e->to);
+        if (e && !e->to.p)
+            continue;
+        put_comma(b, &any);
+        if (e) {
+            (void)mo_buf_span(b, mo_json_text(m.key));
+            put_value(b, e->to);
+        } else { /* with the blanks around its colon */
+            (void)mo_buf_put(b, m.key.p, (size_t)(m.val.p - m.key.p) + m.val.n);
         }
     }
     for (size_t i = 0; i < n; i++) {
-        if (!seen[i] && v[i].to.p)
-            add_missing(b, &any, &v[i]);
+        if (seen[i] || !v[i].to.p)
+            continue;
+        put_comma(b, &any);
+        (void)mo_json_quote(b, mo_span_cstr(v[i].key));
+        put_value(b, v[i].to);
     }
     return mo_buf_putc(b, '}');
 }

@@ -8,8 +8,7 @@
 
 #include "base/str.h"
 
-#define MO_MCP_NEWEST        "2026-07-28" /* modern */
-#define MO_MCP_NEWEST_LEGACY "2025-11-25" /* for initialize */
+#define MO_MCP_NEWEST "2026-07-28" /* modern */
 
 enum mo_mcp_version {
     MO_MCP_UNKNOWN,
@@ -52,7 +51,6 @@ enum {
     MO_MCP_MISSING_CAPABILITY = -32021,
     MO_MCP_UNSUPPORTED_VERSION = -32022,
     MO_MCP_URL_ELICITATION = -32042, /* legacy only */
-    MO_MCP_USER_REJECTED = -1,       /* legacy sampling */
 };
 
 #endif

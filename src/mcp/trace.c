@@ -1,15 +1,12 @@
 #include "mcp/trace.h"
 
-static const char *const names[MO_TRACE_KEYS] = {
-    [MO_TRACE_PARENT] = "traceparent",
-    [MO_TRACE_STATE] = "tracestate",
-    [MO_TRACE_BAGGAGE] = "baggage",
-};
-
-static const size_t most[MO_TRACE_KEYS] = {
-    [MO_TRACE_PARENT] = MO_TRACE_PARENT_MAX,
-    [MO_TRACE_STATE] = MO_TRACE_STATE_MAX,
-    [MO_TRACE_BAGGAGE] = MO_TRACE_BAGGAGE_MAX,
+static const struct {
+    const char *name;
+    size_t most; /* bytes */
+} keys[MO_TRACE_KEYS] = {
+    [MO_TRACE_PARENT] = {"traceparent", MO_TRACE_PARENT_MAX},
+    [MO_TRACE_STATE] = {"tracestate", MO_TRACE_STATE_MAX},
+    [MO_TRACE_BAGGAGE] = {"baggage", MO_TRACE_BAGGAGE_MAX},
 };
 
 /* Bytes of joined header values. */
@@ -17,7 +14,7 @@ static const struct mo_span wrong = {"\n", 1};
 
 const char *mo_trace_name(enum mo_trace_key k)
 {
-    return names[k];
+    return keys[k].name;
 }
 
 /* --- forms --------------------------------------------------------------- */
@@ -121,7 +118,7 @@ static bool is_list(struct mo_span v, bool (*is_one)(struct mo_span one))
 
 bool mo_trace_is(enum mo_trace_key k, struct mo_span value)
 {
-    if (!value.n || value.n > most[k])
+    if (!value.n || value.n > keys[k].most)
         return false;
     if (k == MO_TRACE_PARENT)
         return is_parent(value);
@@ -149,7 +146,7 @@ static bool is_key(struct mo_span name, enum mo_trace_key *k)
 {
     for (size_t i = 0; i < MO_TRACE_KEYS; i++) {
         *k = (enum mo_trace_key)i;
-        if (mo_span_ieq(name, mo_span_cstr(names[i])))
+        if (mo_span_ieq(name, mo_span_cstr(keys[i].name)))
             return true;
     }
     return false;
@@ -192,7 +189,7 @@ int mo_trace_head(const struct mo_http_head *h, struct mo_arena *a,
         struct mo_span v = mo_span_trim(h->headers[i].value);
 
         if (v.n && is_key(h->headers[i].name, &k))
-            rc = join_values(a, &t->v[k], v.n > most[k] ? wrong : v);
+            rc = join_values(a, &t->v[k], v.n > keys[k].most ? wrong : v);
     }
     drop_invalid(t);
     return rc;
@@ -214,7 +211,7 @@ void mo_trace_meta(struct mo_json meta, struct mo_trace *t)
     struct mo_json v[MO_TRACE_KEYS];
 
     for (size_t k = 0; k < MO_TRACE_KEYS; k++)
-        v[k] = mo_json_get(meta, names[k]);
+        v[k] = mo_json_get(meta, keys[k].name);
     if (v[MO_TRACE_PARENT].p || v[MO_TRACE_STATE].p) {
         t->v[MO_TRACE_PARENT] = unescaped_text(v[MO_TRACE_PARENT]);
         t->v[MO_TRACE_STATE] = unescaped_text(v[MO_TRACE_STATE]);

@@ -131,12 +131,9 @@ int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
 static struct pending_call *find_pending(const struct mo_approvals *d,
                                          struct mo_span id)
 {
-    mo_list_each (n, &d->pending) {
-        struct pending_call *p = mo_container_of(n, struct pending_call, node);
-
+    mo_list_each_entry (p, &d->pending, struct pending_call, node)
         if (mo_span_eq_ct(mo_span_cstr(p->k->id), id))
             return p;
-    }
     return NULL;
 }
 

@@ -52,13 +52,10 @@ static struct changed_tool *find_changed(const struct mo_policy *p,
                                          struct mo_span server,
                                          struct mo_span tool)
 {
-    mo_list_each (n, &p->changed) {
-        struct changed_tool *c = mo_container_of(n, struct changed_tool, node);
-
+    mo_list_each_entry (c, &p->changed, struct changed_tool, node)
         if (mo_span_eq(c->tool.def.server, server) &&
             mo_span_eq(c->tool.def.name, tool))
             return c;
-    }
     return NULL;
 }
 
@@ -145,13 +142,12 @@ bool mo_policy_tool_is_pinned(struct mo_policy *p, const struct mo_tool *t,
                               struct mo_buf *before)
 {
     struct changed_tool *c = find_changed(p, t->def.server, t->def.name);
-    struct mo_buf own;
+    mo_autobuf struct mo_buf own = {.max = TEXT_MAX};
     struct mo_err e;
     bool same;
 
     if (mo_policy_load_pins(p, &e) < 0)
         return false;
-    mo_buf_init(&own, TEXT_MAX);
     same = mo_tool_pins_look(p->pins, t, &own);
     if (!same)
         list_changed(p, t, &own);
@@ -159,7 +155,6 @@ bool mo_policy_tool_is_pinned(struct mo_policy *p, const struct mo_tool *t,
         drop_changed(p, c);
     if (!same && before)
         (void)mo_buf_span(before, mo_buf_view(&own));
-    mo_buf_fini(&own);
     if (same && !mo_timer_on(&p->flush))
         mo_timer_start(p->loop, &p->flush, FLUSH_MS);
     return same;
@@ -260,9 +255,7 @@ static void put_changed(struct mo_jw *w, const struct changed_tool *c)
 void mo_policy_put_changed(struct mo_policy *p, struct mo_jw *w)
 {
     mo_jw_arr(w);
-    mo_list_each_safe (n, &p->changed) {
-        struct changed_tool *c = mo_container_of(n, struct changed_tool, node);
-
+    mo_list_each_entry_safe (c, &p->changed, struct changed_tool, node) {
         if (!mo_policy_tool_is_pinned(p, &c->tool, NULL))
             put_changed(w, c); /* otherwise it was accepted and c is freed */
     }

@@ -64,8 +64,6 @@ static int read_args(struct mo_arena *arena, struct mo_json args,
                      struct mo_rule *r)
 {
     struct mo_rule_arg *v = NULL;
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
     if (args.p == NULL)
         return 0;
@@ -75,13 +73,12 @@ static int read_args(struct mo_arena *arena, struct mo_json args,
     if (v == NULL)
         return MO_ENOMEM;
     r->args = v;
-    mo_json_iter(&it, args);
-    while (mo_json_next(&it, &key, &val)) {
+    mo_json_each (it, args) {
         struct mo_rule_arg *a = &v[r->nargs++];
 
-        if (!mo_json_is(val, MO_JSON_STRING) ||
-            mo_json_str(key, arena, &a->path) < 0 ||
-            mo_json_str(val, arena, &a->cond) < 0)
+        if (!mo_json_is(it.val, MO_JSON_STRING) ||
+            mo_json_str(it.key, arena, &a->path) < 0 ||
+            mo_json_str(it.val, arena, &a->cond) < 0)
             return MO_EPROTO;
     }
     return 0;
@@ -156,14 +153,12 @@ static int read_list(const char *path, struct mo_span text, struct list *l,
 
 static int read_file(const char *path, struct list *l, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_REMEMBERED_RULES_FILE_MAX};
     int rc = 0;
 
-    mo_buf_init(&b, MO_REMEMBERED_RULES_FILE_MAX);
     rc = mo_file_read(path, MO_REMEMBERED_RULES_FILE_MAX, &b, NULL, e);
     if (rc == 0)
         rc = read_list(path, mo_span(b.p ? b.p : "", b.len), l, e);
-    mo_buf_fini(&b);
     return rc == MO_ENOTFOUND ? 0 : rc;
 }
 

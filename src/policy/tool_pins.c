@@ -90,15 +90,13 @@ static void log_not_pinned(const struct mo_tool_pins *p,
 static int pin_tool(struct mo_tool_pins *p, struct mo_span key,
                     enum pin_state state, const struct mo_tool *t)
 {
-    struct mo_buf def;
+    mo_autobuf struct mo_buf def = {.max = MO_TOOL_PINS_FILE_MAX};
     int rc = 0;
 
-    mo_buf_init(&def, MO_TOOL_PINS_FILE_MAX);
     put_def(&def, t);
     rc = mo_buf_err(&def);
     if (rc == 0)
         rc = store_pin(&p->map, key, state, t->digest, mo_buf_view(&def));
-    mo_buf_fini(&def);
     p->dirty |= rc == 0;
     if (rc < 0)
         log_not_pinned(p, t);
@@ -158,14 +156,12 @@ static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
 
 static int read_file(struct mo_tool_pins *p, struct mo_err *e)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_TOOL_PINS_FILE_MAX};
     int rc = 0;
 
-    mo_buf_init(&b, MO_TOOL_PINS_FILE_MAX);
     rc = mo_file_read(p->path, MO_TOOL_PINS_FILE_MAX, &b, NULL, e);
     if (rc == 0)
         rc = read_pins(p->path, mo_span(b.p ? b.p : "", b.len), &p->map, e);
-    mo_buf_fini(&b);
     return rc == MO_ENOTFOUND ? 0 : rc;
 }
 
@@ -301,12 +297,10 @@ bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
     bool changed = false;
     mo_autoarena struct mo_arena a = {.cap = TEXT_MAX};
     struct mo_tool t;
-    struct mo_buf key;
+    mo_autobuf struct mo_buf key = {.max = KEY_MAX};
 
-    mo_buf_init(&key, KEY_MAX);
     if (make_key(&key, server, name))
         pin = mo_map_get(&p->map, mo_buf_view(&key));
-    mo_buf_fini(&key);
     if (!pin)
         return false;
     if (mo_tool_pins_read_tool(server, name, item, &a, &t) == 0)

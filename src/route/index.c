@@ -237,19 +237,14 @@ static void free_postings(struct postings *p)
     mo_free(p->worth);
 }
 
-static bool is_live(const struct mo_index *x, uint32_t doc)
-{
-    return !x->dead[doc];
-}
-
 /* Set first[t + 1] to the number of postings of term t, then sum them up. */
 static size_t count_postings(const struct mo_index *x, uint32_t *first)
 {
     for (uint32_t t = 0; t < x->settled_terms; t++)
         for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
-            first[t + 1] += is_live(x, x->docs[i]);
+            first[t + 1] += !x->dead[x->docs[i]];
     for (size_t i = 0; i < x->nfresh; i++)
-        first[x->fresh[i].term + 1] += is_live(x, x->fresh[i].doc);
+        first[x->fresh[i].term + 1] += !x->dead[x->fresh[i].doc];
     for (uint32_t t = 0; t < x->nterms; t++)
         first[t + 1] += first[t];
     return first[x->nterms];
@@ -261,14 +256,14 @@ static void fill_postings(const struct mo_index *x, const struct postings *p,
 {
     for (uint32_t t = 0; t < x->settled_terms; t++)
         for (uint32_t i = x->first[t]; i < x->first[t + 1]; i++)
-            if (is_live(x, x->docs[i])) {
+            if (!x->dead[x->docs[i]]) {
                 p->docs[at[t]] = (uint16_t)moved[x->docs[i]];
                 memcpy(p->tfs[at[t]++], x->tfs[i], MO_FIELDS);
             }
     for (size_t i = 0; i < x->nfresh; i++) {
         const struct mo_index_entry *en = &x->fresh[i];
 
-        if (!is_live(x, en->doc))
+        if (x->dead[en->doc])
             continue;
         p->docs[at[en->term]] = (uint16_t)moved[en->doc];
         memcpy(p->tfs[at[en->term]++], en->tf, MO_FIELDS);
@@ -281,7 +276,7 @@ static uint32_t move_docs(struct mo_index *x, uint32_t *moved)
     uint32_t n = 0;
 
     for (uint32_t d = 0; d < x->ndocs; d++) {
-        if (!is_live(x, d))
+        if (x->dead[d])
             continue;
         moved[d] = n;
         memmove(x->lens[n++], x->lens[d], sizeof(*x->lens));

@@ -12,10 +12,7 @@
 
 static uint32_t hash_more(uint32_t h, char c)
 {
-    unsigned char small =
-        (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
-
-    return (h ^ small) * 16777619u;
+    return (h ^ (unsigned char)mo_lower(c)) * 16777619u;
 }
 
 static uint32_t *slot_of(const struct mo_route *r, uint32_t h)

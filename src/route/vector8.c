@@ -121,27 +121,18 @@ __attribute__((target("avx2"))) static void dots_cpu(const struct mo_vector8 *a,
 }
 
 #else
-
-static bool has_dotprod(void)
-{
-    return false;
-}
-
-static void dots_cpu(const struct mo_vector8 *a, const struct mo_vector8 *v,
-                     size_t n, float *out)
-{
-    (void)a, (void)v, (void)n, (void)out;
-}
-
+#    define NO_DOTPROD
 #endif
 
 void mo_vector_dots(const struct mo_vector8 *a, const struct mo_vector8 *v,
                     size_t n, float *out)
 {
+#ifndef NO_DOTPROD
     if (has_dotprod()) {
         dots_cpu(a, v, n, out);
         return;
     }
+#endif
     for (size_t i = 0; i < n; i++)
         out[i] = mo_vector_dot(a, &v[i]);
 }

@@ -1,14 +1,33 @@
 #include "route/words.h"
 
+#include <limits.h>
+
 #include "base/mem.h"
 #include "codec/text/utf8.h"
 #include "route/fold.h"
-#include "route/stem.h"
 
 #define RUN_MAX    128 /* characters of one word; longer ones are split */
 #define IDLE_SLOTS 1024
 #define STEMS      2048
 #define STEM_MAX   23 /* bytes; stems of longer words are not cached */
+
+/* English word stems, from the system's libstemmer. Its sb_stemmer_new()
+ * selects a language by name and so links the tables of all languages: 12,000
+ * pointers to relocate and 75 pages of memory at every start. So the English
+ * stemmer is called directly, by the interface of all code that Snowball
+ * generates (its manual, "Using Snowball"): an environment starts with the word
+ * and its limits. Debian's package has the functions but no header for them.
+ * The library is linked statically, so the tests check these declarations
+ * against the very library that is shipped. */
+struct stemmer {
+    unsigned char *p; /* the word, not NUL-terminated */
+    int c, l;         /* cursor; length of the word */
+};
+
+struct stemmer *english_UTF_8_create_env(void);
+void english_UTF_8_close_env(struct stemmer *z);
+int english_UTF_8_stem(struct stemmer *z);
+int SN_set_current(struct stemmer *z, int n, const unsigned char *word);
 
 /* Cache of stems: the same words come again and again. */
 struct stem {
@@ -17,7 +36,7 @@ struct stem {
 };
 
 struct mo_words {
-    struct mo_stem *stem;
+    struct stemmer *stemmer;
     uint8_t idle[IDLE_SLOTS]; /* hash -> index in idle[] + 1; 0: free */
     struct stem stems[STEMS]; /* by hash; newer entries replace older ones */
 };
@@ -86,8 +105,8 @@ struct mo_words *mo_words_new(void)
 
     if (!w)
         return NULL;
-    w->stem = mo_stem_new();
-    if (!w->stem) {
+    w->stemmer = english_UTF_8_create_env();
+    if (!w->stemmer) {
         mo_free(w);
         return NULL;
     }
@@ -103,11 +122,22 @@ void mo_words_free(struct mo_words *w)
 {
     if (!w)
         return;
-    mo_stem_free(w->stem);
+    english_UTF_8_close_env(w->stemmer);
     mo_free(w);
 }
 
 /* --- stems --------------------------------------------------------------- */
+
+/* word: UTF-8, lower case. The stem is borrowed until the next call; the word
+ * itself when out of memory. */
+static struct mo_span make_stem(struct stemmer *z, struct mo_span word)
+{
+    if (word.n > INT_MAX ||
+        SN_set_current(z, (int)word.n, (const unsigned char *)word.p) < 0 ||
+        english_UTF_8_stem(z) < 0)
+        return word;
+    return mo_span((const char *)z->p, (size_t)z->l);
+}
 
 static struct mo_span stem_of(struct mo_words *w, struct mo_span word,
                               uint32_t h)
@@ -117,7 +147,7 @@ static struct mo_span stem_of(struct mo_words *w, struct mo_span word,
 
     if (mo_span_eq(mo_span(kept->word, kept->nword), word))
         return mo_span(kept->stem, kept->nstem);
-    stem = mo_stem(w->stem, word);
+    stem = make_stem(w->stemmer, word);
     if (word.n <= STEM_MAX && stem.n <= STEM_MAX) {
         memcpy(kept->word, word.p, word.n);
         memcpy(kept->stem, stem.p, stem.n);

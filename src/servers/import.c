@@ -139,8 +139,7 @@ static void put_text(struct work *k, const char *to, struct mo_json v,
 static void put_list(struct work *k, const char *to, struct mo_json v)
 {
     mo_jw_member_arr(&k->w, to);
-    for (struct mo_json_walk at = mo_json_walk(v);
-         k->rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, v, k->rc == 0) {
         struct mo_span plain;
 
         if (take_text(k, to, at.val, false, &plain) < 0)
@@ -235,8 +234,7 @@ static void put_map(struct work *k, const char *to, struct mo_json v)
         return;
     }
     mo_jw_member_obj(&k->w, to);
-    for (struct mo_json_walk at = mo_json_walk(v);
-         k->rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, v, k->rc == 0) {
         if (mo_jvalue_find(v, at.key).p == at.val.p) /* the last one counts */
             put_pair(k, to, at.key, at.val);
     }
@@ -442,8 +440,7 @@ static int read_servers(struct mo_arena *a, const struct mo_import_opts *o,
 {
     int rc = 0;
 
-    for (struct mo_json_walk at = mo_json_walk(servers);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, servers, rc == 0) {
         struct mo_import_server *s = &im->v[im->n];
 
         mo_buf_init(&s->left_out, LEFT_MAX);

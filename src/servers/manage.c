@@ -449,7 +449,7 @@ void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
     m->closing = true;
     m->gone = gone;
     m->gone_ctx = ctx;
-    mo_list_each (j, &m->jobs, struct job, node) {
+    mo_list_each_entry (j, &m->jobs, struct job, node) {
         if (j->connect_test)
             mo_connect_test_stop(j->connect_test);
     }

@@ -1,6 +1,6 @@
 /* manage.h - changes the configured servers while the program runs.
  *
- * Implements the requests of web/api_mcp.h. A change takes the same path as a
+ * Implements the requests of web/api.h. A change takes the same path as a
  * command (config/file_edit.h): it edits only the affected part of the file,
  * under the lock that commands also take, after the loader has checked the
  * result. Then the program reloads its configuration. This file keeps no copy

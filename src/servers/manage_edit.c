@@ -133,8 +133,7 @@ static int patch_section(struct job *j, struct mo_file_edit *r,
     mo_autobuf struct mo_buf b = {.max = MO_ENTRY_JSON_MAX};
     int rc = 0;
 
-    for (struct mo_json_walk at = mo_json_walk(section);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, section, rc == 0) {
         const char *path[] = {"mcpServers", j->server, name, text_of(j, at.key),
                               NULL};
 
@@ -172,8 +171,7 @@ static int apply_patch(struct job *j, struct mo_file_edit *r, struct mo_err *e)
 
     if (!find_entry(r, j->server).p)
         return mo_fail(e, MO_ENOTFOUND, "there is no such server");
-    for (struct mo_json_walk at = mo_json_walk(j->described);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, j->described, rc == 0) {
         const char *name = text_of(j, at.key);
         const char *path[] = {"mcpServers", j->server, name, NULL};
 

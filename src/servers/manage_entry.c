@@ -150,8 +150,7 @@ static int put_object(struct mo_entry *x, struct mo_json from, bool is_entry,
     int rc = 0;
 
     mo_buf_putc(out, '{');
-    for (struct mo_json_walk at = mo_json_walk(from);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, from, rc == 0) {
         if (mo_json_str(at.key, x->a, &name) < 0)
             return mo_fail(e, MO_ENOMEM, "out of memory");
         if (is_entry)

@@ -193,8 +193,7 @@ static int add_source(struct catalogue *c, const struct page *p, size_t i)
 {
     if (p->source.gateway)
         return add_gateway(c, p, i);
-    for (struct mo_json_walk at = mo_json_walk(p->items);
-         c->n < MO_TOOLS_MAX && mo_json_step(&at);)
+    mo_json_each_while (at, p->items, c->n < MO_TOOLS_MAX)
         if (add_tool(c, p, i, at.val) < 0)
             return MO_ENOMEM;
     return 0;

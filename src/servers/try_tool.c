@@ -408,7 +408,7 @@ void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
                        void *ctx)
 {
     t->stopped = true;
-    mo_list_each_safe (j, &t->jobs, struct job, node) {
+    mo_list_each_entry_safe (j, &t->jobs, struct job, node) {
         if (!j->reading)
             continue;
         mo_gateway_unread(&j->read);

@@ -1,6 +1,6 @@
 /* try_tool.h - lists the configured servers and runs a tool for a person.
  *
- * Implements the requests of web/api_servers.h with the gateway
+ * Implements the requests of web/api.h with the gateway
  * (servers/gateway_setup.h), the pinned definitions (policy/tool_pins.h) and
  * the approval rules. It is a client of the gateway, as conversations are
  * (mcp/server/link_inside.h).

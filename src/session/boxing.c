@@ -52,7 +52,7 @@ static void check_ready(struct session *s)
     fill_info(s);
     s->served_once = true;
     mo_session_touched(s);
-    mo_list_each (h, &s->holds, struct mo_hold, node) {
+    mo_list_each_entry (h, &s->holds, struct mo_hold, node) {
         mo_hold_tell(h, h->ready ? N_BOX : N_READY);
     }
     mo_session_answer_uses(s, NULL);

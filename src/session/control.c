@@ -16,8 +16,7 @@ struct mo_control {
     unsigned n;
     bool closing;
     struct mo_later later; /* the end */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 };
 
@@ -166,12 +165,10 @@ static void on_accept(void *ctx, struct mo_stream *s)
 static void on_over(struct mo_later *d)
 {
     struct mo_control *c = mo_container_of(d, struct mo_control, later);
-    void (*gone)(void *ctx) = c->gone;
-    void *ctx = c->gone_ctx;
+    struct mo_gone gone = c->gone;
 
     mo_free(c);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 int mo_control_path(char *out, size_t size, const char *dir,
@@ -214,11 +211,10 @@ int mo_control_open(struct mo_loop *l, struct mo_sessions *ss, const char *path,
 void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
 {
     c->closing = true;
-    c->gone = gone;
-    c->gone_ctx = ctx;
+    c->gone = (struct mo_gone){gone, ctx};
     mo_listener_close(c->listener);
     (void)unlink(c->path);
-    mo_list_each (a, &c->conns, struct asker, node) {
+    mo_list_each_entry (a, &c->conns, struct asker, node) {
         if (a->s && !a->asked)
             mo_stream_close(a->s, NULL);
     }

@@ -26,7 +26,7 @@ static void on_kill(struct mo_later *d)
 
 static void answer_kills(struct mo_list *kills, const struct mo_err *why)
 {
-    mo_list_each_safe (k, kills, struct kill, node) {
+    mo_list_each_entry_safe (k, kills, struct kill, node) {
         mo_list_del(&k->node);
         if (why)
             k->why = *why;

@@ -116,7 +116,7 @@ int mo_sessions_gauge(struct mo_sessions *ss, mo_gauge_fn *done, void *ctx,
     r->out.memory_limit = ss->o.spec.limits.memory;
     r->out.cpu_milli = ss->o.spec.limits.cpu_milli;
     mo_timer_init(&r->timer, on_time);
-    mo_list_each (s, &ss->all, struct session, node) {
+    mo_list_each_entry (s, &ss->all, struct session, node) {
         if (s->state == S_READY && s->box)
             ask_box(r, s);
     }

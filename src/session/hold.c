@@ -78,7 +78,7 @@ void mo_hold_tell(struct mo_hold *h, enum news what)
 
 void mo_holds_tell(struct session *s, enum news what)
 {
-    mo_list_each (h, &s->holds, struct mo_hold, node) {
+    mo_list_each_entry (h, &s->holds, struct mo_hold, node) {
         /* A hold that was not told of the box is not told of its loss. */
         if (h->ready || (h->news & N_READY))
             mo_hold_tell(h, what);
@@ -136,7 +136,7 @@ static void ask_answer(struct ask *a, const struct mo_err *why)
 
 void mo_session_answer_uses(struct session *s, const struct mo_err *why)
 {
-    mo_list_each_safe (a, &s->uses, struct ask, node)
+    mo_list_each_entry_safe (a, &s->uses, struct ask, node)
         ask_answer(a, why);
 }
 
@@ -239,7 +239,7 @@ void mo_holds_notify(struct session *s, const struct mo_rpc *m)
 
 bool mo_holds_ask(struct session *s, struct mo_ask *a)
 {
-    mo_list_each (h, &s->holds, struct mo_hold, node) {
+    mo_list_each_entry (h, &s->holds, struct mo_hold, node) {
         if (h->ready && h->cb->on_ask) {
             h->cb->on_ask(h->ctx, h, a);
             return true;
@@ -262,7 +262,7 @@ static bool is_owner(const struct session *s, const struct mo_hold *h)
 
 bool mo_holds_owned(const struct session *s)
 {
-    mo_list_each (h, &s->holds, struct mo_hold, node)
+    mo_list_each_entry (h, &s->holds, struct mo_hold, node)
         if (h->owner[0])
             return true;
     return false;
@@ -357,7 +357,7 @@ static void end_hold(struct mo_hold *h, const char *reason,
     mo_list_push(&h->ss->parting, &h->node);
     h->reason = reason;
     h->news = 0;
-    mo_list_each (ask, &h->asks, struct ask, mine) {
+    mo_list_each_entry (ask, &h->asks, struct ask, mine) {
         if (ask->used && !ask->why.code)
             ask_answer(ask, why);
     }
@@ -371,7 +371,7 @@ void mo_holds_part(struct session *s, const char *reason,
 
     (void)mo_fail(&gone, MO_ECLOSED, "the session has ended (%s)",
                   reason ? reason : "released");
-    mo_list_each_safe (h, &s->holds, struct mo_hold, node) {
+    mo_list_each_entry_safe (h, &s->holds, struct mo_hold, node) {
         end_hold(h, reason, why ? why : &gone);
         if (why)
             h->why = *why;
@@ -388,7 +388,7 @@ void mo_holds_sort(struct session *s)
     if (!s->known)
         memcpy(s->row.owner, first->owner, sizeof(s->row.owner));
     (void)not_there(&e);
-    mo_list_each_safe (h, &s->holds, struct mo_hold, node) {
+    mo_list_each_entry_safe (h, &s->holds, struct mo_hold, node) {
         if (is_owner(s, h))
             continue;
         end_hold(h, "failed", &e);
@@ -400,7 +400,7 @@ void mo_session_release(struct mo_hold *h)
 {
     struct session *s = h->s;
 
-    mo_list_each_safe (a, &h->asks, struct ask, mine) {
+    mo_list_each_entry_safe (a, &h->asks, struct ask, mine) {
         if (a->kept && mo_list_empty(&a->later.node)) {
             mo_list_del(&a->mine); /* freed when the write returns */
             a->h = NULL;

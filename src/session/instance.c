@@ -24,27 +24,22 @@ struct mo_instance {
     bool held;
     struct mo_timer again;
     struct mo_later later; /* the end */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
     bool closing;
     char name[MO_INSTANCE_MAX];
 };
 
 /* --- the lease ----------------------------------------------------------- */
 
-static void take_lease(struct mo_instance *in);
-
 static void on_end(struct mo_later *d)
 {
     struct mo_instance *in = mo_container_of(d, struct mo_instance, later);
-    void (*gone)(void *ctx) = in->gone;
-    void *ctx = in->gone_ctx;
+    struct mo_gone gone = in->gone;
 
     mo_close_fd(&in->lock);
     mo_close_fd(&in->dir);
     mo_free(in);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void try_later(struct mo_instance *in, const struct mo_err *why)
@@ -216,8 +211,7 @@ void mo_instance_close(struct mo_instance *in, void (*gone)(void *ctx),
     bool waits = in->lease && !in->held;
 
     in->closing = true;
-    in->gone = gone;
-    in->gone_ctx = ctx;
+    in->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(in->loop, &in->again);
     (void)file_of(file, sizeof(file), mo_span_cstr(in->name));
     (void)unlinkat(in->dir, file, 0);

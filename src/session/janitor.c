@@ -34,7 +34,7 @@ static void next_suspect(struct mo_sessions *ss);
 static void warn_holds(struct session *s, uint64_t now, uint64_t left)
 {
     s->warned = now;
-    mo_list_each (h, &s->holds, struct mo_hold, node) {
+    mo_list_each_entry (h, &s->holds, struct mo_hold, node) {
         h->idle_left = (unsigned)((left + 999) / 1000);
         if (h->ready)
             mo_hold_tell(h, N_IDLE);
@@ -376,7 +376,7 @@ static void begin_round(struct mo_sessions *ss)
     sw->driver = 0;
     sw->after = 0;
     sw->after_id[0] = sw->alive[0] = sw->dead[0] = '\0';
-    mo_list_each_safe (s, &ss->all, struct session, node)
+    mo_list_each_entry_safe (s, &ss->all, struct session, node)
         check_open_session(s, now);
     next_batch(ss);
 }
@@ -391,8 +391,7 @@ static void on_tick(struct mo_timer *t)
 static void round_over(struct mo_sessions *ss)
 {
     struct sweep *sw = &ss->sweep;
-    void (*done)(void *ctx) = sw->done;
-    void *ctx = sw->done_ctx;
+    struct mo_gone done = sw->done;
     uint64_t next = ss->o.sweep_ms;
 
     if (sw->rounds++ == 0 && next > SECOND_MS)
@@ -402,9 +401,8 @@ static void round_over(struct mo_sessions *ss)
     if (!ss->closing && (sw->again || !ss->o.no_janitor))
         mo_timer_start(ss->loop, &ss->tick, sw->again ? 0 : next);
     if (!sw->again) {
-        sw->done = NULL;
-        if (done)
-            done(ctx);
+        sw->done = (struct mo_gone){NULL, NULL};
+        mo_gone_fire(done);
     }
     sw->again = false;
     mo_sessions_settle(ss);
@@ -417,10 +415,9 @@ int mo_sessions_sweep(struct mo_sessions *ss, void (*done)(void *ctx),
 
     if (ss->closing)
         return mo_fail(e, MO_ECLOSED, "the program is ending");
-    if (sw->done)
+    if (sw->done.fire)
         return mo_fail(e, MO_EBUSY, "a caller waits for a sweep already");
-    sw->done = done;
-    sw->done_ctx = ctx;
+    sw->done = (struct mo_gone){done, ctx};
     sw->again = sw->on;
     if (!sw->on)
         mo_timer_start(ss->loop, &ss->tick, 0);

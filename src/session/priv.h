@@ -137,8 +137,7 @@ struct sweep {
     size_t driver;
     struct mo_list suspects;
     char alive[MO_STORE_ID_MAX + 1], dead[MO_STORE_ID_MAX + 1]; /* last seen */
-    void (*done)(void *ctx);
-    void *done_ctx;
+    struct mo_gone done; /* who waits for it */
 };
 
 struct mo_sessions {
@@ -154,8 +153,7 @@ struct mo_sessions {
     struct mo_sessions_stats stats;
     bool closing;
     struct mo_later later; /* the end */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 static inline uint64_t wall_now(const struct mo_sessions *ss)
@@ -177,8 +175,7 @@ struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id);
 int mo_session_new(struct mo_sessions *ss, struct mo_span id,
                    struct session **out, struct mo_err *e);
 void mo_session_free(struct session *s);
-void mo_sessions_settle(
-    struct mo_sessions *ss); /* frees ss if it is closing and nothing is left */
+void mo_sessions_settle(struct mo_sessions *ss); /* frees it if it is over */
 
 /* session.c */
 void mo_session_move(struct session *s, enum session_state to);

@@ -42,6 +42,16 @@ bool mo_session_landed(struct session *s)
     return mo_session_ends(s);
 }
 
+/* An operation has returned. False: it failed, or the session ends. */
+static bool goes_on(struct session *s, const struct mo_err *why)
+{
+    if (mo_session_landed(s))
+        return false;
+    if (why)
+        mo_session_fail(s, why);
+    return !why;
+}
+
 /* An operation was begun, or refused (rc, e). */
 static void await(struct session *s, int rc, const struct mo_err *e)
 {
@@ -107,11 +117,7 @@ static void on_broken(void *ctx, const struct mo_err *why)
 {
     struct session *s = ctx;
 
-    if (mo_session_landed(s))
-        return;
-    if (why)
-        mo_session_fail(s, why);
-    else
+    if (goes_on(s, why))
         take_lease(s, s->ss->o.wait_ms);
 }
 
@@ -126,11 +132,9 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
                 ss->o.is_dead(ss->o.dead_ctx, owner);
     struct mo_err e;
 
-    if (mo_session_landed(s))
+    if (!goes_on(s, why))
         return;
-    if (why) {
-        mo_session_fail(s, why);
-    } else if (dead) {
+    if (dead) {
         await(s,
               mo_lease_break(ss->o.store, mo_span_cstr(s->id), owner, fence,
                              on_broken, s, &e),
@@ -171,7 +175,7 @@ static void decide_after_row(struct session *s)
     bool forget = false;
     struct mo_err e;
 
-    mo_list_each (k, &s->kills, struct kill, node)
+    mo_list_each_entry (k, &s->kills, struct kill, node)
         forget |= k->forget;
     if (!mo_list_empty(&s->kills) && !s->known) {
         (void)mo_fail(&e, MO_ENOTFOUND, "there is no session %s", s->id);
@@ -198,12 +202,8 @@ static void on_history(void *ctx, const struct mo_rows *rows,
 {
     struct session *s = ctx;
 
-    if (mo_session_landed(s))
+    if (!goes_on(s, why))
         return;
-    if (why) {
-        mo_session_fail(s, why);
-        return;
-    }
     /* With an owner's hold it is as new: the old owner is unknown. */
     s->known = s->old_files = rows->n > 0 && !mo_holds_owned(s);
     decide_after_row(s);
@@ -238,11 +238,9 @@ static void on_row(void *ctx, const struct mo_rows *rows,
 {
     struct session *s = ctx;
 
-    if (mo_session_landed(s))
+    if (!goes_on(s, why))
         return;
-    if (why) {
-        mo_session_fail(s, why);
-    } else if (rows->n == 0) {
+    if (rows->n == 0) {
         read_history(s);
     } else {
         take_row(s, &rows->v[0]);

@@ -159,6 +159,8 @@ const struct mo_session_info *mo_session_info(const struct mo_hold *h);
 
 /* --- from outside -------------------------------------------------------- */
 
+bool mo_session_id_ok(struct mo_span id); /* may be a session's id */
+
 /* Ends a session and its box if it is idle or held here; forget: deletes its
  * history too. Held by another process: MO_EBUSY, the message names it.
  * Unknown: MO_ENOTFOUND. */

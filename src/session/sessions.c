@@ -10,18 +10,10 @@
 
 /* --- one of them --------------------------------------------------------- */
 
-static bool id_ok(struct mo_span id)
+bool mo_session_id_ok(struct mo_span id)
 {
-    static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "abcdefghijklmnopqrstuvwxyz0123456789_-";
-
-    if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        if (!id.p[i] || !strchr(good, id.p[i]))
-            return false;
-    }
-    return true;
+    return id.n > 0 && id.n <= MO_SESSION_ID_MAX &&
+           mo_span_only(id, MO_ALNUM "_-");
 }
 
 struct session *mo_session_find(struct mo_sessions *ss, struct mo_span id)
@@ -35,7 +27,7 @@ int mo_session_new(struct mo_sessions *ss, struct mo_span id,
     struct session *s;
     int rc;
 
-    if (!id_ok(id))
+    if (!mo_session_id_ok(id))
         return mo_fail(e, MO_EINVAL,
                        "a session's id is 1 to %d of A-Z a-z 0-9 _ -",
                        MO_SESSION_ID_MAX);
@@ -108,17 +100,14 @@ int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,
 static void on_over(struct mo_later *d)
 {
     struct mo_sessions *ss = mo_container_of(d, struct mo_sessions, later);
-    void (*gone)(void *ctx) = ss->gone;
-    void *ctx = ss->gone_ctx;
+    struct mo_gone gone = ss->gone;
     struct sweep sweep = ss->sweep;
 
     mo_map_fini(&ss->map);
     mo_arena_fini(&ss->arena);
     mo_free(ss);
-    if (sweep.done)
-        sweep.done(sweep.done_ctx);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(sweep.done);
+    mo_gone_fire(gone);
 }
 
 void mo_sessions_settle(struct mo_sessions *ss)
@@ -135,11 +124,10 @@ void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
 
     MO_BUG_ON(ss->closing);
     ss->closing = true;
-    ss->gone = gone;
-    ss->gone_ctx = ctx;
+    ss->gone = (struct mo_gone){gone, ctx};
     (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
     mo_janitor_stop(ss);
-    mo_list_each_safe (s, &ss->all, struct session, node) {
+    mo_list_each_entry_safe (s, &ss->all, struct session, node) {
         mo_session_answer_kills(s, &e);
         if (s->state == S_ENDING)
             mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */
@@ -243,7 +231,7 @@ struct mo_sessions_stats mo_sessions_stats(const struct mo_sessions *ss)
     struct mo_sessions_stats st = ss->stats;
 
     st.open = ss->n;
-    mo_list_each (s, &ss->all, struct session, node)
+    mo_list_each_entry (s, &ss->all, struct session, node)
         st.ready += s->state == S_READY;
     for (size_t i = 0; i < ss->o.ndrivers; i++)
         st.warm += mo_boxes_warm_now(ss->o.drivers[i]);

@@ -371,12 +371,9 @@ void mo_lease_wake_if(struct mo_store *s,
                       bool (*pick)(struct mo_span name, const void *arg),
                       const void *arg)
 {
-    mo_list_each (it, &s->leases) {
-        struct mo_lease *l = mo_container_of(it, struct mo_lease, all);
-
+    mo_list_each_entry (l, &s->leases, struct mo_lease, all)
         if (l->line && (!pick || pick(mo_span_cstr(l->name), arg)))
             wake_lease(l);
-    }
 }
 
 /* --- holding ------------------------------------------------------------- */
@@ -516,9 +513,7 @@ void mo_lease_drop(struct mo_lease *l)
 
 void mo_lease_close_all(struct mo_store *s)
 {
-    mo_list_each (it, &s->leases) {
-        struct mo_lease *l = mo_container_of(it, struct mo_lease, all);
-
+    mo_list_each_entry (l, &s->leases, struct mo_lease, all) {
         if (l->state == LEASE_HELD) {
             (void)mo_fail(&l->why, MO_ECLOSED, "store: closed");
             lease_lost(l);

@@ -34,14 +34,12 @@ static void file_name(char out[4], unsigned file)
 
 void mo_notice_give(const struct mo_notice *n, struct mo_span name)
 {
+    mo_autofd int fd = -1;
     char file[4];
-    int fd;
 
     file_name(file, mo_notice_file(name));
     fd =
         openat(n->dir, file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0)
-        (void)close(fd);
 }
 
 static unsigned file_of(const struct inotify_event *ev, const char *name)
@@ -76,9 +74,7 @@ static void on_events(void *ctx, char *p, size_t len)
 
 static void close_directory(struct mo_notice *n)
 {
-    if (n->dir >= 0)
-        (void)close(n->dir);
-    n->dir = -1;
+    mo_close_fd(&n->dir);
     n->gone(n->ctx);
 }
 
@@ -98,8 +94,9 @@ int mo_notice_listen(struct mo_notice *n,
 {
     static const struct mo_stream_cb cb = {.on_read = on_events,
                                            .on_close = on_close};
+    mo_autofd int fd = -1;
     char path[64];
-    int fd, rc;
+    int rc;
 
     if (n->ear)
         return 0;
@@ -107,14 +104,11 @@ int mo_notice_listen(struct mo_notice *n,
     if (fd < 0)
         return mo_fail_sys(e, "inotify");
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", n->dir);
-    if (inotify_add_watch(fd, path, IN_CLOSE_WRITE) < 0) {
-        (void)mo_fail_sys(e, "inotify");
-        (void)close(fd);
-        return MO_EIO;
-    }
+    if (inotify_add_watch(fd, path, IN_CLOSE_WRITE) < 0)
+        return mo_fail_sys(e, "inotify");
     n->heard = heard;
     n->ctx = ctx;
-    rc = mo_stream_from_fds(n->loop, fd, -1, &n->ear, e);
+    rc = mo_stream_from_fds(n->loop, mo_take_fd(&fd), -1, &n->ear, e);
     if (rc < 0)
         return rc;
     mo_stream_attach(n->ear, &cb, n);

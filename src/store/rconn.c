@@ -116,6 +116,9 @@ bool mo_rconn_take_back(struct mo_rcmd *cmd)
 
 /* --- the greeting -------------------------------------------------------- */
 
+/* A command of the greeting: its reply is awaited. */
+#define GREET(c, ...) (PUT_WORDS(&(c)->out, __VA_ARGS__), (c)->greetings++)
+
 static void send_greeting(struct mo_rconn *c)
 {
     const struct mo_rconf *f = c->conf;
@@ -124,27 +127,20 @@ static void send_greeting(struct mo_rconn *c)
     c->state = MO_RCONN_GREETING;
     c->greetings = 0;
     c->loaded = 0;
-    if (f->password) {
-        if (f->user)
-            PUT_WORDS(&c->out, "AUTH", f->user, f->password);
-        else
-            PUT_WORDS(&c->out, "AUTH", f->password);
-        c->greetings++;
-    }
+    if (f->password && f->user)
+        GREET(c, "AUTH", f->user, f->password);
+    else if (f->password)
+        GREET(c, "AUTH", f->password);
     if (f->db) {
         (void)snprintf(db, sizeof(db), "%llu", (unsigned long long)f->db);
-        PUT_WORDS(&c->out, "SELECT", db);
-        c->greetings++;
+        GREET(c, "SELECT", db);
     }
     if (c->cb->on_message) {
-        PUT_WORDS(&c->out, "SUBSCRIBE", c->cb->channel);
-        c->greetings++;
+        GREET(c, "SUBSCRIBE", c->cb->channel);
     } else {
-        PUT_WORDS(&c->out, "PING");
-        c->greetings++;
+        GREET(c, "PING");
         for (int i = 0; i < MO_LUA_N; i++)
-            PUT_WORDS(&c->out, "SCRIPT", "LOAD", lua_texts[i]);
-        c->greetings += MO_LUA_N;
+            GREET(c, "SCRIPT", "LOAD", lua_texts[i]);
     }
     mo_loop_defer(f->loop, &c->flush);
 }
@@ -157,12 +153,8 @@ static void came_up(struct mo_rconn *c)
     c->wait_ms = MO_RCONN_WAIT_MIN;
     mo_list_init(&go);
     mo_list_splice(&go, &c->waiting);
-    while (!mo_list_empty(&go)) {
-        struct mo_rcmd *cmd = mo_container_of(go.next, struct mo_rcmd, node);
-
-        mo_list_del(&cmd->node);
+    mo_list_drain (cmd, &go, struct mo_rcmd, node)
         send_now(c, cmd);
-    }
     if (c->cb->on_message)
         mo_timer_start(c->conf->loop, &c->ping, PING_MS);
     c->cb->on_up(c->ctx, c);
@@ -237,7 +229,7 @@ static void on_read(void *ctx, char *p, size_t n)
 {
     struct mo_rconn *c = ctx;
     const struct mo_resp *r = NULL;
-    struct mo_arena mem;
+    mo_autoarena struct mo_arena mem = {.cap = TREE_MAX};
     struct mo_err e;
     int rc = mo_resp_feed(&c->in, p, n);
 
@@ -245,7 +237,6 @@ static void on_read(void *ctx, char *p, size_t n)
     if (rc < 0)
         (void)mo_fail(&e, rc, "redis: a reply over the limit");
     mo_timer_stop(c->conf->loop, &c->stall);
-    mo_arena_init(&mem, TREE_MAX);
     while (rc >= 0 && is_open(c)) {
         rc = mo_resp_next(&c->in, &mem, &r, &e);
         if (rc != 1)
@@ -253,7 +244,6 @@ static void on_read(void *ctx, char *p, size_t n)
         on_value(c, r);
         mo_arena_reset(&mem);
     }
-    mo_arena_fini(&mem);
     if (!is_open(c))
         return;
     if (rc < 0)
@@ -278,10 +268,7 @@ static void fail_sent(struct mo_rconn *c)
 
     mo_list_init(&lost);
     mo_list_splice(&lost, &c->sent);
-    while (!mo_list_empty(&lost)) {
-        struct mo_rcmd *cmd = mo_container_of(lost.next, struct mo_rcmd, node);
-
-        mo_list_del(&cmd->node);
+    mo_list_drain (cmd, &lost, struct mo_rcmd, node) {
         cmd->conn = NULL;
         cmd->asking = false;
         cmd->on_reply(cmd, NULL, &c->why);

@@ -115,11 +115,7 @@ static bool learn_slot(struct mo_redis *r, unsigned slot, int node)
 
 static void rop_free(struct mo_rop *o)
 {
-    while (!mo_list_empty(&o->calls)) {
-        struct mo_rcall *k =
-            mo_container_of(o->calls.next, struct mo_rcall, node);
-
-        mo_list_del(&k->node);
+    mo_list_drain (k, &o->calls, struct mo_rcall, node) {
         mo_buf_fini(&k->cmd.body);
         mo_free(k);
     }
@@ -225,6 +221,12 @@ void mo_rcall_put(struct mo_rcall *k, const char *fmt, ...)
     va_end(ap);
 }
 
+/* To the present owner of its slot. */
+static void send_call(struct mo_rcall *k)
+{
+    mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
+}
+
 void mo_rcall_go(struct mo_rcall *k)
 {
     if (!k)
@@ -234,7 +236,7 @@ void mo_rcall_go(struct mo_rcall *k)
         return;
     }
     k->o->out++;
-    mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
+    send_call(k);
 }
 
 void mo_rcall(struct mo_rop *o, int script, struct mo_span route, mo_rgot *got,
@@ -248,12 +250,6 @@ void mo_rcall(struct mo_rop *o, int script, struct mo_span route, mo_rgot *got,
         put_args(k, fmt, ap);
     va_end(ap);
     mo_rcall_go(k);
-}
-
-/* Sends the call again, to the present owner of its slot. */
-static void send_again(struct mo_rcall *k)
-{
-    mo_rconn_send(node_of(k->o->r, k->slot), &k->cmd);
 }
 
 /* Follows MOVED and ASK; false: it is not possible. */
@@ -304,7 +300,7 @@ static bool on_error(struct mo_rcall *k, const struct mo_resp *r)
     if (mo_span_is(word, "NOSCRIPT") && !k->cmd.whole &&
         (o->op->kind != MO_OP_WRITE || !is_overtaken(k))) {
         k->cmd.whole = true;
-        send_again(k);
+        send_call(k);
         return true;
     }
     mo_rop_fail(o, MO_EUNAVAIL, "store: redis: %.*s",
@@ -324,7 +320,7 @@ static void on_reply(struct mo_rcmd *cmd, const struct mo_resp *r,
     struct mo_rop *o = k->o;
 
     if (!r && o->op->kind != MO_OP_WRITE && !o->op->answered) {
-        send_again(k);
+        send_call(k);
         return;
     }
     if (!r)
@@ -412,17 +408,12 @@ static void redis_give_up(struct mo_store *s, struct mo_op *op)
 {
     struct mo_redis *r = from_store(s);
 
-    mo_list_each (it, &r->ops) {
-        struct mo_rop *o = mo_container_of(it, struct mo_rop, node);
-
+    mo_list_each_entry (o, &r->ops, struct mo_rop, node) {
         if (o->op != op)
             continue;
-        mo_list_each (kt, &o->calls) {
-            struct mo_rcall *k = mo_container_of(kt, struct mo_rcall, node);
-
+        mo_list_each_entry (k, &o->calls, struct mo_rcall, node)
             if (mo_rconn_take_back(&k->cmd))
                 o->out--;
-        }
         if (!o->out)
             step_or_finish(o);
         return;
@@ -446,12 +437,9 @@ static void on_node_up(void *ctx, struct mo_rconn *c)
 /* Calls that waited for a lost server go to the first one. */
 static void reroute(struct mo_redis *r, struct mo_rconn *c)
 {
-    mo_list_each_safe (it, &c->waiting) {
-        struct mo_rcmd *cmd = mo_container_of(it, struct mo_rcmd, node);
-
+    mo_list_each_entry_safe (cmd, &c->waiting, struct mo_rcmd, node)
         if (mo_rconn_take_back(cmd))
             mo_rconn_send(r->nodes[0], cmd);
-    }
 }
 
 static void on_node_down(void *ctx, struct mo_rconn *c,

@@ -83,9 +83,7 @@ static int run_transaction(struct mo_lane *lane)
 
     if (rc < 0)
         return rc;
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         rc = goes_alone(lane, op) ? apply_alone(lane->q, op)
                                   : apply_saved(lane->q, op);
         if (rc < 0)
@@ -101,9 +99,7 @@ static int run_transaction(struct mo_lane *lane)
 static int run_again(struct mo_lane *lane)
 {
     mo_err_clear(&lane->err);
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         mo_err_clear(&op->err);
         op->written = (struct mo_written){0};
         op->rows = (struct mo_rows){0};
@@ -123,9 +119,7 @@ static void run_writes(struct mo_job *j)
         rc = run_transaction(lane);
     if (rc < 0 && lane->spoilt)
         rc = run_again(lane);
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         if (rc < 0)
             op->err = lane->err;
         else if ((op->kind == MO_OP_DROP || op->kind == MO_OP_BREAK) &&
@@ -142,9 +136,7 @@ static void run_reads(struct mo_job *j)
 {
     struct mo_lane *lane = mo_container_of(j, struct mo_lane, job);
 
-    mo_list_each (it, &lane->group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &lane->group, struct mo_op, node) {
         if (op->kind == MO_OP_WHO)
             mo_sqlite_who(lane->q, op);
         else
@@ -413,9 +405,8 @@ static int read_boot(struct mo_sqlite *q, struct mo_err *e)
 
 static int open_files(struct mo_sqlite *q, struct mo_err *e)
 {
+    mo_autobuf struct mo_buf dir = {.max = strlen(q->path) + 16};
     uint64_t began = mo_now_ns(), took;
-    mo_autofree char *dir = NULL;
-    size_t n = strlen(q->path);
     bool log_left = mo_sqlite_log_left(q->path), checked = false;
     int rc = mo_sqlite_load(&q->lib, e);
 
@@ -435,12 +426,9 @@ static int open_files(struct mo_sqlite *q, struct mo_err *e)
     if (took > 500)
         mo_log(mo_loop_log(q->s.loop), MO_INFO, ROOM, "%s: opened in %llu ms",
                q->path, (unsigned long long)took);
-    dir = mo_alloc(n + sizeof("-notice"));
-    if (!dir)
+    if (mo_buf_printf(&dir, "%s-notice", q->path) < 0)
         return mo_fail(e, MO_ENOMEM, "store");
-    memcpy(dir, q->path, n);
-    memcpy(dir + n, "-notice", sizeof("-notice"));
-    return mo_notice_open(&q->notice, q->s.loop, dir, e);
+    return mo_notice_open(&q->notice, q->s.loop, mo_buf_cstr(&dir), e);
 }
 
 static int start_lanes(struct mo_sqlite *q, struct mo_err *e)

@@ -150,9 +150,7 @@ void mo_sqlite_index(struct mo_sqlite *q)
     mo_err_clear(&x->err);
     rc = index_chunk(q, &c, &x->err);
     count_behind(x, &c, rc);
-    mo_list_each (it, &q->writer.group) {
-        struct mo_op *op = mo_container_of(it, struct mo_op, node);
-
+    mo_list_each_entry (op, &q->writer.group, struct mo_op, node) {
         if (!is_search(op))
             continue;
         if (rc < 0)

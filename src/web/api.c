@@ -3,17 +3,16 @@
  */
 #include "web/api.h"
 
+#include "agent/chat/chat.h"
 #include "agent/chat/entry.h"
 #include "codec/http/url.h"
+#include "secrets/provider_keys.h"
 #include "web/api_job.h"
-#include "web/api_owner.h"
-#include "web/api_pages.h"
-#include "web/api_session.h"
 #include "web/openapi.h"
 
-#define SESSIONS "/api/sessions/"
-#define LIMIT    100
-#define HISTORY  1000
+#define LIMIT     100
+#define HISTORY   1000
+#define TITLE_MAX 4096 /* bytes of a body with a title */
 
 /* --- the query ----------------------------------------------------------- */
 
@@ -57,11 +56,6 @@ static void read_rows(struct mo_api_job *j, const struct mo_read *r,
         mo_api_error(j, &e);
 }
 
-static void put_u64(struct mo_jw *w, const char *key, uint64_t n)
-{
-    mo_jw_member_u64(w, key, n);
-}
-
 static void put_member(struct mo_jw *w, struct mo_json from, const char *key)
 {
     struct mo_json v = mo_json_get(from, key);
@@ -71,32 +65,34 @@ static void put_member(struct mo_jw *w, struct mo_json from, const char *key)
     mo_jw_member_raw(w, key, mo_json_text(v));
 }
 
+static void put_members(struct mo_jw *w, struct mo_json from,
+                        const char *const *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put_member(w, from, keys[i]);
+}
+
 /* Writes the members of the session's row and the agent's part of it. */
 static void put_session(struct mo_jw *w, const struct mo_row *row)
 {
+    static const char *const own[] = {"owner", "created", "box", "driver",
+                                      "asleep"};
+    static const char *const agents[] = {"title", "model"};
     struct mo_json_doc doc;
 
     mo_jw_obj(w);
     mo_jw_member(w, "id", row->session);
-    put_u64(w, "lastActive", row->at);
+    mo_jw_member_u64(w, "lastActive", row->at);
     if (mo_json_parse(row->doc, 0, &doc, NULL) == 0) {
-        struct mo_json data = mo_json_get(doc.root, "data");
-
-        put_member(w, doc.root, "owner");
-        put_member(w, doc.root, "created");
-        put_member(w, doc.root, "box");
-        put_member(w, doc.root, "driver");
-        put_member(w, doc.root, "asleep");
-        put_member(w, data, "title");
-        put_member(w, data, "model");
+        put_members(w, doc.root, own, MO_COUNT(own));
+        put_members(w, mo_json_get(doc.root, "data"), agents, MO_COUNT(agents));
     }
     mo_jw_end(w);
 }
 
 static void begin_list(struct mo_api_job *j, const char *name)
 {
-    mo_jw_init(&j->w, &j->out);
-    mo_jw_obj(&j->w);
+    j->w = mo_jw_object(&j->out);
     mo_jw_member_arr(&j->w, name);
 }
 
@@ -146,7 +142,7 @@ static void on_session(void *ctx, const struct mo_rows *rows,
     mo_api_reply(j, "application/json");
 }
 
-static void get_session(struct mo_api_job *j)
+static void read_session(struct mo_api_job *j)
 {
     struct mo_read r = {.kind = MO_READ_SESSION,
                         .session = mo_span_cstr(j->id)};
@@ -197,7 +193,7 @@ static void put_entries(struct mo_api_job *j, const struct mo_rows *rows)
 
     mo_jw_member(&w, "sessionId", mo_span_cstr(j->id));
     if (rows->n > 0)
-        put_u64(&w, "conversation", rows->v[0].conversation);
+        mo_jw_member_u64(&w, "conversation", rows->v[0].conversation);
     mo_jw_member_bool(&w, "more", rows->more);
     mo_jw_member_arr(&w, "messages");
     for (size_t i = 0; i < rows->n; i++) {
@@ -280,7 +276,7 @@ static void on_history(void *ctx, const struct mo_rows *rows,
         read_rows(j, &r, on_row_of);
 }
 
-static void get_history(struct mo_api_job *j)
+static void read_history(struct mo_api_job *j)
 {
     struct mo_read r = {
         .kind = MO_READ_HISTORY,
@@ -294,107 +290,136 @@ static void get_history(struct mo_api_job *j)
     read_rows(j, &r, on_history);
 }
 
-/* --- ending one ---------------------------------------------------------- */
+/* --- its calls ----------------------------------------------------------- */
 
-static void on_ended(void *ctx, const struct mo_err *why)
+static void put_call(struct mo_jw *w, const struct mo_row *row)
+{
+    static const char *const told[] = {"name", "server", "by",
+                                       "who",  "reason", "ms"};
+    struct mo_json_doc doc;
+    bool known = mo_json_parse(row->doc, 0, &doc, NULL) == 0;
+
+    mo_jw_obj(w);
+    mo_jw_member(w, "callId", row->id);
+    mo_jw_member_u64(w, "seq", row->seq);
+    mo_jw_member_u64(w, "at", row->at);
+    mo_jw_member_cstr(w, "state", mo_call_state_name(row->state));
+    if (known)
+        put_members(w, doc.root, told, MO_COUNT(told));
+    mo_jw_end(w);
+}
+
+static void on_calls(void *ctx, const struct mo_rows *rows,
+                     const struct mo_err *why)
 {
     struct mo_api_job *j = ctx;
+    struct mo_jw w;
 
     if (why) {
         mo_api_error(j, why);
         return;
     }
-    mo_buf_puts(&j->out, "{\"ok\":true}");
+    w = mo_jw_object(&j->out);
+    mo_jw_member_bool(&w, "more", rows->more);
+    mo_jw_member_arr(&w, "calls");
+    for (size_t i = 0; i < rows->n; i++)
+        put_call(&w, &rows->v[i]);
+    mo_jw_end(&w);
+    mo_jw_end(&w);
     mo_api_reply(j, "application/json");
 }
 
-static void delete_session(struct mo_api_job *j)
+static void read_calls(struct mo_api_job *j)
+{
+    const struct mo_read r = {
+        .kind = MO_READ_CALLS,
+        .session = mo_span_cstr(j->id),
+        .after = number(j->rq, "after", 0),
+        .limit = limit(j->rq, HISTORY),
+    };
+
+    read_rows(j, &r, on_calls);
+}
+
+/* --- requests about one session ------------------------------------------ */
+
+static void end_session(struct mo_api_job *j)
 {
     struct mo_err e;
 
     if (mo_session_end(j->api->sessions, mo_span_cstr(j->id),
-                       is(j->rq, "forget", "true"), on_ended, j, &e) < 0)
+                       is(j->rq, "forget", "true"), mo_api_done, j, &e) < 0)
         mo_api_error(j, &e);
 }
 
-enum part { ITSELF, HISTORY_OF, CALLS_OF, NO_PART };
-
-static enum part part_of(struct mo_span rest)
+static void rename_session(struct mo_api_job *j)
 {
-    if (rest.p == NULL)
-        return ITSELF;
-    if (mo_span_is(rest, "history"))
-        return HISTORY_OF;
-    return mo_span_is(rest, "calls") ? CALLS_OF : NO_PART;
+    struct mo_err e;
+
+    if (mo_agent_title(j->api->agent, mo_span_cstr(j->id), mo_buf_view(&j->arg),
+                       mo_api_done, j, &e) < 0)
+        mo_api_error(j, &e);
 }
 
-static bool may(enum mo_http_method m, enum part part)
+/* A job about the session of the path; NULL: answered. */
+static struct mo_api_job *session_job(struct mo_api *api, struct mo_req *rq)
 {
-    if (m == MO_HTTP_GET || m == MO_HTTP_HEAD)
-        return true;
-    return part == ITSELF && (m == MO_HTTP_DELETE || m == MO_HTTP_PATCH);
-}
-
-/* Serves a request below one session; a client that has gone gets nothing. */
-static void serve_one(struct mo_api_job *j)
-{
-    struct mo_span rest = {NULL, 0};
-    enum part part = ITSELF;
-
-    if (j->rq == NULL) {
-        mo_api_problem(j, 408, "gone", "nobody waits for it");
-        return;
-    }
-    rest = mo_span_skip(j->rq->path, sizeof(SESSIONS) - 1);
-    (void)mo_span_cut(&rest, '/');
-    part = part_of(rest);
-    if (part == HISTORY_OF)
-        get_history(j);
-    else if (part == CALLS_OF)
-        mo_api_calls(j, number(j->rq, "after", 0), limit(j->rq, HISTORY));
-    else if (j->rq->head->method == MO_HTTP_DELETE)
-        delete_session(j);
-    else
-        get_session(j);
-}
-
-/* /api/sessions/ID, and what is below it */
-static void on_one(void *ctx, struct mo_req *rq)
-{
-    struct mo_span rest = mo_span_skip(rq->path, sizeof(SESSIONS) - 1);
-    struct mo_span id = mo_span_cut(&rest, '/');
-    enum part part = part_of(rest);
+    struct mo_span id = mo_req_segment(rq, 2);
     struct mo_api_job *j = NULL;
 
-    if (id.n == 0 || id.n > MO_SESSION_ID_MAX || part == NO_PART) {
+    if (id.n > MO_SESSION_ID_MAX)
         mo_req_problem(rq, 404, "not_found", "there is nothing here");
-        return;
-    }
-    if (!may(rq->head->method, part)) {
-        mo_req_header(rq, "Allow",
-                      part == ITSELF ? MO_SPAN("GET, HEAD, DELETE, PATCH")
-                                     : MO_SPAN("GET, HEAD"));
-        mo_req_problem(rq, 405, "method_not_allowed",
-                       "that cannot be done with it");
-        return;
-    }
-    if (rq->head->method == MO_HTTP_PATCH) {
-        mo_api_rename(ctx, rq);
-        return;
-    }
-    j = mo_api_job(ctx, rq);
+    else
+        j = mo_api_job(api, rq);
+    if (j)
+        memcpy(j->id, id.p, id.n);
+    return j;
+}
+
+static void begin_session(struct mo_api *api, struct mo_req *rq,
+                          mo_api_next *next)
+{
+    struct mo_api_job *j = session_job(api, rq);
+
+    if (j)
+        mo_api_if_mine(j, next);
+}
+
+static void get_session(void *ctx, struct mo_req *rq)
+{
+    begin_session(ctx, rq, read_session);
+}
+
+static void get_calls(void *ctx, struct mo_req *rq)
+{
+    begin_session(ctx, rq, read_calls);
+}
+
+static void get_history(void *ctx, struct mo_req *rq)
+{
+    begin_session(ctx, rq, read_history);
+}
+
+static void delete_session(void *ctx, struct mo_req *rq)
+{
+    begin_session(ctx, rq, end_session);
+}
+
+static void patch_session(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api_job *j = session_job(rq->data, rq);
+    struct mo_json_doc doc;
+
     if (j == NULL)
         return;
-    memcpy(j->id, id.p, id.n);
-    mo_api_if_mine(j, serve_one);
+    if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
+        mo_json_str_buf(mo_json_get(doc.root, "title"), &j->arg) < 0)
+        mo_api_problem(j, 400, "bad_request", "the body is {title: string}");
+    else
+        mo_api_if_mine(j, rename_session);
 }
 
 /* --- search and audit ---------------------------------------------------- */
-
-static bool is_hit_mine(struct mo_api_job *j, const struct mo_row *row)
-{
-    return mo_api_among(j, row->session);
-}
 
 static void put_row(struct mo_api_job *j, const struct mo_row *row)
 {
@@ -403,8 +428,8 @@ static void put_row(struct mo_api_job *j, const struct mo_row *row)
     mo_jw_obj(w);
     mo_jw_member_opt(w, "sessionId", row->session);
     if (row->seq > 0)
-        put_u64(w, "seq", row->seq);
-    put_u64(w, "at", row->at);
+        mo_jw_member_u64(w, "seq", row->seq);
+    mo_jw_member_u64(w, "at", row->at);
     mo_jw_member_raw(w, "what", row->doc.n > 0 ? row->doc : MO_SPAN("null"));
     mo_jw_end(w);
 }
@@ -418,7 +443,7 @@ static void end_rows(struct mo_api_job *j, bool more)
 }
 
 /* The store finds a text: the person's rows begin with their name. Where the
- * request has a text of its own, api_pages.h sorts them out. */
+ * request has a text of its own, mo_api_pages() sorts them out. */
 static void put_owner(const struct mo_api_job *j, struct mo_buf *text)
 {
     mo_buf_puts(text, "{\"owner\":");
@@ -427,7 +452,7 @@ static void put_owner(const struct mo_api_job *j, struct mo_buf *text)
 
 static void ask(struct mo_api_job *j)
 {
-    static const struct mo_api_pages_cb search = {is_hit_mine, put_row,
+    static const struct mo_api_pages_cb search = {mo_api_among, put_row,
                                                   end_rows},
                                         audit = {mo_api_row_is_mine, put_row,
                                                  end_rows};
@@ -435,10 +460,6 @@ static void ask(struct mo_api_job *j)
     struct mo_read r = {.kind = j->is_search ? MO_READ_SEARCH : MO_READ_AUDIT};
     mo_autobuf struct mo_buf q = {.max = 1024};
 
-    if (rq == NULL) {
-        mo_api_problem(j, 408, "gone", "nobody waits for it");
-        return;
-    }
     (void)mo_query_get(rq->query, "q", &q);
     if (q.len == 0 && !j->is_search && j->caller[0])
         put_owner(j, &q);
@@ -475,42 +496,32 @@ static void get_audit(void *ctx, struct mo_req *rq)
 
 /* --- models -------------------------------------------------------------- */
 
-static void on_models(void *arg, struct mo_span json, const struct mo_err *why)
+static void list_models(struct mo_api *api, struct mo_req *rq,
+                        mo_job_done_fn *done)
 {
-    struct mo_api_job *j = arg;
+    struct mo_api_job *j = mo_api_job(api, rq);
+    struct mo_err e;
 
-    if (why) {
-        mo_api_error(j, why);
-        return;
-    }
-    mo_buf_span(&j->out, json);
-    mo_api_reply(j, "application/json");
+    if (j && mo_models_list(api->models, done, j, &e) < 0)
+        mo_api_error(j, &e);
 }
 
 static void get_models(void *ctx, struct mo_req *rq)
 {
-    struct mo_api *api = ctx;
-    struct mo_api_job *j = mo_api_job(api, rq);
-    struct mo_err e;
-
-    if (j && api->models(api->models_ctx, on_models, j, &e) < 0)
-        mo_api_error(j, &e);
+    list_models(ctx, rq, mo_api_json);
 }
 
 /* Older clients want to know of each id. */
 static void put_check(struct mo_jw *w, struct mo_json list)
 {
     struct mo_json model = mo_json_get(list, "model");
-    struct mo_json_iter it;
-    struct mo_json key, val;
     bool known = !mo_json_is(model, MO_JSON_STRING);
 
     mo_jw_obj(w);
     put_member(w, list, "provider");
     mo_jw_member_obj(w, "models");
-    mo_json_iter(&it, mo_json_get(list, "models"));
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_json id = mo_json_get(val, "id");
+    mo_json_each (it, mo_json_get(list, "models")) {
+        struct mo_json id = mo_json_get(it.val, "id");
 
         if (!mo_json_is(id, MO_JSON_STRING))
             continue;
@@ -547,12 +558,7 @@ static void on_check(void *arg, struct mo_span json, const struct mo_err *why)
 
 static void get_check(void *ctx, struct mo_req *rq)
 {
-    struct mo_api *api = ctx;
-    struct mo_api_job *j = mo_api_job(api, rq);
-    struct mo_err e;
-
-    if (j && api->models(api->models_ctx, on_check, j, &e) < 0)
-        mo_api_error(j, &e);
+    list_models(ctx, rq, on_check);
 }
 
 static void get_providers(void *ctx, struct mo_req *rq)
@@ -562,28 +568,32 @@ static void get_providers(void *ctx, struct mo_req *rq)
 
     if (j == NULL)
         return;
-    (void)api->keys(api->keys_ctx, &j->out);
+    (void)mo_key_states(api->config->now, &j->out);
     mo_api_reply(j, "application/json");
 }
 
 int mo_api_routes(struct mo_site *s, struct mo_api *api)
 {
-    const struct mo_route routes[] = {
-        {MO_HTTP_GET, "/api/sessions", MO_ROUTE_PERSON, get_sessions, api},
-        {MO_HTTP_OTHER, SESSIONS, MO_ROUTE_PREFIX | MO_ROUTE_PERSON, on_one,
-         api},
-        {MO_HTTP_GET, "/api/search", MO_ROUTE_PERSON, get_search, api},
-        {MO_HTTP_GET, "/api/audit", MO_ROUTE_PERSON, get_audit, api},
-        {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models,
-         api},
-        {MO_HTTP_GET, "/api/models/check", MO_ROUTE_PERSON, get_check, api},
-        {MO_HTTP_GET, "/api/providers", MO_ROUTE_PERSON, get_providers, api},
+    static const struct mo_route routes[] = {
+        {MO_HTTP_GET, "/api/sessions", MO_ROUTE_PERSON, get_sessions},
+        {MO_HTTP_GET, "/api/sessions/{id}", MO_ROUTE_PERSON, get_session},
+        {MO_HTTP_DELETE, "/api/sessions/{id}", MO_ROUTE_PERSON, delete_session},
+        {MO_HTTP_PATCH, "/api/sessions/{id}", MO_ROUTE_PERSON,
+         .body = patch_session, .max = TITLE_MAX},
+        {MO_HTTP_GET, "/api/sessions/{id}/calls", MO_ROUTE_PERSON, get_calls},
+        {MO_HTTP_GET, "/api/sessions/{id}/history", MO_ROUTE_PERSON,
+         get_history},
+        {MO_HTTP_GET, "/api/search", MO_ROUTE_PERSON, get_search},
+        {MO_HTTP_GET, "/api/audit", MO_ROUTE_PERSON, get_audit},
+        {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models},
+        {MO_HTTP_GET, "/api/models/check", MO_ROUTE_PERSON, get_check},
+        {MO_HTTP_GET, "/api/providers", MO_ROUTE_PERSON, get_providers},
     };
     int rc = mo_openapi_route(s);
 
-    for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++)
-        rc = mo_site_route(s, &routes[i]);
+    if (rc == 0)
+        rc = mo_site_add(s, routes, MO_COUNT(routes), api);
     if (rc == 0)
         rc = mo_api_servers_routes(s, api);
-    return rc < 0 ? rc : mo_api_mcp_routes(s, api);
+    return rc < 0 ? rc : mo_api_rules_routes(s, api);
 }

@@ -1,52 +1,113 @@
 /* api.h - the HTTP API, beside the conversations themselves.
  *
- *   GET    /api/sessions             all sessions, last used first
- *   GET    /api/sessions/ID          one session
- *   DELETE /api/sessions/ID          end it; ?forget=true deletes its history
- *   PATCH  /api/sessions/ID          rename it (api_session.h)
- *   GET    /api/sessions/ID/calls    its calls and who decided them
- *   GET    /api/sessions/ID/history  its conversation; ?format=markdown
- *   GET    /api/search?q=            search all conversations
- *   GET    /api/audit                calls, approvals and results
- *   GET    /api/models/available     models that can be selected
- *   GET    /api/models/check         the same by id, for older clients
- *   GET    /api/providers            which providers have a key
- *   GET    /api/stats                current figures (api_stats.h)
- *   ...    /api/servers              the MCP servers (api_servers.h)
- *   ...    /api/mcp                  managing them (api_mcp.h)
- *   GET    /api/openapi.json         this API as a document (openapi.h)
- *
  * Answers are JSON, errors application/problem+json with a stable code. Parts
  * that are not ready when the server starts (the store, the models) are
- * answered with 503 and the reason. */
+ * answered with 503 and the reason. data/openapi.json describes every request.
+ *
+ *   GET    /api/sessions              all sessions, last used first
+ *   GET    /api/sessions/ID           one session
+ *   DELETE /api/sessions/ID           end it; ?forget=true deletes its history
+ *   PATCH  /api/sessions/ID           {title}: rename it, while it is open in
+ *                                     this process
+ *   GET    /api/sessions/ID/calls     its calls, who decided them and how long
+ *                                     they took; not their results
+ *   GET    /api/sessions/ID/history   its conversation; ?format=markdown
+ *   GET    /api/search?q=             search all conversations
+ *   GET    /api/audit                 calls, approvals and results
+ *   GET    /api/models/available      models that can be selected
+ *   GET    /api/models/check          the same by id, for older clients
+ *   GET    /api/providers             which providers have a key
+ *   GET    /api/stats                 current figures (api_stats.h)
+ *   GET    /api/openapi.json          this API as a document (openapi.h)
+ *
+ * Approval rules (api_approvals.c):
+ *   GET    /api/rules                 {"rules":[{id, server, tool, action,
+ *                                     args?, at, who}], "operator", "default"}
+ *   POST   /api/rules                 {server, tool, action, args?}: add a rule
+ *                                     of the person, by exact names
+ *   POST   /api/rules/try             {server, tool, args?, annotations?,
+ *                                     draft?}: which rule would decide, and why
+ *                                     not the others
+ *   DELETE /api/rules/ID              remove it: the call needs approval again
+ *
+ * Servers (api_servers.c; servers/try_tool.h and servers/manage.h do the work):
+ *   GET    /api/servers               all of them and their state
+ *   POST   /api/servers/NAME/test     connect now and report
+ *   GET    /api/servers/NAME/tools    its tools
+ *   POST   .../NAME/tools/TOOL/call   {args, digest?}: try a tool
+ *   POST   .../NAME/tools/TOOL/accept {digest}: accept a changed tool
+ *   GET    /api/mcp                   all configured servers and their state
+ *   POST   /api/mcp                   {name, command|url|image, ...}: add one
+ *   POST   /api/mcp/add               the same, for older clients
+ *   GET    /api/mcp/health            their state, as counts and one by one
+ *   GET    /api/mcp/snippets          configuration for clients that connect
+ *   POST   /api/mcp/import            import another client's file
+ *   GET    /api/mcp/NAME              one server, with its entry of the file
+ *   PATCH  /api/mcp/NAME              {enabled, ...}; null removes a key
+ *   DELETE /api/mcp/NAME              remove it from the file
+ *   POST   /api/mcp/NAME/test         connect now, beside a running connection
+ *   ...    /api/mcp/NAME/tools/...    as below /api/servers/NAME
+ *
+ * Trying a tool obeys the operator's approval rules. If approval is needed, the
+ * first request is answered with {"state":"ask","digest"} and runs nothing. The
+ * same request with that digest is the approval, for exactly these bytes, once.
+ *
+ * POST and PATCH of /api/mcp: test=true connects first and saves only if that
+ * works; dryRun=true saves nothing. Both may be in the query or in the body.
+ * Adding a command means running it: a client that may write there may run
+ * programs as this user. gate.h decides who may, and the operator whether it is
+ * possible at all (server.manage). Servers named add, health, import or
+ * snippets cannot be addressed there.
+ *
+ * The gateway (api_approvals.c, api_route.c):
+ *   GET    /api/approvals             {"approvals":[...],"changed":[...]}
+ *   POST   /api/approvals/ID          {approved, digest, reason?, args?}:
+ * approve or reject; args replaces the arguments POST   /api/approvals/tools
+ * {server, tool, digest}: accept the changed definition of a tool GET
+ * /api/audit/verify          check that the audit log is unchanged GET
+ * /api/route?q=WORDS         [&limit=N][&threshold=X]: the same as `find
+ * --json`; starts nothing POST   /api/route/teach           {words, server,
+ * tool, right}: these words mean that tool, or do not: counts like one choice
+ *   DELETE /api/route/learnt          forget everything learnt
+ *
+ * Approving needs the digest of what was shown; rejecting does not. The same
+ * approvals are served on a local socket (approvals_socket.h). */
 #ifndef MO_WEB_API_H
 #define MO_WEB_API_H
 
+#include "agent/llm/models.h"
+#include "policy/approvals.h"
+#include "servers/manage.h"
+#include "servers/try_tool.h"
 #include "session/session.h"
-#include "web/api_mcp.h"
-#include "web/api_servers.h"
+#include "web/site.h"
+#include "web/talk.h"
 
-struct mo_agent;
-
+/* The parts that the requests need; NULL: not there (yet). */
 struct mo_api {
-    struct mo_sessions *sessions; /* NULL: not there (yet) */
+    struct mo_talk *talk; /* says why not */
+    const struct mo_config_holder *config;
+    struct mo_sessions *sessions;
     struct mo_store *store;
     struct mo_agent *agent;
-    const char *(*why)(void *ctx); /* why not, in plain words */
-    void *why_ctx;
-    /* The list of models as a JSON object; done() once, later. */
-    int (*models)(void *ctx,
-                  void (*done)(void *arg, struct mo_span json,
-                               const struct mo_err *why),
-                  void *arg, struct mo_err *e);
-    void *models_ctx;
-    int (*keys)(void *ctx, struct mo_buf *out); /* of providers, as JSON */
-    void *keys_ctx;
-    struct mo_try_tool *try_tool; /* NULL: not there (yet) */
-    struct mo_manage *manage;     /* likewise */
+    struct mo_models *models;
+    struct mo_try_tool *try_tool;
+    struct mo_manage *manage;
+    struct mo_policy *policy;
+    struct mo_approvals *approvals;
+    struct mo_gateway_setup *gateway;
 };
 
 /* api is borrowed as long as the site lives. */
 int mo_api_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_gateway_routes(struct mo_site *s, struct mo_api *api);
+
+/* One request about approvals; any other is a 404. */
+void mo_api_approvals_handle(struct mo_api *api, struct mo_req *rq);
+
+/* Parts of mo_api_routes() and mo_api_gateway_routes(). */
+int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 
 #endif

@@ -1,82 +1,57 @@
-#include "web/api_approvals.h"
-
-#include "base/mem.h"
-#include "codec/json/json.h"
+/*
+ * api_approvals.c - calls of the gateway that wait for approval, the approval
+ * rules, and the check of the audit log; see api.h.
+ */
 #include "policy/exact.h"
+#include "policy/rules_api.h"
+#include "web/api_job.h"
 
-#define ALL      "/api/approvals"
-#define ONE      ALL "/"
-#define VERIFY   "/api/audit/verify"
-#define LIST_MAX ((size_t)64 * 1024 * 1024)
-#define BODY_MAX (MO_EXACT_MAX + TEXT_MAX) /* with a call's arguments */
-#define TEXT_MAX ((size_t)64 * 1024)
+#define LIST_MAX  ((size_t)64 * 1024 * 1024)
+#define TEXT_MAX  ((size_t)64 * 1024)
+#define BODY_MAX  (MO_EXACT_MAX + TEXT_MAX) /* with a call's arguments */
+#define RULES_MAX ((size_t)4 * 1024 * 1024)
+#define RULE_MAX  ((size_t)1024 * 1024)
 
-static bool is_there(const struct mo_api_approvals *a, struct mo_req *rq)
+static bool has_approvals(const struct mo_api *api, struct mo_req *rq)
 {
-    if (a->approvals == NULL)
-        mo_req_problem(rq, 503, "not_ready", "the gateway is not there yet");
-    return a->approvals != NULL;
+    return mo_api_has(rq, api->approvals, "the gateway is not there yet");
 }
 
-static void problem(struct mo_req *rq, const struct mo_err *e)
-{
-    static const struct {
-        int rc, status;
-        const char *code;
-    } rows[] = {
-        {MO_ENOTFOUND, 404, "not_found"},
-        {MO_EPOLICY, 409, "changed"},
-        {MO_EINVAL, 400, "bad_request"},
-        {MO_EBUSY, 503, "busy"},
-    };
+static const struct mo_api_status problems[] = {
+    {MO_ENOTFOUND, 404, "not_found"}, {MO_EPOLICY, 409, "changed"},
+    {MO_EINVAL, 400, "bad_request"},  {MO_EBUSY, 503, "busy"},
+    {0, 503, "unavailable"},
+};
 
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (rows[i].rc != e->code)
-            continue;
-        mo_req_problem(rq, rows[i].status, rows[i].code, e->msg);
-        return;
-    }
-    mo_req_problem(rq, 503, "unavailable", e->msg);
-}
-
-static void on_list(void *ctx, struct mo_req *rq)
+static void get_approvals(void *ctx, struct mo_req *rq)
 {
-    struct mo_api_approvals *a = ctx;
+    struct mo_api *api = ctx;
     mo_autobuf struct mo_buf b = {.max = LIST_MAX};
 
-    if (!is_there(a, rq))
+    if (!has_approvals(api, rq))
         return;
-    if (mo_approvals_list(a->approvals, &b) < 0)
-        mo_req_problem(rq, 503, "no_memory", "out of memory");
-    else
-        mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
+    (void)mo_approvals_list(api->approvals, &b);
+    mo_api_send(rq, &b);
 }
 
 /* --- decisions ----------------------------------------------------------- */
 
-static int text(struct mo_json from, const char *key, struct mo_arena *a,
-                struct mo_span *out)
-{
-    struct mo_json v = mo_json_get(from, key);
+typedef int decide_fn(struct mo_api *api, struct mo_req *rq,
+                      struct mo_json body, struct mo_arena *mem,
+                      struct mo_err *e);
 
-    *out = (struct mo_span){NULL, 0};
-    if (!v.p)
-        return 0;
-    return mo_json_is(v, MO_JSON_STRING) ? mo_json_str(v, a, out) : MO_EINVAL;
-}
-
-static int decide(struct mo_api_approvals *a, struct mo_req *rq,
-                  struct mo_json body, struct mo_arena *mem, struct mo_err *e)
+static int decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
+                  struct mo_arena *mem, struct mo_err *e)
 {
     struct mo_approval_decision d = {
-        .id = mo_span_skip(rq->path, sizeof(ONE) - 1),
+        .id = mo_req_segment(rq, 2),
         .args = mo_json_get(body, "args"),
         .who = mo_req_peer(rq),
     };
 
     if (mo_json_bool(mo_json_get(body, "approved"), &d.approved) < 0 ||
-        text(body, "digest", mem, &d.digest) < 0 ||
-        text(body, "reason", mem, &d.reason) < 0 ||
+        mo_api_text(body, "digest", mem, &d.digest) < 0 ||
+        mo_api_text(body, "reason", mem, &d.reason) < 0 ||
         (d.args.p && !mo_json_is(d.args, MO_JSON_OBJECT)))
         return mo_fail(e, MO_EINVAL,
                        "the body is {approved: boolean, digest: string, "
@@ -86,153 +61,186 @@ static int decide(struct mo_api_approvals *a, struct mo_req *rq,
                        "a yes needs the digest of what was shown");
     if (d.args.p && !d.approved)
         return mo_fail(e, MO_EINVAL, "a no needs no other arguments");
-    return mo_approvals_decide(a->approvals, &d, e);
+    return mo_approvals_decide(api->approvals, &d, e);
 }
 
-static int accept_tool(struct mo_api_approvals *a, struct mo_req *rq,
+static int accept_tool(struct mo_api *api, struct mo_req *rq,
                        struct mo_json body, struct mo_arena *mem,
                        struct mo_err *e)
 {
     struct mo_approval_accept x = {.who = mo_req_peer(rq)};
 
-    if (text(body, "server", mem, &x.server) < 0 ||
-        text(body, "tool", mem, &x.tool) < 0 ||
-        text(body, "digest", mem, &x.digest) < 0 || x.server.n == 0 ||
+    if (mo_api_text(body, "server", mem, &x.server) < 0 ||
+        mo_api_text(body, "tool", mem, &x.tool) < 0 ||
+        mo_api_text(body, "digest", mem, &x.digest) < 0 || x.server.n == 0 ||
         x.tool.n == 0 || x.digest.n == 0)
         return mo_fail(e, MO_EINVAL,
                        "the body is {server: string, tool: string, digest: "
                        "string}");
-    return mo_approvals_accept(a->approvals, &x, e);
+    return mo_approvals_accept(api->approvals, &x, e);
 }
 
-static void on_body(struct mo_req *rq, struct mo_span body)
+static void take_decision(struct mo_req *rq, struct mo_span body, decide_fn *fn)
 {
-    struct mo_api_approvals *a = rq->data;
+    struct mo_api *api = rq->data;
     struct mo_json_doc doc;
     mo_autoarena struct mo_arena mem = {.cap = TEXT_MAX};
     struct mo_err e;
     int rc;
 
+    if (!has_approvals(api, rq))
+        return;
     if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT))
         rc = mo_fail(&e, MO_EINVAL, "the body must be a JSON object");
-    else if (mo_span_is(rq->path, ONE "tools"))
-        rc = accept_tool(a, rq, doc.root, &mem, &e);
     else
-        rc = decide(a, rq, doc.root, &mem, &e);
+        rc = fn(api, rq, doc.root, &mem, &e);
     if (rc < 0)
-        problem(rq, &e);
+        mo_api_refuse(rq, problems, &e);
     else
-        mo_req_reply(rq, 200, "application/json", MO_SPAN("{\"ok\":true}"));
+        mo_api_send_ok(rq);
 }
 
-static void on_one(void *ctx, struct mo_req *rq)
+static void post_decision(struct mo_req *rq, struct mo_span body)
 {
-    struct mo_api_approvals *a = ctx;
+    take_decision(rq, body, decide);
+}
 
-    if (rq->head->method != MO_HTTP_POST) {
-        mo_req_header(rq, "Allow", MO_SPAN("POST"));
-        mo_req_problem(rq, 405, "method_not_allowed",
-                       "a call is decided with POST");
-        return;
-    }
-    if (!is_there(a, rq))
-        return;
-    rq->data = a;
-    mo_req_body(rq, BODY_MAX, on_body);
+static void post_accept(struct mo_req *rq, struct mo_span body)
+{
+    take_decision(rq, body, accept_tool);
 }
 
 /* --- the audit log ------------------------------------------------------- */
 
-struct job { /* freed when it is answered and the request is gone */
-    struct mo_req *rq;
-    bool answered;
-};
-
-static void job_check(struct job *j)
-{
-    if (j->answered && !j->rq)
-        mo_free(j);
-}
-
-static void on_gone(struct mo_req *rq)
-{
-    struct job *j = rq->data;
-
-    j->rq = NULL;
-    job_check(j);
-}
-
 static void on_verified(void *arg, struct mo_span json,
                         const struct mo_err *why)
 {
-    struct job *j = arg;
+    const struct mo_api_status *s =
+        why ? mo_api_status(problems, why->code) : NULL;
 
-    j->answered = true;
-    if (j->rq && why)
-        problem(j->rq, why);
-    else if (j->rq)
-        mo_req_reply(j->rq, 200, "application/json", json);
-    job_check(j);
+    if (s)
+        mo_api_problem(arg, s->status, s->name, why->msg);
+    else
+        mo_api_json(arg, json, NULL);
 }
 
-static void on_verify(void *ctx, struct mo_req *rq)
+static void get_verify(void *ctx, struct mo_req *rq)
 {
-    struct mo_api_approvals *a = ctx;
+    struct mo_api *api = ctx;
+    struct mo_api_job *j =
+        has_approvals(api, rq) ? mo_api_job_new(api, rq) : NULL;
     struct mo_err e;
-    struct job *j;
 
-    if (!is_there(a, rq))
-        return;
-    j = mo_new(struct job);
-    if (!j) {
-        mo_req_problem(rq, 503, "no_memory", "out of memory");
-        return;
-    }
-    j->rq = rq;
-    rq->data = j;
-    rq->gone = on_gone;
-    if (mo_audit_verify(mo_approvals_audit(a->approvals), on_verified, j, &e) ==
-        0)
-        return;
-    j->answered = true;
-    problem(rq, &e);
+    if (j && mo_audit_verify(mo_approvals_audit(api->approvals), on_verified, j,
+                             &e) < 0)
+        on_verified(j, mo_span(NULL, 0), &e);
 }
-
-/* --- which --------------------------------------------------------------- */
 
 static const struct mo_route routes[] = {
-    {MO_HTTP_GET, ALL, 0, on_list, NULL},
-    {MO_HTTP_OTHER, ONE, MO_ROUTE_PREFIX, on_one, NULL},
-    {MO_HTTP_GET, VERIFY, 0, on_verify, NULL},
+    {MO_HTTP_GET, "/api/approvals", 0, get_approvals},
+    {MO_HTTP_POST, "/api/approvals/tools", .body = post_accept,
+     .max = BODY_MAX},
+    {MO_HTTP_POST, "/api/approvals/{id}", .body = post_decision,
+     .max = BODY_MAX},
+    {MO_HTTP_GET, "/api/audit/verify", 0, get_verify},
 };
 
-int mo_api_approvals_routes(struct mo_site *s, struct mo_api_approvals *a)
+int mo_api_gateway_routes(struct mo_site *s, struct mo_api *api)
 {
-    int rc = 0;
+    int rc = mo_site_add(s, routes, MO_COUNT(routes), api);
 
-    for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++) {
-        struct mo_route r = routes[i];
-
-        r.ctx = a;
-        rc = mo_site_route(s, &r);
-    }
-    return rc;
+    return rc < 0 ? rc : mo_api_route_routes(s, api);
 }
 
-void mo_api_approvals_handle(struct mo_api_approvals *a, struct mo_req *rq)
+void mo_api_approvals_handle(struct mo_api *api, struct mo_req *rq)
 {
-    for (size_t i = 0; i < MO_COUNT(routes); i++) {
-        const struct mo_route *r = &routes[i];
-        bool fits = r->flags & MO_ROUTE_PREFIX
-                        ? mo_span_starts(rq->path, mo_span_cstr(r->path))
-                        : mo_span_is(rq->path, r->path);
-
-        if (!fits ||
-            (r->method != MO_HTTP_OTHER && r->method != rq->head->method))
-            continue;
-        r->handle(a, rq);
-        return;
-    }
+    for (size_t i = 0; i < MO_COUNT(routes); i++)
+        if (mo_route_fits(&routes[i], rq)) {
+            mo_route_call(&routes[i], api, rq);
+            return;
+        }
     mo_req_problem(rq, 404, "not_found", "there is nothing here");
+}
+
+/* --- rules --------------------------------------------------------------- */
+
+static bool has_rules(const struct mo_api *api, struct mo_req *rq)
+{
+    return mo_api_has(rq, api->policy, "the rules are not there yet");
+}
+
+/* Answers with the JSON, or with the error of rc < 0. */
+static void send_rules(struct mo_req *rq, int rc, const struct mo_buf *b,
+                       const struct mo_err *e)
+{
+    static const struct mo_api_status rows[] = {
+        {MO_ENOTFOUND, 404, "not_found"}, {MO_EINVAL, 400, "bad_request"},
+        {MO_EPROTO, 400, "bad_request"},  {MO_EBUSY, 409, "too_many"},
+        {MO_ETOOBIG, 400, "too_big"},     {0, 503, "unavailable"},
+    };
+
+    if (rc < 0)
+        mo_api_refuse(rq, rows, e);
+    else
+        mo_api_send(rq, b);
+}
+
+static void get_rules(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    mo_autobuf struct mo_buf b = {.max = RULES_MAX};
+
+    if (!has_rules(api, rq))
+        return;
+    if (mo_rules_api_list(api->policy, &b) < 0 && !b.err)
+        b.err = MO_ENOMEM;
+    mo_api_send(rq, &b);
+}
+
+static void post_rule(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api *api = rq->data;
+    mo_autobuf struct mo_buf b = {.max = RULES_MAX};
+    struct mo_err e;
+
+    if (has_rules(api, rq))
+        send_rules(rq,
+                   mo_rules_api_add(api->policy, body, mo_req_peer(rq), &b, &e),
+                   &b, &e);
+}
+
+static void try_rules(struct mo_req *rq, struct mo_span body)
+{
+    struct mo_api *api = rq->data;
+    mo_autobuf struct mo_buf b = {.max = RULES_MAX};
+    struct mo_err e;
+
+    if (has_rules(api, rq))
+        send_rules(rq, mo_rules_api_try(api->policy, body, &b, &e), &b, &e);
+}
+
+static void delete_rule(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    mo_autobuf struct mo_buf b = {.max = 64};
+    struct mo_err e;
+
+    (void)mo_buf_puts(&b, "{\"ok\":true}");
+    if (has_rules(api, rq))
+        send_rules(rq,
+                   mo_rules_api_remove(api->policy, mo_req_segment(rq, 2), &e),
+                   &b, &e);
+}
+
+int mo_api_rules_routes(struct mo_site *s, struct mo_api *api)
+{
+    static const struct mo_route rules[] = {
+        {MO_HTTP_GET, "/api/rules", 0, get_rules},
+        {MO_HTTP_POST, "/api/rules", .body = post_rule, .max = RULE_MAX},
+        {MO_HTTP_POST, "/api/rules/try", .body = try_rules, .max = RULE_MAX},
+        {MO_HTTP_DELETE, "/api/rules/{id}", 0, delete_rule},
+    };
+
+    return mo_site_add(s, rules, MO_COUNT(rules), api);
 }

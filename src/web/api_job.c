@@ -5,6 +5,9 @@
 
 #include "base/mem.h"
 
+/* Sessions of one person that a search looks at: so many fit into j->arg. */
+#define SESSIONS_MAX (unsigned)(MO_API_ARG_MAX / (MO_SESSION_ID_MAX + 1))
+
 static void job_free(struct mo_api_job *j)
 {
     mo_buf_fini(&j->out);
@@ -22,15 +25,10 @@ static void on_gone(struct mo_req *rq)
         job_free(j);
 }
 
-struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq)
+struct mo_api_job *mo_api_job_new(struct mo_api *api, struct mo_req *rq)
 {
-    struct mo_api_job *j = NULL;
+    struct mo_api_job *j = mo_new(struct mo_api_job);
 
-    if (api->store == NULL) {
-        mo_req_problem(rq, 503, "not_ready", api->why(api->why_ctx));
-        return NULL;
-    }
-    j = mo_new(struct mo_api_job);
     if (j == NULL) {
         mo_req_problem(rq, 503, "no_memory", "out of memory");
         return NULL;
@@ -45,6 +43,13 @@ struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq)
     rq->data = j;
     rq->gone = on_gone;
     return j;
+}
+
+struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq)
+{
+    if (!mo_api_has(rq, api->store, mo_talk_why(api->talk)))
+        return NULL;
+    return mo_api_job_new(api, rq);
 }
 
 static bool begin(struct mo_api_job *j)
@@ -76,21 +81,266 @@ void mo_api_problem(struct mo_api_job *j, int status, const char *code,
         mo_req_problem(j->rq, status, code, detail);
 }
 
-static const struct {
-    int code, status;
-    const char *name;
-} statuses[] = {
-    {MO_ENOTFOUND, 404, "not_found"}, {MO_EINVAL, 400, "bad_request"},
-    {MO_EBUSY, 409, "busy"},          {MO_EUNAVAIL, 503, "state_unavailable"},
-    {MO_ETIMEOUT, 504, "timeout"},    {MO_EPOLICY, 409, "conflict"},
-};
+void mo_api_json(void *job, struct mo_span json, const struct mo_err *why)
+{
+    struct mo_api_job *j = job;
+
+    if (why) {
+        mo_api_error(j, why);
+        return;
+    }
+    mo_buf_span(&j->out, json);
+    mo_api_reply(j, "application/json");
+}
+
+void mo_api_done(void *job, const struct mo_err *why)
+{
+    mo_api_json(job, MO_SPAN("{\"ok\":true}"), why);
+}
+
+/* --- errors and simple answers ------------------------------------------- */
+
+const struct mo_api_status *mo_api_status(const struct mo_api_status *rows,
+                                          int code)
+{
+    while (rows->code && rows->code != code)
+        rows++;
+    return rows;
+}
 
 void mo_api_error(struct mo_api_job *j, const struct mo_err *why)
 {
-    for (size_t i = 0; i < MO_COUNT(statuses); i++)
-        if (statuses[i].code == why->code) {
-            mo_api_problem(j, statuses[i].status, statuses[i].name, why->msg);
-            return;
-        }
-    mo_api_problem(j, 500, "failed", why->msg);
+    static const struct mo_api_status rows[] = {
+        {MO_ENOTFOUND, 404, "not_found"},
+        {MO_EINVAL, 400, "bad_request"},
+        {MO_EBUSY, 409, "busy"},
+        {MO_EUNAVAIL, 503, "state_unavailable"},
+        {MO_ETIMEOUT, 504, "timeout"},
+        {MO_EPOLICY, 409, "conflict"},
+        {0, 500, "failed"},
+    };
+    const struct mo_api_status *s = mo_api_status(rows, why->code);
+
+    mo_api_problem(j, s->status, s->name, why->msg);
+}
+
+void mo_api_refuse(struct mo_req *rq, const struct mo_api_status *rows,
+                   const struct mo_err *why)
+{
+    const struct mo_api_status *s = mo_api_status(rows, why->code);
+
+    mo_req_problem(rq, s->status, s->name, why->msg);
+}
+
+bool mo_api_has(struct mo_req *rq, const void *part, const char *why_not)
+{
+    if (part == NULL)
+        mo_req_problem(rq, 503, "not_ready", why_not);
+    return part != NULL;
+}
+
+void mo_api_send(struct mo_req *rq, const struct mo_buf *json)
+{
+    if (mo_buf_err(json))
+        mo_req_problem(rq, 503, "no_memory", "out of memory");
+    else
+        mo_req_reply(rq, 200, "application/json", mo_buf_view(json));
+}
+
+void mo_api_send_ok(struct mo_req *rq)
+{
+    mo_req_reply(rq, 200, "application/json", MO_SPAN("{\"ok\":true}"));
+}
+
+int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,
+                struct mo_span *out)
+{
+    struct mo_json v = mo_json_get(body, key);
+
+    *out = (struct mo_span){NULL, 0};
+    if (!v.p)
+        return 0;
+    return mo_json_is(v, MO_JSON_STRING) ? mo_json_str(v, a, out) : MO_EINVAL;
+}
+
+/* --- page by page ---------------------------------------------------------
+ *
+ * To go on, a search skips the rows it had. The others are read before the
+ * time of the last row, including that time: rows of the same time may follow,
+ * and those that were seen already are skipped. */
+
+static void on_page(void *ctx, const struct mo_rows *rows,
+                    const struct mo_err *why);
+
+static void read_page(struct mo_api_job *j)
+{
+    struct mo_err e;
+
+    if (mo_store_read(j->api->store, &j->pages.r, on_page, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
+/* The i-th row, newest or best first. */
+static const struct mo_row *row_at(const struct mo_api_pages *p,
+                                   const struct mo_rows *rows, size_t i)
+{
+    return &rows->v[p->r.newest ? rows->n - 1 - i : i];
+}
+
+/* False: there is nothing further that could be asked for. */
+static bool go_on(struct mo_api_pages *p, const struct mo_rows *rows)
+{
+    uint64_t at = rows->n ? row_at(p, rows, rows->n - 1)->at : 0;
+    size_t same = 0;
+
+    if (rows->n == 0)
+        return false;
+    if (p->r.kind == MO_READ_SEARCH) {
+        p->r.after += rows->n;
+        return true;
+    }
+    while (same < rows->n && row_at(p, rows, rows->n - 1 - same)->at == at)
+        same++;
+    if (same == rows->n && p->r.before == at + 1)
+        same = 0; /* more rows of one time than a page has */
+    p->r.before = same ? at + 1 : at;
+    p->same = same;
+    return p->r.before > 0;
+}
+
+/* True: there are enough of them. */
+static bool take_rows(struct mo_api_job *j, const struct mo_rows *rows)
+{
+    struct mo_api_pages *p = &j->pages;
+
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct mo_row *row = row_at(p, rows, i);
+
+        if (i < p->same && row->at + 1 == p->r.before)
+            continue; /* seen on the page before */
+        if (!p->cb->mine(j, row))
+            continue;
+        if (p->got == p->want || j->out.len > MO_API_ANSWER_MAX / 2)
+            return true;
+        p->cb->each(j, row);
+        p->got++;
+    }
+    return false;
+}
+
+static void on_page(void *ctx, const struct mo_rows *rows,
+                    const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why)
+        mo_api_error(j, why);
+    else if (j->rq == NULL)
+        mo_api_problem(j, 408, "gone", "nobody waits for it");
+    else if (take_rows(j, rows))
+        j->pages.cb->end(j, true);
+    else if (!rows->more || !j->caller[0] || !go_on(&j->pages, rows))
+        j->pages.cb->end(j, rows->more && !j->caller[0]);
+    else
+        read_page(j);
+}
+
+void mo_api_pages(struct mo_api_job *j, const struct mo_read *r,
+                  const struct mo_api_pages_cb *cb)
+{
+    struct mo_api_pages *p = &j->pages;
+
+    *p = (struct mo_api_pages){.r = *r, .want = r->limit, .cb = cb};
+    mo_buf_reset(&j->text);
+    mo_buf_span(&j->text, r->text);
+    p->r.text = mo_buf_view(&j->text);
+    if (j->caller[0])
+        p->r.limit = MO_STORE_ROWS_MAX;
+    if (mo_buf_err(&j->text))
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+    else
+        read_page(j);
+}
+
+/* --- the caller's -------------------------------------------------------- */
+
+bool mo_api_row_is_mine(struct mo_api_job *j, const struct mo_row *row)
+{
+    struct mo_json_doc doc;
+
+    if (!j->caller[0])
+        return true;
+    return mo_json_parse(row->doc, 0, &doc, NULL) == 0 &&
+           mo_json_str_eq(mo_json_get(doc.root, "owner"),
+                          mo_span_cstr(j->caller));
+}
+
+static void on_row(void *ctx, const struct mo_rows *rows,
+                   const struct mo_err *why)
+{
+    struct mo_api_job *j = ctx;
+
+    if (why)
+        mo_api_error(j, why);
+    else if (rows->n == 0 || !mo_api_row_is_mine(j, &rows->v[0]))
+        mo_api_problem(j, 404, "not_found", "there is no such session");
+    else if (j->rq == NULL)
+        mo_api_problem(j, 408, "gone", "nobody waits for it");
+    else
+        j->next(j);
+}
+
+void mo_api_if_mine(struct mo_api_job *j, mo_api_next *next)
+{
+    const struct mo_read r = {.kind = MO_READ_SESSION,
+                              .session = mo_span_cstr(j->id)};
+    struct mo_err e;
+
+    j->next = next;
+    if (!j->caller[0])
+        next(j);
+    else if (mo_store_read(j->api->store, &r, on_row, j, &e) < 0)
+        mo_api_error(j, &e);
+}
+
+/* Their ids, each with a line end: no id has one. */
+static void add_session(struct mo_api_job *j, const struct mo_row *row)
+{
+    mo_buf_span(&j->arg, row->session);
+    mo_buf_putc(&j->arg, '\n');
+}
+
+static void on_sessions(struct mo_api_job *j, bool more)
+{
+    (void)more; /* the last used ones */
+    if (mo_buf_err(&j->arg))
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+    else
+        j->next(j);
+}
+
+void mo_api_find_mine(struct mo_api_job *j, mo_api_next *next)
+{
+    static const struct mo_api_pages_cb cb = {mo_api_row_is_mine, add_session,
+                                              on_sessions};
+    const struct mo_read r = {
+        .kind = MO_READ_SESSIONS, .limit = SESSIONS_MAX, .newest = true};
+
+    j->next = next;
+    if (j->caller[0])
+        mo_api_pages(j, &r, &cb);
+    else
+        next(j);
+}
+
+bool mo_api_among(struct mo_api_job *j, const struct mo_row *row)
+{
+    struct mo_span rest = mo_buf_view(&j->arg);
+
+    if (!j->caller[0])
+        return true;
+    while (rest.n > 0)
+        if (mo_span_eq(mo_span_cut(&rest, '\n'), row->session))
+            return true;
+    return false;
 }

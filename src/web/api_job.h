@@ -14,7 +14,7 @@
 
 struct mo_api_job;
 
-/* Reading page by page, see api_pages.h. */
+/* Reading page by page, see mo_api_pages(). */
 struct mo_api_pages_cb {
     bool (*mine)(struct mo_api_job *j, const struct mo_row *row);
     void (*each)(struct mo_api_job *j, const struct mo_row *row);
@@ -47,11 +47,70 @@ struct mo_api_job {
 
 /* NULL: the request has been answered already (no memory, not ready). */
 struct mo_api_job *mo_api_job(struct mo_api *api, struct mo_req *rq);
+/* The same where no store is needed. */
+struct mo_api_job *mo_api_job_new(struct mo_api *api, struct mo_req *rq);
 void mo_api_reply(struct mo_api_job *j,
                   const char *ctype); /* j->status, j->out */
 void mo_api_problem(struct mo_api_job *j, int status, const char *code,
                     const char *detail);
-/* The status that fits the error. */
+/* Replies with {"ok":true}, or with the error. */
+void mo_api_done(void *job, const struct mo_err *why);
+/* Replies with that JSON, or with the error. */
+void mo_api_json(void *job, struct mo_span json, const struct mo_err *why);
+
+/* --- errors and simple answers ------------------------------------------- */
+
+/* Which status an error has. The last row has code 0, for all others. */
+struct mo_api_status {
+    int code, status;
+    const char *name;
+};
+
+const struct mo_api_status *mo_api_status(const struct mo_api_status *rows,
+                                          int code);
 void mo_api_error(struct mo_api_job *j, const struct mo_err *why);
+void mo_api_refuse(struct mo_req *rq, const struct mo_api_status *rows,
+                   const struct mo_err *why);
+/* False: the part is not there, and the request has been answered (503). */
+bool mo_api_has(struct mo_req *rq, const void *part, const char *why_not);
+void mo_api_send(struct mo_req *rq, const struct mo_buf *json); /* or 503 */
+void mo_api_send_ok(struct mo_req *rq); /* {"ok":true} */
+/* A text of a body; empty if it is not there. MO_EINVAL: it is no text. */
+int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,
+                struct mo_span *out);
+
+/* --- the caller's ---------------------------------------------------------
+ *
+ * Where persons are configured (gate.h), each sees only their own sessions and
+ * what was done in them. The operator sees all, and so does everybody where no
+ * persons are configured. */
+
+/* True if the document of the row names the caller as owner. */
+bool mo_api_row_is_mine(struct mo_api_job *j, const struct mo_row *row);
+
+typedef void mo_api_next(struct mo_api_job *j);
+/* Goes on if the session j is about is the caller's, else answers 404. */
+void mo_api_if_mine(struct mo_api_job *j, mo_api_next *next);
+/* Goes on when it is known which sessions are the caller's, of the last used
+ * ones; then mo_api_among() tells. */
+void mo_api_find_mine(struct mo_api_job *j, mo_api_next *next);
+bool mo_api_among(struct mo_api_job *j, const struct mo_row *row);
+
+/* Reads rows of the store, the caller's only, page by page.
+ *
+ * The store does not know owners. So its rows are read page after page until
+ * there are as many of the caller's as were asked for, or none follow: a page
+ * of other people's rows is not the end. Where there are no persons, one page
+ * is read.
+ *
+ * Kinds: MO_READ_AUDIT, MO_READ_SEARCH, and MO_READ_SESSIONS with `newest`.
+ * Rows come newest or best first. Limit: an answer of half of
+ * MO_API_ANSWER_MAX ends the reading; so does a client that has gone.
+ *
+ * Calls each() for every row for which mine() is true, r->limit of them at
+ * most, then end(); `more`: others follow. On failure the job is answered
+ * instead. r->text is copied; the other texts must last. */
+void mo_api_pages(struct mo_api_job *j, const struct mo_read *r,
+                  const struct mo_api_pages_cb *cb);
 
 #endif

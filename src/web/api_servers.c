@@ -1,51 +1,46 @@
 /*
- * api_servers.c - see api_servers.h.
+ * api_servers.c - the configured MCP servers; see api.h.
+ *
+ * Knows paths, queries and bodies only.
  */
-#include "web/api_servers.h"
-
 #include "codec/http/url.h"
 #include "web/api_job.h"
 
-#define API      "/api/"
-#define SERVERS  "/api/servers/"
 #define WORD_MAX 1024 /* of a server or tool, decoded */
 
-/* --- answers ------------------------------------------------------------- */
-
-static void on_json(void *arg, struct mo_span json, const struct mo_err *why)
+/* A job, if the part that it needs is there; NULL: answered. */
+static struct mo_api_job *begin(struct mo_api *api, struct mo_req *rq,
+                                const void *part)
 {
-    struct mo_api_job *j = arg;
-
-    if (why) {
-        mo_api_error(j, why);
-        return;
-    }
-    mo_buf_span(&j->out, json);
-    mo_api_reply(j, "application/json");
+    if (!mo_api_has(rq, part, "the servers are not known yet"))
+        return NULL;
+    return mo_api_job(api, rq);
 }
 
-/* A job, if there is somebody who knows the servers. */
-static struct mo_api_job *begin(struct mo_api *api, struct mo_req *rq)
+/* Decodes the i-th segment of the path; false: the job was answered. */
+static bool take_name(struct mo_api_job *j, unsigned i, struct mo_buf *out)
 {
-    if (api->try_tool)
-        return mo_api_job(api, rq);
-    mo_req_problem(rq, 503, "not_ready", "the servers are not known yet");
-    return NULL;
+    if (mo_pct_decode(out, mo_req_segment(j->rq, i), false) == 0)
+        return true;
+    mo_api_problem(j, 404, "not_found", "there is nothing here");
+    return false;
+}
+
+static void reply(struct mo_api_job *j, int rc)
+{
+    if (rc < 0)
+        mo_api_problem(j, 503, "no_memory", "out of memory");
+    else
+        mo_api_reply(j, "application/json");
 }
 
 static void get_servers(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
-    struct mo_api_job *j = begin(api, rq);
-    int rc = 0;
+    struct mo_api_job *j = begin(api, rq, api->try_tool);
 
-    if (j == NULL)
-        return;
-    rc = mo_try_tool_list(api->try_tool, &j->out);
-    if (rc < 0)
-        mo_api_problem(j, 503, "no_memory", "out of memory");
-    else
-        mo_api_reply(j, "application/json");
+    if (j)
+        reply(j, mo_try_tool_list(api->try_tool, &j->out));
 }
 
 /* --- a test: the tools, and how long it took ----------------------------- */
@@ -73,83 +68,34 @@ static void on_tested(void *arg, struct mo_span json, const struct mo_err *why)
     mo_api_reply(j, "application/json");
 }
 
-/* --- what is asked ------------------------------------------------------- */
+/* --- tools of a server, below /api/servers/NAME and /api/mcp/NAME --------- */
 
-enum verb { NOTHING, TEST, TOOLS, CALL, ACCEPT };
-
-struct what {
-    enum verb verb;
-    struct mo_buf server, tool;
-};
-
-static enum verb verb_of(struct mo_span rest, struct mo_buf *tool)
+static void list_tools(struct mo_api *api, struct mo_req *rq, bool now,
+                       mo_job_done_fn *done)
 {
-    struct mo_span first = mo_span_cut(&rest, '/');
-    struct mo_span name;
+    struct mo_api_job *j = begin(api, rq, api->try_tool);
+    mo_autobuf struct mo_buf server = {.max = WORD_MAX};
+    struct mo_err e;
 
-    if (rest.p == NULL && mo_span_is(first, "test"))
-        return TEST;
-    if (!mo_span_is(first, "tools"))
-        return NOTHING;
-    if (rest.p == NULL)
-        return TOOLS;
-    name = mo_span_cut(&rest, '/');
-    if (name.n == 0 || mo_pct_decode(tool, name, false) < 0)
-        return NOTHING;
-    if (mo_span_is(rest, "call"))
-        return CALL;
-    return mo_span_is(rest, "accept") ? ACCEPT : NOTHING;
-}
-
-/* /api/WORD/NAME/...: the same below either word. */
-static void what_init(struct what *x, const struct mo_req *rq)
-{
-    struct mo_span rest = mo_span_skip(rq->path, sizeof(API) - 1);
-    struct mo_span name;
-
-    (void)mo_span_cut(&rest, '/');
-    name = mo_span_cut(&rest, '/');
-
-    mo_buf_init(&x->server, WORD_MAX);
-    mo_buf_init(&x->tool, WORD_MAX);
-    x->verb = rest.p ? verb_of(rest, &x->tool) : NOTHING;
-    if (name.n == 0 || mo_pct_decode(&x->server, name, false) < 0)
-        x->verb = NOTHING;
-}
-
-static void what_fini(struct what *x)
-{
-    mo_buf_fini(&x->server);
-    mo_buf_fini(&x->tool);
-}
-
-static void run(struct mo_api_job *j, const struct what *x,
-                const struct mo_try_tool_ask *t)
-{
-    struct mo_try_tool *s = j->api->try_tool;
-    struct mo_span server = mo_buf_view(&x->server);
-    struct mo_err e = {0};
-    int rc = 0;
-
+    if (!j || !take_name(j, 2, &server))
+        return;
     j->began = mo_now_ns();
-    switch (x->verb) {
-    case TEST:
-        rc = mo_try_tool_tools(s, server, true, on_tested, j, &e);
-        break;
-    case CALL:
-        rc = mo_try_tool_call(s, t, on_json, j, &e);
-        break;
-    case ACCEPT:
-        rc = mo_try_tool_accept(s, t, on_json, j, &e);
-        break;
-    default:
-        rc = mo_try_tool_tools(s, server, false, on_json, j, &e);
-    }
-    if (rc < 0)
+    if (mo_try_tool_tools(api->try_tool, mo_buf_view(&server), now, done, j,
+                          &e) < 0)
         mo_api_error(j, &e);
 }
 
-/* --- bodies -------------------------------------------------------------- */
+static void get_tools(struct mo_req *rq, struct mo_span body)
+{
+    (void)body;
+    list_tools(rq->data, rq, false, mo_api_json);
+}
+
+static void test_server(struct mo_req *rq, struct mo_span body)
+{
+    (void)body;
+    list_tools(rq->data, rq, true, on_tested);
+}
 
 static bool read_try(struct mo_span body, struct mo_arena *a,
                      struct mo_try_tool_ask *t)
@@ -171,61 +117,207 @@ static bool read_try(struct mo_span body, struct mo_arena *a,
     return digest.p == NULL || mo_json_str(digest, a, &t->digest) == 0;
 }
 
-static void on_body(struct mo_req *rq, struct mo_span body)
+typedef int try_fn(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
+                   mo_job_done_fn *done, void *arg, struct mo_err *e);
+
+static void try_tool(struct mo_req *rq, struct mo_span body, try_fn *fn)
 {
     struct mo_api *api = rq->data;
-    struct mo_api_job *j = begin(api, rq);
+    struct mo_api_job *j = begin(api, rq, api->try_tool);
     struct mo_try_tool_ask t = {.who = mo_span_cstr(mo_req_peer(rq))};
     mo_autoarena struct mo_arena a = {.cap = MO_TRY_TOOL_ARGS_MAX};
-    struct what x;
+    mo_autobuf struct mo_buf server = {.max = WORD_MAX};
+    mo_autobuf struct mo_buf tool = {.max = WORD_MAX};
+    struct mo_err e;
 
-    if (j == NULL)
+    if (!j || !take_name(j, 2, &server) || !take_name(j, 4, &tool))
         return;
-    what_init(&x, rq);
-    t.server = mo_buf_view(&x.server);
-    t.tool = mo_buf_view(&x.tool);
-    if (read_try(body, &a, &t))
-        run(j, &x, &t);
-    else
+    t.server = mo_buf_view(&server);
+    t.tool = mo_buf_view(&tool);
+    if (!read_try(body, &a, &t))
         mo_api_problem(j, 400, "bad_request",
                        "the body is {args: object, digest?: string}");
-    what_fini(&x);
+    else if (fn(api->try_tool, &t, mo_api_json, j, &e) < 0)
+        mo_api_error(j, &e);
 }
 
-void mo_api_servers_one(void *ctx, struct mo_req *rq)
+static void call_tool(struct mo_req *rq, struct mo_span body)
 {
-    struct what x;
-    enum verb verb = NOTHING;
-    bool get =
-        rq->head->method == MO_HTTP_GET || rq->head->method == MO_HTTP_HEAD;
-
-    what_init(&x, rq);
-    verb = x.verb;
-    what_fini(&x);
-    if (verb == NOTHING) {
-        mo_req_problem(rq, 404, "not_found", "there is nothing here");
-        return;
-    }
-    if (get != (verb == TOOLS) || (!get && rq->head->method != MO_HTTP_POST)) {
-        mo_req_header(rq, "Allow",
-                      verb == TOOLS ? MO_SPAN("GET, HEAD") : MO_SPAN("POST"));
-        mo_req_problem(rq, 405, "method_not_allowed",
-                       "that cannot be done with it");
-        return;
-    }
-    rq->data = ctx;
-    mo_req_body(rq, MO_TRY_TOOL_ARGS_MAX, on_body);
+    try_tool(rq, body, mo_try_tool_call);
 }
+
+static void accept_tool(struct mo_req *rq, struct mo_span body)
+{
+    try_tool(rq, body, mo_try_tool_accept);
+}
+
+/* --- managing the servers: looking --------------------------------------- */
+
+static void get_list(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = begin(api, rq, api->manage);
+
+    if (j)
+        reply(j, mo_manage_list(api->manage, &j->out));
+}
+
+static void get_health(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = begin(api, rq, api->manage);
+
+    if (j)
+        reply(j, mo_manage_health(api->manage, &j->out));
+}
+
+static void get_snippets(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = begin(api, rq, api->manage);
+    const struct mo_manage_where w = {
+        .host = mo_http_get(rq->head, "host"),
+        .tls = mo_req_is_tls(rq),
+    };
+
+    if (j)
+        reply(j, mo_manage_snippets(api->manage, &w, &j->out));
+}
+
+static void get_one(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = begin(api, rq, api->manage);
+    mo_autobuf struct mo_buf server = {.max = WORD_MAX};
+    struct mo_err e;
+    int rc;
+
+    if (!j || !take_name(j, 2, &server))
+        return;
+    rc = mo_manage_one(api->manage, mo_buf_view(&server), &j->out, &e);
+    if (rc == MO_ENOTFOUND)
+        mo_api_error(j, &e);
+    else
+        reply(j, rc);
+}
+
+/* --- managing the servers: changes --------------------------------------- */
+
+static void refuse(struct mo_api_job *j, const struct mo_err *why)
+{
+    static const struct mo_api_status rows[] = {
+        {MO_EPOLICY, 403, "manage_off"},
+        {MO_EEXISTS, 409, "exists"},
+        {MO_EUNAVAIL, 422, "test_failed"},
+        {MO_EPROTO, 400, "bad_request"},
+        {MO_ETOOBIG, 400, "bad_request"},
+        {MO_ECLOSED, 503, "closing"},
+        {0, 0, NULL},
+    };
+    const struct mo_api_status *s = mo_api_status(rows, why->code);
+
+    if (s->code)
+        mo_api_problem(j, s->status, s->name, why->msg);
+    else
+        mo_api_error(j, why);
+}
+
+static void on_changed(void *arg, struct mo_span json, const struct mo_err *why)
+{
+    if (why)
+        refuse(arg, why);
+    else
+        mo_api_json(arg, json, NULL);
+}
+
+static bool says(const struct mo_req *rq, const char *key, const char *word)
+{
+    mo_autobuf struct mo_buf b = {.max = 64};
+
+    return mo_query_get(rq->query, key, &b) == 0 &&
+           mo_span_is(mo_buf_view(&b), word);
+}
+
+static void change(struct mo_req *rq, struct mo_span body,
+                   enum mo_manage_verb verb)
+{
+    struct mo_api *api = rq->data;
+    struct mo_api_job *j = begin(api, rq, api->manage);
+    bool named = verb != MO_MANAGE_ADD && verb != MO_MANAGE_IMPORT;
+    mo_autobuf struct mo_buf server = {.max = WORD_MAX};
+    struct mo_manage_ask c = {
+        .verb = verb,
+        .body = body,
+        .who = mo_span_cstr(mo_req_peer(rq)),
+        .test = says(rq, "test", "true"),
+        .dry = says(rq, "dryRun", "true"),
+        .replace = says(rq, "replace", "true"),
+        .clear = says(rq, "secrets", "false"),
+    };
+    struct mo_err e = {0};
+
+    if (!j || (named && !take_name(j, 2, &server)))
+        return;
+    c.server = mo_buf_view(&server);
+    if (mo_span_is(rq->path, "/api/mcp/add") && !c.dry)
+        j->status = 201; /* older clients look for it */
+    if (mo_manage_change(api->manage, &c, on_changed, j, &e) < 0)
+        refuse(j, &e);
+}
+
+static void add_server(struct mo_req *rq, struct mo_span body)
+{
+    change(rq, body, MO_MANAGE_ADD);
+}
+
+static void import_servers(struct mo_req *rq, struct mo_span body)
+{
+    change(rq, body, MO_MANAGE_IMPORT);
+}
+
+static void patch_server(struct mo_req *rq, struct mo_span body)
+{
+    change(rq, body, MO_MANAGE_PATCH);
+}
+
+static void remove_server(struct mo_req *rq, struct mo_span body)
+{
+    change(rq, body, MO_MANAGE_REMOVE);
+}
+
+static void test_configured(struct mo_req *rq, struct mo_span body)
+{
+    change(rq, body, MO_MANAGE_TEST);
+}
+
+#define BODY(fn)   .body = (fn), .max = MO_TRY_TOOL_ARGS_MAX
+#define CHANGE(fn) .body = (fn), .max = MO_MANAGE_BODY_MAX
 
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
 {
-    const struct mo_route routes[] = {
-        {MO_HTTP_GET, "/api/servers", 0, get_servers, api},
-        {MO_HTTP_OTHER, SERVERS, MO_ROUTE_PREFIX, mo_api_servers_one, api},
+    static const struct mo_route routes[] = {
+        {MO_HTTP_GET, "/api/servers", 0, get_servers},
+        {MO_HTTP_POST, "/api/servers/{name}/test", BODY(test_server)},
+        {MO_HTTP_GET, "/api/servers/{name}/tools", BODY(get_tools)},
+        {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/call",
+         BODY(call_tool)},
+        {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/accept",
+         BODY(accept_tool)},
+        {MO_HTTP_GET, "/api/mcp", 0, get_list},
+        {MO_HTTP_POST, "/api/mcp", CHANGE(add_server)},
+        {MO_HTTP_POST, "/api/mcp/add", CHANGE(add_server)},
+        {MO_HTTP_GET, "/api/mcp/health", 0, get_health},
+        {MO_HTTP_GET, "/api/mcp/snippets", 0, get_snippets},
+        {MO_HTTP_POST, "/api/mcp/import", CHANGE(import_servers)},
+        {MO_HTTP_GET, "/api/mcp/{name}", 0, get_one},
+        {MO_HTTP_PATCH, "/api/mcp/{name}", CHANGE(patch_server)},
+        {MO_HTTP_DELETE, "/api/mcp/{name}", CHANGE(remove_server)},
+        {MO_HTTP_POST, "/api/mcp/{name}/test", CHANGE(test_configured)},
+        {MO_HTTP_GET, "/api/mcp/{name}/tools", BODY(get_tools)},
+        {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/call", BODY(call_tool)},
+        {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/accept",
+         BODY(accept_tool)},
     };
-    int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < MO_COUNT(routes); i++)
-        rc = mo_site_route(s, &routes[i]);
-    return rc;
+    return mo_site_add(s, routes, MO_COUNT(routes), api);
 }

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "agent/chat/overview.h"
+#include "agent/chat/chat.h"
 #include "base/clock.h"
 #include "session/gauge.h"
 #include "web/api_job.h"

@@ -17,7 +17,7 @@
 
 struct mo_approvals_socket {
     struct mo_httpd *httpd;
-    struct mo_api_approvals api;
+    struct mo_api api;
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
     void (*gone)(void *ctx);
     void *ctx;
@@ -71,7 +71,7 @@ void mo_approvals_socket_close(struct mo_approvals_socket *h,
 }
 
 int mo_approvals_socket_open(struct mo_loop *l, const char *dir,
-                             const struct mo_api_approvals *api,
+                             const struct mo_api *api,
                              struct mo_approvals_socket **out, struct mo_err *e)
 {
     struct mo_approvals_socket *h = mo_new(struct mo_approvals_socket);

@@ -4,15 +4,15 @@
  *   store.dir/run/approvals-PID.sock   mode 0600, its directory 0700
  *
  * `serve` and every `gateway` have one. It speaks HTTP and serves only the
- * requests of web/api_approvals.h. Only this user and root can connect, so no
- * token is needed. A killed process leaves its socket behind; the next process
- * that finds it removes it.
+ * requests about approvals of web/api.h. Only this user and root can connect,
+ * so no token is needed. A killed process leaves its socket behind; the next
+ * process that finds it removes it.
  *
  * Limits: CONNS_MAX connections at once. */
 #ifndef MO_WEB_APPROVALS_SOCKET_H
 #define MO_WEB_APPROVALS_SOCKET_H
 
-#include "web/api_approvals.h"
+#include "web/api.h"
 
 #define MO_APPROVALS_SOCKET_DIR   "run"
 #define MO_APPROVALS_SOCKET_MS    10000 /* ms to wait for an answer */
@@ -22,7 +22,7 @@ struct mo_approvals_socket;
 
 /* dir: the state directory. api is borrowed until it is closed. */
 int mo_approvals_socket_open(struct mo_loop *l, const char *dir,
-                             const struct mo_api_approvals *api,
+                             const struct mo_api *api,
                              struct mo_approvals_socket **out,
                              struct mo_err *e);
 /* gone(ctx) fires once, later. */

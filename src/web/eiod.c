@@ -295,9 +295,7 @@ void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)
     d->closing = true;
     d->gone = gone;
     d->gone_ctx = ctx;
-    mo_list_each (n, &d->engines) {
-        struct engine *g = mo_container_of(n, struct engine, node);
-
+    mo_list_each_entry (g, &d->engines, struct engine, node) {
         if (g->mailbox)
             mo_eiod_engine_end_mailbox(g);
         mo_eiod_engine_close(g, MO_ENG_AWAY, "server shutting down");

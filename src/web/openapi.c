@@ -1,6 +1,6 @@
 #include "web/openapi.h"
 
-#include "codec/json/json.h"
+#include "web/api_job.h"
 
 #define DOC_MAX   ((size_t)1024 * 1024)
 #define ROUTE_MAX 1024 /* bytes of a path */
@@ -10,17 +10,13 @@ extern const char mo_helper_openapi[], mo_helper_openapi_end[];
 
 static void put_info(struct mo_jw *w, struct mo_json info)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
     mo_jw_obj(w);
-    mo_json_iter(&it, info);
-    while (mo_json_next(&it, &key, &val)) {
-        mo_jw_key_span(w, mo_span(key.p + 1, key.n - 2));
-        if (mo_json_str_eq(key, MO_SPAN("version")))
+    mo_json_each (it, info) {
+        mo_jw_key_span(w, mo_span(it.key.p + 1, it.key.n - 2));
+        if (mo_json_str_eq(it.key, MO_SPAN("version")))
             mo_jw_cstr(w, MO_VERSION);
         else
-            mo_jw_raw(w, mo_json_text(val));
+            mo_jw_raw(w, mo_json_text(it.val));
     }
     mo_jw_end(w);
 }
@@ -47,21 +43,18 @@ int mo_openapi_write(const struct mo_site *s, struct mo_buf *b)
     struct mo_span text = mo_span(
         mo_helper_openapi, (size_t)(mo_helper_openapi_end - mo_helper_openapi));
     struct mo_json_doc doc;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_jw w;
     int rc = mo_json_parse(text, 0, &doc, NULL);
 
     if (rc < 0)
         return rc;
     w = mo_jw_object(b);
-    mo_json_iter(&it, doc.root);
-    while (mo_json_next(&it, &key, &val)) {
-        mo_jw_key_span(&w, mo_span(key.p + 1, key.n - 2));
-        if (mo_json_str_eq(key, MO_SPAN("info")))
-            put_info(&w, val);
+    mo_json_each (it, doc.root) {
+        mo_jw_key_span(&w, mo_span(it.key.p + 1, it.key.n - 2));
+        if (mo_json_str_eq(it.key, MO_SPAN("info")))
+            put_info(&w, it.val);
         else
-            mo_jw_raw(&w, mo_json_text(val));
+            mo_jw_raw(&w, mo_json_text(it.val));
     }
     mo_jw_key(&w, "x-routes");
     put_routes(&w, s);
@@ -73,10 +66,9 @@ static void on_get(void *ctx, struct mo_req *rq)
 {
     mo_autobuf struct mo_buf b = {.max = DOC_MAX};
 
-    if (mo_openapi_write(ctx, &b) < 0)
-        mo_req_problem(rq, 503, "no_memory", "out of memory");
-    else
-        mo_req_reply(rq, 200, "application/json", mo_buf_view(&b));
+    if (mo_openapi_write(ctx, &b) < 0 && !b.err)
+        b.err = MO_ENOMEM;
+    mo_api_send(rq, &b);
 }
 
 int mo_openapi_route(struct mo_site *s)

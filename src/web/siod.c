@@ -74,12 +74,9 @@ static struct client *client_of(const struct mo_sock *k)
 
 static struct member *find_member(struct client *c, struct mo_span name)
 {
-    mo_list_each (n, &c->rooms) {
-        struct member *m = mo_container_of(n, struct member, in_sock);
-
+    mo_list_each_entry (m, &c->rooms, struct member, in_sock)
         if (mo_span_eq(mo_span(m->room->name, m->room->name_len), name))
             return m;
-    }
     return NULL;
 }
 
@@ -233,12 +230,9 @@ size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
     if (!r || make_event(d, name, args, MO_SIO_ACK_NONE) < 0)
         return 0;
     /* A failed send closes its session one iteration later, so members stay. */
-    mo_list_each (n, &r->members) {
-        struct member *m = mo_container_of(n, struct member, in_room);
-
+    mo_list_each_entry (m, &r->members, struct member, in_room)
         if (&m->client->pub != except && send_scratch(m->client) == 0)
             sent++;
-    }
     return sent;
 }
 
@@ -299,9 +293,7 @@ int mo_sock_ask(struct mo_sock *k, const char *name, struct mo_span args,
 
 static void on_ack(struct client *c, const struct mo_sio *p)
 {
-    mo_list_each (n, &c->asks) {
-        struct ask *a = mo_container_of(n, struct ask, node);
-
+    mo_list_each_entry (a, &c->asks, struct ask, node) {
         if (a->id == p->id) {
             ask_end(a, p->data, 0);
             return;

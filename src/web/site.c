@@ -19,7 +19,7 @@ struct mo_site {
     struct mo_gate gate;
     struct mo_strikes strikes;
     struct mo_route routes[MO_SITE_ROUTES_MAX];
-    size_t path_len[MO_SITE_ROUTES_MAX]; /* compared first */
+    size_t literal[MO_SITE_ROUTES_MAX]; /* bytes before "{", compared first */
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
     size_t nready;
@@ -109,18 +109,54 @@ int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
     if (s->nroutes == MO_SITE_ROUTES_MAX)
         return MO_EBUSY;
-    s->path_len[s->nroutes] = strlen(r->path);
+    s->literal[s->nroutes] = strcspn(r->path, "{");
     s->routes[s->nroutes++] = *r;
     return 0;
 }
 
-static bool path_fits(const struct mo_site *s, size_t i, struct mo_span path)
+int mo_site_add(struct mo_site *s, const struct mo_route *v, size_t n,
+                void *ctx)
 {
-    size_t n = s->path_len[i];
+    int rc = 0;
 
-    if (path.n < n || (path.n > n && !(s->routes[i].flags & MO_ROUTE_PREFIX)))
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct mo_route r = v[i];
+
+        r.ctx = ctx;
+        rc = mo_site_route(s, &r);
+    }
+    return rc;
+}
+
+struct mo_span mo_req_segment(const struct mo_req *rq, unsigned i)
+{
+    struct mo_span rest = mo_span_skip(rq->path, 1), one = {NULL, 0};
+
+    for (unsigned k = 0; k <= i; k++)
+        one = mo_span_cut(&rest, '/');
+    return one;
+}
+
+/* literal: the bytes of the pattern before its first "{". */
+static bool path_fits(const struct mo_route *r, size_t literal,
+                      struct mo_span path)
+{
+    struct mo_span pattern = {NULL, 0};
+
+    if (path.n < literal || memcmp(path.p, r->path, literal) != 0)
         return false;
-    return memcmp(path.p, s->routes[i].path, n) == 0;
+    pattern = mo_span_cstr(r->path + literal);
+    path = mo_span_skip(path, literal);
+    if (pattern.n == 0)
+        return path.n == 0 || (r->flags & MO_ROUTE_PREFIX);
+    while (pattern.p && path.p) {
+        struct mo_span want = mo_span_cut(&pattern, '/');
+        struct mo_span has = mo_span_cut(&path, '/');
+
+        if (want.p[0] == '{' ? has.n == 0 : !mo_span_eq(want, has))
+            return false;
+    }
+    return pattern.p == path.p;
 }
 
 static bool method_fits(const struct mo_route *r, enum mo_http_method m)
@@ -129,31 +165,39 @@ static bool method_fits(const struct mo_route *r, enum mo_http_method m)
            (r->method == MO_HTTP_GET && m == MO_HTTP_HEAD);
 }
 
-/* The route, or NULL; *path_known distinguishes 405 from 404. */
-static const struct mo_route *find(const struct mo_site *s,
-                                   const struct mo_req *rq, bool *path_known)
+bool mo_route_fits(const struct mo_route *r, const struct mo_req *rq)
 {
-    *path_known = false;
+    return path_fits(r, strcspn(r->path, "{"), rq->path) &&
+           method_fits(r, rq->head->method);
+}
+
+/* The route, or NULL; *path: the path that fits, which distinguishes 405 from
+ * 404. */
+static const struct mo_route *find(const struct mo_site *s,
+                                   const struct mo_req *rq, const char **path)
+{
+    *path = NULL;
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
-        if (!path_fits(s, i, rq->path))
+        if (!path_fits(r, s->literal[i], rq->path) ||
+            (*path && strcmp(*path, r->path) != 0))
             continue;
-        *path_known = true;
+        *path = r->path;
         if (method_fits(r, rq->head->method))
             return r;
     }
     return NULL;
 }
 
-static void put_allow(struct mo_site *s, struct mo_req *rq)
+static void put_allow(struct mo_site *s, struct mo_req *rq, const char *path)
 {
     mo_autobuf struct mo_buf b = {.max = 128};
 
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
-        if (path_fits(s, i, rq->path))
+        if (strcmp(r->path, path) == 0)
             (void)mo_buf_printf(&b, "%s%s%s", b.len ? ", " : "",
                                 mo_http_method_name(r->method),
                                 r->method == MO_HTTP_GET ? ", HEAD" : "");
@@ -190,13 +234,23 @@ static bool took_token(struct mo_site *s, struct mo_req *rq)
     return true;
 }
 
+void mo_route_call(const struct mo_route *r, void *ctx, struct mo_req *rq)
+{
+    if (!r->body) {
+        r->handle(ctx, rq);
+        return;
+    }
+    rq->data = ctx;
+    mo_req_body(rq, r->max, r->body);
+}
+
 static void answer(struct mo_site *s, struct mo_req *rq,
-                   const struct mo_route *r, bool path_known)
+                   const struct mo_route *r, const char *path)
 {
     if (r) {
-        r->handle(r->ctx, rq);
-    } else if (path_known) {
-        put_allow(s, rq);
+        mo_route_call(r, r->ctx, rq);
+    } else if (path) {
+        put_allow(s, rq, path);
         mo_req_problem(
             rq, 405, "method_not_allowed",
             "this path does not support that method; see the Allow header");
@@ -236,10 +290,9 @@ static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
     struct mo_refusal no = {0, NULL, NULL};
-    const struct mo_route *r;
-    bool path_known;
+    const char *path = NULL;
+    const struct mo_route *r = find(s, rq, &path);
 
-    r = find(s, rq, &path_known);
     rq->tag = r ? r->path : "other";
     rq->caller[0] = '\0';
     put_cors(s, rq);
@@ -255,7 +308,7 @@ static void on_request(void *ctx, struct mo_req *rq)
     if (no.status)
         mo_req_problem(rq, no.status, no.code, no.detail);
     else
-        answer(s, rq, r, path_known);
+        answer(s, rq, r, path);
 }
 
 /* --- health -------------------------------------------------------------- */
@@ -348,19 +401,15 @@ static void on_sio(void *ctx, struct mo_req *rq)
 
 static void add_routes(struct mo_site *s)
 {
-    const struct mo_route fixed[] = {
-        {MO_HTTP_GET, "/healthz", MO_ROUTE_OPEN, on_healthz, s},
-        {MO_HTTP_GET, "/readyz", MO_ROUTE_OPEN, on_readyz, s},
-        {MO_HTTP_GET, "/health", MO_ROUTE_OPEN, on_readyz, s},
-        {MO_HTTP_GET, "/metrics", 0, on_metrics, s},
+    static const struct mo_route fixed[] = {
+        {MO_HTTP_GET, "/healthz", MO_ROUTE_OPEN, on_healthz},
+        {MO_HTTP_GET, "/readyz", MO_ROUTE_OPEN, on_readyz},
+        {MO_HTTP_GET, "/health", MO_ROUTE_OPEN, on_readyz},
+        {MO_HTTP_GET, "/metrics", 0, on_metrics},
+        {MO_HTTP_OTHER, "/socket.io/", MO_ROUTE_PREFIX, on_sio},
     };
-    const struct mo_route sio = {MO_HTTP_OTHER, "/socket.io/", MO_ROUTE_PREFIX,
-                                 on_sio, s};
 
-    for (size_t i = 0; i < MO_COUNT(fixed); i++)
-        (void)mo_site_route(s, &fixed[i]);
-    if (s->sio)
-        (void)mo_site_route(s, &sio);
+    (void)mo_site_add(s, fixed, MO_COUNT(fixed) - (s->sio ? 0 : 1), s);
     mo_page_routes(s);
 }
 

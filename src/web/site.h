@@ -47,14 +47,28 @@ enum {
 
 struct mo_route {
     enum mo_http_method method; /* MO_HTTP_OTHER: any; GET answers HEAD too */
-    const char *path;
+    const char *path; /* "{name}" stands for a segment that is not empty */
     unsigned flags;
     void (*handle)(void *ctx, struct mo_req *rq);
     void *ctx;
+    /* Instead of handle(): gets the body, of at most `max` bytes, in one piece;
+     * rq->data is ctx. */
+    void (*body)(struct mo_req *rq, struct mo_span body);
+    size_t max;
 };
 
-/* MO_EBUSY when the table is full. The row is copied, its strings are not. */
+/* MO_EBUSY when the table is full. The row is copied, its strings are not. Of
+ * several paths that fit a request, the one that was added first decides. */
 int mo_site_route(struct mo_site *s, const struct mo_route *r);
+/* Adds n rows; ctx is for all of them. */
+int mo_site_add(struct mo_site *s, const struct mo_route *v, size_t n,
+                void *ctx);
+/* True if path and method of the request fit the row. */
+bool mo_route_fits(const struct mo_route *r, const struct mo_req *rq);
+/* Calls the row's function. */
+void mo_route_call(const struct mo_route *r, void *ctx, struct mo_req *rq);
+/* The i-th segment of the request's path, from 0, still percent-encoded. */
+struct mo_span mo_req_segment(const struct mo_req *rq, unsigned i);
 /* All rows, borrowed until the next one is added. */
 size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out);
 

@@ -498,6 +498,15 @@ void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
     }
 }
 
+const char *mo_talk_why(void *ctx)
+{
+    const struct mo_talk *t = ctx;
+
+    if (t->agent)
+        return NULL;
+    return t->why[0] ? t->why : "the sandbox is being prepared";
+}
+
 void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t)
 {
     o->on_connect = on_connect;

@@ -29,6 +29,9 @@ struct mo_talk {
     const struct mo_gate *gate; /* who has which token; or NULL */
 };
 
+/* Why there is no agent; NULL: there is one. ctx: struct mo_talk. */
+const char *mo_talk_why(void *ctx);
+
 /* Fill in the callbacks; t must outlive the Socket.IO server. */
 void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t);
 

@@ -266,10 +266,10 @@ test('refused, and the file is as it was', async () => {
     ['DELETE', '/constructor', undefined, 404, /no such/],
     ['GET', '/nobody', undefined, 404, /no such/],
     ['POST', '/nobody/test', undefined, 404, /no such/],
-    ['POST', '/health', {}, 405, /cannot be done/],
-    ['GET', '/add', undefined, 405, /cannot be done/],
-    ['PUT', '/greeter', {}, 405, /cannot be done/],
-    ['GET', '/x/y/z', undefined, 404, /nothing here/],
+    ['POST', '/health', {}, 405, /does not support that method/],
+    ['GET', '/add', undefined, 405, /does not support that method/],
+    ['PUT', '/greeter', {}, 405, /does not support that method/],
+    ['GET', '/x/y/z', undefined, 404, /nothing is served/],
   ];
   for (const [method, path, body, status, says] of ROWS) {
     const got = await rest(method, path, body);

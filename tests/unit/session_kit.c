@@ -335,11 +335,10 @@ static int fake_remove(struct mo_boxes *bs, const char *id,
     return 0;
 }
 
-static void fake_close(struct mo_boxes *bs, void (*gone)(void *), void *ctx)
+static void fake_close(struct mo_boxes *bs)
 {
     mo_container_of(bs, struct world, bs)->closed = true;
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(bs->gone);
 }
 
 static void on_weighed(struct mo_later *d)

@@ -1,9 +1,8 @@
 /* Rows of one person among those of many others: every one of them is found,
  * once, in order, however many pages of the store lie between. */
-#include "web/api_pages.h"
+#include "web/api_job.h"
 
 #include "store_kit.h"
-#include "web/api_owner.h"
 
 static const struct backend sqlite_backend = {"sqlite", false};
 static const struct backend redis_backend = {"redis", true};

@@ -110,14 +110,13 @@ static void fake_claim(struct mo_box *b, const struct mo_box_spec *spec)
     snprintf(k->claimed_for, sizeof(k->claimed_for), "%s", spec->session);
 }
 
-static void fake_close(struct mo_boxes *bs, void (*gone)(void *), void *ctx)
+static void fake_close(struct mo_boxes *bs)
 {
     struct fake *k = mo_container_of(bs, struct fake, bs);
 
     assert_int_equal(bs->n, 0);
     k->closed = true;
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(bs->gone);
 }
 
 static const struct mo_box_ops fake_ops = {

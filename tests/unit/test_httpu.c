@@ -397,7 +397,7 @@ static void nobody_listens(void **state)
     }
 }
 
-/* --- cancel, close, pause ------------------------------------------------ */
+/* --- cancel, close ------------------------------------------------------- */
 
 static void cancel_me(struct seen *me)
 {
@@ -446,52 +446,6 @@ static void cancel_at_any_time(void **state)
         assert_int_equal(me.err.code, MO_ECANCELED);
         mo_buf_fini(&me.body);
     }
-}
-
-static void pause_me(struct seen *me)
-{
-    mo_httpu_pause(me->x);
-}
-
-static void a_paused_answer_waits(void **state)
-{
-    enum { N = 300000 };
-    struct mo_buf reply;
-    struct seen me;
-    struct rig r;
-
-    (void)state;
-    mo_buf_init(&reply, GOT_MAX);
-    (void)mo_buf_printf(&reply, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n",
-                        N);
-    for (int i = 0; i < N; i++)
-        (void)mo_buf_putc(&reply, (char)('a' + i % 26));
-    rig_up(&r, (struct peer){.reply = mo_buf_view(&reply)});
-    seen_init(&me);
-    me.at_head = pause_me;
-    me.at_data = pause_me;
-    begin(&r, &me, (struct mo_http_call){.idle_ms = 40});
-    (void)mo_loop_until(r.l, has_data, &me, 100); /* idle_ms is off */
-    assert_int_equal(me.heads, 1);
-    assert_int_equal(me.datas, 0);
-    while (!me.dones) {
-        me.datas = 0;
-        mo_httpu_resume(me.x);
-        assert_int_equal(me.datas, 0);
-        if (me.body.len < N)
-            wait_for(r.l, has_data, &me);
-        else
-            wait_for(r.l, seen_all, &me);
-        (void)mo_loop_until(r.l, nothing, NULL, 0);
-        assert_true(me.datas <= 1);
-    }
-    assert_int_equal(me.err.code, 0);
-    assert_int_equal(me.body.len, N);
-    for (int i = 0; i < N; i++)
-        assert_int_equal(me.body.p[i], 'a' + i % 26);
-    mo_buf_fini(&me.body);
-    mo_buf_fini(&reply);
-    rig_down(&r);
 }
 
 /* --- hijacked connections ------------------------------------------------ */
@@ -770,7 +724,6 @@ int main(void)
         cmocka_unit_test(slow_and_big_end),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(cancel_at_any_time),
-        cmocka_unit_test(a_paused_answer_waits),
         cmocka_unit_test(hijack_and_half_close),
         cmocka_unit_test(over_tls),
         cmocka_unit_test(our_own_server_agrees),

@@ -274,7 +274,7 @@ static void test_iter_object(void **state)
     }
     assert_int_equal(n, 3);
     n = 0;
-    for (struct mo_json_walk at = mo_json_walk(v); mo_json_step(&at); n++) {
+    for (struct mo_json_each at = mo_json_begin(v); mo_json_step(&at); n++) {
         assert_true(n < MO_COUNT(keys));
         check_row(keys[n], mo_span_is(mo_json_text(at.key), keys[n]));
         check_row(vals[n], mo_span_is(mo_json_text(at.val), vals[n]));
@@ -664,7 +664,7 @@ static void test_walk(void **state)
     unsigned known = 0, all = 0;
 
     (void)state;
-    for (struct mo_json_walk m = mo_json_walk(v); mo_json_step(&m); all++)
+    for (struct mo_json_each m = mo_json_begin(v); mo_json_step(&m); all++)
         known += mo_json_str_in(m.key, names);
     assert_int_equal(all, 3);
     assert_int_equal(known, 2);

@@ -113,17 +113,40 @@ static void each_may_name_its_type(void **s)
 
     (void)s;
     mo_list_init(&head);
-    mo_list_each (x, &head, struct item, node)
+    mo_list_each_entry (x, &head, struct item, node)
         fail_msg("%c is in an empty list", x->c);
     fill(&head, it, "abc");
-    mo_list_each (x, &head, struct item, node)
+    mo_list_each_entry (x, &head, struct item, node)
         seen[n++] = x->c;
-    mo_list_each_safe (x, &head, struct item, node) {
+    mo_list_each_entry_safe (x, &head, struct item, node) {
         seen[n++] = x->c;
         if (x->c != 'b')
             mo_list_del(&x->node);
     }
     assert_string_equal(seen, "abcabc");
+    expect(&head, "b");
+}
+
+static void structs_are_walked(void **s)
+{
+    struct mo_list head;
+    struct item it[3];
+    char seen[4] = "";
+    size_t n = 0;
+
+    (void)s;
+    fill(&head, it, "");
+    mo_list_each_entry (i, &head, struct item, node)
+        seen[n++] = i->c;
+    assert_int_equal(n, 0);
+    fill(&head, it, "abc");
+    mo_list_each_entry (i, &head, struct item, node)
+        seen[n++] = i->c;
+    assert_string_equal(seen, "abc");
+    mo_list_each_entry_safe (i, &head, struct item, node) {
+        if (i->c != 'b')
+            mo_list_del(&i->node);
+    }
     expect(&head, "b");
 }
 
@@ -135,6 +158,7 @@ int main(void)
         cmocka_unit_test(splice_moves_all),
         cmocka_unit_test(each_safe_may_free),
         cmocka_unit_test(each_may_name_its_type),
+        cmocka_unit_test(structs_are_walked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

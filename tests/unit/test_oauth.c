@@ -519,7 +519,8 @@ static int ask_at(struct mock *m, const char *server, bool local,
     mo_oauth_ask_init(&a.q);
     (void)snprintf(url, sizeof(url), "https://%s:%u/", host,
                    mo_httpd_port(m->httpd));
-    a.rc = mo_oauth_ask_get(&a.q, url, NULL);
+    a.rc =
+        mo_oauth_ask(&a.q, url, NULL, mo_span(NULL, 0), mo_span(NULL, 0), NULL);
     if (a.rc == 0)
         wait_for(m->l, is_true, &a.done);
     mo_oauth_ask_fini(&a.q);

@@ -127,6 +127,11 @@ static void on_hello(void *ctx, struct mo_req *rq)
     mo_req_reply(rq, 200, "text/plain", mo_span_cstr(ctx));
 }
 
+static void on_body(struct mo_req *rq, struct mo_span body)
+{
+    mo_req_reply(rq, 200, "text/plain", body);
+}
+
 static const struct {
     const char *ask, *status, *has;
 } route_rows[] = {
@@ -139,6 +144,20 @@ static const struct {
     {REQ("GET /below/", ""), "200", "\r\n\r\nbelow"},
     {REQ("DELETE /below/a/b", ""), "200", "\r\n\r\nbelow"},
     {REQ("GET /below", ""), "404", "\"not_found\""},
+    {REQ("GET /one/x", ""), "200", "\r\n\r\nsegment"},
+    {REQ("GET /one/x/calls", ""), "200", "\r\n\r\nbelow it"},
+    {REQ("GET /one/fixed", ""), "200", "\r\n\r\nexact"},
+    {REQ("DELETE /one/x", ""), "200", "\r\n\r\nsegment"},
+    {REQ("DELETE /one/fixed", ""), "405", "Allow: GET, HEAD\r\n"},
+    {REQ("PUT /one/x", ""), "405", "Allow: GET, HEAD, DELETE\r\n"},
+    {REQ("GET /one/", ""), "404", "\"not_found\""},
+    {REQ("GET /one//calls", ""), "404", "\"not_found\""},
+    {REQ("GET /one/x/", ""), "404", "\"not_found\""},
+    {REQ("GET /one/x/calls/y", ""), "404", "\"not_found\""},
+    {REQ("GET /one", ""), "404", "\"not_found\""},
+    {REQ("POST /body", "Content-Length: 3\r\n") "abc", "200", "\r\n\r\nabc"},
+    {REQ("POST /body", "Content-Length: 5\r\n") "abcde", "413",
+     "\"body_too_big\""},
     {REQ("GET /", ""), "200", "MCP Orchestrator"},
     {REQ("HEAD /", ""), "200", "Content-Type: text/html"},
     {REQ("GET /healthz", ""), "200", "\r\n\r\nok\n"},
@@ -150,10 +169,16 @@ static const struct {
 static void add_routes(struct mo_site *s)
 {
     static char exact[] = "exact", posted[] = "posted", below[] = "below";
+    static char segment[] = "segment", below_it[] = "below it";
     const struct mo_route rows[] = {
         {MO_HTTP_GET, "/exact", 0, on_hello, exact},
         {MO_HTTP_POST, "/exact", 0, on_hello, posted},
         {MO_HTTP_OTHER, "/below/", MO_ROUTE_PREFIX, on_hello, below},
+        {MO_HTTP_GET, "/one/fixed", 0, on_hello, exact},
+        {MO_HTTP_GET, "/one/{id}", 0, on_hello, segment},
+        {MO_HTTP_DELETE, "/one/{id}", 0, on_hello, segment},
+        {MO_HTTP_GET, "/one/{id}/calls", 0, on_hello, below_it},
+        {MO_HTTP_POST, "/body", .body = on_body, .max = 4},
     };
 
     for (size_t i = 0; i < MO_COUNT(rows); i++)

@@ -278,10 +278,12 @@ static void buffers_free_themselves(void **s)
     {
         mo_autobuf struct mo_buf b = {.max = 8};
         mo_autobuf struct mo_buf unused = {.max = 8};
+        mo_autowipe struct mo_buf secret = {.max = 8};
 
         assert_int_equal(mo_buf_puts(&b, "12345678"), 0);
         assert_int_equal(mo_buf_putc(&b, '9'), MO_ETOOBIG);
         assert_int_equal(unused.len, 0);
+        assert_int_equal(mo_buf_puts(&secret, "key"), 0);
     }
     assert_int_equal(mo_mem_live(), before);
 }
@@ -298,9 +300,19 @@ static void test_hex(void **state)
     assert_string_equal(out, "");
 }
 
+static void only_these_bytes(void **state)
+{
+    (void)state;
+    assert_true(mo_span_only(MO_SPAN("aZ9_"), MO_ALNUM "_"));
+    assert_true(mo_span_only(MO_SPAN(""), "x"));
+    assert_false(mo_span_only(MO_SPAN("a-"), MO_ALNUM "_"));
+    assert_false(mo_span_only(MO_SPAN("a\0"), MO_ALNUM));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_these_bytes),
         cmocka_unit_test(test_hex),
         cmocka_unit_test(spans_of_strings),
         cmocka_unit_test(skip_and_head_clamp),

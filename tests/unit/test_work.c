@@ -166,29 +166,6 @@ static void test_bound(void **state)
     fix_fini(&f);
 }
 
-static void test_cancel_one(void **state)
-{
-    struct fix f;
-
-    (void)state;
-    fix_init(&f);
-    fill(&f, 4);
-    mo_work_cancel(f.w, &f.t[2].job);
-    mo_work_cancel(f.w, &f.t[2].job); /* twice = once */
-    mo_work_cancel(f.w, &f.t[0].job); /* too late */
-    assert_int_equal(f.log.ndone, 0);
-    (void)sem_post(&f.gate);
-    mo_loop_run(f.l);
-    assert_int_equal(f.log.ndone, 4);
-    assert_int_equal(f.log.nran, 3);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(f.t[i].canceled, i == 2);
-    mo_work_cancel(f.w, &f.t[1].job); /* already done */
-    mo_work_stop(f.w, MO_WORK_CANCEL, on_gone, &f.log);
-    fix_fini(&f);
-    assert_int_equal(f.log.ndone, 4);
-}
-
 static const struct {
     const char *name;
     int jobs;
@@ -332,10 +309,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),      cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_cancel_one), cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_again),      cmocka_unit_test(test_thread),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_stop),   cmocka_unit_test(test_again),
+        cmocka_unit_test(test_thread), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

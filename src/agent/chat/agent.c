@@ -1,5 +1,6 @@
-/* agent.c - the table of open chats; members join, leave and send commands. */
-#include "agent/chat/chat_priv.h"
+/* agent.c - the table of open chats; members join, leave and send commands;
+ * lists of all conversations. */
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
@@ -10,13 +11,11 @@
 static void free_agent(struct mo_later *d)
 {
     struct mo_agent *a = mo_container_of(d, struct mo_agent, later);
-    void (*gone)(void *) = a->gone;
-    void *ctx = a->gone_ctx;
+    struct mo_gone gone = a->gone;
 
     mo_map_fini(&a->chats);
     mo_free(a);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void take_settings(struct mo_agent *a, const struct mo_agent_opts *o)
@@ -46,8 +45,7 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(a->closing);
     a->closing = true;
-    a->gone = gone;
-    a->gone_ctx = ctx;
+    a->gone = (struct mo_gone){gone, ctx};
     mo_map_each (en, &a->chats)
         mo_chat_finish(en->value, "shutdown", NULL);
     mo_agent_check(a);
@@ -99,20 +97,6 @@ void mo_agent_point(struct mo_agent *a, const char *name)
 
 /* --- joining ------------------------------------------------------------- */
 
-static bool is_session_id(struct mo_span id)
-{
-    if (id.n == 0 || id.n > MO_SESSION_ID_MAX)
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        char c = id.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-              (c >= '0' && c <= '9') || c == '_' || c == '-'))
-            return false;
-    }
-    return true;
-}
-
 static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
                               struct mo_err *e)
 {
@@ -153,7 +137,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
 
     if (a->closing)
         return mo_fail(e, MO_ECLOSED, "the program is shutting down");
-    if (!is_session_id(j->session))
+    if (!mo_session_id_ok(j->session))
         return mo_fail(e, MO_EINVAL,
                        "a session id is 1 to %d characters of A-Z a-z 0-9 _ -",
                        MO_SESSION_ID_MAX);
@@ -196,15 +180,6 @@ void mo_chat_leave(struct mo_member *m)
 
 /* --- messages ------------------------------------------------------------ */
 
-/* Providers reject a blank message, and would reject every later request of the
- * conversation that contains it. */
-static bool is_blank_text(struct mo_span text)
-{
-    while (text.n > 0 && memchr(" \t\r\n\v\f", text.p[0], 6))
-        text = mo_span_skip(text, 1);
-    return text.n == 0;
-}
-
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
 {
@@ -212,7 +187,9 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
 
-    if (is_blank_text(text) || text.n > MO_CHAT_TEXT_MAX) {
+    /* Providers reject a blank message, and would reject every later request
+     * of the conversation that contains it. */
+    if (mo_span_only(text, " \t\r\n\v\f") || text.n > MO_CHAT_TEXT_MAX) {
         mo_chat_ack(&ack, "bad_request",
                     text.n <= MO_CHAT_TEXT_MAX
                         ? "the message is empty"
@@ -319,4 +296,57 @@ void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx)
     if (ack && mo_session_end(c->agent->o.sessions, mo_span_cstr(c->id), false,
                               on_session_ended, ack, &e) < 0)
         on_session_ended(ack, &e);
+}
+
+/* --- all open conversations ---------------------------------------------- */
+
+const struct mo_tally *mo_agent_tally(const struct mo_agent *a)
+{
+    return &a->tally;
+}
+
+void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx)
+{
+    mo_map_each (en, &a->chats) {
+        const struct chat *c = en->value;
+        const struct mo_chat_look look = {
+            .session = c->id,
+            .provider = c->provider ? c->provider : "",
+            .model = mo_buf_view(&c->model),
+            .title = mo_buf_view(&c->title),
+            .spent = c->transcript.spent,
+            .members = c->nmembers,
+            .busy = c->state != CHAT_IDLE && c->state != CHAT_OPENING,
+        };
+
+        if (c->ready)
+            each(ctx, &look);
+    }
+}
+
+static void list_waiting_calls(const struct chat *c, mo_waiting_fn *each,
+                               void *ctx)
+{
+    uint64_t term = c->agent->o.approval_ms;
+
+    mo_list_each_entry (k, &c->calls.list, const struct call, node) {
+        const struct mo_waiting w = {
+            .session = c->id,
+            .call = k->key,
+            .title = mo_buf_view(&c->title),
+            .server = k->tool ? k->tool->def.server : MO_SPAN(""),
+            .tool = mo_buf_view(&k->name),
+            .since = k->expires > term ? k->expires - term : 0,
+            .expires = k->expires,
+        };
+
+        if (k->state == MO_CALL_PENDING && !k->writing)
+            each(ctx, &w);
+    }
+}
+
+void mo_agent_waiting(const struct mo_agent *a, mo_waiting_fn *each, void *ctx)
+{
+    mo_map_each (en, &a->chats)
+        list_waiting_calls(en->value, each, ctx);
 }

@@ -13,7 +13,6 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_log.h"
 
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
@@ -22,7 +21,6 @@
 #include "agent/chat/verdict.h"
 #include "agent/chat/write_ahead.h"
 
-#include "codec/json/json.h"
 #include "mcp/content.h"
 
 #define ROUTE_MAX ((size_t)4096)
@@ -94,14 +92,14 @@ static void call_free(struct call *k)
 
 void mo_chat_calls_drop(struct chat *c)
 {
-    mo_list_each_safe (k, &c->calls.list, struct call, node)
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node)
         call_free(k);
     mo_timer_stop(c->agent->loop, &c->calls.expiry);
 }
 
 bool mo_chat_calls_running(const struct chat *c)
 {
-    mo_list_each (k, &c->calls.list, struct call, node)
+    mo_list_each_entry (k, &c->calls.list, struct call, node)
         if (k->running)
             return true;
     return false;
@@ -111,7 +109,7 @@ struct call *mo_chat_calls_only(struct chat *c)
 {
     struct call *only = NULL;
 
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_RUNNING)
             continue;
         if (only)
@@ -125,7 +123,7 @@ struct call *mo_chat_calls_running_as(struct chat *c,
                                       const struct mo_conn *conn,
                                       uint64_t number)
 {
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->running && k->conn == conn &&
             mo_call_number(k->running) == number)
             return k;
@@ -135,7 +133,7 @@ struct call *mo_chat_calls_running_as(struct chat *c,
 
 struct call *mo_chat_calls_find(struct chat *c, struct mo_span key)
 {
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (mo_span_eq_ct(mo_span_cstr(k->key), key))
             return k;
     }
@@ -149,12 +147,12 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
 {
     size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
 
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         put_call_doc(docs, k);
         at[++n] = docs->len;
     }
     n = 0;
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         v[n] = (struct mo_write){
             .kind = MO_WRITE_CALL,
             .id = mo_span_cstr(k->key),
@@ -185,7 +183,7 @@ static bool send_results_if_ended(struct chat *c, struct call *last)
 
     if (c->state != CHAT_CALLS)
         return false;
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (!call_has_ended(k))
             return false;
         v[n++] = (struct mo_entry_result){
@@ -300,7 +298,7 @@ void mo_chat_calls_arm(struct chat *c)
 {
     uint64_t now = mo_wall_ms(), next = 0;
 
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_PENDING && !k->writing &&
             (next == 0 || k->expires < next))
             next = k->expires;
@@ -315,7 +313,7 @@ void mo_chat_calls_begin(struct chat *c)
 {
     bool runs = false;
 
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             runs = true;
         else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
@@ -325,7 +323,7 @@ void mo_chat_calls_begin(struct chat *c)
     }
     if (runs)
         mo_chat_event_thinking(c);
-    mo_list_each_safe (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             mo_chat_call_run(k);
     }
@@ -343,7 +341,7 @@ void mo_chat_calls_recovered(struct chat *c)
     mo_chat_calls_count(c);
     mo_chat_move(c, CHAT_CALLS);
     mo_chat_opened(c);
-    mo_list_each_safe (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         enum mo_call_state to = k->state;
 
         if (to != MO_CALL_UNKNOWN && to != MO_CALL_REJECTED)
@@ -453,7 +451,7 @@ void mo_chat_calls_expire(struct mo_timer *t)
     struct chat *c = mo_container_of(t, struct chat, calls.expiry);
     uint64_t now = mo_wall_ms();
 
-    mo_list_each_safe (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_PENDING && !k->writing && k->expires <= now)
             mo_chat_call_reject(k, "time",
                                 "Nobody answered in time, so it was not run.");
@@ -463,7 +461,7 @@ void mo_chat_calls_expire(struct mo_timer *t)
 
 void mo_chat_calls_cancel(struct chat *c)
 {
-    mo_list_each_safe (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         k->canceled = true;
         if (k->running)
             mo_call_cancel(k->running, "stopped by the person");

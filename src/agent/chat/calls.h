@@ -58,6 +58,10 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
                             struct mo_buf *docs);
 /* The calls are stored: asks for approval, runs the allowed ones. */
 void mo_chat_calls_begin(struct chat *c);
+/* After a restart: looks up the calls of the last entry in the store.
+ * mo_chat_calls_recovered() follows, or mo_chat_fail(). */
+int mo_chat_calls_recover(struct chat *c, struct mo_json entry,
+                          struct mo_err *e);
 void mo_chat_calls_recovered(struct chat *c); /* all were read: goes on */
 void mo_chat_calls_cancel(struct chat *c);
 
@@ -66,12 +70,15 @@ void mo_chat_calls_cancel(struct chat *c);
  * they. */
 size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
                              struct mo_buf *doc);
-void mo_chat_calls_outcome_written(
-    struct call *k); /* it is written: sends the event */
+void mo_chat_calls_outcome_written(struct call *k); /* sends the event */
 /* Ends a running call. mo_chat_call_fail() sets an error text as its result. */
 void mo_chat_call_outcome(struct call *k, enum mo_call_state to);
 void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
                        ...) __attribute__((format(printf, 3, 4)));
+/* The same for a call that was not run; fmt: why. */
+#define mo_chat_call_skip(k, fmt, ...)                                         \
+    mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: " fmt ".",       \
+                      ##__VA_ARGS__)
 
 extern const char
     mo_chat_calls_none[]; /* error text: the call is not pending */

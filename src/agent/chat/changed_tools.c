@@ -20,7 +20,7 @@ struct blocked {
 
 void mo_changed_tools_forget(struct chat *c)
 {
-    mo_list_each_safe (k, &c->blocked, struct blocked, node) {
+    mo_list_each_entry_safe (k, &c->blocked, struct blocked, node) {
         mo_list_del(&k->node);
         mo_buf_fini(&k->before);
         mo_free(k);
@@ -66,7 +66,7 @@ bool mo_changed_tools_is_same(const struct chat *c, const struct mo_tool *t)
 static struct blocked *find_blocked(const struct chat *c,
                                     const struct mo_tool *t)
 {
-    mo_list_each (k, &c->blocked, struct blocked, node) {
+    mo_list_each_entry (k, &c->blocked, struct blocked, node) {
         if (k->tool == t)
             return k;
     }

@@ -9,7 +9,6 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_log.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
@@ -17,7 +16,6 @@
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/queue.h"
-#include "agent/chat/recover.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
 #include "agent/chat/write_ahead.h"
@@ -53,24 +51,24 @@ void mo_chat_move(struct chat *c, enum chat_state to)
 
 /* --- answers to members -------------------------------------------------- */
 
-void mo_chat_ack(struct ack *a, const char *code, const char *message)
+static void send_ack(struct ack *a, const struct mo_ack *k)
 {
-    struct mo_ack k = {.code = code, .message = mo_span_cstr(message)};
     struct ack to = *a;
 
     *a = (struct ack){NULL, NULL};
     if (to.fn)
-        to.fn(to.ctx, &k);
+        to.fn(to.ctx, k);
+}
+
+void mo_chat_ack(struct ack *a, const char *code, const char *message)
+{
+    send_ack(a,
+             &(struct mo_ack){.code = code, .message = mo_span_cstr(message)});
 }
 
 void mo_chat_ack_ok(struct ack *a, struct mo_span extra)
 {
-    struct mo_ack k = {.ok = true, .extra = extra};
-    struct ack to = *a;
-
-    *a = (struct ack){NULL, NULL};
-    if (to.fn)
-        to.fn(to.ctx, &k);
+    send_ack(a, &(struct mo_ack){.ok = true, .extra = extra});
 }
 
 /* --- opening ------------------------------------------------------------- */
@@ -180,7 +178,7 @@ void mo_chat_change_model(struct chat *c, const struct mo_join *j)
 
 static void greet_new_members(struct chat *c)
 {
-    mo_list_each_safe (m, &c->members, struct mo_member, node) {
+    mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
         if (!m->greeted)
             mo_chat_event_greet(m);
     }
@@ -266,22 +264,21 @@ static void read_history(struct chat *c)
     c->writes++;
 }
 
-static struct mo_json_doc kept_of(const struct chat *c)
+/* What the session keeps of the conversation; none if it cannot be parsed. */
+static struct mo_json kept_of(const struct chat *c)
 {
     struct mo_json_doc kept = {.bad_at = 0};
 
-    if (c->info.data.n > 0 && mo_json_parse(c->info.data, 0, &kept, NULL) < 0)
-        kept = (struct mo_json_doc){.bad_at = 0};
-    return kept;
+    if (c->info.data.n > 0)
+        (void)mo_json_parse(c->info.data, 0, &kept, NULL);
+    return kept.root;
 }
 
 static struct mo_span model_it_had(const struct chat *c, struct mo_arena *a)
 {
     struct mo_span had = {NULL, 0};
-    struct mo_json model = mo_json_get(kept_of(c).root, "model");
 
-    if (mo_json_is(model, MO_JSON_STRING))
-        (void)mo_json_str(model, a, &had);
+    (void)mo_json_str(mo_json_get(kept_of(c), "model"), a, &had);
     return had;
 }
 
@@ -292,7 +289,7 @@ static int pick_model(struct chat *c, bool *another, struct mo_err *e)
     mo_autoarena struct mo_arena a = {.cap = 65536};
     int rc = 0;
 
-    mo_session_memory_read(c, kept_of(c).root);
+    mo_session_memory_read(c, kept_of(c));
     had = model_it_had(c, &a);
     if (wanted.n == 0)
         wanted = had;

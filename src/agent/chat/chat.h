@@ -27,6 +27,7 @@
 #ifndef MO_AGENT_CHAT_CHAT_H
 #define MO_AGENT_CHAT_CHAT_H
 
+#include "agent/chat/tally.h"
 #include "agent/llm/models.h"
 #include "gateway/gateway.h"
 #include "policy/policy.h"
@@ -106,9 +107,8 @@ struct mo_member_cb {
 struct mo_join {
     struct mo_span session;
     struct mo_span model; /* empty: the session's model, or the default */
-    struct mo_span
-        key; /* API key for the provider; empty: the configured one */
-    struct mo_span who; /* for the audit log: "127.0.0.1:4711", "terminal" */
+    struct mo_span key;   /* for the provider; empty: the configured one */
+    struct mo_span who;   /* for the audit log: "127.0.0.1:4711", "terminal" */
     /* The user's name. Sessions of other users do not exist for them
      * (MO_ENOTFOUND). Empty: the operator, who may join every session.
      * [A-Za-z0-9_.@-] */
@@ -126,8 +126,7 @@ void mo_chat_leave(struct mo_member *m); /* no callback follows */
 
 struct mo_ack {
     bool ok;
-    const char
-        *code; /* error code: "busy", "unknown_call", "bad_request", ... */
+    const char *code; /* "busy", "unknown_call", "bad_request", ... */
     struct mo_span message;
     struct mo_span extra; /* extra members of the answer ("\"queued\":1") */
 };
@@ -145,8 +144,7 @@ struct mo_decision {
     struct mo_span reason;
     struct mo_span args; /* edited arguments; empty: unchanged */
     enum mo_remember remember;
-    struct mo_span
-        conditions; /* for MO_REMEMBER_ALWAYS: only for matching arguments */
+    struct mo_span conditions; /* MO_REMEMBER_ALWAYS: on the arguments */
 };
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
@@ -180,5 +178,31 @@ void mo_chat_reset(struct mo_member *m, mo_ack_fn *done, void *ctx);
 /* Ends the session: its box is removed, its history is kept until it
  * expires. */
 void mo_chat_end(struct mo_member *m, mo_ack_fn *done, void *ctx);
+
+/* --- all open conversations of this process ------------------------------
+ *
+ * Conversations that nobody opened since the program started are not included;
+ * they are only in the store. */
+
+const struct mo_tally *mo_agent_tally(const struct mo_agent *a);
+
+struct mo_chat_look { /* one conversation; valid during the callback */
+    const char *session, *provider;
+    struct mo_span model, title;
+    struct mo_llm_usage spent; /* of the entries loaded here */
+    unsigned members;
+    bool busy; /* a turn is running */
+};
+typedef void mo_chat_look_fn(void *ctx, const struct mo_chat_look *c);
+void mo_agent_chats(const struct mo_agent *a, mo_chat_look_fn *each, void *ctx);
+
+struct mo_waiting { /* a pending call */
+    const char *session, *call;
+    struct mo_span title; /* title of the conversation; may be empty */
+    struct mo_span server, tool;
+    uint64_t since, expires; /* wall ms */
+};
+typedef void mo_waiting_fn(void *ctx, const struct mo_waiting *w);
+void mo_agent_waiting(const struct mo_agent *a, mo_waiting_fn *each, void *ctx);
 
 #endif

@@ -139,8 +139,7 @@ struct mo_agent {
     struct mo_tally tally;
     bool closing;
     unsigned ngateway_clients; /* connections to the gateway */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
     struct mo_later later;
     void (*on_point)(void *ctx, const char *name);
     void *point_ctx;

@@ -99,15 +99,6 @@ static void put_user_message(struct mo_buf *b, struct mo_span text)
     mo_jw_end(&w);
 }
 
-/* Appends the text blocks, without thinking. */
-static void put_entry_text(struct mo_buf *b, struct mo_json doc)
-{
-    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "blocks"));
-         mo_json_step(&at);)
-        if (mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("text")))
-            (void)mo_json_str_buf(mo_json_get(at.val, "text"), b);
-}
-
 /* The summary as a user message. Must be the same bytes each time, because
  * thinking blocks are bound to them. */
 static void put_summary_message(struct mo_buf *b, const struct entry *summary)
@@ -117,7 +108,7 @@ static void put_summary_message(struct mo_buf *b, const struct entry *summary)
     mo_buf_puts(&text, before);
     (void)mo_json_str_buf(mo_json_get(summary->doc, "made"), &text);
     mo_buf_puts(&text, "; it is no request of the person.]\n");
-    put_entry_text(&text, summary->doc);
+    mo_llm_entry_text(summary->doc, &text);
     put_user_message(b, mo_buf_view(&text));
     mo_buf_pass_err(b, &text);
 }
@@ -264,7 +255,7 @@ static unsigned count_turns(const struct chat *c, uint64_t until)
 {
     unsigned n = 0;
 
-    mo_list_each (en, &c->transcript.list, struct entry, node)
+    mo_list_each_entry (en, &c->transcript.list, struct entry, node)
         n += is_sent(c, en) && is_user(en) && en->seq <= until;
     return n;
 }
@@ -278,7 +269,7 @@ static void put_speaker_line(struct mo_buf *b, const char *who,
     mo_autobuf struct mo_buf words = {.max = MO_ENTRY_MAX};
     size_t n = 0;
 
-    put_entry_text(&words, doc);
+    mo_llm_entry_text(doc, &words);
     n = mo_utf8_cut(mo_buf_view(&words), SAID_LINE_MAX);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)words.p[i] < ' ')
@@ -292,7 +283,7 @@ static void put_speaker_line(struct mo_buf *b, const char *who,
 
 static void put_turn_lines(struct chat *c, struct mo_buf *b)
 {
-    mo_list_each (en, &c->transcript.list, struct entry, node) {
+    mo_list_each_entry (en, &c->transcript.list, struct entry, node) {
         enum mo_entry_role role = en->role;
 
         if (!is_sent(c, en) || en->seq > c->transcript.cut)
@@ -326,7 +317,7 @@ static void put_program_summary(struct chat *c, struct mo_buf *out)
     mo_autobuf struct mo_buf lines = {.max = MO_ENTRY_MAX};
 
     if (c->transcript.summary)
-        put_entry_text(&old, c->transcript.summary->doc);
+        mo_llm_entry_text(c->transcript.summary->doc, &old);
     put_turn_lines(c, &lines);
     mo_buf_put(out, old.p, mo_utf8_cut(mo_buf_view(&old), max / 2));
     if (out->len > 0)

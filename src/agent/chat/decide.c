@@ -5,13 +5,10 @@
  * that is not pending (any more), or has changed, is refused and audited.
  * calls.c stores an accepted decision; then the call runs or is rejected. */
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/verdict.h"
-
-#include "codec/json/json.h"
 
 static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
 {

@@ -15,7 +15,6 @@
 #include "agent/chat/elicit.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/run.h"
@@ -70,7 +69,7 @@ static bool is_form(struct mo_json schema)
     if (!is_type(schema, "object") || !mo_json_is(all, MO_JSON_OBJECT) ||
         mo_json_len(all) > MO_CHAT_FIELDS)
         return false;
-    for (struct mo_json_walk at = mo_json_walk(all); mo_json_step(&at);)
+    mo_json_each (at, all)
         if (!is_form_field(at.val))
             return false;
     return true;
@@ -84,14 +83,12 @@ static int check_members(struct mo_json schema, struct mo_json content,
     mo_autobuf struct mo_buf name = {.max = ANSWER_MAX};
     int rc = 0;
 
-    for (struct mo_json_walk at = mo_json_walk(content);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, content, rc == 0) {
         bool found = false;
 
         mo_buf_reset(&name);
         (void)mo_json_str_buf(at.key, &name);
-        for (struct mo_json_walk known = mo_json_walk(all);
-             !found && mo_json_step(&known);)
+        mo_json_each_while (known, all, !found)
             found = mo_json_str_eq(known.key, mo_buf_view(&name));
         if (!found)
             rc = mo_fail(e, MO_EINVAL, "%.*s was not asked for", (int)at.key.n,
@@ -105,14 +102,13 @@ static int check_content(struct mo_json schema, struct mo_json content,
 {
     const struct mo_jschema_opts o = {.name = "content", .formats = true};
     struct mo_jschema_result r;
-    int rc = check_members(schema, content, e);
 
-    if (rc == 0)
-        rc = mo_jschema_check(schema, content, &o, &r, e);
-    if (rc == 0 && !r.valid)
-        rc =
-            mo_fail(e, MO_EINVAL, "%s: %s", r.errors[0].path, r.errors[0].text);
-    return rc;
+    if (check_members(schema, content, e) < 0 ||
+        mo_jschema_check(schema, content, &o, &r, e) < 0)
+        return e->code;
+    return r.valid ? 0
+                   : mo_fail(e, MO_EINVAL, "%s: %s", r.errors[0].path,
+                             r.errors[0].text);
 }
 
 int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
@@ -124,21 +120,16 @@ int mo_elicit_accept(struct mo_buf *out, struct mo_json schema,
 
     if (content.n == 0)
         content = MO_SPAN("{}");
-    if (mo_json_parse(content, 0, &given, e) < 0)
-        return MO_EPROTO;
-    rc = mo_exact_args(given.root, &exact, e); /* rejects duplicate members */
-    if (rc == 0)
-        rc = mo_json_parse(mo_buf_view(&exact), 0, &given, e);
-    if (rc == 0) {
-        rc = mo_form_accept(out, schema, given.root);
-        if (rc < 0)
-            mo_fail(e, rc, "the answer is too large");
-    }
-    if (rc == 0)
-        rc = mo_json_parse(mo_buf_view(out), 0, &whole, e);
-    if (rc == 0)
-        rc = check_content(schema, mo_json_get(whole.root, "content"), e);
-    return rc;
+    if (mo_json_parse(content, 0, &given, e) < 0 ||
+        mo_exact_args(given.root, &exact, e) < 0 || /* no duplicate members */
+        mo_json_parse(mo_buf_view(&exact), 0, &given, e) < 0)
+        return e->code;
+    rc = mo_form_accept(out, schema, given.root);
+    if (rc < 0)
+        return mo_fail(e, rc, "the answer is too large");
+    if (mo_json_parse(mo_buf_view(out), 0, &whole, e) < 0)
+        return e->code;
+    return check_content(schema, mo_json_get(whole.root, "content"), e);
 }
 
 /* --- audit --------------------------------------------------------------- */
@@ -167,11 +158,10 @@ static void audit_question(const struct question *q,
 
 /* --- open and close ------------------------------------------------------ */
 
-static void put_question(const struct question *q, struct elicit_view *v)
+static void send_question(const struct question *q, struct mo_member *only)
 {
     struct mo_json p = q->ask->params;
-
-    *v = (struct elicit_view){
+    const struct elicit_view v = {
         .id = q->id,
         .call = q->call->key,
         .server = q->call->tool->def.server,
@@ -180,13 +170,7 @@ static void put_question(const struct question *q, struct elicit_view *v)
         .what = mo_json_get(p, q->page ? "url" : "requestedSchema"),
         .expires = q->expires,
     };
-}
 
-static void send_question(const struct question *q, struct mo_member *only)
-{
-    struct elicit_view v;
-
-    put_question(q, &v);
     mo_chat_event_elicit(q->call->chat, only, &v);
 }
 
@@ -220,7 +204,8 @@ static void on_question_expired(struct mo_timer *t)
 
 void mo_chat_elicit_drop(struct call *k)
 {
-    mo_list_each_safe (q, &k->chat->calls.questions, struct question, node) {
+    mo_list_each_entry_safe (q, &k->chat->calls.questions, struct question,
+                             node) {
         if (q->call == k)
             end_question(q, MO_ANSWER_CANCEL, mo_span(NULL, 0), "cancel", "");
     }
@@ -228,7 +213,7 @@ void mo_chat_elicit_drop(struct call *k)
 
 void mo_chat_elicit_send_open(struct mo_member *m)
 {
-    mo_list_each (q, &m->chat->calls.questions, struct question, node)
+    mo_list_each_entry (q, &m->chat->calls.questions, struct question, node)
         send_question(q, m);
 }
 
@@ -305,7 +290,7 @@ void mo_chat_elicit_gone(struct mo_ask *ask)
 
 static struct question *find_question(struct chat *c, struct mo_span id)
 {
-    mo_list_each (q, &c->calls.questions, struct question, node) {
+    mo_list_each_entry (q, &c->calls.questions, struct question, node) {
         if (mo_span_eq_ct(mo_span_cstr(q->id), id))
             return q;
     }

@@ -13,8 +13,7 @@ static size_t cost_of(struct mo_json doc)
 {
     size_t n = mo_json_get(doc, "results").n;
 
-    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "blocks"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_get(doc, "blocks")) {
         struct mo_json raw = mo_json_get(at.val, "raw");
 
         n += raw.p ? raw.n : at.val.n;
@@ -116,7 +115,7 @@ struct entry *mo_chat_last(struct chat *c)
 
 void mo_chat_forget_entries(struct chat *c)
 {
-    mo_list_each_safe (en, &c->transcript.list, struct entry, node) {
+    mo_list_each_entry_safe (en, &c->transcript.list, struct entry, node) {
         if (en != c->transcript.unkept)
             mo_chat_entries_lost(c, en);
     }

@@ -127,7 +127,7 @@ static void put_content(struct mo_jw *w, struct mo_json content,
     size_t room = MO_ENTRY_RESULT_MAX;
 
     mo_jw_arr(w);
-    for (struct mo_json_walk at = mo_json_walk(content); mo_json_step(&at);) {
+    mo_json_each (at, content) {
         bool text =
             mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("text"));
 
@@ -150,9 +150,7 @@ static void put_result(struct mo_jw *w, const struct mo_entry_result *r)
 
     mo_jw_obj(w);
     mo_jw_member(w, "key", r->key);
-    if (r->id.n > 0) {
-        mo_jw_member(w, "id", r->id);
-    }
+    mo_jw_member_opt(w, "id", r->id);
     mo_jw_member(w, "name", r->name);
     mo_jw_member_bool(w, "isError", r->is_error);
     mo_jw_member(w, "state", mo_span_cstr(r->state));
@@ -193,7 +191,7 @@ static void put_open(struct mo_jw *w, struct mo_json v)
         return;
     }
     mo_jw_obj(w);
-    for (struct mo_json_walk at = mo_json_walk(v); mo_json_step(&at);) {
+    mo_json_each (at, v) {
         if (is_opaque(at.key))
             continue;
         mo_jw_key_raw(w, at.key);
@@ -206,7 +204,7 @@ static void put_open(struct mo_jw *w, struct mo_json v)
 static void put_open_blocks(struct mo_jw *w, struct mo_json blocks)
 {
     mo_jw_arr(w);
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);)
+    mo_json_each (at, blocks)
         if (!mo_json_str_eq(mo_json_get(at.val, "type"), MO_SPAN("other")))
             put_open(w, at.val);
     mo_jw_end(w);
@@ -219,7 +217,7 @@ void mo_entry_public(struct mo_buf *b, struct mo_json entry, uint64_t seq,
 
     mo_jw_member_u64(&w, "seq", seq);
     mo_jw_member_u64(&w, "at", at);
-    for (struct mo_json_walk m = mo_json_walk(entry); mo_json_step(&m);) {
+    mo_json_each (m, entry) {
         if (is_opaque(m.key))
             continue;
         mo_jw_key_raw(&w, m.key);
@@ -242,7 +240,7 @@ int mo_entry_text(struct mo_json entry, struct mo_buf *out)
 
 static void put_words_of(struct mo_buf *b, struct mo_json list)
 {
-    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+    mo_json_each (at, list) {
         struct mo_json text = mo_json_get(at.val, "text");
 
         if (mo_json_is(text, MO_JSON_STRING) && mo_json_str_buf(text, b) == 0)

@@ -8,7 +8,6 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/router.h"
@@ -35,7 +34,7 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         send_to_member(only, name, args);
         return;
     }
-    mo_list_each_safe (m, &c->members, struct mo_member, node) {
+    mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
         if (m->greeted)
             send_to_member(m, name, args);
     }
@@ -242,8 +241,7 @@ void mo_chat_event_resolved(struct call *k, bool approved)
     mo_jw_member_cstr(w, "callId", k->key);
     mo_jw_member_bool(w, "approved", approved);
     mo_jw_member_cstr(w, "by", k->by);
-    if (k->reason.len > 0)
-        mo_jw_member(w, "reason", mo_buf_view(&k->reason));
+    mo_jw_member_opt(w, "reason", mo_buf_view(&k->reason));
     event_send(&ev, k->chat, NULL, "tool:resolved");
 }
 
@@ -255,7 +253,7 @@ static void relay_params(struct chat *c, const struct call *k, const char *name,
     struct mo_jw *w = event_begin(&ev);
 
     mo_jw_member_cstr(w, "callId", k ? k->key : NULL);
-    for (struct mo_json_walk at = mo_json_walk(params); mo_json_step(&at);) {
+    mo_json_each (at, params) {
         if (mo_json_str_eq(at.key, MO_SPAN("callId")) ||
             mo_json_str_eq(at.key, MO_SPAN("progressToken")))
             continue;
@@ -379,7 +377,7 @@ static void send_ready(struct chat *c, struct mo_member *m)
 static void put_pending(struct mo_jw *w, struct chat *c)
 {
     mo_jw_member_arr(w, "pending");
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_PENDING)
             continue;
         mo_jw_obj(w);
@@ -399,7 +397,7 @@ static const char *const turn_states[] = {
 static void put_running(struct mo_jw *w, struct chat *c)
 {
     mo_jw_member_arr(w, "running");
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_RUNNING)
             mo_jw_cstr(w, k->key);
     }
@@ -409,7 +407,7 @@ static void put_running(struct mo_jw *w, struct chat *c)
 static void put_waiting(struct mo_jw *w, struct chat *c)
 {
     mo_jw_member_arr(w, "waiting");
-    mo_list_each (m, &c->queue, struct message, node) {
+    mo_list_each_entry (m, &c->queue, struct message, node) {
         if (!m->stored)
             continue;
         mo_jw_obj(w);
@@ -444,7 +442,7 @@ static void put_messages(struct mo_jw *w, struct chat *c)
     mo_autobuf struct mo_buf one = {.max = MO_ENTRY_MAX};
 
     mo_jw_member_arr(w, "messages");
-    mo_list_each (en, &c->transcript.list, struct entry, node) {
+    mo_list_each_entry (en, &c->transcript.list, struct entry, node) {
         if (en == c->transcript.unkept)
             break; /* members get it when it is stored */
         mo_buf_reset(&one);
@@ -480,7 +478,7 @@ void mo_chat_event_greet(struct mo_member *m)
 
 void mo_chat_event_greet_all(struct chat *c)
 {
-    mo_list_each_safe (m, &c->members, struct mo_member, node) {
+    mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
         if (m->greeted)
             mo_chat_event_greet(m);
     }

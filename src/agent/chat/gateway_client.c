@@ -10,7 +10,6 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_log.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
 #include "gateway/gateway.h"

@@ -113,13 +113,12 @@ static void load_catalog(struct tool_load *g)
     struct chat *c = g->chat;
     struct mo_tool_source v[SOURCE_SERVERS + 1] = {
         {.name = MO_SPAN("box"), .conn = c->info.conn, .bare = true}};
-    struct mo_buf ours;
+    mo_autobuf struct mo_buf ours = {.max = OURS_MAX};
     struct mo_err e;
     size_t n = 1;
     int rc = 0;
 
     c->stale = false; /* later changes set it again */
-    mo_buf_init(&ours, OURS_MAX);
     if (c->agent->o.servers.gateway)
         n = add_gateway_sources(c, v, &ours);
     if (c->state == CHAT_ENDING)
@@ -128,7 +127,6 @@ static void load_catalog(struct tool_load *g)
         rc = mo_fail(&e, MO_EUNAVAIL, "the box has ended");
     else
         rc = mo_tools_load(c->tools, v, n, on_tools_loaded, g, &e);
-    mo_buf_fini(&ours);
     if (rc < 0)
         on_tools_loaded(g, &e);
 }

@@ -43,7 +43,7 @@ void mo_chat_queue_return(struct chat *c, struct message *m)
 
 void mo_chat_queue_drop(struct chat *c)
 {
-    mo_list_each_safe (m, &c->queue, struct message, node) {
+    mo_list_each_entry_safe (m, &c->queue, struct message, node) {
         mo_list_del(&m->node);
         mo_chat_ack(&m->ack, "closed",
                     "the session ended before this was read");
@@ -115,7 +115,7 @@ void mo_chat_queue_store(struct chat *c)
 {
     if (c->state == CHAT_IDLE)
         return; /* the first is taken now, the others come here then */
-    mo_list_each_safe (m, &c->queue, struct message, node) {
+    mo_list_each_entry_safe (m, &c->queue, struct message, node) {
         if (!m->stored && !m->writing)
             store(c, m);
     }
@@ -157,7 +157,7 @@ static void forget(struct chat *c, const struct entry *en)
 {
     struct mo_json id = mo_json_get(en->doc, "id");
 
-    mo_list_each_safe (m, &c->queue, struct message, node) {
+    mo_list_each_entry_safe (m, &c->queue, struct message, node) {
         if (!m->stored || !mo_json_str_eq(id, mo_span_cstr(m->id)))
             continue;
         mo_list_del(&m->node);

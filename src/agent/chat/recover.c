@@ -4,18 +4,10 @@
  * pending again and a finished call keeps its outcome. A call that was running
  * may or may not have had an effect; it is never run again, and the person and
  * the model are told that its outcome is unknown. */
-#include "agent/chat/recover.h"
-
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/router.h"
 #include "agent/chat/verdict.h"
 #include "mcp/content.h"
-
-struct lookup {
-    struct chat *chat;
-    struct call *call;
-};
 
 /* Maps the stored text to the constant that struct call points to. */
 static const char *read_by(struct mo_json v)
@@ -106,11 +98,9 @@ static void restore_call(struct call *k, const struct mo_row *row)
 static void on_call_read(void *ctx, const struct mo_rows *rows,
                          const struct mo_err *why)
 {
-    struct lookup *l = ctx;
-    struct chat *c = l->chat;
-    struct call *k = l->call;
+    struct call *k = ctx; /* the chat keeps it while reads are under way */
+    struct chat *c = k->chat;
 
-    mo_free(l);
     c->writes--;
     c->calls.recovering--;
     if (c->state != CHAT_OPENING) {
@@ -134,17 +124,9 @@ static int look_up_call(struct chat *c, struct call *k, struct mo_err *e)
     struct mo_read r = {.kind = MO_READ_CALL,
                         .session = mo_span_cstr(c->id),
                         .id = mo_span_cstr(k->key)};
-    struct lookup *l = mo_new(struct lookup);
-    int rc = 0;
 
-    if (l == NULL)
-        return mo_fail(e, MO_ENOMEM, "out of memory");
-    *l = (struct lookup){c, k};
-    rc = mo_store_read(c->agent->o.store, &r, on_call_read, l, e);
-    if (rc < 0) {
-        mo_free(l);
-        return rc;
-    }
+    if (mo_store_read(c->agent->o.store, &r, on_call_read, k, e) < 0)
+        return e->code;
     c->writes++;
     c->calls.recovering++;
     return 0;

@@ -24,7 +24,6 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/run.h"
@@ -122,42 +121,34 @@ void mo_chat_router_choose(struct call *k)
     struct routed_tool *o = routed_new();
     struct mo_gw_choice ch;
     struct mo_json_doc doc;
-    int rc = MO_ENOMEM;
 
     if (o == NULL)
         return;
-    rc = mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL);
-    if (rc == 0)
-        rc = mo_gateway_choose(k->chat->agent->o.servers.gateway,
-                               mo_gateway_client_peer(k->chat), doc.root,
-                               &o->arena, &ch);
-    if (rc == 0)
-        rc = take_tool(k, o, ch.server, ch.tool);
-    if (rc == 0) {
-        take_words(o, doc.root, ch.sure);
-        rc = mo_chat_call_take_args(k, ch.params, NULL);
+    if (mo_json_parse(mo_buf_view(&k->args), 0, &doc, NULL) < 0 ||
+        mo_gateway_choose(k->chat->agent->o.servers.gateway,
+                          mo_gateway_client_peer(k->chat), doc.root, &o->arena,
+                          &ch) < 0 ||
+        take_tool(k, o, ch.server, ch.tool) < 0) {
+        undo_choice(k, o, before);
+        return;
     }
-    if (rc < 0)
+    take_words(o, doc.root, ch.sure);
+    if (mo_chat_call_take_args(k, ch.params, NULL) < 0)
         undo_choice(k, o, before);
 }
 
 void mo_chat_router_recall(struct call *k, struct mo_json kept)
 {
     const struct mo_tool *before = k->tool;
-    struct mo_span server = {NULL, 0}, tool = {NULL, 0};
+    struct mo_span server, tool;
     struct routed_tool *o = routed_new();
-    int rc = MO_ENOMEM;
 
     if (o == NULL)
         return;
-    rc = mo_json_str(mo_json_get(kept, "server"), &o->arena, &server);
-    if (rc == 0)
-        rc = mo_json_str(mo_json_get(kept, "tool"), &o->arena, &tool);
-    if (rc == 0)
-        rc = take_tool(k, o, server, tool);
-    if (rc == 0)
-        rc = mo_chat_call_take_args(k, mo_json_get(kept, "args"), NULL);
-    if (rc < 0)
+    if (mo_json_str(mo_json_get(kept, "server"), &o->arena, &server) < 0 ||
+        mo_json_str(mo_json_get(kept, "tool"), &o->arena, &tool) < 0 ||
+        take_tool(k, o, server, tool) < 0 ||
+        mo_chat_call_take_args(k, mo_json_get(kept, "args"), NULL) < 0)
         undo_choice(k, o, before);
 }
 
@@ -285,10 +276,8 @@ static int put_route(struct call *k, const struct stand_in *a)
 static void fail_call(struct call *k, const struct stand_in *a,
                       const char *because, struct mo_span reason)
 {
-    mo_chat_call_fail(
-        k, MO_CALL_DONE,
-        "The call was not run: %.*s is down (%s), and %.*s, which stands "
-        "in for it, %s%s%.*s.",
+    mo_chat_call_skip(
+        k, "%.*s is down (%s), and %.*s, which stands in for it, %s%s%.*s",
         (int)a->server.n, a->server.p, a->why, (int)a->to.n, a->to.p, because,
         reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
 }

@@ -8,7 +8,6 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_log.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/event.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
@@ -141,11 +140,9 @@ static void fail_changed(struct call *k)
              (int)k->tool->name.n, k->tool->name.p);
     mo_chat_event_message(k->chat, NULL, text);
     k->chat->stale = true; /* reload before the next step */
-    mo_chat_call_fail(
-        k, MO_CALL_DONE,
-        "The call was not run: its server changed this tool after it "
-        "was offered. Look at the tool as it is now before you call it "
-        "again.");
+    mo_chat_call_skip(k, "its server changed this tool after it was offered. "
+                         "Look at the tool as it is now before you call it "
+                         "again");
 }
 
 /* name: of the tool on that connection; ms: idle timeout. */
@@ -160,12 +157,10 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
         .done = on_answer,
         .ctx = k,
     };
-    struct mo_buf params;
-    struct mo_jw w;
+    mo_autobuf struct mo_buf params = {.max = MO_EXACT_MAX * 2};
+    struct mo_jw w = mo_jw_object(&params);
     struct mo_err e = {0};
 
-    mo_buf_init(&params, MO_EXACT_MAX * 2);
-    w = mo_jw_object(&params);
     mo_jw_member(&w, "name", name);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
     mo_jw_end(&w);
@@ -174,7 +169,6 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
             mo_conn_request(conn, "tools/call", mo_buf_view(&params), &o, &e);
     else
         mo_fail(&e, params.err, "out of memory");
-    mo_buf_fini(&params);
     k->conn = conn;
     k->idle_ms = ms;
     mo_chat_call_arm_idle(k);
@@ -189,8 +183,7 @@ static void on_box_ready(void *ctx, const struct mo_session_info *info,
 
     k->chat->writes--;
     if (why)
-        mo_chat_call_fail(k, MO_CALL_DONE, "The call was not run: no box (%s).",
-                          why->msg);
+        mo_chat_call_skip(k, "no box (%s)", why->msg);
     else if (k->canceled)
         mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
     else
@@ -219,12 +212,10 @@ static bool is_tool_unchanged(const struct call *k,
 {
     struct mo_tool now = {.source = SOURCE_SERVERS};
     mo_autoarena struct mo_arena a = {.cap = MO_TOOLS_BYTES_MAX};
-    bool same = false;
 
-    same = mo_tool_read(&a, k->tool->def.server, k->tool->def.name, it->item,
+    return mo_tool_read(&a, k->tool->def.server, k->tool->def.name, it->item,
                         &now) == 0 &&
            strcmp(now.digest, k->tool->digest) == 0;
-    return same;
 }
 
 /* Sends the call to its server. The gateway sets the timeout. */
@@ -234,14 +225,10 @@ void mo_chat_call_send(struct call *k)
     const struct mo_cat_item *it = find_item(k);
 
     if (conn == NULL)
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: the gateway cannot be reached.");
+        mo_chat_call_skip(k, "the gateway cannot be reached");
     else if (it == NULL)
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: its server is not configured any "
-            "more, or does not have this tool any more.");
+        mo_chat_call_skip(k, "its server is not configured any more, or does "
+                             "not have this tool any more");
     else if (!is_tool_unchanged(k, it))
         fail_changed(k);
     else
@@ -276,11 +263,10 @@ void mo_chat_call_stop_check(struct call *k)
 static void try_stand_in(struct call *k, const char *why)
 {
     if (!mo_stand_in_next(k, why))
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: its server did not say whether the "
-            "tool is still the same (%s).",
-            mo_stand_in_why(k, why));
+        mo_chat_call_skip(k,
+                          "its server did not say whether the tool is still "
+                          "the same (%s)",
+                          mo_stand_in_why(k, why));
 }
 
 static void on_list_read(struct mo_gw_read *r)
@@ -331,9 +317,7 @@ static void send_to_router(struct call *k)
     if (conn)
         send_call(k, conn, mo_span_cstr(name), MO_CALL_FOREVER);
     else
-        mo_chat_call_fail(
-            k, MO_CALL_DONE,
-            "The call was not run: the gateway cannot be reached.");
+        mo_chat_call_skip(k, "the gateway cannot be reached");
 }
 
 /* Starts the call in the box, on a server, or in the gateway. Returns 0 if a
@@ -358,14 +342,14 @@ static unsigned count_started(const struct chat *c)
 {
     unsigned n = 0;
 
-    mo_list_each (k, &c->calls.list, struct call, node)
+    mo_list_each_entry (k, &c->calls.list, struct call, node)
         n += k->started;
     return n;
 }
 
 void mo_chat_calls_next(struct chat *c)
 {
-    mo_list_each_safe (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         if (k->in_line && !c->turn.cancel && count_started(c) < AT_ONCE)
             mo_chat_call_run(k);
     }

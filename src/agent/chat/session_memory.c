@@ -9,7 +9,6 @@
 #include "agent/chat/session_memory.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/verdict.h"
@@ -104,8 +103,7 @@ void mo_session_memory_read(struct chat *c, struct mo_json doc)
     mo_buf_reset(&c->title);
     if (mo_json_str_buf(mo_json_get(doc, "title"), &c->title) < 0)
         mo_buf_reset(&c->title);
-    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc, "rules"));
-         mo_json_step(&at);)
+    mo_json_each (at, mo_json_get(doc, "rules"))
         read_rule(c, at.val);
 }
 

@@ -10,7 +10,6 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_log.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/context_window.h"
 #include "agent/chat/entries.h"

@@ -5,11 +5,9 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_log.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/router.h"
 
-#include "codec/json/json.h"
 #include "mcp/content.h"
 
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
@@ -104,7 +102,7 @@ void mo_chat_calls_judge_again(struct chat *c)
 
     if (c->state != CHAT_CALLS)
         return;
-    mo_list_each_safe (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_PENDING || k->writing || !k->tool ||
             !mo_chat_call_is_denied(k, mo_span(NULL, 0), &why))
             continue;
@@ -191,9 +189,9 @@ void mo_chat_calls_count(struct chat *c)
 {
     unsigned total = 0, at = 0;
 
-    mo_list_each (k, &c->calls.list, struct call, node)
+    mo_list_each_entry (k, &c->calls.list, struct call, node)
         total += k->state == MO_CALL_PENDING;
-    mo_list_each (k, &c->calls.list, struct call, node) {
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_PENDING)
             continue;
         k->position = ++at;
@@ -208,7 +206,7 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
 
     for (size_t i = 0; rc == 0 && i < r->ncalls; i++)
         rc = take_call(c, &r->calls[i], e);
-    mo_list_each (k, &c->calls.list, struct call, node)
+    mo_list_each_entry (k, &c->calls.list, struct call, node)
         mo_chat_log_decision(k);
     mo_chat_calls_count(c);
     return rc;

@@ -19,7 +19,6 @@
 #include "agent/chat/write_ahead.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/context_window.h"
 #include "agent/chat/entries.h"

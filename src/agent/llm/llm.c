@@ -137,7 +137,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
                           const struct mo_llm_opts *o, struct mo_err *e)
 {
     struct mo_llm *m = mo_new(struct mo_llm);
-    struct mo_buf url;
+    mo_autobuf struct mo_buf url = {.max = MO_URL_MAX};
     int rc;
 
     if (!m)
@@ -151,7 +151,6 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     m->total_ms = o->total_ms ? o->total_ms : TOTAL_MS;
     mo_llm_memo_init(&m->memo);
     mo_buf_init(&m->key, KEY_BYTES_MAX);
-    mo_buf_init(&url, MO_URL_MAX);
     rc = put_url(o->kind, o->base_url, &url, e);
     if (rc == 0 && mo_buf_span(&m->key, mo_span_trim(o->key)) < 0)
         rc = mo_fail(e, mo_buf_err(&m->key), "key");
@@ -159,7 +158,6 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
         m->url = mo_strndup(url.p, url.len);
         rc = m->url ? 0 : mo_fail(e, MO_ENOMEM, "model");
     }
-    mo_buf_fini(&url);
     if (rc == 0)
         return m;
     mo_llm_free(m);

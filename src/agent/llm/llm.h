@@ -42,6 +42,7 @@
 #define MO_AGENT_LLM_LLM_H
 
 #include "base/str.h"
+#include "codec/json/json.h"
 #include "config/choices.h"
 #include "loop/httpc.h"
 
@@ -160,6 +161,8 @@ struct mo_llm_cb {
 };
 
 const char *mo_llm_stop_name(enum mo_llm_stop s); /* as in entries */
+/* Appends the text blocks of an entry, without thinking. */
+void mo_llm_entry_text(struct mo_json entry, struct mo_buf *out);
 
 /* Starts a request. All arguments are copied. */
 int mo_llm_start(struct mo_llm *m, const struct mo_llm_request *r,

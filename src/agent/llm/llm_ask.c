@@ -18,6 +18,23 @@ bool mo_llm_is_type(struct mo_json block, const char *type)
     return mo_json_str_eq(mo_json_first(block, "type"), mo_span_cstr(type));
 }
 
+bool mo_llm_is_one_of(struct mo_json v, const char *const *names)
+{
+    for (; *names; names++) {
+        if (mo_json_str_eq(v, mo_span_cstr(*names)))
+            return true;
+    }
+    return false;
+}
+
+void mo_llm_entry_text(struct mo_json entry, struct mo_buf *out)
+{
+    mo_json_each (at, mo_json_get(entry, "blocks")) {
+        if (mo_llm_is_type(at.val, "text"))
+            (void)mo_json_str_buf(mo_json_get(at.val, "text"), out);
+    }
+}
+
 /* --- reading ------------------------------------------------------------- */
 
 static bool is_own(const struct mo_llm_ask *q, struct mo_json entry)
@@ -77,7 +94,7 @@ static bool is_good_call(struct mo_json b)
 /* Checks what all wires rely on. */
 static bool has_good_blocks(struct mo_json blocks)
 {
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         if (mo_llm_is_type(at.val, "call") && !is_good_call(at.val))
             return false;
     }
@@ -104,19 +121,11 @@ static int read_entry(struct mo_llm_ask *q, size_t i, struct mo_err *e)
     return 0;
 }
 
-static bool is_name_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
+#define NAME_CHARS MO_ALNUM "_-"
 
 static bool is_good_name(struct mo_span s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (!is_name_char(s.p[i]))
-            return false;
-    }
-    return s.n > 0 && s.n <= MO_LLM_NAME_MAX;
+    return s.n > 0 && s.n <= MO_LLM_NAME_MAX && mo_span_only(s, NAME_CHARS);
 }
 
 bool mo_llm_good_name(struct mo_json name)
@@ -133,7 +142,7 @@ void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
 
     n = n < sizeof(out) ? n : sizeof(out);
     for (size_t i = 0; i < n; i++)
-        out[i] = is_name_char(name.p[1 + i]) ? name.p[1 + i] : '_';
+        out[i] = strchr(NAME_CHARS, name.p[1 + i]) ? name.p[1 + i] : '_';
     mo_jw_str(w, mo_span(out, n));
 }
 
@@ -198,7 +207,7 @@ int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e)
 
 static struct mo_json find_result(struct mo_json results, struct mo_json key)
 {
-    for (struct mo_json_walk at = mo_json_walk(results); mo_json_step(&at);) {
+    mo_json_each (at, results) {
         if (mo_span_eq(mo_json_text(mo_json_first(at.val, "key")),
                        mo_json_text(key)))
             return at.val;
@@ -214,9 +223,8 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
 
     if (i + 1 < q->n && mo_llm_is_role(q->entries[i + 1], "tool"))
         results = mo_json_first(q->entries[i + 1], "results");
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_first(q->entries[i], "blocks"));
-         n < MO_LLM_CALLS_MAX && mo_json_step(&at);) {
+    mo_json_each_while (at, mo_json_first(q->entries[i], "blocks"),
+                        n < MO_LLM_CALLS_MAX) {
         if (!mo_llm_is_type(at.val, "call"))
             continue;
         v[n].call = at.val;
@@ -271,15 +279,6 @@ bool mo_llm_blank(struct mo_json str)
     return i == s.n;
 }
 
-static bool is_one_of(struct mo_json v, const char *const *names)
-{
-    for (; *names; names++) {
-        if (mo_json_str_eq(v, mo_span_cstr(*names)))
-            return true;
-    }
-    return false;
-}
-
 /* Describes content a model cannot be sent, so that it does not guess. */
 static bool note_piece(struct mo_llm_piece *p, const char *what,
                        struct mo_json mime, struct mo_json data)
@@ -304,9 +303,9 @@ static bool read_media(struct mo_llm_piece *p, const char *what,
 
     if (!mo_json_is(data, MO_JSON_STRING) || data.n <= 2)
         return false;
-    if (!is_one_of(mime, images) && !is_one_of(mime, docs))
+    if (!mo_llm_is_one_of(mime, images) && !mo_llm_is_one_of(mime, docs))
         return note_piece(p, what, mime, data);
-    p->kind = is_one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
+    p->kind = mo_llm_is_one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
     p->mime = mime;
     p->data = data;
     return true;

@@ -39,14 +39,11 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 
 /* --- assistant messages -------------------------------------------------- */
 
-static void put_text(struct mo_jw *w, struct mo_json blocks)
+static void put_text(struct mo_jw *w, struct mo_json entry)
 {
     mo_autobuf struct mo_buf all = {.max = MO_LLM_REQUEST_MAX};
 
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
-        if (mo_llm_is_type(at.val, "text"))
-            (void)mo_json_str_buf(mo_json_get(at.val, "text"), &all);
-    }
+    mo_llm_entry_text(entry, &all);
     mo_buf_pass_err(w->b, &all);
     if (all.len)
         mo_jw_str(w, mo_buf_view(&all));
@@ -57,7 +54,7 @@ static void put_text(struct mo_jw *w, struct mo_json blocks)
 /* Writes the members that only this server understands: reasoning. */
 static void put_own_members(struct mo_jw *w, struct mo_json blocks)
 {
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         if (!mo_llm_is_type(at.val, "call"))
             mo_llm_put_but(w, mo_json_get(at.val, "raw"), NULL);
     }
@@ -89,7 +86,7 @@ static bool says_something(struct mo_json blocks)
 {
     struct mo_llm_piece p;
 
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         if (mo_llm_is_type(at.val, "text") && mo_llm_piece(at.val, &p))
             return true;
     }
@@ -105,7 +102,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
         return;
     put_role(w, "assistant");
     mo_jw_key(w, "content");
-    put_text(w, blocks);
+    put_text(w, q->entries[i]);
     if (q->kind == MO_LLM_COMPATIBLE && q->own[i] && i > mo_llm_last_user(q))
         put_own_members(w, blocks);
     if (n) {

@@ -137,8 +137,7 @@ static int take_parts(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)
 
     if (!mo_json_is(v, MO_JSON_ARRAY))
         return take_text(in, v, e);
-    for (struct mo_json_walk at = mo_json_walk(v);
-         rc == 0 && mo_json_step(&at);)
+    mo_json_each_while (at, v, rc == 0)
         rc = take_text(in, mo_json_get(at.val, "text"), e);
     return rc;
 }
@@ -252,8 +251,7 @@ static int take_details(struct mo_llm_in *in, struct mo_json list,
     b = b ? b : mo_llm_open(in, MO_LB_OTHER, -1, e);
     if (!b)
         return e->code;
-    for (struct mo_json_walk at = mo_json_walk(list);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, list, rc == 0) {
         if (mo_json_is(at.val, MO_JSON_OBJECT))
             rc = take_detail(in, b, at.val, e);
     }
@@ -360,8 +358,7 @@ static int take_calls(struct mo_llm_in *in, struct mo_json list,
 {
     int rc = 0;
 
-    for (struct mo_json_walk at = mo_json_walk(list);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, list, rc == 0) {
         if (mo_json_is(at.val, MO_JSON_OBJECT))
             rc = take_call(in, at.val, e);
     }
@@ -381,21 +378,16 @@ static const struct mo_llm_stop_word stops[] = {
 static int take_delta(struct mo_llm_in *in, struct mo_json d, struct mo_err *e)
 {
     struct mo_json refusal = mo_json_get(d, "refusal");
-    int rc = take_details(in, mo_json_get(d, "reasoning_details"), e);
 
-    if (rc == 0)
-        rc = take_reasoning(in, d, "reasoning_content", e);
-    if (rc == 0)
-        rc = take_reasoning(in, d, "reasoning", e);
-    if (rc == 0)
-        rc = take_parts(in, mo_json_get(d, "content"), e);
-    if (rc == 0 && has_member(refusal)) {
+    if (take_details(in, mo_json_get(d, "reasoning_details"), e) < 0 ||
+        take_reasoning(in, d, "reasoning_content", e) < 0 ||
+        take_reasoning(in, d, "reasoning", e) < 0 ||
+        take_parts(in, mo_json_get(d, "content"), e) < 0 ||
+        take_text(in, refusal, e) < 0)
+        return e->code;
+    if (has_member(refusal))
         in->refused = true;
-        rc = take_text(in, refusal, e);
-    }
-    if (rc == 0)
-        rc = take_calls(in, mo_json_get(d, "tool_calls"), e);
-    return rc;
+    return take_calls(in, mo_json_get(d, "tool_calls"), e);
 }
 
 int mo_llm_chat_event(struct mo_llm_in *in, struct mo_json v, struct mo_err *e)

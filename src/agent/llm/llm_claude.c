@@ -26,11 +26,10 @@
 struct out {
     const struct mo_llm_ask *q;
     struct mo_jw w;
-    const char *role; /* role of the open message, or NULL */
-    struct mo_buf
-        block; /* the newest block, not written yet: it may get a cache mark */
-    size_t mark[2]; /* entries whose last block gets a cache mark */
-    size_t knot;    /* entry of the next knot */
+    const char *role;    /* role of the open message, or NULL */
+    struct mo_buf block; /* the newest, not written yet: it may get a mark */
+    size_t mark[2];      /* entries whose last block gets a cache mark */
+    size_t knot;         /* entry of the next knot */
 };
 
 /* --- blocks -------------------------------------------------------------- */
@@ -151,9 +150,7 @@ static void put_assistant(struct out *o, size_t i)
     struct mo_json raw;
     struct mo_jw w;
 
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_first(o->q->entries[i], "blocks"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_first(o->q->entries[i], "blocks")) {
         raw = mo_json_first(at.val, "raw");
         if (o->q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
             put_own(o, raw, o->q->bound[i]);

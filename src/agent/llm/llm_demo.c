@@ -73,17 +73,6 @@ static void put_args(struct mo_buf *b, const struct mo_llm_step *st)
 
 /* --- position in the conversation ---------------------------------------- */
 
-static int user_text(const struct mo_llm_ask *q, size_t i, struct mo_buf *b)
-{
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_get(q->entries[i], "blocks"));
-         mo_json_step(&at);) {
-        if (mo_llm_is_type(at.val, "text"))
-            (void)mo_json_str_buf(mo_json_get(at.val, "text"), b);
-    }
-    return mo_buf_err(b);
-}
-
 /* Counts the steps since the last user message: one per reply with a call. */
 static size_t steps_done(const struct mo_llm_ask *q, size_t since,
                          struct mo_llm_pair *last)
@@ -173,8 +162,8 @@ int mo_llm_demo_plan(const struct mo_llm_ask *q, struct mo_llm_plan *p,
     size_t since = mo_llm_last_user(q), n, done;
     mo_autobuf struct mo_buf text = {.max = MO_LLM_REQUEST_MAX};
 
-    if (user_text(q, since, &text) < 0)
-        p->text.err = mo_buf_err(&text);
+    mo_llm_entry_text(q->entries[since], &text);
+    mo_buf_pass_err(&p->text, &text);
     n = mo_llm_demo_steps(mo_buf_view(&text), v);
     done = steps_done(q, since, &last);
     if (done == 0)

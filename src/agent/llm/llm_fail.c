@@ -9,6 +9,7 @@
  * Keys are never shown: the key is blanked in the provider's message, and the
  * message of an authentication error is not repeated at all. */
 #include <stdio.h>
+#include <time.h>
 
 #include "agent/llm/llm_priv.h"
 #include "codec/text/utf8.h"
@@ -190,7 +191,7 @@ static bool read_google(const struct said *s, int64_t *after_ms)
 
     if (!mo_json_is(all, MO_JSON_ARRAY))
         return false;
-    for (struct mo_json_walk at = mo_json_walk(all); mo_json_step(&at);) {
+    mo_json_each (at, all) {
         int64_t ms = seconds_ms(mo_json_get(at.val, "retryDelay"));
 
         if (ms >= 0)
@@ -267,13 +268,12 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
                   struct mo_llm_verdict *v)
 {
     int64_t after = h->after_ms;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = body.n + 4096};
     struct said s;
     int w, status;
     bool day;
 
     *v = (struct mo_llm_verdict){.again = false};
-    mo_arena_init(&a, body.n + 4096);
     read_said(&s, body, &a);
     status = status_of(h, &s);
     day = read_google(&s, &after);
@@ -287,7 +287,6 @@ void mo_llm_judge(const char *label, const struct mo_llm_hint *h,
     v->after_ms = after;
     if (after > 0)
         v->f.retry_after_ms = after < UINT32_MAX ? (unsigned)after : UINT32_MAX;
-    mo_arena_fini(&a);
 }
 
 /* --- when to try again --------------------------------------------------- */
@@ -303,43 +302,17 @@ unsigned mo_llm_wait_ms(int64_t after_ms, unsigned n, uint32_t rnd)
     return ms - (unsigned)((uint64_t)ms * rnd / UINT32_MAX / 4);
 }
 
-static bool two_digits(struct mo_span s, size_t at, int64_t *out)
-{
-    uint64_t v;
-
-    if (at + 2 > s.n || mo_span_u64(mo_span(s.p + at, 2), &v) < 0)
-        return false;
-    *out = (int64_t)v;
-    return true;
-}
-
-/* Days since 1970-01-01 of the proleptic Gregorian calendar. */
-static int64_t days_since_1970(int64_t y, int64_t m, int64_t d)
-{
-    y -= m <= 2;
-    m += m > 2 ? -3 : 9; /* March is 0, so the leap day ends the year */
-    return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + d - 1 -
-           719468;
-}
-
 /* "Sun, 06 Nov 1994 08:49:37 GMT" in ms since 1970; -1: not a date. */
 static int64_t http_date(struct mo_span s)
 {
-    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    int64_t d, h, mi, sec, m = 0;
-    uint64_t y;
+    struct tm tm = {0};
+    char text[30];
+    const char *end;
 
-    if (s.n != 29 || !two_digits(s, 5, &d) || !two_digits(s, 17, &h) ||
-        !two_digits(s, 20, &mi) || !two_digits(s, 23, &sec) ||
-        mo_span_u64(mo_span(s.p + 12, 4), &y) < 0)
-        return -1;
-    while (m < 12 && memcmp(months + 3 * m, s.p + 8, 3) != 0)
-        m++;
-    if (m == 12)
-        return -1;
-    return (((days_since_1970((int64_t)y, m + 1, d) * 24 + h) * 60 + mi) * 60 +
-            sec) *
-           1000;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)s.n, s.p);
+    end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    return s.n < sizeof(text) && end && !*end ? (int64_t)timegm(&tm) * 1000
+                                              : -1;
 }
 
 /* Accepts seconds or a date; a past date means now. */

@@ -139,9 +139,7 @@ static void put_model(struct out *o, size_t i)
     struct mo_llm_piece p;
     struct mo_json raw;
 
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_get(o->q->entries[i], "blocks"));
-         mo_json_step(&at);) {
+    mo_json_each (at, mo_json_get(o->q->entries[i], "blocks")) {
         raw = mo_json_get(at.val, "raw");
         if (own && mo_json_is(raw, MO_JSON_OBJECT)) {
             begin_content(o, "model");
@@ -340,7 +338,7 @@ static bool is_thought(struct mo_json part)
 /* True if the part has only text and a thought flag, so it may be joined. */
 static bool is_plain(struct mo_json part)
 {
-    for (struct mo_json_walk at = mo_json_walk(part); mo_json_step(&at);) {
+    mo_json_each (at, part) {
         if (!mo_json_str_eq(at.key, MO_SPAN("text")) &&
             !mo_json_str_eq(at.key, MO_SPAN("thought")))
             return false;
@@ -464,9 +462,8 @@ static int take_candidate(struct mo_llm_in *in, struct mo_json c,
 {
     int rc = 0;
 
-    for (struct mo_json_walk at =
-             mo_json_walk(mo_json_get(mo_json_get(c, "content"), "parts"));
-         rc == 0 && mo_json_step(&at);)
+    mo_json_each_while (at, mo_json_get(mo_json_get(c, "content"), "parts"),
+                        rc == 0)
         rc = take_part(in, at.val, e);
     take_token(in, mo_json_get(c, "continuationToken"));
     take_stop(in, mo_json_get(c, "finishReason"));

@@ -108,23 +108,15 @@ static bool good_name(struct mo_json key)
 {
     struct mo_span s = put_inside(key);
 
-    if (s.n == 0 || s.n > NAME_MAX_ || (s.p[0] >= '0' && s.p[0] <= '9'))
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-              (c >= '0' && c <= '9') || c == '_'))
-            return false;
-    }
-    return true;
+    return s.n > 0 && s.n <= NAME_MAX_ && (s.p[0] < '0' || s.p[0] > '9') &&
+           mo_span_only(s, MO_ALNUM "_");
 }
 
 static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,
                     bool names)
 {
     mo_jw_obj(&x->w);
-    for (struct mo_json_walk at = mo_json_walk(map); mo_json_step(&at);) {
+    mo_json_each (at, map) {
         if (names ? !good_name(at.key)
                   : mo_span_find(put_inside(at.key), '\\') >= 0) {
             drop_keyword(note, at.key, at.val);
@@ -139,7 +131,7 @@ static void put_map(struct walk *x, struct mo_json map, struct mo_buf *note,
 static void put_list(struct walk *x, struct mo_json list)
 {
     mo_jw_arr(&x->w);
-    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);)
+    mo_json_each (at, list)
         put_schema(x, at.val, false);
     mo_jw_end(&x->w);
 }
@@ -162,7 +154,7 @@ static void put_ref(struct walk *x, struct mo_json ref)
 static void put_required(struct walk *x, struct mo_json list)
 {
     mo_jw_arr(&x->w);
-    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+    mo_json_each (at, list) {
         if (mo_json_is(at.val, MO_JSON_STRING) && good_name(at.val))
             mo_jw_raw(&x->w, mo_json_text(at.val));
     }
@@ -246,7 +238,7 @@ static void put_object(struct walk *x, struct mo_json s, bool root)
     struct mo_json text = {NULL, 0};
     mo_autobuf struct mo_buf note = {.max = 2 * NOTE_MAX + 4096};
 
-    for (struct mo_json_walk at = mo_json_walk(s); mo_json_step(&at);) {
+    mo_json_each (at, s) {
         int how = find_keyword(at.key);
 
         if (how < 0 || !fits_gemini((enum how)how, at.val) ||

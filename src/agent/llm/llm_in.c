@@ -256,20 +256,11 @@ int mo_llm_close_calls(struct mo_llm_in *in, struct mo_err *e)
     return 0;
 }
 
-static bool is_named(struct mo_json key, const char *const *names)
-{
-    for (; *names; names++) {
-        if (mo_json_str_eq(key, mo_span_cstr(*names)))
-            return true;
-    }
-    return false;
-}
-
 void mo_llm_put_but(struct mo_jw *w, struct mo_json obj,
                     const char *const *names)
 {
-    for (struct mo_json_walk at = mo_json_walk(obj); mo_json_step(&at);) {
-        if (names && is_named(at.key, names))
+    mo_json_each (at, obj) {
+        if (names && mo_llm_is_one_of(at.key, names))
             continue;
         mo_jw_key_raw(w, at.key);
         mo_jw_raw(w, mo_json_text(at.val));

@@ -17,7 +17,7 @@ static struct mo_span read_str(struct mo_json v, struct mo_arena *a)
 
 static bool list_has(struct mo_json list, const char *word)
 {
-    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+    mo_json_each (at, list) {
         if (mo_json_str_eq(at.val, mo_span_cstr(word)))
             return true;
     }
@@ -199,7 +199,7 @@ int mo_llm_page(enum mo_llm_kind k, struct mo_span doc, struct mo_arena *a,
     list = mo_json_get(d.root, pages[k].list);
     if (!mo_json_is(list, MO_JSON_ARRAY))
         return mo_fail(e, MO_EPROTO, "the answer is not a list of models");
-    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+    mo_json_each (at, list) {
         struct row r = {.m = {.id = read_str(mo_json_get(at.val, "id"), a)}};
 
         if (!pages[k].read(at.val, a, &r) || r.m.id.n == 0)

@@ -64,6 +64,7 @@ struct mo_llm_pair {
 int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e);
 bool mo_llm_is_role(struct mo_json entry, const char *role);
 bool mo_llm_is_type(struct mo_json block, const char *type);
+bool mo_llm_is_one_of(struct mo_json str, const char *const *names);
 /* The calls of assistant entry i with their results, in order; at most
  * MO_LLM_CALLS_MAX. */
 size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
@@ -98,13 +99,13 @@ bool mo_llm_piece(struct mo_json block, struct mo_llm_piece *p);
  *   for (struct mo_llm_pieces s = mo_llm_pieces(list); mo_llm_next_piece(&s);)
  * visits s.p. */
 struct mo_llm_pieces {
-    struct mo_json_walk at;
+    struct mo_json_each at;
     struct mo_llm_piece p;
 };
 
 static inline struct mo_llm_pieces mo_llm_pieces(struct mo_json list)
 {
-    return (struct mo_llm_pieces){.at = mo_json_walk(list)};
+    return (struct mo_llm_pieces){.at = mo_json_begin(list)};
 }
 
 bool mo_llm_next_piece(struct mo_llm_pieces *s);

@@ -73,7 +73,7 @@ static void put_said(struct mo_jw *w, const struct mo_llm_piece *p)
 /* True if a block other than thinking follows block b. */
 static bool is_followed(struct mo_json blocks, struct mo_json b)
 {
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         if (at.val.p > b.p && !mo_llm_is_type(at.val, "thinking"))
             return true;
     }
@@ -86,7 +86,7 @@ static void put_assistant(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     struct mo_llm_piece p;
     struct mo_json raw;
 
-    for (struct mo_json_walk at = mo_json_walk(blocks); mo_json_step(&at);) {
+    mo_json_each (at, blocks) {
         raw = mo_json_get(at.val, "raw");
         if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT)) {
             if (!mo_llm_is_type(at.val, "thinking") ||
@@ -214,7 +214,7 @@ static int add_texts(struct mo_llm_in *in, struct mo_llm_block *b,
 {
     struct mo_json refusal;
 
-    for (struct mo_json_walk at = mo_json_walk(list); mo_json_step(&at);) {
+    mo_json_each (at, list) {
         refusal = mo_json_get(at.val, "refusal");
         if (mo_json_is(refusal, MO_JSON_STRING))
             in->refused = true;
@@ -295,8 +295,7 @@ static int take_output(struct mo_llm_in *in, struct mo_json list,
 
     if (in->n)
         return 0;
-    for (struct mo_json_walk at = mo_json_walk(list);
-         rc == 0 && mo_json_step(&at);)
+    mo_json_each_while (at, list, rc == 0)
         rc = take_item(in, at.val, index++, e);
     return rc;
 }

@@ -511,8 +511,7 @@ uint64_t mo_models_window(struct mo_models *m, struct mo_span model)
 
     if (m->made == 0 || mo_json_parse(mo_buf_view(&m->list), 0, &doc, NULL) < 0)
         return 0;
-    for (struct mo_json_walk at = mo_json_walk(mo_json_get(doc.root, "models"));
-         mo_json_step(&at);)
+    mo_json_each (at, mo_json_get(doc.root, "models"))
         if (is_model(mo_json_get(at.val, "id"), model))
             (void)mo_json_u64(mo_json_get(at.val, "context"), &all);
     return out < all / 2 ? all - out : all / 2;

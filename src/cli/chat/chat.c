@@ -342,7 +342,7 @@ static int read_message(struct cli_chat *t, struct mo_err *e)
 
 static int begin_chat(struct cli_chat *t, struct mo_err *e)
 {
-    int rc = mo_agent_setup_open(t->m.loop, t->m.h.now, t->m.runtime, NULL,
+    int rc = mo_agent_setup_open(t->m.loop, t->m.cfg.now, t->m.runtime, NULL,
                                  NULL, &t->agent, e);
 
     if (rc == 0)
@@ -356,11 +356,6 @@ static int begin_chat(struct cli_chat *t, struct mo_err *e)
     return rc;
 }
 
-static void on_gone(void *ctx)
-{
-    ((struct cli_chat *)ctx)->m.done = true;
-}
-
 static void end_chat(struct cli_chat *t)
 {
     mo_later_cancel(&t->next);
@@ -372,7 +367,8 @@ static void end_chat(struct cli_chat *t)
     if (t->agent) {
         t->m.done = false;
         t->leaving = true;
-        mo_agent_setup_close(mo_take_ptr(&t->agent), on_gone, t);
+        mo_agent_setup_close(mo_take_ptr(&t->agent), mo_cmd_runtime_done,
+                             &t->m);
         mo_cmd_runtime_wait(&t->m);
     }
     mo_buf_fini(&t->line);

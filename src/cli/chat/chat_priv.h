@@ -72,7 +72,7 @@ void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
                         struct mo_span args);
 void mo_chat_cmd_show_card(struct cli_chat *t, bool all);
 void mo_chat_cmd_next(struct cli_chat *t); /* next question, or a prompt */
-void mo_chat_cmd_put(struct cli_chat *t, struct mo_buf *b); /* and empties b */
+void mo_chat_cmd_put(struct cli_chat *t, const struct mo_buf *b);
 int mo_chat_cmd_join(struct cli_chat *t, const char *model, struct mo_err *e);
 void mo_chat_cmd_release(struct cli_chat *t); /* prints held output */
 

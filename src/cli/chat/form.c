@@ -50,7 +50,7 @@ static void next_field(struct cli_chat *t)
 
 void mo_chat_cmd_form_begin(struct cli_chat *t)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
     if (!t->tty) {
         t->code = MO_EXIT_SIGN_IN;
@@ -60,7 +60,6 @@ void mo_chat_cmd_form_begin(struct cli_chat *t)
         respond(t, MO_ANSWER_CANCEL);
         return;
     }
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     mo_term_question(&b, mo_chat_cmd_first(t)->doc, t->tty);
     mo_chat_cmd_put(t, &b);
     if (schema_of(t).p == NULL) {

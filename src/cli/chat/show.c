@@ -25,26 +25,24 @@ void mo_chat_cmd_release(struct cli_chat *t)
     mo_buf_reset(&t->edit.held);
 }
 
-void mo_chat_cmd_put(struct cli_chat *t, struct mo_buf *b)
+void mo_chat_cmd_put(struct cli_chat *t, const struct mo_buf *b)
 {
     if (b->len > 0 && mo_buf_err(b) == 0) {
         out(t, t->m.c->out, mo_buf_view(b));
         t->midline = b->p[b->len - 1] != '\n';
     }
-    mo_buf_fini(b);
 }
 
 /* Prints a message; without a terminal on stderr, so that stdout is the
  * answer. */
 void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
 {
-    struct mo_buf b, safe;
+    mo_autobuf struct mo_buf safe = {.max = CHAT_LINE_MAX};
+    mo_autobuf struct mo_buf b = {.max = CHAT_LINE_MAX};
     va_list ap;
 
     if (t->json)
         return;
-    mo_buf_init(&b, CHAT_LINE_MAX);
-    mo_buf_init(&safe, CHAT_LINE_MAX);
     va_start(ap, fmt);
     mo_buf_vprintf(&b, fmt, ap);
     va_end(ap);
@@ -54,8 +52,6 @@ void mo_chat_cmd_say(struct cli_chat *t, const char *fmt, ...)
     mo_buf_putc(&safe, '\n');
     t->midline = t->midline && !t->tty;
     out(t, t->tty ? t->m.c->out : t->m.c->err, mo_buf_view(&safe));
-    mo_buf_fini(&b);
-    mo_buf_fini(&safe);
 }
 
 void mo_chat_cmd_prompt(struct cli_chat *t)
@@ -70,11 +66,10 @@ void mo_chat_cmd_prompt(struct cli_chat *t)
         [FORM] = "",
         [WAIT] = "",
     };
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
     if (!t->tty || t->json || t->leaving || (t->mode == SAY && t->turns > 0))
         return;
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (t->midline)
         mo_buf_putc(&b, '\n');
     mo_buf_puts(&b, prompts[t->mode]);
@@ -171,9 +166,8 @@ void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
 
 void mo_chat_cmd_show_card(struct cli_chat *t, bool all)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (!t->json)
         mo_term_card(&b, mo_chat_cmd_first(t)->doc, t->tty, all);
     if (t->tty)
@@ -216,11 +210,10 @@ typedef void event_fn(struct cli_chat *t, struct mo_json args);
 
 static void put_span(struct cli_chat *t, struct mo_span text)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
     if (t->json)
         return;
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     mo_term_text(&b, text, t->tty);
     mo_chat_cmd_put(t, &b);
 }
@@ -256,9 +249,8 @@ static void on_history(struct cli_chat *t, struct mo_json args)
     struct mo_json about = mo_json_at(args, 0);
     struct mo_json_iter it;
     struct mo_json key, val;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     mo_json_iter(&it, mo_json_get(about, "messages"));
     while (t->history && mo_json_next(&it, &key, &val))
         mo_term_message(&b, val, t->tty);
@@ -333,8 +325,7 @@ static void drop_question(struct cli_chat *t, struct mo_json about,
 {
     struct mo_json id = mo_json_get(about, name);
 
-    mo_list_each_safe (it, &t->cards) {
-        struct card *k = mo_container_of(it, struct card, node);
+    mo_list_each_entry_safe (k, &t->cards, struct card, node) {
         bool asked =
             k == mo_chat_cmd_first(t) && t->mode != SAY && t->mode != WAIT;
 
@@ -367,13 +358,12 @@ static void on_answered(struct cli_chat *t, struct mo_json args)
 /* Without a terminal, text before and after a call is on separate lines. */
 static void on_output(struct cli_chat *t, struct mo_json args)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
     if (t->midline)
         put_span(t, MO_SPAN("\n"));
     if (!t->tty)
         return;
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     mo_term_output(&b, args, t->tty);
     mo_chat_cmd_put(t, &b);
 }
@@ -416,9 +406,8 @@ static void dispatch(struct cli_chat *t, const char *name, struct mo_json args)
 static void put_event(struct cli_chat *t, const char *name,
                       struct mo_span array)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CHAT_EVENT_MAX + 256};
 
-    mo_buf_init(&b, MO_CHAT_EVENT_MAX + 256);
     mo_buf_printf(&b, "{\"event\":\"%s\",\"args\":", name);
     mo_buf_span(&b, array);
     mo_buf_puts(&b, "}\n");

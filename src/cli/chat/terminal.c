@@ -140,8 +140,6 @@ static void put_stand_in(struct mo_buf *b, struct mo_json route, bool tty)
 void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
 {
     size_t room = all ? SIZE_MAX : MO_TERM_LINES;
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
     mo_buf_puts(b, "\n");
     put_string(b, mo_json_get(card, "server"), tty);
@@ -153,9 +151,8 @@ void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
     mo_buf_span(b, mo_json_text(mo_json_get(card, "totalInQueue")));
     mo_buf_puts(b, ")\n");
     put_stand_in(b, mo_json_get(card, "route"), tty);
-    mo_json_iter(&it, mo_json_get(card, "args"));
-    while (mo_json_next(&it, &key, &val))
-        put_arg(b, key, val, tty, &room);
+    mo_json_each (it, mo_json_get(card, "args"))
+        put_arg(b, it.key, it.val, tty, &room);
 }
 
 /* --- outputs and messages ------------------------------------------------ */
@@ -163,19 +160,16 @@ void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
 static void put_content(struct mo_buf *b, struct mo_json content, bool tty)
 {
     size_t room = MO_TERM_LINES;
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
-    mo_json_iter(&it, content);
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_json text = mo_json_get(val, "text");
+    mo_json_each (it, content) {
+        struct mo_json text = mo_json_get(it.val, "text");
 
         if (mo_json_is(text, MO_JSON_STRING)) {
             put_string_lines(b, text, "  | ", tty, &room);
             continue;
         }
         mo_buf_puts(b, "  | [");
-        put_string(b, mo_json_get(val, "type"), tty);
+        put_string(b, mo_json_get(it.val, "type"), tty);
         mo_buf_puts(b, "]\n");
     }
 }

@@ -45,18 +45,16 @@ static struct mo_json value_of(struct mo_json choice)
 
 static void put_choices(struct mo_buf *b, struct mo_json list, bool tty)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     unsigned n = 0;
 
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_json title = mo_json_get(val, "title");
+    mo_json_each (it, list) {
+        struct mo_json title = mo_json_get(it.val, "title");
 
         mo_buf_printf(b, "    %u  ", ++n);
         put_string(b,
-                   mo_json_is(val, MO_JSON_OBJECT) && title.p ? title
-                                                              : value_of(val),
+                   mo_json_is(it.val, MO_JSON_OBJECT) && title.p
+                       ? title
+                       : value_of(it.val),
                    tty);
         mo_buf_putc(b, '\n');
     }
@@ -65,18 +63,15 @@ static void put_choices(struct mo_buf *b, struct mo_json list, bool tty)
 static int pick_choice(struct mo_buf *b, struct mo_json list,
                        struct mo_span text, struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     uint64_t wanted = 0, n = 0;
 
     if (mo_span_u64(text, &wanted) < 0)
         wanted = 0;
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &val)) {
-        struct mo_json v = value_of(val);
+    mo_json_each (it, list) {
+        struct mo_json v = value_of(it.val);
 
         if (++n != wanted && !mo_json_str_eq(v, text) &&
-            !mo_json_str_eq(mo_json_get(val, "title"), text))
+            !mo_json_str_eq(mo_json_get(it.val, "title"), text))
             continue;
         return mo_buf_span(b, mo_json_text(v));
     }

@@ -11,7 +11,7 @@
 /* --- the sandbox --------------------------------------------------------- */
 
 struct probing {
-    struct mo_buf b;
+    struct mo_buf *b;
     struct mo_jw w;
     bool json, colour;
     unsigned passed, failed;
@@ -28,7 +28,7 @@ static void put_row(void *ctx, const struct mo_box_probe_row *r)
     p->passed += r->pass;
     p->failed += !r->pass && !r->absent;
     if (!p->json) {
-        mo_buf_printf(&p->b, "%s%s%s  %-7s %-16s %s%s%s\n",
+        mo_buf_printf(p->b, "%s%s%s  %-7s %-16s %s%s%s\n",
                       p->colour ? paint : "", word, p->colour ? "\x1b[0m" : "",
                       r->driver, r->control, r->promise,
                       r->detail[0] ? ": " : "", r->detail);
@@ -44,35 +44,28 @@ static void put_row(void *ctx, const struct mo_box_probe_row *r)
     mo_jw_end(&p->w);
 }
 
-static int print_probe(struct mo_cli *c, struct probing *p)
-{
-    if (p->json) {
-        mo_jw_end(&p->w);
-        return mo_cmd_print_json(c, &p->b);
-    }
-    mo_buf_printf(&p->b, "\n%u passed, %u failed\n", p->passed, p->failed);
-    return mo_cli_print(c, &p->b);
-}
-
 static int run_sandbox(struct mo_cli *c)
 {
-    struct probing p = {.json = mo_cli_has(c, "json"),
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    struct probing p = {.b = &b,
+                        .json = mo_cli_has(c, "json"),
                         .colour = isatty(c->out) == 1 && !getenv("NO_COLOR")};
-    struct mo_cmd_runtime m;
+    mo_autoruntime struct mo_cmd_runtime m = {.c = c};
     struct mo_err e = {0};
     int rc = mo_cmd_runtime_load(c, &m);
 
-    mo_buf_init(&p.b, MO_CMD_TEXT_MAX);
-    mo_jw_init(&p.w, &p.b);
+    mo_jw_init(&p.w, &b);
     if (p.json)
         mo_jw_arr(&p.w);
-    if (rc == 0 && mo_box_probe(m.loop, m.h.now, put_row, &p, &e) < 0)
+    if (rc == 0 && mo_box_probe(m.loop, m.cfg.now, put_row, &p, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
-    mo_cmd_runtime_close(&m);
-    if (rc == 0)
-        rc = print_probe(c, &p);
+    if (rc)
+        return rc;
+    if (p.json)
+        mo_jw_end(&p.w);
     else
-        mo_buf_fini(&p.b);
+        mo_buf_printf(&b, "\n%u passed, %u failed\n", p.passed, p.failed);
+    rc = mo_cmd_print(c, &b);
     return rc ? rc : p.failed ? MO_EXIT_FAIL : MO_EXIT_OK;
 }
 
@@ -83,21 +76,18 @@ int mo_run_doctor(struct mo_cli *c)
     bool json = mo_cli_has(c, "json");
     bool colour = isatty(c->out) == 1 && !getenv("NO_COLOR");
     struct mo_config_report rep;
-    struct mo_config_holder h;
-    struct mo_cmd_flags flags;
+    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
     struct mo_err e = {0};
     struct mo_doctor d = {.rep = &rep};
     unsigned failed;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     int rc;
 
     if (mo_cli_has(c, "sandbox"))
         return run_sandbox(c);
-    if (mo_cmd_open(c, &flags, &h, &rep, &e) == 0)
-        d.cfg = h.now;
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
+    if (mo_cmd_open(c, &cfg, &rep, &e) == 0)
+        d.cfg = cfg.now;
     failed = json ? mo_doctor_json(&d, &b) : mo_doctor_text(&d, colour, &b);
-    mo_config_close(&h);
-    rc = json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
+    rc = mo_cmd_print(c, &b);
     return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;
 }

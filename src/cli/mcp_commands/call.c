@@ -36,12 +36,9 @@ static void put_result(struct mo_buf *b, struct mo_json result, bool tty)
 {
     struct mo_json content = mo_json_get(result, "content");
     struct mo_json more = mo_json_get(result, "structuredContent");
-    struct mo_json key, val;
-    struct mo_json_iter it;
 
-    mo_json_iter(&it, content);
-    while (mo_json_next(&it, &key, &val))
-        put_block(b, val, tty);
+    mo_json_each (it, content)
+        put_block(b, it.val, tty);
     if (mo_json_len(content) == 0 && more.p) {
         (void)mo_json_pretty(more, b);
         mo_buf_putc(b, '\n');
@@ -51,11 +48,10 @@ static void put_result(struct mo_buf *b, struct mo_json result, bool tty)
 static int print_result(struct mo_cli *c, struct mo_json result)
 {
     bool failed = false;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_SYNC_CLIENT_TEXT_MAX};
     int rc;
 
     (void)mo_json_bool(mo_json_get(result, "isError"), &failed);
-    mo_buf_init(&b, MO_SYNC_CLIENT_TEXT_MAX);
     if (mo_cli_has(c, "json")) {
         (void)mo_json_pretty(result, &b);
         mo_buf_putc(&b, '\n');
@@ -101,20 +97,16 @@ int mo_run_call(struct mo_cli *c)
 {
     bool typed = mo_cli_has(c, "command") || mo_cli_has(c, "url");
     size_t at = typed ? 0 : 1;
-    struct mo_cmd_client m = {.server = typed ? NULL : c->args[0]};
+    mo_autoclient struct mo_cmd_client m = {.server =
+                                                typed ? NULL : c->args[0]};
     const char *args = c->nargs > at + 1 ? c->args[at + 1] : "{}";
     struct mo_err e = {0};
-    int rc;
 
     if (c->nargs < at + 1 || c->nargs > at + 2)
         return mo_cli_error(c, MO_EXIT_USAGE,
                             typed ? "needs TOOL and its arguments"
                                   : "needs SERVER, TOOL and its arguments");
-    rc = check_args(args, &e);
-    if (rc < 0)
-        rc = mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
-    else
-        rc = call_tool(c, &m, c->args[at], args);
-    mo_cmd_client_close(&m);
-    return rc;
+    if (check_args(args, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
+    return call_tool(c, &m, c->args[at], args);
 }

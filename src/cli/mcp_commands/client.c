@@ -5,17 +5,9 @@
 
 #include "connect/server_link.h"
 
-int mo_cmd_client_load(struct mo_cli *c, struct mo_cmd_client *m)
-{
-    int rc = mo_cmd_load(c, &m->flags, &m->h);
-
-    m->loaded = rc == 0;
-    return rc;
-}
-
 static int no_such_server(struct mo_cli *c, const struct mo_cmd_client *m)
 {
-    const struct mo_config *cfg = m->h.now;
+    const struct mo_config *cfg = m->cfg.now;
 
     if (!cfg->file)
         return mo_cli_error(c, MO_EXIT_CONFIG,
@@ -71,7 +63,7 @@ int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,
                           const struct mo_config_mcp *s, struct mo_err *e)
 {
     struct mo_sync_client_opts o = {
-        .cfg = m->h.now,
+        .cfg = m->cfg.now,
         .server = s,
         .command = mo_cli_get(c, "command"),
         .url = mo_cli_get(c, "url"),
@@ -96,12 +88,12 @@ int mo_cmd_client_open(struct mo_cli *c, struct mo_cmd_client *m)
 {
     const struct mo_config_mcp *s = NULL;
     struct mo_err e = {0};
-    int rc = mo_cmd_client_load(c, m);
+    int rc = mo_cmd_load(c, &m->cfg);
 
     if (rc)
         return rc;
     if (m->server) {
-        s = mo_server_link_find(m->h.now, mo_span_cstr(m->server));
+        s = mo_server_link_find(m->cfg.now, mo_span_cstr(m->server));
         if (!s)
             return no_such_server(c, m);
     }
@@ -134,9 +126,7 @@ void mo_cmd_client_close(struct mo_cmd_client *m)
 {
     mo_sync_client_close(m->client);
     m->client = NULL;
-    if (m->loaded)
-        mo_config_close(&m->h);
-    m->loaded = false;
+    mo_cmd_close(&m->cfg);
 }
 
 void mo_cmd_put_text(struct mo_buf *b, struct mo_json v, bool tty)

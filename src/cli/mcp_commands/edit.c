@@ -13,20 +13,17 @@
 int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m)
 {
     struct mo_err e = {0};
-    int rc = mo_cmd_load(c, &m->flags, &m->h);
+    int rc = mo_cmd_load(c, &m->cfg);
 
-    if (rc)
-        return rc;
-    if (mo_file_edit_open(&m->file, &m->h, &e) == 0)
-        return 0;
-    mo_config_close(&m->h);
-    return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    if (rc == 0 && mo_file_edit_open(&m->file, &m->cfg.h, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    return rc;
 }
 
 void mo_cmd_edit_close(struct mo_cmd_edit *m)
 {
     mo_file_edit_close(&m->file);
-    mo_config_close(&m->h);
+    mo_cmd_close(&m->cfg);
 }
 
 int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
@@ -126,44 +123,32 @@ static int put_command(struct mo_cli *c, struct mo_jw *w)
     const char *line = mo_cli_get(c, "command");
     const char **v;
     struct mo_err e = {0};
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = SERVER_MAX};
     size_t n = 0;
-    int rc;
 
     if (c->nargs > 1)
         put_words(w, c->args + 1, c->nargs - 1);
     if (!line)
         return 0;
-    mo_arena_init(&a, SERVER_MAX);
-    rc = mo_sync_client_words(&a, line, &v, &n, &e);
-    if (rc == 0)
-        put_words(w, v, n);
-    mo_arena_fini(&a);
-    return rc < 0 ? mo_cli_error(c, MO_EXIT_USAGE, "--command: %s", e.msg) : 0;
+    if (mo_sync_client_words(&a, line, &v, &n, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_USAGE, "--command: %s", e.msg);
+    put_words(w, v, n);
+    return 0;
 }
 
 static int put_server(struct mo_cli *c, struct mo_jw *w)
 {
-    static const struct {
-        const char *option, *key;
-    } texts[] = {
-        {"url", "url"},
-        {"image", "image"},
-        {"transport", "transport"},
-        {"cwd", "cwd"},
-        {"description", "description"},
-    };
+    static const char *const texts[] = {"url", "image", "transport", "cwd",
+                                        "description"};
     int rc;
 
     mo_jw_obj(w);
     rc = put_command(c, w);
     if (rc)
         return rc;
-    for (size_t i = 0; i < MO_COUNT(texts); i++) {
-        if (!mo_cli_has(c, texts[i].option))
-            continue;
-        mo_jw_member_cstr(w, texts[i].key, mo_cli_get(c, texts[i].option));
-    }
+    for (size_t i = 0; i < MO_COUNT(texts); i++)
+        if (mo_cli_has(c, texts[i]))
+            mo_jw_member_cstr(w, texts[i], mo_cli_get(c, texts[i]));
     rc = put_pairs(c, w, "env", "env", '=');
     if (rc == 0)
         rc = put_pairs(c, w, "header", "headers", ':');
@@ -181,7 +166,7 @@ static int test_server(struct mo_cli *c, struct mo_span json)
     const char *path[] = {"mcpServers", c->args[0], NULL};
     struct mo_config_report rep = {.kept = 0};
     struct mo_config_holder h = {.now = NULL};
-    struct mo_cmd_edit m;
+    mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
     struct mo_err e = {0};
     int rc = mo_cmd_edit_open(c, &m);
 
@@ -190,40 +175,48 @@ static int test_server(struct mo_cli *c, struct mo_span json)
     if (mo_file_edit_set(&m.file, path, json, &e) < 0 ||
         mo_file_edit_try(&m.file, &h, &rep, &e) < 0) {
         mo_cmd_print_report(c, &rep);
-        rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+        return mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
     }
-    if (rc == 0) {
-        mo_close_fd(&m.file.lock);
-        rc = mo_cmd_works(c, h.now, c->args[0]);
-        mo_config_close(&h);
-    }
-    mo_cmd_edit_close(&m);
+    mo_close_fd(&m.file.lock);
+    rc = mo_cmd_works(c, h.now, c->args[0]);
+    mo_config_close(&h);
     return rc;
 }
 
-static int add_server(struct mo_cli *c, struct mo_cmd_edit *m,
-                      struct mo_span json)
+/* Sets or removes (empty value) a part of the file and saves it. */
+static int change_file(struct mo_cli *c, struct mo_cmd_edit *m,
+                       const char *const *path, struct mo_span value,
+                       const char *done)
 {
-    const char *path[] = {"mcpServers", c->args[0], NULL};
-    bool there =
-        mo_server_link_find(m->h.now, mo_span_cstr(c->args[0])) != NULL;
     struct mo_err e = {0};
     int rc;
 
+    if (mo_file_edit_set(&m->file, path, value, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    rc = mo_cmd_edit_save(c, m);
+    return rc ? rc : say_done(c, m, done, c->args[0]);
+}
+
+static int add_server(struct mo_cli *c, struct mo_span json)
+{
+    const char *path[] = {"mcpServers", c->args[0], NULL};
+    mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
+    int rc = mo_cmd_edit_open(c, &m);
+    bool there;
+
+    if (rc)
+        return rc;
+    there = mo_server_link_find(m.cfg.now, mo_span_cstr(c->args[0])) != NULL;
     if (there && !mo_cli_has(c, "replace"))
         return mo_cli_error(
             c, MO_EXIT_FAIL,
             "the server '%s' exists in %s already; --replace overwrites it",
-            c->args[0], m->file.path);
-    if (mo_file_edit_set(&m->file, path, json, &e) < 0)
-        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    rc = mo_cmd_edit_save(c, m);
-    return rc ? rc : say_done(c, m, there ? "replaced" : "added", c->args[0]);
+            c->args[0], m.file.path);
+    return change_file(c, &m, path, json, there ? "replaced" : "added");
 }
 
 int mo_run_mcp_add(struct mo_cli *c)
 {
-    struct mo_cmd_edit m;
     mo_autobuf struct mo_buf b = {.max = SERVER_MAX};
     struct mo_jw w;
     int kinds = mo_cli_has(c, "command") + mo_cli_has(c, "url") +
@@ -240,29 +233,10 @@ int mo_run_mcp_add(struct mo_cli *c)
         rc = mo_cli_error(c, MO_EXIT_USAGE, "the server's texts are too long");
     if (rc == 0 && mo_cli_has(c, "test"))
         rc = test_server(c, mo_buf_view(&b));
-    if (rc == 0)
-        rc = mo_cmd_edit_open(c, &m);
-    if (rc == 0) {
-        rc = add_server(c, &m, mo_buf_view(&b));
-        mo_cmd_edit_close(&m);
-    }
-    return rc;
+    return rc ? rc : add_server(c, mo_buf_view(&b));
 }
 
 /* --- remove, enable, disable --------------------------------------------- */
-
-static int change_file(struct mo_cli *c, struct mo_cmd_edit *m,
-                       const char *const *path, struct mo_span value,
-                       const char *done)
-{
-    struct mo_err e = {0};
-    int rc;
-
-    if (mo_file_edit_set(&m->file, path, value, &e) < 0)
-        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    rc = mo_cmd_edit_save(c, m);
-    return rc ? rc : say_done(c, m, done, c->args[0]);
-}
 
 /* Opens the file and finds the server. */
 static int open_for_server(struct mo_cli *c, struct mo_cmd_edit *m,
@@ -272,29 +246,25 @@ static int open_for_server(struct mo_cli *c, struct mo_cmd_edit *m,
 
     if (rc)
         return rc;
-    *out = mo_server_link_find(m->h.now, mo_span_cstr(c->args[0]));
+    *out = mo_server_link_find(m->cfg.now, mo_span_cstr(c->args[0]));
     if (*out)
         return 0;
-    rc = mo_cli_error(c, MO_EXIT_CONFIG,
-                      "there is no server '%.100s' in %s; see `mcp list`",
-                      c->args[0], m->file.path);
-    mo_cmd_edit_close(m);
-    return rc;
+    return mo_cli_error(c, MO_EXIT_CONFIG,
+                        "there is no server '%.100s' in %s; see `mcp list`",
+                        c->args[0], m->file.path);
 }
 
 int mo_run_mcp_remove(struct mo_cli *c)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
     const struct mo_config_mcp *s;
-    struct mo_cmd_edit m;
+    mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
     int rc = open_for_server(c, &m, &s);
 
-    if (rc)
-        return rc;
-    rc = change_file(c, &m, path, mo_span(NULL, 0), "removed");
     if (rc == 0)
-        mo_gateway_setup_forget(m.h.now, c->args[0]);
-    mo_cmd_edit_close(&m);
+        rc = change_file(c, &m, path, mo_span(NULL, 0), "removed");
+    if (rc == 0)
+        mo_gateway_setup_forget(m.cfg.now, c->args[0]);
     return rc;
 }
 
@@ -303,18 +273,16 @@ static int set_enabled(struct mo_cli *c, bool on)
     const char *path[] = {"mcpServers", c->args[0], "enabled", NULL};
     const char *word = on ? "enabled" : "disabled";
     const struct mo_config_mcp *s;
-    struct mo_cmd_edit m;
+    mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
     int rc = open_for_server(c, &m, &s);
 
     if (rc)
         return rc;
-    if (s->enabled == on)
-        (void)dprintf(c->out, "'%s' is %s already\n", s->name, word);
-    else
-        rc = change_file(c, &m, path, on ? MO_SPAN("true") : MO_SPAN("false"),
-                         word);
-    mo_cmd_edit_close(&m);
-    return rc;
+    if (s->enabled != on)
+        return change_file(c, &m, path, on ? MO_SPAN("true") : MO_SPAN("false"),
+                           word);
+    (void)dprintf(c->out, "'%s' is %s already\n", s->name, word);
+    return 0;
 }
 
 int mo_run_mcp_enable(struct mo_cli *c)

@@ -196,18 +196,17 @@ static void put_json(const struct round *a, struct mo_buf *b)
 
 static int print_all(const struct round *a)
 {
-    bool json = mo_cli_has(a->c, "json"), ill = false;
-    struct mo_buf b;
+    bool ill = false;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     int rc;
 
     for (size_t i = 0; i < a->cfg->mcp.n; i++)
         ill |= a->v[i].server->enabled && !a->v[i].ok;
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
-    if (json)
+    if (mo_cli_has(a->c, "json"))
         put_json(a, &b);
     else
         put_text(a, &b);
-    rc = json ? mo_cmd_print_json(a->c, &b) : mo_cli_print(a->c, &b);
+    rc = mo_cmd_print(a->c, &b);
     return rc ? rc : ill ? MO_EXIT_FAIL : 0;
 }
 
@@ -275,18 +274,13 @@ int mo_cmd_works(struct mo_cli *c, const struct mo_config *cfg,
 int mo_run_mcp_health(struct mo_cli *c)
 {
     struct round a = {.c = c};
-    struct mo_cmd_flags flags;
-    struct mo_config_holder h;
+    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
     int rc;
 
     if (!take_timeout(c, &a.timeout_ms))
         return mo_cli_error(c, MO_EXIT_USAGE,
                             "--timeout is a number of seconds");
-    rc = mo_cmd_load(c, &flags, &h);
-    if (rc)
-        return rc;
-    a.cfg = h.now;
-    rc = run_round(&a, print_all);
-    mo_config_close(&h);
-    return rc;
+    rc = mo_cmd_load(c, &cfg);
+    a.cfg = cfg.now;
+    return rc ? rc : run_round(&a, print_all);
 }

@@ -95,21 +95,19 @@ struct work {
 static int read_file(struct mo_cli *c, struct work *k)
 {
     struct mo_err e = {0};
-    struct mo_buf text;
+    mo_autobuf struct mo_buf text = {.max = MO_IMPORT_FILE_MAX};
     int rc;
 
-    mo_buf_init(&text, MO_IMPORT_FILE_MAX);
     rc = mo_file_read(k->path, MO_IMPORT_FILE_MAX, &text, NULL, &e);
     if (rc == 0) {
         rc = mo_plan_make(&k->plan, mo_buf_view(&text),
                           mo_buf_view(&k->m.file.text),
-                          mo_config_getenv(k->m.h.now, "HOME"), &e);
+                          mo_config_getenv(k->m.cfg.now, "HOME"), &e);
         if (rc < 0)
             (void)mo_wrap(&e, "%s", k->path);
     }
     if (text.p)
         explicit_bzero(text.p, text.cap);
-    mo_buf_fini(&text);
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 
@@ -187,9 +185,8 @@ static void show_text(const struct mo_cli *c, struct work *k, bool written,
 
 static int show(struct mo_cli *c, struct work *k, bool written)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (!mo_cli_has(c, "json")) {
         show_text(c, k, written, &b);
         return mo_cli_print(c, &b);
@@ -204,35 +201,33 @@ static int write_servers(struct mo_cli *c, struct work *k)
 {
     struct mo_err e = {0};
 
-    if (mo_plan_write(&k->plan, k->m.h.now, &k->m.file, &e) < 0)
+    if (mo_plan_write(&k->plan, k->m.cfg.now, &k->m.file, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     return mo_cmd_edit_save(c, &k->m);
 }
 
-static int do_import(struct mo_cli *c, struct work *k)
+static void work_fini(struct work *k)
 {
-    bool written = mo_cli_has(c, "write") && k->plan.writes;
-    int rc = written ? write_servers(c, k) : 0;
-
-    if (rc == 0)
-        rc = show(c, k, written);
     mo_plan_fini(&k->plan);
-    return rc;
+    mo_cmd_edit_close(&k->m);
 }
 
 int mo_run_mcp_import(struct mo_cli *c)
 {
-    struct work k = {.plan = {.store = mo_cli_has(c, "secrets"),
+    MO_CLEANUP(work_fini)
+    struct work k = {.m = MO_CMD_EDIT,
+                     .plan = {.store = mo_cli_has(c, "secrets"),
                               .replace = mo_cli_has(c, "replace")}};
+    bool written = false;
     int rc = mo_cmd_edit_open(c, &k.m);
 
-    if (rc)
-        return rc;
-    rc = find_file(c, k.m.h.now, k.path);
+    if (rc == 0)
+        rc = find_file(c, k.m.cfg.now, k.path);
     if (rc == 0)
         rc = read_file(c, &k);
-    if (rc == 0)
-        rc = do_import(c, &k);
-    mo_cmd_edit_close(&k.m);
-    return rc;
+    if (rc == 0 && mo_cli_has(c, "write") && k.plan.writes) {
+        written = true;
+        rc = write_servers(c, &k);
+    }
+    return rc ? rc : show(c, &k, written);
 }

@@ -55,7 +55,7 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
 static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
                       struct mo_buf *b)
 {
-    const struct mo_config *cfg = m->h.now;
+    const struct mo_config *cfg = m->cfg.now;
     mo_autobuf struct mo_buf where = {.max = MO_SYNC_CLIENT_TEXT_MAX};
     struct mo_jw w = mo_jw_array(b);
 
@@ -79,7 +79,7 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
 static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
                       struct mo_buf *b)
 {
-    const struct mo_config *cfg = m->h.now;
+    const struct mo_config *cfg = m->cfg.now;
 
     if (cfg->mcp.n == 0)
         mo_buf_puts(b, MO_CMD_NO_SERVERS);
@@ -96,20 +96,17 @@ static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
 
 int mo_run_mcp_list(struct mo_cli *c)
 {
-    struct mo_cmd_client m = {.many = true};
-    struct mo_buf b;
-    int rc = mo_cmd_client_load(c, &m);
+    mo_autoclient struct mo_cmd_client m = {.many = true};
+    mo_autobuf struct mo_buf b = {.max = MO_SYNC_CLIENT_TEXT_MAX};
+    int rc = mo_cmd_load(c, &m.cfg);
 
     if (rc)
         return rc;
-    mo_buf_init(&b, MO_SYNC_CLIENT_TEXT_MAX);
     if (mo_cli_has(c, "json"))
         list_json(c, &m, &b);
     else
         list_text(c, &m, &b);
-    mo_cmd_client_close(&m);
-    return mo_cli_has(c, "json") ? mo_cmd_print_json(c, &b)
-                                 : mo_cli_print(c, &b);
+    return mo_cmd_print(c, &b);
 }
 
 /* --- test ---------------------------------------------------------------- */
@@ -162,10 +159,9 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
     const struct mo_conn_info *in = mo_sync_client_info(m->client);
     const struct mo_conn_stats *s = mo_sync_client_stats(m->client);
     bool tty = isatty(c->out) == 1;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     struct mo_jw w;
 
-    mo_buf_init(&b, MO_CMD_TEXT_MAX);
     if (mo_cli_has(c, "json")) {
         mo_jw_init(&w, &b);
         mo_jw_obj(&w);
@@ -194,19 +190,17 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
 
 int mo_run_mcp_test(struct mo_cli *c)
 {
-    struct mo_cmd_client m = {0};
+    mo_autoclient struct mo_cmd_client m = {0};
     uint64_t start = mo_now_ns();
     struct tested t = {0};
     int rc = need_server(c, &m);
 
-    if (rc == 0) {
-        t.opened_ms = (mo_now_ns() - start) / MO_MS;
-        rc = test_client(m.client, &t) == 0
-                 ? report_test(c, &m, &t)
-                 : mo_cmd_client_error(c, &m, MO_EXIT_UNAVAIL, &t.e);
-    }
-    mo_cmd_client_close(&m);
-    return rc;
+    if (rc)
+        return rc;
+    t.opened_ms = (mo_now_ns() - start) / MO_MS;
+    return test_client(m.client, &t) == 0
+               ? report_test(c, &m, &t)
+               : mo_cmd_client_error(c, &m, MO_EXIT_UNAVAIL, &t.e);
 }
 
 /* --- info ---------------------------------------------------------------- */
@@ -294,13 +288,9 @@ static int info_json(struct mo_sync_client *p, struct mo_buf *b,
 static void put_names(struct mo_buf *b, struct mo_json items, const char *name,
                       bool tty)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
-
-    mo_json_iter(&it, items);
-    while (mo_json_next(&it, &key, &val)) {
+    mo_json_each (it, items) {
         mo_buf_puts(b, "  ");
-        mo_cmd_put_text(b, mo_json_get(val, name), tty);
+        mo_cmd_put_text(b, mo_json_get(it.val, name), tty);
         mo_buf_putc(b, '\n');
     }
 }
@@ -336,19 +326,17 @@ static int info_text(struct mo_sync_client *p, bool tty, struct mo_buf *b,
 
 int mo_run_mcp_info(struct mo_cli *c)
 {
-    bool json = mo_cli_has(c, "json");
-    struct mo_cmd_client m = {0};
+    mo_autoclient struct mo_cmd_client m = {0};
+    mo_autobuf struct mo_buf b = {.max = MO_SYNC_CLIENT_TEXT_MAX};
     struct mo_err e = {0};
-    struct mo_buf b;
-    int rc = need_server(c, &m), bad = 0;
+    int rc = need_server(c, &m);
 
-    mo_buf_init(&b, MO_SYNC_CLIENT_TEXT_MAX);
-    if (rc == 0)
-        bad = json ? info_json(m.client, &b, &e)
-                   : info_text(m.client, isatty(c->out) == 1, &b, &e);
-    mo_cmd_client_close(&m);
-    if (rc == 0 && bad == 0)
-        return json ? mo_cmd_print_json(c, &b) : mo_cli_print(c, &b);
-    mo_buf_fini(&b);
-    return rc ? rc : mo_cmd_client_error(c, &m, MO_EXIT_UNAVAIL, &e);
+    if (rc)
+        return rc;
+    rc = mo_cli_has(c, "json")
+             ? info_json(m.client, &b, &e)
+             : info_text(m.client, isatty(c->out) == 1, &b, &e);
+    if (rc < 0)
+        return mo_cmd_client_error(c, &m, MO_EXIT_UNAVAIL, &e);
+    return mo_cmd_print(c, &b);
 }

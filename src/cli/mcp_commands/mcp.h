@@ -9,9 +9,7 @@
  * name, or NULL for --command or --url), and close it in any case. */
 struct mo_cmd_client {
     const char *server;
-    struct mo_cmd_flags flags;
-    struct mo_config_holder h;
-    bool loaded;
+    struct mo_cmd_config cfg;
     bool many; /* several servers: no sign-in unless --sign-in is given */
     bool needs_sign_in; /* it failed because a person must sign in */
     struct mo_sync_client *client;
@@ -20,9 +18,8 @@ struct mo_cmd_client {
 /* Returns 0, or an exit code after printing the error. */
 int mo_cmd_client_open(struct mo_cli *c, struct mo_cmd_client *m);
 void mo_cmd_client_close(struct mo_cmd_client *m);
+#define mo_autoclient MO_CLEANUP(mo_cmd_client_close)
 
-/* Loads only the configuration. */
-int mo_cmd_client_load(struct mo_cli *c, struct mo_cmd_client *m);
 /* Opens only the connection; e has the reason of a failure. */
 int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,
                           const struct mo_config_mcp *s, struct mo_err *e);

@@ -221,42 +221,29 @@ static int take_head(struct mo_http1 *h, struct mo_span s)
     return 1;
 }
 
-/* The common case: the head is complete in the input, no byte is stored twice.
- * Returns like guard(). */
-static int head_direct(struct mo_http1 *h, struct mo_span *in)
-{
-    struct mo_span s = mo_span_head(*in, MO_HTTP_HEAD_MAX);
-    int rc = guard(h, s);
-
-    if (rc < 0)
-        return rc;
-    if (rc == 0) {
-        if (mo_buf_span(&h->part, s) < 0)
-            return no_memory(h);
-        *in = mo_span_skip(*in, s.n);
-        return 0;
-    }
-    return take_head(h, mo_span_take(in, h->line));
-}
-
-static int head_pieces(struct mo_http1 *h, struct mo_span *in)
+/* Takes input up to the end of the head. A head that is complete in the input,
+ * which is the common case, is not stored twice. Returns like guard(). */
+static int collect_head(struct mo_http1 *h, struct mo_span *in)
 {
     size_t had = h->part.len;
     struct mo_span s = mo_span_head(*in, MO_HTTP_HEAD_MAX - had);
     int rc;
 
-    if (mo_buf_span(&h->part, s) < 0)
+    if (had && mo_buf_span(&h->part, s) < 0)
         return no_memory(h);
-    rc = guard(h, mo_buf_view(&h->part));
+    rc = guard(h, had ? mo_buf_view(&h->part) : s);
     if (rc < 0)
         return rc;
     if (rc == 0) {
+        if (!had && mo_buf_span(&h->part, s) < 0)
+            return no_memory(h);
         *in = mo_span_skip(*in, s.n);
         return 0;
     }
     *in = mo_span_skip(*in, h->line - had);
-    rc = take_head(h, mo_span(h->part.p, h->line));
-    mo_buf_fini(&h->part);
+    rc = take_head(h, mo_span(had ? h->part.p : s.p, h->line));
+    if (had)
+        mo_buf_fini(&h->part);
     return rc;
 }
 
@@ -372,7 +359,7 @@ static enum mo_http1_event next_head(struct mo_http1 *h, struct mo_span *in,
 
     if (in->n == 0)
         return MO_HTTP1_MORE;
-    rc = h->part.len ? head_pieces(h, in) : head_direct(h, in);
+    rc = collect_head(h, in);
     if (rc < 0)
         return failed(h, e);
     return rc ? MO_HTTP1_HEAD : MO_HTTP1_MORE;

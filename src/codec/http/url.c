@@ -1,7 +1,6 @@
 #include "codec/http/url.h"
 
 #include "base/mem.h"
-#include "codec/ip.h"
 
 static bool one_of(char c, const char *set)
 {
@@ -36,6 +35,17 @@ static bool all_legal(struct mo_span s, const char *extra)
     return true;
 }
 
+/* True if s consists of letters, digits and `extra`. */
+static bool is_word(struct mo_span s, const char *extra)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
+            !one_of(s.p[i], extra))
+            return false;
+    }
+    return true;
+}
+
 /* --- hosts --------------------------------------------------------------- */
 
 static bool hextet(struct mo_span s)
@@ -60,7 +70,7 @@ static int groups(struct mo_span s, bool may_end_v4)
 
         if (hextet(g))
             n++;
-        else if (may_end_v4 && !s.p && mo_ip4_is_text(g))
+        else if (may_end_v4 && !s.p && mo_span_is_ip4(g))
             n += 2;
         else
             return -1;
@@ -91,18 +101,15 @@ static bool host_name(struct mo_span s)
 
     if (s.n == 0 || s.n > MO_URL_HOST_MAX)
         return false;
-    for (size_t i = 0; i < s.n; i++) {
-        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
-            !one_of(s.p[i], "-_."))
-            return false;
-    }
+    if (!is_word(s, "-_."))
+        return false;
     rest.n -= dot_end;
     while (rest.p) {
         label = mo_span_cut(&rest, '.');
         if (label.n == 0 || label.n > 63)
             return false;
     }
-    return !mo_is_digit(label.p[0]) || (!dot_end && mo_ip4_is_text(s));
+    return !mo_is_digit(label.p[0]) || (!dot_end && mo_span_is_ip4(s));
 }
 
 static int read_port(struct mo_span s, uint16_t *port)
@@ -169,7 +176,7 @@ bool mo_host_is_loopback(const struct mo_host *h)
 
     if (h->ipv6)
         return mo_span_is(n, "::1");
-    if (mo_ip4_is_text(n))
+    if (mo_span_is_ip4(n))
         return mo_span_starts(n, MO_SPAN("127."));
     if (mo_span_ieq(n, MO_SPAN("localhost")))
         return true;
@@ -200,14 +207,7 @@ static uint16_t default_port(struct mo_span scheme)
 
 static bool scheme_ok(struct mo_span s)
 {
-    if (s.n == 0 || !mo_is_alpha(s.p[0]))
-        return false;
-    for (size_t i = 1; i < s.n; i++) {
-        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
-            !one_of(s.p[i], "+-."))
-            return false;
-    }
-    return true;
+    return s.n && mo_is_alpha(s.p[0]) && is_word(s, "+-.");
 }
 
 static bool hostless(struct mo_span scheme)

@@ -1,7 +1,6 @@
 #include "codec/json/jformat.h"
 
 #include "base/mem.h"
-#include "codec/ip.h"
 
 /* Read exactly n digits from the front, between lo and hi. */
 static bool take_number(struct mo_span *s, size_t n, unsigned lo, unsigned hi,
@@ -158,7 +157,7 @@ int mo_jformat(struct mo_span format, struct mo_span text)
         {"uri", is_uri},
         {"uri-reference", uri_chars},
         {"uuid", is_uuid},
-        {"ipv4", mo_ip4_is_text},
+        {"ipv4", mo_span_is_ip4},
     };
 
     for (size_t i = 0; i < MO_COUNT(known); i++) {

@@ -211,12 +211,21 @@ static uint32_t class_atom(struct reader *in, bool *set)
     return read_escape(in);
 }
 
+/* A class of the ranges from `first` on. */
+static struct mo_jregex_op *emit_class(struct reader *in, size_t first)
+{
+    struct mo_jregex_op *op = emit_op(in, CLASS);
+
+    op->arg = (uint32_t)first;
+    op->y = (int16_t)(in->r->nranges - first);
+    return op;
+}
+
 /* Parse a class, after '['. */
 static void read_class(struct reader *in)
 {
     bool opposite = take_char(in, '^'), set, set2;
     size_t first = in->r->nranges;
-    struct mo_jregex_op *op;
 
     while (!in->bad && !take_char(in, ']')) {
         uint32_t lo = class_atom(in, &set), hi;
@@ -233,10 +242,7 @@ static void read_class(struct reader *in)
         if (!in->bad)
             add_range(in, lo, hi);
     }
-    op = emit_op(in, CLASS);
-    op->arg = (uint32_t)first;
-    op->y = (int16_t)(in->r->nranges - first);
-    op->opposite = opposite;
+    emit_class(in, first)->opposite = opposite;
 }
 
 static void read_alternatives(struct reader *in);
@@ -271,7 +277,6 @@ static void read_atom_escape(struct reader *in)
 {
     size_t first = in->r->nranges;
     uint32_t c = peek(in, 0);
-    struct mo_jregex_op *op;
 
     if (c == 'b' || c == 'B') {
         in->at++;
@@ -284,9 +289,7 @@ static void read_atom_escape(struct reader *in)
         return;
     }
     in->at++;
-    op = emit_op(in, CLASS);
-    op->arg = (uint32_t)first;
-    op->y = (int16_t)(in->r->nranges - first);
+    emit_class(in, first);
 }
 
 static void read_atom(struct reader *in)

@@ -231,12 +231,10 @@ static struct mo_json find_anchor(struct mo_jsv *c, struct mo_json v,
     if (mo_json_str_eq(mo_json_get(v, "$anchor"), mo_span_cstr(name + 1)) ||
         mo_json_str_eq(mo_json_get(v, "$id"), mo_span_cstr(name)))
         return v;
-    mo_json_each (it, v) {
+    mo_json_each_while (it, v, !found.p) {
         if (mo_json_is(it.val, MO_JSON_OBJECT) ||
             mo_json_is(it.val, MO_JSON_ARRAY))
             found = find_anchor(c, it.val, name);
-        if (found.p)
-            break;
     }
     return found;
 }

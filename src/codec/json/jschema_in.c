@@ -167,11 +167,9 @@ static bool walk_items(struct mo_jsv *c, struct mo_json sub, struct mo_json v,
     struct mo_jsv_path here = {.up = at};
     bool ok = true;
 
-    mo_json_each (it, v) {
+    mo_json_each_while (it, v, !c->rc) {
         if (here.index >= from && !mo_jsv_walk(c, sub, it.val, &here))
             ok = false;
-        if (c->rc)
-            break;
         here.index++;
     }
     return ok;
@@ -215,10 +213,8 @@ bool mo_jsv_contains(ARGS)
     if (s->kw[K_MAX_CONTAINS].p &&
         !mo_jsv_count(c, s->kw[K_MAX_CONTAINS], &max))
         max = UINT64_MAX;
-    mo_json_each (it, v) {
+    mo_json_each_while (it, v, !c->rc) {
         n += mo_jsv_holds(c, s->kw[k], it.val, &here);
-        if (c->rc)
-            break;
         here.index++;
     }
     if (n < min)
@@ -265,9 +261,7 @@ bool mo_jsv_unique_items(ARGS)
     bool wanted = false;
 
     mo_json_bool(s->kw[k], &wanted);
-    mo_json_each (it, v) {
-        if (!wanted || c->rc)
-            break;
+    mo_json_each_while (it, v, wanted && !c->rc) {
         if (again(c, it.val, it.at, &pairs))
             return mo_jsv_say(c, &here, "stands in the array twice");
         here.index++;

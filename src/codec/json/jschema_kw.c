@@ -8,7 +8,6 @@
 
 /* --- helpers ------------------------------------------------------------- */
 
-/* Read an integer limit: 3, or 3.0. */
 bool mo_jsv_count(struct mo_jsv *c, struct mo_json limit, uint64_t *out)
 {
     double d;
@@ -32,7 +31,6 @@ static bool is_number(struct mo_jsv *c, struct mo_json limit)
     return false;
 }
 
-/* Returns 1, 0, or -1 when the pattern is not supported (noted). */
 int mo_jsv_matches(struct mo_jsv *c, struct mo_json pattern, struct mo_json v)
 {
     struct mo_jregex r; /* big, but this is a leaf */
@@ -134,7 +132,6 @@ static bool check_type(ARGS)
     return mo_jsv_say(c, at, "must be %s, not %s", names.text, type_name(v));
 }
 
-/* Returns 1 or 0; a limit reached counts as equal, rc tells. */
 bool mo_jsv_equal(struct mo_jsv *c, struct mo_json a, struct mo_json b)
 {
     int rc = mo_jvalue_equal(a, b, &c->steps);
@@ -391,50 +388,7 @@ static bool note_unsupported(ARGS)
 #define ANY 0xffu
 
 const struct mo_jsv_keyword mo_jsv_keywords[K_COUNT] = {
-    [K_TYPE] = {"type", ANY, check_type},
-    [K_ENUM] = {"enum", ANY, check_enum},
-    [K_CONST] = {"const", ANY, check_const},
-    [K_MINIMUM] = {"minimum", NUM, check_limit},
-    [K_MAXIMUM] = {"maximum", NUM, check_limit},
-    [K_EXCL_MINIMUM] = {"exclusiveMinimum", NUM, check_limit},
-    [K_EXCL_MAXIMUM] = {"exclusiveMaximum", NUM, check_limit},
-    [K_MULTIPLE_OF] = {"multipleOf", NUM, check_multiple_of},
-    [K_MIN_LENGTH] = {"minLength", STR, check_count},
-    [K_MAX_LENGTH] = {"maxLength", STR, check_count},
-    [K_PATTERN] = {"pattern", STR, check_pattern},
-    [K_FORMAT] = {"format", STR, check_format},
-    [K_REQUIRED] = {"required", OBJ, mo_jsv_required},
-    [K_MIN_PROPERTIES] = {"minProperties", OBJ, check_count},
-    [K_MAX_PROPERTIES] = {"maxProperties", OBJ, check_count},
-    [K_PROPERTIES] = {"properties", OBJ, mo_jsv_properties},
-    [K_PATTERN_PROPERTIES] = {"patternProperties", OBJ,
-                              mo_jsv_pattern_properties},
-    [K_ADDITIONAL_PROPERTIES] = {"additionalProperties", OBJ,
-                                 mo_jsv_additional_properties},
-    [K_PROPERTY_NAMES] = {"propertyNames", OBJ, mo_jsv_property_names},
-    [K_DEPENDENT_REQUIRED] = {"dependentRequired", OBJ, mo_jsv_dependencies},
-    [K_DEPENDENT_SCHEMAS] = {"dependentSchemas", OBJ, mo_jsv_dependencies},
-    [K_DEPENDENCIES] = {"dependencies", OBJ, mo_jsv_dependencies},
-    [K_MIN_ITEMS] = {"minItems", ARR, check_count},
-    [K_MAX_ITEMS] = {"maxItems", ARR, check_count},
-    [K_PREFIX_ITEMS] = {"prefixItems", ARR, mo_jsv_prefix_items},
-    [K_ITEMS] = {"items", ARR, mo_jsv_items},
-    [K_ADDITIONAL_ITEMS] = {"additionalItems", ARR, mo_jsv_additional_items},
-    [K_CONTAINS] = {"contains", ARR, mo_jsv_contains},
-    [K_MIN_CONTAINS] = {"minContains", ARR, NULL},
-    [K_MAX_CONTAINS] = {"maxContains", ARR, NULL},
-    [K_UNIQUE_ITEMS] = {"uniqueItems", ARR, mo_jsv_unique_items},
-    [K_REF] = {"$ref", ANY, check_ref},
-    [K_ALL_OF] = {"allOf", ANY, check_all_of},
-    [K_ANY_OF] = {"anyOf", ANY, check_any_of},
-    [K_ONE_OF] = {"oneOf", ANY, check_any_of},
-    [K_NOT] = {"not", ANY, check_not},
-    [K_IF] = {"if", ANY, check_if},
-    [K_THEN] = {"then", ANY, NULL},
-    [K_ELSE] = {"else", ANY, NULL},
-    [K_UNEVALUATED_PROPERTIES] = {"unevaluatedProperties", OBJ,
-                                  note_unsupported},
-    [K_UNEVALUATED_ITEMS] = {"unevaluatedItems", ARR, note_unsupported},
-    [K_DYNAMIC_REF] = {"$dynamicRef", ANY, note_unsupported},
-    [K_RECURSIVE_REF] = {"$recursiveRef", ANY, note_unsupported},
+#define ROW(id, name, types, check) [K_##id] = {name, types, check},
+    MO_JSV_KEYWORDS(ROW)
+#undef ROW
 };

@@ -8,51 +8,62 @@
 #include "codec/json/jschema.h"
 #include "codec/text/utf8.h"
 
+/* Every keyword: name, values it has a say about, check (NULL: read by its
+ * neighbours). Errors are reported in this order. */
+/* clang-format off */
+#define MO_JSV_KEYWORDS(X)                                                     \
+    X(TYPE, "type", ANY, check_type)                                           \
+    X(ENUM, "enum", ANY, check_enum)                                           \
+    X(CONST, "const", ANY, check_const)                                        \
+    X(MINIMUM, "minimum", NUM, check_limit)                                    \
+    X(MAXIMUM, "maximum", NUM, check_limit)                                    \
+    X(EXCL_MINIMUM, "exclusiveMinimum", NUM, check_limit)                      \
+    X(EXCL_MAXIMUM, "exclusiveMaximum", NUM, check_limit)                      \
+    X(MULTIPLE_OF, "multipleOf", NUM, check_multiple_of)                       \
+    X(MIN_LENGTH, "minLength", STR, check_count)                               \
+    X(MAX_LENGTH, "maxLength", STR, check_count)                               \
+    X(PATTERN, "pattern", STR, check_pattern)                                  \
+    X(FORMAT, "format", STR, check_format)                                     \
+    X(REQUIRED, "required", OBJ, mo_jsv_required)                              \
+    X(MIN_PROPERTIES, "minProperties", OBJ, check_count)                       \
+    X(MAX_PROPERTIES, "maxProperties", OBJ, check_count)                       \
+    X(PROPERTIES, "properties", OBJ, mo_jsv_properties)                        \
+    X(PATTERN_PROPERTIES, "patternProperties", OBJ,                            \
+      mo_jsv_pattern_properties)                                               \
+    X(ADDITIONAL_PROPERTIES, "additionalProperties", OBJ,                      \
+      mo_jsv_additional_properties)                                            \
+    X(PROPERTY_NAMES, "propertyNames", OBJ, mo_jsv_property_names)             \
+    X(DEPENDENT_REQUIRED, "dependentRequired", OBJ, mo_jsv_dependencies)       \
+    X(DEPENDENT_SCHEMAS, "dependentSchemas", OBJ, mo_jsv_dependencies)         \
+    X(DEPENDENCIES, "dependencies", OBJ, mo_jsv_dependencies)                  \
+    X(MIN_ITEMS, "minItems", ARR, check_count)                                 \
+    X(MAX_ITEMS, "maxItems", ARR, check_count)                                 \
+    X(PREFIX_ITEMS, "prefixItems", ARR, mo_jsv_prefix_items)                   \
+    X(ITEMS, "items", ARR, mo_jsv_items)                                       \
+    X(ADDITIONAL_ITEMS, "additionalItems", ARR, mo_jsv_additional_items)       \
+    X(CONTAINS, "contains", ARR, mo_jsv_contains)                              \
+    X(MIN_CONTAINS, "minContains", ARR, NULL)                                  \
+    X(MAX_CONTAINS, "maxContains", ARR, NULL)                                  \
+    X(UNIQUE_ITEMS, "uniqueItems", ARR, mo_jsv_unique_items)                   \
+    X(REF, "$ref", ANY, check_ref)                                             \
+    X(ALL_OF, "allOf", ANY, check_all_of)                                      \
+    X(ANY_OF, "anyOf", ANY, check_any_of)                                      \
+    X(ONE_OF, "oneOf", ANY, check_any_of)                                      \
+    X(NOT, "not", ANY, check_not)                                              \
+    X(IF, "if", ANY, check_if)                                                 \
+    X(THEN, "then", ANY, NULL)                                                 \
+    X(ELSE, "else", ANY, NULL)                                                 \
+    X(UNEVALUATED_PROPERTIES, "unevaluatedProperties", OBJ, note_unsupported)  \
+    X(UNEVALUATED_ITEMS, "unevaluatedItems", ARR, note_unsupported)            \
+    X(DYNAMIC_REF, "$dynamicRef", ANY, note_unsupported)                       \
+    X(RECURSIVE_REF, "$recursiveRef", ANY, note_unsupported)
+/* clang-format on */
+
 enum mo_jsk {
-    K_TYPE,
-    K_ENUM,
-    K_CONST,
-    K_MINIMUM,
-    K_MAXIMUM,
-    K_EXCL_MINIMUM,
-    K_EXCL_MAXIMUM,
-    K_MULTIPLE_OF,
-    K_MIN_LENGTH,
-    K_MAX_LENGTH,
-    K_PATTERN,
-    K_FORMAT,
-    K_REQUIRED,
-    K_MIN_PROPERTIES,
-    K_MAX_PROPERTIES,
-    K_PROPERTIES,
-    K_PATTERN_PROPERTIES,
-    K_ADDITIONAL_PROPERTIES,
-    K_PROPERTY_NAMES,
-    K_DEPENDENT_REQUIRED,
-    K_DEPENDENT_SCHEMAS,
-    K_DEPENDENCIES,
-    K_MIN_ITEMS,
-    K_MAX_ITEMS,
-    K_PREFIX_ITEMS,
-    K_ITEMS,
-    K_ADDITIONAL_ITEMS,
-    K_CONTAINS,
-    K_MIN_CONTAINS,
-    K_MAX_CONTAINS,
-    K_UNIQUE_ITEMS,
-    K_REF,
-    K_ALL_OF,
-    K_ANY_OF,
-    K_ONE_OF,
-    K_NOT,
-    K_IF,
-    K_THEN,
-    K_ELSE,
-    K_UNEVALUATED_PROPERTIES,
-    K_UNEVALUATED_ITEMS,
-    K_DYNAMIC_REF,
-    K_RECURSIVE_REF,
-    K_COUNT,
+#define MO_JSV_ID(id, name, types, check) K_##id,
+    MO_JSV_KEYWORDS(MO_JSV_ID)
+#undef MO_JSV_ID
+        K_COUNT
 };
 
 /* Where in the value we are: a chain on the stack, newest first. */

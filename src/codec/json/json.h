@@ -91,27 +91,16 @@ static inline struct mo_json_each mo_json_begin(struct mo_json v)
     return it;
 }
 
-#define mo_json_each(it, v)                                                    \
+static inline bool mo_json_step(struct mo_json_each *it)
+{
+    return mo_json_next(&it->at, &it->key, &it->val);
+}
+
+#define mo_json_each(it, v) mo_json_each_while (it, v, true)
+/* The same, as long as cond holds; it is checked before each item. */
+#define mo_json_each_while(it, v, cond)                                        \
     for (struct mo_json_each it = mo_json_begin(v);                            \
-         mo_json_next(&it.at, &it.key, &it.val);)
-
-struct mo_json_walk {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-};
-
-static inline struct mo_json_walk mo_json_walk(struct mo_json v)
-{
-    struct mo_json_walk at = {.val = {NULL, 0}};
-
-    mo_json_iter(&at.it, v);
-    return at;
-}
-
-static inline bool mo_json_step(struct mo_json_walk *at)
-{
-    return mo_json_next(&at->it, &at->key, &at->val);
-}
+         (cond) && mo_json_step(&it);)
 
 /* The same in steps, so that a long value need not be walked over twice. more()
  * says whether there is another item; key() reads its key, in objects; then

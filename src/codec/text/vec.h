@@ -39,57 +39,65 @@ static inline uint64_t mo_word_splat(uint8_t c)
 
 /* --- vectors ------------------------------------------------------------- */
 
-#if !defined(MO_VEC_PLAIN) && defined(__ARM_NEON) && defined(__aarch64__)
+#if !defined(MO_VEC_PLAIN) && (defined(__aarch64__) || defined(__SSE2__))
 
-#    include <arm_neon.h>
-
-#    define MO_VEC_NAME  "neon"
 #    define MO_VEC_WIDTH 16
-#    define MO_VEC_LANE  4 /* bits a byte has in mo_vec_mask() */
 
-typedef uint8x16_t mo_vec;
+/* The vectors of the compilers; a comparison gives 0 or all ones. */
+typedef uint8_t mo_vec __attribute__((vector_size(16)));
+typedef int8_t mo_vec_signed __attribute__((vector_size(16)));
 
 static inline mo_vec mo_vec_load(const char *p)
 {
-    return vld1q_u8((const uint8_t *)p);
+    mo_vec v;
+
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+
+static inline mo_vec mo_vec_splat(uint8_t c)
+{
+    return (mo_vec){c, c, c, c, c, c, c, c, c, c, c, c, c, c, c, c};
 }
 
 static inline mo_vec mo_vec_eq(mo_vec v, uint8_t c)
 {
-    return vceqq_u8(v, vdupq_n_u8(c));
+    return (mo_vec)(v == mo_vec_splat(c));
 }
 
 /* Bytes below c; c <= 0x80. */
 static inline mo_vec mo_vec_below(mo_vec v, uint8_t c)
 {
-    return vcltq_u8(v, vdupq_n_u8(c));
+    return (mo_vec)(v < mo_vec_splat(c));
 }
 
 static inline mo_vec mo_vec_high(mo_vec v) /* bytes >= 0x80 */
 {
-    return vcltzq_s8(vreinterpretq_s8_u8(v));
+    return (mo_vec)((mo_vec_signed)v < (mo_vec_signed){0});
 }
 
 /* Bytes below 0x20 or from 0x80 on: as signed numbers, one comparison. */
 static inline mo_vec mo_vec_odd(mo_vec v)
 {
-    return vcltq_s8(vreinterpretq_s8_u8(v), vdupq_n_s8(0x20));
+    return (mo_vec)((mo_vec_signed)v < (mo_vec_signed)mo_vec_splat(0x20));
 }
 
 static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)
 {
-    return vorrq_u8(a, b);
+    return a | b;
 }
 
-static inline mo_vec mo_vec_splat(uint8_t c)
-{
-    return vdupq_n_u8(c);
-}
+#    ifdef __aarch64__
+
+#        include <arm_neon.h>
+
+#        define MO_VEC_NAME "neon"
+#        define MO_VEC_LANE 4 /* bits a byte has in mo_vec_mask() */
 
 /* The lowest set bit, divided by MO_VEC_LANE, is the first byte found. */
 static inline uint64_t mo_vec_mask(mo_vec m)
 {
-    uint8x8_t half = vshrn_n_u16(vreinterpretq_u16_u8(m), 4);
+    uint8x8_t half = vshrn_n_u16((uint16x8_t)m, 4);
 
     return vget_lane_u64(vreinterpret_u64_u8(half), 0);
 }
@@ -97,68 +105,26 @@ static inline uint64_t mo_vec_mask(mo_vec m)
 /* One bit a byte for the 64 bytes of four comparisons. */
 static inline uint64_t mo_vec_bits64(const mo_vec m[4])
 {
-    static const uint8_t weight[16] = {1, 2, 4, 8, 16, 32, 64, 128,
-                                       1, 2, 4, 8, 16, 32, 64, 128};
-    uint8x16_t w = vld1q_u8(weight);
-    uint8x16_t a = vpaddq_u8(vandq_u8(m[0], w), vandq_u8(m[1], w));
-    uint8x16_t b = vpaddq_u8(vandq_u8(m[2], w), vandq_u8(m[3], w));
+    static const mo_vec weight = {1, 2, 4, 8, 16, 32, 64, 128,
+                                  1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t a = vpaddq_u8(m[0] & weight, m[1] & weight);
+    uint8x16_t b = vpaddq_u8(m[2] & weight, m[3] & weight);
 
     a = vpaddq_u8(a, b);
     a = vpaddq_u8(a, a);
     return vgetq_lane_u64(vreinterpretq_u64_u8(a), 0);
 }
 
-#elif !defined(MO_VEC_PLAIN) && defined(__SSE2__)
+#    else
 
-#    include <emmintrin.h>
+#        include <emmintrin.h>
 
-#    define MO_VEC_NAME  "sse2"
-#    define MO_VEC_WIDTH 16
-#    define MO_VEC_LANE  1
-
-typedef __m128i mo_vec;
-
-static inline mo_vec mo_vec_load(const char *p)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)p);
-}
-
-static inline mo_vec mo_vec_splat(uint8_t c)
-{
-    return _mm_set1_epi8((char)c);
-}
-
-static inline mo_vec mo_vec_eq(mo_vec v, uint8_t c)
-{
-    return _mm_cmpeq_epi8(v, mo_vec_splat(c));
-}
-
-/* SSE2 compares signed bytes only: below c is "min(v, c - 1) is v". */
-static inline mo_vec mo_vec_below(mo_vec v, uint8_t c)
-{
-    mo_vec top = mo_vec_splat((uint8_t)(c - 1));
-
-    return _mm_cmpeq_epi8(_mm_min_epu8(v, top), v);
-}
-
-static inline mo_vec mo_vec_high(mo_vec v)
-{
-    return _mm_cmplt_epi8(v, _mm_setzero_si128());
-}
-
-static inline mo_vec mo_vec_odd(mo_vec v)
-{
-    return _mm_cmplt_epi8(v, mo_vec_splat(0x20));
-}
-
-static inline mo_vec mo_vec_or(mo_vec a, mo_vec b)
-{
-    return _mm_or_si128(a, b);
-}
+#        define MO_VEC_NAME "sse2"
+#        define MO_VEC_LANE 1
 
 static inline uint64_t mo_vec_mask(mo_vec m)
 {
-    return (uint64_t)(unsigned)_mm_movemask_epi8(m);
+    return (uint64_t)(unsigned)_mm_movemask_epi8((__m128i)m);
 }
 
 static inline uint64_t mo_vec_bits64(const mo_vec m[4])
@@ -166,6 +132,8 @@ static inline uint64_t mo_vec_bits64(const mo_vec m[4])
     return mo_vec_mask(m[0]) | mo_vec_mask(m[1]) << 16 |
            mo_vec_mask(m[2]) << 32 | mo_vec_mask(m[3]) << 48;
 }
+
+#    endif
 
 #else
 

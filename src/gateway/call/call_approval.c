@@ -542,7 +542,7 @@ void mo_call_approval_routed(const struct mo_gateway *g,
 
 void mo_call_approval_leave(struct server_slot *s)
 {
-    mo_list_each_safe (f, &s->calls, struct forwarded_call, slot_node) {
+    mo_list_each_entry_safe (f, &s->calls, struct forwarded_call, slot_node) {
         struct call_approval *j = f->judged;
 
         if (!j ||

@@ -361,7 +361,8 @@ static void resend_call(struct forwarded_call *f)
 
 void mo_forward_tools_listed(struct gw_child *k)
 {
-    mo_list_each_safe (f, &k->slot->calls, struct forwarded_call, slot_node) {
+    mo_list_each_entry_safe (f, &k->slot->calls, struct forwarded_call,
+                             slot_node) {
         if (f->awaits_tools && f->child == k->child)
             resend_call(f);
     }

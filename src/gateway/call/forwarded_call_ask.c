@@ -156,7 +156,7 @@ static void note_lacking(struct forwarded_call *f, const struct question *q)
 
 static void refuse_unsupported(struct forwarded_call *f, struct mo_ep_call *c)
 {
-    mo_list_each_safe (q, &f->questions, struct question, node) {
+    mo_list_each_entry_safe (q, &f->questions, struct question, node) {
         if (!can_be_told(q) ||
             mo_ep_call_takes(c, question_method(q), question_params(q)))
             continue;
@@ -189,7 +189,7 @@ bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
 
 static void ask_client_all(struct forwarded_call *f)
 {
-    mo_list_each (q, &f->questions, struct question, node) {
+    mo_list_each_entry (q, &f->questions, struct question, node) {
         char key[KEY_MAX];
 
         question_key(q, key);
@@ -272,7 +272,7 @@ static void take_answers(struct forwarded_call *f, struct mo_ep_call *c,
 
     do {
         any = false;
-        mo_list_each (q, &f->questions, struct question, node) {
+        mo_list_each_entry (q, &f->questions, struct question, node) {
             any = take_answer(q, c, responses);
             if (any)
                 break;
@@ -333,7 +333,7 @@ void mo_forward_show_questions(struct forwarded_call *f, struct mo_ep_call *c,
                                struct mo_jw *w)
 {
     refuse_unsupported(f, c);
-    mo_list_each (q, &f->questions, struct question, node) {
+    mo_list_each_entry (q, &f->questions, struct question, node) {
         struct mo_json params = question_params(q);
         char key[KEY_MAX];
 
@@ -521,8 +521,7 @@ void mo_forward_task_input(void *ctx, struct mo_task *t,
     struct forwarded_call *f = ctx;
     int rc = 0;
 
-    for (struct mo_json_walk at = mo_json_walk(requests);
-         rc == 0 && mo_json_step(&at);)
+    mo_json_each_while (at, requests, rc == 0)
         rc = take_input(f, at.key, at.val);
     if (rc < 0 || f->client == CLIENT_GONE ||
         (f->down && !mo_ep_call_may_ask(f->down)))

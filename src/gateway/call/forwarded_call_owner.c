@@ -20,11 +20,11 @@ struct forwarded_call *mo_forward_find_owner(struct server_slot *s,
 
     sure = sure ? sure : &only;
     *sure = true;
-    mo_list_each (f, &s->calls, struct forwarded_call, slot_node) {
+    mo_list_each_entry (f, &s->calls, struct forwarded_call, slot_node) {
         if (f->child == c && number && f->number == number)
             return f;
     }
-    mo_list_each (f, &s->calls, struct forwarded_call, slot_node) {
+    mo_list_each_entry (f, &s->calls, struct forwarded_call, slot_node) {
         /* A call that HAS_TASK is found by its task id. */
         if (f->child != c || (!shared && f->client == CLIENT_HAS_TASK))
             continue;
@@ -44,7 +44,7 @@ struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
         mo_json_get(mo_json_get(params, "_meta"), MO_MCP_P_TASK);
     struct mo_json id = mo_json_get(of, "taskId");
 
-    mo_list_each (f, &s->calls, struct forwarded_call, slot_node) {
+    mo_list_each_entry (f, &s->calls, struct forwarded_call, slot_node) {
         if (id.p && f->child == c && f->task && mo_task_is_named(f->task, id))
             return f;
     }

@@ -228,8 +228,7 @@ static int cut_content(struct cutter *c, struct mo_json content,
     bool first = true;
     int rc = mo_buf_putc(out, '[');
 
-    for (struct mo_json_walk at = mo_json_walk(content);
-         rc == 0 && mo_json_step(&at);) {
+    mo_json_each_while (at, content, rc == 0) {
         if (!first)
             (void)mo_buf_putc(out, ',');
         first = false;

@@ -172,20 +172,17 @@ static void put_example_call(struct mo_jw *w, const char *server,
 {
     struct mo_json schema = mo_json_get(it->item, "inputSchema");
     struct mo_json all = mo_json_get(schema, "properties");
-    struct mo_json key, name;
-    struct mo_json_iter walk;
 
     mo_jw_member_obj(w, "example");
     mo_jw_member_cstr(w, "server", server);
     mo_jw_member(w, "tool", it->given);
     mo_jw_member_obj(w, "params");
-    mo_json_iter(&walk, mo_json_get(schema, "required"));
-    while (mo_json_next(&walk, &key, &name)) {
+    mo_json_each (walk, mo_json_get(schema, "required")) {
         struct mo_span text;
         char plain[128];
 
-        if (!mo_json_is(name, MO_JSON_STRING) ||
-            mo_json_str(name, a, &text) < 0 || text.n >= sizeof(plain))
+        if (!mo_json_is(walk.val, MO_JSON_STRING) ||
+            mo_json_str(walk.val, a, &text) < 0 || text.n >= sizeof(plain))
             continue;
         (void)snprintf(plain, sizeof(plain), "%.*s", (int)text.n, text.p);
         mo_jw_key_span(w, text);

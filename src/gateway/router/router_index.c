@@ -151,9 +151,9 @@ static int read_tool(struct mo_arena *a, const struct mo_cat_item *it,
         .name = it->given,
         .description = text_of(a, mo_json_get(it->item, "description")),
         .params = names};
-    for (struct mo_json_walk at = mo_json_walk(all);
-         mo_json_is(all, MO_JSON_OBJECT) && t->nparams < MO_ROUTE_PARAMS_MAX &&
-         mo_json_step(&at);)
+    mo_json_each_while (at, all,
+                        mo_json_is(all, MO_JSON_OBJECT) &&
+                            t->nparams < MO_ROUTE_PARAMS_MAX)
         names[t->nparams++] = text_of(a, at.key);
     return 0;
 }

@@ -19,7 +19,7 @@ struct server_slot *mo_gw_find_slot(const struct mo_gateway *g,
 struct gw_child *mo_gw_child(const struct server_slot *s,
                              const struct mo_child *c)
 {
-    mo_list_each (k, &s->children, struct gw_child, node) {
+    mo_list_each_entry (k, &s->children, struct gw_child, node) {
         if (k->child == c)
             return k;
     }

@@ -29,7 +29,7 @@ static void on_queue_timeout(struct mo_timer *t)
     struct mo_upstream *u = mo_container_of(t, struct mo_upstream, queue_timer);
     uint64_t now = mo_upstream_now();
 
-    mo_list_each_safe (w, &u->requests, struct mo_child_request, node) {
+    mo_list_each_entry_safe (w, &u->requests, struct mo_child_request, node) {
         if (!w->counts)
             continue;
         if (now - w->since_ms < max_wait_ms(u)) {
@@ -92,7 +92,7 @@ static struct mo_child_request *pick_fairest(const struct mo_upstream *u)
     struct mo_child_request *best = NULL;
     uint64_t lowest = UINT64_MAX;
 
-    mo_list_each (w, &u->requests, struct mo_child_request, node) {
+    mo_list_each_entry (w, &u->requests, struct mo_child_request, node) {
         uint64_t turn = w->counts ? last_turn(u, w) : 0;
 
         if (turn < lowest) {
@@ -108,7 +108,7 @@ static struct mo_child_request *pick_fairest(const struct mo_upstream *u)
 static struct mo_child_request *
 first_uncounted_request(const struct mo_upstream *u)
 {
-    mo_list_each (w, &u->requests, struct mo_child_request, node) {
+    mo_list_each_entry (w, &u->requests, struct mo_child_request, node) {
         if (!w->counts)
             return w;
     }

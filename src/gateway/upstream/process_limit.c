@@ -28,7 +28,7 @@ static bool has_closing_twin(const struct mo_child *c)
 {
     if (!c->up->server.per_session || c->up->count[CH_CLOSING] == 0)
         return false;
-    mo_list_each (t, &c->up->children, struct mo_child, node) {
+    mo_list_each_entry (t, &c->up->children, struct mo_child, node) {
         if (t->state == CH_CLOSING &&
             mo_span_eq(mo_child_who(t), mo_child_who(c)))
             return true;
@@ -45,7 +45,7 @@ static bool has_room(const struct mo_child *c)
 static bool close_oldest_idle(struct mo_upstream_pool *p,
                               const struct mo_upstream *of)
 {
-    mo_list_each (c, &p->idle, struct mo_child, idle_node) {
+    mo_list_each_entry (c, &p->idle, struct mo_child, idle_node) {
         if (of && c->up != of)
             continue;
         mo_upstream_child_close(c, MO_ECANCELED,

@@ -109,7 +109,7 @@ static struct mo_child *least_busy(const struct mo_upstream *u)
 {
     struct mo_child *best = NULL;
 
-    mo_list_each (c, &u->children, struct mo_child, node) {
+    mo_list_each_entry (c, &u->children, struct mo_child, node) {
         if (c->state == CH_OPEN && (!best || c->calls < best->calls))
             best = c;
     }
@@ -172,7 +172,7 @@ static void grant_shared(struct mo_upstream *u)
 static struct mo_child *find_session_child(const struct mo_upstream *u,
                                            struct mo_span who)
 {
-    mo_list_each (c, &u->children, struct mo_child, node) {
+    mo_list_each_entry (c, &u->children, struct mo_child, node) {
         if (c->state < CH_CLOSING && mo_span_eq(mo_child_who(c), who))
             return c;
     }
@@ -436,7 +436,7 @@ void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
     u->gone_ctx = ctx;
     mo_timer_stop(u->opts.loop, &u->queue_timer);
     mo_upstream_refuse_all(&u->requests, REFUSED_CLOSED);
-    mo_list_each_safe (c, &u->children, struct mo_child, node) {
+    mo_list_each_entry_safe (c, &u->children, struct mo_child, node) {
         mo_upstream_refuse_all(&c->requests, REFUSED_CLOSED);
         mo_upstream_child_close(c, MO_ECANCELED, "the server is being stopped");
     }
@@ -478,7 +478,7 @@ void mo_upstream_status(const struct mo_upstream *u,
     if (u->count[CH_OPEN])
         pause = 0; /* only affects a further instance */
     out->retry_ms = pause > broken ? pause : broken;
-    mo_list_each (c, &u->children, const struct mo_child, node) {
+    mo_list_each_entry (c, &u->children, const struct mo_child, node) {
         out->calls += c->state == CH_OPEN ? c->calls : 0;
         out->waiting += list_length(&c->requests);
     }
@@ -496,7 +496,7 @@ void mo_upstream_session_gone(struct mo_upstream *u, struct mo_span who)
 {
     if (!u->server.per_session)
         return;
-    mo_list_each_safe (c, &u->children, struct mo_child, node) {
+    mo_list_each_entry_safe (c, &u->children, struct mo_child, node) {
         if (c->state >= CH_CLOSING || !mo_span_eq(mo_child_who(c), who))
             continue;
         c->orphan = true;

@@ -31,16 +31,12 @@ static bool is_page(struct mo_json v)
 {
     mo_autobuf struct mo_buf b = {.max = URL_MAX};
     struct mo_url u;
-    bool ok;
 
-    if (!mo_json_is(v, MO_JSON_STRING))
-        return false;
-    ok = mo_json_str_buf(v, &b) == 0 &&
-         mo_url_parse(mo_buf_view(&b), &u, NULL) == 0 && u.host.n &&
-         !u.userinfo.p &&
-         (mo_span_ieq(u.scheme, MO_SPAN("https")) ||
-          mo_span_ieq(u.scheme, MO_SPAN("http")));
-    return ok;
+    return mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &b) == 0 &&
+           mo_url_parse(mo_buf_view(&b), &u, NULL) == 0 && u.host.n &&
+           !u.userinfo.p &&
+           (mo_span_ieq(u.scheme, MO_SPAN("https")) ||
+            mo_span_ieq(u.scheme, MO_SPAN("http")));
 }
 
 /* True if we declared this mode. The url mode came with 2025-11-25. */
@@ -149,13 +145,6 @@ static void send_refusal(struct mo_conn *c, struct mo_span id, int code,
                                       mo_span(NULL, 0)));
 }
 
-static const char *refusal_text(int code)
-{
-    return code == MO_RPC_METHOD_NOT_FOUND
-               ? "this client does not offer it"
-               : "this client does not offer that mode";
-}
-
 /* The number of the call that caused the request; 0: unknown. */
 static uint64_t find_cause(struct mo_conn *c, uint64_t stream_of)
 {
@@ -207,13 +196,15 @@ void mo_conn_ask_request(struct mo_conn *c, const struct mo_rpc *m,
     c->stats.refused++;
     if (!c->modern ||
         !mo_link_is_http(c->link)) /* modern HTTP has no way to answer */
-        send_refusal(c, id, code, refusal_text(code));
+        send_refusal(c, id, code,
+                     code == MO_RPC_METHOD_NOT_FOUND
+                         ? "this client does not offer it"
+                         : "this client does not offer that mode");
 }
 
 void mo_conn_ask_cancelled(struct mo_conn *c, struct mo_json id)
 {
-    mo_list_each_safe (it, &c->asks) {
-        struct ask *a = mo_container_of(it, struct ask, node);
+    mo_list_each_entry_safe (a, &c->asks, struct ask, node) {
         struct mo_list one;
 
         if (!mo_span_eq(key_of(a), mo_json_text(id)))
@@ -273,8 +264,7 @@ int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
                        k->method);
     if (state.p && mo_buf_span(&k->state, mo_json_text(state)) < 0)
         return mo_fail(e, mo_buf_err(&k->state), "%s: requestState", k->method);
-    for (struct mo_json_walk m = mo_json_walk(all);
-         rc == 0 && mo_json_step(&m);)
+    mo_json_each_while (m, all, rc == 0)
         rc = m.key.p ? add_input(k, m.key, m.val, e)
                      : mo_fail(e, MO_EPROTO,
                                "%s: inputRequests is not an object", k->method);

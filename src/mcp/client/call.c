@@ -18,13 +18,6 @@ static const char *const may_ask[] = {"tools/call", "prompts/get",
 
 /* --- the table ----------------------------------------------------------- */
 
-static void put_in_flight(struct mo_call *k)
-{
-    mo_list_del(&k->node);
-    k->id = ++k->c->last_id;
-    mo_list_push(&k->c->calls[k->id % CALL_BUCKETS], &k->node);
-}
-
 static void park_call(struct mo_call *k)
 {
     mo_list_del(&k->node);
@@ -34,9 +27,7 @@ static void park_call(struct mo_call *k)
 
 struct mo_call *mo_conn_call_find(struct mo_conn *c, uint64_t id)
 {
-    mo_list_each (it, &c->calls[id % CALL_BUCKETS]) {
-        struct mo_call *k = mo_container_of(it, struct mo_call, node);
-
+    mo_list_each_entry (k, &c->calls[id % CALL_BUCKETS], struct mo_call, node) {
         if (k->id == id)
             return k;
     }
@@ -71,10 +62,15 @@ static bool was_given_up(const struct mo_conn *c, uint64_t id)
 
 /* --- birth and death ----------------------------------------------------- */
 
-static void call_free(struct mo_call *k)
+static void stop_timers(struct mo_call *k)
 {
     mo_timer_stop(k->c->loop, &k->idle);
     mo_timer_stop(k->c->loop, &k->hard);
+}
+
+static void call_free(struct mo_call *k)
+{
+    stop_timers(k);
     mo_later_cancel(&k->later);
     mo_list_del(&k->node);
     mo_conn_ask_orphan(&k->asks);
@@ -92,8 +88,7 @@ static void call_end(struct mo_call *k, const struct mo_reply *r)
 {
     mo_list_del(&k->node);
     k->ended = true;
-    mo_timer_stop(k->c->loop, &k->idle);
-    mo_timer_stop(k->c->loop, &k->hard);
+    stop_timers(k);
     k->o.done(k->o.ctx, r);
     call_free(k);
 }
@@ -121,8 +116,7 @@ void mo_conn_call_end_later(struct mo_call *k, const struct mo_err *why)
     k->why = *why;
     mo_conn_ask_orphan(&k->asks);
     park_call(k);
-    mo_timer_stop(k->c->loop, &k->idle);
-    mo_timer_stop(k->c->loop, &k->hard);
+    stop_timers(k);
     mo_loop_defer(k->c->loop, &k->later);
 }
 
@@ -182,14 +176,11 @@ static void notify_cancelled(struct mo_call *k, const char *reason)
 
 static void time_out_call(struct mo_call *k, const char *what)
 {
-    struct mo_err e;
-
-    (void)mo_fail(&e, MO_ETIMEOUT, "%s: %s", k->method, what);
     if (!k->internal)
         notify_cancelled(k, "timeout");
     else if (k->id)
         remember_given_up(k->c, k->id);
-    call_fail(k, &e);
+    call_fail(k, mo_error(MO_ETIMEOUT, "%s: %s", k->method, what));
 }
 
 static void on_idle(struct mo_timer *t)
@@ -205,13 +196,11 @@ static void on_hard(struct mo_timer *t)
 
 void mo_call_cancel(struct mo_call *k, const char *reason)
 {
-    struct mo_err e;
-
     if (k->ended)
         return;
-    (void)mo_fail(&e, MO_ECANCELED, "%s: cancelled", k->method);
     notify_cancelled(k, reason);
-    mo_conn_call_end_later(k, &e);
+    mo_conn_call_end_later(k,
+                           mo_error(MO_ECANCELED, "%s: cancelled", k->method));
 }
 
 uint64_t mo_call_number(const struct mo_call *k)
@@ -234,8 +223,7 @@ void mo_call_hold(struct mo_call *k, bool on)
         return;
     k->held = on;
     if (on) {
-        mo_timer_stop(k->c->loop, &k->idle);
-        mo_timer_stop(k->c->loop, &k->hard);
+        stop_timers(k);
         return;
     }
     if (k->id)
@@ -255,7 +243,9 @@ static int call_send(struct mo_call *k, struct mo_span params)
     };
     int rc;
 
-    put_in_flight(k);
+    mo_list_del(&k->node);
+    k->id = ++c->last_id;
+    mo_list_push(&c->calls[k->id % CALL_BUCKETS], &k->node);
     rc = mo_conn_codec_request(c, k, params);
     if (rc < 0)
         return rc;
@@ -272,7 +262,7 @@ static int call_send(struct mo_call *k, struct mo_span params)
 
 static int keep_span(struct mo_call *k, struct mo_span *s)
 {
-    s->p = mo_arena_strndup(&k->keep, s->n ? s->p : "", s->n);
+    s->p = mo_arena_strndup(&k->keep, s->p, s->n);
     return s->p ? 0 : MO_ENOMEM;
 }
 
@@ -309,19 +299,14 @@ static int flatten_caps(struct mo_call *k)
         return 0;
     rc = mo_json_compact(v, &b);
     k->o.capabilities = mo_buf_view(&b);
-    if (rc == 0)
-        rc = keep_span(k, &k->o.capabilities);
-    return rc;
+    return rc < 0 ? rc : keep_span(k, &k->o.capabilities);
 }
 
 /* Copy everything borrowed for the call if a retry may need it again. */
 static int keep_for_retry(struct mo_call *k, struct mo_span params)
 {
-    bool listed = false;
-
     for (size_t i = 0; i < MO_COUNT(may_ask); i++)
-        listed = listed || strcmp(k->method, may_ask[i]) == 0;
-    k->may_ask = listed && k->c->modern && !k->internal;
+        k->may_ask |= k->c->modern && strcmp(k->method, may_ask[i]) == 0;
     if (!k->may_ask)
         return 0;
     mo_buf_span(&k->params, params.n ? params : MO_SPAN("{}"));
@@ -505,11 +490,10 @@ void mo_conn_call_failed(struct mo_conn *c, uint64_t id, int status,
     struct mo_reply r = {.err = why, .status = status};
     struct mo_rpc m;
 
-    if (!k) {
+    if (!k)
         count_stray(c, id);
-        return;
-    }
-    if (body.n && mo_rpc_parse(body, &m, NULL) == 0 && m.kind == MO_RPC_ERROR)
+    else if (body.n && mo_rpc_parse(body, &m, NULL) == 0 &&
+             m.kind == MO_RPC_ERROR)
         handle_error(k, m.error, status);
     else
         call_end(k, &r);

@@ -12,23 +12,21 @@
 
 #define ARENA_MAX ((size_t)256 * 1024) /* copied options */
 
-#define TO(s) (1u << (s))
-
 void mo_conn_move(struct mo_conn *c, enum conn_state to)
 {
     static const uint8_t legal[] = {
-        [C_NEW] = TO(C_DIALING) | TO(C_CLOSING),
-        [C_DIALING] = TO(C_PROBING) | TO(C_INIT) | TO(C_CLOSING),
-        [C_PROBING] = TO(C_INIT) | TO(C_REDIAL) | TO(C_DIALING) | TO(C_OPEN) |
-                      TO(C_CLOSING),
-        [C_INIT] = TO(C_REDIAL) | TO(C_DIALING) | TO(C_OPEN) | TO(C_CLOSING),
-        [C_REDIAL] = TO(C_DIALING) | TO(C_CLOSING),
-        [C_OPEN] = TO(C_CLOSING),
+        [C_NEW] = MO_TO(C_DIALING) | MO_TO(C_CLOSING),
+        [C_DIALING] = MO_TO(C_PROBING) | MO_TO(C_INIT) | MO_TO(C_CLOSING),
+        [C_PROBING] = MO_TO(C_INIT) | MO_TO(C_REDIAL) | MO_TO(C_DIALING) |
+                      MO_TO(C_OPEN) | MO_TO(C_CLOSING),
+        [C_INIT] = MO_TO(C_REDIAL) | MO_TO(C_DIALING) | MO_TO(C_OPEN) |
+                   MO_TO(C_CLOSING),
+        [C_REDIAL] = MO_TO(C_DIALING) | MO_TO(C_CLOSING),
+        [C_OPEN] = MO_TO(C_CLOSING),
         [C_CLOSING] = 0,
     };
 
-    MO_BUG_ON(!(legal[c->state] & TO(to)));
-    c->state = to;
+    MO_MOVE(c->state, to, legal);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -115,8 +113,7 @@ static void on_batch(struct mo_conn *c, const struct mo_rpc *m,
 {
     struct mo_rpc one;
 
-    for (struct mo_json_walk at = mo_json_walk(m->root);
-         c->state != C_CLOSING && mo_json_step(&at);) {
+    mo_json_each_while (at, m->root, c->state != C_CLOSING) {
         if (mo_rpc_parse(mo_json_text(at.val), &one, NULL) == 0)
             dispatch_message(c, &one, stream_of);
     }
@@ -253,18 +250,15 @@ static int copy_opts(struct mo_conn *c, const struct mo_conn_opts *o)
 {
     struct mo_span caps = o->capabilities.n ? o->capabilities : MO_SPAN("{}");
     struct mo_json v = {caps.p, caps.n};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = ARENA_MAX / 4};
 
-    mo_buf_init(&b, ARENA_MAX / 4);
     (void)mo_json_compact(v, &b);
     c->o = *o;
     c->o.name = copy_or_default(&c->a, o->name, "mcp-orchestrator");
     c->o.version = copy_or_default(&c->a, o->version, MO_VERSION);
     c->o.log_level = copy_or_default(&c->a, o->log_level, NULL);
-    c->o.capabilities =
-        mo_span(mo_arena_strndup(&c->a, b.p ? b.p : "", b.len), b.len);
+    c->o.capabilities = mo_span(mo_arena_strndup(&c->a, b.p, b.len), b.len);
     c->can = mo_buf_err(&b) ? 0 : mo_conn_codec_can(v);
-    mo_buf_fini(&b);
     if (!c->o.name || !c->o.version || !c->o.capabilities.p ||
         c->o.capabilities.n == 0 || (o->log_level && !c->o.log_level))
         return MO_ENOMEM;

@@ -6,8 +6,7 @@
  * never re-encoded. */
 #include "mcp/client/conn_priv.h"
 
-#define OPENED_MAX                                                             \
-    ((size_t)1024 * 1024) /* bytes kept of a server's description of itself */
+#define OPENED_MAX ((size_t)1024 * 1024) /* of a server's own description */
 
 /* --- capabilities -------------------------------------------------------- */
 
@@ -53,20 +52,11 @@ static void put_str(struct members *m, const char *key, const char *val)
     mo_json_quote(m->b, mo_span_cstr(val));
 }
 
-static bool is_one_of(struct mo_json key, const char *const *names)
-{
-    for (; *names; names++) {
-        if (mo_json_str_eq(key, mo_span_cstr(*names)))
-            return true;
-    }
-    return false;
-}
-
 static void put_others(struct members *m, struct mo_json obj,
                        const char *const *without)
 {
-    for (struct mo_json_walk at = mo_json_walk(obj); mo_json_step(&at);) {
-        if (!is_one_of(at.key, without))
+    mo_json_each (at, obj) {
+        if (!mo_json_str_in(at.key, without))
             put_text(m, mo_json_text(at.key), mo_json_text(at.val));
     }
 }
@@ -233,9 +223,7 @@ int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
 
 static struct mo_json require_type(struct mo_json v, enum mo_json_type t)
 {
-    static const struct mo_json none = {NULL, 0};
-
-    return mo_json_is(v, t) ? v : none;
+    return mo_json_is(v, t) ? v : (struct mo_json){NULL, 0};
 }
 
 int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,

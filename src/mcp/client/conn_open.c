@@ -13,11 +13,6 @@ static bool may_be_legacy(const struct mo_conn *c)
     return c->o.mode == MO_CONN_AUTO && c->o.pin == MO_MCP_UNKNOWN;
 }
 
-static enum mo_mcp_version newest_legacy(void)
-{
-    return mo_mcp_version(mo_span_cstr(MO_MCP_NEWEST_LEGACY));
-}
-
 static void give_up(struct mo_conn *c, int code, const char *what)
 {
     mo_conn_close(c, mo_error(code, "%s", what));
@@ -34,24 +29,13 @@ static void set_verdict(struct mo_conn *c, enum mo_conn_era era)
 static void dial_server(struct mo_conn *c)
 {
     struct mo_err e;
-    int rc;
 
     mo_conn_move(c, C_DIALING);
     c->dialing = true;
-    rc = c->o.dial(c->o.ctx, c, &e);
-    if (rc == 0)
+    if (c->o.dial(c->o.ctx, c, &e) == 0)
         return;
     c->dialing = false;
     mo_conn_close(c, &e);
-}
-
-/* The probe made this link unusable: close it and dial again. */
-static void dial_again(struct mo_conn *c)
-{
-    c->go_legacy = true;
-    c->may_redial = false;
-    mo_conn_move(c, C_REDIAL);
-    mo_link_close(c->link, mo_error(MO_ECANCELED, "probe over"));
 }
 
 bool mo_conn_lost_in_probe(struct mo_conn *c)
@@ -71,13 +55,12 @@ bool mo_conn_lost_in_probe(struct mo_conn *c)
 
 /* --- legacy -------------------------------------------------------------- */
 
-static void describe_error(const struct mo_reply *r, const char *method,
-                           struct mo_err *e)
+static void describe_error(const struct mo_reply *r, struct mo_err *e)
 {
     mo_autobuf struct mo_buf b = {.max = 160};
 
     (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
-    (void)mo_fail(e, MO_EPROTO, "%s: the server answers error %lld%s%s", method,
+    (void)mo_fail(e, MO_EPROTO, "initialize: the server answers error %lld%s%s",
                   (long long)r->code, mo_buf_err(&b) ? "" : ": ",
                   mo_buf_cstr(&b));
 }
@@ -90,11 +73,9 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
     struct mo_err e;
 
     if (r->err || !r->result.p) {
-        if (r->err)
-            e = *r->err;
-        else
-            describe_error(r, "initialize", &e);
-        mo_conn_close(c, &e);
+        if (!r->err)
+            describe_error(r, &e);
+        mo_conn_close(c, r->err ? r->err : &e);
         return;
     }
     if (mo_json_is(text, MO_JSON_STRING))
@@ -118,6 +99,17 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
     c->o.cb->on_open(c->o.ctx, c);
 }
 
+/* Send a request of the handshake. A closed link reports itself. */
+static void start_call(struct mo_conn *c, const char *method,
+                       struct mo_span params, const struct mo_call_opts *o)
+{
+    struct mo_err e;
+
+    if (!mo_conn_call_start(c, method, params, o, true, &e) &&
+        e.code != MO_ECLOSED)
+        mo_conn_close(c, &e);
+}
+
 static void initialize(struct mo_conn *c)
 {
     struct mo_call_opts o = {
@@ -126,23 +118,17 @@ static void initialize(struct mo_conn *c)
         .done = on_initialized,
         .ctx = c,
     };
-    struct mo_buf b;
-    struct mo_err e;
+    mo_autobuf struct mo_buf b = {.max = MO_CONN_TEXT_MAX};
     int rc;
 
     c->modern = false;
-    c->speak = c->o.pin != MO_MCP_UNKNOWN ? c->o.pin : newest_legacy();
+    c->speak = c->o.pin != MO_MCP_UNKNOWN ? c->o.pin : MO_MCP_2025_11_25;
     mo_conn_move(c, C_INIT);
-    mo_buf_init(&b, MO_CONN_TEXT_MAX);
     rc = mo_conn_codec_initialize(c, &b, c->speak);
     if (rc < 0)
-        (void)mo_fail(&e, rc, "initialize");
-    else if (!mo_conn_call_start(c, "initialize", mo_buf_view(&b), &o, true,
-                                 &e))
-        rc = e.code;
-    mo_buf_fini(&b);
-    if (rc < 0 && rc != MO_ECLOSED) /* a closed link reports itself */
-        mo_conn_close(c, &e);
+        mo_conn_close(c, mo_error(rc, "initialize"));
+    else
+        start_call(c, "initialize", mo_buf_view(&b), &o);
 }
 
 /* --- modern -------------------------------------------------------------- */
@@ -151,7 +137,7 @@ static bool lists_version(struct mo_json versions, enum mo_mcp_version v)
 {
     struct mo_span want = mo_span_cstr(mo_mcp_version_text(v));
 
-    for (struct mo_json_walk m = mo_json_walk(versions); mo_json_step(&m);) {
+    mo_json_each (m, versions) {
         if (mo_json_str_eq(m.val, want))
             return true;
     }
@@ -160,7 +146,7 @@ static bool lists_version(struct mo_json versions, enum mo_mcp_version v)
 
 static bool lists_modern(struct mo_json versions)
 {
-    for (struct mo_json_walk m = mo_json_walk(versions); mo_json_step(&m);) {
+    mo_json_each (m, versions) {
         if (mo_json_is(m.val, MO_JSON_STRING) &&
             mo_mcp_text_is_modern(mo_span(m.val.p + 1, m.val.n - 2)))
             return true;
@@ -215,15 +201,16 @@ static void on_no_answer(struct mo_conn *c, const struct mo_reply *r)
     bool silent = !http && r->err->code == MO_ETIMEOUT;
     bool refused = http && r->status >= 400 && r->status < 500 &&
                    r->status != 401 && r->status != 403;
-    struct mo_err e = *r->err;
 
     if (refused) {
         fall_back(c, "the server refuses server/discover");
     } else if (silent && may_be_legacy(c)) {
         set_verdict(c, MO_ERA_LEGACY);
-        dial_again(c);
+        c->may_redial = false;
+        mo_conn_move(c, C_REDIAL); /* the probe made this link unusable */
+        mo_link_close(c->link, mo_error(MO_ECANCELED, "probe over"));
     } else {
-        mo_conn_close(c, &e);
+        mo_conn_close(c, r->err);
     }
 }
 
@@ -258,17 +245,13 @@ static void discover(struct mo_conn *c)
         .done = on_discovered,
         .ctx = c,
     };
-    struct mo_err e;
 
     c->modern = true;
-    c->speak = mo_mcp_version(mo_span_cstr(MO_MCP_NEWEST));
+    c->speak = MO_MCP_2026_07_28;
     if (c->state != C_PROBING)
         mo_conn_move(c, C_PROBING);
     c->may_redial = may_be_legacy(c) && !mo_link_is_http(c->link);
-    if (!mo_conn_call_start(c, "server/discover", mo_span(NULL, 0), &o, true,
-                            &e) &&
-        e.code != MO_ECLOSED)
-        mo_conn_close(c, &e);
+    start_call(c, "server/discover", mo_span(NULL, 0), &o);
 }
 
 /* --- choice of the era --------------------------------------------------- */

@@ -1,20 +1,5 @@
 #include "mcp/client/form.h"
 
-/* Returns 1, 0 or MO_ENOMEM. Keys may be written with different escapes. */
-static int has_member(struct mo_json obj, struct mo_json key)
-{
-    struct mo_buf name;
-    int rc;
-
-    mo_buf_init(&name, key.n);
-    rc = mo_json_str_buf(key, &name);
-    for (struct mo_json_walk m = mo_json_walk(obj);
-         rc == 0 && mo_json_step(&m);)
-        rc = mo_json_str_eq(m.key, mo_buf_view(&name));
-    mo_buf_fini(&name);
-    return rc;
-}
-
 static void put_member(struct mo_buf *b, bool *any, struct mo_json key,
                        struct mo_json val)
 {
@@ -38,23 +23,22 @@ static bool is_usable(struct mo_json v)
 int mo_form_accept(struct mo_buf *b, struct mo_json schema,
                    struct mo_json content)
 {
-    struct mo_json key, val;
-    struct mo_json_iter it;
+    struct mo_json all = mo_json_get(schema, "properties");
     bool any = false;
-    int rc = 0;
 
     mo_buf_puts(b, "{\"action\":\"accept\",\"content\":{");
-    mo_json_iter(&it, content);
-    while (mo_json_next(&it, &key, &val))
-        put_member(b, &any, key, val);
-    mo_json_iter(&it, mo_json_get(schema, "properties"));
-    while (rc >= 0 && mo_json_next(&it, &key, &val)) {
-        struct mo_json usual = mo_json_get(val, "default");
+    mo_json_each (m, content)
+        put_member(b, &any, m.key, m.val);
+    mo_json_each (m, all) {
+        /* keys may be written with different escapes */
+        mo_autobuf struct mo_buf name = {.max = m.key.n};
+        struct mo_json usual = mo_json_get(m.val, "default");
+        int rc = mo_json_str_buf(m.key, &name);
 
-        rc = has_member(content, key);
-        if (rc == 0 && is_usable(usual))
-            put_member(b, &any, key, usual);
+        if (rc < 0)
+            return rc;
+        if (!mo_json_find(content, mo_buf_view(&name)).p && is_usable(usual))
+            put_member(b, &any, m.key, usual);
     }
-    mo_buf_puts(b, "}}");
-    return rc < 0 ? rc : mo_buf_err(b);
+    return mo_buf_puts(b, "}}");
 }

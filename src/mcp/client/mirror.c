@@ -5,6 +5,8 @@
 #define DEPTH_MAX   64
 #define LOOKUPS_MAX 256
 
+static const struct mo_json none = {NULL, 0};
+
 /* The position of the walk in a schema. */
 enum place {
     ROOT,        /* the tool's whole schema: not an argument */
@@ -21,30 +23,6 @@ struct walk {
     unsigned depth, lookups;
     struct mo_err *e;
 };
-
-static bool is_token(struct mo_span s)
-{
-    if (s.n == 0 || s.n > MO_MIRROR_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c >= '0' && c <= '9');
-
-        if (!alnum && (c == '\0' || !strchr("!#$%&'*+-.^_`|~", c)))
-            return false;
-    }
-    return true;
-}
-
-static bool is_one_of(struct mo_json v, const char *const *names)
-{
-    for (; *names; names++) {
-        if (mo_json_str_eq(v, mo_span_cstr(*names)))
-            return true;
-    }
-    return false;
-}
 
 /* True if v may hold a mark. The key could be written with escapes. */
 static bool may_mark(struct mo_json v)
@@ -100,9 +78,9 @@ static const char *find_mark_error(const struct walk *w, struct mo_json schema,
 
     if (at != REACHED)
         return "is not reached by properties alone";
-    if (!is_token(name))
+    if (name.n > MO_MIRROR_NAME_MAX || !mo_http_is_token(name))
         return "is not a token";
-    if (!is_one_of(mo_json_get(schema, "type"), plain))
+    if (!mo_json_str_in(mo_json_get(schema, "type"), plain))
         return "marks neither a string, an integer nor a boolean";
     if (w->n == MO_COUNT(w->names))
         return "exceeds the number of headers";
@@ -144,7 +122,7 @@ static enum place child_place(struct mo_json key, enum place at)
 
     if (mo_json_str_eq(key, MO_SPAN("properties")))
         return at == REACHED || at == ROOT ? REACHED_MAP : OTHER_MAP;
-    return is_one_of(key, maps) ? OTHER_MAP : OTHER;
+    return mo_json_str_in(key, maps) ? OTHER_MAP : OTHER;
 }
 
 static int find_argument(struct walk *w, struct mo_json args,
@@ -152,17 +130,14 @@ static int find_argument(struct walk *w, struct mo_json args,
 {
     struct mo_span name;
 
-    *out = (struct mo_json){NULL, 0};
+    *out = none;
     if (!mo_json_is(args, MO_JSON_OBJECT))
         return 0;
     if (++w->lookups > LOOKUPS_MAX)
         return mo_fail(w->e, MO_EPROTO, "x-mcp-header: too many lookups");
     if (mo_json_str(key, &w->m->a, &name) < 0)
         return mo_fail(w->e, MO_ENOMEM, "x-mcp-header");
-    for (struct mo_json_walk m = mo_json_walk(args); mo_json_step(&m);) {
-        if (mo_json_str_eq(m.key, name))
-            *out = m.val;
-    }
+    *out = mo_json_find(args, name);
     return 0;
 }
 
@@ -175,7 +150,6 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
 {
     static const char *const data[] = {"default", "const", "enum", "examples",
                                        NULL};
-    static const struct mo_json none = {NULL, 0};
     enum place to;
 
     if (!mo_json_str_eq(key, MO_SPAN("x-mcp-header")) && !may_mark(val))
@@ -189,7 +163,7 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
         return walk_schema(w, val, OTHER, none);
     if (mo_json_str_eq(key, MO_SPAN("x-mcp-header")))
         return add_mark(w, in, val, at, arg);
-    if (is_one_of(key, data))
+    if (mo_json_str_in(key, data))
         return 0;
     to = child_place(key, at);
     return walk_schema(w, val, to, to == REACHED_MAP ? arg : none);
@@ -198,15 +172,14 @@ static int walk_member(struct walk *w, struct mo_json in, enum place at,
 static int walk_schema(struct walk *w, struct mo_json v, enum place at,
                        struct mo_json arg)
 {
-    static const struct mo_span mark = {"mcp-header", 10};
     int rc = 0;
 
     if (w->depth == DEPTH_MAX)
-        return mo_span_search(mo_json_text(v), mark) < 0
+        return mo_span_search(mo_json_text(v), MO_SPAN("mcp-header")) < 0
                    ? 0
                    : mo_fail(w->e, MO_EPROTO, "x-mcp-header: too deep");
     w->depth++;
-    for (struct mo_json_walk m = mo_json_walk(v); rc == 0 && mo_json_step(&m);)
+    mo_json_each_while (m, v, rc == 0)
         rc = walk_member(w, v, at, m.key, m.val, arg);
     w->depth--;
     return rc;
@@ -217,7 +190,6 @@ static int walk_schema(struct walk *w, struct mo_json v, enum place at,
 int mo_mirror_init(struct mo_mirror *m, struct mo_json schema,
                    struct mo_json args, struct mo_err *e)
 {
-    static const struct mo_json none = {NULL, 0};
     struct walk w = {.m = m, .e = e};
     int rc;
 
@@ -239,7 +211,6 @@ void mo_mirror_fini(struct mo_mirror *m)
 
 bool mo_mirror_keep(struct mo_json tool)
 {
-    static const struct mo_json none = {NULL, 0};
     struct mo_mirror m;
     int rc = mo_mirror_init(&m, mo_json_get(tool, "inputSchema"), none, NULL);
 

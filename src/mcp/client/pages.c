@@ -13,6 +13,13 @@ struct mo_pages {
     unsigned pages;
 };
 
+static void pages_free(struct mo_pages *p)
+{
+    mo_map_fini(&p->seen);
+    mo_buf_fini(&p->items);
+    mo_free(p);
+}
+
 static void finish_list(struct mo_pages *p, const struct mo_reply *r)
 {
     struct mo_json items = {NULL, 0};
@@ -20,32 +27,26 @@ static void finish_list(struct mo_pages *p, const struct mo_reply *r)
     if (r->result.p)
         items = (struct mo_json){p->items.p, p->items.len};
     p->o.done(p->o.ctx, items, r);
-    mo_map_fini(&p->seen);
-    mo_buf_fini(&p->items);
-    mo_free(p);
+    pages_free(p);
 }
 
-static void fail_list(struct mo_pages *p, int code, const char *what)
+static void fail_list(struct mo_pages *p, const struct mo_err *why)
 {
-    struct mo_err e;
-    struct mo_reply r = {.err = &e};
+    struct mo_reply r = {.err = why};
 
-    (void)mo_fail(&e, code, "%s: %s", p->o.method, what);
     finish_list(p, &r);
 }
 
 static bool add_items(struct mo_pages *p, struct mo_json page)
 {
-    struct mo_json all = mo_json_get(page, p->o.key), key, val;
-    struct mo_json_iter it;
+    struct mo_json all = mo_json_get(page, p->o.key);
 
     if (!mo_json_is(all, MO_JSON_ARRAY))
         return false;
-    mo_json_iter(&it, all);
-    while (mo_json_next(&it, &key, &val)) {
+    mo_json_each (m, all) {
         if (p->items.len > 1)
             mo_buf_putc(&p->items, ',');
-        mo_buf_span(&p->items, mo_json_text(val));
+        mo_buf_span(&p->items, mo_json_text(m.val));
     }
     return true;
 }
@@ -60,19 +61,16 @@ static int request_page(struct mo_pages *p, struct mo_json cursor,
         .done = on_page,
         .ctx = p,
     };
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = CURSOR_MAX + 64};
 
-    mo_buf_init(&b, CURSOR_MAX + 64);
     if (cursor.p) {
         mo_buf_puts(&b, "{\"cursor\":");
         mo_buf_span(&b, mo_json_text(cursor));
         mo_buf_putc(&b, '}');
     }
     if (mo_buf_err(&b))
-        (void)mo_fail(e, mo_buf_err(&b), "%s: cursor", p->o.method);
-    else
-        p->call = mo_conn_request(p->c, p->o.method, mo_buf_view(&b), &o, e);
-    mo_buf_fini(&b);
+        return mo_fail(e, mo_buf_err(&b), "%s: cursor", p->o.method);
+    p->call = mo_conn_request(p->c, p->o.method, mo_buf_view(&b), &o, e);
     return p->call ? 0 : e->code;
 }
 
@@ -94,32 +92,28 @@ static const char *check_cursor(struct mo_pages *p, struct mo_json cursor)
 static void handle_page(struct mo_pages *p, const struct mo_reply *r)
 {
     struct mo_json cursor = mo_json_get(r->result, "nextCursor");
-    const char *why;
+    bool last = !cursor.p || mo_json_is(cursor, MO_JSON_NULL);
+    const char *why = NULL;
+    int code = MO_EPROTO;
     struct mo_err e;
 
     p->pages++;
-    if (!add_items(p, r->result)) {
-        fail_list(p, MO_EPROTO, "the page has no list");
-        return;
-    }
-    if (!cursor.p || mo_json_is(cursor, MO_JSON_NULL))
+    if (!add_items(p, r->result))
+        why = "the page has no list";
+    else if (last)
         mo_buf_putc(&p->items, ']');
-    if (mo_buf_err(&p->items)) {
-        fail_list(p, mo_buf_err(&p->items), "the list is too big");
-        return;
+    if (!why && mo_buf_err(&p->items)) {
+        code = mo_buf_err(&p->items);
+        why = "the list is too big";
+    } else if (!why && !last) {
+        why = check_cursor(p, cursor);
     }
-    if (!cursor.p || mo_json_is(cursor, MO_JSON_NULL)) {
+    if (why)
+        fail_list(p, mo_error(code, "%s: %s", p->o.method, why));
+    else if (last)
         finish_list(p, r);
-        return;
-    }
-    why = check_cursor(p, cursor);
-    if (why) {
-        fail_list(p, MO_EPROTO, why);
-    } else if (request_page(p, cursor, &e) < 0) {
-        struct mo_reply lost = {.err = &e};
-
-        finish_list(p, &lost);
-    }
+    else if (request_page(p, cursor, &e) < 0)
+        fail_list(p, &e);
 }
 
 static void on_page(void *ctx, const struct mo_reply *r)
@@ -136,7 +130,6 @@ static void on_page(void *ctx, const struct mo_reply *r)
 int mo_pages_start(struct mo_conn *c, const struct mo_pages_opts *o,
                    struct mo_pages **out, struct mo_err *e)
 {
-    static const struct mo_json none = {NULL, 0};
     struct mo_pages *p = mo_new(struct mo_pages);
     int rc;
 
@@ -149,15 +142,12 @@ int mo_pages_start(struct mo_conn *c, const struct mo_pages_opts *o,
     mo_buf_init(&p->items, o->max_bytes ? o->max_bytes : MO_PAGES_BYTES_MAX);
     mo_map_init(&p->seen, p->o.max_pages);
     mo_buf_putc(&p->items, '[');
-    rc = request_page(p, none, e);
-    if (rc < 0) {
-        mo_map_fini(&p->seen);
-        mo_buf_fini(&p->items);
-        mo_free(p);
-        return rc;
-    }
-    *out = p;
-    return 0;
+    rc = request_page(p, (struct mo_json){NULL, 0}, e);
+    if (rc < 0)
+        pages_free(p);
+    else
+        *out = p;
+    return rc;
 }
 
 void mo_pages_cancel(struct mo_pages *p)

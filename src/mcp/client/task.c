@@ -46,13 +46,11 @@ static enum mo_task_status status_of(struct mo_json task)
 /* The task in the answer to a call. */
 static struct mo_json task_in(const struct mo_conn *c, struct mo_json result)
 {
-    static const struct mo_json none = {NULL, 0};
-
     if (!c->modern)
         return mo_json_get(result, "task");
     return mo_json_str_eq(mo_json_get(result, "resultType"), MO_SPAN("task"))
                ? result
-               : none;
+               : (struct mo_json){NULL, 0};
 }
 
 bool mo_task_is(const struct mo_conn *c, struct mo_json result)
@@ -94,11 +92,6 @@ static void finish_with_error(struct mo_task *t, const struct mo_err *why)
     struct mo_reply r = {.err = &e};
 
     finish_task(t, &r);
-}
-
-static void finish_with_code(struct mo_task *t, int code, const char *what)
-{
-    finish_with_error(t, mo_error(code, "task: %s", what));
 }
 
 static void on_later(struct mo_later *d)
@@ -215,23 +208,22 @@ static void send_poll(struct mo_task *t, const char *method,
 
 /* --- questions (modern) -------------------------------------------------- */
 
-/* Append the new questions as members. Returns 0, MO_ETOOBIG, ... */
+/* Write the questions that the owner has not seen. Returns 0, MO_ETOOBIG, ...
+ */
 static int put_new_questions(struct mo_task *t, struct mo_json all,
                              struct mo_buf *b)
 {
+    struct mo_jw w = mo_jw_object(b);
     int rc = 0;
 
-    for (struct mo_json_walk m = mo_json_walk(all);
-         rc == 0 && mo_json_step(&m);) {
+    mo_json_each_while (m, all, rc == 0) {
         if (!m.key.p || mo_map_get(&t->seen, mo_json_text(m.key)))
             continue;
         rc = mo_map_put(&t->seen, mo_json_text(m.key), t, NULL);
-        if (b->len > 1)
-            mo_buf_putc(b, ',');
-        mo_buf_span(b, mo_json_text(m.key));
-        mo_buf_putc(b, ':');
-        mo_buf_span(b, mo_json_text(m.val));
+        mo_jw_key_raw(&w, m.key);
+        mo_jw_raw(&w, mo_json_text(m.val));
     }
+    mo_jw_end(&w);
     return rc < 0 ? rc : mo_buf_err(b);
 }
 
@@ -245,12 +237,10 @@ static void handle_questions(struct mo_task *t, struct mo_json all)
                 "the task needs input that this client cannot give");
         return;
     }
-    mo_buf_putc(&b, '{');
     rc = put_new_questions(t, all, &b);
-    mo_buf_putc(&b, '}');
     t->tries = 0;
     pause_task(t); /* the task may end without an answer, too */
-    if (rc < 0 || mo_buf_err(&b))
+    if (rc < 0)
         give_up(t, MO_ETOOBIG, "the task asks too many questions");
     else if (b.len > 2)
         t->o.on_input(t->o.ctx, t, (struct mo_json){b.p, b.len});
@@ -260,7 +250,6 @@ int mo_task_input(struct mo_task *t, struct mo_span responses)
 {
     struct mo_span id = mo_buf_view(&t->params);
     mo_autobuf struct mo_buf b = {.max = MO_CONN_TEXT_MAX};
-    int rc;
 
     if (t->over)
         return MO_ECLOSED;
@@ -268,10 +257,8 @@ int mo_task_input(struct mo_task *t, struct mo_span responses)
     mo_buf_puts(&b, ",\"inputResponses\":");
     mo_buf_span(&b, responses);
     mo_buf_putc(&b, '}');
-    rc = mo_buf_err(&b);
-    if (rc == 0)
-        rc = send_and_ignore(t, "tasks/update", mo_buf_view(&b));
-    return rc;
+    return mo_buf_err(&b) ? mo_buf_err(&b)
+                          : send_and_ignore(t, "tasks/update", mo_buf_view(&b));
 }
 
 /* --- status -------------------------------------------------------------- */
@@ -302,7 +289,9 @@ static void deliver_outcome(struct mo_task *t, struct mo_json task)
         mo_json_is(r.error, MO_JSON_OBJECT))
         finish_task(t, &r);
     else
-        finish_with_code(t, MO_EPROTO, "the task has ended without a result");
+        finish_with_error(
+            t,
+            mo_error(MO_EPROTO, "task: the task has ended without a result"));
 }
 
 /* An open tasks/result also lets a legacy server send its questions. */
@@ -332,10 +321,12 @@ static void handle_status(struct mo_task *t, struct mo_json task)
         fetch_result(t, task);
         break;
     case MO_TASK_CANCELLED:
-        finish_with_code(t, MO_ECANCELED, "cancelled by the server");
+        finish_with_error(
+            t, mo_error(MO_ECANCELED, "task: cancelled by the server"));
         break;
     case MO_TASK_STATUSES:
-        finish_with_code(t, MO_EPROTO, "the task has an unknown status");
+        finish_with_error(
+            t, mo_error(MO_EPROTO, "task: the task has an unknown status"));
         break;
     }
 }
@@ -369,11 +360,9 @@ static void on_poll(struct mo_timer *timer)
 /* The server reports a change: poll now. */
 void mo_conn_task_news(struct mo_conn *c, struct mo_json id)
 {
-    mo_list_each (n, &c->tasks) {
-        struct mo_task *t = mo_container_of(n, struct mo_task, node);
-
+    mo_list_each_entry (t, &c->tasks, struct mo_task, node) {
         if (!t->over && !t->call && mo_timer_on(&t->poll) &&
-            mo_json_str_eq(id, mo_buf_view(&t->name)))
+            mo_task_is_named(t, id))
             mo_timer_start(c->loop, &t->poll, 0);
     }
 }

@@ -1,38 +1,13 @@
 #include "mcp/link/link.h"
 
-/* --- callbacks of a link that is closed before it has an owner ----------- */
-
-static void ignore_message(void *ctx, const struct mo_rpc *m,
-                           uint64_t stream_of)
-{
-    (void)ctx;
-    (void)m;
-    (void)stream_of;
-}
-
-static void ignore_failed(void *ctx, uint64_t id, int status,
-                          struct mo_span body, const struct mo_err *why)
-{
-    (void)ctx;
-    (void)id;
-    (void)status;
-    (void)body;
-    (void)why;
-}
-
+/* For a link that is closed before it has an owner. */
 static void ignore_close(void *ctx, const struct mo_err *why)
 {
     (void)ctx;
     (void)why;
 }
 
-static const struct mo_link_cb nobody = {
-    .on_message = ignore_message,
-    .on_failed = ignore_failed,
-    .on_close = ignore_close,
-};
-
-/* --- dispatch ------------------------------------------------------------ */
+static const struct mo_link_cb nobody = {.on_close = ignore_close};
 
 void mo_link_attach(struct mo_link *k, const struct mo_link_cb *cb, void *ctx)
 {
@@ -40,7 +15,7 @@ void mo_link_attach(struct mo_link *k, const struct mo_link_cb *cb, void *ctx)
 
     k->cb = cb;
     k->ctx = ctx;
-    if (first)
+    if (first && k->ops->start)
         k->ops->start(k);
 }
 
@@ -73,5 +48,49 @@ void mo_link_close(struct mo_link *k, const struct mo_err *why)
     if (!k->cb)
         mo_link_attach(k, &nobody, NULL);
     k->closing = true;
+    if (why && !k->failing)
+        k->why = *why;
     k->ops->close(k, why);
+}
+
+bool mo_link_fail(struct mo_link *k, const struct mo_err *why)
+{
+    if (mo_link_dead(k))
+        return false;
+    k->failing = true;
+    k->why = *why;
+    return true;
+}
+
+void mo_link_gone(struct mo_link *k)
+{
+    struct mo_link was = *k;
+
+    mo_free(k);
+    was.cb->on_close(was.ctx, was.why.code ? &was.why : NULL);
+}
+
+void mo_link_pass_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
+{
+    const struct mo_link *k = ctx;
+
+    if (!k->closing)
+        k->cb->on_message(k->ctx, m, stream_of);
+}
+
+void mo_link_pass_failed(void *ctx, uint64_t id, int status,
+                         struct mo_span body, const struct mo_err *why)
+{
+    const struct mo_link *k = ctx;
+
+    if (!k->closing)
+        k->cb->on_failed(k->ctx, id, status, body, why);
+}
+
+void mo_link_pass_noise(void *ctx, struct mo_span line)
+{
+    const struct mo_link *k = ctx;
+
+    if (!k->closing && k->cb->on_noise)
+        k->cb->on_noise(k->ctx, line);
 }

@@ -109,7 +109,7 @@ struct mo_link_ops {
     int (*send)(struct mo_link *k, const struct mo_link_msg *m);
     void (*forget)(struct mo_link *k, uint64_t id);
     void (*opened)(struct mo_link *k, const char *version);
-    void (*start)(struct mo_link *k); /* start delivering */
+    void (*start)(struct mo_link *k); /* start delivering; may be NULL */
     void (*close)(struct mo_link *k, const struct mo_err *why);
     bool http;
 };
@@ -118,7 +118,29 @@ struct mo_link {
     const struct mo_link_ops *ops;
     const struct mo_link_cb *cb;
     void *ctx;
-    bool closing; /* mo_link_close() was called; set by link.c only */
+    /* Set by link.c only: */
+    bool closing;      /* mo_link_close() was called */
+    bool failing;      /* mo_link_fail() was called */
+    struct mo_err why; /* the reason of either; code 0: none */
 };
+
+/* Nothing is delivered any more. */
+static inline bool mo_link_dead(const struct mo_link *k)
+{
+    return k->closing || k->failing;
+}
+
+/* For a kind whose transport failed. False: it is dead already. */
+bool mo_link_fail(struct mo_link *k, const struct mo_err *why);
+/* The last step of a kind: frees the link and calls on_close. */
+void mo_link_gone(struct mo_link *k);
+
+/* For a kind on top of another link: callbacks that pass on what the inner link
+ * delivers. ctx is the outer link. */
+void mo_link_pass_message(void *ctx, const struct mo_rpc *m,
+                          uint64_t stream_of);
+void mo_link_pass_failed(void *ctx, uint64_t id, int status,
+                         struct mo_span body, const struct mo_err *why);
+void mo_link_pass_noise(void *ctx, struct mo_span line);
 
 #endif

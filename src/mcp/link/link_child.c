@@ -14,7 +14,7 @@ struct child {
     struct mo_stream *io;  /* inner's stream, to close its write side */
     struct mo_stream *err; /* NULL: over */
     struct mo_timer drain;
-    struct mo_err why; /* set by the owner, or by a fault of the child */
+    struct mo_err fault; /* of the child, before its exit; code 0: none */
     struct mo_exit x;
     bool exited;
     void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
@@ -23,11 +23,6 @@ struct child {
     size_t tail_len;
     char tail[MO_CHILD_TAIL_MAX];
 };
-
-static struct child *from_link(struct mo_link *k)
-{
-    return mo_container_of(k, struct child, k);
-}
 
 /* --- stderr -------------------------------------------------------------- */
 
@@ -70,12 +65,14 @@ static void format_stderr_tail(const struct child *c, char *out, size_t size)
 
 /* --- the end ------------------------------------------------------------- */
 
-static void describe_exit(const struct child *c, struct mo_err *e)
+/* Why the link ends although nobody closed it. */
+static void describe_exit(struct child *c)
 {
+    struct mo_err *e = &c->k.why;
     char how[MO_EXIT_TEXT_MAX], said[140];
 
-    *e = c->why;
-    if (c->why.code && c->why.code != MO_ECLOSED)
+    *e = c->fault;
+    if (e->code && e->code != MO_ECLOSED)
         return;
     mo_exit_text(c->x, how);
     format_stderr_tail(c, said, sizeof(said));
@@ -86,20 +83,13 @@ static void describe_exit(const struct child *c, struct mo_err *e)
 
 static void close_if_ended(struct child *c)
 {
-    const struct mo_link_cb *cb = c->k.cb;
-    void *owner = c->k.ctx;
-    bool asked = c->k.closing;
-    struct mo_err e;
-
     if (!c->exited || c->inner || c->err)
         return;
     mo_timer_stop(c->loop, &c->drain);
-    e = c->why;
-    if (!asked)
-        describe_exit(c, &e);
+    if (!c->k.closing)
+        describe_exit(c);
     mo_proc_free(c->p);
-    mo_free(c);
-    cb->on_close(owner, e.code ? &e : NULL);
+    mo_link_gone(&c->k);
 }
 
 static void on_err_close(void *ctx, const struct mo_err *why)
@@ -141,30 +131,6 @@ static const struct mo_proc_cb proc_cb = {.on_exit = on_exit_};
 
 /* --- its output ---------------------------------------------------------- */
 
-static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
-{
-    struct child *c = ctx;
-
-    if (!c->k.closing)
-        c->k.cb->on_message(c->k.ctx, m, stream_of);
-}
-
-static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
-                      const struct mo_err *why)
-{
-    struct child *c = ctx;
-
-    c->k.cb->on_failed(c->k.ctx, id, status, body, why);
-}
-
-static void on_noise(void *ctx, struct mo_span line)
-{
-    struct child *c = ctx;
-
-    if (!c->k.closing && c->k.cb->on_noise)
-        c->k.cb->on_noise(c->k.ctx, line);
-}
-
 static void on_inner_close(void *ctx, const struct mo_err *why)
 {
     struct child *c = ctx;
@@ -172,16 +138,16 @@ static void on_inner_close(void *ctx, const struct mo_err *why)
     c->inner = NULL;
     c->io = NULL;
     if (!c->k.closing && why)
-        c->why = *why;
+        c->fault = *why;
     if (!c->exited)
         mo_proc_stop(c->p, NULL);
     close_if_ended(c);
 }
 
 static const struct mo_link_cb inner_cb = {
-    .on_message = on_message,
-    .on_failed = on_failed,
-    .on_noise = on_noise,
+    .on_message = mo_link_pass_message,
+    .on_failed = mo_link_pass_failed,
+    .on_noise = mo_link_pass_noise,
     .on_close = on_inner_close,
 };
 
@@ -189,14 +155,14 @@ static const struct mo_link_cb inner_cb = {
 
 static int child_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    struct child *c = from_link(k);
+    struct child *c = mo_container_of(k, struct child, k);
 
     return c->inner ? mo_link_send(c->inner, m) : MO_ECLOSED;
 }
 
 static void child_start(struct mo_link *k)
 {
-    struct child *c = from_link(k);
+    struct child *c = mo_container_of(k, struct child, k);
 
     mo_stream_attach(c->err, &err_cb, c);
     mo_link_attach(c->inner, &inner_cb, c);
@@ -204,9 +170,9 @@ static void child_start(struct mo_link *k)
 
 static void child_close(struct mo_link *k, const struct mo_err *why)
 {
-    struct child *c = from_link(k);
+    struct child *c = mo_container_of(k, struct child, k);
 
-    c->why = why ? *why : (struct mo_err){0};
+    (void)why;
     if (!c->exited)
         mo_proc_stop(c->p, c->io);
 }
@@ -216,13 +182,6 @@ static const struct mo_link_ops child_ops = {
     .start = child_start,
     .close = child_close,
 };
-
-struct mo_span mo_link_child_said(struct mo_link *k)
-{
-    if (k->ops != &child_ops)
-        return mo_span(NULL, 0);
-    return mo_span(from_link(k)->tail, from_link(k)->tail_len);
-}
 
 /* --- the beginning ------------------------------------------------------- */
 

@@ -37,10 +37,6 @@ struct mo_child_opts {
 int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
                   struct mo_link **out, struct mo_err *e);
 
-/* The last bytes of stderr, borrowed until the loop runs again; empty for other
- * kinds of link. */
-struct mo_span mo_link_child_said(struct mo_link *k);
-
 /* Build a child's environment: HOME LOGNAME PATH SHELL TERM USER of this
  * process, and the given ones ("NAME=VALUE"), which take precedence.
  * MO_ETOOBIG, MO_ENOMEM. */

@@ -42,9 +42,7 @@ static void release_waiting(struct http *h)
 
     while (again && !h->gate && !h->k.closing) {
         again = false;
-        mo_list_each (n, &h->xs) {
-            struct xchg *x = mo_container_of(n, struct xchg, node);
-
+        mo_list_each_entry (x, &h->xs, struct xchg, node) {
             if (x->state != WAITING)
                 continue;
             if (mo_link_http_x_run(x, &e) < 0)
@@ -59,7 +57,7 @@ static void release_waiting(struct http *h)
 
 static int http_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    struct http *h = http_from_link(k);
+    struct http *h = mo_container_of(k, struct http, k);
     bool gate = h->gate_next && !m->id;
     struct xchg *x;
     struct mo_err e;
@@ -89,11 +87,9 @@ static int http_send(struct mo_link *k, const struct mo_link_msg *m)
 
 static void http_forget(struct mo_link *k, uint64_t id)
 {
-    struct http *h = http_from_link(k);
+    struct http *h = mo_container_of(k, struct http, k);
 
-    mo_list_each (n, &h->xs) {
-        struct xchg *x = mo_container_of(n, struct xchg, node);
-
+    mo_list_each_entry (x, &h->xs, struct xchg, node) {
         if (x->id != id || !id || x->quiet)
             continue;
         if (!x->answered) /* else its connection can be reused */
@@ -104,18 +100,13 @@ static void http_forget(struct mo_link *k, uint64_t id)
 
 static void http_opened(struct mo_link *k, const char *version)
 {
-    struct http *h = http_from_link(k);
+    struct http *h = mo_container_of(k, struct http, k);
 
     if (mo_mcp_text_is_modern(mo_span_cstr(version)))
         return;
     (void)snprintf(h->version, sizeof(h->version), "%s", version);
     h->open = true;
     h->gate_next = true;
-}
-
-static void http_start(struct mo_link *k)
-{
-    (void)k; /* nothing arrives before the first message */
 }
 
 static void send_delete(struct http *h)
@@ -130,53 +121,33 @@ static void send_delete(struct http *h)
 
 static void http_close(struct mo_link *k, const struct mo_err *why)
 {
-    struct http *h = http_from_link(k);
+    struct http *h = mo_container_of(k, struct http, k);
 
-    if (why)
-        h->why = *why;
-    mo_list_each_safe (n, &h->xs) {
-        struct xchg *x = mo_container_of(n, struct xchg, node);
-
-        mo_link_http_x_stop(x);
-    }
+    (void)why;
+    mo_list_each_safe (n, &h->xs)
+        mo_link_http_x_stop(mo_container_of(n, struct xchg, node));
     if (h->session[0])
         send_delete(h);
     mo_loop_defer(h->loop, &h->later);
 }
 
-static void http_free(struct http *h)
-{
-    for (size_t i = 0; i < h->nown; i++) {
-        mo_free(h->own[i].name);
-        mo_free(h->own[i].value);
-    }
-    mo_buf_fini(&h->challenge);
-    mo_free(h->url);
-    mo_free(h);
-}
-
 static void on_later(struct mo_later *d)
 {
     struct http *h = mo_container_of(d, struct http, later);
-    const struct mo_link_cb *cb = h->k.cb;
-    void *ctx = h->k.ctx;
-    struct mo_err e = h->why;
 
     if (!h->k.closing) {
         release_waiting(h);
-        return;
+    } else if (mo_list_empty(&h->xs)) {
+        mo_buf_fini(&h->challenge);
+        mo_arena_fini(&h->a);
+        mo_link_gone(&h->k);
     }
-    if (!mo_list_empty(&h->xs))
-        return;
-    http_free(h);
-    cb->on_close(ctx, e.code ? &e : NULL);
 }
 
 static const struct mo_link_ops http_ops = {
     .send = http_send,
     .forget = http_forget,
     .opened = http_opened,
-    .start = http_start,
     .close = http_close,
     .http = true,
 };
@@ -187,7 +158,7 @@ int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
                  struct mo_link **out, struct mo_err *e)
 {
     struct http *h = mo_new(struct http);
-    int rc = 0;
+    int rc;
 
     if (!h)
         return mo_fail(e, MO_ENOMEM, "link");
@@ -201,14 +172,13 @@ int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
     mo_list_init(&h->xs);
     mo_later_init(&h->later, on_later);
     mo_buf_init(&h->challenge, MO_LINK_HTTP_CHALLENGE);
-    h->url = mo_strndup(o->url, strlen(o->url));
-    if (!h->url)
-        rc = MO_ENOMEM;
-    for (size_t i = 0; i < o->nheaders && rc == 0; i++)
-        rc =
-            mo_link_http_header(&h->k, o->headers[i].name, o->headers[i].value);
+    mo_arena_init(&h->a, 8 * MO_HTTP_HEAD_MAX);
+    rc = o->nheaders > MO_LINK_HTTP_OWN_MAX
+             ? MO_EBUSY
+             : mo_link_http_copy_opts(o, &h->a, &h->url, &h->own, &h->nown);
     if (rc < 0) {
-        http_free(h);
+        mo_arena_fini(&h->a);
+        mo_free(h);
         return mo_fail(e, rc, "link to an HTTP server");
     }
     *out = &h->k;

@@ -18,10 +18,10 @@
  *
  * on_failed reports failures of single requests; the link itself ends only by
  * mo_link_close(), which sends DELETE for a session. A 404 drops the session.
- * For 401 and 403 `why` ends in the server's challenge, and
- * mo_link_http_challenge() returns all of it. An authorizer (mcp/oauth/auth.h),
- * if given, is asked first while the message waits, and the message is sent
- * again with the new header; the refusal counts only when that fails.
+ * For 401 and 403 `why` ends in the server's challenge. An authorizer
+ * (mcp/oauth/auth.h), if given, is asked first while the message waits, and the
+ * message is sent again with the new header; the refusal counts only when that
+ * fails.
  *
  * Trust: the server is a peer. Message size, number of streams, retries,
  * session and challenge length are limited; headers that hold secrets are never
@@ -36,6 +36,7 @@
 #define MO_LINK_HTTP_STREAMS   48  /* requests at once; then MO_EBUSY */
 #define MO_LINK_HTTP_EXTRA     128 /* more for messages without answer */
 #define MO_LINK_HTTP_OWN_MAX   16  /* headers set by the owner */
+#define MO_LINK_HTTP_MORE      3   /* headers that a link adds to them */
 #define MO_LINK_HTTP_PARAMS    32  /* Mcp-Param-* in one message */
 #define MO_LINK_HTTP_SESSION   512 /* bytes of a session id */
 #define MO_LINK_HTTP_CHALLENGE ((size_t)4096)
@@ -56,14 +57,6 @@ struct mo_link_http_opts {
 
 int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
                  struct mo_link **out, struct mo_err *e);
-
-/* Set, replace or (value.p == NULL) remove one of the owner's headers, from the
- * next message on; used for a renewed token. 0, MO_EBUSY, MO_ENOMEM. */
-int mo_link_http_header(struct mo_link *k, struct mo_span name,
-                        struct mo_span value);
-
-/* WWW-Authenticate of the last 401 or 403; empty: none. */
-struct mo_span mo_link_http_challenge(const struct mo_link *k);
 
 /* Encode a value for Mcp-Name and Mcp-Param-*: plain if possible, else
  * =?base64?...?= . */

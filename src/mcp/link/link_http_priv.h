@@ -16,10 +16,9 @@ struct http {
     struct mo_loop *loop;
     struct mo_httpc *client;
     struct mo_auth *auth; /* or NULL */
-    char *url;
-    struct {
-        char *name, *value;
-    } own[MO_LINK_HTTP_OWN_MAX];
+    struct mo_arena a;    /* url and own */
+    const char *url;
+    struct mo_http_header *own; /* the owner's headers */
     size_t nown;
     size_t max;
     unsigned streams, nstreams, nextra;
@@ -33,7 +32,6 @@ struct http {
     struct mo_budget budget;
     struct mo_buf challenge;
     struct mo_later later;
-    struct mo_err why;
 };
 
 struct xchg {
@@ -52,6 +50,7 @@ struct xchg {
     unsigned tries; /* attempts in a row without a stream */
     unsigned silent, noise;
     struct mo_arena a; /* headers and text, until sent */
+    int bad;           /* first error of building them, or 0 */
     struct mo_http_header *headers;
     size_t nheaders;
     struct mo_span text;
@@ -62,11 +61,6 @@ struct xchg {
     unsigned refusals;
     struct mo_err why;
 };
-
-static inline struct http *http_from_link(struct mo_link *k)
-{
-    return mo_container_of(k, struct http, k);
-}
 
 /* link_http.c: the exchange of the gate has ended. */
 void mo_link_http_open_gate(struct http *h);
@@ -86,6 +80,12 @@ void mo_link_http_x_fail(struct xchg *x, const struct mo_err *why);
 int mo_link_http_build_bare(struct xchg *x, const char *version);
 int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m);
 int mo_link_http_build_get(struct xchg *x);
+
+/* Copy the owner's url and headers; of two headers with the same name the last
+ * one counts. */
+int mo_link_http_copy_opts(const struct mo_link_http_opts *o,
+                           struct mo_arena *a, const char **url,
+                           struct mo_http_header **headers, size_t *n);
 
 /* Why a request has no answer although the HTTP client reports no error. */
 void mo_link_http_describe(const struct xchg *x, struct mo_err *e);

@@ -38,176 +38,144 @@ int mo_link_http_value(struct mo_buf *b, struct mo_span value)
     return mo_buf_puts(b, "?=");
 }
 
-/* --- the owner's headers, the server's challenge ------------------------- */
+/* --- the owner's headers ------------------------------------------------- */
 
-static void remove_own_header(struct http *h, size_t i)
+static struct mo_http_header *find_header(struct mo_http_header *v, size_t n,
+                                          struct mo_span name)
 {
-    mo_free(h->own[i].name);
-    mo_free(h->own[i].value);
-    h->own[i] = h->own[--h->nown];
+    while (n && !mo_span_ieq(v[n - 1].name, name))
+        n--;
+    return n ? &v[n - 1] : NULL;
 }
 
-int mo_link_http_header(struct mo_link *k, struct mo_span name,
-                        struct mo_span value)
+int mo_link_http_copy_opts(const struct mo_link_http_opts *o,
+                           struct mo_arena *a, const char **url,
+                           struct mo_http_header **headers, size_t *n)
 {
-    struct http *h = http_from_link(k);
-    char *n, *v;
+    struct mo_http_header *v =
+        mo_arena_zalloc(a, (o->nheaders + MO_LINK_HTTP_MORE) * sizeof(*v));
 
-    for (size_t i = 0; i < h->nown; i++) {
-        if (mo_span_ieq(mo_span_cstr(h->own[i].name), name)) {
-            remove_own_header(h, i);
-            break;
-        }
-    }
-    if (!value.p)
-        return 0;
-    if (h->nown == MO_LINK_HTTP_OWN_MAX)
-        return MO_EBUSY;
-    n = mo_strndup(name.p, name.n);
-    v = mo_strndup(value.p, value.n);
-    if (!n || !v) {
-        mo_free(n);
-        mo_free(v);
+    *n = 0;
+    *headers = v;
+    *url = mo_arena_strndup(a, o->url, strlen(o->url));
+    if (!*url || !v)
         return MO_ENOMEM;
-    }
-    h->own[h->nown].name = n;
-    h->own[h->nown++].value = v;
-    return 0;
-}
+    for (size_t i = 0; i < o->nheaders; i++) {
+        struct mo_http_header h = o->headers[i];
+        struct mo_http_header *old = find_header(v, *n, h.name);
 
-struct mo_span mo_link_http_challenge(const struct mo_link *k)
-{
-    return mo_buf_view(&mo_container_of(k, const struct http, k)->challenge);
+        h.name.p = mo_arena_strndup(a, h.name.p, h.name.n);
+        h.value.p = mo_arena_strndup(a, h.value.p, h.value.n);
+        if (!h.name.p || !h.value.p)
+            return MO_ENOMEM;
+        *(old ? old : &v[(*n)++]) = h;
+    }
+    return 0;
 }
 
 /* --- building a request -------------------------------------------------- */
 
-static int add_header(struct xchg *x, const char *name, struct mo_span value)
+/* The first error stays in x->bad. */
+static void add_header(struct xchg *x, const char *name, struct mo_span value)
 {
     char *n = mo_arena_strndup(&x->a, name, strlen(name));
-    char *v = mo_arena_strndup(&x->a, value.n ? value.p : "", value.n);
+    char *v = mo_arena_strndup(&x->a, value.p, value.n);
 
-    if (!n || !v)
-        return MO_ENOMEM;
-    if (x->nheaders == HEADERS_MAX)
-        return MO_ETOOBIG;
-    x->headers[x->nheaders].name = mo_span_cstr(n);
-    x->headers[x->nheaders++].value = mo_span(v, value.n);
-    return 0;
+    if (!x->bad && (!n || !v))
+        x->bad = MO_ENOMEM;
+    else if (!x->bad && x->nheaders == HEADERS_MAX)
+        x->bad = MO_ETOOBIG;
+    if (!x->bad)
+        x->headers[x->nheaders++] =
+            (struct mo_http_header){mo_span_cstr(n), mo_span(v, value.n)};
 }
 
-static int add_encoded_header(struct xchg *x, const char *name,
-                              struct mo_span value)
+static void add_encoded_header(struct xchg *x, const char *name,
+                               struct mo_span value)
 {
     mo_autobuf struct mo_buf b = {.max = MO_HTTP_HEAD_MAX};
-    int rc;
+    int rc = mo_link_http_value(&b, value);
 
-    rc = mo_link_http_value(&b, value);
-    if (rc == 0)
-        rc = add_header(x, name, mo_buf_view(&b));
-    return rc;
+    if (!x->bad)
+        x->bad = rc;
+    add_header(x, name, mo_buf_view(&b));
 }
 
-/* Headers of every request. */
 int mo_link_http_build_bare(struct xchg *x, const char *version)
 {
     struct http *h = x->h;
-    int rc = 0;
 
     mo_arena_reset(&x->a);
-    x->nheaders = 0;
     x->text = mo_span(NULL, 0);
     x->headers =
         mo_arena_zalloc(&x->a, HEADERS_MAX * sizeof(struct mo_http_header));
-    if (!x->headers)
-        return MO_ENOMEM;
-    for (size_t i = 0; i < h->nown && rc == 0; i++)
-        rc = add_header(x, h->own[i].name, mo_span_cstr(h->own[i].value));
-    if (rc == 0 && version && version[0])
-        rc = add_header(x, "MCP-Protocol-Version", mo_span_cstr(version));
-    if (rc == 0 && h->session[0] && !x->modern)
-        rc = add_header(x, "Mcp-Session-Id", mo_span_cstr(h->session));
-    return rc;
+    x->bad = x->headers ? 0 : MO_ENOMEM;
+    if (x->bad)
+        return x->bad;
+    memcpy(x->headers, h->own, h->nown * sizeof(*h->own));
+    x->nheaders = h->nown;
+    if (version && version[0])
+        add_header(x, "MCP-Protocol-Version", mo_span_cstr(version));
+    if (h->session[0] && !x->modern)
+        add_header(x, "Mcp-Session-Id", mo_span_cstr(h->session));
+    return x->bad;
 }
 
-static int add_params(struct xchg *x, const struct mo_link_msg *m)
+static void add_params(struct xchg *x, const struct mo_link_msg *m)
 {
     char name[128];
-    int rc = 0;
 
     if (m->nparams > MO_LINK_HTTP_PARAMS)
-        return MO_ETOOBIG;
-    for (size_t i = 0; i < m->nparams && rc == 0; i++) {
+        x->bad = MO_ETOOBIG;
+    for (size_t i = 0; i < m->nparams && !x->bad; i++) {
         if (m->params[i].name.n > 100)
-            return MO_ETOOBIG;
+            x->bad = MO_ETOOBIG;
         (void)snprintf(name, sizeof(name), "Mcp-Param-%.*s",
                        (int)m->params[i].name.n, m->params[i].name.p);
-        rc = add_encoded_header(x, name, m->params[i].value);
+        add_encoded_header(x, name, m->params[i].value);
     }
-    return rc;
 }
 
-/* A header set by the operator is not replaced. */
-static bool is_own(const struct http *h, const char *name)
+static void add_trace(struct xchg *x, const struct mo_trace *t)
 {
-    for (size_t i = 0; i < h->nown; i++) {
-        if (mo_span_ieq(mo_span_cstr(h->own[i].name), mo_span_cstr(name)))
-            return true;
-    }
-    return false;
-}
-
-static int add_trace(struct xchg *x, const struct mo_trace *t)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < MO_TRACE_KEYS && rc == 0; i++) {
+    for (size_t i = 0; i < MO_TRACE_KEYS; i++) {
         const char *name = mo_trace_name((enum mo_trace_key)i);
 
-        if (t->v[i].n && !is_own(x->h, name))
-            rc = add_header(x, name, t->v[i]);
+        /* a header set by the operator is not replaced */
+        if (t->v[i].n &&
+            !find_header(x->h->own, x->h->nown, mo_span_cstr(name)))
+            add_header(x, name, t->v[i]);
     }
-    return rc;
 }
 
 int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m)
 {
-    int rc = mo_link_http_build_bare(x, m->version);
-    char *text;
-
-    if (rc == 0)
-        rc = add_header(x, "Content-Type", MO_SPAN("application/json"));
-    if (rc == 0)
-        rc = add_header(x, "Accept",
-                        MO_SPAN("application/json, text/event-stream"));
-    if (rc == 0 && m->modern && m->method)
-        rc = add_header(x, "Mcp-Method", mo_span_cstr(m->method));
-    if (rc == 0 && m->modern && m->name.n)
-        rc = add_encoded_header(x, "Mcp-Name", m->name);
-    if (rc == 0 && m->modern)
-        rc = add_params(x, m);
-    if (rc == 0)
-        rc = add_trace(x, &m->trace);
-    if (rc < 0)
-        return rc;
-    text = mo_arena_strndup(&x->a, m->text.p, m->text.n);
-    if (!text)
-        return MO_ENOMEM;
-    x->text = mo_span(text, m->text.n);
-    return 0;
+    if (mo_link_http_build_bare(x, m->version) < 0)
+        return x->bad;
+    add_header(x, "Content-Type", MO_SPAN("application/json"));
+    add_header(x, "Accept", MO_SPAN("application/json, text/event-stream"));
+    if (m->modern && m->method)
+        add_header(x, "Mcp-Method", mo_span_cstr(m->method));
+    if (m->modern && m->name.n)
+        add_encoded_header(x, "Mcp-Name", m->name);
+    if (m->modern)
+        add_params(x, m);
+    add_trace(x, &m->trace);
+    x->text = mo_span(mo_arena_strndup(&x->a, m->text.p, m->text.n), m->text.n);
+    return !x->bad && !x->text.p ? MO_ENOMEM : x->bad;
 }
 
 /* A GET: opens the server's stream, or resumes one. */
 int mo_link_http_build_get(struct xchg *x)
 {
     struct mo_span last = mo_buf_view(&x->sse.last_id);
-    int rc = mo_link_http_build_bare(x, x->h->version);
 
-    if (rc == 0)
-        rc = add_header(x, "Accept", MO_SPAN("text/event-stream"));
-    if (rc == 0 && last.n)
-        rc = add_header(x, "Last-Event-ID", last);
-    return rc;
+    if (mo_link_http_build_bare(x, x->h->version) < 0)
+        return x->bad;
+    add_header(x, "Accept", MO_SPAN("text/event-stream"));
+    if (last.n)
+        add_header(x, "Last-Event-ID", last);
+    return x->bad;
 }
 
 /* --- errors -------------------------------------------------------------- */

@@ -76,7 +76,6 @@ void mo_link_http_x_drop(struct xchg *x)
         mo_loop_defer(h->loop, &h->later);
 }
 
-/* Report nothing more of it to the owner. */
 void mo_link_http_x_stop(struct xchg *x)
 {
     x->quiet = true;
@@ -249,10 +248,8 @@ static void on_timer(struct mo_timer *t)
     }
     rc = mo_link_http_build_get(x);
     if (rc < 0)
-        (void)mo_fail(&e, rc, "cannot resume the stream");
-    else
-        rc = mo_link_http_x_run(x, &e);
-    if (rc < 0)
+        mo_link_http_x_fail(x, mo_error(rc, "cannot resume the stream"));
+    else if (mo_link_http_x_run(x, &e) < 0)
         mo_link_http_x_fail(x, &e);
 }
 
@@ -319,13 +316,6 @@ static void on_events(struct xchg *x, struct mo_span in)
     pause_reading(x);
 }
 
-static bool is_type(const struct mo_http_head *head, const char *type)
-{
-    struct mo_span v = mo_http_get(head, "content-type");
-
-    return mo_span_ieq(mo_span_trim(mo_span_cut(&v, ';')), mo_span_cstr(type));
-}
-
 /* Keep a session id of visible ASCII and limited length; ignore any other. */
 static void keep_session(struct http *h, struct mo_span id)
 {
@@ -362,12 +352,12 @@ static void on_head(void *ctx, const struct mo_http_head *head)
     x->status = head->status;
     if (!http_is_good(head->status)) {
         x->kind = REFUSED;
-    } else if (is_type(head, "text/event-stream")) {
+    } else if (mo_http_is_type(head, "text/event-stream")) {
         x->kind = EVENTS;
         x->streamed = true;
         x->tries = 0;
     } else {
-        x->kind = is_type(head, "application/json") ? JSON : OTHER;
+        x->kind = mo_http_is_type(head, "application/json") ? JSON : OTHER;
     }
     if (x->kind != REFUSED && x->id && !h->open && !x->modern && id.p)
         keep_session(h, id);

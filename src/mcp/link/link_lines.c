@@ -38,33 +38,18 @@ struct lines {
     struct mo_buf out; /* messages gathered until flush */
     struct mo_later flush;
     struct mo_timer breath, stall;
-    struct mo_err why;
     uint64_t owed;
     size_t answers; /* bytes of answers since the queue was empty */
     struct mo_budget budget;
     struct mo_overlong overlong; /* set: the frame skips a line */
     unsigned held, noise;
-    bool failing;
     bool leave; /* see mo_link_lines_leave() */
 };
 
-static struct lines *from_link(struct mo_link *k)
-{
-    return mo_container_of(k, struct lines, k);
-}
-
-static bool is_dead(const struct lines *ln)
-{
-    return ln->k.closing || ln->failing;
-}
-
 static void fail_link(struct lines *ln, const struct mo_err *why)
 {
-    if (is_dead(ln))
-        return;
-    ln->failing = true;
-    ln->why = *why;
-    mo_stream_close(ln->s, why);
+    if (mo_link_fail(&ln->k, why))
+        mo_stream_close(ln->s, why);
 }
 
 /* --- what comes in ------------------------------------------------------- */
@@ -119,7 +104,7 @@ static void on_line(struct lines *ln, struct mo_span line)
     if (ln->noise)
         ln->noise--;
     charge_budget(ln, m.kind == MO_RPC_RESULT || m.kind == MO_RPC_ERROR);
-    if (!is_dead(ln))
+    if (!mo_link_dead(&ln->k))
         ln->k.cb->on_message(ln->k.ctx, &m, 0);
 }
 
@@ -129,7 +114,7 @@ static void on_overlong(struct lines *ln, uint64_t id)
     struct mo_err e;
 
     charge_budget(ln, true);
-    if (is_dead(ln))
+    if (mo_link_dead(&ln->k))
         return;
     (void)mo_overlong_fail(&e, ln->f.max);
     ln->k.cb->on_failed(ln->k.ctx, id, 0, mo_span(NULL, 0), &e);
@@ -173,24 +158,21 @@ static int read_line(struct lines *ln, struct mo_span *in)
 /* Handle lines until there are none, reading is paused, or the link ends. */
 static void handle_lines(struct lines *ln, struct mo_span *in)
 {
-    struct mo_err e;
     int rc = 0;
 
-    while (in->n && !ln->held && !is_dead(ln)) {
+    while (in->n && !ln->held && !mo_link_dead(&ln->k)) {
         rc = read_line(ln, in);
         if (rc < 0)
             break;
-        if (ln->answers > MO_LINK_QUEUE_HIGH && !is_dead(ln)) {
+        if (ln->answers > MO_LINK_QUEUE_HIGH && !mo_link_dead(&ln->k)) {
             ln->held |= HELD_QUEUE;
             mo_timer_start(ln->loop, &ln->stall, MO_LINK_STALL_MS);
         }
     }
     if (rc == MO_ETOOBIG)
-        (void)mo_fail(&e, rc, "line too long: over %zu bytes", ln->f.max);
+        fail_link(ln, mo_error(rc, "line too long: over %zu bytes", ln->f.max));
     else if (rc < 0)
-        (void)mo_fail(&e, rc, "no memory for a line");
-    if (rc < 0)
-        fail_link(ln, &e);
+        fail_link(ln, mo_error(rc, "no memory for a line"));
 }
 
 static void on_read(void *ctx, char *p, size_t n)
@@ -199,7 +181,7 @@ static void on_read(void *ctx, char *p, size_t n)
     struct mo_span in = mo_span(p, n);
 
     handle_lines(ln, &in);
-    if (!ln->held || is_dead(ln))
+    if (!ln->held || mo_link_dead(&ln->k))
         return;
     mo_stream_pause(ln->s);
     if (in.n && mo_buf_span(&ln->rest, in) < 0) {
@@ -216,7 +198,7 @@ static void resume_reading(struct lines *ln, unsigned what)
         return;
     ln->held &= ~what;
     handle_lines(ln, &in);
-    if (is_dead(ln))
+    if (mo_link_dead(&ln->k))
         return;
     if (ln->held) {
         mo_buf_drop(&ln->rest, ln->rest.len - in.n);
@@ -264,9 +246,6 @@ static void on_eof(void *ctx)
 static void on_close(void *ctx, const struct mo_err *why)
 {
     struct lines *ln = ctx;
-    const struct mo_link_cb *cb = ln->k.cb;
-    void *owner = ln->k.ctx;
-    struct mo_err e = ln->why;
 
     mo_timer_stop(ln->loop, &ln->breath);
     mo_timer_stop(ln->loop, &ln->stall);
@@ -274,10 +253,9 @@ static void on_close(void *ctx, const struct mo_err *why)
     mo_frame_fini(&ln->f);
     mo_buf_fini(&ln->rest);
     mo_buf_fini(&ln->out);
-    mo_free(ln);
-    if (!e.code && why)
-        e = *why;
-    cb->on_close(owner, e.code ? &e : NULL);
+    if (!ln->k.why.code && why)
+        ln->k.why = *why;
+    mo_link_gone(&ln->k);
 }
 
 static const struct mo_stream_cb stream_cb = {
@@ -336,8 +314,8 @@ static int put_line(struct lines *ln, struct mo_span text)
 
 static int lines_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    struct lines *ln = from_link(k);
-    int rc = ln->failing ? MO_ECLOSED : put_line(ln, m->text);
+    struct lines *ln = mo_container_of(k, struct lines, k);
+    int rc = k->failing ? MO_ECLOSED : put_line(ln, m->text);
 
     if (rc == 0 && m->id)
         ln->owed++;
@@ -348,7 +326,7 @@ static int lines_send(struct mo_link *k, const struct mo_link_msg *m)
 
 static void lines_start(struct mo_link *k)
 {
-    struct lines *ln = from_link(k);
+    struct lines *ln = mo_container_of(k, struct lines, k);
 
     mo_budget_init(&ln->budget, mo_loop_now(ln->loop));
     mo_stream_attach(ln->s, &stream_cb, ln);
@@ -356,12 +334,11 @@ static void lines_start(struct mo_link *k)
 
 static void lines_close(struct mo_link *k, const struct mo_err *why)
 {
-    struct lines *ln = from_link(k);
+    struct lines *ln = mo_container_of(k, struct lines, k);
 
-    if (ln->failing)
+    (void)why;
+    if (k->failing)
         return;
-    if (why)
-        ln->why = *why;
     mo_timer_stop(ln->loop, &ln->breath);
     mo_timer_stop(ln->loop, &ln->stall);
     mo_later_cancel(&ln->flush);
@@ -403,5 +380,5 @@ int mo_link_lines(struct mo_loop *l, struct mo_stream *s, size_t line_max,
 void mo_link_lines_leave(struct mo_link *k)
 {
     MO_BUG_ON(k->ops != &lines_ops);
-    from_link(k)->leave = true;
+    mo_container_of(k, struct lines, k)->leave = true;
 }

@@ -8,9 +8,8 @@
  *  4. on_later() frees the link, when the stream and all posts are gone. */
 #include "mcp/link/link_sse.h"
 
-#include "codec/http/sse.h"
 #include "codec/http/url.h"
-#include "mcp/link/budget.h"
+#include "mcp/link/link_http_priv.h"
 #include "mcp/link/overlong.h"
 
 #define NOTE_MS 30000u
@@ -21,7 +20,7 @@ struct sse {
     struct mo_httpc *client;
     struct mo_arena a; /* url and headers */
     const char *url;
-    struct mo_http_header *headers; /* the owner's; space for three more */
+    struct mo_http_header *headers; /* the owner's, and space for more */
     size_t nheaders;
     size_t max;
     unsigned streams, nposts;
@@ -35,11 +34,9 @@ struct sse {
     struct mo_list posts;
     struct mo_timer timer;
     struct mo_later later;
-    struct mo_err why;
     struct mo_budget budget;
     bool held; /* the stream is not read until the timer fires */
     bool posting;
-    bool failing;
 };
 
 struct post {
@@ -52,16 +49,6 @@ struct post {
     struct mo_buf text; /* the body to send; then the body of a refusal */
     char version[16];
 };
-
-static struct sse *from_link(struct mo_link *k)
-{
-    return mo_container_of(k, struct sse, k);
-}
-
-static bool is_dead(const struct sse *s)
-{
-    return s->k.closing || s->failing;
-}
 
 /* --- the address --------------------------------------------------------- */
 
@@ -118,7 +105,7 @@ static void free_post(struct post *p)
     s->nposts--;
     mo_buf_fini(&p->text);
     mo_free(p);
-    if (is_dead(s))
+    if (mo_link_dead(&s->k))
         mo_loop_defer(s->loop, &s->later);
 }
 
@@ -143,33 +130,26 @@ static void stop_all(struct sse *s)
 
 static void fail_link(struct sse *s, const struct mo_err *why)
 {
-    if (is_dead(s))
-        return;
-    s->failing = true;
-    s->why = *why;
-    stop_all(s);
+    if (mo_link_fail(&s->k, why))
+        stop_all(s);
 }
 
-static void sse_free(struct sse *s)
+static void sse_fini(struct sse *s)
 {
     mo_timer_stop(s->loop, &s->timer);
     mo_sse_fini(&s->in);
     mo_buf_fini(&s->endpoint);
     mo_arena_fini(&s->a);
-    mo_free(s);
 }
 
 static void on_later(struct mo_later *d)
 {
     struct sse *s = mo_container_of(d, struct sse, later);
-    const struct mo_link_cb *cb = s->k.cb;
-    void *ctx = s->k.ctx;
-    struct mo_err e = s->why;
 
-    if (!is_dead(s) || s->stream || !mo_list_empty(&s->posts))
+    if (!mo_link_dead(&s->k) || s->stream || !mo_list_empty(&s->posts))
         return;
-    sse_free(s);
-    cb->on_close(ctx, e.code ? &e : NULL);
+    sse_fini(s);
+    mo_link_gone(&s->k);
 }
 
 /* --- posting ------------------------------------------------------------- */
@@ -195,12 +175,9 @@ static void post_data(void *ctx, struct mo_span data)
 static void fail_post(struct post *p, const struct mo_err *why)
 {
     struct sse *s = p->s;
-    struct mo_err e;
+    struct mo_err e =
+        why ? *why : *mo_error(MO_EPROTO, "the server answers %d", p->status);
 
-    if (why)
-        e = *why;
-    else
-        (void)mo_fail(&e, MO_EPROTO, "the server answers %d", p->status);
     p->quiet = true;
     if (p->id)
         s->k.cb->on_failed(s->k.ctx, p->id, p->status,
@@ -219,7 +196,7 @@ static void post_done(void *ctx, const struct mo_err *why)
     p->call = NULL;
     s->posting = false;
     mo_list_del(&p->node); /* ended, whatever the owner does in the callback */
-    if (!p->quiet && !taken && !is_dead(s))
+    if (!p->quiet && !taken && !mo_link_dead(&s->k))
         fail_post(p, why);
     free_post(p);
     send_next_post(s);
@@ -253,7 +230,7 @@ static void send_next_post(struct sse *s)
     struct post *p = mo_list_first(&s->posts, struct post, node);
     struct mo_err e;
 
-    if (!p || s->posting || !s->endpoint.len || is_dead(s))
+    if (!p || s->posting || !s->endpoint.len || mo_link_dead(&s->k))
         return;
     if (post_now(p, &e) < 0)
         fail_link(s, &e);
@@ -313,19 +290,18 @@ static void on_skipped(struct sse *s, struct mo_span event)
     bool ours = mo_overlong_end(&s->overlong, &id);
 
     (void)mo_overlong_fail(&e, s->max);
-    if (ours && mo_span_is(event, "message")) {
+    if (ours && mo_span_is(event, "message"))
         s->k.cb->on_failed(s->k.ctx, id, 0, mo_span(NULL, 0), &e);
-        return;
-    }
-    fail_link(s,
-              mo_error(MO_ETOOBIG,
-                       "event stream: event too long: over %zu bytes", s->max));
+    else
+        fail_link(s, mo_error(MO_ETOOBIG,
+                              "event stream: event too long: over %zu bytes",
+                              s->max));
 }
 
 /* Too many messages: stop reading the stream for a while. */
 static void pause_reading(struct sse *s)
 {
-    if (!mo_budget_spent(&s->budget) || is_dead(s) || !s->stream)
+    if (!mo_budget_spent(&s->budget) || mo_link_dead(&s->k) || !s->stream)
         return;
     if (!s->endpoint.len || ++s->budget.floods >= MO_LINK_FLOODS_MAX) {
         fail_link(s,
@@ -344,19 +320,16 @@ static void resume_reading(struct sse *s)
     s->held = false;
     mo_budget_fill(&s->budget, mo_loop_now(s->loop));
     pause_reading(s);
-    if (!s->held && s->stream && !is_dead(s))
+    if (!s->held && s->stream && !mo_link_dead(&s->k))
         mo_httpc_resume(s->stream);
 }
 
 static void stream_head(void *ctx, const struct mo_http_head *h)
 {
     struct sse *s = ctx;
-    struct mo_span type = mo_http_get(h, "content-type");
 
     s->status = h->status;
-    s->events =
-        h->status == 200 && mo_span_ieq(mo_span_trim(mo_span_cut(&type, ';')),
-                                        MO_SPAN("text/event-stream"));
+    s->events = h->status == 200 && mo_http_is_type(h, "text/event-stream");
 }
 
 static void stream_data(void *ctx, struct mo_span in)
@@ -366,7 +339,7 @@ static void stream_data(void *ctx, struct mo_span in)
     struct mo_sse_event ev;
     struct mo_err e;
 
-    while (s->events && !is_dead(s)) {
+    while (s->events && !mo_link_dead(&s->k)) {
         r = mo_sse_next(&s->in, &in, &ev, &e);
         if (r < MO_SSE_EVENT)
             break;
@@ -385,18 +358,16 @@ static void stream_data(void *ctx, struct mo_span in)
 static void stream_done(void *ctx, const struct mo_err *why)
 {
     struct sse *s = ctx;
-    struct mo_err e;
 
     s->stream = NULL;
     if (why)
-        e = *why;
+        fail_link(s, why);
     else if (s->events)
-        (void)mo_fail(&e, MO_ECLOSED, "the server ended its stream");
+        fail_link(s, mo_error(MO_ECLOSED, "the server ended its stream"));
     else
-        (void)mo_fail(&e, MO_EPROTO,
-                      "the server answers %d without an event stream",
-                      s->status);
-    fail_link(s, &e);
+        fail_link(s, mo_error(MO_EPROTO,
+                              "the server answers %d without an event stream",
+                              s->status));
     mo_loop_defer(s->loop, &s->later);
 }
 
@@ -407,23 +378,22 @@ static void on_timer(struct mo_timer *t)
 {
     struct sse *s = mo_container_of(t, struct sse, timer);
 
-    if (s->held) {
+    if (s->held)
         resume_reading(s);
-        return;
-    }
-    fail_link(s,
-              mo_error(MO_ETIMEOUT, "the server sends no address to post to"));
+    else
+        fail_link(
+            s, mo_error(MO_ETIMEOUT, "the server sends no address to post to"));
 }
 
 /* --- the link's side ----------------------------------------------------- */
 
 static int sse_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    struct sse *s = from_link(k);
+    struct sse *s = mo_container_of(k, struct sse, k);
     struct post *p;
     int rc;
 
-    if (s->failing)
+    if (k->failing)
         return MO_ECLOSED;
     if (s->nposts >= s->streams + (m->id ? 0 : MO_LINK_HTTP_EXTRA))
         return MO_EBUSY;
@@ -449,11 +419,9 @@ static int sse_send(struct mo_link *k, const struct mo_link_msg *m)
 
 static void sse_forget(struct mo_link *k, uint64_t id)
 {
-    struct sse *s = from_link(k);
+    struct sse *s = mo_container_of(k, struct sse, k);
 
-    mo_list_each (n, &s->posts) {
-        struct post *p = mo_container_of(n, struct post, node);
-
+    mo_list_each_entry (p, &s->posts, struct post, node) {
         if (!id || p->id != id || p->quiet)
             continue;
         p->quiet = true; /* a post in flight may still arrive */
@@ -465,7 +433,7 @@ static void sse_forget(struct mo_link *k, uint64_t id)
 
 static void sse_start(struct mo_link *k)
 {
-    struct sse *s = from_link(k);
+    struct sse *s = mo_container_of(k, struct sse, k);
     struct mo_http_call c = {
         .url = s->url,
         .headers = s->headers,
@@ -477,20 +445,16 @@ static void sse_start(struct mo_link *k)
 
     s->headers[c.nheaders++] = (struct mo_http_header){
         MO_SPAN("Accept"), MO_SPAN("text/event-stream")};
-    if (mo_httpc_start(s->client, &c, &stream_cb, s, &s->stream, &e) < 0) {
+    if (mo_httpc_start(s->client, &c, &stream_cb, s, &s->stream, &e) < 0)
         fail_link(s, &e);
-        return;
-    }
-    mo_timer_start(s->loop, &s->timer, MO_LINK_SSE_OPEN_MS);
+    else
+        mo_timer_start(s->loop, &s->timer, MO_LINK_SSE_OPEN_MS);
 }
 
 static void sse_close(struct mo_link *k, const struct mo_err *why)
 {
-    struct sse *s = from_link(k);
-
-    if (why && !s->failing)
-        s->why = *why;
-    stop_all(s);
+    (void)why;
+    stop_all(mo_container_of(k, struct sse, k));
 }
 
 /* Not marked as HTTP: one stream carries all answers, and a message cancels a
@@ -502,25 +466,6 @@ static const struct mo_link_ops sse_ops = {
     .close = sse_close,
     .http = true,
 };
-
-static int copy_opts(struct sse *s, const struct mo_link_http_opts *o)
-{
-    s->url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
-    s->headers =
-        mo_arena_zalloc(&s->a, (o->nheaders + 3) * sizeof(s->headers[0]));
-    if (!s->url || !s->headers)
-        return MO_ENOMEM;
-    for (; s->nheaders < o->nheaders; s->nheaders++) {
-        struct mo_http_header h = o->headers[s->nheaders];
-
-        h.name.p = mo_arena_strndup(&s->a, h.name.p, h.name.n);
-        h.value.p = mo_arena_strndup(&s->a, h.value.p, h.value.n);
-        if (!h.name.p || !h.value.p)
-            return MO_ENOMEM;
-        s->headers[s->nheaders] = h;
-    }
-    return 0;
-}
 
 int mo_link_sse(struct mo_loop *l, const struct mo_link_http_opts *o,
                 struct mo_link **out, struct mo_err *e)
@@ -543,9 +488,10 @@ int mo_link_sse(struct mo_loop *l, const struct mo_link_http_opts *o,
     mo_buf_init(&s->endpoint, MO_URL_MAX);
     mo_sse_init(&s->in, s->max);
     mo_sse_skip(&s->in, on_skip, s);
-    rc = copy_opts(s, o);
+    rc = mo_link_http_copy_opts(o, &s->a, &s->url, &s->headers, &s->nheaders);
     if (rc < 0) {
-        sse_free(s);
+        sse_fini(s);
+        mo_free(s);
         return mo_fail(e, rc, "link to an HTTP server");
     }
     *out = &s->k;

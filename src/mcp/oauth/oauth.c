@@ -45,14 +45,8 @@ struct mo_oauth {
     struct mo_timer timer;
     struct mo_later later;
     bool closing;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
-
-static struct mo_oauth *from_auth(struct mo_auth *a)
-{
-    return mo_container_of(a, struct mo_oauth, auth);
-}
 
 /* --- who waits ----------------------------------------------------------- */
 
@@ -68,11 +62,8 @@ static void oauth_free(struct mo_oauth *o)
 {
     struct mo_buf *secret[] = {&o->header, &o->url, &o->asked, &o->told};
 
-    for (size_t i = 0; i < MO_COUNT(secret); i++) {
-        if (secret[i]->p)
-            explicit_bzero(secret[i]->p, secret[i]->cap);
-        mo_buf_fini(secret[i]);
-    }
+    for (size_t i = 0; i < MO_COUNT(secret); i++)
+        mo_buf_wipe(secret[i]);
     mo_timer_stop(o->o.loop, &o->timer);
     mo_timer_stop(o->o.loop, &o->turn);
     mo_later_cancel(&o->later);
@@ -84,8 +75,7 @@ static void oauth_free(struct mo_oauth *o)
 static void on_later(struct mo_later *d)
 {
     struct mo_oauth *o = mo_container_of(d, struct mo_oauth, later);
-    void (*gone)(void *) = o->gone;
-    void *ctx = o->gone_ctx;
+    struct mo_gone gone = o->gone;
     struct mo_err why = o->why;
 
     while (!mo_list_empty(&o->ready)) {
@@ -98,8 +88,7 @@ static void on_later(struct mo_later *d)
     if (!o->closing || o->flow || o->backs)
         return;
     oauth_free(o);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 /* --- the token ----------------------------------------------------------- */
@@ -134,7 +123,7 @@ static int use_token(struct mo_oauth *o, const struct mo_token *k)
 
 static struct mo_span get_header(struct mo_auth *a, uint64_t *serial)
 {
-    struct mo_oauth *o = from_auth(a);
+    struct mo_oauth *o = mo_container_of(a, struct mo_oauth, auth);
 
     *serial = o->serial;
     return mo_buf_view(&o->header);
@@ -169,17 +158,9 @@ static struct mo_flow_opts flow_opts(struct mo_oauth *o)
     const char *asked = mo_buf_cstr(&o->asked);
 
     return (struct mo_flow_opts){
-        .loop = o->o.loop,
-        .http = o->o.http,
-        .tokens = o->o.tokens,
-        .server = o->o.server,
+        .oauth = &o->o,
         .redirect = o->back ? mo_back_uri(o->back) : o->o.redirect,
-        .client_name = o->o.client_name,
-        .client_id = o->o.client_id,
-        .client_secret = o->o.client_secret,
-        .client_url = o->o.client_url,
         .scope = asked[0] ? asked : NULL,
-        .sign_in_ms = o->o.sign_in_ms,
         .local = o->local,
         .on_url = on_url,
         .on_client = on_client,
@@ -227,32 +208,29 @@ static int open_back(struct mo_oauth *o, struct mo_err *e)
     return rc;
 }
 
-static void fail_sign_in_needed(struct mo_err *e)
+static int fail_sign_in_needed(struct mo_err *e)
 {
-    (void)mo_fail(e, MO_EPOLICY, "the server needs a sign-in by a person");
+    return mo_fail(e, MO_EPOLICY, "the server needs a sign-in by a person");
 }
 
 static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
 {
     struct mo_oauth_challenge c;
     struct mo_flow_opts fo;
-    struct mo_arena a;
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc = 0;
 
     if (o->o.mute) {
         o->barred = true;
-        fail_sign_in_needed(e);
-        return e->code;
+        return fail_sign_in_needed(e);
     }
     if (!o->o.redirect && !o->back)
         rc = open_back(o, e);
     if (rc < 0)
         return rc;
     fo = flow_opts(o);
-    mo_arena_init(&a, ARENA_MAX);
     (void)mo_oauth_challenge(&a, mo_buf_view(&o->told), &c);
     rc = mo_flow_start(&fo, &c, &o->flow, e);
-    mo_arena_fini(&a);
     if (rc < 0)
         close_back(o);
     o->refreshing = false;
@@ -263,9 +241,8 @@ static int start_refresh(struct mo_oauth *o, struct mo_err *e)
 {
     struct mo_flow_opts fo = flow_opts(o);
     const struct mo_token *k;
-    int rc;
+    int rc = mo_tokens_claim(o->o.tokens, &o->claim);
 
-    rc = mo_tokens_claim(o->o.tokens, &o->claim);
     if (rc == MO_EBUSY || has_newer_token(o)) { /* by another process */
         mo_close_fd(&o->claim);
         o->queued = true;
@@ -333,7 +310,7 @@ static void on_url(void *ctx, const char *url)
         o->o.on_sign_in(o->o.ctx, url);
     if (o->o.wait)
         return;
-    fail_sign_in_needed(&e);
+    (void)fail_sign_in_needed(&e);
     end_waiters(o, &e);
 }
 
@@ -464,30 +441,24 @@ static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
 static int on_refused(struct mo_auth *a, struct mo_auth_wait *w, int status,
                       struct mo_span challenge, struct mo_err *e)
 {
-    struct mo_oauth *o = from_auth(a);
+    struct mo_oauth *o = mo_container_of(a, struct mo_oauth, auth);
+    bool idle = !o->flow && !o->queued;
+    bool newer = !o->flow && w->serial != o->serial && o->header.len;
     int rc = 0;
 
     if (o->closing)
         return mo_fail(e, MO_ECLOSED, "closed");
-    if (o->url.len && !o->o.wait) {
-        fail_sign_in_needed(e);
-        return e->code;
-    }
-    if (!o->flow && w->serial != o->serial && o->header.len) {
-        mo_list_push(&o->waiters, &w->node);
-        end_waiters(o, NULL); /* there is a newer token already */
-        return 0;
-    }
+    if (o->url.len && !o->o.wait)
+        return fail_sign_in_needed(e);
     o->local = o->local || w->local;
-    if (!o->flow && !o->queued && status == 401 && use_newer_token(o)) {
-        mo_list_push(&o->waiters, &w->node);
-        end_waiters(o, NULL);
-        return 0;
-    }
-    if (!o->flow && !o->queued)
+    if (!newer && idle && status == 401)
+        newer = use_newer_token(o);
+    if (!newer && idle)
         rc = start_flow(o, status, challenge, e);
     if (rc == 0)
         mo_list_push(&o->waiters, &w->node);
+    if (newer) /* there is a newer token already */
+        end_waiters(o, NULL);
     return rc;
 }
 
@@ -560,8 +531,7 @@ void mo_oauth_close(struct mo_oauth *o, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(o->closing);
     o->closing = true;
-    o->gone = gone;
-    o->gone_ctx = ctx;
+    o->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(o->o.loop, &o->timer);
     mo_timer_stop(o->o.loop, &o->turn);
     end_waiters(o, mo_error(MO_ECANCELED, "closed"));

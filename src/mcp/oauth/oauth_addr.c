@@ -7,18 +7,15 @@
 
 int mo_oauth_keep(struct mo_arena *a, struct mo_span s, const char **out)
 {
-    *out = mo_arena_strndup(a, s.n ? s.p : "", s.n);
+    *out = mo_arena_strndup(a, s.p, s.n);
     return *out ? 0 : MO_ENOMEM;
 }
 
-int mo_oauth_keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out)
+int mo_oauth_keep_buf(struct mo_arena *a, const struct mo_buf *b,
+                      const char **out)
 {
-    int rc = mo_buf_err(b);
-
-    if (rc == 0)
-        rc = mo_oauth_keep(a, mo_buf_view(b), out);
-    mo_buf_fini(b);
-    return rc;
+    return mo_buf_err(b) ? mo_buf_err(b)
+                         : mo_oauth_keep(a, mo_buf_view(b), out);
 }
 
 /* --- addresses ----------------------------------------------------------- */
@@ -97,9 +94,8 @@ static int add_url(struct mo_arena *a, struct mo_oauth_urls *out,
                    const struct mo_url *u, const char *before,
                    struct mo_span path, const char *behind)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = MO_URL_MAX};
 
-    mo_buf_init(&b, MO_URL_MAX);
     put_origin(&b, u);
     mo_buf_puts(&b, before);
     mo_buf_span(&b, path);

@@ -37,10 +37,11 @@ int mo_oauth_issuer_urls(struct mo_arena *a, const char *issuer,
 int mo_oauth_at_origin(struct mo_arena *a, const char *url, const char *path,
                        const char **out);
 
-/* Copy a text into the arena; keep_buf also frees the buffer and returns its
- * error, if it has one. 0 or MO_ENOMEM. */
+/* Copy a text into the arena; keep_buf returns the buffer's error, if it has
+ * one. 0 or MO_ENOMEM. */
 int mo_oauth_keep(struct mo_arena *a, struct mo_span s, const char **out);
-int mo_oauth_keep_buf(struct mo_arena *a, struct mo_buf *b, const char **out);
+int mo_oauth_keep_buf(struct mo_arena *a, const struct mo_buf *b,
+                      const char **out);
 struct mo_url;
 
 /* The path of a URL without slashes at its end. */

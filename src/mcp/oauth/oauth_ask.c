@@ -13,14 +13,12 @@ static void on_data(void *ctx, struct mo_span data)
 static void on_done(void *ctx, const struct mo_err *why)
 {
     struct mo_oauth_ask *q = ctx;
-    struct mo_err e;
 
     q->x = NULL;
-    if (!why && mo_buf_err(&q->body)) {
-        (void)mo_fail(&e, mo_buf_err(&q->body), "the answer is too big");
-        why = &e;
-    }
-    q->done(q, why);
+    if (!why && mo_buf_err(&q->body))
+        q->done(q, mo_error(mo_buf_err(&q->body), "the answer is too big"));
+    else
+        q->done(q, why);
 }
 
 static const struct mo_http_cb call_cb = {
@@ -29,49 +27,32 @@ static const struct mo_http_cb call_cb = {
     .on_done = on_done,
 };
 
-static int start_request(struct mo_oauth_ask *q, struct mo_http_call *c,
-                         struct mo_err *e)
-{
-    int rc = mo_oauth_url_ok(c->url, q->server, e);
-
-    if (rc < 0)
-        return rc;
-    MO_BUG_ON(q->x);
-    c->total_ms = MO_OAUTH_ASK_MS;
-    c->max_bytes = MO_OAUTH_DOC_MAX;
-    c->public_only = !q->local && !mo_oauth_is_private(q->server);
-    q->status = 0;
-    mo_buf_reset(&q->body);
-    return mo_httpc_start(q->http, c, &call_cb, q, &q->x, e);
-}
-
-int mo_oauth_ask_get(struct mo_oauth_ask *q, const char *url, struct mo_err *e)
-{
-    const struct mo_http_header accept = {MO_SPAN("Accept"),
-                                          MO_SPAN("application/json")};
-    struct mo_http_call c = {.url = url, .headers = &accept, .nheaders = 1};
-
-    return start_request(q, &c, e);
-}
-
-int mo_oauth_ask_post(struct mo_oauth_ask *q, const char *url, const char *type,
-                      struct mo_span body, struct mo_span basic,
-                      struct mo_err *e)
+int mo_oauth_ask(struct mo_oauth_ask *q, const char *url, const char *type,
+                 struct mo_span body, struct mo_span basic, struct mo_err *e)
 {
     const struct mo_http_header hs[] = {
         {MO_SPAN("Accept"), MO_SPAN("application/json")},
         {MO_SPAN("Content-Type"), mo_span_cstr(type)},
         {MO_SPAN("Authorization"), basic},
     };
-    struct mo_http_call c = {
-        .method = "POST",
+    const struct mo_http_call c = {
+        .method = type ? "POST" : "GET",
         .url = url,
         .headers = hs,
-        .nheaders = basic.n ? 3 : 2,
+        .nheaders = type ? 2 + (basic.n > 0) : 1,
         .body = body,
+        .total_ms = MO_OAUTH_ASK_MS,
+        .max_bytes = MO_OAUTH_DOC_MAX,
+        .public_only = !q->local && !mo_oauth_is_private(q->server),
     };
+    int rc = mo_oauth_url_ok(url, q->server, e);
 
-    return start_request(q, &c, e);
+    if (rc < 0)
+        return rc;
+    MO_BUG_ON(q->x);
+    q->status = 0;
+    mo_buf_reset(&q->body);
+    return mo_httpc_start(q->http, &c, &call_cb, q, &q->x, e);
 }
 
 bool mo_oauth_ask_cancel(struct mo_oauth_ask *q)
@@ -91,7 +72,5 @@ void mo_oauth_ask_init(struct mo_oauth_ask *q)
 void mo_oauth_ask_fini(struct mo_oauth_ask *q)
 {
     MO_BUG_ON(q->x);
-    if (q->body.p)
-        explicit_bzero(q->body.p, q->body.cap);
-    mo_buf_fini(&q->body);
+    mo_buf_wipe(&q->body);
 }

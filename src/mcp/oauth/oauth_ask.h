@@ -31,11 +31,10 @@ struct mo_oauth_ask {
 void mo_oauth_ask_init(struct mo_oauth_ask *q);
 void mo_oauth_ask_fini(struct mo_oauth_ask *q); /* no request may be running */
 
-int mo_oauth_ask_get(struct mo_oauth_ask *q, const char *url, struct mo_err *e);
-/* basic: Authorization, or empty. */
-int mo_oauth_ask_post(struct mo_oauth_ask *q, const char *url, const char *type,
-                      struct mo_span body, struct mo_span basic,
-                      struct mo_err *e);
+/* A POST of `type`, or a GET if that is NULL. basic: Authorization, or empty.
+ */
+int mo_oauth_ask(struct mo_oauth_ask *q, const char *url, const char *type,
+                 struct mo_span body, struct mo_span basic, struct mo_err *e);
 /* False: no request is running. */
 bool mo_oauth_ask_cancel(struct mo_oauth_ask *q);
 

@@ -12,8 +12,7 @@ struct mo_back {
     struct mo_httpd *httpd;
     int (*on_query)(void *ctx, struct mo_span query);
     void *ctx;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
     char uri[MO_BACK_URI_MAX];
     struct mo_span path; /* in uri */
 };
@@ -81,12 +80,10 @@ static void on_request(void *ctx, struct mo_req *rq)
 static void on_gone(void *ctx)
 {
     struct mo_back *b = ctx;
-    void (*gone)(void *) = b->gone;
-    void *gone_ctx = b->gone_ctx;
+    struct mo_gone gone = b->gone;
 
     mo_free(b);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 static int listen_at(struct mo_back *b, const struct mo_url *u,
@@ -154,7 +151,6 @@ const char *mo_back_uri(const struct mo_back *b)
 void mo_back_close(struct mo_back *b, void (*gone)(void *ctx), void *ctx)
 {
     b->on_query = NULL;
-    b->gone = gone;
-    b->gone_ctx = ctx;
+    b->gone = (struct mo_gone){gone, ctx};
     mo_httpd_close(b->httpd, GRACE_MS, on_gone, b);
 }

@@ -39,25 +39,22 @@ struct mo_flow {
 
 static void set_state(struct mo_flow *f, enum flow_state to)
 {
-#define TO(s) (1u << (s))
     static const uint8_t legal[] = {
-        [RESOURCE] = TO(ISSUER) | TO(ENDED),
-        [ISSUER] = TO(REGISTER) | TO(SIGN_IN) | TO(ENDED),
-        [REGISTER] = TO(SIGN_IN) | TO(ENDED),
-        [SIGN_IN] = TO(TOKEN) | TO(ENDED),
-        [TOKEN] = TO(ENDED),
-        [REFRESH] = TO(ENDED),
+        [RESOURCE] = MO_TO(ISSUER) | MO_TO(ENDED),
+        [ISSUER] = MO_TO(REGISTER) | MO_TO(SIGN_IN) | MO_TO(ENDED),
+        [REGISTER] = MO_TO(SIGN_IN) | MO_TO(ENDED),
+        [SIGN_IN] = MO_TO(TOKEN) | MO_TO(ENDED),
+        [TOKEN] = MO_TO(ENDED),
+        [REFRESH] = MO_TO(ENDED),
         [ENDED] = 0,
     };
 
-    MO_BUG_ON(!(legal[f->state] & TO(to)));
-    f->state = to;
-#undef TO
+    MO_MOVE(f->state, to, legal);
 }
 
 static void flow_free(struct mo_flow *f)
 {
-    mo_timer_stop(f->o.loop, &f->timer);
+    mo_timer_stop(f->o.oauth->loop, &f->timer);
     mo_later_cancel(&f->end);
     mo_oauth_ask_fini(&f->q);
     explicit_bzero(&f->attempt, sizeof(f->attempt));
@@ -81,8 +78,8 @@ static void finish_flow(struct mo_flow *f, const struct mo_err *why)
     set_state(f, ENDED);
     if (why)
         f->why = *why;
-    mo_timer_stop(f->o.loop, &f->timer);
-    mo_loop_defer(f->o.loop, &f->end);
+    mo_timer_stop(f->o.oauth->loop, &f->timer);
+    mo_loop_defer(f->o.oauth->loop, &f->end);
 }
 
 static void run_step(struct mo_flow *f);
@@ -92,7 +89,7 @@ static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
     struct mo_flow *f = mo_container_of(q, struct mo_flow, q);
 
     if (f->state == ENDED) /* cancelled in the meantime */
-        mo_loop_defer(f->o.loop, &f->end);
+        mo_loop_defer(f->o.oauth->loop, &f->end);
     else if (why)
         finish_flow(f, why);
     else
@@ -101,7 +98,8 @@ static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
 
 static int ask_next_url(struct mo_flow *f, struct mo_err *e)
 {
-    return mo_oauth_ask_get(&f->q, f->urls.v[f->at], e);
+    return mo_oauth_ask(&f->q, f->urls.v[f->at], NULL, mo_span(NULL, 0),
+                        mo_span(NULL, 0), e);
 }
 
 /* Returns 1 if the document is here, 0 if the next address was requested,
@@ -120,27 +118,19 @@ static int found_document(struct mo_flow *f, struct mo_err *e)
 
 /* --- a form at the token endpoint ---------------------------------------- */
 
-static int post_form(struct mo_flow *f, struct mo_buf *form, struct mo_err *e)
+static int post_form(struct mo_flow *f, const struct mo_buf *form,
+                     struct mo_err *e)
 {
-    struct mo_buf basic;
+    mo_autowipe struct mo_buf basic = {.max = FORM_MAX};
     int rc = mo_buf_err(form);
 
-    mo_buf_init(&basic, FORM_MAX);
     if (rc == 0 && f->client.method == MO_OAUTH_BASIC)
         rc = mo_oauth_basic(&basic, &f->client);
     if (rc < 0)
-        (void)mo_fail(e, rc, "token request");
-    else
-        rc = mo_oauth_ask_post(&f->q, f->token.endpoint,
-                               "application/x-www-form-urlencoded",
-                               mo_buf_view(form), mo_buf_view(&basic), e);
-    if (basic.p)
-        explicit_bzero(basic.p, basic.cap);
-    if (form->p)
-        explicit_bzero(form->p, form->cap);
-    mo_buf_fini(&basic);
-    mo_buf_fini(form);
-    return rc;
+        return mo_fail(e, rc, "token request");
+    return mo_oauth_ask(&f->q, f->token.endpoint,
+                        "application/x-www-form-urlencoded", mo_buf_view(form),
+                        mo_buf_view(&basic), e);
 }
 
 /* The issuer may have deleted our client; then we must register again. */
@@ -191,16 +181,15 @@ static int choose_scope(struct mo_flow *f)
 static void on_timer(struct mo_timer *t)
 {
     struct mo_flow *f = mo_container_of(t, struct mo_flow, timer);
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_ETIMEOUT, "nobody signed in");
     forget_client(f); /* perhaps the issuer no longer knows the client */
-    finish_flow(f, &e);
+    finish_flow(f, mo_error(MO_ETIMEOUT, "nobody signed in"));
 }
 
 static int start_sign_in(struct mo_flow *f, struct mo_err *e)
 {
-    uint64_t ms = f->o.sign_in_ms ? f->o.sign_in_ms : MO_FLOW_SIGN_IN_MS;
+    uint64_t ms =
+        f->o.oauth->sign_in_ms ? f->o.oauth->sign_in_ms : MO_FLOW_SIGN_IN_MS;
     mo_autobuf struct mo_buf url = {.max = URL_MAX};
     int rc;
 
@@ -209,22 +198,19 @@ static int start_sign_in(struct mo_flow *f, struct mo_err *e)
     rc = mo_oauth_authorize_url(&url, f->issuer.authorize, f->client.id,
                                 &f->attempt);
     if (rc == 0)
-        mo_buf_putc(&url, '\0');
-    rc = rc < 0 ? rc : mo_buf_err(&url);
+        rc = mo_buf_putc(&url, '\0');
     if (rc < 0)
-        (void)mo_fail(e, rc, "sign-in address");
-    else
-        mo_timer_start(f->o.loop, &f->timer, ms);
-    if (rc == 0)
-        f->o.on_url(f->o.ctx, url.p);
-    return rc;
+        return mo_fail(e, rc, "sign-in address");
+    mo_timer_start(f->o.oauth->loop, &f->timer, ms);
+    f->o.on_url(f->o.ctx, url.p);
+    return 0;
 }
 
 int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
                        struct mo_err *e)
 {
+    mo_autowipe struct mo_buf form = {.max = FORM_MAX};
     struct mo_err why = {0};
-    struct mo_buf form;
     const char *code;
     int rc;
 
@@ -237,10 +223,9 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
             *e = why;
         return rc;
     }
-    mo_timer_stop(f->o.loop, &f->timer);
+    mo_timer_stop(f->o.oauth->loop, &f->timer);
     if (rc == 0) {
         set_state(f, TOKEN);
-        mo_buf_init(&form, FORM_MAX);
         (void)mo_oauth_code_body(&form, &f->client, &f->attempt, code);
         rc = post_form(f, &form, &why);
     }
@@ -251,32 +236,37 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
 
 /* --- the client ---------------------------------------------------------- */
 
+static int copy_text(struct mo_arena *a, const char *from, const char **to)
+{
+    *to = from ? mo_arena_strndup(a, from, strlen(from)) : NULL;
+    return from && !*to ? MO_ENOMEM : 0;
+}
+
 static int use_known_client(struct mo_flow *f)
 {
     const struct mo_token *k =
-        mo_tokens_get(f->o.tokens, f->issuer.issuer, f->o.server);
+        mo_tokens_get(f->o.oauth->tokens, f->issuer.issuer, f->o.oauth->server);
 
-    if (f->o.client_id) {
-        f->client.id = f->o.client_id;
-        f->client.secret = f->o.client_secret;
+    if (f->o.oauth->client_id) {
+        f->client.id = f->o.oauth->client_id;
+        f->client.secret = f->o.oauth->client_secret;
         f->client.method = mo_oauth_pick(f->issuer.auth, f->client.secret);
         return 1;
     }
-    if (f->issuer.cimd && f->o.client_url) {
-        f->client.id = f->o.client_url;
+    if (f->issuer.cimd && f->o.oauth->client_url) {
+        f->client.id = f->o.oauth->client_url;
         f->client.method = MO_OAUTH_NONE;
         return 1;
     }
     if (!k || !k->client || !k->redirect || !k->method ||
         strcmp(k->redirect, f->o.redirect) != 0)
         return 0;
-    f->client.id = mo_arena_strndup(&f->a, k->client, strlen(k->client));
-    if (k->secret)
-        f->client.secret =
-            mo_arena_strndup(&f->a, k->secret, strlen(k->secret));
     f->client.method = mo_oauth_auth_method(mo_span_cstr(k->method));
     f->known = true;
-    return f->client.id && (f->client.secret || !k->secret) ? 1 : MO_ENOMEM;
+    if (copy_text(&f->a, k->client, &f->client.id) < 0 ||
+        copy_text(&f->a, k->secret, &f->client.secret) < 0)
+        return MO_ENOMEM;
+    return 1;
 }
 
 static unsigned method_to_ask_for(unsigned offered)
@@ -296,16 +286,13 @@ static int register_client(struct mo_flow *f, struct mo_err *e)
                        "the issuer does not register clients: a client id "
                        "must be configured");
     set_state(f, REGISTER);
-    rc = mo_oauth_register_body(&b, f->o.client_name, f->o.redirect,
+    rc = mo_oauth_register_body(&b, f->o.oauth->client_name, f->o.redirect,
                                 f->attempt.scope,
                                 method_to_ask_for(f->issuer.auth));
     if (rc < 0)
-        (void)mo_fail(e, rc, "registration");
-    else
-        rc =
-            mo_oauth_ask_post(&f->q, f->issuer.registration, "application/json",
-                              mo_buf_view(&b), mo_span(NULL, 0), e);
-    return rc;
+        return mo_fail(e, rc, "registration");
+    return mo_oauth_ask(&f->q, f->issuer.registration, "application/json",
+                        mo_buf_view(&b), mo_span(NULL, 0), e);
 }
 
 /* Set the owner of the token. A configured client is not stored: it may be a
@@ -313,10 +300,10 @@ static int register_client(struct mo_flow *f, struct mo_err *e)
 static void set_token_owner(struct mo_flow *f, struct mo_token *k)
 {
     k->issuer = f->issuer.issuer;
-    k->server = f->o.server;
+    k->server = f->o.oauth->server;
     k->resource = f->resource.resource;
     k->client = f->client.id;
-    k->secret = f->o.client_id ? NULL : f->client.secret;
+    k->secret = f->o.oauth->client_id ? NULL : f->client.secret;
     k->method = mo_oauth_auth_name(f->client.method);
     k->redirect = f->o.redirect;
     k->local = f->q.local;
@@ -346,7 +333,7 @@ static int handle_registration(struct mo_flow *f, struct mo_err *e)
 static int look_for_issuer(struct mo_flow *f, const char *issuer,
                            struct mo_err *e)
 {
-    int rc = mo_oauth_url_ok(issuer, f->o.server, e);
+    int rc = mo_oauth_url_ok(issuer, f->o.oauth->server, e);
 
     if (rc < 0)
         return mo_wrap(e, "issuer");
@@ -360,12 +347,12 @@ static int look_for_issuer(struct mo_flow *f, const char *issuer,
 static int try_without_resource(struct mo_flow *f, struct mo_err *e)
 {
     const char *origin;
-    int rc = mo_oauth_at_origin(&f->a, f->o.server, "", &origin);
+    int rc = mo_oauth_at_origin(&f->a, f->o.oauth->server, "", &origin);
 
     if (rc < 0)
         return mo_fail(e, rc, "server");
     f->legacy = true;
-    f->resource.resource = f->o.server;
+    f->resource.resource = f->o.oauth->server;
     return look_for_issuer(f, origin, e);
 }
 
@@ -377,8 +364,8 @@ static int handle_resource(struct mo_flow *f, struct mo_err *e)
         return try_without_resource(f, e);
     if (rc <= 0)
         return rc;
-    rc = mo_oauth_resource_parse(&f->a, mo_buf_view(&f->q.body), f->o.server,
-                                 &f->resource, e);
+    rc = mo_oauth_resource_parse(&f->a, mo_buf_view(&f->q.body),
+                                 f->o.oauth->server, &f->resource, e);
     if (rc < 0)
         return rc;
     return look_for_issuer(f, f->resource.servers[0], e);
@@ -390,13 +377,13 @@ static int parse_issuer(struct mo_flow *f, struct mo_err *e)
     int rc = found_document(f, e);
 
     if (rc == MO_ENOTFOUND && f->legacy) {
-        rc = mo_oauth_server_default(&f->a, f->o.server, &f->issuer);
+        rc = mo_oauth_server_default(&f->a, f->o.oauth->server, &f->issuer);
         return rc < 0 ? mo_fail(e, rc, "endpoints") : 1;
     }
     if (rc <= 0)
         return rc;
     rc = mo_oauth_server_parse(&f->a, mo_buf_view(&f->q.body), issuer,
-                               f->o.server, &f->issuer, e);
+                               f->o.oauth->server, &f->issuer, e);
     return rc < 0 ? rc : 1;
 }
 
@@ -449,8 +436,8 @@ static struct mo_flow *flow_new(const struct mo_flow_opts *o,
         return NULL;
     f->o = *o;
     f->state = state;
-    f->q.http = o->http;
-    f->q.server = o->server;
+    f->q.http = o->oauth->http;
+    f->q.server = o->oauth->server;
     f->q.local = o->local;
     f->q.done = on_answer;
     mo_oauth_ask_init(&f->q);
@@ -458,12 +445,6 @@ static struct mo_flow *flow_new(const struct mo_flow_opts *o,
     mo_timer_init(&f->timer, on_timer);
     mo_later_init(&f->end, on_end);
     return f;
-}
-
-static int copy_text(struct mo_arena *a, const char *from, const char **to)
-{
-    *to = from ? mo_arena_strndup(a, from, strlen(from)) : NULL;
-    return from && !*to ? MO_ENOMEM : 0;
 }
 
 int mo_flow_start(const struct mo_flow_opts *o,
@@ -480,7 +461,7 @@ int mo_flow_start(const struct mo_flow_opts *o,
         rc = copy_text(&f->a, c->resource_metadata,
                        &f->challenge.resource_metadata);
     if (rc == 0)
-        rc = mo_oauth_resource_urls(&f->a, o->server,
+        rc = mo_oauth_resource_urls(&f->a, o->oauth->server,
                                     f->challenge.resource_metadata, &f->urls);
     if (rc < 0)
         (void)mo_fail(e, rc, "sign-in");
@@ -514,9 +495,10 @@ static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
     for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
         rc = copy_text(&f->a, texts[i].from, texts[i].to);
     f->token.resource = f->resource.resource;
-    f->known = !f->o.client_id || strcmp(f->o.client_id, old->client) != 0;
+    f->known = !f->o.oauth->client_id ||
+               strcmp(f->o.oauth->client_id, old->client) != 0;
     if (!f->known)
-        f->client.secret = f->o.client_secret;
+        f->client.secret = f->o.oauth->client_secret;
     f->q.local = f->q.local || old->local;
     f->client.method = mo_oauth_auth_method(mo_span_cstr(old->method));
     return rc;
@@ -525,8 +507,8 @@ static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
 int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
                     struct mo_flow **out, struct mo_err *e)
 {
-    struct mo_flow *f = NULL;
-    struct mo_buf form;
+    mo_autowipe struct mo_buf form = {.max = FORM_MAX};
+    struct mo_flow *f;
     int rc;
 
     if (!old->refresh || !old->endpoint || !old->client || !old->method)
@@ -536,7 +518,6 @@ int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
         return mo_fail(e, MO_ENOMEM, "refresh");
     rc = copy_old_token(f, old);
     if (rc == 0) {
-        mo_buf_init(&form, FORM_MAX);
         (void)mo_oauth_refresh_body(&form, &f->client, &f->token);
         rc = post_form(f, &form, e);
     } else {
@@ -555,7 +536,7 @@ void mo_flow_cancel(struct mo_flow *f)
         return;
     set_state(f, ENDED);
     (void)mo_fail(&f->why, MO_ECANCELED, "sign-in given up");
-    mo_timer_stop(f->o.loop, &f->timer);
+    mo_timer_stop(f->o.oauth->loop, &f->timer);
     if (!mo_oauth_ask_cancel(&f->q)) /* otherwise on_answer() does it */
-        mo_loop_defer(f->o.loop, &f->end);
+        mo_loop_defer(f->o.oauth->loop, &f->end);
 }

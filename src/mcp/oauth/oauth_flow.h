@@ -15,26 +15,18 @@
 #ifndef MO_MCP_OAUTH_OAUTH_FLOW_H
 #define MO_MCP_OAUTH_OAUTH_FLOW_H
 
-#include "loop/httpc.h"
+#include "mcp/oauth/oauth.h"
 #include "mcp/oauth/oauth_req.h"
 
 #define MO_FLOW_SIGN_IN_MS ((uint64_t)15 * 60 * 1000)
 
 struct mo_flow;
 
-struct mo_flow_opts { /* all borrowed until done */
-    struct mo_loop *loop;
-    struct mo_httpc *http;
-    const struct mo_tokens *tokens; /* for clients registered earlier */
-    const char *server;
+struct mo_flow_opts {                  /* all borrowed until done */
+    const struct mo_oauth_opts *oauth; /* the owner's */
     const char *redirect;
-    const char *client_name;
-    const char *client_id,
-        *client_secret;     /* a client registered by hand, or NULL */
-    const char *client_url; /* URL of our metadata, or NULL */
-    const char *scope;      /* scopes always requested, or NULL */
-    uint64_t sign_in_ms;    /* 0: MO_FLOW_SIGN_IN_MS */
-    bool local;             /* the server is at a private address */
+    const char *scope; /* scopes always requested, or NULL */
+    bool local;        /* the server is at a private address */
     /* The client just registered at the issuer (borrowed; without tokens), so
      * that an unfinished sign-in need not register again. NULL: the client from
      * `tokens` must not be used any more. May be NULL. */

@@ -94,9 +94,8 @@ static int take_param(struct mo_arena *a, struct mo_span *s, bool ours,
                       struct mo_span name, struct mo_oauth_challenge *out)
 {
     mo_autobuf struct mo_buf b = {.max = MO_OAUTH_TEXT_MAX};
-    int rc;
+    int rc = take_value(s, &b);
 
-    rc = take_value(s, &b);
     if (rc == 0 && ours)
         rc = keep_param(a, out, name, mo_buf_view(&b));
     return rc;
@@ -168,26 +167,21 @@ static int get_url(struct mo_arena *a, struct mo_json obj, const char *key,
 static int get_scopes(struct mo_arena *a, struct mo_json obj, const char **out,
                       struct mo_err *e)
 {
-    struct mo_json list = mo_json_get(obj, "scopes_supported"), key, v;
-    struct mo_json_iter it;
-    struct mo_buf b;
+    struct mo_json list = mo_json_get(obj, "scopes_supported");
+    mo_autobuf struct mo_buf b = {.max = SCOPE_MAX};
 
     *out = NULL;
     if (!mo_json_is(list, MO_JSON_ARRAY) || mo_json_len(list) == 0)
         return 0;
-    mo_buf_init(&b, SCOPE_MAX);
-    mo_json_iter(&it, list);
-    while (mo_json_next(&it, &key, &v)) {
-        if (!mo_json_is(v, MO_JSON_STRING))
+    mo_json_each (m, list) {
+        if (!mo_json_is(m.val, MO_JSON_STRING))
             continue;
         if (b.len)
             mo_buf_putc(&b, ' ');
-        (void)mo_json_str_buf(v, &b);
+        (void)mo_json_str_buf(m.val, &b);
     }
-    if (!is_clean(mo_buf_view(&b))) {
-        mo_buf_fini(&b);
+    if (!is_clean(mo_buf_view(&b)))
         return mo_fail(e, MO_EPROTO, "scopes_supported");
-    }
     if (mo_oauth_keep_buf(a, &b, out) < 0)
         return mo_fail(e, MO_ETOOBIG, "scopes_supported");
     return 0;
@@ -227,16 +221,15 @@ static bool is_resource_of(const char *resource, const char *server)
 static int get_issuers(struct mo_arena *a, struct mo_json root,
                        struct mo_oauth_resource *out, struct mo_err *e)
 {
-    struct mo_json list = mo_json_get(root, "authorization_servers"), key, v;
-    struct mo_json_iter it;
+    struct mo_json list = mo_json_get(root, "authorization_servers");
     struct mo_span s;
 
-    mo_json_iter(&it, list);
-    while (mo_json_is(list, MO_JSON_ARRAY) && mo_json_next(&it, &key, &v) &&
-           out->nservers < MO_OAUTH_SERVERS_MAX) {
-        if (!mo_json_is(v, MO_JSON_STRING) || v.n > MO_OAUTH_TEXT_MAX)
+    mo_json_each_while (m, list,
+                        mo_json_is(list, MO_JSON_ARRAY) &&
+                            out->nservers < MO_OAUTH_SERVERS_MAX) {
+        if (!mo_json_is(m.val, MO_JSON_STRING) || m.val.n > MO_OAUTH_TEXT_MAX)
             continue;
-        if (mo_json_str(v, a, &s) < 0 ||
+        if (mo_json_str(m.val, a, &s) < 0 ||
             mo_oauth_keep(a, s, &out->servers[out->nservers]) < 0)
             return mo_fail(e, MO_ENOMEM, "metadata");
         if (is_clean(s))
@@ -295,6 +288,15 @@ const char *mo_oauth_auth_name(unsigned method)
     return NULL;
 }
 
+static bool has_text(struct mo_json list, const char *text)
+{
+    mo_json_each_while (m, list, mo_json_is(list, MO_JSON_ARRAY)) {
+        if (mo_json_str_eq(m.val, mo_span_cstr(text)))
+            return true;
+    }
+    return false;
+}
+
 /* Absent: secrets go into the header, and a client without one sends none. */
 static unsigned get_methods(struct mo_json root)
 {
@@ -304,27 +306,9 @@ static unsigned get_methods(struct mo_json root)
 
     if (!mo_json_is(list, MO_JSON_ARRAY))
         return MO_OAUTH_BASIC | MO_OAUTH_NONE;
-    for (struct mo_json_walk m = mo_json_walk(list); mo_json_step(&m);) {
-        for (size_t i = 0; i < MO_COUNT(methods); i++) {
-            if (mo_json_is(m.val, MO_JSON_STRING) &&
-                mo_json_str_eq(m.val, mo_span_cstr(methods[i].name)))
-                got |= methods[i].method;
-        }
-    }
+    for (size_t i = 0; i < MO_COUNT(methods); i++)
+        got |= has_text(list, methods[i].name) ? methods[i].method : 0;
     return got;
-}
-
-static bool has_s256(struct mo_json root)
-{
-    struct mo_json list = mo_json_get(root, "code_challenge_methods_supported");
-
-    for (struct mo_json_walk m = mo_json_walk(list);
-         mo_json_is(list, MO_JSON_ARRAY) && mo_json_step(&m);) {
-        if (mo_json_is(m.val, MO_JSON_STRING) &&
-            mo_json_str_eq(m.val, MO_SPAN("S256")))
-            return true;
-    }
-    return false;
 }
 
 static bool get_flag(struct mo_json root, const char *key)
@@ -367,7 +351,9 @@ int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
         rc = get_endpoints(a, doc.root, server, out, e);
     if (rc == 0)
         rc = get_scopes(a, doc.root, &out->scope, e);
-    if (rc == 0 && !has_s256(doc.root))
+    if (rc == 0 &&
+        !has_text(mo_json_get(doc.root, "code_challenge_methods_supported"),
+                  "S256"))
         rc = mo_fail(e, MO_EPOLICY, "the issuer does not offer PKCE (S256)");
     if (rc < 0)
         return rc;
@@ -448,15 +434,12 @@ static void put_new_scopes(struct mo_buf *b, const char *list)
 int mo_oauth_scope_union(struct mo_arena *a, const char *x, const char *y,
                          const char **out)
 {
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = SCOPE_MAX};
 
     *out = NULL;
-    mo_buf_init(&b, SCOPE_MAX);
     put_new_scopes(&b, x);
     put_new_scopes(&b, y);
-    if (b.len == 0 && !mo_buf_err(&b)) {
-        mo_buf_fini(&b);
+    if (b.len == 0 && !mo_buf_err(&b))
         return 0;
-    }
     return mo_oauth_keep_buf(a, &b, out);
 }

@@ -70,28 +70,23 @@ int mo_oauth_authorize_url(struct mo_buf *b, const char *endpoint,
 }
 
 /* Copy the value of a key; NULL when it is absent. A key given twice is
- * refused. */
-static int query_text(struct mo_arena *a, struct mo_span query, const char *key,
-                      const char **out)
+ * refused. *rc is the first error of several calls. */
+static const char *query_text(struct mo_arena *a, struct mo_span query,
+                              const char *key, int *rc)
 {
+    mo_autobuf struct mo_buf b = {.max = MO_OAUTH_TEXT_MAX};
     struct mo_span rest = query, k, v;
-    struct mo_buf b;
+    const char *text = NULL;
     unsigned n = 0;
-    int rc;
 
-    *out = NULL;
     while (mo_query_next(&rest, &k, &v))
         n += mo_span_is(k, key);
-    if (n > 1)
-        return MO_EPROTO;
-    mo_buf_init(&b, MO_OAUTH_TEXT_MAX);
-    rc = mo_query_get(query, key, &b);
-    if (rc == 0) {
-        *out = mo_arena_strndup(a, b.len ? b.p : "", b.len);
-        rc = *out ? 0 : MO_ENOMEM;
-    }
-    mo_buf_fini(&b);
-    return rc == MO_ENOTFOUND ? 0 : rc;
+    if (n == 0 || *rc < 0)
+        return NULL;
+    *rc = n > 1 ? MO_EPROTO : mo_query_get(query, key, &b);
+    if (*rc == 0)
+        *rc = mo_oauth_keep(a, mo_buf_view(&b), &text);
+    return text;
 }
 
 static int check_iss(const struct mo_oauth_server *s, const char *iss,
@@ -108,18 +103,16 @@ int mo_oauth_redirect(struct mo_arena *a, struct mo_span query,
                       const char *state, const struct mo_oauth_server *s,
                       const char **code, struct mo_err *e)
 {
-    const char *got = NULL, *iss = NULL, *error = NULL;
-    int rc = query_text(a, query, "state", &got);
+    int rc = 0;
+    const char *got = query_text(a, query, "state", &rc), *iss, *error;
 
     *code = NULL;
     if (rc < 0 || !got ||
         !mo_span_eq_ct(mo_span_cstr(got), mo_span_cstr(state)))
         return mo_fail(e, MO_EINVAL, "not an answer to this sign-in");
-    rc = query_text(a, query, "iss", &iss);
-    if (rc == 0)
-        rc = query_text(a, query, "error", &error);
-    if (rc == 0)
-        rc = query_text(a, query, "code", code);
+    iss = query_text(a, query, "iss", &rc);
+    error = query_text(a, query, "error", &rc);
+    *code = query_text(a, query, "code", &rc);
     if (rc < 0)
         return mo_fail(e, rc, "the answer to the sign-in is malformed");
     rc = check_iss(s, iss, e);
@@ -144,13 +137,6 @@ static void put_list(struct mo_jw *w, const char *key, const char *x,
     mo_jw_end(w);
 }
 
-static void put_member(struct mo_jw *w, const char *key, const char *value)
-{
-    if (!value)
-        return;
-    mo_jw_member_cstr(w, key, value);
-}
-
 int mo_oauth_register_body(struct mo_buf *b, const char *name,
                            const char *redirect, const char *scope,
                            unsigned method)
@@ -158,37 +144,37 @@ int mo_oauth_register_body(struct mo_buf *b, const char *name,
     bool web = mo_span_starts(mo_span_cstr(redirect), MO_SPAN("https:"));
     struct mo_jw w = mo_jw_object(b);
 
-    put_member(&w, "client_name", name);
+    mo_jw_member_cstr(&w, "client_name", name);
     put_list(&w, "redirect_uris", redirect, NULL);
     put_list(&w, "grant_types", "authorization_code", "refresh_token");
     put_list(&w, "response_types", "code", NULL);
-    put_member(&w, "token_endpoint_auth_method", mo_oauth_auth_name(method));
-    put_member(&w, "application_type", web ? "web" : "native");
-    put_member(&w, "scope", scope);
+    mo_jw_member_cstr(&w, "token_endpoint_auth_method",
+                      mo_oauth_auth_name(method));
+    mo_jw_member_cstr(&w, "application_type", web ? "web" : "native");
+    mo_jw_member_opt(&w, "scope", mo_span_cstr(scope));
     mo_jw_end(&w);
     return mo_buf_err(b);
 }
 
-/* Read a string member; NULL when there is none. */
-static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
-                    const char **out)
+/* Read a string member; NULL when there is none. *rc is the first error of
+ * several calls. */
+static const char *get_text(struct mo_arena *a, struct mo_json obj,
+                            const char *key, int *rc)
 {
     struct mo_json v = mo_json_get(obj, key);
+    const char *text = NULL;
     struct mo_span s;
 
-    *out = NULL;
-    if (!mo_json_is(v, MO_JSON_STRING))
-        return 0;
-    if (v.n > MO_OAUTH_TEXT_MAX)
-        return MO_ETOOBIG;
-    if (mo_json_str(v, a, &s) < 0)
-        return MO_ENOMEM;
-    for (size_t i = 0; i < s.n; i++) {
+    if (!mo_json_is(v, MO_JSON_STRING) || *rc < 0)
+        return NULL;
+    *rc = v.n > MO_OAUTH_TEXT_MAX ? MO_ETOOBIG : mo_json_str(v, a, &s);
+    for (size_t i = 0; *rc == 0 && i < s.n; i++) {
         if ((unsigned char)s.p[i] < 0x20 || s.p[i] == 0x7F)
-            return MO_EPROTO;
+            *rc = MO_EPROTO;
     }
-    *out = mo_arena_strndup(a, s.n ? s.p : "", s.n);
-    return *out ? 0 : MO_ENOMEM;
+    if (*rc == 0)
+        *rc = mo_oauth_keep(a, s, &text);
+    return text;
 }
 
 static int get_object(struct mo_span json, struct mo_json *out,
@@ -207,18 +193,16 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
                             unsigned offered, struct mo_oauth_client *out,
                             struct mo_err *e)
 {
-    const char *method = NULL;
+    const char *method;
     struct mo_json root = {NULL, 0};
     int rc = get_object(json, &root, e);
 
     *out = (struct mo_oauth_client){.method = 0};
     if (rc < 0)
         return rc;
-    rc = get_text(a, root, "client_id", &out->id);
-    if (rc == 0)
-        rc = get_text(a, root, "client_secret", &out->secret);
-    if (rc == 0)
-        rc = get_text(a, root, "token_endpoint_auth_method", &method);
+    out->id = get_text(a, root, "client_id", &rc);
+    out->secret = get_text(a, root, "client_secret", &rc);
+    method = get_text(a, root, "token_endpoint_auth_method", &rc);
     if (rc < 0 || !out->id || !out->id[0])
         return mo_fail(e, rc < 0 ? rc : MO_EPROTO,
                        "the registration has no usable client id");
@@ -265,20 +249,15 @@ int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
 /* RFC 6749 2.3.1: form-escaped first. */
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
 {
-    mo_autobuf struct mo_buf pair = {.max = 8 * MO_OAUTH_TEXT_MAX};
-    int rc;
+    mo_autowipe struct mo_buf pair = {.max = 8 * MO_OAUTH_TEXT_MAX};
 
     mo_pct_encode(&pair, mo_span_cstr(c->id));
     mo_buf_putc(&pair, ':');
     mo_pct_encode(&pair, mo_span_cstr(c->secret ? c->secret : ""));
-    rc = mo_buf_err(&pair);
-    if (rc == 0) {
-        mo_buf_puts(b, "Basic ");
-        rc = mo_base64_put(b, mo_buf_view(&pair));
-    }
-    if (pair.p)
-        explicit_bzero(pair.p, pair.cap);
-    return rc;
+    if (mo_buf_err(&pair))
+        return mo_buf_err(&pair);
+    mo_buf_puts(b, "Basic ");
+    return mo_base64_put(b, mo_buf_view(&pair));
 }
 
 /* True for a text that may follow "Bearer " in a header. */
@@ -305,19 +284,16 @@ static uint64_t get_expiry(struct mo_json root, uint64_t now_ms)
 int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
                          uint64_t now_ms, struct mo_token *k, struct mo_err *e)
 {
-    const char *type = NULL, *access = NULL, *refresh = NULL, *scope = NULL;
+    const char *type, *access, *refresh, *scope;
     struct mo_json root = {NULL, 0};
     int rc = get_object(json, &root, e);
 
     if (rc < 0)
         return rc;
-    rc = get_text(a, root, "access_token", &access);
-    if (rc == 0)
-        rc = get_text(a, root, "token_type", &type);
-    if (rc == 0)
-        rc = get_text(a, root, "refresh_token", &refresh);
-    if (rc == 0)
-        rc = get_text(a, root, "scope", &scope);
+    access = get_text(a, root, "access_token", &rc);
+    type = get_text(a, root, "token_type", &rc);
+    refresh = get_text(a, root, "refresh_token", &rc);
+    scope = get_text(a, root, "scope", &rc);
     if (rc < 0)
         return mo_fail(e, rc, "the token is not usable in a header");
     if (!access || !is_bearer(access))
@@ -333,11 +309,9 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
 
 const char *mo_oauth_error(struct mo_arena *a, struct mo_span json)
 {
-    const char *text = NULL;
     struct mo_json root = {NULL, 0};
+    int rc = get_object(json, &root, NULL);
+    const char *text = get_text(a, root, "error", &rc);
 
-    if (get_object(json, &root, NULL) < 0 ||
-        get_text(a, root, "error", &text) < 0 || !text)
-        return "no reason given";
-    return text;
+    return text ? text : "no reason given";
 }

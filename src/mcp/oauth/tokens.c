@@ -98,9 +98,7 @@ static bool is_pair(const struct mo_token *k, const char *issuer,
 static void drop_entries(struct mo_tokens *t, const char *issuer,
                          const char *server)
 {
-    mo_list_each_safe (n, &t->entries) {
-        struct entry *en = mo_container_of(n, struct entry, node);
-
+    mo_list_each_entry_safe (en, &t->entries, struct entry, node) {
         if (!is_pair(&en->k, issuer, server))
             continue;
         entry_free(en);
@@ -124,9 +122,7 @@ const struct mo_token *mo_tokens_get(const struct mo_tokens *t,
 {
     const struct mo_token *found = NULL;
 
-    mo_list_each (n, &t->entries) {
-        struct entry *en = mo_container_of(n, struct entry, node);
-
+    mo_list_each_entry (en, &t->entries, struct entry, node) {
         if (is_pair(&en->k, issuer, server))
             found = &en->k;
     }
@@ -139,9 +135,8 @@ static void write_entry(struct mo_jw *w, const struct mo_token *k)
 {
     mo_jw_obj(w);
     for (size_t i = 0; i < MO_COUNT(fields); i++) {
-        if (!field_text(k, i))
-            continue;
-        mo_jw_member_cstr(w, fields[i].key, field_text(k, i));
+        if (field_text(k, i))
+            mo_jw_member_cstr(w, fields[i].key, field_text(k, i));
     }
     mo_jw_member_u64(w, "expires_ms", k->expires_ms);
     mo_jw_member_bool(w, "local", k->local);
@@ -154,19 +149,15 @@ static int write_all(const struct mo_tokens *t, struct mo_buf *b)
 
     mo_jw_member_u64(&w, "version", 1);
     mo_jw_member_arr(&w, "tokens");
-    mo_list_each (n, &t->entries) {
-        struct entry *en = mo_container_of(n, struct entry, node);
-
-        write_entry(&w, &en->k);
-    }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_list_each (n, &t->entries)
+        write_entry(&w, &mo_container_of(n, struct entry, node)->k);
+    mo_jw_end_all(&w);
     return mo_buf_putc(b, '\n');
 }
 
 static int save_file(struct mo_tokens *t, struct mo_err *e)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
     int rc;
 
     if (!t->path)
@@ -179,8 +170,6 @@ static int save_file(struct mo_tokens *t, struct mo_err *e)
     t->unsaved = rc < 0;
     if (stat(t->path, &t->seen) < 0)
         t->seen.st_ino = 0;
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
     return rc;
 }
 
@@ -199,7 +188,7 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
             continue;
         rc = mo_json_str(f, &a, &s);
         if (rc == 0)
-            *field_slot(&k, i) = mo_arena_strndup(&a, s.n ? s.p : "", s.n);
+            *field_slot(&k, i) = mo_arena_strndup(&a, s.p, s.n);
         if (rc == 0 && !field_text(&k, i))
             rc = MO_ENOMEM;
     }
@@ -224,17 +213,15 @@ static int read_text(struct mo_tokens *t, struct mo_span text, struct mo_err *e)
 
     if (rc < 0)
         return mo_fail(e, rc, "token file %s is malformed", t->path);
-    for (struct mo_json_walk m = mo_json_walk(mo_json_get(doc.root, "tokens"));
-         rc == 0 && mo_json_step(&m);)
+    mo_json_each_while (m, mo_json_get(doc.root, "tokens"), rc == 0)
         rc = read_entry(t, m.val);
     return rc < 0 ? mo_fail(e, rc, "token file %s", t->path) : 0;
 }
 
 static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = MO_TOKENS_FILE_MAX};
     ssize_t n = 1;
-    int rc = 0;
 
     while (n > 0) {
         char *room = mo_buf_room(&b, 4096);
@@ -244,14 +231,10 @@ static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
             mo_buf_add(&b, (size_t)n);
     }
     if (n < 0)
-        rc = mo_fail_sys(e, "token file %s", t->path);
-    else if (mo_buf_err(&b))
-        rc = mo_fail(e, mo_buf_err(&b), "token file %s", t->path);
-    else if (b.len)
-        rc = read_text(t, mo_buf_view(&b), e);
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
-    return rc;
+        return mo_fail_sys(e, "token file %s", t->path);
+    if (mo_buf_err(&b))
+        return mo_fail(e, mo_buf_err(&b), "token file %s", t->path);
+    return b.len ? read_text(t, mo_buf_view(&b), e) : 0;
 }
 
 static int load_file(struct mo_tokens *t, struct mo_err *e)
@@ -338,12 +321,11 @@ int mo_tokens_open(const char *path, struct mo_tokens **out, struct mo_err *e)
         t->path = mo_strndup(path, strlen(path));
         rc = t->path ? load_file(t, e) : mo_fail(e, MO_ENOMEM, "tokens");
     }
-    if (rc < 0) {
+    if (rc < 0)
         mo_tokens_close(t);
-        return rc;
-    }
-    *out = t;
-    return 0;
+    else
+        *out = t;
+    return rc;
 }
 
 void mo_tokens_close(struct mo_tokens *t)

@@ -56,42 +56,23 @@ const char *mo_ep_level_text(enum mo_mcp_level lv)
 
 static void fill_limits(struct mo_endpoint_limits *l)
 {
-    static const struct mo_endpoint_limits usual = {
-        .calls = 256,
-        .listens = 1024,
-        .uris = 256,
-        .rounds = 10,
-        .ask_ms = (uint64_t)600 * 1000,
-        .state_ms = (uint64_t)900 * 1000,
-        .message = (size_t)32 * 1024 * 1024,
-        .sessions = 4096,
-        .session_ms = (uint64_t)30 * 60 * 1000,
-        .replay = (size_t)1024 * 1024,
-        .replay_all = (size_t)32 * 1024 * 1024,
-        .keepalive_ms = (uint64_t)15 * 1000,
-        .soon_ms = 20,
-        .tasks = 64,
-        .task_ms = (uint64_t)3600 * 1000,
-        .task_bytes = (size_t)32 * 1024 * 1024,
-    };
-
-#define FILL(x) l->x = l->x ? l->x : usual.x
-    FILL(calls);
-    FILL(listens);
-    FILL(uris);
-    FILL(rounds);
-    FILL(ask_ms);
-    FILL(state_ms);
-    FILL(message);
-    FILL(sessions);
-    FILL(session_ms);
-    FILL(replay);
-    FILL(replay_all);
-    FILL(keepalive_ms);
-    FILL(soon_ms);
-    FILL(tasks);
-    FILL(task_ms);
-    FILL(task_bytes);
+#define FILL(x, usual) l->x = l->x ? l->x : (usual)
+    FILL(calls, 256);
+    FILL(listens, 1024);
+    FILL(uris, 256);
+    FILL(rounds, 10);
+    FILL(ask_ms, (uint64_t)600 * 1000);
+    FILL(state_ms, (uint64_t)900 * 1000);
+    FILL(message, (size_t)32 * 1024 * 1024);
+    FILL(sessions, 4096);
+    FILL(session_ms, (uint64_t)30 * 60 * 1000);
+    FILL(replay, (size_t)1024 * 1024);
+    FILL(replay_all, (size_t)32 * 1024 * 1024);
+    FILL(keepalive_ms, (uint64_t)15 * 1000);
+    FILL(soon_ms, 20);
+    FILL(tasks, 64);
+    FILL(task_ms, (uint64_t)3600 * 1000);
+    FILL(task_bytes, (size_t)32 * 1024 * 1024);
 #undef FILL
 }
 
@@ -125,11 +106,8 @@ void mo_endpoint_free(struct mo_endpoint *ep)
     if (!ep)
         return;
     MO_BUG_ON(!mo_list_empty(&ep->sessions));
-    while (!mo_list_empty(&ep->calls)) {
-        struct call *c = mo_container_of(ep->calls.next, struct call, node);
-
-        mo_ep_call_bury(c);
-    }
+    while (!mo_list_empty(&ep->calls))
+        mo_ep_call_bury(mo_container_of(ep->calls.next, struct call, node));
     mo_buf_fini(&ep->scratch);
     mo_map_fini(&ep->watched);
     mo_free(ep);
@@ -154,12 +132,6 @@ struct mo_buf *mo_ep_scratch(struct mo_endpoint *ep)
     return &ep->scratch;
 }
 
-void mo_ep_scratch_done(struct mo_endpoint *ep)
-{
-    if (ep->scratch.cap > EP_SCRATCH_KEEP)
-        mo_buf_fini(&ep->scratch);
-}
-
 void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w)
 {
     mo_jw_obj(w);
@@ -170,101 +142,178 @@ void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static void put_capability(struct mo_jw *w, const char *name, bool changed,
-                           bool subscribe)
-{
-    mo_jw_member_obj(w, name);
-    if (subscribe)
-        mo_jw_member_bool(w, "subscribe", true);
-    if (changed)
-        mo_jw_member_bool(w, "listChanged", true);
-    mo_jw_end(w);
-}
-
-static void put_extensions(struct mo_jw *w)
-{
-    mo_jw_member_obj(w, "extensions");
-    mo_jw_member_obj(w, MO_MCP_EXT_TASKS);
-    mo_jw_end(w);
-    mo_jw_end(w);
-}
-
-static void put_tasks(struct mo_jw *w)
-{
-    mo_jw_member_raw(w, "tasks",
-                     MO_SPAN("{\"list\":{},\"cancel\":{},\"requests\":"
-                             "{\"tools\":{\"call\":{}}}}"));
-}
-
 void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
                     enum mo_mcp_version v)
 {
+    static const struct {
+        unsigned cap;
+        const char *name;
+        bool changes; /* its list may change */
+    } all[] = {
+        {MO_EP_LOGGING, "logging", false},
+        {MO_EP_COMPLETIONS, "completions", false},
+        {MO_EP_PROMPTS, "prompts", true},
+        {MO_EP_RESOURCES, "resources", true},
+        {MO_EP_TOOLS, "tools", true},
+    };
     unsigned caps = ep->o.caps;
-    bool changed = caps & MO_EP_LISTCHANGED;
 
     mo_jw_obj(w);
-    if (caps & MO_EP_LOGGING)
-        put_capability(w, "logging", false, false);
-    if (caps & MO_EP_COMPLETIONS)
-        put_capability(w, "completions", false, false);
-    if (caps & MO_EP_PROMPTS)
-        put_capability(w, "prompts", changed, false);
-    if (caps & MO_EP_RESOURCES)
-        put_capability(w, "resources", changed, caps & MO_EP_SUBSCRIBE);
-    if (caps & MO_EP_TOOLS)
-        put_capability(w, "tools", changed, false);
+    for (size_t i = 0; i < MO_COUNT(all); i++) {
+        if (!(caps & all[i].cap))
+            continue;
+        mo_jw_member_obj(w, all[i].name);
+        if (all[i].cap == MO_EP_RESOURCES && (caps & MO_EP_SUBSCRIBE))
+            mo_jw_member_bool(w, "subscribe", true);
+        if (all[i].changes && (caps & MO_EP_LISTCHANGED))
+            mo_jw_member_bool(w, "listChanged", true);
+        mo_jw_end(w);
+    }
     if (v == MO_MCP_2025_11_25 && (caps & MO_EP_CALL_TASKS))
-        put_tasks(w);
+        mo_jw_member_raw(w, "tasks",
+                         MO_SPAN("{\"list\":{},\"cancel\":{},\"requests\":"
+                                 "{\"tools\":{\"call\":{}}}}"));
     if (mo_mcp_is_modern(v) && (caps & MO_EP_TASKS))
-        put_extensions(w);
+        mo_jw_member_raw(w, "extensions",
+                         MO_SPAN("{\"" MO_MCP_EXT_TASKS "\":{}}"));
     mo_jw_end(w);
 }
 
-void mo_ep_answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w)
+void mo_ep_answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w,
+                          int status)
 {
     if (mo_buf_err(&ep->scratch))
         w->drop(w);
     else
-        w->answer(w, 200, mo_buf_view(&ep->scratch));
+        w->answer(w, status, mo_buf_view(&ep->scratch));
+    mo_ep_scratch_done(ep);
+}
+
+void mo_ep_note_scratch(struct mo_endpoint *ep, struct mo_ep_way *w)
+{
+    if (!mo_buf_err(&ep->scratch))
+        w->note(w, mo_buf_view(&ep->scratch));
     mo_ep_scratch_done(ep);
 }
 
 void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,
-                  struct mo_json id, int code, const char *msg,
-                  struct mo_span data)
+                  struct mo_json id, int code, const char *msg)
 {
-    struct mo_span idtext = id.p ? mo_json_text(id) : MO_SPAN("null");
-    struct mo_buf *b = mo_ep_scratch(ep);
-
-    if (mo_rpc_put_error(b, idtext, code, mo_span_cstr(msg), data) < 0)
-        w->drop(w);
-    else
-        w->answer(w, status, mo_buf_view(b));
-    mo_ep_scratch_done(ep);
+    (void)mo_rpc_put_error(mo_ep_scratch(ep),
+                           id.p ? mo_json_text(id) : MO_SPAN("null"), code,
+                           mo_span_cstr(msg), mo_span(NULL, 0));
+    mo_ep_answer_scratch(ep, w, status);
 }
 
-enum mo_ep_era mo_ep_classify(const struct mo_rpc *m)
+bool mo_ep_is_modern(const struct mo_rpc *m)
 {
     struct mo_json meta = mo_json_get(m->params, "_meta");
     struct mo_json v = mo_json_get(meta, MO_MCP_P_VERSION);
 
-    if (m->kind != MO_RPC_REQUEST && m->kind != MO_RPC_NOTIFICATION)
-        return EP_LEGACY;
-    if (!v.p)
-        return EP_LEGACY;
-    if (mo_json_str_eq(m->method, MO_SPAN("initialize")))
-        return mo_json_str_eq(v, MO_SPAN(MO_MCP_NEWEST)) ? EP_MODERN
-                                                         : EP_LEGACY;
-    return EP_MODERN;
+    if ((m->kind != MO_RPC_REQUEST && m->kind != MO_RPC_NOTIFICATION) || !v.p)
+        return false;
+    return !mo_json_str_eq(m->method, MO_SPAN("initialize")) ||
+           mo_json_str_eq(v, MO_SPAN(MO_MCP_NEWEST));
+}
+
+/* --- subscriptions and log levels of all clients ------------------------
+ *
+ * The handler is told when the first client subscribes to a resource, when the
+ * last one unsubscribes, and when the most verbose log level changes. */
+
+/* The map holds counts. */
+static uintptr_t count_of(const struct mo_endpoint *ep, struct mo_span uri)
+{
+    return (uintptr_t)mo_map_get(&ep->watched, uri);
+}
+
+static void notify_handler(struct mo_endpoint *ep, struct mo_span uri, bool on)
+{
+    if (ep->o.watch)
+        ep->o.watch(ep->o.ctx, uri, on);
+}
+
+int mo_ep_watch(struct mo_endpoint *ep, struct mo_span uri)
+{
+    uintptr_t n = count_of(ep, uri) + 1;
+    int rc = mo_map_put(&ep->watched, uri, (void *)n, NULL); /* NOLINT */
+
+    if (rc == 0 && n == 1)
+        notify_handler(ep, uri, true);
+    return rc;
+}
+
+void mo_ep_unwatch(struct mo_endpoint *ep, struct mo_span uri)
+{
+    uintptr_t n = count_of(ep, uri);
+
+    if (n > 1)
+        /* Replacing needs no memory. */
+        (void)mo_map_put(&ep->watched, uri, (void *)(n - 1), NULL); /* NOLINT */
+    else if (mo_map_del(&ep->watched, uri))
+        notify_handler(ep, uri, false);
+}
+
+int mo_ep_watch_all(struct mo_endpoint *ep, const struct mo_map *uris)
+{
+    int rc = 0;
+
+    mo_map_each (en, uris) {
+        rc = mo_ep_watch(ep, mo_map_key(en));
+        if (rc == 0)
+            continue;
+        mo_map_each (done, uris) {
+            if (done == en)
+                break;
+            mo_ep_unwatch(ep, mo_map_key(done));
+        }
+        break;
+    }
+    return rc;
+}
+
+void mo_ep_unwatch_all(struct mo_endpoint *ep, const struct mo_map *uris)
+{
+    mo_map_each (en, uris)
+        mo_ep_unwatch(ep, mo_map_key(en));
+}
+
+void mo_ep_watch_tasks(struct call *c, bool on)
+{
+    const struct mo_endpoint_opts *o = &c->ep->o;
+
+    mo_map_each (en, &c->filter->tasks) {
+        if (o->watch_task)
+            o->watch_task(o->ctx, &c->pub, mo_map_key(en), on);
+    }
+}
+
+void mo_ep_level_wanted(struct mo_endpoint *ep, enum mo_mcp_level lv, bool on)
+{
+    unsigned least = 0;
+
+    if (lv == MO_MCP_LEVELS)
+        return;
+    ep->levels[lv] += on ? 1 : -1U;
+    while (least < MO_MCP_LEVELS && !ep->levels[least])
+        least++;
+    if (least == (unsigned)ep->level)
+        return;
+    ep->level = (enum mo_mcp_level)least;
+    if (ep->o.level)
+        ep->o.level(ep->o.ctx, ep->level);
+}
+
+enum mo_mcp_level mo_endpoint_level(const struct mo_endpoint *ep)
+{
+    return ep->level;
 }
 
 /* --- notifications ------------------------------------------------------- */
 
 struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer)
 {
-    mo_list_each (n, &ep->sessions) {
-        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
-
+    mo_list_each_entry (s, &ep->sessions, struct mo_ep_sess, node) {
         if (s->peer == peer && s->ready)
             return s;
     }
@@ -274,16 +323,12 @@ struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer)
 void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
                           uint64_t id)
 {
-    struct mo_buf *b = mo_ep_scratch(ep);
-
-    (void)mo_buf_printf(b,
+    (void)mo_buf_printf(mo_ep_scratch(ep),
                         "{\"jsonrpc\":\"2.0\",\"method\":"
                         "\"notifications/cancelled\",\"params\":"
                         "{\"requestId\":%llu}}",
                         (unsigned long long)id);
-    if (!mo_buf_err(b))
-        way->note(way, mo_buf_view(b));
-    mo_ep_scratch_done(ep);
+    mo_ep_note_scratch(ep, way);
 }
 
 static const char *const notices[] = {
@@ -293,36 +338,23 @@ static const char *const notices[] = {
 };
 
 /* uri empty: a list changed. id none: for a legacy peer. */
-static struct mo_span put_notice(struct mo_endpoint *ep, const char *method,
-                                 struct mo_span uri, struct mo_json id)
-{
-    struct mo_buf *b = mo_ep_scratch(ep);
-    struct mo_jw w;
-
-    mo_ep_begin_note(ep, &w, method);
-    if (uri.p || id.p) {
-        mo_jw_member_obj(&w, "params");
-        if (uri.p)
-            mo_jw_member(&w, "uri", uri);
-        if (id.p) {
-            mo_jw_member_obj(&w, "_meta");
-            mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(id));
-            mo_jw_end(&w);
-        }
-        mo_jw_end(&w);
-    }
-    mo_jw_end(&w);
-    return mo_buf_view(b);
-}
-
 static void push_notice(struct mo_endpoint *ep, struct mo_ep_way *way,
                         const char *method, struct mo_span uri,
                         struct mo_json id)
 {
-    struct mo_span msg = put_notice(ep, method, uri, id);
+    struct mo_jw w;
 
-    if (msg.n && way)
-        way->note(way, msg);
+    if (!way)
+        return;
+    w = mo_ep_begin_note(ep, method);
+    if (uri.p || id.p)
+        mo_jw_member_obj(&w, "params");
+    if (uri.p)
+        mo_jw_member(&w, "uri", uri);
+    if (id.p)
+        mo_ep_put_sub(&w, id);
+    mo_jw_end_all(&w);
+    mo_ep_note_scratch(ep, way);
 }
 
 static bool is_subscribed(const struct call *c, int what, struct mo_span uri)
@@ -338,19 +370,14 @@ static void notify_clients(struct mo_endpoint *ep, int what, struct mo_span uri)
     const char *method =
         what < 0 ? "notifications/resources/updated" : notices[what];
 
-    mo_list_each_safe (n, &ep->sessions) {
-        struct mo_ep_sess *s = mo_container_of(n, struct mo_ep_sess, node);
-
+    mo_list_each_entry_safe (s, &ep->sessions, struct mo_ep_sess, node) {
         if (s->ready && (what >= 0 || mo_map_get(&s->uris, uri)))
             push_notice(ep, s->push, method, uri, (struct mo_json){NULL, 0});
     }
-    mo_list_each_safe (n, &ep->calls) {
-        struct call *c = mo_container_of(n, struct call, node);
-
+    mo_list_each_entry_safe (c, &ep->calls, struct call, node) {
         if (is_subscribed(c, what, uri))
             push_notice(ep, c->way, method, uri, c->id);
     }
-    mo_ep_scratch_done(ep);
 }
 
 void mo_endpoint_changed(struct mo_endpoint *ep, enum mo_ep_what what)

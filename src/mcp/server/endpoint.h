@@ -231,16 +231,14 @@ void mo_ep_call_log(struct mo_ep_call *c, enum mo_mcp_level lv,
 /* Let the client reconnect for the answer (legacy SSE polling); no effect where
  * that is not possible. */
 void mo_ep_call_pause(struct mo_ep_call *c);
-bool mo_ep_call_is_canceled(const struct mo_ep_call *c);
 
 /* --- asking the client --------------------------------------------------- */
 
 /* True if the client declared "sampling", "elicitation" or "roots". */
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what);
-/* True if the client supports elicitation of mode url. A call that asks for an
- * undeclared capability ends with an error that names it. */
-bool mo_ep_call_can_url(const struct mo_ep_call *c);
-/* True if the client accepts a question of that method with these params. */
+/* True if the client accepts a question of that method with these params. A
+ * call that asks for an undeclared capability ends with an error that names
+ * it. */
 bool mo_ep_call_takes(const struct mo_ep_call *c, const char *method,
                       struct mo_json params);
 /* False for modern requests that must be answered at once. */

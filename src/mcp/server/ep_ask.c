@@ -8,8 +8,6 @@
 
 #define ASK_TOKEN 12 /* random bytes of an elicitationId */
 
-static const struct mo_span nothing = {NULL, 0};
-
 /* --- capabilities that a question needs ---------------------------------- */
 
 static const struct ep_kind {
@@ -24,22 +22,18 @@ static const struct ep_kind {
 
 enum { SAMPLING, SAMPLING_TOOLS, FORM, URL, ROOTS, NO_KIND };
 
-static bool is_url(const struct ep_need *q)
+static bool is_url(struct mo_json params)
 {
-    struct mo_json p = {q->params.p, q->params.n};
-
-    return mo_json_str_eq(mo_json_get(p, "mode"), MO_SPAN("url"));
+    return mo_json_str_eq(mo_json_get(params, "mode"), MO_SPAN("url"));
 }
 
-static int kind_of(const struct ep_need *q)
+static int kind_of(struct mo_span method, struct mo_json params)
 {
-    struct mo_json p = {q->params.p, q->params.n};
-
-    if (mo_span_is(q->method, kinds[FORM].method))
-        return is_url(q) ? URL : FORM;
-    if (mo_span_is(q->method, kinds[SAMPLING].method))
-        return mo_json_get(p, "tools").p ? SAMPLING_TOOLS : SAMPLING;
-    return mo_span_is(q->method, kinds[ROOTS].method) ? ROOTS : NO_KIND;
+    if (mo_span_is(method, kinds[FORM].method))
+        return is_url(params) ? URL : FORM;
+    if (mo_span_is(method, kinds[SAMPLING].method))
+        return mo_json_get(params, "tools").p ? SAMPLING_TOOLS : SAMPLING;
+    return mo_span_is(method, kinds[ROOTS].method) ? ROOTS : NO_KIND;
 }
 
 /* An empty elicitation object means forms: older revisions had nothing else. */
@@ -64,8 +58,9 @@ unsigned mo_ep_missing(const struct call *c)
 {
     unsigned missing = 0;
 
-    mo_list_each (n, &c->needs) {
-        int kind = kind_of(mo_container_of(n, struct ep_need, node));
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
+        int kind =
+            kind_of(q->method, (struct mo_json){q->params.p, q->params.n});
 
         if (!has_capability(c->pub.caps, c->pub.version, kind))
             missing |= 1U << kind;
@@ -76,20 +71,17 @@ unsigned mo_ep_missing(const struct call *c)
 bool mo_ep_call_takes(const struct mo_ep_call *pub, const char *method,
                       struct mo_json params)
 {
-    struct ep_need q = {.method = mo_span_cstr(method),
-                        .params = mo_json_text(params)};
-
-    return has_capability(pub->caps, pub->version, kind_of(&q));
+    return has_capability(pub->caps, pub->version,
+                          kind_of(mo_span_cstr(method), params));
 }
 
 bool mo_ep_sess_takes(const struct mo_ep_sess *s, const char *method,
                       struct mo_json params)
 {
-    struct ep_need q = {.method = mo_span_cstr(method),
-                        .params = mo_json_text(params)};
     struct mo_json caps = {s->caps, s->caps ? strlen(s->caps) : 0};
 
-    return has_capability(caps, s->version, kind_of(&q));
+    return has_capability(caps, s->version,
+                          kind_of(mo_span_cstr(method), params));
 }
 
 bool mo_ep_call_may_ask(const struct mo_ep_call *pub)
@@ -128,8 +120,7 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
         if (any)
             put_missing_parts(c, &w, caps[i], missing);
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
 }
 
 /* --- asking -------------------------------------------------------------- */
@@ -137,12 +128,9 @@ void mo_ep_put_missing(const struct call *c, unsigned missing, struct mo_buf *b)
 /* Take back the questions that are still open. */
 void mo_ep_legacy_unask(struct call *c)
 {
-    mo_list_each (n, &c->needs) {
-        struct ep_need *q = mo_container_of(n, struct ep_need, node);
-
-        if (!q->ask || q->answered || !c->way)
-            continue;
-        mo_ep_send_cancelled(c->ep, c->way, q->ask);
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
+        if (q->ask && !q->answered && c->way)
+            mo_ep_send_cancelled(c->ep, c->way, q->ask);
     }
 }
 
@@ -158,17 +146,7 @@ static void end_unanswered(struct call *c, const char *why)
     if (call_is_tool(c))
         mo_ep_call_fail(&c->pub, why);
     else
-        mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, nothing);
-}
-
-/* Write the elicitationId, which this era has for a page that a person opens.
- */
-static void put_elicitation_id(struct mo_jw *w)
-{
-    char name[MO_TOKEN_LEN(ASK_TOKEN) + 1];
-
-    mo_random_token(name, ASK_TOKEN);
-    mo_jw_member_cstr(w, "elicitationId", name);
+        mo_ep_call_error(&c->pub, MO_RPC_INTERNAL, why, mo_span(NULL, 0));
 }
 
 /* Write the question's parameters and the members that this era adds. */
@@ -176,7 +154,8 @@ static void put_params(const struct call *c, const struct ep_need *q,
                        struct mo_jw *w)
 {
     struct mo_json p = {q->params.p, q->params.n};
-    bool nameless = is_url(q) && !mo_json_get(p, "elicitationId").p;
+    bool nameless = is_url(p) && !mo_json_get(p, "elicitationId").p;
+    char name[MO_TOKEN_LEN(ASK_TOKEN) + 1];
 
     if (!c->task && !nameless) {
         mo_jw_raw(w, q->params);
@@ -184,8 +163,10 @@ static void put_params(const struct call *c, const struct ep_need *q,
     }
     mo_jw_obj(w);
     mo_ep_put_members(w, p, mo_ep_is_meta);
-    if (nameless)
-        put_elicitation_id(w);
+    if (nameless) { /* this era has an id for a page that a person opens */
+        mo_random_token(name, ASK_TOKEN);
+        mo_jw_member_cstr(w, "elicitationId", name);
+    }
     mo_jw_member_obj(w, "_meta");
     mo_ep_put_members(w, mo_json_get(p, "_meta"), mo_ep_is_task_key);
     if (c->task)
@@ -196,27 +177,21 @@ static void put_params(const struct call *c, const struct ep_need *q,
 
 static void send_question(struct call *c, struct ep_need *q)
 {
-    struct mo_buf *b = mo_ep_scratch(c->ep);
-    struct mo_jw w;
+    struct mo_jw w = mo_jw_object(mo_ep_scratch(c->ep));
 
     q->ask = ++c->sess->next_ask;
-    w = mo_jw_object(b);
     mo_jw_member_cstr(&w, "jsonrpc", "2.0");
     mo_jw_member_u64(&w, "id", q->ask);
     mo_jw_member(&w, "method", q->method);
     mo_jw_key(&w, "params");
     put_params(c, q, &w);
     mo_jw_end(&w);
-    if (!mo_buf_err(b))
-        c->way->note(c->way, mo_buf_view(b));
-    mo_ep_scratch_done(c->ep);
+    mo_ep_note_scratch(c->ep, c->way);
 }
 
 void mo_ep_legacy_ask(struct call *c)
 {
-    mo_list_each (n, &c->needs) {
-        struct ep_need *q = mo_container_of(n, struct ep_need, node);
-
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
         if (!q->ask)
             send_question(c, q);
     }
@@ -254,9 +229,7 @@ static void call_handler_again(struct call *c)
 
 bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state)
 {
-    mo_list_each (n, &ep->calls) {
-        struct call *c = mo_container_of(n, struct call, node);
-
+    mo_list_each_entry (c, &ep->calls, struct call, node) {
         if (c->state != CALL_WAITING || !mo_span_eq(c->state_bytes, state))
             continue;
         mo_ep_legacy_unask(c);
@@ -269,14 +242,10 @@ bool mo_endpoint_wake(struct mo_endpoint *ep, struct mo_span state)
 static struct ep_need *find_need(struct mo_ep_sess *s, uint64_t ask,
                                  struct call **out)
 {
-    mo_list_each (n, &s->calls) {
-        struct call *c = mo_container_of(n, struct call, snode);
-
+    mo_list_each_entry (c, &s->calls, struct call, snode) {
         if (c->state != CALL_WAITING)
             continue;
-        mo_list_each (m, &c->needs) {
-            struct ep_need *q = mo_container_of(m, struct ep_need, node);
-
+        mo_list_each_entry (q, &c->needs, struct ep_need, node) {
             *out = c;
             if (q->ask && q->ask == ask && !q->answered)
                 return q;

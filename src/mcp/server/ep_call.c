@@ -133,8 +133,7 @@ static void on_late(struct mo_timer *t)
     mo_ep_legacy_unask(c);
     mo_ep_call_abandon(c);
     mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL,
-                      "the client did not answer our question in time",
-                      mo_span(NULL, 0));
+                      "the client did not answer our question in time");
 }
 
 /* Translate a handle into the message to one into its copy. */
@@ -148,7 +147,7 @@ static struct mo_json move_handle(struct mo_json v, const struct mo_rpc *m,
 
 struct mo_span mo_ep_call_dup(struct call *c, struct mo_span s)
 {
-    char *p = mo_arena_strndup(&c->arena, s.p ? s.p : "", s.n);
+    char *p = mo_arena_strndup(&c->arena, s.p, s.n);
 
     return mo_span(p, p ? s.n : 0);
 }
@@ -172,8 +171,8 @@ static void find_parts(struct call *c)
 {
     const char *key = c->m && c->m->key ? c->m->key : "";
 
-    for (struct mo_json_walk m = mo_json_walk(c->pub.params);
-         mo_json_is(c->pub.params, MO_JSON_OBJECT) && mo_json_step(&m);) {
+    mo_json_each_while (m, c->pub.params,
+                        mo_json_is(c->pub.params, MO_JSON_OBJECT)) {
         if (mo_json_str_eq(m.key, MO_SPAN("arguments")))
             c->pub.arguments = m.val;
         else if (key[0] && mo_json_str_eq(m.key, mo_span_cstr(key)))
@@ -212,12 +211,15 @@ struct call *mo_ep_call_new(struct mo_endpoint *ep,
 {
     struct call *c = mo_new(struct call);
 
-    if (!c)
-        return NULL;
-    init_call(c, ep, m->root.n);
-    c->m = em;
-    if (fill_call(c, from, m) < 0) {
-        free_call(c);
+    if (c) {
+        init_call(c, ep, m->root.n);
+        c->m = em;
+    }
+    if (!c || fill_call(c, from, m) < 0) {
+        if (c)
+            free_call(c);
+        mo_ep_refuse(ep, from->way, 200, m->id, MO_RPC_INTERNAL,
+                     "out of memory");
         return NULL;
     }
     c->way = from->way;
@@ -234,9 +236,7 @@ struct call *mo_ep_call_new(struct mo_endpoint *ep,
 
 struct call *mo_ep_call_find(struct mo_list *calls, struct mo_json id)
 {
-    mo_list_each (n, calls) {
-        struct call *c = mo_container_of(n, struct call, snode);
-
+    mo_list_each_entry (c, calls, struct call, snode) {
         if (mo_span_eq(mo_json_text(c->id), mo_json_text(id)))
             return c;
     }
@@ -286,20 +286,34 @@ void mo_ep_call_answer(struct call *c, int status)
     c->way = NULL;
     if (w && w->call == &c->pub)
         w->call = NULL;
-    if (w && mo_buf_err(&ep->scratch))
-        w->drop(w);
-    else if (w)
-        w->answer(w, status, mo_buf_view(&ep->scratch));
-    mo_ep_scratch_done(ep);
+    if (w)
+        mo_ep_answer_scratch(ep, w, status);
+    else
+        mo_ep_scratch_done(ep);
     mo_ep_call_end(c);
 }
 
-void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg,
-                       struct mo_span data)
+void mo_ep_call_refuse_data(struct call *c, int status, int code,
+                            const char *msg, struct mo_span data)
 {
     (void)mo_rpc_put_error(mo_ep_scratch(c->ep), mo_json_text(c->id), code,
                            mo_span_cstr(msg), data);
     mo_ep_call_answer(c, status);
+}
+
+void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg)
+{
+    mo_ep_call_refuse_data(c, status, code, msg, mo_span(NULL, 0));
+}
+
+/* An answer that is dropped: the call was canceled. */
+static bool is_dropped(struct call *c)
+{
+    MO_BUG_ON(c->state != CALL_RUNNING);
+    if (!c->gone)
+        return false;
+    mo_ep_call_end(c);
+    return true;
 }
 
 void mo_ep_call_result(struct mo_ep_call *pub, struct mo_span json)
@@ -307,11 +321,8 @@ void mo_ep_call_result(struct mo_ep_call *pub, struct mo_span json)
     struct call *c = call_of(pub);
     struct mo_json result = {json.p, json.n};
 
-    MO_BUG_ON(c->state != CALL_RUNNING);
-    if (c->gone) {
-        mo_ep_call_end(c);
+    if (is_dropped(c))
         return;
-    }
     MO_BUG_ON(!mo_json_is(result, MO_JSON_OBJECT));
     if (mo_mcp_is_modern(pub->version))
         mo_ep_modern_result(c, result);
@@ -330,16 +341,13 @@ void mo_ep_call_error(struct mo_ep_call *pub, int code, const char *msg,
     struct call *c = call_of(pub);
     struct mo_json d = {data.p, data.n};
 
-    MO_BUG_ON(c->state != CALL_RUNNING);
-    if (c->gone) {
-        mo_ep_call_end(c);
+    if (is_dropped(c))
         return;
-    }
     if (!mo_mcp_is_modern(pub->version) && code == MO_RPC_INVALID_PARAMS &&
         is_resource_read(c) && mo_json_get(d, "uri").p)
         code = MO_MCP_RESOURCE_NOT_FOUND;
-    mo_ep_call_refuse(c, code == MO_MCP_MISSING_CAPABILITY ? 400 : 200, code,
-                      msg, data);
+    mo_ep_call_refuse_data(c, code == MO_MCP_MISSING_CAPABILITY ? 400 : 200,
+                           code, msg, data);
 }
 
 /* Translate the code of another server's error for this client. */
@@ -373,11 +381,8 @@ void mo_ep_call_error_raw(struct mo_ep_call *pub, struct mo_json error)
     char code[24];
     struct mo_edit ed = {"code", mo_span(code, 0)};
 
-    MO_BUG_ON(c->state != CALL_RUNNING);
-    if (c->gone) {
-        mo_ep_call_end(c);
+    if (is_dropped(c))
         return;
-    }
     ed.to = mo_span(
         code, (size_t)snprintf(code, sizeof(code), "%lld", (long long)number));
     b = mo_ep_scratch(c->ep);
@@ -418,24 +423,11 @@ struct mo_endpoint *mo_ep_call_endpoint(const struct mo_ep_call *pub)
     return call_of(pub)->ep;
 }
 
-bool mo_ep_call_is_canceled(const struct mo_ep_call *pub)
-{
-    return call_of(pub)->gone;
-}
-
 /* --- asking -------------------------------------------------------------- */
 
 bool mo_ep_call_can(const struct mo_ep_call *c, const char *what)
 {
     return mo_json_is(mo_json_get(c->caps, what), MO_JSON_OBJECT);
-}
-
-bool mo_ep_call_can_url(const struct mo_ep_call *c)
-{
-    struct mo_json cap = mo_json_get(c->caps, "elicitation");
-
-    return c->version >= MO_MCP_2025_11_25 &&
-           mo_json_is(mo_json_get(cap, "url"), MO_JSON_OBJECT);
 }
 
 bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id)
@@ -445,11 +437,20 @@ bool mo_ep_call_has_ext(const struct mo_ep_call *c, const char *id)
     return mo_json_is(mo_json_get(all, id), MO_JSON_OBJECT);
 }
 
+bool mo_ep_call_lacks_tasks(struct call *c)
+{
+    if (mo_ep_call_has_ext(&c->pub, MO_MCP_EXT_TASKS))
+        return false;
+    mo_ep_call_refuse_data(c, 400, MO_MCP_MISSING_CAPABILITY,
+                           "the client does not speak the tasks extension",
+                           MO_SPAN("{\"requiredCapabilities\":{\"extensions\":{"
+                                   "\"" MO_MCP_EXT_TASKS "\":{}}}}"));
+    return true;
+}
+
 static struct ep_input *find_input(struct call *c, struct mo_span key)
 {
-    mo_list_each (n, &c->inputs) {
-        struct ep_input *in = mo_container_of(n, struct ep_input, node);
-
+    mo_list_each_entry (in, &c->inputs, struct ep_input, node) {
         if (mo_span_eq(in->key, key))
             return in;
     }
@@ -518,11 +519,8 @@ enum mo_ep_waiting mo_ep_call_wait(struct mo_ep_call *pub)
     struct call *c = call_of(pub);
     const char *why = NULL;
 
-    MO_BUG_ON(c->state != CALL_RUNNING);
-    if (c->gone) {
-        mo_ep_call_end(c);
+    if (is_dropped(c))
         return MO_EP_ENDED;
-    }
     MO_BUG_ON(!c->oom && mo_list_empty(&c->needs));
     if (c->oom)
         why = "out of memory";

@@ -54,16 +54,10 @@ static struct mo_span string_text(struct mo_json v, struct mo_buf *b)
 {
     struct mo_span raw = mo_span(v.p + 1, v.n - 2);
 
-    mo_buf_init(b, EP_CALL_EXTRA);
     if (mo_span_find(raw, '\\') < 0)
         return raw;
     (void)mo_json_str_buf(v, b);
     return mo_buf_view(b);
-}
-
-static void put_key(struct down *d, struct mo_json key)
-{
-    mo_jw_key_raw(&d->w, key);
 }
 
 static void put_raw(struct down *d, struct mo_json v)
@@ -86,10 +80,10 @@ static void put_schema(struct down *d, struct mo_json schema)
 
 static void put_known(struct down *d, struct mo_json item)
 {
-    for (struct mo_json_walk m = mo_json_walk(item); mo_json_step(&m);) {
+    mo_json_each (m, item) {
         if (is_too_new(d, items, MO_COUNT(items), m.key))
             continue;
-        put_key(d, m.key);
+        mo_jw_key_raw(&d->w, m.key);
         if (mo_json_str_eq(m.key, MO_SPAN("outputSchema")))
             put_schema(d, m.val);
         else
@@ -114,12 +108,10 @@ static const char *task_support_text(const struct down *d, struct mo_json name)
     };
     const struct mo_endpoint_opts *o = &d->ep->o;
     enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
 
-    if (o->task && mo_json_is(name, MO_JSON_STRING)) {
+    if (o->task && mo_json_is(name, MO_JSON_STRING))
         can = o->task(o->ctx, string_text(name, &b));
-        mo_buf_fini(&b);
-    }
     return texts[can];
 }
 
@@ -212,9 +204,8 @@ static void put_block(struct down *d, struct mo_json_iter *blocks)
 static void put_message(struct down *d, struct mo_json_iter *messages)
 {
     mo_jw_obj(&d->w);
-    for (struct mo_json_walk m = mo_json_walk(mo_json_value(messages));
-         mo_json_step(&m);) {
-        put_key(d, m.key);
+    mo_json_each (m, mo_json_value(messages)) {
+        mo_jw_key_raw(&d->w, m.key);
         if (mo_json_str_eq(m.key, MO_SPAN("content")))
             put_one_block(d, m.val);
         else
@@ -251,16 +242,9 @@ static const struct array arrays[] = {
     {"messages", put_message, MO_MCP_2025_06_18},
 };
 
-static void put_meta(struct down *d, struct mo_json meta)
+static bool is_server(struct mo_json key)
 {
-    mo_jw_obj(&d->w);
-    for (struct mo_json_walk m = mo_json_walk(meta); mo_json_step(&m);) {
-        if (mo_json_str_eq(m.key, MO_SPAN(MO_MCP_P_SERVER)))
-            continue;
-        put_key(d, m.key);
-        put_raw(d, m.val);
-    }
-    mo_jw_end(&d->w);
+    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER));
 }
 
 /* The row for this key; NULL: none. */
@@ -296,14 +280,17 @@ static void put_member(struct down *d, struct mo_json key,
 {
     const struct array *a = find_array(d, key);
 
-    if (a)
+    if (a) {
         put_array(d, a, it);
-    else if (mo_json_str_eq(key, MO_SPAN("_meta")))
-        put_meta(d, mo_json_value(it));
-    else if (mo_json_str_eq(key, MO_SPAN("structuredContent")))
+    } else if (mo_json_str_eq(key, MO_SPAN("_meta"))) {
+        mo_jw_obj(&d->w);
+        mo_ep_put_members(&d->w, mo_json_value(it), is_server);
+        mo_jw_end(&d->w);
+    } else if (mo_json_str_eq(key, MO_SPAN("structuredContent"))) {
         put_structured(d, mo_json_value(it));
-    else
+    } else {
         put_raw(d, mo_json_value(it));
+    }
 }
 
 /* True if put_member() would change the bytes. The key is checked first: the
@@ -342,8 +329,7 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
 
     if (is_unchanged(&d, result))
         return mo_buf_span(b, mo_json_text(result));
-    mo_jw_init(&d.w, b);
-    mo_jw_obj(&d.w);
+    d.w = mo_jw_object(b);
     mo_json_iter(&it, result);
     while (mo_json_more(&it)) {
         struct mo_json key = mo_json_key(&it);
@@ -352,7 +338,7 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
             (void)mo_json_value(&it);
             continue;
         }
-        put_key(&d, key);
+        mo_jw_key_raw(&d.w, key);
         put_member(&d, key, &it);
     }
     mo_jw_end(&d.w);

@@ -39,10 +39,8 @@ static int decode_value(struct mo_span v, struct mo_buf *out)
 static bool equals_text(struct mo_span header, struct mo_json v)
 {
     mo_autobuf struct mo_buf b = {.max = VALUE_MAX};
-    bool same;
 
-    same = decode_value(header, &b) == 0 && mo_json_str_eq(v, mo_buf_view(&b));
-    return same;
+    return decode_value(header, &b) == 0 && mo_json_str_eq(v, mo_buf_view(&b));
 }
 
 static bool equals_value(struct mo_span header, struct mo_json v)
@@ -85,19 +83,16 @@ int mo_ep_headers(const struct mo_http_head *h, const struct mo_rpc *m,
 static int check_param(const struct mo_http_head *h, struct mo_json label,
                        struct mo_json value)
 {
-    struct mo_span v;
     mo_autobuf struct mo_buf name = {.max = VALUE_MAX};
+    struct mo_span v;
     unsigned n;
-    int rc = MO_EPROTO;
 
     (void)mo_buf_puts(&name, "Mcp-Param-");
     (void)mo_json_str_buf(label, &name);
     v = find_only(h, mo_buf_view(&name), &n);
     if (!value.p || mo_json_is(value, MO_JSON_NULL))
-        rc = n == 0 ? 0 : MO_EPROTO;
-    else if (n == 1 && equals_value(v, value))
-        rc = 0;
-    return rc;
+        return n == 0 ? 0 : MO_EPROTO;
+    return n == 1 && equals_value(v, value) ? 0 : MO_EPROTO;
 }
 
 /* Only members reached by `properties` may be annotated; the depth is bounded
@@ -107,18 +102,14 @@ static int check_params(const struct mo_http_head *h, struct mo_json schema,
 {
     if (depth == 0)
         return 0;
-    for (struct mo_json_walk m =
-             mo_json_walk(mo_json_get(schema, "properties"));
-         mo_json_step(&m);) {
+    mo_json_each (m, mo_json_get(schema, "properties")) {
         struct mo_json label = mo_json_get(m.val, "x-mcp-header");
         struct mo_json value = {NULL, 0};
-        struct mo_buf name;
+        mo_autobuf struct mo_buf name = {.max = VALUE_MAX};
         int rc;
 
-        mo_buf_init(&name, VALUE_MAX);
         if (mo_json_str_buf(m.key, &name) == 0)
             value = mo_json_get(args, mo_buf_cstr(&name));
-        mo_buf_fini(&name);
         rc = mo_json_is(label, MO_JSON_STRING)
                  ? check_param(h, label, value)
                  : check_params(h, m.val, value, depth - 1);

@@ -1,6 +1,5 @@
 #include <stdio.h>
 
-#include "base/rand.h"
 #include "codec/http/url.h"
 #include "mcp/server/ep_sess.h"
 
@@ -39,15 +38,6 @@ static bool check_default_gate(struct mo_req *rq)
         return false;
     }
     return true;
-}
-
-static bool check_gate(struct mo_ep_http *h, struct mo_req *rq,
-                       char caller[MO_EP_CALLER_MAX])
-{
-    caller[0] = '\0';
-    if (h->o.gate)
-        return h->o.gate(h->o.ctx, rq, caller);
-    return check_default_gate(rq);
 }
 
 /* The gate accepted this origin, so its page may read the answer. */
@@ -103,14 +93,6 @@ static bool accepts(const struct mo_http_head *h, struct mo_span type)
     return false;
 }
 
-static bool sends_json(const struct mo_http_head *h)
-{
-    struct mo_span v = mo_http_get(h, "Content-Type");
-    struct mo_span t = mo_span_trim(mo_span_cut(&v, ';'));
-
-    return mo_span_ieq(t, MO_SPAN("application/json"));
-}
-
 static struct mo_span version_header(const struct mo_http_head *h)
 {
     return mo_span_trim(mo_http_get(h, "MCP-Protocol-Version"));
@@ -158,6 +140,17 @@ static struct hsess *find_session(struct mo_ep_http *h, struct mo_req *rq,
 
 /* --- POST ---------------------------------------------------------------- */
 
+/* NULL: out of memory; the request was answered. */
+static struct answer *new_answer(struct mo_ep_http *h, struct hsess *s,
+                                 struct mo_req *rq)
+{
+    struct answer *a = mo_answer_new(h, s, rq);
+
+    if (!a)
+        mo_req_problem(rq, 503, "out_of_memory", "try again later");
+    return a;
+}
+
 static void on_modern(struct mo_ep_http *h, struct mo_req *rq,
                       const char *caller, const struct mo_rpc *m)
 {
@@ -170,11 +163,9 @@ static void on_modern(struct mo_ep_http *h, struct mo_req *rq,
         mo_req_reply(rq, 202, NULL, nothing);
         return;
     }
-    a = mo_answer_new(h, NULL, rq);
-    if (!a) {
-        mo_req_problem(rq, 503, "out_of_memory", "try again later");
+    a = new_answer(h, NULL, rq);
+    if (!a)
         return;
-    }
     a->modern = true;
     from.way = &a->way;
     mo_ep_modern(h->ep, &from, m);
@@ -216,12 +207,10 @@ static void on_request(struct hsess *s, struct mo_req *rq,
                        const struct mo_rpc *m)
 {
     bool primed = s->s.version >= MO_MCP_2025_11_25;
-    struct answer *a = mo_answer_new(s->h, s, rq);
+    struct answer *a = new_answer(s->h, s, rq);
 
-    if (!a) {
-        mo_req_problem(rq, 503, "out_of_memory", "try again later");
+    if (!a)
         return;
-    }
     a->held = true;
     dispatch_one(s, a, rq, m);
     if (mo_answer_release(a) && primed)
@@ -237,13 +226,11 @@ static void on_batch(struct hsess *s, struct mo_req *rq, struct mo_json arr)
                      "batches are not spoken here");
         return;
     }
-    a = mo_answer_new(s->h, s, rq);
-    if (!a) {
-        mo_req_problem(rq, 503, "out_of_memory", "try again later");
+    a = new_answer(s->h, s, rq);
+    if (!a)
         return;
-    }
     a->pending++; /* a batch is always answered as a stream */
-    for (struct mo_json_walk at = mo_json_walk(arr); mo_json_step(&at);) {
+    mo_json_each (at, arr) {
         struct mo_rpc m;
 
         if (mo_rpc_parse(mo_json_text(at.val), &m, NULL) < 0)
@@ -300,7 +287,7 @@ static void on_message(struct mo_ep_http *h, struct mo_req *rq,
         send_refusal(h, rq, 400, none, MO_RPC_PARSE_ERROR, e.msg);
     else if (m.kind == MO_RPC_INVALID)
         send_refusal(h, rq, 400, m.id, MO_RPC_INVALID_REQUEST, e.msg);
-    else if (mo_ep_classify(&m) == EP_MODERN)
+    else if (mo_ep_is_modern(&m))
         on_modern(h, rq, caller, &m);
     else
         on_legacy(h, rq, caller, &m);
@@ -329,7 +316,7 @@ static void on_post(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
 {
     struct post *p;
 
-    if (!sends_json(rq->head)) {
+    if (!mo_http_is_type(rq->head, "application/json")) {
         send_refusal(h, rq, 415, none, -32000,
                      "Unsupported Media Type: Content-Type must be "
                      "application/json");
@@ -408,7 +395,8 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
 {
     char caller[MO_EP_CALLER_MAX];
 
-    if (!check_gate(h, rq, caller))
+    caller[0] = '\0';
+    if (!(h->o.gate ? h->o.gate(h->o.ctx, rq, caller) : check_default_gate(rq)))
         return;
     switch (rq->head->method) {
     case MO_HTTP_POST:
@@ -441,9 +429,7 @@ static void on_sweep(struct mo_timer *t)
 
     mo_list_each_safe (n, &h->answers)
         mo_answer_keepalive(mo_container_of(n, struct answer, node));
-    mo_list_each_safe (n, &h->sessions) {
-        struct hsess *s = mo_container_of(n, struct hsess, node);
-
+    mo_list_each_entry_safe (s, &h->sessions, struct hsess, node) {
         if (mo_hsess_idle(s) && s->used + l->session_ms * MO_MS <= now)
             mo_hsess_free(s);
     }
@@ -488,8 +474,7 @@ static void end_answer(struct answer *a)
 
 void mo_ep_http_drain(struct mo_ep_http *h)
 {
-    mo_list_each_safe (n, &h->answers) {
-        struct answer *a = mo_container_of(n, struct answer, node);
+    mo_list_each_entry_safe (a, &h->answers, struct answer, node) {
         struct mo_ep_call *c = a->way.call;
 
         if (a->sess && a->sess->get == a)

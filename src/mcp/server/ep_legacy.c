@@ -4,8 +4,6 @@
 #include "base/rand.h"
 #include "mcp/server/ep_priv.h"
 
-static const struct mo_span nothing = {NULL, 0};
-
 void mo_ep_sess_init(struct mo_ep_sess *s, struct mo_endpoint *ep)
 {
     *s = (struct mo_ep_sess){.ep = ep, .level = MO_MCP_INFO};
@@ -68,11 +66,8 @@ static enum mo_mcp_version choose_version(struct mo_json asked)
 static void put_init_result(struct mo_ep_sess *s, struct mo_json id)
 {
     struct mo_endpoint *ep = s->ep;
-    struct mo_jw w = mo_jw_object(mo_ep_scratch(ep));
+    struct mo_jw w = mo_ep_begin_result(ep, id);
 
-    mo_jw_member_cstr(&w, "jsonrpc", "2.0");
-    mo_jw_member_raw(&w, "id", mo_json_text(id));
-    mo_jw_member_obj(&w, "result");
     mo_jw_member_cstr(&w, "protocolVersion", mo_mcp_version_text(s->version));
     mo_jw_key(&w, "capabilities");
     mo_ep_put_caps(ep, &w, s->version);
@@ -80,8 +75,7 @@ static void put_init_result(struct mo_ep_sess *s, struct mo_json id)
     mo_ep_put_info(ep, &w);
     if (ep->o.instructions)
         mo_jw_member_cstr(&w, "instructions", ep->o.instructions);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
 }
 
 static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -91,23 +85,23 @@ static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
 
     if (s->version != MO_MCP_UNKNOWN) {
         mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_REQUEST,
-                     "already initialized", nothing);
+                     "already initialized");
         return;
     }
     if (!mo_json_is(asked, MO_JSON_STRING)) {
         mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_PARAMS,
-                     "params.protocolVersion must be a string", nothing);
+                     "params.protocolVersion must be a string");
         return;
     }
     if (copy_json(&s->caps, mo_json_get(m->params, "capabilities")) < 0 ||
         copy_json(&s->client, mo_json_get(m->params, "clientInfo")) < 0) {
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
-                     "out of memory", nothing);
+                     "out of memory");
         return;
     }
     s->version = choose_version(asked);
     put_init_result(s, m->id);
-    mo_ep_answer_scratch(s->ep, from->way);
+    mo_ep_answer_scratch(s->ep, from->way, 200);
 }
 
 /* --- plumbing ------------------------------------------------------------ */
@@ -118,7 +112,7 @@ static void send_empty_result(struct mo_ep_sess *s,
 {
     (void)mo_rpc_put_result(mo_ep_scratch(s->ep), mo_json_text(m->id),
                             MO_SPAN("{}"));
-    mo_ep_answer_scratch(s->ep, from->way);
+    mo_ep_answer_scratch(s->ep, from->way, 200);
 }
 
 static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -128,7 +122,7 @@ static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
 
     if (lv == MO_MCP_LEVELS) {
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                     "no such level", nothing);
+                     "no such level");
         return;
     }
     mo_ep_level_wanted(s->ep, lv, true);
@@ -155,9 +149,8 @@ static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
 static int set_subscription(struct mo_ep_sess *s, struct mo_json uri, bool on)
 {
     mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
-    int rc;
+    int rc = mo_json_str_buf(uri, &b);
 
-    rc = mo_json_str_buf(uri, &b);
     if (rc == 0 && on)
         rc = add_uri(s, mo_buf_view(&b));
     else if (rc == 0 && mo_map_del(&s->uris, mo_buf_view(&b)))
@@ -165,10 +158,10 @@ static int set_subscription(struct mo_ep_sess *s, struct mo_json uri, bool on)
     return rc;
 }
 
-static void handle_subscription(struct mo_ep_sess *s,
-                                const struct mo_ep_from *from,
-                                const struct mo_rpc *m, bool on)
+static void on_subscription(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                            const struct mo_rpc *m)
 {
+    bool on = mo_json_str_eq(m->method, MO_SPAN("resources/subscribe"));
     struct mo_json uri = mo_json_get(m->params, "uri");
     int rc = MO_EINVAL;
 
@@ -179,20 +172,7 @@ static void handle_subscription(struct mo_ep_sess *s,
     else
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
                      rc == MO_EBUSY ? "too many subscriptions"
-                                    : "params.uri must be a string",
-                     nothing);
-}
-
-static void on_subscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                         const struct mo_rpc *m)
-{
-    handle_subscription(s, from, m, true);
-}
-
-static void on_unsubscribe(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                           const struct mo_rpc *m)
-{
-    handle_subscription(s, from, m, false);
+                                    : "params.uri must be a string");
 }
 
 static const struct plumbing {
@@ -205,9 +185,10 @@ static const struct plumbing {
     {"initialize", 0, MO_MCP_UNKNOWN, on_initialize},
     {"ping", 0, MO_MCP_UNKNOWN, send_empty_result},
     {"logging/setLevel", MO_EP_LOGGING, MO_MCP_2024_10_07, on_level},
-    {"resources/subscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07, on_subscribe},
+    {"resources/subscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07,
+     on_subscription},
     {"resources/unsubscribe", MO_EP_SUBSCRIBE, MO_MCP_2024_10_07,
-     on_unsubscribe},
+     on_subscription},
     {"tasks/get", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_get},
     {"tasks/result", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_result},
     {"tasks/list", MO_EP_CALL_TASKS, MO_MCP_2025_11_25, mo_ep_task_list},
@@ -271,25 +252,18 @@ static void run_call(struct call *c)
         break;
     case NOT_SO:
         mo_ep_call_refuse(c, 200, MO_RPC_METHOD_NOT_FOUND,
-                          "see execution.taskSupport of this tool", nothing);
+                          "see execution.taskSupport of this tool");
     }
 }
 
 static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
                        const struct mo_rpc *m, const struct ep_method *em)
 {
-    struct mo_ep_from full = *from;
-    struct call *c;
+    struct call *c = mo_ep_call_new(s->ep, from, m, em);
     const char *bad;
 
-    full.sess = s;
-    full.caller = s->caller;
-    c = mo_ep_call_new(s->ep, &full, m, em);
-    if (!c) {
-        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
-                     "out of memory", nothing);
+    if (!c)
         return;
-    }
     c->pub.version = s->version;
     c->pub.session = s->id;
     c->pub.peer = s->peer;
@@ -302,7 +276,7 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
         bad = c->pub.inside.p ? NULL : "out of memory";
     }
     if (bad)
-        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad);
     else
         run_call(c);
 }
@@ -326,7 +300,7 @@ static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
         why = "no such method";
     }
     if (why)
-        mo_ep_refuse(s->ep, from->way, 200, m->id, code, why, nothing);
+        mo_ep_refuse(s->ep, from->way, 200, m->id, code, why);
     else if (p)
         p->run(s, from, m);
     else
@@ -356,9 +330,13 @@ static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)
 void mo_ep_legacy(struct mo_ep_sess *s, const struct mo_ep_from *from,
                   const struct mo_rpc *m)
 {
+    struct mo_ep_from full = *from;
+
+    full.sess = s;
+    full.caller = s->caller;
     switch (m->kind) {
     case MO_RPC_REQUEST:
-        on_request(s, from, m);
+        on_request(s, &full, m);
         break;
     case MO_RPC_NOTIFICATION:
         on_notification(s, m);

@@ -4,8 +4,6 @@
  * is what was acknowledged; endpoint.c reads it for each notification. */
 #include "mcp/server/ep_priv.h"
 
-static const struct mo_span nothing = {NULL, 0};
-
 static const struct {
     const char *key;
     unsigned cap;
@@ -19,16 +17,14 @@ static int read_names(struct mo_map *to, struct mo_json arr)
 {
     if (arr.p && !mo_json_is(arr, MO_JSON_ARRAY))
         return MO_EINVAL;
-    for (struct mo_json_walk m = mo_json_walk(arr); mo_json_step(&m);) {
-        struct mo_buf b;
+    mo_json_each (m, arr) {
+        mo_autobuf struct mo_buf b = {.max = EP_CALL_EXTRA};
         int rc;
 
-        mo_buf_init(&b, EP_CALL_EXTRA);
         rc = mo_json_is(m.val, MO_JSON_STRING) ? mo_json_str_buf(m.val, &b)
                                                : MO_EINVAL;
         if (rc == 0)
             rc = mo_map_put(to, mo_buf_view(&b), to, NULL);
-        mo_buf_fini(&b);
         if (rc < 0)
             return rc;
     }
@@ -60,73 +56,59 @@ static int read_filter(struct call *c, struct mo_json wanted)
     return read_names(&f->uris, mo_json_get(wanted, "resourceSubscriptions"));
 }
 
-static void put_names(struct mo_jw *w, const struct mo_map *kept,
-                      struct mo_json wanted, const char *key)
+static void send_ack(struct call *c, struct mo_json wanted)
 {
-    if (!kept->len)
-        return;
-    mo_jw_member_raw(w, key, mo_json_text(mo_json_get(wanted, key)));
-}
+    const struct mo_ep_filter *f = c->filter;
+    struct mo_jw w =
+        mo_ep_begin_note(c->ep, "notifications/subscriptions/acknowledged");
 
-static void put_ack(struct call *c, struct mo_json wanted)
-{
-    struct mo_jw w;
-
-    mo_ep_begin_note(c->ep, &w, "notifications/subscriptions/acknowledged");
     mo_jw_member_obj(&w, "params");
     mo_jw_member_obj(&w, "notifications");
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
-        if (!c->filter->what[i])
-            continue;
-        mo_jw_member_bool(&w, kinds[i].key, true);
+        if (f->what[i])
+            mo_jw_member_bool(&w, kinds[i].key, true);
     }
-    put_names(&w, &c->filter->uris, wanted, "resourceSubscriptions");
-    put_names(&w, &c->filter->tasks, wanted, "taskIds");
+    if (f->uris.len)
+        mo_jw_member_raw(
+            &w, "resourceSubscriptions",
+            mo_json_text(mo_json_get(wanted, "resourceSubscriptions")));
+    if (f->tasks.len)
+        mo_jw_member_raw(&w, "taskIds",
+                         mo_json_text(mo_json_get(wanted, "taskIds")));
     mo_jw_end(&w);
-    mo_jw_member_obj(&w, "_meta");
-    mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_ep_put_sub(&w, c->id);
+    mo_jw_end_all(&w);
+    mo_ep_note_scratch(c->ep, c->way);
 }
 
 void mo_ep_listen(struct call *c)
 {
     struct mo_json wanted = mo_json_get(c->pub.params, "notifications");
+    int code = MO_RPC_INVALID_PARAMS;
+    const char *why = NULL;
 
-    if (!mo_json_is(wanted, MO_JSON_OBJECT)) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
-                          "params.notifications must be an object", nothing);
-        return;
-    }
     if ((c->ep->o.caps & MO_EP_TASKS) && mo_json_get(wanted, "taskIds").p &&
-        !mo_ep_call_has_ext(&c->pub, MO_MCP_EXT_TASKS)) {
-        mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
-                          "the client does not speak the tasks extension",
-                          MO_SPAN(EP_NEEDS_TASKS));
+        mo_ep_call_lacks_tasks(c))
         return;
+    if (!mo_json_is(wanted, MO_JSON_OBJECT)) {
+        why = "params.notifications must be an object";
+    } else if (c->ep->nlistens >= c->ep->o.limits.listens) {
+        code = MO_RPC_INTERNAL;
+        why = "too many listens";
+    } else if (read_filter(c, wanted) < 0) {
+        why = "params.notifications is malformed or too long";
+    } else if (mo_ep_watch_all(c->ep, &c->filter->uris) < 0) {
+        code = MO_RPC_INTERNAL;
+        why = "out of memory";
     }
-    if (c->ep->nlistens >= c->ep->o.limits.listens) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "too many listens", nothing);
-        return;
-    }
-    if (read_filter(c, wanted) < 0) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
-                          "params.notifications is malformed or too long",
-                          nothing);
-        return;
-    }
-    if (mo_ep_watch_all(c->ep, &c->filter->uris) < 0) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "out of memory", nothing);
+    if (why) {
+        mo_ep_call_refuse(c, 200, code, why);
         return;
     }
     c->filter->counted = true;
     c->state = CALL_LISTENING;
     mo_ep_watch_tasks(c, true);
-    put_ack(c, wanted);
-    if (!mo_buf_err(&c->ep->scratch))
-        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
-    mo_ep_scratch_done(c->ep);
+    send_ack(c, wanted);
 }
 
 /* --- a task has changed -------------------------------------------------- */
@@ -138,29 +120,21 @@ static bool is_sub(struct mo_json key)
 
 static void send_task(struct call *c, struct mo_json task)
 {
-    struct mo_buf *b = mo_ep_scratch(c->ep);
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_note(c->ep, "notifications/tasks");
 
-    mo_ep_begin_note(c->ep, &w, "notifications/tasks");
     mo_jw_member_obj(&w, "params");
     mo_ep_put_members(&w, task, mo_ep_is_meta);
     mo_jw_member_obj(&w, "_meta");
     mo_ep_put_members(&w, mo_json_get(task, "_meta"), is_sub);
     mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    if (!mo_buf_err(b))
-        c->way->note(c->way, mo_buf_view(b));
-    mo_ep_scratch_done(c->ep);
+    mo_jw_end_all(&w);
+    mo_ep_note_scratch(c->ep, c->way);
 }
 
 void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
                       struct mo_span id, struct mo_span task)
 {
-    mo_list_each_safe (n, &ep->calls) {
-        struct call *c = mo_container_of(n, struct call, node);
-
+    mo_list_each_entry_safe (c, &ep->calls, struct call, node) {
         if (c->state == CALL_LISTENING && c->filter && c->way &&
             mo_span_eq(c->pub.caller, caller) &&
             mo_map_get(&c->filter->tasks, id))
@@ -174,29 +148,23 @@ void mo_endpoint_task(struct mo_endpoint *ep, struct mo_span caller,
  * follow, and none was lost. */
 static void put_end_result(struct call *c)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_result(c->ep, c->id);
 
-    mo_ep_begin_result(c->ep, &w, c->id);
     mo_jw_member_cstr(&w, "resultType", "complete");
-    mo_jw_member_obj(&w, "_meta");
-    mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_ep_put_sub(&w, c->id);
+    mo_jw_end_all(&w);
 }
 
 /* On stdio the specification requires this as well (cancellation page). */
 static void send_cancelled(struct call *c)
 {
-    struct mo_buf *b = mo_ep_scratch(c->ep);
+    struct mo_jw w = mo_ep_begin_note(c->ep, "notifications/cancelled");
 
-    (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"method\":"
-                         "\"notifications/cancelled\",\"params\":"
-                         "{\"requestId\":");
-    (void)mo_buf_span(b, mo_json_text(c->id));
-    (void)mo_buf_puts(b, ",\"reason\":\"the server ends\"}}");
-    if (!mo_buf_err(b))
-        c->way->note(c->way, mo_buf_view(b));
+    mo_jw_member_obj(&w, "params");
+    mo_jw_member_raw(&w, "requestId", mo_json_text(c->id));
+    mo_jw_member_cstr(&w, "reason", "the server ends");
+    mo_jw_end_all(&w);
+    mo_ep_note_scratch(c->ep, c->way);
 }
 
 void mo_ep_listen_end(struct call *c, bool on_line)

@@ -6,8 +6,6 @@
  * reason it can act on. */
 #include "mcp/server/ep_priv.h"
 
-static const struct mo_span nothing = {NULL, 0};
-
 struct envelope {
     struct mo_json meta, version, caps, client, level;
 };
@@ -15,7 +13,6 @@ struct envelope {
 struct refusal {
     int status, code;
     const char *why;
-    struct mo_buf *data; /* filled if the refusal has data */
 };
 
 /* --- checks before a request runs ---------------------------------------- */
@@ -68,8 +65,7 @@ static struct refusal check_request(const struct mo_endpoint *ep,
                                     const struct mo_rpc *m, struct envelope *en,
                                     struct mo_buf *data)
 {
-    struct refusal r = {400, MO_RPC_INVALID_PARAMS, check_envelope(m, en),
-                        NULL};
+    struct refusal r = {400, MO_RPC_INVALID_PARAMS, check_envelope(m, en)};
     const struct ep_method *em = mo_ep_method(ep, m->method, true);
 
     if (r.why)
@@ -82,15 +78,13 @@ static struct refusal check_request(const struct mo_endpoint *ep,
     if (!mo_json_str_eq(en->version, MO_SPAN(MO_MCP_NEWEST))) {
         put_supported(data, en->version);
         return (struct refusal){400, MO_MCP_UNSUPPORTED_VERSION,
-                                "this protocol version is not spoken here",
-                                data};
+                                "this protocol version is not spoken here"};
     }
     r.code = MO_MCP_HEADER_MISMATCH;
     if (h && mo_ep_headers(h, m, em, &r.why) < 0)
         return r;
     if (!is_known(ep, m))
-        return (struct refusal){404, MO_RPC_METHOD_NOT_FOUND, "no such method",
-                                NULL};
+        return (struct refusal){404, MO_RPC_METHOD_NOT_FOUND, "no such method"};
     r.why = NULL;
     return r;
 }
@@ -122,15 +116,11 @@ bool mo_ep_is_task_key(struct mo_json key)
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
                        bool (*skip)(struct mo_json key))
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &key, &val)) {
-        if (skip(key))
+    mo_json_each (m, obj) {
+        if (skip(m.key))
             continue;
-        mo_jw_key_raw(w, key);
-        mo_jw_raw(w, mo_json_text(val));
+        mo_jw_key_raw(w, m.key);
+        mo_jw_raw(w, mo_json_text(m.val));
     }
 }
 
@@ -148,14 +138,14 @@ static void put_member_or_default(struct mo_jw *w, struct mo_json result,
     mo_jw_member_raw(w, key, v.p ? mo_json_text(v) : otherwise);
 }
 
-void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
-                        struct mo_json id)
+struct mo_jw mo_ep_begin_result(struct mo_endpoint *ep, struct mo_json id)
 {
-    mo_jw_init(w, mo_ep_scratch(ep));
-    mo_jw_obj(w);
-    mo_jw_member_cstr(w, "jsonrpc", "2.0");
-    mo_jw_member_raw(w, "id", mo_json_text(id));
-    mo_jw_member_obj(w, "result");
+    struct mo_jw w = mo_jw_object(mo_ep_scratch(ep));
+
+    mo_jw_member_cstr(&w, "jsonrpc", "2.0");
+    mo_jw_member_raw(&w, "id", mo_json_text(id));
+    mo_jw_member_obj(&w, "result");
+    return w;
 }
 
 void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
@@ -165,16 +155,13 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
     mo_ep_put_members(w, meta, is_ours);
     mo_jw_key(w, MO_MCP_P_SERVER);
     mo_ep_put_info(ep, w);
-    mo_jw_end(w);
-    mo_jw_end(w);
-    mo_jw_end(w);
+    mo_jw_end_all(w);
 }
 
 void mo_ep_modern_result(struct call *c, struct mo_json result)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_result(c->ep, c->id);
 
-    mo_ep_begin_result(c->ep, &w, c->id);
     put_member_or_default(&w, result, "resultType", MO_SPAN("\"complete\""));
     mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
     if (c->m->flags & M_CACHE) {
@@ -189,9 +176,8 @@ static void answer_discover(struct mo_endpoint *ep,
                             const struct mo_ep_from *from,
                             const struct mo_rpc *m)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_result(ep, m->id);
 
-    mo_ep_begin_result(ep, &w, m->id);
     mo_jw_member_cstr(&w, "resultType", "complete");
     mo_jw_member_arr(&w, "supportedVersions");
     mo_jw_cstr(&w, MO_MCP_NEWEST);
@@ -203,57 +189,42 @@ static void answer_discover(struct mo_endpoint *ep,
     mo_jw_member_u64(&w, "ttlMs", 0);
     mo_jw_member_cstr(&w, "cacheScope", "private");
     mo_ep_end_result(ep, &w, (struct mo_json){NULL, 0});
-    mo_ep_answer_scratch(ep, from->way);
+    mo_ep_answer_scratch(ep, from->way, 200);
 }
 
 /* --- a request ----------------------------------------------------------- */
-
-/* Methods of an extension are only for clients that declared it. */
-static bool declares_extension(const struct call *c)
-{
-    return c->m->cap != MO_EP_TASKS ||
-           mo_ep_call_has_ext(&c->pub, MO_MCP_EXT_TASKS);
-}
 
 static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
                        const struct mo_rpc *m)
 {
     const struct ep_method *em = mo_ep_method(ep, m->method, true);
     struct call *c = mo_ep_call_new(ep, from, m, em);
-    struct envelope en;
     const char *bad, *header = NULL;
 
-    if (!c) {
-        mo_ep_refuse(ep, from->way, 200, m->id, MO_RPC_INTERNAL,
-                     "out of memory", nothing);
+    if (!c)
         return;
-    }
-    en.meta = c->parts.meta;
     c->pub.version = MO_MCP_2026_07_28;
-    c->pub.caps = mo_json_get(en.meta, MO_MCP_P_CAPS);
-    c->pub.client = mo_json_get(en.meta, MO_MCP_P_CLIENT);
+    c->pub.caps = mo_json_get(c->parts.meta, MO_MCP_P_CAPS);
+    c->pub.client = mo_json_get(c->parts.meta, MO_MCP_P_CLIENT);
     c->pub.peer = from->sess ? from->sess->peer : 0;
-    c->level = mo_ep_level(mo_json_get(en.meta, MO_MCP_P_LOG));
+    c->level = mo_ep_level(mo_json_get(c->parts.meta, MO_MCP_P_LOG));
     mo_ep_level_wanted(ep, c->level, true);
     if (!em) {
         mo_ep_listen(c);
         return;
     }
-    if (!declares_extension(c)) {
-        mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
-                          "the client does not speak the tasks extension",
-                          MO_SPAN(EP_NEEDS_TASKS));
+    /* methods of an extension are only for clients that declared it */
+    if (em->cap == MO_EP_TASKS && mo_ep_call_lacks_tasks(c))
         return;
-    }
     bad = mo_ep_call_check(c);
     if (!bad && from->head && mo_ep_params(ep, from->head, c, &header) < 0) {
-        mo_ep_call_refuse(c, 400, MO_MCP_HEADER_MISMATCH, header, nothing);
+        mo_ep_call_refuse(c, 400, MO_MCP_HEADER_MISMATCH, header);
         return;
     }
     if (!bad && (em->flags & M_MRTR))
         bad = mo_ep_take_answers(c);
     if (bad)
-        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad, nothing);
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, bad);
     else
         mo_ep_call_run(c);
 }
@@ -270,14 +241,16 @@ static void on_request(struct mo_endpoint *ep, const struct mo_ep_from *from,
         (from->sess->ncalls >= ep->o.limits.calls ||
          mo_ep_call_find(&from->sess->calls, m->id)))
         r = (struct refusal){200, MO_RPC_INVALID_REQUEST,
-                             "this id is in use, or too many are", NULL};
-    if (r.why)
-        mo_ep_refuse(ep, from->way, r.status, m->id, r.code, r.why,
-                     r.data ? mo_buf_view(r.data) : nothing);
-    else if (mo_json_str_eq(m->method, MO_SPAN("server/discover")))
+                             "this id is in use, or too many are"};
+    if (r.why) {
+        (void)mo_rpc_put_error(mo_ep_scratch(ep), mo_json_text(m->id), r.code,
+                               mo_span_cstr(r.why), mo_buf_view(&data));
+        mo_ep_answer_scratch(ep, from->way, r.status);
+    } else if (mo_json_str_eq(m->method, MO_SPAN("server/discover"))) {
         answer_discover(ep, from, m);
-    else
+    } else {
         start_call(ep, from, m);
+    }
 }
 
 void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,

@@ -3,19 +3,28 @@
 #include "mcp/edit.h"
 #include "mcp/server/ep_priv.h"
 
-void mo_ep_begin_note(struct mo_endpoint *ep, struct mo_jw *w,
-                      const char *method)
+struct mo_jw mo_ep_begin_note(struct mo_endpoint *ep, const char *method)
 {
-    mo_jw_init(w, mo_ep_scratch(ep));
-    mo_jw_obj(w);
-    mo_jw_member_cstr(w, "jsonrpc", "2.0");
-    mo_jw_member_cstr(w, "method", method);
+    struct mo_jw w = mo_jw_object(mo_ep_scratch(ep));
+
+    mo_jw_member_cstr(&w, "jsonrpc", "2.0");
+    mo_jw_member_cstr(&w, "method", method);
+    return w;
 }
 
-static void begin_note(struct call *c, struct mo_jw *w, const char *method)
+void mo_ep_put_sub(struct mo_jw *w, struct mo_json id)
 {
-    mo_ep_begin_note(c->ep, w, method);
-    mo_jw_member_obj(w, "params");
+    mo_jw_member_obj(w, "_meta");
+    mo_jw_member_raw(w, MO_MCP_P_SUB, mo_json_text(id));
+    mo_jw_end(w);
+}
+
+static struct mo_jw begin_note(struct call *c, const char *method)
+{
+    struct mo_jw w = mo_ep_begin_note(c->ep, method);
+
+    mo_jw_member_obj(&w, "params");
+    return w;
 }
 
 static void end_note(struct call *c, struct mo_jw *w)
@@ -23,13 +32,19 @@ static void end_note(struct call *c, struct mo_jw *w)
     if (c->task) {
         mo_jw_member_obj(w, "_meta");
         mo_ep_task_meta(c->task, w);
-        mo_jw_end(w);
     }
-    mo_jw_end(w);
-    mo_jw_end(w);
-    if (!mo_buf_err(&c->ep->scratch))
-        c->way->note(c->way, mo_buf_view(&c->ep->scratch));
-    mo_ep_scratch_done(c->ep);
+    mo_jw_end_all(w);
+    mo_ep_note_scratch(c->ep, c->way);
+}
+
+/* True if the client wants this report: progress must grow. */
+static bool may_report(struct call *c, double progress)
+{
+    if (!c->token.p || !c->way || (c->progressed && progress <= c->progress))
+        return false;
+    c->progressed = true;
+    c->progress = progress;
+    return true;
 }
 
 void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
@@ -38,11 +53,9 @@ void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
     struct call *c = call_of(pub);
     struct mo_jw w;
 
-    if (!c->token.p || !c->way || (c->progressed && progress <= c->progress))
+    if (!may_report(c, progress))
         return;
-    c->progressed = true;
-    c->progress = progress;
-    begin_note(c, &w, "notifications/progress");
+    w = begin_note(c, "notifications/progress");
     mo_jw_member_raw(&w, "progressToken", mo_json_text(c->token));
     mo_jw_member_f64(&w, "progress", progress);
     if (total >= 0)
@@ -68,7 +81,7 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
 
     if (!c->way || lv < least_level(c) || !(c->ep->o.caps & MO_EP_LOGGING))
         return;
-    begin_note(c, &w, "notifications/message");
+    w = begin_note(c, "notifications/message");
     mo_jw_member_cstr(&w, "level", mo_ep_level_text(lv));
     if (logger)
         mo_jw_member_cstr(&w, "logger", logger);
@@ -98,12 +111,8 @@ static void begin_raw(struct mo_buf *b, const char *method)
 
 static void end_raw(struct mo_endpoint *ep, struct mo_ep_way *way)
 {
-    struct mo_buf *b = &ep->scratch;
-
-    (void)mo_buf_putc(b, '}');
-    if (!mo_buf_err(b))
-        way->note(way, mo_buf_view(b));
-    mo_ep_scratch_done(ep);
+    (void)mo_buf_putc(&ep->scratch, '}');
+    mo_ep_note_scratch(ep, way);
 }
 
 /* token empty: no token is written. */
@@ -143,13 +152,10 @@ void mo_ep_call_progress_raw(struct mo_ep_call *pub, struct mo_json params)
     struct call *c = call_of(pub);
     double at;
 
-    if (!c->token.p || !c->way ||
-        mo_json_f64(mo_json_get(params, "progress"), &at) < 0 ||
-        (c->progressed && at <= c->progress))
-        return;
-    c->progressed = true;
-    c->progress = at;
-    forward_note(c, "notifications/progress", params, mo_json_text(c->token));
+    if (mo_json_f64(mo_json_get(params, "progress"), &at) == 0 &&
+        may_report(c, at))
+        forward_note(c, "notifications/progress", params,
+                     mo_json_text(c->token));
 }
 
 static bool is_wanted(const struct mo_endpoint *ep, struct mo_json params,

@@ -154,16 +154,27 @@ struct ep_method {
 const struct ep_method *mo_ep_method(const struct mo_endpoint *ep,
                                      struct mo_json method, bool modern);
 struct mo_buf *mo_ep_scratch(struct mo_endpoint *ep);
-void mo_ep_scratch_done(struct mo_endpoint *ep);
+/* Free a buffer that has grown. */
+static inline void mo_ep_shrink(struct mo_buf *b)
+{
+    if (b->cap > EP_SCRATCH_KEEP)
+        mo_buf_fini(b);
+}
+static inline void mo_ep_scratch_done(struct mo_endpoint *ep)
+{
+    mo_ep_shrink(&ep->scratch);
+}
 void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w);
 void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
                     enum mo_mcp_version v);
-/* Answer with the scratch buffer; status 200. */
-void mo_ep_answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w);
+/* Answer with the scratch buffer. */
+void mo_ep_answer_scratch(struct mo_endpoint *ep, struct mo_ep_way *w,
+                          int status);
+/* Send it as a message that is not the answer. */
+void mo_ep_note_scratch(struct mo_endpoint *ep, struct mo_ep_way *w);
 /* Answer a request that has no call. id none: null. */
 void mo_ep_refuse(struct mo_endpoint *ep, struct mo_ep_way *w, int status,
-                  struct mo_json id, int code, const char *msg,
-                  struct mo_span data);
+                  struct mo_json id, int code, const char *msg);
 enum mo_mcp_level mo_ep_level(struct mo_json v); /* MO_MCP_LEVELS: none */
 const char *mo_ep_level_text(enum mo_mcp_level lv);
 
@@ -176,10 +187,11 @@ void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
 /* --- ep_note.c ----------------------------------------------------------- */
 
 /* Begin a notification in the scratch buffer, up to its params. */
-void mo_ep_begin_note(struct mo_endpoint *ep, struct mo_jw *w,
-                      const char *method);
+struct mo_jw mo_ep_begin_note(struct mo_endpoint *ep, const char *method);
+/* Write _meta, which names a listen. */
+void mo_ep_put_sub(struct mo_jw *w, struct mo_json id);
 
-/* --- ep_watch.c: subscriptions and log levels of all clients ------------- */
+/* --- subscriptions and log levels of all clients, endpoint.c ------------- */
 
 /* Add a subscriber of the resource; 0, MO_ENOMEM, MO_EBUSY. */
 int mo_ep_watch(struct mo_endpoint *ep, struct mo_span uri);
@@ -193,10 +205,8 @@ void mo_ep_level_wanted(struct mo_endpoint *ep, enum mo_mcp_level lv, bool on);
 
 /* --- classification of messages, endpoint.c ------------------------------ */
 
-enum mo_ep_era { EP_LEGACY, EP_MODERN };
-
 /* True if the message carries the modern envelope. */
-enum mo_ep_era mo_ep_classify(const struct mo_rpc *m);
+bool mo_ep_is_modern(const struct mo_rpc *m);
 
 struct mo_ep_from { /* the origin of a message */
     struct mo_ep_way *way;
@@ -271,8 +281,7 @@ bool mo_ep_is_meta(struct mo_json key);
 bool mo_ep_is_task_key(struct mo_json key);
 /* Begin a result in the scratch buffer, up to its members; end it with _meta.
  */
-void mo_ep_begin_result(struct mo_endpoint *ep, struct mo_jw *w,
-                        struct mo_json id);
+struct mo_jw mo_ep_begin_result(struct mo_endpoint *ep, struct mo_json id);
 void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
                       struct mo_json meta);
 
@@ -281,10 +290,6 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
 void mo_ep_listen(struct call *c);
 /* The endpoint ends: a listen gets its answer, other calls are canceled. */
 void mo_ep_listen_end(struct call *c, bool on_line);
-
-#define EP_NEEDS_TASKS                                                         \
-    "{\"requiredCapabilities\":{\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}" \
-    "}"
 
 /* --- ep_rounds.c --------------------------------------------------------- */
 
@@ -309,6 +314,7 @@ int mo_ep_downgrade(const struct mo_endpoint *ep, struct mo_buf *b,
 
 /* --- ep_call.c ----------------------------------------------------------- */
 
+/* NULL: out of memory; the request was refused. */
 struct call *mo_ep_call_new(struct mo_endpoint *ep,
                             const struct mo_ep_from *from,
                             const struct mo_rpc *m, const struct ep_method *em);
@@ -330,8 +336,12 @@ struct mo_span mo_ep_call_dup(struct call *c,
                               struct mo_span s); /* p NULL: out of memory */
 /* Answer with the scratch buffer; ends the call. */
 void mo_ep_call_answer(struct call *c, int status);
-void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg,
-                       struct mo_span data);
+void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg);
+void mo_ep_call_refuse_data(struct call *c, int status, int code,
+                            const char *msg, struct mo_span data);
+/* True: the client did not declare the tasks extension; the call was refused.
+ */
+bool mo_ep_call_lacks_tasks(struct call *c);
 /* The endpoint ends: free the call, whoever holds it. */
 void mo_ep_call_bury(struct call *c);
 

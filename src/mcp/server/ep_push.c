@@ -55,9 +55,8 @@ static void cancel_question(const struct mo_ep_ask *a)
 {
     struct mo_ep_sess *s = a->sess;
 
-    if (a->text.len || !s->push)
-        return;
-    mo_ep_send_cancelled(s->ep, s->push, a->id);
+    if (!a->text.len && s->push)
+        mo_ep_send_cancelled(s->ep, s->push, a->id);
 }
 
 static void on_late(struct mo_timer *t)
@@ -141,9 +140,7 @@ bool mo_endpoint_hears(struct mo_endpoint *ep, uint64_t peer)
 
 void mo_ep_push_open(struct mo_ep_sess *s)
 {
-    mo_list_each_safe (n, &s->asks) {
-        struct mo_ep_ask *a = mo_container_of(n, struct mo_ep_ask, node);
-
+    mo_list_each_entry_safe (a, &s->asks, struct mo_ep_ask, node) {
         if (a->text.len && is_connected(s))
             send_question(a);
     }
@@ -157,9 +154,7 @@ void mo_endpoint_unask(struct mo_ep_ask *a)
 
 void mo_ep_push_reply(struct mo_ep_sess *s, uint64_t id, const struct mo_rpc *m)
 {
-    mo_list_each (n, &s->asks) {
-        struct mo_ep_ask *a = mo_container_of(n, struct mo_ep_ask, node);
-
+    mo_list_each_entry (a, &s->asks, struct mo_ep_ask, node) {
         if (a->id != id)
             continue;
         if (m->kind == MO_RPC_ERROR)
@@ -181,10 +176,7 @@ uint64_t mo_endpoint_only(const struct mo_endpoint *ep)
 {
     uint64_t peer = 0;
 
-    mo_list_each (n, &ep->sessions) {
-        const struct mo_ep_sess *s =
-            mo_container_of(n, struct mo_ep_sess, node);
-
+    mo_list_each_entry (s, &ep->sessions, struct mo_ep_sess, node) {
         if (!s->ready)
             continue;
         if (peer)

@@ -8,17 +8,14 @@
 #include "codec/sha256.h"
 #include "mcp/server/ep_priv.h"
 
-static const struct mo_span nothing = {NULL, 0};
-
 /* Digest of the call: the caller, the method and the parameters that make it
  * the same call. Numbers and order count as written. */
 static void digest_call(const struct call *c, unsigned char out[MO_SHA256_LEN])
 {
     static const char *const parts[] = {"name", "uri", "arguments"};
+    mo_autobuf struct mo_buf b = {.max = c->pub.params.n + 64};
     struct mo_sha256 h;
-    struct mo_buf b;
 
-    mo_buf_init(&b, c->pub.params.n + 64);
     mo_sha256_init(&h);
     mo_sha256_put(&h, c->pub.caller.p, c->pub.caller.n);
     mo_sha256_put(&h, "\0", 1);
@@ -31,7 +28,6 @@ static void digest_call(const struct call *c, unsigned char out[MO_SHA256_LEN])
         if (v.p && mo_json_compact(v, &b) == 0)
             mo_sha256_put(&h, b.p, b.len);
     }
-    mo_buf_fini(&b);
     mo_sha256_end(&h, out);
 }
 
@@ -48,14 +44,11 @@ static void put_state(const struct call *c, struct mo_buf *b)
     mo_jw_member_u64(&w, "r", c->rounds);
     mo_jw_member(&w, "s", c->state_bytes);
     mo_jw_member_obj(&w, "i");
-    mo_list_each (n, &c->inputs) {
-        struct ep_input *in = mo_container_of(n, struct ep_input, node);
-
+    mo_list_each_entry (in, &c->inputs, struct ep_input, node) {
         mo_jw_key_span(&w, in->key);
         mo_jw_raw(&w, mo_json_text(in->value));
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
 }
 
 static int put_sealed_state(const struct call *c, struct mo_buf *out)
@@ -63,20 +56,17 @@ static int put_sealed_state(const struct call *c, struct mo_buf *out)
     uint64_t until = mo_now_ns() + c->ep->o.limits.state_ms * (uint64_t)MO_MS;
     unsigned char d[MO_SHA256_LEN];
     mo_autobuf struct mo_buf plain = {.max = MO_SEAL_MAX};
-    int rc;
 
     put_state(c, &plain);
     digest_call(c, d);
-    rc = mo_buf_err(&plain);
-    if (rc == 0)
-        rc = mo_seal_put(&c->ep->seal, digest_span(d), until,
-                         mo_buf_view(&plain), out);
-    return rc;
+    return mo_buf_err(&plain) ? mo_buf_err(&plain)
+                              : mo_seal_put(&c->ep->seal, digest_span(d), until,
+                                            mo_buf_view(&plain), out);
 }
 
 static int read_inputs(struct call *c, struct mo_json obj)
 {
-    for (struct mo_json_walk m = mo_json_walk(obj); mo_json_step(&m);) {
+    mo_json_each (m, obj) {
         struct mo_span name;
         int rc = mo_json_str(m.key, &c->arena, &name);
 
@@ -112,8 +102,8 @@ static const char *open_state(struct call *c)
 {
     struct mo_json st = mo_json_get(c->pub.params, "requestState");
     unsigned char d[MO_SHA256_LEN];
+    mo_autobuf struct mo_buf plain = {.max = MO_SEAL_MAX};
     struct mo_span text;
-    struct mo_buf plain;
     int rc;
 
     if (!st.p)
@@ -121,12 +111,10 @@ static const char *open_state(struct call *c)
     if (!mo_json_is(st, MO_JSON_STRING) ||
         mo_json_str(st, &c->arena, &text) < 0)
         return "params.requestState must be the string we gave";
-    mo_buf_init(&plain, MO_SEAL_MAX);
     digest_call(c, d);
     rc = mo_seal_open(&c->ep->seal, digest_span(d), mo_now_ns(), text, &plain);
     if (rc == 0)
         rc = read_state(c, mo_buf_view(&plain));
-    mo_buf_fini(&plain);
     if (rc == MO_ETIMEOUT)
         return "params.requestState has expired; begin again";
     return rc < 0 ? "params.requestState is not one we gave for this call"
@@ -147,14 +135,11 @@ const char *mo_ep_take_answers(struct call *c)
 
 static void put_questions(struct call *c, struct mo_span sealed)
 {
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_result(c->ep, c->id);
 
-    mo_ep_begin_result(c->ep, &w, c->id);
     mo_jw_member_cstr(&w, "resultType", "input_required");
     mo_jw_member_obj(&w, "inputRequests");
-    mo_list_each (n, &c->needs) {
-        struct ep_need *q = mo_container_of(n, struct ep_need, node);
-
+    mo_list_each_entry (q, &c->needs, struct ep_need, node) {
         mo_jw_key_span(&w, q->key);
         mo_jw_obj(&w);
         mo_jw_member(&w, "method", q->method);
@@ -168,23 +153,23 @@ static void put_questions(struct call *c, struct mo_span sealed)
 
 enum mo_ep_waiting mo_ep_modern_wait(struct call *c)
 {
-    enum mo_ep_waiting how = MO_EP_ENDED;
     unsigned missing = mo_ep_missing(c);
     mo_autobuf struct mo_buf b = {.max = 2 * MO_SEAL_MAX};
 
     MO_BUG_ON(!(c->m->flags & M_MRTR));
     if (missing) {
         mo_ep_put_missing(c, missing, &b);
-        mo_ep_call_refuse(c, 400, MO_MCP_MISSING_CAPABILITY,
-                          "the client lacks a capability that this call needs",
-                          mo_buf_view(&b));
-    } else if (put_sealed_state(c, &b) < 0) {
-        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "the state is too big",
-                          nothing);
-    } else {
-        put_questions(c, mo_buf_view(&b));
-        mo_ep_call_answer(c, 200);
-        how = MO_EP_AWAY;
+        mo_ep_call_refuse_data(
+            c, 400, MO_MCP_MISSING_CAPABILITY,
+            "the client lacks a capability that this call needs",
+            mo_buf_view(&b));
+        return MO_EP_ENDED;
     }
-    return how;
+    if (put_sealed_state(c, &b) < 0) {
+        mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL, "the state is too big");
+        return MO_EP_ENDED;
+    }
+    put_questions(c, mo_buf_view(&b));
+    mo_ep_call_answer(c, 200);
+    return MO_EP_AWAY;
 }

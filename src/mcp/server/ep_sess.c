@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "base/rand.h"
 #include "codec/http/sse.h"
 
 /* --- events that are kept ------------------------------------------------ */
@@ -18,9 +17,7 @@ static void drop_event(struct hsess *s, struct kept *k)
 /* Drop the oldest event of the longest idle session. */
 static bool drop_oldest_event(struct mo_ep_http *h)
 {
-    mo_list_each (n, &h->sessions) {
-        struct hsess *s = mo_container_of(n, struct hsess, node);
-
+    mo_list_each_entry (s, &h->sessions, struct hsess, node) {
         if (mo_list_empty(&s->kept))
             continue;
         drop_event(s, mo_container_of(s->kept.next, struct kept, node));
@@ -81,20 +78,6 @@ static void put_event(struct mo_buf *b, bool with_id, uint64_t stream,
         ev.id = mo_span(id, (size_t)n);
     mo_buf_reset(b);
     (void)mo_sse_put(b, &ev);
-}
-
-static void shrink_buf(struct mo_buf *b)
-{
-    if (b->cap > EP_SCRATCH_KEEP)
-        mo_buf_fini(b);
-}
-
-/* Write to a connection that has no answer. */
-static void flush_event(struct mo_ep_http *h, struct mo_req *rq)
-{
-    if (mo_buf_err(&h->sse) || mo_req_write(rq, mo_buf_view(&h->sse)) < 0)
-        mo_req_abort(rq);
-    shrink_buf(&h->sse);
 }
 
 static void drop_out(struct answer *a)
@@ -186,7 +169,7 @@ static void send_out(struct answer *a, struct mo_buf *b)
     } else if (!direct) {
         send_pieces(a);
     }
-    shrink_buf(b);
+    mo_ep_shrink(b);
 }
 
 static bool has_priming_event(const struct answer *a)
@@ -282,13 +265,9 @@ static void on_gone(struct mo_req *rq)
 {
     struct answer *a = rq->data;
 
-    rq->data = NULL;
     if (!a)
         return;
-    a->rq = NULL;
-    a->streaming = false;
-    a->ending = false;
-    drop_out(a);
+    detach(a);
     if (a->sess)
         mo_hsess_touch(a->sess);
     if (a->modern && a->way.call) {
@@ -307,19 +286,15 @@ static void on_hangup(struct mo_req *rq)
         mo_req_abort(rq);
 }
 
-/* The last request was answered: end the stream, or send the empty answer. */
-static void finish_answer(struct answer *a)
+/* Also after the last request was answered; sends the empty answer if there was
+ * none. */
+void mo_answer_stop(struct answer *a)
 {
     if (!a->rq)
         return;
     start_answer(a);
     a->ending = true;
     send_pieces(a);
-}
-
-void mo_answer_stop(struct answer *a)
-{
-    finish_answer(a);
 }
 
 void mo_answer_cut(struct answer *a)
@@ -333,7 +308,7 @@ void mo_answer_done(struct answer *a)
 {
     a->pending--;
     if (a->pending == 0)
-        finish_answer(a);
+        mo_answer_stop(a);
     maybe_free(a);
 }
 
@@ -447,9 +422,7 @@ static bool make_room(struct mo_ep_http *h)
 {
     if (h->by_id.len < h->ep->o.limits.sessions)
         return true;
-    mo_list_each (n, &h->sessions) {
-        struct hsess *s = mo_container_of(n, struct hsess, node);
-
+    mo_list_each_entry (s, &h->sessions, struct hsess, node) {
         if (mo_hsess_idle(s)) {
             mo_hsess_free(s);
             return true;
@@ -544,9 +517,7 @@ static int parse_event_id(struct mo_span last, uint64_t *stream, uint64_t *seq)
 
 static struct answer *find_answer(struct hsess *s, uint64_t no)
 {
-    mo_list_each (n, &s->answers) {
-        struct answer *a = mo_container_of(n, struct answer, snode);
-
+    mo_list_each_entry (a, &s->answers, struct answer, snode) {
         if (a->no == no && a->pending)
             return a;
     }
@@ -556,14 +527,15 @@ static struct answer *find_answer(struct hsess *s, uint64_t no)
 static void replay_events(struct hsess *s, struct mo_req *rq, uint64_t stream,
                           uint64_t seq)
 {
-    mo_list_each (n, &s->kept) {
-        struct kept *k = mo_container_of(n, struct kept, node);
-
+    mo_list_each_entry (k, &s->kept, struct kept, node) {
         if (k->stream != stream || k->seq <= seq)
             continue;
         put_event(&s->h->sse, true, k->stream, k->seq, mo_span(k->text, k->n),
                   0);
-        flush_event(s->h, rq);
+        if (mo_buf_err(&s->h->sse) ||
+            mo_req_write(rq, mo_buf_view(&s->h->sse)) < 0)
+            mo_req_abort(rq);
+        mo_ep_shrink(&s->h->sse);
     }
 }
 

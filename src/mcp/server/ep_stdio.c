@@ -48,16 +48,12 @@ static void write_line(struct mo_ep_stdio *x, struct mo_span msg)
 static void send_msg(struct mo_ep_stdio *x, struct mo_span msg)
 {
     struct mo_json v = {msg.p, msg.n};
-    struct mo_buf b;
+    mo_autobuf struct mo_buf b = {.max = msg.n};
 
-    if (mo_span_find(msg, '\n') < 0 && mo_span_find(msg, '\r') < 0) {
+    if (mo_span_find(msg, '\n') < 0 && mo_span_find(msg, '\r') < 0)
         write_line(x, msg);
-        return;
-    }
-    mo_buf_init(&b, msg.n);
-    if (mo_json_compact(v, &b) == 0)
+    else if (mo_json_compact(v, &b) == 0)
         write_line(x, mo_buf_view(&b));
-    mo_buf_fini(&b);
 }
 
 static void on_note(struct mo_ep_way *w, struct mo_span msg)
@@ -81,14 +77,14 @@ static void on_drop(struct mo_ep_way *w)
 static void send_refusal(struct mo_ep_stdio *x, struct mo_json id, int code,
                          const char *why)
 {
-    mo_ep_refuse(x->sess.ep, &x->way, 400, id, code, why, mo_span(NULL, 0));
+    mo_ep_refuse(x->sess.ep, &x->way, 400, id, code, why);
 }
 
 static void handle_message(struct mo_ep_stdio *x, const struct mo_rpc *m)
 {
     struct mo_ep_from from = {.way = &x->way, .sess = &x->sess};
 
-    if (mo_ep_classify(m) == EP_MODERN)
+    if (mo_ep_is_modern(m))
         mo_ep_modern(x->sess.ep, &from, m);
     else
         mo_ep_legacy(&x->sess, &from, m);
@@ -103,8 +99,7 @@ static void handle_batch(struct mo_ep_stdio *x, struct mo_json arr)
                      "batches are not spoken here");
         return;
     }
-    for (struct mo_json_walk at = mo_json_walk(arr);
-         mo_json_step(&at) && !x->ended;) {
+    mo_json_each_while (at, arr, !x->ended) {
         struct mo_rpc m;
 
         if (mo_rpc_parse(mo_json_text(at.val), &m, NULL) == 0 &&
@@ -211,20 +206,12 @@ int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
     return 0;
 }
 
-/* End listens with their answer; other calls end with the session. */
-static void end_listens(struct mo_ep_stdio *x)
-{
-    mo_list_each_safe (n, &x->sess.calls) {
-        struct call *c = mo_container_of(n, struct call, snode);
-
-        if (c->filter)
-            mo_ep_listen_end(c, true);
-    }
-}
-
 void mo_ep_stdio_close(struct mo_ep_stdio *x)
 {
-    if (!x->ended)
-        end_listens(x);
+    /* listens end with their answer, other calls with the session */
+    mo_list_each_entry_safe (c, &x->sess.calls, struct call, snode) {
+        if (c->filter && !x->ended)
+            mo_ep_listen_end(c, true);
+    }
     close_stream(x, NULL);
 }

@@ -47,8 +47,6 @@ struct ep_task {
     char id[MO_TOKEN_LEN(TASK_TOKEN) + 1];
 };
 
-static const struct mo_span nothing = {NULL, 0};
-
 static bool has_ended(const struct ep_task *t)
 {
     return t->status >= COMPLETED;
@@ -122,13 +120,11 @@ static void send_message(struct ep_task *t, struct mo_span msg)
 static void send_status(struct ep_task *t)
 {
     struct mo_endpoint *ep = t->sess->ep;
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_note(ep, "notifications/tasks/status");
 
-    mo_ep_begin_note(ep, &w, "notifications/tasks/status");
     mo_jw_member_obj(&w, "params");
     put_members(&w, t);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     if (!mo_buf_err(&ep->scratch))
         send_message(t, mo_buf_view(&ep->scratch));
     mo_ep_scratch_done(ep);
@@ -156,16 +152,13 @@ void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w)
 static void put_result(const struct ep_task *t, struct mo_json id)
 {
     struct mo_json v = {t->outcome.p, t->outcome.len};
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_result(t->sess->ep, id);
 
-    mo_ep_begin_result(t->sess->ep, &w, id);
     mo_ep_put_members(&w, v, mo_ep_is_meta);
     mo_jw_member_obj(&w, "_meta");
     mo_ep_put_members(&w, mo_json_get(v, "_meta"), mo_ep_is_task_key);
     mo_ep_task_meta(t, &w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
 }
 
 /* Write the answer of the call into the scratch buffer. */
@@ -180,7 +173,7 @@ static void put_outcome(const struct ep_task *t, struct mo_json id)
     b = mo_ep_scratch(t->sess->ep);
     if (t->why) {
         (void)mo_rpc_put_error(b, mo_json_text(id), MO_RPC_INTERNAL,
-                               mo_span_cstr(t->why), nothing);
+                               mo_span_cstr(t->why), mo_span(NULL, 0));
         return;
     }
     (void)mo_buf_puts(b, "{\"jsonrpc\":\"2.0\",\"id\":");
@@ -300,8 +293,8 @@ static void on_expiry(struct mo_timer *timer)
     struct ep_task *t = mo_container_of(timer, struct ep_task, expiry);
 
     for (struct call *c = first_waiter(t); c; c = first_waiter(t))
-        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS, "the task has expired",
-                          nothing);
+        mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
+                          "the task has expired");
     free_task(t);
 }
 
@@ -309,9 +302,7 @@ static bool make_room(struct mo_ep_sess *s)
 {
     if (s->ntasks < s->ep->o.limits.tasks)
         return true;
-    mo_list_each (n, &s->tasks) {
-        struct ep_task *t = mo_container_of(n, struct ep_task, node);
-
+    mo_list_each_entry (t, &s->tasks, struct ep_task, node) {
         if (has_ended(t)) {
             free_task(t);
             return true;
@@ -350,21 +341,18 @@ static void move_call_to_task(struct ep_task *t, struct call *c)
 {
     static const struct mo_json null_id = {"null", 4};
     struct mo_ep_way *w = c->way;
-    struct mo_jw jw;
+    struct mo_jw jw = mo_ep_begin_result(c->ep, c->id);
 
-    mo_ep_begin_result(c->ep, &jw, c->id);
     mo_jw_member_obj(&jw, "task");
     put_members(&jw, t);
-    mo_jw_end(&jw);
-    mo_jw_end(&jw);
-    mo_jw_end(&jw);
+    mo_jw_end_all(&jw);
     c->task = t;
     c->id = null_id;
     c->way = &t->way;
     t->way.call = &c->pub;
     if (w->call == &c->pub)
         w->call = NULL;
-    mo_ep_answer_scratch(c->ep, w);
+    mo_ep_answer_scratch(c->ep, w, 200);
 }
 
 void mo_ep_task_begin(struct call *c)
@@ -378,14 +366,13 @@ void mo_ep_task_begin(struct call *c)
         (ms.p && !mo_json_is(ms, MO_JSON_NULL) &&
          (mo_json_f64(ms, &ttl) < 0 || ttl < 0))) {
         mo_ep_call_refuse(c, 200, MO_RPC_INVALID_PARAMS,
-                          "params.task must be {\"ttl\":milliseconds}",
-                          nothing);
+                          "params.task must be {\"ttl\":milliseconds}");
         return;
     }
     t = make_room(c->sess) ? new_task(c, ttl < 1e15 ? (uint64_t)ttl : 0) : NULL;
     if (!t) {
         mo_ep_call_refuse(c, 200, MO_RPC_INTERNAL,
-                          "too many tasks, or too little memory", nothing);
+                          "too many tasks, or too little memory");
         return;
     }
     move_call_to_task(t, c);
@@ -401,15 +388,13 @@ static struct ep_task *find_task(struct mo_ep_sess *s,
 {
     struct mo_json id = mo_json_get(m->params, "taskId");
 
-    mo_list_each (n, &s->tasks) {
-        struct ep_task *t = mo_container_of(n, struct ep_task, node);
-
+    mo_list_each_entry (t, &s->tasks, struct ep_task, node) {
         if (mo_json_is(id, MO_JSON_STRING) &&
             mo_json_str_eq(id, mo_span_cstr(t->id)))
             return t;
     }
     mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                 "no such task, or it has expired", nothing);
+                 "no such task, or it has expired");
     return NULL;
 }
 
@@ -417,13 +402,11 @@ static void answer_task(const struct ep_task *t, const struct mo_ep_from *from,
                         const struct mo_rpc *m)
 {
     struct mo_endpoint *ep = t->sess->ep;
-    struct mo_jw w;
+    struct mo_jw w = mo_ep_begin_result(ep, m->id);
 
-    mo_ep_begin_result(ep, &w, m->id);
     put_members(&w, t);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_ep_answer_scratch(ep, from->way);
+    mo_jw_end_all(&w);
+    mo_ep_answer_scratch(ep, from->way, 200);
 }
 
 void mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -444,7 +427,7 @@ void mo_ep_task_cancel(struct mo_ep_sess *s, const struct mo_ep_from *from,
         return;
     if (has_ended(t)) {
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                     "the task has ended already", nothing);
+                     "the task has ended already");
         return;
     }
     stop_call(t);
@@ -458,24 +441,18 @@ void mo_ep_task_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
                        const struct mo_rpc *m)
 {
     struct ep_task *t = find_task(s, from, m);
-    struct mo_ep_from full = *from;
     struct call *c;
 
     if (!t)
         return;
     if (has_ended(t)) {
         put_outcome(t, m->id);
-        mo_ep_answer_scratch(s->ep, from->way);
+        mo_ep_answer_scratch(s->ep, from->way, 200);
         return;
     }
-    full.sess = s;
-    full.caller = s->caller;
-    c = mo_ep_call_new(s->ep, &full, m, NULL);
-    if (!c) {
-        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
-                     "out of memory", nothing);
+    c = mo_ep_call_new(s->ep, from, m, NULL);
+    if (!c)
         return;
-    }
     c->pub.version = s->version;
     c->state = CALL_LISTENING;
     mo_list_push(&t->waiters, &c->wnode);
@@ -491,9 +468,7 @@ static void put_page(struct mo_ep_sess *s, struct mo_jw *w, uint64_t after)
     const struct ep_task *last = NULL, *more = NULL;
 
     mo_jw_member_arr(w, "tasks");
-    mo_list_each (n, &s->tasks) {
-        const struct ep_task *t = mo_container_of(n, struct ep_task, node);
-
+    mo_list_each_entry (t, &s->tasks, struct ep_task, node) {
         if (t->no <= after)
             continue;
         more = t;
@@ -525,12 +500,11 @@ void mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
          mo_span_u64(mo_span(cursor.p + 1, cursor.n - 2), &after) < 0 ||
          after > s->ep->next_task)) {
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                     "no such cursor", nothing);
+                     "no such cursor");
         return;
     }
-    mo_ep_begin_result(s->ep, &w, m->id);
+    w = mo_ep_begin_result(s->ep, m->id);
     put_page(s, &w, after);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    mo_ep_answer_scratch(s->ep, from->way);
+    mo_jw_end_all(&w);
+    mo_ep_answer_scratch(s->ep, from->way, 200);
 }

@@ -25,7 +25,6 @@ struct inside {
     struct mo_list queue, ways;
     size_t queued;
     struct mo_later later;
-    struct mo_err why;
     size_t nwho;
     char who[];
 };
@@ -36,11 +35,6 @@ struct way { /* of one request */
     struct inside *x;
     uint64_t id;
 };
-
-static struct inside *from_link(const struct mo_link *k)
-{
-    return mo_container_of(k, struct inside, k);
-}
 
 static int queue_message(struct inside *x, bool up, uint64_t id,
                          struct mo_span text)
@@ -127,7 +121,7 @@ static void push_answer(struct mo_ep_way *w, int status, struct mo_span msg)
     on_push(w, msg);
 }
 
-static void push_drop(struct mo_ep_way *w)
+static void ignore_drop(struct mo_ep_way *w)
 {
     (void)w;
 }
@@ -198,17 +192,12 @@ static void deliver_queue(struct inside *x)
 
 static void end_link(struct inside *x)
 {
-    const struct mo_link_cb *cb = x->k.cb;
-    struct mo_err why = x->why;
-    void *ctx = x->k.ctx;
-
     mo_ep_sess_fini(&x->sess);
     mo_list_each_safe (n, &x->ways)
         way_free(mo_container_of(n, struct way, node));
     drop_queue(&x->queue);
     mo_later_cancel(&x->later);
-    mo_free(x);
-    cb->on_close(ctx, why.code ? &why : NULL);
+    mo_link_gone(&x->k);
 }
 
 static void on_later(struct mo_later *d)
@@ -225,26 +214,20 @@ static void on_later(struct mo_later *d)
 
 static int inside_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    return queue_message(from_link(k), true, m->id, m->text);
-}
-
-static void inside_start(struct mo_link *k)
-{
-    (void)k; /* nothing is sent before the first request */
+    return queue_message(mo_container_of(k, struct inside, k), true, m->id,
+                         m->text);
 }
 
 static void inside_close(struct mo_link *k, const struct mo_err *why)
 {
-    struct inside *x = from_link(k);
+    struct inside *x = mo_container_of(k, struct inside, k);
 
-    if (why)
-        x->why = *why;
+    (void)why;
     mo_loop_defer(x->loop, &x->later);
 }
 
 static const struct mo_link_ops inside_ops = {
     .send = inside_send,
-    .start = inside_start,
     .close = inside_close,
 };
 
@@ -265,7 +248,7 @@ int mo_link_inside(struct mo_loop *l, struct mo_endpoint *ep,
     x->nwho = who.n;
     memcpy(x->who, who.p, who.n);
     mo_ep_sess_init(&x->sess, ep);
-    x->push = (struct mo_ep_way){on_push, push_answer, push_drop, NULL, NULL};
+    x->push = (struct mo_ep_way){on_push, push_answer, ignore_drop, NULL, NULL};
     x->sess.push = &x->push;
     x->sess.inside = mo_span(x->who, x->nwho);
     *out = &x->k;
@@ -274,5 +257,5 @@ int mo_link_inside(struct mo_loop *l, struct mo_endpoint *ep,
 
 uint64_t mo_link_inside_peer(const struct mo_link *k)
 {
-    return from_link(k)->sess.peer;
+    return mo_container_of(k, struct inside, k)->sess.peer;
 }

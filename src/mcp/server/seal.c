@@ -95,7 +95,6 @@ static int open_raw(const struct mo_seal *s, struct mo_span bind, uint64_t now,
     const unsigned char *p = (const unsigned char *)raw->p;
     unsigned char tag[TAG];
     size_t body;
-    int rc;
 
     if (raw->len < HEAD + TAG)
         return MO_EPROTO;
@@ -107,22 +106,19 @@ static int open_raw(const struct mo_seal *s, struct mo_span bind, uint64_t now,
     if (load_u64(p + NONCE) < now)
         return MO_ETIMEOUT;
     crypt_bytes(s, p, (unsigned char *)raw->p + HEAD, body - HEAD);
-    rc = mo_buf_put(plain, raw->p + HEAD, body - HEAD);
-    return rc;
+    return mo_buf_put(plain, raw->p + HEAD, body - HEAD);
 }
 
 int mo_seal_open(const struct mo_seal *s, struct mo_span bind, uint64_t now,
                  struct mo_span text, struct mo_buf *plain)
 {
-    struct mo_buf raw;
+    mo_autobuf struct mo_buf raw = {.max = MO_SEAL_MAX};
     int rc;
 
     if (text.n > MO_SEAL_MAX * 4 / 3 + 4)
         return MO_EPROTO;
-    mo_buf_init(&raw, MO_SEAL_MAX);
     rc = mo_base64url_decode(text, &raw);
     if (rc == 0)
         rc = open_raw(s, bind, now, &raw, plain);
-    mo_buf_fini(&raw);
     return rc == MO_ETOOBIG ? MO_EPROTO : rc;
 }
