@@ -444,6 +444,6 @@ void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
     if (!g->listed[what])
         return;
     g->listed[what] = false;
-    mo_list_each_safe (x, &g->eps, struct gw_ep, node)
+    mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node)
         mo_endpoint_changed(x->ep, what);
 }

@@ -173,7 +173,7 @@ void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind)
 
 bool mo_catalog_refresh_reading(const struct server_slot *s)
 {
-    mo_list_each (k, &s->children, const struct gw_child, node) {
+    mo_list_each_entry (k, &s->children, const struct gw_child, node) {
         if (k->busy)
             return true;
     }

@@ -36,7 +36,7 @@ void mo_upstream_refuse(struct mo_child_request *w, enum refusal refusal)
 
 void mo_upstream_refuse_all(struct mo_list *requests, enum refusal refusal)
 {
-    mo_list_each_safe (w, requests, struct mo_child_request, node)
+    mo_list_each_entry_safe (w, requests, struct mo_child_request, node)
         mo_upstream_refuse(w, refusal);
 }
 
