@@ -100,17 +100,20 @@ static void on_over(struct mo_later *d)
     maybe_over(mo_container_of(d, struct boxed, later));
 }
 
-/* The output or the box has ended and the other had DRAIN_MS. */
-static void on_drained(struct mo_timer *t)
+static void close_parts(struct boxed *x)
 {
-    struct boxed *x = mo_container_of(t, struct boxed, drain);
-
-    if (x->box)
-        mo_box_stop(x->box);
     if (x->inner)
         mo_link_close(x->inner, NULL);
     if (x->err)
         mo_stream_close(x->err, NULL);
+    if (x->box)
+        mo_box_stop(x->box);
+}
+
+/* The output or the box has ended and the other had DRAIN_MS. */
+static void on_drained(struct mo_timer *t)
+{
+    close_parts(mo_container_of(t, struct boxed, drain));
 }
 
 static void tell_cause(struct boxed *x, const struct mo_box_end *end)
@@ -237,12 +240,7 @@ static void boxed_close(struct mo_link *k, const struct mo_err *why)
 
     if (why && !x->why.code)
         x->why = *why;
-    if (x->inner)
-        mo_link_close(x->inner, NULL);
-    if (x->err)
-        mo_stream_close(x->err, NULL);
-    if (x->box)
-        mo_box_stop(x->box);
+    close_parts(x);
     mo_loop_defer(x->loop, &x->later);
 }
 

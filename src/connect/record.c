@@ -35,19 +35,15 @@ static void blank_text(struct mo_buf *b, struct mo_span what)
 /* Blanks the raw value, its JSON escape, and the JSON escape of that. */
 static void blank_secret(struct mo_buf *text, const char *secret)
 {
-    struct mo_span form = mo_span_cstr(secret);
-    struct mo_buf q[2];
+    mo_autobuf struct mo_buf once = {.max = SECRET_MAX};
+    mo_autobuf struct mo_buf twice = {.max = SECRET_MAX};
 
-    blank_text(text, form);
-    for (size_t i = 0; i < MO_COUNT(q); i++) {
-        mo_buf_init(&q[i], SECRET_MAX);
-        if (mo_json_quote(&q[i], form) < 0)
-            continue;
-        form = mo_span(q[i].p + 1, q[i].len - 2);
-        blank_text(text, form);
-    }
-    for (size_t i = 0; i < MO_COUNT(q); i++)
-        mo_buf_fini(&q[i]);
+    blank_text(text, mo_span_cstr(secret));
+    if (mo_json_quote(&once, mo_span_cstr(secret)) < 0)
+        return;
+    blank_text(text, mo_span(once.p + 1, once.len - 2));
+    if (mo_json_quote(&twice, mo_span(once.p + 1, once.len - 2)) == 0)
+        blank_text(text, mo_span(twice.p + 1, twice.len - 2));
 }
 
 static void blank_secrets(struct mo_record *r)

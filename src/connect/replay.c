@@ -392,6 +392,7 @@ static void begin_playing(struct mo_replay *r, struct exchange *x,
 
 static void on_request(struct mo_replay *r, const struct mo_rpc *m)
 {
+    static const char pong[] = "{\"jsonrpc\":\"2.0\",\"result\":{}}";
     struct exchange *x = NULL;
     struct mo_json plain;
     bool known = false;
@@ -404,12 +405,8 @@ static void on_request(struct mo_replay *r, const struct mo_rpc *m)
     if (x)
         begin_playing(r, x, m);
     else if (is_method(m->method, "ping"))
-        send_edited(r,
-                    (struct mo_json){"{\"jsonrpc\":\"2.0\",\"result\":{}}",
-                                     sizeof("{\"jsonrpc\":\"2.0\","
-                                            "\"result\":{}}") -
-                                         1},
-                    "id", mo_json_text(m->id));
+        send_edited(r, (struct mo_json){pong, sizeof(pong) - 1}, "id",
+                    mo_json_text(m->id));
     else if (known)
         send_error(r, m->id, MO_RPC_INVALID_PARAMS,
                    "nothing was recorded for these params");

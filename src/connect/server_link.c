@@ -293,8 +293,11 @@ void mo_server_link_noise(void *ctx, const char *server, struct mo_span line)
 
 /* --- open and close ------------------------------------------------------- */
 
-static void schedule_next_step(struct mo_server_link *d)
+/* Runs the next step of closing. */
+static void on_gone(void *ctx)
 {
+    struct mo_server_link *d = ctx;
+
     mo_loop_defer(d->loop, &d->later);
 }
 
@@ -304,12 +307,7 @@ static void on_sign_in_gone(void *ctx)
     struct mo_server_link *d = x->d;
 
     sign_in_free(x);
-    schedule_next_step(d);
-}
-
-static void on_gone(void *ctx)
-{
-    schedule_next_step(ctx);
+    on_gone(d);
 }
 
 /* Closes in reverse order: tokens, HTTP client, children. */
@@ -393,5 +391,5 @@ void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
 {
     d->gone = gone;
     d->gone_ctx = ctx;
-    schedule_next_step(d);
+    on_gone(d);
 }

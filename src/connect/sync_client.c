@@ -20,8 +20,9 @@ struct mo_sync_client {
     struct mo_config_mcp given; /* server, if it is not configured */
     struct mo_conn *conn;       /* NULL: closed */
     uint64_t timeout_ms;
-    bool *sign_in_needed; /* owned by the caller, or NULL */
-    bool opened, not_dialed, link_gone;
+    bool *sign_in_needed;         /* owned by the caller, or NULL */
+    bool opened, closed, settled; /* settled: opened or closed */
+    bool not_dialed, link_gone;
     struct mo_err why; /* how the connection ended */
     /* the current call */
     bool done;
@@ -49,7 +50,7 @@ static void on_open(void *ctx, struct mo_conn *c)
     struct mo_sync_client *p = ctx;
 
     (void)c;
-    p->opened = true;
+    p->opened = p->settled = true;
 }
 
 static void on_close(void *ctx, const struct mo_err *why)
@@ -57,6 +58,7 @@ static void on_close(void *ctx, const struct mo_err *why)
     struct mo_sync_client *p = ctx;
 
     p->conn = NULL;
+    p->closed = p->settled = true;
     if (why)
         p->why = *why;
     else
@@ -71,11 +73,10 @@ static const struct mo_conn_cb conn_cb = {
 
 /* --- blocking calls ------------------------------------------------------- */
 
-static bool is_done(void *ctx)
+/* For mo_loop_until(): waits for one of the flags. */
+static bool is_set(void *flag)
 {
-    struct mo_sync_client *p = ctx;
-
-    return p->done;
+    return *(const bool *)flag;
 }
 
 static void server_said_no(struct mo_sync_client *p, const struct mo_reply *r)
@@ -126,7 +127,7 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 static int wait_for(struct mo_sync_client *p, struct mo_json *out,
                     struct mo_err *e)
 {
-    (void)mo_loop_until(p->loop, is_done, p, FOREVER_MS);
+    (void)mo_loop_until(p->loop, is_set, &p->done, FOREVER_MS);
     if (p->rc < 0)
         *e = p->err;
     else
@@ -358,28 +359,9 @@ int mo_sync_client_words(struct mo_arena *a, const char *line,
 
 /* --- opening and closing ------------------------------------------------- */
 
-static bool is_settled(void *ctx)
-{
-    struct mo_sync_client *p = ctx;
-
-    return p->opened || !p->conn;
-}
-
-static bool is_closed(void *ctx)
-{
-    struct mo_sync_client *p = ctx;
-
-    return !p->conn;
-}
-
 static void on_link_gone(void *ctx)
 {
     ((struct mo_sync_client *)ctx)->link_gone = true;
-}
-
-static bool is_link_gone(void *ctx)
-{
-    return ((struct mo_sync_client *)ctx)->link_gone;
 }
 
 void mo_sync_client_close(struct mo_sync_client *p)
@@ -388,11 +370,11 @@ void mo_sync_client_close(struct mo_sync_client *p)
         return;
     if (p->conn) {
         mo_conn_close(p->conn, NULL);
-        (void)mo_loop_until(p->loop, is_closed, p, FOREVER_MS);
+        (void)mo_loop_until(p->loop, is_set, &p->closed, FOREVER_MS);
     }
     if (p->link) {
         mo_server_link_close(p->link, on_link_gone, p);
-        (void)mo_loop_until(p->loop, is_link_gone, p, FOREVER_MS);
+        (void)mo_loop_until(p->loop, is_set, &p->link_gone, FOREVER_MS);
     }
     if (p->loop)
         mo_loop_free(p->loop);
@@ -447,10 +429,11 @@ static int open_once(struct mo_sync_client *p, struct mo_conn_opts *co,
     int rc;
 
     do {
+        p->closed = p->settled = false;
         rc = mo_conn_open(p->loop, co, &p->conn, e);
         if (rc < 0)
             return rc;
-        (void)mo_loop_until(p->loop, is_settled, p, FOREVER_MS);
+        (void)mo_loop_until(p->loop, is_set, &p->settled, FOREVER_MS);
         if (p->opened)
             return 0;
         *e = p->why;

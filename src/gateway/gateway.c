@@ -293,14 +293,10 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     if (!g)
         return mo_fail(e, MO_ENOMEM, "gateway");
     g->cat = mo_catalog_new(o->prefix, o->cache, e);
-    if (!g->cat) {
-        mo_free(g);
-        return e ? e->code : MO_ENOMEM;
-    }
     g->router_index = mo_router_index_new(o->table, o->pieces);
     g->results = mo_result_limit_new(o->up.loop);
     g->learning = mo_router_learning_new(o->up.loop, o->learning_file);
-    if (!g->router_index || !g->results || !g->learning) {
+    if (!g->cat || !g->router_index || !g->results || !g->learning) {
         mo_router_index_free(g->router_index);
         mo_result_limit_free(g->results);
         mo_router_learning_free(g->learning);
@@ -448,6 +444,6 @@ void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
     if (!g->listed[what])
         return;
     g->listed[what] = false;
-    mo_list_each_safe (n, &g->eps)
-        mo_endpoint_changed(mo_container_of(n, struct gw_ep, node)->ep, what);
+    mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node)
+        mo_endpoint_changed(x->ep, what);
 }

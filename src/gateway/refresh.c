@@ -171,13 +171,13 @@ void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind)
 
 /* --- unknown lists ------------------------------------------------------- */
 
-static bool is_reading(const struct server_slot *s)
+bool mo_catalog_refresh_reading(const struct server_slot *s)
 {
-    mo_list_each (n, &s->children) {
-        if (mo_container_of(n, struct gw_child, node)->busy)
+    mo_list_each_entry (k, &s->children, const struct gw_child, node) {
+        if (k->busy)
             return true;
     }
-    return false;
+    return s->starting;
 }
 
 /* The child is open; on_open has started to read its lists. */
@@ -199,7 +199,7 @@ bool mo_catalog_refresh_pending(const struct mo_gateway *g)
     for (size_t i = 0; i < g->n; i++) {
         const struct server_slot *s = g->v[i];
 
-        if (!mo_catalog_known(g->cat, s->no) && (s->starting || is_reading(s)))
+        if (!mo_catalog_known(g->cat, s->no) && mo_catalog_refresh_reading(s))
             return true;
     }
     return false;
@@ -215,24 +215,14 @@ static bool reread_open_child(struct server_slot *s)
     return k != NULL;
 }
 
-static void start_for_lists(struct server_slot *s, struct mo_span who,
-                            struct mo_span caps)
-{
-    s->starting = true;
-    s->start = (struct mo_child_request){.ready = on_started};
-    mo_upstream_request_child(s->up, who, caps, &s->start);
-}
-
 void mo_catalog_refresh_slot(struct server_slot *s, struct mo_span who,
                              struct mo_span caps)
 {
-    if (!s->starting && !is_reading(s) && !reread_open_child(s))
-        start_for_lists(s, who, caps);
-}
-
-bool mo_catalog_refresh_reading(const struct server_slot *s)
-{
-    return s->starting || is_reading(s);
+    if (mo_catalog_refresh_reading(s) || reread_open_child(s))
+        return;
+    s->starting = true;
+    s->start = (struct mo_child_request){.ready = on_started};
+    mo_upstream_request_child(s->up, who, caps, &s->start);
 }
 
 void mo_catalog_refresh_running(struct mo_gateway *g)
@@ -264,12 +254,8 @@ bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
                                struct mo_span caps)
 {
     for (size_t i = 0; i < g->n; i++) {
-        struct server_slot *s = g->v[i];
-
-        if (mo_catalog_known(g->cat, s->no) || s->starting || is_reading(s) ||
-            reread_open_child(s))
-            continue;
-        start_for_lists(s, who, caps);
+        if (!mo_catalog_known(g->cat, g->v[i]->no))
+            mo_catalog_refresh_slot(g->v[i], who, caps);
     }
     return mo_catalog_refresh_pending(g);
 }

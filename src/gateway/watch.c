@@ -380,9 +380,8 @@ static void on_resource_updated(struct gw_child *k, struct mo_json v)
         return;
     if (mo_json_str_buf(v, &own) == 0 &&
         mo_catalog_expose(g->cat, k->slot->no, mo_buf_view(&own), &uri) == 0) {
-        mo_list_each_safe (n, &g->eps)
-            mo_endpoint_updated(mo_container_of(n, struct gw_ep, node)->ep,
-                                mo_buf_view(&uri));
+        mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node)
+            mo_endpoint_updated(x->ep, mo_buf_view(&uri));
     }
 }
 

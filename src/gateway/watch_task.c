@@ -134,9 +134,8 @@ static void send_status(const struct mo_gateway *g,
     ed.to = mo_buf_view(&name);
     if (params.p && !mo_buf_err(&exposed) && !mo_buf_err(&caller) &&
         !mo_buf_err(&name) && mo_edit(&b, params, &ed, 1) == 0) {
-        mo_list_each_safe (n, &g->eps)
-            mo_endpoint_task(mo_container_of(n, struct gw_ep, node)->ep,
-                             mo_buf_view(&caller), mo_buf_view(&exposed),
+        mo_list_each_entry_safe (p, &g->eps, struct gw_ep, node)
+            mo_endpoint_task(p->ep, mo_buf_view(&caller), mo_buf_view(&exposed),
                              mo_buf_view(&b));
     }
 }

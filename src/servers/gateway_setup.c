@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
-#include "connect/server_link.h"
 #include "gateway/catalog/catalog.h"
 #include "route/route_table.h"
 
@@ -407,14 +406,8 @@ struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h)
     return h->gateway;
 }
 
-const struct mo_config *
-mo_gateway_setup_config(const struct mo_gateway_setup *h)
+const struct mo_server_link *
+mo_gateway_setup_link(const struct mo_gateway_setup *h)
 {
-    return mo_server_link_now(h->link);
-}
-
-const struct mo_stderr_tail *
-mo_gateway_setup_said(const struct mo_gateway_setup *h)
-{
-    return mo_server_link_said(h->link);
+    return h->link;
 }

@@ -12,7 +12,7 @@
 #define MO_SERVERS_GATEWAY_SETUP_H
 
 #include "connect/record.h"
-#include "connect/stderr_tail.h"
+#include "connect/server_link.h"
 #include "gateway/gateway.h"
 #include "policy/approvals.h"
 
@@ -37,13 +37,10 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
 
 struct mo_endpoint *mo_gateway_setup_endpoint(const struct mo_gateway_setup *h);
 struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h);
-/* The configuration of the current servers; valid until the next
- * mo_gateway_setup_reload(). */
-const struct mo_config *
-mo_gateway_setup_config(const struct mo_gateway_setup *h);
-/* The last stderr output of each server. */
-const struct mo_stderr_tail *
-mo_gateway_setup_said(const struct mo_gateway_setup *h);
+/* Knows the configuration of the current servers, which is valid until the next
+ * mo_gateway_setup_reload(), and their last stderr output. */
+const struct mo_server_link *
+mo_gateway_setup_link(const struct mo_gateway_setup *h);
 
 /* Removes what the router learnt (gateway/router/router_learning.h). 0, also if
  * there was nothing. */

@@ -169,9 +169,7 @@ static void name_key(const struct mo_import_server *s, const char *name,
 
     (void)snprintf(full, cap, "%s.%.56s", s->name, name);
     for (char *p = full; *p; p++) {
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                    "0123456789_-.",
-                    *p))
+        if (!mo_is_alpha(*p) && !mo_is_digit(*p) && !strchr("_-.", *p))
             *p = '_';
     }
     n = strlen(full);
@@ -417,11 +415,7 @@ static int name_server(struct mo_arena *a, struct mo_json key,
     if (!name)
         return MO_ENOMEM;
     for (char *p = name; *p; p++) {
-        unsigned char c = (unsigned char)*p;
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                  (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-
-        if (!ok)
+        if (!mo_is_alpha(*p) && !mo_is_digit(*p) && !strchr("_-.", *p))
             *p = '-';
     }
     s->name = *name ? name : "server";

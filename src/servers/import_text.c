@@ -77,11 +77,8 @@ static int put_input(struct mo_import_text *t, struct mo_span id,
 static bool is_variable(struct mo_span s)
 {
     for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                      c == '_' || (i > 0 && c >= '0' && c <= '9');
-
-        if (!letter)
+        if (!mo_is_alpha(s.p[i]) && s.p[i] != '_' &&
+            (i == 0 || !mo_is_digit(s.p[i])))
             return false;
     }
     return s.n > 0;

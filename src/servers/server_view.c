@@ -56,7 +56,8 @@ void mo_server_view_status(struct mo_jw *w, const char *state,
     if (s->retry_ms > 0)
         mo_jw_member_u64(w, "retryMs", s->retry_ms);
     if (gateway)
-        (void)mo_stderr_tail_get(mo_gateway_setup_said(gateway), server, &b);
+        (void)mo_stderr_tail_get(
+            mo_server_link_said(mo_gateway_setup_link(gateway)), server, &b);
     mo_jw_member_opt(w, "stderr", mo_buf_view(&b));
 }
 

@@ -94,7 +94,7 @@ static void put_server(const struct mo_try_tool *t, struct mo_jw *w,
 int mo_try_tool_list(struct mo_try_tool *t, struct mo_buf *out)
 {
     const struct mo_config_mcps *all =
-        &mo_gateway_setup_config(t->o.gateway)->mcp;
+        &mo_server_link_now(mo_gateway_setup_link(t->o.gateway))->mcp;
     struct mo_gateway *g = mo_try_tool_gateway(t);
     struct mo_jw w = mo_jw_object(out);
 

@@ -408,11 +408,9 @@ static bool ask_session(const struct server_slot *s, const struct mo_child *c,
     mo_list_init(&q->node);
     mo_buf_init(&q->key, 0);
     q->ask = a;
-    mo_list_each (n, &s->g->eps) {
-        struct mo_endpoint *ep = mo_container_of(n, struct gw_ep, node)->ep;
-
+    mo_list_each_entry (x, &s->g->eps, struct gw_ep, node) {
         if (!q->push)
-            q->push = mo_endpoint_ask(ep, peer, mo_ask_method(a->kind),
+            q->push = mo_endpoint_ask(x->ep, peer, mo_ask_method(a->kind),
                                       mo_json_text(a->params), on_pushed, q);
     }
     if (!q->push)
@@ -436,9 +434,8 @@ static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
     if (a->kind != MO_ASK_ROOTS || !peer || !link ||
         mo_conn_info(conn)->modern || mo_link_is_http(link))
         return false;
-    mo_list_each (n, &s->g->eps)
-        hears = hears || mo_endpoint_hears(
-                             mo_container_of(n, struct gw_ep, node)->ep, peer);
+    mo_list_each_entry (x, &s->g->eps, struct gw_ep, node)
+        hears = hears || mo_endpoint_hears(x->ep, peer);
     return hears;
 }
 

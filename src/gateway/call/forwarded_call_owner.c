@@ -59,16 +59,15 @@ uint64_t mo_forward_session_of(const struct mo_gateway *g,
 
     if (who.n || !g->single)
         return mo_rewrite_peer(who);
-    mo_list_each (n, &g->eps)
-        peer = mo_endpoint_only(mo_container_of(n, struct gw_ep, node)->ep);
+    mo_list_each_entry (x, &g->eps, struct gw_ep, node)
+        peer = mo_endpoint_only(x->ep);
     return peer;
 }
 
 static void send_log(struct gw_child *k, uint64_t peer, struct mo_json params)
 {
-    mo_list_each_safe (n, &k->slot->g->eps)
-        mo_endpoint_log(mo_container_of(n, struct gw_ep, node)->ep, peer,
-                        params);
+    mo_list_each_entry_safe (x, &k->slot->g->eps, struct gw_ep, node)
+        mo_endpoint_log(x->ep, peer, params);
 }
 
 /* A legacy client's message without a sure owner goes to its notification

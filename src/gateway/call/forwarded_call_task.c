@@ -92,8 +92,8 @@ static void notify_client(struct forwarded_call *f)
     mo_autobuf struct mo_buf b = {.max = 2 * GW_TEXT_MAX};
     bool serves = false;
 
-    mo_list_each (n, &f->g->eps)
-        serves |= mo_container_of(n, struct gw_ep, node)->ep == f->ep;
+    mo_list_each_entry (x, &f->g->eps, struct gw_ep, node)
+        serves |= x->ep == f->ep;
     if (!serves)
         return;
     put_status(&b, f, NULL);

@@ -195,7 +195,7 @@ int mo_catalog_expose(const struct mo_catalog *c, unsigned server,
 
     if (server >= c->n)
         return MO_ENOTFOUND;
-    rc = mo_gw_uri(mo_span_cstr(c->v[server].name), own, out);
+    rc = mo_gw_uri(c->v[server].label, own, out);
     if (rc < 0)
         return rc;
     prefixed = mo_span_skip(mo_buf_view(out), at);

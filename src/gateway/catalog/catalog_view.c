@@ -106,7 +106,7 @@ static int make_name(struct view_builder *m, const struct cat_entry *en,
         return mo_buf_puts(&m->b, name);
     }
     if (en->prefixed)
-        return mo_gw_label_uri(s->label, en->pub.own, &m->b);
+        return mo_gw_uri(s->label, en->pub.own, &m->b);
     return mo_buf_span(&m->b, en->pub.own);
 }
 

@@ -33,9 +33,7 @@ void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
 void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX]);
 /* Appends the prefixed form of a URI or URI template. MO_ETOOBIG: the buffer
  * is full. */
-int mo_gw_uri(struct mo_span server, struct mo_span uri, struct mo_buf *out);
-/* The same with a known label. */
-int mo_gw_label_uri(const char *label, struct mo_span uri, struct mo_buf *out);
+int mo_gw_uri(const char *label, struct mo_span uri, struct mo_buf *out);
 /* Splits a prefixed URI into *server (the label) and *uri. False: it has no
  * prefix. Does not check that there is such a server. */
 bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,

@@ -45,15 +45,7 @@ void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX])
     mo_gw_hash(server, MO_SPAN(""), out + n);
 }
 
-int mo_gw_uri(struct mo_span server, struct mo_span uri, struct mo_buf *out)
-{
-    char label[MO_GW_LABEL_MAX];
-
-    mo_gw_label(server, label);
-    return mo_gw_label_uri(label, uri, out);
-}
-
-int mo_gw_label_uri(const char *label, struct mo_span uri, struct mo_buf *out)
+int mo_gw_uri(const char *label, struct mo_span uri, struct mo_buf *out)
 {
     mo_buf_puts(out, label);
     mo_buf_putc(out, '+');
@@ -78,17 +70,11 @@ bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
 
 /* --- templates ----------------------------------------------------------- */
 
-enum step_kind {
-    STEP_CHAR,  /* this byte */
-    STEP_MAYBE, /* this byte and the next step, or neither */
-    STEP_PART,  /* one byte that is no '/' */
-    STEP_PARTS, /* any number of them */
-    STEP_ONE,   /* one byte */
-    STEP_ANY,   /* any number of them */
-};
-
 struct step {
-    unsigned char kind;
+    bool is_byte;  /* matches the byte c; else any byte but '/' */
+    bool slashes;  /* also '/' */
+    bool repeat;   /* any number of times */
+    bool optional; /* with the next step, or neither */
     char c;
 };
 
@@ -100,47 +86,26 @@ struct steps {
     size_t n;
 };
 
-static void add_step(struct steps *s, enum step_kind kind, char c)
+static void add_step(struct steps *s, struct step x)
 {
-    s->v[s->n++] = (struct step){(unsigned char)kind, c};
-}
-
-static void add_repeat(struct steps *s, bool slashes)
-{
-    add_step(s, slashes ? STEP_ONE : STEP_PART, 0);
-    add_step(s, slashes ? STEP_ANY : STEP_PARTS, 0);
+    s->v[s->n++] = x;
 }
 
 static void add_expression(struct steps *s, struct mo_span in)
 {
     char op = in.n ? in.p[0] : '\0';
     bool many = mo_span_find(in, ',') >= 0 || mo_span_find(in, '*') >= 0;
+    bool slashes = op == '+' || (op == '/' && many);
 
-    switch (op) {
-    case '+':
-        add_repeat(s, true);
-        break;
-    case '.':
-        add_step(s, STEP_CHAR, op);
-        add_repeat(s, false);
-        break;
-    case '/':
-        add_step(s, STEP_CHAR, op);
-        add_repeat(s, many);
-        break;
-    case '#':
-    case '?':
-    case '&':
-        add_step(s, STEP_MAYBE, op);
-        add_step(s, STEP_ANY, 0);
-        break;
-    case ';':
-        add_step(s, STEP_MAYBE, op);
-        add_step(s, STEP_PARTS, 0);
-        break;
-    default:
-        add_repeat(s, false);
+    if (op && strchr("#?&;", op)) {
+        add_step(s, (struct step){.is_byte = true, .c = op, .optional = true});
+        add_step(s, (struct step){.slashes = op != ';', .repeat = true});
+        return;
     }
+    if (op == '.' || op == '/')
+        add_step(s, (struct step){.is_byte = true, .c = op});
+    add_step(s, (struct step){.slashes = slashes});
+    add_step(s, (struct step){.slashes = slashes, .repeat = true});
 }
 
 /* A '{' that is never closed matches itself. */
@@ -151,7 +116,7 @@ static void compile_template(struct steps *s, struct mo_span t)
         ptrdiff_t end = t.p[0] == '{' ? mo_span_find(t, '}') : -1;
 
         if (end < 0) {
-            add_step(s, STEP_CHAR, t.p[0]);
+            add_step(s, (struct step){.is_byte = true, .c = t.p[0]});
             t = mo_span_skip(t, 1);
         } else {
             add_expression(s, mo_span(t.p + 1, (size_t)end - 1));
@@ -165,39 +130,18 @@ static void activate_step(const struct steps *s, bool *on, size_t i)
 {
     while (i <= s->n && !on[i]) {
         on[i] = true;
-        if (i == s->n)
+        if (i == s->n || (!s->v[i].repeat && !s->v[i].optional))
             return;
-        switch (s->v[i].kind) {
-        case STEP_PARTS:
-        case STEP_ANY:
-            i += 1;
-            break;
-        case STEP_MAYBE:
-            i += 2;
-            break;
-        default:
-            return;
-        }
+        i += s->v[i].optional ? 2 : 1;
     }
 }
 
 static void advance_step(const struct steps *s, bool *next, size_t i, char c)
 {
-    switch (s->v[i].kind) {
-    case STEP_CHAR:
-    case STEP_MAYBE:
-        if (c == s->v[i].c)
-            activate_step(s, next, i + 1);
-        break;
-    case STEP_PART:
-    case STEP_ONE:
-        if (c != '/' || s->v[i].kind == STEP_ONE)
-            activate_step(s, next, i + 1);
-        break;
-    default:
-        if (c != '/' || s->v[i].kind == STEP_ANY)
-            activate_step(s, next, i);
-    }
+    const struct step *x = &s->v[i];
+
+    if (x->is_byte ? c == x->c : c != '/' || x->slashes)
+        activate_step(s, next, x->repeat ? i : i + 1);
 }
 
 static bool match_steps(const struct steps *s, struct mo_span uri)

@@ -93,8 +93,6 @@ static const char meta_tools_json[] =
     "\"required\":[\"server\",\"tool\",\"inputSchema\"]}," READS_ONLY "}"
     "]}";
 
-static const struct mo_json none = {NULL, 0};
-
 bool mo_gateway_is_large(const struct mo_gateway *g)
 {
     return mo_catalog_count(g->cat, MO_CAT_TOOLS) >
@@ -357,26 +355,27 @@ static void record_choice(struct mo_gateway *g, const struct mo_ep_call *c,
         mo_span_cstr(mo_catalog_about(g->cat, it->server).name), it->given);
 }
 
+static int use_choice(struct mo_gateway *g, const struct choice *ch,
+                      struct call_target *t)
+{
+    *t = (struct call_target){
+        .slot = mo_gw_slot(g, ch->item->server),
+        .arguments = ch->params.p ? ch->params : (struct mo_json){"{}", 2},
+        .sure = ch->sure,
+    };
+    mo_rewrite_use_item(t, ch->item);
+    return t->slot ? 0 : MO_ENOTFOUND;
+}
+
 static int find_execute_target(struct mo_gateway *g, const struct mo_ep_call *c,
                                struct call_target *t)
 {
-    struct mo_route_answer *found = mo_new(struct mo_route_answer);
-    struct choice ch;
+    mo_autofree struct mo_route_answer *found = mo_new(struct mo_route_answer);
     mo_autoarena struct mo_arena a = {.cap = ARGS_ARENA};
-    int rc = found ? 0 : MO_ENOMEM;
+    struct choice ch;
+    int rc = found ? choose_tool(g, c, &a, found, &ch) : MO_ENOMEM;
 
-    *t = (struct call_target){.item = none};
-    if (rc == 0)
-        rc = choose_tool(g, c, &a, found, &ch);
-    if (rc == 0) {
-        t->slot = mo_gw_slot(g, ch.item->server);
-        mo_rewrite_use_item(t, ch.item);
-        t->arguments = ch.params.p ? ch.params : (struct mo_json){"{}", 2};
-        t->sure = ch.sure;
-        rc = t->slot ? 0 : MO_ENOTFOUND;
-    }
-    mo_free(found);
-    return rc;
+    return rc < 0 ? rc : use_choice(g, &ch, t);
 }
 
 static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
@@ -403,7 +402,7 @@ static void run_execute(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
     else if (ch.params.p && !mo_json_is(ch.params, MO_JSON_OBJECT))
         mo_ep_call_fail(c, "params must be an object");
-    else if (check_params(c, &ch) && find_execute_target(g, c, &t) == 0) {
+    else if (check_params(c, &ch) && use_choice(g, &ch, &t) == 0) {
         if (ch.tool.n)
             record_choice(g, c, ch.item);
         mo_forward_start(g, c, &t);

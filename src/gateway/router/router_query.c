@@ -326,12 +326,10 @@ static void put_hit(const struct query *k, const struct hit *x,
         mo_jw_member(w, "tool", x->h->tool);
         text = mo_json_get(x->item->item, "description");
     }
-    if (x->item && !mo_span_eq(x->item->own, x->h->tool)) {
+    if (x->item && !mo_span_eq(x->item->own, x->h->tool))
         mo_jw_member(w, "own", x->item->own);
-    }
-    if (x->item && x->item->name.p) {
-        mo_jw_member(w, "name", x->item->name);
-    }
+    if (x->item)
+        mo_jw_member_opt(w, "name", x->item->name);
     put_number(w, "confidence", x->h->confidence);
     put_number(w, "score", x->h->score);
     put_number(w, "words", x->h->words);

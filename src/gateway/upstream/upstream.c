@@ -17,12 +17,6 @@ void mo_upstream_schedule(struct mo_upstream *u)
 
 /* --- granting and refusing ----------------------------------------------- */
 
-/* The list must not be empty. */
-static struct mo_child_request *first_request(const struct mo_list *requests)
-{
-    return mo_container_of(requests->next, struct mo_child_request, node);
-}
-
 static void move_to_ready(struct mo_child_request *w)
 {
     mo_list_del(&w->node);
@@ -42,8 +36,8 @@ void mo_upstream_refuse(struct mo_child_request *w, enum refusal refusal)
 
 void mo_upstream_refuse_all(struct mo_list *requests, enum refusal refusal)
 {
-    while (!mo_list_empty(requests))
-        mo_upstream_refuse(first_request(requests), refusal);
+    mo_list_each_entry_safe (w, requests, struct mo_child_request, node)
+        mo_upstream_refuse(w, refusal);
 }
 
 void mo_upstream_grant(struct mo_child_request *w, struct mo_child *c)
@@ -372,7 +366,8 @@ static void on_later(struct mo_later *d)
     grant_shared(u);
     mo_list_splice(&u->delivering, &u->ready);
     while (!mo_list_empty(&u->delivering))
-        deliver_request(u, first_request(&u->delivering));
+        deliver_request(
+            u, mo_list_first(&u->delivering, struct mo_child_request, node));
     if (mo_list_empty(&u->ready) && mo_list_empty(&u->requests) &&
         !u->freed_place)
         mo_later_cancel(&u->later); /* nothing left to do */
