@@ -147,13 +147,13 @@ static bool walk_tuple(struct mo_jsv *c, struct mo_json list, struct mo_json v,
                        const struct mo_jsv_path *at)
 {
     struct mo_jsv_path here = {.up = at};
-    struct mo_json_each item = mo_json_begin(v);
+    struct mo_json_iter items;
+    struct mo_json k, item;
     bool ok = true;
 
-    mo_json_each (it, list) {
-        if (!mo_json_next(&item.at, &item.key, &item.val))
-            break;
-        if (!mo_jsv_walk(c, it.val, item.val, &here))
+    mo_json_iter(&items, v);
+    mo_json_each_while (it, list, mo_json_next(&items, &k, &item)) {
+        if (!mo_jsv_walk(c, it.val, item, &here))
             ok = false;
         here.index++;
     }

@@ -25,13 +25,14 @@ static uint32_t hex4(const char *p)
 /* A pair of surrogates is one character; half a pair is none. */
 const char *mo_jchars_escape(const char *p, const char *end, uint32_t *cp)
 {
-    static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+    static const char named[128] = {
+        ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
     uint32_t lo = 0;
 
     if (p[1] != 'u') {
-        const char *at = strchr(from, p[1]);
+        char c = named[p[1] & 127];
 
-        *cp = (unsigned char)(at ? to[at - from] : p[1]);
+        *cp = (unsigned char)(c ? c : p[1]);
         return p + 2;
     }
     *cp = hex4(p + 2);

@@ -122,18 +122,27 @@ size_t mo_utf8_cut(struct mo_span s, size_t max)
 
 size_t mo_utf8_put(char out[4], uint32_t cp)
 {
-    static const uint8_t lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    size_t n = cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
-
     MO_BUG_ON(cp > MO_UTF8_MAX || (cp >= 0xD800 && cp <= 0xDFFF));
     if (cp < 0x80) {
         out[0] = (char)cp;
         return 1;
     }
-    for (size_t i = n - 1; i > 0; i--, cp >>= 6)
-        out[i] = (char)(0x80 | (cp & 0x3F));
-    out[0] = (char)(lead[n] | cp);
-    return n;
+    if (cp < 0x800) {
+        out[0] = (char)(0xC0 | cp >> 6);
+        out[1] = (char)(0x80 | (cp & 0x3F));
+        return 2;
+    }
+    if (cp < 0x10000) {
+        out[0] = (char)(0xE0 | cp >> 12);
+        out[1] = (char)(0x80 | (cp >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (cp & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | cp >> 18);
+    out[1] = (char)(0x80 | (cp >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (cp >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (cp & 0x3F));
+    return 4;
 }
 
 int mo_utf8_get(struct mo_span s, uint32_t *cp)
