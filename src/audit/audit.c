@@ -94,8 +94,7 @@ static void put_file_row(struct mo_audit *a, uint64_t at,
 {
     struct mo_buf *b = &a->line;
 
-    mo_buf_reset(b);
-    (void)mo_buf_span(b, MO_SPAN("\"at\":\""));
+    (void)mo_buf_set(b, MO_SPAN("\"at\":\""));
     (void)mo_buf_span(b, format_time(a, at));
     (void)mo_buf_putc(b, '"');
     if (session.n) {

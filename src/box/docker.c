@@ -22,10 +22,7 @@ static void run_waiting(struct dk *d, const struct mo_err *why)
     mo_list_init(&now);
     mo_list_init(&rest);
     mo_list_splice(&now, &d->waiting);
-    while (!mo_list_empty(&now)) {
-        struct dk_wait *w = mo_container_of(now.next, struct dk_wait, node);
-
-        mo_list_del(&w->node);
+    mo_list_drain (w, &now, struct dk_wait, node) {
         if (!why && w->image && !d->image_ok)
             mo_list_push(&rest, &w->node);
         else
@@ -271,10 +268,8 @@ static void on_engine_gone(void *ctx)
 {
     struct dk *d = ctx;
     struct mo_gone gone = d->bs.gone;
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_ECLOSED, "the driver is closing");
-    run_waiting(d, &e);
+    run_waiting(d, mo_error(MO_ECLOSED, "the driver is closing"));
     dk_free(d);
     mo_gone_fire(gone);
 }

@@ -202,16 +202,15 @@ static void on_try_judge(struct mo_timer *t)
 static void handle_running(struct dk_box *b)
 {
     struct dk *d = mo_docker_of_box(b);
-    struct mo_err e;
 
     if (!b->eof) {
         mo_docker_move(b, DK_UP);
         return;
     }
     if (!d->watch || !mo_watch_is_up(d->watch)) {
-        (void)mo_fail(&e, MO_EUNAVAIL,
-                      "the connection to the engine was lost for a moment");
-        engine_gone(b, &e);
+        engine_gone(
+            b, mo_error(MO_EUNAVAIL,
+                        "the connection to the engine was lost for a moment"));
         return;
     }
     if (b->broken || b->tries++ * TRY_MS >= LINGER_MS) {

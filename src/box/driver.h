@@ -44,7 +44,8 @@ struct mo_box_ops {
                   void *ctx, struct mo_err *e);
     int (*check)(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
                  struct mo_err *e);
-    /* Called when no box is left. Frees bs, then mo_gone_fire(bs->gone), later. */
+    /* Called when no box is left. Frees bs, then mo_gone_fire(bs->gone), later.
+     */
     void (*close)(struct mo_boxes *bs);
 };
 

@@ -171,7 +171,6 @@ static void report_end(struct nbox *n)
 static void on_timer(struct mo_timer *t)
 {
     struct nbox *n = mo_container_of(t, struct nbox, timer);
-    struct mo_err e;
 
     if (n->ctl == NULL)
         return;
@@ -179,8 +178,8 @@ static void on_timer(struct mo_timer *t)
         report_end(n);
         return;
     }
-    (void)mo_fail(&e, MO_ETIMEOUT, "the keeper did not remove the box");
-    mo_stream_close(n->ctl, &e);
+    mo_stream_close(n->ctl,
+                    mo_error(MO_ETIMEOUT, "the keeper did not remove the box"));
 }
 
 static void on_ended(struct nbox *n, const struct mo_boxend *end)
@@ -207,15 +206,13 @@ static void on_ended(struct nbox *n, const struct mo_boxend *end)
 
 static void on_frame(struct nbox *n, const struct mo_boxmsg *m)
 {
-    struct mo_err e;
-
     if (m->type == MO_BOXMSG_ENDED) {
         on_ended(n, &m->u.end);
     } else if (m->type == MO_BOXMSG_STATS_ARE) {
         answer_stats(n, &m->u.stats, NULL);
     } else if (m->type == MO_BOXMSG_TAKEN) {
-        (void)mo_fail(&e, MO_ECLOSED, "another instance has taken the box");
-        mo_stream_close(n->ctl, &e);
+        mo_stream_close(
+            n->ctl, mo_error(MO_ECLOSED, "another instance has taken the box"));
     } /* DESC answers LABEL and has nothing new */
 }
 

@@ -107,8 +107,7 @@ static int keep_row(struct rows *r, struct mo_span line)
 {
     struct mo_buf *b = &r->v[r->n++ % r->max];
 
-    mo_buf_reset(b);
-    return mo_buf_span(b, line);
+    return mo_buf_set(b, line);
 }
 
 static int rows_init(struct rows *r, size_t max)

@@ -105,22 +105,20 @@ static int on_server(struct eval *v, struct mo_json line)
 
 static int on_tool(struct eval *v, struct mo_json line)
 {
-    struct mo_json params = mo_json_get(line, "params"), key, val;
+    struct mo_json params = mo_json_get(line, "params");
     struct entry *en = entry_of(v, line);
     struct entry_tool *t = mo_arena_new(&v->arena, struct entry_tool);
     size_t max = mo_json_is(params, MO_JSON_ARRAY) ? mo_json_len(params) : 0;
     struct mo_span *names =
         mo_arena_zalloc(&v->arena, (max + 1) * sizeof(*names));
-    struct mo_json_iter it;
 
     if (!en || !t || !names)
         return en ? MO_ENOMEM : MO_EINVAL;
     t->t.name = text_of(v, mo_json_get(line, "tool"));
     t->t.description = text_of(v, mo_json_get(line, "description"));
     t->t.params = names;
-    mo_json_iter(&it, params);
-    while (t->t.nparams < max && mo_json_next(&it, &key, &val))
-        names[t->t.nparams++] = text_of(v, val);
+    mo_json_each_while (it, params, t->t.nparams < max)
+        names[t->t.nparams++] = text_of(v, it.val);
     mo_list_push(&en->tools, &t->node);
     en->s.ntools++;
     return 0;

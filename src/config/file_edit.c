@@ -89,9 +89,7 @@ int mo_file_edit_open_now(struct mo_file_edit *r,
 
 void mo_file_edit_close(struct mo_file_edit *r)
 {
-    if (r->text.p)
-        explicit_bzero(r->text.p, r->text.cap); /* it may contain secrets */
-    mo_buf_fini(&r->text);
+    mo_buf_wipe(&r->text);
     mo_close_fd(&r->lock);
 }
 
@@ -109,9 +107,7 @@ int mo_file_edit_set(struct mo_file_edit *r, const char *const *path,
         mo_buf_fini(&next);
         return mo_wrap(e, "%s", r->path);
     }
-    if (r->text.p)
-        explicit_bzero(r->text.p, r->text.cap);
-    mo_buf_fini(&r->text);
+    mo_buf_wipe(&r->text);
     r->text = next;
     r->changed = true;
     return 0;

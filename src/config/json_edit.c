@@ -32,20 +32,19 @@ static struct layout layout_of(struct mo_json obj)
 static bool find_member(struct mo_json obj, const char *name,
                         struct member *out)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val, last = {NULL, 0};
+    struct mo_json last = {NULL, 0};
     bool found = false, next = false;
 
-    mo_json_iter(&it, obj);
-    while (mo_json_next(&it, &key, &val)) {
+    mo_json_each (it, obj) {
         if (next)
-            out->after = key;
-        next = mo_json_str_eq(key, mo_span_cstr(name));
+            out->after = it.key;
+        next = mo_json_str_eq(it.key, mo_span_cstr(name));
         if (next) {
-            *out = (struct member){.key = key, .val = val, .before = last};
+            *out =
+                (struct member){.key = it.key, .val = it.val, .before = last};
             found = true;
         }
-        last = val;
+        last = it.val;
     }
     return found;
 }

@@ -447,11 +447,10 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
                     const struct mo_err *why)
 {
     struct hello *h = ctx;
-    struct mo_err e;
 
     if (why || !mo_json_is(r->json, MO_JSON_OBJECT)) {
-        (void)mo_fail(&e, MO_EPROTO, "its /info is not an object");
-        finish_hello(h, why ? why : &e);
+        finish_hello(
+            h, why ? why : mo_error(MO_EPROTO, "its /info is not an object"));
         return;
     }
     h->f.seccomp = has_security(r->json, "seccomp");

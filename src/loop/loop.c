@@ -40,10 +40,7 @@ static void run_list(struct mo_list *list)
 
     mo_list_init(&now);
     mo_list_splice(&now, list);
-    while (!mo_list_empty(&now)) {
-        struct mo_later *d = mo_container_of(now.next, struct mo_later, node);
-
-        mo_list_del(&d->node);
+    mo_list_drain (d, &now, struct mo_later, node) {
         d->fire(d);
     }
 }

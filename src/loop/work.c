@@ -127,10 +127,7 @@ static void on_bell(uv_async_t *h)
 
     mo_list_init(&now);
     ended = take_ready(w, &now);
-    while (!mo_list_empty(&now)) {
-        struct mo_job *j = mo_container_of(now.next, struct mo_job, node);
-
-        mo_list_del(&j->node);
+    mo_list_drain (j, &now, struct mo_job, node) {
         finish_job(w, j);
     }
     if (!ended || w->pending)

@@ -129,9 +129,8 @@ static int add_rule(struct list *l, struct mo_span text, struct mo_err *e)
 static int read_list(const char *path, struct mo_span text, struct list *l,
                      struct mo_err *e)
 {
-    struct mo_json all = {NULL, 0}, key, val;
+    struct mo_json all = {NULL, 0};
     struct mo_json_doc doc;
-    struct mo_json_iter it;
     int rc = 0;
 
     if (text.p == NULL)
@@ -141,9 +140,8 @@ static int read_list(const char *path, struct mo_span text, struct list *l,
         all = mo_json_get(doc.root, "rules");
     if (rc == 0 && !mo_json_is(all, MO_JSON_ARRAY))
         rc = mo_fail(e, MO_EINVAL, "\"rules\" is missing");
-    mo_json_iter(&it, all);
-    while (rc == 0 && mo_json_next(&it, &key, &val))
-        rc = add_rule(l, mo_json_text(val), e);
+    mo_json_each_while (it, all, rc == 0)
+        rc = add_rule(l, mo_json_text(it.val), e);
     return rc < 0 ? mo_wrap(e,
                             "%s is damaged; repair it, or remove it to "
                             "discard all remembered rules",

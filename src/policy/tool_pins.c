@@ -134,8 +134,6 @@ static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
                      struct mo_err *e)
 {
     struct mo_json_doc doc;
-    struct mo_json_iter it;
-    struct mo_json key, val;
     mo_autoarena struct mo_arena a = {.cap = MO_TOOL_PINS_FILE_MAX};
     int rc = 0;
 
@@ -143,9 +141,8 @@ static int read_pins(const char *path, struct mo_span text, struct mo_map *m,
         return 0;
     rc = mo_json_parse(text, 0, &doc, e);
     if (rc == 0)
-        mo_json_iter(&it, mo_json_get(doc.root, "tools"));
-    while (rc == 0 && mo_json_next(&it, &key, &val))
-        rc = read_pin(m, val, &a);
+        mo_json_each_while (it, mo_json_get(doc.root, "tools"), rc == 0)
+            rc = read_pin(m, it.val, &a);
     if (rc < 0)
         rc = mo_fail(e, MO_EINVAL,
                      "%s is damaged; repair it, or remove it to discard "

@@ -124,12 +124,12 @@ static void release_box(struct session *s)
 
 static void close_streams(struct session *s)
 {
-    struct mo_err e;
-
     if (s->conn) {
-        (void)mo_fail(&e, MO_ECANCELED, "the session has ended (%s)",
-                      s->reason ? s->reason : "no user is left");
-        mo_conn_close(s->conn, s->why.code ? &s->why : &e);
+        mo_conn_close(
+            s->conn, s->why.code
+                         ? &s->why
+                         : mo_error(MO_ECANCELED, "the session has ended (%s)",
+                                    s->reason ? s->reason : "no user is left"));
     }
     if (s->err)
         mo_stream_close(s->err, NULL);

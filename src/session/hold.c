@@ -210,8 +210,7 @@ int mo_session_keep(struct mo_hold *h, struct mo_span data, mo_done_fn *done,
     if (!a)
         return mo_fail(e, MO_ENOMEM, "session %s", s->id);
     a->kept = done;
-    mo_buf_reset(&s->data);
-    rc = mo_buf_span(&s->data, data);
+    rc = mo_buf_set(&s->data, data);
     if (rc < 0)
         (void)mo_fail(e, rc, "session %s", s->id);
     else

@@ -48,8 +48,7 @@ int mo_session_row_read(struct session *s, struct mo_span doc, struct mo_err *e)
 
     if (rc < 0)
         return rc;
-    mo_buf_reset(&s->data);
-    rc = mo_buf_span(&s->data, mo_json_text(data));
+    rc = mo_buf_set(&s->data, mo_json_text(data));
     return rc < 0 ? mo_fail(e, rc, "the session's row") : 0;
 }
 

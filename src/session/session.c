@@ -140,9 +140,9 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
                              on_broken, s, &e),
               &e);
     } else if (owner.n && mo_list_empty(&s->holds)) {
-        (void)mo_fail(&e, MO_EBUSY, "session %s is in use by instance %.*s",
-                      s->id, (int)owner.n, owner.p);
-        mo_session_fail(s, &e);
+        mo_session_fail(s, mo_error(MO_EBUSY,
+                                    "session %s is in use by instance %.*s",
+                                    s->id, (int)owner.n, owner.p));
     } else {
         take_lease(s, ss->o.wait_ms);
     }
@@ -173,13 +173,12 @@ static void decide_after_row(struct session *s)
 {
     uint64_t now = wall_now(s->ss);
     bool forget = false;
-    struct mo_err e;
 
     mo_list_each_entry (k, &s->kills, struct kill, node)
         forget |= k->forget;
     if (!mo_list_empty(&s->kills) && !s->known) {
-        (void)mo_fail(&e, MO_ENOTFOUND, "there is no session %s", s->id);
-        mo_session_answer_kills(&s->kills, &e);
+        mo_session_answer_kills(
+            &s->kills, mo_error(MO_ENOTFOUND, "there is no session %s", s->id));
     } else if (!mo_list_empty(&s->kills)) {
         mo_session_finish(s, forget ? END_FORGET : END_CLOSE, "killed", NULL);
         return;

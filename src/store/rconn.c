@@ -164,13 +164,11 @@ static void came_up(struct mo_rconn *c)
  * be errors. */
 static void on_greeting(struct mo_rconn *c, const struct mo_resp *r)
 {
-    struct mo_err e;
-
     c->greetings--;
     if (r->kind == MO_RESP_ERROR) {
-        (void)mo_fail(&e, MO_EUNAVAIL, "redis: %.*s",
-                      (int)(r->text.n < 160 ? r->text.n : 160), r->text.p);
-        mo_rconn_reset(c, &e);
+        mo_rconn_reset(c, mo_error(MO_EUNAVAIL, "redis: %.*s",
+                                   (int)(r->text.n < 160 ? r->text.n : 160),
+                                   r->text.p));
         return;
     }
     if (r->kind == MO_RESP_BULK && r->text.n == MO_RCONN_SHA_LEN &&
@@ -195,14 +193,12 @@ static void on_push(struct mo_rconn *c, const struct mo_resp *r)
 static void on_reply(struct mo_rconn *c, const struct mo_resp *r)
 {
     struct mo_rcmd *cmd = mo_list_first(&c->sent, struct mo_rcmd, node);
-    struct mo_err e;
 
     if (!cmd) {
-        (void)mo_fail(&e, MO_EUNAVAIL, "redis: %s",
-                      r->kind == MO_RESP_ERROR
-                          ? "the server closed the connection"
-                          : "a reply without a request");
-        mo_rconn_reset(c, &e);
+        mo_rconn_reset(c, mo_error(MO_EUNAVAIL, "redis: %s",
+                                   r->kind == MO_RESP_ERROR
+                                       ? "the server closed the connection"
+                                       : "a reply without a request"));
         return;
     }
     if (cmd->asking) { /* this one was for ASKING */
@@ -345,11 +341,9 @@ void mo_rconn_reset(struct mo_rconn *c, const struct mo_err *why)
 static void on_stall(struct mo_timer *t)
 {
     struct mo_rconn *c = mo_container_of(t, struct mo_rconn, stall);
-    struct mo_err e;
 
-    (void)mo_fail(&e, MO_EUNAVAIL, "redis: no answer in %llu ms",
-                  (unsigned long long)c->conf->stall_ms);
-    mo_rconn_reset(c, &e);
+    mo_rconn_reset(c, mo_error(MO_EUNAVAIL, "redis: no answer in %llu ms",
+                               (unsigned long long)c->conf->stall_ms));
 }
 
 /* Sent only to notice a dead server. */

@@ -251,8 +251,7 @@ void mo_api_pages(struct mo_api_job *j, const struct mo_read *r,
     struct mo_api_pages *p = &j->pages;
 
     *p = (struct mo_api_pages){.r = *r, .want = r->limit, .cb = cb};
-    mo_buf_reset(&j->text);
-    mo_buf_span(&j->text, r->text);
+    mo_buf_set(&j->text, r->text);
     p->r.text = mo_buf_view(&j->text);
     if (j->caller[0])
         p->r.limit = MO_STORE_ROWS_MAX;

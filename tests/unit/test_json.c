@@ -274,10 +274,11 @@ static void test_iter_object(void **state)
     }
     assert_int_equal(n, 3);
     n = 0;
-    for (struct mo_json_each at = mo_json_begin(v); mo_json_step(&at); n++) {
+    mo_json_each (at, v) {
         assert_true(n < MO_COUNT(keys));
         check_row(keys[n], mo_span_is(mo_json_text(at.key), keys[n]));
         check_row(vals[n], mo_span_is(mo_json_text(at.val), vals[n]));
+        n++;
     }
     assert_int_equal(n, 3);
 }
@@ -664,8 +665,10 @@ static void test_walk(void **state)
     unsigned known = 0, all = 0;
 
     (void)state;
-    for (struct mo_json_each m = mo_json_begin(v); mo_json_step(&m); all++)
+    mo_json_each (m, v) {
+        all++;
         known += mo_json_str_in(m.key, names);
+    }
     assert_int_equal(all, 3);
     assert_int_equal(known, 2);
 }

@@ -161,10 +161,8 @@ void mo_chat_change_model(struct chat *c, const struct mo_join *j)
             "The model was not changed: a turn is running. Stop it first.");
         return;
     }
-    mo_buf_reset(&c->wanted);
-    mo_buf_span(&c->wanted, j->model);
-    mo_buf_reset(&c->key);
-    mo_buf_span(&c->key, j->key);
+    mo_buf_set(&c->wanted, j->model);
+    mo_buf_set(&c->key, j->key);
     if (c->state == CHAT_IDLE)
         switch_model(c);
 }

@@ -70,8 +70,7 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
         mo_chat_ack(&ack, "bad_request", e.msg);
         return;
     }
-    mo_buf_reset(&k->reason);
-    mo_buf_span(&k->reason, mo_span_head(d->reason, REASON_MAX));
+    mo_buf_set(&k->reason, mo_span_head(d->reason, REASON_MAX));
     k->ack = ack;
     k->by = "person";
     memcpy(k->who, m->who, sizeof(k->who));

@@ -158,9 +158,7 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
 
 static void wipe_buf(struct mo_buf *b)
 {
-    if (b->p)
-        explicit_bzero(b->p, b->cap);
-    mo_buf_fini(b);
+    mo_buf_wipe(b);
 }
 
 void mo_llm_free(struct mo_llm *m)

@@ -290,8 +290,7 @@ bool mo_llm_usage_raw(struct mo_llm_in *in, struct mo_json usage)
 {
     if (!mo_json_is(usage, MO_JSON_OBJECT))
         return false;
-    mo_buf_reset(&in->usage_raw);
-    (void)mo_buf_span(&in->usage_raw, mo_json_text(usage));
+    (void)mo_buf_set(&in->usage_raw, mo_json_text(usage));
     return true;
 }
 

@@ -105,7 +105,10 @@ struct mo_llm_pieces {
 
 static inline struct mo_llm_pieces mo_llm_pieces(struct mo_json list)
 {
-    return (struct mo_llm_pieces){.at = mo_json_begin(list)};
+    struct mo_llm_pieces s = {0};
+
+    mo_json_iter(&s.at.at, list);
+    return s;
 }
 
 bool mo_llm_next_piece(struct mo_llm_pieces *s);

@@ -247,13 +247,10 @@ static void on_ready(struct cli_chat *t, struct mo_json args)
 static void on_history(struct cli_chat *t, struct mo_json args)
 {
     struct mo_json about = mo_json_at(args, 0);
-    struct mo_json_iter it;
-    struct mo_json key, val;
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_json_iter(&it, mo_json_get(about, "messages"));
-    while (t->history && mo_json_next(&it, &key, &val))
-        mo_term_message(&b, val, t->tty);
+    mo_json_each_while (it, mo_json_get(about, "messages"), t->history)
+        mo_term_message(&b, it.val, t->tty);
     mo_chat_cmd_put(t, &b);
     t->history = false;
     if (t->turns == 0 && mo_json_is(mo_json_get(about, "turn"), MO_JSON_OBJECT))

@@ -204,14 +204,11 @@ void mo_term_field(struct mo_buf *b, struct mo_json key, struct mo_json field,
 
 bool mo_term_needed(struct mo_json schema, struct mo_json key)
 {
-    struct mo_json_iter it;
-    struct mo_json at, val;
     mo_autobuf struct mo_buf name = {.max = TEXT_MAX};
     bool found = false;
 
     (void)mo_json_str_buf(key, &name);
-    mo_json_iter(&it, mo_json_get(schema, "required"));
-    while (!found && mo_json_next(&it, &at, &val))
-        found = mo_json_str_eq(val, mo_buf_view(&name));
+    mo_json_each_while (it, mo_json_get(schema, "required"), !found)
+        found = mo_json_str_eq(it.val, mo_buf_view(&name));
     return found;
 }

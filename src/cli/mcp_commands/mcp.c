@@ -24,9 +24,8 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
                       struct mo_buf *text)
 {
     bool tty = isatty(c->out) == 1;
-    struct mo_json tools = {NULL, 0}, key, val;
+    struct mo_json tools = {NULL, 0};
     struct mo_err e = {0};
-    struct mo_json_iter it;
     int rc = mo_cmd_client_connect(c, m, s, &e);
 
     if (rc == 0)
@@ -42,10 +41,9 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
     } else if (rc < 0) {
         mo_buf_printf(text, "    (%s)\n", e.msg);
     }
-    mo_json_iter(&it, tools);
-    while (!w && mo_json_next(&it, &key, &val)) {
+    mo_json_each_while (it, tools, !w) {
         mo_buf_puts(text, "    ");
-        mo_cmd_put_text(text, mo_json_get(val, "name"), tty);
+        mo_cmd_put_text(text, mo_json_get(it.val, "name"), tty);
         mo_buf_putc(text, '\n');
     }
     mo_sync_client_close(m->client);

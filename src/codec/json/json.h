@@ -83,11 +83,10 @@ struct mo_json_each {
     struct mo_json key, val;
 };
 
-static inline struct mo_json_each mo_json_begin(struct mo_json v)
+static inline struct mo_json_each *mo_json_begin(struct mo_json_each *it,
+                                                 struct mo_json v)
 {
-    struct mo_json_each it = {0};
-
-    mo_json_iter(&it.at, v);
+    mo_json_iter(&it->at, v);
     return it;
 }
 
@@ -99,8 +98,8 @@ static inline bool mo_json_step(struct mo_json_each *it)
 #define mo_json_each(it, v) mo_json_each_while (it, v, true)
 /* The same, as long as cond holds; it is checked before each item. */
 #define mo_json_each_while(it, v, cond)                                        \
-    for (struct mo_json_each it = mo_json_begin(v);                            \
-         (cond) && mo_json_step(&it);)
+    for (struct mo_json_each it, *it##_first = mo_json_begin(&it, v);          \
+         (cond) && mo_json_step(it##_first);)
 
 /* The same in steps, so that a long value need not be walked over twice. more()
  * says whether there is another item; key() reads its key, in objects; then

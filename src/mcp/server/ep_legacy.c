@@ -21,10 +21,7 @@ void mo_ep_sess_fini(struct mo_ep_sess *s)
 {
     mo_ep_tasks_end(s);
     mo_ep_push_end(s);
-    while (!mo_list_empty(&s->calls)) {
-        struct call *c = mo_container_of(s->calls.next, struct call, snode);
-
-        mo_list_del(&c->snode);
+    mo_list_drain (c, &s->calls, struct call, snode) {
         c->sess = NULL;
         mo_ep_call_cancel(c);
     }
