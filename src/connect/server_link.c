@@ -37,6 +37,7 @@ struct mo_server_link {
     struct mo_later later; /* runs the next step of closing */
     void (*gone)(void *ctx);
     void *gone_ctx;
+    size_t message_max; /* of a message of a server */
 };
 
 const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
@@ -209,9 +210,9 @@ static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
         mo_log(mo_loop_log(d->loop), MO_WARN, "gateway",
                "%s: not every secret can be kept out of the log by its value",
                s->name);
-    t.child.line_max = MESSAGE_MAX;
+    t.child.line_max = d->message_max;
     t.child.data_max = (uint64_t)s->memory_mb << 20;
-    t.remote.message_max = MESSAGE_MAX;
+    t.remote.message_max = d->message_max;
     rc = s->url ? link_remote(d, s, &t, out, e) : link_child(d, s, &t, out, e);
     if (rc < 0)
         mo_resolved_server_scrub(&t, e);
@@ -352,6 +353,7 @@ int mo_server_link_new(struct mo_loop *l, const struct mo_config *cfg,
     d->loop = l;
     d->cfg = mo_config_ref(cfg);
     d->err = -1;
+    d->message_max = MESSAGE_MAX;
     mo_list_init(&d->sign_ins);
     mo_later_init(&d->later, on_later);
     *out = d;
@@ -362,6 +364,7 @@ void mo_server_link_command(struct mo_server_link *d,
                             const struct mo_config_mcp *extra, bool ask,
                             int err)
 {
+    d->message_max = MO_LINK_LINE_MAX;
     d->extra = extra;
     d->ask = ask;
     d->err = err;

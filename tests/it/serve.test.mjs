@@ -531,14 +531,14 @@ describe('reload', () => {
       assert.equal(await status(), 403);
       await configure(d, { server: { origins: [LISTED] } });
       await until(async () => (await status()) === 200, 'the listed origin');
-      assert.match(server.log, /server\.origins changed/);
+      await until(() => /server\.origins changed/.test(server.log), 'its line');
       await configure(d, '{"server": {"origins": 1}}');
       await until(() => /keeping the old/.test(server.log), 'the refusal');
       assert.equal(await status(), 200);
       await configure(d, { server: { listen: '0.0.0.0' } });
       await until(async () => (await status()) === 403, 'no list any more');
-      assert.match(server.log,
-        /server\.listen changed; it takes effect after a restart/);
+      await until(() => /server\.listen changed; it takes effect after a restart/
+        .test(server.log), 'the line about the restart');
       const end = await server.stop();
       assert.equal(end.code, 0);
       assert.doesNotMatch(server.log, /Sanitizer/);
