@@ -138,8 +138,8 @@ int mo_box_revive(struct mo_boxes *bs, const char *id,
     int rc = mo_box_spec_check(spec, e);
 
     if (rc == 0 && bs->ops->revive == NULL)
-        rc = mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
-                     bs->ops->name);
+        return mo_fail(e, MO_ENOTFOUND, "box: %s keeps no workspaces",
+                       bs->ops->name);
     if (rc == 0)
         rc = mo_box_make(bs, cb, ctx, out, e);
     return rc < 0 ? rc : keep_made(*out, bs->ops->revive(*out, id, spec, e));

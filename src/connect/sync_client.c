@@ -400,6 +400,7 @@ static int describe_given(struct mo_sync_client *p,
         return 0;
     if (mo_sync_client_words(&p->a, o->command, &words, &n, e) < 0)
         return e->code;
+    MO_BUG_ON(!words || n == 0);
     p->given.command = words[0];
     p->given.args = (struct mo_config_list){words + 1, n - 1};
     return 0;

@@ -108,7 +108,7 @@ static int take_key(struct mo_entry *x, struct mo_span name,
 int mo_entry_value(struct mo_entry *x, struct mo_span name, struct mo_json v,
                    struct mo_buf *out, struct mo_err *e)
 {
-    struct mo_span value, ref = {NULL, 0};
+    struct mo_span value = {NULL, 0}, ref = {NULL, 0};
     int rc = 0;
 
     if (mo_json_is(v, MO_JSON_STRING) && mo_json_str(v, x->a, &value) < 0)

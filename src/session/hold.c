@@ -303,9 +303,11 @@ int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
     struct mo_hold *h = mo_new(struct mo_hold);
     struct session *s = NULL;
     bool fresh = false;
-    int rc = h ? 0 : mo_fail(e, MO_ENOMEM, "session");
+    int rc = 0;
 
-    if (rc == 0 && owner.n >= sizeof(h->owner))
+    if (!h)
+        return mo_fail(e, MO_ENOMEM, "session");
+    if (owner.n >= sizeof(h->owner))
         rc = mo_fail(e, MO_EINVAL, "the owner's name is too long");
     if (rc == 0 && owner.n)
         memcpy(h->owner, owner.p, owner.n);
@@ -313,7 +315,7 @@ int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
         rc = find_or_make(ss, id, &s, &fresh, e);
     if (rc == 0 && has_owner(s) && !is_owner(s, h))
         rc = not_there(e);
-    if (rc < 0) {
+    if (rc < 0 || !s) {
         mo_free(h);
         return rc;
     }

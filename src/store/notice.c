@@ -34,12 +34,13 @@ static void file_name(char out[4], unsigned file)
 
 void mo_notice_give(const struct mo_notice *n, struct mo_span name)
 {
-    mo_autofd int fd = -1;
     char file[4];
+    int fd;
 
     file_name(file, mo_notice_file(name));
     fd =
         openat(n->dir, file, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    mo_close_fd(&fd);
 }
 
 static unsigned file_of(const struct inotify_event *ev, const char *name)

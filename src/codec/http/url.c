@@ -109,7 +109,8 @@ static bool host_name(struct mo_span s)
         if (label.n == 0 || label.n > 63)
             return false;
     }
-    return !mo_is_digit(label.p[0]) || (!dot_end && mo_span_is_ip4(s));
+    return label.p &&
+           (!mo_is_digit(label.p[0]) || (!dot_end && mo_span_is_ip4(s)));
 }
 
 static int read_port(struct mo_span s, uint16_t *port)

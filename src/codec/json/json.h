@@ -86,6 +86,7 @@ struct mo_json_each {
 static inline struct mo_json_each *mo_json_begin(struct mo_json_each *it,
                                                  struct mo_json v)
 {
+    it->key = it->val = (struct mo_json){NULL, 0};
     mo_json_iter(&it->at, v);
     return it;
 }
