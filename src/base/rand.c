@@ -39,7 +39,7 @@ void mo_random_token(char *out, size_t n)
     MO_BUG_ON(n > MO_TOKEN_MAX);
     mo_random(raw, chars); /* 6 bits of each byte are used */
     for (size_t i = 0; i < chars; i++)
-        out[i] = digits[raw[i] & 63];
+        out[i] = digits[i == 0 ? raw[i] % 62 : raw[i] & 63];
     out[chars] = '\0';
     explicit_bzero(raw, sizeof(raw));
 }

@@ -52,6 +52,18 @@ static void numbers_differ(void **s)
                 mo_random_u64() != mo_random_u64());
 }
 
+/* People type ids of calls and sessions as words of commands. */
+static void tokens_never_look_like_options(void **s)
+{
+    char out[MO_TOKEN_LEN(12) + 1];
+
+    (void)s;
+    for (int i = 0; i < 20000; i++) {
+        mo_random_token(out, 12);
+        assert_true(out[0] != '-' && out[0] != '_');
+    }
+}
+
 static void tokens_have_their_length_and_alphabet(void **s)
 {
     char out[MO_TOKEN_LEN(MO_TOKEN_MAX) + 2];
@@ -78,6 +90,7 @@ int main(void)
         cmocka_unit_test(large_requests_are_filled),
         cmocka_unit_test(numbers_differ),
         cmocka_unit_test(tokens_have_their_length_and_alphabet),
+        cmocka_unit_test(tokens_never_look_like_options),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
