@@ -43,7 +43,7 @@ int mo_session_row(struct mo_span doc, struct mo_session_row *out,
 
 int mo_session_row_read(struct session *s, struct mo_span doc, struct mo_err *e)
 {
-    struct mo_json data;
+    struct mo_json data = {NULL, 0};
     int rc = parse_row(doc, &s->row, &data, e);
 
     if (rc < 0)
