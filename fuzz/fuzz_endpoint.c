@@ -88,7 +88,7 @@ static void one_line(struct harness *h, struct mo_ep_sess *s,
         m.kind == MO_RPC_BATCH)
         return;
     h->asked += m.kind == MO_RPC_REQUEST;
-    if (mo_ep_classify(&m) == EP_MODERN)
+    if (mo_ep_is_modern(&m))
         mo_ep_modern(s->ep, &from, &m);
     else
         mo_ep_legacy(s, &from, &m);
