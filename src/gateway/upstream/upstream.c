@@ -356,7 +356,6 @@ static void call_gone(struct mo_upstream *u)
 static void on_later(struct mo_later *d)
 {
     struct mo_upstream *u = mo_container_of(d, struct mo_upstream, later);
-    struct mo_child_request *w;
 
     if (u->gone_called)
         return;
@@ -366,8 +365,9 @@ static void on_later(struct mo_later *d)
     }
     grant_shared(u);
     mo_list_splice(&u->delivering, &u->ready);
-    while ((w = mo_list_first(&u->delivering, struct mo_child_request, node)))
-        deliver_request(u, w);
+    while (!mo_list_empty(&u->delivering))
+        deliver_request(u, mo_container_of(u->delivering.next,
+                                           struct mo_child_request, node));
     if (mo_list_empty(&u->ready) && mo_list_empty(&u->requests) &&
         !u->freed_place)
         mo_later_cancel(&u->later); /* nothing left to do */
