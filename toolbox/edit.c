@@ -105,9 +105,9 @@ static void answer_edit(struct tb_call *c, const struct tb_path *p, int count,
     tb_result_init(&r);
     mo_jw_init(&w, &r.data);
     mo_jw_obj(&w);
-    tb_put_cstr(&w, "path", p->text);
-    tb_put_i64(&w, "replacements", count);
-    tb_put_u64(&w, "bytes", bytes);
+    mo_jw_member_cstr(&w, "path", p->text);
+    mo_jw_member_i64(&w, "replacements", count);
+    mo_jw_member_u64(&w, "bytes", bytes);
     mo_jw_end(&w);
     mo_buf_printf(&r.text, "Replaced %d occurrence%s in %s", count,
                   count == 1 ? "" : "s", p->text);

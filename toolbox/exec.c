@@ -114,15 +114,15 @@ static void put_data(struct mo_buf *b, const struct tb_job *j,
     put_text(&w, "stdout", mo_buf_view(&text[TB_OUT]));
     put_text(&w, "stderr", mo_buf_view(&text[TB_ERR]));
     if (has_exited(j))
-        tb_put_u64(&w, "exit_code", (uint64_t)WEXITSTATUS(j->status));
+        mo_jw_member_u64(&w, "exit_code", (uint64_t)WEXITSTATUS(j->status));
     else
         put_text(&w, "signal", mo_span_cstr(killed_by(j)));
-    tb_put_bool(&w, "timed_out", j->timed_out);
-    tb_put_u64(&w, "duration_ms", (mo_now_ns() - j->began) / MO_MS);
-    tb_put_u64(&w, "stdout_bytes", o->total);
-    tb_put_u64(&w, "stderr_bytes", r->total);
-    tb_put_bool(&w, "truncated", tb_clip_cut(o) || tb_clip_cut(r));
-    tb_put_bool(&w, "left_running", j->left && !j->timed_out);
+    mo_jw_member_bool(&w, "timed_out", j->timed_out);
+    mo_jw_member_u64(&w, "duration_ms", (mo_now_ns() - j->began) / MO_MS);
+    mo_jw_member_u64(&w, "stdout_bytes", o->total);
+    mo_jw_member_u64(&w, "stderr_bytes", r->total);
+    mo_jw_member_bool(&w, "truncated", tb_clip_cut(o) || tb_clip_cut(r));
+    mo_jw_member_bool(&w, "left_running", j->left && !j->timed_out);
     mo_jw_end(&w);
 }
 

@@ -16,8 +16,8 @@ static void put_limits(struct mo_jw *w, const struct tb_field *f)
 {
     if (f->min == 0 && f->max == 0)
         return;
-    tb_put_i64(w, "minimum", f->min);
-    tb_put_i64(w, "maximum", f->max);
+    mo_jw_member_i64(w, "minimum", f->min);
+    mo_jw_member_i64(w, "maximum", f->max);
 }
 
 static void put_choices(struct mo_jw *w, const struct tb_field *f)
@@ -33,7 +33,7 @@ static void put_strings(struct mo_jw *w, const char *key)
 {
     mo_jw_key(w, key);
     mo_jw_obj(w);
-    tb_put_cstr(w, "type", "string");
+    mo_jw_member_cstr(w, "type", "string");
     mo_jw_end(w);
 }
 
@@ -43,9 +43,9 @@ static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_key(w, f->name);
     mo_jw_obj(w);
-    tb_put_cstr(w, "type", type_names[f->type]);
+    mo_jw_member_cstr(w, "type", type_names[f->type]);
     if (f->what)
-        tb_put_cstr(w, "description", f->what);
+        mo_jw_member_cstr(w, "description", f->what);
     put_limits(w, f);
     if (f->type == TB_CHOICE)
         put_choices(w, f);
@@ -63,7 +63,7 @@ static void put_field(struct mo_jw *w, const struct tb_field *f, bool closed)
 void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
 {
     mo_jw_obj(w);
-    tb_put_cstr(w, "type", "object");
+    mo_jw_member_cstr(w, "type", "object");
     mo_jw_key(w, "properties");
     mo_jw_obj(w);
     for (const struct tb_field *i = f; i->name; i++)
@@ -77,7 +77,7 @@ void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed)
     }
     mo_jw_end(w);
     if (closed) {
-        tb_put_bool(w, "additionalProperties", false);
+        mo_jw_member_bool(w, "additionalProperties", false);
     }
     mo_jw_end(w);
 }

@@ -43,29 +43,4 @@ void tb_fields_schema(struct mo_jw *w, const struct tb_field *f, bool closed);
 int tb_fields_read(struct mo_json args, const struct tb_field *f,
                    struct mo_arena *a, void *out, struct mo_err *e);
 
-/* Write one member of an object. */
-static inline void tb_put_cstr(struct mo_jw *w, const char *key, const char *v)
-{
-    mo_jw_key(w, key);
-    mo_jw_cstr(w, v);
-}
-
-static inline void tb_put_i64(struct mo_jw *w, const char *key, int64_t v)
-{
-    mo_jw_key(w, key);
-    mo_jw_i64(w, v);
-}
-
-static inline void tb_put_u64(struct mo_jw *w, const char *key, uint64_t v)
-{
-    mo_jw_key(w, key);
-    mo_jw_u64(w, v);
-}
-
-static inline void tb_put_bool(struct mo_jw *w, const char *key, bool v)
-{
-    mo_jw_key(w, key);
-    mo_jw_bool(w, v);
-}
-
 #endif

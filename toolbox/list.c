@@ -75,10 +75,10 @@ static void put_entry(struct listing *l)
     mode_t m = k->st.st_mode;
 
     mo_jw_obj(&l->w);
-    tb_put_cstr(&l->w, "name", k->path);
-    tb_put_cstr(&l->w, "type", type_of(m));
+    mo_jw_member_cstr(&l->w, "name", k->path);
+    mo_jw_member_cstr(&l->w, "type", type_of(m));
     if (S_ISREG(m)) {
-        tb_put_u64(&l->w, "size", (uint64_t)k->st.st_size);
+        mo_jw_member_u64(&l->w, "size", (uint64_t)k->st.st_size);
     }
     mo_jw_end(&l->w);
     mo_buf_puts(&l->r.text, k->path);
@@ -115,7 +115,7 @@ static void finish_list(struct listing *l)
 {
     l->more |= l->walk.clipped;
     mo_jw_end(&l->w);
-    tb_put_bool(&l->w, "truncated", l->more);
+    mo_jw_member_bool(&l->w, "truncated", l->more);
     mo_jw_end(&l->w);
     if (l->count == 0)
         mo_buf_puts(&l->r.text, "(nothing there)\n");
@@ -141,7 +141,7 @@ static int list_files(struct tb_box *box, struct tb_call *c, struct listing *l,
         return e->code;
     mo_jw_init(&l->w, &l->r.data);
     mo_jw_obj(&l->w);
-    tb_put_cstr(&l->w, "path", p->text);
+    mo_jw_member_cstr(&l->w, "path", p->text);
     mo_jw_key(&l->w, "entries");
     mo_jw_arr(&l->w);
     rc = collect_entries(l, a, e);

@@ -190,18 +190,18 @@ static void put_data(struct mo_buf *b, const struct args *a,
 
     mo_jw_init(&w, b);
     mo_jw_obj(&w);
-    tb_put_cstr(&w, "path", path->text);
+    mo_jw_member_cstr(&w, "path", path->text);
     mo_jw_key(&w, "content");
     mo_jw_str(&w, content);
-    tb_put_cstr(&w, "encoding", encodings[a->encoding]);
-    tb_put_u64(&w, "size", (uint64_t)p->size);
-    tb_put_u64(&w, "offset", (uint64_t)p->from);
-    tb_put_u64(&w, "bytes", p->bytes.len);
+    mo_jw_member_cstr(&w, "encoding", encodings[a->encoding]);
+    mo_jw_member_u64(&w, "size", (uint64_t)p->size);
+    mo_jw_member_u64(&w, "offset", (uint64_t)p->from);
+    mo_jw_member_u64(&w, "bytes", p->bytes.len);
     if (a->first > 0)
-        tb_put_u64(&w, "start_line", (uint64_t)a->first);
-    tb_put_bool(&w, "truncated", p->more);
+        mo_jw_member_u64(&w, "start_line", (uint64_t)a->first);
+    mo_jw_member_bool(&w, "truncated", p->more);
     if (p->more)
-        tb_put_u64(&w, "next_offset", (uint64_t)p->from + p->bytes.len);
+        mo_jw_member_u64(&w, "next_offset", (uint64_t)p->from + p->bytes.len);
     mo_jw_end(&w);
 }
 

@@ -9,7 +9,7 @@ static void begin_message(struct tb_server *s, struct mo_jw *w)
     mo_buf_reset(&s->message);
     mo_jw_init(w, &s->message);
     mo_jw_obj(w);
-    tb_put_cstr(w, "jsonrpc", "2.0");
+    mo_jw_member_cstr(w, "jsonrpc", "2.0");
 }
 
 /* A message that cannot be written is not sent; the peer's timeout ends the
@@ -34,9 +34,9 @@ static void begin_reply(struct tb_server *s, struct mo_jw *w, struct mo_span id,
 static void put_info(struct mo_jw *w)
 {
     mo_jw_obj(w);
-    tb_put_cstr(w, "name", TB_NAME);
-    tb_put_cstr(w, "title", "Toolbox");
-    tb_put_cstr(w, "version", MO_VERSION);
+    mo_jw_member_cstr(w, "name", TB_NAME);
+    mo_jw_member_cstr(w, "title", "Toolbox");
+    mo_jw_member_cstr(w, "version", MO_VERSION);
     mo_jw_end(w);
 }
 
@@ -51,12 +51,12 @@ static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
                        const char *error)
 {
     if (tb_is_modern(v))
-        tb_put_cstr(w, "resultType", "complete");
+        mo_jw_member_cstr(w, "resultType", "complete");
     if (tb_is_modern(v) || error) {
         mo_jw_key(w, "_meta");
         mo_jw_obj(w);
         if (error)
-            tb_put_cstr(w, "mo.error", error);
+            mo_jw_member_cstr(w, "mo.error", error);
         if (tb_is_modern(v)) {
             mo_jw_key(w, TB_P_SERVER);
             put_info(w);
@@ -69,8 +69,8 @@ static void end_result(struct tb_server *s, struct mo_jw *w, enum tb_version v,
 
 static void put_cache(struct mo_jw *w)
 {
-    tb_put_u64(w, "ttlMs", LIST_TTL_MS);
-    tb_put_cstr(w, "cacheScope", "public");
+    mo_jw_member_u64(w, "ttlMs", LIST_TTL_MS);
+    mo_jw_member_cstr(w, "cacheScope", "public");
 }
 
 /* --- errors -------------------------------------------------------------- */
@@ -81,8 +81,8 @@ void tb_reply_error(struct tb_server *s, struct mo_span id, int code,
     struct mo_jw w;
 
     begin_reply(s, &w, id, "error");
-    tb_put_i64(&w, "code", code);
-    tb_put_cstr(&w, "message", why);
+    mo_jw_member_i64(&w, "code", code);
+    mo_jw_member_cstr(&w, "message", why);
     mo_jw_end(&w);
     end_message(s, &w);
 }
@@ -93,8 +93,9 @@ void tb_reply_unsupported(struct tb_server *s, struct mo_span id,
     struct mo_jw w;
 
     begin_reply(s, &w, id, "error");
-    tb_put_i64(&w, "code", TB_UNSUPPORTED_VERSION);
-    tb_put_cstr(&w, "message", "this protocol version is not spoken here");
+    mo_jw_member_i64(&w, "code", TB_UNSUPPORTED_VERSION);
+    mo_jw_member_cstr(&w, "message",
+                      "this protocol version is not spoken here");
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "supported");
@@ -124,11 +125,11 @@ void tb_reply_welcome(struct tb_server *s, struct mo_span id)
     struct mo_jw w;
 
     begin_reply(s, &w, id, "result");
-    tb_put_cstr(&w, "protocolVersion", tb_version_text(s->version));
+    mo_jw_member_cstr(&w, "protocolVersion", tb_version_text(s->version));
     put_caps(&w);
     mo_jw_key(&w, "serverInfo");
     put_info(&w);
-    tb_put_cstr(&w, "instructions", s->instructions);
+    mo_jw_member_cstr(&w, "instructions", s->instructions);
     mo_jw_end(&w);
     end_message(s, &w);
 }
@@ -144,7 +145,7 @@ void tb_reply_discover(struct tb_server *s, struct mo_span id)
         mo_jw_cstr(&w, tb_version_text((enum tb_version)v));
     mo_jw_end(&w);
     put_caps(&w);
-    tb_put_cstr(&w, "instructions", s->instructions);
+    mo_jw_member_cstr(&w, "instructions", s->instructions);
     put_cache(&w);
     end_result(s, &w, TB_2026_07_28, NULL);
 }
@@ -165,7 +166,7 @@ static void put_hints(struct mo_jw *w, const struct tb_tool *t)
 
     mo_jw_key(w, "annotations");
     mo_jw_obj(w);
-    tb_put_cstr(w, "title", t->title);
+    mo_jw_member_cstr(w, "title", t->title);
     for (size_t i = 0; i < MO_COUNT(hints); i++) {
         mo_jw_key(w, hints[i].name);
         mo_jw_bool(w, (t->hints & hints[i].bit) != 0);
@@ -177,10 +178,10 @@ static void put_tool(struct mo_jw *w, const struct tb_tool *t,
                      enum tb_version v)
 {
     mo_jw_obj(w);
-    tb_put_cstr(w, "name", t->name);
+    mo_jw_member_cstr(w, "name", t->name);
     if (tb_has_structured(v))
-        tb_put_cstr(w, "title", t->title);
-    tb_put_cstr(w, "description", t->what);
+        mo_jw_member_cstr(w, "title", t->title);
+    mo_jw_member_cstr(w, "description", t->what);
     mo_jw_key(w, "inputSchema");
     tb_fields_schema(w, t->in, true);
     if (tb_has_structured(v)) {
@@ -212,7 +213,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
     mo_jw_key(w, "content");
     mo_jw_arr(w);
     mo_jw_obj(w);
-    tb_put_cstr(w, "type", "text");
+    mo_jw_member_cstr(w, "type", "text");
     mo_jw_key(w, "text");
     mo_jw_str(w, text);
     mo_jw_end(w);
@@ -221,7 +222,7 @@ static void put_text(struct mo_jw *w, struct mo_span text)
 
 static void put_failed(struct mo_jw *w, bool failed)
 {
-    tb_put_bool(w, "isError", failed);
+    mo_jw_member_bool(w, "isError", failed);
 }
 
 void tb_reply_result(struct tb_call *c, const struct tb_result *r)
@@ -254,7 +255,7 @@ void tb_reply_failure(struct tb_call *c, const struct mo_err *e)
 static void begin_note(struct tb_server *s, struct mo_jw *w, const char *method)
 {
     begin_message(s, w);
-    tb_put_cstr(w, "method", method);
+    mo_jw_member_cstr(w, "method", method);
     mo_jw_key(w, "params");
     mo_jw_obj(w);
 }
@@ -266,7 +267,7 @@ void tb_reply_progress(struct tb_call *c, struct mo_span text)
     begin_note(c->server, &w, "notifications/progress");
     mo_jw_key(&w, "progressToken");
     mo_jw_raw(&w, c->token);
-    tb_put_u64(&w, "progress", c->progress);
+    mo_jw_member_u64(&w, "progress", c->progress);
     if (tb_has_annotations(c->version)) {
         mo_jw_key(&w, "message");
         mo_jw_str(&w, text);
@@ -280,13 +281,13 @@ void tb_reply_log(struct tb_call *c, const char *stream, struct mo_span text)
     struct mo_jw w;
 
     begin_note(c->server, &w, "notifications/message");
-    tb_put_cstr(&w, "level", "info");
-    tb_put_cstr(&w, "logger", c->tool->name);
+    mo_jw_member_cstr(&w, "level", "info");
+    mo_jw_member_cstr(&w, "logger", c->tool->name);
     mo_jw_key(&w, "data");
     mo_jw_obj(&w);
     mo_jw_key(&w, "requestId");
     mo_jw_raw(&w, c->id);
-    tb_put_cstr(&w, "stream", stream);
+    mo_jw_member_cstr(&w, "stream", stream);
     mo_jw_key(&w, "text");
     mo_jw_str(&w, text);
     mo_jw_end(&w);

@@ -184,8 +184,8 @@ static void data_match(struct search *s, size_t at, struct mo_span line,
     size_t from = lines_before(mo_buf_view(&s->text), at, &before);
 
     mo_jw_obj(&s->w);
-    tb_put_cstr(&s->w, "path", s->shown);
-    tb_put_u64(&s->w, "line", s->line);
+    mo_jw_member_cstr(&s->w, "path", s->shown);
+    mo_jw_member_u64(&s->w, "line", s->line);
     mo_jw_key(&s->w, "text");
     mo_jw_str(&s->w, part_of(line, place));
     if (s->a.context) {
@@ -380,9 +380,9 @@ static void finish_search(struct search *s)
 {
     s->more |= s->walk.clipped;
     mo_jw_end(&s->w);
-    tb_put_u64(&s->w, "files_searched", s->searched);
-    tb_put_u64(&s->w, "files_skipped", s->skipped + s->walk.denied);
-    tb_put_bool(&s->w, "truncated", s->more);
+    mo_jw_member_u64(&s->w, "files_searched", s->searched);
+    mo_jw_member_u64(&s->w, "files_skipped", s->skipped + s->walk.denied);
+    mo_jw_member_bool(&s->w, "truncated", s->more);
     mo_jw_end(&s->w);
     if (!s->matches)
         mo_buf_printf(&s->r.text, "No match in %llu files.\n",

@@ -37,9 +37,9 @@ static void answer_write(struct tb_call *c, const struct tb_path *p,
     tb_result_init(&r);
     mo_jw_init(&w, &r.data);
     mo_jw_obj(&w);
-    tb_put_cstr(&w, "path", p->text);
-    tb_put_u64(&w, "bytes", bytes);
-    tb_put_bool(&w, "created", created);
+    mo_jw_member_cstr(&w, "path", p->text);
+    mo_jw_member_u64(&w, "bytes", bytes);
+    mo_jw_member_bool(&w, "created", created);
     mo_jw_end(&w);
     mo_buf_printf(&r.text, "%s %s (%zu bytes)",
                   created ? "Created" : "Replaced", p->text, bytes);
