@@ -1,4 +1,4 @@
-/* What is taken apart must fit together again; what is encoded must decode. */
+/* A parsed URL, put together again, is the same; encoded text decodes. */
 #include <stdlib.h>
 
 #include "codec/http/url.h"

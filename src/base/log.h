@@ -9,10 +9,11 @@
  * defence: a re-encoded secret is not recognised, so do not log secrets in the
  * first place.
  *
- * A line is built on the stack and written with one write(2): no allocation, no
- * lock, safe from worker threads. A line that is too long ends in "[cut]". Only
- * the loop's thread calls mo_log_levels() and mo_log_secret(); a line that a
- * worker writes at that moment uses the old or the new levels. */
+ * A line is built on the stack and written with one write(2), or together with
+ * others (mo_log_collect()): no allocation, no lock, safe from worker threads.
+ * A line that is too long ends in "[cut]". Only the loop's thread calls
+ * mo_log_levels() and mo_log_secret(); a line that a worker writes at that
+ * moment uses the old or the new levels. */
 #ifndef MO_BASE_LOG_H
 #define MO_BASE_LOG_H
 

@@ -59,7 +59,7 @@ describe('a conversation', () => {
       assert.ok(!house.server.log.includes(secret), `the log has ${secret}`);
   });
 
-  test('a call that a person rejects, and a box that dies', async () => {
+  test('a call that a person rejects, and one that fails', async () => {
     house.model.script.push({ calls: [run('true')] }, { text: 'Well.' });
     const tab = house.tab();
     await tab.ready();
@@ -68,12 +68,12 @@ describe('a conversation', () => {
     await tab.decide(card, false);
     await tab.event('agent:response');
     await line(house.server, { call: card.callId, msg: 'call rejected by person' });
-    house.model.script.push({ calls: [run('kill -9 1; kill -9 -1')] }, { text: 'Gone.' });
-    await tab.say('end it');
+    house.model.script.push({ calls: [{ name: 'read_file', args: { path: 'missing' } }] }, { text: 'Gone.' });
+    await tab.say('read it');
     const [second] = await tab.event('tool:approval_required', 2);
     await tab.decide(second, true);
     await tab.event('agent:response', 2);
-    await line(house.server, { call: second.callId, msg: /^call ended/ });
+    await line(house.server, { call: second.callId, msg: 'call ended with an error' });
   });
 
   test('a request of /api has a line, one of the page has none', async () => {

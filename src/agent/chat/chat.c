@@ -255,7 +255,8 @@ static void read_history(struct chat *c)
     c->writes++;
 }
 
-/* What the session keeps of the conversation; none if it cannot be parsed. */
+/* The data that the session keeps for the conversation; none if it cannot be
+ * parsed. */
 static struct mo_json kept_of(const struct chat *c)
 {
     struct mo_json_doc kept = {.bad_at = 0};
