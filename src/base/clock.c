@@ -29,28 +29,35 @@ static char *put_digits(char *at, unsigned v, unsigned width)
     return at + width;
 }
 
-/* Written by hand: every line of the log has a time, and snprintf() would take
- * longer than the rest of the line. */
+/* Written by hand, and the second's text is kept: every line of the log has a
+ * time, and calendar arithmetic would take longer than the rest of the line. */
 void mo_wall_format(uint64_t wall_ms, char out[MO_ISO8601_MAX])
 {
     static const char marks[] = "--T::.";
+    static _Thread_local uint64_t kept_second = UINT64_MAX;
+    static _Thread_local char kept[MO_ISO8601_MAX];
     time_t s = (time_t)(wall_ms / 1000);
-    struct tm tm;
-    char *at = out;
+    const size_t text_n = 20; /* "2026-11-16T09:30:00." */
 
-    (void)gmtime_r(&s, &tm);
-    const unsigned parts[] = {
-        (unsigned)tm.tm_year + 1900, (unsigned)tm.tm_mon + 1,
-        (unsigned)tm.tm_mday,        (unsigned)tm.tm_hour,
-        (unsigned)tm.tm_min,         (unsigned)tm.tm_sec,
-    };
+    if (kept_second != (uint64_t)s) {
+        struct tm tm;
+        char *at = kept;
 
-    for (size_t i = 0; i < MO_COUNT(parts); i++) {
-        at = put_digits(at, parts[i], i == 0 ? 4 : 2);
-        *at++ = marks[i];
+        (void)gmtime_r(&s, &tm);
+        const unsigned parts[] = {
+            (unsigned)tm.tm_year + 1900, (unsigned)tm.tm_mon + 1,
+            (unsigned)tm.tm_mday,        (unsigned)tm.tm_hour,
+            (unsigned)tm.tm_min,         (unsigned)tm.tm_sec,
+        };
+
+        for (size_t i = 0; i < MO_COUNT(parts); i++) {
+            at = put_digits(at, parts[i], i == 0 ? 4 : 2);
+            *at++ = marks[i];
+        }
+        kept_second = (uint64_t)s;
     }
-    at = put_digits(at, (unsigned)(wall_ms % 1000), 3);
-    memcpy(at, "Z", 2);
+    memcpy(out, kept, text_n);
+    memcpy(put_digits(out + text_n, (unsigned)(wall_ms % 1000), 3), "Z", 2);
 }
 
 /* Not strftime(): its day and month names follow the locale. */

@@ -89,6 +89,17 @@ int mo_log_levels(struct mo_log *l, struct mo_span spec, struct mo_err *e)
     return 0;
 }
 
+#define GRAM ((size_t)4)
+
+/* The bit of the filter that stands for the four bytes at p. */
+static unsigned gram_bit(const char *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, GRAM);
+    return v * 2654435761U >> 20;
+}
+
 int mo_log_secret(struct mo_log *l, struct mo_span secret)
 {
     char *copy;
@@ -106,6 +117,12 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret)
     if (!copy)
         return MO_ENOMEM;
     l->secrets[l->nsecrets] = copy;
+    for (size_t i = 0; i + GRAM <= MO_LOG_SECRET_MIN; i++) {
+        unsigned bit = gram_bit(copy + i);
+
+        __atomic_fetch_or(&l->secret_grams[bit / 8], 1U << bit % 8,
+                          __ATOMIC_RELAXED);
+    }
     /* a worker that logs right now sees all of it or nothing */
     __atomic_store_n(&l->nsecrets, l->nsecrets + 1, __ATOMIC_RELEASE);
     return 0;
@@ -159,7 +176,7 @@ struct line {
 
 #define TAIL_ROOM ((size_t)24) /* for "[cut]" and the end of the line */
 
-static void line_put(struct line *l, const char *p, size_t n)
+static inline void line_put(struct line *l, const char *p, size_t n)
 {
     l->full = l->full || n > sizeof(l->p) - TAIL_ROOM - l->n;
     if (l->full)
@@ -293,6 +310,24 @@ static bool hide_cut_secret(struct mo_span t, struct mo_span secret,
     return false;
 }
 
+/* False if t surely holds no secret. A secret anywhere in t covers a multiple
+ * of the step with one of its first grams, so looking there is enough, however
+ * many secrets there are. */
+static bool may_hold_secret(const struct mo_log *l, struct mo_span t)
+{
+    const size_t step = MO_LOG_SECRET_MIN - GRAM + 1;
+
+    for (size_t i = 0; i + GRAM <= t.n; i += step) {
+        unsigned bit = gram_bit(t.p + i);
+
+        if (__atomic_load_n(&l->secret_grams[bit / 8], __ATOMIC_RELAXED) >>
+                bit % 8 &
+            1)
+            return true;
+    }
+    return false;
+}
+
 /* Set hidden[i] for every byte of t that belongs to a secret; cut: also to the
  * beginning of one at its end. Secrets may overlap: marking their bytes hides
  * all of them, which replacing one secret after the other would not. If no byte
@@ -303,8 +338,9 @@ static bool hide_secrets(const struct mo_log *l, struct mo_span t, bool cut,
     size_t count = __atomic_load_n(&l->nsecrets, __ATOMIC_ACQUIRE);
     bool any = false;
 
-    if (count > 0)
-        memset(hidden, false, t.n);
+    if (count == 0 || (!cut && !may_hold_secret(l, t)))
+        return false;
+    memset(hidden, false, t.n);
     for (size_t i = 0; i < count; i++) {
         struct mo_span secret = mo_span_cstr(l->secrets[i]);
         const char *at = memmem(t.p, t.n, secret.p, secret.n);
@@ -350,102 +386,98 @@ static void line_text(struct line *out, const struct mo_log *l,
 
 #define FACT_MAX ((size_t)200)
 
-static void line_key(struct line *out, const struct mo_log *l, const char *key)
-{
-    line_puts(out, l->json ? "\"" : " ");
-    line_puts(out, key);
-    line_puts(out, l->json ? "\":" : "=");
-}
+/* What stands before a fact's value, in JSON and on a terminal. */
+#define KEY(l, name)                                                           \
+    ((l)->json ? MO_SPAN(",\"" name "\":") : MO_SPAN(" " name "="))
 
-static void line_fact(struct line *out, const struct mo_log *l, const char *key,
-                      struct mo_span v)
+static void line_fact(struct line *out, const struct mo_log *l,
+                      struct mo_span key, struct mo_span v)
 {
     size_t before = out->n;
     bool quoted = l->json || mo_span_find(v, ' ') >= 0;
 
     if (v.n == 0 || out->full)
         return;
-    line_key(out, l, key);
-    line_puts(out, quoted ? "\"" : "");
+    line_put(out, key.p, key.n);
+    if (quoted)
+        line_puts(out, "\"");
     line_text(out, l, mo_span_head(v, FACT_MAX), v.n > FACT_MAX);
-    line_puts(out, quoted ? "\"" : "");
-    line_puts(out, l->json ? "," : "");
+    if (quoted)
+        line_puts(out, "\"");
     if (out->full) { /* not half of it */
         out->n = before;
         out->full = false;
     }
 }
 
-static void line_number(struct line *out, const struct mo_log *l,
-                        const char *key, uint64_t v)
+static void line_number(struct line *out, struct mo_span key, uint64_t v)
 {
     if (v == 0)
         return;
-    line_key(out, l, key);
+    line_put(out, key.p, key.n);
     line_u64(out, v);
-    line_puts(out, l->json ? "," : "");
 }
 
 /* Milliseconds with three decimals. */
-static void line_ms(struct line *out, const struct mo_log *l, uint64_t ns)
+static void line_ms(struct line *out, struct mo_span key, uint64_t ns)
 {
     uint64_t us = ns / 1000;
-    char part[5] = {'.', (char)('0' + us / 100 % 10),
-                    (char)('0' + us / 10 % 10), (char)('0' + us % 10), '\0'};
+    const char part[] = {'.', (char)('0' + us / 100 % 10),
+                         (char)('0' + us / 10 % 10), (char)('0' + us % 10)};
 
     if (ns == 0)
         return;
-    line_key(out, l, "ms");
+    line_put(out, key.p, key.n);
     line_u64(out, us / 1000);
-    line_puts(out, part);
-    line_puts(out, l->json ? "," : "");
+    line_put(out, part, sizeof(part));
 }
 
 static void line_facts(struct line *out, const struct mo_log *l,
                        const struct mo_log_facts *f)
 {
-    line_number(out, l, "request", f->request);
-    line_fact(out, l, "session", mo_span_cstr(f->session));
-    line_fact(out, l, "turn", mo_span_cstr(f->turn));
-    line_fact(out, l, "call", f->call);
-    line_fact(out, l, "server", f->server);
-    line_fact(out, l, "tool", f->tool);
-    line_fact(out, l, "who", mo_span_cstr(f->who));
-    line_fact(out, l, "from", mo_span_cstr(f->from));
-    line_number(out, l, "status", f->status);
-    line_ms(out, l, f->ns);
+    line_number(out, KEY(l, "request"), f->request);
+    line_fact(out, l, KEY(l, "session"), mo_span_cstr(f->session));
+    line_fact(out, l, KEY(l, "turn"), mo_span_cstr(f->turn));
+    line_fact(out, l, KEY(l, "call"), f->call);
+    line_fact(out, l, KEY(l, "server"), f->server);
+    line_fact(out, l, KEY(l, "tool"), f->tool);
+    line_fact(out, l, KEY(l, "who"), mo_span_cstr(f->who));
+    line_fact(out, l, KEY(l, "from"), mo_span_cstr(f->from));
+    line_number(out, KEY(l, "status"), f->status);
+    line_ms(out, KEY(l, "ms"), f->ns);
 }
 
 /* --- writing ------------------------------------------------------------- */
 
-/* The message and, after it, the error's. */
 struct message {
-    char text[TEXT_MAX];
-    size_t n;
-    bool cut;       /* the text was too long */
-    bool may_split; /* a secret may be cut at its end */
+    struct mo_span text; /* at most TEXT_MAX bytes */
+    bool cut;            /* the text was longer */
+    bool may_split;      /* a secret may be cut at its end */
 };
 
-__attribute__((format(printf, 2, 0))) static void
-format_message(struct message *m, const char *fmt, va_list ap,
+/* Format the message and, after it, the error's into buf. */
+__attribute__((format(printf, 2, 0))) static struct message
+format_message(char buf[TEXT_MAX], const char *fmt, va_list ap,
                const struct mo_err *e)
 {
-    int n = vsnprintf(m->text, TEXT_MAX, fmt, ap);
+    int n = vsnprintf(buf, TEXT_MAX, fmt, ap);
+    struct message m = {mo_span(buf, strlen(buf)), n >= (int)TEXT_MAX, false};
 
-    m->cut = n >= (int)TEXT_MAX;
-    m->n = strlen(m->text);
     if (e) {
-        n = snprintf(m->text + m->n, TEXT_MAX - m->n, ": %s", e->msg);
-        m->cut = m->cut || n >= (int)(TEXT_MAX - m->n);
-        m->n += strlen(m->text + m->n);
+        size_t left = TEXT_MAX - m.text.n;
+
+        n = snprintf(buf + m.text.n, left, ": %s", e->msg);
+        m.cut = m.cut || n >= (int)left;
+        m.text.n += strlen(buf + m.text.n);
     }
-    m->may_split = m->cut || (e && strlen(e->msg) == sizeof(e->msg) - 1);
+    m.may_split = m.cut || (e && strlen(e->msg) == sizeof(e->msg) - 1);
+    return m;
 }
 
 static void line_message(struct line *out, const struct mo_log *l,
                          const struct message *m)
 {
-    line_text(out, l, mo_span(m->text, m->n), m->may_split);
+    line_text(out, l, m->text, m->may_split);
     if (m->cut || out->full)
         line_tail(out, "[cut]");
 }
@@ -458,20 +490,20 @@ static void format_json(struct line *out, const struct mo_log *l,
 
     mo_wall_format(mo_wall_ms(), when);
     line_puts(out, "{\"ts\":\"");
-    line_puts(out, when);
+    line_put(out, when, sizeof(when) - 1);
     line_puts(out, "\",\"level\":\"");
     line_puts(out, level_names[lv]);
     line_puts(out, "\",\"room\":\"");
     line_puts(out, room);
-    line_puts(out, "\",");
+    line_puts(out, "\"");
     if (f->err) {
-        line_fact(out, l, "code", mo_span_cstr(mo_err_name(f->err->code)));
-        line_puts(out, "\"errno\":");
+        line_fact(out, l, KEY(l, "code"),
+                  mo_span_cstr(mo_err_name(f->err->code)));
+        line_puts(out, ",\"errno\":");
         line_u64(out, (uint64_t)f->err->sys);
-        line_puts(out, ",");
     }
     line_facts(out, l, f);
-    line_puts(out, "\"msg\":\"");
+    line_puts(out, ",\"msg\":\"");
     line_message(out, l, m);
     line_tail(out, "\"}\n");
 }
@@ -539,22 +571,20 @@ void mo_log_flush(const struct mo_log *l)
     p->n = 0;
 }
 
-__attribute__((format(printf, 5, 0))) static void
-write_line(const struct mo_log *l, enum mo_level lv, const char *room,
-           const struct mo_log_facts *f, const char *fmt, va_list ap)
+static void write_line(const struct mo_log *l, enum mo_level lv,
+                       const char *room, const struct mo_log_facts *f,
+                       const struct message *m)
 {
     struct mo_log_pending *p = pending_of(l);
     bool collect = p && lv >= MO_INFO;
-    struct message m MO_UNINITIALIZED;
     struct line out MO_UNINITIALIZED;
 
-    format_message(&m, fmt, ap, f->err);
     out.n = 0;
     out.full = false;
     if (l->json)
-        format_json(&out, l, lv, room, f, &m);
+        format_json(&out, l, lv, room, f, m);
     else
-        format_human(&out, l, lv, room, f, &m);
+        format_human(&out, l, lv, room, f, m);
     if (p && (!collect || out.n > sizeof(p->p) - p->n))
         mo_log_flush(l);
     if (collect) {
@@ -563,6 +593,26 @@ write_line(const struct mo_log *l, enum mo_level lv, const char *room,
     } else {
         write_all(l->fd, out.p, out.n);
     }
+}
+
+__attribute__((format(printf, 5, 0))) static void
+write_formatted(const struct mo_log *l, enum mo_level lv, const char *room,
+                const struct mo_log_facts *f, const char *fmt, va_list ap)
+{
+    char buf[TEXT_MAX] MO_UNINITIALIZED;
+    struct message m = format_message(buf, fmt, ap, f->err);
+
+    write_line(l, lv, room, f, &m);
+}
+
+void mo_log_text(const struct mo_log *l, enum mo_level lv, const char *room,
+                 const struct mo_log_facts *about, struct mo_span text)
+{
+    bool cut = text.n > TEXT_MAX;
+    struct message m = {mo_span_head(text, TEXT_MAX), cut, cut};
+
+    if (mo_log_on(l, lv, room))
+        write_line(l, lv, room, about, &m);
 }
 
 void mo_log(const struct mo_log *l, enum mo_level lv, const char *room,
@@ -574,7 +624,7 @@ void mo_log(const struct mo_log *l, enum mo_level lv, const char *room,
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    write_line(l, lv, room, &none, fmt, ap);
+    write_formatted(l, lv, room, &none, fmt, ap);
     va_end(ap);
 }
 
@@ -587,7 +637,7 @@ void mo_log_err(const struct mo_log *l, enum mo_level lv, const char *room,
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    write_line(l, lv, room, &f, fmt, ap);
+    write_formatted(l, lv, room, &f, fmt, ap);
     va_end(ap);
 }
 
@@ -599,6 +649,6 @@ void mo_log_about(const struct mo_log *l, enum mo_level lv, const char *room,
     if (!mo_log_on(l, lv, room))
         return;
     va_start(ap, fmt);
-    write_line(l, lv, room, about, fmt, ap);
+    write_formatted(l, lv, room, about, fmt, ap);
     va_end(ap);
 }

@@ -38,6 +38,7 @@ struct mo_log {
     size_t nrooms;
     char *secrets[MO_LOG_SECRETS_MAX];
     size_t nsecrets;
+    uint8_t secret_grams[512];      /* a filter: see may_hold_secret() */
     struct mo_log_pending *pending; /* NULL: every line is written at once */
 };
 
@@ -79,6 +80,10 @@ void mo_log_err(const struct mo_log *l, enum mo_level lv, const char *room,
 void mo_log_about(const struct mo_log *l, enum mo_level lv, const char *room,
                   const struct mo_log_facts *about, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* The same with a finished message, for lines too frequent to format. */
+void mo_log_text(const struct mo_log *l, enum mo_level lv, const char *room,
+                 const struct mo_log_facts *about, struct mo_span text);
 
 /* From now on collect this thread's lines of level info and debug, and write
  * them together: on mo_log_flush(), before a warning or an error, or when there

@@ -13,6 +13,21 @@ static enum mo_level level_of(struct mo_span path, int status)
     return status >= 500 ? MO_WARN : MO_INFO;
 }
 
+/* "method path". What does not fit is left out: it is longer than a line. */
+static struct mo_span join(char *buf, size_t max, struct mo_span method,
+                           struct mo_span path)
+{
+    size_t n;
+
+    method = mo_span_head(method, max - 1);
+    memcpy(buf, method.p, method.n);
+    buf[method.n] = ' ';
+    n = method.n + 1;
+    path = mo_span_head(path, max - n);
+    memcpy(buf + n, path.p, path.n);
+    return mo_span(buf, n + path.n);
+}
+
 void mo_access_log(const struct mo_log *l, const struct mo_req *rq, int status,
                    uint64_t ns)
 {
@@ -23,11 +38,13 @@ void mo_access_log(const struct mo_log *l, const struct mo_req *rq, int status,
         .status = (uint64_t)status,
         .ns = ns,
     };
+    char text[MO_LOG_LINE_MAX] MO_UNINITIALIZED;
+    enum mo_level level = MO_DEBUG;
+    struct mo_span line = MO_SPAN("no HTTP request"); /* httpd.c refused it */
 
-    if (!rq->head) /* httpd.c refused it */
-        mo_log_about(l, MO_DEBUG, "access", &about, "no HTTP request");
-    else
-        mo_log_about(l, level_of(rq->path, status), "access", &about,
-                     "%.*s %.*s", (int)rq->head->method_text.n,
-                     rq->head->method_text.p, (int)rq->path.n, rq->path.p);
+    if (rq->head) {
+        level = level_of(rq->path, status);
+        line = join(text, sizeof(text), rq->head->method_text, rq->path);
+    }
+    mo_log_text(l, level, "access", &about, line);
 }

@@ -270,6 +270,32 @@ static void secrets_are_hidden(void **s)
 
 #define SECRET "Zk7#mQ9!vT"
 
+/* Also the shortest secret, between others that share parts with it. */
+static void a_secret_is_hidden_at_every_offset(void **s)
+{
+    const struct mo_log_facts none = {0};
+    struct rig r;
+
+    (void)s;
+    rig_open(&r, true);
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN("qwerty")), 0);
+    assert_int_equal(mo_log_secret(&r.log, MO_SPAN("wertyu-longer")), 0);
+    for (size_t before = 0; before < 16; before++) {
+        for (size_t after = 0; after < 4; after++) {
+            char text[32] = "";
+            char want[40] = "";
+
+            (void)snprintf(text, sizeof(text), "%.*sqwerty%.*s", (int)before,
+                           "................", (int)after, "....");
+            (void)snprintf(want, sizeof(want), "%.*s[secret]%.*s\"",
+                           (int)before, "................", (int)after, "....");
+            mo_log_text(&r.log, MO_INFO, "test", &none, mo_span_cstr(text));
+            assert_true(starts(said_msg(&r), want));
+        }
+    }
+    rig_close(&r);
+}
+
 /* No byte of the secret but its first, which may occur elsewhere. */
 static void expect_no_part(const char *line)
 {
@@ -450,6 +476,7 @@ int main(void)
         cmocka_unit_test(peer_text_is_escaped),
         cmocka_unit_test(long_lines_are_cut_cleanly),
         cmocka_unit_test(secrets_are_hidden),
+        cmocka_unit_test(a_secret_is_hidden_at_every_offset),
         cmocka_unit_test(a_cut_secret_does_not_leak),
         cmocka_unit_test(the_table_of_secrets_is_bounded),
         cmocka_unit_test(facts_are_fields),
