@@ -1,8 +1,10 @@
 #include "app/listen_auth.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
+#include "base/file.h"
 #include "base/rand.h"
 #include "codec/http/url.h"
 #include "secrets/resolve.h"
@@ -22,13 +24,8 @@ static bool fits_headers(const char *token)
     return true;
 }
 
-static int read_token(const struct mo_config *c, const char *text,
-                      struct mo_buf *b, struct mo_err *e)
+static int check_token(struct mo_buf *b, struct mo_err *e)
 {
-    if (mo_reference_resolve(c, text, b, e) < 0) {
-        e->code = MO_EINVAL; /* a missing file is an invalid value */
-        return e->code;
-    }
     if (b->len < MO_LISTEN_AUTH_TOKEN_MIN)
         return mo_fail(e, MO_EINVAL, "use at least %zu characters",
                        MO_LISTEN_AUTH_TOKEN_MIN);
@@ -38,27 +35,79 @@ static int read_token(const struct mo_config *c, const char *text,
     return 0;
 }
 
+static int read_token(const struct mo_config *c, const char *text,
+                      struct mo_buf *b, struct mo_err *e)
+{
+    if (mo_reference_resolve(c, text, b, e) < 0) {
+        e->code = MO_EINVAL; /* a missing file is an invalid value */
+        return e->code;
+    }
+    return check_token(b, e);
+}
+
 /* Reads and checks one token of the configuration. */
 static int take_token(const struct mo_config *c, const char *text,
                       char out[MO_LISTEN_AUTH_TOKEN_MAX], struct mo_err *e)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_LISTEN_AUTH_TOKEN_MAX - 1};
-    int rc;
+    mo_autowipe struct mo_buf b = {.max = MO_LISTEN_AUTH_TOKEN_MAX - 1};
+    int rc = read_token(c, text, &b, e);
 
-    rc = read_token(c, text, &b, e);
     if (rc == 0)
         (void)snprintf(out, MO_LISTEN_AUTH_TOKEN_MAX, "%s", mo_buf_cstr(&b));
-    if (b.p)
-        explicit_bzero(b.p, b.len);
     return rc;
 }
 
-static void set_token(struct mo_listen_auth *d, const char *token, bool made)
+/* --- the token file ------------------------------------------------------- */
+
+static int read_token_file(const char *path, struct mo_buf *b, struct mo_err *e)
 {
-    explicit_bzero(d->token, sizeof(d->token));
-    (void)snprintf(d->token, sizeof(d->token), "%s", token);
-    d->made = made;
-    d->told = !made;
+    struct mo_file_stamp stamp;
+    int rc;
+
+    (void)mo_buf_room(b, b->max); /* no growth, which would leave a copy */
+    rc = mo_file_read(path, b->max, b, &stamp, e);
+    if (rc == 0)
+        rc = mo_file_trust(path, &stamp, true, e);
+    while (rc == 0 && b->len > 0 && b->p[b->len - 1] == '\n')
+        b->len--;
+    return rc == 0 ? check_token(b, e) : rc;
+}
+
+static int create_token_file(const char *path, struct mo_err *e)
+{
+    char text[MO_LISTEN_AUTH_TOKEN_MAX];
+    int rc;
+
+    mo_random_token(text, TOKEN_BYTES);
+    (void)strcat(text, "\n");
+    rc = mo_file_create(path, mo_span_cstr(text), e);
+    explicit_bzero(text, sizeof(text));
+    return rc;
+}
+
+/* The operator's token in the state directory, created at the first start. */
+static int keep_token(const struct mo_config *c,
+                      char out[MO_LISTEN_AUTH_TOKEN_MAX], struct mo_err *e)
+{
+    mo_autowipe struct mo_buf b = {.max = MO_LISTEN_AUTH_TOKEN_MAX - 1};
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/" MO_LISTEN_AUTH_TOKEN_FILE,
+                     c->store.dir);
+    int rc;
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
+    rc = read_token_file(path, &b, e);
+    if (rc == MO_ENOTFOUND) {
+        rc = mo_file_mkdir(c->store.dir, e);
+        if (rc == 0)
+            rc = create_token_file(path, e);
+        if (rc == 0)
+            rc = read_token_file(path, &b, e);
+    }
+    if (rc == 0)
+        (void)snprintf(out, MO_LISTEN_AUTH_TOKEN_MAX, "%s", mo_buf_cstr(&b));
+    return rc;
 }
 
 /* --- tokens of persons ---------------------------------------------------- */
@@ -120,27 +169,19 @@ static void set_people(struct mo_listen_auth *d, const struct mo_gate_person *v,
 
 /* --- all tokens ----------------------------------------------------------- */
 
-static void set_operators(struct mo_listen_auth *d, const struct mo_config *c,
-                          const char *listen, const char *token)
-{
-    char fresh[MO_LISTEN_AUTH_TOKEN_MAX] = "";
-
-    if (c->server.token) {
-        set_token(d, token, false);
-    } else if (mo_listen_is_local(listen) || c->server.tokens.n) {
-        set_token(d, "", false);
-    } else if (!d->made) {
-        mo_random_token(fresh, TOKEN_BYTES);
-        set_token(d, fresh, true);
-    }
-}
-
-static int read_tokens(const struct mo_config *c,
+static int read_tokens(const struct mo_listen_auth *d,
+                       const struct mo_config *c, const char *listen,
                        char token[MO_LISTEN_AUTH_TOKEN_MAX],
                        struct mo_gate_person *people, struct mo_err *e)
 {
     if (c->server.token && take_token(c, c->server.token, token, e) < 0)
         return mo_wrap(e, "server.token");
+    if (!c->server.token && !d->no_auth && keep_token(c, token, e) < 0)
+        return e->code;
+    if (!token[0] && !c->server.tokens.n && !mo_listen_is_local(listen))
+        return mo_fail(e, MO_EINVAL,
+                       "--no-auth would let the whole network run programs "
+                       "here; listen on 127.0.0.1, or leave it out");
     return read_people(c, token, people, e);
 }
 
@@ -150,31 +191,21 @@ int mo_listen_auth_token(struct mo_listen_auth *d, const struct mo_config *c,
 {
     struct mo_gate_person people[MO_LISTEN_AUTH_PEOPLE_MAX] = {{.name = ""}};
     char token[MO_LISTEN_AUTH_TOKEN_MAX] = "";
-    int rc = read_tokens(c, token, people, e);
+    int rc = read_tokens(d, c, listen, token, people, e);
 
     if (rc == 0) {
         set_people(d, people, c->server.tokens.n, log);
-        set_operators(d, c, listen, token);
-        if (d->token[0])
-            (void)mo_log_secret(log, mo_span_cstr(d->token));
+        memcpy(d->token, token, sizeof(d->token));
+        (void)mo_log_secret(log, mo_span_cstr(d->token));
     }
     explicit_bzero(people, sizeof(people));
     explicit_bzero(token, sizeof(token));
     return rc;
 }
 
-void mo_listen_auth_tell_token(struct mo_listen_auth *d)
+bool mo_listen_auth_is_open(const struct mo_listen_auth *d)
 {
-    if (!d->made || d->told)
-        return;
-    d->told = true;
-    (void)printf("Token for this run: %s\n"
-                 "  In a browser, open the page once with /?token=TOKEN. "
-                 "Programs send Authorization: Bearer TOKEN.\n"
-                 "  To keep one token, set server.token or "
-                 "MCP_ORCHESTRATOR_TOKEN.\n",
-                 d->token);
-    (void)fflush(stdout);
+    return !d->token[0] && d->npeople == 0;
 }
 
 /* --- address -------------------------------------------------------------- */
@@ -254,23 +285,51 @@ static bool is_localhost(const char *listen)
     return false;
 }
 
-void mo_listen_auth_tell_ready(const struct mo_config_server *c, bool tls,
-                               unsigned port)
+static void put_url(struct mo_buf *b, const struct mo_config_server *c,
+                    bool tls, unsigned port)
+{
+    (void)mo_buf_printf(b, "http%s://", tls ? "s" : "");
+    put_host_port(b, is_localhost(c->listen) ? "localhost" : c->listen, port);
+    (void)mo_buf_puts(b, "/");
+}
+
+void mo_listen_auth_link(const struct mo_listen_auth *d,
+                         const struct mo_config_server *c, bool tls,
+                         unsigned port, struct mo_buf *out)
+{
+    mo_buf_reset(out);
+    if (mo_listen_is_unix(c->listen))
+        return;
+    put_url(out, c, tls, port);
+    if (!d->token[0])
+        return;
+    (void)mo_buf_puts(out, "?token=");
+    (void)mo_pct_encode(out, mo_span_cstr(d->token));
+}
+
+void mo_listen_auth_tell_ready(const struct mo_listen_auth *d,
+                               const struct mo_config_server *c, bool tls,
+                               unsigned port, bool with_link)
 {
     struct mo_span host = mo_listen_host(c->listen);
     bool all = mo_span_is(host, "0.0.0.0") || mo_span_is(host, "::");
-    mo_autobuf struct mo_buf b = {.max = ADDR_MAX};
+    mo_autowipe struct mo_buf b = {.max = ADDR_MAX + 4 * sizeof(d->token)};
+    bool is_unix = mo_listen_is_unix(c->listen);
 
-    if (mo_listen_is_unix(c->listen)) {
+    if (is_unix)
         (void)mo_buf_printf(&b, " on %s", c->listen);
-    } else {
-        (void)mo_buf_printf(&b, ": http%s://", tls ? "s" : "");
-        put_host_port(&b, is_localhost(c->listen) ? "localhost" : c->listen,
-                      port);
-        (void)mo_buf_puts(&b, "/");
-    }
-    (void)printf("MCP Orchestrator " MO_VERSION " is ready%s%s\n",
-                 mo_buf_cstr(&b),
+    else if (with_link)
+        mo_listen_auth_link(d, c, tls, port, &b);
+    else
+        put_url(&b, c, tls, port);
+    (void)printf("MCP Orchestrator " MO_VERSION " is ready%s%s%s\n",
+                 is_unix ? "" : ": ", mo_buf_cstr(&b),
                  all ? " (and every address of this machine)" : "");
+    if (d->token[0] && !is_unix)
+        (void)printf(with_link
+                         ? "The link signs a browser in; `mcp-orchestrator "
+                           "open` prints it again.\n"
+                         : "`mcp-orchestrator open` prints a link that signs a "
+                           "browser in.\n");
     (void)fflush(stdout);
 }

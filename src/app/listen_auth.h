@@ -1,9 +1,10 @@
 /* listen_auth.h - listen address, tokens and start messages of the server.
  *
- * Loopback and unix sockets need no token. Any other address does: the
- * configured one, or a random one for this run, which is printed once on
- * standard output and stored nowhere. In addition there may be tokens of named
- * persons (gate.h).
+ * There is always a token of the operator: server.token, or the one in the file
+ * `token` of the state directory (0600), which the first start creates. In
+ * addition there may be tokens of named persons (gate.h). `serve --no-auth`
+ * creates no token; if none is configured either, everyone on this machine is
+ * admitted, and only local addresses are served.
  *
  * Only the tokens are kept here; addresses are read from the configuration that
  * the server started with. */
@@ -14,32 +15,40 @@
 #include "config/listen.h"
 #include "web/site.h"
 
-#define MO_LISTEN_AUTH_TOKEN_MIN  ((size_t)16) /* generated ones have 32 */
+#define MO_LISTEN_AUTH_TOKEN_FILE "token"      /* in store.dir */
+#define MO_LISTEN_AUTH_TOKEN_MIN  ((size_t)16) /* created ones have 32 */
 #define MO_LISTEN_AUTH_TOKEN_MAX  MO_GATE_TOKEN_MAX
 #define MO_LISTEN_AUTH_PEOPLE_MAX 64
 
 struct mo_listen_auth {
-    char token[MO_LISTEN_AUTH_TOKEN_MAX]; /* "": no token needed */
-    bool made;                            /* generated for this run */
-    bool told;                            /* it was printed */
+    bool no_auth;                         /* create no token */
+    char token[MO_LISTEN_AUTH_TOKEN_MAX]; /* the operator's; "": none */
     struct mo_gate_person people[MO_LISTEN_AUTH_PEOPLE_MAX];
     size_t npeople;
 };
 
-/* Sets the tokens from `c` for a server that listens on `listen`. On failure
- * nothing changes: MO_EINVAL, the error names the key. */
+/* Sets the tokens from `c`, for a server that listens on `listen`. On failure
+ * nothing changes: MO_EINVAL, the error names the key; MO_EPOLICY, others can
+ * read or write the token file. */
 int mo_listen_auth_token(struct mo_listen_auth *d, const struct mo_config *c,
                          const char *listen, struct mo_log *log,
                          struct mo_err *e);
+
+/* True if there are no tokens: everyone on this machine is the operator. */
+bool mo_listen_auth_is_open(const struct mo_listen_auth *d);
 
 /* Starts listening. The error says what to do. */
 int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
                         struct mo_err *e);
 
-/* Prints a generated token on standard output, once. */
-void mo_listen_auth_tell_token(struct mo_listen_auth *d);
-/* Prints the line with the address to open. */
-void mo_listen_auth_tell_ready(const struct mo_config_server *c, bool tls,
-                               unsigned port);
+/* Writes the address that signs a browser in; "" for a unix socket. */
+void mo_listen_auth_link(const struct mo_listen_auth *d,
+                         const struct mo_config_server *c, bool tls,
+                         unsigned port, struct mo_buf *out);
+/* Prints the line with the address to open. with_link: it contains the token,
+ * so standard output must not be a log. */
+void mo_listen_auth_tell_ready(const struct mo_listen_auth *d,
+                               const struct mo_config_server *c, bool tls,
+                               unsigned port, bool with_link);
 
 #endif

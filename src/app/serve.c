@@ -8,6 +8,7 @@
 
 #include "app/serve_priv.h"
 #include "base/exit.h"
+#include "codec/http/url.h"
 #include "config/reload.h"
 #include "web/echo.h"
 
@@ -59,6 +60,13 @@ static struct mo_httpd_limits limits_of(const struct mo_config_limits *c)
     };
 }
 
+/* For `open`, which asks for it over the approvals socket. */
+static void make_link(struct server *s)
+{
+    mo_listen_auth_link(&s->auth, &s->first->server, s->tls != NULL,
+                        mo_httpd_port(mo_site_httpd(s->site)), &s->link);
+}
+
 /* Applies the configuration to sessions and conversations, if they are open. */
 static void apply_sessions(struct server *s)
 {
@@ -81,7 +89,7 @@ static void apply_config(void *ctx)
     if (mo_listen_auth_token(&s->auth, now, s->first->server.listen, s->log,
                              &e) < 0)
         mo_log_err(s->log, MO_ERROR, "config", &e, "keeping the old token");
-    mo_listen_auth_tell_token(&s->auth);
+    make_link(s);
     gate = gate_of(s);
     mo_site_gate(s->site, &gate);
     mo_httpd_limit(mo_site_httpd(s->site), &limits);
@@ -144,7 +152,7 @@ static void start_manage(struct server *s)
         .loop = s->loop,
         .config = s->config,
         .listen = s->first->server.listen,
-        .has_token = s->auth.token[0] != '\0',
+        .needs_token = !mo_listen_auth_is_open(&s->auth),
         .store = mo_runtime_store(s->runtime),
         .gateway = s->gateway,
         .written = on_file_written,
@@ -393,7 +401,7 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
     return rc;
 }
 
-static void print_ready(struct server *s)
+static void print_ready(struct server *s, bool with_link)
 {
     const struct mo_config_server *c = &s->first->server;
     unsigned port = mo_httpd_port(mo_site_httpd(s->site));
@@ -403,8 +411,12 @@ static void print_ready(struct server *s)
                "%s without TLS: anyone on the network can read the token; set "
                "server.tls, or put a TLS proxy in front",
                c->listen);
-    mo_listen_auth_tell_token(&s->auth);
-    mo_listen_auth_tell_ready(c, s->tls != NULL, port);
+    if (mo_listen_auth_is_open(&s->auth))
+        mo_log(s->log, MO_WARN, "serve",
+               "--no-auth: every user and program of this machine can use "
+               "this server, approve calls and run commands as this user");
+    make_link(s);
+    mo_listen_auth_tell_ready(&s->auth, c, s->tls != NULL, port, with_link);
     mo_log(s->log, MO_INFO, "serve",
            "started: version " MO_VERSION ", pid %d, listening on %s, port %u",
            (int)getpid(), c->listen, port);
@@ -424,12 +436,13 @@ static void free_server(struct server *s)
     mo_api_stats_fini(&s->api_stats);
     mo_loop_free(s->loop);
     mo_config_unref(s->first);
+    mo_buf_wipe(&s->link);
     explicit_bzero(&s->auth, sizeof(s->auth));
 }
 
 static int exit_code(const struct mo_err *e)
 {
-    if (e->code == MO_EINVAL)
+    if (e->code == MO_EINVAL || e->code == MO_EPOLICY)
         return MO_EXIT_CONFIG;
     if (e->code == MO_EIO || e->code == MO_EUNAVAIL)
         return MO_EXIT_UNAVAIL;
@@ -453,9 +466,13 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
     struct server s = {.config = h,
                        .log = log,
                        .first = mo_config_ref(h->now),
+                       .auth = {.no_auth = o->no_auth},
+                       .link = {.max = MO_URL_MAX},
                        .crash = o->test_crash};
     struct mo_err e = {0};
 
+    s.api.link = &s.link;
+    s.api.token = s.auth.token;
     s.api.talk = &s.talk;
     s.api.config = h;
     widen_limits();
@@ -465,7 +482,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
         free_server(&s);
         return exit_code(&e);
     }
-    print_ready(&s);
+    print_ready(&s, o->print_link || isatty(STDOUT_FILENO) == 1);
     if (has_runtime(o))
         open_runtime(&s);
     mo_timer_init(&s.watch, on_watch);

@@ -10,8 +10,10 @@
 #include "config/config.h"
 
 struct mo_serve_opts {
-    bool test_echo; /* echo Socket.IO events; for tests */
-    bool test_bare; /* no sessions and no conversations; for tests */
+    bool no_auth;    /* no token, and everyone on this machine may do all */
+    bool print_link; /* with the token, also if stdout is no terminal */
+    bool test_echo;  /* echo Socket.IO events; for tests */
+    bool test_bare;  /* no sessions and no conversations; for tests */
     /* POINT or POINT:N: SIGKILL this process when it passes POINT, the N-th
      * time; for tests (agent/chat/chat.h). */
     const char *test_crash;

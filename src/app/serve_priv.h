@@ -22,6 +22,7 @@ struct server {
     struct mo_signal *signals[3];
     struct mo_timer watch;
     struct mo_listen_auth auth;
+    struct mo_buf link; /* signs a browser in; contains the token */
     struct mo_runtime *runtime;
     struct mo_agent_setup *agent;
     struct mo_talk talk;

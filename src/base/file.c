@@ -22,6 +22,7 @@ static struct mo_file_stamp stamp_of(const struct stat *st)
         .ino = st->st_ino,
         .size = st->st_size,
         .mode = st->st_mode,
+        .owner = st->st_uid,
         .mtime = st->st_mtim,
     };
 }
@@ -220,6 +221,42 @@ int mo_file_save(const char *path, struct mo_span text, mode_t mode,
     if (rc == 0)
         sync_dir(path);
     return rc;
+}
+
+int mo_file_create(const char *path, struct mo_span text, struct mo_err *e)
+{
+    char beside[PATH_MAX];
+    int n =
+        snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long)getpid());
+    int rc;
+
+    if (n < 0 || (size_t)n >= sizeof(beside))
+        return mo_fail(e, MO_ETOOBIG, "%s: path too long", path);
+    rc = write_beside(beside, text, 0600, true, e);
+    if (rc == 0 && link(beside, path) < 0 && errno != EEXIST)
+        rc = mo_fail_sys(e, "write %s", path);
+    (void)unlink(beside);
+    if (rc == 0)
+        sync_dir(path);
+    return rc;
+}
+
+int mo_file_trust(const char *path, const struct mo_file_stamp *stamp,
+                  bool is_private, struct mo_err *e)
+{
+    if (stamp->owner != geteuid() && stamp->owner != 0)
+        return mo_fail(e, MO_EPOLICY,
+                       "%s belongs to another user (uid %ld): chown it, or use "
+                       "a file of your own",
+                       path, (long)stamp->owner);
+    if (is_private && (stamp->mode & 0077))
+        return mo_fail(e, MO_EPOLICY,
+                       "%s must be readable by nobody else: chmod 600 it",
+                       path);
+    if (stamp->mode & 0022)
+        return mo_fail(e, MO_EPOLICY,
+                       "%s can be written by others: chmod go-w it", path);
+    return 0;
 }
 
 int mo_file_change(const struct mo_file_change *c, struct mo_err *e)

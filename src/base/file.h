@@ -18,6 +18,7 @@ struct mo_file_stamp {
     ino_t ino;
     off_t size;
     mode_t mode;
+    uid_t owner;
     struct timespec mtime;
 };
 
@@ -45,6 +46,16 @@ int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e);
 /* The same, synced: the content is on disk when the call returns. */
 int mo_file_save(const char *path, struct mo_span text, mode_t mode,
                  struct mo_err *e);
+
+/* Create a file (0600, synced) unless there is one. The text of the process that
+ * was first stays. */
+int mo_file_create(const char *path, struct mo_span text, struct mo_err *e);
+
+/* Check that only we or root can have written an opened file: it belongs to us
+ * or to root, and nobody else may write it. is_private: nor read it.
+ * MO_EPOLICY; the error says what to do. */
+int mo_file_trust(const char *path, const struct mo_file_stamp *stamp,
+                  bool is_private, struct mo_err *e);
 
 /* Take the write lock of a file among cooperating processes: a lock on its
  * directory, held by the returned descriptor until it is closed. MO_EBUSY after

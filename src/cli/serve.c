@@ -20,7 +20,9 @@ static void set_up_log(struct mo_log *log, const struct mo_config *c)
 
 int mo_run_serve(struct mo_cli *c)
 {
-    struct mo_serve_opts o = {.test_echo = mo_cli_has(c, "test-echo"),
+    struct mo_serve_opts o = {.no_auth = mo_cli_has(c, "no-auth"),
+                              .print_link = mo_cli_has(c, "print-link"),
+                              .test_echo = mo_cli_has(c, "test-echo"),
                               .test_bare = mo_cli_has(c, "test-bare"),
                               .test_crash = mo_cli_get(c, "test-crash")};
     uint64_t ping = 0;

@@ -107,6 +107,8 @@ struct mo_req {
 
 const char *mo_req_peer(const struct mo_req *rq);
 bool mo_req_is_tls(const struct mo_req *rq);
+/* A process of this user or of root sent it, over a unix socket. */
+bool mo_req_is_own_user(const struct mo_req *rq);
 
 /* Collect the whole body, up to max (0: the server's limit). done fires once,
  * later, unless the connection ends first (then only gone fires). The server

@@ -294,6 +294,13 @@ const char *mo_req_peer(const struct mo_req *rq)
     return c->s ? mo_stream_peer(c->s) : "gone";
 }
 
+bool mo_req_is_own_user(const struct mo_req *rq)
+{
+    const struct conn *c = conn_of(rq);
+
+    return c->s && mo_stream_is_own_user(c->s);
+}
+
 bool mo_req_is_tls(const struct mo_req *rq)
 {
     const struct conn *c = conn_of(rq);

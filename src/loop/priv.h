@@ -58,6 +58,7 @@ struct mo_stream {
     struct mo_err why;      /* reason of the close; code 0: none */
     bool reading, closing, finishing, leaving, eof;
     char peer[64];
+    bool is_own_user; /* a unix socket of this user or root is at the end */
 };
 
 void mo_stream_init(struct mo_stream *s, struct mo_loop *l,

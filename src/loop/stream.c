@@ -134,6 +134,11 @@ bool mo_stream_is_tls(const struct mo_stream *s)
     return s->ops->tls;
 }
 
+bool mo_stream_is_own_user(const struct mo_stream *s)
+{
+    return s->is_own_user;
+}
+
 bool mo_stream_on_data(struct mo_stream *s, char *p, size_t n)
 {
     if (!s->closing && !s->finishing && s->cb)

@@ -59,6 +59,8 @@ void mo_stream_leave(struct mo_stream *s, uint64_t ms);
 /* "127.0.0.1:53211", "unix", "pipe"; for logs and rate limits. */
 const char *mo_stream_peer(const struct mo_stream *s);
 bool mo_stream_is_tls(const struct mo_stream *s);
+/* The peer is a process of this user or of root, at a unix socket. */
+bool mo_stream_is_own_user(const struct mo_stream *s);
 
 /* Wrap a connected fd (socket or pipe end); the stream owns it from then on,
  * also on failure. rfd is for reading, wfd for writing: equal if one descriptor

@@ -64,11 +64,8 @@ static int read_key_file(const char *path, struct key *k, struct mo_err *e)
     /* no growth, which would leave a copy */
     (void)mo_buf_room(&b, KEY_TEXT_MAX);
     rc = mo_file_read(path, KEY_TEXT_MAX, &b, &stamp, e);
-    if (rc == 0 && (stamp.mode & 0077))
-        rc = mo_fail(e, MO_EPOLICY,
-                     "the key %s must be readable by nobody else: chmod 600 "
-                     "it",
-                     path);
+    if (rc == 0)
+        rc = mo_file_trust(path, &stamp, true, e);
     return rc < 0 ? rc : parse_key(mo_buf_view(&b), path, k, e);
 }
 
@@ -109,24 +106,16 @@ static int read_place(const struct mo_config *c, const char *where,
 
 /* --- the default file ---------------------------------------------------- */
 
-/* Never replaces a file: if another process was first, its key is used. */
 static int create_key_file(const char *path, struct mo_err *e)
 {
-    char beside[PATH_MAX], text[KEY_DIGITS + 1];
+    char text[KEY_DIGITS + 1];
     struct key k;
-    int n =
-        snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long)getpid());
     int rc;
 
-    if (n < 0 || (size_t)n >= sizeof(beside))
-        return mo_fail(e, MO_ETOOBIG, "%s: path too long", path);
     mo_random(&k, sizeof(k));
     mo_hex(k.b, MO_SECRETS_KEY, text);
     text[KEY_DIGITS] = '\n'; /* in place of the NUL */
-    rc = mo_file_save(beside, mo_span(text, KEY_DIGITS + 1), 0600, e);
-    if (rc == 0 && link(beside, path) < 0 && errno != EEXIST)
-        rc = mo_fail_sys(e, "write %s", path);
-    (void)unlink(beside);
+    rc = mo_file_create(path, mo_span(text, sizeof(text)), e);
     explicit_bzero(text, sizeof(text));
     explicit_bzero(&k, sizeof(k));
     return rc;

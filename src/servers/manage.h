@@ -34,7 +34,7 @@ struct mo_manage_opts {
     struct mo_loop *loop;
     struct mo_config_holder *config;
     const char *listen; /* listen address of the server */
-    bool has_token;     /* clients need a token */
+    bool needs_token;   /* clients need a token */
     struct mo_store *store;
     struct mo_gateway_setup *gateway; /* NULL: no gateway */
     void (*written)(void *ctx);       /* the file changed: reload it */
@@ -66,6 +66,7 @@ struct mo_manage_ask {
 struct mo_manage_where { /* our address as the client used it */
     struct mo_span host;
     bool tls;
+    struct mo_span token; /* the operator's */
 };
 
 /* These append JSON to out. */

@@ -306,7 +306,8 @@ int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
                   (int)where->host.n, where->host.p);
     put_start(&w, m->o.config);
     mo_jw_member(&w, "url", mo_buf_view(&url));
-    mo_jw_member_bool(&w, "needsToken", m->o.has_token);
+    mo_jw_member_bool(&w, "needsToken", m->o.needs_token);
+    mo_jw_member(&w, "token", where->token);
     mo_jw_end(&w);
     return mo_buf_err(out);
 }

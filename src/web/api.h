@@ -96,6 +96,8 @@ struct mo_api {
     struct mo_policy *policy;
     struct mo_approvals *approvals;
     struct mo_gateway_setup *gateway;
+    const struct mo_buf *link; /* signs a browser in, for `open`; empty: none */
+    const char *token;         /* the operator's, for snippets; "": none */
 };
 
 /* api is borrowed as long as the site lives. */

@@ -178,6 +178,7 @@ static void get_snippets(void *ctx, struct mo_req *rq)
     const struct mo_manage_where w = {
         .host = mo_http_get(rq->head, "host"),
         .tls = mo_req_is_tls(rq),
+        .token = mo_span_cstr(api->token),
     };
 
     if (j)

@@ -25,11 +25,24 @@ struct mo_approvals_socket {
 
 /* --- server side --------------------------------------------------------- */
 
+static void send_link(const struct mo_buf *link, struct mo_req *rq)
+{
+    if (link && link->len > 0)
+        mo_req_reply(rq, 200, "text/plain", mo_buf_view(link));
+    else
+        mo_req_problem(rq, 404, "no_page", "this process serves no page");
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_approvals_socket *h = ctx;
 
-    mo_api_approvals_handle(&h->api, rq);
+    if (!mo_req_is_own_user(rq))
+        mo_req_problem(rq, 403, "not_yours", "this is another user's server");
+    else if (mo_span_is(rq->path, MO_APPROVALS_SOCKET_LINK))
+        send_link(h->api.link, rq);
+    else
+        mo_api_approvals_handle(&h->api, rq);
 }
 
 static int path_of(struct mo_approvals_socket *h, const char *dir,

@@ -3,10 +3,11 @@
  *
  *   store.dir/run/approvals-PID.sock   mode 0600, its directory 0700
  *
- * `serve` and every `gateway` have one. It speaks HTTP and serves only the
- * requests about approvals of web/api.h. Only this user and root can connect,
- * so no token is needed. A killed process leaves its socket behind; the next
- * process that finds it removes it.
+ * `serve` and every `gateway` have one. It speaks HTTP and serves the requests
+ * about approvals of web/api.h and the link that signs a browser in. Only
+ * processes of this user and of root are answered, so no token is needed. A
+ * killed process leaves its socket behind; the next process that finds it
+ * removes it.
  *
  * Limits: CONNS_MAX connections at once. */
 #ifndef MO_WEB_APPROVALS_SOCKET_H
@@ -15,6 +16,7 @@
 #include "web/api.h"
 
 #define MO_APPROVALS_SOCKET_DIR   "run"
+#define MO_APPROVALS_SOCKET_LINK  "/link"
 #define MO_APPROVALS_SOCKET_MS    10000 /* ms to wait for an answer */
 #define MO_APPROVALS_SOCKET_BYTES ((size_t)64 * 1024 * 1024)
 

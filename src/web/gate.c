@@ -2,7 +2,10 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "base/rand.h"
 #include "codec/http/url.h"
+#include "codec/sha256.h"
 
 static const struct mo_refusal let_in = {0, NULL, NULL};
 
@@ -29,14 +32,18 @@ struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq)
     return mo_span(NULL, 0);
 }
 
+bool mo_gate_is_foreign(const struct mo_req *rq)
+{
+    struct mo_span site = mo_http_get(rq->head, "Sec-Fetch-Site");
+
+    return mo_span_is(site, "cross-site") || mo_span_is(site, "same-site");
+}
+
 /* True if a page of another site fetched it, other than by following a link. */
 static bool is_embedded(const struct mo_req *rq)
 {
-    struct mo_span site = mo_http_get(rq->head, "Sec-Fetch-Site");
-    struct mo_span mode = mo_http_get(rq->head, "Sec-Fetch-Mode");
-
-    return (mo_span_is(site, "cross-site") || mo_span_is(site, "same-site")) &&
-           !mo_span_is(mode, "navigate");
+    return mo_gate_is_foreign(rq) &&
+           !mo_span_is(mo_http_get(rq->head, "Sec-Fetch-Mode"), "navigate");
 }
 
 static bool origin_ok(const struct mo_gate *g, const struct mo_req *rq,
@@ -86,7 +93,15 @@ static struct mo_span bearer(const struct mo_req *rq)
     return mo_span_trim(mo_span_skip(v, 7));
 }
 
-static struct mo_span cookie(const struct mo_req *rq)
+/* --- the cookie ----------------------------------------------------------- */
+
+static int asked_host(const struct mo_req *rq, struct mo_host *out)
+{
+    return mo_host_parse(mo_http_get(rq->head, "Host"),
+                         mo_req_is_tls(rq) ? 443 : 80, out);
+}
+
+static struct mo_span find_cookie(const struct mo_req *rq, const char *wanted)
 {
     struct mo_span all = mo_http_get(rq->head, "Cookie");
 
@@ -94,11 +109,110 @@ static struct mo_span cookie(const struct mo_req *rq)
         struct mo_span value = mo_span_trim(mo_span_cut(&all, ';'));
         struct mo_span name = mo_span_cut(&value, '=');
 
-        if (mo_span_is(name, MO_GATE_COOKIE))
+        if (mo_span_is(name, wanted))
             return value;
     }
     return mo_span(NULL, 0);
 }
+
+static void sign_cookie(const char *token, const struct mo_host *host,
+                        struct mo_span name_and_end,
+                        char out[MO_SHA256_HEX + 1])
+{
+    unsigned char digest[MO_SHA256_LEN];
+    char port[16];
+    struct mo_hmac m;
+
+    (void)snprintf(port, sizeof(port), ":%u ", (unsigned)host->port);
+    mo_hmac_init(&m, mo_span_cstr(token));
+    mo_hmac_put(&m, "cookie ", 7);
+    for (size_t i = 0; i < host->name.n; i++) {
+        char c = mo_lower(host->name.p[i]);
+
+        mo_hmac_put(&m, &c, 1);
+    }
+    mo_hmac_put(&m, port, strlen(port));
+    mo_hmac_put(&m, name_and_end.p, name_and_end.n);
+    mo_hmac_end(&m, digest);
+    mo_hex(digest, sizeof(digest), out);
+    explicit_bzero(&m, sizeof(m));
+}
+
+static const char *token_of(const struct mo_gate *g, struct mo_span name)
+{
+    if (name.n == 0)
+        return g->token;
+    for (size_t i = 0; i < g->npeople; i++)
+        if (mo_span_is(name, g->people[i].name))
+            return g->people[i].token;
+    return NULL;
+}
+
+static struct mo_span cut_last(struct mo_span *s)
+{
+    struct mo_span last = *s;
+
+    for (size_t i = s->n; i > 0; i--) {
+        if (s->p[i - 1] != '.')
+            continue;
+        last = mo_span_skip(*s, i);
+        s->n = i - 1;
+        return last;
+    }
+    s->n = 0;
+    return last;
+}
+
+/* The person whose cookie the request carries: "NAME.END.DIGEST". */
+static bool find_signed_in(const struct mo_gate *g, const struct mo_req *rq,
+                           struct mo_span *name)
+{
+    char cookie_name[32], want[MO_SHA256_HEX + 1];
+    struct mo_span rest, digest, name_and_end;
+    const char *token = NULL;
+    struct mo_host host;
+    uint64_t end = 0;
+
+    if (asked_host(rq, &host) < 0)
+        return false;
+    (void)snprintf(cookie_name, sizeof(cookie_name), MO_GATE_COOKIE "%u",
+                   (unsigned)host.port);
+    rest = find_cookie(rq, cookie_name);
+    digest = cut_last(&rest);
+    name_and_end = rest;
+    if (mo_span_u64(cut_last(&rest), &end) < 0 || end < mo_wall_ms() / 1000)
+        return false;
+    *name = rest;
+    token = token_of(g, rest);
+    if (!token)
+        return false;
+    sign_cookie(token, &host, name_and_end, want);
+    return mo_span_eq_ct(digest, mo_span_cstr(want));
+}
+
+int mo_gate_cookie(const struct mo_gate *g, const struct mo_req *rq,
+                   struct mo_span token, struct mo_buf *out)
+{
+    const char *name = whose(g, token);
+    char text[MO_REQ_CALLER_MAX + 24], digest[MO_SHA256_HEX + 1];
+    struct mo_host host;
+
+    if (!name || asked_host(rq, &host) < 0)
+        return MO_EPOLICY;
+    (void)snprintf(
+        text, sizeof(text), "%s.%llu", name,
+        (unsigned long long)(mo_wall_ms() / 1000 + MO_GATE_COOKIE_S));
+    sign_cookie(token_of(g, mo_span_cstr(name)), &host, mo_span_cstr(text),
+                digest);
+    return mo_buf_printf(out,
+                         MO_GATE_COOKIE "%u=%s.%s; Path=/; Max-Age=%llu; "
+                                        "HttpOnly; SameSite=Strict%s",
+                         (unsigned)host.port, text, digest,
+                         (unsigned long long)MO_GATE_COOKIE_S,
+                         mo_req_is_tls(rq) ? "; Secure" : "");
+}
+
+/* --- the request ---------------------------------------------------------- */
 
 struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
                                      const struct mo_req *rq)
@@ -107,37 +221,49 @@ struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
         400, "bad_host", "the Host header is missing or malformed"};
     static const struct mo_refusal stranger = {
         403, "host_refused",
-        "without a token only localhost is served; use that name, or set "
-        "server.token"};
+        "with --no-auth only localhost is served; use that name, or start "
+        "without --no-auth"};
     static const struct mo_refusal foreign = {
         403, "origin_refused",
         "this page may not use the server; add its origin to server.origins"};
-    uint16_t port = mo_req_is_tls(rq) ? 443 : 80;
     struct mo_host host;
 
-    if (mo_host_parse(mo_http_get(rq->head, "Host"), port, &host) < 0)
+    if (asked_host(rq, &host) < 0)
         return bad;
     if (!mo_gate_has_tokens(g) && !mo_host_is_loopback(&host))
         return stranger;
     return origin_ok(g, rq, &host) ? let_in : foreign;
 }
 
+/* By a unix socket, and not through a proxy that passes on a foreign name. */
+static bool is_own_user(const struct mo_req *rq)
+{
+    struct mo_host host;
+
+    return mo_req_is_own_user(rq) && asked_host(rq, &host) == 0 &&
+           mo_host_is_loopback(&host);
+}
+
 struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq)
 {
     static const struct mo_refusal who = {
         401, "token_required",
-        "send Authorization: Bearer TOKEN, or open /?token=TOKEN once"};
+        "send Authorization: Bearer TOKEN, or sign in: `mcp-orchestrator open` "
+        "prints a link for the browser"};
     struct mo_refusal no = mo_gate_check_page(g, rq);
     const char *name = NULL;
+    struct mo_span signed_in;
 
     rq->caller[0] = '\0';
     if (no.status || !mo_gate_has_tokens(g))
         return no;
     name = whose(g, bearer(rq));
-    if (!name)
-        name = whose(g, cookie(rq));
-    if (!name)
+    if (name)
+        (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
+    else if (find_signed_in(g, rq, &signed_in))
+        (void)snprintf(rq->caller, sizeof(rq->caller), "%.*s", (int)signed_in.n,
+                       signed_in.p);
+    else if (!is_own_user(rq))
         return who;
-    (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
     return no;
 }

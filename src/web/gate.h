@@ -1,18 +1,22 @@
 /* gate.h - access control: Host, Origin and token of every request.
  *
- * Loopback without a token: the Host header must name this machine's loopback
- * (a page that rebinds its DNS name to 127.0.0.1 sends its own name), and an
- * Origin, if present, must be ours. Programs send none.
+ * A request carries a token as `Authorization: Bearer`, or the cookie that
+ * signing in with a token sets. A process of this user or of root that connects
+ * over a unix socket needs neither. Only if there are no tokens at all
+ * (`serve --no-auth`) is everyone admitted whose Host header names this
+ * machine's loopback: a page that rebinds its DNS name to 127.0.0.1 sends its
+ * own name.
  *
- * With a token (required for any other bind address): a request carries it as
- * `Authorization: Bearer`, or as the cookie that opening /?token=… sets. Any
- * Host is allowed then, because a foreign page cannot make the browser send
- * that cookie; the Origin rule stays.
+ * The cookie holds no token but a keyed digest of the host name, the port, the
+ * person and the last second of its life. It is of no use at another address,
+ * and a changed token ends it. Its name contains the port, because browsers
+ * send cookies to every port of a host.
  *
- * A foreign page can also make a browser fetch something without an Origin (an
- * <img>). It cannot read the answer, but it would cost a session, so requests
- * that the browser marks as such (Sec-Fetch-Site) are refused too. Following a
- * link is allowed.
+ * An Origin, if present, must be ours. Programs send none. A foreign page can
+ * also make a browser fetch something without an Origin (an <img>). It cannot
+ * read the answer, but it would cost a session, so requests that the browser
+ * marks as such (Sec-Fetch-Site) are refused too. Following a link is allowed,
+ * but no foreign page can sign a person in (mo_gate_is_foreign()).
  *
  * There may be several persons, each with a token and a name. Data of one
  * person is invisible to the others; the handlers enforce this by the name in
@@ -25,7 +29,8 @@
 
 #include "loop/httpd.h"
 
-#define MO_GATE_COOKIE    "mo_token"
+#define MO_GATE_COOKIE    "mo_" /* followed by the port */
+#define MO_GATE_COOKIE_S  ((uint64_t)30 * 24 * 3600)
 #define MO_GATE_TOKEN_MAX 256 /* including the NUL */
 
 struct mo_gate_person {
@@ -55,8 +60,13 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq);
 /* The request's Origin if it is one of g->origins, else {NULL, 0}. Pages of
  * these origins may read the answers (CORS). */
 struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq);
-/* True for a valid token. Used where the cookie is set. */
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
+/* Append the Set-Cookie value for the owner of the token. MO_EPOLICY: the token
+ * is wrong. */
+int mo_gate_cookie(const struct mo_gate *g, const struct mo_req *rq,
+                   struct mo_span token, struct mo_buf *out);
+/* A page of another site made the browser send the request, also by a link. */
+bool mo_gate_is_foreign(const struct mo_req *rq);
 bool mo_gate_has_tokens(const struct mo_gate *g);
 
 #endif

@@ -87,15 +87,29 @@ static void add(struct mo_site *s, const char *path, unsigned flags,
     (void)mo_site_route(s, &r);
 }
 
+/* What a person who has not signed in needs. */
+static bool is_open(const char *path)
+{
+    return strncmp(path, "/sign-in.", 9) == 0 || strcmp(path, "/icon.png") == 0;
+}
+
+const struct mo_asset *mo_page_asset(const char *path)
+{
+    for (size_t i = 0; i < mo_nassets; i++)
+        if (strcmp(mo_assets[i].path, path) == 0)
+            return &mo_assets[i];
+    return NULL;
+}
+
 void mo_page_routes(struct mo_site *s)
 {
     for (size_t i = 0; i < mo_nassets; i++) {
         const struct mo_asset *a = &mo_assets[i];
 
-        add(s, a->path, 0, a);
+        add(s, a->path, is_open(a->path) ? MO_ROUTE_OPEN : 0, a);
         if (strcmp(a->path, "/index.html") != 0)
             continue;
         for (size_t k = 0; k < MO_COUNT(views); k++)
-            add(s, views[k].path, views[k].flags, a);
+            add(s, views[k].path, views[k].flags | MO_ROUTE_VIEW, a);
     }
 }

@@ -20,6 +20,8 @@ struct mo_asset {
 extern const struct mo_asset mo_assets[];
 extern const size_t mo_nassets;
 
+/* NULL: there is none. */
+const struct mo_asset *mo_page_asset(const char *path);
 /* Add every asset and the views of the page as routes of the site. */
 void mo_page_routes(struct mo_site *s);
 

@@ -8,9 +8,8 @@
 #include "codec/json/json.h"
 #include "web/access_log.h"
 #include "web/page.h"
+#include "web/sign_in.h"
 #include "web/site_meter.h"
-
-#define TOKEN_MAX ((size_t)256)
 
 struct mo_site {
     struct mo_loop *loop;
@@ -205,35 +204,6 @@ static void put_allow(struct mo_site *s, struct mo_req *rq, const char *path)
     mo_req_header(rq, "Allow", mo_buf_view(&b));
 }
 
-static void give_cookie(struct mo_req *rq, const char *token)
-{
-    mo_autobuf struct mo_buf set = {.max = 2 * TOKEN_MAX};
-
-    (void)mo_buf_printf(
-        &set, MO_GATE_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict%s", token,
-        mo_req_is_tls(rq) ? "; Secure" : "");
-    mo_req_header(rq, "Set-Cookie", mo_buf_view(&set));
-    mo_req_header(rq, "Location", MO_SPAN("/"));
-    mo_req_reply(rq, 303, NULL, mo_span(NULL, 0));
-}
-
-/* /?token=…: sets the cookie for browsers. The redirect removes the token from
- * the address bar. */
-static bool took_token(struct mo_site *s, struct mo_req *rq)
-{
-    enum mo_http_method m = rq->head->method;
-    mo_autobuf struct mo_buf token = {.max = TOKEN_MAX};
-
-    if (!mo_gate_has_tokens(&s->gate) || !mo_span_is(rq->path, "/") ||
-        !rq->query.n || (m != MO_HTTP_GET && m != MO_HTTP_HEAD))
-        return false;
-    if (mo_query_get(rq->query, "token", &token) < 0 ||
-        !mo_gate_token_ok(&s->gate, mo_buf_view(&token)))
-        return false;
-    give_cookie(rq, mo_buf_cstr(&token));
-    return true;
-}
-
 void mo_route_call(const struct mo_route *r, void *ctx, struct mo_req *rq)
 {
     if (!r->body) {
@@ -259,23 +229,20 @@ static void answer(struct mo_site *s, struct mo_req *rq,
     }
 }
 
-/* Missing or wrong token: limit how often. */
-static struct mo_refusal no_token(struct mo_site *s, struct mo_req *rq,
-                                  struct mo_refusal no)
+bool mo_site_strike(struct mo_site *s, struct mo_req *rq, struct mo_refusal *no)
 {
     unsigned wait =
         mo_strikes_add(&s->strikes, mo_req_peer(rq), mo_loop_now(s->loop));
     char text[16];
 
-    if (wait == 0) {
-        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
-        return no;
-    }
+    if (wait == 0)
+        return true;
     (void)snprintf(text, sizeof(text), "%u", wait);
     mo_req_header(rq, "Retry-After", mo_span_cstr(text));
-    return (struct mo_refusal){
+    *no = (struct mo_refusal){
         429, "too_many_tries",
         "too many requests without the right token; wait and try again"};
+    return false;
 }
 
 /* Persons get only the API routes marked for them. A new route is for the
@@ -296,16 +263,18 @@ static void on_request(void *ctx, struct mo_req *rq)
     rq->tag = r ? r->path : "other";
     rq->caller[0] = '\0';
     put_cors(s, rq);
-    if (took_preflight(s, rq) || took_token(s, rq))
+    if (took_preflight(s, rq) || mo_sign_in_by_link(&s->gate, rq))
         return;
     if (!r || !(r->flags & MO_ROUTE_OPEN))
         no = mo_gate_check(&s->gate, rq);
-    if (no.status == 401)
-        no = no_token(s, rq, no);
+    if (no.status == 401 && mo_site_strike(s, rq, &no))
+        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
     if (!no.status && r && rq->caller[0] && is_operators(r))
         no = (struct mo_refusal){403, "operator_only",
                                  "this needs the operator's token"};
-    if (no.status)
+    if (no.status == 401 && r && (r->flags & MO_ROUTE_VIEW))
+        mo_sign_in_page(rq);
+    else if (no.status)
         mo_req_problem(rq, no.status, no.code, no.detail);
     else
         answer(s, rq, r, path);
@@ -411,6 +380,7 @@ static void add_routes(struct mo_site *s)
 
     (void)mo_site_add(s, fixed, MO_COUNT(fixed) - (s->sio ? 0 : 1), s);
     mo_page_routes(s);
+    mo_sign_in_routes(s);
 }
 
 static void site_free(struct mo_site *s)

@@ -28,6 +28,10 @@ struct mo_site_opts {
 
 struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
                             struct mo_err *e);
+/* Count a request with a missing or wrong token. False if its peer has sent too
+ * many: *no is the answer then, and its Retry-After is set. */
+bool mo_site_strike(struct mo_site *s, struct mo_req *rq,
+                    struct mo_refusal *no);
 /* To listen, and to change limits and certificate; borrowed. */
 struct mo_httpd *mo_site_httpd(struct mo_site *s);
 const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
@@ -38,6 +42,7 @@ enum {
     MO_ROUTE_OPEN = 1,   /* no access control: for probes without a token */
     MO_ROUTE_PREFIX = 2, /* every path below it too */
     MO_ROUTE_PERSON = 4, /* API for persons too, not only the operator */
+    MO_ROUTE_VIEW = 8,   /* a view of the page: strangers see the sign-in */
 };
 
 struct mo_route {

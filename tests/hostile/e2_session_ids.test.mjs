@@ -48,7 +48,7 @@ test('a client does not pick one', async () => {
 
 test('somebody else with the right socket id, without the token', async () => {
   const sid = await handshake();
-  for (const headers of [{}, { authorization: 'Bearer wrong' }, { authorization: TOKEN }, { cookie: 'mo_token=wrong' }]) {
+  for (const headers of [{}, { authorization: 'Bearer wrong' }, { authorization: TOKEN }, { cookie: `mo_${house.server.port}=wrong` }]) {
     assert.equal(await status(`${sio}&sid=${sid}`, { headers }), 401);
     assert.equal(await status(`${sio}&sid=${sid}`, { method: 'POST', headers, body: '1' }), 401);
   }

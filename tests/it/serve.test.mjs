@@ -207,12 +207,16 @@ describe('gate on loopback', () => {
   });
 });
 
-describe('gate with a token', () => {
+/** A server with a token, and ways to ask it; 30 refusals in a minute are too
+ *  many for one. */
+function withToken(tests) {
   let server, token, host;
   before(async () => {
+    const cwd = await home({ log: { level: 'debug' } });
+    const state = join(cwd, 'state');
     server = await Server.start(['--listen', '0.0.0.0', '--test-echo'],
-      { dir: await home({ log: { level: 'debug' } }) });
-    token = /^Token for this run: (\S+)$/m.exec(server.log)?.[1];
+      { dir: cwd, auth: true, env: { MCP_ORCHESTRATOR_STATE_DIR: state } });
+    token = (await readFile(join(state, 'token'), 'utf8')).trim();
     host = { Host: `box.example:${server.port}` };
   });
   after(() => server?.stopClean());
@@ -221,39 +225,43 @@ describe('gate with a token', () => {
     ask(server.port, 'GET', path, { ...host, ...headers });
   const bearer = (t) => ({ Authorization: `Bearer ${t}` });
 
-  test('it is told once, on standard output', () => {
-    assert.match(token ?? '', /^[A-Za-z0-9_-]{32}$/);
-    assert.equal(server.log.split(token).length, 2, 'once');
-    assert.equal(server.log.split('is ready').length, 2);
+  tests({ get, bearer, get server() { return server; }, get token() { return token; }, get host() { return host; } });
+}
+
+describe('gate with a token', () => withToken((s) => {
+  test('it is created at the first start, and not printed to a pipe', () => {
+    assert.match(s.token, /^[A-Za-z0-9_-]{32}$/);
+    assert.ok(!s.server.log.includes(s.token));
+    assert.match(s.server.log, /`mcp-orchestrator open` prints a link/);
   });
 
   test('401 without it, on every path that is not a probe', async () => {
-    for (const path of ['/', '/metrics', '/icon.png', POLL, '/nothing']) {
-      const a = await get(path);
+    for (const path of ['/metrics', '/api/sessions', POLL, '/nothing']) {
+      const a = await s.get(path);
       assertProblem(a, 401, 'token_required');
       assert.equal(a.headers['www-authenticate'], 'Bearer');
       assertSafe(a);
     }
-    for (const path of ['/healthz', '/readyz', '/health'])
-      assert.equal((await get(path)).status, 200);
+    for (const path of ['/healthz', '/readyz', '/health', '/icon.png', '/sign-in.html', '/sign-in.css'])
+      assert.equal((await s.get(path)).status, 200);
   });
 
   test('Bearer opens, also written otherwise; a wrong one does not',
     async () => {
-      assert.equal((await get('/', bearer(token))).status, 200);
-      assert.equal((await get('/metrics', bearer(token))).status, 200);
-      assert.equal((await get(POLL, bearer(token))).status, 200);
-      for (const auth of [`bearer ${token}`, `BEARER  ${token}`])
-        assert.equal((await get('/', { Authorization: auth })).status, 200);
-      for (const t of ['', 'x', token.slice(1), `${token}x`,
-        token.toUpperCase(), `${token} x`, token.slice(0, -1), '*'])
-        assertProblem(await get('/', bearer(t)), 401, 'token_required');
-      for (const auth of [token, `Basic ${token}`, `Bearer${token}`])
-        assertProblem(await get('/', { Authorization: auth }), 401);
+      assert.equal((await s.get('/', s.bearer(s.token))).status, 200);
+      assert.equal((await s.get('/metrics', s.bearer(s.token))).status, 200);
+      assert.equal((await s.get(POLL, s.bearer(s.token))).status, 200);
+      for (const auth of [`bearer ${s.token}`, `BEARER  ${s.token}`])
+        assert.equal((await s.get('/', { Authorization: auth })).status, 200);
+      for (const t of ['', 'x', s.token.slice(1), `${s.token}x`,
+        s.token.toUpperCase(), `${s.token} x`, s.token.slice(0, -1), '*'])
+        assertProblem(await s.get('/metrics', s.bearer(t)), 401, 'token_required');
+      for (const auth of [s.token, `Basic ${s.token}`, `Bearer${s.token}`])
+        assertProblem(await s.get('/metrics', { Authorization: auth }), 401);
     });
 
   test('/?token= sets the cookie and leaves the address bar', async () => {
-    const a = await get(`/?token=${token}`);
+    const a = await s.get(`/?token=${s.token}`);
     assert.equal(a.status, 303);
     assert.equal(a.headers.location, '/');
     assertSafe(a);
@@ -263,38 +271,69 @@ describe('gate with a token', () => {
     assert.match(set, /; Path=\/(;|$)/);
     const pair = set.split(';')[0];
     for (const cookie of [pair, `a=b; ${pair}`, `${pair}; c=d`,
-      `mo_tokenx=1; ${pair}`])
-      assert.equal((await get('/', { Cookie: cookie })).status, 200, cookie);
+      `mo_1=1; ${pair}`])
+      assert.equal((await s.get('/', { Cookie: cookie })).status, 200, cookie);
+    assert.ok(!set.includes(s.token), 'the cookie is not the token');
+    const name = pair.split('=')[0];
+    assert.equal(name, `mo_${s.server.port}`);
     for (const cookie of [`${pair}x`, `x${pair}`, pair.toUpperCase(),
-      'mo_token=', 'mo_token', `mo_token=x; ${pair}`])
-      assertProblem(await get('/', { Cookie: cookie }), 401);
-  });
-
-  test('/?token= wrong, elsewhere or posted sets nothing', async () => {
-    for (const target of ['/?token=', '/?token=wrong', `/?tokenx=${token}`,
-      `/metrics?token=${token}`, `/?token=x&token=${token}`,
-      `/?token=${token}%00`, `/?token=%zz${token}`]) {
-      const a = await get(target);
-      assertProblem(a, 401, 'token_required');
-      assert.ok(!('set-cookie' in a.headers));
-    }
-    const a = await ask(server.port, 'POST', `/?token=${token}`, host, '');
-    assertProblem(a, 401);
+      `${name}=`, name, `${name}=x; ${pair}`, `${name}=${s.token}`])
+      assertProblem(await s.get('/metrics', { Cookie: cookie }), 401);
+    for (const other of ['box.example', `localhost:${s.server.port}`, `box.example:${s.server.port + 1}`])
+      assertProblem(await s.get('/metrics', { Cookie: pair, Host: other }), 401);
   });
 
   test('the origin rule stays', async () => {
-    const origin = (o) => get('/', { ...bearer(token), Origin: o });
+    const origin = (o) => s.get('/', { ...s.bearer(s.token), Origin: o });
     assertProblem(await origin('http://evil.example'), 403, 'origin_refused');
     assertProblem(await origin('null'), 403, 'origin_refused');
-    assert.equal((await origin(`http://${host.Host}`)).status, 200);
+    assert.equal((await origin(`http://${s.host.Host}`)).status, 200);
   });
 
   test('the token is in no log line, at the most talkative level', () => {
-    const err = server.log.replace(/^Token for this run: .*$/m, '');
-    assert.ok(!err.includes(token));
-    assert.ok(err.includes('without TLS'), 'and there is a log');
+    assert.ok(!s.server.log.includes(s.token));
+    assert.ok(s.server.log.includes('without TLS'), 'and there is a log');
   });
-});
+}));
+
+describe('signing in', () => withToken((s) => {
+  test('a browser sees what to do', async () => {
+    for (const path of ['/', '/servers', '/s/abc']) {
+      const a = await s.get(path);
+      assert.equal(a.status, 401);
+      assert.match(a.headers['content-type'], /^text\/html/);
+      assert.match(a.body.toString(), /mcp-orchestrator open/);
+      assertSafe(a);
+    }
+  });
+
+  test('/?token= wrong, elsewhere or posted sets nothing', async () => {
+    for (const target of ['/?token=', '/?token=wrong', `/?tokenx=${s.token}`,
+      `/servers?token=${s.token}`, `/?token=x&token=${s.token}`,
+      `/?token=${s.token}%00`, `/?token=%zz${s.token}`]) {
+      const a = await s.get(target);
+      assert.equal(a.status, 401);
+      assert.ok(!('set-cookie' in a.headers));
+    }
+    const a = await ask(s.server.port, 'POST', `/?token=${s.token}`, s.host, '');
+    assertProblem(a, 401);
+  });
+
+  test('a page of another site cannot sign anyone in', async () => {
+    for (const site of ['cross-site', 'same-site']) {
+      const a = await s.get(`/?token=${s.token}`,
+        { 'Sec-Fetch-Site': site, 'Sec-Fetch-Mode': 'navigate' });
+      assert.equal(a.status, 401);
+      assert.ok(!('set-cookie' in a.headers));
+    }
+    const form = (headers) => ask(s.server.port, 'POST', '/sign-in', {
+      ...s.host, 'Content-Type': 'application/x-www-form-urlencoded', ...headers }, `token=${s.token}`);
+    assertProblem(await form({ Origin: 'http://evil.example' }), 403, 'origin_refused');
+    const a = await form({ Origin: `http://${s.host.Host}` });
+    assert.equal(a.status, 303);
+    assert.match(a.headers['set-cookie'], /^mo_/);
+  });
+}));
 
 describe('a token of one\'s own', () => {
   const good = 'a-good-token-of-mine';
@@ -350,7 +389,7 @@ describe('a token of one\'s own', () => {
 // --- starting ------------------------------------------------------------------------
 
 describe('start', () => {
-  test('says one ready line, and nothing else on standard output',
+  test('says that it is ready and how to sign in, and nothing else',
     async () => {
       const child = spawn(BIN, ['serve', '--port', '0'],
         { cwd: await home(), env: { PATH: process.env.PATH, ...QUICK },
@@ -360,7 +399,7 @@ describe('start', () => {
       await until(() => READY.test(out), 'the ready line');
       child.kill('SIGTERM');
       await within(once(child, 'close'), 'its end');
-      assert.match(out, /^MCP Orchestrator \S+ is ready: http:\/\/localhost:\d+\/\n$/);
+      assert.match(out, /^MCP Orchestrator \S+ is ready: http:\/\/localhost:\d+\/\n`mcp-orchestrator open` prints .*\n$/);
     });
 
   test('reads no more when much is stored', { skip: noNative }, async (t) => {
@@ -413,7 +452,7 @@ describe('start', () => {
     assert.match(r.err, /mcp-orchestrator\.json:3:\d+: .*prot.*port/s);
   });
 
-  test('IPv6 loopback needs no token', async (t) => {
+  test('IPv6 loopback', async (t) => {
     const probe = net.createServer().listen(0, '::1');
     const [e] = await Promise.race([once(probe, 'listening'),
       once(probe, 'error')]);
@@ -423,7 +462,6 @@ describe('start', () => {
     const a = await ask({ host: '::1', port: server.port }, 'GET', '/',
       { Host: `[::1]:${server.port}` });
     assert.equal(a.status, 200);
-    assert.doesNotMatch(server.log, /Token/);
     await server.stop();
   });
 });
@@ -452,8 +490,7 @@ describe('unix socket', () => {
     const headers = { Host: 'localhost' };
     const a = await ask({ path }, 'GET', '/', headers);
     assert.equal(a.status, 200);
-    assertProblem(await ask({ path }, 'GET', '/', { Host: 'evil.example' }),
-      403);
+    assert.equal((await ask({ path }, 'GET', '/', { Host: 'evil.example' })).status, 401);
     await stop(child);
     assert.equal(await there(path), false);
   });

@@ -72,11 +72,12 @@ export class Server {
   /** Start it and wait until it says that it is ready.
    *  env is added to a nearly empty environment; dir: where it runs (a fresh
    *  directory, removed at the end, when not given); house: with sessions and
-   *  conversations, and wait until they are there too. */
-  static async start(args = [], { bin = BIN, env = {}, dir, house } = {}) {
+   *  conversations, and wait until they are there too; auth: with a token, as
+   *  ordinary users have it. */
+  static async start(args = [], { bin = BIN, env = {}, dir, house, auth } = {}) {
     const own = dir ? undefined : await mkdtemp(join(tmpdir(), 'mo-serve-'));
     const cwd = dir ?? own;
-    const child = spawn(bin, ['serve', '--port', '0', ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args], {
+    const child = spawn(bin, ['serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args], {
       cwd,
       env: { PATH: process.env.PATH, HOME: cwd, ...sanitizers(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

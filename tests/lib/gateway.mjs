@@ -34,7 +34,7 @@ export const script = (name, ...args) => ({
 /** `serve` of that configuration, with /mcp and nothing else. */
 export async function serveWith(file, where, ...args) {
   const child = spawn(
-    bin, ['serve', '--port', '0', '--test-bare', '--config', file, ...args],
+    bin, ['serve', '--port', '0', '--no-auth', '--test-bare', '--config', file, ...args],
     { ...where, stdio: ['ignore', 'pipe', 'pipe'] },
   );
   const kill = () => child.kill('SIGKILL');

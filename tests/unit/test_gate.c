@@ -146,22 +146,12 @@ static const struct {
     {HOST "Authorization: Bearer 0" T "\r\n", 401},
     {HOST "Authorization: Basic " T "\r\n", 401},
     {HOST "Authorization: " T "\r\n", 401},
-    {HOST "Cookie: mo_token=" T "\r\n", 0},
-    {HOST "Cookie: a=b; mo_token=" T "; c=d\r\n", 0},
-    {HOST "Cookie: a=b;mo_token=" T ";c\r\n", 0},
-    {HOST "Cookie: mo_token=" T "x\r\n", 401},
-    {HOST "Cookie: mo_token=\r\n", 401},
-    {HOST "Cookie: mo_token\r\n", 401},
-    {HOST "Cookie: xmo_token=" T "\r\n", 401},
-    {HOST "Cookie: MO_TOKEN=" T "\r\n", 401},
-    {HOST "Cookie: mo_token=x; mo_token=" T "\r\n", 401},
-    /* either will do */
-    {HOST "Cookie: mo_token=x\r\nAuthorization: Bearer " T "\r\n", 0},
-    {HOST "Authorization: Bearer x\r\nCookie: mo_token=" T "\r\n", 0},
+    {HOST "Cookie: mo_80=" T "\r\n", 401}, /* the token itself is no cookie */
     /* the page is checked first */
     {HOST "Origin: http://evil.example\r\n", 403},
-    {HOST "Origin: http://evil.example\r\nCookie: mo_token=" T "\r\n", 403},
-    {HOST "Origin: http://box.example\r\nCookie: mo_token=" T "\r\n", 0},
+    {HOST "Origin: http://evil.example\r\nAuthorization: Bearer " T "\r\n",
+     403},
+    {HOST "Origin: http://box.example\r\nAuthorization: Bearer " T "\r\n", 0},
     {HOST "Origin: http://box.example\r\n", 401},
     {HOST "Origin: https://chat.example\r\n", 401},
     {"Host: [::1\r\nAuthorization: Bearer " T "\r\n", 400},
@@ -197,7 +187,7 @@ static void test_people(void **state)
         {HOST "Authorization: Bearer alice\r\n", 401, ""},
         {HOST "Authorization: Bearer \r\n", 401, ""},
         {HOST "Authorization: Bearer alice-0123456789abcdef\r\n", 0, "alice"},
-        {HOST "Cookie: mo_token=bob-0123456789abcdef\r\n", 0, "bob"},
+        {HOST "Authorization: Bearer bob-0123456789abcdef\r\n", 0, "bob"},
         {HOST "Authorization: Bearer " T "\r\n", 0, ""},
     };
     struct mo_gate g = {
@@ -218,6 +208,81 @@ static void test_people(void **state)
     assert_true(mo_gate_has_tokens(&g));
     assert_false(mo_gate_token_ok(&g, MO_SPAN(T)));
     assert_true(mo_gate_token_ok(&g, MO_SPAN("bob-0123456789abcdef")));
+}
+
+/* --- the cookie ----------------------------------------------------------- */
+
+/* The name=value part of the cookie for that token at that host. */
+static void sign_in(const struct mo_gate *g, const char *host, bool tls,
+                    const char *token, char out[256])
+{
+    struct mo_buf b;
+    struct asked a;
+
+    mo_buf_init(&b, 1024);
+    ask(&a, tls, host);
+    assert_int_equal(mo_gate_cookie(g, &a.conn.rq, mo_span_cstr(token), &b), 0);
+    assert_non_null(strstr(mo_buf_cstr(&b), "; HttpOnly; SameSite=Strict"));
+    assert_int_equal(!strstr(mo_buf_cstr(&b), "; Secure"), !tls);
+    assert_null(strstr(mo_buf_cstr(&b), token));
+    (void)snprintf(out, 256, "%.*s", (int)strcspn(mo_buf_cstr(&b), ";"),
+                   mo_buf_cstr(&b));
+    asked_fini(&a);
+    mo_buf_fini(&b);
+}
+
+static int status_of(const struct mo_gate *g, const char *host, bool tls,
+                     const char *cookie, char caller[MO_REQ_CALLER_MAX])
+{
+    char rows[1024];
+    struct asked a;
+    int status;
+
+    (void)snprintf(rows, sizeof(rows), "%sCookie: %s\r\n", host, cookie);
+    ask(&a, tls, rows);
+    status = mo_gate_check(g, &a.conn.rq).status;
+    (void)snprintf(caller, MO_REQ_CALLER_MAX, "%s", a.conn.rq.caller);
+    asked_fini(&a);
+    return status;
+}
+
+#define BOB "bob-0123456789abcdef"
+
+static void test_cookie(void **state)
+{
+    static const struct mo_gate_person people[] = {{"b.o.b", BOB}};
+    static const char at[] = "Host: box.example:3000\r\n";
+    const struct mo_gate g = {.token = T, .people = people, .npeople = 1};
+    const struct mo_gate later = {.token = T "x"};
+    char own[256], bobs[256], text[600], caller[MO_REQ_CALLER_MAX];
+
+    (void)state;
+    sign_in(&g, at, false, T, own);
+    sign_in(&g, at, false, BOB, bobs);
+    assert_memory_equal(own, "mo_3000=", 8);
+    assert_int_equal(status_of(&g, at, false, own, caller), 0);
+    assert_string_equal(caller, "");
+    assert_int_equal(status_of(&g, at, false, bobs, caller), 0);
+    assert_string_equal(caller, "b.o.b");
+    (void)snprintf(text, sizeof(text), "a=b; %s;c", own);
+    assert_int_equal(status_of(&g, at, false, text, caller), 0);
+    assert_int_equal(
+        status_of(&g, "Host: BOX.example:3000\r\n", false, own, caller), 0);
+    /* not at another port or host, nor after the token changed */
+    assert_int_equal(
+        status_of(&g, "Host: box.example:3001\r\n", false, own, caller), 401);
+    assert_int_equal(
+        status_of(&g, "Host: box.examplf:3000\r\n", false, own, caller), 401);
+    assert_int_equal(status_of(&later, at, false, own, caller), 401);
+    assert_int_equal(status_of(&later, at, false, bobs, caller), 401);
+    /* for no other person and no other time; every byte counts */
+    for (size_t i = 0; i < strlen(bobs); i++) {
+        (void)snprintf(text, sizeof(text), "%s", bobs);
+        text[i] = text[i] == '1' ? '2' : '1';
+        check_row(text, status_of(&g, at, false, text, caller) == 401);
+        (void)snprintf(text, sizeof(text), "%.*s", (int)i, bobs);
+        check_row(text, status_of(&g, at, false, text, caller) == 401);
+    }
 }
 
 static void test_token_ok(void **state)
@@ -258,7 +323,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loopback), cmocka_unit_test(test_token),
         cmocka_unit_test(test_people),   cmocka_unit_test(test_token_ok),
-        cmocka_unit_test(test_listed),
+        cmocka_unit_test(test_listed),   cmocka_unit_test(test_cookie),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,9 @@
 /* Which addresses need a token, which tokens will do, and when one is made. */
 #include "app/listen_auth.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "mo_test.h"
 
 static void test_local(void **state)
@@ -72,38 +75,74 @@ static void test_chosen(void **state)
         check_row(rows[i].token, rc == 0 || strstr(e.msg, "server.token"));
         check_row(rows[i].token,
                   rows[i].token[0] == '$' || !strstr(e.msg, rows[i].token));
-        check_row(rows[i].token, !d.made);
     }
     mo_log_fini(&log);
 }
 
-static void test_made(void **state)
+/* Without server.token there is one in the state directory, always the same,
+ * which nobody else may read. */
+static void test_kept(void **state)
 {
-    struct mo_config none = {.server = {.port = 1}};
-    struct mo_config own = {.server = {.token = "a-token-of-my-own"}};
+    char dir[] = "/tmp/mo-token-XXXXXX", path[64];
+    struct mo_config none = {.store = {.dir = dir}};
+    struct mo_config own = {.store = {.dir = dir},
+                            .server = {.token = "a-token-of-my-own"}};
+    struct mo_listen_auth d = {.npeople = 0};
     struct mo_log log = {.fd = -1};
-    struct mo_listen_auth d = {.made = false};
     struct mo_err e = {0};
     char first[sizeof(d.token)];
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/token", dir);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "127.0.0.1", &log, &e), 0);
+    assert_int_equal(strlen(d.token), 32);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    (void)snprintf(first, sizeof(first), "%s", d.token);
+    assert_int_equal(mo_listen_auth_token(&d, &own, "127.0.0.1", &log, &e), 0);
+    assert_string_equal(d.token, "a-token-of-my-own");
+    assert_int_equal(mo_listen_auth_token(&d, &none, "127.0.0.1", &log, &e), 0);
+    assert_string_equal(d.token, first);
+    /* whatever was used cannot be logged */
+    assert_int_equal(log.nsecrets, 2);
+
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "127.0.0.1", &log, &e),
+                     MO_EPOLICY);
+    assert_non_null(strstr(e.msg, "chmod 600"));
+    assert_string_equal(d.token, first);
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "127.0.0.1", &log, &e),
+                     MO_EPOLICY);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+    assert_int_equal(mo_listen_auth_token(&d, &none, "127.0.0.1", &log, &e),
+                     MO_EINVAL);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+    mo_log_fini(&log);
+}
+
+/* --no-auth creates no token, but ends none that was configured. */
+static void test_no_auth(void **state)
+{
+    struct mo_config none = {.store = {.dir = "/none"}};
+    struct mo_config own = {.server = {.token = "a-token-of-my-own"}};
+    struct mo_listen_auth d = {.no_auth = true};
+    struct mo_log log = {.fd = -1};
+    struct mo_err e = {0};
 
     (void)state;
     assert_int_equal(mo_listen_auth_token(&d, &none, "127.0.0.1", &log, &e), 0);
-    assert_string_equal(d.token, "");
-    assert_int_equal(mo_listen_auth_token(&d, &none, "0.0.0.0", &log, &e), 0);
-    assert_true(d.made && !d.told && strlen(d.token) == 32);
-    (void)snprintf(first, sizeof(first), "%s", d.token);
-    /* a reload keeps it */
-    assert_int_equal(mo_listen_auth_token(&d, &none, "0.0.0.0", &log, &e), 0);
-    assert_string_equal(d.token, first);
-    /* until there is a chosen one */
-    assert_int_equal(mo_listen_auth_token(&d, &own, "0.0.0.0", &log, &e), 0);
+    assert_true(mo_listen_auth_is_open(&d));
+    assert_int_equal(mo_listen_auth_token(&d, &none, "0.0.0.0", &log, &e),
+                     MO_EINVAL);
+    assert_int_equal(mo_listen_auth_token(&d, &own, "127.0.0.1", &log, &e), 0);
     assert_string_equal(d.token, "a-token-of-my-own");
-    assert_true(!d.made && d.told);
-    /* and one is never left out where one is needed */
-    assert_int_equal(mo_listen_auth_token(&d, &none, "0.0.0.0", &log, &e), 0);
-    assert_true(d.made && !d.told && strcmp(d.token, first) != 0);
-    /* whatever was used cannot be logged */
-    assert_int_equal(log.nsecrets, 3);
+    assert_false(mo_listen_auth_is_open(&d));
     mo_log_fini(&log);
 }
 
@@ -153,7 +192,7 @@ static void test_people(void **state)
             .server = {.token = "the-operator-0123", .tokens = {v, 2}}};
         struct mo_listen_auth d = {.token = "the old one"};
         struct mo_err e = {0};
-        int rc = mo_listen_auth_token(&d, &c, "0.0.0.0", &log, &e);
+        int rc = mo_listen_auth_token(&d, &c, "127.0.0.1", &log, &e);
 
         check_row(rows[i].what, rc == rows[i].rc);
         check_row(rows[i].what, d.npeople == (rc == 0 ? 2 : 0));
@@ -163,10 +202,6 @@ static void test_people(void **state)
             continue;
         assert_string_equal(d.people[1].name, rows[i].name[1]);
         assert_string_equal(d.people[1].token, rows[i].token[1]);
-        /* without the operator's none is made up */
-        c.server.token = NULL;
-        assert_int_equal(mo_listen_auth_token(&d, &c, "0.0.0.0", &log, &e), 0);
-        assert_true(d.token[0] == '\0' && !d.made && d.npeople == 2);
     }
     mo_log_fini(&log);
 }
@@ -174,9 +209,8 @@ static void test_people(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_local),
-        cmocka_unit_test(test_chosen),
-        cmocka_unit_test(test_made),
+        cmocka_unit_test(test_local),  cmocka_unit_test(test_chosen),
+        cmocka_unit_test(test_kept),   cmocka_unit_test(test_no_auth),
         cmocka_unit_test(test_people),
     };
 

@@ -302,8 +302,24 @@ static void test_gate_changes(void **state)
     mo_site_gate(p.s, &token);
     expect(&p, REQ("GET /exact", ""), "401", "WWW-Authenticate: Bearer\r\n");
     expect(&p, REQ("GET /?token=0123456789abcdef", ""), "303",
-           "Set-Cookie: mo_token=0123456789abcdef; Path=/; HttpOnly; "
-           "SameSite=Strict\r\n");
+           "; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict\r\n");
+    expect(&p,
+           REQ("GET /?token=0123456789abcdef",
+               "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"),
+           "401", NULL);
+    expect(&p,
+           "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+           "Content-Length: 22\r\n\r\ntoken=0123456789abcdef",
+           "303", "Set-Cookie: mo_80=");
+    expect(&p,
+           "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+           "Content-Length: 22\r\n\r\ntoken=0123456789abcdeF",
+           "303", "Location: /sign-in.html#wrong\r\n");
+    expect(&p,
+           "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+           "Origin: http://evil.example\r\nContent-Length: 22\r\n\r\n"
+           "token=0123456789abcdef",
+           "403", "\"origin_refused\"");
     expect(&p, REQ("GET /?token=0123456789abcde%66", ""), "303", NULL);
     expect(&p, REQ("GET /?token=0123456789abcdeF", ""), "401", NULL);
     expect(&p, REQ("POST /?token=0123456789abcdef", ""), "401", NULL);

@@ -368,7 +368,7 @@ const plan = object({
 export type Plan = Checked<typeof plan>;
 
 const snippets = object({
-  command: str, args: list(str), url: str, needsToken: bool,
+  command: str, args: list(str), url: str, needsToken: bool, token: or(str, ''),
 });
 export type Snippets = Checked<typeof snippets>;
 

@@ -30,7 +30,7 @@ describe('names that sound like secrets', () => {
 });
 
 describe('entries for other programs', () => {
-  const from = { command: '/opt/mo', args: ['gateway', '--config', '/etc/a b.json'], url: 'http://localhost:3000/mcp', needsToken: false };
+  const from = { command: '/opt/mo', args: ['gateway', '--config', '/etc/a b.json'], url: 'http://localhost:3000/mcp', needsToken: false, token: '' };
   const entry = (client: string, way: string, s = from) =>
     JSON.parse(snippetsFor(s).find((x) => x.client === client && x.way === way)?.text ?? 'null') as unknown;
 
@@ -42,9 +42,9 @@ describe('entries for other programs', () => {
     expect(entry('VS Code', 'start')).toEqual({ servers: { orchestrator: { type: 'stdio', ...start } } });
     expect(entry('VS Code', 'address')).toEqual({ servers: { orchestrator: { type: 'http', url: from.url } } });
   });
-  it('say where the token goes, where one is needed', () => {
-    expect(entry('Cursor', 'address', { ...from, needsToken: true })).toEqual({
-      mcpServers: { orchestrator: { url: from.url, headers: { Authorization: 'Bearer YOUR_TOKEN' } } },
+  it('carry the token, where one is needed', () => {
+    expect(entry('Cursor', 'address', { ...from, needsToken: true, token: 'abc' })).toEqual({
+      mcpServers: { orchestrator: { url: from.url, headers: { Authorization: 'Bearer abc' } } },
     });
   });
 });

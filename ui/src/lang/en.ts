@@ -676,7 +676,7 @@ export const en = {
   'connect.start': 'Start this program (stdio)',
   'connect.address': 'Connect to this server (HTTP)',
   'connect.copy': 'Copy the entry for {name}',
-  'connect.token': 'Replace {token} with the token this server was started with.',
+  'connect.token': 'This contains the token of this server. Whoever has it can do everything that you can do here.',
   'connect.title': 'Connect a client',
   'connect.intro': 'Use all servers configured here from another MCP client, through one entry in its configuration.',
   'connect.client': 'Client',

@@ -3,7 +3,6 @@
 import type { Snippets } from '../protocol';
 
 const NAME = 'orchestrator';
-export const TOKEN = 'YOUR_TOKEN';
 
 export interface Snippet {
   client: string;
@@ -17,7 +16,7 @@ const json = (v: unknown): string => JSON.stringify(v, null, 2);
 export function snippetsFor(s: Snippets): Snippet[] {
   const start = { command: s.command, args: s.args };
   const headers = s.needsToken
-    ? { headers: { Authorization: `Bearer ${TOKEN}` } }
+    ? { headers: { Authorization: `Bearer ${s.token}` } }
     : {};
   const address = { url: s.url, ...headers };
   const mcp = (v: unknown) => json({ mcpServers: { [NAME]: v } });
