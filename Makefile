@@ -17,7 +17,7 @@ help: ## this list
 run: ## set up, build and start; prints the page's address
 	@scripts/setup --for run
 	@scripts/build release
-	@exec $(bin) serve $(ARGS)
+	@exec $(bin) serve --print-link $(ARGS)
 
 test: ## set up, build and run every test
 	@scripts/setup --for test

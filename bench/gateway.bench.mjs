@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import {
-  inTurns, median, mib, native, npm, OldClient, program, ratio, run, say, start, startAt,
+  inTurns, median, mib, native, npm, OldClient, program, ratio, run, say, start, startAt, TOKEN,
 } from './kit.mjs';
 
 const TURNS = 3;
@@ -34,7 +34,7 @@ const one = write('one.json', {
 });
 const hub = write('hub.json', { mcpServers: { s: { command: fixture, args: [] } } });
 const env = {
-  MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state'),
+  MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state'), MCP_ORCHESTRATOR_TOKEN: TOKEN,
   HOME: dir, XDG_DATA_HOME: dir, XDG_STATE_HOME: dir, XDG_CONFIG_HOME: dir,
 };
 const big = { arguments: JSON.stringify({ bytes: BIG }), want: '"text":"' };

@@ -16,6 +16,8 @@ const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const built = (name) => `${process.env.MO_BUILD}/bench/${name}`;
 
 export const program = process.env.MO_BIN;
+/** What clients send to our server; load_mcp.c has it too. */
+export const TOKEN = 'of-the-benchmarks-only';
 export const node = (name, ...flags) => [process.execPath, ...flags, here(name)];
 export const native = (name) => [built(name)];
 export const npm = (path) => node(`node_modules/${path}`);
@@ -159,6 +161,7 @@ export class Client {
     const answer = await fetch(this.url, {
       method: 'POST',
       headers: {
+        authorization: `Bearer ${TOKEN}`,
         'content-type': 'application/json', accept: 'application/json, text/event-stream', ...this.session,
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: (this.id = (this.id ?? 0) + 1), method, params }),

@@ -30,6 +30,7 @@
 #include "base/mem.h"
 #include "tally.h"
 
+#define BENCH_TOKEN  "of-the-benchmarks-only" /* as in kit.mjs */
 #define CONNS_MAX    1000
 #define SESSIONS_MAX 100000
 #define EVENTS_MAX   256
@@ -66,7 +67,8 @@ static size_t put_post(char *out, size_t max, const char *session,
                      "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                      "Content-Type: application/json\r\n"
                      "Accept: application/json, text/event-stream\r\n"
-                     "MCP-Protocol-Version: 2025-11-25\r\n%s"
+                     "MCP-Protocol-Version: 2025-11-25\r\n"
+                     "Authorization: Bearer " BENCH_TOKEN "\r\n%s"
                      "Content-Length: %zu\r\n\r\n%s",
                      session, strlen(body), body);
 

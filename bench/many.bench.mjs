@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import {
-  Client, family, inTurns, median, mib, native, npm, OldClient, program, ratio, run, say, startAt,
+  Client, family, inTurns, median, mib, native, npm, OldClient, program, ratio, run, say, startAt, TOKEN,
 } from './kit.mjs';
 
 const TURNS = 5;
@@ -21,7 +21,7 @@ const ms = (list) => (median(list) / 1e6).toFixed(1);
 const dir = mkdtempSync(join(tmpdir(), 'mo-bench-'));
 process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
 const env = (state) => ({
-  MCP_ORCHESTRATOR_STATE_DIR: join(dir, state),
+  MCP_ORCHESTRATOR_STATE_DIR: join(dir, state), MCP_ORCHESTRATOR_TOKEN: TOKEN,
   HOME: dir, XDG_DATA_HOME: dir, XDG_STATE_HOME: dir, XDG_CONFIG_HOME: dir,
 });
 function config(name, entry, more = {}) {

@@ -4,7 +4,7 @@ import { load, node, program, say, start } from './kit.mjs';
 
 const GOAL_KB = 8;
 const PARTIES = {
-  ours: [program, 'serve', '--port', '0', '--test-echo'],
+  ours: [program, 'serve', '--no-auth', '--port', '0', '--test-echo'],
   'socket.io': node('peer_sio.mjs', '--expose-gc'),
 };
 const kb = (bytes) => (bytes / 1024).toFixed(1);

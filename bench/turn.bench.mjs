@@ -38,7 +38,7 @@ class House {
       sessions: { max: 1024 },
       approvals: { rules: [{ server: 'box', action: 'allow' }] },
     }));
-    h.child = spawn(program, ['serve', '--port', '0'], {
+    h.child = spawn(program, ['serve', '--no-auth', '--port', '0'], {
       cwd: h.dir, stdio: ['ignore', 'pipe', 'inherit'],
       env: { PATH: process.env.PATH, HOME: h.dir, ANTHROPIC_API_KEY: 'sk-ant-0123456789',
         ANTHROPIC_BASE_URL: `http://127.0.0.1:${model.port}` },

@@ -90,7 +90,7 @@ test('nowhere but in the child that owns them', async (t) => {
   });
   setSecret('one');
   setSecret('two');
-  const serve = spawn(bin, ['serve', '--log', 'debug'], { cwd: dir, env: env({ ASAN_OPTIONS: 'detect_leaks=0:disable_coredump=0' }), stdio: ['ignore', 'pipe', 'pipe'] });
+  const serve = spawn(bin, ['serve', '--no-auth', '--log', 'debug'], { cwd: dir, env: env({ ASAN_OPTIONS: 'detect_leaks=0:disable_coredump=0' }), stdio: ['ignore', 'pipe', 'pipe'] });
   const end = once(serve, 'exit');
   t.after(() => serve.kill('SIGKILL'));
   let log = '';
