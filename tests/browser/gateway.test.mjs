@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 import { until } from '../it/server.mjs';
 
-import { Bench, assertAccessible, lacking, leave } from './kit.mjs';
+import { Bench, approveByKey, assertAccessible, lacking, leave } from './kit.mjs';
 
 const skip = await lacking();
 const FAKE = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
@@ -102,7 +102,7 @@ describe('the gateway on the page', { skip }, () => {
     const other = await bench.look(page.context(), '/approvals');
     await other.locator('[data-card]').waitFor();
     await page.bringToFront();
-    await page.keyboard.press('a');
+    await approveByKey(page);
     assert.match((await first).content[0].text, /hello .*ask/);
     await pending.waitFor({ state: 'detached' });
     await other.locator('[data-card]').waitFor({ state: 'detached' });
@@ -111,6 +111,7 @@ describe('the gateway on the page', { skip }, () => {
     const second = client.callTool({ name: 'execute', arguments: { request: 'greet', params: { name: 'ask again' } } });
     await pending.getByText('ask again').waitFor();
     await pending.locator('dd', { hasText: /^“greet”, \d+(\.\d)?% confidence$/ }).waitFor();
+    await page.keyboard.press('F6');
     await page.keyboard.press('r');
     await page.keyboard.type('rather not');
     await page.keyboard.press('Enter');
@@ -121,6 +122,7 @@ describe('the gateway on the page', { skip }, () => {
 
     const edited = run('ask for this');
     await pending.getByText('ask for this').waitFor();
+    await page.keyboard.press('F6');
     await page.keyboard.press('e');
     const field = pending.getByLabel('Arguments as JSON');
     await field.fill('{"name": 7}');

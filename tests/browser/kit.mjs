@@ -168,6 +168,12 @@ export const card = (page) => page.locator('[data-card]');
 /** The Approve button of the first card. */
 export const approve = (page) =>
   card(page).first().getByRole('button', { name: 'Approve', exact: true });
+/** The same by keys alone. */
+export async function approveByKey(page) {
+  await page.keyboard.press('F6');
+  await card(page).first().locator('button:enabled', { hasText: /^\s*Approve/ }).waitFor();
+  await page.keyboard.press('a');
+}
 export const calls = (page, state) =>
   page.locator(`[role=log] [data-call][data-state=${state}]`);
 

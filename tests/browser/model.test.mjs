@@ -10,7 +10,7 @@ import { claude } from '../fakes/claude.mjs';
 import { until } from '../it/server.mjs';
 import { below, script, slay, wordsOf } from '../lib/gateway.mjs';
 import {
-  Bench, approve, assertAccessible, calls, card, lacking, leave, ready, rest, say,
+  Bench, approve, approveByKey, assertAccessible, calls, card, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
 const skip = await lacking();
@@ -80,12 +80,13 @@ describe('with a model', { skip }, () => {
     await say(page, 'three files');
     await card(page).nth(2).waitFor();
     await card(page).first().getByText('1 of 3').waitFor();
-    await page.keyboard.press('a');
+    await approveByKey(page);
     await card(page).nth(2).waitFor({ state: 'detached' });
+    await page.keyboard.press('F6');
     await page.keyboard.press('r');
     await page.keyboard.press('Enter');
     await card(page).nth(1).waitFor({ state: 'detached' });
-    await page.keyboard.press('a');
+    await approveByKey(page);
     await page.getByText('All decided.').waitFor();
     await rest(page);
     assert.equal(await calls(page, 'done').count(), 2);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 
 import {
-  Bench, approve, calls, card, field, lacking, leave, ready, rest, say,
+  Bench, approve, approveByKey, calls, card, field, lacking, leave, ready, rest, say,
 } from './kit.mjs';
 
 const LOOP = 'run "for i in 1 2 3; do echo line $i; sleep 0.4; done"';
@@ -53,6 +53,7 @@ describe('the page', { skip }, () => {
     await page.keyboard.type('run id');
     await page.keyboard.press('Enter');
     await card(page).waitFor();
+    await page.keyboard.press('F6');
     await page.keyboard.press('r');
     await page.keyboard.type('not on my machine');
     await page.keyboard.press('Enter');
@@ -107,11 +108,40 @@ describe('the page', { skip }, () => {
     await leave(page);
   });
 
+  test('nothing is approved by accident', async () => {
+    const page = await bench.visit();
+    await ready(page);
+    await page.clock.install();
+    await say(page, 'write first to a.txt');
+    await card(page).waitFor();
+    // whoever is writing keeps the focus, and the letters
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), 'TEXTAREA');
+    await page.keyboard.type('aaa');
+    assert.equal(await field(page).inputValue(), 'aaa');
+    // not before the card was there for a moment
+    await page.keyboard.press('F6');
+    await page.keyboard.press('a');
+    assert.ok(await approve(page).isDisabled());
+    await page.clock.runFor(800);
+    assert.ok(await approve(page).isEnabled());
+    // not by a key that is held down, nor without the focus
+    await card(page).dispatchEvent('keydown', { key: 'a', repeat: true, bubbles: true });
+    await page.evaluate(() => document.activeElement.blur());
+    await page.keyboard.press('a');
+    assert.equal(await card(page).count(), 1);
+    assert.equal(await calls(page, 'done').count(), 0);
+    await page.keyboard.press('F6');
+    await page.keyboard.press('a');
+    await calls(page, 'done').waitFor();
+    await leave(page);
+  });
+
   test('edited arguments are what runs', async () => {
     const page = await bench.visit();
     await ready(page);
     await say(page, 'write first to a.txt, then show it');
     await card(page).waitFor();
+    await page.keyboard.press('F6');
     await page.keyboard.press('e');
     const json = card(page).getByRole('textbox');
     await json.fill('{');
@@ -121,7 +151,7 @@ describe('the page', { skip }, () => {
     await json.fill('{"path": "a.txt", "content": "second"}');
     await go.click();
     await card(page).getByText('read_file').first().waitFor();
-    await page.keyboard.press('a');
+    await approveByKey(page);
     await rest(page);
     await page.locator('.md').getByText('second').first().waitFor();
     await leave(page);
@@ -150,7 +180,7 @@ describe('the page', { skip }, () => {
     await page.reload();
     await card(page).getByText('k.txt').first().waitFor();
     await page.locator('[data-user]').getByText('write kept').waitFor();
-    await page.keyboard.press('a');
+    await approveByKey(page);
     await calls(page, 'done').waitFor();
     await rest(page);
     await page.reload();
@@ -183,7 +213,7 @@ describe('the page', { skip }, () => {
     await ready(page);
     await say(page, 'run sleep 60');
     await card(page).waitFor();
-    await page.keyboard.press('a');
+    await approveByKey(page);
     await calls(page, 'running').waitFor();
     await page.reload(); // in the middle of the turn
     await calls(page, 'running').waitFor();
@@ -204,7 +234,7 @@ describe('the page', { skip }, () => {
     await ready(page);
     await say(page, 'run "seq -f line-%070.0f 1 5000"');
     await card(page).waitFor();
-    await page.keyboard.press('a');
+    await approveByKey(page);
     await rest(page);
     const out = page.locator('[data-console]');
     await out.getByText(/^line-0+5000$/).first().waitFor();

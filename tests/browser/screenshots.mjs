@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 
-import { Bench, approve, calls, card, ready, rest, say } from './kit.mjs';
+import { Bench, approve, approveByKey, calls, card, ready, rest, say } from './kit.mjs';
 
 const dir = process.argv[2] ?? 'docs/img';
 
@@ -70,7 +70,7 @@ async function story(bench, scheme) {
     await page.getByRole('link', { name: /^Approvals/ }).click();
     await card(page).waitFor();
     await shot(page, 'approvals');
-    await page.keyboard.press('a');
+    await approveByKey(page);
   });
   for (const view of ['Overview', 'Settings']) {
     await page.getByRole('link', { name: view }).click();

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { until } from '../it/server.mjs';
 
 import {
-  Bench, approve, assertAccessible, calls, card, lacking, leave, ready, rest,
+  Bench, approve, approveByKey, assertAccessible, calls, card, lacking, leave, ready, rest,
   say,
 } from './kit.mjs';
 
@@ -42,9 +42,9 @@ describe('views', { skip }, () => {
       await say(page, 'write "# T\\n- a" to x.md, then run "false"');
       await card(page).waitFor();
       await assertAccessible(page, 'a card');
-      await page.keyboard.press('a');
+      await approveByKey(page);
       await card(page).getByText('false').first().waitFor();
-      await page.keyboard.press('a');
+      await approveByKey(page);
       await rest(page);
       await calls(page, 'failed').waitFor();
       await assertAccessible(page, 'an answer');

@@ -77,10 +77,11 @@ export const en = {
   'rename.name': 'Conversation name',
 
   'keys.title': 'Keyboard shortcuts',
-  'keys.where': 'Shortcuts work when no text field is active.',
+  'keys.where': 'Shortcuts work when no text field is active. A key that is held down counts once.',
   'keys.close': 'Close',
   'keys.n': 'New conversation',
-  'keys.a': 'Approve the waiting call',
+  'keys.f6': 'Go to the waiting call, also from a text field',
+  'keys.a': 'Approve the waiting call, when it has the focus',
   'keys.r': 'Reject the waiting call, with a reason',
   'keys.e': 'Edit the arguments of the waiting call',
   'keys.esc': 'Stop the running turn',
