@@ -130,6 +130,7 @@ describe('the gateway on the page', { skip }, () => {
     await pending.getByRole('alert').getByText('must be a string').waitFor();
     await assertAccessible(page, 'edited arguments that do not fit');
     await field.fill('{"name": "somebody else"}');
+    await pending.locator('button:enabled', { hasText: 'Approve edited call' }).waitFor();
     await page.keyboard.press('Control+Enter');
     assert.match((await edited).content[0].text, /hello .*somebody else/);
     await pending.waitFor({ state: 'detached' });

@@ -81,9 +81,11 @@ describe('the page', { skip }, () => {
     await keys.type('write first to keys.txt');
     await keys.press('Enter');
     await card(page).waitFor();
+    await keys.press('F6');
     await keys.press('e');
     await keys.press('Control+a');
     await keys.type('{"path":"keys.txt","content":"typed"}');
+    await card(page).locator('button:enabled', { hasText: 'Approve edited call' }).waitFor();
     await keys.press('Control+Enter');
     await calls(page, 'done').waitFor();
     await rest(page);
