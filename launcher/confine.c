@@ -55,6 +55,8 @@ static int set_limits(const struct mo_boxreq *r, struct mo_err *e)
         {RLIMIT_CORE, NO_CORE, "core"},
         {RLIMIT_MEMLOCK, 0, "memlock"},
         {RLIMIT_MSGQUEUE, 0, "msgqueue"},
+        {RLIMIT_RTPRIO, 0, "rtprio"},
+        {RLIMIT_NICE, 0, "nice"},
     };
     int rc = 0;
 

@@ -191,11 +191,8 @@ static const struct mo_seccomp_call calls[] = {
     {"sched_getaffinity", {123, 204}},
     {"sched_setaffinity", {122, 203}},
     {"sched_getparam", {121, 143}},
-    {"sched_setparam", {118, 142}},
     {"sched_getscheduler", {120, 145}},
-    {"sched_setscheduler", {119, 144}},
     {"sched_getattr", {275, 315}},
-    {"sched_setattr", {274, 314}},
     {"sched_get_priority_max", {125, 146}},
     {"sched_get_priority_min", {126, 147}},
     {"sched_rr_get_interval", {127, 148}},
@@ -297,6 +294,7 @@ static const struct mo_seccomp_call calls[] = {
 #define SOCKETPAIR  {"socketpair", {199, 53}}
 #define IOCTL       {"ioctl", {29, 16}}
 #define PERSONALITY {"personality", {92, 135}}
+#define SCHEDULER   {"sched_setscheduler", {119, 144}}
 
 /* CLONE_NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET */
 #define NEW_NAMESPACES 0x7e020000u
@@ -309,6 +307,9 @@ static const struct mo_seccomp_rule rules[] = {
     {SOCKETPAIR, 0, ALL_BITS, UNIX},
     {PERSONALITY, 0, ALL_BITS, 0},
     {PERSONALITY, 0, ALL_BITS, ALL_BITS}, /* asks, changes nothing */
+    {SCHEDULER, 1, ALL_BITS, 0}, /* SCHED_OTHER */
+    {SCHEDULER, 1, ALL_BITS, 3}, /* SCHED_BATCH */
+    {SCHEDULER, 1, ALL_BITS, 5}, /* SCHED_IDLE */
     {IOCTL, 1, ALL_BITS, 0x5401}, /* TCGETS */
     {IOCTL, 1, ALL_BITS, 0x5402}, /* TCSETS */
     {IOCTL, 1, ALL_BITS, 0x5403}, /* TCSETSW */

@@ -4,7 +4,7 @@
  * table fail with ENOSYS, because libraries then fall back to the older
  * call. A few calls are allowed for some arguments only: clone without new
  * namespaces, socket for AF_UNIX, ioctl for a list of requests (TIOCSTI is not
- * among them).
+ * among them), sched_setscheduler for policies that take no time from others.
  *
  * mo_seccomp_bpf() writes it as the classic BPF program that the kernel takes,
  * mo_seccomp_json() as the profile that container engines take. Both come from

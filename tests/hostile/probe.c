@@ -149,6 +149,9 @@ static const struct {
     {"io_setup", SYS_io_setup, {0}},
     {"mq_open", SYS_mq_open, {0}},
     {"personality", SYS_personality, {0x400000}},
+    {"sched_setscheduler fifo", SYS_sched_setscheduler, {0, 1}},
+    {"sched_setparam", SYS_sched_setparam, {0}},
+    {"sched_setattr", SYS_sched_setattr, {0}},
     {"a call of the future", 1000, {0}},
     {"socket unix", SYS_socket, {AF_UNIX, SOCK_STREAM}},
     {"socket inet", SYS_socket, {AF_INET, SOCK_STREAM}},
@@ -321,7 +324,7 @@ static void status_line(const char *key)
 
 static void print_state(void)
 {
-    struct rlimit core;
+    struct rlimit core, rtprio, nice;
     gid_t groups[64];
     int n = getgroups(64, groups), extra = 0;
 
@@ -329,6 +332,9 @@ static void print_state(void)
         extra += groups[i] != getegid();
     printf("root %s\n", getuid() == 0 || geteuid() == 0 ? "YES" : "no");
     printf("other groups %d\n", extra);
+    getrlimit(RLIMIT_RTPRIO, &rtprio);
+    getrlimit(RLIMIT_NICE, &nice);
+    printf("realtime %s\n", rtprio.rlim_max || nice.rlim_max ? "YES" : "no");
     getrlimit(RLIMIT_CORE, &core);
     printf("core %s\n", core.rlim_max <= 1 ? "none" : "YES");
     status_line("CapInh:");
