@@ -4,8 +4,7 @@
 
 #include "web/eiod_priv.h"
 
-#define BODY_ARENA ((size_t)2 * 1024 * 1024)
-#define QUERY_MAX  ((size_t)2048)
+#define QUERY_MAX ((size_t)2048)
 
 /* --- requests ------------------------------------------------------------ */
 
@@ -104,13 +103,12 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
 {
     struct engine *g = rq->data;
     struct mo_eio p = {.type = MO_EIO_NOOP};
-    mo_autoarena struct mo_arena a = {.cap = BODY_ARENA};
     struct mo_err e;
     unsigned n = 0;
     int rc = 1;
 
     while (g && !g->closed && rc > 0) {
-        rc = mo_eio_next(&body, &n, &a, &p, &e);
+        rc = mo_eio_next(&body, &n, &p, &e);
         if (rc > 0)
             mo_eiod_engine_packet(g, &p);
     }
