@@ -236,6 +236,7 @@ static bool took_token(struct mo_site *s, struct mo_req *rq)
 
 void mo_route_call(const struct mo_route *r, void *ctx, struct mo_req *rq)
 {
+    rq->arg = r->arg;
     if (!r->body) {
         r->handle(ctx, rq);
         return;
@@ -487,11 +488,6 @@ void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
 struct mo_prom *mo_site_prom(struct mo_site *s)
 {
     return s->meter.prom;
-}
-
-struct mo_siod *mo_site_sio(struct mo_site *s)
-{
-    return s->sio;
 }
 
 static void maybe_gone(struct mo_site *s)
