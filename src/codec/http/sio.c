@@ -54,20 +54,12 @@ static int take_number(struct mo_span *s, uint64_t max, uint64_t *out)
     return 0;
 }
 
-/* True for characters of a URL path, except the comma that ends a namespace.
- * Since protocol 5 it has no query, and it may not hold stray JSON. */
+/* True for a URL path without the comma that ends a namespace. Since protocol
+ * 5 it has no query, and it may not hold stray JSON. */
 static bool nsp_ok(struct mo_span nsp)
 {
-    static const char extra[] = "-._~!$&'()*+;=:@%/";
-
-    for (size_t i = 0; i < nsp.n; i++) {
-        char c = nsp.p[i];
-
-        if (!mo_is_digit(c) && !mo_is_alpha(c) &&
-            !memchr(extra, c, sizeof(extra) - 1))
-            return false;
-    }
-    return nsp.n <= MO_SIO_NSP_MAX;
+    return nsp.n <= MO_SIO_NSP_MAX &&
+           mo_span_only(nsp, MO_ALNUM "-._~!$&'()*+;=:@%/");
 }
 
 static int take_nsp(struct mo_span *s, struct mo_sio *out, struct mo_err *e)
