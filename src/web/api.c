@@ -6,9 +6,8 @@
 #include "agent/chat/chat.h"
 #include "agent/chat/entry.h"
 #include "codec/http/url.h"
-#include "secrets/provider_keys.h"
+#include "secrets/resolve.h"
 #include "web/api_job.h"
-#include "web/openapi.h"
 
 #define LIMIT     100
 #define HISTORY   1000

@@ -266,13 +266,11 @@ void mo_eiod_maybe_ended(struct mo_eiod *d)
 static void on_ended(struct mo_later *later)
 {
     struct mo_eiod *d = mo_container_of(later, struct mo_eiod, ended);
-    void (*gone)(void *) = d->gone;
-    void *ctx = d->gone_ctx;
+    struct mo_gone gone = d->gone;
 
     mo_map_fini(&d->sessions);
     mo_free(d);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 #define DEFAULT(member, value)                                                 \
@@ -306,8 +304,7 @@ void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(d->closing);
     d->closing = true;
-    d->gone = gone;
-    d->gone_ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     mo_list_each_entry (g, &d->engines, struct engine, node) {
         if (g->mailbox)
             mo_eiod_engine_end_mailbox(g);

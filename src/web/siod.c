@@ -27,8 +27,7 @@ struct mo_siod {
     struct mo_eiod *eio;
     struct mo_buf scratch; /* the packet being sent */
     struct mo_siod_stats stats;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 static struct client *client_of(const struct mo_sock *k)
@@ -284,19 +283,16 @@ void mo_siod_handle(struct mo_siod *d, struct mo_req *rq)
 static void eio_gone(void *ctx)
 {
     struct mo_siod *d = ctx;
-    void (*gone)(void *) = d->gone;
-    void *gone_ctx = d->gone_ctx;
+    struct mo_gone gone = d->gone;
 
     mo_buf_fini(&d->scratch);
     mo_free(d);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx)
 {
-    d->gone = gone;
-    d->gone_ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     mo_eiod_close(d->eio, eio_gone, d);
 }
 

@@ -26,8 +26,7 @@ struct mo_site {
     struct mo_site_meter meter;
     struct mo_buf headers; /* of every answer */
     bool closing, httpd_gone, sio_gone;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* --- headers of every answer --------------------------------------------- */
@@ -492,14 +491,12 @@ struct mo_prom *mo_site_prom(struct mo_site *s)
 
 static void maybe_gone(struct mo_site *s)
 {
-    void (*gone)(void *) = s->gone;
-    void *ctx = s->gone_ctx;
+    struct mo_gone gone = s->gone;
 
     if (!s->httpd_gone || !s->sio_gone)
         return;
     site_free(s);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_httpd_gone(void *ctx)
@@ -524,8 +521,7 @@ void mo_site_close(struct mo_site *s, uint64_t grace_ms,
                    void (*gone)(void *ctx), void *ctx)
 {
     s->closing = true;
-    s->gone = gone;
-    s->gone_ctx = ctx;
+    s->gone = (struct mo_gone){gone, ctx};
     s->sio_gone = s->sio == NULL;
     if (s->sio)
         mo_siod_close(s->sio, on_sio_gone, s);
