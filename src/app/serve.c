@@ -349,7 +349,7 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     };
 
     if (o->test_echo) {
-        mo_echo_opts(&sio, &s->siod);
+        mo_echo_opts(&sio, &s->echo_listener);
         sio.eio.ping_interval_ms = o->test_ping_ms;
         sio.eio.ping_timeout_ms = o->test_ping_ms * 10;
         sio.eio.max_queue = (size_t)s->first->server.limits.queue_bytes;
@@ -361,7 +361,6 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     s->site = mo_site_new(s->loop, &so, e);
     if (!s->site)
         return e->code;
-    s->siod = mo_site_sio(s->site);
     s->talk.gate = mo_site_gate_now(s->site);
     if (!o->test_echo && make_mcp(s, e) < 0)
         return e->code;

@@ -17,7 +17,7 @@ struct server {
     struct mo_log *log;
     struct mo_loop *loop;
     struct mo_site *site;
-    struct mo_siod *siod;
+    struct mo_sock *echo_listener; /* see web/echo.h */
     struct mo_tls_ctx *tls;
     struct mo_signal *signals[3];
     struct mo_timer watch;

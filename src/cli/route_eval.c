@@ -64,6 +64,7 @@ struct eval {
     double *us;
     size_t cap_us;
     double index_ms;
+    struct mo_buf text[3]; /* of the files */
 };
 
 /* --- files ---------------------------------------------------------------- */
@@ -163,8 +164,8 @@ static int put_entry(struct eval *v, struct entry *en)
 
     if (!tools)
         return MO_ENOMEM;
-    mo_list_each (it, &en->tools)
-        tools[n++] = mo_container_of(it, struct entry_tool, node)->t;
+    mo_list_each_entry (t, &en->tools, struct entry_tool, node)
+        tools[n++] = t->t;
     en->s.tools = tools;
     return mo_route_put(v->route, &en->s);
 }
@@ -177,8 +178,8 @@ static int build_index(struct eval *v, struct mo_err *e)
     v->route = mo_route_new(v->vectors);
     if (!v->route)
         return mo_fail(e, MO_ENOMEM, "index");
-    mo_list_each (it, &v->entries) {
-        rc = put_entry(v, mo_container_of(it, struct entry, node));
+    mo_list_each_entry (en, &v->entries, struct entry, node) {
+        rc = put_entry(v, en);
         if (rc < 0)
             return mo_fail(e, rc, "too many servers or tools, or no memory");
     }
@@ -397,8 +398,7 @@ static void report_text(const struct eval *v, struct mo_buf *b)
 
 /* --- command -------------------------------------------------------------- */
 
-static int measure(struct mo_cli *c, struct eval *v, struct mo_buf text[3],
-                   struct mo_err *e)
+static int measure(struct mo_cli *c, struct eval *v, struct mo_err *e)
 {
     int rc = 0;
 
@@ -407,13 +407,13 @@ static int measure(struct mo_cli *c, struct eval *v, struct mo_buf text[3],
         rc = v->vectors ? 0 : e->code;
     }
     if (rc == 0 && mo_cli_has(c, "servers"))
-        rc = each_line(v, mo_cli_get(c, "servers"), &text[0], on_server, e);
+        rc = each_line(v, mo_cli_get(c, "servers"), &v->text[0], on_server, e);
     if (rc == 0)
-        rc = each_line(v, mo_cli_get(c, "catalog"), &text[1], on_tool, e);
+        rc = each_line(v, mo_cli_get(c, "catalog"), &v->text[1], on_tool, e);
     if (rc == 0)
         rc = build_index(v, e);
     if (rc == 0)
-        rc = each_line(v, mo_cli_get(c, "queries"), &text[2], on_request, e);
+        rc = each_line(v, mo_cli_get(c, "queries"), &v->text[2], on_request, e);
     if (rc == 0 && v->requests)
         qsort(v->us, v->requests, sizeof(*v->us), by_size);
     return rc;
@@ -430,36 +430,30 @@ static int report(struct mo_cli *c, const struct eval *v)
     return mo_cmd_print(c, &b);
 }
 
-int mo_run_route_eval(struct mo_cli *c)
+static void eval_fini(struct eval *v)
 {
-    struct eval *v = mo_new(struct eval);
-    struct mo_buf text[3];
-    struct mo_err e = {0};
-    int rc;
-
-    if (!v)
-        return mo_cli_error(c, MO_EXIT_FAIL, "out of memory");
-    if (!mo_cli_has(c, "catalog") || !mo_cli_has(c, "queries")) {
-        mo_free(v);
-        return mo_cli_error(c, MO_EXIT_USAGE, "needs --catalog and --queries");
-    }
-    mo_arena_init(&v->arena, ARENA_MAX);
-    mo_map_init(&v->by_name, MO_ROUTE_SERVERS_MAX);
-    mo_list_init(&v->entries);
-    v->sure[0].from = 0.5f;
-    v->sure[1].from = MO_ROUTE_SURE;
-    for (size_t i = 0; i < MO_COUNT(text); i++)
-        mo_buf_init(&text[i], FILE_MAX);
-    rc = measure(c, v, text, &e) < 0
-             ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
-             : report(c, v);
-    for (size_t i = 0; i < MO_COUNT(text); i++)
-        mo_buf_fini(&text[i]);
+    for (size_t i = 0; i < MO_COUNT(v->text); i++)
+        mo_buf_fini(&v->text[i]);
     mo_route_free(v->route);
     mo_vectors_free(v->vectors);
     mo_map_fini(&v->by_name);
     mo_arena_fini(&v->arena);
     mo_free(v->us);
-    mo_free(v);
-    return rc;
+}
+
+int mo_run_route_eval(struct mo_cli *c)
+{
+    MO_CLEANUP(eval_fini)
+    struct eval v = {.arena.cap = ARENA_MAX,
+                     .sure = {{.from = 0.5f}, {.from = MO_ROUTE_SURE}}};
+    struct mo_err e = {0};
+
+    if (!mo_cli_has(c, "catalog") || !mo_cli_has(c, "queries"))
+        return mo_cli_error(c, MO_EXIT_USAGE, "needs --catalog and --queries");
+    mo_map_init(&v.by_name, MO_ROUTE_SERVERS_MAX);
+    mo_list_init(&v.entries);
+    for (size_t i = 0; i < MO_COUNT(v.text); i++)
+        mo_buf_init(&v.text[i], FILE_MAX);
+    return measure(c, &v, &e) < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
+                                  : report(c, &v);
 }

@@ -115,7 +115,7 @@ static int set_value(struct mo_cli *c, struct opened *o, struct mo_buf *b)
 int mo_run_secrets_set(struct mo_cli *c)
 {
     autostore struct opened o = {.s = NULL};
-    mo_autobuf struct mo_buf b = {.max = MO_SECRET_MAX + 2};
+    mo_autowipe struct mo_buf b = {.max = MO_SECRET_MAX + 2};
     int rc;
 
     if (!mo_secret_name_ok(mo_span_cstr(c->args[0])))
@@ -124,11 +124,7 @@ int mo_run_secrets_set(struct mo_cli *c)
                             "'_', '-' and '.'",
                             MO_SECRET_NAME_MAX);
     rc = open_store(c, &o, true);
-    if (rc == 0)
-        rc = set_value(c, &o, &b);
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
-    return rc;
+    return rc ? rc : set_value(c, &o, &b);
 }
 
 /* --- list ---------------------------------------------------------------- */

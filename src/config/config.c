@@ -14,8 +14,7 @@ struct counted_config {
 
 /* --- environment --------------------------------------------------------- */
 
-/* An empty variable counts as unset: compose files often set empty ones. */
-static const char *find_env(char *const *envp, const char *name)
+const char *mo_config_find_env(char *const *envp, const char *name)
 {
     size_t n = strlen(name);
 
@@ -28,7 +27,7 @@ static const char *find_env(char *const *envp, const char *name)
 
 const char *mo_config_getenv(const struct mo_config *c, const char *name)
 {
-    const char *v = find_env(c->environ, name);
+    const char *v = mo_config_find_env(c->environ, name);
     const struct mo_dotenv_var *var;
 
     if (v)
@@ -69,8 +68,8 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 /* The path of the file if none is named. */
 static void default_file(const struct mo_config_holder *h, char out[PATH_MAX])
 {
-    const char *xdg = find_env(h->in.environ, "XDG_CONFIG_HOME");
-    const char *home = find_env(h->in.environ, "HOME");
+    const char *xdg = mo_config_find_env(h->in.environ, "XDG_CONFIG_HOME");
+    const char *home = mo_config_find_env(h->in.environ, "HOME");
     struct mo_file_stamp there;
 
     (void)snprintf(out, PATH_MAX, "%s%s" MO_CONFIG_FILE,
@@ -166,7 +165,7 @@ static void apply_env(void *ctx, const char *path, const struct mo_key *k,
         from.name = name;
         var = mo_dotenv_find(&y->l->cfg->env, name);
         if (y->layer == MO_LAYER_ENV) {
-            value = find_env(y->l->cfg->environ, name);
+            value = mo_config_find_env(y->l->cfg->environ, name);
         } else if (var && *var->value) {
             value = var->value;
             from.name = ".env";
@@ -200,8 +199,8 @@ static void apply_flags(struct mo_config_load *l,
 /* Sets the default of store.dir. */
 static void set_default_dir(struct mo_config_load *l)
 {
-    const char *xdg = find_env(l->cfg->environ, "XDG_STATE_HOME");
-    const char *home = find_env(l->cfg->environ, "HOME");
+    const char *xdg = mo_config_find_env(l->cfg->environ, "XDG_STATE_HOME");
+    const char *home = mo_config_find_env(l->cfg->environ, "HOME");
     char path[PATH_MAX];
 
     if (l->cfg->store.dir)

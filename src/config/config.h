@@ -295,6 +295,9 @@ void mo_config_unref(const struct mo_config *c); /* NULL is fine */
 /* A variable of the environment, else of .env. An empty value counts as
  * unset. */
 const char *mo_config_getenv(const struct mo_config *c, const char *name);
+/* The variable of an environment; NULL also for an empty one, because compose
+ * files often set empty ones. */
+const char *mo_config_find_env(char *const *envp, const char *name);
 
 /* Registers every literal secret with the log. MO_EBUSY: the log has too
  * many. */

@@ -1,20 +1,9 @@
 /* dotenv.c - parses .env files; see dotenv.h. */
 #include "config/dotenv.h"
 
-static bool is_name_char(char c, bool first)
-{
-    if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_')
-        return true;
-    return !first && c >= '0' && c <= '9';
-}
-
 static bool is_valid_name(struct mo_span s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (!is_name_char(s.p[i], i == 0))
-            return false;
-    }
-    return s.n > 0;
+    return s.n > 0 && !mo_is_digit(s.p[0]) && mo_span_only(s, MO_ALNUM "_");
 }
 
 /* True if the text may follow a closing quote. */

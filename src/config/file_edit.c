@@ -160,7 +160,7 @@ static int save_backup(const struct mo_file_edit *r, mode_t mode,
                        struct mo_err *e)
 {
     char path[PATH_MAX];
-    mo_autobuf struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
+    mo_autowipe struct mo_buf b = {.max = MO_CONFIG_FILE_MAX};
     int n = snprintf(path, sizeof(path), "%s.bak", r->path);
     int rc;
 
@@ -169,8 +169,6 @@ static int save_backup(const struct mo_file_edit *r, mode_t mode,
     rc = mo_file_read(r->path, MO_CONFIG_FILE_MAX, &b, NULL, e);
     if (rc == 0)
         rc = mo_file_save(path, mo_buf_view(&b), mode, e);
-    if (b.p)
-        explicit_bzero(b.p, b.cap);
     return rc;
 }
 

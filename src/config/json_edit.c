@@ -16,15 +16,12 @@ struct layout {
 static struct layout layout_of(struct mo_json obj)
 {
     struct layout s = {.n = 0};
-    struct mo_json_iter it;
-    struct mo_json key, val;
 
-    mo_json_iter(&it, obj);
-    for (; mo_json_next(&it, &key, &val); s.n++) {
-        if (s.n == 0)
-            s.first = key;
-        s.key = key;
-        s.val = val;
+    mo_json_each (it, obj) {
+        if (s.n++ == 0)
+            s.first = it.key;
+        s.key = it.key;
+        s.val = it.val;
     }
     return s;
 }

@@ -312,22 +312,13 @@ static void read_section(struct reader *r, const struct mo_keys *keys,
 
 /* --- the file ------------------------------------------------------------ */
 
-static bool text_is_blank(struct mo_span text)
-{
-    for (size_t i = 0; i < text.n; i++) {
-        if (!strchr(" \t\r\n", text.p[i]))
-            return false;
-    }
-    return true;
-}
-
 /* Advice about common mistakes in JSON. */
 static const char *syntax_hint(struct mo_span text, size_t at)
 {
     struct mo_span rest = mo_span_skip(text, at);
     size_t before = at;
 
-    if (before == text.n && text_is_blank(text))
+    if (before == text.n && mo_span_only(text, " \t\r\n"))
         return "; the file is empty: write at least {}";
     if (mo_span_starts(text, MO_SPAN("\xef\xbb\xbf")))
         return "; save the file as UTF-8 without a byte order mark";

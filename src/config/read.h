@@ -52,10 +52,11 @@ void mo_config_note(struct mo_config_load *l, const void *field,
 
 /* --- report -------------------------------------------------------------- */
 
-void mo_config_error(struct mo_config_report *rep, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-void mo_config_warn(struct mo_config_report *rep, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+void mo_config_problem(struct mo_config_report *rep, bool warning,
+                       const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+#define mo_config_error(rep, ...) mo_config_problem((rep), false, __VA_ARGS__)
+#define mo_config_warn(rep, ...)  mo_config_problem((rep), true, __VA_ARGS__)
 /* With line and column; at points into l->text. */
 void mo_config_error_at(struct mo_config_load *l, const char *at,
                         const char *fmt, ...)

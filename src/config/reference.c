@@ -17,15 +17,7 @@ static const struct {
 
 bool mo_reference_is_name(struct mo_span s, size_t max)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c >= '0' && c <= '9');
-
-        if (!alnum && c != '_' && c != '-' && c != '.')
-            return false;
-    }
-    return s.n > 0 && s.n <= max;
+    return s.n > 0 && s.n <= max && mo_span_only(s, MO_ALNUM "_-.");
 }
 
 static bool is_valid_path(struct mo_span s)

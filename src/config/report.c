@@ -60,19 +60,10 @@ static void append_text(struct mo_config_problem *p, const char *fmt,
         (void)vsnprintf(p->text + n, sizeof(p->text) - n, fmt, ap);
 }
 
-void mo_config_error(struct mo_config_report *rep, const char *fmt, ...)
+void mo_config_problem(struct mo_config_report *rep, bool warning,
+                       const char *fmt, ...)
 {
-    struct mo_config_problem *p = take_slot(rep, false);
-    va_list ap;
-
-    va_start(ap, fmt);
-    append_text(p, fmt, ap);
-    va_end(ap);
-}
-
-void mo_config_warn(struct mo_config_report *rep, const char *fmt, ...)
-{
-    struct mo_config_problem *p = take_slot(rep, true);
+    struct mo_config_problem *p = take_slot(rep, warning);
     va_list ap;
 
     va_start(ap, fmt);

@@ -125,9 +125,8 @@ static void kill_guardian(struct mo_guard *g)
 
 static void restart_guardian(struct mo_guard *g)
 {
-    struct mo_err e;
+    struct mo_err e = {.code = 0};
 
-    mo_err_clear(&e);
     if (guardian_up(g, &e) == 0) {
         mo_log(mo_loop_log(g->loop), MO_WARN, ROOM,
                "started guardian, pid %d, for %u children", (int)g->pid,

@@ -327,10 +327,10 @@ void mo_httpc_close(struct mo_httpc *c, void (*gone)(void *ctx), void *ctx)
     MO_BUG_ON(c->closing);
     c->closing = true;
     c->gone = (struct mo_gone){gone, ctx};
-    while (!mo_list_empty(&c->waiting))
-        mo_httpc_cancel(
-            mo_container_of(c->waiting.next, struct mo_httpc_x, node));
-    mo_list_each_safe (n, &c->busy)
-        mo_httpc_cancel(mo_container_of(n, struct mo_httpc_x, node));
+    /* First those that wait: they become busy. */
+    mo_list_each_entry_safe (x, &c->waiting, struct mo_httpc_x, node)
+        mo_httpc_cancel(x);
+    mo_list_each_entry_safe (x, &c->busy, struct mo_httpc_x, node)
+        mo_httpc_cancel(x);
     mo_loop_defer(c->loop, &c->later);
 }

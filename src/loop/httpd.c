@@ -106,29 +106,7 @@ static void begin_request(struct conn *c)
     h->o.handler(h->o.ctx, &c->rq);
 }
 
-static void body_piece(struct conn *c, struct mo_span piece)
-{
-    const struct mo_http_head *head = c->rq.head;
-
-    mo_httpd_conn_touch(c);
-    /* the whole body in one piece: no copy */
-    if (c->body.len == 0 && head->content_length == (int64_t)piece.n) {
-        void (*done)(struct mo_req *, struct mo_span) = c->body_done;
-
-        c->body_done = NULL;
-        c->whole = true;
-        c->phase = HANDLED;
-        done(&c->rq, piece);
-        return;
-    }
-    if (mo_buf_span(&c->body, piece) == MO_ETOOBIG)
-        mo_httpd_conn_refuse(c, 413, "body_too_big",
-                             "the request body is too big");
-    else if (mo_buf_err(&c->body))
-        mo_httpd_conn_refuse(c, 503, "no_memory", "out of memory");
-}
-
-static void body_complete(struct conn *c)
+static void complete_body(struct conn *c, struct mo_span body)
 {
     void (*done)(struct mo_req *, struct mo_span) = c->body_done;
 
@@ -137,7 +115,22 @@ static void body_complete(struct conn *c)
         return;
     c->body_done = NULL;
     c->phase = HANDLED;
-    done(&c->rq, mo_buf_view(&c->body));
+    done(&c->rq, body);
+}
+
+static void body_piece(struct conn *c, struct mo_span piece)
+{
+    const struct mo_http_head *head = c->rq.head;
+
+    mo_httpd_conn_touch(c);
+    /* the whole body in one piece: no copy */
+    if (c->body.len == 0 && head->content_length == (int64_t)piece.n)
+        complete_body(c, piece);
+    else if (mo_buf_span(&c->body, piece) == MO_ETOOBIG)
+        mo_httpd_conn_refuse(c, 413, "body_too_big",
+                             "the request body is too big");
+    else if (mo_buf_err(&c->body))
+        mo_httpd_conn_refuse(c, 503, "no_memory", "out of memory");
 }
 
 /* Detach the request from its handler, answered or not. */
@@ -221,7 +214,7 @@ static bool parse_step(struct conn *c, struct mo_span *in)
     struct mo_err e;
 
     if (c->live && c->phase == BODY && c->whole) {
-        body_complete(c); /* the request has no body */
+        complete_body(c, mo_buf_view(&c->body)); /* it has none */
         return true;
     }
     /* After the last piece of a body the parser reports one more event. */
@@ -242,7 +235,7 @@ static bool parse_step(struct conn *c, struct mo_span *in)
         body_piece(c, body);
         return true;
     case MO_HTTP1_DONE:
-        body_complete(c);
+        complete_body(c, mo_buf_view(&c->body));
         return true;
     case MO_HTTP1_MORE:
         break;

@@ -95,6 +95,7 @@ struct mo_req {
     struct mo_span query; /* after '?', or empty */
     uint64_t number;      /* of the server's requests, from 1 */
     void *data;           /* for the handler */
+    int arg;              /* the same, of its route (web/site.h) */
     const char *tag;      /* the handler's label for it, passed to `done` */
     /* Name of the caller as authentication found it; "": unknown. */
     char caller[MO_REQ_CALLER_MAX];

@@ -255,13 +255,13 @@ void mo_httpu_close(struct mo_httpu *u, void (*gone)(void *ctx), void *ctx)
     MO_BUG_ON(u->closing);
     u->closing = true;
     u->gone = (struct mo_gone){gone, ctx};
-    while (!mo_list_empty(&u->waiting))
-        mo_httpu_cancel(
-            mo_container_of(u->waiting.next, struct mo_httpu_x, node));
-    mo_list_each_safe (n, &u->busy)
-        mo_httpu_cancel(mo_container_of(n, struct mo_httpu_x, node));
-    mo_list_each_safe (n, &u->idle)
-        mo_httpu_conn_kill(mo_container_of(n, struct mo_httpu_conn, node));
+    /* First those that wait: they become busy. */
+    mo_list_each_entry_safe (x, &u->waiting, struct mo_httpu_x, node)
+        mo_httpu_cancel(x);
+    mo_list_each_entry_safe (x, &u->busy, struct mo_httpu_x, node)
+        mo_httpu_cancel(x);
+    mo_list_each_entry_safe (c, &u->idle, struct mo_httpu_conn, node)
+        mo_httpu_conn_kill(c);
     mo_loop_defer(u->loop, &u->later);
 }
 

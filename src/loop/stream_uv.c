@@ -20,9 +20,8 @@ static uv_stream_t *wside(struct uvs *u)
 
 static void fail_uv(struct uvs *u, int rc, const char *what)
 {
-    struct mo_err e;
+    struct mo_err e = {.code = 0};
 
-    mo_err_clear(&e);
     (void)mo_fail_uv(&e, rc, "%s %s", what, u->s.peer);
     if (rc == UV_EPIPE || rc == UV_ECONNRESET || rc == UV_ECANCELED)
         e.code = MO_ECLOSED;

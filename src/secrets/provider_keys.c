@@ -1,11 +1,11 @@
 /*
- * provider_keys.c - writes the report about provider keys; see provider_keys.h.
- */
-#include "secrets/provider_keys.h"
+ * provider_keys.c - reports which model providers have a key, and its source.
+ *
+ * A reference is resolved to test that it works, and the value is wiped. */
+#include "secrets/resolve.h"
 
 #include "codec/json/json.h"
 #include "config/reference.h"
-#include "secrets/resolve.h"
 
 #define KEY_MAX  ((size_t)16 * 1024)
 #define FROM_MAX ((size_t)4096)

@@ -20,4 +20,13 @@ int mo_reference_resolve_told(const struct mo_config *c, const char *text,
                               struct mo_buf *out, mo_reference_told_fn *told,
                               void *ctx, struct mo_err *e);
 
+/* Reports which model providers have a key, never the key or anything derived
+ * from it:
+ *
+ *   {"providers":[{"name":"claude","key":"set","from":"ANTHROPIC_API_KEY"},
+ *                 {"name":"gemini","key":"unreadable","from":"...","why":"..."},
+ *                 {"name":"openai","key":"none","variable":"OPENAI_API_KEY"}]}
+ */
+int mo_key_states(const struct mo_config *cfg, struct mo_buf *out);
+
 #endif

@@ -1,6 +1,7 @@
 /* secrets.c - reads, writes and encrypts the file of secrets; see secrets.h. */
 #include "secrets/secrets.h"
 
+#include <sodium.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -9,19 +10,35 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "config/reference.h"
-#include "secrets/sodium.h"
+#include "loop/dso.h"
 
+#define NONCE_BYTES crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+#define TAG_BYTES   crypto_aead_xchacha20poly1305_ietf_ABYTES
+#define MAC_BYTES   crypto_generichash_BYTES
 #define MAGIC       "MOSECRET"
 #define VERSION     1
 #define ID_BYTES    8
 #define HEAD_BYTES  ((size_t)24)
-#define FIXED_BYTES ((size_t)(8 + 4 + MO_SODIUM_NONCE + MO_SODIUM_TAG))
+#define FIXED_BYTES ((size_t)(8 + 4 + NONCE_BYTES + TAG_BYTES))
 #define NAME_AD_MAX (MO_SECRET_NAME_MAX + 8)
 
+/* The library is loaded on the first use of a secret (loop/dso.h): linking it
+ * would slow down every start, and most runs use no secret. */
+/* clang-format off */
+#define SODIUM_FUNCTIONS(X)                                                    \
+    X(sodium_init) X(crypto_generichash)                                       \
+    X(crypto_aead_xchacha20poly1305_ietf_encrypt)                              \
+    X(crypto_aead_xchacha20poly1305_ietf_decrypt)
+/* clang-format on */
+
+struct sodium {
+    SODIUM_FUNCTIONS(MO_DSO_MEMBER)
+};
+
 struct keys {
-    unsigned char value[MO_SODIUM_MAC];
-    unsigned char mac[MO_SODIUM_MAC];
-    unsigned char id[MO_SODIUM_MAC];
+    unsigned char value[MAC_BYTES];
+    unsigned char mac[MAC_BYTES];
+    unsigned char id[MAC_BYTES];
 };
 
 struct entry {
@@ -32,7 +49,7 @@ struct entry {
 };
 
 struct mo_secrets {
-    struct mo_sodium lib;
+    struct sodium lib;
     char *path;
     struct keys *keys;   /* a page of its own */
     struct mo_buf image; /* content of the file; empty: no file */
@@ -42,17 +59,7 @@ struct mo_secrets {
 
 bool mo_secret_name_ok(struct mo_span name)
 {
-    char text[MO_SECRET_NAME_MAX + 16];
-    struct mo_reference_part part = {MO_REFERENCE_TEXT, {NULL, 0}};
-    struct mo_span rest;
-    int n;
-
-    if (name.n == 0 || name.n > MO_SECRET_NAME_MAX)
-        return false;
-    n = snprintf(text, sizeof(text), "${secret:%.*s}", (int)name.n, name.p);
-    rest = mo_span(text, (size_t)n);
-    return mo_reference_next(&rest, &part, NULL) == 1 &&
-           mo_span_eq(part.text, name);
+    return mo_reference_is_name(name, MO_SECRET_NAME_MAX);
 }
 
 const char *mo_secret_value_wrong(struct mo_span value)
@@ -64,6 +71,43 @@ const char *mo_secret_value_wrong(struct mo_span value)
     if (memchr(value.p, '\0', value.n))
         return "has a NUL character in it, which no variable can hold";
     return NULL;
+}
+
+/* --- libsodium ------------------------------------------------------------ */
+
+_Static_assert(NONCE_BYTES == 24 && TAG_BYTES == 16 && MAC_BYTES == 32,
+               "sizes in the file");
+_Static_assert(MAC_BYTES == crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
+               "a MAC is the key of the values");
+
+static const unsigned char *span_bytes(struct mo_span s)
+{
+    return (const unsigned char *)(s.p ? s.p : "");
+}
+
+/* MO_EUNAVAIL: the library is not installed; the message names the package. */
+static int load_sodium(struct sodium *f, struct mo_err *e)
+{
+#define ROW(fn) MO_DSO_SYM(struct sodium, fn),
+    static const struct mo_dso_sym syms[] = {SODIUM_FUNCTIONS(ROW)};
+#undef ROW
+    int rc = mo_dso_load("libsodium.so.23", "libsodium23", syms, MO_COUNT(syms),
+                         f, e);
+
+    if (rc == 0 && f->sodium_init() < 0)
+        rc = mo_fail(e, MO_EUNAVAIL, "libsodium cannot be initialised");
+    return rc;
+}
+
+/* Keyed BLAKE2b. */
+static void put_mac(const struct mo_secrets *s,
+                    const unsigned char key[MAC_BYTES], struct mo_span text,
+                    unsigned char out[MAC_BYTES])
+{
+    int rc = s->lib.crypto_generichash(out, MAC_BYTES, span_bytes(text), text.n,
+                                       key, MAC_BYTES);
+
+    MO_BUG_ON(rc != 0); /* it fails only on bad lengths */
 }
 
 /* --- numbers ------------------------------------------------------------- */
@@ -98,9 +142,9 @@ static int make_keys(struct mo_secrets *s, const unsigned char *key,
     (void)mlock(page, sizeof(struct keys)); /* if the limits permit it */
     (void)madvise(page, sizeof(struct keys), MADV_DONTDUMP);
     s->keys = page;
-    mo_sodium_mac(&s->lib, key, MO_SPAN("mo secrets: values"), s->keys->value);
-    mo_sodium_mac(&s->lib, key, MO_SPAN("mo secrets: file"), s->keys->mac);
-    mo_sodium_mac(&s->lib, key, MO_SPAN("mo secrets: id"), s->keys->id);
+    put_mac(s, key, MO_SPAN("mo secrets: values"), s->keys->value);
+    put_mac(s, key, MO_SPAN("mo secrets: file"), s->keys->mac);
+    put_mac(s, key, MO_SPAN("mo secrets: id"), s->keys->id);
     return 0;
 }
 
@@ -148,10 +192,10 @@ static bool read_entry(struct mo_span *rest, struct entry *en)
     en->name = mo_span_take(rest, name);
     en->set_ms = take_le(rest, 8);
     value = (size_t)take_le(rest, 4);
-    en->nonce = (const unsigned char *)mo_span_take(rest, MO_SODIUM_NONCE).p;
-    if (value > MO_SECRET_MAX || rest->n < value + MO_SODIUM_TAG)
+    en->nonce = (const unsigned char *)mo_span_take(rest, NONCE_BYTES).p;
+    if (value > MO_SECRET_MAX || rest->n < value + TAG_BYTES)
         return false;
-    en->sealed = mo_span_take(rest, value + MO_SODIUM_TAG);
+    en->sealed = mo_span_take(rest, value + TAG_BYTES);
     en->record = mo_span(from.p, from.n - rest->n);
     return true;
 }
@@ -185,7 +229,7 @@ static int read_head(const struct mo_secrets *s, struct mo_span text,
                        "%s is no file of secrets: move it away, and set the "
                        "secrets again",
                        s->path);
-    if (text.n < HEAD_BYTES + MO_SODIUM_MAC)
+    if (text.n < HEAD_BYTES + MAC_BYTES)
         return fail_damaged(s, "it was cut off", e);
     (void)mo_span_take(&at, sizeof(MAGIC) - 1);
     version = take_le(&at, 4);
@@ -208,15 +252,15 @@ static int read_head(const struct mo_secrets *s, struct mo_span text,
 static int read_image(struct mo_secrets *s, struct mo_err *e)
 {
     struct mo_span text = mo_buf_view(&s->image);
-    unsigned char mac[MO_SODIUM_MAC];
+    unsigned char mac[MAC_BYTES];
     struct mo_span body;
     size_t entries = 0;
     int rc = read_head(s, text, &entries, e);
 
     if (rc < 0)
         return rc;
-    body = mo_span_head(text, text.n - MO_SODIUM_MAC);
-    mo_sodium_mac(&s->lib, s->keys->mac, body, mac);
+    body = mo_span_head(text, text.n - MAC_BYTES);
+    put_mac(s, s->keys->mac, body, mac);
     if (!mo_span_eq_ct(mo_span_skip(text, body.n),
                        mo_span((const char *)mac, sizeof(mac))))
         return fail_damaged(s, "it was cut off or changed", e);
@@ -260,10 +304,12 @@ static int load_file(struct mo_secrets *s, struct mo_err *e)
 static void put_entry(const struct mo_secrets *s, struct mo_span name,
                       struct mo_span value, struct mo_buf *b)
 {
-    unsigned char nonce[MO_SODIUM_NONCE];
+    unsigned char nonce[NONCE_BYTES];
     uint64_t now = mo_wall_ms();
     char ad[NAME_AD_MAX];
+    struct mo_span bound = associated_data(name, now, ad);
     char *room;
+    int rc;
 
     mo_random(nonce, sizeof(nonce));
     put_le(b, name.n, 1);
@@ -271,12 +317,14 @@ static void put_entry(const struct mo_secrets *s, struct mo_span name,
     put_le(b, now, 8);
     put_le(b, value.n, 4);
     mo_buf_put(b, nonce, sizeof(nonce));
-    room = mo_buf_room(b, value.n + MO_SODIUM_TAG);
+    room = mo_buf_room(b, value.n + TAG_BYTES);
     if (!room)
         return;
-    mo_sodium_seal(&s->lib, s->keys->value, nonce,
-                   associated_data(name, now, ad), value, room);
-    mo_buf_add(b, value.n + MO_SODIUM_TAG);
+    rc = s->lib.crypto_aead_xchacha20poly1305_ietf_encrypt(
+        (unsigned char *)room, NULL, span_bytes(value), value.n,
+        span_bytes(bound), bound.n, NULL, nonce, s->keys->value);
+    MO_BUG_ON(rc != 0);
+    mo_buf_add(b, value.n + TAG_BYTES);
 }
 
 static int compare_names(struct mo_span a, struct mo_span b)
@@ -291,7 +339,7 @@ static int compose_file(const struct mo_secrets *s, struct mo_span name,
                         struct mo_span value, struct mo_buf *b)
 {
     bool had = mo_secrets_has(s, name), done = !value.p;
-    unsigned char mac[MO_SODIUM_MAC];
+    unsigned char mac[MAC_BYTES];
 
     mo_buf_puts(b, MAGIC);
     put_le(b, VERSION, 4);
@@ -309,7 +357,7 @@ static int compose_file(const struct mo_secrets *s, struct mo_span name,
     }
     if (!done)
         put_entry(s, name, value, b);
-    mo_sodium_mac(&s->lib, s->keys->mac, mo_buf_view(b), mac);
+    put_mac(s, s->keys->mac, mo_buf_view(b), mac);
     return mo_buf_put(b, mac, sizeof(mac));
 }
 
@@ -337,8 +385,7 @@ int mo_secrets_open(const char *path, const unsigned char key[MO_SECRETS_KEY],
         return mo_fail(e, MO_ENOMEM, "secrets");
     mo_buf_init(&s->image, MO_SECRETS_FILE_MAX);
     s->path = mo_strndup(path, strlen(path));
-    rc =
-        s->path ? mo_sodium_load(&s->lib, e) : mo_fail(e, MO_ENOMEM, "secrets");
+    rc = s->path ? load_sodium(&s->lib, e) : mo_fail(e, MO_ENOMEM, "secrets");
     if (rc == 0)
         rc = make_keys(s, key, e);
     if (rc == 0)
@@ -392,6 +439,7 @@ int mo_secrets_get(const struct mo_secrets *s, struct mo_span name,
 {
     const struct entry *en = find_entry(s, name);
     char ad[NAME_AD_MAX];
+    struct mo_span bound;
     char *room;
 
     if (!en)
@@ -404,11 +452,13 @@ int mo_secrets_get(const struct mo_secrets *s, struct mo_span name,
         return mo_fail(e, mo_buf_err(out),
                        "the value of ${secret:%.*s} is too long", (int)name.n,
                        name.p);
-    if (!mo_sodium_open(&s->lib, s->keys->value, en->nonce,
-                        associated_data(en->name, en->set_ms, ad), en->sealed,
-                        room))
+    bound = associated_data(en->name, en->set_ms, ad);
+    if (s->lib.crypto_aead_xchacha20poly1305_ietf_decrypt(
+            (unsigned char *)room, NULL, NULL, span_bytes(en->sealed),
+            en->sealed.n, span_bytes(bound), bound.n, en->nonce,
+            s->keys->value) != 0)
         return fail_damaged(s, "a value was changed", e);
-    mo_buf_add(out, en->sealed.n - MO_SODIUM_TAG);
+    mo_buf_add(out, en->sealed.n - TAG_BYTES);
     return 0;
 }
 

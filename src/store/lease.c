@@ -65,19 +65,18 @@ static void lease_try(struct mo_lease *l);
 
 static void lease_move(struct mo_lease *l, enum lease_state to)
 {
-#define TO(x) (1u << (x))
     static const uint8_t legal[] = {
         [LEASE_QUEUED] =
-            TO(LEASE_TRYING) | TO(LEASE_WAITING) | TO(LEASE_ENDING),
-        [LEASE_TRYING] = TO(LEASE_WAITING) | TO(LEASE_HELD) | TO(LEASE_ENDING),
-        [LEASE_WAITING] = TO(LEASE_TRYING) | TO(LEASE_ENDING),
-        [LEASE_HELD] = TO(LEASE_ENDING) | TO(LEASE_GONE),
-        [LEASE_ENDING] = TO(LEASE_GONE),
+            MO_TO(LEASE_TRYING) | MO_TO(LEASE_WAITING) | MO_TO(LEASE_ENDING),
+        [LEASE_TRYING] =
+            MO_TO(LEASE_WAITING) | MO_TO(LEASE_HELD) | MO_TO(LEASE_ENDING),
+        [LEASE_WAITING] = MO_TO(LEASE_TRYING) | MO_TO(LEASE_ENDING),
+        [LEASE_HELD] = MO_TO(LEASE_ENDING) | MO_TO(LEASE_GONE),
+        [LEASE_ENDING] = MO_TO(LEASE_GONE),
         [LEASE_GONE] = 0,
     };
-#undef TO
-    MO_BUG_ON(!(legal[l->state] & (1u << to)));
-    l->state = to;
+
+    MO_MOVE(l->state, to, legal);
 }
 
 static void copy_id(char out[MO_STORE_ID_MAX + 1], struct mo_span id)

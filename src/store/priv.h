@@ -100,8 +100,7 @@ struct mo_store {
     struct mo_timer sweep;
     struct mo_later later; /* close() when nothing is under way */
     bool closing, closed;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
     void (*on_audit)(void *ctx, struct mo_span session, uint64_t at,
                      struct mo_span doc);
     void *on_audit_ctx;

@@ -273,8 +273,7 @@ static void fail_sent(struct mo_rconn *c)
 
 static void maybe_gone(struct mo_rconn *c)
 {
-    void (*gone)(void *) = c->gone;
-    void *ctx = c->gone_ctx;
+    struct mo_gone gone = c->gone;
 
     if (!c->closing || c->dial || c->stream)
         return;
@@ -285,7 +284,7 @@ static void maybe_gone(struct mo_rconn *c)
     mo_resp_fini(&c->in);
     mo_buf_fini(&c->out);
     mo_free(c);
-    gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void retry_later(struct mo_rconn *c)
@@ -435,8 +434,7 @@ void mo_rconn_close(struct mo_rconn *c, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(!mo_list_empty(&c->waiting) || !mo_list_empty(&c->sent));
     c->closing = true;
-    c->gone = gone;
-    c->gone_ctx = ctx;
+    c->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(c->conf->loop, &c->retry);
     if (c->stream)
         mo_stream_close(c->stream, NULL);

@@ -84,8 +84,7 @@ struct mo_rconn {
     struct mo_later flush;
     struct mo_err why;
     bool closing;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* Dials at once. addr as mo_dial() takes it. NULL: no memory. */

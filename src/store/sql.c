@@ -157,27 +157,17 @@ static int bind_values(const struct mo_sql *q, sqlite3_stmt *st,
     return rc;
 }
 
-static sqlite3_stmt *bind_statement(struct mo_sql *q, enum mo_sql_id id,
-                                    struct mo_err *e, const char *fmt,
-                                    va_list ap)
-{
-    sqlite3_stmt *st = prepare_statement(q, id, e);
-
-    if (!st || bind_values(q, st, fmt, ap) == SQLITE_OK)
-        return st;
-    return mo_null(mo_sql_fail(q, e, statements[id]));
-}
-
 sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
                            struct mo_err *e, const char *fmt, ...)
 {
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = prepare_statement(q, id, e);
     va_list ap;
+    int rc;
 
     va_start(ap, fmt);
-    st = bind_statement(q, id, e, fmt, ap);
+    rc = st ? bind_values(q, st, fmt, ap) : SQLITE_OK;
     va_end(ap);
-    return st;
+    return rc == SQLITE_OK ? st : mo_null(mo_sql_fail(q, e, statements[id]));
 }
 
 int mo_sql_step(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e)
@@ -199,34 +189,21 @@ void mo_sql_end(struct mo_sql *q, sqlite3_stmt *st)
         (void)q->f->sqlite3_reset(st);
 }
 
-int mo_sql_do(struct mo_sql *q, enum mo_sql_id id, struct mo_err *e,
-              const char *fmt, ...)
+int mo_sql_run(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e)
 {
-    sqlite3_stmt *st;
-    va_list ap;
-    int rc;
+    int rc = mo_sql_step(q, st, e);
 
-    va_start(ap, fmt);
-    st = bind_statement(q, id, e, fmt, ap);
-    va_end(ap);
-    rc = mo_sql_step(q, st, e);
     if (rc >= 0)
         rc = q->f->sqlite3_changes(q->db);
     mo_sql_end(q, st);
     return rc;
 }
 
-int mo_sql_number(struct mo_sql *q, enum mo_sql_id id, int64_t *out,
-                  struct mo_err *e, const char *fmt, ...)
+int mo_sql_run_number(struct mo_sql *q, sqlite3_stmt *st, int64_t *out,
+                      struct mo_err *e)
 {
-    sqlite3_stmt *st;
-    va_list ap;
-    int rc;
+    int rc = mo_sql_step(q, st, e);
 
-    va_start(ap, fmt);
-    st = bind_statement(q, id, e, fmt, ap);
-    va_end(ap);
-    rc = mo_sql_step(q, st, e);
     if (rc == 1) {
         *out = mo_sql_int(q, st, 0);
         /* INSERT ... RETURNING takes effect when the statement is done. */

@@ -79,13 +79,17 @@ sqlite3_stmt *mo_sql_start(struct mo_sql *q, enum mo_sql_id id,
                            struct mo_err *e, const char *fmt, ...);
 int mo_sql_step(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e);
 void mo_sql_end(struct mo_sql *q, sqlite3_stmt *st);
-/* Runs a statement without rows; returns how many it changed, or MO_EUNAVAIL.
- */
-int mo_sql_do(struct mo_sql *q, enum mo_sql_id id, struct mo_err *e,
-              const char *fmt, ...);
+/* Runs a started statement without rows; returns how many it changed, or
+ * MO_EUNAVAIL. mo_sql_do(q, id, e, fmt, ...) starts it, too. */
+int mo_sql_run(struct mo_sql *q, sqlite3_stmt *st, struct mo_err *e);
+#define mo_sql_do(q, id, e, ...)                                               \
+    mo_sql_run((q), mo_sql_start((q), (id), (e), __VA_ARGS__), (e))
 /* The number in the first row into *out: 1, or 0 when there is no row. */
-int mo_sql_number(struct mo_sql *q, enum mo_sql_id id, int64_t *out,
-                  struct mo_err *e, const char *fmt, ...);
+int mo_sql_run_number(struct mo_sql *q, sqlite3_stmt *st, int64_t *out,
+                      struct mo_err *e);
+#define mo_sql_number(q, id, out, e, ...)                                      \
+    mo_sql_run_number((q), mo_sql_start((q), (id), (e), __VA_ARGS__), (out),   \
+                      (e))
 
 struct mo_span mo_sql_text(struct mo_sql *q, sqlite3_stmt *st, int col);
 int64_t mo_sql_int(struct mo_sql *q, sqlite3_stmt *st, int col);

@@ -152,10 +152,8 @@ static void fill_group(struct mo_lane *lane)
     unsigned n = 0;
 
     while (n < lane->max && !mo_list_empty(&lane->waiting)) {
-        struct mo_op *op =
-            mo_container_of(lane->waiting.next, struct mo_op, node);
+        struct mo_op *op = mo_list_pop(&lane->waiting, struct mo_op, node);
 
-        mo_list_del(&op->node);
         if (op->answered) {
             mo_op_finish(op);
             continue;

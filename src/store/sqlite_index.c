@@ -132,10 +132,9 @@ static bool is_due(const struct mo_sqlite *q)
 
     if (x->due || x->rows > BEHIND_MAX_ROWS || x->bytes > BEHIND_MAX_BYTES)
         return true;
-    mo_list_each (it, &q->writer.group) {
-        if (is_search(mo_container_of(it, struct mo_op, node)))
+    mo_list_each_entry (op, &q->writer.group, struct mo_op, node)
+        if (is_search(op))
             return true;
-    }
     return false;
 }
 

@@ -255,15 +255,7 @@ static bool copy_span(struct mo_arena *a, struct mo_span *s)
 
 bool mo_store_id_ok(struct mo_span id)
 {
-    if (!id.n || id.n > MO_STORE_ID_MAX)
-        return false;
-    for (size_t i = 0; i < id.n; i++) {
-        char c = id.p[i];
-
-        if (!mo_is_alpha(c) && !mo_is_digit(c) && !memchr("_.:-", c, 4))
-            return false;
-    }
-    return true;
+    return id.n && id.n <= MO_STORE_ID_MAX && mo_span_only(id, MO_ALNUM "_.:-");
 }
 
 /* --- writing ------------------------------------------------------------- */
@@ -560,8 +552,7 @@ void mo_store_close(struct mo_store *s, void (*gone)(void *ctx), void *ctx)
         return;
     MO_BUG_ON(s->closing);
     s->closing = true;
-    s->gone = gone;
-    s->gone_ctx = ctx;
+    s->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(s->loop, &s->sweep);
     mo_lease_close_all(s);
     mo_store_settle(s);
@@ -569,13 +560,11 @@ void mo_store_close(struct mo_store *s, void (*gone)(void *ctx), void *ctx)
 
 void mo_store_gone(struct mo_store *s)
 {
-    void (*gone)(void *) = s->gone;
-    void *ctx = s->gone_ctx;
+    struct mo_gone gone = s->gone;
 
     mo_timer_stop(s->loop, &s->sweep);
     mo_later_cancel(&s->later);
     mo_map_fini(&s->lines);
     mo_free(s);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }

@@ -6,9 +6,8 @@
 #include "agent/chat/chat.h"
 #include "agent/chat/entry.h"
 #include "codec/http/url.h"
-#include "secrets/provider_keys.h"
+#include "secrets/resolve.h"
 #include "web/api_job.h"
-#include "web/openapi.h"
 
 #define LIMIT     100
 #define HISTORY   1000
@@ -25,14 +24,6 @@ static uint64_t number(const struct mo_req *rq, const char *key, uint64_t other)
         mo_span_u64(mo_buf_view(&b), &n) < 0)
         return other;
     return n;
-}
-
-static bool is(const struct mo_req *rq, const char *key, const char *value)
-{
-    mo_autobuf struct mo_buf b = {.max = 64};
-
-    return mo_query_get(rq->query, key, &b) == 0 &&
-           mo_span_is(mo_buf_view(&b), value);
 }
 
 static unsigned limit(const struct mo_req *rq, unsigned usual)
@@ -279,7 +270,7 @@ static void read_history(struct mo_api_job *j)
         .limit = limit(j->rq, HISTORY),
     };
 
-    j->markdown = is(j->rq, "format", "markdown");
+    j->markdown = mo_api_says(j->rq, "format", "markdown");
     read_rows(j, &r, on_history);
 }
 
@@ -341,7 +332,8 @@ static void end_session(struct mo_api_job *j)
     struct mo_err e;
 
     if (mo_session_end(j->api->sessions, mo_span_cstr(j->id),
-                       is(j->rq, "forget", "true"), mo_api_done, j, &e) < 0)
+                       mo_api_says(j->rq, "forget", "true"), mo_api_done, j,
+                       &e) < 0)
         mo_api_error(j, &e);
 }
 
@@ -369,33 +361,18 @@ static struct mo_api_job *session_job(struct mo_api *api, struct mo_req *rq)
     return j;
 }
 
-static void begin_session(struct mo_api *api, struct mo_req *rq,
-                          mo_api_next *next)
+enum { ROW, CALLS, CONVERSATION, END };
+
+static void on_session_request(void *ctx, struct mo_req *rq)
 {
-    struct mo_api_job *j = session_job(api, rq);
+    static mo_api_next *const next[] = {[ROW] = read_session,
+                                        [CALLS] = read_calls,
+                                        [CONVERSATION] = read_history,
+                                        [END] = end_session};
+    struct mo_api_job *j = session_job(ctx, rq);
 
     if (j)
-        mo_api_if_mine(j, next);
-}
-
-static void get_session(void *ctx, struct mo_req *rq)
-{
-    begin_session(ctx, rq, read_session);
-}
-
-static void get_calls(void *ctx, struct mo_req *rq)
-{
-    begin_session(ctx, rq, read_calls);
-}
-
-static void get_history(void *ctx, struct mo_req *rq)
-{
-    begin_session(ctx, rq, read_history);
-}
-
-static void delete_session(void *ctx, struct mo_req *rq)
-{
-    begin_session(ctx, rq, end_session);
+        mo_api_if_mine(j, next[rq->arg]);
 }
 
 static void patch_session(struct mo_req *rq, struct mo_span body)
@@ -469,6 +446,14 @@ static void ask(struct mo_api_job *j)
         mo_api_pages(j, &r, j->is_search ? &search : &audit);
 }
 
+static void get_audit(void *ctx, struct mo_req *rq)
+{
+    struct mo_api_job *j = mo_api_job(ctx, rq);
+
+    if (j)
+        ask(j);
+}
+
 static void get_search(void *ctx, struct mo_req *rq)
 {
     struct mo_api_job *j = mo_api_job(ctx, rq);
@@ -479,30 +464,7 @@ static void get_search(void *ctx, struct mo_req *rq)
     mo_api_find_mine(j, ask);
 }
 
-static void get_audit(void *ctx, struct mo_req *rq)
-{
-    struct mo_api_job *j = mo_api_job(ctx, rq);
-
-    if (j)
-        ask(j);
-}
-
 /* --- models -------------------------------------------------------------- */
-
-static void list_models(struct mo_api *api, struct mo_req *rq,
-                        mo_job_done_fn *done)
-{
-    struct mo_api_job *j = mo_api_job(api, rq);
-    struct mo_err e;
-
-    if (j && mo_models_list(api->models, done, j, &e) < 0)
-        mo_api_error(j, &e);
-}
-
-static void get_models(void *ctx, struct mo_req *rq)
-{
-    list_models(ctx, rq, mo_api_json);
-}
 
 /* Older clients want to know of each id. */
 static void put_check(struct mo_jw *w, struct mo_json list)
@@ -549,9 +511,18 @@ static void on_check(void *arg, struct mo_span json, const struct mo_err *why)
     mo_api_reply(j, "application/json");
 }
 
-static void get_check(void *ctx, struct mo_req *rq)
+enum { LIST, CHECK };
+
+static void get_models(void *ctx, struct mo_req *rq)
 {
-    list_models(ctx, rq, on_check);
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = mo_api_job(api, rq);
+    struct mo_err e;
+
+    if (j &&
+        mo_models_list(api->models, rq->arg == CHECK ? on_check : mo_api_json,
+                       j, &e) < 0)
+        mo_api_error(j, &e);
 }
 
 static void get_providers(void *ctx, struct mo_req *rq)
@@ -569,17 +540,22 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
 {
     static const struct mo_route routes[] = {
         {MO_HTTP_GET, "/api/sessions", MO_ROUTE_PERSON, get_sessions},
-        {MO_HTTP_GET, "/api/sessions/{id}", MO_ROUTE_PERSON, get_session},
-        {MO_HTTP_DELETE, "/api/sessions/{id}", MO_ROUTE_PERSON, delete_session},
+        {MO_HTTP_GET, "/api/sessions/{id}", MO_ROUTE_PERSON, on_session_request,
+         .arg = ROW},
+        {MO_HTTP_DELETE, "/api/sessions/{id}", MO_ROUTE_PERSON,
+         on_session_request, .arg = END},
         {MO_HTTP_PATCH, "/api/sessions/{id}", MO_ROUTE_PERSON,
          .body = patch_session, .max = TITLE_MAX},
-        {MO_HTTP_GET, "/api/sessions/{id}/calls", MO_ROUTE_PERSON, get_calls},
+        {MO_HTTP_GET, "/api/sessions/{id}/calls", MO_ROUTE_PERSON,
+         on_session_request, .arg = CALLS},
         {MO_HTTP_GET, "/api/sessions/{id}/history", MO_ROUTE_PERSON,
-         get_history},
+         on_session_request, .arg = CONVERSATION},
         {MO_HTTP_GET, "/api/search", MO_ROUTE_PERSON, get_search},
         {MO_HTTP_GET, "/api/audit", MO_ROUTE_PERSON, get_audit},
-        {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models},
-        {MO_HTTP_GET, "/api/models/check", MO_ROUTE_PERSON, get_check},
+        {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models,
+         .arg = LIST},
+        {MO_HTTP_GET, "/api/models/check", MO_ROUTE_PERSON, get_models,
+         .arg = CHECK},
         {MO_HTTP_GET, "/api/providers", MO_ROUTE_PERSON, get_providers},
     };
     int rc = mo_openapi_route(s);

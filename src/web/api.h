@@ -18,7 +18,7 @@
  *   GET    /api/models/check          the same by id, for older clients
  *   GET    /api/providers             which providers have a key
  *   GET    /api/stats                 current figures (api_stats.h)
- *   GET    /api/openapi.json          this API as a document (openapi.h)
+ *   GET    /api/openapi.json          this API as a document (openapi.c)
  *
  * Approval rules (api_approvals.c):
  *   GET    /api/rules                 {"rules":[{id, server, tool, action,
@@ -108,6 +108,7 @@ int mo_api_gateway_routes(struct mo_site *s, struct mo_api *api);
 void mo_api_approvals_handle(struct mo_api *api, struct mo_req *rq);
 
 /* Parts of mo_api_routes() and mo_api_gateway_routes(). */
+int mo_openapi_route(struct mo_site *s);
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);

@@ -36,10 +36,6 @@ static void get_approvals(void *ctx, struct mo_req *rq)
 
 /* --- decisions ----------------------------------------------------------- */
 
-typedef int decide_fn(struct mo_api *api, struct mo_req *rq,
-                      struct mo_json body, struct mo_arena *mem,
-                      struct mo_err *e);
-
 static int decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
                   struct mo_arena *mem, struct mo_err *e)
 {
@@ -80,7 +76,9 @@ static int accept_tool(struct mo_api *api, struct mo_req *rq,
     return mo_approvals_accept(api->approvals, &x, e);
 }
 
-static void take_decision(struct mo_req *rq, struct mo_span body, decide_fn *fn)
+enum { DECIDE, ACCEPT };
+
+static void post_decision(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     struct mo_json_doc doc;
@@ -93,22 +91,14 @@ static void take_decision(struct mo_req *rq, struct mo_span body, decide_fn *fn)
     if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
         !mo_json_is(doc.root, MO_JSON_OBJECT))
         rc = mo_fail(&e, MO_EINVAL, "the body must be a JSON object");
+    else if (rq->arg == ACCEPT)
+        rc = accept_tool(api, rq, doc.root, &mem, &e);
     else
-        rc = fn(api, rq, doc.root, &mem, &e);
+        rc = decide(api, rq, doc.root, &mem, &e);
     if (rc < 0)
         mo_api_refuse(rq, problems, &e);
     else
         mo_api_send_ok(rq);
-}
-
-static void post_decision(struct mo_req *rq, struct mo_span body)
-{
-    take_decision(rq, body, decide);
-}
-
-static void post_accept(struct mo_req *rq, struct mo_span body)
-{
-    take_decision(rq, body, accept_tool);
 }
 
 /* --- the audit log ------------------------------------------------------- */
@@ -139,10 +129,10 @@ static void get_verify(void *ctx, struct mo_req *rq)
 
 static const struct mo_route routes[] = {
     {MO_HTTP_GET, "/api/approvals", 0, get_approvals},
-    {MO_HTTP_POST, "/api/approvals/tools", .body = post_accept,
-     .max = BODY_MAX},
+    {MO_HTTP_POST, "/api/approvals/tools", .body = post_decision,
+     .max = BODY_MAX, .arg = ACCEPT},
     {MO_HTTP_POST, "/api/approvals/{id}", .body = post_decision,
-     .max = BODY_MAX},
+     .max = BODY_MAX, .arg = DECIDE},
     {MO_HTTP_GET, "/api/audit/verify", 0, get_verify},
 };
 
@@ -198,26 +188,22 @@ static void get_rules(void *ctx, struct mo_req *rq)
     mo_api_send(rq, &b);
 }
 
+enum { ADD, TRY };
+
 static void post_rule(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     mo_autobuf struct mo_buf b = {.max = RULES_MAX};
     struct mo_err e;
+    int rc;
 
-    if (has_rules(api, rq))
-        send_rules(rq,
-                   mo_rules_api_add(api->policy, body, mo_req_peer(rq), &b, &e),
-                   &b, &e);
-}
-
-static void try_rules(struct mo_req *rq, struct mo_span body)
-{
-    struct mo_api *api = rq->data;
-    mo_autobuf struct mo_buf b = {.max = RULES_MAX};
-    struct mo_err e;
-
-    if (has_rules(api, rq))
-        send_rules(rq, mo_rules_api_try(api->policy, body, &b, &e), &b, &e);
+    if (!has_rules(api, rq))
+        return;
+    if (rq->arg == TRY)
+        rc = mo_rules_api_try(api->policy, body, &b, &e);
+    else
+        rc = mo_rules_api_add(api->policy, body, mo_req_peer(rq), &b, &e);
+    send_rules(rq, rc, &b, &e);
 }
 
 static void delete_rule(void *ctx, struct mo_req *rq)
@@ -237,8 +223,10 @@ int mo_api_rules_routes(struct mo_site *s, struct mo_api *api)
 {
     static const struct mo_route rules[] = {
         {MO_HTTP_GET, "/api/rules", 0, get_rules},
-        {MO_HTTP_POST, "/api/rules", .body = post_rule, .max = RULE_MAX},
-        {MO_HTTP_POST, "/api/rules/try", .body = try_rules, .max = RULE_MAX},
+        {MO_HTTP_POST, "/api/rules", .body = post_rule, .max = RULE_MAX,
+         .arg = ADD},
+        {MO_HTTP_POST, "/api/rules/try", .body = post_rule, .max = RULE_MAX,
+         .arg = TRY},
         {MO_HTTP_DELETE, "/api/rules/{id}", 0, delete_rule},
     };
 

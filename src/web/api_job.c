@@ -4,6 +4,7 @@
 #include "web/api_job.h"
 
 #include "base/mem.h"
+#include "codec/http/url.h"
 
 /* Sessions of one person that a search looks at: so many fit into j->arg. */
 #define SESSIONS_MAX (unsigned)(MO_API_ARG_MAX / (MO_SESSION_ID_MAX + 1))
@@ -150,6 +151,14 @@ void mo_api_send(struct mo_req *rq, const struct mo_buf *json)
 void mo_api_send_ok(struct mo_req *rq)
 {
     mo_req_reply(rq, 200, "application/json", MO_SPAN("{\"ok\":true}"));
+}
+
+bool mo_api_says(const struct mo_req *rq, const char *key, const char *word)
+{
+    mo_autobuf struct mo_buf b = {.max = 64};
+
+    return mo_query_get(rq->query, key, &b) == 0 &&
+           mo_span_is(mo_buf_view(&b), word);
 }
 
 int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,

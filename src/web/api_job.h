@@ -75,6 +75,8 @@ void mo_api_refuse(struct mo_req *rq, const struct mo_api_status *rows,
 bool mo_api_has(struct mo_req *rq, const void *part, const char *why_not);
 void mo_api_send(struct mo_req *rq, const struct mo_buf *json); /* or 503 */
 void mo_api_send_ok(struct mo_req *rq); /* {"ok":true} */
+/* Does the query say key=word? */
+bool mo_api_says(const struct mo_req *rq, const char *key, const char *word);
 /* A text of a body; empty if it is not there. MO_EINVAL: it is no text. */
 int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,
                 struct mo_span *out);

@@ -70,31 +70,23 @@ static void on_tested(void *arg, struct mo_span json, const struct mo_err *why)
 
 /* --- tools of a server, below /api/servers/NAME and /api/mcp/NAME --------- */
 
-static void list_tools(struct mo_api *api, struct mo_req *rq, bool now,
-                       mo_job_done_fn *done)
+enum { SHOW, TEST };
+
+static void list_tools(struct mo_req *rq, struct mo_span body)
 {
+    struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq, api->try_tool);
+    bool test = rq->arg == TEST;
     mo_autobuf struct mo_buf server = {.max = WORD_MAX};
     struct mo_err e;
 
+    (void)body;
     if (!j || !take_name(j, 2, &server))
         return;
     j->began = mo_now_ns();
-    if (mo_try_tool_tools(api->try_tool, mo_buf_view(&server), now, done, j,
-                          &e) < 0)
+    if (mo_try_tool_tools(api->try_tool, mo_buf_view(&server), test,
+                          test ? on_tested : mo_api_json, j, &e) < 0)
         mo_api_error(j, &e);
-}
-
-static void get_tools(struct mo_req *rq, struct mo_span body)
-{
-    (void)body;
-    list_tools(rq->data, rq, false, mo_api_json);
-}
-
-static void test_server(struct mo_req *rq, struct mo_span body)
-{
-    (void)body;
-    list_tools(rq->data, rq, true, on_tested);
 }
 
 static bool read_try(struct mo_span body, struct mo_arena *a,
@@ -117,10 +109,9 @@ static bool read_try(struct mo_span body, struct mo_arena *a,
     return digest.p == NULL || mo_json_str(digest, a, &t->digest) == 0;
 }
 
-typedef int try_fn(struct mo_try_tool *t, const struct mo_try_tool_ask *a,
-                   mo_job_done_fn *done, void *arg, struct mo_err *e);
+enum { CALL, ACCEPT };
 
-static void try_tool(struct mo_req *rq, struct mo_span body, try_fn *fn)
+static void try_tool(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq, api->try_tool);
@@ -129,49 +120,29 @@ static void try_tool(struct mo_req *rq, struct mo_span body, try_fn *fn)
     mo_autobuf struct mo_buf server = {.max = WORD_MAX};
     mo_autobuf struct mo_buf tool = {.max = WORD_MAX};
     struct mo_err e;
+    int rc;
 
     if (!j || !take_name(j, 2, &server) || !take_name(j, 4, &tool))
         return;
     t.server = mo_buf_view(&server);
     t.tool = mo_buf_view(&tool);
-    if (!read_try(body, &a, &t))
+    if (!read_try(body, &a, &t)) {
         mo_api_problem(j, 400, "bad_request",
                        "the body is {args: object, digest?: string}");
-    else if (fn(api->try_tool, &t, mo_api_json, j, &e) < 0)
+        return;
+    }
+    rc = rq->arg == CALL
+             ? mo_try_tool_call(api->try_tool, &t, mo_api_json, j, &e)
+             : mo_try_tool_accept(api->try_tool, &t, mo_api_json, j, &e);
+    if (rc < 0)
         mo_api_error(j, &e);
-}
-
-static void call_tool(struct mo_req *rq, struct mo_span body)
-{
-    try_tool(rq, body, mo_try_tool_call);
-}
-
-static void accept_tool(struct mo_req *rq, struct mo_span body)
-{
-    try_tool(rq, body, mo_try_tool_accept);
 }
 
 /* --- managing the servers: looking --------------------------------------- */
 
-static void get_list(void *ctx, struct mo_req *rq)
-{
-    struct mo_api *api = ctx;
-    struct mo_api_job *j = begin(api, rq, api->manage);
+enum { LIST, HEALTH, SNIPPETS };
 
-    if (j)
-        reply(j, mo_manage_list(api->manage, &j->out));
-}
-
-static void get_health(void *ctx, struct mo_req *rq)
-{
-    struct mo_api *api = ctx;
-    struct mo_api_job *j = begin(api, rq, api->manage);
-
-    if (j)
-        reply(j, mo_manage_health(api->manage, &j->out));
-}
-
-static void get_snippets(void *ctx, struct mo_req *rq)
+static void get_all(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
     struct mo_api_job *j = begin(api, rq, api->manage);
@@ -181,7 +152,13 @@ static void get_snippets(void *ctx, struct mo_req *rq)
         .token = mo_span_cstr(api->token),
     };
 
-    if (j)
+    if (!j)
+        return;
+    if (rq->arg == LIST)
+        reply(j, mo_manage_list(api->manage, &j->out));
+    else if (rq->arg == HEALTH)
+        reply(j, mo_manage_health(api->manage, &j->out));
+    else
         reply(j, mo_manage_snippets(api->manage, &w, &j->out));
 }
 
@@ -231,17 +208,9 @@ static void on_changed(void *arg, struct mo_span json, const struct mo_err *why)
         mo_api_json(arg, json, NULL);
 }
 
-static bool says(const struct mo_req *rq, const char *key, const char *word)
+static void change(struct mo_req *rq, struct mo_span body)
 {
-    mo_autobuf struct mo_buf b = {.max = 64};
-
-    return mo_query_get(rq->query, key, &b) == 0 &&
-           mo_span_is(mo_buf_view(&b), word);
-}
-
-static void change(struct mo_req *rq, struct mo_span body,
-                   enum mo_manage_verb verb)
-{
+    enum mo_manage_verb verb = (enum mo_manage_verb)rq->arg;
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq, api->manage);
     bool named = verb != MO_MANAGE_ADD && verb != MO_MANAGE_IMPORT;
@@ -250,10 +219,10 @@ static void change(struct mo_req *rq, struct mo_span body,
         .verb = verb,
         .body = body,
         .who = mo_span_cstr(mo_req_peer(rq)),
-        .test = says(rq, "test", "true"),
-        .dry = says(rq, "dryRun", "true"),
-        .replace = says(rq, "replace", "true"),
-        .clear = says(rq, "secrets", "false"),
+        .test = mo_api_says(rq, "test", "true"),
+        .dry = mo_api_says(rq, "dryRun", "true"),
+        .replace = mo_api_says(rq, "replace", "true"),
+        .clear = mo_api_says(rq, "secrets", "false"),
     };
     struct mo_err e = {0};
 
@@ -266,58 +235,32 @@ static void change(struct mo_req *rq, struct mo_span body,
         refuse(j, &e);
 }
 
-static void add_server(struct mo_req *rq, struct mo_span body)
-{
-    change(rq, body, MO_MANAGE_ADD);
-}
-
-static void import_servers(struct mo_req *rq, struct mo_span body)
-{
-    change(rq, body, MO_MANAGE_IMPORT);
-}
-
-static void patch_server(struct mo_req *rq, struct mo_span body)
-{
-    change(rq, body, MO_MANAGE_PATCH);
-}
-
-static void remove_server(struct mo_req *rq, struct mo_span body)
-{
-    change(rq, body, MO_MANAGE_REMOVE);
-}
-
-static void test_configured(struct mo_req *rq, struct mo_span body)
-{
-    change(rq, body, MO_MANAGE_TEST);
-}
-
-#define BODY(fn)   .body = (fn), .max = MO_TRY_TOOL_ARGS_MAX
-#define CHANGE(fn) .body = (fn), .max = MO_MANAGE_BODY_MAX
+#define TOOLS(what)                                                            \
+    .body = list_tools, .max = MO_TRY_TOOL_ARGS_MAX, .arg = (what)
+#define TRY(what)    .body = try_tool, .max = MO_TRY_TOOL_ARGS_MAX, .arg = (what)
+#define CHANGE(verb) .body = change, .max = MO_MANAGE_BODY_MAX, .arg = (verb)
 
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
 {
     static const struct mo_route routes[] = {
         {MO_HTTP_GET, "/api/servers", 0, get_servers},
-        {MO_HTTP_POST, "/api/servers/{name}/test", BODY(test_server)},
-        {MO_HTTP_GET, "/api/servers/{name}/tools", BODY(get_tools)},
-        {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/call",
-         BODY(call_tool)},
-        {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/accept",
-         BODY(accept_tool)},
-        {MO_HTTP_GET, "/api/mcp", 0, get_list},
-        {MO_HTTP_POST, "/api/mcp", CHANGE(add_server)},
-        {MO_HTTP_POST, "/api/mcp/add", CHANGE(add_server)},
-        {MO_HTTP_GET, "/api/mcp/health", 0, get_health},
-        {MO_HTTP_GET, "/api/mcp/snippets", 0, get_snippets},
-        {MO_HTTP_POST, "/api/mcp/import", CHANGE(import_servers)},
+        {MO_HTTP_POST, "/api/servers/{name}/test", TOOLS(TEST)},
+        {MO_HTTP_GET, "/api/servers/{name}/tools", TOOLS(SHOW)},
+        {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/call", TRY(CALL)},
+        {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/accept", TRY(ACCEPT)},
+        {MO_HTTP_GET, "/api/mcp", 0, get_all, .arg = LIST},
+        {MO_HTTP_POST, "/api/mcp", CHANGE(MO_MANAGE_ADD)},
+        {MO_HTTP_POST, "/api/mcp/add", CHANGE(MO_MANAGE_ADD)},
+        {MO_HTTP_GET, "/api/mcp/health", 0, get_all, .arg = HEALTH},
+        {MO_HTTP_GET, "/api/mcp/snippets", 0, get_all, .arg = SNIPPETS},
+        {MO_HTTP_POST, "/api/mcp/import", CHANGE(MO_MANAGE_IMPORT)},
         {MO_HTTP_GET, "/api/mcp/{name}", 0, get_one},
-        {MO_HTTP_PATCH, "/api/mcp/{name}", CHANGE(patch_server)},
-        {MO_HTTP_DELETE, "/api/mcp/{name}", CHANGE(remove_server)},
-        {MO_HTTP_POST, "/api/mcp/{name}/test", CHANGE(test_configured)},
-        {MO_HTTP_GET, "/api/mcp/{name}/tools", BODY(get_tools)},
-        {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/call", BODY(call_tool)},
-        {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/accept",
-         BODY(accept_tool)},
+        {MO_HTTP_PATCH, "/api/mcp/{name}", CHANGE(MO_MANAGE_PATCH)},
+        {MO_HTTP_DELETE, "/api/mcp/{name}", CHANGE(MO_MANAGE_REMOVE)},
+        {MO_HTTP_POST, "/api/mcp/{name}/test", CHANGE(MO_MANAGE_TEST)},
+        {MO_HTTP_GET, "/api/mcp/{name}/tools", TOOLS(SHOW)},
+        {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/call", TRY(CALL)},
+        {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/accept", TRY(ACCEPT)},
     };
 
     return mo_site_add(s, routes, MO_COUNT(routes), api);

@@ -19,8 +19,7 @@ struct mo_approvals_socket {
     struct mo_httpd *httpd;
     struct mo_api api;
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    void (*gone)(void *ctx);
-    void *ctx;
+    struct mo_gone gone;
 };
 
 /* --- server side --------------------------------------------------------- */
@@ -65,19 +64,16 @@ static int path_of(struct mo_approvals_socket *h, const char *dir,
 static void on_gone(void *ctx)
 {
     struct mo_approvals_socket *h = ctx;
-    void (*gone)(void *) = h->gone;
-    void *gone_ctx = h->ctx;
+    struct mo_gone gone = h->gone;
 
     mo_free(h);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 void mo_approvals_socket_close(struct mo_approvals_socket *h,
                                void (*gone)(void *ctx), void *ctx)
 {
-    h->gone = gone;
-    h->ctx = ctx;
+    h->gone = (struct mo_gone){gone, ctx};
     if (h->path[0])
         (void)unlink(h->path);
     mo_httpd_close(h->httpd, 0, on_gone, h);

@@ -43,32 +43,22 @@ static void echo_back(struct mo_sock *k, struct mo_json name,
         (void)mo_sock_emit(k, mo_buf_cstr(&b), from(args, 1));
 }
 
-static void on_room(struct mo_siod *d, struct mo_sock *k, struct mo_json name,
-                    struct mo_json args)
+static void say_to(struct mo_sock *listener, struct mo_span args)
 {
-    mo_autobuf struct mo_buf room = {.max = TEXT_MAX};
-
-    (void)mo_json_str_buf(mo_json_at(args, 1), &room);
-    if (mo_json_str_eq(name, MO_SPAN("join")))
-        (void)mo_sock_join(k, mo_buf_view(&room));
-    else if (mo_json_str_eq(name, MO_SPAN("leave")))
-        mo_sock_leave(k, mo_buf_view(&room));
-    else
-        (void)mo_siod_emit(d, mo_buf_view(&room), "said", from(args, 2), k);
+    if (listener)
+        (void)mo_sock_emit(listener, "said", args);
 }
 
 static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
                      struct mo_json args, int64_t ack)
 {
-    struct mo_siod **d = ctx;
-    bool room = mo_json_is(mo_json_at(args, 1), MO_JSON_STRING) &&
-                (mo_json_str_eq(name, MO_SPAN("join")) ||
-                 mo_json_str_eq(name, MO_SPAN("leave")) ||
-                 mo_json_str_eq(name, MO_SPAN("say")));
+    struct mo_sock **listener = ctx;
 
     (void)mo_sock_ack(k, ack, from(args, 1));
-    if (room)
-        on_room(*d, k, name, args);
+    if (mo_json_str_eq(name, MO_SPAN("listen")))
+        *listener = k;
+    else if (mo_json_str_eq(name, MO_SPAN("say")))
+        say_to(*listener, from(args, 1));
     else if (mo_json_str_eq(name, MO_SPAN("kick")))
         mo_sock_disconnect(k, false);
     else if (mo_json_str_eq(name, MO_SPAN("drop")))
@@ -79,16 +69,18 @@ static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
 
 static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
 {
-    (void)ctx;
-    (void)k;
+    struct mo_sock **listener = ctx;
+
     (void)reason;
+    if (*listener == k)
+        *listener = NULL;
 }
 
-void mo_echo_opts(struct mo_siod_opts *o, struct mo_siod **siod)
+void mo_echo_opts(struct mo_siod_opts *o, struct mo_sock **listener)
 {
     o->on_connect = on_connect;
     o->on_ready = on_ready;
     o->on_event = on_event;
     o->on_disconnect = on_disconnect;
-    o->ctx = siod;
+    o->ctx = listener;
 }

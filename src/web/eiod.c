@@ -4,8 +4,7 @@
 
 #include "web/eiod_priv.h"
 
-#define BODY_ARENA ((size_t)2 * 1024 * 1024)
-#define QUERY_MAX  ((size_t)2048)
+#define QUERY_MAX ((size_t)2048)
 
 /* --- requests ------------------------------------------------------------ */
 
@@ -104,13 +103,12 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
 {
     struct engine *g = rq->data;
     struct mo_eio p = {.type = MO_EIO_NOOP};
-    mo_autoarena struct mo_arena a = {.cap = BODY_ARENA};
     struct mo_err e;
     unsigned n = 0;
     int rc = 1;
 
     while (g && !g->closed && rc > 0) {
-        rc = mo_eio_next(&body, &n, &a, &p, &e);
+        rc = mo_eio_next(&body, &n, &p, &e);
         if (rc > 0)
             mo_eiod_engine_packet(g, &p);
     }
@@ -268,13 +266,11 @@ void mo_eiod_maybe_ended(struct mo_eiod *d)
 static void on_ended(struct mo_later *later)
 {
     struct mo_eiod *d = mo_container_of(later, struct mo_eiod, ended);
-    void (*gone)(void *) = d->gone;
-    void *ctx = d->gone_ctx;
+    struct mo_gone gone = d->gone;
 
     mo_map_fini(&d->sessions);
     mo_free(d);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 #define DEFAULT(member, value)                                                 \
@@ -308,8 +304,7 @@ void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(d->closing);
     d->closing = true;
-    d->gone = gone;
-    d->gone_ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     mo_list_each_entry (g, &d->engines, struct engine, node) {
         if (g->mailbox)
             mo_eiod_engine_end_mailbox(g);

@@ -72,7 +72,7 @@ static int send_packet(struct engine *g, enum mo_eio_type type,
     if (g->ws) {
         rc = mo_wsc_send(g->ws, MO_WS_OP_TEXT, v, 2);
     } else {
-        rc = mo_eio_put_polling(&g->out, type, false, data);
+        rc = mo_eio_put_polling(&g->out, type, data);
         if (rc == 0)
             mo_eiod_engine_flush(g);
     }
@@ -208,7 +208,7 @@ void mo_eiod_engine_probe(struct wsc *w, const struct mo_eio *p)
 
 static int put_close(struct engine *g)
 {
-    return mo_eio_put_polling(&g->out, MO_EIO_CLOSE, false, mo_span(NULL, 0));
+    return mo_eio_put_polling(&g->out, MO_EIO_CLOSE, mo_span(NULL, 0));
 }
 
 /* Cut all references to the session (invariant 4). */

@@ -70,8 +70,7 @@ struct mo_eiod {
     unsigned wscs; /* not freed yet */
     bool closing;
     struct mo_later ended;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* --- eiod.c -------------------------------------------------------------- */

@@ -1,5 +1,8 @@
-#include "web/openapi.h"
-
+/* openapi.c - GET /api/openapi.json: the description of the HTTP API.
+ *
+ * The document is data/openapi.json, embedded at build time, with the
+ * program's version in `info`. `x-routes` lists the routes that are served, so
+ * that a test finds one that is not described. */
 #include "web/api_job.h"
 
 #define DOC_MAX   ((size_t)1024 * 1024)

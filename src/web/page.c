@@ -10,13 +10,7 @@ static bool is_no(struct mo_span params)
 {
     struct mo_span q = mo_span_trim(params);
 
-    if (!mo_span_starts(q, MO_SPAN("q=0")))
-        return false;
-    q = mo_span_skip(q, 3);
-    for (size_t i = 0; i < q.n; i++)
-        if (q.p[i] != '.' && q.p[i] != '0')
-            return false;
-    return true;
+    return mo_span_strip(&q, MO_SPAN("q=0")) && mo_span_only(q, ".0");
 }
 
 /* True if a list such as "gzip, br;q=0.9" contains the word. */

@@ -1,32 +1,13 @@
 /* siod.c - Socket.IO on top of the Engine.IO server.
  *
- * Invariants
- *  1. Each engine has one `struct client` (eng->data), from on_open to
- *     on_close. Its socket part is live between CONNECT and disconnect.
- *  2. A client's room memberships exist only while its socket is live;
- *     leave_all() ends them.
- *  3. A room exists while it has a member. */
+ * Invariant: each engine has one `struct client` (eng->data), from on_open to
+ *     on_close. Its socket part is live between CONNECT and disconnect. */
 #include "web/siod.h"
 
-#include "base/map.h"
 #include "base/rand.h"
 
 #define SOCK_ID_BYTES 15
-#define ROOMS_MAX     ((size_t)100 * 1000)
 #define SCRATCH_KEEP  ((size_t)64 * 1024)
-
-struct room {
-    struct mo_list members; /* member.in_room */
-    size_t size;
-    size_t name_len;
-    char name[];
-};
-
-struct member {
-    struct mo_list in_room, in_sock;
-    struct room *room;
-    struct client *client;
-};
 
 enum state { WAITING, LIVE, LEFT }; /* states of a socket */
 
@@ -35,8 +16,6 @@ struct client {
     struct mo_siod *d;
     enum state state;
     unsigned refusals;
-    struct mo_list rooms; /* member.in_sock */
-    unsigned nrooms;
     struct mo_timer connect; /* deadline of CONNECT */
     struct mo_later left;    /* calls on_disconnect later */
     const char *reason;
@@ -46,110 +25,14 @@ struct mo_siod {
     struct mo_loop *loop;
     struct mo_siod_opts o;
     struct mo_eiod *eio;
-    struct mo_map rooms;
     struct mo_buf scratch; /* the packet being sent */
     struct mo_siod_stats stats;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 static struct client *client_of(const struct mo_sock *k)
 {
     return mo_container_of(k, struct client, pub);
-}
-
-/* --- rooms --------------------------------------------------------------- */
-
-static struct member *find_member(struct client *c, struct mo_span name)
-{
-    mo_list_each_entry (m, &c->rooms, struct member, in_sock)
-        if (mo_span_eq(mo_span(m->room->name, m->room->name_len), name))
-            return m;
-    return NULL;
-}
-
-static struct room *room_get(struct mo_siod *d, struct mo_span name)
-{
-    struct room *r = mo_map_get(&d->rooms, name);
-
-    if (r)
-        return r;
-    r = mo_zalloc(sizeof(*r) + name.n);
-    if (!r)
-        return NULL;
-    mo_list_init(&r->members);
-    r->name_len = name.n;
-    memcpy(r->name, name.p, name.n);
-    if (mo_map_put(&d->rooms, name, r, NULL) < 0) {
-        mo_free(r);
-        return NULL;
-    }
-    return r;
-}
-
-static void room_put(struct mo_siod *d, struct room *r)
-{
-    if (r->size)
-        return;
-    (void)mo_map_del(&d->rooms, mo_span(r->name, r->name_len));
-    mo_free(r);
-}
-
-int mo_sock_join(struct mo_sock *k, struct mo_span name)
-{
-    struct client *c = client_of(k);
-    struct member *m;
-
-    if (c->state != LIVE)
-        return MO_ECLOSED;
-    if (name.n == 0 || name.n > MO_SIO_ROOM_MAX)
-        return MO_EINVAL;
-    if (find_member(c, name))
-        return 0;
-    if (c->nrooms == MO_SIO_ROOMS_MAX)
-        return MO_EBUSY;
-    m = mo_new(struct member);
-    if (!m)
-        return MO_ENOMEM;
-    m->room = room_get(c->d, name);
-    if (!m->room) {
-        mo_free(m);
-        return MO_ENOMEM;
-    }
-    m->client = c;
-    m->room->size++;
-    c->nrooms++;
-    mo_list_push(&m->room->members, &m->in_room);
-    mo_list_push(&c->rooms, &m->in_sock);
-    return 0;
-}
-
-static void leave(struct member *m)
-{
-    struct client *c = m->client;
-    struct room *r = m->room;
-
-    mo_list_del(&m->in_room);
-    mo_list_del(&m->in_sock);
-    mo_free(m);
-    c->nrooms--;
-    r->size--;
-    room_put(c->d, r);
-}
-
-void mo_sock_leave(struct mo_sock *k, struct mo_span name)
-{
-    struct member *m = find_member(client_of(k), name);
-
-    if (m)
-        leave(m);
-}
-
-static void leave_all(struct client *c)
-{
-    mo_list_each_safe (n, &c->rooms) {
-        leave(mo_container_of(n, struct member, in_sock));
-    }
 }
 
 /* --- send ---------------------------------------------------------------- */
@@ -162,21 +45,6 @@ static struct mo_buf *fresh(struct mo_siod *d)
     return &d->scratch;
 }
 
-static int make_event(struct mo_siod *d, const char *name, struct mo_span args)
-{
-    return mo_sio_put_event(fresh(d), MO_SPAN("/"), MO_SIO_ACK_NONE,
-                            mo_span_cstr(name), args);
-}
-
-static int send_scratch(struct client *c)
-{
-    int rc = mo_eng_send(c->pub.eng, mo_buf_view(&c->d->scratch));
-
-    if (rc == 0)
-        c->d->stats.events_out++;
-    return rc;
-}
-
 int mo_sock_emit(struct mo_sock *k, const char *name, struct mo_span args)
 {
     struct client *c = client_of(k);
@@ -184,8 +52,13 @@ int mo_sock_emit(struct mo_sock *k, const char *name, struct mo_span args)
 
     if (c->state != LIVE)
         return MO_ECLOSED;
-    rc = make_event(c->d, name, args);
-    return rc < 0 ? rc : send_scratch(c);
+    rc = mo_sio_put_event(fresh(c->d), MO_SPAN("/"), MO_SIO_ACK_NONE,
+                          mo_span_cstr(name), args);
+    if (rc == 0)
+        rc = mo_eng_send(k->eng, mo_buf_view(&c->d->scratch));
+    if (rc == 0)
+        c->d->stats.events_out++;
+    return rc;
 }
 
 int mo_sock_ack(struct mo_sock *k, int64_t ack, struct mo_span args)
@@ -201,21 +74,6 @@ int mo_sock_ack(struct mo_sock *k, int64_t ack, struct mo_span args)
     return rc < 0 ? rc : mo_eng_send(k->eng, mo_buf_view(&c->d->scratch));
 }
 
-size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
-                    struct mo_span args, const struct mo_sock *except)
-{
-    struct room *r = mo_map_get(&d->rooms, room);
-    size_t sent = 0;
-
-    if (!r || make_event(d, name, args) < 0)
-        return 0;
-    /* A failed send closes its session one iteration later, so members stay. */
-    mo_list_each_entry (m, &r->members, struct member, in_room)
-        if (&m->client->pub != except && send_scratch(m->client) == 0)
-            sent++;
-    return sent;
-}
-
 /* --- connect and disconnect ---------------------------------------------- */
 
 /* Called exactly once per LIVE socket, from the loop only. */
@@ -225,7 +83,6 @@ static void socket_end(struct client *c, const char *reason)
 
     c->state = LEFT;
     mo_later_cancel(&c->left);
-    leave_all(c);
     d->stats.sockets--;
     d->o.on_disconnect(d->o.ctx, &c->pub, reason);
 }
@@ -251,7 +108,6 @@ void mo_sock_disconnect(struct mo_sock *k, bool close)
         return;
     c->state = LEFT;
     c->reason = "server namespace disconnect";
-    leave_all(c); /* later messages to its rooms are not for it */
     (void)mo_eng_send(k->eng, MO_SPAN("1"));
     if (close)
         mo_eng_close(k->eng, MO_ENG_NORMAL, c->reason);
@@ -363,7 +219,6 @@ static void eng_open(void *ctx, struct mo_eng *g)
     }
     c->d = d;
     c->pub.eng = g;
-    mo_list_init(&c->rooms);
     mo_later_init(&c->left, on_left);
     mo_timer_init(&c->connect, on_connect_timeout);
     mo_timer_start(d->loop, &c->connect, MO_SIO_CONNECT_MS);
@@ -416,7 +271,6 @@ struct mo_siod *mo_siod_new(struct mo_loop *l, const struct mo_siod_opts *o,
         mo_free(d);
         return NULL;
     }
-    mo_map_init(&d->rooms, ROOMS_MAX);
     mo_buf_init(&d->scratch, MO_STREAM_QUEUE_MAX);
     return d;
 }
@@ -429,20 +283,16 @@ void mo_siod_handle(struct mo_siod *d, struct mo_req *rq)
 static void eio_gone(void *ctx)
 {
     struct mo_siod *d = ctx;
-    void (*gone)(void *) = d->gone;
-    void *gone_ctx = d->gone_ctx;
+    struct mo_gone gone = d->gone;
 
-    mo_map_fini(&d->rooms);
     mo_buf_fini(&d->scratch);
     mo_free(d);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx)
 {
-    d->gone = gone;
-    d->gone_ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     mo_eiod_close(d->eio, eio_gone, d);
 }
 
@@ -451,6 +301,5 @@ struct mo_siod_stats mo_siod_stats(const struct mo_siod *d)
     struct mo_siod_stats s = d->stats;
 
     s.eio = mo_eiod_stats(d->eio);
-    s.rooms = (unsigned)d->rooms.len;
     return s;
 }

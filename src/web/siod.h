@@ -1,8 +1,8 @@
 /* siod.h - Socket.IO 5 sockets on the namespace "/".
  *
  * A socket is a client that has sent CONNECT over an Engine.IO session. The
- * owner accepts or refuses it, gets its events, and sends events to one socket
- * or to a room. Clients may ask for acks; this server asks for none.
+ * owner accepts or refuses it, gets its events, and sends events to it. Clients
+ * may ask for acks; this server asks for none.
  *
  * Lifetimes: a socket accepted by on_connect lives until on_disconnect, which
  * fires exactly once and never from inside a call here.
@@ -11,21 +11,18 @@
  * handle to the whole array (element 0 is the name); outgoing "args" are the
  * elements after the name, joined by commas.
  *
- * Limits: rooms per socket, refused CONNECTs (the session is closed), plus
- * those of eiod.h. A packet that violates the protocol closes
- * the session; other namespaces are refused with CONNECT_ERROR; a binary event
- * closes the session. */
+ * Limits: refused CONNECTs (the session is closed), plus those of eiod.h. A
+ * packet that violates the protocol closes the session; other namespaces are
+ * refused with CONNECT_ERROR; a binary event closes the session. */
 #ifndef MO_WEB_SIOD_H
 #define MO_WEB_SIOD_H
 
 #include "codec/http/sio.h"
 #include "web/eiod.h"
 
-#define MO_SIO_ROOMS_MAX    16 /* per socket */
 #define MO_SIO_ACK_NONE     (-1)
 #define MO_SIO_CONNECT_MS   45000
-#define MO_SIO_ROOM_MAX     128 /* bytes of a room's name */
-#define MO_SIO_REFUSALS_MAX 64  /* refused CONNECTs per session */
+#define MO_SIO_REFUSALS_MAX 64 /* refused CONNECTs per session */
 
 struct mo_siod;
 
@@ -62,16 +59,9 @@ int mo_sock_ack(struct mo_sock *k, int64_t ack, struct mo_span args);
 /* Socket.IO's disconnect; `close` also closes the Engine.IO session. */
 void mo_sock_disconnect(struct mo_sock *k, bool close);
 
-int mo_sock_join(struct mo_sock *k, struct mo_span room);
-void mo_sock_leave(struct mo_sock *k, struct mo_span room);
-/* Emit to every socket in the room but `except` (may be NULL). Returns how
- * many. */
-size_t mo_siod_emit(struct mo_siod *d, struct mo_span room, const char *name,
-                    struct mo_span args, const struct mo_sock *except);
-
 struct mo_siod_stats {
     struct mo_eiod_stats eio;
-    unsigned sockets, rooms;
+    unsigned sockets;
     uint64_t events_in, events_out;
 };
 struct mo_siod_stats mo_siod_stats(const struct mo_siod *d);

@@ -25,8 +25,7 @@ struct mo_site {
     struct mo_site_meter meter;
     struct mo_buf headers; /* of every answer */
     bool closing, httpd_gone, sio_gone;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* --- headers of every answer --------------------------------------------- */
@@ -206,6 +205,7 @@ static void put_allow(struct mo_site *s, struct mo_req *rq, const char *path)
 
 void mo_route_call(const struct mo_route *r, void *ctx, struct mo_req *rq)
 {
+    rq->arg = r->arg;
     if (!r->body) {
         r->handle(ctx, rq);
         return;
@@ -459,21 +459,14 @@ struct mo_prom *mo_site_prom(struct mo_site *s)
     return s->meter.prom;
 }
 
-struct mo_siod *mo_site_sio(struct mo_site *s)
-{
-    return s->sio;
-}
-
 static void maybe_gone(struct mo_site *s)
 {
-    void (*gone)(void *) = s->gone;
-    void *ctx = s->gone_ctx;
+    struct mo_gone gone = s->gone;
 
     if (!s->httpd_gone || !s->sio_gone)
         return;
     site_free(s);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_httpd_gone(void *ctx)
@@ -498,8 +491,7 @@ void mo_site_close(struct mo_site *s, uint64_t grace_ms,
                    void (*gone)(void *ctx), void *ctx)
 {
     s->closing = true;
-    s->gone = gone;
-    s->gone_ctx = ctx;
+    s->gone = (struct mo_gone){gone, ctx};
     s->sio_gone = s->sio == NULL;
     if (s->sio)
         mo_siod_close(s->sio, on_sio_gone, s);

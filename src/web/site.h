@@ -55,6 +55,7 @@ struct mo_route {
      * rq->data is ctx. */
     void (*body)(struct mo_req *rq, struct mo_span body);
     size_t max;
+    int arg; /* becomes rq->arg, for a function that serves several rows */
 };
 
 /* MO_EBUSY when the table is full. The row is copied, its strings are not. Of
@@ -84,7 +85,6 @@ struct mo_ready {
 int mo_site_ready(struct mo_site *s, const struct mo_ready *r);
 
 struct mo_prom *mo_site_prom(struct mo_site *s); /* others may add metrics */
-struct mo_siod *mo_site_sio(struct mo_site *s);  /* NULL: no Socket.IO */
 
 /* Stop accepting requests, let running ones end, then call `gone`, once,
  * later. */

@@ -167,10 +167,8 @@ static void on_ready(void *ctx, struct mo_sock *k)
 
 static void drop_early(struct talker *t)
 {
-    mo_list_each_safe (it, &t->early) {
-        mo_list_del(it);
-        mo_free(mo_container_of(it, struct early, node));
-    }
+    mo_list_drain (y, &t->early, struct early, node)
+        mo_free(y);
     t->nearly = 0;
 }
 
@@ -455,11 +453,9 @@ static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
 
 static void serve_early(struct talker *t)
 {
-    while (!mo_list_empty(&t->early)) {
-        struct early *y = mo_list_first(&t->early, struct early, node);
+    mo_list_drain (y, &t->early, struct early, node) {
         struct mo_json_doc doc;
 
-        mo_list_del(&y->node);
         t->nearly--;
         if (mo_json_parse(mo_span(y->args, y->n), 0, &doc, NULL) == 0)
             serve_event(t, doc.root, y->ack);
@@ -473,10 +469,7 @@ void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
     t->agent = agent;
     if (agent == NULL)
         snprintf(t->why, sizeof(t->why), "%s", why->msg);
-    while (!mo_list_empty(&t->waiting)) {
-        struct talker *k = mo_list_first(&t->waiting, struct talker, node);
-
-        mo_list_del(&k->node);
+    mo_list_drain (k, &t->waiting, struct talker, node) {
         if (agent == NULL) {
             fail_open(k, t->why);
             continue;

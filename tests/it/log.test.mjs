@@ -1,6 +1,7 @@
 // The log as an operator reads it: one line for each thing that happened, with
 // its subject as fields, and never a message, an argument or a secret.
 import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -11,6 +12,16 @@ import { House, run, write } from './talk_kit.mjs';
 
 /** The JSON lines of a log; what is printed for people is left out. */
 const linesOf = (log) => log.split('\n').filter((l) => l.startsWith('{')).map((l) => JSON.parse(l));
+
+/** All processes: their number, user and command line. */
+function processes() {
+  const read = (pid, file) => {
+    try { return readFileSync(`/proc/${pid}/${file}`, 'latin1'); } catch { return ''; }
+  };
+  return readdirSync('/proc').filter((p) => /^\d+$/.test(p)).map((p) => ({
+    pid: Number(p), line: read(p, 'cmdline'), uid: /^Uid:\t(\d+)/m.exec(read(p, 'status'))?.[1],
+  }));
+}
 
 /** The first line with these fields, when it has been written. */
 async function line(server, fields) {
@@ -74,6 +85,26 @@ describe('a conversation', () => {
     await tab.decide(second, true);
     await tab.event('agent:response', 2);
     await line(house.server, { call: second.callId, msg: 'call ended with an error' });
+  });
+
+  test('a box that dies by itself has a warning with its cause', async () => {
+    const id = `60.${process.pid}`;
+    house.model.script.push({ calls: [run(`sleep ${id}`)] }, { text: 'It died.' });
+    const tab = house.tab();
+    await tab.ready();
+    await tab.say('run it');
+    const [card] = await tab.event('tool:approval_required');
+    await tab.decide(card, true);
+    const sleeper = () => processes().find((p) => p.line === `sleep\0${id}\0`);
+    await until(sleeper, 'its command');
+    const { uid } = sleeper();
+    for (const p of processes().filter((x) => x.uid === uid))
+      try { process.kill(p.pid, 'SIGKILL'); } catch { /* gone */ }
+    const ended = await line(house.server, { session: tab.session, msg: 'box ended: killed' });
+    assert.equal(ended.level, 'warn');
+    assert.ok(ended.ms > 0);
+    await line(house.server, { call: card.callId, msg: 'call ended, outcome unknown' });
+    await tab.event('agent:response');
   });
 
   test('a request of /api has a line, one of the page has none', async () => {

@@ -19,10 +19,6 @@ static void print_packet(const struct mo_sio *s)
     mo_jw_obj(&w);
     mo_jw_key(&w, "type");
     mo_jw_u64(&w, s->type);
-    if (s->attachments) {
-        mo_jw_key(&w, "attachments");
-        mo_jw_u64(&w, s->attachments);
-    }
     mo_jw_key(&w, "nsp");
     mo_jw_str(&w, s->nsp);
     if (s->has_id) {

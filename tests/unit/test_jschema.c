@@ -1,7 +1,6 @@
 /* Rows are written with ' for ", so that schemas can be read. */
 #include "mo_test.h"
 
-#include "codec/json/jformat.h"
 #include "codec/json/jregex.h"
 #include "codec/json/jschema.h"
 #include "codec/text/utf8.h"

@@ -11,46 +11,33 @@ static void test_decode(void **state)
         enum mo_sio_type type;
         const char *nsp;
         int64_t id; /* -1: none */
-        unsigned attachments;
         const char *data, *name;
     } cases[] = {
-        {"0", MO_SIO_CONNECT, "/", -1, 0, "", ""},
-        {"0{\"token\":\"x\"}", MO_SIO_CONNECT, "/", -1, 0, "{\"token\":\"x\"}",
+        {"0", MO_SIO_CONNECT, "/", -1, "", ""},
+        {"0{\"token\":\"x\"}", MO_SIO_CONNECT, "/", -1, "{\"token\":\"x\"}",
          ""},
-        {"0/admin", MO_SIO_CONNECT, "/admin", -1, 0, "", ""},
-        {"0/admin,", MO_SIO_CONNECT, "/admin", -1, 0, "", ""},
-        {"0/,", MO_SIO_CONNECT, "/", -1, 0, "", ""},
-        {"0/admin,{}", MO_SIO_CONNECT, "/admin", -1, 0, "{}", ""},
-        {"1", MO_SIO_DISCONNECT, "/", -1, 0, "", ""},
-        {"1/a.b-c_d~e%20/f,", MO_SIO_DISCONNECT, "/a.b-c_d~e%20/f", -1, 0, "",
-         ""},
-        {"2[\"x\"]", MO_SIO_EVENT, "/", -1, 0, "[\"x\"]", "\"x\""},
-        {"2[\"\"]", MO_SIO_EVENT, "/", -1, 0, "[\"\"]", "\"\""},
-        {"2/nsp,12[\"x\"]", MO_SIO_EVENT, "/nsp", 12, 0, "[\"x\"]", "\"x\""},
-        {"20[\"x\",{\"a\":[1,2]}]", MO_SIO_EVENT, "/", 0, 0,
+        {"0/admin", MO_SIO_CONNECT, "/admin", -1, "", ""},
+        {"0/admin,", MO_SIO_CONNECT, "/admin", -1, "", ""},
+        {"0/,", MO_SIO_CONNECT, "/", -1, "", ""},
+        {"0/admin,{}", MO_SIO_CONNECT, "/admin", -1, "{}", ""},
+        {"1", MO_SIO_DISCONNECT, "/", -1, "", ""},
+        {"1/a.b-c_d~e%20/f,", MO_SIO_DISCONNECT, "/a.b-c_d~e%20/f", -1, "", ""},
+        {"2[\"x\"]", MO_SIO_EVENT, "/", -1, "[\"x\"]", "\"x\""},
+        {"2[\"\"]", MO_SIO_EVENT, "/", -1, "[\"\"]", "\"\""},
+        {"2/nsp,12[\"x\"]", MO_SIO_EVENT, "/nsp", 12, "[\"x\"]", "\"x\""},
+        {"20[\"x\",{\"a\":[1,2]}]", MO_SIO_EVENT, "/", 0,
          "[\"x\",{\"a\":[1,2]}]", "\"x\""},
-        {"2007[\"x\"]", MO_SIO_EVENT, "/", 7, 0, "[\"x\"]", "\"x\""},
-        {"29007199254740991[\"x\"]", MO_SIO_EVENT, "/", 9007199254740991, 0,
+        {"2007[\"x\"]", MO_SIO_EVENT, "/", 7, "[\"x\"]", "\"x\""},
+        {"29007199254740991[\"x\"]", MO_SIO_EVENT, "/", 9007199254740991,
          "[\"x\"]", "\"x\""},
-        {"2[ \"x\" , 1 ] ", MO_SIO_EVENT, "/", -1, 0, "[ \"x\" , 1 ]", "\"x\""},
-        {"2[\"a,b\",\"/c,\"]", MO_SIO_EVENT, "/", -1, 0, "[\"a,b\",\"/c,\"]",
+        {"2[ \"x\" , 1 ] ", MO_SIO_EVENT, "/", -1, "[ \"x\" , 1 ]", "\"x\""},
+        {"2[\"a,b\",\"/c,\"]", MO_SIO_EVENT, "/", -1, "[\"a,b\",\"/c,\"]",
          "\"a,b\""},
-        {"312[]", MO_SIO_ACK, "/", 12, 0, "[]", ""},
-        {"3/n,0[null,\"ok\"]", MO_SIO_ACK, "/n", 0, 0, "[null,\"ok\"]", ""},
-        {"4{\"message\":\"no\"}", MO_SIO_CONNECT_ERROR, "/", -1, 0,
+        {"312[]", MO_SIO_ACK, "/", 12, "[]", ""},
+        {"3/n,0[null,\"ok\"]", MO_SIO_ACK, "/n", 0, "[null,\"ok\"]", ""},
+        {"4{\"message\":\"no\"}", MO_SIO_CONNECT_ERROR, "/", -1,
          "{\"message\":\"no\"}", ""},
-        {"4\"no\"", MO_SIO_CONNECT_ERROR, "/", -1, 0, "\"no\"", ""},
-        {"51-[\"a\",{\"_placeholder\":true,\"num\":0}]", MO_SIO_BINARY_EVENT,
-         "/", -1, 1, "[\"a\",{\"_placeholder\":true,\"num\":0}]", "\"a\""},
-        {"52-/n,7[\"a\",{\"num\":1,\"_placeholder\":true},"
-         "{\"_placeholder\":true,\"num\":0}]",
-         MO_SIO_BINARY_EVENT, "/n", 7, 2,
-         "[\"a\",{\"num\":1,\"_placeholder\":true},"
-         "{\"_placeholder\":true,\"num\":0}]",
-         "\"a\""},
-        {"61-3[{\"_placeholder\":true,\"num\":0}]", MO_SIO_BINARY_ACK, "/", 3,
-         1, "[{\"_placeholder\":true,\"num\":0}]", ""},
-        {"564-[\"a\"]", MO_SIO_BINARY_EVENT, "/", -1, 64, "[\"a\"]", "\"a\""},
+        {"4\"no\"", MO_SIO_CONNECT_ERROR, "/", -1, "\"no\"", ""},
     };
 
     (void)state;
@@ -64,7 +51,6 @@ static void test_decode(void **state)
         check_row(cases[i].in, mo_span_is(p.nsp, cases[i].nsp));
         check_row(cases[i].in, p.has_id == (cases[i].id >= 0));
         check_row(cases[i].in, !p.has_id || p.id == (uint64_t)cases[i].id);
-        check_row(cases[i].in, p.attachments == cases[i].attachments);
         check_row(cases[i].in, mo_span_is(mo_json_text(p.data), cases[i].data));
         check_row(cases[i].in, mo_span_is(mo_json_text(p.name), cases[i].name));
     }
@@ -121,10 +107,8 @@ static void test_refused(void **state)
         "2[\"newListener\"]",
         "2[\"removeListener\"]",
         "2[\"\\u0063onnect\"]",
-        "51-[\"connect\"]",
         /* ids */
         "3[]",
-        "61-[]",
         "01{}",
         "01",
         "11",
@@ -155,46 +139,6 @@ static void test_refused(void **state)
         "2/nsp12[\"x\"]",
         "2nsp,[\"x\"]",
         "2,[\"x\"]",
-        /* attachments */
-        "5",
-        "51",
-        "5-",
-        "5-[\"a\"]",
-        "50-[\"a\"]",
-        "5[\"a\"]",
-        "51[\"a\"]",
-        "51 -[\"a\"]",
-        "5 1-[\"a\"]",
-        "5-1-[\"a\"]",
-        "5+1-[\"a\"]",
-        "51.0-[\"a\"]",
-        "51e0-[\"a\"]",
-        "5x-[\"a\"]",
-        "565-[\"a\"]",
-        "51000000000-[\"a\"]",
-        "54294967297-[\"a\"]",
-        "518446744073709551617-[\"a\"]",
-        "51-",
-        "51-{}",
-        "51-[]",
-        /* placeholders */
-        "51-[\"a\",{\"_placeholder\":true,\"num\":1}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":1000000000}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":18446744073709551616}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":-1}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":0.5}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":\"0\"}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":null}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":[0]}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":{\"num\":0}}]",
-        "51-[\"a\",{\"_placeholder\":true}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":0,\"num\":1}]",
-        "51-[\"a\",{\"_placeholder\":false,\"_placeholder\":true}]",
-        "51-[\"a\",{\"\\u005fplaceholder\":true,\"num\":1}]",
-        "51-[\"a\",{\"_placeholder\" : true , \"n\\u0075m\" : 1 } ]",
-        "51-[\"a\",{\"x\":{\"y\":[{\"_placeholder\":true,\"num\":7}]}}]",
-        "51-[\"a\",{\"_placeholder\":true,\"x\":{\"num\":0}}]",
-        "61-1[{\"_placeholder\":true,\"num\":1}]",
     };
 
     (void)state;
@@ -208,31 +152,28 @@ static void test_refused(void **state)
     }
 }
 
-/* What only looks like a placeholder, and real ones in odd places. */
-static void test_placeholders(void **state)
+/* The receiver refuses binary packets: only their type is read. */
+static void test_binary(void **state)
 {
-    static const char *const good[] = {
-        "51-[\"a\",{\"_placeholder\":false,\"num\":9}]",
-        "51-[\"a\",{\"_placeholder\":\"true\",\"num\":9}]",
-        "51-[\"a\",{\"_placeholder\":1,\"num\":9}]",
-        "51-[\"a\",{\"_placeholder\":[true],\"num\":9}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":9,\"_placeholder\":0}]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":9,\"num\":0}]",
-        "51-[\"a\",\"_placeholder\",true,\"num\",9]",
-        "51-[\"a\",{\"x\":\"_placeholder\",\"y\":true,\"num\":9}]",
-        "51-[\"_placeholder\",{\"a\":\"}\\\"{\",\"num\":5}]",
-        "51-[\"a\",{\"n\":1,\"_placeholder\":true,\"num\":0,\"z\":[{}]}]",
-        "51-[\"a\",[[{\"_placeholder\":true,\"num\":0}],{\"num\":3}]]",
-        "51-[\"a\",{\"_placeholder\":true,\"num\":0},{\"num\":4}]",
-        "51-[\"a\",{},[],{\"a\":{}},\"\",-1e5,null]",
-        "51-[\"a\",{\"_placeholder\" : true , \"num\" : 0 } ]",
+    static const char *const cases[] = {
+        "51-[\"a\",{\"_placeholder\":true,\"num\":0}]",
+        "52-/n,7[\"a\"]",
+        "5",
+        "5x",
+        "61-3[{\"_placeholder\":true,\"num\":0}]",
+        "6\xff",
     };
 
     (void)state;
-    for (size_t i = 0; i < MO_COUNT(good); i++) {
+    for (size_t i = 0; i < MO_COUNT(cases); i++) {
         struct mo_sio p;
 
-        check_row(good[i], mo_sio_decode(mo_span_cstr(good[i]), &p, NULL) == 0);
+        check_row(cases[i],
+                  mo_sio_decode(mo_span_cstr(cases[i]), &p, NULL) == 0);
+        check_row(cases[i], p.type == (cases[i][0] == '5' ? MO_SIO_BINARY_EVENT
+                                                          : MO_SIO_BINARY_ACK));
+        check_row(cases[i], mo_span_is(p.nsp, "/") && !p.has_id);
+        check_row(cases[i], !p.data.p && !p.name.p);
     }
 }
 
@@ -258,9 +199,7 @@ static void test_depth(void **state)
 {
     (void)state;
     assert_int_equal(decode_nested("2", MO_SIO_DEPTH_MAX), 0);
-    assert_int_equal(decode_nested("51-", MO_SIO_DEPTH_MAX), 0);
     assert_int_equal(decode_nested("2", MO_SIO_DEPTH_MAX + 1), MO_EPROTO);
-    assert_int_equal(decode_nested("51-", MO_SIO_DEPTH_MAX + 1), MO_EPROTO);
 }
 
 static void test_nsp_limit(void **state)
@@ -283,7 +222,6 @@ static void test_nsp_limit(void **state)
 static void test_cut_short(void **state)
 {
     static const char *const full[] = {
-        "52-/n,7[\"a\",{\"num\":1,\"_placeholder\":true}]",
         "2/nsp,12[\"x\",\"\\u00e9\",{\"a\":-1.5e3}]",
         "0/admin,{\"token\":\"x\"}",
     };
@@ -364,14 +302,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decode),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_placeholders),
-        cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_nsp_limit),
-        cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_put),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_decode),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_binary),    cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_nsp_limit), cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_put),       cmocka_unit_test(test_out_of_memory),
     };
 
     return cmocka_run_group_tests_name("sio", tests, NULL, NULL);

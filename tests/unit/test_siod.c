@@ -1,4 +1,4 @@
-/* The Socket.IO server from its owner's side: rooms, acks, limits, the order of
+/* The Socket.IO server from its owner's side: acks, limits, the order of
  * callbacks; and all of it while allocations fail. Clients are bare sockets, so
  * every failing allocation is the server's. */
 #include <arpa/inet.h>
@@ -46,7 +46,6 @@ static bool on_connect(void *ctx, struct mo_sock *k, struct mo_json auth,
         return false;
     }
     assert_int_equal(mo_sock_emit(k, "early", mo_span(NULL, 0)), MO_ECLOSED);
-    assert_int_equal(mo_sock_join(k, MO_SPAN("early")), MO_ECLOSED);
     k->data = t;
     t->connects++;
     return true;
@@ -322,74 +321,6 @@ static bool no_sessions(void *ctx)
     return mo_siod_stats(t->siod).eio.sessions == 0;
 }
 
-/* --- rooms --------------------------------------------------------------- */
-
-static void test_rooms(void **state)
-{
-    struct site t;
-    struct mo_loop *l = loop_new();
-    struct client *c[3];
-    struct mo_span red = MO_SPAN("red"), args = MO_SPAN("1,[2]");
-
-    (void)state;
-    assert_true(site_open(&t, l, NULL));
-    for (int i = 0; i < 3; i++)
-        c[i] = join_up(&t);
-    assert_int_equal(t.nsocks, 3);
-    assert_int_equal(mo_siod_emit(t.siod, red, "x", args, NULL), 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(mo_sock_join(t.socks[i], red), 0);
-    assert_int_equal(mo_sock_join(t.socks[0], red), 0); /* twice is once */
-    assert_int_equal(mo_siod_stats(t.siod).rooms, 1);
-    assert_int_equal(mo_siod_emit(t.siod, red, "all", args, NULL), 3);
-    assert_int_equal(mo_siod_emit(t.siod, red, "but", args, t.socks[1]), 2);
-    for (int i = 0; i < 3; i++)
-        expect(&t, c[i], "42[\"all\",1,[2]]");
-    expect(&t, c[0], "42[\"but\",1,[2]]");
-    expect(&t, c[2], "42[\"but\",1,[2]]");
-    mo_sock_leave(t.socks[0], red);
-    mo_sock_leave(t.socks[0], red);
-    assert_int_equal(mo_siod_emit(t.siod, red, "two", args, NULL), 2);
-    /* A socket that we disconnect gets nothing from this moment on. */
-    mo_sock_disconnect(t.socks[1], false);
-    assert_int_equal(mo_siod_emit(t.siod, red, "end", args, NULL), 1);
-    expect(&t, c[1], "41");
-    expect(&t, c[2], "42[\"end\",1,[2]]");
-    for (int i = 0; i < 3; i++)
-        hang_up(c[i]);
-    assert_true(mo_loop_until(l, no_socks, &t, WAIT_MS));
-    assert_int_equal(mo_siod_stats(t.siod).rooms, 0);
-    site_close(&t);
-    mo_loop_free(l);
-}
-
-static void test_room_limits(void **state)
-{
-    char name[MO_SIO_ROOM_MAX + 1];
-    struct site t;
-    struct mo_loop *l = loop_new();
-    struct client *c;
-    struct mo_sock *k;
-
-    (void)state;
-    assert_true(site_open(&t, l, NULL));
-    c = join_up(&t);
-    k = t.socks[0];
-    memset(name, 'r', sizeof(name));
-    assert_int_equal(mo_sock_join(k, mo_span(name, 0)), MO_EINVAL);
-    assert_int_equal(mo_sock_join(k, mo_span(name, sizeof(name))), MO_EINVAL);
-    for (size_t i = 0; i < MO_SIO_ROOMS_MAX; i++)
-        assert_int_equal(mo_sock_join(k, mo_span(name, sizeof(name) - 1 - i)),
-                         0);
-    assert_int_equal(mo_sock_join(k, MO_SPAN("one more")), MO_EBUSY);
-    mo_sock_leave(k, mo_span(name, sizeof(name) - 1));
-    assert_int_equal(mo_sock_join(k, MO_SPAN("one more")), 0);
-    assert_int_equal(mo_siod_stats(t.siod).rooms, MO_SIO_ROOMS_MAX);
-    hang_up(c);
-    site_close(&t);
-    mo_loop_free(l);
-}
-
 /* --- lives --------------------------------------------------------------- */
 
 static void kick(struct site *t, struct mo_sock *k)
@@ -400,7 +331,6 @@ static void kick(struct site *t, struct mo_sock *k)
     t->busy = false;
     assert_int_equal(mo_sock_emit(k, "x", mo_span(NULL, 0)), MO_ECLOSED);
     assert_int_equal(mo_sock_ack(k, 1, mo_span(NULL, 0)), MO_ECLOSED);
-    assert_int_equal(mo_sock_join(k, MO_SPAN("x")), MO_ECLOSED);
 }
 
 static void test_kick_and_return(void **state)
@@ -611,9 +541,7 @@ static void busy_event(struct site *t, struct mo_sock *k)
         mo_sock_disconnect(k, true);
         return;
     }
-    if (mo_sock_join(k, MO_SPAN("room")) == 0)
-        (void)mo_siod_emit(t->siod, MO_SPAN("room"), "said", MO_SPAN("1"),
-                           NULL);
+    (void)mo_sock_emit(k, "said", MO_SPAN("1"));
     if (t->events % 3 == 0)
         mo_sock_disconnect(k, t->events % 2 == 0);
 }
@@ -734,8 +662,6 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rooms),
-        cmocka_unit_test(test_room_limits),
         cmocka_unit_test(test_kick_and_return),
         cmocka_unit_test(test_server_ends),
         cmocka_unit_test(test_too_many_sessions),

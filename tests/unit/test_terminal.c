@@ -2,7 +2,6 @@
  * means one thing. */
 #include "cli/chat/terminal.h"
 
-#include "cli/chat/terminal_form.h"
 #include "mo_test.h"
 
 #define TEXT_MAX ((size_t)1024 * 1024)

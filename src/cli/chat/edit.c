@@ -19,28 +19,18 @@
 
 #define SUFFIX ".json"
 
-static const char *get_variable(const struct cli_chat *t, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (char *const *v = t->m.c->environ; v && *v; v++)
-        if (strncmp(*v, name, n) == 0 && (*v)[n] == '=' && (*v)[n + 1])
-            return *v + n + 1;
-    return NULL;
-}
-
 static const char *find_editor(const struct cli_chat *t)
 {
-    const char *visual = get_variable(t, "VISUAL");
+    const char *visual = mo_config_find_env(t->m.c->environ, "VISUAL");
 
-    return visual ? visual : get_variable(t, "EDITOR");
+    return visual ? visual : mo_config_find_env(t->m.c->environ, "EDITOR");
 }
 
 /* --- file ----------------------------------------------------------------- */
 
 static int make_file(struct cli_chat *t, struct mo_span text, struct mo_err *e)
 {
-    const char *dir = get_variable(t, "TMPDIR");
+    const char *dir = mo_config_find_env(t->m.c->environ, "TMPDIR");
     mo_autofd int fd = -1;
 
     (void)snprintf(t->edit.path, sizeof(t->edit.path),

@@ -4,7 +4,7 @@
  * typed values. If the answer does not match the form, all fields are asked
  * again with the error. Without a terminal the answer is "cancel". */
 #include "cli/chat/chat_priv.h"
-#include "cli/chat/terminal_form.h"
+#include "cli/chat/terminal.h"
 
 static struct mo_json schema_of(struct cli_chat *t)
 {

@@ -122,9 +122,7 @@ void mo_chat_cmd_turn_over(struct cli_chat *t, int code)
 
 struct card *mo_chat_cmd_first(struct cli_chat *t)
 {
-    return mo_list_empty(&t->cards)
-               ? NULL
-               : mo_list_first(&t->cards, struct card, node);
+    return mo_list_first(&t->cards, struct card, node);
 }
 
 void mo_chat_cmd_drop(struct card *k)
@@ -172,8 +170,6 @@ void mo_chat_cmd_show_card(struct cli_chat *t, bool all)
         mo_term_card(&b, mo_chat_cmd_first(t)->doc, t->tty, all);
     if (t->tty)
         mo_chat_cmd_put(t, &b);
-    else
-        mo_buf_fini(&b);
 }
 
 void mo_chat_cmd_next(struct cli_chat *t)

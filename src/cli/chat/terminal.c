@@ -42,13 +42,13 @@ void mo_term_text(struct mo_buf *b, struct mo_span s, bool tty)
     mo_buf_span(b, s);
 }
 
-static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
+void mo_term_json(struct mo_buf *b, struct mo_json v, bool tty)
 {
     mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
 
     if (!mo_json_is(v, MO_JSON_STRING))
-        return;
-    if (mo_json_str_buf(v, &text) == 0)
+        mo_term_text(b, mo_json_text(v), tty);
+    else if (mo_json_str_buf(v, &text) == 0)
         mo_term_text(b, mo_buf_view(&text), tty);
 }
 
@@ -109,17 +109,15 @@ static void put_arg(struct mo_buf *b, struct mo_json key, struct mo_json val,
                     bool tty, size_t *room)
 {
     const char *mark = mark_of(key, val);
-    mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
 
     mo_buf_puts(b, "  ");
-    put_string(b, key, tty);
+    mo_term_json(b, key, tty);
     mo_buf_puts(b, mark ? ":\n" : ": ");
     if (mark) {
         put_string_lines(b, val, mark, tty, room);
         return;
     }
-    mo_buf_span(&text, mo_json_text(val));
-    mo_term_text(b, mo_buf_view(&text), tty);
+    mo_term_text(b, mo_json_text(val), tty);
     mo_buf_putc(b, '\n');
 }
 
@@ -131,9 +129,9 @@ static void put_stand_in(struct mo_buf *b, struct mo_json route, bool tty)
     if (!from.p)
         return;
     mo_buf_puts(b, "  stands in for ");
-    put_string(b, from, tty);
+    mo_term_json(b, from, tty);
     mo_buf_puts(b, ", which is down: ");
-    put_string(b, mo_json_get(route, "why"), tty);
+    mo_term_json(b, mo_json_get(route, "why"), tty);
     mo_buf_puts(b, "\n");
 }
 
@@ -142,9 +140,9 @@ void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
     size_t room = all ? SIZE_MAX : MO_TERM_LINES;
 
     mo_buf_puts(b, "\n");
-    put_string(b, mo_json_get(card, "server"), tty);
+    mo_term_json(b, mo_json_get(card, "server"), tty);
     mo_buf_puts(b, " wants to run ");
-    put_string(b, mo_json_get(card, "name"), tty);
+    mo_term_json(b, mo_json_get(card, "name"), tty);
     mo_buf_puts(b, " (");
     mo_buf_span(b, mo_json_text(mo_json_get(card, "queuePosition")));
     mo_buf_puts(b, " of ");
@@ -169,7 +167,7 @@ static void put_content(struct mo_buf *b, struct mo_json content, bool tty)
             continue;
         }
         mo_buf_puts(b, "  | [");
-        put_string(b, mo_json_get(it.val, "type"), tty);
+        mo_term_json(b, mo_json_get(it.val, "type"), tty);
         mo_buf_puts(b, "]\n");
     }
 }
@@ -183,7 +181,7 @@ void mo_term_output(struct mo_buf *b, struct mo_json args, bool tty)
 
     (void)mo_json_bool(mo_json_get(about, "isError"), &failed);
     mo_buf_puts(b, "  ");
-    put_string(b, mo_json_get(about, "name"), tty);
+    mo_term_json(b, mo_json_get(about, "name"), tty);
     mo_buf_puts(b, failed ? " failed, " : " done, ");
     mo_buf_span(b, mo_json_text(mo_json_get(about, "durationMs")));
     mo_buf_puts(b, " ms\n");
@@ -194,24 +192,17 @@ void mo_term_output(struct mo_buf *b, struct mo_json args, bool tty)
 
 void mo_term_message(struct mo_buf *b, struct mo_json m, bool tty)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
-
-    put_string(b, mo_json_get(m, "role"), tty);
+    mo_term_json(b, mo_json_get(m, "role"), tty);
     mo_buf_puts(b, ":\n");
-    mo_json_iter(&it, mo_json_get(m, "blocks"));
-    while (mo_json_next(&it, &key, &val)) {
-        if (mo_json_str_eq(mo_json_get(val, "type"), MO_SPAN("call"))) {
-            mo_buf_puts(b, "  calls ");
-            put_string(b, mo_json_get(val, "name"), tty);
-        } else {
-            mo_buf_puts(b, "  ");
-            put_string(b, mo_json_get(val, "text"), tty);
-        }
+    mo_json_each (it, mo_json_get(m, "blocks")) {
+        bool call =
+            mo_json_str_eq(mo_json_get(it.val, "type"), MO_SPAN("call"));
+
+        mo_buf_puts(b, call ? "  calls " : "  ");
+        mo_term_json(b, mo_json_get(it.val, call ? "name" : "text"), tty);
         mo_buf_putc(b, '\n');
     }
-    mo_json_iter(&it, mo_json_get(m, "results"));
-    while (mo_json_next(&it, &key, &val))
-        put_content(b, mo_json_get(val, "content"), tty);
-    put_string(b, mo_json_get(m, "text"), tty);
+    mo_json_each (it, mo_json_get(m, "results"))
+        put_content(b, mo_json_get(it.val, "content"), tty);
+    mo_term_json(b, mo_json_get(m, "text"), tty);
 }

@@ -1,18 +1,8 @@
-#include "cli/chat/terminal_form.h"
-
+/* terminal_form.c - a server's question (elicitation) in a terminal; see
+ * terminal.h. */
 #include "cli/chat/terminal.h"
 
 #define TEXT_MAX ((size_t)64 * 1024)
-
-static void put_string(struct mo_buf *b, struct mo_json v, bool tty)
-{
-    mo_autobuf struct mo_buf text = {.max = TEXT_MAX};
-
-    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &text) == 0)
-        mo_term_text(b, mo_buf_view(&text), tty);
-    else if (v.p && !mo_json_is(v, MO_JSON_STRING))
-        mo_term_text(b, mo_json_text(v), tty);
-}
 
 static bool is_type(struct mo_json field, const char *name)
 {
@@ -51,11 +41,11 @@ static void put_choices(struct mo_buf *b, struct mo_json list, bool tty)
         struct mo_json title = mo_json_get(it.val, "title");
 
         mo_buf_printf(b, "    %u  ", ++n);
-        put_string(b,
-                   mo_json_is(it.val, MO_JSON_OBJECT) && title.p
-                       ? title
-                       : value_of(it.val),
-                   tty);
+        mo_term_json(b,
+                     mo_json_is(it.val, MO_JSON_OBJECT) && title.p
+                         ? title
+                         : value_of(it.val),
+                     tty);
         mo_buf_putc(b, '\n');
     }
 }
@@ -151,13 +141,13 @@ void mo_term_question(struct mo_buf *b, struct mo_json question, bool tty)
     struct mo_json url = mo_json_get(question, "url");
 
     mo_buf_putc(b, '\n');
-    put_string(b, mo_json_get(question, "server"), tty);
+    mo_term_json(b, mo_json_get(question, "server"), tty);
     mo_buf_puts(b, " asks: ");
-    put_string(b, mo_json_get(question, "message"), tty);
+    mo_term_json(b, mo_json_get(question, "message"), tty);
     mo_buf_putc(b, '\n');
     if (url.p) {
         mo_buf_puts(b, "  ");
-        put_string(b, url, tty);
+        mo_term_json(b, url, tty);
         mo_buf_puts(b, "\n  (open this page yourself if you trust it)\n");
     } else {
         mo_buf_puts(b, "  (an empty line leaves a field out; /decline or "
@@ -187,15 +177,15 @@ void mo_term_field(struct mo_buf *b, struct mo_json key, struct mo_json field,
 
     put_choices(b, find_choices(field), tty);
     mo_buf_puts(b, "  ");
-    put_string(b, title.p ? title : key, tty);
+    mo_term_json(b, title.p ? title : key, tty);
     if (about.p) {
         mo_buf_puts(b, ", ");
-        put_string(b, about, tty);
+        mo_term_json(b, about, tty);
     }
     mo_buf_printf(b, " (%s", kind_of(field));
     if (usual.p) {
         mo_buf_puts(b, ", else ");
-        put_string(b, usual, tty);
+        mo_term_json(b, usual, tty);
     } else if (needed) {
         mo_buf_puts(b, ", needed");
     }

@@ -22,7 +22,7 @@
 struct row {
     struct round *all;
     const struct mo_config_mcp *server;
-    bool done, ok, sign_in;
+    bool ok, sign_in;
     struct mo_err why;
     uint64_t ms;
     size_t tools;
@@ -49,7 +49,6 @@ static void note_result(struct row *r, const struct mo_connect_test_result *x)
 {
     struct mo_jw w;
 
-    r->done = true;
     r->ok = x->why.code == 0;
     r->why = x->why;
     r->sign_in = x->sign_in;
@@ -101,8 +100,6 @@ static void start_more(struct round *a)
 
         if (is_meant(a, r->server))
             start_test(r);
-        else
-            r->done = true;
     }
 }
 
@@ -175,8 +172,6 @@ static void put_text(const struct round *a, struct mo_buf *b)
 
 static void put_json(const struct round *a, struct mo_buf *b)
 {
-    struct mo_json_iter it;
-    struct mo_json key, val;
     struct mo_jw w = mo_jw_array(b);
 
     for (size_t i = 0; i < a->cfg->mcp.n; i++) {
@@ -185,10 +180,9 @@ static void put_json(const struct round *a, struct mo_buf *b)
         mo_jw_obj(&w);
         mo_jw_member_cstr(&w, "name", r->server->name);
         mo_jw_member_cstr(&w, "state", state(r));
-        mo_json_iter(&it, (struct mo_json){r->json.p, r->json.len});
-        while (r->json.len > 0 && mo_json_next(&it, &key, &val)) {
-            mo_jw_key_raw(&w, key);
-            mo_jw_raw(&w, mo_json_text(val));
+        mo_json_each (it, ((struct mo_json){r->json.p, r->json.len})) {
+            mo_jw_key_raw(&w, it.key);
+            mo_jw_raw(&w, mo_json_text(it.val));
         }
         mo_jw_end(&w);
     }

@@ -95,7 +95,7 @@ struct work {
 static int read_file(struct mo_cli *c, struct work *k)
 {
     struct mo_err e = {0};
-    mo_autobuf struct mo_buf text = {.max = MO_IMPORT_FILE_MAX};
+    mo_autowipe struct mo_buf text = {.max = MO_IMPORT_FILE_MAX};
     int rc = mo_file_read(k->path, MO_IMPORT_FILE_MAX, &text, NULL, &e);
 
     if (rc == 0) {
@@ -105,8 +105,6 @@ static int read_file(struct mo_cli *c, struct work *k)
         if (rc < 0)
             (void)mo_wrap(&e, "%s", k->path);
     }
-    if (text.p)
-        explicit_bzero(text.p, text.cap);
     return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 

@@ -1,7 +1,6 @@
 #include "codec/http/eio.h"
 
 #include "codec/json/json.h"
-#include "codec/text/base64.h"
 
 #define SEPARATOR '\x1e'
 #define BINARY    'b'
@@ -20,25 +19,10 @@ int mo_eio_decode(struct mo_span frame, struct mo_eio *out, struct mo_err *e)
     return 0;
 }
 
-/* base64.h writes into buffers; the bytes must live in the arena. */
-static int decode_binary(struct mo_span text, struct mo_arena *a,
-                         struct mo_eio *out, struct mo_err *e)
-{
-    mo_autobuf struct mo_buf raw = {.max = text.n};
-    int rc = mo_base64_decode(text, &raw);
-
-    if (rc < 0 && rc != MO_ENOMEM)
-        return mo_fail(e, MO_EPROTO, "engine.io: bad base64");
-    *out = (struct mo_eio){.type = MO_EIO_MESSAGE, .binary = true};
-    if (rc < 0 || mo_arena_span(a, mo_buf_view(&raw), &out->data) < 0)
-        return mo_fail(e, MO_ENOMEM, "engine.io: binary packet");
-    return 0;
-}
-
 /* An empty body is one empty packet, and a trailing separator is followed by
  * one: both are refused, as engine.io does. */
-int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_arena *a,
-                struct mo_eio *out, struct mo_err *e)
+int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_eio *out,
+                struct mo_err *e)
 {
     struct mo_span packet;
     int rc;
@@ -49,29 +33,21 @@ int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_arena *a,
         return mo_fail(e, MO_EPROTO, "engine.io: too many packets");
     *n += 1;
     packet = mo_span_cut(body, SEPARATOR);
-    if (packet.n && packet.p[0] == BINARY)
-        rc = decode_binary(mo_span_skip(packet, 1), a, out, e);
-    else
-        rc = mo_eio_decode(packet, out, e);
+    if (packet.n && packet.p[0] == BINARY) {
+        *out = (struct mo_eio){.type = MO_EIO_MESSAGE, .binary = true};
+        return 1;
+    }
+    rc = mo_eio_decode(packet, out, e);
     return rc < 0 ? rc : 1;
 }
 
-int mo_eio_put(struct mo_buf *b, enum mo_eio_type type, struct mo_span data)
-{
-    mo_buf_putc(b, (char)('0' + type));
-    return mo_buf_span(b, data);
-}
-
-int mo_eio_put_polling(struct mo_buf *b, enum mo_eio_type type, bool binary,
+int mo_eio_put_polling(struct mo_buf *b, enum mo_eio_type type,
                        struct mo_span data)
 {
-    MO_BUG_ON(binary && type != MO_EIO_MESSAGE);
     if (b->len)
         mo_buf_putc(b, SEPARATOR);
-    if (!binary)
-        return mo_eio_put(b, type, data);
-    mo_buf_putc(b, BINARY);
-    return mo_base64_put(b, data);
+    mo_buf_putc(b, (char)('0' + type));
+    return mo_buf_span(b, data);
 }
 
 int mo_eio_put_open(struct mo_buf *b, const struct mo_eio_open *o)

@@ -2,10 +2,11 @@
  *
  * A packet is one type digit and data. Over a websocket one frame is one
  * packet (a binary frame is a bare message). Over polling a body is packets
- * joined by 0x1e, where a binary one is 'b' + base64.
+ * joined by 0x1e, where a binary one is 'b' + base64. Binary messages are only
+ * recognised, for the receiver to refuse them.
  *
  * An empty packet is an error anywhere, and so is an empty body.
- * Ownership: data borrows the frame or body; decoded binary is the arena's. */
+ * Ownership: data borrows the frame or body. */
 #ifndef MO_CODEC_HTTP_EIO_H
 #define MO_CODEC_HTTP_EIO_H
 
@@ -24,7 +25,7 @@ enum mo_eio_type {
 
 struct mo_eio {
     enum mo_eio_type type;
-    bool binary; /* a message whose data is bytes, not text */
+    bool binary; /* a message of bytes; data is empty */
     struct mo_span data;
 };
 
@@ -33,16 +34,14 @@ struct mo_eio {
 /* One websocket text frame. MO_EPROTO for an empty one or an unknown type. */
 int mo_eio_decode(struct mo_span frame, struct mo_eio *out, struct mo_err *e);
 
-/* Walk a polling body: 1 and *out, 0 at the end, MO_EPROTO, MO_ENOMEM. Binary
- * data is decoded into the arena. *body is advanced; *n starts as 0 and counts
- * packets. */
-int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_arena *a,
-                struct mo_eio *out, struct mo_err *e);
+/* Walk a polling body: 1 and *out, 0 at the end, or MO_EPROTO. *body is
+ * advanced; *n starts as 0 and counts packets. */
+int mo_eio_next(struct mo_span *body, unsigned *n, struct mo_eio *out,
+                struct mo_err *e);
 
-/* Append one packet as websocket text ("4...") or as a piece of a polling
- * body (puts 0x1e first when b is not empty). */
-int mo_eio_put(struct mo_buf *b, enum mo_eio_type type, struct mo_span data);
-int mo_eio_put_polling(struct mo_buf *b, enum mo_eio_type type, bool binary,
+/* Append one packet as a piece of a polling body (puts 0x1e first when b is not
+ * empty). */
+int mo_eio_put_polling(struct mo_buf *b, enum mo_eio_type type,
                        struct mo_span data);
 
 /* The open packet's JSON (without the type digit). */

@@ -1,11 +1,11 @@
 #include "codec/http/sio.h"
 
-#include "base/mem.h"
-#include "codec/json/jscan.h"
+#include <limits.h>
 
-#define ID_MAX                                                                 \
-    ((UINT64_C(1) << 53) - 1) /* what a JavaScript peer counts to              \
-                               */
+#include "base/mem.h"
+
+/* A JavaScript peer counts this far. */
+#define ID_MAX ((UINT64_C(1) << 53) - 1)
 
 #define ONE(t)  (1u << (t))
 #define NOTHING ONE(MO_JSON_NONE)
@@ -19,16 +19,14 @@ static const struct rule {
     const char *name;
     unsigned data; /* ONE() of each JSON type its data may have */
     uint8_t id;
-    bool binary, event;
+    bool event;
 } rules[] = {
-    [MO_SIO_CONNECT] = {"connect", NOTHING | OBJECT, ID_NEVER, false, false},
-    [MO_SIO_DISCONNECT] = {"disconnect", NOTHING, ID_NEVER, false, false},
-    [MO_SIO_EVENT] = {"event", ARRAY, ID_MAYBE, false, true},
-    [MO_SIO_ACK] = {"ack", ARRAY, ID_ALWAYS, false, false},
+    [MO_SIO_CONNECT] = {"connect", NOTHING | OBJECT, ID_NEVER, false},
+    [MO_SIO_DISCONNECT] = {"disconnect", NOTHING, ID_NEVER, false},
+    [MO_SIO_EVENT] = {"event", ARRAY, ID_MAYBE, true},
+    [MO_SIO_ACK] = {"ack", ARRAY, ID_ALWAYS, false},
     [MO_SIO_CONNECT_ERROR] = {"connect_error", OBJECT | ONE(MO_JSON_STRING),
-                              ID_NEVER, false, false},
-    [MO_SIO_BINARY_EVENT] = {"binary event", ARRAY, ID_MAYBE, true, true},
-    [MO_SIO_BINARY_ACK] = {"binary ack", ARRAY, ID_ALWAYS, true, false},
+                              ID_NEVER, false},
 };
 
 /* --- head ---------------------------------------------------------------- */
@@ -56,38 +54,16 @@ static int take_number(struct mo_span *s, uint64_t max, uint64_t *out)
     return 0;
 }
 
-static int take_attachments(struct mo_span *s, struct mo_sio *out,
-                            struct mo_err *e)
-{
-    uint64_t n;
-
-    if (take_number(s, MO_SIO_ATTACHMENTS_MAX, &n) < 0 || n == 0 ||
-        !mo_span_starts(*s, MO_SPAN("-")))
-        return mo_fail(e, MO_EPROTO, "socket.io: bad attachment count");
-    *s = mo_span_skip(*s, 1);
-    out->attachments = (unsigned)n;
-    return 0;
-}
-
-/* True for characters of a URL path, except the comma that ends a namespace.
- * Since protocol 5 it has no query, and it may not hold stray JSON. */
+/* True for a URL path without the comma that ends a namespace. Since protocol
+ * 5 it has no query, and it may not hold stray JSON. */
 static bool nsp_ok(struct mo_span nsp)
 {
-    static const char extra[] = "-._~!$&'()*+;=:@%/";
-
-    for (size_t i = 0; i < nsp.n; i++) {
-        char c = nsp.p[i];
-
-        if (!mo_is_digit(c) && !mo_is_alpha(c) &&
-            !memchr(extra, c, sizeof(extra) - 1))
-            return false;
-    }
-    return nsp.n <= MO_SIO_NSP_MAX;
+    return nsp.n <= MO_SIO_NSP_MAX &&
+           mo_span_only(nsp, MO_ALNUM "-._~!$&'()*+;=:@%/");
 }
 
 static int take_nsp(struct mo_span *s, struct mo_sio *out, struct mo_err *e)
 {
-    out->nsp = MO_SPAN("/");
     if (!s->n || s->p[0] != '/')
         return 0;
     out->nsp = mo_span_cut(s, ',');
@@ -108,125 +84,6 @@ static int take_id(struct mo_span *s, struct mo_sio *out, struct mo_err *e)
     if (!out->has_id && r->id == ID_ALWAYS)
         return mo_fail(e, MO_EPROTO, "socket.io: %s without an id", r->name);
     return 0;
-}
-
-/* --- placeholders -------------------------------------------------------- */
-
-/* {"_placeholder":true,"num":N} stands for the N-th attachment. Placeholders
- * are found in one pass over the validated text, at any depth: a walk with
- * cursors would read the inner values once per level. */
-struct level {
-    bool object;
-    bool value;       /* a key was read; its value comes next */
-    bool placeholder; /* the last of equal keys wins, as in JSON.parse */
-    bool num_ok;
-    enum { KEY_OTHER, KEY_PLACEHOLDER, KEY_NUM } key;
-};
-
-struct seeker {
-    struct level at[MO_SIO_DEPTH_MAX + 1];
-    unsigned depth;
-    unsigned attachments;
-};
-
-static void seek_key(struct level *l, struct mo_json key)
-{
-    l->value = true;
-    l->key = KEY_OTHER;
-    if (mo_json_str_eq(key, MO_SPAN("_placeholder")))
-        l->key = KEY_PLACEHOLDER;
-    else if (mo_json_str_eq(key, MO_SPAN("num")))
-        l->key = KEY_NUM;
-}
-
-/* Handle a value, or the start of one, in the innermost array or object. */
-static void seek_value(struct seeker *s, struct mo_json v)
-{
-    struct level *l = &s->at[s->depth];
-    uint64_t num;
-
-    if (l->key == KEY_PLACEHOLDER)
-        l->placeholder = mo_span_is(mo_json_text(v), "true");
-    if (l->key == KEY_NUM)
-        l->num_ok = mo_json_is(v, MO_JSON_NUMBER) &&
-                    mo_json_u64(v, &num) == 0 && num < s->attachments;
-    l->value = false;
-    l->key = KEY_OTHER;
-}
-
-static void seek_open(struct seeker *s, struct mo_json v)
-{
-    seek_value(s, v);
-    s->depth++;
-    MO_BUG_ON(s->depth >= MO_COUNT(s->at));
-    s->at[s->depth] = (struct level){.object = v.p[0] == '{'};
-}
-
-static bool seek_close(struct seeker *s)
-{
-    const struct level *l = &s->at[s->depth];
-
-    s->depth--;
-    return !l->placeholder || l->num_ok;
-}
-
-static size_t word_len(const char *p, size_t max)
-{
-    size_t n = 1;
-
-    while (n < max && !memchr(",]} \t\r\n", p[n], 7))
-        n++;
-    return n;
-}
-
-/* Handle one token at p. Returns its length, or 0 for an invalid placeholder.
- */
-static size_t seek_token(struct seeker *s, const char *p, size_t max)
-{
-    struct level *l = &s->at[s->depth];
-    size_t n;
-
-    switch (p[0]) {
-    case ',':
-    case ':':
-    case ' ':
-    case '\t':
-    case '\r':
-    case '\n':
-        return 1;
-    case '[':
-    case '{':
-        seek_open(s, (struct mo_json){p, 1});
-        return 1;
-    case ']':
-    case '}':
-        return seek_close(s) ? 1 : 0;
-    case '"':
-        n = (size_t)(mo_json_skip_string(p, p + max) - p);
-        if (l->object && !l->value)
-            seek_key(l, (struct mo_json){p, n});
-        else
-            seek_value(s, (struct mo_json){p, n});
-        return n;
-    default:
-        n = word_len(p, max);
-        seek_value(s, (struct mo_json){p, n});
-        return n;
-    }
-}
-
-static bool placeholders_ok(struct mo_json data, unsigned attachments)
-{
-    struct seeker s = {.attachments = attachments};
-
-    for (size_t i = 0; i < data.n;) {
-        size_t n = seek_token(&s, data.p + i, data.n - i);
-
-        if (n == 0)
-            return false;
-        i += n;
-    }
-    return true;
 }
 
 /* --- data ---------------------------------------------------------------- */
@@ -267,8 +124,6 @@ static int take_data(struct mo_span s, struct mo_sio *out, struct mo_err *e)
         if (!mo_json_is(out->name, MO_JSON_STRING) || reserved(out->name))
             return mo_fail(e, MO_EPROTO, "socket.io: bad event name");
     }
-    if (r->binary && !placeholders_ok(doc.root, out->attachments))
-        return mo_fail(e, MO_EPROTO, "socket.io: placeholder points nowhere");
     return 0;
 }
 
@@ -277,15 +132,14 @@ int mo_sio_decode(struct mo_span text, struct mo_sio *out, struct mo_err *e)
     unsigned type;
     int rc;
 
-    *out = (struct mo_sio){0};
-    type = text.n ? (unsigned)(unsigned char)text.p[0] - '0' : MO_COUNT(rules);
-    if (type >= MO_COUNT(rules))
+    type = text.n ? (unsigned)(unsigned char)text.p[0] - '0' : UINT_MAX;
+    if (type > MO_SIO_BINARY_ACK)
         return mo_fail(e, MO_EPROTO, "socket.io: unknown packet type");
-    out->type = (enum mo_sio_type)type;
+    *out = (struct mo_sio){.type = (enum mo_sio_type)type, .nsp = MO_SPAN("/")};
+    if (type >= MO_COUNT(rules)) /* binary: the receiver refuses it */
+        return 0;
     text = mo_span_skip(text, 1);
-    rc = rules[type].binary ? take_attachments(&text, out, e) : 0;
-    if (rc == 0)
-        rc = take_nsp(&text, out, e);
+    rc = take_nsp(&text, out, e);
     if (rc == 0)
         rc = take_id(&text, out, e);
     if (rc == 0)
@@ -298,7 +152,7 @@ int mo_sio_decode(struct mo_span text, struct mo_sio *out, struct mo_err *e)
 int mo_sio_put_head(struct mo_buf *b, enum mo_sio_type type, struct mo_span nsp,
                     int64_t id)
 {
-    MO_BUG_ON(rules[type].binary); /* we send none */
+    MO_BUG_ON(type >= MO_COUNT(rules)); /* we send no binary packets */
     mo_buf_putc(b, (char)('0' + type));
     if (nsp.n && !mo_span_is(nsp, "/")) {
         mo_buf_span(b, nsp);

@@ -4,10 +4,8 @@
  *
  * Decoding validates the JSON too: an event is a non-empty array whose first
  * element is a string (none of the names that socket.io keeps for itself), an
- * ack an array with an id, connect an object or nothing. A packet that
- * announces binary attachments is parsed as such, so that its receiver can
- * collect or refuse them; their count is capped, and every placeholder in its
- * data names one of them.
+ * ack an array with an id, connect an object or nothing. Of a packet with
+ * binary attachments only the type is read: its receiver refuses it.
  *
  * Stricter than socket.io-parser where that guesses (an id rounded to a double,
  * a blank read as a digit, a namespace with JSON in it): a packet accepted here
@@ -29,18 +27,16 @@ enum mo_sio_type {
     MO_SIO_BINARY_ACK,
 };
 
-#define MO_SIO_ATTACHMENTS_MAX 64
-#define MO_SIO_NSP_MAX         128
-#define MO_SIO_DEPTH_MAX       64
+#define MO_SIO_NSP_MAX   128
+#define MO_SIO_DEPTH_MAX 64
 
 struct mo_sio {
     enum mo_sio_type type;
     struct mo_span nsp; /* "/" when left out; else a path, without query */
     bool has_id;
     uint64_t id;
-    unsigned attachments; /* binary types: 1 or more */
-    struct mo_json data;  /* or none */
-    struct mo_json name;  /* events: the first element, quoted */
+    struct mo_json data; /* or none */
+    struct mo_json name; /* events: the first element, quoted */
 };
 
 /* MO_EPROTO leaves *out meaningless. */

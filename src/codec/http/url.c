@@ -35,26 +35,11 @@ static bool all_legal(struct mo_span s, const char *extra)
     return true;
 }
 
-/* True if s consists of letters, digits and `extra`. */
-static bool is_word(struct mo_span s, const char *extra)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
-            !one_of(s.p[i], extra))
-            return false;
-    }
-    return true;
-}
-
 /* --- hosts --------------------------------------------------------------- */
 
 static bool hextet(struct mo_span s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (mo_hex_digit(s.p[i]) < 0)
-            return false;
-    }
-    return s.n >= 1 && s.n <= 4;
+    return s.n >= 1 && s.n <= 4 && mo_span_only(s, "0123456789abcdefABCDEF");
 }
 
 /* Number of 16-bit groups in "a:b:c" (an IPv4 tail counts two), -1 if
@@ -101,7 +86,7 @@ static bool host_name(struct mo_span s)
 
     if (s.n == 0 || s.n > MO_URL_HOST_MAX)
         return false;
-    if (!is_word(s, "-_."))
+    if (!mo_span_only(s, MO_ALNUM "-_."))
         return false;
     rest.n -= dot_end;
     while (rest.p) {
@@ -208,7 +193,7 @@ static uint16_t default_port(struct mo_span scheme)
 
 static bool scheme_ok(struct mo_span s)
 {
-    return s.n && mo_is_alpha(s.p[0]) && is_word(s, "+-.");
+    return s.n && mo_is_alpha(s.p[0]) && mo_span_only(s, MO_ALNUM "+-.");
 }
 
 static bool hostless(struct mo_span scheme)

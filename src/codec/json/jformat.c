@@ -1,4 +1,9 @@
-#include "codec/json/jformat.h"
+/* jformat.c - is this text a date, an address, an identifier?
+ *
+ * The formats of JSON Schema that tools use, each as its RFC writes it but
+ * never stricter: a text that some reader of that RFC accepts should pass
+ * here. Pure, no allocation; knows no DNS and no time zones. */
+#include "codec/json/jschema.h"
 
 #include "base/mem.h"
 

@@ -64,4 +64,7 @@ int mo_jschema_check(struct mo_json schema, struct mo_json value,
 /* The errors as lines "path: text". */
 int mo_jschema_put(struct mo_buf *b, const struct mo_jschema_result *r);
 
+/* Does the text have that format (jformat.c)? 1: yes, 0: no, -1: unknown. */
+int mo_jformat(struct mo_span format, struct mo_span text);
+
 #endif

@@ -1,7 +1,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "codec/json/jformat.h"
 #include "codec/json/jschema_priv.h"
 
 #define FORMAT_MAX 2048 /* longest text whose format is checked */
