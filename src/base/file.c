@@ -23,6 +23,7 @@ static struct mo_file_stamp stamp_of(const struct stat *st)
         .size = st->st_size,
         .mode = st->st_mode,
         .owner = st->st_uid,
+        .group = st->st_gid,
         .mtime = st->st_mtim,
     };
 }
@@ -253,7 +254,8 @@ int mo_file_trust(const char *path, const struct mo_file_stamp *stamp,
         return mo_fail(e, MO_EPOLICY,
                        "%s must be readable by nobody else: chmod 600 it",
                        path);
-    if (stamp->mode & 0022)
+    if ((stamp->mode & 0002) ||
+        ((stamp->mode & 0020) && stamp->group != stamp->owner))
         return mo_fail(e, MO_EPOLICY,
                        "%s can be written by others: chmod go-w it", path);
     return 0;

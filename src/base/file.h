@@ -19,6 +19,7 @@ struct mo_file_stamp {
     off_t size;
     mode_t mode;
     uid_t owner;
+    gid_t group;
     struct timespec mtime;
 };
 
@@ -52,8 +53,9 @@ int mo_file_save(const char *path, struct mo_span text, mode_t mode,
 int mo_file_create(const char *path, struct mo_span text, struct mo_err *e);
 
 /* Check that only we or root can have written an opened file: it belongs to us
- * or to root, and nobody else may write it. is_private: nor read it.
- * MO_EPOLICY; the error says what to do. */
+ * or to root, and nobody else may write it. The group may, if it is the owner's
+ * own (the same number), as many systems set it up. is_private: nobody else may
+ * read it either. MO_EPOLICY; the error says what to do. */
 int mo_file_trust(const char *path, const struct mo_file_stamp *stamp,
                   bool is_private, struct mo_err *e);
 

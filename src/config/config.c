@@ -2,8 +2,10 @@
 #include "config/config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "config/read.h"
+#include "config/trust.h"
 
 /* A configuration, its reference count and its arena, in one allocation. */
 struct counted_config {
@@ -42,6 +44,70 @@ static void dotenv_path(const struct mo_config_holder *h, char out[PATH_MAX])
                    h->in.dir ? "/" : "");
 }
 
+/* The list of confirmed files (trust.h); "" without a home directory. */
+static void allowed_list(const struct mo_config_holder *h, char out[PATH_MAX])
+{
+    const char *xdg = mo_config_find_env(h->in.environ, "XDG_CONFIG_HOME");
+    const char *home = mo_config_find_env(h->in.environ, "HOME");
+
+    out[0] = '\0';
+    if (xdg || home)
+        (void)snprintf(out, PATH_MAX, "%s%s/" MO_CONFIG_DIR "/allowed",
+                       xdg ? xdg : home, xdg ? "" : "/.config");
+}
+
+/* True if a file of the directory that has `path` was named: its user knows
+ * that directory. */
+static bool is_beside_named(const struct mo_config_holder *h, const char *path)
+{
+    const char *named =
+        h->in.file
+            ? h->in.file
+            : mo_config_find_env(h->in.environ, "MCP_ORCHESTRATOR_CONFIG");
+    char a[PATH_MAX], b[PATH_MAX];
+
+    if (!named || !realpath(named, a) || !realpath(path, b))
+        return false;
+    *strrchr(a, '/') = '\0';
+    *strrchr(b, '/') = '\0';
+    return strcmp(a, b) == 0;
+}
+
+/* May a file of the working directory be used? Asked only at the start: while
+ * we run, its owner may change it. */
+static bool is_confirmed(const struct mo_config_holder *h, const char *path,
+                         struct mo_span text)
+{
+    char list[PATH_MAX];
+
+    allowed_list(h, list);
+    return h->in.trusts_dir || is_beside_named(h, path) ||
+           mo_trust_is_allowed(list, path, text);
+}
+
+/* --- .env ----------------------------------------------------------------- */
+
+static int read_dotenv_text(struct mo_config_load *l,
+                            struct mo_config_holder *h, const char *path,
+                            struct mo_buf *text, struct mo_err *e)
+{
+    int rc = mo_file_read(path, MO_DOTENV_FILE_MAX, text, &h->dotenv, e);
+
+    if (rc == 0)
+        rc = mo_file_trust(path, &h->dotenv, false, e);
+    if (rc < 0)
+        return rc;
+    if (!h->now)
+        h->uses_dotenv = is_confirmed(h, path, mo_buf_view(text));
+    if (h->uses_dotenv)
+        return 0;
+    mo_config_warn(l->rep,
+                   "%s is not used: read it, then confirm it with "
+                   "`mcp-orchestrator config allow`",
+                   path);
+    return MO_ENOTFOUND;
+}
+
 static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 {
     char path[PATH_MAX];
@@ -51,7 +117,7 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
     int rc;
 
     dotenv_path(h, path);
-    rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
+    rc = read_dotenv_text(l, h, path, &text, &e);
     if (rc == 0)
         rc = mo_dotenv_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line,
                              &e);
@@ -65,8 +131,8 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 
 /* --- the file ------------------------------------------------------------ */
 
-/* The path of the file if none is named. */
-static void default_file(const struct mo_config_holder *h, char out[PATH_MAX])
+/* The path of the file if none is named; true: the working directory's. */
+static bool default_file(const struct mo_config_holder *h, char out[PATH_MAX])
 {
     const char *xdg = mo_config_find_env(h->in.environ, "XDG_CONFIG_HOME");
     const char *home = mo_config_find_env(h->in.environ, "HOME");
@@ -76,24 +142,41 @@ static void default_file(const struct mo_config_holder *h, char out[PATH_MAX])
                    h->in.dir ? h->in.dir : "", h->in.dir ? "/" : "");
     mo_file_stamp(out, &there);
     if (there.there || (!xdg && !home))
-        return;
+        return true;
     (void)snprintf(out, PATH_MAX, "%s%s/" MO_CONFIG_DIR "/config.json",
                    xdg ? xdg : home, xdg ? "" : "/.config");
+    return false;
 }
 
 /* --config, else the environment, else the default path. A named file must
- * exist. */
+ * exist. Found once: a reload never reads another file. */
 static void find_file(struct mo_config_holder *h, const struct mo_config *c)
 {
     const char *asked = h->in.file;
 
+    if (h->now)
+        return;
     if (!asked)
         asked = mo_config_getenv(c, "MCP_ORCHESTRATOR_CONFIG");
     h->named = asked != NULL;
     if (asked)
         (void)snprintf(h->path, sizeof(h->path), "%s", asked);
     else
-        default_file(h, h->path);
+        h->is_dirs = default_file(h, h->path);
+}
+
+static int check_file(const struct mo_config_holder *h, struct mo_span text,
+                      struct mo_err *e)
+{
+    int rc = mo_file_trust(h->path, &h->file, false, e);
+
+    if (rc < 0 || h->now || !h->is_dirs || is_confirmed(h, h->path, text))
+        return rc;
+    return mo_fail(e, MO_EPOLICY,
+                   "%s can start programs and was not confirmed: read it, then "
+                   "run `mcp-orchestrator config allow`, or name it with "
+                   "--config",
+                   h->path);
 }
 
 static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
@@ -107,6 +190,8 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, &why);
     if (rc == MO_ENOTFOUND && !h->named)
         return 0;
+    if (rc == 0)
+        rc = check_file(h, mo_buf_view(&text), &why);
     if (rc < 0) {
         mo_config_error(l->rep, "%s", why.msg);
         return mo_fail(e, rc, "%s", why.msg);
@@ -221,6 +306,19 @@ static void set_default_dir(struct mo_config_load *l)
     mo_config_note(l, &l->cfg->store.dir, MO_LAYER_DEFAULT, "default", 0, 0);
 }
 
+/* Whoever may write there replaces rules, pins and the token. */
+static void check_state_dir(struct mo_config_load *l)
+{
+    struct mo_file_stamp dir;
+    struct mo_err e;
+
+    if (!l->cfg->store.dir)
+        return;
+    mo_file_stamp(l->cfg->store.dir, &dir);
+    if (dir.there && mo_file_trust(l->cfg->store.dir, &dir, false, &e) < 0)
+        mo_config_error(l->rep, "the state directory %s", e.msg);
+}
+
 static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
                        struct mo_err *e)
 {
@@ -236,6 +334,7 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &env);
     apply_flags(l, &h->in);
     set_default_dir(l);
+    check_state_dir(l);
     if (rc == 0)
         mo_config_check(l);
     if (l->no_memory)
@@ -286,6 +385,47 @@ int mo_config_open(struct mo_config_holder *h, const struct mo_config_input *in,
     return load_config(h, rep, e);
 }
 
+static int allow_file(const struct mo_config_holder *h, const char *path,
+                      struct mo_err *e)
+{
+    mo_autobuf struct mo_buf text = {.max = MO_CONFIG_FILE_MAX};
+    struct mo_file_stamp stamp;
+    char list[PATH_MAX];
+    int rc = mo_file_read(path, MO_CONFIG_FILE_MAX, &text, &stamp, e);
+
+    allowed_list(h, list);
+    if (rc == 0)
+        rc = mo_file_trust(path, &stamp, false, e);
+    return rc < 0 ? rc : mo_trust_allow(list, path, mo_buf_view(&text), e);
+}
+
+int mo_config_allow(const struct mo_config_input *in,
+                    void (*said)(void *ctx, const char *path), void *ctx,
+                    struct mo_err *e)
+{
+    const struct mo_config_holder h = {.in = *in};
+    char path[2][PATH_MAX];
+    int rc = 0;
+
+    dotenv_path(&h, path[0]);
+    path[1][0] = '\0';
+    (void)snprintf(path[1], PATH_MAX, "%s%s" MO_CONFIG_FILE,
+                   in->dir ? in->dir : "", in->dir ? "/" : "");
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(path); i++) {
+        rc = allow_file(&h, path[i], e);
+        if (rc == 0)
+            said(ctx, path[i]);
+        else if (rc == MO_ENOTFOUND)
+            rc = 0;
+    }
+    return rc;
+}
+
+int mo_config_written(const struct mo_config_holder *h, struct mo_err *e)
+{
+    return h->is_dirs && !h->in.trusts_dir ? allow_file(h, h->path, e) : 0;
+}
+
 void mo_config_close(struct mo_config_holder *h)
 {
     mo_config_unref(h->now);
@@ -311,12 +451,8 @@ bool mo_config_stale(const struct mo_config_holder *h)
     mo_file_stamp(path, &now);
     if (!mo_file_same(&now, &h->dotenv))
         return true;
-    if (h->named)
-        (void)snprintf(path, sizeof(path), "%s", h->path);
-    else
-        default_file(h, path);
-    mo_file_stamp(path, &now);
-    return strcmp(path, h->path) != 0 || !mo_file_same(&now, &h->file);
+    mo_file_stamp(h->path, &now);
+    return !mo_file_same(&now, &h->file);
 }
 
 const struct mo_config *mo_config_ref(const struct mo_config *c)

@@ -262,6 +262,7 @@ struct mo_config_flag {
 struct mo_config_input {
     const char *file;     /* --config, or NULL: search */
     const char *dir;      /* working directory, NULL: "." */
+    bool trusts_dir;      /* its files need no confirmation; for tests */
     char *const *environ; /* NULL: empty */
     const struct mo_config_flag *flags;
     size_t nflags;
@@ -271,8 +272,10 @@ struct mo_config_holder {
     struct mo_config_input in;
     const struct mo_config *now;
     uint64_t generation;
-    char path[PATH_MAX]; /* the file, or where it was searched last */
+    char path[PATH_MAX]; /* the file, or where it would be */
     bool named;          /* by --config or the environment */
+    bool is_dirs;        /* it is the working directory's */
+    bool uses_dotenv;    /* .env was confirmed */
     struct mo_file_stamp file, dotenv;
 };
 
@@ -281,6 +284,14 @@ struct mo_config_holder {
 int mo_config_open(struct mo_config_holder *h, const struct mo_config_input *in,
                    struct mo_config_report *rep, struct mo_err *e);
 void mo_config_close(struct mo_config_holder *h);
+
+/* Confirm the present files of the working directory (trust.h); said(path) is
+ * called for each. */
+int mo_config_allow(const struct mo_config_input *in,
+                    void (*said)(void *ctx, const char *path), void *ctx,
+                    struct mo_err *e);
+/* We have written the file ourselves: what is in it now counts as confirmed. */
+int mo_config_written(const struct mo_config_holder *h, struct mo_err *e);
 
 /* Reads all layers again. On failure h->now is unchanged. */
 int mo_config_reload(struct mo_config_holder *h, struct mo_config_report *rep,

@@ -1,7 +1,7 @@
 /* trust.h - which files of the configuration may be used.
  *
- * A configuration starts programs and says where keys are sent, so it is trusted
- * like code:
+ * A configuration starts programs and says where keys are sent, so it is
+ * trusted like code:
  *
  *   - every file must belong to us or to root, and nobody else may write it
  *     (mo_file_trust());
