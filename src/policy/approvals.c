@@ -354,14 +354,12 @@ int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
 static void on_audit_gone(void *ctx)
 {
     struct mo_approvals *d = ctx;
-    void (*gone)(void *) = d->gone;
-    void *gone_ctx = d->ctx;
+    struct mo_gone gone = d->gone;
 
     MO_BUG_ON(d->npending);
     mo_policy_close(d->policy);
     mo_free(d);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_ending(struct mo_later *d)
@@ -372,8 +370,7 @@ static void on_ending(struct mo_later *d)
 void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
                         void *ctx)
 {
-    d->gone = gone;
-    d->ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     if (d->audit)
         mo_audit_close(mo_take_ptr(&d->audit), on_audit_gone, d);
     else if (gone)

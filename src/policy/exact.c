@@ -47,15 +47,12 @@ static int check_members(struct mo_json v, unsigned *pairs, struct mo_err *e)
     return rc;
 }
 
-static unsigned hex4(const char *p)
+static unsigned read_hex4(const char *p)
 {
     unsigned v = 0;
 
-    for (size_t i = 0; i < 4; i++) {
-        unsigned c = (unsigned char)p[i];
-
-        v = v << 4 | (c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-    }
+    for (size_t i = 0; i < 4; i++)
+        v = v << 4 | (unsigned)mo_hex_digit(p[i]);
     return v;
 }
 
@@ -71,12 +68,13 @@ static int check_surrogates(struct mo_span text, struct mo_err *e)
             continue;
         if (text.p[++i] != 'u')
             continue;
-        v = hex4(text.p + i + 1);
+        v = read_hex4(text.p + i + 1);
         i += 4;
         if ((v & 0xf800) != 0xd800)
             continue;
         if (v < 0xdc00 && i + 6 < text.n && text.p[i + 1] == '\\' &&
-            text.p[i + 2] == 'u' && (hex4(text.p + i + 3) & 0xfc00) == 0xdc00) {
+            text.p[i + 2] == 'u' &&
+            (read_hex4(text.p + i + 3) & 0xfc00) == 0xdc00) {
             i += 6;
             continue;
         }

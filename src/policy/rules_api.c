@@ -4,6 +4,8 @@
  */
 #include "policy/rules_api.h"
 
+#include <stdio.h>
+
 #define TRY_MEMORY ((size_t)4 * 1024 * 1024)
 
 static const char *const actions[] = {
@@ -14,31 +16,21 @@ static const char *const actions[] = {
 
 /* --- listing ------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    unsigned bit;
-} claims[] = {
-    {"readOnlyHint", MO_CLAIM_READ_ONLY},
-    {"destructiveHint", MO_CLAIM_DESTRUCTIVE},
-    {"idempotentHint", MO_CLAIM_IDEMPOTENT},
-    {"openWorldHint", MO_CLAIM_OPEN_WORLD},
-};
-
 static void put_claims(struct mo_jw *w, const struct mo_rule *r)
 {
-    mo_autobuf struct mo_buf b = {.max = 64};
+    char text[64];
 
     if (r->claims == 0 && r->denials == 0)
         return;
     mo_jw_member_arr(w, "annotations");
-    for (size_t i = 0; i < MO_COUNT(claims); i++) {
-        bool not = (r->denials & claims[i].bit) != 0;
+    for (unsigned i = 0; i < MO_CLAIMS; i++) {
+        bool denied = r->denials & 1u << i;
 
-        if (!not &&!(r->claims & claims[i].bit))
+        if (!denied && !(r->claims & 1u << i))
             continue;
-        mo_buf_reset(&b);
-        mo_buf_printf(&b, "%s%s", not ? "!" : "", claims[i].name);
-        mo_jw_str(w, mo_buf_view(&b));
+        (void)snprintf(text, sizeof(text), "%s%s", denied ? "!" : "",
+                       mo_claim_name(i));
+        mo_jw_cstr(w, text);
     }
     mo_jw_end(w);
 }

@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "policy/tool.h"
+#include "policy/exact.h"
 
 #define MO_TOOL_PINS_FILE     "pins.json"
 #define MO_TOOL_PINS_MAX      8192
