@@ -93,17 +93,12 @@ static size_t steps_done(const struct mo_llm_ask *q, size_t since,
 
 static void put_result(struct mo_buf *out, const struct mo_llm_pair *p)
 {
-    mo_autobuf struct mo_buf lit = {.max = MO_LLM_REQUEST_MAX};
     mo_autobuf struct mo_buf text = {.max = MO_LLM_REQUEST_MAX};
     struct mo_span s;
-    struct mo_jw w;
 
-    mo_jw_init(&w, &lit);
-    mo_llm_result_text(&w, p);
-    (void)mo_json_str_buf((struct mo_json){lit.p, lit.len}, &text);
+    mo_llm_result_text(p, &text);
     s = mo_buf_view(&text);
-    if (mo_buf_err(&lit) || mo_buf_err(&text))
-        out->err = MO_ENOMEM;
+    mo_buf_pass_err(out, &text);
     (void)mo_buf_puts(out, "```\n");
     (void)mo_buf_span(out, mo_span_head(s, mo_utf8_cut(s, SHOWN_MAX)));
     if (s.n > SHOWN_MAX)

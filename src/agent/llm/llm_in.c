@@ -260,7 +260,7 @@ void mo_llm_put_but(struct mo_jw *w, struct mo_json obj,
                     const char *const *names)
 {
     mo_json_each (at, obj) {
-        if (names && mo_llm_is_one_of(at.key, names))
+        if (names && mo_json_str_in(at.key, names))
             continue;
         mo_jw_key_raw(w, at.key);
         mo_jw_raw(w, mo_json_text(at.val));

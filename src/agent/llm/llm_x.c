@@ -56,18 +56,16 @@ static void post_request(struct mo_llm_x *x);
 
 static void x_move(struct mo_llm_x *x, enum x_state to)
 {
-#define TO(s) (1u << (s))
     static const unsigned legal[] = {
-        [X_RUNNING] = TO(X_WAITING) | TO(X_ENDING) | TO(X_RUNNING) | TO(X_TOLD),
-        [X_WAITING] = TO(X_RUNNING) | TO(X_ENDING),
-        [X_DEMO] = TO(X_ENDING) | TO(X_TOLD),
-        [X_ENDING] = TO(X_TOLD),
+        [X_RUNNING] = MO_TO(X_WAITING) | MO_TO(X_ENDING) | MO_TO(X_RUNNING) |
+                      MO_TO(X_TOLD),
+        [X_WAITING] = MO_TO(X_RUNNING) | MO_TO(X_ENDING),
+        [X_DEMO] = MO_TO(X_ENDING) | MO_TO(X_TOLD),
+        [X_ENDING] = MO_TO(X_TOLD),
         [X_TOLD] = 0,
     };
 
-    MO_BUG_ON(!(legal[x->state] & TO(to)));
-    x->state = to;
-#undef TO
+    MO_MOVE(x->state, to, legal);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -138,12 +136,10 @@ static void on_later(struct mo_later *d)
 
 void mo_llm_cancel(struct mo_llm_x *x)
 {
-    struct mo_err e;
-
     if (x->state == X_ENDING || x->state == X_TOLD)
         return;
-    (void)mo_fail(&e, MO_ECANCELED, "canceled");
-    x->fail = (struct mo_llm_failure){.err = e, .code = "canceled"};
+    x->fail = (struct mo_llm_failure){.code = "canceled"};
+    (void)mo_fail(&x->fail.err, MO_ECANCELED, "canceled");
     mo_timer_stop(x->loop, &x->timer);
     x->in.cb = NULL;
     if (x->http) {
@@ -405,7 +401,7 @@ static int send_out(struct mo_llm_x *x, struct mo_err *e)
         rc = mo_fail(e, mo_buf_err(&x->hop), "request");
     if (rc == 0)
         rc = mo_httpc_start(x->m->hc, &c, &cb, x, &x->http, e);
-    mo_llm_headers_fini(&h);
+    mo_buf_wipe(&h.auth);
     return rc;
 }
 
