@@ -109,8 +109,7 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
 static void finish_close(struct mo_later *d)
 {
     struct mo_gateway *g = mo_container_of(d, struct mo_gateway, ending);
-    void (*closed)(void *) = g->closed;
-    void *ctx = g->closed_ctx;
+    struct mo_gone gone = g->gone;
 
     MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
     mo_forward_drop_all(g);
@@ -129,8 +128,7 @@ static void finish_close(struct mo_later *d)
     mo_pool_fini(&g->spare_cases);
     mo_free(g->v);
     mo_free(g);
-    if (closed)
-        closed(ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_upstream_gone(void *ctx)
@@ -335,8 +333,7 @@ void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(g->closing);
     g->closing = true;
-    g->closed = gone;
-    g->closed_ctx = ctx;
+    g->gone = (struct mo_gone){gone, ctx};
     mo_list_each_safe (n, &g->leaving)
         slot_close(mo_container_of(n, struct server_slot, node));
     for (size_t i = 0; i < g->n; i++)

@@ -46,9 +46,8 @@ static bool can_subscribe(const struct gw_child *k)
 {
     struct mo_json cap =
         mo_json_get(mo_conn_info(k->conn)->capabilities, "resources");
-    bool can = false;
 
-    return mo_json_bool(mo_json_get(cap, "subscribe"), &can) == 0 && can;
+    return mo_json_true(cap, "subscribe");
 }
 
 static void send_log_level(struct gw_child *k)

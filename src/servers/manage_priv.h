@@ -30,8 +30,7 @@ struct mo_manage {
     unsigned under_way;
     bool closing;
     struct mo_later ending; /* calls gone() */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* A secret before the change; value NULL: it did not exist. */

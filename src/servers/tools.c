@@ -32,7 +32,7 @@ struct load {
     struct catalogue *next;
     size_t n, waiting;
     struct mo_later later; /* calls done() from the loop */
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
     struct page pages[];
 };
@@ -335,8 +335,7 @@ static struct load *load_new(struct mo_tools *t, const struct mo_tool_source *v,
 }
 
 int mo_tools_load(struct mo_tools *t, const struct mo_tool_source *v, size_t n,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                  struct mo_err *e)
+                  mo_done_fn *done, void *ctx, struct mo_err *e)
 {
     struct load *l = NULL;
 

@@ -152,7 +152,7 @@ static void test_reload(void **state)
 /* Renamed, described anew, hidden; disabled servers. */
 static void test_manners(void **state)
 {
-    static const struct mo_gw_tool tools[] = {
+    static const struct mo_config_tool tools[] = {
         {.name = "r", .rename = "read"},
         {.name = "s", .describe = "other \"words\""},
         {.name = "t", .hide = true, .describe = "gone"},

@@ -45,9 +45,10 @@ static uint64_t now_ms(void)
 
 static uint64_t call_time_ms(const struct call_target *t)
 {
-    const struct mo_gw_tool *m = mo_overrides_tool(t->slot->overrides, t->own);
-    uint64_t ms =
-        m->call_ms ? m->call_ms : mo_upstream_server(t->slot->up)->call_ms;
+    const struct mo_config_tool *m =
+        mo_overrides_tool(t->slot->overrides, t->own);
+    uint64_t ms = m->timeout_ms ? (uint64_t)m->timeout_ms
+                                : mo_upstream_server(t->slot->up)->call_ms;
 
     return ms ? ms : MO_CONN_IDLE_MS;
 }

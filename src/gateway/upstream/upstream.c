@@ -345,12 +345,11 @@ static bool is_close_done(const struct mo_upstream *u)
 
 static void call_gone(struct mo_upstream *u)
 {
-    void (*gone)(void *) = u->gone;
-    void *ctx = u->gone_ctx;
+    struct mo_gone gone = u->gone;
 
     u->gone_called = true;
     mo_upstream_maybe_free(u);
-    gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_later(struct mo_later *d)
@@ -396,7 +395,7 @@ struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
     u->server = *s;
     u->server.prefix = u->server.description = u->server.keywords =
         u->server.categories = NULL; /* kept by the catalogue */
-    u->server.fallback = (struct mo_gw_texts){NULL, 0};
+    u->server.fallback = (struct mo_config_list){NULL, 0};
     u->server.tools = NULL;
     u->server.ntools = 0;
     u->server.name = mo_strndup(s->name, strlen(s->name));
@@ -432,8 +431,7 @@ void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
 {
     MO_BUG_ON(u->closing);
     u->closing = true;
-    u->gone = gone;
-    u->gone_ctx = ctx;
+    u->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(u->opts.loop, &u->queue_timer);
     mo_upstream_refuse_all(&u->requests, REFUSED_CLOSED);
     mo_list_each_entry_safe (c, &u->children, struct mo_child, node) {

@@ -17,7 +17,6 @@
 #define MO_GATEWAY_UPSTREAM_UPSTREAM_PRIV_H
 
 #include "base/map.h"
-#include "gateway/upstream/backoff.h"
 #include "gateway/upstream/upstream.h"
 
 enum child_state {
@@ -92,8 +91,7 @@ struct mo_upstream {
     struct mo_later later;
     bool freed_place; /* a child is gone: start a queued one */
     bool closing, gone_called;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* upstream.c */
