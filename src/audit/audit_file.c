@@ -16,7 +16,7 @@
 
 struct waiter {
     struct mo_list node;
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
@@ -39,8 +39,7 @@ struct mo_audit_file {
     struct mo_audit_file_stats stats;
     bool closing, failing;
     struct mo_later later;
-    void (*gone)(void *ctx);
-    void *ctx;
+    struct mo_gone gone;
 };
 
 static void flush_rows(struct mo_audit_file *g);
@@ -200,9 +199,8 @@ int mo_audit_file_put(struct mo_audit_file *g, struct mo_span members)
     return 0;
 }
 
-int mo_audit_file_sure(struct mo_audit_file *g,
-                       void (*done)(void *ctx, const struct mo_err *why),
-                       void *ctx, struct mo_err *e)
+int mo_audit_file_sure(struct mo_audit_file *g, mo_done_fn *done, void *ctx,
+                       struct mo_err *e)
 {
     struct waiter *w;
 
@@ -233,15 +231,13 @@ struct mo_audit_file_stats mo_audit_file_stats(const struct mo_audit_file *g)
 static void audit_file_free(void *ctx)
 {
     struct mo_audit_file *g = ctx;
-    void (*gone)(void *) = g->gone;
-    void *gone_ctx = g->ctx;
+    struct mo_gone gone = g->gone;
 
     mo_audit_file_file_close(&g->file);
     mo_buf_fini(&g->rows);
     mo_buf_fini(&g->group);
     mo_free(g);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_end(struct mo_later *d)
@@ -286,8 +282,7 @@ void mo_audit_file_close(struct mo_audit_file *g, void (*gone)(void *ctx),
 {
     MO_BUG_ON(g->closing);
     g->closing = true;
-    g->gone = gone;
-    g->ctx = ctx;
+    g->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(g->loop, &g->timer);
     continue_close(g);
 }
