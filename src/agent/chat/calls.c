@@ -11,7 +11,6 @@
  * rejected by a person, timed out) gets an error result that states the reason.
  */
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_log.h"
 
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"

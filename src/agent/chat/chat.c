@@ -7,8 +7,6 @@
  * Ending waits for everything that cannot be undone: store writes, a model
  * request that is being cancelled, running calls. Then it releases the hold. */
 #include "agent/chat/calls.h"
-#include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"

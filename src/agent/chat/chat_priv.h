@@ -108,7 +108,7 @@ struct chat {
     bool stale; /* box or servers changed since tools were loaded */
     struct tool_load *tool_load;    /* tools are being loaded */
     struct gateway_client *gateway; /* connection to the gateway; or NULL */
-    struct mo_list blocked;         /* changed tools: changed_tools.c */
+    struct mo_list blocked;         /* changed tools: load_tools.c */
     struct mo_buf troubles;         /* missing tools and why; each with a NUL */
 
     struct mo_model model;

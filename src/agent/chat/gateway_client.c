@@ -9,7 +9,7 @@
 #include "agent/chat/gateway_client.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_log.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
 #include "gateway/gateway.h"

@@ -43,8 +43,7 @@ void mo_chat_queue_return(struct chat *c, struct message *m)
 
 void mo_chat_queue_drop(struct chat *c)
 {
-    mo_list_each_entry_safe (m, &c->queue, struct message, node) {
-        mo_list_del(&m->node);
+    mo_list_drain (m, &c->queue, struct message, node) {
         mo_chat_ack(&m->ack, "closed",
                     "the session ended before this was read");
         mo_free(m);

@@ -23,7 +23,6 @@
 #include "agent/chat/router.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/changed_tools.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/run.h"
@@ -314,7 +313,7 @@ void mo_stand_in_list_read(struct call *k)
     mo_chat_calls_digest(k);
     if (put_route(k, a) < 0)
         fail_call(k, a, "cannot run it", MO_SPAN("out of memory"));
-    else if (!mo_changed_tools_is_same(k->chat, k->tool))
+    else if (!mo_policy_tool_is_pinned(k->chat->agent->o.policy, k->tool, NULL))
         fail_call(k, a, "changed its tool since it was first seen",
                   MO_SPAN("a person must accept it"));
     else

@@ -1,4 +1,5 @@
-/* turn.h - the states of a turn: asking the model and storing its reply.
+/* turn.h - the states of a turn: asking the model and storing its reply; and
+ * the part of the conversation that is sent to the model.
  *
  * Every function may end the turn. Errors are sent to the members as events;
  * they never end the chat. */
@@ -36,5 +37,16 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
 void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u); /* adds it */
 /* Stores a summary and asks again. Takes doc; NULL: out of memory. */
 void mo_turn_summary(struct chat *c, struct mo_buf *doc);
+
+/* --- context_window.c ---------------------------------------------------- */
+
+/* Asks the model with the part of the conversation that fits. */
+int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
+                          struct mo_err *e);
+/* If the conversation is too long, or the provider refused it as too long,
+ * replaces older turns by a summary: returns true, and mo_turn_summary()
+ * follows. False: it fits, or nothing older is left. */
+bool mo_context_window_shrink(struct chat *c, bool refused);
+bool mo_context_window_is_over(const struct chat *c);
 
 #endif

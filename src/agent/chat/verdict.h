@@ -20,11 +20,6 @@ void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
 struct mo_verdict mo_chat_call_verdict(const struct call *k);
 /* The call in the form that policy/policy.h judges. */
 struct mo_policy_call mo_chat_call_for_policy(const struct call *k);
-/* True if the operator's rules deny the call with these arguments (empty: with
- * its own). The rules may have changed since it was judged. *why: the reason
- * of the rule. */
-bool mo_chat_call_is_denied(struct call *k, struct mo_span args,
-                            struct mo_span *why);
 /* After the rules changed: rejects pending calls that are denied now. */
 void mo_chat_calls_judge_again(struct chat *c);
 void mo_chat_calls_count(struct chat *c); /* numbers the pending calls */

@@ -20,7 +20,6 @@
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
-#include "agent/chat/context_window.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/queue.h"

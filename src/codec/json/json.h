@@ -270,6 +270,12 @@ static inline void mo_jw_member_bool(struct mo_jw *w, const char *key, bool v)
     mo_jw_key(w, key);
     mo_jw_bool(w, v);
 }
+/* Copies a member of that object, if there is one. */
+static inline void mo_jw_copy(struct mo_jw *w, struct mo_json from,
+                              const char *key)
+{
+    mo_jw_member_raw(w, key, mo_json_text(mo_json_get(from, key)));
+}
 /* Open an object or array as a member; mo_jw_end() closes it. */
 static inline void mo_jw_member_obj(struct mo_jw *w, const char *key)
 {
