@@ -114,7 +114,6 @@ static void finish_close(struct mo_later *d)
     MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
     mo_forward_drop_all(g);
     mo_gw_watch_fini(g);
-    mo_gw_watch_task_fini(g);
     mo_map_fini(&g->parked);
     MO_BUG_ON(g->elicitations.len);
     mo_map_fini(&g->elicitations);
@@ -319,7 +318,6 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->reads);
     mo_map_init(&g->parked, GW_AWAY_MAX);
     mo_map_init(&g->elicitations, GW_ELICITATIONS_MAX);
-    mo_map_init(&g->watched_tasks, GW_WATCHED_MAX);
     mo_latency_init(&g->latency);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();

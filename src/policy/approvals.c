@@ -65,23 +65,13 @@ static struct mo_verdict judge_call(const struct mo_approvals *d,
                    });
 }
 
-static void put_item_member(struct mo_jw *w, struct mo_json item,
-                            const char *key)
-{
-    struct mo_json v = mo_json_get(item, key);
-
-    if (!v.p)
-        return;
-    mo_jw_member_raw(w, key, mo_json_text(v));
-}
-
 static void put_def(struct mo_buf *b, struct mo_json item)
 {
     static const char *const keys[] = {"title", "description", "annotations"};
     struct mo_jw w = mo_jw_object(b);
 
     for (size_t i = 0; i < MO_COUNT(keys); i++)
-        put_item_member(&w, item, keys[i]);
+        mo_jw_copy(&w, item, keys[i]);
     mo_jw_end(&w);
 }
 
@@ -107,10 +97,9 @@ static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
 static int digest_tool(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
 {
     mo_autoarena struct mo_arena a = {.cap = DEF_MAX};
-    struct mo_tool t;
-    int rc;
+    struct mo_tool t = {.source = 0};
+    int rc = mo_tool_read(&a, k->server, k->tool, k->item, &t);
 
-    rc = mo_tool_pins_read_tool(k->server, k->tool, k->item, &a, &t);
     if (rc == 0)
         memcpy(out, t.digest, MO_EXACT_DIGEST);
     return rc;

@@ -41,6 +41,11 @@ struct mo_tool {
 };
 
 void mo_exact_tool(const struct mo_tool_def *d, char out[MO_EXACT_DIGEST]);
+/* Reads a tool from the list of its server, without a name for the model; texts
+ * are in the arena or borrowed from the item. own empty: the name is in the
+ * item. 0 or MO_ENOMEM. */
+int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
+                 struct mo_json item, struct mo_tool *out);
 
 struct mo_exact_call {
     struct mo_span session, call, server, tool;

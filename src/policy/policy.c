@@ -226,12 +226,12 @@ bool mo_policy_item_is_pinned(struct mo_policy *p, struct mo_span server,
     char buf[KEY_MAX];
     struct mo_span key = make_key(buf, server, tool);
     mo_autoarena struct mo_arena a = {.cap = TEXT_MAX};
-    struct mo_tool t;
+    struct mo_tool t = {.source = 0};
     bool same;
 
     if (is_known(p, key, hash))
         return true;
-    same = mo_tool_pins_read_tool(server, tool, item, &a, &t) == 0 &&
+    same = mo_tool_read(&a, server, tool, item, &t) == 0 &&
            mo_policy_tool_is_pinned(p, &t, NULL);
     if (same && key.n)
         (void)mo_map_put(&p->known, key, (void *)(uintptr_t)hash, NULL);

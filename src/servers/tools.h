@@ -51,12 +51,6 @@ const struct mo_tool *mo_tools_find(const struct mo_tools *t,
 /* Reason why source i failed; NULL: it answered. */
 const char *mo_tools_failed(const struct mo_tools *t, size_t i);
 
-/* Reads one tool from the list of its server, without a name for the model;
- * texts are in the arena or borrowed. own empty: the name is in the item. 0 or
- * MO_ENOMEM. */
-int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
-                 struct mo_json item, struct mo_tool *out);
-
 /* Builds the name for the model (pure): at most MO_TOOLS_NAME_MAX - 1 bytes and
  * NUL. */
 void mo_tools_name(struct mo_span server, struct mo_span tool, bool bare,

@@ -20,7 +20,7 @@ static const char *const outcomes[] = {
 
 /* One line for each step of a call. Steps of every call are at level debug;
  * what a person decides, and calls that did not run, at info. A call of a
- * conversation has lines of its own there (agent/chat/chat_log.h). */
+ * conversation has lines of its own there (agent/chat/chat_write.h). */
 static void log_step(const struct call_approval *j)
 {
     const struct mo_gw_case *k = &j->pub;

@@ -157,7 +157,7 @@ int mo_forward_question(struct forwarded_call *f, const char *method,
 bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
                                bool failed);
 
-/* --- elicitation.c ------------------------------------------------------- */
+/* --- forwarded_call_owner.c ---------------------------------------------- */
 
 /* The client of the call is asked to open a URL. */
 void mo_elicitation_begin(const struct forwarded_call *f,

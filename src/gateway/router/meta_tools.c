@@ -156,11 +156,6 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
     mo_rewrite_answer(c, &b);
 }
 
-void mo_meta_tools_copy(struct mo_jw *w, struct mo_json from, const char *key)
-{
-    mo_jw_member_raw(w, key, mo_json_text(mo_json_get(from, key)));
-}
-
 /* --- lookup by name ------------------------------------------------------ */
 
 const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
@@ -202,8 +197,8 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
     if (it)
         mo_unavailable_tool(g, it, &v);
     if (it && !mo_meta_tools_is_held_back(&v)) {
-        mo_meta_tools_copy(w, it->item, "description");
-        mo_meta_tools_copy(w, it->item, "inputSchema");
+        mo_jw_copy(w, it->item, "description");
+        mo_jw_copy(w, it->item, "inputSchema");
     }
     if (h->equal)
         mo_jw_member_bool(w, "equivalent", true);

@@ -121,8 +121,8 @@ struct mo_gateway {
     struct mo_list reads;      /* inside.c */
     struct mo_map watched;     /* exposed URI -> struct watched_resource */
     bool listed[3]; /* by enum mo_ep_what: listed since the last change */
-    struct mo_map elicitations;  /* call/elicitation.c */
-    struct mo_map watched_tasks; /* watch_task.c */
+    struct mo_map elicitations;  /* call/forwarded_call_owner.c */
+    struct mo_map watched_tasks; /* watch.c */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* of the hash in task names */
