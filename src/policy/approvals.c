@@ -28,7 +28,6 @@ static void unlist_pending(struct pending_call *p)
     if (mo_list_empty(&p->node))
         return;
     mo_list_del(&p->node);
-    mo_list_init(&p->node);
     p->d->npending--;
 }
 

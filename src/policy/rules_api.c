@@ -83,14 +83,15 @@ int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
 
 /* --- adding -------------------------------------------------------------- */
 
-static int read_action(struct mo_json doc, struct mo_err *e)
+static int read_rule(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,
+                     struct mo_err *e)
 {
-    struct mo_json v = mo_json_get(doc, "action");
+    static const char *const known[] = {"allow", "deny", NULL};
 
-    if (mo_json_str_eq(v, MO_SPAN("allow")) ||
-        mo_json_str_eq(v, MO_SPAN("deny")))
-        return 0;
-    return mo_fail(e, MO_EINVAL, "\"action\" must be \"allow\" or \"deny\"");
+    if (!mo_json_str_in(mo_json_get(doc, "action"), known))
+        return mo_fail(e, MO_EINVAL,
+                       "\"action\" must be \"allow\" or \"deny\"");
+    return mo_remembered_rules_read(a, doc, r, e);
 }
 
 static int add_from_json(struct mo_policy *p, struct mo_json doc,
@@ -101,10 +102,8 @@ static int add_from_json(struct mo_policy *p, struct mo_json doc,
     struct mo_remembered_rule_wish wish = {.who = who};
     char id[MO_REMEMBERED_RULES_ID_MAX];
     struct mo_rule r = {.nargs = 0};
-    int rc = read_action(doc, e);
+    int rc = read_rule(a, doc, &r, e);
 
-    if (rc == 0)
-        rc = mo_remembered_rules_read(a, doc, &r, e);
     if (rc < 0)
         return rc;
     wish.action = r.action;
@@ -143,14 +142,9 @@ struct trial {
 static int read_draft(struct mo_json draft, struct mo_arena *a, struct trial *t,
                       struct mo_err *e)
 {
-    int rc;
-
     if (draft.p == NULL)
         return 0;
-    rc = read_action(draft, e);
-    if (rc == 0)
-        rc = mo_remembered_rules_read(a, draft, &t->draft, e);
-    if (rc < 0)
+    if (read_rule(a, draft, &t->draft, e) < 0)
         return mo_wrap(e, "draft");
     t->drafts = (struct mo_rules){&t->draft, 1};
     return 0;

@@ -16,11 +16,8 @@ bool mo_manage_allowed(const struct mo_config *c, const char *listen)
 static void job_free(struct job *j)
 {
     mo_timer_stop(j->m->o.loop, &j->again);
-    mo_entry_wipe(&j->entry);
-    for (struct undo *u = j->undo; u; u = u->next) {
-        if (u->value)
-            explicit_bzero(u->value, u->n);
-    }
+    mo_entry_wipe(&j->entry.secrets);
+    mo_entry_wipe(&j->undo);
     mo_buf_wipe(&j->body);
     mo_buf_fini(&j->who);
     mo_buf_fini(&j->report);

@@ -13,7 +13,6 @@
 #include "agent/chat/event.h"
 #include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/queue.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
 #include "agent/chat/write_ahead.h"

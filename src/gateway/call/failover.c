@@ -17,24 +17,18 @@ static bool is_tool(const struct mo_ep_call *c)
     return mo_span_is(c->method, "tools/call");
 }
 
-static bool has_hint(struct mo_json item, const char *hint)
-{
-    struct mo_json v = mo_json_get(mo_json_get(item, "annotations"), hint);
-
-    return mo_span_is(mo_json_text(v), "true");
-}
-
 static bool is_harmless(const struct mo_ep_call *c, const struct call_target *t)
 {
     static const char *const reads[] = {"resources/read", "prompts/get",
                                         "completion/complete"};
+    struct mo_json hints = mo_json_get(t->item, "annotations");
 
     for (size_t i = 0; i < MO_COUNT(reads); i++)
         if (mo_span_is(c->method, reads[i]))
             return true;
     return is_tool(c) &&
-           (has_hint(t->item, "readOnlyHint") ||
-            has_hint(t->item, "idempotentHint") ||
+           (mo_json_true(hints, "readOnlyHint") ||
+            mo_json_true(hints, "idempotentHint") ||
             mo_overrides_tool(t->slot->overrides, t->own)->idempotent);
 }
 
