@@ -437,14 +437,12 @@ int mo_policy_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!p)
         return mo_fail(e, MO_ENOMEM, "policy");
     p->loop = l;
-    p->cfg = mo_config_ref(cfg);
-    mo_arena_init(&p->arena, RULES_ARENA);
     p->key0 = mo_random_u64();
     p->key1 = mo_random_u64();
     mo_list_init(&p->changed);
     mo_map_init(&p->known, KNOWN_MAX);
     mo_timer_init(&p->flush, on_flush);
-    rc = make_rules(cfg, &p->arena, &p->rules, e);
+    rc = mo_policy_reload(p, cfg, e);
     if (rc == 0)
         rc = mo_remembered_rules_open(cfg->store.dir, &p->remembered, e);
     if (rc < 0) {

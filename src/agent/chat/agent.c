@@ -5,8 +5,6 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/turn.h"
-#include "agent/chat/verdict.h"
-#include "agent/chat/write_ahead.h"
 
 static void free_agent(struct mo_later *d)
 {

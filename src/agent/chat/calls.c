@@ -15,10 +15,7 @@
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
-#include "agent/chat/router.h"
-#include "agent/chat/run.h"
-#include "agent/chat/verdict.h"
-#include "agent/chat/write_ahead.h"
+#include "agent/chat/turn.h"
 
 #include "mcp/content.h"
 

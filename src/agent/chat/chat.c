@@ -11,11 +11,9 @@
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
-#include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
-#include "agent/chat/write_ahead.h"
 
 #define TO(state) (1u << (state))
 

@@ -17,7 +17,6 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
-#include "agent/chat/run.h"
 #include "codec/json/jschema.h"
 #include "codec/rpc.h"
 #include "mcp/client/form.h"

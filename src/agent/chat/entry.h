@@ -25,7 +25,7 @@ enum mo_entry_role {
     MO_ENTRY_TOOL,
     MO_ENTRY_NOTE,
     MO_ENTRY_SUMMARY,
-    MO_ENTRY_QUEUED, /* a message waits: queue.c. No page is shown it */
+    MO_ENTRY_QUEUED, /* a message waits: write_ahead.c. No page is shown it */
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry);

@@ -10,7 +10,6 @@
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/router.h"
 
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";

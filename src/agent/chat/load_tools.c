@@ -19,7 +19,6 @@
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
-#include "agent/chat/gateway_client.h"
 #include "gateway/inside.h"
 
 _Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");

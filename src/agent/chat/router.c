@@ -20,13 +20,9 @@
  * Limits: TEXT_MAX bytes of names and reasons; beyond that no stand-in is used.
  * Each stand-in is tried once. After a restart a call that is pending for a
  * stand-in continues with the stand-ins of that server. */
-#include "agent/chat/router.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/run.h"
-#include "agent/chat/verdict.h"
 #include "gateway/inside.h"
 
 #define ROUTED_MAX ((size_t)8 * 1024 * 1024)
@@ -257,7 +253,7 @@ static int swap_tool(struct call *k, struct mo_span server, struct mo_span tool)
     return rc;
 }
 
-/* The format of gateway/call/failover.h. */
+/* The format of gateway/call/failover.c. */
 static int put_route(struct call *k, const struct stand_in *a)
 {
     struct mo_jw w;

@@ -4,14 +4,11 @@
  * The call is already stored as running (calls.c). From here on it gets exactly
  * one outcome. If it is unknown whether the call had an effect, the outcome
  * says so. */
-#include "agent/chat/run.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
-#include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/router.h"
 #include "gateway/inside.h"
 #include "mcp/content.h"
 

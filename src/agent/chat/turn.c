@@ -12,7 +12,6 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/verdict.h"
 
 static const char our_instructions[] =
     "You are a helpful assistant with tools. The tools of the server \"box\" "

@@ -5,13 +5,11 @@
  * A decision must be about the call as it was shown. A decision about a call
  * that is not pending (any more), or has changed, is refused and audited.
  * calls.c stores an accepted decision; then the call runs or is rejected. */
-#include "agent/chat/verdict.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/router.h"
 #include "agent/chat/session_memory.h"
 #include "mcp/content.h"
 

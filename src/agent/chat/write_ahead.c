@@ -22,7 +22,6 @@
  * The request is sent after the write instead if the store is known to be down,
  * if another write of the chat is under way (it may start a new conversation),
  * or if tools must be loaded or older turns summarised first. */
-#include "agent/chat/write_ahead.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"

@@ -1,5 +1,16 @@
-#include "gateway/call/failover.h"
-
+/* failover.c - retries a failed call, or moves it to a fallback server.
+ *
+ * A call is sent again only if nothing can have been done yet (there was no
+ * child, or nothing was written), or if repeating it does no harm: a tool that
+ * its server or the configuration declares read-only or idempotent, or a
+ * method that only reads (resources, prompts, completions). Otherwise the
+ * outcome is "unknown".
+ *
+ * First the same server is tried, up to the configured retries
+ * (server_overrides.h) and within the time for the call. Then its fallback
+ * servers, in order, each once, and only for tools. A server that cannot be
+ * reached is not retried. A call stays with its server once that server has
+ * asked a question or given it a task. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/upstream/server_overrides.h"
 
