@@ -1,7 +1,5 @@
-/*
- * rules_api.c - reads requests and writes answers of /api/rules; see
- * rules_api.h.
- */
+/* rules_api.c - reads requests and writes answers of /api/rules; see
+ * rules_api.h. */
 #include "policy/rules_api.h"
 
 #include <stdio.h>

@@ -67,10 +67,8 @@ int mo_chat_append(struct chat *c, struct mo_span doc)
 
     if (en == NULL)
         return MO_ENOMEM;
-    en->seq = c->transcript.seq;
-    en->at = mo_wall_ms();
     mo_chat_entries_add(c, en);
-    mo_chat_event_entry(c, en);
+    mo_chat_entries_kept(c, en);
     return 0;
 }
 

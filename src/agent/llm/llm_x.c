@@ -293,15 +293,6 @@ static void on_data(void *ctx, struct mo_span data)
         end_request(x);
 }
 
-/* A server that does not stream although asked to: treated as one event. */
-static void take_whole_doc(struct mo_llm_x *x)
-{
-    struct mo_err e;
-
-    if (mo_llm_event(&x->in, mo_buf_view(&x->doc), &e) < 0)
-        fail_with(x, &e, "protocol");
-}
-
 /* A compatible server that wants the limit under its newer name, as it says:
  * once more, from the start. */
 static bool rename_limit(struct mo_llm_x *x, const struct mo_llm_verdict *v)
@@ -344,8 +335,11 @@ static void take_lost_connection(struct mo_llm_x *x, const struct mo_err *why)
 
 static void end_stream(struct mo_llm_x *x)
 {
-    if (!x->stream) {
-        take_whole_doc(x);
+    struct mo_err e;
+
+    if (!x->stream) { /* although asked to: treated as one event */
+        if (mo_llm_event(&x->in, mo_buf_view(&x->doc), &e) < 0)
+            fail_with(x, &e, "protocol");
     } else {
         feed_stream(
             x, MO_SPAN("\n\n")); /* the last event may lack its empty line */

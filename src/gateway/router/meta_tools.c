@@ -123,11 +123,6 @@ struct mo_span mo_meta_tools_definitions(void)
     return mo_span(meta_tools_json, sizeof(meta_tools_json) - 1);
 }
 
-void mo_meta_tools_list(struct mo_ep_call *c)
-{
-    mo_ep_call_result(c, mo_meta_tools_definitions());
-}
-
 /* --- arguments and answers ----------------------------------------------- */
 
 struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
