@@ -225,6 +225,8 @@ static void on_relisten(struct mo_timer *t)
     listen_to(mo_container_of(t, struct gw_child, relisten));
 }
 
+/* --- subscriptions to tasks ---------------------------------------------- */
+
 static void renew_listens(const struct watched_task *x)
 {
     mo_list_each_entry (k, &x->slot->children, struct gw_child, node) {

@@ -8,8 +8,10 @@
 
 #include "codec/sha256.h"
 
-void mo_gw_hash(struct mo_span a, struct mo_span b,
-                char out[MO_GW_HASH_LEN + 1])
+#define HASH_LEN 6
+
+/* The first digits of the SHA-256 of a, NUL, b. */
+static void put_hash(struct mo_span a, struct mo_span b, char out[HASH_LEN + 1])
 {
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
@@ -19,7 +21,7 @@ void mo_gw_hash(struct mo_span a, struct mo_span b,
     mo_sha256_put(&h, "", 1);
     mo_sha256_put(&h, b.p, b.n);
     mo_sha256_end(&h, sum);
-    mo_hex(sum, MO_GW_HASH_LEN / 2, out);
+    mo_hex(sum, HASH_LEN / 2, out);
 }
 
 static const bool plain[256] = {
@@ -48,7 +50,7 @@ void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
     bool changed = name.n == 0;
     size_t n = 0;
 
-    MO_BUG_ON(size < MO_GW_HASH_LEN + 2);
+    MO_BUG_ON(size < HASH_LEN + 2);
     if (prefixed) {
         n = put_plain(out, size, n, prefix, &changed);
         n = put_plain(out, size, n, MO_SPAN("_"), &changed);
@@ -58,10 +60,10 @@ void mo_gw_name_in(struct mo_span prefix, struct mo_span name, bool prefixed,
         out[n] = '\0';
         return;
     }
-    if (n > size - 2 - MO_GW_HASH_LEN)
-        n = size - 2 - MO_GW_HASH_LEN;
+    if (n > size - 2 - HASH_LEN)
+        n = size - 2 - HASH_LEN;
     out[n] = '_';
-    mo_gw_hash(prefix, name, out + n + 1);
+    put_hash(prefix, name, out + n + 1);
 }
 
 void mo_gw_name(struct mo_span prefix, struct mo_span name, bool prefixed,
@@ -83,7 +85,7 @@ static bool is_scheme(char c)
     return is_lower(c) || mo_is_digit(c) || c == '-' || c == '.';
 }
 
-#define LABEL_KEEP ((size_t)(MO_GW_LABEL_MAX - 2 - MO_GW_HASH_LEN))
+#define LABEL_KEEP ((size_t)(MO_GW_LABEL_MAX - 2 - HASH_LEN))
 
 void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX])
 {
@@ -104,7 +106,7 @@ void mo_gw_label(struct mo_span server, char out[MO_GW_LABEL_MAX])
     if (!odd)
         return;
     out[n++] = '-';
-    mo_gw_hash(server, MO_SPAN(""), out + n);
+    put_hash(server, MO_SPAN(""), out + n);
 }
 
 int mo_gw_uri(const char *label, struct mo_span uri, struct mo_buf *out)
