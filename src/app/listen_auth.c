@@ -42,14 +42,11 @@ static int read_token(const struct mo_config *c, const char *text,
 static int take_token(const struct mo_config *c, const char *text,
                       char out[MO_LISTEN_AUTH_TOKEN_MAX], struct mo_err *e)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_LISTEN_AUTH_TOKEN_MAX - 1};
-    int rc;
+    mo_autowipe struct mo_buf b = {.max = MO_LISTEN_AUTH_TOKEN_MAX - 1};
+    int rc = read_token(c, text, &b, e);
 
-    rc = read_token(c, text, &b, e);
     if (rc == 0)
         (void)snprintf(out, MO_LISTEN_AUTH_TOKEN_MAX, "%s", mo_buf_cstr(&b));
-    if (b.p)
-        explicit_bzero(b.p, b.len);
     return rc;
 }
 
@@ -65,10 +62,10 @@ static void set_token(struct mo_listen_auth *d, const char *token, bool made)
 
 static bool is_name(const char *name)
 {
-    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                            "abcdefghijklmnopqrstuvwxyz0123456789_.@-");
+    struct mo_span s = mo_span_cstr(name);
 
-    return n > 0 && n < MO_REQ_CALLER_MAX && name[n] == '\0';
+    return s.n > 0 && s.n < MO_REQ_CALLER_MAX &&
+           mo_span_only(s, MO_ALNUM "_.@-");
 }
 
 /* A token must identify one person. */
