@@ -100,6 +100,10 @@ int mo_engine_attach(struct mo_engine *en, const char *id,
                      mo_engine_attached *done, void *ctx,
                      struct mo_engine_call **out, struct mo_err *e);
 
+/* Append path, which ends in "filters=", and {"type":type,"label":[label]}.
+ * type: JSON text, or NULL. */
+int mo_engine_put_filter(struct mo_buf *b, const char *path, const char *type,
+                         const char *label);
 /* True for a text that may stand in a path as an id or a name. */
 bool mo_engine_is_name(struct mo_span s);
 
