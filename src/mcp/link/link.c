@@ -21,7 +21,11 @@ void mo_link_attach(struct mo_link *k, const struct mo_link_cb *cb, void *ctx)
 
 int mo_link_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    return k->closing ? MO_ECLOSED : k->ops->send(k, m);
+    if (k->closing)
+        return MO_ECLOSED;
+    if (k->ops->send)
+        return k->ops->send(k, m);
+    return k->inner ? mo_link_send(k->inner, m) : MO_ECLOSED;
 }
 
 void mo_link_forget(struct mo_link *k, uint64_t id)

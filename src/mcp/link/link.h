@@ -106,6 +106,7 @@ void mo_link_lines_leave(struct mo_link *k);
 /* Operations of a kind of link; struct mo_link is the first member of its
  * struct. */
 struct mo_link_ops {
+    /* NULL: the message goes to the inner link */
     int (*send)(struct mo_link *k, const struct mo_link_msg *m);
     void (*forget)(struct mo_link *k, uint64_t id);
     void (*opened)(struct mo_link *k, const char *version);
@@ -118,6 +119,7 @@ struct mo_link {
     const struct mo_link_ops *ops;
     const struct mo_link_cb *cb;
     void *ctx;
+    struct mo_link *inner; /* of a kind on top of another link; NULL: ended */
     /* Set by link.c only: */
     bool closing;      /* mo_link_close() was called */
     bool failing;      /* mo_link_fail() was called */

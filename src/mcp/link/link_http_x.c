@@ -320,12 +320,9 @@ static void on_events(struct xchg *x, struct mo_span in)
 static void keep_session(struct http *h, struct mo_span id)
 {
     h->session[0] = '\0';
-    if (id.n == 0 || id.n > MO_LINK_HTTP_SESSION)
+    if (id.n == 0 || id.n > MO_LINK_HTTP_SESSION ||
+        !mo_span_between(id, '!', '~'))
         return;
-    for (size_t i = 0; i < id.n; i++) {
-        if (id.p[i] < 0x21 || id.p[i] > 0x7E)
-            return;
-    }
     memcpy(h->session, id.p, id.n);
     h->session[id.n] = '\0';
 }

@@ -62,11 +62,7 @@ static int take_value(struct mo_span *s, struct mo_buf *b)
 
 static bool is_clean(struct mo_span s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < 0x20 || s.p[i] > 0x7E)
-            return false;
-    }
-    return true;
+    return mo_span_between(s, ' ', '~');
 }
 
 /* Keep the first parameter of a name; ignore values that are not plain text. */
@@ -311,13 +307,6 @@ static unsigned get_methods(struct mo_json root)
     return got;
 }
 
-static bool get_flag(struct mo_json root, const char *key)
-{
-    bool on = false;
-
-    return mo_json_bool(mo_json_get(root, key), &on) == 0 && on;
-}
-
 static int get_endpoints(struct mo_arena *a, struct mo_json root,
                          const char *server, struct mo_oauth_server *out,
                          struct mo_err *e)
@@ -358,9 +347,9 @@ int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
     if (rc < 0)
         return rc;
     out->auth = get_methods(doc.root);
-    out->iss =
-        get_flag(doc.root, "authorization_response_iss_parameter_supported");
-    out->cimd = get_flag(doc.root, "client_id_metadata_document_supported");
+    out->iss = mo_json_flag(doc.root,
+                            "authorization_response_iss_parameter_supported");
+    out->cimd = mo_json_flag(doc.root, "client_id_metadata_document_supported");
     if (!out->auth)
         return mo_fail(e, MO_EPROTO,
                        "the issuer offers no supported client authentication");

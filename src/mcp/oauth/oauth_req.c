@@ -263,11 +263,7 @@ int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
 /* True for a text that may follow "Bearer " in a header. */
 static bool is_bearer(const char *s)
 {
-    for (const char *p = s; *p; p++) {
-        if (*p < 0x21 || *p > 0x7E)
-            return false;
-    }
-    return s[0] != '\0';
+    return s[0] && mo_span_between(mo_span_cstr(s), '!', '~');
 }
 
 static uint64_t get_expiry(struct mo_json root, uint64_t now_ms)

@@ -193,7 +193,7 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
             rc = MO_ENOMEM;
     }
     (void)mo_json_u64(mo_json_get(v, "expires_ms"), &k.expires_ms);
-    (void)mo_json_bool(mo_json_get(v, "local"), &k.local);
+    k.local = mo_json_flag(v, "local");
     if (rc == 0 && (!k.issuer || !k.server))
         rc = MO_EPROTO;
     if (rc == 0)

@@ -42,12 +42,9 @@ static int read_filter(struct call *c, struct mo_json wanted)
     mo_map_init(&f->tasks, c->ep->o.limits.uris);
     c->filter = f;
     c->ep->nlistens++;
-    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
-        bool on = false;
-
-        (void)mo_json_bool(mo_json_get(wanted, kinds[i].key), &on);
-        f->what[i] = on && (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED);
-    }
+    for (size_t i = 0; i < MO_COUNT(kinds); i++)
+        f->what[i] = (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED) &&
+                     mo_json_flag(wanted, kinds[i].key);
     if ((caps & MO_EP_TASKS) &&
         read_names(&f->tasks, mo_json_get(wanted, "taskIds")) < 0)
         return MO_EINVAL;

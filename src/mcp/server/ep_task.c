@@ -221,11 +221,9 @@ static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
     struct ep_task *t = mo_container_of(w, struct ep_task, way);
     struct mo_json m = {msg.p, msg.n};
     struct mo_json v = mo_json_get(m, "result");
-    bool failed = !v.p;
+    bool failed = !v.p || mo_json_flag(v, "isError");
 
     (void)status;
-    if (v.p)
-        (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
     t->is_error = !v.p;
     keep_outcome(t, v.p ? v : mo_json_get(m, "error"));
     end_task(t, failed || t->why ? FAILED : COMPLETED);
