@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/map.h"
 #include "box/docker_priv.h"
 #include "codec/seccomp.h"
 
@@ -186,8 +185,7 @@ static int profile_file(struct dk *d, struct mo_err *e)
         return mo_fail(e, MO_ETOOBIG, "seccomp profile");
     if (mo_file_save(path, mo_buf_view(&d->seccomp), 0644, e) < 0)
         return mo_wrap(e, "seccomp profile");
-    mo_buf_reset(&d->seccomp);
-    return mo_buf_puts(&d->seccomp, path);
+    return mo_buf_set(&d->seccomp, mo_span_cstr(path));
 }
 
 static int make_profile(struct dk *d, struct mo_err *e)
@@ -255,9 +253,7 @@ static void dk_free(struct dk *d)
     mo_later_cancel(&d->later);
     mo_buf_fini(&d->image.tar);
     mo_buf_fini(&d->seccomp);
-    if (d->clean)
-        mo_map_fini(d->clean);
-    mo_free(d->clean);
+    mo_map_fini(&d->clean);
     mo_free(d->store);
     mo_free(d->instance);
     mo_free(d->dir);
@@ -372,10 +368,8 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;
-    d->clean = mo_new(struct mo_map);
-    if (d->clean)
-        mo_map_init(d->clean, DK_CLEAN_MAX);
-    if (!d->store || !d->instance || !d->clean || (o->dir && !d->dir)) {
+    mo_map_init(&d->clean, DK_CLEAN_MAX);
+    if (!d->store || !d->instance || (o->dir && !d->dir)) {
         dk_free(d);
         return mo_fail(e, MO_ENOMEM, "docker");
     }

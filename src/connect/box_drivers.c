@@ -6,11 +6,16 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "box/helpers.h"
 #include "codec/sha256.h"
 
 #define SECOND_MS 3000 /* wait for a driver that is only swept */
 #define MIB       ((uint64_t)1024 * 1024)
+
+/* The two small programs that this one carries with it (scripts/embed), so that
+ * neither is missing or of another version: mo-toolbox runs inside boxes,
+ * mo-box makes native ones. */
+extern const char mo_helper_toolbox[], mo_helper_toolbox_end[];
+extern const char mo_helper_launcher[], mo_helper_launcher_end[];
 
 /* A driver that is being opened. */
 struct driver {
@@ -36,8 +41,7 @@ struct mo_box_drivers {
     void (*done)(void *ctx, struct mo_box_drivers *sb,
                  const struct mo_err *why);
     void *ctx;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 static const struct {
@@ -86,10 +90,7 @@ static void on_over(struct mo_later *d)
 
     mo_config_unref(sb->cfg);
     mo_free(sb);
-    if (told.gone) {
-        told.gone(told.gone_ctx);
-        return;
-    }
+    mo_gone_fire(told.gone);
     if (told.done)
         told.done(told.ctx, NULL, &told.why);
 }
@@ -120,8 +121,7 @@ void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
                           void *ctx)
 {
     sb->done = NULL;
-    sb->gone = gone;
-    sb->gone_ctx = ctx;
+    sb->gone = (struct mo_gone){gone, ctx};
     close_all(sb);
 }
 
@@ -185,8 +185,10 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .store = sb->store,
         .instance = sb->instance,
         .dir = sb->cfg->store.dir,
-        .toolbox = mo_helper_toolbox_bytes(),
-        .launcher = mo_helper_launcher_bytes(),
+        .toolbox = {mo_helper_toolbox,
+                    (size_t)(mo_helper_toolbox_end - mo_helper_toolbox)},
+        .launcher = {mo_helper_launcher,
+                     (size_t)(mo_helper_launcher_end - mo_helper_launcher)},
         .engine = sb->cfg->sandbox.docker_host,
     };
     struct driver *d = &sb->v[i];
