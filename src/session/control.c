@@ -89,14 +89,14 @@ static int run_request(struct asker *a, struct mo_span line, struct mo_err *e)
 {
     char id[MO_SESSION_ID_MAX + 1];
     struct mo_json_doc d;
-    bool forget = false;
+    bool forget;
     int rc = mo_json_parse(line, 0, &d, e);
 
     if (rc < 0)
         return rc;
     if (!mo_json_str_eq(mo_json_get(d.root, "op"), MO_SPAN("end")))
         return mo_fail(e, MO_EINVAL, "unknown operation");
-    (void)mo_json_bool(mo_json_get(d.root, "forget"), &forget);
+    forget = mo_json_flag(d.root, "forget");
     rc = mo_json_str_copy(mo_json_get(d.root, "session"), id, sizeof(id));
     if (rc < 0)
         return mo_fail(e, rc, "the session's id is not valid");
@@ -260,17 +260,15 @@ static void on_answer(void *ctx, char *p, size_t n)
     struct mo_json_doc d;
     int64_t code = MO_EPROTO;
     char text[sizeof(q->why.msg)];
-    bool ok = false;
 
     if (q->answered || mo_frame_next(&q->f, &in, &line) != 1 ||
         mo_json_parse(line, 0, &d, NULL) < 0)
         return;
     q->answered = true;
-    (void)mo_json_bool(mo_json_get(d.root, "ok"), &ok);
     (void)mo_json_i64(mo_json_get(d.root, "code"), &code);
     mo_err_clear(&q->why);
     (void)mo_json_str_copy(mo_json_get(d.root, "message"), text, sizeof(text));
-    if (!ok)
+    if (!mo_json_flag(d.root, "ok"))
         (void)mo_fail(&q->why, (int)code, "%s", text);
     mo_stream_close(q->s, NULL);
 }
