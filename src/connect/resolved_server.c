@@ -8,16 +8,18 @@
 
 /* --- commands, environment, headers, addresses ---------------------------- */
 
-static int configured_words(struct mo_resolved_server *t,
-                            const struct mo_config_mcp *s, struct mo_err *e)
+int mo_resolved_server_words(struct mo_resolved_server *t,
+                             const struct mo_config_mcp *s, struct mo_err *e)
 {
     const char **v = mo_arena_zalloc(t->a, (s->args.n + 2) * sizeof(*v));
+    size_t n = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "arguments");
-    v[0] = s->command;
+    if (s->command)
+        v[n++] = s->command;
     for (size_t i = 0; i < s->args.n; i++)
-        v[i + 1] = s->args.v[i];
+        v[n++] = s->args.v[i];
     t->child.argv = v;
     return 0;
 }
@@ -148,7 +150,7 @@ static int init_child(struct mo_resolved_server *t, const struct mo_config *cfg,
                       const struct mo_config_mcp *s, struct mo_err *e)
 {
     const char *const *v = NULL;
-    int rc = configured_words(t, s, e);
+    int rc = mo_resolved_server_words(t, s, e);
 
     if (rc == 0)
         rc = mo_resolved_server_env(t, cfg, s, &v, e);
@@ -206,7 +208,7 @@ int mo_resolved_server_key(const struct mo_config *cfg,
     struct mo_resolved_server t = {.a = &a};
     const char *address[] = {NULL, NULL};
     int rc = s->url ? resolve_url(&t, cfg, s->url, NULL)
-                    : configured_words(&t, s, NULL);
+                    : mo_resolved_server_words(&t, s, NULL);
 
     address[0] = t.remote.url;
     if (rc == 0 && s->url)

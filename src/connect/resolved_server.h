@@ -32,6 +32,10 @@ int mo_resolved_server_key(const struct mo_config *cfg,
                            const struct mo_config_mcp *s,
                            struct mo_era_cache_key *out);
 
+/* Sets t->child.argv: the command, if there is one, and the arguments. Only
+ * t->a must be set. */
+int mo_resolved_server_words(struct mo_resolved_server *t,
+                             const struct mo_config_mcp *s, struct mo_err *e);
 /* Resolves the environment of the server: "NAME=VALUE" strings in t->a,
  * NULL-terminated. Only t->a must be set. */
 int mo_resolved_server_env(struct mo_resolved_server *t,

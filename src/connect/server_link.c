@@ -35,8 +35,7 @@ struct mo_server_link {
     unsigned nsign_ins;
     struct mo_stderr_tail *stderr_tail;
     struct mo_later later; /* runs the next step of closing */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
     size_t message_max; /* of a message of a server */
 };
 
@@ -315,14 +314,10 @@ static void on_sign_in_gone(void *ctx)
 static void on_later(struct mo_later *w)
 {
     struct mo_server_link *d = mo_container_of(w, struct mo_server_link, later);
-    void (*gone)(void *) = d->gone;
-    void *ctx = d->gone_ctx;
+    struct mo_gone gone = d->gone;
+    struct signed_in *x = mo_list_pop(&d->sign_ins, struct signed_in, node);
 
-    if (!mo_list_empty(&d->sign_ins)) {
-        struct signed_in *x =
-            mo_list_first(&d->sign_ins, struct signed_in, node);
-
-        mo_list_del(&x->node);
+    if (x) {
         mo_sign_in_end(x->s, on_sign_in_gone, x);
     } else if (d->boxed) {
         mo_boxed_link_close(mo_take_ptr(&d->boxed), on_gone, d);
@@ -334,7 +329,7 @@ static void on_later(struct mo_later *w)
         mo_stderr_tail_free(d->stderr_tail);
         mo_config_unref(d->cfg);
         mo_free(d);
-        gone(ctx);
+        mo_gone_fire(gone);
     }
 }
 
@@ -392,7 +387,6 @@ const struct mo_stderr_tail *mo_server_link_said(const struct mo_server_link *d)
 void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
                           void *ctx)
 {
-    d->gone = gone;
-    d->gone_ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     on_gone(d);
 }

@@ -25,9 +25,8 @@ struct mo_sign_in {
     bool asked;    /* a person was asked and there is no token yet */
     bool answered; /* the flow ended and mo_sign_in_wait() has not seen it */
     bool ended;    /* a flow ended since the last wait */
-    struct mo_err why;       /* its result; code 0: a token */
-    void (*over)(void *ctx); /* mo_sign_in_end() */
-    void *over_ctx;
+    struct mo_err why;   /* its result; code 0: a token */
+    struct mo_gone gone; /* mo_sign_in_end() */
 };
 
 bool mo_sign_in_wanted(const struct mo_config_mcp *s)
@@ -195,17 +194,15 @@ int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
 static void on_over(void *ctx)
 {
     struct mo_sign_in *s = ctx;
-    void (*over)(void *) = s->over;
-    void *over_ctx = s->over_ctx;
+    struct mo_gone gone = s->gone;
 
     sign_in_free(s);
-    over(over_ctx);
+    mo_gone_fire(gone);
 }
 
 void mo_sign_in_end(struct mo_sign_in *s, void (*gone)(void *ctx), void *ctx)
 {
-    s->over = gone;
-    s->over_ctx = ctx;
+    s->gone = (struct mo_gone){gone, ctx};
     mo_oauth_close(s->oauth, on_over, s);
 }
 
