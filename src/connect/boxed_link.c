@@ -190,11 +190,10 @@ static void boxed_start(struct mo_link *k)
         mo_loop_defer(x->loop, &x->later);
 }
 
-static void boxed_close(struct mo_link *k, const struct mo_err *why)
+static void boxed_close(struct mo_link *k)
 {
     struct boxed *x = mo_container_of(k, struct boxed, k);
 
-    (void)why;
     close_parts(x);
     mo_loop_defer(x->loop, &x->later);
 }

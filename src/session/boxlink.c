@@ -67,12 +67,12 @@ static void boxlink_start(struct mo_link *k)
         mo_timer_start(b->loop, &b->drain, DRAIN_MS);
 }
 
-static void boxlink_close(struct mo_link *k, const struct mo_err *why)
+static void boxlink_close(struct mo_link *k)
 {
     struct boxlink *b = from_link(k);
 
     if (k->inner)
-        mo_link_close(k->inner, why);
+        mo_link_close(k->inner, k->why.code ? &k->why : NULL);
     else
         mo_loop_defer(b->loop, &b->later);
 }
@@ -117,16 +117,14 @@ int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io, mo_done_fn *on_eof,
         mo_stream_close(io, NULL);
         return mo_fail(e, MO_ENOMEM, "link to the box");
     }
+    *b = (struct boxlink){
+        .k = {.ops = &ops}, .loop = l, .on_eof = on_eof, .ctx = ctx};
     rc = mo_link_lines(l, io, 0, &b->k.inner, e);
     if (rc < 0) {
         mo_free(b);
         return rc;
     }
     mo_link_lines_leave(b->k.inner);
-    b->k.ops = &ops;
-    b->loop = l;
-    b->on_eof = on_eof;
-    b->ctx = ctx;
     mo_timer_init(&b->drain, on_drained);
     mo_later_init(&b->later, on_later);
     *out = b;

@@ -54,7 +54,7 @@ void mo_link_close(struct mo_link *k, const struct mo_err *why)
     k->closing = true;
     if (why && !k->failing)
         k->why = *why;
-    k->ops->close(k, why);
+    k->ops->close(k);
 }
 
 bool mo_link_fail(struct mo_link *k, const struct mo_err *why)

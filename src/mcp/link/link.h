@@ -111,7 +111,7 @@ struct mo_link_ops {
     void (*forget)(struct mo_link *k, uint64_t id);
     void (*opened)(struct mo_link *k, const char *version);
     void (*start)(struct mo_link *k); /* start delivering; may be NULL */
-    void (*close)(struct mo_link *k, const struct mo_err *why);
+    void (*close)(struct mo_link *k); /* k->why: the reason, or code 0 */
     bool http;
 };
 

@@ -152,11 +152,10 @@ static void child_start(struct mo_link *k)
     mo_link_attach(c->k.inner, &inner_cb, c);
 }
 
-static void child_close(struct mo_link *k, const struct mo_err *why)
+static void child_close(struct mo_link *k)
 {
     struct child *c = mo_container_of(k, struct child, k);
 
-    (void)why;
     if (!c->exited)
         mo_proc_stop(c->p, c->io);
 }

@@ -68,15 +68,12 @@ static void on_noise(struct lines *ln, struct mo_span line)
 
 static void on_flood(struct lines *ln)
 {
-    ln->budget.floods++;
-    if (ln->budget.floods < MO_LINK_FLOODS_MAX) {
-        ln->held |= HELD_RATE;
-        mo_timer_start(ln->loop, &ln->breath, MO_LINK_BREATH_MS);
+    if (!mo_budget_pause(&ln->budget)) {
+        fail_link(ln, MO_BUDGET_FLOOD);
         return;
     }
-    fail_link(ln, mo_error(MO_EPROTO,
-                           "flood: more than %d unrequested messages a second",
-                           MO_LINK_RATE));
+    ln->held |= HELD_RATE;
+    mo_timer_start(ln->loop, &ln->breath, MO_LINK_BREATH_MS);
 }
 
 static void charge_budget(struct lines *ln, bool answer)
@@ -332,11 +329,10 @@ static void lines_start(struct mo_link *k)
     mo_stream_attach(ln->s, &stream_cb, ln);
 }
 
-static void lines_close(struct mo_link *k, const struct mo_err *why)
+static void lines_close(struct mo_link *k)
 {
     struct lines *ln = mo_container_of(k, struct lines, k);
 
-    (void)why;
     if (k->failing)
         return;
     mo_timer_stop(ln->loop, &ln->breath);

@@ -56,16 +56,6 @@ static int queue_message(struct inside *x, bool up, uint64_t id,
     return 0;
 }
 
-static void drop_queue(struct mo_list *all)
-{
-    while (!mo_list_empty(all)) {
-        struct said *m = mo_list_first(all, struct said, node);
-
-        mo_list_del(&m->node);
-        mo_free(m);
-    }
-}
-
 /* --- messages of the endpoint -------------------------------------------- */
 
 /* A lost answer would be waited for, so the link fails instead. */
@@ -177,17 +167,13 @@ static void deliver_queue(struct inside *x)
     mo_list_init(&now);
     mo_list_splice(&now, &x->queue);
     x->queued = 0;
-    while (!mo_list_empty(&now) && !x->k.closing) {
-        struct said *s = mo_list_first(&now, struct said, node);
-
-        mo_list_del(&s->node);
-        if (s->up)
+    mo_list_drain (s, &now, struct said, node) {
+        if (s->up && !x->k.closing)
             deliver_up(x, s);
-        else
+        else if (!x->k.closing)
             deliver_down(x, s);
         mo_free(s);
     }
-    drop_queue(&now);
 }
 
 static void end_link(struct inside *x)
@@ -195,7 +181,8 @@ static void end_link(struct inside *x)
     mo_ep_sess_fini(&x->sess);
     mo_list_each_safe (n, &x->ways)
         way_free(mo_container_of(n, struct way, node));
-    drop_queue(&x->queue);
+    mo_list_drain (m, &x->queue, struct said, node)
+        mo_free(m);
     mo_later_cancel(&x->later);
     mo_link_gone(&x->k);
 }
@@ -218,11 +205,10 @@ static int inside_send(struct mo_link *k, const struct mo_link_msg *m)
                          m->text);
 }
 
-static void inside_close(struct mo_link *k, const struct mo_err *why)
+static void inside_close(struct mo_link *k)
 {
     struct inside *x = mo_container_of(k, struct inside, k);
 
-    (void)why;
     mo_loop_defer(x->loop, &x->later);
 }
 
