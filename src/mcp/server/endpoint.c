@@ -346,7 +346,9 @@ static void push_notice(struct mo_endpoint *ep, struct mo_ep_way *way,
 
     if (!way)
         return;
-    w = mo_ep_begin_note(ep, method);
+    w = mo_jw_object(mo_ep_scratch(ep));
+    mo_jw_member_cstr(&w, "jsonrpc", "2.0");
+    mo_jw_member_cstr(&w, "method", method);
     if (uri.p || id.p)
         mo_jw_member_obj(&w, "params");
     if (uri.p)

@@ -59,7 +59,6 @@ static void send_ack(struct call *c, struct mo_json wanted)
     struct mo_jw w =
         mo_ep_begin_note(c->ep, "notifications/subscriptions/acknowledged");
 
-    mo_jw_member_obj(&w, "params");
     mo_jw_member_obj(&w, "notifications");
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
         if (f->what[i])
@@ -110,19 +109,13 @@ void mo_ep_listen(struct call *c)
 
 /* --- a task has changed -------------------------------------------------- */
 
-static bool is_sub(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
-}
-
 static void send_task(struct call *c, struct mo_json task)
 {
     struct mo_jw w = mo_ep_begin_note(c->ep, "notifications/tasks");
 
-    mo_jw_member_obj(&w, "params");
-    mo_ep_put_members(&w, task, mo_ep_is_meta);
+    mo_ep_put_members(&w, task, EP_KEYS("_meta"));
     mo_jw_member_obj(&w, "_meta");
-    mo_ep_put_members(&w, mo_json_get(task, "_meta"), is_sub);
+    mo_ep_put_members(&w, mo_json_get(task, "_meta"), EP_KEYS(MO_MCP_P_SUB));
     mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
     mo_jw_end_all(&w);
     mo_ep_note_scratch(c->ep, c->way);
@@ -157,7 +150,6 @@ static void send_cancelled(struct call *c)
 {
     struct mo_jw w = mo_ep_begin_note(c->ep, "notifications/cancelled");
 
-    mo_jw_member_obj(&w, "params");
     mo_jw_member_raw(&w, "requestId", mo_json_text(c->id));
     mo_jw_member_cstr(&w, "reason", "the server ends");
     mo_jw_end_all(&w);

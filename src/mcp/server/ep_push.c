@@ -167,9 +167,8 @@ void mo_ep_push_reply(struct mo_ep_sess *s, uint64_t id, const struct mo_rpc *m)
 
 void mo_ep_push_end(struct mo_ep_sess *s)
 {
-    while (!mo_list_empty(&s->asks))
-        ask_end(mo_container_of(s->asks.next, struct mo_ep_ask, node), none,
-                none);
+    mo_list_drain (a, &s->asks, struct mo_ep_ask, node)
+        ask_end(a, none, none);
 }
 
 uint64_t mo_endpoint_only(const struct mo_endpoint *ep)
