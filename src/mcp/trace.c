@@ -151,11 +151,8 @@ static int join_values(struct mo_arena *a, struct mo_span *to,
     size_t n = to->n + more.n + 1;
     char *p;
 
-    if (!to->n) {
-        p = mo_arena_strndup(a, more.p, more.n);
-        *to = mo_span(p, p ? more.n : 0);
-        return p ? 0 : MO_ENOMEM;
-    }
+    if (!to->n)
+        return mo_arena_span(a, more, to);
     if (n > MO_TRACE_BAGGAGE_MAX) {
         *to = wrong;
         return 0;
