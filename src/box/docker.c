@@ -8,7 +8,6 @@
 #include "codec/seccomp.h"
 
 #define BUSYBOX_MAX ((size_t)16 * 1024 * 1024)
-#define ANSWER_MS   60000u
 
 /* --- who waits for the engine -------------------------------------------- */
 
@@ -108,18 +107,13 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
     }
 }
 
-static void everybody_look(struct dk *d)
-{
-    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node)
-        mo_docker_box_news(b);
-}
-
+/* Every box must ask: events were lost. */
 static void on_back(void *ctx)
 {
     struct dk *d = ctx;
 
-    if (d->bs.n)
-        everybody_look(d);
+    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node)
+        mo_docker_box_news(b);
 }
 
 static void on_lost(void *ctx, const struct mo_err *why)
@@ -130,7 +124,7 @@ static void on_lost(void *ctx, const struct mo_err *why)
     d->image_ok = false;
     mo_log_err(mo_loop_log(d->bs.loop), MO_WARN, "box", why,
                "the engine at %s cannot be reached", mo_engine_host(d->en));
-    everybody_look(d);
+    on_back(d);
 }
 
 static const struct mo_watch_cb watch_cb = {on_event, on_back, on_lost};
@@ -142,7 +136,7 @@ static int start_watch(struct dk *d, struct mo_err *e)
     if (d->watch)
         return 0;
     (void)snprintf(label, sizeof(label), "mo.store=%s", d->store);
-    return mo_watch_start(d->en, label, &watch_cb, d, &d->watch, e);
+    return mo_watch_start(d->bs.loop, d->en, label, &watch_cb, d, &d->watch, e);
 }
 
 /* --- greeting ------------------------------------------------------------ */
@@ -337,7 +331,7 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     char host[MO_ENGINE_HOST_MAX];
     const char *certs = getenv("DOCKER_CERT_PATH");
     const char *verify = getenv("DOCKER_TLS_VERIFY");
-    struct mo_engine_opts o = {.host = host, .answer_ms = ANSWER_MS};
+    struct mo_engine_opts o = {.host = host};
 
     if (engine && engine[0])
         (void)snprintf(host, sizeof(host), "%s", engine);

@@ -6,18 +6,17 @@
 #include "codec/http/url.h"
 #include "loop/httpu.h"
 
-#define ANSWER_MS_DEFAULT 30000u
-#define STREAM_IDLE_MS    60000u
-#define REPLY_MAX         ((size_t)8 * 1024 * 1024)
-#define CONNS             64
-#define WAITING           1024
-#define IDLE              8
+#define ANSWER_MS      60000u /* of a request that should be quick */
+#define STREAM_IDLE_MS 60000u
+#define REPLY_MAX      ((size_t)8 * 1024 * 1024)
+#define CONNS          64
+#define WAITING        1024
+#define IDLE           8
 
 struct mo_engine {
     struct mo_loop *loop;
     struct mo_httpu *http;
     struct mo_tls_ctx *tls;
-    unsigned answer_ms;
     unsigned api; /* 0: not agreed yet, paths have no version */
     struct mo_engine_facts facts;
     char host[MO_ENGINE_HOST_MAX];
@@ -150,7 +149,7 @@ static int begin_call(struct mo_engine *en, struct mo_engine_call *c,
         MO_SPAN("Content-Type"),
         mo_span_cstr(req->type ? req->type : "application/json")};
     char url[MO_ENGINE_PATH_MAX];
-    unsigned total = req->total_ms ? req->total_ms : en->answer_ms;
+    unsigned total = req->total_ms ? req->total_ms : ANSWER_MS;
     struct mo_http_call call = {
         .method = req->method,
         .url = url,
@@ -341,7 +340,6 @@ struct mo_engine *mo_engine_new(struct mo_loop *l,
     if (!en)
         return mo_null(mo_fail(e, MO_ENOMEM, "engine"));
     en->loop = l;
-    en->answer_ms = o->answer_ms ? o->answer_ms : ANSWER_MS_DEFAULT;
     (void)snprintf(en->host, sizeof(en->host), "%s", o->host);
     if (open_http(en, o, e) < 0) {
         engine_free(en);
@@ -363,11 +361,6 @@ void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx)
 {
     en->gone = (struct mo_gone){gone, ctx};
     mo_httpu_close(en->http, on_http_gone, en);
-}
-
-struct mo_loop *mo_engine_loop(const struct mo_engine *en)
-{
-    return en->loop;
 }
 
 const char *mo_engine_host(const struct mo_engine *en)

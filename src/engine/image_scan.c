@@ -215,9 +215,7 @@ int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
 
     if (!s)
         return mo_fail(e, MO_ENOMEM, "image");
-    s->im = im;
-    s->done = done;
-    s->ctx = ctx;
+    *s = (struct scan){.im = im, .done = done, .ctx = ctx};
     mo_tar_init(&s->outer);
     mo_tar_init(&s->inner);
     mo_map_init(&s->links, LINKS_MAX);

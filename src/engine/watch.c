@@ -10,6 +10,7 @@
 #define PAUSE_MAX_MS 5000u
 
 struct mo_watch {
+    struct mo_loop *loop;
     struct mo_engine *en;
     const struct mo_watch_cb *cb;
     void *ctx;
@@ -23,7 +24,7 @@ struct mo_watch {
 
 static void watch_free(struct mo_watch *w)
 {
-    mo_timer_stop(mo_engine_loop(w->en), &w->again);
+    mo_timer_stop(w->loop, &w->again);
     mo_frame_fini(&w->lines);
     mo_buf_fini(&w->path);
     mo_free(w);
@@ -63,7 +64,7 @@ static void wait_again(struct mo_watch *w)
     w->pause_ms = w->pause_ms ? w->pause_ms * 2 : PAUSE_MS;
     if (w->pause_ms > PAUSE_MAX_MS)
         w->pause_ms = PAUSE_MAX_MS;
-    mo_timer_start(mo_engine_loop(w->en), &w->again,
+    mo_timer_start(w->loop, &w->again,
                    w->pause_ms / 2 + mo_random_u64() % (w->pause_ms / 2));
 }
 
@@ -119,7 +120,7 @@ static void on_again(struct mo_timer *t)
         wait_again(w);
 }
 
-int mo_watch_start(struct mo_engine *en, const char *label,
+int mo_watch_start(struct mo_loop *l, struct mo_engine *en, const char *label,
                    const struct mo_watch_cb *cb, void *ctx,
                    struct mo_watch **out, struct mo_err *e)
 {
@@ -128,9 +129,7 @@ int mo_watch_start(struct mo_engine *en, const char *label,
 
     if (!w)
         return mo_fail(e, MO_ENOMEM, "engine's events");
-    w->en = en;
-    w->cb = cb;
-    w->ctx = ctx;
+    *w = (struct mo_watch){.loop = l, .en = en, .cb = cb, .ctx = ctx};
     mo_timer_init(&w->again, on_again);
     mo_frame_init(&w->lines, MO_WATCH_LINE_MAX);
     mo_buf_init(&w->path, MO_ENGINE_PATH_MAX);
@@ -140,12 +139,11 @@ int mo_watch_start(struct mo_engine *en, const char *label,
         (void)mo_fail(e, rc, "engine's events");
     else
         rc = open_events(w, e);
-    if (rc < 0) {
+    if (rc < 0)
         watch_free(w);
-        return rc;
-    }
-    *out = w;
-    return 0;
+    else
+        *out = w;
+    return rc;
 }
 
 void mo_watch_stop(struct mo_watch *w)
