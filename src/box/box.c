@@ -69,9 +69,7 @@ int mo_box_make(struct mo_boxes *bs, const struct mo_box_cb *cb, void *ctx,
     b = mo_zalloc(bs->ops->box_size);
     if (b == NULL)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
-    b->bs = bs;
-    b->cb = cb;
-    b->ctx = ctx;
+    *b = (struct mo_box){.bs = bs, .cb = cb, .ctx = ctx};
     mo_list_init(&b->warm);
     mo_later_init(&b->later, on_claimed);
     mo_list_push(&bs->boxes, &b->node);

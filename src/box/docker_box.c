@@ -455,30 +455,27 @@ static void on_parked(void *ctx, const struct mo_engine_reply *r,
                   events */
 }
 
-static void pause_it(struct dk_box *b, const char *verb)
+/* Our own program uses nothing while it waits; a foreign one might. */
+static void set_paused(const struct mo_box *box, const char *verb)
 {
+    struct dk_box *b = mo_docker_box_of(box);
     char path[128];
     struct mo_engine_req req = {.method = "POST", .path = path};
 
+    if (!b->image && !b->spec.argv)
+        return;
     (void)snprintf(path, sizeof(path), "/containers/%s/%s", b->id, verb);
     (void)mo_engine_ask(mo_docker_of_box(b)->en, &req, on_parked, NULL, NULL,
                         NULL);
 }
 
-/* Our own program uses nothing while it waits; a foreign one might. */
 void mo_docker_box_park(struct mo_box *box)
 {
-    struct dk_box *b = mo_docker_box_of(box);
-
-    if (b->image || b->spec.argv)
-        pause_it(b, "pause");
+    set_paused(box, "pause");
 }
 
 void mo_docker_box_claim(struct mo_box *box, const struct mo_box_spec *spec)
 {
-    struct dk_box *b = mo_docker_box_of(box);
-
     (void)spec;
-    if (b->image || b->spec.argv)
-        pause_it(b, "unpause");
+    set_paused(box, "unpause");
 }
