@@ -77,14 +77,6 @@ static void remove_box(struct session *s)
         s->pending--;
 }
 
-/* The row stays, so that the conversation can be opened again. */
-static void write_asleep_row(struct session *s)
-{
-    s->row.box[0] = '\0';
-    s->row.asleep = true;
-    (void)mo_session_keep_row(s, on_closed, s, &s->why);
-}
-
 static void close_row(struct session *s)
 {
     struct mo_write w = {.kind = s->how == END_FORGET ? MO_WRITE_FORGET
@@ -93,10 +85,14 @@ static void close_row(struct session *s)
     s->closed = true;
     if (!s->has_row && s->how != END_FORGET)
         return;
-    if (s->how == END_SLEEP)
-        write_asleep_row(s);
-    else
+    if (s->how != END_SLEEP) {
         (void)mo_session_write(s, &w, 1, on_closed, s, &s->why);
+        return;
+    }
+    /* The row stays, so that the conversation can be opened again. */
+    s->row.box[0] = '\0';
+    s->row.asleep = true;
+    (void)mo_session_keep_row(s, on_closed, s, &s->why);
 }
 
 /* A box that the row names, or will name in a moment, is not stopped. */

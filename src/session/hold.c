@@ -22,17 +22,13 @@ static void hold_free(struct mo_hold *h)
 
 static void tell_closed(struct mo_hold *h)
 {
-    struct mo_sessions *ss = h->ss;
-    const struct mo_hold_cb *cb = h->cb;
-    const char *reason = h->reason;
-    struct mo_err why = h->why;
-    void *ctx = h->ctx;
+    struct mo_hold was = *h;
 
     if (!mo_list_empty(&h->asks))
         return; /* the answers come first; the last one tells */
     hold_free(h);
-    cb->on_closed(ctx, reason, why.code ? &why : NULL);
-    mo_sessions_settle(ss);
+    was.cb->on_closed(was.ctx, was.reason, was.why.code ? &was.why : NULL);
+    mo_sessions_settle(was.ss);
 }
 
 static void tell_hold(struct mo_hold *h, enum news what)

@@ -150,32 +150,20 @@ static int copy_opts(struct mo_sessions *ss, const struct mo_sessions_opts *o)
     struct mo_sessions_opts *to = &ss->o;
     size_t bytes = o->ndrivers * sizeof(struct mo_boxes *);
     struct mo_boxes **drivers = mo_arena_alloc(&ss->arena, bytes);
-    char *caps =
-        mo_arena_strndup(&ss->arena, o->capabilities.p, o->capabilities.n);
 
     *to = *o;
     to->instance =
         mo_arena_strndup(&ss->arena, o->instance, strlen(o->instance));
-    if (!drivers || !caps || !to->instance ||
+    if (!drivers || !to->instance ||
+        mo_arena_span(&ss->arena, o->capabilities, &to->capabilities) < 0 ||
         mo_box_spec_copy(&ss->arena, &o->spec, &to->spec) < 0)
         return MO_ENOMEM;
     memcpy(drivers, o->drivers, bytes);
     to->drivers = drivers;
-    to->capabilities.p = caps;
     to->warn_ms = or_default(o->warn_ms, WARN_MS);
     to->wait_ms = or_default(o->wait_ms, WAIT_MS);
     take_settings(to, o);
     return 0;
-}
-
-static int setup_sessions(struct mo_sessions *ss,
-                          const struct mo_sessions_opts *o, struct mo_err *e)
-{
-    if (copy_opts(ss, o) < 0)
-        return mo_fail(e, MO_ENOMEM, "sessions");
-    if (ss->o.warm == 0)
-        return 0;
-    return mo_boxes_warm(ss->o.drivers[0], &ss->o.spec, ss->o.warm, e);
 }
 
 int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
@@ -191,7 +179,11 @@ int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
         return mo_fail(e, MO_ENOMEM, "sessions");
     ss->loop = l;
     mo_arena_init(&ss->arena, ARENA_MAX);
-    rc = setup_sessions(ss, o, e);
+    rc = copy_opts(ss, o);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "sessions");
+    else if (ss->o.warm)
+        rc = mo_boxes_warm(ss->o.drivers[0], &ss->o.spec, ss->o.warm, e);
     if (rc < 0) {
         mo_arena_fini(&ss->arena);
         mo_free(ss);
