@@ -153,6 +153,7 @@ static void notify_cancelled(struct mo_call *k, const char *reason)
 {
     struct mo_conn *c = k->c;
     mo_autobuf struct mo_buf b = {.max = (size_t)8 * REASON_MAX};
+    struct mo_jw w;
 
     if (k->id == 0 || k->internal)
         return;
@@ -162,13 +163,12 @@ static void notify_cancelled(struct mo_call *k, const char *reason)
     mo_link_forget(c->link, k->id);
     if (c->modern && mo_link_is_http(c->link))
         return;
-    mo_buf_puts(&b, "{\"requestId\":");
-    mo_buf_u64(&b, k->id);
-    if (reason) {
-        mo_buf_puts(&b, ",\"reason\":");
-        mo_json_quote(&b, mo_span_head(mo_span_cstr(reason), REASON_MAX));
-    }
-    mo_buf_putc(&b, '}');
+    w = mo_jw_object(&b);
+    mo_jw_member_u64(&w, "requestId", k->id);
+    if (reason)
+        mo_jw_member(&w, "reason",
+                     mo_span_head(mo_span_cstr(reason), REASON_MAX));
+    mo_jw_end(&w);
     if (!mo_buf_err(&b)) /* best effort */
         (void)mo_conn_notify(c, "notifications/cancelled", mo_buf_view(&b));
 }
@@ -234,6 +234,7 @@ void mo_call_hold(struct mo_call *k, bool on)
 static int call_send(struct mo_call *k, struct mo_span params)
 {
     struct mo_conn *c = k->c;
+    struct mo_json v = {params.p, params.n};
     struct mo_link_msg m = {
         .method = k->method,
         .name = k->o.name,
@@ -250,7 +251,9 @@ static int call_send(struct mo_call *k, struct mo_span params)
         return rc;
     m.text = mo_buf_view(&c->out);
     m.id = k->id;
-    mo_conn_codec_trace(c, k, params, &m.trace);
+    m.trace = k->o.trace;
+    if (c->link && mo_link_is_http(c->link)) /* headers equal _meta */
+        mo_trace_meta(mo_json_get(v, "_meta"), &m.trace);
     k->told = false;
     rc = mo_conn_write(c, &m);
     if (rc < 0)

@@ -109,16 +109,6 @@ static void put_trace(struct members *m, const struct mo_trace *t,
     }
 }
 
-void mo_conn_codec_trace(const struct mo_conn *c, const struct mo_call *k,
-                         struct mo_span params, struct mo_trace *out)
-{
-    struct mo_json v = {params.p, params.n};
-
-    *out = k->o.trace;
-    if (c->link && mo_link_is_http(c->link))
-        mo_trace_meta(mo_json_get(v, "_meta"), out);
-}
-
 static void put_meta(struct members *m, const struct mo_conn *c,
                      const struct mo_call *k, struct mo_json theirs)
 {

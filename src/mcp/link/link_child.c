@@ -167,22 +167,6 @@ static const struct mo_link_ops child_ops = {
 
 /* --- the beginning ------------------------------------------------------- */
 
-static struct child *child_new(struct mo_guard *g,
-                               const struct mo_child_opts *o)
-{
-    struct child *c = mo_new(struct child);
-
-    if (!c)
-        return NULL;
-    c->k.ops = &child_ops;
-    c->loop = mo_guard_loop(g);
-    c->said = o->said;
-    c->said_ctx = o->said_ctx;
-    (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
-    mo_timer_init(&c->drain, on_drained);
-    return c;
-}
-
 int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
                   struct mo_link **out, struct mo_err *e)
 {
@@ -194,12 +178,18 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
         .err = MO_PROC_ERR_STREAM,
         .data_max = o->data_max,
     };
-    struct child *c = child_new(g, o);
+    struct child *c = mo_new(struct child);
     struct mo_proc_io io;
     int rc;
 
     if (!c)
         return mo_fail(e, MO_ENOMEM, "link");
+    c->k.ops = &child_ops;
+    c->loop = mo_guard_loop(g);
+    c->said = o->said;
+    c->said_ctx = o->said_ctx;
+    (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
+    mo_timer_init(&c->drain, on_drained);
     rc = mo_proc_start(g, &po, &proc_cb, c, &c->p, &io, e);
     if (rc == 0) {
         rc = mo_link_lines(c->loop, io.io, o->line_max, &c->k.inner, e);

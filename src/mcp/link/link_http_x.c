@@ -395,7 +395,6 @@ static void on_authorized(struct mo_auth_wait *w, const struct mo_err *why)
 static void on_data(void *ctx, struct mo_span data)
 {
     struct xchg *x = ctx;
-    struct mo_err e;
 
     if (x->quiet || x->broken)
         return;
@@ -407,10 +406,10 @@ static void on_data(void *ctx, struct mo_span data)
                                                          x->body.len));
     } else if (x->kind == JSON && mo_buf_span(&x->body, data) < 0) {
         if (mo_buf_err(&x->body) == MO_ETOOBIG)
-            (void)mo_overlong_fail(&e, x->h->o.message_max);
+            ignore_rest(x, MO_OVERLONG_ERROR(x->h->o.message_max));
         else
-            (void)mo_fail(&e, mo_buf_err(&x->body), "no memory for the answer");
-        ignore_rest(x, &e);
+            ignore_rest(
+                x, mo_error(mo_buf_err(&x->body), "no memory for the answer"));
     }
 }
 
@@ -434,9 +433,8 @@ static void on_done(void *ctx, const struct mo_err *why)
             mo_link_http_x_fail(x, &e);
         return;
     }
-    if (x->quiet || x->answered || x->what == BYE)
-        mo_link_http_x_drop(x);
-    else if (x->what == POST && !x->id && http_is_good(x->status))
+    if (x->quiet || x->answered || x->what == BYE ||
+        (x->what == POST && !x->id && http_is_good(x->status)))
         mo_link_http_x_drop(x);
     else if (may_resume(x))
         pause_stream(x);

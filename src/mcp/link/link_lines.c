@@ -108,13 +108,10 @@ static void on_line(struct lines *ln, struct mo_span line)
 /* An answer that was too long has ended: fail its call. */
 static void on_overlong(struct lines *ln, uint64_t id)
 {
-    struct mo_err e;
-
     charge_budget(ln, true);
-    if (mo_link_dead(&ln->k))
-        return;
-    (void)mo_overlong_fail(&e, ln->f.max);
-    ln->k.cb->on_failed(ln->k.ctx, id, 0, mo_span(NULL, 0), &e);
+    if (!mo_link_dead(&ln->k))
+        ln->k.cb->on_failed(ln->k.ctx, id, 0, mo_span(NULL, 0),
+                            MO_OVERLONG_ERROR(ln->f.max));
 }
 
 /* Skip a line that is too long. Returns 0, or MO_ETOOBIG when the link must end

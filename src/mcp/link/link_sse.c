@@ -277,13 +277,12 @@ static bool on_skip(void *ctx, struct mo_span data)
 /* Such an event has ended: fail its call, or the link (see overlong.h). */
 static void on_skipped(struct sse *s, struct mo_span event)
 {
-    struct mo_err e;
     uint64_t id;
     bool ours = mo_overlong_end(&s->overlong, &id);
 
-    (void)mo_overlong_fail(&e, s->o.message_max);
     if (ours && mo_span_is(event, "message"))
-        s->k.cb->on_failed(s->k.ctx, id, 0, mo_span(NULL, 0), &e);
+        s->k.cb->on_failed(s->k.ctx, id, 0, mo_span(NULL, 0),
+                           MO_OVERLONG_ERROR(s->o.message_max));
     else
         fail_link(s, mo_error(MO_ETOOBIG,
                               "event stream: event too long: over %zu bytes",

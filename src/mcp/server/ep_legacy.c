@@ -217,38 +217,27 @@ static int borrow_json(struct call *c, const char *text, struct mo_json *out)
     return s.p ? 0 : MO_ENOMEM;
 }
 
-/* Compare the task mode of the call with that of the tool. */
-enum asked { AS_CALL, AS_TASK, NOT_SO };
-
-static enum asked check_task_mode(const struct call *c)
+/* As a task, if the call asks for one and the tool allows that. */
+static void run_call(struct call *c)
 {
     const struct mo_endpoint_opts *o = &c->ep->o;
     bool task = c->parts.task.p;
     enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
 
     if (c->pub.version < MO_MCP_2025_11_25 || !call_is_tool(c) ||
-        !(o->caps & MO_EP_CALL_TASKS))
-        return AS_CALL;
+        !(o->caps & MO_EP_CALL_TASKS)) {
+        mo_ep_call_run(c);
+        return;
+    }
     if (o->task)
         can = o->task(o->ctx, c->pub.name);
     if (can == (task ? MO_EP_TASK_FORBIDDEN : MO_EP_TASK_REQUIRED))
-        return NOT_SO;
-    return task ? AS_TASK : AS_CALL;
-}
-
-static void run_call(struct call *c)
-{
-    switch (check_task_mode(c)) {
-    case AS_CALL:
-        mo_ep_call_run(c);
-        break;
-    case AS_TASK:
-        mo_ep_task_begin(c);
-        break;
-    case NOT_SO:
         mo_ep_call_refuse(c, 200, MO_RPC_METHOD_NOT_FOUND,
                           "see execution.taskSupport of this tool");
-    }
+    else if (task)
+        mo_ep_task_begin(c);
+    else
+        mo_ep_call_run(c);
 }
 
 static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,

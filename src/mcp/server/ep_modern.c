@@ -178,32 +178,23 @@ static void put_supported(struct mo_buf *b, struct mo_json requested)
     (void)mo_buf_putc(b, '}');
 }
 
-static bool header_is(const struct mo_http_head *h, const char *name,
-                      struct mo_json v)
-{
-    struct mo_span got = mo_http_get(h, name);
-
-    return got.p && mo_json_str_eq(v, mo_span_trim(got));
-}
-
-static bool is_known(const struct mo_endpoint *ep, const struct mo_rpc *m)
-{
-    return mo_json_str_eq(m->method, MO_SPAN("server/discover")) ||
-           mo_json_str_eq(m->method, MO_SPAN("subscriptions/listen")) ||
-           mo_ep_method(ep, m->method, true);
-}
-
 static struct refusal check_request(const struct mo_endpoint *ep,
                                     const struct mo_http_head *h,
                                     const struct mo_rpc *m, struct envelope *en,
                                     struct mo_buf *data)
 {
+    static const char *const ours[] = {"server/discover",
+                                       "subscriptions/listen", NULL};
     struct refusal r = {400, MO_RPC_INVALID_PARAMS, check_envelope(m, en)};
     const struct ep_method *em = mo_ep_method(ep, m->method, true);
+    struct mo_span version = {NULL, 0};
 
     if (r.why)
         return r;
-    if (h && !header_is(h, "MCP-Protocol-Version", en->version)) {
+    if (h)
+        version = mo_http_get(h, "MCP-Protocol-Version");
+    if (h &&
+        (!version.p || !mo_json_str_eq(en->version, mo_span_trim(version)))) {
         r.code = MO_MCP_HEADER_MISMATCH;
         r.why = "MCP-Protocol-Version must be there and equal the body's";
         return r;
@@ -216,7 +207,7 @@ static struct refusal check_request(const struct mo_endpoint *ep,
     r.code = MO_MCP_HEADER_MISMATCH;
     if (h && check_headers(h, m, em, &r.why) < 0)
         return r;
-    if (!is_known(ep, m))
+    if (!em && !mo_json_str_in(m->method, ours))
         return (struct refusal){404, MO_RPC_METHOD_NOT_FOUND, "no such method"};
     r.why = NULL;
     return r;

@@ -118,19 +118,6 @@ static void ignore_drop(struct mo_ep_way *w)
 
 /* --- delivery ------------------------------------------------------------ */
 
-static struct way *way_new(struct inside *x, uint64_t id)
-{
-    struct way *w = mo_new(struct way);
-
-    if (!w)
-        return NULL;
-    w->pub = (struct mo_ep_way){on_note, on_answer, on_drop, NULL, NULL};
-    w->x = x;
-    w->id = id;
-    mo_list_push(&x->ways, &w->node);
-    return w;
-}
-
 static void deliver_up(struct inside *x, const struct said *s)
 {
     struct mo_ep_from from = {.way = &x->push, .sess = &x->sess};
@@ -140,29 +127,26 @@ static void deliver_up(struct inside *x, const struct said *s)
     int rc = mo_rpc_parse(mo_span(s->text, s->n), &m, &e);
 
     if (rc == 0 && m.kind == MO_RPC_REQUEST) {
-        w = way_new(x, s->id);
+        w = mo_new(struct way);
         rc = w ? 0 : mo_fail(&e, MO_ENOMEM, "out of memory");
     }
     if (rc < 0) {
         x->k.cb->on_failed(x->k.ctx, s->id, 0, mo_span(NULL, 0), &e);
         return;
     }
-    if (w)
+    if (w) {
+        *w = (struct way){
+            .pub = {on_note, on_answer, on_drop}, .x = x, .id = s->id};
+        mo_list_push(&x->ways, &w->node);
         from.way = &w->pub;
+    }
     mo_ep_legacy(&x->sess, &from, &m);
-}
-
-static void deliver_down(struct inside *x, const struct said *s)
-{
-    struct mo_rpc m;
-
-    if (mo_rpc_parse(mo_span(s->text, s->n), &m, NULL) == 0)
-        x->k.cb->on_message(x->k.ctx, &m, s->id);
 }
 
 static void deliver_queue(struct inside *x)
 {
     struct mo_list now;
+    struct mo_rpc m;
 
     mo_list_init(&now);
     mo_list_splice(&now, &x->queue);
@@ -170,8 +154,9 @@ static void deliver_queue(struct inside *x)
     mo_list_drain (s, &now, struct said, node) {
         if (s->up && !x->k.closing)
             deliver_up(x, s);
-        else if (!x->k.closing)
-            deliver_down(x, s);
+        else if (!x->k.closing &&
+                 mo_rpc_parse(mo_span(s->text, s->n), &m, NULL) == 0)
+            x->k.cb->on_message(x->k.ctx, &m, s->id);
         mo_free(s);
     }
 }
