@@ -38,8 +38,7 @@ struct mo_box_drivers {
     unsigned closing; /* drivers being closed, plus one for the struct itself */
     struct mo_err why; /* of the first selected driver that failed */
     struct mo_later later;
-    void (*done)(void *ctx, struct mo_box_drivers *sb,
-                 const struct mo_err *why);
+    mo_box_drivers_fn *done;
     void *ctx;
     struct mo_gone gone;
 };
@@ -129,12 +128,6 @@ void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
 
 static void check_next(struct mo_box_drivers *sb);
 
-static void take_driver(struct mo_box_drivers *sb, size_t i)
-{
-    sb->open[sb->n] = sb->v[i].bs;
-    sb->readys[sb->n++] = sb->v[i].ready;
-}
-
 static void refuse(struct mo_box_drivers *sb, size_t i)
 {
     const struct mo_boxes_ready *r = &sb->v[i].ready;
@@ -152,10 +145,12 @@ static void settle_one(struct mo_box_drivers *sb)
 
     mo_timer_stop(sb->loop, &sb->late);
     sb->answered = true;
-    if (sb->v[i].bs && (sb->v[i].ready.ok || sb->o.all))
-        take_driver(sb, i);
-    else if (sb->n == 0)
+    if (sb->v[i].bs && (sb->v[i].ready.ok || sb->o.all)) {
+        sb->open[sb->n] = sb->v[i].bs;
+        sb->readys[sb->n++] = sb->v[i].ready;
+    } else if (sb->n == 0) {
         refuse(sb, i);
+    }
     check_next(sb);
 }
 
@@ -236,9 +231,7 @@ static void on_begin(struct mo_later *d)
 }
 
 int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
-                        void (*done)(void *ctx, struct mo_box_drivers *sb,
-                                     const struct mo_err *why),
-                        void *ctx, struct mo_err *e)
+                        mo_box_drivers_fn *done, void *ctx, struct mo_err *e)
 {
     struct mo_box_drivers *sb = mo_new(struct mo_box_drivers);
     const char *image = o->image ? o->image : o->cfg->sandbox.image;

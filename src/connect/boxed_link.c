@@ -262,18 +262,12 @@ static void on_swept(void *ctx)
         close_place(p);
 }
 
-static void sweep(struct place *p)
-{
-    struct mo_boxes *of = driver_of(p, NULL);
-
-    p->sweeping = of && mo_boxed_sweep(of, on_swept, p, NULL) == 0;
-}
-
 /* If opening the drivers failed, the next link tries again. */
 static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
     struct place *p = ctx;
+    struct mo_boxes *of;
     struct mo_list all;
 
     mo_list_init(&all);
@@ -285,10 +279,12 @@ static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
         else
             give_up(x, why);
     }
-    if (!sb)
+    if (!sb) {
         place_free(p);
-    else
-        sweep(p);
+        return;
+    }
+    of = driver_of(p, NULL);
+    p->sweeping = of && mo_boxed_sweep(of, on_swept, p, NULL) == 0;
 }
 
 static struct place *find_place(struct mo_boxed_link *all,
@@ -363,10 +359,7 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         rc = mo_resolved_server_words(&t, s, e);
     if (rc < 0)
         return rc;
-    if (mo_resolved_server_hide(&t, x->loop) < 0)
-        mo_log(mo_loop_log(x->loop), MO_WARN, "gateway",
-               "%s: not every secret can be kept out of the log by its value",
-               s->name);
+    mo_resolved_server_hide(&t, x->loop, s->name);
     raw.with_us = true;
     raw.argv = t.child.argv;
     if (mo_box_spec_copy(&x->a, &raw, &x->spec) < 0)

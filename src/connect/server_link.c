@@ -178,10 +178,7 @@ static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
 
     if (rc < 0)
         return rc;
-    if (mo_resolved_server_hide(&t, d->loop) < 0)
-        mo_log(mo_loop_log(d->loop), MO_WARN, "gateway",
-               "%s: not every secret can be kept out of the log by its value",
-               s->name);
+    mo_resolved_server_hide(&t, d->loop, s->name);
     t.child.line_max = d->message_max;
     t.child.data_max = (uint64_t)s->memory_mb << 20;
     t.remote.message_max = d->message_max;
