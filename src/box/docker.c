@@ -84,7 +84,7 @@ static void ask_image(struct dk *d)
 {
     struct mo_err e;
 
-    if (d->image_ok || d->image_asked)
+    if (d->image_ok || d->image_asked || !image_wanted(d))
         return;
     d->image_asked = true;
     if (make_image(d, &e) == 0 &&
@@ -210,7 +210,7 @@ static void on_hello(void *ctx, const struct mo_engine_facts *f,
         rc = start_watch(d, &e);
     d->greeted = rc == 0;
     run_waiting(d, rc < 0 ? &e : NULL);
-    if (rc == 0 && image_wanted(d))
+    if (rc == 0)
         ask_image(d);
 }
 
@@ -223,8 +223,7 @@ static void on_later(struct mo_later *l)
         return;
     if (d->greeted) {
         run_waiting(d, NULL);
-        if (image_wanted(d))
-            ask_image(d);
+        ask_image(d);
         return;
     }
     d->greeting = true;

@@ -167,14 +167,6 @@ static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
         mo_docker_give_up(b, &e);
 }
 
-static int unpause_box(struct dk_box *b, struct mo_json inspect,
-                       struct mo_err *e)
-{
-    if (!mo_json_flag(mo_json_get(inspect, "State"), "Paused"))
-        return attach_box(b, e);
-    return mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, e);
-}
-
 static void on_inspected(void *ctx, const struct mo_engine_reply *r,
                          const struct mo_err *why)
 {
@@ -188,8 +180,10 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
         rc = e.code;
     } else if (b->adopted) {
         rc = check_adopted(b, r->json, &e);
-        if (rc == 0)
-            rc = unpause_box(b, r->json, &e);
+        if (rc == 0 && mo_json_flag(mo_json_get(r->json, "State"), "Paused"))
+            rc = mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, &e);
+        else if (rc == 0)
+            rc = attach_box(b, &e);
     } else {
         rc = mo_ctr_compare(&b->ctr, r->json, &e);
     }

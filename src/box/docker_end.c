@@ -124,7 +124,6 @@ static void find_now(struct dk_box *b)
         engine_gone(b, &e);
 }
 
-/* Leave nothing behind, then say so. */
 void mo_docker_wind_up(struct dk_box *b)
 {
     close_streams(b);
@@ -139,7 +138,6 @@ void mo_docker_wind_up(struct dk_box *b)
     }
 }
 
-/* It does not come to life: because of that, or because it was stopped. */
 void mo_docker_give_up(struct dk_box *b, const struct mo_err *why)
 {
     if (b->stopping) {

@@ -257,17 +257,12 @@ static const char *const absent[] = {
     "Sysctls",   "UsernsMode",     "VolumesFrom",
 };
 
-static bool is_sent(const struct row *r, const struct mo_ctr *c)
-{
-    return c->flavour != MO_CTR_PODMAN || r->podman != UNSENT;
-}
-
 static void write_place(struct mo_jw *w, const struct mo_ctr *c,
                         enum place place, bool fixed_only)
 {
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (rows[i].place != place || !is_sent(&rows[i], c) ||
-            (fixed_only && !rows[i].fixed))
+        if (rows[i].place != place || (fixed_only && !rows[i].fixed) ||
+            (rows[i].podman == UNSENT && c->flavour == MO_CTR_PODMAN))
             continue;
         mo_jw_key(w, rows[i].key);
         if (rows[i].json)

@@ -117,8 +117,7 @@ static int check_entry(struct scan *s, const struct mo_tar_entry *t)
 
 static bool is_layer(struct mo_span path)
 {
-    return mo_span_ends(path, MO_SPAN("layer.tar")) ||
-           (mo_span_ends(path, MO_SPAN(".tar"))) ||
+    return mo_span_ends(path, MO_SPAN(".tar")) ||
            mo_span_starts(path, MO_SPAN("blobs/"));
 }
 
