@@ -268,12 +268,10 @@ static void on_question_close(void *ctx, const struct mo_err *why)
 {
     struct question *q = ctx;
 
-    if (!q->answered && !q->why.code) {
-        (void)mo_fail(&q->why, MO_ECLOSED,
-                      "the instance closed the connection");
-        if (why)
-            q->why = *why;
-    }
+    if (!q->answered && !q->why.code)
+        q->why =
+            why ? *why
+                : *mo_error(MO_ECLOSED, "the instance closed the connection");
     question_over(q);
 }
 

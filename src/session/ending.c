@@ -194,14 +194,10 @@ static void log_end(const struct session *s)
         [END_FORGET] = "deleted",
     };
     bool quiet = s->reap && s->how == END_LET_GO;
+    const char *why = s->reason ? s->reason : s->reap ? "idle" : "";
 
     session_log(s, quiet ? MO_DEBUG : MO_INFO, 0, NULL, "%s%s%s", words[s->how],
-                s->reason ? ": "
-                : s->reap ? ": "
-                          : "",
-                s->reason ? s->reason
-                : s->reap ? "idle"
-                          : "");
+                *why ? ": " : "", why);
 }
 
 void mo_session_finish(struct session *s, enum session_end how,

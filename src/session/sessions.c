@@ -115,15 +115,13 @@ void mo_sessions_settle(struct mo_sessions *ss)
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
                        void *ctx)
 {
-    struct mo_err e;
-
     MO_BUG_ON(ss->closing);
     ss->closing = true;
     ss->gone = (struct mo_gone){gone, ctx};
-    (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
     mo_timer_stop(ss->loop, &ss->tick);
     mo_list_each_entry_safe (s, &ss->all, struct session, node) {
-        mo_session_answer_kills(&s->kills, &e);
+        mo_session_answer_kills(&s->kills,
+                                mo_error(MO_ECLOSED, "the program is ending"));
         if (s->state == S_ENDING)
             mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */
         else
