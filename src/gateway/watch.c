@@ -55,7 +55,7 @@ static bool can_subscribe(const struct gw_child *k)
     struct mo_json cap =
         mo_json_get(mo_conn_info(k->conn)->capabilities, "resources");
 
-    return mo_json_true(cap, "subscribe");
+    return mo_json_flag(cap, "subscribe");
 }
 
 static void send_log_level(struct gw_child *k)

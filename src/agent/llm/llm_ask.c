@@ -385,7 +385,7 @@ void mo_llm_data_url(struct mo_jw *w, const char *key,
 
 bool mo_llm_failed(const struct mo_llm_pair *p)
 {
-    return !p->result.p || mo_json_true(p->result, "isError");
+    return !p->result.p || mo_json_flag(p->result, "isError");
 }
 
 static void add_piece(struct mo_buf *b, const struct mo_llm_piece *p)

@@ -334,7 +334,7 @@ static int take_text(struct mo_llm_in *in, struct mo_json part,
                      struct mo_err *e)
 {
     enum mo_llm_block_kind kind =
-        mo_json_true(part, "thought") ? MO_LB_THINKING : MO_LB_TEXT;
+        mo_json_flag(part, "thought") ? MO_LB_THINKING : MO_LB_TEXT;
     struct mo_json text = mo_json_get(part, "text");
     struct mo_llm_block *b = mo_llm_last(in);
     bool plain = is_plain(part);

@@ -178,7 +178,7 @@ static struct mo_span next_token(enum mo_llm_kind k, struct mo_json root,
 {
     if (k == MO_LLM_GEMINI)
         return read_str(mo_json_get(root, "nextPageToken"), a);
-    return k == MO_LLM_CLAUDE && mo_json_true(root, "has_more")
+    return k == MO_LLM_CLAUDE && mo_json_flag(root, "has_more")
                ? read_str(mo_json_get(root, "last_id"), a)
                : (struct mo_span){NULL, 0};
 }

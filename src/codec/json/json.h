@@ -158,12 +158,12 @@ int mo_json_i64(struct mo_json v, int64_t *out);
 int mo_json_u64(struct mo_json v, uint64_t *out);
 int mo_json_f64(struct mo_json v, double *out);
 int mo_json_bool(struct mo_json v, bool *out);
-/* Is the member true? */
-static inline bool mo_json_true(struct mo_json v, const char *key)
+/* True if the member is there and is true. */
+static inline bool mo_json_flag(struct mo_json obj, const char *key)
 {
     bool on = false;
 
-    return mo_json_bool(mo_json_get(v, key), &on) == 0 && on;
+    return mo_json_bool(mo_json_get(obj, key), &on) == 0 && on;
 }
 
 /* v without blanks between tokens; strings and numbers keep their bytes. */

@@ -222,7 +222,7 @@ void mo_call_approval_reply(struct forwarded_call *f, const struct mo_reply *r)
         return;
     }
     mo_call_approval_done(
-        f, mo_json_true(r->result, "isError") ? MO_GW_TOOL_ERROR : MO_GW_OK,
+        f, mo_json_flag(r->result, "isError") ? MO_GW_TOOL_ERROR : MO_GW_OK,
         r->result.n);
 }
 

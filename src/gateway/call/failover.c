@@ -38,8 +38,8 @@ static bool is_harmless(const struct mo_ep_call *c, const struct call_target *t)
         if (mo_span_is(c->method, reads[i]))
             return true;
     return is_tool(c) &&
-           (mo_json_true(hints, "readOnlyHint") ||
-            mo_json_true(hints, "idempotentHint") ||
+           (mo_json_flag(hints, "readOnlyHint") ||
+            mo_json_flag(hints, "idempotentHint") ||
             mo_overrides_tool(t->slot->overrides, t->own)->idempotent);
 }
 
