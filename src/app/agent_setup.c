@@ -14,8 +14,7 @@ struct mo_agent_setup {
     struct mo_gateway_setup *own_hub; /* likewise */
     struct mo_agent *agent;
     struct mo_try_tool *try;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* --- open and close ------------------------------------------------------- */
@@ -75,14 +74,12 @@ static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
 
 static void agent_setup_free(struct mo_agent_setup *c)
 {
-    void (*gone)(void *) = c->gone;
-    void *ctx = c->gone_ctx;
+    struct mo_gone gone = c->gone;
 
     mo_models_free(c->models);
     mo_config_unref(c->cfg);
     mo_free(c);
-    if (gone)
-        gone(ctx);
+    mo_gone_fire(gone);
 }
 
 /* Closes in reverse order of opening. */
@@ -190,8 +187,7 @@ void mo_agent_setup_reload(struct mo_agent_setup *c,
 void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
                           void *ctx)
 {
-    c->gone = gone;
-    c->gone_ctx = ctx;
+    c->gone = (struct mo_gone){gone, ctx};
     mo_agent_close(c->agent, on_agent_gone, c);
 }
 

@@ -114,10 +114,10 @@ static int keep_token(const struct mo_config *c,
 
 static bool is_name(const char *name)
 {
-    size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                            "abcdefghijklmnopqrstuvwxyz0123456789_.@-");
+    struct mo_span s = mo_span_cstr(name);
 
-    return n > 0 && n < MO_REQ_CALLER_MAX && name[n] == '\0';
+    return s.n > 0 && s.n < MO_REQ_CALLER_MAX &&
+           mo_span_only(s, MO_ALNUM "_.@-");
 }
 
 /* A token must identify one person. */

@@ -27,8 +27,7 @@ struct mo_runtime {
     bool closing;
     void (*done)(void *ctx, struct mo_runtime *h, const struct mo_err *why);
     void *ctx;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* --- closing, in reverse ------------------------------------------------- */
@@ -41,8 +40,7 @@ static void runtime_free(struct mo_runtime *h)
     mo_free(h);
     if (told.done)
         told.done(told.ctx, NULL, &told.why);
-    if (told.gone)
-        told.gone(told.gone_ctx);
+    mo_gone_fire(told.gone);
 }
 
 static void close_next(void *ctx)
@@ -71,8 +69,7 @@ static void on_close(struct mo_later *d)
 void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx)
 {
     h->done = NULL;
-    h->gone = gone;
-    h->gone_ctx = ctx;
+    h->gone = (struct mo_gone){gone, ctx};
     mo_later_init(&h->later, on_close);
     mo_loop_defer(h->loop, &h->later);
 }
@@ -288,7 +285,7 @@ struct ending {
     char id[MO_SESSION_ID_MAX + 1];
     bool forget;
     struct mo_err why; /* result of ending it in this process */
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
 };
 
@@ -336,8 +333,7 @@ static void on_own_end(void *ctx, const struct mo_err *why)
 }
 
 int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                   struct mo_err *e)
+                   mo_done_fn *done, void *ctx, struct mo_err *e)
 {
     struct ending *x = mo_new(struct ending);
     int rc;

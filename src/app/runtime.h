@@ -43,7 +43,6 @@ const char *mo_runtime_instance(const struct mo_runtime *h);
 
 /* Ends a session, also if another process on this machine holds it. */
 int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,
-                   void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                   struct mo_err *e);
+                   mo_done_fn *done, void *ctx, struct mo_err *e);
 
 #endif

@@ -6,11 +6,131 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/serve_priv.h"
+#include "app/agent_setup.h"
+#include "app/listen_auth.h"
 #include "base/exit.h"
 #include "codec/http/url.h"
 #include "config/reload.h"
+#include "mcp/server/ep_http.h"
+#include "web/api_stats.h"
+#include "web/approvals_socket.h"
 #include "web/echo.h"
+#include "web/gateway_metrics.h"
+
+#define GRACE_MS 10000 /* time for running answers at the end */
+
+struct server {
+    struct mo_config_holder *config;
+    const struct mo_config *first; /* configuration at the start */
+    struct mo_log *log;
+    struct mo_loop *loop;
+    struct mo_site *site;
+    struct mo_sock *echo_listener; /* see web/echo.h */
+    struct mo_tls_ctx *tls;
+    struct mo_signal *signals[3];
+    struct mo_timer watch;
+    struct mo_listen_auth auth;
+    struct mo_buf link; /* signs a browser in; contains the token */
+    struct mo_runtime *runtime;
+    struct mo_agent_setup *agent;
+    struct mo_talk talk;
+    struct mo_api api;
+    struct mo_api_stats api_stats;
+    struct mo_approvals *approvals;
+    struct mo_approvals_socket *approvals_socket;
+    struct mo_gateway_metrics *metrics;
+    struct mo_gateway_setup *gateway; /* served at /mcp */
+    struct mo_manage *manage;
+    struct mo_ep_http *mcp; /* NULL: closed */
+    bool opening;           /* the runtime is being opened */
+    bool closing;
+    bool ending_part;  /* one part is being closed */
+    const char *crash; /* mo_serve_opts.test_crash */
+    uint64_t crash_seen;
+};
+
+/* --- end ------------------------------------------------------------------ */
+
+static void end_next(struct server *s);
+
+static void end_mcp(struct server *s)
+{
+    s->api.gateway = NULL;
+    if (s->mcp)
+        mo_ep_http_free(mo_take_ptr(&s->mcp));
+}
+
+/* Closes in reverse order: site, changes of servers, conversations, gateway,
+ * sessions and boxes, audit log. */
+static void on_site_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->site = NULL;
+    mo_gateway_metrics_stop(s->metrics);
+    end_mcp(s);
+    end_next(s);
+}
+
+static void on_part_gone(void *ctx)
+{
+    struct server *s = ctx;
+
+    s->ending_part = false;
+    end_next(s);
+}
+
+static void close_runtime(struct server *s)
+{
+    if (s->approvals)
+        mo_audit_store(mo_approvals_audit(s->approvals), NULL);
+    mo_runtime_close(mo_take_ptr(&s->runtime), on_part_gone, s);
+}
+
+/* Closes the next part; called when one is gone. */
+static void end_next(struct server *s)
+{
+    /* The site is closing, or will be closed first; or a part is closing. */
+    if (s->site || s->ending_part)
+        return;
+    s->ending_part = true;
+    if (s->manage)
+        mo_manage_close(mo_take_ptr(&s->manage), on_part_gone, s);
+    else if (s->approvals_socket)
+        mo_approvals_socket_close(mo_take_ptr(&s->approvals_socket),
+                                  on_part_gone, s);
+    else if (s->agent)
+        mo_agent_setup_close(mo_take_ptr(&s->agent), on_part_gone, s);
+    else if (s->gateway)
+        mo_gateway_setup_close(mo_take_ptr(&s->gateway), on_part_gone, s);
+    else if (s->runtime)
+        close_runtime(s);
+    else if (s->opening)
+        s->ending_part = false; /* on_runtime() goes on */
+    else if (s->approvals)
+        mo_approvals_close(mo_take_ptr(&s->approvals), on_part_gone, s);
+    else
+        mo_loop_stop(s->loop);
+}
+
+/* Waits for running answers, then closes everything and ends the loop. */
+static void end_server(struct server *s)
+{
+    s->closing = true;
+    if (s->mcp) /* open event streams would delay the end */
+        mo_ep_http_drain(s->mcp);
+    mo_timer_stop(s->loop, &s->watch);
+    mo_site_close(s->site, GRACE_MS, on_site_gone, s);
+}
+
+/* Closes the site at once: it never listened, or has no clients left. */
+static void end_now(struct server *s)
+{
+    s->closing = true;
+    end_mcp(s);
+    mo_site_close(s->site, 0, on_site_gone, s);
+    mo_loop_run(s->loop);
+}
 
 /* --- configuration while running ----------------------------------------- */
 
@@ -270,7 +390,7 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
     if (h && s->approvals)
         mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
     if (s->closing)
-        mo_serve_end_next(s);
+        end_next(s);
     else if (h == NULL)
         no_agent(s, why);
     else if (mo_agent_setup_open(s->loop, s->first, h, s->approvals, s->gateway,
@@ -312,8 +432,8 @@ static void on_signal(void *ctx, int signo)
     }
     mo_log(s->log, MO_INFO, "serve",
            "stopping: waiting for running answers (at most %d s)",
-           MO_SERVE_GRACE_MS / 1000);
-    mo_serve_end(s);
+           GRACE_MS / 1000);
+    end_server(s);
 }
 
 /* --- start ---------------------------------------------------------------- */
@@ -425,7 +545,7 @@ static void print_ready(struct server *s, bool with_link)
 static void free_server(struct server *s)
 {
     if (s->site)
-        mo_serve_end_now(s);
+        end_now(s);
     for (size_t i = 0; i < MO_COUNT(s->signals); i++)
         mo_signal_stop(s->signals[i]);
     if (s->loop)

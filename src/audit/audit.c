@@ -40,8 +40,7 @@ struct mo_audit {
     struct mo_err why;
     void (*verified)(void *arg, struct mo_span json, const struct mo_err *why);
     void *verified_arg;
-    void (*gone)(void *ctx);
-    void *ctx;
+    struct mo_gone gone;
 };
 
 /* --- secrets ------------------------------------------------------------- */
@@ -227,8 +226,7 @@ void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r)
     write_row(a);
 }
 
-int mo_audit_sure(struct mo_audit *a,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+int mo_audit_sure(struct mo_audit *a, mo_done_fn *done, void *ctx,
                   struct mo_err *e)
 {
     return mo_audit_file_sure(a->file, done, ctx, e);
@@ -336,15 +334,13 @@ int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
 static void on_work_gone(void *ctx)
 {
     struct mo_audit *a = ctx;
-    void (*gone)(void *) = a->gone;
-    void *gone_ctx = a->ctx;
+    struct mo_gone gone = a->gone;
 
     mo_buf_fini(&a->docs);
     mo_buf_fini(&a->scratch);
     mo_buf_fini(&a->line);
     mo_free(a);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_file_gone(void *ctx)
@@ -359,8 +355,7 @@ static void on_file_gone(void *ctx)
 
 void mo_audit_close(struct mo_audit *a, void (*gone)(void *ctx), void *ctx)
 {
-    a->gone = gone;
-    a->ctx = ctx;
+    a->gone = (struct mo_gone){gone, ctx};
     mo_audit_store(a, NULL);
     mo_timer_stop(a->loop, &a->timer);
     mo_audit_file_close(a->file, on_file_gone, a);

@@ -44,8 +44,7 @@ void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r);
 
 /* Calls done() once, later, when all rows so far are synced to disk, or with
  * the error. */
-int mo_audit_sure(struct mo_audit *a,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
+int mo_audit_sure(struct mo_audit *a, mo_done_fn *done, void *ctx,
                   struct mo_err *e);
 struct mo_audit_file_stats mo_audit_stats(const struct mo_audit *a);
 

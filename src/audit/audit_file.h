@@ -54,9 +54,8 @@ void mo_audit_file_close(struct mo_audit_file *g, void (*gone)(void *ctx),
 int mo_audit_file_put(struct mo_audit_file *g, struct mo_span members);
 /* Calls done() once, later, when all rows so far are synced to disk, or with
  * the error. */
-int mo_audit_file_sure(struct mo_audit_file *g,
-                       void (*done)(void *ctx, const struct mo_err *why),
-                       void *ctx, struct mo_err *e);
+int mo_audit_file_sure(struct mo_audit_file *g, mo_done_fn *done, void *ctx,
+                       struct mo_err *e);
 
 struct mo_audit_file_stats {
     uint64_t rows, lost, fails; /* written; lost; failed groups */

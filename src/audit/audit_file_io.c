@@ -1,7 +1,5 @@
-/*
- * audit_file_io.c - appends a group of rows to the file, on the worker thread;
- * see audit_file.h.
- */
+/* audit_file_io.c - appends a group of rows to the file, on the worker thread;
+ * see audit_file.h. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

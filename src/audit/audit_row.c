@@ -187,8 +187,7 @@ void mo_audit_row_routing(struct mo_buf *b, const struct mo_gw_routing *r)
         put_confidence(&w, r->v[i].sure);
         mo_jw_end(&w);
     }
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
 }
 
 /* --- lookups ------------------------------------------------------------- */
@@ -199,24 +198,18 @@ static void put_hit(struct mo_jw *w, struct mo_json hit)
                                        "words",  "meaning", "reason"};
 
     mo_jw_obj(w);
-    for (size_t i = 0; i < MO_COUNT(keys); i++) {
-        struct mo_json v = mo_json_get(hit, keys[i]);
-
-        if (v.p)
-            mo_jw_member_raw(w, keys[i], mo_json_text(v));
-    }
+    for (size_t i = 0; i < MO_COUNT(keys); i++)
+        mo_jw_copy(w, hit, keys[i]);
     mo_jw_end(w);
 }
 
 static void put_hits(struct mo_jw *w, const char *key, struct mo_json list)
 {
-    struct mo_json_iter it;
-    struct mo_json no, hit;
+    size_t n = 0;
 
     mo_jw_member_arr(w, key);
-    mo_json_iter(&it, list);
-    for (size_t i = 0; i < CANDIDATES_MAX && mo_json_next(&it, &no, &hit); i++)
-        put_hit(w, hit);
+    mo_json_each_while (at, list, n++ < CANDIDATES_MAX)
+        put_hit(w, at.val);
     mo_jw_end(w);
 }
 

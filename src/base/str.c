@@ -87,6 +87,15 @@ ptrdiff_t mo_span_find(struct mo_span s, char c)
     return at ? at - s.p : -1;
 }
 
+bool mo_span_between(struct mo_span s, char lo, char hi)
+{
+    size_t i = 0;
+
+    while (i < s.n && s.p[i] >= lo && s.p[i] <= hi)
+        i++;
+    return i == s.n;
+}
+
 bool mo_span_only(struct mo_span s, const char *set)
 {
     for (size_t i = 0; i < s.n; i++)
@@ -183,6 +192,19 @@ void mo_hex(const void *p, size_t n, char *out)
         out[2 * i + 1] = digits[b[i] & 15];
     }
     out[2 * n] = '\0';
+}
+
+size_t mo_tail_add(char *tail, size_t len, size_t max, struct mo_span more)
+{
+    size_t keep;
+
+    if (more.n > max)
+        more = mo_span_skip(more, more.n - max);
+    keep = max - more.n < len ? max - more.n : len;
+    memmove(tail, tail + len - keep, keep);
+    if (more.n)
+        memcpy(tail + keep, more.p, more.n);
+    return keep + more.n;
 }
 
 int mo_arena_span(struct mo_arena *a, struct mo_span from, struct mo_span *to)

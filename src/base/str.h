@@ -101,6 +101,8 @@ struct mo_span mo_span_cut(struct mo_span *s, char c);
 ptrdiff_t mo_span_find(struct mo_span s, char c); /* or -1 */
 /* Are all bytes of s among those of set? An empty s: yes. */
 bool mo_span_only(struct mo_span s, const char *set);
+/* Are all bytes from lo to hi, such as ' ' to '~'? */
+bool mo_span_between(struct mo_span s, char lo, char hi);
 #define MO_ALNUM                                                               \
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 ptrdiff_t mo_span_search(struct mo_span s, struct mo_span what); /* or -1 */
@@ -114,6 +116,10 @@ struct mo_span mo_u64_text(uint64_t v, char room[MO_U64_DIGITS]);
 /* Write n bytes as 2 n lower-case hexadecimal digits and a NUL. */
 void mo_hex(const void *p, size_t n, char *out);
 int mo_span_i64(struct mo_span s, int64_t *out);
+
+/* Append to a text of which only the last `max` bytes are kept. Returns its new
+ * length. */
+size_t mo_tail_add(char *tail, size_t len, size_t max, struct mo_span more);
 
 /* Copy the text to the arena, with a NUL behind it. 0 or MO_ENOMEM. */
 int mo_arena_span(struct mo_arena *a, struct mo_span from, struct mo_span *to);

@@ -17,24 +17,21 @@ const char *mo_box_cause_name(enum mo_box_cause c)
     return (size_t)c < MO_COUNT(cause_names) ? cause_names[c] : "unknown";
 }
 
-#define TO(state) (1u << (state))
-
 void mo_box_move(struct mo_box *b, enum mo_box_state to)
 {
     static const uint8_t legal[] = {
-        [MO_BOX_STARTING] = TO(MO_BOX_PARKED) | TO(MO_BOX_READY) |
-                            TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
+        [MO_BOX_STARTING] = MO_TO(MO_BOX_PARKED) | MO_TO(MO_BOX_READY) |
+                            MO_TO(MO_BOX_ENDING) | MO_TO(MO_BOX_GONE),
         [MO_BOX_PARKED] =
-            TO(MO_BOX_CLAIMED) | TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
+            MO_TO(MO_BOX_CLAIMED) | MO_TO(MO_BOX_ENDING) | MO_TO(MO_BOX_GONE),
         [MO_BOX_CLAIMED] =
-            TO(MO_BOX_READY) | TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
-        [MO_BOX_READY] = TO(MO_BOX_ENDING) | TO(MO_BOX_GONE),
-        [MO_BOX_ENDING] = TO(MO_BOX_GONE),
+            MO_TO(MO_BOX_READY) | MO_TO(MO_BOX_ENDING) | MO_TO(MO_BOX_GONE),
+        [MO_BOX_READY] = MO_TO(MO_BOX_ENDING) | MO_TO(MO_BOX_GONE),
+        [MO_BOX_ENDING] = MO_TO(MO_BOX_GONE),
         [MO_BOX_GONE] = 0,
     };
 
-    MO_BUG_ON(!(legal[b->state] & TO(to)));
-    b->state = to;
+    MO_MOVE(b->state, to, legal);
 }
 
 /* --- coming -------------------------------------------------------------- */
@@ -72,9 +69,7 @@ int mo_box_make(struct mo_boxes *bs, const struct mo_box_cb *cb, void *ctx,
     b = mo_zalloc(bs->ops->box_size);
     if (b == NULL)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
-    b->bs = bs;
-    b->cb = cb;
-    b->ctx = ctx;
+    *b = (struct mo_box){.bs = bs, .cb = cb, .ctx = ctx};
     mo_list_init(&b->warm);
     mo_later_init(&b->later, on_claimed);
     mo_list_push(&bs->boxes, &b->node);

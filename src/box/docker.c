@@ -4,12 +4,10 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/map.h"
 #include "box/docker_priv.h"
 #include "codec/seccomp.h"
 
 #define BUSYBOX_MAX ((size_t)16 * 1024 * 1024)
-#define ANSWER_MS   60000u
 
 /* --- who waits for the engine -------------------------------------------- */
 
@@ -86,7 +84,7 @@ static void ask_image(struct dk *d)
 {
     struct mo_err e;
 
-    if (d->image_ok || d->image_asked)
+    if (d->image_ok || d->image_asked || !image_wanted(d))
         return;
     d->image_asked = true;
     if (make_image(d, &e) == 0 &&
@@ -109,18 +107,13 @@ static void on_event(void *ctx, struct mo_span id, struct mo_span action)
     }
 }
 
-static void everybody_look(struct dk *d)
-{
-    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node)
-        mo_docker_box_news(b);
-}
-
+/* Every box must ask: events were lost. */
 static void on_back(void *ctx)
 {
     struct dk *d = ctx;
 
-    if (d->bs.n)
-        everybody_look(d);
+    mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node)
+        mo_docker_box_news(b);
 }
 
 static void on_lost(void *ctx, const struct mo_err *why)
@@ -131,7 +124,7 @@ static void on_lost(void *ctx, const struct mo_err *why)
     d->image_ok = false;
     mo_log_err(mo_loop_log(d->bs.loop), MO_WARN, "box", why,
                "the engine at %s cannot be reached", mo_engine_host(d->en));
-    everybody_look(d);
+    on_back(d);
 }
 
 static const struct mo_watch_cb watch_cb = {on_event, on_back, on_lost};
@@ -143,7 +136,7 @@ static int start_watch(struct dk *d, struct mo_err *e)
     if (d->watch)
         return 0;
     (void)snprintf(label, sizeof(label), "mo.store=%s", d->store);
-    return mo_watch_start(d->en, label, &watch_cb, d, &d->watch, e);
+    return mo_watch_start(d->bs.loop, d->en, label, &watch_cb, d, &d->watch, e);
 }
 
 /* --- greeting ------------------------------------------------------------ */
@@ -186,8 +179,7 @@ static int profile_file(struct dk *d, struct mo_err *e)
         return mo_fail(e, MO_ETOOBIG, "seccomp profile");
     if (mo_file_save(path, mo_buf_view(&d->seccomp), 0644, e) < 0)
         return mo_wrap(e, "seccomp profile");
-    mo_buf_reset(&d->seccomp);
-    return mo_buf_puts(&d->seccomp, path);
+    return mo_buf_set(&d->seccomp, mo_span_cstr(path));
 }
 
 static int make_profile(struct dk *d, struct mo_err *e)
@@ -218,7 +210,7 @@ static void on_hello(void *ctx, const struct mo_engine_facts *f,
         rc = start_watch(d, &e);
     d->greeted = rc == 0;
     run_waiting(d, rc < 0 ? &e : NULL);
-    if (rc == 0 && image_wanted(d))
+    if (rc == 0)
         ask_image(d);
 }
 
@@ -231,8 +223,7 @@ static void on_later(struct mo_later *l)
         return;
     if (d->greeted) {
         run_waiting(d, NULL);
-        if (image_wanted(d))
-            ask_image(d);
+        ask_image(d);
         return;
     }
     d->greeting = true;
@@ -255,9 +246,7 @@ static void dk_free(struct dk *d)
     mo_later_cancel(&d->later);
     mo_buf_fini(&d->image.tar);
     mo_buf_fini(&d->seccomp);
-    if (d->clean)
-        mo_map_fini(d->clean);
-    mo_free(d->clean);
+    mo_map_fini(&d->clean);
     mo_free(d->store);
     mo_free(d->instance);
     mo_free(d->dir);
@@ -341,7 +330,7 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     char host[MO_ENGINE_HOST_MAX];
     const char *certs = getenv("DOCKER_CERT_PATH");
     const char *verify = getenv("DOCKER_TLS_VERIFY");
-    struct mo_engine_opts o = {.host = host, .answer_ms = ANSWER_MS};
+    struct mo_engine_opts o = {.host = host};
 
     if (engine && engine[0])
         (void)snprintf(host, sizeof(host), "%s", engine);
@@ -372,10 +361,8 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;
-    d->clean = mo_new(struct mo_map);
-    if (d->clean)
-        mo_map_init(d->clean, DK_CLEAN_MAX);
-    if (!d->store || !d->instance || !d->clean || (o->dir && !d->dir)) {
+    mo_map_init(&d->clean, DK_CLEAN_MAX);
+    if (!d->store || !d->instance || (o->dir && !d->dir)) {
         dk_free(d);
         return mo_fail(e, MO_ENOMEM, "docker");
     }

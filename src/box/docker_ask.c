@@ -2,16 +2,33 @@
 #include <stdio.h>
 
 #include "box/docker_priv.h"
-#include "codec/http/url.h"
 
 #define LIST_ARENA_MAX ((size_t)16 * 1024 * 1024)
 
-/* --- list ---------------------------------------------------------------- */
-
-struct list {
-    mo_box_rows_fn *done;
+struct query {
+    mo_box_rows_fn *rows; /* who waits for the answer: one of these */
+    mo_box_stats_fn *stats;
     void *ctx;
 };
+
+static int ask_engine(const struct dk *d, const char *path,
+                      mo_engine_done *done, struct query query,
+                      struct mo_err *e)
+{
+    struct mo_engine_req req = {.path = path};
+    struct query *q = mo_new(struct query);
+    int rc;
+
+    if (!q)
+        return mo_fail(e, MO_ENOMEM, "box");
+    *q = query;
+    rc = mo_engine_ask(d->en, &req, done, q, NULL, e);
+    if (rc < 0)
+        mo_free(q);
+    return rc;
+}
+
+/* --- list ---------------------------------------------------------------- */
 
 /* A string member; "" if missing; NULL: no memory. */
 static const char *member_text(struct mo_arena *a, struct mo_json obj,
@@ -65,7 +82,7 @@ static int read_rows(struct mo_arena *a, struct mo_json array,
 static void on_list(void *ctx, const struct mo_engine_reply *r,
                     const struct mo_err *why)
 {
-    struct list *s = ctx;
+    struct query *q = ctx;
     mo_autoarena struct mo_arena arena = {.cap = LIST_ARENA_MAX};
     struct mo_box_row *rows = NULL;
     struct mo_err e;
@@ -78,47 +95,25 @@ static void on_list(void *ctx, const struct mo_engine_reply *r,
         (void)mo_fail(&e, MO_ENOMEM, "list of boxes");
         why = &e;
     }
-    s->done(s->ctx, why ? NULL : rows, why ? 0 : n, why);
-    mo_free(s);
-}
-
-/* /containers/json?all=1&filters={"label":["mo.store=..."]} */
-static int put_list_path(struct mo_buf *b, const char *store)
-{
-    mo_autobuf struct mo_buf json = {.max = 1024};
-    mo_autobuf struct mo_buf label = {.max = 1024};
-    struct mo_jw w = mo_jw_object(&json);
-
-    (void)mo_buf_printf(&label, "mo.store=%s", store);
-    mo_jw_member_arr(&w, "label");
-    mo_jw_buf(&w, &label);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    (void)mo_buf_puts(b, "/containers/json?all=1&filters=");
-    (void)mo_pct_encode(b, mo_buf_view(&json));
-    mo_buf_pass_err(b, &json);
-    return mo_buf_err(b);
+    q->rows(q->ctx, why ? NULL : rows, why ? 0 : n, why);
+    mo_free(q);
 }
 
 int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
                    struct mo_err *e)
 {
     struct dk *d = mo_docker_of(bs);
-    struct mo_engine_req req = {.method = "GET"};
-    struct list *s = mo_new(struct list);
+    mo_autobuf struct mo_buf label = {.max = 1024};
     mo_autobuf struct mo_buf path = {.max = 1024};
-    int rc;
+    struct query q = {.rows = done, .ctx = ctx};
+    int rc = mo_buf_printf(&label, "mo.store=%s", d->store);
 
-    if (!s)
-        return mo_fail(e, MO_ENOMEM, "list of boxes");
-    *s = (struct list){.done = done, .ctx = ctx};
-    rc = put_list_path(&path, d->store);
-    req.path = mo_buf_cstr(&path);
-    rc = rc < 0 ? mo_fail(e, rc, "list of boxes")
-                : mo_engine_ask(d->en, &req, on_list, s, NULL, e);
-    if (rc < 0)
-        mo_free(s);
-    return rc;
+    if (rc == 0)
+        rc =
+            mo_engine_put_filter(&path, "/containers/json?all=1&filters=", NULL,
+                                 mo_buf_cstr(&label));
+    return rc < 0 ? mo_fail(e, rc, "list of boxes")
+                  : ask_engine(d, mo_buf_cstr(&path), on_list, q, e);
 }
 
 /* --- remove -------------------------------------------------------------- */
@@ -196,11 +191,6 @@ int mo_docker_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
 
 /* --- stats --------------------------------------------------------------- */
 
-struct stats {
-    mo_box_stats_fn *done;
-    void *ctx;
-};
-
 static uint64_t member_number(struct mo_json v, const char *a, const char *b)
 {
     uint64_t n = 0;
@@ -212,7 +202,7 @@ static uint64_t member_number(struct mo_json v, const char *a, const char *b)
 static void on_stats(void *ctx, const struct mo_engine_reply *r,
                      const struct mo_err *why)
 {
-    struct stats *s = ctx;
+    struct query *q = ctx;
     struct mo_box_stats out = {.memory = 0};
     struct mo_json cpu = mo_json_get(r->json, "cpu_stats");
 
@@ -224,28 +214,20 @@ static void on_stats(void *ctx, const struct mo_engine_reply *r,
         if (out.memory_peak < out.memory)
             out.memory_peak = out.memory; /* cgroup v2 has no peak */
     }
-    s->done(s->ctx, why ? NULL : &out, why);
-    mo_free(s);
+    q->stats(q->ctx, why ? NULL : &out, why);
+    mo_free(q);
 }
 
 int mo_docker_stats(struct mo_box *box, mo_box_stats_fn *done, void *ctx,
                     struct mo_err *e)
 {
-    struct dk_box *b = mo_docker_box_of(box);
+    struct query q = {.stats = done, .ctx = ctx};
     char path[128];
-    struct mo_engine_req req = {.path = path};
-    struct stats *s = mo_new(struct stats);
-    int rc;
 
-    if (!s)
-        return mo_fail(e, MO_ENOMEM, "box");
-    *s = (struct stats){done, ctx};
     (void)snprintf(path, sizeof(path),
-                   "/containers/%s/stats?stream=0&one-shot=1", b->id);
-    rc = mo_engine_ask(mo_docker_of(box->bs)->en, &req, on_stats, s, NULL, e);
-    if (rc < 0)
-        mo_free(s);
-    return rc;
+                   "/containers/%s/stats?stream=0&one-shot=1",
+                   mo_docker_box_of(box)->id);
+    return ask_engine(mo_docker_of(box->bs), path, on_stats, q, e);
 }
 
 /* --- check --------------------------------------------------------------- */

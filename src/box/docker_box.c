@@ -7,34 +7,31 @@
  * was ever started. The way from up to down is docker_end.c. */
 #include <stdio.h>
 
-#include "base/map.h"
 #include "base/rand.h"
 #include "box/docker_priv.h"
 
 #define PATIENCE_MS 10000 /* to wait for an answer after a stop */
 
-#define TO(step) (1u << (step))
-
 void mo_docker_move(struct dk_box *b, enum dk_step to)
 {
     static const uint16_t legal[] = {
-        [DK_WAITING] =
-            TO(DK_LOOKING) | TO(DK_CREATING) | TO(DK_CHECKING) | TO(DK_DONE),
-        [DK_LOOKING] = TO(DK_CREATING) | TO(DK_DONE),
-        [DK_CREATING] = TO(DK_WAITING) | TO(DK_CREATING) | TO(DK_CHECKING) |
-                        TO(DK_FINDING) | TO(DK_REMOVING) | TO(DK_DONE),
-        [DK_CHECKING] =
-            TO(DK_STARTING) | TO(DK_UP) | TO(DK_REMOVING) | TO(DK_DONE),
-        [DK_STARTING] = TO(DK_UP) | TO(DK_REMOVING) | TO(DK_DONE),
-        [DK_UP] = TO(DK_JUDGING) | TO(DK_REMOVING) | TO(DK_DONE),
-        [DK_JUDGING] = TO(DK_UP) | TO(DK_REMOVING) | TO(DK_DONE),
-        [DK_FINDING] = TO(DK_REMOVING) | TO(DK_DONE),
-        [DK_REMOVING] = TO(DK_DONE),
+        [DK_WAITING] = MO_TO(DK_LOOKING) | MO_TO(DK_CREATING) |
+                       MO_TO(DK_CHECKING) | MO_TO(DK_DONE),
+        [DK_LOOKING] = MO_TO(DK_CREATING) | MO_TO(DK_DONE),
+        [DK_CREATING] = MO_TO(DK_WAITING) | MO_TO(DK_CREATING) |
+                        MO_TO(DK_CHECKING) | MO_TO(DK_FINDING) |
+                        MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
+        [DK_CHECKING] = MO_TO(DK_STARTING) | MO_TO(DK_UP) | MO_TO(DK_REMOVING) |
+                        MO_TO(DK_DONE),
+        [DK_STARTING] = MO_TO(DK_UP) | MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
+        [DK_UP] = MO_TO(DK_JUDGING) | MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
+        [DK_JUDGING] = MO_TO(DK_UP) | MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
+        [DK_FINDING] = MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
+        [DK_REMOVING] = MO_TO(DK_DONE),
         [DK_DONE] = 0,
     };
 
-    MO_BUG_ON(!(legal[b->step] & TO(to)));
-    b->step = to;
+    MO_MOVE(b->step, to, legal);
 }
 
 static int ask_engine(struct dk_box *b, const char *method, const char *what,
@@ -145,7 +142,7 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
                         mo_span_cstr(d->store)))
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->id);
     b->made = true;
-    if (!mo_docker_flag(mo_json_get(inspect, "State"), "Running"))
+    if (!mo_json_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
@@ -170,14 +167,6 @@ static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
         mo_docker_give_up(b, &e);
 }
 
-static int unpause_box(struct dk_box *b, struct mo_json inspect,
-                       struct mo_err *e)
-{
-    if (!mo_docker_flag(mo_json_get(inspect, "State"), "Paused"))
-        return attach_box(b, e);
-    return mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, e);
-}
-
 static void on_inspected(void *ctx, const struct mo_engine_reply *r,
                          const struct mo_err *why)
 {
@@ -191,8 +180,10 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
         rc = e.code;
     } else if (b->adopted) {
         rc = check_adopted(b, r->json, &e);
-        if (rc == 0)
-            rc = unpause_box(b, r->json, &e);
+        if (rc == 0 && mo_json_flag(mo_json_get(r->json, "State"), "Paused"))
+            rc = mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, &e);
+        else if (rc == 0)
+            rc = attach_box(b, &e);
     } else {
         rc = mo_ctr_compare(&b->ctr, r->json, &e);
     }
@@ -329,7 +320,7 @@ static void on_scanned(void *ctx, const struct mo_err *why)
         return;
     }
     /* A full map: the image is scanned again next time. */
-    (void)mo_map_put(mo_docker_of_box(b)->clean, mo_span_cstr(b->image->id),
+    (void)mo_map_put(&mo_docker_of_box(b)->clean, mo_span_cstr(b->image->id),
                      b->b.bs, NULL);
     create_container(b);
 }
@@ -344,7 +335,7 @@ static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
     b->image = im;
     if (b->stopping || why)
         mo_docker_give_up(b, why);
-    else if (mo_map_get(d->clean, mo_span_cstr(im->id)))
+    else if (mo_map_get(&d->clean, mo_span_cstr(im->id)))
         create_container(b);
     else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
         mo_docker_give_up(b, &e);
@@ -458,30 +449,27 @@ static void on_parked(void *ctx, const struct mo_engine_reply *r,
                   events */
 }
 
-static void pause_it(struct dk_box *b, const char *verb)
+/* Our own program uses nothing while it waits; a foreign one might. */
+static void set_paused(const struct mo_box *box, const char *verb)
 {
+    struct dk_box *b = mo_docker_box_of(box);
     char path[128];
     struct mo_engine_req req = {.method = "POST", .path = path};
 
+    if (!b->image && !b->spec.argv)
+        return;
     (void)snprintf(path, sizeof(path), "/containers/%s/%s", b->id, verb);
     (void)mo_engine_ask(mo_docker_of_box(b)->en, &req, on_parked, NULL, NULL,
                         NULL);
 }
 
-/* Our own program uses nothing while it waits; a foreign one might. */
 void mo_docker_box_park(struct mo_box *box)
 {
-    struct dk_box *b = mo_docker_box_of(box);
-
-    if (b->image || b->spec.argv)
-        pause_it(b, "pause");
+    set_paused(box, "pause");
 }
 
 void mo_docker_box_claim(struct mo_box *box, const struct mo_box_spec *spec)
 {
-    struct dk_box *b = mo_docker_box_of(box);
-
     (void)spec;
-    if (b->image || b->spec.argv)
-        pause_it(b, "unpause");
+    set_paused(box, "unpause");
 }

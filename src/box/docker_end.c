@@ -124,7 +124,6 @@ static void find_now(struct dk_box *b)
         engine_gone(b, &e);
 }
 
-/* Leave nothing behind, then say so. */
 void mo_docker_wind_up(struct dk_box *b)
 {
     close_streams(b);
@@ -139,7 +138,6 @@ void mo_docker_wind_up(struct dk_box *b)
     }
 }
 
-/* It does not come to life: because of that, or because it was stopped. */
 void mo_docker_give_up(struct dk_box *b, const struct mo_err *why)
 {
     if (b->stopping) {
@@ -180,7 +178,7 @@ static void set_cause(struct dk_box *b, struct mo_json state)
     uint64_t code = exit_code(state);
     int sig = signal_of(code);
 
-    if (sig == SIGNAL_KILL && mo_docker_flag(state, "OOMKilled"))
+    if (sig == SIGNAL_KILL && mo_json_flag(state, "OOMKilled"))
         end_with(b, MO_BOX_OOM, -1, sig);
     else if (sig)
         end_with(b, MO_BOX_KILLED, -1, sig);
@@ -230,8 +228,7 @@ static void handle_running(struct dk_box *b)
 static bool may_be_memory(struct dk_box *b, struct mo_json state)
 {
     return signal_of(exit_code(state)) == SIGNAL_KILL &&
-           !mo_docker_flag(state, "OOMKilled") &&
-           b->looks++ * TRY_MS < MEMORY_MS;
+           !mo_json_flag(state, "OOMKilled") && b->looks++ * TRY_MS < MEMORY_MS;
 }
 
 static void on_judged(void *ctx, const struct mo_engine_reply *r,
@@ -254,7 +251,7 @@ static void on_judged(void *ctx, const struct mo_engine_reply *r,
         report_down(b);
     } else if (why) {
         engine_gone(b, why);
-    } else if (mo_docker_flag(state, "Running")) {
+    } else if (mo_json_flag(state, "Running")) {
         handle_running(b);
     } else if (may_be_memory(b, state)) {
         mo_docker_move(b, DK_UP);

@@ -14,6 +14,7 @@
 #ifndef MO_BOX_DOCKER_PRIV_H
 #define MO_BOX_DOCKER_PRIV_H
 
+#include "base/map.h"
 #include "box/driver.h"
 #include "engine/ctr.h"
 #include "engine/engine.h"
@@ -47,7 +48,7 @@ struct dk {
     bool greeted, greeting, image_ok, image_asked;
     struct mo_list waiting;
     struct mo_later later;
-    struct mo_map *clean; /* ids of scanned images */
+    struct mo_map clean; /* ids of scanned images */
     bool slots[DK_SLOTS];
 };
 
@@ -99,15 +100,6 @@ static inline struct dk_box *mo_docker_box_of(const struct mo_box *b)
 static inline struct dk *mo_docker_of_box(const struct dk_box *b)
 {
     return mo_docker_of(b->b.bs);
-}
-
-/* True if the member exists and is true. */
-static inline bool mo_docker_flag(struct mo_json obj, const char *key)
-{
-    bool v = false;
-
-    (void)mo_json_bool(mo_json_get(obj, key), &v);
-    return v;
 }
 
 /* docker.c */

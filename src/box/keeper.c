@@ -198,17 +198,6 @@ static int take_bytes(int sock, struct mo_keeper_answer *a, size_t want,
     return 0;
 }
 
-/* Turns a refusal into an error. */
-static int fail_refused(const struct mo_boxrefused *r, struct mo_err *e)
-{
-    int code = -(int)r->code;
-
-    (void)mo_fail(e, code, "%s", r->msg);
-    if (e)
-        e->sys = (int)r->sys;
-    return code;
-}
-
 int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e)
 {
     uint64_t until = mo_now_ns() + MO_KEEPER_ANSWER_MS * MO_MS;
@@ -227,8 +216,11 @@ int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e)
         in = mo_buf_view(&a->bytes);
         rc = mo_boxmsg_next(&in, &a->m, e);
     }
-    if (rc == 1 && a->m.type == MO_BOXMSG_REFUSED)
-        rc = fail_refused(&a->m.u.refused, e);
+    if (rc == 1 && a->m.type == MO_BOXMSG_REFUSED) {
+        rc = mo_fail(e, -(int)a->m.u.refused.code, "%s", a->m.u.refused.msg);
+        if (e)
+            e->sys = (int)a->m.u.refused.sys;
+    }
     if (rc < 0)
         mo_keeper_drop(a);
     return rc < 0 ? rc : 0;

@@ -106,16 +106,14 @@ static void answer_stats(struct nbox *n, const struct mo_boxstats *s,
 static void on_ctl_close(void *ctx, const struct mo_err *why)
 {
     struct nbox *n = ctx;
-    struct mo_err gone;
 
-    (void)mo_fail(&gone, MO_ECLOSED, "the box has ended");
     n->ctl = NULL;
     if (why)
         end_with(n, MO_BOX_ENGINE_GONE, why);
     (void)mo_fail(&n->err, MO_ECLOSED, "the keeper of the box has ended");
     end_with(n, MO_BOX_ENGINE_GONE, &n->err);
     while (n->nasked)
-        answer_stats(n, NULL, &gone);
+        answer_stats(n, NULL, mo_error(MO_ECLOSED, "the box has ended"));
     report_down(n);
 }
 

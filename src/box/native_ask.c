@@ -20,17 +20,40 @@ struct query {
     struct mo_boxes_ready ready;
     int rc;
     struct mo_err err;
-    union {
-        mo_box_rows_fn *rows;
-        mo_done_fn *removed;
-        mo_boxes_ready_fn *ready;
-    } done;
+    /* who waits for the result: one of these */
+    mo_box_rows_fn *on_rows;
+    mo_done_fn *on_removed;
+    mo_boxes_ready_fn *on_ready;
     void *ctx;
 };
 
+static void query_free(struct query *q)
+{
+    mo_arena_fini(&q->arena);
+    mo_buf_fini(&q->frame);
+    mo_free(q);
+}
+
+static void query_done(struct mo_job *j, bool canceled)
+{
+    struct query *q = mo_container_of(j, struct query, job);
+    const struct mo_err *why = NULL;
+
+    if (canceled)
+        q->rc = mo_fail(&q->err, MO_ECANCELED, "the program is ending");
+    if (q->rc)
+        why = &q->err;
+    if (q->on_rows)
+        q->on_rows(q->ctx, q->rows, why ? 0 : q->n, why);
+    else if (q->on_removed)
+        q->on_removed(q->ctx, why);
+    else
+        q->on_ready(q->ctx, &q->ready);
+    query_free(q);
+}
+
 static struct query *query_new(struct mo_boxes *bs,
-                               void (*run)(struct mo_job *),
-                               void (*done)(struct mo_job *, bool), void *ctx,
+                               void (*run)(struct mo_job *), void *ctx,
                                struct mo_err *e)
 {
     struct query *q = mo_new(struct query);
@@ -41,15 +64,8 @@ static struct query *query_new(struct mo_boxes *bs,
     q->ctx = ctx;
     mo_arena_init(&q->arena, ROWS_MEMORY);
     mo_buf_init(&q->frame, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
-    mo_job_init(&q->job, run, done);
+    mo_job_init(&q->job, run, query_done);
     return q;
-}
-
-static void query_free(struct query *q)
-{
-    mo_arena_fini(&q->arena);
-    mo_buf_fini(&q->frame);
-    mo_free(q);
 }
 
 static int query_go(struct query *q, struct mo_err *e)
@@ -59,15 +75,6 @@ static int query_go(struct query *q, struct mo_err *e)
     if (rc < 0)
         query_free(q);
     return rc;
-}
-
-static struct query *query_of(struct mo_job *j, bool canceled)
-{
-    struct query *q = mo_container_of(j, struct query, job);
-
-    if (canceled)
-        q->rc = mo_fail(&q->err, MO_ECANCELED, "the program is ending");
-    return q;
 }
 
 static int keep_row(struct query *q, const struct mo_boxdesc *d)
@@ -148,22 +155,14 @@ static void run_list(struct mo_job *j)
         (void)mo_keeper_sweep(q->d->launcher, q->d->dir, NULL);
 }
 
-static void list_done(struct mo_job *j, bool canceled)
-{
-    struct query *q = query_of(j, canceled);
-
-    q->done.rows(q->ctx, q->rows, q->rc ? 0 : q->n, q->rc ? &q->err : NULL);
-    query_free(q);
-}
-
 int mo_native_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
                    struct mo_err *e)
 {
-    struct query *q = query_new(bs, run_list, list_done, ctx, e);
+    struct query *q = query_new(bs, run_list, ctx, e);
 
     if (q == NULL)
         return MO_ENOMEM;
-    q->done.rows = done;
+    q->on_rows = done;
     return query_go(q, e);
 }
 
@@ -184,22 +183,14 @@ static void run_remove(struct mo_job *j)
         q->rc = 0;
 }
 
-static void remove_done(struct mo_job *j, bool canceled)
-{
-    struct query *q = query_of(j, canceled);
-
-    q->done.removed(q->ctx, q->rc ? &q->err : NULL);
-    query_free(q);
-}
-
 int mo_native_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                      void *ctx, struct mo_err *e)
 {
-    struct query *q = query_new(bs, run_remove, remove_done, ctx, e);
+    struct query *q = query_new(bs, run_remove, ctx, e);
 
     if (q == NULL)
         return MO_ENOMEM;
-    q->done.removed = done;
+    q->on_removed = done;
     (void)snprintf(q->id, sizeof(q->id), "%s", id);
     return query_go(q, e);
 }
@@ -229,29 +220,20 @@ static void run_check(struct mo_job *j)
         mo_keeper_drop(&a);
 }
 
-static void check_done(struct mo_job *j, bool canceled)
-{
-    struct query *q = query_of(j, canceled);
-
-    if (q->ready.what[0] == '\0')
-        (void)snprintf(q->ready.what, sizeof(q->ready.what), "mo-box");
-    q->done.ready(q->ctx, &q->ready);
-    query_free(q);
-}
-
 int mo_native_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
                     struct mo_err *e)
 {
     static const char *const argv[] = {"sleep", "60", NULL};
     const struct mo_box_spec spec = {.limits = mo_box_limits_default,
                                      .argv = argv};
-    struct query *q = query_new(bs, run_check, check_done, ctx, e);
+    struct query *q = query_new(bs, run_check, ctx, e);
     struct mo_native_req r;
     int rc;
 
     if (q == NULL)
         return MO_ENOMEM;
-    q->done.ready = done;
+    q->on_ready = done;
+    (void)snprintf(q->ready.what, sizeof(q->ready.what), "mo-box");
     rc = mo_native_request(q->d, &spec, MO_BOXMSG_START, &r, e);
     if (rc == 0)
         rc = mo_boxmsg_put(&q->frame, &r.m, e);

@@ -13,9 +13,13 @@ enum mo_claim { /* annotations, as the server claims them */
                 MO_CLAIM_OPEN_WORLD = 1 << 3,
 };
 
+#define MO_CLAIMS 4 /* number of bits */
+
 /* mo_claim bits of an annotations object, with the protocol's defaults for
  * what is not said (destructive and open unless told otherwise). */
 unsigned mo_claims_of(struct mo_json annotations);
 unsigned mo_claim_bit(struct mo_span name); /* 0: no such annotation */
+/* The annotation of the bit with that number, from 0. */
+const char *mo_claim_name(unsigned number);
 
 #endif

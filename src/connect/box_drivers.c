@@ -6,11 +6,16 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "box/helpers.h"
 #include "codec/sha256.h"
 
 #define SECOND_MS 3000 /* wait for a driver that is only swept */
 #define MIB       ((uint64_t)1024 * 1024)
+
+/* The two small programs that this one carries with it (scripts/embed), so that
+ * neither is missing or of another version: mo-toolbox runs inside boxes,
+ * mo-box makes native ones. */
+extern const char mo_helper_toolbox[], mo_helper_toolbox_end[];
+extern const char mo_helper_launcher[], mo_helper_launcher_end[];
 
 /* A driver that is being opened. */
 struct driver {
@@ -33,11 +38,9 @@ struct mo_box_drivers {
     unsigned closing; /* drivers being closed, plus one for the struct itself */
     struct mo_err why; /* of the first selected driver that failed */
     struct mo_later later;
-    void (*done)(void *ctx, struct mo_box_drivers *sb,
-                 const struct mo_err *why);
+    mo_box_drivers_fn *done;
     void *ctx;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 static const struct {
@@ -86,10 +89,7 @@ static void on_over(struct mo_later *d)
 
     mo_config_unref(sb->cfg);
     mo_free(sb);
-    if (told.gone) {
-        told.gone(told.gone_ctx);
-        return;
-    }
+    mo_gone_fire(told.gone);
     if (told.done)
         told.done(told.ctx, NULL, &told.why);
 }
@@ -120,20 +120,13 @@ void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
                           void *ctx)
 {
     sb->done = NULL;
-    sb->gone = gone;
-    sb->gone_ctx = ctx;
+    sb->gone = (struct mo_gone){gone, ctx};
     close_all(sb);
 }
 
 /* --- check the drivers one after the other -------------------------------- */
 
 static void check_next(struct mo_box_drivers *sb);
-
-static void take_driver(struct mo_box_drivers *sb, size_t i)
-{
-    sb->open[sb->n] = sb->v[i].bs;
-    sb->readys[sb->n++] = sb->v[i].ready;
-}
 
 static void refuse(struct mo_box_drivers *sb, size_t i)
 {
@@ -152,10 +145,12 @@ static void settle_one(struct mo_box_drivers *sb)
 
     mo_timer_stop(sb->loop, &sb->late);
     sb->answered = true;
-    if (sb->v[i].bs && (sb->v[i].ready.ok || sb->o.all))
-        take_driver(sb, i);
-    else if (sb->n == 0)
+    if (sb->v[i].bs && (sb->v[i].ready.ok || sb->o.all)) {
+        sb->open[sb->n] = sb->v[i].bs;
+        sb->readys[sb->n++] = sb->v[i].ready;
+    } else if (sb->n == 0) {
         refuse(sb, i);
+    }
     check_next(sb);
 }
 
@@ -185,8 +180,10 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .store = sb->store,
         .instance = sb->instance,
         .dir = sb->cfg->store.dir,
-        .toolbox = mo_helper_toolbox_bytes(),
-        .launcher = mo_helper_launcher_bytes(),
+        .toolbox = {mo_helper_toolbox,
+                    (size_t)(mo_helper_toolbox_end - mo_helper_toolbox)},
+        .launcher = {mo_helper_launcher,
+                     (size_t)(mo_helper_launcher_end - mo_helper_launcher)},
         .engine = sb->cfg->sandbox.docker_host,
     };
     struct driver *d = &sb->v[i];
@@ -234,9 +231,7 @@ static void on_begin(struct mo_later *d)
 }
 
 int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
-                        void (*done)(void *ctx, struct mo_box_drivers *sb,
-                                     const struct mo_err *why),
-                        void *ctx, struct mo_err *e)
+                        mo_box_drivers_fn *done, void *ctx, struct mo_err *e)
 {
     struct mo_box_drivers *sb = mo_new(struct mo_box_drivers);
     const char *image = o->image ? o->image : o->cfg->sandbox.image;

@@ -28,10 +28,10 @@ struct mo_box_drivers_opts {
 };
 
 /* Calls done() once, later, with the drivers, or with NULL and the reason. */
+typedef void mo_box_drivers_fn(void *ctx, struct mo_box_drivers *sb,
+                               const struct mo_err *why);
 int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
-                        void (*done)(void *ctx, struct mo_box_drivers *sb,
-                                     const struct mo_err *why),
-                        void *ctx, struct mo_err *e);
+                        mo_box_drivers_fn *done, void *ctx, struct mo_err *e);
 void mo_box_drivers_close(struct mo_box_drivers *sb, void (*gone)(void *ctx),
                           void *ctx);
 

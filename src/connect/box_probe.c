@@ -72,6 +72,9 @@ static const struct {
 
 struct probe {
     struct mo_loop *loop;
+    const struct mo_config *cfg;
+    mo_box_probe_fn *row;
+    void *ctx;
     struct mo_box_drivers *sandbox;
     struct mo_box *box;
     struct mo_stream *io, *err;
@@ -198,9 +201,7 @@ static char verdict(struct mo_span out, const char *name)
     return 0;
 }
 
-static void report(struct probe *p, const char *driver,
-                   void (*row)(void *ctx, const struct mo_box_probe_row *r),
-                   void *ctx)
+static void report(struct probe *p, const char *driver)
 {
     for (size_t i = 0; i < MO_COUNT(controls); i++) {
         char v = verdict(mo_buf_view(&p->out), controls[i].name);
@@ -212,13 +213,12 @@ static void report(struct probe *p, const char *driver,
         if (!v)
             (void)snprintf(r.detail, sizeof(r.detail),
                            "the box ended before it could be tried");
-        row(ctx, &r);
+        p->row(p->ctx, &r);
     }
 }
 
 /* True if the driver is configured by name, or is the only one. */
-static bool is_asked_for(const struct probe *p, const struct mo_config *cfg,
-                         const char *driver)
+static bool is_asked_for(const struct probe *p, const char *driver)
 {
     bool native = strcmp(driver, "native") == 0;
     bool any = false;
@@ -227,14 +227,11 @@ static bool is_asked_for(const struct probe *p, const struct mo_config *cfg,
     (void)mo_box_drivers_drivers(p->sandbox, &n);
     for (size_t i = 0; i < n; i++)
         any |= mo_box_drivers_ready(p->sandbox, i)->ok;
-    return !any || cfg->sandbox.driver ==
+    return !any || p->cfg->sandbox.driver ==
                        (native ? MO_DRIVER_NATIVE : MO_DRIVER_DOCKER);
 }
 
-static void probe_driver(struct probe *p, const struct mo_config *cfg, size_t i,
-                         void (*row)(void *ctx,
-                                     const struct mo_box_probe_row *r),
-                         void *ctx)
+static void probe_driver(struct probe *p, size_t i)
 {
     const struct mo_boxes_ready *ready = mo_box_drivers_ready(p->sandbox, i);
     struct mo_boxes *const *v;
@@ -247,14 +244,14 @@ static void probe_driver(struct probe *p, const struct mo_config *cfg, size_t i,
     r.driver = mo_boxes_driver(v[i]);
     if (ready->ok && run_box(p, v[i], &e) < 0)
         r.pass = false;
-    r.absent = !ready->ok && !is_asked_for(p, cfg, r.driver);
+    r.absent = !ready->ok && !is_asked_for(p, r.driver);
     (void)snprintf(r.detail, sizeof(r.detail), "%s",
                    e.code      ? e.msg
                    : ready->ok ? ready->what
                                : ready->why);
-    row(ctx, &r);
+    p->row(p->ctx, &r);
     if (r.pass)
-        report(p, r.driver, row, ctx);
+        report(p, r.driver);
 }
 
 static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
@@ -274,12 +271,11 @@ static void on_closed(void *ctx)
 }
 
 int mo_box_probe(struct mo_loop *l, const struct mo_config *cfg,
-                 void (*row)(void *ctx, const struct mo_box_probe_row *r),
-                 void *ctx, struct mo_err *e)
+                 mo_box_probe_fn *row, void *ctx, struct mo_err *e)
 {
     struct mo_box_drivers_opts o = {
         .cfg = cfg, .store = "probe", .instance = "probe", .all = true};
-    struct probe p = {.loop = l};
+    struct probe p = {.loop = l, .cfg = cfg, .row = row, .ctx = ctx};
     size_t n = 0;
     int rc = mo_box_drivers_open(l, &o, on_sandbox, &p, e);
 
@@ -292,7 +288,7 @@ int mo_box_probe(struct mo_loop *l, const struct mo_config *cfg,
     mo_buf_init(&p.out, OUTPUT_MAX);
     (void)mo_box_drivers_drivers(p.sandbox, &n);
     for (size_t i = 0; i < n; i++)
-        probe_driver(&p, cfg, i, row, ctx);
+        probe_driver(&p, i);
     mo_buf_fini(&p.out);
     p.done = false;
     mo_box_drivers_close(p.sandbox, on_closed, &p);

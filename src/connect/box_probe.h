@@ -22,8 +22,8 @@ struct mo_box_probe_row {
 
 /* Runs the loop until all boxes are gone. Calls row() for each control of each
  * driver. Fails only if no driver could be tested. */
+typedef void mo_box_probe_fn(void *ctx, const struct mo_box_probe_row *r);
 int mo_box_probe(struct mo_loop *l, const struct mo_config *cfg,
-                 void (*row)(void *ctx, const struct mo_box_probe_row *r),
-                 void *ctx, struct mo_err *e);
+                 mo_box_probe_fn *row, void *ctx, struct mo_err *e);
 
 #endif

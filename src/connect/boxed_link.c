@@ -28,8 +28,7 @@ struct mo_boxed_link {
     char instance[MO_BOXED_NAME_MAX];
     struct mo_list places;
     struct mo_later later; /* runs the next step of closing */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 struct boxed { /* one box and its link */
@@ -40,11 +39,9 @@ struct boxed { /* one box and its link */
     struct mo_box_spec spec;
     struct mo_conn *conn; /* waits for the link; NULL: has it */
     struct mo_box *box;   /* NULL: not started or gone */
-    struct mo_link *inner;
     struct mo_stream *err;
     struct mo_timer drain;
     struct mo_later later; /* ends the link from the loop */
-    struct mo_err why;
     struct mo_stderr_tail *stderr_tail;
     const char *name; /* name of the server */
     size_t tail_len;
@@ -59,12 +56,11 @@ bool mo_boxed_link_is(const struct mo_config_mcp *s)
 
 /* --- end of a box --------------------------------------------------------- */
 
-static void boxed_free(struct boxed *x)
+static void boxed_fini(struct boxed *x)
 {
     mo_timer_stop(x->loop, &x->drain);
     mo_later_cancel(&x->later);
     mo_arena_fini(&x->a);
-    mo_free(x);
 }
 
 /* Ends a box that never became a link. */
@@ -73,26 +69,23 @@ static void give_up(struct boxed *x, const struct mo_err *why)
     struct mo_conn *c = x->conn;
     struct mo_err e = *why;
 
-    boxed_free(x);
+    boxed_fini(x);
+    mo_free(x);
     mo_conn_dialed(c, NULL, &e);
 }
 
 static void maybe_over(struct boxed *x)
 {
-    const struct mo_link_cb *cb = x->k.cb;
-    void *owner = x->k.ctx;
-    struct mo_err why = x->why;
-
-    if (x->box || x->inner || x->err)
+    if (x->box || x->k.inner || x->err)
         return;
     if (x->conn) {
-        give_up(x, &why);
+        give_up(x, &x->k.why);
         return;
     }
-    if (!cb)
+    if (!x->k.cb)
         return; /* no callbacks set yet: reported by boxed_start() */
-    boxed_free(x);
-    cb->on_close(owner, why.code ? &why : NULL);
+    boxed_fini(x);
+    mo_link_gone(&x->k);
 }
 
 static void on_over(struct mo_later *d)
@@ -102,8 +95,8 @@ static void on_over(struct mo_later *d)
 
 static void close_parts(struct boxed *x)
 {
-    if (x->inner)
-        mo_link_close(x->inner, NULL);
+    if (x->k.inner)
+        mo_link_close(x->k.inner, NULL);
     if (x->err)
         mo_stream_close(x->err, NULL);
     if (x->box)
@@ -122,9 +115,9 @@ static void tell_cause(struct boxed *x, const struct mo_box_end *end)
     int code = end->why ? end->why->code : MO_ECLOSED;
     struct mo_span last = mo_span_trim(mo_span(x->tail, x->tail_len));
 
-    if (x->k.closing || (x->why.code && x->why.code != MO_ECLOSED))
+    if (x->k.closing || (x->k.why.code && x->k.why.code != MO_ECLOSED))
         return;
-    (void)mo_fail(&x->why, code, "its box ended: %s%s%s%s%.*s",
+    (void)mo_fail(&x->k.why, code, "its box ended: %s%s%s%s%.*s",
                   mo_box_cause_name(end->cause), *more ? ": " : "", more,
                   last.n ? "; it said: " : "", (int)last.n, last.p);
 }
@@ -135,7 +128,7 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
 
     x->box = NULL;
     tell_cause(x, end);
-    if (x->inner || x->err)
+    if (x->k.inner || x->err)
         mo_timer_start(x->loop, &x->drain, DRAIN_MS);
     else
         maybe_over(x);
@@ -146,19 +139,12 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
 static void on_err_read(void *ctx, char *p, size_t n)
 {
     struct boxed *x = ctx;
-    size_t keep = 0;
 
     mo_stderr_tail_add(x->stderr_tail, x->name, mo_span(p, n),
                        x->tail_len == 0);
-    if (n > TAIL_MAX) {
-        p += n - TAIL_MAX;
-        n = TAIL_MAX;
-    }
-    keep = TAIL_MAX - n < x->tail_len ? TAIL_MAX - n : x->tail_len;
-    memmove(x->tail, x->tail + x->tail_len - keep, keep);
-    for (size_t i = 0; i < n; i++)
-        x->tail[keep + i] = (unsigned char)p[i] < ' ' ? ' ' : p[i];
-    x->tail_len = keep + n;
+    x->tail_len = mo_tail_add(x->tail, x->tail_len, TAIL_MAX, mo_span(p, n));
+    for (size_t i = 0; i < x->tail_len; i++)
+        x->tail[i] = (unsigned char)x->tail[i] < ' ' ? ' ' : x->tail[i];
 }
 
 static void on_err_close(void *ctx, const struct mo_err *why)
@@ -175,77 +161,44 @@ static const struct mo_stream_cb err_cb = {.on_read = on_err_read,
 
 /* --- the link: frames below, connection above ----------------------------- */
 
-static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
-{
-    struct boxed *x = ctx;
-
-    x->k.cb->on_message(x->k.ctx, m, stream_of);
-}
-
-static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
-                      const struct mo_err *why)
-{
-    struct boxed *x = ctx;
-
-    x->k.cb->on_failed(x->k.ctx, id, status, body, why);
-}
-
-static void on_noise(void *ctx, struct mo_span line)
-{
-    struct boxed *x = ctx;
-
-    if (x->k.cb->on_noise)
-        x->k.cb->on_noise(x->k.ctx, line);
-}
-
 static void on_inner_close(void *ctx, const struct mo_err *why)
 {
     struct boxed *x = ctx;
 
-    x->inner = NULL;
-    if (why && !x->why.code)
-        x->why = *why;
+    x->k.inner = NULL;
+    if (why && !x->k.why.code)
+        x->k.why = *why;
     if (x->box && !x->k.closing)
         mo_timer_start(x->loop, &x->drain, DRAIN_MS); /* for the cause */
     maybe_over(x);
 }
 
 static const struct mo_link_cb inner_cb = {
-    .on_message = on_message,
-    .on_failed = on_failed,
-    .on_noise = on_noise,
+    .on_message = mo_link_pass_message,
+    .on_failed = mo_link_pass_failed,
+    .on_noise = mo_link_pass_noise,
     .on_close = on_inner_close,
 };
-
-static int boxed_send(struct mo_link *k, const struct mo_link_msg *m)
-{
-    struct boxed *x = mo_container_of(k, struct boxed, k);
-
-    return x->inner ? mo_link_send(x->inner, m) : MO_ECLOSED;
-}
 
 static void boxed_start(struct mo_link *k)
 {
     struct boxed *x = mo_container_of(k, struct boxed, k);
 
-    if (x->inner)
-        mo_link_attach(x->inner, &inner_cb, x);
+    if (x->k.inner)
+        mo_link_attach(x->k.inner, &inner_cb, x);
     else
         mo_loop_defer(x->loop, &x->later);
 }
 
-static void boxed_close(struct mo_link *k, const struct mo_err *why)
+static void boxed_close(struct mo_link *k)
 {
     struct boxed *x = mo_container_of(k, struct boxed, k);
 
-    if (why && !x->why.code)
-        x->why = *why;
     close_parts(x);
     mo_loop_defer(x->loop, &x->later);
 }
 
 static const struct mo_link_ops ops = {
-    .send = boxed_send,
     .start = boxed_start,
     .close = boxed_close,
 };
@@ -261,7 +214,7 @@ static void on_box_ready(void *ctx, struct mo_box *b,
     x->err = io->err;
     if (x->err)
         mo_stream_attach(x->err, &err_cb, x);
-    if (mo_link_lines(x->loop, io->io, 0, &x->inner, &x->why) < 0) {
+    if (mo_link_lines(x->loop, io->io, 0, &x->k.inner, &x->k.why) < 0) {
         mo_box_stop(b);
         return;
     }
@@ -309,36 +262,29 @@ static void on_swept(void *ctx)
         close_place(p);
 }
 
-static void sweep(struct place *p)
-{
-    struct mo_boxes *of = driver_of(p, NULL);
-
-    p->sweeping = of && mo_boxed_sweep(of, on_swept, p, NULL) == 0;
-}
-
 /* If opening the drivers failed, the next link tries again. */
 static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
                        const struct mo_err *why)
 {
     struct place *p = ctx;
+    struct mo_boxes *of;
     struct mo_list all;
 
     mo_list_init(&all);
     mo_list_splice(&all, &p->waiting);
     p->sb = sb;
-    while (!mo_list_empty(&all)) {
-        struct boxed *x = mo_list_first(&all, struct boxed, node);
-
-        mo_list_del(&x->node);
+    mo_list_drain (x, &all, struct boxed, node) {
         if (sb)
             start_box(p, x);
         else
             give_up(x, why);
     }
-    if (!sb)
+    if (!sb) {
         place_free(p);
-    else
-        sweep(p);
+        return;
+    }
+    of = driver_of(p, NULL);
+    p->sweeping = of && mo_boxed_sweep(of, on_swept, p, NULL) == 0;
 }
 
 static struct place *find_place(struct mo_boxed_link *all,
@@ -384,24 +330,12 @@ static struct place *open_place(struct mo_boxed_link *all,
 
 /* --- box specification ---------------------------------------------------- */
 
-static int fill_argv(struct boxed *x, const struct mo_config_mcp *s)
+/* False: the image's own command runs, or the toolbox. */
+static bool has_command(const struct mo_config_mcp *s)
 {
-    const char **v = NULL;
-    size_t n = 0;
-
-    if (s->args.n == 0 &&
-        (!s->command ||
-         (!s->image && strcmp(s->command, MO_BOXED_TOOLBOX) == 0)))
-        return 0; /* the image's command, or the toolbox */
-    v = mo_arena_zalloc(&x->a, (s->args.n + 2) * sizeof(*v));
-    if (!v)
-        return MO_ENOMEM;
-    if (s->command)
-        v[n++] = s->command;
-    for (size_t i = 0; i < s->args.n; i++)
-        v[n++] = s->args.v[i];
-    x->spec.argv = v;
-    return 0;
+    return s->args.n ||
+           (s->command &&
+            (s->image || strcmp(s->command, MO_BOXED_TOOLBOX) != 0));
 }
 
 static int fill_spec(struct boxed *x, const struct mo_config *cfg,
@@ -421,14 +355,14 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
     if (s->pids)
         raw.limits.pids = (unsigned)s->pids;
     rc = mo_resolved_server_env(&t, cfg, s, &raw.env, e);
+    if (rc == 0 && has_command(s))
+        rc = mo_resolved_server_words(&t, s, e);
     if (rc < 0)
         return rc;
-    if (mo_resolved_server_hide(&t, x->loop) < 0)
-        mo_log(mo_loop_log(x->loop), MO_WARN, "gateway",
-               "%s: not every secret can be kept out of the log by its value",
-               s->name);
+    mo_resolved_server_hide(&t, x->loop, s->name);
     raw.with_us = true;
-    if (mo_box_spec_copy(&x->a, &raw, &x->spec) < 0 || fill_argv(x, s) < 0)
+    raw.argv = t.child.argv;
+    if (mo_box_spec_copy(&x->a, &raw, &x->spec) < 0)
         return mo_fail(e, MO_ENOMEM, "box");
     return mo_box_spec_check(&x->spec, e);
 }
@@ -457,7 +391,8 @@ int mo_boxed_link_dial(struct mo_boxed_link *b, const struct mo_config *cfg,
         p = p ? p : open_place(b, cfg, s, e);
     }
     if (!p) {
-        boxed_free(x);
+        boxed_fini(x);
+        mo_free(x);
         return e->code;
     }
     if (p->sb)
@@ -488,9 +423,7 @@ static void close_place(struct place *p)
 static void on_later(struct mo_later *d)
 {
     struct mo_boxed_link *b = mo_container_of(d, struct mo_boxed_link, later);
-    void (*gone)(void *) = b->gone;
-    void *ctx = b->gone_ctx;
-
+    struct mo_gone gone = b->gone;
     struct place *p = mo_list_first(&b->places, struct place, node);
 
     if (p) {
@@ -498,7 +431,7 @@ static void on_later(struct mo_later *d)
         return;
     }
     mo_free(b);
-    gone(ctx);
+    mo_gone_fire(gone);
 }
 
 int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
@@ -520,7 +453,6 @@ int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
 void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),
                          void *ctx)
 {
-    b->gone = gone;
-    b->gone_ctx = ctx;
+    b->gone = (struct mo_gone){gone, ctx};
     mo_loop_defer(b->loop, &b->later);
 }

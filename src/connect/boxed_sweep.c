@@ -91,8 +91,7 @@ struct sweep {
     struct mo_boxes *bs;
     char ids[SUSPECTS_MAX][MO_BOX_ID_MAX];
     size_t n;
-    void (*done)(void *ctx);
-    void *ctx;
+    struct mo_gone done;
 };
 
 static void remove_next(struct sweep *s);
@@ -105,8 +104,7 @@ static void on_removed(void *ctx, const struct mo_err *why)
 
 static void remove_next(struct sweep *s)
 {
-    void (*done)(void *) = s->done;
-    void *ctx = s->ctx;
+    struct mo_gone done = s->done;
 
     while (s->n) {
         s->n--;
@@ -114,7 +112,7 @@ static void remove_next(struct sweep *s)
             return;
     }
     mo_free(s);
-    done(ctx);
+    mo_gone_fire(done);
 }
 
 static void on_list(void *ctx, const struct mo_box_row *v, size_t n,
@@ -137,9 +135,7 @@ int mo_boxed_sweep(struct mo_boxes *bs, void (*done)(void *ctx), void *ctx,
 
     if (!s)
         return mo_fail(e, MO_ENOMEM, "sweep");
-    s->bs = bs;
-    s->done = done;
-    s->ctx = ctx;
+    *s = (struct sweep){.bs = bs, .done = {done, ctx}};
     rc = mo_boxes_list(bs, on_list, s, e);
     if (rc < 0)
         mo_free(s);

@@ -1,7 +1,6 @@
 #include "connect/record.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -86,8 +85,7 @@ static void write_line(struct mo_record *r)
         (void)mo_fail(&e, mo_buf_err(&r->line), "a message is too large");
     mo_log_err(mo_loop_log(r->loop), MO_ERROR, "gateway", &e,
                "the recording ends here");
-    (void)close(r->fd);
-    r->fd = -1;
+    mo_close_fd(&r->fd);
 }
 
 static void put_head(struct mo_record *r)
@@ -128,19 +126,18 @@ void mo_record_message(void *ctx, const char *server, uint64_t child,
 struct mo_record *mo_record_open(struct mo_loop *l, const char *path,
                                  struct mo_err *e)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
-                  S_IRUSR | S_IWUSR);
+    mo_autofd int fd =
+        open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+             S_IRUSR | S_IWUSR);
     struct mo_record *r = NULL;
 
     if (fd < 0)
         return mo_null(mo_fail_sys(e, "recording '%s'", path));
     r = mo_new(struct mo_record);
-    if (!r) {
-        (void)close(fd);
+    if (!r)
         return mo_null(mo_fail(e, MO_ENOMEM, "recording"));
-    }
     r->loop = l;
-    r->fd = fd;
+    r->fd = mo_take_fd(&fd);
     r->start_ns = mo_now_ns();
     mo_buf_init(&r->text, TEXT_MAX);
     mo_buf_init(&r->line, TEXT_MAX);
@@ -152,8 +149,7 @@ void mo_record_close(struct mo_record *r)
 {
     if (!r)
         return;
-    if (r->fd >= 0)
-        (void)close(r->fd);
+    mo_close_fd(&r->fd);
     mo_buf_fini(&r->text);
     mo_buf_fini(&r->line);
     mo_free(r);

@@ -474,12 +474,11 @@ int mo_replay_new(const struct mo_replay_opts *o, struct mo_replay **out,
     mo_list_init(&r->open);
     mo_list_init(&r->playing);
     rc = read_all(r, e);
-    if (rc < 0) {
+    if (rc < 0)
         mo_replay_free(r);
-        return rc;
-    }
-    *out = r;
-    return 0;
+    else
+        *out = r;
+    return rc;
 }
 
 void mo_replay_free(struct mo_replay *r)

@@ -8,16 +8,18 @@
 
 /* --- commands, environment, headers, addresses ---------------------------- */
 
-static int configured_words(struct mo_resolved_server *t,
-                            const struct mo_config_mcp *s, struct mo_err *e)
+int mo_resolved_server_words(struct mo_resolved_server *t,
+                             const struct mo_config_mcp *s, struct mo_err *e)
 {
     const char **v = mo_arena_zalloc(t->a, (s->args.n + 2) * sizeof(*v));
+    size_t n = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "arguments");
-    v[0] = s->command;
+    if (s->command)
+        v[n++] = s->command;
     for (size_t i = 0; i < s->args.n; i++)
-        v[i + 1] = s->args.v[i];
+        v[n++] = s->args.v[i];
     t->child.argv = v;
     return 0;
 }
@@ -43,18 +45,12 @@ static int note_secret(struct mo_resolved_server *t, char *p, size_t n,
     return 0;
 }
 
-struct told {
-    struct mo_resolved_server *t;
-    int rc;
-};
-
 static void on_value(void *ctx, struct mo_span value)
 {
-    struct told *d = ctx;
-    char *copy = mo_arena_strndup(d->t->a, value.p, value.n);
+    struct mo_resolved_server *t = ctx;
+    char *copy = mo_arena_strndup(t->a, value.p, value.n);
 
-    if (!copy || note_secret(d->t, copy, value.n, true) < 0)
-        d->rc = MO_ENOMEM;
+    t->no_memory |= !copy || note_secret(t, copy, value.n, true) < 0;
 }
 
 /* Returns "name=" and the text with references resolved, in the arena. */
@@ -62,20 +58,18 @@ static int resolve_text(struct mo_resolved_server *t,
                         const struct mo_config *cfg, const char *name,
                         const char *text, char **out, struct mo_err *e)
 {
-    struct told d = {t, 0};
+    bool secret = mo_reference_any(mo_span_cstr(text));
     mo_autowipe struct mo_buf b = {.max = VALUE_MAX};
     int rc;
 
-    if (mo_reference_any(mo_span_cstr(text)))
+    if (secret)
         (void)mo_buf_room(&b, VALUE_MAX); /* growing would leave copies */
     if (name)
         mo_buf_printf(&b, "%s=", name);
-    rc = mo_reference_resolve_told(cfg, text, &b, on_value, &d, e);
+    rc = mo_reference_resolve_told(cfg, text, &b, on_value, t, e);
     *out = rc == 0 ? mo_arena_strndup(t->a, b.len ? b.p : "", b.len) : NULL;
-    if (rc == 0 && (mo_buf_err(&b) || !*out || d.rc < 0))
-        rc = mo_fail(e, MO_ENOMEM, "a server's texts");
-    if (rc == 0 && mo_reference_any(mo_span_cstr(text)) &&
-        note_secret(t, *out, b.len, false) < 0)
+    if (rc == 0 && (mo_buf_err(&b) || !*out || t->no_memory ||
+                    (secret && note_secret(t, *out, b.len, false) < 0)))
         rc = mo_fail(e, MO_ENOMEM, "a server's texts");
     return rc;
 }
@@ -134,21 +128,11 @@ static int resolve_url(struct mo_resolved_server *t,
     return rc;
 }
 
-static int init_remote(struct mo_resolved_server *t,
-                       const struct mo_config *cfg,
-                       const struct mo_config_mcp *s, struct mo_err *e)
-{
-    int rc = resolve_url(t, cfg, s->url, e);
-
-    t->old_sse = s->transport == MO_TRANSPORT_SSE;
-    return rc < 0 ? rc : configured_headers(t, cfg, s, e);
-}
-
 static int init_child(struct mo_resolved_server *t, const struct mo_config *cfg,
                       const struct mo_config_mcp *s, struct mo_err *e)
 {
     const char *const *v = NULL;
-    int rc = configured_words(t, s, e);
+    int rc = mo_resolved_server_words(t, s, e);
 
     if (rc == 0)
         rc = mo_resolved_server_env(t, cfg, s, &v, e);
@@ -160,17 +144,17 @@ static int init_child(struct mo_resolved_server *t, const struct mo_config *cfg,
 
 /* --- secrets -------------------------------------------------------------- */
 
-int mo_resolved_server_hide(const struct mo_resolved_server *t,
-                            struct mo_loop *l)
+void mo_resolved_server_hide(const struct mo_resolved_server *t,
+                             struct mo_loop *l, const char *server)
 {
-    int rc = 0;
+    bool all = true;
 
-    for (const struct mo_resolved_server_text *x = t->secrets; x; x = x->next) {
-        int sub = x->value ? mo_loop_secret(l, mo_span(x->p, x->n)) : 0;
-
-        rc = sub < 0 ? sub : rc;
-    }
-    return rc;
+    for (const struct mo_resolved_server_text *x = t->secrets; x; x = x->next)
+        all &= !x->value || mo_loop_secret(l, mo_span(x->p, x->n)) == 0;
+    if (!all)
+        mo_log(mo_loop_log(l), MO_WARN, "gateway",
+               "%s: not every secret can be kept out of the log by its value",
+               server);
 }
 
 void mo_resolved_server_scrub(const struct mo_resolved_server *t,
@@ -194,8 +178,14 @@ int mo_resolved_server_init(struct mo_resolved_server *t, struct mo_arena *a,
                             const struct mo_config *cfg,
                             const struct mo_config_mcp *s, struct mo_err *e)
 {
-    *t = (struct mo_resolved_server){.a = a};
-    return s->url ? init_remote(t, cfg, s, e) : init_child(t, cfg, s, e);
+    int rc;
+
+    *t = (struct mo_resolved_server){
+        .a = a, .old_sse = s->url && s->transport == MO_TRANSPORT_SSE};
+    if (!s->url)
+        return init_child(t, cfg, s, e);
+    rc = resolve_url(t, cfg, s->url, e);
+    return rc < 0 ? rc : configured_headers(t, cfg, s, e);
 }
 
 int mo_resolved_server_key(const struct mo_config *cfg,
@@ -206,7 +196,7 @@ int mo_resolved_server_key(const struct mo_config *cfg,
     struct mo_resolved_server t = {.a = &a};
     const char *address[] = {NULL, NULL};
     int rc = s->url ? resolve_url(&t, cfg, s->url, NULL)
-                    : configured_words(&t, s, NULL);
+                    : mo_resolved_server_words(&t, s, NULL);
 
     address[0] = t.remote.url;
     if (rc == 0 && s->url)

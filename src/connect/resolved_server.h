@@ -21,6 +21,7 @@ struct mo_resolved_server {
     struct mo_child_opts child;      /* of a server without an address */
     struct mo_link_http_opts remote; /* http and auth are set by the caller */
     struct mo_resolved_server_text *secrets; /* in the arena */
+    bool no_memory;                          /* for one of them */
 };
 
 int mo_resolved_server_init(struct mo_resolved_server *t, struct mo_arena *a,
@@ -32,16 +33,20 @@ int mo_resolved_server_key(const struct mo_config *cfg,
                            const struct mo_config_mcp *s,
                            struct mo_era_cache_key *out);
 
+/* Sets t->child.argv: the command, if there is one, and the arguments. Only
+ * t->a must be set. */
+int mo_resolved_server_words(struct mo_resolved_server *t,
+                             const struct mo_config_mcp *s, struct mo_err *e);
 /* Resolves the environment of the server: "NAME=VALUE" strings in t->a,
  * NULL-terminated. Only t->a must be set. */
 int mo_resolved_server_env(struct mo_resolved_server *t,
                            const struct mo_config *cfg,
                            const struct mo_config_mcp *s,
                            const char *const **out, struct mo_err *e);
-/* Adds the resolved values to the secrets of the loop's log. MO_EBUSY: its
- * table is full. */
-int mo_resolved_server_hide(const struct mo_resolved_server *t,
-                            struct mo_loop *l);
+/* Adds the resolved values to the secrets of the loop's log, and warns there if
+ * its table is full. */
+void mo_resolved_server_hide(const struct mo_resolved_server *t,
+                             struct mo_loop *l, const char *server);
 /* Blanks resolved values out of an error message. */
 void mo_resolved_server_scrub(const struct mo_resolved_server *t,
                               struct mo_err *e);

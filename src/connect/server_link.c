@@ -11,17 +11,6 @@
 /* Each legacy server over HTTP keeps one stream open. */
 #define REQUESTS_MAX 2048
 
-/* The tokens of one server. Servers with different settings do not share
- * them. */
-struct signed_in {
-    struct mo_list node;
-    struct mo_server_link *d;
-    struct mo_sign_in *s;
-    char *url;
-    const struct mo_config *cfg; /* referenced, because s borrows from it */
-    const struct mo_config_mcp *server;
-};
-
 struct mo_server_link {
     struct mo_loop *loop;
     const struct mo_config *cfg;
@@ -31,12 +20,11 @@ struct mo_server_link {
     struct mo_guard *guard;            /* NULL: no child started yet */
     struct mo_httpc *http;             /* NULL: no request sent yet */
     struct mo_boxed_link *boxed;       /* NULL: no box needed yet */
-    struct mo_list sign_ins;           /* struct signed_in */
+    struct mo_list sign_ins;           /* struct mo_sign_in */
     unsigned nsign_ins;
     struct mo_stderr_tail *stderr_tail;
     struct mo_later later; /* runs the next step of closing */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
     size_t message_max; /* of a message of a server */
 };
 
@@ -70,28 +58,23 @@ static bool same_client(const struct mo_config_oauth *a,
            mo_server_link_same(a->redirect, b->redirect);
 }
 
-static struct signed_in *find_sign_in(struct mo_server_link *d,
-                                      const struct mo_config_mcp *s,
-                                      const char *url)
+/* Servers with different settings do not share their tokens. */
+static struct mo_sign_in *find_sign_in(struct mo_server_link *d,
+                                       const struct mo_config_mcp *s,
+                                       const char *url)
 {
-    mo_list_each_entry (x, &d->sign_ins, struct signed_in, node) {
-        if (strcmp(x->url, url) == 0 && strcmp(x->server->name, s->name) == 0 &&
-            same_client(&x->server->oauth, &s->oauth))
+    mo_list_each_entry (x, &d->sign_ins, struct mo_sign_in, node) {
+        if (strcmp(x->o.url, url) == 0 &&
+            strcmp(x->o.server->name, s->name) == 0 &&
+            same_client(&x->o.server->oauth, &s->oauth))
             return x;
     }
     return NULL;
 }
 
-static void sign_in_free(struct signed_in *x)
-{
-    mo_config_unref(x->cfg);
-    mo_free(x->url);
-    mo_free(x);
-}
-
-static struct signed_in *new_sign_in(struct mo_server_link *d,
-                                     const struct mo_config_mcp *s,
-                                     const char *url, struct mo_err *e)
+static struct mo_sign_in *new_sign_in(struct mo_server_link *d,
+                                      const struct mo_config_mcp *s,
+                                      const char *url, struct mo_err *e)
 {
     struct mo_sign_in_opts o = {
         .loop = d->loop,
@@ -102,24 +85,13 @@ static struct signed_in *new_sign_in(struct mo_server_link *d,
         .ask = d->ask,
         .err = d->err,
     };
-    struct signed_in *x = NULL;
+    struct mo_sign_in *x = NULL;
 
     if (d->nsign_ins == MO_SERVER_LINK_SIGN_INS)
         return mo_null(
             mo_fail(e, MO_EBUSY, "too many sign-ins; restart the program"));
-    x = mo_new(struct signed_in);
-    if (!x)
-        return mo_null(mo_fail(e, MO_ENOMEM, "sign-in"));
-    x->d = d;
-    x->cfg = mo_config_ref(d->cfg);
-    x->server = s;
-    x->url = mo_strndup(url, strlen(url));
-    if (!x->url)
-        (void)mo_fail(e, MO_ENOMEM, "sign-in");
-    if (!x->url || mo_sign_in_new(&o, &x->s, e) < 0) {
-        sign_in_free(x);
+    if (mo_sign_in_new(&o, &x, e) < 0)
         return NULL;
-    }
     mo_list_push(&d->sign_ins, &x->node);
     d->nsign_ins++;
     return x;
@@ -128,7 +100,7 @@ static struct signed_in *new_sign_in(struct mo_server_link *d,
 static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
                        struct mo_resolved_server *t, struct mo_err *e)
 {
-    struct signed_in *x = NULL;
+    struct mo_sign_in *x = NULL;
 
     if (t->old_sse || !mo_sign_in_wanted(s))
         return 0;
@@ -137,16 +109,16 @@ static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
         x = new_sign_in(d, s, t->remote.url, e);
     if (!x)
         return e->code;
-    t->remote.auth = mo_sign_in_auth(x->s);
+    t->remote.auth = mo_sign_in_auth(x);
     return 0;
 }
 
 struct mo_sign_in *mo_server_link_sign_in(const struct mo_server_link *d,
                                           const struct mo_config_mcp *s)
 {
-    mo_list_each_entry (x, &d->sign_ins, struct signed_in, node) {
-        if (x->server == s)
-            return x->s;
+    mo_list_each_entry (x, &d->sign_ins, struct mo_sign_in, node) {
+        if (x->o.server == s)
+            return x;
     }
     return NULL;
 }
@@ -206,10 +178,7 @@ static int open_link(struct mo_server_link *d, const struct mo_config_mcp *s,
 
     if (rc < 0)
         return rc;
-    if (mo_resolved_server_hide(&t, d->loop) < 0)
-        mo_log(mo_loop_log(d->loop), MO_WARN, "gateway",
-               "%s: not every secret can be kept out of the log by its value",
-               s->name);
+    mo_resolved_server_hide(&t, d->loop, s->name);
     t.child.line_max = d->message_max;
     t.child.data_max = (uint64_t)s->memory_mb << 20;
     t.remote.message_max = d->message_max;
@@ -302,28 +271,15 @@ static void on_gone(void *ctx)
     mo_loop_defer(d->loop, &d->later);
 }
 
-static void on_sign_in_gone(void *ctx)
-{
-    struct signed_in *x = ctx;
-    struct mo_server_link *d = x->d;
-
-    sign_in_free(x);
-    on_gone(d);
-}
-
 /* Closes in reverse order: tokens, HTTP client, children. */
 static void on_later(struct mo_later *w)
 {
     struct mo_server_link *d = mo_container_of(w, struct mo_server_link, later);
-    void (*gone)(void *) = d->gone;
-    void *ctx = d->gone_ctx;
+    struct mo_gone gone = d->gone;
+    struct mo_sign_in *x = mo_list_pop(&d->sign_ins, struct mo_sign_in, node);
 
-    if (!mo_list_empty(&d->sign_ins)) {
-        struct signed_in *x =
-            mo_list_first(&d->sign_ins, struct signed_in, node);
-
-        mo_list_del(&x->node);
-        mo_sign_in_end(x->s, on_sign_in_gone, x);
+    if (x) {
+        mo_sign_in_end(x, on_gone, d);
     } else if (d->boxed) {
         mo_boxed_link_close(mo_take_ptr(&d->boxed), on_gone, d);
     } else if (d->http) {
@@ -334,7 +290,7 @@ static void on_later(struct mo_later *w)
         mo_stderr_tail_free(d->stderr_tail);
         mo_config_unref(d->cfg);
         mo_free(d);
-        gone(ctx);
+        mo_gone_fire(gone);
     }
 }
 
@@ -392,7 +348,6 @@ const struct mo_stderr_tail *mo_server_link_said(const struct mo_server_link *d)
 void mo_server_link_close(struct mo_server_link *d, void (*gone)(void *ctx),
                           void *ctx)
 {
-    d->gone = gone;
-    d->gone_ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     on_gone(d);
 }

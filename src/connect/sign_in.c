@@ -12,24 +12,6 @@
 #define FOREVER_MS                                                             \
     ((uint64_t)24 * 3600 * 1000) /* no limit here: flows have their own */
 
-struct mo_sign_in {
-    struct mo_arena a;
-    struct mo_loop *loop;
-    struct mo_tokens *tokens;
-    struct mo_oauth *oauth;
-    const char *url, *name; /* name: server name shown to the person */
-    const char *dir;        /* the state directory */
-    bool warned;
-    int err;
-    uint64_t ms;
-    bool asked;    /* a person was asked and there is no token yet */
-    bool answered; /* the flow ended and mo_sign_in_wait() has not seen it */
-    bool ended;    /* a flow ended since the last wait */
-    struct mo_err why;       /* its result; code 0: a token */
-    void (*over)(void *ctx); /* mo_sign_in_end() */
-    void *over_ctx;
-};
-
 bool mo_sign_in_wanted(const struct mo_config_mcp *s)
 {
     for (size_t i = 0; i < s->headers.n; i++) {
@@ -47,10 +29,10 @@ static void on_url(void *ctx, const char *url)
     struct mo_sign_in *s = ctx;
 
     s->asked = true;
-    (void)dprintf(s->err,
+    (void)dprintf(s->o.err,
                   "%s wants you to sign in. Open this address in a browser on "
                   "this machine:\n\n  %s\n\nWaiting for %llu seconds.\n",
-                  s->name, url, (unsigned long long)(s->ms / 1000));
+                  s->o.server->name, url, (unsigned long long)(s->ms / 1000));
 }
 
 static void on_end(void *ctx, const struct mo_err *why)
@@ -80,20 +62,21 @@ static void warn_unsaved(struct mo_sign_in *s)
     if (!mo_tokens_unsaved(s->tokens) || s->warned)
         return;
     s->warned = true;
-    (void)dprintf(s->err,
+    (void)dprintf(s->o.err,
                   "warning: the sign-in cannot be kept: %s is not writable\n",
-                  s->dir);
+                  s->o.cfg->store.dir);
 }
 
 int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
 {
     if (mo_oauth_state(s->oauth) == MO_OAUTH_IS_BARRED)
-        return mo_fail(e, MO_EPOLICY, "a person must sign in at %s", s->name);
+        return mo_fail(e, MO_EPOLICY, "a person must sign in at %s",
+                       s->o.server->name);
     if (!s->answered) {
         if (!under_way(s))
             return MO_ENOTFOUND;
         s->ended = false;
-        (void)mo_loop_until(s->loop, has_ended, s, FOREVER_MS);
+        (void)mo_loop_until(s->o.loop, has_ended, s, FOREVER_MS);
     }
     s->answered = false;
     s->asked = s->asked && s->why.code;
@@ -102,7 +85,7 @@ int mo_sign_in_wait(struct mo_sign_in *s, struct mo_err *e)
         return 0;
     }
     *e = s->why;
-    return mo_wrap(e, "sign-in at %s", s->name);
+    return mo_wrap(e, "sign-in at %s", s->o.server->name);
 }
 
 /* --- open and close ------------------------------------------------------- */
@@ -141,7 +124,7 @@ static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
     struct mo_oauth_opts oo = {
         .loop = o->loop,
         .http = o->http,
-        .server = s->url,
+        .server = s->o.url,
         .client_url = c->client_url,
         .scope = c->scope,
         .back = c->redirect,
@@ -164,6 +147,7 @@ static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
 static void sign_in_free(struct mo_sign_in *s)
 {
     mo_tokens_close(s->tokens);
+    mo_config_unref(s->o.cfg);
     mo_arena_fini(&s->a);
     mo_free(s);
 }
@@ -177,35 +161,30 @@ int mo_sign_in_new(const struct mo_sign_in_opts *o, struct mo_sign_in **out,
     if (!s)
         return mo_fail(e, MO_ENOMEM, "sign-in");
     mo_arena_init(&s->a, ARENA_MAX);
-    s->loop = o->loop;
-    s->err = o->err;
-    s->dir = o->cfg->store.dir;
+    s->o = *o;
+    s->o.cfg = mo_config_ref(o->cfg);
+    s->o.url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
     s->ms = (uint64_t)o->server->oauth.sign_in_seconds * 1000;
-    s->url = mo_arena_strndup(&s->a, o->url, strlen(o->url));
-    s->name = o->server->name;
-    rc = s->url ? open_oauth(s, o, e) : mo_fail(e, MO_ENOMEM, "sign-in");
-    if (rc < 0) {
+    rc = s->o.url ? open_oauth(s, o, e) : mo_fail(e, MO_ENOMEM, "sign-in");
+    if (rc < 0)
         sign_in_free(s);
-        return rc;
-    }
-    *out = s;
-    return 0;
+    else
+        *out = s;
+    return rc;
 }
 
 static void on_over(void *ctx)
 {
     struct mo_sign_in *s = ctx;
-    void (*over)(void *) = s->over;
-    void *over_ctx = s->over_ctx;
+    struct mo_gone gone = s->gone;
 
     sign_in_free(s);
-    over(over_ctx);
+    mo_gone_fire(gone);
 }
 
 void mo_sign_in_end(struct mo_sign_in *s, void (*gone)(void *ctx), void *ctx)
 {
-    s->over = gone;
-    s->over_ctx = ctx;
+    s->gone = (struct mo_gone){gone, ctx};
     mo_oauth_close(s->oauth, on_over, s);
 }
 
@@ -228,6 +207,6 @@ enum mo_sign_in_state mo_sign_in_state(const struct mo_sign_in *s)
 const struct mo_token *mo_sign_in_token(const struct mo_sign_in *s)
 {
     return mo_sign_in_state(s) == MO_SIGN_IN_READY
-               ? mo_tokens_get(s->tokens, NULL, s->url)
+               ? mo_tokens_get(s->tokens, NULL, s->o.url)
                : NULL;
 }

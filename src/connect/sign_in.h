@@ -10,8 +10,8 @@
  * Without a person (ask false) tokens are still used and refreshed. If that is
  * not enough, the state becomes MO_SIGN_IN_NEEDED.
  *
- * Ownership: loop, client and configuration are borrowed. Links that use
- * mo_sign_in_auth() must be gone before mo_sign_in_end(). */
+ * Ownership: loop and client are borrowed, the configuration is referenced.
+ * Links that use mo_sign_in_auth() must be gone before mo_sign_in_end(). */
 #ifndef MO_CONNECT_SIGN_IN_H
 #define MO_CONNECT_SIGN_IN_H
 
@@ -19,8 +19,6 @@
 #include "mcp/oauth/oauth.h"
 
 #define MO_SIGN_IN_FILE "tokens.json" /* in store.dir */
-
-struct mo_sign_in;
 
 enum mo_sign_in_state {
     MO_SIGN_IN_NONE,   /* no token; none was needed so far */
@@ -36,6 +34,22 @@ struct mo_sign_in_opts {
     const char *url;
     bool ask; /* a person can be asked */
     int err;  /* descriptor for messages to the person */
+};
+
+struct mo_sign_in {
+    struct mo_list node;      /* for the owner */
+    struct mo_sign_in_opts o; /* with a copy of the url */
+    /* private */
+    struct mo_arena a;
+    struct mo_tokens *tokens;
+    struct mo_oauth *oauth;
+    bool warned;
+    uint64_t ms;
+    bool asked;    /* a person was asked and there is no token yet */
+    bool answered; /* the flow ended and mo_sign_in_wait() has not seen it */
+    bool ended;    /* a flow ended since the last wait */
+    struct mo_err why;   /* its result; code 0: a token */
+    struct mo_gone gone; /* mo_sign_in_end() */
 };
 
 /* True if the configuration of the server allows a sign-in. */

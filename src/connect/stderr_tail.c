@@ -54,7 +54,6 @@ void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
                         struct mo_span bytes, bool first)
 {
     struct tail *x = t ? tail_of(t, server) : NULL;
-    size_t keep = 0;
 
     if (x == NULL)
         return;
@@ -62,15 +61,8 @@ void mo_stderr_tail_add(struct mo_stderr_tail *t, const char *server,
         x->len = 0;
         x->cut = false;
     }
-    if (bytes.n > MO_TAIL_MAX) {
-        bytes = mo_span_skip(bytes, bytes.n - MO_TAIL_MAX);
-        x->cut = true;
-    }
-    keep = MO_TAIL_MAX - bytes.n < x->len ? MO_TAIL_MAX - bytes.n : x->len;
-    x->cut |= keep < x->len;
-    memmove(x->text, x->text + x->len - keep, keep);
-    memcpy(x->text + keep, bytes.p, bytes.n);
-    x->len = keep + bytes.n;
+    x->cut |= bytes.n > MO_TAIL_MAX - x->len;
+    x->len = mo_tail_add(x->text, x->len, MO_TAIL_MAX, bytes);
 }
 
 /* A cut line may start with half a secret, which the log would not

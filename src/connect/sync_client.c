@@ -59,10 +59,7 @@ static void on_close(void *ctx, const struct mo_err *why)
 
     p->conn = NULL;
     p->closed = p->settled = true;
-    if (why)
-        p->why = *why;
-    else
-        (void)mo_fail(&p->why, MO_ECLOSED, "closed");
+    p->why = why ? *why : *mo_error(MO_ECLOSED, "closed");
     mo_loop_blank(p->loop, &p->why);
 }
 

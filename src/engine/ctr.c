@@ -181,32 +181,6 @@ static void w_ulimits(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_end(w);
 }
 
-/* Sent in full: an empty list would unmask everything. */
-static void w_masked(struct mo_jw *w, const struct mo_ctr *c)
-{
-    static const char *const paths[] = {
-        "/proc/acpi",          "/proc/asound",
-        "/proc/interrupts",    "/proc/kallsyms",
-        "/proc/kcore",         "/proc/keys",
-        "/proc/latency_stats", "/proc/sched_debug",
-        "/proc/scsi",          "/proc/timer_list",
-        "/proc/timer_stats",   "/sys/devices/virtual/powercap",
-        "/sys/firmware",       NULL};
-
-    (void)c;
-    w_words(w, paths);
-}
-
-static void w_readonly(struct mo_jw *w, const struct mo_ctr *c)
-{
-    static const char *const paths[] = {"/proc/bus",           "/proc/fs",
-                                        "/proc/irq",           "/proc/sys",
-                                        "/proc/sysrq-trigger", NULL};
-
-    (void)c;
-    w_words(w, paths);
-}
-
 /* --- the table -------------------------------------------------------------
  *
  * AutoRemove is false, and StdinOnce unless asked for, because a box outlives
@@ -216,6 +190,17 @@ static void w_readonly(struct mo_jw *w, const struct mo_ctr *c)
  * program's output goes to us, not to a log file on the host (LogConfig). */
 
 #define FIXED true
+
+/* Sent in full: an empty list would unmask everything. */
+static const char masked[] =
+    "[\"/proc/acpi\",\"/proc/asound\",\"/proc/interrupts\","
+    "\"/proc/kallsyms\",\"/proc/kcore\",\"/proc/keys\","
+    "\"/proc/latency_stats\",\"/proc/sched_debug\",\"/proc/scsi\","
+    "\"/proc/timer_list\",\"/proc/timer_stats\","
+    "\"/sys/devices/virtual/powercap\",\"/sys/firmware\"]";
+static const char readonly[] =
+    "[\"/proc/bus\",\"/proc/fs\",\"/proc/irq\",\"/proc/sys\","
+    "\"/proc/sysrq-trigger\"]";
 
 static const struct row rows[] = {
     {CONFIG, "Image", SAME, false, SILENT, NULL, w_image},
@@ -256,8 +241,8 @@ static const struct row rows[] = {
     {HOST, "Init", SAME, FIXED, UNSENT, "true", NULL},
     {HOST, "Tmpfs", SAME, false, LONGER, NULL, w_tmpfs},
     {HOST, "Ulimits", SET, false, SILENT, NULL, w_ulimits},
-    {HOST, "MaskedPaths", SAME, FIXED, SILENT, NULL, w_masked},
-    {HOST, "ReadonlyPaths", SAME, FIXED, SILENT, NULL, w_readonly},
+    {HOST, "MaskedPaths", SAME, FIXED, SILENT, masked, NULL},
+    {HOST, "ReadonlyPaths", SAME, FIXED, SILENT, readonly, NULL},
     {HOST, "LogConfig", OURS, FIXED, ALIKE, "{\"Type\":\"none\"}", NULL},
     {HOST, "RestartPolicy", OURS, FIXED, ALIKE, "{\"Name\":\"no\"}", NULL},
     {HOST, "AutoRemove", SAME, FIXED, ALIKE, "false", NULL},
@@ -272,17 +257,12 @@ static const char *const absent[] = {
     "Sysctls",   "UsernsMode",     "VolumesFrom",
 };
 
-static bool is_sent(const struct row *r, const struct mo_ctr *c)
-{
-    return c->flavour != MO_CTR_PODMAN || r->podman != UNSENT;
-}
-
 static void write_place(struct mo_jw *w, const struct mo_ctr *c,
                         enum place place, bool fixed_only)
 {
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (rows[i].place != place || !is_sent(&rows[i], c) ||
-            (fixed_only && !rows[i].fixed))
+        if (rows[i].place != place || (fixed_only && !rows[i].fixed) ||
+            (rows[i].podman == UNSENT && c->flavour == MO_CTR_PODMAN))
             continue;
         mo_jw_key(w, rows[i].key);
         if (rows[i].json)
@@ -292,7 +272,7 @@ static void write_place(struct mo_jw *w, const struct mo_ctr *c,
     }
 }
 
-static int write_all(const struct mo_ctr *c, struct mo_buf *b, bool fixed_only)
+static int write_rows(const struct mo_ctr *c, struct mo_buf *b, bool fixed_only)
 {
     struct mo_jw w = mo_jw_object(b);
 
@@ -306,7 +286,7 @@ static int write_all(const struct mo_ctr *c, struct mo_buf *b, bool fixed_only)
 
 int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b)
 {
-    return write_all(c, b, false);
+    return write_rows(c, b, false);
 }
 
 /* --- when two values agree -------------------------------------------------
@@ -470,7 +450,7 @@ static int compare_all(const struct mo_ctr *c, struct mo_json inspect,
 
     if (rc < 0)
         return rc;
-    rc = write_all(c, &b, fixed_only);
+    rc = write_rows(c, &b, fixed_only);
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(&b), 0, &doc, NULL);
     return rc < 0 ? mo_fail(e, rc, "container")

@@ -6,18 +6,17 @@
 #include "codec/http/url.h"
 #include "loop/httpu.h"
 
-#define ANSWER_MS_DEFAULT 30000u
-#define STREAM_IDLE_MS    60000u
-#define REPLY_MAX         ((size_t)8 * 1024 * 1024)
-#define CONNS             64
-#define WAITING           1024
-#define IDLE              8
+#define ANSWER_MS      60000u /* of a request that should be quick */
+#define STREAM_IDLE_MS 60000u
+#define REPLY_MAX      ((size_t)8 * 1024 * 1024)
+#define CONNS          64
+#define WAITING        1024
+#define IDLE           8
 
 struct mo_engine {
     struct mo_loop *loop;
     struct mo_httpu *http;
     struct mo_tls_ctx *tls;
-    unsigned answer_ms;
     unsigned api; /* 0: not agreed yet, paths have no version */
     struct mo_engine_facts facts;
     char host[MO_ENGINE_HOST_MAX];
@@ -70,35 +69,23 @@ static void call_free(struct mo_engine_call *c)
     mo_free(c);
 }
 
-static void finish_attach(struct mo_engine_call *c, const struct mo_err *why)
-{
-    /* on_head() has answered already when the connection was upgraded. */
-    if (!c->told)
-        c->attached(c->ctx, NULL, MO_SPAN(""), why);
-    call_free(c);
-}
-
-static void finish_call(struct mo_engine_call *c, const struct mo_err *why)
+/* e: of the transport; code 0: none. */
+static void finish_call(struct mo_engine_call *c, struct mo_err e)
 {
     struct mo_engine_reply r = {.status = c->status,
                                 .body = mo_buf_view(&c->body)};
     struct mo_json_doc doc;
-    struct mo_err e;
 
-    mo_err_clear(&e);
     if (r.body.n && mo_json_parse(r.body, 0, &doc, NULL) == 0)
         r.json = doc.root;
-    if (why)
-        e = *why;
-    else if (mo_buf_err(&c->body))
+    if (!e.code && mo_buf_err(&c->body))
         (void)mo_fail(&e, mo_buf_err(&c->body), "engine's answer");
-    else if (c->status >= 400 || (c->attached && !c->told))
+    else if (!e.code && (c->status >= 400 || (c->attached && !c->told)))
         status_error(&r, &e);
-    if (c->attached) {
-        finish_attach(c, e.code ? &e : NULL);
-        return;
-    }
-    c->done(c->ctx, &r, e.code ? &e : NULL);
+    if (!c->attached)
+        c->done(c->ctx, &r, e.code ? &e : NULL);
+    else if (!c->told) /* else take_over() has answered already */
+        c->attached(c->ctx, NULL, MO_SPAN(""), e.code ? &e : NULL);
     call_free(c);
 }
 
@@ -139,17 +126,12 @@ static void on_data(void *ctx, struct mo_span data)
 static void on_done(void *ctx, const struct mo_err *why)
 {
     struct mo_engine_call *c = ctx;
-    struct mo_err e;
+    struct mo_err e = why ? *why : (struct mo_err){0};
 
     c->x = NULL;
-    if (!why) {
-        finish_call(c, NULL);
-        return;
-    }
-    e = *why;
     if (e.code == MO_EIO || e.code == MO_ECLOSED)
         e.code = MO_EUNAVAIL;
-    finish_call(c, &e);
+    finish_call(c, e);
 }
 
 static const struct mo_http_cb http_cb = {on_head, on_data, on_done};
@@ -167,7 +149,7 @@ static int begin_call(struct mo_engine *en, struct mo_engine_call *c,
         MO_SPAN("Content-Type"),
         mo_span_cstr(req->type ? req->type : "application/json")};
     char url[MO_ENGINE_PATH_MAX];
-    unsigned total = req->total_ms ? req->total_ms : en->answer_ms;
+    unsigned total = req->total_ms ? req->total_ms : ANSWER_MS;
     struct mo_http_call call = {
         .method = req->method,
         .url = url,
@@ -187,9 +169,7 @@ static int begin_call(struct mo_engine *en, struct mo_engine_call *c,
 
     if (n < 0 || (size_t)n >= sizeof(url))
         return mo_fail(e, MO_ETOOBIG, "request to the engine");
-    if (mo_httpu_start(en->http, &call, &http_cb, c, &c->x, e) < 0)
-        return e->code;
-    return 0;
+    return mo_httpu_start(en->http, &call, &http_cb, c, &c->x, e);
 }
 
 /* Starts the call, which it takes. */
@@ -198,21 +178,18 @@ static int launch_call(struct mo_engine *en, struct mo_engine_call call,
                        struct mo_engine_call **out, struct mo_err *e)
 {
     struct mo_engine_call *c = mo_new(struct mo_engine_call);
-    struct mo_err mine;
+    int rc;
 
     if (!c)
         return mo_fail(e, MO_ENOMEM, "request to the engine");
     *c = call;
     mo_buf_init(&c->body, REPLY_MAX);
-    if (begin_call(en, c, req, &mine) < 0) {
+    rc = begin_call(en, c, req, e);
+    if (rc < 0)
         call_free(c);
-        if (e)
-            *e = mine;
-        return mine.code;
-    }
-    if (out)
+    else if (out)
         *out = c;
-    return 0;
+    return rc;
 }
 
 int mo_engine_ask(struct mo_engine *en, const struct mo_engine_req *req,
@@ -254,6 +231,22 @@ bool mo_engine_is_name(struct mo_span s)
 {
     return s.n > 0 && s.n <= 128 && !strchr(".-:", s.p[0]) &&
            mo_span_only(s, MO_ALNUM "_.-:");
+}
+
+int mo_engine_put_filter(struct mo_buf *b, const char *path, const char *type,
+                         const char *label)
+{
+    mo_autobuf struct mo_buf json = {.max = 1024};
+    struct mo_jw w = mo_jw_object(&json);
+
+    mo_jw_member_raw(&w, "type", mo_span_cstr(type));
+    mo_jw_member_arr(&w, "label");
+    mo_jw_cstr(&w, label);
+    mo_jw_end_all(&w);
+    (void)mo_buf_puts(b, path);
+    (void)mo_pct_encode(b, mo_buf_view(&json));
+    mo_buf_pass_err(b, &json);
+    return mo_buf_err(b);
 }
 
 /* --- its address --------------------------------------------------------- */
@@ -347,7 +340,6 @@ struct mo_engine *mo_engine_new(struct mo_loop *l,
     if (!en)
         return mo_null(mo_fail(e, MO_ENOMEM, "engine"));
     en->loop = l;
-    en->answer_ms = o->answer_ms ? o->answer_ms : ANSWER_MS_DEFAULT;
     (void)snprintf(en->host, sizeof(en->host), "%s", o->host);
     if (open_http(en, o, e) < 0) {
         engine_free(en);
@@ -369,11 +361,6 @@ void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx)
 {
     en->gone = (struct mo_gone){gone, ctx};
     mo_httpu_close(en->http, on_http_gone, en);
-}
-
-struct mo_loop *mo_engine_loop(const struct mo_engine *en)
-{
-    return en->loop;
 }
 
 const char *mo_engine_host(const struct mo_engine *en)
@@ -402,14 +389,6 @@ static void finish_hello(struct hello *h, const struct mo_err *why)
     }
     h->done(h->ctx, why ? NULL : &h->en->facts, why ? &e : NULL);
     mo_free(h);
-}
-
-static bool member_flag(struct mo_json obj, const char *key)
-{
-    bool v = false;
-
-    (void)mo_json_bool(mo_json_get(obj, key), &v);
-    return v;
 }
 
 /* "1.41" -> 41; 0 if it is malformed. */
@@ -455,10 +434,10 @@ static void on_info(void *ctx, const struct mo_engine_reply *r,
     }
     h->f.seccomp = has_security(r->json, "seccomp");
     h->f.userns = has_security(r->json, "userns");
-    h->f.memory_limit = member_flag(r->json, "MemoryLimit");
-    h->f.swap_limit = member_flag(r->json, "SwapLimit");
-    h->f.pids_limit = member_flag(r->json, "PidsLimit");
-    h->f.cpu_quota = member_flag(r->json, "CpuCfsQuota");
+    h->f.memory_limit = mo_json_flag(r->json, "MemoryLimit");
+    h->f.swap_limit = mo_json_flag(r->json, "SwapLimit");
+    h->f.pids_limit = mo_json_flag(r->json, "PidsLimit");
+    h->f.cpu_quota = mo_json_flag(r->json, "CpuCfsQuota");
     finish_hello(h, NULL);
 }
 

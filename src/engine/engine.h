@@ -25,10 +25,9 @@
 struct mo_engine;
 
 struct mo_engine_opts {
-    const char *host;   /* DOCKER_HOST: unix:///path, tcp://host:port */
-    const char *certs;  /* tcp: a directory with ca.pem, cert.pem, key.pem;
-                           NULL: no TLS */
-    unsigned answer_ms; /* of one request that should be quick; 0: 30 s */
+    const char *host;  /* DOCKER_HOST: unix:///path, tcp://host:port */
+    const char *certs; /* tcp: a directory with ca.pem, cert.pem, key.pem;
+                          NULL: no TLS */
 };
 
 struct mo_engine *mo_engine_new(struct mo_loop *l,
@@ -36,7 +35,6 @@ struct mo_engine *mo_engine_new(struct mo_loop *l,
                                 struct mo_err *e);
 /* Cancels the requests under way; gone(ctx) once, later. */
 void mo_engine_close(struct mo_engine *en, void (*gone)(void *ctx), void *ctx);
-struct mo_loop *mo_engine_loop(const struct mo_engine *en);
 const char *mo_engine_host(const struct mo_engine *en);
 
 /* --- what it is ---------------------------------------------------------- */
@@ -69,7 +67,7 @@ struct mo_engine_req {
     const char *path;    /* "/containers/json?all=1"; without the version */
     struct mo_span body; /* p == NULL: none */
     const char *type;    /* of the body; NULL: application/json */
-    unsigned total_ms;   /* 0: the engine's answer_ms */
+    unsigned total_ms;   /* 0: ANSWER_MS */
     bool stream;         /* may take long: only silence times out */
     uint64_t max_bytes;  /* of a streamed answer; 0: no limit */
     /* Not NULL: called when a good answer begins; its body comes in pieces,
@@ -100,6 +98,10 @@ int mo_engine_attach(struct mo_engine *en, const char *id,
                      mo_engine_attached *done, void *ctx,
                      struct mo_engine_call **out, struct mo_err *e);
 
+/* Append path, which ends in "filters=", and {"type":type,"label":[label]}.
+ * type: JSON text, or NULL. */
+int mo_engine_put_filter(struct mo_buf *b, const char *path, const char *type,
+                         const char *label);
 /* True for a text that may stand in a path as an id or a name. */
 bool mo_engine_is_name(struct mo_span s);
 

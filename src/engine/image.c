@@ -183,55 +183,43 @@ static int check_parts(const struct mo_image_parts *p, struct mo_err *e)
     return 0;
 }
 
-struct pieces {
-    struct mo_buf layer, config, manifest;
-};
-
-static int put_tar(struct mo_image_tar *out, const struct pieces *s,
-                   const char *config)
+static int make_tar(const struct mo_image_parts *p, struct mo_image_tar *out)
 {
-    put_file(&out->tar, "toolbox/layer.tar", 0644, mo_buf_view(&s->layer));
-    put_file(&out->tar, config, 0644, mo_buf_view(&s->config));
-    put_file(&out->tar, "manifest.json", 0644, mo_buf_view(&s->manifest));
-    return mo_tar_put_end(&out->tar);
-}
-
-static int make_tar(const struct mo_image_parts *p, struct pieces *s,
-                    struct mo_image_tar *out)
-{
-    char layer[MO_IMAGE_ID_MAX] = "sha256:", id[MO_SHA256_HEX + 1],
+    mo_autobuf struct mo_buf layer = {.max = LAYER_MAX};
+    mo_autobuf struct mo_buf config = {.max = 4096};
+    mo_autobuf struct mo_buf manifest = {.max = 4096};
+    char diff_id[MO_IMAGE_ID_MAX] = "sha256:", id[MO_SHA256_HEX + 1],
          file[MO_SHA256_HEX + 8];
-    int rc = put_layer(&s->layer, p);
+    int rc = put_layer(&layer, p);
 
     if (rc == 0) {
-        mo_sha256_hex(mo_buf_view(&s->layer), layer + strlen(layer));
-        rc = put_config(&s->config, p, layer);
+        mo_sha256_hex(mo_buf_view(&layer), diff_id + strlen(diff_id));
+        rc = put_config(&config, p, diff_id);
     }
     if (rc < 0)
         return rc;
-    mo_sha256_hex(mo_buf_view(&s->config), id);
+    mo_sha256_hex(mo_buf_view(&config), id);
     (void)snprintf(file, sizeof(file), "%s.json", id);
     (void)snprintf(out->id, sizeof(out->id), "sha256:%s", id);
     (void)snprintf(out->tag, sizeof(out->tag), "mo-toolbox:%.12s", id);
-    rc = put_manifest(&s->manifest, file, out->tag);
-    return rc < 0 ? rc : put_tar(out, s, file);
+    rc = put_manifest(&manifest, file, out->tag);
+    if (rc < 0)
+        return rc;
+    put_file(&out->tar, "toolbox/layer.tar", 0644, mo_buf_view(&layer));
+    put_file(&out->tar, file, 0644, mo_buf_view(&config));
+    put_file(&out->tar, "manifest.json", 0644, mo_buf_view(&manifest));
+    return mo_tar_put_end(&out->tar);
 }
 
 int mo_image_make(const struct mo_image_parts *p, struct mo_image_tar *out,
                   struct mo_err *e)
 {
-    struct pieces s = {.layer = {.max = LAYER_MAX},
-                       .config = {.max = 4096},
-                       .manifest = {.max = 4096}};
     int rc = check_parts(p, e);
 
     *out = (struct mo_image_tar){.tar = {.max = MO_IMAGE_TAR_MAX}};
     if (rc < 0)
         return rc;
-    rc = make_tar(p, &s, out);
-    mo_buf_fini(&s.layer);
-    mo_buf_fini(&s.config);
-    mo_buf_fini(&s.manifest);
+    rc = make_tar(p, out);
     return rc < 0 ? mo_fail(e, rc, "image") : 0;
 }
 

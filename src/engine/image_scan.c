@@ -117,8 +117,7 @@ static int check_entry(struct scan *s, const struct mo_tar_entry *t)
 
 static bool is_layer(struct mo_span path)
 {
-    return mo_span_ends(path, MO_SPAN("layer.tar")) ||
-           (mo_span_ends(path, MO_SPAN(".tar"))) ||
+    return mo_span_ends(path, MO_SPAN(".tar")) ||
            mo_span_starts(path, MO_SPAN("blobs/"));
 }
 
@@ -215,9 +214,7 @@ int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
 
     if (!s)
         return mo_fail(e, MO_ENOMEM, "image");
-    s->im = im;
-    s->done = done;
-    s->ctx = ctx;
+    *s = (struct scan){.im = im, .done = done, .ctx = ctx};
     mo_tar_init(&s->outer);
     mo_tar_init(&s->inner);
     mo_map_init(&s->links, LINKS_MAX);

@@ -5,12 +5,12 @@
 
 #include "base/rand.h"
 #include "codec/frame.h"
-#include "codec/http/url.h"
 
 #define PAUSE_MS     100u
 #define PAUSE_MAX_MS 5000u
 
 struct mo_watch {
+    struct mo_loop *loop;
     struct mo_engine *en;
     const struct mo_watch_cb *cb;
     void *ctx;
@@ -24,7 +24,7 @@ struct mo_watch {
 
 static void watch_free(struct mo_watch *w)
 {
-    mo_timer_stop(mo_engine_loop(w->en), &w->again);
+    mo_timer_stop(w->loop, &w->again);
     mo_frame_fini(&w->lines);
     mo_buf_fini(&w->path);
     mo_free(w);
@@ -64,7 +64,7 @@ static void wait_again(struct mo_watch *w)
     w->pause_ms = w->pause_ms ? w->pause_ms * 2 : PAUSE_MS;
     if (w->pause_ms > PAUSE_MAX_MS)
         w->pause_ms = PAUSE_MAX_MS;
-    mo_timer_start(mo_engine_loop(w->en), &w->again,
+    mo_timer_start(w->loop, &w->again,
                    w->pause_ms / 2 + mo_random_u64() % (w->pause_ms / 2));
 }
 
@@ -72,7 +72,6 @@ static void on_done(void *ctx, const struct mo_engine_reply *r,
                     const struct mo_err *why)
 {
     struct mo_watch *w = ctx;
-    struct mo_err e;
 
     (void)r;
     w->call = NULL;
@@ -80,15 +79,13 @@ static void on_done(void *ctx, const struct mo_engine_reply *r,
         watch_free(w);
         return;
     }
-    if (why)
-        e = *why;
-    else
-        (void)mo_fail(&e, MO_EUNAVAIL, "the engine ended its events");
     wait_again(w);
     if (!w->up)
         return;
     w->up = false;
-    w->cb->on_lost(w->ctx, &e);
+    w->cb->on_lost(w->ctx,
+                   why ? why
+                       : mo_error(MO_EUNAVAIL, "the engine ended its events"));
 }
 
 /* A head with 200: events arrive from here on. */
@@ -123,23 +120,7 @@ static void on_again(struct mo_timer *t)
         wait_again(w);
 }
 
-static int put_path(struct mo_buf *b, const char *label)
-{
-    mo_autobuf struct mo_buf json = {.max = 512};
-    struct mo_jw w = mo_jw_object(&json);
-
-    mo_jw_member_raw(&w, "type", MO_SPAN("[\"container\"]"));
-    mo_jw_member_arr(&w, "label");
-    mo_jw_cstr(&w, label);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
-    (void)mo_buf_puts(b, "/events?filters=");
-    (void)mo_pct_encode(b, mo_buf_view(&json));
-    mo_buf_pass_err(b, &json);
-    return mo_buf_err(b);
-}
-
-int mo_watch_start(struct mo_engine *en, const char *label,
+int mo_watch_start(struct mo_loop *l, struct mo_engine *en, const char *label,
                    const struct mo_watch_cb *cb, void *ctx,
                    struct mo_watch **out, struct mo_err *e)
 {
@@ -148,23 +129,21 @@ int mo_watch_start(struct mo_engine *en, const char *label,
 
     if (!w)
         return mo_fail(e, MO_ENOMEM, "engine's events");
-    w->en = en;
-    w->cb = cb;
-    w->ctx = ctx;
+    *w = (struct mo_watch){.loop = l, .en = en, .cb = cb, .ctx = ctx};
     mo_timer_init(&w->again, on_again);
     mo_frame_init(&w->lines, MO_WATCH_LINE_MAX);
     mo_buf_init(&w->path, MO_ENGINE_PATH_MAX);
-    rc = put_path(&w->path, label);
+    rc = mo_engine_put_filter(&w->path, "/events?filters=", "[\"container\"]",
+                              label);
     if (rc < 0)
         (void)mo_fail(e, rc, "engine's events");
     else
         rc = open_events(w, e);
-    if (rc < 0) {
+    if (rc < 0)
         watch_free(w);
-        return rc;
-    }
-    *out = w;
-    return 0;
+    else
+        *out = w;
+    return rc;
 }
 
 void mo_watch_stop(struct mo_watch *w)

@@ -22,7 +22,7 @@ struct mo_watch_cb {
 };
 
 /* Only containers with that label ("key=value"). After mo_engine_hello(). */
-int mo_watch_start(struct mo_engine *en, const char *label,
+int mo_watch_start(struct mo_loop *l, struct mo_engine *en, const char *label,
                    const struct mo_watch_cb *cb, void *ctx,
                    struct mo_watch **out, struct mo_err *e);
 /* No callback fires any more; freed later. */

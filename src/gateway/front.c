@@ -146,7 +146,7 @@ static void answer_list(struct mo_gateway *g, struct mo_ep_call *c,
     int rc;
 
     if (kind == MO_CAT_TOOLS && mo_meta_tools_is_on(g)) {
-        mo_meta_tools_list(c);
+        mo_ep_call_result(c, mo_meta_tools_definitions());
         return;
     }
     rc = put_page(g, c, kind, &b);
@@ -195,7 +195,7 @@ static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
         if (!mo_span_is(c->method, mo_catalog_kinds[k].method))
             continue;
         if (k == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
-            mo_meta_tools_list(c);
+            mo_ep_call_result(c, mo_meta_tools_definitions());
             return;
         }
         if (may_wait && wait_for_lists(g, c, GW_LIST_MS))

@@ -70,6 +70,48 @@ static const struct mo_upstream_cb up_cb = {
 
 /* --- servers ------------------------------------------------------------- */
 
+struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no)
+{
+    return no < g->n ? g->v[no] : NULL;
+}
+
+struct server_slot *mo_gw_find_slot(const struct mo_gateway *g,
+                                    struct mo_span name)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        if (mo_span_is(name, mo_upstream_server(g->v[i]->up)->name))
+            return g->v[i];
+    }
+    return NULL;
+}
+
+struct gw_child *mo_gw_child(const struct server_slot *s,
+                             const struct mo_child *c)
+{
+    mo_list_each_entry (k, &s->children, struct gw_child, node) {
+        if (k->child == c)
+            return k;
+    }
+    return NULL;
+}
+
+void mo_gw_slot_check(struct server_slot *s)
+{
+    struct mo_gateway *g = s->g;
+
+    if (!mo_list_empty(&s->calls))
+        return;
+    if (s->no == SLOT_NONE && !s->closing)
+        mo_loop_defer(g->loop, &s->leave);
+    if (!s->gone)
+        return;
+    mo_list_del(&s->node);
+    mo_later_cancel(&s->leave);
+    mo_free(s);
+    if (g->closing && mo_list_empty(&g->leaving))
+        mo_loop_defer(g->loop, &g->ending);
+}
+
 static void slot_close(struct server_slot *s);
 
 /* The remaining calls had their time. */
@@ -109,13 +151,11 @@ slot_new(struct mo_gateway *g, const struct mo_gw_server *s, struct mo_err *e)
 static void finish_close(struct mo_later *d)
 {
     struct mo_gateway *g = mo_container_of(d, struct mo_gateway, ending);
-    void (*closed)(void *) = g->closed;
-    void *ctx = g->closed_ctx;
+    struct mo_gone gone = g->gone;
 
     MO_BUG_ON(!mo_list_empty(&g->eps) || !mo_list_empty(&g->reads));
     mo_forward_drop_all(g);
     mo_gw_watch_fini(g);
-    mo_gw_watch_task_fini(g);
     mo_map_fini(&g->parked);
     MO_BUG_ON(g->elicitations.len);
     mo_map_fini(&g->elicitations);
@@ -129,8 +169,7 @@ static void finish_close(struct mo_later *d)
     mo_pool_fini(&g->spare_cases);
     mo_free(g->v);
     mo_free(g);
-    if (closed)
-        closed(ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_upstream_gone(void *ctx)
@@ -321,7 +360,6 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_list_init(&g->reads);
     mo_map_init(&g->parked, GW_AWAY_MAX);
     mo_map_init(&g->elicitations, GW_ELICITATIONS_MAX);
-    mo_map_init(&g->watched_tasks, GW_WATCHED_MAX);
     mo_latency_init(&g->latency);
     g->key0 = mo_random_u64();
     g->key1 = mo_random_u64();
@@ -335,8 +373,7 @@ void mo_gateway_close(struct mo_gateway *g, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(g->closing);
     g->closing = true;
-    g->closed = gone;
-    g->closed_ctx = ctx;
+    g->gone = (struct mo_gone){gone, ctx};
     mo_list_each_safe (n, &g->leaving)
         slot_close(mo_container_of(n, struct server_slot, node));
     for (size_t i = 0; i < g->n; i++)

@@ -1,7 +1,6 @@
 /* gw_priv.h - functions that the files of this folder share: gateway.c (life,
  * servers, endpoints), front.c (requests of clients), refresh.c (reads the
- * servers' lists), watch.c and watch_task.c (subscriptions, log levels,
- * notifications). */
+ * servers' lists) and watch.c (subscriptions, log levels, notifications). */
 #ifndef MO_GATEWAY_GW_PRIV_H
 #define MO_GATEWAY_GW_PRIV_H
 
@@ -64,19 +63,8 @@ void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on);
 void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv);
 void mo_gw_watch_fini(struct mo_gateway *g);
 void mo_gw_watch_init(struct mo_gateway *g);
-
-/* Opens the child's listen, replacing an open one. */
-void mo_gw_watch_listen(struct gw_child *k);
-
-/* --- watch_task.c -------------------------------------------------------- */
-
 /* A client subscribes to a task, or no longer does (opts.watch_task). */
 void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
                              struct mo_span id, bool on);
-/* Writes "taskIds":[...] of a child's listen, if there are any. */
-void mo_gw_watch_task_ids(const struct gw_child *k, struct mo_jw *w);
-void mo_gw_watch_task_status(struct gw_child *k, struct mo_json params);
-void mo_gw_watch_task_stop(const struct server_slot *s);
-void mo_gw_watch_task_fini(struct mo_gateway *g);
 
 #endif

@@ -1,5 +1,5 @@
-/* watch.c - resource subscriptions, log levels, and notifications of
- * servers.
+/* watch.c - subscriptions to resources and tasks, log levels, and notifications
+ * of servers.
  *
  * Subscriptions are counted by exposed URI. The server is subscribed to with
  * the first one and unsubscribed with the last one; a shared server is kept
@@ -7,14 +7,22 @@
  * server has one open listen with all resources, which also reports changed
  * lists.
  *
+ * A client subscribes to a task of a modern server by its exposed id
+ * (gateway/call/rewrite.h). The children of its server include the server's own
+ * id in their listen, and status notifications go to that client only. Of a
+ * per-session server only the client's own child is asked. Beyond
+ * GW_WATCHED_MAX tasks a client has to poll, which it may do at any time.
+ *
  * A legacy server is told the most verbose log level that any client asked
  * for: a more verbose level at once, a less verbose one after GW_QUIET_MS. */
-#include "gateway/gw_priv.h"
-
 #include "gateway/call/forwarded_call.h"
 #include "gateway/call/rewrite.h"
+#include "gateway/gw_priv.h"
+#include "mcp/edit.h"
+#include "secrets/redact.h"
 
 #define LISTEN_TEXT_MAX ((size_t)4 * 1024 * 1024)
+#define TASK_TEXT_MAX   ((size_t)64 * 1024)
 
 /* --- one child ----------------------------------------------------------- */
 
@@ -46,9 +54,8 @@ static bool can_subscribe(const struct gw_child *k)
 {
     struct mo_json cap =
         mo_json_get(mo_conn_info(k->conn)->capabilities, "resources");
-    bool can = false;
 
-    return mo_json_bool(mo_json_get(cap, "subscribe"), &can) == 0 && can;
+    return mo_json_flag(cap, "subscribe");
 }
 
 static void send_log_level(struct gw_child *k)
@@ -64,6 +71,48 @@ static void send_log_level(struct gw_child *k)
         return;
     k->level = lv;
     send_request(k, "logging/setLevel", "level", mo_span_cstr(words[lv]));
+}
+
+/* --- tasks --------------------------------------------------------------- */
+
+struct watched_task {
+    unsigned n;               /* listens that subscribed */
+    struct server_slot *slot; /* NULL: removed */
+    char who[MO_GW_WHO_MAX];
+    struct mo_buf own, caller;
+};
+
+static void watched_task_free(struct watched_task *x)
+{
+    mo_buf_fini(&x->own);
+    mo_buf_fini(&x->caller);
+    mo_free(x);
+}
+
+static bool is_for_child(const struct watched_task *x, const struct gw_child *k)
+{
+    struct mo_span who = mo_child_who(k->child);
+
+    return x->slot == k->slot && (!who.n || mo_span_is(who, x->who));
+}
+
+/* Writes "taskIds":[...] of a child's listen, if there are any. */
+static void put_task_ids(const struct gw_child *k, struct mo_jw *w)
+{
+    bool any = false;
+
+    mo_map_each (en, &k->slot->g->watched_tasks) {
+        const struct watched_task *x = en->value;
+
+        if (!is_for_child(x, k) || !x->n)
+            continue;
+        if (!any)
+            mo_jw_member_arr(w, "taskIds");
+        any = true;
+        mo_jw_str(w, mo_buf_view(&x->own));
+    }
+    if (any)
+        mo_jw_end(w);
 }
 
 /* --- a modern server's listen -------------------------------------------- */
@@ -102,7 +151,7 @@ static int put_listen(const struct gw_child *k, struct mo_buf *b)
         mo_jw_member_bool(&w, keys[i], true);
     if (s->nwatched)
         put_uris(s, &w);
-    mo_gw_watch_task_ids(k, &w);
+    put_task_ids(k, &w);
     mo_jw_end_all(&w);
     return mo_buf_err(b);
 }
@@ -151,7 +200,7 @@ static int start_listen(struct gw_child *k, struct listening *l)
 
 /* Opens the new listen before the old one ends, so that no notification is
  * missed. */
-void mo_gw_watch_listen(struct gw_child *k)
+static void listen_to(struct gw_child *k)
 {
     struct listening *old = k->listen, *l;
 
@@ -173,7 +222,121 @@ void mo_gw_watch_listen(struct gw_child *k)
 
 static void on_relisten(struct mo_timer *t)
 {
-    mo_gw_watch_listen(mo_container_of(t, struct gw_child, relisten));
+    listen_to(mo_container_of(t, struct gw_child, relisten));
+}
+
+/* --- subscriptions to tasks ---------------------------------------------- */
+
+static void renew_listens(const struct watched_task *x)
+{
+    mo_list_each_entry (k, &x->slot->children, struct gw_child, node) {
+        if (is_for_child(x, k) && mo_conn_info(k->conn)->modern)
+            listen_to(k);
+    }
+}
+
+static struct watched_task *watched_task_new(struct mo_gateway *g,
+                                             const struct mo_ep_call *c,
+                                             struct mo_span id)
+{
+    struct call_target t;
+    struct watched_task *x = NULL;
+
+    if (mo_rewrite_task(g, c, id, &t) < 0)
+        return NULL;
+    x = mo_new(struct watched_task);
+    if (!x)
+        return NULL;
+    x->slot = t.slot;
+    mo_rewrite_who(c->peer, c->caller, x->who);
+    mo_buf_init(&x->own, TASK_TEXT_MAX);
+    mo_buf_init(&x->caller, TASK_TEXT_MAX);
+    (void)mo_buf_span(&x->own, t.own);
+    (void)mo_buf_span(&x->caller, c->caller);
+    if (mo_buf_err(&x->own) || mo_buf_err(&x->caller) ||
+        mo_map_put(&g->watched_tasks, id, x, NULL) < 0) {
+        watched_task_free(x);
+        return NULL;
+    }
+    return x;
+}
+
+void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
+                             struct mo_span id, bool on)
+{
+    struct mo_gateway *g = ctx;
+    struct watched_task *x = mo_map_get(&g->watched_tasks, id);
+    char who[MO_GW_WHO_MAX];
+
+    if (!x && on)
+        x = watched_task_new(g, listen, id);
+    mo_rewrite_who(listen->peer, listen->caller, who);
+    if (!x || strcmp(who, x->who) != 0)
+        return;
+    x->n += on ? 1 : -1U;
+    if (x->slot && x->n == (on ? 1 : 0))
+        renew_listens(x);
+    if (x->n)
+        return;
+    (void)mo_map_del(&g->watched_tasks, id);
+    watched_task_free(x);
+}
+
+/* Sends a status under the id that the client knows. */
+static void send_status(const struct mo_gateway *g,
+                        const struct watched_task *x, struct mo_span id,
+                        struct mo_json params)
+{
+    struct mo_edit ed = {"taskId", {NULL, 0}};
+    struct result_limit how = {.who = x->who};
+    /* Copies, since notifying a client may end it and free x. */
+    mo_autobuf struct mo_buf exposed = {.max = TASK_TEXT_MAX};
+    mo_autobuf struct mo_buf caller = {.max = TASK_TEXT_MAX};
+    mo_autobuf struct mo_buf name = {.max = TASK_TEXT_MAX};
+    mo_autobuf struct mo_buf clean = {.max = 2 * GW_TEXT_MAX};
+    mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
+
+    if (mo_redact_task_failed(params))
+        params = mo_redact(g->loop, params, &clean);
+    mo_rewrite_task_limit(id, &how);
+    if (params.p && mo_result_limit_task(g->results, &how, params, &cut))
+        params = (struct mo_json){cut.p, cut.len};
+    (void)mo_buf_span(&exposed, id);
+    (void)mo_buf_span(&caller, mo_buf_view(&x->caller));
+    (void)mo_json_quote(&name, id);
+    ed.to = mo_buf_view(&name);
+    if (params.p && !mo_buf_err(&exposed) && !mo_buf_err(&caller) &&
+        !mo_buf_err(&name) && mo_edit(&b, params, &ed, 1) == 0) {
+        mo_list_each_entry_safe (p, &g->eps, struct gw_ep, node)
+            mo_endpoint_task(p->ep, mo_buf_view(&caller), mo_buf_view(&exposed),
+                             mo_buf_view(&b));
+    }
+}
+
+static void on_task_status(struct gw_child *k, struct mo_json params)
+{
+    struct mo_gateway *g = k->slot->g;
+    struct mo_json id = mo_json_get(params, "taskId");
+
+    mo_map_each (en, &g->watched_tasks) {
+        const struct watched_task *x = en->value;
+
+        if (!is_for_child(x, k) || !mo_json_str_eq(id, mo_buf_view(&x->own)))
+            continue;
+        send_status(g, x, mo_map_key(en), params);
+        return; /* a task belongs to one client */
+    }
+}
+
+static void stop_tasks(const struct server_slot *s)
+{
+    mo_map_each (en, &s->g->watched_tasks) {
+        struct watched_task *x = en->value;
+
+        if (x->slot == s)
+            x->slot = NULL;
+    }
 }
 
 /* --- a child opened ------------------------------------------------------ */
@@ -186,7 +349,7 @@ void mo_gw_watch_opened(struct gw_child *k)
     mo_timer_init(&k->relisten, on_relisten);
     k->relisten_ms = GW_LISTEN_MS;
     if (is_modern(k)) {
-        mo_gw_watch_listen(k);
+        listen_to(k);
         return;
     }
     send_log_level(k);
@@ -249,7 +412,7 @@ static void subscribe_children(struct server_slot *s, struct mo_span own,
 {
     mo_list_each_entry (k, &s->children, struct gw_child, node) {
         if (is_modern(k))
-            mo_gw_watch_listen(k);
+            listen_to(k);
         else if (can_subscribe(k))
             send_request(k,
                          on ? "resources/subscribe" : "resources/unsubscribe",
@@ -332,7 +495,7 @@ void mo_gw_watch_stop(struct server_slot *s)
             x->slot = NULL;
     }
     s->nwatched = 0;
-    mo_gw_watch_task_stop(s);
+    stop_tasks(s);
     release_held(s);
 }
 
@@ -409,7 +572,7 @@ void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
     } else if (object && is_method(m, "notifications/elicitation/complete")) {
         mo_elicitation_done(k, m->params);
     } else if (object && is_method(m, "notifications/tasks")) {
-        mo_gw_watch_task_status(k, m->params);
+        on_task_status(k, m->params);
     }
 }
 
@@ -418,6 +581,7 @@ void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
 void mo_gw_watch_init(struct mo_gateway *g)
 {
     mo_map_init(&g->watched, GW_WATCHED_MAX);
+    mo_map_init(&g->watched_tasks, GW_WATCHED_MAX);
     mo_timer_init(&g->quiet, on_quiet);
     g->level = MO_MCP_LEVELS;
 }
@@ -428,4 +592,7 @@ void mo_gw_watch_fini(struct mo_gateway *g)
     mo_map_each (en, &g->watched)
         mo_free(en->value);
     mo_map_fini(&g->watched);
+    mo_map_each (en, &g->watched_tasks)
+        watched_task_free(en->value);
+    mo_map_fini(&g->watched_tasks);
 }

@@ -28,12 +28,9 @@ static bool is_date(struct mo_span s)
 
     if (s.n != sizeof(form) - 1)
         return false;
-    for (size_t i = 0; i < s.n; i++) {
-        bool digit = s.p[i] >= '0' && s.p[i] <= '9';
-
-        if (form[i] == '0' ? !digit : s.p[i] != form[i])
+    for (size_t i = 0; i < s.n; i++)
+        if (form[i] == '0' ? !mo_is_digit(s.p[i]) : s.p[i] != form[i])
             return false;
-    }
     return true;
 }
 

@@ -19,18 +19,9 @@ const char *mo_trace_name(enum mo_trace_key k)
 
 /* --- forms --------------------------------------------------------------- */
 
-static bool has_only(struct mo_span s, const char *chars)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == '\0' || !strchr(chars, s.p[i]))
-            return false;
-    }
-    return true;
-}
-
 static bool is_hex(struct mo_span s)
 {
-    return has_only(s, "0123456789abcdef");
+    return mo_span_only(s, "0123456789abcdef");
 }
 
 /* version-traceid-parentid-flags; newer versions may append more. */
@@ -48,24 +39,24 @@ static bool is_parent(struct mo_span v)
         return false;
     if (!is_hex(version) || !is_hex(trace) || !is_hex(parent) || !is_hex(flags))
         return false;
-    if (mo_span_is(version, "ff") || has_only(trace, "0") ||
-        has_only(parent, "0"))
+    if (mo_span_is(version, "ff") || mo_span_only(trace, "0") ||
+        mo_span_only(parent, "0"))
         return false;
     if (!more.n)
         return true;
     if (mo_span_is(version, "00") || more.p[0] != '-')
         return false;
-    return has_only(more, "0123456789abcdefghijklmnopqrstuvwxyz-");
+    return mo_span_only(more, "0123456789abcdefghijklmnopqrstuvwxyz-");
 }
 
 /* True for printable ASCII except the given characters. */
 static bool is_printable(struct mo_span s, const char *but)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < 0x20 || s.p[i] > 0x7E || strchr(but, s.p[i]))
+    for (; *but; but++) {
+        if (mo_span_find(s, *but) >= 0)
             return false;
     }
-    return true;
+    return mo_span_between(s, ' ', '~');
 }
 
 /* True for key=value of a tracestate; members may be empty. */
@@ -78,8 +69,8 @@ static bool is_state(struct mo_span one)
     if (!one.p)
         return !key.n;
     return key.n && key.n <= 256 && one.n && one.n <= 256 &&
-           has_only(mo_span_head(key, 1), start) && has_only(key, rest) &&
-           is_printable(one, ",=");
+           mo_span_only(mo_span_head(key, 1), start) &&
+           mo_span_only(key, rest) && is_printable(one, ",=");
 }
 
 /* True for key=value of baggage, or (a property of it) a key alone. */
@@ -160,11 +151,8 @@ static int join_values(struct mo_arena *a, struct mo_span *to,
     size_t n = to->n + more.n + 1;
     char *p;
 
-    if (!to->n) {
-        p = mo_arena_strndup(a, more.p, more.n);
-        *to = mo_span(p, p ? more.n : 0);
-        return p ? 0 : MO_ENOMEM;
-    }
+    if (!to->n)
+        return mo_arena_span(a, more, to);
     if (n > MO_TRACE_BAGGAGE_MAX) {
         *to = wrong;
         return 0;

@@ -28,7 +28,6 @@ static void unlist_pending(struct pending_call *p)
     if (mo_list_empty(&p->node))
         return;
     mo_list_del(&p->node);
-    mo_list_init(&p->node);
     p->d->npending--;
 }
 
@@ -65,23 +64,13 @@ static struct mo_verdict judge_call(const struct mo_approvals *d,
                    });
 }
 
-static void put_item_member(struct mo_jw *w, struct mo_json item,
-                            const char *key)
-{
-    struct mo_json v = mo_json_get(item, key);
-
-    if (!v.p)
-        return;
-    mo_jw_member_raw(w, key, mo_json_text(v));
-}
-
 static void put_def(struct mo_buf *b, struct mo_json item)
 {
     static const char *const keys[] = {"title", "description", "annotations"};
     struct mo_jw w = mo_jw_object(b);
 
     for (size_t i = 0; i < MO_COUNT(keys); i++)
-        put_item_member(&w, item, keys[i]);
+        mo_jw_copy(&w, item, keys[i]);
     mo_jw_end(&w);
 }
 
@@ -107,10 +96,9 @@ static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
 static int digest_tool(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
 {
     mo_autoarena struct mo_arena a = {.cap = DEF_MAX};
-    struct mo_tool t;
-    int rc;
+    struct mo_tool t = {.source = 0};
+    int rc = mo_tool_read(&a, k->server, k->tool, k->item, &t);
 
-    rc = mo_tool_pins_read_tool(k->server, k->tool, k->item, &a, &t);
     if (rc == 0)
         memcpy(out, t.digest, MO_EXACT_DIGEST);
     return rc;
@@ -354,14 +342,12 @@ int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
 static void on_audit_gone(void *ctx)
 {
     struct mo_approvals *d = ctx;
-    void (*gone)(void *) = d->gone;
-    void *gone_ctx = d->ctx;
+    struct mo_gone gone = d->gone;
 
     MO_BUG_ON(d->npending);
     mo_policy_close(d->policy);
     mo_free(d);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_ending(struct mo_later *d)
@@ -372,8 +358,7 @@ static void on_ending(struct mo_later *d)
 void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
                         void *ctx)
 {
-    d->gone = gone;
-    d->ctx = ctx;
+    d->gone = (struct mo_gone){gone, ctx};
     if (d->audit)
         mo_audit_close(mo_take_ptr(&d->audit), on_audit_gone, d);
     else if (gone)

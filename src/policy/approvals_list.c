@@ -1,7 +1,5 @@
-/*
- * approvals_list.c - lists pending calls and takes people's decisions; see
- * approvals.h.
- */
+/* approvals_list.c - lists pending calls and takes people's decisions; see
+ * approvals.h. */
 #include "policy/approvals_priv.h"
 
 #include <stdio.h>

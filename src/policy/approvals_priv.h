@@ -36,8 +36,7 @@ struct mo_approvals {
     struct mo_list pending;
     unsigned npending;
     struct mo_later ending; /* calls gone() if there is no audit log */
-    void (*gone)(void *ctx);
-    void *ctx;
+    struct mo_gone gone;
 };
 
 /* approvals.c: 0 if the rules allow this call with such arguments, or

@@ -1,12 +1,11 @@
-/*
- * exact.c - one form for arguments, one digest for a call.
- */
+/* exact.c - one form for arguments, one digest for a call. */
 #include "policy/exact.h"
 
 #include <stdio.h>
 
 #include "codec/json/jvalue.h"
 #include "codec/sha256.h"
+#include "codec/tool_claims.h"
 
 /* Key comparisons per call; enough for about 1,400 members in one object. */
 #define PAIRS_MAX 1000000u
@@ -47,15 +46,12 @@ static int check_members(struct mo_json v, unsigned *pairs, struct mo_err *e)
     return rc;
 }
 
-static unsigned hex4(const char *p)
+static unsigned read_hex4(const char *p)
 {
     unsigned v = 0;
 
-    for (size_t i = 0; i < 4; i++) {
-        unsigned c = (unsigned char)p[i];
-
-        v = v << 4 | (c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-    }
+    for (size_t i = 0; i < 4; i++)
+        v = v << 4 | (unsigned)mo_hex_digit(p[i]);
     return v;
 }
 
@@ -71,12 +67,13 @@ static int check_surrogates(struct mo_span text, struct mo_err *e)
             continue;
         if (text.p[++i] != 'u')
             continue;
-        v = hex4(text.p + i + 1);
+        v = read_hex4(text.p + i + 1);
         i += 4;
         if ((v & 0xf800) != 0xd800)
             continue;
         if (v < 0xdc00 && i + 6 < text.n && text.p[i + 1] == '\\' &&
-            text.p[i + 2] == 'u' && (hex4(text.p + i + 3) & 0xfc00) == 0xdc00) {
+            text.p[i + 2] == 'u' &&
+            (read_hex4(text.p + i + 3) & 0xfc00) == 0xdc00) {
             i += 6;
             continue;
         }
@@ -140,6 +137,32 @@ void mo_exact_tool(const struct mo_tool_def *d, char out[MO_EXACT_DIGEST])
                                     d->schema, d->annotations};
 
     digest_parts("tool", parts, MO_COUNT(parts), out);
+}
+
+/* An absent member gives an empty text. */
+static int read_str(struct mo_arena *a, struct mo_json v, struct mo_span *out)
+{
+    *out = (struct mo_span){NULL, 0};
+    return mo_json_is(v, MO_JSON_STRING) ? mo_json_str(v, a, out) : 0;
+}
+
+int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
+                 struct mo_json item, struct mo_tool *t)
+{
+    struct mo_tool_def *d = &t->def;
+
+    d->server = server;
+    d->name = own;
+    if ((own.n == 0 && read_str(a, mo_json_get(item, "name"), &d->name) < 0) ||
+        read_str(a, mo_json_get(item, "title"), &t->title) < 0 ||
+        read_str(a, mo_json_get(item, "description"), &d->description) < 0)
+        return MO_ENOMEM;
+    d->schema = mo_json_text(mo_json_get(item, "inputSchema"));
+    d->annotations = mo_json_text(mo_json_get(item, "annotations"));
+    t->output_schema = mo_json_text(mo_json_get(item, "outputSchema"));
+    t->claims = mo_claims_of(mo_json_get(item, "annotations"));
+    mo_exact_tool(d, t->digest);
+    return 0;
 }
 
 void mo_exact_call(const struct mo_exact_call *c, char out[MO_EXACT_DIGEST])

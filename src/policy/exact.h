@@ -28,7 +28,24 @@ struct mo_tool_def {
     struct mo_span schema, annotations; /* JSON texts; may be empty */
 };
 
+/* One tool, as used by people, rules and pins. Texts are borrowed from the
+ * reader of the definition. */
+struct mo_tool {
+    struct mo_span name;    /* for the model */
+    struct mo_tool_def def; /* the server's name of the tool; everything else
+                             * with the overrides of the configuration */
+    struct mo_span title, output_schema;
+    unsigned claims; /* mo_claim bits */
+    unsigned source; /* index as given to mo_tools_load() */
+    char digest[MO_EXACT_DIGEST];
+};
+
 void mo_exact_tool(const struct mo_tool_def *d, char out[MO_EXACT_DIGEST]);
+/* Reads a tool from the list of its server, without a name for the model; texts
+ * are in the arena or borrowed from the item. own empty: the name is in the
+ * item. 0 or MO_ENOMEM. */
+int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
+                 struct mo_json item, struct mo_tool *out);
 
 struct mo_exact_call {
     struct mo_span session, call, server, tool;

@@ -1,7 +1,312 @@
-/* policy.c - applies the rules to a call; see policy.h. */
-#include "policy/policy_priv.h"
+/* policy.c - applies the rules to a call, and compares tools with their pins;
+ * see policy.h.
+ *
+ * tool_pins.h reads and digests a whole definition. To save that on each call,
+ * a keyed hash of every definition that matched its pin is cached; only other
+ * bytes are compared in full. Changed tools are listed until a person accepts
+ * them. */
+#include "policy/policy.h"
+
+#include "base/map.h"
+#include "base/rand.h"
 
 #define PERSONS_MAX 3 /* session, remembered, draft */
+#define RULES_ARENA ((size_t)1024 * 1024)
+#define FLUSH_MS    1000  /* new pins are written in groups */
+#define KNOWN_MAX   16384 /* cached hashes */
+#define TEXT_MAX    ((size_t)4 * 1024 * 1024)
+#define KEY_MAX     ((size_t)1024) /* longer ones are not cached */
+
+struct mo_policy {
+    struct mo_loop *loop;
+    const struct mo_config *cfg;
+    struct mo_arena arena; /* the operator's rules */
+    struct mo_rules rules;
+    struct mo_remembered_rules *remembered;
+    struct mo_tool_pins *pins; /* NULL: not read yet */
+    struct mo_list changed;    /* of struct changed_tool */
+    unsigned nchanged;
+    struct mo_map known; /* server NUL tool -> hash of a good definition */
+    uint64_t key0, key1; /* of that hash */
+    struct mo_timer flush;
+};
+
+/* --- rules of the configuration ------------------------------------------ */
+
+static int copy_args(struct mo_arena *a, const struct mo_config_map *m,
+                     struct mo_rule *r)
+{
+    struct mo_rule_arg *v = mo_arena_alloc(a, (m->n + 1) * sizeof(*v));
+
+    if (v == NULL)
+        return MO_ENOMEM;
+    for (size_t i = 0; i < m->n; i++)
+        v[i] = (struct mo_rule_arg){mo_span_cstr(m->v[i].name),
+                                    mo_span_cstr(m->v[i].value)};
+    r->args = v;
+    r->nargs = m->n;
+    return 0;
+}
+
+static void copy_claims(const struct mo_config_list *l, struct mo_rule *r)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *s = l->v[i];
+
+        if (*s == '!')
+            r->denials |= mo_claim_bit(mo_span_cstr(s + 1));
+        else
+            r->claims |= mo_claim_bit(mo_span_cstr(s));
+    }
+}
+
+/* Rules live in the arena, their texts in the configuration. A rule that does
+ * not pass mo_rule_check() is an error, which names it. */
+static int make_rules(const struct mo_config *cfg, struct mo_arena *a,
+                      struct mo_rules *out, struct mo_err *e)
+{
+    const struct mo_config_rules *from = &cfg->approvals.rules;
+    struct mo_rule *v = mo_arena_zalloc(a, (from->n + 1) * sizeof(*v));
+
+    if (v == NULL)
+        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    for (size_t i = 0; i < from->n; i++) {
+        const struct mo_config_rule *f = &from->v[i];
+
+        v[i] = (struct mo_rule){
+            .server = mo_span_cstr(f->server),
+            .tool = mo_span_cstr(f->tool),
+            .reason = mo_span_cstr(f->reason),
+            .action = (enum mo_action)f->action,
+            .final = !f->remember,
+        };
+        copy_claims(&f->annotations, &v[i]);
+        if (copy_args(a, &f->args, &v[i]) < 0)
+            return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+        if (mo_rule_check(&v[i], e) < 0)
+            return mo_wrap(e, "approvals.rules[%zu]", i);
+    }
+    *out = (struct mo_rules){v, from->n};
+    return 0;
+}
+
+struct changed_tool {
+    struct mo_list node;
+    struct mo_tool tool; /* texts in the arena */
+    struct mo_arena arena;
+    struct mo_buf before;
+};
+
+/* Server, NUL, tool. Empty: too long. */
+static struct mo_span make_key(char b[KEY_MAX], struct mo_span server,
+                               struct mo_span tool)
+{
+    size_t n = server.n + 1 + tool.n;
+
+    if (n > KEY_MAX || !server.n || !tool.n)
+        return mo_span(NULL, 0);
+    memcpy(b, server.p, server.n);
+    b[server.n] = '\0';
+    memcpy(b + server.n + 1, tool.p, tool.n);
+    return mo_span(b, n);
+}
+
+/* --- the list of changed tools ------------------------------------------- */
+
+static void drop_changed(struct mo_policy *p, struct changed_tool *c)
+{
+    mo_list_del(&c->node);
+    p->nchanged--;
+    mo_buf_fini(&c->before);
+    mo_arena_fini(&c->arena);
+    mo_free(c);
+}
+
+static struct changed_tool *find_changed(const struct mo_policy *p,
+                                         struct mo_span server,
+                                         struct mo_span tool)
+{
+    mo_list_each_entry (c, &p->changed, struct changed_tool, node)
+        if (mo_span_eq(c->tool.def.server, server) &&
+            mo_span_eq(c->tool.def.name, tool))
+            return c;
+    return NULL;
+}
+
+/* Without memory the tool is not listed, but still blocked. */
+static void list_changed(struct mo_policy *p, const struct mo_tool *t,
+                         struct mo_buf *before)
+{
+    struct changed_tool *c = find_changed(p, t->def.server, t->def.name);
+    struct mo_tool_def *def;
+
+    if (c && strcmp(c->tool.digest, t->digest) == 0)
+        return;
+    if (c)
+        drop_changed(p, c);
+    c = p->nchanged < MO_POLICY_CHANGED_MAX ? mo_new(struct changed_tool)
+                                            : NULL;
+    if (!c)
+        return;
+    mo_arena_init(&c->arena, TEXT_MAX);
+    mo_buf_init(&c->before, TEXT_MAX);
+    mo_list_push(&p->changed, &c->node);
+    p->nchanged++;
+    c->tool = *t;
+    def = &c->tool.def;
+    if (mo_arena_span(&c->arena, def->server, &def->server) < 0 ||
+        mo_arena_span(&c->arena, def->name, &def->name) < 0 ||
+        mo_arena_span(&c->arena, def->description, &def->description) < 0 ||
+        mo_arena_span(&c->arena, def->schema, &def->schema) < 0 ||
+        mo_arena_span(&c->arena, def->annotations, &def->annotations) < 0 ||
+        mo_buf_span(&c->before, mo_buf_view(before)) < 0)
+        drop_changed(p, c);
+}
+
+/* --- comparing ----------------------------------------------------------- */
+
+static void on_flush(struct mo_timer *t)
+{
+    mo_policy_flush_pins(mo_container_of(t, struct mo_policy, flush));
+}
+
+void mo_policy_flush_pins(struct mo_policy *p)
+{
+    mo_timer_stop(p->loop, &p->flush);
+    if (p->pins)
+        mo_tool_pins_flush(p->pins);
+}
+
+int mo_policy_load_pins(struct mo_policy *p, struct mo_err *e)
+{
+    return p->pins ? 0
+                   : mo_tool_pins_open(mo_loop_log(p->loop), p->cfg->store.dir,
+                                       &p->pins, e);
+}
+
+bool mo_policy_tool_is_pinned(struct mo_policy *p, const struct mo_tool *t,
+                              struct mo_buf *before)
+{
+    struct changed_tool *c = find_changed(p, t->def.server, t->def.name);
+    mo_autobuf struct mo_buf own = {.max = TEXT_MAX};
+    struct mo_err e;
+    bool same;
+
+    if (mo_policy_load_pins(p, &e) < 0)
+        return false;
+    same = mo_tool_pins_look(p->pins, t, &own);
+    if (!same)
+        list_changed(p, t, &own);
+    else if (c)
+        drop_changed(p, c);
+    if (!same && before)
+        (void)mo_buf_span(before, mo_buf_view(&own));
+    if (same && !mo_timer_on(&p->flush))
+        mo_timer_start(p->loop, &p->flush, FLUSH_MS);
+    return same;
+}
+
+/* Never 0: in the map, NULL means no entry. */
+static uint64_t hash_item(const struct mo_policy *p, struct mo_json item)
+{
+    return mo_siphash(p->key0, p->key1, mo_json_text(item)) | 1;
+}
+
+/* True if these bytes matched the pin before. */
+static bool is_known(const struct mo_policy *p, struct mo_span key,
+                     uint64_t hash)
+{
+    return key.n && (uintptr_t)mo_map_get(&p->known, key) == (uintptr_t)hash;
+}
+
+bool mo_policy_item_is_pinned(struct mo_policy *p, struct mo_span server,
+                              struct mo_span tool, struct mo_json item)
+{
+    uint64_t hash = hash_item(p, item);
+    char buf[KEY_MAX];
+    struct mo_span key = make_key(buf, server, tool);
+    mo_autoarena struct mo_arena a = {.cap = TEXT_MAX};
+    struct mo_tool t = {.source = 0};
+    bool same;
+
+    if (is_known(p, key, hash))
+        return true;
+    same = mo_tool_read(&a, server, tool, item, &t) == 0 &&
+           mo_policy_tool_is_pinned(p, &t, NULL);
+    if (same && key.n)
+        (void)mo_map_put(&p->known, key, (void *)(uintptr_t)hash, NULL);
+    return same;
+}
+
+bool mo_policy_item_changed(void *ctx, struct mo_span server,
+                            struct mo_span tool, struct mo_json item)
+{
+    struct mo_policy *p = ctx;
+    struct mo_err e;
+    char buf[KEY_MAX];
+
+    if (p->cfg->gateway.approvals == MO_GW_NO_RULES ||
+        is_known(p, make_key(buf, server, tool), hash_item(p, item)) ||
+        mo_policy_load_pins(p, &e) < 0 ||
+        !mo_tool_pins_changed(p->pins, server, tool, item))
+        return false;
+    /* Lists the tool, so that people see what changed. */
+    return !mo_policy_item_is_pinned(p, server, tool, item);
+}
+
+/* --- accepting ----------------------------------------------------------- */
+
+int mo_policy_accept_tool(struct mo_policy *p, const struct mo_tool *t)
+{
+    struct changed_tool *c = find_changed(p, t->def.server, t->def.name);
+    struct mo_err e;
+    int rc = mo_policy_load_pins(p, &e);
+
+    if (rc == 0)
+        rc = mo_tool_pins_accept(p->pins, t);
+    if (rc < 0)
+        return rc;
+    mo_policy_flush_pins(p);
+    if (c)
+        drop_changed(p, c);
+    return 0;
+}
+
+const struct mo_tool *mo_policy_find_changed(const struct mo_policy *p,
+                                             struct mo_span server,
+                                             struct mo_span tool)
+{
+    const struct changed_tool *c = find_changed(p, server, tool);
+
+    return c ? &c->tool : NULL;
+}
+
+static void put_changed(struct mo_jw *w, const struct changed_tool *c)
+{
+    const struct mo_tool_def *d = &c->tool.def;
+
+    mo_jw_obj(w);
+    mo_jw_member(w, "server", d->server);
+    mo_jw_member(w, "tool", d->name);
+    mo_jw_member(w, "digest", mo_span_cstr(c->tool.digest));
+    mo_jw_member_raw(w, "before", mo_buf_view(&c->before));
+    mo_jw_member_obj(w, "now");
+    mo_jw_member_opt(w, "description", d->description);
+    mo_jw_member_raw(w, "inputSchema", d->schema);
+    mo_jw_member_raw(w, "annotations", d->annotations);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
+void mo_policy_put_changed(struct mo_policy *p, struct mo_jw *w)
+{
+    mo_jw_arr(w);
+    mo_list_each_entry_safe (c, &p->changed, struct changed_tool, node) {
+        if (!mo_policy_tool_is_pinned(p, &c->tool, NULL))
+            put_changed(w, c); /* otherwise it was accepted and c is freed */
+    }
+    mo_jw_end(w);
+}
 
 /* --- one call ------------------------------------------------------------ */
 
@@ -109,8 +414,8 @@ int mo_policy_reload(struct mo_policy *p, const struct mo_config *cfg,
     struct mo_arena arena;
     int rc;
 
-    mo_arena_init(&arena, MO_RULES_ARENA);
-    rc = mo_rules_make(cfg, &arena, &rules, e);
+    mo_arena_init(&arena, RULES_ARENA);
+    rc = make_rules(cfg, &arena, &rules, e);
     if (rc < 0) {
         mo_arena_fini(&arena);
         return rc;
@@ -132,10 +437,12 @@ int mo_policy_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!p)
         return mo_fail(e, MO_ENOMEM, "policy");
     p->loop = l;
-    p->cfg = mo_config_ref(cfg);
-    mo_arena_init(&p->arena, MO_RULES_ARENA);
-    mo_policy_init_pins(p);
-    rc = mo_rules_make(cfg, &p->arena, &p->rules, e);
+    p->key0 = mo_random_u64();
+    p->key1 = mo_random_u64();
+    mo_list_init(&p->changed);
+    mo_map_init(&p->known, KNOWN_MAX);
+    mo_timer_init(&p->flush, on_flush);
+    rc = mo_policy_reload(p, cfg, e);
     if (rc == 0)
         rc = mo_remembered_rules_open(cfg->store.dir, &p->remembered, e);
     if (rc < 0) {
@@ -150,7 +457,11 @@ void mo_policy_close(struct mo_policy *p)
 {
     if (!p)
         return;
-    mo_policy_fini_pins(p);
+    mo_policy_flush_pins(p);
+    mo_list_each_entry_safe (c, &p->changed, struct changed_tool, node)
+        drop_changed(p, c);
+    mo_map_fini(&p->known);
+    mo_tool_pins_close(p->pins);
     mo_remembered_rules_close(p->remembered);
     mo_arena_fini(&p->arena);
     mo_config_unref(p->cfg);

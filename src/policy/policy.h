@@ -1,8 +1,8 @@
 /* policy.h - decides whether a tool call may run.
  *
- * A policy joins the operator's rules (config_rules.h), the rules that people
- * asked to be remembered (remembered_rules.h) and the pinned definitions of
- * tools (tool_pins.h). One object serves the whole process: conversations,
+ * A policy joins the operator's rules (`approvals.rules`), the rules that
+ * people asked to be remembered (remembered_rules.h) and the pinned definitions
+ * of tools (tool_pins.h). One object serves the whole process: conversations,
  * clients of the gateway, tools tried on the page and the rule try-out all
  * call mo_policy_judge(), so a changed rule reaches all of them at once.
  *

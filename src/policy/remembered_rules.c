@@ -172,10 +172,26 @@ static void put_list(const struct list *l, struct mo_buf *b)
 
 struct edit {
     const char *path;
-    struct list *l; /* read from the current file */
-    int (*edit)(struct list *l, void *arg, struct mo_err *e);
-    void *arg;
+    struct list *l;     /* read from the current file */
+    struct mo_span add; /* a rule; empty: remove one */
+    struct mo_span id;
 };
+
+static int remove_rule(struct list *l, struct mo_span id, struct mo_err *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->rules.n; i++) {
+        if (mo_json_str_eq(mo_json_get(l->docs[i], "id"), id))
+            continue;
+        l->v[n] = l->v[i];
+        l->docs[n++] = l->docs[i];
+    }
+    if (n == l->rules.n)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such rule");
+    l->rules.n = n;
+    return 0;
+}
 
 static int edit_text(void *ctx, struct mo_span text, struct mo_buf *out,
                      struct mo_err *e)
@@ -184,19 +200,18 @@ static int edit_text(void *ctx, struct mo_span text, struct mo_buf *out,
     int rc = read_list(x->path, text, x->l, e);
 
     if (rc == 0)
-        rc = x->edit(x->l, x->arg, e);
+        rc = x->add.n ? add_rule(x->l, x->add, e) : remove_rule(x->l, x->id, e);
     if (rc == 0)
         put_list(x->l, out);
     return rc;
 }
 
-/* Reads the file again, applies edit(), writes the file and makes the result
- * the current list. */
-static int change_file(struct mo_remembered_rules *a,
-                       int (*edit)(struct list *l, void *arg, struct mo_err *e),
-                       void *arg, struct mo_err *e)
+/* Reads the file again, adds or removes a rule, writes the file and makes the
+ * result the current list. */
+static int change_file(struct mo_remembered_rules *a, struct mo_span add,
+                       struct mo_span id, struct mo_err *e)
 {
-    struct edit x = {a->path, list_new(), edit, arg};
+    struct edit x = {a->path, list_new(), add, id};
     const struct mo_file_change c = {.path = a->path,
                                      .max = MO_REMEMBERED_RULES_FILE_MAX,
                                      .sync = true,
@@ -216,17 +231,11 @@ static int change_file(struct mo_remembered_rules *a,
 
 /* --- adding -------------------------------------------------------------- */
 
-static int edit_add(struct list *l, void *arg, struct mo_err *e)
-{
-    return add_rule(l, *(struct mo_span *)arg, e);
-}
-
 int mo_remembered_rules_add(struct mo_remembered_rules *a,
                             const struct mo_remembered_rule_wish *wish,
                             char id[MO_REMEMBERED_RULES_ID_MAX],
                             struct mo_err *e)
 {
-    struct mo_span text;
     mo_autobuf struct mo_buf b = {.max = MO_REMEMBERED_RULES_FILE_MAX};
     struct mo_jw w;
 
@@ -244,9 +253,9 @@ int mo_remembered_rules_add(struct mo_remembered_rules *a,
     mo_jw_member_u64(&w, "at", mo_wall_ms());
     mo_jw_member(&w, "who", mo_span_cstr(wish->who));
     mo_jw_end(&w);
-    text = mo_buf_view(&b);
-    return mo_buf_err(&b) ? mo_fail(e, b.err, "the rule is too big")
-                          : change_file(a, edit_add, &text, e);
+    return mo_buf_err(&b)
+               ? mo_fail(e, b.err, "the rule is too big")
+               : change_file(a, mo_buf_view(&b), mo_span(NULL, 0), e);
 }
 
 /* --- listing, removing --------------------------------------------------- */
@@ -264,27 +273,10 @@ struct mo_span mo_remembered_rules_doc(const struct mo_remembered_rules *a,
     return mo_json_text(a->now->docs[i]);
 }
 
-static int edit_remove(struct list *l, void *arg, struct mo_err *e)
-{
-    struct mo_span id = *(struct mo_span *)arg;
-    size_t n = 0;
-
-    for (size_t i = 0; i < l->rules.n; i++) {
-        if (mo_json_str_eq(mo_json_get(l->docs[i], "id"), id))
-            continue;
-        l->v[n] = l->v[i];
-        l->docs[n++] = l->docs[i];
-    }
-    if (n == l->rules.n)
-        return mo_fail(e, MO_ENOTFOUND, "there is no such rule");
-    l->rules.n = n;
-    return 0;
-}
-
 int mo_remembered_rules_remove(struct mo_remembered_rules *a, struct mo_span id,
                                struct mo_err *e)
 {
-    return change_file(a, edit_remove, &id, e);
+    return change_file(a, mo_span(NULL, 0), id, e);
 }
 
 int mo_remembered_rules_open(const char *dir, struct mo_remembered_rules **out,

@@ -1,6 +1,4 @@
-/*
- * rule.c - finds the first matching rule; see rule.h.
- */
+/* rule.c - finds the first matching rule; see rule.h. */
 #include "policy/rule.h"
 
 /* "allow" requires that every value of a path matches; for "deny" and "ask"
@@ -29,16 +27,11 @@ enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
     return MO_RULE_FITS;
 }
 
-bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s)
-{
-    return mo_rule_misses(r, s, NULL) == MO_RULE_FITS;
-}
-
 static const struct mo_rule *first_match(const struct mo_rules *rules,
                                          const struct mo_subject *s)
 {
     for (size_t i = 0; rules && i < rules->n; i++)
-        if (mo_rule_fits(&rules->v[i], s))
+        if (mo_rule_misses(&rules->v[i], s, NULL) == MO_RULE_FITS)
             return &rules->v[i];
     return NULL;
 }

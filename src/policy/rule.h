@@ -54,7 +54,6 @@ struct mo_verdict {
 
 /* Checks every pattern, path and condition; the error names the bad one. */
 int mo_rule_check(const struct mo_rule *r, struct mo_err *e);
-bool mo_rule_fits(const struct mo_rule *r, const struct mo_subject *s);
 
 /* The first part of a rule that does not match. For MO_RULE_ARG, *arg (may be
  * NULL) is the index of the condition. */

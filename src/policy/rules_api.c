@@ -1,8 +1,8 @@
-/*
- * rules_api.c - reads requests and writes answers of /api/rules; see
- * rules_api.h.
- */
+/* rules_api.c - reads requests and writes answers of /api/rules; see
+ * rules_api.h. */
 #include "policy/rules_api.h"
+
+#include <stdio.h>
 
 #define TRY_MEMORY ((size_t)4 * 1024 * 1024)
 
@@ -14,31 +14,21 @@ static const char *const actions[] = {
 
 /* --- listing ------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    unsigned bit;
-} claims[] = {
-    {"readOnlyHint", MO_CLAIM_READ_ONLY},
-    {"destructiveHint", MO_CLAIM_DESTRUCTIVE},
-    {"idempotentHint", MO_CLAIM_IDEMPOTENT},
-    {"openWorldHint", MO_CLAIM_OPEN_WORLD},
-};
-
 static void put_claims(struct mo_jw *w, const struct mo_rule *r)
 {
-    mo_autobuf struct mo_buf b = {.max = 64};
+    char text[64];
 
     if (r->claims == 0 && r->denials == 0)
         return;
     mo_jw_member_arr(w, "annotations");
-    for (size_t i = 0; i < MO_COUNT(claims); i++) {
-        bool not = (r->denials & claims[i].bit) != 0;
+    for (unsigned i = 0; i < MO_CLAIMS; i++) {
+        bool denied = r->denials & 1u << i;
 
-        if (!not &&!(r->claims & claims[i].bit))
+        if (!denied && !(r->claims & 1u << i))
             continue;
-        mo_buf_reset(&b);
-        mo_buf_printf(&b, "%s%s", not ? "!" : "", claims[i].name);
-        mo_jw_str(w, mo_buf_view(&b));
+        (void)snprintf(text, sizeof(text), "%s%s", denied ? "!" : "",
+                       mo_claim_name(i));
+        mo_jw_cstr(w, text);
     }
     mo_jw_end(w);
 }
@@ -91,14 +81,15 @@ int mo_rules_api_remove(struct mo_policy *p, struct mo_span id,
 
 /* --- adding -------------------------------------------------------------- */
 
-static int read_action(struct mo_json doc, struct mo_err *e)
+static int read_rule(struct mo_arena *a, struct mo_json doc, struct mo_rule *r,
+                     struct mo_err *e)
 {
-    struct mo_json v = mo_json_get(doc, "action");
+    static const char *const known[] = {"allow", "deny", NULL};
 
-    if (mo_json_str_eq(v, MO_SPAN("allow")) ||
-        mo_json_str_eq(v, MO_SPAN("deny")))
-        return 0;
-    return mo_fail(e, MO_EINVAL, "\"action\" must be \"allow\" or \"deny\"");
+    if (!mo_json_str_in(mo_json_get(doc, "action"), known))
+        return mo_fail(e, MO_EINVAL,
+                       "\"action\" must be \"allow\" or \"deny\"");
+    return mo_remembered_rules_read(a, doc, r, e);
 }
 
 static int add_from_json(struct mo_policy *p, struct mo_json doc,
@@ -109,10 +100,8 @@ static int add_from_json(struct mo_policy *p, struct mo_json doc,
     struct mo_remembered_rule_wish wish = {.who = who};
     char id[MO_REMEMBERED_RULES_ID_MAX];
     struct mo_rule r = {.nargs = 0};
-    int rc = read_action(doc, e);
+    int rc = read_rule(a, doc, &r, e);
 
-    if (rc == 0)
-        rc = mo_remembered_rules_read(a, doc, &r, e);
     if (rc < 0)
         return rc;
     wish.action = r.action;
@@ -151,14 +140,9 @@ struct trial {
 static int read_draft(struct mo_json draft, struct mo_arena *a, struct trial *t,
                       struct mo_err *e)
 {
-    int rc;
-
     if (draft.p == NULL)
         return 0;
-    rc = read_action(draft, e);
-    if (rc == 0)
-        rc = mo_remembered_rules_read(a, draft, &t->draft, e);
-    if (rc < 0)
+    if (read_rule(a, draft, &t->draft, e) < 0)
         return mo_wrap(e, "draft");
     t->drafts = (struct mo_rules){&t->draft, 1};
     return 0;

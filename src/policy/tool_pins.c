@@ -263,46 +263,19 @@ int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t)
     return rc;
 }
 
-/* --- tools of a server's list -------------------------------------------- */
-
-static struct mo_span json_text(struct mo_json v)
-{
-    return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
-}
-
-int mo_tool_pins_read_tool(struct mo_span server, struct mo_span name,
-                           struct mo_json item, struct mo_arena *a,
-                           struct mo_tool *out)
-{
-    struct mo_json d = mo_json_get(item, "description");
-
-    *out = (struct mo_tool){.def = {.server = server, .name = name}};
-    if (mo_json_is(d, MO_JSON_STRING) &&
-        mo_json_str(d, a, &out->def.description) < 0)
-        return MO_ENOMEM;
-    out->def.schema = json_text(mo_json_get(item, "inputSchema"));
-    out->def.annotations = json_text(mo_json_get(item, "annotations"));
-    mo_exact_tool(&out->def, out->digest);
-    return 0;
-}
-
 bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,
                           struct mo_json item)
 {
     const struct mo_tool_pins *p = ctx;
     const struct pin *pin = NULL;
-    bool changed = false;
     mo_autoarena struct mo_arena a = {.cap = TEXT_MAX};
-    struct mo_tool t;
+    struct mo_tool t = {.source = 0};
     mo_autobuf struct mo_buf key = {.max = KEY_MAX};
 
     if (make_key(&key, server, name))
         pin = mo_map_get(&p->map, mo_buf_view(&key));
-    if (!pin)
-        return false;
-    if (mo_tool_pins_read_tool(server, name, item, &a, &t) == 0)
-        changed = strcmp(pin->digest, t.digest) != 0;
-    return changed;
+    return pin && mo_tool_read(&a, server, name, item, &t) == 0 &&
+           strcmp(pin->digest, t.digest) != 0;
 }
 
 int mo_tool_pins_open(const struct mo_log *log, const char *dir,

@@ -18,7 +18,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "policy/tool.h"
+#include "policy/exact.h"
 
 #define MO_TOOL_PINS_FILE     "pins.json"
 #define MO_TOOL_PINS_MAX      8192
@@ -40,12 +40,6 @@ int mo_tool_pins_accept(struct mo_tool_pins *p, const struct mo_tool *t);
 /* Writes new pins to the file. */
 void mo_tool_pins_flush(struct mo_tool_pins *p);
 
-/* Reads a tool from its server's list, in the same way as conversations do;
- * otherwise the digests would differ. Texts are borrowed from the item or live
- * in the arena. 0 or MO_ENOMEM. */
-int mo_tool_pins_read_tool(struct mo_span server, struct mo_span name,
-                           struct mo_json item, struct mo_arena *a,
-                           struct mo_tool *out);
 /* True if the definition differs from the pinned one. An unknown tool counts
  * as unchanged and is not pinned. ctx: struct mo_tool_pins. */
 bool mo_tool_pins_changed(void *ctx, struct mo_span server, struct mo_span name,

@@ -17,8 +17,7 @@ struct mo_gateway_setup {
     struct mo_endpoint *ep;
     bool serving;
     struct mo_later ending; /* calls gone() if there is no gateway to close */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* --- digest of the settings of a server ----------------------------------- */
@@ -122,10 +121,12 @@ void mo_gateway_setup_server(const struct mo_config *cfg,
         .call_ms = (uint64_t)s->timeout_ms,
         .stop_ms = (uint64_t)s->idle_seconds * 1000,
         .mode = MO_CONN_AUTO,
-        .fallback = {s->fallback.v, s->fallback.n},
+        .fallback = s->fallback,
         .retries = (int)s->retries,
         .result_bytes = s->result_bytes,
         .max_calls = (unsigned)s->max_calls,
+        .tools = s->tools.v,
+        .ntools = s->tools.n,
     };
     put_digest(cfg, s, out->digest);
 }
@@ -154,48 +155,15 @@ static const char *join_texts(struct mo_arena *a,
     return text;
 }
 
-static struct mo_gw_texts texts(const struct mo_config_list *l)
-{
-    return (struct mo_gw_texts){l->v, l->n};
-}
-
-static int put_tools(struct mo_arena *a, const struct mo_config_tools *from,
-                     struct mo_gw_server *s)
-{
-    struct mo_gw_tool *v = mo_arena_alloc(a, (from->n + 1) * sizeof(*v));
-
-    if (!v)
-        return MO_ENOMEM;
-    for (size_t i = 0; i < from->n; i++) {
-        const struct mo_config_tool *t = &from->v[i];
-
-        v[i] = (struct mo_gw_tool){
-            .name = t->name,
-            .rename = t->rename,
-            .describe = t->describe,
-            .fallback = texts(&t->fallback),
-            .hide = t->hide,
-            .idempotent = t->idempotent,
-            .call_ms = (uint64_t)t->timeout_ms,
-            .retries = (int)t->retries,
-            .result_bytes = t->result_bytes,
-        };
-    }
-    s->tools = v;
-    s->ntools = from->n;
-    return 0;
-}
-
-/* Settings that need memory of their own. */
-static int put_lists(struct mo_arena *a, const struct mo_config_mcp *m,
-                     struct mo_gw_server *s)
+/* Texts for the router that need memory of their own. */
+static void put_words(struct mo_arena *a, const struct mo_config_mcp *m,
+                      struct mo_gw_server *s)
 {
     const struct mo_config_list *const words[] = {&m->keywords, &m->categories,
                                                   &m->tags};
 
     s->keywords = join_texts(a, words, MO_COUNT(words), ' ');
     s->categories = join_texts(a, words + 1, MO_COUNT(words) - 1, '\n');
-    return put_tools(a, &m->tools, s);
 }
 
 /* A person has as long to answer a server's question as to approve a call, at
@@ -217,22 +185,18 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
         mo_zalloc((cfg->mcp.n + 1) * sizeof(struct mo_gw_server));
     mo_autoarena struct mo_arena a = {.cap = 2 * TEXTS_MAX};
     size_t n = 0;
-    int rc = 0;
 
     if (!v)
         return mo_fail(e, MO_ENOMEM, "gateway");
     for (int off = 0; off <= 1; off++) { /* disabled servers come last */
-        for (size_t i = 0; rc == 0 && i < cfg->mcp.n && n < MO_GW_SERVERS_MAX;
-             i++) {
+        for (size_t i = 0; i < cfg->mcp.n && n < MO_GW_SERVERS_MAX; i++) {
             if (cfg->mcp.v[i].enabled == (off != 0))
                 continue;
             mo_gateway_setup_server(cfg, &cfg->mcp.v[i], &v[n]);
             v[n].off = off;
-            rc = put_lists(&a, &cfg->mcp.v[i], &v[n++]);
+            put_words(&a, &cfg->mcp.v[i], &v[n++]);
         }
     }
-    if (rc < 0)
-        return mo_fail(e, rc, "gateway");
     mo_server_link_config(h->link, cfg);
     if (h->ep)
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
@@ -330,12 +294,10 @@ static int make_endpoint(struct mo_gateway_setup *h,
 static void on_link_gone(void *ctx)
 {
     struct mo_gateway_setup *h = ctx;
-    void (*gone)(void *) = h->gone;
-    void *gone_ctx = h->gone_ctx;
+    struct mo_gone gone = h->gone;
 
     mo_free(h);
-    if (gone)
-        gone(gone_ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_gateway_gone(void *ctx)
@@ -357,8 +319,7 @@ static void on_ending(struct mo_later *d)
 void mo_gateway_setup_close(struct mo_gateway_setup *h, void (*gone)(void *ctx),
                             void *ctx)
 {
-    h->gone = gone;
-    h->gone_ctx = ctx;
+    h->gone = (struct mo_gone){gone, ctx};
     if (h->serving)
         mo_gateway_unserve(h->gateway, h->ep);
     if (h->ep)

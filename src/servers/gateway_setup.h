@@ -22,6 +22,11 @@
 
 struct mo_gateway_setup;
 
+/* How a request about servers is answered: once, from the loop, with a JSON
+ * object or the reason of failure. */
+typedef void mo_job_done_fn(void *arg, struct mo_span json,
+                            const struct mo_err *why);
+
 /* approvals: decides which calls may run; NULL: calls are not judged. rec:
  * records all messages; NULL: no recording. Both must outlive the gateway. */
 int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,

@@ -16,11 +16,8 @@ bool mo_manage_allowed(const struct mo_config *c, const char *listen)
 static void job_free(struct job *j)
 {
     mo_timer_stop(j->m->o.loop, &j->again);
-    mo_entry_wipe(&j->entry);
-    for (struct undo *u = j->undo; u; u = u->next) {
-        if (u->value)
-            explicit_bzero(u->value, u->n);
-    }
+    mo_entry_wipe(&j->entry.secrets);
+    mo_entry_wipe(&j->undo);
     mo_buf_wipe(&j->body);
     mo_buf_fini(&j->who);
     mo_buf_fini(&j->report);
@@ -34,16 +31,15 @@ static void job_free(struct job *j)
 static void on_ending(struct mo_later *d)
 {
     struct mo_manage *m = mo_container_of(d, struct mo_manage, ending);
-    void (*gone)(void *) = m->gone;
-    void *ctx = m->gone_ctx;
+    struct mo_gone gone = m->gone;
 
     mo_free(m);
-    gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void maybe_gone(struct mo_manage *m)
 {
-    if (m->gone && m->under_way == 0)
+    if (m->gone.fire && m->under_way == 0)
         mo_loop_defer(m->o.loop, &m->ending);
 }
 
@@ -447,8 +443,7 @@ struct mo_manage *mo_manage_new(const struct mo_manage_opts *o)
 void mo_manage_close(struct mo_manage *m, void (*gone)(void *ctx), void *ctx)
 {
     m->closing = true;
-    m->gone = gone;
-    m->gone_ctx = ctx;
+    m->gone = (struct mo_gone){gone, ctx};
     mo_list_each_entry (j, &m->jobs, struct job, node) {
         if (j->connect_test)
             mo_connect_test_stop(j->connect_test);

@@ -21,13 +21,11 @@
 #ifndef MO_SERVERS_MANAGE_H
 #define MO_SERVERS_MANAGE_H
 
-#include "config/config.h"
-#include "servers/job_done.h"
+#include "servers/gateway_setup.h"
 #include "store/store.h"
 
 #define MO_MANAGE_BODY_MAX ((size_t)1024 * 1024) /* bytes of a request */
 
-struct mo_gateway_setup;
 struct mo_manage;
 
 struct mo_manage_opts {

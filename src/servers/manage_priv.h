@@ -14,7 +14,6 @@
 #include "loop/loop.h"
 #include "servers/import_plan.h"
 #include "servers/manage.h"
-#include "servers/manage_entry.h"
 
 #define JOBS       8
 #define LOCK_MS    5000
@@ -24,22 +23,31 @@
 #define BODY_ARENA ((size_t)8 * 1024 * 1024)
 #define WORD_MAX   1024
 
+#define MO_ENTRY_JSON_MAX ((size_t)256 * 1024) /* bytes of one server */
+
+struct mo_entry_secret {
+    struct mo_entry_secret *next;
+    struct mo_span name; /* in the secret store: "server.VARIABLE" */
+    char *value;
+    size_t n;
+};
+
+struct mo_entry {
+    struct mo_arena *a;
+    const char *server;
+    /* Values to move to the store. true or absent: those that look like keys;
+     * false: none; a list: these names. */
+    struct mo_json keep;
+    struct mo_entry_secret *secrets;
+};
+
 struct mo_manage {
     struct mo_manage_opts o;
     struct mo_list jobs;
     unsigned under_way;
     bool closing;
     struct mo_later ending; /* calls gone() */
-    void (*gone)(void *ctx);
-    void *gone_ctx;
-};
-
-/* A secret before the change; value NULL: it did not exist. */
-struct undo {
-    struct undo *next;
-    struct mo_span name;
-    char *value;
-    size_t n;
+    struct mo_gone gone;
 };
 
 enum step { CHECK, SAVE };
@@ -55,9 +63,9 @@ struct job {
     struct mo_json described; /* its description in the body */
     bool test, dry, replace, clear;
     struct mo_entry entry;
-    struct undo *undo;
-    struct mo_timer again; /* retries the file lock */
-    uint64_t until;        /* ns */
+    struct mo_entry_secret *undo; /* before the change; value NULL: none */
+    struct mo_timer again;        /* retries the file lock */
+    uint64_t until;               /* ns */
     /* state of the test */
     struct mo_config_holder tried; /* configuration to test; now NULL: none */
     struct mo_server_link *link;
@@ -70,6 +78,16 @@ struct job {
 };
 
 /* --- manage_edit.c ------------------------------------------------------- */
+
+/* Writes the server description of a request as an entry of the file. The
+ * members are those of the file (docs/configuration.md); the loader checks them
+ * before anything is written. MO_EINVAL: the error says what is wrong. Pure:
+ * text in, text out. */
+int mo_entry_put(struct mo_entry *x, struct mo_json from, struct mo_buf *out,
+                 struct mo_err *e);
+void mo_entry_wipe(struct mo_entry_secret **list); /* and empties it */
+/* Writes the entry with every literal masked that could be a key. */
+void mo_entry_show(struct mo_jw *w, struct mo_json entry);
 
 /* Parses the request: name, description, flags. */
 int mo_manage_edit_read(struct job *j, struct mo_err *e);

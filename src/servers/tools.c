@@ -7,7 +7,6 @@
 #include "gateway/catalog/name.h"
 #include "gateway/gateway.h"
 #include "mcp/client/pages.h"
-#include "policy/rule.h"
 
 struct catalogue {
     struct mo_arena arena;
@@ -32,7 +31,7 @@ struct load {
     struct catalogue *next;
     size_t n, waiting;
     struct mo_later later; /* calls done() from the loop */
-    void (*done)(void *ctx, const struct mo_err *why);
+    mo_done_fn *done;
     void *ctx;
     struct page pages[];
 };
@@ -81,38 +80,6 @@ static void fail_source(struct catalogue *c, size_t i, const char *why)
     c->failed[i] = mo_arena_strndup(&c->arena, why, strlen(why));
     if (c->failed[i] == NULL)
         c->failed[i] = out_of_memory;
-}
-
-static struct mo_span text_of(struct mo_json v)
-{
-    return v.p ? mo_json_text(v) : (struct mo_span){NULL, 0};
-}
-
-static int read_str(struct mo_arena *a, struct mo_json v, struct mo_span *out)
-{
-    *out = (struct mo_span){NULL, 0};
-    if (!mo_json_is(v, MO_JSON_STRING))
-        return 0;
-    return mo_json_str(v, a, out);
-}
-
-int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
-                 struct mo_json item, struct mo_tool *t)
-{
-    struct mo_tool_def *d = &t->def;
-
-    d->server = server;
-    d->name = own;
-    if ((own.n == 0 && read_str(a, mo_json_get(item, "name"), &d->name) < 0) ||
-        read_str(a, mo_json_get(item, "title"), &t->title) < 0 ||
-        read_str(a, mo_json_get(item, "description"), &d->description) < 0)
-        return MO_ENOMEM;
-    d->schema = text_of(mo_json_get(item, "inputSchema"));
-    d->annotations = text_of(mo_json_get(item, "annotations"));
-    t->output_schema = text_of(mo_json_get(item, "outputSchema"));
-    t->claims = mo_claims_of(mo_json_get(item, "annotations"));
-    mo_exact_tool(d, t->digest);
-    return 0;
 }
 
 /* Adds the tool that was read into the next place. given: its own name or the
@@ -335,8 +302,7 @@ static struct load *load_new(struct mo_tools *t, const struct mo_tool_source *v,
 }
 
 int mo_tools_load(struct mo_tools *t, const struct mo_tool_source *v, size_t n,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                  struct mo_err *e)
+                  mo_done_fn *done, void *ctx, struct mo_err *e)
 {
     struct load *l = NULL;
 

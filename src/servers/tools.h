@@ -15,7 +15,7 @@
 #define MO_SERVERS_TOOLS_H
 
 #include "mcp/client/conn.h"
-#include "policy/tool.h"
+#include "policy/exact.h"
 
 #define MO_TOOLS_NAME_MAX    64 /* accepted by every model */
 #define MO_TOOLS_MAX         2048
@@ -42,8 +42,7 @@ void mo_tools_free(struct mo_tools *t); /* done() is not called */
  * still running is cancelled: its done() gets MO_ECANCELED. Connections must
  * stay open until then. */
 int mo_tools_load(struct mo_tools *t, const struct mo_tool_source *v, size_t n,
-                  void (*done)(void *ctx, const struct mo_err *why), void *ctx,
-                  struct mo_err *e);
+                  mo_done_fn *done, void *ctx, struct mo_err *e);
 
 size_t mo_tools_count(const struct mo_tools *t);
 const struct mo_tool *mo_tools_at(const struct mo_tools *t, size_t i);
@@ -51,12 +50,6 @@ const struct mo_tool *mo_tools_find(const struct mo_tools *t,
                                     struct mo_span name);
 /* Reason why source i failed; NULL: it answered. */
 const char *mo_tools_failed(const struct mo_tools *t, size_t i);
-
-/* Reads one tool from the list of its server, without a name for the model;
- * texts are in the arena or borrowed. own empty: the name is in the item. 0 or
- * MO_ENOMEM. */
-int mo_tool_read(struct mo_arena *a, struct mo_span server, struct mo_span own,
-                 struct mo_json item, struct mo_tool *out);
 
 /* Builds the name for the model (pure): at most MO_TOOLS_NAME_MAX - 1 bytes and
  * NUL. */

@@ -30,16 +30,15 @@ static void job_free(struct job *j)
 static void on_ending(struct mo_later *d)
 {
     struct mo_try_tool *t = mo_container_of(d, struct mo_try_tool, ending);
-    void (*gone)(void *) = t->gone;
-    void *ctx = t->gone_ctx;
+    struct mo_gone gone = t->gone;
 
     mo_free(t);
-    gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void maybe_gone(struct mo_try_tool *t)
 {
-    if (t->gone && t->under_way == 0 && !t->conn)
+    if (t->gone.fire && t->under_way == 0 && !t->conn)
         mo_loop_defer(t->o.loop, &t->ending);
 }
 
@@ -414,8 +413,7 @@ void mo_try_tool_close(struct mo_try_tool *t, void (*gone)(void *ctx),
         mo_gateway_unread(&j->read);
         mo_try_tool_finish_fail(j, MO_ECLOSED, "the program is ending");
     }
-    t->gone = gone;
-    t->gone_ctx = ctx;
+    t->gone = (struct mo_gone){gone, ctx};
     if (t->conn)
         mo_conn_close(t->conn, NULL);
     else

@@ -21,7 +21,6 @@
 
 #include "policy/policy.h"
 #include "servers/gateway_setup.h"
-#include "servers/job_done.h"
 #include "store/store.h"
 
 #define MO_TRY_TOOL_ARGS_MAX ((size_t)1024 * 1024) /* body of a call */

@@ -64,21 +64,6 @@ static void audit_result(struct job *j, struct mo_span content, bool is_error,
     mo_try_tool_audit(j, &row);
 }
 
-/* The content of the server, or a text in its place. */
-static void put_content(struct mo_buf *b, struct mo_json result)
-{
-    struct mo_json content = mo_json_get(result, "content");
-    struct mo_json structured = mo_json_get(result, "structuredContent");
-
-    if (mo_json_is(content, MO_JSON_ARRAY) &&
-        (mo_json_len(content) > 0 || structured.p == NULL))
-        mo_json_compact(content, b);
-    else if (structured.p)
-        mo_content_put_text(b, mo_json_text(structured));
-    else
-        mo_buf_puts(b, "[]");
-}
-
 static void put_refusal(struct mo_buf *b, struct mo_json error)
 {
     mo_autobuf struct mo_buf text = {.max = (size_t)64 * 1024};
@@ -122,7 +107,7 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     }
     if (r->result.p) {
         (void)mo_json_bool(mo_json_get(r->result, "isError"), &is_error);
-        put_content(&content, r->result);
+        mo_content_put_result(&content, r->result);
     } else {
         put_refusal(&content, r->error);
     }

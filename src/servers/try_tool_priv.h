@@ -37,9 +37,8 @@ struct mo_try_tool {
     size_t next;
     unsigned under_way;
     bool stopped;
-    struct mo_later ending;  /* calls gone() */
-    void (*gone)(void *ctx); /* NULL: not closing */
-    void *gone_ctx;
+    struct mo_later ending; /* calls gone() */
+    struct mo_gone gone;    /* NULL: not closing */
 };
 
 enum kind { LIST, CALL, ACCEPT };

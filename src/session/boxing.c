@@ -144,9 +144,12 @@ void mo_session_losing_step(struct session *s)
         mo_session_start_box(s);
 }
 
-/* Box or connection has ended, or must end. */
-static void lose_box(struct session *s)
+/* Box or connection has ended, or must end. why: what we hold against it, or
+ * NULL; the first reason counts. */
+static void lose_box(struct session *s, const struct mo_err *why)
 {
+    if (why && !s->fault.code)
+        s->fault = *why;
     mo_session_move(s, S_LOSING);
     s->info.conn = NULL;
     if (s->err)
@@ -154,13 +157,6 @@ static void lose_box(struct session *s)
     if (s->box)
         mo_box_stop(s->box);
     mo_session_losing_step(s);
-}
-
-static void lose_box_because(struct session *s, const struct mo_err *why)
-{
-    if (!s->fault.code)
-        s->fault = *why;
-    lose_box(s);
 }
 
 /* --- the connection ------------------------------------------------------ */
@@ -184,9 +180,7 @@ static void on_conn_close(void *ctx, const struct mo_err *why)
     s->link = NULL;
     if (mo_session_ends(s))
         return;
-    if (why && !s->fault.code)
-        s->fault = *why;
-    lose_box(s);
+    lose_box(s, why);
 }
 
 static void on_notify(void *ctx, struct mo_conn *c, const struct mo_rpc *m,
@@ -315,7 +309,7 @@ static void on_named(void *ctx, const struct mo_written *w,
     if (mo_session_landed(s))
         return;
     if (why)
-        lose_box_because(s, why);
+        lose_box(s, why);
     else
         check_ready(s);
 }
@@ -362,7 +356,7 @@ static void on_box_ready(void *ctx, struct mo_box *b,
     else
         rc = open_conn(s, io->io, &e);
     if (rc < 0)
-        lose_box_because(s, &e);
+        lose_box(s, &e);
 }
 
 /* ms is how long the box ran. A box that was let go lives on. */
@@ -393,7 +387,7 @@ static void on_box_gone(void *ctx, const struct mo_box_end *end)
     if (s->state == S_BOXING)
         next_try(s);
     else
-        lose_box(s);
+        lose_box(s, NULL);
 }
 
 struct mo_boxes *mo_session_driver(const struct session *s)

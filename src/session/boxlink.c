@@ -11,13 +11,10 @@
 struct boxlink {
     struct mo_link k;
     struct mo_loop *loop;
-    struct mo_link *inner; /* lines; NULL: ended */
     struct mo_timer drain;
     struct mo_later later; /* the end, from the loop */
     mo_done_fn *on_eof;
     void *ctx;
-    struct mo_err why; /* code 0: none yet */
-    bool caused;
 };
 
 static struct boxlink *from_link(struct mo_link *k)
@@ -27,14 +24,9 @@ static struct boxlink *from_link(struct mo_link *k)
 
 static void finish_link(struct boxlink *b)
 {
-    const struct mo_link_cb *cb = b->k.cb;
-    void *owner = b->k.ctx;
-    struct mo_err why = b->why;
-
     mo_timer_stop(b->loop, &b->drain);
     mo_later_cancel(&b->later);
-    mo_free(b);
-    cb->on_close(owner, why.code ? &why : NULL);
+    mo_link_gone(&b->k);
 }
 
 static void on_later(struct mo_later *d)
@@ -44,81 +36,48 @@ static void on_later(struct mo_later *d)
 
 /* --- from the lines below ------------------------------------------------ */
 
-static void on_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)
-{
-    struct boxlink *b = ctx;
-
-    b->k.cb->on_message(b->k.ctx, m, stream_of);
-}
-
-static void on_failed(void *ctx, uint64_t id, int status, struct mo_span body,
-                      const struct mo_err *why)
-{
-    struct boxlink *b = ctx;
-
-    b->k.cb->on_failed(b->k.ctx, id, status, body, why);
-}
-
-static void on_noise(void *ctx, struct mo_span line)
-{
-    struct boxlink *b = ctx;
-
-    if (b->k.cb->on_noise)
-        b->k.cb->on_noise(b->k.ctx, line);
-}
-
 static void on_close(void *ctx, const struct mo_err *why)
 {
     struct boxlink *b = ctx;
 
-    b->inner = NULL;
-    if (why && !b->why.code)
-        b->why = *why;
-    if (b->k.closing || b->caused)
+    b->k.inner = NULL;
+    if (why && !b->k.why.code)
+        b->k.why = *why;
+    if (mo_link_dead(&b->k))
         finish_link(b);
     else
-        b->on_eof(b->ctx, &b->why);
+        b->on_eof(b->ctx, &b->k.why);
 }
 
 static const struct mo_link_cb inner_cb = {
-    .on_message = on_message,
-    .on_failed = on_failed,
-    .on_noise = on_noise,
+    .on_message = mo_link_pass_message,
+    .on_failed = mo_link_pass_failed,
+    .on_noise = mo_link_pass_noise,
     .on_close = on_close,
 };
 
 /* --- from the connection above ------------------------------------------- */
 
-static int boxlink_send(struct mo_link *k, const struct mo_link_msg *m)
-{
-    struct boxlink *b = from_link(k);
-
-    return b->inner ? mo_link_send(b->inner, m) : MO_ECLOSED;
-}
-
 static void boxlink_start(struct mo_link *k)
 {
     struct boxlink *b = from_link(k);
 
-    mo_link_attach(b->inner, &inner_cb, b);
-    if (b->caused)
+    mo_link_attach(k->inner, &inner_cb, b);
+    if (k->failing)
         mo_timer_start(b->loop, &b->drain, DRAIN_MS);
 }
 
-static void boxlink_close(struct mo_link *k, const struct mo_err *why)
+static void boxlink_close(struct mo_link *k)
 {
     struct boxlink *b = from_link(k);
 
-    if (why && !b->caused)
-        b->why = *why;
-    if (b->inner)
-        mo_link_close(b->inner, why);
+    if (k->inner)
+        mo_link_close(k->inner, k->why.code ? &k->why : NULL);
     else
         mo_loop_defer(b->loop, &b->later);
 }
 
 static const struct mo_link_ops ops = {
-    .send = boxlink_send,
     .start = boxlink_start,
     .close = boxlink_close,
 };
@@ -129,19 +88,15 @@ static void on_drained(struct mo_timer *t)
 {
     struct boxlink *b = mo_container_of(t, struct boxlink, drain);
 
-    if (b->inner)
-        mo_link_close(b->inner, &b->why);
+    if (b->k.inner)
+        mo_link_close(b->k.inner, &b->k.why);
 }
 
 void mo_boxlink_cause(struct boxlink *b, const struct mo_err *why)
 {
-    if (b->caused || b->k.closing)
-        return;
-    b->caused = true;
-    b->why = *why;
-    if (!b->k.cb)
-        return; /* not attached yet */
-    if (b->inner)
+    if (!mo_link_fail(&b->k, why) || !b->k.cb)
+        return; /* known already, or not attached yet */
+    if (b->k.inner)
         mo_timer_start(b->loop, &b->drain, DRAIN_MS);
     else
         mo_loop_defer(b->loop, &b->later);
@@ -162,16 +117,14 @@ int mo_boxlink_new(struct mo_loop *l, struct mo_stream *io, mo_done_fn *on_eof,
         mo_stream_close(io, NULL);
         return mo_fail(e, MO_ENOMEM, "link to the box");
     }
-    rc = mo_link_lines(l, io, 0, &b->inner, e);
+    *b = (struct boxlink){
+        .k = {.ops = &ops}, .loop = l, .on_eof = on_eof, .ctx = ctx};
+    rc = mo_link_lines(l, io, 0, &b->k.inner, e);
     if (rc < 0) {
         mo_free(b);
         return rc;
     }
-    mo_link_lines_leave(b->inner);
-    b->k.ops = &ops;
-    b->loop = l;
-    b->on_eof = on_eof;
-    b->ctx = ctx;
+    mo_link_lines_leave(b->k.inner);
     mo_timer_init(&b->drain, on_drained);
     mo_later_init(&b->later, on_later);
     *out = b;

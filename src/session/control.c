@@ -52,26 +52,20 @@ static void asker_settle(struct asker *a)
     free_if_over(c);
 }
 
-static void put_answer(struct mo_buf *b, const struct mo_err *why)
+static void answer_client(struct asker *a, const struct mo_err *why)
 {
-    struct mo_jw w = mo_jw_object(b);
+    mo_autobuf struct mo_buf b = {.max = MO_CONTROL_LINE};
+    struct mo_jw w = mo_jw_object(&b);
 
+    if (!a->s)
+        return;
     mo_jw_member_bool(&w, "ok", !why);
     if (why) {
         mo_jw_member_i64(&w, "code", why->code);
         mo_jw_member_cstr(&w, "message", why->msg);
     }
     mo_jw_end(&w);
-    mo_buf_putc(b, '\n');
-}
-
-static void answer_client(struct asker *a, const struct mo_err *why)
-{
-    mo_autobuf struct mo_buf b = {.max = MO_CONTROL_LINE};
-
-    if (!a->s)
-        return;
-    put_answer(&b, why);
+    mo_buf_putc(&b, '\n');
     (void)mo_stream_write(a->s, mo_buf_view(&b));
     mo_stream_finish(a->s, MO_CONTROL_MS);
 }
@@ -89,14 +83,14 @@ static int run_request(struct asker *a, struct mo_span line, struct mo_err *e)
 {
     char id[MO_SESSION_ID_MAX + 1];
     struct mo_json_doc d;
-    bool forget = false;
+    bool forget;
     int rc = mo_json_parse(line, 0, &d, e);
 
     if (rc < 0)
         return rc;
     if (!mo_json_str_eq(mo_json_get(d.root, "op"), MO_SPAN("end")))
         return mo_fail(e, MO_EINVAL, "unknown operation");
-    (void)mo_json_bool(mo_json_get(d.root, "forget"), &forget);
+    forget = mo_json_flag(d.root, "forget");
     rc = mo_json_str_copy(mo_json_get(d.root, "session"), id, sizeof(id));
     if (rc < 0)
         return mo_fail(e, rc, "the session's id is not valid");
@@ -200,12 +194,11 @@ int mo_control_open(struct mo_loop *l, struct mo_sessions *ss, const char *path,
     (void)snprintf(addr, sizeof(addr), "unix:%s", path);
     o.addr = addr;
     rc = mo_listen(l, &o, on_accept, c, &c->listener, e);
-    if (rc < 0) {
+    if (rc < 0)
         mo_free(c);
-        return rc;
-    }
-    *out = c;
-    return 0;
+    else
+        *out = c;
+    return rc;
 }
 
 void mo_control_close(struct mo_control *c, void (*gone)(void *ctx), void *ctx)
@@ -245,12 +238,10 @@ static void question_free(struct question *q)
 
 static void question_over(struct question *q)
 {
-    struct mo_err why = q->why;
-    mo_done_fn *done = q->done;
-    void *ctx = q->ctx;
+    struct question was = *q;
 
     question_free(q);
-    done(ctx, why.code ? &why : NULL);
+    was.done(was.ctx, was.why.code ? &was.why : NULL);
 }
 
 static void on_answer(void *ctx, char *p, size_t n)
@@ -260,17 +251,15 @@ static void on_answer(void *ctx, char *p, size_t n)
     struct mo_json_doc d;
     int64_t code = MO_EPROTO;
     char text[sizeof(q->why.msg)];
-    bool ok = false;
 
     if (q->answered || mo_frame_next(&q->f, &in, &line) != 1 ||
         mo_json_parse(line, 0, &d, NULL) < 0)
         return;
     q->answered = true;
-    (void)mo_json_bool(mo_json_get(d.root, "ok"), &ok);
     (void)mo_json_i64(mo_json_get(d.root, "code"), &code);
     mo_err_clear(&q->why);
     (void)mo_json_str_copy(mo_json_get(d.root, "message"), text, sizeof(text));
-    if (!ok)
+    if (!mo_json_flag(d.root, "ok"))
         (void)mo_fail(&q->why, (int)code, "%s", text);
     mo_stream_close(q->s, NULL);
 }
@@ -279,12 +268,10 @@ static void on_question_close(void *ctx, const struct mo_err *why)
 {
     struct question *q = ctx;
 
-    if (!q->answered && !q->why.code) {
-        (void)mo_fail(&q->why, MO_ECLOSED,
-                      "the instance closed the connection");
-        if (why)
-            q->why = *why;
-    }
+    if (!q->answered && !q->why.code)
+        q->why =
+            why ? *why
+                : *mo_error(MO_ECLOSED, "the instance closed the connection");
     question_over(q);
 }
 
@@ -334,9 +321,7 @@ int mo_control_end(struct mo_loop *l, const char *path, struct mo_span session,
 
     if (!q)
         return mo_fail(e, MO_ENOMEM, "control");
-    q->loop = l;
-    q->done = done;
-    q->ctx = ctx;
+    *q = (struct question){.loop = l, .done = done, .ctx = ctx};
     mo_frame_init(&q->f, MO_CONTROL_LINE);
     mo_buf_init(&q->out, MO_CONTROL_LINE);
     mo_timer_init(&q->late, on_question_late);

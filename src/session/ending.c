@@ -77,14 +77,6 @@ static void remove_box(struct session *s)
         s->pending--;
 }
 
-/* The row stays, so that the conversation can be opened again. */
-static void write_asleep_row(struct session *s)
-{
-    s->row.box[0] = '\0';
-    s->row.asleep = true;
-    (void)mo_session_keep_row(s, on_closed, s, &s->why);
-}
-
 static void close_row(struct session *s)
 {
     struct mo_write w = {.kind = s->how == END_FORGET ? MO_WRITE_FORGET
@@ -93,10 +85,14 @@ static void close_row(struct session *s)
     s->closed = true;
     if (!s->has_row && s->how != END_FORGET)
         return;
-    if (s->how == END_SLEEP)
-        write_asleep_row(s);
-    else
+    if (s->how != END_SLEEP) {
         (void)mo_session_write(s, &w, 1, on_closed, s, &s->why);
+        return;
+    }
+    /* The row stays, so that the conversation can be opened again. */
+    s->row.box[0] = '\0';
+    s->row.asleep = true;
+    (void)mo_session_keep_row(s, on_closed, s, &s->why);
 }
 
 /* A box that the row names, or will name in a moment, is not stopped. */
@@ -198,14 +194,10 @@ static void log_end(const struct session *s)
         [END_FORGET] = "deleted",
     };
     bool quiet = s->reap && s->how == END_LET_GO;
+    const char *why = s->reason ? s->reason : s->reap ? "idle" : "";
 
     session_log(s, quiet ? MO_DEBUG : MO_INFO, 0, NULL, "%s%s%s", words[s->how],
-                s->reason ? ": "
-                : s->reap ? ": "
-                          : "",
-                s->reason ? s->reason
-                : s->reap ? "idle"
-                          : "");
+                *why ? ": " : "", why);
 }
 
 void mo_session_finish(struct session *s, enum session_end how,

@@ -29,20 +29,9 @@ struct round {
     struct question v[];
 };
 
-/* Moves the answers to the front of the same memory. */
-static size_t gather_answers(struct round *r, struct mo_gauge *out)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < r->n; i++)
-        if (r->v[i].known)
-            out[n++] = r->v[i].g;
-    return n;
-}
-
 static void report_round(struct round *r)
 {
-    void (*done)(void *, const struct mo_gateway_metrics *) = r->done;
+    mo_gauge_fn *done = r->done;
     mo_autofree struct mo_gauge *v = NULL;
 
     if (done == NULL)
@@ -50,8 +39,9 @@ static void report_round(struct round *r)
     r->done = NULL;
     mo_timer_stop(r->loop, &r->timer);
     v = mo_alloc((r->n + 1) * sizeof(*v));
-    if (v)
-        r->out.n = gather_answers(r, v);
+    for (size_t i = 0; v && i < r->n; i++)
+        if (r->v[i].known)
+            v[r->out.n++] = r->v[i].g;
     r->out.v = v;
     done(r->ctx, &r->out);
 }

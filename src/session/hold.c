@@ -22,17 +22,13 @@ static void hold_free(struct mo_hold *h)
 
 static void tell_closed(struct mo_hold *h)
 {
-    struct mo_sessions *ss = h->ss;
-    const struct mo_hold_cb *cb = h->cb;
-    const char *reason = h->reason;
-    struct mo_err why = h->why;
-    void *ctx = h->ctx;
+    struct mo_hold was = *h;
 
     if (!mo_list_empty(&h->asks))
         return; /* the answers come first; the last one tells */
     hold_free(h);
-    cb->on_closed(ctx, reason, why.code ? &why : NULL);
-    mo_sessions_settle(ss);
+    was.cb->on_closed(was.ctx, was.reason, was.why.code ? &was.why : NULL);
+    mo_sessions_settle(was.ss);
 }
 
 static void tell_hold(struct mo_hold *h, enum news what)
@@ -269,24 +265,21 @@ bool mo_holds_owned(const struct session *s)
 
 /* --- coming and going ---------------------------------------------------- */
 
-static size_t count_list(const struct mo_list *l)
-{
-    size_t n = 0;
-
-    mo_list_each (it, l)
-        n++;
-    return n;
-}
-
 static int find_or_make(struct mo_sessions *ss, struct mo_span id,
                         struct session **out, bool *fresh, struct mo_err *e)
 {
+    size_t n = 0;
+
     *out = mo_map_get(&ss->map, id);
     *fresh = !*out;
-    if (*out && count_list(&(*out)->holds) >= MO_SESSION_HOLDS_MAX)
+    if (*fresh)
+        return mo_session_new(ss, id, out, e);
+    mo_list_each (it, &(*out)->holds)
+        n++;
+    if (n >= MO_SESSION_HOLDS_MAX)
         return mo_fail(e, MO_EBUSY, "session %s has %d users already",
                        (*out)->id, MO_SESSION_HOLDS_MAX);
-    return *out ? 0 : mo_session_new(ss, id, out, e);
+    return 0;
 }
 
 /* The row was read and is not going to be read again. */
@@ -368,12 +361,11 @@ static void end_hold(struct mo_hold *h, const char *reason,
 void mo_holds_part(struct session *s, const char *reason,
                    const struct mo_err *why)
 {
-    struct mo_err gone;
-
-    (void)mo_fail(&gone, MO_ECLOSED, "the session has ended (%s)",
-                  reason ? reason : "released");
     mo_list_each_entry_safe (h, &s->holds, struct mo_hold, node) {
-        end_hold(h, reason, why ? why : &gone);
+        end_hold(h, reason,
+                 why ? why
+                     : mo_error(MO_ECLOSED, "the session has ended (%s)",
+                                reason ? reason : "released"));
         if (why)
             h->why = *why;
     }

@@ -14,7 +14,8 @@
 
 #define SUFFIX   ".lock"
 #define SOCKET   ".sock" /* control.h's, goes with it */
-#define AGAIN_MS 2000    /* between attempts to take the lease */
+#define FILE_MAX (MO_INSTANCE_MAX + sizeof(SUFFIX))
+#define AGAIN_MS 2000 /* between attempts to take the lease */
 
 struct mo_instance {
     struct mo_loop *loop;
@@ -26,7 +27,7 @@ struct mo_instance {
     struct mo_later later; /* the end */
     struct mo_gone gone;
     bool closing;
-    char name[MO_INSTANCE_MAX];
+    char name[MO_INSTANCE_MAX], file[FILE_MAX];
 };
 
 /* --- the lease ----------------------------------------------------------- */
@@ -94,11 +95,11 @@ static void on_again(struct mo_timer *t)
 
 /* --- the file ------------------------------------------------------------ */
 
-static bool file_of(char *out, size_t size, struct mo_span name)
+static bool file_of(char out[FILE_MAX], struct mo_span name)
 {
     if (name.n == 0 || name.n >= MO_INSTANCE_MAX || memchr(name.p, '/', name.n))
         return false;
-    (void)snprintf(out, size, "%.*s" SUFFIX, (int)name.n, name.p);
+    (void)snprintf(out, FILE_MAX, "%.*s" SUFFIX, (int)name.n, name.p);
     return true;
 }
 
@@ -114,9 +115,9 @@ static bool is_dead(int dir, const char *file)
 bool mo_instance_dead(void *ctx, struct mo_span name)
 {
     struct mo_instance *in = ctx;
-    char file[MO_INSTANCE_MAX + sizeof(SUFFIX)];
+    char file[FILE_MAX];
 
-    return file_of(file, sizeof(file), name) && is_dead(in->dir, file);
+    return file_of(file, name) && is_dead(in->dir, file);
 }
 
 static bool is_old(int dir, const char *file)
@@ -159,18 +160,16 @@ static void remove_dead_files(struct mo_instance *in)
 
 static int make_file(struct mo_instance *in, const char *dir, struct mo_err *e)
 {
-    char file[MO_INSTANCE_MAX + sizeof(SUFFIX)];
-
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
         return mo_fail_sys(e, "instance: %s", dir);
     in->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (in->dir < 0)
         return mo_fail_sys(e, "instance: %s", dir);
-    (void)file_of(file, sizeof(file), mo_span_cstr(in->name));
+    (void)file_of(in->file, mo_span_cstr(in->name));
     in->lock =
-        openat(in->dir, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        openat(in->dir, in->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (in->lock < 0 || flock(in->lock, LOCK_EX | LOCK_NB) < 0)
-        return mo_fail_sys(e, "instance: %s/%s", dir, file);
+        return mo_fail_sys(e, "instance: %s/%s", dir, in->file);
     return 0;
 }
 
@@ -207,14 +206,12 @@ int mo_instance_open(struct mo_loop *l, struct mo_store *store, const char *dir,
 void mo_instance_close(struct mo_instance *in, void (*gone)(void *ctx),
                        void *ctx)
 {
-    char file[MO_INSTANCE_MAX + sizeof(SUFFIX)];
     bool waits = in->lease && !in->held;
 
     in->closing = true;
     in->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(in->loop, &in->again);
-    (void)file_of(file, sizeof(file), mo_span_cstr(in->name));
-    (void)unlinkat(in->dir, file, 0);
+    (void)unlinkat(in->dir, in->file, 0);
     if (in->lease)
         mo_lease_drop(mo_take_ptr(&in->lease));
     if (!waits)

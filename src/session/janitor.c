@@ -188,10 +188,7 @@ static struct suspect *suspect_asked(struct mo_sessions *ss)
 
 static void drop_suspect(struct mo_sessions *ss)
 {
-    struct suspect *x = suspect_asked(ss);
-
-    mo_list_del(&x->node);
-    mo_free(x);
+    mo_free(mo_list_pop(&ss->sweep.suspects, struct suspect, node));
 }
 
 /* Continues with the next box unless another answer will come. */
@@ -367,8 +364,9 @@ static void next_driver(struct mo_sessions *ss)
 
 /* --- rounds -------------------------------------------------------------- */
 
-static void begin_round(struct mo_sessions *ss)
+static void on_tick(struct mo_timer *t)
 {
+    struct mo_sessions *ss = mo_container_of(t, struct mo_sessions, tick);
     struct sweep *sw = &ss->sweep;
     uint64_t now = wall_now(ss);
 
@@ -379,13 +377,6 @@ static void begin_round(struct mo_sessions *ss)
     mo_list_each_entry_safe (s, &ss->all, struct session, node)
         check_open_session(s, now);
     next_batch(ss);
-}
-
-static void on_tick(struct mo_timer *t)
-{
-    struct mo_sessions *ss = mo_container_of(t, struct mo_sessions, tick);
-
-    begin_round(ss);
 }
 
 static void round_over(struct mo_sessions *ss)

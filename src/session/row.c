@@ -28,7 +28,7 @@ static int parse_row(struct mo_span doc, struct mo_session_row *out,
     (void)mo_json_str_copy(mo_json_get(d.root, "owner"), out->owner,
                            sizeof(out->owner));
     (void)mo_json_u64(mo_json_get(d.root, "created"), &out->created);
-    (void)mo_json_bool(mo_json_get(d.root, "asleep"), &out->asleep);
+    out->asleep = mo_json_flag(d.root, "asleep");
     *data = mo_json_get(d.root, "data");
     return 0;
 }

@@ -5,24 +5,21 @@
  * and calls mo_session_finish_step(). */
 #include "session/priv.h"
 
-#define TO(state) (1u << (state))
-
 void mo_session_move(struct session *s, enum session_state to)
 {
     static const uint16_t legal[] = {
-        [S_WAITING] = TO(S_READING) | TO(S_ENDING),
-        [S_READING] = TO(S_BOXING) | TO(S_ENDING),
-        [S_BOXING] = TO(S_OPENING) | TO(S_BOXLESS) | TO(S_ENDING),
-        [S_OPENING] = TO(S_READY) | TO(S_LOSING) | TO(S_ENDING),
-        [S_READY] = TO(S_LOSING) | TO(S_ENDING),
-        [S_LOSING] = TO(S_BOXING) | TO(S_BOXLESS) | TO(S_ENDING),
-        [S_BOXLESS] = TO(S_BOXING) | TO(S_ENDING),
-        [S_ENDING] = TO(S_WAITING) | TO(S_GONE),
+        [S_WAITING] = MO_TO(S_READING) | MO_TO(S_ENDING),
+        [S_READING] = MO_TO(S_BOXING) | MO_TO(S_ENDING),
+        [S_BOXING] = MO_TO(S_OPENING) | MO_TO(S_BOXLESS) | MO_TO(S_ENDING),
+        [S_OPENING] = MO_TO(S_READY) | MO_TO(S_LOSING) | MO_TO(S_ENDING),
+        [S_READY] = MO_TO(S_LOSING) | MO_TO(S_ENDING),
+        [S_LOSING] = MO_TO(S_BOXING) | MO_TO(S_BOXLESS) | MO_TO(S_ENDING),
+        [S_BOXLESS] = MO_TO(S_BOXING) | MO_TO(S_ENDING),
+        [S_ENDING] = MO_TO(S_WAITING) | MO_TO(S_GONE),
         [S_GONE] = 0,
     };
 
-    MO_BUG_ON(!(legal[s->state] & TO(to)));
-    s->state = to;
+    MO_MOVE(s->state, to, legal);
 }
 
 bool mo_session_ends(struct session *s)

@@ -115,15 +115,13 @@ void mo_sessions_settle(struct mo_sessions *ss)
 void mo_sessions_close(struct mo_sessions *ss, void (*gone)(void *ctx),
                        void *ctx)
 {
-    struct mo_err e;
-
     MO_BUG_ON(ss->closing);
     ss->closing = true;
     ss->gone = (struct mo_gone){gone, ctx};
-    (void)mo_fail(&e, MO_ECLOSED, "the program is ending");
     mo_timer_stop(ss->loop, &ss->tick);
     mo_list_each_entry_safe (s, &ss->all, struct session, node) {
-        mo_session_answer_kills(&s->kills, &e);
+        mo_session_answer_kills(&s->kills,
+                                mo_error(MO_ECLOSED, "the program is ending"));
         if (s->state == S_ENDING)
             mo_holds_part(s, "shutdown", NULL); /* holds taken meanwhile */
         else
@@ -150,32 +148,20 @@ static int copy_opts(struct mo_sessions *ss, const struct mo_sessions_opts *o)
     struct mo_sessions_opts *to = &ss->o;
     size_t bytes = o->ndrivers * sizeof(struct mo_boxes *);
     struct mo_boxes **drivers = mo_arena_alloc(&ss->arena, bytes);
-    char *caps =
-        mo_arena_strndup(&ss->arena, o->capabilities.p, o->capabilities.n);
 
     *to = *o;
     to->instance =
         mo_arena_strndup(&ss->arena, o->instance, strlen(o->instance));
-    if (!drivers || !caps || !to->instance ||
+    if (!drivers || !to->instance ||
+        mo_arena_span(&ss->arena, o->capabilities, &to->capabilities) < 0 ||
         mo_box_spec_copy(&ss->arena, &o->spec, &to->spec) < 0)
         return MO_ENOMEM;
     memcpy(drivers, o->drivers, bytes);
     to->drivers = drivers;
-    to->capabilities.p = caps;
     to->warn_ms = or_default(o->warn_ms, WARN_MS);
     to->wait_ms = or_default(o->wait_ms, WAIT_MS);
     take_settings(to, o);
     return 0;
-}
-
-static int setup_sessions(struct mo_sessions *ss,
-                          const struct mo_sessions_opts *o, struct mo_err *e)
-{
-    if (copy_opts(ss, o) < 0)
-        return mo_fail(e, MO_ENOMEM, "sessions");
-    if (ss->o.warm == 0)
-        return 0;
-    return mo_boxes_warm(ss->o.drivers[0], &ss->o.spec, ss->o.warm, e);
 }
 
 int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
@@ -191,7 +177,11 @@ int mo_sessions_open(struct mo_loop *l, const struct mo_sessions_opts *o,
         return mo_fail(e, MO_ENOMEM, "sessions");
     ss->loop = l;
     mo_arena_init(&ss->arena, ARENA_MAX);
-    rc = setup_sessions(ss, o, e);
+    rc = copy_opts(ss, o);
+    if (rc < 0)
+        (void)mo_fail(e, rc, "sessions");
+    else if (ss->o.warm)
+        rc = mo_boxes_warm(ss->o.drivers[0], &ss->o.spec, ss->o.warm, e);
     if (rc < 0) {
         mo_arena_fini(&ss->arena);
         mo_free(ss);

@@ -1,6 +1,5 @@
 #include "mo_test.h"
 
-#include "gateway/upstream/backoff.h"
 #include "gateway/upstream/breaker.h"
 
 #define BEGIN 1000000 /* ms; clocks do not begin at 0 */

@@ -592,7 +592,7 @@ static const struct rule works[] = {
 static void stand_in(enum mo_gw_ruling other, const char *want,
                      enum mo_gw_outcome outcome)
 {
-    static const char *const b[] = {"b"};
+    static const char *b[] = {"b"};
     const struct mo_gw_server two[] = {
         {.name = "a",
          .digest = "1",

@@ -131,8 +131,8 @@ static void test_reload(void **state)
     assert_string_equal(kit_words(c, MO_CAT_TOOLS, &b), "x=0/x r=2/r");
     assert_true(mo_catalog_known(c, 0));
     assert_false(mo_catalog_known(c, 3));
-    assert_true(mo_span_is(mo_json_text(mo_catalog_capabilities(c, 0)),
-                           "{\"tools\":{}}"));
+    assert_true(
+        mo_span_is(mo_buf_view(&c->v[0].lists->caps), "{\"tools\":{}}"));
     assert_true(
         mo_span_is(mo_json_text(mo_catalog_info(c, 0)), "{\"name\":\"C\"}"));
     assert_null(mo_catalog_info(c, 1).p);
@@ -152,7 +152,7 @@ static void test_reload(void **state)
 /* Renamed, described anew, hidden; disabled servers. */
 static void test_manners(void **state)
 {
-    static const struct mo_gw_tool tools[] = {
+    static const struct mo_config_tool tools[] = {
         {.name = "r", .rename = "read"},
         {.name = "s", .describe = "other \"words\""},
         {.name = "t", .hide = true, .describe = "gone"},

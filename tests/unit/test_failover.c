@@ -107,10 +107,10 @@ static void test_again(void **state)
 {
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_gw_tool tool = {.name = "work",
-                                  .idempotent = rows[i].says_so,
-                                  .retries = -1,
-                                  .result_bytes = -1};
+        struct mo_config_tool tool = {.name = "work",
+                                      .idempotent = rows[i].says_so,
+                                      .retries = -1,
+                                      .result_bytes = -1};
         struct mo_gw_server v = {.name = "a",
                                  .digest = "1",
                                  .mode = MO_CONN_LEGACY,
@@ -160,8 +160,8 @@ static void test_unknown(void **state)
 
 /* --- fallback servers ---------------------------------------------------- */
 
-static const char *const just_b[] = {"b"};
-static const char *const b_set[] = {"nobody", "b/set"};
+static const char *just_b[] = {"b"};
+static const char *b_set[] = {"nobody", "b/set"};
 
 /* It cannot be started: a fallback runs the call, and the result says so. */
 static void test_stands_in(void **state)
@@ -201,7 +201,7 @@ static void test_stands_in(void **state)
 /* After a call may have been run, only harmless ones are repeated. */
 static void test_not_after(void **state)
 {
-    static const struct mo_gw_tool map = {
+    static const struct mo_config_tool map = {
         .name = "look", .fallback = {b_set, 2}, .result_bytes = -1};
     static const struct mo_gw_server v[] = {
         {.name = "a",
@@ -321,12 +321,12 @@ static void say_if(struct client *c, const char *line)
 
 static void torture_body(void *arg)
 {
-    static const struct mo_gw_tool tool = {.name = "work",
-                                           .rename = "labour",
-                                           .describe = "hard",
-                                           .idempotent = true,
-                                           .retries = 1,
-                                           .fallback = {just_b, 1}};
+    static const struct mo_config_tool tool = {.name = "work",
+                                               .rename = "labour",
+                                               .describe = "hard",
+                                               .idempotent = true,
+                                               .retries = 1,
+                                               .fallback = {just_b, 1}};
     static const struct mo_gw_server v[] = {
         {.name = "a",
          .digest = "1",

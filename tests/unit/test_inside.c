@@ -39,7 +39,7 @@ static const struct rule asks[] = {
     {NULL, NULL},
 };
 
-static const char *const stand_ins[] = {"two", "three/other"};
+static const char *stand_ins[] = {"two", "three/other"};
 
 static const struct mo_gw_server one[] = {
     {.name = "one",

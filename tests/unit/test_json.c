@@ -568,6 +568,10 @@ static void test_bools(void **state)
     assert_int_equal(mo_json_bool(parse("false"), &b), 0);
     assert_false(b);
     assert_int_equal(mo_json_bool(parse("null"), &b), MO_EINVAL);
+    assert_true(mo_json_flag(parse("{\"a\":true}"), "a"));
+    assert_false(mo_json_flag(parse("{\"a\":false}"), "a"));
+    assert_false(mo_json_flag(parse("{\"a\":1}"), "a"));
+    assert_false(mo_json_flag(parse("{\"a\":true}"), "b"));
     assert_int_equal(mo_json_bool(parse("1"), &b), MO_EINVAL);
 }
 

@@ -183,7 +183,7 @@ static void taken_up_is_the_same(void **state)
             same_bodies(&t, roll(&t, 8) == 0);
         }
         check_row(mo_llm_kind_name(t.kind), t.took_up > 0);
-        mo_llm_memo_fini(&t.memo);
+        mo_buf_fini(&t.memo.text);
     }
 }
 
@@ -206,7 +206,7 @@ static void it_is_taken_up(void **state)
         assert_true(t.took_up >= ENTRIES_MAX / 2 - 1);
         assert_true(t.took_entries > ENTRIES_MAX / 3);
         assert_true(t.memo.knot.entry + 8 > t.n);
-        mo_llm_memo_fini(&t.memo);
+        mo_buf_fini(&t.memo.text);
     }
 }
 
@@ -236,7 +236,7 @@ static void long_ones_are_not_kept(void **state)
         mo_buf_fini(&b);
     }
     assert_int_equal(t.memo.text.len, 0);
-    mo_llm_memo_fini(&t.memo);
+    mo_buf_fini(&t.memo.text);
     mo_free(text);
 }
 
@@ -258,7 +258,7 @@ static void grow(void *ctx)
         mo_buf_fini(&b);
         mo_buf_fini(&whole);
     }
-    mo_llm_memo_fini(&t->memo);
+    mo_buf_fini(&t->memo.text);
 }
 
 static void without_memory(void **state)

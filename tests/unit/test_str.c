@@ -307,12 +307,36 @@ static void only_these_bytes(void **state)
     assert_true(mo_span_only(MO_SPAN(""), "x"));
     assert_false(mo_span_only(MO_SPAN("a-"), MO_ALNUM "_"));
     assert_false(mo_span_only(MO_SPAN("a\0"), MO_ALNUM));
+    assert_true(mo_span_between(MO_SPAN(" a~"), ' ', '~'));
+    assert_true(mo_span_between(MO_SPAN(""), ' ', '~'));
+    assert_false(mo_span_between(MO_SPAN("a\n"), ' ', '~'));
+    assert_false(mo_span_between(MO_SPAN("\xc3\xa9"), ' ', '~'));
+    assert_false(mo_span_between(MO_SPAN("a b"), '!', '~'));
+}
+
+static void tails_keep_the_last_bytes(void **state)
+{
+    static const struct {
+        const char *more, *tail;
+    } steps[] = {
+        {"ab", "ab"},  {"", "ab"},       {"cd", "abcd"},     {"ef", "cdef"},
+        {"g", "defg"}, {"hijk", "hijk"}, {"lmnopq", "nopq"},
+    };
+    char tail[4];
+    size_t n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(steps); i++) {
+        n = mo_tail_add(tail, n, sizeof(tail), mo_span_cstr(steps[i].more));
+        assert_true(mo_span_is(mo_span(tail, n), steps[i].tail));
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_these_bytes),
+        cmocka_unit_test(tails_keep_the_last_bytes),
         cmocka_unit_test(test_hex),
         cmocka_unit_test(spans_of_strings),
         cmocka_unit_test(skip_and_head_clamp),

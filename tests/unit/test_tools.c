@@ -16,7 +16,7 @@ static const struct rule plain[] = {
     {NULL, NULL},
 };
 
-static const struct mo_gw_tool renamed[] = {
+static const struct mo_config_tool renamed[] = {
     {.name = "work", .rename = "toil", .retries = -1, .result_bytes = -1},
 };
 

@@ -80,9 +80,10 @@ static void fake_start(struct mo_link *k)
     (void)k;
 }
 
-static void fake_close(struct mo_link *k, const struct mo_err *why)
+static void fake_close(struct mo_link *k)
 {
     struct fake *f = mo_container_of(k, struct fake, k);
+    const struct mo_err *why = k->why.code ? &k->why : NULL;
 
     f->holds = f->kit->slow_close && !f->ended;
     if (!f->holds)

@@ -4,9 +4,7 @@
 #include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
-#include "agent/chat/queue.h"
 #include "agent/chat/turn.h"
-#include "agent/chat/verdict.h"
 
 static void free_agent(struct mo_later *d)
 {

@@ -11,15 +11,11 @@
  * rejected by a person, timed out) gets an error result that states the reason.
  */
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_log.h"
 
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
-#include "agent/chat/router.h"
-#include "agent/chat/run.h"
-#include "agent/chat/verdict.h"
-#include "agent/chat/write_ahead.h"
+#include "agent/chat/turn.h"
 
 #include "mcp/content.h"
 

@@ -1,11 +1,15 @@
-/* calls.h - the calls of the current step: approval, execution, outcome.
+/* calls.h - the calls of the current step: verdict, approval, execution,
+ * outcome.
  *
  * Ownership: calls belong to the chat, from mo_chat_calls_new() until
- * mo_chat_calls_drop(). Limit: MO_LLM_CALLS_MAX calls per reply. */
+ * mo_chat_calls_drop(). Limits: MO_LLM_CALLS_MAX calls per reply; AT_ONCE
+ * (run.c) calls of a chat run at once, the others wait. */
 #ifndef MO_AGENT_CHAT_CALLS_H
 #define MO_AGENT_CHAT_CALLS_H
 
 #include "agent/chat/chat_priv.h"
+
+#define REASON_MAX ((size_t)8 * 1024)
 
 struct call {
     struct mo_list node; /* in chat->calls.list, in the model's order */
@@ -91,5 +95,68 @@ void mo_chat_call_settle(struct call *k, enum mo_call_state to);
 void mo_chat_call_reject(struct call *k, const char *by, const char *text);
 /* The tool of a running call was replaced: makes it pending again. */
 void mo_chat_call_ask_again(struct call *k);
+
+/* --- verdict.c: which calls may run ----------------------------------------
+ */
+
+/* Adds the calls of a reply to the chat, each with its verdict. */
+int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
+                       struct mo_err *e);
+/* Rejects a call. The text is the result the model gets. */
+void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+struct mo_verdict mo_chat_call_verdict(const struct call *k);
+/* The call in the form that policy/policy.h judges. */
+struct mo_policy_call mo_chat_call_for_policy(const struct call *k);
+/* After the rules changed: rejects pending calls that are denied now. */
+void mo_chat_calls_judge_again(struct chat *c);
+void mo_chat_calls_count(struct chat *c); /* numbers the pending calls */
+void mo_chat_calls_digest(struct call *k);
+/* Replaces the arguments; on failure nothing changes. */
+int mo_chat_call_take_args(struct call *k, struct mo_json args,
+                           struct mo_err *e);
+
+/* --- run.c: runs an approved call ---------------------------------------- */
+
+/* Runs it now, or when its turn comes. It gets exactly one outcome
+ * (mo_chat_call_outcome()). */
+void mo_chat_call_run(struct call *k);
+void mo_chat_calls_next(struct chat *c); /* a call ended: runs waiting ones */
+
+/* Reads the tool list of a server; then mo_stand_in_list_read() follows, or the
+ * call is sent. 0 or MO_ENOMEM. */
+int mo_chat_call_check_tool(struct call *k, struct mo_span server,
+                            struct mo_err *e);
+void mo_chat_call_send(struct call *k); /* to its tool's server */
+/* Stops reading the list and ends the call. */
+void mo_chat_call_stop_check(struct call *k);
+/* Restarts the idle timer, or pauses it while a question is open. */
+void mo_chat_call_arm_idle(struct call *k);
+void mo_chat_call_idle_timeout(struct mo_timer *t); /* its callback */
+
+/* --- router.c: replaces the tool of a call ------------------------------- */
+
+bool mo_chat_router_is_run(const struct call *k); /* a call of execute? */
+/* Replaces tool and arguments by those execute would use. If it would run
+ * nothing, nothing changes. */
+void mo_chat_router_choose(struct call *k);
+/* Restores the replacement after a restart. */
+void mo_chat_router_recall(struct call *k, struct mo_json kept);
+void mo_chat_router_free(struct call *k);
+/* The description the tool was found by, and the confidence. Empty: the tool
+ * was named. */
+struct mo_span mo_chat_router_words(const struct call *k, float *sure);
+
+/* The server of the call is down. True: a stand-in is being checked. */
+bool mo_stand_in_next(struct call *k, const char *why);
+bool mo_stand_in_is_checking(const struct call *k);
+void mo_stand_in_list_read(struct call *k); /* the stand-in's list was read */
+/* Why the first server is down; or `other`. */
+const char *mo_stand_in_why(const struct call *k, const char *other);
+/* Adds a note to the result: which server ran the call. */
+void mo_stand_in_note(struct call *k);
+/* After a restart: true if the call was pending for another server. */
+bool mo_stand_in_recall(struct call *k, struct mo_json kept);
+void mo_stand_in_free(struct call *k);
 
 #endif

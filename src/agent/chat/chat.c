@@ -7,18 +7,13 @@
  * Ending waits for everything that cannot be undone: store writes, a model
  * request that is being cancelled, running calls. Then it releases the hold. */
 #include "agent/chat/calls.h"
-#include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
-#include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/queue.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
-#include "agent/chat/write_ahead.h"
 
 #define TO(state) (1u << (state))
 

@@ -1,5 +1,5 @@
 /* chat_priv.h - struct chat and struct mo_agent, shared by the files of this
- * folder. Each other file has a header of its own.
+ * folder. calls.h, turn.h and load_tools.h have sections for several files.
  *
  * Ownership: an agent owns its chats, a chat its members, entries and calls.
  * chat.h states the invariants. */
@@ -11,7 +11,7 @@
 #include "agent/chat/chat.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/tally.h"
-#include "agent/chat/write_ahead.h"
+#include "agent/chat/turn.h"
 #include "base/map.h"
 #include "base/rand.h"
 #include "servers/tools.h"
@@ -108,7 +108,7 @@ struct chat {
     bool stale; /* box or servers changed since tools were loaded */
     struct tool_load *tool_load;    /* tools are being loaded */
     struct gateway_client *gateway; /* connection to the gateway; or NULL */
-    struct mo_list blocked;         /* changed tools: changed_tools.c */
+    struct mo_list blocked;         /* changed tools: load_tools.c */
     struct mo_buf troubles;         /* missing tools and why; each with a NUL */
 
     struct mo_model model;

@@ -20,7 +20,6 @@
  * Limits: the configured number of tokens, the model's context window if it is
  * known and smaller, and a "too long" error of the provider. Token counts are
  * estimated from bytes; only the provider counts exactly. */
-#include "agent/chat/context_window.h"
 
 #include "agent/chat/chat_priv.h"
 #include "agent/chat/entries.h"
@@ -82,23 +81,6 @@ static bool has_user_entry(const struct chat *c, const struct entry *until)
     return false;
 }
 
-static void put_text_block(struct mo_jw *w, struct mo_span text)
-{
-    mo_jw_member_arr(w, "blocks");
-    mo_content_put_block(w, text);
-    mo_jw_end(w);
-}
-
-/* A user message, in the entry format. */
-static void put_user_message(struct mo_buf *b, struct mo_span text)
-{
-    struct mo_jw w = mo_jw_object(b);
-
-    mo_jw_member(&w, "role", MO_SPAN("user"));
-    put_text_block(&w, text);
-    mo_jw_end(&w);
-}
-
 /* The summary as a user message. Must be the same bytes each time, because
  * thinking blocks are bound to them. */
 static void put_summary_message(struct mo_buf *b, const struct entry *summary)
@@ -109,7 +91,7 @@ static void put_summary_message(struct mo_buf *b, const struct entry *summary)
     (void)mo_json_str_buf(mo_json_get(summary->doc, "made"), &text);
     mo_buf_puts(&text, "; it is no request of the person.]\n");
     mo_llm_entry_text(summary->doc, &text);
-    put_user_message(b, mo_buf_view(&text));
+    mo_entry_message(b, "user", MO_SPAN(""), mo_buf_view(&text));
     mo_buf_pass_err(b, &text);
 }
 
@@ -166,7 +148,7 @@ static int send_entries(struct chat *c, uint64_t until, const char *question,
         return rc;
     list_entries(c, &s, &first, until);
     if (question) {
-        put_user_message(&last, mo_span_cstr(question));
+        mo_entry_message(&last, "user", MO_SPAN(""), mo_span_cstr(question));
         add_shown(&s, mo_buf_view(&last), ++c->transcript.last_id);
     }
     mo_buf_pass_err(&first, &last);
@@ -345,8 +327,9 @@ static void put_summary_entry(struct chat *c, struct mo_buf *b,
     mo_jw_member_u64(&w, "until", c->transcript.cut);
     mo_jw_member_u64(&w, "turns", count_turns(c, c->transcript.cut));
     mo_jw_member_cstr(&w, "made", made);
-    put_text_block(&w, text);
-    mo_jw_end(&w);
+    mo_jw_member_arr(&w, "blocks");
+    mo_content_put_block(&w, text);
+    mo_jw_end_all(&w);
 }
 
 /* Stores a summary. text empty: the program writes it. */

@@ -17,7 +17,6 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
-#include "agent/chat/run.h"
 #include "codec/json/jschema.h"
 #include "codec/rpc.h"
 #include "mcp/client/form.h"
@@ -52,14 +51,12 @@ static bool is_type(struct mo_json v, const char *name)
 static bool is_form_field(struct mo_json v)
 {
     static const char *const plain[] = {"string", "number", "integer",
-                                        "boolean"};
+                                        "boolean", NULL};
+    struct mo_json items = mo_json_get(v, "items");
 
-    for (size_t i = 0; i < MO_COUNT(plain); i++)
-        if (is_type(v, plain[i]))
-            return true;
-    return is_type(v, "array") &&
-           (is_type(mo_json_get(v, "items"), "string") ||
-            mo_json_get(mo_json_get(v, "items"), "anyOf").p);
+    return mo_json_str_in(mo_json_get(v, "type"), plain) ||
+           (is_type(v, "array") &&
+            (is_type(items, "string") || mo_json_get(items, "anyOf").p));
 }
 
 static bool is_form(struct mo_json schema)

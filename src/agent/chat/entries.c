@@ -67,10 +67,8 @@ int mo_chat_append(struct chat *c, struct mo_span doc)
 
     if (en == NULL)
         return MO_ENOMEM;
-    en->seq = c->transcript.seq;
-    en->at = mo_wall_ms();
     mo_chat_entries_add(c, en);
-    mo_chat_event_entry(c, en);
+    mo_chat_entries_kept(c, en);
     return 0;
 }
 
@@ -88,20 +86,18 @@ void mo_chat_entries_lost(struct chat *c, struct entry *en)
     c->transcript.n--;
 }
 
-static struct entry *entry_at(const struct chat *c, struct mo_list *it)
-{
-    return it == &c->transcript.list ? NULL
-                                     : mo_container_of(it, struct entry, node);
-}
-
 struct entry *mo_chat_entry_before(const struct chat *c, const struct entry *en)
 {
-    return entry_at(c, en ? en->node.prev : c->transcript.list.prev);
+    const struct mo_list *all = &c->transcript.list;
+
+    return mo_list_entry((en ? &en->node : all)->prev, all, struct entry, node);
 }
 
 struct entry *mo_chat_entry_after(const struct chat *c, const struct entry *en)
 {
-    return entry_at(c, en ? en->node.next : c->transcript.list.next);
+    const struct mo_list *all = &c->transcript.list;
+
+    return mo_list_entry((en ? &en->node : all)->next, all, struct entry, node);
 }
 
 struct entry *mo_chat_last(struct chat *c)

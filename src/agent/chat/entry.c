@@ -47,7 +47,7 @@ void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
     struct mo_jw w = mo_jw_object(b);
 
     mo_jw_member(&w, "role", mo_span_cstr(role));
-    mo_jw_member(&w, "id", id);
+    mo_jw_member_opt(&w, "id", id);
     put_blocks(&w, text);
     mo_jw_end(&w);
 }
@@ -161,8 +161,7 @@ void mo_entry_tool(struct mo_buf *b, const struct mo_entry_result *v, size_t n)
     mo_jw_member_arr(&w, "results");
     for (size_t i = 0; i < n; i++)
         put_result(&w, &v[i]);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
 }
 
 /* --- the public form ----------------------------------------------------- */

@@ -25,7 +25,7 @@ enum mo_entry_role {
     MO_ENTRY_TOOL,
     MO_ENTRY_NOTE,
     MO_ENTRY_SUMMARY,
-    MO_ENTRY_QUEUED, /* a message waits: queue.c. No page is shown it */
+    MO_ENTRY_QUEUED, /* a message waits: write_ahead.c. No page is shown it */
 };
 
 enum mo_entry_role mo_entry_role(struct mo_json entry);
@@ -33,7 +33,7 @@ enum mo_entry_role mo_entry_role(struct mo_json entry);
 bool mo_entry_for_model(enum mo_entry_role role);
 
 /* A message of the person; role: "user" or "queued"; id: so that it is never
- * stored twice. */
+ * stored twice, or empty. */
 void mo_entry_message(struct mo_buf *b, const char *role, struct mo_span id,
                       struct mo_span text);
 /* A turn that was stopped. Empty text: a placeholder for the model, marked as

@@ -7,10 +7,9 @@
 #include "agent/chat/event.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/changed_tools.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
-#include "agent/chat/router.h"
+#include "agent/chat/load_tools.h"
 
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
@@ -103,16 +102,6 @@ void mo_chat_event_delta(struct chat *c, struct mo_span text)
     event_send(&ev, c, NULL, "agent:delta");
 }
 
-static void put_usage(struct mo_jw *w, const struct mo_llm_usage *u)
-{
-    mo_jw_member_obj(w, "usage");
-    mo_jw_member_u64(w, "input", u->input);
-    mo_jw_member_u64(w, "output", u->output);
-    mo_jw_member_u64(w, "cacheRead", u->cache_read);
-    mo_jw_member_u64(w, "cacheWrite", u->cache_write);
-    mo_jw_end(w);
-}
-
 void mo_chat_event_response(struct chat *c, struct mo_span text,
                             const char *stop)
 {
@@ -120,7 +109,9 @@ void mo_chat_event_response(struct chat *c, struct mo_span text,
     struct mo_jw *w = event_after(&ev, text);
 
     mo_jw_member_cstr(w, "turnId", c->turn.id);
-    put_usage(w, &c->turn.usage);
+    mo_jw_member_obj(w, "usage");
+    mo_llm_usage_put(w, &c->turn.usage);
+    mo_jw_end(w);
     mo_jw_member_cstr(w, "stopReason", stop);
     event_send(&ev, c, NULL, "agent:response");
 }

@@ -6,10 +6,10 @@
  * call, and a server's questions during a call come back to that conversation.
  * A connection may outlive its chat by one iteration of the loop, but never its
  * agent. */
-#include "agent/chat/gateway_client.h"
+#include "agent/chat/load_tools.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_log.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/elicit.h"
 #include "agent/chat/event.h"
 #include "gateway/gateway.h"

@@ -1,5 +1,5 @@
 /* load_tools.c - loads the tools of a conversation: of its box, of the servers
- * behind the gateway, and of the gateway itself.
+ * behind the gateway, and of the gateway itself; and blocks changed tools.
  *
  * Servers whose tool lists are unknown are started, all at once. When a
  * conversation opens, running servers are also asked again. A server that has
@@ -8,18 +8,137 @@
  * are told why.
  *
  * With many tools the model is offered the gateway's search tools instead
- * (router.c). */
+ * (router.c).
+ *
+ * A tool whose definition differs from the pinned one is neither offered to the
+ * model nor run. Members see the old and the new definition, and any member can
+ * accept the new one. Tools of the box and of the gateway itself come with the
+ * program and are not checked. */
 #include "agent/chat/load_tools.h"
 
-#include "agent/chat/changed_tools.h"
 #include "agent/chat/chat_priv.h"
-#include "agent/chat/gateway_client.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/event.h"
 #include "gateway/inside.h"
 
 _Static_assert(MO_TOOLS_NAME_MAX <= MO_LLM_NAME_MAX, "providers take it");
 
-#define LOAD_MS  10000
-#define OURS_MAX ((size_t)256 * 1024)
+#define LOAD_MS    10000
+#define OURS_MAX   ((size_t)256 * 1024)
+#define BEFORE_MAX ((size_t)1024 * 1024)
+
+/* --- changed tools ------------------------------------------------------- */
+
+struct blocked {
+    struct mo_list node;
+    const struct mo_tool *tool; /* of the present catalogue */
+    struct mo_buf before;       /* the pinned definition */
+};
+
+static void blocked_free(struct blocked *k)
+{
+    mo_buf_fini(&k->before);
+    mo_free(k);
+}
+
+void mo_changed_tools_forget(struct chat *c)
+{
+    mo_list_drain (k, &c->blocked, struct blocked, node)
+        blocked_free(k);
+}
+
+static int check_pin(struct chat *c, const struct mo_tool *t)
+{
+    struct blocked *k = mo_new(struct blocked);
+
+    if (k == NULL)
+        return MO_ENOMEM;
+    k->tool = t;
+    mo_buf_init(&k->before, BEFORE_MAX);
+    if (mo_policy_tool_is_pinned(c->agent->o.policy, t, &k->before))
+        blocked_free(k);
+    else
+        mo_list_push(&c->blocked, &k->node);
+    return 0;
+}
+
+static int find_changed(struct chat *c)
+{
+    int rc = 0;
+
+    mo_changed_tools_forget(c);
+    for (size_t i = 0; rc == 0 && i < mo_tools_count(c->tools); i++)
+        if (mo_tools_at(c->tools, i)->source == SOURCE_SERVERS)
+            rc = check_pin(c, mo_tools_at(c->tools, i));
+    mo_policy_flush_pins(c->agent->o.policy);
+    return rc;
+}
+
+static struct blocked *find_blocked(const struct chat *c,
+                                    const struct mo_tool *t)
+{
+    mo_list_each_entry (k, &c->blocked, struct blocked, node) {
+        if (k->tool == t)
+            return k;
+    }
+    return NULL;
+}
+
+struct mo_span mo_changed_tools_before(const struct chat *c,
+                                       const struct mo_tool *t)
+{
+    struct blocked *k = find_blocked(c, t);
+
+    return k ? mo_buf_view(&k->before) : mo_span(NULL, 0);
+}
+
+bool mo_changed_tools_is_blocked(const struct chat *c, const struct mo_tool *t)
+{
+    return find_blocked(c, t) != NULL;
+}
+
+static void audit_acceptance(const struct mo_member *m, const struct mo_tool *t)
+{
+    mo_chat_audit(m->chat, &(struct mo_audit_row){.event = "accepted",
+                                                  .subject = t->name,
+                                                  .digest = t->digest,
+                                                  .who = mo_span_cstr(m->who)});
+}
+
+void mo_chat_accept(struct mo_member *m, struct mo_span tool,
+                    struct mo_span digest, mo_ack_fn *done, void *ctx)
+{
+    struct chat *c = m->chat;
+    struct mo_policy *p = c->agent->o.policy;
+    const struct mo_tool *t = mo_tools_find(c->tools, tool);
+    struct blocked *k = t ? find_blocked(c, t) : NULL;
+    struct ack ack = {done, ctx};
+    char text[160];
+
+    if (k == NULL) {
+        mo_chat_ack(&ack, "unknown_tool", "this tool has no change to accept");
+        return;
+    }
+    if (!mo_span_eq_ct(digest, mo_span_cstr(t->digest))) {
+        mo_chat_ack(&ack, "changed",
+                    "the tool has changed again; look at it again");
+        return;
+    }
+    if (mo_policy_accept_tool(p, t) < 0) {
+        mo_chat_ack(&ack, "failed", "out of memory");
+        return;
+    }
+    audit_acceptance(m, t);
+    mo_list_del(&k->node);
+    blocked_free(k);
+    snprintf(text, sizeof(text), "The change of %.*s was accepted.",
+             (int)tool.n, tool.p);
+    mo_chat_event_message(c, NULL, text);
+    mo_agent_stale(c->agent); /* other conversations block it too */
+    mo_chat_ack_ok(&ack, mo_span(NULL, 0));
+}
+
+/* --- loading ------------------------------------------------------------- */
 
 struct tool_load {
     struct chat *chat;
@@ -76,7 +195,7 @@ static void on_tools_loaded(void *ctx, const struct mo_err *why)
     c->tool_load = NULL;
     if (why == NULL) {
         add_missing_servers(c);
-        if (mo_changed_tools_find(c) < 0)
+        if (find_changed(c) < 0)
             add_trouble(c, "changed servers", "out of memory");
         add_blocked_tools(c);
     }

@@ -5,8 +5,6 @@
  * may or may not have had an effect; it is never run again, and the person and
  * the model are told that its outcome is unknown. */
 #include "agent/chat/calls.h"
-#include "agent/chat/router.h"
-#include "agent/chat/verdict.h"
 #include "mcp/content.h"
 
 /* Maps the stored text to the constant that struct call points to. */

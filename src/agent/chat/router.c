@@ -20,14 +20,9 @@
  * Limits: TEXT_MAX bytes of names and reasons; beyond that no stand-in is used.
  * Each stand-in is tried once. After a restart a call that is pending for a
  * stand-in continues with the stand-ins of that server. */
-#include "agent/chat/router.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/changed_tools.h"
-#include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/run.h"
-#include "agent/chat/verdict.h"
 #include "gateway/inside.h"
 
 #define ROUTED_MAX ((size_t)8 * 1024 * 1024)
@@ -258,7 +253,7 @@ static int swap_tool(struct call *k, struct mo_span server, struct mo_span tool)
     return rc;
 }
 
-/* The format of gateway/call/failover.h. */
+/* The format of gateway/call/failover.c. */
 static int put_route(struct call *k, const struct stand_in *a)
 {
     struct mo_jw w;
@@ -314,7 +309,7 @@ void mo_stand_in_list_read(struct call *k)
     mo_chat_calls_digest(k);
     if (put_route(k, a) < 0)
         fail_call(k, a, "cannot run it", MO_SPAN("out of memory"));
-    else if (!mo_changed_tools_is_same(k->chat, k->tool))
+    else if (!mo_policy_tool_is_pinned(k->chat->agent->o.policy, k->tool, NULL))
         fail_call(k, a, "changed its tool since it was first seen",
                   MO_SPAN("a person must accept it"));
     else

@@ -4,14 +4,11 @@
  * The call is already stored as running (calls.c). From here on it gets exactly
  * one outcome. If it is unknown whether the call had an effect, the outcome
  * says so. */
-#include "agent/chat/run.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/chat_log.h"
+#include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
-#include "agent/chat/gateway_client.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/router.h"
 #include "gateway/inside.h"
 #include "mcp/content.h"
 
@@ -46,22 +43,6 @@ void mo_chat_call_idle_timeout(struct mo_timer *t)
 
     k->late = true;
     mo_call_cancel(k->running, "timeout");
-}
-
-/* Takes the content, or structuredContent if there is no content. */
-static void take_content(struct call *k, struct mo_json result)
-{
-    struct mo_json content = mo_json_get(result, "content");
-    struct mo_json structured = mo_json_get(result, "structuredContent");
-
-    mo_buf_reset(&k->content);
-    if (mo_json_is(content, MO_JSON_ARRAY) &&
-        (mo_json_len(content) > 0 || structured.p == NULL))
-        mo_json_compact(content, &k->content);
-    else if (structured.p)
-        mo_content_put_text(&k->content, mo_json_text(structured));
-    else
-        mo_buf_puts(&k->content, "[]");
 }
 
 /* Records that another server ran the call. */
@@ -107,7 +88,8 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     mo_agent_point(k->chat->agent, "outcome");
     if (r->result.p) {
         mo_json_bool(mo_json_get(r->result, "isError"), &k->is_error);
-        take_content(k, r->result);
+        mo_buf_reset(&k->content);
+        mo_content_put_result(&k->content, r->result);
         take_route(k, r->result);
         mo_stand_in_note(k);
         mo_chat_call_outcome(k, MO_CALL_DONE);

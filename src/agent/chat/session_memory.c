@@ -11,7 +11,6 @@
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
-#include "agent/chat/verdict.h"
 #include "codec/text/utf8.h"
 
 #define TITLE_MAX 80

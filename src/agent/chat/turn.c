@@ -8,14 +8,10 @@
 #include "agent/chat/turn.h"
 
 #include "agent/chat/calls.h"
-#include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_log.h"
 #include "agent/chat/chat_write.h"
-#include "agent/chat/context_window.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/verdict.h"
 
 static const char our_instructions[] =
     "You are a helpful assistant with tools. The tools of the server \"box\" "

@@ -1,13 +1,27 @@
-/* turn.h - the states of a turn: asking the model and storing its reply.
+/* turn.h - the states of a turn: storing its message and its results, asking
+ * the model, and storing its reply.
  *
  * Every function may end the turn. Errors are sent to the members as events;
  * they never end the chat. */
 #ifndef MO_AGENT_CHAT_TURN_H
 #define MO_AGENT_CHAT_TURN_H
 
+#include "agent/chat/entry.h"
 #include "agent/llm/llm.h"
+#include "loop/loop.h"
 
+struct call;
 struct chat;
+struct entry;
+struct message;
+
+/* An answer that came before the entry it answers was stored. */
+struct write_ahead {
+    bool there;
+    struct mo_arena mem;
+    struct mo_llm_reply reply;
+    struct mo_llm_failure fail; /* code set: there is no reply */
+};
 
 /* Starts a step: asks the model, after loading changed tools. */
 void mo_turn_ask(struct chat *c);
@@ -36,5 +50,44 @@ int mo_turn_send(struct chat *c, const struct shown *s, bool quiet,
 void mo_turn_usage(struct chat *c, const struct mo_llm_usage *u); /* adds it */
 /* Stores a summary and asks again. Takes doc; NULL: out of memory. */
 void mo_turn_summary(struct chat *c, struct mo_buf *doc);
+
+/* --- context_window.c ---------------------------------------------------- */
+
+/* Asks the model with the part of the conversation that fits. */
+int mo_context_window_ask(struct chat *c, const struct mo_llm_cb *cb,
+                          struct mo_err *e);
+/* If the conversation is too long, or the provider refused it as too long,
+ * replaces older turns by a summary: returns true, and mo_turn_summary()
+ * follows. False: it fits, or nothing older is left. */
+bool mo_context_window_shrink(struct chat *c, bool refused);
+bool mo_context_window_is_over(const struct chat *c);
+
+/* --- write_ahead.c: stores messages and results --------------------------
+ *
+ * The answer is not used before the entry is stored (write_ahead.c explains
+ * why this is safe). Limit: MO_CHAT_QUEUE_MAX waiting messages. */
+
+/* If idle, starts a turn with the next message. */
+void mo_turn_next(struct chat *c);
+/* All calls have ended: stores their results. last: a call whose outcome is
+ * written in the same batch; or NULL. */
+void mo_turn_results(struct chat *c, const struct mo_entry_result *v, size_t n,
+                     struct call *last);
+/* The results could not be written: ends the turn. Called from the loop. */
+void mo_turn_stuck(struct chat *c);
+/* The model has answered while the entry is still being written. */
+void mo_write_ahead_done(struct chat *c, const struct mo_llm_reply *r,
+                         const struct mo_llm_failure *f);
+void mo_write_ahead_drop(struct chat *c); /* frees an early answer */
+/* Callback of chat->soon: sends the early request. */
+void mo_write_ahead_ask(struct mo_later *d);
+
+void mo_chat_queue_push(struct chat *c, struct message *m);
+/* Stores the messages that wait while a turn runs. */
+void mo_chat_queue_store(struct chat *c);
+/* While the history is read, oldest first: true if this is a queued entry,
+ * which is in the queue now. */
+bool mo_chat_queue_restore(struct chat *c, const struct entry *en);
+void mo_chat_queue_drop(struct chat *c);
 
 #endif

@@ -1,13 +1,16 @@
 /* verdict.c - turns the calls of a reply into struct call, each with its
- * verdict: run, ask a person, or refused with an error result. */
-#include "agent/chat/verdict.h"
+ * verdict: run, ask a person, or refused with an error result; and handles a
+ * person's decision about a pending call.
+ *
+ * A decision must be about the call as it was shown. A decision about a call
+ * that is not pending (any more), or has changed, is refused and audited.
+ * calls.c stores an accepted decision; then the call runs or is rejected. */
 
 #include "agent/chat/calls.h"
-#include "agent/chat/changed_tools.h"
-#include "agent/chat/chat_log.h"
+#include "agent/chat/chat_write.h"
+#include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
-#include "agent/chat/router.h"
-
+#include "agent/chat/session_memory.h"
 #include "mcp/content.h"
 
 void mo_chat_call_refuse(struct call *k, const char *by, const char *fmt, ...)
@@ -79,8 +82,10 @@ static void call_deny(struct call *k, struct mo_span why)
                         why.n > 0 ? ": " : "", (int)why.n, why.p);
 }
 
-bool mo_chat_call_is_denied(struct call *k, struct mo_span args,
-                            struct mo_span *why)
+/* True if the operator's rules deny the call with these arguments (empty: with
+ * its own). The rules may have changed since it was judged. *why: the reason
+ * of the rule. */
+static bool is_denied(struct call *k, struct mo_span args, struct mo_span *why)
 {
     mo_autobuf struct mo_buf other = {.max = MO_EXACT_MAX};
     struct mo_buf own = k->args;
@@ -104,7 +109,7 @@ void mo_chat_calls_judge_again(struct chat *c)
         return;
     mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
         if (k->state != MO_CALL_PENDING || k->writing || !k->tool ||
-            !mo_chat_call_is_denied(k, mo_span(NULL, 0), &why))
+            !is_denied(k, mo_span(NULL, 0), &why))
             continue;
         call_deny(k, why);
         mo_chat_call_settle(k, MO_CALL_REJECTED);
@@ -175,7 +180,8 @@ static int take_call(struct chat *c, const struct mo_llm_call *from,
         mo_chat_router_choose(k);
     mo_chat_calls_digest(k);
     if (mo_changed_tools_is_blocked(c, k->tool) ||
-        (k->routed && !mo_changed_tools_is_same(c, k->tool)))
+        (k->routed &&
+         !mo_policy_tool_is_pinned(c->agent->o.policy, k->tool, NULL)))
         mo_chat_call_refuse(
             k, "rule",
             "This tool was changed by its server and is not used until a "
@@ -210,4 +216,81 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
         mo_chat_log_decision(k);
     mo_chat_calls_count(c);
     return rc;
+}
+
+/* --- decisions ----------------------------------------------------------- */
+
+static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
+{
+    struct mo_json_doc doc;
+    int rc = mo_json_parse(args, 0, &doc, e);
+
+    if (rc == 0)
+        rc = mo_chat_call_take_args(k, doc.root, e);
+    if (rc == 0)
+        mo_chat_calls_digest(k);
+    return rc;
+}
+
+/* Audits a decision that was refused. */
+static void audit_refusal(const struct mo_member *m,
+                          const struct mo_decision *d, const char *code)
+{
+    const struct mo_audit_row row = {
+        .event = "refused",
+        .subject = mo_span_cstr(code),
+        .call = mo_span_head(d->call, MO_LLM_KEY_MAX),
+        .approved = &d->approved,
+        .who = mo_span_cstr(m->who),
+    };
+
+    mo_chat_audit(m->chat, &row);
+}
+
+void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
+                    mo_ack_fn *done, void *ctx)
+{
+    struct chat *c = m->chat;
+    struct ack ack = {done, ctx};
+    struct call *k = mo_chat_calls_find(c, d->call);
+    struct mo_span why;
+    struct mo_err e;
+
+    if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
+        c->state != CHAT_CALLS) {
+        audit_refusal(m, d, "unknown_call");
+        mo_chat_ack(&ack, "unknown_call", mo_chat_calls_none);
+        return;
+    }
+    if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
+        audit_refusal(m, d, "changed");
+        mo_chat_ack(
+            &ack, "changed",
+            "the call has changed since it was shown; look at it again");
+        return;
+    }
+    if (d->approved && k->tool && is_denied(k, d->args, &why)) {
+        audit_refusal(m, d, "denied");
+        mo_fail(&e, MO_EPOLICY, "this call is not allowed here%s%.*s",
+                why.n > 0 ? ": " : "", (int)why.n, why.p);
+        mo_chat_ack(&ack, "denied", e.msg);
+        return;
+    }
+    if (d->args.n > 0 && edit_args(k, d->args, &e) < 0) {
+        mo_chat_ack(&ack, "bad_request", e.msg);
+        return;
+    }
+    mo_buf_set(&k->reason, mo_span_head(d->reason, REASON_MAX));
+    k->ack = ack;
+    k->by = "person";
+    memcpy(k->who, m->who, sizeof(k->who));
+    if (d->remember != MO_REMEMBER_NO)
+        k->kept = mo_session_memory_decision(k, d, &e) == 0 ? 1 : -1;
+    if (k->kept < 0)
+        mo_chat_event_message(c, m, e.msg);
+    if (d->approved)
+        mo_chat_call_settle(k, MO_CALL_RUNNING);
+    else
+        mo_chat_call_reject(k, "person", "The person rejected this call.");
+    mo_chat_calls_arm(c);
 }

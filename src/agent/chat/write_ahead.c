@@ -13,17 +13,20 @@
  *      without the early request: an entry that is stored or not, and no
  *      member that was told of it.
  *
+ * A message that has to wait for the end of a turn is stored at once, as an
+ * entry with the role "queued", and acknowledged. When its turn comes it is
+ * stored as the user entry with the same id. After a restart the messages that
+ * still wait are the queued entries without a user entry of the same id. No
+ * model and no page is shown a queued entry.
+ *
  * The request is sent after the write instead if the store is known to be down,
  * if another write of the chat is under way (it may start a new conversation),
  * or if tools must be loaded or older turns summarised first. */
-#include "agent/chat/write_ahead.h"
 
 #include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
-#include "agent/chat/context_window.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
-#include "agent/chat/queue.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
 
@@ -194,17 +197,57 @@ static struct entry *make_entry(const struct mo_buf *doc, struct mo_err *e)
     return en;
 }
 
-/* --- user messages ------------------------------------------------------- */
+/* --- the queue ----------------------------------------------------------- */
+
+void mo_chat_queue_push(struct chat *c, struct message *m)
+{
+    mo_list_push(&c->queue, &m->node);
+    c->nqueue++;
+    c->stalled = false;
+}
+
+/* Removes and returns the first message; NULL: none can be taken now. */
+static struct message *queue_take(struct chat *c)
+{
+    struct message *m = mo_list_first(&c->queue, struct message, node);
+
+    if (m == NULL || m->writing || c->stalled)
+        return NULL;
+    mo_list_del(&m->node);
+    c->nqueue--;
+    return m;
+}
+
+/* Puts a message back to the front because its user entry could not be stored.
+ * It is taken again with the next message that is sent. */
+static void queue_return(struct chat *c, struct message *m)
+{
+    m->again = true;
+    mo_list_push(c->queue.next, &m->node);
+    c->nqueue++;
+    c->stalled = true;
+}
+
+void mo_chat_queue_drop(struct chat *c)
+{
+    mo_list_drain (m, &c->queue, struct message, node) {
+        mo_chat_ack(&m->ack, "closed",
+                    "the session ended before this was read");
+        mo_free(m);
+    }
+    c->nqueue = 0;
+}
 
 /* Remembers a message that may or may not be stored. If the same text is sent
  * again it keeps its id, and the store checks whether it is there. */
-void mo_turn_unsure(struct chat *c, struct message *m)
+static void set_unsure(struct chat *c, struct message *m)
 {
     mo_free(c->unsure);
     c->unsure = m;
 }
 
-bool mo_turn_is_again(const struct chat *c, struct message *m)
+/* True if this is that message, sent again; then it gets its id. */
+static bool is_again(const struct chat *c, struct message *m)
 {
     const struct message *u = c->unsure;
 
@@ -215,6 +258,8 @@ bool mo_turn_is_again(const struct chat *c, struct message *m)
     return true;
 }
 
+/* --- user messages ------------------------------------------------------- */
+
 static void on_message_written(struct chat *c, void *arg,
                                const struct mo_err *why)
 {
@@ -224,15 +269,15 @@ static void on_message_written(struct chat *c, void *arg,
     (void)arg;
     if (why && m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(why->msg), 0);
-        mo_chat_queue_return(c, mo_take_ptr(&m));
+        queue_return(c, mo_take_ptr(&m));
         entry_lost(c);
     } else if (why) {
         mo_chat_ack(&m->ack, "state_unavailable", why->msg);
         if (why->code == MO_EUNAVAIL)
-            mo_turn_unsure(c, mo_take_ptr(&m));
+            set_unsure(c, mo_take_ptr(&m));
         entry_lost(c);
     } else {
-        mo_turn_unsure(c, NULL);
+        set_unsure(c, NULL);
         mo_buf_printf(&extra, "\"turnId\":\"%s\",\"messageId\":\"%s\"",
                       c->turn.id, m->id);
         mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
@@ -245,8 +290,7 @@ static void on_message_written(struct chat *c, void *arg,
 static int write_message(struct chat *c, struct message *m, struct mo_err *e)
 {
     struct mo_write w = {.text = mo_span(m->text, m->n),
-                         .again =
-                             m->stored ? m->again : mo_turn_is_again(c, m)};
+                         .again = m->stored ? m->again : is_again(c, m)};
     mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
     struct entry *en = NULL;
 
@@ -258,7 +302,7 @@ static int write_message(struct chat *c, struct message *m, struct mo_err *e)
 
 void mo_turn_next(struct chat *c)
 {
-    struct message *m = c->state == CHAT_IDLE ? mo_chat_queue_take(c) : NULL;
+    struct message *m = c->state == CHAT_IDLE ? queue_take(c) : NULL;
     struct mo_err e;
 
     if (m == NULL)
@@ -274,7 +318,7 @@ void mo_turn_next(struct chat *c)
     c->turn.saying = NULL;
     if (m->stored) {
         mo_chat_event_error(c, "state_unavailable", mo_span_cstr(e.msg), 0);
-        mo_chat_queue_return(c, m);
+        queue_return(c, m);
     } else {
         mo_chat_ack(&m->ack, "state_unavailable", e.msg);
         mo_free(m);
@@ -352,4 +396,135 @@ void mo_turn_stuck(struct chat *c)
     c->turn.stuck = false;
     if (c->state == CHAT_RESULTS)
         mo_turn_end(c);
+}
+
+/* --- storing waiting messages ------------------------------------------- */
+
+static unsigned position_of(const struct chat *c, const struct message *m)
+{
+    unsigned n = 0;
+
+    mo_list_each (it, &c->queue) {
+        n++;
+        if (it == &m->node)
+            break;
+    }
+    return n;
+}
+
+static void refuse_message(struct chat *c, struct message *m,
+                           const struct mo_err *why)
+{
+    mo_list_del(&m->node);
+    c->nqueue--;
+    mo_chat_ack(&m->ack, "state_unavailable", why->msg);
+    if (why->code == MO_EUNAVAIL)
+        set_unsure(c, m);
+    else
+        mo_free(m);
+}
+
+static void on_queued(struct chat *c, void *arg, const struct mo_err *why)
+{
+    struct message *m = arg;
+    mo_autobuf struct mo_buf extra = {.max = 256};
+
+    m->writing = false;
+    if (why) {
+        refuse_message(c, m, why);
+        return;
+    }
+    m->stored = true;
+    set_unsure(c, NULL);
+    mo_buf_printf(&extra, "\"queued\":%u,\"messageId\":\"%s\"",
+                  position_of(c, m), m->id);
+    mo_chat_ack_ok(&m->ack, mo_buf_view(&extra));
+}
+
+static void store_message(struct chat *c, struct message *m)
+{
+    struct mo_write w = {.kind = MO_WRITE_ENTRY, .at = mo_wall_ms()};
+    mo_autobuf struct mo_buf doc = {.max = MO_ENTRY_MAX};
+    struct mo_err e;
+    int rc = 0;
+
+    (void)is_again(c, m);
+    mo_entry_message(&doc, "queued", mo_span_cstr(m->id),
+                     mo_span(m->text, m->n));
+    w.doc = mo_buf_view(&doc);
+    rc = mo_buf_err(&doc) ? mo_fail(&e, mo_buf_err(&doc), "a queued message")
+                          : mo_chat_write(c, &w, 1, on_queued, m, &e);
+    m->writing = rc == 0;
+    if (rc < 0)
+        refuse_message(c, m, &e);
+}
+
+void mo_chat_queue_store(struct chat *c)
+{
+    if (c->state == CHAT_IDLE)
+        return; /* the first is taken now, the others come here then */
+    mo_list_each_entry_safe (m, &c->queue, struct message, node) {
+        if (!m->stored && !m->writing)
+            store_message(c, m);
+    }
+}
+
+/* --- after a restart ----------------------------------------------------- */
+
+static struct message *read_message(const struct entry *en)
+{
+    struct message *m = NULL;
+    mo_autobuf struct mo_buf text = {.max = MO_CHAT_TEXT_MAX};
+    mo_autobuf struct mo_buf id = {.max = ID_MAX - 1};
+
+    if (mo_json_str_buf(mo_json_get(en->doc, "id"), &id) == 0 &&
+        mo_entry_text(en->doc, &text) == 0)
+        m = mo_zalloc(sizeof(*m) + text.len);
+    if (m) {
+        memcpy(m->id, id.p, id.len);
+        m->stored = true;
+        m->n = text.len;
+        memcpy(m->text, text.p, text.len);
+    }
+    return m;
+}
+
+/* Messages said since the start are newer: they stay behind it. */
+static void put_back(struct chat *c, struct message *m)
+{
+    struct mo_list *behind = c->queue.next;
+
+    while (behind != &c->queue &&
+           mo_container_of(behind, struct message, node)->stored)
+        behind = behind->next;
+    mo_list_push(behind, &m->node);
+    c->nqueue++;
+}
+
+static void forget_message(struct chat *c, const struct entry *en)
+{
+    struct mo_json id = mo_json_get(en->doc, "id");
+
+    mo_list_each_entry_safe (m, &c->queue, struct message, node) {
+        if (!m->stored || !mo_json_str_eq(id, mo_span_cstr(m->id)))
+            continue;
+        mo_list_del(&m->node);
+        c->nqueue--;
+        mo_free(m);
+    }
+}
+
+bool mo_chat_queue_restore(struct chat *c, const struct entry *en)
+{
+    struct message *m = NULL;
+
+    if (en->role != MO_ENTRY_USER && en->role != MO_ENTRY_QUEUED)
+        return false;
+    forget_message(c, en); /* it was stored twice, or is taken */
+    if (en->role == MO_ENTRY_USER)
+        return false;
+    m = read_message(en);
+    if (m)
+        put_back(c, m);
+    return true;
 }

@@ -156,18 +156,13 @@ struct mo_llm *mo_llm_new(struct mo_loop *l, struct mo_httpc *hc,
     return NULL;
 }
 
-static void wipe_buf(struct mo_buf *b)
-{
-    mo_buf_wipe(b);
-}
-
 void mo_llm_free(struct mo_llm *m)
 {
     if (!m)
         return;
     MO_BUG_ON(m->active);
-    wipe_buf(&m->key);
-    mo_llm_memo_fini(&m->memo);
+    mo_buf_wipe(&m->key);
+    mo_buf_fini(&m->memo.text);
     mo_free(m->url);
     mo_free(m);
 }
@@ -199,11 +194,6 @@ int mo_llm_headers(const struct mo_llm *m, struct mo_llm_headers *h,
     if (m->kind == MO_LLM_CLAUDE)
         add_header(h, MO_SPAN("anthropic-version"), MO_SPAN(CLAUDE_VERSION));
     return 0;
-}
-
-void mo_llm_headers_fini(struct mo_llm_headers *h)
-{
-    wipe_buf(&h->auth);
 }
 
 void mo_llm_network(const char *label, const struct mo_err *why,

@@ -129,6 +129,8 @@ struct mo_llm_usage {
 };
 
 void mo_llm_usage_add(struct mo_llm_usage *sum, const struct mo_llm_usage *u);
+/* Writes the members of a "usage" object, as in entries. */
+void mo_llm_usage_put(struct mo_jw *w, const struct mo_llm_usage *u);
 
 struct mo_llm_reply {
     struct mo_span entry; /* the assistant entry */

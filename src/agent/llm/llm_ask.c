@@ -18,15 +18,6 @@ bool mo_llm_is_type(struct mo_json block, const char *type)
     return mo_json_str_eq(mo_json_first(block, "type"), mo_span_cstr(type));
 }
 
-bool mo_llm_is_one_of(struct mo_json v, const char *const *names)
-{
-    for (; *names; names++) {
-        if (mo_json_str_eq(v, mo_span_cstr(*names)))
-            return true;
-    }
-    return false;
-}
-
 void mo_llm_entry_text(struct mo_json entry, struct mo_buf *out)
 {
     mo_json_each (at, mo_json_get(entry, "blocks")) {
@@ -143,7 +134,7 @@ void mo_llm_put_name(struct mo_jw *w, struct mo_json call)
     n = n < sizeof(out) ? n : sizeof(out);
     for (size_t i = 0; i < n; i++)
         out[i] = strchr(NAME_CHARS, name.p[1 + i]) ? name.p[1 + i] : '_';
-    mo_jw_str(w, mo_span(out, n));
+    mo_jw_member(w, "name", mo_span(out, n));
 }
 
 static bool is_good_tool(const struct mo_llm_tool *t)
@@ -233,14 +224,14 @@ size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
     return n;
 }
 
-struct mo_json mo_llm_wire_id(const struct mo_llm_ask *q, size_t i,
-                              struct mo_json call)
+void mo_llm_put_id(struct mo_jw *w, const char *key, const struct mo_llm_ask *q,
+                   size_t i, struct mo_json call)
 {
     struct mo_json id = mo_json_first(call, "id");
 
-    if (q->own[i] && mo_json_is(id, MO_JSON_STRING) && id.n > 2)
-        return id;
-    return mo_json_first(call, "key");
+    if (!q->own[i] || !mo_json_is(id, MO_JSON_STRING) || id.n <= 2)
+        id = mo_json_first(call, "key");
+    mo_jw_member_raw(w, key, mo_json_text(id));
 }
 
 size_t mo_llm_last_user(const struct mo_llm_ask *q)
@@ -303,9 +294,9 @@ static bool read_media(struct mo_llm_piece *p, const char *what,
 
     if (!mo_json_is(data, MO_JSON_STRING) || data.n <= 2)
         return false;
-    if (!mo_llm_is_one_of(mime, images) && !mo_llm_is_one_of(mime, docs))
+    if (!mo_json_str_in(mime, images) && !mo_json_str_in(mime, docs))
         return note_piece(p, what, mime, data);
-    p->kind = mo_llm_is_one_of(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
+    p->kind = mo_json_str_in(mime, docs) ? MO_PIECE_PDF : MO_PIECE_IMAGE;
     p->mime = mime;
     p->data = data;
     return true;
@@ -368,8 +359,10 @@ static void put_str(struct mo_jw *w, struct mo_json v)
     mo_jw_buf(w, &b);
 }
 
-void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p)
+void mo_llm_piece_text(struct mo_jw *w, const char *key,
+                       const struct mo_llm_piece *p)
 {
+    mo_jw_key(w, key);
     if (p->text.p)
         put_str(w, p->text);
     else
@@ -377,7 +370,8 @@ void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p)
 }
 
 /* Both parts are normally plain ASCII; other characters are re-encoded. */
-void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p)
+void mo_llm_data_url(struct mo_jw *w, const char *key,
+                     const struct mo_llm_piece *p)
 {
     mo_autobuf struct mo_buf b = {.max = p->data.n + 128};
 
@@ -385,15 +379,13 @@ void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p)
     (void)mo_json_str_buf(p->mime, &b);
     (void)mo_buf_puts(&b, ";base64,");
     (void)mo_json_str_buf(p->data, &b);
+    mo_jw_key(w, key);
     mo_jw_buf(w, &b);
 }
 
 bool mo_llm_failed(const struct mo_llm_pair *p)
 {
-    bool bad = false;
-
-    (void)mo_json_bool(mo_json_get(p->result, "isError"), &bad);
-    return bad || !p->result.p;
+    return !p->result.p || mo_json_flag(p->result, "isError");
 }
 
 static void add_piece(struct mo_buf *b, const struct mo_llm_piece *p)
@@ -411,14 +403,21 @@ static void add_piece(struct mo_buf *b, const struct mo_llm_piece *p)
         (void)mo_buf_puts(b, named.note);
 }
 
-void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p)
+void mo_llm_result_text(const struct mo_llm_pair *p, struct mo_buf *out)
+{
+    if (!p->result.p)
+        (void)mo_buf_puts(out, MO_LLM_UNKNOWN);
+    for (struct mo_llm_pieces s = mo_llm_result_pieces(p);
+         mo_llm_next_piece(&s);)
+        add_piece(out, &s.p);
+}
+
+void mo_llm_put_result(struct mo_jw *w, const char *key,
+                       const struct mo_llm_pair *p)
 {
     mo_autobuf struct mo_buf b = {.max = MO_LLM_REQUEST_MAX};
 
-    if (!p->result.p)
-        (void)mo_buf_puts(&b, MO_LLM_UNKNOWN);
-    for (struct mo_llm_pieces s = mo_llm_result_pieces(p);
-         mo_llm_next_piece(&s);)
-        add_piece(&b, &s.p);
+    mo_llm_result_text(p, &b);
+    mo_jw_key(w, key);
     mo_jw_buf(w, &b);
 }

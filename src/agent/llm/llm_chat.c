@@ -23,16 +23,14 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 
     mo_jw_obj(w);
     mo_jw_member_cstr(w, "type", image ? "image_url" : "text");
-    mo_jw_key(w, image ? "image_url" : "text");
     if (image) {
-        mo_jw_obj(w);
-        mo_jw_key(w, "url");
-        mo_llm_data_url(w, p);
+        mo_jw_member_obj(w, "image_url");
+        mo_llm_data_url(w, "url", p);
         mo_jw_end(w);
     } else if (p->kind == MO_PIECE_TEXT) {
-        mo_llm_piece_text(w, p);
+        mo_llm_piece_text(w, "text", p);
     } else {
-        mo_jw_cstr(w, "[a PDF document: not shown]");
+        mo_jw_member_cstr(w, "text", "[a PDF document: not shown]");
     }
     mo_jw_end(w);
 }
@@ -67,14 +65,13 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
     struct mo_json raw = mo_json_get(call, "raw");
 
     mo_jw_obj(w);
-    mo_jw_member_raw(w, "id", mo_json_text(mo_llm_wire_id(q, i, call)));
+    mo_llm_put_id(w, "id", q, i, call);
     if (q->own[i] && mo_json_is(raw, MO_JSON_OBJECT) &&
         mo_llm_good_name(mo_json_get(call, "name"))) {
         mo_llm_put_but(w, raw, but);
     } else {
         mo_jw_member_cstr(w, "type", "function");
         mo_jw_member_obj(w, "function");
-        mo_jw_key(w, "name");
         mo_llm_put_name(w, call);
         mo_jw_member(w, "arguments", mo_json_text(mo_json_get(call, "args")));
         mo_jw_end(w);
@@ -120,10 +117,8 @@ static void put_result(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
                        const struct mo_llm_pair *p)
 {
     put_role(w, "tool");
-    mo_jw_member_raw(w, "tool_call_id",
-                     mo_json_text(mo_llm_wire_id(q, i, p->call)));
-    mo_jw_key(w, "content");
-    mo_llm_result_text(w, p);
+    mo_llm_put_id(w, "tool_call_id", q, i, p->call);
+    mo_llm_put_result(w, "content", p);
     mo_jw_end(w);
 }
 
@@ -187,6 +182,7 @@ static void put_joined(const struct mo_llm_ask *q, size_t i, size_t end,
         if (is_plain(q->entries[i], &p))
             (void)mo_json_str_buf(p.text, &all);
     }
+    mo_jw_key(w, "content");
     mo_jw_buf(w, &all);
 }
 
@@ -202,13 +198,12 @@ static size_t put_user(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
     while (end < q->n && mo_llm_is_role(q->entries[end], "user"))
         plain = is_plain(q->entries[end++], &p) && plain;
     put_role(w, "user");
-    mo_jw_key(w, "content");
     if (plain && end == i + 1) {
-        mo_llm_piece_text(w, &p);
+        mo_llm_piece_text(w, "content", &p);
     } else if (plain) {
         put_joined(q, i, end, w);
     } else {
-        mo_jw_arr(w);
+        mo_jw_member_arr(w, "content");
         for (; i < end; i++)
             put_pieces(w, q->entries[i]);
         mo_jw_end(w);

@@ -93,8 +93,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
     }
     mo_jw_obj(w);
     mo_jw_member(w, "type", MO_SPAN("text"));
-    mo_jw_key(w, "text");
-    mo_llm_piece_text(w, p);
+    mo_llm_piece_text(w, "text", p);
     mo_jw_end(w);
 }
 
@@ -118,8 +117,7 @@ static void put_call(struct out *o, size_t i, struct mo_json call)
     begin_message(o, assistant, &w);
     mo_jw_obj(&w);
     mo_jw_member(&w, "type", MO_SPAN("tool_use"));
-    mo_jw_member_raw(&w, "id", mo_json_text(mo_llm_wire_id(o->q, i, call)));
-    mo_jw_key(&w, "name");
+    mo_llm_put_id(&w, "id", o->q, i, call);
     mo_llm_put_name(&w, call);
     mo_jw_member_raw(&w, "input", mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(&w);
@@ -193,8 +191,7 @@ static void put_results(struct out *o, size_t i)
         begin_message(o, user, &w);
         mo_jw_obj(&w);
         mo_jw_member(&w, "type", MO_SPAN("tool_result"));
-        mo_jw_member_raw(&w, "tool_use_id",
-                         mo_json_text(mo_llm_wire_id(o->q, i, v[c].call)));
+        mo_llm_put_id(&w, "tool_use_id", o->q, i, v[c].call);
         put_content(&w, &v[c]);
         if (mo_llm_failed(&v[c]))
             mo_jw_member_bool(&w, "is_error", true);

@@ -322,7 +322,7 @@ static int64_t retry_after(struct mo_span s, uint64_t wall_ms)
     int64_t at;
     double sec;
 
-    if (s.n && s.p[0] >= '0' && s.p[0] <= '9')
+    if (s.n && mo_is_digit(s.p[0]))
         return mo_json_f64(num, &sec) == 0 && sec < 1e9 ? (int64_t)(sec * 1000)
                                                         : -1;
     at = http_date(s);
@@ -345,8 +345,7 @@ void mo_llm_hint_head(struct mo_llm_hint *h, const struct mo_http_head *head,
         h->should = 1;
     else if (mo_span_is(should, "false"))
         h->should = 0;
-    if (ms.n && ms.p[0] >= '0' && ms.p[0] <= '9' && mo_json_f64(num, &v) == 0 &&
-        v < 1e12)
+    if (ms.n && mo_is_digit(ms.p[0]) && mo_json_f64(num, &v) == 0 && v < 1e12)
         h->after_ms = (int64_t)v;
     else if (after.n)
         h->after_ms = retry_after(after, wall_ms);

@@ -32,20 +32,18 @@ static bool needs_prefix(struct mo_span name)
 
     while (i < name.n && name.p[i] == '_')
         i++;
-    return i < name.n &&
-           ((name.p[i] >= '0' && name.p[i] <= '9') || name.p[i] == '-');
+    return i < name.n && (mo_is_digit(name.p[i]) || name.p[i] == '-');
 }
 
 static void put_name(struct mo_jw *w, struct mo_span name)
 {
     char odd[MO_LLM_NAME_MAX + 2] = "_";
 
-    if (!needs_prefix(name) || name.n > MO_LLM_NAME_MAX) {
-        mo_jw_str(w, name);
-        return;
+    if (needs_prefix(name) && name.n <= MO_LLM_NAME_MAX) {
+        memcpy(odd + 1, name.p, name.n);
+        name = mo_span(odd, name.n + 1);
     }
-    memcpy(odd + 1, name.p, name.n);
-    mo_jw_str(w, mo_span(odd, name.n + 1));
+    mo_jw_member(w, "name", name);
 }
 
 /* Maps a name in a reply back to the name of the tool. */
@@ -64,7 +62,7 @@ static void put_call_name(struct mo_jw *w, struct mo_json call, bool own)
 
     raw = mo_json_get(raw, "name");
     if (own && mo_json_is(raw, MO_JSON_STRING))
-        mo_jw_raw(w, mo_json_text(raw));
+        mo_jw_member_raw(w, "name", mo_json_text(raw));
     else if (mo_llm_good_name(name))
         put_name(w, mo_span(name.p + 1, name.n - 2));
     else
@@ -96,8 +94,7 @@ static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     mo_jw_obj(w);
     if (p->kind == MO_PIECE_TEXT) {
-        mo_jw_key(w, "text");
-        mo_llm_piece_text(w, p);
+        mo_llm_piece_text(w, "text", p);
     } else {
         mo_jw_member_obj(w, "inlineData");
         mo_jw_member_raw(w, "mimeType", mo_json_text(p->mime));
@@ -123,8 +120,7 @@ static void put_call(struct out *o, size_t i, struct mo_json call, bool first)
 
     mo_jw_obj(w);
     mo_jw_member_obj(w, "functionCall");
-    mo_jw_member_raw(w, "id", mo_json_text(mo_llm_wire_id(o->q, i, call)));
-    mo_jw_key(w, "name");
+    mo_llm_put_id(w, "id", o->q, i, call);
     put_call_name(w, call, false);
     mo_jw_member_raw(w, "args", mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);
@@ -185,13 +181,10 @@ static void put_response(struct out *o, size_t i,
     mo_jw_obj(w);
     mo_jw_member_obj(w, "functionResponse");
     if (!o->q->own[i] || (mo_json_is(id, MO_JSON_STRING) && id.n > 2))
-        mo_jw_member_raw(w, "id",
-                         mo_json_text(mo_llm_wire_id(o->q, i, pair->call)));
-    mo_jw_key(w, "name");
+        mo_llm_put_id(w, "id", o->q, i, pair->call);
     put_call_name(w, pair->call, o->q->own[i]);
     mo_jw_member_obj(w, "response");
-    mo_jw_key(w, mo_llm_failed(pair) ? "error" : "output");
-    mo_llm_result_text(w, pair);
+    mo_llm_put_result(w, mo_llm_failed(pair) ? "error" : "output", pair);
     mo_jw_end(w);
     if (o->modern && has_media(pair)) {
         mo_jw_member_arr(w, "parts");
@@ -263,7 +256,6 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
     mo_jw_member_arr(w, "functionDeclarations");
     for (size_t i = 0; i < r->ntools; i++) {
         mo_jw_obj(w);
-        mo_jw_key(w, "name");
         put_name(w, r->tools[i].name);
         mo_jw_member(w, "description", r->tools[i].description);
         put_schema(w, r->tools[i].schema);
@@ -327,14 +319,6 @@ static int put_gemini_body(const struct mo_llm_ask *q, struct mo_buf *body,
 
 /* --- the stream: parts --------------------------------------------------- */
 
-static bool is_thought(struct mo_json part)
-{
-    bool b = false;
-
-    (void)mo_json_bool(mo_json_get(part, "thought"), &b);
-    return b;
-}
-
 /* True if the part has only text and a thought flag, so it may be joined. */
 static bool is_plain(struct mo_json part)
 {
@@ -350,7 +334,7 @@ static int take_text(struct mo_llm_in *in, struct mo_json part,
                      struct mo_err *e)
 {
     enum mo_llm_block_kind kind =
-        is_thought(part) ? MO_LB_THINKING : MO_LB_TEXT;
+        mo_json_flag(part, "thought") ? MO_LB_THINKING : MO_LB_TEXT;
     struct mo_json text = mo_json_get(part, "text");
     struct mo_llm_block *b = mo_llm_last(in);
     bool plain = is_plain(part);

@@ -260,7 +260,7 @@ void mo_llm_put_but(struct mo_jw *w, struct mo_json obj,
                     const char *const *names)
 {
     mo_json_each (at, obj) {
-        if (names && mo_llm_is_one_of(at.key, names))
+        if (names && mo_json_str_in(at.key, names))
             continue;
         mo_jw_key_raw(w, at.key);
         mo_jw_raw(w, mo_json_text(at.val));
@@ -372,6 +372,14 @@ void mo_llm_usage_add(struct mo_llm_usage *sum, const struct mo_llm_usage *u)
     sum->cache_write += u->cache_write;
 }
 
+void mo_llm_usage_put(struct mo_jw *w, const struct mo_llm_usage *u)
+{
+    mo_jw_member_u64(w, "input", u->input);
+    mo_jw_member_u64(w, "output", u->output);
+    mo_jw_member_u64(w, "cacheRead", u->cache_read);
+    mo_jw_member_u64(w, "cacheWrite", u->cache_write);
+}
+
 /* --- the entry ----------------------------------------------------------- */
 
 const char *mo_llm_stop_name(enum mo_llm_stop s)
@@ -419,17 +427,8 @@ static void put_block(struct mo_llm_in *in, struct mo_jw *w,
 
 static void put_usage(const struct mo_llm_in *in, struct mo_jw *w)
 {
-    const struct {
-        const char *key;
-        uint64_t v;
-    } rows[] = {{"input", in->usage.input},
-                {"output", in->usage.output},
-                {"cacheRead", in->usage.cache_read},
-                {"cacheWrite", in->usage.cache_write}};
-
     mo_jw_member_obj(w, "usage");
-    for (size_t i = 0; i < MO_COUNT(rows); i++)
-        mo_jw_member_u64(w, rows[i].key, rows[i].v);
+    mo_llm_usage_put(w, &in->usage);
     if (in->usage_raw.len)
         mo_llm_put_json(w, "raw", &in->usage_raw);
     mo_jw_end(w);

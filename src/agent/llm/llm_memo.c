@@ -27,15 +27,9 @@ void mo_llm_memo_init(struct mo_llm_memo *m)
     mo_buf_init(&m->text, MEMO_MAX);
 }
 
-void mo_llm_memo_fini(struct mo_llm_memo *m)
-{
-    mo_buf_fini(&m->text);
-}
-
 static void forget_memo(struct mo_llm_memo *m)
 {
     mo_buf_fini(&m->text);
-    mo_buf_init(&m->text, MEMO_MAX);
     m->knot = (struct mo_llm_knot){.len = 0};
 }
 

@@ -40,14 +40,12 @@ static void get_data(void *ctx, struct mo_span data)
 static void get_done(void *ctx, const struct mo_err *why)
 {
     struct get *g = ctx;
-    struct mo_err e;
 
     g->x = NULL;
-    if (!why && mo_buf_err(&g->body)) {
-        (void)mo_fail(&e, mo_buf_err(&g->body), "answer");
-        why = &e;
-    }
-    g->done(g, why);
+    if (!why && mo_buf_err(&g->body))
+        g->done(g, mo_error(mo_buf_err(&g->body), "answer"));
+    else
+        g->done(g, why);
 }
 
 static int get_start(struct get *g, struct mo_httpc *hc, const char *url,
@@ -191,7 +189,7 @@ static int ask_page(struct list *l, struct mo_span token, struct mo_err *e)
     if (rc == 0)
         rc = get_start(&l->get, l->m->hc, mo_buf_cstr(&url), &h,
                        (unsigned)((l->until - now) / MO_MS) + 1, e);
-    mo_llm_headers_fini(&h);
+    mo_buf_wipe(&h.auth);
     return rc;
 }
 

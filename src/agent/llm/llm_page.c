@@ -56,10 +56,10 @@ static double model_version(struct mo_span id)
     double d = 0;
     size_t i = 0, n = 0;
 
-    while (i < id.n && (id.p[i] < '0' || id.p[i] > '9'))
+    while (i < id.n && !mo_is_digit(id.p[i]))
         i++;
-    while (i + n < id.n && ((id.p[i + n] >= '0' && id.p[i + n] <= '9') ||
-                            (id.p[i + n] == '.' && n)))
+    while (i + n < id.n &&
+           (mo_is_digit(id.p[i + n]) || (id.p[i + n] == '.' && n)))
         n++;
     num = (struct mo_json){id.p + i, n};
     return n && n < 8 && mo_json_f64(num, &d) == 0 ? d : 0;
@@ -141,8 +141,7 @@ static bool is_for_chat(struct mo_span id, struct mo_arena *a)
     char *p = mo_arena_strndup(a, id.p, id.n);
 
     for (size_t i = 0; p && i < id.n; i++)
-        if (p[i] >= 'A' && p[i] <= 'Z')
-            p[i] = (char)(p[i] - 'A' + 'a');
+        p[i] = mo_lower(p[i]);
     return p && !has_word(mo_span(p, id.n), other);
 }
 
@@ -177,12 +176,9 @@ static const struct {
 static struct mo_span next_token(enum mo_llm_kind k, struct mo_json root,
                                  struct mo_arena *a)
 {
-    bool more = false;
-
     if (k == MO_LLM_GEMINI)
         return read_str(mo_json_get(root, "nextPageToken"), a);
-    (void)mo_json_bool(mo_json_get(root, "has_more"), &more);
-    return k == MO_LLM_CLAUDE && more
+    return k == MO_LLM_CLAUDE && mo_json_flag(root, "has_more")
                ? read_str(mo_json_get(root, "last_id"), a)
                : (struct mo_span){NULL, 0};
 }

@@ -64,17 +64,17 @@ struct mo_llm_pair {
 int mo_llm_ask_init(struct mo_llm_ask *q, struct mo_arena *a, struct mo_err *e);
 bool mo_llm_is_role(struct mo_json entry, const char *role);
 bool mo_llm_is_type(struct mo_json block, const char *type);
-bool mo_llm_is_one_of(struct mo_json str, const char *const *names);
 /* The calls of assistant entry i with their results, in order; at most
  * MO_LLM_CALLS_MAX. */
 size_t mo_llm_pairs(const struct mo_llm_ask *q, size_t i,
                     struct mo_llm_pair v[MO_LLM_CALLS_MAX]);
-/* The id sent for a call: the provider's own, or our key. */
-struct mo_json mo_llm_wire_id(const struct mo_llm_ask *q, size_t i,
-                              struct mo_json call);
+/* Writes the id sent for a call of entry i: the provider's own, or our key. */
+void mo_llm_put_id(struct mo_jw *w, const char *key, const struct mo_llm_ask *q,
+                   size_t i, struct mo_json call);
 /* True if the name can be sent to any provider. Models may invent tool
  * names. */
 bool mo_llm_good_name(struct mo_json name);
+/* Writes the member "name". */
 void mo_llm_put_name(struct mo_jw *w, struct mo_json call);
 /* Index of the newest user entry, or 0. */
 size_t mo_llm_last_user(const struct mo_llm_ask *q);
@@ -115,12 +115,17 @@ bool mo_llm_next_piece(struct mo_llm_pieces *s);
 /* The pieces of an entry's blocks, and of the result of a call. */
 struct mo_llm_pieces mo_llm_entry_pieces(struct mo_json entry);
 struct mo_llm_pieces mo_llm_result_pieces(const struct mo_llm_pair *pair);
-void mo_llm_piece_text(struct mo_jw *w, const struct mo_llm_piece *p);
-void mo_llm_data_url(struct mo_jw *w, const struct mo_llm_piece *p);
+/* Write a member. */
+void mo_llm_piece_text(struct mo_jw *w, const char *key,
+                       const struct mo_llm_piece *p);
+void mo_llm_data_url(struct mo_jw *w, const char *key,
+                     const struct mo_llm_piece *p);
 bool mo_llm_failed(const struct mo_llm_pair *p); /* isError, or no result */
 bool mo_llm_blank(struct mo_json str);           /* only whitespace */
-/* Writes all text of a result as one string; other content is described. */
-void mo_llm_result_text(struct mo_jw *w, const struct mo_llm_pair *p);
+/* All text of a result as one string; other content is described. */
+void mo_llm_result_text(const struct mo_llm_pair *p, struct mo_buf *out);
+void mo_llm_put_result(struct mo_jw *w, const char *key,
+                       const struct mo_llm_pair *p);
 /* The result sent for a call without a result. */
 #define MO_LLM_UNKNOWN                                                         \
     "This call was interrupted. Whether it took effect is unknown."
@@ -139,7 +144,6 @@ struct mo_llm_memo {
 };
 
 void mo_llm_memo_init(struct mo_llm_memo *m);
-void mo_llm_memo_fini(struct mo_llm_memo *m);
 /* Call before mo_llm_ask_init(). Copies the reusable beginning into body and
  * sets q->from, q->base and q->knot. */
 void mo_llm_memo_find(struct mo_llm_memo *m, struct mo_llm_ask *q,
@@ -369,7 +373,7 @@ const char *mo_llm_label(enum mo_llm_kind k);
 
 #define MO_LLM_HEADERS_MAX 4
 
-/* Headers of every request; auth holds the key in clear text. */
+/* Headers of every request; auth holds the key in clear text: wipe it. */
 struct mo_llm_headers {
     struct mo_http_header v[MO_LLM_HEADERS_MAX];
     size_t n;
@@ -378,7 +382,6 @@ struct mo_llm_headers {
 
 int mo_llm_headers(const struct mo_llm *m, struct mo_llm_headers *h,
                    struct mo_err *e);
-void mo_llm_headers_fini(struct mo_llm_headers *h);
 /* Turns a connection error into a failure. */
 void mo_llm_network(const char *label, const struct mo_err *why,
                     struct mo_llm_failure *f);

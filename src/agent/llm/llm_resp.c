@@ -14,27 +14,23 @@
 static void put_piece(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     mo_jw_obj(w);
-    mo_jw_key(w, "type");
     if (p->kind == MO_PIECE_IMAGE) {
-        mo_jw_cstr(w, "input_image");
-        mo_jw_key(w, "image_url");
-        mo_llm_data_url(w, p);
+        mo_jw_member_cstr(w, "type", "input_image");
+        mo_llm_data_url(w, "image_url", p);
     } else if (p->kind == MO_PIECE_PDF) {
-        mo_jw_cstr(w, "input_file");
-        mo_jw_member(w, "filename", MO_SPAN("document.pdf"));
-        mo_jw_key(w, "file_data");
-        mo_llm_data_url(w, p);
+        mo_jw_member_cstr(w, "type", "input_file");
+        mo_jw_member_cstr(w, "filename", "document.pdf");
+        mo_llm_data_url(w, "file_data", p);
     } else {
-        mo_jw_cstr(w, "input_text");
-        mo_jw_key(w, "text");
-        mo_llm_piece_text(w, p);
+        mo_jw_member_cstr(w, "type", "input_text");
+        mo_llm_piece_text(w, "text", p);
     }
     mo_jw_end(w);
 }
 
-static void put_pieces(struct mo_jw *w, struct mo_llm_pieces s)
+static void put_pieces(struct mo_jw *w, const char *key, struct mo_llm_pieces s)
 {
-    mo_jw_arr(w);
+    mo_jw_member_arr(w, key);
     while (mo_llm_next_piece(&s))
         put_piece(w, &s.p);
     mo_jw_end(w);
@@ -44,8 +40,7 @@ static void put_user(struct mo_jw *w, struct mo_json entry)
 {
     mo_jw_obj(w);
     mo_jw_member(w, "role", MO_SPAN("user"));
-    mo_jw_key(w, "content");
-    put_pieces(w, mo_llm_entry_pieces(entry));
+    put_pieces(w, "content", mo_llm_entry_pieces(entry));
     mo_jw_end(w);
 }
 
@@ -54,8 +49,7 @@ static void put_call(const struct mo_llm_ask *q, size_t i, struct mo_jw *w,
 {
     mo_jw_obj(w);
     mo_jw_member(w, "type", MO_SPAN("function_call"));
-    mo_jw_member_raw(w, "call_id", mo_json_text(mo_llm_wire_id(q, i, call)));
-    mo_jw_key(w, "name");
+    mo_llm_put_id(w, "call_id", q, i, call);
     mo_llm_put_name(w, call);
     mo_jw_member(w, "arguments", mo_json_text(mo_json_get(call, "args")));
     mo_jw_end(w);
@@ -65,8 +59,7 @@ static void put_said(struct mo_jw *w, const struct mo_llm_piece *p)
 {
     mo_jw_obj(w);
     mo_jw_member(w, "role", MO_SPAN("assistant"));
-    mo_jw_key(w, "content");
-    mo_llm_piece_text(w, p);
+    mo_llm_piece_text(w, "content", p);
     mo_jw_end(w);
 }
 
@@ -114,13 +107,11 @@ static void put_results(const struct mo_llm_ask *q, size_t i, struct mo_jw *w)
 
         mo_jw_obj(w);
         mo_jw_member(w, "type", MO_SPAN("function_call_output"));
-        mo_jw_member_raw(w, "call_id",
-                         mo_json_text(mo_llm_wire_id(q, i, v[c].call)));
-        mo_jw_key(w, "output");
+        mo_llm_put_id(w, "call_id", q, i, v[c].call);
         if (plain)
-            mo_llm_result_text(w, &v[c]);
+            mo_llm_put_result(w, "output", &v[c]);
         else
-            put_pieces(w, mo_llm_pieces(content));
+            put_pieces(w, "output", mo_llm_pieces(content));
         mo_jw_end(w);
     }
 }
@@ -134,8 +125,7 @@ static void put_tools(struct mo_jw *w, const struct mo_llm_request *r)
         mo_jw_member(w, "name", r->tools[i].name);
         mo_jw_member(w, "description", r->tools[i].description);
         mo_jw_member_raw(w, "parameters", r->tools[i].schema);
-        mo_jw_key(w, "strict"); /* the default is true */
-        mo_jw_bool(w, false);
+        mo_jw_member_bool(w, "strict", false); /* the default is true */
         mo_jw_end(w);
     }
     mo_jw_end(w);

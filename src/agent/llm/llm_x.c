@@ -56,18 +56,16 @@ static void post_request(struct mo_llm_x *x);
 
 static void x_move(struct mo_llm_x *x, enum x_state to)
 {
-#define TO(s) (1u << (s))
     static const unsigned legal[] = {
-        [X_RUNNING] = TO(X_WAITING) | TO(X_ENDING) | TO(X_RUNNING) | TO(X_TOLD),
-        [X_WAITING] = TO(X_RUNNING) | TO(X_ENDING),
-        [X_DEMO] = TO(X_ENDING) | TO(X_TOLD),
-        [X_ENDING] = TO(X_TOLD),
+        [X_RUNNING] = MO_TO(X_WAITING) | MO_TO(X_ENDING) | MO_TO(X_RUNNING) |
+                      MO_TO(X_TOLD),
+        [X_WAITING] = MO_TO(X_RUNNING) | MO_TO(X_ENDING),
+        [X_DEMO] = MO_TO(X_ENDING) | MO_TO(X_TOLD),
+        [X_ENDING] = MO_TO(X_TOLD),
         [X_TOLD] = 0,
     };
 
-    MO_BUG_ON(!(legal[x->state] & TO(to)));
-    x->state = to;
-#undef TO
+    MO_MOVE(x->state, to, legal);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -138,12 +136,10 @@ static void on_later(struct mo_later *d)
 
 void mo_llm_cancel(struct mo_llm_x *x)
 {
-    struct mo_err e;
-
     if (x->state == X_ENDING || x->state == X_TOLD)
         return;
-    (void)mo_fail(&e, MO_ECANCELED, "canceled");
-    x->fail = (struct mo_llm_failure){.err = e, .code = "canceled"};
+    x->fail = (struct mo_llm_failure){.code = "canceled"};
+    (void)mo_fail(&x->fail.err, MO_ECANCELED, "canceled");
     mo_timer_stop(x->loop, &x->timer);
     x->in.cb = NULL;
     if (x->http) {
@@ -297,15 +293,6 @@ static void on_data(void *ctx, struct mo_span data)
         end_request(x);
 }
 
-/* A server that does not stream although asked to: treated as one event. */
-static void take_whole_doc(struct mo_llm_x *x)
-{
-    struct mo_err e;
-
-    if (mo_llm_event(&x->in, mo_buf_view(&x->doc), &e) < 0)
-        fail_with(x, &e, "protocol");
-}
-
 /* A compatible server that wants the limit under its newer name, as it says:
  * once more, from the start. */
 static bool rename_limit(struct mo_llm_x *x, const struct mo_llm_verdict *v)
@@ -348,8 +335,11 @@ static void take_lost_connection(struct mo_llm_x *x, const struct mo_err *why)
 
 static void end_stream(struct mo_llm_x *x)
 {
-    if (!x->stream) {
-        take_whole_doc(x);
+    struct mo_err e;
+
+    if (!x->stream) { /* although asked to: treated as one event */
+        if (mo_llm_event(&x->in, mo_buf_view(&x->doc), &e) < 0)
+            fail_with(x, &e, "protocol");
     } else {
         feed_stream(
             x, MO_SPAN("\n\n")); /* the last event may lack its empty line */
@@ -405,7 +395,7 @@ static int send_out(struct mo_llm_x *x, struct mo_err *e)
         rc = mo_fail(e, mo_buf_err(&x->hop), "request");
     if (rc == 0)
         rc = mo_httpc_start(x->m->hc, &c, &cb, x, &x->http, e);
-    mo_llm_headers_fini(&h);
+    mo_buf_wipe(&h.auth);
     return rc;
 }
 

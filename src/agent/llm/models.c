@@ -121,7 +121,7 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
         .key = key,
         .new_limit = server ? &server->new_limit : NULL,
     };
-    mo_autobuf struct mo_buf ours = {.max = KEY_MAX};
+    mo_autowipe struct mo_buf ours = {.max = KEY_MAX};
     int rc = 0;
 
     MO_BUG_ON(m->cfg == NULL);
@@ -132,13 +132,10 @@ static int make_llm(struct mo_models *m, enum mo_llm_kind kind,
         o.key = mo_buf_view(&ours);
         (void)mo_loop_secret(m->loop, o.key);
     }
-    if (rc == 0) {
-        *out = mo_llm_new(m->loop, m->http, &o, e);
-        rc = *out ? 0 : e->code;
-    }
-    if (ours.p)
-        explicit_bzero(ours.p, ours.cap);
-    return rc;
+    if (rc < 0)
+        return rc;
+    *out = mo_llm_new(m->loop, m->http, &o, e);
+    return *out ? 0 : e->code;
 }
 
 /* --- picking one --------------------------------------------------------- */
@@ -286,8 +283,7 @@ static void write_list(struct mo_models *m)
     mo_jw_member_arr(&w, "providers");
     for (size_t i = 0; i < m->n; i++)
         put_source(&w, &m->sources[i]);
-    mo_jw_end(&w);
-    mo_jw_end(&w);
+    mo_jw_end_all(&w);
     m->made = mo_now_ns();
 }
 
@@ -297,10 +293,7 @@ static void answer_waiters(struct mo_models *m, const struct mo_err *why)
 
     mo_list_init(&all);
     mo_list_splice(&all, &m->waiters);
-    while (!mo_list_empty(&all)) {
-        struct waiter *w = mo_list_first(&all, struct waiter, node);
-
-        mo_list_del(&w->node);
+    mo_list_drain (w, &all, struct waiter, node) {
         if (w->ready)
             w->ready(w->arg);
         else
@@ -313,8 +306,7 @@ static void forget_sources(struct mo_models *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         mo_buf_fini(&m->sources[i].models);
-        if (m->sources[i].llm)
-            mo_llm_free(m->sources[i].llm);
+        mo_llm_free(m->sources[i].llm);
     }
     m->n = 0;
 }
@@ -322,7 +314,6 @@ static void forget_sources(struct mo_models *m)
 static void on_later(struct mo_later *d)
 {
     struct mo_models *m = mo_container_of(d, struct mo_models, later);
-    struct mo_err e;
 
     if (m->busy) {
         write_list(m);
@@ -331,8 +322,8 @@ static void on_later(struct mo_later *d)
     }
     if (mo_buf_err(&m->list)) {
         m->made = 0;
-        mo_fail(&e, MO_ENOMEM, "the list of models is too large");
-        answer_waiters(m, &e);
+        answer_waiters(m,
+                       mo_error(MO_ENOMEM, "the list of models is too large"));
     } else {
         answer_waiters(m, NULL);
     }
@@ -542,13 +533,10 @@ void mo_models_config(struct mo_models *m, const struct mo_config *cfg)
 
 void mo_models_free(struct mo_models *m)
 {
-    struct mo_err e;
-
     if (m == NULL)
         return;
     mo_later_cancel(&m->later);
-    mo_fail(&e, MO_ECANCELED, "the program is shutting down");
-    answer_waiters(m, &e);
+    answer_waiters(m, mo_error(MO_ECANCELED, "the program is shutting down"));
     forget_sources(m);
     mo_buf_fini(&m->list);
     mo_config_unref(m->cfg);

@@ -158,6 +158,13 @@ int mo_json_i64(struct mo_json v, int64_t *out);
 int mo_json_u64(struct mo_json v, uint64_t *out);
 int mo_json_f64(struct mo_json v, double *out);
 int mo_json_bool(struct mo_json v, bool *out);
+/* True if the member is there and is true. */
+static inline bool mo_json_flag(struct mo_json obj, const char *key)
+{
+    bool on = false;
+
+    return mo_json_bool(mo_json_get(obj, key), &on) == 0 && on;
+}
 
 /* v without blanks between tokens; strings and numbers keep their bytes. */
 int mo_json_compact(struct mo_json v, struct mo_buf *b);
@@ -262,6 +269,12 @@ static inline void mo_jw_member_bool(struct mo_jw *w, const char *key, bool v)
 {
     mo_jw_key(w, key);
     mo_jw_bool(w, v);
+}
+/* Copies a member of that object, if there is one. */
+static inline void mo_jw_copy(struct mo_jw *w, struct mo_json from,
+                              const char *key)
+{
+    mo_jw_member_raw(w, key, mo_json_text(mo_json_get(from, key)));
 }
 /* Open an object or array as a member; mo_jw_end() closes it. */
 static inline void mo_jw_member_obj(struct mo_jw *w, const char *key)

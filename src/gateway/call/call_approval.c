@@ -20,7 +20,7 @@ static const char *const outcomes[] = {
 
 /* One line for each step of a call. Steps of every call are at level debug;
  * what a person decides, and calls that did not run, at info. A call of a
- * conversation has lines of its own there (agent/chat/chat_log.h). */
+ * conversation has lines of its own there (agent/chat/chat_write.h). */
 static void log_step(const struct call_approval *j)
 {
     const struct mo_gw_case *k = &j->pub;
@@ -52,18 +52,16 @@ static void log_step(const struct call_approval *j)
 
 static void call_approval_move(struct call_approval *j, enum state to)
 {
-#define TO(s) (1u << (s))
     static const unsigned char legal[] = {
-        [NEW] = TO(RUNS) | TO(WAITS) | TO(OVER),
-        [WAITS] = TO(SAID) | TO(OVER),
-        [SAID] = TO(WRITING) | TO(OVER),
-        [WRITING] = TO(RUNS) | TO(OVER),
-        [RUNS] = TO(OVER),
+        [NEW] = MO_TO(RUNS) | MO_TO(WAITS) | MO_TO(OVER),
+        [WAITS] = MO_TO(SAID) | MO_TO(OVER),
+        [SAID] = MO_TO(WRITING) | MO_TO(OVER),
+        [WRITING] = MO_TO(RUNS) | MO_TO(OVER),
+        [RUNS] = MO_TO(OVER),
         [OVER] = 0,
     };
-#undef TO
-    MO_BUG_ON(!(legal[j->state] & (1u << to)));
-    j->state = to;
+
+    MO_MOVE(j->state, to, legal);
     if (mo_log_on(mo_loop_log(j->f->g->loop), MO_INFO, "gateway"))
         log_step(j);
 }
@@ -223,8 +221,9 @@ void mo_call_approval_reply(struct forwarded_call *f, const struct mo_reply *r)
         mo_call_approval_done(f, MO_GW_ERROR, r->error.n);
         return;
     }
-    mo_call_approval_done(f, gw_failed(r->result) ? MO_GW_TOOL_ERROR : MO_GW_OK,
-                          r->result.n);
+    mo_call_approval_done(
+        f, mo_json_flag(r->result, "isError") ? MO_GW_TOOL_ERROR : MO_GW_OK,
+        r->result.n);
 }
 
 static void refuse(struct call_approval *j)

@@ -27,7 +27,7 @@
 bool mo_call_approval_begin(struct forwarded_call *f,
                             const struct call_target *t);
 /* Called just before the call is sent. True if it is still the call that was
- * judged. A fallback server (failover.h) is judged again and must be allowed.
+ * judged. A fallback server (failover.c) is judged again and must be allowed.
  * False: the call was refused. */
 bool mo_call_approval_again(struct forwarded_call *f,
                             const struct call_target *t);

@@ -1,5 +1,5 @@
 /* call_approval_priv.h - what call_approval.c (a case's life) and
- * mo_call_approval_shown.c (what a person is shown of it, and may change)
+ * call_approval_shown.c (what a person is shown of it, and may change)
  * share; see call_approval.h. */
 #ifndef MO_GATEWAY_CALL_CALL_APPROVAL_PRIV_H
 #define MO_GATEWAY_CALL_CALL_APPROVAL_PRIV_H
@@ -28,8 +28,7 @@ static inline struct call_approval *call_approval_of(struct mo_gw_case *k)
     return mo_container_of(k, struct call_approval, pub);
 }
 
-/* --- mo_call_approval_shown.c
- * ------------------------------------------------------- */
+/* --- call_approval_shown.c ----------------------------------------------- */
 
 /* Of arguments, none being an empty object; sha256 in hex. */
 void mo_call_approval_digest(struct mo_json args, char out[MO_EXACT_DIGEST]);

@@ -1,10 +1,8 @@
-/*
- * mo_call_approval_shown.c - what a person is shown of a call that waits, as a
+/* call_approval_shown.c - what a person is shown of a call that waits, as a
  * digest, and what they may put in its place: other arguments.
  *
  * Those are held against the tool's schema as it is now, and what will run is
- * what they say: the flight carries them, whoever the call goes to.
- */
+ * what they say: the flight carries them, whoever the call goes to. */
 #include "gateway/call/call_approval_priv.h"
 
 #include "codec/json/jschema.h"

@@ -1,5 +1,16 @@
-#include "gateway/call/failover.h"
-
+/* failover.c - retries a failed call, or moves it to a fallback server.
+ *
+ * A call is sent again only if nothing can have been done yet (there was no
+ * child, or nothing was written), or if repeating it does no harm: a tool that
+ * its server or the configuration declares read-only or idempotent, or a
+ * method that only reads (resources, prompts, completions). Otherwise the
+ * outcome is "unknown".
+ *
+ * First the same server is tried, up to the configured retries
+ * (server_overrides.h) and within the time for the call. Then its fallback
+ * servers, in order, each once, and only for tools. A server that cannot be
+ * reached is not retried. A call stays with its server once that server has
+ * asked a question or given it a task. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/upstream/server_overrides.h"
 
@@ -17,24 +28,18 @@ static bool is_tool(const struct mo_ep_call *c)
     return mo_span_is(c->method, "tools/call");
 }
 
-static bool has_hint(struct mo_json item, const char *hint)
-{
-    struct mo_json v = mo_json_get(mo_json_get(item, "annotations"), hint);
-
-    return mo_span_is(mo_json_text(v), "true");
-}
-
 static bool is_harmless(const struct mo_ep_call *c, const struct call_target *t)
 {
     static const char *const reads[] = {"resources/read", "prompts/get",
                                         "completion/complete"};
+    struct mo_json hints = mo_json_get(t->item, "annotations");
 
     for (size_t i = 0; i < MO_COUNT(reads); i++)
         if (mo_span_is(c->method, reads[i]))
             return true;
     return is_tool(c) &&
-           (has_hint(t->item, "readOnlyHint") ||
-            has_hint(t->item, "idempotentHint") ||
+           (mo_json_flag(hints, "readOnlyHint") ||
+            mo_json_flag(hints, "idempotentHint") ||
             mo_overrides_tool(t->slot->overrides, t->own)->idempotent);
 }
 
@@ -45,9 +50,10 @@ static uint64_t now_ms(void)
 
 static uint64_t call_time_ms(const struct call_target *t)
 {
-    const struct mo_gw_tool *m = mo_overrides_tool(t->slot->overrides, t->own);
-    uint64_t ms =
-        m->call_ms ? m->call_ms : mo_upstream_server(t->slot->up)->call_ms;
+    const struct mo_config_tool *m =
+        mo_overrides_tool(t->slot->overrides, t->own);
+    uint64_t ms = m->timeout_ms ? (uint64_t)m->timeout_ms
+                                : mo_upstream_server(t->slot->up)->call_ms;
 
     return ms ? ms : MO_CONN_IDLE_MS;
 }

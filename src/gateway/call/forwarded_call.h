@@ -32,7 +32,7 @@
 #define MO_GATEWAY_CALL_FORWARDED_CALL_H
 
 #include "base/rand.h"
-#include "gateway/call/failover.h"
+#include "gateway/call/rewrite.h"
 #include "mcp/client/task.h"
 
 #define FORWARD_TOKEN 16 /* random bytes of an id */
@@ -46,6 +46,27 @@ enum client_state {
 };
 
 struct kept_task;
+
+/* Most moves to a server that replaced the one of that name. */
+#define FAILOVER_MOVES_MAX 8
+
+struct failover {
+    uint64_t begun_ms;      /* first written; 0: never */
+    unsigned tries;         /* retries on the current server */
+    unsigned next_fallback; /* first fallback that was not tried */
+    unsigned moves;
+    bool sent;          /* one of the tries may have been run */
+    bool on_fallback;   /* the current server is a fallback */
+    bool pinned;        /* a task has begun: no more moves */
+    char *why;          /* why it left the first server; NULL: it did not */
+    char *first_server; /* name of that server */
+};
+
+enum failover_how {
+    FAILOVER_NO_CHILD, /* there was no child */
+    FAILOVER_UNSENT,   /* nothing was written */
+    FAILOVER_SENT,     /* the server may have run it */
+};
 
 /* A question to the client. Exactly one of own, ask and a task's input
  * (key_len > 0) is its origin. */
@@ -157,7 +178,7 @@ int mo_forward_question(struct forwarded_call *f, const char *method,
 bool mo_forward_answer_lacking(struct forwarded_call *f, struct mo_ep_call *c,
                                bool failed);
 
-/* --- elicitation.c ------------------------------------------------------- */
+/* --- forwarded_call_owner.c ---------------------------------------------- */
 
 /* The client of the call is asked to open a URL. */
 void mo_elicitation_begin(const struct forwarded_call *f,
@@ -211,5 +232,25 @@ void mo_forward_set_outcome(struct forwarded_call *f, struct mo_buf *b,
                             bool use);
 /* Delivers the outcome to the client, which is WAITING. */
 void mo_forward_deliver(struct forwarded_call *f);
+
+/* --- failover.c: retries a failed call, or moves it to a fallback server ---
+ */
+
+void mo_failover_fini(struct failover *d);
+/* Call after a failure. True: the call is being tried again. */
+bool mo_failover_retry(struct forwarded_call *f, enum failover_how how,
+                       const struct mo_err *why);
+/* The current target. 0; MO_EBUSY: the call was moved and requests a child
+ * again; MO_ENOTFOUND: the target no longer exists. */
+int mo_failover_target(struct forwarded_call *f, struct call_target *t);
+
+/* Call before sending. Returns how long to wait for an answer, in ms. */
+uint64_t mo_failover_time_left(struct forwarded_call *f,
+                               const struct call_target *t);
+/* True if the error occurred before anything was sent. */
+bool mo_failover_is_unsent(const struct mo_reply *r);
+/* Writes f->route: where the call goes, for _meta of its result; empty if it
+ * runs unchanged on the server that the client named. */
+int mo_failover_route(struct forwarded_call *f, const struct call_target *t);
 
 #endif

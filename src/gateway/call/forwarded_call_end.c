@@ -82,7 +82,8 @@ void mo_forward_deliver(struct forwarded_call *f)
     f->client = CLIENT_GONE;
     if (mo_buf_err(&f->outcome))
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
-    else if (mo_forward_answer_lacking(f, c, f->is_error || gw_failed(v)))
+    else if (mo_forward_answer_lacking(
+                 f, c, f->is_error || mo_json_flag(v, "isError")))
         mo_buf_reset(&f->outcome);
     else if (f->is_error)
         mo_ep_call_error_raw(c, v);

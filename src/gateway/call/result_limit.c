@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/rand.h"
+#include "codec/text/utf8.h"
 #include "gateway/call/rewrite.h"
 #include "gateway/upstream/server_overrides.h"
 #include "mcp/edit.h"
@@ -129,16 +130,6 @@ keep_result(struct result_store *s, const char *who, struct mo_span text)
 
 /* --- cutting ------------------------------------------------------------- */
 
-/* Largest length up to most that does not split a character. */
-static size_t whole_chars(struct mo_span text, size_t most)
-{
-    size_t n = most < text.n ? most : text.n;
-
-    while (n > 0 && n < text.n && ((unsigned char)text.p[n] & 0xc0) == 0x80)
-        n--;
-    return n;
-}
-
 struct cutter {
     struct result_store *s;
     const struct result_limit *how;
@@ -182,7 +173,7 @@ static void make_cut_mark(const struct cutter *c, const struct kept_result *k,
 static int cut_text(struct cutter *c, struct mo_json item, struct mo_span text,
                     struct mo_buf *out)
 {
-    size_t shown = whole_chars(text, c->left);
+    size_t shown = mo_utf8_cut(text, c->left);
     const struct kept_result *k = keep_result(c->s, c->how->who, text);
     struct mo_edit ed = {"text", {NULL, 0}};
     mo_autobuf struct mo_buf quoted = {.max = GW_TEXT_MAX};
@@ -361,7 +352,7 @@ static void send_piece(struct mo_ep_call *c, const struct kept_result *k,
                        size_t from, size_t limit)
 {
     struct mo_span rest = mo_span_skip(mo_span(k->text, k->n), from);
-    size_t n = whole_chars(rest, limit);
+    size_t n = mo_utf8_cut(rest, limit);
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w = mo_jw_object(&b);
 
@@ -396,9 +387,7 @@ void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
     }
     if (limit < 4 || limit > RESULT_PAGE_MAX)
         limit = limit < 4 ? 4 : RESULT_PAGE_MAX;
-    from = from < k->n ? from : k->n;
-    while (from > 0 && from < k->n &&
-           ((unsigned char)k->text[from] & 0xc0) == 0x80)
-        from--; /* back to the start of a character */
+    /* back to the start of a character */
+    from = mo_utf8_cut(mo_span(k->text, k->n), (size_t)from);
     send_piece(c, k, (size_t)from, (size_t)limit);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mcp/content.h"
 #include "mcp/edit.h"
 
 #define MAC_LEN   16                  /* hex digits */
@@ -53,10 +54,7 @@ void mo_rewrite_who(uint64_t peer, struct mo_span caller,
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_member_arr(w, "content");
-    mo_jw_obj(w);
-    mo_jw_member(w, "type", MO_SPAN("text"));
-    mo_jw_member(w, "text", text);
-    mo_jw_end(w);
+    mo_content_put_block(w, text);
     mo_jw_end(w);
 }
 

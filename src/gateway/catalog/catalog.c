@@ -192,8 +192,7 @@ struct mo_catalog *mo_catalog_new(enum mo_gw_prefix prefix, const char *cache,
     if (c && (cache == NULL || c->cache) && views_new(c, NULL, 0, c->view) == 0)
         return c;
     mo_catalog_free(c);
-    mo_fail(e, MO_ENOMEM, "catalogue: out of memory");
-    return NULL;
+    return mo_null(mo_fail(e, MO_ENOMEM, "catalogue: out of memory"));
 }
 
 void mo_catalog_free(struct mo_catalog *c)
@@ -323,26 +322,12 @@ const char *mo_catalog_why(const struct mo_catalog *c, unsigned server)
     return server < c->n && c->v[server].why[0] ? c->v[server].why : NULL;
 }
 
-static struct mo_json extra_json(const struct mo_buf *b)
-{
-    struct mo_span s = mo_buf_view(b);
-
-    return s.n ? (struct mo_json){s.p, s.n} : (struct mo_json){NULL, 0};
-}
-
-struct mo_json mo_catalog_capabilities(const struct mo_catalog *c,
-                                       unsigned server)
-{
-    if (server >= c->n)
-        return (struct mo_json){NULL, 0};
-    return extra_json(&c->v[server].lists->caps);
-}
-
 struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server)
 {
-    if (server >= c->n)
-        return (struct mo_json){NULL, 0};
-    return extra_json(&c->v[server].lists->info);
+    struct mo_span s = server < c->n ? mo_buf_view(&c->v[server].lists->info)
+                                     : mo_span(NULL, 0);
+
+    return (struct mo_json){s.n ? s.p : NULL, s.n};
 }
 
 static void append_reason(char out[CAT_WHY_MAX], size_t n, const char *kind,

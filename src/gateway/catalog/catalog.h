@@ -114,10 +114,9 @@ bool mo_catalog_known(const struct mo_catalog *c, unsigned server);
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server);
 /* Why its lists could not be read the last time; NULL: they could. */
 const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server);
-/* The last values given to mo_catalog_done(), also from the cache; or none. */
+/* The last serverInfo given to mo_catalog_done(), also from the cache; or
+ * none. */
 struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server);
-struct mo_json mo_catalog_capabilities(const struct mo_catalog *c,
-                                       unsigned server);
 
 /* Finds an item by exposed name; NULL: none. An unlisted resource is found by
  * its template. Borrowed until the catalogue changes. */

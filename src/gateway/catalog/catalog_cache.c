@@ -17,16 +17,11 @@
 
 static int cache_path(const char *dir, const char *name, char out[PATH_MAX])
 {
-    unsigned char sum[MO_SHA256_LEN];
-    char hex[FILE_HASH + 1];
-    struct mo_sha256 h;
+    char hex[65];
     int n = 0;
 
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, name, strlen(name));
-    mo_sha256_end(&h, sum);
-    mo_hex(sum, FILE_HASH / 2, hex);
-    n = snprintf(out, PATH_MAX, "%s/%s.json", dir, hex);
+    mo_sha256_hex(mo_span_cstr(name), hex);
+    n = snprintf(out, PATH_MAX, "%s/%.*s.json", dir, FILE_HASH, hex);
     return n > 0 && n < PATH_MAX - 16 ? 0 : MO_ETOOBIG;
 }
 

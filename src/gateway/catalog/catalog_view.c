@@ -52,8 +52,8 @@ static int note_same_name(struct view_builder *m, struct cat_entry *en)
     return 0;
 }
 
-static const struct mo_gw_tool *tool_override(const struct view_builder *m,
-                                              size_t server, struct mo_span own)
+static const struct mo_config_tool *
+tool_override(const struct view_builder *m, size_t server, struct mo_span own)
 {
     bool tool = m->kind == MO_CAT_TOOLS;
 
@@ -65,7 +65,7 @@ static int collect_items(struct view_builder *m, size_t server)
     const struct cat_list *l = list_of(&m->servers[server], m->kind);
 
     for (size_t i = 0; l && i < l->n; i++) {
-        const struct mo_gw_tool *t = tool_override(m, server, l->v[i].own);
+        const struct mo_config_tool *t = tool_override(m, server, l->v[i].own);
         struct cat_entry *en = &m->v[m->n++];
 
         en->off = en->hidden = t->hide || m->servers[server].off;

@@ -43,10 +43,4 @@ bool mo_gw_uri_split(struct mo_span exposed, struct mo_span *server,
  * those of a query must have a value. False if either is too long. */
 bool mo_gw_template_match(struct mo_span template, struct mo_span uri);
 
-/* The first digits of the SHA-256 of a, NUL, b. */
-#define MO_GW_HASH_LEN 6
-
-void mo_gw_hash(struct mo_span a, struct mo_span b,
-                char out[MO_GW_HASH_LEN + 1]);
-
 #endif

@@ -123,11 +123,6 @@ struct mo_span mo_meta_tools_definitions(void)
     return mo_span(meta_tools_json, sizeof(meta_tools_json) - 1);
 }
 
-void mo_meta_tools_list(struct mo_ep_call *c)
-{
-    mo_ep_call_result(c, mo_meta_tools_definitions());
-}
-
 /* --- arguments and answers ----------------------------------------------- */
 
 struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
@@ -154,11 +149,6 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
     mo_jw_end(&w);
     mo_buf_pass_err(&b, made);
     mo_rewrite_answer(c, &b);
-}
-
-void mo_meta_tools_copy(struct mo_jw *w, struct mo_json from, const char *key)
-{
-    mo_jw_member_raw(w, key, mo_json_text(mo_json_get(from, key)));
 }
 
 /* --- lookup by name ------------------------------------------------------ */
@@ -202,8 +192,8 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
     if (it)
         mo_unavailable_tool(g, it, &v);
     if (it && !mo_meta_tools_is_held_back(&v)) {
-        mo_meta_tools_copy(w, it->item, "description");
-        mo_meta_tools_copy(w, it->item, "inputSchema");
+        mo_jw_copy(w, it->item, "description");
+        mo_jw_copy(w, it->item, "inputSchema");
     }
     if (h->equal)
         mo_jw_member_bool(w, "equivalent", true);

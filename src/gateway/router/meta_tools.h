@@ -24,7 +24,6 @@ bool mo_meta_tools_is_call(const struct mo_gateway *g,
                            const struct mo_ep_call *c);
 /* The definitions: {"tools":[...]} */
 struct mo_span mo_meta_tools_definitions(void);
-void mo_meta_tools_list(struct mo_ep_call *c);
 /* Answers the call, or forwards it. */
 void mo_meta_tools_call(struct mo_gateway *g, struct mo_ep_call *c);
 

@@ -79,7 +79,7 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
             continue;
         mo_jw_obj(w);
         mo_jw_member(w, "name", it->given);
-        mo_meta_tools_copy(w, it->item, "description");
+        mo_jw_copy(w, it->item, "description");
         mo_jw_end(w);
     }
     mo_jw_end(w);
@@ -255,7 +255,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
     mo_jw_member_cstr(&w, "server", mo_catalog_about(g->cat, it->server).name);
     mo_jw_member(&w, "tool", it->given);
     for (size_t i = 0; i < MO_COUNT(parts); i++)
-        mo_meta_tools_copy(&w, it->item, parts[i]);
+        mo_jw_copy(&w, it->item, parts[i]);
     put_example_call(&w, mo_catalog_about(g->cat, it->server).name, it, a);
     put_health(&w, g, it->server);
     put_latency(&w, g, it);

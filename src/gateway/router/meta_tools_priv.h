@@ -17,8 +17,6 @@ struct mo_span mo_meta_tools_arg(const struct mo_ep_call *c, struct mo_arena *a,
 /* Answers with `made` as structured content and as text. */
 void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
                           bool is_error);
-/* Copies a member, if there is one. */
-void mo_meta_tools_copy(struct mo_jw *w, struct mo_json from, const char *key);
 
 /* Finds a tool by server and tool name. Without a server: by exposed name,
  * or by its own name, of the first server that has it. */

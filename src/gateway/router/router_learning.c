@@ -51,14 +51,9 @@ static uint64_t hash_tool(struct mo_span server, struct mo_span tool)
     return hash_text(server) * 31 + hash_text(tool);
 }
 
-static bool is_letter(unsigned char c)
+static bool is_letter(char c)
 {
-    return c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static unsigned char lower(char c)
-{
-    return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    return (unsigned char)c >= 0x80 || mo_is_alpha(c) || mo_is_digit(c);
 }
 
 /* The distinct words of a request, as hashes. */
@@ -72,11 +67,11 @@ static size_t read_words(struct mo_span s, uint64_t out[LEARNING_WORDS_MAX])
         bool known = false;
         uint64_t v = 0;
 
-        while (i < s.n && !is_letter(lower(s.p[i])))
+        while (i < s.n && !is_letter(s.p[i]))
             i++;
-        for (; i < s.n && is_letter(lower(s.p[i])); i++)
+        for (; i < s.n && is_letter(s.p[i]); i++)
             if (len < sizeof(word))
-                word[len++] = (char)lower(s.p[i]);
+                word[len++] = mo_lower(s.p[i]);
         if (len < WORD_LEAST)
             continue;
         v = hash_text(mo_span(word, len));

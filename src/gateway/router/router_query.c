@@ -69,8 +69,7 @@ static void on_asked(void *ctx, struct mo_span term, bool extra)
 
 static bool is_letter(unsigned char c)
 {
-    return c >= 0x80 || (c >= '0' && c <= '9') ||
-           ((c | 32) >= 'a' && (c | 32) <= 'z');
+    return c >= 0x80 || mo_is_digit((char)c) || mo_is_alpha((char)c);
 }
 
 static bool has_word(const struct router_explain *y, struct mo_span text)
@@ -276,18 +275,19 @@ static void find_reason(const struct query *k, const struct hit *x,
     if (s.off)
         mo_unavailable_set(
             v, "disabled",
-            "its server is disabled; enable it with: mcp enable ", s.name);
+            "its server is disabled; enable it with: mcp enable %s", s.name);
     else if (x->off)
         mo_unavailable_set(v, "hidden",
-                           "it is hidden by `tools` in the configuration of ",
+                           "it is hidden by `tools` in the configuration of %s",
                            s.name);
     else if (!x->item && why)
         mo_unavailable_set(v, "unlisted",
-                           "the lists of its server could not be read: ", why);
+                           "the lists of its server could not be read: %s",
+                           why);
     else if (!x->item)
         mo_unavailable_set(
             v, "unlisted",
-            "its server was never read; run find --refresh or mcp test ",
+            "its server was never read; run find --refresh or mcp test %s",
             s.name);
     else
         mo_unavailable_server(g, x->server, v);

@@ -3,10 +3,14 @@
 #include <stdio.h>
 
 void mo_unavailable_set(struct unavailable_reason *v, const char *code,
-                        const char *what, const char *rest)
+                        const char *fmt, ...)
 {
+    va_list ap;
+
     v->code = code;
-    (void)snprintf(v->why, sizeof(v->why), "%s%s", what, rest);
+    va_start(ap, fmt);
+    (void)vsnprintf(v->why, sizeof(v->why), fmt, ap);
+    va_end(ap);
 }
 
 void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
@@ -18,26 +22,23 @@ void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
     mo_upstream_status(u, &s);
     if (s.state == MO_UPSTREAM_SIGN_IN)
         mo_unavailable_set(v, "sign-in",
-                           "a person must sign in first, with: mcp test ",
+                           "a person must sign in first, with: mcp test %s",
                            mo_upstream_server(u)->name);
-    if (s.state != MO_UPSTREAM_BROKEN)
-        return;
-    v->code = "circuit-open";
-    (void)snprintf(
-        v->why, sizeof(v->why),
-        "its server fails again and again; tried again in %llu s: %s",
-        (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
+    else if (s.state == MO_UPSTREAM_BROKEN)
+        mo_unavailable_set(
+            v, "circuit-open",
+            "its server fails again and again; tried again in %llu s: %s",
+            (unsigned long long)(s.retry_ms + 999) / 1000, s.why.msg);
 }
 
 void mo_unavailable_changed(const char *server, struct mo_span own,
                             struct unavailable_reason *v)
 {
-    v->code = UNAVAILABLE_CHANGED;
-    (void)snprintf(v->why, sizeof(v->why),
-                   "its server changed it since it was first seen; it does "
-                   "not run until a person accepts the change, on the page "
-                   "at /approvals or with: approvals accept %.64s %.*s",
-                   server, own.n < 128 ? (int)own.n : 128, own.p);
+    mo_unavailable_set(v, UNAVAILABLE_CHANGED,
+                       "its server changed it since it was first seen; it does "
+                       "not run until a person accepts the change, on the page "
+                       "at /approvals or with: approvals accept %.64s %.*s",
+                       server, own.n < 128 ? (int)own.n : 128, own.p);
 }
 
 void mo_unavailable_tool(const struct mo_gateway *g,

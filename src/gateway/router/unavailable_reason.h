@@ -19,7 +19,8 @@ struct unavailable_reason {
 };
 
 void mo_unavailable_set(struct unavailable_reason *v, const char *code,
-                        const char *what, const char *rest);
+                        const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Sets the reason from the state of its server, if there is one. */
 void mo_unavailable_server(const struct mo_gateway *g, unsigned server,
                            struct unavailable_reason *v);

@@ -121,8 +121,8 @@ struct mo_gateway {
     struct mo_list reads;      /* inside.c */
     struct mo_map watched;     /* exposed URI -> struct watched_resource */
     bool listed[3]; /* by enum mo_ep_what: listed since the last change */
-    struct mo_map elicitations;  /* call/elicitation.c */
-    struct mo_map watched_tasks; /* watch_task.c */
+    struct mo_map elicitations;  /* call/forwarded_call_owner.c */
+    struct mo_map watched_tasks; /* watch.c */
     enum mo_mcp_level level;
     struct mo_timer quiet;
     uint64_t key0, key1; /* of the hash in task names */
@@ -130,8 +130,7 @@ struct mo_gateway {
     struct mo_later ending;
     bool single; /* there is only ever one client */
     bool closing;
-    void (*closed)(void *ctx);
-    void *closed_ctx;
+    struct mo_gone gone;
 };
 
 struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no);
@@ -142,14 +141,5 @@ struct gw_child *mo_gw_child(const struct server_slot *s,
                              const struct mo_child *c);
 /* Frees a removed slot, and the gateway, once nothing uses it. */
 void mo_gw_slot_check(struct server_slot *s);
-
-/* True if a tool's result says that the tool failed. */
-static inline bool gw_failed(struct mo_json result)
-{
-    bool is = false;
-
-    (void)mo_json_bool(mo_json_get(result, "isError"), &is);
-    return is;
-}
 
 #endif

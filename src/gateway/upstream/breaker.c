@@ -6,18 +6,23 @@
 
 #define SLICE_MS (MO_BREAKER_WINDOW_MS / MO_BREAKER_SLICES)
 
-#define TO(s) (1u << (s))
-
 static void breaker_move(struct mo_breaker *b, enum mo_breaker_state to)
 {
     static const uint8_t legal[] = {
-        [MO_BREAKER_CLOSED] = TO(MO_BREAKER_OPEN),
-        [MO_BREAKER_OPEN] = TO(MO_BREAKER_HALF),
-        [MO_BREAKER_HALF] = TO(MO_BREAKER_OPEN) | TO(MO_BREAKER_CLOSED),
+        [MO_BREAKER_CLOSED] = MO_TO(MO_BREAKER_OPEN),
+        [MO_BREAKER_OPEN] = MO_TO(MO_BREAKER_HALF),
+        [MO_BREAKER_HALF] = MO_TO(MO_BREAKER_OPEN) | MO_TO(MO_BREAKER_CLOSED),
     };
 
-    MO_BUG_ON(!(legal[b->state] & TO(to)));
-    b->state = to;
+    MO_MOVE(b->state, to, legal);
+}
+
+/* The pause after that many failures: doubled with each but the first. */
+static uint64_t doubled(uint64_t ms, unsigned fails, uint64_t most)
+{
+    for (unsigned i = 1; i < fails && ms < most; i++)
+        ms *= 2;
+    return ms < most ? ms : most;
 }
 
 /* --- window of recent calls ---------------------------------------------- */
@@ -55,11 +60,7 @@ static bool over_fault_share(const struct mo_breaker *b, uint64_t now)
 
 static uint64_t pause_ms(const struct mo_breaker *b)
 {
-    uint64_t ms = MO_BREAKER_MS;
-
-    for (unsigned i = 1; i < b->opens && ms < MO_BREAKER_MOST_MS; i++)
-        ms *= 2;
-    return ms < MO_BREAKER_MOST_MS ? ms : MO_BREAKER_MOST_MS;
+    return doubled(MO_BREAKER_MS, b->opens, MO_BREAKER_MOST_MS);
 }
 
 static void open_breaker(struct mo_breaker *b, uint64_t now)
@@ -139,4 +140,31 @@ const char *mo_breaker_name(enum mo_breaker_state s)
     };
 
     return s < MO_BREAKER_STATES ? names[s] : "?";
+}
+
+/* --- backoff ------------------------------------------------------------- */
+
+void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t random)
+{
+    uint64_t half;
+
+    if (b->fails < UINT32_MAX)
+        b->fails++;
+    half = doubled(MO_BACKOFF_MS, b->fails, MO_BACKOFF_MOST_MS) / 2;
+    b->until = now + half + random % (half + 1);
+}
+
+void mo_backoff_pause(struct mo_backoff *b, uint64_t now, uint64_t ms)
+{
+    b->until = now + ms;
+}
+
+void mo_backoff_reset(struct mo_backoff *b)
+{
+    *b = (struct mo_backoff){0};
+}
+
+uint64_t mo_backoff_wait(const struct mo_backoff *b, uint64_t now)
+{
+    return b->until > now ? b->until - now : 0;
 }

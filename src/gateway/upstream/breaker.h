@@ -1,4 +1,5 @@
-/* breaker.h - circuit breaker: stops calls to a server that keeps failing.
+/* breaker.h - the pauses of a server that fails: the circuit breaker stops
+ * calls to a server that keeps failing, the backoff delays its next start.
  *
  *            faults                    pause over, next call
  *   CLOSED ----------> OPEN ---------------------------------> HALF
@@ -16,7 +17,12 @@
  * trial cannot keep a server out forever. While half open, the end of any call
  * counts, also of one that began earlier.
  *
- * The caller passes in the clock: now is ms of any monotonic clock. */
+ * Backoff: each failed start in a row doubles the pause, from MO_BACKOFF_MS up
+ * to MO_BACKOFF_MOST_MS. A random part of it is left out, so that servers that
+ * failed for one reason are not retried all at once. A success resets it.
+ *
+ * The caller passes in the clock and the random number: now is ms of any
+ * monotonic clock. */
 #ifndef MO_GATEWAY_UPSTREAM_BREAKER_H
 #define MO_GATEWAY_UPSTREAM_BREAKER_H
 
@@ -61,5 +67,23 @@ void mo_breaker_reset(struct mo_breaker *b);
 /* Time in ms until a call may be made; 0: now. */
 uint64_t mo_breaker_wait(const struct mo_breaker *b, uint64_t now);
 const char *mo_breaker_name(enum mo_breaker_state s);
+
+#define MO_BACKOFF_MS      1000
+#define MO_BACKOFF_MOST_MS 60000
+
+struct mo_backoff { /* zeroed: never failed */
+    unsigned fails; /* in a row */
+    uint64_t until; /* no start before this time */
+};
+
+/* Starts a pause between half and all of the current step. random: any
+ * number. */
+void mo_backoff_failed(struct mo_backoff *b, uint64_t now, uint64_t random);
+/* Starts a pause of ms without counting a failure: for failures that waiting
+ * does not repair. */
+void mo_backoff_pause(struct mo_backoff *b, uint64_t now, uint64_t ms);
+void mo_backoff_reset(struct mo_backoff *b);
+/* Remaining pause in ms; 0: none. */
+uint64_t mo_backoff_wait(const struct mo_backoff *b, uint64_t now);
 
 #endif

@@ -42,11 +42,8 @@ static void on_queue_timeout(struct mo_timer *t)
 
 void mo_fair_queue_init(struct mo_upstream *u)
 {
-    uint64_t k[2];
-
-    mo_random(k, sizeof(k));
-    u->hash_key0 = k[0];
-    u->hash_key1 = k[1];
+    u->hash_key0 = mo_random_u64();
+    u->hash_key1 = mo_random_u64();
     mo_map_init(&u->turns, QUEUE_CALLERS_MAX);
     mo_timer_init(&u->queue_timer, on_queue_timeout);
 }

@@ -2,13 +2,13 @@
 
 struct server_overrides {
     struct mo_arena a;
-    struct mo_gw_texts fallback;
+    struct mo_config_list fallback;
     int retries;
     int64_t result_bytes;
-    struct mo_map tools; /* own name -> struct mo_gw_tool */
+    struct mo_map tools; /* own name -> struct mo_config_tool */
 };
 
-static const struct mo_gw_tool no_override = {
+static const struct mo_config_tool no_override = {
     .retries = -1,
     .result_bytes = -1,
 };
@@ -23,7 +23,7 @@ static int copy_text(struct mo_arena *a, const char **text)
     return *text ? 0 : MO_ENOMEM;
 }
 
-static int copy_texts(struct mo_arena *a, struct mo_gw_texts *t)
+static int copy_texts(struct mo_arena *a, struct mo_config_list *t)
 {
     const char **v = mo_arena_alloc(a, (t->n + 1) * sizeof(*v));
 
@@ -38,9 +38,10 @@ static int copy_texts(struct mo_arena *a, struct mo_gw_texts *t)
     return 0;
 }
 
-static int put_tool(struct server_overrides *m, const struct mo_gw_tool *from)
+static int put_tool(struct server_overrides *m,
+                    const struct mo_config_tool *from)
 {
-    struct mo_gw_tool *t = mo_arena_new(&m->a, struct mo_gw_tool);
+    struct mo_config_tool *t = mo_arena_new(&m->a, struct mo_config_tool);
 
     if (t == NULL)
         return MO_ENOMEM;
@@ -84,10 +85,10 @@ void mo_overrides_free(struct server_overrides *m)
 
 /* --- lookups ------------------------------------------------------------- */
 
-const struct mo_gw_tool *mo_overrides_tool(const struct server_overrides *m,
-                                           struct mo_span own)
+const struct mo_config_tool *mo_overrides_tool(const struct server_overrides *m,
+                                               struct mo_span own)
 {
-    const struct mo_gw_tool *t =
+    const struct mo_config_tool *t =
         m && m->tools.len ? mo_map_get(&m->tools, own) : NULL;
 
     return t ? t : &no_override;
@@ -97,7 +98,7 @@ bool mo_overrides_fallback(const struct server_overrides *m,
                            struct mo_span tool, size_t i,
                            struct mo_span *server, struct mo_span *own)
 {
-    const struct mo_gw_texts *t = &mo_overrides_tool(m, tool)->fallback;
+    const struct mo_config_list *t = &mo_overrides_tool(m, tool)->fallback;
     struct mo_span rest;
 
     if (m && t->n == 0)
@@ -113,8 +114,8 @@ bool mo_overrides_fallback(const struct server_overrides *m,
 unsigned mo_overrides_retries(const struct server_overrides *m,
                               struct mo_span tool)
 {
-    int own = mo_overrides_tool(m, tool)->retries;
-    int all = m ? m->retries : 0;
+    int64_t own = mo_overrides_tool(m, tool)->retries;
+    int64_t all = m ? m->retries : 0;
 
     return (unsigned)(own >= 0 ? own : all >= 0 ? all : MO_GW_RETRIES);
 }
@@ -133,7 +134,7 @@ bool mo_overrides_has_limit(const struct server_overrides *m)
     if (!m || m->result_bytes > 0)
         return m != NULL;
     mo_map_each (en, &m->tools) {
-        const struct mo_gw_tool *t = en->value;
+        const struct mo_config_tool *t = en->value;
 
         if (t->result_bytes > 0)
             return true;

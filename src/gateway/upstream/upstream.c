@@ -103,6 +103,95 @@ static void explain_refusal(const struct mo_upstream *u, enum refusal refusal,
     }
 }
 
+/* --- number of children --------------------------------------------------
+ *
+ * A closing child still takes its place. A NEW child waits only while a place
+ * is about to become free; otherwise its requests fail at once. */
+
+void mo_upstream_pool_init(struct mo_upstream_pool *p, unsigned max)
+{
+    *p = (struct mo_upstream_pool){.max = max ? max : MO_UPSTREAM_POOL_MAX};
+    mo_list_init(&p->idle);
+    mo_list_init(&p->queue);
+}
+
+static unsigned child_limit(const struct mo_upstream *u)
+{
+    return u->server.per_session ? MO_UPSTREAM_CHILDREN_MAX
+                                 : u->server.instances;
+}
+
+static unsigned count_running(const struct mo_upstream *u)
+{
+    return u->count[CH_STARTING] + u->count[CH_OPEN] + u->count[CH_CLOSING];
+}
+
+/* True while the session's previous child is closing: a session has one
+ * child at a time. */
+static bool has_closing_twin(const struct mo_child *c)
+{
+    if (!c->up->server.per_session || c->up->count[CH_CLOSING] == 0)
+        return false;
+    mo_list_each_entry (t, &c->up->children, struct mo_child, node) {
+        if (t->state == CH_CLOSING &&
+            mo_span_eq(mo_child_who(t), mo_child_who(c)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_room(const struct mo_child *c)
+{
+    return c->up->pool->running < c->up->pool->max &&
+           count_running(c->up) < child_limit(c->up) && !has_closing_twin(c);
+}
+
+static bool close_oldest_idle(struct mo_upstream_pool *p,
+                              const struct mo_upstream *of)
+{
+    mo_list_each_entry (c, &p->idle, struct mo_child, idle_node) {
+        if (of && c->up != of)
+            continue;
+        mo_upstream_child_close(c, MO_ECANCELED,
+                                "stopped to make room for another server");
+        return true;
+    }
+    return false;
+}
+
+/* True if a place is about to become free. Closes an idle child if needed. */
+static bool make_room(const struct mo_child *c)
+{
+    struct mo_upstream *u = c->up;
+    struct mo_upstream_pool *p = u->pool;
+
+    if (count_running(u) >= child_limit(u) &&
+        u->count[CH_CLOSING] < u->count[CH_NEW] && !close_oldest_idle(p, u))
+        return false;
+    return p->running < p->max || p->closing >= p->queued ||
+           close_oldest_idle(p, NULL);
+}
+
+/* Starts a NEW child, leaves it queued, or ends it (false). */
+static bool admit_child(struct mo_child *c)
+{
+    if (has_room(c))
+        mo_upstream_child_start(c);
+    else if (!make_room(c)) {
+        mo_upstream_child_end(c, REFUSED_ROOM);
+        return false;
+    }
+    return true;
+}
+
+/* A place is free. Safe to iterate: admitting a child takes no other child out
+ * of the queue, since ends are handled later. */
+static void admit_queued(struct mo_upstream_pool *p)
+{
+    mo_list_each_safe (it, &p->queue)
+        (void)admit_child(mo_container_of(it, struct mo_child, queue_node));
+}
+
 /* --- choosing a child ---------------------------------------------------- */
 
 static struct mo_child *least_busy(const struct mo_upstream *u)
@@ -142,7 +231,7 @@ static enum refusal start_another(struct mo_upstream *u)
     c = mo_upstream_child_new(u, mo_span(NULL, 0), mo_span(NULL, 0));
     if (c == NULL)
         return REFUSED_MEMORY;
-    return mo_process_limit_admit(c) ? NOT_REFUSED : REFUSED_ROOM;
+    return admit_child(c) ? NOT_REFUSED : REFUSED_ROOM;
 }
 
 static void grant_shared(struct mo_upstream *u)
@@ -203,7 +292,7 @@ static void request_own_child(struct mo_upstream *u, struct mo_span who,
     w->child = c;
     mo_list_push(&c->requests, &w->node);
     if (fresh)
-        (void)mo_process_limit_admit(c);
+        (void)admit_child(c);
 }
 
 static void request_shared_child(struct mo_upstream *u,
@@ -345,12 +434,11 @@ static bool is_close_done(const struct mo_upstream *u)
 
 static void call_gone(struct mo_upstream *u)
 {
-    void (*gone)(void *) = u->gone;
-    void *ctx = u->gone_ctx;
+    struct mo_gone gone = u->gone;
 
     u->gone_called = true;
     mo_upstream_maybe_free(u);
-    gone(ctx);
+    mo_gone_fire(gone);
 }
 
 static void on_later(struct mo_later *d)
@@ -361,7 +449,7 @@ static void on_later(struct mo_later *d)
         return;
     if (u->freed_place) {
         u->freed_place = false;
-        mo_process_limit_freed(u->pool);
+        admit_queued(u->pool);
     }
     grant_shared(u);
     mo_list_splice(&u->delivering, &u->ready);
@@ -396,7 +484,7 @@ struct mo_upstream *mo_upstream_new(const struct mo_upstream_opts *o,
     u->server = *s;
     u->server.prefix = u->server.description = u->server.keywords =
         u->server.categories = NULL; /* kept by the catalogue */
-    u->server.fallback = (struct mo_gw_texts){NULL, 0};
+    u->server.fallback = (struct mo_config_list){NULL, 0};
     u->server.tools = NULL;
     u->server.ntools = 0;
     u->server.name = mo_strndup(s->name, strlen(s->name));
@@ -432,8 +520,7 @@ void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
 {
     MO_BUG_ON(u->closing);
     u->closing = true;
-    u->gone = gone;
-    u->gone_ctx = ctx;
+    u->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(u->opts.loop, &u->queue_timer);
     mo_upstream_refuse_all(&u->requests, REFUSED_CLOSED);
     mo_list_each_entry_safe (c, &u->children, struct mo_child, node) {

@@ -17,7 +17,7 @@
  *
  * States of a child: NEW (waits for a free place) -> STARTING -> OPEN ->
  * CLOSING -> GONE. After a failed start the next one waits for a pause
- * (backoff.h: exponential, with jitter). While the breaker (breaker.h) is open
+ * (breaker.h: exponential, with jitter). While the breaker (breaker.h) is open
  * a request fails at once. Both errors say why and when the server is tried
  * again.
  *
@@ -45,7 +45,7 @@
 
 #include "base/list.h"
 #include "gateway/upstream/breaker.h"
-#include "gateway/upstream/server.h"
+#include "gateway/upstream/server_overrides.h"
 
 #define MO_UPSTREAM_CHILDREN_MAX 128  /* of one server */
 #define MO_UPSTREAM_POOL_MAX     256  /* of a pool, by default */

@@ -1,7 +1,7 @@
-/* upstream_priv.h - shared by the files of an upstream: upstream.c (requests
- * and the shown state), child.c (one child), fair_queue.c (order of waiting
- * requests), process_limit.c (number of children). Not included elsewhere,
- * except by tests.
+/* upstream_priv.h - shared by the files of an upstream: upstream.c (requests,
+ * the number of children and the shown state), child.c (one child) and
+ * fair_queue.c (order of waiting requests). Not included elsewhere, except by
+ * tests.
  *
  * Invariants
  *  1. A request is in exactly one list: up->requests (shared), its child's
@@ -17,7 +17,6 @@
 #define MO_GATEWAY_UPSTREAM_UPSTREAM_PRIV_H
 
 #include "base/map.h"
-#include "gateway/upstream/backoff.h"
 #include "gateway/upstream/upstream.h"
 
 enum child_state {
@@ -92,8 +91,7 @@ struct mo_upstream {
     struct mo_later later;
     bool freed_place; /* a child is gone: start a queued one */
     bool closing, gone_called;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    struct mo_gone gone;
 };
 
 /* upstream.c */
@@ -105,8 +103,7 @@ void mo_upstream_grant(struct mo_child_request *w, struct mo_child *c);
 void mo_upstream_maybe_free(struct mo_upstream *u);
 
 /* child.c */
-/* Adds a NEW child; pass it to mo_process_limit_admit(). NULL: out of
- * memory. */
+/* Adds a NEW child, which upstream.c admits. NULL: out of memory. */
 struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
                                        struct mo_span who, struct mo_span caps);
 void mo_upstream_child_start(struct mo_child *c);
@@ -126,10 +123,5 @@ struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u);
 void mo_fair_queue_granted(struct mo_upstream *u,
                            const struct mo_child_request *w);
 void mo_fair_queue_call_ended(struct mo_upstream *u);
-
-/* process_limit.c */
-/* Starts a NEW child, leaves it queued, or ends it (false). */
-bool mo_process_limit_admit(struct mo_child *c);
-void mo_process_limit_freed(struct mo_upstream_pool *p); /* a place is free */
 
 #endif

@@ -106,21 +106,24 @@ static struct mo_span key_of(const struct ask *a)
     return mo_span(a->text.p, a->key_len);
 }
 
-/* The server no longer waits for these. */
+/* The server no longer waits for it. */
+static void orphan_ask(struct ask *a)
+{
+    const struct mo_conn *c = a->c;
+
+    mo_list_del(&a->node);
+    a->c = NULL;
+    a->call = NULL;
+    if (!a->handed)
+        ask_free(a);
+    else if (c->o.cb->on_ask_gone)
+        c->o.cb->on_ask_gone(c->o.ctx, &a->pub);
+}
+
 void mo_conn_ask_orphan(struct mo_list *asks)
 {
-    while (!mo_list_empty(asks)) {
-        struct ask *a = mo_list_first(asks, struct ask, node);
-        const struct mo_conn *c = a->c;
-
-        mo_list_del(&a->node);
-        a->c = NULL;
-        a->call = NULL;
-        if (!a->handed)
-            ask_free(a);
-        else if (c->o.cb->on_ask_gone)
-            c->o.cb->on_ask_gone(c->o.ctx, &a->pub);
-    }
+    mo_list_drain (a, asks, struct ask, node)
+        orphan_ask(a);
 }
 
 /* --- legacy: requests of the server -------------------------------------- */
@@ -204,16 +207,11 @@ void mo_conn_ask_request(struct mo_conn *c, const struct mo_rpc *m,
 
 void mo_conn_ask_cancelled(struct mo_conn *c, struct mo_json id)
 {
-    mo_list_each_entry_safe (a, &c->asks, struct ask, node) {
-        struct mo_list one;
-
+    mo_list_each_entry (a, &c->asks, struct ask, node) {
         if (!mo_span_eq(key_of(a), mo_json_text(id)))
             continue;
-        mo_list_init(&one);
-        mo_list_del(&a->node);
-        mo_list_push(&one, &a->node);
         c->nasks--;
-        mo_conn_ask_orphan(&one);
+        orphan_ask(a);
         return;
     }
 }
@@ -273,26 +271,25 @@ int mo_conn_ask_inputs(struct mo_call *k, struct mo_json result,
     return rc;
 }
 
+static struct ask *first_not_handed(const struct mo_call *k)
+{
+    mo_list_each_entry (a, &k->asks, struct ask, node)
+        if (!a->handed)
+            return a;
+    return NULL;
+}
+
 /* The owner may answer, cancel the call or close the connection in the
  * callback; the call is freed only after the loop has run again. */
 void mo_conn_ask_hand_up(struct mo_call *k)
 {
     struct mo_conn *c = k->c;
-    struct ask *a;
 
-    do {
-        a = NULL;
-        mo_list_each (it, &k->asks) {
-            a = mo_container_of(it, struct ask, node);
-            if (!a->handed)
-                break;
-            a = NULL;
-        }
-        if (!a)
-            break;
+    for (struct ask *a = first_not_handed(k); a && !k->ended;
+         a = first_not_handed(k)) {
         a->handed = true;
         c->o.cb->on_ask(c->o.ctx, c, &a->pub);
-    } while (!k->ended);
+    }
 }
 
 static void answer_input(struct ask *a, struct mo_span result)

@@ -122,8 +122,7 @@ void mo_conn_call_end_later(struct mo_call *k, const struct mo_err *why)
 
 static void end_calls(struct mo_list *calls, const struct mo_err *why)
 {
-    while (!mo_list_empty(calls)) {
-        struct mo_call *k = mo_list_first(calls, struct mo_call, node);
+    mo_list_drain (k, calls, struct mo_call, node) {
         struct mo_err own = k->why;
 
         call_fail(k, k->ended ? &own : why);
@@ -154,6 +153,7 @@ static void notify_cancelled(struct mo_call *k, const char *reason)
 {
     struct mo_conn *c = k->c;
     mo_autobuf struct mo_buf b = {.max = (size_t)8 * REASON_MAX};
+    struct mo_jw w;
 
     if (k->id == 0 || k->internal)
         return;
@@ -163,13 +163,12 @@ static void notify_cancelled(struct mo_call *k, const char *reason)
     mo_link_forget(c->link, k->id);
     if (c->modern && mo_link_is_http(c->link))
         return;
-    mo_buf_puts(&b, "{\"requestId\":");
-    mo_buf_u64(&b, k->id);
-    if (reason) {
-        mo_buf_puts(&b, ",\"reason\":");
-        mo_json_quote(&b, mo_span_head(mo_span_cstr(reason), REASON_MAX));
-    }
-    mo_buf_putc(&b, '}');
+    w = mo_jw_object(&b);
+    mo_jw_member_u64(&w, "requestId", k->id);
+    if (reason)
+        mo_jw_member(&w, "reason",
+                     mo_span_head(mo_span_cstr(reason), REASON_MAX));
+    mo_jw_end(&w);
     if (!mo_buf_err(&b)) /* best effort */
         (void)mo_conn_notify(c, "notifications/cancelled", mo_buf_view(&b));
 }
@@ -235,6 +234,7 @@ void mo_call_hold(struct mo_call *k, bool on)
 static int call_send(struct mo_call *k, struct mo_span params)
 {
     struct mo_conn *c = k->c;
+    struct mo_json v = {params.p, params.n};
     struct mo_link_msg m = {
         .method = k->method,
         .name = k->o.name,
@@ -251,7 +251,9 @@ static int call_send(struct mo_call *k, struct mo_span params)
         return rc;
     m.text = mo_buf_view(&c->out);
     m.id = k->id;
-    mo_conn_codec_trace(c, k, params, &m.trace);
+    m.trace = k->o.trace;
+    if (c->link && mo_link_is_http(c->link)) /* headers equal _meta */
+        mo_trace_meta(mo_json_get(v, "_meta"), &m.trace);
     k->told = false;
     rc = mo_conn_write(c, &m);
     if (rc < 0)
@@ -260,28 +262,22 @@ static int call_send(struct mo_call *k, struct mo_span params)
     return 0;
 }
 
-static int keep_span(struct mo_call *k, struct mo_span *s)
-{
-    s->p = mo_arena_strndup(&k->keep, s->p, s->n);
-    return s->p ? 0 : MO_ENOMEM;
-}
-
 static int keep_headers(struct mo_call *k)
 {
     size_t n = k->o.nparams;
     struct mo_link_param *v =
         mo_arena_alloc(&k->keep, (n ? n : 1) * sizeof(*v));
-    int rc = v ? keep_span(k, &k->o.name) : MO_ENOMEM;
+    int rc = v ? mo_arena_span(&k->keep, k->o.name, &k->o.name) : MO_ENOMEM;
 
     if (rc == 0)
-        rc = keep_span(k, &k->o.capabilities);
+        rc = mo_arena_span(&k->keep, k->o.capabilities, &k->o.capabilities);
     for (size_t i = 0; i < MO_TRACE_KEYS && rc == 0; i++)
-        rc = keep_span(k, &k->o.trace.v[i]);
+        rc = mo_arena_span(&k->keep, k->o.trace.v[i], &k->o.trace.v[i]);
     for (size_t i = 0; i < n && rc == 0; i++) {
         v[i] = k->o.params[i];
-        rc = keep_span(k, &v[i].name);
+        rc = mo_arena_span(&k->keep, v[i].name, &v[i].name);
         if (rc == 0)
-            rc = keep_span(k, &v[i].value);
+            rc = mo_arena_span(&k->keep, v[i].value, &v[i].value);
     }
     k->o.params = v;
     return rc;
@@ -299,7 +295,9 @@ static int flatten_caps(struct mo_call *k)
         return 0;
     rc = mo_json_compact(v, &b);
     k->o.capabilities = mo_buf_view(&b);
-    return rc < 0 ? rc : keep_span(k, &k->o.capabilities);
+    return rc < 0
+               ? rc
+               : mo_arena_span(&k->keep, k->o.capabilities, &k->o.capabilities);
 }
 
 /* Copy everything borrowed for the call if a retry may need it again. */

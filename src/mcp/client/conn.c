@@ -164,11 +164,9 @@ static void on_link_close(void *ctx, const struct mo_err *why)
         if (mo_conn_lost_in_probe(c))
             return;
         mo_conn_move(c, C_CLOSING);
-        if (why)
-            c->why = *why;
-        else
-            (void)mo_fail(&c->why, MO_ECLOSED,
-                          "the server closed the connection");
+        c->why =
+            why ? *why
+                : *mo_error(MO_ECLOSED, "the server closed the connection");
     }
     end_conn(c);
 }

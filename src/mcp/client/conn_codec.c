@@ -109,16 +109,6 @@ static void put_trace(struct members *m, const struct mo_trace *t,
     }
 }
 
-void mo_conn_codec_trace(const struct mo_conn *c, const struct mo_call *k,
-                         struct mo_span params, struct mo_trace *out)
-{
-    struct mo_json v = {params.p, params.n};
-
-    *out = k->o.trace;
-    if (c->link && mo_link_is_http(c->link))
-        mo_trace_meta(mo_json_get(v, "_meta"), out);
-}
-
 static void put_meta(struct members *m, const struct mo_conn *c,
                      const struct mo_call *k, struct mo_json theirs)
 {
@@ -226,8 +216,7 @@ static struct mo_json require_type(struct mo_json v, enum mo_json_type t)
     return mo_json_is(v, t) ? v : (struct mo_json){NULL, 0};
 }
 
-int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,
-                              bool modern)
+int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result)
 {
     struct mo_conn_info *i = &c->info;
     struct mo_json all, server;
@@ -237,10 +226,10 @@ int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,
     if (mo_buf_span(&c->opened, mo_json_text(result)) < 0)
         return mo_buf_err(&c->opened);
     all = (struct mo_json){c->opened.p, c->opened.len};
-    server = modern ? mo_json_get(mo_json_get(all, "_meta"), MO_MCP_P_SERVER)
-                    : mo_json_get(all, "serverInfo");
+    server = c->modern ? mo_json_get(mo_json_get(all, "_meta"), MO_MCP_P_SERVER)
+                       : mo_json_get(all, "serverInfo");
     i->opened = all;
-    i->modern = modern;
+    i->modern = c->modern;
     i->version = c->speak;
     i->server = require_type(server, MO_JSON_OBJECT);
     i->capabilities =

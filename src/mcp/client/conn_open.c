@@ -24,6 +24,25 @@ static void set_verdict(struct mo_conn *c, enum mo_conn_era era)
         c->info.verdict = (struct mo_conn_verdict){era, mo_wall_ms()};
 }
 
+/* The server has described itself in `result`. */
+static void finish_open(struct mo_conn *c, struct mo_json result)
+{
+    if (mo_conn_codec_keep_opened(c, result) < 0) {
+        give_up(c, MO_ETOOBIG,
+                c->modern ? "server/discover: the answer is too big"
+                          : "initialize: the answer is too big");
+        return;
+    }
+    if (c->modern)
+        set_verdict(c, MO_ERA_MODERN);
+    c->may_redial = false;
+    mo_conn_move(c, C_OPEN);
+    mo_link_opened(c->link, mo_mcp_version_text(c->speak));
+    if (!c->modern)
+        (void)mo_conn_notify(c, "notifications/initialized", mo_span(NULL, 0));
+    c->o.cb->on_open(c->o.ctx, c);
+}
+
 /* --- dialling ------------------------------------------------------------ */
 
 static void dial_server(struct mo_conn *c)
@@ -88,15 +107,7 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
         return;
     }
     c->speak = v;
-    if (mo_conn_codec_keep_opened(c, r->result, false) < 0) {
-        give_up(c, MO_ETOOBIG, "initialize: the answer is too big");
-        return;
-    }
-    c->may_redial = false;
-    mo_conn_move(c, C_OPEN);
-    mo_link_opened(c->link, mo_mcp_version_text(v));
-    (void)mo_conn_notify(c, "notifications/initialized", mo_span(NULL, 0));
-    c->o.cb->on_open(c->o.ctx, c);
+    finish_open(c, r->result);
 }
 
 /* Send a request of the handshake. A closed link reports itself. */
@@ -168,19 +179,6 @@ static void fall_back(struct mo_conn *c, const char *why_not)
     initialize(c);
 }
 
-static void open_modern(struct mo_conn *c, struct mo_json result)
-{
-    if (mo_conn_codec_keep_opened(c, result, true) < 0) {
-        give_up(c, MO_ETOOBIG, "server/discover: the answer is too big");
-        return;
-    }
-    set_verdict(c, MO_ERA_MODERN);
-    c->may_redial = false;
-    mo_conn_move(c, C_OPEN);
-    mo_link_opened(c->link, mo_mcp_version_text(c->speak));
-    c->o.cb->on_open(c->o.ctx, c);
-}
-
 static void on_unsupported(struct mo_conn *c, struct mo_json supported)
 {
     if (lists_version(supported, c->speak) && !c->retried) {
@@ -232,7 +230,7 @@ static void on_discovered(void *ctx, const struct mo_reply *r)
     else if (r->code == MO_MCP_UNSUPPORTED_VERSION && mo_json_len(supported))
         on_unsupported(c, supported);
     else if (lists_version(versions, c->speak))
-        open_modern(c, r->result);
+        finish_open(c, r->result);
     else
         fall_back(c, "the server does not know server/discover");
 }

@@ -117,11 +117,7 @@ int mo_conn_codec_request(struct mo_conn *c, const struct mo_call *k,
                           struct mo_span params);
 int mo_conn_codec_initialize(struct mo_conn *c, struct mo_buf *b,
                              enum mo_mcp_version v);
-int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result,
-                              bool modern);
-/* The trace for the HTTP headers, which equals the one in _meta. */
-void mo_conn_codec_trace(const struct mo_conn *c, const struct mo_call *k,
-                         struct mo_span params, struct mo_trace *out);
+int mo_conn_codec_keep_opened(struct mo_conn *c, struct mo_json result);
 struct mo_span mo_conn_codec_one_line(struct mo_conn *c, struct mo_span text);
 
 /* call.c */

@@ -103,11 +103,8 @@ static void on_later(struct mo_later *d)
 
 void mo_conn_task_end_all(struct mo_conn *c, const struct mo_err *why)
 {
-    while (!mo_list_empty(&c->tasks)) {
-        struct mo_task *t = mo_list_first(&c->tasks, struct mo_task, node);
-
+    mo_list_drain (t, &c->tasks, struct mo_task, node)
         finish_with_error(t, t->over ? &t->why : why);
-    }
 }
 
 static void on_ignored(void *ctx, const struct mo_reply *r)
@@ -393,10 +390,8 @@ int mo_task_watch(struct mo_conn *c, struct mo_json result,
 
     if (!t)
         return mo_fail(e, MO_ENOMEM, "task");
-    t->c = c;
-    t->o = *o;
-    t->poll_ms = MO_TASK_POLL_MS;
-    t->status = MO_TASK_WORKING;
+    *t = (struct mo_task){
+        .c = c, .o = *o, .poll_ms = MO_TASK_POLL_MS, .status = MO_TASK_WORKING};
     mo_list_push(&c->tasks, &t->node);
     mo_buf_init(&t->params, (size_t)2 * MO_TASK_ID_MAX);
     mo_buf_init(&t->name, MO_TASK_ID_MAX);

@@ -51,6 +51,15 @@ static inline bool mo_budget_spent(const struct mo_budget *b)
     return b->left <= 0;
 }
 
+/* Count a pause of reading. False: the peer never catches up. */
+static inline bool mo_budget_pause(struct mo_budget *b)
+{
+    return ++b->floods < MO_LINK_FLOODS_MAX;
+}
+#define MO_BUDGET_FLOOD                                                        \
+    mo_error(MO_EPROTO, "flood: more than %d unrequested messages a second",   \
+             MO_LINK_RATE)
+
 /* Count one unrequested message. */
 static inline void mo_budget_take(struct mo_budget *b, uint64_t now)
 {

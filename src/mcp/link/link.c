@@ -1,13 +1,7 @@
 #include "mcp/link/link.h"
 
-/* For a link that is closed before it has an owner. */
-static void ignore_close(void *ctx, const struct mo_err *why)
-{
-    (void)ctx;
-    (void)why;
-}
-
-static const struct mo_link_cb nobody = {.on_close = ignore_close};
+/* The owner of a link that is closed before it has one. */
+static const struct mo_link_cb nobody;
 
 void mo_link_attach(struct mo_link *k, const struct mo_link_cb *cb, void *ctx)
 {
@@ -21,7 +15,11 @@ void mo_link_attach(struct mo_link *k, const struct mo_link_cb *cb, void *ctx)
 
 int mo_link_send(struct mo_link *k, const struct mo_link_msg *m)
 {
-    return k->closing ? MO_ECLOSED : k->ops->send(k, m);
+    if (k->closing)
+        return MO_ECLOSED;
+    if (k->ops->send)
+        return k->ops->send(k, m);
+    return k->inner ? mo_link_send(k->inner, m) : MO_ECLOSED;
 }
 
 void mo_link_forget(struct mo_link *k, uint64_t id)
@@ -50,7 +48,7 @@ void mo_link_close(struct mo_link *k, const struct mo_err *why)
     k->closing = true;
     if (why && !k->failing)
         k->why = *why;
-    k->ops->close(k, why);
+    k->ops->close(k);
 }
 
 bool mo_link_fail(struct mo_link *k, const struct mo_err *why)
@@ -67,7 +65,8 @@ void mo_link_gone(struct mo_link *k)
     struct mo_link was = *k;
 
     mo_free(k);
-    was.cb->on_close(was.ctx, was.why.code ? &was.why : NULL);
+    if (was.cb->on_close)
+        was.cb->on_close(was.ctx, was.why.code ? &was.why : NULL);
 }
 
 void mo_link_pass_message(void *ctx, const struct mo_rpc *m, uint64_t stream_of)

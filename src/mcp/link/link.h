@@ -106,11 +106,12 @@ void mo_link_lines_leave(struct mo_link *k);
 /* Operations of a kind of link; struct mo_link is the first member of its
  * struct. */
 struct mo_link_ops {
+    /* NULL: the message goes to the inner link */
     int (*send)(struct mo_link *k, const struct mo_link_msg *m);
     void (*forget)(struct mo_link *k, uint64_t id);
     void (*opened)(struct mo_link *k, const char *version);
     void (*start)(struct mo_link *k); /* start delivering; may be NULL */
-    void (*close)(struct mo_link *k, const struct mo_err *why);
+    void (*close)(struct mo_link *k); /* k->why: the reason, or code 0 */
     bool http;
 };
 
@@ -118,6 +119,7 @@ struct mo_link {
     const struct mo_link_ops *ops;
     const struct mo_link_cb *cb;
     void *ctx;
+    struct mo_link *inner; /* of a kind on top of another link; NULL: ended */
     /* Set by link.c only: */
     bool closing;      /* mo_link_close() was called */
     bool failing;      /* mo_link_fail() was called */

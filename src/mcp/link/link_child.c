@@ -10,7 +10,6 @@ struct child {
     struct mo_link k;
     struct mo_loop *loop;
     struct mo_proc *p;
-    struct mo_link *inner; /* the lines; NULL: ended */
     struct mo_stream *io;  /* inner's stream, to close its write side */
     struct mo_stream *err; /* NULL: over */
     struct mo_timer drain;
@@ -29,19 +28,11 @@ struct child {
 static void on_err_read(void *ctx, char *p, size_t n)
 {
     struct child *c = ctx;
-    size_t keep;
 
     if (c->said)
         c->said(c->said_ctx, c->who, mo_span(p, n), c->tail_len == 0);
-    if (n > sizeof(c->tail)) {
-        p += n - sizeof(c->tail);
-        n = sizeof(c->tail);
-    }
-    keep =
-        sizeof(c->tail) - n < c->tail_len ? sizeof(c->tail) - n : c->tail_len;
-    memmove(c->tail, c->tail + c->tail_len - keep, keep);
-    memcpy(c->tail + keep, p, n);
-    c->tail_len = keep + n;
+    c->tail_len =
+        mo_tail_add(c->tail, c->tail_len, sizeof(c->tail), mo_span(p, n));
 }
 
 /* Write the last lines as one line that fits into an error message. */
@@ -83,7 +74,7 @@ static void describe_exit(struct child *c)
 
 static void close_if_ended(struct child *c)
 {
-    if (!c->exited || c->inner || c->err)
+    if (!c->exited || c->k.inner || c->err)
         return;
     mo_timer_stop(c->loop, &c->drain);
     if (!c->k.closing)
@@ -135,7 +126,7 @@ static void on_inner_close(void *ctx, const struct mo_err *why)
 {
     struct child *c = ctx;
 
-    c->inner = NULL;
+    c->k.inner = NULL;
     c->io = NULL;
     if (!c->k.closing && why)
         c->fault = *why;
@@ -153,53 +144,28 @@ static const struct mo_link_cb inner_cb = {
 
 /* --- the link's side ----------------------------------------------------- */
 
-static int child_send(struct mo_link *k, const struct mo_link_msg *m)
-{
-    struct child *c = mo_container_of(k, struct child, k);
-
-    return c->inner ? mo_link_send(c->inner, m) : MO_ECLOSED;
-}
-
 static void child_start(struct mo_link *k)
 {
     struct child *c = mo_container_of(k, struct child, k);
 
     mo_stream_attach(c->err, &err_cb, c);
-    mo_link_attach(c->inner, &inner_cb, c);
+    mo_link_attach(c->k.inner, &inner_cb, c);
 }
 
-static void child_close(struct mo_link *k, const struct mo_err *why)
+static void child_close(struct mo_link *k)
 {
     struct child *c = mo_container_of(k, struct child, k);
 
-    (void)why;
     if (!c->exited)
         mo_proc_stop(c->p, c->io);
 }
 
 static const struct mo_link_ops child_ops = {
-    .send = child_send,
     .start = child_start,
     .close = child_close,
 };
 
 /* --- the beginning ------------------------------------------------------- */
-
-static struct child *child_new(struct mo_guard *g,
-                               const struct mo_child_opts *o)
-{
-    struct child *c = mo_new(struct child);
-
-    if (!c)
-        return NULL;
-    c->k.ops = &child_ops;
-    c->loop = mo_guard_loop(g);
-    c->said = o->said;
-    c->said_ctx = o->said_ctx;
-    (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
-    mo_timer_init(&c->drain, on_drained);
-    return c;
-}
 
 int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
                   struct mo_link **out, struct mo_err *e)
@@ -212,15 +178,21 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
         .err = MO_PROC_ERR_STREAM,
         .data_max = o->data_max,
     };
-    struct child *c = child_new(g, o);
+    struct child *c = mo_new(struct child);
     struct mo_proc_io io;
     int rc;
 
     if (!c)
         return mo_fail(e, MO_ENOMEM, "link");
+    c->k.ops = &child_ops;
+    c->loop = mo_guard_loop(g);
+    c->said = o->said;
+    c->said_ctx = o->said_ctx;
+    (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
+    mo_timer_init(&c->drain, on_drained);
     rc = mo_proc_start(g, &po, &proc_cb, c, &c->p, &io, e);
     if (rc == 0) {
-        rc = mo_link_lines(c->loop, io.io, o->line_max, &c->inner, e);
+        rc = mo_link_lines(c->loop, io.io, o->line_max, &c->k.inner, e);
         if (rc < 0) { /* it owned the stream */
             mo_stream_close(io.err, NULL);
             mo_proc_free(c->p);

@@ -63,9 +63,9 @@ static int http_send(struct mo_link *k, const struct mo_link_msg *m)
     struct mo_err e;
     int rc;
 
-    if (m->id ? h->nstreams >= h->streams : h->nextra >= MO_LINK_HTTP_EXTRA)
+    if (m->id ? h->nstreams >= h->o.streams : h->nextra >= MO_LINK_HTTP_EXTRA)
         return MO_EBUSY;
-    if (m->text.n > h->max)
+    if (m->text.n > h->o.message_max)
         return MO_ETOOBIG;
     x = mo_link_http_x_new(h, POST, m->id);
     if (!x)
@@ -119,11 +119,10 @@ static void send_delete(struct http *h)
         mo_link_http_x_drop(x);
 }
 
-static void http_close(struct mo_link *k, const struct mo_err *why)
+static void http_close(struct mo_link *k)
 {
     struct http *h = mo_container_of(k, struct http, k);
 
-    (void)why;
     mo_list_each_safe (n, &h->xs)
         mo_link_http_x_stop(mo_container_of(n, struct xchg, node));
     if (h->session[0])
@@ -158,24 +157,21 @@ int mo_link_http(struct mo_loop *l, const struct mo_link_http_opts *o,
                  struct mo_link **out, struct mo_err *e)
 {
     struct http *h = mo_new(struct http);
-    int rc;
+    int rc = 0;
 
     if (!h)
         return mo_fail(e, MO_ENOMEM, "link");
     h->k.ops = &http_ops;
     h->loop = l;
-    h->client = o->http;
-    h->auth = o->auth;
-    h->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
-    h->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
     mo_budget_init(&h->budget, mo_loop_now(l));
     mo_list_init(&h->xs);
     mo_later_init(&h->later, on_later);
     mo_buf_init(&h->challenge, MO_LINK_HTTP_CHALLENGE);
     mo_arena_init(&h->a, 8 * MO_HTTP_HEAD_MAX);
-    rc = o->nheaders > MO_LINK_HTTP_OWN_MAX
-             ? MO_EBUSY
-             : mo_link_http_copy_opts(o, &h->a, &h->url, &h->own, &h->nown);
+    if (o->nheaders > MO_LINK_HTTP_OWN_MAX)
+        rc = MO_EBUSY;
+    else if (!mo_link_http_copy_opts(o, &h->a, &h->o))
+        rc = MO_ENOMEM;
     if (rc < 0) {
         mo_arena_fini(&h->a);
         mo_free(h);

@@ -14,14 +14,9 @@ enum kind { NO_HEAD, OTHER, JSON, EVENTS, REFUSED };
 struct http {
     struct mo_link k;
     struct mo_loop *loop;
-    struct mo_httpc *client;
-    struct mo_auth *auth; /* or NULL */
-    struct mo_arena a;    /* url and own */
-    const char *url;
-    struct mo_http_header *own; /* the owner's headers */
-    size_t nown;
-    size_t max;
-    unsigned streams, nstreams, nextra;
+    struct mo_arena a;          /* texts of o */
+    struct mo_link_http_opts o; /* the owner's; limits of 0 are replaced */
+    unsigned nstreams, nextra;
     struct mo_list xs;
     struct xchg *gate;
     bool gate_next; /* the next message without answer is the gate */
@@ -81,11 +76,12 @@ int mo_link_http_build_bare(struct xchg *x, const char *version);
 int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m);
 int mo_link_http_build_get(struct xchg *x);
 
-/* Copy the owner's url and headers; of two headers with the same name the last
- * one counts. */
-int mo_link_http_copy_opts(const struct mo_link_http_opts *o,
-                           struct mo_arena *a, const char **url,
-                           struct mo_http_header **headers, size_t *n);
+/* Copy the options; of two headers with the same name the last one counts. Sets
+ * limits that are 0. Returns to->headers, with space for MO_LINK_HTTP_MORE, or
+ * NULL: out of memory. */
+struct mo_http_header *mo_link_http_copy_opts(const struct mo_link_http_opts *o,
+                                              struct mo_arena *a,
+                                              struct mo_link_http_opts *to);
 
 /* Why a request has no answer although the HTTP client reports no error. */
 void mo_link_http_describe(const struct xchg *x, struct mo_err *e);

@@ -40,37 +40,39 @@ int mo_link_http_value(struct mo_buf *b, struct mo_span value)
 
 /* --- the owner's headers ------------------------------------------------- */
 
-static struct mo_http_header *find_header(struct mo_http_header *v, size_t n,
-                                          struct mo_span name)
+static const struct mo_http_header *find_header(const struct mo_http_header *v,
+                                                size_t n, struct mo_span name)
 {
     while (n && !mo_span_ieq(v[n - 1].name, name))
         n--;
     return n ? &v[n - 1] : NULL;
 }
 
-int mo_link_http_copy_opts(const struct mo_link_http_opts *o,
-                           struct mo_arena *a, const char **url,
-                           struct mo_http_header **headers, size_t *n)
+struct mo_http_header *mo_link_http_copy_opts(const struct mo_link_http_opts *o,
+                                              struct mo_arena *a,
+                                              struct mo_link_http_opts *to)
 {
     struct mo_http_header *v =
         mo_arena_zalloc(a, (o->nheaders + MO_LINK_HTTP_MORE) * sizeof(*v));
 
-    *n = 0;
-    *headers = v;
-    *url = mo_arena_strndup(a, o->url, strlen(o->url));
-    if (!*url || !v)
-        return MO_ENOMEM;
+    *to = *o;
+    to->nheaders = 0;
+    to->headers = v;
+    to->url = mo_arena_strndup(a, o->url, strlen(o->url));
+    to->message_max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
+    to->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
+    if (!to->url || !v)
+        return NULL;
     for (size_t i = 0; i < o->nheaders; i++) {
         struct mo_http_header h = o->headers[i];
-        struct mo_http_header *old = find_header(v, *n, h.name);
+        const struct mo_http_header *old = find_header(v, to->nheaders, h.name);
 
-        h.name.p = mo_arena_strndup(a, h.name.p, h.name.n);
-        h.value.p = mo_arena_strndup(a, h.value.p, h.value.n);
-        if (!h.name.p || !h.value.p)
-            return MO_ENOMEM;
-        *(old ? old : &v[(*n)++]) = h;
+        if (mo_arena_span(a, h.name, &h.name) < 0 ||
+            mo_arena_span(a, h.value, &h.value) < 0)
+            return NULL;
+        v[old ? (size_t)(old - v) : to->nheaders++] = h;
     }
-    return 0;
+    return v;
 }
 
 /* --- building a request -------------------------------------------------- */
@@ -112,8 +114,8 @@ int mo_link_http_build_bare(struct xchg *x, const char *version)
     x->bad = x->headers ? 0 : MO_ENOMEM;
     if (x->bad)
         return x->bad;
-    memcpy(x->headers, h->own, h->nown * sizeof(*h->own));
-    x->nheaders = h->nown;
+    memcpy(x->headers, h->o.headers, h->o.nheaders * sizeof(*x->headers));
+    x->nheaders = h->o.nheaders;
     if (version && version[0])
         add_header(x, "MCP-Protocol-Version", mo_span_cstr(version));
     if (h->session[0] && !x->modern)
@@ -143,7 +145,7 @@ static void add_trace(struct xchg *x, const struct mo_trace *t)
 
         /* a header set by the operator is not replaced */
         if (t->v[i].n &&
-            !find_header(x->h->own, x->h->nown, mo_span_cstr(name)))
+            !find_header(x->h->o.headers, x->h->o.nheaders, mo_span_cstr(name)))
             add_header(x, name, t->v[i]);
     }
 }
@@ -161,8 +163,7 @@ int mo_link_http_build_post(struct xchg *x, const struct mo_link_msg *m)
     if (m->modern)
         add_params(x, m);
     add_trace(x, &m->trace);
-    x->text = mo_span(mo_arena_strndup(&x->a, m->text.p, m->text.n), m->text.n);
-    return !x->bad && !x->text.p ? MO_ENOMEM : x->bad;
+    return x->bad ? x->bad : mo_arena_span(&x->a, m->text, &x->text);
 }
 
 /* A GET: opens the server's stream, or resumes one. */
@@ -186,11 +187,10 @@ void mo_link_http_describe(const struct xchg *x, struct mo_err *e)
 
     if (x->broken)
         *e = x->why;
-    else if ((x->status == 401 || x->status == 403) && c.n)
-        (void)mo_fail(e, MO_EPOLICY, "the server answers %d: %.*s", x->status,
-                      (int)(c.n < 160 ? c.n : 160), c.p);
     else if (x->status == 401 || x->status == 403)
-        (void)mo_fail(e, MO_EPOLICY, "the server answers %d", x->status);
+        (void)mo_fail(e, MO_EPOLICY, "the server answers %d%s%.*s", x->status,
+                      c.n ? ": " : "", (int)(c.n < 160 ? c.n : 160),
+                      c.n ? c.p : "");
     else if (!http_is_good(x->status))
         (void)mo_fail(e, x->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
                       "the server answers %d", x->status);

@@ -43,9 +43,9 @@ struct xchg *mo_link_http_x_new(struct http *h, enum what what, uint64_t id)
     x->h = h;
     x->what = what;
     x->id = id;
-    mo_arena_init(&x->a, h->max + 4 * MO_HTTP_HEAD_MAX);
-    mo_buf_init(&x->body, h->max);
-    mo_sse_init(&x->sse, h->max);
+    mo_arena_init(&x->a, h->o.message_max + 4 * MO_HTTP_HEAD_MAX);
+    mo_buf_init(&x->body, h->o.message_max);
+    mo_sse_init(&x->sse, h->o.message_max);
     mo_timer_init(&x->timer, on_timer);
     mo_list_init(&x->wait.node);
     x->wait.done = on_authorized;
@@ -89,7 +89,7 @@ void mo_link_http_x_stop(struct xchg *x)
 /* Put the authorizer's header after the others; returns their number. */
 static size_t add_auth_header(struct xchg *x)
 {
-    struct mo_auth *auth = x->h->auth;
+    struct mo_auth *auth = x->h->o.auth;
     struct mo_span v;
 
     if (!auth || x->nheaders >= MO_HTTP_HEADERS_MAX)
@@ -108,7 +108,7 @@ int mo_link_http_x_run(struct xchg *x, struct mo_err *e)
     bool get = x->what == POST && !x->text.p;
     struct mo_http_call c = {
         .method = get ? "GET" : methods[x->what],
-        .url = x->h->url,
+        .url = x->h->o.url,
         .headers = x->headers,
         .nheaders = add_auth_header(x),
         .body = x->text,
@@ -125,11 +125,11 @@ int mo_link_http_x_run(struct xchg *x, struct mo_err *e)
     x->status = 0;
     mo_sse_restart(&x->sse);
     mo_buf_reset(&x->body);
-    rc = mo_httpc_start(x->h->client, &c, &call_cb, x, &x->call, e);
+    rc = mo_httpc_start(x->h->o.http, &c, &call_cb, x, &x->call, e);
     if (rc < 0)
         return rc;
     x->state = RUNNING;
-    if (!x->h->auth)          /* kept otherwise: it may be sent again */
+    if (!x->h->o.auth)        /* kept otherwise: it may be sent again */
         mo_arena_fini(&x->a); /* the HTTP client has copies */
     return 0;
 }
@@ -181,11 +181,8 @@ static void pause_reading(struct xchg *x)
 
     if (!mo_budget_spent(&h->budget) || x->quiet || x->broken || x->answered)
         return;
-    if (++h->budget.floods >= MO_LINK_FLOODS_MAX) {
-        ignore_rest(
-            x, mo_error(MO_EPROTO,
-                        "flood: more than %d unrequested messages a second",
-                        MO_LINK_RATE));
+    if (!mo_budget_pause(&h->budget)) {
+        ignore_rest(x, MO_BUDGET_FLOOD);
         return;
     }
     x->held = true;
@@ -320,12 +317,9 @@ static void on_events(struct xchg *x, struct mo_span in)
 static void keep_session(struct http *h, struct mo_span id)
 {
     h->session[0] = '\0';
-    if (id.n == 0 || id.n > MO_LINK_HTTP_SESSION)
+    if (id.n == 0 || id.n > MO_LINK_HTTP_SESSION ||
+        !mo_span_between(id, '!', '~'))
         return;
-    for (size_t i = 0; i < id.n; i++) {
-        if (id.p[i] < 0x21 || id.p[i] > 0x7E)
-            return;
-    }
     memcpy(h->session, id.p, id.n);
     h->session[id.n] = '\0';
 }
@@ -371,7 +365,7 @@ static void on_head(void *ctx, const struct mo_http_head *head)
 
 static bool may_authorize(const struct xchg *x)
 {
-    return x->h->auth && !x->quiet && !x->broken && x->what != BYE &&
+    return x->h->o.auth && !x->quiet && !x->broken && x->what != BYE &&
            (x->status == 401 || x->status == 403) &&
            x->refusals < MO_LINK_HTTP_REFUSALS;
 }
@@ -379,7 +373,7 @@ static bool may_authorize(const struct xchg *x)
 /* Returns 0 if the exchange now waits for its ticket. */
 static int request_auth(struct xchg *x, struct mo_err *e)
 {
-    struct mo_auth *auth = x->h->auth;
+    struct mo_auth *auth = x->h->o.auth;
 
     x->refusals++;
     x->state = ASKING;
@@ -401,7 +395,6 @@ static void on_authorized(struct mo_auth_wait *w, const struct mo_err *why)
 static void on_data(void *ctx, struct mo_span data)
 {
     struct xchg *x = ctx;
-    struct mo_err e;
 
     if (x->quiet || x->broken)
         return;
@@ -413,10 +406,10 @@ static void on_data(void *ctx, struct mo_span data)
                                                          x->body.len));
     } else if (x->kind == JSON && mo_buf_span(&x->body, data) < 0) {
         if (mo_buf_err(&x->body) == MO_ETOOBIG)
-            (void)mo_overlong_fail(&e, x->h->max);
+            ignore_rest(x, MO_OVERLONG_ERROR(x->h->o.message_max));
         else
-            (void)mo_fail(&e, mo_buf_err(&x->body), "no memory for the answer");
-        ignore_rest(x, &e);
+            ignore_rest(
+                x, mo_error(mo_buf_err(&x->body), "no memory for the answer"));
     }
 }
 
@@ -440,9 +433,8 @@ static void on_done(void *ctx, const struct mo_err *why)
             mo_link_http_x_fail(x, &e);
         return;
     }
-    if (x->quiet || x->answered || x->what == BYE)
-        mo_link_http_x_drop(x);
-    else if (x->what == POST && !x->id && http_is_good(x->status))
+    if (x->quiet || x->answered || x->what == BYE ||
+        (x->what == POST && !x->id && http_is_good(x->status)))
         mo_link_http_x_drop(x);
     else if (may_resume(x))
         pause_stream(x);

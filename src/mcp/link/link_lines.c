@@ -68,15 +68,12 @@ static void on_noise(struct lines *ln, struct mo_span line)
 
 static void on_flood(struct lines *ln)
 {
-    ln->budget.floods++;
-    if (ln->budget.floods < MO_LINK_FLOODS_MAX) {
-        ln->held |= HELD_RATE;
-        mo_timer_start(ln->loop, &ln->breath, MO_LINK_BREATH_MS);
+    if (!mo_budget_pause(&ln->budget)) {
+        fail_link(ln, MO_BUDGET_FLOOD);
         return;
     }
-    fail_link(ln, mo_error(MO_EPROTO,
-                           "flood: more than %d unrequested messages a second",
-                           MO_LINK_RATE));
+    ln->held |= HELD_RATE;
+    mo_timer_start(ln->loop, &ln->breath, MO_LINK_BREATH_MS);
 }
 
 static void charge_budget(struct lines *ln, bool answer)
@@ -111,13 +108,10 @@ static void on_line(struct lines *ln, struct mo_span line)
 /* An answer that was too long has ended: fail its call. */
 static void on_overlong(struct lines *ln, uint64_t id)
 {
-    struct mo_err e;
-
     charge_budget(ln, true);
-    if (mo_link_dead(&ln->k))
-        return;
-    (void)mo_overlong_fail(&e, ln->f.max);
-    ln->k.cb->on_failed(ln->k.ctx, id, 0, mo_span(NULL, 0), &e);
+    if (!mo_link_dead(&ln->k))
+        ln->k.cb->on_failed(ln->k.ctx, id, 0, mo_span(NULL, 0),
+                            MO_OVERLONG_ERROR(ln->f.max));
 }
 
 /* Skip a line that is too long. Returns 0, or MO_ETOOBIG when the link must end
@@ -332,11 +326,10 @@ static void lines_start(struct mo_link *k)
     mo_stream_attach(ln->s, &stream_cb, ln);
 }
 
-static void lines_close(struct mo_link *k, const struct mo_err *why)
+static void lines_close(struct mo_link *k)
 {
     struct lines *ln = mo_container_of(k, struct lines, k);
 
-    (void)why;
     if (k->failing)
         return;
     mo_timer_stop(ln->loop, &ln->breath);

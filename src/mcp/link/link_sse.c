@@ -17,13 +17,10 @@
 struct sse {
     struct mo_link k;
     struct mo_loop *loop;
-    struct mo_httpc *client;
-    struct mo_arena a; /* url and headers */
-    const char *url;
-    struct mo_http_header *headers; /* the owner's, and space for more */
-    size_t nheaders;
-    size_t max;
-    unsigned streams, nposts;
+    struct mo_arena a; /* texts of o */
+    struct mo_link_http_opts o;
+    struct mo_http_header *headers; /* those of o, and space for more */
+    unsigned nposts;
     struct mo_httpc_x *stream;
     int status;
     bool events; /* the stream is an event stream */
@@ -134,21 +131,16 @@ static void fail_link(struct sse *s, const struct mo_err *why)
         stop_all(s);
 }
 
-static void sse_fini(struct sse *s)
-{
-    mo_timer_stop(s->loop, &s->timer);
-    mo_sse_fini(&s->in);
-    mo_buf_fini(&s->endpoint);
-    mo_arena_fini(&s->a);
-}
-
 static void on_later(struct mo_later *d)
 {
     struct sse *s = mo_container_of(d, struct sse, later);
 
     if (!mo_link_dead(&s->k) || s->stream || !mo_list_empty(&s->posts))
         return;
-    sse_fini(s);
+    mo_timer_stop(s->loop, &s->timer);
+    mo_sse_fini(&s->in);
+    mo_buf_fini(&s->endpoint);
+    mo_arena_fini(&s->a);
     mo_link_gone(&s->k);
 }
 
@@ -211,7 +203,7 @@ static int post_now(struct post *p, struct mo_err *e)
         .method = "POST",
         .url = mo_buf_cstr(&s->endpoint),
         .headers = s->headers,
-        .nheaders = s->nheaders,
+        .nheaders = s->o.nheaders,
         .body = mo_buf_view(&p->text),
         .total_ms = NOTE_MS,
     };
@@ -221,7 +213,7 @@ static int post_now(struct post *p, struct mo_err *e)
     if (p->version[0])
         s->headers[c.nheaders++] = (struct mo_http_header){
             MO_SPAN("MCP-Protocol-Version"), mo_span_cstr(p->version)};
-    return mo_httpc_start(s->client, &c, &post_cb, p, &p->call, e);
+    return mo_httpc_start(s->o.http, &c, &post_cb, p, &p->call, e);
 }
 
 /* Send the next post, if the address is known and none is in flight. */
@@ -246,7 +238,7 @@ static void on_endpoint(struct sse *s, struct mo_span text)
 
     if (s->endpoint.len)
         return; /* the first address counts */
-    if (mo_link_sse_endpoint(&s->endpoint, s->url, text, &e) < 0) {
+    if (mo_link_sse_endpoint(&s->endpoint, s->o.url, text, &e) < 0) {
         fail_link(s, &e);
         return;
     }
@@ -279,23 +271,22 @@ static bool on_skip(void *ctx, struct mo_span data)
 
     if (!s->overlong.on)
         mo_overlong_start(&s->overlong);
-    return mo_overlong_feed(&s->overlong, data, s->max);
+    return mo_overlong_feed(&s->overlong, data, s->o.message_max);
 }
 
 /* Such an event has ended: fail its call, or the link (see overlong.h). */
 static void on_skipped(struct sse *s, struct mo_span event)
 {
-    struct mo_err e;
     uint64_t id;
     bool ours = mo_overlong_end(&s->overlong, &id);
 
-    (void)mo_overlong_fail(&e, s->max);
     if (ours && mo_span_is(event, "message"))
-        s->k.cb->on_failed(s->k.ctx, id, 0, mo_span(NULL, 0), &e);
+        s->k.cb->on_failed(s->k.ctx, id, 0, mo_span(NULL, 0),
+                           MO_OVERLONG_ERROR(s->o.message_max));
     else
         fail_link(s, mo_error(MO_ETOOBIG,
                               "event stream: event too long: over %zu bytes",
-                              s->max));
+                              s->o.message_max));
 }
 
 /* Too many messages: stop reading the stream for a while. */
@@ -303,11 +294,8 @@ static void pause_reading(struct sse *s)
 {
     if (!mo_budget_spent(&s->budget) || mo_link_dead(&s->k) || !s->stream)
         return;
-    if (!s->endpoint.len || ++s->budget.floods >= MO_LINK_FLOODS_MAX) {
-        fail_link(s,
-                  mo_error(MO_EPROTO,
-                           "flood: more than %d unrequested messages a second",
-                           MO_LINK_RATE));
+    if (!s->endpoint.len || !mo_budget_pause(&s->budget)) {
+        fail_link(s, MO_BUDGET_FLOOD);
         return;
     }
     s->held = true;
@@ -395,14 +383,14 @@ static int sse_send(struct mo_link *k, const struct mo_link_msg *m)
 
     if (k->failing)
         return MO_ECLOSED;
-    if (s->nposts >= s->streams + (m->id ? 0 : MO_LINK_HTTP_EXTRA))
+    if (s->nposts >= s->o.streams + (m->id ? 0 : MO_LINK_HTTP_EXTRA))
         return MO_EBUSY;
     p = mo_new(struct post);
     if (!p)
         return MO_ENOMEM;
     p->s = s;
     p->id = m->id;
-    mo_buf_init(&p->text, s->max);
+    mo_buf_init(&p->text, s->o.message_max);
     mo_list_push(&s->posts, &p->node);
     s->nposts++;
     for (size_t i = 0; m->version && m->version[i]; i++) {
@@ -435,9 +423,9 @@ static void sse_start(struct mo_link *k)
 {
     struct sse *s = mo_container_of(k, struct sse, k);
     struct mo_http_call c = {
-        .url = s->url,
+        .url = s->o.url,
         .headers = s->headers,
-        .nheaders = s->nheaders,
+        .nheaders = s->o.nheaders,
         .idle_ms = MO_HTTP_FOREVER,
         .max_bytes = UINT64_MAX,
     };
@@ -445,15 +433,14 @@ static void sse_start(struct mo_link *k)
 
     s->headers[c.nheaders++] = (struct mo_http_header){
         MO_SPAN("Accept"), MO_SPAN("text/event-stream")};
-    if (mo_httpc_start(s->client, &c, &stream_cb, s, &s->stream, &e) < 0)
+    if (mo_httpc_start(s->o.http, &c, &stream_cb, s, &s->stream, &e) < 0)
         fail_link(s, &e);
     else
         mo_timer_start(s->loop, &s->timer, MO_LINK_SSE_OPEN_MS);
 }
 
-static void sse_close(struct mo_link *k, const struct mo_err *why)
+static void sse_close(struct mo_link *k)
 {
-    (void)why;
     stop_all(mo_container_of(k, struct sse, k));
 }
 
@@ -471,29 +458,25 @@ int mo_link_sse(struct mo_loop *l, const struct mo_link_http_opts *o,
                 struct mo_link **out, struct mo_err *e)
 {
     struct sse *s = mo_new(struct sse);
-    int rc;
 
     if (!s)
         return mo_fail(e, MO_ENOMEM, "link");
+    mo_arena_init(&s->a, 8 * MO_HTTP_HEAD_MAX);
+    s->headers = mo_link_http_copy_opts(o, &s->a, &s->o);
+    if (!s->headers) {
+        mo_arena_fini(&s->a);
+        mo_free(s);
+        return mo_fail(e, MO_ENOMEM, "link to an HTTP server");
+    }
     s->k.ops = &sse_ops;
     s->loop = l;
-    s->client = o->http;
-    s->max = o->message_max ? o->message_max : MO_LINK_LINE_MAX;
-    s->streams = o->streams ? o->streams : MO_LINK_HTTP_STREAMS;
     mo_budget_init(&s->budget, mo_loop_now(l));
     mo_list_init(&s->posts);
     mo_later_init(&s->later, on_later);
     mo_timer_init(&s->timer, on_timer);
-    mo_arena_init(&s->a, 8 * MO_HTTP_HEAD_MAX);
     mo_buf_init(&s->endpoint, MO_URL_MAX);
-    mo_sse_init(&s->in, s->max);
+    mo_sse_init(&s->in, s->o.message_max);
     mo_sse_skip(&s->in, on_skip, s);
-    rc = mo_link_http_copy_opts(o, &s->a, &s->url, &s->headers, &s->nheaders);
-    if (rc < 0) {
-        sse_fini(s);
-        mo_free(s);
-        return mo_fail(e, rc, "link to an HTTP server");
-    }
     *out = &s->k;
     return 0;
 }

@@ -47,12 +47,10 @@ static inline bool mo_overlong_end(struct mo_overlong *o, uint64_t *id)
 }
 
 /* The error of the call. */
-static inline int mo_overlong_fail(struct mo_err *e, size_t max)
-{
-    return mo_fail(e, MO_ETOOBIG,
-                   "the answer is longer than %zu bytes, the most that one "
-                   "message may have",
-                   max);
-}
+#define MO_OVERLONG_ERROR(max)                                                 \
+    mo_error(MO_ETOOBIG,                                                       \
+             "the answer is longer than %zu bytes, the most that one "         \
+             "message may have",                                               \
+             (max))
 
 #endif

@@ -78,13 +78,8 @@ static void on_later(struct mo_later *d)
     struct mo_gone gone = o->gone;
     struct mo_err why = o->why;
 
-    while (!mo_list_empty(&o->ready)) {
-        struct mo_auth_wait *w =
-            mo_list_first(&o->ready, struct mo_auth_wait, node);
-
-        mo_list_del(&w->node);
+    mo_list_drain (w, &o->ready, struct mo_auth_wait, node)
         w->done(w, why.code ? &why : NULL);
-    }
     if (!o->closing || o->flow || o->backs)
         return;
     oauth_free(o);
@@ -341,8 +336,7 @@ static int keep_token(struct mo_oauth *o, const struct mo_token *k,
     if (o->refreshing)
         o->refreshed = mo_now_ns();
     o->barred = false;
-    mo_buf_reset(&o->asked);
-    mo_buf_puts(&o->asked, asked ? asked : "");
+    mo_buf_set(&o->asked, mo_span_cstr(asked));
     rc = mo_tokens_put(o->o.tokens, k, e);
     if (rc == MO_EIO) {
         mo_log_err(mo_loop_log(o->o.loop), MO_WARN, ROOM, e,
@@ -407,8 +401,7 @@ static int step_up(struct mo_oauth *o, struct mo_span challenge,
     if (rc == 0) {
         o->step_ups++;
         o->stepped = mo_now_ns();
-        mo_buf_reset(&o->asked);
-        rc = mo_buf_puts(&o->asked, all ? all : "");
+        rc = mo_buf_set(&o->asked, mo_span_cstr(all));
     }
     return rc;
 }
@@ -430,8 +423,7 @@ static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
 
     if (rc < 0)
         return rc;
-    mo_buf_reset(&o->told);
-    if (mo_buf_span(&o->told, challenge) < 0)
+    if (mo_buf_set(&o->told, challenge) < 0)
         return mo_fail(e, mo_buf_err(&o->told), "challenge");
     if (status == 401 && may_refresh(o))
         return start_refresh(o, e);
@@ -477,14 +469,11 @@ static int copy_texts(struct mo_oauth *o)
         &o->o.redirect,      &o->o.back,
     };
 
-    for (size_t i = 0; i < MO_COUNT(texts); i++) {
-        if (!*texts[i])
-            continue;
-        *texts[i] = mo_arena_strndup(&o->a, *texts[i], strlen(*texts[i]));
-        if (!*texts[i])
-            return MO_ENOMEM;
-    }
-    return 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
+        rc = mo_oauth_copy(&o->a, *texts[i], texts[i]);
+    return rc;
 }
 
 int mo_oauth_new(const struct mo_oauth_opts *opts, struct mo_oauth **out,

@@ -11,6 +11,14 @@ int mo_oauth_keep(struct mo_arena *a, struct mo_span s, const char **out)
     return *out ? 0 : MO_ENOMEM;
 }
 
+int mo_oauth_copy(struct mo_arena *a, const char *from, const char **to)
+{
+    if (from)
+        return mo_oauth_keep(a, mo_span_cstr(from), to);
+    *to = NULL;
+    return 0;
+}
+
 int mo_oauth_keep_buf(struct mo_arena *a, const struct mo_buf *b,
                       const char **out)
 {

@@ -38,7 +38,8 @@ int mo_oauth_at_origin(struct mo_arena *a, const char *url, const char *path,
                        const char **out);
 
 /* Copy a text into the arena; keep_buf returns the buffer's error, if it has
- * one. 0 or MO_ENOMEM. */
+ * one; copy accepts NULL, which stays NULL. 0 or MO_ENOMEM. */
+int mo_oauth_copy(struct mo_arena *a, const char *from, const char **to);
 int mo_oauth_keep(struct mo_arena *a, struct mo_span s, const char **out);
 int mo_oauth_keep_buf(struct mo_arena *a, const struct mo_buf *b,
                       const char **out);

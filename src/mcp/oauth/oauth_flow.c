@@ -236,12 +236,6 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
 
 /* --- the client ---------------------------------------------------------- */
 
-static int copy_text(struct mo_arena *a, const char *from, const char **to)
-{
-    *to = from ? mo_arena_strndup(a, from, strlen(from)) : NULL;
-    return from && !*to ? MO_ENOMEM : 0;
-}
-
 static int use_known_client(struct mo_flow *f)
 {
     const struct mo_token *k =
@@ -263,8 +257,8 @@ static int use_known_client(struct mo_flow *f)
         return 0;
     f->client.method = mo_oauth_auth_method(mo_span_cstr(k->method));
     f->known = true;
-    if (copy_text(&f->a, k->client, &f->client.id) < 0 ||
-        copy_text(&f->a, k->secret, &f->client.secret) < 0)
+    if (mo_oauth_copy(&f->a, k->client, &f->client.id) < 0 ||
+        mo_oauth_copy(&f->a, k->secret, &f->client.secret) < 0)
         return MO_ENOMEM;
     return 1;
 }
@@ -456,10 +450,10 @@ int mo_flow_start(const struct mo_flow_opts *o,
 
     if (!f)
         return mo_fail(e, MO_ENOMEM, "sign-in");
-    rc = copy_text(&f->a, c->scope, &f->challenge.scope);
+    rc = mo_oauth_copy(&f->a, c->scope, &f->challenge.scope);
     if (rc == 0)
-        rc = copy_text(&f->a, c->resource_metadata,
-                       &f->challenge.resource_metadata);
+        rc = mo_oauth_copy(&f->a, c->resource_metadata,
+                           &f->challenge.resource_metadata);
     if (rc == 0)
         rc = mo_oauth_resource_urls(&f->a, o->oauth->server,
                                     f->challenge.resource_metadata, &f->urls);
@@ -493,7 +487,7 @@ static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
     int rc = 0;
 
     for (size_t i = 0; i < MO_COUNT(texts) && rc == 0; i++)
-        rc = copy_text(&f->a, texts[i].from, texts[i].to);
+        rc = mo_oauth_copy(&f->a, texts[i].from, texts[i].to);
     f->token.resource = f->resource.resource;
     f->known = !f->o.oauth->client_id ||
                strcmp(f->o.oauth->client_id, old->client) != 0;

@@ -60,15 +60,6 @@ static int take_value(struct mo_span *s, struct mo_buf *b)
     return mo_buf_err(b);
 }
 
-static bool is_clean(struct mo_span s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < 0x20 || s.p[i] > 0x7E)
-            return false;
-    }
-    return true;
-}
-
 /* Keep the first parameter of a name; ignore values that are not plain text. */
 static int keep_param(struct mo_arena *a, struct mo_oauth_challenge *c,
                       struct mo_span name, struct mo_span value)
@@ -84,7 +75,7 @@ static int keep_param(struct mo_arena *a, struct mo_oauth_challenge *c,
 
     for (size_t i = 0; i < MO_COUNT(known); i++) {
         if (mo_span_ieq(name, mo_span_cstr(known[i].name)) && !*known[i].to &&
-            is_clean(value))
+            mo_span_between(value, ' ', '~'))
             return mo_oauth_keep(a, value, known[i].to);
     }
     return 0;
@@ -145,7 +136,7 @@ static int get_text(struct mo_arena *a, struct mo_json obj, const char *key,
         return mo_fail(e, MO_EPROTO, "%s is not a usable string", key);
     if (mo_json_str(v, a, &s) < 0 || mo_oauth_keep(a, s, out) < 0)
         return mo_fail(e, MO_ENOMEM, "%s", key);
-    if (!is_clean(s))
+    if (!mo_span_between(s, ' ', '~'))
         return mo_fail(e, MO_EPROTO, "%s has invalid characters", key);
     return 0;
 }
@@ -180,7 +171,7 @@ static int get_scopes(struct mo_arena *a, struct mo_json obj, const char **out,
             mo_buf_putc(&b, ' ');
         (void)mo_json_str_buf(m.val, &b);
     }
-    if (!is_clean(mo_buf_view(&b)))
+    if (!mo_span_between(mo_buf_view(&b), ' ', '~'))
         return mo_fail(e, MO_EPROTO, "scopes_supported");
     if (mo_oauth_keep_buf(a, &b, out) < 0)
         return mo_fail(e, MO_ETOOBIG, "scopes_supported");
@@ -232,7 +223,7 @@ static int get_issuers(struct mo_arena *a, struct mo_json root,
         if (mo_json_str(m.val, a, &s) < 0 ||
             mo_oauth_keep(a, s, &out->servers[out->nservers]) < 0)
             return mo_fail(e, MO_ENOMEM, "metadata");
-        if (is_clean(s))
+        if (mo_span_between(s, ' ', '~'))
             out->nservers++;
     }
     if (out->nservers == 0)
@@ -311,13 +302,6 @@ static unsigned get_methods(struct mo_json root)
     return got;
 }
 
-static bool get_flag(struct mo_json root, const char *key)
-{
-    bool on = false;
-
-    return mo_json_bool(mo_json_get(root, key), &on) == 0 && on;
-}
-
 static int get_endpoints(struct mo_arena *a, struct mo_json root,
                          const char *server, struct mo_oauth_server *out,
                          struct mo_err *e)
@@ -358,9 +342,9 @@ int mo_oauth_server_parse(struct mo_arena *a, struct mo_span json,
     if (rc < 0)
         return rc;
     out->auth = get_methods(doc.root);
-    out->iss =
-        get_flag(doc.root, "authorization_response_iss_parameter_supported");
-    out->cimd = get_flag(doc.root, "client_id_metadata_document_supported");
+    out->iss = mo_json_flag(doc.root,
+                            "authorization_response_iss_parameter_supported");
+    out->cimd = mo_json_flag(doc.root, "client_id_metadata_document_supported");
     if (!out->auth)
         return mo_fail(e, MO_EPROTO,
                        "the issuer offers no supported client authentication");

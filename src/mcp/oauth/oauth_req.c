@@ -260,16 +260,6 @@ int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
     return mo_base64_put(b, mo_buf_view(&pair));
 }
 
-/* True for a text that may follow "Bearer " in a header. */
-static bool is_bearer(const char *s)
-{
-    for (const char *p = s; *p; p++) {
-        if (*p < 0x21 || *p > 0x7E)
-            return false;
-    }
-    return s[0] != '\0';
-}
-
 static uint64_t get_expiry(struct mo_json root, uint64_t now_ms)
 {
     double s;
@@ -296,7 +286,9 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
     scope = get_text(a, root, "scope", &rc);
     if (rc < 0)
         return mo_fail(e, rc, "the token is not usable in a header");
-    if (!access || !is_bearer(access))
+    /* it follows "Bearer " in a header */
+    if (!access || !access[0] ||
+        !mo_span_between(mo_span_cstr(access), '!', '~'))
         return mo_fail(e, MO_EPROTO, "the answer has no token");
     if (type && !mo_span_ieq(mo_span_cstr(type), MO_SPAN("Bearer")))
         return mo_fail(e, MO_EPROTO, "the token is not of type Bearer");

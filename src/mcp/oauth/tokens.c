@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "codec/json/json.h"
+#include "mcp/oauth/oauth_addr.h"
 
 #define ENTRY_MAX ((size_t)256 * 1024)
 
@@ -23,8 +24,8 @@ struct mo_tokens {
     char *path; /* NULL: memory only */
     struct mo_list entries;
     size_t n;
-    struct stat seen; /* the file when last read or written */
-    bool unsaved;     /* there are changes not in the file */
+    struct mo_file_stamp seen; /* the file when last read or written */
+    bool unsaved;              /* there are changes not in the file */
 };
 
 /* The texts of an entry and their names in the file. */
@@ -75,12 +76,8 @@ static struct entry *entry_new(const struct mo_token *k)
     en->k.expires_ms = k->expires_ms;
     en->k.local = k->local;
     for (size_t i = 0; i < MO_COUNT(fields); i++) {
-        const char *s = field_text(k, i);
-
-        if (!s)
-            continue;
-        *field_slot(&en->k, i) = mo_arena_strndup(&en->a, s, strlen(s));
-        if (!field_text(&en->k, i)) {
+        if (mo_oauth_copy(&en->a, field_text(k, i), field_slot(&en->k, i)) <
+            0) {
             entry_free(en);
             return NULL;
         }
@@ -168,8 +165,7 @@ static int save_file(struct mo_tokens *t, struct mo_err *e)
     else if (mo_file_save(t->path, mo_buf_view(&b), 0600, e) < 0)
         rc = mo_wrap(e, "token file");
     t->unsaved = rc < 0;
-    if (stat(t->path, &t->seen) < 0)
-        t->seen.st_ino = 0;
+    mo_file_stamp(t->path, &t->seen);
     return rc;
 }
 
@@ -188,12 +184,10 @@ static int read_entry(struct mo_tokens *t, struct mo_json v)
             continue;
         rc = mo_json_str(f, &a, &s);
         if (rc == 0)
-            *field_slot(&k, i) = mo_arena_strndup(&a, s.p, s.n);
-        if (rc == 0 && !field_text(&k, i))
-            rc = MO_ENOMEM;
+            rc = mo_oauth_keep(&a, s, field_slot(&k, i));
     }
     (void)mo_json_u64(mo_json_get(v, "expires_ms"), &k.expires_ms);
-    (void)mo_json_bool(mo_json_get(v, "local"), &k.local);
+    k.local = mo_json_flag(v, "local");
     if (rc == 0 && (!k.issuer || !k.server))
         rc = MO_EPROTO;
     if (rc == 0)
@@ -239,9 +233,11 @@ static int read_fd(struct mo_tokens *t, int fd, struct mo_err *e)
 
 static int load_file(struct mo_tokens *t, struct mo_err *e)
 {
-    mo_autofd int fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    mo_autofd int fd = -1;
     struct stat st;
 
+    mo_file_stamp(t->path, &t->seen); /* a change from here on is seen */
+    fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -251,7 +247,6 @@ static int load_file(struct mo_tokens *t, struct mo_err *e)
             e, MO_EPOLICY,
             "token file %s must be readable by its owner only (chmod 600)",
             t->path);
-    t->seen = st;
     return read_fd(t, fd, e);
 }
 
@@ -259,12 +254,10 @@ static int load_file(struct mo_tokens *t, struct mo_err *e)
 
 static bool is_seen(const struct mo_tokens *t)
 {
-    struct stat st;
+    struct mo_file_stamp now;
 
-    return stat(t->path, &st) < 0 ||
-           (st.st_ino == t->seen.st_ino && st.st_size == t->seen.st_size &&
-            st.st_mtim.tv_sec == t->seen.st_mtim.tv_sec &&
-            st.st_mtim.tv_nsec == t->seen.st_mtim.tv_nsec);
+    mo_file_stamp(t->path, &now);
+    return !now.there || mo_file_same(&now, &t->seen);
 }
 
 bool mo_tokens_unsaved(const struct mo_tokens *t)

@@ -323,11 +323,10 @@ struct mo_ep_sess *mo_ep_find_peer(struct mo_endpoint *ep, uint64_t peer)
 void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
                           uint64_t id)
 {
-    (void)mo_buf_printf(mo_ep_scratch(ep),
-                        "{\"jsonrpc\":\"2.0\",\"method\":"
-                        "\"notifications/cancelled\",\"params\":"
-                        "{\"requestId\":%llu}}",
-                        (unsigned long long)id);
+    struct mo_jw w = mo_ep_begin_note(ep, "notifications/cancelled");
+
+    mo_jw_member_u64(&w, "requestId", id);
+    mo_jw_end_all(&w);
     mo_ep_note_scratch(ep, way);
 }
 
@@ -346,7 +345,9 @@ static void push_notice(struct mo_endpoint *ep, struct mo_ep_way *way,
 
     if (!way)
         return;
-    w = mo_ep_begin_note(ep, method);
+    w = mo_jw_object(mo_ep_scratch(ep));
+    mo_jw_member_cstr(&w, "jsonrpc", "2.0");
+    mo_jw_member_cstr(&w, "method", method);
     if (uri.p || id.p)
         mo_jw_member_obj(&w, "params");
     if (uri.p)

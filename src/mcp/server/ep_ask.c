@@ -162,13 +162,13 @@ static void put_params(const struct call *c, const struct ep_need *q,
         return;
     }
     mo_jw_obj(w);
-    mo_ep_put_members(w, p, mo_ep_is_meta);
+    mo_ep_put_members(w, p, EP_KEYS("_meta"));
     if (nameless) { /* this era has an id for a page that a person opens */
         mo_random_token(name, ASK_TOKEN);
         mo_jw_member_cstr(w, "elicitationId", name);
     }
     mo_jw_member_obj(w, "_meta");
-    mo_ep_put_members(w, mo_json_get(p, "_meta"), mo_ep_is_task_key);
+    mo_ep_put_members(w, mo_json_get(p, "_meta"), EP_KEYS(MO_MCP_P_TASK));
     if (c->task)
         mo_ep_task_meta(c->task, w);
     mo_jw_end(w);
@@ -212,7 +212,7 @@ enum mo_ep_waiting mo_ep_legacy_wait(struct call *c)
     c->state = CALL_WAITING;
     mo_timer_start(c->ep->loop, &c->timer, c->ep->o.limits.ask_ms);
     if (c->task)
-        mo_ep_task_ask(c->task);
+        mo_ep_task_asks(c->task, true);
     else
         mo_ep_legacy_ask(c);
     return MO_EP_WAITS;
@@ -223,7 +223,7 @@ static void call_handler_again(struct call *c)
 {
     mo_timer_stop(c->ep->loop, &c->timer);
     if (c->task)
-        mo_ep_task_goes_on(c->task);
+        mo_ep_task_asks(c->task, false);
     mo_ep_call_run(c);
 }
 

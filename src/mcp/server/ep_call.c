@@ -39,10 +39,19 @@ static void unlink_call(struct call *c)
     }
 }
 
+/* Ends the use of its way; NULL: it has none any more. */
+static struct mo_ep_way *take_way(struct call *c)
+{
+    struct mo_ep_way *w = mo_take_ptr(&c->way);
+
+    if (w && w->call == &c->pub)
+        w->call = NULL;
+    return w;
+}
+
 static void free_call(struct call *c)
 {
-    if (c->way && c->way->call == &c->pub)
-        c->way->call = NULL;
+    (void)take_way(c);
     mo_timer_stop(c->ep->loop, &c->timer);
     mo_later_cancel(&c->tell);
     free_filter(c);
@@ -97,7 +106,7 @@ static void on_tell(struct mo_later *d)
 
 void mo_ep_call_cancel(struct call *c)
 {
-    struct mo_ep_way *w = c->way;
+    struct mo_ep_way *w;
 
     if (c->gone || c->state == CALL_DONE)
         return;
@@ -106,12 +115,9 @@ void mo_ep_call_cancel(struct call *c)
         mo_ep_legacy_unask(c);
         mo_ep_call_abandon(c);
     }
-    c->way = NULL;
-    if (w) {
-        if (w->call == &c->pub)
-            w->call = NULL;
+    w = take_way(c);
+    if (w)
         w->drop(w);
-    }
     if (c->state == CALL_RUNNING)
         mo_loop_defer(c->ep->loop, &c->tell);
     else
@@ -143,13 +149,6 @@ static struct mo_json move_handle(struct mo_json v, const struct mo_rpc *m,
     if (!v.p)
         return v;
     return (struct mo_json){copy + (v.p - m->root.p), v.n};
-}
-
-struct mo_span mo_ep_call_dup(struct call *c, struct mo_span s)
-{
-    char *p = mo_arena_strndup(&c->arena, s.p, s.n);
-
-    return mo_span(p, p ? s.n : 0);
 }
 
 static void init_call(struct call *c, struct mo_endpoint *ep, size_t text)
@@ -187,14 +186,14 @@ static void find_parts(struct call *c)
 static int fill_call(struct call *c, const struct mo_ep_from *from,
                      const struct mo_rpc *m)
 {
-    struct mo_span text = mo_ep_call_dup(c, mo_json_text(m->root));
+    struct mo_span text = mo_span_dup(&c->arena, mo_json_text(m->root));
 
     if (!text.p)
         return MO_ENOMEM;
     c->id = move_handle(m->id, m, text.p);
     c->pub.params = move_handle(m->params, m, text.p);
     c->pub.request = from->request;
-    c->pub.caller = mo_ep_call_dup(c, from->caller);
+    c->pub.caller = mo_span_dup(&c->arena, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;
     if (from->head && mo_trace_head(from->head, &c->arena, &c->pub.trace) < 0)
@@ -281,11 +280,8 @@ void mo_ep_call_run(struct call *c)
 void mo_ep_call_answer(struct call *c, int status)
 {
     struct mo_endpoint *ep = c->ep;
-    struct mo_ep_way *w = c->way;
+    struct mo_ep_way *w = take_way(c);
 
-    c->way = NULL;
-    if (w && w->call == &c->pub)
-        w->call = NULL;
     if (w)
         mo_ep_answer_scratch(ep, w, status);
     else
@@ -457,25 +453,29 @@ static struct ep_input *find_input(struct call *c, struct mo_span key)
     return NULL;
 }
 
-struct mo_json mo_ep_call_input(struct mo_ep_call *pub, const char *key)
+static struct mo_json value_of(struct mo_ep_call *pub, const char *key,
+                               bool refused)
 {
     struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
 
-    return in && !in->refused ? in->value : (struct mo_json){NULL, 0};
+    return in && in->refused == refused ? in->value : (struct mo_json){NULL, 0};
+}
+
+struct mo_json mo_ep_call_input(struct mo_ep_call *pub, const char *key)
+{
+    return value_of(pub, key, false);
 }
 
 struct mo_json mo_ep_call_refusal(struct mo_ep_call *pub, const char *key)
 {
-    struct ep_input *in = find_input(call_of(pub), mo_span_cstr(key));
-
-    return in && in->refused ? in->value : (struct mo_json){NULL, 0};
+    return value_of(pub, key, true);
 }
 
 int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
                          bool refused)
 {
     struct ep_input *in = find_input(c, key);
-    struct mo_span value = mo_ep_call_dup(c, mo_json_text(v));
+    struct mo_span value = mo_span_dup(&c->arena, mo_json_text(v));
 
     if (!value.p)
         return MO_ENOMEM;
@@ -485,7 +485,7 @@ int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
         in = mo_arena_new(&c->arena, struct ep_input);
         if (!in)
             return MO_ENOMEM;
-        in->key = mo_ep_call_dup(c, key);
+        in->key = mo_span_dup(&c->arena, key);
         if (!in->key.p)
             return MO_ENOMEM;
         mo_list_push(&c->inputs, &in->node);
@@ -506,9 +506,9 @@ void mo_ep_call_need(struct mo_ep_call *pub, const char *key,
         c->oom = true;
         return;
     }
-    q->key = mo_ep_call_dup(c, mo_span_cstr(key));
-    q->method = mo_ep_call_dup(c, mo_span_cstr(method));
-    q->params = mo_ep_call_dup(c, params.n ? params : MO_SPAN("{}"));
+    q->key = mo_span_dup(&c->arena, mo_span_cstr(key));
+    q->method = mo_span_dup(&c->arena, mo_span_cstr(method));
+    q->params = mo_span_dup(&c->arena, params.n ? params : MO_SPAN("{}"));
     if (!q->key.p || !q->method.p || !q->params.p)
         c->oom = true;
     mo_list_push(&c->needs, &q->node);
@@ -543,7 +543,7 @@ void mo_ep_call_set_state(struct mo_ep_call *pub, struct mo_span state)
 {
     struct call *c = call_of(pub);
 
-    c->state_bytes = mo_ep_call_dup(c, state);
+    c->state_bytes = mo_span_dup(&c->arena, state);
     if (!c->state_bytes.p)
         c->oom = true;
 }

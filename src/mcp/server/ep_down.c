@@ -242,11 +242,6 @@ static const struct array arrays[] = {
     {"messages", put_message, MO_MCP_2025_06_18},
 };
 
-static bool is_server(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER));
-}
-
 /* The row for this key; NULL: none. */
 static const struct array *find_array(const struct down *d, struct mo_json key)
 {
@@ -284,7 +279,7 @@ static void put_member(struct down *d, struct mo_json key,
         put_array(d, a, it);
     } else if (mo_json_str_eq(key, MO_SPAN("_meta"))) {
         mo_jw_obj(&d->w);
-        mo_ep_put_members(&d->w, mo_json_value(it), is_server);
+        mo_ep_put_members(&d->w, mo_json_value(it), EP_KEYS(MO_MCP_P_SERVER));
         mo_jw_end(&d->w);
     } else if (mo_json_str_eq(key, MO_SPAN("structuredContent"))) {
         put_structured(d, mo_json_value(it));

@@ -117,21 +117,21 @@ static struct hsess *find_session(struct mo_ep_http *h, struct mo_req *rq,
 {
     struct mo_span sid = mo_span_trim(mo_http_get(rq->head, "Mcp-Session-Id"));
     struct mo_span ver = version_header(rq->head);
-    struct hsess *s;
+    struct hsess *s = sid.n ? mo_map_get(&h->by_id, sid) : NULL;
+    int status = 400, code = -32000;
+    const char *why = NULL;
 
     if (!sid.n) {
-        send_refusal(h, rq, 400, id, -32000,
-                     "Bad Request: Mcp-Session-Id header is required");
-        return NULL;
+        why = "Bad Request: Mcp-Session-Id header is required";
+    } else if (!s || !mo_span_is(s->s.caller, caller)) {
+        status = 404;
+        code = -32001;
+        why = "Session not found";
+    } else if (ver.p && mo_mcp_version(ver) == MO_MCP_UNKNOWN) {
+        why = "Bad Request: Unsupported protocol version";
     }
-    s = mo_map_get(&h->by_id, sid);
-    if (!s || !mo_span_is(s->s.caller, caller)) {
-        send_refusal(h, rq, 404, id, -32001, "Session not found");
-        return NULL;
-    }
-    if (ver.p && mo_mcp_version(ver) == MO_MCP_UNKNOWN) {
-        send_refusal(h, rq, 400, id, -32000,
-                     "Bad Request: Unsupported protocol version");
+    if (why) {
+        send_refusal(h, rq, status, id, code, why);
         return NULL;
     }
     mo_hsess_touch(s);
@@ -301,15 +301,12 @@ static void post_gone(struct mo_req *rq)
 
 static void on_body(struct mo_req *rq, struct mo_span body)
 {
-    struct post *p = rq->data;
-    struct mo_ep_http *h = p->h;
-    char caller[MO_EP_CALLER_MAX];
+    mo_autofree struct post *p = rq->data;
 
-    memcpy(caller, p->caller, sizeof(caller));
-    post_gone(rq);
+    rq->data = NULL;
     rq->gone = NULL;
-    allow_page(h, rq);
-    on_message(h, rq, caller, body);
+    allow_page(p->h, rq);
+    on_message(p->h, rq, p->caller, body);
 }
 
 static void on_post(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
@@ -358,9 +355,6 @@ static void on_get(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
     struct mo_span last;
     struct hsess *s;
 
-    allow_page(h, rq);
-    if (!require_legacy(rq))
-        return;
     if (!accepts(rq->head, MO_SPAN("text/event-stream"))) {
         send_refusal(h, rq, 406, none, -32000,
                      "Not Acceptable: Client must accept text/event-stream");
@@ -379,12 +373,8 @@ static void on_get(struct mo_ep_http *h, struct mo_req *rq, const char *caller)
 static void on_delete(struct mo_ep_http *h, struct mo_req *rq,
                       const char *caller)
 {
-    struct hsess *s;
+    struct hsess *s = find_session(h, rq, caller, none);
 
-    allow_page(h, rq);
-    if (!require_legacy(rq))
-        return;
-    s = find_session(h, rq, caller, none);
     if (!s)
         return;
     mo_hsess_free(s);
@@ -403,10 +393,11 @@ void mo_ep_http_handle(struct mo_ep_http *h, struct mo_req *rq)
         on_post(h, rq, caller);
         break;
     case MO_HTTP_GET:
-        on_get(h, rq, caller);
-        break;
     case MO_HTTP_DELETE:
-        on_delete(h, rq, caller);
+        allow_page(h, rq);
+        if (require_legacy(rq))
+            (rq->head->method == MO_HTTP_GET ? on_get : on_delete)(h, rq,
+                                                                   caller);
         break;
     case MO_HTTP_OPTIONS:
         allow_page(h, rq);

@@ -75,59 +75,59 @@ static void put_init_result(struct mo_ep_sess *s, struct mo_json id)
     mo_jw_end_all(&w);
 }
 
-static void on_initialize(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                          const struct mo_rpc *m)
+static const char *on_initialize(struct mo_ep_sess *s,
+                                 const struct mo_ep_from *from,
+                                 const struct mo_rpc *m)
 {
     struct mo_json asked = mo_json_get(m->params, "protocolVersion");
 
     if (s->version != MO_MCP_UNKNOWN) {
         mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_REQUEST,
                      "already initialized");
-        return;
+        return NULL;
     }
     if (!mo_json_is(asked, MO_JSON_STRING)) {
         mo_ep_refuse(s->ep, from->way, 400, m->id, MO_RPC_INVALID_PARAMS,
                      "params.protocolVersion must be a string");
-        return;
+        return NULL;
     }
     if (copy_json(&s->caps, mo_json_get(m->params, "capabilities")) < 0 ||
         copy_json(&s->client, mo_json_get(m->params, "clientInfo")) < 0) {
         mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INTERNAL,
                      "out of memory");
-        return;
+        return NULL;
     }
     s->version = choose_version(asked);
     put_init_result(s, m->id);
     mo_ep_answer_scratch(s->ep, from->way, 200);
+    return NULL;
 }
 
 /* --- plumbing ------------------------------------------------------------ */
 
-static void send_empty_result(struct mo_ep_sess *s,
-                              const struct mo_ep_from *from,
-                              const struct mo_rpc *m)
+static const char *send_empty_result(struct mo_ep_sess *s,
+                                     const struct mo_ep_from *from,
+                                     const struct mo_rpc *m)
 {
     (void)mo_rpc_put_result(mo_ep_scratch(s->ep), mo_json_text(m->id),
                             MO_SPAN("{}"));
     mo_ep_answer_scratch(s->ep, from->way, 200);
+    return NULL;
 }
 
-static void on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                     const struct mo_rpc *m)
+static const char *on_level(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                            const struct mo_rpc *m)
 {
     enum mo_mcp_level lv = mo_ep_level(mo_json_get(m->params, "level"));
 
-    if (lv == MO_MCP_LEVELS) {
-        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                     "no such level");
-        return;
-    }
+    if (lv == MO_MCP_LEVELS)
+        return "no such level";
     mo_ep_level_wanted(s->ep, lv, true);
     if (s->asked_level)
         mo_ep_level_wanted(s->ep, s->level, false);
     s->asked_level = true;
     s->level = lv;
-    send_empty_result(s, from, m);
+    return send_empty_result(s, from, m);
 }
 
 static int add_uri(struct mo_ep_sess *s, struct mo_span uri)
@@ -155,8 +155,9 @@ static int set_subscription(struct mo_ep_sess *s, struct mo_json uri, bool on)
     return rc;
 }
 
-static void on_subscription(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                            const struct mo_rpc *m)
+static const char *on_subscription(struct mo_ep_sess *s,
+                                   const struct mo_ep_from *from,
+                                   const struct mo_rpc *m)
 {
     bool on = mo_json_str_eq(m->method, MO_SPAN("resources/subscribe"));
     struct mo_json uri = mo_json_get(m->params, "uri");
@@ -165,19 +166,16 @@ static void on_subscription(struct mo_ep_sess *s, const struct mo_ep_from *from,
     if (mo_json_is(uri, MO_JSON_STRING))
         rc = set_subscription(s, uri, on);
     if (rc == 0)
-        send_empty_result(s, from, m);
-    else
-        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                     rc == MO_EBUSY ? "too many subscriptions"
-                                    : "params.uri must be a string");
+        return send_empty_result(s, from, m);
+    return rc == MO_EBUSY ? "too many subscriptions"
+                          : "params.uri must be a string";
 }
 
 static const struct plumbing {
     const char *name;
     unsigned cap;
     enum mo_mcp_version since; /* MO_MCP_UNKNOWN: allowed before initialize */
-    void (*run)(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                const struct mo_rpc *m);
+    ep_plumbing_fn *run;
 } plumbing[] = {
     {"initialize", 0, MO_MCP_UNKNOWN, on_initialize},
     {"ping", 0, MO_MCP_UNKNOWN, send_empty_result},
@@ -214,43 +212,32 @@ static int borrow_json(struct call *c, const char *text, struct mo_json *out)
     *out = (struct mo_json){NULL, 0};
     if (!text)
         return 0;
-    s = mo_ep_call_dup(c, mo_span_cstr(text));
+    s = mo_span_dup(&c->arena, mo_span_cstr(text));
     *out = (struct mo_json){s.p, s.n};
     return s.p ? 0 : MO_ENOMEM;
 }
 
-/* Compare the task mode of the call with that of the tool. */
-enum asked { AS_CALL, AS_TASK, NOT_SO };
-
-static enum asked check_task_mode(const struct call *c)
+/* As a task, if the call asks for one and the tool allows that. */
+static void run_call(struct call *c)
 {
     const struct mo_endpoint_opts *o = &c->ep->o;
     bool task = c->parts.task.p;
     enum mo_ep_task_support can = MO_EP_TASK_OPTIONAL;
 
     if (c->pub.version < MO_MCP_2025_11_25 || !call_is_tool(c) ||
-        !(o->caps & MO_EP_CALL_TASKS))
-        return AS_CALL;
+        !(o->caps & MO_EP_CALL_TASKS)) {
+        mo_ep_call_run(c);
+        return;
+    }
     if (o->task)
         can = o->task(o->ctx, c->pub.name);
     if (can == (task ? MO_EP_TASK_FORBIDDEN : MO_EP_TASK_REQUIRED))
-        return NOT_SO;
-    return task ? AS_TASK : AS_CALL;
-}
-
-static void run_call(struct call *c)
-{
-    switch (check_task_mode(c)) {
-    case AS_CALL:
-        mo_ep_call_run(c);
-        break;
-    case AS_TASK:
-        mo_ep_task_begin(c);
-        break;
-    case NOT_SO:
         mo_ep_call_refuse(c, 200, MO_RPC_METHOD_NOT_FOUND,
                           "see execution.taskSupport of this tool");
-    }
+    else if (task)
+        mo_ep_task_begin(c);
+    else
+        mo_ep_call_run(c);
 }
 
 static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
@@ -269,7 +256,7 @@ static void start_call(struct mo_ep_sess *s, const struct mo_ep_from *from,
                  borrow_json(c, s->client, &c->pub.client) < 0))
         bad = "out of memory";
     if (!bad && s->inside.n) {
-        c->pub.inside = mo_ep_call_dup(c, s->inside);
+        c->pub.inside = mo_span_dup(&c->arena, s->inside);
         bad = c->pub.inside.p ? NULL : "out of memory";
     }
     if (bad)
@@ -296,12 +283,14 @@ static void on_request(struct mo_ep_sess *s, const struct mo_ep_from *from,
         code = MO_RPC_METHOD_NOT_FOUND;
         why = "no such method";
     }
+    if (!why && p) {
+        code = MO_RPC_INVALID_PARAMS;
+        why = p->run(s, from, m);
+    } else if (!why) {
+        start_call(s, from, m, em);
+    }
     if (why)
         mo_ep_refuse(s->ep, from->way, 200, m->id, code, why);
-    else if (p)
-        p->run(s, from, m);
-    else
-        start_call(s, from, m, em);
 }
 
 static void on_notification(struct mo_ep_sess *s, const struct mo_rpc *m)

@@ -42,12 +42,9 @@ static int read_filter(struct call *c, struct mo_json wanted)
     mo_map_init(&f->tasks, c->ep->o.limits.uris);
     c->filter = f;
     c->ep->nlistens++;
-    for (size_t i = 0; i < MO_COUNT(kinds); i++) {
-        bool on = false;
-
-        (void)mo_json_bool(mo_json_get(wanted, kinds[i].key), &on);
-        f->what[i] = on && (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED);
-    }
+    for (size_t i = 0; i < MO_COUNT(kinds); i++)
+        f->what[i] = (caps & kinds[i].cap) && (caps & MO_EP_LISTCHANGED) &&
+                     mo_json_flag(wanted, kinds[i].key);
     if ((caps & MO_EP_TASKS) &&
         read_names(&f->tasks, mo_json_get(wanted, "taskIds")) < 0)
         return MO_EINVAL;
@@ -62,7 +59,6 @@ static void send_ack(struct call *c, struct mo_json wanted)
     struct mo_jw w =
         mo_ep_begin_note(c->ep, "notifications/subscriptions/acknowledged");
 
-    mo_jw_member_obj(&w, "params");
     mo_jw_member_obj(&w, "notifications");
     for (size_t i = 0; i < MO_COUNT(kinds); i++) {
         if (f->what[i])
@@ -113,19 +109,13 @@ void mo_ep_listen(struct call *c)
 
 /* --- a task has changed -------------------------------------------------- */
 
-static bool is_sub(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
-}
-
 static void send_task(struct call *c, struct mo_json task)
 {
     struct mo_jw w = mo_ep_begin_note(c->ep, "notifications/tasks");
 
-    mo_jw_member_obj(&w, "params");
-    mo_ep_put_members(&w, task, mo_ep_is_meta);
+    mo_ep_put_members(&w, task, EP_KEYS("_meta"));
     mo_jw_member_obj(&w, "_meta");
-    mo_ep_put_members(&w, mo_json_get(task, "_meta"), is_sub);
+    mo_ep_put_members(&w, mo_json_get(task, "_meta"), EP_KEYS(MO_MCP_P_SUB));
     mo_jw_member_raw(&w, MO_MCP_P_SUB, mo_json_text(c->id));
     mo_jw_end_all(&w);
     mo_ep_note_scratch(c->ep, c->way);
@@ -160,7 +150,6 @@ static void send_cancelled(struct call *c)
 {
     struct mo_jw w = mo_ep_begin_note(c->ep, "notifications/cancelled");
 
-    mo_jw_member_obj(&w, "params");
     mo_jw_member_raw(&w, "requestId", mo_json_text(c->id));
     mo_jw_member_cstr(&w, "reason", "the server ends");
     mo_jw_end_all(&w);

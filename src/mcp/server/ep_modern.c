@@ -4,7 +4,10 @@
  *
  * The order of refusals is that of the official SDK, so that a client gets the
  * reason it can act on. */
+#include "codec/text/base64.h"
 #include "mcp/server/ep_priv.h"
+
+#define VALUE_MAX ((size_t)16 * 1024) /* of a header */
 
 struct envelope {
     struct mo_json meta, version, caps, client, level;
@@ -14,6 +17,136 @@ struct refusal {
     int status, code;
     const char *why;
 };
+
+/* --- headers that mirror the body ------------------------------------------
+ *
+ * A proxy may decide by Mcp-Method, Mcp-Name and Mcp-Param-*. If they could
+ * differ from the body, the proxy would allow one request and we would run
+ * another. So each must be present once and equal the body. Values that plain
+ * text cannot carry come as =?base64?...?=, which is decoded strictly. */
+
+static struct mo_span find_only(const struct mo_http_head *h,
+                                struct mo_span name, unsigned *count)
+{
+    struct mo_span v = {NULL, 0};
+
+    *count = 0;
+    for (size_t i = 0; i < h->nheaders; i++) {
+        if (!mo_span_ieq(h->headers[i].name, name))
+            continue;
+        v = mo_span_trim(h->headers[i].value);
+        ++*count;
+    }
+    return v;
+}
+
+/* Append the header's value, decoded. */
+static int decode_value(struct mo_span v, struct mo_buf *out)
+{
+    const struct mo_span pre = MO_SPAN("=?base64?"), post = MO_SPAN("?=");
+
+    if (!mo_span_starts(v, pre) || !mo_span_ends(v, post) ||
+        v.n < pre.n + post.n)
+        return mo_buf_span(out, v);
+    v = mo_span(v.p + pre.n, v.n - pre.n - post.n);
+    return mo_base64_decode(v, out);
+}
+
+static bool equals_text(struct mo_span header, struct mo_json v)
+{
+    mo_autobuf struct mo_buf b = {.max = VALUE_MAX};
+
+    return decode_value(header, &b) == 0 && mo_json_str_eq(v, mo_buf_view(&b));
+}
+
+static bool equals_value(struct mo_span header, struct mo_json v)
+{
+    int64_t a, b;
+
+    switch (mo_json_type(v)) {
+    case MO_JSON_STRING:
+        return equals_text(header, v);
+    case MO_JSON_NUMBER:
+        return mo_span_i64(header, &a) == 0 && mo_json_i64(v, &b) == 0 &&
+               a == b;
+    case MO_JSON_BOOL:
+        return mo_span_eq(header, mo_json_text(v));
+    default:
+        return false;
+    }
+}
+
+static int check_headers(const struct mo_http_head *h, const struct mo_rpc *m,
+                         const struct ep_method *em, const char **why)
+{
+    struct mo_json name;
+    unsigned n;
+    struct mo_span v = find_only(h, MO_SPAN("Mcp-Method"), &n);
+
+    *why = "Mcp-Method must be there, once, and equal the body's method";
+    if (n != 1 || !mo_json_str_eq(m->method, v))
+        return MO_EPROTO;
+    if (!em || !em->key)
+        return 0;
+    name = mo_json_get(m->params, em->key);
+    if (!mo_json_is(name, MO_JSON_STRING))
+        return 0; /* the check of the parameters has a better error */
+    *why = "Mcp-Name must be there, once, and equal the body's name";
+    v = find_only(h, MO_SPAN("Mcp-Name"), &n);
+    return n == 1 && equals_text(v, name) ? 0 : MO_EPROTO;
+}
+
+static int check_param(const struct mo_http_head *h, struct mo_json label,
+                       struct mo_json value)
+{
+    mo_autobuf struct mo_buf name = {.max = VALUE_MAX};
+    struct mo_span v;
+    unsigned n;
+
+    (void)mo_buf_puts(&name, "Mcp-Param-");
+    (void)mo_json_str_buf(label, &name);
+    v = find_only(h, mo_buf_view(&name), &n);
+    if (!value.p || mo_json_is(value, MO_JSON_NULL))
+        return n == 0 ? 0 : MO_EPROTO;
+    return n == 1 && equals_value(v, value) ? 0 : MO_EPROTO;
+}
+
+/* Only members reached by `properties` may be annotated; the depth is bounded
+ * by the schema, which we wrote or checked. */
+static int check_params(const struct mo_http_head *h, struct mo_json schema,
+                        struct mo_json args, unsigned depth)
+{
+    if (depth == 0)
+        return 0;
+    mo_json_each (m, mo_json_get(schema, "properties")) {
+        struct mo_json label = mo_json_get(m.val, "x-mcp-header");
+        struct mo_json value = {NULL, 0};
+        mo_autobuf struct mo_buf name = {.max = VALUE_MAX};
+        int rc;
+
+        if (mo_json_str_buf(m.key, &name) == 0)
+            value = mo_json_get(args, mo_buf_cstr(&name));
+        rc = mo_json_is(label, MO_JSON_STRING)
+                 ? check_param(h, label, value)
+                 : check_params(h, m.val, value, depth - 1);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int check_param_headers(const struct mo_endpoint *ep,
+                               const struct mo_http_head *h,
+                               const struct call *c, const char **why)
+{
+    struct mo_json schema;
+
+    if (!ep->o.schema || !mo_span_is(c->pub.method, "tools/call"))
+        return 0;
+    schema = ep->o.schema(ep->o.ctx, c->pub.name);
+    *why = "an Mcp-Param header is missing or does not equal the argument";
+    return check_params(h, schema, c->pub.arguments, 8);
+}
 
 /* --- checks before a request runs ---------------------------------------- */
 
@@ -45,32 +178,23 @@ static void put_supported(struct mo_buf *b, struct mo_json requested)
     (void)mo_buf_putc(b, '}');
 }
 
-static bool header_is(const struct mo_http_head *h, const char *name,
-                      struct mo_json v)
-{
-    struct mo_span got = mo_http_get(h, name);
-
-    return got.p && mo_json_str_eq(v, mo_span_trim(got));
-}
-
-static bool is_known(const struct mo_endpoint *ep, const struct mo_rpc *m)
-{
-    return mo_json_str_eq(m->method, MO_SPAN("server/discover")) ||
-           mo_json_str_eq(m->method, MO_SPAN("subscriptions/listen")) ||
-           mo_ep_method(ep, m->method, true);
-}
-
 static struct refusal check_request(const struct mo_endpoint *ep,
                                     const struct mo_http_head *h,
                                     const struct mo_rpc *m, struct envelope *en,
                                     struct mo_buf *data)
 {
+    static const char *const ours[] = {"server/discover",
+                                       "subscriptions/listen", NULL};
     struct refusal r = {400, MO_RPC_INVALID_PARAMS, check_envelope(m, en)};
     const struct ep_method *em = mo_ep_method(ep, m->method, true);
+    struct mo_span version = {NULL, 0};
 
     if (r.why)
         return r;
-    if (h && !header_is(h, "MCP-Protocol-Version", en->version)) {
+    if (h)
+        version = mo_http_get(h, "MCP-Protocol-Version");
+    if (h &&
+        (!version.p || !mo_json_str_eq(en->version, mo_span_trim(version)))) {
         r.code = MO_MCP_HEADER_MISMATCH;
         r.why = "MCP-Protocol-Version must be there and equal the body's";
         return r;
@@ -81,9 +205,9 @@ static struct refusal check_request(const struct mo_endpoint *ep,
                                 "this protocol version is not spoken here"};
     }
     r.code = MO_MCP_HEADER_MISMATCH;
-    if (h && mo_ep_headers(h, m, em, &r.why) < 0)
+    if (h && check_headers(h, m, em, &r.why) < 0)
         return r;
-    if (!is_known(ep, m))
+    if (!em && !mo_json_str_in(m->method, ours))
         return (struct refusal){404, MO_RPC_METHOD_NOT_FOUND, "no such method"};
     r.why = NULL;
     return r;
@@ -91,43 +215,15 @@ static struct refusal check_request(const struct mo_endpoint *ep,
 
 /* --- results ------------------------------------------------------------- */
 
-static bool is_added(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("resultType")) ||
-           mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
-static bool is_hint(struct mo_json key)
-{
-    return is_added(key) || mo_json_str_eq(key, MO_SPAN("ttlMs")) ||
-           mo_json_str_eq(key, MO_SPAN("cacheScope"));
-}
-
-bool mo_ep_is_meta(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN("_meta"));
-}
-
-bool mo_ep_is_task_key(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_TASK));
-}
-
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
-                       bool (*skip)(struct mo_json key))
+                       const char *const *without)
 {
     mo_json_each (m, obj) {
-        if (skip(m.key))
+        if (mo_json_str_in(m.key, without))
             continue;
         mo_jw_key_raw(w, m.key);
         mo_jw_raw(w, mo_json_text(m.val));
     }
-}
-
-static bool is_ours(struct mo_json key)
-{
-    return mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SERVER)) ||
-           mo_json_str_eq(key, MO_SPAN(MO_MCP_P_SUB));
 }
 
 static void put_member_or_default(struct mo_jw *w, struct mo_json result,
@@ -152,7 +248,7 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
                       struct mo_json meta)
 {
     mo_jw_member_obj(w, "_meta");
-    mo_ep_put_members(w, meta, is_ours);
+    mo_ep_put_members(w, meta, EP_KEYS(MO_MCP_P_SERVER, MO_MCP_P_SUB));
     mo_jw_key(w, MO_MCP_P_SERVER);
     mo_ep_put_info(ep, w);
     mo_jw_end_all(w);
@@ -160,10 +256,13 @@ void mo_ep_end_result(struct mo_endpoint *ep, struct mo_jw *w,
 
 void mo_ep_modern_result(struct call *c, struct mo_json result)
 {
+    static const char *const added[] = {"resultType", "_meta", NULL};
+    static const char *const hints[] = {"resultType", "_meta", "ttlMs",
+                                        "cacheScope", NULL};
     struct mo_jw w = mo_ep_begin_result(c->ep, c->id);
 
     put_member_or_default(&w, result, "resultType", MO_SPAN("\"complete\""));
-    mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? is_hint : is_added);
+    mo_ep_put_members(&w, result, c->m->flags & M_CACHE ? hints : added);
     if (c->m->flags & M_CACHE) {
         put_member_or_default(&w, result, "ttlMs", MO_SPAN("0"));
         put_member_or_default(&w, result, "cacheScope", MO_SPAN("\"private\""));
@@ -217,7 +316,8 @@ static void start_call(struct mo_endpoint *ep, const struct mo_ep_from *from,
     if (em->cap == MO_EP_TASKS && mo_ep_call_lacks_tasks(c))
         return;
     bad = mo_ep_call_check(c);
-    if (!bad && from->head && mo_ep_params(ep, from->head, c, &header) < 0) {
+    if (!bad && from->head &&
+        check_param_headers(ep, from->head, c, &header) < 0) {
         mo_ep_call_refuse(c, 400, MO_MCP_HEADER_MISMATCH, header);
         return;
     }

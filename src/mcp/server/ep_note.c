@@ -9,6 +9,7 @@ struct mo_jw mo_ep_begin_note(struct mo_endpoint *ep, const char *method)
 
     mo_jw_member_cstr(&w, "jsonrpc", "2.0");
     mo_jw_member_cstr(&w, "method", method);
+    mo_jw_member_obj(&w, "params");
     return w;
 }
 
@@ -17,14 +18,6 @@ void mo_ep_put_sub(struct mo_jw *w, struct mo_json id)
     mo_jw_member_obj(w, "_meta");
     mo_jw_member_raw(w, MO_MCP_P_SUB, mo_json_text(id));
     mo_jw_end(w);
-}
-
-static struct mo_jw begin_note(struct call *c, const char *method)
-{
-    struct mo_jw w = mo_ep_begin_note(c->ep, method);
-
-    mo_jw_member_obj(&w, "params");
-    return w;
 }
 
 static void end_note(struct call *c, struct mo_jw *w)
@@ -55,7 +48,7 @@ void mo_ep_call_progress(struct mo_ep_call *pub, double progress, double total,
 
     if (!may_report(c, progress))
         return;
-    w = begin_note(c, "notifications/progress");
+    w = mo_ep_begin_note(c->ep, "notifications/progress");
     mo_jw_member_raw(&w, "progressToken", mo_json_text(c->token));
     mo_jw_member_f64(&w, "progress", progress);
     if (total >= 0)
@@ -81,7 +74,7 @@ void mo_ep_call_log(struct mo_ep_call *pub, enum mo_mcp_level lv,
 
     if (!c->way || lv < least_level(c) || !(c->ep->o.caps & MO_EP_LOGGING))
         return;
-    w = begin_note(c, "notifications/message");
+    w = mo_ep_begin_note(c->ep, "notifications/message");
     mo_jw_member_cstr(&w, "level", mo_ep_level_text(lv));
     if (logger)
         mo_jw_member_cstr(&w, "logger", logger);
@@ -97,7 +90,7 @@ static void put_task_meta(const struct call *c, struct mo_json meta,
 {
     struct mo_jw w = mo_jw_object(b);
 
-    mo_ep_put_members(&w, meta, mo_ep_is_task_key);
+    mo_ep_put_members(&w, meta, EP_KEYS(MO_MCP_P_TASK));
     mo_ep_task_meta(c->task, &w);
     mo_jw_end(&w);
 }

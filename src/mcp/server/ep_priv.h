@@ -154,15 +154,10 @@ struct ep_method {
 const struct ep_method *mo_ep_method(const struct mo_endpoint *ep,
                                      struct mo_json method, bool modern);
 struct mo_buf *mo_ep_scratch(struct mo_endpoint *ep);
-/* Free a buffer that has grown. */
-static inline void mo_ep_shrink(struct mo_buf *b)
-{
-    if (b->cap > EP_SCRATCH_KEEP)
-        mo_buf_fini(b);
-}
+/* The message was sent: free a buffer that has grown. */
 static inline void mo_ep_scratch_done(struct mo_endpoint *ep)
 {
-    mo_ep_shrink(&ep->scratch);
+    mo_buf_shrink(&ep->scratch, EP_SCRATCH_KEEP);
 }
 void mo_ep_put_info(const struct mo_endpoint *ep, struct mo_jw *w);
 void mo_ep_put_caps(const struct mo_endpoint *ep, struct mo_jw *w,
@@ -186,7 +181,8 @@ void mo_ep_send_cancelled(struct mo_endpoint *ep, struct mo_ep_way *way,
 
 /* --- ep_note.c ----------------------------------------------------------- */
 
-/* Begin a notification in the scratch buffer, up to its params. */
+/* Begin a notification in the scratch buffer, up to the members of its params.
+ */
 struct mo_jw mo_ep_begin_note(struct mo_endpoint *ep, const char *method);
 /* Write _meta, which names a listen. */
 void mo_ep_put_sub(struct mo_jw *w, struct mo_json id);
@@ -215,6 +211,12 @@ struct mo_ep_from { /* the origin of a message */
     uint64_t request;                /* number of the HTTP request, or 0 */
     struct mo_ep_sess *sess; /* modern: used for cancelling only (stdio) */
 };
+
+/* A request of a session that the endpoint handles itself. Returns NULL, or
+ * what is wrong with its params: then it was not answered. */
+typedef const char *ep_plumbing_fn(struct mo_ep_sess *s,
+                                   const struct mo_ep_from *from,
+                                   const struct mo_rpc *m);
 
 /* --- ep_legacy.c --------------------------------------------------------- */
 
@@ -254,19 +256,13 @@ void mo_ep_push_open(struct mo_ep_sess *s);
 
 void mo_ep_task_begin(struct call *c); /* used instead of mo_ep_call_run() */
 void mo_ep_tasks_end(struct mo_ep_sess *s);
-/* The task's call has questions; they were answered. */
-void mo_ep_task_ask(struct ep_task *t);
-void mo_ep_task_goes_on(struct ep_task *t);
+/* The task's call has questions, or they were answered. */
+void mo_ep_task_asks(struct ep_task *t, bool on);
 /* Write the member of _meta that names the task of a message. */
 void mo_ep_task_meta(const struct ep_task *t, struct mo_jw *w);
-void mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                    const struct mo_rpc *m);
-void mo_ep_task_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                       const struct mo_rpc *m);
-void mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                     const struct mo_rpc *m);
-void mo_ep_task_cancel(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                       const struct mo_rpc *m);
+/* Its methods. */
+ep_plumbing_fn mo_ep_task_get, mo_ep_task_result, mo_ep_task_list,
+    mo_ep_task_cancel;
 
 /* --- ep_modern.c --------------------------------------------------------- */
 
@@ -274,11 +270,10 @@ void mo_ep_modern(struct mo_endpoint *ep, const struct mo_ep_from *from,
                   const struct mo_rpc *m);
 void mo_ep_modern_result(struct call *c, struct mo_json result);
 
+/* Write the members of obj except those: EP_KEYS("_meta"). */
 void mo_ep_put_members(struct mo_jw *w, struct mo_json obj,
-                       bool (*skip)(struct mo_json key));
-/* Keys to skip: "_meta", and the member of _meta that names a task. */
-bool mo_ep_is_meta(struct mo_json key);
-bool mo_ep_is_task_key(struct mo_json key);
+                       const char *const *without);
+#define EP_KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 /* Begin a result in the scratch buffer, up to its members; end it with _meta.
  */
 struct mo_jw mo_ep_begin_result(struct mo_endpoint *ep, struct mo_json id);
@@ -296,15 +291,6 @@ void mo_ep_listen_end(struct call *c, bool on_line);
 enum mo_ep_waiting mo_ep_modern_wait(struct call *c);
 /* Read requestState and inputResponses of a request; NULL, or the fault. */
 const char *mo_ep_take_answers(struct call *c);
-
-/* --- ep_header.c --------------------------------------------------------- */
-
-/* Check the mirrored headers of a modern request; 0, or an error code and *why.
- */
-int mo_ep_headers(const struct mo_http_head *h, const struct mo_rpc *m,
-                  const struct ep_method *em, const char **why);
-int mo_ep_params(const struct mo_endpoint *ep, const struct mo_http_head *h,
-                 const struct call *c, const char **why);
 
 /* --- ep_down.c ----------------------------------------------------------- */
 
@@ -332,8 +318,6 @@ int mo_ep_call_add_input(struct call *c, struct mo_span key, struct mo_json v,
                          bool refused);
 /* The call stops waiting: notify the handler that it will not come back. */
 void mo_ep_call_abandon(struct call *c);
-struct mo_span mo_ep_call_dup(struct call *c,
-                              struct mo_span s); /* p NULL: out of memory */
 /* Answer with the scratch buffer; ends the call. */
 void mo_ep_call_answer(struct call *c, int status);
 void mo_ep_call_refuse(struct call *c, int status, int code, const char *msg);

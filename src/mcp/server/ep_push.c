@@ -89,22 +89,6 @@ static int put_question(struct mo_ep_ask *a, const char *method,
     return mo_buf_putc(b, '}');
 }
 
-static struct mo_ep_ask *ask_new(struct mo_ep_sess *s)
-{
-    struct mo_ep_ask *a = mo_new(struct mo_ep_ask);
-
-    if (!a)
-        return NULL;
-    a->sess = s;
-    a->id = ++s->next_ask;
-    mo_timer_init(&a->timer, on_late);
-    mo_buf_init(&a->text,
-                is_connected(s) ? s->ep->o.limits.message : PUSH_TEXT_MAX);
-    mo_list_push(&s->asks, &a->node);
-    s->nasks++;
-    return a;
-}
-
 struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
                                   const char *method, struct mo_span params,
                                   mo_ep_ask_done *done, void *ctx)
@@ -115,15 +99,20 @@ struct mo_ep_ask *mo_endpoint_ask(struct mo_endpoint *ep, uint64_t peer,
 
     if (!s || s->nasks >= PUSH_MAX || !mo_ep_sess_takes(s, method, p))
         return NULL;
-    a = ask_new(s);
+    a = mo_new(struct mo_ep_ask);
     if (!a)
         return NULL;
+    *a = (struct mo_ep_ask){
+        .sess = s, .id = ++s->next_ask, .done = done, .ctx = ctx};
+    mo_timer_init(&a->timer, on_late);
+    mo_buf_init(&a->text,
+                is_connected(s) ? ep->o.limits.message : PUSH_TEXT_MAX);
+    mo_list_push(&s->asks, &a->node);
+    s->nasks++;
     if (put_question(a, method, params) < 0) {
         ask_free(a);
         return NULL;
     }
-    a->done = done;
-    a->ctx = ctx;
     if (is_connected(s))
         send_question(a);
     else
@@ -167,9 +156,8 @@ void mo_ep_push_reply(struct mo_ep_sess *s, uint64_t id, const struct mo_rpc *m)
 
 void mo_ep_push_end(struct mo_ep_sess *s)
 {
-    while (!mo_list_empty(&s->asks))
-        ask_end(mo_container_of(s->asks.next, struct mo_ep_ask, node), none,
-                none);
+    mo_list_drain (a, &s->asks, struct mo_ep_ask, node)
+        ask_end(a, none, none);
 }
 
 uint64_t mo_endpoint_only(const struct mo_endpoint *ep)

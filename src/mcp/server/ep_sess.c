@@ -169,7 +169,7 @@ static void send_out(struct answer *a, struct mo_buf *b)
     } else if (!direct) {
         send_pieces(a);
     }
-    mo_ep_shrink(b);
+    mo_buf_shrink(b, EP_SCRATCH_KEEP);
 }
 
 static bool has_priming_event(const struct answer *a)
@@ -472,10 +472,10 @@ void mo_hsess_free(struct hsess *s)
 {
     s->s.push = NULL;
     mo_ep_sess_fini(&s->s);
-    while (!mo_list_empty(&s->answers))
-        detach_session(mo_container_of(s->answers.next, struct answer, snode));
-    while (!mo_list_empty(&s->kept))
-        drop_event(s, mo_container_of(s->kept.next, struct kept, node));
+    mo_list_drain (a, &s->answers, struct answer, snode)
+        detach_session(a);
+    mo_list_drain (k, &s->kept, struct kept, node)
+        drop_event(s, k);
     if (mo_map_get(&s->h->by_id, mo_span_cstr(s->id)) == s)
         (void)mo_map_del(&s->h->by_id, mo_span_cstr(s->id));
     mo_list_del(&s->node);
@@ -535,7 +535,7 @@ static void replay_events(struct hsess *s, struct mo_req *rq, uint64_t stream,
         if (mo_buf_err(&s->h->sse) ||
             mo_req_write(rq, mo_buf_view(&s->h->sse)) < 0)
             mo_req_abort(rq);
-        mo_ep_shrink(&s->h->sse);
+        mo_buf_shrink(&s->h->sse, EP_SCRATCH_KEEP);
     }
 }
 

@@ -10,7 +10,7 @@ struct mo_ep_stdio {
     struct mo_ep_way way;
     struct mo_stream *s;
     struct mo_frame in;
-    void (*closed)(void *ctx, const struct mo_err *why);
+    mo_done_fn *closed;
     void *ctx;
     bool ended;
 };
@@ -169,7 +169,7 @@ static void on_drain(void *ctx)
 static void on_close(void *ctx, const struct mo_err *why)
 {
     struct mo_ep_stdio *x = ctx;
-    void (*closed)(void *, const struct mo_err *) = x->closed;
+    mo_done_fn *closed = x->closed;
     void *arg = x->ctx;
 
     x->ended = true;
@@ -184,8 +184,8 @@ static const struct mo_stream_cb stream_cb = {on_read, on_eof, on_drain,
                                               on_close};
 
 int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
-                     void (*closed)(void *ctx, const struct mo_err *why),
-                     void *ctx, struct mo_ep_stdio **out, struct mo_err *e)
+                     mo_done_fn *closed, void *ctx, struct mo_ep_stdio **out,
+                     struct mo_err *e)
 {
     struct mo_ep_stdio *x = mo_new(struct mo_ep_stdio);
 

@@ -19,8 +19,8 @@ struct mo_ep_stdio;
 /* The endpoint owns the stream, also on failure. `closed` fires once, last (why
  * NULL: EOF or closed by the owner); may be NULL. */
 int mo_ep_stdio_open(struct mo_endpoint *ep, struct mo_stream *s,
-                     void (*closed)(void *ctx, const struct mo_err *why),
-                     void *ctx, struct mo_ep_stdio **out, struct mo_err *e);
+                     mo_done_fn *closed, void *ctx, struct mo_ep_stdio **out,
+                     struct mo_err *e);
 void mo_ep_stdio_close(struct mo_ep_stdio *x);
 
 #endif

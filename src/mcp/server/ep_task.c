@@ -122,7 +122,6 @@ static void send_status(struct ep_task *t)
     struct mo_endpoint *ep = t->sess->ep;
     struct mo_jw w = mo_ep_begin_note(ep, "notifications/tasks/status");
 
-    mo_jw_member_obj(&w, "params");
     put_members(&w, t);
     mo_jw_end_all(&w);
     if (!mo_buf_err(&ep->scratch))
@@ -154,9 +153,9 @@ static void put_result(const struct ep_task *t, struct mo_json id)
     struct mo_json v = {t->outcome.p, t->outcome.len};
     struct mo_jw w = mo_ep_begin_result(t->sess->ep, id);
 
-    mo_ep_put_members(&w, v, mo_ep_is_meta);
+    mo_ep_put_members(&w, v, EP_KEYS("_meta"));
     mo_jw_member_obj(&w, "_meta");
-    mo_ep_put_members(&w, mo_json_get(v, "_meta"), mo_ep_is_task_key);
+    mo_ep_put_members(&w, mo_json_get(v, "_meta"), EP_KEYS(MO_MCP_P_TASK));
     mo_ep_task_meta(t, &w);
     mo_jw_end_all(&w);
 }
@@ -221,11 +220,9 @@ static void on_answer(struct mo_ep_way *w, int status, struct mo_span msg)
     struct ep_task *t = mo_container_of(w, struct ep_task, way);
     struct mo_json m = {msg.p, msg.n};
     struct mo_json v = mo_json_get(m, "result");
-    bool failed = !v.p;
+    bool failed = !v.p || mo_json_flag(v, "isError");
 
     (void)status;
-    if (v.p)
-        (void)mo_json_bool(mo_json_get(v, "isError"), &failed);
     t->is_error = !v.p;
     keep_outcome(t, v.p ? v : mo_json_get(m, "error"));
     end_task(t, failed || t->why ? FAILED : COMPLETED);
@@ -241,17 +238,12 @@ static void on_drop(struct mo_ep_way *w)
     end_task(t, FAILED);
 }
 
-/* The call has questions: they are sent while a tasks/result is open. */
-void mo_ep_task_ask(struct ep_task *t)
+/* Questions are sent while a tasks/result is open. */
+void mo_ep_task_asks(struct ep_task *t, bool on)
 {
-    set_status(t, INPUT);
-    if (!mo_list_empty(&t->waiters))
+    set_status(t, on ? INPUT : WORKING);
+    if (on && !mo_list_empty(&t->waiters))
         mo_ep_legacy_ask(t->call);
-}
-
-void mo_ep_task_goes_on(struct ep_task *t)
-{
-    set_status(t, WORKING);
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -381,10 +373,9 @@ void mo_ep_task_begin(struct call *c)
 
 /* --- the methods --------------------------------------------------------- */
 
-/* Returns NULL if the request was refused. */
-static struct ep_task *find_task(struct mo_ep_sess *s,
-                                 const struct mo_ep_from *from,
-                                 const struct mo_rpc *m)
+static const char no_task[] = "no such task, or it has expired";
+
+static struct ep_task *find_task(struct mo_ep_sess *s, const struct mo_rpc *m)
 {
     struct mo_json id = mo_json_get(m->params, "taskId");
 
@@ -393,13 +384,12 @@ static struct ep_task *find_task(struct mo_ep_sess *s,
             mo_json_str_eq(id, mo_span_cstr(t->id)))
             return t;
     }
-    mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                 "no such task, or it has expired");
     return NULL;
 }
 
-static void answer_task(const struct ep_task *t, const struct mo_ep_from *from,
-                        const struct mo_rpc *m)
+static const char *answer_task(const struct ep_task *t,
+                               const struct mo_ep_from *from,
+                               const struct mo_rpc *m)
 {
     struct mo_endpoint *ep = t->sess->ep;
     struct mo_jw w = mo_ep_begin_result(ep, m->id);
@@ -407,57 +397,55 @@ static void answer_task(const struct ep_task *t, const struct mo_ep_from *from,
     put_members(&w, t);
     mo_jw_end_all(&w);
     mo_ep_answer_scratch(ep, from->way, 200);
+    return NULL;
 }
 
-void mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                    const struct mo_rpc *m)
+const char *mo_ep_task_get(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                           const struct mo_rpc *m)
 {
-    struct ep_task *t = find_task(s, from, m);
+    struct ep_task *t = find_task(s, m);
 
-    if (t)
-        answer_task(t, from, m);
+    return t ? answer_task(t, from, m) : no_task;
 }
 
-void mo_ep_task_cancel(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                       const struct mo_rpc *m)
+const char *mo_ep_task_cancel(struct mo_ep_sess *s,
+                              const struct mo_ep_from *from,
+                              const struct mo_rpc *m)
 {
-    struct ep_task *t = find_task(s, from, m);
+    struct ep_task *t = find_task(s, m);
 
-    if (!t)
-        return;
-    if (has_ended(t)) {
-        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                     "the task has ended already");
-        return;
-    }
+    if (!t || has_ended(t))
+        return t ? "the task has ended already" : no_task;
     stop_call(t);
     t->why = "the task was cancelled";
     end_task(t, CANCELLED);
-    answer_task(t, from, m);
+    return answer_task(t, from, m);
 }
 
 /* tasks/result: blocks until the task has ended; carries its questions. */
-void mo_ep_task_result(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                       const struct mo_rpc *m)
+const char *mo_ep_task_result(struct mo_ep_sess *s,
+                              const struct mo_ep_from *from,
+                              const struct mo_rpc *m)
 {
-    struct ep_task *t = find_task(s, from, m);
+    struct ep_task *t = find_task(s, m);
     struct call *c;
 
     if (!t)
-        return;
+        return no_task;
     if (has_ended(t)) {
         put_outcome(t, m->id);
         mo_ep_answer_scratch(s->ep, from->way, 200);
-        return;
+        return NULL;
     }
     c = mo_ep_call_new(s->ep, from, m, NULL);
     if (!c)
-        return;
+        return NULL;
     c->pub.version = s->version;
     c->state = CALL_LISTENING;
     mo_list_push(&t->waiters, &c->wnode);
     if (t->status == INPUT)
         mo_ep_legacy_ask(t->call);
+    return NULL;
 }
 
 /* Write one page of tasks after number `after`. */
@@ -488,8 +476,8 @@ static void put_page(struct mo_ep_sess *s, struct mo_jw *w, uint64_t after)
     mo_jw_member_cstr(w, "nextCursor", cursor);
 }
 
-void mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
-                     const struct mo_rpc *m)
+const char *mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
+                            const struct mo_rpc *m)
 {
     struct mo_json cursor = mo_json_get(m->params, "cursor");
     uint64_t after = 0;
@@ -498,13 +486,11 @@ void mo_ep_task_list(struct mo_ep_sess *s, const struct mo_ep_from *from,
     if (cursor.p &&
         (!mo_json_is(cursor, MO_JSON_STRING) ||
          mo_span_u64(mo_span(cursor.p + 1, cursor.n - 2), &after) < 0 ||
-         after > s->ep->next_task)) {
-        mo_ep_refuse(s->ep, from->way, 200, m->id, MO_RPC_INVALID_PARAMS,
-                     "no such cursor");
-        return;
-    }
+         after > s->ep->next_task))
+        return "no such cursor";
     w = mo_ep_begin_result(s->ep, m->id);
     put_page(s, &w, after);
     mo_jw_end_all(&w);
     mo_ep_answer_scratch(s->ep, from->way, 200);
+    return NULL;
 }

@@ -56,16 +56,6 @@ static int queue_message(struct inside *x, bool up, uint64_t id,
     return 0;
 }
 
-static void drop_queue(struct mo_list *all)
-{
-    while (!mo_list_empty(all)) {
-        struct said *m = mo_list_first(all, struct said, node);
-
-        mo_list_del(&m->node);
-        mo_free(m);
-    }
-}
-
 /* --- messages of the endpoint -------------------------------------------- */
 
 /* A lost answer would be waited for, so the link fails instead. */
@@ -128,19 +118,6 @@ static void ignore_drop(struct mo_ep_way *w)
 
 /* --- delivery ------------------------------------------------------------ */
 
-static struct way *way_new(struct inside *x, uint64_t id)
-{
-    struct way *w = mo_new(struct way);
-
-    if (!w)
-        return NULL;
-    w->pub = (struct mo_ep_way){on_note, on_answer, on_drop, NULL, NULL};
-    w->x = x;
-    w->id = id;
-    mo_list_push(&x->ways, &w->node);
-    return w;
-}
-
 static void deliver_up(struct inside *x, const struct said *s)
 {
     struct mo_ep_from from = {.way = &x->push, .sess = &x->sess};
@@ -150,44 +127,38 @@ static void deliver_up(struct inside *x, const struct said *s)
     int rc = mo_rpc_parse(mo_span(s->text, s->n), &m, &e);
 
     if (rc == 0 && m.kind == MO_RPC_REQUEST) {
-        w = way_new(x, s->id);
+        w = mo_new(struct way);
         rc = w ? 0 : mo_fail(&e, MO_ENOMEM, "out of memory");
     }
     if (rc < 0) {
         x->k.cb->on_failed(x->k.ctx, s->id, 0, mo_span(NULL, 0), &e);
         return;
     }
-    if (w)
+    if (w) {
+        *w = (struct way){
+            .pub = {on_note, on_answer, on_drop}, .x = x, .id = s->id};
+        mo_list_push(&x->ways, &w->node);
         from.way = &w->pub;
+    }
     mo_ep_legacy(&x->sess, &from, &m);
-}
-
-static void deliver_down(struct inside *x, const struct said *s)
-{
-    struct mo_rpc m;
-
-    if (mo_rpc_parse(mo_span(s->text, s->n), &m, NULL) == 0)
-        x->k.cb->on_message(x->k.ctx, &m, s->id);
 }
 
 static void deliver_queue(struct inside *x)
 {
     struct mo_list now;
+    struct mo_rpc m;
 
     mo_list_init(&now);
     mo_list_splice(&now, &x->queue);
     x->queued = 0;
-    while (!mo_list_empty(&now) && !x->k.closing) {
-        struct said *s = mo_list_first(&now, struct said, node);
-
-        mo_list_del(&s->node);
-        if (s->up)
+    mo_list_drain (s, &now, struct said, node) {
+        if (s->up && !x->k.closing)
             deliver_up(x, s);
-        else
-            deliver_down(x, s);
+        else if (!x->k.closing &&
+                 mo_rpc_parse(mo_span(s->text, s->n), &m, NULL) == 0)
+            x->k.cb->on_message(x->k.ctx, &m, s->id);
         mo_free(s);
     }
-    drop_queue(&now);
 }
 
 static void end_link(struct inside *x)
@@ -195,7 +166,8 @@ static void end_link(struct inside *x)
     mo_ep_sess_fini(&x->sess);
     mo_list_each_safe (n, &x->ways)
         way_free(mo_container_of(n, struct way, node));
-    drop_queue(&x->queue);
+    mo_list_drain (m, &x->queue, struct said, node)
+        mo_free(m);
     mo_later_cancel(&x->later);
     mo_link_gone(&x->k);
 }
@@ -218,11 +190,10 @@ static int inside_send(struct mo_link *k, const struct mo_link_msg *m)
                          m->text);
 }
 
-static void inside_close(struct mo_link *k, const struct mo_err *why)
+static void inside_close(struct mo_link *k)
 {
     struct inside *x = mo_container_of(k, struct inside, k);
 
-    (void)why;
     mo_loop_defer(x->loop, &x->later);
 }
 
