@@ -56,21 +56,29 @@ static void allowed_list(const struct mo_config_holder *h, char out[PATH_MAX])
                        xdg ? xdg : home, xdg ? "" : "/.config");
 }
 
-/* True if a file of the directory that has `path` was named: its user knows
- * that directory. */
-static bool is_beside_named(const struct mo_config_holder *h, const char *path)
+/* True if `path` is in the directory of `other`, or in `other` itself. */
+static bool is_in_dir(const char *path, const char *other, bool itself)
 {
-    const char *named =
-        h->in.file
-            ? h->in.file
-            : mo_config_find_env(h->in.environ, "MCP_ORCHESTRATOR_CONFIG");
     char a[PATH_MAX], b[PATH_MAX];
 
-    if (!named || !realpath(named, a) || !realpath(path, b))
+    if (!other || !realpath(path, a) || !realpath(other, b))
         return false;
     *strrchr(a, '/') = '\0';
-    *strrchr(b, '/') = '\0';
+    if (!itself)
+        *strrchr(b, '/') = '\0';
     return strcmp(a, b) == 0;
+}
+
+/* The user's home directory, or one that has the file they named. */
+static bool is_known_dir(const struct mo_config_holder *h, const char *path)
+{
+    char *const *env = h->in.environ;
+    const char *named = h->in.file;
+
+    if (!named)
+        named = mo_config_find_env(env, "MCP_ORCHESTRATOR_CONFIG");
+    return is_in_dir(path, named, false) ||
+           is_in_dir(path, mo_config_find_env(env, "HOME"), true);
 }
 
 /* May a file of the working directory be used? Asked only at the start: while
@@ -81,7 +89,7 @@ static bool is_confirmed(const struct mo_config_holder *h, const char *path,
     char list[PATH_MAX];
 
     allowed_list(h, list);
-    return h->in.trusts_dir || is_beside_named(h, path) ||
+    return h->in.trusts_dir || is_known_dir(h, path) ||
            mo_trust_is_allowed(list, path, text);
 }
 
