@@ -69,7 +69,8 @@ enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
  * Enumerations are int so that one setter can write them. */
 
 struct mo_config_oauth {
-    const char *client_id, *client_secret, *client_url, *scope, *redirect;
+    const char *client_id, *client_secret, *client_url, *issuer, *scope;
+    const char *redirect;
     int64_t sign_in_seconds;
     bool enabled;
 };

@@ -230,6 +230,7 @@ static const struct mo_key oauth_rows[] = {
      .check = check_not_empty,
      .flags = MO_KEY_REF | MO_KEY_SECRET},
     {.name = "clientMetadataUrl", STR(client_url), .check = check_https},
+    {.name = "issuer", STR(issuer), .check = check_http},
     {.name = "scope", STR(scope), .check = check_scope},
     {.name = "redirectUri",
      STR(redirect),
