@@ -170,7 +170,7 @@ struct mo_config_tls {
 };
 
 struct mo_config_limits {
-    int64_t connections, head_ms, body_ms, idle_ms, send_ms, requests,
+    int64_t connections, per_peer, head_ms, body_ms, idle_ms, send_ms, requests,
         body_bytes, queue_bytes;
 };
 
