@@ -42,6 +42,9 @@ static void on_form(struct mo_req *rq, struct mo_span body)
     const struct mo_gate *g = mo_site_gate_now(s);
     struct mo_refusal no = mo_gate_check_page(g, rq);
 
+    if (!no.status && mo_gate_is_foreign(rq))
+        no = (struct mo_refusal){403, "origin_refused",
+                                 "another site cannot sign you in here"};
     if (!no.status && !mo_gate_has_tokens(g))
         redirect(rq, "/");
     else if (!no.status && sign_in(g, rq, body))
