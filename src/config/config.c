@@ -445,7 +445,9 @@ int mo_config_allow(const struct mo_config_input *in,
 
 int mo_config_written(const struct mo_config_holder *h, struct mo_err *e)
 {
-    return h->is_dirs && !h->in.trusts_dir ? allow_file(h, h->path, e) : 0;
+    return !h->is_dirs || h->in.trusts_dir || is_known_dir(h, h->path)
+               ? 0
+               : allow_file(h, h->path, e);
 }
 
 void mo_config_close(struct mo_config_holder *h)
