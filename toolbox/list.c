@@ -1,9 +1,11 @@
 /* list.c - list_files: the entries of a directory, or of the tree below it.
  *
- * Names are sorted; symbolic links are listed, not followed. At most
- * max_entries entries and TB_BYTES_MAX bytes of names are returned; the answer
- * says if there are more. Work is bounded too: VISIT_MAX entries are
+ * Names are sorted; symbolic links are listed, not followed. The text shows
+ * control characters of a name by their code; `entries` has the exact name. At
+ * most max_entries entries and TB_BYTES_MAX bytes of names are returned; the
+ * answer says if there are more. Work is bounded too: VISIT_MAX entries are
  * visited. */
+#include "codec/text/visible.h"
 #include "toolbox/box.h"
 #include "toolbox/glob.h"
 #include "toolbox/walk.h"
@@ -81,7 +83,7 @@ static void put_entry(struct listing *l)
         mo_jw_member_u64(&l->w, "size", (uint64_t)k->st.st_size);
     }
     mo_jw_end(&l->w);
-    mo_buf_puts(&l->r.text, k->path);
+    mo_visible_name(&l->r.text, mo_span_cstr(k->path));
     if (S_ISREG(m))
         mo_buf_printf(&l->r.text, " (%lld bytes)", (long long)k->st.st_size);
     else if (!S_ISDIR(m))

@@ -13,6 +13,7 @@
 
 #include "codec/json/jregex.h"
 #include "codec/text/utf8.h"
+#include "codec/text/visible.h"
 #include "toolbox/box.h"
 #include "toolbox/glob.h"
 #include "toolbox/walk.h"
@@ -144,8 +145,9 @@ static void show_line(struct search *s, char mark, uint64_t number,
 {
     struct mo_span part = part_of(line, place);
 
-    mo_buf_printf(&s->r.text, "%s%c%llu%c", s->shown, mark,
-                  (unsigned long long)number, mark);
+    mo_visible_name(&s->r.text, mo_span_cstr(s->shown));
+    mo_buf_printf(&s->r.text, "%c%llu%c", mark, (unsigned long long)number,
+                  mark);
     mo_buf_span(&s->r.text, part);
     mo_buf_puts(&s->r.text, part.n < line.n ? " [line cut]\n" : "\n");
     s->last_shown = number;

@@ -170,6 +170,7 @@ static struct mo_httpd_limits limits_of(const struct mo_config_limits *c)
 {
     return (struct mo_httpd_limits){
         .connections = (unsigned)c->connections,
+        .per_peer = (unsigned)c->per_peer,
         .head_ms = (unsigned)c->head_ms,
         .body_ms = (unsigned)c->body_ms,
         .idle_ms = (unsigned)c->idle_ms,

@@ -108,7 +108,7 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret)
     for (size_t i = 0; i + MO_LOG_GRAM <= MO_LOG_SECRET_MIN; i++) {
         unsigned bit = mo_log_gram_bit(copy + i);
 
-        __atomic_fetch_or(&l->secret_grams[bit / 8], 1U << bit % 8,
+        __atomic_fetch_or(&l->secret_grams[bit / 8], (uint8_t)(1U << bit % 8),
                           __ATOMIC_RELAXED);
     }
     /* a worker that logs right now sees all of it or nothing */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "cli/help_text.h"
+#include "codec/text/visible.h"
 
 #define HELP_MAX ((size_t)64 * 1024)
 
@@ -253,13 +254,15 @@ const char *mo_cli_get(const struct mo_cli *c, const char *name)
 
 int mo_cli_error(const struct mo_cli *c, int code, const char *fmt, ...)
 {
+    mo_autobuf struct mo_buf shown = {.max = 4096};
     char text[512];
     va_list ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    (void)dprintf(c->err, MO_PROGRAM ": %s\n", text);
+    mo_visible_text(&shown, mo_span_cstr(text)); /* servers' words are in it */
+    (void)dprintf(c->err, MO_PROGRAM ": %s\n", mo_buf_cstr(&shown));
     return code;
 }
 
@@ -272,12 +275,16 @@ struct mo_span mo_cli_join(const struct mo_cli *c, struct mo_buf *b)
 
 int mo_cli_print(const struct mo_cli *c, const struct mo_buf *b)
 {
+    mo_autobuf struct mo_buf shown = {.max = SIZE_MAX / 2};
     struct mo_err e = {0};
 
-    if (mo_buf_err(b))
-        return mo_cli_error(c, MO_EXIT_FAIL, "cannot build the text: %s",
-                            mo_err_name(mo_buf_err(b)));
-    if (mo_file_write_all(c->out, mo_buf_view(b), &e) < 0)
+    if (!mo_buf_err(b) && isatty(c->out))
+        mo_visible_text(&shown, mo_buf_view(b));
+    if (mo_buf_err(b) || mo_buf_err(&shown))
+        return mo_cli_error(
+            c, MO_EXIT_FAIL, "cannot build the text: %s",
+            mo_err_name(mo_buf_err(b) ? mo_buf_err(b) : mo_buf_err(&shown)));
+    if (mo_file_write_all(c->out, mo_buf_view(shown.len ? &shown : b), &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     return MO_EXIT_OK;
 }

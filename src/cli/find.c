@@ -10,6 +10,8 @@
 #include "audit/audit.h"
 #include "cli/runtime_wait.h"
 #include "codec/json/json.h"
+#include "codec/text/utf8.h"
+#include "codec/text/visible.h"
 #include "gateway/inside.h"
 #include "policy/tool_pins.h"
 #include "servers/gateway_setup.h"
@@ -30,8 +32,10 @@ struct finding {
 
 static void put_str(struct mo_buf *b, struct mo_json v)
 {
-    if (mo_json_is(v, MO_JSON_STRING))
-        (void)mo_json_str_buf(v, b);
+    mo_autobuf struct mo_buf s = {.max = MO_CMD_TEXT_MAX};
+
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &s) == 0)
+        mo_visible_name(b, mo_buf_view(&s));
 }
 
 /* The first line, shortened to fit. */
@@ -44,8 +48,7 @@ static void put_line(struct mo_buf *b, struct mo_json v)
         (void)mo_json_str_buf(v, &s);
     rest = mo_buf_view(&s);
     rest = mo_span_cut(&rest, '\n');
-    for (size_t i = 0; i < rest.n && i < TEXT_MAX; i++)
-        (void)mo_buf_putc(b, (unsigned char)rest.p[i] < ' ' ? ' ' : rest.p[i]);
+    mo_visible_name(b, mo_span_head(rest, mo_utf8_cut(rest, TEXT_MAX)));
 }
 
 static void put_hits(struct mo_buf *b, struct mo_json list, const char *last)

@@ -87,5 +87,5 @@ void mo_cmd_put_member(struct mo_buf *b, const char *before, struct mo_json v)
     if (mo_json_is(v, MO_JSON_STRING))
         mo_buf_span(b, mo_span(v.p + 1, v.n - 2)); /* stays escaped */
     else
-        mo_buf_span(b, mo_json_text(v));
+        (void)mo_json_compact(v, b); /* one line */
 }

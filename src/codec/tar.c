@@ -15,10 +15,13 @@ enum {
     F_TYPE = 156,
     F_LINK = 157,
     F_MAGIC = 257,
-    F_PREFIX = 345,
+    F_PREFIX = 345, /* in GNU's format: two times */
+    F_TRAILER = 508,
 };
 #define NAME_LEN   100
 #define PREFIX_LEN 155
+#define TIME_LEN   12
+#define LENGTH_MAX ((uint64_t)1 << 60) /* far below a signed 64-bit number */
 
 /* --- writer -------------------------------------------------------------- */
 
@@ -146,7 +149,6 @@ static enum mo_tar_kind kind_of(char type)
     switch (type) {
     case '0':
     case '\0':
-    case '7':
         return MO_TAR_FILE;
     case '1':
         return MO_TAR_HARDLINK;
@@ -159,31 +161,59 @@ static enum mo_tar_kind kind_of(char type)
     }
 }
 
-/* Keep the path or link of the next entry. */
+/* Keep the path or link of the next entry. Two of them are refused: readers
+ * disagree on which one counts, and on what an empty one or a NUL means. */
 static int keep_text(struct mo_tar *t, bool link, struct mo_span text)
 {
-    if (link)
-        t->has_link = true;
-    else
-        t->has_path = true;
+    bool *has = link ? &t->has_link : &t->has_path;
+
+    if (*has || !text.n || memchr(text.p, 0, text.n))
+        return MO_EPROTO;
+    *has = true;
     return mo_buf_set(link ? &t->link : &t->path, text);
 }
 
-/* Read one "LENGTH KEY=VALUE\n" record of a pax header. */
+static int keep_size(struct mo_tar *t, struct mo_span text)
+{
+    if (t->has_size || mo_span_u64(text, &t->pax_size) < 0 ||
+        t->pax_size > LENGTH_MAX)
+        return MO_EPROTO;
+    t->has_size = true;
+    return 0;
+}
+
+/* Keys that make a file's bytes, type or name different for readers that know
+ * them: GNU's sparse files and directories, star's sparse files and types,
+ * another character set. */
+static bool is_ambiguous(struct mo_span key, struct mo_span value)
+{
+    if (mo_span_is(key, "hdrcharset"))
+        return !mo_span_is(value, "BINARY") &&
+               !mo_span_is(value, "ISO-IR 10646 2000 UTF-8");
+    return mo_span_starts(key, MO_SPAN("GNU.")) ||
+           mo_span_is(key, "SCHILY.realsize") ||
+           mo_span_is(key, "SCHILY.filetype") ||
+           mo_span_is(key, "SCHILY.tarfiletype");
+}
+
+/* Read one "LENGTH KEY=VALUE\n" record of a pax header. A global header may set
+ * nothing that we read: some readers apply it, others do not. */
 static int pax_record(struct mo_tar *t, struct mo_span rec)
 {
     struct mo_span key = mo_span_cut(&rec, '=');
+    bool name, size = mo_span_is(key, "size");
 
-    if (!rec.p || !rec.n)
+    if (!rec.p || !rec.n || !key.n || memchr(key.p, 0, key.n))
         return MO_EPROTO;
     rec.n--; /* its newline */
-    if (mo_span_is(key, "size")) {
-        t->has_size = true;
-        return mo_span_u64(rec, &t->pax_size);
-    }
-    if (mo_span_is(key, "path") || mo_span_is(key, "linkpath"))
-        return keep_text(t, key.n > 4, rec);
-    return 0;
+    if (is_ambiguous(key, rec))
+        return MO_EPROTO;
+    name = mo_span_is(key, "path") || mo_span_is(key, "linkpath");
+    if (t->special == 'g')
+        return name || size ? MO_EPROTO : 0;
+    if (size)
+        return keep_size(t, rec);
+    return name ? keep_text(t, key.n > 4, rec) : 0;
 }
 
 static int pax(struct mo_tar *t)
@@ -213,10 +243,12 @@ static int special_done(struct mo_tar *t)
 {
     struct mo_span text = mo_buf_view(&t->meta);
 
-    if (t->special == 'x')
+    if (t->special == 'x' || t->special == 'g') {
+        t->has_pax = t->special == 'x';
         return pax(t);
-    if (text.n)
-        text.n = strnlen(text.p, text.n);
+    }
+    while (text.n && text.p[text.n - 1] == 0)
+        text.n--;
     return keep_text(t, t->special == 'K', text);
 }
 
@@ -247,12 +279,21 @@ static void expect_data(struct mo_tar *t, uint64_t size)
     t->pad = pad_of(size);
 }
 
-/* Start a special entry, which only describes the next entry. */
+/* True if special entries describe the next one. */
+static bool is_described(const struct mo_tar *t)
+{
+    return t->has_pax || t->has_path || t->has_link || t->has_size;
+}
+
+/* Start a special entry, which only describes the next entry. Of two pax
+ * headers in a row some readers take both, others the last. */
 static enum mo_tar_event begin_special(struct mo_tar *t, char type,
                                        uint64_t size, struct mo_err *e)
 {
     if (size > MO_TAR_META_MAX)
         return broken(t, e, MO_ETOOBIG, "a name is too long");
+    if ((type == 'x' && t->has_pax) || (type == 'g' && is_described(t)))
+        return broken(t, e, MO_EPROTO, "two extended headers in a row");
     t->special = type;
     expect_data(t, size);
     mo_buf_reset(&t->meta);
@@ -270,12 +311,14 @@ static enum mo_tar_event begin_entry(struct mo_tar *t, char type, uint64_t size,
         size = t->pax_size;
     t->entry.kind = kind_of(type);
     t->entry.mode = (unsigned)(mode & 07777);
-    if (type >= '1' &&
-        type <= '6') /* links, devices: no data whatever the size says */
-        size = 0;
+    if (t->entry.kind != MO_TAR_FILE && size)
+        return broken(t, e, MO_EPROTO, "data of an entry that is no file");
+    if (t->entry.kind == MO_TAR_FILE &&
+        mo_span_ends(t->entry.path, MO_SPAN("/")))
+        return broken(t, e, MO_EPROTO, "a file with the name of a directory");
     t->entry.size = size;
     expect_data(t, size);
-    t->has_size = t->has_path = t->has_link = false;
+    t->has_size = t->has_path = t->has_link = t->has_pax = false;
     return MO_TAR_ENTRY;
 }
 
@@ -285,6 +328,21 @@ static bool all_zero(const unsigned char *p)
         if (p[i])
             return false;
     return true;
+}
+
+/* Formats that every reader reads alike: ustar, GNU, and the one before both.
+ * star's has a shorter prefix. GNU's has two times where ustar has the prefix;
+ * if they are no numbers, Go's reader takes them for a prefix. */
+static bool is_known_format(const unsigned char *h)
+{
+    uint64_t time;
+
+    if (memcmp(h + F_MAGIC, "ustar", 6) == 0)
+        return memcmp(h + F_TRAILER, "tar", 4) != 0;
+    if (memcmp(h + F_MAGIC, "ustar  ", 8) == 0)
+        return number(h + F_PREFIX, TIME_LEN, &time) == 0 &&
+               number(h + F_PREFIX + TIME_LEN, TIME_LEN, &time) == 0;
+    return memcmp(h + F_MAGIC, "\0\0\0\0\0\0\0", 8) == 0;
 }
 
 /* Handle the complete header in t->block. */
@@ -298,17 +356,18 @@ static enum mo_tar_event header(struct mo_tar *t, struct mo_err *e)
         return ++t->zeros >= 2 ? MO_TAR_END : MO_TAR_MORE;
     if (t->zeros)
         return broken(t, e, MO_EPROTO, "an empty block in the middle");
-    if (number(t->block + F_SIZE, 12, &size) < 0 ||
+    if (number(t->block + F_SIZE, 12, &size) < 0 || size > LENGTH_MAX ||
         number(t->block + F_MODE, 8, &mode) < 0 ||
         number(t->block + F_SUM, 8, &sum) < 0 || sum != sum_of(t->block))
         return broken(t, e, MO_EPROTO, "bad header");
-    if (type == 'L' || type == 'K' || type == 'x')
+    if (!is_known_format(t->block))
+        return broken(t, e, MO_EPROTO, "an unknown format");
+    if (type == 'L' || type == 'K' || type == 'x' || type == 'g')
         return begin_special(t, type, size, e);
-    if (type == 'g') { /* a global pax header: ignored */
-        t->skip = true;
-        expect_data(t, size);
-        return MO_TAR_MORE;
-    }
+    if (type == 'S')
+        return broken(t, e, MO_EPROTO, "a sparse file");
+    if (type && (type < '0' || type > '6'))
+        return broken(t, e, MO_EPROTO, "an unknown type of entry");
     return begin_entry(t, type, size, mode, e);
 }
 
@@ -324,7 +383,7 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
         t->left -= got.n;
         if (t->special && mo_buf_span(&t->meta, got) < 0)
             return broken(t, e, mo_buf_err(&t->meta), "a name");
-        if (!t->special && !t->skip && got.n) {
+        if (!t->special && got.n) {
             *piece = got;
             return MO_TAR_DATA;
         }
@@ -335,7 +394,6 @@ static enum mo_tar_event body(struct mo_tar *t, struct mo_span *in,
         return MO_TAR_MORE;
     rc = t->special ? special_done(t) : 0;
     t->special = 0;
-    t->skip = false;
     return rc < 0 ? broken(t, e, rc, "bad extended header") : MO_TAR_MORE;
 }
 
@@ -349,7 +407,7 @@ enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
     if (t->zeros >= 2)
         return MO_TAR_END;
     for (;;) {
-        if (t->left || t->pad || t->special || t->skip) {
+        if (t->left || t->pad || t->special) {
             ev = body(t, in, piece, e);
         } else {
             struct mo_span got = mo_span_take(in, MO_TAR_BLOCK - t->have);
@@ -361,9 +419,15 @@ enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
         }
         if (ev != MO_TAR_MORE)
             return ev;
-        if (!in->n && (t->left || t->pad || !(t->special || t->skip)))
+        if (!in->n && (t->left || t->pad || !t->special))
             return MO_TAR_MORE;
     }
+}
+
+bool mo_tar_complete(const struct mo_tar *t)
+{
+    return !t->broken && !t->have && !t->left && !t->pad && !t->special &&
+           !is_described(t);
 }
 
 int mo_tar_clean(struct mo_buf *b, struct mo_span path)

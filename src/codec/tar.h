@@ -6,9 +6,12 @@
  * people's archives before anything from them is started.
  *
  * The reader knows ustar, the long names of GNU tar and the paths and sizes
- * of pax. Pull style as codec/http/http1.h: the caller offers bytes, the reader
- * takes what it needs and returns an event. Paths are returned as written;
- * clean them with mo_tar_clean() before comparing.
+ * of pax. An archive that two readers could read differently is refused:
+ * sparse files, unknown types and formats, two names or sizes for one entry,
+ * names with NUL, data behind a link or directory, a global pax header that
+ * sets a name or a size. Pull style as codec/http/http1.h: the caller offers
+ * bytes, the reader takes what it needs and returns an event. Paths are
+ * returned as written; clean them with mo_tar_clean() before comparing.
  *
  * Ownership: an entry's texts live until the next call; data points into the
  * caller's input. Limits: a path or a pax record of more than MO_TAR_META_MAX
@@ -62,14 +65,18 @@ struct mo_tar {
     uint64_t pad;      /* and of filler behind them */
     uint64_t pax_size; /* of the next entry; valid if has_size */
     unsigned zeros;    /* empty blocks in a row */
-    char special;      /* data goes to meta: 'L', 'K', 'x', or 0 */
-    bool has_size, has_path, has_link, skip, broken;
+    char special;      /* data goes to meta: 'L', 'K', 'x', 'g', or 0 */
+    bool has_size, has_path, has_link, has_pax, broken;
 };
 
 void mo_tar_init(struct mo_tar *t);
 void mo_tar_fini(struct mo_tar *t);
 enum mo_tar_event mo_tar_next(struct mo_tar *t, struct mo_span *in,
                               struct mo_span *piece, struct mo_err *e);
+
+/* True if the archive may end here: nothing of an entry is missing. Readers
+ * accept an archive without the two empty blocks at its end. */
+bool mo_tar_complete(const struct mo_tar *t);
 
 /* "./a//b/" -> "a/b", "/" -> ""; ".." is kept. Appended to b. */
 int mo_tar_clean(struct mo_buf *b, struct mo_span path);

@@ -69,7 +69,8 @@ enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
  * Enumerations are int so that one setter can write them. */
 
 struct mo_config_oauth {
-    const char *client_id, *client_secret, *client_url, *scope, *redirect;
+    const char *client_id, *client_secret, *client_url, *issuer, *scope;
+    const char *redirect;
     int64_t sign_in_seconds;
     bool enabled;
 };
@@ -169,7 +170,7 @@ struct mo_config_tls {
 };
 
 struct mo_config_limits {
-    int64_t connections, head_ms, body_ms, idle_ms, send_ms, requests,
+    int64_t connections, per_peer, head_ms, body_ms, idle_ms, send_ms, requests,
         body_bytes, queue_bytes;
 };
 

@@ -230,6 +230,7 @@ static const struct mo_key oauth_rows[] = {
      .check = check_not_empty,
      .flags = MO_KEY_REF | MO_KEY_SECRET},
     {.name = "clientMetadataUrl", STR(client_url), .check = check_https},
+    {.name = "issuer", STR(issuer), .check = check_http},
     {.name = "scope", STR(scope), .check = check_scope},
     {.name = "redirectUri",
      STR(redirect),
@@ -471,6 +472,7 @@ static const struct mo_keys tls_keys = KEYS(tls_rows);
 #define T mo_config_limits
 static const struct mo_key limits_rows[] = {
     {.name = "connections", INT(connections, 1, 1000000), .def = "4096"},
+    {.name = "connectionsPerPeer", INT(per_peer, 0, 1000000), .def = "0"},
     {.name = "headMs", INT(head_ms, 1, DAY_MS), .def = "10000"},
     {.name = "bodyMs", INT(body_ms, 1, DAY_MS), .def = "30000"},
     {.name = "idleMs", INT(idle_ms, 1, DAY_MS), .def = "75000"},

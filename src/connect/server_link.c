@@ -54,6 +54,7 @@ static bool same_client(const struct mo_config_oauth *a,
     return mo_server_link_same(a->client_id, b->client_id) &&
            mo_server_link_same(a->client_secret, b->client_secret) &&
            mo_server_link_same(a->client_url, b->client_url) &&
+           mo_server_link_same(a->issuer, b->issuer) &&
            mo_server_link_same(a->scope, b->scope) &&
            mo_server_link_same(a->redirect, b->redirect);
 }

@@ -9,7 +9,7 @@
  * A foreign image is checked before it is started: its command, environment
  * and volumes (mo_image_look()), and, layer by layer, whether it has links
  * where an engine will mount something (mo_image_scan()). Such links have
- * misled engines before. MO_EPOLICY says what was found.
+ * misled engines before (saved_image.h). MO_EPOLICY says what was found.
  *
  * Ownership: struct mo_image is one arena; mo_image_free(). Limits: words and
  * sizes below; reaching one is a refusal. */

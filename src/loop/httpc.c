@@ -219,6 +219,10 @@ static void start_waiting(struct mo_httpc *c)
         mo_list_push(&c->busy, &x->node);
         c->nwaiting--;
         mo_httpc_x_move(x, HX_RUNNING);
+        if (x->barred) {
+            mo_httpc_x_bar(x);
+            continue;
+        }
         if (multi_open(c, &e) < 0) {
             mo_httpc_x_end(x, &e);
             continue;

@@ -38,7 +38,7 @@ int mo_httpc_start(struct mo_httpc *c, const struct mo_http_call *call,
                    struct mo_httpc_x **out, struct mo_err *e);
 void mo_httpc_cancel(struct mo_httpc_x *x); /* on_done: MO_ECANCELED */
 /* In a callback of the request: true if the connected address is one that
- * public_only refuses. Behind a proxy this is the proxy's address. */
+ * public_only refuses. Through a proxy: if the URL has such an address. */
 bool mo_httpc_at_private(const struct mo_httpc_x *x);
 /* No on_data between these two; flow control slows the peer down. */
 void mo_httpc_pause(struct mo_httpc_x *x);

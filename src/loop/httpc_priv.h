@@ -1,5 +1,5 @@
-/* httpc_priv.h - shared by httpc.c (the client) and httpc_request.c (one
- * request).
+/* httpc_priv.h - shared by httpc.c (the client), httpc_request.c (one request)
+ * and httpc_route.c (its way to the host).
  *
  * Every call into libcurl goes through the function table. libcurl forbids most
  * calls from inside its callbacks, but our callers may call anything from
@@ -29,7 +29,9 @@
     X(curl_multi_info_read)                                                    \
     X(curl_multi_init) X(curl_multi_remove_handle) X(curl_multi_setopt)        \
     X(curl_multi_socket_action)                                                \
-    X(curl_slist_append) X(curl_slist_free_all)
+    X(curl_slist_append) X(curl_slist_free_all)                                \
+    X(curl_url) X(curl_url_cleanup) X(curl_url_get) X(curl_url_set)            \
+    X(curl_free)
 /* clang-format on */
 
 struct mo_curl {
@@ -72,7 +74,9 @@ struct mo_httpc_x {
     curl_off_t sent; /* request bytes at the last idle check */
     unsigned idle_ms;
     bool running, head_done, paused;
-    bool barred;      /* an address was refused by public_only */
+    bool barred; /* an address was refused by public_only */
+    bool proxied;
+    char host[256];   /* as libcurl reads it; IPv6 without brackets */
     char origin[160]; /* "https://host:port", for messages */
     char curl_err[CURL_ERROR_SIZE];
 };
@@ -88,5 +92,11 @@ void mo_httpc_x_end(struct mo_httpc_x *x, const struct mo_err *why);
 void mo_httpc_x_idle_start(struct mo_httpc_x *x);
 /* End the request with the error that libcurl's result code means. */
 void mo_httpc_x_verdict(struct mo_httpc_x *x, CURLcode rc);
+/* End the request because public_only refuses its address. */
+void mo_httpc_x_bar(struct mo_httpc_x *x);
+
+/* httpc_route.c: choose the proxy and check the address. False: no memory, or
+ * a host name that is too long. */
+bool mo_httpc_x_route(struct mo_httpc_x *x, const char *url, bool public_only);
 
 #endif

@@ -1,11 +1,6 @@
 /* httpc_request.c - one HTTPS request: options, answer, errors. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 
-#include "codec/ip.h"
 #include "loop/httpc_priv.h"
 
 #define HEAD_MAX ((size_t)64 * 1024)
@@ -88,6 +83,11 @@ static void end_with(struct mo_httpc_x *x, int code, const char *what)
     mo_httpc_x_end(x, mo_error(code, "%s: %s", x->origin, what));
 }
 
+void mo_httpc_x_bar(struct mo_httpc_x *x)
+{
+    end_with(x, MO_EPOLICY, "is at a private address");
+}
+
 /* Message: "before ORIGIN after: detail". */
 static const struct verdict {
     CURLcode rc;
@@ -148,7 +148,7 @@ void mo_httpc_x_verdict(struct mo_httpc_x *x, CURLcode rc)
         if (verdicts[i].rc == rc)
             v = &verdicts[i];
     if (x->barred && rc == CURLE_COULDNT_CONNECT) {
-        end_with(x, MO_EPOLICY, "is at a private address");
+        mo_httpc_x_bar(x);
         return;
     }
     (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &sys);
@@ -277,90 +277,6 @@ static void on_wake(struct mo_later *d)
     (void)x->c->f.curl_easy_pause(x->easy, CURLPAUSE_CONT);
 }
 
-/* --- addresses -----------------------------------------------------------
- *
- * An attacker may give us a name that resolves to an address in our network. So
- * the address is checked, not the name, at the moment a socket is created for
- * it. An earlier DNS answer or a connection opened for another request does not
- * matter.
- *
- * Behind a proxy the address is the proxy's; the proxy's own rules apply. */
-
-static bool is_private(const struct sockaddr *a)
-{
-    if (a->sa_family == AF_INET)
-        return mo_ip4_is_private(
-            (const void *)&((const struct sockaddr_in *)(const void *)a)
-                ->sin_addr);
-    if (a->sa_family == AF_INET6)
-        return mo_ip6_is_private(
-            (const void *)&((const struct sockaddr_in6 *)(const void *)a)
-                ->sin6_addr);
-    return true; /* not an internet address */
-}
-
-static curl_socket_t on_socket(void *ctx, curlsocktype purpose,
-                               struct curl_sockaddr *a)
-{
-    struct mo_httpc_x *x = ctx;
-
-    (void)purpose;
-    if (is_private(&a->addr)) {
-        x->barred = true;
-        return CURL_SOCKET_BAD;
-    }
-    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
-}
-
-static bool is_set(const char *const *names)
-{
-    for (; *names; names++) {
-        const char *v = getenv(*names);
-
-        if (v && *v)
-            return true;
-    }
-    return false;
-}
-
-/* The environment variables that libcurl reads. */
-static bool has_proxy(const char *url)
-{
-    static const char *const plain[] = {"http_proxy", "all_proxy", "ALL_PROXY",
-                                        NULL};
-    static const char *const tls[] = {"https_proxy", "HTTPS_PROXY", "all_proxy",
-                                      "ALL_PROXY", NULL};
-    struct mo_span scheme = mo_span_head(mo_span_cstr(url), 6);
-
-    return is_set(mo_span_ieq(scheme, MO_SPAN("https:")) ? tls : plain);
-}
-
-static bool set_public_only(struct mo_httpc_x *x, const char *url)
-{
-    const struct mo_curl *f = &x->c->f;
-
-    if (has_proxy(url))
-        return true;
-    return f->curl_easy_setopt(x->easy, CURLOPT_OPENSOCKETFUNCTION,
-                               on_socket) == CURLE_OK &&
-           f->curl_easy_setopt(x->easy, CURLOPT_OPENSOCKETDATA, x) ==
-               CURLE_OK &&
-           f->curl_easy_setopt(x->easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
-}
-
-bool mo_httpc_at_private(const struct mo_httpc_x *x)
-{
-    unsigned char b[16];
-    char *text = NULL;
-
-    (void)x->c->f.curl_easy_getinfo(x->easy, CURLINFO_PRIMARY_IP, &text);
-    if (!text)
-        return false;
-    if (inet_pton(AF_INET, text, b) == 1)
-        return mo_ip4_is_private(b);
-    return inet_pton(AF_INET6, text, b) == 1 && mo_ip6_is_private(b);
-}
-
 /* --- the request --------------------------------------------------------- */
 
 /* Typed setters, because the variadic call is not type-checked. Every failure
@@ -438,9 +354,7 @@ static bool set_call(struct mo_httpc_x *x, const struct mo_http_call *c)
         set_long(x, CURLOPT_NOBODY, 1, &ok);
     }
     set_text(x, CURLOPT_CUSTOMREQUEST, method, &ok);
-    if (c->public_only)
-        ok &= set_public_only(x, c->url);
-    return ok;
+    return ok && mo_httpc_x_route(x, c->url, c->public_only);
 }
 
 static bool add_line(struct mo_httpc_x *x, const char *line)

@@ -29,7 +29,8 @@ struct mo_http_call {
     unsigned total_ms;   /* from start() to on_done; 0: no limit */
     uint64_t max_bytes;  /* of the answer's body; 0: MO_HTTP_BYTES_MAX */
     /* httpc: refuse to connect to a loopback, private or link-local address,
-     * whatever the name resolves to (MO_EPOLICY). No effect behind a proxy. */
+     * whatever the name resolves to (MO_EPOLICY). Through a proxy, which
+     * resolves names itself: literal addresses and "localhost" only. */
     bool public_only;
 };
 

@@ -7,6 +7,9 @@
 #define IN_MAX     (IN_PAUSE + MO_LOOP_READ_BUF)
 #define QUEUE_HIGH ((size_t)64 * 1024) /* queued bytes that stop parsing */
 #define FINISH_MS  1000
+#define CROWD_MAX  16u /* see crowd_max() */
+#define PER_PEER_MIN                                                           \
+    64u               /* default; pages and clients of one machine need fewer */
 #define BODY_TOTAL 10 /* times body_ms */
 
 /* --- the timer of a connection ------------------------------------------- */
@@ -368,6 +371,8 @@ static void conn_free(struct conn *c)
     mo_timer_stop(h->loop, &c->timer);
     mo_later_cancel(&c->kick);
     mo_list_del(&c->node);
+    mo_peers_leave(&h->peers, c->peer);
+    h->crowded -= c->crowded;
     mo_http1_free(c->parser);
     mo_buf_fini(&c->in);
     mo_buf_fini(&c->headers);
@@ -429,6 +434,37 @@ static struct mo_stream *wrap_tls(struct mo_httpd *h, struct mo_stream *s)
     return NULL;
 }
 
+/* Connections at a time that are told "too many": a part of those that the
+ * peer leaves to others. */
+static unsigned crowd_max(const struct mo_httpd_limits *m)
+{
+    unsigned rest =
+        m->connections > m->per_peer ? m->connections - m->per_peer : 0;
+
+    return rest / 2 < CROWD_MAX ? rest / 2 : CROWD_MAX;
+}
+
+/* One address must not take all connections. A few are told why. */
+static void refuse_crowd(struct conn *c)
+{
+    struct mo_httpd *h = c->h;
+
+    h->stats.crowded++;
+    mo_log_about(h->loop->log, MO_DEBUG, "httpd",
+                 &(struct mo_log_facts){.from = mo_stream_peer(c->s)},
+                 "connection refused: the peer has %u, "
+                 "server.limits.connectionsPerPeer is %u",
+                 c->peer->n - 1, h->o.limits.per_peer);
+    if (h->crowded >= crowd_max(&h->o.limits)) {
+        mo_stream_close(c->s, NULL);
+        return;
+    }
+    h->crowded++;
+    c->crowded = true;
+    mo_httpd_conn_refuse(c, 503, "too_many_connections",
+                         "too many connections from your address");
+}
+
 static void on_accept(void *ctx, struct mo_stream *plain)
 {
     struct mo_httpd *h = ctx;
@@ -440,6 +476,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
             mo_stream_close(s, NULL);
         return;
     }
+    c->peer = mo_peers_join(&h->peers, mo_stream_peer(s));
     mo_log_about(h->loop->log, MO_DEBUG, "httpd",
                  &(struct mo_log_facts){.from = mo_stream_peer(s)},
                  "connection accepted");
@@ -447,6 +484,8 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     mo_stream_attach(s, &conn_cb, c);
     c->phase = HEAD; /* a new connection must send a head in time */
     mo_httpd_conn_touch(c);
+    if (c->peer && c->peer->n > h->o.limits.per_peer)
+        refuse_crowd(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);
 }
@@ -455,6 +494,8 @@ static void fill_limits(struct mo_httpd_limits *m)
 {
 #define FILL(x, usual) m->x = m->x ? m->x : (usual)
     FILL(connections, 4096);
+    FILL(per_peer,
+         m->connections / 4 < PER_PEER_MIN ? PER_PEER_MIN : m->connections / 4);
     FILL(head_ms, 10 * 1000);
     FILL(body_ms, 30 * 1000);
     FILL(idle_ms, 75 * 1000);
@@ -482,6 +523,7 @@ static void on_ended(struct mo_later *d)
 
     mo_timer_stop(h->loop, &h->grace);
     mo_buf_fini(&h->scratch);
+    mo_peers_fini(&h->peers);
     mo_free(h);
     mo_gone_fire(gone);
 }
@@ -497,6 +539,7 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
     h->o = *o;
     fill_limits(&h->o.limits);
     mo_list_init(&h->conns);
+    mo_peers_init(&h->peers);
     MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
     mo_buf_init(&h->scratch, HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024);
     mo_timer_init(&h->grace, close_all);

@@ -12,6 +12,8 @@
  *
  * Limits (struct mo_httpd_limits) have defaults. Reaching one has this effect:
  *   connections  accept stops until one ends
+ *   per_peer     of one address (loop/peers.h): 503 and close, or, while
+ *                others are being told so, close
  *   head_ms      the head is not complete in time: 408 and close
  *   body_ms      no byte of an awaited body for that long, or not all of it
  *                in ten times that: 408 and close
@@ -39,6 +41,7 @@ struct mo_tls_ctx;
 
 struct mo_httpd_limits {
     unsigned connections; /* default 4096 */
+    unsigned per_peer;    /* default: a quarter of them, at least 64 */
     unsigned head_ms;     /* default 10 s */
     unsigned body_ms;     /* default 30 s */
     unsigned idle_ms;     /* default 75 s */
@@ -80,6 +83,7 @@ void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
 
 struct mo_httpd_stats {
     unsigned open;                    /* connections */
+    uint64_t crowded;                 /* refused by per_peer */
     uint64_t accepted, requests, bad; /* bad: rejected by the server with 4xx */
     uint64_t bytes_in, bytes_out;
 };

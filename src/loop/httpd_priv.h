@@ -14,6 +14,7 @@
 #define MO_LOOP_HTTPD_PRIV_H
 
 #include "loop/httpd.h"
+#include "loop/peers.h"
 #include "loop/priv.h"
 
 #define HEADERS_MAX ((size_t)16 * 1024) /* headers of one answer */
@@ -34,10 +35,11 @@ struct conn {
     struct mo_list node;
     struct mo_timer timer;
     struct mo_later kick;
-    uint64_t since;      /* ns, start of the current wait */
-    uint64_t body_since; /* ns, when the body was requested */
-    uint64_t begun;      /* ns, when the handler was called */
-    size_t queued_seen;  /* at the last check of the send timer */
+    struct mo_peer *peer; /* counted there, or NULL */
+    uint64_t since;       /* ns, start of the current wait */
+    uint64_t body_since;  /* ns, when the body was requested */
+    uint64_t begun;       /* ns, when the handler was called */
+    size_t queued_seen;   /* at the last check of the send timer */
     struct mo_buf in, headers, body;
     struct mo_span *cur;
     void (*body_done)(struct mo_req *rq, struct mo_span body);
@@ -46,6 +48,7 @@ struct conn {
     unsigned requests;
     int status; /* of the answer; 0 before it */
     enum phase phase;
+    bool crowded;   /* its peer has too many: it only gets an answer */
     bool working;   /* inside work_conn() */
     bool whole;     /* the whole request has been received */
     bool live;      /* a request is with the handler */
@@ -64,6 +67,8 @@ struct mo_httpd {
     struct mo_listener *listeners[4];
     size_t nlisteners;
     struct mo_list conns;
+    struct mo_map peers;
+    unsigned crowded; /* open connections that only get an answer */
     struct mo_httpd_stats stats;
     struct mo_buf scratch; /* the head of the answer being sent */
     /* The first header lines are kept for the next answer: most answers have

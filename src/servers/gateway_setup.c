@@ -56,7 +56,7 @@ static void put_map(struct mo_sha256 *h, const struct mo_config_map *m)
 static void put_oauth(struct mo_sha256 *h, const struct mo_config_oauth *o)
 {
     const char *const texts[] = {o->client_id, o->client_secret, o->client_url,
-                                 o->scope, o->redirect};
+                                 o->issuer,    o->scope,         o->redirect};
 
     for (size_t i = 0; i < MO_COUNT(texts); i++)
         put_text(h, texts[i]);

@@ -7,6 +7,8 @@
 #include "codec/http/url.h"
 #include "codec/sha256.h"
 
+#define COOKIES_MAX 16u /* of our name; more are an attack */
+
 static const struct mo_refusal let_in = {0, NULL, NULL};
 
 static bool listed(const struct mo_gate *g, const struct mo_url *origin)
@@ -101,15 +103,14 @@ static int asked_host(const struct mo_req *rq, struct mo_host *out)
                          mo_req_is_tls(rq) ? 443 : 80, out);
 }
 
-static struct mo_span find_cookie(const struct mo_req *rq, const char *wanted)
+/* The value of the next cookie of that name in *all; p NULL: none. */
+static struct mo_span next_cookie(struct mo_span *all, const char *wanted)
 {
-    struct mo_span all = mo_http_get(rq->head, "Cookie");
-
-    while (all.p) {
-        struct mo_span value = mo_span_trim(mo_span_cut(&all, ';'));
+    while (all->p) {
+        struct mo_span value = mo_span_trim(mo_span_cut(all, ';'));
         struct mo_span name = mo_span_cut(&value, '=');
 
-        if (mo_span_is(name, wanted))
+        if (mo_span_is(name, wanted) && value.p)
             return value;
     }
     return mo_span(NULL, 0);
@@ -163,31 +164,52 @@ static struct mo_span cut_last(struct mo_span *s)
     return last;
 }
 
-/* The person whose cookie the request carries: "NAME.END.DIGEST". */
-static bool find_signed_in(const struct mo_gate *g, const struct mo_req *rq,
-                           struct mo_span *name)
+/* Reads "NAME.END.DIGEST". */
+static bool read_cookie(const struct mo_gate *g, const struct mo_host *host,
+                        struct mo_span rest, struct mo_span *name)
 {
-    char cookie_name[32], want[MO_SHA256_HEX + 1];
-    struct mo_span rest, digest, name_and_end;
-    const char *token = NULL;
-    struct mo_host host;
+    struct mo_span digest = cut_last(&rest), name_and_end = rest;
+    char want[MO_SHA256_HEX + 1];
+    const char *token;
     uint64_t end = 0;
 
-    if (asked_host(rq, &host) < 0)
-        return false;
-    (void)snprintf(cookie_name, sizeof(cookie_name), MO_GATE_COOKIE "%u",
-                   (unsigned)host.port);
-    rest = find_cookie(rq, cookie_name);
-    digest = cut_last(&rest);
-    name_and_end = rest;
     if (mo_span_u64(cut_last(&rest), &end) < 0 || end < mo_wall_ms() / 1000)
         return false;
     *name = rest;
     token = token_of(g, rest);
     if (!token)
         return false;
-    sign_cookie(token, &host, name_and_end, want);
+    sign_cookie(token, host, name_and_end, want);
     return mo_span_eq_ct(digest, mo_span_cstr(want));
+}
+
+/* The person whose cookie the request carries. A page at another port of this
+ * host can add cookies of our name: those that are not valid do not count, and
+ * of two persons neither does. */
+static bool find_signed_in(const struct mo_gate *g, const struct mo_req *rq,
+                           struct mo_span *name)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie"), value, who;
+    char cookie_name[32];
+    struct mo_host host;
+    bool found = false;
+
+    if (!all.p || asked_host(rq, &host) < 0)
+        return false;
+    (void)snprintf(cookie_name, sizeof(cookie_name), MO_GATE_COOKIE "%u",
+                   (unsigned)host.port);
+    for (unsigned i = 0; i < COOKIES_MAX; i++) {
+        value = next_cookie(&all, cookie_name);
+        if (!value.p)
+            return found;
+        if (!read_cookie(g, &host, value, &who))
+            continue;
+        if (found && !mo_span_eq(who, *name))
+            return false;
+        found = true;
+        *name = who;
+    }
+    return false;
 }
 
 int mo_gate_cookie(const struct mo_gate *g, const struct mo_req *rq,
@@ -235,13 +257,31 @@ struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
     return origin_ok(g, rq, &host) ? let_in : foreign;
 }
 
-/* By a unix socket, and not through a proxy that passes on a foreign name. */
+/* True for a request of a browser or through a proxy: a proxy of this user may
+ * connect to the socket for the whole network, and name us "localhost". */
+static bool is_on_behalf(const struct mo_req *rq)
+{
+    static const char *const marks[] = {
+        "Forwarded",        "X-Forwarded-For",
+        "X-Forwarded-Host", "X-Forwarded-Proto",
+        "X-Real-IP",        "Via",
+        "Origin",           "Referer",
+        "Sec-Fetch-Site",   "Cookie",
+    };
+
+    for (size_t i = 0; i < MO_COUNT(marks); i++)
+        if (mo_http_get(rq->head, marks[i]).p)
+            return true;
+    return rq->head->minor < 1; /* as nginx speaks to its backends */
+}
+
+/* By a unix socket, on one's own behalf. */
 static bool is_own_user(const struct mo_req *rq)
 {
     struct mo_host host;
 
-    return mo_req_is_own_user(rq) && asked_host(rq, &host) == 0 &&
-           mo_host_is_loopback(&host);
+    return mo_req_is_own_user(rq) && !is_on_behalf(rq) &&
+           asked_host(rq, &host) == 0 && mo_host_is_loopback(&host);
 }
 
 struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq)

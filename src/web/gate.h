@@ -2,7 +2,8 @@
  *
  * A request carries a token as `Authorization: Bearer`, or the cookie that
  * signing in with a token sets. A process of this user or of root that connects
- * over a unix socket needs neither. Only if there are no tokens at all
+ * over a unix socket needs neither, unless it is a proxy or a browser. Only if
+ * there are no tokens at all
  * (`serve --no-auth`) is everyone admitted whose Host header names this
  * machine's loopback: a page that rebinds its DNS name to 127.0.0.1 sends its
  * own name.

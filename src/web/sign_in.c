@@ -26,13 +26,31 @@ static bool sign_in(const struct mo_gate *g, struct mo_req *rq,
     return true;
 }
 
+/* A page of another site made the browser come here. Browsers do not send
+ * Sec-Fetch-Site to other machines without TLS, but a Referer, unless the page
+ * forbids it. */
+static bool comes_from_elsewhere(const struct mo_req *rq)
+{
+    struct mo_span from = mo_http_get(rq->head, "Referer");
+    struct mo_host host;
+    struct mo_url page;
+
+    if (mo_gate_is_foreign(rq))
+        return true;
+    return from.p && (mo_url_parse(from, &page, NULL) < 0 ||
+                      mo_host_parse(mo_http_get(rq->head, "Host"),
+                                    mo_req_is_tls(rq) ? 443 : 80, &host) < 0 ||
+                      !mo_origin_is_host(&page, &host, mo_req_is_tls(rq)));
+}
+
 bool mo_sign_in_by_link(const struct mo_gate *g, struct mo_req *rq)
 {
     enum mo_http_method m = rq->head->method;
 
     return mo_gate_has_tokens(g) && mo_span_is(rq->path, "/") && rq->query.n &&
-           (m == MO_HTTP_GET || m == MO_HTTP_HEAD) && !mo_gate_is_foreign(rq) &&
-           !mo_gate_check_page(g, rq).status && sign_in(g, rq, rq->query);
+           (m == MO_HTTP_GET || m == MO_HTTP_HEAD) &&
+           !comes_from_elsewhere(rq) && !mo_gate_check_page(g, rq).status &&
+           sign_in(g, rq, rq->query);
 }
 
 /* A wrong token counts like one in a header: see mo_site_strike(). */
@@ -42,6 +60,9 @@ static void on_form(struct mo_req *rq, struct mo_span body)
     const struct mo_gate *g = mo_site_gate_now(s);
     struct mo_refusal no = mo_gate_check_page(g, rq);
 
+    if (!no.status && comes_from_elsewhere(rq))
+        no = (struct mo_refusal){403, "origin_refused",
+                                 "another site cannot sign you in here"};
     if (!no.status && !mo_gate_has_tokens(g))
         redirect(rq, "/");
     else if (!no.status && sign_in(g, rq, body))

@@ -29,6 +29,12 @@ static const struct mo_prom_desc requests_desc = {
     .labels = {"route", "status"},
 };
 
+static const struct mo_prom_desc crowded_desc = {
+    .name = "mo_http_connections_refused_total",
+    .help = "Connections refused because their address has too many",
+    .kind = MO_PROM_COUNTER,
+};
+
 static const struct mo_prom_desc seconds_desc = {
     .name = "mo_http_request_seconds",
     .help = "Time from a request's head to the end of its answer",
@@ -74,11 +80,15 @@ static void measure(void *ctx)
     v[G_RSS] = resident_bytes();
     for (int i = 0; i < MO_SITE_GAUGES; i++)
         mo_prom_set(m->gauges[i], v[i]);
+    mo_prom_count(m->crowded,
+                  mo_httpd_stats(m->httpd).crowded - m->crowded->count);
 }
 
 int mo_site_meter_init(struct mo_site_meter *m, struct mo_loop *l,
                        struct mo_err *e)
 {
+    struct mo_prom_metric *crowded;
+
     *m = (struct mo_site_meter){.loop = l, .started = mo_now_ns()};
     m->prom = mo_prom_new();
     if (!m->prom)
@@ -92,8 +102,10 @@ int mo_site_meter_init(struct mo_site_meter *m, struct mo_loop *l,
     }
     m->requests = mo_prom_add(m->prom, &requests_desc, e);
     m->seconds = mo_prom_add(m->prom, &seconds_desc, e);
-    if (!m->requests || !m->seconds)
+    crowded = mo_prom_add(m->prom, &crowded_desc, e);
+    if (!m->requests || !m->seconds || !crowded)
         return e->code;
+    m->crowded = mo_prom_with(crowded, NULL);
     return mo_prom_hook(m->prom, measure, m);
 }
 

@@ -25,7 +25,7 @@ struct mo_site_meter {
         int status;
         struct mo_prom_series *n, *seconds;
     } last; /* last request counted: most are like it */
-    struct mo_prom_series *gauges[MO_SITE_GAUGES];
+    struct mo_prom_series *gauges[MO_SITE_GAUGES], *crowded;
     uint64_t started;
 };
 

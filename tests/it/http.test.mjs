@@ -405,7 +405,7 @@ describe('answered', () => {
 
 describe('limits', () => {
   const limits = { headMs: 1500, bodyMs: 700, idleMs: 700, sendMs: 700,
-    requests: 5, connections: 600 };
+    requests: 5, connections: 600, connectionsPerPeer: 600 };
   let dir, tight;
 
   before(async () => {

@@ -5,8 +5,9 @@ import { arch } from 'node:os';
 
 const sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
-/** One tar entry: {path, type: '0' file, '2' link, '5' directory, link, data, mode}. */
-function entry({ path, type = '0', link = '', data = Buffer.alloc(0), mode = 0o755 }) {
+/** One tar entry: {path, type: '0' file, '2' link, '5' directory, link, data, mode, magic, prefix}. */
+function entry({ path, type = '0', link = '', data = Buffer.alloc(0), mode = 0o755,
+  magic = 'ustar\0' + '00', prefix = '' }) {
   const h = Buffer.alloc(512);
   const body = Buffer.from(data);
   h.write(path, 0);
@@ -18,7 +19,8 @@ function entry({ path, type = '0', link = '', data = Buffer.alloc(0), mode = 0o7
   h.write('        ', 148);
   h.write(type, 156);
   h.write(link, 157);
-  h.write('ustar\0' + '00', 257);
+  h.write(magic, 257);
+  h.write(prefix, 345);
   h.write(h.reduce((a, b) => a + b, 0).toString(8).padStart(6, '0') + '\0 ', 148);
   return Buffer.concat([h, body, Buffer.alloc((512 - (body.length % 512)) % 512)]);
 }

@@ -50,6 +50,10 @@ static void make_layers(void)
     put(&inner, "bin/x", MO_TAR_FILE, MO_SPAN("x"));
     (void)mo_tar_put_end(&inner);
     put(&layers, "0/layer.tar", MO_TAR_FILE, mo_buf_view(&inner));
+    put(&layers, "c.json", MO_TAR_FILE,
+        MO_SPAN("{\"rootfs\":{\"diff_ids\":[\"sha256:0\"]}}"));
+    put(&layers, "manifest.json", MO_TAR_FILE,
+        MO_SPAN("[{\"Config\":\"c.json\",\"Layers\":[\"0/layer.tar\"]}]"));
     (void)mo_tar_put_end(&layers);
     mo_buf_fini(&inner);
 }

@@ -285,6 +285,65 @@ static void test_cookie(void **state)
     }
 }
 
+/* A page at another port can plant cookies of our name. */
+static void test_planted_cookies(void **state)
+{
+    static const struct mo_gate_person people[] = {{"bob", BOB}};
+    static const char at[] = "Host: localhost:3000\r\n";
+    const struct mo_gate g = {.token = T, .people = people, .npeople = 1};
+    char own[256], bobs[256], text[900], caller[MO_REQ_CALLER_MAX];
+    size_t n = 0;
+
+    (void)state;
+    sign_in(&g, at, false, T, own);
+    sign_in(&g, at, false, BOB, bobs);
+    (void)snprintf(text, sizeof(text), "mo_3000=x; mo_3000; %s; mo_3000=", own);
+    assert_int_equal(status_of(&g, at, false, text, caller), 0);
+    assert_string_equal(caller, ""); /* not signed out by them */
+    (void)snprintf(text, sizeof(text), "%s; %s", own, own);
+    assert_int_equal(status_of(&g, at, false, text, caller), 0);
+    (void)snprintf(text, sizeof(text), "%s; %s", bobs, own);
+    assert_int_equal(status_of(&g, at, false, text, caller), 401);
+    (void)snprintf(text, sizeof(text), "%s; %s", own, bobs);
+    assert_int_equal(status_of(&g, at, false, text, caller), 401);
+    for (int i = 0; i < 40; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "mo_3000=%d;", i);
+    (void)snprintf(text + n, sizeof(text) - n, "%s", own);
+    assert_int_equal(status_of(&g, at, false, text, caller), 401);
+}
+
+/* A process of this user needs no token, unless it speaks for others. */
+static void test_own_user(void **state)
+{
+    static const struct {
+        const char *rows;
+        int status;
+    } rows[] = {
+        {LOCAL, 0},
+        {"Host: box.example\r\n", 401},
+        {LOCAL "X-Forwarded-For: 192.0.2.1\r\n", 401},
+        {LOCAL "Forwarded: for=192.0.2.1\r\n", 401},
+        {LOCAL "X-Real-IP: 192.0.2.1\r\n", 401},
+        {LOCAL "Via: 1.1 proxy\r\n", 401},
+        {LOCAL "Cookie: a=b\r\n", 401},
+        {LOCAL "Origin: http://localhost:3000\r\n", 401},
+        {LOCAL "Sec-Fetch-Site: none\r\n", 401},
+        {LOCAL "Via: 1.1 proxy\r\nAuthorization: Bearer " T "\r\n", 0},
+    };
+    const struct mo_gate g = {.token = T};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct asked a;
+
+        ask(&a, false, rows[i].rows);
+        a.stream.is_own_user = true;
+        check_row(rows[i].rows,
+                  mo_gate_check(&g, &a.conn.rq).status == rows[i].status);
+        asked_fini(&a);
+    }
+}
+
 static void test_token_ok(void **state)
 {
     struct mo_gate g = {.token = T};
@@ -321,9 +380,10 @@ static void test_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loopback), cmocka_unit_test(test_token),
-        cmocka_unit_test(test_people),   cmocka_unit_test(test_token_ok),
-        cmocka_unit_test(test_listed),   cmocka_unit_test(test_cookie),
+        cmocka_unit_test(test_loopback),        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_people),          cmocka_unit_test(test_token_ok),
+        cmocka_unit_test(test_planted_cookies), cmocka_unit_test(test_own_user),
+        cmocka_unit_test(test_listed),          cmocka_unit_test(test_cookie),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

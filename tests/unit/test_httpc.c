@@ -628,6 +628,83 @@ static void a_proxy_may_be_private(void **state)
     rig_down(&r);
 }
 
+/* Sets the proxy variables for one request that wants public addresses only. */
+static void ask_by(struct rig *r, struct seen *me, const char *proxy,
+                   const char *no_proxy, const char *url)
+{
+    assert_int_equal(setenv("http_proxy", proxy, 1), 0);
+    assert_int_equal(setenv("no_proxy", no_proxy, 1), 0);
+    seen_init(me);
+    ask(r, me, (struct mo_http_call){.url = url, .public_only = true});
+    assert_int_equal(unsetenv("http_proxy"), 0);
+    assert_int_equal(unsetenv("no_proxy"), 0);
+    mo_buf_fini(&me->body);
+}
+
+/* A host of NO_PROXY is reached directly: its address is checked. */
+static void no_proxy_is_direct(void **state)
+{
+    static const struct {
+        const char *no_proxy, *host;
+        bool direct;
+    } rows[] = {
+        {"localhost", "localhost", true},
+        {"a.example, localhost", "LOCALHOST", true},
+        {"*", "127.0.0.1", true},
+        {"127.0.0.0/8", "127.1", true},
+        {"127.0.0.1", "2130706433", true},
+        {"127.0.0.1", "nowhere.invalid", false},
+        {"invalid", "nowhere.invalid", true},
+        {".invalid", "nowhere.invalid", true},
+        {"here.invalid", "nowhere.invalid", false},
+        {"0.0.0.0/33,::/0", "192.0.2.1", false},
+    };
+    char proxy[PATH_LEN + 16], url[PATH_LEN + 64];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        bool name = strstr(rows[i].host, "invalid") != NULL;
+        struct seen me;
+        struct rig r;
+        int want = rows[i].direct ? name ? MO_EUNAVAIL : MO_EPOLICY : 0;
+
+        rig_up(&r, (struct peer){.reply = MO_SPAN(OK2)});
+        (void)snprintf(proxy, sizeof(proxy), "http://%s", r.p.addr);
+        (void)snprintf(url, sizeof(url), "http://%s%s/", rows[i].host,
+                       strchr(r.p.addr, ':'));
+        ask_by(&r, &me, proxy, rows[i].no_proxy, url);
+        check_row(rows[i].no_proxy, me.err.code == want);
+        check_row(rows[i].no_proxy, r.p.accepted == !rows[i].direct);
+        rig_down(&r);
+    }
+}
+
+/* The proxy is not even asked for an address that is plainly private. */
+static void private_addresses_by_proxy(void **state)
+{
+    static const char *const hosts[] = {
+        "127.0.0.1",         "127.1",           "0x7f.0.0.1",   "2130706433",
+        "10.0.0.1",          "localhost",       "a.localhost.", "[::1]",
+        "[::ffff:10.0.0.1]", "169.254.169.254",
+    };
+    char proxy[PATH_LEN + 16], url[128];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(hosts); i++) {
+        struct seen me;
+        struct rig r;
+
+        rig_up(&r, (struct peer){.reply = MO_SPAN(OK2)});
+        (void)snprintf(proxy, sizeof(proxy), "http://%s", r.p.addr);
+        (void)snprintf(url, sizeof(url), "http://%s/", hosts[i]);
+        ask_by(&r, &me, proxy, "", url);
+        check_row(hosts[i], me.err.code == MO_EPOLICY);
+        check_row(hosts[i], strstr(me.err.msg, "at a private address"));
+        check_row(hosts[i], r.p.accepted == 0);
+        rig_down(&r);
+    }
+}
+
 /* --- cancel -------------------------------------------------------------- */
 
 static void cancel_me(struct seen *me)
@@ -899,6 +976,8 @@ int main(void)
         cmocka_unit_test(proxies_come_from_the_environment),
         cmocka_unit_test(private_addresses),
         cmocka_unit_test(a_proxy_may_be_private),
+        cmocka_unit_test(no_proxy_is_direct),
+        cmocka_unit_test(private_addresses_by_proxy),
         cmocka_unit_test(cancel_at_any_time),
         cmocka_unit_test(one_request_starts_another),
         cmocka_unit_test(our_own_server_agrees),

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "loop/httpd.h"
+#include "loop/peers.h"
 #include "mo_test.h"
 
 struct site {
@@ -836,6 +837,78 @@ static void connections_are_limited(void **state)
     site_close(&t);
 }
 
+static bool has_no_connection(void *ctx)
+{
+    return mo_httpd_stats(((struct site *)ctx)->h).open == 0;
+}
+
+/* Loopback is one peer. Refused ones are told, and room is made again when one
+ * of the others ends. */
+static void connections_of_a_peer_are_limited(void **state)
+{
+    enum { MAX = 3, N = 6 };
+    struct client c[N], next;
+    struct site t;
+
+    (void)state;
+    site_open(&t, (struct mo_httpd_limits){.per_peer = MAX});
+    for (int i = 0; i < N; i++) {
+        struct want w = {.answers = 1, .c = &c[i]};
+
+        dial(&t, &c[i]);
+        say(&c[i], MO_SPAN("GET /?x HTTP/1.1\r\n" H "\r\n"));
+        assert_true(mo_loop_until(t.l, has_answers, &w, 5000));
+        assert_int_equal(
+            mo_span_search(mo_buf_view(&c[i].got), MO_SPAN(" 503 ")) >= 0,
+            i >= MAX);
+    }
+    assert_int_equal(mo_httpd_stats(t.h).crowded, N - MAX);
+    for (int i = 0; i < N; i++)
+        hang_up(&t, &c[i]);
+    assert_true(mo_loop_until(t.l, has_no_connection, &t, 5000));
+    dial(&t, &next);
+    say(&next, MO_SPAN("GET /?x HTTP/1.1\r\n" H "\r\n"));
+    assert_true(mo_loop_until(t.l, has_answers,
+                              &(struct want){.answers = 1, .c = &next}, 5000));
+    assert_true(mo_span_search(mo_buf_view(&next.got), MO_SPAN(" 200 ")) >= 0);
+    hang_up(&t, &next);
+    site_close(&t);
+}
+
+/* One host has all addresses of an IPv6 /64; a mapped address is IPv4. */
+static void peers_are_counted(void **state)
+{
+    static const struct {
+        const char *name;
+        unsigned n; /* 0: not counted */
+    } addrs[] = {
+        {"1.2.3.4:5", 1},
+        {"1.2.3.4:6", 2},
+        {"1.2.3.5:5", 1},
+        {"[::ffff:1.2.3.4]:5", 3},
+        {"[2001:db8::1]:5", 1},
+        {"[2001:db8::2:1]:5", 2},
+        {"[2001:db8:0:1::1]:5", 1},
+        {"[fe80::1%eth0]:5", 1},
+        {"[::1]:5", 1},
+        {"unix", 0},
+        {"pipe", 0},
+        {"", 0},
+    };
+    struct mo_peer *joined[MO_COUNT(addrs)];
+    struct mo_map peers;
+
+    (void)state;
+    mo_peers_init(&peers);
+    for (size_t i = 0; i < MO_COUNT(addrs); i++) {
+        joined[i] = mo_peers_join(&peers, addrs[i].name);
+        check_row(addrs[i].name, (joined[i] ? joined[i]->n : 0) == addrs[i].n);
+    }
+    for (size_t i = 0; i < MO_COUNT(addrs); i++)
+        mo_peers_leave(&peers, joined[i]);
+    mo_peers_fini(&peers);
+}
+
 static void closing_lets_answers_end(void **state)
 {
     struct tally got = {.answers = 0};
@@ -880,6 +953,8 @@ int main(void)
         cmocka_unit_test(a_deaf_client_is_cut_off),
         cmocka_unit_test(slowloris_delays_nobody),
         cmocka_unit_test(connections_are_limited),
+        cmocka_unit_test(connections_of_a_peer_are_limited),
+        cmocka_unit_test(peers_are_counted),
         cmocka_unit_test(closing_lets_answers_end),
     };
 

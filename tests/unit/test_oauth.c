@@ -491,6 +491,62 @@ static void test_back(void **state)
     mo_loop_free(l);
 }
 
+/* --- the issuer of a configured secret ----------------------------------- */
+
+/* Opens it again, with the server at that host: the issuer is 127.0.0.1. */
+static void reopen_at(struct mock *m, const char *host, struct mo_oauth_opts o)
+{
+    close_oauth(m);
+    (void)snprintf(m->server, sizeof(m->server), "http://%s:%u/mcp", host,
+                   mo_httpd_port(m->httpd));
+    o.wait = true;
+    o.client_id = "by hand";
+    assert_int_equal(open_oauth(m, o), 0);
+}
+
+static int sign_in_once(struct mock *m)
+{
+    struct ticket t;
+    int rc = refuse(m, &t, 401, "Bearer");
+
+    if (rc < 0)
+        return rc;
+    wait_for(m->l, is_told, &t);
+    return t.rc;
+}
+
+static void test_secret_is_pinned(void **state)
+{
+    struct mo_oauth_opts secret = {.client_secret = "s"}, pinned = secret;
+    char slash[80];
+    struct mock m;
+
+    (void)state;
+    mock_init(&m, true);
+    reopen_at(&m, "localhost", secret);
+    assert_int_equal(sign_in_once(&m), MO_EPOLICY);
+    assert_int_equal(m.urls, 0); /* nobody was sent to a browser */
+    assert_int_equal(m.codes, 0);
+    reopen_at(&m, "localhost", (struct mo_oauth_opts){.client_secret = NULL});
+    assert_int_equal(sign_in_once(&m), 0); /* there is no secret */
+    assert_int_equal(mo_tokens_drop(m.tokens, NULL, m.server, NULL), 0);
+    reopen_at(&m, "127.0.0.1", secret);
+    assert_int_equal(sign_in_once(&m), 0); /* the server's own host */
+    pinned.issuer = "https://login.example";
+    reopen_at(&m, "127.0.0.1", pinned);
+    assert_int_equal(sign_in_once(&m), MO_EPOLICY);
+    assert_int_equal(m.refreshed, 0); /* nor is the old token refreshed */
+    (void)snprintf(slash, sizeof(slash), "%s/", m.base);
+    pinned.issuer = slash;
+    reopen_at(&m, "localhost", pinned);
+    assert_int_equal(sign_in_once(&m), 0);
+    reopen_at(&m, "localhost", secret);
+    m.refuse_refresh = true;
+    assert_int_equal(sign_in_once(&m), 0); /* remembered */
+    assert_int_equal(m.codes, 4);
+    mock_fini(&m);
+}
+
 /* --- private addresses --------------------------------------------------- */
 
 struct asked {
@@ -651,11 +707,17 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sign_in), cmocka_unit_test(test_refresh),
-        cmocka_unit_test(test_ahead),   cmocka_unit_test(test_step_up),
-        cmocka_unit_test(test_no_wait), cmocka_unit_test(test_close),
-        cmocka_unit_test(test_mute),    cmocka_unit_test(test_register_once),
-        cmocka_unit_test(test_back),    cmocka_unit_test(test_private),
+        cmocka_unit_test(test_sign_in),
+        cmocka_unit_test(test_refresh),
+        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_step_up),
+        cmocka_unit_test(test_no_wait),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_mute),
+        cmocka_unit_test(test_register_once),
+        cmocka_unit_test(test_back),
+        cmocka_unit_test(test_private),
+        cmocka_unit_test(test_secret_is_pinned),
         cmocka_unit_test(test_memory),
     };
 

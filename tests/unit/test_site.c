@@ -308,9 +308,22 @@ static void test_gate_changes(void **state)
                "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"),
            "401", NULL);
     expect(&p,
+           REQ("GET /?token=0123456789abcdef",
+               "Referer: http://localhost:8080/page\r\n"),
+           "401", NULL);
+    expect(&p,
+           REQ("GET /?token=0123456789abcdef",
+               "Referer: http://localhost/sign-in.html\r\n"),
+           "303", NULL);
+    expect(&p,
            "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
            "Content-Length: 22\r\n\r\ntoken=0123456789abcdef",
            "303", "Set-Cookie: mo_80=");
+    expect(&p,
+           "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+           "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+           "Content-Length: 22\r\n\r\ntoken=0123456789abcdef",
+           "403", "\"origin_refused\"");
     expect(&p,
            "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
            "Content-Length: 22\r\n\r\ntoken=0123456789abcdeF",

@@ -165,7 +165,9 @@ static void names_in_other_forms(void **state)
         {"pax, two", 'x', "11 mtime=1\n10 path=p\n", ";f p> 750 1 x."},
         {"pax size", 'x', "10 size=1\n", ";f s> 750 1 x."},
         {"pax, empty", 'x', "", ";f s> 750 1 x."},
-        {"pax for all", 'g', "12 path=all\n", ";f s> 750 1 x."},
+        {"pax for all", 'g', "13 comment=x\n", ";f s> 750 1 x."},
+        {"xattr", 'x', "20 SCHILY.xattr.a=b\n", ";f s> 750 1 x."},
+        {"binary names", 'x', "21 hdrcharset=BINARY\n", ";f s> 750 1 x."},
         {"a device", '3', "", ";o dev> 750 0 ;f s> 750 1 x."},
         {"pax without a length", 'x', "path=p\n", "!"},
         {"pax without a key", 'x', "5 abc\n", "!"},
@@ -185,6 +187,144 @@ static void names_in_other_forms(void **state)
         check_trace(rows[i].name, mo_buf_view(&b), rows[i].want);
         mo_buf_fini(&b);
     }
+}
+
+/* Rows that two readers may read differently. */
+static void ambiguous_ones(void **state)
+{
+    static const struct {
+        const char *name;
+        char type;
+        const char *data;
+    } rows[] = {
+        {"sparse", 'S', "x"},
+        {"sparse, by pax", 'x', "22 GNU.sparse.major=1\n"},
+        {"sparse name", 'x', "25 GNU.sparse.name=dev/a\n"},
+        {"sparse for all", 'g', "22 GNU.sparse.major=1\n"},
+        {"star's sparse", 'x', "21 SCHILY.realsize=9\n"},
+        {"directory dump", 'D', "x"},
+        {"next volume", 'M', "x"},
+        {"volume label", 'V', ""},
+        {"contiguous", '7', "x"},
+        {"Solaris' pax", 'X', "10 path=p\n"},
+        {"path for all", 'g', "12 path=all\n"},
+        {"size for all", 'g', "10 size=9\n"},
+        {"link for all", 'g', "15 linkpath=ab\n"},
+        {"two paths", 'x', "10 path=p\n10 path=q\n"},
+        {"two links", 'x', "14 linkpath=p\n14 linkpath=q\n"},
+        {"two sizes", 'x', "10 size=1\n10 size=1\n"},
+        {"empty path", 'x', "8 path=\n"},
+        {"empty size", 'x', "8 size=\n"},
+        {"no key", 'x', "5 =x\n"},
+        {"size beyond all", 'x', "28 size=9223372036854775807\n"},
+        {"negative size", 'x', "11 size=-1\n"},
+        {"another charset", 'x', "21 hdrcharset=LATIN1\n"},
+        {"data of a directory", '5', "x"},
+        {"data of a link", '2', "x"},
+        {"data of a hard link", '1', "x"},
+        {"empty long name", 'L', ""},
+    };
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MAX);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_buf_reset(&b);
+        put_as(&b, rows[i].type, "dev", rows[i].data);
+        put(&b, MO_TAR_FILE, "s", "", "x");
+        (void)mo_tar_put_end(&b);
+        check_trace(rows[i].name, mo_buf_view(&b), "!");
+    }
+    mo_buf_fini(&b);
+}
+
+static void ambiguous_pairs(void **state)
+{
+    static const struct {
+        const char *name;
+        char type[2];
+        const char *data[2];
+    } rows[] = {
+        {"two pax", {'x', 'x'}, {"10 path=p\n", "11 mtime=1\n"}},
+        {"pax and GNU name", {'x', 'L'}, {"10 path=p\n", "q"}},
+        {"GNU name and pax", {'L', 'x'}, {"q", "10 path=p\n"}},
+        {"two GNU names", {'L', 'L'}, {"q", "p"}},
+        {"for all between", {'x', 'g'}, {"10 path=p\n", "13 comment=x\n"}},
+        {"for all behind a name", {'L', 'g'}, {"q", "13 comment=x\n"}},
+    };
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MAX);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_buf_reset(&b);
+        put_as(&b, rows[i].type[0], "a", rows[i].data[0]);
+        put_as(&b, rows[i].type[1], "a", rows[i].data[1]);
+        put(&b, MO_TAR_FILE, "s", "", "x");
+        check_trace(rows[i].name, mo_buf_view(&b), "!");
+    }
+    mo_buf_fini(&b);
+}
+
+/* Changes of a header's bytes that readers take differently. */
+static void ambiguous_headers(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+        struct mo_span bytes;
+        const char *want;
+    } rows[] = {
+        {"GNU", 257, {"ustar  \0", 8}, ";f a> 750 1 x."},
+        {"before ustar", 257, {"\0\0\0\0\0\0\0\0", 8}, ";f a> 750 1 x."},
+        {"odd magic", 257, {"ustar.00", 8}, "!"},
+        {"star's trailer", 508, {"tar\0", 4}, "!"},
+        {"a file as a directory", 0, {"a/", 2}, "!"},
+        {"size beyond all", 124, {"\x80\x7f\0\0", 4}, "!"},
+        {"negative size", 124, {"\xff\xff\xff\xff", 4}, "!"},
+        {"size with a gap", 124, {"0000 001\0\0\0\0", 12}, "!"},
+    };
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MAX);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_buf_reset(&b);
+        put(&b, MO_TAR_FILE, "a", "", "x");
+        memcpy(b.p + rows[i].at, rows[i].bytes.p, rows[i].bytes.n);
+        retype(&b, 0, '0');
+        (void)mo_tar_put_end(&b);
+        check_trace(rows[i].name, mo_buf_view(&b), rows[i].want);
+    }
+    /* Go's reader would put this in front of the name */
+    mo_buf_reset(&b);
+    put(&b, MO_TAR_FILE, "null", "", "");
+    memcpy(b.p + 257, "ustar  ", 8);
+    memcpy(b.p + 345, "dev", 3);
+    retype(&b, 0, '0');
+    check_trace("GNU with a prefix", mo_buf_view(&b), "!");
+    memcpy(b.p + 345, "00000000001", 11);
+    retype(&b, 0, '0');
+    check_trace("GNU with a time", mo_buf_view(&b), ";f null> 750 0 ");
+    mo_buf_fini(&b);
+}
+
+static void names_with_nul(void **state)
+{
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MAX);
+    put_as(&b, 'L', "x", "dev/null");
+    put(&b, MO_TAR_FILE, "s", "", "");
+    b.p[MO_TAR_BLOCK + 3] = 0;
+    check_trace("GNU", mo_buf_view(&b), "!");
+    mo_buf_reset(&b);
+    put_as(&b, 'x', "x", "15 path=in/pax\n");
+    put(&b, MO_TAR_FILE, "s", "", "");
+    b.p[MO_TAR_BLOCK + 10] = 0;
+    check_trace("pax", mo_buf_view(&b), "!");
+    mo_buf_fini(&b);
 }
 
 static void a_prefix_counts(void **state)
@@ -296,6 +436,10 @@ int main(void)
         cmocka_unit_test(the_same_bytes_each_time),
         cmocka_unit_test(refused_to_write),
         cmocka_unit_test(names_in_other_forms),
+        cmocka_unit_test(ambiguous_ones),
+        cmocka_unit_test(ambiguous_pairs),
+        cmocka_unit_test(ambiguous_headers),
+        cmocka_unit_test(names_with_nul),
         cmocka_unit_test(a_prefix_counts),
         cmocka_unit_test(sizes_in_other_forms),
         cmocka_unit_test(broken_ones),

@@ -1,45 +1,15 @@
 #include "cli/chat/terminal.h"
 
-#include "codec/text/utf8.h"
+#include "codec/text/visible.h"
 
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
-/* --- unsafe characters ---------------------------------------------------- */
-
-/* Characters that change the direction or have no width. */
-static bool is_unsafe(uint32_t c)
-{
-    static const struct {
-        uint32_t from, to;
-    } ranges[] = {
-        {0x80, 0x9f},       {0xad, 0xad},     {0x61c, 0x61c},
-        {0x180e, 0x180e},   {0x200b, 0x200f}, {0x2028, 0x202e},
-        {0x2060, 0x206f},   {0xfeff, 0xfeff}, {0xfff9, 0xfffb},
-        {0xe0000, 0xe007f},
-    };
-
-    for (size_t i = 0; i < MO_COUNT(ranges); i++)
-        if (c >= ranges[i].from && c <= ranges[i].to)
-            return true;
-    return false;
-}
-
 void mo_term_text(struct mo_buf *b, struct mo_span s, bool tty)
 {
-    while (tty && s.n > 0) {
-        uint32_t c = 0;
-        int got = mo_utf8_get(s, &c);
-        size_t n = got > 0 ? (size_t)got : 0;
-
-        if (n == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
-            mo_buf_printf(b, "<%02x>", (unsigned char)s.p[0]);
-        else if (is_unsafe(c))
-            mo_buf_printf(b, "<U+%04X>", (unsigned)c);
-        else
-            mo_buf_put(b, s.p, n);
-        s = mo_span_skip(s, n ? n : 1);
-    }
-    mo_buf_span(b, s);
+    if (tty)
+        mo_visible_text(b, s);
+    else
+        mo_buf_span(b, s);
 }
 
 void mo_term_json(struct mo_buf *b, struct mo_json v, bool tty)

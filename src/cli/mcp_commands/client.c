@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "codec/text/visible.h"
 #include "connect/server_link.h"
 
 static int no_such_server(struct mo_cli *c, const struct mo_cmd_client *m)
@@ -132,17 +133,21 @@ void mo_cmd_client_close(struct mo_cmd_client *m)
 
 void mo_cmd_put_text(struct mo_buf *b, struct mo_json v, bool tty)
 {
-    size_t from = b->len;
+    mo_autobuf struct mo_buf text = {.max = MO_CMD_TEXT_MAX};
 
-    if (!mo_json_is(v, MO_JSON_STRING)) {
+    if (!mo_json_is(v, MO_JSON_STRING))
         mo_buf_span(b, mo_json_text(v));
-        return;
-    }
-    (void)mo_json_str_buf(v, b);
-    for (size_t i = from; tty && !mo_buf_err(b) && i < b->len; i++) {
-        unsigned char ch = (unsigned char)b->p[i];
+    else if (!tty || mo_json_str_buf(v, &text) < 0)
+        (void)mo_json_str_buf(v, b);
+    else
+        mo_visible_text(b, mo_buf_view(&text));
+}
 
-        if ((ch < 0x20 && ch != '\n' && ch != '\t') || ch == 0x7f)
-            b->p[i] = '?';
-    }
+void mo_cmd_put_name(struct mo_buf *b, struct mo_json v)
+{
+    mo_autobuf struct mo_buf text = {.max = MO_CMD_TEXT_MAX};
+
+    if (mo_json_is(v, MO_JSON_STRING) && mo_json_str_buf(v, &text) < 0)
+        (void)mo_buf_fail(b, mo_buf_err(&text));
+    mo_visible_name(b, text.len ? mo_buf_view(&text) : mo_span(NULL, 0));
 }

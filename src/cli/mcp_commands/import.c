@@ -7,6 +7,7 @@
 
 #include "cli/chat/terminal.h"
 #include "cli/mcp_commands/edit.h"
+#include "codec/text/visible.h"
 #include "servers/import_plan.h"
 
 /* --- files of other clients ----------------------------------------------- */
@@ -115,7 +116,8 @@ static void show_row(const struct mo_plan *p, size_t i, struct mo_buf *b,
 {
     const struct mo_import_server *s = &p->im.v[i];
 
-    mo_buf_printf(b, "  %-8s %s", mo_plan_word(p->todo[i]), s->name);
+    mo_buf_printf(b, "  %-8s ", mo_plan_word(p->todo[i]));
+    mo_visible_name(b, mo_span_cstr(s->name));
     if (s->was) {
         mo_buf_puts(b, " (there: ");
         mo_term_text(b, mo_span_cstr(s->was), tty);

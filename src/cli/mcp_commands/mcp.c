@@ -23,7 +23,6 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
                       const struct mo_config_mcp *s, struct mo_jw *w,
                       struct mo_buf *text)
 {
-    bool tty = isatty(c->out) == 1;
     struct mo_json tools = {NULL, 0};
     struct mo_err e = {0};
     int rc = mo_cmd_client_connect(c, m, s, &e);
@@ -43,7 +42,7 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
     }
     mo_json_each_while (it, tools, !w) {
         mo_buf_puts(text, "    ");
-        mo_cmd_put_text(text, mo_json_get(it.val, "name"), tty);
+        mo_cmd_put_name(text, mo_json_get(it.val, "name"));
         mo_buf_putc(text, '\n');
     }
     mo_sync_client_close(m->client);
@@ -156,7 +155,6 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
 {
     const struct mo_conn_info *in = mo_sync_client_info(m->client);
     const struct mo_conn_stats *s = mo_sync_client_stats(m->client);
-    bool tty = isatty(c->out) == 1;
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     struct mo_jw w;
 
@@ -173,9 +171,9 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
         return mo_cmd_print_json(c, &b);
     }
     mo_buf_puts(&b, "ok: ");
-    mo_cmd_put_text(&b, mo_json_get(in->server, "name"), tty);
+    mo_cmd_put_name(&b, mo_json_get(in->server, "name"));
     mo_buf_putc(&b, ' ');
-    mo_cmd_put_text(&b, mo_json_get(in->server, "version"), tty);
+    mo_cmd_put_name(&b, mo_json_get(in->server, "version"));
     mo_buf_printf(&b, " speaks %s, %zu tools, ready after %llu ms\n",
                   mo_mcp_version_text(in->version), t->tools,
                   (unsigned long long)t->opened_ms);
@@ -283,12 +281,11 @@ static int info_json(struct mo_sync_client *p, struct mo_buf *b,
     return rc;
 }
 
-static void put_names(struct mo_buf *b, struct mo_json items, const char *name,
-                      bool tty)
+static void put_names(struct mo_buf *b, struct mo_json items, const char *name)
 {
     mo_json_each (it, items) {
         mo_buf_puts(b, "  ");
-        mo_cmd_put_text(b, mo_json_get(it.val, name), tty);
+        mo_cmd_put_name(b, mo_json_get(it.val, name));
         mo_buf_putc(b, '\n');
     }
 }
@@ -299,9 +296,9 @@ static int info_text(struct mo_sync_client *p, bool tty, struct mo_buf *b,
     const struct mo_conn_info *in = mo_sync_client_info(p);
     int rc = 0;
 
-    mo_cmd_put_text(b, mo_json_get(in->server, "name"), tty);
+    mo_cmd_put_name(b, mo_json_get(in->server, "name"));
     mo_buf_putc(b, ' ');
-    mo_cmd_put_text(b, mo_json_get(in->server, "version"), tty);
+    mo_cmd_put_name(b, mo_json_get(in->server, "version"));
     mo_buf_printf(b, ", MCP %s\n", mo_mcp_version_text(in->version));
     say_sign_in(b, p);
     if (in->instructions.p) {
@@ -316,7 +313,7 @@ static int info_text(struct mo_sync_client *p, bool tty, struct mo_buf *b,
         rc = mo_sync_client_list(p, lists[i].method, lists[i].key, &v, e);
         if (rc == 0) {
             mo_buf_printf(b, "%s (%zu)\n", lists[i].key, mo_json_len(v));
-            put_names(b, v, lists[i].name, tty);
+            put_names(b, v, lists[i].name);
         }
     }
     return rc;

@@ -38,4 +38,8 @@ bool mo_cmd_timeout(const struct mo_cli *c, uint64_t usual, uint64_t most,
  * as JSON. */
 void mo_cmd_put_text(struct mo_buf *b, struct mo_json v, bool tty);
 
+/* Writes a name of a server's making into a line: no control characters, also
+ * where the output is no terminal. */
+void mo_cmd_put_name(struct mo_buf *b, struct mo_json v);
+
 #endif

@@ -9,6 +9,7 @@
 #include "mcp/oauth/oauth.h"
 
 #include "base/mem.h"
+#include "mcp/oauth/oauth_addr.h"
 #include "mcp/oauth/oauth_back.h"
 #include "mcp/oauth/oauth_flow.h"
 
@@ -410,7 +411,8 @@ static bool may_refresh(const struct mo_oauth *o)
 {
     const struct mo_token *k = current_token(o);
 
-    if (!k || !k->refresh)
+    if (!k || !k->refresh ||
+        (o->o.issuer && !mo_oauth_same_issuer(o->o.issuer, k->issuer)))
         return false;
     return !o->refreshed ||
            mo_now_ns() - o->refreshed > MO_OAUTH_AGAIN_MS * MO_MS;
@@ -466,7 +468,7 @@ static int copy_texts(struct mo_oauth *o)
     const char **texts[] = {
         &o->o.server,        &o->o.client_name, &o->o.client_id,
         &o->o.client_secret, &o->o.client_url,  &o->o.scope,
-        &o->o.redirect,      &o->o.back,
+        &o->o.redirect,      &o->o.back,        &o->o.issuer,
     };
 
     int rc = 0;

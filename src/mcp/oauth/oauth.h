@@ -51,6 +51,10 @@ struct mo_oauth_opts {
     const char *server;                    /* URL of the server */
     const char *client_name;               /* NULL: the program's */
     const char *client_id, *client_secret; /* or NULL: not registered by hand */
+    /* The only issuer to sign in at, or NULL: the one that the server names.
+     * Without it client_secret is sent only to an issuer whose token endpoint
+     * is on the server's own host, or that a token was got from before. */
+    const char *issuer;
     const char *client_url; /* https URL of our metadata document, or NULL */
     const char *scope;      /* scopes always requested, or NULL */
     /* Redirect URI if the browser does not return to a listener of this

@@ -59,6 +59,26 @@ bool mo_oauth_is_private(const char *url)
     return mo_url_parse(mo_span_cstr(url), &u, NULL) == 0 && is_private(&u);
 }
 
+bool mo_oauth_same_host(const char *a, const char *b)
+{
+    struct mo_url x, y;
+
+    return mo_url_parse(mo_span_cstr(a), &x, NULL) == 0 &&
+           mo_url_parse(mo_span_cstr(b), &y, NULL) == 0 && x.ipv6 == y.ipv6 &&
+           x.host.n && mo_span_ieq(x.host, y.host);
+}
+
+bool mo_oauth_same_issuer(const char *a, const char *b)
+{
+    struct mo_span x = mo_span_cstr(a), y = mo_span_cstr(b);
+
+    while (mo_span_ends(x, MO_SPAN("/")))
+        x.n--;
+    while (mo_span_ends(y, MO_SPAN("/")))
+        y.n--;
+    return mo_span_eq(x, y);
+}
+
 int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e)
 {
     struct mo_url u;

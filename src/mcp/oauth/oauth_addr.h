@@ -17,6 +17,11 @@
 /* True for an address on this machine or, if literal, in a private network. */
 bool mo_oauth_is_private(const char *url);
 
+/* True if two URLs have the same host, whatever their ports. */
+bool mo_oauth_same_host(const char *a, const char *b);
+/* True if two issuers are the same, but for slashes at the end. */
+bool mo_oauth_same_issuer(const char *a, const char *b);
+
 /* Returns 0 if `url` may be requested on behalf of the configured `server`,
  * else MO_EPOLICY. */
 int mo_oauth_url_ok(const char *url, const char *server, struct mo_err *e);

@@ -236,12 +236,41 @@ int mo_flow_redirected(struct mo_flow *f, struct mo_span query,
 
 /* --- the client ---------------------------------------------------------- */
 
-static int use_known_client(struct mo_flow *f)
+/* Was the configured client's secret sent to this issuer before? */
+static bool is_known_issuer(const struct mo_flow *f, const struct mo_token *k)
+{
+    return k && k->client && k->endpoint && (k->access || k->refresh) &&
+           strcmp(k->client, f->o.oauth->client_id) == 0 &&
+           mo_oauth_same_host(k->endpoint, f->issuer.token);
+}
+
+/* A configured secret belongs to one issuer, and the server is free to name
+ * another one. */
+static int check_secret(const struct mo_flow *f, const struct mo_token *k,
+                        struct mo_err *e)
+{
+    const struct mo_oauth_opts *o = f->o.oauth;
+
+    if (!o->client_secret || o->issuer || is_known_issuer(f, k))
+        return 0;
+    if (mo_oauth_same_host(o->server, f->issuer.issuer) &&
+        mo_oauth_same_host(o->server, f->issuer.token))
+        return 0;
+    return mo_fail(e, MO_EPOLICY,
+                   "the client secret is not sent to another host than the "
+                   "server's; if the client is registered there, set "
+                   "oauth.issuer to \"%.80s\"",
+                   f->issuer.issuer);
+}
+
+static int use_known_client(struct mo_flow *f, struct mo_err *e)
 {
     const struct mo_token *k =
         mo_tokens_get(f->o.oauth->tokens, f->issuer.issuer, f->o.oauth->server);
 
     if (f->o.oauth->client_id) {
+        if (check_secret(f, k, e) < 0)
+            return MO_EPOLICY;
         f->client.id = f->o.oauth->client_id;
         f->client.secret = f->o.oauth->client_secret;
         f->client.method = mo_oauth_pick(f->issuer.auth, f->client.secret);
@@ -259,7 +288,7 @@ static int use_known_client(struct mo_flow *f)
     f->known = true;
     if (mo_oauth_copy(&f->a, k->client, &f->client.id) < 0 ||
         mo_oauth_copy(&f->a, k->secret, &f->client.secret) < 0)
-        return MO_ENOMEM;
+        return mo_fail(e, MO_ENOMEM, "client");
     return 1;
 }
 
@@ -324,6 +353,12 @@ static int handle_registration(struct mo_flow *f, struct mo_err *e)
 
 /* --- discovery ----------------------------------------------------------- */
 
+static bool is_pinned_elsewhere(const struct mo_flow *f, const char *issuer)
+{
+    return f->o.oauth->issuer &&
+           !mo_oauth_same_issuer(f->o.oauth->issuer, issuer);
+}
+
 static int look_for_issuer(struct mo_flow *f, const char *issuer,
                            struct mo_err *e)
 {
@@ -331,6 +366,11 @@ static int look_for_issuer(struct mo_flow *f, const char *issuer,
 
     if (rc < 0)
         return mo_wrap(e, "issuer");
+    if (is_pinned_elsewhere(f, issuer))
+        return mo_fail(e, MO_EPOLICY,
+                       "the server names the issuer %.80s, and oauth.issuer "
+                       "is %.80s",
+                       issuer, f->o.oauth->issuer);
     set_state(f, ISSUER);
     f->issuer.issuer = issuer;
     f->at = 0;
@@ -353,6 +393,7 @@ static int try_without_resource(struct mo_flow *f, struct mo_err *e)
 static int handle_resource(struct mo_flow *f, struct mo_err *e)
 {
     int rc = found_document(f, e);
+    size_t at = 0;
 
     if (rc == MO_ENOTFOUND && !f->challenge.resource_metadata)
         return try_without_resource(f, e);
@@ -362,7 +403,10 @@ static int handle_resource(struct mo_flow *f, struct mo_err *e)
                                  f->o.oauth->server, &f->resource, e);
     if (rc < 0)
         return rc;
-    return look_for_issuer(f, f->resource.servers[0], e);
+    while (at + 1 < f->resource.nservers &&
+           is_pinned_elsewhere(f, f->resource.servers[at]))
+        at++;
+    return look_for_issuer(f, f->resource.servers[at], e);
 }
 
 static int parse_issuer(struct mo_flow *f, struct mo_err *e)
@@ -393,9 +437,9 @@ static int handle_issuer(struct mo_flow *f, struct mo_err *e)
     f->attempt.redirect = f->o.redirect;
     f->attempt.resource = f->resource.resource;
     f->token.endpoint = f->issuer.token;
-    rc = use_known_client(f);
+    rc = use_known_client(f, e);
     if (rc < 0)
-        return mo_fail(e, rc, "client");
+        return rc;
     return rc ? start_sign_in(f, e) : register_client(f, e);
 }
 
@@ -507,6 +551,9 @@ int mo_flow_refresh(const struct mo_flow_opts *o, const struct mo_token *old,
 
     if (!old->refresh || !old->endpoint || !old->client || !old->method)
         return mo_fail(e, MO_EPOLICY, "the token cannot be refreshed");
+    if (o->oauth->issuer &&
+        !mo_oauth_same_issuer(o->oauth->issuer, old->issuer))
+        return mo_fail(e, MO_EPOLICY, "the token is of another issuer");
     f = flow_new(o, REFRESH);
     if (!f)
         return mo_fail(e, MO_ENOMEM, "refresh");

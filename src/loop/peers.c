@@ -1,0 +1,73 @@
+#include "loop/peers.h"
+
+#include <arpa/inet.h>
+
+#define PEERS_MAX ((size_t)1 << 20)
+
+void mo_peers_init(struct mo_map *peers)
+{
+    mo_map_init_lent(peers, PEERS_MAX);
+}
+
+void mo_peers_fini(struct mo_map *peers)
+{
+    MO_BUG_ON(peers->len);
+    mo_map_fini(peers);
+}
+
+/* Sets key and len; false for anything but "1.2.3.4:5" and "[::1]:5". */
+static bool read_peer(const char *peer, struct mo_peer *out)
+{
+    static const unsigned char mapped[12] = {[10] = 0xFF, [11] = 0xFF};
+    struct mo_span s = mo_span_cstr(peer);
+    bool v6 = mo_span_strip(&s, MO_SPAN("["));
+    unsigned char b[16];
+    char host[64];
+
+    s = mo_span_cut(&s, v6 ? ']' : ':');
+    if (s.n >= sizeof(host))
+        return false;
+    memcpy(host, s.p, s.n);
+    host[s.n] = 0;
+    host[strcspn(host, "%")] = 0; /* the scope of a link-local address */
+    if (inet_pton(v6 ? AF_INET6 : AF_INET, host, b) != 1)
+        return false;
+    out->len = v6 ? 8 : 4;
+    if (v6 && memcmp(b, mapped, sizeof(mapped)) == 0) {
+        memmove(b, b + 12, 4);
+        out->len = 4;
+    }
+    memcpy(out->key, b, out->len);
+    return true;
+}
+
+struct mo_peer *mo_peers_join(struct mo_map *peers, const char *peer)
+{
+    struct mo_peer want = {.n = 1}, *p;
+    struct mo_span key;
+
+    if (!read_peer(peer, &want))
+        return NULL;
+    p = mo_map_get(peers, mo_span((const char *)want.key, want.len));
+    if (p) {
+        p->n++;
+        return p;
+    }
+    p = mo_new(struct mo_peer);
+    if (!p)
+        return NULL;
+    *p = want;
+    key = mo_span((const char *)p->key, p->len);
+    if (mo_map_put(peers, key, p, NULL) == 0)
+        return p;
+    mo_free(p);
+    return NULL;
+}
+
+void mo_peers_leave(struct mo_map *peers, struct mo_peer *p)
+{
+    if (!p || --p->n)
+        return;
+    (void)mo_map_del(peers, mo_span((const char *)p->key, p->len));
+    mo_free(p);
+}
