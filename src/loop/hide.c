@@ -245,7 +245,8 @@ MO_CHILD_SIDE int mo_hide_enter(struct mo_hide_plan *p)
 }
 
 /* With these root could undo the mounts, open a file without its path, or reach
- * the memory of a process or of the kernel. */
+ * the memory of a process or of the kernel. With CAP_PERFMON it reads memory
+ * although Landlock denies it. */
 static const unsigned char undoing[] = {
     CAP_SYS_ADMIN,       CAP_SYS_PTRACE, CAP_SYS_MODULE, CAP_SYS_RAWIO,
     CAP_DAC_READ_SEARCH, CAP_MKNOD,      CAP_SYS_BOOT,   CAP_MAC_ADMIN,
@@ -270,15 +271,19 @@ MO_CHILD_SIDE static int drop_caps(void)
     return syscall(SYS_capset, &head, set) < 0 ? errno : 0;
 }
 
+/* Without namespaces this is done as far as possible. */
 MO_CHILD_SIDE int mo_hide_confine(const struct mo_hide_plan *p)
 {
+    int err;
+
     if (!p->h)
         return 0;
     if (p->users && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return errno;
     if (p->domain >= 0 && syscall(SYS_landlock_restrict_self, p->domain, 0) < 0)
         return errno;
-    return p->spaces ? drop_caps() : 0;
+    err = drop_caps();
+    return p->spaces ? err : 0;
 }
 
 /* --- a trial -------------------------------------------------------------- */

@@ -1,10 +1,17 @@
 /* test_hide.c - what a child process cannot reach, with and without root. */
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -301,6 +308,72 @@ static void test_has(void **state)
     assert_false(mo_hide_has(&h, "state"));
 }
 
+/* --- a kernel that does not allow it ------------------------------------- */
+
+/* From here on unshare() fails. */
+static void forbid_unshare(int err)
+{
+    struct sock_filter v[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unshare, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)err),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog prog = {.len = MO_COUNT(v), .filter = v};
+
+    assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+}
+
+/* Refused: it starts and still cannot look into us. No room: it does not
+ * start. */
+static int start_forbidden(int err)
+{
+    static const char *const argv[] = {"true", NULL};
+    struct mo_exit x;
+    struct mo_err e;
+    struct place p;
+    pid_t pid;
+    int fd;
+
+    place_init(&p);
+    forbid_unshare(err);
+    if (err == EPERM) {
+        expect(&p, "cat $1/a/state/token", "secret\n");
+        assert_int_equal(p.hide.refused, EPERM);
+        expect(&p, "cat /proc/$PPID/environ 2>/dev/null || echo no", "no\n");
+        assert_int_equal(mo_hide_try(&p.hide), EPERM);
+    } else {
+        const struct mo_spawn s = {
+            .file = "true", .argv = argv, .fds = {0, 1, 2}, .hide = &p.hide};
+        int rc = mo_spawn(&s, &pid, &fd, &e);
+
+        assert_int_equal(rc, MO_EIO);
+        assert_non_null(strstr(e.msg, "hide directories"));
+        assert_false(mo_spawn_ended(-1, WNOHANG, &x));
+    }
+    place_fini(&p);
+    return 0;
+}
+
+static void test_refused(void **state)
+{
+    static const int errs[] = {EPERM, ENOSPC};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(errs); i++) {
+        int status = 0;
+        pid_t pid;
+
+        (void)fflush(NULL);
+        pid = fork();
+        if (pid == 0)
+            _exit(start_forbidden(errs[i]));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+}
+
 /* --- rights --------------------------------------------------------------- */
 
 static void test_rights(void **state)
@@ -340,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_other_child),
         cmocka_unit_test(test_cwd),
         cmocka_unit_test(test_has),
+        cmocka_unit_test(test_refused),
 
         cmocka_unit_test(test_rights),
     };
