@@ -11,6 +11,9 @@ int mo_hidden_dirs_init(struct mo_hide *h, const struct mo_config *cfg,
     if (mo_config_home(cfg->environ, NULL, home) &&
         mo_file_mkdir(home, NULL) == 0 && !mo_hide_has(h, home))
         (void)mo_hide_add(h, home, NULL);
+    if (cfg->file)
+        (void)mo_hide_keep(h, cfg->file, NULL);
+    (void)mo_hide_keep(h, ".env", NULL);
     return rc;
 }
 

@@ -1,10 +1,14 @@
-/* hidden_dirs.h - the directories that plain servers cannot see.
+/* hidden_dirs.h - the directories that plain servers cannot see, and the files
+ * that they cannot change.
  *
  *   store.dir                         token, secrets and their key, rules,
  * pins, audit log, databases, sockets CONFIG_HOME/mcp-orchestrator config.json,
  * the list of confirmed files
+ *   (unchanged)                       the configuration file and .env
  *
- * Both are created if they are missing: a server could create them instead. */
+ * The directories are created if they are missing: a server could create them
+ * instead. A file that is replaced while servers run is protected only from
+ * those that start later. */
 #ifndef MO_CONNECT_HIDDEN_DIRS_H
 #define MO_CONNECT_HIDDEN_DIRS_H
 

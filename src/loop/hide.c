@@ -27,29 +27,49 @@ static bool is_in(const char *path, const char *dir)
     return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-int mo_hide_add(struct mo_hide *h, const char *dir, struct mo_err *e)
+static int find_path(struct mo_hide *h, const char *path, mode_t type,
+                     struct mo_err *e)
 {
-    char real[PATH_MAX], cwd[PATH_MAX];
+    char *real = h->path[h->n];
     struct stat st;
 
     MO_BUG_ON(h->n == MO_HIDE_MAX);
-    if (!realpath(dir, real) || stat(real, &st) < 0)
-        return errno == ENOENT ? mo_fail(e, MO_ENOTFOUND, "no %s", dir)
-                               : mo_fail_sys(e, "%s", dir);
-    if (!S_ISDIR(st.st_mode) || strcmp(real, "/") == 0)
-        return mo_fail(e, MO_EINVAL, "%s cannot be hidden", dir);
+    if (!realpath(path, real) || stat(real, &st) < 0)
+        return errno == ENOENT ? mo_fail(e, MO_ENOTFOUND, "no %s", path)
+                               : mo_fail_sys(e, "%s", path);
+    if ((st.st_mode & S_IFMT) != type || strcmp(real, "/") == 0)
+        return mo_fail(e, MO_EINVAL, "%s cannot be hidden", path);
+    return 0;
+}
+
+int mo_hide_add(struct mo_hide *h, const char *dir, struct mo_err *e)
+{
+    char cwd[PATH_MAX];
+    int rc = find_path(h, dir, S_IFDIR, e);
+
+    if (rc < 0)
+        return rc;
     if (!getcwd(cwd, sizeof(cwd)))
         return mo_fail_sys(e, "the working directory");
-    if (is_in(cwd, real))
+    if (is_in(cwd, h->path[h->n]))
         return mo_fail(e, MO_EINVAL, "%s contains the working directory", dir);
-    memcpy(h->dir[h->n++], real, sizeof(real));
+    h->is_file[h->n++] = false;
     return 0;
+}
+
+int mo_hide_keep(struct mo_hide *h, const char *file, struct mo_err *e)
+{
+    int rc = find_path(h, file, S_IFREG, e);
+
+    if (rc == 0 && !mo_hide_has(h, h->path[h->n]))
+        h->is_file[h->n++] = true;
+    return rc;
 }
 
 bool mo_hide_has(const struct mo_hide *h, const char *path)
 {
     for (unsigned i = 0; i < h->n; i++) {
-        if (is_in(path, h->dir[i]))
+        if (!h->is_file[i] && is_in(path, h->path[i]))
             return true;
     }
     return false;
@@ -102,20 +122,20 @@ static size_t above(const char *path, size_t n)
     return n > 1 ? n - 1 : n;
 }
 
-/* True if dir 0..i-1 is also below path[0..n): it is pinned already. */
+/* True if an earlier path is also below path[0..n): that is pinned already. */
 static bool is_shared(const struct mo_hide *h, unsigned i, size_t n)
 {
     for (unsigned j = 0; j < i; j++) {
-        if (strncmp(h->dir[i], h->dir[j], n) == 0 && h->dir[j][n] == '/')
+        if (strncmp(h->path[i], h->path[j], n) == 0 && h->path[j][n] == '/')
             return true;
     }
     return false;
 }
 
-/* Finds the directories above dir i that our user can rename, top down. */
+/* Finds the directories above path i that our user can rename, top down. */
 static void find_pins(struct mo_hide_plan *p, unsigned i)
 {
-    const char *dir = p->h->dir[i];
+    const char *dir = p->h->path[i];
     unsigned k = 0;
 
     for (size_t n = 1; dir[n] && k < MO_HIDE_PINS - 1; n++) {
@@ -206,9 +226,24 @@ MO_CHILD_SIDE static int enter_mounts(void)
     return 0;
 }
 
+MO_CHILD_SIDE static int cover(const char *path, bool is_file)
+{
+    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+    int rc;
+
+    if (!is_file)
+        return mount("hidden", path, "tmpfs",
+                     MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                     "size=4k,nr_inodes=2,mode=500");
+    rc = mount(path, path, NULL, MS_BIND, NULL);
+    return rc < 0 ? rc
+                  : mount_setattr(AT_FDCWD, path, 0, &read_only,
+                                  sizeof(read_only));
+}
+
 MO_CHILD_SIDE static int pin_above(struct mo_hide_plan *p, unsigned i)
 {
-    const char *dir = p->h->dir[i];
+    const char *dir = p->h->path[i];
 
     for (unsigned k = 0; p->pins[i][k]; k++) {
         size_t n = p->pins[i][k];
@@ -232,9 +267,7 @@ MO_CHILD_SIDE int mo_hide_enter(struct mo_hide_plan *p)
         return 0;
     err = p->users ? enter_users(p) : enter_mounts();
     for (unsigned i = 0; !err && i < p->h->n; i++) {
-        if (mount("hidden", p->h->dir[i], "tmpfs",
-                  MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                  "size=4k,nr_inodes=2,mode=500") < 0)
+        if (cover(p->h->path[i], p->h->is_file[i]) < 0)
             err = errno;
     }
     for (unsigned i = 0; !err && i < p->h->n; i++)

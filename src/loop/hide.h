@@ -2,9 +2,10 @@
  *
  * A program that runs as our user could read every file that we can. A child
  * with a struct mo_hide gets a mount namespace in which the given directories
- * are empty and read-only, sockets in them included. Directories above them
- * that our user could rename are mounted onto themselves, because a mount point
- * cannot be renamed: else the child would put a directory of its own in place.
+ * are empty and read-only, sockets in them included, and the given files can be
+ * read but not changed or replaced. Directories above them that our user could
+ * rename are mounted onto themselves, because a mount point cannot be renamed:
+ * else the child would put a directory of its own in place.
  *
  *   with CAP_SYS_ADMIN   a mount namespace
  *   without              a mount namespace in a user namespace in which only
@@ -18,8 +19,10 @@
  * `refused`. A lack of resources is an error: otherwise a child could use them
  * up to make the next one see more.
  *
- * Does not hold: a child can ask another program of the same user (a service
- * manager, an engine, cron) to act for it, and root can read a raw disk. */
+ * Does not hold: a file that somebody else replaces is no longer protected from
+ * the children that run; a child can ask another program of the same user (a
+ * service manager, an engine, cron) to act for it, and root can read a raw
+ * disk. */
 #ifndef MO_LOOP_HIDE_H
 #define MO_LOOP_HIDE_H
 
@@ -28,11 +31,12 @@
 
 #include "base/err.h"
 
-#define MO_HIDE_MAX  2  /* directories */
+#define MO_HIDE_MAX  4  /* directories and files */
 #define MO_HIDE_PINS 16 /* directories above each of them */
 
 struct mo_hide {
-    char dir[MO_HIDE_MAX][PATH_MAX]; /* absolute, without links */
+    char path[MO_HIDE_MAX][PATH_MAX]; /* absolute, without links */
+    bool is_file[MO_HIDE_MAX];        /* read-only; else hidden */
     unsigned n;
     int refused; /* errno of the last start without namespaces, or 0 */
 };
@@ -40,6 +44,9 @@ struct mo_hide {
 /* Adds an existing directory. MO_ENOTFOUND, MO_EIO; MO_EINVAL if we work in it:
  * a child that inherits our working directory could not be kept out. */
 int mo_hide_add(struct mo_hide *h, const char *dir, struct mo_err *e);
+
+/* Adds a file that the child cannot change. MO_ENOTFOUND, MO_EIO, MO_EINVAL. */
+int mo_hide_keep(struct mo_hide *h, const char *file, struct mo_err *e);
 
 /* True if the path is one of the directories or in one. It is compared as it
  * is written. */

@@ -40,11 +40,11 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { execFileSync } from 'node:child_process';
 const [what, out] = process.argv.slice(2);
-const { state, home, files, sockets, pids } = JSON.parse(fs.readFileSync(what, 'utf8'));
+const { state, home, files, read, sockets, pids } = JSON.parse(fs.readFileSync(what, 'utf8'));
 const got = [];
 const attempt = (name, fn) => { try { const r = fn(); if (r !== false) got.push(name); } catch {} };
-for (const f of files) {
-  attempt('read ' + f, () => fs.readFileSync(f));
+for (const f of [...files, ...read]) {
+  if (files.includes(f)) attempt('read ' + f, () => fs.readFileSync(f));
   attempt('append ' + f, () => fs.appendFileSync(f, 'x'));
   attempt('replace ' + f, () => { fs.writeFileSync(home + '/mine', 'x'); fs.renameSync(home + '/mine', f); });
   attempt('chmod ' + f, () => fs.chmodSync(f, 0o666));
@@ -133,6 +133,7 @@ async function setUp(uid) {
       attacker: { command: process.execPath, args: [join(home, 'attacker.mjs'), at.what, at.out] },
     },
   }), { mode: 0o600 });
+  await writeFile(join(home, '.env'), '# nothing\n', { mode: 0o600 });
   at.env = { PATH: process.env.PATH, HOME: home, ...quick, MCP_ORCHESTRATOR_SECRET: 'in our environment' };
   at.as = { cwd: home, env: at.env, uid, gid: uid };
   ownAll(home, uid);
@@ -189,6 +190,7 @@ async function attack(uid) {
       state: at.state, home: at.home, pids: running.map((c) => c.pid),
       files: [...all.filter(({ f }) => f.isFile()).map(({ path }) => path),
         join(at.home, '.config/mcp-orchestrator/allowed'), join(at.home, '.config/mcp-orchestrator/config.json')],
+      read: [at.config, join(at.home, '.env')], // may be read, not changed
       sockets: all.filter(({ f }) => f.isSocket()).map(({ path }) => path),
     }));
     await chmod(at.what, 0o644);

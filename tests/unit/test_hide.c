@@ -41,6 +41,7 @@ static void write_file(const char *dir, const char *name)
 
 static void place_init(struct place *p)
 {
+    char config[PATH_MAX];
     struct mo_err e;
 
     *p = (struct place){.top = "/tmp/mo-hide-XXXXXX"};
@@ -51,7 +52,10 @@ static void place_init(struct place *p)
     assert_int_equal(mo_file_mkdir(p->other, &e), 0);
     write_file(p->state, "token");
     write_file(p->other, "file");
+    write_file(p->other, "config");
+    (void)snprintf(config, sizeof(config), "%.200s/config", p->other);
     assert_int_equal(mo_hide_add(&p->hide, p->state, &e), 0);
+    assert_int_equal(mo_hide_keep(&p->hide, config, &e), 0);
 }
 
 static void place_fini(struct place *p)
@@ -167,7 +171,19 @@ static const struct {
     {"mv $1/a/state $1/a/x 2>/dev/null || echo no", "no\n"},
     {"mv $1/a $1/x 2>/dev/null || echo no", "no\n"},
     {"mv $1 $1.x 2>/dev/null || echo no", "no\n"},
-    /* nor uncovered, also in a namespace of its own */
+    /* a kept file can be read, nothing else */
+    {"cat $1/b/config", "secret\n"},
+    {"(echo >>$1/b/config) 2>/dev/null || echo no", "no\n"},
+    {"chmod 666 $1/b/config 2>/dev/null || echo no", "no\n"},
+    {"rm -f $1/b/config 2>/dev/null || echo no", "no\n"},
+    {"echo >$1/b/mine; mv -f $1/b/mine $1/b/config 2>/dev/null || echo no",
+     "no\n"},
+    {"mv $1/b/config $1/b/mine 2>/dev/null || echo no", "no\n"},
+    {"mv $1/b $1/x 2>/dev/null || echo no", "no\n"},
+    {"unshare -Urm sh -c 'umount $0/b/config; mount -o remount,rw,bind "
+     "$0/b/config; echo >>$0/b/config' $1 2>/dev/null || echo no",
+     "no\n"},
+    /* the directory is not uncovered, also in a namespace of its own */
     {"umount $1/a/state 2>/dev/null; cat $1/a/state/token 2>/dev/null || "
      "echo no",
      "no\n"},
@@ -298,7 +314,8 @@ static void test_cwd(void **state)
 
 static void test_has(void **state)
 {
-    struct mo_hide h = {.dir = {"/x/state"}, .n = 1};
+    struct mo_hide h = {
+        .path = {"/x/state", "/x/f"}, .is_file = {false, true}, .n = 2};
 
     (void)state;
     assert_true(mo_hide_has(&h, "/x/state"));
@@ -306,6 +323,7 @@ static void test_has(void **state)
     assert_false(mo_hide_has(&h, "/x/stateful"));
     assert_false(mo_hide_has(&h, "/x"));
     assert_false(mo_hide_has(&h, "state"));
+    assert_false(mo_hide_has(&h, "/x/f"));
 }
 
 /* --- a kernel that does not allow it ------------------------------------- */
