@@ -161,7 +161,7 @@ static int store_url(const struct mo_config *cfg, struct mo_buf *out,
                      struct mo_err *e)
 {
     struct mo_span file;
-    mo_autobuf struct mo_buf b = {.max = URL_MAX};
+    mo_autowipe struct mo_buf b = {.max = URL_MAX};
     int rc = mo_reference_resolve(cfg, cfg->store.url, &b, e);
 
     if (rc < 0)
@@ -182,7 +182,7 @@ static int open_store(struct mo_runtime *h, struct mo_err *e)
     struct mo_store_opts o = {
         .history_ttl_ms = (uint64_t)h->cfg->sessions.history_ttl_seconds * 1000,
     };
-    mo_autobuf struct mo_buf url = {.max = URL_MAX};
+    mo_autowipe struct mo_buf url = {.max = URL_MAX};
 
     if (store_url(h->cfg, &url, e) < 0)
         return e->code;

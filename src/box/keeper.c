@@ -42,21 +42,21 @@ int mo_keeper_seal(struct mo_span program, const char *name, int *fd,
     return 0;
 }
 
-/* The child has closed its copies of our descriptors before it runs the
- * program, so the program is opened through our /proc entry. */
+/* We are not dumpable: a child cannot open files of our /proc entry, but it can
+ * open those of its own. */
 static int run_launcher(int launcher, const char *const *argv, const int fds[3],
                         struct mo_err *e)
 {
     char file[SELF_FD_MAX];
-    struct mo_spawn s = {.file = file, .argv = argv, .outlive = true};
+    struct mo_spawn s = {
+        .file = file, .argv = argv, .keep = launcher, .outlive = true};
     mo_autofd int pidfd = -1;
     siginfo_t si = {0};
     pid_t pid;
     int rc;
 
     memcpy(s.fds, fds, sizeof(s.fds));
-    (void)snprintf(file, sizeof(file), "/proc/%d/fd/%d", (int)getpid(),
-                   launcher);
+    (void)snprintf(file, sizeof(file), "/proc/self/fd/%d", launcher);
     rc = mo_spawn(&s, &pid, &pidfd, e);
     if (rc < 0)
         return mo_wrap(e, "mo-box");

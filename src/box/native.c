@@ -67,7 +67,7 @@ static void report_down(struct nbox *n)
     mo_timer_stop(n->box.bs->loop, &n->timer);
     mo_close_fd(&n->tail[0]);
     mo_close_fd(&n->tail[1]);
-    mo_buf_fini(&n->frame);
+    mo_buf_wipe(&n->frame);
     mo_buf_fini(&n->in);
     mo_box_down(&n->box, &n->end);
 }
@@ -314,7 +314,7 @@ static void birth_done(struct mo_job *j, bool canceled)
     struct nbox *n = mo_container_of(j, struct nbox, job);
 
     n->busy = false;
-    mo_buf_fini(&n->frame);
+    mo_buf_wipe(&n->frame);
     if (canceled)
         n->rc = mo_fail(&n->err, MO_ECANCELED, "the program is ending");
     if (n->rc == 0) {
@@ -365,7 +365,7 @@ static int submit_birth(struct nbox *n, const struct mo_boxmsg *m,
         rc = mo_native_submit(native_of(n->box.bs), &n->job, e);
     n->busy = rc == 0;
     if (rc < 0)
-        mo_buf_fini(&n->frame);
+        mo_buf_wipe(&n->frame);
     return rc;
 }
 

@@ -49,6 +49,10 @@ void mo_cmd_close(struct mo_cmd_config *cfg); /* also if it is not open */
 void mo_cmd_print_report(const struct mo_cli *c,
                          const struct mo_config_report *rep);
 
+/* For a command that runs for long: gives up rights that it never uses
+ * (loop/rights.h), and says in the log if it cannot. */
+void mo_cmd_reduce_rights(const struct mo_config *cfg, struct mo_log *log);
+
 /* Indents compact JSON and prints it. */
 int mo_cmd_print_json(const struct mo_cli *c, const struct mo_buf *b);
 /* The same with --json; else prints the text. */

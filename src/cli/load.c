@@ -3,6 +3,7 @@
 
 #include "cli/cmd.h"
 #include "codec/json/json.h"
+#include "loop/rights.h"
 
 int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
                 struct mo_config_report *rep, struct mo_err *e)
@@ -56,6 +57,18 @@ int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     mo_cmd_print_report(c, &rep);
     return rc < 0 ? MO_EXIT_CONFIG : 0;
+}
+
+void mo_cmd_reduce_rights(const struct mo_config *cfg, struct mo_log *log)
+{
+    bool may_setuid = false;
+    struct mo_err e;
+
+    for (size_t i = 0; i < cfg->mcp.n; i++)
+        may_setuid |= !cfg->mcp.v[i].isolate;
+    if (mo_rights_reduce(may_setuid, &e) < 0)
+        mo_log_err(log, MO_WARN, "rights", &e,
+                   "cannot give up rights that are not used");
 }
 
 int mo_cmd_print_json(const struct mo_cli *c, const struct mo_buf *b)

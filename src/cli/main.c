@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/build.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "loop/guard.h"
@@ -27,8 +29,9 @@ static void fill_std_fds(void)
 
 /* A core file would contain every secret in memory, ours and (the limit is
  * inherited) those of our children. The limit is 1, not 0: only 1 also prevents
- * the kernel from piping a core to a program (core(5)). */
-static void leave_no_core(void)
+ * the kernel from piping a core to a program (core(5)). Other programs of our
+ * user cannot trace us or read our memory and environment in /proc. */
+static void keep_memory_private(void)
 {
     struct rlimit r;
 
@@ -36,6 +39,7 @@ static void leave_no_core(void)
         return;
     r.rlim_cur = r.rlim_max ? 1 : 0;
     (void)setrlimit(RLIMIT_CORE, &r);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 /* Only the test build counts allocations (mem.h). There, a leak is an error
@@ -52,9 +56,15 @@ static int check_all_freed(int status)
 
 int main(int argc, char **argv)
 {
+    int status;
+
     if (mo_guard_wanted(argc, argv))
         mo_guard_main();
     fill_std_fds();
-    leave_no_core();
-    return check_all_freed(mo_cli_main(argc, argv, environ));
+    keep_memory_private();
+    status = check_all_freed(mo_cli_main(argc, argv, environ));
+#ifdef MO_BUILD_SANITIZED /* LeakSanitizer traces us */
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+#endif
+    return status;
 }

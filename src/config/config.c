@@ -44,16 +44,18 @@ static void dotenv_path(const struct mo_config_holder *h, char out[PATH_MAX])
                    h->in.dir ? "/" : "");
 }
 
-/* The list of confirmed files (trust.h); "" without a home directory. */
-static void allowed_list(const struct mo_config_holder *h, char out[PATH_MAX])
+bool mo_config_home(char *const *envp, const char *file, char out[PATH_MAX])
 {
-    const char *xdg = mo_config_find_env(h->in.environ, "XDG_CONFIG_HOME");
-    const char *home = mo_config_find_env(h->in.environ, "HOME");
+    const char *xdg = mo_config_find_env(envp, "XDG_CONFIG_HOME");
+    const char *home = mo_config_find_env(envp, "HOME");
 
     out[0] = '\0';
-    if (xdg || home)
-        (void)snprintf(out, PATH_MAX, "%s%s/" MO_CONFIG_DIR "/allowed",
-                       xdg ? xdg : home, xdg ? "" : "/.config");
+    if (!xdg && !home)
+        return false;
+    (void)snprintf(out, PATH_MAX, "%s%s/" MO_CONFIG_DIR "%s%s",
+                   xdg ? xdg : home, xdg ? "" : "/.config", file ? "/" : "",
+                   file ? file : "");
+    return true;
 }
 
 /* The directory that has `path`, without links. */
@@ -88,7 +90,7 @@ static bool is_confirmed(const struct mo_config_holder *h, const char *path,
 {
     char list[PATH_MAX];
 
-    allowed_list(h, list);
+    (void)mo_config_home(h->in.environ, MO_CONFIG_ALLOWED, list);
     return h->in.trusts_dir || is_known_dir(h, path) ||
            mo_trust_is_allowed(list, path, text);
 }
@@ -156,17 +158,15 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
 /* The path of the file if none is named; true: the working directory's. */
 static bool default_file(const struct mo_config_holder *h, char out[PATH_MAX])
 {
-    const char *xdg = mo_config_find_env(h->in.environ, "XDG_CONFIG_HOME");
-    const char *home = mo_config_find_env(h->in.environ, "HOME");
     struct mo_file_stamp there;
+    char homes[PATH_MAX];
 
     (void)snprintf(out, PATH_MAX, "%s%s" MO_CONFIG_FILE,
                    h->in.dir ? h->in.dir : "", h->in.dir ? "/" : "");
     mo_file_stamp(out, &there);
-    if (there.there || (!xdg && !home))
+    if (there.there || !mo_config_home(h->in.environ, "config.json", homes))
         return true;
-    (void)snprintf(out, PATH_MAX, "%s%s/" MO_CONFIG_DIR "/config.json",
-                   xdg ? xdg : home, xdg ? "" : "/.config");
+    memcpy(out, homes, sizeof(homes));
     return false;
 }
 
@@ -415,7 +415,7 @@ static int allow_file(const struct mo_config_holder *h, const char *path,
     char list[PATH_MAX];
     int rc = mo_file_read(path, MO_CONFIG_FILE_MAX, &text, &stamp, e);
 
-    allowed_list(h, list);
+    (void)mo_config_home(h->in.environ, MO_CONFIG_ALLOWED, list);
     if (rc == 0)
         rc = mo_file_trust(path, &stamp, false, e);
     return rc < 0 ? rc : mo_trust_allow(list, path, mo_buf_view(&text), e);

@@ -28,6 +28,7 @@
 
 #define MO_CONFIG_FILE          "mcp-orchestrator.json"
 #define MO_CONFIG_DIR           "mcp-orchestrator" /* under XDG directories */
+#define MO_CONFIG_ALLOWED       "allowed"          /* file in it: trust.h */
 #define MO_CONFIG_FILE_MAX      ((size_t)1024 * 1024)
 #define MO_CONFIG_ARENA_MAX     ((size_t)16 * 1024 * 1024)
 #define MO_CONFIG_PROBLEMS_MAX  20
@@ -100,7 +101,7 @@ struct mo_config_mcp { /* an entry of mcpServers */
     int64_t instances, timeout_ms, start_ms, idle_seconds, memory_mb, pids,
         retries, result_bytes, max_calls;
     double cpus;
-    bool enabled;
+    bool enabled, isolate;
 };
 
 struct mo_config_mcps {
@@ -310,6 +311,10 @@ const char *mo_config_getenv(const struct mo_config *c, const char *name);
 /* The variable of an environment; NULL also for an empty one, because compose
  * files often set empty ones. */
 const char *mo_config_find_env(char *const *envp, const char *name);
+
+/* Path of a file, or with NULL of the directory itself, in our directory below
+ * the user's configuration directory; false and "" if that is unknown. */
+bool mo_config_home(char *const *envp, const char *file, char out[PATH_MAX]);
 
 /* Registers every literal secret with the log. MO_EBUSY: the log has too
  * many. */

@@ -290,6 +290,7 @@ static const struct mo_key mcp_rows[] = {
      .flags = MO_KEY_TOOL},
     {.name = "sandbox", WORD(sandbox, drivers), .def = "auto"},
     {.name = "network", STR(network), .check = check_network, .wrong = NETWORK},
+    {.name = "isolate", BOOL(isolate), .def = "true"},
     {.name = "memoryMb", INT(memory_mb, 4, MIB_MAX)},
     {.name = "cpus", NUM(cpus, CPUS_MIN, CPUS_MAX)},
     {.name = "pids", INT(pids, 1, 1000000)},

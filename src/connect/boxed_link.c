@@ -56,10 +56,25 @@ bool mo_boxed_link_is(const struct mo_config_mcp *s)
 
 /* --- end of a box --------------------------------------------------------- */
 
+/* The environment of a box holds the values of secrets. */
+static void wipe_env(const char *const *env)
+{
+    union {
+        const char *given;
+        char *taken;
+    } u;
+
+    for (; env && *env; env++) {
+        u.given = *env;
+        explicit_bzero(u.taken, strlen(u.taken));
+    }
+}
+
 static void boxed_fini(struct boxed *x)
 {
     mo_timer_stop(x->loop, &x->drain);
     mo_later_cancel(&x->later);
+    wipe_env(x->spec.env);
     mo_arena_fini(&x->a);
 }
 
@@ -362,7 +377,9 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
     mo_resolved_server_hide(&t, x->loop, s->name);
     raw.with_us = true;
     raw.argv = t.child.argv;
-    if (mo_box_spec_copy(&x->a, &raw, &x->spec) < 0)
+    rc = mo_box_spec_copy(&x->a, &raw, &x->spec);
+    mo_resolved_server_wipe(&t);
+    if (rc < 0)
         return mo_fail(e, MO_ENOMEM, "box");
     return mo_box_spec_check(&x->spec, e);
 }

@@ -1,6 +1,7 @@
 #include "connect/server_link.h"
 
 #include "connect/boxed_link.h"
+#include "connect/hidden_dirs.h"
 #include "connect/resolved_server.h"
 #include "connect/sign_in.h"
 #include "mcp/link/link_sse.h"
@@ -18,6 +19,8 @@ struct mo_server_link {
     bool ask;                          /* a person may be asked to sign in */
     int err;                           /* for messages to them; -1: none */
     struct mo_guard *guard;            /* NULL: no child started yet */
+    struct mo_hide *hide;              /* NULL: no child started yet */
+    bool warned;                       /* that servers see hidden directories */
     struct mo_httpc *http;             /* NULL: no request sent yet */
     struct mo_boxed_link *boxed;       /* NULL: no box needed yet */
     struct mo_list sign_ins;           /* struct mo_sign_in */
@@ -155,6 +158,35 @@ static void on_stderr(void *ctx, const char *who, struct mo_span bytes,
     mo_stderr_tail_add(d->stderr_tail, who, bytes, first);
 }
 
+static void warn_visible(struct mo_server_link *d, const char *why)
+{
+    if (!d->warned)
+        mo_log(mo_loop_log(d->loop), MO_WARN, "gateway",
+               "servers that run as commands can read and change the state "
+               "directory, secrets and rules included: %s; see "
+               "`mcp-orchestrator doctor`",
+               why);
+    d->warned = true;
+}
+
+static int hide_dirs(struct mo_server_link *d, const struct mo_config_mcp *s,
+                     struct mo_child_opts *o, struct mo_err *e)
+{
+    struct mo_err why;
+
+    if (!s->isolate)
+        return 0;
+    if (!d->hide) {
+        d->hide = mo_new(struct mo_hide);
+        if (!d->hide)
+            return mo_fail(e, MO_ENOMEM, "server link");
+        if (mo_hidden_dirs_init(d->hide, d->cfg, &why) < 0)
+            warn_visible(d, why.msg);
+    }
+    o->hide = d->hide;
+    return mo_hidden_dirs_check(d->hide, s, e);
+}
+
 static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
                       struct mo_resolved_server *t, struct mo_link **out,
                       struct mo_err *e)
@@ -166,8 +198,12 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
     t->child.said = on_stderr;
     t->child.said_ctx = d;
     t->child.who = s->name;
+    if (hide_dirs(d, s, &t->child, e) < 0)
+        return e->code;
     if (mo_link_child(d->guard, &t->child, out, e) < 0)
         return mo_wrap(e, "%s", t->child.argv[0]);
+    if (t->child.hide && t->child.hide->refused)
+        warn_visible(d, strerror(t->child.hide->refused));
     return 0;
 }
 
@@ -290,6 +326,7 @@ static void on_later(struct mo_later *w)
     } else {
         mo_stderr_tail_free(d->stderr_tail);
         mo_config_unref(d->cfg);
+        mo_free(d->hide);
         mo_free(d);
         mo_gone_fire(gone);
     }

@@ -476,6 +476,7 @@ void mo_guard_main(void)
     (void)sigfillset(&all); /* only SIGKILL may end it early */
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)prctl(PR_SET_NAME, MO_GUARD_NAME, 0, 0, 0);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     widen_limits();
     while (next_note(&n, &fd)) {
         if (n.op == NOTE_ADD)

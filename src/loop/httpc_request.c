@@ -369,7 +369,7 @@ static bool add_line(struct mo_httpc_x *x, const char *line)
 /* 0, MO_EINVAL or MO_ENOMEM. libcurl sends "Name:" for "Name;". */
 static int add_header(struct mo_httpc_x *x, const struct mo_http_header *h)
 {
-    mo_autobuf struct mo_buf line = {.max = HEADER_MAX};
+    mo_autowipe struct mo_buf line = {.max = HEADER_MAX}; /* may be a key */
 
     if (!mo_http_is_token(h->name))
         return MO_EINVAL;
@@ -477,6 +477,8 @@ struct mo_httpc_x *mo_httpc_x_new(struct mo_httpc *c,
 void mo_httpc_x_free(struct mo_httpc_x *x)
 {
     x->c->f.curl_easy_cleanup(x->easy);
+    for (struct curl_slist *h = x->headers; h; h = h->next)
+        explicit_bzero(h->data, strlen(h->data));
     x->c->f.curl_slist_free_all(x->headers);
     mo_buf_fini(&x->head);
     mo_free(x);

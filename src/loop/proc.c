@@ -192,6 +192,7 @@ static int spawn_child(struct mo_proc *p, const struct mo_proc_opts *o,
         .cwd = o->cwd,
         .fds = {pl->in[0], pl->out[1], pl->err[1]},
         .data_max = o->data_max,
+        .hide = o->hide,
     };
 
     return mo_guard_spawn(p->g, &s, &p->ward, e);

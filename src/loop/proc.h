@@ -47,6 +47,7 @@ struct mo_proc_opts {
     enum mo_proc_err err;
     unsigned eof_ms, term_ms; /* 0: the defaults above */
     uint64_t data_max;        /* as in spawn.h */
+    struct mo_hide *hide;     /* as in spawn.h */
 };
 
 struct mo_proc_cb {

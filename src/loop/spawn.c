@@ -16,6 +16,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "loop/hide.h"
 
 /* Untouched pages cost nothing. The guard page turns an overflow into a crash
  * of the child instead of corrupting our memory. */
@@ -29,20 +30,16 @@
 #define KSIGSET 8
 #define KSIGMAX 64
 
-/* A child that execs never returns from these frames, so AddressSanitizer's red
- * zones would stay poisoned in our shadow memory. */
-#define CHILD_SIDE                                                             \
-    __attribute__((no_sanitize("address"), no_sanitize("thread"),              \
-                   no_sanitize("undefined")))
-
 enum step {
     STEP_ORPHAN,
     STEP_SIGNALS,
     STEP_SESSION,
     STEP_STDIO,
+    STEP_HIDE,
     STEP_CHDIR,
     STEP_MEMORY,
     STEP_ENLIST,
+    STEP_CONFINE,
     STEP_CLOSE,
     STEP_UNMASK,
     STEP_EXEC,
@@ -54,6 +51,7 @@ struct birth {
     const struct mo_spawn *s;
     const char *path;
     pid_t parent;
+    struct mo_hide_plan hide;
     volatile int step;
     volatile int err; /* 0: the program runs */
 };
@@ -61,7 +59,7 @@ struct birth {
 /* --- in the child: functions return 0 or an errno ------------------------ */
 
 /* Also check that the parent did not die before the request. */
-CHILD_SIDE static int tie_to_parent(const struct birth *b)
+MO_CHILD_SIDE static int tie_to_parent(struct birth *b)
 {
     if (b->s->outlive)
         return 0;
@@ -72,7 +70,7 @@ CHILD_SIDE static int tie_to_parent(const struct birth *b)
 
 /* Runs before signals are unblocked: a handler of ours must never run here, in
  * memory that is not the child's. All zeroes is SIG_DFL on every machine. */
-CHILD_SIDE static int default_signals(const struct birth *b)
+MO_CHILD_SIDE static int default_signals(struct birth *b)
 {
     static const uint64_t dfl[8];
 
@@ -82,7 +80,7 @@ CHILD_SIDE static int default_signals(const struct birth *b)
     return 0;
 }
 
-CHILD_SIDE static int own_session(const struct birth *b)
+MO_CHILD_SIDE static int own_session(struct birth *b)
 {
     if (b->s->foreground)
         return 0;
@@ -90,7 +88,7 @@ CHILD_SIDE static int own_session(const struct birth *b)
 }
 
 /* Copy all three to high numbers first, then down: they may overlap. */
-CHILD_SIDE static int wire_stdio(const struct birth *b)
+MO_CHILD_SIDE static int wire_stdio(struct birth *b)
 {
     int high[3];
 
@@ -106,27 +104,38 @@ CHILD_SIDE static int wire_stdio(const struct birth *b)
     return 0;
 }
 
-CHILD_SIDE static int enter_cwd(const struct birth *b)
+MO_CHILD_SIDE static int hide_dirs(struct birth *b)
+{
+    return mo_hide_enter(&b->hide);
+}
+
+MO_CHILD_SIDE static int confine(struct birth *b)
+{
+    return mo_hide_confine(&b->hide);
+}
+
+MO_CHILD_SIDE static int enter_cwd(struct birth *b)
 {
     return b->s->cwd && chdir(b->s->cwd) < 0 ? errno : 0;
 }
 
-CHILD_SIDE static int enlist(const struct birth *b)
+MO_CHILD_SIDE static int enlist(struct birth *b)
 {
     return b->s->enlist ? b->s->enlist(b->s->ctx) : 0;
 }
 
-CHILD_SIDE static int close_rest(const struct birth *b)
+MO_CHILD_SIDE static int close_rest(struct birth *b)
 {
-    (void)b;
-    closefrom(3);
+    if (b->s->keep > 3)
+        (void)syscall(SYS_close_range, 3, b->s->keep - 1, 0);
+    closefrom(b->s->keep ? b->s->keep + 1 : 3);
     return 0;
 }
 
 /* Limits are per process, so this does not affect the parent although memory is
  * still shared. Not RLIMIT_AS: runtimes reserve gigabytes of address space that
  * they never use. */
-CHILD_SIDE static int limit_memory(const struct birth *b)
+MO_CHILD_SIDE static int limit_memory(struct birth *b)
 {
     struct rlimit r = {b->s->data_max, b->s->data_max};
 
@@ -135,7 +144,7 @@ CHILD_SIDE static int limit_memory(const struct birth *b)
     return syscall(SYS_prlimit64, 0, RLIMIT_DATA, &r, NULL) < 0 ? errno : 0;
 }
 
-CHILD_SIDE static int unmask(const struct birth *b)
+MO_CHILD_SIDE static int unmask(struct birth *b)
 {
     static const uint64_t none;
 
@@ -145,7 +154,7 @@ CHILD_SIDE static int unmask(const struct birth *b)
                : 0;
 }
 
-CHILD_SIDE static int run(const struct birth *b)
+MO_CHILD_SIDE static int run(struct birth *b)
 {
     static const char *const empty[] = {NULL};
     union { /* execve() does not write to argv, but its type is not const */
@@ -158,13 +167,14 @@ CHILD_SIDE static int run(const struct birth *b)
     return errno;
 }
 
-CHILD_SIDE static int child_main(void *arg)
+MO_CHILD_SIDE static int child_main(void *arg)
 {
-    static int (*const steps[STEP_COUNT])(const struct birth *) = {
+    static int (*const steps[STEP_COUNT])(struct birth *) = {
         [STEP_ORPHAN] = tie_to_parent, [STEP_SIGNALS] = default_signals,
         [STEP_SESSION] = own_session,  [STEP_STDIO] = wire_stdio,
-        [STEP_CHDIR] = enter_cwd,      [STEP_MEMORY] = limit_memory,
-        [STEP_ENLIST] = enlist,        [STEP_CLOSE] = close_rest,
+        [STEP_HIDE] = hide_dirs,       [STEP_CHDIR] = enter_cwd,
+        [STEP_MEMORY] = limit_memory,  [STEP_ENLIST] = enlist,
+        [STEP_CONFINE] = confine,      [STEP_CLOSE] = close_rest,
         [STEP_UNMASK] = unmask,        [STEP_EXEC] = run,
     };
     struct birth *b = arg;
@@ -218,10 +228,16 @@ static int explain_exec(const struct birth *b, struct mo_err *e)
 static int explain_failure(const struct birth *b, struct mo_err *e)
 {
     static const char *const what[STEP_COUNT] = {
-        [STEP_ORPHAN] = "parent-death signal", [STEP_SIGNALS] = "signals",
-        [STEP_SESSION] = "new session",        [STEP_STDIO] = "stdio",
-        [STEP_MEMORY] = "memory limit",        [STEP_ENLIST] = "guardian",
-        [STEP_CLOSE] = "descriptors",          [STEP_UNMASK] = "signal mask",
+        [STEP_ORPHAN] = "parent-death signal",
+        [STEP_SIGNALS] = "signals",
+        [STEP_SESSION] = "new session",
+        [STEP_STDIO] = "stdio",
+        [STEP_HIDE] = "hide directories",
+        [STEP_MEMORY] = "memory limit",
+        [STEP_ENLIST] = "guardian",
+        [STEP_CONFINE] = "capabilities",
+        [STEP_CLOSE] = "descriptors",
+        [STEP_UNMASK] = "signal mask",
     };
     int code = b->step == STEP_ENLIST ? MO_EUNAVAIL : code_of(b->err);
 
@@ -313,18 +329,41 @@ static int reap_failed(const struct birth *b, pid_t pid, int pidfd,
     return explain_failure(b, e);
 }
 
+/* One attempt. refused: the kernel does not allow the namespaces, which is not
+ * an error yet. */
+static int try_start(struct birth *b, pid_t *pid, int *pidfd, bool *refused,
+                     struct mo_err *e)
+{
+    int rc;
+
+    b->err = 0;
+    b->step = 0;
+    rc = clone_child(b, pid, pidfd, e);
+    if (rc < 0 || !b->err)
+        return rc;
+    *refused = b->step == STEP_HIDE && mo_hide_is_refusal(b->err);
+    return reap_failed(b, *pid, *pidfd, e);
+}
+
 int mo_spawn(const struct mo_spawn *s, pid_t *pid, int *pidfd, struct mo_err *e)
 {
     char path[MO_SPAWN_PATH_MAX];
     struct birth b = {.s = s, .path = path, .parent = getpid()};
+    bool refused = false;
     int rc = mo_spawn_find(s->file, s->env, path, e);
 
     if (rc < 0)
         return rc;
-    rc = clone_child(&b, pid, pidfd, e);
-    if (rc < 0)
-        return rc;
-    return b.err ? reap_failed(&b, *pid, *pidfd, e) : 0;
+    mo_hide_plan(&b.hide, s->hide);
+    rc = try_start(&b, pid, pidfd, &refused, e);
+    if (s->hide)
+        s->hide->refused = refused ? b.err : 0;
+    if (refused) {
+        b.hide.spaces = false;
+        rc = try_start(&b, pid, pidfd, &refused, e);
+    }
+    mo_hide_plan_fini(&b.hide);
+    return rc;
 }
 
 /* --- PATH ---------------------------------------------------------------- */

@@ -10,7 +10,8 @@
  * The program gets three descriptors and no other, a session and a process
  * group of its own (both numbered like the child), default action for every
  * signal and none blocked, exactly the given environment, and SIGKILL when the
- * *thread* that started it ends. So call this from the loop's thread.
+ * *thread* that started it ends. So call this from the loop's thread. It can be
+ * kept out of directories and other processes (hide.h).
  *
  * PATH is taken from the given environment, or MO_SPAWN_PATH if it has none;
  * entries that are not absolute are skipped. A script without "#!" is refused,
@@ -23,6 +24,8 @@
 
 #include "base/err.h"
 
+struct mo_hide;
+
 #define MO_SPAWN_PATH     "/usr/local/bin:/usr/bin:/bin"
 #define MO_SPAWN_PATH_MAX 4096
 
@@ -32,10 +35,15 @@ struct mo_spawn {
     const char *const *env;  /* NULL: empty */
     const char *cwd;         /* NULL: inherit */
     int fds[3];              /* become 0, 1, 2; the caller keeps its copies */
+    int keep;                /* close-on-exec descriptor that stays open until
+                              * the program runs, so that `file` may be
+                              * /proc/self/fd/N; 0: none */
     bool outlive;            /* does not die with this process */
     bool foreground;         /* stays in our session and group: foreground.h */
     uint64_t data_max;       /* bytes of private memory for each of its
                               * processes (RLIMIT_DATA); 0: inherit */
+    struct mo_hide *hide;    /* what it cannot reach (hide.h); NULL: nothing.
+                              * hide->refused is set */
 
     /* May be NULL. enlist runs in the child, in our memory, while we are
      * stopped: only system calls are allowed; returns 0 or an errno. delist

@@ -89,7 +89,8 @@ static void put_digest(const struct mo_config *cfg,
                                s->scope,        s->instances,
                                s->timeout_ms,   s->start_ms,
                                s->idle_seconds, s->memory_mb,
-                               s->pids,         (int64_t)(s->cpus * 1000)};
+                               s->pids,         (int64_t)(s->cpus * 1000),
+                               s->isolate};
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
 

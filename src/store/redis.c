@@ -490,6 +490,8 @@ static void free_rest(struct mo_redis *r)
 {
     mo_tls_free(r->conf.tls);
     mo_free(r->conf.user);
+    if (r->conf.password)
+        explicit_bzero(r->conf.password, strlen(r->conf.password));
     mo_free(r->conf.password);
     mo_free(r->slots);
     mo_store_gone(&r->s);

@@ -65,6 +65,8 @@ function sanitizers() {
     ASAN_OPTIONS: `${asan}:quarantine_size_mb=4`,
     UBSAN_OPTIONS:
       process.env.UBSAN_OPTIONS ?? 'print_stacktrace=1:halt_on_error=1',
+    // /proc tells only root about a process that is not dumpable
+    ...(process.getuid() === 0 ? {} : { MCP_ORCHESTRATOR_CORE: '1' }),
   };
 }
 

@@ -201,6 +201,8 @@ static const struct check {
     {"files", "are enough open files allowed?", mo_check_files, true},
     {"cgroup", "can boxes be limited?", mo_check_cgroup, false},
     {"userns", "are user namespaces allowed?", mo_check_userns, false},
+    {"isolation", "can servers be kept out of the state directory?",
+     mo_check_isolation, true},
     {"docker", "does a container engine answer?", mo_check_docker, true},
     {"redis", "does Redis answer?", mo_check_redis, true},
     {"keys", "is there a key for a model?", check_keys, true},

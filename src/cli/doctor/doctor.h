@@ -37,6 +37,7 @@ void mo_check_state(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_cgroup(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_userns(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_files(const struct mo_doctor *d, struct mo_finding *f);
+void mo_check_isolation(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f);
 /* services.c */
 void mo_check_port(const struct mo_doctor *d, struct mo_finding *f);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"
+#include "loop/hide.h"
 
 #define SMALL_FILE  ((size_t)16 * 1024)
 #define DISK_LOW_MB 200ULL
@@ -231,6 +232,34 @@ void mo_check_userns(const struct mo_doctor *d, struct mo_finding *f)
                      "user.max_user_namespaces, and AppArmor's "
                      "kernel.apparmor_restrict_unprivileged_userns=0");
     }
+}
+
+/* --- isolation of servers ------------------------------------------------- */
+
+void mo_check_isolation(const struct mo_doctor *d, struct mo_finding *f)
+{
+    struct mo_hide h = {.n = 0};
+    struct mo_err e;
+    int err;
+
+    if (mo_hide_add(&h, d->cfg->store.dir, &e) < 0 && e.code != MO_ENOTFOUND) {
+        mo_found(f, MO_HEALTH_WARN, "no: %.250s", e.msg);
+        mo_advise(f, "set store.dir to a directory of its own");
+        return;
+    }
+    if (h.n == 0) /* it is made at the start; any directory shows it */
+        (void)mo_hide_add(&h, "/proc", NULL);
+    err = mo_hide_try(&h);
+    if (err == 0) {
+        mo_found(f, MO_HEALTH_OK, "yes, by %s",
+                 geteuid() == 0 ? "mount namespaces" : "user namespaces");
+        return;
+    }
+    mo_found(f, MO_HEALTH_WARN,
+             "no, commands run as servers can read secrets and rules: %s",
+             strerror(err));
+    mo_advise(f, "run servers in boxes (\"sandbox\"), or allow user "
+                 "namespaces (see userns)");
 }
 
 /* --- programs of MCP servers --------------------------------------------- */

@@ -29,8 +29,9 @@ struct mo_child_opts {
      * long as the guard. */
     void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
     void *said_ctx;
-    const char *who;   /* for said(); copied, up to MO_CHILD_WHO_MAX */
-    uint64_t data_max; /* as in spawn.h */
+    const char *who;      /* for said(); copied, up to MO_CHILD_WHO_MAX */
+    uint64_t data_max;    /* as in spawn.h */
+    struct mo_hide *hide; /* as in spawn.h */
 };
 
 /* The options are borrowed for the call only. */
