@@ -1,6 +1,6 @@
 // G6: rules that were tightened while something was open: a conversation, a
 // pending call of the gateway, a call that a client's own form was asked about,
-// a call whose server starts slowly. Before, a pending call of the gateway was
+// a call that waits across a restart. Before, a pending call of the gateway was
 // not judged again when it ran. Fails on 953b0b1e.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -38,10 +38,11 @@ after(async () => {
   await house.stop();
 });
 
+const configure = (rules) => writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({ ...BASE, mcpServers: servers, approvals: { rules } }));
 async function reload(rules) {
   const loads = () => house.server.log.match(/generation \d+ loaded/g)?.length ?? 0;
   const n = loads();
-  await writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({ ...BASE, mcpServers: servers, approvals: { rules } }));
+  await configure(rules);
   house.server.child.kill('SIGHUP');
   await until(() => loads() > n, 'the reload');
 }
@@ -91,4 +92,21 @@ test('an open conversation, and a new one', async () => {
   await fresh.say('go');
   await fresh.event('agent:response');
   assert.match(house.results()[0].text, /not allowed here: not any more/);
+});
+
+test('a call that waits across a restart', async () => {
+  await reload(ask);
+  const open = house.tab();
+  await open.ready();
+  house.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
+  await open.say('go');
+  const [card] = await open.event('tool:approval_required');
+  await client.close();
+  await house.kill();
+  await configure(deny);
+  await house.up();
+  const back = house.tab({ session: open.session });
+  await back.event('agent:response');
+  assert.match(house.results()[0].text, /not allowed here: not any more/);
+  assert.equal((await back.decide(card, true)).code, 'unknown_call');
 });

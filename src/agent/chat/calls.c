@@ -360,7 +360,7 @@ void mo_chat_calls_recovered(struct chat *c)
         if (write_move(k, ~0u, to, on_outcome, &e) < 0)
             on_outcome(c, k, &e);
     }
-    mo_chat_calls_arm(c);
+    mo_chat_calls_judge_again(c); /* the rules may be other ones by now */
     (void)send_results_if_ended(c, NULL);
 }
 
