@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -78,9 +77,7 @@ export class Server {
   static async start(args = [], { bin = BIN, env = {}, dir, house, auth } = {}) {
     const own = dir ? undefined : await mkdtemp(join(tmpdir(), 'mo-serve-'));
     const cwd = dir ?? own;
-    const file = join(cwd, 'mcp-orchestrator.json'); // named, since nobody confirmed it
-    const named = existsSync(file) && !args.includes('--config') ? ['--config', file] : [];
-    const child = spawn(bin, ['serve', '--port', '0', ...named, ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args], {
+    const child = spawn(bin, ['serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args], {
       cwd,
       env: { PATH: process.env.PATH, HOME: cwd, ...sanitizers(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

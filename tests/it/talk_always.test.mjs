@@ -145,7 +145,7 @@ test('a broken file is said, not forgotten', async () => {
   const whole = await readFile(file, 'utf8');
   await house.kill();
   await writeFile(file, whole.slice(0, -5));
-  const { stderr } = await exec(BIN, ['chat', 'hello', '--config', 'mcp-orchestrator.json'], { cwd: house.dir, env: { ...process.env, HOME: house.dir, ...house.env, ASAN_OPTIONS: 'detect_leaks=0' } })
+  const { stderr } = await exec(BIN, ['chat', 'hello'], { cwd: house.dir, env: { ...process.env, HOME: house.dir, ...house.env, ASAN_OPTIONS: 'detect_leaks=0' } })
     .then(() => assert.fail('it went on'), (e) => e);
   assert.match(stderr, /rules\.json is damaged/);
   await writeFile(file, '{"version":1,"rules":[]}');
