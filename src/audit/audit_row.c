@@ -5,6 +5,14 @@
 
 #define CANDIDATES_MAX 3
 
+void mo_audit_row_put_door(struct mo_jw *w, const struct mo_door *d)
+{
+    if (d->name == NULL)
+        return;
+    mo_jw_member_cstr(w, "door", d->name);
+    mo_jw_member_bool(w, "byRequester", d->is_requester);
+}
+
 /* --- what a person did --------------------------------------------------- */
 
 void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
@@ -27,6 +35,8 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
     mo_jw_member_opt(&w, "by", mo_span_cstr(r->by));
     mo_jw_member_opt(&w, "who", r->who);
     mo_jw_member_opt(&w, "decidedBy", mo_span_cstr(r->decided_by));
+    if (r->door)
+        mo_audit_row_put_door(&w, r->door);
     if (r->result) {
         mo_jw_member_bool(&w, "isError", r->result->is_error);
         mo_jw_member_u64(&w, "ms", r->result->ms);
@@ -159,6 +169,7 @@ void mo_audit_row_call(struct mo_buf *b, enum mo_audit_step step,
     put_args(&w, k, args);
     mo_jw_member_opt(&w, "by", mo_span_cstr(k->by));
     mo_jw_member_opt(&w, "decidedBy", mo_span_cstr(who));
+    mo_audit_row_put_door(&w, &k->door);
     mo_jw_member_opt(&w, "reason", mo_span_cstr(k->reason));
     if (k->id[0])
         mo_jw_member_u64(&w, "waitedMs", k->waited_ms);

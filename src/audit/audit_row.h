@@ -21,6 +21,7 @@ struct mo_audit_row {
     struct mo_span args, plan, entry; /* JSON */
     const char *digest, *action, *by, *decided_by;
     struct mo_span who;
+    const struct mo_door *door; /* of the decision */
     const bool *approved;
     const struct mo_audit_result { /* of a tool */
         bool is_error;
@@ -30,6 +31,8 @@ struct mo_audit_row {
 };
 
 void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r);
+/* The members "door" and "byRequester"; none if nobody decided. */
+void mo_audit_row_put_door(struct mo_jw *w, const struct mo_door *d);
 /* The row as a write to the store, now. */
 struct mo_write mo_audit_row_write(struct mo_span row);
 /* Writes the row to the store; done as of mo_store_write(). MO_ETOOBIG: the

@@ -24,11 +24,28 @@ enum mo_gw_outcome {
     MO_GW_OUTCOMES,
 };
 
+/* Who has approved the call. */
+enum mo_answered {
+    MO_ANSWERED_NOT,
+    MO_ANSWERED_CLIENT, /* the client that made the call, by its own form */
+    MO_ANSWERED_OWNER,  /* the person whose session or token it is */
+    MO_ANSWERED_OPERATOR,
+};
+
+/* Where a decision came from, and whether by the same credential as the
+ * call. */
+struct mo_door {
+    const char *name; /* "page", "token", "socket", "terminal", "client",
+                       * "open" (`serve --no-auth`); NULL: nobody decided */
+    bool is_requester;
+};
+
 struct mo_gw_case_ops;
 
 struct mo_gw_case {
     struct mo_span server, tool; /* configured name, listed name */
     struct mo_span who;          /* connection, session or else caller */
+    struct mo_span owner;        /* the person whose token it used, or empty */
     struct mo_span client;       /* its clientInfo, JSON; or empty */
     struct mo_span words;        /* query given to execute, or empty */
     struct mo_span trace;        /* traceparent of the call, or empty */
@@ -44,7 +61,12 @@ struct mo_gw_case {
     float sure;  /* confidence of that choice; 1: the tool was named */
     /* Set by rule(): */
     char reason[MO_GW_REASON_MAX]; /* for people; for the model if denied */
-    const char *by; /* who decided: "rule", "person", "client", "time" */
+    const char *by;   /* who decided: "rule", "person", "client", "time" */
+    uint64_t rules;   /* version of the rules that judged it */
+    uint64_t wait_ms; /* how long it may wait for a person; 0: the default */
+    /* Set with the decision: */
+    enum mo_answered answered;
+    struct mo_door door;
     void *data;
     /* How to decide, edit and run it (policy/approval_hooks.h): */
     const struct mo_gw_case_ops *ops;

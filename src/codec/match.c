@@ -123,11 +123,13 @@ static bool fits(unsigned *steps, struct mo_span pat, struct chars in)
     return false;
 }
 
-bool mo_match_text(struct mo_span pattern, struct mo_span text)
+bool mo_match_text(struct mo_span pattern, struct mo_span text,
+                   enum mo_match_want want)
 {
     unsigned steps = MO_MATCH_STEPS;
+    bool ok = fits(&steps, pattern, chars_plain(text));
 
-    return fits(&steps, pattern, chars_plain(text));
+    return steps == 0 ? want == MO_MATCH_ANY : ok;
 }
 
 /* ".." between slashes, or between a slash and an end. */
@@ -193,16 +195,25 @@ static struct mo_json number(struct mo_span text)
     return doc.root;
 }
 
-static bool compare(enum sign sign, struct mo_json v, struct mo_span with)
+/* A value of another type than the condition is about cannot be read. */
+enum finding { NO, YES, UNREADABLE };
+
+static enum finding finding_of(bool yes)
+{
+    return yes ? YES : NO;
+}
+
+static enum finding compare(enum sign sign, struct mo_json v,
+                            struct mo_span with)
 {
     int cmp;
 
     if (!mo_json_is(v, MO_JSON_NUMBER))
-        return false;
+        return UNREADABLE;
     cmp = mo_jvalue_cmp(v, number(with));
     if (cmp == 0)
-        return sign == SIGN_LE || sign == SIGN_GE;
-    return (cmp < 0) == (sign == SIGN_LT || sign == SIGN_LE);
+        return finding_of(sign == SIGN_LE || sign == SIGN_GE);
+    return finding_of((cmp < 0) == (sign == SIGN_LT || sign == SIGN_LE));
 }
 
 static bool is_exactly(struct mo_json v, struct mo_span text)
@@ -221,35 +232,91 @@ struct test {
     enum mo_match_want want;
     unsigned steps;
     bool any, every;
+    bool unread; /* a value is missing, null or of another type */
 };
 
-static bool holds(struct test *t, struct mo_json v, struct mo_span cond)
+/* A number has several spellings: 100, 1e2, 100.0. A pattern reads only the
+ * plain one, unless it is a number itself. */
+static enum finding match_number(struct test *t, struct mo_json v,
+                                 struct mo_span cond)
+{
+    struct mo_span text = mo_json_text(v);
+
+    if (number(cond).p)
+        return finding_of(is_exactly(v, cond));
+    if (mo_span_find(text, 'e') >= 0 || mo_span_find(text, 'E') >= 0)
+        return UNREADABLE;
+    return finding_of(fits(&t->steps, cond, chars_of(v)));
+}
+
+static enum finding test_value(struct test *t, struct mo_json v,
+                               struct mo_span cond)
 {
     enum sign sign = take_sign(&cond);
+    enum finding f;
 
-    if (sign == SIGN_NOT)
-        return !holds(t, v, cond);
+    if (sign == SIGN_NOT) {
+        f = test_value(t, v, cond);
+        return f == UNREADABLE ? f : finding_of(f == NO);
+    }
     if (sign == SIGN_IS)
-        return is_exactly(v, cond);
-    if (sign != SIGN_PATTERN)
-        return compare(sign, v, cond);
-    return fits(&t->steps, cond, chars_of(v));
+        f = finding_of(is_exactly(v, cond));
+    else if (sign != SIGN_PATTERN)
+        f = compare(sign, v, cond);
+    else if (mo_json_is(v, MO_JSON_NUMBER))
+        f = match_number(t, v, cond);
+    else
+        f = finding_of(fits(&t->steps, cond, chars_of(v)));
+    return f == NO && mo_json_is(v, MO_JSON_NULL) ? UNREADABLE : f;
+}
+
+/* Check one string, number, true, false or null. */
+static void look_at_plain(struct test *t, struct mo_json v)
+{
+    enum finding f = test_value(t, v, t->cond);
+
+    if (t->want == MO_MATCH_EVERY && climbs(chars_of(v)) &&
+        mo_span_search(t->cond, MO_SPAN("..")) < 0)
+        f = NO;
+    if (t->steps == 0)
+        f = UNREADABLE;
+    t->any |= f == YES;
+    t->every &= f == YES;
+    t->unread |= f == UNREADABLE;
+}
+
+/* Check everything in an array or object, the names of members too. The parser
+ * limits the depth. */
+static void look_inside(struct test *t, struct mo_json v)
+{
+    bool empty = true;
+
+    mo_json_each (it, v) {
+        enum mo_json_type type = mo_json_type(it.val);
+
+        empty = false;
+        if (mo_json_is(v, MO_JSON_OBJECT))
+            look_at_plain(t, it.key);
+        if (type == MO_JSON_ARRAY || type == MO_JSON_OBJECT)
+            look_inside(t, it.val);
+        else
+            look_at_plain(t, it.val);
+    }
+    t->unread |= empty;
 }
 
 /* Check one of the values that the path selects. */
 static void look_at(struct test *t, struct mo_json v)
 {
     enum mo_json_type type = mo_json_type(v);
-    bool plain = type != MO_JSON_ARRAY && type != MO_JSON_OBJECT;
-    bool ok = plain && holds(t, v, t->cond);
 
-    if (t->want == MO_MATCH_EVERY && plain && climbs(chars_of(v)) &&
-        mo_span_search(t->cond, MO_SPAN("..")) < 0)
-        ok = false;
-    if (t->steps == 0)
-        ok = t->want == MO_MATCH_ANY;
-    t->any |= ok;
-    t->every &= ok;
+    if (type != MO_JSON_ARRAY && type != MO_JSON_OBJECT) {
+        look_at_plain(t, v);
+    } else {
+        t->every = false;
+        if (t->want == MO_MATCH_ANY)
+            look_inside(t, v);
+    }
 }
 
 /* --- paths --------------------------------------------------------------- */
@@ -282,9 +349,11 @@ static struct mo_json member(struct mo_json obj, struct mo_span name)
     return found;
 }
 
+/* Looks at the values of the path and returns their number. */
 static unsigned walk_path(struct test *t, struct mo_json v, struct mo_span path,
                           int depth)
 {
+    bool object = mo_json_is(v, MO_JSON_OBJECT);
     struct mo_json val;
     struct mo_span name;
     unsigned found = 0;
@@ -293,11 +362,14 @@ static unsigned walk_path(struct test *t, struct mo_json v, struct mo_span path,
         look_at(t, v);
         return 1;
     }
-    if (depth == 0)
+    if (depth == 0 || (!object && !mo_json_is(v, MO_JSON_ARRAY))) {
+        t->unread = true;
         return 0;
+    }
     name = cut_plain(&path, '.');
     if (!mo_span_is(name, "*")) {
         val = member(v, name);
+        t->unread |= !val.p;
         return val.p ? walk_path(t, val, path, depth - 1) : 0;
     }
     mo_json_each (it, v)
@@ -308,13 +380,27 @@ static unsigned walk_path(struct test *t, struct mo_json v, struct mo_span path,
 bool mo_match_args(struct mo_json args, struct mo_span path,
                    struct mo_span cond, enum mo_match_want want)
 {
-    struct test t = {
-        .cond = cond, .want = want, .steps = MO_MATCH_STEPS, .every = true};
+    struct mo_span rest = cond;
+    bool present = take_sign(&rest) == SIGN_NOT && mo_span_is(rest, "absent");
+    bool absent = mo_span_is(cond, "absent");
+    struct test t = {.cond = absent || present ? MO_SPAN("= null") : cond,
+                     .want = want,
+                     .steps = MO_MATCH_STEPS,
+                     .every = true};
     unsigned found = walk_path(&t, args, path, PATH_DEPTH_MAX);
 
-    if (mo_span_is(cond, "absent"))
-        return found == 0;
-    return want == MO_MATCH_ANY ? t.any : found > 0 && t.every;
+    if (absent) /* null may mean either */
+        return found == 0 || (want == MO_MATCH_ANY && t.any);
+    if (present)
+        return found > 0 && (want == MO_MATCH_ANY || !t.any);
+    return want == MO_MATCH_ANY ? t.any || t.unread : found > 0 && t.every;
+}
+
+bool mo_match_has(struct mo_json args, struct mo_span path)
+{
+    struct mo_span name = cut_plain(&path, '.');
+
+    return mo_span_is(name, "*") || member(args, name).p;
 }
 
 /* --- what a person wrote ------------------------------------------------- */

@@ -11,19 +11,28 @@
  *   = T    exactly the text T (or the number, true, false, null)
  *   ! C    not the condition C
  *   < N  <= N  > N  >= N   a number compared with N, exactly, any size
- *   absent  no such argument
+ *   absent  no such argument; `! absent`: there is one
  * A pattern fits a string by its characters, a number or true/false/null by
- * its JSON text; never an array or an object. A text that climbs (".." between
- * slashes) is never allowed by a pattern that does not spell ".." out: who
- * allows everything under docs does not mean docs/../secret.
+ * its JSON text; a pattern that is a number fits every spelling of it. A text
+ * that climbs (".." between slashes) is never allowed by a pattern that does
+ * not spell ".." out: who allows everything under docs does not mean
+ * docs/../secret.
  *
  * A path names arguments: members joined by dots ("a.b"), `*` for each member
  * or element, `\.` for a dot inside a name. It may lead to many values, or
- * to none. Who allows wants every one of them to fit, who denies is content
- * with one: enum mo_match_want.
+ * to none. MO_MATCH_EVERY, for rules that allow, needs at least one value and
+ * every one must fit. MO_MATCH_ANY, for rules that deny or ask, is content with
+ * one.
  *
- * Pure; no allocation. Work is bounded: MO_MATCH_STEPS for one condition,
- * beyond that nothing fits (and who denies counts it as fitting). */
+ * A value that cannot be read never fits for MO_MATCH_EVERY and always fits for
+ * MO_MATCH_ANY, also behind `!`: a missing value, null, a comparison with
+ * something that is no number, an array or object on the way of the path that
+ * is none. For MO_MATCH_ANY an array or object at the end of the path stands
+ * for every value in it and every name of a member; an empty one cannot be
+ * read. For MO_MATCH_EVERY it never fits.
+ *
+ * Pure; no allocation. Work is bounded: after MO_MATCH_STEPS for one condition
+ * the value counts as unreadable. */
 #ifndef MO_CODEC_MATCH_H
 #define MO_CODEC_MATCH_H
 
@@ -36,7 +45,9 @@ enum mo_match_want {
     MO_MATCH_ANY,
 };
 
-bool mo_match_text(struct mo_span pattern, struct mo_span text);
+/* A text that takes too many steps fits for MO_MATCH_ANY only. */
+bool mo_match_text(struct mo_span pattern, struct mo_span text,
+                   enum mo_match_want want);
 /* Append the pattern that fits exactly this text. */
 int mo_match_literal(struct mo_buf *b, struct mo_span text);
 
@@ -47,5 +58,7 @@ int mo_match_check(struct mo_span path, struct mo_span cond, struct mo_err *e);
 /* args: a handle out of mo_json_parse(). path and cond were checked. */
 bool mo_match_args(struct mo_json args, struct mo_span path,
                    struct mo_span cond, enum mo_match_want want);
+/* True if args has the first member of the path. */
+bool mo_match_has(struct mo_json args, struct mo_span path);
 
 #endif

@@ -118,6 +118,11 @@ void mo_config_check(struct mo_config_load *l)
                                "'approvals.rules.%zu' needs 'tool' or "
                                "'server'",
                                i + 1);
+        if (rule->approver != MO_APPROVER_AUTO && rule->action != MO_ACTION_ASK)
+            mo_config_error_of(l, &rule->approver,
+                               "'approvals.rules.%zu' has an 'approver' and "
+                               "its action is not 'ask'",
+                               i + 1);
     }
     if (!tls->cert != !tls->key)
         mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,

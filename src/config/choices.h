@@ -7,6 +7,14 @@
 /* Decision about a tool call. */
 enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
 
+/* Who may answer a call that a rule asks about. */
+enum mo_approver {
+    MO_APPROVER_AUTO,     /* conversations: their owner; gateway: operator */
+    MO_APPROVER_OPERATOR, /* by the operator's token or a local command */
+    MO_APPROVER_OWNER,    /* and the person whose session or token it is */
+    MO_APPROVER_CLIENT,   /* and the client of the gateway that made the call */
+};
+
 /* Providers of language models. */
 enum mo_llm_kind {
     MO_LLM_DEMO,

@@ -153,6 +153,7 @@ struct mo_config_rule {
     struct mo_config_list annotations; /* "readOnlyHint", "!openWorldHint" */
     int action;
     bool remember;
+    int approver; /* enum mo_approver */
 };
 
 struct mo_config_rules {

@@ -81,6 +81,12 @@ static const struct mo_key_word actions[] = {
     {"allow", MO_ACTION_ALLOW},
     {"deny", MO_ACTION_DENY},
 };
+static const struct mo_key_word approvers[] = {
+    {"auto", MO_APPROVER_AUTO},
+    {"operator", MO_APPROVER_OPERATOR},
+    {"owner", MO_APPROVER_OWNER},
+    {"client", MO_APPROVER_CLIENT},
+};
 static const struct mo_key_word formats[] = {
     {"auto", MO_FORMAT_AUTO},
     {"text", MO_FORMAT_TEXT},
@@ -405,6 +411,7 @@ static const struct mo_key rule_rows[] = {
     {.name = "args", MAP(args), .check = check_condition},
     {.name = "annotations", LIST(annotations), .check = check_annotation},
     {.name = "remember", BOOL(remember), .def = "true"},
+    {.name = "approver", WORD(approver, approvers), .def = "auto"},
     {.name = "action", WORD(action, actions), .def = "ask"},
     {.name = "reason", STR(reason)},
 };

@@ -103,6 +103,9 @@ struct mo_req {
     const char *tag;      /* the handler's label for it, passed to `done` */
     /* Name of the caller as authentication found it; "": unknown. */
     char caller[MO_REQ_CALLER_MAX];
+    /* How it was admitted: "token", "page" (a cookie), "socket", "open" (no
+     * authentication); static. */
+    const char *door;
     /* Set by the handler; may stay NULL. hangup: the client closed its side
      * before the answer was complete. A streamed answer is ended by the
      * server. */

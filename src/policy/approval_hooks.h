@@ -2,19 +2,20 @@
  * forwarded, while it waits for a person, and when it is over.
  *
  * The gateway knows no rules. Before it forwards a tools/call, rule() allows
- * the call, refuses it, or requires a person's approval. The person is asked
- * through the client (an elicitation) if the client supports that. Otherwise
- * the call waits, its client gets progress notifications, and a person decides
- * elsewhere with mo_gw_decide(). An approval is recorded before the call runs:
- * agreed(), then mo_gw_run(). A call without an answer before the timeout is
- * denied.
+ * the call, refuses it, or requires a person's approval. The call waits, its
+ * client gets progress notifications, and a person decides elsewhere with
+ * mo_gw_decide(). Only if rule() gives a question may the client that made the
+ * call ask its own person (an elicitation). An approval is recorded before the
+ * call runs: agreed(), then mo_gw_run(). A call without an answer before the
+ * timeout is denied.
  *
  * When the server is ready, the gateway looks the call up again. If tool,
  * definition or arguments differ from those that were shown, the call does not
- * run.
+ * run. Otherwise again() has the last word, with the bytes that are sent.
  *
  * Ownership: the gateway owns a case from rule() until done() returns. The case
- * owns its texts; `item` and `arguments` are valid during rule() only.
+ * owns its texts; `item` and `arguments` are valid during rule() and again()
+ * only.
  * Callbacks must not free or decide their case, except that agreed() may call
  * mo_gw_run() at once. */
 #ifndef MO_POLICY_APPROVAL_HOOKS_H
@@ -35,6 +36,9 @@ struct mo_approval_hooks { /* each may be NULL */
      * empty, the client is not asked. */
     enum mo_gw_ruling (*rule)(void *ctx, struct mo_gw_case *k,
                               struct mo_buf *question);
+    /* Directly before the call is sent: false if it may not run (any more);
+     * k->reason is set. */
+    bool (*again)(void *ctx, struct mo_gw_case *k);
     /* The call waits from now on, for mo_gw_decide() or (by_client) for its
      * client. */
     void (*held)(void *ctx, struct mo_gw_case *k);
@@ -49,7 +53,6 @@ struct mo_approval_hooks { /* each may be NULL */
     bool (*changed)(void *ctx, struct mo_span server, struct mo_span tool,
                     struct mo_json item);
     void *ctx;
-    uint64_t wait_ms; /* 0: MO_GW_WAIT_MS */
 };
 
 /* The gateway's functions for a pending call. */

@@ -49,7 +49,7 @@ static enum mo_gw_ruling refuse_call(struct mo_gw_case *k, const char *why)
     return MO_GW_REFUSE;
 }
 
-/* def: an object with the tool's annotations. */
+/* def: an object with the tool's annotations and inputSchema. */
 static struct mo_verdict judge_call(const struct mo_approvals *d,
                                     const struct mo_gw_case *k,
                                     struct mo_json def, struct mo_span args)
@@ -61,12 +61,14 @@ static struct mo_verdict judge_call(const struct mo_approvals *d,
                        .tool = k->tool,
                        .claims = mo_claims_of(mo_json_get(def, "annotations")),
                        .args_text = args,
+                       .schema = mo_json_get(def, "inputSchema"),
                    });
 }
 
 static void put_def(struct mo_buf *b, struct mo_json item)
 {
-    static const char *const keys[] = {"title", "description", "annotations"};
+    static const char *const keys[] = {"title", "description", "annotations",
+                                       "inputSchema"};
     struct mo_jw w = mo_jw_object(b);
 
     for (size_t i = 0; i < MO_COUNT(keys); i++)
@@ -107,6 +109,7 @@ static int digest_tool(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
 /* Stores what the person is shown. */
 static enum mo_gw_ruling ask_person(struct mo_approvals *d,
                                     struct pending_call *p,
+                                    enum mo_approver approver,
                                     struct mo_buf *question)
 {
     struct mo_gw_case *k = p->k;
@@ -118,11 +121,13 @@ static enum mo_gw_ruling ask_person(struct mo_approvals *d,
         return refuse_call(k, "out of memory");
     (void)snprintf(p->why, sizeof(p->why), "%s", k->reason);
     p->at = mo_wall_ms();
-    p->expires =
-        p->at +
+    k->wait_ms =
         (uint64_t)mo_policy_config(d->policy)->approvals.timeout_seconds * 1000;
-    if (mo_approvals_question(p, question) < 0)
-        mo_buf_reset(question); /* too long for a form of the client */
+    p->expires = p->at + k->wait_ms;
+    p->approver = approver;
+    if (approver != MO_APPROVER_CLIENT ||
+        mo_approvals_question(p, question) < 0)
+        mo_buf_reset(question); /* or too long for a form of the client */
     return MO_GW_ASK;
 }
 
@@ -147,7 +152,7 @@ static enum mo_gw_ruling judge_by_rules(struct mo_approvals *d,
         return MO_GW_REFUSE;
     if (v.action == MO_ACTION_ASK) {
         put_rule(d, &v, &p->rule);
-        return ask_person(d, p, question);
+        return ask_person(d, p, v.approver, question);
     }
     k->reason[0] = '\0';
     if (!mo_policy_config(d->policy)->audit.arguments)
@@ -155,18 +160,11 @@ static enum mo_gw_ruling judge_by_rules(struct mo_approvals *d,
     return MO_GW_LET;
 }
 
-int mo_approvals_check_args(const struct mo_approvals *d,
-                            const struct pending_call *p, struct mo_span args,
-                            struct mo_err *e)
+struct mo_verdict mo_approvals_verdict(const struct mo_approvals *d,
+                                       const struct pending_call *p,
+                                       struct mo_span args)
 {
-    struct mo_verdict v =
-        judge_call(d, p->k, (struct mo_json){p->def.p, p->def.len}, args);
-    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
-
-    if (v.action != MO_ACTION_DENY)
-        return 0;
-    return mo_fail(e, MO_EINVAL, "a rule denies these arguments%s%.*s",
-                   why.n ? ": " : "", (int)why.n, why.p ? why.p : "");
+    return judge_call(d, p->k, (struct mo_json){p->def.p, p->def.len}, args);
 }
 
 /* A call of a conversation was judged there, with the person's rules included.
@@ -193,7 +191,8 @@ static enum mo_gw_ruling judge_forwarded(const struct mo_approvals *d,
             .server = k->server,
             .tool = k->tool,
             .claims = mo_claims_of(mo_json_get(k->item, "annotations")),
-            .args = k->arguments,
+            .args = k->arguments.p ? k->arguments : (struct mo_json){"{}", 2},
+            .schema = mo_json_get(k->item, "inputSchema"),
         });
     k->by = "rule";
     if (v.rule)
@@ -202,24 +201,86 @@ static enum mo_gw_ruling judge_forwarded(const struct mo_approvals *d,
     return rulings[v.action];
 }
 
+/* MO_GW_LET, or refuses a tool that its server changed. */
+static enum mo_gw_ruling check_pin(const struct mo_approvals *d,
+                                   struct mo_gw_case *k)
+{
+    struct mo_err e;
+
+    if (mo_policy_config(d->policy)->gateway.approvals == MO_GW_NO_RULES)
+        return MO_GW_LET;
+    if (mo_policy_load_pins(d->policy, &e) < 0)
+        return refuse_call(k, e.msg);
+    if (!mo_policy_item_is_pinned(d->policy, k->server, k->tool, k->item))
+        return refuse_call(k, "its server changed this tool since it was first "
+                              "seen; a person must review and accept it "
+                              "(`mcp-orchestrator approvals list`)");
+    return MO_GW_LET;
+}
+
+/* The rules are not those by which the call was judged. */
+static bool judge_changed_rules(const struct mo_approvals *d,
+                                struct mo_gw_case *k)
+{
+    mo_autobuf struct mo_buf args = {.max = MO_EXACT_MAX};
+    struct mo_verdict v;
+    struct mo_err e;
+
+    if (mo_exact_args(k->arguments, &args, &e) < 0)
+        return refuse_call(k, e.msg) == MO_GW_LET;
+    v = judge_call(d, k, k->item, mo_buf_view(&args));
+    if (mo_verdict_may_run(&v, k->answered))
+        return true;
+    (void)refuse_call(k, "the rules changed while it waited; begin again");
+    if (v.action == MO_ACTION_DENY && v.rule)
+        (void)snprintf(k->reason, sizeof(k->reason), "%.*s",
+                       (int)v.rule->reason.n, v.rule->reason.p);
+    return false;
+}
+
+/* The same for a call of a conversation. Its approval is not known here, so a
+ * rule that asks since the conversation judged it refuses it. */
+static bool judge_forwarded_again(const struct mo_approvals *d,
+                                  struct mo_gw_case *k)
+{
+    bool stand_in = k->stand_in;
+    enum mo_gw_ruling what;
+
+    if (k->rules >> 32 == mo_policy_version(d->policy) >> 32)
+        return true;
+    k->stand_in = true; /* judged for the first time */
+    what = judge_forwarded(d, k);
+    k->stand_in = stand_in;
+    if (what == MO_GW_ASK)
+        (void)refuse_call(k, "the rules changed while it waited; begin again");
+    return what == MO_GW_LET;
+}
+
+static bool judge_again(void *ctx, struct mo_gw_case *k)
+{
+    struct mo_approvals *d = ctx;
+
+    if (check_pin(d, k) != MO_GW_LET)
+        return false;
+    if (k->rules == mo_policy_version(d->policy))
+        return true;
+    if (k->inside.n)
+        return judge_forwarded_again(d, k);
+    return !mo_policy_has_rules(d->policy) || judge_changed_rules(d, k);
+}
+
 static enum mo_gw_ruling judge_gateway_call(void *ctx, struct mo_gw_case *k,
                                             struct mo_buf *question)
 {
     struct mo_approvals *d = ctx;
     const struct mo_config *cfg = mo_policy_config(d->policy);
-    bool off = cfg->gateway.approvals == MO_GW_NO_RULES;
     bool rules = mo_policy_has_rules(d->policy);
     struct pending_call *p;
-    struct mo_err e;
 
     k->by = NULL;
-    if (!off && mo_policy_load_pins(d->policy, &e) < 0)
-        return refuse_call(k, e.msg);
-    if (!off &&
-        !mo_policy_item_is_pinned(d->policy, k->server, k->tool, k->item))
-        return refuse_call(k, "its server changed this tool since it was first "
-                              "seen; a person must review and accept it "
-                              "(`mcp-orchestrator approvals list`)");
+    k->rules = mo_policy_version(d->policy);
+    if (check_pin(d, k) != MO_GW_LET)
+        return MO_GW_REFUSE;
     if (k->inside.n)
         return judge_forwarded(d, k);
     if (!rules && !cfg->audit.arguments)
@@ -315,15 +376,13 @@ struct mo_approval_hooks mo_approvals_hooks(struct mo_approvals *d)
 {
     return (struct mo_approval_hooks){
         .rule = judge_gateway_call,
+        .again = judge_again,
         .held = on_pending,
         .agreed = on_agreed,
         .done = on_done,
         .routed = on_routed,
         .changed = is_changed,
         .ctx = d,
-        .wait_ms =
-            (uint64_t)mo_policy_config(d->policy)->approvals.timeout_seconds *
-            1000,
     };
 }
 
@@ -334,9 +393,11 @@ int mo_approvals_reload(struct mo_approvals *d, const struct mo_config *cfg,
 {
     int rc = mo_policy_reload(d->policy, cfg, e);
 
-    if (rc == 0)
-        mo_audit_config(d->audit, cfg);
-    return rc;
+    if (rc < 0)
+        return rc;
+    mo_audit_config(d->audit, cfg);
+    mo_approvals_drop_denied(d);
+    return 0;
 }
 
 static void on_audit_gone(void *ctx)

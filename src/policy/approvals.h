@@ -14,8 +14,12 @@
  *     are refused.
  *  3. A tool whose definition changed does not run until a person accepts it.
  *  4. A decision names the call and the digest of what was shown, and is valid
- *     once. An approval is on disk before the call runs.
- *  5. A call without an answer before the timeout is denied.
+ *     once. An approval is on disk before the call runs. The rule that asks
+ *     says who may approve; the credential that made the call may not, unless
+ *     the rule says `client`.
+ *  5. A call without an answer before the timeout is denied. So is a pending
+ *     call that changed rules deny. A call is judged again directly before it
+ *     is sent.
  *  6. A call of a conversation was judged and audited there, so no person is
  *     asked again. Operator denials and changed tools still block it.
  *
@@ -43,10 +47,13 @@ struct mo_approval_hooks mo_approvals_hooks(struct mo_approvals *d);
 
 /* A person's decision about a pending call. */
 struct mo_approval_decision {
-    struct mo_span id, digest, reason;
-    struct mo_json args; /* replace the call's; none: unchanged */
+    struct mo_span id, reason;
+    const struct mo_span *digest; /* of what was shown; NULL: not given */
+    struct mo_json args; /* replace the call's; none: unchanged; needs digest */
     bool approved;
-    const char *who;
+    const char *who;    /* for the audit log */
+    const char *caller; /* the person's name; "": the operator */
+    const char *door;   /* as in struct mo_door; stays */
 };
 
 /* A person accepts the changed definition of a tool. */
@@ -55,8 +62,14 @@ struct mo_approval_accept {
     const char *who;
 };
 
-/* {"approvals":[...],"changed":[...]} */
-int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out);
+/* {"approvals":[...],"changed":[...]}. A person (caller not "") gets the calls
+ * of their own clients that they may decide, and no changed tools. */
+int mo_approvals_list(struct mo_approvals *d, const char *caller,
+                      struct mo_buf *out);
+/* Why this person may not approve the call; NULL: they may, or no such call is
+ * pending. */
+const char *mo_approvals_forbidden(struct mo_approvals *d,
+                                   const struct mo_approval_decision *x);
 /* MO_ENOTFOUND: the call is not pending (any more); MO_EPOLICY: the digest is
  * of another call; MO_EINVAL: the arguments do not fit the tool or a rule
  * denies them. */

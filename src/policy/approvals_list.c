@@ -95,6 +95,8 @@ static void put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_member_raw(w, "args", mo_buf_view(&p->args));
     mo_jw_member_opt(w, "digest", mo_span_cstr(p->digest));
     mo_jw_member_opt(w, "who", k->who);
+    mo_jw_member_opt(w, "owner", k->owner);
+    mo_jw_member_cstr(w, "approver", mo_approver_name(p->approver));
     mo_jw_member_raw(w, "client", k->client);
     mo_jw_member_opt(w, "reason", mo_span_cstr(p->why));
     if (mo_buf_err(&p->rule) == 0)
@@ -110,16 +112,30 @@ static void put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_end(w);
 }
 
-int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
+/* True if that person may see the call. The operator sees every call. */
+static bool is_visible(const struct pending_call *p, const char *caller)
+{
+    return !*caller || (mo_span_is(p->k->owner, caller) &&
+                        p->approver != MO_APPROVER_OPERATOR);
+}
+
+int mo_approvals_list(struct mo_approvals *d, const char *caller,
+                      struct mo_buf *out)
 {
     struct mo_jw w = mo_jw_object(out);
 
     mo_jw_member_arr(&w, "approvals");
-    mo_list_each (n, &d->pending)
-        put_pending(&w, mo_container_of(n, struct pending_call, node));
+    mo_list_each_entry (p, &d->pending, const struct pending_call, node)
+        if (is_visible(p, caller))
+            put_pending(&w, p);
     mo_jw_end(&w);
     mo_jw_key(&w, "changed");
-    mo_policy_put_changed(d->policy, &w);
+    if (*caller) {
+        mo_jw_arr(&w);
+        mo_jw_end(&w);
+    } else {
+        mo_policy_put_changed(d->policy, &w);
+    }
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
@@ -127,12 +143,71 @@ int mo_approvals_list(struct mo_approvals *d, struct mo_buf *out)
 /* --- decisions ----------------------------------------------------------- */
 
 static struct pending_call *find_pending(const struct mo_approvals *d,
-                                         struct mo_span id)
+                                         const struct mo_approval_decision *x)
 {
     mo_list_each_entry (p, &d->pending, struct pending_call, node)
-        if (mo_span_eq_ct(mo_span_cstr(p->k->id), id))
-            return p;
+        if (mo_span_eq_ct(mo_span_cstr(p->k->id), x->id))
+            return is_visible(p, x->caller) ? p : NULL;
     return NULL;
+}
+
+/* True if the decision comes with the credential of the client that made the
+ * call: its token, or none at all where none is needed. */
+static bool is_requester(const struct pending_call *p,
+                         const struct mo_approval_decision *x)
+{
+    return (strcmp(x->door, "token") == 0 || strcmp(x->door, "open") == 0) &&
+           mo_span_is(p->k->owner, x->caller);
+}
+
+static enum mo_answered answered_by(const struct mo_approval_decision *x)
+{
+    return *x->caller ? MO_ANSWERED_OWNER : MO_ANSWERED_OPERATOR;
+}
+
+/* args: exact. */
+static const char *why_forbidden(const struct mo_approvals *d,
+                                 const struct pending_call *p,
+                                 const struct mo_approval_decision *x,
+                                 struct mo_span args)
+{
+    struct mo_verdict v = mo_approvals_verdict(d, p, args);
+
+    if (v.action != MO_ACTION_ASK)
+        return NULL;
+    if (!mo_verdict_may_run(&v, answered_by(x)))
+        return "only the operator may approve this call";
+    if (v.approver != MO_APPROVER_CLIENT && strcmp(x->door, "token") == 0 &&
+        is_requester(p, x))
+        return "the token that made the call cannot approve it; decide on the "
+               "page or with `mcp-orchestrator approvals`";
+    return NULL;
+}
+
+const char *mo_approvals_forbidden(struct mo_approvals *d,
+                                   const struct mo_approval_decision *x)
+{
+    const struct pending_call *p = find_pending(d, x);
+    mo_autobuf struct mo_buf exact = {.max = MO_EXACT_MAX};
+
+    if (!p)
+        return NULL;
+    if (x->args.p && mo_exact_args(x->args, &exact, NULL) < 0)
+        return NULL; /* refused for that */
+    return why_forbidden(d, p, x, mo_buf_view(x->args.p ? &exact : &p->args));
+}
+
+static int check_denied(const struct mo_approvals *d,
+                        const struct pending_call *p, struct mo_span args,
+                        struct mo_err *e)
+{
+    struct mo_verdict v = mo_approvals_verdict(d, p, args);
+    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
+
+    if (v.action != MO_ACTION_DENY)
+        return 0;
+    return mo_fail(e, MO_EINVAL, "a rule denies these arguments%s%.*s",
+                   why.n ? ": " : "", (int)why.n, why.p ? why.p : "");
 }
 
 /* Replaces the arguments of a pending call. The rules and the tool's schema
@@ -148,7 +223,7 @@ static int edit_args(struct mo_approvals *d, struct pending_call *p,
     if (rc < 0)
         e->code = rc = MO_EINVAL;
     if (rc == 0 && !mo_span_eq(mo_buf_view(&exact), mo_buf_view(&p->args))) {
-        rc = mo_approvals_check_args(d, p, mo_buf_view(&exact), e);
+        rc = check_denied(d, p, mo_buf_view(&exact), e);
         if (rc == 0)
             rc = mo_gw_edit(p->k, mo_buf_view(&exact), e);
         if (rc == 0) {
@@ -161,27 +236,69 @@ static int edit_args(struct mo_approvals *d, struct pending_call *p,
     return rc;
 }
 
+/* MO_EPOLICY: the decision is about something else than the pending call. */
+static int check_shown(const struct pending_call *p,
+                       const struct mo_approval_decision *x, struct mo_err *e)
+{
+    if (p->k->by_client)
+        return mo_fail(e, MO_EPOLICY, "its client asks the person itself");
+    if (x->digest && x->digest->n == 0)
+        return mo_fail(e, MO_EINVAL,
+                       "the digest is empty; send the one that was shown");
+    if (x->digest && !mo_span_eq_ct(*x->digest, mo_span_cstr(p->digest)))
+        return mo_fail(e, MO_EPOLICY,
+                       "the call is not what was shown; review it again");
+    if (x->args.p && !x->digest)
+        return mo_fail(e, MO_EINVAL,
+                       "other arguments need the digest of what was shown");
+    return 0;
+}
+
 int mo_approvals_decide(struct mo_approvals *d,
                         const struct mo_approval_decision *x, struct mo_err *e)
 {
-    struct pending_call *p = find_pending(d, x->id);
+    struct pending_call *p = find_pending(d, x);
+    const char *why = NULL;
+    int rc;
 
     if (!p)
         return mo_fail(e, MO_ENOTFOUND,
                        "no such call is waiting for a decision");
-    if (p->k->by_client)
-        return mo_fail(e, MO_EPOLICY, "its client asks the person itself");
-    if (x->digest.n && !mo_span_eq_ct(x->digest, mo_span_cstr(p->digest)))
-        return mo_fail(e, MO_EPOLICY,
-                       "the call is not what was shown; review it again");
-    if (x->args.p && edit_args(d, p, x->args, e) < 0)
-        return e->code;
+    rc = check_shown(p, x, e);
+    if (rc == 0 && x->approved)
+        why = mo_approvals_forbidden(d, x);
+    if (why)
+        rc = mo_fail(e, MO_EPOLICY, "%s", why);
+    if (rc == 0 && x->args.p)
+        rc = edit_args(d, p, x->args, e);
+    else if (rc == 0 && x->approved)
+        rc = check_denied(d, p, mo_buf_view(&p->args), e);
+    if (rc < 0)
+        return rc;
     (void)snprintf(p->who, sizeof(p->who), "%s", x->who);
     (void)snprintf(p->k->reason, sizeof(p->k->reason), "%.*s", (int)x->reason.n,
                    x->reason.p ? x->reason.p : "");
+    p->k->answered = x->approved ? answered_by(x) : MO_ANSWERED_NOT;
+    p->k->door = (struct mo_door){x->door, is_requester(p, x)};
     if (!mo_gw_decide(p->k, x->approved, "person"))
         return mo_fail(e, MO_ENOTFOUND, "the call was already decided");
     return 0;
+}
+
+void mo_approvals_drop_denied(struct mo_approvals *d)
+{
+    mo_list_each_entry_safe (p, &d->pending, struct pending_call, node) {
+        struct mo_verdict v = mo_approvals_verdict(d, p, mo_buf_view(&p->args));
+        struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
+
+        if (v.action == MO_ACTION_ASK)
+            p->approver = v.approver;
+        if (v.action != MO_ACTION_DENY || p->k->by_client)
+            continue;
+        (void)snprintf(p->k->reason, sizeof(p->k->reason), "%.*s", (int)why.n,
+                       why.n ? why.p : "");
+        (void)mo_gw_decide(p->k, false, "rule");
+    }
 }
 
 static void audit_accepted(struct mo_approvals *d, const struct mo_tool *t,

@@ -24,7 +24,8 @@ struct pending_call {
     char digest[MO_EXACT_DIGEST];
     char tool_digest[MO_EXACT_DIGEST];
     char who[WHO_MAX], why[MO_GW_REASON_MAX]; /* decided by; asked because */
-    uint64_t at, expires;                     /* wall ms */
+    enum mo_approver approver;
+    uint64_t at, expires; /* wall ms */
     bool writing;
 };
 
@@ -39,13 +40,14 @@ struct mo_approvals {
     struct mo_gone gone;
 };
 
-/* approvals.c: 0 if the rules allow this call with such arguments, or
- * MO_EINVAL with the reason of the rule that denies it. */
-int mo_approvals_check_args(const struct mo_approvals *d,
-                            const struct pending_call *p, struct mo_span args,
-                            struct mo_err *e);
+/* approvals.c: what the rules say now about the call with such arguments. */
+struct mo_verdict mo_approvals_verdict(const struct mo_approvals *d,
+                                       const struct pending_call *p,
+                                       struct mo_span args);
 
-/* approvals_list.c: the question as text, invisible characters escaped.
+/* approvals_list.c: refuses the pending calls that the rules deny now. */
+void mo_approvals_drop_denied(struct mo_approvals *d);
+/* The question as text, invisible characters escaped.
  * MO_ETOOBIG: the arguments are too long for a form. */
 int mo_approvals_question(const struct pending_call *p, struct mo_buf *out);
 #endif

@@ -3,12 +3,14 @@
 
 #include <stdio.h>
 
+#include "codec/json/jschema.h"
 #include "codec/json/jvalue.h"
 #include "codec/sha256.h"
 #include "codec/tool_claims.h"
 
 /* Key comparisons per call; enough for about 1,400 members in one object. */
-#define PAIRS_MAX 1000000u
+#define PAIRS_MAX    1000000u
+#define PROBLEMS_MAX ((size_t)16 * 1024) /* text about bad arguments */
 
 /* Fails if a later member has the same key. */
 static int check_key_unique(struct mo_json_iter rest, struct mo_json key,
@@ -103,6 +105,23 @@ int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e)
         rc = mo_json_compact(args, out);
     }
     return rc < 0 ? mo_fail(e, rc, "arguments: too big") : 0;
+}
+
+/* --- schema -------------------------------------------------------------- */
+
+int mo_exact_fits(struct mo_json schema, struct mo_json args, struct mo_err *e)
+{
+    static const struct mo_jschema_opts o = {.name = "args"};
+    struct mo_jschema_result r;
+    mo_autobuf struct mo_buf why = {.max = PROBLEMS_MAX};
+
+    if (!schema.p || mo_jschema_check(schema, args, &o, &r, NULL) < 0 ||
+        r.valid)
+        return 0;
+    (void)mo_jschema_put(&why, &r);
+    return mo_fail(e, MO_EINVAL,
+                   "the arguments do not fit the tool's schema: %s",
+                   mo_buf_cstr(&why));
 }
 
 /* --- digests ------------------------------------------------------------- */

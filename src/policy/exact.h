@@ -23,6 +23,10 @@
  * depth (the message names it); MO_ETOOBIG: over MO_EXACT_MAX bytes. */
 int mo_exact_args(struct mo_json args, struct mo_buf *out, struct mo_err *e);
 
+/* MO_EINVAL: the arguments do not fit the tool's schema (none: any fit). A
+ * schema that cannot be checked here is left to the server. */
+int mo_exact_fits(struct mo_json schema, struct mo_json args, struct mo_err *e);
+
 struct mo_tool_def {
     struct mo_span server, name, description;
     struct mo_span schema, annotations; /* JSON texts; may be empty */

@@ -22,6 +22,7 @@ struct mo_policy {
     const struct mo_config *cfg;
     struct mo_arena arena; /* the operator's rules */
     struct mo_rules rules;
+    uint64_t loads; /* of the rules */
     struct mo_remembered_rules *remembered;
     struct mo_tool_pins *pins; /* NULL: not read yet */
     struct mo_list changed;    /* of struct changed_tool */
@@ -79,6 +80,7 @@ static int make_rules(const struct mo_config *cfg, struct mo_arena *a,
             .reason = mo_span_cstr(f->reason),
             .action = (enum mo_action)f->action,
             .final = !f->remember,
+            .approver = (enum mo_approver)f->approver,
         };
         copy_claims(&f->annotations, &v[i]);
         if (copy_args(a, &f->args, &v[i]) < 0)
@@ -314,15 +316,22 @@ void mo_policy_put_changed(struct mo_policy *p, struct mo_jw *w)
 static const struct {
     bool session, remembered, draft; /* rules of people that apply */
     bool asks;                       /* false: "ask" was answered elsewhere */
+    enum mo_approver approver;       /* if the rule names none */
     enum { BY_CONFIG, BY_GATEWAY, ALLOWED } rest; /* if no rule matches */
 } callers[MO_POLICY_FROMS] = {
-    [MO_POLICY_CHAT] = {true, true, false, true, BY_CONFIG},
-    [MO_POLICY_CHAT_META] = {true, true, false, true, ALLOWED},
-    [MO_POLICY_CLIENT] = {false, true, false, true, BY_GATEWAY},
-    [MO_POLICY_FORWARDED] = {false, false, false, false, ALLOWED},
-    [MO_POLICY_STAND_IN] = {false, true, false, true, BY_CONFIG},
-    [MO_POLICY_PAGE] = {false, false, false, true, BY_CONFIG},
-    [MO_POLICY_TRY_OUT] = {false, true, true, true, BY_CONFIG},
+    [MO_POLICY_CHAT] = {true, true, false, true, MO_APPROVER_OWNER, BY_CONFIG},
+    [MO_POLICY_CHAT_META] = {true, true, false, true, MO_APPROVER_OWNER,
+                             ALLOWED},
+    [MO_POLICY_CLIENT] = {false, true, false, true, MO_APPROVER_OPERATOR,
+                          BY_GATEWAY},
+    [MO_POLICY_FORWARDED] = {false, false, false, false, MO_APPROVER_OPERATOR,
+                             ALLOWED},
+    [MO_POLICY_STAND_IN] = {false, true, false, true, MO_APPROVER_OPERATOR,
+                            BY_CONFIG},
+    [MO_POLICY_PAGE] = {false, false, false, true, MO_APPROVER_OPERATOR,
+                        BY_CONFIG},
+    [MO_POLICY_TRY_OUT] = {false, true, true, true, MO_APPROVER_AUTO,
+                           BY_CONFIG},
 };
 
 static enum mo_action default_action(const struct mo_policy *p,
@@ -345,7 +354,8 @@ static struct mo_subject make_subject(const struct mo_policy_call *c,
     struct mo_subject s = {.server = c->server,
                            .tool = c->tool,
                            .claims = c->claims,
-                           .args = c->args};
+                           .args = c->args,
+                           .schema = c->schema};
 
     if (!s.args.p && mo_json_parse(c->args_text, 0, doc, NULL) == 0)
         s.args = doc->root;
@@ -368,6 +378,8 @@ struct mo_verdict mo_policy_judge(const struct mo_policy *p,
 
     if (v.action == MO_ACTION_ASK && !callers[c->from].asks)
         v.action = MO_ACTION_ALLOW;
+    if (v.approver == MO_APPROVER_AUTO)
+        v.approver = callers[c->from].approver;
     return v;
 }
 
@@ -388,6 +400,12 @@ bool mo_policy_has_rules(const struct mo_policy *p)
         return false;
     return p->cfg->gateway.approvals == MO_GW_ASK_REST || p->rules.n ||
            mo_remembered_rules_all(p->remembered)->n;
+}
+
+uint64_t mo_policy_version(const struct mo_policy *p)
+{
+    return p->loads << 32 |
+           (uint32_t)mo_remembered_rules_changes(p->remembered);
 }
 
 const struct mo_rules *mo_policy_operator_rules(const struct mo_policy *p)
@@ -423,6 +441,7 @@ int mo_policy_reload(struct mo_policy *p, const struct mo_config *cfg,
     mo_arena_fini(&p->arena);
     p->arena = arena;
     p->rules = rules;
+    p->loads++;
     mo_config_unref(p->cfg);
     p->cfg = mo_config_ref(cfg);
     return 0;

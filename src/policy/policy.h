@@ -53,12 +53,16 @@ struct mo_policy_call {
     unsigned claims;                /* mo_claim bits */
     struct mo_json args;            /* or: */
     struct mo_span args_text;       /* parsed if args is none */
+    struct mo_json schema;          /* of the arguments; none: unknown */
     const struct mo_rules *session; /* remembered for a session only, or NULL */
     const struct mo_rules *draft;   /* TRY_OUT: asked last, or NULL */
 };
 
 struct mo_verdict mo_policy_judge(const struct mo_policy *p,
                                   const struct mo_policy_call *c);
+/* Changes with every change of the rules, its upper half with every change of
+ * the configured ones. */
+uint64_t mo_policy_version(const struct mo_policy *p);
 /* True if a person's answer to this call may be remembered. */
 bool mo_policy_may_remember(const struct mo_policy *p,
                             const struct mo_policy_call *c);

@@ -21,6 +21,7 @@ struct list {
 struct mo_remembered_rules {
     char path[PATH_MAX];
     struct list *now;
+    uint64_t changes;
 };
 
 static void list_free(struct list *l)
@@ -226,6 +227,7 @@ static int change_file(struct mo_remembered_rules *a, struct mo_span add,
     }
     list_free(a->now);
     a->now = x.l;
+    a->changes++;
     return 0;
 }
 
@@ -264,6 +266,11 @@ const struct mo_rules *
 mo_remembered_rules_all(const struct mo_remembered_rules *a)
 {
     return &a->now->rules;
+}
+
+uint64_t mo_remembered_rules_changes(const struct mo_remembered_rules *a)
+{
+    return a->changes;
 }
 
 struct mo_span mo_remembered_rules_doc(const struct mo_remembered_rules *a,

@@ -34,6 +34,8 @@ void mo_remembered_rules_close(
 /* All rules, in order; borrowed until the next change. */
 const struct mo_rules *
 mo_remembered_rules_all(const struct mo_remembered_rules *a);
+/* How often they were changed by this process. */
+uint64_t mo_remembered_rules_changes(const struct mo_remembered_rules *a);
 struct mo_span mo_remembered_rules_doc(const struct mo_remembered_rules *a,
                                        size_t i); /* JSON */
 

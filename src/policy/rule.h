@@ -9,6 +9,10 @@
  *   operator: ask, remember off   final
  *   operator: ask, or no rule  -> the person's rules -> "ask" or the default
  *
+ * A condition of "deny" or "ask" that cannot read its value counts as true, one
+ * of "allow" as false (codec/match.h). An argument that is missing cannot be
+ * read, unless the tool's schema shows that the tool has no such argument.
+ *
  * A rule may require annotations that the server claims for its tools. They are
  * claims, not facts, so they have no effect unless a rule names them.
  *
@@ -17,6 +21,7 @@
 #ifndef MO_POLICY_RULE_H
 #define MO_POLICY_RULE_H
 
+#include "audit/gateway_call.h"
 #include "codec/match.h"
 #include "codec/tool_claims.h"
 #include "config/choices.h"
@@ -31,25 +36,30 @@ struct mo_rule {
     size_t nargs;
     unsigned claims, denials; /* mo_claim bits that must be on, be off */
     enum mo_action action;
-    struct mo_span reason; /* for the person; for the model when denied */
-    bool final;            /* ask: remembered answers do not apply */
+    struct mo_span reason;     /* for the person; for the model when denied */
+    bool final;                /* ask: remembered answers do not apply */
+    enum mo_approver approver; /* ask: who may answer */
 };
 
 struct mo_rules {
     const struct mo_rule *v;
     size_t n;
+    bool of_session; /* made by the members of a session: they do not answer
+                      * where only the operator may */
 };
 
 struct mo_subject { /* one call */
     struct mo_span server, tool;
     struct mo_json args;
     unsigned claims;
+    struct mo_json schema; /* of the tool's arguments; none: unknown */
 };
 
 struct mo_verdict {
     enum mo_action action;
     const struct mo_rule *rule; /* the deciding rule; NULL: the default */
     bool remembered;            /* the rule is a person's */
+    enum mo_approver approver;  /* ask: who may answer */
 };
 
 /* Checks every pattern, path and condition; the error names the bad one. */
@@ -72,5 +82,11 @@ struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
                                  const struct mo_rules *const *persons,
                                  size_t npersons, enum mo_action fallback,
                                  const struct mo_subject *s);
+
+/* True if a call with that verdict may run; by: who approved these bytes. A
+ * call is judged again directly before it runs, so an approval does not outlive
+ * the rules. */
+bool mo_verdict_may_run(const struct mo_verdict *v, enum mo_answered by);
+const char *mo_approver_name(enum mo_approver a); /* as in the configuration */
 
 #endif

@@ -50,6 +50,7 @@ static void put_operator_rule(struct mo_jw *w, const struct mo_rule *r)
     put_claims(w, r);
     mo_jw_member_opt(w, "reason", r->reason);
     mo_jw_member_bool(w, "remember", !r->final);
+    mo_jw_member_cstr(w, "approver", mo_approver_name(r->approver));
     mo_jw_end(w);
 }
 
@@ -164,6 +165,7 @@ static int read_trial(struct mo_json doc, struct mo_arena *a, struct trial *t,
         return mo_fail(e, MO_EINVAL, "\"args\" must be an object");
     t->s.args = args.p ? args : (struct mo_json){"{}", 2};
     t->s.claims = mo_claims_of(mo_json_get(doc, "annotations"));
+    t->s.schema = mo_json_get(doc, "inputSchema");
     return read_draft(mo_json_get(doc, "draft"), a, t, e);
 }
 
@@ -249,6 +251,7 @@ int mo_rules_api_try(const struct mo_policy *p, struct mo_span body,
                                      .tool = t.s.tool,
                                      .claims = t.s.claims,
                                      .args = t.s.args,
+                                     .schema = t.s.schema,
                                      .draft = &t.drafts,
                                  });
         mo_jw_init(&w, out);

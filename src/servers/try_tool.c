@@ -350,6 +350,7 @@ static int start_job(struct mo_try_tool *t, enum kind kind,
         return mo_fail(e, MO_ENOMEM, "out of memory");
     j->done = done;
     j->arg = arg;
+    j->from = a->door;
     rc = copy_request(j, a, e);
     if (rc == 0)
         rc = connect_gateway(t, e);

@@ -11,8 +11,11 @@
  *   2. A question is answered with its digest, which covers server, tool, its
  *      definition, the exact arguments and a nonce. At most QUESTIONS are open;
  *      a new one replaces the oldest, and each expires after ASK_MS.
- *   3. Nothing runs before the audit log has it.
- *   4. A tool whose definition changed does not run before it is accepted.
+ *   3. Nothing runs before the audit log has it. Then the rules and the pin are
+ *      checked once more.
+ *   4. A bare token cannot answer a question that was put to it; a person signs
+ *      in to the page for that (or the rule says `approver: client`).
+ *   5. A tool whose definition changed does not run before it is accepted.
  *
  * Ownership: everything passed in is borrowed until gone(). Limit: TRIES at
  * once. */
@@ -48,6 +51,7 @@ struct mo_try_tool_ask {
     struct mo_span args;   /* JSON object; empty: no arguments */
     struct mo_span digest; /* of the question answered; empty: none yet */
     struct mo_span who;    /* caller, for the audit log */
+    const char *door;      /* how they were admitted: struct mo_door; static */
 };
 
 /* Appends all configured servers and their states. */

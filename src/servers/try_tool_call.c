@@ -33,6 +33,7 @@ static struct mo_audit_row row_of(const struct job *j)
         .args = j->args.len ? mo_buf_view(&j->args) : MO_SPAN("null"),
         .by = j->by,
         .who = mo_buf_view(&j->who),
+        .door = &j->door,
     };
 }
 
@@ -120,6 +121,26 @@ static void on_answer(void *ctx, const struct mo_reply *r)
     mo_try_tool_finish_buf(j, &b);
 }
 
+static struct mo_verdict verdict_of(const struct job *j)
+{
+    const struct mo_tool_def *d = &j->tool->def;
+
+    return mo_policy_judge(j->t->o.policy,
+                           &(struct mo_policy_call){
+                               .from = MO_POLICY_PAGE,
+                               .server = d->server,
+                               .tool = d->name,
+                               .claims = j->tool->claims,
+                               .args_text = mo_buf_view(&j->args),
+                               .schema = {d->schema.p, d->schema.n},
+                           });
+}
+
+static struct mo_span reason_of(const struct mo_verdict *v)
+{
+    return v->rule ? v->rule->reason : MO_SPAN("");
+}
+
 static void send_call(struct job *j)
 {
     const struct mo_cat_item *it = mo_gateway_tool(
@@ -151,6 +172,18 @@ static void send_call(struct job *j)
         mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 
+/* The rules may have changed while the row was written. The gateway checks the
+ * pin of the tool that it calls. */
+static void send_if_allowed(struct job *j)
+{
+    struct mo_verdict v = verdict_of(j);
+
+    if (mo_verdict_may_run(&v, j->answered))
+        send_call(j);
+    else
+        finish_state(j, "denied", reason_of(&v));
+}
+
 static void on_audited(void *ctx, const struct mo_written *w,
                        const struct mo_err *why)
 {
@@ -162,7 +195,7 @@ static void on_audited(void *ctx, const struct mo_written *w,
     else if (j->t->stopped)
         mo_try_tool_finish_fail(j, MO_ECLOSED, "the program is ending");
     else
-        send_call(j);
+        send_if_allowed(j);
 }
 
 static void run_call(struct job *j, const char *by)
@@ -231,26 +264,32 @@ static void ask_person(struct job *j, struct mo_span reason)
     mo_try_tool_finish_buf(j, &b);
 }
 
+static void run_approved(struct job *j, const struct mo_verdict *v)
+{
+    if (v->approver != MO_APPROVER_CLIENT && j->from &&
+        strcmp(j->from, "token") == 0) {
+        finish_state(j, "denied",
+                     MO_SPAN("a token cannot approve its own call; sign in to "
+                             "the page"));
+        return;
+    }
+    j->answered = MO_ANSWERED_OPERATOR;
+    j->door = (struct mo_door){j->from, true};
+    run_call(j, "person");
+}
+
 static void judge_call(struct job *j)
 {
-    struct mo_verdict v =
-        mo_policy_judge(j->t->o.policy, &(struct mo_policy_call){
-                                            .from = MO_POLICY_PAGE,
-                                            .server = j->tool->def.server,
-                                            .tool = j->tool->def.name,
-                                            .claims = j->tool->claims,
-                                            .args_text = mo_buf_view(&j->args),
-                                        });
-    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
+    struct mo_verdict v = verdict_of(j);
 
     if (v.action == MO_ACTION_DENY)
-        finish_state(j, "denied", why);
+        finish_state(j, "denied", reason_of(&v));
     else if (v.action == MO_ACTION_ALLOW)
         run_call(j, "rule");
     else if (j->digest.len > 0 && use_question(j))
-        run_call(j, "person");
+        run_approved(j, &v);
     else
-        ask_person(j, why);
+        ask_person(j, reason_of(&v));
 }
 
 void mo_try_tool_run(struct job *j)

@@ -52,7 +52,10 @@ struct job {
     struct mo_tools *tools;
     const struct mo_tool *tool;
     struct mo_buf server, name, args, digest, who;
-    const char *by; /* "person", "rule" */
+    const char *by;   /* "person", "rule" */
+    const char *from; /* door of the request */
+    struct mo_door door;
+    enum mo_answered answered;
     uint64_t began;
     mo_job_done_fn *done;
     void *arg;

@@ -30,41 +30,73 @@ static void get_approvals(void *ctx, struct mo_req *rq)
 
     if (!has_approvals(api, rq))
         return;
-    (void)mo_approvals_list(api->approvals, &b);
+    (void)mo_approvals_list(api->approvals, rq->caller, &b);
     mo_api_send(rq, &b);
 }
 
 /* --- decisions ----------------------------------------------------------- */
 
-static int decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
-                  struct mo_arena *mem, struct mo_err *e)
+/* For the audit log. */
+static const char *name_of(const struct mo_req *rq)
+{
+    return rq->caller[0] ? rq->caller : mo_req_peer(rq);
+}
+
+static int read_decision(struct mo_json body, struct mo_arena *mem,
+                         struct mo_approval_decision *d, struct mo_span *digest,
+                         struct mo_err *e)
+{
+    if (mo_json_bool(mo_json_get(body, "approved"), &d->approved) < 0 ||
+        mo_api_text(body, "digest", mem, digest) < 0 ||
+        mo_api_text(body, "reason", mem, &d->reason) < 0 ||
+        (d->args.p && !mo_json_is(d->args, MO_JSON_OBJECT)))
+        return mo_fail(e, MO_EINVAL,
+                       "the body is {approved: boolean, digest: string, "
+                       "reason?: string, args?: object}");
+    if (mo_json_get(body, "digest").p)
+        d->digest = digest;
+    if (d->approved && !d->digest)
+        return mo_fail(e, MO_EINVAL,
+                       "a yes needs the digest of what was shown");
+    if (d->args.p && !d->approved)
+        return mo_fail(e, MO_EINVAL, "a no needs no other arguments");
+    return 0;
+}
+
+static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
+                   struct mo_arena *mem)
 {
     struct mo_approval_decision d = {
         .id = mo_req_segment(rq, 2),
         .args = mo_json_get(body, "args"),
-        .who = mo_req_peer(rq),
+        .who = name_of(rq),
+        .caller = rq->caller,
+        .door = rq->door,
     };
+    const char *forbidden = NULL;
+    struct mo_span digest;
+    struct mo_err e;
+    int rc = read_decision(body, mem, &d, &digest, &e);
 
-    if (mo_json_bool(mo_json_get(body, "approved"), &d.approved) < 0 ||
-        mo_api_text(body, "digest", mem, &d.digest) < 0 ||
-        mo_api_text(body, "reason", mem, &d.reason) < 0 ||
-        (d.args.p && !mo_json_is(d.args, MO_JSON_OBJECT)))
-        return mo_fail(e, MO_EINVAL,
-                       "the body is {approved: boolean, digest: string, "
-                       "reason?: string, args?: object}");
-    if (d.approved && d.digest.n == 0)
-        return mo_fail(e, MO_EINVAL,
-                       "a yes needs the digest of what was shown");
-    if (d.args.p && !d.approved)
-        return mo_fail(e, MO_EINVAL, "a no needs no other arguments");
-    return mo_approvals_decide(api->approvals, &d, e);
+    if (rc == 0 && d.approved)
+        forbidden = mo_approvals_forbidden(api->approvals, &d);
+    if (forbidden) {
+        mo_req_problem(rq, 403, "not_the_approver", forbidden);
+        return;
+    }
+    if (rc == 0)
+        rc = mo_approvals_decide(api->approvals, &d, &e);
+    if (rc < 0)
+        mo_api_refuse(rq, problems, &e);
+    else
+        mo_api_send_ok(rq);
 }
 
 static int accept_tool(struct mo_api *api, struct mo_req *rq,
                        struct mo_json body, struct mo_arena *mem,
                        struct mo_err *e)
 {
-    struct mo_approval_accept x = {.who = mo_req_peer(rq)};
+    struct mo_approval_accept x = {.who = name_of(rq)};
 
     if (mo_api_text(body, "server", mem, &x.server) < 0 ||
         mo_api_text(body, "tool", mem, &x.tool) < 0 ||
@@ -89,12 +121,14 @@ static void post_decision(struct mo_req *rq, struct mo_span body)
     if (!has_approvals(api, rq))
         return;
     if (mo_json_parse(body, 0, &doc, NULL) < 0 ||
-        !mo_json_is(doc.root, MO_JSON_OBJECT))
+        !mo_json_is(doc.root, MO_JSON_OBJECT)) {
         rc = mo_fail(&e, MO_EINVAL, "the body must be a JSON object");
-    else if (rq->arg == ACCEPT)
+    } else if (rq->arg == ACCEPT) {
         rc = accept_tool(api, rq, doc.root, &mem, &e);
-    else
-        rc = decide(api, rq, doc.root, &mem, &e);
+    } else {
+        decide(api, rq, doc.root, &mem);
+        return;
+    }
     if (rc < 0)
         mo_api_refuse(rq, problems, &e);
     else
@@ -128,11 +162,11 @@ static void get_verify(void *ctx, struct mo_req *rq)
 }
 
 static const struct mo_route routes[] = {
-    {MO_HTTP_GET, "/api/approvals", 0, get_approvals},
+    {MO_HTTP_GET, "/api/approvals", MO_ROUTE_PERSON, get_approvals},
     {MO_HTTP_POST, "/api/approvals/tools", .body = post_decision,
      .max = BODY_MAX, .arg = ACCEPT},
-    {MO_HTTP_POST, "/api/approvals/{id}", .body = post_decision,
-     .max = BODY_MAX, .arg = DECIDE},
+    {MO_HTTP_POST, "/api/approvals/{id}", MO_ROUTE_PERSON,
+     .body = post_decision, .max = BODY_MAX, .arg = DECIDE},
     {MO_HTTP_GET, "/api/audit/verify", 0, get_verify},
 };
 

@@ -106,7 +106,8 @@ static bool read_try(struct mo_span body, struct mo_arena *a,
         return false;
     if (args.p)
         t->args = mo_json_text(args);
-    return digest.p == NULL || mo_json_str(digest, a, &t->digest) == 0;
+    return digest.p == NULL ||
+           (mo_json_str(digest, a, &t->digest) == 0 && t->digest.n > 0);
 }
 
 enum { CALL, ACCEPT };
@@ -115,7 +116,8 @@ static void try_tool(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq, api->try_tool);
-    struct mo_try_tool_ask t = {.who = mo_span_cstr(mo_req_peer(rq))};
+    struct mo_try_tool_ask t = {.who = mo_span_cstr(mo_req_peer(rq)),
+                                .door = rq->door};
     mo_autoarena struct mo_arena a = {.cap = MO_TRY_TOOL_ARGS_MAX};
     mo_autobuf struct mo_buf server = {.max = WORD_MAX};
     mo_autobuf struct mo_buf tool = {.max = WORD_MAX};

@@ -36,6 +36,8 @@ static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_approvals_socket *h = ctx;
 
+    rq->caller[0] = '\0';
+    rq->door = "socket";
     if (!mo_req_is_own_user(rq))
         mo_req_problem(rq, 403, "not_yours", "this is another user's server");
     else if (mo_span_is(rq->path, MO_APPROVALS_SOCKET_LINK))

@@ -27,6 +27,7 @@ struct mo_eng {
     char sid[28];
     char peer[64];
     char caller[MO_REQ_CALLER_MAX]; /* who opened it; nobody else may use it */
+    const char *door;               /* as of struct mo_req */
 };
 
 struct mo_eiod_opts {

@@ -318,6 +318,7 @@ struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
     g->pub.query = mo_span(query, rq->query.n);
     (void)snprintf(g->pub.peer, sizeof(g->pub.peer), "%s", mo_req_peer(rq));
     memcpy(g->pub.caller, rq->caller, sizeof(g->pub.caller));
+    g->pub.door = rq->door;
     /* Leave room for the head of the HTTP answer that carries them. */
     mo_buf_init(&g->out, d->o.max_queue - d->o.max_queue / 64);
     mo_timer_init(&g->beat, on_beat);

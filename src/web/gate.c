@@ -295,15 +295,21 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq)
     struct mo_span signed_in;
 
     rq->caller[0] = '\0';
+    rq->door = "open";
     if (no.status || !mo_gate_has_tokens(g))
         return no;
     name = whose(g, bearer(rq));
-    if (name)
+    if (name) {
+        rq->door = "token";
         (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
-    else if (find_signed_in(g, rq, &signed_in))
+    } else if (find_signed_in(g, rq, &signed_in)) {
+        rq->door = "page";
         (void)snprintf(rq->caller, sizeof(rq->caller), "%.*s", (int)signed_in.n,
                        signed_in.p);
-    else if (!is_own_user(rq))
+    } else if (is_own_user(rq)) {
+        rq->door = "socket";
+    } else {
         return who;
+    }
     return no;
 }

@@ -56,7 +56,8 @@ struct mo_refusal {
 struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
                                      const struct mo_req *rq);
 /* Check everything. If allowed, rq->caller is the person's name, or "" for the
- * operator and wherever no persons are configured. */
+ * operator and wherever no persons are configured; rq->door says by which
+ * credential. */
 struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq);
 /* The request's Origin if it is one of g->origins, else {NULL, 0}. Pages of
  * these origins may read the answers (CORS). */

@@ -273,6 +273,7 @@ static void on_request(void *ctx, struct mo_req *rq)
 
     rq->tag = r ? r->path : "other";
     rq->caller[0] = '\0';
+    rq->door = "open";
     put_cors(s, rq);
     if (took_preflight(s, rq) || mo_sign_in_by_link(&s->gate, rq))
         return;

@@ -143,6 +143,7 @@ static void join(struct talker *t)
         .key = mo_buf_view(&t->key),
         .who = mo_span_cstr(eng->caller[0] ? eng->caller : eng->peer),
         .owner = mo_span_cstr(eng->caller),
+        .door = eng->door,
     };
     struct mo_err e;
 
@@ -295,9 +296,10 @@ static void do_approval(struct event *ev)
 {
     struct mo_json v = ev->arg, args = mo_json_get(v, "args");
     struct mo_json conditions = mo_json_get(v, "conditions");
+    struct mo_span digest = str(ev, mo_json_get(v, "digest"));
     struct mo_decision d = {
         .call = str(ev, mo_json_get(v, "callId")),
-        .digest = str(ev, mo_json_get(v, "digest")),
+        .digest = mo_json_get(v, "digest").p ? &digest : NULL,
         .reason = str(ev, mo_json_get(v, "reason")),
         .remember = remember_of(mo_json_get(v, "remember")),
     };

@@ -109,8 +109,8 @@ test('an edit with a key twice is refused, and the call waits on', async () => {
   const plain = await new Plain(tab.session).open();
   const rows = [
     `{"callId":"${card.callId}","approved":true,"args":{"command":"echo a","command":"touch evil"}}`,
-    `{"callId":"${card.callId}","approved":true,"args":["touch evil"]}`,
-    `{"callId":"${card.callId}","approved":true,"args":"touch evil"}`,
+    `{"callId":"${card.callId}","approved":true,"digest":"${card.digest}","args":["touch evil"]}`,
+    `{"callId":"${card.callId}","approved":true,"digest":"${card.digest}","args":"touch evil"}`,
     `{"callId":"${card.callId}","approved":"true"}`,
     `{"callId":"${card.callId}","approved":1}`,
     `{"callId":["${card.callId}"],"approved":true}`,

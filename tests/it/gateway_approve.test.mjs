@@ -33,6 +33,8 @@ const rules = [
   { tool: 'echo', args: { message: 'ask*' }, action: 'ask', reason: 'better ask' },
   { tool: 'echo', args: { message: 'deny*' }, action: 'deny', reason: 'not that' },
 ];
+/** The client that made the call may answer it by its own form. */
+const byClient = rules.map((r) => (r.action === 'ask' ? { ...r, approver: 'client' } : r));
 const config = (more = {}) => ({ approvals: { rules, timeoutSeconds: 600 }, ...more });
 
 function placeFor(t, more) {
@@ -93,7 +95,7 @@ const say = (it, message, options) => it.call({ name: 'echo', arguments: { messa
 // --- asked through the client
 
 describe('asked through the client', () => {
-  const place = new Place({ fixture: fixtureServer() }, config());
+  const place = new Place({ fixture: fixtureServer() }, { approvals: { rules: byClient } });
   let serve;
   let reply;
   const kinds = [
@@ -153,6 +155,7 @@ describe('asked through the client', () => {
       assert.equal(what.client.name, 'it');
       assert.match(what.argsDigest, /^[0-9a-f]{64}$/);
       assert.equal(what.args, undefined, 'only a digest');
+      assert.deepEqual([what.door, what.byRequester], what.by === 'client' ? ['client', true] : [undefined, undefined]);
     }
     const got = all.map(({ what }) =>
       `${what.kind === 'agreed' ? 'agreed' : what.outcome} by=${what.by ?? ''}`);
@@ -222,7 +225,7 @@ test('held: approved and rejected on the command line', async (t) => {
   const all = rows(place);
   const agreed = all.find((r) => r.what?.kind === 'agreed');
   assert.equal(agreed.what.id, held.id);
-  assert.equal(agreed.what.by, 'person');
+  assert.deepEqual([agreed.what.by, agreed.what.door, agreed.what.byRequester], ['person', 'socket', false]);
 });
 
 /** A client of `serve`, and what decides about its calls by plain HTTP. */
@@ -250,6 +253,7 @@ test('held: decided over HTTP, for what was shown and once', async (t) => {
     return all.length && all;
   });
   assert.equal(await post(held.id, { approved: true }), 400, 'a digest is wanted');
+  assert.equal(await post(held.id, { approved: true, digest: '' }), 400, 'an empty one is none');
   assert.equal(await post(held.id, { approved: true, digest: '0'.repeat(64) }), 409);
   assert.equal(await post('nobody', { approved: true, digest: held.digest }), 404);
   assert.equal((await get()).length, 1, 'it still waits');
@@ -367,7 +371,17 @@ test('gateway.approvals: ask about the rest, or nothing at all', async (t) => {
     const it = make1(() => ({ action: 'decline' }));
     await it.client.connect(new Stdio1(place.command()));
     try {
-      assert.equal(!(await say(it, 'plain')).isError, plain, mode);
+      const running = say(it, 'plain');
+      if (mode === 'ask') { // a person, and not the client that called
+        const [held] = await until(async () => {
+          const all = await listed(place);
+          return all.length && all;
+        }, 'it is listed');
+        assert.equal(held.approver, 'operator');
+        assert.equal((await command(place, 'approvals', 'reject', held.id)).code, 0);
+      }
+      assert.equal(!(await running).isError, plain, mode);
+      assert.equal(it.asked.length, 0);
       assert.equal(!(await say(it, 'deny it')).isError, denied, mode);
     } finally {
       await it.client.close();

@@ -175,7 +175,7 @@ test('every answer is as described', async () => {
   await ask(mcp, 'delete', '/api/mcp/more', 404);
   const listed = await asked('/api/rules', 'get', '/api/rules');
   const { rules } = listed;
-  assert.deepEqual(listed.operator, [{ server: '', tool: 'fail', action: 'deny', reason: 'it only fails', remember: true }]);
+  assert.deepEqual(listed.operator, [{ server: '', tool: 'fail', action: 'deny', reason: 'it only fails', remember: true, approver: 'auto' }]);
   const routed = await asked('/api/route', 'get', '/api/route?q=the+greeter');
   assert.equal(routed.query, 'the greeter');
   await ask('/api/route', 'get', '/api/route', 400);

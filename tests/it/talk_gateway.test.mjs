@@ -178,7 +178,9 @@ test('no rule allows whoever stands in: the person is asked about that one', asy
     await down('e');
     assert.deepEqual(await tab.decide(card, true, { digest: card.digest }), { ok: true });
     const [second] = await tab.event('tool:approval_required', 2);
-    assert.deepEqual([second.callId, second.server, second.name, second.args], [card.callId, 'd', 'd_set', { n: 'twice' }]);
+    assert.deepEqual([second.firstId, second.server, second.name, second.args], [card.callId, 'd', 'd_set', { n: 'twice' }]);
+    assert.notEqual(second.callId, card.callId, 'asked about again under a new id');
+    assert.equal((await tab.decide(card, true)).code, 'unknown_call', 'a yes to the first card means nothing any more');
     assert.deepEqual([second.route.insteadOf, second.route.tool], ['e', 'set']);
     assert.notEqual(second.digest, card.digest);
     assert.equal((await tab.decide(second, true, { digest: card.digest })).code, 'changed', 'the first yes is not for it');
@@ -189,7 +191,7 @@ test('no rule allows whoever stands in: the person is asked about that one', asy
     const back = house.tab({ session: tab.session });
     const { history } = await back.ready();
     const [again] = history.pending;
-    assert.deepEqual([again.server, again.digest, again.route], ['d', second.digest, second.route]);
+    assert.deepEqual([again.callId, again.server, again.digest, again.route], [second.callId, 'd', second.digest, second.route]);
     const got = await approve(back, again);
     assert.equal(got.error, false, got.text);
     assert.match(got.text, /^d set twice\[d ran this call in the place of e/);

@@ -64,8 +64,9 @@ export class Tab {
     return this.emit('message', text);
   }
 
-  decide({ callId }, approved, more = {}) {
-    return this.emit('tool:approval', { callId, approved, ...more });
+  /** As the page: edited arguments go with the digest of the card. */
+  decide({ callId, digest }, approved, more = {}) {
+    return this.emit('tool:approval', { callId, approved, ...(more.args && { digest }), ...more });
   }
 
   async ready() {

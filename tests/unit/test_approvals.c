@@ -17,6 +17,7 @@ static const char config[] =
     "{\"tool\":\"some\",\"args\":{\"path\":\"etc/**\"},\"action\":\"deny\"}]},"
     "\"gateway\":{\"approvals\":\"ask\"}}";
 
+static const char *text_now; /* instead of config; NULL: config */
 static char dir[] = "/tmp/mo-approvals-XXXXXX";
 
 static void on_gone(void *ctx)
@@ -99,7 +100,10 @@ static int load(struct mo_config_holder *h, const char *rest, struct mo_err *e)
     (void)snprintf(file, sizeof(file), "%s/config.json", dir);
     f = fopen(file, "w");
     assert_non_null(f);
-    (void)fprintf(f, config, rest);
+    if (text_now)
+        (void)fputs(text_now, f);
+    else
+        (void)fprintf(f, config, rest);
     (void)fclose(f);
     return mo_config_open(h, &in, &rep, e);
 }
@@ -169,6 +173,189 @@ static void test_default_deny(void **state)
     mo_loop_free(l);
 }
 
+/* --- judged again, and by whom it is decided ----------------------------- */
+
+#define ITEM "{\"name\":\"t\",\"inputSchema\":{\"type\":\"object\"}}"
+
+static bool decided, said_yes;
+
+static bool on_decide(struct mo_gw_case *k, bool yes, const char *by)
+{
+    (void)k;
+    (void)by;
+    decided = true;
+    said_yes = yes;
+    return true;
+}
+
+static int on_edit(struct mo_gw_case *k, struct mo_span args, struct mo_err *e)
+{
+    (void)k;
+    (void)args;
+    (void)e;
+    return 0;
+}
+
+static const struct mo_gw_case_ops ops = {.decide = on_decide, .edit = on_edit};
+
+static struct mo_gw_case make_case(const char *tool, const char *owner)
+{
+    return (struct mo_gw_case){.server = MO_SPAN("other"),
+                               .tool = mo_span_cstr(tool),
+                               .owner = mo_span_cstr(owner),
+                               .item = {ITEM, sizeof(ITEM) - 1},
+                               .arguments = {"{}", 2},
+                               .id = "call-1",
+                               .ops = &ops};
+}
+
+/* Rules: tool "op" is the operator's, "own" its owner's, "form" its client's,
+ * "rest" is asked about by default. */
+static const char approver_rules[] =
+    "{\"approvals\":{\"rules\":["
+    "{\"tool\":\"op\",\"action\":\"ask\",\"approver\":\"operator\"},"
+    "{\"tool\":\"own\",\"action\":\"ask\",\"approver\":\"owner\"},"
+    "{\"tool\":\"form\",\"action\":\"ask\",\"approver\":\"client\"}]},"
+    "\"gateway\":{\"approvals\":\"ask\"}}";
+static const char all_denied[] =
+    "{\"approvals\":{\"rules\":["
+    "{\"server\":\"*\",\"action\":\"deny\",\"reason\":\"now\"}]}}";
+
+static const struct {
+    const char *tool, *owner, *caller, *door;
+    bool asks_client, sees, may, self;
+} doors[] = {
+    {"rest", "", "", "page", false, true, true, false},
+    {"rest", "", "", "socket", false, true, true, false},
+    {"rest", "", "", "open", false, true, true, true},
+    {"rest", "", "", "token", false, true, false, true},
+    {"rest", "alice", "", "token", false, true, true, false},
+    {"rest", "alice", "alice", "page", false, false, false, false},
+    {"op", "alice", "alice", "page", false, false, false, false},
+    {"op", "", "", "token", false, true, false, true},
+    {"own", "alice", "alice", "page", false, true, true, false},
+    {"own", "alice", "alice", "token", false, true, false, true},
+    {"own", "alice", "bob", "page", false, false, false, false},
+    {"own", "alice", "", "page", false, true, true, false},
+    {"form", "", "", "token", true, true, true, true},
+    {"form", "alice", "alice", "token", true, true, true, true},
+};
+
+static void check_door(struct mo_approvals *d, size_t i)
+{
+    struct mo_approval_hooks j = mo_approvals_hooks(d);
+    struct mo_gw_case k = make_case(doors[i].tool, doors[i].owner);
+    struct mo_span empty = MO_SPAN(""), wrong = MO_SPAN("0");
+    struct mo_approval_decision x = {.id = MO_SPAN("call-1"),
+                                     .approved = true,
+                                     .who = "me",
+                                     .caller = doors[i].caller,
+                                     .door = doors[i].door};
+    mo_autobuf struct mo_buf b = {.max = 65536};
+    struct mo_err e;
+    int want = !doors[i].sees ? MO_ENOTFOUND : doors[i].may ? 0 : MO_EPOLICY;
+
+    decided = false;
+    assert_int_equal(j.rule(j.ctx, &k, &b), MO_GW_ASK);
+    check_row(doors[i].tool, (b.len > 0) == doors[i].asks_client);
+    j.held(j.ctx, &k);
+    mo_buf_reset(&b);
+    assert_int_equal(mo_approvals_list(d, doors[i].caller, &b), 0);
+    check_row(doors[i].tool,
+              (strstr(mo_buf_cstr(&b), "call-1") != NULL) == doors[i].sees);
+    x.digest = &empty;
+    check_row("empty", mo_approvals_decide(d, &x, &e) ==
+                           (doors[i].sees ? MO_EINVAL : MO_ENOTFOUND));
+    x.digest = &wrong;
+    check_row("wrong", mo_approvals_decide(d, &x, &e) ==
+                           (doors[i].sees ? MO_EPOLICY : MO_ENOTFOUND));
+    x.digest = NULL;
+    if (mo_approvals_decide(d, &x, &e) != want)
+        fail_msg("row %zu: %s", i, e.msg);
+    assert_int_equal(decided, doors[i].may);
+    if (doors[i].may) {
+        assert_string_equal(k.door.name, doors[i].door);
+        assert_int_equal(k.door.is_requester, doors[i].self);
+        k.item = (struct mo_json){ITEM, sizeof(ITEM) - 1};
+        k.arguments = (struct mo_json){"{}", 2};
+        assert_true(j.again(j.ctx, &k));
+    }
+    j.done(j.ctx, &k);
+}
+
+static int load_text(struct mo_config_holder *h, const char *text,
+                     struct mo_err *e)
+{
+    int rc;
+
+    text_now = text;
+    rc = load(h, "ask", e);
+    text_now = NULL;
+    return rc;
+}
+
+static void test_doors(void **state)
+{
+    struct mo_config_holder h;
+    struct mo_err e;
+    struct mo_loop *l = mo_loop_new(NULL, &e);
+    struct mo_approvals *d;
+
+    (void)state;
+    assert_int_equal(load_text(&h, approver_rules, &e), 0);
+    d = open_approvals(l, h.now);
+    for (size_t i = 0; i < MO_COUNT(doors); i++)
+        check_door(d, i);
+    close_approvals(l, d);
+    mo_config_close(&h);
+    mo_loop_free(l);
+}
+
+/* Other rules: a pending call is refused, an approved one does not run. */
+static void test_reload(void **state)
+{
+    struct mo_config_holder h, denied;
+    struct mo_err e;
+    struct mo_loop *l = mo_loop_new(NULL, &e);
+    struct mo_gw_case waits = make_case("rest", ""), runs = waits, talk = waits;
+    mo_autobuf struct mo_buf b = {.max = 65536};
+    struct mo_approval_hooks j;
+    struct mo_approvals *d;
+
+    (void)state;
+    assert_int_equal(load_text(&h, approver_rules, &e), 0);
+    assert_int_equal(load_text(&denied, all_denied, &e), 0);
+    d = open_approvals(l, h.now);
+    j = mo_approvals_hooks(d);
+    talk.inside = MO_SPAN("talk");
+    assert_int_equal(j.rule(j.ctx, &waits, &b), MO_GW_ASK);
+    j.held(j.ctx, &waits);
+    assert_int_equal(j.rule(j.ctx, &runs, &b), MO_GW_ASK);
+    assert_int_equal(j.rule(j.ctx, &talk, &b), MO_GW_LET);
+    runs.answered = MO_ANSWERED_OPERATOR;
+    assert_true(j.again(j.ctx, &runs));
+    assert_true(j.again(j.ctx, &talk));
+    decided = said_yes = false;
+    assert_int_equal(mo_approvals_reload(d, denied.now, &e), 0);
+    assert_true(decided && !said_yes);
+    assert_string_equal(waits.reason, "now");
+    assert_false(j.again(j.ctx, &runs));
+    assert_string_equal(runs.reason, "now");
+    assert_false(j.again(j.ctx, &talk));
+    assert_int_equal(mo_approvals_reload(d, h.now, &e), 0);
+    assert_true(j.again(j.ctx, &runs)); /* the operator said yes to it */
+    runs.answered = MO_ANSWERED_CLIENT;
+    assert_false(j.again(j.ctx, &runs)); /* its client may not */
+    assert_false(j.again(j.ctx, &talk)); /* and of that nothing is known */
+    j.done(j.ctx, &waits);
+    j.done(j.ctx, &runs);
+    j.done(j.ctx, &talk);
+    close_approvals(l, d);
+    mo_config_close(&denied);
+    mo_config_close(&h);
+    mo_loop_free(l);
+}
+
 static int make_dir(void **state)
 {
     (void)state;
@@ -199,6 +386,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_default_deny),
+        cmocka_unit_test(test_doors),
+        cmocka_unit_test(test_reload),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

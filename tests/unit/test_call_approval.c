@@ -30,6 +30,9 @@ static struct {
     enum mo_gw_ruling ruling, other; /* of the fallback server */
     const char *question;
     bool slow; /* agreed() waits */
+    uint64_t wait_ms;
+    const char *too_late; /* again() refuses with it */
+    unsigned agains;
     struct mo_gw_case *held, *agreed;
     unsigned rules, helds, agrees, dones;
     struct mo_gw_case last; /* copied in done(); spans are no longer valid */
@@ -41,6 +44,7 @@ static enum mo_gw_ruling on_rule(void *ctx, struct mo_gw_case *k,
 {
     (void)ctx;
     desk.rules++;
+    k->wait_ms = desk.wait_ms;
     if (mo_span_is(k->server, "b"))
         return desk.other;
     if (desk.question)
@@ -48,6 +52,17 @@ static enum mo_gw_ruling on_rule(void *ctx, struct mo_gw_case *k,
     if (desk.ruling == MO_GW_REFUSE)
         (void)snprintf(k->reason, sizeof(k->reason), "not on Sundays");
     return desk.ruling;
+}
+
+/* It gets the bytes that would be sent. */
+static bool on_again(void *ctx, struct mo_gw_case *k)
+{
+    (void)ctx;
+    desk.agains++;
+    assert_non_null(k->item.p);
+    if (desk.too_late)
+        (void)snprintf(k->reason, sizeof(k->reason), "%s", desk.too_late);
+    return !desk.too_late;
 }
 
 static void on_held(void *ctx, struct mo_gw_case *k)
@@ -81,6 +96,7 @@ static void on_done_case(void *ctx, struct mo_gw_case *k)
 
 static const struct mo_approval_hooks judge = {
     .rule = on_rule,
+    .again = on_again,
     .held = on_held,
     .agreed = on_agreed,
     .done = on_done_case,
@@ -95,7 +111,7 @@ static void begin(struct world *w, enum mo_gw_ruling ruling,
     desk.question = question;
     w->rules[0] = plain;
     w->judge = judge;
-    w->judge.wait_ms = wait_ms;
+    desk.wait_ms = wait_ms;
     assert_int_equal(world_open(w, loop_new(), one, 1), 0);
 }
 
@@ -308,6 +324,33 @@ static void test_edited(void **state)
     assert_int_equal(desk.last.outcome, MO_GW_OK);
     assert_string_equal(desk.last.before, was);
     end(&w);
+}
+
+/* The judge has the last word, after the person's yes and without one. */
+static void test_too_late(void **state)
+{
+    static const enum mo_gw_ruling rulings[] = {MO_GW_ASK, MO_GW_LET};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rulings); i++) {
+        struct world w;
+        struct client *c = &w.clients[0];
+
+        begin(&w, rulings[i], NULL, 0);
+        desk.too_late = "not any more";
+        hello(c, HELLO("{}"));
+        tell(c, CALL("1"));
+        if (rulings[i] == MO_GW_ASK) {
+            assert_true(mo_loop_until(w.l, is_held, NULL, WAIT_MS));
+            assert_true(mo_gw_decide(desk.held, true, "person"));
+        }
+        hears(c, "not any more");
+        wait_done(&w, 1);
+        assert_int_equal(desk.agains, 1);
+        assert_int_equal(desk.last.outcome, MO_GW_DENIED);
+        assert_false(peer_saw(&w.peers[0], "tools/call"));
+        end(&w);
+    }
 }
 
 static void test_not_written(void **state)
@@ -589,7 +632,15 @@ static const struct rule works[] = {
     {NULL, NULL},
 };
 
-static void stand_in(enum mo_gw_ruling other, const char *want,
+static const struct rule wants_more[] = {
+    INIT_OK("{\"tools\":{}}"),
+    LIST("tools/list", "tools",
+         "{\"name\":\"look\",\"inputSchema\":{\"type\":\"object\","
+         "\"required\":[\"more\"]},\"annotations\":{\"readOnlyHint\":true}}"),
+    {NULL, NULL},
+};
+
+static void stand_in(enum mo_gw_ruling other, bool strict, const char *want,
                      enum mo_gw_outcome outcome)
 {
     static const char *b[] = {"b"};
@@ -607,7 +658,7 @@ static void stand_in(enum mo_gw_ruling other, const char *want,
     memset(&desk, 0, sizeof(desk));
     desk.other = other;
     w.rules[0] = dies;
-    w.rules[1] = works;
+    w.rules[1] = strict ? wants_more : works;
     w.judge = judge;
     assert_int_equal(world_open(&w, loop_new(), two, 2), 0);
     hello(c, HELLO("{}"));
@@ -619,16 +670,18 @@ static void stand_in(enum mo_gw_ruling other, const char *want,
     assert_int_equal(desk.last.outcome, outcome);
     assert_int_equal(desk.rules, 2); /* each is judged separately */
     assert_int_equal(desk.helds, 0);
-    assert_int_equal(peer_saw(&w.peers[1], "tools/call"), other == MO_GW_LET);
+    assert_int_equal(peer_saw(&w.peers[1], "tools/call"), outcome == MO_GW_OK);
     end(&w);
 }
 
 static void test_stand_in(void **state)
 {
     (void)state;
-    stand_in(MO_GW_LET, "{\"content\":[7]", MO_GW_OK);
-    stand_in(MO_GW_REFUSE, "This call is not allowed here", MO_GW_DENIED);
-    stand_in(MO_GW_ASK, "b stands in for its server", MO_GW_DENIED);
+    stand_in(MO_GW_LET, false, "{\"content\":[7]", MO_GW_OK);
+    stand_in(MO_GW_LET, true, "do not fit the tool's schema", MO_GW_DENIED);
+    stand_in(MO_GW_REFUSE, false, "This call is not allowed here",
+             MO_GW_DENIED);
+    stand_in(MO_GW_ASK, false, "b stands in for its server", MO_GW_DENIED);
 }
 
 /* --- without memory ------------------------------------------------------ */
@@ -731,6 +784,7 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_edited),
+        cmocka_unit_test(test_too_late),
         cmocka_unit_test(test_not_written),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_held_ends),

@@ -53,9 +53,9 @@ static void test_text(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++)
-        check_row(rows[i].pattern,
-                  mo_match_text(mo_span_cstr(rows[i].pattern),
-                                mo_span_cstr(rows[i].text)) == rows[i].fits);
+        check_row(rows[i].pattern, mo_match_text(mo_span_cstr(rows[i].pattern),
+                                                 mo_span_cstr(rows[i].text),
+                                                 MO_MATCH_ANY) == rows[i].fits);
 }
 
 static void test_conditions(void **state)
@@ -85,7 +85,21 @@ static void test_conditions(void **state)
         {"{\"n\":31}", "n", "<= 30", 0},
         {"{\"n\":31}", "n", "> 30", EA},
         {"{\"n\":30}", "n", ">= 30.5", 0},
-        {"{\"n\":\"31\"}", "n", "> 30", 0},
+        {"{\"n\":\"31\"}", "n", "> 30", A}, /* cannot be compared */
+        {"{\"n\":\"29\"}", "n", "> 30", A},
+        {"{\"n\":\"31\"}", "n", "! > 30", A},
+        {"{\"n\":true}", "n", "< 30", A},
+        {"{\"n\":null}", "n", "> 30", A},
+        {"{\"n\":{\"x\":1}}", "n", "> 30", A},
+        {"{\"n\":[31]}", "n", "> 30", A},
+        {"{\"n\":[29]}", "n", "> 30", 0},
+        {"{}", "n", "> 30", A},
+        {"{}", "n", "! > 30", A},
+        {"{\"n\":1e2}", "n", "100", EA},
+        {"{\"n\":100.0}", "n", "100", EA},
+        {"{\"n\":1e2}", "n", "10*", A},
+        {"{\"n\":100}", "n", "10*", EA},
+        {"{\"n\":200}", "n", "10*", 0},
         {"{\"n\":9007199254740993}", "n", "> 9007199254740992", EA},
         {"{\"b\":true}", "b", "true", EA},
         {"{\"b\":true}", "b", "= true", EA},
@@ -94,20 +108,38 @@ static void test_conditions(void **state)
         {"{\"b\":\"ab\"}", "b", "= a*", 0},
         {"{}", "b", "absent", EA},
         {"{\"b\":1}", "b", "absent", 0},
-        {"{}", "b", "*", 0},
-        {"{}", "b", "! x", 0},
+        {"{\"b\":null}", "b", "absent", A}, /* null may mean either */
+        {"{\"b\":null}", "b", "! absent", A},
+        {"{\"b\":1}", "b", "! absent", EA},
+        {"{}", "b", "! absent", 0},
+        {"{\"b\":null}", "b", "x*", A},
+        {"{\"b\":null}", "b", "! x*", A},
+        {"{\"b\":null}", "b", "! null", 0},
+        {"{}", "b", "*", A},
+        {"{}", "b", "! x", A},
+        {"{}", "b", "x", A},
         {"{\"a\":{\"b\":\"x\"}}", "a.b", "x", EA},
         {"{\"a.b\":\"x\"}", "a\\.b", "x", EA},
-        {"{\"a.b\":\"x\"}", "a.b", "x", 0},
+        {"{\"a.b\":\"x\"}", "a.b", "x", A},
+        {"{\"a\":\"x\"}", "a.b", "y", A},
+        {"{\"a\":[\"x\"]}", "a.b", "y", A},
+        {"{\"a\":{\"b\":\"x\"}}", "a.b", "y", 0},
         {"{\"v\":[\"x\",\"y\"]}", "v.*", "x", A},
         {"{\"v\":[\"x\",\"x\"]}", "v.*", "x", EA},
         {"{\"v\":[]}", "v.*", "x", 0},
         {"{\"v\":[{\"p\":\"x\"},{\"p\":\"y\"}]}", "v.*.p", "y", A},
-        {"{\"v\":[\"x\"]}", "v", "*", 0},
-        {"{\"v\":[\"x\"]}", "v", "! a", 0},
+        {"{\"v\":\"x\"}", "v.*", "y", A},
+        {"{\"v\":[\"x\"]}", "v", "*", A}, /* every value in it counts */
+        {"{\"v\":[\"x\"]}", "v", "! a", A},
+        {"{\"v\":[\"secret.txt\"]}", "v", "secret*", A},
+        {"{\"v\":[\"a\",[{\"p\":\"secret.txt\"}]]}", "v", "secret*", A},
+        {"{\"v\":{\"secret.txt\":1}}", "v", "secret*", A},
+        {"{\"v\":[\"ok.txt\"]}", "v", "secret*", 0},
+        {"{\"v\":{\"p\":\"ok.txt\"}}", "v", "secret*", 0},
+        {"{\"v\":[]}", "v", "secret*", A},
         {"{\"p\":\"a\",\"p\":\"b\"}", "p", "b", EA},
         {"{\"p\":\"a\",\"p\":\"b\"}", "p", "a", 0},
-        {"[1]", "p", "a", 0},
+        {"[1]", "p", "a", A},
     };
 
     (void)state;
@@ -152,8 +184,10 @@ static void test_work_is_bounded(void **state)
     (void)state;
     memset(text, 'a', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    assert_false(mo_match_text(MO_SPAN("**a**a**a**a**a**a**a**a**a**b"),
-                               mo_span_cstr(text)));
+    assert_false(mo_match_text(mo_span_cstr(pattern), mo_span_cstr(text),
+                               MO_MATCH_EVERY));
+    assert_true(
+        mo_match_text(mo_span_cstr(pattern), mo_span_cstr(text), MO_MATCH_ANY));
     snprintf(args, sizeof(args), "{\"p\":\"%s\"}", text);
     assert_false(mo_match_args(parse(args), MO_SPAN("p"), mo_span_cstr(pattern),
                                MO_MATCH_EVERY));
@@ -223,9 +257,10 @@ static void test_rules(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        struct mo_subject s = {mo_span_cstr(rows[i].server),
-                               mo_span_cstr(rows[i].tool), parse(rows[i].args),
-                               rows[i].claims};
+        struct mo_subject s = {.server = mo_span_cstr(rows[i].server),
+                               .tool = mo_span_cstr(rows[i].tool),
+                               .args = parse(rows[i].args),
+                               .claims = rows[i].claims};
         const struct mo_rules *persons[] = {NULL, &people};
         struct mo_verdict v = mo_rules_judge(&ops, persons, MO_COUNT(persons),
                                              rows[i].fallback, &s);
@@ -233,6 +268,74 @@ static void test_rules(void **state)
         if (v.action != rows[i].action || v.remembered != rows[i].remembered)
             fail_msg("row %zu (%s): %d", i, rows[i].tool, (int)v.action);
     }
+}
+
+/* A missing argument cannot be read, unless the tool has no such argument. */
+static void test_missing(void **state)
+{
+    static const struct mo_rule_arg limit = {MO_SPAN("limit"), MO_SPAN("> 50")};
+    static const struct mo_rule_arg none = {MO_SPAN("limit"),
+                                            MO_SPAN("absent")};
+    static const struct {
+        const struct mo_rule_arg *arg;
+        const char *schema;
+        bool deny, allow; /* fits */
+    } rows[] = {
+        {&limit, NULL, true, false},
+        {&limit, "{}", true, false},
+        {&limit, "{\"properties\":{\"limit\":{}}}", true, false},
+        {&limit, "{\"properties\":{\"path\":{}}}", false, false},
+        {&limit, "{\"properties\":{\"path\":{}},\"allOf\":[]}", true, false},
+        {&none, "{\"properties\":{\"path\":{}}}", true, true},
+        {&none, "{\"properties\":{\"limit\":{}}}", true, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_rule r = {
+            .args = rows[i].arg, .nargs = 1, .action = MO_ACTION_DENY};
+        struct mo_subject s = {.args = parse("{}")};
+
+        if (rows[i].schema)
+            s.schema = parse(rows[i].schema);
+        check_row("deny", (mo_rule_misses(&r, &s, NULL) == MO_RULE_FITS) ==
+                              rows[i].deny);
+        r.action = MO_ACTION_ALLOW;
+        check_row("allow", (mo_rule_misses(&r, &s, NULL) == MO_RULE_FITS) ==
+                               rows[i].allow);
+    }
+}
+
+/* Who may answer where a rule asks. */
+static void test_approver(void **state)
+{
+    static const struct mo_rule asks = {TOOL("run"), .action = MO_ACTION_ASK,
+                                        .approver = MO_APPROVER_OPERATOR};
+    static const struct mo_rule allows = {TOOL("run"),
+                                          .action = MO_ACTION_ALLOW};
+    const struct mo_rules ops = {&asks, 1, false};
+    struct mo_rules people = {&allows, 1, true};
+    const struct mo_rules *persons[] = {&people};
+    struct mo_subject s = {.tool = MO_SPAN("run"), .args = parse("{}")};
+    struct mo_verdict v = mo_rules_judge(&ops, persons, 1, MO_ACTION_ALLOW, &s);
+
+    (void)state;
+    assert_int_equal(v.action, MO_ACTION_ASK); /* a session's rule is not his */
+    assert_int_equal(v.approver, MO_APPROVER_OPERATOR);
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_NOT));
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT));
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_OWNER));
+    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_OPERATOR));
+    v.approver = MO_APPROVER_OWNER;
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT));
+    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_OWNER));
+    v.approver = MO_APPROVER_CLIENT;
+    assert_true(mo_verdict_may_run(&v, MO_ANSWERED_CLIENT));
+    v.action = MO_ACTION_DENY;
+    assert_false(mo_verdict_may_run(&v, MO_ANSWERED_OPERATOR));
+    people.of_session = false; /* a remembered rule is the operator's */
+    v = mo_rules_judge(&ops, persons, 1, MO_ACTION_ALLOW, &s);
+    assert_int_equal(v.action, MO_ACTION_ALLOW);
 }
 
 static void test_claims(void **state)
@@ -369,6 +472,8 @@ int main(void)
         cmocka_unit_test(test_written_wrong),
         cmocka_unit_test(test_work_is_bounded),
         cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_approver),
         cmocka_unit_test(test_claims),
         cmocka_unit_test(test_rule_check),
         cmocka_unit_test(test_args),

@@ -154,7 +154,8 @@ static void test_add(void **state)
     assert_non_null(
         strstr(mo_buf_cstr(&k.out),
                "{\"server\":\"git\",\"tool\":\"\",\"action\":\"allow\","
-               "\"annotations\":[\"readOnlyHint\"],\"remember\":true}"));
+               "\"annotations\":[\"readOnlyHint\"],\"remember\":true,"
+               "\"approver\":\"auto\"}"));
     assert_non_null(strstr(mo_buf_cstr(&k.out), "],\"default\":\"ask\"}"));
     assert_int_equal(mo_rules_api_remove(k.p, MO_SPAN("nobody"), &k.e),
                      MO_ENOTFOUND);

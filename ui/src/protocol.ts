@@ -83,6 +83,7 @@ const approval = object({
   name: str,
   args: record,
   callId: str,
+  firstId: or(str, ''), // of a call that is asked about again; its results have it
   queuePosition: or(num, 1),
   totalInQueue: or(num, 1),
   server: or(str, ''),
@@ -94,6 +95,7 @@ const approval = object({
   words: or(str, ''), // the request it was found for; '': called by name
   confidence: or(num, 0),
   route: or(failoverRoute, null),
+  approver: or(str, 'owner'), // 'operator': nobody else may approve it
 });
 export type Approval = Checked<typeof approval>;
 
@@ -184,7 +186,7 @@ export const EVENTS = {
   'tool:approval_required': [approval, any],
   'tool:resolved': [
     object({
-      callId: str, approved: bool, by: or(str, ''), reason: or(str, ''),
+      callId: str, firstId: or(str, ''), approved: bool, by: or(str, ''), reason: or(str, ''),
     }),
     any,
   ],
@@ -427,6 +429,7 @@ const operatorRule = object({
   annotations: or(list(str), []),
   reason: or(str, ''),
   remember: or(bool, true),
+  approver: or(str, 'auto'),
 });
 export type OperatorRule = Checked<typeof operatorRule>;
 
@@ -547,6 +550,7 @@ const pendingCall = object({
   at: num,
   expiresAt: num,
   byClient: or(bool, false),
+  approver: or(str, 'operator'),
 });
 export type PendingCall = Checked<typeof pendingCall>;
 

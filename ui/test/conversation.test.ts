@@ -47,3 +47,18 @@ test('a call that a rule refuses is rejected when its output arrives', () => {
   handlers['tool:output'](EVENTS['tool:output'][0]('[]', ''), about);
   expect(chat.calls.get('k')?.state).toBe('rejected');
 });
+
+test('a call that is asked about again has a new id for the decision only', () => {
+  const chat = useConversationStore();
+  chat.open('s');
+  const card = (more: object) => EVENTS['tool:approval_required'][0]({
+    name: 'run', args: {}, digest: 'd', expiresAt: 1, ...more,
+  }, '');
+  handlers['tool:approval_required'](card({ callId: 'k' }), undefined);
+  handlers['tool:approval_required'](card({ callId: 'new', firstId: 'k' }), undefined);
+  expect(chat.waiting.map((c) => [c.callId, c.approval?.callId])).toEqual([['k', 'new']]);
+  const done = { callId: 'new', firstId: 'k', approved: true, by: 'person' };
+  handlers['tool:resolved'](EVENTS['tool:resolved'][0](done, ''), undefined);
+  expect(chat.calls.get('k')?.state).toBe('running');
+  expect(chat.calls.has('new')).toBe(false);
+});

@@ -156,7 +156,11 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
         mo_free(m);
         return e ? e->code : MO_EIO;
     }
-    *m = (struct mo_member){.chat = c, .cb = cb, .ctx = ctx};
+    *m = (struct mo_member){.chat = c,
+                            .cb = cb,
+                            .ctx = ctx,
+                            .door = j->door,
+                            .is_operator = j->owner.n == 0};
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
@@ -330,7 +334,7 @@ static void list_waiting_calls(const struct chat *c, mo_waiting_fn *each,
     mo_list_each_entry (k, &c->calls.list, const struct call, node) {
         const struct mo_waiting w = {
             .session = c->id,
-            .call = k->key,
+            .call = k->card,
             .title = mo_buf_view(&c->title),
             .server = k->tool ? k->tool->def.server : MO_SPAN(""),
             .tool = mo_buf_view(&k->name),

@@ -30,6 +30,8 @@ static void put_call_doc(struct mo_buf *b, const struct call *k)
     mo_jw_member(&w, "turn", mo_span_cstr(k->chat->turn.id));
     mo_jw_member(&w, "name", mo_buf_view(&k->name));
     mo_jw_member_opt(&w, "id", mo_buf_view(&k->id));
+    if (strcmp(k->card, k->key) != 0)
+        mo_jw_member_cstr(&w, "card", k->card);
     if (k->tool) {
         mo_jw_member(&w, "server", k->tool->def.server);
         mo_jw_member(&w, "tool", k->tool->def.name);
@@ -41,6 +43,7 @@ static void put_call_doc(struct mo_buf *b, const struct call *k)
     if (k->by)
         mo_jw_member(&w, "by", mo_span_cstr(k->by));
     mo_jw_member_opt(&w, "who", mo_span_cstr(k->who));
+    mo_audit_row_put_door(&w, &k->door);
     mo_jw_member_opt(&w, "reason", mo_buf_view(&k->reason));
     mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
     mo_jw_member_bool(&w, "isError", k->is_error);
@@ -62,6 +65,7 @@ struct call *mo_chat_calls_new(struct chat *c)
     mo_buf_init(&k->id, 512);
     mo_buf_init(&k->name, 256);
     mo_buf_init(&k->args, MO_EXACT_MAX);
+    mo_buf_init(&k->shown, MO_EXACT_MAX);
     mo_buf_init(&k->reason, REASON_MAX);
     mo_buf_init(&k->content, MO_STORE_DOC_MAX);
     mo_buf_init(&k->route, ROUTE_MAX);
@@ -78,6 +82,7 @@ static void call_free(struct call *k)
     mo_buf_fini(&k->id);
     mo_buf_fini(&k->name);
     mo_buf_fini(&k->args);
+    mo_buf_fini(&k->shown);
     mo_buf_fini(&k->reason);
     mo_buf_fini(&k->content);
     mo_buf_fini(&k->route);
@@ -127,10 +132,10 @@ struct call *mo_chat_calls_running_as(struct chat *c,
     return NULL;
 }
 
-struct call *mo_chat_calls_find(struct chat *c, struct mo_span key)
+struct call *mo_chat_calls_find(struct chat *c, struct mo_span card)
 {
     mo_list_each_entry (k, &c->calls.list, struct call, node) {
-        if (mo_span_eq_ct(mo_span_cstr(k->key), key))
+        if (mo_span_eq_ct(mo_span_cstr(k->card), card))
             return k;
     }
     return NULL;
@@ -290,19 +295,29 @@ void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
 
 /* --- asking the person --------------------------------------------------- */
 
+/* A clock that is set back or forth does not change how long a call waits. */
+void mo_chat_call_set_expiry(struct call *k, uint64_t left)
+{
+    uint64_t most = k->chat->agent->o.approval_ms;
+
+    left = left < most ? left : most;
+    k->expires = mo_wall_ms() + left;
+    k->deadline = mo_now_ns() + left * MO_MS;
+}
+
 void mo_chat_calls_arm(struct chat *c)
 {
-    uint64_t now = mo_wall_ms(), next = 0;
+    uint64_t now = mo_now_ns(), next = 0;
 
     mo_list_each_entry (k, &c->calls.list, struct call, node) {
         if (k->state == MO_CALL_PENDING && !k->writing &&
-            (next == 0 || k->expires < next))
-            next = k->expires;
+            (next == 0 || k->deadline < next))
+            next = k->deadline;
     }
     mo_timer_stop(c->agent->loop, &c->calls.expiry);
     if (next > 0)
         mo_timer_start(c->agent->loop, &c->calls.expiry,
-                       next > now ? next - now + 1 : 1);
+                       next > now ? (next - now) / MO_MS + 1 : 1);
 }
 
 void mo_chat_calls_begin(struct chat *c)
@@ -345,11 +360,22 @@ void mo_chat_calls_recovered(struct chat *c)
         if (write_move(k, ~0u, to, on_outcome, &e) < 0)
             on_outcome(c, k, &e);
     }
-    mo_chat_calls_arm(c);
+    mo_chat_calls_judge_again(c); /* the rules may be other ones by now */
     (void)send_results_if_ended(c, NULL);
 }
 
 const char mo_chat_calls_none[] = "no such call is waiting for approval";
+
+/* The call is as it was shown, and nobody has decided. */
+static void forget_decision(struct call *k)
+{
+    k->by = NULL;
+    k->who[0] = '\0';
+    k->door = (struct mo_door){NULL, false};
+    k->answered = MO_ANSWERED_NOT;
+    mo_buf_reset(&k->reason);
+    mo_chat_call_undo_edit(k);
+}
 
 /* The store answered. MO_EPOLICY means that another decision came first. */
 static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
@@ -360,6 +386,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
     k->writing = false;
     if (why) {
         k->state = MO_CALL_PENDING;
+        forget_decision(k);
         mo_chat_ack(&k->ack,
                     why->code == MO_EPOLICY ? "unknown_call"
                                             : "state_unavailable",
@@ -367,6 +394,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         mo_chat_calls_arm(c);
         return;
     }
+    mo_buf_reset(&k->shown);
     k->state = k->next;
     mo_chat_ack_ok(&k->ack, k->kept > 0   ? MO_SPAN("\"remembered\":true")
                             : k->kept < 0 ? MO_SPAN("\"remembered\":false")
@@ -433,10 +461,11 @@ void mo_chat_call_ask_again(struct call *k)
     struct mo_err e;
 
     k->started = false;
-    k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
-    k->by = NULL;
-    k->who[0] = '\0';
-    mo_buf_reset(&k->reason);
+    mo_buf_reset(&k->shown);
+    forget_decision(k);
+    mo_random_token(k->card, ID_BYTES);
+    mo_chat_calls_digest(k);
+    mo_chat_call_set_expiry(k, UINT64_MAX);
     if (write_move(k, MO_CALL_BIT(MO_CALL_RUNNING), MO_CALL_PENDING,
                    on_asked_again, &e) < 0)
         on_asked_again(k->chat, k, &e);
@@ -445,10 +474,10 @@ void mo_chat_call_ask_again(struct call *k)
 void mo_chat_calls_expire(struct mo_timer *t)
 {
     struct chat *c = mo_container_of(t, struct chat, calls.expiry);
-    uint64_t now = mo_wall_ms();
+    uint64_t now = mo_now_ns();
 
     mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
-        if (k->state == MO_CALL_PENDING && !k->writing && k->expires <= now)
+        if (k->state == MO_CALL_PENDING && !k->writing && k->deadline <= now)
             mo_chat_call_reject(k, "time",
                                 "Nobody answered in time, so it was not run.");
     }

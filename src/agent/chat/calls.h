@@ -15,6 +15,8 @@ struct call {
     struct mo_list node; /* in chat->calls.list, in the model's order */
     struct chat *chat;
     char key[MO_LLM_KEY_MAX];
+    char card[MO_LLM_KEY_MAX];      /* its id for people: the key, or, if it was
+                                     * asked about again, a new one */
     enum mo_call_state state, next; /* next: while it is being written */
     bool writing;                   /* a change of state is being written */
     bool canceled;                  /* asked to stop while running */
@@ -29,7 +31,8 @@ struct call {
     char digest[MO_EXACT_DIGEST];
     bool is_error;
     unsigned position, total; /* among the pending calls, from 1 */
-    uint64_t expires;         /* wall ms; 0: needs no approval */
+    uint64_t expires;         /* wall ms, shown; 0: needs no approval */
+    uint64_t deadline;        /* mo_now_ns(): the approval times out */
     uint64_t began;           /* mo_now_ns() */
     uint64_t took_ms;
     struct tool_check *tool_check; /* checks whether the tool changed: run.c */
@@ -43,11 +46,14 @@ struct call {
     int kept;          /* 1: the decision is remembered; -1: it failed */
     const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
     char who[WHO_MAX]; /* the member who decided; or empty */
+    struct mo_door door;
+    enum mo_answered answered; /* who approved these bytes */
+    struct mo_buf shown; /* arguments before an edit that is being written */
 };
 
 struct call *mo_chat_calls_new(struct chat *c); /* NULL: out of memory */
 void mo_chat_calls_drop(struct chat *c); /* frees all; none may be running */
-struct call *mo_chat_calls_find(struct chat *c, struct mo_span key);
+struct call *mo_chat_calls_find(struct chat *c, struct mo_span card);
 bool mo_chat_calls_running(const struct chat *c);
 /* The only running call; NULL if none or several run. */
 struct call *mo_chat_calls_only(struct chat *c);
@@ -86,6 +92,8 @@ void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
 
 extern const char
     mo_chat_calls_none[]; /* error text: the call is not pending */
+/* Sets how long the call waits: left ms of the configured time. */
+void mo_chat_call_set_expiry(struct call *k, uint64_t left);
 /* Starts the timer of the next approval timeout. */
 void mo_chat_calls_arm(struct chat *c);
 void mo_chat_calls_expire(struct mo_timer *t); /* its callback */
@@ -93,7 +101,8 @@ void mo_chat_calls_expire(struct mo_timer *t); /* its callback */
  * mo_chat_call_refuse()) is rejected. */
 void mo_chat_call_settle(struct call *k, enum mo_call_state to);
 void mo_chat_call_reject(struct call *k, const char *by, const char *text);
-/* The tool of a running call was replaced: makes it pending again. */
+/* The running call needs another approval: makes it pending again, under a new
+ * id. */
 void mo_chat_call_ask_again(struct call *k);
 
 /* --- verdict.c: which calls may run ----------------------------------------
@@ -112,6 +121,11 @@ struct mo_policy_call mo_chat_call_for_policy(const struct call *k);
 void mo_chat_calls_judge_again(struct chat *c);
 void mo_chat_calls_count(struct chat *c); /* numbers the pending calls */
 void mo_chat_calls_digest(struct call *k);
+/* Directly before the call is sent: true if the rules, the pin and the digest
+ * permit exactly these bytes. False: it was ended or asked about again. */
+bool mo_chat_call_may_run(struct call *k);
+/* Takes back the edit of a decision that was not stored. */
+void mo_chat_call_undo_edit(struct call *k);
 /* Replaces the arguments; on failure nothing changes. */
 int mo_chat_call_take_args(struct call *k, struct mo_json args,
                            struct mo_err *e);

@@ -17,7 +17,9 @@
  *      when the process died is never run again: its outcome is "unknown", and
  *      the person and the model are told.
  *   4. A call runs at most once, and only with the exact bytes that were
- *      approved (policy/exact.h).
+ *      approved (policy/exact.h). The rules, the pin and the digest are checked
+ *      again directly before it is sent (run.c). A call that is asked about
+ *      again gets a new id, so a decision means one card only.
  *   5. A model request that was interrupted when the process died is sent
  *      again when a member joins: it has no side effect.
  *
@@ -109,6 +111,7 @@ struct mo_join {
     struct mo_span model; /* empty: the session's model, or the default */
     struct mo_span key;   /* for the provider; empty: the configured one */
     struct mo_span who;   /* for the audit log: "127.0.0.1:4711", "terminal" */
+    const char *door;     /* likewise: struct mo_door; static, or NULL */
     /* The user's name. Sessions of other users do not exist for them
      * (MO_ENOTFOUND). Empty: the operator, who may join every session.
      * [A-Za-z0-9_.@-] */
@@ -138,11 +141,13 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
 enum mo_remember { MO_REMEMBER_NO, MO_REMEMBER_SESSION, MO_REMEMBER_ALWAYS };
 
 struct mo_decision {
-    struct mo_span call;
+    struct mo_span call; /* as it was shown: a call that is asked about again
+                          * has another id */
     bool approved;
-    struct mo_span digest; /* empty: not checked */
+    const struct mo_span *digest; /* NULL: not sent */
     struct mo_span reason;
-    struct mo_span args; /* edited arguments; empty: unchanged */
+    struct mo_span args; /* edited arguments, need the digest; empty:
+                          * unchanged */
     enum mo_remember remember;
     struct mo_span conditions; /* MO_REMEMBER_ALWAYS: on the arguments */
 };

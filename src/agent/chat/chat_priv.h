@@ -54,6 +54,8 @@ struct mo_member {
     void *ctx;
     bool greeted; /* has had "system:ready" and "session:history" */
     char who[WHO_MAX];
+    const char *door; /* or NULL */
+    bool is_operator;
 };
 
 /* The current conversation in memory. */

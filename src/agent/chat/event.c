@@ -184,15 +184,26 @@ static struct mo_span shown_name_of(const struct call *k)
     return k->routed ? k->tool->name : mo_buf_view(&k->name);
 }
 
+/* The id that a decision names. A call that is asked about again has a new one;
+ * its other events have the first. */
+static void put_card(struct mo_jw *w, const struct call *k)
+{
+    mo_jw_member_cstr(w, "callId", k->card);
+    if (strcmp(k->card, k->key) != 0)
+        mo_jw_member_cstr(w, "firstId", k->key);
+}
+
 static void put_call(struct mo_jw *w, struct call *k)
 {
     const struct mo_tool *t = k->tool;
     float sure = 1;
     struct mo_span words = mo_chat_router_words(k, &sure);
+    bool operators =
+        t && mo_chat_call_verdict(k).approver == MO_APPROVER_OPERATOR;
 
     mo_jw_member(w, "name", shown_name_of(k));
     put_json(w, "args", mo_buf_view(&k->args));
-    mo_jw_member_cstr(w, "callId", k->key);
+    put_card(w, k);
     mo_jw_member_u64(w, "queuePosition", k->position);
     mo_jw_member_u64(w, "totalInQueue", k->total);
     mo_jw_member(w, "server", t ? t->def.server : MO_SPAN(""));
@@ -201,6 +212,7 @@ static void put_call(struct mo_jw *w, struct call *k)
     put_json(w, "annotations", t ? t->def.annotations : MO_SPAN("null"));
     mo_jw_member_cstr(w, "digest", k->digest);
     mo_jw_member_u64(w, "expiresAt", k->expires);
+    mo_jw_member_cstr(w, "approver", operators ? "operator" : "owner");
     if (k->route.len > 0)
         put_json(w, "route", mo_buf_view(&k->route));
     if (words.n == 0)
@@ -223,7 +235,7 @@ void mo_chat_event_resolved(struct call *k, bool approved)
     struct event ev;
     struct mo_jw *w = event_begin(&ev);
 
-    mo_jw_member_cstr(w, "callId", k->key);
+    put_card(w, k);
     mo_jw_member_bool(w, "approved", approved);
     mo_jw_member_cstr(w, "by", k->by);
     mo_jw_member_opt(w, "reason", mo_buf_view(&k->reason));

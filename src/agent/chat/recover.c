@@ -19,12 +19,24 @@ static const char *read_by(struct mo_json v)
     return NULL;
 }
 
+static const char *read_door(struct mo_json v)
+{
+    static const char *const known[] = {"page", "token", "socket", "terminal",
+                                        "open"};
+
+    for (size_t i = 0; i < MO_COUNT(known); i++)
+        if (mo_json_str_eq(v, mo_span_cstr(known[i])))
+            return known[i];
+    return NULL;
+}
+
 /* Restores the decision and the arguments it was made for. */
 static void read_decision(struct call *k, struct mo_json doc)
 {
     struct mo_json args = mo_json_get(doc, "args");
 
     k->by = read_by(mo_json_get(doc, "by"));
+    k->door.name = read_door(mo_json_get(doc, "door"));
     (void)mo_json_str_copy(mo_json_get(doc, "who"), k->who, sizeof(k->who));
     (void)mo_json_str_copy(mo_json_get(doc, "digest"), k->digest,
                            sizeof(k->digest));
@@ -37,11 +49,14 @@ static void read_decision(struct call *k, struct mo_json doc)
 static void read_outcome(struct call *k, struct mo_json doc)
 {
     struct mo_json content = mo_json_get(doc, "content");
-    uint64_t expires = 0;
+    uint64_t expires = 0, now = mo_wall_ms();
 
     mo_json_bool(mo_json_get(doc, "isError"), &k->is_error);
     mo_json_u64(mo_json_get(doc, "ms"), &k->took_ms);
-    if (mo_json_u64(mo_json_get(doc, "expires"), &expires) == 0)
+    (void)mo_json_u64(mo_json_get(doc, "expires"), &expires);
+    if (k->state == MO_CALL_PENDING)
+        mo_chat_call_set_expiry(k, expires > now ? expires - now : 0);
+    else
         k->expires = expires;
     if (mo_json_is(content, MO_JSON_ARRAY))
         mo_buf_span(&k->content, mo_json_text(content));
@@ -52,6 +67,9 @@ static void restore_pending(struct call *k, struct mo_json doc)
 {
     char then[MO_EXACT_DIGEST];
 
+    if (mo_json_get(doc, "card").p)
+        (void)mo_json_str_copy(mo_json_get(doc, "card"), k->card,
+                               sizeof(k->card));
     (void)mo_json_str_copy(mo_json_get(doc, "digest"), then, sizeof(then));
     if (k->tool)
         mo_chat_calls_digest(k);
@@ -138,6 +156,7 @@ static int recover_call(struct chat *c, const struct mo_entry_call *from,
     if (k == NULL)
         return mo_fail(e, MO_ENOMEM, "out of memory");
     (void)mo_json_str_copy(from->key, k->key, sizeof(k->key));
+    memcpy(k->card, k->key, sizeof(k->card));
     mo_json_str_buf(from->name, &k->name);
     if (from->id.p)
         mo_json_str_buf(from->id, &k->id);

@@ -277,10 +277,20 @@ static void fail_call(struct call *k, const struct stand_in *a,
         reason.n > 0 ? ": " : "", (int)reason.n, reason.p);
 }
 
+/* The approval was for another server's tool, and so were the arguments. */
 static void judge_stand_in(struct call *k, const struct stand_in *a)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
+    struct mo_err e;
 
+    k->answered = MO_ANSWERED_NOT;
+    k->door = (struct mo_door){NULL, false};
+    if (mo_exact_fits(
+            (struct mo_json){k->tool->def.schema.p, k->tool->def.schema.n},
+            (struct mo_json){k->args.p, k->args.len}, &e) < 0) {
+        fail_call(k, a, "cannot run it", mo_span_cstr(e.msg));
+        return;
+    }
     switch (v.action) {
     case MO_ACTION_ALLOW:
         k->by = v.remembered ? "remembered" : "rule";

@@ -140,9 +140,12 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
         .ctx = k,
     };
     mo_autobuf struct mo_buf params = {.max = MO_EXACT_MAX * 2};
-    struct mo_jw w = mo_jw_object(&params);
     struct mo_err e = {0};
+    struct mo_jw w;
 
+    if (!mo_chat_call_may_run(k))
+        return;
+    w = mo_jw_object(&params);
     mo_jw_member(&w, "name", name);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
     mo_jw_end(&w);

@@ -28,6 +28,7 @@ static int add_rule(struct remembered *r, struct mo_span server,
     if (rule->server.p == NULL || rule->tool.p == NULL)
         return MO_ENOMEM;
     r->rules.v = r->v;
+    r->rules.of_session = true;
     r->rules.n++;
     return 0;
 }
@@ -68,6 +69,11 @@ int mo_session_memory_decision(struct call *k, const struct mo_decision *d,
     struct chat *c = k->chat;
     int rc = 0;
 
+    if (d->remember == MO_REMEMBER_SESSION &&
+        mo_chat_call_verdict(k).approver == MO_APPROVER_OPERATOR)
+        return mo_fail(e, MO_EPOLICY,
+                       "The decision was not remembered: only the operator may "
+                       "approve this call, each time or for always.");
     if (!mo_policy_may_remember(c->agent->o.policy, &as_judged))
         return mo_fail(e, MO_EPOLICY,
                        "The decision was not remembered: the configuration "

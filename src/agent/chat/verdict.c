@@ -32,7 +32,7 @@ void mo_chat_calls_digest(struct call *k)
 {
     const struct mo_exact_call what = {
         .session = mo_span_cstr(k->chat->id),
-        .call = mo_span_cstr(k->key),
+        .call = mo_span_cstr(k->card),
         .server = k->tool->def.server,
         .tool = k->tool->def.name,
         .args = mo_buf_view(&k->args),
@@ -65,6 +65,7 @@ struct mo_policy_call mo_chat_call_for_policy(const struct call *k)
         .tool = k->tool->def.name,
         .claims = k->tool->claims,
         .args_text = mo_buf_view(&k->args),
+        .schema = {k->tool->def.schema.p, k->tool->def.schema.n},
         .session = &k->chat->remembered.rules,
     };
 }
@@ -76,42 +77,30 @@ struct mo_verdict mo_chat_call_verdict(const struct call *k)
     return mo_policy_judge(k->chat->agent->o.policy, &c);
 }
 
+static struct mo_span reason_of(const struct mo_verdict *v)
+{
+    return v->rule ? v->rule->reason : MO_SPAN("");
+}
+
 static void call_deny(struct call *k, struct mo_span why)
 {
     mo_chat_call_refuse(k, "rule", "This call is not allowed here%s%.*s.",
                         why.n > 0 ? ": " : "", (int)why.n, why.p);
 }
 
-/* True if the operator's rules deny the call with these arguments (empty: with
- * its own). The rules may have changed since it was judged. *why: the reason
- * of the rule. */
-static bool is_denied(struct call *k, struct mo_span args, struct mo_span *why)
-{
-    mo_autobuf struct mo_buf other = {.max = MO_EXACT_MAX};
-    struct mo_buf own = k->args;
-    struct mo_json_doc doc;
-    struct mo_verdict v;
-
-    if (args.n > 0 && mo_json_parse(args, 0, &doc, NULL) == 0 &&
-        mo_exact_args(doc.root, &other, NULL) == 0)
-        k->args = other;
-    v = mo_chat_call_verdict(k);
-    k->args = own;
-    *why = v.rule ? v.rule->reason : MO_SPAN("");
-    return v.action == MO_ACTION_DENY && !v.remembered;
-}
-
 void mo_chat_calls_judge_again(struct chat *c)
 {
-    struct mo_span why;
-
     if (c->state != CHAT_CALLS)
         return;
     mo_list_each_entry_safe (k, &c->calls.list, struct call, node) {
-        if (k->state != MO_CALL_PENDING || k->writing || !k->tool ||
-            !is_denied(k, mo_span(NULL, 0), &why))
+        struct mo_verdict v;
+
+        if (k->state != MO_CALL_PENDING || k->writing || !k->tool)
             continue;
-        call_deny(k, why);
+        v = mo_chat_call_verdict(k);
+        if (v.action != MO_ACTION_DENY || v.remembered)
+            continue;
+        call_deny(k, reason_of(&v));
         mo_chat_call_settle(k, MO_CALL_REJECTED);
     }
     mo_chat_calls_arm(c);
@@ -120,7 +109,6 @@ void mo_chat_calls_judge_again(struct chat *c)
 static void judge_call(struct call *k)
 {
     struct mo_verdict v = mo_chat_call_verdict(k);
-    struct mo_span why = v.rule ? v.rule->reason : MO_SPAN("");
 
     switch (v.action) {
     case MO_ACTION_ALLOW:
@@ -128,11 +116,11 @@ static void judge_call(struct call *k)
         k->by = v.remembered ? "remembered" : "rule";
         return;
     case MO_ACTION_DENY:
-        call_deny(k, why);
+        call_deny(k, reason_of(&v));
         return;
     default:
         k->state = MO_CALL_PENDING;
-        k->expires = mo_wall_ms() + k->chat->agent->o.approval_ms;
+        mo_chat_call_set_expiry(k, UINT64_MAX);
     }
 }
 
@@ -158,6 +146,7 @@ static int take_call(struct chat *c, const struct mo_llm_call *from,
     if (k == NULL || from->key.n >= sizeof(k->key))
         return mo_fail(e, MO_ENOMEM, "out of memory");
     memcpy(k->key, from->key.p, from->key.n);
+    memcpy(k->card, k->key, sizeof(k->card));
     mo_buf_span(&k->name, from->name);
     k->tool = mo_tools_find(c->tools, from->name);
     if (from->bad.n > 0) {
@@ -218,33 +207,171 @@ int mo_chat_calls_take(struct chat *c, const struct mo_llm_reply *r,
     return rc;
 }
 
+/* --- the last check ------------------------------------------------------ */
+
+static bool is_digest_true(struct call *k)
+{
+    char approved[MO_EXACT_DIGEST];
+
+    memcpy(approved, k->digest, sizeof(approved));
+    mo_chat_calls_digest(k);
+    return strcmp(approved, k->digest) == 0;
+}
+
+static int fit_schema(const struct call *k, struct mo_err *e)
+{
+    const struct mo_span schema = k->tool->def.schema;
+
+    return mo_exact_fits((struct mo_json){schema.p, schema.n},
+                         (struct mo_json){k->args.p, k->args.len}, e);
+}
+
+bool mo_chat_call_may_run(struct call *k)
+{
+    struct mo_verdict v = mo_chat_call_verdict(k);
+    struct mo_span why = reason_of(&v);
+    struct mo_err e;
+
+    if (!is_digest_true(k)) {
+        mo_chat_call_skip(k, "it is not the call that was approved");
+    } else if (k->tool->source != SOURCE_ROUTER &&
+               !mo_policy_tool_is_pinned(k->chat->agent->o.policy, k->tool,
+                                         NULL)) {
+        mo_chat_call_skip(k, "its server changed this tool, and a person must "
+                             "accept it");
+    } else if (v.action == MO_ACTION_DENY) {
+        mo_chat_call_skip(k, "it is not allowed here%s%.*s",
+                          why.n > 0 ? ": " : "", (int)why.n, why.p);
+    } else if (k->answered != MO_ANSWERED_NOT && fit_schema(k, &e) < 0) {
+        mo_chat_call_skip(k, "%s", e.msg);
+    } else if (!mo_verdict_may_run(&v, k->answered)) {
+        mo_chat_call_ask_again(k);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 /* --- decisions ----------------------------------------------------------- */
 
+/* Takes other arguments; k->shown has the old ones. On failure nothing
+ * changes. */
 static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
 {
     struct mo_json_doc doc;
+    struct mo_buf old;
     int rc = mo_json_parse(args, 0, &doc, e);
 
+    if (rc < 0)
+        return rc;
+    if (!mo_json_is(doc.root, MO_JSON_OBJECT))
+        return mo_fail(e, MO_EINVAL, "arguments must be a JSON object");
+    old = k->args;
+    mo_buf_init(&k->args, MO_EXACT_MAX);
+    rc = mo_exact_args(doc.root, &k->args, e);
     if (rc == 0)
-        rc = mo_chat_call_take_args(k, doc.root, e);
-    if (rc == 0)
-        mo_chat_calls_digest(k);
-    return rc;
+        rc = fit_schema(k, e);
+    if (rc < 0) {
+        mo_buf_fini(&k->args);
+        k->args = old;
+        return rc;
+    }
+    mo_buf_fini(&k->shown);
+    k->shown = old;
+    mo_chat_calls_digest(k);
+    return 0;
+}
+
+void mo_chat_call_undo_edit(struct call *k)
+{
+    if (k->shown.len == 0)
+        return;
+    mo_buf_fini(&k->args);
+    k->args = k->shown;
+    mo_buf_init(&k->shown, MO_EXACT_MAX);
+    mo_chat_calls_digest(k);
 }
 
 /* Audits a decision that was refused. */
 static void audit_refusal(const struct mo_member *m,
                           const struct mo_decision *d, const char *code)
 {
+    const struct mo_door door = {m->door, false};
     const struct mo_audit_row row = {
         .event = "refused",
         .subject = mo_span_cstr(code),
         .call = mo_span_head(d->call, MO_LLM_KEY_MAX),
         .approved = &d->approved,
         .who = mo_span_cstr(m->who),
+        .door = &door,
     };
 
     mo_chat_audit(m->chat, &row);
+}
+
+static enum mo_answered answered_by(const struct mo_member *m)
+{
+    return m->is_operator ? MO_ANSWERED_OPERATOR : MO_ANSWERED_OWNER;
+}
+
+/* Checks that the decision is about what was shown. Returns NULL, or the code
+ * of the refusal with its text. */
+static const char *check_shown(const struct call *k,
+                               const struct mo_decision *d, struct mo_err *e)
+{
+    if (d->args.n > 0 && d->digest == NULL) {
+        mo_fail(e, MO_EINVAL,
+                "edited arguments need the digest of the call that was shown");
+        return "digest_required";
+    }
+    if (d->digest && d->digest->n == 0) {
+        mo_fail(e, MO_EINVAL,
+                "the digest is empty; send the one that was shown, or none");
+        return "bad_digest";
+    }
+    if (d->digest && !mo_span_eq_ct(*d->digest, mo_span_cstr(k->digest))) {
+        mo_fail(e, MO_EPOLICY,
+                "the call has changed since it was shown; look at it again");
+        return "changed";
+    }
+    return NULL;
+}
+
+/* Checks a yes against the rules as they are now, for the arguments that the
+ * call has now. */
+static const char *check_rules(const struct mo_member *m, const struct call *k,
+                               struct mo_err *e)
+{
+    struct mo_verdict v = mo_chat_call_verdict(k);
+    struct mo_span why = reason_of(&v);
+
+    if (v.action == MO_ACTION_DENY) {
+        mo_fail(e, MO_EPOLICY, "this call is not allowed here%s%.*s",
+                why.n > 0 ? ": " : "", (int)why.n, why.p);
+        return "denied";
+    }
+    if (!mo_verdict_may_run(&v, answered_by(m))) {
+        mo_fail(e, MO_EPOLICY, "only the operator may approve this call");
+        return "operator_only";
+    }
+    return NULL;
+}
+
+/* Takes the edited arguments and judges the call. Returns NULL, or the code of
+ * the refusal with its text; then the call is as it was. */
+static const char *check_decision(const struct mo_member *m, struct call *k,
+                                  const struct mo_decision *d, struct mo_err *e)
+{
+    const char *code = check_shown(k, d, e);
+
+    if (code || !d->approved || k->tool == NULL)
+        return code;
+    if (d->args.n > 0 && edit_args(k, d->args, e) < 0)
+        return "bad_request";
+    code = check_rules(m, k, e);
+    if (code)
+        mo_chat_call_undo_edit(k);
+    return code;
 }
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
@@ -253,7 +380,7 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     struct chat *c = m->chat;
     struct ack ack = {done, ctx};
     struct call *k = mo_chat_calls_find(c, d->call);
-    struct mo_span why;
+    const char *code = NULL;
     struct mo_err e;
 
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
@@ -262,28 +389,19 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
         mo_chat_ack(&ack, "unknown_call", mo_chat_calls_none);
         return;
     }
-    if (d->digest.n > 0 && !mo_span_eq_ct(d->digest, mo_span_cstr(k->digest))) {
-        audit_refusal(m, d, "changed");
-        mo_chat_ack(
-            &ack, "changed",
-            "the call has changed since it was shown; look at it again");
-        return;
-    }
-    if (d->approved && k->tool && is_denied(k, d->args, &why)) {
-        audit_refusal(m, d, "denied");
-        mo_fail(&e, MO_EPOLICY, "this call is not allowed here%s%.*s",
-                why.n > 0 ? ": " : "", (int)why.n, why.p);
-        mo_chat_ack(&ack, "denied", e.msg);
-        return;
-    }
-    if (d->args.n > 0 && edit_args(k, d->args, &e) < 0) {
-        mo_chat_ack(&ack, "bad_request", e.msg);
+    code = check_decision(m, k, d, &e);
+    if (code) {
+        audit_refusal(m, d, code);
+        mo_chat_ack(&ack, code, e.msg);
         return;
     }
     mo_buf_set(&k->reason, mo_span_head(d->reason, REASON_MAX));
     k->ack = ack;
     k->by = "person";
     memcpy(k->who, m->who, sizeof(k->who));
+    k->door = (struct mo_door){m->door, false};
+    k->answered = d->approved ? answered_by(m) : MO_ANSWERED_NOT;
+    k->kept = 0;
     if (d->remember != MO_REMEMBER_NO)
         k->kept = mo_session_memory_decision(k, d, &e) == 0 ? 1 : -1;
     if (k->kept < 0)

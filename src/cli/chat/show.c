@@ -154,10 +154,12 @@ void mo_chat_cmd_decide(struct cli_chat *t, bool approved,
                             .reason = reason,
                             .args = args};
     mo_autoarena struct mo_arena a = {.cap = 65536};
+    struct mo_span digest = {NULL, 0};
 
     t->mode = WAIT;
     (void)mo_json_str(mo_json_get(k->doc, "callId"), &a, &d.call);
-    (void)mo_json_str(mo_json_get(k->doc, "digest"), &a, &d.digest);
+    (void)mo_json_str(mo_json_get(k->doc, "digest"), &a, &digest);
+    d.digest = &digest;
     if (t->member)
         mo_chat_decide(t->member, &d, mo_chat_cmd_decided, t);
 }
@@ -445,7 +447,8 @@ int mo_chat_cmd_join(struct cli_chat *t, const char *model, struct mo_err *e)
 {
     struct mo_join j = {.session = mo_span_cstr(t->session),
                         .model = mo_span_cstr(model ? model : ""),
-                        .who = MO_SPAN("terminal")};
+                        .who = MO_SPAN("terminal"),
+                        .door = "terminal"};
 
     return mo_chat_join(mo_agent_setup_agent(t->agent), &j, &member_cb, t,
                         &t->member, e);

@@ -125,6 +125,7 @@ static void take_texts(struct call_approval *j, const struct call_target *t)
         keep(j, mo_span_cstr(mo_upstream_server(t->slot->up)->name), SIZE_MAX);
     k->tool = keep(j, t->own, SIZE_MAX);
     k->who = keep(j, mo_span_cstr(j->f->who), SIZE_MAX);
+    k->owner = keep(j, c->caller, SIZE_MAX);
     if (c->client.n <= CLIENT_MAX)
         k->client = keep(j, mo_json_text(c->client), SIZE_MAX);
     mo_trace_meta(mo_json_get(c->params, "_meta"), &trace);
@@ -165,7 +166,8 @@ static struct call_approval *call_approval_new(struct forwarded_call *f,
     mo_later_init(&j->later, on_later);
     mo_timer_init(&j->deadline, on_deadline);
     mo_timer_init(&j->beat, on_beat);
-    room += strlen(mo_upstream_server(t->slot->up)->name) + f->down->inside.n;
+    room += strlen(mo_upstream_server(t->slot->up)->name) + f->down->inside.n +
+            f->down->caller.n;
     if (!t->arguments.p)
         room -= WORDS_MAX;
     if (f->down->client.n < CLIENT_MAX)
@@ -244,7 +246,9 @@ static void refuse(struct call_approval *j)
         {"rule", "This call is not allowed here"},
         {"person", "A person did not allow this call"},
         {"client", "The person did not allow this call"},
-        {"time", "Nobody allowed this call in time, so it was not run"},
+        {"time", "Nobody allowed this call in time, so it was not run. A "
+                 "person decides on the approvals page or with "
+                 "`mcp-orchestrator approvals`"},
     };
     const char *text = rows[0].text;
     struct forwarded_call *f = j->f;
@@ -298,7 +302,9 @@ static void on_beat(struct mo_timer *t)
 
     if (f->down)
         mo_ep_call_progress(f->down, BEAT_STEP * ++j->beats, -1,
-                            "waiting for a person to allow this call");
+                            "waiting for a person to allow this call, on the "
+                            "approvals page or with `mcp-orchestrator "
+                            "approvals`");
     mo_timer_start(f->g->loop, t, BEAT_MS);
 }
 
@@ -391,6 +397,8 @@ void mo_call_approval_answer(struct forwarded_call *f, struct mo_json answer)
           mo_json_str_eq(mo_json_get(content, "decision"), MO_SPAN("approve"));
     (void)mo_json_str_copy(mo_json_get(content, "reason"), j->pub.reason,
                            sizeof(j->pub.reason));
+    j->pub.answered = yes ? MO_ANSWERED_CLIENT : MO_ANSWERED_NOT;
+    j->pub.door = (struct mo_door){"client", true};
     say(j, yes, "client");
 }
 
@@ -413,7 +421,8 @@ static void hold(struct call_approval *j, const struct call_target *t,
     call_approval_move(j, WAITS);
     j->held = mo_now_ns();
     j->pub.by_client = ask_client(j, question);
-    mo_timer_start(l, &j->deadline, o->wait_ms ? o->wait_ms : MO_GW_WAIT_MS);
+    mo_timer_start(l, &j->deadline,
+                   j->pub.wait_ms ? j->pub.wait_ms : MO_GW_WAIT_MS);
     if (!j->pub.by_client)
         mo_timer_start(l, &j->beat, 0);
     if (o->held)
@@ -476,6 +485,38 @@ bool mo_call_approval_begin(struct forwarded_call *f,
     return what == MO_GW_LET;
 }
 
+/* Asks the judge once more about the bytes that are about to be sent. */
+static bool judge_last(struct call_approval *j, const struct call_target *t)
+{
+    const struct mo_approval_hooks *o = judge_of(j->f);
+    bool may = true;
+
+    j->pub.item = t->item;
+    j->pub.arguments = mo_rewrite_args(j->f->down, t);
+    if (o->again)
+        may = o->again(o->ctx, &j->pub);
+    j->pub.item = (struct mo_json){NULL, 0};
+    j->pub.arguments = (struct mo_json){NULL, 0};
+    if (!may)
+        refuse(j);
+    return may;
+}
+
+/* A stand-in gets arguments that were made for another tool. */
+static bool fits_stand_in(struct call_approval *j, const struct call_target *t)
+{
+    struct mo_json args = mo_rewrite_args(j->f->down, t);
+    struct mo_err e;
+
+    if (mo_exact_fits(mo_json_get(t->item, "inputSchema"),
+                      args.p ? args : (struct mo_json){"{}", 2}, &e) == 0)
+        return true;
+    (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
+                   "%.*s stands in for its server, and %s",
+                   (int)j->pub.server.n, j->pub.server.p, e.msg);
+    return false;
+}
+
 /* The first server's case is over; whoever stands in must be let by itself. A
  * person's yes was for the first one. */
 static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
@@ -487,12 +528,12 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     mo_call_approval_done(f, f->failover.sent ? MO_GW_LOST : MO_GW_ERROR, 0);
     mo_call_approval_free(f);
     what = open_case(f, t, true, &question, &j);
-    if (what == MO_GW_LET) {
+    if (!j)
+        return false;
+    if (what == MO_GW_LET && fits_stand_in(j, t)) {
         call_approval_move(j, RUNS);
         return true;
     }
-    if (!j)
-        return false;
     if (what == MO_GW_ASK)
         (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
                        "%.*s stands in for its server, and nobody was asked "
@@ -513,7 +554,7 @@ bool mo_call_approval_again(struct forwarded_call *f,
     if (!mo_span_is(j->pub.server, mo_upstream_server(t->slot->up)->name))
         return elsewhere(f, t);
     if (mo_call_approval_is_same(j, t))
-        return true;
+        return judge_last(j, t);
     mo_call_approval_done(f, MO_GW_ERROR, 0);
     mo_forward_refuse(f,
                       MO_SPAN("The tool or the call is not what was looked at; "

@@ -5,10 +5,7 @@
  * what they say: the flight carries them, whoever the call goes to. */
 #include "gateway/call/call_approval_priv.h"
 
-#include "codec/json/jschema.h"
 #include "codec/sha256.h"
-
-#define PROBLEMS_MAX ((size_t)16 * 1024)
 
 int mo_call_approval_shown(const struct forwarded_call *f,
                            const struct call_target *t,
@@ -50,23 +47,6 @@ void mo_call_approval_digest(struct mo_json args, char out[MO_EXACT_DIGEST])
 }
 
 /* --- other arguments ----------------------------------------------------- */
-
-/* A schema that cannot be checked here is left to the server. */
-static int fits(const struct call_target *t, struct mo_json args,
-                struct mo_err *e)
-{
-    static const struct mo_jschema_opts o = {.name = "args"};
-    struct mo_json schema = mo_json_get(t->item, "inputSchema");
-    struct mo_jschema_result r;
-    mo_autobuf struct mo_buf why = {.max = PROBLEMS_MAX};
-
-    if (!schema.p || mo_jschema_check(schema, args, &o, &r, NULL) < 0 ||
-        r.valid)
-        return 0;
-    (void)mo_jschema_put(&why, &r);
-    return mo_fail(e, MO_EINVAL, "they do not fit the tool's schema: %s",
-                   mo_buf_cstr(&why));
-}
 
 /* The edited arguments are the pending ones from now on. */
 static int take(struct call_approval *j, struct call_target *t,
@@ -112,6 +92,6 @@ int mo_call_approval_edit(struct mo_gw_case *k, struct mo_span args,
     if (!mo_call_approval_is_same(j, &t))
         return mo_fail(e, MO_EPOLICY,
                        "the call is not what was shown; look at it again");
-    rc = fits(&t, doc.root, e);
+    rc = mo_exact_fits(mo_json_get(t.item, "inputSchema"), doc.root, e);
     return rc < 0 ? rc : take(j, &t, args, e);
 }

@@ -204,6 +204,7 @@ export const en = {
   'claim.outside': 'external access',
   'claim.outsideWhy': 'The server says that this tool interacts with external systems.',
 
+  'card.operatorOnly': 'Only the operator can approve this',
   'card.label': 'Waiting for your decision: {what}',
   'card.position': '{i} of {total}',
   'card.expires': 'expires in {time}',
@@ -490,6 +491,7 @@ export const en = {
   'rules.anyServer': 'any server',
   'rules.anyArgs': 'any arguments',
   'rules.everyTime': 'every time',
+  'rules.approver': 'decided by the {who}',
   'rules.by': '{day}, {time} by {who}',
   'rules.remove': 'Remove the rule for {tool}',
   'rules.removeHint': 'Remove this rule',

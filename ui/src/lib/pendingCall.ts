@@ -13,6 +13,7 @@ export function asApproval(c: PendingCall): Approval {
     server: c.server,
     args: c.args,
     callId: c.id,
+    firstId: '',
     queuePosition: 1,
     totalInQueue: 1,
     title: text(c.definition?.['title']),
@@ -23,6 +24,7 @@ export function asApproval(c: PendingCall): Approval {
     words: c.words,
     confidence: c.confidence,
     route: null,
+    approver: c.approver,
   };
 }
 

@@ -156,7 +156,7 @@ export const useConversationStore = defineStore('conversation', () => {
     return c;
   }
   function addPending(a: Approval): void {
-    const c = callOf(a.callId, a.name);
+    const c = callOf(a.firstId || a.callId, a.name);
     c.args = a.args;
     c.approval = a;
     c.route = a.route;
@@ -325,13 +325,13 @@ export const useConversationStore = defineStore('conversation', () => {
     },
     'tool:approval_required': addPending,
     'tool:resolved': (r) => {
-      const c = callOf(r.callId);
+      const c = callOf(r.firstId || r.callId);
       c.state = r.approved ? 'running' : 'rejected';
       c.by = r.by;
       c.reason = r.reason;
       c.approval = null;
       c.began = Date.now();
-      if (r.approved) lastCall.value = r.callId;
+      if (r.approved) lastCall.value = c.callId;
     },
     'tool:progress': (p) => addOutput(p.callId, p.message),
     'tool:log': (l) => {
