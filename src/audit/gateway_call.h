@@ -46,6 +46,7 @@ struct mo_gw_case {
     char reason[MO_GW_REASON_MAX]; /* for people; for the model if denied */
     const char *by; /* who decided: "rule", "person", "client", "time" */
     void *data;
+    struct mo_audit_open *left; /* set by leaves(): its record; or NULL */
     /* How to decide, edit and run it (policy/approval_hooks.h): */
     const struct mo_gw_case_ops *ops;
     /* Set by the gateway as they become known: */

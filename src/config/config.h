@@ -116,6 +116,7 @@ struct mo_config_gateway {
 struct mo_config_audit {
     bool arguments;
     int64_t max_mb, files;
+    const char *anchor; /* "syslog", "file:/PATH"; NULL: none */
 };
 
 struct mo_config_api {

@@ -224,11 +224,15 @@ static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
 {
     struct mo_json_doc doc;
     int rc = mo_json_parse(args, 0, &doc, e);
+    char before[MO_EXACT_DIGEST];
 
+    mo_sha256_hex(mo_buf_view(&k->args), before);
     if (rc == 0)
         rc = mo_chat_call_take_args(k, doc.root, e);
-    if (rc == 0)
-        mo_chat_calls_digest(k);
+    if (rc < 0)
+        return rc;
+    memcpy(k->before, before, sizeof(before));
+    mo_chat_calls_digest(k);
     return rc;
 }
 
