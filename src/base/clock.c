@@ -22,6 +22,14 @@ uint64_t mo_wall_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / MO_MS;
 }
 
+uint64_t mo_wall_coarse_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / MO_MS;
+}
+
 static char *put_digits(char *at, unsigned v, unsigned width)
 {
     for (unsigned i = width; i > 0; i--, v /= 10)

@@ -14,6 +14,8 @@
 
 uint64_t mo_now_ns(void);
 uint64_t mo_wall_ms(void);
+/* The same up to 10 ms ago, and several times as fast. */
+uint64_t mo_wall_coarse_ms(void);
 
 #define MO_ISO8601_MAX 25 /* 2026-11-15T01:02:03.456Z and the NUL */
 

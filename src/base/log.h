@@ -81,7 +81,8 @@ void mo_log_about(const struct mo_log *l, enum mo_level lv, const char *room,
                   const struct mo_log_facts *about, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* The same with a finished message, for lines too frequent to format. */
+/* The same with a finished message, for frequent lines. While lines are
+ * collected (see below) it may be formatted later. room is a literal. */
 void mo_log_text(const struct mo_log *l, enum mo_level lv, const char *room,
                  const struct mo_log_facts *about, struct mo_span text);
 

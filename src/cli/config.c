@@ -1,4 +1,5 @@
-/* config check, show, schema, docs - checks and prints the configuration. */
+/* config check, allow, show, schema, docs - checks and prints the
+ * configuration, and confirms files of the working directory. */
 #include "config/doc.h"
 
 #include "cli/cmd.h"
@@ -16,6 +17,28 @@ int mo_run_config_check(struct mo_cli *c)
                       cfg.now->mcp.n, cfg.now->mcp.n == 1 ? "" : "s");
     else
         mo_buf_puts(&b, "ok: no config file, defaults are used\n");
+    return mo_cli_print(c, &b);
+}
+
+static void say_allowed(void *ctx, const char *path)
+{
+    struct mo_buf *b = ctx;
+
+    mo_buf_printf(b, "%s: confirmed as it is now\n", path);
+}
+
+int mo_run_config_allow(struct mo_cli *c)
+{
+    const struct mo_config_input in = {.environ = c->environ};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    struct mo_err e = {0};
+
+    if (mo_config_allow(&in, say_allowed, &b, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+    if (b.len == 0)
+        return mo_cli_error(c, MO_EXIT_CONFIG,
+                            "this directory has no " MO_CONFIG_FILE
+                            " and no .env");
     return mo_cli_print(c, &b);
 }
 

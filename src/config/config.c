@@ -56,21 +56,29 @@ static void allowed_list(const struct mo_config_holder *h, char out[PATH_MAX])
                        xdg ? xdg : home, xdg ? "" : "/.config");
 }
 
-/* True if a file of the directory that has `path` was named: its user knows
- * that directory. */
-static bool is_beside_named(const struct mo_config_holder *h, const char *path)
+/* True if `path` is in the directory of `other`, or in `other` itself. */
+static bool is_in_dir(const char *path, const char *other, bool itself)
 {
-    const char *named =
-        h->in.file
-            ? h->in.file
-            : mo_config_find_env(h->in.environ, "MCP_ORCHESTRATOR_CONFIG");
     char a[PATH_MAX], b[PATH_MAX];
 
-    if (!named || !realpath(named, a) || !realpath(path, b))
+    if (!other || !realpath(path, a) || !realpath(other, b))
         return false;
     *strrchr(a, '/') = '\0';
-    *strrchr(b, '/') = '\0';
+    if (!itself)
+        *strrchr(b, '/') = '\0';
     return strcmp(a, b) == 0;
+}
+
+/* The user's home directory, or one that has the file they named. */
+static bool is_known_dir(const struct mo_config_holder *h, const char *path)
+{
+    char *const *env = h->in.environ;
+    const char *named = h->in.file;
+
+    if (!named)
+        named = mo_config_find_env(env, "MCP_ORCHESTRATOR_CONFIG");
+    return is_in_dir(path, named, false) ||
+           is_in_dir(path, mo_config_find_env(env, "HOME"), true);
 }
 
 /* May a file of the working directory be used? Asked only at the start: while
@@ -81,31 +89,39 @@ static bool is_confirmed(const struct mo_config_holder *h, const char *path,
     char list[PATH_MAX];
 
     allowed_list(h, list);
-    return h->in.trusts_dir || is_beside_named(h, path) ||
+    return h->in.trusts_dir || is_known_dir(h, path) ||
            mo_trust_is_allowed(list, path, text);
 }
 
 /* --- .env ----------------------------------------------------------------- */
 
-static int read_dotenv_text(struct mo_config_load *l,
-                            struct mo_config_holder *h, const char *path,
-                            struct mo_buf *text, struct mo_err *e)
+static void find_used(void *ctx, const char *path, const struct mo_key *k,
+                      void *field)
 {
-    int rc = mo_file_read(path, MO_DOTENV_FILE_MAX, text, &h->dotenv, e);
+    struct mo_config_load *l = ctx;
+    struct mo_span names = mo_span_cstr(k->env);
 
-    if (rc == 0)
-        rc = mo_file_trust(path, &h->dotenv, false, e);
-    if (rc < 0)
-        return rc;
-    if (!h->now)
-        h->uses_dotenv = is_confirmed(h, path, mo_buf_view(text));
-    if (h->uses_dotenv)
-        return 0;
-    mo_config_warn(l->rep,
-                   "%s is not used: read it, then confirm it with "
-                   "`mcp-orchestrator config allow`",
-                   path);
-    return MO_ENOTFOUND;
+    (void)path;
+    (void)field;
+    while (k->env && names.p) {
+        struct mo_span name = mo_span_cut(&names, ',');
+
+        for (size_t i = 0; i < l->cfg->env.n; i++)
+            if (mo_span_is(name, l->cfg->env.v[i].name))
+                l->dotenv_matters = true;
+    }
+}
+
+/* Every project has its .env: say nothing if it holds none of our variables. */
+static void forget_dotenv(struct mo_config_load *l, const char *path)
+{
+    mo_keys_walk(&mo_config_keys, l->cfg, find_used, l);
+    l->cfg->env = (struct mo_dotenv){.n = 0};
+    if (l->dotenv_matters)
+        mo_config_warn(l->rep,
+                       "%s is not used: read it, then confirm it with "
+                       "`mcp-orchestrator config allow`",
+                       path);
 }
 
 static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
@@ -117,12 +133,18 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
     int rc;
 
     dotenv_path(h, path);
-    rc = read_dotenv_text(l, h, path, &text, &e);
+    rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
+    if (rc == 0 && !h->now)
+        h->uses_dotenv = is_confirmed(h, path, mo_buf_view(&text));
+    if (rc == 0 && h->uses_dotenv)
+        rc = mo_file_trust(path, &h->dotenv, false, &e);
     if (rc == 0)
         rc = mo_dotenv_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line,
                              &e);
     if (rc == MO_ENOMEM)
         l->no_memory = true;
+    else if (rc != MO_ENOTFOUND && !h->uses_dotenv)
+        forget_dotenv(l, path);
     else if (rc < 0 && line)
         mo_config_error(l->rep, "%s:%u: %s", path, line, e.msg);
     else if (rc < 0 && rc != MO_ENOTFOUND)

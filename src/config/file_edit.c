@@ -194,5 +194,7 @@ int mo_file_edit_save(struct mo_file_edit *r, struct mo_config_report *rep,
                        r->path);
     if (r->stamp.there)
         rc = save_backup(r, mode, e);
-    return rc < 0 ? rc : mo_file_save(r->path, mo_buf_view(&r->text), mode, e);
+    if (rc == 0)
+        rc = mo_file_save(r->path, mo_buf_view(&r->text), mode, e);
+    return rc < 0 ? rc : mo_config_written(r->h, e);
 }

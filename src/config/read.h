@@ -21,6 +21,7 @@ struct mo_config_load {
     const char *file;    /* the name in messages */
     struct mo_span text; /* of the file */
     const char *at;      /* the last value that was read */
+    bool dotenv_matters; /* .env holds a variable of ours */
     bool literal_secret; /* a secret in the file is not a reference */
     bool no_memory;      /* an allocation failed */
 };

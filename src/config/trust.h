@@ -6,9 +6,9 @@
  *   - every file must belong to us or to root, and nobody else may write it
  *     (mo_file_trust());
  *   - mcp-orchestrator.json and .env of the working directory are used only if
- *     their present content was confirmed with `config allow`, or if a file of
- *     that directory was named. Otherwise a cloned repository could bring its
- *     own.
+ *     their present content was confirmed with `config allow`, if a file of
+ *     that directory was named, or if it is the home directory. Otherwise a
+ *     cloned repository could bring its own.
  *
  * The list of confirmed files is CONFIG_HOME/mcp-orchestrator/allowed: one line
  * per file, the SHA-256 of its content and its path. */

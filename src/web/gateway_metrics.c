@@ -119,7 +119,7 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
                                             .ms = k->ms - k->waited_ms,
                                             .failed = k->outcome != MO_GW_OK};
     struct row none = {.calls = NULL};
-    struct row *r = mo_call_stats_add(g->sums, &call, mo_wall_ms());
+    struct row *r = mo_call_stats_add(g->sums, &call, mo_wall_coarse_ms());
 
     r = r ? r : &none; /* no room: found each time */
     mo_prom_count(series(&r->calls, g->m[CALLS], labels), 1);

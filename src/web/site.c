@@ -18,7 +18,10 @@ struct mo_site {
     struct mo_gate gate;
     struct mo_strikes strikes;
     struct mo_route routes[MO_SITE_ROUTES_MAX];
-    size_t literal[MO_SITE_ROUTES_MAX]; /* bytes before "{", compared first */
+    /* Of each route, to pass over most of them quickly: the bytes before "{",
+     * and whether they are all of its path. */
+    size_t literal[MO_SITE_ROUTES_MAX];
+    bool is_exact[MO_SITE_ROUTES_MAX];
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
     size_t nready;
@@ -103,11 +106,19 @@ size_t mo_site_routes(const struct mo_site *s, const struct mo_route **out)
     return s->nroutes;
 }
 
+/* The bytes of a pattern before its first "{". */
+static size_t literal_of(const struct mo_route *r)
+{
+    return strcspn(r->path, "{");
+}
+
 int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
     if (s->nroutes == MO_SITE_ROUTES_MAX)
         return MO_EBUSY;
-    s->literal[s->nroutes] = strcspn(r->path, "{");
+    s->literal[s->nroutes] = literal_of(r);
+    s->is_exact[s->nroutes] =
+        !r->path[literal_of(r)] && !(r->flags & MO_ROUTE_PREFIX);
     s->routes[s->nroutes++] = *r;
     return 0;
 }
@@ -135,7 +146,6 @@ struct mo_span mo_req_segment(const struct mo_req *rq, unsigned i)
     return one;
 }
 
-/* literal: the bytes of the pattern before its first "{". */
 static bool path_fits(const struct mo_route *r, size_t literal,
                       struct mo_span path)
 {
@@ -165,7 +175,7 @@ static bool method_fits(const struct mo_route *r, enum mo_http_method m)
 
 bool mo_route_fits(const struct mo_route *r, const struct mo_req *rq)
 {
-    return path_fits(r, strcspn(r->path, "{"), rq->path) &&
+    return path_fits(r, literal_of(r), rq->path) &&
            method_fits(r, rq->head->method);
 }
 
@@ -178,7 +188,8 @@ static const struct mo_route *find(const struct mo_site *s,
     for (size_t i = 0; i < s->nroutes; i++) {
         const struct mo_route *r = &s->routes[i];
 
-        if (!path_fits(r, s->literal[i], rq->path) ||
+        if ((s->is_exact[i] && s->literal[i] != rq->path.n) ||
+            !path_fits(r, s->literal[i], rq->path) ||
             (*path && strcmp(*path, r->path) != 0))
             continue;
         *path = r->path;

@@ -45,6 +45,7 @@ static void enter(struct place *p)
     (void)snprintf(p->dir, sizeof(p->dir), "/tmp/mo-config-XXXXXX");
     assert_non_null(mkdtemp(p->dir));
     p->in.dir = p->dir;
+    p->in.trusts_dir = true;
 }
 
 static void leave(struct place *p)
@@ -864,9 +865,172 @@ static void test_torture(void **state)
     leave(&p);
 }
 
+/* --- which files are trusted --------------------------------------------- */
+
+/* A place whose home is elsewhere, as in a cloned repository. */
+static void enter_foreign(struct place *p, char home[32], char *env[2],
+                          char text[80])
+{
+    enter(p);
+    p->in.trusts_dir = false;
+    (void)snprintf(home, 32, "/tmp/mo-home-XXXXXX");
+    assert_non_null(mkdtemp(home));
+    (void)snprintf(text, 80, "HOME=%s", home);
+    env[0] = text;
+    env[1] = NULL;
+    p->in.environ = env;
+}
+
+static void count_said(void *ctx, const char *path)
+{
+    (void)path;
+    ++*(unsigned *)ctx;
+}
+
+static void remove_home(const char *home)
+{
+    static const char *const names[] = {"/.config/mcp-orchestrator/allowed",
+                                        "/.config/mcp-orchestrator", "/.config",
+                                        ""};
+    char path[256];
+
+    for (size_t i = 0; i < MO_COUNT(names); i++) {
+        (void)snprintf(path, sizeof(path), "%s%s", home, names[i]);
+        (void)remove(path);
+    }
+}
+
+static void test_unconfirmed(void **state)
+{
+    char home[32], text[80], *env[2], path[256];
+    unsigned said = 0;
+    struct place p;
+
+    (void)state;
+    enter_foreign(&p, home, env, text);
+    assert_int_equal(load(&p), 0); /* nothing there */
+    mo_config_close(&p.h);
+    put(&p, MO_CONFIG_FILE, "{\"server\":{\"port\":4}}");
+    assert_int_equal(load(&p), MO_EINVAL);
+    assert_non_null(strstr(p.rep.v[0].text, "config allow"));
+    assert_int_equal(mo_config_allow(&p.in, count_said, &said, &p.e), 0);
+    assert_int_equal(said, 1);
+    assert_int_equal(load(&p), 0);
+    assert_int_equal(p.h.now->server.port, 4);
+    /* while it runs, its owner may change it; the next start asks again */
+    put(&p, MO_CONFIG_FILE, "{\"server\":{\"port\":5}}");
+    assert_int_equal(mo_config_reload(&p.h, &p.rep, &p.e), 0);
+    assert_int_equal(p.h.now->server.port, 5);
+    mo_config_close(&p.h);
+    assert_int_equal(load(&p), MO_EINVAL);
+    /* named, or in the home directory, it needs none */
+    (void)snprintf(path, sizeof(path), "%s/" MO_CONFIG_FILE, p.dir);
+    p.in.file = path;
+    assert_int_equal(load(&p), 0);
+    mo_config_close(&p.h);
+    p.in.file = NULL;
+    (void)snprintf(text, sizeof(text), "HOME=%s", p.dir);
+    assert_int_equal(load(&p), 0);
+    mo_config_close(&p.h);
+    remove_home(home);
+    leave(&p);
+}
+
+static void test_unconfirmed_dotenv(void **state)
+{
+    char home[32], text[80], *env[2];
+    unsigned said = 0;
+    struct place p;
+
+    (void)state;
+    enter_foreign(&p, home, env, text);
+    put(&p, ".env", "DATABASE_URL=of-some-project\n");
+    assert_int_equal(load(&p), 0);
+    assert_int_equal(p.rep.warnings, 0); /* none of ours */
+    mo_config_close(&p.h);
+    put(&p, ".env", "PORT=4\n");
+    assert_int_equal(load(&p), 0);
+    assert_int_equal(p.h.now->server.port, 3000);
+    assert_int_equal(p.rep.warnings, 1);
+    assert_non_null(strstr(p.rep.v[0].text, "config allow"));
+    mo_config_close(&p.h);
+    assert_int_equal(mo_config_allow(&p.in, count_said, &said, &p.e), 0);
+    assert_int_equal(load(&p), 0);
+    assert_int_equal(p.h.now->server.port, 4);
+    assert_int_equal(p.rep.warnings, 0);
+    mo_config_close(&p.h);
+    remove_home(home);
+    leave(&p);
+}
+
+static void test_foreign_owner(void **state)
+{
+    static const struct {
+        mode_t mode;
+        uid_t owner;
+        gid_t group;
+        int rc;
+    } rows[] = {
+        {0600, 0, 0, 0},
+        {0644, 0, 0, 0},
+        {0664, 0, 0, 0}, /* its own group may write */
+        {0664, 0, 5, MO_EINVAL},
+        {0646, 0, 0, MO_EINVAL},
+        {0600, 65534, 0, MO_EINVAL},
+    };
+    char path[256];
+    struct place p;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    enter(&p);
+    (void)snprintf(path, sizeof(path), "%s/" MO_CONFIG_FILE, p.dir);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        int rc;
+
+        put(&p, MO_CONFIG_FILE, "{}");
+        assert_int_equal(chown(path, rows[i].owner, rows[i].group), 0);
+        assert_int_equal(chmod(path, rows[i].mode), 0);
+        rc = load(&p);
+        assert_int_equal(rc, rows[i].rc);
+        if (rc == 0)
+            mo_config_close(&p.h);
+    }
+    leave(&p);
+}
+
+/* A file that appears in the working directory is not read by a server that
+ * runs with another. */
+static void test_no_switch(void **state)
+{
+    char sub[256], text[256], *env[2] = {text, NULL};
+    struct place p;
+
+    (void)state;
+    enter(&p);
+    (void)snprintf(text, sizeof(text), "XDG_CONFIG_HOME=%s", p.dir);
+    (void)snprintf(sub, sizeof(sub), "%s/mcp-orchestrator", p.dir);
+    assert_int_equal(mkdir(sub, 0700), 0);
+    put(&p, "mcp-orchestrator/config.json", "{\"server\":{\"port\":4}}");
+    p.in.environ = env;
+    assert_int_equal(load(&p), 0);
+    assert_int_equal(p.h.now->server.port, 4);
+    put(&p, MO_CONFIG_FILE, "{\"server\":{\"port\":5}}");
+    assert_false(mo_config_stale(&p.h));
+    assert_int_equal(mo_config_reload(&p.h, &p.rep, &p.e), 0);
+    assert_int_equal(p.h.now->server.port, 4);
+    mo_config_close(&p.h);
+    leave(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unconfirmed),
+        cmocka_unit_test(test_unconfirmed_dotenv),
+        cmocka_unit_test(test_foreign_owner),
+        cmocka_unit_test(test_no_switch),
         cmocka_unit_test(test_whole_file),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_bad),

@@ -80,8 +80,11 @@ struct mo_span mo_http_get(const struct mo_http_head *h, const char *name)
     struct mo_span want = mo_span_cstr(name);
 
     for (size_t i = 0; i < h->nheaders; i++) {
-        if (h->headers[i].name.n == want.n &&
-            mo_span_ieq(h->headers[i].name, want))
+        struct mo_span has = h->headers[i].name;
+
+        /* the first letter before the call: many names are equally long */
+        if (has.n == want.n && mo_lower(has.p[0]) == mo_lower(want.p[0]) &&
+            mo_span_ieq(has, want))
             return h->headers[i].value;
     }
     return mo_span(NULL, 0);

@@ -86,8 +86,10 @@ static bool host_name(struct mo_span s)
 
     if (s.n == 0 || s.n > MO_URL_HOST_MAX)
         return false;
-    if (!mo_span_only(s, MO_ALNUM "-_."))
-        return false;
+    for (size_t i = 0; i < s.n; i++) /* every request has a Host header */
+        if (!mo_is_alpha(s.p[i]) && !mo_is_digit(s.p[i]) &&
+            !one_of(s.p[i], "-_."))
+            return false;
     rest.n -= dot_end;
     while (rest.p) {
         label = mo_span_cut(&rest, '.');

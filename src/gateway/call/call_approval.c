@@ -18,10 +18,21 @@ static const char *const outcomes[] = {
     [MO_GW_DENIED] = "call refused",
 };
 
-/* One line for each step of a call. Steps of every call are at level debug;
- * what a person decides, and calls that did not run, at info. A call of a
- * conversation has lines of its own there (agent/chat/chat_write.h). */
-static void log_step(const struct call_approval *j)
+/* Steps of every call are at level debug; what a person decides, and calls that
+ * did not run, at info. */
+static enum mo_level step_level(const struct call_approval *j)
+{
+    const struct mo_gw_case *k = &j->pub;
+
+    return k->inside.n > 0 || j->state == RUNS ||
+                   (j->state == OVER && k->outcome <= MO_GW_TOOL_ERROR)
+               ? MO_DEBUG
+               : MO_INFO;
+}
+
+/* Logs the last step of a call. A call of a conversation has lines of its own
+ * there (agent/chat/chat_write.h). */
+static void log_step(const struct call_approval *j, enum mo_level level)
 {
     const struct mo_gw_case *k = &j->pub;
     struct mo_log_facts about = {
@@ -36,18 +47,13 @@ static void log_step(const struct call_approval *j)
                        : j->state == SAID
                            ? j->yes ? "call approved by" : "call rejected by"
                            : outcomes[k->outcome];
-    bool quiet = k->inside.n > 0 || j->state == RUNS ||
-                 (j->state == OVER && k->outcome <= MO_GW_TOOL_ERROR);
     const char *by = k->by ? k->by : "default";
     bool decided = j->state == RUNS || j->state == SAID;
 
-    if (j->state == WRITING)
-        return;
     if (j->state == OVER)
         about.ns = mo_now_ns() - j->began;
-    mo_log_about(mo_loop_log(j->f->g->loop), quiet ? MO_DEBUG : MO_INFO,
-                 "gateway", &about, "%s%s%s", what, decided ? " " : "",
-                 decided ? by : "");
+    mo_log_about(mo_loop_log(j->f->g->loop), level, "gateway", &about, "%s%s%s",
+                 what, decided ? " " : "", decided ? by : "");
 }
 
 static void call_approval_move(struct call_approval *j, enum state to)
@@ -61,9 +67,13 @@ static void call_approval_move(struct call_approval *j, enum state to)
         [OVER] = 0,
     };
 
+    enum mo_level level;
+
     MO_MOVE(j->state, to, legal);
-    if (mo_log_on(mo_loop_log(j->f->g->loop), MO_INFO, "gateway"))
-        log_step(j);
+    level = step_level(j);
+    if (to != WRITING &&
+        mo_log_on(mo_loop_log(j->f->g->loop), level, "gateway"))
+        log_step(j, level);
 }
 
 static const struct mo_approval_hooks *judge_of(const struct forwarded_call *f)

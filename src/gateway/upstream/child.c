@@ -68,7 +68,7 @@ struct mo_span mo_child_who(const struct mo_child *c)
 
 static void note_outcome(struct mo_upstream *u, bool good)
 {
-    u->heard_at = mo_wall_ms();
+    u->heard_at = mo_wall_coarse_ms();
     if (good)
         u->good_at = u->heard_at;
     u->row = good ? 0 : u->row + 1;
