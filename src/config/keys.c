@@ -457,6 +457,7 @@ static const struct mo_key audit_rows[] = {
     {.name = "arguments", BOOL(arguments), .def = "false"},
     {.name = "maxMb", INT(max_mb, 1, 4096), RESTART, .def = "64"},
     {.name = "files", INT(files, 2, 1000), RESTART, .def = "16"},
+    {.name = "keepDays", INT(keep_days, 0, 36500), RESTART, .def = "0"},
     {.name = "anchor", STR(anchor), RESTART, .check = check_anchor},
 };
 static const struct mo_keys audit_keys = KEYS(audit_rows);
