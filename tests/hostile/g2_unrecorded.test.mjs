@@ -26,7 +26,8 @@ const SERVER = `
     const say = (result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n');
     if (method === 'initialize')
       say({ protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 's', version: '1' } });
-    else if (method === 'tools/list') say({ tools: [{ name: 'act', inputSchema: { type: 'object' } }] });
+    else if (method === 'tools/list') say({ tools: [{ name: process.argv[2], inputSchema: { type: 'object' } }] });
+    else if (method === 'ping') say({});
     else if (method === 'tools/call') fs.writeFileSync(process.argv[1] + '.acted', '');
     else if (id !== undefined)
       process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } }) + '\\n');
@@ -37,7 +38,7 @@ let house, dir, state;
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mo-g2-'));
   house = await House.start({
-    config: { mcpServers: { actor: { command: process.execPath, args: ['-e', SERVER, join(dir, 'actor')] } } },
+    config: { mcpServers: { actor: { command: process.execPath, args: ['-e', SERVER, join(dir, 'actor'), 'act'] } } },
   });
   state = join(house.dir, '.local/state/mcp-orchestrator');
 });
@@ -50,7 +51,7 @@ after(async () => {
 });
 
 const rows = () => readFileSync(join(state, 'audit.jsonl'), 'utf8').split('\n').filter(Boolean).map((l) => JSON.parse(l));
-const draft = (name) => ({ name, command: process.execPath, args: ['-e', SERVER, proof] });
+const draft = (name) => ({ name, command: process.execPath, args: ['-e', SERVER, proof, 'other'] });
 async function post(path, body) {
   const r = await fetch(`${house.server.url}${path}`, {
     method: 'POST', headers: { 'content-type': 'application/json' }, body: body && JSON.stringify(body),
