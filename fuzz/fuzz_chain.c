@@ -16,7 +16,7 @@ static void check(struct mo_span line)
     struct mo_err e;
     struct mo_buf b;
 
-    mo_chain_init(&c);
+    mo_chain_init(&c, NULL);
     c.open = true;
     if (mo_chain_check(&c, line, &e) < 0)
         return;
@@ -34,11 +34,11 @@ static void change(const uint8_t *p, size_t n)
     struct mo_buf b;
     size_t at;
 
-    mo_chain_init(&c);
+    mo_chain_init(&c, NULL);
     mo_buf_init(&b, 1 << 20);
     expect(mo_chain_put(&c, MO_SPAN("\"a\":[1,\"x\"]"), &b, &e) == 0);
     at = ((size_t)p[0] << 8 | p[1]) % b.len;
-    mo_chain_init(&c);
+    mo_chain_init(&c, NULL);
     b.p[at] = (char)(b.p[at] ^ p[2]);
     if (p[2] && n > 2)
         expect(mo_chain_check(&c, mo_span(b.p, b.len - 1), &e) < 0 ||

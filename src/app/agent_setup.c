@@ -42,6 +42,7 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
         .endpoint = mo_gateway_setup_endpoint(c->gateway),
         .offer = (enum mo_gw_expose)c->cfg->llm.tools};
     o.policy = mo_approvals_policy(c->approvals);
+    o.audit = mo_approvals_audit(c->approvals);
     o.sessions = mo_runtime_sessions(h);
     o.store = mo_runtime_store(h);
     o.models = c->models;
@@ -57,14 +58,13 @@ static void on_accepted(void *ctx)
         mo_agent_stale(c->agent);
 }
 
-static int make_try(struct mo_agent_setup *c, struct mo_runtime *h,
-                    struct mo_err *e)
+static int make_try(struct mo_agent_setup *c, struct mo_err *e)
 {
     const struct mo_try_tool_opts o = {
         .loop = c->loop,
         .gateway = c->gateway,
         .policy = mo_approvals_policy(c->approvals),
-        .store = mo_runtime_store(h),
+        .audit = mo_approvals_audit(c->approvals),
         .accepted = on_accepted,
         .ctx = c,
     };
@@ -160,7 +160,7 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = use_gateway(c, gateway, e);
     if (rc == 0)
-        rc = make_try(c, h, e);
+        rc = make_try(c, e);
     if (rc == 0)
         rc = make_agent(c, h, e);
     if (rc < 0) {

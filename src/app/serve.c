@@ -274,7 +274,7 @@ static void start_manage(struct server *s)
         .config = s->config,
         .listen = s->first->server.listen,
         .needs_token = !mo_listen_auth_is_open(&s->auth),
-        .store = mo_runtime_store(s->runtime),
+        .audit = mo_approvals_audit(s->approvals),
         .gateway = s->gateway,
         .written = on_file_written,
         .ctx = s,

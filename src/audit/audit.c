@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "audit/audit_mark.h"
 #include "base/clock.h"
 #include "loop/work.h"
 
@@ -17,7 +18,9 @@
 struct mo_audit {
     struct mo_loop *loop;
     struct mo_audit_file *file;
+    struct mo_audit_journal journal;
     struct mo_store *store;
+    struct mo_audit_mark mark;
     bool whole; /* audit.arguments */
     bool mine;  /* the store reports a row that we write */
     char dir[PATH_MAX];
@@ -36,6 +39,7 @@ struct mo_audit {
     struct mo_work *work;
     struct mo_job job;
     bool verifying;
+    struct mo_audit_witness marked; /* the mark when it began */
     struct mo_audit_file_report report;
     struct mo_err why;
     void (*verified)(void *arg, struct mo_span json, const struct mo_err *why);
@@ -45,6 +49,7 @@ struct mo_audit {
 
 /* --- secrets ------------------------------------------------------------- */
 
+/* mo_log_blank() is linear: a row may have megabytes of arguments. */
 static void blank_secret(struct mo_buf *b, struct mo_span secret)
 {
     mo_log_blank(b->p, secret);
@@ -87,9 +92,9 @@ static struct mo_span format_time(struct mo_audit *a, uint64_t at)
     return mo_span_cstr(a->when);
 }
 
-/* "at":...,"session":...,"what":{...} */
-static void put_file_row(struct mo_audit *a, uint64_t at,
-                         struct mo_span session, struct mo_span what)
+/* Builds "at":...,"session":...,"what":{...} in a->line. */
+static void build_file_row(struct mo_audit *a, uint64_t at,
+                           struct mo_span session, struct mo_span what)
 {
     struct mo_buf *b = &a->line;
 
@@ -103,11 +108,17 @@ static void put_file_row(struct mo_audit *a, uint64_t at,
     (void)mo_buf_span(b, MO_SPAN(",\"what\":"));
     (void)mo_buf_span(b, what);
     blank_secrets(a, b);
-    if (mo_buf_err(b))
+}
+
+static void put_file_row(struct mo_audit *a, uint64_t at,
+                         struct mo_span session, struct mo_span what)
+{
+    build_file_row(a, at, session, what);
+    if (mo_buf_err(&a->line))
         (void)mo_audit_file_put(a->file, MO_SPAN("\"note\":\"a row was too big "
                                                  "to be written\""));
     else
-        (void)mo_audit_file_put(a->file, mo_buf_view(b));
+        (void)mo_audit_file_put(a->file, mo_buf_view(&a->line));
 }
 
 /* --- rows that others write to the store --------------------------------- */
@@ -159,12 +170,49 @@ static void store_rows(struct mo_audit *a)
     mo_buf_reset(&a->docs);
 }
 
+/* --- the mark: what the store remembers of the file ---------------------- */
+
+static void arm_timer(struct mo_audit *a)
+{
+    if (!mo_timer_on(&a->timer))
+        mo_timer_start(a->loop, &a->timer, STORE_MS);
+}
+
+static void store_mark(struct mo_audit *a)
+{
+    struct mo_audit_witness last = mo_audit_file_last(a->file);
+
+    mo_audit_mark_put(&a->mark, &last);
+}
+
+static void on_mark_read(void *ctx)
+{
+    struct mo_audit *a = ctx;
+
+    mo_audit_file_known(a->file, &a->mark.last);
+    mo_audit_file_flush(a->file); /* key, file and head exist from now on */
+}
+
+/* A group is in the file. */
+static void on_group(void *ctx, uint64_t group, bool ok)
+{
+    struct mo_audit *a = ctx;
+
+    if (!ok)
+        return;
+    mo_audit_journal_written(&a->journal, group);
+    if (a->store && !a->gone.fire)
+        arm_timer(a);
+}
+
 static void on_timer(struct mo_timer *t)
 {
     struct mo_audit *a = mo_container_of(t, struct mo_audit, timer);
 
-    if (a->store)
-        store_rows(a);
+    if (!a->store)
+        return;
+    store_rows(a);
+    store_mark(a);
 }
 
 /* Without a store the first BACKLOG rows wait; later ones are in the file
@@ -177,8 +225,8 @@ static void queue_for_store(struct mo_audit *a, uint64_t at, struct mo_span doc)
     a->rows[a->nrows++].end = a->docs.len;
     if (a->store && a->nrows == BACKLOG)
         store_rows(a);
-    else if (!mo_timer_on(&a->timer))
-        mo_timer_start(a->loop, &a->timer, STORE_MS);
+    else
+        arm_timer(a);
 }
 
 /* Writes the row in a->scratch to the store and the file. */
@@ -221,9 +269,133 @@ void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
 
 void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r)
 {
+    mo_autobuf struct mo_buf row = {.max = MO_STORE_DOC_MAX};
+
+    mo_audit_row_put(&row, r);
     mo_buf_reset(&a->scratch);
-    mo_audit_row_put(&a->scratch, r);
+    (void)mo_audit_row_for_file(&a->scratch, mo_buf_view(&row), a->whole);
     write_row(a);
+}
+
+/* --- the record comes first ---------------------------------------------- */
+
+static int begin_scratch(struct mo_audit *a, struct mo_span session,
+                         struct mo_audit_open **out, struct mo_err *e)
+{
+    *out = NULL;
+    if (mo_buf_err(&a->scratch) == 0)
+        build_file_row(a, mo_wall_ms(), session, mo_buf_view(&a->scratch));
+    if (mo_buf_err(&a->scratch) || mo_buf_err(&a->line))
+        return mo_fail(e, MO_ETOOBIG, "the row is too big");
+    return mo_audit_journal_begin(&a->journal, mo_buf_view(&a->line), out, e);
+}
+
+int mo_audit_begin(struct mo_audit *a, const struct mo_gw_case *k,
+                   const char *who, struct mo_audit_open **out,
+                   struct mo_err *e)
+{
+    mo_buf_reset(&a->scratch);
+    mo_audit_row_call(&a->scratch, MO_AUDIT_BEGUN, k, MO_SPAN(""), who);
+    return begin_scratch(a, mo_span(NULL, 0), out, e);
+}
+
+int mo_audit_begin_row(struct mo_audit *a, struct mo_span session,
+                       const struct mo_audit_row *r, struct mo_audit_open **out,
+                       struct mo_err *e)
+{
+    mo_autobuf struct mo_buf row = {.max = MO_STORE_DOC_MAX};
+
+    mo_audit_row_put(&row, r);
+    mo_buf_reset(&a->scratch);
+    if (mo_buf_err(&row) ||
+        !mo_audit_row_for_file(&a->scratch, mo_buf_view(&row), false))
+        return mo_fail(e, MO_ETOOBIG, "the row is too big");
+    return begin_scratch(a, session, out, e);
+}
+
+void mo_audit_end(struct mo_audit *a, struct mo_audit_open *o)
+{
+    if (o)
+        mo_audit_journal_end(o, mo_audit_file_group(a->file));
+}
+
+/* A row that waits for the store, then for the file. */
+struct first {
+    struct mo_audit *audit;
+    mo_done_fn *done;
+    void *ctx;
+};
+
+static void on_first_stored(void *ctx, const struct mo_written *w,
+                            const struct mo_err *why)
+{
+    struct first *f = ctx;
+    struct first was = *f;
+    struct mo_err e;
+
+    (void)w;
+    mo_free(f);
+    if (!why && mo_audit_file_sure(was.audit->file, was.done, was.ctx, &e) < 0)
+        why = &e;
+    if (why)
+        was.done(was.ctx, why);
+}
+
+int mo_audit_first(struct mo_audit *a, const struct mo_audit_row *r,
+                   mo_done_fn *done, void *ctx, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf row = {.max = MO_STORE_DOC_MAX};
+    mo_autobuf struct mo_buf bare = {.max = MO_STORE_DOC_MAX};
+    struct mo_store_batch batch = {.n = 1};
+    struct mo_write w;
+    struct first *f;
+    int rc;
+
+    if (!a->store)
+        return mo_fail(e, MO_EUNAVAIL, "the store is closed");
+    mo_audit_row_put(&row, r);
+    if (mo_buf_err(&row) ||
+        (!a->whole && !mo_audit_row_for_file(&bare, mo_buf_view(&row), false)))
+        return mo_fail(e, MO_ETOOBIG, "the request is too big");
+    f = mo_new(struct first);
+    if (!f)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    *f = (struct first){a, done, ctx};
+    w = mo_audit_row_write(mo_buf_view(a->whole ? &row : &bare));
+    batch.writes = &w;
+    rc = mo_store_write(a->store, &batch, on_first_stored, f, e);
+    if (rc < 0)
+        mo_free(f);
+    return rc;
+}
+
+int mo_audit_first_now(const struct mo_config *cfg,
+                       const struct mo_audit_row *r, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf row = {.max = MO_STORE_DOC_MAX};
+    mo_autobuf struct mo_buf line = {.max = ROW_MAX};
+    struct mo_audit_file_file f = {
+        .max = (uint64_t)cfg->audit.max_mb * 1024 * 1024,
+        .files = (unsigned)cfg->audit.files,
+        .fd = -1,
+        .head = -1,
+    };
+    char when[MO_ISO8601_MAX];
+    int rc;
+
+    (void)snprintf(f.dir, sizeof(f.dir), "%s", cfg->store.dir);
+    (void)snprintf(f.anchor, sizeof(f.anchor), "%s",
+                   cfg->audit.anchor ? cfg->audit.anchor : "");
+    mo_audit_row_put(&row, r);
+    mo_wall_format(mo_wall_ms(), when);
+    (void)mo_buf_printf(&line, "\"at\":\"%s\",\"what\":", when);
+    if (mo_buf_err(&row) ||
+        !mo_audit_row_for_file(&line, mo_buf_view(&row), false) ||
+        mo_buf_putc(&line, '\n') < 0)
+        return mo_fail(e, MO_ETOOBIG, "the row is too big");
+    rc = mo_audit_file_append(&f, mo_buf_view(&line), true, e);
+    mo_audit_file_file_close(&f);
+    return rc;
 }
 
 int mo_audit_sure(struct mo_audit *a, mo_done_fn *done, void *ctx,
@@ -244,7 +416,8 @@ static void verify_files(struct mo_job *j)
     struct mo_audit *a = mo_container_of(j, struct mo_audit, job);
 
     mo_err_clear(&a->why);
-    (void)mo_audit_file_verify(a->dir, NULL, &a->report, &a->why);
+    (void)mo_audit_file_verify_with(a->dir, NULL, &a->marked, a->marked.seq > 0,
+                                    &a->report, &a->why);
 }
 
 static void on_verified(struct mo_job *j, bool canceled)
@@ -269,6 +442,7 @@ int mo_audit_verify(struct mo_audit *a,
 
     if (a->verifying)
         return mo_fail(e, MO_EBUSY, "the audit log is already being verified");
+    a->marked = a->mark.last;
     if (!a->work)
         a->work = mo_work_start(a->loop, "audit-check", 1, e);
     if (!a->work)
@@ -289,16 +463,25 @@ void mo_audit_config(struct mo_audit *a, const struct mo_config *cfg)
     a->whole = cfg->audit.arguments;
 }
 
+bool mo_audit_has_arguments(const struct mo_audit *a)
+{
+    return a && a->whole;
+}
+
 void mo_audit_store(struct mo_audit *a, struct mo_store *s)
 {
-    if (a->store && !s && a->nrows)
+    if (a->store && !s) {
         store_rows(a);
+        store_mark(a);
+        mo_audit_mark_detach(&a->mark);
+    }
     if (a->store)
         mo_store_on_audit(a->store, NULL, NULL);
     a->store = s;
     if (!s)
         return;
     mo_store_on_audit(s, on_store_row, a);
+    mo_audit_mark_attach(&a->mark, s, on_mark_read, a);
     if (a->nrows)
         store_rows(a);
 }
@@ -306,12 +489,15 @@ void mo_audit_store(struct mo_audit *a, struct mo_store *s)
 int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
                   struct mo_audit **out, struct mo_err *e)
 {
+    struct mo_audit *a = mo_new(struct mo_audit);
     const struct mo_audit_file_opts o = {
         .dir = cfg->store.dir,
         .max = (uint64_t)cfg->audit.max_mb * 1024 * 1024,
         .files = (unsigned)cfg->audit.files,
+        .anchor = cfg->audit.anchor,
+        .written = on_group,
+        .ctx = a,
     };
-    struct mo_audit *a = mo_new(struct mo_audit);
 
     if (!a)
         return mo_fail(e, MO_ENOMEM, "audit log");
@@ -321,6 +507,8 @@ int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
         return e->code;
     }
     (void)snprintf(a->dir, sizeof(a->dir), "%s", cfg->store.dir);
+    mo_audit_mark_init(&a->mark, a->dir);
+    mo_audit_journal_init(&a->journal, a->dir);
     mo_audit_config(a, cfg);
     mo_buf_init(&a->docs, 2 * WHAT_MAX);
     mo_buf_init(&a->scratch, WHAT_MAX);
@@ -336,6 +524,7 @@ static void on_work_gone(void *ctx)
     struct mo_audit *a = ctx;
     struct mo_gone gone = a->gone;
 
+    mo_audit_journal_fini(&a->journal);
     mo_buf_fini(&a->docs);
     mo_buf_fini(&a->scratch);
     mo_buf_fini(&a->line);

@@ -1,18 +1,10 @@
-/* audit_file.c - collects rows and passes them in groups to the worker thread,
- * and verifies the files; see audit_file.h. */
+/* audit_file.c - collects rows and passes them in groups to the worker thread;
+ * see audit_file.h. */
 #include "audit/audit_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
-#include "codec/frame.h"
-#include "codec/json/json.h"
 #include "loop/work.h"
 
 #define WAIT_MS    20
@@ -42,7 +34,12 @@ struct mo_audit_file {
     struct mo_audit_file_file file; /* used by the worker only */
     struct mo_err why;
     struct mo_audit_file_stats stats;
-    bool closing, failing;
+    uint64_t groups;               /* begun so far */
+    struct mo_audit_witness last;  /* written */
+    struct mo_audit_witness known; /* for the worker, with the next group */
+    void (*written)(void *ctx, uint64_t group, bool ok);
+    void *ctx;
+    bool closing, failing, asked; /* asked: write a group without rows */
     struct mo_later later;
     struct mo_gone gone;
 };
@@ -56,8 +53,9 @@ static void write_group(struct mo_job *j)
     struct mo_audit_file *g = mo_container_of(j, struct mo_audit_file, job);
 
     mo_err_clear(&g->why);
-    (void)mo_audit_file_append(&g->file, mo_buf_view(&g->group), g->sync,
-                               &g->why);
+    if (mo_audit_file_append(&g->file, mo_buf_view(&g->group), g->sync,
+                             &g->why) == 0)
+        mo_err_clear(&g->why); /* of a problem that was overcome */
 }
 
 static void finish_waiters(struct mo_audit_file *g, struct mo_list *to,
@@ -92,7 +90,7 @@ static void continue_close(struct mo_audit_file *g)
 {
     if (!g->closing || g->busy)
         return;
-    if (g->rows.len || !mo_list_empty(&g->waiters))
+    if (g->rows.len || !mo_list_empty(&g->waiters) || g->asked)
         flush_rows(g);
     else
         mo_loop_defer(g->loop, &g->later);
@@ -111,10 +109,16 @@ static void on_written(struct mo_job *j, bool canceled)
     g->stats.rows += failed ? 0 : g->ngroup;
     g->lost += failed ? g->ngroup : 0;
     g->stats.lost += failed ? g->ngroup : 0;
+    if (!failed) {
+        g->last.seq = g->file.chain.seq;
+        memcpy(g->last.hash, g->file.chain.hash, sizeof(g->last.hash));
+    }
     mo_buf_reset(&g->group);
+    if (g->written)
+        g->written(g->ctx, g->groups, !failed);
     finish_waiters(g, &g->waiting, failed ? &g->why : NULL);
     if (!g->closing &&
-        (g->rows.len >= GROUP_SOON || !mo_list_empty(&g->waiters)))
+        (g->rows.len >= GROUP_SOON || !mo_list_empty(&g->waiters) || g->asked))
         flush_rows(g);
     else if (!g->closing && g->rows.len && !mo_timer_on(&g->timer))
         mo_timer_start(g->loop, &g->timer, WAIT_MS); /* added meanwhile */
@@ -152,6 +156,11 @@ static void begin_group(struct mo_audit_file *g)
     g->rows = empty;
     g->ngroup = g->nrows;
     g->nrows = 0;
+    g->groups++;
+    g->asked = false;
+    if (g->known.seq)
+        g->file.known = g->known; /* the worker rests */
+    g->known.seq = 0;
     g->sync = !mo_list_empty(&g->waiters);
     mo_list_splice(&g->waiting, &g->waiters);
 }
@@ -224,6 +233,29 @@ int mo_audit_file_sure(struct mo_audit_file *g, mo_done_fn *done, void *ctx,
     return 0;
 }
 
+void mo_audit_file_flush(struct mo_audit_file *g)
+{
+    g->asked = !g->closing;
+    if (!g->busy && !g->closing)
+        mo_timer_start(g->loop, &g->timer, 0);
+}
+
+uint64_t mo_audit_file_group(const struct mo_audit_file *g)
+{
+    return g->groups + 1;
+}
+
+struct mo_audit_witness mo_audit_file_last(const struct mo_audit_file *g)
+{
+    return g->last;
+}
+
+void mo_audit_file_known(struct mo_audit_file *g,
+                         const struct mo_audit_witness *w)
+{
+    g->known = *w;
+}
+
 struct mo_audit_file_stats mo_audit_file_stats(const struct mo_audit_file *g)
 {
     return g->stats;
@@ -236,6 +268,7 @@ static void audit_file_free(void *ctx)
     struct mo_audit_file *g = ctx;
     struct mo_gone gone = g->gone;
 
+    mo_audit_file_anchor(&g->file);
     mo_audit_file_file_close(&g->file);
     mo_buf_fini(&g->rows);
     mo_buf_fini(&g->group);
@@ -260,11 +293,16 @@ int mo_audit_file_open(struct mo_loop *l, const struct mo_audit_file_opts *o,
 
     if (!g)
         return mo_fail(e, MO_ENOMEM, "audit log");
-    if (strlen(o->dir) >= sizeof(g->file.dir)) {
+    if (strlen(o->dir) >= sizeof(g->file.dir) ||
+        (o->anchor && strlen(o->anchor) >= sizeof(g->file.anchor))) {
         mo_free(g);
-        return mo_fail(e, MO_ETOOBIG, "store.dir is too long");
+        return mo_fail(e, MO_ETOOBIG, "store.dir or audit.anchor is too long");
     }
     g->loop = l;
+    g->written = o->written;
+    g->ctx = o->ctx;
+    (void)snprintf(g->file.anchor, sizeof(g->file.anchor), "%s",
+                   o->anchor ? o->anchor : "");
     (void)snprintf(g->file.dir, sizeof(g->file.dir), "%s", o->dir);
     g->file.max = o->max ? o->max : MO_AUDIT_FILE_MAX;
     g->file.files = o->files ? o->files : MO_AUDIT_FILE_FILES;
@@ -288,213 +326,4 @@ void mo_audit_file_close(struct mo_audit_file *g, void (*gone)(void *ctx),
     g->gone = (struct mo_gone){gone, ctx};
     mo_timer_stop(g->loop, &g->timer);
     continue_close(g);
-}
-
-/* --- verification -------------------------------------------------------- */
-
-#define READ_STEP ((size_t)256 * 1024)
-#define FILES_MAX 1024
-
-struct verify {
-    struct mo_audit_file_report *r;
-    struct mo_chain chain;
-    struct mo_audit_file_mark head;
-    bool has_head, met_head;
-};
-
-/* The row with the head's number must have its hash. Rows after it are newer
- * than the head. */
-static int check_head(struct verify *k, struct mo_err *e)
-{
-    if (!k->has_head || k->chain.seq != k->head.last.seq)
-        return 0;
-    k->met_head = true;
-    if (strcmp(k->chain.hash, k->head.last.hash) == 0)
-        return 0;
-    return mo_fail(e, MO_EPROTO,
-                   "row %llu is not the one that was written last",
-                   (unsigned long long)k->chain.seq);
-}
-
-static int check_line(struct verify *k, struct mo_span line, struct mo_err *e)
-{
-    int rc;
-
-    k->r->line++;
-    rc = mo_chain_check(&k->chain, line, e);
-    if (rc < 0)
-        return rc;
-    k->r->rows++;
-    if (!k->r->first)
-        k->r->first = k->chain.seq;
-    if (k->has_head && k->r->first > k->head.first)
-        return mo_fail(e, MO_EPROTO, "rows %llu to %llu are missing",
-                       (unsigned long long)k->head.first,
-                       (unsigned long long)k->r->first - 1);
-    k->r->last = k->chain.seq;
-    return check_head(k, e);
-}
-
-static int check_bytes(struct verify *k, struct mo_frame *f, struct mo_span in,
-                       struct mo_err *e)
-{
-    struct mo_span line;
-    int rc = mo_frame_next(f, &in, &line);
-
-    for (; rc == 1; rc = mo_frame_next(f, &in, &line)) {
-        if (check_line(k, line, e) < 0)
-            return e->code;
-    }
-    return rc < 0 ? mo_fail(e, MO_EPROTO, "a line is too long") : 0;
-}
-
-/* Rows have no raw CR. The frame parser would drop one before an LF, so it is
- * checked here. */
-static bool has_cr(struct mo_span s)
-{
-    return mo_span_find(s, '\r') >= 0;
-}
-
-/* Checks `size` bytes only: a group may be written after them. */
-static int check_file(struct verify *k, int fd, uint64_t size, struct mo_err *e)
-{
-    mo_autofree char *step = mo_alloc(READ_STEP);
-    struct mo_frame f;
-    uint64_t at = 0;
-    int rc = step ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
-
-    mo_frame_init(&f, MO_AUDIT_FILE_LINE + 1024);
-    while (rc == 0 && at < size) {
-        uint64_t want = size - at < READ_STEP ? size - at : READ_STEP;
-        ssize_t n = pread(fd, step, want, (off_t)at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            rc = mo_fail(e, MO_EPROTO,
-                         "the file became shorter while it was read");
-        else if (has_cr(mo_span(step, (size_t)n)))
-            rc = mo_fail(e, MO_EPROTO,
-                         "a CR byte, which is never written to the log");
-        else
-            rc = check_bytes(k, &f, mo_span(step, (size_t)n), e);
-        at += n > 0 ? (uint64_t)n : 0;
-    }
-    if (rc == 0 && mo_frame_waiting(&f)) {
-        k->r->line++;
-        rc = mo_fail(e, MO_EPROTO, "its last row is not whole");
-    }
-    mo_frame_fini(&f);
-    return rc;
-}
-
-/* Reads size and head under the lock, so that no group is half written. */
-static uint64_t read_size_and_head(struct verify *k, int fd, const char *dir)
-{
-    char path[PATH_MAX];
-    struct mo_err e;
-    struct stat st;
-    mo_autofd int lock = -1;
-
-    if (dir) {
-        (void)snprintf(path, sizeof(path), "%s/" MO_AUDIT_FILE_HEAD, dir);
-        lock = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (lock >= 0)
-            (void)flock(lock, LOCK_SH);
-        k->has_head = mo_audit_file_head(dir, &k->head, &e) == 0;
-        if (k->head.last.seq > k->chain.seq)
-            k->met_head = false;
-    }
-    if (fstat(fd, &st) < 0)
-        st.st_size = 0;
-    return (uint64_t)st.st_size;
-}
-
-static int verify_file(struct verify *k, const char *path, const char *name,
-                       const char *dir, struct mo_err *e)
-{
-    mo_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return mo_fail_sys(e, "%s", path);
-    if (!S_ISREG(st.st_mode))
-        return mo_fail(e, MO_EINVAL, "%s: not a regular file", path);
-    (void)snprintf(k->r->file, sizeof(k->r->file), "%s", name);
-    k->r->line = 0;
-    k->r->files++;
-    k->r->ok =
-        check_file(k, fd, read_size_and_head(k, fd, dir), &k->r->why) == 0;
-    return 0;
-}
-
-/* If the row of the head was not found, rows at the end are missing. */
-static void check_end(struct verify *k)
-{
-    if (!k->r->ok || k->met_head || (!k->has_head && !k->r->rows))
-        return;
-    k->r->ok = false;
-    if (!k->has_head)
-        (void)mo_fail(&k->r->why, MO_EPROTO,
-                      MO_AUDIT_FILE_HEAD
-                      " is missing, so the last row is unknown");
-    else
-        (void)mo_fail(&k->r->why, MO_EPROTO,
-                      "rows after %llu are missing, up to %llu",
-                      (unsigned long long)k->r->last,
-                      (unsigned long long)k->head.last.seq);
-}
-
-static int verify_all(struct verify *k, const char *dir, struct mo_err *e)
-{
-    mo_autofree char(*names)[64] = mo_alloc(FILES_MAX * sizeof(*names));
-    char path[PATH_MAX];
-    size_t n = 0;
-    int rc = names ? mo_audit_file_files(dir, names, FILES_MAX, &n, e)
-                   : mo_fail(e, MO_ENOMEM, "out of memory");
-
-    k->has_head = rc == 0 && mo_audit_file_head(dir, &k->head, e) == 0;
-    for (size_t i = 0; rc == 0 && k->r->ok && i < n; i++) {
-        int len = snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
-
-        if (len < 0 || (size_t)len >= sizeof(path))
-            return mo_fail(e, MO_ETOOBIG, "%s is too long", dir);
-        rc = verify_file(k, path, names[i], i + 1 == n ? dir : NULL, e);
-    }
-    if (rc == 0)
-        check_end(k);
-    return rc;
-}
-
-int mo_audit_file_verify(const char *dir, const char *file,
-                         struct mo_audit_file_report *r, struct mo_err *e)
-{
-    struct verify k = {.r = r};
-    const char *slash = file ? strrchr(file, '/') : NULL;
-
-    *r = (struct mo_audit_file_report){.ok = true};
-    mo_chain_init(&k.chain);
-    k.chain.open = true; /* older files may have been removed */
-    if (file)
-        return verify_file(&k, file, slash ? slash + 1 : file, NULL, e);
-    return verify_all(&k, dir, e);
-}
-
-int mo_audit_file_put_report(const struct mo_audit_file_report *r,
-                             struct mo_buf *out)
-{
-    struct mo_jw w = mo_jw_object(out);
-
-    mo_jw_member_bool(&w, "ok", r->ok);
-    mo_jw_member_u64(&w, "rows", r->rows);
-    mo_jw_member_u64(&w, "first", r->first);
-    mo_jw_member_u64(&w, "last", r->last);
-    mo_jw_member_u64(&w, "files", r->files);
-    if (!r->ok) {
-        mo_jw_member(&w, "file", mo_span_cstr(r->file));
-        mo_jw_member_u64(&w, "line", r->line);
-        mo_jw_member(&w, "why", mo_span_cstr(r->why.msg));
-    }
-    mo_jw_end(&w);
-    return mo_buf_err(out);
 }

@@ -10,14 +10,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "audit/audit_anchor.h"
 #include "audit/audit_file.h"
+#include "audit/audit_journal.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/rand.h"
 
-#define TRIES     8 /* names for a rotated file */
-#define TAIL_STEP ((size_t)64 * 1024)
-#define HEAD_LEN  (2 * (20 + 1) + MO_CHAIN_HEX + 1) /* numbers, hash, LF */
-#define OLD_NAME  "audit-%020llu%s.jsonl"
+#define TRIES       8 /* names for a rotated file */
+#define TAIL_STEP   ((size_t)64 * 1024)
+#define HEAD_BODY   (2 * (20 + 1) + MO_CHAIN_HEX) /* numbers, hash */
+#define HEAD_OLD    (HEAD_BODY + 1)               /* and LF: without a MAC */
+#define HEAD_LEN    (HEAD_BODY + 1 + MO_CHAIN_HEX + 1)
+#define KEY_LEN     MO_SHA256_LEN
+#define KEY_TEXT    ((size_t)2 * KEY_LEN)
+#define ANCHOR_ROWS 1000
+#define ANCHOR_NS   ((uint64_t)60 * 1000 * MO_MS)
+#define OLD_NAME    "audit-%020llu%s.jsonl"
 
 static int make_path(char out[PATH_MAX], const char *dir, const char *name,
                      struct mo_err *e)
@@ -33,6 +43,65 @@ void mo_audit_file_file_close(struct mo_audit_file_file *f)
 {
     mo_close_fd(&f->fd);
     mo_close_fd(&f->head);
+    explicit_bzero(&f->key, sizeof(f->key));
+}
+
+/* --- the key ------------------------------------------------------------- */
+
+static int create_key(const char *path, struct mo_err *e)
+{
+    unsigned char key[KEY_LEN];
+    char text[KEY_TEXT + 1];
+    int rc;
+
+    mo_random(key, sizeof(key));
+    mo_hex(key, sizeof(key), text);
+    text[KEY_TEXT] = '\n'; /* in place of the NUL */
+    rc = mo_file_create(path, mo_span(text, sizeof(text)), e);
+    explicit_bzero(text, sizeof(text));
+    explicit_bzero(key, sizeof(key));
+    return rc;
+}
+
+static int parse_key(const char *path, struct mo_span s, struct mo_hmac *out,
+                     struct mo_err *e)
+{
+    unsigned char key[KEY_LEN] = {0};
+    bool ok = s.n == KEY_TEXT + 1 && s.p[KEY_TEXT] == '\n';
+
+    for (size_t i = 0; ok && i < KEY_LEN; i++) {
+        int hi = mo_hex_digit(s.p[2 * i]), lo = mo_hex_digit(s.p[2 * i + 1]);
+
+        ok = hi >= 0 && lo >= 0;
+        key[i] = (unsigned char)(ok ? hi << 4 | lo : 0);
+    }
+    mo_hmac_init(out, mo_span((const char *)key, sizeof(key)));
+    explicit_bzero(key, sizeof(key));
+    return ok ? 0
+              : mo_fail(e, MO_EPOLICY, "%s does not hold 64 hex digits", path);
+}
+
+int mo_audit_file_key(const char *dir, bool make, struct mo_hmac *out,
+                      struct mo_err *e)
+{
+    mo_autowipe struct mo_buf b = {.max = KEY_TEXT + 2};
+    struct mo_file_stamp stamp;
+    char path[PATH_MAX];
+    int rc = make_path(path, dir, MO_AUDIT_FILE_KEY, e);
+
+    if (rc < 0)
+        return rc;
+    (void)mo_buf_room(&b, b.max); /* no growth, which would leave a copy */
+    rc = mo_file_read(path, b.max, &b, &stamp, e);
+    if (rc == MO_ENOTFOUND && make) {
+        mo_err_clear(e);
+        rc = create_key(path, e);
+        if (rc == 0)
+            rc = mo_file_read(path, b.max, &b, &stamp, e);
+    }
+    if (rc == 0)
+        rc = mo_file_trust(path, &stamp, true, e);
+    return rc < 0 ? rc : parse_key(path, mo_buf_view(&b), out, e);
 }
 
 /* --- the head ------------------------------------------------------------ */
@@ -46,25 +115,44 @@ static int read_number(struct mo_span *s, uint64_t *out)
     return mo_span_u64(v, out);
 }
 
-int mo_audit_file_head(const char *dir, struct mo_audit_file_mark *out,
-                       struct mo_err *e)
+static int parse_head(struct mo_span s, struct mo_audit_file_mark *out)
 {
-    char path[PATH_MAX], text[HEAD_LEN + 1];
+    mo_chain_init(&out->last, NULL);
+    if (read_number(&s, &out->first) < 0 ||
+        read_number(&s, &out->last.seq) < 0 || s.n != MO_CHAIN_HEX)
+        return MO_EPROTO;
+    memcpy(out->last.hash, s.p, MO_CHAIN_HEX);
+    return 0;
+}
+
+int mo_audit_file_head(const char *dir, const struct mo_hmac *key,
+                       struct mo_audit_file_mark *out, struct mo_err *e)
+{
+    char path[PATH_MAX], text[HEAD_LEN + 1], mac[MO_CHAIN_HEX + 1];
     mo_autofd int fd = -1;
-    struct mo_span s;
+    ssize_t n = -1;
 
     if (make_path(path, dir, MO_AUDIT_FILE_HEAD, e) < 0)
         return e->code;
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 || pread(fd, text, sizeof(text), 0) != (ssize_t)HEAD_LEN)
+    if (fd >= 0)
+        n = pread(fd, text, sizeof(text), 0);
+    if (n <= 0)
         return mo_fail(e, MO_ENOTFOUND, "%s does not exist", path);
-    s = mo_span(text, HEAD_LEN);
-    mo_chain_init(&out->last);
-    if (read_number(&s, &out->first) < 0 ||
-        read_number(&s, &out->last.seq) < 0 || s.n != MO_CHAIN_HEX + 1 ||
-        s.p[MO_CHAIN_HEX] != '\n')
+    if ((n != (ssize_t)HEAD_OLD && n != (ssize_t)HEAD_LEN) ||
+        text[n - 1] != '\n' || parse_head(mo_span(text, HEAD_BODY), out) < 0)
         return mo_fail(e, MO_ENOTFOUND, "%s is incomplete", path);
-    memcpy(out->last.hash, s.p, MO_CHAIN_HEX);
+    out->keyed = n == (ssize_t)HEAD_LEN;
+    if (!out->keyed)
+        return 0;
+    if (key)
+        mo_chain_mac(key, mo_span(text, HEAD_BODY), mac);
+    if (!key || text[HEAD_BODY] != ' ' ||
+        !mo_span_eq_ct(mo_span(text + HEAD_BODY + 1, MO_CHAIN_HEX),
+                       mo_span(mac, MO_CHAIN_HEX)))
+        return mo_fail(e, MO_EPROTO,
+                       MO_AUDIT_FILE_HEAD " was changed, or " MO_AUDIT_FILE_KEY
+                                          " was");
     return 0;
 }
 
@@ -83,10 +171,13 @@ static int open_head(struct mo_audit_file_file *f, struct mo_err *e)
 static int write_head(const struct mo_audit_file_file *f, struct mo_err *e)
 {
     char text[HEAD_LEN + 1];
+    char mac[MO_CHAIN_HEX + 1];
 
-    (void)snprintf(text, sizeof(text), "%020llu %020llu %s\n",
+    (void)snprintf(text, sizeof(text), "%020llu %020llu %s",
                    (unsigned long long)f->first,
                    (unsigned long long)f->chain.seq, f->chain.hash);
+    mo_chain_mac(&f->key, mo_span(text, HEAD_BODY), mac);
+    (void)snprintf(text + HEAD_BODY, sizeof(text) - HEAD_BODY, " %s\n", mac);
     if (pwrite(f->head, text, HEAD_LEN, 0) != (ssize_t)HEAD_LEN)
         return mo_fail_sys(e, "write %s/" MO_AUDIT_FILE_HEAD, f->dir);
     return 0;
@@ -204,18 +295,43 @@ static int cut_partial_row(struct mo_audit_file_file *f, struct mo_buf *tail,
     return 0;
 }
 
-/* Continues the chain from the head if the file is new or was removed. */
-static void resume_head(struct mo_audit_file_file *f)
+/* Continues the chain from the head if the file is new or was removed.
+ * *floor: the last row that is known to have been written. */
+static void resume_head(struct mo_audit_file_file *f, struct mo_chain *floor)
 {
     struct mo_audit_file_mark mark = {.first = 1};
     struct mo_err e;
 
-    mo_chain_init(&f->chain);
+    *floor = f->chain;
+    if (f->known.seq > floor->seq) {
+        floor->seq = f->known.seq;
+        memcpy(floor->hash, f->known.hash, sizeof(floor->hash));
+    }
+    mo_chain_init(&f->chain, &f->key);
     f->first = 1;
-    if (mo_audit_file_head(f->dir, &mark, &e) < 0)
+    if (mo_audit_file_head(f->dir, &f->key, &mark, &e) < 0)
         return;
-    f->chain = mark.last;
+    f->chain.seq = mark.last.seq;
+    memcpy(f->chain.hash, mark.last.hash, sizeof(f->chain.hash));
     f->first = mark.first;
+    if (mark.keyed && mark.last.seq > floor->seq)
+        *floor = f->chain;
+}
+
+/* Rows that were written are not in the file: leaves a gap. */
+static void skip_missing(struct mo_audit_file_file *f,
+                         const struct mo_chain *floor, struct mo_buf *notes)
+{
+    char text[96];
+
+    if (f->chain.seq >= floor->seq)
+        return;
+    (void)snprintf(
+        text, sizeof(text), "rows %llu to %llu were written and are missing",
+        (unsigned long long)f->chain.seq + 1, (unsigned long long)floor->seq);
+    put_note(notes, text);
+    f->chain.seq = floor->seq;
+    memcpy(f->chain.hash, floor->hash, sizeof(f->chain.hash));
 }
 
 /* 1: the chain can continue in this file; 0: the file must be renamed. */
@@ -223,16 +339,19 @@ static int find_end(struct mo_audit_file_file *f, uint64_t size,
                     struct mo_buf *notes, struct mo_err *e)
 {
     mo_autobuf struct mo_buf tail = {.max = MO_AUDIT_FILE_LINE + 1024};
+    struct mo_chain floor;
     int rc;
 
     f->size = size;
-    resume_head(f);
+    resume_head(f, &floor);
     rc = cut_partial_row(f, &tail, notes, e);
     if (rc == MO_ETOOBIG)
         rc = 0;
     else if (rc == 0)
         rc = tail.len == 0 ||
              mo_chain_resume(&f->chain, mo_span(tail.p, tail.len - 1), e) == 0;
+    if (rc >= 0)
+        skip_missing(f, &floor, notes);
     return rc;
 }
 
@@ -331,6 +450,7 @@ static int rotate_file(struct mo_audit_file_file *f, const char *path,
         return mo_fail_sys(e, "rename %s", path);
     mo_close_fd(&f->fd);
     remove_oldest(f);
+    mo_audit_file_anchor(f);
     return write_head(f, e);
 }
 
@@ -403,17 +523,66 @@ static int append_group(struct mo_audit_file_file *f, const char *path,
     return rc;
 }
 
+static int prepare(struct mo_audit_file_file *f, struct mo_err *e)
+{
+    int rc = f->has_key ? 0 : mo_file_mkdir(f->dir, e);
+
+    if (rc == 0 && !f->has_key)
+        rc = mo_audit_file_key(f->dir, true, &f->key, e);
+    if (rc < 0)
+        return rc;
+    if (!f->has_key)
+        mo_chain_init(&f->chain, &f->key);
+    f->has_key = true;
+    if (f->known.seq > f->chain.seq)
+        f->size = UINT64_MAX; /* look at the end again */
+    return 0;
+}
+
+void mo_audit_file_anchor(struct mo_audit_file_file *f)
+{
+    struct mo_audit_witness w = {.seq = f->chain.seq};
+
+    if (!f->anchor[0] || !f->has_key || f->anchored == f->chain.seq)
+        return;
+    memcpy(w.hash, f->chain.hash, sizeof(w.hash));
+    if (mo_audit_anchor_put(f->anchor, f->dir, &w) == 0)
+        f->anchored = f->chain.seq;
+    f->anchored_ns = mo_now_ns();
+}
+
+static bool is_anchor_due(const struct mo_audit_file_file *f)
+{
+    return f->chain.seq - f->anchored >= ANCHOR_ROWS ||
+           mo_now_ns() - f->anchored_ns >= ANCHOR_NS;
+}
+
 int mo_audit_file_append(struct mo_audit_file_file *f, struct mo_span rows,
                          bool sync, struct mo_err *e)
 {
     char path[PATH_MAX];
+    mo_autobuf struct mo_buf all = {.max = 2 * MO_AUDIT_FILE_QUEUE};
     mo_autobuf struct mo_buf notes = {.max = 4096};
     int rc = make_path(path, f->dir, MO_AUDIT_FILE_FILE, e);
+    struct mo_audit_left left = {.n = 0};
 
+    if (rc == 0)
+        rc = prepare(f, e);
     if (rc < 0)
         return rc;
+    if (!f->looked) {
+        mo_audit_journal_find(f->dir, &left, &all);
+        (void)mo_buf_span(&all, rows);
+        rows = mo_buf_err(&all) ? rows : mo_buf_view(&all);
+    }
     rc = append_group(f, path, rows, sync, &notes, e);
+    if (rc == 0 && !f->looked && mo_buf_err(&all) == 0)
+        mo_audit_journal_remove(&left);
+    mo_audit_journal_leave(&left);
+    f->looked |= rc == 0;
     if (rc < 0)
         f->size = UINT64_MAX;
+    else if (is_anchor_due(f))
+        mo_audit_file_anchor(f);
     return rc < 0 ? mo_wrap(e, "%s", path) : 0;
 }

@@ -51,23 +51,6 @@ struct mo_write mo_audit_row_write(struct mo_span row)
         .kind = MO_WRITE_AUDIT, .at = mo_wall_ms(), .doc = row};
 }
 
-int mo_audit_row_store(struct mo_store *s, const struct mo_audit_row *r,
-                       void (*done)(void *ctx, const struct mo_written *w,
-                                    const struct mo_err *why),
-                       void *ctx, struct mo_err *e)
-{
-    mo_autobuf struct mo_buf doc = {.max = MO_STORE_DOC_MAX};
-    struct mo_store_batch batch = {.n = 1};
-    struct mo_write w;
-
-    mo_audit_row_put(&doc, r);
-    if (mo_buf_err(&doc))
-        return mo_fail(e, mo_buf_err(&doc), "the request is too big");
-    w = mo_audit_row_write(mo_buf_view(&doc));
-    batch.writes = &w;
-    return mo_store_write(s, &batch, done, ctx, e);
-}
-
 /* {"a":1} becomes {"owner":"...","a":1}. */
 void mo_audit_row_put_owner(struct mo_buf *b, const char *owner,
                             struct mo_span row)

@@ -35,17 +35,15 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r);
 void mo_audit_row_put_door(struct mo_jw *w, const struct mo_door *d);
 /* The row as a write to the store, now. */
 struct mo_write mo_audit_row_write(struct mo_span row);
-/* Writes the row to the store; done as of mo_store_write(). MO_ETOOBIG: the
- * row is too big. */
-int mo_audit_row_store(struct mo_store *s, const struct mo_audit_row *r,
-                       void (*done)(void *ctx, const struct mo_written *w,
-                                    const struct mo_err *why),
-                       void *ctx, struct mo_err *e);
 /* The same row with the owner of its conversation. */
 void mo_audit_row_put_owner(struct mo_buf *b, const char *owner,
                             struct mo_span row);
 
-enum mo_audit_step { MO_AUDIT_AGREED, MO_AUDIT_DONE };
+enum mo_audit_step {
+    MO_AUDIT_AGREED, /* a person approved; the call is about to run */
+    MO_AUDIT_BEGUN,  /* the call leaves: a row of kind "call", no outcome yet */
+    MO_AUDIT_DONE,
+};
 /* args: JSON; empty: only their digest. who: the person who decided, or
  * NULL. */
 void mo_audit_row_call(struct mo_buf *b, enum mo_audit_step step,

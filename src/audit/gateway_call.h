@@ -68,6 +68,7 @@ struct mo_gw_case {
     enum mo_answered answered;
     struct mo_door door;
     void *data;
+    struct mo_audit_open *left; /* set by leaves(): its record; or NULL */
     /* How to decide, edit and run it (policy/approval_hooks.h): */
     const struct mo_gw_case_ops *ops;
     /* Set by the gateway as they become known: */

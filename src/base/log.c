@@ -116,29 +116,52 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret)
     return 0;
 }
 
-/* Number of bytes at `at` that match the secret's beginning; 0 if too few. */
-static size_t match_secret(struct mo_span secret, const char *at)
-{
-    size_t left = strlen(at);
-    size_t n = left < secret.n ? left : secret.n;
+static const char secret_mark[] = "[secret]";
 
-    return n >= MO_LOG_SECRET_MIN && memcmp(at, secret.p, n) == 0 ? n : 0;
+/* Length of the longest beginning of the secret that ends the text; 0 if it is
+ * shorter than MO_LOG_SECRET_MIN. At most secret.n^2 comparisons, whatever the
+ * length of the text. */
+static size_t match_cut_secret(struct mo_span text, struct mo_span secret)
+{
+    size_t n = text.n < secret.n ? text.n : secret.n - 1;
+
+    for (; n >= MO_LOG_SECRET_MIN; n--)
+        if (memcmp(text.p + text.n - n, secret.p, n) == 0)
+            return n;
+    return 0;
 }
 
+/* Writes the mark, at most n bytes of it; returns the bytes written. */
+static size_t put_mark(char *to, size_t n)
+{
+    size_t keep = n < sizeof(secret_mark) - 1 ? n : sizeof(secret_mark) - 1;
+
+    memcpy(to, secret_mark, keep);
+    return keep;
+}
+
+/* Each byte is searched and moved once, however often the secret occurs: the
+ * text may be a call of several megabytes. */
 void mo_log_blank(char *text, struct mo_span secret)
 {
-    static const char mark[] = "[secret]";
+    struct mo_span rest = mo_span_cstr(text);
+    size_t to = 0, cut;
 
-    for (char *p = text; *p; p++) {
-        size_t n = match_secret(secret, p);
-        size_t keep = n < sizeof(mark) - 1 ? n : sizeof(mark) - 1;
-
-        if (n == 0)
-            continue;
-        memcpy(p, mark, keep);
-        memmove(p + keep, p + n, strlen(p + n) + 1);
-        p += keep - 1;
+    if (secret.n < MO_LOG_SECRET_MIN)
+        return;
+    for (ptrdiff_t at = mo_span_search(rest, secret); at >= 0;
+         at = mo_span_search(rest, secret)) {
+        memmove(text + to, rest.p, (size_t)at);
+        to += (size_t)at;
+        to += put_mark(text + to, secret.n);
+        rest = mo_span_skip(rest, (size_t)at + secret.n);
     }
+    cut = match_cut_secret(rest, secret);
+    memmove(text + to, rest.p, rest.n - cut);
+    to += rest.n - cut;
+    if (cut)
+        to += put_mark(text + to, cut);
+    text[to] = '\0';
 }
 
 bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room)

@@ -10,8 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "audit/audit_file.h"
-#include "cli/cmd.h"
+#include "audit/audit_anchor.h"
+#include "audit/audit_mark.h"
+#include "cli/runtime_wait.h"
 #include "codec/frame.h"
 #include "codec/json/json.h"
 
@@ -311,17 +312,97 @@ static int print_report(struct mo_cli *c, const struct mo_audit_file_report *r)
     return rc ? rc : r->ok ? MO_EXIT_OK : MO_EXIT_FAIL;
 }
 
+/* A verification with what is remembered outside of the files. */
+struct verifying {
+    struct mo_cmd_runtime m; /* the store */
+    struct mo_audit_witness mark, *anchors;
+    size_t nanchors;
+};
+
+static void verifying_fini(struct verifying *v)
+{
+    mo_cmd_runtime_close(&v->m);
+    mo_free(v->anchors);
+}
+
+static void on_mark(void *ctx, const struct mo_rows *rows,
+                    const struct mo_err *why)
+{
+    struct verifying *v = ctx;
+
+    v->m.done = true;
+    if (why)
+        v->m.why = *why;
+    else if (rows->n)
+        (void)mo_audit_mark_read(rows->v[0].doc, &v->mark);
+}
+
+/* A database that does not exist is not created here. */
+static bool is_store_there(const struct mo_config *cfg)
+{
+    struct mo_span file = mo_span_cstr(cfg->store.url);
+    char path[PATH_MAX];
+    int n;
+
+    if (!mo_span_strip(&file, MO_SPAN("sqlite:")))
+        return true;
+    n = snprintf(path, sizeof(path), "%s%s%s",
+                 file.p[0] == '/' ? "" : cfg->store.dir,
+                 file.p[0] == '/' ? "" : "/", file.p);
+    return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+}
+
+static int read_mark(struct mo_cli *c, struct verifying *v,
+                     const struct mo_config *cfg)
+{
+    char id[MO_AUDIT_MARK_ID];
+    struct mo_read r = {.kind = MO_READ_MARK};
+    int rc = 0;
+
+    if (!is_store_there(cfg))
+        return 0;
+    rc = mo_cmd_runtime_open(c, &v->m, MO_RUNTIME_STORE);
+    if (rc)
+        return rc;
+    mo_audit_mark_id(cfg->store.dir, id);
+    r.id = mo_span_cstr(id);
+    if (mo_store_read(mo_runtime_store(v->m.runtime), &r, on_mark, v,
+                      &v->m.why) == 0)
+        mo_cmd_runtime_wait(&v->m);
+    return v->m.why.code ? mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", v->m.why.msg)
+                         : 0;
+}
+
+/* First with the anchor, then with the store: each witness is asked. */
+static int verify_log(struct verifying *v, const char *dir, const char *file,
+                      struct mo_audit_file_report *r, struct mo_err *e)
+{
+    int rc =
+        mo_audit_file_verify_with(dir, file, v->anchors, v->nanchors, r, e);
+
+    if (rc == 0 && r->ok && v->mark.seq)
+        rc = mo_audit_file_verify_with(dir, file, &v->mark, 1, r, e);
+    return rc;
+}
+
 int mo_run_audit_verify(struct mo_cli *c)
 {
+    MO_CLEANUP(verifying_fini) struct verifying v = {.nanchors = 0};
+    const char *file = c->nargs ? c->args[0] : NULL;
+    const char *anchor = mo_cli_get(c, "anchor");
     struct mo_audit_file_report r;
     autolog struct opened o = {.c = c};
     struct mo_err e;
     int rc = open_log(c, &o);
 
+    if (rc == 0 && !file)
+        rc = read_mark(c, &v, o.cfg.now);
     if (rc)
         return rc;
-    if (mo_audit_file_verify(o.cfg.now->store.dir, c->nargs ? c->args[0] : NULL,
-                             &r, &e) < 0)
+    if (anchor && mo_audit_anchor_read(anchor, o.cfg.now->store.dir, &v.anchors,
+                                       &v.nanchors, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
+    if (verify_log(&v, o.cfg.now->store.dir, file, &r, &e) < 0)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     return print_report(c, &r);
 }

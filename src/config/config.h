@@ -117,7 +117,8 @@ struct mo_config_gateway {
 
 struct mo_config_audit {
     bool arguments;
-    int64_t max_mb, files;
+    int64_t max_mb, files, keep_days;
+    const char *anchor; /* "syslog", "file:/PATH"; NULL: none */
 };
 
 struct mo_config_api {

@@ -167,6 +167,14 @@ static const char *check_place(const char *s)
                : "must be file:PATH, env:NAME or keyring:NAME";
 }
 
+/* As audit/audit_anchor.h takes them. */
+static const char *check_anchor(const char *s)
+{
+    return strcmp(s, "syslog") == 0 || starts_with(s, "file:/")
+               ? NULL
+               : "must be syslog or file:/PATH";
+}
+
 static const char *check_levels(const char *s)
 {
     struct mo_log l = {.fd = -1};
@@ -458,6 +466,8 @@ static const struct mo_key audit_rows[] = {
     {.name = "arguments", BOOL(arguments), .def = "false"},
     {.name = "maxMb", INT(max_mb, 1, 4096), RESTART, .def = "64"},
     {.name = "files", INT(files, 2, 1000), RESTART, .def = "16"},
+    {.name = "keepDays", INT(keep_days, 0, 36500), RESTART, .def = "0"},
+    {.name = "anchor", STR(anchor), RESTART, .check = check_anchor},
 };
 static const struct mo_keys audit_keys = KEYS(audit_rows);
 #undef T

@@ -45,6 +45,9 @@ struct mo_approval_hooks { /* each may be NULL */
     /* A person approved: record it, then call mo_gw_run(). Without this hook
      * the call runs at once. */
     void (*agreed)(void *ctx, struct mo_gw_case *k);
+    /* The call is about to be sent, for the first time. Not 0: it cannot be
+     * recorded, so it must not be sent. */
+    int (*leaves)(void *ctx, struct mo_gw_case *k, struct mo_err *e);
     /* Once for every call, with its outcome; then the case is freed. */
     void (*done)(void *ctx, struct mo_gw_case *k);
     void (*routed)(void *ctx, const struct mo_gw_routing *r);

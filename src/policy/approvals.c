@@ -340,6 +340,17 @@ static void on_agreed(void *ctx, struct mo_gw_case *k)
         mo_gw_run(k, &e);
 }
 
+/* A call of a conversation is recorded there. */
+static int on_leaving(void *ctx, struct mo_gw_case *k, struct mo_err *e)
+{
+    struct mo_approvals *d = ctx;
+    struct pending_call *p = k->data;
+
+    if (k->inside.n)
+        return 0;
+    return mo_audit_begin(d->audit, k, p ? p->who : NULL, &k->left, e);
+}
+
 static void on_done(void *ctx, struct mo_gw_case *k)
 {
     struct mo_approvals *d = ctx;
@@ -349,6 +360,8 @@ static void on_done(void *ctx, struct mo_gw_case *k)
         mo_audit_call(d->audit, MO_AUDIT_DONE, k,
                       p ? mo_buf_view(&p->args) : mo_span(NULL, 0),
                       p ? p->who : NULL);
+    mo_audit_end(d->audit, k->left);
+    k->left = NULL;
     if (d->watch.done)
         d->watch.done(d->watch.ctx, k);
     k->data = NULL;
@@ -379,6 +392,7 @@ struct mo_approval_hooks mo_approvals_hooks(struct mo_approvals *d)
         .again = judge_again,
         .held = on_pending,
         .agreed = on_agreed,
+        .leaves = on_leaving,
         .done = on_done,
         .routed = on_routed,
         .changed = is_changed,

@@ -1,7 +1,6 @@
 /* manage.c - jobs that change the configured servers; see manage.h. */
 #include "servers/manage_priv.h"
 
-#include "audit/audit_row.h"
 #include "base/mem.h"
 #include "config/listen.h"
 
@@ -169,39 +168,42 @@ static void step_save(struct job *j, struct mo_file_edit *r)
     finish_ok(j, true);
 }
 
-static void on_audited(void *ctx, const struct mo_written *w,
-                       const struct mo_err *why)
+static void start_test(struct job *j);
+
+/* The row is on disk: starts the test, or saves. */
+static void on_audited(void *ctx, const struct mo_err *why)
 {
     struct job *j = ctx;
 
-    (void)w;
     if (why) {
-        finish_failed(j, mo_error(MO_EIO,
-                                  "not saved, because the audit log cannot be "
-                                  "written: %s",
-                                  why->msg));
+        finish_failed(j,
+                      mo_error(MO_EIO,
+                               "not %s, because the audit log cannot be "
+                               "written: %s",
+                               j->step == TEST ? "tested" : "saved", why->msg));
     } else if (j->m->closing) {
         finish_failed(j, mo_error(MO_ECLOSED, "the program is ending"));
+    } else if (j->step == TEST) {
+        start_test(j);
     } else {
-        j->step = SAVE;
         j->until = mo_now_ns() + LOCK_MS * MO_MS;
         mo_timer_start(j->m->o.loop, &j->again, 0);
     }
 }
 
-static void write_audit(struct job *j)
+/* next: TEST or SAVE. */
+static void write_audit(struct job *j, enum step next)
 {
     static const char *const verbs[] = {
-        [MO_MANAGE_ADD] = "add",
-        [MO_MANAGE_PATCH] = "change",
-        [MO_MANAGE_REMOVE] = "remove",
-        [MO_MANAGE_IMPORT] = "import",
+        [MO_MANAGE_ADD] = "add",       [MO_MANAGE_PATCH] = "change",
+        [MO_MANAGE_REMOVE] = "remove", [MO_MANAGE_IMPORT] = "import",
+        [MO_MANAGE_TEST] = "test",
     };
     mo_autobuf struct mo_buf entry = {.max = MO_STORE_DOC_MAX};
     bool import = j->verb == MO_MANAGE_IMPORT;
     struct mo_audit_row row = {
         .event = "managed",
-        .subject = mo_span_cstr(verbs[j->verb]),
+        .subject = mo_span_cstr(verbs[next == TEST ? MO_MANAGE_TEST : j->verb]),
         .server = mo_span_cstr(j->server),
         .who = mo_buf_view(&j->who),
         .plan = import ? mo_buf_view(&j->plan) : mo_span(NULL, 0),
@@ -210,6 +212,7 @@ static void write_audit(struct job *j)
     struct mo_err e;
     int rc;
 
+    j->step = next;
     mo_jw_init(&w, &entry);
     if (!import && j->described.p)
         mo_entry_show(&w, j->described);
@@ -217,7 +220,7 @@ static void write_audit(struct job *j)
     if (mo_buf_err(&entry))
         rc = mo_fail(&e, MO_EINVAL, "the request is too big");
     else
-        rc = mo_audit_row_store(j->m->o.store, &row, on_audited, j, &e);
+        rc = mo_audit_first(j->m->o.audit, &row, on_audited, j, &e);
     if (rc < 0)
         finish_failed(j, &e);
 }
@@ -240,7 +243,7 @@ static void on_tested(struct job *j)
                         "not saved, because the server does not work: %s",
                         j->failed.msg));
     } else {
-        write_audit(j);
+        write_audit(j, SAVE);
     }
 }
 
@@ -265,7 +268,7 @@ static void on_test_done(void *ctx, const struct mo_connect_test_result *r)
     mo_server_link_close(j->link, on_link_gone, j);
 }
 
-static int start_test(struct job *j, const struct mo_config *cfg,
+static int begin_test(struct job *j, const struct mo_config *cfg,
                       struct mo_err *e)
 {
     struct mo_connect_test_opts o = {
@@ -292,6 +295,17 @@ static int start_test(struct job *j, const struct mo_config *cfg,
     return 0;
 }
 
+static void start_test(struct job *j)
+{
+    struct mo_err e = {0};
+    int rc = mo_manage_edit_store(j, &e);
+
+    if (rc == 0)
+        rc = begin_test(j, j->tried.now, &e);
+    if (rc < 0)
+        finish_failed(j, &e);
+}
+
 /* --- check ---------------------------------------------------------------- */
 
 static int check_change(struct job *j, struct mo_file_edit *r, struct mo_err *e)
@@ -315,25 +329,12 @@ static void step_check(struct job *j, struct mo_file_edit *r)
     int rc = check_change(j, r, &e);
 
     mo_file_edit_close(r);
-    if (rc == 0 && j->test)
-        rc = mo_manage_edit_store(j, &e);
-    if (rc == 0 && j->test)
-        rc = start_test(j, j->tried.now, &e);
     if (rc < 0)
         finish_failed(j, &e);
     else if (!j->test && j->dry)
         finish_ok(j, false);
-    else if (!j->test)
-        write_audit(j);
-}
-
-static void begin_test(struct job *j)
-{
-    struct mo_err e = {0};
-
-    j->tried.now = mo_config_ref(j->m->o.config->now);
-    if (start_test(j, j->tried.now, &e) < 0)
-        finish_failed(j, &e);
+    else
+        write_audit(j, j->test ? TEST : SAVE);
 }
 
 /* Runs the next step once the file lock is free; retries every AGAIN_MS. */
@@ -345,7 +346,8 @@ static void on_again(struct mo_timer *t)
     int rc = 0;
 
     if (j->verb == MO_MANAGE_TEST) {
-        begin_test(j);
+        j->tried.now = mo_config_ref(j->m->o.config->now);
+        write_audit(j, TEST);
         return;
     }
     rc = mo_file_edit_open_now(&r, j->m->o.config, &e);

@@ -10,9 +10,11 @@
  *   1. Adding a server means running its command, so changes need
  *      server.manage. If that is not set, they are allowed only if the server
  *      listens on this machine alone.
- *   2. Nothing is written before the audit log has the change.
- *   3. A test runs before that and does not affect running servers. A server
- *      that fails the test is not written.
+ *   2. Nothing is written before the audit log has the change, and nothing is
+ *      started for a test before the log has the test, also of a dry run: on
+ *      disk, in the store and in the file.
+ *   3. A test runs before the change is audited and does not affect running
+ *      servers. A server that fails the test is not written.
  *   4. Keys are stored in the secret store before the file refers to them, and
  *      removed again if the file was not written. Keys are never returned.
  *
@@ -21,8 +23,8 @@
 #ifndef MO_SERVERS_MANAGE_H
 #define MO_SERVERS_MANAGE_H
 
+#include "audit/audit.h"
 #include "servers/gateway_setup.h"
-#include "store/store.h"
 
 #define MO_MANAGE_BODY_MAX ((size_t)1024 * 1024) /* bytes of a request */
 
@@ -33,7 +35,7 @@ struct mo_manage_opts {
     struct mo_config_holder *config;
     const char *listen; /* listen address of the server */
     bool needs_token;   /* clients need a token */
-    struct mo_store *store;
+    struct mo_audit *audit;
     struct mo_gateway_setup *gateway; /* NULL: no gateway */
     void (*written)(void *ctx);       /* the file changed: reload it */
     void *ctx;

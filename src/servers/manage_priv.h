@@ -4,9 +4,9 @@
  *   manage_edit.c  edits of the file, and the secrets that belong to them
  *   manage_view.c  views of the servers, without a job
  *
- * States of a job: CHECK -> [TEST] -> [AUDIT -> SAVE] -> finished. Between two
- * states a job waits for one thing: the file lock (timer), a test, the end of
- * its link, or the store. */
+ * States of a job: CHECK -> [AUDIT -> TEST] -> [AUDIT -> SAVE] -> finished.
+ * Between two states a job waits for one thing: the file lock (timer), a test,
+ * the end of its link, or the audit log. */
 #ifndef MO_SERVERS_MANAGE_PRIV_H
 #define MO_SERVERS_MANAGE_PRIV_H
 
@@ -50,7 +50,7 @@ struct mo_manage {
     struct mo_gone gone;
 };
 
-enum step { CHECK, SAVE };
+enum step { CHECK, TEST, SAVE }; /* TEST, SAVE: the row is being written */
 
 struct job {
     struct mo_list node;

@@ -176,7 +176,7 @@ static void accept_tool(struct job *j)
         mo_try_tool_finish_fail(j, MO_ENOMEM, "out of memory");
         return;
     }
-    mo_try_tool_audit(j, &row);
+    mo_audit_note(j->t->o.audit, &row);
     j->t->o.accepted(j->t->o.ctx);
     mo_try_tool_finish(j, MO_SPAN("{\"ok\":true}"), NULL);
 }

@@ -22,9 +22,9 @@
 #ifndef MO_SERVERS_TRY_TOOL_H
 #define MO_SERVERS_TRY_TOOL_H
 
+#include "audit/audit.h"
 #include "policy/policy.h"
 #include "servers/gateway_setup.h"
-#include "store/store.h"
 
 #define MO_TRY_TOOL_ARGS_MAX ((size_t)1024 * 1024) /* body of a call */
 
@@ -34,7 +34,7 @@ struct mo_try_tool_opts {
     struct mo_loop *loop;
     struct mo_gateway_setup *gateway;
     struct mo_policy *policy;
-    struct mo_store *store;
+    struct mo_audit *audit;
     void (*accepted)(void *ctx); /* a changed tool was accepted */
     void *ctx;
 };

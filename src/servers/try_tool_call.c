@@ -39,21 +39,6 @@ static struct mo_audit_row row_of(const struct job *j)
 
 /* --- the call ------------------------------------------------------------- */
 
-static void on_audit_written(void *ctx, const struct mo_written *w,
-                             const struct mo_err *why)
-{
-    (void)ctx; /* the job may be gone */
-    (void)w;
-    (void)why; /* the start of the call is already in the log */
-}
-
-void mo_try_tool_audit(struct job *j, const struct mo_audit_row *row)
-{
-    struct mo_err e;
-
-    (void)mo_audit_row_store(j->t->o.store, row, on_audit_written, j, &e);
-}
-
 static void audit_result(struct job *j, struct mo_span content, bool is_error,
                          uint64_t ms)
 {
@@ -62,7 +47,7 @@ static void audit_result(struct job *j, struct mo_span content, bool is_error,
         is_error, ms, content.n <= AUDIT_MAX ? content : MO_SPAN("[]")};
 
     row.result = &result;
-    mo_try_tool_audit(j, &row);
+    mo_audit_note(j->t->o.audit, &row);
 }
 
 static void put_refusal(struct mo_buf *b, struct mo_json error)
@@ -184,12 +169,10 @@ static void send_if_allowed(struct job *j)
         finish_state(j, "denied", reason_of(&v));
 }
 
-static void on_audited(void *ctx, const struct mo_written *w,
-                       const struct mo_err *why)
+static void on_audited(void *ctx, const struct mo_err *why)
 {
     struct job *j = ctx;
 
-    (void)w;
     if (why)
         mo_try_tool_finish(j, mo_span(NULL, 0), why);
     else if (j->t->stopped)
@@ -205,7 +188,7 @@ static void run_call(struct job *j, const char *by)
 
     j->by = by;
     row = row_of(j);
-    if (mo_audit_row_store(j->t->o.store, &row, on_audited, j, &e) < 0)
+    if (mo_audit_first(j->t->o.audit, &row, on_audited, j, &e) < 0)
         mo_try_tool_finish(j, mo_span(NULL, 0), &e);
 }
 

@@ -5,7 +5,6 @@
 #ifndef MO_SERVERS_TRY_TOOL_PRIV_H
 #define MO_SERVERS_TRY_TOOL_PRIV_H
 
-#include "audit/audit_row.h"
 #include "base/rand.h"
 #include "gateway/inside.h"
 #include "servers/tools.h"
@@ -75,7 +74,5 @@ struct mo_gateway *mo_try_tool_gateway(const struct mo_try_tool *t);
 /* --- try_tool_call.c ----------------------------------------------------- */
 
 void mo_try_tool_run(struct job *j);
-/* Writes one audit row without a session; does not wait for it. */
-void mo_try_tool_audit(struct job *j, const struct mo_audit_row *row);
 
 #endif

@@ -14,6 +14,7 @@
  *   mcp:fence:{NAME}         text  the last fence, kept a week
  *   mcp:audit:{ID}           zset  at -> "SEQ\nDOC" (SEQ has 16 digits)
  *   mcp:audit:{ID}:n         text  last SEQ
+ *   mcp:marks                hash  id -> DOC (set beside the scripts)
  *
  * Redis does not undo the changes of a script that fails. So the write script
  * first reads and decides everything on its own copy of the session, and then
@@ -72,7 +73,7 @@ enum mo_lua {
     "  if k == 's' then known = true\n"                                        \
     "  elseif k == 'x' then known = false\n"                                   \
     "  elseif k == 'f' then known, gone, calls = false, true, {}\n"            \
-    "  elseif k ~= 'm' and k ~= 'a' and not known then\n"                      \
+    "  elseif k ~= 'm' and k ~= 'a' and k ~= 'k' and not known then\n"         \
     "    return {'session', i - 1, 0, 0}\n"                                    \
     "  end\n"                                                                  \
     "  if k == 'c' then\n"                                                     \
@@ -94,6 +95,21 @@ enum mo_lua {
     "end\n"                                                                    \
     "local function keep(key)\n"                                               \
     "  if httl > 0 then redis.call('PEXPIRE', key, httl) end\n"                \
+    "end\n"                                                                    \
+    "local function strip()\n"                                                 \
+    "  local v = redis.call('ZRANGE', ka, 0, -1, 'WITHSCORES')\n"              \
+    "  for i = 1, #v, 2 do\n"                                                  \
+    "    local s, doc = v[i]:match('^(%d+)\\n(.*)$')\n"                        \
+    "    if doc and (doc:find('\"args\":', 1, true) or\n"                      \
+    "        doc:find('\"content\":', 1, true)) then\n"                        \
+    "      local ok, d = pcall(cjson.decode, doc)\n"                           \
+    "      if not ok or type(d) ~= 'table' then d = {} end\n"                  \
+    "      d.args, d.content = nil, nil\n"                                     \
+    "      redis.call('ZREM', ka, v[i])\n"                                     \
+    "      redis.call('ZADD', ka, v[i + 1], s .. '\\n' ..\n"                   \
+    "        (next(d) and cjson.encode(d) or '{}'))\n"                         \
+    "    end\n"                                                                \
+    "  end\n"                                                                  \
     "end\n"                                                                    \
     "local function fields(c)\n"                                               \
     "  return c:match('^%d+ (%d+) (%d+)\\n(.*)$')\n"                           \
@@ -117,6 +133,7 @@ enum mo_lua {
     "  elseif k == 'f' then\n"                                                 \
     "    for c = 1, conv do redis.call('DEL', kc .. ':' .. c) end\n"           \
     "    redis.call('DEL', ks, kc, kk)\n"                                      \
+    "    strip()\n"                                                            \
     "    conv = 1\n"                                                           \
     "  elseif k == 'e' then\n"                                                 \
     "    local list = kc .. ':' .. conv\n"                                     \

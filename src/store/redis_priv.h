@@ -20,6 +20,7 @@
 #define MO_REDIS_SLOTS     16384
 #define MO_REDIS_INDEX     "mcp:session:index"
 #define MO_REDIS_AUDITS    "mcp:audit:index"
+#define MO_REDIS_MARKS     "mcp:marks"
 #define MO_REDIS_WAKE      "mcp:wake"
 
 struct mo_redis {

@@ -137,6 +137,16 @@ static bool on_call(struct mo_rop *o, const struct mo_resp *r)
     return true;
 }
 
+static bool on_mark(struct mo_rop *o, const struct mo_resp *r)
+{
+    const struct mo_row row = {.id = o->op->read.id, .doc = r->text};
+
+    if (r->kind == MO_RESP_BULK)
+        (void)add_row(o, row);
+    give_rows(o);
+    return true;
+}
+
 /* --- all sessions ----------------------------------------------------------
  *
  * found[i] is the row of ids[i]; doc.p NULL: it has none (any more), or the
@@ -405,6 +415,10 @@ void mo_redis_read(struct mo_rop *o)
         break;
     case MO_READ_AUDIT:
         read_audit(o);
+        break;
+    case MO_READ_MARK:
+        mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), on_mark, 0, "sst", "HGET",
+                 MO_REDIS_MARKS, q->id);
         break;
     }
 }

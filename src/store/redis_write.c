@@ -17,6 +17,7 @@ static const char kinds[][2] = {
     [MO_WRITE_SESSION] = "s", [MO_WRITE_TOUCH] = "t", [MO_WRITE_CLOSE] = "x",
     [MO_WRITE_FORGET] = "f",  [MO_WRITE_ENTRY] = "e", [MO_WRITE_FRESH] = "n",
     [MO_WRITE_CALL] = "c",    [MO_WRITE_MOVE] = "m",  [MO_WRITE_AUDIT] = "a",
+    [MO_WRITE_MARK] = "k",
 };
 
 static bool fail_refused(struct mo_rop *o, struct mo_span why)
@@ -76,6 +77,9 @@ static void enlist_all(struct mo_rop *o)
             seen = w->at;
         if (w->kind == MO_WRITE_AUDIT && w->at > audited)
             audited = w->at;
+        if (w->kind == MO_WRITE_MARK)
+            mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), NULL, 0, "sstt", "HSET",
+                     MO_REDIS_MARKS, w->id, w->doc);
     }
     add_to_index(o, MO_REDIS_INDEX, seen);
     add_to_index(o, MO_REDIS_AUDITS, audited);

@@ -80,6 +80,8 @@ static const char *const migrations[MO_SQL_VERSION] = {
     " SELECT 'delete', old.n, old.text WHERE old.text <> '';"
     " UPDATE indexed SET n = (SELECT coalesce(max(n), 0) FROM entry"
     " WHERE n < old.n) WHERE n = old.n; END;",
+    /* 3: marks */
+    "CREATE TABLE mark (id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;",
 };
 
 static const char *const statements[MO_SQL_N] = {

@@ -79,6 +79,13 @@
       " WHERE session = ?1 AND id = ?2")                                       \
     X(CALL_DEL_ALL, "DELETE FROM call WHERE session = ?1")                     \
     X(AUDIT_PUT, "INSERT INTO audit (session, at, doc) VALUES (?1, ?2, ?3)")   \
+    /* What is known of the arguments and results is their digest. */          \
+    X(AUDIT_STRIP, "UPDATE audit SET doc = CASE json_valid(doc) WHEN 1 THEN"   \
+      " json_remove(doc, '$.args', '$.content') ELSE '{}' END"                 \
+      " WHERE session = ?1"                                                    \
+      " AND (instr(doc, '\"args\":') OR instr(doc, '\"content\":'))")          \
+    X(MARK_PUT, "INSERT INTO mark (id, doc) VALUES (?1, ?2)"                   \
+      " ON CONFLICT (id) DO UPDATE SET doc = excluded.doc")                    \
     /* leases */                                                               \
     X(LEASE_GET,                                                               \
       "SELECT fence, token, owner, CASE boot WHEN ?2 THEN until ELSE 0 END"    \
@@ -140,6 +147,7 @@
       " ORDER BY n LIMIT ?4")                                                  \
     X(READ_CALL, "SELECT session, id, doc, 0, n, at, state FROM call"          \
       " WHERE session = ?1 AND id = ?2")                                       \
+    X(READ_MARK, "SELECT '', id, doc, 0, 0, 0, 0 FROM mark WHERE id = ?1")     \
     X(READ_SEARCH,                                                             \
       "SELECT e.session, '', e.doc, e.conversation, e.seq, e.at, 0"            \
       " FROM entry_text JOIN entry e ON e.n = entry_text.rowid"                \

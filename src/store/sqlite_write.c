@@ -91,7 +91,7 @@ static int forget_session(struct batch *b, const struct mo_write *w)
 {
     static const enum mo_sql_id all[] = {
         MO_SQL_SESSION_DEL, MO_SQL_ENTRY_DEL_ALL, MO_SQL_CONV_DEL_ALL,
-        MO_SQL_CALL_DEL_ALL};
+        MO_SQL_CALL_DEL_ALL, MO_SQL_AUDIT_STRIP};
     int rc = 0;
 
     (void)w;
@@ -212,6 +212,11 @@ static int put_audit(struct batch *b, const struct mo_write *w)
                      (int64_t)w->at, w->doc);
 }
 
+static int put_mark(struct batch *b, const struct mo_write *w)
+{
+    return mo_sql_do(b->sql, MO_SQL_MARK_PUT, &b->op->err, "tt", w->id, w->doc);
+}
+
 int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
 {
     static int (*const apply[])(struct batch *, const struct mo_write *) = {
@@ -219,7 +224,7 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
         [MO_WRITE_CLOSE] = close_session, [MO_WRITE_FORGET] = forget_session,
         [MO_WRITE_ENTRY] = put_entry,     [MO_WRITE_FRESH] = begin_fresh_conv,
         [MO_WRITE_CALL] = put_call,       [MO_WRITE_MOVE] = move_call,
-        [MO_WRITE_AUDIT] = put_audit,
+        [MO_WRITE_AUDIT] = put_audit,     [MO_WRITE_MARK] = put_mark,
     };
     struct batch b = {.q = q,
                       .sql = &q->writer.sql,

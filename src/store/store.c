@@ -262,13 +262,14 @@ bool mo_store_id_ok(struct mo_span id)
 
 static int check_write(const struct mo_write *w, struct mo_err *e)
 {
-    bool call = w->kind == MO_WRITE_CALL || w->kind == MO_WRITE_MOVE;
+    bool named = w->kind == MO_WRITE_CALL || w->kind == MO_WRITE_MOVE ||
+                 w->kind == MO_WRITE_MARK;
 
-    if ((unsigned)w->kind > MO_WRITE_AUDIT || (unsigned)w->to > MO_CALL_UNKNOWN)
+    if ((unsigned)w->kind > MO_WRITE_MARK || (unsigned)w->to > MO_CALL_UNKNOWN)
         return mo_fail(e, MO_EINVAL, "store: unknown kind of write");
-    if (call && !mo_store_id_ok(w->id))
+    if (named && !mo_store_id_ok(w->id))
         return mo_fail(e, MO_EINVAL,
-                       "store: a call's id is 1 to %d of "
+                       "store: an id is 1 to %d of "
                        "A-Z a-z 0-9 _ . : -",
                        MO_STORE_ID_MAX);
     if (w->kind == MO_WRITE_MOVE && !w->from)
@@ -303,7 +304,7 @@ static int check_batch(const struct mo_store_batch *b, size_t *bytes,
 
         if (rc < 0)
             return rc;
-        if (!b->session.n && (w->kind != MO_WRITE_AUDIT || b->fence))
+        if (!b->session.n && (w->kind < MO_WRITE_AUDIT || b->fence))
             return mo_fail(e, MO_EINVAL, "store: the batch needs a session");
         *bytes += w->id.n + w->doc.n + w->text.n;
     }
@@ -388,6 +389,7 @@ static int check_read(const struct mo_read *r, struct mo_err *e)
         [MO_READ_CALL] = {.session = true, .id = true},
         [MO_READ_SEARCH] = {.text = true},
         [MO_READ_AUDIT] = {0},
+        [MO_READ_MARK] = {.id = true},
     };
 
     if ((unsigned)r->kind >= MO_COUNT(needs))

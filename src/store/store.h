@@ -1,7 +1,8 @@
 /* store.h - durable state: sessions, conversations, calls, leases, audit. One
  * interface, two backends (SQLite in a file, Redis).
  *
- * A row is a document (JSON text that the store never parses) beside the few
+ * A row is a document (JSON text that the store parses only to forget its
+ * arguments and results) beside the few
  * fields that it sorts, finds and compares by. The rooms above write the
  * documents, so a new member of a document needs no migration.
  *
@@ -94,7 +95,8 @@ enum mo_write_kind {
     MO_WRITE_SESSION, /* doc, at: insert or replace the session's row */
     MO_WRITE_TOUCH,   /* at: only its last activity (never backwards) * */
     MO_WRITE_CLOSE,   /* the row goes, history and calls stay to their TTL */
-    MO_WRITE_FORGET,  /* the row, history and calls go */
+    MO_WRITE_FORGET,  /* the row, history and calls go, and the members */
+                      /* `args` and `content` of its audit rows */
     MO_WRITE_ENTRY,   /* doc, text, at: appended to the conversation * */
     MO_WRITE_FRESH,   /* a new conversation begins; the old stays readable * */
     MO_WRITE_CALL,    /* id, to, doc, at: a new call; MO_EEXISTS if known * */
@@ -102,6 +104,8 @@ enum mo_write_kind {
                       /* state is in `from`, else the batch is MO_EPOLICY; */
                       /* an unknown call is MO_ENOTFOUND */
     MO_WRITE_AUDIT,   /* doc, at: one row of the audit log */
+    MO_WRITE_MARK,    /* id, doc: a document by its id, inserted or replaced; */
+                      /* belongs to no session and does not expire */
 };
 /* Writes with a star need the session's row, else the batch is MO_ENOTFOUND: a
  * late write must not bring back a session that was closed or lost. A batch is
@@ -122,7 +126,7 @@ struct mo_write {
 
 struct mo_store_batch {
     struct mo_span session; /* of all writes; empty only for audit rows */
-                            /* without a session */
+                            /* without a session, and for marks */
     uint64_t fence; /* of the lease with the session's name, which must */
                     /* be held under it now; 0: not checked */
     const struct mo_write *writes;
@@ -168,6 +172,7 @@ enum mo_read_kind {
     MO_READ_AUDIT,    /* newest first (the session's, if given); `before`, */
                       /* `after` are times; `text`: only rows whose document */
                       /* contains it */
+    MO_READ_MARK,     /* by id, or none */
 };
 
 struct mo_read {

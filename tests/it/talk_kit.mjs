@@ -94,7 +94,9 @@ export class House {
     };
     await writeFile(join(house.dir, 'mcp-orchestrator.json'), JSON.stringify({
       llm: { provider: 'claude', model: 'claude-sonnet-5-5' },
-      sandbox: { driver: 'native', warm: 0 }, ...config,
+      sandbox: { driver: 'native', warm: 0 },
+      audit: { arguments: true }, // many look at them in the log
+      ...config,
     }));
     house.sessions = new Set();
     house.tabs = [];

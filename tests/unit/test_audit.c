@@ -22,7 +22,8 @@ static bool flag(void *ctx)
 
 static void remove_all(const char *dir)
 {
-    static const char *const names[] = {MO_AUDIT_FILE_FILE, MO_AUDIT_FILE_HEAD};
+    static const char *const names[] = {MO_AUDIT_FILE_FILE, MO_AUDIT_FILE_HEAD,
+                                        MO_AUDIT_FILE_KEY};
     char path[256];
 
     for (size_t i = 0; i < MO_COUNT(names); i++) {

@@ -5,13 +5,15 @@
 
 #define LINES 5
 
-static void make(struct mo_buf *b, size_t n)
+static struct mo_hmac key; /* of the test */
+
+static void make(struct mo_buf *b, size_t n, const struct mo_hmac *with)
 {
     struct mo_chain c;
     struct mo_err e;
     char row[64];
 
-    mo_chain_init(&c);
+    mo_chain_init(&c, with);
     for (size_t i = 0; i < n; i++) {
         (void)snprintf(row, sizeof(row), "\"n\":%zu,\"t\":\"a\\nb\"", i);
         assert_int_equal(mo_chain_put(&c, mo_span_cstr(row), b, &e), 0);
@@ -19,13 +21,13 @@ static void make(struct mo_buf *b, size_t n)
 }
 
 /* How many lines are good, from the first on. */
-static size_t good(struct mo_span text)
+static size_t good_with(struct mo_span text, const struct mo_hmac *with)
 {
     struct mo_chain c;
     struct mo_err e;
     size_t n = 0;
 
-    mo_chain_init(&c);
+    mo_chain_init(&c, with);
     while (text.n) {
         struct mo_span line = mo_span_cut(&text, '\n');
 
@@ -36,6 +38,11 @@ static size_t good(struct mo_span text)
     return n;
 }
 
+static size_t good(struct mo_span text)
+{
+    return good_with(text, &key);
+}
+
 static void test_known(void **state)
 {
     static const char want[] =
@@ -44,13 +51,13 @@ static void test_known(void **state)
         "\"a\":1,\"hash\":"
         "\"79d849221fb23cd49e2bc95431e155e121723309f579af3db1cc2677c5ec6407\"}"
         "\n";
-    struct mo_chain c, again;
+    struct mo_chain c, again = {.key = NULL};
     struct mo_err e;
     struct mo_buf b;
 
     (void)state;
     mo_buf_init(&b, 4096);
-    mo_chain_init(&c);
+    mo_chain_init(&c, NULL);
     assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":1"), &b, &e), 0);
     assert_int_equal(b.len, sizeof(want) - 1);
     assert_memory_equal(b.p, want, b.len);
@@ -70,7 +77,7 @@ static void test_any_byte(void **state)
 
     (void)state;
     mo_buf_init(&b, 65536);
-    make(&b, LINES);
+    make(&b, LINES, &key);
     assert_int_equal(good(mo_buf_view(&b)), LINES);
     for (size_t i = 0; i < b.len; i++) {
         for (unsigned x = 1; x < 256; x++) {
@@ -103,7 +110,7 @@ static void test_lines(void **state)
     (void)state;
     mo_buf_init(&b, 65536);
     mo_buf_init(&other, 65536);
-    make(&b, LINES);
+    make(&b, LINES, &key);
     rest = mo_buf_view(&b);
     for (size_t i = 0; i < LINES; i++)
         lines[i] = mo_span_cut(&rest, '\n');
@@ -132,12 +139,38 @@ static void test_bad(void **state)
     struct mo_err e;
 
     (void)state;
-    mo_chain_init(&c);
+    mo_chain_init(&c, NULL);
     c.open = true;
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         check_row(rows[i],
                   mo_chain_check(&c, mo_span_cstr(rows[i]), &e) == MO_EPROTO);
     assert_true(c.open);
+}
+
+/* Whoever has no key, or another one, can neither check nor write. */
+static void test_keys(void **state)
+{
+    struct mo_hmac other;
+    struct mo_chain c;
+    struct mo_err e;
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, 65536);
+    mo_hmac_init(&other, MO_SPAN("another key"));
+    make(&b, LINES, &key);
+    assert_int_equal(good_with(mo_buf_view(&b), &other), 0);
+    assert_int_equal(good_with(mo_buf_view(&b), NULL), 0);
+    mo_buf_reset(&b); /* unkeyed lines, then a keyed one, then none */
+    mo_chain_init(&c, NULL);
+    assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":1"), &b, &e), 0);
+    c.key = &key;
+    assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":2"), &b, &e), 0);
+    assert_int_equal(good(mo_buf_view(&b)), 2);
+    c.key = NULL;
+    assert_int_equal(mo_chain_put(&c, MO_SPAN("\"a\":3"), &b, &e), 0);
+    assert_int_equal(good(mo_buf_view(&b)), 2);
+    mo_buf_fini(&b);
 }
 
 static void body(void *ctx)
@@ -148,7 +181,7 @@ static void body(void *ctx)
 
     (void)ctx;
     mo_buf_init(&b, 4096);
-    mo_chain_init(&c);
+    mo_chain_init(&c, NULL);
     if (mo_chain_put(&c, MO_SPAN("\"a\":1"), &b, &e) < 0)
         assert_int_equal(c.seq, 0);
     mo_buf_fini(&b);
@@ -165,8 +198,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known),   cmocka_unit_test(test_any_byte),
         cmocka_unit_test(test_lines),   cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_torture), cmocka_unit_test(test_keys),
     };
 
+    mo_hmac_init(&key, MO_SPAN("the key of this test"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,12 @@
  * that arrives several times, from two tabs or after a restart, runs the call
  * once.
  *
+ * Arguments and results are in the rows of calls only as long as a restart
+ * needs them: until the results of the step are an entry. Then the row has
+ * their digest and length (audit.arguments keeps them). Every call has an audit
+ * row, also one that a rule denied, and no call that a person approved runs
+ * before its row is synced.
+ *
  * A call that cannot run (unknown tool, bad arguments, denied by a rule,
  * rejected by a person, timed out) gets an error result that states the reason.
  */
@@ -23,7 +29,29 @@
 
 /* --- as documents -------------------------------------------------------- */
 
-static void put_call_doc(struct mo_buf *b, const struct call *k)
+static bool keeps_arguments(const struct call *k)
+{
+    return mo_audit_has_arguments(k->chat->agent->o.audit);
+}
+
+/* bare: digests and lengths in place of arguments and results. */
+static void put_args(struct mo_jw *w, const struct call *k, bool bare)
+{
+    char sum[MO_SHA256_HEX + 1];
+
+    if (!bare) {
+        mo_jw_member_raw(w, "args",
+                         k->args.len > 0 ? mo_buf_view(&k->args)
+                                         : MO_SPAN("null"));
+    } else if (k->args.len > 0) {
+        mo_sha256_hex(mo_buf_view(&k->args), sum);
+        mo_jw_member(w, "argsDigest", mo_span_cstr(sum));
+        mo_jw_member_u64(w, "argsBytes", k->args.len);
+    }
+    mo_jw_member_opt(w, "argsDigestBefore", mo_span_cstr(k->before));
+}
+
+static void put_call_doc(struct mo_buf *b, const struct call *k, bool bare)
 {
     struct mo_jw w = mo_jw_object(b);
 
@@ -36,8 +64,7 @@ static void put_call_doc(struct mo_buf *b, const struct call *k)
         mo_jw_member(&w, "server", k->tool->def.server);
         mo_jw_member(&w, "tool", k->tool->def.name);
     }
-    mo_jw_member_raw(&w, "args",
-                     k->args.len > 0 ? mo_buf_view(&k->args) : MO_SPAN("null"));
+    put_args(&w, k, bare);
     mo_jw_member(&w, "digest", mo_span_cstr(k->digest));
     mo_jw_member_u64(&w, "expires", k->expires);
     if (k->by)
@@ -48,7 +75,10 @@ static void put_call_doc(struct mo_buf *b, const struct call *k)
     mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
     mo_jw_member_bool(&w, "isError", k->is_error);
     mo_jw_member_u64(&w, "ms", k->took_ms);
-    mo_jw_member_raw(&w, "content", mo_buf_view(&k->content));
+    if (bare)
+        mo_jw_member_u64(&w, "contentBytes", k->content.len);
+    else
+        mo_jw_member_raw(&w, "content", mo_buf_view(&k->content));
     mo_jw_end(&w);
 }
 
@@ -149,7 +179,7 @@ size_t mo_chat_calls_writes(struct chat *c, struct mo_write *v,
     size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
 
     mo_list_each_entry (k, &c->calls.list, struct call, node) {
-        put_call_doc(docs, k);
+        put_call_doc(docs, k, false);
         at[++n] = docs->len;
     }
     n = 0;
@@ -196,38 +226,91 @@ static bool send_results_if_ended(struct chat *c, struct call *last)
     return true;
 }
 
-/* Writes for one change of state: the move and its audit row. */
+/* Writes for one change of state: the move and its audit row. last: the results
+ * of all calls are written in the same batch. */
 static size_t put_move(struct call *k, unsigned from, enum mo_call_state to,
-                       struct mo_write *w, struct mo_buf *doc)
+                       bool last, struct mo_write *w, struct mo_buf *doc)
 {
-    put_call_doc(doc, k);
+    bool bare = !keeps_arguments(k);
+    struct mo_span row;
+    size_t n = 0;
+
+    if (bare && !last) {
+        put_call_doc(doc, k, false);
+        n = doc->len;
+    }
+    put_call_doc(doc, k, bare);
+    row = mo_span_skip(mo_buf_view(doc), n);
     w[0] = (struct mo_write){.kind = MO_WRITE_MOVE,
                              .id = mo_span_cstr(k->key),
                              .from = from,
                              .to = to,
-                             .doc = mo_buf_view(doc)};
-    w[1] = mo_audit_row_write(mo_buf_view(doc));
+                             .doc = n ? mo_span(doc->p, n) : row};
+    w[1] = mo_audit_row_write(row);
     return 2;
 }
 
 size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
                              struct mo_buf *doc)
 {
-    return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, w, doc);
+    return put_move(k, MO_CALL_BIT(MO_CALL_RUNNING), k->state, true, w, doc);
 }
 
 static int write_move(struct call *k, unsigned from, enum mo_call_state to,
                       chat_written *done, struct mo_err *e)
 {
     struct mo_write w[MO_OUTCOME_WRITES];
-    mo_autobuf struct mo_buf doc = {.max = MO_STORE_DOC_MAX};
-    size_t n = put_move(k, from, to, w, &doc);
+    mo_autobuf struct mo_buf doc = {.max = 2 * MO_STORE_DOC_MAX};
+    size_t n = put_move(k, from, to, false, w, &doc);
     int rc = mo_buf_err(&doc)
                  ? mo_fail(e, doc.err, "the call is too large to store")
                  : mo_chat_write(k->chat, w, n, done, k, e);
 
     k->writing = rc == 0;
     return rc;
+}
+
+static void on_row_written(struct chat *c, void *arg, const struct mo_err *why)
+{
+    (void)c;
+    (void)arg;
+    (void)why; /* nothing waits for it */
+}
+
+/* A call that a rule denied runs nothing, and so has no move. */
+static void audit_denied(struct call *k)
+{
+    mo_autobuf struct mo_buf doc = {.max = MO_STORE_DOC_MAX};
+    struct mo_write w;
+    struct mo_err e;
+
+    put_call_doc(&doc, k, !keeps_arguments(k));
+    w = mo_audit_row_write(mo_buf_view(&doc));
+    if (mo_buf_err(&doc) == 0)
+        (void)mo_chat_write(k->chat, &w, 1, on_row_written, NULL, &e);
+}
+
+void mo_chat_calls_strip(struct chat *c, const struct call *last)
+{
+    mo_autobuf struct mo_buf docs = {.max = MO_STORE_BATCH_BYTES};
+    struct mo_write w[MO_LLM_CALLS_MAX];
+    size_t n = 0, at[MO_LLM_CALLS_MAX + 1] = {0};
+    struct mo_err e;
+
+    mo_list_each_entry (k, &c->calls.list, struct call, node) {
+        if (k == last || keeps_arguments(k))
+            continue;
+        put_call_doc(&docs, k, true);
+        w[n] = (struct mo_write){.kind = MO_WRITE_MOVE,
+                                 .id = mo_span_cstr(k->key),
+                                 .from = MO_CALL_BIT(k->state),
+                                 .to = k->state};
+        at[++n] = docs.len;
+    }
+    for (size_t i = 0; i < n; i++)
+        w[i].doc = mo_span(docs.p + at[i], at[i + 1] - at[i]);
+    if (n && mo_buf_err(&docs) == 0)
+        (void)mo_chat_write(c, w, n, on_row_written, NULL, &e);
 }
 
 void mo_chat_calls_outcome_written(struct call *k)
@@ -251,7 +334,9 @@ static void on_outcome(struct chat *c, void *arg, const struct mo_err *why)
 void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
 {
     struct chat *c = k->chat;
+    struct mo_audit_open *left;
     struct mo_err e;
+    bool ended;
 
     k->running = NULL;
     k->started = k->in_line = false;
@@ -271,11 +356,14 @@ void mo_chat_call_outcome(struct call *k, enum mo_call_state to)
             &k->content, MO_SPAN("The tool's result is too large to store."));
         k->is_error = true;
     }
-    if (send_results_if_ended(c, k))
-        return;
-    if (write_move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
+    left = mo_take_ptr(&k->left);
+    ended = send_results_if_ended(c, k);
+    if (!ended &&
+        write_move(k, MO_CALL_BIT(MO_CALL_RUNNING), to, on_outcome, &e) < 0)
         on_outcome(c, k, &e);
-    mo_chat_calls_next(c);
+    mo_audit_end(c->agent->o.audit, left); /* its row was just written */
+    if (!ended)
+        mo_chat_calls_next(c);
 }
 
 void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,
@@ -329,8 +417,10 @@ void mo_chat_calls_begin(struct chat *c)
             runs = true;
         else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
             mo_chat_event_approval(k);
-        else if (k->state == MO_CALL_REJECTED)
+        else if (k->state == MO_CALL_REJECTED) {
+            audit_denied(k);
             mo_chat_event_output(k);
+        }
     }
     if (runs)
         mo_chat_event_thinking(c);
@@ -377,6 +467,39 @@ static void forget_decision(struct call *k)
     mo_chat_call_undo_edit(k);
 }
 
+/* The approval is on disk, or could not be recorded. */
+static void on_recorded(void *ctx, const struct mo_err *why)
+{
+    struct call *k = ctx;
+    struct chat *c = k->chat;
+
+    c->writes--;
+    if (c->state == CHAT_ENDING)
+        mo_chat_settle(c);
+    else if (why)
+        mo_chat_call_skip(k, "the audit log cannot be written (%s)", why->msg);
+    else if (k->canceled)
+        mo_chat_call_fail(k, MO_CALL_DONE, "The person stopped this call.");
+    else
+        mo_chat_call_run(k);
+}
+
+/* The store has the approval; the log must have it before the call runs. */
+static void run_recorded(struct call *k)
+{
+    struct chat *c = k->chat;
+    struct mo_err e;
+
+    if (c->agent->o.audit == NULL) {
+        mo_chat_call_run(k);
+        return;
+    }
+    if (mo_audit_sure(c->agent->o.audit, on_recorded, k, &e) == 0)
+        c->writes++;
+    else
+        mo_chat_call_skip(k, "the audit log cannot be written (%s)", e.msg);
+}
+
 /* The store answered. MO_EPOLICY means that another decision came first. */
 static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
 {
@@ -409,7 +532,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
         return;
     }
     mo_chat_event_thinking(c);
-    mo_chat_call_run(k);
+    run_recorded(k);
 }
 
 void mo_chat_call_settle(struct call *k, enum mo_call_state to)

@@ -29,6 +29,8 @@ struct call {
     struct mo_buf route;       /* JSON, if another server ran it; else empty */
     struct stand_in *stand_in; /* its server is down: router.c; or NULL */
     char digest[MO_EXACT_DIGEST];
+    char before[MO_EXACT_DIGEST]; /* of the arguments before an edit; or "" */
+    struct mo_audit_open *left;   /* its record since it was sent; or NULL */
     bool is_error;
     unsigned position, total; /* among the pending calls, from 1 */
     uint64_t expires;         /* wall ms, shown; 0: needs no approval */
@@ -81,6 +83,10 @@ void mo_chat_calls_cancel(struct chat *c);
 size_t mo_chat_calls_outcome(struct call *k, struct mo_write *w,
                              struct mo_buf *doc);
 void mo_chat_calls_outcome_written(struct call *k); /* sends the event */
+/* The results of all calls are stored in an entry: removes arguments and
+ * results from the rows of all calls but `last`, unless audit.arguments is
+ * set. mo_chat_calls_outcome() wrote that one without them. */
+void mo_chat_calls_strip(struct chat *c, const struct call *last);
 /* Ends a running call. mo_chat_call_fail() sets an error text as its result. */
 void mo_chat_call_outcome(struct call *k, enum mo_call_state to);
 void mo_chat_call_fail(struct call *k, enum mo_call_state to, const char *fmt,

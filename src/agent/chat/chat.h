@@ -31,6 +31,7 @@
 
 #include "agent/chat/tally.h"
 #include "agent/llm/models.h"
+#include "audit/audit.h"
 #include "gateway/gateway.h"
 #include "policy/policy.h"
 #include "servers/tools.h"
@@ -65,9 +66,10 @@ struct mo_agent_opts {
     struct mo_store *store;
     struct mo_models *models;
     struct mo_policy *policy;
-    uint64_t approval_ms;        /* approval timeout; 0: 600 s */
-    unsigned steps;              /* 0: MO_CHAT_STEPS_MAX */
-    uint64_t history_tokens;     /* 0: 30000 */
+    struct mo_audit *audit;  /* NULL: calls are recorded in the store only */
+    uint64_t approval_ms;    /* approval timeout; 0: 600 s */
+    unsigned steps;          /* 0: MO_CHAT_STEPS_MAX */
+    uint64_t history_tokens; /* 0: 30000 */
     struct mo_span instructions; /* system prompt; empty: the built-in one */
 };
 

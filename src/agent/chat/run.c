@@ -127,6 +127,27 @@ static void fail_changed(struct call *k)
                          "again");
 }
 
+/* The call is about to be sent: it is on record first. */
+static int record_call(struct call *k, struct mo_err *e)
+{
+    const struct chat *c = k->chat;
+    const struct mo_audit_row row = {
+        .name = mo_buf_view(&k->name),
+        .server = k->tool->def.server,
+        .tool = k->tool->def.name,
+        .call = mo_span_cstr(k->key),
+        .args = mo_buf_view(&k->args),
+        .digest = k->digest,
+        .by = k->by,
+        .who = mo_span_cstr(k->who),
+    };
+
+    if (c->agent->o.audit == NULL || k->left)
+        return 0;
+    return mo_audit_begin_row(c->agent->o.audit, mo_span_cstr(c->id), &row,
+                              &k->left, e);
+}
+
 /* name: of the tool on that connection; ms: idle timeout. */
 static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
                       uint64_t ms)
@@ -149,11 +170,13 @@ static void send_call(struct call *k, struct mo_conn *conn, struct mo_span name,
     mo_jw_member(&w, "name", name);
     mo_jw_member_raw(&w, "arguments", mo_buf_view(&k->args));
     mo_jw_end(&w);
-    if (mo_buf_err(&params) == 0)
+    if (mo_buf_err(&params) == 0 && record_call(k, &e) == 0)
         k->running =
             mo_conn_request(conn, "tools/call", mo_buf_view(&params), &o, &e);
-    else
+    else if (mo_buf_err(&params))
         mo_fail(&e, params.err, "out of memory");
+    else
+        mo_wrap(&e, "the audit log cannot be written");
     k->conn = conn;
     k->idle_ms = ms;
     mo_chat_call_arm_idle(k);

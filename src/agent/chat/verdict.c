@@ -278,6 +278,7 @@ static int edit_args(struct call *k, struct mo_span args, struct mo_err *e)
     }
     mo_buf_fini(&k->shown);
     k->shown = old;
+    mo_sha256_hex(mo_buf_view(&k->shown), k->before);
     mo_chat_calls_digest(k);
     return 0;
 }
@@ -289,6 +290,7 @@ void mo_chat_call_undo_edit(struct call *k)
     mo_buf_fini(&k->args);
     k->args = k->shown;
     mo_buf_init(&k->shown, MO_EXACT_MAX);
+    k->before[0] = '\0';
     mo_chat_calls_digest(k);
 }
 

@@ -340,6 +340,7 @@ static void on_results_written(struct chat *c, void *arg,
         entry_lost(c);
         return;
     }
+    mo_chat_calls_strip(c, last);
     if (c->state != CHAT_ENDING)
         mo_chat_calls_drop(c);
     entry_stored(c);

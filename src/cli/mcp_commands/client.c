@@ -1,8 +1,10 @@
 /* client.c - finds, opens and closes the server of a command. */
 #include "cli/mcp_commands/mcp.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
+#include "audit/audit.h"
 #include "codec/text/visible.h"
 #include "connect/server_link.h"
 
@@ -61,6 +63,27 @@ static bool may_ask(const struct mo_cli *c, const struct mo_cmd_client *m)
     return mo_cli_has(c, "sign-in") || (!m->many && isatty(STDIN_FILENO) == 1);
 }
 
+/* "mcp add" is written as "add". */
+int mo_cmd_record(const struct mo_cli *c, const struct mo_config *cfg,
+                  const char *server, struct mo_err *e)
+{
+    struct mo_span verb = mo_span_cstr(c->cmd->name);
+    char who[32];
+    struct mo_audit_row row = {
+        .event = "managed",
+        .server = mo_span_cstr(server),
+        .by = "command",
+    };
+
+    (void)snprintf(who, sizeof(who), "uid %ld", (long)getuid());
+    (void)mo_span_strip(&verb, MO_SPAN("mcp "));
+    row.subject = verb;
+    row.who = mo_span_cstr(who);
+    if (mo_audit_first_now(cfg, &row, e) < 0)
+        return mo_wrap(e, "not done, because the audit log cannot be written");
+    return 0;
+}
+
 int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,
                           const struct mo_config_mcp *s, struct mo_err *e)
 {
@@ -83,6 +106,8 @@ int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,
         return mo_fail(e, MO_EINVAL, "--era is auto, legacy or modern");
     if (!mo_cmd_timeout(c, 0, 86400, &o.timeout_ms))
         return mo_fail(e, MO_EINVAL, "--timeout is a number of seconds");
+    if (mo_cmd_record(c, m->cfg.now, s ? s->name : NULL, e) < 0)
+        return e->code;
     return mo_sync_client_open(&o, &m->client, e);
 }
 

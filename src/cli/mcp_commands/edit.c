@@ -30,8 +30,13 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
 {
     struct mo_config_report rep;
     struct mo_err e = {0};
-    int rc = mo_file_edit_save(&m->file, &rep, &e);
+    bool import = strcmp(c->cmd->name, "mcp import") == 0;
+    int rc = mo_cmd_record(c, m->cfg.now,
+                           c->nargs && !import ? c->args[0] : NULL, &e);
 
+    if (rc < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    rc = mo_file_edit_save(&m->file, &rep, &e);
     mo_cmd_print_report(c, &rep);
     if (rc == MO_EINVAL && rep.errors)
         return mo_cli_error(

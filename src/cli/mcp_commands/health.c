@@ -123,6 +123,8 @@ static void on_link_gone(void *ctx)
 static int test_all(struct round *a, struct mo_err *e)
 {
     (void)signal(SIGPIPE, SIG_IGN);
+    if (mo_cmd_record(a->c, a->cfg, a->only, e) < 0)
+        return e->code;
     a->loop = mo_loop_new(NULL, e);
     if (a->loop == NULL)
         return e->code;

@@ -15,6 +15,11 @@ struct mo_cmd_client {
     struct mo_sync_client *client;
 };
 
+/* Writes to the audit log that this command is about to start or change a
+ * server (NULL: several), synced to disk. Fails: it must not. */
+int mo_cmd_record(const struct mo_cli *c, const struct mo_config *cfg,
+                  const char *server, struct mo_err *e);
+
 /* Returns 0, or an exit code after printing the error. */
 int mo_cmd_client_open(struct mo_cli *c, struct mo_cmd_client *m);
 void mo_cmd_client_close(struct mo_cmd_client *m);

@@ -544,6 +544,25 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     return false;
 }
 
+/* The call is about to be sent: it is on record first. */
+static bool record(struct call_approval *j)
+{
+    const struct mo_approval_hooks *o = judge_of(j->f);
+    mo_autobuf struct mo_buf b = {.max = MO_GW_REASON_MAX};
+    struct forwarded_call *f = j->f;
+    struct mo_err e;
+
+    if (!o->leaves || j->pub.left || o->leaves(o->ctx, &j->pub, &e) == 0)
+        return true;
+    (void)mo_buf_printf(&b,
+                        "The audit log cannot be written, so the call was not "
+                        "run: %s.",
+                        e.msg);
+    mo_call_approval_done(f, MO_GW_ERROR, 0);
+    mo_forward_refuse(f, mo_buf_view(&b));
+    return false;
+}
+
 bool mo_call_approval_again(struct forwarded_call *f,
                             const struct call_target *t)
 {
@@ -552,9 +571,9 @@ bool mo_call_approval_again(struct forwarded_call *f,
     if (!j)
         return true;
     if (!mo_span_is(j->pub.server, mo_upstream_server(t->slot->up)->name))
-        return elsewhere(f, t);
+        return elsewhere(f, t) && record(f->judged);
     if (mo_call_approval_is_same(j, t))
-        return judge_last(j, t);
+        return judge_last(j, t) && record(j);
     mo_call_approval_done(f, MO_GW_ERROR, 0);
     mo_forward_refuse(f,
                       MO_SPAN("The tool or the call is not what was looked at; "

@@ -14,7 +14,8 @@
  *  2. done() is called once, on the way to OVER.
  *  3. A call whose approval is WAITS, SAID or WRITING has no child and was not
  *     sent.
- *  4. The effect of a decision happens in `later`, never inside the call that
+ *  4. A call is sent only after leaves() has recorded it.
+ *  5. The effect of a decision happens in `later`, never inside the call that
  *     decided: a refusal may free the forwarded call. */
 #ifndef MO_GATEWAY_CALL_CALL_APPROVAL_H
 #define MO_GATEWAY_CALL_CALL_APPROVAL_H
