@@ -117,7 +117,11 @@ int mo_rights_reduce(bool may_setuid, struct mo_err *e)
 
     if (rc < 0 || (may_setuid && !is_root))
         return rc;
-    if (!is_root && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+    rc = is_root ? filter_calls(e) : MO_EPOLICY;
+    if (rc == 0 || may_setuid)
+        return rc;
+    /* an ordinary user, or root in a container */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return mo_fail_sys(e, "no_new_privs");
     return filter_calls(e);
 }

@@ -9,7 +9,8 @@
  *   seccomp          kexec, modules, eBPF, performance events, reboot, swap,
  *                    accounting, the clock, files opened by handle: EPERM.
  *                    32-bit calls of a 64-bit machine are not filtered
- *   no_new_privs     not as root. Setuid programs do not get their rights */
+ *   no_new_privs     not as root with CAP_SYS_ADMIN, which does not need it for
+ *                    the filter. Setuid programs do not get their rights */
 #ifndef MO_LOOP_RIGHTS_H
 #define MO_LOOP_RIGHTS_H
 

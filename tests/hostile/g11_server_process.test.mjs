@@ -42,6 +42,7 @@ import { execFileSync } from 'node:child_process';
 const [what, out] = process.argv.slice(2);
 const { state, home, files, read, sockets, pids } = JSON.parse(fs.readFileSync(what, 'utf8'));
 const got = [];
+const moved = (from, to) => { fs.renameSync(from, to); fs.renameSync(to, from); };
 const attempt = (name, fn) => { try { const r = fn(); if (r !== false) got.push(name); } catch {} };
 for (const f of [...files, ...read]) {
   if (files.includes(f)) attempt('read ' + f, () => fs.readFileSync(f));
@@ -55,12 +56,12 @@ for (const dir of [state, home + '/.config/mcp-orchestrator']) {
   attempt('list ' + dir, () => fs.readdirSync(dir).length > 0);
   attempt('create in ' + dir, () => fs.writeFileSync(dir + '/new', 'x'));
   attempt('mode of ' + dir, () => fs.chmodSync(dir, 0o777));
-  attempt('move ' + dir, () => fs.renameSync(dir, home + '/moved'));
+  attempt('move ' + dir, () => moved(dir, home + '/moved'));
   attempt('uncover ' + dir, () => execFileSync('umount', [dir], { stdio: 'ignore' }));
   attempt('uncover lazily ' + dir, () => execFileSync('umount', ['-l', dir], { stdio: 'ignore' }));
 }
-attempt('move the home', () => fs.renameSync(home, home + '.moved'));
-attempt('move .config', () => fs.renameSync(home + '/.config', home + '/moved'));
+attempt('move the home', () => moved(home, home + '.moved'));
+attempt('move .config', () => moved(home + '/.config', home + '/moved'));
 for (const pid of [process.ppid, ...pids, ...fs.readdirSync('/proc').filter((p) => {
   try {
     return /^\\d+$/.test(p) && +p !== process.pid

@@ -394,33 +394,47 @@ static void test_refused(void **state)
 
 /* --- rights --------------------------------------------------------------- */
 
-static void test_rights(void **state)
+/* Returns the exit status of a child that looks at itself. */
+static int check_rights(uid_t uid)
 {
     static const char *const argv[] = {
         "sh", "-c",
         "grep -q '^Seccomp:.*2$' /proc/self/status && "
-        "! grep -q '^CapBnd:.*[1357bdf]....$' /proc/self/status || exit 1; "
+        "! grep -q '^CapEff:.*[1357bdf]....$' /proc/self/status || exit 1; "
         "sleep 60 & kill $!",
         NULL};
     const struct mo_spawn s = {.file = "sh", .argv = argv, .fds = {0, 1, 2}};
-    int status = 0;
+    struct mo_exit x = {.code = 3};
+    struct mo_err e;
     pid_t pid;
+    int fd;
+
+    if (uid && setuid(uid) < 0)
+        return 4;
+    if (mo_rights_reduce(false, &e) < 0 || mo_spawn(&s, &pid, &fd, &e) < 0)
+        return 2;
+    (void)mo_spawn_ended(fd, 0, &x);
+    return x.code;
+}
+
+static void test_rights(void **state)
+{
+    static const uid_t who[] = {0, NOBODY};
 
     (void)state;
-    (void)fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        struct mo_exit x = {.code = 3};
-        struct mo_err e;
-        int fd;
+    for (size_t i = 0; i < MO_COUNT(who); i++) {
+        int status = 0;
+        pid_t pid;
 
-        if (mo_rights_reduce(false, &e) < 0 || mo_spawn(&s, &pid, &fd, &e) < 0)
-            _exit(2);
-        (void)mo_spawn_ended(fd, 0, &x);
-        _exit(x.code);
+        if (who[i] && geteuid() != 0)
+            continue;
+        (void)fflush(NULL);
+        pid = fork();
+        if (pid == 0)
+            _exit(check_rights(who[i]));
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
     }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
 }
 
 int main(void)
