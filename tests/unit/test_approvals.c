@@ -334,6 +334,7 @@ static void test_reload(void **state)
     assert_int_equal(j.rule(j.ctx, &talk, &b), MO_GW_LET);
     runs.answered = MO_ANSWERED_OPERATOR;
     assert_true(j.again(j.ctx, &runs));
+    assert_int_equal(mo_approvals_reload(d, h.now, &e), 0); /* no change */
     assert_true(j.again(j.ctx, &talk));
     decided = said_yes = false;
     assert_int_equal(mo_approvals_reload(d, denied.now, &e), 0);
