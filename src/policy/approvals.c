@@ -211,6 +211,8 @@ static enum mo_gw_ruling check_pin(const struct mo_approvals *d,
         return MO_GW_LET;
     if (mo_policy_load_pins(d->policy, &e) < 0)
         return refuse_call(k, e.msg);
+    if (!k->item.p) /* a stand-in whose list was not read yet */
+        return refuse_call(k, "nobody knows this tool of its server yet");
     if (!mo_policy_item_is_pinned(d->policy, k->server, k->tool, k->item))
         return refuse_call(k, "its server changed this tool since it was first "
                               "seen; a person must review and accept it "

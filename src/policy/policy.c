@@ -22,7 +22,7 @@ struct mo_policy {
     const struct mo_config *cfg;
     struct mo_arena arena; /* the operator's rules */
     struct mo_rules rules;
-    uint64_t loads; /* of the rules */
+    uint64_t loads; /* changes of the configured rules and defaults */
     struct mo_remembered_rules *remembered;
     struct mo_tool_pins *pins; /* NULL: not read yet */
     struct mo_list changed;    /* of struct changed_tool */
@@ -438,10 +438,13 @@ int mo_policy_reload(struct mo_policy *p, const struct mo_config *cfg,
         mo_arena_fini(&arena);
         return rc;
     }
+    if (!p->cfg || !mo_rules_same(&p->rules, &rules) ||
+        p->cfg->approvals.fallback != cfg->approvals.fallback ||
+        p->cfg->gateway.approvals != cfg->gateway.approvals)
+        p->loads++;
     mo_arena_fini(&p->arena);
     p->arena = arena;
     p->rules = rules;
-    p->loads++;
     mo_config_unref(p->cfg);
     p->cfg = mo_config_ref(cfg);
     return 0;

@@ -57,6 +57,30 @@ enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
     return MO_RULE_FITS;
 }
 
+static bool same_rule(const struct mo_rule *a, const struct mo_rule *b)
+{
+    bool same = mo_span_eq(a->server, b->server) &&
+                mo_span_eq(a->tool, b->tool) &&
+                mo_span_eq(a->reason, b->reason) && a->nargs == b->nargs &&
+                a->claims == b->claims && a->denials == b->denials &&
+                a->action == b->action && a->final == b->final &&
+                a->approver == b->approver;
+
+    for (size_t i = 0; same && i < a->nargs; i++)
+        same = mo_span_eq(a->args[i].path, b->args[i].path) &&
+               mo_span_eq(a->args[i].cond, b->args[i].cond);
+    return same;
+}
+
+bool mo_rules_same(const struct mo_rules *a, const struct mo_rules *b)
+{
+    bool same = a->n == b->n;
+
+    for (size_t i = 0; same && i < a->n; i++)
+        same = same_rule(&a->v[i], &b->v[i]);
+    return same;
+}
+
 static const struct mo_rule *first_match(const struct mo_rules *rules,
                                          const struct mo_subject *s)
 {

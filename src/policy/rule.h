@@ -77,6 +77,8 @@ enum mo_rule_part {
 enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
                                  const struct mo_subject *s, size_t *arg);
 
+bool mo_rules_same(const struct mo_rules *a, const struct mo_rules *b);
+
 /* persons: lists of rules, each may be NULL; the first match decides. */
 struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
                                  const struct mo_rules *const *persons,

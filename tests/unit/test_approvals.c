@@ -299,6 +299,9 @@ static void test_doors(void **state)
     struct mo_config_holder h;
     struct mo_err e;
     struct mo_loop *l = mo_loop_new(NULL, &e);
+    struct mo_gw_case unlisted = make_case("unlisted", "");
+    mo_autobuf struct mo_buf b = {.max = 65536};
+    struct mo_approval_hooks j;
     struct mo_approvals *d;
 
     (void)state;
@@ -306,6 +309,10 @@ static void test_doors(void **state)
     d = open_approvals(l, h.now);
     for (size_t i = 0; i < MO_COUNT(doors); i++)
         check_door(d, i);
+    unlisted.item = (struct mo_json){NULL, 0}; /* never seen, so never pinned */
+    j = mo_approvals_hooks(d);
+    assert_int_equal(j.rule(j.ctx, &unlisted, &b), MO_GW_REFUSE);
+    j.done(j.ctx, &unlisted);
     close_approvals(l, d);
     mo_config_close(&h);
     mo_loop_free(l);
@@ -334,6 +341,7 @@ static void test_reload(void **state)
     assert_int_equal(j.rule(j.ctx, &talk, &b), MO_GW_LET);
     runs.answered = MO_ANSWERED_OPERATOR;
     assert_true(j.again(j.ctx, &runs));
+    assert_int_equal(mo_approvals_reload(d, h.now, &e), 0); /* no change */
     assert_true(j.again(j.ctx, &talk));
     decided = said_yes = false;
     assert_int_equal(mo_approvals_reload(d, denied.now, &e), 0);

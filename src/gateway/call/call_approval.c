@@ -502,21 +502,6 @@ static bool judge_last(struct call_approval *j, const struct call_target *t)
     return may;
 }
 
-/* A stand-in gets arguments that were made for another tool. */
-static bool fits_stand_in(struct call_approval *j, const struct call_target *t)
-{
-    struct mo_json args = mo_rewrite_args(j->f->down, t);
-    struct mo_err e;
-
-    if (mo_exact_fits(mo_json_get(t->item, "inputSchema"),
-                      args.p ? args : (struct mo_json){"{}", 2}, &e) == 0)
-        return true;
-    (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
-                   "%.*s stands in for its server, and %s",
-                   (int)j->pub.server.n, j->pub.server.p, e.msg);
-    return false;
-}
-
 /* The first server's case is over; whoever stands in must be let by itself. A
  * person's yes was for the first one. */
 static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
@@ -530,7 +515,7 @@ static bool elsewhere(struct forwarded_call *f, const struct call_target *t)
     what = open_case(f, t, true, &question, &j);
     if (!j)
         return false;
-    if (what == MO_GW_LET && fits_stand_in(j, t)) {
+    if (what == MO_GW_LET && mo_call_approval_fits(j, t)) {
         call_approval_move(j, RUNS);
         return true;
     }

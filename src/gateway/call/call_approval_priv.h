@@ -39,6 +39,10 @@ int mo_call_approval_shown(const struct forwarded_call *f,
 /* Replaces the arguments of a held call; see policy/approval_hooks.h. */
 int mo_call_approval_edit(struct mo_gw_case *k, struct mo_span args,
                           struct mo_err *e);
+/* A stand-in gets arguments that were made for another tool: false if they do
+ * not fit its schema, and the reason is set. */
+bool mo_call_approval_fits(struct call_approval *j,
+                           const struct call_target *t);
 /* Is that what was ruled on? */
 bool mo_call_approval_is_same(const struct call_approval *j,
                               const struct call_target *t);

@@ -5,6 +5,8 @@
  * what they say: the flight carries them, whoever the call goes to. */
 #include "gateway/call/call_approval_priv.h"
 
+#include <stdio.h>
+
 #include "codec/sha256.h"
 
 int mo_call_approval_shown(const struct forwarded_call *f,
@@ -94,4 +96,18 @@ int mo_call_approval_edit(struct mo_gw_case *k, struct mo_span args,
                        "the call is not what was shown; look at it again");
     rc = mo_exact_fits(mo_json_get(t.item, "inputSchema"), doc.root, e);
     return rc < 0 ? rc : take(j, &t, args, e);
+}
+
+bool mo_call_approval_fits(struct call_approval *j, const struct call_target *t)
+{
+    struct mo_json args = mo_rewrite_args(j->f->down, t);
+    struct mo_err e;
+
+    if (mo_exact_fits(mo_json_get(t->item, "inputSchema"),
+                      args.p ? args : (struct mo_json){"{}", 2}, &e) == 0)
+        return true;
+    (void)snprintf(j->pub.reason, sizeof(j->pub.reason),
+                   "%.*s stands in for its server, and %s",
+                   (int)j->pub.server.n, j->pub.server.p, e.msg);
+    return false;
 }
