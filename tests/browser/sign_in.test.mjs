@@ -31,6 +31,7 @@ describe('signing in', { skip: skip && !process.env.CI ? skip : false }, () => {
     const { sessions } = await (await fetch(`${server.url}/api/sessions`, { headers })).json();
     for (const { id } of sessions)
       await fetch(`${server.url}/api/sessions/${id}?forget=true`, { method: 'DELETE', headers });
+    server?.signal('SIGTERM');
     await server?.stop();
     await rm(dir, { recursive: true, force: true });
   });
