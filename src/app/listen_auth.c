@@ -76,11 +76,13 @@ static int read_token_file(const char *path, struct mo_buf *b, struct mo_err *e)
 static int create_token_file(const char *path, struct mo_err *e)
 {
     char text[MO_LISTEN_AUTH_TOKEN_MAX];
+    size_t n;
     int rc;
 
     mo_random_token(text, TOKEN_BYTES);
-    (void)strcat(text, "\n");
-    rc = mo_file_create(path, mo_span_cstr(text), e);
+    n = strlen(text);
+    text[n++] = '\n';
+    rc = mo_file_create(path, mo_span(text, n), e);
     explicit_bzero(text, sizeof(text));
     return rc;
 }

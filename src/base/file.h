@@ -48,8 +48,8 @@ int mo_file_replace(const char *path, struct mo_span text, struct mo_err *e);
 int mo_file_save(const char *path, struct mo_span text, mode_t mode,
                  struct mo_err *e);
 
-/* Create a file (0600, synced) unless there is one. The text of the process that
- * was first stays. */
+/* Create a file (0600, synced) unless there is one. The text of the process
+ * that was first stays. */
 int mo_file_create(const char *path, struct mo_span text, struct mo_err *e);
 
 /* Check that only we or root can have written an opened file: it belongs to us
