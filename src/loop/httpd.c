@@ -3,14 +3,13 @@
 #include "loop/httpd_priv.h"
 #include "loop/tls.h"
 
-#define IN_PAUSE   ((size_t)16 * 1024) /* unparsed bytes that stop reading */
-#define IN_MAX     (IN_PAUSE + MO_LOOP_READ_BUF)
-#define QUEUE_HIGH ((size_t)64 * 1024) /* queued bytes that stop parsing */
-#define FINISH_MS  1000
-#define CROWD_MAX  16u /* see crowd_max() */
-#define PER_PEER_MIN                                                           \
-    64u               /* default; pages and clients of one machine need fewer */
-#define BODY_TOTAL 10 /* times body_ms */
+#define IN_PAUSE     ((size_t)16 * 1024) /* unparsed bytes that stop reading */
+#define IN_MAX       (IN_PAUSE + MO_LOOP_READ_BUF)
+#define QUEUE_HIGH   ((size_t)64 * 1024) /* queued bytes that stop parsing */
+#define FINISH_MS    1000
+#define BODY_TOTAL   10 /* times body_ms */
+/* Default; the pages and clients of one machine need fewer. */
+#define PER_PEER_MIN 64u
 
 /* --- the timer of a connection ------------------------------------------- */
 
@@ -434,37 +433,6 @@ static struct mo_stream *wrap_tls(struct mo_httpd *h, struct mo_stream *s)
     return NULL;
 }
 
-/* Connections at a time that are told "too many": a part of those that the
- * peer leaves to others. */
-static unsigned crowd_max(const struct mo_httpd_limits *m)
-{
-    unsigned rest =
-        m->connections > m->per_peer ? m->connections - m->per_peer : 0;
-
-    return rest / 2 < CROWD_MAX ? rest / 2 : CROWD_MAX;
-}
-
-/* One address must not take all connections. A few are told why. */
-static void refuse_crowd(struct conn *c)
-{
-    struct mo_httpd *h = c->h;
-
-    h->stats.crowded++;
-    mo_log_about(h->loop->log, MO_DEBUG, "httpd",
-                 &(struct mo_log_facts){.from = mo_stream_peer(c->s)},
-                 "connection refused: the peer has %u, "
-                 "server.limits.connectionsPerPeer is %u",
-                 c->peer->n - 1, h->o.limits.per_peer);
-    if (h->crowded >= crowd_max(&h->o.limits)) {
-        mo_stream_close(c->s, NULL);
-        return;
-    }
-    h->crowded++;
-    c->crowded = true;
-    mo_httpd_conn_refuse(c, 503, "too_many_connections",
-                         "too many connections from your address");
-}
-
 static void on_accept(void *ctx, struct mo_stream *plain)
 {
     struct mo_httpd *h = ctx;
@@ -485,7 +453,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     c->phase = HEAD; /* a new connection must send a head in time */
     mo_httpd_conn_touch(c);
     if (c->peer && c->peer->n > h->o.limits.per_peer)
-        refuse_crowd(c);
+        mo_httpd_conn_crowd(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);
 }

@@ -9,6 +9,7 @@
 #include "loop/httpd_priv.h"
 
 #define PROBLEM_MAX ((size_t)1024) /* body of a problem answer, bytes */
+#define CROWD_MAX   16u            /* see crowd_max() */
 
 static void put_date(struct mo_httpd *h)
 {
@@ -224,6 +225,36 @@ void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
     if (!c->rq.head)
         c->rq.gone = NULL;
     mo_req_problem(&c->rq, status, code, detail);
+}
+
+/* Connections at a time that are told "too many": a part of those that the
+ * peer leaves to others. */
+static unsigned crowd_max(const struct mo_httpd_limits *m)
+{
+    unsigned rest =
+        m->connections > m->per_peer ? m->connections - m->per_peer : 0;
+
+    return rest / 2 < CROWD_MAX ? rest / 2 : CROWD_MAX;
+}
+
+void mo_httpd_conn_crowd(struct conn *c)
+{
+    struct mo_httpd *h = c->h;
+
+    h->stats.crowded++;
+    mo_log_about(h->loop->log, MO_DEBUG, "httpd",
+                 &(struct mo_log_facts){.from = mo_stream_peer(c->s)},
+                 "connection refused: the peer has %u, "
+                 "server.limits.connectionsPerPeer is %u",
+                 c->peer->n - 1, h->o.limits.per_peer);
+    if (h->crowded >= crowd_max(&h->o.limits)) {
+        mo_stream_close(c->s, NULL);
+        return;
+    }
+    h->crowded++;
+    c->crowded = true;
+    mo_httpd_conn_refuse(c, 503, "too_many_connections",
+                         "too many connections from your address");
 }
 
 /* --- upgrade and end ----------------------------------------------------- */

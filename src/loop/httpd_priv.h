@@ -98,5 +98,8 @@ void mo_httpd_conn_kick(struct conn *c);
  * body. */
 void mo_httpd_conn_refuse(struct conn *c, int status, const char *code,
                           const char *detail);
+/* httpd_answer.c: refuse a connection, because its peer has too many. A few are
+ * told why. */
+void mo_httpd_conn_crowd(struct conn *c);
 
 #endif

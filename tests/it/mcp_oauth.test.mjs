@@ -364,6 +364,31 @@ describe('a client registered by hand', () => {
     assert.ok(!kept.includes('schn'));
   });
 
+  // The server chooses the issuer; the secret belongs to one of them.
+  test('its secret goes to no other host, unless that issuer is named', async () => {
+    const redirect = `http://localhost:${await freePort()}/back/here`;
+    const oauth = { clientId: 'by hand', clientSecret: '${env:CLIENT_SECRET}', redirectUri: redirect };
+    const more = { CLIENT_SECRET: secret };
+    issuer.registers = false;
+    issuer.issuer = issuer.issuer.replace('127.0.0.1', 'localhost');
+    issuer.addClient('by hand', secret, [redirect]);
+    await config(oauth);
+    const refused = await attended(['mcp', 'test', 'r', '--sign-in'], { more });
+    assert.notEqual(refused.code, 0);
+    assert.ok(refused.err.includes(`set oauth.issuer to "${issuer.issuer}"`), refused.err);
+    assert.deepEqual([refused.visits.length, issuer.seen.authorized, issuer.seen.codes], [0, 0, 0]);
+    await config({ ...oauth, issuer: 'https://login.example' });
+    const other = await attended(['mcp', 'test', 'r', '--sign-in'], { more });
+    assert.notEqual(other.code, 0);
+    assert.match(other.err, /oauth\.issuer is https:\/\/login\.example/);
+    assert.equal(issuer.seen.authorized, 0);
+    await config({ ...oauth, issuer: issuer.issuer });
+    const named = await attended(['mcp', 'test', 'r', '--sign-in'], { more });
+    assert.equal(named.code, 0, named.err);
+    assert.equal(issuer.seen.codes, 1);
+    assert.deepEqual(issuer.wrong, []);
+  });
+
   test('none configured and none registered: a sentence about it', async () => {
     issuer.registers = false;
     const { code, err } = await attended([...hello(), '--sign-in']);
