@@ -283,6 +283,10 @@ static int begin_scratch(struct mo_audit *a, struct mo_span session,
                          struct mo_audit_open **out, struct mo_err *e)
 {
     *out = NULL;
+    if (mo_audit_file_is_failing(a->file)) {
+        mo_audit_file_flush(a->file); /* tries again */
+        return mo_fail(e, MO_EIO, "%s/" MO_AUDIT_FILE_FILE, a->dir);
+    }
     if (mo_buf_err(&a->scratch) == 0)
         build_file_row(a, mo_wall_ms(), session, mo_buf_view(&a->scratch));
     if (mo_buf_err(&a->scratch) || mo_buf_err(&a->line))

@@ -245,6 +245,11 @@ uint64_t mo_audit_file_group(const struct mo_audit_file *g)
     return g->groups + 1;
 }
 
+bool mo_audit_file_is_failing(const struct mo_audit_file *g)
+{
+    return g->failing;
+}
+
 struct mo_audit_witness mo_audit_file_last(const struct mo_audit_file *g)
 {
     return g->last;

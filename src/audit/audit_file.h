@@ -79,6 +79,8 @@ int mo_audit_file_sure(struct mo_audit_file *g, mo_done_fn *done, void *ctx,
 void mo_audit_file_flush(struct mo_audit_file *g);
 /* The number of the group that the last row belongs to. */
 uint64_t mo_audit_file_group(const struct mo_audit_file *g);
+/* True if the last group could not be written. The next row tries again. */
+bool mo_audit_file_is_failing(const struct mo_audit_file *g);
 /* The last row that was written; seq 0: none yet. */
 struct mo_audit_witness mo_audit_file_last(const struct mo_audit_file *g);
 /* A row that was written once, as the store remembers it. If the files end

@@ -59,6 +59,21 @@ async function post(path, body) {
   return { status: r.status, body: await r.json() };
 }
 
+/** The answer of the tool `act` to a client of /mcp. */
+async function callActor() {
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const ask = (body, more) => fetch(`${house.server.url}/mcp`, {
+    method: 'POST', headers: { ...headers, ...more }, body: JSON.stringify({ jsonrpc: '2.0', ...body }),
+  });
+  const hello = await ask({ id: 1, method: 'initialize', params: {
+    protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'it', version: '1' } } });
+  const session = hello.headers.get('mcp-session-id');
+  await hello.text();
+  const answer = await ask({ id: 2, method: 'tools/call', params: { name: 'act', arguments: { a: 1 } } },
+    session && { 'mcp-session-id': session });
+  return answer.text();
+}
+
 for (const [what, path, body, server] of [
   ['a dry run of a new server', '/api/mcp?test=true&dryRun=true', draft('dry'), 'dry'],
   ['a new server', '/api/mcp?test=true', draft('new'), 'new'],
@@ -105,6 +120,8 @@ test('a log that cannot be written: nothing is started, added or called', async 
       cwd: house.dir, env: cleanEnv({ HOME: house.dir, MCP_ORCHESTRATOR_STATE_DIR: state }),
     }));
     assert.ok(!existsSync(proof), 'nor by a command');
+    assert.match(await callActor(), /audit log cannot be written, so the call was not run/);
+    assert.ok(!existsSync(join(dir, 'actor.acted')), 'the call did not leave');
   } finally {
     rmdirSync(file);
     renameSync(`${file}.away`, file);
@@ -113,18 +130,8 @@ test('a log that cannot be written: nothing is started, added or called', async 
 
 test('a call that runs when we are killed is in the log', async () => {
   const acted = join(dir, 'actor.acted');
-  const call = { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'act', arguments: { a: 1 } } };
-  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-  const hello = await fetch(`${house.server.url}/mcp`, {
-    method: 'POST', headers,
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: {
-      protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'it', version: '1' } } }),
-  });
-  const session = hello.headers.get('mcp-session-id');
-  await hello.text();
-  fetch(`${house.server.url}/mcp`, {
-    method: 'POST', headers: { ...headers, ...(session && { 'mcp-session-id': session }) }, body: JSON.stringify(call),
-  }).catch(() => {}); // it never answers
+  assert.equal((await post('/api/mcp/new/test')).status, 200, 'the log can be written again');
+  callActor().catch(() => {}); // it never answers
   await until(() => existsSync(acted), 'the call');
   await house.kill();
   writeFileSync(acted, ''); // it had an effect

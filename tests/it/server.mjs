@@ -88,6 +88,7 @@ export class Server {
     try {
       await within(server.ready, 'the ready line', READY_MS);
       if (house) await until(() => server.isReady(), 'sessions', READY_MS);
+      if (house) await until(() => server.hasLog(), 'the audit log', READY_MS);
     } catch (e) {
       child.kill('SIGKILL');
       await server.cleanUp();
@@ -216,6 +217,12 @@ export class Server {
     const answer = await fetch(`http://127.0.0.1:${this.port}/readyz`);
     await answer.arrayBuffer();
     return answer.status === 200;
+  }
+
+  /** Are the files of the audit log open? They are soon after it is ready. */
+  async hasLog() {
+    const answer = await fetch(`http://127.0.0.1:${this.port}/api/audit/verify`).catch(() => {});
+    return !/there is no log|head is missing/.test((await answer?.text()) ?? '');
   }
 
   async measure() {

@@ -47,6 +47,7 @@ const moody = (name, more) => ({ ...script('moody.mjs', name, file(name, 'mood')
 const config = (more = {}) => ({
   llm: { provider: 'claude', model: 'claude-sonnet-5-5' },
   sandbox: { driver: 'native', warm: 0 },
+  audit: { arguments: true },
   mcpServers: { ...servers, ...more },
   approvals: { rules: [
     { server: 'shop', tool: 'cancel_order', action: 'deny', reason: 'food is food' },

@@ -34,7 +34,8 @@ static struct {
     const char *too_late; /* again() refuses with it */
     unsigned agains;
     struct mo_gw_case *held, *agreed;
-    unsigned rules, helds, agrees, dones;
+    unsigned rules, helds, agrees, dones, leaves;
+    bool disk_full;         /* leaves() fails */
     struct mo_gw_case last; /* copied in done(); spans are no longer valid */
     char tool[32], trace[64];
 } desk;
@@ -180,6 +181,45 @@ static void test_let(void **state)
     wait_done(&w, 2);
     assert_int_equal(desk.last.outcome, MO_GW_TOOL_ERROR);
     assert_int_equal(desk.helds, 0);
+    end(&w);
+}
+
+static int on_leaving(void *ctx, struct mo_gw_case *k, struct mo_err *e)
+{
+    (void)ctx;
+    (void)k;
+    desk.leaves++;
+    return desk.disk_full ? mo_fail(e, MO_EIO, "the disk is full") : 0;
+}
+
+/* A call is recorded before it is sent, and not sent if that fails. */
+static void test_record_first(void **state)
+{
+    struct world w;
+    struct client *c = &w.clients[0];
+
+    (void)state;
+    begin(&w, MO_GW_LET, NULL, 0);
+    end(&w);
+    memset(&w, 0, sizeof(w));
+    w.rules[0] = plain;
+    w.judge = judge;
+    w.judge.leaves = on_leaving;
+    assert_int_equal(world_open(&w, loop_new(), one, 1), 0);
+    hello(c, HELLO("{}"));
+    tell(c, CALL("1"));
+    arrives(&w, &w.peers[0], "\"work\"");
+    assert_int_equal(desk.leaves, 1);
+    peer_say(&w.peers[0], MO_SPAN(RES("$id", "{\"content\":[]}")));
+    hears(c, RES("1", "{\"content\":[]}"));
+    wait_done(&w, 1);
+    mo_buf_reset(&w.peers[0].log);
+    desk.disk_full = true;
+    tell(c, CALL("2"));
+    hears(c, "cannot be written, so the call was not run: the disk is full");
+    wait_done(&w, 2);
+    assert_int_equal(desk.last.outcome, MO_GW_ERROR);
+    assert_false(peer_saw(&w.peers[0], "\"work\""));
     end(&w);
 }
 
@@ -781,6 +821,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_let),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_record_first),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_edited),

@@ -171,6 +171,68 @@ static void test_audits(void **state)
     fix_fini(&f);
 }
 
+#define BARE "{\"tool\":\"t\",\"argsDigest\":\"d\",\"ms\":12}"
+
+/* What is forgotten is in no audit row either, except as a digest. */
+static void test_forget_strips(void **state)
+{
+    struct fix f;
+
+    fix_init(&f, *state);
+    assert_int_equal(
+        PUT(&f, "a", session_w,
+            {.kind = MO_WRITE_AUDIT,
+             .doc = S("{\"tool\":\"t\",\"args\":{\"x\":[\"needle\"]},"
+                      "\"argsDigest\":\"d\",\"ms\":12,"
+                      "\"content\":[\"needle\"]}"),
+             .at = 7},
+            {.kind = MO_WRITE_AUDIT, .doc = S(BARE), .at = 8}),
+        0);
+    assert_int_equal(PUT(&f, "b", session_w,
+                         {.kind = MO_WRITE_AUDIT,
+                          .doc = S("{\"args\":{\"y\":\"theirs\"}}"),
+                          .at = 9}),
+                     0);
+    assert_int_equal(PUT(&f, "a", simple(MO_WRITE_FORGET, 0)), 0);
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_AUDIT, .text = S("needle"), .limit = 9), 0);
+    assert_int_equal(f.n, 0);
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_AUDIT, .session = S("a"), .limit = 9), 0);
+    assert_int_equal(f.n, 2);
+    assert_int_equal(f.rows[1].at, 7);
+    assert_true(row_is(&f, 0, BARE));
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_AUDIT, .text = S("theirs"), .limit = 9), 0);
+    assert_int_equal(f.n, 1);
+    fix_fini(&f);
+}
+
+static void test_marks(void **state)
+{
+    struct mo_write w = {
+        .kind = MO_WRITE_MARK, .id = S("m:1"), .doc = S("one")};
+    struct fix f;
+
+    fix_init(&f, *state);
+    assert_int_equal(GET(&f, .kind = MO_READ_MARK, .id = S("m:1")), 0);
+    assert_int_equal(f.n, 0);
+    assert_int_equal(PUT(&f, "", w), 0);
+    w.doc = S("two");
+    assert_int_equal(PUT(&f, "", w), 0);
+    w.id = S("m:2");
+    w.doc = S("other");
+    assert_int_equal(PUT(&f, "", w), 0);
+    fix_close(&f);
+    fix_open(&f);
+    assert_int_equal(GET(&f, .kind = MO_READ_MARK, .id = S("m:1")), 0);
+    assert_int_equal(f.n, 1);
+    assert_true(row_is(&f, 0, "two"));
+    w.id = S("not an id");
+    assert_int_equal(PUT(&f, "", w), MO_EINVAL);
+    fix_fini(&f);
+}
+
 static void test_close_and_forget(void **state)
 {
     struct fix f;
@@ -1079,6 +1141,8 @@ int main(void)
         ALL(test_session),
         ALL(test_sessions),
         ALL(test_close_and_forget),
+        ALL(test_forget_strips),
+        ALL(test_marks),
         ALL(test_history),
         ALL(test_again),
         ALL(test_fresh),
