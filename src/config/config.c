@@ -56,29 +56,29 @@ static void allowed_list(const struct mo_config_holder *h, char out[PATH_MAX])
                        xdg ? xdg : home, xdg ? "" : "/.config");
 }
 
-/* True if `path` is in the directory of `other`, or in `other` itself. */
-static bool is_in_dir(const char *path, const char *other, bool itself)
+/* The directory that has `path`, without links. */
+static bool dir_of(const char *path, char out[PATH_MAX])
 {
-    char a[PATH_MAX], b[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    char dir[PATH_MAX];
 
-    if (!other || !realpath(path, a) || !realpath(other, b))
-        return false;
-    *strrchr(a, '/') = '\0';
-    if (!itself)
-        *strrchr(b, '/') = '\0';
-    return strcmp(a, b) == 0;
+    (void)snprintf(dir, sizeof(dir), "%.*s",
+                   slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return realpath(dir, out) != NULL;
 }
 
 /* The user's home directory, or one that has the file they named. */
 static bool is_known_dir(const struct mo_config_holder *h, const char *path)
 {
-    char *const *env = h->in.environ;
     const char *named = h->in.file;
+    const char *home = mo_config_find_env(h->in.environ, "HOME");
+    char dir[PATH_MAX], known[PATH_MAX];
 
     if (!named)
-        named = mo_config_find_env(env, "MCP_ORCHESTRATOR_CONFIG");
-    return is_in_dir(path, named, false) ||
-           is_in_dir(path, mo_config_find_env(env, "HOME"), true);
+        named = mo_config_find_env(h->in.environ, "MCP_ORCHESTRATOR_CONFIG");
+    return dir_of(path, dir) &&
+           ((named && dir_of(named, known) && strcmp(dir, known) == 0) ||
+            (home && realpath(home, known) && strcmp(dir, known) == 0));
 }
 
 /* May a file of the working directory be used? Asked only at the start: while
@@ -445,7 +445,9 @@ int mo_config_allow(const struct mo_config_input *in,
 
 int mo_config_written(const struct mo_config_holder *h, struct mo_err *e)
 {
-    return h->is_dirs && !h->in.trusts_dir ? allow_file(h, h->path, e) : 0;
+    return !h->is_dirs || h->in.trusts_dir || is_known_dir(h, h->path)
+               ? 0
+               : allow_file(h, h->path, e);
 }
 
 void mo_config_close(struct mo_config_holder *h)

@@ -11,8 +11,8 @@ import { chromium } from 'playwright-core';
 
 import { BIN, Server, missing } from '../it/server.mjs';
 
-const CHROMIUM = process.env.MO_CHROMIUM ?? '/usr/bin/chromium';
-const FLAGS = [
+export const CHROMIUM = process.env.MO_CHROMIUM ?? '/usr/bin/chromium';
+export const FLAGS = [
   '--headless', '--no-sandbox', '--disable-gpu', '--no-first-run',
   '--disable-background-networking', '--disable-component-update',
   '--disable-sync',

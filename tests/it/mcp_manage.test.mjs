@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { bin, cleanEnv } from '../lib/mcp.mjs';
+import { bin, cleanEnv, named } from '../lib/mcp.mjs';
 import { until } from './server.mjs';
 import { House } from './talk_kit.mjs';
 
@@ -53,7 +53,7 @@ const cli = (...args) => cliAt(join(twin, 'state'), ...args);
 async function cliAt(state, ...args) {
   const child = spawn(bin, args, {
     cwd: twin, stdio: ['ignore', 'pipe', 'pipe'],
-    env: cleanEnv({ HOME: house.dir, MCP_ORCHESTRATOR_STATE_DIR: state }),
+    env: cleanEnv({ ...named(twin), HOME: house.dir, MCP_ORCHESTRATOR_STATE_DIR: state }),
   });
   let out = '', err = '';
   child.stdout.setEncoding('utf8').on('data', (d) => (out += d));

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
-import { bin, cleanEnv, driver, run } from '../lib/mcp.mjs';
+import { bin, cleanEnv, driver, named, run } from '../lib/mcp.mjs';
 import { Issuer } from './issuer.mjs';
 
 const fixture = join(dirname(driver), '../fixture/fixture');
@@ -38,7 +38,7 @@ beforeEach(async (t) => {
   });
 });
 
-const env = (more) => ({ MCP_ORCHESTRATOR_STATE_DIR: state, ...more });
+const env = (more) => ({ ...named(dir), MCP_ORCHESTRATOR_STATE_DIR: state, ...more });
 const cli = (args, more) => run(bin, args, { cwd: dir, env: env(more) });
 const tokens = async () =>
   JSON.parse(await readFile(join(state, 'tokens.json'), 'utf8')).tokens;

@@ -112,6 +112,10 @@ test('every answer is as described', async () => {
   const checked = await asked('/api/models/check', 'get', '/api/models/check');
   assert.deepEqual(Object.keys(checked.models).sort(), models.map((m) => m.id).sort());
   assert.equal(checked.models['claude-sonnet-5-5'], 'available');
+  const form = await fetch(`${house.server.url}/sign-in`, { method: 'POST', redirect: 'manual',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'token=x' });
+  assert.equal(form.status, 303);
+  seen.add('post /sign-in'); // it/serve and browser/sign_in have more
   for (const path of ['/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
 
   const servers = '/api/servers/{name}';

@@ -2,7 +2,7 @@
 // server behind it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -44,11 +44,18 @@ export const cleanEnv = (more = {}) => ({
   ...more,
 });
 
+/** Names the configuration of a directory: without that, it would have to be
+ *  confirmed first. */
+export function named(dir) {
+  const file = join(dir, 'mcp-orchestrator.json');
+  return existsSync(file) ? { MCP_ORCHESTRATOR_CONFIG: file } : {};
+}
+
 /** Run to the end: {code, out, err, ms}. */
 export async function run(program, args, { env = {}, cwd = '/tmp' } = {}) {
   const start = performance.now();
   const child = spawn(program, args, {
-    env: cleanEnv(env), cwd, stdio: ['ignore', 'pipe', 'pipe'],
+    env: cleanEnv({ ...named(cwd), ...env }), cwd, stdio: ['ignore', 'pipe', 'pipe'],
   });
   let out = '', err = '';
   child.stdout.setEncoding('utf8').on('data', (d) => (out += d));
