@@ -57,6 +57,9 @@ const path = () => join(dir, 'mcp-orchestrator.json');
 const text = () => readFile(path(), 'utf8');
 const servers = async () => JSON.parse(await text()).mcpServers;
 
+/** All but the state directory (the audit log) and what `config allow` keeps. */
+const files = async (dir) => (await readdir(dir)).filter((f) => f !== 'state' && f !== '.config').sort();
+
 describe('one server', () => {
   beforeEach(() => writeFile(path(), FILE, { mode: 0o640 }));
 
@@ -74,7 +77,7 @@ describe('one server', () => {
     });
     assert.equal(await readFile(path() + '.bak', 'utf8'), FILE);
     assert.equal((await stat(path())).mode & 0o777, 0o640);
-    assert.deepEqual((await readdir(dir)).sort(), ['mcp-orchestrator.json', 'mcp-orchestrator.json.bak']);
+    assert.deepEqual(await files(dir), ['mcp-orchestrator.json', 'mcp-orchestrator.json.bak']);
   });
 
   test('added and removed again: the file is the old one', async () => {
@@ -128,7 +131,7 @@ describe('one server', () => {
       assert.equal(got.code, code, got.err);
       assert.match(got.err, says);
       assert.equal(await text(), FILE);
-      assert.deepEqual(await readdir(dir), ['mcp-orchestrator.json']);
+      assert.deepEqual(await files(dir), ['mcp-orchestrator.json']);
     });
 
   test('a fallback keeps its server', async () => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, readlink, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -221,8 +221,9 @@ export class Server {
 
   /** Are the files of the audit log open? They are soon after it is ready. */
   async hasLog() {
-    const answer = await fetch(`http://127.0.0.1:${this.port}/api/audit/verify`).catch(() => {});
-    return !/there is no log|head is missing/.test((await answer?.text()) ?? '');
+    const fds = `/proc/${this.pid}/fd`;
+    const links = await Promise.all((await readdir(fds)).map((n) => readlink(join(fds, n)).catch(() => '')));
+    return links.some((l) => l.endsWith('/audit.jsonl'));
   }
 
   async measure() {
