@@ -29,6 +29,7 @@ describe('text of others', { skip }, () => {
   before(async () => {
     bench = await Bench.open({
       config: () => ({
+        audit: { arguments: true }, // so that the log shows them
         mcpServers: {
           evil: {
             command: process.execPath,

@@ -101,12 +101,15 @@ describe('the era of a server', () => {
       assert.deepEqual(await asked(), ['start', 'initialize']);
     });
 
-  test('nowhere to write: it works all the same', async () => {
+  test('nowhere to write: no record, so nothing is started', async () => {
     await become('dies');
+    await writeFile(log(), '');
     await writeFile(join(dir, 'file'), '');
-    const nowhere = join(dir, 'file', 'state');
-    assert.deepEqual(await asked(nowhere), PROBED);
-    assert.deepEqual(await asked(nowhere), PROBED);
+    const { code, err } = await cli(
+      ['mcp', 'test', '--command', script('mcp_eras.mjs', log())], join(dir, 'file', 'state'));
+    assert.equal(code, 4);
+    assert.match(err, /not done, because the audit log cannot be written/);
+    assert.equal(await readFile(log(), 'utf8'), '');
   });
 });
 

@@ -331,11 +331,11 @@ describe('on a terminal', () => {
   });
 });
 
-test('a state directory that takes no files is told', async () => {
+test('a state directory that takes no files: no record, no call', async () => {
   state = '/proc'; // not even root's
-  const { code, out, err } = await attended([...hello(), '--sign-in']);
-  assert.deepEqual([code, out], [0, HELLO], err);
-  assert.match(err, /warning: the sign-in cannot be kept/);
+  const { code, out, err } = await cli([...hello(), '--no-sign-in']);
+  assert.deepEqual([code, out], [4, ''], err);
+  assert.match(err, /not done, because the audit log cannot be written/);
 });
 
 describe('a client registered by hand', () => {

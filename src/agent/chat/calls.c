@@ -75,9 +75,9 @@ static void put_call_doc(struct mo_buf *b, const struct call *k, bool bare)
     mo_jw_member_raw(&w, "route", mo_buf_view(&k->route));
     mo_jw_member_bool(&w, "isError", k->is_error);
     mo_jw_member_u64(&w, "ms", k->took_ms);
-    if (bare)
+    if (bare && k->content.len > 0)
         mo_jw_member_u64(&w, "contentBytes", k->content.len);
-    else
+    else if (!bare)
         mo_jw_member_raw(&w, "content", mo_buf_view(&k->content));
     mo_jw_end(&w);
 }

@@ -5,7 +5,7 @@
 import { t } from '../lang';
 import { isRecord } from './check';
 import { duration } from './format';
-import { whoDecided } from './stats';
+import { hasResult, whoDecided } from './stats';
 import type { Audit } from '../protocol';
 
 export type What = Audit['rows'][number]['what'];
@@ -46,7 +46,7 @@ export function outcomeOf(what: What): Outcome {
   const kind = textAt(what, 'kind');
   if (kind === 'route') return 'routed';
   if (kind === 'call') return GATEWAY[textAt(what, 'outcome')] ?? 'other';
-  if (what['content'] !== undefined) return what['isError'] === true ? 'failed' : 'ok';
+  if (hasResult(what)) return what['isError'] === true ? 'failed' : 'ok';
   return textAt(what, 'by') ? 'decided' : 'other';
 }
 

@@ -16,8 +16,13 @@ export interface Minutes {
   by: Map<string, number>; // decisions in all minutes, by who decided
 }
 
+/** A call of a conversation has ended; its result may not be stored, but its
+ *  length is. */
+export const hasResult = (what: Row['what']): boolean =>
+  what?.['content'] !== undefined || what?.['contentBytes'] !== undefined;
+
 const isCall = (r: Row): boolean => r.what?.['kind'] === 'call'; // a call of the gateway
-const isEnd = (r: Row): boolean => r.what?.['content'] !== undefined || isCall(r);
+const isEnd = (r: Row): boolean => hasResult(r.what) || isCall(r);
 const hasFailed = (r: Row): boolean =>
   isCall(r) ? r.what?.['outcome'] !== 'ok' : r.what?.['isError'] === true;
 
