@@ -114,6 +114,7 @@ describe('the page', { skip }, () => {
     const page = await bench.visit();
     await ready(page);
     await page.clock.install();
+    await page.clock.pauseAt(new Date(Date.now() + 1000)); // time stands still
     await say(page, 'write first to a.txt');
     await card(page).waitFor();
     // whoever is writing keeps the focus, and the letters

@@ -352,6 +352,7 @@ test('killed while a call is held: it never ran', async (t) => {
   const running = say(it, 'ask and die');
   running.catch(() => {});
   await until(async () => (await listed(place)).length);
+  await until(() => rows(place).some((r) => r.what?.tool === 'stats')); // the log is there
   process.kill(transport.pid, 'SIGKILL');
   await assert.rejects(running);
   assert.deepEqual(await listed(place), []);
