@@ -90,13 +90,15 @@ int mo_audit_anchor_read(const char *path, const char *dir,
                          struct mo_err *e)
 {
     mo_autobuf struct mo_buf text = {.max = FILE_MAX};
-    struct mo_audit_witness *v = mo_alloc((MO_AUDIT_ANCHOR_MAX) * sizeof(*v));
+    struct mo_audit_witness *v = mo_alloc(MO_AUDIT_ANCHOR_MAX * sizeof(*v));
     char start[TEXT_MAX];
     struct mo_span rest;
     size_t seen = 0;
-    int rc = v ? mo_file_read(path, FILE_MAX, &text, NULL, e)
-               : mo_fail(e, MO_ENOMEM, "out of memory");
+    int rc;
 
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    rc = mo_file_read(path, FILE_MAX, &text, NULL, e);
     if (rc == 0 && put_start(start, sizeof(start), dir) < 0)
         rc = mo_fail(e, MO_ETOOBIG, "store.dir is too long");
     rest = mo_buf_view(&text);

@@ -108,8 +108,7 @@ static int renew_file(struct mo_audit_journal *j, struct mo_err *e)
     if (rc < 0)
         return rc;
     mo_close_fd(&j->fd);
-    j->fd = fd;
-    fd = -1;
+    j->fd = mo_take_fd(&fd);
     j->size = j->line.len;
     return 0;
 }
@@ -161,12 +160,11 @@ int mo_audit_journal_begin(struct mo_audit_journal *j, struct mo_span members,
 
     if (rc == 0 && mo_span_find(members, '\n') >= 0)
         rc = mo_fail(e, MO_EINVAL, "a row is one line");
-    if (rc == 0) {
-        o = mo_alloc(sizeof(*o) + members.n);
-        rc = o ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
-    }
     if (rc < 0)
         return rc;
+    o = mo_alloc(sizeof(*o) + members.n);
+    if (!o)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
     *o = (struct mo_audit_open){.no = j->last + 1, .n = members.n};
     memcpy(o->members, members.p, members.n);
     mo_buf_reset(&j->line);
@@ -271,7 +269,7 @@ static void put_all_left(struct mo_span rest, struct mo_buf *out)
         uint64_t no = 0;
 
         if (mo_span_u64(head, &no) == 0 && line.n &&
-            !bsearch(&no, ended, n, sizeof(no), compare_numbers))
+            (n == 0 || !bsearch(&no, ended, n, sizeof(no), compare_numbers)))
             put_left(line, out);
     }
 }

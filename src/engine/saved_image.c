@@ -20,6 +20,7 @@ int mo_saved_image_refuse(struct mo_span path, const char *what,
     char shown[81];
     size_t n = path.n < sizeof(shown) - 1 ? path.n : sizeof(shown) - 1;
 
+    n = path.p ? n : 0;
     for (size_t i = 0; i < n; i++) { /* names are the image author's */
         unsigned char c = (unsigned char)path.p[i];
 
@@ -64,7 +65,7 @@ static bool is_guarded(const struct mo_image *im, struct mo_span path)
 
 static struct mo_span parent_of(struct mo_span path)
 {
-    while (path.n && path.p[path.n - 1] != '/')
+    while (path.p && path.n && path.p[path.n - 1] != '/')
         path.n--;
     return path.n ? mo_span_head(path, path.n - 1) : path;
 }

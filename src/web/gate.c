@@ -217,13 +217,13 @@ int mo_gate_cookie(const struct mo_gate *g, const struct mo_req *rq,
 {
     const char *name = whose(g, token);
     char text[MO_REQ_CALLER_MAX + 24], digest[MO_SHA256_HEX + 1];
+    uint64_t end = mo_wall_ms() / 1000 + MO_GATE_COOKIE_S;
     struct mo_host host;
 
     if (!name || asked_host(rq, &host) < 0)
         return MO_EPOLICY;
-    (void)snprintf(
-        text, sizeof(text), "%s.%llu", name,
-        (unsigned long long)(mo_wall_ms() / 1000 + MO_GATE_COOKIE_S));
+    (void)snprintf(text, sizeof(text), "%s.%llu", name,
+                   (unsigned long long)end);
     sign_cookie(token_of(g, mo_span_cstr(name)), &host, mo_span_cstr(text),
                 digest);
     return mo_buf_printf(out,

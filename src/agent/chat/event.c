@@ -181,7 +181,7 @@ void mo_chat_event_closed(struct chat *c, const char *reason)
 /* A tool that replaced execute is shown by its own name. */
 static struct mo_span shown_name_of(const struct call *k)
 {
-    return k->routed ? k->tool->name : mo_buf_view(&k->name);
+    return k->routed && k->tool ? k->tool->name : mo_buf_view(&k->name);
 }
 
 /* The id that a decision names. A call that is asked about again has a new one;
