@@ -20,6 +20,7 @@ static void check(struct mo_span line)
     c.open = true;
     if (mo_chain_check(&c, line, &e) < 0)
         return;
+    mo_chain_init(&again, NULL);
     expect(mo_chain_resume(&again, line, &e) == 0 && again.seq == c.seq);
     mo_buf_init(&b, 1 << 20);
     expect(mo_chain_put(&again, MO_SPAN("\"a\":1"), &b, &e) == 0);
