@@ -7,7 +7,7 @@ import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { chownSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -187,14 +187,16 @@ async function attack(uid) {
     const all = filesBelow(at.state);
     const kept = ['token', 'secrets.key'].map((f) => join(at.state, f));
     const sums = kept.map((f) => createHash('sha256').update(readFileSync(f)).digest('hex'));
-    await writeFile(at.what, JSON.stringify({
+    const draft = `${at.what}.draft`; // it must not see half of it
+    await writeFile(draft, JSON.stringify({
       state: at.state, home: at.home, pids: running.map((c) => c.pid),
       files: [...all.filter(({ f }) => f.isFile()).map(({ path }) => path),
         join(at.home, '.config/mcp-orchestrator/allowed'), join(at.home, '.config/mcp-orchestrator/config.json')],
       read: [at.config, join(at.home, '.env')], // may be read, not changed
       sockets: all.filter(({ f }) => f.isSocket()).map(({ path }) => path),
     }));
-    await chmod(at.what, 0o644);
+    await chmod(draft, 0o644);
+    await rename(draft, at.what);
     await until(() => statSync(at.out, { throwIfNoEntry: false })?.size, 'the attack', 60_000);
     const told = JSON.parse(await readFile(at.out, 'utf8'));
     assert.equal(told.uid, uid, 'it was a process of our user');
