@@ -24,7 +24,7 @@ enum mo_gw_outcome {
     MO_GW_OUTCOMES,
 };
 
-/* Who has approved the call. */
+/* The source of the approval. */
 enum mo_answered {
     MO_ANSWERED_NOT,
     MO_ANSWERED_CLIENT, /* the client that made the call, by its own form */

@@ -51,7 +51,7 @@ void mo_log_line_u64(struct mo_log_line *l, uint64_t v);
  * the end. */
 void mo_log_line_text(struct mo_log_line *out, const struct mo_log *l,
                       struct mo_span t, bool cut);
-/* What stands before a fact's value, in JSON and on a terminal. */
+/* The text before a fact's value, in JSON and on a terminal. */
 #define MO_LOG_KEY(l, name)                                                    \
     ((l)->json ? MO_SPAN(",\"" name "\":") : MO_SPAN(" " name "="))
 void mo_log_line_fact(struct mo_log_line *out, const struct mo_log *l,

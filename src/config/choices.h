@@ -7,7 +7,7 @@
 /* Decision about a tool call. */
 enum mo_action { MO_ACTION_ASK, MO_ACTION_ALLOW, MO_ACTION_DENY };
 
-/* Who may answer a call that a rule asks about. */
+/* The person or program that may answer a call a rule asks about. */
 enum mo_approver {
     MO_APPROVER_AUTO,     /* conversations: their owner; gateway: operator */
     MO_APPROVER_OPERATOR, /* by the operator's token or a local command */

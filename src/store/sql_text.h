@@ -79,7 +79,7 @@
       " WHERE session = ?1 AND id = ?2")                                       \
     X(CALL_DEL_ALL, "DELETE FROM call WHERE session = ?1")                     \
     X(AUDIT_PUT, "INSERT INTO audit (session, at, doc) VALUES (?1, ?2, ?3)")   \
-    /* What is known of the arguments and results is their digest. */          \
+    /* Arguments and results go; their digests stay. */                        \
     X(AUDIT_STRIP, "UPDATE audit SET doc = CASE json_valid(doc) WHEN 1 THEN"   \
       " json_remove(doc, '$.args', '$.content') ELSE '{}' END"                 \
       " WHERE session = ?1"                                                    \

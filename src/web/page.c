@@ -81,7 +81,7 @@ static void add(struct mo_site *s, const char *path, unsigned flags,
     (void)mo_site_route(s, &r);
 }
 
-/* What a person who has not signed in needs. */
+/* The files of the sign-in page need no token. */
 static bool is_open(const char *path)
 {
     return strncmp(path, "/sign-in.", 9) == 0 || strcmp(path, "/icon.png") == 0;
