@@ -86,9 +86,10 @@ static void on_get(struct engine *g, struct mo_req *rq)
     }
     set_poll(g, rq);
     rq->hangup = poll_hangup;
-    mo_eiod_engine_flush(g);
     if (g->mailbox)
-        mo_eiod_engine_end_mailbox(g);
+        mo_eiod_engine_empty_mailbox(g);
+    else
+        mo_eiod_engine_flush(g);
 }
 
 static void post_gone(struct mo_req *rq)
@@ -107,7 +108,7 @@ static void on_post_body(struct mo_req *rq, struct mo_span body)
     unsigned n = 0;
     int rc = 1;
 
-    while (g && !g->closed && rc > 0) {
+    while (rq->data && (!g->closed || g->mailbox) && rc > 0) {
         rc = mo_eio_next(&body, &n, &p, &e);
         if (rc > 0)
             mo_eiod_engine_packet(g, &p);

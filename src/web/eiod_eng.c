@@ -119,8 +119,11 @@ void mo_eiod_engine_packet(struct engine *g, const struct mo_eio *p)
 {
     struct mo_eiod *d = g->d;
 
-    if (g->closed)
+    if (g->closed) {
+        if (g->mailbox && p->type == MO_EIO_CLOSE)
+            mo_eiod_engine_end_mailbox(g);
         return;
+    }
     switch (p->type) {
     case MO_EIO_MESSAGE:
         if (p->binary) {
@@ -262,6 +265,19 @@ void mo_eiod_engine_end_mailbox(struct engine *g)
     mo_loop_defer(g->d->loop, &g->later);
 }
 
+/* The close packet goes alone: a stock client that finds it in one answer with
+ * "disconnect" reports a lost connection instead. */
+void mo_eiod_engine_empty_mailbox(struct engine *g)
+{
+    bool last = !g->out.len;
+
+    if (last)
+        (void)put_close(g);
+    mo_eiod_engine_flush(g);
+    if (last)
+        mo_eiod_engine_end_mailbox(g);
+}
+
 void mo_eiod_engine_close(struct engine *g, uint16_t code, const char *reason)
 {
     struct mo_eiod *d = g->d;
@@ -294,8 +310,7 @@ void mo_eng_close(struct mo_eng *pub, uint16_t code, const char *reason)
     if (g->closed)
         return;
     /* Between two polls: keep the last packets for the client. */
-    if (code == MO_ENG_NORMAL && !g->ws && !g->poll)
-        g->mailbox = put_close(g) == 0;
+    g->mailbox = code == MO_ENG_NORMAL && !g->ws && !g->poll;
     mo_eiod_engine_close(g, code, reason);
 }
 

@@ -88,6 +88,8 @@ void mo_eiod_engine_packet(struct engine *g, const struct mo_eio *p);
 /* A packet from the websocket that is to become the transport. */
 void mo_eiod_engine_probe(struct wsc *w, const struct mo_eio *p);
 void mo_eiod_engine_close(struct engine *g, uint16_t code, const char *reason);
+/* A GET came for the last packets. */
+void mo_eiod_engine_empty_mailbox(struct engine *g);
 /* The last packets were fetched, or never will be. */
 void mo_eiod_engine_end_mailbox(struct engine *g);
 /* Answer the waiting GET with the packets queued. */

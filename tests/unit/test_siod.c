@@ -629,7 +629,10 @@ static void by_mailbox(struct site *t, bool upgrade)
     if (upgrade)
         frame(ws, "5");
     else
-        ask_polling(c, "GET", sid, "");
+        ask_polling(c, "GET", sid, ""); /* the disconnect */
+    turns(t, c);
+    if (!upgrade)
+        ask_polling(c, "GET", sid, ""); /* the close */
     turns(t, c);
     hang_up(c);
     hang_up(ws);
