@@ -56,20 +56,34 @@ static void blank_secret(struct mo_buf *b, struct mo_span secret)
     b->len = strlen(b->p);
 }
 
+/* Also true for some that JSON does not escape. */
+static bool may_be_escaped(const char *secret)
+{
+    for (const char *p = secret; *p; p++)
+        if (*p < ' ' || *p > '~' || *p == '"' || *p == '\\')
+            return true;
+    return false;
+}
+
 /* Blanks each secret as plain text and as an escaped JSON string. */
 static void blank_secrets(const struct mo_audit *a, struct mo_buf *b)
 {
     const struct mo_log *log = mo_loop_log(a->loop);
     mo_autobuf struct mo_buf quoted = {.max = (size_t)1024 * 1024};
+    bool plain_too;
 
     if (!log || !log->nsecrets || !b->len || !mo_buf_cstr(b)[0])
         return;
+    plain_too = mo_log_may_hold_secret(log, mo_buf_view(b));
     for (size_t i = 0; i < log->nsecrets; i++) {
-        struct mo_span plain = mo_span_cstr(log->secrets[i]);
+        const char *secret = log->secrets[i];
 
-        blank_secret(b, plain);
+        if (plain_too)
+            blank_secret(b, mo_span_cstr(secret));
+        if (!may_be_escaped(secret))
+            continue;
         mo_buf_reset(&quoted);
-        if (mo_json_quote(&quoted, plain) == 0 && quoted.len != plain.n + 2)
+        if (mo_json_quote(&quoted, mo_span_cstr(secret)) == 0)
             blank_secret(b, mo_span(quoted.p + 1, quoted.len - 2));
     }
 }

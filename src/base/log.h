@@ -38,7 +38,7 @@ struct mo_log {
     size_t nrooms;
     char *secrets[MO_LOG_SECRETS_MAX];
     size_t nsecrets;
-    uint8_t secret_grams[512];      /* a filter: see may_hold_secret() */
+    uint8_t secret_grams[512];      /* a filter: see mo_log_may_hold_secret() */
     struct mo_log_pending *pending; /* NULL: every line is written at once */
 };
 
@@ -65,6 +65,8 @@ int mo_log_secret(struct mo_log *l, struct mo_span secret);
 /* Replace a secret in text by "[secret]", in place. Also replaces the beginning
  * of the secret at the end of a text that was cut there. */
 void mo_log_blank(char *text, struct mo_span secret);
+/* False if t surely holds no secret, also none that is cut at its end. */
+bool mo_log_may_hold_secret(const struct mo_log *l, struct mo_span t);
 bool mo_log_on(const struct mo_log *l, enum mo_level lv, const char *room);
 
 /* A NULL log writes nothing. */

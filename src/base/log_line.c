@@ -119,10 +119,9 @@ static bool hide_cut_secret(struct mo_span t, struct mo_span secret,
     return false;
 }
 
-/* False if t surely holds no secret. A secret anywhere in t covers a multiple
- * of the step with one of its first grams, so looking there is enough, however
- * many secrets there are. */
-static bool may_hold_secret(const struct mo_log *l, struct mo_span t)
+/* A secret anywhere in t covers a multiple of the step with one of its first
+ * grams, so looking there is enough, however many secrets there are. */
+bool mo_log_may_hold_secret(const struct mo_log *l, struct mo_span t)
 {
     const size_t step = MO_LOG_SECRET_MIN - MO_LOG_GRAM + 1;
 
@@ -147,7 +146,7 @@ static bool hide_secrets(const struct mo_log *l, struct mo_span t, bool cut,
     size_t count = __atomic_load_n(&l->nsecrets, __ATOMIC_ACQUIRE);
     bool any = false;
 
-    if (count == 0 || (!cut && !may_hold_secret(l, t)))
+    if (count == 0 || (!cut && !mo_log_may_hold_secret(l, t)))
         return false;
     memset(hidden, false, t.n);
     for (size_t i = 0; i < count; i++) {

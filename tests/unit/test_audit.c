@@ -36,7 +36,7 @@ static void remove_all(const char *dir)
 /* Everything that tell() puts, closed at once: nothing has been written by
  * then. The lines come back in out. */
 static void write_and_close(void (*tell)(struct mo_audit *a),
-                            struct mo_buf *out)
+                            struct mo_log *log, struct mo_buf *out)
 {
     char dir[] = "/tmp/mo-audit-XXXXXX", path[256];
     struct mo_config cfg = {
@@ -48,7 +48,7 @@ static void write_and_close(void (*tell)(struct mo_audit *a),
     struct mo_err e;
 
     assert_non_null(mkdtemp(dir));
-    l = mo_loop_new(NULL, &e);
+    l = mo_loop_new(log, &e);
     assert_non_null(l);
     assert_int_equal(mo_audit_open(l, &cfg, &a, &e), 0);
     tell(a);
@@ -84,7 +84,7 @@ static void closing_writes_all_in_order(void **state)
     (void)state;
     mo_buf_init(&b, 1 << 20);
     mo_buf_init(&at, 64);
-    write_and_close(tell_calls, &b);
+    write_and_close(tell_calls, NULL, &b);
     rest = mo_buf_view(&b);
     for (unsigned i = 0; i < ROWS; i++) {
         line = mo_span_cut(&rest, '\n');
@@ -132,7 +132,7 @@ static void confidence_has_three_digits(void **state)
 
     (void)state;
     mo_buf_init(&b, 1 << 20);
-    write_and_close(tell_routes, &b);
+    write_and_close(tell_routes, NULL, &b);
     rest = mo_buf_view(&b);
     for (size_t i = 0; i < MO_COUNT(sures); i++) {
         line = mo_span_cut(&rest, '\n');
@@ -142,11 +142,55 @@ static void confidence_has_three_digits(void **state)
     mo_buf_fini(&b);
 }
 
+static const char plain_secret[] = "of-nobodys-business";
+static const char odd_secret[] = "has \"quotes\" and \\";
+
+/* Each secret at every offset of the words that somebody routed by. */
+static void tell_secrets(struct mo_audit *a)
+{
+    static const char *const secrets[] = {plain_secret, odd_secret};
+    char words[64];
+
+    for (int at = 0; at < 16; at++) {
+        for (size_t i = 0; i < MO_COUNT(secrets); i++) {
+            struct mo_gw_routing r = {.by = "execute", .who = "c:"};
+
+            (void)snprintf(words, sizeof(words), "%*s%s.", at, "", secrets[i]);
+            r.words = mo_span_cstr(words);
+            mo_audit_routing(a, &r);
+        }
+    }
+}
+
+static void secrets_are_blanked(void **state)
+{
+    struct mo_span rest, line;
+    struct mo_log log;
+    struct mo_buf b;
+
+    (void)state;
+    mo_log_init(&log, 2);
+    assert_int_equal(mo_log_secret(&log, mo_span_cstr(plain_secret)), 0);
+    assert_int_equal(mo_log_secret(&log, mo_span_cstr(odd_secret)), 0);
+    mo_buf_init(&b, 1 << 20);
+    write_and_close(tell_secrets, &log, &b);
+    assert_true(mo_span_search(mo_buf_view(&b), MO_SPAN("business")) < 0);
+    assert_true(mo_span_search(mo_buf_view(&b), MO_SPAN("quotes")) < 0);
+    rest = mo_buf_view(&b);
+    for (unsigned i = 0; i < 32; i++) {
+        line = mo_span_cut(&rest, '\n');
+        assert_true(mo_span_search(line, MO_SPAN("[secret].")) > 0);
+    }
+    mo_buf_fini(&b);
+    mo_log_fini(&log);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closing_writes_all_in_order),
         cmocka_unit_test(confidence_has_three_digits),
+        cmocka_unit_test(secrets_are_blanked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
