@@ -216,10 +216,12 @@ static void check_container(struct dk_box *b)
 
 static void create_container(struct dk_box *b);
 
+/* The box's second slot is the next one: a random one could be the same. */
 static int take_slot(struct dk_box *b, struct mo_err *e)
 {
     struct dk *d = mo_docker_of_box(b);
-    unsigned at = (unsigned)(mo_random_u64() % DK_SLOTS);
+    unsigned at = b->slot < 0 ? (unsigned)(mo_random_u64() % DK_SLOTS)
+                              : (unsigned)(b->slot + 1) % DK_SLOTS;
 
     if (b->slot >= 0)
         d->slots[b->slot] = false;

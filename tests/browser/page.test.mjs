@@ -110,35 +110,6 @@ describe('the page', { skip }, () => {
     await leave(page);
   });
 
-  test('nothing is approved by accident', async () => {
-    const page = await bench.visit();
-    await ready(page);
-    await page.clock.install();
-    await page.clock.pauseAt(new Date(Date.now() + 1000)); // time stands still
-    await say(page, 'write first to a.txt');
-    await card(page).waitFor();
-    // whoever is writing keeps the focus, and the letters
-    assert.equal(await page.evaluate(() => document.activeElement.tagName), 'TEXTAREA');
-    await page.keyboard.type('aaa');
-    assert.equal(await field(page).inputValue(), 'aaa');
-    // not before the card was there for a moment
-    await page.keyboard.press('F6');
-    await page.keyboard.press('a');
-    assert.ok(await approve(page).isDisabled());
-    await page.clock.runFor(800);
-    assert.ok(await approve(page).isEnabled());
-    // not by a key that is held down, nor without the focus
-    await card(page).dispatchEvent('keydown', { key: 'a', repeat: true, bubbles: true });
-    await page.evaluate(() => document.activeElement.blur());
-    await page.keyboard.press('a');
-    assert.equal(await card(page).count(), 1);
-    assert.equal(await calls(page, 'done').count(), 0);
-    await page.keyboard.press('F6');
-    await page.keyboard.press('a');
-    await calls(page, 'done').waitFor();
-    await leave(page);
-  });
-
   test('edited arguments are what runs', async () => {
     const page = await bench.visit();
     await ready(page);

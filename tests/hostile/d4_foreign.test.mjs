@@ -8,7 +8,7 @@ import { House, run } from '../it/talk_kit.mjs';
 
 let house;
 before(async () => {
-  house = await House.start({ config: { approvals: { timeoutSeconds: 3 } } });
+  house = await House.start();
 });
 after(() => house.stop());
 
@@ -70,15 +70,22 @@ test('a guess', async () => {
 });
 
 test('after its time', async () => {
-  const tab = house.tab();
-  await tab.ready();
-  const card = await pending(tab);
-  const [resolved] = await tab.event('tool:resolved');
-  assert.deepEqual([resolved.approved, resolved.by], [false, 'time']);
-  await assertRefused(tab, card);
-  await tab.event('agent:response');
-  assert.match(house.results()[0].text, /Nobody answered in time/);
-  await assertNothingRan(tab);
+  const patient = house;
+  house = await House.start({ config: { approvals: { timeoutSeconds: 3 } } });
+  try {
+    const tab = house.tab();
+    await tab.ready();
+    const card = await pending(tab);
+    const [resolved] = await tab.event('tool:resolved');
+    assert.deepEqual([resolved.approved, resolved.by], [false, 'time']);
+    await assertRefused(tab, card);
+    await tab.event('agent:response');
+    assert.match(house.results()[0].text, /Nobody answered in time/);
+    await assertNothingRan(tab);
+  } finally {
+    await house.stop();
+    house = patient;
+  }
 });
 
 test('after a no, and after the history was cleared', async () => {

@@ -88,11 +88,12 @@ test('the token goes into a cookie that scripts and other sites never see', asyn
 
 test('guessing is slow, and the owner is let in meanwhile', async () => {
   const seen = new Set();
-  for (let i = 0; i < GUESSES; i++)
-    seen.add(await status('/api/sessions', { headers: { authorization: `Bearer ${randomBytes(16).toString('hex')}` } }));
+  for (let i = 0; i < GUESSES; i++) {
+    const answer = await fetch(`${base}/api/sessions`, { headers: { authorization: `Bearer ${randomBytes(16).toString('hex')}` } });
+    await answer.arrayBuffer();
+    seen.add(answer.status);
+    if (answer.status === 429) assert.ok(Number(answer.headers.get('retry-after')) >= 1);
+  }
   assert.deepEqual([...seen].sort(), [401, 429]);
-  const late = await fetch(`${base}/api/sessions`, { headers: { authorization: 'Bearer x' } });
-  assert.equal(late.status, 429);
-  assert.ok(Number(late.headers.get('retry-after')) >= 1);
   assert.equal(await status('/api/sessions', { headers: mine }), 200);
 });

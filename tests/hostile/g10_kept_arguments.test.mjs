@@ -1,8 +1,8 @@
 // G10: somebody who can read the store finds what the operator did not want to
-// keep. With audit.arguments=false the rows of calls had whole arguments and
-// results, also after the session was forgotten; a call that a rule denied had
-// no row, and an edited one did not tell what was asked first.
-// Fails on 953b0b1e.
+// keep.
+// Fails on 953b0b1e: with audit.arguments=false the rows of calls had whole
+// arguments, and a forgotten conversation left them in the audit rows; a call
+// that a rule denied had no row, and an edited one lacked the first digest.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

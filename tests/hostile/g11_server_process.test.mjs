@@ -1,12 +1,13 @@
 // G11: a plain command server, a process of our own user, goes for us: token,
 // secrets and their key, rules, audit log and databases, the sockets, our
-// memory and environment, another server's environment. All of it was there
-// to read and write. Fails on 953b0b1e.
+// memory and environment, another server's environment.
+// Fails on 953b0b1e: it read and replaced every file of the state directory,
+// connected to the sockets, and opened our memory.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { chownSync, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -186,7 +187,8 @@ async function attack(uid) {
     await until(() => statSync(at.ready, { throwIfNoEntry: false }), 'the victim', 30_000);
     const all = filesBelow(at.state);
     const kept = ['token', 'secrets.key'].map((f) => join(at.state, f));
-    const sums = kept.map((f) => createHash('sha256').update(readFileSync(f)).digest('hex'));
+    const sum = (f) => existsSync(f) && createHash('sha256').update(readFileSync(f)).digest('hex');
+    const sums = kept.map(sum);
     const draft = `${at.what}.draft`; // it must not see half of it
     await writeFile(draft, JSON.stringify({
       state: at.state, home: at.home, pids: running.map((c) => c.pid),
@@ -200,11 +202,9 @@ async function attack(uid) {
     await until(() => statSync(at.out, { throwIfNoEntry: false })?.size, 'the attack', 60_000);
     const told = JSON.parse(await readFile(at.out, 'utf8'));
     assert.equal(told.uid, uid, 'it was a process of our user');
-    assert.ok(all.some(({ path }) => path.endsWith('/token')));
-    assert.ok(told.sockets.length >= 2, `sockets to try: ${told.sockets}`);
     assert.deepEqual(told.got, []);
-    kept.forEach((f, i) =>
-      assert.equal(createHash('sha256').update(readFileSync(f)).digest('hex'), sums[i], f));
+    assert.ok(told.sockets.length >= 2, `sockets to try: ${told.sockets}`);
+    kept.forEach((f, i) => assert.ok(sums[i] && sum(f) === sums[i], f));
     assert.doesNotMatch(at.gatewayLog, /can read and change the state/);
   } finally {
     for (const child of running) await stop(child);

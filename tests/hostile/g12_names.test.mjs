@@ -1,6 +1,8 @@
 // G12: a file whose name contains newlines and escape sequences. In a listing
 // it looked like other files and like the toolbox's own notes, and it could
-// command a terminal. Fails on 953b0b1e.
+// command a terminal.
+// Fails on 953b0b1e: list_files returned the newline and the escape as they
+// were.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

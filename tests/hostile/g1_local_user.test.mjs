@@ -1,7 +1,7 @@
 // G1: another user of this machine, and any program that can send an HTTP
-// request to localhost. Before the token every one of them was the
-// operator: `POST /api/mcp?test=true` ran a command as the server's user.
-// Fails on ea33013a.
+// request to localhost. Before the token each of them was the operator.
+// Fails on 953b0b1e: `POST /api/mcp?test=true`, sent by nobody, ran a command
+// as the server's user.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -17,7 +17,7 @@ const NOBODY = 65534;
 const execute = promisify(execFile);
 const notRoot = process.getuid() !== 0 && 'needs root, to be somebody else';
 
-let dir, state, server, token;
+let dir, state, server;
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mo-g1-'));
   await chmod(dir, 0o755); // so that only the state directory keeps others out
@@ -26,12 +26,13 @@ before(async () => {
     dir, house: true, auth: true,
     env: { MCP_ORCHESTRATOR_STATE_DIR: state, ASAN_OPTIONS: 'detect_leaks=0' },
   });
-  token = (await readFile(join(state, 'token'), 'utf8')).trim();
 });
 after(async () => {
   await server?.stop();
   await rm(dir, { recursive: true, force: true });
 });
+
+const readToken = async () => (await readFile(join(state, 'token'), 'utf8')).trim();
 
 /** Run a module as that user; what it printed, parsed. */
 async function as(uid, code) {
@@ -54,8 +55,9 @@ const DOORS = [
   ['GET', '/socket.io/?EIO=4&transport=polling'],
 ];
 
-test('nobody gets in without the token, and runs nothing', { skip: notRoot }, async () => {
+test('nobody gets in without the token, and runs nothing', { skip: notRoot }, async (t) => {
   const proof = join(tmpdir(), `mo-g1-${process.pid}`);
+  t.after(() => rm(proof, { force: true }));
   const body = JSON.stringify({ name: 'x', command: '/bin/sh', args: ['-c', `id > ${proof}`] });
   const got = await as(NOBODY, `
     const all = [];
@@ -66,12 +68,13 @@ test('nobody gets in without the token, and runs nothing', { skip: notRoot }, as
       all.push([path, r.status]);
     }
     console.log(JSON.stringify(all));`);
-  for (const [path, status] of got) assert.equal(status, 401, path);
   assert.ok(!existsSync(proof), 'no command ran');
+  for (const [path, status] of got) assert.equal(status, 401, path);
 });
 
 test('with the token it is the same request that works', async () => {
-  const r = await fetch(`${server.url}/api/sessions`, { headers: { authorization: `Bearer ${token}` } });
+  const headers = { authorization: `Bearer ${await readToken()}` };
+  const r = await fetch(`${server.url}/api/sessions`, { headers });
   assert.equal(r.status, 200);
 });
 
@@ -128,6 +131,8 @@ test('`open` prints the link, to the owner only; it signs in', async () => {
 });
 
 test('the token is in no log, no command line and no environment of a child', async () => {
+  const token = await readToken();
+  assert.notEqual(token, '');
   assert.ok(!server.log.includes(token));
   for (const pid of (await readdir('/proc')).filter((p) => /^\d+$/.test(p)))
     for (const file of ['cmdline', 'environ']) {

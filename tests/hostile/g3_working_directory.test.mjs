@@ -1,6 +1,8 @@
 // G3: a directory that somebody else filled: a cloned repository, or a file
-// dropped where a server runs. Its configuration could start programs, and its
-// .env could send keys and conversations elsewhere. Fails on 953b0b1e.
+// dropped where a server runs.
+// Fails on 953b0b1e: the directory's configuration started its command, its
+// .env set the provider's base URL, and a file of another user that appeared
+// beside a running server became its configuration.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -32,12 +34,12 @@ const run = (...args) => promisify(execFile)(BIN, args, { cwd: repository, env: 
 
 test('a configuration that the directory brought starts nothing', async () => {
   await writeFile(join(repository, 'mcp-orchestrator.json'), hostile());
-  for (const args of [['serve', '--port', '0'], ['gateway'], ['find', 'x', '--refresh'], ['mcp', 'list']]) {
+  for (const args of [['find', 'x', '--refresh'], ['serve', '--port', '0'], ['gateway'], ['mcp', 'list']]) {
     const got = await run(...args);
+    assert.ok(!existsSync(proof), `${args.join(' ')} started its command`);
     assert.equal(got.code, 3, args.join(' '));
     assert.match(got.err, /was not confirmed: read it, then run `mcp-orchestrator config allow`/);
   }
-  assert.ok(!existsSync(proof));
   assert.match((await run('config', 'allow')).out, /mcp-orchestrator\.json: confirmed/);
   assert.equal((await run('mcp', 'list')).code, 0);
   await writeFile(join(repository, 'mcp-orchestrator.json'), hostile().replace('60', '61'));

@@ -1,8 +1,9 @@
 // G5: a call that is approved as one thing and runs as another. The arguments
 // are edited into what a rule denies or the tool's schema forbids, or the yes
-// names no digest, an empty one, or the digest of another card. Before, edited
-// arguments were not held against the schema, and an empty digest counted as
-// none. Fails on 953b0b1e.
+// names no digest, an empty one, or the digest of another card.
+// Fails on e7a8afd0: the edit into what a rule denies was approved. Fails on
+// 953b0b1e: edits that break the schema were approved, and so was an empty
+// digest.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 

@@ -1,7 +1,9 @@
 // G6: rules that were tightened while something was open: a conversation, a
 // pending call of the gateway, a call that a client's own form was asked about,
-// a call that waits across a restart. Before, a pending call of the gateway was
-// not judged again when it ran. Fails on 953b0b1e.
+// a call that waits across a restart.
+// Fails on e7a8afd0: the call of an open conversation ran although a rule
+// denied it since the reload. Fails on 953b0b1e: the pending call of the
+// gateway did.
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,7 +22,7 @@ const ask = [{ server: 'fixture|box', action: 'ask' }];
 const form = [{ server: 'fixture', action: 'ask', approver: 'client' }];
 const deny = [{ server: 'fixture|box', action: 'deny', reason: 'not any more' }];
 
-let house, client, answerForm;
+let house, client, plain, answerForm;
 before(async () => {
   house = await House.start({
     config: { mcpServers: servers, approvals: { rules: ask } },
@@ -30,10 +32,13 @@ before(async () => {
   client.setRequestHandler(ElicitRequestSchema, () => new Promise((resolve) => {
     answerForm = () => resolve({ action: 'accept', content: { decision: 'approve' } });
   }));
-  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${house.server.port}/mcp`)));
+  plain = new Client({ name: 'it', version: '1' }); // it has no forms
+  for (const c of [client, plain])
+    await c.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${house.server.port}/mcp`)));
 });
 after(async () => {
   await client?.close();
+  await plain?.close();
   house.server.fresh.children += 4; // the fixture stays
   await house.stop();
 });
@@ -46,22 +51,28 @@ async function reload(rules) {
   house.server.child.kill('SIGHUP');
   await until(() => loads() > n, 'the reload');
 }
-const say = (message) => client.callTool({ name: 'echo', arguments: { message } });
+const say = (message, by = client) => by.callTool({ name: 'echo', arguments: { message } });
 const text = (r) => r.content[0].text;
 const pending = async () => (await house.get('/api/approvals')).body.approvals;
 
-test('a pending call of the gateway is rejected at once', async () => {
-  const running = say('one');
-  await until(async () => (await pending()).length === 1, 'it is pending');
-  const [{ id, digest }] = await pending();
-  await reload(deny);
-  const got = await running;
-  assert.match(text(got), /not allowed here: not any more/);
-  const r = await fetch(`http://127.0.0.1:${house.server.port}/api/approvals/${id}`, {
-    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ approved: true, digest }),
+const approve = async ({ id, digest }) => (await fetch(`http://127.0.0.1:${house.server.port}/api/approvals/${id}`, {
+  method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ approved: true, digest }),
+})).status;
+
+for (const [what, by] of [['', () => plain], [', also of a client with forms', () => client]])
+  test(`a pending call of the gateway is rejected at once${what}`, async () => {
+    await reload(ask);
+    for (const tooLate of [true, false]) {
+      const running = say('one', by());
+      await until(async () => (await pending()).length === 1, 'it is pending');
+      const [card] = await pending();
+      await reload(deny);
+      if (tooLate) await approve(card);
+      assert.match(text(await running), /not allowed here: not any more/);
+      assert.equal(await approve(card), 404);
+      await reload(ask);
+    }
   });
-  assert.equal(r.status, 404);
-});
 
 test('a yes by the client\'s form does not count any more', async () => {
   for (const [rules, why] of [[deny, /not any more/], [ask, /the rules changed while it waited/]]) {
@@ -76,16 +87,19 @@ test('a yes by the client\'s form does not count any more', async () => {
 });
 
 test('an open conversation, and a new one', async () => {
-  await reload(ask);
-  const open = house.tab();
-  await open.ready();
-  house.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
-  await open.say('go');
-  const [card] = await open.event('tool:approval_required');
-  await reload(deny);
-  await open.event('agent:response');
-  assert.match(house.results()[0].text, /not allowed here: not any more/);
-  assert.equal((await open.decide(card, true)).code, 'unknown_call');
+  for (const tooLate of [true, false]) {
+    await reload(ask);
+    const open = house.tab();
+    await open.ready();
+    house.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
+    await open.say('go');
+    const [card] = await open.event('tool:approval_required');
+    await reload(deny);
+    if (tooLate) await open.decide(card, true);
+    await open.event('agent:response');
+    assert.match(house.results()[0].text, /not allowed here: not any more/);
+    assert.equal((await open.decide(card, true)).code, 'unknown_call');
+  }
   const fresh = house.tab();
   await fresh.ready();
   house.model.script.push({ calls: [run('echo ran')] }, { text: 'done' });
@@ -102,10 +116,13 @@ test('a call that waits across a restart', async () => {
   await open.say('go');
   const [card] = await open.event('tool:approval_required');
   await client.close();
+  await plain.close();
   await house.kill();
   await configure(deny);
   await house.up();
   const back = house.tab({ session: open.session });
+  await back.ready();
+  await back.decide(card, true);
   await back.event('agent:response');
   assert.match(house.results()[0].text, /not allowed here: not any more/);
   assert.equal((await back.decide(card, true)).code, 'unknown_call');

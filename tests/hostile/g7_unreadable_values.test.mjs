@@ -1,7 +1,7 @@
 // G7: arguments of another type than a rule is about. A server that is lenient
-// reads "100" as a number and ["secret.txt"] as a text; before, a deny or ask
-// rule did not match such values, and an allow rule with `!` did. Fails on
-// 953b0b1e.
+// reads "100" as a number and ["secret.txt"] as a text.
+// Fails on 953b0b1e: the call with "limit": "100" ran although a rule denies
+// limits over 50.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';

@@ -120,7 +120,7 @@ test('a reader that does not read stops the program', { skip }, async () => {
     return (await us.next('stats')).cpu_us;
   };
   // Blocked: its CPU time stands still (all of it takes over 100 ms).
-  for (let last = -1, now = 0; now - last > 2000; ) {
+  for (let last = -Infinity, now = 0; now - last > 2000; ) {
     last = now;
     await new Promise((r) => setTimeout(r, 300));
     now = await cpu();

@@ -80,8 +80,10 @@ test('answers a byte at a time are answers', { skip }, async () => {
 test('a name that is taken: another uid', { skip }, async () => {
   evil.lie(places.create, (s) => { evil.boxes.clear(); tricks[409](s); }, 3);
   await us.start('taken');
-  const names = evil.seen.filter((l) => /create/.test(l)).slice(-4);
-  assert.equal(new Set(names).size, 4);
+  const uids = evil.seen.map((l) => /create\?name=mo-box-(\d+)/.exec(l)?.[1]).filter(Boolean).slice(-4).map(Number);
+  assert.equal(new Set(uids).size, 4);
+  for (const [i, uid] of uids.slice(1).entries()) // after the last comes the first
+    assert.ok(uid === uids[i] + 1 || uid === 20000, `the next: ${uids}`);
   await us.stop('taken');
 });
 

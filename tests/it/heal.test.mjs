@@ -76,7 +76,7 @@ test('the breaker opens, the fallback serves, the breaker closes', async (t) => 
 });
 
 test('hung and slow: one outcome each, and the others do not wait', async (t) => {
-  const m = new Moody(t, { a: { timeoutMs: 1500 }, b: {} });
+  const m = new Moody(t, { a: { timeoutMs: 5000 }, b: {} }); // slow: 700
   const { run, tools } = await m.open(t);
   await until(async () => (await tools()).length === 6, 'their tools');
   m.mood('a', 'slow');

@@ -404,7 +404,7 @@ describe('answered', () => {
 // --- what one client can cost ----------------------------------------------------
 
 describe('limits', () => {
-  const limits = { headMs: 1500, bodyMs: 700, idleMs: 700, sendMs: 700,
+  const limits = { headMs: 4000, bodyMs: 700, idleMs: 700, sendMs: 700,
     requests: 5, connections: 600, connectionsPerPeer: 600 };
   let dir, tight;
 
@@ -510,7 +510,8 @@ describe('limits', () => {
 
   test('connections over the limit wait and are then served', async () => {
     await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify(
-      { server: { limits: { ...limits, connections: 10, headMs: 60_000 } } }));
+      { server: { limits: { ...limits, connections: 10, headMs: 60_000,
+        idleMs: 60_000 } } })); // none is closed for being idle
     await until(() => /server.limits.connections changed/.test(tight.log),
       'the new limit');
     const first = await Promise.all(Array.from({ length: 10 }, () =>
