@@ -891,7 +891,7 @@ static void peers_are_counted(void **state)
         {"[2001:db8:0:1::1]:5", 1},
         {"[fe80::1%eth0]:5", 1},
         {"[::1]:5", 1},
-        {"unix", 0},
+        {"unix uid 1000", 0},
         {"pipe", 0},
         {"", 0},
     };
