@@ -370,7 +370,6 @@ static void conn_free(struct conn *c)
     mo_timer_stop(h->loop, &c->timer);
     mo_later_cancel(&c->kick);
     mo_list_del(&c->node);
-    mo_peers_leave(&h->peers, c->peer);
     h->crowded -= c->crowded;
     mo_http1_free(c->parser);
     mo_buf_fini(&c->in);
@@ -444,7 +443,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
             mo_stream_close(s, NULL);
         return;
     }
-    c->peer = mo_peers_join(&h->peers, mo_stream_peer(s));
+    s->counted = mo_peers_join(h->peers, mo_stream_peer(s));
     mo_log_about(h->loop->log, MO_DEBUG, "httpd",
                  &(struct mo_log_facts){.from = mo_stream_peer(s)},
                  "connection accepted");
@@ -452,7 +451,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     mo_stream_attach(s, &conn_cb, c);
     c->phase = HEAD; /* a new connection must send a head in time */
     mo_httpd_conn_touch(c);
-    if (c->peer && c->peer->n > h->o.limits.per_peer)
+    if (s->counted && s->counted->n > h->o.limits.per_peer)
         mo_httpd_conn_crowd(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);
@@ -491,7 +490,7 @@ static void on_ended(struct mo_later *d)
 
     mo_timer_stop(h->loop, &h->grace);
     mo_buf_fini(&h->scratch);
-    mo_peers_fini(&h->peers);
+    mo_peers_free(h->peers);
     mo_free(h);
     mo_gone_fire(gone);
 }
@@ -501,13 +500,16 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
 {
     struct mo_httpd *h = mo_new(struct mo_httpd);
 
-    if (!h)
+    if (h)
+        h->peers = mo_peers_new();
+    if (!h || !h->peers) {
+        mo_free(h);
         return mo_null(mo_fail(e, MO_ENOMEM, "http server"));
+    }
     h->loop = l;
     h->o = *o;
     fill_limits(&h->o.limits);
     mo_list_init(&h->conns);
-    mo_peers_init(&h->peers);
     MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
     mo_buf_init(&h->scratch, HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024);
     mo_timer_init(&h->grace, close_all);
