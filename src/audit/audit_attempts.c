@@ -22,7 +22,7 @@ static struct mo_span address_of(struct mo_span peer)
     return peer;
 }
 
-/* The entry of that peer and reason, a free one, or the one of all others. */
+/* The entry of that key, a free one, or the one of all others. */
 static struct mo_audit_attempt *find_entry(struct mo_audit_attempts *t,
                                            const struct mo_audit_attempt *like)
 {
@@ -31,7 +31,8 @@ static struct mo_audit_attempt *find_entry(struct mo_audit_attempts *t,
 
     for (struct mo_audit_attempt *x = t->v; x < others; x++) {
         if (x->used && strcmp(x->peer, like->peer) == 0 &&
-            strcmp(x->reason, like->reason) == 0)
+            strcmp(x->reason, like->reason) == 0 &&
+            strcmp(x->who, like->who) == 0)
             return x;
         if (!x->used && !unused)
             unused = x;
@@ -75,8 +76,10 @@ void mo_audit_attempts_add(struct mo_audit_attempts *t,
     COPY(new.host, r->host);
     COPY(new.origin, r->origin);
     x = find_entry(t, &new);
-    if (x == &t->v[MO_AUDIT_ATTEMPTS_PEERS])
+    if (x == &t->v[MO_AUDIT_ATTEMPTS_PEERS]) {
         COPY(new.peer, MO_SPAN("others"));
+        new.who[0] = '\0';
+    }
     new.count = x->count + 1;
     new.due = x->due;
     new.period = x->period;

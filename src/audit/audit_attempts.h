@@ -1,14 +1,14 @@
 /* audit_attempts.h - refused attempts, counted so that an attacker cannot fill
  * the audit log.
  *
- * The first attempt of a peer for a reason is written at once, the others are
- * counted and written as one row: a minute after the first, and, while they go
- * on, after two minutes more, four, ... up to an hour. A peer is an address
- * without its port. `count` of a row is the number of attempts since the row
- * before, so no attempt is missing from the sum.
+ * The first attempt of a peer and person for a reason is written at once, the
+ * others are counted and written as one row: a minute after the first, and,
+ * while they go on, after two minutes more, four, ... up to an hour. A peer is
+ * an address without its port. `count` of a row is the number of attempts since
+ * the row before, so no attempt is missing from the sum.
  *
- * Limits: MO_AUDIT_ATTEMPTS_PEERS peers and reasons at a time. Further ones
- * share one entry, whose peer is "others". Texts are cut to the sizes below;
+ * Limits: MO_AUDIT_ATTEMPTS_PEERS of these at a time. Further ones share one
+ * entry, whose peer is "others". Texts are cut to the sizes below;
  * bytes that are not printable ASCII become "?". No I/O; the caller passes the
  * time. */
 #ifndef MO_AUDIT_AUDIT_ATTEMPTS_H
@@ -23,10 +23,10 @@
 struct mo_audit_attempts {
     struct mo_audit_attempt {
         bool used;
-        char kind[16], peer[64], reason[32];                    /* the key */
-        char via[16], who[36], path[128], host[64], origin[96]; /* the last */
-        uint64_t count;               /* not in a row yet */
-        uint64_t due, period;         /* ns */
+        char kind[16], peer[64], reason[32], who[36];  /* the key */
+        char via[16], path[128], host[64], origin[96]; /* the last */
+        uint64_t count;                                /* not in a row yet */
+        uint64_t due, period;                          /* ns */
     } v[MO_AUDIT_ATTEMPTS_PEERS + 1]; /* the last one: others */
 };
 

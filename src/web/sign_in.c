@@ -66,11 +66,11 @@ static bool comes_from_elsewhere(const struct mo_req *rq)
 static bool is_link(const struct mo_gate *g, const struct mo_req *rq)
 {
     enum mo_http_method m = rq->head->method;
-    mo_autowipe struct mo_buf token = {.max = MO_URL_MAX};
+    mo_autowipe struct mo_buf token = {.max = MO_GATE_TOKEN_MAX};
 
     return mo_gate_has_tokens(g) && mo_span_is(rq->path, "/") && rq->query.n &&
            (m == MO_HTTP_GET || m == MO_HTTP_HEAD) &&
-           mo_query_get(rq->query, "token", &token) == 0;
+           mo_query_get(rq->query, "token", &token) != MO_ENOTFOUND;
 }
 
 bool mo_sign_in_by_link(struct mo_site *s, struct mo_req *rq)

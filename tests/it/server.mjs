@@ -181,7 +181,7 @@ export class Server {
 
   /** Open descriptors, without the audit log's: its first row opens it. */
   async fds() {
-    return (await this.links()).filter((l) => !/\/audit\.(jsonl|head)$/.test(l)).length;
+    return (await this.links()).filter((l) => !/\/audit\.(jsonl|head)( \(deleted\))?$/.test(l)).length;
   }
 
   async children() {
