@@ -281,7 +281,7 @@ static void work_conn(struct conn *c)
 
     parse_input(c, &in);
     if (in.n == 0)
-        mo_buf_fini(&c->in);
+        mo_buf_wipe(&c->in);
     else
         mo_buf_drop(&c->in, had - in.n);
     regulate_reading(c);
@@ -298,14 +298,10 @@ static void on_kick(struct mo_later *d)
     work_conn(mo_container_of(d, struct conn, kick));
 }
 
-static void on_read(void *ctx, char *p, size_t n)
+static void read_input(struct conn *c, struct mo_span in)
 {
-    struct conn *c = ctx;
-    struct mo_span in = mo_span(p, n);
-
-    c->h->stats.bytes_in += n;
     if (c->in.len) { /* older bytes first */
-        if (mo_buf_put(&c->in, p, n) < 0)
+        if (mo_buf_span(&c->in, in) < 0)
             mo_stream_close(c->s, NULL);
         else
             work_conn(c);
@@ -315,6 +311,18 @@ static void on_read(void *ctx, char *p, size_t n)
     if (c->s && in.n && c->phase != CLOSING && mo_buf_span(&c->in, in) < 0)
         mo_stream_close(c->s, NULL);
     regulate_reading(c);
+}
+
+/* The loop's buffer keeps no token: a head in it is overwritten. */
+static void on_read(void *ctx, char *p, size_t n)
+{
+    struct conn *c = ctx;
+    bool has_head = c->phase == IDLE || c->phase == HEAD;
+
+    c->h->stats.bytes_in += n;
+    read_input(c, mo_span(p, n));
+    if (has_head)
+        explicit_bzero(p, n < MO_HTTP_HEAD_MAX ? n : MO_HTTP_HEAD_MAX);
 }
 
 static void on_eof(void *ctx)
