@@ -66,9 +66,12 @@ test('no file, socket or part of the process is theirs', { skip }, async () => {
 });
 
 test('nor behind directories that were opened by mistake', { skip }, async () => {
-  const { sockets } = it.below();
+  const { dirs, sockets } = it.below();
   const path = sockets.find((s) => s.includes('approvals-'));
-  const opened = [it.state, `${it.state}/run`, path];
+  const others = sockets.filter((s) => s !== path); // of boxes, and for control
+  const control = others.filter((s) => s.startsWith(`${it.state}/run/`));
+  assert.equal(control.length, 1);
+  const opened = [...dirs, ...sockets];
   const modes = await Promise.all(opened.map(async (f) => (await stat(f)).mode & 0o777));
   for (const f of opened) await chmod(f, 0o777);
   try {
@@ -80,6 +83,18 @@ test('nor behind directories that were opened by mistake', { skip }, async () =>
           (r) => { let text = ''; r.on('data', (d) => text += d).on('end', () => done([r.statusCode, text.includes('token=')])); }).end()));
       console.log(JSON.stringify(all));`);
     assert.deepEqual(got, [[403, false], [403, false], [403, false]]);
+    const said = (uid, paths) => as(uid, `
+      const net = await import('node:net');
+      const all = [];
+      for (const path of ${json(paths)})
+        all.push(await new Promise((done) => {
+          let text = '';
+          const s = net.connect(path, () => s.write('{"op":"end","session":"x","forget":true}\\n'));
+          s.on('data', (d) => { text += d; s.end(); }).on('error', () => {}).on('close', () => done(text));
+        }));
+      console.log(JSON.stringify(all));`);
+    assert.deepEqual(await said(NOBODY, others), others.map(() => ''));
+    assert.match((await said(0, control))[0], /there is no session x/, 'the owner is answered');
   } finally {
     for (const [i, f] of opened.entries()) await chmod(f, modes[i]);
   }
