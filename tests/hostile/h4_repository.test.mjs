@@ -104,18 +104,21 @@ test('confirming is recorded first, with what was confirmed', async () => {
   assert.match(stdout, /^ok: /);
 });
 
-test('a running server notes files that are not its owner\'s', { skip: notRoot }, async (t) => {
+test('a running server notes files that are not its owner\'s', { skip: notRoot }, async () => {
   const file = join(repository, 'mcp-orchestrator.json');
-  await writeFile(file, '{}');
+  await writeFile(file, '{"sandbox":{"warm":0}}');
   const running = await Server.start(['--config', file], { dir: repository, env, house: true });
-  t.after(() => running.stop());
-  await writeFile(`${file}.theirs`, hostile());
-  await chown(`${file}.theirs`, 65534, 65534);
-  await rename(`${file}.theirs`, file);
-  running.child.kill('SIGHUP');
-  await until(() => rows().length > 0, 'the row');
-  assert.deepEqual(rows(), [{ kind: 'config', who: 'uid 0', outcome: 'refused', reason: 'not_trusted', path: file, count: 1 }]);
-  const { servers } = await (await fetch(`${running.url}/api/mcp`)).json();
-  assert.deepEqual(servers.filter((s) => s.name === 'evil'), []);
-  assert.ok(!existsSync(proof));
+  try {
+    await writeFile(`${file}.theirs`, hostile());
+    await chown(`${file}.theirs`, 65534, 65534);
+    await rename(`${file}.theirs`, file);
+    running.child.kill('SIGHUP');
+    await until(() => rows().length > 0, 'the row');
+    assert.deepEqual(rows(), [{ kind: 'config', who: 'uid 0', outcome: 'refused', reason: 'not_trusted', path: file, count: 1 }]);
+    const { servers } = await (await fetch(`${running.url}/api/mcp`)).json();
+    assert.deepEqual(servers.filter((s) => s.name === 'evil'), []);
+    assert.ok(!existsSync(proof));
+  } finally {
+    await running.stop();
+  }
 });
