@@ -51,8 +51,7 @@ static bool is_let_in(const struct mo_gate *g, struct mo_req *rq,
 
 /* Signs in at the Host of the request and comes back with the cookie. */
 static void come_back(const struct mo_gate *g, const struct mo_gate *other,
-                      const struct mo_req *rq, const char *token,
-                      const char *who)
+                      struct mo_req *rq, const char *token, const char *who)
 {
     struct mo_buf cookie, lines;
     struct mo_span value;

@@ -8,6 +8,7 @@
 
 #include "app/agent_setup.h"
 #include "app/listen_auth.h"
+#include "audit/audit_config.h"
 #include "base/exit.h"
 #include "codec/http/url.h"
 #include "config/reload.h"
@@ -224,7 +225,11 @@ static void apply_config(void *ctx)
 
 static void reload_config(struct server *s)
 {
-    mo_reload(s->config, s->log, apply_config, s);
+    struct mo_config_report rep;
+
+    mo_reload(s->config, s->log, &rep, apply_config, s);
+    if (s->approvals)
+        mo_audit_untrusted(mo_approvals_audit(s->approvals), &rep);
 }
 
 static void on_watch(struct mo_timer *t)
@@ -359,6 +364,8 @@ static int make_mcp(struct server *s, struct mo_err *e)
     };
     int rc = open_approvals(s, e);
 
+    if (rc == 0)
+        mo_site_audit(s->site, mo_approvals_audit(s->approvals));
     if (rc == 0)
         rc = mo_gateway_setup_open(s->loop, s->first, s->approvals, NULL,
                                    &s->gateway, e);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "audit/audit_attempts.h"
 #include "audit/audit_mark.h"
 #include "base/clock.h"
 #include "loop/work.h"
@@ -32,6 +33,8 @@ struct mo_audit {
     } rows[BACKLOG];
     size_t nrows;
     struct mo_timer timer;
+    struct mo_audit_attempts attempts;
+    struct mo_timer attempts_due;
     struct mo_buf scratch, line;
     uint64_t second; /* for which `when` is formatted */
     char when[MO_ISO8601_MAX];
@@ -291,6 +294,39 @@ void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r)
     write_row(a);
 }
 
+/* --- refused attempts ---------------------------------------------------- */
+
+static void write_attempt(void *ctx, const struct mo_audit_row *r)
+{
+    mo_audit_note(ctx, r);
+}
+
+static void on_attempts_due(struct mo_timer *t)
+{
+    struct mo_audit *a = mo_container_of(t, struct mo_audit, attempts_due);
+
+    if (mo_audit_attempts_flush(&a->attempts, mo_loop_now(a->loop), false,
+                                write_attempt, a))
+        mo_timer_start(a->loop, t, MO_AUDIT_ATTEMPTS_MS);
+}
+
+static void flush_attempts(struct mo_audit *a)
+{
+    mo_timer_stop(a->loop, &a->attempts_due);
+    (void)mo_audit_attempts_flush(&a->attempts, mo_loop_now(a->loop), true,
+                                  write_attempt, a);
+}
+
+void mo_audit_attempt(struct mo_audit *a, const struct mo_audit_row *r)
+{
+    if (!a)
+        return;
+    mo_audit_attempts_add(&a->attempts, r, mo_loop_now(a->loop), write_attempt,
+                          a);
+    if (!mo_timer_on(&a->attempts_due))
+        mo_timer_start(a->loop, &a->attempts_due, MO_AUDIT_ATTEMPTS_MS);
+}
+
 /* --- the record comes first ---------------------------------------------- */
 
 static int begin_scratch(struct mo_audit *a, struct mo_span session,
@@ -489,6 +525,7 @@ bool mo_audit_has_arguments(const struct mo_audit *a)
 void mo_audit_store(struct mo_audit *a, struct mo_store *s)
 {
     if (a->store && !s) {
+        flush_attempts(a);
         store_rows(a);
         store_mark(a);
         mo_audit_mark_detach(&a->mark);
@@ -532,6 +569,7 @@ int mo_audit_open(struct mo_loop *l, const struct mo_config *cfg,
     mo_buf_init(&a->scratch, WHAT_MAX);
     mo_buf_init(&a->line, ROW_MAX);
     mo_timer_init(&a->timer, on_timer);
+    mo_timer_init(&a->attempts_due, on_attempts_due);
     mo_job_init(&a->job, verify_files, on_verified);
     *out = a;
     return 0;
@@ -562,6 +600,7 @@ static void on_file_gone(void *ctx)
 
 void mo_audit_close(struct mo_audit *a, void (*gone)(void *ctx), void *ctx)
 {
+    flush_attempts(a);
     a->gone = (struct mo_gone){gone, ctx};
     mo_audit_store(a, NULL);
     mo_timer_stop(a->loop, &a->timer);

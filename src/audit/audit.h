@@ -51,6 +51,10 @@ void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
 void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r);
 void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l);
 void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r);
+/* Somebody was refused: subject (default: "access"), reason, via, peer, who,
+ * host, origin and path of the row count. Few of many attempts are written
+ * (audit_attempts.h). a: NULL does nothing. */
+void mo_audit_attempt(struct mo_audit *a, const struct mo_audit_row *r);
 
 /* A call leaves now. 0: its row is with the kernel. *out belongs to the log
  * until mo_audit_end(). */

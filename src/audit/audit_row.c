@@ -13,7 +13,7 @@ void mo_audit_row_put_door(struct mo_jw *w, const struct mo_door *d)
     mo_jw_member_bool(w, "byRequester", d->is_requester);
 }
 
-/* --- what a person did --------------------------------------------------- */
+/* --- what a person or an attacker did ------------------------------------ */
 
 void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
 {
@@ -37,6 +37,15 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
     mo_jw_member_opt(&w, "decidedBy", mo_span_cstr(r->decided_by));
     if (r->door)
         mo_audit_row_put_door(&w, r->door);
+    mo_jw_member_opt(&w, "outcome", mo_span_cstr(r->outcome));
+    mo_jw_member_opt(&w, "reason", mo_span_cstr(r->reason));
+    mo_jw_member_opt(&w, "door", mo_span_cstr(r->via));
+    mo_jw_member_opt(&w, "peer", r->peer);
+    mo_jw_member_opt(&w, "host", r->host);
+    mo_jw_member_opt(&w, "origin", r->origin);
+    mo_jw_member_opt(&w, "path", r->path);
+    if (r->count)
+        mo_jw_member_u64(&w, "count", r->count);
     if (r->result) {
         mo_jw_member_bool(&w, "isError", r->result->is_error);
         mo_jw_member_u64(&w, "ms", r->result->ms);

@@ -2,8 +2,8 @@
  * happened, to which tool, and who decided. Nobody else builds rows.
  *
  * Four kinds: a call through the gateway, a choice of the router, a lookup that
- * ran nothing, and struct mo_audit_row for everything that a person did. Errors
- * are the buffer's (sticky).
+ * ran nothing, and struct mo_audit_row for everything that a person or an
+ * attacker did. Errors are the buffer's (sticky).
  *
  * A row goes to the log by mo_audit_call() and its like (audit.h), or as a
  * write to the store (mo_audit_row_write()), together with what it is about. */
@@ -13,14 +13,17 @@
 #include "audit/gateway_call.h"
 #include "store/store.h"
 
-/* Members that are NULL or empty are left out. */
+/* Members that are NULL, empty or 0 are left out. */
 struct mo_audit_row {
     const char *event;      /* what was done: "accepted", "refused", ... */
     struct mo_span subject; /* value of that member */
     struct mo_span name, server, tool, call;
     struct mo_span args, plan, entry; /* JSON */
     const char *digest, *action, *by, *decided_by;
-    struct mo_span who;
+    const char *outcome, *reason;
+    const char *via; /* member "door", of a row without a decision */
+    struct mo_span who, peer, host, origin, path;
+    uint64_t count;
     const struct mo_door *door; /* of the decision */
     const bool *approved;
     const struct mo_audit_result { /* of a tool */

@@ -40,11 +40,16 @@ struct mo_cmd_config {
 #define mo_autoconfig MO_CLEANUP(mo_cmd_close)
 
 /* Loads the configuration according to the command line. On failure the errors
- * are printed and the exit code is returned. */
+ * are printed and the exit code is returned. Files that are not trusted get a
+ * row in the audit log. */
 int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg);
 /* The same without printing: rep and e hold the errors. */
 int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
                 struct mo_config_report *rep, struct mo_err *e);
+/* The configuration without files of the working directory or named ones: says
+ * where the audit log is. */
+int mo_cmd_open_own(const struct mo_cli *c, struct mo_cmd_config *cfg,
+                    struct mo_err *e);
 void mo_cmd_close(struct mo_cmd_config *cfg); /* also if it is not open */
 void mo_cmd_print_report(const struct mo_cli *c,
                          const struct mo_config_report *rep);

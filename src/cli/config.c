@@ -2,6 +2,7 @@
  * configuration, and confirms files of the working directory. */
 #include "config/doc.h"
 
+#include "audit/audit_config.h"
 #include "cli/cmd.h"
 
 int mo_run_config_check(struct mo_cli *c)
@@ -20,26 +21,43 @@ int mo_run_config_check(struct mo_cli *c)
     return mo_cli_print(c, &b);
 }
 
-static void say_allowed(void *ctx, const char *path)
-{
-    struct mo_buf *b = ctx;
+struct allowing {
+    const struct mo_config *cfg;
+    struct mo_buf told;
+};
 
-    mo_buf_printf(b, "%s: confirmed as it is now\n", path);
+static int record_allowed(void *ctx, const char *path, struct mo_span text,
+                          struct mo_err *e)
+{
+    struct allowing *a = ctx;
+
+    if (mo_audit_confirmed_now(a->cfg, path, text, e) < 0)
+        return mo_wrap(e, "not done, because the audit log cannot be written");
+    mo_buf_printf(&a->told, "%s: confirmed as it is now\n", path);
+    return 0;
 }
 
 int mo_run_config_allow(struct mo_cli *c)
 {
     const struct mo_config_input in = {.environ = c->environ};
-    mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
+    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
+    struct allowing a = {.told = {.max = MO_CMD_TEXT_MAX}};
     struct mo_err e = {0};
+    int rc;
 
-    if (mo_config_allow(&in, say_allowed, &b, &e) < 0)
+    if (mo_cmd_open_own(c, &cfg, &e) < 0)
         return mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
-    if (b.len == 0)
-        return mo_cli_error(c, MO_EXIT_CONFIG,
-                            "this directory has no " MO_CONFIG_FILE
-                            " and no .env");
-    return mo_cli_print(c, &b);
+    a.cfg = cfg.now;
+    if (mo_config_allow(&in, record_allowed, &a, &e) < 0)
+        rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+    else if (a.told.len == 0)
+        rc = mo_cli_error(c, MO_EXIT_CONFIG,
+                          "this directory has no " MO_CONFIG_FILE
+                          " and no .env");
+    else
+        rc = mo_cli_print(c, &a.told);
+    mo_buf_fini(&a.told);
+    return rc;
 }
 
 int mo_run_config_show(struct mo_cli *c)

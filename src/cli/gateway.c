@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "audit/audit_config.h"
 #include "cli/cmd.h"
 #include "config/reload.h"
 #include "mcp/server/ep_stdio.h"
@@ -45,12 +46,20 @@ static void apply_config(void *ctx)
         mo_log_err(&g->log, MO_ERROR, "gateway", &e, "keeping the old servers");
 }
 
+static void reload_config(struct gateway *g)
+{
+    struct mo_config_report rep;
+
+    mo_reload(&g->config.h, &g->log, &rep, apply_config, g);
+    mo_audit_untrusted(mo_approvals_audit(g->approvals), &rep);
+}
+
 static void on_watch(struct mo_timer *t)
 {
     struct gateway *g = mo_container_of(t, struct gateway, watch);
 
     if (mo_config_stale(&g->config.h))
-        mo_reload(&g->config.h, &g->log, apply_config, g);
+        reload_config(g);
     mo_timer_start(g->loop, t, MO_RELOAD_WATCH_MS);
 }
 
@@ -89,7 +98,7 @@ static void on_signal(void *ctx, int signo)
     struct gateway *g = ctx;
 
     if (signo == SIGHUP && g->io)
-        mo_reload(&g->config.h, &g->log, apply_config, g);
+        reload_config(g);
     else if (g->io)
         mo_ep_stdio_close(g->io);
 }

@@ -1,22 +1,19 @@
 /* load.c - configuration loading and printing for commands; see cmd.h. */
 #include <stdio.h>
 
+#include "audit/audit_config.h"
 #include "cli/cmd.h"
 #include "codec/json/json.h"
 #include "loop/rights.h"
 
-int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
-                struct mo_config_report *rep, struct mo_err *e)
+static int open_input(const struct mo_cli *c, struct mo_cmd_config *cfg,
+                      struct mo_config_input in, struct mo_config_report *rep,
+                      struct mo_err *e)
 {
-    struct mo_config_input in = {
-        .file = mo_cli_get(c, "config"),
-        .environ = c->environ,
-        .flags = cfg->flags,
-    };
     int rc;
 
-    if (!in.file && c->nargs && c->cmd->run == mo_run_config_check)
-        in.file = c->args[0];
+    in.environ = c->environ;
+    in.flags = cfg->flags;
     for (size_t i = 0; i < c->ngot; i++) {
         const struct mo_opt *o = c->got[i].opt;
 
@@ -27,6 +24,45 @@ int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
     rc = mo_config_open(&cfg->h, &in, rep, e);
     cfg->now = cfg->h.now;
     return rc;
+}
+
+int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
+                struct mo_config_report *rep, struct mo_err *e)
+{
+    struct mo_config_input in = {.file = mo_cli_get(c, "config")};
+
+    if (!in.file && c->nargs && c->cmd->run == mo_run_config_check)
+        in.file = c->args[0];
+    return open_input(c, cfg, in, rep, e);
+}
+
+int mo_cmd_open_own(const struct mo_cli *c, struct mo_cmd_config *cfg,
+                    struct mo_err *e)
+{
+    struct mo_config_report rep;
+
+    if (open_input(c, cfg, (struct mo_config_input){.only_home = true}, &rep,
+                   e) == 0)
+        return 0;
+    return open_input(c, cfg, (struct mo_config_input){.no_files = true}, &rep,
+                      e);
+}
+
+/* Writes which files were not used. The command itself was refused, or goes on
+ * without them, so a failure only says so. */
+static void record_untrusted(const struct mo_cli *c,
+                             const struct mo_config *now,
+                             const struct mo_config_report *rep)
+{
+    mo_autoconfig struct mo_cmd_config own = {.now = NULL};
+    struct mo_err e = {0};
+
+    if (!rep->nuntrusted)
+        return;
+    if (!now && mo_cmd_open_own(c, &own, &e) == 0)
+        now = own.now;
+    if (!now || mo_audit_untrusted_now(now, rep, &e) < 0)
+        (void)dprintf(c->err, "this is not in the audit log: %s\n", e.msg);
 }
 
 void mo_cmd_close(struct mo_cmd_config *cfg)
@@ -56,6 +92,7 @@ int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg)
     if (rc < 0 && rep.errors == 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     mo_cmd_print_report(c, &rep);
+    record_untrusted(c, cfg->now, &rep);
     return rc < 0 ? MO_EXIT_CONFIG : 0;
 }
 

@@ -114,16 +114,30 @@ static void find_used(void *ctx, const char *path, const struct mo_key *k,
     }
 }
 
+static void note_untrusted(struct mo_config_report *rep, const char *path,
+                           const char *reason)
+{
+    struct mo_config_untrusted *u = &rep->untrusted[rep->nuntrusted];
+
+    if (rep->nuntrusted == MO_COUNT(rep->untrusted))
+        return;
+    (void)snprintf(u->path, sizeof(u->path), "%s", path);
+    u->reason = reason;
+    rep->nuntrusted++;
+}
+
 /* Every project has its .env: say nothing if it holds none of our variables. */
 static void forget_dotenv(struct mo_config_load *l, const char *path)
 {
     mo_keys_walk(&mo_config_keys, l->cfg, find_used, l);
     l->cfg->env = (struct mo_dotenv){.n = 0};
-    if (l->dotenv_matters)
-        mo_config_warn(l->rep,
-                       "%s is not used: read it, then confirm it with "
-                       "`mcp-orchestrator config allow`",
-                       path);
+    if (!l->dotenv_matters)
+        return;
+    note_untrusted(l->rep, path, "not_confirmed");
+    mo_config_warn(l->rep,
+                   "%s is not used: read it, then confirm it with "
+                   "`mcp-orchestrator config allow`",
+                   path);
 }
 
 static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
@@ -138,8 +152,11 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
     rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
     if (rc == 0 && !h->now)
         h->uses_dotenv = is_confirmed(h, path, mo_buf_view(&text));
-    if (rc == 0 && h->uses_dotenv)
+    if (rc == 0 && h->uses_dotenv) {
         rc = mo_file_trust(path, &h->dotenv, false, &e);
+        if (rc < 0)
+            note_untrusted(l->rep, path, "not_trusted");
+    }
     if (rc == 0)
         rc = mo_dotenv_parse(l->arena, mo_buf_view(&text), &l->cfg->env, &line,
                              &e);
@@ -178,6 +195,10 @@ static void find_file(struct mo_config_holder *h, const struct mo_config *c)
 
     if (h->now)
         return;
+    if (h->in.only_home) {
+        (void)mo_config_home(h->in.environ, "config.json", h->path);
+        return;
+    }
     if (!asked)
         asked = mo_config_getenv(c, "MCP_ORCHESTRATOR_CONFIG");
     h->named = asked != NULL;
@@ -188,12 +209,15 @@ static void find_file(struct mo_config_holder *h, const struct mo_config *c)
 }
 
 static int check_file(const struct mo_config_holder *h, struct mo_span text,
-                      struct mo_err *e)
+                      struct mo_config_report *rep, struct mo_err *e)
 {
     int rc = mo_file_trust(h->path, &h->file, false, e);
 
+    if (rc < 0)
+        note_untrusted(rep, h->path, "not_trusted");
     if (rc < 0 || h->now || !h->is_dirs || is_confirmed(h, h->path, text))
         return rc;
+    note_untrusted(rep, h->path, "not_confirmed");
     return mo_fail(e, MO_EPOLICY,
                    "%s can start programs and was not confirmed: read it, then "
                    "run `mcp-orchestrator config allow`, or name it with "
@@ -213,7 +237,7 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     if (rc == MO_ENOTFOUND && !h->named)
         return 0;
     if (rc == 0)
-        rc = check_file(h, mo_buf_view(&text), &why);
+        rc = check_file(h, mo_buf_view(&text), l->rep, &why);
     if (rc < 0) {
         mo_config_error(l->rep, "%s", why.msg);
         return mo_fail(e, rc, "%s", why.msg);
@@ -348,8 +372,9 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     int rc;
 
     mo_config_defaults(l, &mo_config_keys, l->cfg);
-    read_dotenv(l, h); /* first: it may name the config file */
-    rc = read_file(l, h, e);
+    if (!h->in.only_home && !h->in.no_files)
+        read_dotenv(l, h); /* first: it may name the config file */
+    rc = h->in.no_files ? 0 : read_file(l, h, e);
     if (rc == MO_ENOMEM)
         return rc;
     mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &dotenv);
@@ -407,8 +432,11 @@ int mo_config_open(struct mo_config_holder *h, const struct mo_config_input *in,
     return load_config(h, rep, e);
 }
 
+typedef int record_fn(void *ctx, const char *path, struct mo_span text,
+                      struct mo_err *e);
+
 static int allow_file(const struct mo_config_holder *h, const char *path,
-                      struct mo_err *e)
+                      record_fn *record, void *ctx, struct mo_err *e)
 {
     mo_autobuf struct mo_buf text = {.max = MO_CONFIG_FILE_MAX};
     struct mo_file_stamp stamp;
@@ -418,12 +446,13 @@ static int allow_file(const struct mo_config_holder *h, const char *path,
     (void)mo_config_home(h->in.environ, MO_CONFIG_ALLOWED, list);
     if (rc == 0)
         rc = mo_file_trust(path, &stamp, false, e);
+    if (rc == 0 && record)
+        rc = record(ctx, path, mo_buf_view(&text), e);
     return rc < 0 ? rc : mo_trust_allow(list, path, mo_buf_view(&text), e);
 }
 
-int mo_config_allow(const struct mo_config_input *in,
-                    void (*said)(void *ctx, const char *path), void *ctx,
-                    struct mo_err *e)
+int mo_config_allow(const struct mo_config_input *in, record_fn *record,
+                    void *ctx, struct mo_err *e)
 {
     const struct mo_config_holder h = {.in = *in};
     char path[2][PATH_MAX];
@@ -434,10 +463,8 @@ int mo_config_allow(const struct mo_config_input *in,
     (void)snprintf(path[1], PATH_MAX, "%s%s" MO_CONFIG_FILE,
                    in->dir ? in->dir : "", in->dir ? "/" : "");
     for (size_t i = 0; rc == 0 && i < MO_COUNT(path); i++) {
-        rc = allow_file(&h, path[i], e);
-        if (rc == 0)
-            said(ctx, path[i]);
-        else if (rc == MO_ENOTFOUND)
+        rc = allow_file(&h, path[i], record, ctx, e);
+        if (rc == MO_ENOTFOUND)
             rc = 0;
     }
     return rc;
@@ -447,7 +474,7 @@ int mo_config_written(const struct mo_config_holder *h, struct mo_err *e)
 {
     return !h->is_dirs || h->in.trusts_dir || is_known_dir(h, h->path)
                ? 0
-               : allow_file(h, h->path, e);
+               : allow_file(h, h->path, NULL, NULL, e);
 }
 
 void mo_config_close(struct mo_config_holder *h)

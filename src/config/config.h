@@ -252,6 +252,13 @@ struct mo_config_report {
     unsigned errors, warnings; /* found; the array may have fewer */
     unsigned kept;
     struct mo_config_problem v[MO_CONFIG_PROBLEMS_MAX];
+    /* Files that are there and were not used (config/trust.h). reason:
+     * "not_confirmed", or "not_trusted" for owner and mode. */
+    struct mo_config_untrusted {
+        char path[PATH_MAX];
+        const char *reason;
+    } untrusted[2];
+    unsigned nuntrusted;
 };
 
 /* --- loading ------------------------------------------------------------- */
@@ -264,9 +271,12 @@ struct mo_config_flag {
 
 /* All pointers are borrowed for the life of the holder. */
 struct mo_config_input {
-    const char *file;     /* --config, or NULL: search */
-    const char *dir;      /* working directory, NULL: "." */
-    bool trusts_dir;      /* its files need no confirmation; for tests */
+    const char *file; /* --config, or NULL: search */
+    const char *dir;  /* working directory, NULL: "." */
+    bool trusts_dir;  /* its files need no confirmation; for tests */
+    /* Use the home directory's file alone; nor that one. For a command that was
+     * refused another file. */
+    bool only_home, no_files;
     char *const *environ; /* NULL: empty */
     const struct mo_config_flag *flags;
     size_t nflags;
@@ -289,11 +299,12 @@ int mo_config_open(struct mo_config_holder *h, const struct mo_config_input *in,
                    struct mo_config_report *rep, struct mo_err *e);
 void mo_config_close(struct mo_config_holder *h);
 
-/* Confirm the present files of the working directory (trust.h); said(path) is
- * called for each. */
+/* Confirm the present files of the working directory (trust.h). record() is
+ * called before each; if it fails, the file is not confirmed. */
 int mo_config_allow(const struct mo_config_input *in,
-                    void (*said)(void *ctx, const char *path), void *ctx,
-                    struct mo_err *e);
+                    int (*record)(void *ctx, const char *path,
+                                  struct mo_span text, struct mo_err *e),
+                    void *ctx, struct mo_err *e);
 /* We have written the file ourselves: what is in it now counts as confirmed. */
 int mo_config_written(const struct mo_config_holder *h, struct mo_err *e);
 

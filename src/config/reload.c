@@ -26,21 +26,21 @@ void mo_reload_log(struct mo_log *log, const struct mo_config *c)
 }
 
 void mo_reload(struct mo_config_holder *h, struct mo_log *log,
-               void (*apply)(void *ctx), void *ctx)
+               struct mo_config_report *rep, void (*apply)(void *ctx),
+               void *ctx)
 {
     const struct mo_config *old = mo_config_ref(h->now);
-    struct mo_config_report rep;
     struct mo_err e = {0};
 
-    if (mo_config_reload(h, &rep, &e) < 0) {
-        log_problems(log, &rep);
+    if (mo_config_reload(h, rep, &e) < 0) {
+        log_problems(log, rep);
         mo_log_err(log, MO_ERROR, "config", &e, "reload");
     } else {
         mo_reload_log(log, h->now);
         apply(ctx);
         mo_log(log, MO_INFO, "config", "generation %llu loaded",
                (unsigned long long)h->now->generation);
-        log_problems(log, &rep);
+        log_problems(log, rep);
         mo_config_diff(old, h->now, log_change, log);
     }
     mo_config_unref(old);

@@ -9,9 +9,10 @@
 
 #define MO_RELOAD_WATCH_MS 1000 /* how often to call mo_config_stale() */
 
-/* Calls apply(ctx) after h->now was replaced. */
+/* Calls apply(ctx) after h->now was replaced. *rep: what was found. */
 void mo_reload(struct mo_config_holder *h, struct mo_log *log,
-               void (*apply)(void *ctx), void *ctx);
+               struct mo_config_report *rep, void (*apply)(void *ctx),
+               void *ctx);
 /* Sets level, format and secrets of the log. */
 void mo_reload_log(struct mo_log *log, const struct mo_config *c);
 

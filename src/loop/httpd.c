@@ -281,7 +281,7 @@ static void work_conn(struct conn *c)
 
     parse_input(c, &in);
     if (in.n == 0)
-        mo_buf_fini(&c->in);
+        mo_buf_wipe(&c->in);
     else
         mo_buf_drop(&c->in, had - in.n);
     regulate_reading(c);
@@ -298,14 +298,10 @@ static void on_kick(struct mo_later *d)
     work_conn(mo_container_of(d, struct conn, kick));
 }
 
-static void on_read(void *ctx, char *p, size_t n)
+static void read_input(struct conn *c, struct mo_span in)
 {
-    struct conn *c = ctx;
-    struct mo_span in = mo_span(p, n);
-
-    c->h->stats.bytes_in += n;
     if (c->in.len) { /* older bytes first */
-        if (mo_buf_put(&c->in, p, n) < 0)
+        if (mo_buf_span(&c->in, in) < 0)
             mo_stream_close(c->s, NULL);
         else
             work_conn(c);
@@ -315,6 +311,18 @@ static void on_read(void *ctx, char *p, size_t n)
     if (c->s && in.n && c->phase != CLOSING && mo_buf_span(&c->in, in) < 0)
         mo_stream_close(c->s, NULL);
     regulate_reading(c);
+}
+
+/* The loop's buffer keeps no token: a head in it is overwritten. */
+static void on_read(void *ctx, char *p, size_t n)
+{
+    struct conn *c = ctx;
+    bool has_head = c->phase == IDLE || c->phase == HEAD;
+
+    c->h->stats.bytes_in += n;
+    read_input(c, mo_span(p, n));
+    if (has_head)
+        explicit_bzero(p, n < MO_HTTP_HEAD_MAX ? n : MO_HTTP_HEAD_MAX);
 }
 
 static void on_eof(void *ctx)
@@ -370,7 +378,6 @@ static void conn_free(struct conn *c)
     mo_timer_stop(h->loop, &c->timer);
     mo_later_cancel(&c->kick);
     mo_list_del(&c->node);
-    mo_peers_leave(&h->peers, c->peer);
     h->crowded -= c->crowded;
     mo_http1_free(c->parser);
     mo_buf_fini(&c->in);
@@ -444,7 +451,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
             mo_stream_close(s, NULL);
         return;
     }
-    c->peer = mo_peers_join(&h->peers, mo_stream_peer(s));
+    s->counted = mo_peers_join(h->peers, mo_stream_peer(s));
     mo_log_about(h->loop->log, MO_DEBUG, "httpd",
                  &(struct mo_log_facts){.from = mo_stream_peer(s)},
                  "connection accepted");
@@ -452,7 +459,7 @@ static void on_accept(void *ctx, struct mo_stream *plain)
     mo_stream_attach(s, &conn_cb, c);
     c->phase = HEAD; /* a new connection must send a head in time */
     mo_httpd_conn_touch(c);
-    if (c->peer && c->peer->n > h->o.limits.per_peer)
+    if (s->counted && s->counted->n > h->o.limits.per_peer)
         mo_httpd_conn_crowd(c);
     if (h->stats.open >= h->o.limits.connections)
         listeners_pause(h, true);
@@ -491,7 +498,7 @@ static void on_ended(struct mo_later *d)
 
     mo_timer_stop(h->loop, &h->grace);
     mo_buf_fini(&h->scratch);
-    mo_peers_fini(&h->peers);
+    mo_peers_free(h->peers);
     mo_free(h);
     mo_gone_fire(gone);
 }
@@ -501,13 +508,16 @@ struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,
 {
     struct mo_httpd *h = mo_new(struct mo_httpd);
 
-    if (!h)
+    if (h)
+        h->peers = mo_peers_new();
+    if (!h || !h->peers) {
+        mo_free(h);
         return mo_null(mo_fail(e, MO_ENOMEM, "http server"));
+    }
     h->loop = l;
     h->o = *o;
     fill_limits(&h->o.limits);
     mo_list_init(&h->conns);
-    mo_peers_init(&h->peers);
     MO_BUG_ON(o->headers.n > MO_HTTPD_HEADERS_MAX);
     mo_buf_init(&h->scratch, HEADERS_MAX + MO_HTTPD_HEADERS_MAX + 1024);
     mo_timer_init(&h->grace, close_all);

@@ -12,8 +12,8 @@
  *
  * Limits (struct mo_httpd_limits) have defaults. Reaching one has this effect:
  *   connections  accept stops until one ends
- *   per_peer     of one address (loop/peers.h): 503 and close, or, while
- *                others are being told so, close
+ *   per_peer     of one address (loop/peers.h), upgraded ones included: 503 and
+ *                close, or, while others are being told so, close
  *   head_ms      the head is not complete in time: 408 and close
  *   body_ms      no byte of an awaited body for that long, or not all of it
  *                in ten times that: 408 and close

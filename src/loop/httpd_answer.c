@@ -246,7 +246,7 @@ void mo_httpd_conn_crowd(struct conn *c)
                  &(struct mo_log_facts){.from = mo_stream_peer(c->s)},
                  "connection refused: the peer has %u, "
                  "server.limits.connectionsPerPeer is %u",
-                 c->peer->n - 1, h->o.limits.per_peer);
+                 c->s->counted->n - 1, h->o.limits.per_peer);
     if (h->crowded >= crowd_max(&h->o.limits)) {
         mo_stream_close(c->s, NULL);
         return;

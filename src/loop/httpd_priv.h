@@ -14,7 +14,6 @@
 #define MO_LOOP_HTTPD_PRIV_H
 
 #include "loop/httpd.h"
-#include "loop/peers.h"
 #include "loop/priv.h"
 
 #define HEADERS_MAX ((size_t)16 * 1024) /* headers of one answer */
@@ -35,11 +34,10 @@ struct conn {
     struct mo_list node;
     struct mo_timer timer;
     struct mo_later kick;
-    struct mo_peer *peer; /* counted there, or NULL */
-    uint64_t since;       /* ns, start of the current wait */
-    uint64_t body_since;  /* ns, when the body was requested */
-    uint64_t begun;       /* ns, when the handler was called */
-    size_t queued_seen;   /* at the last check of the send timer */
+    uint64_t since;      /* ns, start of the current wait */
+    uint64_t body_since; /* ns, when the body was requested */
+    uint64_t begun;      /* ns, when the handler was called */
+    size_t queued_seen;  /* at the last check of the send timer */
     struct mo_buf in, headers, body;
     struct mo_span *cur;
     void (*body_done)(struct mo_req *rq, struct mo_span body);
@@ -67,8 +65,8 @@ struct mo_httpd {
     struct mo_listener *listeners[4];
     size_t nlisteners;
     struct mo_list conns;
-    struct mo_map peers;
-    unsigned crowded; /* open connections that only get an answer */
+    struct mo_peers *peers; /* of streams, also of upgraded ones */
+    unsigned crowded;       /* open connections that only get an answer */
     struct mo_httpd_stats stats;
     struct mo_buf scratch; /* the head of the answer being sent */
     /* The first header lines are kept for the next answer: most answers have

@@ -81,23 +81,24 @@ struct mo_listener {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 };
 
-static bool is_own_user(const struct uvs *u)
+static void name_unix(struct uvs *u)
 {
     struct ucred peer = {.uid = (uid_t)-1};
     socklen_t n = sizeof(peer);
     int fd = -1;
+    bool known = uv_fileno((const uv_handle_t *)&u->r, &fd) == 0 &&
+                 getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0;
 
-    return uv_fileno((const uv_handle_t *)&u->r, &fd) == 0 &&
-           getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    u->s.is_own_user = known && (peer.uid == geteuid() || peer.uid == 0);
+    (void)snprintf(u->s.peer, sizeof(u->s.peer), "unix uid %ld",
+                   known ? (long)peer.uid : -1L);
 }
 
 /* The stream has a peer now. */
 static void name_peer(struct uvs *u, bool is_unix)
 {
     if (is_unix) {
-        (void)snprintf(u->s.peer, sizeof(u->s.peer), "unix");
-        u->s.is_own_user = is_own_user(u);
+        name_unix(u);
         return;
     }
     (void)uv_tcp_nodelay(&u->r.tcp, 1);

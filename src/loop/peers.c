@@ -4,15 +4,32 @@
 
 #define PEERS_MAX ((size_t)1 << 20)
 
-void mo_peers_init(struct mo_map *peers)
+struct mo_peers {
+    struct mo_map map;
+    bool closed; /* freed when the last peer leaves */
+};
+
+struct mo_peers *mo_peers_new(void)
 {
-    mo_map_init_lent(peers, PEERS_MAX);
+    struct mo_peers *t = mo_new(struct mo_peers);
+
+    if (t)
+        mo_map_init_lent(&t->map, PEERS_MAX);
+    return t;
 }
 
-void mo_peers_fini(struct mo_map *peers)
+static void maybe_free(struct mo_peers *t)
 {
-    MO_BUG_ON(peers->len);
-    mo_map_fini(peers);
+    if (!t->closed || t->map.len)
+        return;
+    mo_map_fini(&t->map);
+    mo_free(t);
+}
+
+void mo_peers_free(struct mo_peers *t)
+{
+    t->closed = true;
+    maybe_free(t);
 }
 
 /* Sets key and len; false for anything but "1.2.3.4:5" and "[::1]:5". */
@@ -41,14 +58,14 @@ static bool read_peer(const char *peer, struct mo_peer *out)
     return true;
 }
 
-struct mo_peer *mo_peers_join(struct mo_map *peers, const char *peer)
+struct mo_peer *mo_peers_join(struct mo_peers *t, const char *peer)
 {
-    struct mo_peer want = {.n = 1}, *p;
+    struct mo_peer want = {.table = t, .n = 1}, *p;
     struct mo_span key;
 
     if (!read_peer(peer, &want))
         return NULL;
-    p = mo_map_get(peers, mo_span((const char *)want.key, want.len));
+    p = mo_map_get(&t->map, mo_span((const char *)want.key, want.len));
     if (p) {
         p->n++;
         return p;
@@ -58,16 +75,19 @@ struct mo_peer *mo_peers_join(struct mo_map *peers, const char *peer)
         return NULL;
     *p = want;
     key = mo_span((const char *)p->key, p->len);
-    if (mo_map_put(peers, key, p, NULL) == 0)
+    if (mo_map_put(&t->map, key, p, NULL) == 0)
         return p;
     mo_free(p);
     return NULL;
 }
 
-void mo_peers_leave(struct mo_map *peers, struct mo_peer *p)
+void mo_peers_leave(struct mo_peer *p)
 {
+    struct mo_peers *t = p ? p->table : NULL;
+
     if (!p || --p->n)
         return;
-    (void)mo_map_del(peers, mo_span((const char *)p->key, p->len));
+    (void)mo_map_del(&t->map, mo_span((const char *)p->key, p->len));
     mo_free(p);
+    maybe_free(t);
 }

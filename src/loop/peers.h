@@ -4,25 +4,28 @@
  * host usually has all addresses of a /64. Peers of unix sockets are not
  * counted; they are local and few.
  *
- * Ownership: a peer lives while something has joined it. Limit: one peer for
- * each connection, so the map is as large as the number of connections. No
- * memory: the connection is not counted. */
+ * Ownership: a peer lives while something has joined it, and the table as long
+ * as its peers. Limit: one peer for each connection, so the table is as large
+ * as the number of connections. No memory: the connection is not counted. */
 #ifndef MO_LOOP_PEERS_H
 #define MO_LOOP_PEERS_H
 
 #include "base/map.h"
 
+struct mo_peers;
+
 struct mo_peer {
+    struct mo_peers *table;
     unsigned char key[8];
     size_t len;
     unsigned n; /* joined */
 };
 
-void mo_peers_init(struct mo_map *peers);
-void mo_peers_fini(struct mo_map *peers); /* nobody is joined any more */
+struct mo_peers *mo_peers_new(void); /* NULL: no memory */
+void mo_peers_free(struct mo_peers *t);
 
 /* Count one more for "ADDRESS:PORT"; NULL: it is not counted. */
-struct mo_peer *mo_peers_join(struct mo_map *peers, const char *peer);
-void mo_peers_leave(struct mo_map *peers, struct mo_peer *p); /* NULL is fine */
+struct mo_peer *mo_peers_join(struct mo_peers *t, const char *peer);
+void mo_peers_leave(struct mo_peer *p); /* NULL is fine */
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <uv.h>
 
+#include "loop/peers.h"
 #include "loop/stream.h"
 
 #define MO_LOOP_READ_BUF ((size_t)64 * 1024)
@@ -59,6 +60,7 @@ struct mo_stream {
     bool reading, closing, finishing, leaving, eof;
     char peer[64];
     bool is_own_user; /* a unix socket of this user or root is at the end */
+    struct mo_peer *counted; /* until it is gone, or NULL */
 };
 
 void mo_stream_init(struct mo_stream *s, struct mo_loop *l,

@@ -182,4 +182,5 @@ void mo_stream_gone(struct mo_stream *s)
     s->loop->stats.streams--;
     if (s->cb)
         s->cb->on_close(s->ctx, s->why.code ? &s->why : NULL);
+    mo_peers_leave(s->counted);
 }

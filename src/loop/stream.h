@@ -56,7 +56,7 @@ void mo_stream_finish(struct mo_stream *s, uint64_t ms);
  * read yet. */
 void mo_stream_leave(struct mo_stream *s, uint64_t ms);
 
-/* "127.0.0.1:53211", "unix", "pipe"; for logs and rate limits. */
+/* "127.0.0.1:53211", "unix uid 1000", "pipe"; for logs and rate limits. */
 const char *mo_stream_peer(const struct mo_stream *s);
 bool mo_stream_is_tls(const struct mo_stream *s);
 /* The peer is a process of this user or of root, at a unix socket. */

@@ -134,13 +134,23 @@ static void on_late(struct mo_timer *t)
         mo_stream_close(a->s, NULL);
 }
 
+/* Also where the directory was opened to others by mistake. */
+static bool may_ask(const struct mo_control *c, const struct mo_stream *s)
+{
+    if (mo_stream_is_own_user(s))
+        return !c->closing && c->n < MO_CONTROL_CONNS;
+    mo_log_about(mo_loop_log(c->loop), MO_WARN, "session",
+                 &(struct mo_log_facts){.from = mo_stream_peer(s)},
+                 "refused at the control socket: another user");
+    return false;
+}
+
 static void on_accept(void *ctx, struct mo_stream *s)
 {
     static const struct mo_stream_cb cb = {.on_read = on_read,
                                            .on_close = on_close};
     struct mo_control *c = ctx;
-    struct asker *a =
-        c->closing || c->n >= MO_CONTROL_CONNS ? NULL : mo_new(struct asker);
+    struct asker *a = may_ask(c, s) ? mo_new(struct asker) : NULL;
 
     if (!a) {
         mo_stream_close(s, NULL);

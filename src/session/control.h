@@ -7,8 +7,8 @@
  *   {"op":"end","session":"ID","forget":false}
  *   {"ok":true}   or   {"ok":false,"code":-6,"message":"..."}
  *
- * The socket is 0600 in a directory of 0700: only the same user or root can
- * connect.
+ * The socket is 0600 in a directory of 0700, and only processes of this user
+ * and of root are answered.
  * Limits: MO_CONTROL_CONNS at a time, one line of MO_CONTROL_LINE bytes,
  * MO_CONTROL_MS for all of it. */
 #ifndef MO_SESSION_CONTROL_H

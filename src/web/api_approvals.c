@@ -63,6 +63,21 @@ static int read_decision(struct mo_json body, struct mo_arena *mem,
     return 0;
 }
 
+static void refuse_approver(struct mo_api *api, struct mo_req *rq,
+                            const char *why)
+{
+    const struct mo_audit_row row = {
+        .reason = "not_the_approver",
+        .via = rq->door,
+        .who = mo_span_cstr(rq->caller),
+        .peer = mo_span_cstr(mo_req_peer(rq)),
+        .path = MO_SPAN("/api/approvals/{id}"),
+    };
+
+    mo_audit_attempt(mo_approvals_audit(api->approvals), &row);
+    mo_req_problem(rq, 403, "not_the_approver", why);
+}
+
 static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
                    struct mo_arena *mem)
 {
@@ -81,7 +96,7 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
     if (rc == 0 && d.approved)
         forbidden = mo_approvals_forbidden(api->approvals, &d);
     if (forbidden) {
-        mo_req_problem(rq, 403, "not_the_approver", forbidden);
+        refuse_approver(api, rq, forbidden);
         return;
     }
     if (rc == 0)

@@ -32,6 +32,19 @@ static void send_link(const struct mo_buf *link, struct mo_req *rq)
         mo_req_problem(rq, 404, "no_page", "this process serves no page");
 }
 
+static void refuse_stranger(struct mo_approvals_socket *h, struct mo_req *rq)
+{
+    const struct mo_audit_row row = {
+        .reason = "not_yours",
+        .via = "socket",
+        .peer = mo_span_cstr(mo_req_peer(rq)),
+    };
+
+    if (h->api.approvals)
+        mo_audit_attempt(mo_approvals_audit(h->api.approvals), &row);
+    mo_req_problem(rq, 403, "not_yours", "this is another user's server");
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_approvals_socket *h = ctx;
@@ -39,7 +52,7 @@ static void on_request(void *ctx, struct mo_req *rq)
     rq->caller[0] = '\0';
     rq->door = "socket";
     if (!mo_req_is_own_user(rq))
-        mo_req_problem(rq, 403, "not_yours", "this is another user's server");
+        refuse_stranger(h, rq);
     else if (mo_span_is(rq->path, MO_APPROVALS_SOCKET_LINK))
         send_link(h->api.link, rq);
     else

@@ -7,7 +7,8 @@
 #include "codec/http/url.h"
 #include "codec/sha256.h"
 
-#define COOKIES_MAX 16u /* of our name; more are an attack */
+#define COOKIES_MAX     16u /* of our name; more are an attack */
+#define COOKIE_NAME_MAX 32
 
 static const struct mo_refusal let_in = {0, NULL, NULL};
 
@@ -103,6 +104,12 @@ static int asked_host(const struct mo_req *rq, struct mo_host *out)
                          mo_req_is_tls(rq) ? 443 : 80, out);
 }
 
+static void name_cookie(const struct mo_host *host, char out[COOKIE_NAME_MAX])
+{
+    (void)snprintf(out, COOKIE_NAME_MAX, MO_GATE_COOKIE "%u",
+                   (unsigned)host->port);
+}
+
 /* The value of the next cookie of that name in *all; p NULL: none. */
 static struct mo_span next_cookie(struct mo_span *all, const char *wanted)
 {
@@ -190,14 +197,13 @@ static bool find_signed_in(const struct mo_gate *g, const struct mo_req *rq,
                            struct mo_span *name)
 {
     struct mo_span all = mo_http_get(rq->head, "Cookie"), value, who;
-    char cookie_name[32];
+    char cookie_name[COOKIE_NAME_MAX];
     struct mo_host host;
     bool found = false;
 
     if (!all.p || asked_host(rq, &host) < 0)
         return false;
-    (void)snprintf(cookie_name, sizeof(cookie_name), MO_GATE_COOKIE "%u",
-                   (unsigned)host.port);
+    name_cookie(&host, cookie_name);
     for (unsigned i = 0; i < COOKIES_MAX; i++) {
         value = next_cookie(&all, cookie_name);
         if (!value.p)
@@ -212,7 +218,7 @@ static bool find_signed_in(const struct mo_gate *g, const struct mo_req *rq,
     return false;
 }
 
-int mo_gate_cookie(const struct mo_gate *g, const struct mo_req *rq,
+int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                    struct mo_span token, struct mo_buf *out)
 {
     const char *name = whose(g, token);
@@ -226,11 +232,25 @@ int mo_gate_cookie(const struct mo_gate *g, const struct mo_req *rq,
                    (unsigned long long)end);
     sign_cookie(token_of(g, mo_span_cstr(name)), &host, mo_span_cstr(text),
                 digest);
+    (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
     return mo_buf_printf(out,
                          MO_GATE_COOKIE "%u=%s.%s; Path=/; Max-Age=%llu; "
                                         "HttpOnly; SameSite=Strict%s",
                          (unsigned)host.port, text, digest,
                          (unsigned long long)MO_GATE_COOKIE_S,
+                         mo_req_is_tls(rq) ? "; Secure" : "");
+}
+
+int mo_gate_no_cookie(const struct mo_req *rq, struct mo_buf *out)
+{
+    struct mo_host host;
+
+    if (asked_host(rq, &host) < 0)
+        return MO_EINVAL;
+    return mo_buf_printf(out,
+                         MO_GATE_COOKIE "%u=; Path=/; Max-Age=0; "
+                                        "HttpOnly; SameSite=Strict%s",
+                         (unsigned)host.port,
                          mo_req_is_tls(rq) ? "; Secure" : "");
 }
 
@@ -312,4 +332,18 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq)
         return who;
     }
     return no;
+}
+
+const char *mo_gate_credential(const struct mo_req *rq)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie");
+    char cookie_name[COOKIE_NAME_MAX];
+    struct mo_host host;
+
+    if (mo_http_get(rq->head, "Authorization").p)
+        return "token";
+    if (!all.p || asked_host(rq, &host) < 0)
+        return "none";
+    name_cookie(&host, cookie_name);
+    return next_cookie(&all, cookie_name).p ? "cookie" : "none";
 }

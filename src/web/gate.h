@@ -63,10 +63,15 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq);
  * these origins may read the answers (CORS). */
 struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq);
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
-/* Append the Set-Cookie value for the owner of the token. MO_EPOLICY: the token
- * is wrong. */
-int mo_gate_cookie(const struct mo_gate *g, const struct mo_req *rq,
+/* Append the Set-Cookie value for the owner of the token, whose name is in
+ * rq->caller then. MO_EPOLICY: the token is wrong. */
+int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                    struct mo_span token, struct mo_buf *out);
+/* Append the Set-Cookie value that removes the cookie. */
+int mo_gate_no_cookie(const struct mo_req *rq, struct mo_buf *out);
+/* The credential that the request carries, valid or not: "token", "cookie",
+ * "none". */
+const char *mo_gate_credential(const struct mo_req *rq);
 /* A page of another site made the browser send the request, also by a link. */
 bool mo_gate_is_foreign(const struct mo_req *rq);
 bool mo_gate_has_tokens(const struct mo_gate *g);

@@ -2,18 +2,20 @@
  *
  *   GET /?token=TOKEN     the link that `serve` and `open` print
  *   POST /sign-in         the form of the page below, token=TOKEN
+ *   POST /sign-out        removes the cookie from the browser
  *   /sign-in.html         what a person without a cookie sees (ui/public)
  *
- * Both answer with the cookie (gate.h) and a redirect, which removes the token
- * from the address bar. A page of another site cannot sign anyone in: its
- * person would then talk, unaware, as somebody else. */
+ * Signing in answers with the cookie (gate.h) and a redirect, which removes the
+ * token from the address bar. A page of another site cannot sign anyone in: its
+ * person would then talk, unaware, as somebody else. All of it is written to
+ * the audit log, without the token. */
 #ifndef MO_WEB_SIGN_IN_H
 #define MO_WEB_SIGN_IN_H
 
 #include "web/site.h"
 
 /* True if the request was such a link, and is answered. */
-bool mo_sign_in_by_link(const struct mo_gate *g, struct mo_req *rq);
+bool mo_sign_in_by_link(struct mo_site *s, struct mo_req *rq);
 /* Answer 401 with the page that says what to do. */
 void mo_sign_in_page(struct mo_req *rq);
 void mo_sign_in_routes(struct mo_site *s);

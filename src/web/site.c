@@ -17,6 +17,7 @@ struct mo_site {
     struct mo_siod *sio;
     struct mo_gate gate;
     struct mo_strikes strikes;
+    struct mo_audit *audit; /* NULL: none */
     struct mo_route routes[MO_SITE_ROUTES_MAX];
     /* Of each route, to pass over most of them quickly: the bytes before "{",
      * and whether they are all of its path. */
@@ -264,6 +265,39 @@ static bool is_operators(const struct mo_route *r)
            mo_span_starts(mo_span_cstr(r->path), MO_SPAN("/api/"));
 }
 
+void mo_site_note_refused(struct mo_site *s, const struct mo_req *rq,
+                          const char *code, const char *door)
+{
+    struct mo_span origin = mo_http_get(rq->head, "Origin");
+    const struct mo_audit_row row = {
+        .reason = code,
+        .via = door,
+        .who = mo_span_cstr(rq->caller),
+        .peer = mo_span_cstr(mo_req_peer(rq)),
+        .host = mo_http_get(rq->head, "Host"),
+        .origin = origin.n ? origin : mo_http_get(rq->head, "Sec-Fetch-Site"),
+        .path = mo_span_cstr(rq->tag), /* not the path: it may hold a token */
+    };
+
+    mo_audit_attempt(s->audit, &row);
+}
+
+/* A person who opens the page without a cookie has attempted nothing. */
+static void refuse(struct mo_site *s, struct mo_req *rq, struct mo_refusal no,
+                   bool is_view)
+{
+    const char *credential = mo_gate_credential(rq);
+
+    if (no.status != 401 || !is_view || strcmp(credential, "none") != 0)
+        mo_site_note_refused(s, rq, no.code, credential);
+    if (no.status == 401 && mo_site_strike(s, rq, &no))
+        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
+    if (no.status == 401 && is_view)
+        mo_sign_in_page(rq);
+    else
+        mo_req_problem(rq, no.status, no.code, no.detail);
+}
+
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
@@ -275,19 +309,15 @@ static void on_request(void *ctx, struct mo_req *rq)
     rq->caller[0] = '\0';
     rq->door = "open";
     put_cors(s, rq);
-    if (took_preflight(s, rq) || mo_sign_in_by_link(&s->gate, rq))
+    if (took_preflight(s, rq) || mo_sign_in_by_link(s, rq))
         return;
     if (!r || !(r->flags & MO_ROUTE_OPEN))
         no = mo_gate_check(&s->gate, rq);
-    if (no.status == 401 && mo_site_strike(s, rq, &no))
-        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
     if (!no.status && r && rq->caller[0] && is_operators(r))
         no = (struct mo_refusal){403, "operator_only",
                                  "this needs the operator's token"};
-    if (no.status == 401 && r && (r->flags & MO_ROUTE_VIEW))
-        mo_sign_in_page(rq);
-    else if (no.status)
-        mo_req_problem(rq, no.status, no.code, no.detail);
+    if (no.status)
+        refuse(s, rq, no, r && (r->flags & MO_ROUTE_VIEW));
     else
         answer(s, rq, r, path);
 }
@@ -464,6 +494,16 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s)
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
 {
     s->gate = *g;
+}
+
+void mo_site_audit(struct mo_site *s, struct mo_audit *a)
+{
+    s->audit = a;
+}
+
+struct mo_audit *mo_site_audit_now(const struct mo_site *s)
+{
+    return s->audit;
 }
 
 struct mo_prom *mo_site_prom(struct mo_site *s)

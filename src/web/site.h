@@ -10,6 +10,7 @@
 #ifndef MO_WEB_SITE_H
 #define MO_WEB_SITE_H
 
+#include "audit/audit.h"
 #include "codec/prom.h"
 #include "loop/tls.h"
 #include "web/gate.h"
@@ -28,6 +29,13 @@ struct mo_site_opts {
 
 struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
                             struct mo_err *e);
+/* Refused requests are written there from now on; borrowed. NULL: nowhere. */
+void mo_site_audit(struct mo_site *s, struct mo_audit *a);
+struct mo_audit *mo_site_audit_now(const struct mo_site *s);
+/* Write that the request was refused, for the code of its answer. door: the
+ * credential it came with. */
+void mo_site_note_refused(struct mo_site *s, const struct mo_req *rq,
+                          const char *code, const char *door);
 /* Count a request with a missing or wrong token. False if its peer has sent too
  * many: *no is the answer then, and its Retry-After is set. */
 bool mo_site_strike(struct mo_site *s, struct mo_req *rq,

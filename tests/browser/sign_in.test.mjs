@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { chromium } from 'playwright-core';
 
-import { Server } from '../it/server.mjs';
+import { Server, until } from '../it/server.mjs';
 import { CHROMIUM, FLAGS, WAIT, approve, calls, card, lacking, ready, rest, say } from './kit.mjs';
 
 const skip = await lacking();
@@ -66,6 +66,22 @@ describe('signing in', { skip: skip && !process.env.CI ? skip : false }, () => {
     await page.getByLabel('Or paste a token').fill(token);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await ready(page);
+    await page.context().close();
+  });
+
+  test('signing out removes the cookie, and is in the audit log', async () => {
+    const page = await visit();
+    await page.goto(`${server.url}/?token=${token}`);
+    await page.goto(`${server.url}/settings`);
+    await page.getByRole('button', { name: 'Sign out of this browser' }).click();
+    await page.getByLabel('Or paste a token').waitFor();
+    assert.deepEqual(await page.context().cookies(server.url), []);
+    const signed = async () => {
+      const { rows } = await (await fetch(`${server.url}/api/audit`, { headers: { authorization: `Bearer ${token}` } })).json();
+      return rows.map((r) => r.what).filter((w) => w?.kind === 'access' && w.outcome.startsWith('signed')).map((w) => `${w.outcome}: ${w.door}`);
+    };
+    await until(async () => (await signed())[0] === 'signed out: page', 'the row');
+    assert.equal((await signed())[1], 'signed in: link');
     await page.context().close();
   });
 

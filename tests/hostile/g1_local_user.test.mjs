@@ -3,7 +3,7 @@
 // Fails on 953b0b1e: `POST /api/mcp?test=true`, sent by nobody, ran a command
 // as the server's user.
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,10 +12,9 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import { BIN, Server } from '../it/server.mjs';
+import { NOBODY, as, notRoot } from '../lib/attack.mjs';
 
-const NOBODY = 65534;
 const execute = promisify(execFile);
-const notRoot = process.getuid() !== 0 && 'needs root, to be somebody else';
 
 let dir, state, server;
 before(async () => {
@@ -33,19 +32,6 @@ after(async () => {
 });
 
 const readToken = async () => (await readFile(join(state, 'token'), 'utf8')).trim();
-
-/** Run a module as that user; what it printed, parsed. */
-async function as(uid, code) {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', `
-    process.setgroups([]); process.setgid(${uid}); process.setuid(${uid});
-    ${code}`], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let out = '', err = '';
-  child.stdout.on('data', (d) => (out += d));
-  child.stderr.on('data', (d) => (err += d));
-  await new Promise((resolve) => child.on('close', resolve));
-  assert.notEqual(out, '', err);
-  return JSON.parse(out);
-}
 
 const DOORS = [
   ['POST', '/api/mcp?test=true&dryRun=true'], ['POST', '/api/mcp'], ['POST', '/api/mcp/add'],

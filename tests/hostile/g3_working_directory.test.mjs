@@ -14,8 +14,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { BIN, Server } from '../it/server.mjs';
+import { notRoot } from '../lib/attack.mjs';
 
-const notRoot = process.getuid() !== 0 && 'needs root, to be somebody else';
 let place, repository, home, state, proof;
 beforeEach(async () => {
   place = await mkdtemp(join(tmpdir(), 'mo-g3-'));

@@ -115,7 +115,9 @@ test('every answer is as described', async () => {
   const form = await fetch(`${house.server.url}/sign-in`, { method: 'POST', redirect: 'manual',
     headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'token=x' });
   assert.equal(form.status, 303);
-  seen.add('post /sign-in'); // it/serve and browser/sign_in have more
+  const out = await fetch(`${house.server.url}/sign-out`, { method: 'POST', redirect: 'manual' });
+  assert.equal(out.status, 303);
+  seen.add('post /sign-in').add('post /sign-out'); // it/serve and browser/sign_in have more
   for (const path of ['/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
 
   const servers = '/api/servers/{name}';

@@ -174,8 +174,14 @@ export class Server {
 
   // --- what /proc knows ---
 
+  async links() {
+    const fds = `/proc/${this.pid}/fd`;
+    return Promise.all((await readdir(fds)).map((n) => readlink(join(fds, n)).catch(() => '')));
+  }
+
+  /** Open descriptors, without the audit log's: its first row opens it. */
   async fds() {
-    return (await readdir(`/proc/${this.pid}/fd`)).length;
+    return (await this.links()).filter((l) => !/\/audit\.(jsonl|head)( \(deleted\))?$/.test(l)).length;
   }
 
   async children() {
@@ -221,9 +227,7 @@ export class Server {
 
   /** Are the files of the audit log open? They are soon after it is ready. */
   async hasLog() {
-    const fds = `/proc/${this.pid}/fd`;
-    const links = await Promise.all((await readdir(fds)).map((n) => readlink(join(fds, n)).catch(() => '')));
-    return links.some((l) => l.endsWith('/audit.jsonl'));
+    return (await this.links()).some((l) => l.endsWith('/audit.jsonl'));
   }
 
   async measure() {

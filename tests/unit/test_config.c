@@ -881,10 +881,17 @@ static void enter_foreign(struct place *p, char home[32], char *env[2],
     p->in.environ = env;
 }
 
-static void count_said(void *ctx, const char *path)
+#define FAILS 100
+
+static int count_said(void *ctx, const char *path, struct mo_span text,
+                      struct mo_err *e)
 {
-    (void)path;
-    ++*(unsigned *)ctx;
+    unsigned *said = ctx;
+
+    assert_non_null(path);
+    assert_true(text.n > 0);
+    (*said)++;
+    return *said == FAILS ? mo_fail(e, MO_EIO, "no log") : 0;
 }
 
 static void remove_home(const char *home)
@@ -913,6 +920,14 @@ static void test_unconfirmed(void **state)
     put(&p, MO_CONFIG_FILE, "{\"server\":{\"port\":4}}");
     assert_int_equal(load(&p), MO_EINVAL);
     assert_non_null(strstr(p.rep.v[0].text, "config allow"));
+    assert_int_equal(p.rep.nuntrusted, 1);
+    assert_string_equal(p.rep.untrusted[0].reason, "not_confirmed");
+    assert_non_null(strstr(p.rep.untrusted[0].path, MO_CONFIG_FILE));
+    /* not in the audit log, not confirmed */
+    said = FAILS - 1;
+    assert_int_equal(mo_config_allow(&p.in, count_said, &said, &p.e), MO_EIO);
+    assert_int_equal(load(&p), MO_EINVAL);
+    said = 0;
     assert_int_equal(mo_config_allow(&p.in, count_said, &said, &p.e), 0);
     assert_int_equal(said, 1);
     assert_int_equal(load(&p), 0);
@@ -947,13 +962,20 @@ static void test_unconfirmed_dotenv(void **state)
     put(&p, ".env", "DATABASE_URL=of-some-project\n");
     assert_int_equal(load(&p), 0);
     assert_int_equal(p.rep.warnings, 0); /* none of ours */
+    assert_int_equal(p.rep.nuntrusted, 0);
     mo_config_close(&p.h);
     put(&p, ".env", "PORT=4\n");
     assert_int_equal(load(&p), 0);
     assert_int_equal(p.h.now->server.port, 3000);
     assert_int_equal(p.rep.warnings, 1);
+    assert_int_equal(p.rep.nuntrusted, 1);
     assert_non_null(strstr(p.rep.v[0].text, "config allow"));
     mo_config_close(&p.h);
+    p.in.only_home = true;
+    assert_int_equal(load(&p), 0);
+    assert_int_equal(p.rep.warnings, 0);
+    mo_config_close(&p.h);
+    p.in.only_home = false;
     assert_int_equal(mo_config_allow(&p.in, count_said, &said, &p.e), 0);
     assert_int_equal(load(&p), 0);
     assert_int_equal(p.h.now->server.port, 4);

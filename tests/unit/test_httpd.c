@@ -708,11 +708,12 @@ static bool got_echo(void *ctx)
 
 static void an_upgrade_takes_the_stream(void **state)
 {
+    struct want told = {.answers = 1};
     struct site t;
-    struct client c;
+    struct client c, second;
 
     (void)state;
-    site_open(&t, (struct mo_httpd_limits){0});
+    site_open(&t, (struct mo_httpd_limits){.per_peer = 1});
     dial(&t, &c);
     say(&c, MO_SPAN("GET /up HTTP/1.1\r\n" H "Connection: Upgrade\r\n"
                     "Upgrade: echo\r\n\r\nearly"));
@@ -721,6 +722,13 @@ static void an_upgrade_takes_the_stream(void **state)
     assert_true(mo_loop_until(t.l, got_echo, &c, 5000));
     assert_true(mo_span_starts(mo_buf_view(&c.got), MO_SPAN("HTTP/1.1 101 ")));
     assert_int_equal(mo_httpd_stats(t.h).open, 0);
+    /* it still counts as a connection of its peer */
+    dial(&t, &second);
+    told.c = &second;
+    assert_true(mo_loop_until(t.l, has_answers, &told, 5000));
+    assert_true(mo_span_search(mo_buf_view(&second.got), MO_SPAN(" 503 ")) >=
+                0);
+    hang_up(&t, &second);
     hang_up(&t, &c);
     site_close(&t);
 }
@@ -891,22 +899,22 @@ static void peers_are_counted(void **state)
         {"[2001:db8:0:1::1]:5", 1},
         {"[fe80::1%eth0]:5", 1},
         {"[::1]:5", 1},
-        {"unix", 0},
+        {"unix uid 1000", 0},
         {"pipe", 0},
         {"", 0},
     };
     struct mo_peer *joined[MO_COUNT(addrs)];
-    struct mo_map peers;
+    struct mo_peers *peers = mo_peers_new();
 
     (void)state;
-    mo_peers_init(&peers);
+    assert_non_null(peers);
     for (size_t i = 0; i < MO_COUNT(addrs); i++) {
-        joined[i] = mo_peers_join(&peers, addrs[i].name);
+        joined[i] = mo_peers_join(peers, addrs[i].name);
         check_row(addrs[i].name, (joined[i] ? joined[i]->n : 0) == addrs[i].n);
     }
     for (size_t i = 0; i < MO_COUNT(addrs); i++)
-        mo_peers_leave(&peers, joined[i]);
-    mo_peers_fini(&peers);
+        mo_peers_leave(joined[i]);
+    mo_peers_free(peers);
 }
 
 static void closing_lets_answers_end(void **state)

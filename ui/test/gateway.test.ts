@@ -27,13 +27,16 @@ describe('rows of the audit log', () => {
     [{ name: 'run', content: [], isError: true }, 'failed', 'failed'],
     [{ name: 'run', by: 'client' }, 'decided', 'decided by the user of its client'],
     [{ managed: 'add' }, 'other', 'add'],
+    [{ kind: 'access', outcome: 'refused', reason: 'token_required' }, 'denied', 'refused'],
+    [{ kind: 'access', outcome: 'signed in', door: 'link' }, 'other', 'signed in'],
+    [{ kind: 'config', outcome: 'confirmed', by: 'command' }, 'other', 'confirmed'],
     [null, 'other', ''],
   ])('%j', (what, outcome, text) => {
     expect(outcomeOf(what)).toBe(outcome);
     expect(outcomeText(what)).toBe(text);
   });
   test('who, which tool, what there is to choose from', () => {
-    expect([whoOf(call('ok')), whoOf({ who: 'x' }), whoOf({ client: 'liar', who: 'y' }), whoOf(null)]).toEqual(['it', 'x', 'y', '']);
+    expect([whoOf(call('ok')), whoOf({ who: 'x' }), whoOf({ client: 'liar', who: 'y' }), whoOf({ peer: '::1' }), whoOf(null)]).toEqual(['it', 'x', 'y', '::1', '']);
     expect([toolOf({ name: 'a' }), toolOf(call('ok'))]).toEqual(['a', 'read']);
     expect(choicesOf([row(call('ok')), row(call('error')), row(null), row({ name: 'a' })], toolOf)).toEqual(['a', 'read']);
   });

@@ -29,7 +29,9 @@ enum state {
 
 struct message {
     struct mo_http_head head;
-    struct mo_http_header headers[]; /* followed by the bytes of the head */
+    char *text; /* bytes of the head, after the headers */
+    size_t n;
+    struct mo_http_header headers[];
 };
 
 struct mo_http1 {
@@ -63,20 +65,27 @@ struct mo_http1 *mo_http1_new(enum mo_http1_kind kind)
     return h;
 }
 
+/* A head has tokens and cookies: nothing of it stays in memory. */
+static void free_head(struct mo_http1 *h)
+{
+    if (h->msg)
+        explicit_bzero(h->msg->text, h->msg->n);
+    mo_free(mo_take_ptr(&h->msg));
+    if (h->part.cap)
+        mo_buf_wipe(&h->part);
+}
+
 void mo_http1_free(struct mo_http1 *h)
 {
     if (!h)
         return;
-    mo_buf_fini(&h->part);
-    mo_free(h->msg);
+    free_head(h);
     mo_free(h);
 }
 
 void mo_http1_reset(struct mo_http1 *h)
 {
-    mo_free(mo_take_ptr(&h->msg));
-    if (h->part.cap)
-        mo_buf_fini(&h->part);
+    free_head(h);
     h->state = ST_HEAD;
     h->no_body = false;
     h->line = h->seen = h->lines = 0;
@@ -207,14 +216,14 @@ static int take_head(struct mo_http1 *h, struct mo_span s)
     size_t fixed = sizeof(struct message) + nh * sizeof(struct mo_http_header);
     struct message *m = mo_alloc(fixed + s.n);
     struct mo_http1_refusal no;
-    char *bytes;
 
     if (!m)
         return no_memory(h);
-    bytes = (char *)m + fixed;
-    memcpy(bytes, s.p, s.n);
+    m->text = (char *)m + fixed;
+    m->n = s.n;
+    memcpy(m->text, s.p, s.n);
     h->msg = m;
-    if (mo_http1_read_head(h->kind, mo_span(bytes, s.n), &m->head, m->headers,
+    if (mo_http1_read_head(h->kind, mo_span(m->text, s.n), &m->head, m->headers,
                            &no) < 0)
         return refuse(h, no.status, no.why);
     h->state = body_state(h);
@@ -243,7 +252,7 @@ static int collect_head(struct mo_http1 *h, struct mo_span *in)
     *in = mo_span_skip(*in, h->line - had);
     rc = take_head(h, mo_span(had ? h->part.p : s.p, h->line));
     if (had)
-        mo_buf_fini(&h->part);
+        mo_buf_wipe(&h->part);
     return rc;
 }
 

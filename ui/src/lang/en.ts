@@ -458,6 +458,7 @@ export const en = {
   'approvals.asksItself': 'waits for the user of',
 
   // --- the settings ---
+  'set.signOut': 'Sign out of this browser',
   'set.look': 'Theme',
   'set.system': 'System',
   'set.light': 'Light',

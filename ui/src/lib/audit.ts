@@ -1,6 +1,7 @@
 // audit - describes rows of the audit log. Conversations write a row for a
 // decision and one for the outcome of the call; the gateway writes rows for
-// calls, routing requests, approvals and changes of servers.
+// calls, routing requests, approvals and changes of servers, and the web server
+// for signing in and for refused requests.
 
 import { t } from '../lang';
 import { isRecord } from './check';
@@ -29,11 +30,11 @@ export const textAt = (what: What, key: string): string => {
 export const toolOf = (what: What): string =>
   textAt(what, 'tool') || textAt(what, 'name');
 
-/** The name of the client, or the identity the server gave it. */
+/** The name of the client, the identity the server gave it, or its address. */
 export function whoOf(what: What): string {
   const client = what?.['client'];
   const name = isRecord(client) && typeof client['name'] === 'string' ? client['name'] : '';
-  return name || textAt(what, 'who');
+  return name || textAt(what, 'who') || textAt(what, 'peer');
 }
 
 const GATEWAY: Record<string, Outcome> = {
@@ -41,10 +42,14 @@ const GATEWAY: Record<string, Outcome> = {
   cancelled: 'cancelled', denied: 'denied',
 };
 
+/** Signing in, and files of the configuration: nothing that a tool did. */
+const isAccess = (kind: string): boolean => kind === 'access' || kind === 'config';
+
 export function outcomeOf(what: What): Outcome {
   if (!what) return 'other';
   const kind = textAt(what, 'kind');
   if (kind === 'route') return 'routed';
+  if (isAccess(kind)) return textAt(what, 'outcome') === 'refused' ? 'denied' : 'other';
   if (kind === 'call') return GATEWAY[textAt(what, 'outcome')] ?? 'other';
   if (hasResult(what)) return what['isError'] === true ? 'failed' : 'ok';
   return textAt(what, 'by') ? 'decided' : 'other';
@@ -56,6 +61,7 @@ export function outcomeText(what: What): string {
   const by = textAt(what, 'by');
   const ms = what?.['ms'];
   if (outcome === 'decided') return t('over.decidedRow', { who: whoDecided(by) });
+  if (isAccess(textAt(what, 'kind'))) return textAt(what, 'outcome');
   if (outcome === 'other') return textAt(what, 'kind') || textAt(what, 'managed');
   const name = t(`audit.${outcome}`);
   return typeof ms === 'number' && outcome !== 'denied'

@@ -1,0 +1,18 @@
+/* audit_config.h - rows about files of the configuration (config/trust.h):
+ * confirmed by a person, or not used because they are not trusted. */
+#ifndef MO_AUDIT_AUDIT_CONFIG_H
+#define MO_AUDIT_AUDIT_CONFIG_H
+
+#include "audit/audit.h"
+
+/* A person confirms this content of the file, by a command. Blocks. */
+int mo_audit_confirmed_now(const struct mo_config *cfg, const char *path,
+                           struct mo_span text, struct mo_err *e);
+/* Files that a command found and did not use. Blocks. */
+int mo_audit_untrusted_now(const struct mo_config *cfg,
+                           const struct mo_config_report *rep,
+                           struct mo_err *e);
+/* The same at a reload. */
+void mo_audit_untrusted(struct mo_audit *a, const struct mo_config_report *rep);
+
+#endif
