@@ -363,8 +363,28 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
     if (rc == 0)
         rc = watch_signals(s, e);
     if (rc == 0)
-        rc = mo_listen_auth_open(s->site, c, e);
+        rc = mo_listen_auth_open(s->site, c, mo_own_user_listener(s->user, c),
+                                 e);
     return rc;
+}
+
+static void log_user(const struct server *s)
+{
+    const struct mo_own_user *u = s->user;
+
+    if (u->is_asked_root)
+        mo_log(s->log, MO_WARN, "serve",
+               "running as root, as asked for; so do all plain servers");
+    else if (u->stays_root)
+        mo_log(s->log, MO_WARN, "serve",
+               "running as root, and so do all plain servers, because the "
+               "state directory is root's; to give up root, stop the server, "
+               "run `chown -R %d: %s` and let others search the directories "
+               "above it (docs/deploy.md)",
+               MO_OWN_USER_ID, s->first->store.dir);
+    else if (u->changed)
+        mo_log(s->log, MO_INFO, "serve", "running as user %u, HOME is %s",
+               (unsigned)u->uid, u->home);
 }
 
 static void print_ready(struct server *s, bool with_link)
@@ -381,6 +401,7 @@ static void print_ready(struct server *s, bool with_link)
         mo_log(s->log, MO_WARN, "serve",
                "--no-auth: every user and program of this machine can use "
                "this server, approve calls and run commands as this user");
+    log_user(s);
     mo_serve_make_link(s);
     mo_listen_auth_tell_ready(&s->auth, c, s->tls != NULL, port, with_link);
     mo_log(s->log, MO_INFO, "serve",
@@ -431,6 +452,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
 {
     struct server s = {.config = h,
                        .log = log,
+                       .user = o->user,
                        .first = mo_config_ref(h->now),
                        .auth = {.no_auth = o->no_auth},
                        .link = {.max = MO_URL_MAX},

@@ -1,7 +1,20 @@
 /* serve_config.c - applies a reloaded configuration to the running server, and
  * reads its certificate. See serve_priv.h. */
 #include "app/serve_priv.h"
+#include "base/mem.h"
 #include "config/reload.h"
+
+/* The files may be root's: then the privileged helper reads them. */
+static struct mo_tls_ctx *new_tls(const struct server *s, struct mo_err *e)
+{
+    const struct mo_config_tls *c = &s->first->server.tls;
+    mo_autofd int cert_fd = -1, key_fd = -1;
+    char cert[PATH_MAX], key[PATH_MAX];
+
+    (void)mo_own_user_file(s->user, c->cert, &cert_fd, cert);
+    (void)mo_own_user_file(s->user, c->key, &key_fd, key);
+    return mo_tls_server_new(cert, key, e);
+}
 
 int mo_serve_make_tls(struct server *s, struct mo_err *e)
 {
@@ -9,7 +22,7 @@ int mo_serve_make_tls(struct server *s, struct mo_err *e)
 
     if (!c->cert || !c->key)
         return 0;
-    s->tls = mo_tls_server_new(c->cert, c->key, e);
+    s->tls = new_tls(s, e);
     if (s->tls)
         return 0;
     if (e->code == MO_ETLS ||
@@ -21,13 +34,12 @@ int mo_serve_make_tls(struct server *s, struct mo_err *e)
 /* New connections use a renewed certificate; an invalid one is ignored. */
 static void renew_tls(struct server *s)
 {
-    const struct mo_config_tls *c = &s->first->server.tls;
     struct mo_tls_ctx *fresh;
     struct mo_err e;
 
     if (!s->tls)
         return;
-    fresh = mo_tls_server_new(c->cert, c->key, &e);
+    fresh = new_tls(s, &e);
     if (!fresh) {
         mo_log_err(s->log, MO_ERROR, "serve", &e,
                    "keeping the old certificate");
@@ -108,10 +120,22 @@ void mo_serve_reload(struct server *s)
     mo_reload(s->config, s->log, apply_config, s);
 }
 
+static void check_helper(struct server *s)
+{
+    if (!s->user->helper || s->helper_gone ||
+        mo_privileged_alive(s->user->helper))
+        return;
+    s->helper_gone = true;
+    mo_log(s->log, MO_ERROR, "serve",
+           "the privileged helper has ended: no native boxes can be started "
+           "and files of root cannot be read again; restart the server");
+}
+
 static void on_watch(struct mo_timer *t)
 {
     struct server *s = mo_container_of(t, struct server, watch);
 
+    check_helper(s);
     if (mo_config_stale(s->config))
         mo_serve_reload(s);
     mo_timer_start(s->loop, t, MO_RELOAD_WATCH_MS);

@@ -13,6 +13,7 @@ struct server {
     struct mo_config_holder *config;
     const struct mo_config *first; /* configuration at the start */
     struct mo_log *log;
+    struct mo_own_user *user;
     struct mo_loop *loop;
     struct mo_site *site;
     struct mo_sock *echo_listener; /* see web/echo.h */
@@ -34,6 +35,7 @@ struct server {
     struct mo_ep_http *mcp; /* NULL: closed */
     bool opening;           /* the runtime is being opened */
     bool closing;
+    bool helper_gone;  /* and it was logged */
     bool ending_part;  /* one part is being closed */
     const char *crash; /* mo_serve_opts.test_crash */
     uint64_t crash_seen;
