@@ -192,7 +192,7 @@ static int start_helper(struct mo_own_user *u, const struct mo_config_holder *h,
     absolute(u, c->server.tls.key, u->files[FILE_KEY]);
     for (size_t i = 0; i < MO_PRIVILEGED_FILES; i++)
         o.files[i] = u->files[i][0] ? u->files[i] : NULL;
-    return mo_privileged_start(&o, &u->helper, e);
+    return mo_privileged_start(&o, &u->helper, &u->helper_pid, e);
 }
 
 /* A unix socket must be the user's: clients of that user connect to it. */

@@ -72,7 +72,8 @@ struct mo_own_user {
     gid_t gid;
     struct mo_err rights; /* code < 0: why unused rights were not given up */
     int helper;           /* of the privileged helper; 0: none */
-    int listener;         /* bound for server.listen and server.port; 0: none */
+    pid_t helper_pid;
+    int listener; /* bound for server.listen and server.port; 0: none */
     char listen[256];
     int64_t port;
     char home[PATH_MAX], cwd[PATH_MAX], state_dir[PATH_MAX];

@@ -123,7 +123,7 @@ void mo_serve_reload(struct server *s)
 static void check_helper(struct server *s)
 {
     if (!s->user->helper || s->helper_gone ||
-        mo_privileged_alive(s->user->helper))
+        mo_privileged_alive(s->user->helper, s->user->helper_pid))
         return;
     s->helper_gone = true;
     mo_log(s->log, MO_ERROR, "serve",

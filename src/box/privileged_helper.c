@@ -12,6 +12,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,6 +45,7 @@ union control { /* room for one descriptor; alignment may let in a second */
 
 struct helper {
     int sock, launcher, null;
+    int server;     /* pidfd */
     char owner[32]; /* "UID:GID" */
     char dir[PATH_MAX];
     char files[MO_PRIVILEGED_FILES][PATH_MAX];
@@ -238,16 +241,29 @@ static void answer(struct helper *h, const struct ask *a, int sock)
     }
 }
 
+/* A copy of the socket in another process does not keep the helper: without the
+ * server it ends. */
+static bool await_request(const struct helper *h)
+{
+    struct pollfd p[2] = {{.fd = h->sock, .events = POLLIN},
+                          {.fd = h->server, .events = POLLIN}};
+
+    while (poll(p, 2, -1) < 0)
+        if (errno != EINTR)
+            return false;
+    return p[1].revents == 0;
+}
+
 static void run_helper(struct helper *h)
 {
-    for (;;) {
+    while (await_request(h)) {
         struct ask a[2]; /* a longer packet is not ours */
         mo_autofd int sock = -1;
         ssize_t n = receive_fd(h->sock, a, sizeof(a), &sock);
 
         if (n == 0 ||
             (n < 0 && errno != ENOBUFS && errno != ENOMEM && errno != EMFILE))
-            _exit(0);
+            return;
         if (n == (ssize_t)sizeof(*a) && sock >= 0)
             answer(h, a, sock);
     }
@@ -259,23 +275,23 @@ static void leave_server(struct helper *h)
 {
     static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,
                                   SIGPIPE, SIGCHLD, SIGQUIT};
-    int fds[] = {h->sock, h->launcher, h->null};
+    int fds[] = {h->sock, h->launcher, h->null, h->server};
 
     (void)prctl(PR_SET_NAME, "mo-privileged");
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (size_t i = 0; i < MO_COUNT(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
     for (int i = 0; i <= STDERR_FILENO; i++)
         (void)dup2(h->null, i);
-    for (int i = 0; i < 3; i++) /* above those to be closed */
+    for (size_t i = 0; i < MO_COUNT(fds); i++) /* above those to be closed */
         fds[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, 16);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (int)MO_COUNT(fds); i++)
         if (fds[i] >= 0)
             (void)dup3(fds[i], 3 + i, O_CLOEXEC);
     h->sock = 3;
     h->launcher = h->launcher < 0 ? -1 : 4;
     h->null = 5;
-    closefrom(6);
+    h->server = 6;
+    closefrom(7);
     if (setgroups(0, NULL) < 0)
         _exit(1);
 }
@@ -285,8 +301,9 @@ static int helper_init(struct helper *h, const struct mo_privileged_opts *o,
 {
     *h = (struct helper){.sock = -1, .launcher = -1};
     h->null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (h->null < 0)
-        return mo_fail_sys(e, "/dev/null");
+    h->server = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (h->null < 0 || h->server < 0)
+        return mo_fail_sys(e, "privileged helper");
     (void)snprintf(h->owner, sizeof(h->owner), "%u:%u", (unsigned)o->uid,
                    (unsigned)o->gid);
     (void)snprintf(h->dir, sizeof(h->dir), "%s", o->dir);
@@ -301,17 +318,17 @@ static int helper_init(struct helper *h, const struct mo_privileged_opts *o,
 static void helper_close(struct helper *h)
 {
     mo_close_fd(&h->null);
+    mo_close_fd(&h->server);
     mo_close_fd(&h->launcher);
     mo_close_fd(&h->sock);
     mo_free(h);
 }
 
-int mo_privileged_start(const struct mo_privileged_opts *o, int *fd,
+int mo_privileged_start(const struct mo_privileged_opts *o, int *fd, pid_t *pid,
                         struct mo_err *e)
 {
     struct helper *h = mo_new(struct helper);
     int pair[2] = {-1, -1}, rc;
-    pid_t pid;
 
     if (!h)
         return mo_fail(e, MO_ENOMEM, "privileged helper");
@@ -320,12 +337,13 @@ int mo_privileged_start(const struct mo_privileged_opts *o, int *fd,
         rc = mo_fail_sys(e, "privileged helper");
     if (rc == 0) {
         h->sock = pair[1];
-        pid = fork();
-        if (pid == 0) {
+        *pid = fork();
+        if (*pid == 0) {
             leave_server(h);
             run_helper(h);
+            _exit(0);
         }
-        if (pid < 0)
+        if (*pid < 0)
             rc = mo_fail_sys(e, "privileged helper");
     }
     if (rc == 0)
@@ -347,11 +365,15 @@ bool mo_privileged_is(int fd)
            type == SOCK_SEQPACKET;
 }
 
-bool mo_privileged_alive(int fd)
+bool mo_privileged_alive(int fd, pid_t pid)
 {
     struct pollfd p = {.fd = fd};
 
-    return poll(&p, 1, 0) == 0;
+    if (poll(&p, 1, 0) == 0)
+        return true;
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return false;
 }
 
 static int has_ended(struct mo_err *e)

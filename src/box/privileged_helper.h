@@ -5,7 +5,7 @@
  * makes, removing what killed boxes left, and reading again a file of the
  * configuration that only root can read. A process forked before the drop does
  * these three and nothing else. It runs no code of a peer, has one socket, and
- * ends with the server.
+ * ends with the server, also if another process has a copy of the socket.
  *
  * A request is one packet of two bytes with one descriptor, a unix socket that
  * the server made; the answer comes on that socket:
@@ -43,13 +43,13 @@ struct mo_privileged_opts {
 
 /* Forks the helper. Call it as root, before the first thread. *fd belongs to
  * the caller; the helper ends when its last copy is closed. */
-int mo_privileged_start(const struct mo_privileged_opts *o, int *fd,
+int mo_privileged_start(const struct mo_privileged_opts *o, int *fd, pid_t *pid,
                         struct mo_err *e);
 
 /* True if fd is the socket of a helper, and not mo-box in memory. */
 bool mo_privileged_is(int fd);
-/* False: the helper has ended. */
-bool mo_privileged_alive(int fd);
+/* False: the helper has ended, and its process is collected. */
+bool mo_privileged_alive(int fd, pid_t pid);
 
 /* The following may be called from any thread. MO_EUNAVAIL: the helper has
  * ended; the message says what to do. */
