@@ -4,11 +4,13 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { connect as tlsConnect } from 'node:tls';
+import { promisify } from 'node:util';
 
 import { eventually, lives } from '../lib/outside.mjs';
 import { BIN, Server, until, within } from './server.mjs';
@@ -206,6 +208,44 @@ test('a configuration that only root can read is reloaded', { skip: notRoot }, a
     await chmod(join(dir, 'conf'), 0o700);
     server.child.kill('SIGHUP');
     await until(loaded(4), 'the next one');
+  } finally {
+    await server.stopClean();
+    await rm(dir, { recursive: true, force: true });
+  }
+});
+
+/** NAME.crt and NAME.key. */
+const certificate = (dir, name) => promisify(execFile)('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt',
+  'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', `/CN=${name}`,
+  '-keyout', join(dir, `${name}.key`), '-out', join(dir, `${name}.crt`)]);
+
+/** The name in the certificate that it shows now. */
+const nameAt = (port) => new Promise((resolve, reject) => {
+  const s = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+    resolve(s.getPeerCertificate().subject.CN);
+    s.destroy();
+  }).once('error', reject);
+});
+
+test('keys that only root can read are used and renewed, also behind a link', { skip: notRoot }, async () => {
+  const { dir, env } = await place();
+  const keys = join(dir, 'keys');
+  await mkdir(keys, { mode: 0o700 });
+  await Promise.all([certificate(keys, 'first'), certificate(keys, 'second')]);
+  const point = async (name) => {
+    for (const end of ['crt', 'key']) {
+      await rm(join(keys, `live.${end}`), { force: true });
+      await symlink(`${name}.${end}`, join(keys, `live.${end}`));
+    }
+  };
+  await point('first');
+  const server = await Server.start(['--tls-cert', join(keys, 'live.crt'), '--tls-key', join(keys, 'live.key')], { dir, env });
+  try {
+    assertDropped(server.pid);
+    assert.equal(await nameAt(server.port), 'first');
+    await point('second');
+    server.child.kill('SIGHUP');
+    await until(async () => (await nameAt(server.port)) === 'second', 'the new certificate');
   } finally {
     await server.stopClean();
     await rm(dir, { recursive: true, force: true });
