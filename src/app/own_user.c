@@ -129,6 +129,7 @@ static int find_home(struct mo_own_user *u, const struct mo_config *c,
 {
     const char *home = mo_config_find_env(c->environ, "HOME");
     size_t n = strlen(c->store.dir);
+    struct stat st;
     int rc;
 
     if (!is_users(u, home))
@@ -143,7 +144,8 @@ static int find_home(struct mo_own_user *u, const struct mo_config *c,
     if (strcmp(c->store.dir, MO_STATE_DIR_STATE) == 0)
         (void)snprintf(u->home, sizeof(u->home), MO_STATE_DIR_HOME);
     rc = make_dir(u, u->home, e);
-    if (rc == 0 && !is_users(u, u->home))
+    if (rc == 0 && (lstat(u->home, &st) < 0 || !S_ISDIR(st.st_mode) ||
+                    st.st_uid != u->uid))
         rc = mo_fail(e, MO_EPOLICY,
                      "%s must be a directory of user %u: it is the HOME of "
                      "servers",
@@ -156,7 +158,13 @@ static int make_dirs(struct mo_own_user *u, const struct mo_config *c,
 {
     int rc = make_dir(u, c->store.dir, e);
 
-    return rc < 0 ? rc : find_home(u, c, who, e);
+    if (rc == 0)
+        rc = find_home(u, c, who, e);
+    return rc < 0 ? mo_wrap(e,
+                            "no place for the state of user %u (set "
+                            "MCP_ORCHESTRATOR_STATE_DIR to another)",
+                            (unsigned)u->uid)
+                  : 0;
 }
 
 /* --- what needs root ------------------------------------------------------ */

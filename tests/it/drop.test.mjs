@@ -12,6 +12,7 @@ import { test } from 'node:test';
 import { connect as tlsConnect } from 'node:tls';
 import { promisify } from 'node:util';
 
+import { dockerd, noDocker } from '../lib/dockerd.mjs';
 import { eventually, lives } from '../lib/outside.mjs';
 import { BIN, Server, until, within } from './server.mjs';
 import { House } from './talk_kit.mjs';
@@ -36,10 +37,10 @@ async function place({ owner = USER } = {}) {
 const field = (pid, name) => new RegExp(`^${name}:[ \\t]*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
 const uids = (pid) => field(pid, 'Uid').split(/\s+/).map(Number);
 
-function assertDropped(pid, user = USER) {
+function assertDropped(pid, user = USER, groups = '') {
   assert.deepEqual(uids(pid), [user, user, user, user]);
   assert.deepEqual(field(pid, 'Gid').split(/\s+/).map(Number), [user, user, user, user]);
-  assert.equal(field(pid, 'Groups').trim(), '');
+  assert.equal(field(pid, 'Groups').trim(), groups);
   for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
     assert.match(field(pid, set), /^0+$/, set);
   assert.equal(field(pid, 'NoNewPrivs'), '1');
@@ -111,6 +112,26 @@ test('it becomes the owner of its state directory; boxes survive it', { skip: no
     assertOwned(state);
   } finally {
     await house.stop();
+  }
+});
+
+test("Docker's boxes work through the group of its socket", { skip: notRoot || noDocker }, async () => {
+  const GROUP = 19980;
+  const engine = await dockerd();
+  const { dir, env } = await place();
+  let house;
+  try {
+    await chmod(engine.dir, 0o755);
+    await chown(engine.sock, 0, GROUP);
+    await chmod(engine.sock, 0o660);
+    house = await House.start({ dir, env, config: { sandbox: { driver: 'docker', dockerHost: engine.host, warm: 0 } } });
+    assertDropped(house.server.pid, USER, String(GROUP));
+    const tab = house.tab();
+    await tab.ready();
+    assert.match(await house.inBox(tab, 'echo in a box'), /in a box/);
+  } finally {
+    await house?.stop();
+    engine.cleanUp();
   }
 });
 

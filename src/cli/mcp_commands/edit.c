@@ -267,8 +267,10 @@ int mo_run_mcp_remove(struct mo_cli *c)
 
     if (rc == 0)
         rc = change_file(c, &m, path, mo_span(NULL, 0), "removed");
+    mo_own_user_begin(&m.cfg.user);
     if (rc == 0)
         mo_gateway_setup_forget(m.cfg.now, c->args[0]);
+    mo_own_user_end(&m.cfg.user);
     return rc;
 }
 
