@@ -361,9 +361,11 @@ static int change_user(struct mo_own_user *u, struct mo_config_holder *h,
         rc = open_for_root(u, h, serves, e);
     if (rc == 0)
         rc = set_environment(u, who, e);
-    if (rc == 0)
-        rc = mo_rights_become(u->uid, u->gid, groups, n, setuids, e);
-    return rc < 0 ? rc : enter_dirs(u, e);
+    if (rc < 0)
+        return rc;
+    if (mo_rights_become(u->uid, u->gid, groups, n, setuids, e) < 0)
+        return mo_wrap(e, "cannot give up root (`serve --user root` keeps it)");
+    return enter_dirs(u, e);
 }
 
 /* server.user for somebody who cannot change the user. */
@@ -430,28 +432,25 @@ int mo_own_user_listener(struct mo_own_user *u,
     return fd;
 }
 
-bool mo_own_user_file(const struct mo_own_user *u, const char *path, int *fd,
+void mo_own_user_file(const struct mo_own_user *u, const char *path, int *fd,
                       char out[PATH_MAX])
 {
     struct mo_file_stamp stamp;
-    char full[PATH_MAX] = "";
 
     *fd = -1;
     (void)snprintf(out, PATH_MAX, "%s", path);
     if (!u->changed)
-        return false;
-    absolute(u, path, full);
-    (void)snprintf(out, PATH_MAX, "%s", full);
-    if (access(full, R_OK) == 0 || errno != EACCES)
-        return false;
+        return;
+    absolute(u, path, out); /* the working directory may be another now */
+    if (access(out, R_OK) == 0 || errno != EACCES)
+        return;
     for (unsigned i = 0; i < MO_PRIVILEGED_FILES; i++) {
-        if (strcmp(full, u->files[i]) != 0 ||
-            mo_privileged_open(u->helper, i, false, &stamp, fd, NULL) < 0)
+        if (strcmp(out, u->files[i]) != 0)
             continue;
-        (void)snprintf(out, PATH_MAX, "/proc/self/fd/%d", *fd);
-        return true;
+        if (mo_privileged_open(u->helper, i, false, &stamp, fd, NULL) == 0)
+            (void)snprintf(out, PATH_MAX, "/proc/self/fd/%d", *fd);
+        return;
     }
-    return false;
 }
 
 void mo_own_user_begin(const struct mo_own_user *u)

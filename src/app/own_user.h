@@ -100,9 +100,9 @@ int mo_own_user_reduce(const struct mo_config *c, struct mo_err *e);
 /* Takes the socket bound for this address, or returns 0. */
 int mo_own_user_listener(struct mo_own_user *u,
                          const struct mo_config_server *c);
-/* Opens a file of the configuration that only root can read: a path in /proc
- * that leads to its content while *fd is open. False: the path as it is. */
-bool mo_own_user_file(const struct mo_own_user *u, const char *path, int *fd,
+/* The path of a file of the configuration, or, if only root can read it, a path
+ * in /proc that leads to its content while *fd is open. */
+void mo_own_user_file(const struct mo_own_user *u, const char *path, int *fd,
                       char out[PATH_MAX]);
 
 /* Between these calls a command that stays root acts as the owner of the state

@@ -11,8 +11,8 @@ static struct mo_tls_ctx *new_tls(const struct server *s, struct mo_err *e)
     mo_autofd int cert_fd = -1, key_fd = -1;
     char cert[PATH_MAX], key[PATH_MAX];
 
-    (void)mo_own_user_file(s->user, c->cert, &cert_fd, cert);
-    (void)mo_own_user_file(s->user, c->key, &key_fd, key);
+    mo_own_user_file(s->user, c->cert, &cert_fd, cert);
+    mo_own_user_file(s->user, c->key, &key_fd, key);
     return mo_tls_server_new(cert, key, e);
 }
 

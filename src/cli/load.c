@@ -71,8 +71,8 @@ static bool is_one_of(const struct mo_cli *c, mo_cmd_run *const *v, size_t n)
 
 int mo_cmd_change_user(const struct mo_cli *c, struct mo_cmd_config *cfg)
 {
-    static mo_cmd_run *const readers[] = {
-        mo_run_config_allow, mo_run_config_check, mo_run_config_show};
+    static mo_cmd_run *const readers[] = {mo_run_config_check,
+                                          mo_run_config_show};
     static mo_cmd_run *const editors[] = {mo_run_mcp_add, mo_run_mcp_disable,
                                           mo_run_mcp_enable, mo_run_mcp_import,
                                           mo_run_mcp_remove};
@@ -84,8 +84,8 @@ int mo_cmd_change_user(const struct mo_cli *c, struct mo_cmd_config *cfg)
     struct mo_err e = {0};
     int rc;
 
-    if (is_one_of(c, readers, MO_COUNT(readers)))
-        return 0;
+    if (cfg->h.file.there && is_one_of(c, readers, MO_COUNT(readers)))
+        return 0; /* a file of root, and nothing else is read */
     rc = mo_own_user_enter(&cfg->user, &cfg->h, &o, &rep, &e);
     cfg->now = cfg->h.now;
     if (rc == 0)

@@ -174,7 +174,8 @@ async function lowPort() {
 test('--user makes a missing directory for that user; a low port works', { skip: notRoot }, async () => {
   const { dir, state, env } = await place({ owner: null });
   const port = await lowPort();
-  const server = await Server.start(['--user', String(USER), '--port', String(port)], { dir, env });
+  const server = await Server.start(['--user', String(USER), '--port', String(port)],
+    { dir, env: { ...env, ASAN_OPTIONS: 'detect_leaks=1' } });
   try {
     assert.equal(server.port, port);
     assertDropped(server.pid);
