@@ -1,5 +1,6 @@
 #include "app/own_user.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -289,6 +290,46 @@ static int set_environment(const struct mo_own_user *u,
     return rc < 0 ? mo_fail_sys(e, "environment") : 0;
 }
 
+/* What an earlier server of root has left there. */
+static int check_entries(const struct mo_own_user *u, struct mo_err *e)
+{
+    DIR *d = opendir(u->state_dir);
+    struct dirent *en = NULL;
+    int rc = 0;
+
+    if (!d)
+        return mo_fail_sys(e, "%s", u->state_dir);
+    for (en = readdir(d); rc == 0 && en; en = readdir(d))
+        if (strcmp(en->d_name, "..") != 0 &&
+            faccessat(dirfd(d), en->d_name, R_OK, AT_EACCESS) < 0 &&
+            errno == EACCES)
+            rc = mo_fail(e, MO_EPOLICY,
+                         "user %u owns the state directory but cannot read %s "
+                         "in it: `chown -R %u: %s`",
+                         (unsigned)u->uid, en->d_name, (unsigned)u->uid,
+                         u->state_dir);
+    closedir(d);
+    return rc;
+}
+
+/* It would be missed only when somebody needs it. */
+static int check_anchor(const struct mo_own_user *u, const struct mo_config *c,
+                        struct mo_err *e)
+{
+    struct mo_span path = mo_span_cstr(c->audit.anchor);
+    mo_autofd int fd = -1;
+
+    if (!mo_span_strip(&path, MO_SPAN("file:")))
+        return 0;
+    fd = open(path.p, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return 0;
+    return mo_fail_sys(e,
+                       "audit.anchor: user %u cannot write %s; change its "
+                       "owner",
+                       (unsigned)u->uid, path.p);
+}
+
 /* A server starts in the working directory, so the user must reach it. */
 static int enter_dirs(const struct mo_own_user *u, struct mo_err *e)
 {
@@ -301,7 +342,7 @@ static int enter_dirs(const struct mo_own_user *u, struct mo_err *e)
     if (faccessat(AT_FDCWD, u->cwd, R_OK | X_OK, AT_EACCESS) < 0 &&
         chdir(u->home) < 0)
         return mo_fail_sys(e, "%s", u->home);
-    return 0;
+    return check_entries(u, e);
 }
 
 static int reopen(void *ctx, const char *path, struct mo_buf *out,
@@ -365,7 +406,8 @@ static int change_user(struct mo_own_user *u, struct mo_config_holder *h,
         return rc;
     if (mo_rights_become(u->uid, u->gid, groups, n, setuids, e) < 0)
         return mo_wrap(e, "cannot give up root (`serve --user root` keeps it)");
-    return enter_dirs(u, e);
+    rc = enter_dirs(u, e);
+    return rc < 0 || !serves ? rc : check_anchor(u, h->now, e);
 }
 
 /* server.user for somebody who cannot change the user. */

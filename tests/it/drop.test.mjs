@@ -347,6 +347,37 @@ for (const [what, how, args, says] of REFUSED)
     }
   });
 
+test('refused: what it could not do as that user, with what to do', { skip: notRoot }, async () => {
+  const at = await place();
+  const serve = () => command(['serve', '--port', '0', '--test-bare'], at);
+  try {
+    await writeFile(join(at.dir, 'mcp-orchestrator.json'), JSON.stringify({ audit: { anchor: `file:${at.dir}/anchor` } }));
+    assert.match((await serve()).err, /audit\.anchor: user 19990 cannot write .*change its owner/);
+    await rm(join(at.dir, 'mcp-orchestrator.json'));
+    await writeFile(join(at.state, 'token'), 'x', { mode: 0o600 });
+    assert.match((await serve()).err, /cannot read token in it: `chown -R 19990: /);
+    await rm(join(at.state, 'token'));
+    await chmod(at.dir, 0o700);
+    assert.match((await serve()).err, /cannot reach the state directory.*chmod o\+x/);
+    await chmod(at.dir, 0o755);
+  } finally {
+    await rm(at.dir, { recursive: true, force: true });
+  }
+});
+
+test("the page cannot change a file of root, and says who can", { skip: notRoot }, async () => {
+  const { dir, env } = await place();
+  const house = await House.start({ dir, env });
+  try {
+    const answer = await fetch(`${house.server.url}/api/mcp/add`, { method: 'POST',
+      headers: { 'content-type': 'application/json' }, body: JSON.stringify({ name: 'x', command: '/bin/true' }) });
+    assert.equal(answer.status, 403);
+    assert.match((await answer.json()).detail, /is root's and this server is not root.*mcp-orchestrator mcp/);
+  } finally {
+    await house.stop();
+  }
+});
+
 test("root's own directory keeps a server of root, with a warning", { skip: notRoot }, async () => {
   const { dir, env } = await place({ owner: 0 });
   for (const [args, says] of [[[], /running as root.*chown -R 19999: /], [['--user', 'root'], /running as root, as asked for/]]) {
