@@ -34,10 +34,15 @@ static bool is_mandatory(int kind)
 
 /* --- groups -------------------------------------------------------------- */
 
-static void cg_init(struct mo_cg *g, const char *id)
+static void cg_init(struct mo_cg *g, const char *id,
+                    const struct mo_owner *owner)
 {
     *g = (struct mo_cg){0};
     snprintf(g->name, sizeof(g->name), "%s", id);
+    snprintf(g->parent_name, sizeof(g->parent_name), PARENT);
+    if (owner->is_other)
+        snprintf(g->parent_name, sizeof(g->parent_name), PARENT "-%u",
+                 (unsigned)owner->uid);
     for (int i = 0; i < MO_CG_KINDS; i++)
         g->parent[i] = g->dir[i] = -1;
 }
@@ -61,14 +66,14 @@ static void wanted_of_v2(const struct mo_cg *g, char out[VALUE_MAX])
                                   controllers[i]);
 }
 
-static bool usable_v2(int at, const char *wanted, int *parent)
+static bool usable_v2(const char *name, int at, const char *wanted, int *parent)
 {
     mo_autofd int dir = -1;
 
     if (wanted[0] &&
         mo_kernel_file_write(at, "cgroup.subtree_control", wanted) < 0)
         return false;
-    dir = make_dir(at, PARENT);
+    dir = make_dir(at, name);
     if (dir < 0)
         return false;
     if (wanted[0] &&
@@ -91,7 +96,7 @@ static int open_v2_parent(struct mo_cg *g, const struct mo_hier *h,
     for (int i = 0; at >= 0 && i < ROOT_TRIES; i++) {
         int up;
 
-        if (usable_v2(at, wanted, &g->parent[MO_CG_V2]))
+        if (usable_v2(g->parent_name, at, wanted, &g->parent[MO_CG_V2]))
             return 0;
         if (mo_hier_is_top(h, at))
             break;
@@ -113,7 +118,7 @@ static int open_v1_parent(struct mo_cg *g, const struct mo_hier *h, int kind,
 {
     mo_autofd int at = mo_hier_open(h, controllers[kind], MO_HIER_OWN);
 
-    g->parent[kind] = at < 0 ? -1 : make_dir(at, PARENT);
+    g->parent[kind] = at < 0 ? -1 : make_dir(at, g->parent_name);
     if (g->parent[kind] >= 0)
         return 0;
     if (!is_mandatory(kind))
@@ -145,6 +150,18 @@ static int find_parents(struct mo_cg *g, struct mo_err *e)
                      "controllers pids, memory and cpu");
     mo_hier_free(h);
     return rc;
+}
+
+/* A directory of cgroups has one link more for each group in it. */
+static bool has_room(const struct mo_cg *g)
+{
+    struct stat st;
+
+    for (int i = 0; i < MO_CG_KINDS; i++)
+        if (g->parent[i] >= 0 && fstat(g->parent[i], &st) == 0 &&
+            st.st_nlink >= MO_OWNER_BOXES + 2)
+            return false;
+    return true;
 }
 
 static int make_groups(struct mo_cg *g, struct mo_err *e)
@@ -242,12 +259,15 @@ static void close_groups(struct mo_cg *g)
     }
 }
 
-int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r, struct mo_err *e)
+int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r,
+               const struct mo_owner *owner, struct mo_err *e)
 {
     int rc;
 
-    cg_init(g, r->id);
+    cg_init(g, r->id, owner);
     rc = find_parents(g, e);
+    if (rc == 0 && owner->is_other && !has_room(g))
+        rc = mo_fail(e, MO_EBUSY, "this user has %d boxes", MO_OWNER_BOXES);
     if (rc == 0)
         rc = make_groups(g, e);
     if (rc == 0)
@@ -404,12 +424,12 @@ int mo_cg_remove(struct mo_cg *g, struct mo_err *e)
     return rc;
 }
 
-int mo_cg_sweep(const char *id, struct mo_err *e)
+int mo_cg_sweep(const char *id, const struct mo_owner *owner, struct mo_err *e)
 {
     struct mo_cg g;
     int rc;
 
-    cg_init(&g, id);
+    cg_init(&g, id, owner);
     rc = find_parents(&g, e);
     for (int i = 0; rc == 0 && i < MO_CG_KINDS; i++)
         if (g.parent[i] >= 0)

@@ -23,6 +23,7 @@
 
 #include "base/str.h"
 #include "codec/boxreq.h"
+#include "launcher/owner.h"
 
 enum mo_cg_kind {
     MO_CG_PIDS,
@@ -33,15 +34,20 @@ enum mo_cg_kind {
     MO_CG_KINDS
 };
 
+#define MO_CG_PARENT_MAX 32
+
 struct mo_cg {
     char name[MO_BOXREQ_ID_MAX + 1];
-    int parent[MO_CG_KINDS]; /* "mo-box", or -1: no such group */
-    int dir[MO_CG_KINDS];    /* the box's own group, or -1 */
-    bool on_v2[MO_CG_KINDS]; /* this controller is in v2 */
+    char parent_name[MO_CG_PARENT_MAX]; /* "mo-box", or the owner's */
+    int parent[MO_CG_KINDS];            /* or -1: no such group */
+    int dir[MO_CG_KINDS];               /* the box's own group, or -1 */
+    bool on_v2[MO_CG_KINDS];            /* this controller is in v2 */
 };
 
-/* Create the groups and write the limits. A failure leaves nothing behind. */
-int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r, struct mo_err *e);
+/* Create the groups and write the limits. A failure leaves nothing behind.
+ * MO_EBUSY: the owner has MO_OWNER_BOXES already. */
+int mo_cg_open(struct mo_cg *g, const struct mo_boxreq *r,
+               const struct mo_owner *owner, struct mo_err *e);
 /* Move the calling process, which has one thread, into the v1 groups; it was
  * cloned into v2 (mo_cg_clone_fd). The process moves itself through "tasks",
  * because moving another process waits for all processors and took up to 15
@@ -57,6 +63,6 @@ void mo_cg_stats(const struct mo_cg *g, struct mo_boxstats *out);
 int mo_cg_remove(struct mo_cg *g, struct mo_err *e);
 
 /* Kill and remove what a dead keeper left of this box. */
-int mo_cg_sweep(const char *id, struct mo_err *e);
+int mo_cg_sweep(const char *id, const struct mo_owner *owner, struct mo_err *e);
 
 #endif

@@ -43,7 +43,8 @@ struct keeper {
     uint64_t started;         /* wall clock, s */
     uint64_t starts;
     uint64_t landlock;
-    uid_t uid, owner;
+    uid_t uid;
+    struct mo_owner owner;
     bool root, frozen, running, done;
     int slot, dir, listener, signals, program;
 };
@@ -127,19 +128,19 @@ static int open_dir(struct keeper *k, struct mo_err *e)
 {
     struct stat st;
 
-    k->dir = open(k->r.dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    k->dir = mo_owner_open_dir(&k->owner, k->r.dir);
     if (k->dir < 0 || fstat(k->dir, &st) < 0)
         return mo_fail_sys(e, "%s", k->r.dir);
-    if (st.st_uid != geteuid() || (st.st_mode & 077))
+    if (st.st_uid != k->owner.uid || (st.st_mode & 077))
         return mo_fail(e, MO_EPOLICY,
-                       "%s: must belong to this user alone (mode 0700)",
+                       "%s: must belong to the owner alone (mode 0700)",
                        k->r.dir);
     return 0;
 }
 
 /* Listen before the socket has its name, so nobody finds it refusing. The path
  * through /proc keeps long directories within the 108 bytes of an address. */
-static int open_socket(struct keeper *k, struct mo_err *e)
+static int name_socket(struct keeper *k, struct mo_err *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char name[MO_BOXREQ_ID_MAX + 8], temp[MO_BOXREQ_ID_MAX + 8];
@@ -164,6 +165,16 @@ static int open_socket(struct keeper *k, struct mo_err *e)
     return 0;
 }
 
+static int open_socket(struct keeper *k, struct mo_err *e)
+{
+    int rc;
+
+    mo_owner_enter(&k->owner);
+    rc = name_socket(k, e);
+    mo_owner_leave(&k->owner);
+    return rc;
+}
+
 static void close_socket(struct keeper *k)
 {
     char name[MO_BOXREQ_ID_MAX + 8];
@@ -171,7 +182,9 @@ static void close_socket(struct keeper *k)
     if (k->listener < 0)
         return;
     snprintf(name, sizeof(name), "%s.sock", k->r.id);
+    mo_owner_enter(&k->owner);
     unlinkat(k->dir, name, 0);
+    mo_owner_leave(&k->owner);
     mo_close_fd(&k->listener);
 }
 
@@ -182,7 +195,7 @@ static bool may_connect(const struct keeper *k, int fd)
 
     /* in a user namespace other users, root too, appear as the overflow user */
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
-           (who.uid == k->owner || (k->root && who.uid == 0));
+           (who.uid == k->owner.uid || (k->root && who.uid == 0));
 }
 
 static void on_connection(struct keeper *k)
@@ -456,6 +469,8 @@ static int await_request(struct keeper *k, struct mo_err *e)
     if (m.type != MO_BOXMSG_START || !mo_boxreq_id_ok(m.u.req.id) ||
         m.fds != m.u.req.by_fd)
         return mo_fail(e, MO_EPROTO, "not a request to start a box");
+    if (k->owner.is_other && m.u.req.views[0])
+        return mo_fail(e, MO_EPOLICY, "views of the host are not for others");
     k->r = m.u.req;
     k->program = mo_wire_take_fd(&k->starter, 0);
     return 0;
@@ -506,23 +521,23 @@ static int set_up_box(struct keeper *k, struct mo_err *e)
     if (rc == 0)
         rc = open_socket(k, e);
     if (rc == 0)
-        rc = mo_cg_open(&k->cg, &k->r, e);
+        rc = mo_cg_open(&k->cg, &k->r, &k->owner, e);
     if (rc == 0)
-        rc = mo_view_enter(&k->r, k->uid, e);
+        rc = mo_view_enter(&k->r, k->uid, &k->owner, e);
     if (rc == 0)
         rc = start_program(k, &k->r, k->program, e);
     mo_close_fd(&k->program);
     return rc;
 }
 
-static void keeper_init(struct keeper *k, int fd)
+static void keeper_init(struct keeper *k, int fd, const struct mo_owner *owner)
 {
     *k = (struct keeper){.slot = -1,
                          .dir = -1,
                          .listener = -1,
                          .signals = -1,
                          .program = -1,
-                         .owner = geteuid(),
+                         .owner = *owner,
                          .root = geteuid() == 0,
                          .landlock = mo_landlock_abi(),
                          .started = mo_wall_ms() / 1000};
@@ -554,13 +569,13 @@ static void adopt_starter(struct keeper *k)
     on_attach(k, &k->clients[0]);
 }
 
-int mo_keeper(int fd)
+int mo_keeper(int fd, const struct mo_owner *owner)
 {
     struct keeper k;
     struct mo_err e;
     int rc;
 
-    keeper_init(&k, fd);
+    keeper_init(&k, fd, owner);
     rc = start_box(&k, &e);
     if (rc == 0) {
         adopt_starter(&k);

@@ -21,17 +21,18 @@
  *  3. At most one client is attached; a newer one takes over and the older
  *     one is told (TAKEN).
  *
- * Limits: MO_KEEPER_CLIENTS connections; one more is closed at once. Only our
- * own user and root may connect. */
+ * Limits: MO_KEEPER_CLIENTS connections; one more is closed at once. Only the
+ * owner (owner.h) and root may connect. */
 #ifndef MO_LAUNCHER_KEEPER_H
 #define MO_LAUNCHER_KEEPER_H
 
 #include "base/err.h"
+#include "launcher/owner.h"
 
 #define MO_KEEPER_CLIENTS 8
 #define MO_KEEPER_WAIT_S  20 /* seconds to wait for the request */
 
 /* Runs until the box is gone. Returns the exit status of the process. */
-int mo_keeper(int fd);
+int mo_keeper(int fd, const struct mo_owner *owner);
 
 #endif

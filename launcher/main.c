@@ -3,6 +3,7 @@
  *   mo-box             start and keep the box requested on stdin, which is a
  *                      unix socket
  *   mo-box --sweep DIR remove what killed keepers left behind
+ *   mo-box --owner UID:GID ...  either of them, for another user (owner.h)
  *
  * A separate small static program, so the orchestrator never forks privileged
  * code and this one is short enough to review. Order of events:
@@ -35,17 +36,18 @@
 
 static int print_usage(void)
 {
-    fprintf(stderr, "usage: mo-box (with a request on a socket as stdin)\n"
-                    "       mo-box --sweep DIR\n");
+    fprintf(stderr, "usage: mo-box [--owner UID:GID] (with a request on a "
+                    "socket as stdin)\n"
+                    "       mo-box [--owner UID:GID] --sweep DIR\n");
     return 2;
 }
 
-static int sweep_dir(const char *dir)
+static int sweep_dir(const char *dir, const struct mo_owner *owner)
 {
     struct mo_err e;
     unsigned n;
 
-    if (mo_sweep(dir, &n, &e) < 0) {
+    if (mo_sweep(dir, owner, &n, &e) < 0) {
         fprintf(stderr, "mo-box: %s\n", e.msg);
         return 1;
     }
@@ -79,15 +81,24 @@ static int detach_process(void)
 
 int main(int argc, char **argv)
 {
+    const char *whose = NULL;
+    struct mo_owner owner;
     int type, request;
     socklen_t n = sizeof(type);
 
+    if (argc >= 3 && strcmp(argv[1], "--owner") == 0) {
+        whose = argv[2];
+        argc -= 2;
+        argv += 2;
+    }
+    if (mo_owner_init(&owner, whose) < 0)
+        return print_usage();
     if (argc == 3 && strcmp(argv[1], "--sweep") == 0)
-        return sweep_dir(argv[2]);
+        return sweep_dir(argv[2], &owner);
     if (argc != 1 ||
         getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &n) < 0)
         return print_usage();
     prctl(PR_SET_NAME, "mo-box"); /* the name is wrong if run from memory */
     request = detach_process();
-    return request < 0 ? 1 : mo_keeper(request);
+    return request < 0 ? 1 : mo_keeper(request, &owner);
 }

@@ -9,10 +9,10 @@
 
 #include <sys/types.h>
 
-#include "base/err.h"
+#include "codec/boxreq.h"
 
-#define MO_SLOT_FIRST_UID 20000
-#define MO_SLOT_MAX       4096
+#define MO_SLOT_FIRST_UID MO_BOX_UID_FIRST
+#define MO_SLOT_MAX       MO_BOX_UIDS
 
 /* *fd holds the slot until it is closed. Not root: there is only one user and
  * nothing to hold. MO_EBUSY when all are taken. */

@@ -37,7 +37,8 @@ static bool is_old(int dir, const char *name)
 }
 
 /* 1: removed; 0: nothing to do. */
-static int sweep_one(int dir, const char *name, struct mo_err *e)
+static int sweep_one(int dir, const char *name, const struct mo_owner *owner,
+                     struct mo_err *e)
 {
     struct mo_span s = mo_span_cstr(name);
     char id[MO_BOXREQ_ID_MAX + 1];
@@ -50,7 +51,9 @@ static int sweep_one(int dir, const char *name, struct mo_err *e)
     snprintf(id, sizeof(id), "%.*s", (int)(s.n - SUFFIX.n), name);
     if (!mo_boxreq_id_ok(id) || !is_dead(dir, name))
         return 0;
-    rc = mo_cg_sweep(id, e);
+    mo_owner_leave(owner);
+    rc = mo_cg_sweep(id, owner, e);
+    mo_owner_enter(owner);
     if (rc < 0)
         return rc;
     return unlinkat(dir, name, 0) == 0 || errno == ENOENT
@@ -58,23 +61,26 @@ static int sweep_one(int dir, const char *name, struct mo_err *e)
                : mo_fail_sys(e, "%s", name);
 }
 
-int mo_sweep(const char *path, unsigned *removed, struct mo_err *e)
+int mo_sweep(const char *path, const struct mo_owner *owner, unsigned *removed,
+             struct mo_err *e)
 {
-    DIR *d = opendir(path);
+    int fd = mo_owner_open_dir(owner, path), rc = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *en;
-    int rc = 0;
 
     *removed = 0;
     if (!d)
         return errno == ENOENT ? 0 : mo_fail_sys(e, "%s", path);
+    mo_owner_enter(owner);
     for (en = readdir(d); en; en = readdir(d)) {
-        int one = sweep_one(dirfd(d), en->d_name, e);
+        int one = sweep_one(dirfd(d), en->d_name, owner, e);
 
         if (one < 0)
             rc = one; /* sweep the others anyway */
         else
             *removed += (unsigned)one;
     }
+    mo_owner_leave(owner);
     closedir(d);
     return rc;
 }

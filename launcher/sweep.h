@@ -8,8 +8,11 @@
 #define MO_LAUNCHER_SWEEP_H
 
 #include "base/err.h"
+#include "launcher/owner.h"
 
-/* dir: directory of the sockets. *removed counts boxes. */
-int mo_sweep(const char *dir, unsigned *removed, struct mo_err *e);
+/* dir: directory of the sockets, read with the rights of the owner. *removed
+ * counts boxes. */
+int mo_sweep(const char *dir, const struct mo_owner *owner, unsigned *removed,
+             struct mo_err *e);
 
 #endif

@@ -37,6 +37,7 @@ int umount2(const char *, int);
 
 struct view {
     const struct mo_boxreq *r;
+    const struct mo_owner *owner;
     int root; /* of the new box */
     int proc; /* of the host */
     uid_t uid;
@@ -254,8 +255,7 @@ static bool is_ours(const char *name)
 
 static int show_image(struct view *v, struct mo_err *e)
 {
-    mo_autofd int top =
-        open(v->r->root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    mo_autofd int top = mo_owner_open_dir(v->owner, v->r->root);
     DIR *d = top < 0 ? NULL : fdopendir(dup(top));
     int rc = 0;
 
@@ -443,9 +443,11 @@ static int pivot_root_dir(struct view *v, struct mo_err *e)
     return 0;
 }
 
-int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e)
+int mo_view_enter(const struct mo_boxreq *r, uid_t uid,
+                  const struct mo_owner *owner, struct mo_err *e)
 {
     struct view v = {.r = r,
+                     .owner = owner,
                      .root = -1,
                      .proc = -1,
                      .uid = uid,

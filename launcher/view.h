@@ -27,9 +27,12 @@
 #include <sys/types.h>
 
 #include "codec/boxreq.h"
+#include "launcher/owner.h"
 
-/* Uses r->root, r->views and the sizes. uid: user and group of the box. */
-int mo_view_enter(const struct mo_boxreq *r, uid_t uid, struct mo_err *e);
+/* Uses r->root, r->views and the sizes. uid: user and group of the box. The
+ * directory r->root must be accessible to the owner. */
+int mo_view_enter(const struct mo_boxreq *r, uid_t uid,
+                  const struct mo_owner *owner, struct mo_err *e);
 
 /* Mount /proc in a box with its own pid namespace; writable until sealed. */
 int mo_view_proc(struct mo_err *e);

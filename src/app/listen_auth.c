@@ -255,23 +255,41 @@ static void put_host_port(struct mo_buf *b, const char *listen, unsigned port)
                         v6 ? "]" : "", port);
 }
 
-int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
+static int address_of(const struct mo_config_server *c, struct mo_buf *addr,
+                      struct mo_err *e)
+{
+    if (mo_listen_is_unix(c->listen))
+        (void)mo_buf_puts(addr, c->listen);
+    else
+        put_host_port(addr, c->listen, (unsigned)c->port);
+    return mo_buf_err(addr) ? mo_fail(e, MO_EINVAL, "server.listen: too long")
+                            : 0;
+}
+
+int mo_listen_auth_bind(const struct mo_config_server *c, int *fd,
                         struct mo_err *e)
 {
-    struct mo_listen_opts o = {0};
     mo_autobuf struct mo_buf addr = {.max = ADDR_MAX};
-    int rc;
+    struct mo_listen_opts o = {0};
+    int rc = address_of(c, &addr, e);
 
-    if (mo_listen_is_unix(c->listen))
-        (void)mo_buf_puts(&addr, c->listen);
-    else
-        put_host_port(&addr, c->listen, (unsigned)c->port);
     o.addr = mo_buf_cstr(&addr);
-    rc = mo_buf_err(&addr) ? mo_fail(e, MO_EINVAL, "server.listen: too long")
-                           : mo_httpd_listen(mo_site_httpd(s), &o, e);
-    if (rc < 0)
-        rc = explain_listen_error(o.addr, e);
-    return rc;
+    if (rc == 0)
+        rc = mo_listen_bind(&o, fd, e);
+    return rc < 0 ? explain_listen_error(o.addr, e) : 0;
+}
+
+int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
+                        int bound, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf addr = {.max = ADDR_MAX};
+    struct mo_listen_opts o = {.bound = bound};
+    int rc = address_of(c, &addr, e);
+
+    o.addr = mo_buf_cstr(&addr);
+    if (rc == 0)
+        rc = mo_httpd_listen(mo_site_httpd(s), &o, e);
+    return rc < 0 ? explain_listen_error(o.addr, e) : 0;
 }
 
 /* True if "localhost" reaches this address. */

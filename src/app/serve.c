@@ -1,54 +1,17 @@
-#include "app/serve.h"
-
+/* serve.c - see serve.h; configuration while running: serve_config.c. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "app/agent_setup.h"
-#include "app/listen_auth.h"
-#include "audit/audit_config.h"
+#include "app/serve_priv.h"
 #include "base/exit.h"
 #include "codec/http/url.h"
-#include "config/reload.h"
 #include "mcp/server/ep_http.h"
-#include "web/api_stats.h"
-#include "web/approvals_socket.h"
 #include "web/echo.h"
-#include "web/gateway_metrics.h"
 
 #define GRACE_MS 10000 /* time for running answers at the end */
-
-struct server {
-    struct mo_config_holder *config;
-    const struct mo_config *first; /* configuration at the start */
-    struct mo_log *log;
-    struct mo_loop *loop;
-    struct mo_site *site;
-    struct mo_sock *echo_listener; /* see web/echo.h */
-    struct mo_tls_ctx *tls;
-    struct mo_signal *signals[3];
-    struct mo_timer watch;
-    struct mo_listen_auth auth;
-    struct mo_buf link; /* signs a browser in; contains the token */
-    struct mo_runtime *runtime;
-    struct mo_agent_setup *agent;
-    struct mo_talk talk;
-    struct mo_api api;
-    struct mo_api_stats api_stats;
-    struct mo_approvals *approvals;
-    struct mo_approvals_socket *approvals_socket;
-    struct mo_gateway_metrics *metrics;
-    struct mo_gateway_setup *gateway; /* served at /mcp */
-    struct mo_manage *manage;
-    struct mo_ep_http *mcp; /* NULL: closed */
-    bool opening;           /* the runtime is being opened */
-    bool closing;
-    bool ending_part;  /* one part is being closed */
-    const char *crash; /* mo_serve_opts.test_crash */
-    uint64_t crash_seen;
-};
 
 /* --- end ------------------------------------------------------------------ */
 
@@ -133,114 +96,6 @@ static void end_now(struct server *s)
     mo_loop_run(s->loop);
 }
 
-/* --- configuration while running ----------------------------------------- */
-
-/* New connections use a renewed certificate; an invalid one is ignored. */
-static void renew_tls(struct server *s)
-{
-    const struct mo_config_tls *c = &s->first->server.tls;
-    struct mo_tls_ctx *fresh;
-    struct mo_err e;
-
-    if (!s->tls)
-        return;
-    fresh = mo_tls_server_new(c->cert, c->key, &e);
-    if (!fresh) {
-        mo_log_err(s->log, MO_ERROR, "serve", &e,
-                   "keeping the old certificate");
-        return;
-    }
-    mo_httpd_tls(mo_site_httpd(s->site), fresh);
-    mo_tls_free(s->tls);
-    s->tls = fresh;
-}
-
-/* The gate borrows from the current configuration. */
-static struct mo_gate gate_of(const struct server *s)
-{
-    const struct mo_config_list *origins = &s->config->now->server.origins;
-
-    return (struct mo_gate){.token = s->auth.token[0] ? s->auth.token : NULL,
-                            .people = s->auth.people,
-                            .npeople = s->auth.npeople,
-                            .origins = (const char *const *)origins->v,
-                            .norigins = origins->n};
-}
-
-static struct mo_httpd_limits limits_of(const struct mo_config_limits *c)
-{
-    return (struct mo_httpd_limits){
-        .connections = (unsigned)c->connections,
-        .per_peer = (unsigned)c->per_peer,
-        .head_ms = (unsigned)c->head_ms,
-        .body_ms = (unsigned)c->body_ms,
-        .idle_ms = (unsigned)c->idle_ms,
-        .send_ms = (unsigned)c->send_ms,
-        .requests = (unsigned)c->requests,
-        .body = (size_t)c->body_bytes,
-        .queue = (size_t)c->queue_bytes,
-    };
-}
-
-/* For `open`, which asks for it over the approvals socket. */
-static void make_link(struct server *s)
-{
-    mo_listen_auth_link(&s->auth, &s->first->server, s->tls != NULL,
-                        mo_httpd_port(mo_site_httpd(s->site)), &s->link);
-}
-
-/* Applies the configuration to sessions and conversations, if they are open. */
-static void apply_sessions(struct server *s)
-{
-    const struct mo_config *now = s->config->now;
-
-    if (s->runtime)
-        mo_runtime_reload(s->runtime, now);
-    if (s->agent)
-        mo_agent_setup_reload(s->agent, now);
-}
-
-static void apply_config(void *ctx)
-{
-    struct server *s = ctx;
-    const struct mo_config *now = s->config->now;
-    struct mo_httpd_limits limits = limits_of(&now->server.limits);
-    struct mo_gate gate;
-    struct mo_err e;
-
-    if (mo_listen_auth_token(&s->auth, now, s->first->server.listen, s->log,
-                             &e) < 0)
-        mo_log_err(s->log, MO_ERROR, "config", &e, "keeping the old token");
-    make_link(s);
-    gate = gate_of(s);
-    mo_site_gate(s->site, &gate);
-    mo_httpd_limit(mo_site_httpd(s->site), &limits);
-    renew_tls(s);
-    if (s->approvals && mo_approvals_reload(s->approvals, now, &e) < 0)
-        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old rules");
-    if (s->gateway && mo_gateway_setup_reload(s->gateway, now, &e) < 0)
-        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old servers");
-    apply_sessions(s);
-}
-
-static void reload_config(struct server *s)
-{
-    struct mo_config_report rep;
-
-    mo_reload(s->config, s->log, &rep, apply_config, s);
-    if (s->approvals)
-        mo_audit_untrusted(mo_approvals_audit(s->approvals), &rep);
-}
-
-static void on_watch(struct mo_timer *t)
-{
-    struct server *s = mo_container_of(t, struct server, watch);
-
-    if (mo_config_stale(s->config))
-        reload_config(s);
-    mo_timer_start(s->loop, t, MO_RELOAD_WATCH_MS);
-}
-
 /* --- sessions and conversations ------------------------------------------ */
 
 static void no_agent(struct server *s, const struct mo_err *why)
@@ -268,7 +123,7 @@ static void on_point(void *ctx, const char *name)
 
 static void on_file_written(void *ctx)
 {
-    reload_config(ctx);
+    mo_serve_reload(ctx);
 }
 
 /* If this fails, servers can be listed but not changed. */
@@ -409,7 +264,8 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
     if (s->agent && !s->closing)
         mo_log(s->log, MO_INFO, "serve", "ready for conversations");
     if (s->agent && !s->closing && s->config->now != s->first)
-        apply_sessions(s); /* the configuration was reloaded meanwhile */
+        mo_serve_apply_sessions(
+            s); /* the configuration was reloaded meanwhile */
 }
 
 static void open_runtime(struct server *s)
@@ -431,7 +287,7 @@ static void on_signal(void *ctx, int signo)
 
     if (signo == SIGHUP) {
         if (!s->closing)
-            reload_config(s);
+            mo_serve_reload(s);
         return;
     }
     if (s->closing) {
@@ -446,21 +302,6 @@ static void on_signal(void *ctx, int signo)
 
 /* --- start ---------------------------------------------------------------- */
 
-static int make_tls(struct server *s, struct mo_err *e)
-{
-    const struct mo_config_tls *c = &s->first->server.tls;
-
-    if (!c->cert || !c->key)
-        return 0;
-    s->tls = mo_tls_server_new(c->cert, c->key, e);
-    if (s->tls)
-        return 0;
-    if (e->code == MO_ETLS ||
-        e->code == MO_EIO) /* the files are wrong, not the library */
-        e->code = MO_EINVAL;
-    return mo_wrap(e, "server.tls");
-}
-
 static bool has_runtime(const struct mo_serve_opts *o)
 {
     return !o->test_echo && !o->test_bare;
@@ -471,8 +312,8 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
 {
     struct mo_siod_opts sio = {.ctx = NULL};
     struct mo_site_opts so = {
-        .limits = limits_of(&s->first->server.limits),
-        .gate = gate_of(s),
+        .limits = mo_serve_limits(&s->first->server.limits),
+        .gate = mo_serve_gate(s),
         .tls = s->tls,
     };
 
@@ -518,14 +359,34 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
         return e->code;
     rc = mo_listen_auth_token(&s->auth, s->first, c->listen, s->log, e);
     if (rc == 0)
-        rc = make_tls(s, e);
+        rc = mo_serve_make_tls(s, e);
     if (rc == 0)
         rc = make_site(s, o, e);
     if (rc == 0)
         rc = watch_signals(s, e);
     if (rc == 0)
-        rc = mo_listen_auth_open(s->site, c, e);
+        rc = mo_listen_auth_open(s->site, c, mo_own_user_listener(s->user, c),
+                                 e);
     return rc;
+}
+
+static void log_user(const struct server *s)
+{
+    const struct mo_own_user *u = s->user;
+
+    if (u->is_asked_root)
+        mo_log(s->log, MO_WARN, "serve",
+               "running as root, as asked for; so do all plain servers");
+    else if (u->stays_root)
+        mo_log(s->log, MO_WARN, "serve",
+               "running as root, and so do all plain servers, because the "
+               "state directory is root's; to give up root, stop the server, "
+               "run `chown -R %d: %s` and let others search the directories "
+               "above it (docs/deploy.md)",
+               MO_OWN_USER_ID, s->first->store.dir);
+    else if (u->changed)
+        mo_log(s->log, MO_INFO, "serve", "running as user %u, HOME is %s",
+               (unsigned)u->uid, u->home);
 }
 
 static void print_ready(struct server *s, bool with_link)
@@ -542,7 +403,8 @@ static void print_ready(struct server *s, bool with_link)
         mo_log(s->log, MO_WARN, "serve",
                "--no-auth: every user and program of this machine can use "
                "this server, approve calls and run commands as this user");
-    make_link(s);
+    log_user(s);
+    mo_serve_make_link(s);
     mo_listen_auth_tell_ready(&s->auth, c, s->tls != NULL, port, with_link);
     mo_log(s->log, MO_INFO, "serve",
            "started: version " MO_VERSION ", pid %d, listening on %s, port %u",
@@ -592,6 +454,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
 {
     struct server s = {.config = h,
                        .log = log,
+                       .user = o->user,
                        .first = mo_config_ref(h->now),
                        .auth = {.no_auth = o->no_auth},
                        .link = {.max = MO_URL_MAX},
@@ -612,8 +475,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
     print_ready(&s, o->print_link || isatty(STDOUT_FILENO) == 1);
     if (has_runtime(o))
         open_runtime(&s);
-    mo_timer_init(&s.watch, on_watch);
-    mo_timer_start(s.loop, &s.watch, MO_RELOAD_WATCH_MS);
+    mo_serve_watch(&s);
     mo_loop_run(s.loop);
     free_server(&s);
     mo_log(log, MO_INFO, "serve", "stopped");

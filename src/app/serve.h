@@ -7,9 +7,11 @@
 #ifndef MO_APP_SERVE_H
 #define MO_APP_SERVE_H
 
+#include "app/own_user.h"
 #include "config/config.h"
 
 struct mo_serve_opts {
+    struct mo_own_user *user; /* of the caller (own_user.h) */
     bool no_auth;    /* no token, and everyone on this machine may do all */
     bool print_link; /* with the token, also if stdout is no terminal */
     bool test_echo;  /* echo Socket.IO events; for tests */

@@ -177,6 +177,8 @@ struct mo_boxes_opts {
     const char *dir;        /* 0700, ours: sockets and locks (native) */
     struct mo_span toolbox; /* the bytes of mo-toolbox */
     struct mo_span launcher; /* the bytes of mo-box (native) */
+    int helper;         /* socket of the privileged helper, which runs mo-box
+                           (native); 0: none */
     const char *engine; /* docker: as DOCKER_HOST; NULL: the default places */
 };
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "box/privileged_helper.h"
 #include "loop/spawn.h"
 
 #define SELF_FD_MAX 64
@@ -80,7 +81,10 @@ int mo_keeper_spawn(int launcher, int *sock, struct mo_err *e)
         return mo_fail_sys(e, "mo-box: socket");
     ours = pair[0];
     theirs = pair[1];
-    rc = run_launcher(launcher, argv, (const int[3]){theirs, null, null}, e);
+    rc = mo_privileged_is(launcher)
+             ? mo_privileged_box(launcher, theirs, e)
+             : run_launcher(launcher, argv, (const int[3]){theirs, null, null},
+                            e);
     if (rc == 0)
         *sock = mo_take_fd(&ours);
     return rc;
@@ -91,6 +95,8 @@ int mo_keeper_sweep(int launcher, const char *dir, struct mo_err *e)
     const char *const argv[] = {"mo-box", "--sweep", dir, NULL};
     mo_autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+    if (mo_privileged_is(launcher))
+        return mo_privileged_sweep(launcher, e);
     if (null < 0)
         return mo_fail_sys(e, "/dev/null");
     return run_launcher(launcher, argv, (const int[3]){null, null, null}, e);

@@ -20,7 +20,8 @@ struct mo_keeper_answer {
     int fds[3];
 };
 
-/* Starts a keeper from the bytes of mo-box in `launcher` (a memfd). */
+/* Starts a keeper from the bytes of mo-box in `launcher`: a memfd, or the
+ * socket of the privileged helper, which has one (privileged_helper.h). */
 int mo_keeper_spawn(int launcher, int *sock, struct mo_err *e);
 /* Connects to the keeper of that box. MO_ENOTFOUND: no such socket.
  * MO_ECLOSED: the keeper was killed. */
@@ -37,7 +38,7 @@ void mo_keeper_drop(struct mo_keeper_answer *a);
 int mo_keeper_ask(int sock, enum mo_boxmsg_type what,
                   struct mo_keeper_answer *a, struct mo_err *e);
 
-/* Run `mo-box --sweep dir`. */
+/* Run `mo-box --sweep dir`; the privileged helper has a dir of its own. */
 int mo_keeper_sweep(int launcher, const char *dir, struct mo_err *e);
 
 /* Makes a program in sealed memory, which cannot be changed any more. */

@@ -524,13 +524,22 @@ static int keep_texts(struct native *d, const struct mo_boxes_opts *o,
     return 0;
 }
 
+static int take_launcher(struct native *d, const struct mo_boxes_opts *o,
+                         struct mo_err *e)
+{
+    if (!o->helper)
+        return mo_keeper_seal(o->launcher, "mo-box", &d->launcher, e);
+    d->launcher = fcntl(o->helper, F_DUPFD_CLOEXEC, 3);
+    return d->launcher < 0 ? mo_fail_sys(e, "privileged helper") : 0;
+}
+
 static int native_init(struct native *d, const struct mo_boxes_opts *o,
                        struct mo_err *e)
 {
     int rc = keep_texts(d, o, e);
 
     if (rc == 0)
-        rc = mo_keeper_seal(o->launcher, "mo-box", &d->launcher, e);
+        rc = take_launcher(d, o, e);
     if (rc == 0 && o->toolbox.n)
         rc = mo_keeper_seal(o->toolbox, "mo-toolbox", &d->toolbox, e);
     for (unsigned i = 0; rc == 0 && i < MO_NATIVE_WORKERS; i++) {

@@ -14,7 +14,8 @@ struct native {
     struct mo_work *work[MO_NATIVE_WORKERS];
     unsigned working; /* workers that are not joined yet */
     unsigned next;
-    int launcher, toolbox; /* sealed memory; toolbox may be -1 */
+    int launcher, toolbox; /* sealed memory; launcher: or a helper's socket,
+                              toolbox: or -1 */
     char *dir, *store, *instance;
 };
 

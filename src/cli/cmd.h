@@ -3,6 +3,7 @@
 #ifndef MO_CLI_CMD_H
 #define MO_CLI_CMD_H
 
+#include "app/own_user.h"
 #include "cli/cli.h"
 #include "codec/json/json.h"
 #include "config/config.h"
@@ -36,27 +37,31 @@ struct mo_cmd_config {
     const struct mo_config *now; /* NULL: not loaded */
     struct mo_config_holder h;
     struct mo_config_flag flags[MO_CLI_OPTS_MAX]; /* h borrows them */
+    struct mo_own_user user;                      /* h borrows it */
 };
 #define mo_autoconfig MO_CLEANUP(mo_cmd_close)
 
-/* Loads the configuration according to the command line. On failure the errors
- * are printed and the exit code is returned. Files that are not trusted get a
- * row in the audit log. */
+/* Loads the configuration according to the command line, and changes the user
+ * (app/own_user.h). On failure the errors are printed and the exit code is
+ * returned. Files that are not trusted get a row in the audit log. */
 int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg);
-/* The same without printing: rep and e hold the errors. */
+/* The same without changing the user and without printing: rep and e hold the
+ * errors. */
 int mo_cmd_open(const struct mo_cli *c, struct mo_cmd_config *cfg,
                 struct mo_config_report *rep, struct mo_err *e);
 /* The configuration without files of the working directory or named ones: says
  * where the audit log is. */
 int mo_cmd_open_own(const struct mo_cli *c, struct mo_cmd_config *cfg,
                     struct mo_err *e);
+/* Changes the user; part of mo_cmd_load(). */
+int mo_cmd_change_user(const struct mo_cli *c, struct mo_cmd_config *cfg);
 void mo_cmd_close(struct mo_cmd_config *cfg); /* also if it is not open */
 void mo_cmd_print_report(const struct mo_cli *c,
                          const struct mo_config_report *rep);
 
 /* For a command that runs for long: gives up rights that it never uses
  * (loop/rights.h), and says in the log if it cannot. */
-void mo_cmd_reduce_rights(const struct mo_config *cfg, struct mo_log *log);
+void mo_cmd_reduce_rights(const struct mo_cmd_config *cfg, struct mo_log *log);
 
 /* Indents compact JSON and prints it. */
 int mo_cmd_print_json(const struct mo_cli *c, const struct mo_buf *b);

@@ -23,6 +23,7 @@ int mo_run_config_check(struct mo_cli *c)
 
 struct allowing {
     const struct mo_config *cfg;
+    const struct mo_own_user *user;
     struct mo_buf told;
 };
 
@@ -30,8 +31,12 @@ static int record_allowed(void *ctx, const char *path, struct mo_span text,
                           struct mo_err *e)
 {
     struct allowing *a = ctx;
+    int rc;
 
-    if (mo_audit_confirmed_now(a->cfg, path, text, e) < 0)
+    mo_own_user_begin(a->user);
+    rc = mo_audit_confirmed_now(a->cfg, path, text, e);
+    mo_own_user_end(a->user);
+    if (rc < 0)
         return mo_wrap(e, "not done, because the audit log cannot be written");
     mo_buf_printf(&a->told, "%s: confirmed as it is now\n", path);
     return 0;
@@ -45,9 +50,11 @@ int mo_run_config_allow(struct mo_cli *c)
     struct mo_err e = {0};
     int rc;
 
-    if (mo_cmd_open_own(c, &cfg, &e) < 0)
+    if (mo_cmd_open_own(c, &cfg, &e) < 0 ||
+        mo_own_user_stay(&cfg.user, cfg.now, &e) < 0)
         return mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
     a.cfg = cfg.now;
+    a.user = &cfg.user;
     if (mo_config_allow(&in, record_allowed, &a, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
     else if (a.told.len == 0)

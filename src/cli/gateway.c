@@ -199,7 +199,7 @@ int mo_run_gateway(struct mo_cli *c)
     mo_log_init(&g.log, STDERR_FILENO);
     mo_log_collect(&g.log);
     mo_reload_log(&g.log, g.config.now);
-    mo_cmd_reduce_rights(g.config.now, &g.log);
+    mo_cmd_reduce_rights(&g.config, &g.log);
     mo_timer_init(&g.watch, on_watch);
     mo_timer_init(&g.soon, open_approvals_socket);
     if (start_gateway(&g, &e) < 0) {

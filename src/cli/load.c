@@ -4,7 +4,6 @@
 #include "audit/audit_config.h"
 #include "cli/cmd.h"
 #include "codec/json/json.h"
-#include "loop/rights.h"
 
 static int open_input(const struct mo_cli *c, struct mo_cmd_config *cfg,
                       struct mo_config_input in, struct mo_config_report *rep,
@@ -14,6 +13,9 @@ static int open_input(const struct mo_cli *c, struct mo_cmd_config *cfg,
 
     in.environ = c->environ;
     in.flags = cfg->flags;
+    in.makes_system_dir = c->cmd->run == mo_run_serve ||
+                          c->cmd->run == mo_run_secrets_set ||
+                          c->cmd->run == mo_run_config_allow;
     for (size_t i = 0; i < c->ngot; i++) {
         const struct mo_opt *o = c->got[i].opt;
 
@@ -56,12 +58,21 @@ static void record_untrusted(const struct mo_cli *c,
 {
     mo_autoconfig struct mo_cmd_config own = {.now = NULL};
     struct mo_err e = {0};
+    int rc = 0;
 
     if (!rep->nuntrusted)
         return;
-    if (!now && mo_cmd_open_own(c, &own, &e) == 0)
-        now = own.now;
-    if (!now || mo_audit_untrusted_now(now, rep, &e) < 0)
+    if (!now)
+        rc = mo_cmd_open_own(c, &own, &e);
+    now = now ? now : own.now;
+    if (rc == 0)
+        rc = mo_own_user_stay(&own.user, now, &e);
+    if (rc == 0) {
+        mo_own_user_begin(&own.user);
+        rc = mo_audit_untrusted_now(now, rep, &e);
+        mo_own_user_end(&own.user);
+    }
+    if (rc < 0)
         (void)dprintf(c->err, "this is not in the audit log: %s\n", e.msg);
 }
 
@@ -69,6 +80,7 @@ void mo_cmd_close(struct mo_cmd_config *cfg)
 {
     if (cfg->now)
         mo_config_close(&cfg->h);
+    mo_own_user_close(&cfg->user);
     cfg->now = NULL;
 }
 
@@ -92,18 +104,55 @@ int mo_cmd_load(const struct mo_cli *c, struct mo_cmd_config *cfg)
     if (rc < 0 && rep.errors == 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     mo_cmd_print_report(c, &rep);
+    if (rc == 0)
+        rc = mo_cmd_change_user(c, cfg);
+    else
+        rc = MO_EXIT_CONFIG;
     record_untrusted(c, cfg->now, &rep);
-    return rc < 0 ? MO_EXIT_CONFIG : 0;
+    return rc;
 }
 
-void mo_cmd_reduce_rights(const struct mo_config *cfg, struct mo_log *log)
+static bool is_one_of(const struct mo_cli *c, mo_cmd_run *const *v, size_t n)
 {
-    bool may_setuid = false;
-    struct mo_err e;
+    for (size_t i = 0; i < n; i++)
+        if (c->cmd->run == v[i])
+            return true;
+    return false;
+}
 
-    for (size_t i = 0; i < cfg->mcp.n; i++)
-        may_setuid |= !cfg->mcp.v[i].isolate;
-    if (mo_rights_reduce(may_setuid, &e) < 0)
+int mo_cmd_change_user(const struct mo_cli *c, struct mo_cmd_config *cfg)
+{
+    static mo_cmd_run *const readers[] = {mo_run_config_check,
+                                          mo_run_config_show};
+    static mo_cmd_run *const editors[] = {mo_run_mcp_add, mo_run_mcp_disable,
+                                          mo_run_mcp_enable, mo_run_mcp_import,
+                                          mo_run_mcp_remove};
+    const struct mo_own_user_opts o = {
+        .serves = c->cmd->run == mo_run_serve,
+        .keeps_root = is_one_of(c, editors, MO_COUNT(editors)),
+    };
+    struct mo_config_report rep;
+    struct mo_err e = {0};
+    int rc;
+
+    if (cfg->h.file.there && is_one_of(c, readers, MO_COUNT(readers)))
+        return 0; /* a file of root, and nothing else is read */
+    rc = mo_own_user_enter(&cfg->user, &cfg->h, &o, &rep, &e);
+    cfg->now = cfg->h.now;
+    if (rc == 0)
+        return 0;
+    mo_cmd_print_report(c, &rep);
+    return mo_cli_error(c, rc == MO_EUNAVAIL ? MO_EXIT_UNAVAIL : MO_EXIT_CONFIG,
+                        "%s", e.msg);
+}
+
+void mo_cmd_reduce_rights(const struct mo_cmd_config *cfg, struct mo_log *log)
+{
+    struct mo_err e = cfg->user.rights;
+
+    if (!cfg->user.changed && mo_own_user_reduce(cfg->now, &e) == 0)
+        return;
+    if (e.code < 0)
         mo_log_err(log, MO_WARN, "rights", &e,
                    "cannot give up rights that are not used");
 }

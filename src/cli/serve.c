@@ -37,7 +37,8 @@ int mo_run_serve(struct mo_cli *c)
         o.test_ping_ms = (unsigned)ping;
     (void)signal(SIGPIPE, SIG_IGN);
     set_up_log(&log, cfg.now);
-    mo_cmd_reduce_rights(cfg.now, &log);
+    mo_cmd_reduce_rights(&cfg, &log);
+    o.user = &cfg.user;
     rc = mo_serve(&cfg.h, &log, &o);
     mo_log_fini(&log);
     return rc;

@@ -33,6 +33,10 @@
 #define MO_BOXREQ_PATH_MAX 1024
 #define MO_BOXREQ_WORD_MAX 8192
 
+/* User ids of the boxes that root makes; one of each running box. */
+#define MO_BOX_UID_FIRST 20000
+#define MO_BOX_UIDS      4096
+
 enum mo_boxmsg_type {
     /* to the keeper */
     MO_BOXMSG_START = 1, /* req; fds: the program, if req.by_fd */

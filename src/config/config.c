@@ -1,10 +1,13 @@
 /* config.c - merges the layers of the configuration; see config.h. */
 #include "config/config.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "config/read.h"
+#include "config/state_dir.h"
 #include "config/trust.h"
 
 /* A configuration, its reference count and its arena, in one allocation. */
@@ -95,6 +98,28 @@ static bool is_confirmed(const struct mo_config_holder *h, const char *path,
            mo_trust_is_allowed(list, path, text);
 }
 
+/* --- files that this user cannot read ------------------------------------- */
+
+static int read_text(const struct mo_config_holder *h, const char *path,
+                     struct mo_buf *out, struct mo_file_stamp *stamp,
+                     struct mo_err *e)
+{
+    int rc = mo_file_read(path, out->max, out, stamp, e);
+
+    if (rc < 0 && e->sys == EACCES && h->in.reopen)
+        rc = h->in.reopen(h->in.ctx, path, out, stamp, e);
+    return rc;
+}
+
+static void read_stamp(const struct mo_config_holder *h, const char *path,
+                       struct mo_file_stamp *out)
+{
+    mo_file_stamp(path, out);
+    if (!out->there && h->in.reopen && access(path, F_OK) < 0 &&
+        errno == EACCES)
+        (void)h->in.reopen(h->in.ctx, path, NULL, out, NULL);
+}
+
 /* --- .env ----------------------------------------------------------------- */
 
 static void find_used(void *ctx, const char *path, const struct mo_key *k,
@@ -149,7 +174,7 @@ static void read_dotenv(struct mo_config_load *l, struct mo_config_holder *h)
     int rc;
 
     dotenv_path(h, path);
-    rc = mo_file_read(path, MO_DOTENV_FILE_MAX, &text, &h->dotenv, &e);
+    rc = read_text(h, path, &text, &h->dotenv, &e);
     if (rc == 0 && !h->now)
         h->uses_dotenv = is_confirmed(h, path, mo_buf_view(&text));
     if (rc == 0 && h->uses_dotenv) {
@@ -233,7 +258,7 @@ static int read_file(struct mo_config_load *l, struct mo_config_holder *h,
     int rc;
 
     find_file(h, l->cfg);
-    rc = mo_file_read(h->path, MO_CONFIG_FILE_MAX, &text, &h->file, &why);
+    rc = read_text(h, h->path, &text, &h->file, &why);
     if (rc == MO_ENOTFOUND && !h->named)
         return 0;
     if (rc == 0)
@@ -328,31 +353,26 @@ static void apply_flags(struct mo_config_load *l,
 /* --- loading ------------------------------------------------------------- */
 
 /* Sets the default of store.dir. */
-static void set_default_dir(struct mo_config_load *l)
+static void set_default_dir(struct mo_config_load *l,
+                            const struct mo_config_input *in)
 {
-    const char *xdg = mo_config_find_env(l->cfg->environ, "XDG_STATE_HOME");
-    const char *home = mo_config_find_env(l->cfg->environ, "HOME");
+    const char *dir = in->state_dir;
     char path[PATH_MAX];
 
     if (l->cfg->store.dir)
         return;
-    (void)snprintf(path, sizeof(path), "%s%s",
-                   xdg    ? xdg
-                   : home ? home
-                          : ".",
-                   xdg || !home ? "" : "/.local/state");
-    if (xdg || home) {
-        size_t n = strlen(path);
-
-        (void)snprintf(path + n, sizeof(path) - n, "/" MO_CONFIG_DIR);
+    if (!dir) {
+        mo_state_dir_default(l->cfg->environ, in->makes_system_dir, path);
+        dir = path;
     }
-    l->cfg->store.dir = mo_arena_strndup(l->arena, path, strlen(path));
+    l->cfg->store.dir = mo_arena_strndup(l->arena, dir, strlen(dir));
     if (!l->cfg->store.dir)
         l->no_memory = true;
     mo_config_note(l, &l->cfg->store.dir, MO_LAYER_DEFAULT, "default", 0, 0);
 }
 
-/* Whoever may write there replaces rules, pins and the token. */
+/* Whoever may write there replaces rules, pins and the token. Root uses the
+ * directory of another user as that user (app/own_user.h). */
 static void check_state_dir(struct mo_config_load *l)
 {
     struct mo_file_stamp dir;
@@ -361,6 +381,10 @@ static void check_state_dir(struct mo_config_load *l)
     if (!l->cfg->store.dir)
         return;
     mo_file_stamp(l->cfg->store.dir, &dir);
+    if (geteuid() == 0) {
+        dir.group = dir.group == dir.owner ? 0 : dir.group;
+        dir.owner = 0;
+    }
     if (dir.there && mo_file_trust(l->cfg->store.dir, &dir, false, &e) < 0)
         mo_config_error(l->rep, "the state directory %s", e.msg);
 }
@@ -380,7 +404,7 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &dotenv);
     mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &env);
     apply_flags(l, &h->in);
-    set_default_dir(l);
+    set_default_dir(l, &h->in);
     check_state_dir(l);
     if (rc == 0)
         mo_config_check(l);
@@ -412,6 +436,7 @@ static int load_config(struct mo_config_holder *h, struct mo_config_report *rep,
     k->refs = 1;
     mo_arena_init(&k->arena, MO_CONFIG_ARENA_MAX);
     k->cfg.environ = h->in.environ;
+    k->cfg.helper = h->in.helper;
     l.cfg = &k->cfg;
     l.arena = &k->arena;
     rc = load_layers(&l, h, e);
@@ -499,10 +524,10 @@ bool mo_config_stale(const struct mo_config_holder *h)
     char path[PATH_MAX];
 
     dotenv_path(h, path);
-    mo_file_stamp(path, &now);
+    read_stamp(h, path, &now);
     if (!mo_file_same(&now, &h->dotenv))
         return true;
-    mo_file_stamp(h->path, &now);
+    read_stamp(h, h->path, &now);
     return !mo_file_same(&now, &h->file);
 }
 

@@ -179,6 +179,7 @@ struct mo_config_limits {
 
 struct mo_config_server {
     const char *listen, *token;
+    const char *user; /* name or uid; app/own_user.h */
     int64_t port;
     struct mo_config_tls tls;
     struct mo_config_map tokens; /* name -> token */
@@ -215,6 +216,8 @@ struct mo_config {
     const char *file;     /* the file that was read, or NULL */
     struct mo_dotenv env; /* .env */
     char *const *environ; /* borrowed */
+    int helper;           /* socket of the privileged helper of this process
+                             (box/privileged_helper.h); 0: none */
     const struct mo_config_origin *origins; /* newest first */
 };
 
@@ -280,6 +283,16 @@ struct mo_config_input {
     char *const *environ; /* NULL: empty */
     const struct mo_config_flag *flags;
     size_t nflags;
+
+    /* For root and for a process that was root (app/own_user.h) */
+    bool makes_system_dir; /* see state_dir.h */
+    const char *state_dir; /* default of store.dir; NULL: state_dir.h */
+    int helper;            /* becomes mo_config.helper */
+    /* Reads a file that this user cannot read; out NULL: only its stamp.
+     * NULL: nobody can. */
+    int (*reopen)(void *ctx, const char *path, struct mo_buf *out,
+                  struct mo_file_stamp *stamp, struct mo_err *e);
+    void *ctx;
 };
 
 struct mo_config_holder {

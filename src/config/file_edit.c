@@ -3,6 +3,7 @@
 #include "config/file_edit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -57,6 +58,30 @@ static int read_text(struct mo_file_edit *r, struct mo_err *e)
     return mo_buf_puts(&r->text, "{}\n");
 }
 
+/* A server that gave up root may have a file of root (app/own_user.h). */
+static int refuse_roots(const char *path, struct mo_err *e)
+{
+    return mo_fail(e, MO_EPOLICY,
+                   "%s is root's and this server is not root: change it as "
+                   "root, with `mcp-orchestrator mcp`",
+                   path);
+}
+
+static int check_writable(const struct mo_file_edit *r, struct mo_err *e)
+{
+    char dir[PATH_MAX];
+    char *slash;
+
+    (void)snprintf(dir, sizeof(dir), "%s", r->path);
+    slash = strrchr(dir, '/');
+    if (!r->h->in.helper || !slash)
+        return 0;
+    slash[slash == dir] = '\0';
+    if (faccessat(AT_FDCWD, dir, W_OK, AT_EACCESS) == 0 || errno == ENOENT)
+        return 0;
+    return refuse_roots(r->path, e);
+}
+
 static int open_file_edit(struct mo_file_edit *r,
                           const struct mo_config_holder *h, unsigned ms,
                           struct mo_err *e)
@@ -66,6 +91,10 @@ static int open_file_edit(struct mo_file_edit *r,
     *r = (struct mo_file_edit){.h = h, .lock = -1};
     mo_buf_init(&r->text, MO_CONFIG_FILE_MAX);
     rc = real_path(h->path, r->path, e);
+    if (rc < 0 && e->sys == EACCES && h->in.helper)
+        rc = refuse_roots(h->path, e);
+    if (rc == 0)
+        rc = check_writable(r, e);
     if (rc == 0)
         rc = take_lock(r, ms, e);
     if (rc == 0)

@@ -515,6 +515,7 @@ static const struct mo_key server_rows[] = {
      RESTART,
      .env = "PORT",
      .def = "3000"},
+    {.name = "user", STR(user), .check = check_not_empty, RESTART},
     {.name = "token",
      STR(token),
      .flags = MO_KEY_REF | MO_KEY_SECRET,

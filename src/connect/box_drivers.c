@@ -182,8 +182,8 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .dir = sb->cfg->store.dir,
         .toolbox = {mo_helper_toolbox,
                     (size_t)(mo_helper_toolbox_end - mo_helper_toolbox)},
-        .launcher = {mo_helper_launcher,
-                     (size_t)(mo_helper_launcher_end - mo_helper_launcher)},
+        .launcher = mo_box_drivers_launcher(),
+        .helper = sb->cfg->helper,
         .engine = sb->cfg->sandbox.docker_host,
     };
     struct driver *d = &sb->v[i];
@@ -275,6 +275,12 @@ mo_box_drivers_ready(const struct mo_box_drivers *sb, size_t i)
 }
 
 /* --- box specification and store label ------------------------------------ */
+
+struct mo_span mo_box_drivers_launcher(void)
+{
+    return mo_span(mo_helper_launcher,
+                   (size_t)(mo_helper_launcher_end - mo_helper_launcher));
+}
 
 struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
                                        const char *image)

@@ -43,6 +43,9 @@ struct mo_boxes *const *mo_box_drivers_drivers(const struct mo_box_drivers *sb,
 const struct mo_boxes_ready *
 mo_box_drivers_ready(const struct mo_box_drivers *sb, size_t i);
 
+/* The bytes of mo-box. */
+struct mo_span mo_box_drivers_launcher(void);
+
 /* Limits and isolation of every box, from the configuration. image: as in the
  * options. */
 struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,

@@ -272,19 +272,29 @@ static int start_listening(struct mo_listener *ls, int *fd, int backlog)
     return uv_listen(&ls->h.stream, backlog, on_connection);
 }
 
+int mo_listen_bind(const struct mo_listen_opts *o, int *fd, struct mo_err *e)
+{
+    struct addr a;
+
+    if (parse_addr(o->addr, &a, e) < 0)
+        return MO_EINVAL;
+    return a.is_unix ? bind_unix(&a, o->mode, fd, e)
+                     : bind_tcp(&a, o->addr, fd, e);
+}
+
 int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,
               void (*accept)(void *ctx, struct mo_stream *s), void *ctx,
               struct mo_listener **out, struct mo_err *e)
 {
-    mo_autofd int fd = -1;
+    mo_autofd int fd = o->bound ? o->bound : -1;
     struct mo_listener *ls;
     struct addr a;
-    int rc;
+    int rc = 0;
 
     if (parse_addr(o->addr, &a, e) < 0)
         return MO_EINVAL;
-    rc = a.is_unix ? bind_unix(&a, o->mode, &fd, e)
-                   : bind_tcp(&a, o->addr, &fd, e);
+    if (fd < 0)
+        rc = mo_listen_bind(o, &fd, e);
     if (rc < 0)
         return rc;
     ls = mo_new(struct mo_listener);

@@ -14,7 +14,11 @@ struct mo_listen_opts {
     const char *addr;
     int backlog;   /* 0: 511 */
     unsigned mode; /* unix socket's permissions, 0: 0600 */
+    int bound;     /* from mo_listen_bind() for this address; taken. 0: none */
 };
+
+/* Binds a socket, for a process that may not do so later. */
+int mo_listen_bind(const struct mo_listen_opts *o, int *fd, struct mo_err *e);
 
 /* accept() gets a paused stream and must attach or close it. */
 int mo_listen(struct mo_loop *l, const struct mo_listen_opts *o,

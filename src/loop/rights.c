@@ -1,6 +1,7 @@
 #include "loop/rights.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -124,4 +125,54 @@ int mo_rights_reduce(bool may_setuid, struct mo_err *e)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return mo_fail_sys(e, "no_new_privs");
     return filter_calls(e);
+}
+
+/* A program with setuid bits gets what is in the bounding set. */
+static int empty_bounding_set(struct mo_err *e)
+{
+    for (unsigned cap = 0; cap < 64; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
+            return mo_fail_sys(e, "capability %u", cap);
+    return 0;
+}
+
+static bool has_caps(void)
+{
+    struct __user_cap_header_struct head = {.version =
+                                                _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct set[2] = {{.effective = 1}};
+
+    return syscall(SYS_capget, &head, set) < 0 || set[0].effective ||
+           set[0].permitted || set[1].effective || set[1].permitted;
+}
+
+static int set_user(uid_t uid, gid_t gid, const gid_t *groups, size_t n,
+                    struct mo_err *e)
+{
+    if (setgroups(n, groups) < 0 || setresgid(gid, gid, gid) < 0 ||
+        setresuid(uid, uid, uid) < 0)
+        return mo_fail_sys(e, "become user %u", (unsigned)uid);
+    if (setuid(0) == 0 || setgid(0) == 0 || has_caps())
+        return mo_fail(e, MO_EPOLICY,
+                       "this kernel lets user %u become root again",
+                       (unsigned)uid);
+    return 0;
+}
+
+int mo_rights_become(uid_t uid, gid_t gid, const gid_t *groups, size_t ngroups,
+                     bool may_setuid, struct mo_err *e)
+{
+    int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+    int rc = may_setuid ? 0 : empty_bounding_set(e);
+
+    if (rc == 0 && prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
+        rc = mo_fail_sys(e, "capabilities");
+    if (rc == 0)
+        rc = set_user(uid, gid, groups, ngroups, e);
+    /* the change of the user has set it to the system's default */
+    if (rc == 0 && prctl(PR_SET_DUMPABLE, dumpable == 1, 0, 0, 0) < 0)
+        rc = mo_fail_sys(e, "dumpable");
+    if (rc == 0 && !may_setuid && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        rc = mo_fail_sys(e, "no_new_privs");
+    return rc;
 }

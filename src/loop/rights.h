@@ -14,11 +14,22 @@
 #ifndef MO_LOOP_RIGHTS_H
 #define MO_LOOP_RIGHTS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
 #include "base/err.h"
 
 /* Call it before the first thread starts. may_setuid: children may use setuid
  * programs, so an ordinary user gets neither no_new_privs nor seccomp. Fails if
  * the kernel refuses one of the steps; the program can go on. */
 int mo_rights_reduce(bool may_setuid, struct mo_err *e);
+
+/* Root becomes another user for good: groups, gid, uid, no capability, and
+ * no_new_privs unless may_setuid. Checks that the way back is closed. Not
+ * dumpable afterwards. Call it after mo_rights_reduce(), before the first
+ * thread. A failure may leave some rights given up: end the program then. */
+int mo_rights_become(uid_t uid, gid_t gid, const gid_t *groups, size_t ngroups,
+                     bool may_setuid, struct mo_err *e);
 
 #endif

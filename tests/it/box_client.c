@@ -1,6 +1,7 @@
 /* box_client - starts a native box and lives with it, for tests.
  *
  *   box_client run MO_BOX DIR [key=value...] -- CMD [ARG...]
+ *   box_client run fd:N DIR ...   on a socket that mo-box has already
  *   box_client attach|describe|kill|freeze|thaw|stats|close-in DIR ID
  *   box_client restart DIR ID -- CMD [ARG...]
  *
@@ -188,6 +189,8 @@ static int spawn_keeper(const char *file)
     int pair[2], status;
     pid_t pid;
 
+    if (strncmp(file, "fd:", 3) == 0)
+        return (int)strtol(file + 3, NULL, 10);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         die("socketpair");
     posix_spawn_file_actions_init(&fa);

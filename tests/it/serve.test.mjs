@@ -393,8 +393,9 @@ describe('a token of one\'s own', () => {
 describe('start', () => {
   test('says that it is ready and how to sign in, and nothing else',
     async () => {
+      const cwd = await home();
       const child = spawn(BIN, ['serve', '--port', '0'],
-        { cwd: await home(), env: { PATH: process.env.PATH, ...QUICK },
+        { cwd, env: { PATH: process.env.PATH, HOME: cwd, ...QUICK },
           stdio: ['ignore', 'pipe', 'pipe'] });
       let out = '';
       child.stdout.on('data', (d) => (out += d));
@@ -470,8 +471,9 @@ describe('start', () => {
 
 describe('unix socket', () => {
   async function startOn(path) {
+    const cwd = await home();
     const child = spawn(BIN, ['serve', '--listen', `unix:${path}`],
-      { cwd: await home(), env: { PATH: process.env.PATH, ...QUICK },
+      { cwd, env: { PATH: process.env.PATH, HOME: cwd, ...QUICK },
         stdio: ['ignore', 'pipe', 'pipe'] });
     let out = '';
     child.stdout.on('data', (d) => (out += d));
@@ -679,7 +681,7 @@ describe('end', () => {
     const path = join(d, 's');
     const child = spawn('/bin/sh', ['-c',
       'exec "$0" serve --listen "unix:$1" >&- 2>/dev/full', BIN, path],
-      { cwd: d, env: { PATH: process.env.PATH, ...QUICK }, stdio: 'ignore' });
+      { cwd: d, env: { PATH: process.env.PATH, HOME: d, ...QUICK }, stdio: 'ignore' });
     t.after(() => child.kill('SIGKILL'));
     const answers = () => ask({ path }, 'GET', '/healthz', { Host: 'localhost' })
       .then((a) => a.status === 200, () => false);

@@ -347,8 +347,12 @@ int mo_run_doctor(struct mo_cli *c)
 
     if (mo_cli_has(c, "sandbox"))
         return run_sandbox(c);
-    if (mo_cmd_open(c, &cfg, &rep, &e) == 0)
+    if (mo_cmd_open(c, &cfg, &rep, &e) == 0) {
+        rc = mo_cmd_change_user(c, &cfg);
+        if (rc)
+            return rc;
         d.cfg = cfg.now;
+    }
     failed = json ? put_json(&d, &b) : put_text(&d, colour, &b);
     rc = mo_cmd_print(c, &b);
     return rc ? rc : failed ? MO_EXIT_FAIL : MO_EXIT_OK;

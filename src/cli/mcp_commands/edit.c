@@ -31,9 +31,12 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
     struct mo_config_report rep;
     struct mo_err e = {0};
     bool import = strcmp(c->cmd->name, "mcp import") == 0;
-    int rc = mo_cmd_record(c, m->cfg.now,
-                           c->nargs && !import ? c->args[0] : NULL, &e);
+    int rc;
 
+    mo_own_user_begin(&m->cfg.user);
+    rc = mo_cmd_record(c, m->cfg.now, c->nargs && !import ? c->args[0] : NULL,
+                       &e);
+    mo_own_user_end(&m->cfg.user);
     if (rc < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     rc = mo_file_edit_save(&m->file, &rep, &e);
@@ -264,8 +267,10 @@ int mo_run_mcp_remove(struct mo_cli *c)
 
     if (rc == 0)
         rc = change_file(c, &m, path, mo_span(NULL, 0), "removed");
+    mo_own_user_begin(&m.cfg.user);
     if (rc == 0)
         mo_gateway_setup_forget(m.cfg.now, c->args[0]);
+    mo_own_user_end(&m.cfg.user);
     return rc;
 }
 

@@ -1,0 +1,153 @@
+/* serve_config.c - applies a reloaded configuration to the running server, and
+ * reads its certificate. See serve_priv.h. */
+#include "app/serve_priv.h"
+#include "audit/audit_config.h"
+#include "base/mem.h"
+#include "config/reload.h"
+
+/* The files may be root's: then the privileged helper reads them. */
+static struct mo_tls_ctx *new_tls(const struct server *s, struct mo_err *e)
+{
+    const struct mo_config_tls *c = &s->first->server.tls;
+    mo_autofd int cert_fd = -1, key_fd = -1;
+    char cert[PATH_MAX], key[PATH_MAX];
+
+    mo_own_user_file(s->user, c->cert, &cert_fd, cert);
+    mo_own_user_file(s->user, c->key, &key_fd, key);
+    return mo_tls_server_new(cert, key, e);
+}
+
+int mo_serve_make_tls(struct server *s, struct mo_err *e)
+{
+    const struct mo_config_tls *c = &s->first->server.tls;
+
+    if (!c->cert || !c->key)
+        return 0;
+    s->tls = new_tls(s, e);
+    if (s->tls)
+        return 0;
+    if (e->code == MO_ETLS ||
+        e->code == MO_EIO) /* the files are wrong, not the library */
+        e->code = MO_EINVAL;
+    return mo_wrap(e, "server.tls");
+}
+
+/* New connections use a renewed certificate; an invalid one is ignored. */
+static void renew_tls(struct server *s)
+{
+    struct mo_tls_ctx *fresh;
+    struct mo_err e;
+
+    if (!s->tls)
+        return;
+    fresh = new_tls(s, &e);
+    if (!fresh) {
+        mo_log_err(s->log, MO_ERROR, "serve", &e,
+                   "keeping the old certificate");
+        return;
+    }
+    mo_httpd_tls(mo_site_httpd(s->site), fresh);
+    mo_tls_free(s->tls);
+    s->tls = fresh;
+}
+
+struct mo_gate mo_serve_gate(const struct server *s)
+{
+    const struct mo_config_list *origins = &s->config->now->server.origins;
+
+    return (struct mo_gate){.token = s->auth.token[0] ? s->auth.token : NULL,
+                            .people = s->auth.people,
+                            .npeople = s->auth.npeople,
+                            .origins = (const char *const *)origins->v,
+                            .norigins = origins->n};
+}
+
+struct mo_httpd_limits mo_serve_limits(const struct mo_config_limits *c)
+{
+    return (struct mo_httpd_limits){
+        .connections = (unsigned)c->connections,
+        .per_peer = (unsigned)c->per_peer,
+        .head_ms = (unsigned)c->head_ms,
+        .body_ms = (unsigned)c->body_ms,
+        .idle_ms = (unsigned)c->idle_ms,
+        .send_ms = (unsigned)c->send_ms,
+        .requests = (unsigned)c->requests,
+        .body = (size_t)c->body_bytes,
+        .queue = (size_t)c->queue_bytes,
+    };
+}
+
+void mo_serve_make_link(struct server *s)
+{
+    mo_listen_auth_link(&s->auth, &s->first->server, s->tls != NULL,
+                        mo_httpd_port(mo_site_httpd(s->site)), &s->link);
+}
+
+void mo_serve_apply_sessions(struct server *s)
+{
+    const struct mo_config *now = s->config->now;
+
+    if (s->runtime)
+        mo_runtime_reload(s->runtime, now);
+    if (s->agent)
+        mo_agent_setup_reload(s->agent, now);
+}
+
+static void apply_config(void *ctx)
+{
+    struct server *s = ctx;
+    const struct mo_config *now = s->config->now;
+    struct mo_httpd_limits limits = mo_serve_limits(&now->server.limits);
+    struct mo_gate gate;
+    struct mo_err e;
+
+    if (mo_listen_auth_token(&s->auth, now, s->first->server.listen, s->log,
+                             &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "config", &e, "keeping the old token");
+    mo_serve_make_link(s);
+    gate = mo_serve_gate(s);
+    mo_site_gate(s->site, &gate);
+    mo_httpd_limit(mo_site_httpd(s->site), &limits);
+    renew_tls(s);
+    if (s->approvals && mo_approvals_reload(s->approvals, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old rules");
+    if (s->gateway && mo_gateway_setup_reload(s->gateway, now, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "gateway", &e, "keeping the old servers");
+    mo_serve_apply_sessions(s);
+}
+
+void mo_serve_reload(struct server *s)
+{
+    struct mo_config_report rep;
+
+    mo_reload(s->config, s->log, &rep, apply_config, s);
+    if (s->approvals)
+        mo_audit_untrusted(mo_approvals_audit(s->approvals), &rep);
+}
+
+static void check_helper(struct server *s)
+{
+    if (!s->user->helper || s->helper_gone ||
+        mo_privileged_alive(s->user->helper, s->user->helper_pid))
+        return;
+    s->helper_gone = true;
+    mo_log(s->log, MO_ERROR, "serve",
+           "the privileged helper has ended: no native boxes can be started "
+           "and files of root cannot be read again; restart the server");
+}
+
+static void on_watch(struct mo_timer *t)
+{
+    struct server *s = mo_container_of(t, struct server, watch);
+
+    check_helper(s);
+    if (mo_config_stale(s->config))
+        mo_serve_reload(s);
+    mo_timer_start(s->loop, t, MO_RELOAD_WATCH_MS);
+}
+
+void mo_serve_watch(struct server *s)
+{
+    mo_timer_init(&s->watch, on_watch);
+    mo_timer_start(s->loop, &s->watch, MO_RELOAD_WATCH_MS);
+}

@@ -1,0 +1,59 @@
+/* serve_priv.h - shared by the files of the server. See serve.h. */
+#ifndef MO_APP_SERVE_PRIV_H
+#define MO_APP_SERVE_PRIV_H
+
+#include "app/agent_setup.h"
+#include "app/listen_auth.h"
+#include "app/serve.h"
+#include "web/api_stats.h"
+#include "web/approvals_socket.h"
+#include "web/gateway_metrics.h"
+
+struct server {
+    struct mo_config_holder *config;
+    const struct mo_config *first; /* configuration at the start */
+    struct mo_log *log;
+    struct mo_own_user *user;
+    struct mo_loop *loop;
+    struct mo_site *site;
+    struct mo_sock *echo_listener; /* see web/echo.h */
+    struct mo_tls_ctx *tls;
+    struct mo_signal *signals[3];
+    struct mo_timer watch;
+    struct mo_listen_auth auth;
+    struct mo_buf link; /* signs a browser in; contains the token */
+    struct mo_runtime *runtime;
+    struct mo_agent_setup *agent;
+    struct mo_talk talk;
+    struct mo_api api;
+    struct mo_api_stats api_stats;
+    struct mo_approvals *approvals;
+    struct mo_approvals_socket *approvals_socket;
+    struct mo_gateway_metrics *metrics;
+    struct mo_gateway_setup *gateway; /* served at /mcp */
+    struct mo_manage *manage;
+    struct mo_ep_http *mcp; /* NULL: closed */
+    bool opening;           /* the runtime is being opened */
+    bool closing;
+    bool helper_gone;  /* and it was logged */
+    bool ending_part;  /* one part is being closed */
+    const char *crash; /* mo_serve_opts.test_crash */
+    uint64_t crash_seen;
+};
+
+/* --- serve_config.c: configuration while running ------------------------- */
+
+/* Borrows from the current configuration. */
+struct mo_gate mo_serve_gate(const struct server *s);
+struct mo_httpd_limits mo_serve_limits(const struct mo_config_limits *c);
+/* Reads the certificate and its key, if server.tls is set. */
+int mo_serve_make_tls(struct server *s, struct mo_err *e);
+/* Makes the link for `open`, which asks for it over the approvals socket. */
+void mo_serve_make_link(struct server *s);
+void mo_serve_reload(struct server *s);
+/* Applies the configuration to sessions and conversations, if they are open. */
+void mo_serve_apply_sessions(struct server *s);
+/* Checks from now on whether a file of the configuration has changed. */
+void mo_serve_watch(struct server *s);
+
+#endif
