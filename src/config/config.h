@@ -269,7 +269,8 @@ struct mo_config_flag {
 struct mo_config_input {
     const char *file;     /* --config, or NULL: search */
     const char *dir;      /* working directory, NULL: "." */
-    bool trusts_dir;      /* its files need no confirmation; for tests */
+    bool trusts_dir;      /* its files need no confirmation: root has given
+                             it (app/own_user.h), or a test */
     char *const *environ; /* NULL: empty */
     const struct mo_config_flag *flags;
     size_t nflags;
