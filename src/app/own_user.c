@@ -375,6 +375,7 @@ static int load_again(struct mo_own_user *u, struct mo_config_holder *h,
 {
     h->in.environ = environ;
     h->in.dir = u->cwd;
+    h->in.trusts_dir |= h->uses_dotenv; /* root has confirmed it */
     h->in.state_dir = u->state_dir;
     h->in.helper = u->helper;
     h->in.reopen = reopen;

@@ -289,6 +289,7 @@ test("commands of root run beside it as its user", { skip: notRoot }, async () =
 
     const add = await command(['mcp', 'add', 'x', '--', '/bin/true'], at);
     assert.equal(add.code, 0, add.err);
+    assert.equal(add.err, '');
     assert.match(await readFile(config, 'utf8'), /"\/bin\/true"/);
     assert.equal(statSync(config).uid, 0);
     const audit = await command(['audit', 'list', '--json'], at);
