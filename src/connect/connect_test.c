@@ -47,9 +47,12 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct mo_connect_test *a = ctx;
+    mo_autobuf struct mo_buf b = {.max = 2 * MO_PAGES_BYTES_MAX};
 
-    if (items.p)
+    if (items.p) {
         a->r.tools = mo_json_len(items);
+        (void)mo_definition_mend(MO_DEFINITION_TOOL, items, &b, &a->r.notes);
+    }
     if (items.p || r->err)
         settle(a, r->err);
     else
@@ -142,6 +145,13 @@ void mo_connect_test_stop(struct mo_connect_test *a)
     settle(a, mo_error(MO_ECANCELED, "it was stopped"));
 }
 
+void mo_connect_test_put_notes(struct mo_jw *w,
+                               const struct mo_definition_notes *n)
+{
+    mo_jw_member_opt(w, "mended", mo_span_cstr(n->mended));
+    mo_jw_member_opt(w, "leftOut", mo_span_cstr(n->left_out));
+}
+
 void mo_connect_test_json(struct mo_jw *w,
                           const struct mo_connect_test_result *r,
                           const struct mo_stderr_tail *tail, const char *server)
@@ -155,6 +165,7 @@ void mo_connect_test_json(struct mo_jw *w,
     mo_jw_member_raw(w, "serverInfo", r->info);
     if (r->why.code == 0) {
         mo_jw_member_u64(w, "tools", r->tools);
+        mo_connect_test_put_notes(w, &r->notes);
         return;
     }
     mo_jw_member(w, "error", mo_span_cstr(r->why.msg));

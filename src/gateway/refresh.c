@@ -8,6 +8,7 @@
 #include "gateway/call/forwarded_call.h"
 #include "gateway/gw_priv.h"
 #include "mcp/client/mirror.h"
+#include "mcp/definition.h"
 
 static const struct mo_json none = {NULL, 0};
 
@@ -19,15 +20,15 @@ static void note_read_failure(struct server_slot *s, const char *why)
         mo_catalog_fail(s->g->cat, s->no, why);
 }
 
-static void store_list(struct gw_child *k, enum mo_cat_kind kind,
-                       struct mo_json items)
+static void put_list(struct gw_child *k, enum mo_cat_kind kind,
+                     struct mo_json items,
+                     const struct mo_definition_notes *notes)
 {
     struct server_slot *s = k->slot;
     bool changed = false;
     bool announced = k->announced & 1u << kind;
 
-    if (s->no == SLOT_NONE)
-        return;
+    mo_catalog_note(s->g->cat, s->no, kind, notes);
     if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
         k->bad = true;
     k->announced &= ~(1u << kind);
@@ -43,22 +44,51 @@ static bool is_modern_http(const struct gw_child *k)
 }
 
 /* Leaves out tools whose arguments cannot be mirrored into unique headers. */
-static void store_http_tools(struct gw_child *k, struct mo_json items)
+static struct mo_json keep_mirrored(struct mo_json items, struct mo_buf *b,
+                                    struct mo_definition_notes *notes)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_PAGES_BYTES_MAX + 2};
-
-    (void)mo_buf_putc(&b, '[');
+    mo_buf_putc(b, '[');
     mo_json_each (m, items) {
-        if (!mo_mirror_keep(m.val))
+        if (!mo_mirror_keep(m.val)) {
+            mo_definition_note_left_out(notes, MO_DEFINITION_TOOL, m.val,
+                                        "its x-mcp-header is not valid");
             continue;
-        if (b.len > 1)
-            (void)mo_buf_putc(&b, ',');
-        (void)mo_buf_span(&b, mo_json_text(m.val));
+        }
+        if (b->len > 1)
+            mo_buf_putc(b, ',');
+        mo_buf_span(b, mo_json_text(m.val));
     }
-    if (mo_buf_putc(&b, ']') == 0)
-        store_list(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
+    if (mo_buf_putc(b, ']') < 0)
+        return none;
+    return (struct mo_json){b->p, b->len};
+}
+
+/* Stores a list in a form that strict clients accept; none: there is no such
+ * list. */
+static void store_list(struct gw_child *k, enum mo_cat_kind kind,
+                       struct mo_json items)
+{
+    static const enum mo_definition_kind kinds[MO_CAT_KINDS] = {
+        [MO_CAT_TOOLS] = MO_DEFINITION_TOOL,
+        [MO_CAT_RESOURCES] = MO_DEFINITION_RESOURCE,
+        [MO_CAT_TEMPLATES] = MO_DEFINITION_TEMPLATE,
+        [MO_CAT_PROMPTS] = MO_DEFINITION_PROMPT,
+    };
+    mo_autobuf struct mo_buf kept = {.max = MO_PAGES_BYTES_MAX + 2};
+    mo_autobuf struct mo_buf mended = {.max = 2 * MO_PAGES_BYTES_MAX};
+    struct mo_definition_notes notes = {.nmended = 0};
+    bool any = items.p != NULL;
+
+    if (k->slot->no == SLOT_NONE)
+        return;
+    if (any && kind == MO_CAT_TOOLS && is_modern_http(k))
+        items = keep_mirrored(items, &kept, &notes);
+    if (items.p)
+        items = mo_definition_mend(kinds[kind], items, &mended, &notes);
+    if (any && !items.p)
+        k->bad = true; /* out of memory */
     else
-        k->bad = true;
+        put_list(k, kind, items, &notes);
 }
 
 static void finish_reading(struct gw_child *k)
@@ -100,9 +130,7 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 
     rd->pages = NULL;
     k->busy &= ~bit;
-    if (items.p && kind == MO_CAT_TOOLS && is_modern_http(k)) {
-        store_http_tools(k, items);
-    } else if (items.p || is_method_absent(r)) {
+    if (items.p || is_method_absent(r)) {
         store_list(k, kind, items);
     } else {
         k->bad = true;

@@ -260,6 +260,25 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
     return swap_list(c, server, kind, l, changed);
 }
 
+void mo_catalog_note(struct mo_catalog *c, unsigned server,
+                     enum mo_cat_kind kind,
+                     const struct mo_definition_notes *notes)
+{
+    struct server_lists *s = NULL;
+    struct mo_definition_notes *to = NULL;
+
+    MO_BUG_ON(server >= c->n);
+    s = c->v[server].lists;
+    to = &s->notes[kind];
+    if (strcmp(to->mended, notes->mended) == 0 &&
+        strcmp(to->left_out, notes->left_out) == 0 &&
+        to->nmended == notes->nmended && to->nleft_out == notes->nleft_out)
+        return;
+    *to = *notes;
+    s->dirty = true;
+    refresh_why(c);
+}
+
 /* A value that is too long, or for which there is no memory, is not kept. */
 static void store_extra(struct server_lists *s, struct mo_buf *to,
                         struct mo_json v)
@@ -330,6 +349,18 @@ struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server)
     return (struct mo_json){s.n ? s.p : NULL, s.n};
 }
 
+void mo_catalog_put_mended(const struct mo_catalog *c, unsigned server,
+                           struct mo_buf *out)
+{
+    for (size_t k = 0; server < c->n && k < MO_CAT_KINDS; k++) {
+        const struct mo_definition_notes *n = &c->v[server].lists->notes[k];
+
+        if (n->nmended)
+            mo_buf_printf(out, "%s%zu %s mended: %s", out->len ? "; " : "",
+                          n->nmended, mo_catalog_kinds[k].what, n->mended);
+    }
+}
+
 static void append_reason(char out[CAT_WHY_MAX], size_t n, const char *kind,
                           const char *what)
 {
@@ -340,6 +371,17 @@ static void append_reason(char out[CAT_WHY_MAX], size_t n, const char *kind,
                  kind, what);
 }
 
+static void append_left_out(const struct mo_definition_notes *n,
+                            const char *kind, char out[CAT_WHY_MAX])
+{
+    size_t at = 0;
+
+    append_reason(out, n->nleft_out, kind, "left out");
+    at = strlen(out);
+    if (n->nleft_out && n->left_out[0])
+        snprintf(out + at, CAT_WHY_MAX - at, ": %s", n->left_out);
+}
+
 static void append_kind_reasons(const struct mo_catalog *c, size_t server,
                                 size_t kind, char out[CAT_WHY_MAX])
 {
@@ -347,6 +389,7 @@ static void append_kind_reasons(const struct mo_catalog *c, size_t server,
     const struct cat_omitted *omitted = &c->view[kind]->omitted[server];
     const char *what = mo_catalog_kinds[kind].what;
 
+    append_left_out(&c->v[server].lists->notes[kind], what, out);
     if (l == NULL)
         return;
     append_reason(out, l->over_limit, what, "beyond the limit");
