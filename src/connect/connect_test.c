@@ -4,7 +4,8 @@
 #include "loop/loop.h"
 #include "mcp/client/pages.h"
 
-#define INFO_MAX ((size_t)64 * 1024)
+#define INFO_MAX        ((size_t)64 * 1024)
+#define INSTALL_POLL_MS 500
 
 struct mo_connect_test {
     struct mo_connect_test_opts o;
@@ -104,7 +105,12 @@ static void on_timeout(struct mo_timer *t)
 {
     struct mo_connect_test *a =
         mo_container_of(t, struct mo_connect_test, late);
+    const struct mo_link *k = a->conn ? mo_conn_link(a->conn) : NULL;
 
+    if (k && mo_link_is_installing(k)) { /* the connection has a limit for it */
+        mo_timer_start(a->o.loop, t, INSTALL_POLL_MS);
+        return;
+    }
     settle(a, mo_error(MO_ETIMEOUT, "the server did not answer within %llu s",
                        (unsigned long long)(a->o.timeout_ms + 999) / 1000));
 }
@@ -114,9 +120,10 @@ int mo_connect_test_start(const struct mo_connect_test_opts *o,
 {
     struct mo_connect_test *a = mo_new(struct mo_connect_test);
     struct mo_conn_opts co = {
-        .mode = MO_CONN_AUTO,
+        .mode = mo_server_link_mode(o->server),
         .known = mo_server_link_verdict(o->link, o->server->name),
         .open_ms = (uint64_t)o->server->start_ms,
+        .install_ms = (uint64_t)o->server->install_ms,
         .dial = on_dial,
         .cb = &conn_cb,
         .ctx = a,

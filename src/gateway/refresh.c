@@ -4,7 +4,11 @@
  * says that it changed. A server whose lists are unknown is started when
  * somebody asks for them.
  *
- * A list that cannot be read leaves the old one in place. */
+ * A list that cannot be read leaves the old one in place.
+ *
+ * A list request waits for servers that were never read, each for a limited
+ * time after the first request (state.h). Later requests do not wait for a
+ * server that is late or fails again and again. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/gw_priv.h"
 #include "mcp/client/mirror.h"
@@ -233,6 +237,75 @@ bool mo_catalog_refresh_pending(const struct mo_gateway *g)
     return false;
 }
 
+static bool is_installing(const struct server_slot *s)
+{
+    struct mo_upstream_status st;
+
+    mo_upstream_status(s->up, &st);
+    return st.state == MO_UPSTREAM_INSTALLING;
+}
+
+/* Time in ms that a list request still waits for it; 0: known, or late. */
+static uint64_t wait_for_slot(const struct server_slot *s)
+{
+    const struct mo_catalog *cat = s->g->cat;
+    uint64_t waited = mo_now_ns() / MO_MS - s->asked_ms, most = 0;
+
+    if (mo_catalog_known(cat, s->no) || !mo_catalog_refresh_reading(s))
+        return 0;
+    if (!s->asked_ms)
+        return GW_LIST_FIRST_MS;
+    most =
+        mo_catalog_was_late(cat, s->no) ? GW_LIST_AGAIN_MS : GW_LIST_FIRST_MS;
+    if (waited >= most && waited < GW_LIST_INSTALL_MS && is_installing(s))
+        most = GW_LIST_INSTALL_MS;
+    return waited < most ? most - waited : 0;
+}
+
+uint64_t mo_catalog_refresh_wait(const struct mo_gateway *g)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < g->n; i++) {
+        uint64_t ms = wait_for_slot(g->v[i]);
+
+        most = ms > most ? ms : most;
+    }
+    return most;
+}
+
+void mo_catalog_refresh_put_awaited(const struct mo_gateway *g,
+                                    struct mo_buf *out)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        const struct server_slot *s = g->v[i];
+
+        if (wait_for_slot(s))
+            mo_buf_printf(out, "%s%s%s", out->len ? ", " : "",
+                          mo_upstream_server(s->up)->name,
+                          is_installing(s) ? " (installing)" : "");
+    }
+}
+
+void mo_catalog_refresh_note_late(struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct server_slot *s = g->v[i];
+        bool installing = false;
+
+        if (mo_catalog_known(g->cat, s->no) || !mo_catalog_refresh_reading(s) ||
+            wait_for_slot(s))
+            continue;
+        installing = is_installing(s);
+        note_read_failure(s, installing
+                                 ? "it is being installed; its lists follow"
+                                 : "it has not answered yet; its lists follow "
+                                   "when it does");
+        if (!installing)
+            mo_catalog_note_late(g->cat, s->no);
+    }
+}
+
 /* Asks an open child again whose lists could not be read. */
 static bool reread_open_child(struct server_slot *s)
 {
@@ -282,8 +355,13 @@ bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
                                struct mo_span caps)
 {
     for (size_t i = 0; i < g->n; i++) {
-        if (!mo_catalog_known(g->cat, g->v[i]->no))
-            mo_catalog_refresh_slot(g->v[i], who, caps);
+        struct server_slot *s = g->v[i];
+
+        if (mo_catalog_known(g->cat, s->no))
+            continue;
+        if (!s->asked_ms)
+            s->asked_ms = mo_now_ns() / MO_MS;
+        mo_catalog_refresh_slot(s, who, caps);
     }
     return mo_catalog_refresh_pending(g);
 }

@@ -70,7 +70,10 @@ int mo_proc_start(struct mo_guard *g, const struct mo_proc_opts *o,
  * io: the stream to half-close, NULL if it is closed already. A second call
  * does nothing. */
 void mo_proc_stop(struct mo_proc *p, struct mo_stream *io);
+/* Ask it to end: SIGTERM to the group now, SIGKILL after ms. */
+void mo_proc_term(struct mo_proc *p, unsigned ms);
 void mo_proc_kill(struct mo_proc *p); /* the group, now; on_exit follows */
+pid_t mo_proc_pid(const struct mo_proc *p);
 
 /* Free the object. Processes of the group that are still alive are killed;
  * on_exit no longer fires. Allowed at any time, also in on_exit. */

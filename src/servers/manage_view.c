@@ -214,6 +214,7 @@ static size_t sum_of(const struct view *v)
     case MO_UPSTREAM_OK:
         return 0;
     case MO_UPSTREAM_STARTING:
+    case MO_UPSTREAM_INSTALLING:
         return 2;
     case MO_UPSTREAM_COLD:
     case DISABLED:

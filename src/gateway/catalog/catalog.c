@@ -309,6 +309,7 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
     store_extra(s->lists, &s->lists->caps, capabilities);
     store_extra(s->lists, &s->lists->info, info);
     s->lists->known = true;
+    s->lists->late = false;
     s->fail[0] = '\0';
     if (c->cache && s->lists->dirty &&
         mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists) == 0)
@@ -322,6 +323,22 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
     snprintf(c->v[server].fail, sizeof(c->v[server].fail), "%s",
              why ? why : "");
     mo_catalog_describe_missing(c, server, MO_CAT_KINDS, c->v[server].why);
+}
+
+void mo_catalog_note_late(struct mo_catalog *c, unsigned server)
+{
+    struct cat_server *s = &c->v[server];
+
+    if (s->lists->known || s->lists->late)
+        return;
+    s->lists->late = s->lists->dirty = true;
+    if (c->cache)
+        (void)mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists);
+}
+
+bool mo_catalog_was_late(const struct mo_catalog *c, unsigned server)
+{
+    return server < c->n && c->v[server].lists->late;
 }
 
 /* --- queries ------------------------------------------------------------- */

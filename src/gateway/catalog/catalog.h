@@ -115,6 +115,11 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
  * stay. */
 void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why);
 
+/* The server did not answer in time, in this run or (was_late) also in an
+ * earlier one: kept in the cache until its lists are known. */
+void mo_catalog_note_late(struct mo_catalog *c, unsigned server);
+bool mo_catalog_was_late(const struct mo_catalog *c, unsigned server);
+
 /* True if its lists are known, from the cache or by mo_catalog_done(). */
 bool mo_catalog_known(const struct mo_catalog *c, unsigned server);
 /* Why some of its items are missing; NULL: none are. */

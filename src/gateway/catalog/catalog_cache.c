@@ -1,9 +1,10 @@
 /* catalog_cache.c - the cache file of a server's lists.
  *
  * A file is one JSON object: version, name, digest, date, capabilities, info,
- * notes and the lists, each as it is kept in memory. The file name is a hash of
- * the server's name, which may contain any character. A file that is
- * incomplete, too big or of another server is ignored. */
+ * notes and the lists, each as it is kept in memory; or `late` instead of them.
+ * The file name is a hash of the server's name, which may contain any
+ * character. A file that is incomplete, too big or of another server is
+ * ignored. */
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ enum field {
     F_CAPS,
     F_INFO,
     F_NOTES,
+    F_LATE,
     F_LISTS, /* then one for each kind */
     F_COUNT = F_LISTS + MO_CAT_KINDS,
 };
@@ -43,7 +45,7 @@ enum field {
 static const char *const field_names[F_LISTS] = {
     [F_VERSION] = "version", [F_NAME] = "name",         [F_DIGEST] = "digest",
     [F_DATE] = "date",       [F_CAPS] = "capabilities", [F_INFO] = "info",
-    [F_NOTES] = "notes",
+    [F_NOTES] = "notes",     [F_LATE] = "late",
 };
 
 static int read_fields(struct mo_span text, struct mo_json out[F_COUNT])
@@ -118,6 +120,9 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
 
     if (read_fields(text, v) < 0 || !is_cache_of(v, name, digest))
         return MO_EPROTO;
+    out->late = mo_span_is(mo_json_text(v[F_LATE]), "true");
+    if (out->late)
+        return 0;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         if (v[F_LISTS + k].p == NULL)
             continue;
@@ -182,6 +187,8 @@ static int put_document(const char *name, const char *digest,
     mo_jw_member_raw(&w, "capabilities", mo_buf_view(&s->caps));
     mo_jw_member_raw(&w, "info", mo_buf_view(&s->info));
     put_notes(&w, s);
+    if (s->late)
+        mo_jw_member_bool(&w, "late", true);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
         if (s->list[k])
             mo_jw_member_raw(&w, mo_catalog_kinds[k].list,

@@ -50,6 +50,7 @@ struct server_lists {
     struct mo_buf caps, info;  /* empty: not known */
     char date[MO_ISO8601_MAX]; /* time of writing; or "" */
     bool known;                /* all lists were read */
+    bool late;                 /* they were not, in time */
     bool dirty;                /* differs from the cache file */
 };
 

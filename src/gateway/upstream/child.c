@@ -363,6 +363,7 @@ static int connect_child(struct mo_child *c, struct mo_err *e)
     struct mo_conn_opts co = {
         .mode = s->mode,
         .open_ms = s->start_ms,
+        .install_ms = s->install_ms,
         .capabilities = c->caps ? mo_span_cstr(c->caps) : MO_SPAN(CAPS_ALL),
         .log_level = "debug", /* filtered per client later */
         .dial = on_conn_dial,

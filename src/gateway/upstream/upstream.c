@@ -396,6 +396,18 @@ static void deliver_request(struct mo_upstream *u, struct mo_child_request *w)
     }
 }
 
+static bool is_installing(const struct mo_upstream *u)
+{
+    mo_list_each_entry (c, &u->children, const struct mo_child, node) {
+        const struct mo_link *k =
+            c->state == CH_STARTING ? mo_conn_link(c->conn) : NULL;
+
+        if (k && mo_link_is_installing(k))
+            return true;
+    }
+    return false;
+}
+
 static enum mo_upstream_state state_of(const struct mo_upstream *u)
 {
     if (mo_breaker_wait(&u->breaker, mo_upstream_now()))
@@ -405,7 +417,7 @@ static enum mo_upstream_state state_of(const struct mo_upstream *u)
     if (u->count[CH_OPEN])
         return MO_UPSTREAM_OK;
     if (count_coming(u))
-        return MO_UPSTREAM_STARTING;
+        return is_installing(u) ? MO_UPSTREAM_INSTALLING : MO_UPSTREAM_STARTING;
     if (u->sign_in)
         return MO_UPSTREAM_SIGN_IN;
     return u->why.code ? MO_UPSTREAM_FAILED : MO_UPSTREAM_COLD;

@@ -121,9 +121,10 @@ enum mo_upstream_state {
     MO_UPSTREAM_COLD, /* never started, or stopped when idle */
     MO_UPSTREAM_STARTING,
     MO_UPSTREAM_OK,
-    MO_UPSTREAM_FAILED,  /* last start or call failed; retried on demand */
-    MO_UPSTREAM_BROKEN,  /* breaker open: not tried before retry_ms */
-    MO_UPSTREAM_SIGN_IN, /* a person must sign in first */
+    MO_UPSTREAM_FAILED,     /* last start or call failed; retried on demand */
+    MO_UPSTREAM_BROKEN,     /* breaker open: not tried before retry_ms */
+    MO_UPSTREAM_SIGN_IN,    /* a person must sign in first */
+    MO_UPSTREAM_INSTALLING, /* starting: its package is being installed */
 };
 
 struct mo_upstream_status {

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "mcp/client/conn_priv.h"
 
+#define INSTALL_POLL_MS 500
+
 static bool may_be_legacy(const struct mo_conn *c)
 {
     return c->o.mode == MO_CONN_AUTO && c->o.pin == MO_MCP_UNKNOWN;
@@ -41,6 +43,45 @@ static void finish_open(struct mo_conn *c, struct mo_json result)
     if (!c->modern)
         (void)mo_conn_notify(c, "notifications/initialized", mo_span(NULL, 0));
     c->o.cb->on_open(c->o.ctx, c);
+}
+
+/* --- installation -------------------------------------------------------- */
+
+static bool is_installing(const struct mo_conn *c)
+{
+    return c->link && mo_link_is_installing(c->link);
+}
+
+static void note_installing(struct mo_conn *c)
+{
+    c->installing = is_installing(c);
+    c->dialed_ms = mo_now_ns() / MO_MS;
+}
+
+uint64_t mo_conn_more_time(struct mo_conn *c, uint64_t usual_ms)
+{
+    bool was = c->installing;
+
+    if (!was)
+        return 0;
+    c->installing = is_installing(c);
+    if (!c->installing)
+        return usual_ms;
+    return mo_now_ns() / MO_MS - c->dialed_ms < c->o.install_ms
+               ? INSTALL_POLL_MS
+               : 0;
+}
+
+/* Dialling again would interrupt the installation and begin it anew. */
+static bool give_up_installing(struct mo_conn *c, const struct mo_reply *r)
+{
+    if (!r->err || r->err->code != MO_ETIMEOUT || !c->installing)
+        return false;
+    mo_conn_close(c, mo_error(MO_ETIMEOUT,
+                              "it was not installed within %llu s "
+                              "(installTimeoutMs)",
+                              (unsigned long long)c->o.install_ms / 1000));
+    return true;
 }
 
 /* --- dialling ------------------------------------------------------------ */
@@ -91,6 +132,8 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
     struct mo_json text = mo_json_get(r->result, "protocolVersion");
     struct mo_err e;
 
+    if (give_up_installing(c, r))
+        return;
     if (r->err || !r->result.p) {
         if (!r->err)
             describe_error(r, &e);
@@ -135,6 +178,7 @@ static void initialize(struct mo_conn *c)
     c->modern = false;
     c->speak = c->o.pin != MO_MCP_UNKNOWN ? c->o.pin : MO_MCP_2025_11_25;
     mo_conn_move(c, C_INIT);
+    note_installing(c);
     rc = mo_conn_codec_initialize(c, &b, c->speak);
     if (rc < 0)
         mo_conn_close(c, mo_error(rc, "initialize"));
@@ -222,6 +266,8 @@ static void on_discovered(void *ctx, const struct mo_reply *r)
 
     if (c->state == C_CLOSING)
         return; /* closed meanwhile: the link may be gone */
+    if (give_up_installing(c, r))
+        return;
     if (r->err)
         on_no_answer(c, r);
     else if (r->error.p && (barred || r->status >= 500))
@@ -248,6 +294,7 @@ static void discover(struct mo_conn *c)
     c->speak = MO_MCP_2026_07_28;
     if (c->state != C_PROBING)
         mo_conn_move(c, C_PROBING);
+    note_installing(c);
     c->may_redial = may_be_legacy(c) && !mo_link_is_http(c->link);
     start_call(c, "server/discover", mo_span(NULL, 0), &o);
 }

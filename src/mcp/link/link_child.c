@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "loop/runner.h"
+
 #define DRAIN_MS 200 /* wait for remaining output after the exit */
 
 /* Three parts end independently: the process, its output (inner) and its
@@ -16,6 +18,7 @@ struct child {
     struct mo_err fault; /* of the child, before its exit; code 0: none */
     struct mo_exit x;
     bool exited;
+    bool runner; /* it may still be installing its program */
     void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
     void *said_ctx;
     char who[MO_CHILD_WHO_MAX];
@@ -152,17 +155,38 @@ static void child_start(struct mo_link *k)
     mo_link_attach(c->k.inner, &inner_cb, c);
 }
 
+static bool child_installing(const struct mo_link *k)
+{
+    const struct child *c = mo_container_of(k, const struct child, k);
+
+    return c->runner && !c->exited && mo_runner_installing(mo_proc_pid(c->p));
+}
+
+static void stop_process(struct child *c)
+{
+    if (!c->runner || !mo_runner_installing(mo_proc_pid(c->p))) {
+        mo_proc_stop(c->p, c->io);
+        return;
+    }
+    mo_log_about(mo_loop_log(c->loop), MO_INFO, "upstream",
+                 &(struct mo_log_facts){.server = mo_span_cstr(c->who)},
+                 "is still being installed: asked to stop, killed after %d s",
+                 MO_CHILD_INSTALL_STOP_MS / 1000);
+    mo_proc_term(c->p, MO_CHILD_INSTALL_STOP_MS);
+}
+
 static void child_close(struct mo_link *k)
 {
     struct child *c = mo_container_of(k, struct child, k);
 
     if (!c->exited)
-        mo_proc_stop(c->p, c->io);
+        stop_process(c);
 }
 
 static const struct mo_link_ops child_ops = {
     .start = child_start,
     .close = child_close,
+    .installing = child_installing,
 };
 
 /* --- the beginning ------------------------------------------------------- */
@@ -189,6 +213,7 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
     c->loop = mo_guard_loop(g);
     c->said = o->said;
     c->said_ctx = o->said_ctx;
+    c->runner = o->runner;
     (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
     mo_timer_init(&c->drain, on_drained);
     rc = mo_proc_start(g, &po, &proc_cb, c, &c->p, &io, e);

@@ -15,9 +15,10 @@
 #include "loop/proc.h"
 #include "mcp/link/link.h"
 
-#define MO_CHILD_TAIL_MAX 4096 /* bytes of stderr that are kept */
-#define MO_CHILD_ENV_MAX  128  /* variables a child may have */
-#define MO_CHILD_WHO_MAX  80
+#define MO_CHILD_TAIL_MAX        4096 /* bytes of stderr that are kept */
+#define MO_CHILD_ENV_MAX         128  /* variables a child may have */
+#define MO_CHILD_WHO_MAX         80
+#define MO_CHILD_INSTALL_STOP_MS 10000
 
 struct mo_child_opts {
     const char *const *argv; /* NULL-terminated; argv[0] is the program */
@@ -32,6 +33,10 @@ struct mo_child_opts {
     const char *who;      /* for said(); copied, up to MO_CHILD_WHO_MAX */
     uint64_t data_max;    /* as in spawn.h */
     struct mo_hide *hide; /* as in spawn.h */
+    /* The program may be downloaded first (loop/runner.h). While it is, closing
+     * the link asks the process to end and waits for MO_CHILD_INSTALL_STOP_MS
+     * before it is killed, so that no half of a package stays in its cache. */
+    bool runner;
 };
 
 /* The options are borrowed for the call only. */
