@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer as createHttp } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -209,6 +210,61 @@ test('an installation is asked to stop, and may clean up', async (t) => {
   await told;
   await client.close();
   await until(() => existsSync(file('rolled-back')), 'the roll-back');
+});
+
+// What servers of the older era say to server/discover.
+const html = '<!doctype html><title>Oops</title>';
+const refusals = {
+  unknown: [200, 'application/json', (id) => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } })],
+  internal: [500, 'application/json', (id) => ({ jsonrpc: '2.0', id, error: { code: -32603, message: 'no' } })],
+  crash: [500, 'text/html', () => html],
+  page: [200, 'text/html', () => html],
+  bad: [400, 'text/plain', () => 'Bad Request: Server not initialized'],
+  missing: [404, 'text/html', () => html],
+  unavailable: [503, 'text/plain', () => ''],
+};
+
+/** A legacy server over HTTP at /NAME for each refusal; asked: the methods. */
+async function older(t) {
+  const asked = {};
+  const web = createHttp(async (req, res) => {
+    const name = req.url.slice(1);
+    const body = JSON.parse(Buffer.concat(await req.toArray()).toString() || '{}');
+    (asked[name] ??= []).push(body.method);
+    const say = (status, type, answer) => {
+      res.writeHead(status, { 'content-type': type });
+      res.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+    };
+    const result = (r) => say(200, 'application/json', { jsonrpc: '2.0', id: body.id, result: r });
+    if (req.method !== 'POST') say(405, 'text/plain', '');
+    else if (body.id === undefined) say(202, 'text/plain', '');
+    else if (body.method === 'server/discover') {
+      const [status, type, answer] = refusals[name];
+      say(status, type, answer(body.id));
+    } else if (body.method === 'initialize')
+      result({ protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name, version: '1' } });
+    else result({ tools: [{ name, inputSchema: { type: 'object' } }] });
+  }).listen(0, '127.0.0.1');
+  await once(web, 'listening');
+  t.after(() => (web.closeAllConnections(), web.close()));
+  return { asked, url: (name) => `http://127.0.0.1:${web.address().port}/${name}` };
+}
+
+test('server/discover answered with any error falls back to initialize', async (t) => {
+  const { asked, url } = await older(t);
+  const m = new Moody(t, {});
+  const names = Object.keys(refusals);
+  m.place.write({
+    ...Object.fromEntries(names.map((n) => [n, { url: url(n) }])),
+    told: { url: url('told'), era: 'legacy' },
+    newest: { url: url('crash'), era: 'modern' },
+  });
+  const { client } = await m.open(t);
+  const { tools, _meta } = await client.listTools();
+  assert.deepEqual(tools.map((x) => x.name).sort(), [...names, 'told'].sort());
+  assert.deepEqual(_meta[WHY], { newest: 'newest: the server refuses server/discover (HTTP status 500)' });
+  assert.equal(asked.told[0], 'initialize');
+  assert.equal(asked.crash.filter((x) => x === 'server/discover').length, 2);
 });
 
 test('two of one name, a fallback to nobody: not started at all', async (t) => {

@@ -123,6 +123,8 @@ static void describe_error(const struct mo_reply *r, struct mo_err *e)
     (void)mo_fail(e, MO_EPROTO, "initialize: the server answers error %lld%s%s",
                   (long long)r->code, mo_buf_err(&b) ? "" : ": ",
                   mo_buf_cstr(&b));
+    if (r->status)
+        (void)mo_wrap(e, "HTTP status %d", r->status);
 }
 
 static void on_initialized(void *ctx, const struct mo_reply *r)
@@ -212,18 +214,26 @@ static bool lists_modern(struct mo_json versions)
 static void discover(struct mo_conn *c);
 
 /* The server answers but is not modern; the link still works. */
-static void fall_back(struct mo_conn *c, const char *why_not)
+static void fall_back(struct mo_conn *c, const struct mo_reply *r,
+                      const char *why_not)
 {
     if (!may_be_legacy(c)) {
-        give_up(c, MO_EPROTO, why_not);
+        if (r->status)
+            mo_conn_close(c,
+                          mo_error(r->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
+                                   "%s (HTTP status %d)", why_not, r->status));
+        else
+            give_up(c, MO_EPROTO, why_not);
         return;
     }
-    set_verdict(c, MO_ERA_LEGACY);
+    if (r->status < 500) /* else it may be modern, and ill at present */
+        set_verdict(c, MO_ERA_LEGACY);
     c->go_legacy = true;
     initialize(c);
 }
 
-static void on_unsupported(struct mo_conn *c, struct mo_json supported)
+static void on_unsupported(struct mo_conn *c, const struct mo_reply *r,
+                           struct mo_json supported)
 {
     if (lists_version(supported, c->speak) && !c->retried) {
         c->retried = true;
@@ -233,19 +243,24 @@ static void on_unsupported(struct mo_conn *c, struct mo_json supported)
                 "the server speaks only revisions of MCP that "
                 "are newer than this program");
     } else {
-        fall_back(c, "the server speaks no modern revision of MCP");
+        fall_back(c, r, "the server speaks no modern revision of MCP");
     }
 }
 
+static bool is_barred(const struct mo_reply *r)
+{
+    return r->status == 401 || r->status == 403;
+}
+
+/* Servers of the older era answer with a 400, a 404 or a 500, with or without
+ * JSON, or with a page for people. */
 static void on_no_answer(struct mo_conn *c, const struct mo_reply *r)
 {
     bool http = mo_link_is_http(c->link);
     bool silent = !http && r->err->code == MO_ETIMEOUT;
-    bool refused = http && r->status >= 400 && r->status < 500 &&
-                   r->status != 401 && r->status != 403;
 
-    if (refused) {
-        fall_back(c, "the server refuses server/discover");
+    if (http && r->status && !is_barred(r)) {
+        fall_back(c, r, "the server refuses server/discover");
     } else if (silent && may_be_legacy(c)) {
         set_verdict(c, MO_ERA_LEGACY);
         c->may_redial = false;
@@ -262,7 +277,6 @@ static void on_discovered(void *ctx, const struct mo_reply *r)
     struct mo_json versions = mo_json_get(r->result, "supportedVersions");
     struct mo_json data = mo_json_get(r->error, "data");
     struct mo_json supported = mo_json_get(data, "supported");
-    bool barred = r->status == 401 || r->status == 403;
 
     if (c->state == C_CLOSING)
         return; /* closed meanwhile: the link may be gone */
@@ -270,15 +284,16 @@ static void on_discovered(void *ctx, const struct mo_reply *r)
         return;
     if (r->err)
         on_no_answer(c, r);
-    else if (r->error.p && (barred || r->status >= 500))
-        give_up(c, barred ? MO_EPOLICY : MO_EUNAVAIL,
-                "the server refuses access or reports an internal error");
+    else if (r->error.p && is_barred(r))
+        mo_conn_close(c, mo_error(MO_EPOLICY,
+                                  "the server refuses access (HTTP status %d)",
+                                  r->status));
     else if (r->code == MO_MCP_UNSUPPORTED_VERSION && mo_json_len(supported))
-        on_unsupported(c, supported);
+        on_unsupported(c, r, supported);
     else if (lists_version(versions, c->speak))
         finish_open(c, r->result);
     else
-        fall_back(c, "the server does not know server/discover");
+        fall_back(c, r, "the server does not know server/discover");
 }
 
 static void discover(struct mo_conn *c)
