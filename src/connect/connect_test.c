@@ -54,12 +54,14 @@ static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
         a->r.tools = mo_json_len(items);
         (void)mo_definition_mend(MO_DEFINITION_TOOL, items, &b, &a->r.notes);
     }
-    if (items.p || r->err)
+    if (items.p || r->err) {
         settle(a, r->err);
-    else
-        settle(a, mo_error(MO_EPROTO,
-                           "the server refuses to list its tools (%lld)",
-                           (long long)r->code));
+        return;
+    }
+    (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
+    settle(a, mo_error(MO_EPROTO,
+                       "the server refuses to list its tools (%lld): %s",
+                       (long long)r->code, mo_buf_cstr(&b)));
 }
 
 static void on_open(void *ctx, struct mo_conn *c)

@@ -14,6 +14,8 @@
 #include "mcp/client/mirror.h"
 #include "mcp/definition.h"
 
+#define ERROR_TEXT_MAX 1024
+
 static const struct mo_json none = {NULL, 0};
 
 /* --- one child's lists --------------------------------------------------- */
@@ -125,22 +127,52 @@ static bool is_method_absent(const struct mo_reply *r)
     return r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
 }
 
+/* Why a list was not given, in the server's own words if it has any. */
+static void describe_failure(enum mo_cat_kind kind, const struct mo_reply *r,
+                             struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = ERROR_TEXT_MAX};
+
+    if (r->err) {
+        *e = *r->err;
+        return;
+    }
+    (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
+    (void)mo_fail(e, MO_EPROTO, "%s: the server answers error %lld: %s",
+                  mo_catalog_kinds[kind].method, (long long)r->code,
+                  mo_buf_cstr(&b));
+}
+
+/* Without its tools a server is unavailable. Without another list it is not. */
+static void note_list_failure(struct gw_child *k, enum mo_cat_kind kind,
+                              const struct mo_err *why)
+{
+    struct server_slot *s = k->slot;
+
+    if (kind == MO_CAT_TOOLS || !mo_child_conn(k->child)) {
+        k->bad = true;
+        note_read_failure(s, why->msg);
+    } else if (s->no != SLOT_NONE) {
+        mo_catalog_fail_list(s->g->cat, s->no, kind, why->msg);
+    }
+}
+
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct reading *rd = ctx;
     struct gw_child *k = rd->child;
     enum mo_cat_kind kind = (enum mo_cat_kind)(rd - k->lists);
     unsigned bit = 1u << kind;
+    struct mo_err why;
 
     rd->pages = NULL;
     k->busy &= ~bit;
     if (items.p || is_method_absent(r)) {
         store_list(k, kind, items);
     } else {
-        k->bad = true;
-        note_read_failure(k->slot,
-                          r->err ? r->err->msg
-                                 : "the server's lists could not be read");
+        describe_failure(kind, r, &why);
+        mo_loop_blank(k->slot->g->loop, &why);
+        note_list_failure(k, kind, &why);
     }
     if ((k->again & bit) && !k->bad) {
         k->again &= ~bit;
@@ -164,8 +196,7 @@ static void read_list(struct gw_child *k, enum mo_cat_kind kind)
         return;
     }
     if (mo_pages_start(k->conn, &o, &k->lists[kind].pages, &e) < 0) {
-        k->bad = true;
-        note_read_failure(k->slot, e.msg);
+        note_list_failure(k, kind, &e);
         return;
     }
     k->busy |= 1u << kind;

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { Place } from '../lib/gateway.mjs';
+import { Place, script } from '../lib/gateway.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { Moody, error, until } from '../lib/moody.mjs';
 import { Server } from './server.mjs';
@@ -265,6 +265,35 @@ test('server/discover answered with any error falls back to initialize', async (
   assert.deepEqual(_meta[WHY], { newest: 'newest: the server refuses server/discover (HTTP status 500)' });
   assert.equal(asked.told[0], 'initialize');
   assert.equal(asked.crash.filter((x) => x === 'server/discover').length, 2);
+});
+
+test('the whole reason: the line with the error, the words of the server', async (t) => {
+  const m = new Moody(t, { good: {} });
+  const dir = m.place.dir;
+  const odd = (name, answers) => {
+    writeFileSync(join(dir, `${name}.json`), JSON.stringify(answers));
+    return script('odd.mjs', join(dir, `${name}.json`));
+  };
+  const tools = { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] };
+  const says = (message) => ({ error: { code: -32603, message } });
+  const servers = {
+    ...m.servers,
+    crash: { command: process.execPath, args: ['-e', 'function a() { throw new Error("the port 4711 is taken"); }\nfunction b() { a(); }\nb();'] },
+    listless: odd('listless', { 'tools/list': says('the database is locked') }),
+    half: odd('half', { 'tools/list': tools, 'resources/list': says('no bucket'), 'prompts/list': says('no prompts today') }),
+  };
+  m.place.write(servers);
+  m.place.legacy(...Object.values(servers));
+  const { client } = await m.open(t);
+  const { tools: names, _meta } = await client.listTools();
+  assert.deepEqual(names.map((x) => x.name).sort(), ['echo', 'look', 'set', 'work']);
+  assert.deepEqual(Object.keys(_meta[WHY]).sort(), ['crash', 'listless']);
+  assert.match(_meta[WHY].crash, /ended \(exit 1\); it said: .*Error: the port 4711 is taken.*Node\.js v/);
+  assert.equal(_meta[WHY].listless, 'tools/list: the server answers error -32603: the database is locked');
+  const resources = await client.listResources();
+  assert.equal(resources._meta[WHY].half, 'its resources cannot be read: resources/list: the server answers error -32603: no bucket');
+  assert.equal((await client.listPrompts())._meta[WHY].half, 'its prompts cannot be read: prompts/list: the server answers error -32603: no prompts today');
+  assert.deepEqual((await client.callTool({ name: 'echo', arguments: {} })).content, []);
 });
 
 test('two of one name, a fallback to nobody: not started at all', async (t) => {

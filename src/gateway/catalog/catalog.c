@@ -243,11 +243,12 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
                    struct mo_json items, bool *changed)
 {
     struct cat_list *l = NULL;
-    const struct server_lists *s = NULL;
+    struct server_lists *s = NULL;
 
     MO_BUG_ON(server >= c->n);
     *changed = false;
     s = c->v[server].lists;
+    s->unread[kind][0] = '\0';
     if (mo_json_is(items, MO_JSON_ARRAY)) {
         l = mo_catalog_lists_parse(s, kind, items);
         if (l == NULL)
@@ -299,6 +300,14 @@ static void store_extra(struct server_lists *s, struct mo_buf *to,
     s->dirty = true;
 }
 
+static bool has_unread(const struct server_lists *s)
+{
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        if (s->unread[k][0])
+            return true;
+    return false;
+}
+
 void mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info)
 {
@@ -311,7 +320,7 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
     s->lists->known = true;
     s->lists->late = false;
     s->fail[0] = '\0';
-    if (c->cache && s->lists->dirty &&
+    if (c->cache && s->lists->dirty && !has_unread(s->lists) &&
         mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists) == 0)
         s->lists->dirty = false;
     refresh_why(c);
@@ -323,6 +332,15 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
     snprintf(c->v[server].fail, sizeof(c->v[server].fail), "%s",
              why ? why : "");
     mo_catalog_describe_missing(c, server, MO_CAT_KINDS, c->v[server].why);
+}
+
+void mo_catalog_fail_list(struct mo_catalog *c, unsigned server,
+                          enum mo_cat_kind kind, const char *why)
+{
+    char *to = c->v[server].lists->unread[kind];
+
+    snprintf(to, sizeof(c->v[server].lists->unread[kind]), "%s", why);
+    refresh_why(c);
 }
 
 void mo_catalog_note_late(struct mo_catalog *c, unsigned server)
@@ -406,6 +424,12 @@ static void append_kind_reasons(const struct mo_catalog *c, size_t server,
     const struct cat_omitted *omitted = &c->view[kind]->omitted[server];
     const char *what = mo_catalog_kinds[kind].what;
 
+    if (c->v[server].lists->unread[kind][0]) {
+        size_t at = strlen(out);
+
+        snprintf(out + at, CAT_WHY_MAX - at, "%sits %s cannot be read: %s",
+                 at ? "; " : "", what, c->v[server].lists->unread[kind]);
+    }
     append_left_out(&c->v[server].lists->notes[kind], what, out);
     if (l == NULL)
         return;

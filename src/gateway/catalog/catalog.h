@@ -107,8 +107,8 @@ void mo_catalog_note(struct mo_catalog *c, unsigned server,
                      enum mo_cat_kind kind,
                      const struct mo_definition_notes *notes);
 /* All four lists of a server were stored: writes them to the cache with its
- * capabilities and serverInfo (objects or none). If that fails, the next call
- * tries again. */
+ * capabilities and serverInfo (objects or none), unless one cannot be read. If
+ * that fails, the next call tries again. */
 void mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info);
 /* Notes why the server's lists cannot be read; NULL: they can. Old lists
@@ -119,6 +119,11 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why);
  * earlier one: kept in the cache until its lists are known. */
 void mo_catalog_note_late(struct mo_catalog *c, unsigned server);
 bool mo_catalog_was_late(const struct mo_catalog *c, unsigned server);
+
+/* Notes why one list cannot be read, while others can; a list that is stored
+ * clears it. */
+void mo_catalog_fail_list(struct mo_catalog *c, unsigned server,
+                          enum mo_cat_kind kind, const char *why);
 
 /* True if its lists are known, from the cache or by mo_catalog_done(). */
 bool mo_catalog_known(const struct mo_catalog *c, unsigned server);

@@ -60,7 +60,7 @@ struct gw_child {        /* an open child */
     struct reading lists[MO_CAT_KINDS];
     unsigned busy, again; /* lists being read, and to be read again; bits */
     unsigned announced;   /* lists it said have changed; bits */
-    bool held, bad;       /* held while reading; a list could not be read */
+    bool held, bad;       /* held while reading; its tools could not be read */
     /* watch.c */
     enum mo_mcp_level level;  /* set there; MO_MCP_LEVELS: none */
     struct listening *listen; /* NULL: none is open */

@@ -38,23 +38,77 @@ static void on_err_read(void *ctx, char *p, size_t n)
         mo_tail_add(c->tail, c->tail_len, sizeof(c->tail), mo_span(p, n));
 }
 
-/* Write the last lines as one line that fits into an error message. */
-static void format_stderr_tail(const struct child *c, char *out, size_t size)
+/* Appends text as part of one line; returns the new length. */
+static size_t put_one_line(char *out, size_t n, struct mo_span text)
 {
-    size_t end = c->tail_len, start, n = 0;
-
-    while (end && (c->tail[end - 1] == '\n' || c->tail[end - 1] == '\r'))
-        end--;
-    start = end > size - 1 ? end - (size - 1) : 0;
-    /* drop a cut word: half a secret would not be recognised and masked */
-    while (start > 0 && start < end && (unsigned char)c->tail[start] > ' ')
-        start++;
-    for (size_t i = start; i < end; i++) {
-        unsigned char ch = (unsigned char)c->tail[i];
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char ch = (unsigned char)text.p[i];
 
         out[n++] = ch == '\n' ? '|' : ch < 0x20 || ch == 0x7f ? ' ' : (char)ch;
     }
     out[n] = '\0';
+    return n;
+}
+
+/* The first line that names an error: programs print a stack or a version
+ * after it. None: p NULL. */
+static struct mo_span find_error_line(struct mo_span text)
+{
+    static const char *const words[] = {
+        "rror:", "xception:", "anic:", "ERROR", "FATAL", "npm error"};
+
+    while (text.n) {
+        struct mo_span line = mo_span_cut(&text, '\n');
+
+        if (!line.n || line.p[0] == ' ' || line.p[0] == '\t')
+            continue; /* source text, or a stack */
+        for (size_t i = 0; i < MO_COUNT(words); i++) {
+            if (mo_span_search(line, mo_span_cstr(words[i])) >= 0)
+                return line;
+        }
+    }
+    return mo_span(NULL, 0);
+}
+
+/* The beginning or the end of a text, in whole words: half a secret would not
+ * be recognised and masked. */
+static struct mo_span first_words(struct mo_span s, size_t max)
+{
+    size_t n = s.n < max ? s.n : max;
+
+    while (n < s.n && n > 0 && (unsigned char)s.p[n] > ' ')
+        n--;
+    return mo_span_head(s, n);
+}
+
+static struct mo_span last_words(struct mo_span s, size_t max)
+{
+    size_t from = s.n > max ? s.n - max : 0;
+
+    while (from > 0 && from < s.n && (unsigned char)s.p[from] > ' ')
+        from++;
+    return mo_span_skip(s, from);
+}
+
+/* Write the last lines as one line that fits into an error message, after the
+ * line with the error if that is not among them. */
+static void format_stderr_tail(const struct child *c, char *out, size_t size)
+{
+    struct mo_span all = {c->tail, c->tail_len}, last, error;
+    size_t n = 0;
+
+    while (all.n && (all.p[all.n - 1] == '\n' || all.p[all.n - 1] == '\r'))
+        all.n--;
+    last = last_words(all, size - 1);
+    if (c->tail_len == sizeof(c->tail)) /* its first line is cut */
+        (void)mo_span_cut(&all, '\n');
+    error = find_error_line(all);
+    if (error.p && error.p < last.p) {
+        n = put_one_line(out, 0, first_words(error, size * 2 / 3));
+        n = put_one_line(out, n, MO_SPAN(" ... "));
+        last = last_words(last, size - 1 - n);
+    }
+    (void)put_one_line(out, n, last);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -63,7 +117,7 @@ static void format_stderr_tail(const struct child *c, char *out, size_t size)
 static void describe_exit(struct child *c)
 {
     struct mo_err *e = &c->k.why;
-    char how[MO_EXIT_TEXT_MAX], said[140];
+    char how[MO_EXIT_TEXT_MAX], said[180];
 
     *e = c->fault;
     if (e->code && e->code != MO_ECLOSED)
