@@ -209,7 +209,7 @@ static int spawn_child(struct mo_proc *p, const struct mo_proc_opts *o,
         .hide = o->hide,
     };
 
-    return mo_guard_spawn(p->g, &s, &p->ward, e);
+    return mo_guard_spawn(p->g, &s, o->marked, &p->ward, e);
 }
 
 /* The child runs but cannot be watched: kill and reap it now. The wait is

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { Place, script } from '../lib/gateway.mjs';
+import { Place, isAlive, script, slay } from '../lib/gateway.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { Moody, error, until } from '../lib/moody.mjs';
 import { Server } from './server.mjs';
@@ -295,6 +295,32 @@ test('the whole reason: the line with the error, the words of the server', async
   assert.equal((await client.listPrompts())._meta[WHY].half, 'its prompts cannot be read: prompts/list: the server answers error -32603: no prompts today');
   assert.deepEqual((await client.callTool({ name: 'echo', arguments: {} })).content, []);
 });
+
+// Each ends the server in another way; so does the process that it started.
+const ends = {
+  'its client leaves': ({ client }) => client.close(),
+  'SIGTERM of the gateway': ({ pid }) => process.kill(pid, 'SIGTERM'),
+  'SIGKILL of the gateway': ({ pid }) => process.kill(pid, 'SIGKILL'),
+  'SIGKILL of the server': (_, server) => process.kill(server, 'SIGKILL'),
+  'a changed configuration': (_, __, m) => m.write({ leaves: { startTimeoutMs: 12_345 } }),
+};
+
+for (const [how, end] of Object.entries(ends))
+  test(`a process in a session of its own ends with its server: ${how}`, async (t) => {
+    const m = new Moody(t, { leaves: {}, stays: {} });
+    m.mood('leaves', 'stray');
+    m.mood('stays', 'stray');
+    const it = await m.open(t);
+    await until(async () => (await it.tools()).length === 6, 'their tools');
+    const [server, stray] = m.done('leaves')[0].split(' ').map(Number);
+    const [, other] = m.done('stays')[0].split(' ').map(Number);
+    t.after(() => [stray, other].filter(isAlive).forEach(slay));
+    assert.ok(isAlive(stray) && isAlive(other));
+    await end(it, server, m);
+    await until(() => !isAlive(stray), 'the end of the process');
+    if (how.includes('server') || how.includes('configuration')) assert.ok(isAlive(other));
+    else await until(() => !isAlive(other), 'the end of the other process');
+  });
 
 test('two of one name, a fallback to nobody: not started at all', async (t) => {
   const place = new Place({});

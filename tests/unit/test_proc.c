@@ -398,9 +398,10 @@ static void test_runner_installing(void **state)
         bool installing;
     } rows[] = {
         {"echo; read x; exit", true},
-        {"sleep 100 & echo; wait", false},
-        {"npm_lifecycle_event=npx sleep 100 & echo; wait", false},
-        {"npm_lifecycle_event=postinstall sleep 100 & echo; wait", true},
+        {"sh -c 'echo; sleep 100' & wait", false},
+        {"npm_lifecycle_event=npx sh -c 'echo; sleep 100' & wait", false},
+        {"npm_lifecycle_event=postinstall sh -c 'echo; sleep 100' & wait",
+         true},
     };
 
     (void)state;

@@ -62,9 +62,9 @@ uint64_t mo_conn_more_time(struct mo_conn *c, uint64_t usual_ms)
 {
     bool was = c->installing;
 
-    if (!was)
-        return 0;
     c->installing = is_installing(c);
+    if (!was && !c->installing)
+        return 0;
     if (!c->installing)
         return usual_ms;
     return mo_now_ns() / MO_MS - c->dialed_ms < c->o.install_ms

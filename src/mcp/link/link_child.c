@@ -256,6 +256,7 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
         .err = MO_PROC_ERR_STREAM,
         .data_max = o->data_max,
         .hide = o->hide,
+        .marked = true,
     };
     struct child *c = mo_new(struct child);
     struct mo_proc_io io;
