@@ -745,9 +745,14 @@ static void test_child_env(void **state)
 {
     char *ours[] = {(char[]){"HOME=/h"}, (char[]){"SECRET=1"},
                     (char[]){"PATH=/p"}, (char[]){"PATHS=/x"},
-                    (char[]){"USER=u"},  NULL};
-    const char *given[] = {"PATH=/q", "KEY=k"};
-    const char *const want[] = {"HOME=/h", "USER=u", "PATH=/q", "KEY=k"};
+                    (char[]){"USER=u"},  (char[]){"LANG=C"},
+                    (char[]){"LC_X=d"},  (char[]){"no_proxy=x"},
+                    (char[]){"TZ=UTC"},  (char[]){"SSL_CERT_FILE=/c"},
+                    (char[]){"LCX=1"},   NULL};
+    const char *given[] = {"PATH=/q", "TZ=CET"};
+    const char *const want[] = {"HOME=/h", "USER=u",     "LANG=C",
+                                "LC_X=d",  "no_proxy=x", "SSL_CERT_FILE=/c",
+                                "PATH=/q", "TZ=CET"};
     const char *const *got;
     struct mo_arena a;
     struct mo_err e;

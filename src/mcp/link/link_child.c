@@ -291,8 +291,31 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
 
 /* --- environment --------------------------------------------------------- */
 
-static const char *const passed[] = {"HOME",  "LOGNAME", "PATH",
-                                     "SHELL", "TERM",    "USER"};
+/* Variables that say where things are, in which language and zone people are,
+ * and how the network is reached. A name that ends in '*' is a prefix. */
+static const char *const passed[] = {
+    "HOME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "USER",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+};
 
 static struct mo_span var_name(const char *var)
 {
@@ -301,13 +324,17 @@ static struct mo_span var_name(const char *var)
     return mo_span_cut(&s, '=');
 }
 
-static const char *find_var(char *const *env, struct mo_span name)
+static bool is_passed(struct mo_span name)
 {
-    for (; env && *env; env++) {
-        if (mo_span_eq(var_name(*env), name))
-            return *env;
+    for (size_t i = 0; i < MO_COUNT(passed); i++) {
+        struct mo_span want = mo_span_cstr(passed[i]);
+
+        if (want.p[want.n - 1] == '*'
+                ? mo_span_starts(name, mo_span_head(want, want.n - 1))
+                : mo_span_eq(name, want))
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 static bool is_given(const char *const *given, size_t n, struct mo_span name)
@@ -329,15 +356,14 @@ int mo_child_env(struct mo_arena *a, char *const *ours,
     if (n > MO_CHILD_ENV_MAX)
         return mo_fail(e, MO_ETOOBIG, "more than %d environment variables",
                        MO_CHILD_ENV_MAX);
-    v = mo_arena_zalloc(a, (n + MO_COUNT(passed) + 1) * sizeof(*v));
+    v = mo_arena_zalloc(a, (n + MO_CHILD_PASSED_MAX + 1) * sizeof(*v));
     if (!v)
         return mo_fail(e, MO_ENOMEM, "environment");
-    for (size_t i = 0; i < MO_COUNT(passed); i++) {
-        struct mo_span name = mo_span_cstr(passed[i]);
-        const char *var = find_var(ours, name);
+    for (; ours && *ours && at < MO_CHILD_PASSED_MAX; ours++) {
+        struct mo_span name = var_name(*ours);
 
-        if (var && !is_given(given, n, name))
-            v[at++] = var;
+        if (is_passed(name) && !is_given(given, n, name))
+            v[at++] = *ours;
     }
     for (size_t i = 0; i < n; i++)
         v[at++] = given[i];

@@ -17,6 +17,7 @@
 
 #define MO_CHILD_TAIL_MAX        4096 /* bytes of stderr that are kept */
 #define MO_CHILD_ENV_MAX         128  /* variables a child may have */
+#define MO_CHILD_PASSED_MAX      64   /* of them inherited */
 #define MO_CHILD_WHO_MAX         80
 #define MO_CHILD_INSTALL_STOP_MS 10000
 
@@ -43,9 +44,10 @@ struct mo_child_opts {
 int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
                   struct mo_link **out, struct mo_err *e);
 
-/* Build a child's environment: HOME LOGNAME PATH SHELL TERM USER of this
- * process, and the given ones ("NAME=VALUE"), which take precedence.
- * MO_ETOOBIG, MO_ENOMEM. */
+/* Build a child's environment: those of this process that every program needs
+ * (HOME, PATH, LANG, TZ, the proxy and CA variables, ...; see link_child.c), at
+ * most MO_CHILD_PASSED_MAX, and the given ones ("NAME=VALUE"), which take
+ * precedence. MO_ETOOBIG, MO_ENOMEM. */
 int mo_child_env(struct mo_arena *a, char *const *ours,
                  const char *const *given, size_t n, const char *const **out,
                  struct mo_err *e);
