@@ -3,17 +3,15 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer as createHttp } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Place, isAlive, script, slay } from '../lib/gateway.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { Moody, error, until } from '../lib/moody.mjs';
-import { Server } from './server.mjs';
 
 const WHY = 'mcp-orchestrator/unavailable';
 
@@ -91,7 +89,7 @@ test('50 MB at once: an error, and the next call is well again', async (t) => {
 });
 
 /** A client over HTTP, of a `serve` that others use, too. */
-async function join1(t, serve) {
+async function joinServe(t, serve) {
   const it = client1();
   await it.client.connect(new Http1(serve.url));
   t.after(() => it.client.close());
@@ -104,7 +102,7 @@ for (const mood of ['big', 'big-last'])
     const m = new Moody(t, { shared: {} });
     const serve = await m.place.serve();
     t.after(() => serve.stop());
-    const [a, b] = [await join1(t, serve), await join1(t, serve)];
+    const [a, b] = [await joinServe(t, serve), await joinServe(t, serve)];
     await until(async () => (await a.client.listTools()).tools.length === 3, 'its tools');
     m.mood('shared', 'pid');
     const pid = text(await a.run('shared_work', 1));
@@ -131,86 +129,6 @@ for (const mood of ['big-ask', 'big-tell'])
     m.mood('big', 'ok');
     assert.equal(text(await run('big_work', 2)), 'big work 2');
   });
-
-/** A list, and how often its client was told that it waits, and for whom. */
-async function listed(client) {
-  const told = [];
-  const started = performance.now();
-  const list = await client.listTools({}, { onprogress: ({ message }) => told.push(message), resetTimeoutOnProgress: true });
-  return { names: list.tools.map((x) => x.name), why: list._meta?.[WHY] ?? {}, told, ms: performance.now() - started };
-}
-
-test('a server that hangs delays the first list only', async (t) => {
-  const m = new Moody(t, { good: {}, hangs: { startTimeoutMs: 60_000 } });
-  m.mood('hangs', 'no-init');
-  const { client } = await m.open(t);
-  const first = await listed(client);
-  assert.equal(first.names.length, 3);
-  assert.ok(first.told.length > 2, `told ${first.told}`);
-  assert.ok(first.told.every((x) => x === 'waiting for hangs'), first.told.join());
-  assert.match(first.why.hangs, /has not answered yet/);
-  for (let i = 0; i < 20; i++) {
-    const again = await listed(client);
-    assert.deepEqual(again.told, [], 'a later list waits, too');
-    assert.match(again.why.hangs, /has not answered yet/);
-  }
-  // The next gateway knows that it was late, and waits for a shorter time.
-  await client.close();
-  const next = await m.open(t);
-  assert.ok((await listed(next.client)).told.length < first.told.length / 2);
-});
-
-/** `npx` of tests/it/npx.mjs in front of the others in PATH. */
-function withNpx(t, more = {}) {
-  const m = new Moody(t, { good: {} });
-  const dir = m.place.dir;
-  const bin = join(dir, 'bin');
-  mkdirSync(bin);
-  writeFileSync(join(bin, 'npx'), `#!/bin/sh\nexec ${process.execPath} ${fileURLToPath(new URL('npx.mjs', import.meta.url))} "$@"\n`, { mode: 0o755 });
-  const big = {
-    command: 'npx', args: [dir, 'big'], env: { PATH: `${bin}:${process.env.PATH}` }, startTimeoutMs: 1000, ...more,
-  };
-  m.place.write({ ...m.servers, big }, { gateway: { prefix: 'always' } });
-  return { m, file: (name) => join(dir, name), go: () => writeFileSync(join(dir, 'go'), '') };
-}
-
-test('installing takes longer than a start may, and the list waits for it', async (t) => {
-  const { m, go } = withNpx(t);
-  const { client } = await m.open(t);
-  const told = [];
-  const list = await client.listTools({}, {
-    onprogress: ({ message }) => {
-      told.push(message);
-      if (told.length === 3) go();
-    },
-  });
-  assert.deepEqual(list.tools.map((x) => x.name).sort(), ['big_look', 'big_set', 'big_work', 'good_look', 'good_set', 'good_work']);
-  assert.match(told[2], /big \(installing\)/);
-});
-
-test('installing has a state, its last lines, and a limit', async (t) => {
-  const { m } = withNpx(t, { installTimeoutMs: 4000 });
-  const serve = await Server.start(['--config', m.place.file], { dir: m.place.dir, env: m.place.env, house: true });
-  t.after(() => serve.child.kill('SIGKILL'));
-  const { client } = await join1(t, { url: new URL('/mcp', serve.url) });
-  const state = async () => (await (await fetch(`${serve.url}/api/mcp/big`)).json());
-  const first = client.listTools();
-  let seen;
-  await until(async () => (seen = await state()).state === 'installing' && seen.stderr, 'installing');
-  assert.match(seen.stderr, /npm http fetch GET 200/);
-  await first;
-  await until(async () => (seen = await state()).state === 'failed', 'its end');
-  assert.match(seen.error, /not installed within 4 s \(installTimeoutMs\)/);
-});
-
-test('an installation is asked to stop, and may clean up', async (t) => {
-  const { m, file } = withNpx(t);
-  const { client } = await m.open(t);
-  const told = new Promise((resolve) => client.listTools({}, { onprogress: resolve }).catch(() => {}));
-  await told;
-  await client.close();
-  await until(() => existsSync(file('rolled-back')), 'the roll-back');
-});
 
 // What servers of the older era say to server/discover.
 const html = '<!doctype html><title>Oops</title>';
