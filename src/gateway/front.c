@@ -104,7 +104,7 @@ static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
     struct list_wait *w;
 
     mo_rewrite_who(c->peer, c->caller, who);
-    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), mo_rewrite_caps(c)))
+    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), mo_rewrite_caps(g, c)))
         return false;
     w = mo_new(struct list_wait);
     if (!w)

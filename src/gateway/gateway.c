@@ -447,7 +447,7 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
 
 void mo_gateway_single(struct mo_gateway *g)
 {
-    g->single = true;
+    g->single = g->pool.single = true;
 }
 
 int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)

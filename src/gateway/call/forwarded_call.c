@@ -332,7 +332,8 @@ static void request_child(struct forwarded_call *f)
     f->child_request =
         (struct mo_child_request){.ready = on_child_ready, .counts = true};
     mo_upstream_request_child(f->slot->up, mo_span_cstr(f->who),
-                              mo_rewrite_caps(f->down), &f->child_request);
+                              mo_rewrite_caps(f->g, f->down),
+                              &f->child_request);
 }
 
 void mo_forward_go(struct forwarded_call *f)

@@ -327,6 +327,8 @@ void mo_upstream_request_child(struct mo_upstream *u, struct mo_span who,
         return;
     }
     w->trial = u->breaker.state == MO_BREAKER_HALF;
+    if (u->pool->single && !u->caps && caps.n)
+        u->caps = mo_upstream_own_caps(caps);
     if (u->server.per_session)
         request_own_child(u, who, caps, w);
     else
@@ -427,6 +429,7 @@ static void upstream_free(struct mo_upstream *u)
 {
     mo_fair_queue_fini(u);
     mo_later_cancel(&u->later);
+    mo_free(u->caps);
     mo_free((void *)(uintptr_t)u->server.name);
     mo_free(u);
 }

@@ -81,6 +81,7 @@ struct mo_upstream_pool {
     struct mo_list idle;       /* children without a call, oldest first */
     struct mo_list queue;      /* NEW children, waiting for a place */
     unsigned queued;
+    bool single; /* there is only one client: shared children are its own */
 };
 
 /* max 0: MO_UPSTREAM_POOL_MAX. */
@@ -154,9 +155,10 @@ void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
                        void *ctx);
 
 /* who: the client's session (per_session: the key of the child). caps: the
- * client's capabilities, JSON text. A shared child, and one whose client sends
- * its capabilities with each request (empty), is told all that the gateway
- * can carry. */
+ * client's capabilities, JSON text; empty: not known. A per-session child is
+ * told these, and so is a shared child if there is only one client (those of
+ * its first request). Any other child is told all that the gateway can carry.
+ */
 void mo_upstream_request_child(struct mo_upstream *u, struct mo_span who,
                                struct mo_span caps, struct mo_child_request *w);
 void mo_upstream_cancel_request(struct mo_child_request *w);
