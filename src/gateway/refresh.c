@@ -285,9 +285,8 @@ static uint64_t wait_for_slot(const struct server_slot *s)
     if (mo_catalog_known(cat, s->no) || !mo_catalog_refresh_reading(s))
         return 0;
     if (!s->asked_ms)
-        return GW_LIST_FIRST_MS;
-    most =
-        mo_catalog_was_late(cat, s->no) ? GW_LIST_AGAIN_MS : GW_LIST_FIRST_MS;
+        return s->g->o.list_ms;
+    most = mo_catalog_was_late(cat, s->no) ? GW_LIST_AGAIN_MS : s->g->o.list_ms;
     if (waited >= most && waited < GW_LIST_INSTALL_MS && is_installing(s))
         most = GW_LIST_INSTALL_MS;
     return waited < most ? most - waited : 0;

@@ -322,6 +322,8 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
         return;
     if (forward_to_child(f, &t, &e) == 0)
         return;
+    if (e.code == MO_ECLOSED) /* else the retry could be given the same one */
+        mo_child_lost(f->child);
     if (e.code != MO_ECLOSED || !mo_failover_retry(f, FAILOVER_UNSENT, &e))
         mo_forward_fail(f, e.msg, false);
 }

@@ -174,6 +174,11 @@ void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
     mo_conn_close(c->conn, mo_error(code, "%s", why));
 }
 
+void mo_child_lost(struct mo_child *c)
+{
+    mo_upstream_child_close(c, MO_ECLOSED, "connection lost");
+}
+
 static void fail_start(struct mo_child *c, const struct mo_err *why)
 {
     struct mo_upstream *u = c->up;

@@ -172,6 +172,9 @@ void mo_child_hold(struct mo_child *c);
 void mo_child_report(struct mo_child *c, bool fault);
 /* A fault with its reason, which people are shown. */
 void mo_child_report_fault(struct mo_child *c, const struct mo_err *why);
+/* Nothing can be sent to it any more, though its end was not reported yet:
+ * requests go to another child from now on. */
+void mo_child_lost(struct mo_child *c);
 /* Checks whether a child still answers after a call without progress timed
  * out: sends "ping", or "server/discover" to a modern server. A child that does
  * not answer within MO_CHILD_PING_MS is closed; the next call starts another
