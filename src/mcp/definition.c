@@ -249,14 +249,16 @@ static enum fix replace_by(struct mo_buf *to, const char *text)
 
 static enum fix mend_type(struct mo_json v, struct mo_buf *to, const char **why)
 {
-    bool may_be_object = !v.p;
+    bool may_be_object = false;
 
+    *why = "its inputSchema has no type";
+    if (!v.p)
+        return replace_by(to, "\"object\"");
     if (mo_json_str_eq(v, MO_SPAN("object")))
         return FIX_NONE;
     mo_json_each_while (m, v, mo_json_is(v, MO_JSON_ARRAY))
         may_be_object |= mo_json_str_eq(m.val, MO_SPAN("object"));
-    *why = v.p ? "its inputSchema is not of type object"
-               : "its inputSchema has no type";
+    *why = "its inputSchema is not of type object";
     return may_be_object ? replace_by(to, "\"object\"") : FIX_REFUSE;
 }
 
