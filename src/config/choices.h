@@ -15,6 +15,13 @@ enum mo_approver {
     MO_APPROVER_CLIENT,   /* and the client of the gateway that made the call */
 };
 
+/* Handshake with an MCP server. */
+enum mo_server_era {
+    MO_SERVER_ERA_AUTO, /* server/discover, then initialize if it must be */
+    MO_SERVER_ERA_MODERN,
+    MO_SERVER_ERA_LEGACY,
+};
+
 /* Providers of language models. */
 enum mo_llm_kind {
     MO_LLM_DEMO,

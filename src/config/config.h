@@ -98,8 +98,9 @@ struct mo_config_mcp { /* an entry of mcpServers */
     struct mo_config_oauth oauth;
     struct mo_config_tools tools;
     int transport, sandbox, scope;
-    int64_t instances, timeout_ms, start_ms, idle_seconds, memory_mb, pids,
-        retries, result_bytes, max_calls;
+    int era; /* enum mo_server_era */
+    int64_t instances, timeout_ms, start_ms, install_ms, idle_seconds,
+        memory_mb, pids, retries, result_bytes, max_calls;
     double cpus;
     bool enabled, isolate;
 };

@@ -76,6 +76,11 @@ static const struct mo_key_word scopes[] = {
     {"shared", MO_SCOPE_SHARED},
     {"session", MO_SCOPE_SESSION},
 };
+static const struct mo_key_word eras[] = {
+    {"auto", MO_SERVER_ERA_AUTO},
+    {"modern", MO_SERVER_ERA_MODERN},
+    {"legacy", MO_SERVER_ERA_LEGACY},
+};
 static const struct mo_key_word actions[] = {
     {"ask", MO_ACTION_ASK},
     {"allow", MO_ACTION_ALLOW},
@@ -294,6 +299,8 @@ static const struct mo_key mcp_rows[] = {
     {.name = "instances", INT(instances, 1, 64), .def = "1"},
     {.name = "timeoutMs", INT(timeout_ms, 1, DAY_MS), .def = "60000"},
     {.name = "startTimeoutMs", INT(start_ms, 1, DAY_MS), .def = "30000"},
+    {.name = "installTimeoutMs", INT(install_ms, 1, DAY_MS), .def = "300000"},
+    {.name = "era", WORD(era, eras), .def = "auto"},
     {.name = "idleSeconds", INT(idle_seconds, 0, 86400 * 7), .def = "300"},
     {.name = "fallback", LIST(fallback)},
     {.name = "retries", INT(retries, 0, MO_KEY_RETRIES_MAX), .def = "1"},

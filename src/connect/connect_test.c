@@ -4,7 +4,8 @@
 #include "loop/loop.h"
 #include "mcp/client/pages.h"
 
-#define INFO_MAX ((size_t)64 * 1024)
+#define INFO_MAX        ((size_t)64 * 1024)
+#define INSTALL_POLL_MS 500
 
 struct mo_connect_test {
     struct mo_connect_test_opts o;
@@ -47,15 +48,20 @@ static int on_dial(void *ctx, struct mo_conn *c, struct mo_err *e)
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct mo_connect_test *a = ctx;
+    mo_autobuf struct mo_buf b = {.max = 2 * MO_PAGES_BYTES_MAX};
 
-    if (items.p)
+    if (items.p) {
         a->r.tools = mo_json_len(items);
-    if (items.p || r->err)
+        (void)mo_definition_mend(MO_DEFINITION_TOOL, items, &b, &a->r.notes);
+    }
+    if (items.p || r->err) {
         settle(a, r->err);
-    else
-        settle(a, mo_error(MO_EPROTO,
-                           "the server refuses to list its tools (%lld)",
-                           (long long)r->code));
+        return;
+    }
+    (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
+    settle(a, mo_error(MO_EPROTO,
+                       "the server refuses to list its tools (%lld): %s",
+                       (long long)r->code, mo_buf_cstr(&b)));
 }
 
 static void on_open(void *ctx, struct mo_conn *c)
@@ -101,7 +107,12 @@ static void on_timeout(struct mo_timer *t)
 {
     struct mo_connect_test *a =
         mo_container_of(t, struct mo_connect_test, late);
+    const struct mo_link *k = a->conn ? mo_conn_link(a->conn) : NULL;
 
+    if (k && mo_link_is_installing(k)) { /* the connection has a limit for it */
+        mo_timer_start(a->o.loop, t, INSTALL_POLL_MS);
+        return;
+    }
     settle(a, mo_error(MO_ETIMEOUT, "the server did not answer within %llu s",
                        (unsigned long long)(a->o.timeout_ms + 999) / 1000));
 }
@@ -111,9 +122,10 @@ int mo_connect_test_start(const struct mo_connect_test_opts *o,
 {
     struct mo_connect_test *a = mo_new(struct mo_connect_test);
     struct mo_conn_opts co = {
-        .mode = MO_CONN_AUTO,
+        .mode = mo_server_link_mode(o->server),
         .known = mo_server_link_verdict(o->link, o->server->name),
         .open_ms = (uint64_t)o->server->start_ms,
+        .install_ms = (uint64_t)o->server->install_ms,
         .dial = on_dial,
         .cb = &conn_cb,
         .ctx = a,
@@ -142,6 +154,13 @@ void mo_connect_test_stop(struct mo_connect_test *a)
     settle(a, mo_error(MO_ECANCELED, "it was stopped"));
 }
 
+void mo_connect_test_put_notes(struct mo_jw *w,
+                               const struct mo_definition_notes *n)
+{
+    mo_jw_member_opt(w, "mended", mo_span_cstr(n->mended));
+    mo_jw_member_opt(w, "leftOut", mo_span_cstr(n->left_out));
+}
+
 void mo_connect_test_json(struct mo_jw *w,
                           const struct mo_connect_test_result *r,
                           const struct mo_stderr_tail *tail, const char *server)
@@ -155,6 +174,7 @@ void mo_connect_test_json(struct mo_jw *w,
     mo_jw_member_raw(w, "serverInfo", r->info);
     if (r->why.code == 0) {
         mo_jw_member_u64(w, "tools", r->tools);
+        mo_connect_test_put_notes(w, &r->notes);
         return;
     }
     mo_jw_member(w, "error", mo_span_cstr(r->why.msg));

@@ -13,17 +13,23 @@
 
 #include "codec/json/json.h"
 #include "connect/server_link.h"
+#include "mcp/definition.h"
 
 struct mo_connect_test;
 
 struct mo_connect_test_result {
-    struct mo_err why;   /* code 0: the server works */
-    bool sign_in;        /* it failed because a person must sign in */
-    uint64_t ms;         /* from the start to the list or the failure */
-    size_t tools;        /* number of tools */
-    const char *version; /* protocol version; NULL: never opened */
-    struct mo_span info; /* serverInfo as JSON; empty: none */
+    struct mo_err why; /* code 0: the server works */
+    bool sign_in;      /* it failed because a person must sign in */
+    uint64_t ms;       /* from the start to the list or the failure */
+    size_t tools;      /* number of tools */
+    struct mo_definition_notes notes; /* tools that strict clients refuse */
+    const char *version;              /* protocol version; NULL: never opened */
+    struct mo_span info;              /* serverInfo as JSON; empty: none */
 };
+
+/* Writes "mended" and "leftOut": the notes, if there are any. */
+void mo_connect_test_put_notes(struct mo_jw *w,
+                               const struct mo_definition_notes *n);
 
 struct mo_connect_test_opts {
     struct mo_loop *loop;

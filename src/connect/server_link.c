@@ -4,6 +4,7 @@
 #include "connect/hidden_dirs.h"
 #include "connect/resolved_server.h"
 #include "connect/sign_in.h"
+#include "loop/runner.h"
 #include "mcp/link/link_sse.h"
 
 #define ARENA_MAX    ((size_t)1024 * 1024) /* arena of one link */
@@ -39,6 +40,17 @@ const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
             return &cfg->mcp.v[i];
     }
     return NULL;
+}
+
+enum mo_conn_mode mo_server_link_mode(const struct mo_config_mcp *s)
+{
+    static const enum mo_conn_mode modes[] = {
+        [MO_SERVER_ERA_AUTO] = MO_CONN_AUTO,
+        [MO_SERVER_ERA_MODERN] = MO_CONN_MODERN,
+        [MO_SERVER_ERA_LEGACY] = MO_CONN_LEGACY,
+    };
+
+    return modes[s->era];
 }
 
 static const struct mo_config_mcp *find_server(const struct mo_server_link *d,
@@ -198,6 +210,7 @@ static int link_child(struct mo_server_link *d, const struct mo_config_mcp *s,
     t->child.said = on_stderr;
     t->child.said_ctx = d;
     t->child.who = s->name;
+    t->child.runner = mo_runner_is(t->child.argv);
     if (hide_dirs(d, s, &t->child, e) < 0)
         return e->code;
     if (mo_link_child(d->guard, &t->child, out, e) < 0)

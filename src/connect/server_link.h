@@ -26,6 +26,8 @@
 struct mo_server_link;
 struct mo_sign_in;
 
+/* How connections to it are opened. */
+enum mo_conn_mode mo_server_link_mode(const struct mo_config_mcp *s);
 /* The configured server of this name, or NULL. */
 const struct mo_config_mcp *mo_server_link_find(const struct mo_config *cfg,
                                                 struct mo_span name);

@@ -470,8 +470,10 @@ static int connect_server(struct mo_sync_client *p,
                           const struct mo_sync_client_opts *o, struct mo_err *e)
 {
     struct mo_conn_opts co = {
-        .mode = o->mode,
+        .mode =
+            o->mode == MO_CONN_AUTO ? mo_server_link_mode(p->server) : o->mode,
         .open_ms = (uint64_t)p->server->start_ms,
+        .install_ms = (uint64_t)p->server->install_ms,
         .dial = on_dial,
         .cb = &conn_cb,
         .ctx = p,
@@ -480,7 +482,7 @@ static int connect_server(struct mo_sync_client *p,
 
     if (rc < 0)
         return rc;
-    return o->mode == MO_CONN_AUTO ? open_with_known_era(p, &co, e)
+    return co.mode == MO_CONN_AUTO ? open_with_known_era(p, &co, e)
                                    : open_once(p, &co, e);
 }
 

@@ -2,9 +2,10 @@
  * and forwards calls.
  *
  * A list request while some servers have never been read starts all of them
- * and waits for at most GW_LIST_MS; then it is answered with what is known,
- * and list_changed follows. A call of an unknown name waits likewise, for
- * GW_FIND_MS. */
+ * and waits for those that are not late (refresh.c). Its client gets progress,
+ * if it asked for that. Then it is answered with what is known; _meta says what
+ * is missing, and list_changed follows. A call of an unknown name waits for all
+ * of them, at most GW_FIND_MS. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/gw_priv.h"
 #include "gateway/router/meta_tools.h"
@@ -16,6 +17,8 @@ struct list_wait { /* a call that waits for lists */
     struct mo_gateway *g;
     struct mo_ep_call *c;
     struct mo_timer timer;
+    uint64_t since_ms;
+    bool patient; /* also for servers that are late */
 };
 
 static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
@@ -40,60 +43,115 @@ static void on_wait_canceled(struct mo_ep_call *c)
     mo_ep_call_error(end_wait(c->data), MO_RPC_INTERNAL, "cancelled", nothing);
 }
 
+static uint64_t waited_ms(const struct list_wait *w)
+{
+    return mo_now_ns() / MO_MS - w->since_ms;
+}
+
+/* Time in ms that it still waits; 0: no longer. */
+static uint64_t wait_left(const struct list_wait *w)
+{
+    uint64_t ms = waited_ms(w);
+
+    if (!w->patient)
+        return mo_catalog_refresh_wait(w->g);
+    return ms < GW_FIND_MS && mo_catalog_refresh_pending(w->g) ? GW_FIND_MS - ms
+                                                               : 0;
+}
+
+static void report_wait(struct list_wait *w)
+{
+    mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
+
+    mo_buf_puts(&b, "");
+    mo_catalog_refresh_put_awaited(w->g, &b);
+    if (b.len) {
+        mo_autobuf struct mo_buf text = {.max = GW_TEXT_MAX};
+
+        mo_buf_printf(&text, "waiting for %s", mo_buf_cstr(&b));
+        mo_ep_call_progress(w->c, (double)waited_ms(w) / 1000, -1,
+                            mo_buf_cstr(&text));
+    }
+}
+
+static void start_wait_timer(struct list_wait *w, uint64_t ms)
+{
+    if (ms > GW_PROGRESS_MS && mo_ep_call_wants_progress(w->c))
+        ms = GW_PROGRESS_MS;
+    mo_timer_start(w->g->loop, &w->timer, ms);
+}
+
 static void on_wait_timeout(struct mo_timer *t)
 {
     struct list_wait *w = mo_container_of(t, struct list_wait, timer);
     struct mo_gateway *g = w->g;
+    uint64_t ms = wait_left(w);
 
-    handle_call(g, end_wait(w), false);
+    mo_catalog_refresh_note_late(g);
+    if (!ms) {
+        handle_call(g, end_wait(w), false);
+        return;
+    }
+    report_wait(w);
+    start_wait_timer(w, ms);
 }
 
-/* False: no list is pending. */
+/* False: there is nothing to wait for. */
 static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
-                           uint64_t ms)
+                           bool patient)
 {
     char who[MO_GW_WHO_MAX];
     struct list_wait *w;
 
     mo_rewrite_who(c->peer, c->caller, who);
-    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), mo_rewrite_caps(c)))
+    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), mo_rewrite_caps(g, c)))
         return false;
     w = mo_new(struct list_wait);
     if (!w)
         return false;
-    w->g = g;
-    w->c = c;
+    *w = (struct list_wait){
+        .g = g, .c = c, .since_ms = mo_now_ns() / MO_MS, .patient = patient};
+    if (!wait_left(w)) {
+        mo_free(w);
+        return false;
+    }
     mo_timer_init(&w->timer, on_wait_timeout);
-    mo_timer_start(g->loop, &w->timer, ms);
+    start_wait_timer(w, wait_left(w));
     mo_list_push(&g->list_waits, &w->node);
     c->data = w;
     c->canceled = on_wait_canceled;
     return true;
 }
 
-static void continue_waits(struct mo_gateway *g, bool may_wait)
+/* Continues the calls that need not wait any longer; all: every call, which
+ * may wait again. */
+static void continue_waits(struct mo_gateway *g, bool all)
 {
     struct mo_list now;
 
     mo_list_init(&now);
-    mo_list_splice(&now, &g->list_waits);
+    mo_list_each_entry_safe (w, &g->list_waits, struct list_wait, node) {
+        if (!all && wait_left(w))
+            continue;
+        mo_list_del(&w->node);
+        mo_list_push(&now, &w->node);
+    }
     while (!mo_list_empty(&now))
         handle_call(g, end_wait(mo_list_first(&now, struct list_wait, node)),
-                    may_wait);
+                    all);
 }
 
 void mo_gw_front_settled(struct mo_gateway *g)
 {
     mo_gw_inside_settled(g);
-    if (!mo_list_empty(&g->list_waits) && !mo_catalog_refresh_pending(g))
+    if (!mo_list_empty(&g->list_waits))
         continue_waits(g, false);
 }
 
 void mo_gw_front_reloaded(struct mo_gateway *g)
 {
     mo_gw_inside_settled(g);
-    if (!mo_list_empty(&g->list_waits))
-        continue_waits(g, true);
+    continue_waits(g, true);
 }
 
 /* --- lists --------------------------------------------------------------- */
@@ -178,8 +236,7 @@ static void forward_call(struct mo_gateway *g, struct mo_ep_call *c,
         mo_forward_start(g, c, &t);
     else if (mo_result_limit_is_call(g, c))
         mo_result_limit_call(g, c, c->arguments);
-    else if (rc != MO_ENOTFOUND || !may_wait ||
-             !wait_for_lists(g, c, GW_FIND_MS))
+    else if (rc != MO_ENOTFOUND || !may_wait || !wait_for_lists(g, c, true))
         mo_rewrite_refuse(c);
 }
 
@@ -187,7 +244,7 @@ static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
                         bool may_wait)
 {
     if (mo_meta_tools_is_call(g, c)) {
-        if (!may_wait || !wait_for_lists(g, c, GW_LIST_MS))
+        if (!may_wait || !wait_for_lists(g, c, false))
             mo_meta_tools_call(g, c);
         return;
     }
@@ -198,7 +255,7 @@ static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
             mo_ep_call_result(c, mo_meta_tools_definitions());
             return;
         }
-        if (may_wait && wait_for_lists(g, c, GW_LIST_MS))
+        if (may_wait && wait_for_lists(g, c, false))
             return;
         g->listed[mo_gw_change_of(k)] = true;
         answer_list(g, c, k);

@@ -347,6 +347,7 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     g->o.cache = NULL; /* copied by the catalogue */
     g->o.learning_file = NULL;
     g->o.away_ms = o->away_ms ? o->away_ms : GW_AWAY_MS;
+    g->o.list_ms = o->list_ms ? o->list_ms : GW_LIST_FIRST_MS;
     g->o.gather_ms = o->gather_ms ? o->gather_ms : GW_GATHER_MS;
     g->loop = o->up.loop;
     g->execute_target = mo_meta_tools_execute_target;
@@ -447,7 +448,7 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
 
 void mo_gateway_single(struct mo_gateway *g)
 {
-    g->single = true;
+    g->single = g->pool.single = true;
 }
 
 int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)

@@ -35,6 +35,15 @@ void mo_gw_front_reloaded(struct mo_gateway *g);
 bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
                                struct mo_span caps);
 bool mo_catalog_refresh_pending(const struct mo_gateway *g);
+/* Time in ms that a list request waits for pending lists; 0: all are known, or
+ * late. So a server that hangs delays the first list only. */
+uint64_t mo_catalog_refresh_wait(const struct mo_gateway *g);
+/* Notes the servers that are late, for the lists' _meta and for the next run.
+ */
+void mo_catalog_refresh_note_late(struct mo_gateway *g);
+/* Appends the names of the servers that a list request waits for. */
+void mo_catalog_refresh_put_awaited(const struct mo_gateway *g,
+                                    struct mo_buf *out);
 void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds);
 void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind);
 void mo_catalog_refresh_stop(struct server_slot *s); /* it was removed */

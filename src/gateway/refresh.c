@@ -4,10 +4,17 @@
  * says that it changed. A server whose lists are unknown is started when
  * somebody asks for them.
  *
- * A list that cannot be read leaves the old one in place. */
+ * A list that cannot be read leaves the old one in place.
+ *
+ * A list request waits for servers that were never read, each for a limited
+ * time after the first request (state.h). Later requests do not wait for a
+ * server that is late or fails again and again. */
 #include "gateway/call/forwarded_call.h"
 #include "gateway/gw_priv.h"
 #include "mcp/client/mirror.h"
+#include "mcp/definition.h"
+
+#define ERROR_TEXT_MAX 1024
 
 static const struct mo_json none = {NULL, 0};
 
@@ -19,15 +26,15 @@ static void note_read_failure(struct server_slot *s, const char *why)
         mo_catalog_fail(s->g->cat, s->no, why);
 }
 
-static void store_list(struct gw_child *k, enum mo_cat_kind kind,
-                       struct mo_json items)
+static void put_list(struct gw_child *k, enum mo_cat_kind kind,
+                     struct mo_json items,
+                     const struct mo_definition_notes *notes)
 {
     struct server_slot *s = k->slot;
     bool changed = false;
     bool announced = k->announced & 1u << kind;
 
-    if (s->no == SLOT_NONE)
-        return;
+    mo_catalog_note(s->g->cat, s->no, kind, notes);
     if (mo_catalog_put(s->g->cat, s->no, kind, items, &changed) < 0)
         k->bad = true;
     k->announced &= ~(1u << kind);
@@ -43,22 +50,51 @@ static bool is_modern_http(const struct gw_child *k)
 }
 
 /* Leaves out tools whose arguments cannot be mirrored into unique headers. */
-static void store_http_tools(struct gw_child *k, struct mo_json items)
+static struct mo_json keep_mirrored(struct mo_json items, struct mo_buf *b,
+                                    struct mo_definition_notes *notes)
 {
-    mo_autobuf struct mo_buf b = {.max = MO_PAGES_BYTES_MAX + 2};
-
-    (void)mo_buf_putc(&b, '[');
+    mo_buf_putc(b, '[');
     mo_json_each (m, items) {
-        if (!mo_mirror_keep(m.val))
+        if (!mo_mirror_keep(m.val)) {
+            mo_definition_note_left_out(notes, MO_DEFINITION_TOOL, m.val,
+                                        "its x-mcp-header is not valid");
             continue;
-        if (b.len > 1)
-            (void)mo_buf_putc(&b, ',');
-        (void)mo_buf_span(&b, mo_json_text(m.val));
+        }
+        if (b->len > 1)
+            mo_buf_putc(b, ',');
+        mo_buf_span(b, mo_json_text(m.val));
     }
-    if (mo_buf_putc(&b, ']') == 0)
-        store_list(k, MO_CAT_TOOLS, (struct mo_json){b.p, b.len});
+    if (mo_buf_putc(b, ']') < 0)
+        return none;
+    return (struct mo_json){b->p, b->len};
+}
+
+/* Stores a list in a form that strict clients accept; none: there is no such
+ * list. */
+static void store_list(struct gw_child *k, enum mo_cat_kind kind,
+                       struct mo_json items)
+{
+    static const enum mo_definition_kind kinds[MO_CAT_KINDS] = {
+        [MO_CAT_TOOLS] = MO_DEFINITION_TOOL,
+        [MO_CAT_RESOURCES] = MO_DEFINITION_RESOURCE,
+        [MO_CAT_TEMPLATES] = MO_DEFINITION_TEMPLATE,
+        [MO_CAT_PROMPTS] = MO_DEFINITION_PROMPT,
+    };
+    mo_autobuf struct mo_buf kept = {.max = MO_PAGES_BYTES_MAX + 2};
+    mo_autobuf struct mo_buf mended = {.max = 2 * MO_PAGES_BYTES_MAX};
+    struct mo_definition_notes notes = {.nmended = 0};
+    bool any = items.p != NULL;
+
+    if (k->slot->no == SLOT_NONE)
+        return;
+    if (any && kind == MO_CAT_TOOLS && is_modern_http(k))
+        items = keep_mirrored(items, &kept, &notes);
+    if (items.p)
+        items = mo_definition_mend(kinds[kind], items, &mended, &notes);
+    if (any && !items.p)
+        k->bad = true; /* out of memory */
     else
-        k->bad = true;
+        put_list(k, kind, items, &notes);
 }
 
 static void finish_reading(struct gw_child *k)
@@ -91,24 +127,52 @@ static bool is_method_absent(const struct mo_reply *r)
     return r->error.p && r->code == MO_RPC_METHOD_NOT_FOUND;
 }
 
+/* Why a list was not given, in the server's own words if it has any. */
+static void describe_failure(enum mo_cat_kind kind, const struct mo_reply *r,
+                             struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = ERROR_TEXT_MAX};
+
+    if (r->err) {
+        *e = *r->err;
+        return;
+    }
+    (void)mo_json_str_buf(mo_json_get(r->error, "message"), &b);
+    (void)mo_fail(e, MO_EPROTO, "%s: the server answers error %lld: %s",
+                  mo_catalog_kinds[kind].method, (long long)r->code,
+                  mo_buf_cstr(&b));
+}
+
+/* Without its tools a server is unavailable. Without another list it is not. */
+static void note_list_failure(struct gw_child *k, enum mo_cat_kind kind,
+                              const struct mo_err *why)
+{
+    struct server_slot *s = k->slot;
+
+    if (kind == MO_CAT_TOOLS || !mo_child_conn(k->child)) {
+        k->bad = true;
+        note_read_failure(s, why->msg);
+    } else if (s->no != SLOT_NONE) {
+        mo_catalog_fail_list(s->g->cat, s->no, kind, why->msg);
+    }
+}
+
 static void on_list(void *ctx, struct mo_json items, const struct mo_reply *r)
 {
     struct reading *rd = ctx;
     struct gw_child *k = rd->child;
     enum mo_cat_kind kind = (enum mo_cat_kind)(rd - k->lists);
     unsigned bit = 1u << kind;
+    struct mo_err why;
 
     rd->pages = NULL;
     k->busy &= ~bit;
-    if (items.p && kind == MO_CAT_TOOLS && is_modern_http(k)) {
-        store_http_tools(k, items);
-    } else if (items.p || is_method_absent(r)) {
+    if (items.p || is_method_absent(r)) {
         store_list(k, kind, items);
     } else {
-        k->bad = true;
-        note_read_failure(k->slot,
-                          r->err ? r->err->msg
-                                 : "the server's lists could not be read");
+        describe_failure(kind, r, &why);
+        mo_loop_blank(k->slot->g->loop, &why);
+        note_list_failure(k, kind, &why);
     }
     if ((k->again & bit) && !k->bad) {
         k->again &= ~bit;
@@ -132,8 +196,7 @@ static void read_list(struct gw_child *k, enum mo_cat_kind kind)
         return;
     }
     if (mo_pages_start(k->conn, &o, &k->lists[kind].pages, &e) < 0) {
-        k->bad = true;
-        note_read_failure(k->slot, e.msg);
+        note_list_failure(k, kind, &e);
         return;
     }
     k->busy |= 1u << kind;
@@ -205,6 +268,74 @@ bool mo_catalog_refresh_pending(const struct mo_gateway *g)
     return false;
 }
 
+static bool is_installing(const struct server_slot *s)
+{
+    struct mo_upstream_status st;
+
+    mo_upstream_status(s->up, &st);
+    return st.state == MO_UPSTREAM_INSTALLING;
+}
+
+/* Time in ms that a list request still waits for it; 0: known, or late. */
+static uint64_t wait_for_slot(const struct server_slot *s)
+{
+    const struct mo_catalog *cat = s->g->cat;
+    uint64_t waited = mo_now_ns() / MO_MS - s->asked_ms, most = 0;
+
+    if (mo_catalog_known(cat, s->no) || !mo_catalog_refresh_reading(s))
+        return 0;
+    if (!s->asked_ms)
+        return s->g->o.list_ms;
+    most = mo_catalog_was_late(cat, s->no) ? GW_LIST_AGAIN_MS : s->g->o.list_ms;
+    if (waited >= most && waited < GW_LIST_INSTALL_MS && is_installing(s))
+        most = GW_LIST_INSTALL_MS;
+    return waited < most ? most - waited : 0;
+}
+
+uint64_t mo_catalog_refresh_wait(const struct mo_gateway *g)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < g->n; i++) {
+        uint64_t ms = wait_for_slot(g->v[i]);
+
+        most = ms > most ? ms : most;
+    }
+    return most;
+}
+
+void mo_catalog_refresh_put_awaited(const struct mo_gateway *g,
+                                    struct mo_buf *out)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        const struct server_slot *s = g->v[i];
+
+        if (wait_for_slot(s))
+            mo_buf_printf(out, "%s%s%s", out->len ? ", " : "",
+                          mo_upstream_server(s->up)->name,
+                          is_installing(s) ? " (installing)" : "");
+    }
+}
+
+void mo_catalog_refresh_note_late(struct mo_gateway *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        struct server_slot *s = g->v[i];
+        bool installing = false;
+
+        if (mo_catalog_known(g->cat, s->no) || !mo_catalog_refresh_reading(s) ||
+            wait_for_slot(s))
+            continue;
+        installing = is_installing(s);
+        note_read_failure(s, installing
+                                 ? "it is being installed; its lists follow"
+                                 : "it has not answered yet; its lists follow "
+                                   "when it does");
+        if (!installing)
+            mo_catalog_note_late(g->cat, s->no);
+    }
+}
+
 /* Asks an open child again whose lists could not be read. */
 static bool reread_open_child(struct server_slot *s)
 {
@@ -254,8 +385,13 @@ bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
                                struct mo_span caps)
 {
     for (size_t i = 0; i < g->n; i++) {
-        if (!mo_catalog_known(g->cat, g->v[i]->no))
-            mo_catalog_refresh_slot(g->v[i], who, caps);
+        struct server_slot *s = g->v[i];
+
+        if (mo_catalog_known(g->cat, s->no))
+            continue;
+        if (!s->asked_ms)
+            s->asked_ms = mo_now_ns() / MO_MS;
+        mo_catalog_refresh_slot(s, who, caps);
     }
     return mo_catalog_refresh_pending(g);
 }

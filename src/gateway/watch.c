@@ -392,7 +392,8 @@ static void hold_child(struct server_slot *s)
     release_held(s);
     s->holding = true;
     s->hold = (struct mo_child_request){.ready = on_held};
-    mo_upstream_request_child(s->up, mo_span(NULL, 0), MO_SPAN("{}"), &s->hold);
+    mo_upstream_request_child(s->up, mo_span(NULL, 0), mo_span(NULL, 0),
+                              &s->hold);
 }
 
 void mo_gw_watch_lost(struct gw_child *k)

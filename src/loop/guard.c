@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,21 +25,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/rand.h"
 #include "loop/priv.h"
 #include "loop/spawn.h"
+#include "loop/stray.h"
 
 #define ROOM        "guard"
 #define STABLE_MS   1000 /* a guardian that lived shorter is restarted later */
 #define RETELL_MS   10   /* until more entries are sent to a full socket */
 #define ENDING_MS   500  /* then it is killed */
 #define PATIENCE_MS 500  /* wait for a full socket; then it counts as stuck */
-#define GUARDIAN_IN 0    /* the guardian's end of the socket */
+#define KEY_VAR     "MO_GUARD_KEY" /* of the guardian's environment */
+#define GUARDIAN_IN 0              /* the guardian's end of the socket */
 
 enum note_op { NOTE_ADD = 1, NOTE_DEL };
 
 struct note {
     int32_t op;
     int32_t pid;
+    uint32_t mark; /* NOTE_ADD; 0: none */
 };
 
 union control { /* of a note with a descriptor */
@@ -56,6 +61,9 @@ struct mo_guard {
     int sock;
     pid_t pid;
     int pidfd;
+    uint64_t key;          /* of all marks (stray.h) */
+    uint32_t marks;        /* given so far */
+    uint32_t new_mark;     /* of the child that is being started */
     uv_poll_t poll;        /* open in UP, CLOSING, ENDING */
     uint64_t since;        /* ns, start of the guardian */
     struct mo_timer timer; /* UP: send more; DOWN: restart; ENDING: kill */
@@ -81,9 +89,10 @@ static void guard_move(struct mo_guard *g, enum state to)
 /* Returns 0 or an errno. Also runs in a new child: system calls only. Waits up
  * to PATIENCE_MS if the socket is full, because a busy machine may have kept
  * the guardian from reading. */
-static int send_note(int sock, enum note_op op, pid_t pid, int pidfd)
+static int send_note(int sock, enum note_op op, pid_t pid, int pidfd,
+                     uint32_t mark)
 {
-    struct note n = {.op = op, .pid = pid};
+    struct note n = {.op = op, .pid = pid, .mark = mark};
     struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
     union control c = {.room = {0}};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -110,7 +119,8 @@ static void send_unsent(struct mo_guard *g)
 {
     mo_list_each_entry (w, &g->wards, struct mo_ward, node) {
         if (!w->told)
-            w->told = send_note(g->sock, NOTE_ADD, w->pid, w->pidfd) == 0;
+            w->told =
+                send_note(g->sock, NOTE_ADD, w->pid, w->pidfd, w->mark) == 0;
         if (!w->told) {
             mo_timer_start(g->loop, &g->timer, RETELL_MS);
             return;
@@ -189,14 +199,14 @@ static void on_guardian_exit(uv_poll_t *h, int status, int events)
     uv_close((uv_handle_t *)h, on_poll_closed);
 }
 
-/* Only the library path is passed on; the rest of our environment (keys,
- * tokens) is not for the guardian. */
+/* Only the key and the library path are passed on; the rest of our environment
+ * (keys, tokens) is not for the guardian. */
 static int exec_guardian(struct mo_guard *g, int theirs, struct mo_err *e)
 {
     static const char *const argv[] = {MO_GUARD_NAME, NULL};
     const char *path = getenv("LD_LIBRARY_PATH");
-    char var[MO_SPAWN_PATH_MAX];
-    const char *env[] = {NULL, NULL};
+    char var[MO_SPAWN_PATH_MAX], key[MO_STRAY_MAX];
+    const char *env[] = {key, NULL, NULL};
     mo_autofd int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     struct mo_spawn s = {
         .file = "/proc/self/exe",
@@ -209,11 +219,12 @@ static int exec_guardian(struct mo_guard *g, int theirs, struct mo_err *e)
 
     if (null < 0)
         return mo_fail_sys(e, "/dev/null");
+    (void)snprintf(key, sizeof(key), KEY_VAR "=%" PRIx64, g->key);
     if (fcntl(STDERR_FILENO, F_GETFD) < 0)
         s.fds[2] = null;
     if (path) {
         (void)snprintf(var, sizeof(var), "LD_LIBRARY_PATH=%s", path);
-        env[0] = var;
+        env[1] = var;
     }
     return mo_spawn(&s, &g->pid, &g->pidfd, e);
 }
@@ -262,6 +273,7 @@ struct mo_guard *mo_guard_new(struct mo_loop *l, struct mo_err *e)
     g->loop = l;
     g->sock = -1;
     g->pidfd = -1;
+    g->key = mo_random_u64();
     mo_list_init(&g->wards);
     mo_timer_init(&g->timer, on_timer);
     return g;
@@ -324,7 +336,7 @@ static int register_self(void *ctx)
     pid_t pid = getpid();
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    return fd < 0 ? errno : send_note(g->sock, NOTE_ADD, pid, fd);
+    return fd < 0 ? errno : send_note(g->sock, NOTE_ADD, pid, fd, g->new_mark);
 }
 
 /* If the guardian does not read, it is replaced; the new one gets the current
@@ -333,12 +345,43 @@ static void unregister_child(void *ctx, pid_t pid)
 {
     struct mo_guard *g = ctx;
 
-    if (send_note(g->sock, NOTE_DEL, pid, -1) != 0)
+    if (send_note(g->sock, NOTE_DEL, pid, -1, 0) != 0)
         kill_guardian(g);
 }
 
-int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
-                   struct mo_err *e)
+/* The environment of s and the mark; NULL: out of memory. */
+static const char **marked_env(const struct mo_spawn *s, const char *var)
+{
+    size_t n = 0;
+    const char **v = NULL;
+
+    while (s->env && s->env[n])
+        n++;
+    v = mo_zalloc((n + 2) * sizeof(*v));
+    for (size_t i = 0; v && i < n; i++)
+        v[i] = s->env[i];
+    if (v)
+        v[n] = var;
+    return v;
+}
+
+/* mo_spawn() with the mark in the environment. */
+static int spawn_marked(struct mo_guard *g, struct mo_spawn *s,
+                        struct mo_ward *w, struct mo_err *e)
+{
+    char var[MO_STRAY_MAX];
+    mo_autofree const char **env = NULL;
+
+    mo_stray_var(g->key, w->mark, var);
+    env = marked_env(s, var);
+    if (!env)
+        return mo_fail(e, MO_ENOMEM, "environment");
+    s->env = env;
+    return mo_spawn(s, &w->pid, &w->pidfd, e);
+}
+
+int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, bool marked,
+                   struct mo_ward *w, struct mo_err *e)
 {
     int rc = 0;
 
@@ -355,7 +398,8 @@ int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
     s->enlist = register_self;
     s->delist = unregister_child;
     s->ctx = g;
-    rc = mo_spawn(s, &w->pid, &w->pidfd, e);
+    w->mark = g->new_mark = marked ? ++g->marks : 0;
+    rc = marked ? spawn_marked(g, s, w, e) : mo_spawn(s, &w->pid, &w->pidfd, e);
     if (rc < 0)
         return rc;
     w->told = true;
@@ -383,6 +427,7 @@ struct entries {
     struct {
         pid_t pid;
         int fd;
+        uint32_t mark;
     } of[MO_GUARD_MAX];
     unsigned n;
 };
@@ -434,14 +479,25 @@ static void entries_remove(struct entries *b, pid_t pid)
     }
 }
 
-static void entries_add(struct entries *b, pid_t pid, int fd)
+static uint32_t entries_mark(const struct entries *b, pid_t pid)
 {
+    for (unsigned i = 0; i < b->n; i++)
+        if (b->of[i].pid == pid)
+            return b->of[i].mark;
+    return 0;
+}
+
+static void entries_add(struct entries *b, const struct note *n, int fd)
+{
+    pid_t pid = n->pid;
+
     entries_remove(b, pid);
     if (b->n == MO_GUARD_MAX || pid <= 1) { /* never sent by our end */
         mo_close_fd(&fd);
         return;
     }
     b->of[b->n].pid = pid;
+    b->of[b->n].mark = n->mark;
     b->of[b->n].fd = fd;
     b->n++;
 }
@@ -466,8 +522,20 @@ static void widen_limits(void)
     (void)setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* A child was ended: ends what it left in other sessions. */
+static void remove_child(struct entries *b, uint64_t key, pid_t pid)
+{
+    uint32_t mark = entries_mark(b, pid);
+
+    entries_remove(b, pid);
+    if (mark)
+        mo_stray_kill(key, mark);
+}
+
 void mo_guard_main(void)
 {
+    const char *text = getenv(KEY_VAR);
+    uint64_t key = text ? strtoull(text, NULL, 16) : 0;
     struct entries b = {.n = 0};
     struct note n = {0, 0};
     sigset_t all;
@@ -480,11 +548,13 @@ void mo_guard_main(void)
     widen_limits();
     while (next_note(&n, &fd)) {
         if (n.op == NOTE_ADD)
-            entries_add(&b, n.pid, fd);
+            entries_add(&b, &n, fd);
         else if (n.op == NOTE_DEL)
-            entries_remove(&b, n.pid);
+            remove_child(&b, key, n.pid);
     }
     for (unsigned i = 0; i < b.n; i++)
         kill_group(b.of[i].pid, b.of[i].fd);
+    if (key)
+        mo_stray_kill(key, MO_STRAY_ALL);
     _exit(0);
 }

@@ -23,9 +23,10 @@
  *     one. A guardian that stops reading is killed and replaced. Until the
  *     new one is ready no child is started (MO_EUNAVAIL).
  *
- * Not covered: a grandchild that calls setsid() or setpgid() leaves the group.
- * Run untrusted programs in a box, whose cgroup they cannot leave. A
- * set-user-id program of another user cannot be signalled.
+ * A grandchild that calls setsid() or setpgid() leaves the group. The guardian
+ * finds it by the mark in its environment (stray.h): when the entry of its
+ * server is removed, and when this process died. A set-user-id program of
+ * another user cannot be signalled.
  *
  * Cost: one process, only while there are children. main() must begin with:
  *
@@ -64,12 +65,15 @@ struct mo_ward {
     struct mo_list node;
     pid_t pid; /* also the number of its group and session */
     int pidfd;
-    bool told; /* the current guardian knows it */
+    uint32_t mark; /* in its environment (stray.h); 0: none */
+    bool told;     /* the current guardian knows it */
 };
 
-/* mo_spawn() that registers the child. The caller owns w->pidfd. */
-int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, struct mo_ward *w,
-                   struct mo_err *e);
+/* mo_spawn() that registers the child. The caller owns w->pidfd. marked: its
+ * environment gets a mark, and the guardian kills what the child leaves behind
+ * in other sessions. */
+int mo_guard_spawn(struct mo_guard *g, struct mo_spawn *s, bool marked,
+                   struct mo_ward *w, struct mo_err *e);
 /* Remove the entry. The child must be dead but not reaped. */
 void mo_guard_forget(struct mo_guard *g, struct mo_ward *w);
 

@@ -112,6 +112,20 @@ void mo_proc_stop(struct mo_proc *p, struct mo_stream *io)
     mo_timer_start(mo_guard_loop(p->g), &p->grace, p->eof_ms);
 }
 
+void mo_proc_term(struct mo_proc *p, unsigned ms)
+{
+    if (p->state != P_RUNNING)
+        return;
+    proc_move(p, P_ASKED);
+    p->term_ms = ms;
+    on_grace(&p->grace);
+}
+
+pid_t mo_proc_pid(const struct mo_proc *p)
+{
+    return p->ward.pid;
+}
+
 void mo_proc_kill(struct mo_proc *p)
 {
     if (p->state == P_EXITED)
@@ -195,7 +209,7 @@ static int spawn_child(struct mo_proc *p, const struct mo_proc_opts *o,
         .hide = o->hide,
     };
 
-    return mo_guard_spawn(p->g, &s, &p->ward, e);
+    return mo_guard_spawn(p->g, &s, o->marked, &p->ward, e);
 }
 
 /* The child runs but cannot be watched: kill and reap it now. The wait is

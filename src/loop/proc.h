@@ -17,7 +17,8 @@
  *     then the number of its group is in use, so a signal to the group never
  *     reaches another one.
  *  3. Nothing of the group is alive after mo_proc_free() and the few
- *     milliseconds that a SIGKILL takes.
+ *     milliseconds that a SIGKILL takes. If the child is marked, that applies
+ *     to descendants in other groups, too (stray.h).
  *
  * There is no SIGCHLD handler, and no pid is waited for but the child's own. */
 #ifndef MO_LOOP_PROC_H
@@ -48,6 +49,8 @@ struct mo_proc_opts {
     unsigned eof_ms, term_ms; /* 0: the defaults above */
     uint64_t data_max;        /* as in spawn.h */
     struct mo_hide *hide;     /* as in spawn.h */
+    bool marked;              /* its descendants are found, in other sessions
+                               * too: one more variable (stray.h) */
 };
 
 struct mo_proc_cb {
@@ -70,7 +73,10 @@ int mo_proc_start(struct mo_guard *g, const struct mo_proc_opts *o,
  * io: the stream to half-close, NULL if it is closed already. A second call
  * does nothing. */
 void mo_proc_stop(struct mo_proc *p, struct mo_stream *io);
+/* Ask it to end: SIGTERM to the group now, SIGKILL after ms. */
+void mo_proc_term(struct mo_proc *p, unsigned ms);
 void mo_proc_kill(struct mo_proc *p); /* the group, now; on_exit follows */
+pid_t mo_proc_pid(const struct mo_proc *p);
 
 /* Free the object. Processes of the group that are still alive are killed;
  * on_exit no longer fires. Allowed at any time, also in on_exit. */

@@ -90,7 +90,8 @@ static void put_digest(const struct mo_config *cfg,
                                s->timeout_ms,   s->start_ms,
                                s->idle_seconds, s->memory_mb,
                                s->pids,         (int64_t)(s->cpus * 1000),
-                               s->isolate};
+                               s->isolate,      s->install_ms,
+                               s->era};
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
 
@@ -119,9 +120,10 @@ void mo_gateway_setup_server(const struct mo_config *cfg,
         .per_session = s->scope == MO_SCOPE_SESSION,
         .instances = (unsigned)s->instances,
         .start_ms = (uint64_t)s->start_ms,
+        .install_ms = (uint64_t)s->install_ms,
         .call_ms = (uint64_t)s->timeout_ms,
         .stop_ms = (uint64_t)s->idle_seconds * 1000,
-        .mode = MO_CONN_AUTO,
+        .mode = mo_server_link_mode(s),
         .fallback = s->fallback,
         .retries = (int)s->retries,
         .result_bytes = s->result_bytes,

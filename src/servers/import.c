@@ -138,14 +138,17 @@ static void put_text(struct work *k, const char *to, struct mo_json v,
 
 static void put_list(struct work *k, const char *to, struct mo_json v)
 {
+    struct mo_span before = {NULL, 0};
+
     mo_jw_member_arr(&k->w, to);
     mo_json_each_while (at, v, k->rc == 0) {
         struct mo_span plain;
 
         if (take_text(k, to, at.val, false, &plain) < 0)
             break;
-        if (mo_import_is_key("", plain))
+        if (mo_import_is_key_arg(before, plain))
             k->t.s->key_in_args = true;
+        before = plain;
         mo_jw_str(&k->w, mo_buf_view(&k->text));
     }
     mo_jw_end(&k->w);

@@ -84,5 +84,8 @@ int mo_import_text(struct mo_import_text *t, struct mo_span text,
 /* True if the value looks like a key or password. name: of the variable or
  * header, or "". */
 bool mo_import_is_key(const char *name, struct mo_span value);
+/* The same for an argument of a command line: "--api-key" VALUE, NAME=VALUE,
+ * "Header: VALUE". before: the argument in front of it, or empty. */
+bool mo_import_is_key_arg(struct mo_span before, struct mo_span arg);
 
 #endif

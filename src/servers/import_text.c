@@ -30,6 +30,34 @@ bool mo_import_is_key(const char *name, struct mo_span value)
     return false;
 }
 
+static bool is_path(struct mo_span s)
+{
+    return s.n && (s.p[0] == '/' || s.p[0] == '.' || s.p[0] == '~');
+}
+
+static bool is_named_key(struct mo_span name, struct mo_span value)
+{
+    char text[64];
+
+    while (name.n && name.p[0] == '-')
+        name = mo_span_skip(name, 1);
+    (void)snprintf(text, sizeof(text), "%.*s", (int)mo_span_head(name, 60).n,
+                   name.n ? name.p : "");
+    return text[0] && !is_path(value) && mo_import_is_key(text, value);
+}
+
+bool mo_import_is_key_arg(struct mo_span before, struct mo_span arg)
+{
+    struct mo_span value = arg, named = arg;
+    struct mo_span name = mo_span_cut(&value, '=');
+    struct mo_span header = mo_span_cut(&named, ':');
+
+    return mo_import_is_key("", arg) || is_named_key(name, value) ||
+           is_named_key(header, mo_span_trim(named)) ||
+           (before.n && before.p[0] == '-' && arg.n && arg.p[0] != '-' &&
+            mo_span_find(before, '=') < 0 && is_named_key(before, arg));
+}
+
 /* --- placeholders -------------------------------------------------------- */
 
 static int refuse_placeholder(struct mo_import_text *t, const char *what,

@@ -116,6 +116,7 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
     const struct mo_gateway *g = NULL;
     const struct mo_catalog *c = NULL;
     struct mo_json info = {NULL, 0};
+    mo_autobuf struct mo_buf mended = {.max = (size_t)16 * 1024};
 
     if (!v->up)
         return;
@@ -125,6 +126,10 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
         mo_jw_member_u64(w, "tools", tools_of(c, v->no));
         info = mo_catalog_info(c, (unsigned)v->no);
     }
+    if (mo_catalog_why(c, (unsigned)v->no))
+        mo_jw_member_cstr(w, "missing", mo_catalog_why(c, (unsigned)v->no));
+    mo_catalog_put_mended(c, (unsigned)v->no, &mended);
+    mo_jw_member_opt(w, "mended", mo_buf_view(&mended));
     mo_server_view_open(w, mo_gateway_conn(g, v->no), info);
 }
 
@@ -209,6 +214,7 @@ static size_t sum_of(const struct view *v)
     case MO_UPSTREAM_OK:
         return 0;
     case MO_UPSTREAM_STARTING:
+    case MO_UPSTREAM_INSTALLING:
         return 2;
     case MO_UPSTREAM_COLD:
     case DISABLED:

@@ -35,9 +35,13 @@ void mo_server_view_config(struct mo_jw *w, const struct mo_config_mcp *c)
 const char *mo_server_view_state(int state)
 {
     static const char *const words[] = {
-        [MO_UPSTREAM_COLD] = "cold",     [MO_UPSTREAM_STARTING] = "starting",
-        [MO_UPSTREAM_OK] = "ok",         [MO_UPSTREAM_FAILED] = "failed",
-        [MO_UPSTREAM_BROKEN] = "broken", [MO_UPSTREAM_SIGN_IN] = "sign_in",
+        [MO_UPSTREAM_COLD] = "cold",
+        [MO_UPSTREAM_STARTING] = "starting",
+        [MO_UPSTREAM_OK] = "ok",
+        [MO_UPSTREAM_FAILED] = "failed",
+        [MO_UPSTREAM_BROKEN] = "broken",
+        [MO_UPSTREAM_SIGN_IN] = "sign_in",
+        [MO_UPSTREAM_INSTALLING] = "installing",
     };
 
     return words[state];

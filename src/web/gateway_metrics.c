@@ -170,9 +170,13 @@ static void put_server(const struct mo_gateway_metrics *g,
                        const struct mo_upstream *u, struct mo_jw *w)
 {
     static const char *const states[] = {
-        [MO_UPSTREAM_COLD] = "cold",     [MO_UPSTREAM_STARTING] = "starting",
-        [MO_UPSTREAM_OK] = "ok",         [MO_UPSTREAM_FAILED] = "failed",
-        [MO_UPSTREAM_BROKEN] = "broken", [MO_UPSTREAM_SIGN_IN] = "sign_in",
+        [MO_UPSTREAM_COLD] = "cold",
+        [MO_UPSTREAM_STARTING] = "starting",
+        [MO_UPSTREAM_OK] = "ok",
+        [MO_UPSTREAM_FAILED] = "failed",
+        [MO_UPSTREAM_BROKEN] = "broken",
+        [MO_UPSTREAM_SIGN_IN] = "sign_in",
+        [MO_UPSTREAM_INSTALLING] = "installing",
     };
     const struct mo_span name = mo_span_cstr(mo_upstream_server(u)->name);
     struct mo_upstream_status s;

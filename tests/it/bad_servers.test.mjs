@@ -4,10 +4,12 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { createServer as createHttp } from 'node:http';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { Place } from '../lib/gateway.mjs';
+import { Place, isAlive, script, slay } from '../lib/gateway.mjs';
 import { client1, text } from '../lib/mcp_talk.mjs';
 import { Moody, error, until } from '../lib/moody.mjs';
 
@@ -87,7 +89,7 @@ test('50 MB at once: an error, and the next call is well again', async (t) => {
 });
 
 /** A client over HTTP, of a `serve` that others use, too. */
-async function join(t, serve) {
+async function joinServe(t, serve) {
   const it = client1();
   await it.client.connect(new Http1(serve.url));
   t.after(() => it.client.close());
@@ -100,7 +102,7 @@ for (const mood of ['big', 'big-last'])
     const m = new Moody(t, { shared: {} });
     const serve = await m.place.serve();
     t.after(() => serve.stop());
-    const [a, b] = [await join(t, serve), await join(t, serve)];
+    const [a, b] = [await joinServe(t, serve), await joinServe(t, serve)];
     await until(async () => (await a.client.listTools()).tools.length === 3, 'its tools');
     m.mood('shared', 'pid');
     const pid = text(await a.run('shared_work', 1));
@@ -126,6 +128,116 @@ for (const mood of ['big-ask', 'big-tell'])
     assert.match((await error(run('big_work', 1))).message, /big: line too long: over 16777216 bytes/);
     m.mood('big', 'ok');
     assert.equal(text(await run('big_work', 2)), 'big work 2');
+  });
+
+// What servers of the older era say to server/discover.
+const html = '<!doctype html><title>Oops</title>';
+const refusals = {
+  unknown: [200, 'application/json', (id) => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } })],
+  internal: [500, 'application/json', (id) => ({ jsonrpc: '2.0', id, error: { code: -32603, message: 'no' } })],
+  crash: [500, 'text/html', () => html],
+  page: [200, 'text/html', () => html],
+  bad: [400, 'text/plain', () => 'Bad Request: Server not initialized'],
+  missing: [404, 'text/html', () => html],
+  unavailable: [503, 'text/plain', () => ''],
+};
+
+/** A legacy server over HTTP at /NAME for each refusal; asked: the methods. */
+async function older(t) {
+  const asked = {};
+  const web = createHttp(async (req, res) => {
+    const name = req.url.slice(1);
+    const body = JSON.parse(Buffer.concat(await req.toArray()).toString() || '{}');
+    (asked[name] ??= []).push(body.method);
+    const say = (status, type, answer) => {
+      res.writeHead(status, { 'content-type': type });
+      res.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
+    };
+    const result = (r) => say(200, 'application/json', { jsonrpc: '2.0', id: body.id, result: r });
+    if (req.method !== 'POST') say(405, 'text/plain', '');
+    else if (body.id === undefined) say(202, 'text/plain', '');
+    else if (body.method === 'server/discover') {
+      const [status, type, answer] = refusals[name];
+      say(status, type, answer(body.id));
+    } else if (body.method === 'initialize')
+      result({ protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name, version: '1' } });
+    else result({ tools: [{ name, inputSchema: { type: 'object' } }] });
+  }).listen(0, '127.0.0.1');
+  await once(web, 'listening');
+  t.after(() => (web.closeAllConnections(), web.close()));
+  return { asked, url: (name) => `http://127.0.0.1:${web.address().port}/${name}` };
+}
+
+test('server/discover answered with any error falls back to initialize', async (t) => {
+  const { asked, url } = await older(t);
+  const m = new Moody(t, {});
+  const names = Object.keys(refusals);
+  m.place.write({
+    ...Object.fromEntries(names.map((n) => [n, { url: url(n) }])),
+    told: { url: url('told'), era: 'legacy' },
+    newest: { url: url('crash'), era: 'modern' },
+  });
+  const { client } = await m.open(t);
+  const { tools, _meta } = await client.listTools();
+  assert.deepEqual(tools.map((x) => x.name).sort(), [...names, 'told'].sort());
+  assert.deepEqual(_meta[WHY], { newest: 'newest: the server refuses server/discover (HTTP status 500)' });
+  assert.equal(asked.told[0], 'initialize');
+  assert.equal(asked.crash.filter((x) => x === 'server/discover').length, 2);
+});
+
+test('the whole reason: the line with the error, the words of the server', async (t) => {
+  const m = new Moody(t, { good: {} });
+  const dir = m.place.dir;
+  const odd = (name, answers) => {
+    writeFileSync(join(dir, `${name}.json`), JSON.stringify(answers));
+    return script('odd.mjs', join(dir, `${name}.json`));
+  };
+  const tools = { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] };
+  const says = (message) => ({ error: { code: -32603, message } });
+  const servers = {
+    ...m.servers,
+    crash: { command: process.execPath, args: ['-e', 'function a() { throw new Error("the port 4711 is taken"); }\nfunction b() { a(); }\nb();'] },
+    listless: odd('listless', { 'tools/list': says('the database is locked') }),
+    half: odd('half', { 'tools/list': tools, 'resources/list': says('no bucket'), 'prompts/list': says('no prompts today') }),
+  };
+  m.place.write(servers);
+  m.place.legacy(...Object.values(servers));
+  const { client } = await m.open(t);
+  const { tools: names, _meta } = await client.listTools();
+  assert.deepEqual(names.map((x) => x.name).sort(), ['echo', 'look', 'set', 'work']);
+  assert.deepEqual(Object.keys(_meta[WHY]).sort(), ['crash', 'listless']);
+  assert.match(_meta[WHY].crash, /ended \(exit 1\); it said: .*Error: the port 4711 is taken.*Node\.js v/);
+  assert.equal(_meta[WHY].listless, 'tools/list: the server answers error -32603: the database is locked');
+  const resources = await client.listResources();
+  assert.equal(resources._meta[WHY].half, 'its resources cannot be read: resources/list: the server answers error -32603: no bucket');
+  assert.equal((await client.listPrompts())._meta[WHY].half, 'its prompts cannot be read: prompts/list: the server answers error -32603: no prompts today');
+  assert.deepEqual((await client.callTool({ name: 'echo', arguments: {} })).content, []);
+});
+
+// Each ends the server in another way; so does the process that it started.
+const ends = {
+  'its client leaves': ({ client }) => client.close(),
+  'SIGTERM of the gateway': ({ pid }) => process.kill(pid, 'SIGTERM'),
+  'SIGKILL of the gateway': ({ pid }) => process.kill(pid, 'SIGKILL'),
+  'SIGKILL of the server': (_, server) => process.kill(server, 'SIGKILL'),
+  'a changed configuration': (_, __, m) => m.write({ leaves: { startTimeoutMs: 12_345 } }),
+};
+
+for (const [how, end] of Object.entries(ends))
+  test(`a process in a session of its own ends with its server: ${how}`, async (t) => {
+    const m = new Moody(t, { leaves: {}, stays: {} });
+    m.mood('leaves', 'stray');
+    m.mood('stays', 'stray');
+    const it = await m.open(t);
+    await until(async () => (await it.tools()).length === 6, 'their tools');
+    const [server, stray] = m.done('leaves')[0].split(' ').map(Number);
+    const [, other] = m.done('stays')[0].split(' ').map(Number);
+    t.after(() => [stray, other].filter(isAlive).forEach(slay));
+    assert.ok(isAlive(stray) && isAlive(other));
+    await end(it, server, m);
+    await until(() => !isAlive(stray), 'the end of the process');
+    if (how.includes('server') || how.includes('configuration')) assert.ok(isAlive(other));
+    else await until(() => !isAlive(other), 'the end of the other process');
   });
 
 test('two of one name, a fallback to nobody: not started at all', async (t) => {

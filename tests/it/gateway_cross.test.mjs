@@ -2,10 +2,12 @@
 // between the eras, roots and their changes, a second try with other headers,
 // and answers that are still on their way when the gateway is told to end.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import http from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as Stdio1 } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
@@ -311,4 +313,52 @@ test('answers on their way come before the end', async (t) => {
   assert.equal(text((await modern).result), 'Progress completed');
   const { code, log } = await stopped;
   assert.equal(code, 0, log);
+});
+
+// --- what the client can, and its early answers
+
+test('a server of one client is told what that client can', async (t) => {
+  const everything = published('server-everything');
+  const place = placeFor(t, { everything });
+  const names = async (capabilities, how) => {
+    const client = new Client1({ name: 'it', version: '1' }, { capabilities });
+    await client.connect(new Stdio1({ ...how, stderr: 'ignore' }));
+    t.after(() => client.close());
+    const list = (await client.listTools()).tools.map((x) => x.name).sort();
+    await client.close();
+    return list;
+  };
+  const all = { sampling: {}, elicitation: {}, roots: {} };
+  const direct = await names({}, everything);
+  assert.deepEqual(await names({}, place.command()), direct);
+  // From the cache at first: the server has to start before its list is new.
+  assert.ok((await names(all, everything)).length > direct.length);
+  const other = placeFor(t, { everything });
+  assert.deepEqual(await names(all, other.command()), await names(all, everything));
+});
+
+test('answers without a state of ours reach a modern server', async (t) => {
+  const seen = [];
+  const web = http.createServer(async (req, res) => {
+    const { id, method, params } = JSON.parse(Buffer.concat(await req.toArray()).toString());
+    const results = {
+      'server/discover': {
+        supportedVersions: [MODERN], capabilities: { tools: {} }, serverInfo: { name: 'm', version: '1' },
+      },
+      'tools/list': { tools: [{ name: 'echo', inputSchema: { type: 'object' } }] },
+      'tools/call': { content: [] },
+    };
+    if (method === 'tools/call') seen.push(params.inputResponses);
+    res.writeHead(200, { 'content-type': 'application/json' });
+    res.end(JSON.stringify({ jsonrpc: '2.0', id, result: { resultType: 'complete', ...results[method] } }));
+  }).listen(0, '127.0.0.1');
+  await once(web, 'listening');
+  t.after(() => (web.closeAllConnections(), web.close()));
+  const place = placeFor(t, { m: { url: `http://127.0.0.1:${web.address().port}/mcp` } });
+  const serve = await serveFor(t, place);
+  await until(async () => (await ask(serve.url, 'tools/list', {})).result.tools.length === 1);
+  const inputResponses = { who: { action: 'accept', content: { name: 'Ann' } } };
+  await ask(serve.url, 'tools/call', { name: 'echo', arguments: {}, inputResponses });
+  await ask(serve.url, 'tools/call', { name: 'echo', arguments: {} });
+  assert.deepEqual(seen, [inputResponses, undefined]);
 });

@@ -34,6 +34,27 @@ test('killed in the middle of calls: what may be repeated is, all else is not kn
   assert.ok(m.done('a').filter((l) => l.startsWith('a set 3')).length >= 2);
 });
 
+// Whichever of them the gateway sees first, nothing but the server's death
+// happened to the call, and reading again does no harm.
+test('a read of a server that is killed at that moment is always repeated', async (t) => {
+  const m = new Moody(t, { a: {} });
+  const { run, tools } = await m.open(t);
+  await until(async () => (await tools()).length === 3, 'its tools');
+  const orders = [
+    (kill, look) => (kill(), look()),
+    (kill, look) => { const got = look(); kill(); return got; },
+    async (kill, look) => { kill(); await new Promise(setImmediate); return look(); },
+    async (kill, look) => { kill(); await sleep(1); return look(); },
+  ];
+  for (let i = 0; i < 16; i++) {
+    m.mood('a', 'pid');
+    const pid = Number(text(await run('a_look', 0)));
+    m.mood('a', 'ok');
+    const got = await orders[i % orders.length](() => slay(pid), () => run('a_look', i));
+    assert.equal(text(got), `a look ${i}`);
+  }
+});
+
 test('a fallback serves while a server is down, and says so', async (t) => {
   const m = new Moody(t, { a: { fallback: ['b'] }, b: {} });
   m.mood('a', 'ok');

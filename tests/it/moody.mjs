@@ -8,7 +8,10 @@
 // own), hold (answers behind the next call), big:BYTES, big-last:BYTES (the id
 // behind the result), big-ask:BYTES (a request of its own), big-tell:BYTES (a
 // notification). At start: no-init (hangs in initialize), no-start (dies at once), nonsense
-// (answers what is no JSON), noisy (fills stderr), many:N (lists N tools).
+// (answers what is no JSON), noisy (fills stderr), many:N (lists N tools),
+// late-list (after 3 s), stray (starts a process in a session of its own; the log
+// has both pids).
+import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -56,7 +59,9 @@ function call(id, { name: tool, arguments: args }) {
 function list(id) {
   const many = Number(/^many:(\d+)/.exec(mood())?.[1] ?? 0);
   const more = Array.from({ length: many }, (_, i) => ({ name: `t${i}`, inputSchema }));
-  say({ id, result: { tools: [...tools, ...more] } });
+  const answer = () => say({ id, result: { tools: [...tools, ...more] } });
+  if (mood() === 'late-list') setTimeout(answer, 3000);
+  else answer();
 }
 
 const methods = {
@@ -74,6 +79,10 @@ const methods = {
 };
 
 if (mood() === 'no-start') process.exit(3);
+if (mood() === 'stray') {
+  const { pid } = spawn('sleep', ['100000'], { detached: true, stdio: 'ignore' });
+  appendFileSync(logFile, `${process.pid} ${pid}\n`);
+}
 if (mood() === 'noisy') for (let i = 0; i < 2000; i++) process.stderr.write(`${'noise '.repeat(100)}\n`);
 createInterface({ input: process.stdin }).on('line', (line) => {
   if (mood() === 'nonsense') for (let i = 0; i < 100; i++) process.stdout.write('what a nice day\n');

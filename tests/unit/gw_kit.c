@@ -95,6 +95,7 @@ int world_open(struct world *w, struct mo_loop *l, const struct mo_gw_server *v,
     struct mo_gateway_opts o = {.up = {.loop = l, .dial = gw_dial, .ctx = w},
                                 .away_ms = w->away_ms,
                                 .gather_ms = w->gather_ms,
+                                .list_ms = 2000,
                                 .judge = w->judge};
     struct mo_endpoint_opts eo = {.name = "gw", .version = "1"};
     int rc;

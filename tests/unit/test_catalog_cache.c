@@ -168,7 +168,7 @@ static void test_damaged(void **state)
     kit_undir(dir);
 }
 
-#define HEAD "{\"version\":1,\"name\":\"n\",\"digest\":\"d\""
+#define HEAD "{\"version\":2,\"name\":\"n\",\"digest\":\"d\""
 
 static void test_foreign(void **state)
 {
@@ -180,14 +180,14 @@ static void test_foreign(void **state)
         {"more than we know", HEAD ",\"x\":1}", 0},
         {"lists", HEAD ",\"tools\":[{\"name\":\"a\"}]}", 0},
         {"odd date", HEAD ",\"date\":7}", 0},
-        {"another version", "{\"version\":2,\"name\":\"n\",\"digest\":\"d\"}",
+        {"another version", "{\"version\":1,\"name\":\"n\",\"digest\":\"d\"}",
          MO_EPROTO},
         {"no version", "{\"name\":\"n\",\"digest\":\"d\"}", MO_EPROTO},
         {"a version in quotes",
-         "{\"version\":\"1\",\"name\":\"n\",\"digest\":\"d\"}", MO_EPROTO},
-        {"another server", "{\"version\":1,\"name\":\"m\",\"digest\":\"d\"}",
+         "{\"version\":\"2\",\"name\":\"n\",\"digest\":\"d\"}", MO_EPROTO},
+        {"another server", "{\"version\":2,\"name\":\"m\",\"digest\":\"d\"}",
          MO_EPROTO},
-        {"another digest", "{\"version\":1,\"name\":\"n\",\"digest\":\"e\"}",
+        {"another digest", "{\"version\":2,\"name\":\"n\",\"digest\":\"e\"}",
          MO_EPROTO},
         {"digest twice", HEAD ",\"digest\":\"e\"}", MO_EPROTO},
         {"tools are no array", HEAD ",\"tools\":{}}", MO_EPROTO},
@@ -207,6 +207,36 @@ static void test_foreign(void **state)
         check_row(rows[i].name, s->known == (rows[i].rc == 0));
         mo_catalog_lists_free(s);
     }
+}
+
+/* What was done to a list is known after a restart, too. */
+static void test_notes(void **state)
+{
+    static const struct mo_definition_notes notes = {
+        .nmended = 2,
+        .nleft_out = 1,
+        .mended = "tool a (it has no inputSchema), tool \"b\" (x)",
+        .left_out = "tool c (y)",
+    };
+    char dir[64];
+    struct mo_catalog *c = NULL;
+    mo_autobuf struct mo_buf b = {.max = 4096};
+
+    (void)state;
+    kit_dir(dir);
+    c = again(dir, "s - a b");
+    mo_catalog_note(c, 0, MO_CAT_TOOLS, &notes);
+    mo_catalog_done(c, 0, nothing, nothing);
+    mo_catalog_free(c);
+    c = again(dir, "s -");
+    assert_true(mo_catalog_known(c, 0));
+    assert_string_equal(mo_catalog_why(c, 0), "1 tools left out: tool c (y)");
+    mo_catalog_put_mended(c, 0, &b);
+    assert_string_equal(mo_buf_cstr(&b),
+                        "2 tools mended: tool a (it has no inputSchema), "
+                        "tool \"b\" (x)");
+    mo_catalog_free(c);
+    kit_undir(dir);
 }
 
 static void check_unread(const char *dir)
@@ -268,8 +298,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_foreign),    cmocka_unit_test(test_no_file),
-        cmocka_unit_test(test_unsaved),
+        cmocka_unit_test(test_foreign),    cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_no_file),    cmocka_unit_test(test_unsaved),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

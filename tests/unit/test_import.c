@@ -177,12 +177,39 @@ static void test_torture(void **state)
     torture(torture_body, NULL);
 }
 
+static void test_key_in_args(void **state)
+{
+    static const struct {
+        const char *before, *arg;
+        bool is;
+    } args[] = {
+        {"", "sk-0123456789abcdef", true},
+        {"--api-key", "0123456789abcdef", true},
+        {"-y", "0123456789abcdef", false},
+        {"--token", "--verbose-output", false},
+        {"", "--api-key=0123456789abcdef", true},
+        {"", "API_TOKEN=0123456789abcdef", true},
+        {"", "--name=0123456789abcdef", false},
+        {"--header", "Authorization: Bearer 0123456789", true},
+        {"--header", "Accept: application/json", false},
+        {"--key", "/home/me/private-key.pem", false},
+        {"--api-key", "${input:key}", false},
+        {"--api-key", "short", false},
+        {"", "https://example.org/mcp", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(args); i++)
+        check_row(args[i].arg, mo_import_is_key_arg(
+                                   mo_span_cstr(args[i].before),
+                                   mo_span_cstr(args[i].arg)) == args[i].is);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_key_in_args), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_names),       cmocka_unit_test(test_same),
         cmocka_unit_test(test_torture),
     };
 

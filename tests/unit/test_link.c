@@ -624,6 +624,14 @@ static void test_child_ends(void **state)
         {"exit 0", "exit 0", "the server ended (exit 0)", 0, MO_ECLOSED},
         {"last words", "echo one >&2; echo two >&2; exit 3",
          "the server ended (exit 3); it said: one|two", 0, MO_ECLOSED},
+        {"the line with the error",
+         "echo 'file:///a.js:3' >&2; echo '  throw new Error(x)' >&2; echo "
+         "'Error: no port is free' >&2; for i in 1 2 3 4 5 6 7 8 9; do echo '  "
+         "  at some.function (file:///somewhere/else.js)' >&2; done; echo "
+         "'Node.js v24' >&2; exit 1",
+         "it said: Error: no port is free ... ", 0, MO_ECLOSED},
+        {"and its end", "echo 'KeyError: x' >&2; seq 100 >&2; exit 1",
+         "|99|100", 0, MO_ECLOSED},
         {"escape sequences are not let out", "printf 'a\\033[2Jb' >&2; exit 1",
          "it said: a [2Jb", 0, MO_ECLOSED},
         {"speaks, then exits",
@@ -737,9 +745,14 @@ static void test_child_env(void **state)
 {
     char *ours[] = {(char[]){"HOME=/h"}, (char[]){"SECRET=1"},
                     (char[]){"PATH=/p"}, (char[]){"PATHS=/x"},
-                    (char[]){"USER=u"},  NULL};
-    const char *given[] = {"PATH=/q", "KEY=k"};
-    const char *const want[] = {"HOME=/h", "USER=u", "PATH=/q", "KEY=k"};
+                    (char[]){"USER=u"},  (char[]){"LANG=C"},
+                    (char[]){"LC_X=d"},  (char[]){"no_proxy=x"},
+                    (char[]){"TZ=UTC"},  (char[]){"SSL_CERT_FILE=/c"},
+                    (char[]){"LCX=1"},   NULL};
+    const char *given[] = {"PATH=/q", "TZ=CET"};
+    const char *const want[] = {"HOME=/h", "USER=u",     "LANG=C",
+                                "LC_X=d",  "no_proxy=x", "SSL_CERT_FILE=/c",
+                                "PATH=/q", "TZ=CET"};
     const char *const *got;
     struct mo_arena a;
     struct mo_err e;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "loop/runner.h"
 #include "proc_kit.h"
 
 /* --- bytes --------------------------------------------------------------- */
@@ -364,6 +365,84 @@ static void test_low_fds(void **state)
     assert_int_equal(count_fds(), f.fds);
 }
 
+/* --- package runners ----------------------------------------------------- */
+
+static void test_runner_names(void **state)
+{
+    static const struct {
+        const char *argv[4];
+        bool is;
+    } rows[] = {
+        {{"npx", "-y", "x"}, true},
+        {{"/usr/bin/uvx", "x"}, true},
+        {{"pnpm", "dlx", "x"}, true},
+        {{"pnpm", "run", "x"}, false},
+        {{"pnpm"}, false},
+        {{"uv", "tool", "run"}, true},
+        {{"npxx"}, false},
+        {{"node", "npx"}, false},
+        {{"/opt/npx/node", "x"}, false},
+        {{NULL}, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        assert_int_equal(mo_runner_is(rows[i].argv), rows[i].is);
+}
+
+/* The program runs when the runner has a child that is no install script. */
+static void test_runner_installing(void **state)
+{
+    static const struct {
+        const char *script;
+        bool installing;
+    } rows[] = {
+        {"echo; read x; exit", true},
+        {"sh -c 'echo; sleep 100' & wait", false},
+        {"npm_lifecycle_event=npx sh -c 'echo; sleep 100' & wait", false},
+        {"npm_lifecycle_event=postinstall sh -c 'echo; sleep 100' & wait",
+         true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        const char *const argv[] = {"sh", "-c", rows[i].script, NULL};
+        struct fix f;
+        struct gw_child k;
+
+        fix_init(&f);
+        start_argv(&f, &k, argv, MO_PROC_ERR_NULL);
+        assert_true(mo_loop_until(f.l, has_line, &k, LONG));
+        assert_int_equal(mo_runner_installing(mo_proc_pid(k.p)),
+                         rows[i].installing);
+        mo_proc_kill(k.p);
+        assert_true(mo_loop_until(f.l, has_exited, &k, LONG));
+        finish(&f, &k);
+        fix_fini(&f);
+    }
+}
+
+/* Asked at once, and given time to clean up. */
+static void test_term(void **state)
+{
+    static const char *const argv[] = {
+        "sh", "-c",
+        "trap 'echo bye; exit 7' TERM; echo; while :; do sleep 1; done", NULL};
+    struct fix f;
+    struct gw_child k;
+
+    (void)state;
+    fix_init(&f);
+    start_argv(&f, &k, argv, MO_PROC_ERR_NULL);
+    assert_true(mo_loop_until(f.l, has_line, &k, LONG));
+    mo_proc_term(k.p, LONG);
+    assert_true(mo_loop_until(f.l, has_ended, &k, LONG));
+    assert_string_equal(mo_buf_cstr(&k.out), "\nbye\n");
+    assert_int_equal(k.x.code, 7);
+    finish(&f, &k);
+    fix_fini(&f);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +457,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_sees),
         cmocka_unit_test(test_empty_env_and_cwd),
         cmocka_unit_test(test_low_fds),
+        cmocka_unit_test(test_runner_names),
+        cmocka_unit_test(test_runner_installing),
+        cmocka_unit_test(test_term),
     };
 
     play_role(argc, argv);

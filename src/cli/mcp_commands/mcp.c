@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "codec/text/visible.h"
 #include "config/doc.h"
+#include "connect/connect_test.h"
 #include "servers/server_view.h"
 
 static int get_list(struct mo_sync_client *p, const char *cap,
@@ -122,6 +124,7 @@ static int need_server(struct mo_cli *c, struct mo_cmd_client *m)
 struct tested {
     uint64_t opened_ms, listed_ms;
     size_t tools;
+    struct mo_definition_notes notes;
     struct mo_err e;
 };
 
@@ -131,8 +134,12 @@ static int test_client(struct mo_sync_client *p, struct tested *t)
     struct mo_json v;
     int rc = get_list(p, "tools", "tools/list", &v, &t->e);
 
-    if (rc == 0)
+    if (rc == 0) {
+        mo_autobuf struct mo_buf b = {.max = MO_SYNC_CLIENT_TEXT_MAX};
+
         t->tools = mo_json_len(v);
+        (void)mo_definition_mend(MO_DEFINITION_TOOL, v, &b, &t->notes);
+    }
     if (rc == 0 && !mo_sync_client_info(p)->modern)
         rc = mo_sync_client_call(p, "ping", mo_span(NULL, 0), &v, &t->e);
     t->listed_ms = (mo_now_ns() - start) / MO_MS;
@@ -150,6 +157,17 @@ static void put_server(struct mo_jw *w, const struct mo_conn_info *in)
                      in->server.p ? mo_json_text(in->server) : MO_SPAN("null"));
 }
 
+static void say_note(struct mo_buf *b, size_t n, const char *what,
+                     const char *text)
+{
+    if (!n)
+        return;
+    mo_buf_printf(b, "warning: %zu tool%s %s for strict clients: ", n,
+                  n == 1 ? "" : "s", what);
+    mo_visible_text(b, mo_span_cstr(text));
+    mo_buf_putc(b, '\n');
+}
+
 static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
                        const struct tested *t)
 {
@@ -164,6 +182,7 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
         mo_jw_member_bool(&w, "ok", true);
         put_server(&w, in);
         mo_jw_member_u64(&w, "tools", t->tools);
+        mo_connect_test_put_notes(&w, &t->notes);
         mo_jw_member_u64(&w, "noise", s->noise);
         mo_jw_member_u64(&w, "openedMs", t->opened_ms);
         mo_jw_member_u64(&w, "listedMs", t->listed_ms);
@@ -177,6 +196,8 @@ static int report_test(struct mo_cli *c, struct mo_cmd_client *m,
     mo_buf_printf(&b, " speaks %s, %zu tools, ready after %llu ms\n",
                   mo_mcp_version_text(in->version), t->tools,
                   (unsigned long long)t->opened_ms);
+    say_note(&b, t->notes.nmended, "mended", t->notes.mended);
+    say_note(&b, t->notes.nleft_out, "left out", t->notes.left_out);
     if (s->noise)
         mo_buf_printf(
             &b, "warning: %llu lines on its standard output are not JSON\n",

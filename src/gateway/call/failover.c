@@ -205,11 +205,11 @@ static bool retry_same_server(struct forwarded_call *f, enum failover_how how,
 
     if (how == FAILOVER_NO_CHILD)
         return false;
-    if (how == FAILOVER_UNSENT && most == 0)
-        most = 1; /* nothing was sent: one retry is free */
-    if (f->failover.tries >= most)
+    /* Nothing was sent to a connection that is lost: that is no try. */
+    if (how == FAILOVER_UNSENT && f->failover.moves++ >= FAILOVER_MOVES_MAX)
         return false;
-    f->failover.tries++;
+    if (how != FAILOVER_UNSENT && f->failover.tries++ >= most)
+        return false;
     mo_forward_move(f, t->slot);
     return true;
 }

@@ -322,6 +322,8 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
         return;
     if (forward_to_child(f, &t, &e) == 0)
         return;
+    if (e.code == MO_ECLOSED) /* else the retry could be given the same one */
+        mo_child_lost(f->child);
     if (e.code != MO_ECLOSED || !mo_failover_retry(f, FAILOVER_UNSENT, &e))
         mo_forward_fail(f, e.msg, false);
 }
@@ -332,7 +334,8 @@ static void request_child(struct forwarded_call *f)
     f->child_request =
         (struct mo_child_request){.ready = on_child_ready, .counts = true};
     mo_upstream_request_child(f->slot->up, mo_span_cstr(f->who),
-                              mo_rewrite_caps(f->down), &f->child_request);
+                              mo_rewrite_caps(f->g, f->down),
+                              &f->child_request);
 }
 
 void mo_forward_go(struct forwarded_call *f)

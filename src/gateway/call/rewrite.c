@@ -66,11 +66,12 @@ void mo_rewrite_answer(struct mo_ep_call *c, const struct mo_buf *b)
         mo_ep_call_result(c, mo_buf_view(b));
 }
 
-struct mo_span mo_rewrite_caps(const struct mo_ep_call *c)
+struct mo_span mo_rewrite_caps(const struct mo_gateway *g,
+                               const struct mo_ep_call *c)
 {
     struct mo_span caps = mo_json_text(c->caps);
 
-    if (mo_mcp_is_modern(c->version))
+    if (mo_mcp_is_modern(c->version) && !g->single)
         return mo_span(NULL, 0);
     return caps.n ? caps : MO_SPAN("{}");
 }
@@ -363,6 +364,9 @@ int mo_rewrite_params(const struct mo_ep_call *c, const struct call_target *t,
     }
     if (as_task)
         v[3].to = MO_SPAN("{}");
+    /* Answers without a state of ours are answers to the server. */
+    if (!mo_json_get(c->params, "requestState").p)
+        v[2].to = mo_json_text(mo_json_get(c->params, "inputResponses"));
     if (rc == 0)
         rc = mo_edit(b, c->params, v, n);
     *out = mo_buf_view(b);

@@ -69,9 +69,10 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
 /* Writes the key of a client: its connection or session, else its caller. */
 void mo_rewrite_who(uint64_t peer, struct mo_span caller,
                     char out[MO_GW_WHO_MAX]);
-/* The capabilities for a child of this client alone. Empty: they differ from
- * request to request (modern clients). */
-struct mo_span mo_rewrite_caps(const struct mo_ep_call *c);
+/* The capabilities for a child of this client alone. Empty: they may differ
+ * from request to request (modern clients that are not the only one). */
+struct mo_span mo_rewrite_caps(const struct mo_gateway *g,
+                               const struct mo_ep_call *c);
 /* Writes "content" with one text, for results of our own. */
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text);
 /* Answers with the JSON in b, or with an error if memory ran out. */

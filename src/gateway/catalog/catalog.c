@@ -243,11 +243,12 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
                    struct mo_json items, bool *changed)
 {
     struct cat_list *l = NULL;
-    const struct server_lists *s = NULL;
+    struct server_lists *s = NULL;
 
     MO_BUG_ON(server >= c->n);
     *changed = false;
     s = c->v[server].lists;
+    s->unread[kind][0] = '\0';
     if (mo_json_is(items, MO_JSON_ARRAY)) {
         l = mo_catalog_lists_parse(s, kind, items);
         if (l == NULL)
@@ -258,6 +259,25 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
         return 0;
     }
     return swap_list(c, server, kind, l, changed);
+}
+
+void mo_catalog_note(struct mo_catalog *c, unsigned server,
+                     enum mo_cat_kind kind,
+                     const struct mo_definition_notes *notes)
+{
+    struct server_lists *s = NULL;
+    struct mo_definition_notes *to = NULL;
+
+    MO_BUG_ON(server >= c->n);
+    s = c->v[server].lists;
+    to = &s->notes[kind];
+    if (strcmp(to->mended, notes->mended) == 0 &&
+        strcmp(to->left_out, notes->left_out) == 0 &&
+        to->nmended == notes->nmended && to->nleft_out == notes->nleft_out)
+        return;
+    *to = *notes;
+    s->dirty = true;
+    refresh_why(c);
 }
 
 /* A value that is too long, or for which there is no memory, is not kept. */
@@ -280,6 +300,14 @@ static void store_extra(struct server_lists *s, struct mo_buf *to,
     s->dirty = true;
 }
 
+static bool has_unread(const struct server_lists *s)
+{
+    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+        if (s->unread[k][0])
+            return true;
+    return false;
+}
+
 void mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info)
 {
@@ -290,8 +318,9 @@ void mo_catalog_done(struct mo_catalog *c, unsigned server,
     store_extra(s->lists, &s->lists->caps, capabilities);
     store_extra(s->lists, &s->lists->info, info);
     s->lists->known = true;
+    s->lists->late = false;
     s->fail[0] = '\0';
-    if (c->cache && s->lists->dirty &&
+    if (c->cache && s->lists->dirty && !has_unread(s->lists) &&
         mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists) == 0)
         s->lists->dirty = false;
     refresh_why(c);
@@ -303,6 +332,31 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
     snprintf(c->v[server].fail, sizeof(c->v[server].fail), "%s",
              why ? why : "");
     mo_catalog_describe_missing(c, server, MO_CAT_KINDS, c->v[server].why);
+}
+
+void mo_catalog_fail_list(struct mo_catalog *c, unsigned server,
+                          enum mo_cat_kind kind, const char *why)
+{
+    char *to = c->v[server].lists->unread[kind];
+
+    snprintf(to, sizeof(c->v[server].lists->unread[kind]), "%s", why);
+    refresh_why(c);
+}
+
+void mo_catalog_note_late(struct mo_catalog *c, unsigned server)
+{
+    struct cat_server *s = &c->v[server];
+
+    if (s->lists->known || s->lists->late)
+        return;
+    s->lists->late = s->lists->dirty = true;
+    if (c->cache)
+        (void)mo_catalog_cache_write(c->cache, s->name, s->digest, s->lists);
+}
+
+bool mo_catalog_was_late(const struct mo_catalog *c, unsigned server)
+{
+    return server < c->n && c->v[server].lists->late;
 }
 
 /* --- queries ------------------------------------------------------------- */
@@ -330,6 +384,18 @@ struct mo_json mo_catalog_info(const struct mo_catalog *c, unsigned server)
     return (struct mo_json){s.n ? s.p : NULL, s.n};
 }
 
+void mo_catalog_put_mended(const struct mo_catalog *c, unsigned server,
+                           struct mo_buf *out)
+{
+    for (size_t k = 0; server < c->n && k < MO_CAT_KINDS; k++) {
+        const struct mo_definition_notes *n = &c->v[server].lists->notes[k];
+
+        if (n->nmended)
+            mo_buf_printf(out, "%s%zu %s mended: %s", out->len ? "; " : "",
+                          n->nmended, mo_catalog_kinds[k].what, n->mended);
+    }
+}
+
 static void append_reason(char out[CAT_WHY_MAX], size_t n, const char *kind,
                           const char *what)
 {
@@ -340,6 +406,17 @@ static void append_reason(char out[CAT_WHY_MAX], size_t n, const char *kind,
                  kind, what);
 }
 
+static void append_left_out(const struct mo_definition_notes *n,
+                            const char *kind, char out[CAT_WHY_MAX])
+{
+    size_t at = 0;
+
+    append_reason(out, n->nleft_out, kind, "left out");
+    at = strlen(out);
+    if (n->nleft_out && n->left_out[0])
+        snprintf(out + at, CAT_WHY_MAX - at, ": %s", n->left_out);
+}
+
 static void append_kind_reasons(const struct mo_catalog *c, size_t server,
                                 size_t kind, char out[CAT_WHY_MAX])
 {
@@ -347,6 +424,13 @@ static void append_kind_reasons(const struct mo_catalog *c, size_t server,
     const struct cat_omitted *omitted = &c->view[kind]->omitted[server];
     const char *what = mo_catalog_kinds[kind].what;
 
+    if (c->v[server].lists->unread[kind][0]) {
+        size_t at = strlen(out);
+
+        snprintf(out + at, CAT_WHY_MAX - at, "%sits %s cannot be read: %s",
+                 at ? "; " : "", what, c->v[server].lists->unread[kind]);
+    }
+    append_left_out(&c->v[server].lists->notes[kind], what, out);
     if (l == NULL)
         return;
     append_reason(out, l->over_limit, what, "beyond the limit");

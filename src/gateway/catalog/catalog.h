@@ -16,9 +16,10 @@
  * change. A cursor that was never given out is MO_EINVAL.
  *
  * An item must be an object with a string as its name (or URI). Its other
- * members are not checked. If the key occurs twice the last one counts, and a
- * new name replaces all of them. Raw newlines between its tokens are removed,
- * since they would end a line of stdio.
+ * members are not checked here (mcp/definition.h mends them before). If the key
+ * occurs twice the last one counts, and a new name replaces all of them. Raw
+ * newlines between its tokens are removed, since they would end a line of
+ * stdio.
  *
  * If two servers have the same name (or URI), both are prefixed, so that the
  * order does not matter (MO_GW_PREFIX_COLLISION). A server that is never
@@ -44,6 +45,7 @@
 #include "codec/json/json.h"
 #include "gateway/catalog/name.h"
 #include "gateway/upstream/server_overrides.h"
+#include "mcp/definition.h"
 
 #define MO_CAT_ITEMS_MAX    10000
 #define MO_CAT_BYTES_MAX    ((size_t)16 * 1024 * 1024)
@@ -99,19 +101,38 @@ void mo_catalog_forget(const char *cache, const char *server);
  * *changed: the merged list has changed. 0 or MO_ENOMEM. */
 int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
                    struct mo_json items, bool *changed);
+/* Notes what was done to the list that is stored next, so that strict clients
+ * accept it: kept with the list, in the cache too. */
+void mo_catalog_note(struct mo_catalog *c, unsigned server,
+                     enum mo_cat_kind kind,
+                     const struct mo_definition_notes *notes);
 /* All four lists of a server were stored: writes them to the cache with its
- * capabilities and serverInfo (objects or none). If that fails, the next call
- * tries again. */
+ * capabilities and serverInfo (objects or none), unless one cannot be read. If
+ * that fails, the next call tries again. */
 void mo_catalog_done(struct mo_catalog *c, unsigned server,
                      struct mo_json capabilities, struct mo_json info);
 /* Notes why the server's lists cannot be read; NULL: they can. Old lists
  * stay. */
 void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why);
 
+/* The server did not answer in time, in this run or (was_late) also in an
+ * earlier one: kept in the cache until its lists are known. */
+void mo_catalog_note_late(struct mo_catalog *c, unsigned server);
+bool mo_catalog_was_late(const struct mo_catalog *c, unsigned server);
+
+/* Notes why one list cannot be read, while others can; a list that is stored
+ * clears it. */
+void mo_catalog_fail_list(struct mo_catalog *c, unsigned server,
+                          enum mo_cat_kind kind, const char *why);
+
 /* True if its lists are known, from the cache or by mo_catalog_done(). */
 bool mo_catalog_known(const struct mo_catalog *c, unsigned server);
 /* Why some of its items are missing; NULL: none are. */
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server);
+/* Appends which of its definitions were mended, as one line; nothing if all
+ * are offered as the server gave them. */
+void mo_catalog_put_mended(const struct mo_catalog *c, unsigned server,
+                           struct mo_buf *out);
 /* Why its lists could not be read the last time; NULL: they could. */
 const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server);
 /* The last serverInfo given to mo_catalog_done(), also from the cache; or

@@ -1,9 +1,10 @@
 /* catalog_cache.c - the cache file of a server's lists.
  *
- * A file is one JSON object: version, name, digest, date, capabilities, info
- * and the lists, each as it is kept in memory. The file name is a hash of
- * the server's name, which may contain any character. A file that is
- * incomplete, too big or of another server is ignored. */
+ * A file is one JSON object: version, name, digest, date, capabilities, info,
+ * notes and the lists, each as it is kept in memory; or `late` instead of them.
+ * The file name is a hash of the server's name, which may contain any
+ * character. A file that is incomplete, too big or of another server is
+ * ignored. */
 #include <limits.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include "codec/sha256.h"
 #include "gateway/catalog/catalog_priv.h"
 
-#define VERSION   "1"
+#define VERSION   "2"
 #define FILE_HASH 32 /* hex digits of the file name */
 
 static int cache_path(const char *dir, const char *name, char out[PATH_MAX])
@@ -35,6 +36,8 @@ enum field {
     F_DATE,
     F_CAPS,
     F_INFO,
+    F_NOTES,
+    F_LATE,
     F_LISTS, /* then one for each kind */
     F_COUNT = F_LISTS + MO_CAT_KINDS,
 };
@@ -42,6 +45,7 @@ enum field {
 static const char *const field_names[F_LISTS] = {
     [F_VERSION] = "version", [F_NAME] = "name",         [F_DIGEST] = "digest",
     [F_DATE] = "date",       [F_CAPS] = "capabilities", [F_INFO] = "info",
+    [F_NOTES] = "notes",     [F_LATE] = "late",
 };
 
 static int read_fields(struct mo_span text, struct mo_json out[F_COUNT])
@@ -82,6 +86,25 @@ static void read_date(struct mo_json v, char out[MO_ISO8601_MAX])
     }
 }
 
+/* Notes are one array for each kind: mended, left out, with their texts. */
+static void read_notes(struct mo_json v, struct server_lists *out)
+{
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
+        struct mo_json one = mo_json_get(v, mo_catalog_kinds[k].list);
+        struct mo_definition_notes *n = &out->notes[k];
+        uint64_t mended = 0, left_out = 0;
+
+        (void)mo_json_u64(mo_json_at(one, 0), &mended);
+        (void)mo_json_str_copy(mo_json_at(one, 1), n->mended,
+                               sizeof(n->mended));
+        (void)mo_json_u64(mo_json_at(one, 2), &left_out);
+        (void)mo_json_str_copy(mo_json_at(one, 3), n->left_out,
+                               sizeof(n->left_out));
+        n->nmended = (size_t)mended;
+        n->nleft_out = (size_t)left_out;
+    }
+}
+
 /* A value that is too long is ignored. */
 static int read_extra(struct mo_json v, struct mo_buf *out)
 {
@@ -97,6 +120,9 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
 
     if (read_fields(text, v) < 0 || !is_cache_of(v, name, digest))
         return MO_EPROTO;
+    out->late = mo_span_is(mo_json_text(v[F_LATE]), "true");
+    if (out->late)
+        return 0;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         if (v[F_LISTS + k].p == NULL)
             continue;
@@ -109,6 +135,7 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
         read_extra(v[F_INFO], &out->info) < 0)
         return MO_ENOMEM;
     read_date(v[F_DATE], out->date);
+    read_notes(v[F_NOTES], out);
     out->known = true;
     out->dirty = false;
     return 0;
@@ -130,6 +157,24 @@ int mo_catalog_cache_read(const char *dir, const char *name, const char *digest,
 
 /* --- writing ------------------------------------------------------------- */
 
+static void put_notes(struct mo_jw *w, const struct server_lists *s)
+{
+    mo_jw_member_obj(w, "notes");
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
+        const struct mo_definition_notes *n = &s->notes[k];
+
+        if (!n->nmended && !n->nleft_out)
+            continue;
+        mo_jw_member_arr(w, mo_catalog_kinds[k].list);
+        mo_jw_u64(w, n->nmended);
+        mo_jw_cstr(w, n->mended);
+        mo_jw_u64(w, n->nleft_out);
+        mo_jw_cstr(w, n->left_out);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
 static int put_document(const char *name, const char *digest,
                         const struct server_lists *s, struct mo_buf *out)
 {
@@ -141,6 +186,9 @@ static int put_document(const char *name, const char *digest,
     mo_jw_member_cstr(&w, "date", s->date);
     mo_jw_member_raw(&w, "capabilities", mo_buf_view(&s->caps));
     mo_jw_member_raw(&w, "info", mo_buf_view(&s->info));
+    put_notes(&w, s);
+    if (s->late)
+        mo_jw_member_bool(&w, "late", true);
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
         if (s->list[k])
             mo_jw_member_raw(&w, mo_catalog_kinds[k].list,

@@ -18,7 +18,7 @@
 #define CAT_FILE_MAX  ((size_t)32 * 1024 * 1024)
 #define CAT_VIEW_MAX  ((size_t)2 * 1024 * 1024 * 1024)
 #define CAT_EXTRA_MAX ((size_t)256 * 1024) /* capabilities, serverInfo */
-#define CAT_WHY_MAX   512
+#define CAT_WHY_MAX   1024
 
 /* --- list ---------------------------------------------------------------- */
 
@@ -46,10 +46,13 @@ void mo_catalog_list_free(struct cat_list *l);
 
 struct server_lists {
     struct cat_list *list[MO_CAT_KINDS]; /* NULL: the server has none */
-    struct mo_buf caps, info;            /* empty: not known */
-    char date[MO_ISO8601_MAX];           /* time of writing; or "" */
-    bool known;                          /* all lists were read */
-    bool dirty;                          /* differs from the cache file */
+    struct mo_definition_notes notes[MO_CAT_KINDS];
+    char unread[MO_CAT_KINDS][200]; /* why it cannot be read; or "" */
+    struct mo_buf caps, info;       /* empty: not known */
+    char date[MO_ISO8601_MAX];      /* time of writing; or "" */
+    bool known;                     /* all lists were read */
+    bool late;                      /* they were not, in time */
+    bool dirty;                     /* differs from the cache file */
 };
 
 struct server_lists *mo_catalog_lists_new(void);

@@ -203,6 +203,19 @@ static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
 
 /* --- find_tool ----------------------------------------------------------- */
 
+/* The order of the scores stays where the confidence is the same. */
+static void sort_by_confidence(struct mo_route_hit *v, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct mo_route_hit x = v[i];
+        size_t k = i;
+
+        for (; k > 0 && v[k - 1].confidence < x.confidence; k--)
+            v[k] = v[k - 1];
+        v[k] = x;
+    }
+}
+
 static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_arena *a)
 {
@@ -226,6 +239,7 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
+    sort_by_confidence(found->hits, found->n);
     mo_rewrite_who(c->peer, c->caller, who);
     mo_router_learning_shown(g->learning, who, query, found);
     mo_call_approval_routed(g, c, "find_tool", query, found, false);

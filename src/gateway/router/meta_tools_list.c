@@ -17,6 +17,7 @@ static const char *state_of(const struct mo_gateway *g, unsigned no)
         [MO_UPSTREAM_FAILED] = "failed",
         [MO_UPSTREAM_BROKEN] = "out of order",
         [MO_UPSTREAM_SIGN_IN] = "needs a sign-in",
+        [MO_UPSTREAM_INSTALLING] = "being installed",
     };
     struct mo_upstream_status s;
 

@@ -25,6 +25,8 @@ struct mo_gateway_opts {
                          * a server's questions; 0: 15 min */
     uint64_t gather_ms; /* wait for more questions of a legacy server before
                          * asking a modern client; 0: GW_GATHER_MS */
+    uint64_t list_ms;   /* a list request waits for a server that was never
+                         * read; 0: GW_LIST_FIRST_MS */
     struct mo_approval_hooks judge; /* approves calls; has its own context */
 };
 

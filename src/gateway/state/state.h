@@ -24,7 +24,13 @@
 
 #define SLOT_NONE UINT_MAX
 
-#define GW_LIST_MS          2000  /* a list request waits for servers */
+/* A list request waits so long for a server whose lists are not known, counted
+ * from the first request: while it is being installed; while it starts; if it
+ * did not answer in time before, in an earlier run too. */
+#define GW_LIST_INSTALL_MS  25000
+#define GW_LIST_FIRST_MS    10000
+#define GW_LIST_AGAIN_MS    2000
+#define GW_PROGRESS_MS      1000  /* between two reports of such a wait */
 #define GW_FIND_MS          60000 /* a call of an unknown name waits for them */
 #define GW_AWAY_MS          ((uint64_t)900 * 1000) /* default of opts.away_ms */
 #define GW_GATHER_MS        100   /* default of opts.gather_ms */
@@ -54,7 +60,7 @@ struct gw_child {        /* an open child */
     struct reading lists[MO_CAT_KINDS];
     unsigned busy, again; /* lists being read, and to be read again; bits */
     unsigned announced;   /* lists it said have changed; bits */
-    bool held, bad;       /* held while reading; a list could not be read */
+    bool held, bad;       /* held while reading; its tools could not be read */
     /* watch.c */
     enum mo_mcp_level level;  /* set there; MO_MCP_LEVELS: none */
     struct listening *listen; /* NULL: none is open */
@@ -77,6 +83,7 @@ struct server_slot {     /* a configured server */
     struct mo_list children;
     struct mo_child_request start; /* for reading its lists */
     bool starting;
+    uint64_t asked_ms; /* a client first asked for its lists; 0: none did */
     struct mo_child_request hold; /* for subscriptions */
     struct mo_child *held;
     bool holding;

@@ -9,13 +9,17 @@
  * no conn and goes directly. It is freed when it is GONE and no longer held. */
 #include "base/rand.h"
 #include "gateway/upstream/upstream_priv.h"
+#include "mcp/edit.h"
 
-/* Client capabilities told to a shared child. Its questions go to the client
- * of the call, or are refused if that client lacks the capability. */
+/* Client capabilities told to a child that several clients share. Its questions
+ * go to the client of the call, or are refused if that client lacks the
+ * capability. */
 #define CAPS_ALL                                                               \
     "{\"sampling\":{},\"elicitation\":{\"form\":{},\"url\":{}},"               \
     "\"roots\":{\"listChanged\":true},"                                        \
     "\"extensions\":{\"" MO_MCP_EXT_TASKS "\":{}}}"
+
+#define CAPS_MAX ((size_t)64 * 1024)
 
 #define TO(s) (1u << (s))
 
@@ -168,6 +172,11 @@ void mo_upstream_child_close(struct mo_child *c, int code, const char *why)
     log_child(c, MO_INFO, 0, NULL, "%s", why);
     child_move(c, CH_CLOSING);
     mo_conn_close(c->conn, mo_error(code, "%s", why));
+}
+
+void mo_child_lost(struct mo_child *c)
+{
+    mo_upstream_child_close(c, MO_ECLOSED, "connection lost");
 }
 
 static void fail_start(struct mo_child *c, const struct mo_err *why)
@@ -356,6 +365,27 @@ static int on_conn_dial(void *ctx, struct mo_conn *conn, struct mo_err *e)
     return rc;
 }
 
+char *mo_upstream_own_caps(struct mo_span caps)
+{
+    struct mo_json obj = {caps.p, caps.n};
+    const struct mo_edit tasks = {MO_MCP_EXT_TASKS, MO_SPAN("{}")};
+    mo_autobuf struct mo_buf ext = {.max = CAPS_MAX}, all = {.max = CAPS_MAX};
+    struct mo_edit ed = {"extensions", {NULL, 0}};
+
+    (void)mo_edit(&ext, mo_json_get(obj, "extensions"), &tasks, 1);
+    ed.to = mo_buf_view(&ext);
+    if (mo_buf_err(&ext) || mo_edit(&all, obj, &ed, 1) < 0)
+        return NULL;
+    return mo_strndup(all.p, all.len);
+}
+
+static struct mo_span capabilities_of(const struct mo_child *c)
+{
+    const char *own = c->caps ? c->caps : c->up->caps;
+
+    return own ? mo_span_cstr(own) : MO_SPAN(CAPS_ALL);
+}
+
 static int connect_child(struct mo_child *c, struct mo_err *e)
 {
     const struct mo_upstream_opts *o = &c->up->opts;
@@ -363,7 +393,8 @@ static int connect_child(struct mo_child *c, struct mo_err *e)
     struct mo_conn_opts co = {
         .mode = s->mode,
         .open_ms = s->start_ms,
-        .capabilities = c->caps ? mo_span_cstr(c->caps) : MO_SPAN(CAPS_ALL),
+        .install_ms = s->install_ms,
+        .capabilities = capabilities_of(c),
         .log_level = "debug", /* filtered per client later */
         .dial = on_conn_dial,
         .cb = &conn_cb,

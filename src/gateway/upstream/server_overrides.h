@@ -25,13 +25,14 @@ struct mo_gw_server {
     const char *prefix;                 /* NULL: the name; "": never prefixed */
     const char *description, *keywords; /* for the router; may be NULL */
     const char *categories;             /* and tags, one a line; may be NULL */
-    char digest[65];    /* of its settings; a reload restarts a server
-                         * whose digest has changed */
-    bool per_session;   /* one child per client session; else shared */
-    unsigned instances; /* shared: most children at once; 0: 1 */
-    uint64_t start_ms;  /* 0: MO_CONN_OPEN_MS */
-    uint64_t call_ms;   /* without progress; 0: MO_CONN_IDLE_MS */
-    uint64_t stop_ms;   /* stopped after this idle time; 0: never */
+    char digest[65];     /* of its settings; a reload restarts a server
+                          * whose digest has changed */
+    bool per_session;    /* one child per client session; else shared */
+    unsigned instances;  /* shared: most children at once; 0: 1 */
+    uint64_t start_ms;   /* 0: MO_CONN_OPEN_MS */
+    uint64_t install_ms; /* 0: MO_CONN_INSTALL_MS */
+    uint64_t call_ms;    /* without progress; 0: MO_CONN_IDLE_MS */
+    uint64_t stop_ms;    /* stopped after this idle time; 0: never */
     enum mo_conn_mode mode;
     unsigned max_calls; /* shared: calls at once, others queue; 0: as many as
                          * its connections take */

@@ -327,6 +327,8 @@ void mo_upstream_request_child(struct mo_upstream *u, struct mo_span who,
         return;
     }
     w->trial = u->breaker.state == MO_BREAKER_HALF;
+    if (u->pool->single && !u->caps && caps.n)
+        u->caps = mo_upstream_own_caps(caps);
     if (u->server.per_session)
         request_own_child(u, who, caps, w);
     else
@@ -396,6 +398,18 @@ static void deliver_request(struct mo_upstream *u, struct mo_child_request *w)
     }
 }
 
+static bool is_installing(const struct mo_upstream *u)
+{
+    mo_list_each_entry (c, &u->children, const struct mo_child, node) {
+        const struct mo_link *k =
+            c->state == CH_STARTING ? mo_conn_link(c->conn) : NULL;
+
+        if (k && mo_link_is_installing(k))
+            return true;
+    }
+    return false;
+}
+
 static enum mo_upstream_state state_of(const struct mo_upstream *u)
 {
     if (mo_breaker_wait(&u->breaker, mo_upstream_now()))
@@ -405,7 +419,7 @@ static enum mo_upstream_state state_of(const struct mo_upstream *u)
     if (u->count[CH_OPEN])
         return MO_UPSTREAM_OK;
     if (count_coming(u))
-        return MO_UPSTREAM_STARTING;
+        return is_installing(u) ? MO_UPSTREAM_INSTALLING : MO_UPSTREAM_STARTING;
     if (u->sign_in)
         return MO_UPSTREAM_SIGN_IN;
     return u->why.code ? MO_UPSTREAM_FAILED : MO_UPSTREAM_COLD;
@@ -415,6 +429,7 @@ static void upstream_free(struct mo_upstream *u)
 {
     mo_fair_queue_fini(u);
     mo_later_cancel(&u->later);
+    mo_free(u->caps);
     mo_free((void *)(uintptr_t)u->server.name);
     mo_free(u);
 }

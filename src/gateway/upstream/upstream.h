@@ -81,6 +81,7 @@ struct mo_upstream_pool {
     struct mo_list idle;       /* children without a call, oldest first */
     struct mo_list queue;      /* NEW children, waiting for a place */
     unsigned queued;
+    bool single; /* there is only one client: shared children are its own */
 };
 
 /* max 0: MO_UPSTREAM_POOL_MAX. */
@@ -121,9 +122,10 @@ enum mo_upstream_state {
     MO_UPSTREAM_COLD, /* never started, or stopped when idle */
     MO_UPSTREAM_STARTING,
     MO_UPSTREAM_OK,
-    MO_UPSTREAM_FAILED,  /* last start or call failed; retried on demand */
-    MO_UPSTREAM_BROKEN,  /* breaker open: not tried before retry_ms */
-    MO_UPSTREAM_SIGN_IN, /* a person must sign in first */
+    MO_UPSTREAM_FAILED,     /* last start or call failed; retried on demand */
+    MO_UPSTREAM_BROKEN,     /* breaker open: not tried before retry_ms */
+    MO_UPSTREAM_SIGN_IN,    /* a person must sign in first */
+    MO_UPSTREAM_INSTALLING, /* starting: its package is being installed */
 };
 
 struct mo_upstream_status {
@@ -153,9 +155,10 @@ void mo_upstream_close(struct mo_upstream *u, void (*gone)(void *ctx),
                        void *ctx);
 
 /* who: the client's session (per_session: the key of the child). caps: the
- * client's capabilities, JSON text. A shared child, and one whose client sends
- * its capabilities with each request (empty), is told all that the gateway
- * can carry. */
+ * client's capabilities, JSON text; empty: not known. A per-session child is
+ * told these, and so is a shared child if there is only one client (those of
+ * its first request). Any other child is told all that the gateway can carry.
+ */
 void mo_upstream_request_child(struct mo_upstream *u, struct mo_span who,
                                struct mo_span caps, struct mo_child_request *w);
 void mo_upstream_cancel_request(struct mo_child_request *w);
@@ -169,6 +172,9 @@ void mo_child_hold(struct mo_child *c);
 void mo_child_report(struct mo_child *c, bool fault);
 /* A fault with its reason, which people are shown. */
 void mo_child_report_fault(struct mo_child *c, const struct mo_err *why);
+/* Nothing can be sent to it any more, though its end was not reported yet:
+ * requests go to another child from now on. */
+void mo_child_lost(struct mo_child *c);
 /* Checks whether a child still answers after a call without progress timed
  * out: sends "ping", or "server/discover" to a modern server. A child that does
  * not answer within MO_CHILD_PING_MS is closed; the next call starts another

@@ -75,6 +75,7 @@ struct mo_upstream {
     struct mo_list requests;   /* shared server: wait for any child */
     struct mo_list ready;      /* granted or refused, not delivered */
     struct mo_list delivering; /* being delivered */
+    char *caps; /* of the only client, for shared children; NULL: unknown */
     struct mo_backoff backoff;
     struct mo_breaker breaker;
     struct mo_err why;    /* last failure; cleared when it works */
@@ -107,6 +108,9 @@ void mo_upstream_maybe_free(struct mo_upstream *u);
 struct mo_child *mo_upstream_child_new(struct mo_upstream *u,
                                        struct mo_span who, struct mo_span caps);
 void mo_upstream_child_start(struct mo_child *c);
+/* A client's capabilities and the gateway's own extensions. NULL: out of memory
+ * or too long; a child is told CAPS_ALL then. */
+char *mo_upstream_own_caps(struct mo_span caps);
 void mo_upstream_child_close(struct mo_child *c, int code, const char *why);
 /* The child is gone: fails its requests and frees it unless it is held. */
 void mo_upstream_child_end(struct mo_child *c, enum refusal refusal);

@@ -189,8 +189,13 @@ static void on_idle(struct mo_timer *t)
 
 static void on_hard(struct mo_timer *t)
 {
-    time_out_call(mo_container_of(t, struct mo_call, hard),
-                  "no answer in time");
+    struct mo_call *k = mo_container_of(t, struct mo_call, hard);
+    uint64_t more = k->internal ? mo_conn_more_time(k->c, k->o.hard_ms) : 0;
+
+    if (more)
+        mo_timer_start(k->c->loop, t, more);
+    else
+        time_out_call(k, "no answer in time");
 }
 
 void mo_call_cancel(struct mo_call *k, const char *reason)

@@ -261,6 +261,7 @@ static int copy_opts(struct mo_conn *c, const struct mo_conn_opts *o)
         c->o.capabilities.n == 0 || (o->log_level && !c->o.log_level))
         return MO_ENOMEM;
     c->o.open_ms = o->open_ms ? o->open_ms : MO_CONN_OPEN_MS;
+    c->o.install_ms = o->install_ms ? o->install_ms : MO_CONN_INSTALL_MS;
     c->o.probe_ms = o->probe_ms ? o->probe_ms : MO_CONN_PROBE_MS;
     return 0;
 }

@@ -7,6 +7,9 @@
  * one of a modern server's inputRequests, whose retry the connection sends.
  * Only the envelope is interpreted: params and results keep their bytes.
  *
+ * The time that a server's package is being installed (loop/runner.h) does not
+ * count for open_ms and probe_ms; it has a limit of its own (install_ms).
+ *
  * Era detection (auto): server/discover is sent first. A byte-stream server
  * that exits, or stays silent for probe_ms, is dialled again and opened the
  * legacy way, so the probe does no harm. The verdict has a date; the caller
@@ -38,10 +41,11 @@
 #define MO_CONN_INPUTS_MAX 16   /* inputRequests in one round */
 #define MO_CONN_TEXT_MAX   MO_LINK_LINE_MAX
 
-#define MO_CONN_IDLE_MS  60000  /* a call without answer or progress */
-#define MO_CONN_HARD_MS  600000 /* a call in total */
-#define MO_CONN_OPEN_MS  60000  /* initialize */
-#define MO_CONN_PROBE_MS 10000  /* server/discover, when auto */
+#define MO_CONN_IDLE_MS    60000  /* a call without answer or progress */
+#define MO_CONN_HARD_MS    600000 /* a call in total */
+#define MO_CONN_OPEN_MS    60000  /* initialize */
+#define MO_CONN_PROBE_MS   10000  /* server/discover, when auto */
+#define MO_CONN_INSTALL_MS 300000 /* its installation, before either */
 
 /* A legacy verdict older than this is ignored: servers are updated. */
 #define MO_CONN_VERDICT_MS ((uint64_t)24 * 3600 * 1000)
@@ -109,6 +113,7 @@ struct mo_conn_opts {
     const char
         *log_level; /* modern: the level of log messages to ask for; or NULL */
     uint64_t open_ms, probe_ms; /* 0: the defaults above */
+    uint64_t install_ms;        /* likewise */
     /* Request numbers begin after this one. For a server that had another
      * client before: a late answer to that client must not match our calls. */
     uint64_t after_id;

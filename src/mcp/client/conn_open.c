@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "mcp/client/conn_priv.h"
 
+#define INSTALL_POLL_MS 500
+
 static bool may_be_legacy(const struct mo_conn *c)
 {
     return c->o.mode == MO_CONN_AUTO && c->o.pin == MO_MCP_UNKNOWN;
@@ -41,6 +43,45 @@ static void finish_open(struct mo_conn *c, struct mo_json result)
     if (!c->modern)
         (void)mo_conn_notify(c, "notifications/initialized", mo_span(NULL, 0));
     c->o.cb->on_open(c->o.ctx, c);
+}
+
+/* --- installation -------------------------------------------------------- */
+
+static bool is_installing(const struct mo_conn *c)
+{
+    return c->link && mo_link_is_installing(c->link);
+}
+
+static void note_installing(struct mo_conn *c)
+{
+    c->installing = is_installing(c);
+    c->dialed_ms = mo_now_ns() / MO_MS;
+}
+
+uint64_t mo_conn_more_time(struct mo_conn *c, uint64_t usual_ms)
+{
+    bool was = c->installing;
+
+    c->installing = is_installing(c);
+    if (!was && !c->installing)
+        return 0;
+    if (!c->installing)
+        return usual_ms;
+    return mo_now_ns() / MO_MS - c->dialed_ms < c->o.install_ms
+               ? INSTALL_POLL_MS
+               : 0;
+}
+
+/* Dialling again would interrupt the installation and begin it anew. */
+static bool give_up_installing(struct mo_conn *c, const struct mo_reply *r)
+{
+    if (!r->err || r->err->code != MO_ETIMEOUT || !c->installing)
+        return false;
+    mo_conn_close(c, mo_error(MO_ETIMEOUT,
+                              "it was not installed within %llu s "
+                              "(installTimeoutMs)",
+                              (unsigned long long)c->o.install_ms / 1000));
+    return true;
 }
 
 /* --- dialling ------------------------------------------------------------ */
@@ -82,6 +123,8 @@ static void describe_error(const struct mo_reply *r, struct mo_err *e)
     (void)mo_fail(e, MO_EPROTO, "initialize: the server answers error %lld%s%s",
                   (long long)r->code, mo_buf_err(&b) ? "" : ": ",
                   mo_buf_cstr(&b));
+    if (r->status)
+        (void)mo_wrap(e, "HTTP status %d", r->status);
 }
 
 static void on_initialized(void *ctx, const struct mo_reply *r)
@@ -91,6 +134,8 @@ static void on_initialized(void *ctx, const struct mo_reply *r)
     struct mo_json text = mo_json_get(r->result, "protocolVersion");
     struct mo_err e;
 
+    if (give_up_installing(c, r))
+        return;
     if (r->err || !r->result.p) {
         if (!r->err)
             describe_error(r, &e);
@@ -135,6 +180,7 @@ static void initialize(struct mo_conn *c)
     c->modern = false;
     c->speak = c->o.pin != MO_MCP_UNKNOWN ? c->o.pin : MO_MCP_2025_11_25;
     mo_conn_move(c, C_INIT);
+    note_installing(c);
     rc = mo_conn_codec_initialize(c, &b, c->speak);
     if (rc < 0)
         mo_conn_close(c, mo_error(rc, "initialize"));
@@ -168,18 +214,26 @@ static bool lists_modern(struct mo_json versions)
 static void discover(struct mo_conn *c);
 
 /* The server answers but is not modern; the link still works. */
-static void fall_back(struct mo_conn *c, const char *why_not)
+static void fall_back(struct mo_conn *c, const struct mo_reply *r,
+                      const char *why_not)
 {
     if (!may_be_legacy(c)) {
-        give_up(c, MO_EPROTO, why_not);
+        if (r->status)
+            mo_conn_close(c,
+                          mo_error(r->status >= 500 ? MO_EUNAVAIL : MO_EPROTO,
+                                   "%s (HTTP status %d)", why_not, r->status));
+        else
+            give_up(c, MO_EPROTO, why_not);
         return;
     }
-    set_verdict(c, MO_ERA_LEGACY);
+    if (r->status < 500) /* else it may be modern, and ill at present */
+        set_verdict(c, MO_ERA_LEGACY);
     c->go_legacy = true;
     initialize(c);
 }
 
-static void on_unsupported(struct mo_conn *c, struct mo_json supported)
+static void on_unsupported(struct mo_conn *c, const struct mo_reply *r,
+                           struct mo_json supported)
 {
     if (lists_version(supported, c->speak) && !c->retried) {
         c->retried = true;
@@ -189,19 +243,24 @@ static void on_unsupported(struct mo_conn *c, struct mo_json supported)
                 "the server speaks only revisions of MCP that "
                 "are newer than this program");
     } else {
-        fall_back(c, "the server speaks no modern revision of MCP");
+        fall_back(c, r, "the server speaks no modern revision of MCP");
     }
 }
 
+static bool is_barred(const struct mo_reply *r)
+{
+    return r->status == 401 || r->status == 403;
+}
+
+/* Servers of the older era answer with a 400, a 404 or a 500, with or without
+ * JSON, or with a page for people. */
 static void on_no_answer(struct mo_conn *c, const struct mo_reply *r)
 {
     bool http = mo_link_is_http(c->link);
     bool silent = !http && r->err->code == MO_ETIMEOUT;
-    bool refused = http && r->status >= 400 && r->status < 500 &&
-                   r->status != 401 && r->status != 403;
 
-    if (refused) {
-        fall_back(c, "the server refuses server/discover");
+    if (http && r->status && !is_barred(r)) {
+        fall_back(c, r, "the server refuses server/discover");
     } else if (silent && may_be_legacy(c)) {
         set_verdict(c, MO_ERA_LEGACY);
         c->may_redial = false;
@@ -218,21 +277,23 @@ static void on_discovered(void *ctx, const struct mo_reply *r)
     struct mo_json versions = mo_json_get(r->result, "supportedVersions");
     struct mo_json data = mo_json_get(r->error, "data");
     struct mo_json supported = mo_json_get(data, "supported");
-    bool barred = r->status == 401 || r->status == 403;
 
     if (c->state == C_CLOSING)
         return; /* closed meanwhile: the link may be gone */
+    if (give_up_installing(c, r))
+        return;
     if (r->err)
         on_no_answer(c, r);
-    else if (r->error.p && (barred || r->status >= 500))
-        give_up(c, barred ? MO_EPOLICY : MO_EUNAVAIL,
-                "the server refuses access or reports an internal error");
+    else if (r->error.p && is_barred(r))
+        mo_conn_close(c, mo_error(MO_EPOLICY,
+                                  "the server refuses access (HTTP status %d)",
+                                  r->status));
     else if (r->code == MO_MCP_UNSUPPORTED_VERSION && mo_json_len(supported))
-        on_unsupported(c, supported);
+        on_unsupported(c, r, supported);
     else if (lists_version(versions, c->speak))
         finish_open(c, r->result);
     else
-        fall_back(c, "the server does not know server/discover");
+        fall_back(c, r, "the server does not know server/discover");
 }
 
 static void discover(struct mo_conn *c)
@@ -248,6 +309,7 @@ static void discover(struct mo_conn *c)
     c->speak = MO_MCP_2026_07_28;
     if (c->state != C_PROBING)
         mo_conn_move(c, C_PROBING);
+    note_installing(c);
     c->may_redial = may_be_legacy(c) && !mo_link_is_http(c->link);
     start_call(c, "server/discover", mo_span(NULL, 0), &o);
 }

@@ -43,6 +43,8 @@ struct mo_conn {
     bool may_redial;           /* a link lost now was lost to the probe */
     bool retried;              /* the one retry after -32022 */
     bool dialing;              /* dial was called, mo_conn_dialed() was not */
+    bool installing;           /* the server did not run when last asked */
+    uint64_t dialed_ms;        /* when the link was made */
     unsigned can;              /* CAN_* */
 
     struct mo_list calls[CALL_BUCKETS];
@@ -110,6 +112,9 @@ int mo_conn_write(struct mo_conn *c, struct mo_link_msg *m);
 /* conn_open.c */
 void mo_conn_start(struct mo_conn *c);
 bool mo_conn_lost_in_probe(struct mo_conn *c); /* true: dialled again */
+/* A request of the handshake timed out: the time to wait on, because the server
+ * is still being installed, or was until now; 0: none. */
+uint64_t mo_conn_more_time(struct mo_conn *c, uint64_t usual_ms);
 
 /* conn_codec.c */
 unsigned mo_conn_codec_can(struct mo_json capabilities);

@@ -39,6 +39,11 @@ bool mo_link_is_http(const struct mo_link *k)
     return k->ops->http;
 }
 
+bool mo_link_is_installing(const struct mo_link *k)
+{
+    return !k->closing && k->ops->installing && k->ops->installing(k);
+}
+
 void mo_link_close(struct mo_link *k, const struct mo_err *why)
 {
     if (k->closing)

@@ -89,6 +89,9 @@ void mo_link_forget(struct mo_link *k, uint64_t id);
 void mo_link_opened(struct mo_link *k, const char *version);
 
 bool mo_link_is_http(const struct mo_link *k);
+/* True while the server's package is being installed: it does not run yet
+ * (loop/runner.h). */
+bool mo_link_is_installing(const struct mo_link *k);
 /* Close cleanly (HTTP: DELETE of the session), then on_close; no message is
  * delivered any more. why may be NULL. Repeating it has no effect. */
 void mo_link_close(struct mo_link *k, const struct mo_err *why);
@@ -112,6 +115,7 @@ struct mo_link_ops {
     void (*opened)(struct mo_link *k, const char *version);
     void (*start)(struct mo_link *k); /* start delivering; may be NULL */
     void (*close)(struct mo_link *k); /* k->why: the reason, or code 0 */
+    bool (*installing)(const struct mo_link *k); /* NULL: never */
     bool http;
 };
 

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "loop/runner.h"
+
 #define DRAIN_MS 200 /* wait for remaining output after the exit */
 
 /* Three parts end independently: the process, its output (inner) and its
@@ -16,6 +18,7 @@ struct child {
     struct mo_err fault; /* of the child, before its exit; code 0: none */
     struct mo_exit x;
     bool exited;
+    bool runner; /* it may still be installing its program */
     void (*said)(void *ctx, const char *who, struct mo_span bytes, bool first);
     void *said_ctx;
     char who[MO_CHILD_WHO_MAX];
@@ -35,23 +38,77 @@ static void on_err_read(void *ctx, char *p, size_t n)
         mo_tail_add(c->tail, c->tail_len, sizeof(c->tail), mo_span(p, n));
 }
 
-/* Write the last lines as one line that fits into an error message. */
-static void format_stderr_tail(const struct child *c, char *out, size_t size)
+/* Appends text as part of one line; returns the new length. */
+static size_t put_one_line(char *out, size_t n, struct mo_span text)
 {
-    size_t end = c->tail_len, start, n = 0;
-
-    while (end && (c->tail[end - 1] == '\n' || c->tail[end - 1] == '\r'))
-        end--;
-    start = end > size - 1 ? end - (size - 1) : 0;
-    /* drop a cut word: half a secret would not be recognised and masked */
-    while (start > 0 && start < end && (unsigned char)c->tail[start] > ' ')
-        start++;
-    for (size_t i = start; i < end; i++) {
-        unsigned char ch = (unsigned char)c->tail[i];
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char ch = (unsigned char)text.p[i];
 
         out[n++] = ch == '\n' ? '|' : ch < 0x20 || ch == 0x7f ? ' ' : (char)ch;
     }
     out[n] = '\0';
+    return n;
+}
+
+/* The first line that names an error: programs print a stack or a version
+ * after it. None: p NULL. */
+static struct mo_span find_error_line(struct mo_span text)
+{
+    static const char *const words[] = {
+        "rror:", "xception:", "anic:", "ERROR", "FATAL", "npm error"};
+
+    while (text.n) {
+        struct mo_span line = mo_span_cut(&text, '\n');
+
+        if (!line.n || line.p[0] == ' ' || line.p[0] == '\t')
+            continue; /* source text, or a stack */
+        for (size_t i = 0; i < MO_COUNT(words); i++) {
+            if (mo_span_search(line, mo_span_cstr(words[i])) >= 0)
+                return line;
+        }
+    }
+    return mo_span(NULL, 0);
+}
+
+/* The beginning or the end of a text, in whole words: half a secret would not
+ * be recognised and masked. */
+static struct mo_span first_words(struct mo_span s, size_t max)
+{
+    size_t n = s.n < max ? s.n : max;
+
+    while (n < s.n && n > 0 && (unsigned char)s.p[n] > ' ')
+        n--;
+    return mo_span_head(s, n);
+}
+
+static struct mo_span last_words(struct mo_span s, size_t max)
+{
+    size_t from = s.n > max ? s.n - max : 0;
+
+    while (from > 0 && from < s.n && (unsigned char)s.p[from] > ' ')
+        from++;
+    return mo_span_skip(s, from);
+}
+
+/* Write the last lines as one line that fits into an error message, after the
+ * line with the error if that is not among them. */
+static void format_stderr_tail(const struct child *c, char *out, size_t size)
+{
+    struct mo_span all = {c->tail, c->tail_len}, last, error;
+    size_t n = 0;
+
+    while (all.n && (all.p[all.n - 1] == '\n' || all.p[all.n - 1] == '\r'))
+        all.n--;
+    last = last_words(all, size - 1);
+    if (c->tail_len == sizeof(c->tail)) /* its first line is cut */
+        (void)mo_span_cut(&all, '\n');
+    error = find_error_line(all);
+    if (error.p && error.p < last.p) {
+        n = put_one_line(out, 0, first_words(error, size * 2 / 3));
+        n = put_one_line(out, n, MO_SPAN(" ... "));
+        last = last_words(last, size - 1 - n);
+    }
+    (void)put_one_line(out, n, last);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -60,7 +117,7 @@ static void format_stderr_tail(const struct child *c, char *out, size_t size)
 static void describe_exit(struct child *c)
 {
     struct mo_err *e = &c->k.why;
-    char how[MO_EXIT_TEXT_MAX], said[140];
+    char how[MO_EXIT_TEXT_MAX], said[180];
 
     *e = c->fault;
     if (e->code && e->code != MO_ECLOSED)
@@ -152,17 +209,38 @@ static void child_start(struct mo_link *k)
     mo_link_attach(c->k.inner, &inner_cb, c);
 }
 
+static bool child_installing(const struct mo_link *k)
+{
+    const struct child *c = mo_container_of(k, const struct child, k);
+
+    return c->runner && !c->exited && mo_runner_installing(mo_proc_pid(c->p));
+}
+
+static void stop_process(struct child *c)
+{
+    if (!c->runner || !mo_runner_installing(mo_proc_pid(c->p))) {
+        mo_proc_stop(c->p, c->io);
+        return;
+    }
+    mo_log_about(mo_loop_log(c->loop), MO_INFO, "upstream",
+                 &(struct mo_log_facts){.server = mo_span_cstr(c->who)},
+                 "is still being installed: asked to stop, killed after %d s",
+                 MO_CHILD_INSTALL_STOP_MS / 1000);
+    mo_proc_term(c->p, MO_CHILD_INSTALL_STOP_MS);
+}
+
 static void child_close(struct mo_link *k)
 {
     struct child *c = mo_container_of(k, struct child, k);
 
     if (!c->exited)
-        mo_proc_stop(c->p, c->io);
+        stop_process(c);
 }
 
 static const struct mo_link_ops child_ops = {
     .start = child_start,
     .close = child_close,
+    .installing = child_installing,
 };
 
 /* --- the beginning ------------------------------------------------------- */
@@ -178,6 +256,7 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
         .err = MO_PROC_ERR_STREAM,
         .data_max = o->data_max,
         .hide = o->hide,
+        .marked = true,
     };
     struct child *c = mo_new(struct child);
     struct mo_proc_io io;
@@ -189,6 +268,7 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
     c->loop = mo_guard_loop(g);
     c->said = o->said;
     c->said_ctx = o->said_ctx;
+    c->runner = o->runner;
     (void)snprintf(c->who, sizeof(c->who), "%s", o->who ? o->who : "");
     mo_timer_init(&c->drain, on_drained);
     rc = mo_proc_start(g, &po, &proc_cb, c, &c->p, &io, e);
@@ -211,8 +291,31 @@ int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
 
 /* --- environment --------------------------------------------------------- */
 
-static const char *const passed[] = {"HOME",  "LOGNAME", "PATH",
-                                     "SHELL", "TERM",    "USER"};
+/* Variables that say where things are, in which language and zone people are,
+ * and how the network is reached. A name that ends in '*' is a prefix. */
+static const char *const passed[] = {
+    "HOME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "USER",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+};
 
 static struct mo_span var_name(const char *var)
 {
@@ -221,13 +324,17 @@ static struct mo_span var_name(const char *var)
     return mo_span_cut(&s, '=');
 }
 
-static const char *find_var(char *const *env, struct mo_span name)
+static bool is_passed(struct mo_span name)
 {
-    for (; env && *env; env++) {
-        if (mo_span_eq(var_name(*env), name))
-            return *env;
+    for (size_t i = 0; i < MO_COUNT(passed); i++) {
+        struct mo_span want = mo_span_cstr(passed[i]);
+
+        if (want.p[want.n - 1] == '*'
+                ? mo_span_starts(name, mo_span_head(want, want.n - 1))
+                : mo_span_eq(name, want))
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 static bool is_given(const char *const *given, size_t n, struct mo_span name)
@@ -249,15 +356,14 @@ int mo_child_env(struct mo_arena *a, char *const *ours,
     if (n > MO_CHILD_ENV_MAX)
         return mo_fail(e, MO_ETOOBIG, "more than %d environment variables",
                        MO_CHILD_ENV_MAX);
-    v = mo_arena_zalloc(a, (n + MO_COUNT(passed) + 1) * sizeof(*v));
+    v = mo_arena_zalloc(a, (n + MO_CHILD_PASSED_MAX + 1) * sizeof(*v));
     if (!v)
         return mo_fail(e, MO_ENOMEM, "environment");
-    for (size_t i = 0; i < MO_COUNT(passed); i++) {
-        struct mo_span name = mo_span_cstr(passed[i]);
-        const char *var = find_var(ours, name);
+    for (; ours && *ours && at < MO_CHILD_PASSED_MAX; ours++) {
+        struct mo_span name = var_name(*ours);
 
-        if (var && !is_given(given, n, name))
-            v[at++] = var;
+        if (is_passed(name) && !is_given(given, n, name))
+            v[at++] = *ours;
     }
     for (size_t i = 0; i < n; i++)
         v[at++] = given[i];

@@ -15,9 +15,11 @@
 #include "loop/proc.h"
 #include "mcp/link/link.h"
 
-#define MO_CHILD_TAIL_MAX 4096 /* bytes of stderr that are kept */
-#define MO_CHILD_ENV_MAX  128  /* variables a child may have */
-#define MO_CHILD_WHO_MAX  80
+#define MO_CHILD_TAIL_MAX        4096 /* bytes of stderr that are kept */
+#define MO_CHILD_ENV_MAX         128  /* variables a child may have */
+#define MO_CHILD_PASSED_MAX      64   /* of them inherited */
+#define MO_CHILD_WHO_MAX         80
+#define MO_CHILD_INSTALL_STOP_MS 10000
 
 struct mo_child_opts {
     const char *const *argv; /* NULL-terminated; argv[0] is the program */
@@ -32,15 +34,20 @@ struct mo_child_opts {
     const char *who;      /* for said(); copied, up to MO_CHILD_WHO_MAX */
     uint64_t data_max;    /* as in spawn.h */
     struct mo_hide *hide; /* as in spawn.h */
+    /* The program may be downloaded first (loop/runner.h). While it is, closing
+     * the link asks the process to end and waits for MO_CHILD_INSTALL_STOP_MS
+     * before it is killed, so that no half of a package stays in its cache. */
+    bool runner;
 };
 
 /* The options are borrowed for the call only. */
 int mo_link_child(struct mo_guard *g, const struct mo_child_opts *o,
                   struct mo_link **out, struct mo_err *e);
 
-/* Build a child's environment: HOME LOGNAME PATH SHELL TERM USER of this
- * process, and the given ones ("NAME=VALUE"), which take precedence.
- * MO_ETOOBIG, MO_ENOMEM. */
+/* Build a child's environment: those of this process that every program needs
+ * (HOME, PATH, LANG, TZ, the proxy and CA variables, ...; see link_child.c), at
+ * most MO_CHILD_PASSED_MAX, and the given ones ("NAME=VALUE"), which take
+ * precedence. MO_ETOOBIG, MO_ENOMEM. */
 int mo_child_env(struct mo_arena *a, char *const *ours,
                  const char *const *given, size_t n, const char *const **out,
                  struct mo_err *e);

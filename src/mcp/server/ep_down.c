@@ -65,10 +65,23 @@ static void put_raw(struct down *d, struct mo_json v)
     mo_jw_raw(&d->w, mo_json_text(v));
 }
 
+static bool is_schema_of_object(struct mo_json schema)
+{
+    return mo_json_str_eq(mo_json_get(schema, "type"), MO_SPAN("object"));
+}
+
+/* Inside another schema its local references would point elsewhere, and one
+ * such schema costs the official SDK's client the whole list. */
+static bool can_be_wrapped(struct mo_json schema)
+{
+    return is_schema_of_object(schema) ||
+           mo_span_search(mo_json_text(schema), MO_SPAN("\"$ref\"")) < 0;
+}
+
 /* {"type":"object","properties":{"result":S},"required":["result"]} */
 static void put_schema(struct down *d, struct mo_json schema)
 {
-    if (mo_json_str_eq(mo_json_get(schema, "type"), MO_SPAN("object"))) {
+    if (is_schema_of_object(schema)) {
         put_raw(d, schema);
         return;
     }
@@ -81,10 +94,13 @@ static void put_schema(struct down *d, struct mo_json schema)
 static void put_known(struct down *d, struct mo_json item)
 {
     mo_json_each (m, item) {
-        if (is_too_new(d, items, MO_COUNT(items), m.key))
+        bool output = mo_json_str_eq(m.key, MO_SPAN("outputSchema"));
+
+        if (is_too_new(d, items, MO_COUNT(items), m.key) ||
+            (output && !can_be_wrapped(m.val)))
             continue;
         mo_jw_key_raw(&d->w, m.key);
-        if (mo_json_str_eq(m.key, MO_SPAN("outputSchema")))
+        if (output)
             put_schema(d, m.val);
         else
             put_raw(d, m.val);

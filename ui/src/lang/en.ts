@@ -560,6 +560,7 @@ export const en = {
   'server.connectFirst': 'Connect to see the tools. The server also starts when a conversation opens.',
   'state.ok': 'connected',
   'state.starting': 'starting',
+  'state.installing': 'installing',
   'state.cold': 'not started',
   'state.failed': 'failed',
   'state.broken': 'paused after errors',

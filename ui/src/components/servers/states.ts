@@ -10,6 +10,7 @@ export interface StateWords {
 export const STATES: Record<string, StateWords> = {
   ok: { name: t('state.ok'), dot: 'bg-ok' },
   starting: { name: t('state.starting'), dot: 'bg-accent breathe' },
+  installing: { name: t('state.installing'), dot: 'bg-accent breathe' },
   cold: { name: t('state.cold'), dot: '' },
   failed: { name: t('state.failed'), dot: 'bg-bad' },
   broken: { name: t('state.broken'), dot: 'bg-bad' },
