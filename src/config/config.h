@@ -275,10 +275,10 @@ struct mo_config_flag {
 
 /* All pointers are borrowed for the life of the holder. */
 struct mo_config_input {
-    const char *file;     /* --config, or NULL: search */
-    const char *dir;      /* working directory, NULL: "." */
-    bool trusts_dir;      /* its files need no confirmation: root has given
-                             it (app/own_user.h), or a test */
+    const char *file; /* --config, or NULL: search */
+    const char *dir;  /* working directory, NULL: "." */
+    bool trusts_dir;  /* its files need no confirmation: root has given
+                         it (app/own_user.h), or a test */
     /* Use the home directory's file alone; nor that one. For a command that was
      * refused another file. */
     bool only_home, no_files;
