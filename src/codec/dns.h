@@ -12,8 +12,7 @@
 
 #include "codec/ip.h"
 
-#define MO_DNS_NAME_MAX   253 /* bytes of a name as text, without the last dot \
-                               */
+#define MO_DNS_NAME_MAX   253 /* bytes of a name, without the last dot */
 #define MO_DNS_QUERY_MAX  1232
 #define MO_DNS_ANSWER_MAX 512 /* what every client takes without EDNS */
 
