@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "launcher/cgroup.h"
 #include "launcher/confine.h"
+#include "launcher/net.h"
 #include "launcher/run.h"
 #include "launcher/slot.h"
 #include "launcher/view.h"
@@ -37,6 +38,7 @@ struct keeper {
     struct label label;
     struct mo_cg cg;
     struct mo_run run;
+    struct mo_net net;
     struct mo_wire clients[MO_KEEPER_CLIENTS];
     struct mo_wire *attached; /* a member of clients, or NULL */
     uint64_t alone_since;     /* mo_now_ns(), while nobody is attached */
@@ -46,6 +48,7 @@ struct keeper {
     uid_t uid, owner;
     bool root, frozen, running, done;
     int slot, dir, listener, signals, program;
+    int policy; /* of the network, kept for clients; -1: none */
 };
 
 /* --- send to clients ----------------------------------------------------- */
@@ -66,8 +69,23 @@ static void send_message(struct keeper *k, struct mo_wire *c,
         drop_client(k, c);
 }
 
+/* The pipes of the program, and its network. Returns their number. */
+static unsigned list_fds(const struct keeper *k, int out[MO_BOXMSG_FDS_MAX])
+{
+    unsigned n = 3;
+
+    _Static_assert(MO_COUNT(k->net.fds) + 4 <= MO_BOXMSG_FDS_MAX, "fds");
+    memcpy(out, k->run.std, sizeof(k->run.std));
+    if (k->net.n == 0)
+        return n;
+    out[n++] = k->policy;
+    memcpy(out + n, k->net.fds, k->net.n * sizeof(out[0]));
+    return n + k->net.n;
+}
+
 static void send_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
 {
+    int fds[MO_BOXMSG_FDS_MAX];
     struct mo_boxmsg m = {.type = MO_BOXMSG_DESC};
 
     m.u.desc = (struct mo_boxdesc){
@@ -87,8 +105,8 @@ static void send_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
         .landlock = k->landlock,
         .attached = k->attached != NULL,
     };
-    m.fds = with_fds && k->running ? 3 : 0;
-    send_message(k, c, &m, k->run.std);
+    m.fds = with_fds && k->running ? list_fds(k, fds) : 0;
+    send_message(k, c, &m, fds);
 }
 
 /* Send the program's pipes. If the box ends with its client, its input ends
@@ -454,10 +472,12 @@ static int await_request(struct keeper *k, struct mo_err *e)
     if (rc < 0)
         return rc;
     if (m.type != MO_BOXMSG_START || !mo_boxreq_id_ok(m.u.req.id) ||
-        m.fds != m.u.req.by_fd)
+        m.fds != m.u.req.by_fd + (*m.u.req.ports != 0))
         return mo_fail(e, MO_EPROTO, "not a request to start a box");
     k->r = m.u.req;
-    k->program = mo_wire_take_fd(&k->starter, 0);
+    if (k->r.by_fd)
+        k->program = mo_wire_take_fd(&k->starter, 0);
+    k->policy = mo_wire_take_fd(&k->starter, (unsigned)k->r.by_fd);
     return 0;
 }
 
@@ -510,6 +530,8 @@ static int set_up_box(struct keeper *k, struct mo_err *e)
     if (rc == 0)
         rc = mo_view_enter(&k->r, k->uid, e);
     if (rc == 0)
+        rc = mo_net_open(&k->net, k->r.ports, e);
+    if (rc == 0)
         rc = start_program(k, &k->r, k->program, e);
     mo_close_fd(&k->program);
     return rc;
@@ -522,6 +544,7 @@ static void keeper_init(struct keeper *k, int fd)
                          .listener = -1,
                          .signals = -1,
                          .program = -1,
+                         .policy = -1,
                          .owner = geteuid(),
                          .root = geteuid() == 0,
                          .landlock = mo_landlock_abi(),

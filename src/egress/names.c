@@ -51,6 +51,7 @@ int mo_egress_names_add(struct mo_egress_names *t, const char *text,
         return MO_ENOMEM;
     memcpy(x->text, text, n);
     x->index = free_index(t, text);
+    mo_list_init(&x->queued);
     mo_list_init(&x->waiting);
     rc = mo_map_add(&t->by_text, mo_span(x->text, n), x);
     if (rc == 0) {

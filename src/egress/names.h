@@ -21,13 +21,18 @@
 #define MO_EGRESS_NAMES_MAX 4096
 #define MO_EGRESS_CACHE     8 /* resolved addresses of a name */
 
+struct mo_egress;
+struct mo_resolve;
+
 struct mo_egress_name {
     uint32_t index; /* the low bits of its address; a key of by_index */
-    /* What it resolves to outside: for relay.c. */
+    /* What it resolves to outside; used by lookup.c. */
     struct mo_ip found[MO_EGRESS_CACHE];
     size_t nfound;
     uint64_t found_until;       /* mo_loop_now() */
-    struct mo_resolve *resolve; /* runs */
+    struct mo_egress *relay;    /* set while it is resolved */
+    struct mo_resolve *resolve; /* runs, or NULL */
+    struct mo_list queued;      /* until it may run */
     struct mo_list waiting;     /* connections that need it */
     char text[];
 };
