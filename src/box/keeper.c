@@ -127,22 +127,28 @@ int mo_keeper_connect(const char *dir, const char *id, int *sock,
     return 0;
 }
 
-int mo_keeper_send(int sock, struct mo_span frame, int fd, struct mo_err *e)
+int mo_keeper_send(int sock, struct mo_span frame, const int fds[2],
+                   struct mo_err *e)
 {
     union control c;
     struct iovec v = {(void *)(uintptr_t)frame.p, frame.n};
     struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
     struct cmsghdr *m;
+    size_t n = 0;
+    int v_fds[2];
 
-    if (fd >= 0) {
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            v_fds[n++] = fds[i];
+    if (n) {
         memset(&c, 0, sizeof(c));
         h.msg_control = &c;
-        h.msg_controllen = CMSG_SPACE(sizeof(int));
+        h.msg_controllen = CMSG_SPACE(n * sizeof(int));
         m = CMSG_FIRSTHDR(&h);
         m->cmsg_level = SOL_SOCKET;
         m->cmsg_type = SCM_RIGHTS;
-        m->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(m), &fd, sizeof(fd));
+        m->cmsg_len = CMSG_LEN(n * sizeof(int));
+        memcpy(CMSG_DATA(m), v_fds, n * sizeof(int));
     }
     if (sendmsg(sock, &h, MSG_NOSIGNAL) != (ssize_t)frame.n)
         return mo_fail_sys(e, "keeper: request");
@@ -158,7 +164,7 @@ static void keep_fds(struct mo_keeper_answer *a, struct msghdr *h)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            if (i < 3 && a->fds[i] < 0)
+            if (i < MO_BOXMSG_FDS_MAX && a->fds[i] < 0)
                 a->fds[i] = fd;
             else
                 close(fd);
@@ -205,7 +211,8 @@ int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e)
     struct mo_span in;
     int rc = 0;
 
-    a->fds[0] = a->fds[1] = a->fds[2] = -1;
+    for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
+        a->fds[i] = -1;
     mo_buf_init(&a->bytes, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
     while (rc == 0 && a->bytes.len < len) {
         rc = take_bytes(sock, a, len - a->bytes.len, until, e);
@@ -228,7 +235,7 @@ int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e)
 
 void mo_keeper_drop(struct mo_keeper_answer *a)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
         mo_close_fd(&a->fds[i]);
     mo_buf_fini(&a->bytes);
 }
@@ -241,6 +248,6 @@ int mo_keeper_ask(int sock, enum mo_boxmsg_type what,
     int rc = mo_boxmsg_put(&b, &m, e);
 
     if (rc == 0)
-        rc = mo_keeper_send(sock, mo_buf_view(&b), -1, e);
+        rc = mo_keeper_send(sock, mo_buf_view(&b), (const int[2]){-1, -1}, e);
     return rc ? rc : mo_keeper_receive(sock, a, e);
 }

@@ -17,7 +17,7 @@
 struct mo_keeper_answer {
     struct mo_boxmsg m; /* texts are in bytes */
     struct mo_buf bytes;
-    int fds[3];
+    int fds[MO_BOXMSG_FDS_MAX]; /* m.fds of them, or -1 */
 };
 
 /* Starts a keeper from the bytes of mo-box in `launcher` (a memfd). */
@@ -27,8 +27,9 @@ int mo_keeper_spawn(int launcher, int *sock, struct mo_err *e);
 int mo_keeper_connect(const char *dir, const char *id, int *sock,
                       struct mo_err *e);
 
-/* fd is passed along unless it is < 0. */
-int mo_keeper_send(int sock, struct mo_span frame, int fd, struct mo_err *e);
+/* Those of the two descriptors that are not < 0 are passed along. */
+int mo_keeper_send(int sock, struct mo_span frame, const int fds[2],
+                   struct mo_err *e);
 /* A refusal is returned as an error. */
 int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e);
 void mo_keeper_drop(struct mo_keeper_answer *a);

@@ -40,6 +40,7 @@ struct nbox {
     bool by_fd;
     int sock;
     struct mo_keeper_answer answer;
+    struct mo_native_net net;
     int rc;
     struct mo_err err; /* end.why points here, or is NULL */
 
@@ -62,6 +63,13 @@ static struct nbox *nbox_of(struct mo_box *b)
 
 /* --- the end of a box ---------------------------------------------------- */
 
+static void report_gone(void *ctx)
+{
+    struct nbox *n = ctx;
+
+    mo_box_down(&n->box, &n->end);
+}
+
 static void report_down(struct nbox *n)
 {
     mo_timer_stop(n->box.bs->loop, &n->timer);
@@ -69,7 +77,8 @@ static void report_down(struct nbox *n)
     mo_close_fd(&n->tail[1]);
     mo_buf_wipe(&n->frame);
     mo_buf_fini(&n->in);
-    mo_box_down(&n->box, &n->end);
+    if (!mo_native_net_close(&n->net, report_gone, n))
+        report_gone(n);
 }
 
 static void end_with(struct nbox *n, enum mo_box_cause cause,
@@ -255,7 +264,9 @@ static void run_birth(struct mo_job *j)
                      : mo_keeper_connect(d->dir, n->id, &n->sock, &n->err);
     if (n->rc == 0)
         n->rc = mo_keeper_send(n->sock, mo_buf_view(&n->frame),
-                               n->by_fd ? d->toolbox : -1, &n->err);
+                               (const int[2]){n->by_fd ? d->toolbox : -1,
+                                              n->spawn ? n->net.policy : -1},
+                               &n->err);
     if (n->rc == 0)
         n->rc = mo_keeper_receive(n->sock, &n->answer, &n->err);
     if (n->rc < 0)
@@ -298,9 +309,10 @@ static void come_up(struct nbox *n)
     if (n->stopping) {
         mo_timer_start(n->box.bs->loop, &n->timer, STOP_MS);
         tell_plain(n, MO_BOXMSG_KILL);
-    } else if (n->answer.m.fds != 3) {
+    } else if (n->answer.m.fds < 3) {
         found_ended(n);
-    } else if (open_streams(n, &io) < 0) {
+    } else if (mo_native_net_open(&n->net, &n->answer, &n->err) < 0 ||
+               open_streams(n, &io) < 0) {
         end_with(n, MO_BOX_REFUSED, &n->err);
         tell_plain(n, MO_BOXMSG_KILL);
         mo_stream_finish(n->ctl, STOP_MS);
@@ -347,7 +359,9 @@ int mo_native_submit(struct native *d, struct mo_job *j, struct mo_err *e)
 static void nbox_init(struct nbox *n)
 {
     n->sock = n->tail[0] = n->tail[1] = -1;
-    n->answer.fds[0] = n->answer.fds[1] = n->answer.fds[2] = -1;
+    for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
+        n->answer.fds[i] = -1;
+    mo_native_net_init(&n->net, native_of(n->box.bs));
     mo_buf_init(&n->frame, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
     mo_buf_init(&n->in, MO_BOXMSG_HEAD + MO_BOXMSG_MAX + 65536);
     mo_buf_init(&n->answer.bytes, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
@@ -360,7 +374,7 @@ static int submit_birth(struct nbox *n, const struct mo_boxmsg *m,
 {
     int rc = mo_boxmsg_put(&n->frame, m, e);
 
-    n->by_fd = m->fds > 0;
+    n->by_fd = m->type != MO_BOXMSG_ATTACH && m->u.req.by_fd;
     if (rc == 0)
         rc = mo_native_submit(native_of(n->box.bs), &n->job, e);
     n->busy = rc == 0;
@@ -385,7 +399,13 @@ static int bear_box(struct mo_box *b, const char *id,
     rc = mo_native_request(native_of(b->bs), spec,
                            id ? MO_BOXMSG_RESTART : MO_BOXMSG_START, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
-    return rc ? rc : submit_birth(n, &r.m, e);
+    if (rc == 0)
+        rc = mo_native_net_want(&n->net, spec, *r.ports, id != NULL, e);
+    if (rc == 0)
+        rc = submit_birth(n, &r.m, e);
+    if (rc < 0)
+        mo_close_fd(&n->net.policy);
+    return rc;
 }
 
 static int nat_start(struct mo_box *b, const struct mo_box_spec *spec,
@@ -436,6 +456,7 @@ static void nat_claim(struct mo_box *b, const struct mo_box_spec *spec)
     struct mo_boxmsg m = {.type = MO_BOXMSG_LABEL};
 
     n->linger_ms = mo_native_linger(spec);
+    mo_native_net_claim(&n->net, spec->owner ? spec->owner : spec->session);
     m.u.label = (struct mo_boxlabel){
         .session = spec->session ? spec->session : "",
         .instance = native_of(b->bs)->instance,
@@ -558,6 +579,8 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (d == NULL)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     d->launcher = d->toolbox = -1;
+    d->on_connection = o->on_connection;
+    d->connection_ctx = o->connection_ctx;
     mo_boxes_setup(&d->bs, l, &ops);
     rc = native_init(d, o, e);
     if (rc == 0) {

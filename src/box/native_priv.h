@@ -16,6 +16,8 @@ struct native {
     unsigned next;
     int launcher, toolbox; /* sealed memory; toolbox may be -1 */
     char *dir, *store, *instance;
+    mo_box_connection_fn *on_connection;
+    void *connection_ctx;
 };
 
 static inline struct native *native_of(struct mo_boxes *bs)
@@ -32,6 +34,7 @@ struct mo_native_req {
     struct mo_boxmsg m; /* texts: of the spec, the driver and this struct */
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
+    char ports[MO_BOXREQ_PORTS * sizeof("65535")];
 };
 
 /* Makes START or RESTART for a box of that spec with a new id. */
@@ -39,6 +42,30 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
                       enum mo_boxmsg_type type, struct mo_native_req *out,
                       struct mo_err *e);
 uint64_t mo_native_linger(const struct mo_box_spec *spec);
+
+/* --- native_net.c: the network of a box ---------------------------------- */
+
+struct mo_native_net {
+    struct native *d;
+    struct mo_egress *relay; /* NULL: none */
+    int policy;              /* sealed memory; -1: none is wanted */
+    bool compare;            /* a box that exists must have this policy */
+    char owner[MO_BOX_LABEL_MAX], id[MO_BOX_ID_MAX];
+    struct mo_gone gone;
+};
+
+void mo_native_net_init(struct mo_native_net *x, struct native *d);
+/* Keeps the policy of the spec, to be sent to a new keeper or, with compare, to
+ * be compared with that of the keeper. network: the policy allows a port. */
+int mo_native_net_want(struct mo_native_net *x, const struct mo_box_spec *spec,
+                       bool network, bool compare, struct mo_err *e);
+void mo_native_net_claim(struct mo_native_net *x, const char *owner);
+/* Takes the network's descriptors out of the answer and begins to relay. */
+int mo_native_net_open(struct mo_native_net *x, struct mo_keeper_answer *a,
+                       struct mo_err *e);
+/* gone(ctx) later, or false: there was nothing to close. */
+bool mo_native_net_close(struct mo_native_net *x, void (*gone)(void *ctx),
+                         void *ctx);
 
 /* --- native_ask.c: as the calls of box.h --------------------------------- */
 

@@ -1,4 +1,6 @@
 /* native_req.c - a spec as a request to mo-box. See native.c. */
+#include <stdio.h>
+
 #include "base/rand.h"
 #include "box/native_priv.h"
 
@@ -33,9 +35,35 @@ static int put_command(struct native *d, const struct mo_box_spec *spec,
         return mo_fail(e, MO_EUNAVAIL, "box: this build carries no toolbox");
     r->by_fd = spec->argv == NULL;
     m->fds = (unsigned)r->by_fd;
+    if (m->type == MO_BOXMSG_START && *r->ports)
+        m->fds++; /* the policy */
     put_words(r->argv, &na, spec->argv ? spec->argv : toolbox);
     put_words(r->env, &ne, env);
     put_words(r->env, &ne, spec->env);
+    return 0;
+}
+
+/* "80,443" */
+static int put_ports(const struct mo_box_spec *spec, struct mo_native_req *out,
+                     struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = sizeof(out->ports) - 1};
+    struct mo_egress_policy *p = NULL;
+    int rc;
+
+    out->ports[0] = '\0';
+    if (!spec->network || !*spec->network)
+        return 0;
+    rc = mo_egress_policy_read(mo_span_cstr(spec->network), &p, e);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < p->nports; i++)
+        mo_buf_printf(&b, "%s%u", i ? "," : "", p->ports[i]);
+    mo_egress_policy_free(p);
+    rc = mo_buf_err(&b);
+    if (rc < 0)
+        return mo_fail(e, rc, "network");
+    (void)snprintf(out->ports, sizeof(out->ports), "%s", mo_buf_cstr(&b));
     return 0;
 }
 
@@ -50,6 +78,7 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
                       struct mo_err *e)
 {
     const struct mo_box_limits *l = &spec->limits;
+    int rc;
 
     make_id(out->id);
     mo_box_spec_digest(spec, out->digest);
@@ -73,6 +102,8 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         .file_size = l->file_size,
         .open_files = l->open_files,
         .root = spec->image ? spec->image : "",
+        .ports = out->ports,
     };
-    return put_command(d, spec, &out->m, e);
+    rc = put_ports(spec, out, e);
+    return rc ? rc : put_command(d, spec, &out->m, e);
 }

@@ -282,6 +282,7 @@ struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
     const struct mo_config_sandbox *c = &cfg->sandbox;
     struct mo_box_spec s = {.limits = mo_box_limits_default,
                             .image = image ? image : c->image,
+                            .network = c->network.json,
                             .session = ""};
 
     s.limits.memory = (uint64_t)c->memory_mb * MIB;

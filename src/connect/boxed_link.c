@@ -376,6 +376,8 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         return rc;
     mo_resolved_server_hide(&t, x->loop, s->name);
     raw.with_us = true;
+    raw.network = s->network.json;
+    raw.owner = s->name;
     raw.argv = t.child.argv;
     rc = mo_box_spec_copy(&x->a, &raw, &x->spec);
     mo_resolved_server_wipe(&t);

@@ -146,17 +146,14 @@ int mo_egress_policy_read(struct mo_span json, struct mo_egress_policy **out,
     if (json.n > MO_EGRESS_JSON_MAX)
         return mo_fail(e, MO_ETOOBIG, "network: too long");
     rc = mo_json_parse(json, JSON_DEPTH, &doc, e);
-    if (rc < 0) {
-        (void)mo_wrap(e, "network");
+    if (rc < 0)
         return rc;
-    }
     p = mo_new(struct mo_egress_policy);
     if (!p)
         return mo_fail(e, MO_ENOMEM, "network");
     rc = read_policy(p, doc.root, e);
     if (rc < 0) {
         mo_egress_policy_free(p);
-        (void)mo_wrap(e, "network");
         return rc;
     }
     *out = p;

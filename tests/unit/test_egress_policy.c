@@ -129,7 +129,7 @@ static void test_json(void **state)
         {"{\"maxConnections\":4097}", "from 1 to"},
         {"{\"maxMegabytes\":1.5}", "from 1 to"},
         {"{\"idleSeconds\":\"1\"}", "from 1 to"},
-        {"{", "network"},
+        {"{", "line 1"},
     };
 
     (void)state;
