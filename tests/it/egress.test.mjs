@@ -1,14 +1,14 @@
 // Programs in a box with a network: allowed hosts work as they do outside, all
 // others fail at once.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, normalize } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Hosts, NetBox, certificate } from '../lib/egress.mjs';
-import { eventually, noNative } from '../lib/sessions.mjs';
+import { Home, cli, eventually, noNative } from '../lib/sessions.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
 const has = (program) => existsSync(`/usr/bin/${program}`);
@@ -124,5 +124,62 @@ print(s.makefile().read())'`);
     for (const row of [/egress.*api\.test at 127\.0\.0\.1:\d+ allowed by api\.test=/,
       /egress.*93\.184\.216\.34:\d+ refused: not allowed/, /egress.*TLS that names another host/])
       await eventually(`a row ${row}`, () => row.test(box.log));
+  });
+});
+
+describe('the box of a session', { skip: skip || needs('curl') }, () => {
+  const hosts = new Hosts();
+  const homes = [];
+  let port, other;
+  const place = (allow) => {
+    const home = new Home({ sandbox: { driver: 'native', warm: 0, memoryMb: 64, cpus: 1, pids: 32, network: { allow } } });
+    homes.push(home);
+    return home;
+  };
+
+  before(async () => {
+    port = await hosts.http((q, r) => r.end('here'));
+    other = await hosts.http((q, r) => r.end('there'));
+  });
+  after(() => {
+    homes.forEach((h) => h.removeAll());
+    hosts.close();
+  });
+
+  test('has the network of sandbox.network, also after the server was killed', async () => {
+    const home = place([`a.test=127.0.0.1:${port}`]);
+    const curl = (p) => `curl -s http://a.test:${p}/ || echo no`;
+    let s = await home.server();
+    const first = await s.hold('h', 's1');
+    assert.equal(await s.sh('h', curl(port)), 'here');
+    await s.kill();
+    s = await home.server();
+    const again = await s.hold('h', 's1');
+    assert.equal(again.box, first.box); // adopted
+    assert.equal(await s.sh('h', curl(port)), 'here');
+    assert.equal(await s.sh('h', curl(other)), 'no\n');
+    assert.equal(await s.sh('h', 'curl -s http://b.test/ || echo no'), 'no\n');
+    assert.equal(await s.close(), 0);
+  });
+
+  test('a warm box has it, too', async () => {
+    const home = place([`a.test=127.0.0.1:${port}`]);
+    const text = JSON.parse(readFileSync(home.config));
+    writeFileSync(home.config, JSON.stringify({ ...text, sandbox: { ...text.sandbox, warm: 1 } }));
+    const s = await home.server();
+    await eventually('a warm box', async () => (await s.stats()).warm === 1);
+    await s.hold('h', 's1');
+    assert.equal(await s.sh('h', `curl -s http://a.test:${port}/`), 'here');
+    assert.equal(await s.close(), 0);
+  });
+
+  test('`box run` has it, and docker boxes refuse it', async () => {
+    const home = place([`a.test=127.0.0.1:${port}`]);
+    const run = (...args) => new Promise((resolve) => execFile(cli, ['--config', home.config, 'box', 'run', ...args],
+      { env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' } }, (e, stdout, stderr) => resolve({ stdout, stderr })));
+    assert.equal((await run('--', 'curl', '-s', `http://a.test:${port}/`)).stdout, 'here');
+    const text = JSON.parse(readFileSync(home.config));
+    writeFileSync(home.config, JSON.stringify({ ...text, sandbox: { ...text.sandbox, driver: 'docker' } }));
+    assert.match((await run('--', 'true')).stderr, /not yet for docker boxes/);
   });
 });
