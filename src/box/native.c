@@ -117,10 +117,10 @@ static void on_ctl_close(void *ctx, const struct mo_err *why)
     struct nbox *n = ctx;
 
     n->ctl = NULL;
-    if (why)
-        end_with(n, MO_BOX_ENGINE_GONE, why);
-    (void)mo_fail(&n->err, MO_ECLOSED, "the keeper of the box has ended");
-    end_with(n, MO_BOX_ENGINE_GONE, &n->err);
+    if (!n->ended) /* else n->err may say why */
+        end_with(n, MO_BOX_ENGINE_GONE,
+                 why ? why
+                     : mo_error(MO_ECLOSED, "the keeper of the box has ended"));
     while (n->nasked)
         answer_stats(n, NULL, mo_error(MO_ECLOSED, "the box has ended"));
     report_down(n);

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, normalize } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Hosts, NetBox, certificate } from '../lib/egress.mjs';
+import { processesOf } from '../lib/outside.mjs';
 import { Home, cli, eventually, noNative } from '../lib/sessions.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
@@ -159,6 +160,31 @@ describe('the box of a session', { skip: skip || needs('curl') }, () => {
     assert.equal(await s.sh('h', curl(port)), 'here');
     assert.equal(await s.sh('h', curl(other)), 'no\n');
     assert.equal(await s.sh('h', 'curl -s http://b.test/ || echo no'), 'no\n');
+    assert.equal(await s.close(), 0);
+  });
+
+  test('a restarted program has it; with another network it gets a new box', async () => {
+    const home = place([`a.test=127.0.0.1:${port}`]);
+    const die = async (s) => {
+      const uid = (await s.sh('h', 'id -u')).trim();
+      for (const pid of processesOf(uid)) try { process.kill(Number(pid), 'SIGKILL'); } catch { /* gone */ }
+      await s.next((e) => e.ev === 'lost');
+      s.tell('use', { h: 'h' });
+      const used = await s.next((e) => e.ev === 'used');
+      assert.equal(used.why, null);
+      return used;
+    };
+    let s = await home.server();
+    await s.hold('h', 's1');
+    assert.equal((await die(s)).workspace, 'kept');
+    assert.equal(await s.sh('h', `curl -s http://a.test:${port}/`), 'here');
+    await s.kill();
+    const text = JSON.parse(readFileSync(home.config));
+    writeFileSync(home.config, JSON.stringify({ ...text, sandbox: { ...text.sandbox, network: 'none' } }));
+    s = await home.server();
+    await s.hold('h', 's1');
+    assert.notEqual((await die(s)).workspace, 'kept');
+    assert.equal(await s.sh('h', `curl -s http://a.test:${port}/ || echo no`), 'no\n');
     assert.equal(await s.close(), 0);
   });
 
