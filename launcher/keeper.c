@@ -48,7 +48,6 @@ struct keeper {
     uid_t uid, owner;
     bool root, frozen, running, done;
     int slot, dir, listener, signals, program;
-    int policy; /* of the network, kept for clients; -1: none */
 };
 
 /* --- send to clients ----------------------------------------------------- */
@@ -72,15 +71,10 @@ static void send_message(struct keeper *k, struct mo_wire *c,
 /* The pipes of the program, and its network. Returns their number. */
 static unsigned list_fds(const struct keeper *k, int out[MO_BOXMSG_FDS_MAX])
 {
-    unsigned n = 3;
-
-    _Static_assert(MO_COUNT(k->net.fds) + 4 <= MO_BOXMSG_FDS_MAX, "fds");
+    _Static_assert(3 + MO_COUNT(k->net.fds) <= MO_BOXMSG_FDS_MAX, "fds");
     memcpy(out, k->run.std, sizeof(k->run.std));
-    if (k->net.n == 0)
-        return n;
-    out[n++] = k->policy;
-    memcpy(out + n, k->net.fds, k->net.n * sizeof(out[0]));
-    return n + k->net.n;
+    memcpy(out + 3, k->net.fds, k->net.n * sizeof(out[0]));
+    return 3 + k->net.n;
 }
 
 static void send_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
@@ -472,12 +466,10 @@ static int await_request(struct keeper *k, struct mo_err *e)
     if (rc < 0)
         return rc;
     if (m.type != MO_BOXMSG_START || !mo_boxreq_id_ok(m.u.req.id) ||
-        m.fds != m.u.req.by_fd + (*m.u.req.ports != 0))
+        m.fds != m.u.req.by_fd)
         return mo_fail(e, MO_EPROTO, "not a request to start a box");
     k->r = m.u.req;
-    if (k->r.by_fd)
-        k->program = mo_wire_take_fd(&k->starter, 0);
-    k->policy = mo_wire_take_fd(&k->starter, (unsigned)k->r.by_fd);
+    k->program = mo_wire_take_fd(&k->starter, 0);
     return 0;
 }
 
@@ -544,7 +536,6 @@ static void keeper_init(struct keeper *k, int fd)
                          .listener = -1,
                          .signals = -1,
                          .program = -1,
-                         .policy = -1,
                          .owner = geteuid(),
                          .root = geteuid() == 0,
                          .landlock = mo_landlock_abi(),

@@ -185,7 +185,8 @@ struct mo_boxes_opts {
     const char *dir;        /* 0700, ours: sockets and locks (native) */
     struct mo_span toolbox; /* the bytes of mo-toolbox */
     struct mo_span launcher; /* the bytes of mo-box (native) */
-    const char *engine; /* docker: as DOCKER_HOST; NULL: the default places */
+    const char *engine;  /* docker: as DOCKER_HOST; NULL: the default places */
+    const char *network; /* as of a spec, for boxes that are adopted */
     mo_box_connection_fn *on_connection; /* may be NULL */
     void *connection_ctx;
 };

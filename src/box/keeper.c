@@ -127,28 +127,22 @@ int mo_keeper_connect(const char *dir, const char *id, int *sock,
     return 0;
 }
 
-int mo_keeper_send(int sock, struct mo_span frame, const int fds[2],
-                   struct mo_err *e)
+int mo_keeper_send(int sock, struct mo_span frame, int fd, struct mo_err *e)
 {
     union control c;
     struct iovec v = {(void *)(uintptr_t)frame.p, frame.n};
     struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1};
     struct cmsghdr *m;
-    size_t n = 0;
-    int v_fds[2];
 
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            v_fds[n++] = fds[i];
-    if (n) {
+    if (fd >= 0) {
         memset(&c, 0, sizeof(c));
         h.msg_control = &c;
-        h.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        h.msg_controllen = CMSG_SPACE(sizeof(int));
         m = CMSG_FIRSTHDR(&h);
         m->cmsg_level = SOL_SOCKET;
         m->cmsg_type = SCM_RIGHTS;
-        m->cmsg_len = CMSG_LEN(n * sizeof(int));
-        memcpy(CMSG_DATA(m), v_fds, n * sizeof(int));
+        m->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(m), &fd, sizeof(fd));
     }
     if (sendmsg(sock, &h, MSG_NOSIGNAL) != (ssize_t)frame.n)
         return mo_fail_sys(e, "keeper: request");
@@ -248,6 +242,6 @@ int mo_keeper_ask(int sock, enum mo_boxmsg_type what,
     int rc = mo_boxmsg_put(&b, &m, e);
 
     if (rc == 0)
-        rc = mo_keeper_send(sock, mo_buf_view(&b), (const int[2]){-1, -1}, e);
+        rc = mo_keeper_send(sock, mo_buf_view(&b), -1, e);
     return rc ? rc : mo_keeper_receive(sock, a, e);
 }

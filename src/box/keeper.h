@@ -27,9 +27,8 @@ int mo_keeper_spawn(int launcher, int *sock, struct mo_err *e);
 int mo_keeper_connect(const char *dir, const char *id, int *sock,
                       struct mo_err *e);
 
-/* Those of the two descriptors that are not < 0 are passed along. */
-int mo_keeper_send(int sock, struct mo_span frame, const int fds[2],
-                   struct mo_err *e);
+/* fd is passed along unless it is < 0. */
+int mo_keeper_send(int sock, struct mo_span frame, int fd, struct mo_err *e);
 /* A refusal is returned as an error. */
 int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e);
 void mo_keeper_drop(struct mo_keeper_answer *a);

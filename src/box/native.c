@@ -264,9 +264,7 @@ static void run_birth(struct mo_job *j)
                      : mo_keeper_connect(d->dir, n->id, &n->sock, &n->err);
     if (n->rc == 0)
         n->rc = mo_keeper_send(n->sock, mo_buf_view(&n->frame),
-                               (const int[2]){n->by_fd ? d->toolbox : -1,
-                                              n->spawn ? n->net.policy : -1},
-                               &n->err);
+                               n->by_fd ? d->toolbox : -1, &n->err);
     if (n->rc == 0)
         n->rc = mo_keeper_receive(n->sock, &n->answer, &n->err);
     if (n->rc < 0)
@@ -374,12 +372,14 @@ static int submit_birth(struct nbox *n, const struct mo_boxmsg *m,
 {
     int rc = mo_boxmsg_put(&n->frame, m, e);
 
-    n->by_fd = m->type != MO_BOXMSG_ATTACH && m->u.req.by_fd;
+    n->by_fd = m->fds > 0;
     if (rc == 0)
         rc = mo_native_submit(native_of(n->box.bs), &n->job, e);
     n->busy = rc == 0;
-    if (rc < 0)
+    if (rc < 0) {
         mo_buf_wipe(&n->frame);
+        (void)mo_native_net_close(&n->net, NULL, NULL); /* its policy */
+    }
     return rc;
 }
 
@@ -399,13 +399,10 @@ static int bear_box(struct mo_box *b, const char *id,
     rc = mo_native_request(native_of(b->bs), spec,
                            id ? MO_BOXMSG_RESTART : MO_BOXMSG_START, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
+    mo_native_net_claim(&n->net, spec);
     if (rc == 0)
-        rc = mo_native_net_want(&n->net, spec, *r.ports, id != NULL, e);
-    if (rc == 0)
-        rc = submit_birth(n, &r.m, e);
-    if (rc < 0)
-        mo_close_fd(&n->net.policy);
-    return rc;
+        rc = mo_native_net_want(&n->net, spec->network, e);
+    return rc ? rc : submit_birth(n, &r.m, e);
 }
 
 static int nat_start(struct mo_box *b, const struct mo_box_spec *spec,
@@ -419,12 +416,14 @@ static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
 {
     struct nbox *n = nbox_of(b);
     struct mo_boxmsg m = {.type = MO_BOXMSG_ATTACH};
+    int rc;
 
     nbox_init(n);
     n->linger_ms =
         MO_NATIVE_LINGER_MAX; /* its files are wanted whatever it was */
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
-    return submit_birth(n, &m, e);
+    rc = mo_native_net_want(&n->net, native_of(b->bs)->network, e);
+    return rc ? rc : submit_birth(n, &m, e);
 }
 
 static void nat_stop(struct mo_box *b)
@@ -456,7 +455,7 @@ static void nat_claim(struct mo_box *b, const struct mo_box_spec *spec)
     struct mo_boxmsg m = {.type = MO_BOXMSG_LABEL};
 
     n->linger_ms = mo_native_linger(spec);
-    mo_native_net_claim(&n->net, spec->owner ? spec->owner : spec->session);
+    mo_native_net_claim(&n->net, spec);
     m.u.label = (struct mo_boxlabel){
         .session = spec->session ? spec->session : "",
         .instance = native_of(b->bs)->instance,
@@ -489,6 +488,7 @@ static void native_free(struct native *d)
     mo_free(d->dir);
     mo_free(d->store);
     mo_free(d->instance);
+    mo_free(d->network);
     mo_free(d);
 }
 
@@ -538,7 +538,8 @@ static int keep_texts(struct native *d, const struct mo_boxes_opts *o,
     d->dir = mo_buf_err(&path) ? NULL : mo_strndup(path.p, path.len);
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
-    if (!d->dir || !d->store || !d->instance)
+    d->network = mo_boxes_text(o->network);
+    if (!d->dir || !d->store || !d->instance || !d->network)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     if (mkdir(d->dir, 0700) < 0 && errno != EEXIST)
         return mo_fail_sys(e, "%s", d->dir);

@@ -204,8 +204,7 @@ static void run_check(struct mo_job *j)
 
     q->rc = mo_keeper_spawn(q->d->launcher, &sock, &q->err);
     if (q->rc == 0)
-        q->rc = mo_keeper_send(sock, mo_buf_view(&q->frame),
-                               (const int[2]){-1, -1}, &q->err);
+        q->rc = mo_keeper_send(sock, mo_buf_view(&q->frame), -1, &q->err);
     if (q->rc == 0)
         q->rc = mo_keeper_receive(sock, &a, &q->err);
     if (q->rc < 0) {

@@ -1,38 +1,38 @@
 /* native_net.c - the network of a native box. See native.c.
  *
- * The keeper holds the box's sockets and the policy it was started with, and
- * hands out both with the pipes. So an adopted box has the network that it
- * had. */
-#include <errno.h>
+ * The keeper holds the box's sockets and hands them out with the pipes. Which
+ * hosts may be reached is decided here, by the policy of this process: a box
+ * that is adopted or revived follows the configuration of today, at the ports
+ * that it was started with. Without a policy its connections are refused. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "box/native_priv.h"
 
-#define FIRST_FD 3 /* behind the pipes: the policy, then the sockets */
+#define FIRST_FD 3 /* the sockets are behind the pipes */
 
 void mo_native_net_init(struct mo_native_net *x, struct native *d)
 {
-    *x = (struct mo_native_net){.d = d, .policy = -1};
+    *x = (struct mo_native_net){.d = d};
 }
 
-int mo_native_net_want(struct mo_native_net *x, const struct mo_box_spec *spec,
-                       bool network, bool compare, struct mo_err *e)
+int mo_native_net_want(struct mo_native_net *x, const char *network,
+                       struct mo_err *e)
 {
-    x->compare = compare;
-    mo_native_net_claim(x, spec->owner ? spec->owner : spec->session);
-    if (!network)
+    if (!network || !*network)
         return 0;
-    return mo_keeper_seal(mo_span_cstr(spec->network), "mo-network", &x->policy,
-                          e);
+    return mo_egress_policy_read(mo_span_cstr(network), &x->policy, e);
 }
 
-void mo_native_net_claim(struct mo_native_net *x, const char *owner)
+static void set_owner(struct mo_native_net *x, const char *owner)
 {
     (void)snprintf(x->owner, sizeof(x->owner), "%s", owner ? owner : "");
 }
 
-/* --- records ------------------------------------------------------------- */
+void mo_native_net_claim(struct mo_native_net *x,
+                         const struct mo_box_spec *spec)
+{
+    set_owner(x, spec->owner ? spec->owner : spec->session);
+}
 
 static void on_row(void *ctx, const struct mo_egress_row *r)
 {
@@ -49,76 +49,30 @@ static void on_row(void *ctx, const struct mo_egress_row *r)
         d->on_connection(d->connection_ctx, x->owner, r);
 }
 
-/* --- open and close ------------------------------------------------------ */
-
-/* The bytes of a sealed file; none for fd -1. */
-static int read_text(int fd, struct mo_buf *out, struct mo_err *e)
-{
-    off_t at = 0;
-    ssize_t n = 0;
-
-    while (fd >= 0) {
-        char *room = mo_buf_room(out, 4096);
-
-        if (!room)
-            return mo_fail(e, mo_buf_err(out), "network of the box");
-        n = pread(fd, room, 4096, at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        mo_buf_add(out, (size_t)n);
-        at += n;
-    }
-    return n < 0 ? mo_fail_sys(e, "network of the box") : 0;
-}
-
-/* A box that is revived must not keep a network that was withdrawn. */
-static int compare_policies(const struct mo_native_net *x, struct mo_span has,
-                            struct mo_err *e)
-{
-    mo_autobuf struct mo_buf wanted = {.max = MO_EGRESS_JSON_MAX + 4096};
-    int rc = x->compare ? read_text(x->policy, &wanted, e) : 0;
-
-    if (rc == 0 && x->compare && !mo_span_eq(mo_buf_view(&wanted), has))
-        rc = mo_fail(e, MO_EPOLICY, "the box was started with another network");
-    return rc;
-}
-
-static int start_relay(struct mo_native_net *x, struct mo_keeper_answer *a,
-                       struct mo_span text, struct mo_err *e)
-{
-    struct mo_egress_opts o = {.fds = a->fds + FIRST_FD + 1,
-                               .nfds = a->m.fds - FIRST_FD - 1,
-                               .on_row = on_row,
-                               .ctx = x};
-    int rc = mo_egress_policy_read(text, &o.policy, e);
-
-    return rc ? rc : mo_egress_open(x->d->bs.loop, &o, &x->relay, e);
-}
-
 int mo_native_net_open(struct mo_native_net *x, struct mo_keeper_answer *a,
                        struct mo_err *e)
 {
-    mo_autobuf struct mo_buf text = {.max = MO_EGRESS_JSON_MAX + 4096};
-    bool has = a->m.fds > FIRST_FD + 1;
-    int rc = read_text(has ? a->fds[FIRST_FD] : -1, &text, e);
+    struct mo_egress_opts o = {.fds = a->fds + FIRST_FD,
+                               .nfds = a->m.fds - FIRST_FD,
+                               .on_row = on_row,
+                               .ctx = x};
+    int rc = 0;
 
-    if (rc == 0)
-        rc = compare_policies(x, mo_buf_view(&text), e);
-    mo_close_fd(&x->policy);
-    if (rc < 0 || !has)
-        return rc;
+    if (o.nfds == 0)
+        return 0;
     (void)snprintf(x->id, sizeof(x->id), "%s", a->m.u.desc.id);
     if (!*x->owner)
-        mo_native_net_claim(x, a->m.u.desc.session);
-    return start_relay(x, a, mo_buf_view(&text), e);
+        set_owner(x, a->m.u.desc.session);
+    if (!x->policy)
+        rc = mo_native_net_want(x, "{}", e);
+    o.policy = mo_take_ptr(&x->policy);
+    return rc ? rc : mo_egress_open(x->d->bs.loop, &o, &x->relay, e);
 }
 
 bool mo_native_net_close(struct mo_native_net *x, void (*gone)(void *ctx),
                          void *ctx)
 {
-    mo_close_fd(&x->policy);
+    mo_egress_policy_free(mo_take_ptr(&x->policy));
     if (!x->relay)
         return false;
     mo_egress_close(mo_take_ptr(&x->relay), gone, ctx);

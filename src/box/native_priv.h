@@ -15,7 +15,7 @@ struct native {
     unsigned working; /* workers that are not joined yet */
     unsigned next;
     int launcher, toolbox; /* sealed memory; toolbox may be -1 */
-    char *dir, *store, *instance;
+    char *dir, *store, *instance, *network;
     mo_box_connection_fn *on_connection;
     void *connection_ctx;
 };
@@ -47,19 +47,18 @@ uint64_t mo_native_linger(const struct mo_box_spec *spec);
 
 struct mo_native_net {
     struct native *d;
-    struct mo_egress *relay; /* NULL: none */
-    int policy;              /* sealed memory; -1: none is wanted */
-    bool compare;            /* a box that exists must have this policy */
+    struct mo_egress_policy *policy; /* until the relay has it; NULL: none */
+    struct mo_egress *relay;         /* NULL: none */
     char owner[MO_BOX_LABEL_MAX], id[MO_BOX_ID_MAX];
-    struct mo_gone gone;
 };
 
 void mo_native_net_init(struct mo_native_net *x, struct native *d);
-/* Keeps the policy of the spec, to be sent to a new keeper or, with compare, to
- * be compared with that of the keeper. network: the policy allows a port. */
-int mo_native_net_want(struct mo_native_net *x, const struct mo_box_spec *spec,
-                       bool network, bool compare, struct mo_err *e);
-void mo_native_net_claim(struct mo_native_net *x, const char *owner);
+/* Sets the policy. network: JSON; NULL or "": none. */
+int mo_native_net_want(struct mo_native_net *x, const char *network,
+                       struct mo_err *e);
+/* Sets the owner in records. */
+void mo_native_net_claim(struct mo_native_net *x,
+                         const struct mo_box_spec *spec);
 /* Takes the network's descriptors out of the answer and begins to relay. */
 int mo_native_net_open(struct mo_native_net *x, struct mo_keeper_answer *a,
                        struct mo_err *e);

@@ -35,8 +35,6 @@ static int put_command(struct native *d, const struct mo_box_spec *spec,
         return mo_fail(e, MO_EUNAVAIL, "box: this build carries no toolbox");
     r->by_fd = spec->argv == NULL;
     m->fds = (unsigned)r->by_fd;
-    if (m->type == MO_BOXMSG_START && *r->ports)
-        m->fds++; /* the policy */
     put_words(r->argv, &na, spec->argv ? spec->argv : toolbox);
     put_words(r->env, &ne, env);
     put_words(r->env, &ne, spec->env);

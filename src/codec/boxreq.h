@@ -25,7 +25,7 @@
 #define MO_BOXMSG_VERSION  1
 #define MO_BOXMSG_HEAD     8
 #define MO_BOXMSG_MAX      ((size_t)64 * 1024)
-#define MO_BOXMSG_FDS_MAX  40 /* three pipes, a policy, MO_BOXREQ_PORTS + 2 */
+#define MO_BOXMSG_FDS_MAX  (3 + MO_BOXREQ_PORTS + 2) /* those of DESC */
 #define MO_BOXREQ_WORDS    72 /* 64 of the caller's and some of ours */
 #define MO_BOXREQ_VIEWS    16
 #define MO_BOXREQ_PORTS    32 /* of a box's network */
@@ -36,8 +36,7 @@
 
 enum mo_boxmsg_type {
     /* to the keeper */
-    /* req; fds: the program, if req.by_fd; the policy, if req.ports */
-    MO_BOXMSG_START = 1,
+    MO_BOXMSG_START = 1, /* req; fds: the program, if req.by_fd */
     /* req without ports, in the kept workspace: ids, limits ignored */
     MO_BOXMSG_RESTART,
     MO_BOXMSG_ATTACH,   /* -> DESC with the three fds if it runs */
@@ -50,7 +49,7 @@ enum mo_boxmsg_type {
     MO_BOXMSG_STATS,    /* -> STATS_ARE */
     /* from the keeper */
     /* desc; fds: stdin (write), stdout, stderr (read); if the box has a network
-     * also the policy that came with START, and its sockets (launcher/net.h) */
+     * also its sockets (launcher/net.h) */
     MO_BOXMSG_DESC = 64,
     MO_BOXMSG_REFUSED,   /* refused: the request failed */
     MO_BOXMSG_ENDED,     /* end: the program is gone */

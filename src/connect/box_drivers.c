@@ -185,6 +185,7 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .launcher = {mo_helper_launcher,
                      (size_t)(mo_helper_launcher_end - mo_helper_launcher)},
         .engine = sb->cfg->sandbox.docker_host,
+        .network = sb->cfg->sandbox.network.json,
         .on_connection = sb->o.on_connection,
         .connection_ctx = sb->o.connection_ctx,
     };

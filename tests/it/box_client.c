@@ -219,13 +219,9 @@ static int connect_keeper(const char *dir, const char *id)
 
 static void send_msg(struct client *c, const struct mo_boxmsg *m)
 {
-    /* the policy of a network is kept by the keeper, whatever it is */
-    int fds[2] = {c->program, c->program < 0 ? -1 : STDIN_FILENO};
     struct mo_err e;
 
-    if (c->program < 0)
-        fds[0] = STDIN_FILENO;
-    if (mo_wire_send(c->wire.fd, m, fds, &e) < 0) {
+    if (mo_wire_send(c->wire.fd, m, &c->program, &e) < 0) {
         fprintf(stderr, "box_client: %s\n", e.msg);
         exit(98);
     }
@@ -411,8 +407,6 @@ static int cmd_run(struct client *c, char **argv)
     c->req.type = MO_BOXMSG_START;
     command(c, options(c, argv + 2));
     c->req.fds = (unsigned)c->req.u.req.by_fd;
-    if (c->req.u.req.ports)
-        c->req.fds++;
     c->began = mo_now_ns();
     mo_wire_init(&c->wire, spawn_keeper(argv[0]));
     send_msg(c, &c->req);

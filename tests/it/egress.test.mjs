@@ -163,28 +163,35 @@ describe('the box of a session', { skip: skip || needs('curl') }, () => {
     assert.equal(await s.close(), 0);
   });
 
-  test('a restarted program has it; with another network it gets a new box', async () => {
-    const home = place([`a.test=127.0.0.1:${port}`]);
+  test('a restarted program has it; a box follows the configuration', async () => {
+    const home = place([`a.test=127.0.0.1:${port}`, `b.test=127.0.0.1:${other}`]);
+    const curl = (host, p) => `curl -s http://${host}.test:${p}/ || echo no`;
+    const change = (network) => {
+      const text = JSON.parse(readFileSync(home.config));
+      writeFileSync(home.config, JSON.stringify({ ...text, sandbox: { ...text.sandbox, network } }));
+    };
     const die = async (s) => {
       const uid = (await s.sh('h', 'id -u')).trim();
       for (const pid of processesOf(uid)) try { process.kill(Number(pid), 'SIGKILL'); } catch { /* gone */ }
       await s.next((e) => e.ev === 'lost');
       s.tell('use', { h: 'h' });
       const used = await s.next((e) => e.ev === 'used');
-      assert.equal(used.why, null);
-      return used;
+      assert.deepEqual([used.why, used.workspace], [null, 'kept']);
     };
     let s = await home.server();
-    await s.hold('h', 's1');
-    assert.equal((await die(s)).workspace, 'kept');
-    assert.equal(await s.sh('h', `curl -s http://a.test:${port}/`), 'here');
-    await s.kill();
-    const text = JSON.parse(readFileSync(home.config));
-    writeFileSync(home.config, JSON.stringify({ ...text, sandbox: { ...text.sandbox, network: 'none' } }));
-    s = await home.server();
-    await s.hold('h', 's1');
-    assert.notEqual((await die(s)).workspace, 'kept');
-    assert.equal(await s.sh('h', `curl -s http://a.test:${port}/ || echo no`), 'no\n');
+    const { box } = await s.hold('h', 's1');
+    await die(s);
+    assert.equal(await s.sh('h', curl('a', port)), 'here');
+    for (const [network, b] of [[{ allow: [`a.test=127.0.0.1:${port}`] }, 'here'], ['none', 'no\n']]) {
+      await s.kill();
+      change(network);
+      s = await home.server();
+      assert.equal((await s.hold('h', 's1')).box, box); // adopted
+      assert.equal(await s.sh('h', curl('a', port)), b);
+      assert.equal(await s.sh('h', curl('b', other)), 'no\n');
+      await die(s);
+      assert.equal(await s.sh('h', curl('a', port)), b);
+    }
     assert.equal(await s.close(), 0);
   });
 

@@ -194,7 +194,7 @@ static void test_lies(void **state)
     } rows[] = {
         {"no such type", 4, 0},         {"another type", 4, 50},
         {"a type beyond", 4, 127},      {"another version", 5, 2},
-        {"too many descriptors", 6, 3}, {"far too many", 7, 1},
+        {"too many descriptors", 6, 2}, {"far too many", 7, 1},
         {"longer than any", 2, 2},      {"an empty id", 8, 0},
         {"a longer id", 8, 6},          {"an id over its limit", 9, 1},
         {"NUL in the id", 11, 0},       {"no NUL after it", 15, 'x'},
