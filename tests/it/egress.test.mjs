@@ -41,6 +41,7 @@ describe('a box with a network', { skip }, () => {
   const answer = (q, r) => {
     const file = join(repo, normalize(q.url.split('?')[0]));
     if (q.url === '/big') return r.end(big);
+    if (q.url.startsWith('/-/ping')) return r.end('{}');
     if (q.method === 'PUT') {
       const h = createHash('sha256');
       q.on('data', (d) => h.update(d)).on('end', () => r.end(h.digest('hex')));
@@ -87,6 +88,12 @@ print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello .*\nexit 0$/);
   test('node', { skip: needs('node') }, async () => {
     assert.match(await box.run(`NODE_EXTRA_CA_CERTS=ca.pem /usr/bin/node -e '
 fetch("https://api.test:${tls}/").then((r) => r.text()).then(console.log)'`), /^hello .*\nexit 0$/);
+  });
+
+  test('npm', { skip: needs('npm') }, async () => {
+    const npm = (registry) => box.run(`npm_config_cafile=ca.pem npm ping --fetch-retries=0 --registry ${registry}`);
+    assert.match(await npm(`https://api.test:${tls}/`), /PONG[\s\S]*exit 0$/);
+    assert.match(await npm('https://registry.npmjs.org/'), /registry.npmjs.org[\s\S]*exit 1$/);
   });
 
   test('git', { skip: needs('git') }, async () => {

@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -773,6 +774,90 @@ static void test_idle(void **state)
     assert_string_equal(w.rows[0].reason, "idle for too long");
 }
 
+static void open_five(unsigned port)
+{
+    char in[8];
+    int fd[5];
+
+    for (int i = 0; i < 5; i++)
+        must((fd[i] = dial("127.0.0.1", port)) >= 0);
+    for (int i = 0; i < 5; i++)
+        must(talk(fd[i], MO_SPAN("five"), in, sizeof(in)) == 4);
+}
+
+static void raise_limit(struct mo_timer *t)
+{
+    struct rlimit r;
+
+    (void)t;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+    r.rlim_cur = r.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+}
+
+/* Without descriptors connections wait until there are some. */
+static void test_no_descriptors(void **state)
+{
+    struct mo_timer later;
+    struct rlimit r;
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"]}", open_five);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+    r.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+    mo_timer_init(&later, raise_limit);
+    mo_timer_start(w.l, &later, 250);
+    teardown(&w);
+    assert_int_equal(w.nrows, 5);
+}
+
+static int local_socket(int type)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    if (type == SOCK_STREAM)
+        assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+static void open_and_close(void *ctx)
+{
+    int fds[] = {local_socket(SOCK_DGRAM), local_socket(SOCK_STREAM),
+                 local_socket(SOCK_STREAM)};
+    struct mo_egress_opts o = {.fds = fds, .nfds = MO_COUNT(fds)};
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    struct world w = {.l = l};
+
+    (void)ctx;
+    if (l &&
+        mo_egress_policy_read(MO_SPAN("{\"allow\":[\"a.test\"]}"), &o.policy,
+                              NULL) == 0 &&
+        mo_egress_open(l, &o, &w.x, NULL) == 0) {
+        mo_egress_close(w.x, on_gone, &w);
+        wait_for(l, is_gone, &w);
+    }
+    for (size_t i = 0; i < MO_COUNT(fds); i++)
+        mo_close_fd(&fds[i]);
+    if (l)
+        mo_loop_run(l);
+    if (l)
+        mo_loop_free(l);
+}
+
+static void test_memory(void **state)
+{
+    unsigned before = fds_open();
+
+    (void)state;
+    torture(open_and_close, NULL);
+    assert_int_equal(fds_open(), before);
+}
+
 static void test_wrong_sockets(void **state)
 {
     struct mo_egress_opts o = {.nfds = 2};
@@ -804,6 +889,8 @@ int main(void)
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_wrong_sockets),
     };
 
