@@ -381,13 +381,11 @@ static struct conn *conn_new(struct mo_egress *x, int fd)
     if (!c)
         return NULL;
     (void)setsockopt(own, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    c->in_fd = own;
-    if (mo_stream_from_fds(x->loop, own, own, &c->in, NULL) < 0) {
-        own = -1; /* closed */
+    c->in_fd = mo_take_fd(&own); /* the stream's, also on failure */
+    if (mo_stream_from_fds(x->loop, c->in_fd, c->in_fd, &c->in, NULL) < 0) {
         mo_free(c);
         return NULL;
     }
-    own = -1;
     return c;
 }
 

@@ -179,12 +179,11 @@ void mo_egress_dns_accept(struct mo_egress *x, int fd)
         mo_egress_set_reset(own);
         return;
     }
-    if (mo_stream_from_fds(x->loop, own, own, &c->s, NULL) < 0) {
-        own = -1; /* closed */
+    fd = mo_take_fd(&own); /* the stream's, also on failure */
+    if (mo_stream_from_fds(x->loop, fd, fd, &c->s, NULL) < 0) {
         mo_free(c);
         return;
     }
-    own = -1;
     c->x = x;
     mo_buf_init(&c->in, MO_STREAM_QUEUE_MAX);
     mo_timer_init(&c->timer, on_timer);

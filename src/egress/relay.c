@@ -67,19 +67,21 @@ static void refuse(struct mo_egress *x, int fd, const struct mo_egress_name *n,
 /* The address that the program wanted. */
 static bool wanted_address(int fd, struct mo_ip *ip, unsigned *port)
 {
-    struct sockaddr_storage ss;
-    const struct sockaddr_in6 *a6 = (const void *)&ss;
-    const struct sockaddr_in *a4 = (const void *)&ss;
-    socklen_t n = sizeof(ss);
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = {.v6 = {.sin6_family = AF_UNSPEC}};
+    socklen_t n = sizeof(a);
 
-    if (getsockname(fd, (struct sockaddr *)&ss, &n) < 0)
+    if (getsockname(fd, &a.any, &n) < 0)
         return false;
     *ip = (struct mo_ip){{[10] = 0xFF, [11] = 0xFF}};
-    if (ss.ss_family == AF_INET6)
-        memcpy(ip->b, &a6->sin6_addr, 16);
+    if (a.any.sa_family == AF_INET6)
+        memcpy(ip->b, &a.v6.sin6_addr, 16);
     else
-        memcpy(ip->b + 12, &a4->sin_addr, 4);
-    *port = ntohs(ss.ss_family == AF_INET6 ? a6->sin6_port : a4->sin_port);
+        memcpy(ip->b + 12, &a.v4.sin_addr, 4);
+    *port = ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
     return true;
 }
 

@@ -520,13 +520,13 @@ int mo_dial_ip(struct mo_loop *l, const struct mo_ip *ip, unsigned port,
 {
     bool v4 = mo_ip_is_v4(ip);
     char host[MO_IP_TEXT], text[MO_IP_TEXT + 16];
-    struct mo_dial *d;
+    struct mo_dial *d = NULL;
     int rc;
 
     mo_ip_text(ip, host);
     (void)snprintf(text, sizeof(text), v4 ? "%s:%u" : "[%s]:%u", host, port);
     rc = mo_dial(l, text, timeout_ms, done, ctx, &d, e);
-    if (rc < 0)
+    if (rc < 0 || !d)
         return rc;
     if (v4) {
         struct sockaddr_in *a = (struct sockaddr_in *)&d->ip;
