@@ -11,7 +11,7 @@
 
 #include "launcher/wire.h"
 
-#define FDS_MAX 6u /* more than a frame may have */
+#define FDS_MAX (MO_BOXMSG_FDS_MAX + 2u) /* more than a frame may have */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

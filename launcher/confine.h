@@ -12,7 +12,8 @@
  *  6. seccomp, last
  *
  * Landlock repeats the rules of the mounts (read /, write /workspace and /tmp)
- * and refuses TCP and signals to processes outside. It is a second barrier, so
+ * and refuses TCP, unless the box has a network, and signals to processes
+ * outside. It is a second barrier, so
  * a kernel without it is reported, not refused. */
 #ifndef MO_LAUNCHER_CONFINE_H
 #define MO_LAUNCHER_CONFINE_H

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "launcher/cgroup.h"
 #include "launcher/confine.h"
+#include "launcher/net.h"
 #include "launcher/run.h"
 #include "launcher/slot.h"
 #include "launcher/view.h"
@@ -37,6 +38,7 @@ struct keeper {
     struct label label;
     struct mo_cg cg;
     struct mo_run run;
+    struct mo_net net;
     struct mo_wire clients[MO_KEEPER_CLIENTS];
     struct mo_wire *attached; /* a member of clients, or NULL */
     uint64_t alone_since;     /* mo_now_ns(), while nobody is attached */
@@ -67,8 +69,18 @@ static void send_message(struct keeper *k, struct mo_wire *c,
         drop_client(k, c);
 }
 
+/* The pipes of the program, and its network. Returns their number. */
+static unsigned list_fds(const struct keeper *k, int out[MO_BOXMSG_FDS_MAX])
+{
+    _Static_assert(3 + MO_COUNT(k->net.fds) <= MO_BOXMSG_FDS_MAX, "fds");
+    memcpy(out, k->run.std, sizeof(k->run.std));
+    memcpy(out + 3, k->net.fds, k->net.n * sizeof(out[0]));
+    return 3 + k->net.n;
+}
+
 static void send_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
 {
+    int fds[MO_BOXMSG_FDS_MAX];
     struct mo_boxmsg m = {.type = MO_BOXMSG_DESC};
 
     m.u.desc = (struct mo_boxdesc){
@@ -88,8 +100,8 @@ static void send_desc(struct keeper *k, struct mo_wire *c, bool with_fds)
         .landlock = k->landlock,
         .attached = k->attached != NULL,
     };
-    m.fds = with_fds && k->running ? 3 : 0;
-    send_message(k, c, &m, k->run.std);
+    m.fds = with_fds && k->running ? list_fds(k, fds) : 0;
+    send_message(k, c, &m, fds);
 }
 
 /* Send the program's pipes. If the box ends with its client, its input ends
@@ -524,6 +536,8 @@ static int set_up_box(struct keeper *k, struct mo_err *e)
         rc = mo_cg_open(&k->cg, &k->r, &k->owner, e);
     if (rc == 0)
         rc = mo_view_enter(&k->r, k->uid, &k->owner, e);
+    if (rc == 0)
+        rc = mo_net_open(&k->net, k->r.ports, e);
     if (rc == 0)
         rc = start_program(k, &k->r, k->program, e);
     mo_close_fd(&k->program);

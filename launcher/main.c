@@ -11,7 +11,8 @@
  *   main      leaves its parent's session and descriptors
  *   keeper    reads the request; takes a user id (slot), creates the socket,
  *             the cgroups with their limits (cgroup, hier), then the box's
- *             root in a mount namespace, and moves there (view)
+ *             root in a mount namespace, and moves there (view); and its
+ *             network, if it is to have one (net)
  *   run       clones the box into its namespaces and cgroups
  *   confine   in the box: gives up all privileges, filters system calls
  *   run       in the box: process 1 starts the program and reaps

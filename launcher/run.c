@@ -17,6 +17,12 @@
     (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
      CLONE_NEWCGROUP)
 
+/* A box with a network stays in the keeper's namespace (net.h). */
+static uint64_t namespaces_of(const struct mo_boxreq *r)
+{
+    return *r->ports ? NAMESPACES & ~(uint64_t)CLONE_NEWNET : NAMESPACES;
+}
+
 /* Descriptors of the first process after arrange_fds(). */
 enum { FD_FAIL = 3, FD_STATUS, FD_LIFE, FD_PROGRAM, FD_END };
 
@@ -245,7 +251,7 @@ int mo_run_start(struct mo_run *x, const struct mo_boxreq *r, struct mo_cg *g,
     mo_run_init(x);
     x->ooms = count_ooms(g);
     if (rc == 0) {
-        x->pid = k_clone(NAMESPACES, mo_cg_clone_fd(g), &x->pidfd);
+        x->pid = k_clone(namespaces_of(r), mo_cg_clone_fd(g), &x->pidfd);
         if (x->pid == 0)
             run_first_process(&b);
         if (x->pid < 0)

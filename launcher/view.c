@@ -200,8 +200,11 @@ static const char *const of_host[] = {
     "etc/timezone",
 };
 
+#define RESOLVER "nameserver 127.0.0.1\n" /* of the box's network, net.h */
+
 static int put_names(struct view *v, struct mo_err *e)
 {
+    bool network = *v->r->ports;
     char text[256];
     int rc = put_dir(v, "etc", e);
 
@@ -217,11 +220,44 @@ static int put_names(struct view *v, struct mo_err *e)
     if (rc == 0)
         rc = put_file(v, "etc/group", text, e);
     if (rc == 0)
-        rc = put_file(v, "etc/hosts", "127.0.0.1 localhost box\n", e);
+        rc = put_file(v, "etc/hosts",
+                      network ? "127.0.0.1 localhost box\n::1 localhost box\n"
+                              : "127.0.0.1 localhost box\n",
+                      e);
+    snprintf(text, sizeof(text),
+             "passwd: files\ngroup: files\nhosts: files%s\n",
+             network ? " dns" : "");
     if (rc == 0)
-        rc = put_file(v, "etc/nsswitch.conf",
-                      "passwd: files\ngroup: files\nhosts: files\n", e);
+        rc = put_file(v, "etc/nsswitch.conf", text, e);
+    if (rc == 0 && network)
+        rc = put_file(v, "etc/resolv.conf", RESOLVER, e);
     return rc;
+}
+
+/* Replace the resolv.conf of an image. Libraries ask 127.0.0.1 if there is
+ * none, and a link leads nowhere in a box. */
+static int put_resolver(struct view *v, struct mo_err *e)
+{
+    mo_autofd int at = -1, tree = -1;
+    struct stat st;
+    int rc;
+
+    if (fstatat(v->root, "etc/resolv.conf", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISREG(st.st_mode))
+        return 0;
+    rc = put_file(v, ".resolv.conf", RESOLVER, e);
+    if (rc < 0)
+        return rc;
+    tree = clone_tree(v->root, ".resolv.conf", SAFE | MOUNT_ATTR_RDONLY, e);
+    if (tree < 0)
+        return tree;
+    at = k_openat2(v->root, "etc/resolv.conf", O_PATH, BENEATH);
+    if (at < 0 ||
+        syscall(SYS_move_mount, tree, "", at, "",
+                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) ||
+        unlinkat(v->root, ".resolv.conf", 0) < 0)
+        return mo_fail_sys(e, "/etc/resolv.conf");
+    return 0;
 }
 
 static int show_host(struct view *v, struct mo_err *e)
@@ -274,7 +310,7 @@ static int show_image(struct view *v, struct mo_err *e)
             rc = show_name(v, top, en->d_name, en->d_name, e);
     }
     closedir(d);
-    return rc;
+    return rc == 0 && *v->r->ports ? put_resolver(v, e) : rc;
 }
 
 static int show_devices(struct view *v, struct mo_err *e)

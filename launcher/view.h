@@ -8,7 +8,8 @@
  *   /            tmpfs, read-only once it is built
  *   /usr /bin /sbin /lib*   of the host, read-only, no setuid; or all top
  *                names of an unpacked image but those below
- *   /etc         a few files of the host; passwd, group, hosts are written
+ *   /etc         a few files of the host; passwd, group, hosts are written, and
+ *                resolv.conf for a box with a network
  *   /dev         null zero full random urandom
  *   /proc        mounted by each box itself (confine.h): its own processes
  *   /tmp /workspace         tmpfs with a size and a number of inodes

@@ -17,6 +17,7 @@ struct mo_runtime {
     const struct mo_config *cfg;
     enum mo_runtime_want want;
     char run[PATH_MAX], label[MO_BOX_DRIVERS_LABEL];
+    struct mo_audit *audit; /* borrowed; may be NULL */
     struct mo_store *store;
     struct mo_instance *instance;
     struct mo_box_drivers *sandbox;
@@ -213,9 +214,25 @@ static int make_dirs(struct mo_runtime *h, struct mo_err *e)
     return mo_file_mkdir(state, e);
 }
 
+static void on_connection(void *ctx, const char *session,
+                          const struct mo_egress_row *row)
+{
+    struct mo_runtime *h = ctx;
+
+    mo_audit_connection(h->audit, NULL, session, row);
+}
+
+void mo_runtime_audit(struct mo_runtime *h, struct mo_audit *audit)
+{
+    h->audit = audit;
+}
+
 static void open_parts(struct mo_runtime *h)
 {
-    struct mo_box_drivers_opts o = {.cfg = h->cfg, .store = h->label};
+    struct mo_box_drivers_opts o = {.cfg = h->cfg,
+                                    .store = h->label,
+                                    .on_connection = on_connection,
+                                    .connection_ctx = h};
     struct mo_err e;
     int rc = make_dirs(h, &e);
 

@@ -13,6 +13,7 @@
 #ifndef MO_APP_RUNTIME_H
 #define MO_APP_RUNTIME_H
 
+#include "audit/audit.h"
 #include "connect/box_drivers.h"
 #include "session/session.h"
 #include "store/store.h"
@@ -36,6 +37,9 @@ int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
  * of sessions change at once; other settings need a restart (config/keys.h). */
 void mo_runtime_reload(struct mo_runtime *h, const struct mo_config *cfg);
 void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx);
+
+/* Connections of boxes get a row there. Borrowed until the runtime is gone. */
+void mo_runtime_audit(struct mo_runtime *h, struct mo_audit *audit);
 
 struct mo_store *mo_runtime_store(const struct mo_runtime *h);
 struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h);

@@ -250,8 +250,10 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
 
     s->opening = false;
     s->runtime = h;
-    if (h && s->approvals)
+    if (h && s->approvals) {
         mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
+        mo_runtime_audit(h, mo_approvals_audit(s->approvals));
+    }
     if (s->closing)
         end_next(s);
     else if (h == NULL)

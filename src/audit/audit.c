@@ -284,6 +284,16 @@ void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l)
         write_row(a);
 }
 
+void mo_audit_connection(struct mo_audit *a, const char *server,
+                         const char *session, const struct mo_egress_row *r)
+{
+    if (!a)
+        return;
+    mo_buf_reset(&a->scratch);
+    mo_audit_row_connection(&a->scratch, server, session, r);
+    write_row(a);
+}
+
 void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r)
 {
     mo_autobuf struct mo_buf row = {.max = MO_STORE_DOC_MAX};

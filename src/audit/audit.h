@@ -50,6 +50,9 @@ void mo_audit_call(struct mo_audit *a, enum mo_audit_step step,
                    const char *who);
 void mo_audit_routing(struct mo_audit *a, const struct mo_gw_routing *r);
 void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l);
+/* A connection of a box has ended or was refused. a: NULL does nothing. */
+void mo_audit_connection(struct mo_audit *a, const char *server,
+                         const char *session, const struct mo_egress_row *r);
 void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r);
 /* Somebody was refused: subject (default: "access"), reason, via, peer, who,
  * host, origin and path of the row count. Few of many attempts are written

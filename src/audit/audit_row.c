@@ -193,6 +193,30 @@ void mo_audit_row_routing(struct mo_buf *b, const struct mo_gw_routing *r)
     mo_jw_end_all(&w);
 }
 
+/* --- connections of boxes ------------------------------------------------- */
+
+void mo_audit_row_connection(struct mo_buf *b, const char *server,
+                             const char *session, const struct mo_egress_row *r)
+{
+    struct mo_jw w = mo_jw_object(b);
+
+    mo_jw_member_cstr(&w, "kind", "connection");
+    mo_jw_member_opt(&w, "server", mo_span_cstr(server));
+    mo_jw_member_opt(&w, "session", mo_span_cstr(session));
+    mo_jw_member_opt(&w, "host", mo_span_cstr(r->name));
+    mo_jw_member_opt(&w, "address", mo_span_cstr(r->address));
+    mo_jw_member_u64(&w, "port", r->port);
+    mo_jw_member_opt(&w, "rule", mo_span_cstr(r->rule));
+    mo_jw_member_cstr(&w, "outcome", r->allowed ? "ok" : "denied");
+    mo_jw_member_opt(&w, "reason", mo_span_cstr(r->reason));
+    mo_jw_member_u64(&w, "sent", r->sent);
+    mo_jw_member_u64(&w, "received", r->received);
+    mo_jw_member_u64(&w, "ms", r->ms);
+    if (r->uncounted)
+        mo_jw_member_u64(&w, "more", r->uncounted);
+    mo_jw_end(&w);
+}
+
 /* --- lookups ------------------------------------------------------------- */
 
 static void put_hit(struct mo_jw *w, struct mo_json hit)

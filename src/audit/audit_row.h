@@ -1,9 +1,9 @@
 /* audit_row.h - builds the rows of the audit log: JSON objects that say what
  * happened, to which tool, and who decided. Nobody else builds rows.
  *
- * Four kinds: a call through the gateway, a choice of the router, a lookup that
- * ran nothing, and struct mo_audit_row for everything that a person or an
- * attacker did. Errors are the buffer's (sticky).
+ * Five kinds: a call through the gateway, a choice of the router, a lookup that
+ * ran nothing, a connection of a box, and struct mo_audit_row for everything
+ * that a person or an attacker did. Errors are the buffer's (sticky).
  *
  * A row goes to the log by mo_audit_call() and its like (audit.h), or as a
  * write to the store (mo_audit_row_write()), together with what it is about. */
@@ -11,6 +11,7 @@
 #define MO_AUDIT_AUDIT_ROW_H
 
 #include "audit/gateway_call.h"
+#include "egress/relay.h"
 #include "store/store.h"
 
 /* Members that are NULL, empty or 0 are left out. */
@@ -53,6 +54,12 @@ void mo_audit_row_call(struct mo_buf *b, enum mo_audit_step step,
                        const struct mo_gw_case *k, struct mo_span args,
                        const char *who);
 void mo_audit_row_routing(struct mo_buf *b, const struct mo_gw_routing *r);
+
+/* A connection of the box of a server or of a session; the other one is NULL.
+ */
+void mo_audit_row_connection(struct mo_buf *b, const char *server,
+                             const char *session,
+                             const struct mo_egress_row *r);
 
 /* A query to the router that runs no tool: `find`, GET /api/route. The row has
  * the best three candidates with their scores, and three of the excluded tools

@@ -27,6 +27,7 @@
 #define MO_BOX_BOX_H
 
 #include "base/str.h"
+#include "egress/relay.h"
 #include "loop/stream.h"
 
 #define MO_BOX_MAX       1024
@@ -55,6 +56,9 @@ struct mo_box_spec {
     const char *const *argv; /* NULL: the toolbox (or the image's own) */
     const char *const
         *env;            /* NULL-terminated "K=V", added to ours; NULL: none */
+    const char *network; /* which hosts it may reach, as JSON
+                            (egress/policy.h); NULL or "": none */
+    const char *owner;   /* in records of its connections; NULL: session */
     const char *session; /* label; "" for a box kept warm */
     uint64_t expires;    /* wall s; after that a sweep may remove it */
     uint64_t linger_ms;  /* how long it may live unattached */
@@ -170,6 +174,10 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 
 /* --- opening a driver ---------------------------------------------------- */
 
+/* A connection of a box has ended or was refused. owner: of its spec. */
+typedef void mo_box_connection_fn(void *ctx, const char *owner,
+                                  const struct mo_egress_row *row);
+
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable
                                id of it; boxes of other stores are not ours */
@@ -177,9 +185,12 @@ struct mo_boxes_opts {
     const char *dir;        /* 0700, ours: sockets and locks (native) */
     struct mo_span toolbox; /* the bytes of mo-toolbox */
     struct mo_span launcher; /* the bytes of mo-box (native) */
-    int helper;         /* socket of the privileged helper, which runs mo-box
-                           (native); 0: none */
-    const char *engine; /* docker: as DOCKER_HOST; NULL: the default places */
+    int helper;          /* socket of the privileged helper, which runs mo-box
+                            (native); 0: none */
+    const char *engine;  /* docker: as DOCKER_HOST; NULL: the default places */
+    const char *network; /* as of a spec, for boxes that are adopted */
+    mo_box_connection_fn *on_connection; /* may be NULL */
+    void *connection_ctx;
 };
 
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,

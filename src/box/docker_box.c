@@ -379,6 +379,10 @@ int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
 {
     struct dk_box *b = mo_docker_box_of(box);
 
+    if (spec->network && *spec->network)
+        return mo_fail(e, MO_EINVAL,
+                       "network: not yet for docker boxes; use the native "
+                       "driver, or \"network\": \"none\"");
     mo_arena_init(&b->arena, DK_ARENA_MAX);
     if (mo_box_spec_copy(&b->arena, spec, &b->spec) < 0) {
         mo_arena_fini(&b->arena);

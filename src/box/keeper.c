@@ -164,7 +164,7 @@ static void keep_fds(struct mo_keeper_answer *a, struct msghdr *h)
             int fd;
 
             memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            if (i < 3 && a->fds[i] < 0)
+            if (i < MO_BOXMSG_FDS_MAX && a->fds[i] < 0)
                 a->fds[i] = fd;
             else
                 close(fd);
@@ -211,7 +211,8 @@ int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e)
     struct mo_span in;
     int rc = 0;
 
-    a->fds[0] = a->fds[1] = a->fds[2] = -1;
+    for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
+        a->fds[i] = -1;
     mo_buf_init(&a->bytes, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
     while (rc == 0 && a->bytes.len < len) {
         rc = take_bytes(sock, a, len - a->bytes.len, until, e);
@@ -234,7 +235,7 @@ int mo_keeper_receive(int sock, struct mo_keeper_answer *a, struct mo_err *e)
 
 void mo_keeper_drop(struct mo_keeper_answer *a)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
         mo_close_fd(&a->fds[i]);
     mo_buf_fini(&a->bytes);
 }

@@ -17,7 +17,7 @@
 struct mo_keeper_answer {
     struct mo_boxmsg m; /* texts are in bytes */
     struct mo_buf bytes;
-    int fds[3];
+    int fds[MO_BOXMSG_FDS_MAX]; /* m.fds of them, or -1 */
 };
 
 /* Starts a keeper from the bytes of mo-box in `launcher`: a memfd, or the

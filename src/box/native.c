@@ -40,6 +40,7 @@ struct nbox {
     bool by_fd;
     int sock;
     struct mo_keeper_answer answer;
+    struct mo_native_net net;
     int rc;
     struct mo_err err; /* end.why points here, or is NULL */
 
@@ -62,6 +63,13 @@ static struct nbox *nbox_of(struct mo_box *b)
 
 /* --- the end of a box ---------------------------------------------------- */
 
+static void report_gone(void *ctx)
+{
+    struct nbox *n = ctx;
+
+    mo_box_down(&n->box, &n->end);
+}
+
 static void report_down(struct nbox *n)
 {
     mo_timer_stop(n->box.bs->loop, &n->timer);
@@ -69,7 +77,8 @@ static void report_down(struct nbox *n)
     mo_close_fd(&n->tail[1]);
     mo_buf_wipe(&n->frame);
     mo_buf_fini(&n->in);
-    mo_box_down(&n->box, &n->end);
+    if (!mo_native_net_close(&n->net, report_gone, n))
+        report_gone(n);
 }
 
 static void end_with(struct nbox *n, enum mo_box_cause cause,
@@ -108,10 +117,10 @@ static void on_ctl_close(void *ctx, const struct mo_err *why)
     struct nbox *n = ctx;
 
     n->ctl = NULL;
-    if (why)
-        end_with(n, MO_BOX_ENGINE_GONE, why);
-    (void)mo_fail(&n->err, MO_ECLOSED, "the keeper of the box has ended");
-    end_with(n, MO_BOX_ENGINE_GONE, &n->err);
+    if (!n->ended) /* else n->err may say why */
+        end_with(n, MO_BOX_ENGINE_GONE,
+                 why ? why
+                     : mo_error(MO_ECLOSED, "the keeper of the box has ended"));
     while (n->nasked)
         answer_stats(n, NULL, mo_error(MO_ECLOSED, "the box has ended"));
     report_down(n);
@@ -298,9 +307,10 @@ static void come_up(struct nbox *n)
     if (n->stopping) {
         mo_timer_start(n->box.bs->loop, &n->timer, STOP_MS);
         tell_plain(n, MO_BOXMSG_KILL);
-    } else if (n->answer.m.fds != 3) {
+    } else if (n->answer.m.fds < 3) {
         found_ended(n);
-    } else if (open_streams(n, &io) < 0) {
+    } else if (mo_native_net_open(&n->net, &n->answer, &n->err) < 0 ||
+               open_streams(n, &io) < 0) {
         end_with(n, MO_BOX_REFUSED, &n->err);
         tell_plain(n, MO_BOXMSG_KILL);
         mo_stream_finish(n->ctl, STOP_MS);
@@ -347,7 +357,9 @@ int mo_native_submit(struct native *d, struct mo_job *j, struct mo_err *e)
 static void nbox_init(struct nbox *n)
 {
     n->sock = n->tail[0] = n->tail[1] = -1;
-    n->answer.fds[0] = n->answer.fds[1] = n->answer.fds[2] = -1;
+    for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
+        n->answer.fds[i] = -1;
+    mo_native_net_init(&n->net, native_of(n->box.bs));
     mo_buf_init(&n->frame, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
     mo_buf_init(&n->in, MO_BOXMSG_HEAD + MO_BOXMSG_MAX + 65536);
     mo_buf_init(&n->answer.bytes, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
@@ -364,8 +376,10 @@ static int submit_birth(struct nbox *n, const struct mo_boxmsg *m,
     if (rc == 0)
         rc = mo_native_submit(native_of(n->box.bs), &n->job, e);
     n->busy = rc == 0;
-    if (rc < 0)
+    if (rc < 0) {
         mo_buf_wipe(&n->frame);
+        (void)mo_native_net_close(&n->net, NULL, NULL); /* its policy */
+    }
     return rc;
 }
 
@@ -385,6 +399,9 @@ static int bear_box(struct mo_box *b, const char *id,
     rc = mo_native_request(native_of(b->bs), spec,
                            id ? MO_BOXMSG_RESTART : MO_BOXMSG_START, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
+    mo_native_net_claim(&n->net, spec);
+    if (rc == 0)
+        rc = mo_native_net_want(&n->net, spec->network, e);
     return rc ? rc : submit_birth(n, &r.m, e);
 }
 
@@ -399,12 +416,14 @@ static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
 {
     struct nbox *n = nbox_of(b);
     struct mo_boxmsg m = {.type = MO_BOXMSG_ATTACH};
+    int rc;
 
     nbox_init(n);
     n->linger_ms =
         MO_NATIVE_LINGER_MAX; /* its files are wanted whatever it was */
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
-    return submit_birth(n, &m, e);
+    rc = mo_native_net_want(&n->net, native_of(b->bs)->network, e);
+    return rc ? rc : submit_birth(n, &m, e);
 }
 
 static void nat_stop(struct mo_box *b)
@@ -436,6 +455,7 @@ static void nat_claim(struct mo_box *b, const struct mo_box_spec *spec)
     struct mo_boxmsg m = {.type = MO_BOXMSG_LABEL};
 
     n->linger_ms = mo_native_linger(spec);
+    mo_native_net_claim(&n->net, spec);
     m.u.label = (struct mo_boxlabel){
         .session = spec->session ? spec->session : "",
         .instance = native_of(b->bs)->instance,
@@ -468,6 +488,7 @@ static void native_free(struct native *d)
     mo_free(d->dir);
     mo_free(d->store);
     mo_free(d->instance);
+    mo_free(d->network);
     mo_free(d);
 }
 
@@ -517,7 +538,8 @@ static int keep_texts(struct native *d, const struct mo_boxes_opts *o,
     d->dir = mo_buf_err(&path) ? NULL : mo_strndup(path.p, path.len);
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
-    if (!d->dir || !d->store || !d->instance)
+    d->network = mo_boxes_text(o->network);
+    if (!d->dir || !d->store || !d->instance || !d->network)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     if (mkdir(d->dir, 0700) < 0 && errno != EEXIST)
         return mo_fail_sys(e, "%s", d->dir);
@@ -567,6 +589,8 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (d == NULL)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     d->launcher = d->toolbox = -1;
+    d->on_connection = o->on_connection;
+    d->connection_ctx = o->connection_ctx;
     mo_boxes_setup(&d->bs, l, &ops);
     rc = native_init(d, o, e);
     if (rc == 0) {

@@ -3,6 +3,7 @@
 
 #include "box/driver.h"
 #include "codec/sha256.h"
+#include "egress/policy.h"
 
 #define MIB ((uint64_t)1024 * 1024)
 
@@ -71,6 +72,24 @@ static int check_env(const char *const *env, struct mo_err *e)
     return 0;
 }
 
+static bool has_network(const struct mo_box_spec *s)
+{
+    return s->network && *s->network;
+}
+
+static int check_network(const struct mo_box_spec *s, struct mo_err *e)
+{
+    struct mo_egress_policy *p = NULL;
+    int rc = 0;
+
+    if (has_network(s))
+        rc = mo_egress_policy_read(mo_span_cstr(s->network), &p, e);
+    mo_egress_policy_free(p);
+    if (rc < 0)
+        (void)mo_wrap(e, "box: network");
+    return rc;
+}
+
 int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e)
 {
     for (size_t i = 0; i < MO_COUNT(limits); i++) {
@@ -92,7 +111,9 @@ int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e)
         return mo_fail(e, MO_EINVAL, "box: the command is empty");
     if (s->session && strlen(s->session) >= MO_BOX_LABEL_MAX)
         return mo_fail(e, MO_EINVAL, "box: the session's label is too long");
-    return check_env(s->env, e);
+    if (check_env(s->env, e) < 0)
+        return MO_EINVAL;
+    return check_network(s, e);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -117,8 +138,8 @@ bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b)
     for (size_t i = 0; i < MO_COUNT(limits); i++)
         if (limit_of(a, &limits[i]) != limit_of(b, &limits[i]))
             return false;
-    return same_text(a->image, b->image) && same_words(a->argv, b->argv) &&
-           same_words(a->env, b->env);
+    return same_text(a->image, b->image) && same_text(a->network, b->network) &&
+           same_words(a->argv, b->argv) && same_words(a->env, b->env);
 }
 
 static int copy_text(struct mo_arena *a, const char *from, const char **to)
@@ -152,6 +173,8 @@ int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,
     *to = *from;
     if (copy_text(a, from->image, &to->image) < 0 ||
         copy_text(a, from->session, &to->session) < 0 ||
+        copy_text(a, from->network, &to->network) < 0 ||
+        copy_text(a, from->owner, &to->owner) < 0 ||
         copy_words(a, from->argv, &to->argv) < 0)
         return MO_ENOMEM;
     return copy_words(a, from->env, &to->env);
@@ -192,6 +215,8 @@ void mo_box_spec_digest(const struct mo_box_spec *s,
     hash_part(&h, "image", mo_span_cstr(s->image ? s->image : ""));
     put_words(&h, "argv", s->argv);
     put_words(&h, "env", s->env);
+    if (has_network(s))
+        hash_part(&h, "network", mo_span_cstr(s->network));
     mo_sha256_end(&h, sum);
     mo_hex(sum, sizeof(sum), out);
 }

@@ -46,6 +46,8 @@ static const struct field req_fields[] = {
     FIELD(LIST, mo_boxreq, views, 0, MO_BOXREQ_VIEWS),
     FIELD(LIST, mo_boxreq, argv, 1, MO_BOXREQ_WORDS),
     FIELD(LIST, mo_boxreq, env, 0, MO_BOXREQ_WORDS),
+    /* last, because RESTART does not have it */
+    FIELD(TEXT, mo_boxreq, ports, 0, MO_BOXREQ_PORTS * sizeof("65535")),
 };
 
 static const struct field desc_fields[] = {
@@ -103,6 +105,11 @@ struct shape {
     {                                                                          \
         true, fds, v, MO_COUNT(v)                                              \
     }
+/* without the last n fields */
+#define SHAPE_BUT(fds, v, n)                                                   \
+    {                                                                          \
+        true, fds, v, MO_COUNT(v) - (n)                                        \
+    }
 #define BARE                                                                   \
     {                                                                          \
         true, 0, NULL, 0                                                       \
@@ -110,7 +117,7 @@ struct shape {
 
 static const struct shape shapes[] = {
     [MO_BOXMSG_START] = SHAPE(1, req_fields),
-    [MO_BOXMSG_RESTART] = SHAPE(1, req_fields),
+    [MO_BOXMSG_RESTART] = SHAPE_BUT(1, req_fields, 1),
     [MO_BOXMSG_ATTACH] = BARE,
     [MO_BOXMSG_DESCRIBE] = BARE,
     [MO_BOXMSG_KILL] = BARE,
@@ -119,7 +126,7 @@ static const struct shape shapes[] = {
     [MO_BOXMSG_LABEL] = SHAPE(0, label_fields),
     [MO_BOXMSG_CLOSE_IN] = BARE,
     [MO_BOXMSG_STATS] = BARE,
-    [MO_BOXMSG_DESC] = SHAPE(3, desc_fields),
+    [MO_BOXMSG_DESC] = SHAPE(MO_BOXMSG_FDS_MAX, desc_fields),
     [MO_BOXMSG_REFUSED] = SHAPE(0, refused_fields),
     [MO_BOXMSG_ENDED] = SHAPE(0, end_fields),
     [MO_BOXMSG_STATS_ARE] = SHAPE(0, stats_fields),

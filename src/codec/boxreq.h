@@ -25,9 +25,10 @@
 #define MO_BOXMSG_VERSION  1
 #define MO_BOXMSG_HEAD     8
 #define MO_BOXMSG_MAX      ((size_t)64 * 1024)
-#define MO_BOXMSG_FDS_MAX  4
+#define MO_BOXMSG_FDS_MAX  (3 + MO_BOXREQ_PORTS + 2) /* those of DESC */
 #define MO_BOXREQ_WORDS    72 /* 64 of the caller's and some of ours */
 #define MO_BOXREQ_VIEWS    16
+#define MO_BOXREQ_PORTS    32 /* of a box's network */
 #define MO_BOXREQ_ID_MAX   48 /* [a-z0-9-] */
 #define MO_BOXREQ_TEXT_MAX 128
 #define MO_BOXREQ_PATH_MAX 1024
@@ -40,17 +41,20 @@
 enum mo_boxmsg_type {
     /* to the keeper */
     MO_BOXMSG_START = 1, /* req; fds: the program, if req.by_fd */
-    MO_BOXMSG_RESTART,   /* req, in the kept workspace: ids, limits ignored */
-    MO_BOXMSG_ATTACH,    /* -> DESC with the three fds if it runs */
-    MO_BOXMSG_DESCRIBE,  /* -> DESC without */
-    MO_BOXMSG_KILL,      /* end the box and remove everything -> ENDED */
-    MO_BOXMSG_FREEZE,    /* -> DESC */
-    MO_BOXMSG_THAW,      /* -> DESC */
-    MO_BOXMSG_LABEL,     /* label -> DESC */
-    MO_BOXMSG_CLOSE_IN,  /* the program reads end of file -> DESC */
-    MO_BOXMSG_STATS,     /* -> STATS_ARE */
+    /* req without ports, in the kept workspace: ids, limits ignored */
+    MO_BOXMSG_RESTART,
+    MO_BOXMSG_ATTACH,   /* -> DESC with the three fds if it runs */
+    MO_BOXMSG_DESCRIBE, /* -> DESC without */
+    MO_BOXMSG_KILL,     /* end the box and remove everything -> ENDED */
+    MO_BOXMSG_FREEZE,   /* -> DESC */
+    MO_BOXMSG_THAW,     /* -> DESC */
+    MO_BOXMSG_LABEL,    /* label -> DESC */
+    MO_BOXMSG_CLOSE_IN, /* the program reads end of file -> DESC */
+    MO_BOXMSG_STATS,    /* -> STATS_ARE */
     /* from the keeper */
-    MO_BOXMSG_DESC = 64, /* desc; fds: stdin (write), stdout, stderr (read) */
+    /* desc; fds: stdin (write), stdout, stderr (read); if the box has a network
+     * also its sockets (launcher/net.h) */
+    MO_BOXMSG_DESC = 64,
     MO_BOXMSG_REFUSED,   /* refused: the request failed */
     MO_BOXMSG_ENDED,     /* end: the program is gone */
     MO_BOXMSG_STATS_ARE, /* stats */
@@ -79,6 +83,7 @@ struct mo_boxreq {
     const char *views[MO_BOXREQ_VIEWS + 1]; /* more of the host, read-only */
     const char *argv[MO_BOXREQ_WORDS + 1];  /* argv[0]: path, unless by_fd */
     const char *env[MO_BOXREQ_WORDS + 1];   /* all of it */
+    const char *ports; /* "80,443": those of its network; "": it has none */
 };
 
 enum mo_boxdesc_state { MO_BOX_IS_RUNNING, MO_BOX_IS_FROZEN, MO_BOX_HAS_ENDED };

@@ -299,6 +299,9 @@ static const struct mo_seccomp_call calls[] = {
 /* CLONE_NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET */
 #define NEW_NAMESPACES 0x7e020000u
 #define UNIX 1u /* AF_UNIX */
+#define INET4 2u /* AF_INET */
+#define INET6 10u /* AF_INET6 */
+#define TYPE_MASK 15u /* without SOCK_CLOEXEC and SOCK_NONBLOCK */
 
 /* Rows of one call are adjacent: the filter makes one block of them. */
 static const struct mo_seccomp_rule rules[] = {
@@ -413,9 +416,36 @@ static bool same_call(const struct mo_seccomp_rule *a,
     return a->call.nr[m] == b->call.nr[m];
 }
 
-/* Emit all rows of the call of rules[i]; returns the index after them. */
-static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
+/* if (A is none of these) return DENY */
+static void emit_one_of(struct program *p, const uint32_t *v, uint8_t n)
 {
+    for (uint8_t i = 0; i < n; i++)
+        emit_insn(p, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)(n - i), 0, v[i]);
+    emit_ret(p, DENY);
+}
+
+/* socket(): SOCK_STREAM or SOCK_DGRAM of TCP, UDP or the default protocol. The
+ * kernel loads modules for others. */
+static void emit_inet(struct program *p)
+{
+    static const uint32_t families[] = {INET4, INET6}, types[] = {1, 2},
+                          protocols[] = {0, 6, 17};
+
+    emit_load(p, OFFSET_ARG(0));
+    emit_one_of(p, families, MO_COUNT(families));
+    emit_load(p, OFFSET_ARG(1));
+    emit_insn(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, TYPE_MASK);
+    emit_one_of(p, types, MO_COUNT(types));
+    emit_load(p, OFFSET_ARG(2));
+    emit_one_of(p, protocols, MO_COUNT(protocols));
+    emit_ret(p, ALLOW);
+}
+
+/* Emit all rows of the call of rules[i]; returns the index after them. */
+static size_t emit_block(struct program *p, enum mo_seccomp_arch arch,
+                         bool network, size_t i)
+{
+    static const struct mo_seccomp_call sockets = SOCKET;
     size_t jump = p->n, first = i;
 
     emit_insn(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0,
@@ -427,7 +457,10 @@ static size_t emit_block(struct program *p, enum mo_seccomp_arch arch, size_t i)
             emit_insn(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, rules[i].mask);
         emit_ret_if(p, BPF_JEQ, rules[i].value, ALLOW);
     }
-    emit_ret(p, DENY);
+    if (network && rules[first].call.nr[arch] == sockets.nr[arch])
+        emit_inet(p);
+    else
+        emit_ret(p, DENY);
     MO_BUG_ON(p->n - jump - 1 > UINT8_MAX);
     p->out[jump].jf = (uint8_t)(p->n - jump - 1);
     return i;
@@ -458,7 +491,7 @@ static void emit_runs(struct program *p, enum mo_seccomp_arch arch)
     }
 }
 
-size_t mo_seccomp_bpf(enum mo_seccomp_arch arch,
+size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, bool network,
                       struct sock_filter out[MO_SECCOMP_BPF_MAX])
 {
     struct program p = {out, 0};
@@ -468,7 +501,7 @@ size_t mo_seccomp_bpf(enum mo_seccomp_arch arch,
     emit_ret_if(&p, BPF_JEQ, (uint32_t)mo_seccomp_clone3.nr[arch], NO_SUCH);
     emit_ret_if(&p, BPF_JGT, MO_SECCOMP_NR_MAX, NO_SUCH);
     while (i < MO_COUNT(rules))
-        i = emit_block(&p, arch, i);
+        i = emit_block(&p, arch, network, i);
     /* a block that did not match has left the number in place */
     emit_runs(&p, arch);
     emit_ret(&p, DENY);

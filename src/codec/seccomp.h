@@ -21,6 +21,7 @@
 #define MO_CODEC_SECCOMP_H
 
 #include <linux/filter.h>
+#include <stdbool.h>
 
 #include "base/str.h"
 
@@ -57,8 +58,9 @@ const struct mo_seccomp_call *mo_seccomp_calls(size_t *n);
 const struct mo_seccomp_rule *mo_seccomp_rules(size_t *n);
 extern const struct mo_seccomp_call mo_seccomp_clone3;
 
-/* The number of instructions written to out, at most MO_SECCOMP_BPF_MAX. */
-size_t mo_seccomp_bpf(enum mo_seccomp_arch arch,
+/* The number of instructions written to out, at most MO_SECCOMP_BPF_MAX.
+ * network: sockets of TCP and UDP are allowed, too; no other protocol of IP. */
+size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, bool network,
                       struct sock_filter out[MO_SECCOMP_BPF_MAX]);
 
 /* The profile as one JSON object, for the "seccomp=" of SecurityOpt. */

@@ -1,5 +1,8 @@
 /* check.c - checks keys that depend on each other. */
+#include <stdio.h>
+
 #include "config/read.h"
+#include "egress/policy.h"
 
 /* True if the key is set, or was set to an invalid value, which is already in
  * the report. */
@@ -58,7 +61,80 @@ static bool is_boxed(const struct mo_config_mcp *m)
            (m->sandbox == MO_DRIVER_NATIVE || m->sandbox == MO_DRIVER_DOCKER);
 }
 
-static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
+/* --- networks of boxes --------------------------------------------------- */
+
+static void put_network(struct mo_buf *b, const struct mo_config_network *n)
+{
+    struct mo_jw w = mo_jw_object(b);
+
+    mo_jw_member_arr(&w, "allow");
+    for (size_t i = 0; i < n->allow.n; i++)
+        mo_jw_cstr(&w, n->allow.v[i]);
+    mo_jw_end(&w);
+    mo_jw_member_i64(&w, "maxConnections", n->max_connections);
+    mo_jw_member_i64(&w, "maxMegabytes", n->max_megabytes);
+    mo_jw_member_i64(&w, "idleSeconds", n->idle_seconds);
+    mo_jw_member_i64(&w, "maxSeconds", n->max_seconds);
+    mo_jw_end(&w);
+}
+
+/* Sets n->json. path: for messages. */
+static void check_network(struct mo_config_load *l, struct mo_config_network *n,
+                          const char *path)
+{
+    mo_autobuf struct mo_buf text = {.max = MO_EGRESS_JSON_MAX};
+    struct mo_egress_policy *p = NULL;
+    struct mo_err e;
+    int rc;
+
+    if (n->allow.n == 0)
+        return;
+    put_network(&text, n);
+    rc = mo_buf_err(&text);
+    if (rc < 0)
+        (void)mo_fail(&e, rc, "it is too long");
+    else
+        rc = mo_egress_policy_read(mo_buf_view(&text), &p, &e);
+    mo_egress_policy_free(p);
+    if (rc == 0)
+        n->json = mo_arena_strndup(l->arena, text.p, text.len);
+    if (rc == MO_ENOMEM || (rc == 0 && !n->json))
+        l->no_memory = true;
+    else if (rc < 0)
+        mo_config_error_of(l, &n->allow, "'%s': %s", path, e.msg);
+}
+
+static void check_mcp_network(struct mo_config_load *l, struct mo_config_mcp *m)
+{
+    char path[MO_KEY_PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "mcpServers.%s.network", m->name);
+    if (mo_config_origin(l->cfg, &m->network) && !m->image && !is_boxed(m))
+        mo_config_error_of(l, &m->network,
+                           "'%s' is only for servers in a box: set 'sandbox' "
+                           "to native or docker",
+                           path);
+    else if (m->network.allow.n && m->sandbox == MO_DRIVER_DOCKER)
+        mo_config_error_of(l, &m->network,
+                           "'%s': not yet for docker boxes; set 'sandbox' to "
+                           "native",
+                           path);
+    check_network(l, &m->network, path);
+}
+
+static void check_session_network(struct mo_config_load *l,
+                                  struct mo_config_sandbox *s)
+{
+    if (s->network.allow.n && s->driver == MO_DRIVER_DOCKER)
+        mo_config_error_of(l, &s->network,
+                           "'sandbox.network': not yet for docker boxes; set "
+                           "'sandbox.driver' to native");
+    check_network(l, &s->network, "sandbox.network");
+}
+
+/* --- servers ------------------------------------------------------------- */
+
+static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
 {
     static const char *const needs[] = {
         [MO_TRANSPORT_STDIO] = "command",
@@ -88,11 +164,7 @@ static void check_mcp(struct mo_config_load *l, const struct mo_config_mcp *m)
         mo_config_error_of(l, &m->transport,
                            "'mcpServers.%s.transport' needs '%s'", m->name,
                            needs[m->transport]);
-    if (m->network && !m->image && !is_boxed(m))
-        mo_config_error_of(l, &m->network,
-                           "'mcpServers.%s.network' is only for servers in a "
-                           "box: set 'sandbox' to native or docker",
-                           m->name);
+    check_mcp_network(l, m);
     if (m->oauth.client_secret && !is_given(l, &m->oauth.client_id))
         mo_config_error_of(l, &m->oauth.client_secret,
                            "'mcpServers.%s.oauth' has a 'clientSecret' and no "
@@ -110,6 +182,7 @@ void mo_config_check(struct mo_config_load *l)
         if (c->mcp.v[i].name)
             check_mcp(l, &c->mcp.v[i]);
     }
+    check_session_network(l, &l->cfg->sandbox);
     for (size_t i = 0; i < c->approvals.rules.n; i++) {
         const struct mo_config_rule *rule = &c->approvals.rules.v[i];
 

@@ -89,14 +89,20 @@ struct mo_config_tools {
     size_t n;
 };
 
+struct mo_config_network { /* of a box */
+    struct mo_config_list allow;
+    int64_t max_connections, max_megabytes, idle_seconds, max_seconds;
+    const char *json; /* the same for egress/policy.h; NULL: no network */
+};
+
 struct mo_config_mcp { /* an entry of mcpServers */
     const char *name;  /* first member: the reader of dictionaries sets it */
     const char *command, *cwd, *url, *image, *description, *tool_prefix;
-    const char *network; /* of its box */
     struct mo_config_list args, keywords, categories, tags, fallback;
     struct mo_config_map env, headers;
     struct mo_config_oauth oauth;
     struct mo_config_tools tools;
+    struct mo_config_network network;
     int transport, sandbox, scope;
     int era; /* enum mo_server_era */
     int64_t instances, timeout_ms, start_ms, install_ms, idle_seconds,
@@ -139,6 +145,7 @@ struct mo_config_sandbox {
     const char *image, *docker_host;
     int64_t memory_mb, pids, warm, workspace_mb;
     double cpus;
+    struct mo_config_network network;
 };
 
 struct mo_config_sessions {

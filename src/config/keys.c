@@ -2,6 +2,7 @@
 #include "config/keys.h"
 #include "codec/match.h"
 #include "codec/tool_claims.h"
+#include "egress/policy.h"
 #include "mcp/oauth/oauth_back.h"
 
 /* --- macros for rows ----------------------------------------------------- */
@@ -124,17 +125,6 @@ static bool starts_with(const char *s, const char *kinds)
         if (mo_span_starts(mo_span_cstr(s), mo_span_cut(&rest, ' ')))
             return true;
     return false;
-}
-
-/* Drivers can only cut a box off from the network. */
-#define NETWORK                                                                \
-    "must be \"none\": no driver can restrict a box to a list of hosts. Run "  \
-    "a "                                                                       \
-    "server that needs the network without 'sandbox', or use 'url'"
-
-static const char *check_network(const char *s)
-{
-    return strcmp(s, "none") == 0 ? NULL : NETWORK;
 }
 
 static const char *check_http(const char *s)
@@ -274,6 +264,33 @@ static const struct mo_key tools_rows[] = {
 static const struct mo_keys tools_keys = KEYS(tools_rows);
 #undef T
 
+#define T mo_config_network
+#define NETWORK(var, more)                                                     \
+    static const struct mo_key var##_rows[] = {                                \
+        {.name = "allow", LIST(allow), .flags = (more)},                       \
+        {.name = "maxConnections",                                             \
+         INT(max_connections, 1, MO_EGRESS_CONNECTIONS_MAX),                   \
+         .flags = (more),                                                      \
+         .def = "128"},                                                        \
+        {.name = "maxMegabytes",                                               \
+         INT(max_megabytes, 1, MIB_MAX),                                       \
+         .flags = (more),                                                      \
+         .def = "10240"},                                                      \
+        {.name = "idleSeconds",                                                \
+         INT(idle_seconds, 1, 86400 * 7),                                      \
+         .flags = (more),                                                      \
+         .def = "900"},                                                        \
+        {.name = "maxSeconds",                                                 \
+         INT(max_seconds, 1, 86400 * 366),                                     \
+         .flags = (more),                                                      \
+         .def = "86400"},                                                      \
+    };                                                                         \
+    static const struct mo_keys var##_keys = KEYS(var##_rows)
+
+NETWORK(network, 0);
+NETWORK(session_network, MO_KEY_RESTART);
+#undef T
+
 #define T mo_config_mcp
 static const struct mo_key mcp_rows[] = {
     {.name = "command", STR(command), .check = check_not_empty},
@@ -310,7 +327,9 @@ static const struct mo_key mcp_rows[] = {
      DICT(tools, mo_config_tools, tools_keys, MO_KEY_TOOLS_MAX),
      .flags = MO_KEY_TOOL},
     {.name = "sandbox", WORD(sandbox, drivers), .def = "auto"},
-    {.name = "network", STR(network), .check = check_network, .wrong = NETWORK},
+    {.name = "network",
+     SECTION(network, mo_config_network, network_keys),
+     .flags = MO_KEY_NONE},
     {.name = "isolate", BOOL(isolate), .def = "true"},
     {.name = "memoryMb", INT(memory_mb, 4, MIB_MAX)},
     {.name = "cpus", NUM(cpus, CPUS_MIN, CPUS_MAX)},
@@ -377,6 +396,9 @@ static const struct mo_key sandbox_rows[] = {
      INT(workspace_mb, 1, MIB_MAX),
      RESTART,
      .def = "256"},
+    {.name = "network",
+     SECTION(network, mo_config_network, session_network_keys),
+     .flags = MO_KEY_NONE},
     {.name = "warm", INT(warm, 0, 32), RESTART, .def = "2"},
     {.name = "dockerHost",
      STR(docker_host),

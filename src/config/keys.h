@@ -33,6 +33,7 @@ enum mo_key_type {
 #define MO_KEY_ALIAS   8u  /* another spelling of the row before it */
 #define MO_KEY_URL     16u /* a password in it is masked when shown */
 #define MO_KEY_TOOL    32u /* its elements have names of tools */
+#define MO_KEY_NONE    64u /* SECTION: "none" stands for an empty one */
 
 #define MO_KEY_TEXT_MAX    ((size_t)32 * 1024) /* bytes of one text */
 #define MO_KEY_ITEMS_MAX   ((size_t)256)       /* of one list or map */

@@ -242,14 +242,32 @@ static void read_items(struct reader *r, const struct mo_key *k, void *field,
     }
 }
 
+/* "network" */
+static void read_section_or_none(struct reader *r, const struct mo_keys *keys,
+                                 void *base, struct mo_json v)
+{
+    if (mo_json_is(v, MO_JSON_OBJECT))
+        read_section(r, keys, base, v);
+    else if (!mo_json_str_eq(v, MO_SPAN("none")))
+        mo_config_error_at(r->l, v.p,
+                           "'%s' must be \"none\" or an object: "
+                           "{ \"allow\": [ \"HOST\", ... ] }",
+                           r->path);
+}
+
 static void read_value(struct reader *r, const struct mo_key *k, char *base,
                        struct mo_json key, struct mo_json val)
 {
     void *field = base + k->off;
     struct mo_err e = {0};
 
+    if (k->flags & MO_KEY_NONE)
+        record_origin(r, field, key.p);
     if (k->type == MO_KEY_SECTION) {
-        read_section(r, k->sub, field, val);
+        if (!(k->flags & MO_KEY_NONE))
+            read_section(r, k->sub, field, val);
+        else
+            read_section_or_none(r, k->sub, field, val);
         return;
     }
     record_origin(r, field, key.p);

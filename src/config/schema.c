@@ -111,6 +111,20 @@ static void schema_default(struct mo_jw *w, const struct mo_key *k)
         mo_jw_raw(w, mo_span_cstr(k->def)); /* numbers, true, false */
 }
 
+/* "none", or an object. */
+static void schema_none_or(struct schema *s, const struct mo_keys *keys,
+                           const char *prefix)
+{
+    mo_jw_member_arr(&s->w, "anyOf");
+    mo_jw_obj(&s->w);
+    mo_jw_member_cstr(&s->w, "const", "none");
+    mo_jw_end(&s->w);
+    mo_jw_obj(&s->w);
+    schema_object(s, keys, prefix);
+    mo_jw_end(&s->w);
+    mo_jw_end(&s->w);
+}
+
 static void schema_key(struct schema *s, const struct mo_key *k,
                        const char *prefix)
 {
@@ -121,7 +135,9 @@ static void schema_key(struct schema *s, const struct mo_key *k,
     mo_jw_member_obj(&s->w, k->name);
     mo_jw_member_raw(&s->w, "description",
                      mo_json_text(mo_json_get(s->texts, path)));
-    if (k->type == MO_KEY_SECTION)
+    if (k->flags & MO_KEY_NONE)
+        schema_none_or(s, k->sub, below);
+    else if (k->type == MO_KEY_SECTION)
         schema_object(s, k->sub, below);
     else
         schema_type(s, k, below);

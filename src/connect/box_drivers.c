@@ -185,6 +185,9 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .launcher = mo_box_drivers_launcher(),
         .helper = sb->cfg->helper,
         .engine = sb->cfg->sandbox.docker_host,
+        .network = sb->cfg->sandbox.network.json,
+        .on_connection = sb->o.on_connection,
+        .connection_ctx = sb->o.connection_ctx,
     };
     struct driver *d = &sb->v[i];
     struct mo_err e;
@@ -288,6 +291,7 @@ struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
     const struct mo_config_sandbox *c = &cfg->sandbox;
     struct mo_box_spec s = {.limits = mo_box_limits_default,
                             .image = image ? image : c->image,
+                            .network = c->network.json,
                             .session = ""};
 
     s.limits.memory = (uint64_t)c->memory_mb * MIB;

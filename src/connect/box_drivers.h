@@ -25,6 +25,8 @@ struct mo_box_drivers_opts {
     int driver;        /* enum mo_driver; MO_DRIVER_AUTO: from cfg */
     const char *image; /* NULL: from cfg */
     bool all; /* for doctor: open every driver, also those that do not work */
+    mo_box_connection_fn *on_connection; /* of a box's network; may be NULL */
+    void *connection_ctx;
 };
 
 /* Calls done() once, later, with the drivers, or with NULL and the reason. */

@@ -25,6 +25,7 @@ struct place { /* opened box drivers and the boxes that wait for them */
 struct mo_boxed_link {
     struct mo_loop *loop;
     struct mo_stderr_tail *stderr_tail;
+    struct mo_audit *audit; /* of their connections, or NULL */
     char instance[MO_BOXED_NAME_MAX];
     struct mo_list places;
     struct mo_later later; /* runs the next step of closing */
@@ -316,6 +317,14 @@ static struct place *find_place(struct mo_boxed_link *all,
     return NULL;
 }
 
+static void on_connection(void *ctx, const char *server,
+                          const struct mo_egress_row *row)
+{
+    struct mo_boxed_link *b = ctx;
+
+    mo_audit_connection(b->audit, server, NULL, row);
+}
+
 static struct place *open_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s, struct mo_err *e)
@@ -326,6 +335,8 @@ static struct place *open_place(struct mo_boxed_link *all,
         .instance = all->instance,
         .driver = s->sandbox,
         .image = s->image,
+        .on_connection = on_connection,
+        .connection_ctx = all,
     };
     struct place *p = mo_new(struct place);
 
@@ -376,6 +387,8 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         return rc;
     mo_resolved_server_hide(&t, x->loop, s->name);
     raw.with_us = true;
+    raw.network = s->network.json;
+    raw.owner = s->name;
     raw.argv = t.child.argv;
     rc = mo_box_spec_copy(&x->a, &raw, &x->spec);
     mo_resolved_server_wipe(&t);
@@ -465,6 +478,11 @@ int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
     mo_boxed_link_name(b->instance);
     *out = b;
     return 0;
+}
+
+void mo_boxed_link_audit(struct mo_boxed_link *b, struct mo_audit *audit)
+{
+    b->audit = audit;
 }
 
 void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),

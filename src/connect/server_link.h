@@ -17,6 +17,7 @@
 #ifndef MO_CONNECT_SERVER_LINK_H
 #define MO_CONNECT_SERVER_LINK_H
 
+#include "audit/audit.h"
 #include "config/config.h"
 #include "connect/stderr_tail.h"
 #include "mcp/client/conn.h"
@@ -51,6 +52,9 @@ struct mo_sign_in *mo_server_link_sign_in(const struct mo_server_link *d,
 void mo_server_link_config(struct mo_server_link *d,
                            const struct mo_config *cfg);
 const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
+
+/* Gets a row for each connection of a server's box; borrowed until closing. */
+void mo_server_link_audit(struct mo_server_link *d, struct mo_audit *audit);
 
 /* The last stderr output of each server. */
 const struct mo_stderr_tail *

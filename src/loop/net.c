@@ -334,6 +334,7 @@ unsigned mo_listener_port(const struct mo_listener *ls)
 struct mo_dial {
     struct mo_loop *loop;
     struct addr addr;
+    struct sockaddr_storage ip; /* of mo_dial_ip(), else AF_UNSPEC */
     struct addrinfo *list, *next;
     struct uvs *u; /* the current attempt */
     uv_getaddrinfo_t resolve;
@@ -481,8 +482,9 @@ static void dial_begin(struct mo_later *later)
                              .ai_flags = AI_NUMERICSERV};
     int rc;
 
-    if (d->addr.is_unix) {
-        rc = connect_to(d, NULL);
+    if (d->addr.is_unix || d->ip.ss_family != AF_UNSPEC) {
+        rc = connect_to(d, d->addr.is_unix ? NULL
+                                           : (const struct sockaddr *)&d->ip);
     } else {
         d->resolve.data = d;
         rc = uv_getaddrinfo(&d->loop->uv, &d->resolve, on_resolved,
@@ -518,6 +520,39 @@ int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
     mo_loop_defer(l, &d->later);
     if (out)
         *out = d;
+    return 0;
+}
+
+int mo_dial_ip(struct mo_loop *l, const struct mo_ip *ip, unsigned port,
+               uint64_t timeout_ms,
+               void (*done)(void *ctx, struct mo_stream *s,
+                            const struct mo_err *why),
+               void *ctx, struct mo_dial **out, struct mo_err *e)
+{
+    bool v4 = mo_ip_is_v4(ip);
+    char host[MO_IP_TEXT], text[MO_IP_TEXT + 16];
+    struct mo_dial *d = NULL;
+    int rc;
+
+    mo_ip_text(ip, host);
+    (void)snprintf(text, sizeof(text), v4 ? "%s:%u" : "[%s]:%u", host, port);
+    rc = mo_dial(l, text, timeout_ms, done, ctx, &d, e);
+    if (rc < 0 || !d)
+        return rc;
+    if (v4) {
+        struct sockaddr_in *a = (struct sockaddr_in *)&d->ip;
+
+        *a = (struct sockaddr_in){.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port)};
+        memcpy(&a->sin_addr, ip->b + 12, 4);
+    } else {
+        struct sockaddr_in6 *a = (struct sockaddr_in6 *)&d->ip;
+
+        *a = (struct sockaddr_in6){.sin6_family = AF_INET6,
+                                   .sin6_port = htons((uint16_t)port)};
+        memcpy(&a->sin6_addr, ip->b, 16);
+    }
+    *out = d;
     return 0;
 }
 

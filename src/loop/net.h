@@ -6,6 +6,7 @@
 #ifndef MO_LOOP_NET_H
 #define MO_LOOP_NET_H
 
+#include "codec/ip.h"
 #include "loop/stream.h"
 
 struct mo_listener;
@@ -36,6 +37,12 @@ int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
             void (*done)(void *ctx, struct mo_stream *s,
                          const struct mo_err *why),
             void *ctx, struct mo_dial **out, struct mo_err *e);
+/* The same for an address: nothing is resolved. */
+int mo_dial_ip(struct mo_loop *l, const struct mo_ip *ip, unsigned port,
+               uint64_t timeout_ms,
+               void (*done)(void *ctx, struct mo_stream *s,
+                            const struct mo_err *why),
+               void *ctx, struct mo_dial **out, struct mo_err *e);
 void mo_dial_cancel(struct mo_dial *d); /* done still fires, MO_ECANCELED */
 
 #endif

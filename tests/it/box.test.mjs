@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -314,6 +314,59 @@ it('many at once: no two share a user, none sees another', async () => {
     assert.match((await b.ended).out, new RegExp(`^${i}\\n1\\n[2-5]\\n$`));
 });
 
+// --- a network ------------------------------------------------------------------------
+
+/** Every address is local, the ports of the box listen, the rest is refused. */
+const network = `import errno, socket
+def tcp(host, port):
+    s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    return errno.errorcode.get(s.connect_ex((host, port)), "open")
+print(*[tcp(h, p) for h in ("1.2.3.4", "127.0.0.1", "2001:db8::1") for p in (80, 8443, 53, 81)])
+def made(*a):
+    try: socket.socket(*a); return "made"
+    except OSError as e: return errno.errorcode[e.errno]
+print(made(socket.AF_INET, socket.SOCK_RAW, 1), made(socket.AF_NETLINK, socket.SOCK_RAW, 0), made(socket.AF_PACKET, socket.SOCK_RAW, 0))
+print(open("/etc/resolv.conf").read(), end="")`;
+const networkWant = `${'open open open ECONNREFUSED '.repeat(3).trim()}
+EPERM EPERM EPERM
+nameserver 127.0.0.1
+`;
+
+test('ports=: a network in which every address is local', {
+  skip: skip || (existsSync('/usr/bin/python3') ? false : 'needs /usr/bin/python3'),
+}, async () => {
+  const { out, err } = await d.run(['/usr/bin/python3', '-c', network], { host: true, ports: '80,8443' });
+  assert.equal(out, networkWant, err);
+  for (const ports of ['0', '80,', '65536', 'x', Array.from({ length: 33 }, (_, i) => i + 100).join()]) {
+    const bad = spawnSync(boxClient, ['run', moBox, d.dir, `ports=${ports}`, '--', '/bin/true'],
+      { env: { ASAN_OPTIONS: 'detect_leaks=0' } });
+    assert.match(String(bad.stderr), /REFUSED|out of its bounds/, ports);
+  }
+});
+
+/** A program that an image can run alone. */
+const busybox = () => (/not a dynamic executable/.test(String(spawnSync('ldd', ['/bin/busybox']).stderr)) ? false
+  : 'needs a static /bin/busybox');
+
+test('ports=: the name server of an image is replaced', { skip: skip || busybox() }, async () => {
+  const root = mkdtempSync('/tmp/mo-image-');
+  const look = () => d.run(['/bin/busybox', 'sh', '-c', 'busybox cat /etc/resolv.conf; busybox ls -A /'],
+    { host: true, root, ports: '443', env: ['PATH=/bin'] });
+  try {
+    chmodSync(root, 0o755);
+    for (const f of ['bin', 'etc']) mkdirSync(join(root, f));
+    cpSync('/bin/busybox', join(root, 'bin/busybox'));
+    writeFileSync(join(root, 'etc/resolv.conf'), 'nameserver 9.9.9.9\n');
+    const { out, err } = await look();
+    assert.equal(out, 'nameserver 127.0.0.1\nbin\ndev\netc\nproc\ntmp\nworkspace\n', err);
+    rmSync(join(root, 'etc/resolv.conf'));
+    symlinkSync('../run/systemd/resolve/stub-resolv.conf', join(root, 'etc/resolv.conf'));
+    assert.match((await look()).err, /resolv.conf.*No such file/);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
+
 // --- as an ordinary user -------------------------------------------------------------
 
 /** Everything an ordinary user needs, in a directory of its own. */
@@ -373,6 +426,10 @@ test('an ordinary user with groups of its own gets a box', {
       const f = spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
         ...argv, 'pids=20', '--', 'sh', '-c', 'id -u; echo x > f && cat f; cat /proc/self/uid_map'], { env });
       assert.match(String(f.stdout), new RegExp(`^20000\nx\n *20000 +${uid} +1\n$`), String(f.stderr));
+      if (!existsSync('/usr/bin/python3')) return;
+      const n = spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
+        ...argv, 'ports=80,8443', '--', '/usr/bin/python3', '-c', network], { env });
+      assert.equal(String(n.stdout), networkWant, String(n.stderr));
     });
   } finally {
     for (const g of dirs) spawnSync('rmdir', [join(g, 'mo-box'), g]);

@@ -150,6 +150,8 @@ static void option(struct client *c, char *arg)
         r->session = value;
     if (strcmp(arg, "root") == 0)
         r->root = value;
+    if (strcmp(arg, "ports") == 0)
+        r->ports = value;
     if (strcmp(arg, "view") == 0 && c->nviews < MO_BOXREQ_VIEWS)
         r->views[c->nviews++] = value;
     if (strcmp(arg, "env") == 0 && c->nenv < MO_BOXREQ_WORDS)

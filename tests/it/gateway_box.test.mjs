@@ -102,7 +102,13 @@ describe('boxed servers', { skip }, () => {
     for (const network of ['host', ['api.example.com:443']]) {
       const { code, said } = await check(boxed({ network }));
       assert.notEqual(code, 0);
-      assert.match(said, /mcpServers\.it\.network.*must be "none".*without 'sandbox', or use 'url'/);
+      assert.match(said, /mcpServers\.it\.network.*must be "none" or an object/);
+    }
+    for (const [entry, why] of [['10.0.0.0/8', /not an URL or a network/], ['a..b', /is not the name of a host/],
+      ['localhost:80', /127\.0\.0\.1:PORT/], ['api.example.com:53', /name server/]]) {
+      const { code, said } = await check(boxed({ network: { allow: ['api.example.com', entry] } }));
+      assert.notEqual(code, 0);
+      assert.match(said, why);
     }
     const { code, said } = await check({ command: 'true', network: 'none' });
     assert.notEqual(code, 0);

@@ -1,11 +1,11 @@
 // Sessions with real native boxes and a real store: one box under any
 // stampede, no cross-talk, adoption after a SIGKILL, and how a box is lost.
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 
+import { processesOf } from '../lib/outside.mjs';
 import { missing as noRedis, redis } from '../lib/redis.mjs';
 import { Home, eventually, noNative } from '../lib/sessions.mjs';
 
@@ -19,16 +19,6 @@ const home = (opts) => {
 after(() => homes.forEach((h) => h.removeAll()));
 
 const range = (n) => [...Array(n).keys()];
-
-/** The processes inside a native box, by the uid only it has. */
-const processesOf = (uid) =>
-  readdirSync('/proc').filter((p) => /^\d+$/.test(p)).filter((p) => {
-    try {
-      return new RegExp(`\nUid:\t${uid}\t`).test(readFileSync(`/proc/${p}/status`, 'utf8'));
-    } catch {
-      return false;
-    }
-  });
 
 test('64 acquires of one session from 4 processes: one box', { skip }, async () => {
   const h = home();

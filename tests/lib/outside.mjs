@@ -38,3 +38,13 @@ export function cgroupsOf(id, dir = '/sys/fs/cgroup', depth = 0) {
   }
   return found;
 }
+
+/** The processes inside a native box, by the uid only it has. */
+export const processesOf = (uid) =>
+  readdirSync('/proc').filter((p) => /^\d+$/.test(p)).filter((p) => {
+    try {
+      return new RegExp(`\nUid:\t${uid}\t`).test(readFileSync(`/proc/${p}/status`, 'utf8'));
+    } catch {
+      return false;
+    }
+  });

@@ -185,12 +185,61 @@ static void secrets_are_blanked(void **state)
     mo_log_fini(&log);
 }
 
+static void tell_connections(struct mo_audit *a)
+{
+    struct mo_egress_row r = {.name = "api.test",
+                              .address = "127.0.0.1",
+                              .port = 443,
+                              .allowed = true,
+                              .rule = "*.test",
+                              .reason = "closed",
+                              .sent = 1,
+                              .received = 2,
+                              .ms = 3};
+
+    mo_audit_connection(a, "github", NULL, &r);
+    r = (struct mo_egress_row){.name = "",
+                               .address = "10.0.0.1",
+                               .port = 80,
+                               .rule = "",
+                               .reason = "not allowed",
+                               .uncounted = 7};
+    mo_audit_connection(a, NULL, "s1", &r);
+    mo_audit_connection(NULL, NULL, "s1", &r);
+}
+
+static void connections_have_their_owner(void **state)
+{
+    static const char *const want[] = {
+        "{\"kind\":\"connection\",\"server\":\"github\",\"host\":\"api.test\","
+        "\"address\":\"127.0.0.1\",\"port\":443,\"rule\":\"*.test\","
+        "\"outcome\":\"ok\",\"reason\":\"closed\",\"sent\":1,\"received\":2,"
+        "\"ms\":3}",
+        "{\"kind\":\"connection\",\"session\":\"s1\",\"address\":\"10.0.0.1\","
+        "\"port\":80,\"outcome\":\"denied\",\"reason\":\"not allowed\","
+        "\"sent\":0,\"received\":0,\"ms\":0,\"more\":7}",
+    };
+    mo_autobuf struct mo_buf b = {.max = 1 << 20};
+    struct mo_span rest;
+
+    (void)state;
+    write_and_close(tell_connections, NULL, &b);
+    rest = mo_buf_view(&b);
+    for (size_t i = 0; i < MO_COUNT(want); i++) {
+        struct mo_span line = mo_span_cut(&rest, '\n');
+
+        check_row(want[i], mo_span_search(line, mo_span_cstr(want[i])) > 0);
+    }
+    assert_int_equal(rest.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closing_writes_all_in_order),
         cmocka_unit_test(confidence_has_three_digits),
         cmocka_unit_test(secrets_are_blanked),
+        cmocka_unit_test(connections_have_their_owner),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

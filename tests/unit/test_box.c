@@ -473,13 +473,17 @@ static void test_spec_check(void **state)
     assert_int_equal(mo_box_spec_check(&s, &e), MO_EINVAL);
     s.env = good_env;
     assert_int_equal(mo_box_spec_check(&s, &e), 0);
+    s.network = "{\"allow\":[\"a.org\"]}";
+    assert_int_equal(mo_box_spec_check(&s, &e), 0);
+    s.network = "{\"allow\":[\"a b\"]}";
+    assert_int_equal(mo_box_spec_check(&s, &e), MO_EINVAL);
 }
 
 /* Whatever differs in the promise differs in the digest; labels do not. */
 static void test_spec_digest(void **state)
 {
-    struct mo_box_spec v[6];
-    char sum[6][MO_BOX_DIGEST_MAX];
+    struct mo_box_spec v[7];
+    char sum[7][MO_BOX_DIGEST_MAX];
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(v); i++)
@@ -489,6 +493,7 @@ static void test_spec_digest(void **state)
     v[3].argv = one_word;
     v[4].env = one_word;
     v[5].limits.memory++;
+    v[6].network = "{}";
     for (size_t i = 0; i < MO_COUNT(v); i++) {
         mo_box_spec_digest(&v[i], sum[i]);
         assert_int_equal(strlen(sum[i]), 64);
@@ -501,6 +506,8 @@ static void test_spec_digest(void **state)
     }
     v[1] = spec_for("other");
     v[1].expires = 7;
+    v[1].network = "";
+    v[1].owner = "server";
     mo_box_spec_digest(&v[1], sum[1]);
     assert_string_equal(sum[0], sum[1]);
     assert_true(mo_box_spec_same(&v[0], &v[1]));
@@ -513,6 +520,8 @@ static void copy_spec(void *ctx)
 
     (void)ctx;
     s.image = "image:1";
+    s.network = "{}";
+    s.owner = "server";
     s.argv = one_word;
     s.env = good_env;
     mo_arena_init(&a, 65536);

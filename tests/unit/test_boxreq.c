@@ -35,6 +35,7 @@ static struct mo_boxmsg sample(enum mo_boxmsg_type t)
             .views = {"/opt/x"},
             .argv = {"toolbox", "--x", ""},
             .env = {"A=1", "B="},
+            .ports = "80,443",
         };
         break;
     case MO_BOXMSG_DESC:
@@ -297,13 +298,32 @@ static void test_torture(void **state)
     torture(put_all, NULL);
 }
 
+/* A keeper of an earlier version takes a RESTART: it has no ports. */
+static void test_ports(void **state)
+{
+    struct mo_buf start, restart;
+    struct mo_boxmsg m;
+    struct mo_span in;
+
+    (void)state;
+    put_sample(&start, MO_BOXMSG_START);
+    put_sample(&restart, MO_BOXMSG_RESTART);
+    assert_int_equal(start.len - restart.len, 2 + sizeof("80,443"));
+    in = mo_buf_view(&start);
+    assert_int_equal(mo_boxmsg_next(&in, &m, NULL), 1);
+    assert_string_equal(m.u.req.ports, "80,443");
+    mo_buf_fini(&start);
+    mo_buf_fini(&restart);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_cuts),       cmocka_unit_test(test_two_frames),
-        cmocka_unit_test(test_lies),       cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_ids),        cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_ports),      cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_two_frames), cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_torture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -255,6 +255,27 @@ static const struct {
      "without a port"},
     {"tls without key", "{\"server\":{\"tls\":{\"cert\":\"x\"}}}",
      "'server.tls' needs both 'cert' and 'key'"},
+    {"a network of no box",
+     "{\"mcpServers\":{\"a\":{\"command\":\"x\",\"network\":\"none\"}}}",
+     "'mcpServers.a.network' is only for servers in a box"},
+    {"a network that is a word", "{\"sandbox\":{\"network\":\"all\"}}",
+     "'sandbox.network' must be \"none\" or an object"},
+    {"a network that is a list", "{\"sandbox\":{\"network\":[\"a.org\"]}}",
+     "'sandbox.network' must be \"none\" or an object"},
+    {"a network with a wrong host",
+     "{\"sandbox\":{\"network\":{\"allow\":[\"a.org\",\"https://b\"]}}}",
+     "'sandbox.network': 'https://b': write HOST or HOST:PORT"},
+    {"a network of docker boxes",
+     "{\"sandbox\":{\"driver\":\"docker\",\"network\":{\"allow\":[\"a.org\"]}}"
+     "}",
+     "'sandbox.network': not yet for docker boxes"},
+    {"a network of a docker server",
+     "{\"mcpServers\":{\"a\":{\"command\":\"x\",\"sandbox\":\"docker\","
+     "\"network\":{\"allow\":[\"a.org\"]}}}}",
+     "'mcpServers.a.network': not yet for docker boxes"},
+    {"a network with an unknown key",
+     "{\"sandbox\":{\"network\":{\"alow\":[]}}}",
+     "unknown key 'sandbox.network.alow'; did you mean 'allow'?"},
     {"bad level", "{\"log\":{\"level\":\"loud\"}}",
      "'log.level' must be error"},
     {"old style reference",
@@ -797,6 +818,8 @@ static void compare(struct mo_json schema, const struct mo_keys *keys)
         check_row(k->name, mo_json_is(v, MO_JSON_OBJECT));
         check_row(k->name, mo_json_is(text, MO_JSON_STRING) && text.n > 2 &&
                                text.p[text.n - 2] != '.');
+        if (k->flags & MO_KEY_NONE)
+            v = mo_json_at(mo_json_get(v, "anyOf"), 1); /* behind "none" */
         check_row(k->name, mo_json_is(mo_json_get(v, "type"), MO_JSON_STRING));
         if (k->type == MO_KEY_SECTION)
             compare(v, k->sub);
@@ -805,6 +828,29 @@ static void compare(struct mo_json schema, const struct mo_keys *keys)
         if (k->type == MO_KEY_ARRAY)
             compare(mo_json_get(v, "items"), k->sub);
     }
+}
+
+static void test_network(void **state)
+{
+    const struct mo_config *c;
+    struct place p;
+
+    (void)state;
+    enter(&p);
+    put(&p, MO_CONFIG_FILE,
+        "{\"sandbox\":{\"network\":\"none\"},\"mcpServers\":{\"a\":{"
+        "\"command\":"
+        "\"x\",\"sandbox\":\"native\",\"network\":{\"allow\":[\"b.org\"],"
+        "\"maxConnections\":3}}}}");
+    assert_int_equal(load(&p), 0);
+    c = p.h.now;
+    assert_null(c->sandbox.network.json);
+    assert_string_equal(c->mcp.v[0].network.json,
+                        "{\"allow\":[\"b.org\"],\"maxConnections\":3,"
+                        "\"maxMegabytes\":10240,\"idleSeconds\":900,"
+                        "\"maxSeconds\":86400}");
+    mo_config_close(&p.h);
+    leave(&p);
 }
 
 static void test_schema_and_docs(void **state)
@@ -858,7 +904,8 @@ static void test_torture(void **state)
     enter(&p);
     put(&p, MO_CONFIG_FILE,
         "{\"mcpServers\":{\"a\":{\"command\":\"x\",\"args\":[\"\\u0041\"],"
-        "\"env\":{\"A\":\"b\"}}},\"approvals\":{\"rules\":[{\"tool\":\"x\"}]}"
+        "\"env\":{\"A\":\"b\"}}},\"sandbox\":{\"network\":{\"allow\":["
+        "\"a.org\"]}},\"approvals\":{\"rules\":[{\"tool\":\"x\"}]}"
         "}");
     put(&p, ".env", "PORT=1\n");
     torture(load_and_show, &p);
@@ -1071,6 +1118,7 @@ int main(void)
         cmocka_unit_test(test_readable_key_is_warned_about),
         cmocka_unit_test(test_getenv),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_network),
         cmocka_unit_test(test_schema_and_docs),
         cmocka_unit_test(test_torture),
     };

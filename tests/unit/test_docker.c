@@ -309,10 +309,16 @@ static void live(struct mo_loop *loop, struct life *l)
     struct mo_boxes_opts o = {
         .store = "s", .instance = "i", .engine = host, .dir = "/tmp"};
     struct mo_box_spec spec = {.limits = mo_box_limits_default, .image = "x"};
+    struct mo_box_spec with = spec;
     struct mo_boxes *bs;
+    struct mo_err e;
 
     if (mo_boxes_docker(loop, &o, &bs, NULL) < 0)
         return;
+    with.network = "{\"allow\":[\"a.org\"]}";
+    e.code = 0;
+    assert_true(mo_box_start(bs, &with, &box_cb, l, &l->b, &e) < 0);
+    assert_true(e.code == MO_ENOMEM || strstr(e.msg, "not yet for docker"));
     if (mo_box_start(bs, &spec, &box_cb, l, &l->b, NULL) == 0) {
         wait_for(loop, up_or_gone, l);
         if (l->b)

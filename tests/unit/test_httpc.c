@@ -657,7 +657,7 @@ static void no_proxy_is_direct(void **state)
         {"invalid", "nowhere.invalid", true},
         {".invalid", "nowhere.invalid", true},
         {"here.invalid", "nowhere.invalid", false},
-        {"0.0.0.0/33,::/0", "192.0.2.1", false},
+        {"0.0.0.0/33,::/0", "9.9.9.9", false},
     };
     char proxy[PATH_LEN + 16], url[PATH_LEN + 64];
 

@@ -66,7 +66,7 @@ struct filter {
 
 static void filter_init(struct filter *f, enum mo_seccomp_arch m)
 {
-    f->n = mo_seccomp_bpf(m, f->v);
+    f->n = mo_seccomp_bpf(m, false, f->v);
     f->arch = arches[m];
     assert_in_range(f->n, 1, MO_SECCOMP_BPF_MAX);
 }
@@ -211,6 +211,58 @@ static void test_rows(void **state)
                 check_row(r->name,
                           verdict(&f, r->nr[m], r->arg, r->value) == r->want);
         }
+    }
+}
+
+/* A box with a network: TCP and UDP, nothing else of IP, and every other row
+ * as before. */
+static void test_network(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t family, type, protocol;
+        uint32_t want;
+    } sockets[] = {
+        {"AF_UNIX", 1, 5, 0, ALLOW},
+        {"TCP", 2, 1, 0, ALLOW},
+        {"TCP over IPv6", 10, 1, 6, ALLOW},
+        {"UDP", 2, 2, 17, ALLOW},
+        {"UDP, flags", 10, 2 | 0x80800, 0, ALLOW},
+        {"TCP, a high bit", HIGH | 2, HIGH | 1, HIGH, ALLOW},
+        {"raw", 2, 3, 0, DENY},
+        {"raw, flags", 2, 3 | 0x80800, 1, DENY},
+        {"SOCK_PACKET", 2, 10, 0, DENY},
+        {"SCTP", 2, 1, 132, DENY},
+        {"SCTP messages", 10, 5, 132, DENY},
+        {"MPTCP", 2, 1, 262, DENY},
+        {"DCCP", 2, 6, 33, DENY},
+        {"UDP-Lite", 2, 2, 136, DENY},
+        {"ping", 2, 2, 1, DENY},
+        {"AF_UNSPEC", 0, 1, 0, DENY},
+        {"AF_NETLINK", 16, 2, 0, DENY},
+        {"AF_PACKET", 17, 2, 0, DENY},
+        {"AF_VSOCK", 40, 1, 0, DENY},
+    };
+    static const short nr[] = {198, 41};
+
+    (void)state;
+    for (int m = 0; m < MO_SECCOMP_ARCHES; m++) {
+        struct filter f = {.arch = arches[m]};
+
+        f.n = mo_seccomp_bpf((enum mo_seccomp_arch)m, true, f.v);
+        for (size_t i = 0; i < MO_COUNT(sockets); i++) {
+            struct seccomp_data d = {.nr = nr[m],
+                                     .arch = f.arch,
+                                     .args = {sockets[i].family,
+                                              sockets[i].type,
+                                              sockets[i].protocol}};
+
+            check_row(sockets[i].name, run(f.v, f.n, &d) == sockets[i].want);
+        }
+        for (size_t i = 0; i < MO_COUNT(rows); i++)
+            if (rows[i].nr[m] >= 0 && rows[i].nr[m] != nr[m])
+                check_row(rows[i].name, verdict(&f, rows[i].nr[m], rows[i].arg,
+                                                rows[i].value) == rows[i].want);
     }
 }
 
@@ -408,10 +460,10 @@ static void test_torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),    cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_x32),     cmocka_unit_test(test_all_numbers),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_profile_agrees),
-        cmocka_unit_test(test_torture),
+        cmocka_unit_test(test_rows),           cmocka_unit_test(test_network),
+        cmocka_unit_test(test_foreign),        cmocka_unit_test(test_x32),
+        cmocka_unit_test(test_all_numbers),    cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_profile_agrees), cmocka_unit_test(test_torture),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

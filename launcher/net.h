@@ -1,0 +1,28 @@
+/* net.h - the network of a box: every address is its own.
+ *
+ * The keeper moves to a fresh network namespace that has a loopback interface
+ * and two routes, by which every IPv4 and IPv6 address is local. No packet can
+ * leave it. On each allowed port one socket listens on all addresses, so it
+ * accepts what a program sends to any host; the kernel refuses other ports. UDP
+ * and TCP port 53 listen as well, for the box's name server.
+ *
+ * The keeper hands the sockets to its client, which decides about each
+ * connection (src/egress). The runs of a box share the namespace, so a
+ * restarted program finds the same network.
+ *
+ * On a kernel without IPv6 the sockets are of AF_INET; else they are of
+ * AF_INET6 and take both families. */
+#ifndef MO_LAUNCHER_NET_H
+#define MO_LAUNCHER_NET_H
+
+#include "codec/boxreq.h"
+
+struct mo_net {
+    int fds[MO_BOXREQ_PORTS + 2]; /* UDP 53, TCP 53, the ports in order */
+    unsigned n;                   /* 0: no network */
+};
+
+/* ports: "80,443". Needs the rights to create a namespace. */
+int mo_net_open(struct mo_net *x, const char *ports, struct mo_err *e);
+
+#endif

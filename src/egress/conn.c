@@ -1,0 +1,441 @@
+/* conn.c - one allowed connection of a box. See relay.h.
+ *
+ * Resolve, connect to an address that the rule permits, compare the host of a
+ * ClientHello, copy. `in` is the program's side, `out` the host's; `in` is not
+ * read before `out` is connected, so the kernel holds what the program sends.
+ *
+ * A connection ends once (end_conn) and is freed when its streams and its
+ * attempt to connect are gone. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "codec/client_hello.h"
+#include "egress/relay_priv.h"
+
+#define CONNECT_MS 10000 /* for each address */
+#define QUEUE_HIGH ((size_t)256 * 1024)
+#define FINISH_MS  30000 /* to send the rest after both sides have ended */
+
+struct conn {
+    struct mo_list node;    /* in x->conns */
+    struct mo_list waiting; /* in name->waiting */
+    struct mo_egress *x;
+    const struct mo_egress_rule *rule;
+    struct mo_egress_name *name; /* NULL: an address */
+    struct mo_ip to[MO_EGRESS_CACHE];
+    size_t nto, next; /* addresses; the next to try */
+    struct mo_ip ip;  /* the last that was tried */
+    unsigned port;
+    struct mo_dial *dial;
+    int in_fd; /* of `in`, which owns it */
+    struct mo_stream *in, *out;
+    bool in_eof, out_eof;
+    bool checked; /* what it begins with */
+    struct mo_buf hello;
+    uint64_t sent, received, began_ns, last_ns;
+    struct mo_timer timer;
+    bool ended, refused;
+    char reason[120];
+};
+
+/* --- the end ------------------------------------------------------------- */
+
+static void conn_maybe_free(struct conn *c)
+{
+    struct mo_egress *x = c->x;
+    char text[MO_IP_TEXT];
+    struct mo_egress_row row = {
+        .name = c->name ? c->name->text : "",
+        .address = text,
+        .port = c->port,
+        .allowed = !c->refused,
+        .rule = c->rule->text,
+        .reason = c->reason,
+        .sent = c->sent,
+        .received = c->received,
+        .ms = (mo_loop_now(x->loop) - c->began_ns) / MO_MS,
+    };
+
+    if (!c->ended || c->in || c->out || c->dial)
+        return;
+    mo_ip_text(&c->ip, text);
+    mo_list_del(&c->node);
+    x->nconns--;
+    mo_egress_report(x, &row);
+    mo_buf_fini(&c->hello);
+    mo_free(c);
+    mo_egress_maybe_free(x);
+}
+
+static void begin_end(struct conn *c, const char *reason)
+{
+    c->ended = true;
+    (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
+    mo_timer_stop(c->x->loop, &c->timer);
+    mo_list_del(&c->waiting);
+}
+
+/* Resets the program's side. The caller does not touch c any more. */
+static void end_conn(struct conn *c, const char *reason)
+{
+    if (c->ended)
+        return;
+    begin_end(c, reason);
+    if (c->dial)
+        mo_dial_cancel(c->dial);
+    if (c->in) {
+        mo_egress_set_reset(c->in_fd);
+        mo_stream_close(c->in, NULL);
+    }
+    if (c->out)
+        mo_stream_close(c->out, NULL);
+    conn_maybe_free(c);
+}
+
+static void refuse_conn(struct conn *c, const char *reason)
+{
+    if (!c->ended)
+        c->refused = true;
+    end_conn(c, reason);
+}
+
+/* Both sides have ended: the rest is sent, then it is closed. */
+static void finish_conn(struct conn *c)
+{
+    if (!c->in_eof || !c->out_eof || c->ended)
+        return;
+    begin_end(c, "closed");
+    mo_stream_finish(c->in, FINISH_MS);
+    mo_stream_finish(c->out, FINISH_MS);
+}
+
+static void on_timer(struct mo_timer *t)
+{
+    struct conn *c = mo_container_of(t, struct conn, timer);
+    const struct mo_egress_limits *l = &c->x->policy->limits;
+    uint64_t now = mo_loop_now(c->x->loop);
+    uint64_t old = (now - c->began_ns) / MO_MS,
+             idle = (now - c->last_ns) / MO_MS;
+    uint64_t left;
+
+    if (old >= l->life_ms) {
+        end_conn(c, "open for too long");
+        return;
+    }
+    if (idle >= l->idle_ms) {
+        end_conn(c, "idle for too long");
+        return;
+    }
+    left = l->life_ms - old;
+    if (l->idle_ms - idle < left)
+        left = l->idle_ms - idle;
+    mo_timer_start(c->x->loop, t, left);
+}
+
+/* --- copying ------------------------------------------------------------- */
+
+/* Returns false if the connection has ended. */
+static bool count_bytes(struct conn *c, uint64_t *of, size_t n)
+{
+    struct mo_egress *x = c->x;
+
+    *of += n;
+    x->bytes += n;
+    c->last_ns = mo_loop_now(x->loop);
+    if (x->bytes <= x->policy->limits.bytes)
+        return true;
+    end_conn(c, "too many bytes");
+    return false;
+}
+
+static void copy(struct conn *c, struct mo_stream *from, struct mo_stream *to,
+                 struct mo_span data)
+{
+    int rc = mo_stream_write(to, data);
+
+    if (rc == MO_EBUSY || rc == MO_ENOMEM)
+        end_conn(c, "out of memory");
+    else if (rc == 0 && mo_stream_queued(to) > QUEUE_HIGH)
+        mo_stream_pause(from); /* on_drain resumes it */
+}
+
+static bool names_host(const struct conn *c, const struct mo_hello *h)
+{
+    char host[MO_EGRESS_HOST_MAX + 1];
+
+    return mo_egress_host(mo_span(h->name, h->name_len), host) &&
+           strcmp(host, c->name->text) == 0;
+}
+
+/* The program has sent its first bytes. TLS to a name must be for this name. */
+static void check_first_bytes(struct conn *c, struct mo_span data)
+{
+    struct mo_hello h;
+    int rc = mo_buf_span(&c->hello, data);
+
+    if (rc == 0 && mo_hello_starts(mo_buf_view(&c->hello))) {
+        rc = mo_hello_read(mo_buf_view(&c->hello), &h);
+        if (rc == 0)
+            return; /* more must come */
+        if (rc == 1 && h.name_len == 0) {
+            refuse_conn(c, "TLS that names no host");
+            return;
+        }
+        if (rc == 1 && !names_host(c, &h)) {
+            refuse_conn(c, "TLS that names another host");
+            return;
+        }
+    }
+    if (rc < 0) {
+        refuse_conn(c, "TLS that cannot be read");
+        return;
+    }
+    c->checked = true;
+    copy(c, c->in, c->out, mo_buf_view(&c->hello));
+    if (!c->ended)
+        mo_buf_fini(&c->hello);
+}
+
+static void on_in_read(void *ctx, char *p, size_t n)
+{
+    struct conn *c = ctx;
+
+    if (!count_bytes(c, &c->sent, n))
+        return;
+    if (c->checked)
+        copy(c, c->in, c->out, mo_span(p, n));
+    else
+        check_first_bytes(c, mo_span(p, n));
+}
+
+static void on_out_read(void *ctx, char *p, size_t n)
+{
+    struct conn *c = ctx;
+
+    if (count_bytes(c, &c->received, n))
+        copy(c, c->out, c->in, mo_span(p, n));
+}
+
+static void on_in_eof(void *ctx)
+{
+    struct conn *c = ctx;
+
+    c->in_eof = true;
+    if (c->hello.len) {
+        refuse_conn(c, "TLS that cannot be read");
+        return;
+    }
+    mo_stream_shutdown(c->out);
+    finish_conn(c);
+}
+
+static void on_out_eof(void *ctx)
+{
+    struct conn *c = ctx;
+
+    c->out_eof = true;
+    mo_stream_shutdown(c->in);
+    finish_conn(c);
+}
+
+static void on_in_drain(void *ctx)
+{
+    struct conn *c = ctx;
+
+    if (c->out && !c->out_eof)
+        mo_stream_resume(c->out);
+}
+
+static void on_out_drain(void *ctx)
+{
+    struct conn *c = ctx;
+
+    if (c->in && !c->in_eof)
+        mo_stream_resume(c->in);
+}
+
+static void on_in_close(void *ctx, const struct mo_err *why)
+{
+    struct conn *c = ctx;
+
+    c->in = NULL;
+    if (c->ended)
+        conn_maybe_free(c);
+    else
+        end_conn(c, why ? "reset by the program" : "closed");
+}
+
+static void on_out_close(void *ctx, const struct mo_err *why)
+{
+    struct conn *c = ctx;
+
+    c->out = NULL;
+    if (c->ended)
+        conn_maybe_free(c);
+    else
+        end_conn(c, why ? "reset by the host" : "closed");
+}
+
+static const struct mo_stream_cb in_cb = {.on_read = on_in_read,
+                                          .on_eof = on_in_eof,
+                                          .on_drain = on_in_drain,
+                                          .on_close = on_in_close};
+static const struct mo_stream_cb out_cb = {.on_read = on_out_read,
+                                           .on_eof = on_out_eof,
+                                           .on_drain = on_out_drain,
+                                           .on_close = on_out_close};
+
+/* --- connecting ---------------------------------------------------------- */
+
+static void dial_next(struct conn *c, const struct mo_err *why);
+
+static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
+{
+    struct conn *c = ctx;
+
+    c->dial = NULL;
+    if (c->ended) {
+        if (s)
+            mo_stream_close(s, NULL);
+        conn_maybe_free(c);
+        return;
+    }
+    if (!s) {
+        dial_next(c, why);
+        return;
+    }
+    c->out = s;
+    c->last_ns = mo_loop_now(c->x->loop);
+    mo_stream_attach(s, &out_cb, c);
+    mo_stream_resume(c->in);
+}
+
+static void dial_next(struct conn *c, const struct mo_err *why)
+{
+    struct mo_err e;
+
+    while (c->next < c->nto) {
+        c->ip = c->to[c->next++];
+        if (mo_dial_ip(c->x->loop, &c->ip, c->port, CONNECT_MS, on_dialed, c,
+                       &c->dial, &e) == 0)
+            return;
+        why = &e;
+    }
+    end_conn(c, why->msg);
+}
+
+/* Drops the addresses that the rule does not permit, and connects. */
+static void use_found(struct conn *c)
+{
+    const struct mo_egress_name *n = c->name;
+
+    for (size_t i = 0; i < n->nfound; i++)
+        if (mo_egress_may_reach(c->rule, &n->found[i]))
+            c->to[c->nto++] = n->found[i];
+    if (c->nto == 0) {
+        c->ip = n->found[0];
+        refuse_conn(c, "its address is in a private network");
+        return;
+    }
+    dial_next(c, NULL);
+}
+
+void mo_egress_conn_resolved(struct mo_list *waiting, const struct mo_err *why)
+{
+    struct mo_list all;
+
+    mo_list_init(&all);
+    mo_list_splice(&all, waiting);
+    mo_list_drain (c, &all, struct conn, waiting) {
+        if (why)
+            end_conn(c, why->msg);
+        else
+            use_found(c);
+    }
+}
+
+static void find_address(struct conn *c)
+{
+    if (c->rule->fixed) {
+        c->to[c->nto++] = c->rule->ip;
+        dial_next(c, NULL);
+        return;
+    }
+    mo_list_push(&c->name->waiting, &c->waiting);
+    if (mo_egress_lookup(c->x, c->name)) {
+        mo_list_del(&c->waiting);
+        use_found(c);
+    }
+}
+
+/* --- start --------------------------------------------------------------- */
+
+static struct conn *conn_new(struct mo_egress *x, int fd)
+{
+    mo_autofd int own = fd;
+    struct conn *c = mo_new(struct conn);
+    int on = 1;
+
+    if (!c)
+        return NULL;
+    (void)setsockopt(own, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    c->in_fd = mo_take_fd(&own); /* the stream's, also on failure */
+    if (mo_stream_from_fds(x->loop, c->in_fd, c->in_fd, &c->in, NULL) < 0) {
+        mo_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void mo_egress_conn_start(struct mo_egress *x, int fd,
+                          const struct mo_egress_rule *rule,
+                          struct mo_egress_name *name, const struct mo_ip *ip,
+                          unsigned port)
+{
+    struct conn *c = conn_new(x, fd);
+
+    if (!c)
+        return;
+    c->x = x;
+    c->rule = rule;
+    c->name = name;
+    c->ip = *ip;
+    c->port = port;
+    c->checked = name == NULL;
+    c->began_ns = c->last_ns = mo_loop_now(x->loop);
+    mo_buf_init(&c->hello, MO_HELLO_MAX + QUEUE_HIGH);
+    mo_timer_init(&c->timer, on_timer);
+    mo_list_init(&c->waiting);
+    mo_list_push(&x->conns, &c->node);
+    x->nconns++;
+    mo_stream_attach(c->in, &in_cb, c);
+    mo_stream_pause(c->in);
+    mo_timer_start(x->loop, &c->timer, 1);
+    find_address(c);
+}
+
+void mo_egress_conns_reset(struct mo_egress *x)
+{
+    struct mo_list all;
+
+    mo_list_init(&all);
+    mo_list_splice(&all, &x->conns);
+    while (!mo_list_empty(&all)) {
+        struct conn *c =
+            mo_container_of(mo_list_shift(&all), struct conn, node);
+
+        mo_list_push(&x->conns, &c->node);
+        if (c->in) /* also one that is about to finish */
+            mo_egress_set_reset(c->in_fd);
+        if (!c->ended) {
+            end_conn(c, "the box has ended");
+            continue;
+        }
+        if (c->in)
+            mo_stream_close(c->in, NULL);
+        if (c->out)
+            mo_stream_close(c->out, NULL);
+    }
+}

@@ -1,0 +1,308 @@
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "egress/relay_priv.h"
+
+#define ACCEPTS         64 /* at a time, so that the rest of the loop runs */
+#define RETRY_MS        100
+#define REPORTS_PER_S   10
+#define REPORTS_AT_ONCE 50
+
+/* --- reports ------------------------------------------------------------- */
+
+/* A box that causes many refusals must not fill the disk. */
+static bool may_report(struct mo_egress *x)
+{
+    uint64_t now = mo_loop_now(x->loop);
+
+    x->reports += (double)(now - x->reports_ns) / 1e9 * REPORTS_PER_S;
+    if (x->reports > REPORTS_AT_ONCE)
+        x->reports = REPORTS_AT_ONCE;
+    x->reports_ns = now;
+    if (x->reports < 1)
+        return false;
+    x->reports -= 1;
+    return true;
+}
+
+void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row)
+{
+    if (!x->on_row)
+        return;
+    if (!row->allowed && !may_report(x)) {
+        x->uncounted++;
+        return;
+    }
+    row->uncounted = x->uncounted;
+    x->uncounted = 0;
+    x->on_row(x->ctx, row);
+}
+
+/* --- accepting ----------------------------------------------------------- */
+
+void mo_egress_set_reset(int fd)
+{
+    struct linger now = {.l_onoff = 1};
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
+static void refuse(struct mo_egress *x, int fd, const struct mo_egress_name *n,
+                   const struct mo_ip *ip, unsigned port, const char *reason)
+{
+    char text[MO_IP_TEXT];
+    struct mo_egress_row row = {.name = n ? n->text : "",
+                                .address = text,
+                                .port = port,
+                                .rule = "",
+                                .reason = reason};
+
+    mo_egress_set_reset(fd);
+    mo_close_fd(&fd);
+    mo_ip_text(ip, text);
+    mo_egress_report(x, &row);
+}
+
+/* The address that the program wanted. */
+static bool wanted_address(int fd, struct mo_ip *ip, unsigned *port)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } a = {.v6 = {.sin6_family = AF_UNSPEC}};
+    socklen_t n = sizeof(a);
+
+    if (getsockname(fd, &a.any, &n) < 0)
+        return false;
+    *ip = (struct mo_ip){{[10] = 0xFF, [11] = 0xFF}};
+    if (a.any.sa_family == AF_INET6)
+        memcpy(ip->b, &a.v6.sin6_addr, 16);
+    else
+        memcpy(ip->b + 12, &a.v4.sin_addr, 4);
+    *port = ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
+    return true;
+}
+
+static void decide(struct mo_egress *x, int fd)
+{
+    const struct mo_egress_limits *l = &x->policy->limits;
+    const struct mo_egress_rule *rule;
+    struct mo_egress_name *name;
+    struct mo_ip ip;
+    unsigned port;
+
+    if (!wanted_address(fd, &ip, &port)) {
+        mo_close_fd(&fd);
+        return;
+    }
+    name = mo_egress_names_at(&x->names, &ip);
+    rule = name ? mo_egress_find_name(x->policy, name->text, (uint16_t)port)
+                : mo_egress_find_address(x->policy, &ip, (uint16_t)port);
+    if (!rule)
+        refuse(x, fd, name, &ip, port, "not allowed");
+    else if (x->nconns >= l->connections)
+        refuse(x, fd, name, &ip, port, "too many connections");
+    else if (x->bytes >= l->bytes)
+        refuse(x, fd, name, &ip, port, "too many bytes");
+    else
+        mo_egress_conn_start(x, fd, rule, name, &ip, port);
+}
+
+static void pause_all(struct mo_egress *x, bool paused)
+{
+    for (size_t i = 1; i < x->nwatches; i++)
+        mo_watch_pause(x->watches[i], paused);
+}
+
+static void on_retry(struct mo_timer *t)
+{
+    pause_all(mo_container_of(t, struct mo_egress, retry), false);
+}
+
+/* Returns -1 when there is none, or none can be had now. */
+static int accept_one(struct mo_egress *x, int listener)
+{
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0 || errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
+        return fd;
+    /* no descriptors or no memory: the connection stays in the queue */
+    pause_all(x, true);
+    mo_timer_start(x->loop, &x->retry, RETRY_MS);
+    return -1;
+}
+
+static void on_dns_connection(void *ctx, int listener)
+{
+    struct mo_egress *x = ctx;
+
+    for (int i = 0; i < ACCEPTS; i++) {
+        int fd = accept_one(x, listener);
+
+        if (fd < 0)
+            return;
+        mo_egress_dns_accept(x, fd);
+    }
+}
+
+static void on_connection(void *ctx, int listener)
+{
+    struct mo_egress *x = ctx;
+
+    for (int i = 0; i < ACCEPTS; i++) {
+        int fd = accept_one(x, listener);
+
+        if (fd < 0)
+            return;
+        decide(x, fd);
+    }
+}
+
+/* --- open and close ------------------------------------------------------ */
+
+static void relay_free(struct mo_egress *x)
+{
+    mo_timer_stop(x->loop, &x->retry);
+    mo_egress_names_fini(&x->names);
+    mo_egress_policy_free(x->policy);
+    mo_free(x);
+}
+
+static void on_gone(struct mo_later *d)
+{
+    struct mo_egress *x = mo_container_of(d, struct mo_egress, later);
+    struct mo_gone gone = x->gone;
+
+    if (x->uncounted && x->on_row) {
+        struct mo_egress_row row = {.name = "",
+                                    .address = "",
+                                    .rule = "",
+                                    .reason = "more refusals",
+                                    .uncounted = x->uncounted};
+
+        x->on_row(x->ctx, &row);
+    }
+    relay_free(x);
+    mo_gone_fire(gone);
+}
+
+void mo_egress_maybe_free(struct mo_egress *x)
+{
+    if (x->closing && mo_list_empty(&x->conns) && mo_list_empty(&x->dns))
+        mo_loop_defer(x->loop, &x->later);
+}
+
+static void close_watches(struct mo_egress *x)
+{
+    while (x->nwatches)
+        mo_watch_close(x->watches[--x->nwatches]);
+}
+
+void mo_egress_close(struct mo_egress *x, void (*gone)(void *ctx), void *ctx)
+{
+    x->closing = true;
+    x->gone = (struct mo_gone){gone, ctx};
+    close_watches(x);
+    mo_egress_lookups_drop(x);
+    mo_egress_conns_reset(x);
+    mo_egress_dns_reset(x);
+    mo_egress_maybe_free(x);
+}
+
+/* Answers must come from the address that was asked. */
+static bool set_up_dns(int fd, bool *v6)
+{
+    int family = 0, on = 1;
+    socklen_t n = sizeof(family);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &n) < 0)
+        return false;
+    *v6 = family == AF_INET6;
+    if (*v6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on));
+    return setsockopt(fd, *v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                      *v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on,
+                      sizeof(on)) == 0;
+}
+
+static int open_watches(struct mo_egress *x, const struct mo_egress_opts *o,
+                        struct mo_err *e)
+{
+    int rc = 0;
+
+    if (o->nfds < 2 || o->nfds > MO_EGRESS_FDS_MAX ||
+        !set_up_dns(o->fds[0], &x->zone.v6))
+        return mo_fail(e, MO_EINVAL, "these are not the sockets of a box");
+    for (size_t i = 0; rc == 0 && i < o->nfds; i++) {
+        rc = mo_watch_open(x->loop, mo_take_fd(&o->fds[i]),
+                           i == 0   ? mo_egress_dns_datagram
+                           : i == 1 ? on_dns_connection
+                                    : on_connection,
+                           x, &x->watches[i], e);
+        x->nwatches += rc == 0;
+    }
+    return rc;
+}
+
+/* Hosts that are named get their addresses at once: a program that has cached
+ * one finds it there after a restart of this process. */
+static int add_hosts(struct mo_egress *x)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < x->policy->n; i++) {
+        struct mo_egress_name *n;
+
+        if (x->policy->rules[i].kind == MO_EGRESS_HOST)
+            rc = mo_egress_names_add(&x->names, x->policy->rules[i].host, &n);
+    }
+    return rc;
+}
+
+static struct mo_egress *relay_new(struct mo_loop *l,
+                                   const struct mo_egress_opts *o)
+{
+    struct mo_egress *x = mo_new(struct mo_egress);
+
+    if (!x) {
+        mo_egress_policy_free(o->policy);
+        return NULL;
+    }
+    x->loop = l;
+    x->policy = o->policy;
+    x->zone = (struct mo_egress_zone){x->policy, &x->names, false};
+    x->on_row = o->on_row;
+    x->ctx = o->ctx;
+    x->reports = REPORTS_AT_ONCE;
+    x->reports_ns = mo_loop_now(l);
+    mo_egress_names_init(&x->names);
+    mo_timer_init(&x->retry, on_retry);
+    mo_later_init(&x->later, on_gone);
+    mo_list_init(&x->conns);
+    mo_list_init(&x->dns);
+    mo_list_init(&x->queue);
+    return x;
+}
+
+int mo_egress_open(struct mo_loop *l, const struct mo_egress_opts *o,
+                   struct mo_egress **out, struct mo_err *e)
+{
+    struct mo_egress *x = relay_new(l, o);
+    int rc = x ? 0 : mo_fail(e, MO_ENOMEM, "network");
+
+    if (rc == 0)
+        rc = open_watches(x, o, e);
+    if (rc == 0 && add_hosts(x) < 0)
+        rc = mo_fail(e, MO_ENOMEM, "network");
+    for (size_t i = 0; rc < 0 && i < o->nfds; i++)
+        mo_close_fd(&o->fds[i]);
+    if (rc == 0) {
+        *out = x;
+    } else if (x) {
+        close_watches(x);
+        relay_free(x);
+    }
+    return rc;
+}

@@ -1,0 +1,63 @@
+/* relay.h - the outside of a box's network.
+ *
+ * Takes the sockets that listen inside the box (launcher/net.h) and decides
+ * about every connection that a program in the box opens:
+ *
+ *  1. The address that the program wanted stands for a name (names.h) or is an
+ *     address; a rule of the policy must allow it at this port.
+ *  2. A name is resolved outside, by the system. Addresses that the rule does
+ *     not permit are dropped; the connection goes to one of those that were
+ *     checked, so a second answer of the name server has no effect.
+ *  3. If the program speaks TLS, the host in its ClientHello must be the name.
+ *     Nothing is sent before that. For an allowed address there is no name to
+ *     compare.
+ *  4. Bytes are copied both ways. The end of input is passed on, too.
+ *
+ * A refused connection is reset. UDP exists only for DNS (name_server.h).
+ *
+ * Each connection is reported once, when it has ended or was refused. If a box
+ * causes refusals faster than REPORTS_PER_S, some are only counted.
+ *
+ * Limits: those of the policy; MO_EGRESS_LOOKUPS names of a box are resolved at
+ * a time; 16 KiB of a ClientHello.
+ *
+ * Not seen: what is inside TLS. A program can name an allowed host in its
+ * ClientHello and another one inside, if both are behind the same front end. */
+#ifndef MO_EGRESS_RELAY_H
+#define MO_EGRESS_RELAY_H
+
+#include "egress/policy.h"
+#include "loop/loop.h"
+
+#define MO_EGRESS_LOOKUPS 2
+
+struct mo_egress;
+
+struct mo_egress_row {
+    const char *name;    /* the host, or "" for an address */
+    const char *address; /* where it went, or was to go; without the port */
+    unsigned port;
+    bool allowed;
+    const char *rule;        /* the entry that allowed it, or "" */
+    const char *reason;      /* why it was refused or ended */
+    uint64_t sent, received; /* bytes, seen from the box */
+    uint64_t ms;
+    unsigned uncounted; /* refusals before this one that were not reported */
+};
+
+typedef void mo_egress_row_fn(void *ctx, const struct mo_egress_row *row);
+
+struct mo_egress_opts {
+    struct mo_egress_policy *policy; /* owned from then on, also on failure */
+    int *fds; /* likewise; UDP 53, TCP 53, then the ports. Set to -1. */
+    size_t nfds;
+    mo_egress_row_fn *on_row; /* may be NULL */
+    void *ctx;
+};
+
+int mo_egress_open(struct mo_loop *l, const struct mo_egress_opts *o,
+                   struct mo_egress **out, struct mo_err *e);
+/* Resets all connections and reports them; then gone(ctx), later. */
+void mo_egress_close(struct mo_egress *x, void (*gone)(void *ctx), void *ctx);
+
+#endif

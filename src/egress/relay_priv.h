@@ -1,0 +1,77 @@
+/* relay_priv.h - shared by the files of the relay. See relay.h.
+ *
+ *   relay.c   the sockets, the decision, the reports
+ *   conn.c    one connection, from the decision to its end
+ *   lookup.c  names resolved outside
+ *   dnsd.c    DNS over UDP and TCP */
+#ifndef MO_EGRESS_RELAY_PRIV_H
+#define MO_EGRESS_RELAY_PRIV_H
+
+#include "egress/name_server.h"
+#include "egress/relay.h"
+#include "loop/net.h"
+#include "loop/resolve.h"
+#include "loop/watch.h"
+
+#define MO_EGRESS_FDS_MAX (MO_EGRESS_PORTS_MAX + 2)
+
+struct mo_egress {
+    struct mo_loop *loop;
+    struct mo_egress_policy *policy;
+    struct mo_egress_names names;
+    struct mo_egress_zone zone;
+    struct mo_watch *watches[MO_EGRESS_FDS_MAX];
+    size_t nwatches;
+    struct mo_timer retry; /* out of descriptors: accept again */
+    struct mo_list conns;  /* struct conn */
+    struct mo_list dns;    /* struct dns_conn */
+    unsigned nconns;       /* connections to hosts */
+    unsigned ndns;         /* connections to the name server */
+    uint64_t bytes;        /* relayed */
+    unsigned lookups;      /* running */
+    struct mo_list queue;  /* struct mo_egress_name, to be resolved */
+    double reports;        /* refusals that may be reported now */
+    uint64_t reports_ns;   /* when that was counted */
+    unsigned uncounted;
+    mo_egress_row_fn *on_row;
+    void *ctx;
+    bool closing;
+    struct mo_later later;
+    struct mo_gone gone;
+};
+
+/* --- relay.c ------------------------------------------------------------- */
+
+void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row);
+/* Called by each connection when it is gone. */
+void mo_egress_maybe_free(struct mo_egress *x);
+/* The connection is reset, not ended, when it is closed. */
+void mo_egress_set_reset(int fd);
+
+/* --- conn.c -------------------------------------------------------------- */
+
+struct conn;
+
+/* Owns fd. name is NULL for an address. */
+void mo_egress_conn_start(struct mo_egress *x, int fd,
+                          const struct mo_egress_rule *rule,
+                          struct mo_egress_name *name, const struct mo_ip *ip,
+                          unsigned port);
+/* The name was resolved, or was not (why). */
+void mo_egress_conn_resolved(struct mo_list *waiting, const struct mo_err *why);
+void mo_egress_conns_reset(struct mo_egress *x);
+
+/* --- lookup.c ------------------------------------------------------------ */
+
+/* True: n->found is valid now. False: mo_egress_conn_resolved() follows for
+ * those in n->waiting. */
+bool mo_egress_lookup(struct mo_egress *x, struct mo_egress_name *n);
+void mo_egress_lookups_drop(struct mo_egress *x);
+
+/* --- dnsd.c -------------------------------------------------------------- */
+
+void mo_egress_dns_datagram(void *ctx, int fd); /* as mo_watch_open() wants */
+void mo_egress_dns_accept(struct mo_egress *x, int fd); /* owns fd */
+void mo_egress_dns_reset(struct mo_egress *x);
+
+#endif

@@ -1,0 +1,94 @@
+// Boxes with a network, and hosts for them: TLS, HTTP and plain TCP servers on
+// this machine that a box reaches by names such as api.test.
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttp } from 'node:http';
+import { createServer as createHttps } from 'node:https';
+import { createServer as createTcp } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { bin } from './gateway.mjs';
+import { client1, text } from './mcp_talk.mjs';
+import { Home } from './sessions.mjs';
+
+/** A certificate for these names, which is its own authority. */
+export function certificate(names) {
+  const dir = mkdtempSync(join(tmpdir(), 'mo-egress-'));
+  try {
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1',
+      '-nodes', '-days', '2', '-subj', '/CN=test', '-keyout', join(dir, 'key'), '-out', join(dir, 'cert'),
+      '-addext', `subjectAltName=${names.map((n) => `DNS:${n}`).join()}`], { stdio: 'ignore' });
+    return { key: readFileSync(join(dir, 'key')), cert: readFileSync(join(dir, 'cert'), 'utf8') };
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+}
+
+/** Servers on 127.0.0.1 that are closed together. */
+export class Hosts {
+  servers = [];
+
+  async listen(server) {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    this.servers.push(server);
+    return server.address().port;
+  }
+
+  http(answer) {
+    return this.listen(createHttp(answer));
+  }
+
+  tls(pair, answer) {
+    return this.listen(createHttps(pair, answer));
+  }
+
+  tcp(serve) {
+    return this.listen(createTcp({ allowHalfOpen: true }, (s) => {
+      s.on('error', () => {});
+      serve(s);
+    }));
+  }
+
+  close() {
+    for (const s of this.servers) {
+      s.closeAllConnections?.();
+      s.close();
+    }
+  }
+}
+
+/** A gateway whose server `t` is the toolbox in a box with this network. */
+export class NetBox {
+  static async open(network, { env = {}, level = 'info' } = {}) {
+    const it = new NetBox();
+    it.home = new Home({
+      mcpServers: { t: { command: 'mo-toolbox', sandbox: 'native', memoryMb: 512, cpus: 2, pids: 256, network, env } },
+      log: { level },
+    });
+    it.log = '';
+    const transport = new StdioClientTransport({
+      command: bin,
+      args: ['gateway', '--config', it.home.config],
+      env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' },
+      stderr: 'pipe',
+    });
+    transport.stderr.on('data', (d) => { it.log += d; });
+    Object.assign(it, client1());
+    await it.client.connect(transport);
+    return it;
+  }
+
+  /** What a shell command in the box prints, with its exit code at the end. */
+  async run(command) {
+    return text(await this.call({ name: 'execute_command',
+      arguments: { command: `(${command}\n) 2>&1; echo "exit $?"` } })).trim();
+  }
+
+  async close() {
+    await this.client.close();
+    this.home.removeAll();
+  }
+}

@@ -1,0 +1,898 @@
+/* The relay, with a real namespace of launcher/net.c.
+ *
+ * Each case forks a child that moves to such a namespace, passes its sockets to
+ * the test and then acts as the program in the box. The test relays, with an
+ * echo server on 127.0.0.1. */
+#include "egress/relay.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codec/dns.h"
+#include "launcher/net.h"
+#include "loop/net.h"
+#include "loop/watch.h"
+#include "mo_net.h"
+
+#define ROWS_MAX 64
+
+struct row {
+    char name[64], address[MO_IP_TEXT], rule[64], reason[120];
+    bool allowed;
+    unsigned port, uncounted;
+    uint64_t sent, received;
+};
+
+struct world {
+    struct mo_loop *l;
+    struct mo_listener *echo;
+    unsigned port; /* of the echo server */
+    struct mo_egress *x;
+    bool gone;
+    pid_t pid;
+    struct mo_watch *end; /* of the child */
+    int status;
+    bool exited;
+    struct row rows[ROWS_MAX];
+    size_t nrows;
+};
+
+/* --- a resolver that answers with private addresses ---------------------- */
+
+static int lookups;
+
+static struct addrinfo *new_result(const char *text, struct addrinfo *next)
+{
+    struct addrinfo *ai = calloc(1, sizeof(*ai));
+    struct sockaddr_in6 *a6 = calloc(1, sizeof(*a6));
+    struct sockaddr_in *a4 = (struct sockaddr_in *)(void *)a6;
+    struct mo_ip ip;
+    bool v4;
+
+    assert_true(mo_ip_parse(mo_span_cstr(text), &ip));
+    v4 = mo_ip_is_v4(&ip);
+    *ai = (struct addrinfo){.ai_family = v4 ? AF_INET : AF_INET6,
+                            .ai_addr = (struct sockaddr *)a6,
+                            .ai_addrlen = v4 ? sizeof(*a4) : sizeof(*a6),
+                            .ai_next = next};
+    a6->sin6_family = (sa_family_t)ai->ai_family;
+    if (v4)
+        memcpy(&a4->sin_addr, ip.b + 12, 4);
+    else
+        memcpy(&a6->sin6_addr, ip.b, 16);
+    return ai;
+}
+
+/* Also called for the address of the echo server. */
+int getaddrinfo(const char *name, const char *service,
+                const struct addrinfo *hints, struct addrinfo **out)
+{
+    static const char *const private[] = {
+        "10.0.0.1", "127.0.0.1",     "169.254.169.254", "100.64.0.1",
+        "::1",      "fd00:ec2::254", "64:ff9b::a00:1",  "192.0.2.1",
+    };
+
+    (void)service;
+    (void)hints;
+    *out = NULL;
+    if (strcmp(name, "127.0.0.1") == 0) {
+        *out = new_result(name, NULL);
+        return 0;
+    }
+    lookups++;
+    if (strcmp(name, "private.test") != 0)
+        return EAI_NONAME;
+    for (size_t i = 0; i < MO_COUNT(private); i++)
+        *out = new_result(private[i], *out);
+    return 0;
+}
+
+void freeaddrinfo(struct addrinfo *ai)
+{
+    while (ai) {
+        struct addrinfo *next = ai->ai_next;
+
+        free(ai->ai_addr);
+        free(ai);
+        ai = next;
+    }
+}
+
+/* --- in the child: failures are exit codes, by line ---------------------- */
+
+#define must(cond)                                                             \
+    do {                                                                       \
+        if (!(cond)) {                                                         \
+            fprintf(stderr, "child: line %d: %s, errno %d\n", __LINE__, #cond, \
+                    errno);                                                    \
+            _exit(1);                                                          \
+        }                                                                      \
+    } while (0)
+
+static int dial(const char *ip, unsigned port)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6,
+                             .sin6_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    struct mo_ip to;
+
+    must(mo_ip_parse(mo_span_cstr(ip), &to));
+    memcpy(&a.sin6_addr, to.b, 16);
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+        return fd;
+    (void)close(fd);
+    return -errno;
+}
+
+/* Sends, ends its output, reads all. Returns bytes, or -errno. */
+static ssize_t talk(int fd, struct mo_span out, char *in, size_t max)
+{
+    size_t got = 0;
+    ssize_t n = 0;
+
+    if (out.n && send(fd, out.p, out.n, MSG_NOSIGNAL) != (ssize_t)out.n)
+        return -errno;
+    (void)shutdown(fd, SHUT_WR);
+    while (got < max) {
+        n = recv(fd, in + got, max - got, 0);
+        if (n <= 0)
+            break;
+        got += (size_t)n;
+    }
+    n = n < 0 ? -errno : (ssize_t)got;
+    (void)close(fd);
+    return n;
+}
+
+/* The connection is accepted by the kernel and reset by the relay. */
+static bool is_reset(int fd, struct mo_span out)
+{
+    char in[64];
+    ssize_t n;
+
+    if (fd < 0)
+        return fd == -ECONNRESET;
+    n = talk(fd, out, in, sizeof(in));
+    return n == -ECONNRESET || n == -EPIPE;
+}
+
+static size_t put_query(char *q, const char *name, int type)
+{
+    static const char head[12] = {0x12, 0x34, 1, 0, 0, 1};
+    struct mo_span rest = mo_span_cstr(name);
+    size_t n = sizeof(head);
+
+    memcpy(q, head, sizeof(head));
+    while (rest.p) {
+        struct mo_span label = mo_span_cut(&rest, '.');
+
+        q[n++] = (char)label.n;
+        memcpy(q + n, label.p, label.n);
+        n += label.n;
+    }
+    memcpy(q + n, (char[]){0, 0, (char)type, 0, 1}, 5);
+    return n + 5;
+}
+
+/* The address in an answer; false: there is none. */
+static bool read_answer(const char *a, size_t n, int type, char *out)
+{
+    struct mo_ip ip = {{[10] = 0xFF, [11] = 0xFF}};
+    size_t len = type == MO_DNS_A ? 4 : 16;
+
+    if (n < 12 + len || a[7] != 1)
+        return false;
+    memcpy(ip.b + 16 - len, a + n - len, len);
+    mo_ip_text(&ip, out);
+    return true;
+}
+
+/* Asks the name server at `server`. Returns the code of the answer. */
+static int ask(const char *server, const char *name, int type, char *out)
+{
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(53)};
+    int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+    struct mo_ip to;
+    char q[512];
+    size_t len = put_query(q, name, type);
+    ssize_t n;
+
+    must(mo_ip_parse(mo_span_cstr(server), &to));
+    memcpy(&a.sin6_addr, to.b, 16);
+    /* connected: answers of another address would not be received */
+    must(connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0);
+    must(send(fd, q, len, 0) == (ssize_t)len);
+    n = recv(fd, q, sizeof(q), 0);
+    must(n >= 12);
+    (void)close(fd);
+    *out = '\0';
+    (void)read_answer(q, (size_t)n, type, out);
+    return q[3] & 15;
+}
+
+static void send_fds(int sock, const struct mo_net *net)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(net->fds))];
+    } c = {.room = {0}};
+    char byte = (char)net->n;
+    struct iovec v = {&byte, 1};
+    struct msghdr m = {.msg_iov = &v,
+                       .msg_iovlen = 1,
+                       .msg_control = &c,
+                       .msg_controllen = CMSG_SPACE(net->n * sizeof(int))};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+
+    h->cmsg_level = SOL_SOCKET;
+    h->cmsg_type = SCM_RIGHTS;
+    h->cmsg_len = CMSG_LEN(net->n * sizeof(int));
+    memcpy(CMSG_DATA(h), net->fds, net->n * sizeof(int));
+    must(sendmsg(sock, &m, 0) == 1);
+}
+
+/* --- the test's side ----------------------------------------------------- */
+
+struct echo {
+    struct mo_stream *s;
+};
+
+static void echo_read(void *ctx, char *p, size_t n)
+{
+    struct echo *c = ctx;
+
+    (void)mo_stream_write(c->s, mo_span(p, n));
+}
+
+static void echo_eof(void *ctx)
+{
+    struct echo *c = ctx;
+
+    mo_stream_finish(c->s, WAIT_MS);
+}
+
+static void echo_close(void *ctx, const struct mo_err *why)
+{
+    (void)why;
+    mo_free(ctx);
+}
+
+static void on_accept(void *ctx, struct mo_stream *s)
+{
+    static const struct mo_stream_cb cb = {
+        .on_read = echo_read, .on_eof = echo_eof, .on_close = echo_close};
+    struct echo *c = mo_new(struct echo);
+
+    (void)ctx;
+    assert_non_null(c);
+    c->s = s;
+    mo_stream_attach(s, &cb, c);
+}
+
+static void on_row(void *ctx, const struct mo_egress_row *row)
+{
+    struct world *w = ctx;
+    struct row *r = &w->rows[w->nrows];
+
+    assert_true(w->nrows < ROWS_MAX);
+    w->nrows++;
+    (void)snprintf(r->name, sizeof(r->name), "%s", row->name);
+    (void)snprintf(r->address, sizeof(r->address), "%s", row->address);
+    (void)snprintf(r->rule, sizeof(r->rule), "%s", row->rule);
+    (void)snprintf(r->reason, sizeof(r->reason), "%s", row->reason);
+    r->allowed = row->allowed;
+    r->port = row->port;
+    r->uncounted = row->uncounted;
+    r->sent = row->sent;
+    r->received = row->received;
+}
+
+static int take_fds(int sock, int *fds)
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(int) * (MO_BOXREQ_PORTS + 2))];
+    } c;
+    char byte;
+    struct iovec v = {&byte, 1};
+    struct msghdr m = {.msg_iov = &v,
+                       .msg_iovlen = 1,
+                       .msg_control = &c,
+                       .msg_controllen = sizeof(c)};
+
+    assert_int_equal(recvmsg(sock, &m, MSG_CMSG_CLOEXEC), 1);
+    memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), (size_t)byte * sizeof(int));
+    return byte;
+}
+
+static void on_child_end(void *ctx, int fd)
+{
+    struct world *w = ctx;
+
+    (void)fd;
+    assert_int_equal(waitpid(w->pid, &w->status, 0), w->pid);
+    w->exited = true;
+    mo_watch_close(mo_take_ptr(&w->end));
+}
+
+static void on_gone(void *ctx)
+{
+    ((struct world *)ctx)->gone = true;
+}
+
+static bool has_exited(void *ctx)
+{
+    return ((struct world *)ctx)->exited;
+}
+
+static bool is_gone(void *ctx)
+{
+    return ((struct world *)ctx)->gone;
+}
+
+static void run_child(int sock, int life, const char *ports, unsigned port,
+                      void (*program)(unsigned port))
+{
+    struct mo_net net;
+    struct mo_err e;
+    char go;
+
+    must(geteuid() == 0 || unshare(CLONE_NEWUSER) == 0);
+    if (mo_net_open(&net, ports, &e) < 0) {
+        fprintf(stderr, "%s\n", e.msg);
+        _exit(1);
+    }
+    send_fds(sock, &net);
+    for (unsigned i = 0; i < net.n; i++)
+        (void)close(net.fds[i]);
+    must(read(sock, &go, 1) == 1);
+    (void)life; /* its end tells the test that we are gone */
+    program(port);
+    _exit(0);
+}
+
+/* PORT in json is that of the echo server. */
+static void setup(struct world *w, const char *json,
+                  void (*program)(unsigned port))
+{
+    struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
+    struct mo_egress_opts o = {.on_row = on_row, .ctx = w};
+    mo_autobuf struct mo_buf text = {.max = 4096}, ports = {.max = 256};
+    int sock[2], life[2], fds[MO_BOXREQ_PORTS + 2];
+    struct mo_err e;
+
+    *w = (struct world){.l = loop_new()};
+    assert_int_equal(mo_listen(w->l, &lo, on_accept, NULL, &w->echo, &e), 0);
+    w->port = mo_listener_port(w->echo);
+    for (struct mo_span rest = mo_span_cstr(json); rest.n;) {
+        ptrdiff_t at = mo_span_search(rest, MO_SPAN("PORT"));
+
+        mo_buf_span(&text, mo_span_take(&rest, at < 0 ? rest.n : (size_t)at));
+        if (mo_span_strip(&rest, MO_SPAN("PORT")))
+            mo_buf_u64(&text, w->port);
+    }
+    if (mo_egress_policy_read(mo_span_cstr(mo_buf_cstr(&text)), &o.policy, &e))
+        fail_msg("%s", e.msg);
+    for (size_t i = 0; i < o.policy->nports; i++)
+        (void)mo_buf_printf(&ports, "%s%u", i ? "," : "", o.policy->ports[i]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sock), 0);
+    assert_int_equal(pipe(life), 0);
+    w->pid = fork();
+    assert_true(w->pid >= 0);
+    if (w->pid == 0) {
+        (void)close(life[0]);
+        run_child(sock[1], life[1], mo_buf_cstr(&ports), w->port, program);
+    }
+    (void)close(life[1]);
+    (void)close(sock[1]);
+    o.nfds = (size_t)take_fds(sock[0], fds);
+    o.fds = fds;
+    if (mo_egress_open(w->l, &o, &w->x, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(mo_watch_open(w->l, life[0], on_child_end, w, &w->end, &e),
+                     0);
+    assert_int_equal(write(sock[0], "g", 1), 1);
+    (void)close(sock[0]);
+}
+
+static void teardown(struct world *w)
+{
+    wait_for(w->l, has_exited, w);
+    assert_true(WIFEXITED(w->status));
+    assert_int_equal(WEXITSTATUS(w->status), 0);
+    mo_egress_close(w->x, on_gone, w);
+    assert_false(w->gone);
+    wait_for(w->l, is_gone, w);
+    mo_listener_close(w->echo);
+    mo_loop_run(w->l);
+    assert_int_equal(mo_loop_stats(w->l).streams, 0);
+    mo_loop_free(w->l);
+}
+
+static const struct row *find_row(const struct world *w, const char *reason)
+{
+    for (size_t i = 0; i < w->nrows; i++)
+        if (strstr(w->rows[i].reason, reason))
+            return &w->rows[i];
+    fail_msg("no row '%s' of %zu", reason, w->nrows);
+    return NULL;
+}
+
+/* --- cases --------------------------------------------------------------- */
+
+static void use_names(unsigned port)
+{
+    char ip[MO_IP_TEXT], again[MO_IP_TEXT], in[64];
+
+    must(ask("127.0.0.1", "api.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    must(strncmp(ip, "198.18.", 7) == 0 || strncmp(ip, "198.19.", 7) == 0);
+    must(talk(dial(ip, port), MO_SPAN("hello"), in, sizeof(in)) == 5);
+    must(memcmp(in, "hello", 5) == 0);
+    must(ask("127.0.0.1", "API.test", MO_DNS_AAAA, again) == MO_DNS_NOERROR);
+    must(strncmp(again, "fd6d:", 5) == 0);
+    must(talk(dial(again, port), MO_SPAN("hello!"), in, sizeof(in)) == 6);
+    /* whatever server is asked, over both families */
+    must(ask("8.8.8.8", "api.test", MO_DNS_A, again) == MO_DNS_NOERROR);
+    must(strcmp(ip, again) == 0);
+    must(ask("::1", "api.test", MO_DNS_A, again) == MO_DNS_NOERROR);
+    must(ask("2001:4860:4860::8888", "api.test", MO_DNS_A, again) ==
+         MO_DNS_NOERROR);
+    must(ask("127.0.0.1", "other.test", MO_DNS_A, again) == MO_DNS_NXDOMAIN);
+}
+
+static void test_names(void **state)
+{
+    struct world w;
+    const struct row *r;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"api.test=127.0.0.1:PORT\"]}", use_names);
+    teardown(&w);
+    assert_int_equal(w.nrows, 2);
+    r = &w.rows[0];
+    assert_string_equal(r->name, "api.test");
+    assert_string_equal(r->address, "127.0.0.1");
+    assert_string_equal(r->reason, "closed");
+    assert_true(r->allowed && strstr(r->rule, "api.test="));
+    assert_int_equal(r->port, w.port);
+    assert_int_equal(r->sent, 5);
+    assert_int_equal(r->received, 5);
+}
+
+static void ask_over_tcp(unsigned port)
+{
+    char q[512], in[512], ip[MO_IP_TEXT];
+    int fd = dial("1.1.1.1", 53);
+    size_t n = put_query(q + 2, "api.test", MO_DNS_A);
+    ssize_t got;
+
+    (void)port;
+    q[0] = 0;
+    q[1] = (char)n;
+    must(fd >= 0);
+    must(send(fd, q, 1, 0) == 1); /* in pieces */
+    must(send(fd, q + 1, n + 1, 0) == (ssize_t)n + 1);
+    got = talk(fd, mo_span(q, n + 2), in, sizeof(in));
+    must(got > 0 && got % 2 == 0); /* two answers */
+    must(read_answer(in + 2, (size_t)got / 2 - 2, MO_DNS_A, ip));
+    fd = dial("1.1.1.1", 53);
+    must(talk(fd, MO_SPAN("\xff\xff"), in, sizeof(in)) <= 0);
+}
+
+static void test_dns_over_tcp(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"api.test=127.0.0.1:PORT\"]}", ask_over_tcp);
+    teardown(&w);
+    assert_int_equal(w.nrows, 0);
+}
+
+static void try_others(unsigned port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(443)};
+    int udp = socket(AF_INET, SOCK_DGRAM, 0);
+    char ip[MO_IP_TEXT];
+
+    must(is_reset(dial("93.184.216.34", port), MO_SPAN("x")));
+    must(is_reset(dial("169.254.169.254", port), MO_SPAN("x")));
+    must(is_reset(dial("127.0.0.1", port), MO_SPAN("x")));
+    must(is_reset(dial("198.18.77.77", port), MO_SPAN("x")));
+    must(is_reset(dial("2606:4700::1111", port), MO_SPAN("x")));
+    must(ask("127.0.0.1", "only80.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    must(is_reset(dial(ip, port), MO_SPAN("x")));
+    for (unsigned p = 1; p < 1000; p++) /* a scan */
+        must(p == 53 || p == 80 || dial("10.0.0.1", p) == -ECONNREFUSED);
+    (void)inet_pton(AF_INET, "93.184.216.34", &a.sin_addr); /* QUIC */
+    must(connect(udp, (struct sockaddr *)&a, sizeof(a)) == 0);
+    must(send(udp, "x", 1, 0) == 1);
+    must(recv(udp, ip, 1, 0) < 0 && errno == ECONNREFUSED);
+}
+
+static void test_others(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"api.test=127.0.0.1:PORT\",\"only80.test:80\"]}",
+          try_others);
+    teardown(&w);
+    assert_int_equal(w.nrows, 6);
+    for (size_t i = 0; i < w.nrows; i++) {
+        assert_false(w.rows[i].allowed);
+        assert_string_equal(w.rows[i].reason, "not allowed");
+    }
+    assert_string_equal(w.rows[0].address, "93.184.216.34");
+    assert_string_equal(w.rows[5].name, "only80.test");
+}
+
+static void use_address(unsigned port)
+{
+    char in[64];
+
+    must(talk(dial("127.0.0.1", port), MO_SPAN("raw"), in, sizeof(in)) == 3);
+    /* an IPv4 address written as IPv6 is the same address */
+    must(talk(dial("::ffff:127.0.0.1", port), MO_SPAN("raw"), in, sizeof(in)) ==
+         3);
+    must(is_reset(dial("127.0.0.2", port), MO_SPAN("x")));
+}
+
+static void test_address(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"]}", use_address);
+    teardown(&w);
+    assert_int_equal(w.nrows, 3);
+    assert_string_equal(w.rows[0].name, "");
+}
+
+/* A ClientHello that is as short as possible. */
+static size_t put_hello(char *b, const char *name)
+{
+    size_t n = strlen(name), ext = n ? n + 9 : 0, body = 34 + 7 + 2 + ext;
+    size_t at = 0;
+    const char head[] = {0x16, 3, 1, 0, (char)(body + 4), 1, 0, 0, (char)body};
+
+    memcpy(b, head, sizeof(head));
+    at = sizeof(head);
+    memset(b + at, 3, 34);
+    at += 34;
+    memcpy(b + at, "\0\0\2\x13\1\1\0", 7);
+    at += 7;
+    b[at++] = 0;
+    b[at++] = (char)ext;
+    if (n) {
+        const char sni[] = {0, 0, 0,      (char)(n + 5), 0, (char)(n + 3),
+                            0, 0, (char)n};
+
+        memcpy(b + at, sni, sizeof(sni));
+        memcpy(b + at + sizeof(sni), name, n);
+        at += sizeof(sni) + n;
+    }
+    return at;
+}
+
+static void use_tls(unsigned port)
+{
+    char ip[MO_IP_TEXT], hello[256], in[512];
+    size_t n;
+    int fd;
+
+    must(ask("127.0.0.1", "api.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    n = put_hello(hello, "API.test");
+    fd = dial(ip, port);
+    must(send(fd, hello, 3, 0) == 3); /* in pieces */
+    must(talk(fd, mo_span(hello + 3, n - 3), in, sizeof(in)) == (ssize_t)n);
+    must(memcmp(in, hello, n) == 0);
+    n = put_hello(hello, "evil.test");
+    must(is_reset(dial(ip, port), mo_span(hello, n)));
+    n = put_hello(hello, "");
+    must(is_reset(dial(ip, port), mo_span(hello, n)));
+    n = put_hello(hello, "api.test");
+    must(is_reset(dial(ip, port), mo_span(hello, n - 1))); /* cut */
+    hello[5] = 2;
+    must(is_reset(dial(ip, port), mo_span(hello, n))); /* not a ClientHello */
+    /* an allowed address has no name to compare */
+    n = put_hello(hello, "");
+    must(talk(dial("127.0.0.1", port), mo_span(hello, n), in, sizeof(in)) ==
+         (ssize_t)n);
+}
+
+static void test_tls(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"api.test=127.0.0.1:PORT\",\"127.0.0.1:PORT\"]}",
+          use_tls);
+    teardown(&w);
+    assert_int_equal(w.nrows, 6);
+    assert_int_equal(find_row(&w, "another host")->received, 0);
+    assert_false(find_row(&w, "names no host")->allowed);
+    assert_false(find_row(&w, "cannot be read")->allowed);
+}
+
+static void use_limits(unsigned port)
+{
+    char in[4096], out[4096] = {0};
+    int a = dial("127.0.0.1", port), b = dial("127.0.0.1", port);
+
+    /* both are accepted by the relay when they echo */
+    must(send(a, "a", 1, 0) == 1 && recv(a, in, 1, 0) == 1);
+    must(send(b, "b", 1, 0) == 1 && recv(b, in, 1, 0) == 1);
+    must(is_reset(dial("127.0.0.1", port), MO_SPAN("c")));
+    must(talk(b, MO_SPAN("end"), in, sizeof(in)) == 3);
+    for (;;) { /* a megabyte, in both directions together */
+        if (send(a, out, sizeof(out), MSG_NOSIGNAL) < 0 ||
+            recv(a, in, sizeof(in), 0) <= 0)
+            break;
+    }
+    must(errno == ECONNRESET || errno == EPIPE);
+    must(is_reset(dial("127.0.0.1", port), MO_SPAN("d")));
+}
+
+static void test_limits(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w,
+          "{\"allow\":[\"127.0.0.1:PORT\"],\"maxConnections\":2,"
+          "\"maxMegabytes\":1}",
+          use_limits);
+    teardown(&w);
+    assert_int_equal(w.nrows, 4);
+    assert_false(find_row(&w, "too many connections")->allowed);
+    assert_true(find_row(&w, "too many bytes")->allowed);
+    assert_false(w.rows[3].allowed);
+}
+
+static void use_bad_hosts(unsigned port)
+{
+    char ip[MO_IP_TEXT];
+
+    (void)port;
+    must(ask("127.0.0.1", "private.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    must(is_reset(dial(ip, 80), MO_SPAN("x")));
+    must(is_reset(dial(ip, 443), MO_SPAN("x")));
+    must(ask("127.0.0.1", "none.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    must(is_reset(dial(ip, 80), MO_SPAN("x")));
+    must(ask("127.0.0.1", "closed.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    must(is_reset(dial(ip, 1), MO_SPAN("x")));
+    must(ask("127.0.0.1", "secret.evil", MO_DNS_A, ip) == MO_DNS_NXDOMAIN);
+}
+
+/* A name that is allowed leads to no private address. Other names are not even
+ * resolved. */
+static void test_bad_hosts(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"*.test\",\"closed.test=127.0.0.1:1\"]}",
+          use_bad_hosts);
+    lookups = 0;
+    teardown(&w);
+    assert_int_equal(w.nrows, 4);
+    assert_string_equal(w.rows[0].name, "private.test");
+    assert_false(find_row(&w, "private network")->allowed);
+    assert_string_equal(w.rows[1].reason, w.rows[0].reason);
+    assert_true(find_row(&w, "none.test")->allowed);
+    assert_true(find_row(&w, "connect to")->allowed);
+    assert_int_equal(lookups, 2); /* one serves two connections */
+}
+
+static void open_many(unsigned port)
+{
+    for (int i = 0; i < 2000; i++)
+        must(is_reset(dial("10.9.8.7", port), MO_SPAN("x")));
+}
+
+/* Refusals are counted when there are too many to report. */
+static void test_many(void **state)
+{
+    struct world w;
+    unsigned all = 0;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"]}", open_many);
+    teardown(&w);
+    assert_true(w.nrows < ROWS_MAX);
+    for (size_t i = 0; i < w.nrows; i++)
+        all += w.rows[i].uncounted + (w.rows[i].port != 0);
+    assert_int_equal(all, 2000);
+}
+
+static void hold_open(unsigned port)
+{
+    char in[8];
+    int fd = dial("127.0.0.1", port);
+
+    must(send(fd, "x", 1, 0) == 1 && recv(fd, in, 1, 0) == 1);
+    must(recv(fd, in, 1, 0) < 0 && errno == ECONNRESET);
+}
+
+/* Whichever call is the first to see it. */
+static void wait_for_reset(unsigned port)
+{
+    char in[8];
+    int fd = dial("127.0.0.1", port);
+    ssize_t n = -1;
+
+    errno = fd < 0 ? -fd : 0;
+    if (fd >= 0)
+        n = send(fd, "x", 1, MSG_NOSIGNAL);
+    while (n > 0)
+        n = recv(fd, in, 1, 0);
+    must(n < 0 && (errno == ECONNRESET || errno == EPIPE));
+}
+
+static bool has_a_stream_pair(void *ctx)
+{
+    struct world *w = ctx;
+
+    return mo_loop_stats(w->l).streams >= 3; /* in, out, the echo server's */
+}
+
+/* Closing the relay resets what is open. */
+static void test_close(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"]}", wait_for_reset);
+    wait_for(w.l, has_a_stream_pair, &w);
+    mo_egress_close(w.x, on_gone, &w);
+    wait_for(w.l, is_gone, &w);
+    wait_for(w.l, has_exited, &w);
+    assert_int_equal(w.status, 0);
+    assert_int_equal(w.nrows, 1);
+    assert_string_equal(w.rows[0].reason, "the box has ended");
+    mo_listener_close(w.echo);
+    mo_loop_run(w.l);
+    mo_loop_free(w.l);
+}
+
+static void test_idle(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"],\"idleSeconds\":1}", hold_open);
+    teardown(&w);
+    assert_string_equal(w.rows[0].reason, "idle for too long");
+}
+
+static void open_five(unsigned port)
+{
+    char in[8];
+    int fd[5];
+
+    for (int i = 0; i < 5; i++)
+        must((fd[i] = dial("127.0.0.1", port)) >= 0);
+    for (int i = 0; i < 5; i++)
+        must(talk(fd[i], MO_SPAN("five"), in, sizeof(in)) == 4);
+}
+
+static void raise_limit(struct mo_timer *t)
+{
+    struct rlimit r;
+
+    (void)t;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+    r.rlim_cur = r.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+}
+
+/* Without descriptors connections wait until there are some. */
+static void test_no_descriptors(void **state)
+{
+    struct mo_timer later;
+    struct rlimit r;
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"]}", open_five);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+    r.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+    mo_timer_init(&later, raise_limit);
+    mo_timer_start(w.l, &later, 250);
+    teardown(&w);
+    assert_int_equal(w.nrows, 5);
+}
+
+static int local_socket(int type)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int fd = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    if (type == SOCK_STREAM)
+        assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+static void open_and_close(void *ctx)
+{
+    int fds[] = {local_socket(SOCK_DGRAM), local_socket(SOCK_STREAM),
+                 local_socket(SOCK_STREAM)};
+    struct mo_egress_opts o = {.fds = fds, .nfds = MO_COUNT(fds)};
+    struct mo_loop *l = mo_loop_new(NULL, NULL);
+    struct world w = {.l = l};
+
+    (void)ctx;
+    if (l &&
+        mo_egress_policy_read(MO_SPAN("{\"allow\":[\"a.test\"]}"), &o.policy,
+                              NULL) == 0 &&
+        mo_egress_open(l, &o, &w.x, NULL) == 0) {
+        mo_egress_close(w.x, on_gone, &w);
+        wait_for(l, is_gone, &w);
+    }
+    for (size_t i = 0; i < MO_COUNT(fds); i++)
+        mo_close_fd(&fds[i]);
+    if (l)
+        mo_loop_run(l);
+    if (l)
+        mo_loop_free(l);
+}
+
+static void test_memory(void **state)
+{
+    unsigned before = fds_open();
+
+    (void)state;
+    torture(open_and_close, NULL);
+    assert_int_equal(fds_open(), before);
+}
+
+static void test_wrong_sockets(void **state)
+{
+    struct mo_egress_opts o = {.nfds = 2};
+    struct mo_loop *l = loop_new();
+    struct mo_egress *x;
+    struct mo_err e;
+    int fds[2];
+
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    o.fds = fds;
+    assert_int_equal(mo_egress_policy_read(MO_SPAN("{}"), &o.policy, &e), 0);
+    assert_int_equal(mo_egress_open(l, &o, &x, &e), MO_EINVAL);
+    assert_int_equal(fds[0], -1);
+    mo_loop_run(l);
+    mo_loop_free(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_dns_over_tcp),
+        cmocka_unit_test(test_others),
+        cmocka_unit_test(test_address),
+        cmocka_unit_test(test_tls),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_bad_hosts),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_wrong_sockets),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
