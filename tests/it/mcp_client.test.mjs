@@ -148,7 +148,8 @@ describe('configuration', () => {
     assert.equal(env.TERM, 'vt52');
     assert.equal(env.HOME, '/tmp');
     assert.deepEqual(
-      Object.keys(env).filter((k) => !/^(HOME|PATH|TERM|MY_KEY)$/.test(k)), []);
+      Object.keys(env).filter((k) => !/^(HOME|PATH|TERM|MY_KEY)$/.test(k)),
+      ['MCP_ORCHESTRATOR_CHILD']); // the mark by which its processes are found
   });
 
   test('list, with tools; a dead one does not spoil it', async () => {
