@@ -97,12 +97,16 @@ static void ask_image(struct dk *d)
 
 static void on_event(void *ctx, struct mo_span id, struct mo_span action)
 {
+    bool oom = mo_span_is(action, "oom");
     struct dk *d = ctx;
 
-    if (!mo_span_is(action, "die") && !mo_span_is(action, "destroy"))
+    if (!oom && !mo_span_is(action, "die") && !mo_span_is(action, "destroy"))
         return;
     mo_list_each_entry_safe (b, &d->bs.boxes, struct dk_box, b.node) {
-        if (mo_span_is(id, b->id))
+        if (!mo_span_is(id, b->id))
+            continue;
+        b->oom |= oom;
+        if (!oom)
             mo_docker_box_news(b);
     }
 }

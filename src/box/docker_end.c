@@ -171,14 +171,19 @@ static uint64_t exit_code(struct mo_json state)
     return code;
 }
 
-/* An engine sets OOMKilled if any process was killed for memory; the box's own
- * end counts. */
+/* Engines report it if any process was killed for memory; the box's own end
+ * counts. If the engine learns of it after the end, there is only the event. */
+static bool is_out_of_memory(const struct dk_box *b, struct mo_json state)
+{
+    return b->oom || mo_json_flag(state, "OOMKilled");
+}
+
 static void set_cause(struct dk_box *b, struct mo_json state)
 {
     uint64_t code = exit_code(state);
     int sig = signal_of(code);
 
-    if (sig == SIGNAL_KILL && mo_json_flag(state, "OOMKilled"))
+    if (sig == SIGNAL_KILL && is_out_of_memory(b, state))
         end_with(b, MO_BOX_OOM, -1, sig);
     else if (sig)
         end_with(b, MO_BOX_KILLED, -1, sig);
@@ -228,7 +233,7 @@ static void handle_running(struct dk_box *b)
 static bool may_be_memory(struct dk_box *b, struct mo_json state)
 {
     return signal_of(exit_code(state)) == SIGNAL_KILL &&
-           !mo_json_flag(state, "OOMKilled") && b->looks++ * TRY_MS < MEMORY_MS;
+           !is_out_of_memory(b, state) && b->looks++ * TRY_MS < MEMORY_MS;
 }
 
 static void on_judged(void *ctx, const struct mo_engine_reply *r,

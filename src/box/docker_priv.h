@@ -85,6 +85,7 @@ struct dk_box {
     bool adopted, warm, made, stopping, letting_go, has_end;
     bool streams_ours; /* io's streams are still ours */
     bool eof, broken;  /* the attach has ended; with a broken frame */
+    bool oom;          /* an event said that a process ran out of memory */
 };
 
 static inline struct dk *mo_docker_of(const struct mo_boxes *bs)

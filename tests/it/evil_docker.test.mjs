@@ -163,6 +163,16 @@ test('causes, as the engine tells them', { skip }, async () => {
   }
 });
 
+test('memory that the engine learns of after the end', { skip }, async () => {
+  await us.start('late');
+  const [[id, box]] = evil.boxes;
+  box.state = { Running: false, ExitCode: 137 };
+  box.socket.end();
+  evil.tell({ Type: 'container', Action: 'oom', id, Actor: { ID: id, Attributes: {} } });
+  const gone = await us.next('gone', 'late');
+  assert.deepEqual([gone.cause, gone.signal], ['oom', 9]);
+});
+
 test('stop while the engine keeps silent', { skip }, async () => {
   for (const what of [places.inspect, places.attach]) {
     evil.lie(what, tricks.never);

@@ -68,6 +68,12 @@ export class EvilDocker {
     };
   }
 
+  /** An event, to whom listens last. */
+  tell(event) {
+    const text = `${JSON.stringify(event)}\n`;
+    this.events.write(`${text.length.toString(16)}\r\n${text}\r\n`);
+  }
+
   listen() {
     this.server = net.createServer((s) => this.accept(s));
     return new Promise((r) => this.server.listen(join(this.dir, 'sock'), () => r(this)));
@@ -126,7 +132,7 @@ export class EvilDocker {
         CpuCfsQuota: true, SecurityOptions: ['name=seccomp,profile=default'] })];
     if (/^GET \/images\/.*\/json/.test(line)) return [json(200, { Id: 'x' })];
     if (/^GET \/events/.test(line))
-      return ['HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n'];
+      return ['HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n', () => { this.events = socket; }];
     if (/^POST \/containers\/create/.test(line)) return this.create(line, body);
     if (/^GET \/containers\/json/.test(line))
       return [json(200, [...this.boxes.values()].map((b) => ({ Id: b.id, Labels: b.Labels, State: 'running' })))];
