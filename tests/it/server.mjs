@@ -94,7 +94,7 @@ export class Server {
       await server.cleanUp();
       throw new Error(`${e.message}\n${server.log}`);
     }
-    server.fresh = await server.measure();
+    server.fresh = house ? await server.settled() : await server.measure();
     return server;
   }
 
@@ -238,6 +238,19 @@ export class Server {
     };
   }
 
+  /** The measure when no descriptor has come or gone for half a second: boxes
+   *  are kept ready, and they come after it is ready itself. */
+  async settled() {
+    let last, same = 0;
+    for (let looks = 0; same < 10 && looks < 400; looks++) {
+      const now = await this.fds();
+      same = now === last ? same + 1 : 0;
+      last = now;
+      await sleep(50);
+    }
+    return this.measure();
+  }
+
   /** As many descriptors and children as in `before` (given time to close),
    *  and at most `grow` bytes more. */
   async assertBack(before, { grow = 16 * MIB, ms = 20_000 } = {}) {
@@ -247,9 +260,10 @@ export class Server {
       now = await this.measure();
       return now.fds <= before.fds && now.children <= before.children;
     };
-    await until(back, 'descriptors and children', ms).catch((e) => {
+    await until(back, 'descriptors and children', ms).catch(async (e) => {
       const says = JSON.stringify({ before, now });
-      throw new Error(`${e.message}: ${says}\n${this.log}`);
+      const open = (await this.links()).join(' ');
+      throw new Error(`${e.message}: ${says}\n${open}\n${this.log}`);
     });
     const more = now.rss - before.rss;
     assert.ok(more <= grow, `grew by ${(more / MIB).toFixed(1)} MiB`);
