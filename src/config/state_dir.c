@@ -41,14 +41,14 @@ void mo_state_dir_choose(const struct mo_state_dir_facts *f, char out[PATH_MAX])
                        f->home ? HOME_STATE : "");
 }
 
-void mo_state_dir_default(char *const *environ, bool makes_system_dir,
+void mo_state_dir_default(char *const *env, bool makes_system_dir,
                           char out[PATH_MAX])
 {
     struct mo_state_dir_facts f = {
         .is_root = geteuid() == 0,
         .makes_system_dir = makes_system_dir,
-        .xdg = mo_config_find_env(environ, "XDG_STATE_HOME"),
-        .home = mo_config_find_env(environ, "HOME"),
+        .xdg = mo_config_find_env(env, "XDG_STATE_HOME"),
+        .home = mo_config_find_env(env, "HOME"),
     };
     struct mo_passwd root;
     char path[PATH_MAX];

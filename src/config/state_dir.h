@@ -32,7 +32,7 @@ struct mo_state_dir_facts {
 void mo_state_dir_choose(const struct mo_state_dir_facts *f,
                          char out[PATH_MAX]);
 /* The same with the facts of this process. */
-void mo_state_dir_default(char *const *environ, bool makes_system_dir,
+void mo_state_dir_default(char *const *env, bool makes_system_dir,
                           char out[PATH_MAX]);
 
 #endif
