@@ -290,7 +290,7 @@ static int set_environment(const struct mo_own_user *u,
     return rc < 0 ? mo_fail_sys(e, "environment") : 0;
 }
 
-/* What an earlier server of root has left there. */
+/* Files that an earlier server of root left there. */
 static int check_entries(const struct mo_own_user *u, struct mo_err *e)
 {
     DIR *d = opendir(u->state_dir);

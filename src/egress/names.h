@@ -26,7 +26,7 @@ struct mo_resolve;
 
 struct mo_egress_name {
     uint32_t index; /* the low bits of its address; a key of by_index */
-    /* What it resolves to outside; used by lookup.c. */
+    /* Its addresses outside; used by lookup.c. */
     struct mo_ip found[MO_EGRESS_CACHE];
     size_t nfound;
     uint64_t found_until;       /* mo_loop_now() */

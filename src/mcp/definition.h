@@ -30,7 +30,7 @@ enum mo_definition_kind {
     MO_DEFINITION_KINDS,
 };
 
-/* What was done to a list, shown to people: "" or "2 tools: a (inputSchema has
+/* Changes made to a list, shown to people: "" or "2 tools: a (inputSchema has
  * no type), b (description is not valid)". */
 struct mo_definition_notes {
     size_t nmended, nleft_out;

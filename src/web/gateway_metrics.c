@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/upstream/upstream.h"
+#include "servers/server_view.h"
 #include "web/call_stats.h"
 
 #define TOOLS_SHOWN 20 /* of a server, most used first */
@@ -169,22 +170,13 @@ static void measure(void *ctx)
 static void put_server(const struct mo_gateway_metrics *g,
                        const struct mo_upstream *u, struct mo_jw *w)
 {
-    static const char *const states[] = {
-        [MO_UPSTREAM_COLD] = "cold",
-        [MO_UPSTREAM_STARTING] = "starting",
-        [MO_UPSTREAM_OK] = "ok",
-        [MO_UPSTREAM_FAILED] = "failed",
-        [MO_UPSTREAM_BROKEN] = "broken",
-        [MO_UPSTREAM_SIGN_IN] = "sign_in",
-        [MO_UPSTREAM_INSTALLING] = "installing",
-    };
     const struct mo_span name = mo_span_cstr(mo_upstream_server(u)->name);
     struct mo_upstream_status s;
 
     mo_upstream_status(u, &s);
     mo_jw_obj(w);
     mo_jw_member(w, "name", name);
-    mo_jw_member_cstr(w, "state", states[s.state]);
+    mo_jw_member_cstr(w, "state", mo_server_view_state((int)s.state));
     mo_jw_member_cstr(w, "breaker", mo_breaker_name(s.breaker));
     mo_jw_member_u64(w, "children", s.children);
     mo_jw_member_u64(w, "queue", s.waiting);

@@ -130,7 +130,7 @@ for (const mood of ['big-ask', 'big-tell'])
     assert.equal(text(await run('big_work', 2)), 'big work 2');
   });
 
-// What servers of the older era say to server/discover.
+// Answers of servers of the older era to server/discover.
 const html = '<!doctype html><title>Oops</title>';
 const refusals = {
   unknown: [200, 'application/json', (id) => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } })],

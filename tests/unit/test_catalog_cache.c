@@ -209,7 +209,7 @@ static void test_foreign(void **state)
     }
 }
 
-/* What was done to a list is known after a restart, too. */
+/* Changes made to a list are known after a restart, too. */
 static void test_notes(void **state)
 {
     static const struct mo_definition_notes notes = {
