@@ -84,11 +84,11 @@ struct mo_upstream {
     uint64_t starts, fails;
     uint64_t heard_at, good_at; /* as in struct mo_upstream_status */
     unsigned row;
-    unsigned under_way;            /* counted calls, granted and not ended */
-    struct mo_map turns;           /* caller hash -> its last turn */
-    uint64_t turn;                 /* the current one */
-    uint64_t hash_key[2]; /* of the caller hash; 0: not drawn yet */
-    struct mo_timer queue_timer;   /* the oldest request has waited too long */
+    unsigned under_way;          /* counted calls, granted and not ended */
+    struct mo_map turns;         /* caller hash -> its last turn */
+    uint64_t turn;               /* the current one */
+    uint64_t hash_key[2];        /* of the caller hash; 0: not drawn yet */
+    struct mo_timer queue_timer; /* the oldest request has waited too long */
     struct mo_later later;
     bool freed_place; /* a child is gone: start a queued one */
     bool closing, gone_called;
