@@ -43,7 +43,8 @@ enum note_op { NOTE_ADD = 1, NOTE_DEL };
 struct note {
     int32_t op;
     int32_t pid;
-    uint32_t mark; /* NOTE_ADD; 0: none */
+    uint32_t mark;  /* NOTE_ADD; 0: none */
+    uint64_t space; /* its mount namespace; 0: not known */
 };
 
 union control { /* of a note with a descriptor */
@@ -90,9 +91,9 @@ static void guard_move(struct mo_guard *g, enum state to)
  * to PATIENCE_MS if the socket is full, because a busy machine may have kept
  * the guardian from reading. */
 static int send_note(int sock, enum note_op op, pid_t pid, int pidfd,
-                     uint32_t mark)
+                     uint32_t mark, ino_t space)
 {
-    struct note n = {.op = op, .pid = pid, .mark = mark};
+    struct note n = {.op = op, .pid = pid, .mark = mark, .space = space};
     struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
     union control c = {.room = {0}};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -119,8 +120,8 @@ static void send_unsent(struct mo_guard *g)
 {
     mo_list_each_entry (w, &g->wards, struct mo_ward, node) {
         if (!w->told)
-            w->told =
-                send_note(g->sock, NOTE_ADD, w->pid, w->pidfd, w->mark) == 0;
+            w->told = send_note(g->sock, NOTE_ADD, w->pid, w->pidfd, w->mark,
+                                mo_stray_space(w->pid)) == 0;
         if (!w->told) {
             mo_timer_start(g->loop, &g->timer, RETELL_MS);
             return;
@@ -336,7 +337,9 @@ static int register_self(void *ctx)
     pid_t pid = getpid();
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
-    return fd < 0 ? errno : send_note(g->sock, NOTE_ADD, pid, fd, g->new_mark);
+    return fd < 0 ? errno
+                  : send_note(g->sock, NOTE_ADD, pid, fd, g->new_mark,
+                              mo_stray_space(0));
 }
 
 /* If the guardian does not read, it is replaced; the new one gets the current
@@ -345,7 +348,7 @@ static void unregister_child(void *ctx, pid_t pid)
 {
     struct mo_guard *g = ctx;
 
-    if (send_note(g->sock, NOTE_DEL, pid, -1, 0) != 0)
+    if (send_note(g->sock, NOTE_DEL, pid, -1, 0, 0) != 0)
         kill_guardian(g);
 }
 
@@ -424,12 +427,14 @@ void mo_guard_forget(struct mo_guard *g, struct mo_ward *w)
 #endif
 
 struct entries {
-    struct {
+    struct entry {
         pid_t pid;
         int fd;
         uint32_t mark;
+        ino_t space; /* 0: that of the guardian, or not known */
     } of[MO_GUARD_MAX];
     unsigned n;
+    ino_t space; /* of the guardian, and of this program */
 };
 
 bool mo_guard_wanted(int argc, char *const *argv)
@@ -479,12 +484,12 @@ static void entries_remove(struct entries *b, pid_t pid)
     }
 }
 
-static uint32_t entries_mark(const struct entries *b, pid_t pid)
+static struct entry entries_get(const struct entries *b, pid_t pid)
 {
     for (unsigned i = 0; i < b->n; i++)
         if (b->of[i].pid == pid)
-            return b->of[i].mark;
-    return 0;
+            return b->of[i];
+    return (struct entry){.fd = -1};
 }
 
 static void entries_add(struct entries *b, const struct note *n, int fd)
@@ -496,10 +501,12 @@ static void entries_add(struct entries *b, const struct note *n, int fd)
         mo_close_fd(&fd);
         return;
     }
-    b->of[b->n].pid = pid;
-    b->of[b->n].mark = n->mark;
-    b->of[b->n].fd = fd;
-    b->n++;
+    b->of[b->n++] = (struct entry){
+        .pid = pid,
+        .fd = fd,
+        .mark = n->mark,
+        .space = n->space == b->space ? 0 : (ino_t)n->space,
+    };
 }
 
 static void kill_group(pid_t pid, int fd)
@@ -525,19 +532,33 @@ static void widen_limits(void)
 /* A child was ended: ends what it left in other sessions. */
 static void remove_child(struct entries *b, uint64_t key, pid_t pid)
 {
-    uint32_t mark = entries_mark(b, pid);
+    struct entry was = entries_get(b, pid);
+    struct mo_stray s = {key, was.mark, &was.space, 1};
 
     entries_remove(b, pid);
-    if (mark)
-        mo_stray_kill(key, mark);
+    if (was.mark)
+        mo_stray_kill(&s);
+}
+
+static void kill_all(const struct entries *b, uint64_t key)
+{
+    static ino_t spaces[MO_GUARD_MAX];
+    struct mo_stray s = {key, MO_STRAY_ALL, spaces, b->n};
+
+    for (unsigned i = 0; i < b->n; i++) {
+        spaces[i] = b->of[i].mark ? b->of[i].space : 0;
+        kill_group(b->of[i].pid, b->of[i].fd);
+    }
+    if (key)
+        mo_stray_kill(&s);
 }
 
 void mo_guard_main(void)
 {
     const char *text = getenv(KEY_VAR);
     uint64_t key = text ? strtoull(text, NULL, 16) : 0;
-    struct entries b = {.n = 0};
-    struct note n = {0, 0};
+    struct entries b = {.space = mo_stray_space(0)};
+    struct note n = {.op = 0};
     sigset_t all;
     int fd;
 
@@ -552,9 +573,6 @@ void mo_guard_main(void)
         else if (n.op == NOTE_DEL)
             remove_child(&b, key, n.pid);
     }
-    for (unsigned i = 0; i < b.n; i++)
-        kill_group(b.of[i].pid, b.of[i].fd);
-    if (key)
-        mo_stray_kill(key, MO_STRAY_ALL);
+    kill_all(&b, key);
     _exit(0);
 }
