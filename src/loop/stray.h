@@ -25,14 +25,15 @@
 
 /* "MCP_ORCHESTRATOR_CHILD=KEY-MARK". key: random, of one guard; mark: 1... */
 void mo_stray_var(uint64_t key, uint32_t mark, char out[MO_STRAY_MAX]);
-/* The mount namespace of a process (0: of this one); 0: it cannot be read. Also
- * for a child before exec. */
-ino_t mo_stray_space(pid_t pid);
+/* Opens the mount namespace of a process (0: of this one). As long as it is
+ * open, no other namespace gets its number. -1: it cannot be opened. Also for a
+ * child before exec. */
+int mo_stray_space(pid_t pid);
 
 struct mo_stray {
     uint64_t key;
     uint32_t mark;
-    const ino_t *spaces; /* 0 is none */
+    const ino_t *spaces; /* numbers of open namespaces; 0 is none */
     size_t nspaces;
 };
 
