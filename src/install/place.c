@@ -262,6 +262,14 @@ static void begin_lock(const struct mo_install_plan *plan, bool scripts,
     mo_jw_member_opt(w, "integrity", mo_span_cstr(plan->integrity));
     mo_jw_member_opt(w, "repository", mo_span_cstr(plan->repository));
     mo_jw_member_opt(w, "bin", mo_span_cstr(plan->bin));
+    mo_jw_member_arr(w, "args");
+    for (size_t i = 0; i < plan->nfixed; i++)
+        mo_jw_cstr(w, plan->args[i]);
+    mo_jw_end(w);
+    mo_jw_member_arr(w, "variables");
+    for (size_t i = 0; i < plan->nvars; i++)
+        mo_jw_cstr(w, plan->vars[i].name);
+    mo_jw_end(w);
     mo_jw_member_cstr(w, "installedAt", date);
     mo_jw_member_cstr(w, "by", who);
     if (scripts)

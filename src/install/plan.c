@@ -386,6 +386,7 @@ static int take_package(struct mo_install_plan *p, struct mo_json package,
     }
     if (rc == 0)
         rc = take_args(p, mo_json_get(package, "packageArguments"), e);
+    p->nfixed = p->nargs;
     return rc < 0 ? rc
                   : take_vars(p, mo_json_get(package, "environmentVariables"),
                               MO_ALNUM "_", e);

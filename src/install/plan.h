@@ -48,6 +48,7 @@ struct mo_install_plan {
     const char *description;
     const char *args[MO_INSTALL_ARGS_MAX];
     size_t nargs;
+    size_t nfixed; /* the first of them, which the registry fixes */
     struct mo_install_var vars[MO_INSTALL_VARS_MAX];
     size_t nvars;
     const char *missing; /* an argument that nobody has given, or NULL */

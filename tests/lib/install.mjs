@@ -32,13 +32,17 @@ let root, n = 0;
 before(async () => {
   root = await mkdtemp(join(tmpdir(), 'mo-install-'));
   npm = await startNpm([
-    server('@ada/weather', { version: '1.0.0', mcpName: 'io.github.ada/weather' }),
+    server('@ada/weather', {
+      version: '1.0.0', mcpName: 'io.github.ada/weather', repository: { type: 'git', url: 'https://github.com/ada/weather' },
+    }),
     server('@ada/weather', {
       version: '1.1.0', mcpName: 'io.github.ada/weather', dependencies: { '@ada/rain': '^2.0.0' },
       repository: { type: 'git', url: 'git+https://github.com/ada/weather.git' },
     }),
     { name: '@ada/rain', version: '2.0.1', files: { 'index.js': 'module.exports = 1;\n' } },
     server('scripted', { scripts: { postinstall: 'echo "ran, key $SOME_KEY" > ran.txt' } }),
+    server('@ada/moved', { repository: { type: 'git', url: 'https://github.com/ada/moved' } }),
+    server('@ada/moved', { version: '2.0.0', repository: { type: 'git', url: 'https://github.com/mallory/moved\u001b' } }),
     server('@evil/server-memory'),
     server('linked', { files: { 'it.js': SERVER, out: { link: '../../../../../etc/passwd' } } }),
     server('from-git', { dependencies: { other: `http://127.0.0.1:1/other.tgz` } }),
@@ -63,13 +67,13 @@ beforeEach(async () => {
   npm.hangs.clear();
 });
 
-const env = (more = {}) => cleanEnv({
+export const environment = (more = {}) => cleanEnv({
   HOME: dir, MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state'), MCP_REGISTRY_URL: registry.url,
   npm_config_registry: npm.url, npm_config_cache: join(dir, 'npm'), npm_config_userconfig: join(dir, 'npmrc'),
   npm_config_fetch_retries: '0', ...more,
 });
 export function start(args, more) {
-  const child = spawn(bin, args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'], env: env(more) });
+  const child = spawn(bin, args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'], env: environment(more) });
   child.said = { out: '', err: '' };
   child.stdout.setEncoding('utf8').on('data', (d) => (child.said.out += d));
   child.stderr.setEncoding('utf8').on('data', (d) => (child.said.err += d));

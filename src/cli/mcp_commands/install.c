@@ -5,29 +5,11 @@
 #include <unistd.h>
 
 #include "audit/audit.h"
-#include "cli/mcp_commands/edit.h"
-#include "cli/mcp_commands/mcp.h"
+#include "cli/mcp_commands/install.h"
 #include "connect/server_link.h"
-#include "install/place.h"
 #include "install/registry.h"
 
-#define ENTRY_MAX ((size_t)256 * 1024)
-
-struct job {
-    struct mo_cmd_config cfg;
-    struct mo_install_plan plan;
-    struct mo_npm npm;
-    struct mo_place place;
-    struct mo_installed done;
-    struct mo_buf entry; /* of the configuration */
-};
-
-#define JOB                                                                    \
-    {                                                                          \
-        .npm.signals = -1, .place.lock = -1, .entry.max = ENTRY_MAX            \
-    }
-
-static void job_fini(struct job *k)
+void mo_cmd_install_fini(struct mo_cmd_install *k)
 {
     mo_npm_close(&k->npm);
     mo_place_close(&k->place);
@@ -37,18 +19,20 @@ static void job_fini(struct job *k)
     mo_cmd_close(&k->cfg);
 }
 
-static int fail(struct mo_cli *c, int rc, const struct mo_err *e)
+int mo_cmd_install_fail(const struct mo_cli *c, const struct mo_err *e)
 {
-    int code = rc == MO_EINVAL                           ? MO_EXIT_USAGE
-               : rc == MO_EUNAVAIL || rc == MO_ENOTFOUND ? MO_EXIT_UNAVAIL
-                                                         : MO_EXIT_FAIL;
+    int code = e->code == MO_EINVAL ? MO_EXIT_USAGE
+               : e->code == MO_EUNAVAIL || e->code == MO_ENOTFOUND
+                   ? MO_EXIT_UNAVAIL
+                   : MO_EXIT_FAIL;
 
     return mo_cli_error(c, code, "%s", e->msg);
 }
 
 /* --- the plan ------------------------------------------------------------- */
 
-static int ask_registry(struct job *k, const char *kind, struct mo_err *e)
+static int ask_registry(struct mo_cmd_install *k, const char *kind,
+                        struct mo_err *e)
 {
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_REGISTRY_ANSWER_MAX};
@@ -69,7 +53,8 @@ static int ask_registry(struct job *k, const char *kind, struct mo_err *e)
     return rc < 0 ? mo_wrap(e, "%s", p->registry) : 0;
 }
 
-static int ask_npm(struct mo_cli *c, struct job *k, struct mo_err *e)
+static int ask_npm(struct mo_cli *c, struct mo_cmd_install *k, const char *bin,
+                   struct mo_err *e)
 {
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_NPM_TEXT_MAX};
@@ -82,12 +67,23 @@ static int ask_npm(struct mo_cli *c, struct job *k, struct mo_err *e)
                          e);
     if (rc == 0)
         rc = mo_json_parse(mo_buf_view(&b), 0, &doc, e);
-    return rc < 0 ? rc
-                  : mo_install_plan_npm(p, doc.root, mo_cli_get(c, "bin"), e);
+    return rc < 0 ? rc : mo_install_plan_npm(p, doc.root, bin, e);
+}
+
+int mo_cmd_install_ask(struct mo_cli *c, struct mo_cmd_install *k,
+                       const char *kind, const char *bin, struct mo_err *e)
+{
+    int rc = k->plan.registry ? ask_registry(k, kind, e) : 0;
+
+    if (rc == 0 && k->plan.kind == MO_INSTALL_NPM)
+        rc = ask_npm(c, k, bin, e);
+    if (rc == 0)
+        mo_install_plan_judge(&k->plan);
+    return rc;
 }
 
 /* Variables and arguments of the command line. 0, or an exit code. */
-static int take_given(struct mo_cli *c, struct job *k)
+static int take_given(struct mo_cli *c, struct mo_cmd_install *k)
 {
     struct mo_err e = {0};
 
@@ -101,12 +97,12 @@ static int take_given(struct mo_cli *c, struct job *k)
         if (rc)
             return rc;
         if (mo_install_plan_set(&k->plan, name, value, &e) < 0)
-            return fail(c, e.code, &e);
+            return mo_cmd_install_fail(c, &e);
     }
     for (size_t i = 1; i < c->nargs; i++) {
         k->plan.missing = NULL;
         if (mo_install_plan_arg(&k->plan, c->args[i], &e) < 0)
-            return fail(c, e.code, &e);
+            return mo_cmd_install_fail(c, &e);
     }
     return 0;
 }
@@ -122,7 +118,7 @@ static int name_is_taken(struct mo_cli *c, const struct mo_config *cfg,
                         name);
 }
 
-static int make_plan(struct mo_cli *c, struct job *k)
+static int make_plan(struct mo_cli *c, struct mo_cmd_install *k)
 {
     struct mo_err e = {0};
     int rc = mo_install_plan_word(&k->plan, mo_span_cstr(c->args[0]),
@@ -130,68 +126,67 @@ static int make_plan(struct mo_cli *c, struct job *k)
 
     if (rc == 0 && name_is_taken(c, k->cfg.now, k->plan.name))
         return MO_EXIT_FAIL;
-    if (rc == 0 && k->plan.registry)
-        rc = ask_registry(k, mo_cli_get(c, "kind"), &e);
-    if (rc == 0 && k->plan.kind == MO_INSTALL_NPM)
-        rc = ask_npm(c, k, &e);
-    if (rc < 0)
-        return fail(c, rc, &e);
-    mo_install_plan_judge(&k->plan);
-    return take_given(c, k);
+    if (rc == 0)
+        rc = mo_cmd_install_ask(c, k, mo_cli_get(c, "kind"),
+                                mo_cli_get(c, "bin"), &e);
+    return rc < 0 ? mo_cmd_install_fail(c, &e) : take_given(c, k);
 }
 
 /* --- the person's yes ----------------------------------------------------- */
 
 /* Ctrl-C is a no: while npm may run, it does not end the process. */
-static bool ask_person(struct mo_cli *c, const struct job *k)
+static bool ask_person(struct mo_cli *c, const struct mo_cmd_install *k,
+                       const char *question)
 {
     struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                          {.fd = k->npm.signals, .events = POLLIN}};
     char answer[64];
     ssize_t n;
 
-    (void)dprintf(c->err, "%s [y/N] ",
-                  k->plan.nwarnings ? "There is a warning. Install it anyway?"
-                                    : "Install it?");
+    (void)dprintf(c->err, "%s%s [y/N] ",
+                  k->plan.nwarnings ? "There is a warning. " : "", question);
     if (poll(p, MO_COUNT(p), -1) < 0 || p[1].revents)
         return false;
     n = read(STDIN_FILENO, answer, sizeof(answer));
     return n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* 0, or an exit code. */
-static int agree(struct mo_cli *c, const struct job *k)
+int mo_cmd_install_agree(struct mo_cli *c, const struct mo_cmd_install *k,
+                         const char *question)
 {
     bool tty = isatty(STDIN_FILENO) == 1;
 
     if (k->plan.nwarnings && !mo_cli_has(c, "accept-warnings") &&
         (mo_cli_has(c, "yes") || !tty))
         return mo_cli_error(c, MO_EXIT_FAIL,
-                            "not installed, because of the warning: %s; "
-                            "--accept-warnings installs it anyway",
+                            "nothing was changed, because of the warning: %s; "
+                            "--accept-warnings goes on anyway",
                             k->plan.warnings[0]);
     if (mo_cli_has(c, "yes"))
         return 0;
     if (!tty)
-        return mo_cli_error(c, MO_EXIT_FAIL,
-                            "not installed: nobody can be asked here; --yes "
-                            "agrees to the plan, --dry-run only prints it");
-    return ask_person(c, k) ? 0
-                            : mo_cli_error(c, MO_EXIT_FAIL, "not installed");
+        return mo_cli_error(
+            c, MO_EXIT_FAIL,
+            "nothing was changed: nobody can be asked here; --yes "
+            "agrees to the plan, --dry-run only prints it");
+    return ask_person(c, k, question)
+               ? 0
+               : mo_cli_error(c, MO_EXIT_FAIL, "nothing was changed");
 }
 
 /* --- the installation ----------------------------------------------------- */
 
-/* Who installs what, with its integrity, before anything is changed. */
-static int record(const struct job *k, struct mo_err *e)
+int mo_cmd_install_record(const struct mo_cli *c,
+                          const struct mo_cmd_install *k, struct mo_err *e)
 {
     const struct mo_install_plan *p = &k->plan;
-    mo_autobuf struct mo_buf b = {.max = ENTRY_MAX}, source = {.max = 1000};
+    mo_autobuf struct mo_buf b = {.max = MO_CMD_ENTRY_MAX},
+                             source = {.max = 1000};
     struct mo_jw w = mo_jw_object(&b);
     char who[32];
     struct mo_audit_row row = {
         .event = "managed",
-        .subject = MO_SPAN("install"),
+        .subject = mo_span_cstr(c->cmd->name + strlen("mcp ")),
         .server = mo_span_cstr(p->name),
         .by = "command",
     };
@@ -210,13 +205,13 @@ static int record(const struct job *k, struct mo_err *e)
     return 0;
 }
 
-static void undo(struct job *k)
+static void undo(struct mo_cmd_install *k)
 {
     (void)mo_place_pin(&k->place, k->plan.name, mo_span(NULL, 0), NULL);
     (void)mo_place_remove(&k->place, k->plan.name, NULL, NULL);
 }
 
-static int save_entry(struct mo_cli *c, struct job *k)
+static int save_entry(struct mo_cli *c, struct mo_cmd_install *k)
 {
     const char *path[] = {"mcpServers", k->plan.name, NULL};
     mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
@@ -231,16 +226,16 @@ static int save_entry(struct mo_cli *c, struct job *k)
 }
 
 /* 0, or an exit code. On failure nothing stays. */
-static int install(struct mo_cli *c, struct job *k)
+static int install(struct mo_cli *c, struct mo_cmd_install *k)
 {
     const struct mo_install_plan *p = &k->plan;
     struct mo_err e = {0};
-    int rc = record(k, &e);
+    int rc = mo_cmd_install_record(c, k, &e);
 
     if (rc == 0)
         rc = mo_place_open(&k->place, k->cfg.now, &e);
     if (rc < 0)
-        return fail(c, rc, &e);
+        return mo_cmd_install_fail(c, &e);
     if (p->kind == MO_INSTALL_NPM)
         (void)dprintf(c->err, "npm downloads %s %s\n", p->package, p->version);
     if (p->kind == MO_INSTALL_NPM)
@@ -249,10 +244,10 @@ static int install(struct mo_cli *c, struct job *k)
     else
         mo_place_describe(p, &k->done);
     if (rc < 0)
-        return fail(c, rc, &e);
+        return mo_cmd_install_fail(c, &e);
     mo_install_plan_entry(p, k->npm.node, k->done.path, &k->entry);
     rc = mo_place_pin(&k->place, p->name, mo_buf_view(&k->done.lock), &e);
-    rc = rc < 0 ? fail(c, rc, &e) : save_entry(c, k);
+    rc = rc < 0 ? mo_cmd_install_fail(c, &e) : save_entry(c, k);
     if (rc)
         undo(k);
     return rc;
@@ -260,7 +255,8 @@ static int install(struct mo_cli *c, struct job *k)
 
 /* --- output --------------------------------------------------------------- */
 
-static int print_json(struct mo_cli *c, const struct job *k, bool installed)
+static int print_json(struct mo_cli *c, const struct mo_cmd_install *k,
+                      bool installed)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     struct mo_jw w = mo_jw_object(&b);
@@ -280,7 +276,7 @@ static int print_json(struct mo_cli *c, const struct job *k, bool installed)
     return mo_cmd_print_json(c, &b);
 }
 
-static int print_plan(struct mo_cli *c, const struct job *k)
+static int print_plan(struct mo_cli *c, const struct mo_cmd_install *k)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
@@ -288,7 +284,7 @@ static int print_plan(struct mo_cli *c, const struct job *k)
     return mo_cli_print(c, &b);
 }
 
-static int print_done(struct mo_cli *c, const struct job *k)
+static int print_done(struct mo_cli *c, const struct mo_cmd_install *k)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     const struct mo_install_plan *p = &k->plan;
@@ -315,7 +311,7 @@ static int print_done(struct mo_cli *c, const struct job *k)
 
 int mo_run_mcp_install(struct mo_cli *c)
 {
-    MO_CLEANUP(job_fini) struct job k = JOB;
+    MO_CLEANUP(mo_cmd_install_fini) struct mo_cmd_install k = MO_CMD_INSTALL;
     bool json = mo_cli_has(c, "json");
     struct mo_err e = {0};
     int rc;
@@ -334,7 +330,7 @@ int mo_run_mcp_install(struct mo_cli *c)
         return rc;
     if (mo_cli_has(c, "dry-run"))
         return json ? print_json(c, &k, false) : 0;
-    rc = agree(c, &k);
+    rc = mo_cmd_install_agree(c, &k, "Install it?");
     if (rc == 0)
         rc = install(c, &k);
     if (rc)
