@@ -276,7 +276,7 @@ static void put_spec(char out[SPEC_MAX], struct mo_span name,
 static int view_error(const struct mo_buf *out, struct mo_err *e)
 {
     mo_autobuf struct mo_buf b = {.max = 4096}, text = {.max = 1000};
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = {NULL, 0}};
     struct mo_json error;
 
     if (mo_json_parse(mo_buf_view(out), 32, &doc, NULL) < 0)
@@ -314,7 +314,7 @@ int mo_npm_view(struct mo_npm *n, struct mo_span name, struct mo_span version,
                           "scripts.install",
                           "scripts.postinstall",
                           NULL};
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = {NULL, 0}};
     int rc, say = n->say;
 
     MO_BUG_ON(!mo_npm_is_name(name) || !mo_npm_is_version(version));
@@ -429,7 +429,7 @@ int mo_npm_pack(struct mo_npm *n, const char *dir, struct mo_span name,
         dir,   NULL};
     mo_autobuf struct mo_buf out = {.max = MO_NPM_TEXT_MAX};
     mo_autobuf struct mo_buf file = {.max = 400};
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = {NULL, 0}};
     int rc;
 
     put_spec(spec, name, version);

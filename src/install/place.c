@@ -52,12 +52,12 @@ static int find_place(const struct mo_config *cfg, char dir[PATH_MAX],
                       char lock_file[PATH_MAX], struct mo_err *e)
 {
     char state[PATH_MAX];
+    int rc;
 
     if (!realpath(cfg->store.dir, state))
         return mo_fail_sys(e, "%s", cfg->store.dir);
-    if (join(dir, state, MO_PLACE_DIR, e) < 0)
-        return e->code;
-    return join(lock_file, state, LOCK_NAME, e);
+    rc = join(dir, state, MO_PLACE_DIR, e);
+    return rc < 0 ? rc : join(lock_file, state, LOCK_NAME, e);
 }
 
 int mo_place_open(struct mo_place *p, const struct mo_config *cfg,
@@ -148,7 +148,7 @@ static int check_packages(const struct mo_install_plan *plan, const char *dir,
                           struct mo_err *e)
 {
     mo_autobuf struct mo_buf text = {.max = LOCKS_MAX}, key = {.max = 400};
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = {NULL, 0}};
     struct mo_json packages, top;
     char path[PATH_MAX];
     int rc = join(path, dir, "package-lock.json", e);
@@ -461,7 +461,7 @@ int mo_place_read_lock(const struct mo_config *cfg, struct mo_buf *text,
                        struct mo_json *servers, struct mo_err *e)
 {
     char dir[PATH_MAX], path[PATH_MAX];
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = {NULL, 0}};
     int rc;
 
     *servers = (struct mo_json){"{}", 2};

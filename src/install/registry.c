@@ -104,7 +104,7 @@ static int get_json(const char *url, struct mo_buf *body, struct mo_json *root,
     struct mo_log log = {.fd = -1};
     struct mo_loop *l = mo_loop_new(&log, e);
     struct ask k = {.body = body};
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = {NULL, 0}};
     int rc;
 
     if (!l)
@@ -258,7 +258,7 @@ static int read_pages(const struct mo_config *cfg, struct mo_registry_search *s,
     bool room = true;
 
     for (unsigned page = 0; room; page++) {
-        struct mo_json root, next;
+        struct mo_json root = {NULL, 0}, next;
         int rc;
 
         mo_buf_reset(&url);
@@ -318,7 +318,7 @@ int mo_registry_get(const struct mo_config *cfg, struct mo_span name,
 {
     mo_autobuf struct mo_buf url = {.max = URL_MAX};
     mo_autobuf struct mo_buf body = {.max = MO_REGISTRY_ANSWER_MAX};
-    struct mo_json root;
+    struct mo_json root = {NULL, 0};
     int rc;
 
     put_base(cfg, &url);

@@ -10,6 +10,7 @@ import { describe, test } from 'node:test';
 import { row } from '../fakes/registry.mjs';
 import { audit, dir, environment, installed, lock, mcp, npm, ok, registry, servers } from '../lib/install.mjs';
 import { bin } from '../lib/mcp.mjs';
+import { Server, until } from './server.mjs';
 
 const versions = () => readdir(join(dir, 'state/servers/weather'));
 
@@ -114,5 +115,25 @@ describe('at a terminal', () => {
     const got = await typed('y\n', 'install', 'npm:@ada/weather');
     assert.equal(got.code, 0, got.said);
     assert.deepEqual(await installed(), ['weather']);
+  });
+});
+
+describe('a server that runs', () => {
+  test('installed and uninstalled while `serve` runs: it starts from its place, and is gone', async () => {
+    await ok('add', 'other', '--url', 'https://other.example.com/mcp', '--disabled'); // a file to watch
+    const serve = await Server.start(['--sandbox', 'native', '--provider', 'demo'], { env: environment(), dir, house: true });
+    serve.fresh.fds += 8; // a server that was tested, and its guard
+    serve.fresh.children += 4;
+    try {
+      const api = async (path, how) => (await fetch(`${serve.url}/api/mcp${path}`, how)).json();
+      await ok('install', 'npm:@ada/weather', '--yes');
+      await until(async () => (await api('/weather')).name === 'weather', 'the reload');
+      const tested = await api('/weather/test', { method: 'POST' });
+      assert.equal(tested.ok, true, JSON.stringify(tested));
+      await ok('uninstall', 'weather');
+      await until(async () => (await api('/weather')).name === undefined, 'the reload');
+    } finally {
+      await serve.stop();
+    }
   });
 });

@@ -58,7 +58,7 @@ static int ask_npm(struct mo_cli *c, struct mo_cmd_install *k, const char *bin,
 {
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_NPM_TEXT_MAX};
-    struct mo_json_doc doc;
+    struct mo_json_doc doc = {.root = {NULL, 0}};
     int rc = mo_npm_open(&k->npm, k->cfg.now, c->err, e);
 
     if (rc == 0)
