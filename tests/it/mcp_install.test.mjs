@@ -39,6 +39,7 @@ describe('an npm package', () => {
     assert.deepEqual(npm.problems, []);
 
     await ok('uninstall', 'weather');
+    assert.ok((await audit()).some((r) => r.includes('"uninstall"') && r.includes(pinned.integrity)), 'no audit row');
     assert.deepEqual([await servers(), await installed()], [{}, []]);
     const left = await readdir(join(dir, 'state'));
     assert.ok(!left.includes('servers') && !left.includes('servers.lock.json'), left.join());
@@ -160,7 +161,7 @@ describe('an npm package', () => {
     await ok('add', 'mine', '--url', 'https://mine.example.com/mcp');
     assert.match((await mcp(['uninstall', 'mine'])).err, /was not installed by `mcp install`/);
     await ok('install', 'npm:@ada/weather', '--yes');
-    await ok('remove', 'weather');
+    assert.match(await ok('remove', 'weather'), /its files stay; .*mcp uninstall weather/);
     await ok('uninstall', 'weather');
     assert.deepEqual([await installed(), Object.keys(await servers())], [[], ['mine']]);
   });

@@ -1,14 +1,18 @@
 /* test_install_tree.c - directories of installed files. */
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "install/tree.h"
 #include "mo_test.h"
+
+#define NOBODY 65534
 
 static char top[] = "/tmp/mo-tree-XXXXXX";
 
@@ -167,6 +171,29 @@ static void test_remove(void **state)
     assert_int_equal(unlink(at("kept")), 0);
 }
 
+/* The same without the rights of root, which ignores modes. */
+static void test_as_nobody(void **state)
+{
+    int status = 0;
+    pid_t pid;
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chmod(top, 0777), 0);
+    (void)fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        if (setgroups(0, NULL) < 0 || setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
+            _exit(2);
+        test_digest(state);
+        test_links(state);
+        test_remove(state);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static int group_setup(void **state)
 {
     (void)state;
@@ -184,7 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_digest), cmocka_unit_test(test_links),
         cmocka_unit_test(test_files),  cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_remove),
+        cmocka_unit_test(test_remove), cmocka_unit_test(test_as_nobody),
     };
 
     return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -6,6 +6,7 @@
 #include "cli/mcp_commands/mcp.h"
 #include "config/reference.h"
 #include "connect/server_link.h"
+#include "install/place.h"
 #include "servers/gateway_setup.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
@@ -264,6 +265,15 @@ static int open_for_server(struct mo_cli *c, struct mo_cmd_edit *m,
                         c->args[0], m->file.path);
 }
 
+static bool is_installed(const struct mo_config *cfg, const char *name)
+{
+    mo_autobuf struct mo_buf lock = {.max = MO_PLACE_LOCK_MAX};
+    struct mo_json servers;
+
+    return mo_place_read_lock(cfg, &lock, &servers, NULL) == 0 &&
+           mo_json_find(servers, mo_span_cstr(name)).p;
+}
+
 int mo_run_mcp_remove(struct mo_cli *c)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
@@ -275,6 +285,11 @@ int mo_run_mcp_remove(struct mo_cli *c)
         rc = mo_cmd_edit_change(c, &m, path, mo_span(NULL, 0), "removed");
     if (rc == 0)
         mo_gateway_setup_forget(m.cfg.now, c->args[0]);
+    if (rc == 0 && is_installed(m.cfg.now, c->args[0]))
+        (void)dprintf(c->out,
+                      "its files stay; `" MO_PROGRAM " mcp uninstall %s` "
+                      "removes them\n",
+                      c->args[0]);
     return rc;
 }
 

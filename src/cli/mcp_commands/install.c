@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "audit/audit.h"
 #include "cli/mcp_commands/install.h"
+#include "cli/mcp_commands/mcp.h"
 #include "connect/server_link.h"
 #include "install/registry.h"
 
@@ -183,13 +183,6 @@ int mo_cmd_install_record(const struct mo_cli *c,
     mo_autobuf struct mo_buf b = {.max = MO_CMD_ENTRY_MAX},
                              source = {.max = 1000};
     struct mo_jw w = mo_jw_object(&b);
-    char who[32];
-    struct mo_audit_row row = {
-        .event = "managed",
-        .subject = mo_span_cstr(c->cmd->name + strlen("mcp ")),
-        .server = mo_span_cstr(p->name),
-        .by = "command",
-    };
 
     mo_install_plan_source(p, &source);
     mo_jw_member(&w, "source", mo_buf_view(&source));
@@ -197,12 +190,7 @@ int mo_cmd_install_record(const struct mo_cli *c,
     mo_jw_member_opt(&w, "version", mo_span_cstr(p->version));
     mo_jw_member_opt(&w, "integrity", mo_span_cstr(p->integrity));
     mo_jw_end(&w);
-    (void)snprintf(who, sizeof(who), "uid %ld", (long)getuid());
-    row.who = mo_span_cstr(who);
-    row.entry = mo_buf_view(&b);
-    if (mo_audit_first_now(k->cfg.now, &row, e) < 0)
-        return mo_wrap(e, "not done, because the audit log cannot be written");
-    return 0;
+    return mo_cmd_record_entry(c, k->cfg.now, p->name, mo_buf_view(&b), e);
 }
 
 static void undo(struct mo_cmd_install *k)

@@ -23,21 +23,36 @@ static int not_installed(struct mo_cli *c, const char *name)
 
 /* --- uninstall ------------------------------------------------------------ */
 
+/* Who removes what, with its integrity, before it happens. */
+static int record(struct mo_cli *c, const struct mo_config *cfg,
+                  struct mo_json entry)
+{
+    static const char *const keys[] = {"source", "registry", "version",
+                                       "integrity"};
+    mo_autobuf struct mo_buf b = {.max = 65536};
+    struct mo_jw w = mo_jw_object(&b);
+    struct mo_err e = {0};
+
+    for (size_t i = 0; i < MO_COUNT(keys); i++)
+        mo_jw_copy(&w, entry, keys[i]);
+    mo_jw_end(&w);
+    return mo_cmd_record_entry(c, cfg, c->args[0], mo_buf_view(&b), &e) < 0
+               ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
+               : 0;
+}
+
 static int remove_entry(struct mo_cli *c)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
     mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
-    struct mo_err e = {0};
     int rc = mo_cmd_edit_open(c, &m);
 
     if (rc)
         return rc;
     m.server = c->args[0];
-    if (!mo_server_link_find(m.cfg.now, mo_span_cstr(m.server))) {
-        if (mo_cmd_record(c, m.cfg.now, m.server, &e) < 0)
-            return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-        return 0;
-    }
+    m.is_recorded = true;
+    if (!mo_server_link_find(m.cfg.now, mo_span_cstr(m.server)))
+        return 0; /* `mcp remove` was first */
     rc = mo_cmd_edit_change(c, &m, path, mo_span(NULL, 0), NULL);
     if (rc == 0)
         mo_gateway_setup_forget(m.cfg.now, m.server);
@@ -75,7 +90,9 @@ int mo_run_mcp_uninstall(struct mo_cli *c)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     if (!find_entry(servers, c->args[0]).p)
         return not_installed(c, c->args[0]);
-    rc = remove_entry(c);
+    rc = record(c, cfg.now, find_entry(servers, c->args[0]));
+    if (rc == 0)
+        rc = remove_entry(c);
     return rc ? rc : remove_files(c, cfg.now);
 }
 
