@@ -8,6 +8,8 @@ int mo_hidden_dirs_init(struct mo_hide *h, const struct mo_config *cfg,
 
     if (rc == 0)
         rc = mo_hide_add(h, cfg->store.dir, e);
+    if (rc == 0)
+        mo_hide_show(h, MO_HIDDEN_DIRS_SHOWN);
     if (mo_config_home(cfg->environ, NULL, home) &&
         mo_file_mkdir(home, NULL) == 0 && !mo_hide_has(h, home))
         (void)mo_hide_add(h, home, NULL);

@@ -6,6 +6,9 @@
  * the list of confirmed files
  *   (unchanged)                       the configuration file and .env
  *
+ * Installed packages, `servers` in store.dir, stay visible and cannot be
+ * changed.
+ *
  * The directories are created if they are missing: a server could create them
  * instead. A file that is replaced while servers run is protected only from
  * those that start later. */
@@ -14,6 +17,8 @@
 
 #include "config/config.h"
 #include "loop/hide.h"
+
+#define MO_HIDDEN_DIRS_SHOWN "servers" /* as in install/place.h */
 
 /* Fails if store.dir cannot be hidden; the other one is hidden if possible. */
 int mo_hidden_dirs_init(struct mo_hide *h, const struct mo_config *cfg,
