@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include "base/file.h"
 #include "codec/sha256.h"
 #include "codec/text/visible.h"
+#include "loop/hide.h"
 
 #define SPEC_MAX 600
 #define PACKAGE_MAX                                                            \
@@ -21,13 +24,46 @@
 
 /* --- opening -------------------------------------------------------------- */
 
+/* The environment without what belongs to root's home. */
+static int make_env(struct mo_npm *n, struct mo_err *e)
+{
+    static const char *const roots[] = {"HOME=", "XDG_", "USER=", "LOGNAME="};
+    size_t count = 0, len = 0, home = strlen(n->user.home) + sizeof("HOME=");
+    char *text;
+
+    while (n->env[count])
+        count++;
+    n->own_env = mo_alloc((count + 2) * sizeof(*n->own_env) + home);
+    if (!n->own_env)
+        return mo_fail(e, MO_ENOMEM, "environment of npm");
+    text = (char *)(n->own_env + count + 2);
+    (void)snprintf(text, home, "HOME=%s", n->user.home);
+    n->own_env[len++] = text;
+    for (size_t i = 0; i < count; i++) {
+        struct mo_span v = mo_span_cstr(n->env[i]);
+        bool is_roots = false;
+
+        for (size_t k = 0; k < MO_COUNT(roots); k++)
+            is_roots |= mo_span_starts(v, mo_span_cstr(roots[k]));
+        if (!is_roots)
+            n->own_env[len++] = n->env[i];
+    }
+    n->own_env[len] = NULL;
+    n->env = n->own_env;
+    return 0;
+}
+
 int mo_npm_open(struct mo_npm *n, const struct mo_config *cfg, int say,
                 struct mo_err *e)
 {
     sigset_t set;
 
-    *n = (struct mo_npm){
-        .env = (const char *const *)cfg->environ, .say = say, .signals = -1};
+    *n = (struct mo_npm){.env = (const char *const *)cfg->environ,
+                         .user = n->user,
+                         .say = say,
+                         .signals = -1};
+    if (n->user.uid && make_env(n, e) < 0)
+        return e->code;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGTERM);
@@ -50,6 +86,8 @@ int mo_npm_open(struct mo_npm *n, const struct mo_config *cfg, int say,
 
 void mo_npm_close(struct mo_npm *n)
 {
+    mo_free(n->own_env);
+    n->own_env = NULL;
     if (n->signals < 0)
         return;
     mo_close_fd(&n->signals);
@@ -226,14 +264,37 @@ static int judge_run(const struct run *r, struct mo_err *e)
                    words[0] ? ": " : "", words);
 }
 
+/* In the child: become the user for good. libc's calls would change every
+ * thread of the process whose memory this is. The death signal is lost with the
+ * credentials. */
+MO_CHILD_SIDE static int become_user(void *ctx)
+{
+    const struct mo_npm_user *u = ctx;
+
+    if (u->uid == 0)
+        return 0;
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || /* the caller may act as him */
+        syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, u->gid, u->gid, u->gid) < 0 ||
+        syscall(SYS_setresuid, u->uid, u->uid, u->uid) < 0 ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return errno;
+    return 0;
+}
+
 static int run_npm(struct mo_npm *n, const char *const *argv, const char *cwd,
                    unsigned ms, struct mo_buf *out, struct mo_err *e)
 {
     int pipes[2][2] = {{-1, -1}, {-1, -1}}, rc = 0;
     mo_autofd int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct run r = {.n = n, .out = out, .fd = {-1, -1}, .pidfd = -1};
-    struct mo_spawn s = {
-        .file = n->npm, .argv = argv, .env = n->env, .cwd = cwd};
+    struct mo_spawn s = {.file = n->npm,
+                         .argv = argv,
+                         .env = n->env,
+                         .cwd = cwd,
+                         .enlist = become_user,
+                         .ctx = &n->user};
 
     n->ntail = 0;
     for (int i = 0; rc == 0 && i < 2; i++) {

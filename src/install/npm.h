@@ -22,11 +22,21 @@
 #define MO_NPM_TAIL_MAX   2000 /* bytes of its errors that are kept */
 #define MO_NPM_NAME_MAX   214  /* as npm has it */
 
+/* Whom npm runs as, if the caller is root and the files are for another user:
+ * without a way back to root, and with the settings of that user. */
+struct mo_npm_user {
+    uid_t uid; /* 0: the caller's own */
+    gid_t gid;
+    const char *home;
+};
+
 struct mo_npm {
     const char *const *env;
+    struct mo_npm_user user;
     char npm[MO_SPAWN_PATH_MAX], node[MO_SPAWN_PATH_MAX]; /* "": missing */
     int say; /* descriptor for npm's progress, or -1 */
     /* private */
+    const char **own_env; /* of user, or NULL */
     int signals;
     sigset_t was;
     char tail[MO_NPM_TAIL_MAX + 1];
@@ -34,7 +44,7 @@ struct mo_npm {
 };
 
 /* Finds both programs. MO_ENOTFOUND: the error says what to install. Call
- * mo_npm_close() in any case. */
+ * mo_npm_close() in any case. n->user was set before. */
 int mo_npm_open(struct mo_npm *n, const struct mo_config *cfg, int say,
                 struct mo_err *e);
 void mo_npm_close(struct mo_npm *n);

@@ -10,8 +10,10 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "box/roots_path.h"
 
 #define LOCK_NAME   "servers.lock.json"
+#define BESIDE_MODE 0755 /* of what root's place has: others read it */
 #define TEMP_PREFIX ".new-"
 #define LOCK_MS     1000
 #define SHORT       16 /* digits of the digest in a path */
@@ -48,16 +50,58 @@ static void remove_leftovers(const char *dir)
     }
 }
 
-static int find_place(const struct mo_config *cfg, char dir[PATH_MAX],
-                      char lock_file[PATH_MAX], struct mo_err *e)
+/* Root's place exists, or root, who asks, would make it. */
+static bool is_roots(const char *state, const char *beside)
 {
-    char state[PATH_MAX];
-    int rc;
+    struct stat st;
+
+    if (stat(state, &st) < 0 || st.st_uid == 0)
+        return false;
+    return mo_roots_path(beside) || (errno == ENOENT && geteuid() == 0);
+}
+
+static int find_place(const struct mo_config *cfg, struct mo_place *p,
+                      struct mo_err *e)
+{
+    char state[PATH_MAX], beside[PATH_MAX];
+    int n, rc;
 
     if (!realpath(cfg->store.dir, state))
         return mo_fail_sys(e, "%s", cfg->store.dir);
-    rc = join(dir, state, MO_PLACE_DIR, e);
-    return rc < 0 ? rc : join(lock_file, state, LOCK_NAME, e);
+    n = snprintf(beside, sizeof(beside), "%s." MO_PLACE_DIR, state);
+    if (n < 0 || (size_t)n >= sizeof(beside))
+        return mo_fail(e, MO_ETOOBIG, "the path of %.100s is too long", state);
+    p->is_roots = is_roots(state, beside);
+    if (p->is_roots) {
+        (void)snprintf(p->dir, sizeof(p->dir), "%s", beside);
+        n = snprintf(p->lock_file, sizeof(p->lock_file), "%s." LOCK_NAME,
+                     state);
+        return n < 0 || (size_t)n >= sizeof(p->lock_file)
+                   ? mo_fail(e, MO_ETOOBIG, "the path of " LOCK_NAME)
+                   : 0;
+    }
+    rc = join(p->dir, state, MO_PLACE_DIR, e);
+    return rc < 0 ? rc : join(p->lock_file, state, LOCK_NAME, e);
+}
+
+bool mo_place_is_roots(const struct mo_config *cfg)
+{
+    struct mo_place p = {.lock = -1};
+
+    return geteuid() == 0 && find_place(cfg, &p, NULL) == 0 && p.is_roots;
+}
+
+/* Of a server, or all. Those of root can be read by others. */
+static int make_dir(const struct mo_place *p, const char *path,
+                    struct mo_err *e)
+{
+    int rc = mo_file_mkdir(path, e);
+
+    if (rc < 0 || !p->is_roots)
+        return rc;
+    if (!mo_roots_path(path)) /* in /tmp somebody else could make it */
+        return mo_fail(e, MO_EPOLICY, "%s is not root's", path);
+    return chmod(path, BESIDE_MODE) < 0 ? mo_fail_sys(e, "%s", path) : 0;
 }
 
 int mo_place_open(struct mo_place *p, const struct mo_config *cfg,
@@ -68,9 +112,13 @@ int mo_place_open(struct mo_place *p, const struct mo_config *cfg,
 
     p->lock = -1;
     if (rc == 0)
-        rc = find_place(cfg, p->dir, p->lock_file, e);
+        rc = find_place(cfg, p, e);
+    if (rc == 0 && p->is_roots && geteuid() != 0)
+        rc = mo_fail(e, MO_EPOLICY,
+                     "%s is root's: root installs and removes servers here",
+                     p->dir);
     if (rc == 0)
-        rc = mo_file_mkdir(p->dir, e);
+        rc = make_dir(p, p->dir, e);
     if (rc == 0)
         rc = join(inside, p->dir, "x", e);
     if (rc < 0)
@@ -200,6 +248,18 @@ static int write_package_json(const struct mo_install_plan *plan,
     return mo_file_replace(path, mo_buf_view(&b), e);
 }
 
+/* Lets npm, which runs as that user, write here. */
+static int give(const char *dir, const struct mo_npm_user *u, struct mo_err *e)
+{
+    char path[PATH_MAX];
+
+    if (join(path, dir, "package.json", e) < 0)
+        return e->code;
+    if (lchown(path, u->uid, u->gid) < 0 || lchown(dir, u->uid, u->gid) < 0)
+        return mo_fail_sys(e, "%s", dir);
+    return 0;
+}
+
 static int check_sha256(struct mo_npm *n, const struct mo_install_plan *plan,
                         const char *dir, struct mo_err *e)
 {
@@ -291,7 +351,7 @@ static int move_in(const struct mo_place *p, const char *temp,
                  SHORT, x->tree.digest);
     if (n < 0 || (size_t)n >= sizeof(x->path))
         return mo_fail(e, MO_ETOOBIG, "the path is too long");
-    if (mo_file_mkdir(parent, e) < 0 || mo_tree_remove(x->path, e) < 0)
+    if (make_dir(p, parent, e) < 0 || mo_tree_remove(x->path, e) < 0)
         return e->code;
     if (chmod(temp, 0755) < 0 || rename(temp, x->path) < 0 ||
         chmod(x->path, 0555) < 0)
@@ -300,6 +360,23 @@ static int move_in(const struct mo_place *p, const char *temp,
     if (fd < 0 || fsync(fd) < 0)
         return mo_fail_sys(e, "%s", parent);
     return 0;
+}
+
+/* Makes the files read-only, and root's. Nothing may have changed them between
+ * the check and that. */
+static int seal(const char *temp, uid_t from, struct mo_installed *x,
+                struct mo_err *e)
+{
+    struct mo_tree again;
+    int rc = mo_tree_seal(temp, from, e);
+
+    if (rc < 0 || !from)
+        return rc;
+    rc = mo_tree_read(temp, &again, e);
+    if (rc == 0 && strcmp(again.digest, x->tree.digest) != 0)
+        rc =
+            mo_fail(e, MO_EPOLICY, "its files changed while they were checked");
+    return rc;
 }
 
 static int fill_temp(struct mo_place *p, struct mo_npm *n,
@@ -311,8 +388,6 @@ static int fill_temp(struct mo_place *p, struct mo_npm *n,
 
     begin_lock(plan, allow_scripts, &w);
     if (rc == 0)
-        rc = write_package_json(plan, temp, e);
-    if (rc == 0)
         rc = mo_npm_install(n, temp, e);
     if (rc == 0)
         rc = check_packages(plan, temp, x, &w, e);
@@ -323,7 +398,7 @@ static int fill_temp(struct mo_place *p, struct mo_npm *n,
     if (rc == 0)
         rc = mo_tree_read(temp, &x->tree, e);
     if (rc == 0)
-        rc = mo_tree_seal(temp, e);
+        rc = seal(temp, p->is_roots ? n->user.uid : 0, x, e);
     if (rc == 0 && mo_npm_is_stopped(n))
         rc = mo_fail(e, MO_ECANCELED, "interrupted; nothing was installed");
     if (rc == 0)
@@ -351,7 +426,11 @@ int mo_place_npm(struct mo_place *p, struct mo_npm *n,
         return rc;
     if (!mkdtemp(temp))
         return mo_fail_sys(e, "%s", temp);
-    rc = fill_temp(p, n, plan, allow_scripts, temp, out, e);
+    rc = write_package_json(plan, temp, e);
+    if (rc == 0 && p->is_roots)
+        rc = give(temp, &n->user, e);
+    if (rc == 0)
+        rc = fill_temp(p, n, plan, allow_scripts, temp, out, e);
     if (rc < 0) {
         (void)mo_tree_remove(temp, NULL);
         if (out->path[0])
@@ -452,6 +531,8 @@ int mo_place_pin(struct mo_place *p, const char *name, struct mo_span json,
 
     int rc = mo_file_change(&c, e);
 
+    if (rc == 0 && p->is_roots && chmod(p->lock_file, 0644) < 0)
+        rc = mo_fail_sys(e, "%s", p->lock_file);
     if (rc == 0 && k.is_empty)
         (void)unlink(p->lock_file);
     return rc;
@@ -460,15 +541,15 @@ int mo_place_pin(struct mo_place *p, const char *name, struct mo_span json,
 int mo_place_read_lock(const struct mo_config *cfg, struct mo_buf *text,
                        struct mo_json *servers, struct mo_err *e)
 {
-    char dir[PATH_MAX], path[PATH_MAX];
+    struct mo_place p = {.lock = -1};
     struct mo_json_doc doc = {.root = {NULL, 0}};
     int rc;
 
     *servers = (struct mo_json){"{}", 2};
     text->max = MO_PLACE_LOCK_MAX;
-    if (find_place(cfg, dir, path, NULL) < 0) /* no state yet */
+    if (find_place(cfg, &p, NULL) < 0) /* no state yet */
         return 0;
-    rc = mo_file_read(path, MO_PLACE_LOCK_MAX, text, NULL, e);
+    rc = mo_file_read(p.lock_file, MO_PLACE_LOCK_MAX, text, NULL, e);
     if (rc == MO_ENOTFOUND)
         return 0;
     if (rc == 0)
@@ -482,7 +563,8 @@ int mo_place_read_lock(const struct mo_config *cfg, struct mo_buf *text,
 int mo_place_verify(const struct mo_config *cfg, struct mo_json entry,
                     struct mo_err *e)
 {
-    char dir[PATH_MAX], file[PATH_MAX], path[PATH_MAX];
+    struct mo_place p = {.lock = -1};
+    char path[PATH_MAX];
     mo_autobuf struct mo_buf b = {.max = PATH_MAX};
     struct mo_tree tree;
     struct stat st;
@@ -494,9 +576,9 @@ int mo_place_verify(const struct mo_config *cfg, struct mo_json entry,
     if (!b.len || b.p[0] == '/' || b.p[0] == '.' ||
         mo_span_search(mo_buf_view(&b), MO_SPAN("..")) >= 0)
         return mo_fail(e, MO_EPROTO, LOCK_NAME " has an impossible path");
-    rc = find_place(cfg, dir, file, e);
+    rc = find_place(cfg, &p, e);
     if (rc == 0)
-        rc = join(path, dir, mo_buf_cstr(&b), e);
+        rc = join(path, p.dir, mo_buf_cstr(&b), e);
     if (rc < 0)
         return rc;
     if (lstat(path, &st) < 0)

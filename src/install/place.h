@@ -4,6 +4,11 @@
  *   STATE/servers.lock.json              source, version, integrity of every
  *                                        package, digest of the directory
  *
+ * If root installs for a server of another user (app/own_user.h), and only root
+ * can change the directories above the state directory, they are
+ * STATE.servers and STATE.servers.lock.json, and root's: that server reads and
+ * starts them and cannot change them. npm runs as the other user all the same.
+ *
  * A directory appears by a rename, complete and synced, or not at all. What an
  * interrupted installation left is removed by the next one. One process at a
  * time changes the place (a lock on the directory). */
@@ -24,11 +29,15 @@
 struct mo_place {
     char dir[PATH_MAX];       /* STATE/servers, without links */
     char lock_file[PATH_MAX]; /* STATE/servers.lock.json */
+    bool is_roots;
     int lock;
 };
 
+/* True if root, who is the caller, installs into a place of its own. */
+bool mo_place_is_roots(const struct mo_config *cfg);
+
 /* Creates the directory, takes the lock and removes leftovers. MO_EBUSY: an
- * installation runs. */
+ * installation runs. MO_EPOLICY: the place is root's, and the caller is not. */
 int mo_place_open(struct mo_place *p, const struct mo_config *cfg,
                   struct mo_err *e);
 void mo_place_close(struct mo_place *p);

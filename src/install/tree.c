@@ -27,6 +27,7 @@ struct walk {
     int (*leave)(struct walk *k, int up, int dir, const char *name,
                  struct mo_err *e);
     bool force; /* makes directories writable first */
+    uid_t from; /* whose files become root's; 0: nobody's */
     struct mo_tree *tree;
     struct mo_sha256 sum;
     size_t files;
@@ -251,16 +252,41 @@ int mo_tree_read(const char *dir, struct mo_tree *out, struct mo_err *e)
 
 /* --- sealing -------------------------------------------------------------- */
 
+/* Decided by the open file: its name may lead to another one by now, also to a
+ * hard link to a file of somebody else. */
+static int take_file(const struct walk *k, int fd, struct mo_err *e)
+{
+    struct stat st;
+
+    if (!k->from)
+        return 0;
+    if (fstat(fd, &st) < 0)
+        return mo_fail_sys(e, "%s", k->path);
+    if (st.st_uid != k->from)
+        return mo_fail(e, MO_EPOLICY, "%s is not of user %u", k->path,
+                       (unsigned)k->from);
+    return fchownat(fd, "", 0, 0, AT_EMPTY_PATH) < 0
+               ? mo_fail_sys(e, "%s", k->path)
+               : 0;
+}
+
 static int seal_item(struct walk *k, int dir, const char *name,
                      const struct stat *st, struct mo_err *e)
 {
+    bool is_file = S_ISREG(st->st_mode);
     mo_autofd int fd = -1;
 
-    if (!S_ISREG(st->st_mode))
+    if (S_ISDIR(st->st_mode) || (!is_file && !k->from))
         return 0;
-    fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fchmod(fd, st->st_mode & S_IXUSR ? 0555 : 0444) < 0 ||
-        fsync(fd) < 0)
+    fd = openat(dir, name,
+                O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC |
+                    (is_file ? O_RDONLY : O_PATH));
+    if (fd < 0)
+        return mo_fail_sys(e, "%s", k->path);
+    if (take_file(k, fd, e) < 0)
+        return e->code;
+    if (is_file &&
+        (fchmod(fd, st->st_mode & S_IXUSR ? 0555 : 0444) < 0 || fsync(fd) < 0))
         return mo_fail_sys(e, "%s", k->path);
     return 0;
 }
@@ -269,14 +295,16 @@ static int seal_dir(struct walk *k, int up, int dir, const char *name,
                     struct mo_err *e)
 {
     (void)up;
+    if (take_file(k, dir, e) < 0)
+        return e->code;
     if (fchmod(dir, 0555) < 0 || fsync(dir) < 0)
         return mo_fail_sys(e, "%s", k->len ? k->path : name);
     return 0;
 }
 
-int mo_tree_seal(const char *dir, struct mo_err *e)
+int mo_tree_seal(const char *dir, uid_t from, struct mo_err *e)
 {
-    struct walk k = {.item = seal_item, .leave = seal_dir};
+    struct walk k = {.item = seal_item, .leave = seal_dir, .from = from};
 
     return walk_dir(&k, AT_FDCWD, dir, e);
 }
@@ -286,9 +314,10 @@ int mo_tree_seal(const char *dir, struct mo_err *e)
 static int remove_item(struct walk *k, int dir, const char *name,
                        const struct stat *st, struct mo_err *e)
 {
-    if (S_ISDIR(st->st_mode))
-        return fchmodat(dir, name, 0700, 0) < 0 ? mo_fail_sys(e, "%s", k->path)
-                                                : 0;
+    if (S_ISDIR(st->st_mode)) /* root needs no rights, and follows no link */
+        return geteuid() != 0 && fchmodat(dir, name, 0700, 0) < 0
+                   ? mo_fail_sys(e, "%s", k->path)
+                   : 0;
     return unlinkat(dir, name, 0) < 0 ? mo_fail_sys(e, "%s", k->path) : 0;
 }
 

@@ -13,6 +13,8 @@
 #ifndef MO_INSTALL_TREE_H
 #define MO_INSTALL_TREE_H
 
+#include <sys/types.h>
+
 #include "base/err.h"
 #include "codec/sha256.h"
 
@@ -29,8 +31,9 @@ struct mo_tree {
 int mo_tree_read(const char *dir, struct mo_tree *out, struct mo_err *e);
 
 /* Removes all write bits, of dir too, and syncs everything to disk. Of a tree
- * that was read. */
-int mo_tree_seal(const char *dir, struct mo_err *e);
+ * that was read. from: a caller that is root also takes it from this user, who
+ * must own every file; 0: it is the caller's. */
+int mo_tree_seal(const char *dir, uid_t from, struct mo_err *e);
 
 /* Removes dir and everything in it, links not followed. A missing one is
  * fine. */

@@ -41,6 +41,7 @@ before(async () => {
     }),
     { name: '@ada/rain', version: '2.0.1', files: { 'index.js': 'module.exports = 1;\n' } },
     server('scripted', { scripts: { postinstall: 'echo "ran, key $SOME_KEY" > ran.txt' } }),
+    server('who', { scripts: { postinstall: 'id -u > who.txt; grep NoNewPrivs /proc/self/status >> who.txt' } }),
     server('@ada/moved', { repository: { type: 'git', url: 'https://github.com/ada/moved' } }),
     server('@ada/moved', { version: '2.0.0', repository: { type: 'git', url: 'https://github.com/mallory/moved\u001b' } }),
     server('@evil/server-memory'),

@@ -70,7 +70,7 @@ static void test_digest(void **state)
     assert_int_equal(read_tree(&a), 0);
     assert_int_equal(a.files, 5);
     assert_int_equal(a.bytes, 6);
-    assert_int_equal(mo_tree_seal(at("t"), &e), 0);
+    assert_int_equal(mo_tree_seal(at("t"), 0, &e), 0);
     assert_int_equal(read_tree(&b), 0);
     assert_string_equal(a.digest, b.digest);
     clean();
@@ -194,6 +194,37 @@ static void test_as_nobody(void **state)
     assert_int_equal(status, 0);
 }
 
+/* Root takes the files of another user, and of nobody else. */
+static void test_take(void **state)
+{
+    static const char *const names[] = {"t/a/b/file", "t/a/b",     "t/a/link",
+                                        "t/a",        "t/program", "t"};
+    struct mo_err e = {0};
+    struct stat st;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    make();
+    for (size_t i = 0; i < MO_COUNT(names); i++)
+        assert_int_equal(lchown(at(names[i]), NOBODY, NOBODY), 0);
+    assert_int_equal(mo_tree_seal(at("t"), NOBODY, &e), 0);
+    for (size_t i = 0; i < MO_COUNT(names); i++) {
+        assert_int_equal(lstat(at(names[i]), &st), 0);
+        assert_int_equal(st.st_uid + st.st_gid, 0);
+    }
+    clean();
+    make(); /* "program" might be a hard link to a file of root */
+    for (size_t i = 0; i < MO_COUNT(names); i++)
+        assert_int_equal(lchown(at(names[i]), NOBODY, NOBODY), 0);
+    assert_int_equal(lchown(at("t/program"), 0, 0), 0);
+    assert_int_equal(chmod(at("t/program"), 0600), 0);
+    assert_int_equal(mo_tree_seal(at("t"), NOBODY, &e), MO_EPOLICY);
+    assert_int_equal(lstat(at("t/program"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    clean();
+}
+
 static int group_setup(void **state)
 {
     (void)state;
@@ -212,6 +243,7 @@ int main(void)
         cmocka_unit_test(test_digest), cmocka_unit_test(test_links),
         cmocka_unit_test(test_files),  cmocka_unit_test(test_depth),
         cmocka_unit_test(test_remove), cmocka_unit_test(test_as_nobody),
+        cmocka_unit_test(test_take),
     };
 
     return cmocka_run_group_tests(tests, group_setup, group_teardown);

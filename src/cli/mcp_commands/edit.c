@@ -13,9 +13,17 @@
 
 int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m)
 {
+    struct mo_config_report rep = {.kept = 0};
     struct mo_err e = {0};
-    int rc = mo_cmd_load(c, &m->cfg);
+    int rc = 0;
 
+    if (!m->cfg.now) {
+        rc = mo_cmd_load(c, &m->cfg);
+    } else if (mo_config_reload(&m->cfg.h, &rep, &e) < 0) {
+        mo_cmd_print_report(c, &rep);
+        rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+    }
+    m->cfg.now = m->cfg.h.now;
     if (rc == 0 && mo_file_edit_open(&m->file, &m->cfg.h, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     return rc;

@@ -12,8 +12,9 @@ struct mo_cmd_edit {
     bool is_recorded;   /* the audit log has the change already */
 };
 
-/* Returns 0, or an exit code: the error was printed. Closed at the end of its
- * scope: mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT; */
+/* Loads the configuration, again if it is loaded, and opens its file. Returns
+ * 0, or an exit code: the error was printed. Closed at the end of its scope:
+ * mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT; */
 int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m);
 void mo_cmd_edit_close(struct mo_cmd_edit *m);
 #define mo_autoedit MO_CLEANUP(mo_cmd_edit_close)

@@ -16,7 +16,37 @@ void mo_cmd_install_fini(struct mo_cmd_install *k)
     mo_installed_fini(&k->done);
     mo_buf_fini(&k->entry);
     mo_install_plan_fini(&k->plan);
-    mo_cmd_close(&k->cfg);
+    mo_cmd_edit_close(&k->edit);
+}
+
+/* --- whose files -----------------------------------------------------------
+ */
+
+int mo_cmd_install_load(struct mo_cli *c, struct mo_cmd_install *k)
+{
+    struct mo_own_user *u = &k->edit.cfg.user;
+    struct mo_err e = {0};
+    int rc = mo_cmd_load(c, &k->edit.cfg);
+
+    if (rc || !u->stays_root || u->uid == 0)
+        return rc;
+    if (mo_own_user_stay(u, k->edit.cfg.now, &e) < 0)
+        return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
+    k->npm.user = (struct mo_npm_user){u->uid, u->gid, u->home};
+    k->as_owner = !mo_place_is_roots(k->edit.cfg.now);
+    return 0;
+}
+
+void mo_cmd_install_begin(const struct mo_cmd_install *k)
+{
+    if (k->as_owner)
+        mo_own_user_begin(&k->edit.cfg.user);
+}
+
+void mo_cmd_install_end(const struct mo_cmd_install *k)
+{
+    if (k->as_owner)
+        mo_own_user_end(&k->edit.cfg.user);
 }
 
 int mo_cmd_install_fail(const struct mo_cli *c, const struct mo_err *e)
@@ -37,9 +67,12 @@ static int ask_registry(struct mo_cmd_install *k, const char *kind,
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_REGISTRY_ANSWER_MAX};
     struct mo_json row;
-    int rc = mo_registry_get(k->cfg.now, mo_span_cstr(p->registry),
-                             mo_span_cstr(p->version), &b, e);
+    int rc;
 
+    mo_own_user_begin(&k->edit.cfg.user);
+    rc = mo_registry_get(k->edit.cfg.now, mo_span_cstr(p->registry),
+                         mo_span_cstr(p->version), &b, e);
+    mo_own_user_end(&k->edit.cfg.user);
     if (rc < 0)
         return rc;
     row = (struct mo_json){b.p, b.len};
@@ -59,8 +92,11 @@ static int ask_npm(struct mo_cli *c, struct mo_cmd_install *k, const char *bin,
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_NPM_TEXT_MAX};
     struct mo_json_doc doc = {.root = {NULL, 0}};
-    int rc = mo_npm_open(&k->npm, k->cfg.now, c->err, e);
+    int rc;
 
+    mo_own_user_begin(&k->edit.cfg.user); /* who must be able to run them */
+    rc = mo_npm_open(&k->npm, k->edit.cfg.now, c->err, e);
+    mo_own_user_end(&k->edit.cfg.user);
     if (rc == 0)
         rc = mo_npm_view(&k->npm, mo_span_cstr(p->package),
                          mo_span_cstr(p->version ? p->version : "latest"), &b,
@@ -124,7 +160,7 @@ static int make_plan(struct mo_cli *c, struct mo_cmd_install *k)
     int rc = mo_install_plan_word(&k->plan, mo_span_cstr(c->args[0]),
                                   mo_cli_get(c, "name"), &e);
 
-    if (rc == 0 && name_is_taken(c, k->cfg.now, k->plan.name))
+    if (rc == 0 && name_is_taken(c, k->edit.cfg.now, k->plan.name))
         return MO_EXIT_FAIL;
     if (rc == 0)
         rc = mo_cmd_install_ask(c, k, mo_cli_get(c, "kind"),
@@ -183,6 +219,7 @@ int mo_cmd_install_record(const struct mo_cli *c,
     mo_autobuf struct mo_buf b = {.max = MO_CMD_ENTRY_MAX},
                              source = {.max = 1000};
     struct mo_jw w = mo_jw_object(&b);
+    int rc;
 
     mo_install_plan_source(p, &source);
     mo_jw_member(&w, "source", mo_buf_view(&source));
@@ -190,51 +227,78 @@ int mo_cmd_install_record(const struct mo_cli *c,
     mo_jw_member_opt(&w, "version", mo_span_cstr(p->version));
     mo_jw_member_opt(&w, "integrity", mo_span_cstr(p->integrity));
     mo_jw_end(&w);
-    return mo_cmd_record_entry(c, k->cfg.now, p->name, mo_buf_view(&b), e);
+    mo_own_user_begin(&k->edit.cfg.user);
+    rc = mo_cmd_record_entry(c, k->edit.cfg.now, p->name, mo_buf_view(&b), e);
+    mo_own_user_end(&k->edit.cfg.user);
+    return rc;
+}
+
+int mo_cmd_install_pin(struct mo_cmd_install *k, struct mo_span json,
+                       struct mo_err *e)
+{
+    int rc;
+
+    mo_cmd_install_begin(k);
+    rc = mo_place_pin(&k->place, k->plan.name, json, e);
+    mo_cmd_install_end(k);
+    return rc;
 }
 
 static void undo(struct mo_cmd_install *k)
 {
-    (void)mo_place_pin(&k->place, k->plan.name, mo_span(NULL, 0), NULL);
+    (void)mo_cmd_install_pin(k, mo_span(NULL, 0), NULL);
+    mo_cmd_install_begin(k);
     (void)mo_place_remove(&k->place, k->plan.name, NULL, NULL);
+    mo_cmd_install_end(k);
 }
 
 static int save_entry(struct mo_cli *c, struct mo_cmd_install *k)
 {
     const char *path[] = {"mcpServers", k->plan.name, NULL};
-    mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
-    int rc = mo_cmd_edit_open(c, &m);
+    struct mo_cmd_edit *m = &k->edit;
+    int rc = mo_cmd_edit_open(c, m);
 
-    m.server = k->plan.name;
-    m.is_recorded = true;
+    m->server = k->plan.name;
+    m->is_recorded = true;
     if (rc == 0)
-        rc = name_is_taken(c, m.cfg.now, k->plan.name);
-    return rc ? rc
-              : mo_cmd_edit_change(c, &m, path, mo_buf_view(&k->entry), NULL);
+        rc = name_is_taken(c, m->cfg.now, k->plan.name);
+    if (rc == 0)
+        rc = mo_cmd_edit_change(c, m, path, mo_buf_view(&k->entry), NULL);
+    mo_file_edit_close(&m->file);
+    return rc;
+}
+
+int mo_cmd_install_fetch(struct mo_cli *c, struct mo_cmd_install *k,
+                         struct mo_err *e)
+{
+    const struct mo_install_plan *p = &k->plan;
+    int rc;
+
+    mo_cmd_install_begin(k);
+    rc = mo_place_open(&k->place, k->edit.cfg.now, e);
+    if (rc == 0 && p->kind == MO_INSTALL_NPM) {
+        (void)dprintf(c->err, "npm downloads %s %s\n", p->package, p->version);
+        rc = mo_place_npm(&k->place, &k->npm, p, mo_cli_has(c, "allow-scripts"),
+                          &k->done, e);
+    } else if (rc == 0) {
+        mo_place_describe(p, &k->done);
+    }
+    mo_cmd_install_end(k);
+    return rc;
 }
 
 /* 0, or an exit code. On failure nothing stays. */
 static int install(struct mo_cli *c, struct mo_cmd_install *k)
 {
-    const struct mo_install_plan *p = &k->plan;
     struct mo_err e = {0};
     int rc = mo_cmd_install_record(c, k, &e);
 
     if (rc == 0)
-        rc = mo_place_open(&k->place, k->cfg.now, &e);
+        rc = mo_cmd_install_fetch(c, k, &e);
     if (rc < 0)
         return mo_cmd_install_fail(c, &e);
-    if (p->kind == MO_INSTALL_NPM)
-        (void)dprintf(c->err, "npm downloads %s %s\n", p->package, p->version);
-    if (p->kind == MO_INSTALL_NPM)
-        rc = mo_place_npm(&k->place, &k->npm, p, mo_cli_has(c, "allow-scripts"),
-                          &k->done, &e);
-    else
-        mo_place_describe(p, &k->done);
-    if (rc < 0)
-        return mo_cmd_install_fail(c, &e);
-    mo_install_plan_entry(p, k->npm.node, k->done.path, &k->entry);
-    rc = mo_place_pin(&k->place, p->name, mo_buf_view(&k->done.lock), &e);
+    mo_install_plan_entry(&k->plan, k->npm.node, k->done.path, &k->entry);
+    rc = mo_cmd_install_pin(k, mo_buf_view(&k->done.lock), &e);
     rc = rc < 0 ? mo_cmd_install_fail(c, &e) : save_entry(c, k);
     if (rc)
         undo(k);
@@ -307,7 +371,7 @@ int mo_run_mcp_install(struct mo_cli *c)
     if (c->nargs > 1 && c->dashes != 1)
         return mo_cli_error(c, MO_EXIT_USAGE,
                             "one SERVER; its arguments stand after --");
-    rc = mo_cmd_load(c, &k.cfg);
+    rc = mo_cmd_install_load(c, &k);
     if (rc == 0)
         rc = make_plan(c, &k);
     if (rc == 0 && !json)

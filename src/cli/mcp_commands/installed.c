@@ -2,10 +2,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/mcp_commands/edit.h"
+#include "cli/mcp_commands/install.h"
 #include "cli/mcp_commands/mcp.h"
 #include "connect/server_link.h"
-#include "install/place.h"
 #include "servers/gateway_setup.h"
 
 static struct mo_json find_entry(struct mo_json servers, const char *name)
@@ -24,7 +23,7 @@ static int not_installed(struct mo_cli *c, const char *name)
 /* --- uninstall ------------------------------------------------------------ */
 
 /* Who removes what, with its integrity, before it happens. */
-static int record(struct mo_cli *c, const struct mo_config *cfg,
+static int record(struct mo_cli *c, const struct mo_cmd_config *cfg,
                   struct mo_json entry)
 {
     static const char *const keys[] = {"source", "registry", "version",
@@ -32,68 +31,75 @@ static int record(struct mo_cli *c, const struct mo_config *cfg,
     mo_autobuf struct mo_buf b = {.max = 65536};
     struct mo_jw w = mo_jw_object(&b);
     struct mo_err e = {0};
+    int rc;
 
     for (size_t i = 0; i < MO_COUNT(keys); i++)
         mo_jw_copy(&w, entry, keys[i]);
     mo_jw_end(&w);
-    return mo_cmd_record_entry(c, cfg, c->args[0], mo_buf_view(&b), &e) < 0
-               ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg)
-               : 0;
+    mo_own_user_begin(&cfg->user);
+    rc = mo_cmd_record_entry(c, cfg->now, c->args[0], mo_buf_view(&b), &e);
+    mo_own_user_end(&cfg->user);
+    return rc < 0 ? mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg) : 0;
 }
 
-static int remove_entry(struct mo_cli *c)
+static int remove_entry(struct mo_cli *c, struct mo_cmd_install *k)
 {
     const char *path[] = {"mcpServers", c->args[0], NULL};
-    mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
-    int rc = mo_cmd_edit_open(c, &m);
+    struct mo_cmd_edit *m = &k->edit;
+    int rc = mo_cmd_edit_open(c, m);
 
     if (rc)
         return rc;
-    m.server = c->args[0];
-    m.is_recorded = true;
-    if (!mo_server_link_find(m.cfg.now, mo_span_cstr(m.server)))
-        return 0; /* `mcp remove` was first */
-    rc = mo_cmd_edit_change(c, &m, path, mo_span(NULL, 0), NULL);
+    m->server = c->args[0];
+    m->is_recorded = true;
+    if (mo_server_link_find(m->cfg.now, mo_span_cstr(m->server)))
+        rc = mo_cmd_edit_change(c, m, path, mo_span(NULL, 0), NULL);
+    mo_file_edit_close(&m->file);
+    mo_own_user_begin(&m->cfg.user);
     if (rc == 0)
-        mo_gateway_setup_forget(m.cfg.now, m.server);
+        mo_gateway_setup_forget(m->cfg.now, m->server);
+    mo_own_user_end(&m->cfg.user);
     return rc;
 }
 
-static int remove_files(struct mo_cli *c, const struct mo_config *cfg)
+static int remove_files(struct mo_cli *c, struct mo_cmd_install *k)
 {
-    mo_autoplace struct mo_place place = {.lock = -1};
     struct mo_err e = {0};
-    int rc = mo_place_open(&place, cfg, &e);
+    int rc;
 
+    mo_cmd_install_begin(k);
+    rc = mo_place_open(&k->place, k->edit.cfg.now, &e);
     if (rc == 0)
-        rc = mo_place_remove(&place, c->args[0], NULL, &e);
+        rc = mo_place_remove(&k->place, c->args[0], NULL, &e);
     if (rc == 0)
-        rc = mo_place_pin(&place, c->args[0], mo_span(NULL, 0), &e);
+        rc = mo_place_pin(&k->place, c->args[0], mo_span(NULL, 0), &e);
+    if (rc == 0)
+        (void)rmdir(k->place.dir); /* the last one */
+    mo_cmd_install_end(k);
     if (rc < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    (void)rmdir(place.dir); /* the last one */
     (void)dprintf(c->out, "uninstalled '%s'\n", c->args[0]);
     return 0;
 }
 
 int mo_run_mcp_uninstall(struct mo_cli *c)
 {
-    mo_autoconfig struct mo_cmd_config cfg = {.now = NULL};
+    MO_CLEANUP(mo_cmd_install_fini) struct mo_cmd_install k = MO_CMD_INSTALL;
     mo_autobuf struct mo_buf text = {.max = MO_PLACE_LOCK_MAX};
     struct mo_json servers;
     struct mo_err e = {0};
-    int rc = mo_cmd_load(c, &cfg);
+    int rc = mo_cmd_install_load(c, &k);
 
     if (rc)
         return rc;
-    if (mo_place_read_lock(cfg.now, &text, &servers, &e) < 0)
+    if (mo_place_read_lock(k.edit.cfg.now, &text, &servers, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     if (!find_entry(servers, c->args[0]).p)
         return not_installed(c, c->args[0]);
-    rc = record(c, cfg.now, find_entry(servers, c->args[0]));
+    rc = record(c, &k.edit.cfg, find_entry(servers, c->args[0]));
     if (rc == 0)
-        rc = remove_entry(c);
-    return rc ? rc : remove_files(c, cfg.now);
+        rc = remove_entry(c, &k);
+    return rc ? rc : remove_files(c, &k);
 }
 
 /* --- verify --------------------------------------------------------------- */

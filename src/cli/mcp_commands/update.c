@@ -28,7 +28,7 @@ static int find_old(struct mo_cli *c, struct update *u)
     struct mo_json servers;
     struct mo_err e = {0};
 
-    if (mo_place_read_lock(u->k.cfg.now, &u->lock, &servers, &e) < 0)
+    if (mo_place_read_lock(u->k.edit.cfg.now, &u->lock, &servers, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     u->old = mo_json_find(servers, mo_span_cstr(c->args[0]));
     if (!u->old.p)
@@ -269,21 +269,24 @@ static bool put_args(const struct update *u, const struct mo_config_mcp *s,
 static int switch_entry(struct mo_cli *c, struct update *u)
 {
     const char *path[] = {"mcpServers", c->args[0], "args", NULL};
-    mo_autoedit struct mo_cmd_edit m = MO_CMD_EDIT;
+    struct mo_cmd_edit *m = &u->k.edit;
     const struct mo_config_mcp *s;
-    int rc = mo_cmd_edit_open(c, &m);
+    int rc = mo_cmd_edit_open(c, m);
 
     if (rc)
         return rc;
-    m.server = c->args[0];
-    m.is_recorded = true;
-    s = mo_server_link_find(m.cfg.now, mo_span_cstr(m.server));
+    m->server = c->args[0];
+    m->is_recorded = true;
+    s = mo_server_link_find(m->cfg.now, mo_span_cstr(m->server));
     if (!s || !put_args(u, s, &u->k.entry))
-        return mo_cli_error(c, MO_EXIT_CONFIG,
-                            "the configuration does not start '%s' from %s; "
-                            "uninstall it and install it again",
-                            m.server, u->was);
-    return mo_cmd_edit_change(c, &m, path, mo_buf_view(&u->k.entry), NULL);
+        rc = mo_cli_error(c, MO_EXIT_CONFIG,
+                          "the configuration does not start '%s' from %s; "
+                          "uninstall it and install it again",
+                          m->server, u->was);
+    if (rc == 0)
+        rc = mo_cmd_edit_change(c, m, path, mo_buf_view(&u->k.entry), NULL);
+    mo_file_edit_close(&m->file);
+    return rc;
 }
 
 static int apply(struct mo_cli *c, struct update *u)
@@ -293,13 +296,12 @@ static int apply(struct mo_cli *c, struct update *u)
     int rc = mo_cmd_install_record(c, k, &e);
 
     if (rc == 0)
-        rc =
-            mo_place_pin(&k->place, c->args[0], mo_buf_view(&k->done.lock), &e);
+        rc = mo_cmd_install_pin(k, mo_buf_view(&k->done.lock), &e);
     if (rc < 0)
         return mo_cmd_install_fail(c, &e);
     rc = switch_entry(c, u);
     if (rc)
-        (void)mo_place_pin(&k->place, c->args[0], mo_json_text(u->old), NULL);
+        (void)mo_cmd_install_pin(k, mo_json_text(u->old), NULL);
     return rc;
 }
 
@@ -310,14 +312,8 @@ static int update(struct mo_cli *c, struct update *u)
     bool json = mo_cli_has(c, "json"), updated = false;
     mo_autobuf struct mo_buf old = {.max = PATH_MAX};
     struct mo_err e = {0};
-    int rc = mo_place_open(&k->place, k->cfg.now, &e);
+    int rc = mo_cmd_install_fetch(c, k, &e);
 
-    if (rc == 0)
-        (void)dprintf(c->err, "npm downloads %s %s\n", k->plan.package,
-                      k->plan.version);
-    if (rc == 0)
-        rc = mo_place_npm(&k->place, &k->npm, &k->plan,
-                          mo_cli_has(c, "allow-scripts"), &k->done, &e);
     if (rc < 0)
         return mo_cmd_install_fail(c, &e);
     u->next = (struct mo_json){k->done.lock.p, k->done.lock.len};
@@ -331,8 +327,10 @@ static int update(struct mo_cli *c, struct update *u)
             rc = apply(c, u);
         updated = rc == 0;
     }
+    mo_cmd_install_begin(k);
     (void)mo_place_remove(&k->place, c->args[0],
                           updated ? k->done.path : u->was, NULL);
+    mo_cmd_install_end(k);
     if (rc == 0 && json)
         rc = print(c, u, updated);
     if (updated && !json)
@@ -345,7 +343,7 @@ int mo_run_mcp_update(struct mo_cli *c)
     MO_CLEANUP(update_fini)
     struct update u = {.k = MO_CMD_INSTALL, .lock.max = MO_PLACE_LOCK_MAX};
     struct mo_err e = {0};
-    int rc = mo_cmd_load(c, &u.k.cfg);
+    int rc = mo_cmd_install_load(c, &u.k);
 
     if (rc == 0)
         rc = find_old(c, &u);
