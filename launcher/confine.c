@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "codec/seccomp.h"
 #include "launcher/kernel_file.h"
+#include "launcher/mounts.h"
 #include "launcher/view.h"
 
 #define HOST_NAME "box"
@@ -151,13 +152,36 @@ static int allow_path(int rules, const char *path, uint64_t access,
     return 0;
 }
 
+#define OF_FILE                                                                \
+    (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |               \
+     LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNC | FS_IOCTL)
+
+/* Writable mounts; the others are read-only like everything. */
+static int allow_mounts(int rules, const char *const *mounts, uint64_t access,
+                        struct mo_err *e)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && mounts[i]; i++) {
+        struct mo_mount m;
+        struct stat st;
+        uint64_t dev, ino;
+
+        rc = mo_mounts_read(mounts[i], &m, &dev, &ino, e);
+        if (rc == 0 && m.rw && stat(m.box, &st) == 0)
+            rc = allow_path(rules, m.box,
+                            S_ISDIR(st.st_mode) ? access : access & OF_FILE, e);
+    }
+    return rc;
+}
+
 /* With a network TCP is left to the namespace, in which nothing else exists:
  * landlock cannot tell the addresses of the box from others. */
-static int restrict_files(bool network, struct mo_err *e)
+static int restrict_files(const struct mo_boxreq *r, struct mo_err *e)
 {
     unsigned abi = mo_landlock_abi();
     uint64_t fs = fs_of(abi);
-    struct ruleset set = {fs, network ? 0 : NET_TCP, SCOPE_ALL};
+    struct ruleset set = {fs, *r->ports ? 0 : NET_TCP, SCOPE_ALL};
     size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
     mo_autofd int rules = -1;
     int rc;
@@ -170,6 +194,8 @@ static int restrict_files(bool network, struct mo_err *e)
     rc = allow_path(rules, "/", FS_READ, e);
     if (rc == 0)
         rc = allow_path(rules, "/workspace", fs & ~(uint64_t)FS_MKDEV, e);
+    if (rc == 0)
+        rc = allow_mounts(rules, r->mounts, fs & ~(uint64_t)FS_MKDEV, e);
     if (rc == 0)
         rc = allow_path(rules, "/tmp",
                         fs & ~(uint64_t)(FS_MKDEV | LANDLOCK_ACCESS_FS_EXECUTE),
@@ -206,11 +232,14 @@ static int set_up_process(struct mo_err *e)
     return chdir("/workspace") < 0 ? mo_fail_sys(e, "/workspace") : 0;
 }
 
-static int filter_calls(bool network, struct mo_err *e)
+/* A program of ours needs openat2, and takes it from those it starts. */
+static int filter_calls(const struct mo_boxreq *r, struct mo_err *e)
 {
+    unsigned flags = (*r->ports ? MO_SECCOMP_NETWORK : 0) |
+                     (r->by_fd ? MO_SECCOMP_OPENAT2 : 0);
     struct sock_filter v[MO_SECCOMP_BPF_MAX];
     struct sock_fprog prog = {
-        .len = (unsigned short)mo_seccomp_bpf(MO_SECCOMP_HERE, network, v),
+        .len = (unsigned short)mo_seccomp_bpf(MO_SECCOMP_HERE, flags, v),
         .filter = v};
 
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
@@ -233,8 +262,8 @@ int mo_confine(const struct mo_confine *c, struct mo_err *e)
     if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         rc = mo_fail_sys(e, "no_new_privs");
     if (rc == 0)
-        rc = restrict_files(*c->r->ports, e);
+        rc = restrict_files(c->r, e);
     if (rc == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         rc = mo_fail_sys(e, "dumpable");
-    return rc ? rc : filter_calls(*c->r->ports, e);
+    return rc ? rc : filter_calls(c->r, e);
 }

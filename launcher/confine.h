@@ -11,10 +11,10 @@
  *  5. no_new_privs, landlock where the kernel has it
  *  6. seccomp, last
  *
- * Landlock repeats the rules of the mounts (read /, write /workspace and /tmp)
- * and refuses TCP, unless the box has a network, and signals to processes
- * outside. It is a second barrier, so
- * a kernel without it is reported, not refused. */
+ * Landlock repeats the rules of the mounts (read /, write /workspace, /tmp and
+ * writable mounts) and refuses TCP, unless the box has a network, and signals
+ * to processes outside. It is a second barrier, so a kernel without it is
+ * reported, not refused. */
 #ifndef MO_LAUNCHER_CONFINE_H
 #define MO_LAUNCHER_CONFINE_H
 

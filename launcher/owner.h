@@ -8,14 +8,15 @@
  *  - paths of the request (dir, root) are resolved with the rights of the owner
  *    and without magic links of /proc, whose check asks for a capability that
  *    we keep;
- *  - views of the host are refused, the orchestrator asks for none;
+ *  - views of the host are refused, the orchestrator asks for none; in mounts
+ *    the box has the rights of the owner (mounts.h);
  *  - the socket belongs to the owner and only the owner and root may connect;
  *  - the cgroups are in a parent of the owner's own ("mo-box-UID"), so that an
  *    id never names a group of another owner, and there are at most
  *    MO_OWNER_BOXES of them.
  *
- * User ids of boxes are chosen by mo-box (slot.h), mounts are read-only without
- * devices (view.h): neither is part of a request. */
+ * User ids of boxes are chosen by mo-box (slot.h), and no mount has devices or
+ * setuid programs (view.h): neither is part of a request. */
 #ifndef MO_LAUNCHER_OWNER_H
 #define MO_LAUNCHER_OWNER_H
 

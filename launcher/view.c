@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "launcher/kernel.h"
 #include "launcher/kernel_file.h"
+#include "launcher/mounts.h"
 
 #define MNT_DETACH_OLD                                                         \
     2 /* MNT_DETACH, <sys/mount.h> fights <linux/mount.h>                      \
@@ -68,9 +69,7 @@ static int new_fs(const char *type, const struct option *v, size_t n,
     return fd < 0 ? mo_fail_sys(e, "%s: fsmount", type) : fd;
 }
 
-/* Clone a tree of the host with everything below it, with `attrs`. */
-static int clone_tree(int dir, const char *path, unsigned attrs,
-                      struct mo_err *e)
+int mo_view_clone(int dir, const char *path, unsigned attrs, struct mo_err *e)
 {
     struct mount_attr a = {.attr_set = attrs, .propagation = MS_PRIVATE_FLAG};
     mo_autofd int fd =
@@ -153,7 +152,7 @@ static int show_name(struct view *v, int dir, const char *from,
         return rc;
     if (S_ISLNK(st.st_mode))
         return put_link(v, dir, from, name, e);
-    tree = clone_tree(dir, from, SAFE | MOUNT_ATTR_RDONLY, e);
+    tree = mo_view_clone(dir, from, SAFE | MOUNT_ATTR_RDONLY, e);
     if (tree < 0)
         return tree;
     rc = S_ISDIR(st.st_mode) ? put_dir(v, name, e) : put_file(v, name, "", e);
@@ -248,7 +247,7 @@ static int put_resolver(struct view *v, struct mo_err *e)
     rc = put_file(v, ".resolv.conf", RESOLVER, e);
     if (rc < 0)
         return rc;
-    tree = clone_tree(v->root, ".resolv.conf", SAFE | MOUNT_ATTR_RDONLY, e);
+    tree = mo_view_clone(v->root, ".resolv.conf", SAFE | MOUNT_ATTR_RDONLY, e);
     if (tree < 0)
         return tree;
     at = k_openat2(v->root, "etc/resolv.conf", O_PATH, BENEATH);
@@ -331,8 +330,8 @@ static int show_devices(struct view *v, struct mo_err *e)
 
     for (size_t i = 0; rc == 0 && i < MO_COUNT(devices); i++) {
         mo_autofd int tree =
-            clone_tree(AT_FDCWD, devices[i].from,
-                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
+            mo_view_clone(AT_FDCWD, devices[i].from,
+                          MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
         struct stat st;
 
         if (tree < 0)
@@ -382,7 +381,7 @@ static int show_proc(struct view *v, struct mo_err *e)
 
     if (rc < 0 || v->root_user)
         return rc;
-    tree = clone_tree(v->proc, "", SAFE | MOUNT_ATTR_NOEXEC, e);
+    tree = mo_view_clone(v->proc, "", SAFE | MOUNT_ATTR_NOEXEC, e);
     if (tree < 0)
         return tree;
     return k_attach(tree, v->root, "proc") < 0 ? mo_fail_sys(e, "/proc") : 0;
@@ -500,7 +499,11 @@ int mo_view_enter(const struct mo_boxreq *r, uid_t uid,
     if (rc == 0)
         rc = put_places(&v, e);
     if (rc == 0)
+        rc = mo_mounts_put(r, v.root, v.proc, uid, owner, e);
+    if (rc == 0)
         rc = pivot_root_dir(&v, e);
+    if (rc == 0)
+        rc = mo_mounts_check(r, v.proc, e);
     mo_close_fd(&v.root);
     mo_close_fd(&v.proc);
     umask(mask);

@@ -13,9 +13,10 @@
  *   /dev         null zero full random urandom
  *   /proc        mounted by each box itself (confine.h): its own processes
  *   /tmp /workspace         tmpfs with a size and a number of inodes
+ *   mounts       folders and files of the host (mounts.h), also at /workspace
  *
- * Nothing of /home, /root, /var, /run or /sys exists. Names of an image are
- * opened without following links and with RESOLVE_BENEATH.
+ * Nothing else of /home, /root, /var, /run or /sys exists. Names of an image
+ * are opened without following links and with RESOLVE_BENEATH.
  *
  * The workspace lives as long as the keeper, so a restarted box finds its
  * files.
@@ -30,10 +31,14 @@
 #include "codec/boxreq.h"
 #include "launcher/owner.h"
 
-/* Uses r->root, r->views and the sizes. uid: user and group of the box. The
- * directory r->root must be accessible to the owner. */
+/* Uses r->root, r->views, r->mounts and the sizes. uid: user and group of the
+ * box. The directory r->root must be accessible to the owner. */
 int mo_view_enter(const struct mo_boxreq *r, uid_t uid,
                   const struct mo_owner *owner, struct mo_err *e);
+
+/* Clone the tree of `path` below dir, or of dir itself if it is "", with every
+ * mount in it. attrs: MOUNT_ATTR_*, also for those. Returns a descriptor. */
+int mo_view_clone(int dir, const char *path, unsigned attrs, struct mo_err *e);
 
 /* Mount /proc in a box with its own pid namespace; writable until sealed. */
 int mo_view_proc(struct mo_err *e);

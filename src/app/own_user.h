@@ -30,7 +30,8 @@
  * can write.
  *
  * Commands that edit a configuration file of root stay root (keeps_root); they
- * write their audit row as the owner (mo_own_user_begin()). */
+ * write their audit row as the owner (mo_own_user_begin()). npm, which
+ * `mcp install` runs, becomes the owner for good (install/npm.h). */
 #ifndef MO_APP_OWN_USER_H
 #define MO_APP_OWN_USER_H
 

@@ -13,9 +13,9 @@ static int open_input(const struct mo_cli *c, struct mo_cmd_config *cfg,
 
     in.environ = c->environ;
     in.flags = cfg->flags;
-    in.makes_system_dir = c->cmd->run == mo_run_serve ||
-                          c->cmd->run == mo_run_secrets_set ||
-                          c->cmd->run == mo_run_config_allow;
+    in.makes_system_dir =
+        c->cmd->run == mo_run_serve || c->cmd->run == mo_run_secrets_set ||
+        c->cmd->run == mo_run_mcp_install || c->cmd->run == mo_run_config_allow;
     for (size_t i = 0; i < c->ngot; i++) {
         const struct mo_opt *o = c->got[i].opt;
 
@@ -135,9 +135,10 @@ int mo_cmd_change_user(const struct mo_cli *c, struct mo_cmd_config *cfg)
 {
     static mo_cmd_run *const readers[] = {mo_run_config_check,
                                           mo_run_config_show};
-    static mo_cmd_run *const editors[] = {mo_run_mcp_add, mo_run_mcp_disable,
-                                          mo_run_mcp_enable, mo_run_mcp_import,
-                                          mo_run_mcp_remove};
+    static mo_cmd_run *const editors[] = {
+        mo_run_mcp_add,       mo_run_mcp_disable, mo_run_mcp_enable,
+        mo_run_mcp_import,    mo_run_mcp_install, mo_run_mcp_remove,
+        mo_run_mcp_uninstall, mo_run_mcp_update};
     const struct mo_own_user_opts o = {
         .serves = c->cmd->run == mo_run_serve,
         .keeps_root = is_one_of(c, editors, MO_COUNT(editors)),

@@ -20,7 +20,7 @@
 #ifndef MO_CODEC_BOXREQ_H
 #define MO_CODEC_BOXREQ_H
 
-#include "base/str.h"
+#include "codec/mount.h"
 
 #define MO_BOXMSG_VERSION  1
 #define MO_BOXMSG_HEAD     8
@@ -41,7 +41,8 @@
 enum mo_boxmsg_type {
     /* to the keeper */
     MO_BOXMSG_START = 1, /* req; fds: the program, if req.by_fd */
-    /* req without ports, in the kept workspace: ids, limits ignored */
+    /* req without ports and mounts, in the kept workspace: ids, limits ignored
+     */
     MO_BOXMSG_RESTART,
     MO_BOXMSG_ATTACH,   /* -> DESC with the three fds if it runs */
     MO_BOXMSG_DESCRIBE, /* -> DESC without */
@@ -84,6 +85,9 @@ struct mo_boxreq {
     const char *argv[MO_BOXREQ_WORDS + 1];  /* argv[0]: path, unless by_fd */
     const char *env[MO_BOXREQ_WORDS + 1];   /* all of it */
     const char *ports; /* "80,443": those of its network; "": it has none */
+    /* "DEV INO HOST:BOX:ro": of the host (codec/mount.h), if it still is that
+     * inode; no part of HOST is a link */
+    const char *mounts[MO_MOUNTS_MAX + 1];
 };
 
 enum mo_boxdesc_state { MO_BOX_IS_RUNNING, MO_BOX_IS_FROZEN, MO_BOX_HAS_ENDED };

@@ -25,7 +25,6 @@ static const struct mo_seccomp_call calls[] = {
     /* files: by path and by descriptor */
     {"read", {63, 0}},
     {"write", {64, 1}},
-    {"open", {NONE, 2}},
     {"close", {57, 3}},
     {"stat", {NONE, 4}},
     {"fstat", {80, 5}},
@@ -42,11 +41,9 @@ static const struct mo_seccomp_call calls[] = {
     {"access", {NONE, 21}},
     {"faccessat", {48, 269}},
     {"faccessat2", {439, 439}},
-    {"openat", {56, 257}},
     {"openat2", {437, 437}},
     {"newfstatat", {79, 262}},
     {"statx", {291, 332}},
-    {"creat", {NONE, 85}},
     {"dup", {23, 32}},
     {"dup2", {NONE, 33}},
     {"dup3", {24, 292}},
@@ -79,16 +76,11 @@ static const struct mo_seccomp_call calls[] = {
     {"symlinkat", {36, 266}},
     {"readlink", {NONE, 89}},
     {"readlinkat", {78, 267}},
-    {"chmod", {NONE, 90}},
-    {"fchmod", {52, 91}},
-    {"fchmodat", {53, 268}},
     {"chown", {NONE, 92}},
     {"fchown", {55, 93}},
     {"lchown", {NONE, 94}},
     {"fchownat", {54, 260}},
     {"umask", {166, 95}},
-    {"mknod", {NONE, 133}},
-    {"mknodat", {33, 259}},
     {"utime", {NONE, 132}},
     {"utimes", {NONE, 235}},
     {"futimesat", {NONE, 261}},
@@ -289,6 +281,14 @@ static const struct mo_seccomp_call calls[] = {
     {"msgctl", {187, 71}},
 };
 
+#define OPEN        {"open", {NONE, 2}}
+#define OPENAT      {"openat", {56, 257}}
+#define CREAT       {"creat", {NONE, 85}}
+#define CHMOD       {"chmod", {NONE, 90}}
+#define FCHMOD      {"fchmod", {52, 91}}
+#define FCHMODAT    {"fchmodat", {53, 268}}
+#define MKNOD       {"mknod", {NONE, 133}}
+#define MKNODAT     {"mknodat", {33, 259}}
 #define CLONE       {"clone", {220, 56}}
 #define SOCKET      {"socket", {198, 41}}
 #define SOCKETPAIR  {"socketpair", {199, 53}}
@@ -302,9 +302,23 @@ static const struct mo_seccomp_call calls[] = {
 #define INET4 2u /* AF_INET */
 #define INET6 10u /* AF_INET6 */
 #define TYPE_MASK 15u /* without SOCK_CLOEXEC and SOCK_NONBLOCK */
+#define CREATES 0x400040u /* O_CREAT, O_TMPFILE without O_DIRECTORY */
+#define SET_ID 06000u /* S_ISUID, S_ISGID */
 
 /* Rows of one call are adjacent: the filter makes one block of them. */
 static const struct mo_seccomp_rule rules[] = {
+    /* A file in a writable mount belongs to a user of the host: with these bits
+     * it would give others that user's rights. */
+    {OPEN, 1, CREATES, 0},
+    {OPEN, 2, SET_ID, 0},
+    {OPENAT, 2, CREATES, 0},
+    {OPENAT, 3, SET_ID, 0},
+    {CREAT, 1, SET_ID, 0},
+    {CHMOD, 1, SET_ID, 0},
+    {FCHMOD, 1, SET_ID, 0},
+    {FCHMODAT, 2, SET_ID, 0},
+    {MKNOD, 1, SET_ID, 0},
+    {MKNODAT, 2, SET_ID, 0},
     {CLONE, 0, NEW_NAMESPACES, 0},
     {SOCKET, 0, ALL_BITS, UNIX},
     {SOCKETPAIR, 0, ALL_BITS, UNIX},
@@ -340,6 +354,7 @@ static const struct mo_seccomp_rule rules[] = {
 /* clang-format on */
 
 const struct mo_seccomp_call mo_seccomp_clone3 = {"clone3", {435, 435}};
+static const struct mo_seccomp_call openat2_call = {"openat2", {437, 437}};
 
 static const uint32_t audit_arch[MO_SECCOMP_ARCHES] = {
     [MO_SECCOMP_ARM64] = AUDIT_ARCH_AARCH64,
@@ -491,7 +506,7 @@ static void emit_runs(struct program *p, enum mo_seccomp_arch arch)
     }
 }
 
-size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, bool network,
+size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, unsigned flags,
                       struct sock_filter out[MO_SECCOMP_BPF_MAX])
 {
     struct program p = {out, 0};
@@ -500,8 +515,12 @@ size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, bool network,
     emit_arch(&p, arch);
     emit_ret_if(&p, BPF_JEQ, (uint32_t)mo_seccomp_clone3.nr[arch], NO_SUCH);
     emit_ret_if(&p, BPF_JGT, MO_SECCOMP_NR_MAX, NO_SUCH);
+    if (!(flags & MO_SECCOMP_OPENAT2))
+        emit_ret_if(&p, BPF_JEQ, (uint32_t)openat2_call.nr[arch], NO_SUCH);
     while (i < MO_COUNT(rules))
-        i = emit_block(&p, arch, network, i);
+        i = rules[i].call.nr[arch] == NONE
+                ? i + 1
+                : emit_block(&p, arch, flags & MO_SECCOMP_NETWORK, i);
     /* a block that did not match has left the number in place */
     emit_runs(&p, arch);
     emit_ret(&p, DENY);

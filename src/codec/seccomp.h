@@ -4,7 +4,10 @@
  * table fail with ENOSYS, because libraries then fall back to the older
  * call. A few calls are allowed for some arguments only: clone without new
  * namespaces, socket for AF_UNIX, ioctl for a list of requests (TIOCSTI is not
- * among them), sched_setscheduler for policies that take no time from others.
+ * among them), sched_setscheduler for policies that take no time from others,
+ * chmod and the creation of files without setuid and setgid bits. openat2 has
+ * its mode in memory, which no filter can see, so it is left out where programs
+ * of others can call it.
  *
  * mo_seccomp_bpf() writes it as the classic BPF program that the kernel takes,
  * mo_seccomp_json() as the profile that container engines take. Both come from
@@ -58,9 +61,12 @@ const struct mo_seccomp_call *mo_seccomp_calls(size_t *n);
 const struct mo_seccomp_rule *mo_seccomp_rules(size_t *n);
 extern const struct mo_seccomp_call mo_seccomp_clone3;
 
-/* The number of instructions written to out, at most MO_SECCOMP_BPF_MAX.
- * network: sockets of TCP and UDP are allowed, too; no other protocol of IP. */
-size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, bool network,
+#define MO_SECCOMP_NETWORK 1u /* also sockets of TCP and UDP, no other of IP   \
+                               */
+#define MO_SECCOMP_OPENAT2 2u /* also openat2, else ENOSYS */
+
+/* The number of instructions written to out, at most MO_SECCOMP_BPF_MAX. */
+size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, unsigned flags,
                       struct sock_filter out[MO_SECCOMP_BPF_MAX]);
 
 /* The profile as one JSON object, for the "seccomp=" of SecurityOpt. */

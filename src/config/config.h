@@ -200,6 +200,10 @@ struct mo_config_secrets {
     const char *key; /* secrets/key.h */
 };
 
+struct mo_config_registry {
+    const char *url; /* install/registry.h */
+};
+
 struct mo_config_log {
     const char *level;
     int format;
@@ -219,6 +223,7 @@ struct mo_config {
     struct mo_config_log log;
     struct mo_config_secrets secrets;
     struct mo_config_audit audit;
+    struct mo_config_registry registry;
 
     uint64_t generation;  /* number of this load of the holder, from 1 */
     const char *file;     /* the file that was read, or NULL */

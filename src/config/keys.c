@@ -508,6 +508,18 @@ static const struct mo_key secrets_rows[] = {
 static const struct mo_keys secrets_keys = KEYS(secrets_rows);
 #undef T
 
+#define T mo_config_registry
+static const struct mo_key registry_rows[] = {
+    {.name = "url",
+     STR(url),
+     .check = check_http,
+     .flags = MO_KEY_URL,
+     .env = "MCP_REGISTRY_URL",
+     .def = "https://registry.modelcontextprotocol.io"},
+};
+static const struct mo_keys registry_keys = KEYS(registry_rows);
+#undef T
+
 #define T mo_config_tls
 static const struct mo_key tls_rows[] = {
     {.name = "cert", STR(cert), .check = check_not_empty, RESTART},
@@ -576,6 +588,7 @@ static const struct mo_key root_rows[] = {
     {.name = "log", SECTION(log, mo_config_log, log_keys)},
     {.name = "secrets", SECTION(secrets, mo_config_secrets, secrets_keys)},
     {.name = "audit", SECTION(audit, mo_config_audit, audit_keys)},
+    {.name = "registry", SECTION(registry, mo_config_registry, registry_keys)},
 };
 const struct mo_keys mo_config_keys = KEYS(root_rows);
 #undef T

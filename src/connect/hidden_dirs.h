@@ -6,6 +6,9 @@
  * the list of confirmed files
  *   (unchanged)                       the configuration file and .env
  *
+ * Installed packages, `servers` in store.dir, stay visible and cannot be
+ * changed.
+ *
  * The directories are created if they are missing: a server could create them
  * instead. A file that is replaced while servers run is protected only from
  * those that start later. */

@@ -20,11 +20,13 @@
 
 /* --- the directories ------------------------------------------------------ */
 
-static bool is_in(const char *path, const char *dir)
+MO_CHILD_SIDE static bool is_in(const char *path, const char *dir)
 {
-    size_t n = strlen(dir);
+    size_t n = 0;
 
-    return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+    while (dir[n] && dir[n] == path[n])
+        n++;
+    return !dir[n] && (path[n] == '\0' || path[n] == '/');
 }
 
 static int find_path(struct mo_hide *h, const char *path, mode_t type,
@@ -66,8 +68,20 @@ int mo_hide_keep(struct mo_hide *h, const char *file, struct mo_err *e)
     return rc;
 }
 
+void mo_hide_show(struct mo_hide *h, const char *name)
+{
+    int n;
+
+    MO_BUG_ON(h->n == 0 || h->is_file[h->n - 1]);
+    n = snprintf(h->shown, sizeof(h->shown), "%s/%s", h->path[h->n - 1], name);
+    if (n < 0 || (size_t)n >= sizeof(h->shown))
+        h->shown[0] = '\0';
+}
+
 bool mo_hide_has(const struct mo_hide *h, const char *path)
 {
+    if (h->shown[0] && is_in(path, h->shown))
+        return false;
     for (unsigned i = 0; i < h->n; i++) {
         if (!h->is_file[i] && is_in(path, h->path[i]))
             return true;
@@ -226,19 +240,45 @@ MO_CHILD_SIDE static int enter_mounts(void)
     return 0;
 }
 
-MO_CHILD_SIDE static int cover(const char *path, bool is_file)
+MO_CHILD_SIDE static int make_read_only(const char *path, unsigned flags)
 {
-    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+
+    return mount_setattr(AT_FDCWD, path, flags, &attr, sizeof(attr));
+}
+
+/* Takes a copy of the visible directory's mount before the cover is put over
+ * it, and attaches the copy in the cover. */
+MO_CHILD_SIDE static int cover_but(const char *path, const char *shown)
+{
+    int tree = open_tree(AT_FDCWD, shown,
+                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
+                             AT_SYMLINK_NOFOLLOW);
+    int rc = mount("hidden", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                   "size=4k,nr_inodes=2,mode=500");
+
+    if (rc == 0 && tree >= 0) {
+        rc = mkdir(shown, 0500);
+        if (rc == 0)
+            rc = move_mount(tree, "", AT_FDCWD, shown, MOVE_MOUNT_F_EMPTY_PATH);
+        if (rc == 0)
+            rc = make_read_only(shown, AT_RECURSIVE);
+    }
+    if (tree >= 0)
+        (void)close(tree);
+    return rc < 0 ? rc : make_read_only(path, 0);
+}
+
+MO_CHILD_SIDE static int cover(const struct mo_hide *h, unsigned i)
+{
+    const char *path = h->path[i];
     int rc;
 
-    if (!is_file)
-        return mount("hidden", path, "tmpfs",
-                     MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                     "size=4k,nr_inodes=2,mode=500");
+    if (!h->is_file[i])
+        return cover_but(path,
+                         h->shown[0] && is_in(h->shown, path) ? h->shown : "");
     rc = mount(path, path, NULL, MS_BIND, NULL);
-    return rc < 0 ? rc
-                  : mount_setattr(AT_FDCWD, path, 0, &read_only,
-                                  sizeof(read_only));
+    return rc < 0 ? rc : make_read_only(path, 0);
 }
 
 MO_CHILD_SIDE static int pin_above(struct mo_hide_plan *p, unsigned i)
@@ -267,7 +307,7 @@ MO_CHILD_SIDE int mo_hide_enter(struct mo_hide_plan *p)
         return 0;
     err = p->users ? enter_users(p) : enter_mounts();
     for (unsigned i = 0; !err && i < p->h->n; i++) {
-        if (cover(p->h->path[i], p->h->is_file[i]) < 0)
+        if (cover(p->h, i) < 0)
             err = errno;
     }
     for (unsigned i = 0; !err && i < p->h->n; i++)

@@ -3,7 +3,8 @@
  * A program that runs as our user could read every file that we can. A child
  * with a struct mo_hide gets a mount namespace in which the given directories
  * are empty and read-only, sockets in them included, and the given files can be
- * read but not changed or replaced. Directories above them that our user could
+ * read but not changed or replaced. One directory directly in a hidden one can
+ * stay visible, read-only. Directories above them that our user could
  * rename are mounted onto themselves, because a mount point cannot be renamed:
  * else the child would put a directory of its own in place.
  *
@@ -38,7 +39,8 @@ struct mo_hide {
     char path[MO_HIDE_MAX][PATH_MAX]; /* absolute, without links */
     bool is_file[MO_HIDE_MAX];        /* read-only; else hidden */
     unsigned n;
-    int refused; /* errno of the last start without namespaces, or 0 */
+    char shown[PATH_MAX]; /* stays visible, read-only; "": none */
+    int refused;          /* errno of the last start without namespaces, or 0 */
 };
 
 /* Adds an existing directory. MO_ENOTFOUND, MO_EIO; MO_EINVAL if we work in it:
@@ -48,8 +50,12 @@ int mo_hide_add(struct mo_hide *h, const char *dir, struct mo_err *e);
 /* Adds a file that the child cannot change. MO_ENOTFOUND, MO_EIO, MO_EINVAL. */
 int mo_hide_keep(struct mo_hide *h, const char *file, struct mo_err *e);
 
-/* True if the path is one of the directories or in one. It is compared as it
- * is written. */
+/* Keeps a directory that lies in the one added last visible, read-only. It need
+ * not exist yet: every start looks for it. name: without a slash. */
+void mo_hide_show(struct mo_hide *h, const char *name);
+
+/* True if the path is one of the directories or in one, and not in the visible
+ * one. It is compared as it is written. */
 bool mo_hide_has(const struct mo_hide *h, const char *path);
 
 /* Tries it: 0 if the kernel allows the namespaces, or an errno. Blocks for less

@@ -225,6 +225,60 @@ static void test_rows(void **state)
     place_fini(&p);
 }
 
+/* --- a visible directory in a hidden one ---------------------------------- */
+
+static const struct {
+    const char *script, *out;
+} shown_rows[] = {
+    {"ls -A $1/a/state", "servers\n"},
+    {"cat $1/a/state/token 2>/dev/null || echo no", "no\n"},
+    {"cat $1/a/state/servers/../token 2>/dev/null || echo no", "no\n"},
+    {"cat $1/a/state/servers/x/code", "secret\n"},
+    {"(echo >>$1/a/state/servers/x/code) 2>/dev/null || echo no", "no\n"},
+    {"(: >$1/a/state/servers/y) 2>/dev/null || echo no", "no\n"},
+    {"(: >$1/a/state/y) 2>/dev/null || echo no", "no\n"},
+    {"chmod 777 $1/a/state/servers/x 2>/dev/null || echo no", "no\n"},
+    {"rm -rf $1/a/state/servers/x 2>/dev/null || echo no", "no\n"},
+    {"mv $1/a/state/servers $1/a/state/x 2>/dev/null || echo no", "no\n"},
+    {"unshare -Urm sh -c 'umount $0/a/state/servers; mount -o remount,rw,bind "
+     "$0/a/state/servers; echo >>$0/a/state/servers/x/code' $1 2>/dev/null || "
+     "echo no",
+     "no\n"},
+    {"unshare -Urm sh -c 'umount $0/a/state/servers $0/a/state; cat "
+     "$0/a/state/token' $1 2>/dev/null || echo no",
+     "no\n"},
+};
+
+static void check_shown(struct place *p)
+{
+    char dir[PATH_MAX];
+    struct mo_err e;
+    struct mo_hide h = {.n = 0};
+
+    assert_int_equal(mo_hide_add(&h, p->state, &e), 0);
+    mo_hide_show(&h, "servers");
+    p->hide = h;
+    expect(p, "ls -A $1/a/state", ""); /* there is none yet */
+    (void)snprintf(dir, sizeof(dir), "%.200s/servers/x", p->state);
+    assert_int_equal(mo_file_mkdir(dir, &e), 0);
+    write_file(dir, "code");
+    for (size_t i = 0; i < MO_COUNT(shown_rows); i++)
+        expect(p, shown_rows[i].script, shown_rows[i].out);
+    assert_int_equal(p->hide.refused, 0);
+    assert_false(mo_hide_has(&h, dir));
+    assert_true(mo_hide_has(&h, p->state));
+}
+
+static void test_shown(void **state)
+{
+    struct place p;
+
+    (void)state;
+    place_init(&p);
+    check_shown(&p);
+    place_fini(&p);
+}
+
 /* The same as a user without rights. In a process of its own. */
 static void test_rows_as_nobody(void **state)
 {
@@ -244,6 +298,7 @@ static void test_rows_as_nobody(void **state)
         place_init(&p);
         check_rows(&p);
         print_cost(&p);
+        check_shown(&p);
         (void)fflush(NULL);
         place_fini(&p);
         _exit(0);
@@ -441,6 +496,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_shown),
         cmocka_unit_test(test_rows_as_nobody),
         cmocka_unit_test(test_other_child),
         cmocka_unit_test(test_cwd),

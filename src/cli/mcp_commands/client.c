@@ -64,14 +64,16 @@ static bool may_ask(const struct mo_cli *c, const struct mo_cmd_client *m)
 }
 
 /* "mcp add" is written as "add". */
-int mo_cmd_record(const struct mo_cli *c, const struct mo_config *cfg,
-                  const char *server, struct mo_err *e)
+int mo_cmd_record_entry(const struct mo_cli *c, const struct mo_config *cfg,
+                        const char *server, struct mo_span entry,
+                        struct mo_err *e)
 {
     struct mo_span verb = mo_span_cstr(c->cmd->name);
     char who[32];
     struct mo_audit_row row = {
         .event = "managed",
         .server = mo_span_cstr(server),
+        .entry = entry,
         .by = "command",
     };
 
@@ -82,6 +84,12 @@ int mo_cmd_record(const struct mo_cli *c, const struct mo_config *cfg,
     if (mo_audit_first_now(cfg, &row, e) < 0)
         return mo_wrap(e, "not done, because the audit log cannot be written");
     return 0;
+}
+
+int mo_cmd_record(const struct mo_cli *c, const struct mo_config *cfg,
+                  const char *server, struct mo_err *e)
+{
+    return mo_cmd_record_entry(c, cfg, server, mo_span(NULL, 0), e);
 }
 
 int mo_cmd_client_connect(struct mo_cli *c, struct mo_cmd_client *m,

@@ -6,15 +6,24 @@
 #include "cli/mcp_commands/mcp.h"
 #include "config/reference.h"
 #include "connect/server_link.h"
+#include "install/place.h"
 #include "servers/gateway_setup.h"
 
 #define SERVER_MAX ((size_t)256 * 1024) /* bytes of one server's JSON */
 
 int mo_cmd_edit_open(struct mo_cli *c, struct mo_cmd_edit *m)
 {
+    struct mo_config_report rep = {.kept = 0};
     struct mo_err e = {0};
-    int rc = mo_cmd_load(c, &m->cfg);
+    int rc = 0;
 
+    if (!m->cfg.now) {
+        rc = mo_cmd_load(c, &m->cfg);
+    } else if (mo_config_reload(&m->cfg.h, &rep, &e) < 0) {
+        mo_cmd_print_report(c, &rep);
+        rc = mo_cli_error(c, MO_EXIT_CONFIG, "%s", e.msg);
+    }
+    m->cfg.now = m->cfg.h.now;
     if (rc == 0 && mo_file_edit_open(&m->file, &m->cfg.h, &e) < 0)
         rc = mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     return rc;
@@ -30,12 +39,11 @@ int mo_cmd_edit_save(struct mo_cli *c, struct mo_cmd_edit *m)
 {
     struct mo_config_report rep;
     struct mo_err e = {0};
-    bool import = strcmp(c->cmd->name, "mcp import") == 0;
-    int rc;
+    int rc = 0;
 
     mo_own_user_begin(&m->cfg.user);
-    rc = mo_cmd_record(c, m->cfg.now, c->nargs && !import ? c->args[0] : NULL,
-                       &e);
+    if (!m->is_recorded)
+        rc = mo_cmd_record(c, m->cfg.now, m->server, &e);
     mo_own_user_end(&m->cfg.user);
     if (rc < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
@@ -74,6 +82,22 @@ static bool is_typed_secret(struct mo_span name, struct mo_span value)
             strcasecmp(text, "cookie") == 0);
 }
 
+int mo_cmd_pair(struct mo_cli *c, const char *option, const char *word,
+                char mark, struct mo_span *name, struct mo_span *value)
+{
+    if (!split_pair(word, mark, name, value))
+        return mo_cli_error(c, MO_EXIT_USAGE, "--%s is %s", option,
+                            mark == '=' ? "NAME=VALUE" : "'Name: value'");
+    if (is_typed_secret(*name, *value))
+        return mo_cli_error(
+            c, MO_EXIT_USAGE,
+            "%.*s sounds like a secret, and others can read a command "
+            "line: `" MO_PROGRAM " secrets set NAME`, then '${secret:NAME}'"
+            " here",
+            (int)name->n, name->p);
+    return 0;
+}
+
 static int put_pairs(struct mo_cli *c, struct mo_jw *w, const char *option,
                      const char *key, char mark)
 {
@@ -81,19 +105,13 @@ static int put_pairs(struct mo_cli *c, struct mo_jw *w, const char *option,
 
     for (size_t i = 0; i < c->ngot; i++) {
         struct mo_span name, value;
+        int rc;
 
         if (strcmp(c->got[i].opt->name, option) != 0)
             continue;
-        if (!split_pair(c->got[i].value, mark, &name, &value))
-            return mo_cli_error(c, MO_EXIT_USAGE, "--%s is %s", option,
-                                mark == '=' ? "NAME=VALUE" : "'Name: value'");
-        if (is_typed_secret(name, value))
-            return mo_cli_error(
-                c, MO_EXIT_USAGE,
-                "%.*s sounds like a secret, and others can read a command "
-                "line: `" MO_PROGRAM " secrets set NAME`, then '${secret:NAME}'"
-                " here",
-                (int)name.n, name.p);
+        rc = mo_cmd_pair(c, option, c->got[i].value, mark, &name, &value);
+        if (rc)
+            return rc;
         if (!any)
             mo_jw_member_obj(w, key);
         any = true;
@@ -181,8 +199,7 @@ static int test_server(struct mo_cli *c, struct mo_span json)
     return rc;
 }
 
-/* Sets or removes (empty value) a part of the file and saves it. */
-static int change_file(struct mo_cli *c, struct mo_cmd_edit *m,
+int mo_cmd_edit_change(struct mo_cli *c, struct mo_cmd_edit *m,
                        const char *const *path, struct mo_span value,
                        const char *done)
 {
@@ -192,9 +209,9 @@ static int change_file(struct mo_cli *c, struct mo_cmd_edit *m,
     if (mo_file_edit_set(&m->file, path, value, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
     rc = mo_cmd_edit_save(c, m);
-    if (rc)
+    if (rc || !done)
         return rc;
-    (void)dprintf(c->out, "%s '%s' in %s", done, c->args[0], m->file.path);
+    (void)dprintf(c->out, "%s '%s' in %s", done, m->server, m->file.path);
     if (m->file.stamp.there)
         (void)dprintf(c->out, "; the old file is %s.bak", m->file.path);
     (void)dprintf(c->out, "\n");
@@ -210,13 +227,14 @@ static int add_server(struct mo_cli *c, struct mo_span json)
 
     if (rc)
         return rc;
+    m.server = c->args[0];
     there = mo_server_link_find(m.cfg.now, mo_span_cstr(c->args[0])) != NULL;
     if (there && !mo_cli_has(c, "replace"))
         return mo_cli_error(
             c, MO_EXIT_FAIL,
             "the server '%s' exists in %s already; --replace overwrites it",
             c->args[0], m.file.path);
-    return change_file(c, &m, path, json, there ? "replaced" : "added");
+    return mo_cmd_edit_change(c, &m, path, json, there ? "replaced" : "added");
 }
 
 int mo_run_mcp_add(struct mo_cli *c)
@@ -250,12 +268,22 @@ static int open_for_server(struct mo_cli *c, struct mo_cmd_edit *m,
 
     if (rc)
         return rc;
+    m->server = c->args[0];
     *out = mo_server_link_find(m->cfg.now, mo_span_cstr(c->args[0]));
     if (*out)
         return 0;
     return mo_cli_error(c, MO_EXIT_CONFIG,
                         "there is no server '%.100s' in %s; see `mcp list`",
                         c->args[0], m->file.path);
+}
+
+static bool is_installed(const struct mo_config *cfg, const char *name)
+{
+    mo_autobuf struct mo_buf lock = {.max = MO_PLACE_LOCK_MAX};
+    struct mo_json servers;
+
+    return mo_place_read_lock(cfg, &lock, &servers, NULL) == 0 &&
+           mo_json_find(servers, mo_span_cstr(name)).p;
 }
 
 int mo_run_mcp_remove(struct mo_cli *c)
@@ -266,11 +294,16 @@ int mo_run_mcp_remove(struct mo_cli *c)
     int rc = open_for_server(c, &m, &s);
 
     if (rc == 0)
-        rc = change_file(c, &m, path, mo_span(NULL, 0), "removed");
+        rc = mo_cmd_edit_change(c, &m, path, mo_span(NULL, 0), "removed");
     mo_own_user_begin(&m.cfg.user);
     if (rc == 0)
         mo_gateway_setup_forget(m.cfg.now, c->args[0]);
     mo_own_user_end(&m.cfg.user);
+    if (rc == 0 && is_installed(m.cfg.now, c->args[0]))
+        (void)dprintf(c->out,
+                      "its files stay; `" MO_PROGRAM " mcp uninstall %s` "
+                      "removes them\n",
+                      c->args[0]);
     return rc;
 }
 
@@ -285,8 +318,8 @@ static int set_enabled(struct mo_cli *c, bool on)
     if (rc)
         return rc;
     if (s->enabled != on)
-        return change_file(c, &m, path, on ? MO_SPAN("true") : MO_SPAN("false"),
-                           word);
+        return mo_cmd_edit_change(
+            c, &m, path, on ? MO_SPAN("true") : MO_SPAN("false"), word);
     (void)dprintf(c->out, "'%s' is %s already\n", s->name, word);
     return 0;
 }

@@ -1,12 +1,14 @@
 /* mcp list, test, info - prints and tests the configured MCP servers. */
 #include "cli/mcp_commands/mcp.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "codec/text/visible.h"
 #include "config/doc.h"
 #include "connect/connect_test.h"
+#include "install/place.h"
 #include "servers/server_view.h"
 
 static int get_list(struct mo_sync_client *p, const char *cap,
@@ -51,8 +53,20 @@ static void put_tools(struct mo_cli *c, struct mo_cmd_client *m,
     m->client = NULL;
 }
 
+/* Source and version of an installed server. */
+static void say_source(struct mo_buf *b, struct mo_json entry)
+{
+    if (!entry.p)
+        return;
+    mo_buf_puts(b, " (");
+    mo_cmd_put_name(b, mo_json_get(entry, "source"));
+    mo_cmd_put_member(b, " ", mo_json_get(entry, "version"));
+    mo_buf_putc(b, ')');
+}
+
+/* installed: of servers.lock.json. */
 static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
-                      struct mo_buf *b)
+                      struct mo_json installed, struct mo_buf *b)
 {
     const struct mo_config *cfg = m->cfg.now;
     mo_autobuf struct mo_buf where = {.max = MO_SYNC_CLIENT_TEXT_MAX};
@@ -68,6 +82,8 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
         mo_config_put_where(&where, s);
         mo_jw_member(&w, "where", mo_buf_view(&where));
         mo_jw_member_bool(&w, "enabled", s->enabled);
+        mo_jw_copy(&w, mo_json_get(installed, s->name), "source");
+        mo_jw_copy(&w, mo_json_get(installed, s->name), "version");
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, &w, NULL);
         mo_jw_end(&w);
@@ -76,7 +92,7 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
 }
 
 static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
-                      struct mo_buf *b)
+                      struct mo_json installed, struct mo_buf *b)
 {
     const struct mo_config *cfg = m->cfg.now;
 
@@ -87,6 +103,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
 
         mo_buf_printf(b, "%-20s %-6s ", s->name, mo_server_view_transport(s));
         mo_config_put_where(b, s);
+        say_source(b, mo_json_get(installed, s->name));
         mo_buf_puts(b, s->enabled ? "\n" : " (disabled)\n");
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, NULL, b);
@@ -97,14 +114,19 @@ int mo_run_mcp_list(struct mo_cli *c)
 {
     mo_autoclient struct mo_cmd_client m = {.many = true};
     mo_autobuf struct mo_buf b = {.max = MO_SYNC_CLIENT_TEXT_MAX};
+    mo_autobuf struct mo_buf lock = {.max = MO_PLACE_LOCK_MAX};
+    struct mo_json installed;
+    struct mo_err e = {0};
     int rc = mo_cmd_load(c, &m.cfg);
 
     if (rc)
         return rc;
+    if (mo_place_read_lock(m.cfg.now, &lock, &installed, &e) < 0)
+        (void)dprintf(c->err, "%s\n", e.msg);
     if (mo_cli_has(c, "json"))
-        list_json(c, &m, &b);
+        list_json(c, &m, installed, &b);
     else
-        list_text(c, &m, &b);
+        list_text(c, &m, installed, &b);
     return mo_cmd_print(c, &b);
 }
 

@@ -19,6 +19,10 @@ struct mo_cmd_client {
  * server (NULL: several), synced to disk. Fails: it must not. */
 int mo_cmd_record(const struct mo_cli *c, const struct mo_config *cfg,
                   const char *server, struct mo_err *e);
+/* The same with more about it: a JSON object. */
+int mo_cmd_record_entry(const struct mo_cli *c, const struct mo_config *cfg,
+                        const char *server, struct mo_span entry,
+                        struct mo_err *e);
 
 /* Returns 0, or an exit code after printing the error. */
 int mo_cmd_client_open(struct mo_cli *c, struct mo_cmd_client *m);

@@ -1,0 +1,126 @@
+// What the tests of `mcp install` share: the real npm with a registry of
+// packages made here, a fake MCP Registry, and a home of its own for each test.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach } from 'node:test';
+
+import { startNpm } from '../fakes/npm.mjs';
+import { startRegistry } from '../fakes/registry.mjs';
+import { bin, cleanEnv } from './mcp.mjs';
+
+// An MCP server without dependencies; it answers with its variables.
+const SERVER = `#!/usr/bin/env node
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method } = JSON.parse(line);
+  if (id === undefined) return;
+  const result = method === 'initialize'
+    ? { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'fake', version: require('./package.json').version } }
+    : method === 'ping' ? {} : method === 'tools/list' ? { tools: [{ name: 'hello', inputSchema: { type: 'object' } }] } : undefined;
+  console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: method } }) }));
+});
+`;
+// A server with one tool that runs a script in Node and answers with its result.
+const PROBE = `#!/usr/bin/env node
+const { createInterface } = require('node:readline');
+const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === 'initialize')
+    answer(id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'probe', version: '1' } });
+  else if (method === 'tools/list')
+    answer(id, { tools: [{ name: 'probe', inputSchema: { type: 'object', properties: { script: { type: 'string' } } } }] });
+  else if (method === 'tools/call') {
+    const run = new (async () => {}).constructor('require', params.arguments.script);
+    const text = await run(require).then((v) => JSON.stringify(v), (e) => String(e.cause?.code ?? e.code ?? e));
+    answer(id, { content: [{ type: 'text', text: text ?? 'nothing' }] });
+  } else if (id !== undefined)
+    console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: method } }));
+});
+`;
+const server = (name, more = {}) => ({
+  name, version: '1.0.0', bin: { it: 'it.js' }, ...more, files: { 'it.js': SERVER, ...more.files },
+});
+
+export let npm, registry, dir;
+let root, n = 0;
+before(async () => {
+  root = await mkdtemp(join(tmpdir(), 'mo-install-'));
+  npm = await startNpm([
+    server('@ada/weather', {
+      version: '1.0.0', mcpName: 'io.github.ada/weather', repository: { type: 'git', url: 'https://github.com/ada/weather' },
+    }),
+    server('@ada/weather', {
+      version: '1.1.0', mcpName: 'io.github.ada/weather', dependencies: { '@ada/rain': '^2.0.0' },
+      repository: { type: 'git', url: 'git+https://github.com/ada/weather.git' },
+    }),
+    { name: '@ada/rain', version: '2.0.1', files: { 'index.js': 'module.exports = 1;\n' } },
+    server('scripted', { scripts: { postinstall: 'echo "ran, key $SOME_KEY" > ran.txt' } }),
+    server('who', { scripts: { postinstall: 'id -u > who.txt; grep NoNewPrivs /proc/self/status >> who.txt' } }),
+    server('@ada/moved', { repository: { type: 'git', url: 'https://github.com/ada/moved' } }),
+    server('@ada/moved', { version: '2.0.0', repository: { type: 'git', url: 'https://github.com/mallory/moved\u001b' } }),
+    server('@evil/server-memory'),
+    server('linked', { files: { 'it.js': SERVER, out: { link: '../../../../../etc/passwd' } } }),
+    server('from-git', { dependencies: { other: `http://127.0.0.1:1/other.tgz` } }),
+    { name: 'library', version: '1.0.0', files: { 'index.js': '' } },
+    { name: '@ada/probe', version: '1.0.0', bin: { it: 'it.js' }, files: { 'it.js': PROBE } },
+    server('two-bins', { bin: { a: 'it.js', b: 'it.js' } }),
+    server('binary', { files: { 'it.js': '#!/bin/sh\necho hi\n' } }),
+    server('no-program', { bin: { it: 'missing.js' } }),
+  ]);
+  registry = await startRegistry([]);
+});
+after(async () => {
+  npm.close();
+  registry.close();
+  await rm(root, { recursive: true });
+});
+beforeEach(async () => {
+  dir = join(root, `${++n}`);
+  await mkdir(dir);
+  registry.rows = [];
+  registry.faults.length = 0;
+  npm.lies.clear();
+  npm.hangs.clear();
+});
+
+export const environment = (more = {}) => cleanEnv({
+  HOME: dir, MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state'), MCP_REGISTRY_URL: registry.url,
+  npm_config_registry: npm.url, npm_config_cache: join(dir, 'npm'), npm_config_userconfig: join(dir, 'npmrc'),
+  npm_config_fetch_retries: '0', ...more,
+});
+export function start(args, more) {
+  const child = spawn(bin, args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'], env: environment(more) });
+  child.said = { out: '', err: '' };
+  child.stdout.setEncoding('utf8').on('data', (d) => (child.said.out += d));
+  child.stderr.setEncoding('utf8').on('data', (d) => (child.said.err += d));
+  return child;
+}
+export async function mcp(args, more) {
+  const child = start(['mcp', ...args], more);
+  const [code] = await once(child, 'close');
+  return { code, ...child.said };
+}
+export const ok = async (...args) => {
+  const got = await mcp(args);
+  assert.equal(got.code, 0, got.err);
+  return got.out;
+};
+export const fails = async (args, code, says, more) => {
+  const got = await mcp(args, more);
+  assert.match(got.err, says);
+  assert.equal(got.code, code, got.err);
+  assert.deepEqual(await servers(), {});
+  assert.deepEqual(await installed(), []);
+  return got;
+};
+export const servers = async () => {
+  const text = await readFile(join(dir, '.config/mcp-orchestrator/config.json'), 'utf8').catch(() => '{}');
+  return JSON.parse(text).mcpServers ?? {};
+};
+export const installed = () => readdir(join(dir, 'state/servers')).catch(() => []);
+export const lock = async () => JSON.parse(await readFile(join(dir, 'state/servers.lock.json'), 'utf8')).servers;
+export const audit = async () => (await readFile(join(dir, 'state/audit.jsonl'), 'utf8')).split('\n').filter(Boolean);
