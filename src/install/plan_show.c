@@ -1,6 +1,7 @@
 /* plan_show.c - warnings, entry, text and JSON of a plan; see plan.h. */
 #include "codec/http/url.h"
 #include "codec/text/visible.h"
+#include "codec/sha256.h"
 #include "install/plan.h"
 #include "install/squat.h"
 
@@ -258,4 +259,14 @@ void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w)
     put_texts(w, "notes", p->notes, p->nnotes);
     put_texts(w, "warnings", p->warnings, p->nwarnings);
     mo_jw_end(w);
+}
+
+void mo_install_plan_digest(const struct mo_install_plan *p, char out[65])
+{
+    mo_autobuf struct mo_buf b = {.max = MO_INSTALL_BYTES_MAX};
+    struct mo_jw w;
+
+    mo_jw_init(&w, &b);
+    mo_install_plan_json(p, &w);
+    mo_sha256_hex(mo_buf_view(&b), out);
 }

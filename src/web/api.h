@@ -77,6 +77,7 @@
 
 #include "agent/llm/models.h"
 #include "policy/approvals.h"
+#include "servers/by_name.h"
 #include "servers/manage.h"
 #include "servers/try_tool.h"
 #include "session/session.h"
@@ -93,6 +94,7 @@ struct mo_api {
     struct mo_models *models;
     struct mo_try_tool *try_tool;
     struct mo_manage *manage;
+    struct mo_by_name *by_name;
     struct mo_policy *policy;
     struct mo_approvals *approvals;
     struct mo_gateway_setup *gateway;
