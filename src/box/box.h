@@ -30,10 +30,11 @@
 #include "egress/relay.h"
 #include "loop/stream.h"
 
-#define MO_BOX_MAX       1024
-#define MO_BOX_ID_MAX    80 /* bytes, NUL included */
-#define MO_BOX_LABEL_MAX 128
-#define MO_BOX_WORDS_MAX 64 /* of a command, of an environment */
+#define MO_BOX_MAX           1024
+#define MO_BOX_ID_MAX        80 /* bytes, NUL included */
+#define MO_BOX_LABEL_MAX     128
+#define MO_BOX_INSTALLED_MAX 4  /* directories of a program */
+#define MO_BOX_WORDS_MAX     64 /* of a command, of an environment */
 
 /* --- policy -------------------------------------------------------------- */
 
@@ -58,6 +59,9 @@ struct mo_box_spec {
         *env;            /* NULL-terminated "K=V", added to ours; NULL: none */
     const char *network; /* which hosts it may reach, as JSON
                             (egress/policy.h); NULL or "": none */
+    const char *const *installed; /* directories and files that its program runs
+                                     from: read-only, at their own paths; native
+                                     only; NULL: none */
     const char *owner;   /* in records of its connections; NULL: session */
     const char *session; /* label; "" for a box kept warm */
     uint64_t expires;    /* wall s; after that a sweep may remove it */

@@ -383,6 +383,10 @@ int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
         return mo_fail(e, MO_EINVAL,
                        "network: not yet for docker boxes; use the native "
                        "driver, or \"network\": \"none\"");
+    if (spec->installed)
+        return mo_fail(e, MO_EINVAL,
+                       "a server of `mcp install` runs in a native box only: "
+                       "set 'sandbox' to native");
     mo_arena_init(&b->arena, DK_ARENA_MAX);
     if (mo_box_spec_copy(&b->arena, spec, &b->spec) < 0) {
         mo_arena_fini(&b->arena);

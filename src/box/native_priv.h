@@ -36,6 +36,7 @@ struct mo_native_req {
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
     char ports[MO_BOXREQ_PORTS * sizeof("65535")];
+    char installed[MO_BOX_INSTALLED_MAX][MO_MOUNT_TEXT_MAX + 48];
 };
 
 /* Makes START or RESTART for a box of that spec with a new id. */

@@ -1,5 +1,6 @@
 /* native_req.c - a spec as a request to mo-box. See native.c. */
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "base/rand.h"
 #include "box/native_priv.h"
@@ -65,6 +66,37 @@ static int put_ports(const struct mo_box_spec *spec, struct mo_native_req *out,
     return 0;
 }
 
+/* Read-only mounts after the others. The inode is that of now; mo-box opens it
+ * with the rights of our user. */
+static int put_installed(const struct mo_box_spec *spec,
+                         struct mo_native_req *out, struct mo_err *e)
+{
+    const char **to = out->m.u.req.mounts;
+    size_t n = 0;
+
+    while (to[n])
+        n++;
+    for (size_t i = 0; spec->installed && spec->installed[i]; i++) {
+        const char *path = spec->installed[i];
+        char *text = out->installed[i], put[MO_MOUNT_TEXT_MAX];
+        struct mo_mount m;
+        struct stat st;
+
+        if (mo_mount_parse(mo_span_cstr(path), NULL, &m, e) < 0)
+            return mo_wrap(e, "installed files");
+        if (lstat(path, &st) < 0)
+            return mo_fail_sys(e, "installed files: %s", path);
+        if (n == MO_MOUNTS_MAX)
+            return mo_fail(e, MO_EINVAL, "installed files: too many mounts");
+        mo_mount_put(&m, put);
+        (void)snprintf(text, sizeof(out->installed[i]), "%llu %llu %s",
+                       (unsigned long long)st.st_dev,
+                       (unsigned long long)st.st_ino, put);
+        to[n++] = text;
+    }
+    return 0;
+}
+
 uint64_t mo_native_linger(const struct mo_box_spec *spec)
 {
     return spec->linger_ms < MO_NATIVE_LINGER_MAX ? spec->linger_ms
@@ -103,5 +135,7 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         .ports = out->ports,
     };
     rc = put_ports(spec, out, e);
+    if (rc == 0 && type == MO_BOXMSG_START)
+        rc = put_installed(spec, out, e);
     return rc ? rc : put_command(d, spec, &out->m, e);
 }

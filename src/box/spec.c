@@ -111,6 +111,8 @@ int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e)
         return mo_fail(e, MO_EINVAL, "box: the command is empty");
     if (s->session && strlen(s->session) >= MO_BOX_LABEL_MAX)
         return mo_fail(e, MO_EINVAL, "box: the session's label is too long");
+    if (count_words(s->installed) > MO_BOX_INSTALLED_MAX)
+        return mo_fail(e, MO_EINVAL, "box: too many installed directories");
     if (check_env(s->env, e) < 0)
         return MO_EINVAL;
     return check_network(s, e);
@@ -139,7 +141,8 @@ bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b)
         if (limit_of(a, &limits[i]) != limit_of(b, &limits[i]))
             return false;
     return same_text(a->image, b->image) && same_text(a->network, b->network) &&
-           same_words(a->argv, b->argv) && same_words(a->env, b->env);
+           same_words(a->argv, b->argv) && same_words(a->env, b->env) &&
+           same_words(a->installed, b->installed);
 }
 
 static int copy_text(struct mo_arena *a, const char *from, const char **to)
@@ -175,6 +178,7 @@ int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,
         copy_text(a, from->session, &to->session) < 0 ||
         copy_text(a, from->network, &to->network) < 0 ||
         copy_text(a, from->owner, &to->owner) < 0 ||
+        copy_words(a, from->installed, &to->installed) < 0 ||
         copy_words(a, from->argv, &to->argv) < 0)
         return MO_ENOMEM;
     return copy_words(a, from->env, &to->env);
@@ -215,6 +219,7 @@ void mo_box_spec_digest(const struct mo_box_spec *s,
     hash_part(&h, "image", mo_span_cstr(s->image ? s->image : ""));
     put_words(&h, "argv", s->argv);
     put_words(&h, "env", s->env);
+    put_words(&h, "installed", s->installed);
     if (has_network(s))
         hash_part(&h, "network", mo_span_cstr(s->network));
     mo_sha256_end(&h, sum);

@@ -2,6 +2,7 @@
 
 #include "connect/box_drivers.h"
 #include "connect/boxed_sweep.h"
+#include "connect/installed_files.h"
 #include "connect/resolved_server.h"
 
 #define ARENA_MAX ((size_t)1024 * 1024) /* arena of one box */
@@ -380,7 +381,9 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         raw.limits.cpu_milli = (unsigned)(s->cpus * 1000);
     if (s->pids)
         raw.limits.pids = (unsigned)s->pids;
-    rc = mo_resolved_server_env(&t, cfg, s, &raw.env, e);
+    rc = mo_installed_files(&x->a, cfg, s, &raw.installed, e);
+    if (rc == 0)
+        rc = mo_resolved_server_env(&t, cfg, s, &raw.env, e);
     if (rc == 0 && has_command(s))
         rc = mo_resolved_server_words(&t, s, e);
     if (rc < 0)

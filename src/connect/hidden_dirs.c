@@ -1,5 +1,7 @@
 #include "connect/hidden_dirs.h"
 
+#include "connect/installed_files.h"
+
 int mo_hidden_dirs_init(struct mo_hide *h, const struct mo_config *cfg,
                         struct mo_err *e)
 {
@@ -9,7 +11,7 @@ int mo_hidden_dirs_init(struct mo_hide *h, const struct mo_config *cfg,
     if (rc == 0)
         rc = mo_hide_add(h, cfg->store.dir, e);
     if (rc == 0)
-        mo_hide_show(h, MO_HIDDEN_DIRS_SHOWN);
+        mo_hide_show(h, MO_INSTALLED_DIR);
     if (mo_config_home(cfg->environ, NULL, home) &&
         mo_file_mkdir(home, NULL) == 0 && !mo_hide_has(h, home))
         (void)mo_hide_add(h, home, NULL);

@@ -18,8 +18,6 @@
 #include "config/config.h"
 #include "loop/hide.h"
 
-#define MO_HIDDEN_DIRS_SHOWN "servers" /* as in install/place.h */
-
 /* Fails if store.dir cannot be hidden; the other one is hidden if possible. */
 int mo_hidden_dirs_init(struct mo_hide *h, const struct mo_config *cfg,
                         struct mo_err *e);

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -12,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "codec/mount.h"
 #include "codec/sha256.h"
 #include "codec/text/visible.h"
 #include "loop/hide.h"
@@ -53,6 +56,17 @@ static int make_env(struct mo_npm *n, struct mo_err *e)
     return 0;
 }
 
+/* A box shows a program outside the system directories as a single file, so
+ * that it can be no link. */
+static void resolve_node(struct mo_npm *n)
+{
+    char real[PATH_MAX];
+
+    if (!mo_path_is_in(n->node, "/usr") && !mo_path_is_in(n->node, "/bin") &&
+        realpath(n->node, real))
+        (void)snprintf(n->node, sizeof(n->node), "%s", real);
+}
+
 int mo_npm_open(struct mo_npm *n, const struct mo_config *cfg, int say,
                 struct mo_err *e)
 {
@@ -77,6 +91,7 @@ int mo_npm_open(struct mo_npm *n, const struct mo_config *cfg, int say,
         return mo_fail(e, MO_ENOTFOUND,
                        "this server needs Node.js, and there is no `node` in "
                        "PATH: install Node.js 20 or later");
+    resolve_node(n);
     if (mo_spawn_find("npm", n->env, n->npm, NULL) < 0)
         return mo_fail(e, MO_ENOTFOUND,
                        "there is no `npm` in PATH, which downloads the "

@@ -330,6 +330,12 @@ static void begin_lock(const struct mo_install_plan *plan, bool scripts,
     for (size_t i = 0; i < plan->nvars; i++)
         mo_jw_cstr(w, plan->vars[i].name);
     mo_jw_end(w);
+    if (plan->nhosts) {
+        mo_jw_member_arr(w, "hosts");
+        for (size_t i = 0; i < plan->nhosts; i++)
+            mo_jw_cstr(w, plan->hosts[i]);
+        mo_jw_end(w);
+    }
     mo_jw_member_cstr(w, "installedAt", date);
     mo_jw_member_cstr(w, "by", who);
     if (scripts)

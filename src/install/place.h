@@ -17,11 +17,12 @@
 
 #include "codec/json/json.h"
 #include "config/config.h"
+#include "connect/installed_files.h"
 #include "install/npm.h"
 #include "install/plan.h"
 #include "install/tree.h"
 
-#define MO_PLACE_DIR "servers"
+#define MO_PLACE_DIR MO_INSTALLED_DIR
 #define MO_PLACE_LOCK_MAX                                                      \
     ((size_t)16 * 1024 * 1024) /* of servers.lock.json                         \
                                 */

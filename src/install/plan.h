@@ -18,6 +18,7 @@
 #define MO_INSTALL_VARS_MAX  64
 #define MO_INSTALL_ARGS_MAX  64
 #define MO_INSTALL_SAYS_MAX  16
+#define MO_INSTALL_HOSTS_MAX 32
 #define MO_INSTALL_NAME_MAX  64 /* of a configured server */
 
 enum mo_install_kind {
@@ -51,6 +52,9 @@ struct mo_install_plan {
     size_t nfixed; /* the first of them, which the registry fixes */
     struct mo_install_var vars[MO_INSTALL_VARS_MAX];
     size_t nvars;
+    bool is_unboxed;                         /* npm: the person wants no box */
+    const char *hosts[MO_INSTALL_HOSTS_MAX]; /* that its box may reach */
+    size_t nhosts;
     const char *missing; /* an argument that nobody has given, or NULL */
     bool has_scripts;    /* the package itself has install scripts */
     const char *warnings[MO_INSTALL_SAYS_MAX], *notes[MO_INSTALL_SAYS_MAX];
@@ -82,6 +86,14 @@ int mo_install_plan_arg(struct mo_install_plan *p, const char *arg,
                         struct mo_err *e);
 int mo_install_plan_set(struct mo_install_plan *p, struct mo_span name,
                         struct mo_span value, struct mo_err *e);
+
+/* Allows a host of the person: as an entry of network.allow. MO_EINVAL. */
+int mo_install_plan_host(struct mo_install_plan *p, const char *host,
+                         struct mo_err *e);
+/* Proposes the hosts of addresses among its values, if the person gave none.
+ * Names only: an address would be reached even if it is a private one. Once, at
+ * the end. */
+void mo_install_plan_propose(struct mo_install_plan *p);
 
 /* Fails if a required value is missing; the error says how to give it. */
 int mo_install_plan_check(const struct mo_install_plan *p, struct mo_err *e);

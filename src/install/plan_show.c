@@ -1,7 +1,11 @@
 /* plan_show.c - warnings, entry, text and JSON of a plan; see plan.h. */
+#include <stdio.h>
+
 #include "codec/http/url.h"
-#include "codec/text/visible.h"
+#include "codec/ip.h"
 #include "codec/sha256.h"
+#include "codec/text/visible.h"
+#include "egress/policy.h"
 #include "install/plan.h"
 #include "install/squat.h"
 
@@ -41,7 +45,73 @@ void mo_install_plan_source(const struct mo_install_plan *p, struct mo_buf *b)
     mo_buf_puts(b, p->package);
 }
 
+/* --- hosts ---------------------------------------------------------------- */
+
+int mo_install_plan_host(struct mo_install_plan *p, const char *host,
+                         struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = 4096};
+    struct mo_egress_policy *policy = NULL;
+    struct mo_jw w = mo_jw_object(&b);
+    int rc;
+
+    mo_jw_member_arr(&w, "allow");
+    mo_jw_cstr(&w, host);
+    mo_jw_end_all(&w);
+    rc = mo_egress_policy_read(mo_buf_view(&b), &policy, e);
+    mo_egress_policy_free(policy);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < p->nhosts; i++)
+        if (strcmp(p->hosts[i], host) == 0)
+            return 0;
+    if (p->nhosts == MO_INSTALL_HOSTS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "more than %d hosts",
+                       MO_INSTALL_HOSTS_MAX);
+    p->hosts[p->nhosts++] = host;
+    return 0;
+}
+
+static void propose(struct mo_install_plan *p, const char *value)
+{
+    struct mo_span v = mo_span_cstr(value);
+    struct mo_ip ip;
+    struct mo_url u;
+    char text[300];
+    const char *host;
+    int n;
+
+    if (!value || mo_url_parse(v, &u, NULL) < 0 || u.host.n == 0 ||
+        u.host.n > 253 || mo_ip_parse(u.host, &ip) ||
+        !mo_span_only(u.host, MO_ALNUM "-."))
+        return;
+    n = snprintf(text, sizeof(text), "%.*s:%u", (int)u.host.n, u.host.p,
+                 (unsigned)u.port);
+    host = n > 0 && u.port ? mo_arena_strndup(&p->a, text, (size_t)n) : NULL;
+    if (host)
+        (void)mo_install_plan_host(p, host, NULL);
+}
+
+void mo_install_plan_propose(struct mo_install_plan *p)
+{
+    if (p->kind != MO_INSTALL_NPM || p->nhosts || p->is_unboxed)
+        return;
+    for (size_t i = 0; i < p->nvars; i++)
+        propose(p, p->vars[i].value);
+    for (size_t i = 0; i < p->nargs; i++)
+        propose(p, p->args[i]);
+}
+
 /* --- the entry ------------------------------------------------------------ */
+
+static void put_texts(struct mo_jw *w, const char *key, const char *const *v,
+                      size_t n)
+{
+    mo_jw_member_arr(w, key);
+    for (size_t i = 0; i < n; i++)
+        mo_jw_cstr(w, v[i]);
+    mo_jw_end(w);
+}
 
 /* A secret without a value is a reference to the secret store. An optional one
  * is left out: the server would not start without it. */
@@ -89,6 +159,13 @@ static void put_npm(const struct mo_install_plan *p, const char *node,
     mo_jw_buf(w, &b);
     put_args(p, w);
     mo_jw_end(w);
+    if (!p->is_unboxed)
+        mo_jw_member_cstr(w, "sandbox", "native");
+    if (p->nhosts) {
+        mo_jw_member_obj(w, "network");
+        put_texts(w, "allow", p->hosts, p->nhosts);
+        mo_jw_end(w);
+    }
 }
 
 void mo_install_plan_entry(const struct mo_install_plan *p, const char *node,
@@ -169,8 +246,14 @@ static void say_hosts(struct mo_buf *b, const struct mo_install_plan *p)
     if (p->kind == MO_INSTALL_REMOTE &&
         mo_url_parse(mo_span_cstr(p->package), &u, NULL) == 0)
         mo_visible_name(b, u.host);
-    else
-        mo_buf_puts(b, "none declared");
+    else if (p->is_unboxed)
+        mo_buf_puts(b, "any");
+    else if (p->nhosts == 0)
+        mo_buf_puts(b, "none; --allow-host allows some");
+    for (size_t i = 0; i < p->nhosts; i++) {
+        mo_buf_puts(b, i ? ", " : "");
+        mo_visible_name(b, mo_span_cstr(p->hosts[i]));
+    }
     mo_buf_putc(b, '\n');
 }
 
@@ -193,6 +276,10 @@ void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
     if (p->kind == MO_INSTALL_NPM) {
         say(b, "runtime", node);
         say_command(b, p, node);
+        say(b, "box",
+            p->is_unboxed ? "none: it runs with the rights of your user"
+                          : "native: it sees its own files read-only and an "
+                            "empty /workspace");
     }
     if (p->kind == MO_INSTALL_OCI)
         say(b, "runtime", "a Docker box, without network");
@@ -213,15 +300,6 @@ void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
 }
 
 /* --- for programs --------------------------------------------------------- */
-
-static void put_texts(struct mo_jw *w, const char *key, const char *const *v,
-                      size_t n)
-{
-    mo_jw_member_arr(w, key);
-    for (size_t i = 0; i < n; i++)
-        mo_jw_cstr(w, v[i]);
-    mo_jw_end(w);
-}
 
 static void put_var(struct mo_jw *w, const struct mo_install_var *v)
 {
@@ -255,6 +333,9 @@ void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w)
     for (size_t i = 0; i < p->nvars; i++)
         put_var(w, &p->vars[i]);
     mo_jw_end(w);
+    put_texts(w, "hosts", p->hosts, p->nhosts);
+    mo_jw_member_bool(w, "boxed",
+                      p->kind != MO_INSTALL_REMOTE && !p->is_unboxed);
     mo_jw_member_bool(w, "installScripts", p->has_scripts);
     put_texts(w, "notes", p->notes, p->nnotes);
     put_texts(w, "warnings", p->warnings, p->nwarnings);

@@ -380,6 +380,30 @@ static int add_args(struct job *j, struct mo_json args, struct mo_err *e)
     return 0;
 }
 
+/* "hosts": those that its box may reach; an empty list: none. */
+static int add_hosts(struct job *j, struct mo_json hosts, struct mo_err *e)
+{
+    struct mo_json_iter it;
+    struct mo_json key, v;
+
+    if (hosts.p && !mo_json_is(hosts, MO_JSON_ARRAY))
+        return mo_fail(e, MO_EINVAL, "'hosts' must be an array");
+    if (hosts.p && mo_json_len(hosts) == 0) {
+        add(j, "--allow-host");
+        add(j, "none");
+    }
+    mo_json_iter(&it, hosts);
+    while (hosts.p && mo_json_next(&it, &key, &v)) {
+        const char *text = text_of(j, v);
+
+        if (!text)
+            return mo_fail(e, MO_EINVAL, "'hosts' must have texts");
+        add(j, "--allow-host");
+        add(j, text);
+    }
+    return 0;
+}
+
 /* A word that is no option. */
 static int add_word(struct job *j, const char *word, struct mo_err *e)
 {
@@ -425,10 +449,13 @@ static int read_install(struct job *j, struct mo_span text, struct mo_err *e)
         rc = add_option(j, body, "agreed", "--agreed", &j->agreed, e);
     if (rc == 0)
         rc = add_env(j, mo_json_get(body, "env"), e);
+    if (rc == 0)
+        rc = add_hosts(j, mo_json_get(body, "hosts"), e);
     if (rc < 0)
         return rc;
     if (installs && !j->agreed)
         return mo_fail(e, MO_EINVAL, "'agreed' must name the plan");
+    add_flag(j, body, "unboxed", "--unboxed");
     add_flag(j, body, "allowScripts", "--allow-scripts");
     if (installs)
         add_flag(j, body, "acceptWarnings", "--accept-warnings");

@@ -36,9 +36,8 @@ struct mo_by_name_opts {
 enum mo_by_name_verb {
     MO_BY_NAME_SEARCH,  /* text: words */
     MO_BY_NAME_PLAN,    /* text: {"server", "name", "kind", "bin", "env",
-                         * "args"} */
-    MO_BY_NAME_INSTALL, /* the same, with "agreed", "acceptWarnings" and
-                         * "allowScripts" */
+                         * "args", "hosts", "unboxed", "allowScripts"} */
+    MO_BY_NAME_INSTALL, /* the same, with "agreed" and "acceptWarnings" */
 };
 
 struct mo_by_name *mo_by_name_new(const struct mo_by_name_opts *o);

@@ -23,6 +23,24 @@ require('node:readline').createInterface({ input: process.stdin }).on('line', (l
   console.log(JSON.stringify({ jsonrpc: '2.0', id, ...(result ? { result } : { error: { code: -32601, message: method } }) }));
 });
 `;
+// A server with one tool that runs a script in Node and answers with its result.
+const PROBE = `#!/usr/bin/env node
+const { createInterface } = require('node:readline');
+const answer = (id, result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }));
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === 'initialize')
+    answer(id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'probe', version: '1' } });
+  else if (method === 'tools/list')
+    answer(id, { tools: [{ name: 'probe', inputSchema: { type: 'object', properties: { script: { type: 'string' } } } }] });
+  else if (method === 'tools/call') {
+    const run = new (async () => {}).constructor('require', params.arguments.script);
+    const text = await run(require).then((v) => JSON.stringify(v), (e) => String(e.cause?.code ?? e.code ?? e));
+    answer(id, { content: [{ type: 'text', text: text ?? 'nothing' }] });
+  } else if (id !== undefined)
+    console.log(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: method } }));
+});
+`;
 const server = (name, more = {}) => ({
   name, version: '1.0.0', bin: { it: 'it.js' }, ...more, files: { 'it.js': SERVER, ...more.files },
 });
@@ -48,6 +66,7 @@ before(async () => {
     server('linked', { files: { 'it.js': SERVER, out: { link: '../../../../../etc/passwd' } } }),
     server('from-git', { dependencies: { other: `http://127.0.0.1:1/other.tgz` } }),
     { name: 'library', version: '1.0.0', files: { 'index.js': '' } },
+    { name: '@ada/probe', version: '1.0.0', bin: { it: 'it.js' }, files: { 'it.js': PROBE } },
     server('two-bins', { bin: { a: 'it.js', b: 'it.js' } }),
     server('binary', { files: { 'it.js': '#!/bin/sh\necho hi\n' } }),
     server('no-program', { bin: { it: 'missing.js' } }),

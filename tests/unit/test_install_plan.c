@@ -191,8 +191,8 @@ static void test_plan(void **state)
     assert_int_equal(plan_all(&b, &e), 0);
     assert_string_equal(mo_buf_cstr(&b),
                         "{\"command\":\"/n\",\"args\":[\"/d/node_modules/@a/b/"
-                        "dist/b.js\",\"1-{y}\"],\"env\":{\"K\":\"${secret:b.K}"
-                        "\"}}");
+                        "dist/b.js\",\"1-{y}\"],\"sandbox\":\"native\","
+                        "\"env\":{\"K\":\"${secret:b.K}\"}}");
     for (uint64_t i = 1; i < 60; i++) {
         mo_autobuf struct mo_buf again = {.max = 4096};
 
@@ -241,12 +241,73 @@ static void test_bins(void **state)
     }
 }
 
+static void test_hosts(void **state)
+{
+    static const struct {
+        const char *arg, *host; /* NULL: none is proposed */
+    } proposed[] = {
+        {"https://api.example.com/v1", "api.example.com:443"},
+        {"http://api.example.com:8080", "api.example.com:8080"},
+        {"postgres://db.example.com:5432/x", "db.example.com:5432"},
+        {"https://127.0.0.1/", NULL},
+        {"http://169.254.169.254/latest", NULL},
+        {"http://[::1]:80/", NULL},
+        {"https://exa mple.com/", NULL},
+        {"api.example.com", NULL},
+        {"--url", NULL},
+        {"", NULL},
+    };
+    static const char *const bad[] = {"",    "a b", "https://a.example",
+                                      "a:0", "*",   "a.example:70000"};
+    struct mo_err e;
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(proposed); i++) {
+        mo_autoplan struct mo_install_plan p = {.kind = MO_INSTALL_NPM};
+
+        p.a.cap = MO_INSTALL_BYTES_MAX;
+        assert_int_equal(mo_install_plan_arg(&p, proposed[i].arg, &e), 0);
+        mo_install_plan_propose(&p);
+        if (p.nhosts != (proposed[i].host != NULL))
+            fail_msg("%s", proposed[i].arg);
+        if (p.nhosts)
+            assert_string_equal(p.hosts[0], proposed[i].host);
+    }
+    for (size_t i = 0; i < MO_COUNT(bad); i++) {
+        mo_autoplan struct mo_install_plan p = {.kind = MO_INSTALL_NPM};
+
+        if (mo_install_plan_host(&p, bad[i], &e) == 0)
+            fail_msg("%s", bad[i]);
+    }
+}
+
+static void test_given_hosts(void **state)
+{
+    mo_autoplan struct mo_install_plan p = {
+        .kind = MO_INSTALL_NPM, .package = "a", .bin = "b"};
+    mo_autobuf struct mo_buf b = {.max = 4096};
+    struct mo_err e;
+
+    (void)state;
+    p.a.cap = MO_INSTALL_BYTES_MAX;
+    assert_int_equal(mo_install_plan_arg(&p, "https://no.example/", &e), 0);
+    assert_int_equal(mo_install_plan_host(&p, "*.example.org:443", &e), 0);
+    assert_int_equal(mo_install_plan_host(&p, "*.example.org:443", &e), 0);
+    assert_int_equal(mo_install_plan_host(&p, "10.0.0.5:5432", &e), 0);
+    mo_install_plan_propose(&p); /* the person's are all */
+    mo_install_plan_entry(&p, "/n", "/d", &b);
+    assert_non_null(strstr(mo_buf_cstr(&b),
+                           "\"sandbox\":\"native\",\"network\":{\"allow\":"
+                           "[\"*.example.org:443\",\"10.0.0.5:5432\"]}"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_npm_names), cmocka_unit_test(test_look_alikes),
         cmocka_unit_test(test_owners),    cmocka_unit_test(test_words),
         cmocka_unit_test(test_plan),      cmocka_unit_test(test_bins),
+        cmocka_unit_test(test_hosts),     cmocka_unit_test(test_given_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

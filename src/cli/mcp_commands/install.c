@@ -118,6 +118,29 @@ int mo_cmd_install_ask(struct mo_cli *c, struct mo_cmd_install *k,
     return rc;
 }
 
+/* --allow-host; `none` means that the proposed ones are not agreed to. */
+static int take_hosts(struct mo_cli *c, struct mo_cmd_install *k)
+{
+    bool none = false;
+    struct mo_err e = {0};
+
+    k->plan.is_unboxed = mo_cli_has(c, "unboxed");
+    for (size_t i = 0; i < c->ngot; i++) {
+        if (strcmp(c->got[i].opt->name, "allow-host") != 0)
+            continue;
+        if (k->plan.kind != MO_INSTALL_NPM || k->plan.is_unboxed)
+            return mo_cli_error(c, MO_EXIT_USAGE,
+                                "--allow-host is for npm packages in a box");
+        if (strcmp(c->got[i].value, "none") == 0)
+            none = true;
+        else if (mo_install_plan_host(&k->plan, c->got[i].value, &e) < 0)
+            return mo_cli_error(c, MO_EXIT_USAGE, "--allow-host: %s", e.msg);
+    }
+    if (!none)
+        mo_install_plan_propose(&k->plan);
+    return 0;
+}
+
 /* Variables and arguments of the command line. 0, or an exit code. */
 static int take_given(struct mo_cli *c, struct mo_cmd_install *k)
 {
@@ -140,7 +163,7 @@ static int take_given(struct mo_cli *c, struct mo_cmd_install *k)
         if (mo_install_plan_arg(&k->plan, c->args[i], &e) < 0)
             return mo_cmd_install_fail(c, &e);
     }
-    return 0;
+    return take_hosts(c, k);
 }
 
 static int name_is_taken(struct mo_cli *c, const struct mo_config *cfg,

@@ -70,6 +70,7 @@ static int make_plan(struct mo_cli *c, struct update *u, struct mo_err *e)
     if (rc < 0)
         return rc;
     p->missing = NULL; /* given when it was installed */
+    mo_install_plan_propose(p);
     (void)mo_json_str_buf(mo_json_get(u->old, "repository"), &where);
     if (where.len &&
         !mo_span_ieq(plain_repository(mo_buf_view(&where)),
@@ -164,8 +165,8 @@ static void say_line(struct mo_buf *b, const char *label, const char *text)
     mo_buf_putc(b, '\n');
 }
 
-static const char *const compared[] = {"version", "integrity", "repository",
-                                       "bin",     "args",      "variables"};
+static const char *const compared[] = {
+    "version", "integrity", "repository", "bin", "args", "variables", "hosts"};
 
 static void put_text(struct update *u, struct mo_buf *b)
 {
