@@ -329,6 +329,7 @@ void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w)
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         mo_jw_member_opt(w, rows[i].key, mo_span_cstr(rows[i].text));
     put_texts(w, "args", p->args, p->nargs);
+    mo_jw_member_u64(w, "fixedArgs", p->nfixed);
     mo_jw_member_arr(w, p->kind == MO_INSTALL_REMOTE ? "headers" : "variables");
     for (size_t i = 0; i < p->nvars; i++)
         put_var(w, &p->vars[i]);
