@@ -47,6 +47,9 @@
  *   DELETE /api/mcp/NAME              remove it from the file
  *   POST   /api/mcp/NAME/test         connect now, beside a running connection
  *   ...    /api/mcp/NAME/tools/...    as below /api/servers/NAME
+ *   GET    /api/registry              q: servers by name (servers/by_name.h)
+ *   POST   /api/registry/plan         {server, ...}: what would be installed
+ *   POST   /api/registry/install      {server, agreed, ...}: install that plan
  *
  * Trying a tool obeys the operator's approval rules. If approval is needed, the
  * first request is answered with {"state":"ask","digest"} and runs nothing. The
