@@ -58,7 +58,9 @@ static void end_next(struct server *s)
     if (s->site || s->ending_part)
         return;
     s->ending_part = true;
-    if (s->manage)
+    if (s->by_name)
+        mo_by_name_close(mo_take_ptr(&s->by_name), on_part_gone, s);
+    else if (s->manage)
         mo_manage_close(mo_take_ptr(&s->manage), on_part_gone, s);
     else if (s->approvals_socket)
         mo_approvals_socket_close(mo_take_ptr(&s->approvals_socket),
@@ -140,9 +142,17 @@ static void start_manage(struct server *s)
         .ctx = s,
     };
 
-    s->manage = mo_manage_new(&o);
-    if (s->manage)
-        s->api.manage = s->manage;
+    const struct mo_by_name_opts by_name = {
+        .loop = s->loop,
+        .config = s->config,
+        .listen = o.listen,
+        .audit = o.audit,
+        .written = on_file_written,
+        .ctx = s,
+    };
+
+    s->api.manage = s->manage = mo_manage_new(&o);
+    s->api.by_name = s->by_name = mo_by_name_new(&by_name);
 }
 
 static void start_agent_api(struct server *s)

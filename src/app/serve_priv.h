@@ -32,6 +32,7 @@ struct server {
     struct mo_gateway_metrics *metrics;
     struct mo_gateway_setup *gateway; /* served at /mcp */
     struct mo_manage *manage;
+    struct mo_by_name *by_name;
     struct mo_ep_http *mcp; /* NULL: closed */
     bool opening;           /* the runtime is being opened */
     bool closing;

@@ -116,5 +116,7 @@ void mo_install_plan_entry(const struct mo_install_plan *p, const char *node,
 void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
                           struct mo_buf *b);
 void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w);
+/* SHA-256 of that JSON: whoever agreed to a plan names it by this. */
+void mo_install_plan_digest(const struct mo_install_plan *p, char out[65]);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "codec/http/url.h"
 #include "codec/ip.h"
+#include "codec/sha256.h"
 #include "codec/text/visible.h"
 #include "egress/policy.h"
 #include "install/plan.h"
@@ -328,6 +329,7 @@ void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w)
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         mo_jw_member_opt(w, rows[i].key, mo_span_cstr(rows[i].text));
     put_texts(w, "args", p->args, p->nargs);
+    mo_jw_member_u64(w, "fixedArgs", p->nfixed);
     mo_jw_member_arr(w, p->kind == MO_INSTALL_REMOTE ? "headers" : "variables");
     for (size_t i = 0; i < p->nvars; i++)
         put_var(w, &p->vars[i]);
@@ -339,4 +341,14 @@ void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w)
     put_texts(w, "notes", p->notes, p->nnotes);
     put_texts(w, "warnings", p->warnings, p->nwarnings);
     mo_jw_end(w);
+}
+
+void mo_install_plan_digest(const struct mo_install_plan *p, char out[65])
+{
+    mo_autobuf struct mo_buf b = {.max = MO_INSTALL_BYTES_MAX};
+    struct mo_jw w;
+
+    mo_jw_init(&w, &b);
+    mo_install_plan_json(p, &w);
+    mo_sha256_hex(mo_buf_view(&b), out);
 }

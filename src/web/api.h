@@ -47,6 +47,9 @@
  *   DELETE /api/mcp/NAME              remove it from the file
  *   POST   /api/mcp/NAME/test         connect now, beside a running connection
  *   ...    /api/mcp/NAME/tools/...    as below /api/servers/NAME
+ *   GET    /api/registry              q: servers by name (servers/by_name.h)
+ *   POST   /api/registry/plan         {server, ...}: what would be installed
+ *   POST   /api/registry/install      {server, agreed, ...}: install that plan
  *
  * Trying a tool obeys the operator's approval rules. If approval is needed, the
  * first request is answered with {"state":"ask","digest"} and runs nothing. The
@@ -77,6 +80,7 @@
 
 #include "agent/llm/models.h"
 #include "policy/approvals.h"
+#include "servers/by_name.h"
 #include "servers/manage.h"
 #include "servers/try_tool.h"
 #include "session/session.h"
@@ -93,6 +97,7 @@ struct mo_api {
     struct mo_models *models;
     struct mo_try_tool *try_tool;
     struct mo_manage *manage;
+    struct mo_by_name *by_name;
     struct mo_policy *policy;
     struct mo_approvals *approvals;
     struct mo_gateway_setup *gateway;

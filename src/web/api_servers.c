@@ -237,10 +237,64 @@ static void change(struct mo_req *rq, struct mo_span body)
         refuse(j, &e);
 }
 
+/* --- servers by name ------------------------------------------------------ */
+
+static void on_by_name(void *arg, struct mo_span json, const struct mo_err *why)
+{
+    static const struct mo_api_status rows[] = {
+        {MO_EPOLICY, 403, "manage_off"},
+        {MO_EINVAL, 400, "bad_request"},
+        {MO_EUNAVAIL, 502, "unavailable"},
+        {MO_EIO, 422, "refused"},
+        {MO_EBUSY, 503, "busy"},
+        {MO_ECLOSED, 503, "closing"},
+        {0, 0, NULL},
+    };
+    const struct mo_api_status *s = NULL;
+
+    if (!why) {
+        mo_api_json(arg, json, NULL);
+        return;
+    }
+    s = mo_api_status(rows, why->code);
+    if (s->code)
+        mo_api_problem(arg, s->status, s->name, why->msg);
+    else
+        mo_api_error(arg, why);
+}
+
+static void ask_by_name(struct mo_req *rq, enum mo_by_name_verb verb,
+                        struct mo_span text)
+{
+    struct mo_api *api = rq->data;
+    struct mo_api_job *j = begin(api, rq, api->by_name);
+    struct mo_err e = {0};
+
+    if (j &&
+        mo_by_name_ask(api->by_name, verb, text, mo_span_cstr(mo_req_peer(rq)),
+                       on_by_name, j, &e) < 0)
+        on_by_name(j, mo_span(NULL, 0), &e);
+}
+
+static void search(void *ctx, struct mo_req *rq)
+{
+    mo_autobuf struct mo_buf words = {.max = WORD_MAX};
+
+    rq->data = ctx;
+    (void)mo_query_get(rq->query, "q", &words);
+    ask_by_name(rq, MO_BY_NAME_SEARCH, mo_buf_view(&words));
+}
+
+static void install(struct mo_req *rq, struct mo_span body)
+{
+    ask_by_name(rq, (enum mo_by_name_verb)rq->arg, body);
+}
+
 #define TOOLS(what)                                                            \
     .body = list_tools, .max = MO_TRY_TOOL_ARGS_MAX, .arg = (what)
-#define TRY(what)    .body = try_tool, .max = MO_TRY_TOOL_ARGS_MAX, .arg = (what)
-#define CHANGE(verb) .body = change, .max = MO_MANAGE_BODY_MAX, .arg = (verb)
+#define TRY(what)     .body = try_tool, .max = MO_TRY_TOOL_ARGS_MAX, .arg = (what)
+#define CHANGE(verb)  .body = change, .max = MO_MANAGE_BODY_MAX, .arg = (verb)
+#define BY_NAME(verb) .body = install, .max = MO_BY_NAME_BODY_MAX, .arg = (verb)
 
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
 {
@@ -250,6 +304,9 @@ int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/servers/{name}/tools", TOOLS(SHOW)},
         {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/call", TRY(CALL)},
         {MO_HTTP_POST, "/api/servers/{name}/tools/{tool}/accept", TRY(ACCEPT)},
+        {MO_HTTP_GET, "/api/registry", 0, search},
+        {MO_HTTP_POST, "/api/registry/plan", BY_NAME(MO_BY_NAME_PLAN)},
+        {MO_HTTP_POST, "/api/registry/install", BY_NAME(MO_BY_NAME_INSTALL)},
         {MO_HTTP_GET, "/api/mcp", 0, get_all, .arg = LIST},
         {MO_HTTP_POST, "/api/mcp", CHANGE(MO_MANAGE_ADD)},
         {MO_HTTP_POST, "/api/mcp/add", CHANGE(MO_MANAGE_ADD)},

@@ -31,14 +31,15 @@ const axeSource = readFile(
 export class Bench {
   /** A server in an empty directory and a browser with an empty profile.
    *  model: a fake one of tests/fakes that answers instead of the demo;
-   *  config(dir): what its configuration says. */
-  static async open({ model, config } = {}) {
+   *  config(dir): what its configuration says; env(dir): more variables. */
+  static async open({ model, config, env } = {}) {
     const bench = new Bench();
     bench.model = model;
     bench.env = model
       ? { ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url }
       : {};
     bench.dir = await mkdtemp(join(tmpdir(), 'mo-page-'));
+    Object.assign(bench.env, env?.(bench.dir));
     if (config)
       await writeFile(join(bench.dir, 'mcp-orchestrator.json'),
         JSON.stringify(config(bench.dir)));

@@ -7,13 +7,16 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import { row, startRegistry } from '../fakes/registry.mjs';
 import { until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
 const fake = fileURLToPath(new URL('../fakes/mcp.mjs', import.meta.url));
-let house, doc, ajv;
+let house, doc, ajv, registry;
 before(async () => {
+  registry = await startRegistry([row({ name: 'io.github.ada/weather', version: '1.0.0', description: 'Rain', repository: { url: 'https://github.com/ada/weather', source: 'github' }, remotes: [{ type: 'streamable-http', url: 'https://weather.example.com/mcp' }] })]);
   house = await House.start({ config: {
+    registry: { url: registry.url },
     mcpServers: { greeter: { command: process.execPath, args: [fake] } },
     approvals: { rules: [{ tool: 'fail', action: 'deny', reason: 'it only fails' }] },
   } });
@@ -25,6 +28,7 @@ after(async () => {
   house.server.fresh.fds += 8; // the server stays open for the next
   house.server.fresh.children += 4; // and its guard; the gateway has its own
   await house.stop();
+  registry.close();
 });
 
 /** A path of the document, as a JSON pointer into it. */
@@ -206,6 +210,14 @@ test('every answer is as described', async () => {
     [['claude', 'set', 'ANTHROPIC_API_KEY'], ['gemini', 'none', undefined], ['openai', 'none', undefined]]);
   assert.doesNotMatch(JSON.stringify(providers), /sk-ant/);
   await stats(asked, tab);
+
+  const { servers: found } = await asked('/api/registry', 'get', '/api/registry?q=weather');
+  assert.deepEqual(found.map((x) => [x.name, x.kinds]), [['io.github.ada/weather', ['remote']]]);
+  const wish = { server: found[0].name, name: 'rain' };
+  const { agreed } = await asked('/api/registry/plan', 'post', '/api/registry/plan', 200, wish);
+  await ask('/api/registry/install', 'post', '/api/registry/install', 422, { ...wish, agreed: 'another' });
+  assert.equal((await asked('/api/registry/install', 'post', '/api/registry/install', 200, { ...wish, agreed })).installed, true);
+  await ask('/api/mcp/{name}', 'delete', '/api/mcp/rain');
 
   assert.deepEqual(await asked('/api/approvals', 'get', '/api/approvals'), { approvals: [], changed: [] });
   await asked('/api/approvals/{id}', 'post', '/api/approvals/nobody', 404, { approved: false });

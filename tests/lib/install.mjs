@@ -87,9 +87,9 @@ beforeEach(async () => {
   npm.hangs.clear();
 });
 
-export const environment = (more = {}) => cleanEnv({
-  HOME: dir, MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state'), MCP_REGISTRY_URL: registry.url,
-  npm_config_registry: npm.url, npm_config_cache: join(dir, 'npm'), npm_config_userconfig: join(dir, 'npmrc'),
+export const environment = (more = {}, home = dir) => cleanEnv({
+  HOME: home, MCP_ORCHESTRATOR_STATE_DIR: join(home, 'state'), MCP_REGISTRY_URL: registry.url,
+  npm_config_registry: npm.url, npm_config_cache: join(home, 'npm'), npm_config_userconfig: join(home, 'npmrc'),
   npm_config_fetch_retries: '0', ...more,
 });
 export function start(args, more) {

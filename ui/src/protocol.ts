@@ -371,6 +371,46 @@ const plan = object({
 });
 export type Plan = Checked<typeof plan>;
 
+const registryFound = object({
+  servers: list(object({
+    name: str, title: or(str, ''), description: or(str, ''), version: or(str, ''),
+    kinds: or(list(str), []),
+  })),
+  more: or(bool, false),
+});
+export type RegistryFound = Checked<typeof registryFound>;
+
+const planVariable = object({
+  name: str, description: or(str, ''), value: or(str, ''),
+  required: or(bool, false), secret: or(bool, false),
+});
+const installation = object({
+  agreed: str, // names this plan
+  problem: or(str, ''), // why it cannot be installed yet
+  installed: bool,
+  plan: object({
+    name: str,
+    kind: str,
+    registry: or(str, ''),
+    package: or(str, ''),
+    version: or(str, ''),
+    integrity: or(str, ''),
+    publisher: or(str, ''),
+    repository: or(str, ''),
+    description: or(str, ''),
+    args: or(list(str), []),
+    fixedArgs: or(num, 0), // the first of them: nobody can change these
+    variables: or(list(planVariable), []),
+    headers: or(list(planVariable), []),
+    hosts: or(list(str), []),
+    boxed: or(bool, false),
+    installScripts: or(bool, false),
+    notes: or(list(str), []),
+    warnings: or(list(str), []),
+  }),
+});
+export type Installation = Checked<typeof installation>;
+
 const snippets = object({
   command: str, args: list(str), url: str, needsToken: bool, token: or(str, ''),
 });
@@ -585,6 +625,8 @@ export const readFound = (v: unknown): Found => found(v, 'search').rows;
 export const readManaged = (v: unknown): Managed => managed(v, 'servers');
 export const readConnectTest = (v: unknown): ConnectTest => connectTest(v, 'test');
 export const readChange = (v: unknown): Change => change(v, 'change');
+export const readRegistryFound = (v: unknown): RegistryFound => registryFound(v, 'registry');
+export const readInstallation = (v: unknown): Installation => installation(v, 'installation');
 export const readPlan = (v: unknown): Plan => plan(v, 'plan');
 export const readSnippets = (v: unknown): Snippets => snippets(v, 'snippets');
 export const readTools = (v: unknown): ServerTool[] =>

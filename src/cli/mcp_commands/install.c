@@ -330,14 +330,19 @@ static int install(struct mo_cli *c, struct mo_cmd_install *k)
 
 /* --- output --------------------------------------------------------------- */
 
+/* problem: why it cannot be installed yet, or NULL. */
 static int print_json(struct mo_cli *c, const struct mo_cmd_install *k,
-                      bool installed)
+                      bool installed, const char *problem)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
     struct mo_jw w = mo_jw_object(&b);
+    char digest[65];
 
+    mo_install_plan_digest(&k->plan, digest);
     mo_jw_key(&w, "plan");
     mo_install_plan_json(&k->plan, &w);
+    mo_jw_member_cstr(&w, "agreed", digest);
+    mo_jw_member_opt(&w, "problem", mo_span_cstr(problem));
     mo_jw_member_bool(&w, "installed", installed);
     if (installed && k->done.path[0]) {
         mo_jw_member_cstr(&w, "path", k->done.path);
@@ -384,10 +389,24 @@ static int print_done(struct mo_cli *c, const struct mo_cmd_install *k)
     return mo_cli_print(c, &b);
 }
 
+/* --agreed: the plan is still the one that somebody saw. 0, or an exit code. */
+static int check_agreed(struct mo_cli *c, const struct mo_cmd_install *k)
+{
+    const char *agreed = mo_cli_get(c, "agreed");
+    char digest[65];
+
+    mo_install_plan_digest(&k->plan, digest);
+    if (!agreed || strcmp(agreed, digest) == 0)
+        return 0;
+    return mo_cli_error(c, MO_EXIT_FAIL,
+                        "nothing was changed: the plan is another one now; "
+                        "look at it again");
+}
+
 int mo_run_mcp_install(struct mo_cli *c)
 {
     MO_CLEANUP(mo_cmd_install_fini) struct mo_cmd_install k = MO_CMD_INSTALL;
-    bool json = mo_cli_has(c, "json");
+    bool json = mo_cli_has(c, "json"), dry = mo_cli_has(c, "dry-run");
     struct mo_err e = {0};
     int rc;
 
@@ -399,16 +418,18 @@ int mo_run_mcp_install(struct mo_cli *c)
         rc = make_plan(c, &k);
     if (rc == 0 && !json)
         rc = print_plan(c, &k);
-    if (rc == 0 && mo_install_plan_check(&k.plan, &e) < 0)
-        rc = mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
     if (rc)
         return rc;
-    if (mo_cli_has(c, "dry-run"))
-        return json ? print_json(c, &k, false) : 0;
-    rc = mo_cmd_install_agree(c, &k, "Install it?");
+    if (mo_install_plan_check(&k.plan, &e) < 0 && !(json && dry))
+        return mo_cli_error(c, MO_EXIT_USAGE, "%s", e.msg);
+    if (dry)
+        return json ? print_json(c, &k, false, e.code ? e.msg : NULL) : 0;
+    rc = check_agreed(c, &k);
+    if (rc == 0)
+        rc = mo_cmd_install_agree(c, &k, "Install it?");
     if (rc == 0)
         rc = install(c, &k);
     if (rc)
         return rc;
-    return json ? print_json(c, &k, true) : print_done(c, &k);
+    return json ? print_json(c, &k, true, NULL) : print_done(c, &k);
 }

@@ -1,8 +1,10 @@
 // serverApi - requests that list, add, change, test and remove MCP servers.
 
 import {
-  readConnectTest, readAudit, readChange, readManaged, readPlan, readSnippets,
-  type ConnectTest, type Change, type Managed, type Plan, type Snippets,
+  readConnectTest, readAudit, readChange, readInstallation, readManaged, readPlan,
+  readRegistryFound, readSnippets,
+  type ConnectTest, type Change, type Installation, type Managed, type Plan,
+  type RegistryFound, type Snippets,
 } from '../protocol';
 import { get, post, request } from './http';
 
@@ -45,6 +47,26 @@ export const removeServer = (name: string): Promise<Change> =>
 /** Tests a configured server in a separate connection. */
 export const testSavedServer = (name: string): Promise<ConnectTest> =>
   post(`${at(name)}/test`, readConnectTest);
+
+/** What to install, and how. */
+export interface InstallWish {
+  server: string; // of the registry, npm:PACKAGE, oci:IMAGE or an address
+  name?: string;
+  env: Record<string, string>;
+  args?: string[];
+  hosts?: string[];
+}
+
+export const searchRegistry = (words: string): Promise<RegistryFound> =>
+  get(`/api/registry?q=${encodeURIComponent(words)}`, readRegistryFound);
+export const planInstall = (wish: InstallWish): Promise<Installation> =>
+  post('/api/registry/plan', readInstallation, wish);
+/** Installs the plan with this digest, or nothing. */
+export const install = (
+  wish: InstallWish, agreed: string, acceptWarnings: boolean,
+): Promise<Installation> =>
+  post('/api/registry/install', readInstallation,
+    { ...wish, agreed, acceptWarnings });
 
 export interface ImportHow {
   dry: boolean;
