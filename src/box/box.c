@@ -103,6 +103,8 @@ int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
 
     if (rc < 0)
         return rc;
+    if (bs->on_mounts && (spec->folder || (spec->mounts && *spec->mounts)))
+        bs->on_mounts(bs->mounts_ctx, spec);
     b = bs->closing ? NULL : mo_box_pool_take(bs, spec);
     if (b) {
         b->cb = cb;

@@ -1,0 +1,86 @@
+#include "connect/box_mounts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* --- files of this program ------------------------------------------------ */
+
+static void guard_path(struct mo_box_guard *x, const char *path)
+{
+    size_t n = 0;
+
+    while (x->paths[n])
+        n++;
+    if (path && path[0] == '/' && n < MO_BOX_GUARD_PATHS)
+        x->paths[n] = path;
+}
+
+/* Relative to the working directory; "" if it is too long. */
+static const char *absolute(const char *path, char out[PATH_MAX])
+{
+    char dir[PATH_MAX];
+    int n = -1;
+
+    if (path && path[0] == '/')
+        n = snprintf(out, PATH_MAX, "%s", path);
+    else if (path && getcwd(dir, sizeof(dir)))
+        n = snprintf(out, PATH_MAX, "%s/%s", dir, path);
+    if (n < 0 || n >= PATH_MAX)
+        out[0] = '\0';
+    return out;
+}
+
+static const char *after(const char *text, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return text && strncmp(text, prefix, n) == 0 ? text + n : NULL;
+}
+
+void mo_box_guard_init(struct mo_box_guard *x, const struct mo_config *cfg)
+{
+    *x = (struct mo_box_guard){.g = {.home = NULL}};
+    x->g.paths = x->paths;
+    if (mo_config_owner_home(cfg, x->home))
+        x->g.home = x->home;
+    guard_path(x, cfg->store.dir);
+    if (mo_config_home(cfg->environ, NULL, x->config))
+        guard_path(x, x->config);
+    guard_path(x, absolute(cfg->file, x->file));
+    guard_path(x, absolute(".env", x->dotenv));
+    guard_path(x, cfg->server.tls.key);
+    guard_path(x, after(cfg->secrets.key, "file:"));
+    guard_path(x, after(cfg->sandbox.docker_host, "unix://"));
+    guard_path(x, after(cfg->audit.anchor, "file:"));
+}
+
+/* --- for people ----------------------------------------------------------- */
+
+void mo_box_mounts_put(struct mo_jw *w, const char *key,
+                       const struct mo_config *cfg,
+                       const struct mo_config_mounts *m)
+{
+    struct mo_box_guard guard;
+
+    mo_box_guard_init(&guard, cfg);
+    mo_jw_member_arr(w, key);
+    for (size_t i = 0; m->v && m->v[i]; i++) {
+        struct mo_host_inode at;
+        struct mo_mount one;
+        struct mo_err e;
+        int rc = mo_mount_parse(mo_span_cstr(m->v[i]), NULL, &one, &e);
+
+        mo_jw_obj(w);
+        if (rc == 0) {
+            mo_jw_member_cstr(w, "host", one.host);
+            mo_jw_member_cstr(w, "box", one.box);
+            mo_jw_member_cstr(w, "mode", one.rw ? "rw" : "ro");
+            rc = mo_host_path_judge(&one, &guard.g, &at, &e);
+        }
+        if (rc < 0)
+            mo_jw_member_cstr(w, "error", e.msg);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
