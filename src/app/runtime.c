@@ -222,11 +222,13 @@ static void on_connection(void *ctx, const char *session,
     mo_audit_connection(h->audit, NULL, session, row);
 }
 
-static void on_mounts(void *ctx, const struct mo_box_spec *spec)
+static void on_mounts(void *ctx, const struct mo_box_spec *spec,
+                      const struct mo_err *why)
 {
     struct mo_runtime *h = ctx;
     const struct mo_audit_mounts m = {.session = spec->session,
-                                      .mounts = spec->mounts};
+                                      .mounts = spec->mounts,
+                                      .reason = why ? why->msg : NULL};
 
     mo_audit_mounts(h->audit, &m);
 }

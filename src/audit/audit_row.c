@@ -232,6 +232,8 @@ void mo_audit_row_mounts(struct mo_buf *b, const struct mo_audit_mounts *m)
         mo_jw_cstr(&w, m->mounts[i]);
     mo_jw_end(&w);
     mo_jw_member_opt(&w, "workspace", mo_span_cstr(m->workspace));
+    mo_jw_member_cstr(&w, "outcome", m->reason ? "denied" : "ok");
+    mo_jw_member_opt(&w, "reason", mo_span_cstr(m->reason));
     mo_jw_end(&w);
 }
 

@@ -66,6 +66,7 @@ struct mo_audit_mounts {
     const char *server, *session;
     const char *const *mounts; /* "HOST:BOX:ro", NULL at the end; or NULL */
     const char *workspace;     /* folder of the host that is kept, or NULL */
+    const char *reason;        /* why the box was refused, or NULL */
 };
 void mo_audit_row_mounts(struct mo_buf *b, const struct mo_audit_mounts *m);
 

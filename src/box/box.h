@@ -183,8 +183,9 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 typedef void mo_box_connection_fn(void *ctx, const char *owner,
                                   const struct mo_egress_row *row);
 
-/* A box with mounts is about to be started or taken. */
-typedef void mo_box_mounts_fn(void *ctx, const struct mo_box_spec *spec);
+/* A box with mounts is about to start or was refused (why). */
+typedef void mo_box_mounts_fn(void *ctx, const struct mo_box_spec *spec,
+                              const struct mo_err *why);
 
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable

@@ -364,6 +364,8 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     mo_list_init(&d->waiting);
     mo_later_init(&d->later, on_later);
     d->toolbox = o->toolbox;
+    d->guard = o->guard;
+    d->mounts = o->mounts;
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;

@@ -326,12 +326,14 @@ static void on_connection(void *ctx, const char *server,
     mo_audit_connection(b->audit, server, NULL, row);
 }
 
-static void on_mounts(void *ctx, const struct mo_box_spec *spec)
+static void on_mounts(void *ctx, const struct mo_box_spec *spec,
+                      const struct mo_err *why)
 {
     struct mo_boxed_link *b = ctx;
     const struct mo_audit_mounts m = {.server = spec->owner,
                                       .mounts = spec->mounts,
-                                      .workspace = spec->folder};
+                                      .workspace = spec->folder,
+                                      .reason = why ? why->msg : NULL};
 
     mo_audit_mounts(b->audit, &m);
 }
