@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "connect/workspace.h"
+
 /* --- files of this program ------------------------------------------------ */
 
 static void guard_path(struct mo_box_guard *x, const char *path)
@@ -57,30 +59,67 @@ void mo_box_guard_init(struct mo_box_guard *x, const struct mo_config *cfg)
 
 /* --- for people ----------------------------------------------------------- */
 
-void mo_box_mounts_put(struct mo_jw *w, const char *key,
-                       const struct mo_config *cfg,
-                       const struct mo_config_mounts *m)
+int mo_box_mounts_judge(const struct mo_config *cfg, const char *text,
+                        struct mo_mount *out, struct mo_err *e)
 {
     struct mo_box_guard guard;
+    struct mo_host_inode at;
+    int rc = mo_mount_parse(mo_span_cstr(text), NULL, out, e);
 
     mo_box_guard_init(&guard, cfg);
-    mo_jw_member_arr(w, key);
-    for (size_t i = 0; m->v && m->v[i]; i++) {
-        struct mo_host_inode at;
-        struct mo_mount one;
+    return rc ? rc : mo_host_path_judge(out, &guard.g, &at, e);
+}
+
+static bool has_workspace(const struct mo_config *cfg,
+                          const struct mo_config_mcp *s, char path[PATH_MAX])
+{
+    return s->workspace && mo_workspace_path(cfg, s->name, path, NULL) == 0;
+}
+
+void mo_box_mounts_put(struct mo_jw *w, const struct mo_config *cfg,
+                       const struct mo_config_mcp *s)
+{
+    char path[PATH_MAX];
+
+    if (s->mounts.v)
+        mo_jw_member_arr(w, "mounts");
+    for (size_t i = 0; s->mounts.v && s->mounts.v[i]; i++) {
+        struct mo_mount m;
         struct mo_err e;
-        int rc = mo_mount_parse(mo_span_cstr(m->v[i]), NULL, &one, &e);
+        int rc = mo_box_mounts_judge(cfg, s->mounts.v[i], &m, &e);
 
         mo_jw_obj(w);
-        if (rc == 0) {
-            mo_jw_member_cstr(w, "host", one.host);
-            mo_jw_member_cstr(w, "box", one.box);
-            mo_jw_member_cstr(w, "mode", one.rw ? "rw" : "ro");
-            rc = mo_host_path_judge(&one, &guard.g, &at, &e);
-        }
+        mo_jw_member_cstr(w, "host", m.host);
+        mo_jw_member_cstr(w, "box", m.box);
+        mo_jw_member_cstr(w, "mode", m.rw ? "rw" : "ro");
         if (rc < 0)
             mo_jw_member_cstr(w, "error", e.msg);
         mo_jw_end(w);
     }
-    mo_jw_end(w);
+    if (s->mounts.v)
+        mo_jw_end(w);
+    if (has_workspace(cfg, s, path))
+        mo_jw_member_cstr(w, "workspace", path);
+}
+
+void mo_box_mounts_print(struct mo_buf *b, const struct mo_config *cfg,
+                         const struct mo_config_mcp *s)
+{
+    char path[PATH_MAX];
+
+    for (size_t i = 0; s->mounts.v && s->mounts.v[i]; i++) {
+        struct mo_mount m;
+        struct mo_err e;
+        int rc = mo_box_mounts_judge(cfg, s->mounts.v[i], &m, &e);
+
+        mo_buf_printf(b, "    %s %s", m.rw ? "reads and writes" : "reads",
+                      m.host);
+        if (strcmp(m.host, m.box) != 0)
+            mo_buf_printf(b, " as %s", m.box);
+        if (rc < 0)
+            mo_buf_printf(b, " (refused: %s)", e.msg);
+        mo_buf_putc(b, '\n');
+    }
+    if (has_workspace(cfg, s, path))
+        mo_buf_printf(b, "    keeps its files in %s\n", path);
 }

@@ -21,10 +21,18 @@ struct mo_box_guard {
 };
 void mo_box_guard_init(struct mo_box_guard *x, const struct mo_config *cfg);
 
-/* Writes an array: {"host","box","mode"} of each and, if a box with it would be
- * refused now, "error". */
-void mo_box_mounts_put(struct mo_jw *w, const char *key,
-                       const struct mo_config *cfg,
-                       const struct mo_config_mounts *m);
+/* Reads a mount and judges it as if a box started now. *out is set also if it
+ * is refused. */
+int mo_box_mounts_judge(const struct mo_config *cfg, const char *text,
+                        struct mo_mount *out, struct mo_err *e);
+
+/* For a server with mounts: writes "mounts", of each {"host","box","mode"} and,
+ * if it would be refused now, "error". And "workspace", the folder of the host,
+ * if it keeps one. */
+void mo_box_mounts_put(struct mo_jw *w, const struct mo_config *cfg,
+                       const struct mo_config_mcp *s);
+/* The same as lines for people. */
+void mo_box_mounts_print(struct mo_buf *b, const struct mo_config *cfg,
+                         const struct mo_config_mcp *s);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "codec/text/visible.h"
 #include "config/doc.h"
+#include "connect/box_mounts.h"
 #include "connect/connect_test.h"
 #include "servers/server_view.h"
 
@@ -68,6 +69,7 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
         mo_config_put_where(&where, s);
         mo_jw_member(&w, "where", mo_buf_view(&where));
         mo_jw_member_bool(&w, "enabled", s->enabled);
+        mo_box_mounts_put(&w, cfg, s);
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, &w, NULL);
         mo_jw_end(&w);
@@ -88,6 +90,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
         mo_buf_printf(b, "%-20s %-6s ", s->name, mo_server_view_transport(s));
         mo_config_put_where(b, s);
         mo_buf_puts(b, s->enabled ? "\n" : " (disabled)\n");
+        mo_box_mounts_print(b, cfg, s);
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, NULL, b);
     }
