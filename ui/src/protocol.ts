@@ -132,6 +132,7 @@ const ready = object({
   resumed: or(bool, false),
   driver: or(str, ''),
   workspace: or(str, ''),
+  mounts: or(list(str), []), // HOST:BOX:ro
 });
 export type Ready = Checked<typeof ready>;
 
