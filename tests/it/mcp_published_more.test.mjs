@@ -1,0 +1,4 @@
+// See tests/lib/published.mjs.
+import { published } from '../lib/published.mjs';
+
+published('more');
