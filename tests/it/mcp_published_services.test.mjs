@@ -1,4 +1,0 @@
-// See tests/lib/published.mjs.
-import { published } from '../lib/published.mjs';
-
-published('services');
