@@ -57,10 +57,12 @@ conformance: ## the official MCP suite, both wires, server and client
 	@scripts/build asan
 	@scripts/conformance
 
-long: ## 100,000 calls of a crowd of clients, in the release build
+long: ## 100,000 calls of a crowd, 20 published servers in boxes, release build
 	@scripts/setup --for test
 	@scripts/build bench
 	@MO_LONG=1 scripts/test it/crowd
+	@for part in 1 2 3 4 5; do \
+	    MO_PUBLISHED=$$part scripts/test it/mcp_published || exit 1; done
 
 bench: ## build and run the benchmarks
 	@scripts/setup --for bench

@@ -6,12 +6,15 @@
 #include "connect/resolved_server.h"
 #include "connect/workspace.h"
 
-#define ARENA_MAX ((size_t)1024 * 1024) /* arena of one box */
+#define ARENA_MAX       ((size_t)1024 * 1024) /* arena of one box */
 /* The output and the box end separately. After the first of them has ended,
  * wait this long for the other. */
-#define DRAIN_MS  1000
-#define TAIL_MAX  120 /* bytes of stderr quoted in an error */
-#define MIB       ((uint64_t)1024 * 1024)
+#define DRAIN_MS        1000
+#define TAIL_MAX        120 /* bytes of stderr quoted in an error */
+#define MIB             ((uint64_t)1024 * 1024)
+/* Open files of an installed server: Node.js opens all modules of a large
+ * package at once. */
+#define INSTALLED_FILES 4096
 
 struct place { /* opened box drivers and the boxes that wait for them */
     struct mo_list node;
@@ -401,6 +404,8 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
         rc = mo_workspace_make(cfg, s->name, folder, e);
         raw.folder = folder;
     }
+    if (raw.installed)
+        raw.limits.open_files = INSTALLED_FILES;
     if (rc == 0)
         rc = mo_resolved_server_env(&t, cfg, s, &raw.env, e);
     if (rc == 0 && has_command(s))

@@ -6,11 +6,16 @@
 
 /* Packages that are worth imitating. */
 static const char *const known[] = {
+    "@modelcontextprotocol/server-brave-search",
     "@modelcontextprotocol/server-everything",
     "@modelcontextprotocol/server-filesystem",
     "@modelcontextprotocol/server-github",
+    "@modelcontextprotocol/server-gitlab",
+    "@modelcontextprotocol/server-google-maps",
     "@modelcontextprotocol/server-memory",
     "@modelcontextprotocol/server-postgres",
+    "@modelcontextprotocol/server-puppeteer",
+    "@modelcontextprotocol/server-redis",
     "@modelcontextprotocol/server-sequential-thinking",
     "@modelcontextprotocol/server-slack",
     "@modelcontextprotocol/inspector",

@@ -85,6 +85,11 @@ describe('an installed server', { skip: noNative && `needs ${noNative}` }, () =>
     assert.deepEqual(await servers(), {});
   });
 
+  test('a large package opens all its modules at once', async () => {
+    await ok('install', 'npm:@ada/large', '--yes', '--name', 'it');
+    assert.match(await ok('test', 'it'), /^ok: fake/);
+  });
+
   test('--unboxed: with the rights of the user', async () => {
     const out = await ok('install', 'npm:@ada/probe', '--yes', '--name', 'it', '--unboxed');
     assert.match(out, /box +none: it runs with the rights of your user/);

@@ -67,6 +67,13 @@ before(async () => {
     server('from-git', { dependencies: { other: `http://127.0.0.1:1/other.tgz` } }),
     { name: 'library', version: '1.0.0', files: { 'index.js': '' } },
     { name: '@ada/probe', version: '1.0.0', bin: { it: 'it.js' }, files: { 'it.js': PROBE } },
+    {
+      name: '@ada/large', version: '1.0.0', type: 'module', bin: { it: 'it.js' },
+      files: {
+        'it.js': `${Array.from({ length: 600 }, (_, i) => `import './m/${i}.js';\n`).join('')}import './server.cjs';\n`,
+        'server.cjs': SERVER, ...Object.fromEntries(Array.from({ length: 600 }, (_, i) => [`m/${i}.js`, `export default ${i};\n`])),
+      },
+    },
     server('two-bins', { bin: { a: 'it.js', b: 'it.js' } }),
     server('binary', { files: { 'it.js': '#!/bin/sh\necho hi\n' } }),
     server('no-program', { bin: { it: 'missing.js' } }),

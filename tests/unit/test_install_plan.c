@@ -55,6 +55,7 @@ static void test_look_alikes(void **state)
         const char *name, *like;
     } rows[] = {
         {"@modelcontextprotocol/server-memory", NULL},
+        {"@modelcontextprotocol/server-gitlab", NULL}, /* not server-github */
         {"@evil/server-memory", "@modelcontextprotocol/server-memory"},
         {"server-memory", "@modelcontextprotocol/server-memory"},
         {"@modelcontextprotocol/server-memoryy",
