@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
 import { Home, noNative } from '../lib/sessions.mjs';
-import { BIN, Server } from './server.mjs';
+import { BIN, Server, until } from './server.mjs';
 
 const run = promisify(execFile);
 const skip = noNative ? `needs ${noNative}` : false;
@@ -159,6 +159,29 @@ test('a server that gave up root mounts what its user may see', { skip }, async 
   assert.equal(statSync(p.at('data/new')).uid, USER);
   assert.equal(statSync(p.at('state/workspaces/tools/f')).uid, USER);
   assert.deepEqual(readdirSync(p.at('docs')), ['file']);
+});
+
+test('removed on the page: the workspace goes, too; a changed mount restarts the server', { skip }, async (t) => {
+  const p = place((top) => ({ tools: boxed({ mounts: [`${top}/docs:/docs`], workspace: true }) }));
+  const server = await Server.start(['--config', p.config], { env: { ...ENV, HOME: p.at('me') }, dir: p.top, house: true });
+  t.after(() => {
+    server.signal('SIGTERM');
+    return server.stop();
+  });
+  const api = async (method, path, body) => (await fetch(`http://127.0.0.1:${server.port}/api/mcp${path}`,
+    { method, headers: { 'content-type': 'application/json' }, body: body && JSON.stringify(body) })).json();
+  const shown = async () => (await api('GET', '/tools')).mounts;
+  assert.deepEqual(await shown(), [{ host: p.at('docs'), box: '/docs', mode: 'ro' }]);
+  assert.ok((await api('GET', '/tools/tools')).tools.length > 3, 'it runs');
+  assert.equal((await api('PATCH', '/tools', { mounts: [`${p.top}/data:/docs:rw`] })).saved, true);
+  await until(async () => (await shown())[0].mode === 'rw', 'the new mount');
+  await until(async () => {
+    await api('GET', '/tools/tools');
+    return p.audit().some((r) => r.mounts[0].endsWith(':/docs:rw'));
+  }, 'a box with it');
+  assert.ok(existsSync(p.at('state/workspaces/tools')));
+  assert.match(JSON.stringify(await api('DELETE', '/tools')), /removed/);
+  assert.equal(existsSync(p.at('state/workspaces/tools')), false);
 });
 
 test('commands of the toolbox cannot hide a setuid bit', { skip: skip || !existsSync('/usr/bin/python3') }, async () => {
