@@ -79,6 +79,10 @@ static void put_box(struct mo_sha256 *h, const struct mo_config *cfg,
     put_number(h, b->pids);
     put_number(h, b->workspace_mb);
     put_number(h, (int64_t)(b->cpus * 1000));
+    put_text(h, s->network.json);
+    for (size_t i = 0; s->mounts.v && s->mounts.v[i]; i++)
+        put_text(h, s->mounts.v[i]);
+    put_number(h, s->workspace);
 }
 
 static void put_digest(const struct mo_config *cfg,

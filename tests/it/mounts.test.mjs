@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 
 import { dockerd, noDocker } from '../lib/dockerd.mjs';
 import { Home, noNative } from '../lib/sessions.mjs';
-import { BIN } from './server.mjs';
+import { BIN, Server, until } from './server.mjs';
 
 const run = promisify(execFile);
 const skip = noNative ? `needs ${noNative}` : false;
@@ -127,6 +127,70 @@ test('the boxes of sessions', { skip }, async (t) => {
   const home = new Home({ sandbox: { driver: 'native', warm: 0, memoryMb: 64, mounts: [`${top}:/docs`] } });
   t.after(() => home.removeAll());
   assert.equal(home.run('box', 'run', '--', 'cat', '/docs/file'), 'read me\n');
+});
+
+test('a server that gave up root mounts what its user may see', { skip }, async (t) => {
+  const p = place((top) => ({
+    tools: boxed({ mounts: [`${top}/data:/data:rw`, `${top}/docs:/docs`], workspace: true }),
+    denied: boxed({ mounts: [`${top}/docs:/docs:rw`] }),
+    behind: boxed({ mounts: [`${top}/closed/in:/in`] }),
+  }), { owner: USER });
+  mkdirSync(p.at('closed/in'), { recursive: true });
+  chmodSync(p.at('closed'), 0o700);
+  const server = await Server.start(['--config', p.config], { env: { ...ENV, HOME: p.at('me') }, dir: p.top });
+  t.after(() => {
+    server.signal('SIGTERM'); // its boxes still run
+    return server.stop();
+  });
+  const ask = async (method, params) => {
+    const r = await fetch(`http://127.0.0.1:${server.port}/mcp`, { method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18', ...ask.session },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }) });
+    if (r.headers.get('mcp-session-id')) ask.session = { 'mcp-session-id': r.headers.get('mcp-session-id') };
+    return r.text();
+  };
+  await ask('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } });
+  const list = await ask('tools/list', {});
+  assert.match(list, /may not read and write it/);
+  assert.match(list, /mount .*closed\/in: it cannot be opened: Permission denied/);
+  const said = await ask('tools/call', { name: 'execute_command',
+    arguments: { command: 'cat /docs/file; echo x > /data/new; echo kept > f; echo no > /docs/new; id -u' } });
+  assert.match(said, /read me/);
+  assert.equal(statSync(p.at('data/new')).uid, USER);
+  assert.equal(statSync(p.at('state/workspaces/tools/f')).uid, USER);
+  assert.deepEqual(readdirSync(p.at('docs')), ['file']);
+});
+
+test('removed on the page: the workspace goes, too; a changed mount restarts the server', { skip }, async (t) => {
+  const p = place((top) => ({ tools: boxed({ mounts: [`${top}/docs:/docs`], workspace: true }) }));
+  const server = await Server.start(['--config', p.config], { env: { ...ENV, HOME: p.at('me') }, dir: p.top, house: true });
+  t.after(() => {
+    server.signal('SIGTERM');
+    return server.stop();
+  });
+  const api = async (method, path, body) => (await fetch(`http://127.0.0.1:${server.port}/api/mcp${path}`,
+    { method, headers: { 'content-type': 'application/json' }, body: body && JSON.stringify(body) })).json();
+  const shown = async () => (await api('GET', '/tools')).mounts;
+  assert.deepEqual(await shown(), [{ host: p.at('docs'), box: '/docs', mode: 'ro' }]);
+  assert.ok((await api('GET', '/tools/tools')).tools.length > 3, 'it runs');
+  assert.equal((await api('PATCH', '/tools', { mounts: [`${p.top}/data:/docs:rw`] })).saved, true);
+  await until(async () => (await shown())[0].mode === 'rw', 'the new mount');
+  await until(async () => {
+    await api('GET', '/tools/tools');
+    return p.audit().some((r) => r.mounts[0].endsWith(':/docs:rw'));
+  }, 'a box with it');
+  assert.ok(existsSync(p.at('state/workspaces/tools')));
+  assert.match(JSON.stringify(await api('DELETE', '/tools')), /removed/);
+  assert.equal(existsSync(p.at('state/workspaces/tools')), false);
+});
+
+test('commands of the toolbox cannot hide a setuid bit', { skip: skip || !existsSync('/usr/bin/python3') }, async () => {
+  const p = place((top) => ({ tools: boxed({ mounts: [`${top}/data:/data:rw`] }) }));
+  const script = 'import ctypes, os, struct; l = ctypes.CDLL(None, use_errno=True); '
+    + 'print(l.syscall(437, -100, b"/data/x", struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, 0o4755, 0), 24), ctypes.get_errno())';
+  assert.match(await p.sh('tools', `python3 -c '${script}'; touch /data/y; chmod u+s /data/y`), /-1 38[^]*not permitted/);
+  assert.deepEqual(readdirSync(p.at('data')), ['y']);
+  assert.equal(statSync(p.at('data/y')).mode & 0o6000, 0);
 });
 
 // --- docker --------------------------------------------------------------------

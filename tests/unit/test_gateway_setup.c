@@ -13,6 +13,9 @@ static struct mo_config_pair key[] = {{"K", "v"}}, other_key[] = {{"K", "w"}};
     .start_ms = (start), .idle_seconds = (idle), .enabled = true
 #define BASE OF("a", "c", 1, 60000, 30000, 300)
 
+static const char *const ro[] = {"/a:/a:ro", NULL}, *const rw[] = {"/a:/a:rw",
+                                                                   NULL};
+
 static const struct {
     const char *name;
     struct mo_config_mcp s;
@@ -39,6 +42,11 @@ static const struct {
     {"processors", {BASE, .cpus = 0.25}},
     {"a client", {BASE, .oauth = {.client_id = "i"}}},
     {"a client's scope", {BASE, .oauth = {.scope = "i"}}},
+    {"its network",
+     {BASE, .sandbox = MO_DRIVER_NATIVE, .network = {.json = "{}"}}},
+    {"a mount", {BASE, .sandbox = MO_DRIVER_NATIVE, .mounts = {.v = ro}}},
+    {"writable", {BASE, .sandbox = MO_DRIVER_NATIVE, .mounts = {.v = rw}}},
+    {"a workspace", {BASE, .sandbox = MO_DRIVER_NATIVE, .workspace = true}},
 };
 
 static const struct mo_config no_config;
