@@ -91,8 +91,8 @@ async function play({ spec, server, args = [], env = {}, call }, home) {
 
   const file = join(dir, home, '.config/mcp-orchestrator/config.json');
   const config = JSON.parse(await readFile(file, 'utf8'));
-  const { sandbox, network, ...plain } = config.mcpServers.it;
-  assert.deepEqual([sandbox, network], ['native', undefined]);
+  const { sandbox, network, workspace, ...plain } = config.mcpServers.it;
+  assert.deepEqual([sandbox, network, workspace], ['native', undefined, true]);
   await writeFile(file, JSON.stringify({ mcpServers: { ...config.mcpServers, plain } }));
 
   const [boxed, unboxed] = JSON.parse(await mcp('list', '--tools', '--json'));
