@@ -373,11 +373,11 @@ static void use_found(struct conn *c)
     const struct mo_egress_name *n = c->name;
 
     for (size_t i = 0; i < n->nfound; i++)
-        if (mo_egress_may_reach(c->rule, &n->found[i]))
+        if (!n->own[i] && mo_egress_may_reach(c->rule, &n->found[i]))
             c->to[c->nto++] = n->found[i];
     if (c->nto == 0) {
         c->ip = n->found[0];
-        refuse_conn(c, "its address is in a private network");
+        refuse_conn(c, "its address is in a private network or this machine's");
         return;
     }
     dial_next(c, NULL);
