@@ -10,9 +10,7 @@
 #include "loop/priv.h"
 
 #define PIPE_SIZE (1024 * 1024)
-#define STEP_MAX                                                               \
-    ((size_t)512 * 1024) /* so that other streams get their turn               \
-                          */
+#define STEP_MAX  ((size_t)256 * 1024) /* at a time, also of a queue */
 
 static bool open_pipe(struct mo_loop *l)
 {
