@@ -16,6 +16,7 @@
 
 #define CONNECT_MS 10000 /* for each address */
 #define QUEUE_HIGH ((size_t)256 * 1024)
+#define MOVE_AFTER ((uint64_t)256 * 1024) /* bytes, then without copying */
 #define FINISH_MS  30000 /* to send the rest after both sides have ended */
 
 struct conn {
@@ -198,6 +199,41 @@ static void check_first_bytes(struct conn *c, struct mo_span data)
         mo_buf_fini(&c->hello);
 }
 
+/* A long transfer: from now on on_ready is called in place of on_read. */
+static void maybe_move(struct conn *c, struct mo_stream *from, uint64_t bytes)
+{
+    if (!c->ended && c->checked && bytes > MOVE_AFTER)
+        (void)mo_stream_raw(from);
+}
+
+static void move(struct conn *c, struct mo_stream *from, struct mo_stream *to,
+                 uint64_t *of)
+{
+    uint64_t max = c->x->policy->limits.bytes, had = c->x->bytes;
+    size_t n = 0;
+
+    if (mo_stream_queued(to) == 0)
+        n = mo_stream_move(from, to, had < max ? (size_t)(max - had) : 0);
+    if (n && !count_bytes(c, of, n))
+        return;
+    if (mo_stream_queued(to))
+        mo_stream_pause(from); /* on_drain resumes it */
+}
+
+static void on_in_ready(void *ctx)
+{
+    struct conn *c = ctx;
+
+    move(c, c->in, c->out, &c->sent);
+}
+
+static void on_out_ready(void *ctx)
+{
+    struct conn *c = ctx;
+
+    move(c, c->out, c->in, &c->received);
+}
+
 static void on_in_read(void *ctx, char *p, size_t n)
 {
     struct conn *c = ctx;
@@ -208,14 +244,17 @@ static void on_in_read(void *ctx, char *p, size_t n)
         copy(c, c->in, c->out, mo_span(p, n));
     else
         check_first_bytes(c, mo_span(p, n));
+    maybe_move(c, c->in, c->sent);
 }
 
 static void on_out_read(void *ctx, char *p, size_t n)
 {
     struct conn *c = ctx;
 
-    if (count_bytes(c, &c->received, n))
-        copy(c, c->out, c->in, mo_span(p, n));
+    if (!count_bytes(c, &c->received, n))
+        return;
+    copy(c, c->out, c->in, mo_span(p, n));
+    maybe_move(c, c->out, c->received);
 }
 
 static void on_in_eof(void *ctx)
@@ -279,10 +318,12 @@ static void on_out_close(void *ctx, const struct mo_err *why)
 }
 
 static const struct mo_stream_cb in_cb = {.on_read = on_in_read,
+                                          .on_ready = on_in_ready,
                                           .on_eof = on_in_eof,
                                           .on_drain = on_in_drain,
                                           .on_close = on_in_close};
 static const struct mo_stream_cb out_cb = {.on_read = on_out_read,
+                                           .on_ready = on_out_ready,
                                            .on_eof = on_out_eof,
                                            .on_drain = on_out_drain,
                                            .on_close = on_out_close};
@@ -332,11 +373,11 @@ static void use_found(struct conn *c)
     const struct mo_egress_name *n = c->name;
 
     for (size_t i = 0; i < n->nfound; i++)
-        if (mo_egress_may_reach(c->rule, &n->found[i]))
+        if (!n->own[i] && mo_egress_may_reach(c->rule, &n->found[i]))
             c->to[c->nto++] = n->found[i];
     if (c->nto == 0) {
         c->ip = n->found[0];
-        refuse_conn(c, "its address is in a private network");
+        refuse_conn(c, "its address is in a private network or this machine's");
         return;
     }
     dial_next(c, NULL);

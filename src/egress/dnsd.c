@@ -173,7 +173,7 @@ void mo_egress_dns_accept(struct mo_egress *x, int fd)
     mo_autofd int own = fd;
     struct dns_conn *c = NULL;
 
-    if (x->ndns < CONNS_MAX)
+    if (x->ndns < CONNS_MAX && fd < x->fd_max)
         c = mo_new(struct dns_conn);
     if (!c) {
         mo_egress_set_reset(own);

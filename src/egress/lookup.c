@@ -3,9 +3,41 @@
  * One lookup of a name serves all connections that wait for it, and those of
  * the next CACHE_MS. Whether an address may be reached is not decided here but
  * by each connection. */
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "egress/relay_priv.h"
 
 #define CACHE_MS 5000
+
+static bool has_address(const struct ifaddrs *f, const struct mo_ip *ip)
+{
+    const struct sockaddr_in *a4 = (const void *)f->ifa_addr;
+    const struct sockaddr_in6 *a6 = (const void *)f->ifa_addr;
+
+    if (f->ifa_addr && f->ifa_addr->sa_family == AF_INET)
+        return mo_ip_is_v4(ip) && memcmp(&a4->sin_addr, ip->b + 12, 4) == 0;
+    if (f->ifa_addr && f->ifa_addr->sa_family == AF_INET6)
+        return memcmp(&a6->sin6_addr, ip->b, 16) == 0;
+    return false;
+}
+
+/* Servers of this machine may trust what comes from itself, also at its public
+ * addresses. */
+static void mark_own(struct mo_egress_name *n)
+{
+    struct ifaddrs *all = NULL;
+    bool known = getifaddrs(&all) == 0;
+
+    for (size_t i = 0; i < n->nfound; i++) {
+        n->own[i] = !known;
+        for (struct ifaddrs *f = all; f && !n->own[i]; f = f->ifa_next)
+            n->own[i] = has_address(f, &n->found[i]);
+    }
+    if (known)
+        freeifaddrs(all);
+}
 
 static void start_next(struct mo_egress *x);
 
@@ -19,6 +51,7 @@ static void on_resolved(void *ctx, const struct mo_ip *v, size_t n,
     x->lookups--;
     name->nfound = n < MO_EGRESS_CACHE ? n : MO_EGRESS_CACHE;
     memcpy(name->found, v, name->nfound * sizeof(*v));
+    mark_own(name);
     name->found_until = mo_loop_now(x->loop) + CACHE_MS * MO_MS;
     mo_egress_conn_resolved(&name->waiting, why);
     start_next(x);

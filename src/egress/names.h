@@ -28,6 +28,7 @@ struct mo_egress_name {
     uint32_t index; /* the low bits of its address; a key of by_index */
     /* Its addresses outside; used by lookup.c. */
     struct mo_ip found[MO_EGRESS_CACHE];
+    bool own[MO_EGRESS_CACHE]; /* it is an address of this machine */
     size_t nfound;
     uint64_t found_until;       /* mo_loop_now() */
     struct mo_egress *relay;    /* set while it is resolved */

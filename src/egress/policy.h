@@ -21,7 +21,7 @@
  * address.
  *
  * A host that is allowed by its name is reached only at public addresses
- * (codec/ip.h). A private address must be named by an entry.
+ * (codec/ip.h) of other machines. Others must be named by an entry.
  *
  * Limits: MO_EGRESS_RULES_MAX entries, MO_EGRESS_PORTS_MAX different ports;
  * more fail. Port 53 is that of the box's name server and cannot be allowed. */

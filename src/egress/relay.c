@@ -1,5 +1,7 @@
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "egress/relay_priv.h"
@@ -104,6 +106,8 @@ static void decide(struct mo_egress *x, int fd)
         refuse(x, fd, name, &ip, port, "not allowed");
     else if (x->nconns >= l->connections)
         refuse(x, fd, name, &ip, port, "too many connections");
+    else if (fd >= x->fd_max)
+        refuse(x, fd, name, &ip, port, "too many connections of all boxes");
     else if (x->bytes >= l->bytes)
         refuse(x, fd, name, &ip, port, "too many bytes");
     else
@@ -261,6 +265,18 @@ static int add_hosts(struct mo_egress *x)
     return rc;
 }
 
+/* The kernel gives the lowest free number, so the number of a new descriptor
+ * tells how many this process has. A connection takes two: those of all boxes
+ * together use at most 3/4 of the descriptors, the rest is for this program. */
+static int highest_fd(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur > INT_MAX)
+        return INT_MAX;
+    return (int)(r.rlim_cur / 8 * 3);
+}
+
 static struct mo_egress *relay_new(struct mo_loop *l,
                                    const struct mo_egress_opts *o)
 {
@@ -275,6 +291,7 @@ static struct mo_egress *relay_new(struct mo_loop *l,
     x->zone = (struct mo_egress_zone){x->policy, &x->names, false};
     x->on_row = o->on_row;
     x->ctx = o->ctx;
+    x->fd_max = highest_fd();
     x->reports = REPORTS_AT_ONCE;
     x->reports_ns = mo_loop_now(l);
     mo_egress_names_init(&x->names);

@@ -18,8 +18,9 @@
  * Each connection is reported once, when it has ended or was refused. If a box
  * causes refusals faster than REPORTS_PER_S, some are only counted.
  *
- * Limits: those of the policy; MO_EGRESS_LOOKUPS names of a box are resolved at
- * a time; 16 KiB of a ClientHello.
+ * Limits: those of the policy; 3/4 of this process's descriptors for the
+ * connections of all relays together; MO_EGRESS_LOOKUPS names of a box are
+ * resolved at a time; 16 KiB of a ClientHello.
  *
  * Not seen: what is inside TLS. A program can name an allowed host in its
  * ClientHello and another one inside, if both are behind the same front end. */

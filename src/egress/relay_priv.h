@@ -27,6 +27,7 @@ struct mo_egress {
     struct mo_list dns;    /* struct dns_conn */
     unsigned nconns;       /* connections to hosts */
     unsigned ndns;         /* connections to the name server */
+    int fd_max;            /* a connection with a higher number is refused */
     uint64_t bytes;        /* relayed */
     unsigned lookups;      /* running */
     struct mo_list queue;  /* struct mo_egress_name, to be resolved */

@@ -126,6 +126,7 @@ struct mo_loop *mo_loop_new(struct mo_log *log, struct mo_err *e)
         return mo_null(mo_fail_uv(e, rc, "event loop"));
     }
     l->log = log;
+    l->pipe[0] = l->pipe[1] = -1;
     mo_list_init(&l->later);
     mo_list_init(&l->soon);
     mo_timer_init(&l->log_flush, flush_log);
@@ -148,6 +149,7 @@ void mo_loop_free(struct mo_loop *l)
     (void)uv_run(&l->uv, UV_RUN_DEFAULT);
     MO_BUG_ON(l->stats.streams != 0);
     MO_BUG_ON(uv_loop_close(&l->uv) != 0);
+    mo_loop_drop_pipe(l);
     mo_free(l->read_buf);
     mo_free(l);
 }

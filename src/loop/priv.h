@@ -26,6 +26,7 @@ struct mo_loop {
     bool until;     /* inside mo_loop_until(): do not wait after an event */
     char *read_buf; /* shared by all streams: consumed before the next read */
     char gather[MO_LOOP_GATHER]; /* joins the parts of one small write */
+    int pipe[2];                 /* of stream_move.c; -1 until it is needed */
 };
 
 /* MO_EIO with libuv's text; sys is the matching errno. */
@@ -43,6 +44,9 @@ struct mo_stream_ops {
     size_t (*queued)(const struct mo_stream *s);
     void (*reading)(struct mo_stream *s, bool on);
     void (*shutdown)(struct mo_stream *s);
+    /* NULL: it cannot be raw. Both streams of a move are of this kind. */
+    bool (*raw)(struct mo_stream *s);
+    size_t (*move)(struct mo_stream *from, struct mo_stream *to, size_t max);
     /* Begin closing; mo_stream_gone() must follow once, later. */
     void (*close)(struct mo_stream *s);
     bool tls;
@@ -68,6 +72,7 @@ void mo_stream_init(struct mo_stream *s, struct mo_loop *l,
 /* From a kind to the owner; a failure is mo_stream_close(). on_data returns
  * false if the owner closed or paused the stream meanwhile. */
 bool mo_stream_on_data(struct mo_stream *s, char *p, size_t n);
+void mo_stream_on_ready(struct mo_stream *s);
 void mo_stream_on_eof(struct mo_stream *s);
 void mo_stream_on_drained(struct mo_stream *s);
 /* The kind's handles are closed: fires on_close. The kind frees itself right
@@ -88,6 +93,7 @@ struct uvs {
     uv_pipe_t *w; /* a separate pipe for writing */
     bool has_r, r_writes;
     bool writing, shut;
+    bool raw;      /* see mo_stream_raw() */
     unsigned open; /* libuv handles not yet closed */
     struct mo_buf out, sending;
     uv_write_t req;
@@ -97,5 +103,12 @@ struct uvs {
 
 struct uvs *mo_uvs_new(struct mo_loop *l, enum uvs_kind kind);
 void mo_uvs_name_tcp(struct uvs *u);
+/* Closes the stream. what: "read from", "write to" */
+void mo_uvs_fail(struct uvs *u, int uverr, const char *what);
+
+/* --- stream_move.c ------------------------------------------------------- */
+
+size_t mo_uvs_move(struct mo_stream *from, struct mo_stream *to, size_t max);
+void mo_loop_drop_pipe(struct mo_loop *l);
 
 #endif

@@ -75,6 +75,18 @@ void mo_stream_limit(struct mo_stream *s, size_t max_queue)
     s->max_queue = max_queue;
 }
 
+bool mo_stream_raw(struct mo_stream *s)
+{
+    return !s->closing && !s->finishing && s->ops->raw && s->ops->raw(s);
+}
+
+size_t mo_stream_move(struct mo_stream *from, struct mo_stream *to, size_t max)
+{
+    return from->ops == to->ops && from->ops->move
+               ? from->ops->move(from, to, max)
+               : 0;
+}
+
 void mo_stream_shutdown(struct mo_stream *s)
 {
     if (!s->closing)
@@ -144,6 +156,12 @@ bool mo_stream_on_data(struct mo_stream *s, char *p, size_t n)
     if (!s->closing && !s->finishing && s->cb)
         s->cb->on_read(s->ctx, p, n);
     return !s->closing && s->reading;
+}
+
+void mo_stream_on_ready(struct mo_stream *s)
+{
+    if (!s->closing)
+        s->cb->on_ready(s->ctx);
 }
 
 void mo_stream_on_eof(struct mo_stream *s)

@@ -30,6 +30,7 @@ struct mo_stream_cb {
     void (*on_eof)(void *ctx);   /* NULL: close on EOF */
     void (*on_drain)(void *ctx); /* may be NULL */
     void (*on_close)(void *ctx, const struct mo_err *why);
+    void (*on_ready)(void *ctx); /* of a raw stream only */
 };
 
 /* Set the owner and start reading. Until then the stream is paused. */
@@ -43,6 +44,16 @@ int mo_stream_write(struct mo_stream *s, struct mo_span data);
 int mo_stream_writev(struct mo_stream *s, const struct mo_span *v, size_t n);
 size_t mo_stream_queued(const struct mo_stream *s);
 void mo_stream_limit(struct mo_stream *s, size_t max_queue);
+
+/* For long transfers between two sockets. A raw stream calls on_ready, in place
+ * of on_read, while there is something to read. False: it is no socket of its
+ * own, but TLS or a pipe. */
+bool mo_stream_raw(struct mo_stream *s);
+/* In on_ready: moves at most max bytes to the other stream without copying.
+ * Bytes that it does not take at once are queued there. Returns how many were
+ * moved. 0: they could not be, or the input has ended; the stream is not raw
+ * any more, so on_read or on_eof follows. */
+size_t mo_stream_move(struct mo_stream *from, struct mo_stream *to, size_t max);
 
 /* Half-close once the queue is sent. */
 void mo_stream_shutdown(struct mo_stream *s);

@@ -18,7 +18,7 @@ static uv_stream_t *wside(struct uvs *u)
     return u->r_writes ? &u->r.stream : NULL;
 }
 
-static void fail_uv(struct uvs *u, int rc, const char *what)
+void mo_uvs_fail(struct uvs *u, int rc, const char *what)
 {
     struct mo_err e = {.code = 0};
 
@@ -33,21 +33,34 @@ static void uvs_alloc(uv_handle_t *h, size_t hint, uv_buf_t *out)
     struct uvs *u = h->data;
 
     (void)hint;
-    *out = uv_buf_init(u->s.loop->read_buf, MO_LOOP_READ_BUF);
+    if (u->raw && !u->s.finishing)
+        *out = uv_buf_init(NULL, 0); /* libuv then reports UV_ENOBUFS */
+    else
+        *out = uv_buf_init(u->s.loop->read_buf, MO_LOOP_READ_BUF);
 }
 
 static void uvs_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
 {
     struct uvs *u = h->data;
 
-    if (n > 0) {
+    if (n == UV_ENOBUFS && u->raw) {
+        mo_stream_on_ready(&u->s);
+    } else if (n > 0) {
         (void)mo_stream_on_data(&u->s, buf->base, (size_t)n);
     } else if (n == UV_EOF) {
         (void)uv_read_stop(h);
         mo_stream_on_eof(&u->s);
     } else if (n < 0) {
-        fail_uv(u, (int)n, "read from");
+        mo_uvs_fail(u, (int)n, "read from");
     }
+}
+
+static bool uvs_raw(struct mo_stream *s)
+{
+    struct uvs *u = mo_container_of(s, struct uvs, s);
+
+    u->raw = u->has_r && u->r.stream.type == UV_TCP;
+    return u->raw;
 }
 
 static void uvs_reading(struct mo_stream *s, bool on)
@@ -64,7 +77,7 @@ static void uvs_reading(struct mo_stream *s, bool on)
     }
     rc = uv_read_start(h, uvs_alloc, uvs_read);
     if (rc < 0)
-        fail_uv(u, rc, "read from");
+        mo_uvs_fail(u, rc, "read from");
 }
 
 static size_t uvs_queued(const struct mo_stream *s)
@@ -88,7 +101,7 @@ static void on_sent(uv_write_t *req, int rc)
     if (u->s.closing)
         return;
     if (rc < 0) {
-        fail_uv(u, rc, "write to");
+        mo_uvs_fail(u, rc, "write to");
         return;
     }
     if (u->out.len) {
@@ -112,7 +125,7 @@ static void send_more(struct uvs *u)
     u->req.data = u;
     rc = uv_write(&u->req, wside(u), &b, 1, on_sent);
     if (rc < 0)
-        fail_uv(u, rc, "write to");
+        mo_uvs_fail(u, rc, "write to");
     else
         u->writing = true;
 }
@@ -129,7 +142,7 @@ static int queue_rest(struct uvs *u, const struct mo_span *v, size_t n,
         mo_buf_span(&u->out, rest);
     }
     if (mo_buf_err(&u->out)) {
-        fail_uv(u, UV_ENOMEM, "write to");
+        mo_uvs_fail(u, UV_ENOMEM, "write to");
         return MO_ENOMEM;
     }
     if (!u->writing)
@@ -202,7 +215,7 @@ static int uvs_writev(struct mo_stream *s, const struct mo_span *v, size_t n)
     if (rc == UV_EAGAIN)
         rc = 0;
     if (rc < 0) {
-        fail_uv(u, rc, "write to");
+        mo_uvs_fail(u, rc, "write to");
         return MO_ECLOSED;
     }
     return (size_t)rc == total ? 0 : queue_rest(u, v, n, (size_t)rc);
@@ -302,6 +315,8 @@ static const struct mo_stream_ops uvs_ops = {
     .queued = uvs_queued,
     .reading = uvs_reading,
     .shutdown = uvs_shutdown,
+    .raw = uvs_raw,
+    .move = mo_uvs_move,
     .close = uvs_close,
 };
 

@@ -8,34 +8,10 @@ import { networkInterfaces } from 'node:os';
 import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { Hosts, NetBox } from '../lib/egress.mjs';
-import { eventually, noNative } from '../lib/sessions.mjs';
+import { processesOf } from '../lib/outside.mjs';
+import { Home, eventually, noNative } from '../lib/sessions.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
-
-/** Run Python in the box; it prints JSON. */
-async function python(box, code) {
-  const said = await box.run(`/usr/bin/python3 - <<'EOF'
-import errno, json, os, socket, struct
-def name(e): return errno.errorcode.get(e.errno, str(e))
-def tcp(host, port, data=b'', family=socket.AF_UNSPEC):
-    """What a connection gives: bytes, or the name of the error."""
-    try:
-        s = socket.create_connection((host, port))
-        if data: s.sendall(data)
-        s.shutdown(socket.SHUT_WR)
-        got = b''
-        while True:
-            more = s.recv(65536)
-            if not more: return got.decode('latin1')
-            got += more
-    except OSError as e:
-        return name(e)
-${code}
-EOF`);
-  const line = said.split('\n').at(-2);
-  assert.match(said, /exit 0$/, said);
-  return JSON.parse(line);
-}
 
 const refused = (what) => ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTCONN'].includes(what);
 
@@ -72,13 +48,13 @@ describe('A15: a box with a network', { skip }, () => {
       '100.64.0.1', '8.8.8.8', '198.18.0.1', '198.19.255.255', '224.0.0.1', '255.255.255.255', '::1', '::',
       '::ffff:127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', 'fe80::1', 'fd00:ec2::254', '2606:4700::1111',
       '0x7f000001', '2130706433', '127.1', 'localhost', 'box', ...own];
-    const got = await python(box, `print(json.dumps([tcp(h, ${port}, b'x') for h in ${JSON.stringify(targets)}]))`);
+    const got = await box.python(`print(json.dumps([tcp(h, ${port}, b'x') for h in ${JSON.stringify(targets)}]))`);
     got.forEach((what, i) => assert.ok(what !== 'x' && what !== '', `${targets[i]}: ${what}`));
     assert.deepEqual(seen, []);
   });
 
   test('ports that no entry has', async () => {
-    const open = await python(box, `
+    const open = await box.python(`
 ok = []
 for p in list(range(1, 12000)) + [${port}, 65535]:
     s = socket.socket()
@@ -90,7 +66,7 @@ print(json.dumps(ok))`);
   });
 
   test('names as a way out', async () => {
-    const got = await python(box, `
+    const got = await box.python(`
 def ask(server, name, kind, tcp=False):
     q = b'\\x12\\x34\\x01\\x00\\x00\\x01\\x00\\x00\\x00\\x00\\x00\\x00'
     for label in name.split('.'): q += bytes([len(label)]) + label.encode()
@@ -108,7 +84,7 @@ print(json.dumps(out))`);
   });
 
   test('bytes that are no DNS', async () => {
-    assert.equal(await python(box, `
+    assert.equal(await box.python(`
 import random
 random.seed(7)
 for i in range(3000):
@@ -122,7 +98,7 @@ print(json.dumps(tcp('api.test', ${port}, b'still here')))`), 'still here');
 
   test('TLS that names another host, or none', async () => {
     const before = took;
-    const got = await python(box, `
+    const got = await box.python(`
 import ssl
 def hello(name):
     c = ssl.create_default_context(); c.check_hostname = False
@@ -153,7 +129,7 @@ print(json.dumps([tcp('api.test', ${port}, d) for d in [
     t.after(() => udp.close());
     udp.bind(0, '127.0.0.1');
     await once(udp, 'listening');
-    const got = await python(box, `
+    const got = await box.python(`
 def udp(host, port):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.settimeout(5)
@@ -175,7 +151,7 @@ print(json.dumps({'udp': [udp('127.0.0.1', ${udp.address().port}), udp('1.1.1.1'
 
   test('10,000 connections, and 200 at a time', async () => {
     most = 0;
-    const got = await python(box, `
+    const got = await box.python(`
 ip = socket.getaddrinfo('api.test', ${port}, socket.AF_INET)[0][4][0]
 for i in range(10000):
     s = socket.socket()
@@ -198,16 +174,26 @@ print(json.dumps(echoed))`);
   });
 
   test('a connection that is held for ever', async () => {
-    assert.equal(await python(box, `
+    assert.equal(await box.python(`
 s = socket.create_connection(('api.test', ${port}))
 s.send(b'x'); s.recv(1)
 try: s.recv(1); print(json.dumps('end'))
 except OSError as e: print(json.dumps(name(e)))`), 'ECONNRESET');
   });
 
+  test('a connection that is never idle', async (t) => {
+    const short = await NetBox.open({ allow: [`api.test=127.0.0.1:${port}`], maxSeconds: 2 });
+    t.after(() => short.close());
+    assert.equal(await short.python(`
+s = socket.create_connection(('api.test', ${port}))
+try:
+    while True: s.send(b'x'); s.recv(1)
+except OSError as e: print(json.dumps(name(e)))`), 'ECONNRESET');
+  });
+
   test('more bytes than allowed', async () => {
     took = 0;
-    const got = await python(box, `
+    const got = await box.python(`
 def flood():
     sent, s = 0, socket.create_connection(('api.test', ${port}))
     s.setblocking(False)
@@ -222,5 +208,49 @@ def flood():
 print(json.dumps([flood(), tcp('api.test', ${port}, b'x')]))`);
     got.forEach((what) => assert.ok(refused(what), what));
     assert.ok(took <= 8 << 20, `${took} bytes arrived`);
+  });
+});
+
+describe('A15: the network of a session', { skip }, () => {
+  const hosts = new Hosts();
+  let home, port;
+  after(() => {
+    home?.removeAll();
+    hosts.close();
+  });
+
+  test('is the same after a restart of the server, of the box\'s program and of both', async (t) => {
+    const seen = [];
+    port = await hosts.http((q, r) => r.end('here'));
+    const other = createServer((c) => { seen.push('127.0.0.2'); c.destroy(); }).listen(port, '127.0.0.2');
+    t.after(() => other.close());
+    home = new Home({ sandbox: { driver: 'native', warm: 0, memoryMb: 128, cpus: 1, pids: 32,
+      network: { allow: [`a.test=127.0.0.1:${port}`] } } });
+    const attack = async (s) => {
+      const tried = [`a.test:${port}`, `b.test:${port}`, `127.0.0.1:${port}`, `127.0.0.2:${port}`, `169.254.169.254:${port}`,
+        `[::1]:${port}`, `[::ffff:127.0.0.2]:${port}`, 'a.test:443', 'a.test:22'];
+      const got = await s.sh('h', tried.map((h) => `curl -s -m 20 http://${h}/ || echo no`).join('; echo; '));
+      assert.deepEqual(got.split('\n').filter(Boolean), ['here', ...tried.slice(1).map(() => 'no')]);
+    };
+    const endProgram = async (s) => {
+      const uid = (await s.sh('h', 'id -u')).trim();
+      for (const pid of processesOf(uid)) try { process.kill(Number(pid), 'SIGKILL'); } catch { /* gone */ }
+      await s.next((e) => e.ev === 'lost');
+      s.tell('use', { h: 'h' });
+      assert.equal((await s.next((e) => e.ev === 'used')).why, null);
+    };
+    let s = await home.server();
+    const { box } = await s.hold('h', 's1');
+    await attack(s);
+    for (const programToo of [false, true]) {
+      await s.kill();
+      s = await home.server();
+      assert.equal((await s.hold('h', 's1')).box, box); // adopted
+      await attack(s);
+      if (programToo) await endProgram(s);
+      await attack(s);
+    }
+    assert.deepEqual(seen, []);
+    assert.equal(await s.close(), 0);
   });
 });

@@ -4,18 +4,18 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join, normalize } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { postgres, sshd } from '../lib/daemons.mjs';
 import { Hosts, NetBox, certificate } from '../lib/egress.mjs';
 import { processesOf } from '../lib/outside.mjs';
 import { Home, cli, eventually, noNative } from '../lib/sessions.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
-const has = (program) => existsSync(`/usr/bin/${program}`);
 const needs = (...programs) => {
-  const missing = programs.find((p) => !has(p));
-  return missing ? `needs /usr/bin/${missing}` : false;
+  const missing = programs.map((p) => (p.startsWith('/') ? p : `/usr/bin/${p}`)).find((p) => !existsSync(p));
+  return missing ? `needs ${missing}` : false;
 };
 const big = Buffer.alloc(4 << 20, 'some data of the host; ');
 const sum = (b) => createHash('sha256').update(b).digest('hex');
@@ -33,6 +33,22 @@ function repository() {
   return dir;
 }
 
+/** A package as pip installs it, for the index that `answer` serves. */
+function wheel() {
+  const dir = mkdtempSync(join(tmpdir(), 'mo-wheel-'));
+  execFileSync('/usr/bin/python3', ['-c', `
+import zipfile
+w = zipfile.ZipFile("w", "w")
+w.writestr("mo_demo.py", "text = 'from the index'\\n")
+w.writestr("mo_demo-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: mo-demo\\nVersion: 1.0\\n")
+w.writestr("mo_demo-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+w.writestr("mo_demo-1.0.dist-info/RECORD", "")
+w.close()`], { cwd: dir });
+  const bytes = readFileSync(join(dir, 'w'));
+  rmSync(dir, { recursive: true });
+  return bytes;
+}
+
 describe('a box with a network', { skip }, () => {
   const hosts = new Hosts();
   const pair = certificate(['api.test', 'other.test']);
@@ -47,6 +63,8 @@ describe('a box with a network', { skip }, () => {
       q.on('data', (d) => h.update(d)).on('end', () => r.end(h.digest('hex')));
       return undefined;
     }
+    if (q.url === '/simple/mo-demo/') return r.setHeader('content-type', 'text/html').end('<a href="mo_demo-1.0-py3-none-any.whl">w</a>');
+    if (q.url.endsWith('.whl')) return r.end(wheel());
     if (q.url.startsWith('/repo.git/') && existsSync(file)) return r.end(readFileSync(file));
     if (q.url.startsWith('/repo.git/')) return r.writeHead(404).end();
     return r.end(`hello ${q.headers.host}`);
@@ -101,6 +119,13 @@ fetch("https://api.test:${tls}/").then((r) => r.text()).then(console.log)'`), /^
       /^from the repository\nexit 0$/);
   });
 
+  test('pip', { skip: needs('pip3') }, async () => {
+    const pip = (index) => box.run(`pip3 install --cert ca.pem --retries 1 --index-url ${index} --target lib mo-demo`);
+    assert.match(await pip(`https://api.test:${tls}/simple/`), /exit 0$/);
+    assert.match(await box.run(`PYTHONPATH=lib /usr/bin/python3 -c 'import mo_demo; print(mo_demo.text)'`), /^from the index\nexit 0$/);
+    assert.match(await pip('https://other.test/simple/'), /other\.test[\s\S]*Name or service not known[\s\S]*exit 1$/);
+  });
+
   test('many bytes, both ways', { skip: needs('curl') }, async () => {
     assert.match(await box.run(`curl -sS --cacert ca.pem https://api.test:${tls}/big | sha256sum`), new RegExp(`^${sum(big)} `));
     assert.match(await box.run(`curl -sS http://web.test:${http}/big > big && curl -sS -T big http://web.test:${http}/up`),
@@ -132,6 +157,62 @@ print(s.makefile().read())'`);
     for (const row of [/egress.*api\.test at 127\.0\.0\.1:\d+ allowed by api\.test=/,
       /egress.*93\.184\.216\.34:\d+ refused: not allowed/, /egress.*TLS that names another host/])
       await eventually(`a row ${row}`, () => row.test(box.log));
+  });
+});
+
+describe('PostgreSQL and SSH in a box with a network', { skip }, () => {
+  const pair = certificate(['db.test']);
+  let box, db, ssh, repo;
+  const noDb = needs('psql', '/usr/lib/postgresql');
+  const noSsh = needs('ssh', '/usr/sbin/sshd', 'git');
+
+  before(async () => {
+    db = noDb ? undefined : await postgres(pair);
+    ssh = noSsh ? undefined : await sshd('ssh.test');
+    repo = repository();
+    box = await NetBox.open({ allow: [`db.test=127.0.0.1:${db?.port ?? 1}`, `ssh.test=127.0.0.1:${ssh?.port ?? 2}`] },
+      { env: { CA: pair.cert, KEY: ssh?.key ?? '', KNOWN: ssh?.known ?? '' } });
+    assert.match(await box.run(`umask 077; mkdir .ssh; printf %s "$KEY" > .ssh/id_ed25519; printf %s "$KNOWN" > .ssh/known_hosts
+printf %s "$CA" > ca.pem`), /exit 0$/);
+  });
+  after(async () => {
+    await box?.close();
+    await db?.close();
+    await ssh?.close();
+    rmSync(repo, { recursive: true });
+  });
+
+  const psql = (words, sql) => box.run(`psql -At -v ON_ERROR_STOP=1 "user=postgres connect_timeout=60 ${words}" -c "${sql}"`);
+
+  test('psql, with and without TLS', { skip: noDb }, async () => {
+    const at = `host=db.test port=${db.port}`;
+    assert.equal(await psql(`${at} sslmode=disable`, 'select 6 * 7'), '42\nexit 0');
+    assert.equal(await psql(`${at} sslmode=verify-full sslrootcert=ca.pem`,
+      'select ssl, 1 from pg_stat_ssl where pid = pg_backend_pid()'), 't|1\nexit 0');
+    assert.match(await box.run(`seq 200000 | psql -q "user=postgres ${at}" -c 'create table n (i int)' -c 'copy n from stdin' &&
+psql -At "user=postgres ${at}" -c 'copy n to stdout' | sha256sum; seq 200000 | sha256sum`), /^(\w{64}) .*\n\1 .*\nexit 0$/);
+  });
+
+  test('psql to other hosts fails at once', { skip: noDb }, async () => {
+    assert.match(await psql(`host=other.test port=${db.port}`, 'select 1'), /could not translate host name "other\.test"[\s\S]*exit 2$/);
+    assert.match(await psql(`host=127.0.0.1 port=${db.port}`, 'select 1'), /(reset by peer|closed the connection)[\s\S]*exit 2$/);
+    assert.match(await psql('host=db.test port=5433', 'select 1'), /Connection refused[\s\S]*exit 2$/);
+  });
+
+  test('ssh, scp and git over ssh', { skip: noSsh }, async () => {
+    const me = userInfo().username;
+    assert.equal(await box.run(`echo hello | ssh -p ${ssh.port} ${me}@ssh.test 'read x; echo "got $x"'`), 'got hello\nexit 0');
+    assert.match(await box.run(`git clone -q ssh://${me}@ssh.test:${ssh.port}${repo}/repo.git two && cat two/hello.txt`),
+      /^from the repository\nexit 0$/);
+    assert.equal(await box.run(`head -c 3000000 /dev/urandom > r && scp -q -O -P ${ssh.port} r ${me}@ssh.test:${repo}/r`), 'exit 0');
+    assert.match(await box.run('sha256sum < r'), new RegExp(`^${sum(readFileSync(join(repo, 'r')))} `));
+  });
+
+  test('ssh to other hosts fails at once', { skip: noSsh }, async () => {
+    const to = (host, port) => box.run(`ssh -o StrictHostKeyChecking=no -p ${port} ${host} true`);
+    assert.match(await to('other.test', ssh.port), /Could not resolve hostname other\.test[\s\S]*exit 255$/);
+    assert.match(await to('127.0.0.1', ssh.port), /(reset by|closed by)[\s\S]*exit 255$/);
+    assert.match(await to('ssh.test', 22), /Connection refused\s+exit 255$/);
   });
 });
 

@@ -1,5 +1,6 @@
 // Boxes with a network, and hosts for them: TLS, HTTP and plain TCP servers on
 // this machine that a box reaches by names such as api.test.
+import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -62,7 +63,8 @@ export class Hosts {
 
 /** A gateway whose server `t` is the toolbox in a box with this network. */
 export class NetBox {
-  static async open(network, { env = {}, level = 'info' } = {}) {
+  /** enter: a command that starts it elsewhere (internet.mjs). */
+  static async open(network, { env = {}, level = 'info', enter = [] } = {}) {
     const it = new NetBox();
     it.home = new Home({
       mcpServers: { t: { command: 'mo-toolbox', sandbox: 'native', memoryMb: 512, cpus: 2, pids: 256, network, env } },
@@ -70,8 +72,8 @@ export class NetBox {
     });
     it.log = '';
     const transport = new StdioClientTransport({
-      command: bin,
-      args: ['gateway', '--config', it.home.config],
+      command: [...enter, bin][0],
+      args: [...[...enter, bin].slice(1), 'gateway', '--config', it.home.config],
       env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' },
       stderr: 'pipe',
     });
@@ -85,6 +87,30 @@ export class NetBox {
   async run(command) {
     return text(await this.call({ name: 'execute_command',
       arguments: { command: `(${command}\n) 2>&1; echo "exit $?"` } })).trim();
+  }
+
+  /** Run Python in the box; what it prints is JSON. tcp(host, port, data) gives
+   *  the bytes of an answer or the name of an error. */
+  async python(code) {
+    const said = await this.run(`/usr/bin/python3 - <<'EOF'
+import errno, json, os, socket, struct
+def name(e): return errno.errorcode.get(e.errno, str(e))
+def tcp(host, port, data=b''):
+    try:
+        s = socket.create_connection((host, port))
+        if data: s.sendall(data)
+        s.shutdown(socket.SHUT_WR)
+        got = b''
+        while True:
+            more = s.recv(65536)
+            if not more: return got.decode('latin1')
+            got += more
+    except OSError as e:
+        return name(e)
+${code}
+EOF`);
+    assert.match(said, /exit 0$/, said);
+    return JSON.parse(said.split('\n').at(-2));
   }
 
   async close() {

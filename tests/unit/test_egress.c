@@ -22,7 +22,8 @@
 #include "loop/watch.h"
 #include "mo_net.h"
 
-#define ROWS_MAX 64
+#define ROWS_MAX  64
+#define ECHO_HIGH ((size_t)256 * 1024)
 
 struct row {
     char name[64], address[MO_IP_TEXT], rule[64], reason[120];
@@ -245,11 +246,23 @@ struct echo {
     struct mo_stream *s;
 };
 
+static uint64_t echoed;
+
 static void echo_read(void *ctx, char *p, size_t n)
 {
     struct echo *c = ctx;
 
+    echoed += n;
     (void)mo_stream_write(c->s, mo_span(p, n));
+    if (mo_stream_queued(c->s) > ECHO_HIGH)
+        mo_stream_pause(c->s);
+}
+
+static void echo_drain(void *ctx)
+{
+    struct echo *c = ctx;
+
+    mo_stream_resume(c->s);
 }
 
 static void echo_eof(void *ctx)
@@ -267,8 +280,10 @@ static void echo_close(void *ctx, const struct mo_err *why)
 
 static void on_accept(void *ctx, struct mo_stream *s)
 {
-    static const struct mo_stream_cb cb = {
-        .on_read = echo_read, .on_eof = echo_eof, .on_close = echo_close};
+    static const struct mo_stream_cb cb = {.on_read = echo_read,
+                                           .on_eof = echo_eof,
+                                           .on_drain = echo_drain,
+                                           .on_close = echo_close};
     struct echo *c = mo_new(struct echo);
 
     (void)ctx;
@@ -813,6 +828,146 @@ static void test_no_descriptors(void **state)
     assert_int_equal(w.nrows, 5);
 }
 
+static void open_forty(unsigned port)
+{
+    char in[1];
+    int fd[40], ok = 0;
+
+    for (int i = 0; i < 40; i++)
+        must((fd[i] = dial("127.0.0.1", port)) >= 0 || fd[i] == -ECONNRESET);
+    for (int i = 0; i < 40; i++)
+        ok += fd[i] >= 0 && send(fd[i], "x", 1, MSG_NOSIGNAL) == 1 &&
+              recv(fd[i], in, 1, 0) == 1;
+    must(ok > 0 && ok < 30);
+}
+
+/* Connections of boxes leave descriptors for the rest of the program. */
+static void test_descriptors_left(void **state)
+{
+    unsigned refused = 0;
+    struct rlimit r;
+    struct world w;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+    r.rlim_cur = (fds_open() + 24) / 3 * 8;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"]}", open_forty);
+    teardown(&w);
+    raise_limit(NULL);
+    assert_int_equal(w.nrows, 40);
+    for (size_t i = 0; i < w.nrows; i++)
+        refused +=
+            strcmp(w.rows[i].reason, "too many connections of all boxes") == 0;
+    assert_true(refused > 10 && refused < 40);
+}
+
+#define LONG ((size_t)8 * 1024 * 1024)
+
+static char nth_byte(size_t i)
+{
+    return (char)((i * 2654435761u) >> 13);
+}
+
+static void send_long(int fd)
+{
+    static char out[LONG];
+
+    for (size_t i = 0; i < LONG; i++)
+        out[i] = nth_byte(i);
+    for (size_t done = 0; done < LONG;) {
+        ssize_t n = send(fd, out + done, LONG - done, MSG_NOSIGNAL);
+
+        must(n > 0);
+        done += (size_t)n;
+    }
+    must(shutdown(fd, SHUT_WR) == 0);
+}
+
+/* Sends 8 MiB and reads them back, in pieces of this size: if they are small,
+ * the relay has to wait for us. */
+static void exchange_long(unsigned port, size_t piece)
+{
+    static char in[64 * 1024];
+    int fd = dial("127.0.0.1", port), status;
+    size_t got = 0;
+    pid_t writer;
+    ssize_t n;
+
+    must(fd >= 0);
+    writer = fork();
+    must(writer >= 0);
+    if (writer == 0) {
+        send_long(fd);
+        _exit(0);
+    }
+    do {
+        n = recv(fd, in, piece, 0);
+        for (ssize_t i = 0; i < n; i++)
+            must(in[i] == nth_byte(got++));
+    } while (n > 0);
+    must(n == 0 && got == LONG);
+    must(waitpid(writer, &status, 0) == writer && status == 0);
+}
+
+static void exchange_two(unsigned port)
+{
+    exchange_long(port, (size_t)64 * 1024);
+    exchange_long(port, 700);
+}
+
+/* Long transfers are moved, not copied; the bytes are the same. */
+static void test_long(void **state)
+{
+    unsigned before = fds_open();
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"]}", exchange_two);
+    teardown(&w);
+    assert_int_equal(w.nrows, 2);
+    for (size_t i = 0; i < w.nrows; i++) {
+        assert_string_equal(w.rows[i].reason, "closed");
+        assert_int_equal(w.rows[i].sent, LONG);
+        assert_int_equal(w.rows[i].received, LONG);
+    }
+    assert_int_equal(fds_open(), before);
+}
+
+static void send_too_much(unsigned port)
+{
+    static char out[64 * 1024];
+    int fd = dial("127.0.0.1", port);
+    size_t done = 0;
+    ssize_t n = 1;
+
+    must(fd >= 0);
+    while (n > 0) {
+        (void)recv(fd, out, sizeof(out), MSG_DONTWAIT);
+        n = send(fd, out, sizeof(out), MSG_NOSIGNAL);
+        done += n > 0 ? (size_t)n : 0;
+        must(done < LONG * 4);
+    }
+    must(errno == ECONNRESET || errno == EPIPE);
+}
+
+/* The limit holds to the byte, also if bytes are moved. */
+static void test_long_limit(void **state)
+{
+    uint64_t mib = 1024 * 1024, total;
+    struct world w;
+
+    (void)state;
+    echoed = 0;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"],\"maxMegabytes\":2}",
+          send_too_much);
+    teardown(&w);
+    assert_string_equal(w.rows[0].reason, "too many bytes");
+    total = w.rows[0].sent + w.rows[0].received;
+    assert_true(total > 2 * mib && total <= 2 * mib + 64 * 1024);
+    assert_true(echoed > 0 && echoed <= 2 * mib);
+}
+
 static int local_socket(int type)
 {
     struct sockaddr_in a = {.sin_family = AF_INET,
@@ -890,6 +1045,9 @@ int main(void)
         cmocka_unit_test(test_close),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_descriptors_left),
+        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_long_limit),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_wrong_sockets),
     };
