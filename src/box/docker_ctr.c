@@ -57,11 +57,28 @@ static int fill_env(struct dk_box *b)
 
 /* --- program ------------------------------------------------------------- */
 
+/* Our toolbox with arguments. */
+static int fill_toolbox(struct dk_box *b, struct mo_err *e)
+{
+    const char **v =
+        mo_arena_zalloc(&b->arena, (MO_BOX_WORDS_MAX + 1) * sizeof(*v));
+
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "box");
+    v[0] = MO_IMAGE_TOOLBOX;
+    for (size_t i = 1; i < MO_BOX_WORDS_MAX && b->spec.argv[i]; i++)
+        v[i] = b->spec.argv[i];
+    b->ctr.argv = v;
+    return 0;
+}
+
 static int fill_program(struct dk_box *b, struct mo_err *e)
 {
     static const char *const toolbox[] = {MO_IMAGE_TOOLBOX, NULL};
 
     b->ctr.workdir = MO_CTR_WORKSPACE;
+    if (mo_box_spec_names_toolbox(&b->spec))
+        return fill_toolbox(b, e);
     if (b->spec.argv) {
         b->ctr.argv = b->spec.argv;
         return 0;

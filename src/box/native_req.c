@@ -24,16 +24,16 @@ static void put_words(const char **to, size_t *n, const char *const *from)
 static int put_command(struct native *d, const struct mo_box_spec *spec,
                        struct mo_boxmsg *m, struct mo_err *e)
 {
-    static const char *const toolbox[] = {"mo-toolbox", NULL};
+    static const char *const toolbox[] = {MO_BOX_TOOLBOX, NULL};
     static const char *const env[] = {
         "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/workspace",
         "LANG=C.UTF-8", NULL};
     struct mo_boxreq *r = &m->u.req;
     size_t na = 0, ne = 0;
 
-    if (!spec->argv && d->toolbox < 0)
+    r->by_fd = spec->argv == NULL || mo_box_spec_names_toolbox(spec);
+    if (r->by_fd && d->toolbox < 0)
         return mo_fail(e, MO_EUNAVAIL, "box: this build carries no toolbox");
-    r->by_fd = spec->argv == NULL;
     m->fds = (unsigned)r->by_fd;
     put_words(r->argv, &na, spec->argv ? spec->argv : toolbox);
     put_words(r->env, &ne, env);
