@@ -119,6 +119,11 @@ static int fill_labels(struct dk *d, struct dk_box *b)
     l[3] = (struct mo_ctr_label){"mo.expires", expires};
     l[4] = (struct mo_ctr_label){"mo.policy", policy};
     l[5] = (struct mo_ctr_label){"mo.warm", b->warm ? "1" : "0"};
+    l[6] = (struct mo_ctr_label){"mo.role", DK_ROLE_BOX};
+    if (b->net.key[0])
+        (void)snprintf(b->net.label, sizeof(b->net.label), "%s:%s", b->net.key,
+                       b->net.id);
+    l[7] = (struct mo_ctr_label){"mo.net", b->net.label};
     b->ctr.labels = l;
     b->ctr.nlabels = DK_LABELS;
     return 0;
@@ -133,7 +138,8 @@ int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
         .image = b->image ? b->image->id : d->image.id,
         .uid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
         .volumes = b->image ? b->image->volumes : NULL,
-        .seccomp = mo_buf_cstr(&d->seccomp),
+        .seccomp = mo_buf_cstr(&d->seccomp[b->net.key[0] != '\0']),
+        .network = b->net.key[0] ? b->net.id : NULL,
         .once = b->spec.with_us && !d->facts.podman,
         .memory = lim->memory,
         .workspace = lim->workspace,

@@ -41,30 +41,6 @@ static int put_command(struct native *d, const struct mo_box_spec *spec,
     return 0;
 }
 
-/* "80,443" */
-static int put_ports(const struct mo_box_spec *spec, struct mo_native_req *out,
-                     struct mo_err *e)
-{
-    mo_autobuf struct mo_buf b = {.max = sizeof(out->ports) - 1};
-    struct mo_egress_policy *p = NULL;
-    int rc;
-
-    out->ports[0] = '\0';
-    if (!spec->network || !*spec->network)
-        return 0;
-    rc = mo_egress_policy_read(mo_span_cstr(spec->network), &p, e);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < p->nports; i++)
-        mo_buf_printf(&b, "%s%u", i ? "," : "", p->ports[i]);
-    mo_egress_policy_free(p);
-    rc = mo_buf_err(&b);
-    if (rc < 0)
-        return mo_fail(e, rc, "network");
-    (void)snprintf(out->ports, sizeof(out->ports), "%s", mo_buf_cstr(&b));
-    return 0;
-}
-
 uint64_t mo_native_linger(const struct mo_box_spec *spec)
 {
     return spec->linger_ms < MO_NATIVE_LINGER_MAX ? spec->linger_ms
@@ -102,6 +78,6 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         .root = spec->image ? spec->image : "",
         .ports = out->ports,
     };
-    rc = put_ports(spec, out, e);
+    rc = mo_box_net_ports(spec->network, out->ports, e);
     return rc ? rc : put_command(d, spec, &out->m, e);
 }

@@ -109,12 +109,49 @@ static void w_security(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CTR_BODY_MAX};
 
-    (void)mo_buf_puts(&b, "seccomp=");
-    (void)mo_buf_puts(&b, c->seccomp);
     mo_jw_arr(w);
     mo_jw_cstr(w, c->flavour == MO_CTR_PODMAN ? "no-new-privileges"
                                               : "no-new-privileges:true");
-    mo_jw_buf(w, &b);
+    if (c->seccomp) {
+        (void)mo_buf_puts(&b, "seccomp=");
+        (void)mo_buf_puts(&b, c->seccomp);
+        mo_jw_buf(w, &b);
+    }
+    mo_jw_end(w);
+}
+
+/* A disabled network is not joined, and has no resolv.conf to share. */
+static void w_disabled(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_bool(w, !c->share && !c->network);
+}
+
+static void w_network(struct mo_jw *w, const struct mo_ctr *c)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "%s%s", c->network ? "container:" : "",
+                   c->network ? c->network : "none");
+    mo_jw_cstr(w, text);
+}
+
+/* Engines refuse it for a container with another's network. */
+static void w_dns(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_arr(w);
+    if (!c->network)
+        mo_jw_cstr(w, "127.0.0.1");
+    mo_jw_end(w);
+}
+
+static void w_share(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_arr(w);
+    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "Type", "bind");
+    mo_jw_member_cstr(w, "Source", c->share);
+    mo_jw_member_cstr(w, "Target", MO_CTR_SHARE);
+    mo_jw_end(w);
     mo_jw_end(w);
 }
 
@@ -209,7 +246,7 @@ static const struct row rows[] = {
     {CONFIG, "Entrypoint", SAME, false, ALIKE, NULL, w_argv},
     {CONFIG, "Cmd", SAME, FIXED, ALIKE, "[]", NULL},
     {CONFIG, "Env", SET, false, MORE, NULL, w_env},
-    {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, "true", NULL},
+    {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, NULL, w_disabled},
     {CONFIG, "Tty", SAME, FIXED, ALIKE, "false", NULL},
     {CONFIG, "OpenStdin", SAME, FIXED, ALIKE, "true", NULL},
     {CONFIG, "StdinOnce", SAME, false, ALIKE, NULL, w_once},
@@ -220,8 +257,8 @@ static const struct row rows[] = {
     {CONFIG, "StopSignal", SAME, FIXED, SILENT, "\"SIGKILL\"", NULL},
     {CONFIG, "StopTimeout", SAME, FIXED, ALIKE, "1", NULL},
     {CONFIG, "Labels", OURS, false, ALIKE, NULL, w_labels},
-    {HOST, "NetworkMode", SAME, FIXED, ALIKE, "\"none\"", NULL},
-    {HOST, "Dns", SAME, FIXED, ALIKE, "[\"127.0.0.1\"]", NULL},
+    {HOST, "NetworkMode", SAME, FIXED, ALIKE, NULL, w_network},
+    {HOST, "Dns", SAME, FIXED, ALIKE, NULL, w_dns},
     {HOST, "PublishAllPorts", SAME, FIXED, ALIKE, "false", NULL},
     {HOST, "Memory", SAME, false, ALIKE, NULL, w_memory},
     {HOST, "MemorySwap", SAME, false, ALIKE, NULL, w_memory},
@@ -248,6 +285,18 @@ static const struct row rows[] = {
     {HOST, "AutoRemove", SAME, FIXED, ALIKE, "false", NULL},
 };
 
+/* Of a network container only. Docker turns IPv6 off where it has no address.
+ */
+static const struct row net_rows[] = {
+    {HOST, "CapAdd", SET, false, SILENT, "[\"NET_ADMIN\",\"NET_BIND_SERVICE\"]",
+     NULL},
+    {HOST, "Mounts", SAME, false, SILENT, NULL, w_share},
+    {HOST, "Sysctls", SAME, false, SILENT,
+     "{\"net.ipv6.conf.all.disable_ipv6\":\"0\","
+     "\"net.ipv6.conf.lo.disable_ipv6\":\"0\"}",
+     NULL},
+};
+
 /* Never requested: must be empty, zero or missing. */
 static const char *const absent[] = {
     "Binds",     "CapAdd",         "CgroupParent",      "ContainerIDFile",
@@ -257,18 +306,29 @@ static const char *const absent[] = {
     "Sysctls",   "UsernsMode",     "VolumesFrom",
 };
 
+/* The i-th row for this container, or NULL. */
+static const struct row *row_at(const struct mo_ctr *c, size_t i)
+{
+    if (i < MO_COUNT(rows))
+        return &rows[i];
+    i -= MO_COUNT(rows);
+    return c->share && i < MO_COUNT(net_rows) ? &net_rows[i] : NULL;
+}
+
 static void write_place(struct mo_jw *w, const struct mo_ctr *c,
                         enum place place, bool fixed_only)
 {
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (rows[i].place != place || (fixed_only && !rows[i].fixed) ||
-            (rows[i].podman == UNSENT && c->flavour == MO_CTR_PODMAN))
+    for (size_t i = 0; row_at(c, i); i++) {
+        const struct row *r = row_at(c, i);
+
+        if (r->place != place || (fixed_only && !r->fixed) ||
+            (r->podman == UNSENT && c->flavour == MO_CTR_PODMAN))
             continue;
-        mo_jw_key(w, rows[i].key);
-        if (rows[i].json)
-            mo_jw_raw(w, mo_span_cstr(rows[i].json));
+        mo_jw_key(w, r->key);
+        if (r->json)
+            mo_jw_raw(w, mo_span_cstr(r->json));
         else
-            rows[i].write(w, c);
+            r->write(w, c);
     }
 }
 
@@ -398,8 +458,8 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
 {
     struct mo_json host = mo_json_get(body, "HostConfig");
 
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        const struct row *r = &rows[i];
+    for (size_t i = 0; row_at(c, i); i++) {
+        const struct row *r = row_at(c, i);
         bool config = r->place == CONFIG;
         struct mo_json ours = mo_json_get(config ? body : host, r->key);
         struct mo_json theirs = mo_json_get(
@@ -413,16 +473,40 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
     return 0;
 }
 
+static bool is_share(const struct mo_ctr *c, struct mo_json mount)
+{
+    return c->share &&
+           mo_json_str_eq(mo_json_get(mount, "Type"), MO_SPAN("bind")) &&
+           mo_json_str_eq(mo_json_get(mount, "Source"),
+                          mo_span_cstr(c->share)) &&
+           mo_json_str_eq(mo_json_get(mount, "Destination"),
+                          MO_SPAN(MO_CTR_SHARE));
+}
+
 /* Only tmpfs may be mounted: a volume of an image would be the host's disk. */
-static bool is_tmpfs_only(struct mo_json mounts)
+static bool is_tmpfs_only(const struct mo_ctr *c, struct mo_json mounts)
 {
     mo_json_each (at, mounts)
-        if (!mo_json_str_eq(mo_json_get(at.val, "Type"), MO_SPAN("tmpfs")))
+        if (!mo_json_str_eq(mo_json_get(at.val, "Type"), MO_SPAN("tmpfs")) &&
+            !is_share(c, at.val))
             return false;
     return true;
 }
 
-static int compare_absent(struct mo_json inspect, struct mo_err *e)
+/* A row of a network container says what it must be. podman describes the
+ * share as one of Binds; it is in Mounts, too. */
+static bool must_be_absent(const struct mo_ctr *c, const char *key)
+{
+    if (c->share && c->flavour == MO_CTR_PODMAN && strcmp(key, "Binds") == 0)
+        return false;
+    for (size_t i = 0; i < MO_COUNT(net_rows); i++)
+        if (strcmp(net_rows[i].key, key) == 0)
+            return !c->share;
+    return true;
+}
+
+static int compare_absent(const struct mo_ctr *c, struct mo_json inspect,
+                          struct mo_err *e)
 {
     struct mo_json host = mo_json_get(inspect, "HostConfig");
     struct mo_json mounts = mo_json_get(inspect, "Mounts");
@@ -433,10 +517,10 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
     for (size_t i = 0; i < MO_COUNT(absent); i++) {
         struct mo_json v = mo_json_get(host, absent[i]);
 
-        if (!is_nothing(v))
+        if (!is_nothing(v) && must_be_absent(c, absent[i]))
             return mismatch(e, absent[i], v);
     }
-    if (!is_tmpfs_only(mounts))
+    if (!is_tmpfs_only(c, mounts))
         return mismatch(e, "Mounts", mounts);
     return 0;
 }
@@ -446,7 +530,7 @@ static int compare_all(const struct mo_ctr *c, struct mo_json inspect,
 {
     struct mo_json_doc doc = {.has_nl = false};
     mo_autobuf struct mo_buf b = {.max = MO_CTR_BODY_MAX};
-    int rc = compare_absent(inspect, e);
+    int rc = compare_absent(c, inspect, e);
 
     if (rc < 0)
         return rc;
