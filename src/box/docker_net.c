@@ -26,7 +26,7 @@
 #include "box/docker_priv.h"
 
 #define KEY_BYTES  8
-#define SOCKETS_MS 20000 /* from the beginning to the sockets */
+#define SOCKETS_MS 20000 /* from the start to the sockets */
 #define MIB        ((uint64_t)1024 * 1024)
 
 /* --- names --------------------------------------------------------------- */
@@ -139,15 +139,30 @@ static void on_sockets(void *ctx, const int *fds, size_t n,
         finish_if_complete(b); /* else when the engine has answered */
 }
 
+/* The engine is on another machine, or in a virtual one. */
+static int not_here(const struct dk_box *b, const char *why, struct mo_err *e)
+{
+    const struct dk *d = mo_docker_of_box(b);
+
+    return mo_fail(e, MO_EINVAL,
+                   "the engine at %s must be on this machine and see %s; use "
+                   "native boxes, or run this program beside the engine (%s)",
+                   mo_engine_host(d->en), d->dir, why);
+}
+
 static void on_late(struct mo_timer *t)
 {
     struct dk_box *b = mo_container_of(t, struct dk_box, net.timer);
+    struct mo_err e;
 
-    finish_waiting(
-        b, mo_error(MO_ETIMEOUT,
-                    "the network container did not answer through %s/net: the "
-                    "engine must run on this machine and see that directory",
-                    mo_docker_of_box(b)->dir));
+    (void)not_here(b, "its network container does not answer", &e);
+    finish_waiting(b, &e);
+}
+
+static void start_timer(struct dk_box *b)
+{
+    mo_timer_init(&b->net.timer, on_late);
+    mo_timer_start(b->b.bs->loop, &b->net.timer, SOCKETS_MS);
 }
 
 static void on_started(void *ctx, const struct mo_engine_reply *r,
@@ -160,8 +175,10 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
     b->net.started = true;
     if (why || b->stopping || b->net.failed.code)
         finish_waiting(b, why ? why : &b->net.failed);
-    else
+    else if (b->net.nfds > 0)
         finish_if_complete(b);
+    else
+        start_timer(b);
 }
 
 static void fill_container(const struct dk *d, struct dk_net *x,
@@ -233,6 +250,8 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
         e = *why;
     if (why && r->status >= 400 && r->status < 500)
         x->made = false;
+    if (why && r->status == 400) /* the mount */
+        rc = not_here(b, why->msg, &e);
     if (rc == 0 && (mo_json_str_copy(mo_json_get(r->json, "Id"), x->id,
                                      sizeof(x->id)) < 0 ||
                     !mo_engine_is_name(mo_span_cstr(x->id)))) {
@@ -285,13 +304,6 @@ static int create_container(struct dk_box *b, struct mo_err *e)
     return rc;
 }
 
-static void begin_waiting(struct dk_box *b)
-{
-    b->net.waiting = true;
-    mo_timer_init(&b->net.timer, on_late);
-    mo_timer_start(b->b.bs->loop, &b->net.timer, SOCKETS_MS);
-}
-
 int mo_docker_net_start(struct dk_box *b, struct mo_err *e)
 {
     struct dk *d = mo_docker_of_box(b);
@@ -309,8 +321,7 @@ int mo_docker_net_start(struct dk_box *b, struct mo_err *e)
                                  e);
     if (rc == 0)
         rc = create_container(b, e);
-    if (rc == 0)
-        begin_waiting(b);
+    x->waiting = rc == 0;
     return rc;
 }
 
@@ -326,7 +337,8 @@ int mo_docker_net_find(struct dk_box *b, struct mo_err *e)
     rc = mo_net_socket_fetch(d->bs.loop, x->path, on_sockets, b, &x->socket, e);
     if (rc < 0)
         return mo_wrap(e, "the box has lost its network");
-    begin_waiting(b);
+    x->waiting = true;
+    start_timer(b);
     return 0;
 }
 

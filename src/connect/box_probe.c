@@ -159,8 +159,8 @@ static void on_gone(void *ctx, const struct mo_box_end *end)
     p->gone = true;
     p->box = NULL;
     if (end->cause == MO_BOX_REFUSED || end->cause == MO_BOX_ENGINE_GONE)
-        (void)mo_fail(&p->why, MO_EUNAVAIL, "%s: %s",
-                      mo_box_cause_name(end->cause),
+        (void)mo_fail(&p->why, end->why ? end->why->code : MO_EUNAVAIL,
+                      "%s: %s", mo_box_cause_name(end->cause),
                       end->why ? end->why->msg : "");
     check_done(p);
 }

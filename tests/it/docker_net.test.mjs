@@ -147,11 +147,16 @@ print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello api.test:\d+'\
 
   test('an engine that does not see our directory is refused with the reason', async () => {
     const home = place([`a.test=127.0.0.1:${port}`]);
-    const r = await execute('unshare', ['--mount', 'sh', '-c',
+    const apart = (...args) => execute('unshare', ['--mount', 'sh', '-c',
       `mkdir -p '${home.dir}' && mount -t tmpfs -o mode=0700 none '${home.dir}' && exec "$0" "$@"`,
-      cli, '--config', home.config, 'box', 'run', '--', 'true']);
+      cli, '--config', home.config, ...args]);
+    const r = await apart('box', 'run', '--', 'true');
     assert.notEqual(r.code, 0);
-    assert.match(r.stderr, /network: .*(bind source path does not exist|did not answer)/);
+    assert.match(r.stderr, /network: the engine at unix:.* must be on this machine and see .*; use native boxes/);
+    const rows = JSON.parse((await apart('doctor', '--sandbox', '--json')).stdout);
+    const { pass, absent, detail } = rows.find((x) => x.driver === 'docker' && x.control === 'hosts');
+    assert.deepEqual([pass, absent], [false, true], detail);
+    assert.match(detail, /must be on this machine/);
     assert.deepEqual(await containers(), []);
   });
 

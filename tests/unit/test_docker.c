@@ -16,6 +16,7 @@
 #define ID  "0123456789012345678901234567890123456789012345678901234567890123"
 #define CTR "abcdef"
 #define NET "fedcba" /* the network container */
+#define OLD "mo-net-0123456789abcdef"
 
 static char sock[PATH_LEN], host[PATH_LEN + 16];
 
@@ -31,6 +32,9 @@ struct fake {
     struct mo_buf net; /* likewise, of the network container */
     enum fault fault;  /* of that */
     bool net_started;
+    const char *list; /* answer to a list of containers; NULL: one box */
+    bool to_sweep;
+    unsigned swept; /* requests to remove the network container OLD */
 };
 
 struct fconn {
@@ -184,6 +188,9 @@ static bool answer_net(struct fconn *c, struct mo_span line,
 {
     struct fake *f = c->f;
 
+    if (mo_span_search(line, MO_SPAN("DELETE")) >= 0 &&
+        mo_span_search(line, MO_SPAN(OLD)) >= 0)
+        f->swept++;
     if (mo_span_search(line, MO_SPAN("mo-net-")) < 0 &&
         mo_span_search(line, MO_SPAN(NET)) < 0)
         return false;
@@ -249,7 +256,9 @@ static void answer(struct fconn *c, struct mo_span line, struct mo_span body)
         c->f->running = true;
         say(c, 204, MO_SPAN(""));
     } else if (HAS("/containers/json")) {
-        say(c, 200, MO_SPAN("[{\"Id\":\"a\",\"State\":\"exited\"}]"));
+        say(c, 200,
+            mo_span_cstr(c->f->list ? c->f->list
+                                    : "[{\"Id\":\"a\",\"State\":\"exited\"}]"));
     } else if (HAS("/stats")) {
         say(c, 200, MO_SPAN("{\"memory_stats\":{\"usage\":5}}"));
     } else {
@@ -398,6 +407,11 @@ static bool answered(void *ctx)
     struct life *l = ctx;
 
     return l->lists && l->stats;
+}
+
+static bool answered_once(void *ctx)
+{
+    return ((struct life *)ctx)->lists == 1;
 }
 
 static bool is_closed(void *ctx)
@@ -573,6 +587,71 @@ static void network_container(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+#define OF_BOX(label)                                                          \
+    "{\"Id\":\"a\",\"State\":\"exited\",\"Labels\":{\"mo.role\":\"box\","      \
+    "\"mo.net\":\"" label "\"}}"
+#define OF_NET(created, key)                                                   \
+    "{\"Id\":\"n\",\"Created\":" created                                       \
+    ",\"Labels\":{\"mo.role\":\"network\","                                    \
+    "\"mo.net\":\"" key "\"}}"
+#define KEY "0123456789abcdef"
+
+static bool listed(void *ctx)
+{
+    struct life *l = ctx;
+
+    return l->lists == 2;
+}
+
+static bool was_swept(void *ctx)
+{
+    return ((struct life *)ctx)->f->swept > 0;
+}
+
+/* The second list is answered after the removals of the first were sent. */
+static void list_twice(struct mo_loop *loop, struct life *l)
+{
+    struct mo_boxes_opts o = {
+        .store = "s", .instance = "i", .engine = host, .dir = "/tmp"};
+    struct mo_boxes *bs;
+
+    assert_int_equal(mo_boxes_docker(loop, &o, &bs, NULL), 0);
+    assert_int_equal(mo_boxes_list(bs, on_list, l, NULL), 0);
+    wait_for(loop, answered_once, l);
+    assert_int_equal(mo_boxes_list(bs, on_list, l, NULL), 0);
+    wait_for(loop, listed, l);
+    if (l->f->to_sweep)
+        wait_for(loop, was_swept, l);
+    mo_boxes_close(bs, on_closed, l);
+    wait_for(loop, is_closed, l);
+}
+
+static void networks_without_a_box(void **state)
+{
+    static const struct {
+        const char *name, *list;
+        bool swept;
+    } rows[] = {
+        {"its box is gone", "[" OF_BOX("") "," OF_NET("1", KEY) "]", true},
+        {"its box is there", "[" OF_BOX(KEY ":" NET) "," OF_NET("1", KEY) "]",
+         false},
+        {"another's box is there",
+         "[" OF_NET("1", KEY) "," OF_BOX("1" KEY ":" NET) "]", true},
+        {"new", "[" OF_BOX("") "," OF_NET("99999999999", KEY) "]", false},
+        {"no key of ours",
+         "[" OF_BOX("") "," OF_NET("1", "../../../../etc") "]", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct fake f = {.list = rows[i].list, .to_sweep = rows[i].swept};
+        struct life l = {.ready = 0};
+
+        live_at(&f, &l, list_twice);
+        check_row(rows[i].name, (f.swept > 0) == rows[i].swept);
+    }
+}
+
 static void memory_may_fail(void **state)
 {
     struct life l = {.ready = 0};
@@ -604,6 +683,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_goes_well),
         cmocka_unit_test(network_container),
+        cmocka_unit_test(networks_without_a_box),
         cmocka_unit_test(memory_may_fail),
     };
 
