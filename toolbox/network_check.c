@@ -55,9 +55,9 @@ static int open_connection(const struct addrinfo *a)
 /* A machine without IPv6 has no such address. */
 static bool is_refusal(int error)
 {
-    return error == ECONNREFUSED || error == ECONNRESET || error == EPIPE ||
-           error == ENETUNREACH || error == EADDRNOTAVAIL ||
-           error == EAFNOSUPPORT;
+    return error == ECONNREFUSED || error == ECONNRESET ||
+           error == ECONNABORTED || error == EPIPE || error == ENETUNREACH ||
+           error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
 }
 
 static enum outcome send_and_read(int fd, const void *p, size_t n)

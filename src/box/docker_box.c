@@ -155,9 +155,12 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
     (void)mo_json_str_copy(mo_json_get(labels, "mo.session"), b->session,
                            sizeof(b->session));
     if (!mo_json_str_eq(mo_json_get(labels, "mo.store"),
-                        mo_span_cstr(d->store)))
+                        mo_span_cstr(d->store))) {
+        b->net.key[0] = '\0';
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->id);
+    }
     b->made = true;
+    b->net.made = network;
     if (!mo_json_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
     return mo_ctr_compare_fixed(&c, inspect, e);

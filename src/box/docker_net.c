@@ -20,13 +20,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/rand.h"
 #include "box/docker_priv.h"
 
 #define KEY_BYTES  8
-#define SOCKETS_MS 20000 /* from the start to the sockets */
+#define SOCKETS_MS 20000                /* from the start to the sockets */
+#define IPV6       "/proc/sys/net/ipv6" /* not there: the kernel has none */
 #define MIB        ((uint64_t)1024 * 1024)
 
 /* --- names --------------------------------------------------------------- */
@@ -190,6 +192,7 @@ static void fill_container(const struct dk *d, struct dk_net *x,
         .flavour = d->facts.podman ? MO_CTR_PODMAN : MO_CTR_DOCKER,
         .image = d->image.id,
         .share = x->path,
+        .ipv6 = access(IPV6, F_OK) == 0,
         .argv = x->argv,
         .env = env,
         .workdir = "/",
@@ -331,7 +334,7 @@ int mo_docker_net_find(struct dk_box *b, struct mo_err *e)
     struct dk_net *x = &b->net;
     int rc;
 
-    x->made = x->started = true;
+    x->started = true;
     if (!d->dir || make_path(d, x->key, x->path) < 0)
         return mo_fail(e, MO_ENOTFOUND, "network: no state directory");
     rc = mo_net_socket_fetch(d->bs.loop, x->path, on_sockets, b, &x->socket, e);

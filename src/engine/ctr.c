@@ -218,6 +218,17 @@ static void w_ulimits(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_end(w);
 }
 
+/* Docker turns IPv6 off where it gives no address. */
+static void w_sysctls(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_obj(w);
+    if (c->ipv6) {
+        mo_jw_member_cstr(w, "net.ipv6.conf.all.disable_ipv6", "0");
+        mo_jw_member_cstr(w, "net.ipv6.conf.lo.disable_ipv6", "0");
+    }
+    mo_jw_end(w);
+}
+
 /* --- the table -------------------------------------------------------------
  *
  * AutoRemove is false, and StdinOnce unless asked for, because a box outlives
@@ -285,16 +296,12 @@ static const struct row rows[] = {
     {HOST, "AutoRemove", SAME, FIXED, ALIKE, "false", NULL},
 };
 
-/* Of a network container only. Docker turns IPv6 off where it has no address.
- */
+/* Of a network container only. */
 static const struct row net_rows[] = {
     {HOST, "CapAdd", SET, false, SILENT, "[\"NET_ADMIN\",\"NET_BIND_SERVICE\"]",
      NULL},
     {HOST, "Mounts", SAME, false, SILENT, NULL, w_share},
-    {HOST, "Sysctls", SAME, false, SILENT,
-     "{\"net.ipv6.conf.all.disable_ipv6\":\"0\","
-     "\"net.ipv6.conf.lo.disable_ipv6\":\"0\"}",
-     NULL},
+    {HOST, "Sysctls", SAME, false, SILENT, NULL, w_sysctls},
 };
 
 /* Never requested: must be empty, zero or missing. */

@@ -46,6 +46,7 @@ struct mo_ctr {
                             none */
     const char *share;   /* a directory of this machine, at MO_CTR_SHARE; NULL
                             unless it is a network container */
+    bool ipv6;           /* of that: the machine has IPv6 */
     const struct mo_ctr_label *labels;
     size_t nlabels;
     bool once; /* stdin ends when the first client detaches */

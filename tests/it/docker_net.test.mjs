@@ -76,7 +76,7 @@ print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello api.test:\d+'\
     assert.equal(await s.sh('h', wget('a.test', port)), 'here');
     assert.equal((await containers()).length, 2);
     await s.kill();
-    s = await home.server();
+    s = await home.server({ leaks: true });
     assert.equal((await s.hold('h', 's1')).box, first.box); // adopted
     assert.equal(await s.sh('h', wget('a.test', port)), 'here');
     assert.equal(await s.sh('h', wget('a.test', other)), 'no\n');
@@ -95,7 +95,7 @@ print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello api.test:\d+'\
       await s.kill();
       const text = JSON.parse(readFileSync(home.config));
       writeFileSync(home.config, JSON.stringify({ ...text, sandbox: { ...text.sandbox, network } }));
-      s = await home.server();
+      s = await home.server({ leaks: true });
       assert.equal((await s.hold('h', 's1')).box, box);
       assert.equal(await s.sh('h', wget('a.test', port)), a);
       assert.equal(await s.sh('h', wget('b.test', other)), 'no\n');
@@ -114,7 +114,7 @@ print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello api.test:\d+'\
     const net = (await containers()).find((c) => c.Labels['mo.role'] === 'network');
     assert.match(net.Names[0], /^\/mo-net-[0-9a-f]{16}$/);
     await engine.api('DELETE', `/containers/${net.Id}?force=1`);
-    s = await home.server();
+    s = await home.server({ leaks: true });
     assert.notEqual((await s.hold('h', 's1')).box, box);
     assert.equal(await s.sh('h', wget('a.test', port)), 'here');
     s.tell('end', { session: 's1' });
@@ -125,7 +125,7 @@ print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello api.test:\d+'\
 
   test('a warm box has it; a box that ends takes it along', async () => {
     const home = place([`a.test=127.0.0.1:${port}`], { image: 'python:1', warm: 1 });
-    const s = await home.server();
+    const s = await home.server({ leaks: true });
     await eventually('a warm box', async () => (await s.stats()).warm === 1);
     await s.hold('h', 's1');
     assert.equal(await s.sh('h', wget('a.test', port)), 'here');

@@ -350,6 +350,7 @@ static void networks(void **state)
     box.network = "0123";
     alter_all(&box, 26);
     net.share = "/d";
+    net.ipv6 = true;
     net.seccomp = NULL;
     net.uid = 0;
     alter_all(&net, 29);
