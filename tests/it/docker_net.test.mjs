@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
@@ -10,10 +11,11 @@ import { dockerd, noDocker, noPodman, podman } from '../lib/dockerd.mjs';
 import { Hosts, NetBox, certificate, loadPython } from '../lib/egress.mjs';
 import { busybox, load } from '../lib/image.mjs';
 import { Home, cli, eventually } from '../lib/sessions.mjs';
+import { nobody } from '../lib/toolbox.mjs';
 
 const env = { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' };
-const execute = async (program, args, input = 'pipe') => {
-  const child = spawn(program, args, { env, stdio: [input, 'pipe', 'pipe'] });
+const execute = async (program, args, input = 'pipe', more = {}) => {
+  const child = spawn(program, args, { env, stdio: [input, 'pipe', 'pipe'], ...more });
   const said = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr']) child[name].on('data', (d) => { said[name] += d; });
   const [code] = await once(child, 'close');
@@ -143,6 +145,23 @@ print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello api.test:\d+'\
       assert.deepEqual([r.code, r.stdout], [0, 'hereend\n'], r.stderr);
     }
     await nothingLeft(home);
+  });
+
+  test('a user without rights of its own, but for the engine', async (t) => {
+    const root = mkdtempSync(join(tmpdir(), 'mo-user-'));
+    t.after(() => rmSync(root, { recursive: true }));
+    const config = join(root, 'config.json');
+    const bin = join(root, 'mcp-orchestrator');
+    copyFileSync(cli, bin);
+    writeFileSync(config, JSON.stringify({ store: { dir: join(root, 'state') }, sandbox: { driver: 'docker',
+      dockerHost: engine.host, network: { allow: [`a.test=127.0.0.1:${port}`] } } }), { mode: 0o600 });
+    for (const path of [root, config]) chownSync(path, nobody.uid, nobody.gid);
+    chmodSync(engine.dir, 0o711);
+    chmodSync(engine.sock, 0o666);
+    const r = await execute(bin, ['--config', config, 'box', 'run', '--', 'busybox', 'wget', '-qO-', `http://a.test:${port}/`],
+      'ignore', { ...nobody, cwd: root });
+    assert.deepEqual([r.code, r.stdout], [0, 'here'], r.stderr);
+    assert.deepEqual(readdirSync(join(root, 'state/net')), []);
   });
 
   test('an engine that does not see our directory is refused with the reason', async () => {
