@@ -119,7 +119,7 @@ static void sweep_networks(struct dk *d, struct mo_json array)
         uint64_t created = now;
 
         (void)mo_json_u64(mo_json_get(at.val, "Created"), &created);
-        if (!is_network(at.val) || created + ORPHAN_S > now ||
+        if (!is_network(at.val) || created > now - ORPHAN_S ||
             !mo_docker_net_read_key(mo_json_get(at.val, "Labels"), key) ||
             has_box(array, key))
             continue;
@@ -240,31 +240,35 @@ static int removal_ask(struct removal *s, struct mo_err *e)
     return mo_engine_ask(s->d->en, &req, on_removed, s, NULL, e);
 }
 
-static int removal_new(struct mo_boxes *bs, const char *id, mo_done_fn *done,
-                       void *ctx, struct removal **out, struct mo_err *e)
+static struct removal *removal_new(struct mo_boxes *bs, const char *id,
+                                   mo_done_fn *done, void *ctx,
+                                   struct mo_err *e)
 {
     struct removal *s;
 
-    if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= MO_BOX_ID_MAX)
-        return mo_fail(e, MO_EINVAL, "box: the id is not valid");
+    if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= MO_BOX_ID_MAX) {
+        (void)mo_fail(e, MO_EINVAL, "box: the id is not valid");
+        return NULL;
+    }
     s = mo_new(struct removal);
-    if (!s)
-        return mo_fail(e, MO_ENOMEM, "box");
+    if (!s) {
+        (void)mo_fail(e, MO_ENOMEM, "box");
+        return NULL;
+    }
     *s = (struct removal){.d = mo_docker_of(bs), .done = done, .ctx = ctx};
     mo_timer_init(&s->timer, on_again);
     (void)snprintf(s->id, sizeof(s->id), "%s", id);
-    *out = s;
-    return 0;
+    return s;
 }
 
 int mo_docker_remove_one(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                          void *ctx, struct mo_err *e)
 {
-    struct removal *s;
-    int rc = removal_new(bs, id, done, ctx, &s, e);
+    struct removal *s = removal_new(bs, id, done, ctx, e);
+    int rc;
 
-    if (rc < 0)
-        return rc;
+    if (!s)
+        return e ? e->code : MO_EINVAL;
     rc = removal_ask(s, e);
     if (rc < 0)
         mo_free(s);
@@ -294,11 +298,11 @@ int mo_docker_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
 {
     char path[128];
     struct mo_engine_req req = {.path = path};
-    struct removal *s;
-    int rc = removal_new(bs, id, done, ctx, &s, e);
+    struct removal *s = removal_new(bs, id, done, ctx, e);
+    int rc;
 
-    if (rc < 0)
-        return rc;
+    if (!s)
+        return e ? e->code : MO_EINVAL;
     (void)snprintf(path, sizeof(path), "/containers/%s/json", id);
     rc = mo_engine_ask(s->d->en, &req, on_described, s, NULL, e);
     if (rc < 0)

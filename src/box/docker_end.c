@@ -297,7 +297,7 @@ void mo_docker_box_later(struct mo_later *l)
         judge_end(b);
     } else if (b->stopping && (b->step == DK_WAITING || b->net.waiting)) {
         mo_docker_net_cancel(b);
-        mo_docker_give_up(b, NULL);
+        mo_docker_give_up(b, mo_error(MO_ECANCELED, "stopped"));
     }
 }
 
