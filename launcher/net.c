@@ -143,18 +143,13 @@ static int add_port(struct mo_net *x, bool v6, int type, unsigned port,
     return 0;
 }
 
-int mo_net_open(struct mo_net *x, const char *ports, struct mo_err *e)
+int mo_net_make(struct mo_net *x, const char *ports, struct mo_err *e)
 {
     struct mo_span rest = mo_span_cstr(ports);
     bool v6 = false;
-    int rc;
+    int rc = set_routes(&v6, e);
 
     x->n = 0;
-    if (!rest.n)
-        return 0;
-    if (unshare(CLONE_NEWNET) < 0)
-        return mo_fail_sys(e, "network namespace");
-    rc = set_routes(&v6, e);
     if (rc == 0)
         rc = add_port(x, v6, SOCK_DGRAM, DNS_PORT, e);
     if (rc == 0)
@@ -168,4 +163,14 @@ int mo_net_open(struct mo_net *x, const char *ports, struct mo_err *e)
         rc = add_port(x, v6, SOCK_STREAM, (unsigned)port, e);
     }
     return rc;
+}
+
+int mo_net_open(struct mo_net *x, const char *ports, struct mo_err *e)
+{
+    x->n = 0;
+    if (!*ports)
+        return 0;
+    if (unshare(CLONE_NEWNET) < 0)
+        return mo_fail_sys(e, "network namespace");
+    return mo_net_make(x, ports, e);
 }

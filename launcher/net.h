@@ -22,7 +22,11 @@ struct mo_net {
     unsigned n;                   /* 0: no network */
 };
 
-/* ports: "80,443". Needs the rights to create a namespace. */
+/* In the namespace of this process, with CAP_NET_ADMIN there. ports: "80,443".
+ */
+int mo_net_make(struct mo_net *x, const char *ports, struct mo_err *e);
+/* The same in a new namespace; "" makes nothing. Needs the rights to create a
+ * namespace. */
 int mo_net_open(struct mo_net *x, const char *ports, struct mo_err *e);
 
 #endif

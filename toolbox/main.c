@@ -5,16 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "toolbox/network_check.h"
 #include "toolbox/serve.h"
 
 static const char help[] =
     "usage: mo-toolbox [--root DIR] [--stay]\n"
+    "       mo-toolbox --check-network PORT CLOSED_PORT\n"
     "\n"
     "An MCP server for the files and commands of one directory, over stdin\n"
     "and stdout. It speaks every protocol revision since 2024-11-05.\n"
     "\n"
     "  --root DIR  the directory it works in and cannot leave; /workspace\n"
     "  --stay      do not end when stdin does: a client may come again\n"
+    "  --check-network  try the network of this box, for `doctor --sandbox`\n"
     "  --help      this text\n"
     "  --version   the version\n"
     "\n"
@@ -49,6 +52,8 @@ int main(int argc, char **argv)
     struct tb_serve_opts o = {.root = "/workspace"};
     struct mo_err e = {0};
 
+    if (argc == 4 && strcmp(argv[1], "--check-network") == 0)
+        return tb_network_check(argv[2], argv[3]);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)
             return print_text(help);

@@ -36,6 +36,7 @@
 #define MO_BOX_LABEL_MAX     128
 #define MO_BOX_INSTALLED_MAX 4  /* directories of a program */
 #define MO_BOX_WORDS_MAX     64 /* of a command, of an environment */
+#define MO_BOX_TOOLBOX       "mo-toolbox"
 
 /* --- policy -------------------------------------------------------------- */
 
@@ -55,7 +56,9 @@ struct mo_box_spec {
     struct mo_box_limits limits;
     const char *image;       /* docker: NULL or "" = ours; native: a directory
                                 with an unpacked image, NULL = view of the host */
-    const char *const *argv; /* NULL: the toolbox (or the image's own) */
+    const char *const *argv; /* NULL: the toolbox (or the image's own);
+                                argv[0] MO_BOX_TOOLBOX without an image: the
+                                toolbox with these arguments */
     const char *const
         *env;            /* NULL-terminated "K=V", added to ours; NULL: none */
     const char *network; /* which hosts it may reach, as JSON
@@ -218,6 +221,8 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
 
 /* MO_EINVAL for a spec that no driver could keep; says which part and why. */
 int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e);
+/* True if its command is our toolbox with arguments. */
+bool mo_box_spec_names_toolbox(const struct mo_box_spec *s);
 /* True if the specs promise the same to the program inside; labels and times
  * do not count. */
 bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b);

@@ -55,7 +55,8 @@ static void read_busybox(struct mo_buf *b)
 
 static int make_image(struct dk *d, struct mo_err *e)
 {
-    struct mo_image_parts p = {.toolbox = d->toolbox, .arch = d->facts.arch};
+    struct mo_image_parts p = {
+        .toolbox = d->toolbox, .launcher = d->launcher, .arch = d->facts.arch};
     mo_autobuf struct mo_buf busybox = {.max = BUSYBOX_MAX};
     int rc;
 
@@ -169,7 +170,8 @@ static int judge_engine(const struct dk *d, const struct mo_engine_facts *f,
 }
 
 /* podman takes the profile as a file on its own machine. */
-static int profile_file(struct dk *d, struct mo_err *e)
+static int profile_file(struct dk *d, const char *name, struct mo_buf *profile,
+                        struct mo_err *e)
 {
     char path[512];
     int n;
@@ -178,20 +180,27 @@ static int profile_file(struct dk *d, struct mo_err *e)
         return mo_fail(e, MO_EPOLICY,
                        "podman reads seccomp profiles from its own machine: "
                        "only a podman on this one can be used");
-    n = snprintf(path, sizeof(path), "%s/seccomp.json", d->dir);
+    n = snprintf(path, sizeof(path), "%s/%s", d->dir, name);
     if (n < 0 || (size_t)n >= sizeof(path))
         return mo_fail(e, MO_ETOOBIG, "seccomp profile");
-    if (mo_file_save(path, mo_buf_view(&d->seccomp), 0644, e) < 0)
+    if (mo_file_save(path, mo_buf_view(profile), 0644, e) < 0)
         return mo_wrap(e, "seccomp profile");
-    return mo_buf_set(&d->seccomp, mo_span_cstr(path));
+    return mo_buf_set(profile, mo_span_cstr(path));
 }
 
-static int make_profile(struct dk *d, struct mo_err *e)
+static int make_profiles(struct dk *d, struct mo_err *e)
 {
-    mo_buf_reset(&d->seccomp);
-    if (mo_seccomp_json(&d->seccomp) < 0)
-        return mo_fail(e, MO_ENOMEM, "seccomp profile");
-    return d->facts.podman ? profile_file(d, e) : 0;
+    static const char *const files[] = {"seccomp.json", "seccomp-network.json"};
+    int rc = 0;
+
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        mo_buf_reset(&d->seccomp[i]);
+        if (mo_seccomp_json(i == 1, &d->seccomp[i]) < 0)
+            rc = mo_fail(e, MO_ENOMEM, "seccomp profile");
+        else if (d->facts.podman)
+            rc = profile_file(d, files[i], &d->seccomp[i], e);
+    }
+    return rc;
 }
 
 static void on_hello(void *ctx, const struct mo_engine_facts *f,
@@ -209,7 +218,7 @@ static void on_hello(void *ctx, const struct mo_engine_facts *f,
     d->facts = *f;
     rc = judge_engine(d, f, &e);
     if (rc == 0)
-        rc = make_profile(d, &e);
+        rc = make_profiles(d, &e);
     if (rc == 0)
         rc = start_watch(d, &e);
     d->greeted = rc == 0;
@@ -249,11 +258,13 @@ static void dk_free(struct dk *d)
 {
     mo_later_cancel(&d->later);
     mo_buf_fini(&d->image.tar);
-    mo_buf_fini(&d->seccomp);
+    mo_buf_fini(&d->seccomp[0]);
+    mo_buf_fini(&d->seccomp[1]);
     mo_map_fini(&d->clean);
     mo_free(d->store);
     mo_free(d->instance);
     mo_free(d->dir);
+    mo_free(d->network);
     mo_free(d);
 }
 
@@ -359,18 +370,23 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     mo_boxes_setup(&d->bs, l, &ops);
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;
-    mo_buf_init(&d->seccomp, MO_SECCOMP_JSON_MAX);
+    mo_buf_init(&d->seccomp[0], MO_SECCOMP_JSON_MAX);
+    mo_buf_init(&d->seccomp[1], MO_SECCOMP_JSON_MAX);
     mo_buf_init(&d->image.tar, 0);
     mo_list_init(&d->waiting);
     mo_later_init(&d->later, on_later);
     d->toolbox = o->toolbox;
     d->guard = o->guard;
     d->mounts = o->mounts;
+    d->launcher = o->launcher;
+    d->bs.on_connection = o->on_connection;
+    d->bs.connection_ctx = o->connection_ctx;
+    d->network = mo_boxes_text(o->network);
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;
     mo_map_init(&d->clean, DK_CLEAN_MAX);
-    if (!d->store || !d->instance || (o->dir && !d->dir)) {
+    if (!d->store || !d->instance || !d->network || (o->dir && !d->dir)) {
         dk_free(d);
         return mo_fail(e, MO_ENOMEM, "docker");
     }

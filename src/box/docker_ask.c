@@ -1,11 +1,14 @@
 /* docker_ask.c - queries about docker boxes: list, remove, stats, check. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "box/docker_priv.h"
 
 #define LIST_ARENA_MAX ((size_t)16 * 1024 * 1024)
+#define ORPHAN_S       120 /* a box is made in less */
 
 struct query {
+    struct dk *d;
     mo_box_rows_fn *rows; /* who waits for the answer: one of these */
     mo_box_stats_fn *stats;
     void *ctx;
@@ -64,6 +67,12 @@ static int read_row(struct mo_arena *a, struct mo_json v, struct mo_box_row *r)
     return 0;
 }
 
+static bool is_network(struct mo_json v)
+{
+    return mo_json_str_eq(mo_json_get(mo_json_get(v, "Labels"), "mo.role"),
+                          MO_SPAN(DK_ROLE_NET));
+}
+
 static int read_rows(struct mo_arena *a, struct mo_json array,
                      struct mo_box_row **out, size_t *n)
 {
@@ -74,9 +83,50 @@ static int read_rows(struct mo_arena *a, struct mo_json array,
     if (!*out)
         return MO_ENOMEM;
     mo_json_each_while (at, array, *n < max)
-        if (read_row(a, at.val, &(*out)[(*n)++]) < 0)
+        if (!is_network(at.val) && read_row(a, at.val, &(*out)[(*n)++]) < 0)
             return MO_ENOMEM;
     return 0;
+}
+
+/* --- network containers without a box ------------------------------------ */
+
+static bool has_box(struct mo_json array, const char *key)
+{
+    char one[DK_NET_KEY_MAX], id[MO_BOX_ID_MAX];
+
+    mo_json_each (at, array)
+        if (!is_network(at.val) &&
+            mo_docker_net_read_label(mo_json_get(at.val, "Labels"), one, id) &&
+            strcmp(one, key) == 0)
+            return true;
+    return false;
+}
+
+static void on_swept(void *ctx, const struct mo_err *why)
+{
+    (void)ctx;
+    (void)why; /* the next list finds it again */
+}
+
+/* A process died while it made or removed a box. A new one may still get its
+ * box. */
+static void sweep_networks(struct dk *d, struct mo_json array)
+{
+    uint64_t now = mo_wall_ms() / 1000;
+
+    mo_json_each (at, array) {
+        char key[DK_NET_KEY_MAX], name[DK_NAME_MAX];
+        uint64_t created = now;
+
+        (void)mo_json_u64(mo_json_get(at.val, "Created"), &created);
+        if (!is_network(at.val) || created > now - ORPHAN_S ||
+            !mo_docker_net_read_key(mo_json_get(at.val, "Labels"), key) ||
+            has_box(array, key))
+            continue;
+        mo_docker_net_name(key, name);
+        mo_docker_net_rmdir(d, key);
+        (void)mo_docker_remove_one(&d->bs, name, on_swept, NULL, NULL);
+    }
 }
 
 static void on_list(void *ctx, const struct mo_engine_reply *r,
@@ -95,6 +145,8 @@ static void on_list(void *ctx, const struct mo_engine_reply *r,
         (void)mo_fail(&e, MO_ENOMEM, "list of boxes");
         why = &e;
     }
+    if (!why)
+        sweep_networks(q->d, r->json);
     q->rows(q->ctx, why ? NULL : rows, why ? 0 : n, why);
     mo_free(q);
 }
@@ -105,7 +157,7 @@ int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
     struct dk *d = mo_docker_of(bs);
     mo_autobuf struct mo_buf label = {.max = 1024};
     mo_autobuf struct mo_buf path = {.max = 1024};
-    struct query q = {.rows = done, .ctx = ctx};
+    struct query q = {.d = d, .rows = done, .ctx = ctx};
     int rc = mo_buf_printf(&label, "mo.store=%s", d->store);
 
     if (rc == 0)
@@ -121,6 +173,7 @@ int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,
 #define REMOVE_TRIES 60
 #define REMOVE_MS    50
 
+/* A box, then its network container. */
 struct removal {
     struct dk *d;
     struct mo_timer timer;
@@ -128,6 +181,7 @@ struct removal {
     void *ctx;
     unsigned tries;
     char id[MO_BOX_ID_MAX];
+    char key[DK_NET_KEY_MAX]; /* of the network that is removed next, or "" */
 };
 
 static int removal_ask(struct removal *s, struct mo_err *e);
@@ -143,6 +197,21 @@ static void on_again(struct mo_timer *t)
     mo_free(s);
 }
 
+/* Returns false if there is none, or it cannot be asked for. */
+static bool remove_network(struct removal *s)
+{
+    char key[DK_NET_KEY_MAX];
+
+    if (!s->key[0])
+        return false;
+    memcpy(key, s->key, sizeof(key));
+    s->key[0] = '\0';
+    s->tries = 0;
+    mo_docker_net_rmdir(s->d, key);
+    mo_docker_net_name(key, s->id);
+    return removal_ask(s, NULL) == 0;
+}
+
 /* 409: it is being removed already, which ends in 404. */
 static void on_removed(void *ctx, const struct mo_engine_reply *r,
                        const struct mo_err *why)
@@ -156,6 +225,8 @@ static void on_removed(void *ctx, const struct mo_engine_reply *r,
                        REMOVE_MS * (s->tries < 10 ? s->tries : 10));
         return;
     }
+    if (!why && remove_network(s))
+        return;
     s->done(s->ctx, why);
     mo_free(s);
 }
@@ -169,21 +240,71 @@ static int removal_ask(struct removal *s, struct mo_err *e)
     return mo_engine_ask(s->d->en, &req, on_removed, s, NULL, e);
 }
 
-int mo_docker_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
-                     void *ctx, struct mo_err *e)
+static struct removal *removal_new(struct mo_boxes *bs, const char *id,
+                                   mo_done_fn *done, void *ctx,
+                                   struct mo_err *e)
 {
     struct removal *s;
-    int rc;
 
-    if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= MO_BOX_ID_MAX)
-        return mo_fail(e, MO_EINVAL, "box: the id is not valid");
+    if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= MO_BOX_ID_MAX) {
+        (void)mo_fail(e, MO_EINVAL, "box: the id is not valid");
+        return NULL;
+    }
     s = mo_new(struct removal);
-    if (!s)
-        return mo_fail(e, MO_ENOMEM, "box");
+    if (!s) {
+        (void)mo_fail(e, MO_ENOMEM, "box");
+        return NULL;
+    }
     *s = (struct removal){.d = mo_docker_of(bs), .done = done, .ctx = ctx};
     mo_timer_init(&s->timer, on_again);
     (void)snprintf(s->id, sizeof(s->id), "%s", id);
+    return s;
+}
+
+int mo_docker_remove_one(struct mo_boxes *bs, const char *id, mo_done_fn *done,
+                         void *ctx, struct mo_err *e)
+{
+    struct removal *s = removal_new(bs, id, done, ctx, e);
+    int rc;
+
+    if (!s)
+        return e ? e->code : MO_EINVAL;
     rc = removal_ask(s, e);
+    if (rc < 0)
+        mo_free(s);
+    return rc;
+}
+
+/* Its labels name its network. If it is not there, that is found by the sweep.
+ */
+static void on_described(void *ctx, const struct mo_engine_reply *r,
+                         const struct mo_err *why)
+{
+    struct removal *s = ctx;
+    char id[MO_BOX_ID_MAX];
+    struct mo_err e;
+
+    if (!why)
+        (void)mo_docker_net_read_label(
+            mo_json_get(mo_json_get(r->json, "Config"), "Labels"), s->key, id);
+    if (removal_ask(s, &e) == 0)
+        return;
+    s->done(s->ctx, &e);
+    mo_free(s);
+}
+
+int mo_docker_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
+                     void *ctx, struct mo_err *e)
+{
+    char path[128];
+    struct mo_engine_req req = {.path = path};
+    struct removal *s = removal_new(bs, id, done, ctx, e);
+    int rc;
+
+    if (!s)
+        return e ? e->code : MO_EINVAL;
+    (void)snprintf(path, sizeof(path), "/containers/%s/json", id);
+    rc = mo_engine_ask(s->d->en, &req, on_described, s, NULL, e);
     if (rc < 0)
         mo_free(s);
     return rc;

@@ -1,7 +1,8 @@
 /* docker_box.c - the life of one docker box.
  *
- * wait for the engine -> (look at the image) -> create -> inspect and attach
- * -> start -> up -> something ended -> inspect says what -> remove -> down.
+ * wait for the engine -> (look at the image) -> (make the network) -> create
+ * -> inspect and attach -> start -> up -> something ended -> inspect says what
+ * -> remove -> down.
  *
  * A container that does not agree with what was asked is removed before it
  * was ever started. The way from up to down is docker_end.c. */
@@ -15,9 +16,10 @@
 void mo_docker_move(struct dk_box *b, enum dk_step to)
 {
     static const uint16_t legal[] = {
-        [DK_WAITING] = MO_TO(DK_LOOKING) | MO_TO(DK_CREATING) |
-                       MO_TO(DK_CHECKING) | MO_TO(DK_DONE),
-        [DK_LOOKING] = MO_TO(DK_CREATING) | MO_TO(DK_DONE),
+        [DK_WAITING] = MO_TO(DK_LOOKING) | MO_TO(DK_NETWORK) |
+                       MO_TO(DK_CREATING) | MO_TO(DK_CHECKING) | MO_TO(DK_DONE),
+        [DK_LOOKING] = MO_TO(DK_NETWORK) | MO_TO(DK_CREATING) | MO_TO(DK_DONE),
+        [DK_NETWORK] = MO_TO(DK_CREATING) | MO_TO(DK_DONE),
         [DK_CREATING] = MO_TO(DK_WAITING) | MO_TO(DK_CREATING) |
                         MO_TO(DK_CHECKING) | MO_TO(DK_FINDING) |
                         MO_TO(DK_REMOVING) | MO_TO(DK_DONE),
@@ -49,6 +51,12 @@ int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
                   const char *tail, mo_engine_done *done, struct mo_err *e)
 {
     return ask_engine(b, method, what, tail, mo_span(NULL, 0), done, e);
+}
+
+int mo_docker_post(struct dk_box *b, const char *tail, struct mo_span body,
+                   mo_engine_done *done, struct mo_err *e)
+{
+    return ask_engine(b, "POST", "", tail, body, done, e);
 }
 
 void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
@@ -99,6 +107,10 @@ static void start_container(struct dk_box *b)
 
     if (b->attaching || b->call)
         return;
+    if (mo_docker_net_relay(b, b->session, &e) < 0) {
+        mo_docker_give_up(b, &e);
+        return;
+    }
     if (b->adopted) {
         report_up(b);
         return;
@@ -139,14 +151,21 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
     struct dk *d = mo_docker_of_box(b);
     struct mo_json labels =
         mo_json_get(mo_json_get(inspect, "Config"), "Labels");
+    bool network = mo_docker_net_read_label(labels, b->net.key, b->net.id);
     struct mo_ctr c = {.flavour =
                            d->facts.podman ? MO_CTR_PODMAN : MO_CTR_DOCKER,
-                       .seccomp = mo_buf_cstr(&d->seccomp)};
+                       .seccomp = mo_buf_cstr(&d->seccomp[network]),
+                       .network = network ? b->net.id : NULL};
 
+    (void)mo_json_str_copy(mo_json_get(labels, "mo.session"), b->session,
+                           sizeof(b->session));
     if (!mo_json_str_eq(mo_json_get(labels, "mo.store"),
-                        mo_span_cstr(d->store)))
+                        mo_span_cstr(d->store))) {
+        b->net.key[0] = '\0';
         return mo_fail(e, MO_EPOLICY, "box %s is not one of ours", b->id);
+    }
     b->made = true;
+    b->net.made = network;
     if (!mo_json_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
     if (mo_docker_binds(&b->arena, d->mounts, NULL, &c, e) < 0)
@@ -174,6 +193,27 @@ static void on_unpaused(void *ctx, const struct mo_engine_reply *r,
         mo_docker_give_up(b, &e);
 }
 
+/* The box is ours, and its network is there. */
+static int continue_adoption(struct dk_box *b, struct mo_err *e)
+{
+    if (b->paused)
+        return mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, e);
+    return attach_box(b, e);
+}
+
+static void on_found(struct dk_box *b, struct mo_json inspect)
+{
+    struct mo_err e;
+    int rc = check_adopted(b, inspect, &e);
+
+    b->paused = mo_json_flag(mo_json_get(inspect, "State"), "Paused");
+    if (rc == 0 && !b->stopping)
+        rc = b->net.key[0] ? mo_docker_net_find(b, &e)
+                           : continue_adoption(b, &e);
+    if (rc < 0 || b->stopping)
+        mo_docker_give_up(b, &e);
+}
+
 static void on_inspected(void *ctx, const struct mo_engine_reply *r,
                          const struct mo_err *why)
 {
@@ -182,15 +222,13 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
     int rc;
 
     b->call = NULL;
+    if (b->adopted && !why) {
+        on_found(b, r->json);
+        return;
+    }
     if (why) {
         e = *why;
         rc = e.code;
-    } else if (b->adopted) {
-        rc = check_adopted(b, r->json, &e);
-        if (rc == 0 && mo_json_flag(mo_json_get(r->json, "State"), "Paused"))
-            rc = mo_docker_ask(b, "POST", b->id, "/unpause", on_unpaused, &e);
-        else if (rc == 0)
-            rc = attach_box(b, &e);
     } else {
         rc = mo_ctr_compare(&b->ctr, r->json, &e);
     }
@@ -312,11 +350,57 @@ static void create_container(struct dk_box *b)
         mo_docker_give_up(b, &e);
 }
 
+/* --- the network --------------------------------------------------------- */
+
+static bool wants_network(const struct dk_box *b)
+{
+    return b->spec.network && *b->spec.network;
+}
+
+/* Our image is gone: it is loaded for the next box. */
+void mo_docker_net_up(struct dk_box *b, const struct mo_err *why)
+{
+    struct mo_err e;
+
+    if (why && why->code == MO_ENOTFOUND && !b->adopted)
+        mo_docker_of_box(b)->image_ok = false;
+    if (why || b->stopping)
+        mo_docker_give_up(b, why);
+    else if (!b->adopted)
+        create_container(b);
+    else if (continue_adoption(b, &e) < 0)
+        mo_docker_give_up(b, &e);
+}
+
+static void prepare_container(struct dk_box *b)
+{
+    struct mo_err e;
+
+    if (!wants_network(b)) {
+        create_container(b);
+        return;
+    }
+    mo_docker_move(b, DK_NETWORK);
+    if (mo_docker_net_start(b, &e) < 0)
+        mo_docker_give_up(b, &e);
+}
+
 /* --- a foreign image ----------------------------------------------------- */
+
+/* What an image was scanned for. */
+static struct mo_span scan_key(const struct dk_box *b,
+                               char out[MO_IMAGE_ID_MAX + 8])
+{
+    int n = snprintf(out, MO_IMAGE_ID_MAX + 8, "%s%s", b->image->id,
+                     b->image->network ? " network" : "");
+
+    return mo_span(out, (size_t)n);
+}
 
 static void on_scanned(void *ctx, const struct mo_err *why)
 {
     struct dk_box *b = ctx;
+    char key[MO_IMAGE_ID_MAX + 8];
     struct mo_err e;
 
     b->call = NULL;
@@ -329,28 +413,36 @@ static void on_scanned(void *ctx, const struct mo_err *why)
         return;
     }
     /* A full map: the image is scanned again next time. */
-    (void)mo_map_put(&mo_docker_of_box(b)->clean, mo_span_cstr(b->image->id),
-                     b->b.bs, NULL);
-    create_container(b);
+    (void)mo_map_put(&mo_docker_of_box(b)->clean, scan_key(b, key), b->b.bs,
+                     NULL);
+    prepare_container(b);
 }
 
 static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
 {
     struct dk_box *b = ctx;
     struct dk *d = mo_docker_of_box(b);
+    char key[MO_IMAGE_ID_MAX + 8];
     struct mo_err e;
 
     b->call = NULL;
     b->image = im;
+    if (im)
+        im->network = wants_network(b);
     if (b->stopping || why)
         mo_docker_give_up(b, why);
-    else if (mo_map_get(&d->clean, mo_span_cstr(im->id)))
-        create_container(b);
+    else if (mo_map_get(&d->clean, scan_key(b, key)))
+        prepare_container(b);
     else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
         mo_docker_give_up(b, &e);
 }
 
 /* --- beginning ----------------------------------------------------------- */
+
+static bool has_image(const struct dk_box *b)
+{
+    return b->spec.image && *b->spec.image;
+}
 
 static void on_engine(struct dk_wait *w, const struct mo_err *why)
 {
@@ -361,8 +453,8 @@ static void on_engine(struct dk_wait *w, const struct mo_err *why)
         mo_docker_give_up(b, why);
     } else if (b->adopted) {
         check_container(b);
-    } else if (b->wait.image) {
-        create_container(b);
+    } else if (!has_image(b)) {
+        prepare_container(b);
     } else {
         mo_docker_move(b, DK_LOOKING);
         if (mo_image_look(mo_docker_of_box(b)->en, b->spec.image, on_looked, b,
@@ -377,6 +469,7 @@ static void begin_box(struct dk_box *b)
     b->wait.go = on_engine;
     mo_list_init(&b->wait.node);
     mo_timer_init(&b->timer, NULL);
+    mo_timer_init(&b->net.timer, NULL);
     mo_later_init(&b->later, mo_docker_box_later);
     mo_docker_wait(mo_docker_of_box(b), &b->wait);
 }
@@ -386,21 +479,25 @@ int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
 {
     struct dk_box *b = mo_docker_box_of(box);
 
-    if (spec->network && *spec->network)
-        return mo_fail(e, MO_EINVAL,
-                       "network: not yet for docker boxes; use the native "
-                       "driver, or \"network\": \"none\"");
+    int rc;
+
     if (spec->installed)
         return mo_fail(e, MO_EINVAL,
                        "a server of `mcp install` runs in a native box only: "
                        "set 'sandbox' to native");
     mo_arena_init(&b->arena, DK_ARENA_MAX);
-    if (mo_box_spec_copy(&b->arena, spec, &b->spec) < 0) {
+    mo_box_net_init(&b->net.net, box->bs);
+    rc = mo_box_net_want(&b->net.net, spec->network, e);
+    if (rc == 0 && mo_box_spec_copy(&b->arena, spec, &b->spec) < 0)
+        rc = mo_fail(e, MO_ENOMEM, "box");
+    if (rc < 0) {
+        (void)mo_box_net_close(&b->net.net, NULL, NULL); /* its policy */
         mo_arena_fini(&b->arena);
-        return mo_fail(e, MO_ENOMEM, "box");
+        return rc;
     }
+    mo_box_net_claim(&b->net.net, spec);
     b->warm = warm;
-    b->wait.image = !b->spec.image || !b->spec.image[0];
+    b->wait.image = !has_image(b) || wants_network(b);
     begin_box(b);
     return 0;
 }
@@ -408,9 +505,14 @@ int mo_docker_box_start(struct mo_box *box, const struct mo_box_spec *spec,
 int mo_docker_box_adopt(struct mo_box *box, const char *id, struct mo_err *e)
 {
     struct dk_box *b = mo_docker_box_of(box);
+    int rc;
 
     if (!mo_engine_is_name(mo_span_cstr(id)) || strlen(id) >= sizeof(b->id))
         return mo_fail(e, MO_EINVAL, "box: the id is not valid");
+    mo_box_net_init(&b->net.net, box->bs);
+    rc = mo_box_net_want(&b->net.net, mo_docker_of(box->bs)->network, e);
+    if (rc < 0)
+        return rc;
     mo_arena_init(&b->arena, DK_ARENA_MAX);
     (void)snprintf(b->id, sizeof(b->id), "%s", id);
     b->adopted = true;
@@ -424,7 +526,8 @@ static void on_patience(struct mo_timer *t)
 {
     struct dk_box *b = mo_container_of(t, struct dk_box, timer);
 
-    if (b->call && (b->step == DK_CREATING || b->step == DK_STARTING))
+    if (b->call && (b->step == DK_CREATING || b->step == DK_STARTING ||
+                    b->step == DK_NETWORK))
         mo_engine_cancel(b->call);
 }
 
@@ -438,9 +541,11 @@ void mo_docker_box_stop(struct mo_box *box)
     if (b->stopping)
         return;
     b->stopping = true;
-    if (b->step == DK_UP || b->step == DK_WAITING) {
+    if (b->step == DK_UP || b->step == DK_WAITING ||
+        (b->net.waiting && !b->call)) {
         mo_loop_defer(mo_docker_of_box(b)->bs.loop, &b->later);
-    } else if (b->step == DK_CREATING || b->step == DK_STARTING) {
+    } else if (b->step == DK_CREATING || b->step == DK_STARTING ||
+               b->step == DK_NETWORK) {
         mo_docker_retry(b, on_patience, PATIENCE_MS);
     } else if (b->call && b->step < DK_FINDING) {
         mo_engine_cancel(b->call);
@@ -487,6 +592,6 @@ void mo_docker_box_park(struct mo_box *box)
 
 void mo_docker_box_claim(struct mo_box *box, const struct mo_box_spec *spec)
 {
-    (void)spec;
+    mo_box_net_claim(&mo_docker_box_of(box)->net.net, spec);
     set_paused(box, "unpause");
 }

@@ -57,11 +57,28 @@ static int fill_env(struct dk_box *b)
 
 /* --- program ------------------------------------------------------------- */
 
+/* Our toolbox with arguments. */
+static int fill_toolbox(struct dk_box *b, struct mo_err *e)
+{
+    const char **v =
+        mo_arena_zalloc(&b->arena, (MO_BOX_WORDS_MAX + 1) * sizeof(*v));
+
+    if (!v)
+        return mo_fail(e, MO_ENOMEM, "box");
+    v[0] = MO_IMAGE_TOOLBOX;
+    for (size_t i = 1; i < MO_BOX_WORDS_MAX && b->spec.argv[i]; i++)
+        v[i] = b->spec.argv[i];
+    b->ctr.argv = v;
+    return 0;
+}
+
 static int fill_program(struct dk_box *b, struct mo_err *e)
 {
     static const char *const toolbox[] = {MO_IMAGE_TOOLBOX, NULL};
 
     b->ctr.workdir = MO_CTR_WORKSPACE;
+    if (mo_box_spec_names_toolbox(&b->spec))
+        return fill_toolbox(b, e);
     if (b->spec.argv) {
         b->ctr.argv = b->spec.argv;
         return 0;
@@ -102,6 +119,11 @@ static int fill_labels(struct dk *d, struct dk_box *b)
     l[3] = (struct mo_ctr_label){"mo.expires", expires};
     l[4] = (struct mo_ctr_label){"mo.policy", policy};
     l[5] = (struct mo_ctr_label){"mo.warm", b->warm ? "1" : "0"};
+    l[6] = (struct mo_ctr_label){"mo.role", DK_ROLE_BOX};
+    if (b->net.key[0])
+        (void)snprintf(b->net.label, sizeof(b->net.label), "%s:%s", b->net.key,
+                       b->net.id);
+    l[7] = (struct mo_ctr_label){"mo.net", b->net.label};
     b->ctr.labels = l;
     b->ctr.nlabels = DK_LABELS;
     return 0;
@@ -117,7 +139,8 @@ int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
         .uid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
         .gid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
         .volumes = b->image ? b->image->volumes : NULL,
-        .seccomp = mo_buf_cstr(&d->seccomp),
+        .seccomp = mo_buf_cstr(&d->seccomp[b->net.key[0] != '\0']),
+        .network = b->net.key[0] ? b->net.id : NULL,
         .once = b->spec.with_us && !d->facts.podman,
         .memory = lim->memory,
         .workspace = lim->workspace,

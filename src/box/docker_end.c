@@ -24,15 +24,22 @@ static void close_streams(struct dk_box *b)
     mo_stream_close(b->io.err, NULL);
 }
 
-/* The last step of a box. */
+/* The container is gone or left alone: its network is next. */
 static void report_down(struct dk_box *b)
+{
+    mo_docker_move(b, DK_DONE);
+    if (b->io.split)
+        mo_split_forget(mo_take_ptr(&b->io.split));
+    close_streams(b);
+    mo_docker_net_end(b, b->end.cause == MO_BOX_LET_GO ||
+                             b->end.cause == MO_BOX_ENGINE_GONE);
+}
+
+/* The last step of a box. */
+void mo_docker_net_gone(struct dk_box *b)
 {
     struct dk *d = mo_docker_of_box(b);
 
-    mo_docker_move(b, DK_DONE);
-    if (b->io.split)
-        mo_split_forget(b->io.split);
-    close_streams(b);
     mo_timer_stop(d->bs.loop, &b->timer);
     mo_later_cancel(&b->later);
     mo_list_del(&b->wait.node);
@@ -78,7 +85,7 @@ static void start_remove(struct dk_box *b)
     struct mo_err e;
 
     mo_docker_move(b, DK_REMOVING);
-    if (mo_docker_remove(b->b.bs, b->id, on_removed, b, &e) < 0)
+    if (mo_docker_remove_one(b->b.bs, b->id, on_removed, b, &e) < 0)
         engine_gone(b, &e);
 }
 
@@ -288,8 +295,9 @@ void mo_docker_box_later(struct mo_later *l)
         start_remove(b);
     } else if (b->step == DK_UP) {
         judge_end(b);
-    } else if (b->step == DK_WAITING && b->stopping) {
-        mo_docker_give_up(b, NULL);
+    } else if (b->stopping && (b->step == DK_WAITING || b->net.waiting)) {
+        mo_docker_net_cancel(b);
+        mo_docker_give_up(b, mo_error(MO_ECANCELED, "stopped"));
     }
 }
 

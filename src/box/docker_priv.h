@@ -3,7 +3,8 @@
  * docker.c has the engine: connected when first needed and again after it was
  * away, our image in it, its events. docker_box.c is the life of one box,
  * docker_end.c its end, docker_ctr.c the container it asks for, docker_mounts.c
- * the host's folders in it, docker_ask.c the queries about boxes.
+ * the host's folders in it, docker_net.c its network, docker_ask.c the queries
+ * about boxes.
  *
  * Invariants:
  *  1. Only mo_docker_move() writes a box's step.
@@ -15,7 +16,9 @@
 #define MO_BOX_DOCKER_PRIV_H
 
 #include "base/map.h"
+#include "box/box_net.h"
 #include "box/driver.h"
+#include "box/net_socket.h"
 #include "engine/ctr.h"
 #include "engine/engine.h"
 #include "engine/image.h"
@@ -26,8 +29,16 @@
 #define DK_NAME_MAX   32
 #define DK_CLEAN_MAX  256 /* foreign images that passed the scan */
 #define DK_ARENA_MAX  ((size_t)512 * 1024)
-#define DK_LABELS     6
+#define DK_LABELS     8
 #define DK_SLOT_TRIES 32
+
+/* Containers of ours, in the label mo.role. */
+#define DK_ROLE_BOX "box"
+#define DK_ROLE_NET "network"
+
+#define DK_NET_KEY_MAX   17 /* bytes, NUL included */
+#define DK_NET_PATH_MAX  4096
+#define DK_NET_LABEL_MAX (DK_NET_KEY_MAX + MO_BOX_ID_MAX)
 
 /* Waits until the engine is connected (and has our image); go() once. */
 struct dk_wait {
@@ -42,11 +53,13 @@ struct dk {
     struct mo_watch *watch;
     struct mo_engine_facts facts;
     char *store, *instance, *dir;
-    struct mo_span toolbox;
+    struct mo_span toolbox, launcher;
     const struct mo_host_guard *guard; /* or NULL */
     const char *const *mounts;         /* of adopted boxes, or NULL */
+    char *network;                     /* of boxes that are adopted; "": none */
     struct mo_image_tar image;         /* tar is empty once the engine has it */
-    struct mo_buf seccomp;             /* the profile, or (podman) its path */
+    struct mo_buf seccomp[2]; /* the profile, or (podman) its path; [1]: of
+                                 boxes with a network */
     bool greeted, greeting, image_ok, image_asked;
     struct mo_list waiting;
     struct mo_later later;
@@ -57,6 +70,7 @@ struct dk {
 enum dk_step {
     DK_WAITING,  /* for the engine, for our image */
     DK_LOOKING,  /* scanning a foreign image */
+    DK_NETWORK,  /* making the network */
     DK_CREATING, /* create */
     DK_CHECKING, /* inspect and attach */
     DK_STARTING, /* start */
@@ -65,6 +79,24 @@ enum dk_step {
     DK_FINDING,  /* does the container exist? */
     DK_REMOVING, /* remove */
     DK_DONE,     /* mo_box_down() is next */
+};
+
+/* The network of a box (docker_net.c). */
+struct dk_net {
+    char key[DK_NET_KEY_MAX]; /* "": there is none */
+    char id[MO_BOX_ID_MAX];   /* of the network container, once it is known */
+    bool made;                /* that may exist, under its id or its name */
+    bool waiting, started, keep;
+    struct mo_timer timer; /* while waiting */
+    struct mo_net_socket *socket;
+    struct mo_err failed; /* code 0: not */
+    int fds[MO_NET_SOCKETS_MAX];
+    size_t nfds;
+    struct mo_box_net net;
+    const char *argv[5];
+    struct mo_ctr_label labels[4];
+    char label[DK_NET_LABEL_MAX]; /* of the box: "KEY:ID" */
+    char ports[MO_BOX_PORTS_MAX], path[DK_NET_PATH_MAX];
 };
 
 struct dk_box {
@@ -76,6 +108,7 @@ struct dk_box {
     struct mo_image *image; /* foreign; NULL: ours */
     struct mo_ctr ctr;
     struct mo_host_inode *inodes; /* of ctr.binds, as they were judged */
+    struct dk_net net;
     struct mo_engine_call *call, *attaching;
     struct mo_split_io io; /* split: NULL once it has ended */
     struct mo_timer timer; /* next attempt */
@@ -83,8 +116,10 @@ struct dk_box {
     struct mo_err why;     /* code 0: none */
     struct mo_box_end end;
     char id[MO_BOX_ID_MAX], name[DK_NAME_MAX];
-    int slot; /* -1: none */
+    char session[MO_BOX_LABEL_MAX]; /* of an adopted one */
+    int slot;                       /* -1: none */
     unsigned tries, looks;
+    bool paused; /* an adopted one was, when it was found */
     bool adopted, warm, made, stopping, letting_go, has_end;
     bool streams_ours; /* io's streams are still ours */
     bool eof, broken;  /* the attach has ended; with a broken frame */
@@ -132,6 +167,11 @@ void mo_docker_move(struct dk_box *b, enum dk_step to);
 /* Asks for "/containers/" what tail; the call is b->call. */
 int mo_docker_ask(struct dk_box *b, const char *method, const char *what,
                   const char *tail, mo_engine_done *done, struct mo_err *e);
+/* POST "/containers/" tail with a body. */
+int mo_docker_post(struct dk_box *b, const char *tail, struct mo_span body,
+                   mo_engine_done *done, struct mo_err *e);
+/* The network is there, or not. */
+void mo_docker_net_up(struct dk_box *b, const struct mo_err *why);
 void mo_docker_retry(struct dk_box *b, void (*fire)(struct mo_timer *t),
                      uint64_t ms);
 
@@ -146,7 +186,32 @@ void mo_docker_give_up(struct dk_box *b, const struct mo_err *why);
 /* Removes what is left of the container, then reports the end. */
 void mo_docker_wind_up(struct dk_box *b);
 
+void mo_docker_net_gone(struct dk_box *b); /* answers mo_docker_net_end() */
+
+/* docker_net.c */
+/* Starts the network container; mo_docker_net_up() later. */
+int mo_docker_net_start(struct dk_box *b, struct mo_err *e);
+/* Gets the sockets of an adopted box's; mo_docker_net_up() later. */
+int mo_docker_net_find(struct dk_box *b, struct mo_err *e);
+void mo_docker_net_cancel(struct dk_box *b); /* no mo_docker_net_up() */
+/* Begins to relay, if there is a network. */
+int mo_docker_net_relay(struct dk_box *b, const char *session,
+                        struct mo_err *e);
+/* Ends the relay and removes the network container, unless it is to be kept.
+ * mo_docker_net_gone() once, maybe at once. */
+void mo_docker_net_end(struct dk_box *b, bool keep);
+/* Reads a box's labels. False: it has no network. */
+bool mo_docker_net_read_label(struct mo_json labels, char key[DK_NET_KEY_MAX],
+                              char id[MO_BOX_ID_MAX]);
+/* The same for the labels of a network container. */
+bool mo_docker_net_read_key(struct mo_json labels, char key[DK_NET_KEY_MAX]);
+void mo_docker_net_name(const char *key, char out[DK_NAME_MAX]);
+void mo_docker_net_rmdir(const struct dk *d, const char *key);
+
 /* docker_ask.c */
+/* Removes this container only, whatever it is. */
+int mo_docker_remove_one(struct mo_boxes *bs, const char *id, mo_done_fn *done,
+                         void *ctx, struct mo_err *e);
 int mo_docker_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
                     struct mo_err *e);
 int mo_docker_list(struct mo_boxes *bs, mo_box_rows_fn *done, void *ctx,

@@ -65,6 +65,8 @@ struct mo_boxes {
     struct mo_list boxes; /* all that exist */
     unsigned n;
     struct mo_box_pool pool;
+    mo_box_connection_fn *on_connection; /* as in the options */
+    void *connection_ctx;
     bool closing;
     mo_box_mounts_fn *on_mounts; /* or NULL */
     void *mounts_ctx;

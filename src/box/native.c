@@ -25,6 +25,8 @@
 #define SETTLE_MS 1000
 #define STATS_MAX 4 /* questions at a time */
 
+#define FIRST_SOCKET 3 /* of the network, among the keeper's descriptors */
+
 struct question {
     mo_box_stats_fn *done;
     void *ctx;
@@ -40,7 +42,7 @@ struct nbox {
     bool by_fd;
     int sock;
     struct mo_keeper_answer answer;
-    struct mo_native_net net;
+    struct mo_box_net net;
     int rc;
     struct mo_err err; /* end.why points here, or is NULL */
 
@@ -77,7 +79,7 @@ static void report_down(struct nbox *n)
     mo_close_fd(&n->tail[1]);
     mo_buf_wipe(&n->frame);
     mo_buf_fini(&n->in);
-    if (!mo_native_net_close(&n->net, report_gone, n))
+    if (!mo_box_net_close(&n->net, report_gone, n))
         report_gone(n);
 }
 
@@ -289,6 +291,16 @@ static int open_streams(struct nbox *n, struct mo_box_io *io)
     return rc;
 }
 
+/* Its sockets are behind the pipes. */
+static int open_network(struct nbox *n)
+{
+    const struct mo_boxdesc *d = &n->answer.m.u.desc;
+
+    return mo_box_net_open(&n->net, d->id, d->session,
+                           n->answer.fds + FIRST_SOCKET,
+                           n->answer.m.fds - FIRST_SOCKET, &n->err);
+}
+
 /* The keeper was found, but its program has ended. */
 static void found_ended(struct nbox *n)
 {
@@ -309,8 +321,7 @@ static void come_up(struct nbox *n)
         tell_plain(n, MO_BOXMSG_KILL);
     } else if (n->answer.m.fds < 3) {
         found_ended(n);
-    } else if (mo_native_net_open(&n->net, &n->answer, &n->err) < 0 ||
-               open_streams(n, &io) < 0) {
+    } else if (open_network(n) < 0 || open_streams(n, &io) < 0) {
         end_with(n, MO_BOX_REFUSED, &n->err);
         tell_plain(n, MO_BOXMSG_KILL);
         mo_stream_finish(n->ctl, STOP_MS);
@@ -359,7 +370,7 @@ static void nbox_init(struct nbox *n)
     n->sock = n->tail[0] = n->tail[1] = -1;
     for (int i = 0; i < MO_BOXMSG_FDS_MAX; i++)
         n->answer.fds[i] = -1;
-    mo_native_net_init(&n->net, native_of(n->box.bs));
+    mo_box_net_init(&n->net, n->box.bs);
     mo_buf_init(&n->frame, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
     mo_buf_init(&n->in, MO_BOXMSG_HEAD + MO_BOXMSG_MAX + 65536);
     mo_buf_init(&n->answer.bytes, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
@@ -378,7 +389,7 @@ static int submit_birth(struct nbox *n, const struct mo_boxmsg *m,
     n->busy = rc == 0;
     if (rc < 0) {
         mo_buf_wipe(&n->frame);
-        (void)mo_native_net_close(&n->net, NULL, NULL); /* its policy */
+        (void)mo_box_net_close(&n->net, NULL, NULL); /* its policy */
     }
     return rc;
 }
@@ -399,9 +410,9 @@ static int bear_box(struct mo_box *b, const char *id,
     rc = mo_native_request(native_of(b->bs), spec,
                            id ? MO_BOXMSG_RESTART : MO_BOXMSG_START, &r, e);
     n->linger_ms = r.m.u.req.linger_ms;
-    mo_native_net_claim(&n->net, spec);
+    mo_box_net_claim(&n->net, spec);
     if (rc == 0)
-        rc = mo_native_net_want(&n->net, spec->network, e);
+        rc = mo_box_net_want(&n->net, spec->network, e);
     return rc ? rc : submit_birth(n, &r.m, e);
 }
 
@@ -422,7 +433,7 @@ static int nat_adopt(struct mo_box *b, const char *id, struct mo_err *e)
     n->linger_ms =
         MO_NATIVE_LINGER_MAX; /* its files are wanted whatever it was */
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
-    rc = mo_native_net_want(&n->net, native_of(b->bs)->network, e);
+    rc = mo_box_net_want(&n->net, native_of(b->bs)->network, e);
     return rc ? rc : submit_birth(n, &m, e);
 }
 
@@ -455,7 +466,7 @@ static void nat_claim(struct mo_box *b, const struct mo_box_spec *spec)
     struct mo_boxmsg m = {.type = MO_BOXMSG_LABEL};
 
     n->linger_ms = mo_native_linger(spec);
-    mo_native_net_claim(&n->net, spec);
+    mo_box_net_claim(&n->net, spec);
     m.u.label = (struct mo_boxlabel){
         .session = spec->session ? spec->session : "",
         .instance = native_of(b->bs)->instance,
@@ -590,8 +601,8 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     d->launcher = d->toolbox = -1;
     d->guard = o->guard;
-    d->on_connection = o->on_connection;
-    d->connection_ctx = o->connection_ctx;
+    d->bs.on_connection = o->on_connection;
+    d->bs.connection_ctx = o->connection_ctx;
     mo_boxes_setup(&d->bs, l, &ops);
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;

@@ -2,6 +2,7 @@
 #ifndef MO_BOX_NATIVE_PRIV_H
 #define MO_BOX_NATIVE_PRIV_H
 
+#include "box/box_net.h"
 #include "box/driver.h"
 #include "box/keeper.h"
 #include "loop/work.h"
@@ -18,8 +19,6 @@ struct native {
                               toolbox: or -1 */
     char *dir, *store, *instance, *network;
     const struct mo_host_guard *guard; /* or NULL */
-    mo_box_connection_fn *on_connection;
-    void *connection_ctx;
 };
 
 static inline struct native *native_of(struct mo_boxes *bs)
@@ -36,7 +35,7 @@ struct mo_native_req {
     struct mo_boxmsg m; /* texts: of the spec, the driver and this struct */
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
-    char ports[MO_BOXREQ_PORTS * sizeof("65535")];
+    char ports[MO_BOX_PORTS_MAX];
     char installed[MO_BOX_INSTALLED_MAX][MO_MOUNT_TEXT_MAX + 48];
     char mounts[MO_MOUNTS_MAX][MO_MOUNT_TEXT_MAX + 2 * (MO_U64_DIGITS + 1)];
 };
@@ -46,29 +45,6 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
                       enum mo_boxmsg_type type, struct mo_native_req *out,
                       struct mo_err *e);
 uint64_t mo_native_linger(const struct mo_box_spec *spec);
-
-/* --- native_net.c: the network of a box ---------------------------------- */
-
-struct mo_native_net {
-    struct native *d;
-    struct mo_egress_policy *policy; /* until the relay has it; NULL: none */
-    struct mo_egress *relay;         /* NULL: none */
-    char owner[MO_BOX_LABEL_MAX], id[MO_BOX_ID_MAX];
-};
-
-void mo_native_net_init(struct mo_native_net *x, struct native *d);
-/* Sets the policy. network: JSON; NULL or "": none. */
-int mo_native_net_want(struct mo_native_net *x, const char *network,
-                       struct mo_err *e);
-/* Sets the owner in records. */
-void mo_native_net_claim(struct mo_native_net *x,
-                         const struct mo_box_spec *spec);
-/* Takes the network's descriptors out of the answer and begins to relay. */
-int mo_native_net_open(struct mo_native_net *x, struct mo_keeper_answer *a,
-                       struct mo_err *e);
-/* gone(ctx) later, or false: there was nothing to close. */
-bool mo_native_net_close(struct mo_native_net *x, void (*gone)(void *ctx),
-                         void *ctx);
 
 /* --- native_ask.c: as the calls of box.h --------------------------------- */
 

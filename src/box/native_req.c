@@ -25,44 +25,20 @@ static void put_words(const char **to, size_t *n, const char *const *from)
 static int put_command(struct native *d, const struct mo_box_spec *spec,
                        struct mo_boxmsg *m, struct mo_err *e)
 {
-    static const char *const toolbox[] = {"mo-toolbox", NULL};
+    static const char *const toolbox[] = {MO_BOX_TOOLBOX, NULL};
     static const char *const env[] = {
         "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/workspace",
         "LANG=C.UTF-8", NULL};
     struct mo_boxreq *r = &m->u.req;
     size_t na = 0, ne = 0;
 
-    if (!spec->argv && d->toolbox < 0)
+    r->by_fd = spec->argv == NULL || mo_box_spec_names_toolbox(spec);
+    if (r->by_fd && d->toolbox < 0)
         return mo_fail(e, MO_EUNAVAIL, "box: this build carries no toolbox");
-    r->by_fd = spec->argv == NULL;
     m->fds = (unsigned)r->by_fd;
     put_words(r->argv, &na, spec->argv ? spec->argv : toolbox);
     put_words(r->env, &ne, env);
     put_words(r->env, &ne, spec->env);
-    return 0;
-}
-
-/* "80,443" */
-static int put_ports(const struct mo_box_spec *spec, struct mo_native_req *out,
-                     struct mo_err *e)
-{
-    mo_autobuf struct mo_buf b = {.max = sizeof(out->ports) - 1};
-    struct mo_egress_policy *p = NULL;
-    int rc;
-
-    out->ports[0] = '\0';
-    if (!spec->network || !*spec->network)
-        return 0;
-    rc = mo_egress_policy_read(mo_span_cstr(spec->network), &p, e);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < p->nports; i++)
-        mo_buf_printf(&b, "%s%u", i ? "," : "", p->ports[i]);
-    mo_egress_policy_free(p);
-    rc = mo_buf_err(&b);
-    if (rc < 0)
-        return mo_fail(e, rc, "network");
-    (void)snprintf(out->ports, sizeof(out->ports), "%s", mo_buf_cstr(&b));
     return 0;
 }
 
@@ -170,7 +146,7 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         .root = spec->image ? spec->image : "",
         .ports = out->ports,
     };
-    rc = put_ports(spec, out, e);
+    rc = mo_box_net_ports(spec->network, out->ports, e);
     if (rc == 0 && type == MO_BOXMSG_START)
         rc = put_mounts(d, spec, out, e);
     if (rc == 0 && type == MO_BOXMSG_START)

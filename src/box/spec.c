@@ -150,6 +150,12 @@ int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e)
     return check_network(s, e);
 }
 
+bool mo_box_spec_names_toolbox(const struct mo_box_spec *s)
+{
+    return s->argv && !(s->image && *s->image) &&
+           strcmp(s->argv[0], MO_BOX_TOOLBOX) == 0;
+}
+
 static bool same_text(const char *a, const char *b)
 {
     return strcmp(a ? a : "", b ? b : "") == 0;

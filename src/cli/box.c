@@ -232,7 +232,8 @@ static void start_box(struct run *r, const struct mo_box_drivers_opts *o,
     size_t n;
 
     spec.argv = argv;
-    spec.linger_ms = 0; /* the box is never adopted */
+    spec.linger_ms = 0;  /* the box is never adopted */
+    spec.with_us = true; /* else an engine ends the output with the input */
     v = mo_box_drivers_drivers(r->sandbox, &n);
     if (mo_box_start(v[0], &spec, &cb, r, &r->box, &r->m.why) == 0)
         mo_cmd_runtime_wait(&r->m);

@@ -439,20 +439,21 @@ static void emit_one_of(struct program *p, const uint32_t *v, uint8_t n)
     emit_ret(p, DENY);
 }
 
-/* socket(): SOCK_STREAM or SOCK_DGRAM of TCP, UDP or the default protocol. The
- * kernel loads modules for others. */
+/* SOCK_STREAM or SOCK_DGRAM of TCP, UDP or the default protocol. The kernel
+ * loads modules for others. */
+const uint32_t mo_seccomp_inet_families[2] = {INET4, INET6},
+               mo_seccomp_inet_types[2] = {1, 2},
+               mo_seccomp_inet_protocols[3] = {0, 6, 17};
+
 static void emit_inet(struct program *p)
 {
-    static const uint32_t families[] = {INET4, INET6}, types[] = {1, 2},
-                          protocols[] = {0, 6, 17};
-
     emit_load(p, OFFSET_ARG(0));
-    emit_one_of(p, families, MO_COUNT(families));
+    emit_one_of(p, mo_seccomp_inet_families, 2);
     emit_load(p, OFFSET_ARG(1));
-    emit_insn(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, TYPE_MASK);
-    emit_one_of(p, types, MO_COUNT(types));
+    emit_insn(p, BPF_ALU | BPF_AND | BPF_K, 0, 0, MO_SECCOMP_TYPE_MASK);
+    emit_one_of(p, mo_seccomp_inet_types, 2);
     emit_load(p, OFFSET_ARG(2));
-    emit_one_of(p, protocols, MO_COUNT(protocols));
+    emit_one_of(p, mo_seccomp_inet_protocols, 3);
     emit_ret(p, ALLOW);
 }
 

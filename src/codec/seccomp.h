@@ -68,7 +68,14 @@ extern const struct mo_seccomp_call mo_seccomp_clone3;
 size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, unsigned flags,
                       struct sock_filter out[MO_SECCOMP_BPF_MAX]);
 
-/* The profile as one JSON object, for the "seccomp=" of SecurityOpt. */
-int mo_seccomp_json(struct mo_buf *out);
+/* The profile as one JSON object, for the "seccomp=" of SecurityOpt. network:
+ * as above. */
+int mo_seccomp_json(bool network, struct mo_buf *out);
+
+/* What a box with a network may pass to socket() beside AF_UNIX: every
+ * combination of these. */
+#define MO_SECCOMP_TYPE_MASK 15u /* without SOCK_CLOEXEC and SOCK_NONBLOCK */
+extern const uint32_t mo_seccomp_inet_families[2], mo_seccomp_inet_types[2],
+    mo_seccomp_inet_protocols[3];
 
 #endif

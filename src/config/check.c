@@ -116,22 +116,7 @@ static void check_mcp_network(struct mo_config_load *l, struct mo_config_mcp *m)
                            "'%s' is only for servers in a box: set 'sandbox' "
                            "to native or docker",
                            path);
-    else if (m->network.allow.n && m->sandbox == MO_DRIVER_DOCKER)
-        mo_config_error_of(l, &m->network,
-                           "'%s': not yet for docker boxes; set 'sandbox' to "
-                           "native",
-                           path);
     check_network(l, &m->network, path);
-}
-
-static void check_session_network(struct mo_config_load *l,
-                                  struct mo_config_sandbox *s)
-{
-    if (s->network.allow.n && s->driver == MO_DRIVER_DOCKER)
-        mo_config_error_of(l, &s->network,
-                           "'sandbox.network': not yet for docker boxes; set "
-                           "'sandbox.driver' to native");
-    check_network(l, &s->network, "sandbox.network");
 }
 
 /* --- folders of the host in boxes ----------------------------------------- */
@@ -232,7 +217,7 @@ void mo_config_check(struct mo_config_load *l)
         if (c->mcp.v[i].name)
             check_mcp(l, &c->mcp.v[i]);
     }
-    check_session_network(l, &l->cfg->sandbox);
+    check_network(l, &l->cfg->sandbox.network, "sandbox.network");
     check_mounts(l, &l->cfg->sandbox.mounts, "sandbox.mounts");
     for (size_t i = 0; i < c->approvals.rules.n; i++) {
         const struct mo_config_rule *rule = &c->approvals.rules.v[i];

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "connect/box_drivers.h"
+#include "connect/probe_hosts.h"
 
 #define MIB        ((uint64_t)1024 * 1024)
 #define OUTPUT_MAX ((size_t)64 * 1024)
@@ -26,9 +27,11 @@ static const struct mo_box_limits limits = {
 
 /* The shell lines succeed if the control holds. The last two use up memory and
  * processes, so nothing can run after them. */
-static const struct {
+struct control {
     const char *name, *promise, *test;
-} controls[] = {
+};
+
+static const struct control controls[] = {
     {"user", "runs as a user of its own, not root", "[ \"$(id -u)\" != 0 ]"},
     {"capabilities", "has no capability, and can get none",
      "[ \"$(grep -c '^Cap[IPEBA].*:.*0000000000000000$' /proc/self/status)\" "
@@ -70,12 +73,25 @@ static const struct {
      "! (i=0; while [ $i -lt 40 ]; do sleep 9 & i=$((i+1)); done)"},
 };
 
+/* Tried by the toolbox (toolbox/network_check.c) in a second box, which has a
+ * network. */
+static const struct control net_controls[] = {
+    {"allowed host", "is resolved and reached", NULL},
+    {"other names", "do not exist", NULL},
+    {"addresses", "that were not named are refused", NULL},
+    {"private ranges", "and metadata addresses are refused", NULL},
+    {"other ports", "are refused", NULL},
+    {"UDP", "goes nowhere, but to the box's name server", NULL},
+    {"TLS names", "other than the host's are refused", NULL},
+};
+
 struct probe {
     struct mo_loop *loop;
     const struct mo_config *cfg;
     mo_box_probe_fn *row;
     void *ctx;
     struct mo_box_drivers *sandbox;
+    struct mo_probe_hosts *hosts;
     struct mo_box *box;
     struct mo_stream *io, *err;
     struct mo_buf out;
@@ -143,8 +159,8 @@ static void on_gone(void *ctx, const struct mo_box_end *end)
     p->gone = true;
     p->box = NULL;
     if (end->cause == MO_BOX_REFUSED || end->cause == MO_BOX_ENGINE_GONE)
-        (void)mo_fail(&p->why, MO_EUNAVAIL, "%s: %s",
-                      mo_box_cause_name(end->cause),
+        (void)mo_fail(&p->why, end->why ? end->why->code : MO_EUNAVAIL,
+                      "%s: %s", mo_box_cause_name(end->cause),
                       end->why ? end->why->msg : "");
     check_done(p);
 }
@@ -164,20 +180,16 @@ static void put_script(struct mo_buf *b)
                       controls[i].test, controls[i].name, controls[i].name);
 }
 
-static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
+static int run_box(struct probe *p, struct mo_boxes *bs,
+                   const struct mo_box_spec *spec, struct mo_err *e)
 {
     static const struct mo_box_cb cb = {on_ready, on_gone};
-    const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
-    struct mo_box_spec spec = {.limits = limits, .session = "", .argv = argv};
-    mo_autobuf struct mo_buf script = {.max = SCRIPT_MAX};
     int rc;
 
-    put_script(&script);
-    argv[2] = mo_buf_cstr(&script);
     p->done = p->gone = false;
     mo_err_clear(&p->why);
     mo_buf_reset(&p->out);
-    rc = mo_box_start(bs, &spec, &cb, p, &p->box, e);
+    rc = mo_box_start(bs, spec, &cb, p, &p->box, e);
     if (rc == 0 && !mo_loop_until(p->loop, is_done, p, PROBE_MS) && p->box) {
         mo_box_stop(p->box);
         (void)mo_loop_until(p->loop, is_done, p, CLOSE_MS);
@@ -185,6 +197,34 @@ static int run_box(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
     if (rc == 0 && p->why.code)
         rc = mo_fail(e, p->why.code, "%s", p->why.msg);
     return rc;
+}
+
+static int run_script(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
+{
+    const char *argv[] = {"/bin/sh", "-c", NULL, NULL};
+    struct mo_box_spec spec = {.limits = limits, .session = "", .argv = argv};
+    mo_autobuf struct mo_buf script = {.max = SCRIPT_MAX};
+
+    put_script(&script);
+    argv[2] = mo_buf_cstr(&script);
+    return run_box(p, bs, &spec, e);
+}
+
+static int run_network(struct probe *p, struct mo_boxes *bs, struct mo_err *e)
+{
+    char port[8], closed[8], network[96];
+    const char *argv[] = {MO_BOX_TOOLBOX, "--check-network", port, closed,
+                          NULL};
+    struct mo_box_spec spec = {
+        .limits = limits, .session = "", .argv = argv, .network = network};
+
+    mo_probe_hosts_reset(p->hosts);
+    (void)snprintf(port, sizeof(port), "%u", mo_probe_hosts_port(p->hosts));
+    (void)snprintf(closed, sizeof(closed), "%u",
+                   mo_probe_hosts_closed(p->hosts));
+    (void)snprintf(network, sizeof(network),
+                   "{\"allow\":[\"" MO_PROBE_ALLOWED "=127.0.0.1:%s\"]}", port);
+    return run_box(p, bs, &spec, e);
 }
 
 /* --- all drivers ---------------------------------------------------------- */
@@ -201,13 +241,14 @@ static char verdict(struct mo_span out, const char *name)
     return 0;
 }
 
-static void report(struct probe *p, const char *driver)
+static void report(struct probe *p, const char *driver,
+                   const struct control *of, size_t n)
 {
-    for (size_t i = 0; i < MO_COUNT(controls); i++) {
-        char v = verdict(mo_buf_view(&p->out), controls[i].name);
+    for (size_t i = 0; i < n; i++) {
+        char v = verdict(mo_buf_view(&p->out), of[i].name);
         struct mo_box_probe_row r = {.driver = driver,
-                                     .control = controls[i].name,
-                                     .promise = controls[i].promise,
+                                     .control = of[i].name,
+                                     .promise = of[i].promise,
                                      .pass = v == '+'};
 
         if (!v)
@@ -231,6 +272,27 @@ static bool is_asked_for(const struct probe *p, const char *driver)
                        (native ? MO_DRIVER_NATIVE : MO_DRIVER_DOCKER);
 }
 
+/* A driver that gives boxes no network breaks no promise. */
+static void probe_network(struct probe *p, struct mo_boxes *bs)
+{
+    struct mo_box_probe_row r = {.driver = mo_boxes_driver(bs),
+                                 .control = "hosts",
+                                 .promise = "can be allowed to a box"};
+    struct mo_err e = {0};
+
+    r.pass = run_network(p, bs, &e) == 0;
+    r.absent = e.code == MO_EINVAL;
+    (void)snprintf(r.detail, sizeof(r.detail), "%s", e.msg);
+    p->row(p->ctx, &r);
+    if (!r.pass)
+        return;
+    report(p, r.driver, net_controls, MO_COUNT(net_controls));
+    r.control = "other traffic";
+    r.promise = "has not left the box";
+    r.pass = mo_probe_hosts_alone(p->hosts);
+    p->row(p->ctx, &r);
+}
+
 static void probe_driver(struct probe *p, size_t i)
 {
     const struct mo_boxes_ready *ready = mo_box_drivers_ready(p->sandbox, i);
@@ -242,7 +304,7 @@ static void probe_driver(struct probe *p, size_t i)
 
     v = mo_box_drivers_drivers(p->sandbox, &n);
     r.driver = mo_boxes_driver(v[i]);
-    if (ready->ok && run_box(p, v[i], &e) < 0)
+    if (ready->ok && run_script(p, v[i], &e) < 0)
         r.pass = false;
     r.absent = !ready->ok && !is_asked_for(p, r.driver);
     (void)snprintf(r.detail, sizeof(r.detail), "%s",
@@ -250,8 +312,10 @@ static void probe_driver(struct probe *p, size_t i)
                    : ready->ok ? ready->what
                                : ready->why);
     p->row(p->ctx, &r);
-    if (r.pass)
-        report(p, r.driver);
+    if (!r.pass)
+        return;
+    report(p, r.driver, controls, MO_COUNT(controls));
+    probe_network(p, v[i]);
 }
 
 static void on_sandbox(void *ctx, struct mo_box_drivers *sb,
@@ -286,13 +350,15 @@ int mo_box_probe(struct mo_loop *l, const struct mo_config *cfg,
     if (!p.sandbox)
         return mo_fail(e, p.why.code, "%s", p.why.msg);
     mo_buf_init(&p.out, OUTPUT_MAX);
+    rc = mo_probe_hosts_open(l, &p.hosts, e);
     (void)mo_box_drivers_drivers(p.sandbox, &n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; rc == 0 && i < n; i++)
         probe_driver(&p, i);
+    mo_probe_hosts_close(p.hosts);
     mo_buf_fini(&p.out);
     p.done = false;
     mo_box_drivers_close(p.sandbox, on_closed, &p);
     while (!mo_loop_until(l, is_done, &p, PROBE_MS))
         continue;
-    return 0;
+    return rc;
 }

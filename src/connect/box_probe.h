@@ -1,10 +1,12 @@
 /* box_probe.h - tests the isolation of a box from inside it.
  *
- * Starts one small box per driver. A shell script in the box tries everything
- * that a box must prevent and prints one result per control. The controls are a
- * table: name, description, and the shell lines that succeed if the control
- * holds. The command `doctor --sandbox` uses this. The tests use an independent
- * checker that also observes the box from outside. */
+ * Starts two small boxes per driver. A shell script in the first tries
+ * everything that a box must prevent and prints one result per control. The
+ * controls are a table: name, description, and the shell lines that succeed if
+ * the control holds. The second box has a network with one allowed host; the
+ * toolbox in it tries to reach others (toolbox/network_check.h). The command
+ * `doctor --sandbox` uses this. The tests use an independent checker that also
+ * observes the box from outside. */
 #ifndef MO_CONNECT_BOX_PROBE_H
 #define MO_CONNECT_BOX_PROBE_H
 

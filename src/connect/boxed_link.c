@@ -377,9 +377,8 @@ static struct place *open_place(struct mo_boxed_link *all,
 /* False: the image's own command runs, or the toolbox. */
 static bool has_command(const struct mo_config_mcp *s)
 {
-    return s->args.n ||
-           (s->command &&
-            (s->image || strcmp(s->command, MO_BOXED_TOOLBOX) != 0));
+    return s->args.n || (s->command &&
+                         (s->image || strcmp(s->command, MO_BOX_TOOLBOX) != 0));
 }
 
 static int fill_spec(struct boxed *x, const struct mo_config *cfg,

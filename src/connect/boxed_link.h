@@ -19,9 +19,6 @@
 #include "connect/stderr_tail.h"
 #include "mcp/client/conn.h"
 
-/* Program in a box without an image: the toolbox embedded in this program. */
-#define MO_BOXED_TOOLBOX "mo-toolbox"
-
 struct mo_boxed_link;
 
 bool mo_boxed_link_is(const struct mo_config_mcp *s);

@@ -109,12 +109,49 @@ static void w_security(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CTR_BODY_MAX};
 
-    (void)mo_buf_puts(&b, "seccomp=");
-    (void)mo_buf_puts(&b, c->seccomp);
     mo_jw_arr(w);
     mo_jw_cstr(w, c->flavour == MO_CTR_PODMAN ? "no-new-privileges"
                                               : "no-new-privileges:true");
-    mo_jw_buf(w, &b);
+    if (c->seccomp) {
+        (void)mo_buf_puts(&b, "seccomp=");
+        (void)mo_buf_puts(&b, c->seccomp);
+        mo_jw_buf(w, &b);
+    }
+    mo_jw_end(w);
+}
+
+/* A disabled network is not joined, and has no resolv.conf to share. */
+static void w_disabled(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_bool(w, !c->share && !c->network);
+}
+
+static void w_network(struct mo_jw *w, const struct mo_ctr *c)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "%s%s", c->network ? "container:" : "",
+                   c->network ? c->network : "none");
+    mo_jw_cstr(w, text);
+}
+
+/* Engines refuse it for a container with another's network. */
+static void w_dns(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_arr(w);
+    if (!c->network)
+        mo_jw_cstr(w, "127.0.0.1");
+    mo_jw_end(w);
+}
+
+static void w_share(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_arr(w);
+    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "Type", "bind");
+    mo_jw_member_cstr(w, "Source", c->share);
+    mo_jw_member_cstr(w, "Target", MO_CTR_SHARE);
+    mo_jw_end(w);
     mo_jw_end(w);
 }
 
@@ -212,6 +249,17 @@ static void w_ulimits(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_end(w);
 }
 
+/* Docker turns IPv6 off where it gives no address. */
+static void w_sysctls(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_obj(w);
+    if (c->ipv6) {
+        mo_jw_member_cstr(w, "net.ipv6.conf.all.disable_ipv6", "0");
+        mo_jw_member_cstr(w, "net.ipv6.conf.lo.disable_ipv6", "0");
+    }
+    mo_jw_end(w);
+}
+
 /* --- the table -------------------------------------------------------------
  *
  * AutoRemove is false, and StdinOnce unless asked for, because a box outlives
@@ -240,7 +288,7 @@ static const struct row rows[] = {
     {CONFIG, "Entrypoint", SAME, false, ALIKE, NULL, w_argv},
     {CONFIG, "Cmd", SAME, FIXED, ALIKE, "[]", NULL},
     {CONFIG, "Env", SET, false, MORE, NULL, w_env},
-    {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, "true", NULL},
+    {CONFIG, "NetworkDisabled", SAME, FIXED, SILENT, NULL, w_disabled},
     {CONFIG, "Tty", SAME, FIXED, ALIKE, "false", NULL},
     {CONFIG, "OpenStdin", SAME, FIXED, ALIKE, "true", NULL},
     {CONFIG, "StdinOnce", SAME, false, ALIKE, NULL, w_once},
@@ -251,8 +299,8 @@ static const struct row rows[] = {
     {CONFIG, "StopSignal", SAME, FIXED, SILENT, "\"SIGKILL\"", NULL},
     {CONFIG, "StopTimeout", SAME, FIXED, ALIKE, "1", NULL},
     {CONFIG, "Labels", OURS, false, ALIKE, NULL, w_labels},
-    {HOST, "NetworkMode", SAME, FIXED, ALIKE, "\"none\"", NULL},
-    {HOST, "Dns", SAME, FIXED, ALIKE, "[\"127.0.0.1\"]", NULL},
+    {HOST, "NetworkMode", SAME, FIXED, ALIKE, NULL, w_network},
+    {HOST, "Dns", SAME, FIXED, ALIKE, NULL, w_dns},
     {HOST, "PublishAllPorts", SAME, FIXED, ALIKE, "false", NULL},
     {HOST, "Memory", SAME, false, ALIKE, NULL, w_memory},
     {HOST, "MemorySwap", SAME, false, ALIKE, NULL, w_memory},
@@ -271,13 +319,25 @@ static const struct row rows[] = {
     {HOST, "CgroupnsMode", SAME, FIXED, SILENT, "\"private\"", NULL},
     {HOST, "Init", SAME, FIXED, UNSENT, "true", NULL},
     {HOST, "Tmpfs", SAME, false, LONGER, NULL, w_tmpfs},
-    {HOST, "Mounts", SAME, FIXED, ALIKE, NULL, w_binds},
     {HOST, "Ulimits", SET, false, SILENT, NULL, w_ulimits},
     {HOST, "MaskedPaths", SAME, FIXED, SILENT, masked, NULL},
     {HOST, "ReadonlyPaths", SAME, FIXED, SILENT, readonly, NULL},
     {HOST, "LogConfig", OURS, FIXED, ALIKE, "{\"Type\":\"none\"}", NULL},
     {HOST, "RestartPolicy", OURS, FIXED, ALIKE, "{\"Name\":\"no\"}", NULL},
     {HOST, "AutoRemove", SAME, FIXED, ALIKE, "false", NULL},
+};
+
+/* Of a box only. */
+static const struct row box_rows[] = {
+    {HOST, "Mounts", SAME, FIXED, ALIKE, NULL, w_binds},
+};
+
+/* Of a network container only. */
+static const struct row net_rows[] = {
+    {HOST, "CapAdd", SET, false, SILENT, "[\"NET_ADMIN\",\"NET_BIND_SERVICE\"]",
+     NULL},
+    {HOST, "Mounts", SAME, false, SILENT, NULL, w_share},
+    {HOST, "Sysctls", SAME, false, SILENT, NULL, w_sysctls},
 };
 
 /* Never requested: must be empty, zero or missing. */
@@ -289,18 +349,31 @@ static const char *const absent[] = {
     "UsernsMode",     "VolumesFrom",
 };
 
+/* The i-th row for this container, or NULL. */
+static const struct row *row_at(const struct mo_ctr *c, size_t i)
+{
+    if (i < MO_COUNT(rows))
+        return &rows[i];
+    i -= MO_COUNT(rows);
+    if (c->share)
+        return i < MO_COUNT(net_rows) ? &net_rows[i] : NULL;
+    return i < MO_COUNT(box_rows) ? &box_rows[i] : NULL;
+}
+
 static void write_place(struct mo_jw *w, const struct mo_ctr *c,
                         enum place place, bool fixed_only)
 {
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        if (rows[i].place != place || (fixed_only && !rows[i].fixed) ||
-            (rows[i].podman == UNSENT && c->flavour == MO_CTR_PODMAN))
+    for (size_t i = 0; row_at(c, i); i++) {
+        const struct row *r = row_at(c, i);
+
+        if (r->place != place || (fixed_only && !r->fixed) ||
+            (r->podman == UNSENT && c->flavour == MO_CTR_PODMAN))
             continue;
-        mo_jw_key(w, rows[i].key);
-        if (rows[i].json)
-            mo_jw_raw(w, mo_span_cstr(rows[i].json));
+        mo_jw_key(w, r->key);
+        if (r->json)
+            mo_jw_raw(w, mo_span_cstr(r->json));
         else
-            rows[i].write(w, c);
+            r->write(w, c);
     }
 }
 
@@ -430,8 +503,8 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
 {
     struct mo_json host = mo_json_get(body, "HostConfig");
 
-    for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        const struct row *r = &rows[i];
+    for (size_t i = 0; row_at(c, i); i++) {
+        const struct row *r = row_at(c, i);
         bool config = r->place == CONFIG;
         struct mo_json ours = mo_json_get(config ? body : host, r->key);
         struct mo_json theirs = mo_json_get(
@@ -456,7 +529,11 @@ static bool is_our_bind(const struct mo_ctr *c, struct mo_json mount)
             mo_json_str_eq(mo_json_get(mount, "Destination"),
                            mo_span_cstr(c->binds[i].target)))
             return true;
-    return false;
+    return c->share &&
+           mo_json_str_eq(mo_json_get(mount, "Source"),
+                          mo_span_cstr(c->share)) &&
+           mo_json_str_eq(mo_json_get(mount, "Destination"),
+                          MO_SPAN(MO_CTR_SHARE));
 }
 
 /* Only tmpfs and what was asked for may be mounted: a volume of an image would
@@ -473,6 +550,18 @@ static bool has_only_our_mounts(const struct mo_ctr *c, struct mo_json mounts)
     return true;
 }
 
+/* A row of a network container says what it must be. podman describes the
+ * share as one of Binds; it is in Mounts, too. */
+static bool must_be_absent(const struct mo_ctr *c, const char *key)
+{
+    if (c->share && c->flavour == MO_CTR_PODMAN && strcmp(key, "Binds") == 0)
+        return false;
+    for (size_t i = 0; i < MO_COUNT(net_rows); i++)
+        if (strcmp(net_rows[i].key, key) == 0)
+            return !c->share;
+    return true;
+}
+
 static int compare_absent(const struct mo_ctr *c, struct mo_json inspect,
                           struct mo_err *e)
 {
@@ -485,7 +574,7 @@ static int compare_absent(const struct mo_ctr *c, struct mo_json inspect,
     for (size_t i = 0; i < MO_COUNT(absent); i++) {
         struct mo_json v = mo_json_get(host, absent[i]);
 
-        if (!is_nothing(v))
+        if (!is_nothing(v) && must_be_absent(c, absent[i]))
             return mismatch(e, absent[i], v);
     }
     if (!has_only_our_mounts(c, mounts))

@@ -10,6 +10,11 @@
  * The fixed rows depend on this program only: they are checked for a container
  * of which we do not know the request (adoption).
  *
+ * The network container of a box (box/docker_net.c) is a second kind: it has
+ * `share`, runs as root with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE in a
+ * network namespace without a network, and has the engine's own system call
+ * filter.
+ *
  * No I/O. Limits: a body of MO_CTR_BODY_MAX bytes. */
 #ifndef MO_ENGINE_CTR_H
 #define MO_ENGINE_CTR_H
@@ -19,6 +24,7 @@
 #define MO_CTR_BODY_MAX  ((size_t)256 * 1024)
 #define MO_CTR_UID_FIRST 20000 /* one uid a box: 20000 and up */
 #define MO_CTR_WORKSPACE "/workspace"
+#define MO_CTR_SHARE     "/net"
 
 enum mo_ctr_flavour { MO_CTR_DOCKER, MO_CTR_PODMAN };
 
@@ -41,7 +47,13 @@ struct mo_ctr {
     const char *const *volumes; /* paths to cover, NULL-terminated or NULL */
     const struct mo_ctr_bind *binds; /* one at the workspace replaces it */
     size_t nbinds;
-    const char *seccomp; /* docker: the profile itself, podman: its path */
+    const char *seccomp; /* docker: the profile itself, podman: its path; NULL:
+                            the engine's own */
+    const char *network; /* id of the container whose network it has; NULL:
+                            none */
+    const char *share;   /* a directory of this machine, at MO_CTR_SHARE; NULL
+                            unless it is a network container */
+    bool ipv6;           /* of that: the machine has IPv6 */
     const struct mo_ctr_label *labels;
     size_t nlabels;
     bool once; /* stdin ends when the first client detaches */
@@ -57,7 +69,7 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b);
 int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
                    struct mo_err *e);
 
-/* The fixed rows only; c needs its flavour, seccomp and binds. */
+/* The fixed rows only; c needs its flavour, seccomp, binds and network. */
 int mo_ctr_compare_fixed(const struct mo_ctr *c, struct mo_json inspect,
                          struct mo_err *e);
 

@@ -101,6 +101,8 @@ static int put_layer(struct mo_buf *b, const struct mo_image_parts *p)
     put_busybox(b, p->busybox);
     put_dir(b, "workspace/", 0777);
     put_file(b, &MO_IMAGE_TOOLBOX[1], 0755, p->toolbox);
+    if (p->launcher.n)
+        put_file(b, &MO_IMAGE_LAUNCHER[1], 0755, p->launcher);
     return mo_tar_put_end(b);
 }
 

@@ -1,6 +1,6 @@
 /* image.h - images: making our own, checking foreign ones.
  *
- * Our image is FROM scratch: the toolbox, a static busybox and a few
+ * Our image is FROM scratch: the toolbox, mo-box, a static busybox and a few
  * directories. It does not depend on when or where it was made, so its id is
  * known before it exists; it is looked up by that id and loaded if the engine
  * does not have it. (A larger one, with Debian's programs, is made by
@@ -23,12 +23,14 @@
 #define MO_IMAGE_VOLUMES_MAX 8
 #define MO_IMAGE_TAR_MAX     ((size_t)64 * 1024 * 1024)
 #define MO_IMAGE_TOOLBOX     "/toolbox"
+#define MO_IMAGE_LAUNCHER    "/mo-box" /* for the network container */
 
 /* --- making ours --------------------------------------------------------- */
 
 struct mo_image_parts {
     struct mo_span toolbox, busybox; /* static programs; busybox may be empty
                                         on top of a root file system */
+    struct mo_span launcher;         /* mo-box; may be empty */
     const char *arch;                /* as the engine calls it: "arm64" */
 };
 
@@ -57,6 +59,7 @@ struct mo_image {
     const char *const *argv;    /* entrypoint and command; may be empty */
     const char *const *env;     /* NULL-terminated */
     const char *const *volumes; /* clean absolute paths */
+    bool network; /* set by the caller before the scan: the box has one */
 };
 
 void mo_image_free(struct mo_image *im); /* NULL is fine */

@@ -5,6 +5,10 @@
 static const char *const guarded[] = {"dev", "proc", "sys",
                                       "tmp", "etc",  "workspace"};
 
+/* Files that engines mount if there is a network. */
+static const char *const of_network[] = {"etc/resolv.conf", "etc/hosts",
+                                         "etc/hostname"};
+
 /* Links that every engine puts into /dev itself. */
 static const struct {
     const char *path, *to;
@@ -54,6 +58,9 @@ static bool is_guarded(const struct mo_image *im, struct mo_span path)
 {
     for (size_t i = 0; i < MO_COUNT(guarded); i++)
         if (mo_span_is(path, guarded[i]))
+            return true;
+    for (size_t i = 0; im->network && i < MO_COUNT(of_network); i++)
+        if (mo_span_is(path, of_network[i]))
             return true;
     if (mo_span_starts(path, MO_SPAN("dev/")) || leads_to(path, im->workdir))
         return true;

@@ -22,7 +22,7 @@
 
 struct mo_saved_image;
 
-/* im must live as long; only its workdir and volumes are used. NULL: no
+/* im must live as long; its workdir, volumes and network are used. NULL: no
  * memory. */
 struct mo_saved_image *mo_saved_image_new(const struct mo_image *im);
 void mo_saved_image_free(struct mo_saved_image *s); /* NULL is fine */

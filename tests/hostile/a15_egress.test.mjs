@@ -7,18 +7,19 @@ import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { Hosts, NetBox } from '../lib/egress.mjs';
+import { dockerd, noDocker } from '../lib/dockerd.mjs';
+import { Hosts, NetBox, loadPython } from '../lib/egress.mjs';
 import { processesOf } from '../lib/outside.mjs';
 import { Home, eventually, noNative } from '../lib/sessions.mjs';
 
-const skip = noNative ? `needs ${noNative}` : false;
+const skips = { native: noNative ? `needs ${noNative}` : false, docker: noDocker };
 
 const refused = (what) => ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTCONN'].includes(what);
 
-describe('A15: a box with a network', { skip }, () => {
+for (const driver of ['native', 'docker']) describe(`A15: a ${driver} box with a network`, { skip: skips[driver] }, () => {
   const hosts = new Hosts();
   const seen = [];
-  let box, port, live = 0, most = 0, took = 0;
+  let engine, box, port, live = 0, most = 0, took = 0;
 
   before(async () => {
     port = await hosts.tcp((s) => {
@@ -26,12 +27,17 @@ describe('A15: a box with a network', { skip }, () => {
       s.on('data', (d) => { took += d.length; }).on('close', () => live--);
       s.pipe(s);
     });
+    if (driver === 'docker') {
+      engine = await dockerd();
+      await loadPython(engine, 'python:1');
+    }
     box = await NetBox.open({ allow: [`api.test=127.0.0.1:${port}`, '*.wild.test:443'], maxConnections: 20,
-      maxMegabytes: 8, idleSeconds: 2 });
-  });
+      maxMegabytes: 8, idleSeconds: 2 }, engine ? { engine, image: 'python:1' } : {});
+  }, { timeout: 120_000 });
   after(async () => {
     await box?.close();
     hosts.close();
+    engine?.cleanUp();
   });
 
   test('addresses of this machine and of others', async (t) => {

@@ -1,9 +1,12 @@
 // `box run` and `doctor --sandbox` with real native boxes.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 
 import { Home, cli, noNative } from '../lib/sessions.mjs';
+import { programs } from '../lib/toolbox.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
 const home = new Home();
@@ -54,7 +57,29 @@ test('a wrong command line says how it is written', { skip }, () => {
 test('doctor --sandbox tries every promise of a native box', { skip }, () => {
   const { out } = run(['doctor', '--sandbox', '--json']);
   const rows = JSON.parse(out).filter((r) => r.driver === 'native');
-  assert.ok(rows.length >= 20);
+  assert.ok(rows.length >= 29);
   assert.deepEqual(rows.filter((r) => !r.pass), []);
   assert.match(run(['doctor', '--sandbox']).out, /pass {2}native {2}memory/);
+  for (const control of ['allowed host', 'other names', 'addresses', 'private ranges', 'other ports', 'UDP', 'TLS names',
+    'other traffic'])
+    assert.ok(rows.some((r) => r.control === control), control);
+});
+
+// Every name leads to 127.0.0.1, and all ports there answer: nothing is kept but
+// what needs addresses that do not exist here.
+test('the network check notices promises that are not kept', { skip }, () => {
+  const program = `
+    const { execFileSync, spawn } = require('child_process');
+    const net = require('net'), udp = require('dgram').createSocket('udp4');
+    execFileSync('ip', ['link', 'set', 'lo', 'up']);
+    for (const port of [7001, 7002])
+      net.createServer((s) => s.on('error', () => {}).once('data', () => s.end('here'))).listen(port, '127.0.0.1');
+    udp.on('message', (m, from) => udp.send('here', from.port, from.address)).bind(7002, '127.0.0.1', () =>
+      spawn('${programs.musl}', ['--check-network', '7001', '7002'], { stdio: 'inherit' }).on('exit', () => process.exit()));`;
+  const hosts = join(home.root, 'hosts');
+  writeFileSync(hosts, '127.0.0.1 allowed.test other.test www.allowed.test example.org\n');
+  const r = spawnSync('unshare', ['--net', '--mount', 'sh', '-c',
+    `mount --bind '${hosts}' /etc/hosts && exec '${process.execPath}' -e "$0"`, program]);
+  assert.deepEqual(r.stdout.toString().trim().split('\n'), ['+allowed host', '-other names', '+addresses',
+    '-private ranges', '-other ports', '-UDP', '-TLS names'], r.stderr.toString());
 });

@@ -11,8 +11,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { bin } from './gateway.mjs';
+import { busybox, load, python } from './image.mjs';
 import { client1, text } from './mcp_talk.mjs';
 import { Home } from './sessions.mjs';
+import { programs } from './toolbox.mjs';
 
 /** A certificate for these names, which is its own authority. */
 export function certificate(names) {
@@ -61,13 +63,22 @@ export class Hosts {
   }
 }
 
-/** A gateway whose server `t` is the toolbox in a box with this network. */
+/** An image with the toolbox and Python, for docker boxes. */
+export async function loadPython(engine, tag) {
+  await load(engine, tag, [[...busybox(), ...['wget', 'nslookup', 'nc', 'sha256sum'].map((n) =>
+    ({ path: `bin/${n}`, type: '2', link: 'busybox' })),
+  ...python(), { path: 'toolbox', data: readFileSync(programs.musl) }]], { Entrypoint: ['/toolbox'] });
+}
+
+/** A gateway whose server `t` is the toolbox in a box with this network: native, or a container of that image. */
 export class NetBox {
   /** enter: a command that starts it elsewhere (internet.mjs). */
-  static async open(network, { env = {}, level = 'info', enter = [] } = {}) {
+  static async open(network, { env = {}, level = 'info', enter = [], image, engine } = {}) {
     const it = new NetBox();
     it.home = new Home({
-      mcpServers: { t: { command: 'mo-toolbox', sandbox: 'native', memoryMb: 512, cpus: 2, pids: 256, network, env } },
+      mcpServers: { t: { ...(image ? { image } : { command: 'mo-toolbox', sandbox: engine ? 'docker' : 'native' }),
+        memoryMb: 512, cpus: 2, pids: 256, network, env } },
+      ...(engine ? { engine: engine.host, driver: 'docker' } : {}),
       log: { level },
     });
     it.log = '';

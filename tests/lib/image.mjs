@@ -1,7 +1,9 @@
 // Images made by hand, for tests: a tar as `docker save` would write it.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { arch } from 'node:os';
+import { join } from 'node:path';
 
 const sha256 = (data) => createHash('sha256').update(data).digest('hex');
 
@@ -48,6 +50,26 @@ export const busybox = () => [
   ...['sh', 'cat', 'ls', 'id', 'env', 'touch', 'sleep', 'pwd'].map((n) =>
     ({ path: `bin/${n}`, type: '2', link: 'busybox' })),
 ];
+
+/** A program of this machine with its libraries. */
+export function hostProgram(path) {
+  const libraries = execFileSync('ldd', [path], { encoding: 'utf8' }).match(/\/\S+/g) ?? [];
+  return [path, ...libraries].map((p) => ({ path: p.slice(1), data: readFileSync(p) }));
+}
+
+/** This machine's Python with the modules that need no other library than OpenSSL. */
+export function python() {
+  const home = readdirSync('/usr/lib').filter((n) => /^python3\.\d+$/.test(n)).map((n) => join('/usr/lib', n))[0];
+  const walk = (dir) => readdirSync(dir, { withFileTypes: true }).flatMap((e) => {
+    const path = join(dir, e.name);
+    if (e.isDirectory()) return /^(__pycache__|test|idlelib|lib2to3|ensurepip|pydoc_data|config-.*)$/.test(e.name) ? [] : walk(path);
+    return e.isFile() && path.length < 100 ? [{ path: path.slice(1), data: readFileSync(path) }] : [];
+  });
+  const all = [...hostProgram('/usr/bin/python3'), ...walk(home),
+    ...readdirSync(join(home, 'lib-dynload')).filter((n) => n.startsWith('_ssl.')).flatMap((n) =>
+      hostProgram(join(home, 'lib-dynload', n)))];
+  return [...new Map(all.map((e) => [e.path, e])).values()];
+}
 
 export async function load(engine, tag, layers, config) {
   const { status, text } = await engine.api('POST', '/images/load', image(tag, layers, config));

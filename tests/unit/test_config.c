@@ -284,14 +284,6 @@ static const struct {
     {"a network with a wrong host",
      "{\"sandbox\":{\"network\":{\"allow\":[\"a.org\",\"https://b\"]}}}",
      "'sandbox.network': 'https://b': write HOST or HOST:PORT"},
-    {"a network of docker boxes",
-     "{\"sandbox\":{\"driver\":\"docker\",\"network\":{\"allow\":[\"a.org\"]}}"
-     "}",
-     "'sandbox.network': not yet for docker boxes"},
-    {"a network of a docker server",
-     "{\"mcpServers\":{\"a\":{\"command\":\"x\",\"sandbox\":\"docker\","
-     "\"network\":{\"allow\":[\"a.org\"]}}}}",
-     "'mcpServers.a.network': not yet for docker boxes"},
     {"a network with an unknown key",
      "{\"sandbox\":{\"network\":{\"alow\":[]}}}",
      "unknown key 'sandbox.network.alow'; did you mean 'allow'?"},

@@ -195,8 +195,8 @@ static void put_inspect(struct mo_buf *b, struct mo_json body,
     mo_jw_end(&w);
 }
 
-static int compare_sample(struct mo_ctr c, const struct change *change,
-                          bool fixed, struct mo_err *e)
+static int compare_as(const struct mo_ctr *c, const struct change *change,
+                      bool fixed, struct mo_err *e)
 {
     struct mo_buf body, inspect;
     struct mo_json_doc doc;
@@ -204,13 +204,13 @@ static int compare_sample(struct mo_ctr c, const struct change *change,
 
     mo_buf_init(&body, MO_CTR_BODY_MAX);
     mo_buf_init(&inspect, MO_CTR_BODY_MAX);
-    assert_int_equal(mo_ctr_write(&c, &body), 0);
+    assert_int_equal(mo_ctr_write(c, &body), 0);
     assert_int_equal(mo_json_parse(mo_buf_view(&body), 0, &doc, NULL), 0);
     put_inspect(&inspect, doc.root, change);
     if (mo_json_parse(mo_buf_view(&inspect), 0, &doc, e) < 0)
         fail_msg("%s: %s", e->msg, mo_buf_cstr(&inspect));
-    rc = fixed ? mo_ctr_compare_fixed(&c, doc.root, e)
-               : mo_ctr_compare(&c, doc.root, e);
+    rc = fixed ? mo_ctr_compare_fixed(c, doc.root, e)
+               : mo_ctr_compare(c, doc.root, e);
     mo_buf_fini(&body);
     mo_buf_fini(&inspect);
     return rc;
@@ -219,7 +219,9 @@ static int compare_sample(struct mo_ctr c, const struct change *change,
 static int compare(enum mo_ctr_flavour flavour, const struct change *change,
                    bool fixed, struct mo_err *e)
 {
-    return compare_sample(sample(flavour), change, fixed, e);
+    struct mo_ctr c = sample(flavour);
+
+    return compare_as(&c, change, fixed, e);
 }
 
 static const struct change none = {"", "", NULL};
@@ -263,7 +265,8 @@ static bool means_nothing(struct mo_json v)
            mo_span_is(mo_json_text(v), "0");
 }
 
-static unsigned altered(const char *place, struct mo_json from)
+static unsigned altered(const struct mo_ctr *of, const char *place,
+                        struct mo_json from)
 {
     struct mo_json_iter it;
     struct mo_json key, v;
@@ -278,33 +281,88 @@ static unsigned altered(const char *place, struct mo_json from)
         (void)snprintf(name, sizeof(name), "%.*s", (int)key.n - 2, key.p + 1);
         if (strcmp(name, "HostConfig") == 0)
             continue;
-        check_row(name, compare(MO_CTR_DOCKER, &c, false, &e) == MO_EPOLICY);
+        check_row(name, compare_as(of, &c, false, &e) == MO_EPOLICY);
         check_row(name, strstr(e.msg, name) != NULL);
         c.value = NULL;
-        check_row(name, compare(MO_CTR_DOCKER, &c, false, &e) ==
+        check_row(name, compare_as(of, &c, false, &e) ==
                             (means_nothing(v) ? 0 : MO_EPOLICY));
         c.value = "null";
-        check_row(name, compare(MO_CTR_DOCKER, &c, false, &e) ==
+        check_row(name, compare_as(of, &c, false, &e) ==
                             (means_nothing(v) ? 0 : MO_EPOLICY));
         n++;
     }
     return n;
 }
 
-static void every_field_counts(void **state)
+static void alter_all(const struct mo_ctr *c, unsigned of_host)
 {
-    struct mo_ctr c = sample(MO_CTR_DOCKER);
     struct mo_json_doc doc;
     struct mo_buf body;
 
-    (void)state;
     mo_buf_init(&body, MO_CTR_BODY_MAX);
-    assert_int_equal(mo_ctr_write(&c, &body), 0);
+    assert_int_equal(mo_ctr_write(c, &body), 0);
     assert_int_equal(mo_json_parse(mo_buf_view(&body), 0, &doc, NULL), 0);
-    assert_int_equal(altered("Config", doc.root), 17);
-    assert_int_equal(altered("HostConfig", mo_json_get(doc.root, "HostConfig")),
-                     27);
+    assert_int_equal(altered(c, "Config", doc.root), 17);
+    assert_int_equal(
+        altered(c, "HostConfig", mo_json_get(doc.root, "HostConfig")), of_host);
     mo_buf_fini(&body);
+}
+
+static void every_field_counts(void **state)
+{
+    struct mo_ctr c = sample(MO_CTR_DOCKER);
+
+    (void)state;
+    alter_all(&c, 27);
+}
+
+/* A box with a network, and the container that makes it. */
+static void networks(void **state)
+{
+    static const struct {
+        const char *name;
+        struct change c;
+        int rc;
+    } rows[] = {
+        {"none", {"", "", NULL}, 0},
+        {"its share",
+         {"", "Mounts",
+          "[{\"Type\":\"bind\",\"Source\":\"/d\",\"Destination\":\"/net\"}]"},
+         0},
+        {"another directory",
+         {"", "Mounts",
+          "[{\"Type\":\"bind\",\"Source\":\"/e\",\"Destination\":\"/net\"}]"},
+         MO_EPOLICY},
+        {"at another place",
+         {"", "Mounts",
+          "[{\"Type\":\"bind\",\"Source\":\"/d\",\"Destination\":\"/x\"}]"},
+         MO_EPOLICY},
+        {"a capability more",
+         {"HostConfig", "CapAdd",
+          "[\"NET_ADMIN\",\"NET_BIND_SERVICE\",\"SYS_ADMIN\"]"},
+         MO_EPOLICY},
+        {"the host's network",
+         {"HostConfig", "NetworkMode", "\"host\""},
+         MO_EPOLICY},
+    };
+    struct mo_ctr net = sample(MO_CTR_DOCKER), box = net;
+    struct mo_err e;
+
+    (void)state;
+    box.network = "0123";
+    alter_all(&box, 27);
+    net.share = "/d";
+    net.ipv6 = true;
+    net.seccomp = NULL;
+    net.uid = 0;
+    alter_all(&net, 29);
+    for (size_t i = 0; i < MO_COUNT(rows); i++)
+        check_row(rows[i].name,
+                  compare_as(&net, &rows[i].c, false, &e) == rows[i].rc);
+    /* a box may have none of it */
+    check_row("share", compare_as(&box, &rows[1].c, true, &e) == MO_EPOLICY);
+    check_row("capability",
+              compare_as(&box, &rows[4].c, true, &e) == MO_EPOLICY);
 }
 
 static void finer_lies(void **state)
@@ -395,9 +453,9 @@ static void folders_of_the_host(void **state)
         const struct change change = {rows[i].place, "Mounts", rows[i].value};
 
         check_row(rows[i].name,
-                  compare_sample(c, &change, false, &e) == rows[i].rc);
+                  compare_as(&c, &change, false, &e) == rows[i].rc);
         check_row(rows[i].name,
-                  compare_sample(c, &change, true, &e) == rows[i].rc);
+                  compare_as(&c, &change, true, &e) == rows[i].rc);
     }
     mo_buf_init(&b, MO_CTR_BODY_MAX);
     assert_int_equal(mo_ctr_write(&c, &b), 0);
@@ -508,6 +566,7 @@ int main(void)
         cmocka_unit_test(volumes_are_covered),
         cmocka_unit_test(what_was_asked_agrees),
         cmocka_unit_test(every_field_counts),
+        cmocka_unit_test(networks),
         cmocka_unit_test(finer_lies),
         cmocka_unit_test(what_must_not_be_there),
         cmocka_unit_test(folders_of_the_host),

@@ -225,35 +225,37 @@ static void test_rows(void **state)
     }
 }
 
+/* What a box with a network may open. */
+static const struct {
+    const char *name;
+    uint64_t family, type, protocol;
+    uint32_t want;
+} sockets[] = {
+    {"AF_UNIX", 1, 5, 0, ALLOW},
+    {"TCP", 2, 1, 0, ALLOW},
+    {"TCP over IPv6", 10, 1, 6, ALLOW},
+    {"UDP", 2, 2, 17, ALLOW},
+    {"UDP, flags", 10, 2 | 0x80800, 0, ALLOW},
+    {"TCP, a high bit", HIGH | 2, HIGH | 1, HIGH, ALLOW},
+    {"raw", 2, 3, 0, DENY},
+    {"raw, flags", 2, 3 | 0x80800, 1, DENY},
+    {"SOCK_PACKET", 2, 10, 0, DENY},
+    {"SCTP", 2, 1, 132, DENY},
+    {"SCTP messages", 10, 5, 132, DENY},
+    {"MPTCP", 2, 1, 262, DENY},
+    {"DCCP", 2, 6, 33, DENY},
+    {"UDP-Lite", 2, 2, 136, DENY},
+    {"ping", 2, 2, 1, DENY},
+    {"AF_UNSPEC", 0, 1, 0, DENY},
+    {"AF_NETLINK", 16, 2, 0, DENY},
+    {"AF_PACKET", 17, 2, 0, DENY},
+    {"AF_VSOCK", 40, 1, 0, DENY},
+};
+
 /* A box with a network: TCP and UDP, nothing else of IP, and every other row
  * as before. */
 static void test_network(void **state)
 {
-    static const struct {
-        const char *name;
-        uint64_t family, type, protocol;
-        uint32_t want;
-    } sockets[] = {
-        {"AF_UNIX", 1, 5, 0, ALLOW},
-        {"TCP", 2, 1, 0, ALLOW},
-        {"TCP over IPv6", 10, 1, 6, ALLOW},
-        {"UDP", 2, 2, 17, ALLOW},
-        {"UDP, flags", 10, 2 | 0x80800, 0, ALLOW},
-        {"TCP, a high bit", HIGH | 2, HIGH | 1, HIGH, ALLOW},
-        {"raw", 2, 3, 0, DENY},
-        {"raw, flags", 2, 3 | 0x80800, 1, DENY},
-        {"SOCK_PACKET", 2, 10, 0, DENY},
-        {"SCTP", 2, 1, 132, DENY},
-        {"SCTP messages", 10, 5, 132, DENY},
-        {"MPTCP", 2, 1, 262, DENY},
-        {"DCCP", 2, 6, 33, DENY},
-        {"UDP-Lite", 2, 2, 136, DENY},
-        {"ping", 2, 2, 1, DENY},
-        {"AF_UNSPEC", 0, 1, 0, DENY},
-        {"AF_NETLINK", 16, 2, 0, DENY},
-        {"AF_PACKET", 17, 2, 0, DENY},
-        {"AF_VSOCK", 40, 1, 0, DENY},
-    };
     static const short nr[] = {198, 41};
 
     (void)state;
@@ -475,7 +477,7 @@ static void test_profile_agrees(void **state)
 
     (void)state;
     mo_buf_init(&b, MO_SECCOMP_JSON_MAX);
-    assert_int_equal(mo_seccomp_json(&b), 0);
+    assert_int_equal(mo_seccomp_json(false, &b), 0);
     assert_int_equal(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL), 0);
     assert_true(mo_json_str_eq(mo_json_get(doc.root, "defaultAction"),
                                MO_SPAN("SCMP_ACT_ERRNO")));
@@ -487,6 +489,54 @@ static void test_profile_agrees(void **state)
     mo_buf_fini(&b);
 }
 
+/* All arguments of one entry fit. */
+static bool profile_opens(struct mo_json root, const uint64_t *args)
+{
+    struct mo_json_iter it;
+    struct mo_json entry, key;
+
+    mo_json_iter(&it, mo_json_get(root, "syscalls"));
+    while (mo_json_next(&it, &key, &entry)) {
+        struct mo_json tests = mo_json_get(entry, "args");
+        bool fits = true;
+
+        if (!mo_json_str_eq(mo_json_at(mo_json_get(entry, "names"), 0),
+                            MO_SPAN("socket")))
+            continue;
+        for (size_t i = 0; i < mo_json_len(tests); i++) {
+            struct mo_json test = mo_json_at(tests, i);
+            uint64_t index = 9, mask = 0, want = 1;
+
+            (void)mo_json_u64(mo_json_get(test, "index"), &index);
+            (void)mo_json_u64(mo_json_get(test, "value"), &mask);
+            (void)mo_json_u64(mo_json_get(test, "valueTwo"), &want);
+            fits = fits && index < 3 && (args[index] & mask) == want;
+        }
+        if (fits)
+            return true;
+    }
+    return false;
+}
+
+static void test_profile_network(void **state)
+{
+    struct mo_json_doc doc;
+    struct mo_buf b;
+
+    (void)state;
+    mo_buf_init(&b, MO_SECCOMP_JSON_MAX);
+    assert_int_equal(mo_seccomp_json(true, &b), 0);
+    assert_int_equal(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL), 0);
+    for (size_t i = 0; i < MO_COUNT(sockets); i++) {
+        const uint64_t args[] = {sockets[i].family, sockets[i].type,
+                                 sockets[i].protocol};
+
+        check_row(sockets[i].name,
+                  profile_opens(doc.root, args) == (sockets[i].want == ALLOW));
+    }
+    mo_buf_fini(&b);
+}
+
 static void write_profile(void *ctx)
 {
     struct mo_buf b;
@@ -494,7 +544,7 @@ static void write_profile(void *ctx)
 
     (void)ctx;
     mo_buf_init(&b, MO_SECCOMP_JSON_MAX);
-    rc = mo_seccomp_json(&b);
+    rc = mo_seccomp_json(true, &b);
     assert_true(rc == 0 || rc == MO_ENOMEM);
     mo_buf_fini(&b);
 }
@@ -508,10 +558,15 @@ static void test_torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),    cmocka_unit_test(test_network),
-        cmocka_unit_test(test_modes),   cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_x32),     cmocka_unit_test(test_all_numbers),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_profile_agrees),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_network),
+        cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_x32),
+        cmocka_unit_test(test_all_numbers),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_profile_agrees),
+        cmocka_unit_test(test_profile_network),
         cmocka_unit_test(test_torture),
     };
 

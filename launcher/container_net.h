@@ -1,0 +1,24 @@
+/* container_net.h - the network of a docker box, made inside a container.
+ *
+ * The driver starts a container of ours without a network, the network
+ * container, and the box in its network namespace (src/box/docker_net.h). Here
+ * is the network container's program. With CAP_NET_ADMIN it makes the network
+ * of net.h in the namespace that it is in, then it gives up all capabilities
+ * and hands the sockets out through a directory that it shares with the driver:
+ *
+ *   up  a socket of the driver: gets the sockets once, at the start
+ *   s   our socket: whoever connects gets them, so that a restarted driver has
+ *       them again
+ *
+ * A packet on either is "+" with the sockets, or "-" and a reason. The box does
+ * not see the directory.
+ *
+ * Refuses a namespace with another interface than the loopback: the routes
+ * would cut off whoever uses it. */
+#ifndef MO_LAUNCHER_CONTAINER_NET_H
+#define MO_LAUNCHER_CONTAINER_NET_H
+
+/* Returns only to fail: the exit status. ports: "80,443". */
+int mo_container_net(const char *ports, const char *dir);
+
+#endif

@@ -1,0 +1,90 @@
+#include "box/box_net.h"
+
+#include <stdio.h>
+
+void mo_box_net_init(struct mo_box_net *x, struct mo_boxes *bs)
+{
+    *x = (struct mo_box_net){.bs = bs};
+}
+
+int mo_box_net_want(struct mo_box_net *x, const char *network, struct mo_err *e)
+{
+    if (!network || !*network)
+        return 0;
+    return mo_egress_policy_read(mo_span_cstr(network), &x->policy, e);
+}
+
+static void set_owner(struct mo_box_net *x, const char *owner)
+{
+    (void)snprintf(x->owner, sizeof(x->owner), "%s", owner ? owner : "");
+}
+
+void mo_box_net_claim(struct mo_box_net *x, const struct mo_box_spec *spec)
+{
+    set_owner(x, spec->owner ? spec->owner : spec->session);
+}
+
+static void on_row(void *ctx, const struct mo_egress_row *r)
+{
+    const struct mo_box_net *x = ctx;
+    const struct mo_boxes *bs = x->bs;
+
+    mo_log(mo_loop_log(bs->loop), MO_INFO, "egress",
+           "box %s: %s%s%s:%u %s%s%s: %s, %llu bytes sent, %llu received",
+           x->id, r->name, *r->name ? " at " : "", r->address, r->port,
+           r->allowed ? "allowed" : "refused", *r->rule ? " by " : "", r->rule,
+           r->reason, (unsigned long long)r->sent,
+           (unsigned long long)r->received);
+    if (bs->on_connection)
+        bs->on_connection(bs->connection_ctx, x->owner, r);
+}
+
+int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
+                    int *fds, size_t n, struct mo_err *e)
+{
+    struct mo_egress_opts o = {
+        .fds = fds, .nfds = n, .on_row = on_row, .ctx = x};
+    int rc = 0;
+
+    if (n == 0)
+        return 0;
+    (void)snprintf(x->id, sizeof(x->id), "%s", id);
+    if (!*x->owner)
+        set_owner(x, session);
+    if (!x->policy)
+        rc = mo_box_net_want(x, "{}", e);
+    o.policy = mo_take_ptr(&x->policy);
+    return rc ? rc : mo_egress_open(x->bs->loop, &o, &x->relay, e);
+}
+
+bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx)
+{
+    mo_egress_policy_free(mo_take_ptr(&x->policy));
+    if (!x->relay)
+        return false;
+    mo_egress_close(mo_take_ptr(&x->relay), gone, ctx);
+    return true;
+}
+
+int mo_box_net_ports(const char *network, char out[MO_BOX_PORTS_MAX],
+                     struct mo_err *e)
+{
+    mo_autobuf struct mo_buf b = {.max = MO_BOX_PORTS_MAX - 1};
+    struct mo_egress_policy *p = NULL;
+    int rc;
+
+    out[0] = '\0';
+    if (!network || !*network)
+        return 0;
+    rc = mo_egress_policy_read(mo_span_cstr(network), &p, e);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < p->nports; i++)
+        mo_buf_printf(&b, "%s%u", i ? "," : "", p->ports[i]);
+    mo_egress_policy_free(p);
+    rc = mo_buf_err(&b);
+    if (rc < 0)
+        return mo_fail(e, rc, "network");
+    (void)snprintf(out, MO_BOX_PORTS_MAX, "%s", mo_buf_cstr(&b));
+    return 0;
+}
