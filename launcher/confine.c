@@ -163,9 +163,9 @@ static int allow_mounts(int rules, const char *const *mounts, uint64_t access,
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && mounts[i]; i++) {
-        struct mo_mount m;
+        struct mo_mount m = {.rw = false};
         struct stat st;
-        uint64_t dev, ino;
+        uint64_t dev = 0, ino = 0;
 
         rc = mo_mounts_read(mounts[i], &m, &dev, &ino, e);
         if (rc == 0 && m.rw && stat(m.box, &st) == 0)

@@ -161,9 +161,9 @@ static int put_mount(const char *text, int root, struct idmap *ids, uid_t uid,
                      const struct mo_owner *owner, struct mo_err *e)
 {
     mo_autofd int fd = -1, tree = -1, at = -1;
-    struct mo_mount m;
-    struct stat st;
-    uint64_t dev, ino;
+    struct mo_mount m = {.rw = false};
+    struct stat st = {.st_mode = 0};
+    uint64_t dev = 0, ino = 0;
     int rc = mo_mounts_read(text, &m, &dev, &ino, e);
 
     if (rc < 0)
@@ -286,8 +286,8 @@ static int check_mount(const char *text, int proc, struct mo_err *e)
 {
     mo_autobuf struct mo_buf b = {.max = MOUNTINFO_MAX};
     struct mo_span rest;
-    struct mo_mount m;
-    uint64_t dev, ino, id = 0;
+    struct mo_mount m = {.rw = false};
+    uint64_t dev = 0, ino = 0, id = 0;
     int rc = mo_mounts_read(text, &m, &dev, &ino, e);
 
     if (rc == 0)

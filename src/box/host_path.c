@@ -37,6 +37,8 @@ static const struct {
     {"/etc/sudoers.d", "rights of users"},
     {"/etc/ssh", "keys of this machine"},
     {"/etc/ssl/private", "keys of this machine"},
+    {"/etc/mcp-orchestrator", "configuration of this program"},
+    {"/var/lib/mcp-orchestrator/state", "state of this program"},
 };
 
 /* Only as a whole. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "config/state_dir.h"
 #include "connect/workspace.h"
 
 /* --- files of this program ------------------------------------------------ */
@@ -47,6 +48,8 @@ void mo_box_guard_init(struct mo_box_guard *x, const struct mo_config *cfg)
     if (mo_config_owner_home(cfg, x->home))
         x->g.home = x->home;
     guard_path(x, cfg->store.dir);
+    mo_state_dir_default(cfg->environ, false, x->state);
+    guard_path(x, x->state);
     if (mo_config_home(cfg->environ, NULL, x->config))
         guard_path(x, x->config);
     guard_path(x, absolute(cfg->file, x->file));

@@ -11,13 +11,14 @@
 #include "codec/json/json.h"
 #include "config/config.h"
 
-#define MO_BOX_GUARD_PATHS 8 /* at most */
+#define MO_BOX_GUARD_PATHS 9 /* at most */
 
 /* Texts are in this struct or of the configuration, which must stay. */
 struct mo_box_guard {
     struct mo_host_guard g;
     const char *paths[MO_BOX_GUARD_PATHS + 1];
     char home[PATH_MAX], config[PATH_MAX], file[PATH_MAX], dotenv[PATH_MAX];
+    char state[PATH_MAX]; /* the default one, also if another is used */
 };
 void mo_box_guard_init(struct mo_box_guard *x, const struct mo_config *cfg);
 

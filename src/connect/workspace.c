@@ -71,13 +71,19 @@ struct sweep {
     size_t done; /* removed or moved in this pass */
 };
 
+/* Its owner may have closed it; if this fails, so does the next step. */
+static bool open_up(int at, const char *name)
+{
+    return fchmodat(at, name, 0700, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static void move_up(struct sweep *x, int from, const char *name)
 {
     char gone[sizeof(GONE) + 2 * GONE_BYTES];
 
     gone_name(gone);
     /* changing ".." needs the right to write it */
-    (void)fchmodat(from, name, 0700, AT_SYMLINK_NOFOLLOW);
+    (void)open_up(from, name);
     x->done += renameat(from, name, x->top, gone) == 0;
 }
 
@@ -122,7 +128,7 @@ static void remove_top(struct sweep *x, const char *name)
     const char *entry;
     DIR *d;
 
-    (void)fchmodat(x->top, name, 0700, AT_SYMLINK_NOFOLLOW);
+    (void)open_up(x->top, name);
     d = open_dir(x->top, name);
     for (entry = next_name(x, d); entry; entry = next_name(x, d))
         remove_entry(x, dirfd(d), entry);

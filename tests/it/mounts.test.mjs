@@ -75,7 +75,7 @@ test('refused with the reason', { skip }, async () => {
   const p = place((top) => Object.fromEntries([
     ['state', `${top}/state`], ['above', `${top}:/x`], ['config', `${top}/c.json`], ['none', `${top}/none`],
     ['link', `${top}/link`], ['home', '~'], ['ssh', '~/.ssh'], ['proc', '/proc/sys:/x'], ['run', '/run:/x'],
-    ['sock', '/var/run/docker.sock:/x'], ['roots', `${top}/docs:rw`], ['etc', '/etc:/x'],
+    ['sock', '/var/run/docker.sock:/x'], ['usual', '~/.local/state/mcp-orchestrator:/x'], ['roots', `${top}/docs:rw`], ['etc', '/etc:/x'],
   ].map(([name, mount]) => [name, boxed({ mounts: [mount] })])));
   symlinkSync(p.at('docs'), p.at('link'));
   mkdirSync(p.at('me/.ssh'));
@@ -83,7 +83,7 @@ test('refused with the reason', { skip }, async () => {
     state: /no box may see .*state/, above: /no box may see/, config: /c\.json \(a file of this program\)/,
     none: /does not exist/, link: /is a link; if you mean .*\/docs, name that/, home: /whole home|no box may see/,
     ssh: /where people keep keys/, proc: /no box may see \/proc/, run: /no box may see \/run/,
-    sock: /is a link|no box may see/, roots: /the folder is root's/, etc: /no box may see \/etc\/shadow/,
+    sock: /is a link|no box may see/, usual: /no box may see .*\.local\/state/, roots: /the folder is root's/, etc: /no box may see \/etc\/shadow/,
   }))
     assert.match(await p.sh(name, 'ls /x'), why, name);
 });
