@@ -178,6 +178,16 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 typedef void mo_box_connection_fn(void *ctx, const char *owner,
                                   const struct mo_egress_row *row);
 
+/* Who decides about hosts that a box's network asks about (egress/relay.h). */
+struct mo_box_asker {
+    enum mo_egress_say (*judge)(void *ctx, const char *owner, const char *box,
+                                const struct mo_egress_question *q);
+    void (*ask)(void *ctx, const char *owner, const char *box,
+                struct mo_egress_ask *a, const struct mo_egress_question *q);
+    void (*gone)(void *ctx, struct mo_egress_ask *a);
+    void (*closed)(void *ctx, const char *box); /* its network has ended */
+};
+
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable
                                id of it; boxes of other stores are not ours */
@@ -190,7 +200,8 @@ struct mo_boxes_opts {
     const char *engine;  /* docker: as DOCKER_HOST; NULL: the default places */
     const char *network; /* as of a spec, for boxes that are adopted */
     mo_box_connection_fn *on_connection; /* may be NULL */
-    void *connection_ctx;
+    const struct mo_box_asker *asker;    /* NULL: nobody is asked */
+    void *connection_ctx;                /* of both */
 };
 
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,

@@ -590,6 +590,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     d->launcher = d->toolbox = -1;
     d->on_connection = o->on_connection;
+    d->asker = o->asker;
     d->connection_ctx = o->connection_ctx;
     mo_boxes_setup(&d->bs, l, &ops);
     rc = native_init(d, o, e);

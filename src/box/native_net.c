@@ -49,12 +49,42 @@ static void on_row(void *ctx, const struct mo_egress_row *r)
         d->on_connection(d->connection_ctx, x->owner, r);
 }
 
+/* --- hosts that the box asks about --------------------------------------- */
+
+static enum mo_egress_say on_judge(void *ctx,
+                                   const struct mo_egress_question *q)
+{
+    const struct mo_native_net *x = ctx;
+
+    return x->d->asker->judge(x->d->connection_ctx, x->owner, x->id, q);
+}
+
+static void on_ask(void *ctx, struct mo_egress_ask *a,
+                   const struct mo_egress_question *q)
+{
+    const struct mo_native_net *x = ctx;
+
+    x->d->asker->ask(x->d->connection_ctx, x->owner, x->id, a, q);
+}
+
+static void on_ask_gone(void *ctx, struct mo_egress_ask *a)
+{
+    const struct mo_native_net *x = ctx;
+
+    x->d->asker->gone(x->d->connection_ctx, a);
+}
+
+static const struct mo_egress_asker asker = {on_judge, on_ask, on_ask_gone};
+
+/* --- open and close ------------------------------------------------------ */
+
 int mo_native_net_open(struct mo_native_net *x, struct mo_keeper_answer *a,
                        struct mo_err *e)
 {
     struct mo_egress_opts o = {.fds = a->fds + FIRST_FD,
                                .nfds = a->m.fds - FIRST_FD,
                                .on_row = on_row,
+                               .asker = x->d->asker ? &asker : NULL,
                                .ctx = x};
     int rc = 0;
 
@@ -76,5 +106,7 @@ bool mo_native_net_close(struct mo_native_net *x, void (*gone)(void *ctx),
     if (!x->relay)
         return false;
     mo_egress_close(mo_take_ptr(&x->relay), gone, ctx);
+    if (x->d->asker)
+        x->d->asker->closed(x->d->connection_ctx, x->id);
     return true;
 }

@@ -18,6 +18,7 @@ struct native {
                               toolbox: or -1 */
     char *dir, *store, *instance, *network;
     mo_box_connection_fn *on_connection;
+    const struct mo_box_asker *asker;
     void *connection_ctx;
 };
 

@@ -71,11 +71,18 @@ static void put_network(struct mo_buf *b, const struct mo_config_network *n)
     for (size_t i = 0; i < n->allow.n; i++)
         mo_jw_cstr(&w, n->allow.v[i]);
     mo_jw_end(&w);
+    if (n->ask)
+        mo_jw_member_bool(&w, "ask", true);
     mo_jw_member_i64(&w, "maxConnections", n->max_connections);
     mo_jw_member_i64(&w, "maxMegabytes", n->max_megabytes);
     mo_jw_member_i64(&w, "idleSeconds", n->idle_seconds);
     mo_jw_member_i64(&w, "maxSeconds", n->max_seconds);
     mo_jw_end(&w);
+}
+
+static bool has_network(const struct mo_config_network *n)
+{
+    return n->allow.n || n->ask;
 }
 
 /* Sets n->json. path: for messages. */
@@ -87,7 +94,7 @@ static void check_network(struct mo_config_load *l, struct mo_config_network *n,
     struct mo_err e;
     int rc;
 
-    if (n->allow.n == 0)
+    if (!has_network(n))
         return;
     put_network(&text, n);
     rc = mo_buf_err(&text);
@@ -114,7 +121,7 @@ static void check_mcp_network(struct mo_config_load *l, struct mo_config_mcp *m)
                            "'%s' is only for servers in a box: set 'sandbox' "
                            "to native or docker",
                            path);
-    else if (m->network.allow.n && m->sandbox == MO_DRIVER_DOCKER)
+    else if (has_network(&m->network) && m->sandbox == MO_DRIVER_DOCKER)
         mo_config_error_of(l, &m->network,
                            "'%s': not yet for docker boxes; set 'sandbox' to "
                            "native",
@@ -125,7 +132,7 @@ static void check_mcp_network(struct mo_config_load *l, struct mo_config_mcp *m)
 static void check_session_network(struct mo_config_load *l,
                                   struct mo_config_sandbox *s)
 {
-    if (s->network.allow.n && s->driver == MO_DRIVER_DOCKER)
+    if (has_network(&s->network) && s->driver == MO_DRIVER_DOCKER)
         mo_config_error_of(l, &s->network,
                            "'sandbox.network': not yet for docker boxes; set "
                            "'sandbox.driver' to native");

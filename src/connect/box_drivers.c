@@ -187,6 +187,7 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .engine = sb->cfg->sandbox.docker_host,
         .network = sb->cfg->sandbox.network.json,
         .on_connection = sb->o.on_connection,
+        .asker = sb->o.asker,
         .connection_ctx = sb->o.connection_ctx,
     };
     struct driver *d = &sb->v[i];

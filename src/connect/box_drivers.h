@@ -26,6 +26,7 @@ struct mo_box_drivers_opts {
     const char *image; /* NULL: from cfg */
     bool all; /* for doctor: open every driver, also those that do not work */
     mo_box_connection_fn *on_connection; /* of a box's network; may be NULL */
+    const struct mo_box_asker *asker;    /* likewise */
     void *connection_ctx;
 };
 

@@ -51,9 +51,10 @@ struct mo_approval_decision {
     const struct mo_span *digest; /* of what was shown; NULL: not given */
     struct mo_json args; /* replace the call's; none: unchanged; needs digest */
     bool approved;
-    const char *who;    /* for the audit log */
-    const char *caller; /* the person's name; "": the operator */
-    const char *door;   /* as in struct mo_door; stays */
+    enum mo_remember remember; /* for connections only (connections.h) */
+    const char *who;           /* for the audit log */
+    const char *caller;        /* the person's name; "": the operator */
+    const char *door;          /* as in struct mo_door; stays */
 };
 
 /* A person accepts the changed definition of a tool. */

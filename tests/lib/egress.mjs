@@ -2,7 +2,7 @@
 // this machine that a box reaches by names such as api.test.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttp } from 'node:http';
 import { createServer as createHttps } from 'node:https';
 import { createServer as createTcp } from 'node:net';
@@ -60,18 +60,31 @@ export class Hosts {
   }
 }
 
+/**
+ * A command that sees this /etc/hosts, so that the program resolves names of
+ * the test: {"a.test": "127.0.0.1"}.
+ */
+export function withHosts(dir, names, command) {
+  const file = join(dir, 'hosts');
+  writeFileSync(file, `127.0.0.1 localhost\n${Object.entries(names).map(([n, a]) => `${a} ${n}\n`).join('')}`);
+  return ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"', file, ...command];
+}
+
 /** A gateway whose server `t` is the toolbox in a box with this network. */
 export class NetBox {
-  static async open(network, { env = {}, level = 'info' } = {}) {
+  static async open(network, { env = {}, level = 'info', hosts, home, more = {} } = {}) {
     const it = new NetBox();
-    it.home = new Home({
+    it.home = home ?? new Home({
       mcpServers: { t: { command: 'mo-toolbox', sandbox: 'native', memoryMb: 512, cpus: 2, pids: 256, network, env } },
       log: { level },
+      ...more,
     });
     it.log = '';
+    const plain = [bin, 'gateway', '--config', it.home.config];
+    const [command, ...args] = hosts ? withHosts(it.home.root, hosts, plain) : plain;
     const transport = new StdioClientTransport({
-      command: bin,
-      args: ['gateway', '--config', it.home.config],
+      command,
+      args,
       env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' },
       stderr: 'pipe',
     });

@@ -140,8 +140,6 @@ typedef void mo_ack_fn(void *ctx, const struct mo_ack *a);
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx);
 
-enum mo_remember { MO_REMEMBER_NO, MO_REMEMBER_SESSION, MO_REMEMBER_ALWAYS };
-
 struct mo_decision {
     struct mo_span call; /* as it was shown: a call that is asked about again
                           * has another id */
