@@ -43,6 +43,7 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
         .endpoint = mo_gateway_setup_endpoint(c->gateway),
         .offer = (enum mo_gw_expose)c->cfg->llm.tools};
     o.policy = mo_approvals_policy(c->approvals);
+    o.approvals = c->approvals;
     o.audit = mo_approvals_audit(c->approvals);
     o.sessions = mo_runtime_sessions(h);
     o.store = mo_runtime_store(h);

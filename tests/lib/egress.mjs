@@ -2,7 +2,7 @@
 // this machine that a box reaches by names such as api.test.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createHttp } from 'node:http';
 import { createServer as createHttps } from 'node:https';
 import { createServer as createTcp } from 'node:net';
@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { bin } from './gateway.mjs';
+import { withHosts } from './hosts.mjs';
 import { client1, text } from './mcp_talk.mjs';
 import { Home } from './sessions.mjs';
 
@@ -58,16 +59,6 @@ export class Hosts {
       s.close();
     }
   }
-}
-
-/**
- * A command that sees this /etc/hosts, so that the program resolves names of
- * the test: {"a.test": "127.0.0.1"}.
- */
-export function withHosts(dir, names, command) {
-  const file = join(dir, 'hosts');
-  writeFileSync(file, `127.0.0.1 localhost\n${Object.entries(names).map(([n, a]) => `${a} ${n}\n`).join('')}`);
-  return ['unshare', '-m', 'sh', '-c', 'mount --bind "$0" /etc/hosts && exec "$@"', file, ...command];
 }
 
 /** A gateway whose server `t` is the toolbox in a box with this network. */

@@ -1,0 +1,102 @@
+// The box of a conversation asks about hosts: the person decides on a card.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+
+import { Hosts } from '../lib/egress.mjs';
+import { noNative } from '../lib/sessions.mjs';
+import { House, run } from './talk_kit.mjs';
+
+const skip = noNative ? `needs ${noNative}` : !existsSync('/usr/bin/curl') && 'needs /usr/bin/curl';
+
+describe('a conversation whose box asks', { skip }, () => {
+  const sites = new Hosts();
+  const hosts = {};
+  let house, port;
+
+  before(async () => {
+    for (const n of ['a', 'b', 'c', 'd', 'e']) hosts[`${n}.ask`] = '127.0.0.1';
+    port = await sites.http((q, r) => r.end(`hello ${q.headers.host.split(':')[0]}`));
+    house = await House.start({ hosts, config: {
+      sandbox: { driver: 'native', warm: 0, network: { allow: [`127.0.0.1:${port}`], ask: true } },
+      // allows every tool of the box, and no connection
+      approvals: { rules: [{ server: 'box', action: 'allow' }] },
+    } });
+  });
+  after(async () => {
+    sites.close();
+    await house.stop();
+  });
+
+  /** Lets the model run curl; resolves to what curl printed. */
+  async function curl(tab, host) {
+    const outputs = tab.count('tool:output');
+    house.model.script.push({ calls: [run(`curl -sS http://${host}:${port}/x; echo " exit $?"`)] }, { text: 'seen' });
+    await tab.say('look');
+    const [out] = await tab.event('tool:output', outputs + 1);
+    return JSON.parse(out).map((c) => c.text).join('');
+  }
+  const card = async (tab, n) => (await tab.event('network:approval_required', n))[0];
+
+  test('a card, also in a tab that comes later; a yes goes on', async () => {
+    const tab = house.tab();
+    await tab.ready();
+    const said = curl(tab, 'a.ask');
+    const shown = await card(tab);
+    assert.deepEqual([shown.name, shown.server, shown.args, shown.request, shown.tls, shown.approver],
+      ['network:connect', 'box', { host: 'a.ask', port }, 'GET /x', false, 'owner']);
+    const later = house.tab({ session: tab.session });
+    assert.deepEqual(await card(later), shown);
+    assert.equal((await tab.emit('tool:approval', { callId: shown.callId, approved: true, digest: 'x' })).ok, false);
+    const edit = { callId: shown.callId, approved: true, digest: shown.digest, args: { host: 'b.ask', port } };
+    assert.equal((await tab.emit('tool:approval', edit)).code, 'bad_request');
+    const { body } = await house.get('/api/approvals');
+    assert.deepEqual(body.approvals.map((k) => [k.id, k.session]), [[shown.callId, tab.session]]);
+    const yes = { callId: shown.callId, approved: true, digest: shown.digest };
+    assert.deepEqual(await later.emit('tool:approval', yes), { ok: true });
+    assert.match(await said, /^hello a.ask exit 0/);
+    assert.deepEqual(await tab.event('network:resolved'), [{ callId: shown.callId, approved: true, by: 'person' }]);
+    assert.equal((await tab.emit('tool:approval', yes)).code, 'unknown_call');
+    later.close();
+  });
+
+  test('a no fails at once; this session', async () => {
+    const tab = house.tab();
+    await tab.ready();
+    let said = curl(tab, 'b.ask');
+    await tab.decide(await card(tab), false);
+    assert.match(await said, /exit (56|52|7)/);
+    said = curl(tab, 'c.ask');
+    const second = await card(tab, 2);
+    assert.deepEqual(await tab.decide(second, true, { remember: 'session' }), { ok: true, remembered: true });
+    assert.match(await said, /^hello c.ask exit 0/);
+    assert.match(await curl(tab, 'c.ask'), /^hello c.ask exit 0/);
+    assert.equal(tab.count('network:approval_required'), 2);
+    const other = house.tab(); // another session asks again
+    await other.ready();
+    said = curl(other, 'c.ask');
+    await other.decide(await card(other), false);
+    assert.match(await said, /exit (56|52|7)/);
+  });
+
+  test('always holds for other sessions, after a restart, until the rule is removed', async () => {
+    const tab = house.tab();
+    await tab.ready();
+    const said = curl(tab, 'd.ask');
+    await tab.decide(await card(tab), true, { remember: 'always' });
+    assert.match(await said, /^hello d.ask exit 0/);
+    await house.kill();
+    await house.up();
+    const again = house.tab();
+    await again.ready();
+    assert.match(await curl(again, 'd.ask'), /^hello d.ask exit 0/);
+    assert.equal(again.count('network:approval_required'), 0);
+    const { rules } = (await house.get('/api/rules')).body;
+    assert.deepEqual(rules.map((r) => [r.server, r.tool, r.action, r.args]),
+      [['box', 'network:connect', 'allow', { host: '= d.ask', port: String(port) }]]);
+    await fetch(`${house.server.url}/api/rules/${rules[0].id}`, { method: 'DELETE' });
+    const asked = curl(again, 'd.ask');
+    await again.decide(await card(again), false);
+    assert.match(await asked, /exit (56|52|7)/);
+  });
+});
