@@ -58,6 +58,12 @@ static const char definition[] =
     "allow it.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"host\":"
     "{\"type\":\"string\"},\"port\":{\"type\":\"integer\"}}}}";
 
+static struct mo_json schema(void)
+{
+    return mo_json_get((struct mo_json){definition, sizeof(definition) - 1},
+                       "inputSchema");
+}
+
 /* --- boxes that ask ------------------------------------------------------- */
 
 static struct asking_box *find_box(struct mo_approvals *d, const char *id)
@@ -153,8 +159,6 @@ static struct mo_verdict judge(const struct mo_approvals *d,
                                const struct mo_connection_from *from,
                                const struct asking_box *b, struct mo_span args)
 {
-    static const struct mo_json def = {definition, sizeof(definition) - 1};
-
     return mo_policy_judge(
         d->policy, &(struct mo_policy_call){
                        .from = kind_of(from),
@@ -162,7 +166,7 @@ static struct mo_verdict judge(const struct mo_approvals *d,
                            from->server ? from->server : MO_CONNECTIONS_BOX),
                        .tool = MO_SPAN(MO_RULE_CONNECT),
                        .args_text = args,
-                       .schema = mo_json_get(def, "inputSchema"),
+                       .schema = schema(),
                        .session = &b->answers,
                    });
 }
@@ -483,7 +487,8 @@ int mo_connections_remember(struct pending_call *p,
     const struct mo_policy_call call = {.from = p->from,
                                         .server = p->k->server,
                                         .tool = p->k->tool,
-                                        .args_text = mo_buf_view(&p->args)};
+                                        .args_text = mo_buf_view(&p->args),
+                                        .schema = schema()};
     int rc;
 
     if (!mo_policy_may_remember(c->d->policy, &call))
