@@ -442,11 +442,24 @@ export const en = {
   'router.forgetWhat': 'The router forgets all choices it learned from, those of people and those of models. This cannot be undone.',
   'router.forgetYes': 'Reset learning',
 
+  // --- connections of boxes ---
+  'net.title': 'Network connection',
+  'net.label': 'Waiting for your decision: connection to {host}',
+  'net.asks': 'A program in the box wants to connect to {host}, port {port}.',
+  'net.asksServer': 'A program in the box of {server} wants to connect to {host}, port {port}.',
+  'net.tls': 'The connection is encrypted: the request is not visible.',
+  'net.allow': 'Allow',
+  'net.deny': 'Deny',
+  'net.session': 'For this session',
+  'net.always': 'Always',
+  'net.meansAlways': 'For this host and port, in every session, until you remove the rule under Settings.',
+
   // --- approvals ---
   'approvals.intro': 'These calls run only if you approve them. Unanswered requests are denied.',
   'approvals.gateway': 'Requests from MCP clients',
   'approvals.none': 'No call is waiting. A call of an MCP client waits here if a rule says “ask” and the client cannot ask its user. An example of such a rule:',
   'approvals.conversations': 'Requests from conversations',
+  'approvals.connections': 'Connections of boxes',
   'approvals.changed': 'Changed tools',
   'approvals.client': 'Client',
   'approvals.noName': 'unnamed client',
