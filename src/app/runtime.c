@@ -220,9 +220,9 @@ static void on_connection(void *ctx, const char *session,
 {
     struct mo_runtime *h = ctx;
 
-    if (h->approvals)
-        mo_audit_connection(mo_approvals_audit(h->approvals), NULL, session,
-                            row);
+    const struct mo_connection_from from = {.session = session};
+
+    mo_connections_report(h->approvals, &from, row);
 }
 
 static struct mo_connection_from

@@ -322,10 +322,9 @@ static void on_connection(void *ctx, const char *server,
                           const struct mo_egress_row *row)
 {
     struct mo_boxed_link *b = ctx;
+    const struct mo_connection_from from = {.server = server};
 
-    if (b->approvals)
-        mo_audit_connection(mo_approvals_audit(b->approvals), server, NULL,
-                            row);
+    mo_connections_report(b->approvals, &from, row);
 }
 
 static enum mo_egress_say on_judge(void *ctx, const char *server,

@@ -82,9 +82,12 @@ int mo_approvals_accept(struct mo_approvals *d,
 struct mo_policy *mo_approvals_policy(const struct mo_approvals *d);
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
 
-/* Called for every call that ends; done may be NULL. */
+/* Called for every call and every connection of a box that ends; each may be
+ * NULL. server: `box` for the box of a session. */
 struct mo_approvals_watch {
     void (*done)(void *ctx, const struct mo_gw_case *k);
+    void (*connection)(void *ctx, const char *server,
+                       const struct mo_egress_row *r);
     void *ctx;
 };
 void mo_approvals_watch(struct mo_approvals *d,

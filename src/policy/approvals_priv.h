@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "egress/relay.h"
 #include "policy/approvals.h"
+#include "policy/connection_log.h"
 #include "policy/connections.h"
 #include "policy/exact.h"
 
@@ -42,6 +43,7 @@ struct mo_approvals {
     struct mo_audit *audit;
     struct mo_approvals_watch watch;
     struct mo_connections_watch net;
+    struct mo_connection_log log;
     struct mo_map boxes; /* that ask: id -> struct asking_box */
     struct mo_list pending;
     unsigned npending;

@@ -516,6 +516,7 @@ void mo_connections_box_gone(struct mo_approvals *d, const char *box)
 void mo_connections_init(struct mo_approvals *d)
 {
     mo_map_init_lent(&d->boxes, BOXES_MAX);
+    mo_connection_log_init(&d->log);
 }
 
 void mo_connections_fini(struct mo_approvals *d)
@@ -545,6 +546,33 @@ void mo_connections_free(struct mo_approvals *d)
         mo_free(b);
     }
     mo_map_fini(&d->boxes);
+    mo_connection_log_fini(&d->log);
+}
+
+/* --- the record ----------------------------------------------------------- */
+
+void mo_connections_report(struct mo_approvals *d,
+                           const struct mo_connection_from *from,
+                           const struct mo_egress_row *r)
+{
+    if (!d)
+        return;
+    mo_audit_connection(d->audit, from->server, from->session, r);
+    mo_connection_log_add(&d->log, from->server, from->session, r);
+    if (d->watch.connection)
+        d->watch.connection(
+            d->watch.ctx, from->server ? from->server : MO_CONNECTIONS_BOX, r);
+}
+
+void mo_connections_log(const struct mo_approvals *d,
+                        const struct mo_connection_from *from, struct mo_jw *w)
+{
+    mo_connection_log_put(&d->log, from->server, from->session, w);
+}
+
+void mo_connections_forget(struct mo_approvals *d, const char *session)
+{
+    mo_connection_log_forget(&d->log, session);
 }
 
 void mo_connections_watch(struct mo_approvals *d,

@@ -44,6 +44,16 @@ void mo_connections_gone(struct mo_approvals *d, struct mo_egress_ask *a);
 /* The box has ended: forgets its answers. */
 void mo_connections_box_gone(struct mo_approvals *d, const char *box);
 
+/* A connection has ended or was refused: audited, counted, summed up. d NULL:
+ * nothing happens. */
+void mo_connections_report(struct mo_approvals *d,
+                           const struct mo_connection_from *from,
+                           const struct mo_egress_row *r);
+/* Which hosts a box has talked to (connection_log.h). */
+void mo_connections_log(const struct mo_approvals *d,
+                        const struct mo_connection_from *from, struct mo_jw *w);
+void mo_connections_forget(struct mo_approvals *d, const char *session);
+
 /* Called from the loop when a question of a session's box begins or ends. */
 struct mo_connections_watch {
     void (*asked)(void *ctx, const char *session, struct mo_span json);

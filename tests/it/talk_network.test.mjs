@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 
 import { Hosts } from '../lib/egress.mjs';
 import { noNative } from '../lib/sessions.mjs';
+import { until } from './server.mjs';
 import { House, run } from './talk_kit.mjs';
 
 const skip = noNative ? `needs ${noNative}` : !existsSync('/usr/bin/curl') && 'needs /usr/bin/curl';
@@ -58,6 +59,33 @@ describe('a conversation whose box asks', { skip }, () => {
     assert.deepEqual(await tab.event('network:resolved'), [{ callId: shown.callId, approved: true, by: 'person' }]);
     assert.equal((await tab.emit('tool:approval', yes)).code, 'unknown_call');
     later.close();
+  });
+
+  test('the hosts it talked to, for the page and in the metrics', async () => {
+    const tab = house.tab();
+    await tab.ready();
+    let said = curl(tab, 'a.ask');
+    await tab.decide(await card(tab), true);
+    assert.match(await said, /^hello a.ask exit 0/);
+    said = curl(tab, 'e.ask');
+    await tab.decide(await card(tab, 2), false);
+    assert.match(await said, /exit (56|52|7)/);
+    let found;
+    await until(async () => {
+      found = (await house.get(`/api/sessions/${tab.session}/connections`)).body;
+      return found.connections.length === 2;
+    }, 'two lines');
+    const [no, yes] = found.connections.toSorted((a, b) => b.host.localeCompare(a.host));
+    assert.deepEqual([yes.host, yes.port, yes.allowed, yes.rule, yes.count], ['a.ask', port, true, 'ask: once', 1]);
+    assert.ok(yes.sent > 50 && yes.received > 50 && yes.last >= yes.first && yes.first > Date.now() - 60_000);
+    assert.deepEqual([no.host, no.allowed, no.reason, no.received], ['e.ask', false, 'denied by a person', 0]);
+    const metrics = await (await fetch(`${house.server.url}/metrics`)).text();
+    const metric = (name) => Number(metrics.split('\n').find((l) => l.startsWith(`${name} `))?.slice(name.length));
+    assert.ok(metric('mo_box_connections_total{server="box",rule="ask: once",outcome="allowed"}') >= 1);
+    assert.ok(metric('mo_box_connections_total{server="box",rule="other",outcome="refused"}') >= 1);
+    assert.ok(metric('mo_box_bytes_total{server="box",rule="ask: once",direction="received"}') > 50);
+    await fetch(`${house.server.url}/api/sessions/${tab.session}?forget=true`, { method: 'DELETE' });
+    await until(async () => (await house.get(`/api/sessions/${tab.session}/connections`)).body.connections.length === 0, 'its end');
   });
 
   test('a no fails at once; this session', async () => {

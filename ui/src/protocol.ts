@@ -523,6 +523,15 @@ const stats = object({
 });
 export type Stats = Checked<typeof stats>;
 
+const boxConnections = object({
+  connections: list(object({
+    host: str, address: or(str, ''), port: num, allowed: bool, rule: or(str, ''),
+    reason: or(str, ''), count: num, sent: num, received: num, first: num, last: num,
+  })),
+  more: or(num, 0),
+});
+export type BoxConnections = Checked<typeof boxConnections>;
+
 // The gateway: routing, pending calls, audit log.
 
 const hit = object({
@@ -588,6 +597,7 @@ const chain = object({
 export type Chain = Checked<typeof chain>;
 
 export const readRouted = (v: unknown): Routed => routed(v, 'route');
+export const readBoxConnections = (v: unknown): BoxConnections => boxConnections(v, 'connections');
 export const readConnection = (v: unknown): Connection => connection(v, 'connection');
 export const readApprovals = (v: unknown): Approvals => approvals(v, 'approvals');
 export const readChain = (v: unknown): Chain => chain(v, 'verify');

@@ -261,6 +261,7 @@ export const en = {
   'side.Console': 'Console',
   'side.Box': 'Sandbox',
   'side.Calls': 'Calls',
+  'side.Network': 'Network',
   'side.Raw': 'Events',
   'side.close': 'Close',
   'side.noCalls': 'The tool calls of this conversation will appear here.',
@@ -442,16 +443,21 @@ export const en = {
   'router.forgetWhat': 'The router forgets all choices it learned from, those of people and those of models. This cannot be undone.',
   'router.forgetYes': 'Reset learning',
 
-  // --- connections of boxes ---
+  // --- connections of sandboxes ---
   'net.title': 'Network connection',
   'net.label': 'Waiting for your decision: connection to {host}',
-  'net.asks': 'A program in the box wants to connect to {host}, port {port}.',
-  'net.asksServer': 'A program in the box of {server} wants to connect to {host}, port {port}.',
+  'net.asks': 'A program in the sandbox wants to connect to {host}, port {port}.',
+  'net.asksServer': 'A program in the sandbox of {server} wants to connect to {host}, port {port}.',
   'net.tls': 'The connection is encrypted: the request is not visible.',
   'net.allow': 'Allow',
   'net.deny': 'Deny',
   'net.session': 'For this session',
   'net.always': 'Always',
+  'net.none': 'The sandbox has not talked to any host.',
+  'net.allowed': 'allowed',
+  'net.refused': 'refused',
+  'net.sums': { one: '{n} connection, {sent} sent, {received} received, last at {time}', other: '{n} connections, {sent} sent, {received} received, last at {time}' },
+  'net.more': { one: 'and {n} more connection', other: 'and {n} more connections' },
   'net.meansAlways': 'For this host and port, in every session, until you remove the rule under Settings.',
 
   // --- approvals ---
@@ -459,7 +465,7 @@ export const en = {
   'approvals.gateway': 'Requests from MCP clients',
   'approvals.none': 'No call is waiting. A call of an MCP client waits here if a rule says “ask” and the client cannot ask its user. An example of such a rule:',
   'approvals.conversations': 'Requests from conversations',
-  'approvals.connections': 'Connections of boxes',
+  'approvals.connections': 'Connections of sandboxes',
   'approvals.changed': 'Changed tools',
   'approvals.client': 'Client',
   'approvals.noName': 'unnamed client',
