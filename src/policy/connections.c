@@ -236,9 +236,24 @@ static void finish(struct connection *c, bool yes)
     mo_free(c);
 }
 
+/* The rules may be other ones by now: they have the last word. */
+static bool may_go_on(struct connection *c)
+{
+    const struct pending_call *p = c->k.data;
+    struct mo_verdict v = mo_approvals_verdict(c->d, p, mo_buf_view(&p->args));
+
+    if (mo_verdict_may_run(&v, c->k.answered))
+        return true;
+    c->k.by = "rule";
+    c->yes = false;
+    return false;
+}
+
 static void on_written(void *ctx, const struct mo_err *why)
 {
-    finish(ctx, !why);
+    struct connection *c = ctx;
+
+    finish(c, !why && may_go_on(c));
 }
 
 /* The row of a decision; a yes takes effect after it is synced. */
@@ -489,8 +504,13 @@ int mo_connections_remember(struct pending_call *p,
                                         .tool = p->k->tool,
                                         .args_text = mo_buf_view(&p->args),
                                         .schema = schema()};
+    struct mo_verdict v = mo_approvals_verdict(c->d, p, mo_buf_view(&p->args));
     int rc;
 
+    if (x->remember == MO_REMEMBER_SESSION && v.rule &&
+        v.rule->approver == MO_APPROVER_OPERATOR)
+        return mo_fail(e, MO_EINVAL,
+                       "a rule asks the operator: each time, or for always");
     if (!mo_policy_may_remember(c->d->policy, &call))
         return mo_fail(e, MO_EINVAL,
                        "the configuration requires a decision each time");

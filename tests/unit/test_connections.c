@@ -183,6 +183,24 @@ static int decide(struct place *p, bool yes, const char *caller,
     return mo_approvals_decide(p->d, &x, &e);
 }
 
+/* The only pending one becomes the last question. */
+static void find_pending(struct place *p)
+{
+    struct mo_buf b = {.max = 65536};
+    struct mo_json_doc doc;
+    struct mo_json v;
+
+    assert_int_equal(mo_approvals_list(p->d, "", &b), 0);
+    assert_int_equal(mo_json_parse(mo_buf_view(&b), 0, &doc, NULL), 0);
+    v = mo_json_at(mo_json_get(doc.root, "approvals"), 0);
+    assert_int_equal(
+        mo_json_str_copy(mo_json_get(v, "id"), p->id, sizeof(p->id)), 0);
+    assert_int_equal(mo_json_str_copy(mo_json_get(v, "digest"), p->digest,
+                                      sizeof(p->digest)),
+                     0);
+    mo_buf_fini(&b);
+}
+
 /* --- cases --------------------------------------------------------------- */
 
 /* A rule that allows all tools of the box allows no connection. */
@@ -245,6 +263,7 @@ static void test_who(void **state)
     /* only the operator, and not remembered */
     ask(&p, &session, &a, "op.test");
     assert_int_equal(decide(&p, true, "ann", MO_REMEMBER_NO), MO_ENOTFOUND);
+    assert_int_equal(decide(&p, true, "", MO_REMEMBER_SESSION), MO_EINVAL);
     assert_int_equal(decide(&p, true, "", MO_REMEMBER_NO), 0);
     assert_int_equal(answer(&p, &a), 1);
     ask(&p, &session, &a, "each.test");
@@ -360,6 +379,18 @@ static void test_ends(void **state)
     assert_int_equal(mo_approvals_waiting(p.d), 0);
     /* a rule of a new configuration denies it */
     ask(&p, &session, &a, "bad.test");
+    mo_config_close(&p.h);
+    load(&p, rules);
+    assert_int_equal(mo_approvals_reload(p.d, p.h.now, &e), 0);
+    assert_int_equal(answer(&p, &a), 0);
+    assert_string_equal(a.reason, "denied by a rule");
+    /* or after a yes that is not written yet */
+    mo_config_close(&p.h);
+    load(&p, "{}");
+    assert_int_equal(mo_approvals_reload(p.d, p.h.now, &e), 0);
+    ask(&p, &server, &a, "bad.test");
+    find_pending(&p);
+    assert_int_equal(decide(&p, true, "", MO_REMEMBER_NO), 0);
     mo_config_close(&p.h);
     load(&p, rules);
     assert_int_equal(mo_approvals_reload(p.d, p.h.now, &e), 0);

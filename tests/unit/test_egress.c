@@ -3,7 +3,7 @@
  * Each case forks a child that moves to such a namespace, passes its sockets to
  * the test and then acts as the program in the box. The test relays, with an
  * echo server on 127.0.0.1. */
-#include "egress/relay.h"
+#include "egress/relay_priv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -1077,6 +1077,41 @@ static void test_ask_close(void **state)
     mo_loop_free(w.l);
 }
 
+static void test_requests(void **state)
+{
+    static const struct {
+        const char *in, *out;
+    } rows[] = {
+        {"GET / HTTP/1.1\r\n", "GET /"},
+        {"M-SEARCH * HTTP/1.1\n", "M-SEARCH *"},
+        {"CONNECT a.test:443 HTTP/1.1\r\n\r\n", "CONNECT a.test:443"},
+        {"get / HTTP/1.1\n", ""},
+        {"GET /a b HTTP/1.1\n", ""},
+        {"GET /\x1b[2J HTTP/1.1\n", ""},
+        {"GET /\xc3\xa9 HTTP/1.1\n", ""},
+        {"GET\n", ""},
+        {"ABCDEFGHIJKLMNOPQRST / HTTP/1.1\n", ""},
+        {"SSH-2.0-x\r\n", ""},
+        {"\x16\x03", ""},
+    };
+    char out[MO_EGRESS_REQUEST_MAX], long_path[600];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_span all = mo_span_cstr(rows[i].in);
+
+        assert_true(mo_egress_read_request(all, out));
+        assert_string_equal(out, rows[i].out);
+        for (size_t n = 0; n < all.n; n++) /* pieces never show another one */
+            if (mo_egress_read_request(mo_span_head(all, n), out))
+                assert_true(strncmp(rows[i].out, out, strlen(out)) == 0);
+    }
+    memset(long_path, 'x', sizeof(long_path));
+    memcpy(long_path, "GET /", 5);
+    assert_true(mo_egress_read_request(mo_span(long_path, 600), out));
+    assert_int_equal(strlen(out), MO_EGRESS_REQUEST_MAX - 1);
+}
+
 static void test_wrong_sockets(void **state)
 {
     struct mo_egress_opts o = {.nfds = 2};
@@ -1113,6 +1148,7 @@ int main(void)
         cmocka_unit_test(test_ask),
         cmocka_unit_test(test_ask_limits),
         cmocka_unit_test(test_ask_close),
+        cmocka_unit_test(test_requests),
         cmocka_unit_test(test_wrong_sockets),
     };
 
