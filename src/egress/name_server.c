@@ -29,7 +29,8 @@ static enum mo_dns_rcode find_addresses(const struct mo_egress_zone *z,
     if (!mo_egress_find_name(z->policy, host, 0)) {
         if (!z->ask)
             return MO_DNS_NXDOMAIN;
-        if (z->names->by_text.len >= MO_EGRESS_NAMES_MAX / 2)
+        if (z->names->by_text.len >= MO_EGRESS_NAMES_MAX / 2 &&
+            !mo_map_get(&z->names->by_text, mo_span_cstr(host)))
             return MO_DNS_SERVFAIL;
     }
     if (mo_egress_names_add(z->names, host, &name) < 0)

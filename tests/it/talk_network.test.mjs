@@ -128,3 +128,67 @@ describe('a conversation whose box asks', { skip }, () => {
     assert.match(await asked, /exit (56|52|7)/);
   });
 });
+
+describe('several persons', { skip }, () => {
+  const TOKENS = { operator: 'the-operator-0123456789abcdef', alice: 'alice-has-this-0123456789abcdef', bob: 'bob-has-another-0123456789abcdef' };
+  const headers = Object.fromEntries(Object.entries(TOKENS).map(([who, t]) => [who, { authorization: `Bearer ${t}` }]));
+  const sites = new Hosts();
+  let house, port;
+  before(async () => {
+    port = await sites.http((q, r) => r.end('hello'));
+    house = await House.start({
+      headers: headers.operator,
+      hosts: { 'a.ask': '127.0.0.1', 'op.ask': '127.0.0.1' },
+      config: {
+        server: { token: TOKENS.operator, tokens: { alice: TOKENS.alice, bob: TOKENS.bob } },
+        sandbox: { driver: 'native', warm: 0, network: { allow: [`127.0.0.1:${port}`], ask: true } },
+        approvals: { rules: [
+          { tool: 'network:connect', args: { host: 'op.ask' }, action: 'ask', approver: 'operator' },
+          { server: 'box', action: 'allow' }] },
+      },
+    });
+  });
+  after(async () => {
+    sites.close();
+    await house.stop();
+  });
+
+  const at = (who, path, json) => fetch(`http://127.0.0.1:${house.server.port}${path}`, {
+    headers: headers[who], ...(json && { method: 'POST', body: JSON.stringify(json) }) });
+  const list = async (who) => (await (await at(who, '/api/approvals')).json()).approvals.map((k) => k.id);
+
+  test('the owner of the session decides, or the operator; nobody else sees it', async () => {
+    const tab = house.tab({ headers: headers.alice });
+    await tab.ready();
+    const curl = (host) => house.model.script.push({ calls: [run(`curl -sS http://${host}:${port}/; echo " exit $?"`)] }, { text: 'seen' });
+    curl('a.ask');
+    await tab.say('look');
+    const [card] = await tab.event('network:approval_required');
+    const yes = { approved: true, digest: card.digest };
+    assert.deepEqual([await list('alice'), await list('bob'), await list('operator')], [[card.callId], [], [card.callId]]);
+    assert.equal((await at('bob', `/api/approvals/${card.callId}`, yes)).status, 404);
+    assert.equal((await at('bob', `/api/sessions/${tab.session}/connections`)).status, 404);
+    assert.equal((await at('alice', `/api/approvals/${card.callId}`, { ...yes, remember: 'always' })).status, 403);
+    assert.equal((await tab.emit('tool:approval', { callId: card.callId, ...yes, remember: 'always' })).code, 'operator_only');
+    assert.equal((await tab.emit('tool:approval', { callId: card.callId, ...yes })).ok, true);
+    const [out] = await tab.event('tool:output');
+    assert.match(out, /hello exit 0/);
+    await tab.event('agent:response');
+
+    curl('op.ask');
+    await tab.say('look there');
+    const [second] = await tab.event('network:approval_required', 2);
+    assert.equal(second.approver, 'operator');
+    const refused = await tab.emit('tool:approval', { callId: second.callId, approved: true, digest: second.digest });
+    assert.equal(refused.ok, false);
+    assert.equal((await at('operator', `/api/approvals/${second.callId}`, { approved: true, digest: second.digest })).status, 200);
+    assert.match((await tab.event('tool:output', 2))[0], /hello exit 0/);
+    let row; // who decided is in the log
+    await until(async () => {
+      row = (await (await at('operator', '/api/audit?q=op.ask')).json()).rows.map((r) => r.what).find((w) => w.kind === 'decision');
+      return row;
+    }, 'the row');
+    assert.deepEqual([row.host, row.action, row.by, row.who], [`op.ask:${port}`, 'allow', 'person', tab.session]);
+    assert.ok(row.decidedBy && row.door);
+  });
+});

@@ -1034,6 +1034,7 @@ static void ask_many(unsigned port)
     }
     must(rc == MO_DNS_SERVFAIL && n > 2000 && n < 2100);
     must(ask("127.0.0.1", "x.allowed.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    must(ask("127.0.0.1", "n7.ask", MO_DNS_A, ip) == MO_DNS_NOERROR);
 }
 
 static void test_ask_limits(void **state)
