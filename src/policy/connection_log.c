@@ -55,8 +55,8 @@ void mo_connection_log_init(struct mo_connection_log *l)
 
 void mo_connection_log_fini(struct mo_connection_log *l)
 {
-    while (!mo_list_empty(&l->owners))
-        drop_owner(l, mo_list_first(&l->owners, struct owner, node));
+    mo_list_each_entry_safe (o, &l->owners, struct owner, node)
+        drop_owner(l, o);
     mo_map_fini(&l->map);
 }
 
@@ -65,15 +65,15 @@ void mo_connection_log_fini(struct mo_connection_log *l)
 static struct owner *find_owner(struct mo_connection_log *l, const char *server,
                                 const char *session)
 {
+    struct owner *o, *oldest = mo_list_first(&l->owners, struct owner, node);
     char key[KEY_MAX];
-    struct owner *o;
 
     make_key(key, server, session);
     o = mo_map_get(&l->map, mo_span_cstr(key));
     if (o)
         return o;
-    if (l->map.len == MO_CONNECTION_LOG_OWNERS)
-        drop_owner(l, mo_list_first(&l->owners, struct owner, node));
+    if (oldest && l->map.len == MO_CONNECTION_LOG_OWNERS)
+        drop_owner(l, oldest);
     o = mo_new(struct owner);
     if (!o)
         return NULL;
@@ -89,14 +89,14 @@ static struct owner *find_owner(struct mo_connection_log *l, const char *server,
 static struct line *find_line(struct owner *o, const char *host,
                               const struct mo_egress_row *r)
 {
-    struct line *x;
+    struct line *x, *oldest = mo_list_first(&o->lines, struct line, node);
 
     mo_list_each_entry (y, &o->lines, struct line, node)
         if (y->port == r->port && y->allowed == r->allowed &&
             strcmp(y->host, host) == 0)
             return y;
-    if (o->n == MO_CONNECTION_LOG_LINES)
-        drop_line(o, mo_list_first(&o->lines, struct line, node));
+    if (oldest && o->n == MO_CONNECTION_LOG_LINES)
+        drop_line(o, oldest);
     x = mo_new(struct line);
     if (!x)
         return NULL;
