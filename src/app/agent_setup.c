@@ -11,6 +11,7 @@ struct mo_agent_setup {
     struct mo_approvals *approvals;
     struct mo_gateway_setup *gateway;
     struct mo_approvals *own_desk;    /* NULL: borrowed */
+    struct mo_runtime *runtime;       /* that uses own_desk */
     struct mo_gateway_setup *own_hub; /* likewise */
     struct mo_agent *agent;
     struct mo_try_tool *try;
@@ -42,6 +43,7 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
         .endpoint = mo_gateway_setup_endpoint(c->gateway),
         .offer = (enum mo_gw_expose)c->cfg->llm.tools};
     o.policy = mo_approvals_policy(c->approvals);
+    o.approvals = c->approvals;
     o.audit = mo_approvals_audit(c->approvals);
     o.sessions = mo_runtime_sessions(h);
     o.store = mo_runtime_store(h);
@@ -82,6 +84,14 @@ static void agent_setup_free(struct mo_agent_setup *c)
     mo_gone_fire(gone);
 }
 
+static void close_next(void *ctx);
+
+static void close_approvals(struct mo_agent_setup *c)
+{
+    mo_runtime_approvals(c->runtime, NULL);
+    mo_approvals_close(mo_take_ptr(&c->own_desk), close_next, c);
+}
+
 /* Closes in reverse order of opening. */
 static void close_next(void *ctx)
 {
@@ -94,7 +104,7 @@ static void close_next(void *ctx)
     else if (c->own_hub)
         mo_gateway_setup_close(mo_take_ptr(&c->own_hub), close_next, c);
     else if (c->own_desk)
-        mo_approvals_close(mo_take_ptr(&c->own_desk), close_next, c);
+        close_approvals(c);
     else
         agent_setup_free(c);
 }
@@ -117,8 +127,11 @@ static int use_approvals(struct mo_agent_setup *c, struct mo_runtime *h,
         rc = mo_approvals_open(c->loop, c->cfg, &c->own_desk, e);
         c->approvals = c->own_desk;
     }
-    if (c->own_desk)
+    if (c->own_desk) {
         mo_audit_store(mo_approvals_audit(c->approvals), mo_runtime_store(h));
+        mo_runtime_approvals(h, c->approvals);
+        c->runtime = h;
+    }
     if (rc == 0)
         rc = mo_policy_load_pins(mo_approvals_policy(c->approvals), e);
     return rc;

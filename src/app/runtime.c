@@ -6,6 +6,7 @@
 #include "agent/chat/chat.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "policy/connections.h"
 #include "secrets/resolve.h"
 #include "session/control.h"
 #include "session/instance.h"
@@ -17,7 +18,7 @@ struct mo_runtime {
     const struct mo_config *cfg;
     enum mo_runtime_want want;
     char run[PATH_MAX], label[MO_BOX_DRIVERS_LABEL];
-    struct mo_audit *audit; /* borrowed; may be NULL */
+    struct mo_approvals *approvals; /* borrowed; may be NULL */
     struct mo_store *store;
     struct mo_instance *instance;
     struct mo_box_drivers *sandbox;
@@ -219,7 +220,9 @@ static void on_connection(void *ctx, const char *session,
 {
     struct mo_runtime *h = ctx;
 
-    mo_audit_connection(h->audit, NULL, session, row);
+    const struct mo_connection_from from = {.session = session};
+
+    mo_connections_report(h->approvals, &from, row);
 }
 
 static void on_mounts(void *ctx, const struct mo_box_spec *spec,
@@ -230,12 +233,56 @@ static void on_mounts(void *ctx, const struct mo_box_spec *spec,
                                       .mounts = spec->mounts,
                                       .reason = why ? why->msg : NULL};
 
-    mo_audit_mounts(h->audit, &m);
+    mo_audit_mounts(mo_approvals_audit(h->approvals), &m);
 }
 
-void mo_runtime_audit(struct mo_runtime *h, struct mo_audit *audit)
+static struct mo_connection_from
+from_session(const struct mo_runtime *h, const char *session, const char *box)
 {
-    h->audit = audit;
+    return (struct mo_connection_from){
+        .session = session,
+        .owner = h->sessions
+                     ? mo_session_owner(h->sessions, mo_span_cstr(session))
+                     : "",
+        .box = box,
+    };
+}
+
+static enum mo_egress_say on_judge(void *ctx, const char *session,
+                                   const char *box,
+                                   const struct mo_egress_question *q)
+{
+    struct mo_runtime *h = ctx;
+    struct mo_connection_from from = from_session(h, session, box);
+
+    return mo_connections_judge(h->approvals, &from, q);
+}
+
+static void on_ask(void *ctx, const char *session, const char *box,
+                   struct mo_egress_ask *a, const struct mo_egress_question *q)
+{
+    struct mo_runtime *h = ctx;
+    struct mo_connection_from from = from_session(h, session, box);
+
+    mo_connections_ask(h->approvals, &from, a, q);
+}
+
+static void on_ask_gone(void *ctx, struct mo_egress_ask *a)
+{
+    mo_connections_gone(((struct mo_runtime *)ctx)->approvals, a);
+}
+
+static void on_net_closed(void *ctx, const char *box)
+{
+    mo_connections_box_gone(((struct mo_runtime *)ctx)->approvals, box);
+}
+
+static const struct mo_box_asker asker = {on_judge, on_ask, on_ask_gone,
+                                          on_net_closed};
+
+void mo_runtime_approvals(struct mo_runtime *h, struct mo_approvals *approvals)
+{
+    h->approvals = approvals;
 }
 
 static void open_parts(struct mo_runtime *h)
@@ -244,6 +291,7 @@ static void open_parts(struct mo_runtime *h)
                                     .store = h->label,
                                     .on_connection = on_connection,
                                     .on_mounts = on_mounts,
+                                    .asker = &asker,
                                     .connection_ctx = h};
     struct mo_err e;
     int rc = make_dirs(h, &e);

@@ -13,8 +13,8 @@
 #ifndef MO_APP_RUNTIME_H
 #define MO_APP_RUNTIME_H
 
-#include "audit/audit.h"
 #include "connect/box_drivers.h"
+#include "policy/approvals.h"
 #include "session/session.h"
 #include "store/store.h"
 
@@ -38,8 +38,9 @@ int mo_runtime_open(struct mo_loop *l, const struct mo_config *cfg,
 void mo_runtime_reload(struct mo_runtime *h, const struct mo_config *cfg);
 void mo_runtime_close(struct mo_runtime *h, void (*gone)(void *ctx), void *ctx);
 
-/* Connections of boxes get a row there. Borrowed until the runtime is gone. */
-void mo_runtime_audit(struct mo_runtime *h, struct mo_audit *audit);
+/* Decide about hosts that a session's box asks about, and record its
+ * connections. Borrowed until the runtime is gone, or NULL is set. */
+void mo_runtime_approvals(struct mo_runtime *h, struct mo_approvals *approvals);
 
 struct mo_store *mo_runtime_store(const struct mo_runtime *h);
 struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h);

@@ -262,7 +262,7 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
     s->runtime = h;
     if (h && s->approvals) {
         mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
-        mo_runtime_audit(h, mo_approvals_audit(s->approvals));
+        mo_runtime_approvals(h, s->approvals);
     }
     if (s->closing)
         end_next(s);

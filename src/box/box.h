@@ -193,6 +193,15 @@ typedef void mo_box_connection_fn(void *ctx, const char *owner,
 /* A box with mounts is about to start or was refused (why). */
 typedef void mo_box_mounts_fn(void *ctx, const struct mo_box_spec *spec,
                               const struct mo_err *why);
+/* Who decides about hosts that a box's network asks about (egress/relay.h). */
+struct mo_box_asker {
+    enum mo_egress_say (*judge)(void *ctx, const char *owner, const char *box,
+                                const struct mo_egress_question *q);
+    void (*ask)(void *ctx, const char *owner, const char *box,
+                struct mo_egress_ask *a, const struct mo_egress_question *q);
+    void (*gone)(void *ctx, struct mo_egress_ask *a);
+    void (*closed)(void *ctx, const char *box); /* its network has ended */
+};
 
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable
@@ -209,6 +218,7 @@ struct mo_boxes_opts {
     const struct mo_host_guard *guard;   /* borrowed; may be NULL */
     mo_box_connection_fn *on_connection; /* may be NULL */
     mo_box_mounts_fn *on_mounts;         /* may be NULL */
+    const struct mo_box_asker *asker;    /* NULL: nobody is asked */
     void *connection_ctx;                /* of both */
 };
 

@@ -39,11 +39,43 @@ static void on_row(void *ctx, const struct mo_egress_row *r)
         bs->on_connection(bs->connection_ctx, x->owner, r);
 }
 
+/* --- hosts that the box asks about --------------------------------------- */
+
+static enum mo_egress_say on_judge(void *ctx,
+                                   const struct mo_egress_question *q)
+{
+    const struct mo_box_net *x = ctx;
+
+    return x->bs->asker->judge(x->bs->connection_ctx, x->owner, x->id, q);
+}
+
+static void on_ask(void *ctx, struct mo_egress_ask *a,
+                   const struct mo_egress_question *q)
+{
+    const struct mo_box_net *x = ctx;
+
+    x->bs->asker->ask(x->bs->connection_ctx, x->owner, x->id, a, q);
+}
+
+static void on_ask_gone(void *ctx, struct mo_egress_ask *a)
+{
+    const struct mo_box_net *x = ctx;
+
+    x->bs->asker->gone(x->bs->connection_ctx, a);
+}
+
+static const struct mo_egress_asker asker = {on_judge, on_ask, on_ask_gone};
+
+/* --- open and close ------------------------------------------------------ */
+
 int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
                     int *fds, size_t n, struct mo_err *e)
 {
-    struct mo_egress_opts o = {
-        .fds = fds, .nfds = n, .on_row = on_row, .ctx = x};
+    struct mo_egress_opts o = {.fds = fds,
+                               .nfds = n,
+                               .on_row = on_row,
+                               .asker = x->bs->asker ? &asker : NULL,
+                               .ctx = x};
     int rc = 0;
 
     if (n == 0)
@@ -63,6 +95,8 @@ bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx)
     if (!x->relay)
         return false;
     mo_egress_close(mo_take_ptr(&x->relay), gone, ctx);
+    if (x->bs->asker)
+        x->bs->asker->closed(x->bs->connection_ctx, x->id);
     return true;
 }
 

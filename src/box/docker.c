@@ -380,6 +380,7 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->mounts = o->mounts;
     d->launcher = o->launcher;
     d->bs.on_connection = o->on_connection;
+    d->bs.asker = o->asker;
     d->bs.connection_ctx = o->connection_ctx;
     d->network = mo_boxes_text(o->network);
     d->store = mo_boxes_text(o->store);

@@ -66,6 +66,7 @@ struct mo_boxes {
     unsigned n;
     struct mo_box_pool pool;
     mo_box_connection_fn *on_connection; /* as in the options */
+    const struct mo_box_asker *asker;    /* likewise */
     void *connection_ctx;
     bool closing;
     mo_box_mounts_fn *on_mounts; /* or NULL */

@@ -602,6 +602,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->launcher = d->toolbox = -1;
     d->guard = o->guard;
     d->bs.on_connection = o->on_connection;
+    d->bs.asker = o->asker;
     d->bs.connection_ctx = o->connection_ctx;
     mo_boxes_setup(&d->bs, l, &ops);
     d->bs.on_mounts = o->on_mounts;

@@ -95,6 +95,8 @@ static void put_call(struct mo_buf *b, struct mo_json v)
     put_line(b, "  server     ", mo_json_get(v, "server"));
     put_line(b, "  tool       ", mo_json_get(v, "tool"));
     put_line(b, "  arguments  ", mo_json_get(v, "args"));
+    put_line(b, "  request    ", mo_json_get(v, "request"));
+    put_line(b, "  session    ", mo_json_get(v, "session"));
     put_line(b, "  found for  ", mo_json_get(v, "words"));
     put_line(b, "  why asked  ", mo_json_get(v, "reason"));
     put_line(b, "  client     ", mo_json_get(mo_json_get(v, "client"), "name"));
@@ -232,6 +234,7 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
     struct mo_json v = {a->found.p, a->found.len};
     const char *reason = mo_cli_get(c, "reason");
     const char *args = mo_cli_get(c, "args");
+    const char *remember = mo_cli_get(c, "remember");
     char url[URL_MAX_];
     mo_autobuf struct mo_buf b = {.max = MO_APPROVALS_SOCKET_BYTES};
     struct mo_jw w = mo_jw_object(&b);
@@ -242,6 +245,8 @@ static int decide(struct asking *a, struct mo_cli *c, bool approved)
     mo_jw_member_raw(&w, "digest", mo_json_text(mo_json_get(v, "digest")));
     if (reason)
         mo_jw_member_cstr(&w, "reason", reason);
+    if (remember)
+        mo_jw_member_cstr(&w, "remember", remember);
     if (args)
         rc = put_args(a, &w, args);
     mo_jw_end(&w);

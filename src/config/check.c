@@ -73,11 +73,18 @@ static void put_network(struct mo_buf *b, const struct mo_config_network *n)
     for (size_t i = 0; i < n->allow.n; i++)
         mo_jw_cstr(&w, n->allow.v[i]);
     mo_jw_end(&w);
+    if (n->ask)
+        mo_jw_member_bool(&w, "ask", true);
     mo_jw_member_i64(&w, "maxConnections", n->max_connections);
     mo_jw_member_i64(&w, "maxMegabytes", n->max_megabytes);
     mo_jw_member_i64(&w, "idleSeconds", n->idle_seconds);
     mo_jw_member_i64(&w, "maxSeconds", n->max_seconds);
     mo_jw_end(&w);
+}
+
+static bool has_network(const struct mo_config_network *n)
+{
+    return n->allow.n || n->ask;
 }
 
 /* Sets n->json. path: for messages. */
@@ -89,7 +96,7 @@ static void check_network(struct mo_config_load *l, struct mo_config_network *n,
     struct mo_err e;
     int rc;
 
-    if (n->allow.n == 0)
+    if (!has_network(n))
         return;
     put_network(&text, n);
     rc = mo_buf_err(&text);

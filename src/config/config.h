@@ -91,6 +91,7 @@ struct mo_config_tools {
 
 struct mo_config_network { /* of a box */
     struct mo_config_list allow;
+    bool ask;
     int64_t max_connections, max_megabytes, idle_seconds, max_seconds;
     const char *json; /* the same for egress/policy.h; NULL: no network */
 };

@@ -268,6 +268,7 @@ static const struct mo_keys tools_keys = KEYS(tools_rows);
 #define NETWORK(var, more)                                                     \
     static const struct mo_key var##_rows[] = {                                \
         {.name = "allow", LIST(allow), .flags = (more)},                       \
+        {.name = "ask", BOOL(ask), .flags = (more), .def = "false"},           \
         {.name = "maxConnections",                                             \
          INT(max_connections, 1, MO_EGRESS_CONNECTIONS_MAX),                   \
          .flags = (more),                                                      \

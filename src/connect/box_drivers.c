@@ -192,6 +192,7 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .guard = &sb->guard.g,
         .on_connection = sb->o.on_connection,
         .on_mounts = sb->o.on_mounts,
+        .asker = sb->o.asker,
         .connection_ctx = sb->o.connection_ctx,
     };
     struct driver *d = &sb->v[i];

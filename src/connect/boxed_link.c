@@ -5,6 +5,7 @@
 #include "connect/installed_files.h"
 #include "connect/resolved_server.h"
 #include "connect/workspace.h"
+#include "policy/connections.h"
 
 #define ARENA_MAX       ((size_t)1024 * 1024) /* arena of one box */
 /* The output and the box end separately. After the first of them has ended,
@@ -30,7 +31,7 @@ struct place { /* opened box drivers and the boxes that wait for them */
 struct mo_boxed_link {
     struct mo_loop *loop;
     struct mo_stderr_tail *stderr_tail;
-    struct mo_audit *audit; /* of their connections, or NULL */
+    struct mo_approvals *approvals; /* of their connections, or NULL */
     char instance[MO_BOXED_NAME_MAX];
     struct mo_list places;
     struct mo_later later; /* runs the next step of closing */
@@ -326,8 +327,9 @@ static void on_connection(void *ctx, const char *server,
                           const struct mo_egress_row *row)
 {
     struct mo_boxed_link *b = ctx;
+    const struct mo_connection_from from = {.server = server};
 
-    mo_audit_connection(b->audit, server, NULL, row);
+    mo_connections_report(b->approvals, &from, row);
 }
 
 static void on_mounts(void *ctx, const struct mo_box_spec *spec,
@@ -339,8 +341,40 @@ static void on_mounts(void *ctx, const struct mo_box_spec *spec,
                                       .workspace = spec->folder,
                                       .reason = why ? why->msg : NULL};
 
-    mo_audit_mounts(b->audit, &m);
+    mo_audit_mounts(mo_approvals_audit(b->approvals), &m);
 }
+
+static enum mo_egress_say on_judge(void *ctx, const char *server,
+                                   const char *box,
+                                   const struct mo_egress_question *q)
+{
+    struct mo_boxed_link *b = ctx;
+    const struct mo_connection_from from = {.server = server, .box = box};
+
+    return mo_connections_judge(b->approvals, &from, q);
+}
+
+static void on_ask(void *ctx, const char *server, const char *box,
+                   struct mo_egress_ask *a, const struct mo_egress_question *q)
+{
+    struct mo_boxed_link *b = ctx;
+    const struct mo_connection_from from = {.server = server, .box = box};
+
+    mo_connections_ask(b->approvals, &from, a, q);
+}
+
+static void on_ask_gone(void *ctx, struct mo_egress_ask *a)
+{
+    mo_connections_gone(((struct mo_boxed_link *)ctx)->approvals, a);
+}
+
+static void on_net_closed(void *ctx, const char *box)
+{
+    mo_connections_box_gone(((struct mo_boxed_link *)ctx)->approvals, box);
+}
+
+static const struct mo_box_asker asker = {on_judge, on_ask, on_ask_gone,
+                                          on_net_closed};
 
 static struct place *open_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
@@ -354,6 +388,7 @@ static struct place *open_place(struct mo_boxed_link *all,
         .image = s->image,
         .on_connection = on_connection,
         .on_mounts = on_mounts,
+        .asker = &asker,
         .connection_ctx = all,
     };
     struct place *p = mo_new(struct place);
@@ -507,9 +542,10 @@ int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
     return 0;
 }
 
-void mo_boxed_link_audit(struct mo_boxed_link *b, struct mo_audit *audit)
+void mo_boxed_link_approvals(struct mo_boxed_link *b,
+                             struct mo_approvals *approvals)
 {
-    b->audit = audit;
+    b->approvals = approvals;
 }
 
 void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),

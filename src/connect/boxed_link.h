@@ -14,10 +14,10 @@
 #ifndef MO_CONNECT_BOXED_LINK_H
 #define MO_CONNECT_BOXED_LINK_H
 
-#include "audit/audit.h"
 #include "config/config.h"
 #include "connect/stderr_tail.h"
 #include "mcp/client/conn.h"
+#include "policy/approvals.h"
 
 struct mo_boxed_link;
 
@@ -32,9 +32,10 @@ static inline bool mo_server_link_same(const char *a, const char *b)
 /* tail: receives the stderr of the servers; borrowed. */
 int mo_boxed_link_new(struct mo_loop *l, struct mo_stderr_tail *tail,
                       struct mo_boxed_link **out, struct mo_err *e);
-/* Gets a row for each connection of a box; NULL: none. Set before the first
- * box. */
-void mo_boxed_link_audit(struct mo_boxed_link *b, struct mo_audit *audit);
+/* Decide about hosts that a box asks about, and record its connections; NULL:
+ * every such host is refused. Set before the first box. */
+void mo_boxed_link_approvals(struct mo_boxed_link *b,
+                             struct mo_approvals *approvals);
 void mo_boxed_link_close(struct mo_boxed_link *b, void (*gone)(void *ctx),
                          void *ctx);
 

@@ -27,8 +27,8 @@ struct mo_server_link {
     struct mo_list sign_ins;           /* struct mo_sign_in */
     unsigned nsign_ins;
     struct mo_stderr_tail *stderr_tail;
-    struct mo_audit *audit; /* or NULL */
-    struct mo_later later;  /* runs the next step of closing */
+    struct mo_approvals *approvals; /* or NULL */
+    struct mo_later later;          /* runs the next step of closing */
     struct mo_gone gone;
     size_t message_max; /* of a message of a server */
 };
@@ -246,7 +246,7 @@ static int link_box(struct mo_server_link *d, const struct mo_config_mcp *s,
     if (!d->boxed &&
         mo_boxed_link_new(d->loop, d->stderr_tail, &d->boxed, e) < 0)
         return e->code;
-    mo_boxed_link_audit(d->boxed, d->audit);
+    mo_boxed_link_approvals(d->boxed, d->approvals);
     return mo_boxed_link_dial(d->boxed, d->cfg, s, c, e);
 }
 
@@ -393,11 +393,12 @@ const struct mo_config *mo_server_link_now(const struct mo_server_link *d)
     return d->cfg;
 }
 
-void mo_server_link_audit(struct mo_server_link *d, struct mo_audit *audit)
+void mo_server_link_approvals(struct mo_server_link *d,
+                              struct mo_approvals *approvals)
 {
-    d->audit = audit;
+    d->approvals = approvals;
     if (d->boxed)
-        mo_boxed_link_audit(d->boxed, audit);
+        mo_boxed_link_approvals(d->boxed, approvals);
 }
 
 const struct mo_stderr_tail *mo_server_link_said(const struct mo_server_link *d)

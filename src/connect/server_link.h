@@ -17,10 +17,10 @@
 #ifndef MO_CONNECT_SERVER_LINK_H
 #define MO_CONNECT_SERVER_LINK_H
 
-#include "audit/audit.h"
 #include "config/config.h"
 #include "connect/stderr_tail.h"
 #include "mcp/client/conn.h"
+#include "policy/approvals.h"
 
 #define MO_SERVER_LINK_SIGN_INS 1024
 
@@ -53,8 +53,10 @@ void mo_server_link_config(struct mo_server_link *d,
                            const struct mo_config *cfg);
 const struct mo_config *mo_server_link_now(const struct mo_server_link *d);
 
-/* Gets a row for each connection of a server's box; borrowed until closing. */
-void mo_server_link_audit(struct mo_server_link *d, struct mo_audit *audit);
+/* Decide about hosts that a server's box asks about, and record its
+ * connections; borrowed until closing. */
+void mo_server_link_approvals(struct mo_server_link *d,
+                              struct mo_approvals *approvals);
 
 /* The last stderr output of each server. */
 const struct mo_stderr_tail *

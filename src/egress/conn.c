@@ -1,8 +1,12 @@
-/* conn.c - one allowed connection of a box. See relay.h.
+/* conn.c - one connection of a box. See relay.h.
  *
  * Resolve, connect to an address that the rule permits, compare the host of a
  * ClientHello, copy. `in` is the program's side, `out` the host's; `in` is not
  * read before `out` is connected, so the kernel holds what the program sends.
+ *
+ * A connection without a rule waits for the asker's decision first. Its first
+ * bytes are read for the question, and kept. If the program ends its output
+ * meanwhile, the connection ends: nobody is asked for a program that has gone.
  *
  * A connection ends once (end_conn) and is freed when its streams and its
  * attempt to connect are gone. */
@@ -18,13 +22,16 @@
 #define QUEUE_HIGH ((size_t)256 * 1024)
 #define MOVE_AFTER ((uint64_t)256 * 1024) /* bytes, then without copying */
 #define FINISH_MS  30000 /* to send the rest after both sides have ended */
+#define LOOK_MS    200   /* for the first bytes, before a person is asked */
 
 struct conn {
     struct mo_list node;    /* in x->conns */
     struct mo_list waiting; /* in name->waiting */
+    struct mo_list asking;  /* in the list of a question */
     struct mo_egress *x;
-    const struct mo_egress_rule *rule;
-    struct mo_egress_name *name; /* NULL: an address */
+    const struct mo_egress_rule *rule; /* NULL: not decided, or refused */
+    struct mo_egress_rule *own;        /* the asker's; or NULL */
+    struct mo_egress_name *name;       /* NULL: an address */
     struct mo_ip to[MO_EGRESS_CACHE];
     size_t nto, next; /* addresses; the next to try */
     struct mo_ip ip;  /* the last that was tried */
@@ -33,10 +40,12 @@ struct conn {
     int in_fd; /* of `in`, which owns it */
     struct mo_stream *in, *out;
     bool in_eof, out_eof;
-    bool checked; /* what it begins with */
+    bool undecided; /* the asker has not decided */
+    bool checked;   /* what it begins with */
     struct mo_buf hello;
     uint64_t sent, received, began_ns, last_ns;
     struct mo_timer timer;
+    struct mo_timer look; /* for the first bytes */
     bool ended, refused;
     char reason[120];
 };
@@ -51,8 +60,8 @@ static void conn_maybe_free(struct conn *c)
         .name = c->name ? c->name->text : "",
         .address = text,
         .port = c->port,
-        .allowed = !c->refused,
-        .rule = c->rule->text,
+        .allowed = c->rule && !c->refused,
+        .rule = c->rule ? c->rule->text : "",
         .reason = c->reason,
         .sent = c->sent,
         .received = c->received,
@@ -66,6 +75,7 @@ static void conn_maybe_free(struct conn *c)
     x->nconns--;
     mo_egress_report(x, &row);
     mo_buf_fini(&c->hello);
+    mo_free(c->own);
     mo_free(c);
     mo_egress_maybe_free(x);
 }
@@ -75,7 +85,12 @@ static void begin_end(struct conn *c, const char *reason)
     c->ended = true;
     (void)snprintf(c->reason, sizeof(c->reason), "%s", reason);
     mo_timer_stop(c->x->loop, &c->timer);
+    mo_timer_stop(c->x->loop, &c->look);
     mo_list_del(&c->waiting);
+    if (!mo_list_empty(&c->asking)) {
+        mo_list_del(&c->asking);
+        mo_egress_ask_left(c->x);
+    }
 }
 
 /* Resets the program's side. The caller does not touch c any more. */
@@ -170,29 +185,36 @@ static bool names_host(const struct conn *c, const struct mo_hello *h)
            strcmp(host, c->name->text) == 0;
 }
 
-/* The program has sent its first bytes. TLS to a name must be for this name. */
-static void check_first_bytes(struct conn *c, struct mo_span data)
+/* TLS to a name must be for this name. False: it was refused, or more bytes
+ * must come. */
+static bool check_hello(struct conn *c)
 {
     struct mo_hello h;
-    int rc = mo_buf_span(&c->hello, data);
+    int rc = mo_buf_err(&c->hello);
 
     if (rc == 0 && mo_hello_starts(mo_buf_view(&c->hello))) {
         rc = mo_hello_read(mo_buf_view(&c->hello), &h);
         if (rc == 0)
-            return; /* more must come */
+            return false;
         if (rc == 1 && h.name_len == 0) {
             refuse_conn(c, "TLS that names no host");
-            return;
+            return false;
         }
         if (rc == 1 && !names_host(c, &h)) {
             refuse_conn(c, "TLS that names another host");
-            return;
+            return false;
         }
     }
-    if (rc < 0) {
+    if (rc < 0)
         refuse_conn(c, "TLS that cannot be read");
+    return rc >= 0;
+}
+
+/* Sends what the program began with, as soon as it may be sent. */
+static void send_first_bytes(struct conn *c)
+{
+    if (!c->checked && !check_hello(c))
         return;
-    }
     c->checked = true;
     copy(c, c->in, c->out, mo_buf_view(&c->hello));
     if (!c->ended)
@@ -234,16 +256,60 @@ static void on_out_ready(void *ctx)
     move(c, c->out, c->in, &c->received);
 }
 
+/* --- asking -------------------------------------------------------------- */
+
+static void ask_person(struct conn *c, const char *request, bool tls)
+{
+    char host[MO_EGRESS_HOST_MAX + 1];
+    const struct mo_egress_question q = {
+        .host = host, .port = c->port, .request = request, .tls = tls};
+
+    mo_timer_stop(c->x->loop, &c->look);
+    if (c->name)
+        (void)snprintf(host, sizeof(host), "%s", c->name->text);
+    else
+        mo_ip_text(&c->ip, host);
+    if (!mo_egress_ask_join(c->x, &q, &c->asking))
+        refuse_conn(c, "too many hosts wait for a person");
+}
+
+/* Bytes of a connection that nobody has decided about. */
+static void read_undecided(struct conn *c, struct mo_span data)
+{
+    char request[MO_EGRESS_REQUEST_MAX];
+    bool tls;
+
+    (void)mo_buf_span(&c->hello, data);
+    if (c->hello.len >= MO_HELLO_MAX)
+        mo_stream_pause(c->in);
+    if (!mo_list_empty(&c->asking))
+        return;
+    tls = mo_hello_starts(mo_buf_view(&c->hello));
+    if (tls && c->name && !check_hello(c))
+        return;
+    if (tls || mo_egress_read_request(mo_buf_view(&c->hello), request))
+        ask_person(c, tls ? "" : request, tls);
+}
+
+static void on_look(struct mo_timer *t)
+{
+    ask_person(mo_container_of(t, struct conn, look), "", false);
+}
+
 static void on_in_read(void *ctx, char *p, size_t n)
 {
     struct conn *c = ctx;
 
     if (!count_bytes(c, &c->sent, n))
         return;
-    if (c->checked)
+    if (c->undecided) {
+        read_undecided(c, mo_span(p, n));
+    } else if (c->checked) {
         copy(c, c->in, c->out, mo_span(p, n));
-    else
-        check_first_bytes(c, mo_span(p, n));
+    } else {
+        (void)mo_buf_put(&c->hello, p, n);
+        send_first_bytes(c);
+    }
     maybe_move(c, c->in, c->sent);
 }
 
@@ -262,6 +328,10 @@ static void on_in_eof(void *ctx)
     struct conn *c = ctx;
 
     c->in_eof = true;
+    if (c->undecided) {
+        refuse_conn(c, "the program gave up before a decision");
+        return;
+    }
     if (c->hello.len) {
         refuse_conn(c, "TLS that cannot be read");
         return;
@@ -351,6 +421,8 @@ static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
     c->last_ns = mo_loop_now(c->x->loop);
     mo_stream_attach(s, &out_cb, c);
     mo_stream_resume(c->in);
+    if (c->hello.len)
+        send_first_bytes(c);
 }
 
 static void dial_next(struct conn *c, const struct mo_err *why)
@@ -367,13 +439,23 @@ static void dial_next(struct conn *c, const struct mo_err *why)
     end_conn(c, why->msg);
 }
 
+/* A host that a person allowed may be at an address that the policy names. */
+static bool may_reach(const struct conn *c, size_t i)
+{
+    const struct mo_ip *ip = &c->name->found[i];
+
+    return (!c->name->own[i] && mo_egress_may_reach(c->rule, ip)) ||
+           (c->own &&
+            mo_egress_find_address(c->x->policy, ip, (uint16_t)c->port));
+}
+
 /* Drops the addresses that the rule does not permit, and connects. */
 static void use_found(struct conn *c)
 {
     const struct mo_egress_name *n = c->name;
 
     for (size_t i = 0; i < n->nfound; i++)
-        if (!n->own[i] && mo_egress_may_reach(c->rule, &n->found[i]))
+        if (may_reach(c, i))
             c->to[c->nto++] = n->found[i];
     if (c->nto == 0) {
         c->ip = n->found[0];
@@ -411,6 +493,49 @@ static void find_address(struct conn *c)
     }
 }
 
+/* --- after a decision ---------------------------------------------------- */
+
+/* The decision as a rule: for this host at this port. */
+static struct mo_egress_rule *own_rule(const struct conn *c, const char *text)
+{
+    struct mo_egress_rule *r = mo_new(struct mo_egress_rule);
+
+    if (!r)
+        return NULL;
+    r->kind = c->name ? MO_EGRESS_HOST : MO_EGRESS_ADDRESS;
+    r->fixed = !c->name;
+    r->ip = c->ip;
+    r->ports[r->nports++] = (uint16_t)c->port;
+    (void)snprintf(r->text, sizeof(r->text), "%s", text);
+    if (c->name)
+        (void)snprintf(r->host, sizeof(r->host), "%s", c->name->text);
+    return r;
+}
+
+static void go_on(struct conn *c, const char *text)
+{
+    c->undecided = false;
+    c->own = own_rule(c, text);
+    c->rule = c->own;
+    c->last_ns = mo_loop_now(c->x->loop);
+    mo_stream_pause(c->in);
+    if (c->rule)
+        find_address(c);
+    else
+        end_conn(c, "out of memory");
+}
+
+void mo_egress_conn_decided(struct mo_list *asking, bool allowed,
+                            const char *reason)
+{
+    mo_list_drain (c, asking, struct conn, asking) {
+        if (allowed)
+            go_on(c, reason);
+        else
+            refuse_conn(c, reason);
+    }
+}
+
 /* --- start --------------------------------------------------------------- */
 
 static struct conn *conn_new(struct mo_egress *x, int fd)
@@ -430,31 +555,47 @@ static struct conn *conn_new(struct mo_egress *x, int fd)
     return c;
 }
 
-void mo_egress_conn_start(struct mo_egress *x, int fd,
-                          const struct mo_egress_rule *rule,
-                          struct mo_egress_name *name, const struct mo_ip *ip,
-                          unsigned port)
+/* Decides, or begins to ask: the first bytes tell what the program wants. */
+static void ask_about(struct conn *c, enum mo_egress_say say)
 {
-    struct conn *c = conn_new(x, fd);
+    if (say == MO_EGRESS_YES) {
+        go_on(c, "approval rule");
+        return;
+    }
+    c->undecided = true;
+    mo_stream_resume(c->in);
+    mo_timer_start(c->x->loop, &c->look, LOOK_MS);
+}
+
+void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
+                          const struct mo_egress_rule *rule,
+                          enum mo_egress_say say)
+{
+    struct conn *c = conn_new(x, w->fd);
 
     if (!c)
         return;
     c->x = x;
     c->rule = rule;
-    c->name = name;
-    c->ip = *ip;
-    c->port = port;
-    c->checked = name == NULL;
+    c->name = w->name;
+    c->ip = w->ip;
+    c->port = w->port;
+    c->checked = w->name == NULL;
     c->began_ns = c->last_ns = mo_loop_now(x->loop);
     mo_buf_init(&c->hello, MO_HELLO_MAX + QUEUE_HIGH);
     mo_timer_init(&c->timer, on_timer);
+    mo_timer_init(&c->look, on_look);
     mo_list_init(&c->waiting);
+    mo_list_init(&c->asking);
     mo_list_push(&x->conns, &c->node);
     x->nconns++;
     mo_stream_attach(c->in, &in_cb, c);
     mo_stream_pause(c->in);
     mo_timer_start(x->loop, &c->timer, 1);
-    find_address(c);
+    if (rule)
+        find_address(c);
+    else
+        ask_about(c, say);
 }
 
 void mo_egress_conns_reset(struct mo_egress *x)

@@ -26,8 +26,13 @@ static enum mo_dns_rcode find_addresses(const struct mo_egress_zone *z,
         *v6 = local_address(true);
         return MO_DNS_NOERROR;
     }
-    if (!mo_egress_find_name(z->policy, host, 0))
-        return MO_DNS_NXDOMAIN;
+    if (!mo_egress_find_name(z->policy, host, 0)) {
+        if (!z->ask)
+            return MO_DNS_NXDOMAIN;
+        if (z->names->by_text.len >= MO_EGRESS_NAMES_MAX / 2 &&
+            !mo_map_get(&z->names->by_text, mo_span_cstr(host)))
+            return MO_DNS_SERVFAIL;
+    }
     if (mo_egress_names_add(z->names, host, &name) < 0)
         return MO_DNS_SERVFAIL;
     *v4 = mo_egress_name_v4(name);

@@ -92,6 +92,19 @@ static int read_number(struct mo_json v, const char *name, uint64_t max,
     return 0;
 }
 
+static int read_ask(struct mo_egress_policy *p, struct mo_json v,
+                    struct mo_err *e)
+{
+    static const uint16_t ports[] = {80, 443};
+    int rc = 0;
+
+    if (mo_json_bool(v, &p->ask) < 0)
+        return mo_fail(e, MO_EINVAL, "ask must be true or false");
+    for (size_t i = 0; p->ask && rc == 0 && i < MO_COUNT(ports); i++)
+        rc = add_port(p, ports[i], e);
+    return rc;
+}
+
 static int read_member(struct mo_egress_policy *p, struct mo_json key,
                        struct mo_json v, struct mo_err *e)
 {
@@ -101,6 +114,8 @@ static int read_member(struct mo_egress_policy *p, struct mo_json key,
 
     if (mo_json_str_eq(key, MO_SPAN("allow")))
         return read_allow(p, v, e);
+    if (mo_json_str_eq(key, MO_SPAN("ask")))
+        return read_ask(p, v, e);
     if (mo_json_str_eq(key, MO_SPAN("maxConnections"))) {
         rc = read_number(v, "maxConnections", MO_EGRESS_CONNECTIONS_MAX, &n, e);
         l->connections = (unsigned)n;

@@ -2,8 +2,8 @@
  *
  * A policy is JSON: "none", or an object
  *
- *   {"allow": [...], "maxConnections": 128, "maxMegabytes": 10240,
- *    "idleSeconds": 900, "maxSeconds": 86400}
+ *   {"allow": [...], "ask": false, "maxConnections": 128,
+ *    "maxMegabytes": 10240, "idleSeconds": 900, "maxSeconds": 86400}
  *
  * An entry of `allow` is a host, with or without a port:
  *
@@ -22,6 +22,9 @@
  *
  * A host that is allowed by its name is reached only at public addresses
  * (codec/ip.h) of other machines. Others must be named by an entry.
+ *
+ * `ask`: a person decides about public hosts that no entry allows, at the ports
+ * 80, 443 and those of the entries.
  *
  * Limits: MO_EGRESS_RULES_MAX entries, MO_EGRESS_PORTS_MAX different ports;
  * more fail. Port 53 is that of the box's name server and cannot be allowed. */
@@ -69,6 +72,7 @@ struct mo_egress_policy {
     size_t n;
     uint16_t ports[MO_EGRESS_PORTS_MAX]; /* of all rules, ascending */
     size_t nports;                       /* 0: no network */
+    bool ask;                            /* about hosts that no rule allows */
     struct mo_egress_limits limits;
 };
 

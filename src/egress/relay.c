@@ -50,19 +50,19 @@ void mo_egress_set_reset(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
-static void refuse(struct mo_egress *x, int fd, const struct mo_egress_name *n,
-                   const struct mo_ip *ip, unsigned port, const char *reason)
+static void refuse(struct mo_egress *x, struct mo_egress_wish *w,
+                   const char *reason)
 {
     char text[MO_IP_TEXT];
-    struct mo_egress_row row = {.name = n ? n->text : "",
+    struct mo_egress_row row = {.name = w->name ? w->name->text : "",
                                 .address = text,
-                                .port = port,
+                                .port = w->port,
                                 .rule = "",
                                 .reason = reason};
 
-    mo_egress_set_reset(fd);
-    mo_close_fd(&fd);
-    mo_ip_text(ip, text);
+    mo_egress_set_reset(w->fd);
+    mo_close_fd(&w->fd);
+    mo_ip_text(&w->ip, text);
     mo_egress_report(x, &row);
 }
 
@@ -90,28 +90,31 @@ static bool wanted_address(int fd, struct mo_ip *ip, unsigned *port)
 static void decide(struct mo_egress *x, int fd)
 {
     const struct mo_egress_limits *l = &x->policy->limits;
+    enum mo_egress_say say = MO_EGRESS_YES;
+    struct mo_egress_wish w = {.fd = fd};
     const struct mo_egress_rule *rule;
-    struct mo_egress_name *name;
-    struct mo_ip ip;
-    unsigned port;
+    uint16_t port;
 
-    if (!wanted_address(fd, &ip, &port)) {
+    if (!wanted_address(fd, &w.ip, &w.port)) {
         mo_close_fd(&fd);
         return;
     }
-    name = mo_egress_names_at(&x->names, &ip);
-    rule = name ? mo_egress_find_name(x->policy, name->text, (uint16_t)port)
-                : mo_egress_find_address(x->policy, &ip, (uint16_t)port);
+    port = (uint16_t)w.port;
+    w.name = mo_egress_names_at(&x->names, &w.ip);
+    rule = w.name ? mo_egress_find_name(x->policy, w.name->text, port)
+                  : mo_egress_find_address(x->policy, &w.ip, port);
     if (!rule)
-        refuse(x, fd, name, &ip, port, "not allowed");
+        say = mo_egress_ask_judge(x, &w);
+    if (say == MO_EGRESS_NO)
+        refuse(x, &w, "not allowed");
     else if (x->nconns >= l->connections)
-        refuse(x, fd, name, &ip, port, "too many connections");
+        refuse(x, &w, "too many connections");
     else if (fd >= x->fd_max)
-        refuse(x, fd, name, &ip, port, "too many connections of all boxes");
+        refuse(x, &w, "too many connections of all boxes");
     else if (x->bytes >= l->bytes)
-        refuse(x, fd, name, &ip, port, "too many bytes");
+        refuse(x, &w, "too many bytes");
     else
-        mo_egress_conn_start(x, fd, rule, name, &ip, port);
+        mo_egress_conn_start(x, &w, rule, say);
 }
 
 static void pause_all(struct mo_egress *x, bool paused)
@@ -194,7 +197,8 @@ static void on_gone(struct mo_later *d)
 
 void mo_egress_maybe_free(struct mo_egress *x)
 {
-    if (x->closing && mo_list_empty(&x->conns) && mo_list_empty(&x->dns))
+    if (x->closing && mo_list_empty(&x->conns) && mo_list_empty(&x->dns) &&
+        mo_list_empty(&x->asks))
         mo_loop_defer(x->loop, &x->later);
 }
 
@@ -288,7 +292,10 @@ static struct mo_egress *relay_new(struct mo_loop *l,
     }
     x->loop = l;
     x->policy = o->policy;
-    x->zone = (struct mo_egress_zone){x->policy, &x->names, false};
+    x->zone = (struct mo_egress_zone){.policy = x->policy,
+                                      .names = &x->names,
+                                      .ask = x->policy->ask && o->asker};
+    x->asker = o->asker;
     x->on_row = o->on_row;
     x->ctx = o->ctx;
     x->fd_max = highest_fd();
@@ -298,6 +305,7 @@ static struct mo_egress *relay_new(struct mo_loop *l,
     mo_timer_init(&x->retry, on_retry);
     mo_later_init(&x->later, on_gone);
     mo_list_init(&x->conns);
+    mo_list_init(&x->asks);
     mo_list_init(&x->dns);
     mo_list_init(&x->queue);
     return x;

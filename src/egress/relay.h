@@ -4,7 +4,9 @@
  * about every connection that a program in the box opens:
  *
  *  1. The address that the program wanted stands for a name (names.h) or is an
- *     address; a rule of the policy must allow it at this port.
+ *     address; a rule of the policy must allow it at this port. If none does
+ *     and the policy says `ask`, the asker decides, now or later. Until then
+ *     nothing is resolved and no byte leaves.
  *  2. A name is resolved outside, by the system. Addresses that the rule does
  *     not permit are dropped; the connection goes to one of those that were
  *     checked, so a second answer of the name server has no effect.
@@ -20,7 +22,8 @@
  *
  * Limits: those of the policy; 3/4 of this process's descriptors for the
  * connections of all relays together; MO_EGRESS_LOOKUPS names of a box are
- * resolved at a time; 16 KiB of a ClientHello.
+ * resolved at a time; 16 KiB of a ClientHello; MO_EGRESS_ASKS_MAX hosts of a
+ * box wait for a person, and each connection that waits is one of the policy's.
  *
  * Not seen: what is inside TLS. A program can name an allowed host in its
  * ClientHello and another one inside, if both are behind the same front end. */
@@ -30,7 +33,8 @@
 #include "egress/policy.h"
 #include "loop/loop.h"
 
-#define MO_EGRESS_LOOKUPS 2
+#define MO_EGRESS_LOOKUPS  2
+#define MO_EGRESS_ASKS_MAX 16
 
 struct mo_egress;
 
@@ -48,11 +52,46 @@ struct mo_egress_row {
 
 typedef void mo_egress_row_fn(void *ctx, const struct mo_egress_row *row);
 
+/* --- hosts that a person decides about (ask.c) ---------------------------- */
+
+struct mo_egress_ask; /* connections to one host and port that wait */
+
+#define MO_EGRESS_REQUEST_MAX 256
+
+struct mo_egress_question {
+    const char *host; /* a name, or a public address */
+    unsigned port;
+    const char *request; /* "GET /path", printable ASCII; "": not plain HTTP */
+    bool tls;
+};
+
+enum mo_egress_say { MO_EGRESS_ASK, MO_EGRESS_YES, MO_EGRESS_NO };
+
+struct mo_egress_asker {
+    /* Is it decided already? Called for each connection, with host and port. */
+    enum mo_egress_say (*judge)(void *ctx, const struct mo_egress_question *q);
+    /* Ends with mo_egress_answer_ask(), from inside or later, or with gone().
+     * q is valid during the call. */
+    void (*ask)(void *ctx, struct mo_egress_ask *a,
+                const struct mo_egress_question *q);
+    /* The program gave up, or the relay closes: a is not valid any more. */
+    void (*gone)(void *ctx, struct mo_egress_ask *a);
+};
+
+/* Takes effect later, and for all connections that wait then. reason: for the
+ * record. a is not valid afterwards. */
+void mo_egress_answer_ask(struct mo_egress_ask *a, bool allowed,
+                          const char *reason);
+/* For the asker's use. */
+void mo_egress_ask_set(struct mo_egress_ask *a, void *data);
+void *mo_egress_ask_data(const struct mo_egress_ask *a);
+
 struct mo_egress_opts {
     struct mo_egress_policy *policy; /* owned from then on, also on failure */
     int *fds; /* likewise; UDP 53, TCP 53, then the ports. Set to -1. */
     size_t nfds;
-    mo_egress_row_fn *on_row; /* may be NULL */
+    mo_egress_row_fn *on_row;            /* may be NULL */
+    const struct mo_egress_asker *asker; /* NULL: `ask` has no effect */
     void *ctx;
 };
 

@@ -2,6 +2,7 @@
  *
  *   relay.c   the sockets, the decision, the reports
  *   conn.c    one connection, from the decision to its end
+ *   ask.c     hosts that a person decides about
  *   lookup.c  names resolved outside
  *   dnsd.c    DNS over UDP and TCP */
 #ifndef MO_EGRESS_RELAY_PRIV_H
@@ -28,13 +29,16 @@ struct mo_egress {
     unsigned nconns;       /* connections to hosts */
     unsigned ndns;         /* connections to the name server */
     int fd_max;            /* a connection with a higher number is refused */
-    uint64_t bytes;        /* relayed */
-    unsigned lookups;      /* running */
-    struct mo_list queue;  /* struct mo_egress_name, to be resolved */
-    double reports;        /* refusals that may be reported now */
-    uint64_t reports_ns;   /* when that was counted */
+    struct mo_list asks;   /* struct mo_egress_ask */
+    unsigned nasks;
+    uint64_t bytes;       /* relayed */
+    unsigned lookups;     /* running */
+    struct mo_list queue; /* struct mo_egress_name, to be resolved */
+    double reports;       /* refusals that may be reported now */
+    uint64_t reports_ns;  /* when that was counted */
     unsigned uncounted;
     mo_egress_row_fn *on_row;
+    const struct mo_egress_asker *asker; /* NULL: nobody is asked */
     void *ctx;
     bool closing;
     struct mo_later later;
@@ -53,14 +57,39 @@ void mo_egress_set_reset(int fd);
 
 struct conn;
 
-/* Owns fd. name is NULL for an address. */
-void mo_egress_conn_start(struct mo_egress *x, int fd,
+/* A connection as it was accepted. */
+struct mo_egress_wish {
+    int fd;                      /* owned */
+    struct mo_egress_name *name; /* NULL: an address */
+    struct mo_ip ip;
+    unsigned port;
+};
+
+/* rule NULL: the asker has said yes, or a person is asked. */
+void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
                           const struct mo_egress_rule *rule,
-                          struct mo_egress_name *name, const struct mo_ip *ip,
-                          unsigned port);
+                          enum mo_egress_say say);
+/* The asker has decided; c is no longer in its list. */
+void mo_egress_conn_decided(struct mo_list *asking, bool allowed,
+                            const char *reason);
 /* The name was resolved, or was not (why). */
 void mo_egress_conn_resolved(struct mo_list *waiting, const struct mo_err *why);
 void mo_egress_conns_reset(struct mo_egress *x);
+
+/* --- ask.c --------------------------------------------------------------- */
+
+/* What the asker says about this connection at once. */
+enum mo_egress_say mo_egress_ask_judge(const struct mo_egress *x,
+                                       const struct mo_egress_wish *w);
+/* Adds a connection to those that wait for this host and port; asks if it is
+ * the first. False: too many hosts wait. */
+bool mo_egress_ask_join(struct mo_egress *x, const struct mo_egress_question *q,
+                        struct mo_list *asking);
+/* The connection has left its list: the last one withdraws the question. */
+void mo_egress_ask_left(struct mo_egress *x);
+/* The request line of plain HTTP in these first bytes. False: more bytes are
+ * needed to tell. */
+bool mo_egress_read_request(struct mo_span in, char out[MO_EGRESS_REQUEST_MAX]);
 
 /* --- lookup.c ------------------------------------------------------------ */
 

@@ -2,12 +2,14 @@
 
 #include <stdio.h>
 
+#include "codec/sha256.h"
+
 #define DEF_MAX ((size_t)4 * 1024 * 1024) /* of a tool */
 
 /* --- pending calls ------------------------------------------------------- */
 
-static struct pending_call *pending_new(struct mo_approvals *d,
-                                        struct mo_gw_case *k)
+struct pending_call *mo_approvals_pending_new(struct mo_approvals *d,
+                                              struct mo_gw_case *k)
 {
     struct pending_call *p = mo_new(struct pending_call);
 
@@ -15,6 +17,7 @@ static struct pending_call *pending_new(struct mo_approvals *d,
         return NULL;
     p->d = d;
     p->k = k;
+    p->from = MO_POLICY_CLIENT;
     mo_list_init(&p->node);
     mo_buf_init(&p->args, MO_EXACT_MAX);
     mo_buf_init(&p->def, MO_EXACT_MAX);
@@ -23,7 +26,7 @@ static struct pending_call *pending_new(struct mo_approvals *d,
     return p;
 }
 
-static void unlist_pending(struct pending_call *p)
+void mo_approvals_unlist(struct pending_call *p)
 {
     if (mo_list_empty(&p->node))
         return;
@@ -31,9 +34,11 @@ static void unlist_pending(struct pending_call *p)
     p->d->npending--;
 }
 
-static void pending_free(struct pending_call *p)
+void mo_approvals_pending_free(struct pending_call *p)
 {
-    unlist_pending(p);
+    if (!p)
+        return;
+    mo_approvals_unlist(p);
     mo_buf_fini(&p->args);
     mo_buf_fini(&p->def);
     mo_buf_fini(&p->rule);
@@ -50,19 +55,29 @@ static enum mo_gw_ruling refuse_call(struct mo_gw_case *k, const char *why)
 }
 
 /* def: an object with the tool's annotations and inputSchema. */
-static struct mo_verdict judge_call(const struct mo_approvals *d,
-                                    const struct mo_gw_case *k,
-                                    struct mo_json def, struct mo_span args)
+static struct mo_verdict judge_as(const struct mo_approvals *d,
+                                  enum mo_policy_from from,
+                                  const struct mo_rules *session,
+                                  const struct mo_gw_case *k,
+                                  struct mo_json def, struct mo_span args)
 {
     return mo_policy_judge(
         d->policy, &(struct mo_policy_call){
-                       .from = MO_POLICY_CLIENT,
+                       .from = from,
                        .server = k->server,
                        .tool = k->tool,
                        .claims = mo_claims_of(mo_json_get(def, "annotations")),
                        .args_text = args,
                        .schema = mo_json_get(def, "inputSchema"),
+                       .session = session,
                    });
+}
+
+static struct mo_verdict judge_call(const struct mo_approvals *d,
+                                    const struct mo_gw_case *k,
+                                    struct mo_json def, struct mo_span args)
+{
+    return judge_as(d, MO_POLICY_CLIENT, NULL, k, def, args);
 }
 
 static void put_def(struct mo_buf *b, struct mo_json item)
@@ -106,6 +121,15 @@ static int digest_tool(const struct mo_gw_case *k, char out[MO_EXACT_DIGEST])
     return rc;
 }
 
+static void set_times(struct pending_call *p)
+{
+    const struct mo_config *cfg = mo_policy_config(p->d->policy);
+
+    p->at = mo_wall_ms();
+    p->k->wait_ms = (uint64_t)cfg->approvals.timeout_seconds * 1000;
+    p->expires = p->at + p->k->wait_ms;
+}
+
 /* Stores what the person is shown. */
 static enum mo_gw_ruling ask_person(struct mo_approvals *d,
                                     struct pending_call *p,
@@ -120,10 +144,7 @@ static enum mo_gw_ruling ask_person(struct mo_approvals *d,
     if (mo_buf_err(&p->def) || digest_tool(k, p->tool_digest) < 0)
         return refuse_call(k, "out of memory");
     (void)snprintf(p->why, sizeof(p->why), "%s", k->reason);
-    p->at = mo_wall_ms();
-    k->wait_ms =
-        (uint64_t)mo_policy_config(d->policy)->approvals.timeout_seconds * 1000;
-    p->expires = p->at + k->wait_ms;
+    set_times(p);
     p->approver = approver;
     if (approver != MO_APPROVER_CLIENT ||
         mo_approvals_question(p, question) < 0)
@@ -164,7 +185,8 @@ struct mo_verdict mo_approvals_verdict(const struct mo_approvals *d,
                                        const struct pending_call *p,
                                        struct mo_span args)
 {
-    return judge_call(d, p->k, (struct mo_json){p->def.p, p->def.len}, args);
+    return judge_as(d, p->from, p->session, p->k,
+                    (struct mo_json){p->def.p, p->def.len}, args);
 }
 
 /* A call of a conversation was judged there, with the person's rules included.
@@ -287,7 +309,7 @@ static enum mo_gw_ruling judge_gateway_call(void *ctx, struct mo_gw_case *k,
         return judge_forwarded(d, k);
     if (!rules && !cfg->audit.arguments)
         return MO_GW_LET;
-    p = pending_new(d, k);
+    p = mo_approvals_pending_new(d, k);
     if (!p)
         return refuse_call(k, "out of memory");
     if (rules)
@@ -317,6 +339,19 @@ static void on_pending(void *ctx, struct mo_gw_case *k)
     d->npending++;
 }
 
+void mo_approvals_list_connection(struct pending_call *p,
+                                  const struct mo_verdict *v)
+{
+    put_rule(p->d, v, &p->rule);
+    if (v->rule)
+        (void)snprintf(p->why, sizeof(p->why), "%.*s", (int)v->rule->reason.n,
+                       v->rule->reason.n ? v->rule->reason.p : "");
+    set_times(p);
+    p->approver = v->approver;
+    mo_sha256_hex(mo_buf_view(&p->def), p->tool_digest);
+    on_pending(p->d, p->k);
+}
+
 static void on_synced(void *ctx, const struct mo_err *why)
 {
     struct pending_call *p = ctx;
@@ -325,7 +360,7 @@ static void on_synced(void *ctx, const struct mo_err *why)
     if (p->k)
         mo_gw_run(p->k, why);
     else
-        pending_free(p);
+        mo_approvals_pending_free(p);
 }
 
 static void on_agreed(void *ctx, struct mo_gw_case *k)
@@ -334,7 +369,7 @@ static void on_agreed(void *ctx, struct mo_gw_case *k)
     struct pending_call *p = k->data;
     struct mo_err e;
 
-    unlist_pending(p);
+    mo_approvals_unlist(p);
     mo_audit_call(d->audit, MO_AUDIT_AGREED, k, mo_buf_view(&p->args), p->who);
     if (mo_audit_sure(d->audit, on_synced, p, &e) == 0)
         p->writing = true;
@@ -370,9 +405,9 @@ static void on_done(void *ctx, struct mo_gw_case *k)
     if (!p)
         return;
     p->k = NULL;
-    unlist_pending(p);
+    mo_approvals_unlist(p);
     if (!p->writing)
-        pending_free(p);
+        mo_approvals_pending_free(p);
 }
 
 static bool is_changed(void *ctx, struct mo_span server, struct mo_span tool,
@@ -422,6 +457,7 @@ static void on_audit_gone(void *ctx)
     struct mo_gone gone = d->gone;
 
     MO_BUG_ON(d->npending);
+    mo_connections_free(d);
     mo_policy_close(d->policy);
     mo_free(d);
     mo_gone_fire(gone);
@@ -436,6 +472,7 @@ void mo_approvals_close(struct mo_approvals *d, void (*gone)(void *ctx),
                         void *ctx)
 {
     d->gone = (struct mo_gone){gone, ctx};
+    mo_connections_fini(d);
     if (d->audit)
         mo_audit_close(mo_take_ptr(&d->audit), on_audit_gone, d);
     else if (gone)
@@ -454,6 +491,7 @@ int mo_approvals_open(struct mo_loop *l, const struct mo_config *cfg,
         return mo_fail(e, MO_ENOMEM, "approvals");
     d->loop = l;
     mo_list_init(&d->pending);
+    mo_connections_init(d);
     mo_later_init(&d->ending, on_ending);
     rc = mo_policy_open(l, cfg, &d->policy, e);
     if (rc == 0)

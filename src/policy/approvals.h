@@ -51,9 +51,10 @@ struct mo_approval_decision {
     const struct mo_span *digest; /* of what was shown; NULL: not given */
     struct mo_json args; /* replace the call's; none: unchanged; needs digest */
     bool approved;
-    const char *who;    /* for the audit log */
-    const char *caller; /* the person's name; "": the operator */
-    const char *door;   /* as in struct mo_door; stays */
+    enum mo_remember remember; /* for connections only (connections.h) */
+    const char *who;           /* for the audit log */
+    const char *caller;        /* the person's name; "": the operator */
+    const char *door;          /* as in struct mo_door; stays */
 };
 
 /* A person accepts the changed definition of a tool. */
@@ -81,9 +82,12 @@ int mo_approvals_accept(struct mo_approvals *d,
 struct mo_policy *mo_approvals_policy(const struct mo_approvals *d);
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
 
-/* Called for every call that ends; done may be NULL. */
+/* Called for every call and every connection of a box that ends; each may be
+ * NULL. server: `box` for the box of a session. */
 struct mo_approvals_watch {
     void (*done)(void *ctx, const struct mo_gw_case *k);
+    void (*connection)(void *ctx, const char *server,
+                       const struct mo_egress_row *r);
     void *ctx;
 };
 void mo_approvals_watch(struct mo_approvals *d,

@@ -83,7 +83,7 @@ int mo_approvals_question(const struct pending_call *p, struct mo_buf *out)
 
 /* --- the list ------------------------------------------------------------ */
 
-static void put_pending(struct mo_jw *w, const struct pending_call *p)
+void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
 {
     const struct mo_gw_case *k = p->k;
 
@@ -109,6 +109,12 @@ static void put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_member_u64(w, "at", p->at);
     mo_jw_member_u64(w, "expiresAt", p->expires);
     mo_jw_member_bool(w, "byClient", k->by_client);
+    if (mo_pending_is_connection(p)) {
+        if (p->from == MO_POLICY_SESSION_NET)
+            mo_jw_member(w, "session", k->who);
+        mo_jw_member_bool(w, "tls", p->tls);
+        mo_jw_member_opt(w, "request", mo_span_cstr(p->request));
+    }
     mo_jw_end(w);
 }
 
@@ -127,7 +133,7 @@ int mo_approvals_list(struct mo_approvals *d, const char *caller,
     mo_jw_member_arr(&w, "approvals");
     mo_list_each_entry (p, &d->pending, const struct pending_call, node)
         if (is_visible(p, caller))
-            put_pending(&w, p);
+            mo_approvals_put_pending(&w, p);
     mo_jw_end(&w);
     mo_jw_key(&w, "changed");
     if (*caller) {
@@ -156,6 +162,8 @@ static struct pending_call *find_pending(const struct mo_approvals *d,
 static bool is_requester(const struct pending_call *p,
                          const struct mo_approval_decision *x)
 {
+    if (p->from == MO_POLICY_SESSION_NET) /* the model's program made it */
+        return false;
     return (strcmp(x->door, "token") == 0 || strcmp(x->door, "open") == 0) &&
            mo_span_is(p->k->owner, x->caller);
 }
@@ -191,6 +199,10 @@ const char *mo_approvals_forbidden(struct mo_approvals *d,
     mo_autobuf struct mo_buf exact = {.max = MO_EXACT_MAX};
 
     if (!p)
+        return NULL;
+    if (x->remember == MO_REMEMBER_ALWAYS && *x->caller)
+        return "only the operator can say always; say it for this session";
+    if (!x->approved)
         return NULL;
     if (x->args.p && mo_exact_args(x->args, &exact, NULL) < 0)
         return NULL; /* refused for that */
@@ -236,6 +248,16 @@ static int edit_args(struct mo_approvals *d, struct pending_call *p,
     return rc;
 }
 
+static int check_remember(const struct pending_call *p,
+                          const struct mo_approval_decision *x,
+                          struct mo_err *e)
+{
+    if (x->remember == MO_REMEMBER_NO || mo_pending_is_connection(p))
+        return 0;
+    return mo_fail(e, MO_EINVAL,
+                   "only a decision about a connection can be remembered here");
+}
+
 /* MO_EPOLICY: the decision is about something else than the pending call. */
 static int check_shown(const struct pending_call *p,
                        const struct mo_approval_decision *x, struct mo_err *e)
@@ -265,7 +287,9 @@ int mo_approvals_decide(struct mo_approvals *d,
         return mo_fail(e, MO_ENOTFOUND,
                        "no such call is waiting for a decision");
     rc = check_shown(p, x, e);
-    if (rc == 0 && x->approved)
+    if (rc == 0)
+        rc = check_remember(p, x, e);
+    if (rc == 0)
         why = mo_approvals_forbidden(d, x);
     if (why)
         rc = mo_fail(e, MO_EPOLICY, "%s", why);
@@ -273,6 +297,8 @@ int mo_approvals_decide(struct mo_approvals *d,
         rc = edit_args(d, p, x->args, e);
     else if (rc == 0 && x->approved)
         rc = check_denied(d, p, mo_buf_view(&p->args), e);
+    if (rc == 0 && x->remember != MO_REMEMBER_NO)
+        rc = mo_connections_remember(p, x, e);
     if (rc < 0)
         return rc;
     (void)snprintf(p->who, sizeof(p->who), "%s", x->who);

@@ -317,7 +317,7 @@ static const struct {
     bool session, remembered, draft; /* rules of people that apply */
     bool asks;                       /* false: "ask" was answered elsewhere */
     enum mo_approver approver;       /* if the rule names none */
-    enum { BY_CONFIG, BY_GATEWAY, ALLOWED } rest; /* if no rule matches */
+    enum { BY_CONFIG, BY_GATEWAY, ALLOWED, ASKED } rest; /* no rule matches */
 } callers[MO_POLICY_FROMS] = {
     [MO_POLICY_CHAT] = {true, true, false, true, MO_APPROVER_OWNER, BY_CONFIG},
     [MO_POLICY_CHAT_META] = {true, true, false, true, MO_APPROVER_OWNER,
@@ -332,6 +332,10 @@ static const struct {
                         BY_CONFIG},
     [MO_POLICY_TRY_OUT] = {false, true, true, true, MO_APPROVER_AUTO,
                            BY_CONFIG},
+    [MO_POLICY_SESSION_NET] = {true, true, false, true, MO_APPROVER_OWNER,
+                               ASKED},
+    [MO_POLICY_SERVER_NET] = {true, true, false, true, MO_APPROVER_OPERATOR,
+                              ASKED},
 };
 
 static enum mo_action default_action(const struct mo_policy *p,
@@ -340,6 +344,8 @@ static enum mo_action default_action(const struct mo_policy *p,
     switch (callers[from].rest) {
     case ALLOWED:
         return MO_ACTION_ALLOW;
+    case ASKED:
+        return MO_ACTION_ASK;
     case BY_GATEWAY:
         return p->cfg->gateway.approvals == MO_GW_ASK_REST ? MO_ACTION_ASK
                                                            : MO_ACTION_ALLOW;
@@ -362,6 +368,11 @@ static struct mo_subject make_subject(const struct mo_policy_call *c,
     return s;
 }
 
+static bool is_connection(const struct mo_policy_call *c)
+{
+    return callers[c->from].rest == ASKED || c->from == MO_POLICY_TRY_OUT;
+}
+
 struct mo_verdict mo_policy_judge(const struct mo_policy *p,
                                   const struct mo_policy_call *c)
 {
@@ -376,6 +387,8 @@ struct mo_verdict mo_policy_judge(const struct mo_policy *p,
     struct mo_verdict v = mo_rules_judge(&p->rules, persons, PERSONS_MAX,
                                          default_action(p, c->from), &s);
 
+    if (mo_span_is(c->tool, MO_RULE_CONNECT) && !is_connection(c))
+        return (struct mo_verdict){.action = MO_ACTION_DENY};
     if (v.action == MO_ACTION_ASK && !callers[c->from].asks)
         v.action = MO_ACTION_ALLOW;
     if (v.approver == MO_APPROVER_AUTO)
@@ -388,9 +401,12 @@ bool mo_policy_may_remember(const struct mo_policy *p,
 {
     struct mo_json_doc doc;
     struct mo_subject s = make_subject(c, &doc);
-    struct mo_verdict v = mo_rules_judge(
-        &p->rules, NULL, 0, (enum mo_action)p->cfg->approvals.fallback, &s);
+    enum mo_action rest = (enum mo_action)p->cfg->approvals.fallback;
+    struct mo_verdict v;
 
+    if (callers[c->from].rest == ASKED)
+        rest = MO_ACTION_ASK;
+    v = mo_rules_judge(&p->rules, NULL, 0, rest, &s);
     return v.action == MO_ACTION_ASK && !(v.rule && v.rule->final);
 }
 

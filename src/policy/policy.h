@@ -26,6 +26,9 @@
 
 struct mo_policy;
 
+/* How long a person's answer holds. */
+enum mo_remember { MO_REMEMBER_NO, MO_REMEMBER_SESSION, MO_REMEMBER_ALWAYS };
+
 int mo_policy_open(struct mo_loop *l, const struct mo_config *cfg,
                    struct mo_policy **out, struct mo_err *e);
 void mo_policy_close(struct mo_policy *p); /* NULL is fine */
@@ -44,6 +47,8 @@ enum mo_policy_from {
     MO_POLICY_STAND_IN,  /* FORWARDED, but at another server than was judged */
     MO_POLICY_PAGE,      /* a person tries the tool on the page */
     MO_POLICY_TRY_OUT,   /* a person tries the rules; nothing runs */
+    MO_POLICY_SESSION_NET, /* a connection of a session's box */
+    MO_POLICY_SERVER_NET,  /* a connection of a server's box */
     MO_POLICY_FROMS,
 };
 

@@ -37,6 +37,14 @@ static bool arg_fits(const struct mo_rule_arg *a, const struct mo_subject *s,
     return mo_match_args(s->args, a->path, a->cond, want);
 }
 
+static bool names_host(const struct mo_rule *r)
+{
+    for (size_t i = 0; i < r->nargs; i++)
+        if (mo_span_is(r->args[i].path, "host"))
+            return true;
+    return false;
+}
+
 enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
                                  const struct mo_subject *s, size_t *arg)
 {
@@ -45,6 +53,9 @@ enum mo_rule_part mo_rule_misses(const struct mo_rule *r,
     if (r->server.n > 0 && !mo_match_text(r->server, s->server, want))
         return MO_RULE_SERVER;
     if (r->tool.n > 0 && !mo_match_text(r->tool, s->tool, want))
+        return MO_RULE_TOOL;
+    if (r->action == MO_ACTION_ALLOW && mo_span_is(s->tool, MO_RULE_CONNECT) &&
+        !names_host(r))
         return MO_RULE_TOOL;
     if ((s->claims & r->claims) != r->claims || (s->claims & r->denials) != 0)
         return MO_RULE_CLAIMS;

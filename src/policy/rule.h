@@ -16,6 +16,10 @@
  * A rule may require annotations that the server claims for its tools. They are
  * claims, not facts, so they have no effect unless a rule names them.
  *
+ * A connection of a box is judged as a call of the tool MO_RULE_CONNECT with
+ * the arguments host and port. A rule allows it only if it has a condition on
+ * the host: "allow every tool of this server" allows no network.
+ *
  * Pure: no I/O. Ownership: all texts are borrowed from the maker of the
  * rules. */
 #ifndef MO_POLICY_RULE_H
@@ -25,6 +29,9 @@
 #include "codec/match.h"
 #include "codec/tool_claims.h"
 #include "config/choices.h"
+
+/* No tool of a server has this name: the policy denies calls of such a tool. */
+#define MO_RULE_CONNECT "network:connect"
 
 struct mo_rule_arg {
     struct mo_span path, cond;

@@ -277,7 +277,7 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     o.learning_file = o.cache ? habit : NULL;
     rc = mo_server_link_new(h->loop, cfg, &h->link, e);
     if (rc == 0 && approvals)
-        mo_server_link_audit(h->link, mo_approvals_audit(approvals));
+        mo_server_link_approvals(h->link, approvals);
     o.up.ctx = h->link;
     return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
 }

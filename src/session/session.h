@@ -160,6 +160,9 @@ const struct mo_session_info *mo_session_info(const struct mo_hold *h);
 
 bool mo_session_id_ok(struct mo_span id); /* may be a session's id */
 
+/* The owner of a session that is open here; "": the operator, or it is not. */
+const char *mo_session_owner(const struct mo_sessions *ss, struct mo_span id);
+
 /* Ends a session and its box if it is idle or held here; forget: deletes its
  * history too. Held by another process: MO_EBUSY, the message names it.
  * Unknown: MO_ENOTFOUND. */

@@ -64,6 +64,13 @@ void mo_session_free(struct session *s)
     ss->n--;
 }
 
+const char *mo_session_owner(const struct mo_sessions *ss, struct mo_span id)
+{
+    const struct session *s = mo_map_get(&ss->map, id);
+
+    return s ? s->row.owner : "";
+}
+
 /* --- ending one from outside --------------------------------------------- */
 
 int mo_session_end(struct mo_sessions *ss, struct mo_span id, bool forget,

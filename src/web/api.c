@@ -6,6 +6,7 @@
 #include "agent/chat/chat.h"
 #include "agent/chat/entry.h"
 #include "codec/http/url.h"
+#include "policy/connections.h"
 #include "secrets/resolve.h"
 #include "web/api_job.h"
 
@@ -325,12 +326,25 @@ static void read_calls(struct mo_api_job *j)
     read_rows(j, &r, on_calls);
 }
 
+/* --- the hosts that its box talked to ------------------------------------- */
+
+static void read_connections(struct mo_api_job *j)
+{
+    const struct mo_connection_from from = {.session = j->id};
+
+    mo_jw_init(&j->w, &j->out);
+    mo_connections_log(j->api->approvals, &from, &j->w);
+    mo_api_reply(j, "application/json");
+}
+
 /* --- requests about one session ------------------------------------------ */
 
 static void end_session(struct mo_api_job *j)
 {
     struct mo_err e;
 
+    if (mo_api_says(j->rq, "forget", "true"))
+        mo_connections_forget(j->api->approvals, j->id);
     if (mo_session_end(j->api->sessions, mo_span_cstr(j->id),
                        mo_api_says(j->rq, "forget", "true"), mo_api_done, j,
                        &e) < 0)
@@ -361,13 +375,14 @@ static struct mo_api_job *session_job(struct mo_api *api, struct mo_req *rq)
     return j;
 }
 
-enum { ROW, CALLS, CONVERSATION, END };
+enum { ROW, CALLS, CONVERSATION, CONNECTIONS, END };
 
 static void on_session_request(void *ctx, struct mo_req *rq)
 {
     static mo_api_next *const next[] = {[ROW] = read_session,
                                         [CALLS] = read_calls,
                                         [CONVERSATION] = read_history,
+                                        [CONNECTIONS] = read_connections,
                                         [END] = end_session};
     struct mo_api_job *j = session_job(ctx, rq);
 
@@ -550,6 +565,8 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
          on_session_request, .arg = CALLS},
         {MO_HTTP_GET, "/api/sessions/{id}/history", MO_ROUTE_PERSON,
          on_session_request, .arg = CONVERSATION},
+        {MO_HTTP_GET, "/api/sessions/{id}/connections", MO_ROUTE_PERSON,
+         on_session_request, .arg = CONNECTIONS},
         {MO_HTTP_GET, "/api/search", MO_ROUTE_PERSON, get_search},
         {MO_HTTP_GET, "/api/audit", MO_ROUTE_PERSON, get_audit},
         {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models,

@@ -11,6 +11,7 @@
  *                                     this process
  *   GET    /api/sessions/ID/calls     its calls, who decided them and how long
  *                                     they took; not their results
+ *   GET    /api/sessions/ID/connections  which hosts its box talked to
  *   GET    /api/sessions/ID/history   its conversation; ?format=markdown
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
@@ -42,6 +43,7 @@
  *   GET    /api/mcp/health            their state, as counts and one by one
  *   GET    /api/mcp/snippets          configuration for clients that connect
  *   POST   /api/mcp/import            import another client's file
+ *   GET    /api/mcp/NAME/connections  which hosts its boxes talked to
  *   GET    /api/mcp/NAME              one server, with its entry of the file
  *   PATCH  /api/mcp/NAME              {enabled, ...}; null removes a key
  *   DELETE /api/mcp/NAME              remove it from the file

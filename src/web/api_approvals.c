@@ -42,17 +42,32 @@ static const char *name_of(const struct mo_req *rq)
     return rq->caller[0] ? rq->caller : mo_req_peer(rq);
 }
 
+/* -1: it is something else. */
+static int remember_of(struct mo_json v)
+{
+    if (!v.p)
+        return MO_REMEMBER_NO;
+    if (mo_json_str_eq(v, MO_SPAN("session")))
+        return MO_REMEMBER_SESSION;
+    return mo_json_str_eq(v, MO_SPAN("always")) ? MO_REMEMBER_ALWAYS : -1;
+}
+
 static int read_decision(struct mo_json body, struct mo_arena *mem,
                          struct mo_approval_decision *d, struct mo_span *digest,
                          struct mo_err *e)
 {
-    if (mo_json_bool(mo_json_get(body, "approved"), &d->approved) < 0 ||
+    int remember = remember_of(mo_json_get(body, "remember"));
+
+    if (remember < 0 ||
+        mo_json_bool(mo_json_get(body, "approved"), &d->approved) < 0 ||
         mo_api_text(body, "digest", mem, digest) < 0 ||
         mo_api_text(body, "reason", mem, &d->reason) < 0 ||
         (d->args.p && !mo_json_is(d->args, MO_JSON_OBJECT)))
         return mo_fail(e, MO_EINVAL,
                        "the body is {approved: boolean, digest: string, "
-                       "reason?: string, args?: object}");
+                       "reason?: string, args?: object, remember?: "
+                       "\"session\" or \"always\"}");
+    d->remember = (enum mo_remember)remember;
     if (mo_json_get(body, "digest").p)
         d->digest = digest;
     if (d->approved && !d->digest)
@@ -93,7 +108,7 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
     struct mo_err e;
     int rc = read_decision(body, mem, &d, &digest, &e);
 
-    if (rc == 0 && d.approved)
+    if (rc == 0)
         forbidden = mo_approvals_forbidden(api->approvals, &d);
     if (forbidden) {
         refuse_approver(api, rq, forbidden);

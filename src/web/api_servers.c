@@ -4,6 +4,8 @@
  * Knows paths, queries and bodies only.
  */
 #include "codec/http/url.h"
+#include "connect/server_link.h"
+#include "policy/connections.h"
 #include "web/api_job.h"
 
 #define WORD_MAX 1024 /* of a server or tool, decoded */
@@ -181,6 +183,27 @@ static void get_one(void *ctx, struct mo_req *rq)
         reply(j, rc);
 }
 
+static void get_connections(void *ctx, struct mo_req *rq)
+{
+    struct mo_api *api = ctx;
+    struct mo_api_job *j = begin(api, rq, api->approvals);
+    mo_autobuf struct mo_buf server = {.max = WORD_MAX};
+    struct mo_connection_from from = {.server = NULL};
+    struct mo_err e;
+
+    if (!j || !take_name(j, 2, &server))
+        return;
+    from.server = mo_buf_cstr(&server);
+    if (!mo_server_link_find(api->config->now, mo_buf_view(&server))) {
+        (void)mo_fail(&e, MO_ENOTFOUND, "there is no such server");
+        mo_api_error(j, &e);
+        return;
+    }
+    mo_jw_init(&j->w, &j->out);
+    mo_connections_log(api->approvals, &from, &j->w);
+    mo_api_reply(j, "application/json");
+}
+
 /* --- managing the servers: changes --------------------------------------- */
 
 static void refuse(struct mo_api_job *j, const struct mo_err *why)
@@ -314,6 +337,7 @@ int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/mcp/snippets", 0, get_all, .arg = SNIPPETS},
         {MO_HTTP_POST, "/api/mcp/import", CHANGE(MO_MANAGE_IMPORT)},
         {MO_HTTP_GET, "/api/mcp/{name}", 0, get_one},
+        {MO_HTTP_GET, "/api/mcp/{name}/connections", 0, get_connections},
         {MO_HTTP_PATCH, "/api/mcp/{name}", CHANGE(MO_MANAGE_PATCH)},
         {MO_HTTP_DELETE, "/api/mcp/{name}", CHANGE(MO_MANAGE_REMOVE)},
         {MO_HTTP_POST, "/api/mcp/{name}/test", CHANGE(MO_MANAGE_TEST)},

@@ -22,6 +22,8 @@ enum {
     SAVED,
     ROWS,
     LOST,
+    CONNECTIONS,
+    BYTES,
     METRICS,
 };
 
@@ -77,6 +79,14 @@ static const struct mo_prom_desc descs[METRICS] = {
               MO_PROM_GAUGE},
     [LOST] = {"mo_audit_lost_total", "Rows that could not be written",
               MO_PROM_GAUGE},
+    [CONNECTIONS] = {"mo_box_connections_total",
+                     "Connections of boxes, by the entry that allowed them",
+                     MO_PROM_COUNTER,
+                     {"server", "rule", "outcome"}},
+    [BYTES] = {"mo_box_bytes_total",
+               "Bytes of these connections, seen from the box",
+               MO_PROM_COUNTER,
+               {"server", "rule", "direction"}},
 };
 
 /* Where calls of a tool are counted; NULL: not yet. Finding a series by its
@@ -133,6 +143,30 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
                         (double)(k->ms - k->waited_ms) / 1000);
     if (k->id[0])
         mo_prom_observe(plain(g, APPROVAL), (double)k->waited_ms / 1000);
+}
+
+/* Hosts that no rule names are one series: a box cannot invent labels. */
+static void on_connection(void *ctx, const char *server,
+                          const struct mo_egress_row *r)
+{
+    struct mo_gateway_metrics *g = ctx;
+    struct mo_span labels[] = {
+        mo_span_cstr(server), mo_span_cstr(*r->rule ? r->rule : "other"),
+        mo_span_cstr(r->allowed ? "allowed" : "refused")};
+
+    if (*r->address)
+        mo_prom_count(mo_prom_with(g->m[CONNECTIONS], labels), 1);
+    if (r->sent || r->received) {
+        labels[2] = MO_SPAN("sent");
+        mo_prom_count(mo_prom_with(g->m[BYTES], labels), r->sent);
+        labels[2] = MO_SPAN("received");
+        mo_prom_count(mo_prom_with(g->m[BYTES], labels), r->received);
+    }
+    if (r->uncounted) {
+        labels[1] = MO_SPAN("other");
+        labels[2] = MO_SPAN("refused");
+        mo_prom_count(mo_prom_with(g->m[CONNECTIONS], labels), r->uncounted);
+    }
 }
 
 static void measure_server(const struct mo_gateway_metrics *g,
@@ -234,7 +268,8 @@ int mo_gateway_metrics_new(struct mo_prom *p, struct mo_gateway_setup *gateway,
         mo_gateway_metrics_free(g);
         return mo_fail(e, rc, "metrics");
     }
-    mo_approvals_watch(approvals, &(struct mo_approvals_watch){on_done, g});
+    mo_approvals_watch(approvals,
+                       &(struct mo_approvals_watch){on_done, on_connection, g});
     *out = g;
     return 0;
 }
@@ -243,7 +278,7 @@ void mo_gateway_metrics_stop(struct mo_gateway_metrics *g)
 {
     if (!g || !g->gateway)
         return;
-    mo_approvals_watch(g->approvals, &(struct mo_approvals_watch){NULL, NULL});
+    mo_approvals_watch(g->approvals, &(struct mo_approvals_watch){.ctx = NULL});
     g->gateway = NULL;
 }
 

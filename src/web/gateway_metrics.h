@@ -8,6 +8,7 @@
  *   gateway_approval_seconds                how long a person took
  *   gateway_schema_tokens_saved             by showing four tools, about
  *   audit_rows_total, audit_lost_total
+ *   box_connections_total, box_bytes_total  by server and rule of the network
  *
  * Time in which a person was waited for is no part of a call's seconds. Labels
  * are bounded by prom.h: what is beyond is counted as "other". */

@@ -31,8 +31,9 @@ const axeSource = readFile(
 export class Bench {
   /** A server in an empty directory and a browser with an empty profile.
    *  model: a fake one of tests/fakes that answers instead of the demo;
-   *  config(dir): what its configuration says; env(dir): more variables. */
-  static async open({ model, config, env } = {}) {
+   *  config(dir): what its configuration says; env(dir): more variables; hosts:
+   *  names it resolves. */
+  static async open({ model, config, env, hosts } = {}) {
     const bench = new Bench();
     bench.model = model;
     bench.env = model
@@ -44,7 +45,7 @@ export class Bench {
       await writeFile(join(bench.dir, 'mcp-orchestrator.json'),
         JSON.stringify(config(bench.dir)));
     bench.server = await Server.start([], {
-      dir: bench.dir, env: bench.env, house: true,
+      dir: bench.dir, env: bench.env, house: true, hosts,
     });
     bench.browser = await chromium.launch({
       executablePath: CHROMIUM, args: FLAGS,

@@ -217,7 +217,7 @@ print(json.dumps([flood(), tcp('api.test', ${port}, b'x')]))`);
   });
 });
 
-describe('A15: the network of a session', { skip }, () => {
+describe('A15: the network of a session', { skip: skips.native }, () => {
   const hosts = new Hosts();
   let home, port;
   after(() => {
@@ -258,5 +258,66 @@ describe('A15: the network of a session', { skip }, () => {
     }
     assert.deepEqual(seen, []);
     assert.equal(await s.close(), 0);
+  });
+});
+
+describe('a box that asks', { skip: skips.native }, () => {
+  const hosts = new Hosts();
+  let box, port, came = 0;
+  before(async () => {
+    port = await hosts.tcp((s) => { came++; s.end(); });
+    box = await NetBox.open({ allow: [`127.0.0.2:${port}`], ask: true, maxConnections: 64 },
+      { hosts: { 'private.ask': '127.0.0.1' } });
+  });
+  after(async () => {
+    await box?.close();
+    hosts.close();
+  });
+  const pending = () => JSON.parse(box.home.run('approvals', 'list', '--json'));
+
+  test('many hosts, many names, and no answer: few questions, nobody reached', async () => {
+    const said = box.python(`
+held, names, ends = [], 0, []
+for i in range(200):
+    s = socket.socket()
+    s.settimeout(30)
+    try:
+        s.connect(('h%d.private.ask' % i, ${port})); s.send(b'GET /%d HTTP/1.1\\r\\n' % i)
+    except OSError: pass
+    held.append(s)
+for s in held:
+    s.setblocking(False)
+while len(ends) < 150:
+    for s in list(held):
+        try:
+            s.recv(1); ends.append('end'); held.remove(s)
+        except BlockingIOError: pass
+        except OSError as e: ends.append(name(e)); held.remove(s)
+for i in range(5000):
+    try: socket.getaddrinfo('n%d.tunnel.ask' % i, 80); names += 1
+    except OSError: pass
+open('waiting', 'w').close()
+while not os.path.exists('stop'): pass
+print(json.dumps([names, sorted(set(ends))]))`);
+    await eventually('the names are used up', async () => /waiting/.test(await box.run('ls')));
+    const asked = pending();
+    assert.ok(asked.length > 0 && asked.length <= 8, `${asked.length} questions`);
+    for (const q of asked) assert.match(JSON.stringify([q.args.host, q.request]), /^\["h\d+\.private\.ask","GET \/\d+"\]$/);
+    await box.run('touch stop');
+    const [names, ends] = await said;
+    assert.ok(names < 2100, `${names} names`);
+    ends.forEach((what) => assert.ok(refused(what), what));
+    assert.equal(came, 0);
+    await eventually('no question is left', () => pending().length === 0);
+  });
+
+  test('private addresses, and TLS that names no host: no question', async () => {
+    const got = await box.python(`
+print(json.dumps([tcp(ip, ${port}, b'GET / HTTP/1.1\\r\\n') for ip in
+  ['127.0.0.1', '10.0.0.1', '169.254.169.254', '::1', '::ffff:10.0.0.1', '64:ff9b::a00:1', '198.18.9.9']]
+  + [tcp('h0.private.ask', ${port}, bytes.fromhex('160301002c01000028') + bytes(40))]))`);
+    got.forEach((what) => assert.ok(refused(what), what));
+    assert.deepEqual(pending(), []);
+    assert.equal(came, 0);
   });
 });

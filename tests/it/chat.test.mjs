@@ -132,6 +132,26 @@ describe('in a terminal', () => {
     assert.equal(await t.end(), 0);
   });
 
+  test('a host that the box asks about', async () => {
+    const config = join(dir, 'ask.json');
+    await writeFile(config, JSON.stringify({
+      llm: { provider: 'claude', model: 'claude-sonnet-5-5' },
+      sandbox: { driver: 'native', warm: 0, network: { ask: true } },
+      approvals: { rules: [{ server: 'box', action: 'allow' }] },
+    }), { mode: 0o600 });
+    model.script.push({ calls: [run('curl -sS http://somewhere.test/x; echo "exit $?"')] }, { text: 'All done.' });
+    const t = inPty(['--config', config]);
+    await t.sees('> ');
+    t.type('look\r');
+    await t.sees(ASK);
+    assert.match(t.out, /a program in the box wants to connect to somewhere\.test port 80\r\n {2}GET \/x\r\n/);
+    t.type('n not there\r');
+    await t.sees('All done.');
+    assert.match(t.out, /\| exit (56|52|7)/);
+    t.type('/quit\r');
+    assert.equal(await t.end(), 0);
+  });
+
   test('arguments in the person\'s own editor', async () => {
     const tmp = join(dir, 'tmp');
     await mkdir(tmp);

@@ -107,6 +107,7 @@ test('every answer is as described', async () => {
   await ask(one, 'patch', '/api/sessions/nobody', 409, { title: 'x' });
   const { calls } = await asked(`${one}/calls`, 'get', `/api/sessions/${tab.session}/calls`);
   assert.deepEqual(calls.map((c) => [c.state, c.by, c.name]), [['done', 'person', 'execute_command']]);
+  assert.deepEqual(await asked(`${one}/connections`, 'get', `/api/sessions/${tab.session}/connections`), { connections: [], more: 0 });
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);
   assert.ok((await asked('/api/search', 'get', '/api/search?q=needle')).rows.length > 0);
@@ -174,6 +175,8 @@ test('every answer is as described', async () => {
   await asked(mcp, 'patch', '/api/mcp/more', 200, { description: 'another' });
   assert.equal((await asked(mcp, 'get', '/api/mcp/more')).config.description, 'another');
   await asked(`${mcp}/test`, 'post', '/api/mcp/more/test');
+  assert.deepEqual((await asked(`${mcp}/connections`, 'get', '/api/mcp/more/connections')).connections, []);
+  await ask(`${mcp}/connections`, 'get', '/api/mcp/nobody/connections', 404);
   const offered = await asked(`${mcp}/tools`, 'get', '/api/mcp/more/tools');
   await asked(`${mcp}/tools/{tool}/call`, 'post', '/api/mcp/more/tools/greet/call', 200, { args: { name: 'a' } });
   await asked(`${mcp}/tools/{tool}/accept`, 'post', '/api/mcp/more/tools/greet/accept', 200, { digest: offered.tools[0].digest });

@@ -10,6 +10,8 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { withHosts } from '../lib/hosts.mjs';
+
 const built = (dir) =>
   fileURLToPath(
     new URL(`../../${dir}/src/app/mcp-orchestrator`, import.meta.url),
@@ -75,11 +77,13 @@ export class Server {
    *  env is added to a nearly empty environment; dir: where it runs (a fresh
    *  directory, removed at the end, when not given); house: with sessions and
    *  conversations, and wait until they are there too; auth: with a token, as
-   *  ordinary users have it. */
-  static async start(args = [], { bin = BIN, env = {}, dir, house, auth } = {}) {
+   *  ordinary users have it; hosts: names that it resolves, by address. */
+  static async start(args = [], { bin = BIN, env = {}, dir, house, auth, hosts } = {}) {
     const own = dir ? undefined : await mkdtemp(join(tmpdir(), 'mo-serve-'));
     const cwd = dir ?? own;
-    const child = spawn(bin, ['serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args], {
+    const plain = [bin, 'serve', '--port', '0', ...(auth ? [] : ['--no-auth']), ...(house || args.includes('--test-echo') ? [] : ['--test-bare']), ...args];
+    const [command, ...rest] = hosts ? withHosts(cwd, hosts, plain) : plain;
+    const child = spawn(command, rest, {
       cwd,
       env: { PATH: process.env.PATH, HOME: cwd, ...sanitizers(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

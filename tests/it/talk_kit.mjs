@@ -83,8 +83,9 @@ export class Tab {
 /** The server, the model, and everybody's tabs. */
 export class House {
   /** model: another fake, told of in env and config. */
-  static async start({ config = {}, env = {}, dir, headers = {}, model } = {}) {
+  static async start({ config = {}, env = {}, dir, headers = {}, model, hosts } = {}) {
     const house = new House();
+    house.hosts = hosts;
     house.headers = headers;
     house.model = model ?? (await claude({ key: 'sk-ant-0123456789' }));
     house.dir = dir ?? (await mkdtemp(join(tmpdir(), 'mo-talk-')));
@@ -105,7 +106,7 @@ export class House {
   }
 
   async up(args = []) {
-    this.server = await Server.start(args, { dir: this.dir, env: this.env, house: true });
+    this.server = await Server.start(args, { dir: this.dir, env: this.env, house: true, hosts: this.hosts });
   }
 
   tab(how) {

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { bin } from './gateway.mjs';
 import { busybox, load, python } from './image.mjs';
+import { withHosts } from './hosts.mjs';
 import { client1, text } from './mcp_talk.mjs';
 import { Home } from './sessions.mjs';
 import { programs } from './toolbox.mjs';
@@ -72,19 +73,22 @@ export async function loadPython(engine, tag) {
 
 /** A gateway whose server `t` is the toolbox in a box with this network: native, or a container of that image. */
 export class NetBox {
-  /** enter: a command that starts it elsewhere (internet.mjs). */
-  static async open(network, { env = {}, level = 'info', enter = [], image, engine } = {}) {
+  /** enter: a command that starts it elsewhere (internet.mjs); hosts: names it resolves. */
+  static async open(network, { env = {}, level = 'info', enter = [], image, engine, hosts, home, more = {} } = {}) {
     const it = new NetBox();
-    it.home = new Home({
+    it.home = home ?? new Home({
       mcpServers: { t: { ...(image ? { image } : { command: 'mo-toolbox', sandbox: engine ? 'docker' : 'native' }),
         memoryMb: 512, cpus: 2, pids: 256, network, env } },
       ...(engine ? { engine: engine.host, driver: 'docker' } : {}),
       log: { level },
+      ...more,
     });
     it.log = '';
+    const plain = [...enter, bin, 'gateway', '--config', it.home.config];
+    const [command, ...args] = hosts ? withHosts(it.home.root, hosts, plain) : plain;
     const transport = new StdioClientTransport({
-      command: [...enter, bin][0],
-      args: [...[...enter, bin].slice(1), 'gateway', '--config', it.home.config],
+      command,
+      args,
       env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' },
       stderr: 'pipe',
     });

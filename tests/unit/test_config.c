@@ -849,14 +849,16 @@ static void test_network(void **state)
     (void)state;
     enter(&p);
     put(&p, MO_CONFIG_FILE,
-        "{\"sandbox\":{\"network\":\"none\"},\"mcpServers\":{\"a\":{"
-        "\"command\":"
+        "{\"sandbox\":{\"network\":\"none\"},\"mcpServers\":{\"b\":{"
+        "\"command\":\"x\",\"sandbox\":\"native\",\"network\":{\"ask\":true}},"
+        "\"a\":{\"command\":"
         "\"x\",\"sandbox\":\"native\",\"network\":{\"allow\":[\"b.org\"],"
         "\"maxConnections\":3}}}}");
     assert_int_equal(load(&p), 0);
     c = p.h.now;
     assert_null(c->sandbox.network.json);
-    assert_string_equal(c->mcp.v[0].network.json,
+    assert_non_null(strstr(c->mcp.v[0].network.json, "\"ask\":true"));
+    assert_string_equal(c->mcp.v[1].network.json,
                         "{\"allow\":[\"b.org\"],\"maxConnections\":3,"
                         "\"maxMegabytes\":10240,\"idleSeconds\":900,"
                         "\"maxSeconds\":86400}");

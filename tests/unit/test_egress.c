@@ -3,7 +3,7 @@
  * Each case forks a child that moves to such a namespace, passes its sockets to
  * the test and then acts as the program in the box. The test relays, with an
  * echo server on 127.0.0.1. */
-#include "egress/relay.h"
+#include "egress/relay_priv.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,6 +44,9 @@ struct world {
     bool exited;
     struct row rows[ROWS_MAX];
     size_t nrows;
+    struct mo_egress_ask *waits; /* about wait.ask */
+    char asked[512];             /* questions, in order */
+    unsigned joined, withdrawn;
 };
 
 /* --- a resolver that answers with private addresses ---------------------- */
@@ -89,6 +92,12 @@ int getaddrinfo(const char *name, const char *service,
         return 0;
     }
     lookups++;
+    if (strlen(name) > 4 && strcmp(name + strlen(name) - 4, ".ask") == 0) {
+        bool meta = strcmp(name, "metadata.ask") == 0;
+
+        *out = new_result(meta ? "169.254.169.254" : "127.0.0.1", NULL);
+        return 0;
+    }
     if (strcmp(name, "private.test") != 0)
         return EAI_NONAME;
     for (size_t i = 0; i < MO_COUNT(private); i++)
@@ -374,12 +383,63 @@ static void run_child(int sock, int life, const char *ports, unsigned port,
     _exit(0);
 }
 
+/* --- an asker, which decides by the name of the host --------------------- */
+
+static bool starts(const char *host, const char *with)
+{
+    return strncmp(host, with, strlen(with)) == 0;
+}
+
+/* The second connection to wait.ask is the sign to answer the first. */
+static enum mo_egress_say on_judge(void *ctx,
+                                   const struct mo_egress_question *q)
+{
+    struct world *w = ctx;
+
+    if (starts(q->host, "wait") && ++w->joined == 2) {
+        assert_non_null(w->waits);
+        assert_ptr_equal(mo_egress_ask_data(w->waits), w);
+    }
+    if (starts(q->host, "go."))
+        mo_egress_answer_ask(mo_take_ptr(&w->waits), true, "later");
+    return starts(q->host, "yes")  ? MO_EGRESS_YES
+           : starts(q->host, "no") ? MO_EGRESS_NO
+                                   : MO_EGRESS_ASK;
+}
+
+static void on_ask(void *ctx, struct mo_egress_ask *a,
+                   const struct mo_egress_question *q)
+{
+    struct world *w = ctx;
+    size_t n = strlen(w->asked);
+
+    (void)snprintf(w->asked + n, sizeof(w->asked) - n, "%s[%s%s] ", q->host,
+                   q->request, q->tls ? "TLS" : "");
+    if (starts(q->host, "wait")) {
+        mo_egress_ask_set(a, w);
+        w->waits = a;
+    } else if (!starts(q->host, "gone") && !starts(q->host, "many")) {
+        mo_egress_answer_ask(
+            a, !starts(q->host, "deny") && !starts(q->host, "93."), "said");
+    }
+}
+
+static void on_withdrawn(void *ctx, struct mo_egress_ask *a)
+{
+    struct world *w = ctx;
+
+    (void)a;
+    w->withdrawn++;
+}
+
+static const struct mo_egress_asker asker = {on_judge, on_ask, on_withdrawn};
+
 /* PORT in json is that of the echo server. */
 static void setup(struct world *w, const char *json,
                   void (*program)(unsigned port))
 {
     struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
-    struct mo_egress_opts o = {.on_row = on_row, .ctx = w};
+    struct mo_egress_opts o = {.on_row = on_row, .ctx = w, .asker = &asker};
     mo_autobuf struct mo_buf text = {.max = 4096}, ports = {.max = 256};
     int sock[2], life[2], fds[MO_BOXREQ_PORTS + 2];
     struct mo_err e;
@@ -1013,6 +1073,201 @@ static void test_memory(void **state)
     assert_int_equal(fds_open(), before);
 }
 
+/* Connects to a name, sends, reads so many bytes back. */
+static int open_name(const char *name, unsigned port, struct mo_span out)
+{
+    char ip[MO_IP_TEXT];
+    int fd;
+
+    must(ask("127.0.0.1", name, MO_DNS_A, ip) == MO_DNS_NOERROR);
+    fd = dial(ip, port);
+    if (fd >= 0 && out.n)
+        must(send(fd, out.p, out.n, MSG_NOSIGNAL) == (ssize_t)out.n);
+    return fd;
+}
+
+static bool comes_back(int fd, struct mo_span out)
+{
+    char in[256];
+    ssize_t n = fd < 0 ? -1 : recv(fd, in, out.n, MSG_WAITALL);
+
+    (void)close(fd);
+    return n == (ssize_t)out.n && memcmp(in, out.p, out.n) == 0;
+}
+
+static bool fails(int fd)
+{
+    char in[1];
+    ssize_t n = fd < 0 ? fd : recv(fd, in, 1, 0);
+
+    if (fd >= 0)
+        (void)close(fd);
+    return n < 0;
+}
+
+static void use_ask(unsigned port)
+{
+    static const struct mo_span get = MO_SPAN("GET /a?b HTTP/1.1\r\n\r\n");
+    int first, second;
+
+    must(comes_back(open_name("yes.ask", port, get), get));
+    must(fails(open_name("no.ask", port, get)));
+    must(comes_back(open_name("soon.ask", port, get), get));
+    must(fails(open_name("deny.ask", port, MO_SPAN("POST /x HTTP/1.0\r\n"))));
+    must(comes_back(open_name("odd.ask", port, MO_SPAN("\x01x")),
+                    MO_SPAN("\x01x")));
+    /* the program waits for the host: asked without a byte */
+    must(fails(open_name("deny-quiet.ask", port, MO_SPAN(""))));
+    /* a yes does not reach private addresses, and a public one is asked about
+     */
+    must(fails(open_name("metadata.ask", port, get)));
+    must(fails(dial("10.0.0.1", port)));
+    must(fails(dial("198.18.0.1", port)));
+    second = dial("93.184.216.34", port);
+    must(send(second, get.p, get.n, MSG_NOSIGNAL) == (ssize_t)get.n);
+    must(fails(second));
+    /* TLS for another host is refused before anybody is asked */
+    second = open_name("tls.ask", port, mo_span(NULL, 0));
+    must(send(second, "\x16\x03\x01\xff\xff", 5, MSG_NOSIGNAL) == 5);
+    must(fails(second));
+    /* two connections, one question; both go on */
+    first = open_name("wait.ask", port, get);
+    second = open_name("wait.ask", port, get);
+    must(second >= 0);
+    must(comes_back(open_name("yes.ask", port, get), get)); /* both were read */
+    must(comes_back(open_name("go.ask", port, get), get));
+    must(comes_back(first, get) && comes_back(second, get));
+    (void)close(open_name("gone.ask", port, get));
+}
+
+static bool was_withdrawn(void *ctx)
+{
+    return ((struct world *)ctx)->withdrawn == 1;
+}
+
+static void test_ask(void **state)
+{
+    struct world w;
+    int by_rule = 0;
+
+    (void)state;
+    lookups = 0;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"],\"ask\":true}", use_ask);
+    wait_for(w.l, was_withdrawn, &w);
+    teardown(&w);
+    assert_string_equal(
+        w.asked,
+        "soon.ask[GET /a?b] deny.ask[POST /x] odd.ask[] deny-quiet.ask[] "
+        "metadata.ask[GET /a?b] 93.184.216.34[GET /a?b] wait.ask[GET /a?b] "
+        "go.ask[GET /a?b] "
+        "gone.ask[GET /a?b] ");
+    assert_int_equal(lookups, 6); /* only what was allowed */
+    assert_string_equal(find_row(&w, "said")->name, "deny.ask");
+    assert_string_equal(find_row(&w, "private network")->name, "metadata.ask");
+    assert_string_equal(find_row(&w, "gave up")->name, "gone.ask");
+    assert_string_equal(find_row(&w, "cannot be read")->name, "tls.ask");
+    for (size_t i = 0; i < w.nrows; i++)
+        if (strcmp(w.rows[i].rule, "approval rule") == 0)
+            by_rule += w.rows[i].allowed && starts(w.rows[i].name, "yes.ask");
+    assert_int_equal(by_rule, 2);
+}
+
+/* Names and questions have limits; what a box waits for ends with it. */
+static void ask_many(unsigned port)
+{
+    char name[32], ip[MO_IP_TEXT];
+    int rc = 0, n = 0;
+
+    for (int i = 0; i <= MO_EGRESS_ASKS_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "many%d.ask", i);
+        (void)open_name(name, port, MO_SPAN("GET / HTTP/1.1\n"));
+    }
+    must(fails(open_name("many-more.ask", port, MO_SPAN("GET / HTTP/1.1\n"))));
+    while (n < 5000 && rc == MO_DNS_NOERROR) {
+        (void)snprintf(name, sizeof(name), "n%d.ask", n++);
+        rc = ask("127.0.0.1", name, MO_DNS_A, ip);
+    }
+    must(rc == MO_DNS_SERVFAIL && n > 2000 && n < 2100);
+    must(ask("127.0.0.1", "x.allowed.test", MO_DNS_A, ip) == MO_DNS_NOERROR);
+    must(ask("127.0.0.1", "n7.ask", MO_DNS_A, ip) == MO_DNS_NOERROR);
+}
+
+static void test_ask_limits(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"*.allowed.test:PORT\"],\"ask\":true}", ask_many);
+    teardown(&w);
+    (void)find_row(&w, "too many hosts");
+    assert_int_equal(w.withdrawn, MO_EGRESS_ASKS_MAX);
+}
+
+/* A program waits for a person when the relay closes. */
+static void ask_and_stay(unsigned port)
+{
+    int fd = open_name("gone.ask", port, MO_SPAN("GET / HTTP/1.1\n"));
+
+    must(fails(fd));
+}
+
+static bool is_asked(void *ctx)
+{
+    return ((struct world *)ctx)->asked[0] != '\0';
+}
+
+static void test_ask_close(void **state)
+{
+    struct world w;
+
+    (void)state;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"],\"ask\":true}", ask_and_stay);
+    wait_for(w.l, is_asked, &w);
+    mo_egress_close(w.x, on_gone, &w);
+    wait_for(w.l, is_gone, &w);
+    assert_int_equal(w.withdrawn, 1);
+    wait_for(w.l, has_exited, &w);
+    assert_int_equal(WEXITSTATUS(w.status), 0);
+    mo_listener_close(w.echo);
+    mo_loop_run(w.l);
+    mo_loop_free(w.l);
+}
+
+static void test_requests(void **state)
+{
+    static const struct {
+        const char *in, *out;
+    } rows[] = {
+        {"GET / HTTP/1.1\r\n", "GET /"},
+        {"M-SEARCH * HTTP/1.1\n", "M-SEARCH *"},
+        {"CONNECT a.test:443 HTTP/1.1\r\n\r\n", "CONNECT a.test:443"},
+        {"get / HTTP/1.1\n", ""},
+        {"GET /a b HTTP/1.1\n", ""},
+        {"GET /\x1b[2J HTTP/1.1\n", ""},
+        {"GET /\xc3\xa9 HTTP/1.1\n", ""},
+        {"GET\n", ""},
+        {"ABCDEFGHIJKLMNOPQRST / HTTP/1.1\n", ""},
+        {"SSH-2.0-x\r\n", ""},
+        {"\x16\x03", ""},
+    };
+    char out[MO_EGRESS_REQUEST_MAX], long_path[600];
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_span all = mo_span_cstr(rows[i].in);
+
+        assert_true(mo_egress_read_request(all, out));
+        assert_string_equal(out, rows[i].out);
+        for (size_t n = 0; n < all.n; n++) /* pieces never show another one */
+            if (mo_egress_read_request(mo_span_head(all, n), out))
+                assert_true(strncmp(rows[i].out, out, strlen(out)) == 0);
+    }
+    memset(long_path, 'x', sizeof(long_path));
+    memcpy(long_path, "GET /", 5);
+    assert_true(mo_egress_read_request(mo_span(long_path, 600), out));
+    assert_int_equal(strlen(out), MO_EGRESS_REQUEST_MAX - 1);
+}
+
 static void test_wrong_sockets(void **state)
 {
     struct mo_egress_opts o = {.nfds = 2};
@@ -1049,6 +1304,10 @@ int main(void)
         cmocka_unit_test(test_long),
         cmocka_unit_test(test_long_limit),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_ask),
+        cmocka_unit_test(test_ask_limits),
+        cmocka_unit_test(test_ask_close),
+        cmocka_unit_test(test_requests),
         cmocka_unit_test(test_wrong_sockets),
     };
 

@@ -129,6 +129,8 @@ static void test_json(void **state)
         {"{\"maxConnections\":4097}", "from 1 to"},
         {"{\"maxMegabytes\":1.5}", "from 1 to"},
         {"{\"idleSeconds\":\"1\"}", "from 1 to"},
+        {"{\"ask\":true}", NULL},
+        {"{\"ask\":1}", "must be true or false"},
         {"{", "line 1"},
     };
 
@@ -157,6 +159,10 @@ static void test_ports(void **state)
     (void)state;
     assert_int_equal(p->nports, MO_COUNT(want));
     assert_memory_equal(p->ports, want, sizeof(want));
+    mo_egress_policy_free(p);
+    p = read_policy("{\"allow\":[\"a.org:8443\"],\"ask\":true}");
+    assert_int_equal(p->nports, 3); /* 80 and 443 */
+    assert_true(p->ask && !mo_egress_find_name(p, "b.org", 443));
     mo_egress_policy_free(p);
     mo_buf_puts(&many, "{\"allow\":[\"a.org:1000\"");
     for (int i = 1; i <= MO_EGRESS_PORTS_MAX; i++)

@@ -121,6 +121,20 @@ const question = object({
 });
 export type Question = Checked<typeof question>;
 
+/** A connection of a box that waits for a decision. */
+const connection = object({
+  callId: str,
+  args: object({ host: str, port: num }),
+  request: or(str, ''), // of plain HTTP: method and path
+  tls: or(bool, false),
+  digest: str,
+  expiresAt: num,
+  approver: or(str, 'owner'),
+  reason: or(str, ''),
+});
+export type Connection = Checked<typeof connection>;
+export const CONNECT = 'network:connect'; // the name of its tool
+
 // --- server to page: the arguments of each event -------------------------------
 
 const ready = object({
@@ -209,6 +223,8 @@ export const EVENTS = {
   'elicitation:resolved': [
     object({ requestId: str, action: or(str, ''), by: or(str, '') }), any,
   ],
+  'network:approval_required': [connection, any],
+  'network:resolved': [object({ callId: str, approved: or(bool, false), by: or(str, '') }), any],
   'message:queued': [object({ position: num }), any],
   'session:idle': [object({ secondsLeft: num }), any],
   'session:closed': [object({ reason: or(str, '') }), any],
@@ -552,6 +568,15 @@ const stats = object({
 });
 export type Stats = Checked<typeof stats>;
 
+const boxConnections = object({
+  connections: list(object({
+    host: str, address: or(str, ''), port: num, allowed: bool, rule: or(str, ''),
+    reason: or(str, ''), count: num, sent: num, received: num, first: num, last: num,
+  })),
+  more: or(num, 0),
+});
+export type BoxConnections = Checked<typeof boxConnections>;
+
 // The gateway: routing, pending calls, audit log.
 
 const hit = object({
@@ -596,6 +621,9 @@ const pendingCall = object({
   expiresAt: num,
   byClient: or(bool, false),
   approver: or(str, 'operator'),
+  session: or(str, ''), // of a connection
+  tls: or(bool, false),
+  request: or(str, ''),
 });
 export type PendingCall = Checked<typeof pendingCall>;
 
@@ -614,6 +642,8 @@ const chain = object({
 export type Chain = Checked<typeof chain>;
 
 export const readRouted = (v: unknown): Routed => routed(v, 'route');
+export const readBoxConnections = (v: unknown): BoxConnections => boxConnections(v, 'connections');
+export const readConnection = (v: unknown): Connection => connection(v, 'connection');
 export const readApprovals = (v: unknown): Approvals => approvals(v, 'approvals');
 export const readChain = (v: unknown): Chain => chain(v, 'verify');
 export const readStats = (v: unknown): Stats => stats(v, 'stats');

@@ -62,3 +62,16 @@ test('a call that is asked about again has a new id for the decision only', () =
   expect(chat.calls.get('k')?.state).toBe('running');
   expect(chat.calls.has('new')).toBe(false);
 });
+
+test('a connection of the box waits until it is resolved', () => {
+  const chat = useConversationStore();
+  chat.open('s');
+  const card = EVENTS['network:approval_required'][0]({
+    name: 'network:connect', callId: 'n', args: { host: 'a.test', port: 443 }, digest: 'd', expiresAt: 1, tls: true,
+  }, '');
+  handlers['network:approval_required'](card, undefined);
+  handlers['network:approval_required'](card, undefined); // sent again
+  expect(chat.connections.map((c) => [c.args.host, c.request, c.tls])).toEqual([['a.test', '', true]]);
+  handlers['network:resolved'](EVENTS['network:resolved'][0]({ callId: 'n', approved: true, by: 'person' }, ''), undefined);
+  expect(chat.connections).toEqual([]);
+});

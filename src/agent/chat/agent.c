@@ -4,6 +4,7 @@
 #include "agent/chat/chat_write.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
+#include "agent/chat/network.h"
 #include "agent/chat/turn.h"
 
 static void free_agent(struct mo_later *d)
@@ -36,6 +37,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     take_settings(a, o);
     mo_map_init(&a->chats, MO_CHATS_MAX);
     mo_later_init(&a->later, free_agent);
+    mo_chat_network_watch(a);
     return a;
 }
 
@@ -44,6 +46,7 @@ void mo_agent_close(struct mo_agent *a, void (*gone)(void *ctx), void *ctx)
     MO_BUG_ON(a->closing);
     a->closing = true;
     a->gone = (struct mo_gone){gone, ctx};
+    mo_chat_network_unwatch(a);
     mo_map_each (en, &a->chats)
         mo_chat_finish(en->value, "shutdown", NULL);
     mo_agent_check(a);

@@ -33,6 +33,7 @@
 #include "agent/llm/models.h"
 #include "audit/audit.h"
 #include "gateway/gateway.h"
+#include "policy/approvals.h"
 #include "policy/policy.h"
 #include "servers/tools.h"
 #include "session/session.h"
@@ -66,6 +67,8 @@ struct mo_agent_opts {
     struct mo_store *store;
     struct mo_models *models;
     struct mo_policy *policy;
+    struct mo_approvals
+        *approvals;          /* of hosts that a box asks about; or NULL */
     struct mo_audit *audit;  /* NULL: calls are recorded in the store only */
     uint64_t approval_ms;    /* approval timeout; 0: 600 s */
     unsigned steps;          /* 0: MO_CHAT_STEPS_MAX */
@@ -139,8 +142,6 @@ typedef void mo_ack_fn(void *ctx, const struct mo_ack *a);
 
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx);
-
-enum mo_remember { MO_REMEMBER_NO, MO_REMEMBER_SESSION, MO_REMEMBER_ALWAYS };
 
 struct mo_decision {
     struct mo_span call; /* as it was shown: a call that is asked about again

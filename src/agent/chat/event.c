@@ -10,6 +10,7 @@
 #include "agent/chat/elicit.h"
 #include "agent/chat/entries.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/network.h"
 
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
@@ -303,6 +304,40 @@ void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
     event_send(&ev, c, NULL, "elicitation:resolved");
 }
 
+/* With the members of "tool:approval_required", so that a client may show it
+ * as a call. */
+void mo_chat_event_network(struct chat *c, struct mo_member *only,
+                           struct mo_json pending)
+{
+    static const char *const same[] = {
+        "args",     "server",    "digest", "request", "tls",
+        "approver", "expiresAt", "reason", "rule",
+    };
+    struct mo_json def = mo_json_get(pending, "definition");
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    put_json(w, "name", mo_json_text(mo_json_get(pending, "tool")));
+    put_json(w, "callId", mo_json_text(mo_json_get(pending, "id")));
+    mo_jw_copy(w, def, "title");
+    mo_jw_copy(w, def, "description");
+    for (size_t i = 0; i < MO_COUNT(same); i++)
+        mo_jw_copy(w, pending, same[i]);
+    event_send(&ev, c, only, "network:approval_required");
+}
+
+void mo_chat_event_network_resolved(struct chat *c, const char *id,
+                                    bool approved, const char *by)
+{
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    mo_jw_member_cstr(w, "callId", id);
+    mo_jw_member_bool(w, "approved", approved);
+    mo_jw_member_cstr(w, "by", by);
+    event_send(&ev, c, NULL, "network:resolved");
+}
+
 /* --- new entries --------------------------------------------------------- */
 
 void mo_chat_event_entry(struct chat *c, const struct entry *en)
@@ -462,6 +497,7 @@ void mo_chat_event_greet(struct mo_member *m)
     send_ready(c, m);
     send_history(c, m);
     mo_chat_elicit_send_open(m);
+    mo_chat_network_send_open(m);
     send_troubles(c, m);
 }
 

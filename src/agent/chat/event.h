@@ -40,6 +40,11 @@ void mo_chat_event_relay(struct chat *c, const struct call *k, const char *name,
 void mo_chat_event_output(struct call *k);
 void mo_chat_event_elicit(struct chat *c, struct mo_member *only,
                           const struct elicit_view *v);
+/* A host that the box asks about, as in mo_connections_put(). */
+void mo_chat_event_network(struct chat *c, struct mo_member *only,
+                           struct mo_json pending);
+void mo_chat_event_network_resolved(struct chat *c, const char *id,
+                                    bool approved, const char *by);
 void mo_chat_event_elicited(struct chat *c, const char *id, const char *action,
                             const char *by);
 

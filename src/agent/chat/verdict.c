@@ -10,6 +10,7 @@
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/network.h"
 #include "agent/chat/session_memory.h"
 #include "mcp/content.h"
 
@@ -385,6 +386,8 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
     const char *code = NULL;
     struct mo_err e;
 
+    if (k == NULL && mo_chat_network_decide(m, d, &ack))
+        return;
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
         c->state != CHAT_CALLS) {
         audit_refusal(m, d, "unknown_call");

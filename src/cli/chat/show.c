@@ -384,6 +384,8 @@ static const struct {
     {"history:compacted", on_message},
     {"tool:approval_required", on_card},
     {"tool:resolved", on_resolved},
+    {"network:approval_required", on_card},
+    {"network:resolved", on_resolved},
     {"tool:output", on_output},
     {"tool:progress", on_progress},
     {"elicitation:required", on_question},

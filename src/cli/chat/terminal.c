@@ -1,6 +1,7 @@
 #include "cli/chat/terminal.h"
 
 #include "codec/text/visible.h"
+#include "policy/rule.h"
 
 #define TEXT_MAX ((size_t)8 * 1024 * 1024)
 
@@ -105,11 +106,32 @@ static void put_stand_in(struct mo_buf *b, struct mo_json route, bool tty)
     mo_buf_puts(b, "\n");
 }
 
+static void put_connection(struct mo_buf *b, struct mo_json card, bool tty)
+{
+    struct mo_json args = mo_json_get(card, "args");
+    struct mo_json request = mo_json_get(card, "request");
+
+    mo_buf_puts(b, "a program in the box wants to connect to ");
+    mo_term_json(b, mo_json_get(args, "host"), tty);
+    mo_buf_puts(b, " port ");
+    mo_buf_span(b, mo_json_text(mo_json_get(args, "port")));
+    mo_buf_putc(b, '\n');
+    if (request.p) {
+        mo_buf_puts(b, "  ");
+        mo_term_json(b, request, tty);
+        mo_buf_putc(b, '\n');
+    }
+}
+
 void mo_term_card(struct mo_buf *b, struct mo_json card, bool tty, bool all)
 {
     size_t room = all ? SIZE_MAX : MO_TERM_LINES;
 
     mo_buf_puts(b, "\n");
+    if (mo_json_str_eq(mo_json_get(card, "name"), MO_SPAN(MO_RULE_CONNECT))) {
+        put_connection(b, card, tty);
+        return;
+    }
     mo_term_json(b, mo_json_get(card, "server"), tty);
     mo_buf_puts(b, " wants to run ");
     mo_term_json(b, mo_json_get(card, "name"), tty);

@@ -25,11 +25,12 @@ export async function forgetLearnt(): Promise<void> {
 
 export const fetchApprovals = (): Promise<Approvals> => get('/api/approvals', readApprovals);
 export const decidePendingCall = (
-  id: string, digest: string, d: Pick<Decision, 'approved' | 'reason' | 'args'>,
+  id: string, digest: string, d: Pick<Decision, 'approved' | 'reason' | 'args' | 'remember'>, remember = false,
 ): Promise<unknown> =>
   post(`/api/approvals/${encodeURIComponent(id)}`, (v) => v, {
     approved: d.approved, digest, ...(d.reason ? { reason: d.reason } : {}),
     ...(d.args ? { args: d.args } : {}),
+    ...(remember && d.remember ? { remember: d.remember } : {}),
   });
 export const acceptChanged = (
   server: string, tool: string, digest: string,

@@ -1,10 +1,10 @@
 // http - HTTP requests to this server.
 
 import {
-  readAudit, readCalls, readEntries, readFound, readModels, readProviders,
+  readAudit, readBoxConnections, readCalls, readEntries, readFound, readModels, readProviders,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
   readRuleTrial, readToolTrial,
-  type Audit, type ConnectTest, type Draft, type Entry, type Found, type Models,
+  type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Models,
   type Provider, type Readiness, type Rules, type ServerTool, type Session,
   type SessionCalls, type Stats, type RuleTrial, type ToolTrial,
 } from '../protocol';
@@ -105,6 +105,10 @@ export const renameSession = (id: string, title: string): Promise<unknown> =>
   post(sessionAt(id), (v) => v, { title }, 'PATCH');
 export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
   get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
+export const fetchBoxConnections = (id: string): Promise<BoxConnections> =>
+  get(`${sessionAt(id)}/connections`, readBoxConnections);
+export const fetchServerConnections = (name: string): Promise<BoxConnections> =>
+  get(`/api/mcp/${encodeURIComponent(name)}/connections`, readBoxConnections);
 export const fetchEntries = (
   id: string, after: number, limit: number,
 ): Promise<Entry[]> =>

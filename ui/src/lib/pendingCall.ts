@@ -2,7 +2,7 @@
 
 import { t } from '../lang';
 import { isRecord } from './check';
-import type { Approval, PendingCall } from '../protocol';
+import { readConnection, type Approval, type Connection, type PendingCall } from '../protocol';
 
 const text = (v: unknown): string => (typeof v === 'string' ? v : '');
 
@@ -27,6 +27,8 @@ export function asApproval(c: PendingCall): Approval {
     approver: c.approver,
   };
 }
+
+export const asConnection = (c: PendingCall): Connection => readConnection({ ...c, callId: c.id });
 
 /** The name and version that the client gave. */
 export function clientOf(c: Pick<PendingCall, 'client'>): string {

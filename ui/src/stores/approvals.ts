@@ -6,7 +6,7 @@ import { computed, ref, shallowRef } from 'vue';
 
 import { acceptChanged, decidePendingCall, fetchApprovals } from '../lib/gateway';
 import { errorOf, errorText } from '../lib/http';
-import type { ChangedTool, Decision, PendingCall } from '../protocol';
+import { CONNECT, type ChangedTool, type Decision, type PendingCall } from '../protocol';
 
 export const useApprovalsStore = defineStore('approvals', () => {
   const calls = shallowRef<PendingCall[]>([]);
@@ -36,7 +36,7 @@ export const useApprovalsStore = defineStore('approvals', () => {
   }
   /** Resolves to an error message, or to an empty string. */
   const decide = (c: PendingCall, d: Decision): Promise<string> =>
-    tell(decidePendingCall(c.id, c.digest, d));
+    tell(decidePendingCall(c.id, c.digest, d, c.tool === CONNECT));
   const accept = (c: ChangedTool): Promise<string> =>
     tell(acceptChanged(c.server, c.tool, c.digest));
 

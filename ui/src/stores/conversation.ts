@@ -12,8 +12,8 @@ import { firstLine, newId } from '../lib/format';
 import { endState, type CallEnd, type CallState } from '../lib/callState';
 import { textOf, timeline } from '../lib/timeline';
 import type {
-  Ack, Answer, Approval, Content, Decision, Entry, History, Question, Ready,
-  Result, FailoverRoute, Turn,
+  Ack, Answer, Approval, Connection, Content, Decision, Entry, History, Question,
+  Ready, Result, FailoverRoute, Turn,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -80,6 +80,7 @@ export const useConversationStore = defineStore('conversation', () => {
   const isLoading = ref(false);
   const calls = shallowReactive(new Map<string, Call>());
   const questions = shallowRef<Question[]>([]); // elicitation requests of servers
+  const connections = shallowRef<Connection[]>([]); // of the box, waiting for a decision
   const streamedText = ref(''); // the part of the reply received so far
   const isTurnRunning = ref(false);
   const outgoing = ref<OutgoingMessage[]>([]);
@@ -215,6 +216,7 @@ export const useConversationStore = defineStore('conversation', () => {
   function restore(h: History): void {
     entries.value = h.messages;
     questions.value = []; // open ones follow as events
+    connections.value = []; // likewise
     hasEarlier.value = (h.messages[0]?.seq ?? 1) > 1;
     const kept = new Map(calls);
     calls.clear();
@@ -289,6 +291,9 @@ export const useConversationStore = defineStore('conversation', () => {
   function forgetQuestion(id: string): void {
     questions.value = questions.value.filter((q) => q.requestId !== id);
   }
+  function forgetConnection(id: string): void {
+    connections.value = connections.value.filter((c) => c.callId !== id);
+  }
   function logText(data: unknown): string {
     if (typeof data === 'string') return `${data}\n`;
     if (typeof data === 'object' && data !== null && 'text' in data)
@@ -354,6 +359,10 @@ export const useConversationStore = defineStore('conversation', () => {
       ];
     },
     'elicitation:resolved': (r) => forgetQuestion(r.requestId),
+    'network:approval_required': (c) => {
+      connections.value = [...connections.value.filter((x) => x.callId !== c.callId), c];
+    },
+    'network:resolved': (r) => forgetConnection(r.callId),
     'message:queued': (q) => {
       const s = outgoing.value.findLast((x) => x.state === 'sending');
       if (!s) return;
@@ -392,6 +401,7 @@ export const useConversationStore = defineStore('conversation', () => {
     hasEarlier.value = isLoading.value = false;
     calls.clear();
     questions.value = [];
+    connections.value = [];
     setText('');
     isTurnRunning.value = false;
     outgoing.value = [];
@@ -447,6 +457,13 @@ export const useConversationStore = defineStore('conversation', () => {
     if (!ack.ok && ack.code !== 'unknown_call') notice(ack.message, 'error');
     return ack;
   }
+  /** Resolves to an error message, or to an empty string. */
+  async function decideConnection(d: Decision): Promise<string> {
+    if (!link.value) return t('banner.lost');
+    const ack = await link.value.send('tool:approval', d);
+    if (ack.ok || ack.code === 'unknown_call') forgetConnection(d.callId);
+    return ack.ok || ack.code === 'unknown_call' ? '' : ack.message;
+  }
   async function answer(a: Answer): Promise<Ack | null> {
     if (!link.value) return null;
     const ack = await link.value.send('elicitation:response', a);
@@ -482,7 +499,7 @@ export const useConversationStore = defineStore('conversation', () => {
     sessionId, requestedModel, ready, restored, entries, hasEarlier, isLoading, calls, streamedText, isTurnRunning, outgoing,
     notices, failure, closed, idleEnds, raw, lastCall, items, waiting, running,
     title, state, isOpen, canSend, notice, dismiss, open, leave, sendMessage, removeOutgoing, decide,
-    questions, answer, accept, loadEarlier, reopen,
+    questions, connections, decideConnection, answer, accept, loadEarlier, reopen,
     stop: () => request('agent:cancel'),
     reset: () => request('history:reset'),
     end: () => request('session:close'),
