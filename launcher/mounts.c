@@ -114,7 +114,7 @@ static int open_host(const struct mo_mount *m, uint64_t dev, uint64_t ino,
     int error;
 
     mo_owner_enter(owner);
-    fd = k_openat2(AT_FDCWD, m->host, O_PATH | O_NOFOLLOW, NO_LINKS);
+    fd = k_openat2(AT_FDCWD, m->host, O_PATH, NO_LINKS);
     error = errno;
     mo_owner_leave(owner);
     errno = error;

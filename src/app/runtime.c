@@ -222,6 +222,17 @@ static void on_connection(void *ctx, const char *session,
     mo_audit_connection(h->audit, NULL, session, row);
 }
 
+static void on_mounts(void *ctx, const struct mo_box_spec *spec,
+                      const struct mo_err *why)
+{
+    struct mo_runtime *h = ctx;
+    const struct mo_audit_mounts m = {.session = spec->session,
+                                      .mounts = spec->mounts,
+                                      .reason = why ? why->msg : NULL};
+
+    mo_audit_mounts(h->audit, &m);
+}
+
 void mo_runtime_audit(struct mo_runtime *h, struct mo_audit *audit)
 {
     h->audit = audit;
@@ -232,6 +243,7 @@ static void open_parts(struct mo_runtime *h)
     struct mo_box_drivers_opts o = {.cfg = h->cfg,
                                     .store = h->label,
                                     .on_connection = on_connection,
+                                    .on_mounts = on_mounts,
                                     .connection_ctx = h};
     struct mo_err e;
     int rc = make_dirs(h, &e);

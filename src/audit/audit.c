@@ -294,6 +294,15 @@ void mo_audit_connection(struct mo_audit *a, const char *server,
     write_row(a);
 }
 
+void mo_audit_mounts(struct mo_audit *a, const struct mo_audit_mounts *m)
+{
+    if (!a)
+        return;
+    mo_buf_reset(&a->scratch);
+    mo_audit_row_mounts(&a->scratch, m);
+    write_row(a);
+}
+
 void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r)
 {
     mo_autobuf struct mo_buf row = {.max = MO_STORE_DOC_MAX};

@@ -53,6 +53,8 @@ void mo_audit_lookup(struct mo_audit *a, const struct mo_audit_lookup *l);
 /* A connection of a box has ended or was refused. a: NULL does nothing. */
 void mo_audit_connection(struct mo_audit *a, const char *server,
                          const char *session, const struct mo_egress_row *r);
+/* A box with folders of the host is about to start. a: NULL does nothing. */
+void mo_audit_mounts(struct mo_audit *a, const struct mo_audit_mounts *m);
 void mo_audit_note(struct mo_audit *a, const struct mo_audit_row *r);
 /* Somebody was refused: subject (default: "access"), reason, via, peer, who,
  * host, origin and path of the row count. Few of many attempts are written

@@ -217,6 +217,26 @@ void mo_audit_row_connection(struct mo_buf *b, const char *server,
     mo_jw_end(&w);
 }
 
+/* --- folders of the host in boxes ------------------------------------------
+ */
+
+void mo_audit_row_mounts(struct mo_buf *b, const struct mo_audit_mounts *m)
+{
+    struct mo_jw w = mo_jw_object(b);
+
+    mo_jw_member_cstr(&w, "kind", "mounts");
+    mo_jw_member_opt(&w, "server", mo_span_cstr(m->server));
+    mo_jw_member_opt(&w, "session", mo_span_cstr(m->session));
+    mo_jw_member_arr(&w, "mounts");
+    for (size_t i = 0; m->mounts && m->mounts[i]; i++)
+        mo_jw_cstr(&w, m->mounts[i]);
+    mo_jw_end(&w);
+    mo_jw_member_opt(&w, "workspace", mo_span_cstr(m->workspace));
+    mo_jw_member_cstr(&w, "outcome", m->reason ? "denied" : "ok");
+    mo_jw_member_opt(&w, "reason", mo_span_cstr(m->reason));
+    mo_jw_end(&w);
+}
+
 /* --- lookups ------------------------------------------------------------- */
 
 static void put_hit(struct mo_jw *w, struct mo_json hit)

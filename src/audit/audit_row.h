@@ -61,6 +61,15 @@ void mo_audit_row_connection(struct mo_buf *b, const char *server,
                              const char *session,
                              const struct mo_egress_row *r);
 
+/* A box with folders of the host; server or session is NULL. */
+struct mo_audit_mounts {
+    const char *server, *session;
+    const char *const *mounts; /* "HOST:BOX:ro", NULL at the end; or NULL */
+    const char *workspace;     /* folder of the host that is kept, or NULL */
+    const char *reason;        /* why the box was refused, or NULL */
+};
+void mo_audit_row_mounts(struct mo_buf *b, const struct mo_audit_mounts *m);
+
 /* A query to the router that runs no tool: `find`, GET /api/route. The row has
  * the best three candidates with their scores, and three of the excluded tools
  * with the reasons. */

@@ -94,9 +94,9 @@ static int keep_made(struct mo_box *b, int rc)
     return rc;
 }
 
-int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
-                 const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
-                 struct mo_err *e)
+static int start_or_claim(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                          const struct mo_box_cb *cb, void *ctx,
+                          struct mo_box **out, struct mo_err *e)
 {
     struct mo_box *b = NULL;
     int rc = mo_box_spec_check(spec, e);
@@ -115,6 +115,22 @@ int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
     }
     rc = mo_box_make(bs, cb, ctx, out, e);
     return rc < 0 ? rc : keep_made(*out, bs->ops->start(*out, spec, false, e));
+}
+
+/* The drivers judge mounts in the call, before anything starts. */
+int mo_box_start(struct mo_boxes *bs, const struct mo_box_spec *spec,
+                 const struct mo_box_cb *cb, void *ctx, struct mo_box **out,
+                 struct mo_err *e)
+{
+    bool mounts = spec->folder || (spec->mounts && *spec->mounts);
+    struct mo_err why = {0};
+    int rc = start_or_claim(bs, spec, cb, ctx, out, &why);
+
+    if (bs->on_mounts && mounts)
+        bs->on_mounts(bs->mounts_ctx, spec, rc < 0 ? &why : NULL);
+    if (rc < 0 && e)
+        *e = why;
+    return rc;
 }
 
 int mo_box_adopt(struct mo_boxes *bs, const char *id,

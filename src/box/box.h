@@ -27,6 +27,7 @@
 #define MO_BOX_BOX_H
 
 #include "base/str.h"
+#include "box/host_path.h"
 #include "egress/relay.h"
 #include "loop/stream.h"
 
@@ -62,6 +63,10 @@ struct mo_box_spec {
     const char *const *installed; /* directories and files that its program runs
                                      from: read-only, at their own paths; native
                                      only; NULL: none */
+    const char *const *mounts;    /* of the host, each "HOST:BOX:ro" as of
+                                     mo_mount_put(); NULL: none */
+    const char *folder;  /* directory of the host that is its /workspace, kept
+                            after the box; NULL: memory */
     const char *owner;   /* in records of its connections; NULL: session */
     const char *session; /* label; "" for a box kept warm */
     uint64_t expires;    /* wall s; after that a sweep may remove it */
@@ -182,6 +187,10 @@ void mo_boxes_close(struct mo_boxes *bs, void (*gone)(void *ctx), void *ctx);
 typedef void mo_box_connection_fn(void *ctx, const char *owner,
                                   const struct mo_egress_row *row);
 
+/* A box with mounts is about to start or was refused (why). */
+typedef void mo_box_mounts_fn(void *ctx, const struct mo_box_spec *spec,
+                              const struct mo_err *why);
+
 struct mo_boxes_opts {
     const char *store;      /* label: which store's sessions these are, a stable
                                id of it; boxes of other stores are not ours */
@@ -193,8 +202,11 @@ struct mo_boxes_opts {
                             (native); 0: none */
     const char *engine;  /* docker: as DOCKER_HOST; NULL: the default places */
     const char *network; /* as of a spec, for boxes that are adopted */
+    const char *const *mounts;           /* the same; borrowed */
+    const struct mo_host_guard *guard;   /* borrowed; may be NULL */
     mo_box_connection_fn *on_connection; /* may be NULL */
-    void *connection_ctx;
+    mo_box_mounts_fn *on_mounts;         /* may be NULL */
+    void *connection_ctx;                /* of both */
 };
 
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,

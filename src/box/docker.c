@@ -357,11 +357,15 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (!d)
         return mo_fail(e, MO_ENOMEM, "docker");
     mo_boxes_setup(&d->bs, l, &ops);
+    d->bs.on_mounts = o->on_mounts;
+    d->bs.mounts_ctx = o->connection_ctx;
     mo_buf_init(&d->seccomp, MO_SECCOMP_JSON_MAX);
     mo_buf_init(&d->image.tar, 0);
     mo_list_init(&d->waiting);
     mo_later_init(&d->later, on_later);
     d->toolbox = o->toolbox;
+    d->guard = o->guard;
+    d->mounts = o->mounts;
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;

@@ -80,10 +80,14 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
 {
     struct dk_box *b = ctx;
 
+    struct mo_err e;
+
     (void)r;
     b->call = NULL;
     if (why || b->stopping)
         mo_docker_give_up(b, why);
+    else if (mo_docker_mounts_again(b, &e) < 0)
+        mo_docker_give_up(b, &e);
     else
         report_up(b);
 }
@@ -100,7 +104,8 @@ static void start_container(struct dk_box *b)
         return;
     }
     mo_docker_move(b, DK_STARTING);
-    if (mo_docker_ask(b, "POST", b->id, "/start", on_started, &e) < 0)
+    if (mo_docker_mounts_again(b, &e) < 0 ||
+        mo_docker_ask(b, "POST", b->id, "/start", on_started, &e) < 0)
         mo_docker_give_up(b, &e);
 }
 
@@ -144,6 +149,8 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
     b->made = true;
     if (!mo_json_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
+    if (mo_docker_binds(&b->arena, d->mounts, NULL, &c, e) < 0)
+        return e->code;
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
 

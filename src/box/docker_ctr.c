@@ -115,6 +115,7 @@ int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
         .flavour = d->facts.podman ? MO_CTR_PODMAN : MO_CTR_DOCKER,
         .image = b->image ? b->image->id : d->image.id,
         .uid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
+        .gid = (unsigned)(MO_CTR_UID_FIRST + b->slot),
         .volumes = b->image ? b->image->volumes : NULL,
         .seccomp = mo_buf_cstr(&d->seccomp),
         .once = b->spec.with_us && !d->facts.podman,
@@ -130,5 +131,7 @@ int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
     };
     if (fill_env(b) < 0 || fill_labels(d, b) < 0)
         return mo_fail(e, MO_ENOMEM, "box");
+    if (mo_docker_mounts_fill(b, e) < 0)
+        return e->code;
     return fill_program(b, e);
 }

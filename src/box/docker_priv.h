@@ -2,8 +2,8 @@
  *
  * docker.c has the engine: connected when first needed and again after it was
  * away, our image in it, its events. docker_box.c is the life of one box,
- * docker_end.c its end, docker_ctr.c the container it asks for, docker_ask.c
- * the queries about boxes.
+ * docker_end.c its end, docker_ctr.c the container it asks for, docker_mounts.c
+ * the host's folders in it, docker_ask.c the queries about boxes.
  *
  * Invariants:
  *  1. Only mo_docker_move() writes a box's step.
@@ -43,8 +43,10 @@ struct dk {
     struct mo_engine_facts facts;
     char *store, *instance, *dir;
     struct mo_span toolbox;
-    struct mo_image_tar image; /* tar is empty once the engine has it */
-    struct mo_buf seccomp;     /* the profile, or (podman) its path */
+    const struct mo_host_guard *guard; /* or NULL */
+    const char *const *mounts;         /* of adopted boxes, or NULL */
+    struct mo_image_tar image;         /* tar is empty once the engine has it */
+    struct mo_buf seccomp;             /* the profile, or (podman) its path */
     bool greeted, greeting, image_ok, image_asked;
     struct mo_list waiting;
     struct mo_later later;
@@ -73,6 +75,7 @@ struct dk_box {
     struct mo_box_spec spec;
     struct mo_image *image; /* foreign; NULL: ours */
     struct mo_ctr ctr;
+    struct mo_host_inode *inodes; /* of ctr.binds, as they were judged */
     struct mo_engine_call *call, *attaching;
     struct mo_split_io io; /* split: NULL once it has ended */
     struct mo_timer timer; /* next attempt */
@@ -108,6 +111,14 @@ void mo_docker_wait(struct dk *d, struct dk_wait *w); /* go() from the loop */
 
 /* docker_ctr.c: fill b->ctr from b->spec; slot and image are known. */
 int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e);
+
+/* docker_mounts.c: sets b->ctr's binds and user; judges the paths. */
+int mo_docker_mounts_fill(struct dk_box *b, struct mo_err *e);
+/* MO_EPOLICY: a path is no longer what was judged. */
+int mo_docker_mounts_again(struct dk_box *b, struct mo_err *e);
+/* Only sets c's binds, which live in a. */
+int mo_docker_binds(struct mo_arena *a, const char *const *mounts,
+                    const char *folder, struct mo_ctr *c, struct mo_err *e);
 
 /* docker_box.c */
 int mo_docker_box_start(struct mo_box *b, const struct mo_box_spec *spec,

@@ -66,6 +66,8 @@ struct mo_boxes {
     unsigned n;
     struct mo_box_pool pool;
     bool closing;
+    mo_box_mounts_fn *on_mounts; /* or NULL */
+    void *mounts_ctx;
     struct mo_gone gone;
 };
 

@@ -589,9 +589,12 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (d == NULL)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     d->launcher = d->toolbox = -1;
+    d->guard = o->guard;
     d->on_connection = o->on_connection;
     d->connection_ctx = o->connection_ctx;
     mo_boxes_setup(&d->bs, l, &ops);
+    d->bs.on_mounts = o->on_mounts;
+    d->bs.mounts_ctx = o->connection_ctx;
     rc = native_init(d, o, e);
     if (rc == 0) {
         *out = &d->bs;

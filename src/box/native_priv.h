@@ -17,6 +17,7 @@ struct native {
     int launcher, toolbox; /* sealed memory; launcher: or a helper's socket,
                               toolbox: or -1 */
     char *dir, *store, *instance, *network;
+    const struct mo_host_guard *guard; /* or NULL */
     mo_box_connection_fn *on_connection;
     void *connection_ctx;
 };
@@ -37,6 +38,7 @@ struct mo_native_req {
     char digest[MO_BOX_DIGEST_MAX];
     char ports[MO_BOXREQ_PORTS * sizeof("65535")];
     char installed[MO_BOX_INSTALLED_MAX][MO_MOUNT_TEXT_MAX + 48];
+    char mounts[MO_MOUNTS_MAX][MO_MOUNT_TEXT_MAX + 2 * (MO_U64_DIGITS + 1)];
 };
 
 /* Makes START or RESTART for a box of that spec with a new id. */

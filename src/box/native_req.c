@@ -66,6 +66,42 @@ static int put_ports(const struct mo_box_spec *spec, struct mo_native_req *out,
     return 0;
 }
 
+static void put_mount(struct mo_native_req *out, size_t i,
+                      const struct mo_host_inode *at, const char *text)
+{
+    (void)snprintf(out->mounts[i], sizeof(out->mounts[i]), "%llu %llu %s",
+                   (unsigned long long)at->dev, (unsigned long long)at->ino,
+                   text);
+    out->m.u.req.mounts[i] = out->mounts[i];
+}
+
+/* The host's paths are judged now, and mo-box takes these inodes only. */
+static int put_mounts(struct native *d, const struct mo_box_spec *spec,
+                      struct mo_native_req *out, struct mo_err *e)
+{
+    char text[MO_MOUNT_TEXT_MAX];
+    struct mo_host_inode at;
+    struct mo_mount m;
+    size_t n = 0;
+    int rc = 0;
+
+    for (; rc == 0 && spec->mounts && spec->mounts[n]; n++) {
+        rc = mo_mount_parse(mo_span_cstr(spec->mounts[n]), NULL, &m, e);
+        if (rc == 0)
+            rc = mo_host_path_judge(&m, d->guard, &at, e);
+        if (rc == 0)
+            put_mount(out, n, &at, spec->mounts[n]);
+    }
+    if (rc < 0 || !spec->folder)
+        return rc;
+    rc = mo_host_path_workspace(spec->folder, &at, e);
+    (void)snprintf(text, sizeof(text), "%s:%s:rw", spec->folder,
+                   MO_MOUNT_WORKSPACE);
+    if (rc == 0)
+        put_mount(out, n, &at, text);
+    return rc;
+}
+
 /* Read-only mounts after the others. The inode is that of now; mo-box opens it
  * with the rights of our user. */
 static int put_installed(const struct mo_box_spec *spec,
@@ -135,6 +171,8 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         .ports = out->ports,
     };
     rc = put_ports(spec, out, e);
+    if (rc == 0 && type == MO_BOXMSG_START)
+        rc = put_mounts(d, spec, out, e);
     if (rc == 0 && type == MO_BOXMSG_START)
         rc = put_installed(spec, out, e);
     return rc ? rc : put_command(d, spec, &out->m, e);

@@ -90,6 +90,38 @@ static int check_network(const struct mo_box_spec *s, struct mo_err *e)
     return rc;
 }
 
+static bool is_nested(const char *a, const char *b)
+{
+    return mo_path_is_in(a, b) || mo_path_is_in(b, a);
+}
+
+/* Their text, and that no place in the box is in another. */
+static int check_mounts(const struct mo_box_spec *s, struct mo_err *e)
+{
+    struct mo_mount a, b;
+
+    if (count_words(s->mounts) > MO_MOUNTS_MAX - 1)
+        return mo_fail(e, MO_EINVAL, "box: more than %d mounts",
+                       MO_MOUNTS_MAX - 1);
+    for (size_t i = 0; s->mounts && s->mounts[i]; i++) {
+        int rc = mo_mount_parse(mo_span_cstr(s->mounts[i]), NULL, &a, e);
+
+        if (rc < 0)
+            return mo_wrap(e, "box: mount");
+        if (s->folder && mo_path_is_in(a.box, MO_MOUNT_WORKSPACE))
+            return mo_fail(e, MO_EINVAL,
+                           "box: %s is in the workspace, which is kept", a.box);
+        for (size_t k = 0; k < i; k++)
+            if (mo_mount_parse(mo_span_cstr(s->mounts[k]), NULL, &b, NULL) ==
+                    0 &&
+                is_nested(a.box, b.box))
+                return mo_fail(e, MO_EINVAL,
+                               "box: the mounts %s and %s are one in the other",
+                               b.box, a.box);
+    }
+    return 0;
+}
+
 int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e)
 {
     for (size_t i = 0; i < MO_COUNT(limits); i++) {
@@ -113,7 +145,7 @@ int mo_box_spec_check(const struct mo_box_spec *s, struct mo_err *e)
         return mo_fail(e, MO_EINVAL, "box: the session's label is too long");
     if (count_words(s->installed) > MO_BOX_INSTALLED_MAX)
         return mo_fail(e, MO_EINVAL, "box: too many installed directories");
-    if (check_env(s->env, e) < 0)
+    if (check_env(s->env, e) < 0 || check_mounts(s, e) < 0)
         return MO_EINVAL;
     return check_network(s, e);
 }
@@ -141,8 +173,9 @@ bool mo_box_spec_same(const struct mo_box_spec *a, const struct mo_box_spec *b)
         if (limit_of(a, &limits[i]) != limit_of(b, &limits[i]))
             return false;
     return same_text(a->image, b->image) && same_text(a->network, b->network) &&
-           same_words(a->argv, b->argv) && same_words(a->env, b->env) &&
-           same_words(a->installed, b->installed);
+           same_text(a->folder, b->folder) &&
+           same_words(a->mounts, b->mounts) && same_words(a->argv, b->argv) &&
+           same_words(a->env, b->env) && same_words(a->installed, b->installed);
 }
 
 static int copy_text(struct mo_arena *a, const char *from, const char **to)
@@ -179,6 +212,8 @@ int mo_box_spec_copy(struct mo_arena *a, const struct mo_box_spec *from,
         copy_text(a, from->network, &to->network) < 0 ||
         copy_text(a, from->owner, &to->owner) < 0 ||
         copy_words(a, from->installed, &to->installed) < 0 ||
+        copy_text(a, from->folder, &to->folder) < 0 ||
+        copy_words(a, from->mounts, &to->mounts) < 0 ||
         copy_words(a, from->argv, &to->argv) < 0)
         return MO_ENOMEM;
     return copy_words(a, from->env, &to->env);
@@ -222,6 +257,9 @@ void mo_box_spec_digest(const struct mo_box_spec *s,
     put_words(&h, "installed", s->installed);
     if (has_network(s))
         hash_part(&h, "network", mo_span_cstr(s->network));
+    put_words(&h, "mount", s->mounts);
+    if (s->folder)
+        hash_part(&h, "folder", mo_span_cstr(s->folder));
     mo_sha256_end(&h, sum);
     mo_hex(sum, sizeof(sum), out);
 }

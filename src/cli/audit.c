@@ -82,6 +82,8 @@ static void put_what(struct mo_buf *b, struct mo_json what)
         {"count", " count="},
         {"words", " words="},
         {"candidates", " -> "},
+        {"mounts", " "},
+        {"workspace", " keeps="},
         {"refused", " refused="},
         {"accepted", " accepted="},
     };

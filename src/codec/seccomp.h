@@ -61,9 +61,8 @@ const struct mo_seccomp_call *mo_seccomp_calls(size_t *n);
 const struct mo_seccomp_rule *mo_seccomp_rules(size_t *n);
 extern const struct mo_seccomp_call mo_seccomp_clone3;
 
-#define MO_SECCOMP_NETWORK 1u /* also sockets of TCP and UDP, no other of IP   \
-                               */
-#define MO_SECCOMP_OPENAT2 2u /* also openat2, else ENOSYS */
+#define MO_SECCOMP_NETWORK 1u /* sockets of TCP and UDP, too */
+#define MO_SECCOMP_OPENAT2 2u /* openat2, too; else ENOSYS */
 
 /* The number of instructions written to out, at most MO_SECCOMP_BPF_MAX. */
 size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, unsigned flags,

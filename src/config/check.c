@@ -1,6 +1,8 @@
 /* check.c - checks keys that depend on each other. */
+#include <limits.h>
 #include <stdio.h>
 
+#include "codec/mount.h"
 #include "config/read.h"
 #include "egress/policy.h"
 
@@ -132,6 +134,53 @@ static void check_session_network(struct mo_config_load *l,
     check_network(l, &s->network, "sandbox.network");
 }
 
+/* --- folders of the host in boxes ----------------------------------------- */
+
+/* Only the text. Whether the paths may be mounted is judged when a box starts:
+ * they may be created meanwhile. */
+static void check_mounts(struct mo_config_load *l, struct mo_config_mounts *m,
+                         const char *path)
+{
+    const struct mo_config_list *given = &m->given;
+    const char **v = mo_arena_zalloc(l->arena, (given->n + 1) * sizeof(*v));
+    char home[PATH_MAX] = "", text[MO_MOUNT_TEXT_MAX];
+    struct mo_mount at;
+    struct mo_err e;
+
+    if (!v)
+        l->no_memory = true;
+    if (given->n == 0 || !v)
+        return;
+    if (given->n > MO_MOUNTS_MAX - 1)
+        mo_config_error_of(l, given, "'%s': more than %d", path,
+                           MO_MOUNTS_MAX - 1);
+    (void)mo_config_owner_home(l->cfg, home);
+    for (size_t i = 0; i < given->n; i++) {
+        if (mo_mount_parse(mo_span_cstr(given->v[i]), home, &at, &e) < 0) {
+            mo_config_error_of(l, given, "'%s': %s", path, e.msg);
+            return;
+        }
+        mo_mount_put(&at, text);
+        v[i] = mo_arena_strndup(l->arena, text, strlen(text));
+        l->no_memory |= !v[i];
+    }
+    m->v = v;
+}
+
+static void check_mcp_mounts(struct mo_config_load *l, struct mo_config_mcp *m)
+{
+    char path[MO_KEY_PATH_MAX];
+
+    if ((m->mounts.given.n || m->workspace) && !m->image && !is_boxed(m))
+        mo_config_error_of(
+            l, m->workspace ? (void *)&m->workspace : (void *)&m->mounts.given,
+            "'mcpServers.%s.%s' is only for servers in a box: "
+            "set 'sandbox' to native or docker",
+            m->name, m->workspace ? "workspace" : "mounts");
+    (void)snprintf(path, sizeof(path), "mcpServers.%s.mounts", m->name);
+    check_mounts(l, &m->mounts, path);
+}
+
 /* --- servers ------------------------------------------------------------- */
 
 static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
@@ -165,6 +214,7 @@ static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
                            "'mcpServers.%s.transport' needs '%s'", m->name,
                            needs[m->transport]);
     check_mcp_network(l, m);
+    check_mcp_mounts(l, m);
     if (m->oauth.client_secret && !is_given(l, &m->oauth.client_id))
         mo_config_error_of(l, &m->oauth.client_secret,
                            "'mcpServers.%s.oauth' has a 'clientSecret' and no "
@@ -183,6 +233,7 @@ void mo_config_check(struct mo_config_load *l)
             check_mcp(l, &c->mcp.v[i]);
     }
     check_session_network(l, &l->cfg->sandbox);
+    check_mounts(l, &l->cfg->sandbox.mounts, "sandbox.mounts");
     for (size_t i = 0; i < c->approvals.rules.n; i++) {
         const struct mo_config_rule *rule = &c->approvals.rules.v[i];
 

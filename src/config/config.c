@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/passwd.h"
 #include "config/read.h"
 #include "config/state_dir.h"
 #include "config/trust.h"
@@ -59,6 +60,19 @@ bool mo_config_home(char *const *envp, const char *file, char out[PATH_MAX])
                    xdg ? xdg : home, xdg ? "" : "/.config", file ? "/" : "",
                    file ? file : "");
     return true;
+}
+
+bool mo_config_owner_home(const struct mo_config *c, char out[PATH_MAX])
+{
+    const char *home = mo_config_find_env(c->environ, "HOME");
+    struct mo_file_stamp st = {.there = false};
+    struct mo_passwd who;
+
+    if (c->file)
+        mo_file_stamp(c->file, &st);
+    if (st.there && st.owner != geteuid())
+        home = mo_passwd_get(NULL, st.owner, &who) ? who.home : NULL;
+    return home && home[0] == '/' && realpath(home, out) != NULL;
 }
 
 /* The directory that has `path`, without links. */

@@ -95,6 +95,12 @@ struct mo_config_network { /* of a box */
     const char *json; /* the same for egress/policy.h; NULL: no network */
 };
 
+struct mo_config_mounts { /* folders of the host in a box */
+    struct mo_config_list given;
+    const char *const *v; /* each "HOST:BOX:ro" (codec/mount.h), NULL at the
+                             end; NULL: none */
+};
+
 struct mo_config_mcp { /* an entry of mcpServers */
     const char *name;  /* first member: the reader of dictionaries sets it */
     const char *command, *cwd, *url, *image, *description, *tool_prefix;
@@ -103,12 +109,14 @@ struct mo_config_mcp { /* an entry of mcpServers */
     struct mo_config_oauth oauth;
     struct mo_config_tools tools;
     struct mo_config_network network;
+    struct mo_config_mounts mounts;
     int transport, sandbox, scope;
     int era; /* enum mo_server_era */
     int64_t instances, timeout_ms, start_ms, install_ms, idle_seconds,
         memory_mb, pids, retries, result_bytes, max_calls;
     double cpus;
     bool enabled, isolate;
+    bool workspace; /* kept */
 };
 
 struct mo_config_mcps {
@@ -146,6 +154,7 @@ struct mo_config_sandbox {
     int64_t memory_mb, pids, warm, workspace_mb;
     double cpus;
     struct mo_config_network network;
+    struct mo_config_mounts mounts;
 };
 
 struct mo_config_sessions {
@@ -355,6 +364,9 @@ const char *mo_config_find_env(char *const *envp, const char *name);
 /* Path of a file, or with NULL of the directory itself, in our directory below
  * the user's configuration directory; false and "" if that is unknown. */
 bool mo_config_home(char *const *envp, const char *file, char out[PATH_MAX]);
+/* The home of the person who owns the configuration, without links: HOME, or
+ * that of the file's owner if it is somebody else. False: there is none. */
+bool mo_config_owner_home(const struct mo_config *c, char out[PATH_MAX]);
 
 /* Registers every literal secret with the log. MO_EBUSY: the log has too
  * many. */

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
+#include "connect/box_mounts.h"
 
 #define SECOND_MS 3000 /* wait for a driver that is only swept */
 #define MIB       ((uint64_t)1024 * 1024)
@@ -28,6 +29,7 @@ struct mo_box_drivers {
     const struct mo_config *cfg;
     struct mo_box_drivers_opts o; /* owns the texts below */
     char store[MO_BOX_DRIVERS_LABEL], instance[64], image[512];
+    struct mo_box_guard guard;
     struct driver v[MO_BOX_DRIVERS_DRIVERS];
     struct mo_boxes *open[MO_BOX_DRIVERS_DRIVERS];
     struct mo_boxes_ready readys[MO_BOX_DRIVERS_DRIVERS];
@@ -186,7 +188,10 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .helper = sb->cfg->helper,
         .engine = sb->cfg->sandbox.docker_host,
         .network = sb->cfg->sandbox.network.json,
+        .mounts = sb->cfg->sandbox.mounts.v,
+        .guard = &sb->guard.g,
         .on_connection = sb->o.on_connection,
+        .on_mounts = sb->o.on_mounts,
         .connection_ctx = sb->o.connection_ctx,
     };
     struct driver *d = &sb->v[i];
@@ -252,6 +257,7 @@ int mo_box_drivers_open(struct mo_loop *l, const struct mo_box_drivers_opts *o,
     (void)snprintf(sb->image, sizeof(sb->image), "%s", image ? image : "");
     sb->done = done;
     sb->ctx = ctx;
+    mo_box_guard_init(&sb->guard, sb->cfg);
     mo_timer_init(&sb->late, on_late);
     mo_later_init(&sb->later, on_begin);
     rc = mo_file_mkdir(sb->cfg->store.dir, e);
@@ -292,6 +298,7 @@ struct mo_box_spec mo_box_drivers_spec(const struct mo_config *cfg,
     struct mo_box_spec s = {.limits = mo_box_limits_default,
                             .image = image ? image : c->image,
                             .network = c->network.json,
+                            .mounts = c->mounts.v,
                             .session = ""};
 
     s.limits.memory = (uint64_t)c->memory_mb * MIB;

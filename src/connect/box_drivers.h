@@ -26,7 +26,8 @@ struct mo_box_drivers_opts {
     const char *image; /* NULL: from cfg */
     bool all; /* for doctor: open every driver, also those that do not work */
     mo_box_connection_fn *on_connection; /* of a box's network; may be NULL */
-    void *connection_ctx;
+    mo_box_mounts_fn *on_mounts;         /* may be NULL */
+    void *connection_ctx;                /* of both */
 };
 
 /* Calls done() once, later, with the drivers, or with NULL and the reason. */

@@ -4,6 +4,7 @@
 #include "connect/boxed_sweep.h"
 #include "connect/installed_files.h"
 #include "connect/resolved_server.h"
+#include "connect/workspace.h"
 
 #define ARENA_MAX       ((size_t)1024 * 1024) /* arena of one box */
 /* The output and the box end separately. After the first of them has ended,
@@ -329,6 +330,18 @@ static void on_connection(void *ctx, const char *server,
     mo_audit_connection(b->audit, server, NULL, row);
 }
 
+static void on_mounts(void *ctx, const struct mo_box_spec *spec,
+                      const struct mo_err *why)
+{
+    struct mo_boxed_link *b = ctx;
+    const struct mo_audit_mounts m = {.server = spec->owner,
+                                      .mounts = spec->mounts,
+                                      .workspace = spec->folder,
+                                      .reason = why ? why->msg : NULL};
+
+    mo_audit_mounts(b->audit, &m);
+}
+
 static struct place *open_place(struct mo_boxed_link *all,
                                 const struct mo_config *cfg,
                                 const struct mo_config_mcp *s, struct mo_err *e)
@@ -340,6 +353,7 @@ static struct place *open_place(struct mo_boxed_link *all,
         .driver = s->sandbox,
         .image = s->image,
         .on_connection = on_connection,
+        .on_mounts = on_mounts,
         .connection_ctx = all,
     };
     struct place *p = mo_new(struct place);
@@ -373,6 +387,7 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
 {
     struct mo_box_spec raw = mo_box_drivers_spec(cfg, s->image);
     struct mo_resolved_server t = {.a = &x->a};
+    char folder[PATH_MAX];
     int rc = 0;
 
     if (s->cwd)
@@ -387,6 +402,10 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
     rc = mo_installed_files(&x->a, cfg, s, &raw.installed, e);
     if (raw.installed)
         raw.limits.open_files = INSTALLED_FILES;
+    if (rc == 0 && s->workspace) {
+        rc = mo_workspace_make(cfg, s->name, folder, e);
+        raw.folder = folder;
+    }
     if (rc == 0)
         rc = mo_resolved_server_env(&t, cfg, s, &raw.env, e);
     if (rc == 0 && has_command(s))
@@ -396,6 +415,7 @@ static int fill_spec(struct boxed *x, const struct mo_config *cfg,
     mo_resolved_server_hide(&t, x->loop, s->name);
     raw.with_us = true;
     raw.network = s->network.json;
+    raw.mounts = s->mounts.v;
     raw.owner = s->name;
     raw.argv = t.child.argv;
     rc = mo_box_spec_copy(&x->a, &raw, &x->spec);

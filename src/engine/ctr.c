@@ -61,7 +61,7 @@ static void w_user(struct mo_jw *w, const struct mo_ctr *c)
 {
     char text[32];
 
-    (void)snprintf(text, sizeof(text), "%u:%u", c->uid, c->uid);
+    (void)snprintf(text, sizeof(text), "%u:%u", c->uid, c->gid);
     mo_jw_cstr(w, text);
 }
 
@@ -137,9 +137,39 @@ static void w_tmpfs_row(struct mo_jw *w, const struct mo_ctr *c,
         n = snprintf(opts, sizeof(opts),
                      "rw,%s,nosuid,nodev,size=%llu,nr_inodes=%u,uid=%u,gid=%u,"
                      "mode=0700",
-                     x, (unsigned long long)size, inodes, c->uid, c->uid);
+                     x, (unsigned long long)size, inodes, c->uid, c->gid);
     MO_BUG_ON(n < 0 || (size_t)n >= sizeof(opts));
     mo_jw_member_cstr(w, path, opts);
+}
+
+static bool is_bound(const struct mo_ctr *c, const char *target)
+{
+    for (size_t i = 0; i < c->nbinds; i++)
+        if (strcmp(c->binds[i].target, target) == 0)
+            return true;
+    return false;
+}
+
+/* Not recursive: other mounts below a folder stay out. */
+static void w_binds(struct mo_jw *w, const struct mo_ctr *c)
+{
+    mo_jw_arr(w);
+    for (size_t i = 0; i < c->nbinds; i++) {
+        const struct mo_ctr_bind *b = &c->binds[i];
+
+        mo_jw_obj(w);
+        mo_jw_member_cstr(w, "Type", "bind");
+        mo_jw_member_cstr(w, "Source", b->source);
+        mo_jw_member_cstr(w, "Target", b->target);
+        if (!b->rw) /* engines omit false */
+            mo_jw_member_bool(w, "ReadOnly", true);
+        mo_jw_member_obj(w, "BindOptions");
+        mo_jw_member_cstr(w, "Propagation", "rprivate");
+        mo_jw_member_bool(w, "NonRecursive", true);
+        mo_jw_end(w);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
 }
 
 /* podman mounts two more on a read-only root, of any size unless limited. */
@@ -151,8 +181,9 @@ static void w_tmpfs(struct mo_jw *w, const struct mo_ctr *c)
         w_tmpfs_row(w, c, "/var/tmp", false, c->tmp, 0);
     }
     w_tmpfs_row(w, c, "/tmp", false, c->tmp, c->tmp_inodes);
-    w_tmpfs_row(w, c, MO_CTR_WORKSPACE, true, c->workspace,
-                c->workspace_inodes);
+    if (!is_bound(c, MO_CTR_WORKSPACE))
+        w_tmpfs_row(w, c, MO_CTR_WORKSPACE, true, c->workspace,
+                    c->workspace_inodes);
     for (const char *const *v = c->volumes; v && *v; v++)
         w_tmpfs_row(w, c, *v, false, c->tmp, c->tmp_inodes);
     mo_jw_end(w);
@@ -240,6 +271,7 @@ static const struct row rows[] = {
     {HOST, "CgroupnsMode", SAME, FIXED, SILENT, "\"private\"", NULL},
     {HOST, "Init", SAME, FIXED, UNSENT, "true", NULL},
     {HOST, "Tmpfs", SAME, false, LONGER, NULL, w_tmpfs},
+    {HOST, "Mounts", SAME, FIXED, ALIKE, NULL, w_binds},
     {HOST, "Ulimits", SET, false, SILENT, NULL, w_ulimits},
     {HOST, "MaskedPaths", SAME, FIXED, SILENT, masked, NULL},
     {HOST, "ReadonlyPaths", SAME, FIXED, SILENT, readonly, NULL},
@@ -250,11 +282,11 @@ static const struct row rows[] = {
 
 /* Never requested: must be empty, zero or missing. */
 static const char *const absent[] = {
-    "Binds",     "CapAdd",         "CgroupParent",      "ContainerIDFile",
-    "Devices",   "DeviceRequests", "DeviceCgroupRules", "DnsOptions",
-    "DnsSearch", "ExtraHosts",     "GroupAdd",          "Links",
-    "Mounts",    "OomKillDisable", "PortBindings",      "StorageOpt",
-    "Sysctls",   "UsernsMode",     "VolumesFrom",
+    "Binds",          "CapAdd",         "CgroupParent",      "ContainerIDFile",
+    "Devices",        "DeviceRequests", "DeviceCgroupRules", "DnsOptions",
+    "DnsSearch",      "ExtraHosts",     "GroupAdd",          "Links",
+    "OomKillDisable", "PortBindings",   "StorageOpt",        "Sysctls",
+    "UsernsMode",     "VolumesFrom",
 };
 
 static void write_place(struct mo_jw *w, const struct mo_ctr *c,
@@ -413,16 +445,36 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
     return 0;
 }
 
-/* Only tmpfs may be mounted: a volume of an image would be the host's disk. */
-static bool is_tmpfs_only(struct mo_json mounts)
+static bool is_our_bind(const struct mo_ctr *c, struct mo_json mount)
 {
-    mo_json_each (at, mounts)
-        if (!mo_json_str_eq(mo_json_get(at.val, "Type"), MO_SPAN("tmpfs")))
+    bool rw = mo_json_flag(mount, "RW");
+
+    for (size_t i = 0; i < c->nbinds; i++)
+        if (c->binds[i].rw == rw &&
+            mo_json_str_eq(mo_json_get(mount, "Source"),
+                           mo_span_cstr(c->binds[i].source)) &&
+            mo_json_str_eq(mo_json_get(mount, "Destination"),
+                           mo_span_cstr(c->binds[i].target)))
+            return true;
+    return false;
+}
+
+/* Only tmpfs and what was asked for may be mounted: a volume of an image would
+ * be the host's disk. */
+static bool has_only_our_mounts(const struct mo_ctr *c, struct mo_json mounts)
+{
+    mo_json_each (at, mounts) {
+        struct mo_json type = mo_json_get(at.val, "Type");
+
+        if (!mo_json_str_eq(type, MO_SPAN("tmpfs")) &&
+            !(mo_json_str_eq(type, MO_SPAN("bind")) && is_our_bind(c, at.val)))
             return false;
+    }
     return true;
 }
 
-static int compare_absent(struct mo_json inspect, struct mo_err *e)
+static int compare_absent(const struct mo_ctr *c, struct mo_json inspect,
+                          struct mo_err *e)
 {
     struct mo_json host = mo_json_get(inspect, "HostConfig");
     struct mo_json mounts = mo_json_get(inspect, "Mounts");
@@ -436,7 +488,7 @@ static int compare_absent(struct mo_json inspect, struct mo_err *e)
         if (!is_nothing(v))
             return mismatch(e, absent[i], v);
     }
-    if (!is_tmpfs_only(mounts))
+    if (!has_only_our_mounts(c, mounts))
         return mismatch(e, "Mounts", mounts);
     return 0;
 }
@@ -446,7 +498,7 @@ static int compare_all(const struct mo_ctr *c, struct mo_json inspect,
 {
     struct mo_json_doc doc = {.has_nl = false};
     mo_autobuf struct mo_buf b = {.max = MO_CTR_BODY_MAX};
-    int rc = compare_absent(inspect, e);
+    int rc = compare_absent(c, inspect, e);
 
     if (rc < 0)
         return rc;

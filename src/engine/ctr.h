@@ -26,14 +26,21 @@ struct mo_ctr_label {
     const char *key, *value;
 };
 
+struct mo_ctr_bind { /* of the engine's machine */
+    const char *source, *target;
+    bool rw;
+};
+
 struct mo_ctr {
     enum mo_ctr_flavour flavour;
     const char *image; /* its id: "sha256:..." */
-    unsigned uid;
+    unsigned uid, gid;
     const char *workdir;
     const char *const *argv;    /* NULL-terminated */
     const char *const *env;     /* all of it, NULL-terminated */
     const char *const *volumes; /* paths to cover, NULL-terminated or NULL */
+    const struct mo_ctr_bind *binds; /* one at the workspace replaces it */
+    size_t nbinds;
     const char *seccomp; /* docker: the profile itself, podman: its path */
     const struct mo_ctr_label *labels;
     size_t nlabels;
@@ -50,7 +57,7 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b);
 int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
                    struct mo_err *e);
 
-/* The fixed rows only; c needs its flavour and seccomp. */
+/* The fixed rows only; c needs its flavour, seccomp and binds. */
 int mo_ctr_compare_fixed(const struct mo_ctr *c, struct mo_json inspect,
                          struct mo_err *e);
 

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "codec/sha256.h"
+#include "connect/workspace.h"
 #include "gateway/catalog/catalog.h"
 #include "route/route_table.h"
 
@@ -231,6 +232,7 @@ void mo_gateway_setup_forget(const struct mo_config *cfg, const char *server)
 
     if (path_of(cfg, MO_GATEWAY_SETUP_CACHE, dir) == 0)
         mo_catalog_forget(dir, server);
+    (void)mo_workspace_remove(cfg, server, MO_WORKSPACE_SWEEP_ALL, NULL);
 }
 
 /* --- open and close ------------------------------------------------------- */
@@ -349,6 +351,7 @@ int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,
         return mo_fail(e, MO_ENOMEM, "gateway");
     h->loop = l;
     mo_later_init(&h->ending, on_ending);
+    mo_workspace_sweep(cfg, MO_WORKSPACE_SWEEP);
     rc = make_gateway(h, cfg, approvals, rec, e);
     if (rc == 0)
         rc = mo_gateway_setup_reload(h, cfg, e);

@@ -51,7 +51,8 @@ mo_gateway_setup_link(const struct mo_gateway_setup *h);
  * there was nothing. */
 int mo_gateway_setup_forget_habit(const struct mo_config *cfg,
                                   struct mo_err *e);
-/* Removes the cached catalogue of a server that was removed. */
+/* Removes the cached catalogue and the workspace of a server that was removed.
+ * Blocks. */
 void mo_gateway_setup_forget(const struct mo_config *cfg, const char *server);
 
 /* Fills the settings of one server for the gateway; the texts are borrowed from

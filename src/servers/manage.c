@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "config/listen.h"
+#include "connect/workspace.h"
 
 bool mo_manage_allowed(const struct mo_config *c, const char *listen)
 {
@@ -165,6 +166,9 @@ static void step_save(struct job *j, struct mo_file_edit *r)
                j->server ? j->server : "import");
         m->o.written(m->o.ctx);
     }
+    if (j->verb == MO_MANAGE_REMOVE)
+        (void)mo_workspace_remove(m->o.config->now, j->server,
+                                  MO_WORKSPACE_SWEEP, NULL);
     finish_ok(j, true);
 }
 

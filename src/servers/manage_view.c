@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "config/doc.h"
+#include "connect/box_mounts.h"
 #include "gateway/inside.h"
 #include "gateway/upstream/upstream.h"
 #include "servers/manage_priv.h"
@@ -57,7 +58,8 @@ static const char *state_word(const struct view *v)
 }
 
 /* The members of `mcp list --json`, and the command with its settings. */
-static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
+static void put_config(struct mo_jw *w, const struct mo_manage *m,
+                       const struct mo_config_mcp *c)
 {
     mo_autobuf struct mo_buf b = {.max = (size_t)64 * 1024};
 
@@ -67,6 +69,7 @@ static void put_config(struct mo_jw *w, const struct mo_config_mcp *c)
     mo_jw_member(w, "where", mo_buf_view(&b));
     mo_jw_member_bool(w, "enabled", c->enabled);
     mo_server_view_config(w, c);
+    mo_box_mounts_put(w, m->o.config->now, c);
 }
 
 static void put_gateway(struct mo_jw *w, const struct view *v)
@@ -136,7 +139,7 @@ static void put_known(struct mo_jw *w, const struct mo_manage *m,
 static void put_view(struct mo_jw *w, const struct mo_manage *m,
                      const struct view *v)
 {
-    put_config(w, v->cfg);
+    put_config(w, m, v->cfg);
     put_state(w, m, v);
     put_known(w, m, v);
     put_gateway(w, v);

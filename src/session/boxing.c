@@ -25,6 +25,7 @@ static void fill_info(struct session *s)
         .id = s->id,
         .box = s->row.box,
         .driver = s->row.driver,
+        .mounts = s->ss->o.spec.mounts,
         .owner = s->row.owner,
         .resumed = s->known,
         .workspace = kept           ? MO_WORKSPACE_KEPT

@@ -99,8 +99,9 @@ enum mo_workspace {
 
 struct mo_session_info {
     const char *id, *box, *driver;
-    const char *owner; /* "": none */
-    bool resumed;      /* the session was known to the store */
+    const char *owner;         /* "": none */
+    const char *const *mounts; /* of its box (box/box.h), or NULL */
+    bool resumed;              /* the session was known to the store */
     enum mo_workspace workspace;
     uint64_t fence;       /* for writes to the store */
     struct mo_span data;  /* what mo_session_keep() kept */

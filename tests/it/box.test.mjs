@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -426,6 +426,20 @@ test('an ordinary user with groups of its own gets a box', {
       const f = spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
         ...argv, 'pids=20', '--', 'sh', '-c', 'id -u; echo x > f && cat f; cat /proc/self/uid_map'], { env });
       assert.match(String(f.stdout), new RegExp(`^20000\nx\n *20000 +${uid} +1\n$`), String(f.stderr));
+      const docs = mkdtempSync('/tmp/mo-docs-');
+      try {
+        chmodSync(docs, 0o755);
+        chownSync(docs, uid, uid);
+        writeFileSync(join(docs, 'root'), 'of root\n', { mode: 0o600 });
+        const st = statSync(docs, { bigint: true });
+        const m = spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
+          ...argv, `mount=${st.dev} ${st.ino} ${docs}:/docs:rw`, `mount=${st.dev} ${st.ino} ${docs}:/ro:ro`, '--',
+          'sh', '-c', 'echo x > /docs/new; cat /ro/new; cat /docs/root; echo y > /ro/other; ls /docs'], { env });
+        assert.equal(String(m.stdout), 'x\nnew\nroot\n', String(m.stderr));
+        assert.equal(statSync(join(docs, 'new')).uid, uid);
+      } finally {
+        rmSync(docs, { recursive: true });
+      }
       if (!existsSync('/usr/bin/python3')) return;
       const n = spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
         ...argv, 'ports=80,8443', '--', '/usr/bin/python3', '-c', network], { env });

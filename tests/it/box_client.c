@@ -8,8 +8,8 @@
  * run and restart pass stdin, stdout and stderr on until the program ends,
  * then print "END {json}" as the last line of stderr and exit with the
  * program's code (oom 70, killed 71, refused 72, stopped 73). Keys: every
- * number of struct mo_boxreq, id, session, root, view, by_fd=FILE, env=K=V,
- * and
+ * number of struct mo_boxreq, id, session, root, view, mount, by_fd=FILE,
+ * env=K=V, and
  *   detach=1   print the box's id and leave it running
  *   keep=1     do not remove the box when its program has ended
  *   time=1     print the microseconds from spawn to the answer, to the first
@@ -48,7 +48,7 @@ struct client {
     char id[MO_BOXREQ_ID_MAX + 1];
     int program;
     bool detach, keep, time;
-    size_t nenv, nviews;
+    size_t nenv, nviews, nmounts;
     uint64_t began, answered, first;
     int std[3];
     struct mo_boxend end;
@@ -154,6 +154,8 @@ static void option(struct client *c, char *arg)
         r->ports = value;
     if (strcmp(arg, "view") == 0 && c->nviews < MO_BOXREQ_VIEWS)
         r->views[c->nviews++] = value;
+    if (strcmp(arg, "mount") == 0 && c->nmounts < MO_MOUNTS_MAX)
+        r->mounts[c->nmounts++] = value;
     if (strcmp(arg, "env") == 0 && c->nenv < MO_BOXREQ_WORDS)
         r->env[c->nenv++] = value;
     if (strcmp(arg, "by_fd") == 0) {

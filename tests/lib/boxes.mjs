@@ -63,10 +63,11 @@ export class Native {
     return null;
   }
 
-  words({ host, env = [], views = [], keep, ...limits } = {}) {
+  words({ host, env = [], views = [], mounts = [], keep, ...limits } = {}) {
     const words = Object.entries(limits).map(([k, v]) => `${k}=${v}`);
     for (const e of env) words.push(`env=${e}`);
     for (const v of views) words.push(`view=${v}`);
+    for (const m of mounts) words.push(`mount=${m}`);
     if (keep) words.push('keep=1');
     if (!host) words.push(`by_fd=${probe}`);
     return words;

@@ -2,7 +2,8 @@
 
 #include "codec/boxreq.h"
 
-#define MB ((uint64_t)1 << 20)
+#define MB    ((uint64_t)1 << 20)
+#define MOUNT "1 2 /a b:/b:ro"
 
 static struct mo_boxmsg sample(enum mo_boxmsg_type t)
 {
@@ -36,6 +37,7 @@ static struct mo_boxmsg sample(enum mo_boxmsg_type t)
             .argv = {"toolbox", "--x", ""},
             .env = {"A=1", "B="},
             .ports = "80,443",
+            .mounts = {MOUNT, "1 3 /c:/d:rw"},
         };
         break;
     case MO_BOXMSG_DESC:
@@ -298,7 +300,8 @@ static void test_torture(void **state)
     torture(put_all, NULL);
 }
 
-/* A keeper of an earlier version takes a RESTART: it has no ports. */
+/* A keeper of an earlier version takes a RESTART: it has no ports and no
+ * mounts. */
 static void test_ports(void **state)
 {
     struct mo_buf start, restart;
@@ -308,10 +311,14 @@ static void test_ports(void **state)
     (void)state;
     put_sample(&start, MO_BOXMSG_START);
     put_sample(&restart, MO_BOXMSG_RESTART);
-    assert_int_equal(start.len - restart.len, 2 + sizeof("80,443"));
+    assert_int_equal(start.len - restart.len, 2 + sizeof("80,443") + 2 + 2 +
+                                                  sizeof(MOUNT) + 2 +
+                                                  sizeof("1 3 /c:/d:rw"));
     in = mo_buf_view(&start);
     assert_int_equal(mo_boxmsg_next(&in, &m, NULL), 1);
     assert_string_equal(m.u.req.ports, "80,443");
+    assert_string_equal(m.u.req.mounts[0], MOUNT);
+    assert_null(m.u.req.mounts[2]);
     mo_buf_fini(&start);
     mo_buf_fini(&restart);
 }

@@ -17,6 +17,7 @@ static struct mo_ctr sample(enum mo_ctr_flavour flavour)
         .image = "sha256:0123456789012345678901234567890123456789012345678901"
                  "234567890123",
         .uid = 20001,
+        .gid = 20001,
         .workdir = "/workspace",
         .argv = argv,
         .env = env,
@@ -73,7 +74,7 @@ static const char docker_body[] = CONFIG_HEAD
     "," HOST_MODES "\"Init\":true,\"Tmpfs\":{\"/tmp\":\"rw,noexec,nosuid,nodev,"
     "size=16777216,nr_inodes=4,uid=20001,gid=20001,mode=0700\",\"/workspace\":"
     "\"rw,exec,nosuid,nodev,size=67108864,nr_inodes=16,uid=20001,gid=20001,"
-    "mode=0700\"},\"Ulimits\":[" ULIMITS "]," HOST_TAIL;
+    "mode=0700\"},\"Mounts\":[],\"Ulimits\":[" ULIMITS "]," HOST_TAIL;
 
 static const char podman_body[] = CONFIG_HEAD HOST_MIDDLE
     "\"SecurityOpt\":[\"no-new-privileges\",\"seccomp=/p.json\"]," HOST_MODES
@@ -81,7 +82,8 @@ static const char podman_body[] = CONFIG_HEAD HOST_MIDDLE
     "\"/var/tmp\":\"rw,noexec,nosuid,nodev,size=16777216,mode=1777\","
     "\"/tmp\":\"rw,noexec,nosuid,nodev,size=16777216,mode=1777\","
     "\"/workspace\":\"rw,exec,nosuid,nodev,size=67108864,mode=1777\"},"
-    "\"Ulimits\":[" ULIMITS ",{\"Name\":\"nproc\",\"Soft\":4096,\"Hard\":4096}"
+    "\"Mounts\":[],\"Ulimits\":[" ULIMITS
+    ",{\"Name\":\"nproc\",\"Soft\":4096,\"Hard\":4096}"
     "]," HOST_TAIL;
 
 static void the_body_is_this(void **state)
@@ -193,10 +195,9 @@ static void put_inspect(struct mo_buf *b, struct mo_json body,
     mo_jw_end(&w);
 }
 
-static int compare(enum mo_ctr_flavour flavour, const struct change *change,
-                   bool fixed, struct mo_err *e)
+static int compare_sample(struct mo_ctr c, const struct change *change,
+                          bool fixed, struct mo_err *e)
 {
-    struct mo_ctr c = sample(flavour);
     struct mo_buf body, inspect;
     struct mo_json_doc doc;
     int rc;
@@ -213,6 +214,12 @@ static int compare(enum mo_ctr_flavour flavour, const struct change *change,
     mo_buf_fini(&body);
     mo_buf_fini(&inspect);
     return rc;
+}
+
+static int compare(enum mo_ctr_flavour flavour, const struct change *change,
+                   bool fixed, struct mo_err *e)
+{
+    return compare_sample(sample(flavour), change, fixed, e);
 }
 
 static const struct change none = {"", "", NULL};
@@ -296,7 +303,7 @@ static void every_field_counts(void **state)
     assert_int_equal(mo_json_parse(mo_buf_view(&body), 0, &doc, NULL), 0);
     assert_int_equal(altered("Config", doc.root), 17);
     assert_int_equal(altered("HostConfig", mo_json_get(doc.root, "HostConfig")),
-                     26);
+                     27);
     mo_buf_fini(&body);
 }
 
@@ -349,6 +356,59 @@ static void finer_lies(void **state)
         check_row(rows[i].name, compare(MO_CTR_DOCKER, &rows[i].c, true, &e) ==
                                     (rows[i].fixed_too ? MO_EPOLICY : 0));
     }
+}
+
+#define DOCS                                                                   \
+    "{\"Type\":\"bind\",\"Source\":\"/a b\",\"Destination\":\"/docs\",\"RW\":"
+#define WORK                                                                   \
+    "{\"Type\":\"bind\",\"Source\":\"/w\",\"Destination\":\"/"                 \
+    "workspace\",\"RW\":"
+
+static void folders_of_the_host(void **state)
+{
+    static const struct mo_ctr_bind binds[] = {{"/a b", "/docs", false},
+                                               {"/w", "/workspace", true}};
+    static const struct {
+        const char *name, *place, *value;
+        int rc;
+    } rows[] = {
+        {"as asked", "", "[" DOCS "false}," WORK "true}]", 0},
+        {"writable", "", "[" DOCS "true}," WORK "true}]", MO_EPOLICY},
+        {"another source", "",
+         "[{\"Type\":\"bind\",\"Source\":\"/\",\"Destination\":\"/docs\","
+         "\"RW\":false}]",
+         MO_EPOLICY},
+        {"a volume", "",
+         "[{\"Type\":\"volume\",\"Source\":\"/a b\",\"Destination\":\"/docs\","
+         "\"RW\":false}]",
+         MO_EPOLICY},
+        {"not taken", "HostConfig", "[]", MO_EPOLICY},
+    };
+    struct mo_ctr c = sample(MO_CTR_DOCKER);
+    struct mo_err e;
+    struct mo_buf b;
+
+    (void)state;
+    c.binds = binds;
+    c.nbinds = MO_COUNT(binds);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        const struct change change = {rows[i].place, "Mounts", rows[i].value};
+
+        check_row(rows[i].name,
+                  compare_sample(c, &change, false, &e) == rows[i].rc);
+        check_row(rows[i].name,
+                  compare_sample(c, &change, true, &e) == rows[i].rc);
+    }
+    mo_buf_init(&b, MO_CTR_BODY_MAX);
+    assert_int_equal(mo_ctr_write(&c, &b), 0);
+    assert_non_null(strstr(
+        mo_buf_cstr(&b),
+        "\"Mounts\":[{\"Type\":\"bind\",\"Source\":\"/a "
+        "b\",\"Target\":\"/docs\","
+        "\"ReadOnly\":true,\"BindOptions\":{\"Propagation\":\"rprivate\","
+        "\"NonRecursive\":true}},"));
+    assert_null(strstr(mo_buf_cstr(&b), "\"/workspace\":\"rw"));
+    mo_buf_fini(&b);
 }
 
 static void what_must_not_be_there(void **state)
@@ -450,6 +510,7 @@ int main(void)
         cmocka_unit_test(every_field_counts),
         cmocka_unit_test(finer_lies),
         cmocka_unit_test(what_must_not_be_there),
+        cmocka_unit_test(folders_of_the_host),
         cmocka_unit_test(no_account_at_all),
         cmocka_unit_test(memory_may_fail),
     };

@@ -132,6 +132,7 @@ const ready = object({
   resumed: or(bool, false),
   driver: or(str, ''),
   workspace: or(str, ''),
+  mounts: or(list(str), []), // HOST:BOX:ro
 });
 export type Ready = Checked<typeof ready>;
 
@@ -331,6 +332,8 @@ const mcpServer = object({
   kind: or(str, ''),
   target: or(str, ''),
   description: or(str, ''),
+  mounts: or(list(object({ host: str, box: str, mode: str, error: or(str, '') })), []),
+  workspace: or(str, ''), // folder of the host that it keeps
   state: str,
   error: or(str, ''),
   retryMs: or(num, 0),

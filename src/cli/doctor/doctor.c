@@ -207,6 +207,8 @@ static const struct check {
     {"redis", "does Redis answer?", mo_check_redis, true},
     {"keys", "is there a key for a model?", check_keys, true},
     {"servers", "can the MCP servers be started?", mo_check_programs, true},
+    {"mounts", "may boxes see the folders they are given?", mo_check_mounts,
+     true},
 };
 
 static void run_check(const struct mo_doctor *d, const struct check *c,

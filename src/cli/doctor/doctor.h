@@ -39,6 +39,7 @@ void mo_check_userns(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_files(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_isolation(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f);
+void mo_check_mounts(const struct mo_doctor *d, struct mo_finding *f);
 /* services.c */
 void mo_check_port(const struct mo_doctor *d, struct mo_finding *f);
 void mo_check_docker(const struct mo_doctor *d, struct mo_finding *f);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"
+#include "connect/box_mounts.h"
 #include "loop/hide.h"
 
 #define SMALL_FILE  ((size_t)16 * 1024)
@@ -325,4 +326,40 @@ void mo_check_programs(const struct mo_doctor *d, struct mo_finding *f)
         return;
     }
     mo_found(f, MO_HEALTH_OK, "%zu in use, every program was found", used);
+}
+
+/* --- folders of the host in boxes ------------------------------------------
+ */
+
+/* Counts them in *n; false: one is refused. */
+static bool judge_mounts(const struct mo_config *c, const char *name,
+                         const struct mo_config_mounts *m, size_t *n,
+                         struct mo_finding *f)
+{
+    for (size_t i = 0; m->v && m->v[i]; i++, (*n)++) {
+        struct mo_mount at;
+        struct mo_err e;
+
+        if (mo_box_mounts_judge(c, m->v[i], &at, &e) == 0)
+            continue;
+        mo_found(f, MO_HEALTH_WARN, "%s%s: %.220s",
+                 name ? "mcpServers." : "sandbox", name ? name : "", e.msg);
+        mo_advise(f, "change 'mounts'; boxes with it do not start");
+        return false;
+    }
+    return true;
+}
+
+void mo_check_mounts(const struct mo_doctor *d, struct mo_finding *f)
+{
+    const struct mo_config *c = d->cfg;
+    bool ok = true;
+    size_t n = 0;
+
+    for (size_t i = 0; ok && i < c->mcp.n; i++)
+        if (c->mcp.v[i].enabled)
+            ok = judge_mounts(c, c->mcp.v[i].name, &c->mcp.v[i].mounts, &n, f);
+    if (ok && judge_mounts(c, NULL, &c->sandbox.mounts, &n, f))
+        mo_found(f, MO_HEALTH_OK, n ? "%zu, all of them" : "none configured",
+                 n);
 }

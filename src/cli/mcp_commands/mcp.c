@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "codec/text/visible.h"
 #include "config/doc.h"
+#include "connect/box_mounts.h"
 #include "connect/connect_test.h"
 #include "install/place.h"
 #include "servers/server_view.h"
@@ -84,6 +85,7 @@ static void list_json(struct mo_cli *c, struct mo_cmd_client *m,
         mo_jw_member_bool(&w, "enabled", s->enabled);
         mo_jw_copy(&w, mo_json_get(installed, s->name), "source");
         mo_jw_copy(&w, mo_json_get(installed, s->name), "version");
+        mo_box_mounts_put(&w, cfg, s);
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, &w, NULL);
         mo_jw_end(&w);
@@ -105,6 +107,7 @@ static void list_text(struct mo_cli *c, struct mo_cmd_client *m,
         mo_config_put_where(b, s);
         say_source(b, mo_json_get(installed, s->name));
         mo_buf_puts(b, s->enabled ? "\n" : " (disabled)\n");
+        mo_box_mounts_print(b, cfg, s);
         if (mo_cli_has(c, "tools") && s->enabled)
             put_tools(c, m, s, NULL, b);
     }
