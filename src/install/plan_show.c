@@ -158,8 +158,10 @@ static void put_npm(const struct mo_install_plan *p, const char *node,
     mo_jw_buf(w, &b);
     put_args(p, w);
     mo_jw_end(w);
-    if (!p->is_unboxed)
+    if (!p->is_unboxed) {
         mo_jw_member_cstr(w, "sandbox", "native");
+        mo_jw_member_bool(w, "workspace", true);
+    }
     if (p->nhosts) {
         mo_jw_member_obj(w, "network");
         put_texts(w, "allow", p->hosts, p->nhosts);
@@ -277,8 +279,8 @@ void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
         say_command(b, p, node);
         say(b, "box",
             p->is_unboxed ? "none: it runs with the rights of your user"
-                          : "native: it sees its own files read-only and an "
-                            "empty /workspace");
+                          : "native: it sees its own files read-only and a "
+                            "/workspace of its own");
     }
     if (p->kind == MO_INSTALL_OCI)
         say(b, "runtime", "a Docker box, without network");

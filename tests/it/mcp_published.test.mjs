@@ -17,7 +17,7 @@ import { noNative } from '../lib/sessions.mjs';
 
 const KEPT = /^(npm_config_(?!prefix)|https?_proxy$|no_proxy$|NODE_EXTRA_CA_CERTS$|SSL_CERT_)/i;
 const KEY = '${env:KEY}'; // of no account
-const PART = 4;
+const PART = 3;
 
 const servers = [
   {
@@ -91,8 +91,8 @@ async function play({ spec, server, args = [], env = {}, call }, home) {
 
   const file = join(dir, home, '.config/mcp-orchestrator/config.json');
   const config = JSON.parse(await readFile(file, 'utf8'));
-  const { sandbox, network, ...plain } = config.mcpServers.it;
-  assert.deepEqual([sandbox, network], ['native', undefined]);
+  const { sandbox, network, workspace, ...plain } = config.mcpServers.it;
+  assert.deepEqual([sandbox, network, workspace], ['native', undefined, true]);
   await writeFile(file, JSON.stringify({ mcpServers: { ...config.mcpServers, plain } }));
 
   const [boxed, unboxed] = JSON.parse(await mcp('list', '--tools', '--json'));
