@@ -281,7 +281,7 @@ void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
         say(b, "box",
             p->is_unboxed ? "none: it runs with the rights of your user"
                           : "native: it sees its own files read-only and a "
-                            "/workspace that it keeps");
+                            "/workspace of its own");
     }
     if (p->kind == MO_INSTALL_OCI)
         say(b, "runtime", "a Docker box, without network");

@@ -1,7 +1,8 @@
 // An installed server runs in a native box by default: it sees its own files
 // read-only and a workspace, and reaches the hosts that were agreed to.
 import assert from 'node:assert/strict';
-import { chmod, copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 
@@ -25,7 +26,7 @@ describe('an installed server', { skip: noNative && `needs ${noNative}` }, () =>
   test('sees its files read-only, a workspace, and nothing else of the host', async () => {
     await ok('install', 'npm:@ada/weather', '--yes', '--name', 'other');
     const out = await ok('install', 'npm:@ada/probe', '--yes', '--name', 'it');
-    assert.match(out, /box +native: it sees its own files read-only and a \/workspace that it keeps/);
+    assert.match(out, /box +native: it sees its own files read-only and a \/workspace of its own/);
     assert.match(out, /hosts +none; --allow-host allows some/);
     const { it, other } = await servers();
     assert.deepEqual([it.sandbox, it.network], ['native', undefined]);
@@ -34,8 +35,7 @@ describe('an installed server', { skip: noNative && `needs ${noNative}` }, () =>
     for (const path of [file, join(dirname(file), 'new'), join(dirname(file), '../../new')])
       assert.equal(await probe('it', write(path)), 'EROFS', path);
     assert.equal(await probe('it', write('/workspace/x')), '"written"');
-    assert.equal(await probe('it', 'return require("fs").readdirSync(".")'), '["x"]', 'the next start has it');
-    assert.deepEqual(await readdir(join(dir, 'state/workspaces/it')), ['x']);
+    assert.equal(await probe('it', 'return require("fs").readdirSync(".")'), '["x"]', 'kept between starts');
     await writeFile(join(dir, 'secret'), 'x');
     for (const path of [other.args[0], join(dir, 'secret'), join(dir, 'state/audit.jsonl'), '/etc/shadow', '/root'])
       assert.equal(await probe('it', read(path)), 'ENOENT', path);
@@ -43,7 +43,7 @@ describe('an installed server', { skip: noNative && `needs ${noNative}` }, () =>
     assert.equal(await probe('it', 'return require("fs").readdirSync(process.cwd() + "/..").includes("home")'), 'false');
     assert.match(await ok('verify'), /it: unchanged/);
     await ok('uninstall', 'it');
-    assert.deepEqual(await readdir(join(dir, 'state/workspaces')), []);
+    assert.ok(!existsSync(join(dir, 'state/workspaces/it')), 'uninstall removes the workspace');
   });
 
   test('reaches the hosts that were agreed to, and no others', async () => {

@@ -17,7 +17,7 @@ import { noNative } from '../lib/sessions.mjs';
 
 const KEPT = /^(npm_config_(?!prefix)|https?_proxy$|no_proxy$|NODE_EXTRA_CA_CERTS$|SSL_CERT_)/i;
 const KEY = '${env:KEY}'; // of no account
-const PART = 4;
+const PART = 3;
 
 const servers = [
   {

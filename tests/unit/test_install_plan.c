@@ -190,10 +190,11 @@ static void test_plan(void **state)
 
     (void)state;
     assert_int_equal(plan_all(&b, &e), 0);
-    assert_string_equal(mo_buf_cstr(&b),
-                        "{\"command\":\"/n\",\"args\":[\"/d/node_modules/@a/b/"
-                        "dist/b.js\",\"1-{y}\"],\"sandbox\":\"native\","
-                        "\"env\":{\"K\":\"${secret:b.K}\"}}");
+    assert_string_equal(
+        mo_buf_cstr(&b),
+        "{\"command\":\"/n\",\"args\":[\"/d/node_modules/@a/b/"
+        "dist/b.js\",\"1-{y}\"],\"sandbox\":\"native\","
+        "\"workspace\":true,\"env\":{\"K\":\"${secret:b.K}\"}}");
     for (uint64_t i = 1; i < 60; i++) {
         mo_autobuf struct mo_buf again = {.max = 4096};
 
@@ -298,7 +299,7 @@ static void test_given_hosts(void **state)
     mo_install_plan_propose(&p); /* the person's are all */
     mo_install_plan_entry(&p, "/n", "/d", &b);
     assert_non_null(strstr(mo_buf_cstr(&b),
-                           "\"sandbox\":\"native\",\"network\":{\"allow\":"
+                           "\"workspace\":true,\"network\":{\"allow\":"
                            "[\"*.example.org:443\",\"10.0.0.5:5432\"]}"));
 }
 
