@@ -191,6 +191,8 @@ struct mo_boxes_opts {
     const char *network; /* as of a spec, for boxes that are adopted */
     mo_box_connection_fn *on_connection; /* may be NULL */
     void *connection_ctx;
+    mo_egress_secret_fn *secret; /* for `inject` of networks; may be NULL */
+    void *secret_ctx;
 };
 
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,

@@ -40,11 +40,11 @@ static void on_row(void *ctx, const struct mo_egress_row *r)
     const struct native *d = x->d;
 
     mo_log(mo_loop_log(d->bs.loop), MO_INFO, "egress",
-           "box %s: %s%s%s:%u %s%s%s: %s, %llu bytes sent, %llu received",
+           "box %s: %s%s%s:%u %s%s%s%s: %s, %llu bytes sent, %llu received",
            x->id, r->name, *r->name ? " at " : "", r->address, r->port,
            r->allowed ? "allowed" : "refused", *r->rule ? " by " : "", r->rule,
-           r->reason, (unsigned long long)r->sent,
-           (unsigned long long)r->received);
+           r->injected ? ", with a secret" : "", r->reason,
+           (unsigned long long)r->sent, (unsigned long long)r->received);
     if (d->on_connection)
         d->on_connection(d->connection_ctx, x->owner, r);
 }
@@ -65,8 +65,15 @@ int mo_native_net_open(struct mo_native_net *x, struct mo_keeper_answer *a,
         set_owner(x, a->m.u.desc.session);
     if (!x->policy)
         rc = mo_native_net_want(x, "{}", e);
+    if (rc == 0)
+        rc = mo_native_authority(x->d, x->policy, e);
+    if (rc < 0)
+        return rc;
+    o.authority = x->d->authority;
+    o.secret = x->d->secret;
+    o.secret_ctx = x->d->secret_ctx;
     o.policy = mo_take_ptr(&x->policy);
-    return rc ? rc : mo_egress_open(x->d->bs.loop, &o, &x->relay, e);
+    return mo_egress_open(x->d->bs.loop, &o, &x->relay, e);
 }
 
 bool mo_native_net_close(struct mo_native_net *x, void (*gone)(void *ctx),

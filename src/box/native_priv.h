@@ -4,6 +4,7 @@
 
 #include "box/driver.h"
 #include "box/keeper.h"
+#include "loop/tls_authority.h"
 #include "loop/work.h"
 
 #define MO_NATIVE_WORKERS    4
@@ -19,6 +20,10 @@ struct native {
     char *dir, *store, *instance, *network;
     mo_box_connection_fn *on_connection;
     void *connection_ctx;
+    mo_egress_secret_fn *secret;
+    void *secret_ctx;
+    char *authority_dir;
+    struct mo_tls_authority *authority; /* opened when it is needed */
 };
 
 static inline struct native *native_of(struct mo_boxes *bs)
@@ -36,6 +41,7 @@ struct mo_native_req {
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
     char ports[MO_BOXREQ_PORTS * sizeof("65535")];
+    char ca[MO_BOXREQ_PATH_MAX + 1];
 };
 
 /* Makes START or RESTART for a box of that spec with a new id. */
@@ -66,6 +72,16 @@ int mo_native_net_open(struct mo_native_net *x, struct mo_keeper_answer *a,
 /* gone(ctx) later, or false: there was nothing to close. */
 bool mo_native_net_close(struct mo_native_net *x, void (*gone)(void *ctx),
                          void *ctx);
+
+/* --- native_trust.c: the certificates of a box --------------------------- */
+
+/* Opens d->authority, if the policy needs it. */
+int mo_native_authority(struct native *d, const struct mo_egress_policy *p,
+                        struct mo_err *e);
+/* Writes the directory with the certificates for a box of this policy; "": it
+ * needs none. */
+int mo_native_trust(struct native *d, const struct mo_egress_policy *p,
+                    char out[MO_BOXREQ_PATH_MAX + 1], struct mo_err *e);
 
 /* --- native_ask.c: as the calls of box.h --------------------------------- */
 

@@ -42,27 +42,37 @@ static int put_command(struct native *d, const struct mo_box_spec *spec,
 }
 
 /* "80,443" */
-static int put_ports(const struct mo_box_spec *spec, struct mo_native_req *out,
-                     struct mo_err *e)
+static int put_ports(const struct mo_egress_policy *p,
+                     struct mo_native_req *out, struct mo_err *e)
 {
     mo_autobuf struct mo_buf b = {.max = sizeof(out->ports) - 1};
-    struct mo_egress_policy *p = NULL;
     int rc;
 
-    out->ports[0] = '\0';
-    if (!spec->network || !*spec->network)
-        return 0;
-    rc = mo_egress_policy_read(mo_span_cstr(spec->network), &p, e);
-    if (rc < 0)
-        return rc;
     for (size_t i = 0; i < p->nports; i++)
         mo_buf_printf(&b, "%s%u", i ? "," : "", p->ports[i]);
-    mo_egress_policy_free(p);
     rc = mo_buf_err(&b);
     if (rc < 0)
         return mo_fail(e, rc, "network");
     (void)snprintf(out->ports, sizeof(out->ports), "%s", mo_buf_cstr(&b));
     return 0;
+}
+
+static int put_network(struct native *d, const struct mo_box_spec *spec,
+                       struct mo_native_req *out, struct mo_err *e)
+{
+    struct mo_egress_policy *p = NULL;
+    int rc;
+
+    out->ports[0] = out->ca[0] = '\0';
+    if (!spec->network || !*spec->network)
+        return 0;
+    rc = mo_egress_policy_read(mo_span_cstr(spec->network), &p, e);
+    if (rc == 0)
+        rc = put_ports(p, out, e);
+    if (rc == 0)
+        rc = mo_native_trust(d, p, out->ca, e);
+    mo_egress_policy_free(p);
+    return rc;
 }
 
 uint64_t mo_native_linger(const struct mo_box_spec *spec)
@@ -101,7 +111,8 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         .open_files = l->open_files,
         .root = spec->image ? spec->image : "",
         .ports = out->ports,
+        .ca = out->ca,
     };
-    rc = put_ports(spec, out, e);
+    rc = put_network(d, spec, out, e);
     return rc ? rc : put_command(d, spec, &out->m, e);
 }

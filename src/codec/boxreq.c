@@ -46,8 +46,9 @@ static const struct field req_fields[] = {
     FIELD(LIST, mo_boxreq, views, 0, MO_BOXREQ_VIEWS),
     FIELD(LIST, mo_boxreq, argv, 1, MO_BOXREQ_WORDS),
     FIELD(LIST, mo_boxreq, env, 0, MO_BOXREQ_WORDS),
-    /* last, because RESTART does not have it */
+    /* last, because RESTART does not have them */
     FIELD(TEXT, mo_boxreq, ports, 0, MO_BOXREQ_PORTS * sizeof("65535")),
+    FIELD(TEXT, mo_boxreq, ca, 0, MO_BOXREQ_PATH_MAX),
 };
 
 static const struct field desc_fields[] = {
@@ -117,7 +118,7 @@ struct shape {
 
 static const struct shape shapes[] = {
     [MO_BOXMSG_START] = SHAPE(1, req_fields),
-    [MO_BOXMSG_RESTART] = SHAPE_BUT(1, req_fields, 1),
+    [MO_BOXMSG_RESTART] = SHAPE_BUT(1, req_fields, 2),
     [MO_BOXMSG_ATTACH] = BARE,
     [MO_BOXMSG_DESCRIBE] = BARE,
     [MO_BOXMSG_KILL] = BARE,

@@ -41,7 +41,7 @@
 enum mo_boxmsg_type {
     /* to the keeper */
     MO_BOXMSG_START = 1, /* req; fds: the program, if req.by_fd */
-    /* req without ports, in the kept workspace: ids, limits ignored */
+    /* req without ports and ca, in the kept workspace: ids, limits ignored */
     MO_BOXMSG_RESTART,
     MO_BOXMSG_ATTACH,   /* -> DESC with the three fds if it runs */
     MO_BOXMSG_DESCRIBE, /* -> DESC without */
@@ -84,6 +84,8 @@ struct mo_boxreq {
     const char *argv[MO_BOXREQ_WORDS + 1];  /* argv[0]: path, unless by_fd */
     const char *env[MO_BOXREQ_WORDS + 1];   /* all of it */
     const char *ports; /* "80,443": those of its network; "": it has none */
+    const char *ca; /* file: the certificates that programs trust; "": those of
+                       the root */
 };
 
 enum mo_boxdesc_state { MO_BOX_IS_RUNNING, MO_BOX_IS_FROZEN, MO_BOX_HAS_ENDED };

@@ -21,6 +21,11 @@ const char *mo_key_word(const struct mo_key *k, int value)
     return "?";
 }
 
+const struct mo_key *mo_key_only(const struct mo_key *k)
+{
+    return k->sub && !*k->sub->v[0].name ? &k->sub->v[0] : NULL;
+}
+
 /* The type of the element pointer differs between rows, its representation
  * does not; memcpy respects the aliasing rules of C. */
 struct mo_key_items mo_key_items(const void *field)
@@ -38,6 +43,7 @@ void mo_key_set_items(void *field, void *v, size_t n)
     _Static_assert(
         sizeof(struct mo_key_items) == sizeof(struct mo_config_mcps) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_tools) &&
+            sizeof(struct mo_key_items) == sizeof(struct mo_config_injects) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_rules),
         "pointer and count");
     memcpy(field, &items, sizeof(items));
@@ -45,8 +51,8 @@ void mo_key_set_items(void *field, void *v, size_t n)
 
 void mo_key_join(char out[MO_KEY_PATH_MAX], const char *path, const char *name)
 {
-    (void)snprintf(out, MO_KEY_PATH_MAX, "%s%s%s", path, *path ? "." : "",
-                   name);
+    (void)snprintf(out, MO_KEY_PATH_MAX, "%s%s%s", path,
+                   *path && *name ? "." : "", name);
 }
 
 static void walk_section(const struct mo_keys *keys, char *base, char *path,

@@ -3,6 +3,7 @@
  * Resolve, connect to an address that the rule permits, compare the host of a
  * ClientHello, copy. `in` is the program's side, `out` the host's; `in` is not
  * read before `out` is connected, so the kernel holds what the program sends.
+ * For a host with `inject` both become TLS streams then (edge.h).
  *
  * A connection ends once (end_conn) and is freed when its streams and its
  * attempt to connect are gone. */
@@ -34,6 +35,9 @@ struct conn {
     bool in_eof, out_eof;
     bool checked; /* what it begins with */
     struct mo_buf hello;
+    const struct mo_egress_inject *inject; /* NULL: bytes are only copied */
+    struct mo_edge *edge;
+    bool cut; /* the host has closed without an end of TLS */
     uint64_t sent, received, began_ns, last_ns;
     struct mo_timer timer;
     bool ended, refused;
@@ -56,6 +60,7 @@ static void conn_maybe_free(struct conn *c)
         .sent = c->sent,
         .received = c->received,
         .ms = (mo_loop_now(x->loop) - c->began_ns) / MO_MS,
+        .injected = mo_edge_injected(c->edge),
     };
 
     if (!c->ended || c->in || c->out || c->dial)
@@ -65,6 +70,7 @@ static void conn_maybe_free(struct conn *c)
     x->nconns--;
     mo_egress_report(x, &row);
     mo_buf_fini(&c->hello);
+    mo_edge_free(c->edge);
     mo_free(c);
     mo_egress_maybe_free(x);
 }
@@ -109,6 +115,18 @@ static void finish_conn(struct conn *c)
     begin_end(c, "closed");
     mo_stream_finish(c->in, FINISH_MS);
     mo_stream_finish(c->out, FINISH_MS);
+}
+
+/* The program gets the rest of the answer, and then an end that it can tell
+ * from a good one, too. */
+static void finish_cut(struct conn *c)
+{
+    struct mo_err why = {.code = MO_ETLS};
+
+    if (mo_stream_queued(c->in))
+        return; /* on_in_drain */
+    begin_end(c, "closed by the host");
+    mo_stream_close(c->in, &why);
 }
 
 static void on_timer(struct mo_timer *t)
@@ -169,6 +187,51 @@ static bool names_host(const struct conn *c, const struct mo_hello *h)
            strcmp(host, c->name->text) == 0;
 }
 
+/* --- hosts with secrets -------------------------------------------------- */
+
+static const struct mo_stream_cb in_cb, out_cb;
+
+static void on_edge_failed(void *ctx, const struct mo_err *why)
+{
+    end_conn(ctx, why->msg);
+}
+
+static void start_edge(struct conn *c, const struct mo_hello *h)
+{
+    struct mo_edge_start s = {.inject = c->inject,
+                              .hello = h,
+                              .first = mo_buf_view(&c->hello),
+                              .port = c->port,
+                              .in = &c->in,
+                              .out = &c->out,
+                              .in_cb = &in_cb,
+                              .out_cb = &out_cb,
+                              .ctx = c,
+                              .failed = on_edge_failed};
+    struct mo_err e = {0};
+
+    mo_stream_pause(c->in);
+    if (mo_edge_start(&c->x->edges, &s, &c->edge, &e) < 0)
+        refuse_conn(c, e.msg);
+}
+
+static void send_request(struct conn *c, struct mo_span data)
+{
+    struct mo_span out;
+    struct mo_err e = {0};
+
+    if (mo_edge_request(c->edge, data, &out, &e) < 0) {
+        refuse_conn(c, e.msg);
+        return;
+    }
+    if (out.n)
+        copy(c, c->in, c->out, out);
+    if (!c->ended)
+        mo_edge_sent(c->edge);
+}
+
+/* --- the first bytes ----------------------------------------------------- */
+
 /* The program has sent its first bytes. TLS to a name must be for this name. */
 static void check_first_bytes(struct conn *c, struct mo_span data)
 {
@@ -187,13 +250,19 @@ static void check_first_bytes(struct conn *c, struct mo_span data)
             refuse_conn(c, "TLS that names another host");
             return;
         }
+    } else if (rc == 0 && c->inject) {
+        refuse_conn(c, "not TLS, and a secret goes over TLS only");
+        return;
     }
     if (rc < 0) {
         refuse_conn(c, "TLS that cannot be read");
         return;
     }
     c->checked = true;
-    copy(c, c->in, c->out, mo_buf_view(&c->hello));
+    if (c->inject)
+        start_edge(c, &h);
+    else
+        copy(c, c->in, c->out, mo_buf_view(&c->hello));
     if (!c->ended)
         mo_buf_fini(&c->hello);
 }
@@ -204,7 +273,9 @@ static void on_in_read(void *ctx, char *p, size_t n)
 
     if (!count_bytes(c, &c->sent, n))
         return;
-    if (c->checked)
+    if (c->edge)
+        send_request(c, mo_span(p, n));
+    else if (c->checked)
         copy(c, c->in, c->out, mo_span(p, n));
     else
         check_first_bytes(c, mo_span(p, n));
@@ -227,7 +298,8 @@ static void on_in_eof(void *ctx)
         refuse_conn(c, "TLS that cannot be read");
         return;
     }
-    mo_stream_shutdown(c->out);
+    if (!c->cut)
+        mo_stream_shutdown(c->out);
     finish_conn(c);
 }
 
@@ -244,7 +316,9 @@ static void on_in_drain(void *ctx)
 {
     struct conn *c = ctx;
 
-    if (c->out && !c->out_eof)
+    if (c->cut)
+        finish_cut(c);
+    else if (c->out && !c->out_eof)
         mo_stream_resume(c->out);
 }
 
@@ -263,8 +337,10 @@ static void on_in_close(void *ctx, const struct mo_err *why)
     c->in = NULL;
     if (c->ended)
         conn_maybe_free(c);
+    else if (why && c->edge && !mo_edge_injected(c->edge))
+        end_conn(c, why->msg); /* it may not trust us */
     else
-        end_conn(c, why ? "reset by the program" : "closed");
+        end_conn(c, why && !c->edge ? "reset by the program" : "closed");
 }
 
 static void on_out_close(void *ctx, const struct mo_err *why)
@@ -272,10 +348,17 @@ static void on_out_close(void *ctx, const struct mo_err *why)
     struct conn *c = ctx;
 
     c->out = NULL;
-    if (c->ended)
+    if (c->ended) {
         conn_maybe_free(c);
-    else
+    } else if (why && c->edge && !mo_edge_is_open(c->edge)) {
+        refuse_conn(c, why->msg);
+    } else if (why && c->edge && c->in) {
+        c->cut = true;
+        mo_stream_pause(c->in);
+        finish_cut(c);
+    } else {
         end_conn(c, why ? "reset by the host" : "closed");
+    }
 }
 
 static const struct mo_stream_cb in_cb = {.on_read = on_in_read,
@@ -309,6 +392,8 @@ static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
     c->out = s;
     c->last_ns = mo_loop_now(c->x->loop);
     mo_stream_attach(s, &out_cb, c);
+    if (c->inject)
+        mo_stream_pause(s); /* until it speaks TLS */
     mo_stream_resume(c->in);
 }
 
@@ -404,6 +489,9 @@ void mo_egress_conn_start(struct mo_egress *x, int fd,
     c->ip = *ip;
     c->port = port;
     c->checked = name == NULL;
+    c->inject =
+        name ? mo_egress_find_inject(x->policy, name->text, (uint16_t)port)
+             : NULL;
     c->began_ns = c->last_ns = mo_loop_now(x->loop);
     mo_buf_init(&c->hello, MO_HELLO_MAX + QUEUE_HIGH);
     mo_timer_init(&c->timer, on_timer);

@@ -165,6 +165,7 @@ static void on_connection(void *ctx, int listener)
 static void relay_free(struct mo_egress *x)
 {
     mo_timer_stop(x->loop, &x->retry);
+    mo_edges_fini(&x->edges);
     mo_egress_names_fini(&x->names);
     mo_egress_policy_free(x->policy);
     mo_free(x);
@@ -275,6 +276,7 @@ static struct mo_egress *relay_new(struct mo_loop *l,
     x->zone = (struct mo_egress_zone){x->policy, &x->names, false};
     x->on_row = o->on_row;
     x->ctx = o->ctx;
+    mo_edges_init(&x->edges, l, o);
     x->reports = REPORTS_AT_ONCE;
     x->reports_ns = mo_loop_now(l);
     mo_egress_names_init(&x->names);

@@ -11,7 +11,8 @@
  *  3. If the program speaks TLS, the host in its ClientHello must be the name.
  *     Nothing is sent before that. For an allowed address there is no name to
  *     compare.
- *  4. Bytes are copied both ways. The end of input is passed on, too.
+ *  4. Bytes are copied both ways. The end of input is passed on, too. For a
+ *     host with `inject` TLS ends here, and headers are set (edge.h).
  *
  * A refused connection is reset. UDP exists only for DNS (name_server.h).
  *
@@ -42,10 +43,18 @@ struct mo_egress_row {
     const char *reason;      /* why it was refused or ended */
     uint64_t sent, received; /* bytes, seen from the box */
     uint64_t ms;
+    const struct mo_egress_inject *injected; /* its headers were set, or NULL */
     unsigned uncounted; /* refusals before this one that were not reported */
 };
 
 typedef void mo_egress_row_fn(void *ctx, const struct mo_egress_row *row);
+
+/* Appends the value of a text of `inject`, its references resolved. The caller
+ * wipes out. */
+typedef int mo_egress_secret_fn(void *ctx, const char *text, struct mo_buf *out,
+                                struct mo_err *e);
+
+struct mo_tls_authority;
 
 struct mo_egress_opts {
     struct mo_egress_policy *policy; /* owned from then on, also on failure */
@@ -53,6 +62,10 @@ struct mo_egress_opts {
     size_t nfds;
     mo_egress_row_fn *on_row; /* may be NULL */
     void *ctx;
+    /* For `inject`; borrowed. NULL: such hosts are refused. */
+    const struct mo_tls_authority *authority;
+    mo_egress_secret_fn *secret;
+    void *secret_ctx;
 };
 
 int mo_egress_open(struct mo_loop *l, const struct mo_egress_opts *o,

@@ -2,11 +2,13 @@
  *
  *   relay.c   the sockets, the decision, the reports
  *   conn.c    one connection, from the decision to its end
+ *   edge.c    ... whose TLS ends here
  *   lookup.c  names resolved outside
  *   dnsd.c    DNS over UDP and TCP */
 #ifndef MO_EGRESS_RELAY_PRIV_H
 #define MO_EGRESS_RELAY_PRIV_H
 
+#include "egress/edge.h"
 #include "egress/name_server.h"
 #include "egress/relay.h"
 #include "loop/net.h"
@@ -35,6 +37,7 @@ struct mo_egress {
     unsigned uncounted;
     mo_egress_row_fn *on_row;
     void *ctx;
+    struct mo_edges edges;
     bool closing;
     struct mo_later later;
     struct mo_gone gone;

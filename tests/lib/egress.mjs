@@ -2,8 +2,9 @@
 // this machine that a box reaches by names such as api.test.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttp } from 'node:http';
+import { createSecureServer as createHttp2 } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import { createServer as createTcp } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -45,6 +46,11 @@ export class Hosts {
     return this.listen(createHttps(pair, answer));
   }
 
+  /** HTTP/2, and HTTP/1.1 for clients that want it. */
+  http2(pair, answer) {
+    return this.listen(createHttp2({ ...pair, allowHTTP1: true }, answer));
+  }
+
   tcp(serve) {
     return this.listen(createTcp({ allowHalfOpen: true }, (s) => {
       s.on('error', () => {});
@@ -62,17 +68,21 @@ export class Hosts {
 
 /** A gateway whose server `t` is the toolbox in a box with this network. */
 export class NetBox {
-  static async open(network, { env = {}, level = 'info' } = {}) {
+  static async open(network, { env = {}, level = 'info', secrets = {}, trust } = {}) {
     const it = new NetBox();
     it.home = new Home({
       mcpServers: { t: { command: 'mo-toolbox', sandbox: 'native', memoryMb: 512, cpus: 2, pids: 256, network, env } },
       log: { level },
     });
     it.log = '';
+    const own = { PATH: process.env.PATH, HOME: it.home.root, ASAN_OPTIONS: 'detect_leaks=0' };
+    for (const [name, input] of Object.entries(secrets))
+      execFileSync(bin, ['--config', it.home.config, 'secrets', 'set', name], { input, env: own, stdio: ['pipe', 'ignore', 'inherit'] });
+    if (trust) writeFileSync((own.SSL_CERT_FILE = join(it.home.root, 'trust.pem')), trust);
     const transport = new StdioClientTransport({
       command: bin,
       args: ['gateway', '--config', it.home.config],
-      env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' },
+      env: own,
       stderr: 'pipe',
     });
     transport.stderr.on('data', (d) => { it.log += d; });

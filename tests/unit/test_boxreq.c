@@ -36,6 +36,7 @@ static struct mo_boxmsg sample(enum mo_boxmsg_type t)
             .argv = {"toolbox", "--x", ""},
             .env = {"A=1", "B="},
             .ports = "80,443",
+            .ca = "/state/authority/x",
         };
         break;
     case MO_BOXMSG_DESC:
@@ -298,7 +299,8 @@ static void test_torture(void **state)
     torture(put_all, NULL);
 }
 
-/* A keeper of an earlier version takes a RESTART: it has no ports. */
+/* A keeper of an earlier version takes a RESTART: it has no ports
+ * and no certificates. */
 static void test_ports(void **state)
 {
     struct mo_buf start, restart;
@@ -308,10 +310,12 @@ static void test_ports(void **state)
     (void)state;
     put_sample(&start, MO_BOXMSG_START);
     put_sample(&restart, MO_BOXMSG_RESTART);
-    assert_int_equal(start.len - restart.len, 2 + sizeof("80,443"));
+    assert_int_equal(start.len - restart.len,
+                     2 + sizeof("80,443") + 2 + sizeof("/state/authority/x"));
     in = mo_buf_view(&start);
     assert_int_equal(mo_boxmsg_next(&in, &m, NULL), 1);
     assert_string_equal(m.u.req.ports, "80,443");
+    assert_string_equal(m.u.req.ca, "/state/authority/x");
     mo_buf_fini(&start);
     mo_buf_fini(&restart);
 }
