@@ -86,6 +86,8 @@ static void begin_end(struct conn *c, const char *reason)
 /* Resets the program's side. The caller does not touch c any more. */
 static void end_conn(struct conn *c, const char *reason)
 {
+    struct mo_err why = {.code = MO_ECLOSED}; /* no good end of TLS, either */
+
     if (c->ended)
         return;
     begin_end(c, reason);
@@ -93,10 +95,10 @@ static void end_conn(struct conn *c, const char *reason)
         mo_dial_cancel(c->dial);
     if (c->in) {
         mo_egress_set_reset(c->in_fd);
-        mo_stream_close(c->in, NULL);
+        mo_stream_close(c->in, &why);
     }
     if (c->out)
-        mo_stream_close(c->out, NULL);
+        mo_stream_close(c->out, &why);
     conn_maybe_free(c);
 }
 

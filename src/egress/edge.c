@@ -159,7 +159,7 @@ static void on_outside(void *ctx)
 
 static int wrap_out(struct mo_edge *x, struct mo_err *e)
 {
-    struct mo_tls_ctx *c = outside_ctx(x->of, false, e);
+    struct mo_tls_ctx *c = outside_ctx(x->of, x->s.hello->h2, e);
     int rc;
 
     if (!c)

@@ -139,8 +139,11 @@ struct mo_http_edge *mo_http_edge_new(const struct mo_http_edge_opts *o)
     if (!x)
         return NULL;
     x->o = *o;
-    x->http1 = mo_http1_new(MO_HTTP1_REQUEST);
-    if (x->http1)
+    if (o->h2)
+        x->http2 = mo_http2_edge_new(x);
+    else
+        x->http1 = mo_http1_new(MO_HTTP1_REQUEST);
+    if (x->http1 || x->http2)
         return x;
     mo_http_edge_free(x);
     return NULL;
@@ -150,15 +153,21 @@ void mo_http_edge_free(struct mo_http_edge *x)
 {
     if (!x)
         return;
-    mo_http1_free(x->http1);
+    if (x->http1)
+        mo_http1_free(x->http1);
+    mo_http2_edge_free(x->http2);
     mo_free(x);
 }
 
 int mo_http_edge_feed(struct mo_http_edge *x, struct mo_span in,
                       struct mo_buf *out, struct mo_err *e)
 {
-    int rc = x->failed ? mo_fail(e, MO_EPROTO, "a request that is not valid")
-                       : feed_http1(x, in, out, e);
+    int rc;
+
+    if (x->failed)
+        return mo_fail(e, MO_EPROTO, "a request that is not valid");
+    rc = x->http2 ? mo_http2_edge_feed(x->http2, in, out, e)
+                  : feed_http1(x, in, out, e);
 
     if (rc == 0 && mo_buf_err(out))
         rc = mo_fail(e, mo_buf_err(out), "a request");

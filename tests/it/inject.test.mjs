@@ -30,7 +30,8 @@ describe('a host with inject', { skip }, () => {
   const answer = (name) => (q, r) => {
     const host = q.headers[':authority'] ?? q.headers.host;
     const file = join(repo, normalize(q.url.split('?')[0]));
-    seen.push({ name, version: q.httpVersion, path: q.url, host, auth: q.headers.authorization, key: q.headers['x-key'] });
+    seen.push({ name, version: q.httpVersion, path: q.url, host, auth: q.headers.authorization, key: q.headers['x-key'],
+      odd: q.headers['x-odd'], two: q.headers['x-two'] });
     if (q.url === '/big') return r.end(big);
     if (q.url === '/away') {
       r.writeHead(302, { location: `https://plain.test:${other}/arrived` });
@@ -102,7 +103,19 @@ describe('a host with inject', { skip }, () => {
   test('curl, with its own header replaced', { skip: needs('curl') }, async () => {
     await works(`curl -sS --http1.1 ${url()}/`, '1.1');
     await works(`curl -sS --http1.1 -H "Authorization: Bearer $GITHUB_TOKEN" -H 'authorization: again' -H 'x-KEY: mine' ${url()}/ ${url()}/two`, '1.1');
-    await works(`curl -sS -6 -o /dev/null ${url()}/one -w '%{http_version} hello from api'`);
+    await works(`curl -sS -6 -o /dev/null ${url()}/one -w '%{http_version} hello from api'`, '2.0', /^2 hello/);
+    await works(`curl -sS -H "Authorization: Bearer $GITHUB_TOKEN" -H 'authorization: again' -H 'x-KEY: mine' ${url()}/ ${url()}/two`, '2.0');
+    await works(`curl -sSZ ${Array.from({ length: 20 }, (_, i) => `${url()}/${i}`).join(' ')}`, '2.0');
+  });
+
+  test('other headers arrive as they were', { skip: needs('curl') }, async () => {
+    const all = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).join('');
+    const odd = `${all.replaceAll("'", '')} ${'long '.repeat(1000)}.`;
+    for (const version of ['1.1', '2']) {
+      const { said, requests } = await during(`curl -sS --http${version} -H 'x-odd: ${odd}' -H 'x-two: a' -H 'x-two: b' ${url()}/ ${url()}/again`);
+      assert.match(said, /exit 0$/);
+      assert.deepEqual(requests.map((q) => [q.odd, q.two]), [[odd, 'a, b'], [odd, 'a, b']]);
+    }
   });
 
   test('wget', { skip: needs('wget') }, () => works(`wget -qO- ${url()}/`));
@@ -113,7 +126,7 @@ print(u.urlopen("${url()}/").read())'`, '1.1'));
   test('node', { skip: needs('node') }, () => works(`/usr/bin/node -e '
 fetch("${url()}/").then((r) => r.text()).then(console.log)'`, '1.1'));
 
-  test('git', { skip: needs('git') }, () => works(`git clone -q ${url()}/repo.git one && cat one/hello.txt`));
+  test('git', { skip: needs('git') }, () => works(`git clone -q ${url()}/repo.git one && cat one/hello.txt`, '2.0'));
 
   test('openssl and GnuTLS trust it by default', { skip: needs('openssl') }, async () => {
     assert.match(await box.run(`openssl s_client -connect api.test:${tls} -servername api.test -verify_return_error </dev/null`), /Verify return code: 0 \(ok\)/);
