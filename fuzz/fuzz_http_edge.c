@@ -36,10 +36,13 @@ static int pass(bool h2, struct mo_span in, size_t piece, struct mo_buf *out,
 
 static size_t find_all(struct mo_span s)
 {
+    ptrdiff_t at = mo_span_search(s, MO_SPAN("Bearer S"));
     size_t n = 0;
 
-    for (ptrdiff_t at; (at = mo_span_search(s, MO_SPAN("Bearer S"))) >= 0; n++)
+    for (; at >= 0; at = mo_span_search(s, MO_SPAN("Bearer S"))) {
         s = mo_span_skip(s, (size_t)at + 8);
+        n++;
+    }
     return n;
 }
 

@@ -6,6 +6,7 @@
  *   key.pem                   its key, 0600
  *   ID/ca-certificates.crt    the system's certificates, and one that is valid
  *                             for the hosts of ID only
+ *   ID/cacerts                the same for Java, if the system has Java
  *
  * A box sees the files of its ID, never the key. They are written again when
  * they are a day old or the system's have changed; a running box keeps those
@@ -17,8 +18,10 @@
 #include "base/file.h"
 #include "box/native_priv.h"
 #include "egress/edge.h"
+#include "loop/tls_keystore.h"
 
 #define BUNDLE     "ca-certificates.crt"
+#define JAVA       "/etc/ssl/certs/java/cacerts"
 #define BUNDLE_MAX ((size_t)4 * 1024 * 1024)
 #define DAY_S      (24 * 3600)
 
@@ -56,8 +59,27 @@ static const char *system_bundle(struct mo_file_stamp *stamp)
     return NULL;
 }
 
-static int write_bundle(struct native *d, const struct mo_tls_names *names,
-                        const char *system, const char *path, struct mo_err *e)
+static int write_keystore(const char *dir, struct mo_span pem, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf text = {.max = BUNDLE_MAX};
+    mo_autobuf struct mo_buf path = {.max = MO_BOXREQ_PATH_MAX};
+    struct mo_file_stamp java;
+    int rc;
+
+    mo_file_stamp(JAVA, &java);
+    if (!java.there)
+        return 0;
+    mo_buf_printf(&path, "%s/cacerts", dir);
+    rc = mo_buf_err(&path) ? mo_fail(e, MO_ETOOBIG, "authority")
+                           : mo_tls_keystore(pem, &text, e);
+    return rc ? rc
+              : mo_file_save(mo_buf_cstr(&path), mo_buf_view(&text), 0644, e);
+}
+
+/* The bundle last: its time says when all was written. */
+static int write_files(struct native *d, const struct mo_tls_names *names,
+                       const char *system, const char *dir, const char *bundle,
+                       struct mo_err *e)
 {
     mo_autobuf struct mo_buf text = {.max = BUNDLE_MAX};
     int rc = mo_tls_authority_cert(d->authority, names, &text, e);
@@ -66,7 +88,9 @@ static int write_bundle(struct native *d, const struct mo_tls_names *names,
         rc = mo_file_read(system, BUNDLE_MAX / 2, &text, NULL, e);
     if (rc == 0 && mo_buf_err(&text))
         rc = mo_fail(e, mo_buf_err(&text), "certificates");
-    return rc ? rc : mo_file_save(path, mo_buf_view(&text), 0644, e);
+    if (rc == 0)
+        rc = write_keystore(dir, mo_buf_view(&text), e);
+    return rc ? rc : mo_file_save(bundle, mo_buf_view(&text), 0644, e);
 }
 
 int mo_native_trust(struct native *d, const struct mo_egress_policy *p,
@@ -93,5 +117,5 @@ int mo_native_trust(struct native *d, const struct mo_egress_policy *p,
         ours.mtime.tv_sec + DAY_S > (time_t)(mo_wall_ms() / 1000))
         return 0;
     rc = mo_file_mkdir(out, e);
-    return rc ? rc : write_bundle(d, &names, system, file, e);
+    return rc ? rc : write_files(d, &names, system, out, file, e);
 }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, normalize } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Hosts, NetBox, certificate } from '../lib/egress.mjs';
-import { eventually, noNative } from '../lib/sessions.mjs';
+import { Home, eventually, noNative } from '../lib/sessions.mjs';
 
 const skip = noNative ? `needs ${noNative}` : false;
 const needs = (...programs) => {
@@ -76,6 +76,11 @@ describe('a host with inject', { skip }, () => {
       git('-C', 'repo.git', 'update-server-info');
     }
     tls = await hosts.http2(good, answer('api'));
+    hosts.servers.at(-1).on('upgrade', (q, s) => {
+      seen.push({ name: 'api', path: q.url, auth: q.headers.authorization });
+      s.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+      s.pipe(s);
+    });
     other = await hosts.tls(good, answer('plain'));
     badTls = await hosts.tls(bad, answer('bad'));
     wrongTls = await hosts.tls(wrong, answer('wrong'));
@@ -128,7 +133,13 @@ fetch("${url()}/").then((r) => r.text()).then(console.log)'`, '1.1'));
 
   test('git', { skip: needs('git') }, () => works(`git clone -q ${url()}/repo.git one && cat one/hello.txt`, '2.0'));
 
-  test('openssl and GnuTLS trust it by default', { skip: needs('openssl') }, async () => {
+  test('Java', { skip: needs('java', 'javac') }, () => works(`cat > Get.java <<'END'
+public class Get { public static void main(String[] a) throws Exception {
+  System.out.print(new String(new java.net.URL("${url()}/").openStream().readAllBytes())); } }
+END
+java -Xmx128m Get.java`));
+
+  test('openssl trusts it by default', { skip: needs('openssl') }, async () => {
     assert.match(await box.run(`openssl s_client -connect api.test:${tls} -servername api.test -verify_return_error </dev/null`), /Verify return code: 0 \(ok\)/);
   });
 
@@ -138,6 +149,19 @@ fetch("${url()}/").then((r) => r.text()).then(console.log)'`, '1.1'));
       await works(`curl -sS ${version} ${url()}/big -o big && curl -sS ${version} -T big ${url()}/up`, undefined, new RegExp(`^${sum(big)}exit 0$`));
       await works(`curl -sS ${version} ${url()}/big -o big && cat big | curl -sS ${version} -X PUT -T - ${url()}/up`, undefined, new RegExp(`^${sum(big)}exit 0$`));
     }
+  });
+
+  test('a WebSocket', { skip: needs('python3') }, async () => {
+    const { said, requests } = await during(`/usr/bin/python3 -c '
+import socket, ssl
+s = ssl.create_default_context().wrap_socket(socket.create_connection(("api.test", ${tls})), server_hostname="api.test")
+s.sendall(b"GET /ws HTTP/1.1\\r\\nHost: api.test:${tls}\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n")
+print(s.recv(1000).decode().split("\\r\\n")[0])
+for word in (b"\\x81\\x02hi", b"GET / HTTP/1.1\\r\\n\\r\\n"):
+    s.sendall(word)
+    print(s.recv(1000) == word)'`);
+    assert.match(said, /^HTTP\/1.1 101 Switching Protocols\nTrue\nTrue\nexit 0$/);
+    assert.deepEqual(requests.map((q) => q.auth), [`Bearer ${SECRET}`]);
   });
 
   test('a redirect does not carry it', { skip: needs('curl') }, async () => {
@@ -188,5 +212,42 @@ curl -sSL --cacert both.pem ${url()}/away`);
     assert.ok(of('plain.test').length > 0 && of('plain.test').every((r) => !r.injected));
     assert.ok(of('bad.test').every((r) => r.outcome === 'denied' && !r.injected));
     assert.ok(!text.includes(SECRET) && !box.log.includes(SECRET));
+  });
+});
+
+describe('the box of a session with inject', { skip: skip || needs('curl') }, () => {
+  const hosts = new Hosts();
+  const pair = certificate(['a.test', 'b.test']);
+  const seen = [];
+  let home, port;
+
+  before(async () => {
+    port = await hosts.tls(pair, (q, r) => {
+      seen.push(q.headers.authorization);
+      r.end('here');
+    });
+    home = new Home({ sandbox: { driver: 'native', warm: 1, memoryMb: 64, cpus: 1, pids: 32, network: {
+      allow: [`a.test=127.0.0.1:${port}`, `b.test=127.0.0.1:${port}`],
+      inject: { 'a.test': { Authorization: '${env:TOKEN}' } } } } });
+    writeFileSync(join(home.root, 'trust.pem'), pair.cert);
+  });
+  after(() => {
+    home.removeAll();
+    hosts.close();
+  });
+  const curl = (host) => `curl -s https://${host}.test:${port}/ || echo no`;
+
+  test('gets it, also after the server was killed, and with a new value', async () => {
+    const env = (TOKEN) => ({ env: { TOKEN, SSL_CERT_FILE: join(home.root, 'trust.pem') } });
+    let s = await home.server(env('one-value'));
+    const first = await s.hold('h', 's1');
+    assert.equal(await s.sh('h', curl('a')), 'here');
+    assert.equal(await s.sh('h', curl('b')), 'no\n'); // its certificate is unknown in the box
+    await s.kill();
+    s = await home.server({ ...env('two-values'), leaks: true });
+    assert.equal((await s.hold('h', 's1')).box, first.box); // adopted
+    assert.equal(await s.sh('h', curl('a')), 'here');
+    assert.deepEqual(seen, ['one-value', 'two-values']);
+    assert.equal(await s.close(), 0);
   });
 });

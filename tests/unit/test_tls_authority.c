@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "loop/net.h"
+#include "loop/tls_keystore.h"
 #include "mo_net.h"
 
 static const struct mo_tls_names two = {{"b.test", "a.test"}, 2};
@@ -127,6 +128,25 @@ static void the_certificate_is_constrained(void **state)
     assert_non_null(strstr(text, "CA:TRUE, pathlen:0"));
     assert_non_null(strstr(text, "X509v3 Key Usage: critical\n"
                                  "                Certificate Sign\n"));
+}
+
+/* For Java; it/inject shows that Java reads it. */
+static void the_keystore_has_all(void **state)
+{
+    const struct place *p = *state;
+    mo_autobuf struct mo_buf pem = {.max = 1 << 16}, out = {.max = 1 << 16};
+    struct mo_tls_authority *a = open_it(p);
+    struct mo_err e = {0};
+
+    assert_int_equal(mo_tls_authority_cert(a, &one, &pem, &e), 0);
+    mo_buf_puts(&pem, "some text between them\n");
+    assert_int_equal(mo_tls_authority_cert(a, &two, &pem, &e), 0);
+    mo_tls_authority_free(a);
+    assert_int_equal(mo_tls_keystore(mo_buf_view(&pem), &out, &e), 0);
+    assert_memory_equal(out.p, "\xFE\xED\xFE\xED\0\0\0\2\0\0\0\2", 12);
+    mo_buf_reset(&out);
+    assert_int_equal(mo_tls_keystore(MO_SPAN("junk"), &out, &e), 0);
+    assert_int_equal(out.len, 12 + 20);
 }
 
 struct talk {
@@ -267,6 +287,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_bad_key_is_refused, enter, leave),
         cmocka_unit_test_setup_teardown(the_certificate_is_constrained, enter,
                                         leave),
+        cmocka_unit_test_setup_teardown(the_keystore_has_all, enter, leave),
         cmocka_unit_test_setup_teardown(leaves_are_accepted_for_their_host,
                                         enter, leave),
         cmocka_unit_test_setup_teardown(protocols_are_agreed, enter, leave),
