@@ -356,7 +356,8 @@ static int strip_headers(struct mo_http2_edge *h, struct mo_err *e)
     if (s.n < pad + skip || (h->flags & PADDED && !s.n))
         return refuse(e, "a frame that is not valid");
     s = mo_span_skip(s, skip);
-    memmove(h->block.p, s.p, s.n - pad);
+    if (skip && s.n > pad)
+        memmove(h->block.p, s.p, s.n - pad);
     h->block.len = s.n - pad;
     return 0;
 }

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, normalize } from 'node:path';
+import { createServer as createTls } from 'node:tls';
 import { after, before, describe, test } from 'node:test';
 import { Hosts, NetBox, certificate } from '../lib/egress.mjs';
 import { Home, eventually, noNative } from '../lib/sessions.mjs';
@@ -21,11 +22,11 @@ const SECRET = `planted-${process.pid}-${Date.now().toString(36)}`;
 
 describe('a host with inject', { skip }, () => {
   const hosts = new Hosts();
-  const good = certificate(['api.test', 'plain.test']);
+  const good = certificate(['api.test', 'plain.test', 'rude.test']);
   const bad = certificate(['bad.test']);
   const wrong = certificate(['elsewhere.test']);
   const seen = [];
-  let box, repo, tls, other, badTls, wrongTls, http;
+  let box, repo, tls, other, badTls, wrongTls, http, rude;
 
   const answer = (name) => (q, r) => {
     const host = q.headers[':authority'] ?? q.headers.host;
@@ -85,11 +86,16 @@ describe('a host with inject', { skip }, () => {
     badTls = await hosts.tls(bad, answer('bad'));
     wrongTls = await hosts.tls(wrong, answer('wrong'));
     http = await hosts.http(answer('http'));
+    rude = await hosts.listen(createTls(good, (s) => s.on('error', () => {}).once('data', (d) => {
+      s.write(`HTTP/1.1 200 OK\r\n${d.includes('/length') ? `Content-Length: ${big.length}` : 'Connection: close'}\r\n\r\n`);
+      s.write(big, () => s.destroy());
+    })));
     box = await NetBox.open({
       allow: [`api.test=127.0.0.1:${tls}`, `plain.test=127.0.0.1:${other}`, `bad.test=127.0.0.1:${badTls}`,
-        `wrong.test=127.0.0.1:${wrongTls}`, `clear.test=127.0.0.1:${http}`, `novalue.test=127.0.0.1:${tls}`],
+        `wrong.test=127.0.0.1:${wrongTls}`, `clear.test=127.0.0.1:${http}`, `novalue.test=127.0.0.1:${tls}`, `rude.test=127.0.0.1:${rude}`],
       inject: {
         'api.test': { Authorization: 'Bearer ${secret:github}', 'X-Key': '${secret:github} two' },
+        'rude.test': { Authorization: 'Bearer ${secret:github}' },
         'bad.test': { Authorization: 'Bearer ${secret:github}' },
         [`wrong.test:${wrongTls}`]: { Authorization: 'Bearer ${secret:github}' },
         'clear.test': { Authorization: 'Bearer ${secret:github}' },
@@ -149,6 +155,12 @@ java -Xmx128m Get.java`));
       await works(`curl -sS ${version} ${url()}/big -o big && curl -sS ${version} -T big ${url()}/up`, undefined, new RegExp(`^${sum(big)}exit 0$`));
       await works(`curl -sS ${version} ${url()}/big -o big && cat big | curl -sS ${version} -X PUT -T - ${url()}/up`, undefined, new RegExp(`^${sum(big)}exit 0$`));
     }
+  });
+
+  test('a host that ends without an end of TLS', { skip: needs('curl') }, async () => {
+    const got = await box.run(`curl -sS https://rude.test:${rude}/length | sha256sum; curl -sS https://rude.test:${rude}/ | sha256sum`);
+    assert.equal(got.split(sum(big)).length, 3, got);
+    await eventually('a row', () => /rude\.test at .*with a secret: closed by the host/.test(box.log));
   });
 
   test('a WebSocket', { skip: needs('python3') }, async () => {

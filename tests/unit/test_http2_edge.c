@@ -349,6 +349,15 @@ static void put_bad(struct mo_buf *in, unsigned i)
         put_post(in);
         put_headers(in, 1, 0, START "content-length: 2\n");
         break;
+    case 13: /* no fields at all */
+        mo_buf_puts(in, PREFACE);
+        put_frame(in, 1, END_HEADERS, 1, MO_SPAN(""));
+        break;
+    case 14: /* no room for the padding and the priority */
+        mo_buf_puts(in, PREFACE);
+        put_frame(in, 1, END_HEADERS | PADDED | WITH_PRIORITY, 1,
+                  MO_SPAN("\2\0\0\0\0\0\0"));
+        break;
     default: /* trailers that end nothing */
         put_post(in);
         put_headers(in, 1, 0, "a: b\n");
@@ -358,7 +367,7 @@ static void put_bad(struct mo_buf *in, unsigned i)
 static void test_refused_frames(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 14; i++) {
+    for (unsigned i = 0; i < 16; i++) {
         mo_autobuf struct mo_buf in = {.max = 1 << 17}, out = {.max = 1 << 17};
         struct mo_err e = {0};
 
