@@ -4,6 +4,7 @@
 
 #define VALUE_MAX ((size_t)16 * 1024) /* bytes of a header */
 #define OUT_MAX   ((size_t)1024 * 1024)
+#define HEAD_ROOM ((size_t)48 * 1024) /* growing would leave copies */
 
 struct mo_edge {
     struct mo_edges *of;
@@ -213,8 +214,11 @@ void mo_edge_free(struct mo_edge *x)
 int mo_edge_request(struct mo_edge *x, struct mo_span data, struct mo_span *out,
                     struct mo_err *e)
 {
-    int rc = mo_http_edge_feed(x->http, data, &x->out, e);
+    int rc;
 
+    if (!x->out.cap)
+        (void)mo_buf_room(&x->out, data.n + HEAD_ROOM);
+    rc = mo_http_edge_feed(x->http, data, &x->out, e);
     *out = mo_buf_view(&x->out);
     return rc;
 }

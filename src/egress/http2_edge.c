@@ -266,7 +266,11 @@ static int check_trailers(struct mo_http2_edge *h, struct mo_err *e)
 static void add_secrets(struct mo_http2_edge *h)
 {
     const struct mo_http_edge_opts *o = &h->x->o;
+    size_t room = 0;
 
+    for (size_t i = 0; i < o->n; i++)
+        room += strlen(o->headers[i].name) + o->headers[i].value.n + 16;
+    (void)mo_buf_room(&h->fields, room); /* growing would leave copies */
     for (size_t i = 0; i < o->n; i++) {
         mo_autobuf struct mo_buf small = {.max = BLOCK_MAX};
 
