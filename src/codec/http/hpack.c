@@ -193,7 +193,8 @@ static int add_entry(struct mo_hpack *h, struct mo_span name,
             return MO_ENOMEM;
         e->name_len = name.n;
         e->value_len = value.n;
-        memcpy(e->text, name.p, name.n);
+        if (name.n)
+            memcpy(e->text, name.p, name.n);
         if (value.n)
             memcpy(e->text + name.n, value.p, value.n);
     }
