@@ -1,7 +1,8 @@
 // gateway.bench.mjs - one stdio child behind a gateway: ours (serve at /mcp, and
 // gateway on stdio), npm's mcp-proxy, supergateway and mcp-hub, next to the same
 // child spoken to directly. CPU time a call costs the gateway, the time a caller
-// waits, calls a second with 32 sessions, memory, and results of 2 MB.
+// waits, calls a second with 32 sessions, memory, and results of 2 MB; and the
+// part of a call that proves who calls and puts it on record.
 //
 // mcp-hub only speaks HTTP+SSE, the transport before the others', and is loaded
 // by a client of that kind (load_sse).
@@ -103,6 +104,30 @@ for (const [name, p] of Object.entries(PARTIES))
   say(`gateway http, 2 MB results: ours then ${mib(PARTIES.ours.at.pid).toFixed(1)} MiB`);
 }
 for (const p of [direct, ...Object.values(PARTIES)]) await p.at.stop();
+
+// --- a token, and the record that a call leaves before it is sent
+{
+  const serve = (name, ...more) => startAt([program, 'serve', '--port', 'PORT', '--config', one, ...more],
+    { ...env, MCP_ORCHESTRATOR_STATE_DIR: join(dir, name) });
+  const got = {};
+  for (const sessions of [1, 32]) {
+    const doors = { token: { at: await serve('token') }, open: { at: await serve('open', '--no-auth') } };
+    got[sessions] = await inTurns(doors, 2 * TURNS, (p) => overHttp(p, sessions, 500, 20_000));
+    for (const p of Object.values(doors)) await p.at.stop();
+  }
+  const rows = await inTurns({ before: 'before', after: 'after' }, 2 * TURNS, (when) => {
+    const state = mkdtempSync(join(dir, 'record-'));
+    return run('record', [when, state, 20_000]);
+  });
+  const over = (a, b, pick) => median(pick(a).map((v, i) => v - pick(b)[i])) / 1000;
+  const record = { cpu: over(rows.before, rows.after, cpu), p50: over(rows.before, rows.after, p50) };
+  for (const [sessions, { token, open }] of Object.entries(got)) {
+    const door = { cpu: over(token, open, cpu), p50: over(token, open, p50) };
+    const part = (k) => `${door[k].toFixed(1)} + ${record[k].toFixed(1)} = ${(door[k] + record[k]).toFixed(1)}`;
+    say(`gateway http, ${sessions} session${sessions > 1 ? 's' : ''}: token + record before the call: ` +
+      `CPU us ${part('cpu')} (goal 5)` + (sessions > 1 ? '' : `, p50 us ${part('p50')} (goal 10)`));
+  }
+}
 
 // --- stdio in front of one child
 const stdio = await inTurns({

@@ -50,29 +50,40 @@ int mo_cmd_open_own(const struct mo_cli *c, struct mo_cmd_config *cfg,
                       e);
 }
 
+/* On the heap: a frame of this size would stay in memory as long as the
+ * program runs. */
+static int note_untrusted(const struct mo_cli *c, const struct mo_config *now,
+                          const struct mo_config_report *rep, struct mo_err *e)
+{
+    struct mo_cmd_config *own = mo_new(struct mo_cmd_config);
+    int rc = own ? 0 : mo_fail(e, MO_ENOMEM, "out of memory");
+
+    if (rc == 0 && !now)
+        rc = mo_cmd_open_own(c, own, e);
+    if (rc == 0) {
+        now = now ? now : own->now;
+        rc = mo_own_user_stay(&own->user, now, e);
+    }
+    if (rc == 0) {
+        mo_own_user_begin(&own->user);
+        rc = mo_audit_untrusted_now(now, rep, e);
+        mo_own_user_end(&own->user);
+    }
+    if (own)
+        mo_cmd_close(own);
+    mo_free(own);
+    return rc;
+}
+
 /* Writes which files were not used. The command itself was refused, or goes on
  * without them, so a failure only says so. */
 static void record_untrusted(const struct mo_cli *c,
                              const struct mo_config *now,
                              const struct mo_config_report *rep)
 {
-    mo_autoconfig struct mo_cmd_config own = {.now = NULL};
     struct mo_err e = {0};
-    int rc = 0;
 
-    if (!rep->nuntrusted)
-        return;
-    if (!now)
-        rc = mo_cmd_open_own(c, &own, &e);
-    now = now ? now : own.now;
-    if (rc == 0)
-        rc = mo_own_user_stay(&own.user, now, &e);
-    if (rc == 0) {
-        mo_own_user_begin(&own.user);
-        rc = mo_audit_untrusted_now(now, rep, &e);
-        mo_own_user_end(&own.user);
-    }
-    if (rc < 0)
+    if (rep->nuntrusted && note_untrusted(c, now, rep, &e) < 0)
         (void)dprintf(c->err, "this is not in the audit log: %s\n", e.msg);
 }
 
@@ -131,17 +142,21 @@ int mo_cmd_change_user(const struct mo_cli *c, struct mo_cmd_config *cfg)
         .serves = c->cmd->run == mo_run_serve,
         .keeps_root = is_one_of(c, editors, MO_COUNT(editors)),
     };
-    struct mo_config_report rep;
+    struct mo_config_report *rep = NULL; /* on the heap: see note_untrusted() */
     struct mo_err e = {0};
     int rc;
 
     if (cfg->h.file.there && is_one_of(c, readers, MO_COUNT(readers)))
         return 0; /* a file of root, and nothing else is read */
-    rc = mo_own_user_enter(&cfg->user, &cfg->h, &o, &rep, &e);
+    rep = mo_new(struct mo_config_report);
+    rc = rep ? mo_own_user_enter(&cfg->user, &cfg->h, &o, rep, &e)
+             : mo_fail(&e, MO_ENOMEM, "out of memory");
     cfg->now = cfg->h.now;
+    if (rc < 0 && rep)
+        mo_cmd_print_report(c, rep);
+    mo_free(rep);
     if (rc == 0)
         return 0;
-    mo_cmd_print_report(c, &rep);
     return mo_cli_error(c, rc == MO_EUNAVAIL ? MO_EXIT_UNAVAIL : MO_EXIT_CONFIG,
                         "%s", e.msg);
 }

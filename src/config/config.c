@@ -371,6 +371,26 @@ static void set_default_dir(struct mo_config_load *l,
     mo_config_note(l, &l->cfg->store.dir, MO_LAYER_DEFAULT, "default", 0, 0);
 }
 
+/* Makes store.dir absolute: other programs, which work elsewhere, get it. */
+static void make_dir_absolute(struct mo_config_load *l)
+{
+    const char *dir = l->cfg->store.dir;
+    char cwd[PATH_MAX], path[PATH_MAX];
+    int n;
+
+    if (!dir || dir[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+        return;
+    n = snprintf(path, sizeof(path), "%s/%s", cwd, dir);
+    if (n < 0 || (size_t)n >= sizeof(path)) {
+        mo_config_error(l->rep, "the state directory %s: the path is too long",
+                        dir);
+        return;
+    }
+    l->cfg->store.dir = mo_arena_strndup(l->arena, path, (size_t)n);
+    if (!l->cfg->store.dir)
+        l->no_memory = true;
+}
+
 /* Whoever may write there replaces rules, pins and the token. Root uses the
  * directory of another user as that user (app/own_user.h). */
 static void check_state_dir(struct mo_config_load *l)
@@ -405,6 +425,7 @@ static int load_layers(struct mo_config_load *l, struct mo_config_holder *h,
     mo_keys_walk(&mo_config_keys, l->cfg, apply_env, &env);
     apply_flags(l, &h->in);
     set_default_dir(l, &h->in);
+    make_dir_absolute(l);
     check_state_dir(l);
     if (rc == 0)
         mo_config_check(l);

@@ -258,7 +258,7 @@ struct mo_config_origin {
     unsigned line, col; /* in a file; else 0 */
 };
 
-/* NULL: not set, and there is no default. */
+/* NULL: not given; a default of the table may apply. */
 const struct mo_config_origin *mo_config_origin(const struct mo_config *c,
                                                 const void *field);
 

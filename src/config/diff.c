@@ -202,7 +202,7 @@ int mo_config_hide(const struct mo_config *c, struct mo_log *log)
 {
     struct hide h = {log, 0};
 
-    mo_keys_values(&mo_config_keys, c, "", hide_value, &h);
+    mo_keys_values(&mo_config_keys, c, hide_value, &h);
     for (size_t i = 0; i < c->env.n; i++) {
         if (mo_dotenv_secret_name(c->env.v[i].name))
             hide_text(&h, c->env.v[i].value);

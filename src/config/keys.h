@@ -107,11 +107,11 @@ void mo_keys_walk(const struct mo_keys *keys, void *base, mo_key_fn *fn,
                   void *ctx);
 
 /* Calls fn for every value of base, including those in sections, dictionaries
- * and arrays. Paths begin with `path`; array elements count from 1. */
+ * and arrays. Array elements count from 1. path is valid during the call. */
 typedef void mo_key_value_fn(void *ctx, const char *path,
                              const struct mo_key *k, const void *field);
 void mo_keys_values(const struct mo_keys *keys, const void *base,
-                    const char *path, mo_key_value_fn *fn, void *ctx);
+                    mo_key_value_fn *fn, void *ctx);
 
 /* The row of "server.port" and its member in base; NULL: no such key. */
 const struct mo_key *mo_keys_path(const struct mo_keys *keys, const char *path,

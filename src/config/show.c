@@ -161,9 +161,13 @@ static bool is_shown(const struct show *t, const struct mo_config_origin *o,
 static void visit_value(void *ctx, const char *path, const struct mo_key *k,
                         const void *field)
 {
+    static const struct mo_config_origin by_default = {
+        .layer = MO_LAYER_DEFAULT, .name = "default"};
     const struct show *s = ctx;
     const struct mo_config_origin *o = mo_config_origin(s->cfg, field);
 
+    if (!o && k->def)
+        o = &by_default;
     if (!(k->flags & MO_KEY_ALIAS) && is_shown(s, o, field))
         s->fn(s->ctx, path, k, field, o);
 }
@@ -210,7 +214,7 @@ void mo_config_show(const struct mo_config *c, bool all, struct mo_buf *b)
 
     mo_buf_printf(b, "# config file: %s\n",
                   c->file ? c->file : "none found, defaults are used");
-    mo_keys_values(&mo_config_keys, c, "", visit_value, &t);
+    mo_keys_values(&mo_config_keys, c, visit_value, &t);
 }
 
 /* --- as JSON ------------------------------------------------------------- */
@@ -244,7 +248,7 @@ void mo_config_show_json(const struct mo_config *c, bool all, struct mo_buf *b)
 
     mo_jw_member_cstr(&w, "file", c->file);
     mo_jw_member_arr(&w, "values");
-    mo_keys_values(&mo_config_keys, c, "", visit_value, &t);
+    mo_keys_values(&mo_config_keys, c, visit_value, &t);
     mo_jw_end(&w);
     mo_jw_end(&w);
 }

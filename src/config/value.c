@@ -321,6 +321,5 @@ void mo_config_defaults(struct mo_config_load *l, const struct mo_keys *keys,
         mo_config_set_text(l, k, field, k->def, &e);
         MO_BUG_ON(e.code &&
                   e.code != MO_ENOMEM); /* a bad default in the table */
-        mo_config_note(l, field, MO_LAYER_DEFAULT, "default", 0, 0);
     }
 }

@@ -49,10 +49,25 @@ void mo_key_set_items(void *field, void *v, size_t n)
     memcpy(field, &items, sizeof(items));
 }
 
+/* Appends a name to the path of this length; returns the new length. What
+ * does not fit is cut off. */
+static size_t append_name(char path[MO_KEY_PATH_MAX], size_t len,
+                          const char *name)
+{
+    size_t n = strlen(name);
+
+    if (n > 0 && len > 0 && len < MO_KEY_PATH_MAX - 1)
+        path[len++] = '.';
+    if (n > MO_KEY_PATH_MAX - 1 - len)
+        n = MO_KEY_PATH_MAX - 1 - len;
+    memcpy(path + len, name, n);
+    path[len + n] = '\0';
+    return len + n;
+}
+
 void mo_key_join(char out[MO_KEY_PATH_MAX], const char *path, const char *name)
 {
-    (void)snprintf(out, MO_KEY_PATH_MAX, "%s%s%s", path,
-                   *path && *name ? "." : "", name);
+    append_name(out, append_name(out, 0, path), name);
 }
 
 static void walk_section(const struct mo_keys *keys, char *base, char *path,
@@ -60,12 +75,10 @@ static void walk_section(const struct mo_keys *keys, char *base, char *path,
 {
     for (size_t i = 0; i < keys->n; i++) {
         const struct mo_key *k = &keys->v[i];
-        int n = snprintf(path + len, MO_KEY_PATH_MAX - len, "%s%s",
-                         len ? "." : "", k->name);
+        size_t longer = append_name(path, len, k->name);
 
-        MO_BUG_ON(n < 0 || len + (size_t)n >= MO_KEY_PATH_MAX);
         if (k->type == MO_KEY_SECTION)
-            walk_section(k->sub, base + k->off, path, len + (size_t)n, fn, ctx);
+            walk_section(k->sub, base + k->off, path, longer, fn, ctx);
         else
             fn(ctx, path, k, base + k->off);
     }
@@ -79,40 +92,57 @@ void mo_keys_walk(const struct mo_keys *keys, void *base, mo_key_fn *fn,
     walk_section(keys, base, path, 0, fn, ctx);
 }
 
-static void visit_items(const struct mo_key *k, const void *field,
-                        const char *path, mo_key_value_fn *fn, void *ctx)
+/* A walk over all values. The path grows and shrinks in place. */
+struct values {
+    mo_key_value_fn *fn;
+    void *ctx;
+    char path[MO_KEY_PATH_MAX];
+};
+
+static void visit_values(struct values *v, const struct mo_keys *keys,
+                         const void *base, size_t len);
+
+static void visit_items(struct values *v, const struct mo_key *k,
+                        const void *field, size_t len)
 {
     struct mo_key_items items = mo_key_items(field);
 
     for (size_t i = 0; i < items.n; i++) {
         const char *item = items.v + i * k->sub->size;
-        char longer[MO_KEY_PATH_MAX], index[24];
+        const char *name = *(const char *const *)(const void *)item;
+        char index[24];
 
-        (void)snprintf(index, sizeof(index), "%zu", i + 1);
-        mo_key_join(longer, path,
-                    k->type == MO_KEY_DICT
-                        ? *(const char *const *)(const void *)item
-                        : index);
-        mo_keys_values(k->sub, item, longer, fn, ctx);
+        if (k->type != MO_KEY_DICT) {
+            (void)snprintf(index, sizeof(index), "%zu", i + 1);
+            name = index;
+        }
+        visit_values(v, k->sub, item, append_name(v->path, len, name));
     }
 }
 
-void mo_keys_values(const struct mo_keys *keys, const void *base,
-                    const char *path, mo_key_value_fn *fn, void *ctx)
+static void visit_values(struct values *v, const struct mo_keys *keys,
+                         const void *base, size_t len)
 {
     for (size_t i = 0; i < keys->n; i++) {
         const struct mo_key *k = &keys->v[i];
         const char *field = (const char *)base + k->off;
-        char longer[MO_KEY_PATH_MAX];
+        size_t longer = append_name(v->path, len, k->name);
 
-        mo_key_join(longer, path, k->name);
         if (k->type == MO_KEY_SECTION)
-            mo_keys_values(k->sub, field, longer, fn, ctx);
+            visit_values(v, k->sub, field, longer);
         else if (k->type == MO_KEY_DICT || k->type == MO_KEY_ARRAY)
-            visit_items(k, field, longer, fn, ctx);
+            visit_items(v, k, field, longer);
         else
-            fn(ctx, longer, k, field);
+            v->fn(v->ctx, v->path, k, field);
     }
+}
+
+void mo_keys_values(const struct mo_keys *keys, const void *base,
+                    mo_key_value_fn *fn, void *ctx)
+{
+    struct values v = {.fn = fn, .ctx = ctx};
+
+    visit_values(&v, keys, base, 0);
 }
 
 const struct mo_key *mo_keys_path(const struct mo_keys *keys, const char *path,
@@ -171,5 +201,5 @@ void mo_config_texts(const struct mo_config *c, mo_config_text_fn *fn,
 {
     struct texts t = {fn, ctx};
 
-    mo_keys_values(&mo_config_keys, c, "", visit_text, &t);
+    mo_keys_values(&mo_config_keys, c, visit_text, &t);
 }

@@ -21,6 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,9 +47,14 @@ struct note {
     uint32_t mark; /* NOTE_ADD; 0: none */
 };
 
-union control { /* of a note with a descriptor */
+/* Descriptors of NOTE_ADD: the process, its mount namespace if known. */
+struct note_fds {
+    int pidfd, space; /* -1: none */
+};
+
+union control { /* of a note with descriptors */
     struct cmsghdr align;
-    char room[CMSG_SPACE(sizeof(int))];
+    char room[CMSG_SPACE(sizeof(struct note_fds))];
 };
 
 enum state { G_IDLE, G_UP, G_CLOSING, G_DOWN, G_ENDING, G_GONE };
@@ -89,23 +95,24 @@ static void guard_move(struct mo_guard *g, enum state to)
 /* Returns 0 or an errno. Also runs in a new child: system calls only. Waits up
  * to PATIENCE_MS if the socket is full, because a busy machine may have kept
  * the guardian from reading. */
-static int send_note(int sock, enum note_op op, pid_t pid, int pidfd,
-                     uint32_t mark)
+static int send_note(int sock, enum note_op op, pid_t pid, uint32_t mark,
+                     struct note_fds fds)
 {
     struct note n = {.op = op, .pid = pid, .mark = mark};
     struct iovec iov = {.iov_base = &n, .iov_len = sizeof(n)};
     union control c = {.room = {0}};
     struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
-    if (pidfd >= 0) {
+    if (fds.pidfd >= 0) {
         struct cmsghdr *h = &c.align;
+        size_t size = fds.space >= 0 ? sizeof(fds) : sizeof(fds.pidfd);
 
         m.msg_control = &c;
-        m.msg_controllen = sizeof(c);
+        m.msg_controllen = CMSG_SPACE(size);
         h->cmsg_level = SOL_SOCKET;
         h->cmsg_type = SCM_RIGHTS;
-        h->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(h), &pidfd, sizeof(int));
+        h->cmsg_len = CMSG_LEN(size);
+        memcpy(CMSG_DATA(h), &fds, size);
     }
     return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
@@ -118,9 +125,11 @@ static void continue_stop(struct mo_guard *g);
 static void send_unsent(struct mo_guard *g)
 {
     mo_list_each_entry (w, &g->wards, struct mo_ward, node) {
+        mo_autofd int space = w->told ? -1 : mo_stray_space(w->pid);
+
         if (!w->told)
-            w->told =
-                send_note(g->sock, NOTE_ADD, w->pid, w->pidfd, w->mark) == 0;
+            w->told = send_note(g->sock, NOTE_ADD, w->pid, w->mark,
+                                (struct note_fds){w->pidfd, space}) == 0;
         if (!w->told) {
             mo_timer_start(g->loop, &g->timer, RETELL_MS);
             return;
@@ -330,13 +339,16 @@ pid_t mo_guard_pid(const struct mo_guard *g)
 
 /* --- registered children ------------------------------------------------- */
 
+/* The descriptors are closed by exec. */
 static int register_self(void *ctx)
 {
     const struct mo_guard *g = ctx;
     pid_t pid = getpid();
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct note_fds fds = {(int)syscall(SYS_pidfd_open, pid, 0),
+                           mo_stray_space(0)};
 
-    return fd < 0 ? errno : send_note(g->sock, NOTE_ADD, pid, fd, g->new_mark);
+    return fds.pidfd < 0 ? errno
+                         : send_note(g->sock, NOTE_ADD, pid, g->new_mark, fds);
 }
 
 /* If the guardian does not read, it is replaced; the new one gets the current
@@ -345,7 +357,7 @@ static void unregister_child(void *ctx, pid_t pid)
 {
     struct mo_guard *g = ctx;
 
-    if (send_note(g->sock, NOTE_DEL, pid, -1, 0) != 0)
+    if (send_note(g->sock, NOTE_DEL, pid, 0, (struct note_fds){-1, -1}) != 0)
         kill_guardian(g);
 }
 
@@ -424,12 +436,14 @@ void mo_guard_forget(struct mo_guard *g, struct mo_ward *w)
 #endif
 
 struct entries {
-    struct {
+    struct entry {
         pid_t pid;
-        int fd;
         uint32_t mark;
+        struct note_fds fds;
+        ino_t space; /* number of its mount namespace; 0: it has none */
     } of[MO_GUARD_MAX];
     unsigned n;
+    ino_t space; /* of the guardian, and of the program that started it */
 };
 
 bool mo_guard_wanted(int argc, char *const *argv)
@@ -437,19 +451,19 @@ bool mo_guard_wanted(int argc, char *const *argv)
     return argc == 1 && strcmp(argv[0], MO_GUARD_NAME) == 0;
 }
 
-static int received_fd(struct msghdr *m)
+static struct note_fds received_fds(struct msghdr *m)
 {
     struct cmsghdr *h = CMSG_FIRSTHDR(m);
-    int fd = -1;
+    struct note_fds fds = {-1, -1};
 
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
-        h->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(&fd, CMSG_DATA(h), sizeof(int));
-    return fd;
+        h->cmsg_len <= CMSG_LEN(sizeof(fds)))
+        memcpy(&fds, CMSG_DATA(h), h->cmsg_len - CMSG_LEN(0));
+    return fds;
 }
 
 /* Read one note; false at the end of the socket. */
-static bool next_note(struct note *n, int *fd)
+static bool next_note(struct note *n, struct note_fds *fds)
 {
     struct iovec iov = {.iov_base = n, .iov_len = sizeof(*n)};
     union control c = {.room = {0}};
@@ -464,42 +478,54 @@ static bool next_note(struct note *n, int *fd)
     do {
         got = recvmsg(GUARDIAN_IN, &m, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
-    *fd = got > 0 ? received_fd(&m) : -1;
+    *fds = got > 0 ? received_fds(&m) : (struct note_fds){-1, -1};
     return got == sizeof(*n);
 }
 
-static void entries_remove(struct entries *b, pid_t pid)
+static ino_t number_of(int space)
+{
+    struct stat st;
+
+    return space < 0 || fstat(space, &st) < 0 ? 0 : st.st_ino;
+}
+
+static void close_fds(struct note_fds *fds)
+{
+    mo_close_fd(&fds->pidfd);
+    mo_close_fd(&fds->space);
+}
+
+/* Takes the entry out; its descriptors stay open. */
+static struct entry entries_take(struct entries *b, pid_t pid)
 {
     for (unsigned i = 0; i < b->n; i++) {
-        if (b->of[i].pid != pid)
+        struct entry was = b->of[i];
+
+        if (was.pid != pid)
             continue;
-        mo_close_fd(&b->of[i].fd);
         b->of[i] = b->of[--b->n];
-        return;
+        return was;
     }
+    return (struct entry){.fds = {-1, -1}};
 }
 
-static uint32_t entries_mark(const struct entries *b, pid_t pid)
+static void entries_add(struct entries *b, const struct note *n,
+                        struct note_fds fds)
 {
-    for (unsigned i = 0; i < b->n; i++)
-        if (b->of[i].pid == pid)
-            return b->of[i].mark;
-    return 0;
-}
+    struct entry old = entries_take(b, n->pid);
+    ino_t space = number_of(fds.space);
 
-static void entries_add(struct entries *b, const struct note *n, int fd)
-{
-    pid_t pid = n->pid;
-
-    entries_remove(b, pid);
-    if (b->n == MO_GUARD_MAX || pid <= 1) { /* never sent by our end */
-        mo_close_fd(&fd);
+    close_fds(&old.fds);
+    if (b->n == MO_GUARD_MAX || n->pid <= 1) { /* never sent by our end */
+        close_fds(&fds);
         return;
     }
-    b->of[b->n].pid = pid;
-    b->of[b->n].mark = n->mark;
-    b->of[b->n].fd = fd;
-    b->n++;
+    b->of[b->n++] = (struct entry){
+        .pid = n->pid,
+        .mark = n->mark,
+        .fds = fds,
+        .space = n->mark && space != b->space ? space : 0,
+    };
 }
 
 static void kill_group(pid_t pid, int fd)
@@ -525,36 +551,48 @@ static void widen_limits(void)
 /* A child was ended: ends what it left in other sessions. */
 static void remove_child(struct entries *b, uint64_t key, pid_t pid)
 {
-    uint32_t mark = entries_mark(b, pid);
+    struct entry was = entries_take(b, pid);
+    struct mo_stray s = {key, was.mark, &was.space, 1};
 
-    entries_remove(b, pid);
-    if (mark)
-        mo_stray_kill(key, mark);
+    if (was.mark)
+        mo_stray_kill(&s);
+    close_fds(&was.fds); /* now another namespace may get its number */
+}
+
+static void kill_all(const struct entries *b, uint64_t key)
+{
+    static ino_t spaces[MO_GUARD_MAX];
+    struct mo_stray s = {key, MO_STRAY_ALL, spaces, b->n};
+
+    for (unsigned i = 0; i < b->n; i++) {
+        spaces[i] = b->of[i].space;
+        kill_group(b->of[i].pid, b->of[i].fds.pidfd);
+    }
+    if (key)
+        mo_stray_kill(&s);
 }
 
 void mo_guard_main(void)
 {
     const char *text = getenv(KEY_VAR);
     uint64_t key = text ? strtoull(text, NULL, 16) : 0;
-    struct entries b = {.n = 0};
-    struct note n = {0, 0};
+    int own = mo_stray_space(0);
+    struct entries b = {.space = number_of(own)};
+    struct note_fds fds;
+    struct note n;
     sigset_t all;
-    int fd;
 
     (void)sigfillset(&all); /* only SIGKILL may end it early */
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)prctl(PR_SET_NAME, MO_GUARD_NAME, 0, 0, 0);
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     widen_limits();
-    while (next_note(&n, &fd)) {
+    while (next_note(&n, &fds)) {
         if (n.op == NOTE_ADD)
-            entries_add(&b, &n, fd);
+            entries_add(&b, &n, fds);
         else if (n.op == NOTE_DEL)
             remove_child(&b, key, n.pid);
     }
-    for (unsigned i = 0; i < b.n; i++)
-        kill_group(b.of[i].pid, b.of[i].fd);
-    if (key)
-        mo_stray_kill(key, MO_STRAY_ALL);
+    kill_all(&b, key);
     _exit(0);
 }

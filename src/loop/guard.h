@@ -24,9 +24,9 @@
  *     new one is ready no child is started (MO_EUNAVAIL).
  *
  * A grandchild that calls setsid() or setpgid() leaves the group. The guardian
- * finds it by the mark in its environment (stray.h): when the entry of its
- * server is removed, and when this process died. A set-user-id program of
- * another user cannot be signalled.
+ * finds it by the mark in its environment or by its mount namespace (stray.h):
+ * when the entry of its server is removed, and when this process died. A
+ * set-user-id program of another user cannot be signalled.
  *
  * Cost: one process, only while there are children. main() must begin with:
  *

@@ -25,6 +25,15 @@ void mo_stray_var(uint64_t key, uint32_t mark, char out[MO_STRAY_MAX])
                        "%" PRIu32, mark);
 }
 
+int mo_stray_space(pid_t pid)
+{
+    char path[40] = "/proc/self/ns/mnt";
+
+    if (pid)
+        (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 /* The environment of a process; empty: it cannot be read. */
 static struct mo_span read_environ(int proc, char *buf, size_t max)
 {
@@ -41,9 +50,8 @@ static struct mo_span read_environ(int proc, char *buf, size_t max)
     return mo_span(buf, n);
 }
 
-static bool has_var(struct mo_span env, const char *var, bool whole)
+static bool has_var(struct mo_span env, struct mo_span want, bool whole)
 {
-    struct mo_span want = mo_span_cstr(var);
 
     while (env.n) {
         struct mo_span one = mo_span_cut(&env, '\0');
@@ -54,12 +62,34 @@ static bool has_var(struct mo_span env, const char *var, bool whole)
     return false;
 }
 
+static bool is_in_space(int proc, const struct mo_stray *s)
+{
+    struct stat st;
+
+    if (s->nspaces == 0 || fstatat(proc, "ns/mnt", &st, 0) < 0)
+        return false;
+    for (size_t i = 0; i < s->nspaces; i++)
+        if (s->spaces[i] && s->spaces[i] == st.st_ino)
+            return true;
+    return false;
+}
+
+static bool is_left_behind(int proc, const struct mo_stray *s)
+{
+    static char env[ENVIRON_MAX];
+    char var[MO_STRAY_MAX];
+
+    mo_stray_var(s->key, s->mark, var);
+    return is_in_space(proc, s) ||
+           has_var(read_environ(proc, env, sizeof(env)), mo_span_cstr(var),
+                   s->mark != MO_STRAY_ALL);
+}
+
 /* The directory is opened before the descriptor of the process and read after
  * it: both are the same process, or the reading fails. */
-static bool kill_if_marked(int all, const char *pid, const char *var,
-                           bool whole)
+static bool kill_if_left_behind(int all, const char *pid,
+                                const struct mo_stray *s)
 {
-    static char buf[ENVIRON_MAX];
     mo_autofd int proc =
         openat(all, pid, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     mo_autofd int fd = -1;
@@ -69,31 +99,28 @@ static bool kill_if_marked(int all, const char *pid, const char *var,
         strtol(pid, NULL, 10) == (long)getpid())
         return false;
     fd = (int)syscall(SYS_pidfd_open, (pid_t)strtol(pid, NULL, 10), 0);
-    if (fd < 0 || !has_var(read_environ(proc, buf, sizeof(buf)), var, whole))
+    if (fd < 0 || !is_left_behind(proc, s))
         return false;
     return syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) == 0;
 }
 
-static unsigned kill_marked(const char *var, bool whole)
+static unsigned kill_found(const struct mo_stray *s)
 {
     DIR *d = opendir("/proc");
     unsigned n = 0;
 
     for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
-            n += kill_if_marked(dirfd(d), e->d_name, var, whole);
+            n += kill_if_left_behind(dirfd(d), e->d_name, s);
     }
     if (d)
         (void)closedir(d);
     return n;
 }
 
-void mo_stray_kill(uint64_t key, uint32_t mark)
+void mo_stray_kill(const struct mo_stray *s)
 {
-    char var[MO_STRAY_MAX];
-
-    mo_stray_var(key, mark, var);
     for (unsigned i = 0; i < ROUNDS_MAX; i++)
-        if (kill_marked(var, mark != MO_STRAY_ALL) == 0)
+        if (kill_found(s) == 0)
             return;
 }

@@ -162,3 +162,23 @@ describe('servers', { skip }, () => {
     await leave(page);
   });
 });
+
+test('definitions that strict clients refuse: what was corrected, what is not there, and why', { skip }, async () => {
+  const odd = fileURLToPath(new URL('../it/odd.mjs', import.meta.url));
+  const tools = [{ name: 'bent' }, { name: 'wrong', inputSchema: { type: 'string' } }];
+  const bench = await Bench.open({
+    config: (dir) => ({ mcpServers: { odd: { command: process.execPath, args: [odd, join(dir, 'answers.json')] } } }),
+  });
+  try {
+    await writeFile(join(bench.dir, 'answers.json'), JSON.stringify({ 'tools/list': { tools } }));
+    const page = await bench.visit('/servers/odd');
+    const main = page.getByRole('main');
+    await main.getByRole('button', { name: 'Connect', exact: true }).click();
+    const fact = (name) => main.getByRole('term').filter({ hasText: name }).locator('+ dd');
+    await fact('Corrected').getByText(/1 tool.* mended.*bent/).waitFor();
+    await fact('Not available').getByText(/1 tool.* left out.*wrong/).waitFor();
+    await leave(page);
+  } finally {
+    await bench.close();
+  }
+});

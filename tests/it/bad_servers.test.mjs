@@ -223,11 +223,11 @@ const ends = {
   'a changed configuration': (_, __, m) => m.write({ leaves: { startTimeoutMs: 12_345 } }),
 };
 
-for (const [how, end] of Object.entries(ends))
-  test(`a process in a session of its own ends with its server: ${how}`, async (t) => {
+for (const [how, end] of Object.entries(ends)) for (const mood of ['stray', 'bare-stray'])
+  test(`a process in a session of its own ends with its server: ${how}, ${mood}`, async (t) => {
     const m = new Moody(t, { leaves: {}, stays: {} });
-    m.mood('leaves', 'stray');
-    m.mood('stays', 'stray');
+    m.mood('leaves', mood);
+    m.mood('stays', mood);
     const it = await m.open(t);
     await until(async () => (await it.tools()).length === 6, 'their tools');
     const [server, stray] = m.done('leaves')[0].split(' ').map(Number);

@@ -9,8 +9,8 @@
 // behind the result), big-ask:BYTES (a request of its own), big-tell:BYTES (a
 // notification). At start: no-init (hangs in initialize), no-start (dies at once), nonsense
 // (answers what is no JSON), noisy (fills stderr), many:N (lists N tools),
-// late-list (after 3 s), stray (starts a process in a session of its own; the log
-// has both pids).
+// late-list (after 3 s), stray, bare-stray (starts a process in a session of its own, the
+// second without an environment; the log has both pids).
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -79,8 +79,9 @@ const methods = {
 };
 
 if (mood() === 'no-start') process.exit(3);
-if (mood() === 'stray') {
-  const { pid } = spawn('sleep', ['100000'], { detached: true, stdio: 'ignore' });
+if (/^(bare-)?stray$/.test(mood())) {
+  const env = mood() === 'stray' ? process.env : {};
+  const { pid } = spawn('sleep', ['100000'], { detached: true, stdio: 'ignore', env });
   appendFileSync(logFile, `${process.pid} ${pid}\n`);
 }
 if (mood() === 'noisy') for (let i = 0; i < 2000; i++) process.stderr.write(`${'noise '.repeat(100)}\n`);

@@ -159,6 +159,25 @@ static void test_defaults(void **state)
     leave(&p);
 }
 
+static void relative_state_dir_becomes_absolute(void **state)
+{
+    char *env[] = {(char[]){"HOME=/h"},
+                   (char[]){"MCP_ORCHESTRATOR_STATE_DIR=there/deep"}, NULL};
+    char cwd[PATH_MAX];
+    char want[PATH_MAX + 16];
+    struct place p;
+
+    (void)state;
+    assert_non_null(getcwd(cwd, sizeof(cwd)));
+    (void)snprintf(want, sizeof(want), "%s/there/deep", cwd);
+    enter(&p);
+    p.in.environ = env;
+    assert_int_equal(load(&p), 0);
+    assert_string_equal(p.h.now->store.dir, want);
+    mo_config_close(&p.h);
+    leave(&p);
+}
+
 /* --- mistakes, each with its exact text ---------------------------------- */
 
 static const struct {
@@ -1145,6 +1164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unconfirmed),
+        cmocka_unit_test(relative_state_dir_becomes_absolute),
         cmocka_unit_test(test_unconfirmed_dotenv),
         cmocka_unit_test(test_foreign_owner),
         cmocka_unit_test(test_no_switch),

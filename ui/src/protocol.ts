@@ -327,6 +327,8 @@ const mcpServer = object({
   name: str,
   enabled: or(bool, true),
   tools: or(num, -1), // -1: not known yet
+  missing: or(str, ''), // why parts of its lists are not given out
+  mended: or(str, ''), // definitions changed for strict clients
   gateway: or(gatewayState, null),
   kind: or(str, ''),
   target: or(str, ''),

@@ -248,7 +248,8 @@ int mo_catalog_put(struct mo_catalog *c, unsigned server, enum mo_cat_kind kind,
     MO_BUG_ON(server >= c->n);
     *changed = false;
     s = c->v[server].lists;
-    s->unread[kind][0] = '\0';
+    if (s->faults[kind])
+        s->faults[kind]->unread[0] = '\0';
     if (mo_json_is(items, MO_JSON_ARRAY)) {
         l = mo_catalog_lists_parse(s, kind, items);
         if (l == NULL)
@@ -266,16 +267,19 @@ void mo_catalog_note(struct mo_catalog *c, unsigned server,
                      const struct mo_definition_notes *notes)
 {
     struct server_lists *s = NULL;
-    struct mo_definition_notes *to = NULL;
+    const struct mo_definition_notes *old = NULL;
+    struct list_faults *to = NULL;
 
     MO_BUG_ON(server >= c->n);
     s = c->v[server].lists;
-    to = &s->notes[kind];
-    if (strcmp(to->mended, notes->mended) == 0 &&
-        strcmp(to->left_out, notes->left_out) == 0 &&
-        to->nmended == notes->nmended && to->nleft_out == notes->nleft_out)
+    old = &mo_catalog_lists_faults(s, kind)->notes;
+    if (strcmp(old->mended, notes->mended) == 0 &&
+        strcmp(old->left_out, notes->left_out) == 0 &&
+        old->nmended == notes->nmended && old->nleft_out == notes->nleft_out)
         return;
-    *to = *notes;
+    to = mo_catalog_lists_own_faults(s, kind);
+    if (to)
+        to->notes = *notes;
     s->dirty = true;
     refresh_why(c);
 }
@@ -303,7 +307,7 @@ static void store_extra(struct server_lists *s, struct mo_buf *to,
 static bool has_unread(const struct server_lists *s)
 {
     for (size_t k = 0; k < MO_CAT_KINDS; k++)
-        if (s->unread[k][0])
+        if (mo_catalog_lists_faults(s, k)->unread[0])
             return true;
     return false;
 }
@@ -337,9 +341,11 @@ void mo_catalog_fail(struct mo_catalog *c, unsigned server, const char *why)
 void mo_catalog_fail_list(struct mo_catalog *c, unsigned server,
                           enum mo_cat_kind kind, const char *why)
 {
-    char *to = c->v[server].lists->unread[kind];
+    struct list_faults *to =
+        mo_catalog_lists_own_faults(c->v[server].lists, kind);
 
-    snprintf(to, sizeof(c->v[server].lists->unread[kind]), "%s", why);
+    if (to)
+        snprintf(to->unread, sizeof(to->unread), "%s", why);
     refresh_why(c);
 }
 
@@ -388,7 +394,8 @@ void mo_catalog_put_mended(const struct mo_catalog *c, unsigned server,
                            struct mo_buf *out)
 {
     for (size_t k = 0; server < c->n && k < MO_CAT_KINDS; k++) {
-        const struct mo_definition_notes *n = &c->v[server].lists->notes[k];
+        const struct mo_definition_notes *n =
+            &mo_catalog_lists_faults(c->v[server].lists, k)->notes;
 
         if (n->nmended)
             mo_buf_printf(out, "%s%zu %s mended: %s", out->len ? "; " : "",
@@ -422,15 +429,17 @@ static void append_kind_reasons(const struct mo_catalog *c, size_t server,
 {
     const struct cat_list *l = c->v[server].lists->list[kind];
     const struct cat_omitted *omitted = &c->view[kind]->omitted[server];
+    const struct list_faults *faults =
+        mo_catalog_lists_faults(c->v[server].lists, kind);
     const char *what = mo_catalog_kinds[kind].what;
 
-    if (c->v[server].lists->unread[kind][0]) {
+    if (faults->unread[0]) {
         size_t at = strlen(out);
 
         snprintf(out + at, CAT_WHY_MAX - at, "%sits %s cannot be read: %s",
-                 at ? "; " : "", what, c->v[server].lists->unread[kind]);
+                 at ? "; " : "", what, faults->unread);
     }
-    append_left_out(&c->v[server].lists->notes[kind], what, out);
+    append_left_out(&faults->notes, what, out);
     if (l == NULL)
         return;
     append_reason(out, l->over_limit, what, "beyond the limit");

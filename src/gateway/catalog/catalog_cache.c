@@ -87,13 +87,20 @@ static void read_date(struct mo_json v, char out[MO_ISO8601_MAX])
 }
 
 /* Notes are one array for each kind: mended, left out, with their texts. */
-static void read_notes(struct mo_json v, struct server_lists *out)
+static int read_notes(struct mo_json v, struct server_lists *out)
 {
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         struct mo_json one = mo_json_get(v, mo_catalog_kinds[k].list);
-        struct mo_definition_notes *n = &out->notes[k];
+        struct list_faults *faults = NULL;
+        struct mo_definition_notes *n;
         uint64_t mended = 0, left_out = 0;
 
+        if (!one.p)
+            continue;
+        faults = mo_catalog_lists_own_faults(out, k);
+        if (!faults)
+            return MO_ENOMEM;
+        n = &faults->notes;
         (void)mo_json_u64(mo_json_at(one, 0), &mended);
         (void)mo_json_str_copy(mo_json_at(one, 1), n->mended,
                                sizeof(n->mended));
@@ -103,6 +110,7 @@ static void read_notes(struct mo_json v, struct server_lists *out)
         n->nmended = (size_t)mended;
         n->nleft_out = (size_t)left_out;
     }
+    return 0;
 }
 
 /* A value that is too long is ignored. */
@@ -132,10 +140,10 @@ int mo_catalog_cache_parse(struct mo_span text, const char *name,
             return MO_ENOMEM;
     }
     if (read_extra(v[F_CAPS], &out->caps) < 0 ||
-        read_extra(v[F_INFO], &out->info) < 0)
+        read_extra(v[F_INFO], &out->info) < 0 ||
+        read_notes(v[F_NOTES], out) < 0)
         return MO_ENOMEM;
     read_date(v[F_DATE], out->date);
-    read_notes(v[F_NOTES], out);
     out->known = true;
     out->dirty = false;
     return 0;
@@ -161,7 +169,8 @@ static void put_notes(struct mo_jw *w, const struct server_lists *s)
 {
     mo_jw_member_obj(w, "notes");
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        const struct mo_definition_notes *n = &s->notes[k];
+        const struct mo_definition_notes *n =
+            &mo_catalog_lists_faults(s, k)->notes;
 
         if (!n->nmended && !n->nleft_out)
             continue;

@@ -226,11 +226,29 @@ void mo_catalog_lists_free(struct server_lists *s)
 {
     if (s == NULL)
         return;
-    for (size_t k = 0; k < MO_CAT_KINDS; k++)
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         mo_catalog_list_free(s->list[k]);
+        mo_free(s->faults[k]);
+    }
     mo_buf_fini(&s->caps);
     mo_buf_fini(&s->info);
     mo_free(s);
+}
+
+const struct list_faults *mo_catalog_lists_faults(const struct server_lists *s,
+                                                  size_t kind)
+{
+    static const struct list_faults none;
+
+    return s->faults[kind] ? s->faults[kind] : &none;
+}
+
+struct list_faults *mo_catalog_lists_own_faults(struct server_lists *s,
+                                                size_t kind)
+{
+    if (!s->faults[kind])
+        s->faults[kind] = mo_new(struct list_faults);
+    return s->faults[kind];
 }
 
 struct cat_list *mo_catalog_lists_parse(const struct server_lists *s,

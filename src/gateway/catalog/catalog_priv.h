@@ -44,19 +44,29 @@ void mo_catalog_list_free(struct cat_list *l);
 
 /* --- server_lists -------------------------------------------------------- */
 
+struct list_faults {
+    struct mo_definition_notes notes;
+    char unread[200]; /* why the list cannot be read; or "" */
+};
+
 struct server_lists {
-    struct cat_list *list[MO_CAT_KINDS]; /* NULL: the server has none */
-    struct mo_definition_notes notes[MO_CAT_KINDS];
-    char unread[MO_CAT_KINDS][200]; /* why it cannot be read; or "" */
-    struct mo_buf caps, info;       /* empty: not known */
-    char date[MO_ISO8601_MAX];      /* time of writing; or "" */
-    bool known;                     /* all lists were read */
-    bool late;                      /* they were not, in time */
-    bool dirty;                     /* differs from the cache file */
+    struct cat_list *list[MO_CAT_KINDS];      /* NULL: the server has none */
+    struct list_faults *faults[MO_CAT_KINDS]; /* NULL: none, as most have */
+    struct mo_buf caps, info;                 /* empty: not known */
+    char date[MO_ISO8601_MAX];                /* time of writing; or "" */
+    bool known;                               /* all lists were read */
+    bool late;                                /* they were not, in time */
+    bool dirty;                               /* differs from the cache file */
 };
 
 struct server_lists *mo_catalog_lists_new(void);
 void mo_catalog_lists_free(struct server_lists *s);
+/* Never NULL. */
+const struct list_faults *mo_catalog_lists_faults(const struct server_lists *s,
+                                                  size_t kind);
+/* To be changed. NULL: out of memory. */
+struct list_faults *mo_catalog_lists_own_faults(struct server_lists *s,
+                                                size_t kind);
 /* Makes a list, within the limits that the other lists leave. NULL: out of
  * memory. */
 struct cat_list *mo_catalog_lists_parse(const struct server_lists *s,

@@ -42,8 +42,6 @@ static void on_queue_timeout(struct mo_timer *t)
 
 void mo_fair_queue_init(struct mo_upstream *u)
 {
-    u->hash_key0 = mo_random_u64();
-    u->hash_key1 = mo_random_u64();
     mo_map_init(&u->turns, QUEUE_CALLERS_MAX);
     mo_timer_init(&u->queue_timer, on_queue_timeout);
 }
@@ -54,9 +52,12 @@ void mo_fair_queue_fini(struct mo_upstream *u)
     mo_map_fini(&u->turns);
 }
 
-uint64_t mo_fair_queue_caller(const struct mo_upstream *u, struct mo_span who)
+uint64_t mo_fair_queue_caller(struct mo_upstream *u, struct mo_span who)
 {
-    return mo_siphash(u->hash_key0, u->hash_key1, who);
+    /* Drawn now, because many servers are never called. */
+    if (!u->hash_key[0])
+        mo_random(u->hash_key, sizeof(u->hash_key));
+    return mo_siphash(u->hash_key[0], u->hash_key[1], who);
 }
 
 static bool at_call_limit(const struct mo_upstream *u)

@@ -84,11 +84,11 @@ struct mo_upstream {
     uint64_t starts, fails;
     uint64_t heard_at, good_at; /* as in struct mo_upstream_status */
     unsigned row;
-    unsigned under_way;            /* counted calls, granted and not ended */
-    struct mo_map turns;           /* caller hash -> its last turn */
-    uint64_t turn;                 /* the current one */
-    uint64_t hash_key0, hash_key1; /* of the caller hash */
-    struct mo_timer queue_timer;   /* the oldest request has waited too long */
+    unsigned under_way;          /* counted calls, granted and not ended */
+    struct mo_map turns;         /* caller hash -> its last turn */
+    uint64_t turn;               /* the current one */
+    uint64_t hash_key[2];        /* of the caller hash; 0: not drawn yet */
+    struct mo_timer queue_timer; /* the oldest request has waited too long */
     struct mo_later later;
     bool freed_place; /* a child is gone: start a queued one */
     bool closing, gone_called;
@@ -120,7 +120,7 @@ void mo_upstream_child_released(struct mo_child *c);
 /* fair_queue.c */
 void mo_fair_queue_init(struct mo_upstream *u);
 void mo_fair_queue_fini(struct mo_upstream *u);
-uint64_t mo_fair_queue_caller(const struct mo_upstream *u, struct mo_span who);
+uint64_t mo_fair_queue_caller(struct mo_upstream *u, struct mo_span who);
 bool mo_fair_queue_full(const struct mo_upstream *u); /* the queue is full */
 /* Next request to grant; NULL: all must wait. */
 struct mo_child_request *mo_fair_queue_next(struct mo_upstream *u);

@@ -547,6 +547,8 @@ export const en = {
   'server.says': 'Server name',
   'server.protocol': 'Protocol',
   'server.requests': 'Requests',
+  'server.missing': 'Not available',
+  'server.mended': 'Corrected',
   'server.answered': 'Connected in {time}: {tools}.',
   'server.failed': 'Failed after {time}: {why}',
   'server.test': 'Test',
