@@ -303,19 +303,24 @@ static int read_key(struct mo_tls_authority *a, const char *path,
 {
     mo_autowipe struct mo_buf text = {.max = KEY_FILE_MAX};
     struct mo_file_stamp stamp;
+    struct mo_err why;
     int rc;
 
     if (!mo_buf_room(&text, KEY_FILE_MAX)) /* growing would leave copies */
         return mo_fail(e, MO_ENOMEM, "authority");
-    rc = mo_file_read(path, KEY_FILE_MAX, &text, &stamp, e);
+    rc = mo_file_read(path, KEY_FILE_MAX, &text, &stamp, &why);
     if (rc == MO_ENOTFOUND) {
-        rc = create_key(a, path, e);
+        rc = create_key(a, path, &why);
         if (rc == 0)
-            rc = mo_file_read(path, KEY_FILE_MAX, &text, &stamp, e);
+            rc = mo_file_read(path, KEY_FILE_MAX, &text, &stamp, &why);
     }
     if (rc == 0)
-        rc = mo_file_trust(path, &stamp, true, e);
-    return rc ? rc : parse_key(a, path, mo_buf_view(&text), e);
+        rc = mo_file_trust(path, &stamp, true, &why);
+    if (rc == 0)
+        return parse_key(a, path, mo_buf_view(&text), e);
+    if (e)
+        *e = why;
+    return rc;
 }
 
 int mo_tls_authority_open(const char *key_file, struct mo_tls_authority **out,

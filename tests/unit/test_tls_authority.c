@@ -49,6 +49,7 @@ static struct mo_tls_authority *open_it(const struct place *p)
 
     if (mo_tls_authority_open(p->key, &a, &e) < 0)
         fail_msg("%s", e.msg);
+    assert_int_equal(e.code, 0);
     return a;
 }
 
