@@ -5,9 +5,9 @@
  * request comes from a process that may be compromised, and nothing in it may
  * do more than that user can:
  *
- *  - paths of the request (dir, root) are resolved with the rights of the owner
- *    and without magic links of /proc, whose check asks for a capability that
- *    we keep;
+ *  - paths of the request (dir, root, ca) are resolved with the rights of the
+ *    owner and without magic links of /proc, whose check asks for a capability
+ *    that we keep;
  *  - views of the host are refused, the orchestrator asks for none; in mounts
  *    the box has the rights of the owner (mounts.h);
  *  - the socket belongs to the owner and only the owner and root may connect;

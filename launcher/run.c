@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "launcher/confine.h"
 #include "launcher/kernel.h"
+#include "launcher/view.h"
 
 #define NAMESPACES                                                             \
     (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
@@ -107,13 +108,56 @@ static void exec_path(char *const *argv, char *const *env)
     }
 }
 
+/* Variables by which programs find certificates; OpenSSL, Node, Python's
+ * requests and pip, curl, git. */
+static const char *const trusted[] = {
+    "SSL_CERT_FILE=" MO_VIEW_TRUSTED,
+    "NODE_EXTRA_CA_CERTS=" MO_VIEW_TRUSTED,
+    "REQUESTS_CA_BUNDLE=" MO_VIEW_TRUSTED,
+    "CURL_CA_BUNDLE=" MO_VIEW_TRUSTED,
+    "GIT_SSL_CAINFO=" MO_VIEW_TRUSTED,
+    "PIP_CERT=" MO_VIEW_TRUSTED,
+};
+
+static bool has_variable(char *const *env, const char *other)
+{
+    size_t n = strcspn(other, "=") + 1;
+
+    for (size_t i = 0; env[i]; i++)
+        if (strncmp(env[i], other, n) == 0)
+            return true;
+    return false;
+}
+
+/* The request's, and those above if the box has its own certificates. */
+static void fill_env(const struct birth *b, const char **out)
+{
+    size_t n = 0;
+
+    while (b->r->env[n]) {
+        out[n] = b->r->env[n];
+        n++;
+    }
+    out[n] = NULL;
+    if (access(MO_VIEW_TRUSTED, R_OK) < 0)
+        return;
+    for (size_t i = 0; i < MO_COUNT(trusted); i++) {
+        if (has_variable((char *const *)(uintptr_t)b->r->env, trusted[i]))
+            continue;
+        out[n++] = trusted[i];
+        out[n] = NULL;
+    }
+}
+
 /* Exec the program; does not return. */
 static void exec_program(const struct birth *b)
 {
+    const char *words[MO_BOXREQ_WORDS + MO_COUNT(trusted) + 1];
     char *const *argv = (char *const *)(uintptr_t)b->r->argv;
-    char *const *env = (char *const *)(uintptr_t)b->r->env;
+    char *const *env = (char *const *)(uintptr_t)words;
     struct mo_err e;
 
+    fill_env(b, words);
     setsid();
     if (b->program >= 0)
         syscall(SYS_execveat, FD_PROGRAM, "", argv, env, AT_EMPTY_PATH);

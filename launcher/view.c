@@ -132,12 +132,32 @@ static int put_link(struct view *v, int dir, const char *from, const char *name,
     return 0;
 }
 
+/* Put a tree over a file that the box has. */
+static int cover_file(struct view *v, int tree, const char *name,
+                      struct mo_err *e)
+{
+    mo_autofd int at = k_openat2(v->root, name, O_PATH, BENEATH);
+
+    if (at < 0 || syscall(SYS_move_mount, tree, "", at, "",
+                          MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))
+        return mo_fail_sys(e, "/%s", name);
+    return 0;
+}
+
+static bool has_file(const struct view *v, const char *name)
+{
+    mo_autofd int at = k_openat2(v->root, name, O_PATH, BENEATH);
+    struct stat st;
+
+    return at >= 0 && fstat(at, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* Show `from` below dir as `name`: a link stays a link, the rest is cloned
  * read-only. Names that the host does not have are skipped. */
 static int show_name(struct view *v, int dir, const char *from,
                      const char *name, struct mo_err *e)
 {
-    mo_autofd int tree = -1, at = -1;
+    mo_autofd int tree = -1;
     struct stat st;
     int rc;
 
@@ -158,11 +178,7 @@ static int show_name(struct view *v, int dir, const char *from,
     rc = S_ISDIR(st.st_mode) ? put_dir(v, name, e) : put_file(v, name, "", e);
     if (rc < 0)
         return rc;
-    at = k_openat2(v->root, name, O_PATH, BENEATH);
-    if (at < 0 || syscall(SYS_move_mount, tree, "", at, "",
-                          MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH))
-        return mo_fail_sys(e, "/%s", name);
-    return 0;
+    return cover_file(v, tree, name, e);
 }
 
 /* --- the parts of the root ----------------------------------------------- */
@@ -237,12 +253,10 @@ static int put_names(struct view *v, struct mo_err *e)
  * none, and a link leads nowhere in a box. */
 static int put_resolver(struct view *v, struct mo_err *e)
 {
-    mo_autofd int at = -1, tree = -1;
-    struct stat st;
+    mo_autofd int tree = -1;
     int rc;
 
-    if (fstatat(v->root, "etc/resolv.conf", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !S_ISREG(st.st_mode))
+    if (!has_file(v, "etc/resolv.conf"))
         return 0;
     rc = put_file(v, ".resolv.conf", RESOLVER, e);
     if (rc < 0)
@@ -250,13 +264,10 @@ static int put_resolver(struct view *v, struct mo_err *e)
     tree = mo_view_clone(v->root, ".resolv.conf", SAFE | MOUNT_ATTR_RDONLY, e);
     if (tree < 0)
         return tree;
-    at = k_openat2(v->root, "etc/resolv.conf", O_PATH, BENEATH);
-    if (at < 0 ||
-        syscall(SYS_move_mount, tree, "", at, "",
-                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) ||
-        unlinkat(v->root, ".resolv.conf", 0) < 0)
-        return mo_fail_sys(e, "/etc/resolv.conf");
-    return 0;
+    rc = cover_file(v, tree, "etc/resolv.conf", e);
+    if (rc == 0 && unlinkat(v->root, ".resolv.conf", 0) < 0)
+        rc = mo_fail_sys(e, "/etc/resolv.conf");
+    return rc;
 }
 
 static int show_host(struct view *v, struct mo_err *e)
@@ -310,6 +321,44 @@ static int show_image(struct view *v, struct mo_err *e)
     }
     closedir(d);
     return rc == 0 && *v->r->ports ? put_resolver(v, e) : rc;
+}
+
+/* Files of r->ca, over those in which programs look for certificates. The first
+ * one is where run.c says. */
+static int show_trusted(struct view *v, struct mo_err *e)
+{
+    static const struct option files[] = {
+        {"ca-certificates.crt", MO_VIEW_TRUSTED + 1},
+        {"ca-certificates.crt", "etc/ssl/certs/ca-certificates.crt"},
+        {"ca-certificates.crt", "etc/ssl/ca-bundle.pem"},
+        {"ca-certificates.crt", "etc/ssl/cert.pem"},
+        {"ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt"},
+        {"ca-certificates.crt",
+         "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"},
+        {"cacerts", "etc/ssl/certs/java/cacerts"},
+    };
+    mo_autofd int dir = mo_owner_open_dir(v->owner, v->r->ca);
+    int rc = dir < 0 ? mo_fail_sys(e, "certificates") : put_dir(v, "run", e);
+
+    if (rc == 0)
+        rc = put_file(v, files[0].value, "", e);
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(files); i++) {
+        mo_autofd int file = -1, tree = -1;
+
+        if (!has_file(v, files[i].value))
+            continue;
+        mo_owner_enter(v->owner);
+        file = k_openat2(dir, files[i].key, O_RDONLY, BENEATH);
+        mo_owner_leave(v->owner);
+        if (file < 0 && errno == ENOENT)
+            continue;
+        if (file < 0)
+            return mo_fail_sys(e, "certificates: %s", files[i].key);
+        tree = mo_view_clone(file, "",
+                             SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, e);
+        rc = tree < 0 ? tree : cover_file(v, tree, files[i].value, e);
+    }
+    return rc;
 }
 
 static int show_devices(struct view *v, struct mo_err *e)
@@ -494,6 +543,8 @@ int mo_view_enter(const struct mo_boxreq *r, uid_t uid,
         rc = new_root(&v, e);
     if (rc == 0)
         rc = *r->root ? show_image(&v, e) : show_host(&v, e);
+    if (rc == 0 && *r->ca)
+        rc = show_trusted(&v, e);
     if (rc == 0)
         rc = show_devices(&v, e);
     if (rc == 0)

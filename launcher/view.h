@@ -10,13 +10,16 @@
  *                names of an unpacked image but those below
  *   /etc         a few files of the host; passwd, group, hosts are written, and
  *                resolv.conf for a box with a network
+ *   /run         the certificates that programs trust, if the box has its own;
+ *                the files of the root that hold them show the same
  *   /dev         null zero full random urandom
  *   /proc        mounted by each box itself (confine.h): its own processes
  *   /tmp /workspace         tmpfs with a size and a number of inodes
  *   mounts       folders and files of the host (mounts.h), also at /workspace
  *
- * Nothing else of /home, /root, /var, /run or /sys exists. Names of an image
- * are opened without following links and with RESOLVE_BENEATH.
+ * Nothing else of /home, /root, /var or /sys exists, and no other file of /run.
+ * Names of an image are opened without following links and with
+ * RESOLVE_BENEATH.
  *
  * The workspace lives as long as the keeper, so a restarted box finds its
  * files.
@@ -31,8 +34,11 @@
 #include "codec/boxreq.h"
 #include "launcher/owner.h"
 
-/* Uses r->root, r->views, r->mounts and the sizes. uid: user and group of the
- * box. The directory r->root must be accessible to the owner. */
+#define MO_VIEW_TRUSTED "/run/ca-certificates.crt"
+
+/* Uses r->root, r->views, r->mounts, r->ca and the sizes. uid: user and group
+ * of the box. The directories r->root and r->ca must be accessible to the
+ * owner. */
 int mo_view_enter(const struct mo_boxreq *r, uid_t uid,
                   const struct mo_owner *owner, struct mo_err *e);
 

@@ -212,6 +212,12 @@ void mo_audit_row_connection(struct mo_buf *b, const char *server,
     mo_jw_member_u64(&w, "sent", r->sent);
     mo_jw_member_u64(&w, "received", r->received);
     mo_jw_member_u64(&w, "ms", r->ms);
+    if (r->injected) {
+        mo_jw_member_arr(&w, "injected");
+        for (size_t i = 0; i < r->injected->n; i++)
+            mo_jw_cstr(&w, r->injected->headers[i].name);
+        mo_jw_end(&w);
+    }
     if (r->uncounted)
         mo_jw_member_u64(&w, "more", r->uncounted);
     mo_jw_end(&w);

@@ -219,7 +219,9 @@ struct mo_boxes_opts {
     mo_box_connection_fn *on_connection; /* may be NULL */
     mo_box_mounts_fn *on_mounts;         /* may be NULL */
     const struct mo_box_asker *asker;    /* NULL: nobody is asked */
-    void *connection_ctx;                /* of both */
+    void *connection_ctx;                /* of all three */
+    mo_egress_secret_fn *secret; /* for `inject` of networks; may be NULL */
+    void *secret_ctx;
 };
 
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,

@@ -9,9 +9,16 @@ void mo_box_net_init(struct mo_box_net *x, struct mo_boxes *bs)
 
 int mo_box_net_want(struct mo_box_net *x, const char *network, struct mo_err *e)
 {
+    int rc;
+
     if (!network || !*network)
         return 0;
-    return mo_egress_policy_read(mo_span_cstr(network), &x->policy, e);
+    rc = mo_egress_policy_read(mo_span_cstr(network), &x->policy, e);
+    if (rc == 0 && x->policy->ninject && !x->bs->open_authority)
+        rc = mo_fail(e, MO_EINVAL,
+                     "network.inject: only for native boxes; set 'sandbox' or "
+                     "'sandbox.driver' to native");
+    return rc;
 }
 
 static void set_owner(struct mo_box_net *x, const char *owner)
@@ -30,11 +37,11 @@ static void on_row(void *ctx, const struct mo_egress_row *r)
     const struct mo_boxes *bs = x->bs;
 
     mo_log(mo_loop_log(bs->loop), MO_INFO, "egress",
-           "box %s: %s%s%s:%u %s%s%s: %s, %llu bytes sent, %llu received",
+           "box %s: %s%s%s:%u %s%s%s%s: %s, %llu bytes sent, %llu received",
            x->id, r->name, *r->name ? " at " : "", r->address, r->port,
            r->allowed ? "allowed" : "refused", *r->rule ? " by " : "", r->rule,
-           r->reason, (unsigned long long)r->sent,
-           (unsigned long long)r->received);
+           r->injected ? ", with a secret" : "", r->reason,
+           (unsigned long long)r->sent, (unsigned long long)r->received);
     if (bs->on_connection)
         bs->on_connection(bs->connection_ctx, x->owner, r);
 }
@@ -85,8 +92,15 @@ int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
         set_owner(x, session);
     if (!x->policy)
         rc = mo_box_net_want(x, "{}", e);
+    if (rc == 0 && x->bs->open_authority)
+        rc = x->bs->open_authority(x->bs, x->policy, e);
+    if (rc < 0)
+        return rc;
+    o.authority = x->bs->authority;
+    o.secret = x->bs->secret;
+    o.secret_ctx = x->bs->secret_ctx;
     o.policy = mo_take_ptr(&x->policy);
-    return rc ? rc : mo_egress_open(x->bs->loop, &o, &x->relay, e);
+    return mo_egress_open(x->bs->loop, &o, &x->relay, e);
 }
 
 bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx)

@@ -68,6 +68,13 @@ struct mo_boxes {
     mo_box_connection_fn *on_connection; /* as in the options */
     const struct mo_box_asker *asker;    /* likewise */
     void *connection_ctx;
+    mo_egress_secret_fn *secret; /* likewise */
+    void *secret_ctx;
+    struct mo_tls_authority
+        *authority; /* ends TLS of `inject`; NULL: not yet */
+    /* Opens it, if the policy needs it. NULL: this driver has none. */
+    int (*open_authority)(struct mo_boxes *bs, const struct mo_egress_policy *p,
+                          struct mo_err *e);
     bool closing;
     mo_box_mounts_fn *on_mounts; /* or NULL */
     void *mounts_ctx;

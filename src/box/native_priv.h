@@ -5,6 +5,7 @@
 #include "box/box_net.h"
 #include "box/driver.h"
 #include "box/keeper.h"
+#include "loop/tls_authority.h"
 #include "loop/work.h"
 
 #define MO_NATIVE_WORKERS    4
@@ -19,6 +20,7 @@ struct native {
                               toolbox: or -1 */
     char *dir, *store, *instance, *network;
     const struct mo_host_guard *guard; /* or NULL */
+    char *authority_dir;
 };
 
 static inline struct native *native_of(struct mo_boxes *bs)
@@ -36,6 +38,7 @@ struct mo_native_req {
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
     char ports[MO_BOX_PORTS_MAX];
+    char ca[MO_BOXREQ_PATH_MAX + 1];
     char installed[MO_BOX_INSTALLED_MAX][MO_MOUNT_TEXT_MAX + 48];
     char mounts[MO_MOUNTS_MAX][MO_MOUNT_TEXT_MAX + 2 * (MO_U64_DIGITS + 1)];
 };
@@ -45,6 +48,16 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
                       enum mo_boxmsg_type type, struct mo_native_req *out,
                       struct mo_err *e);
 uint64_t mo_native_linger(const struct mo_box_spec *spec);
+
+/* --- native_trust.c: the certificates of a box --------------------------- */
+
+/* Opens the authority, if the policy needs it. */
+int mo_native_authority(struct mo_boxes *bs, const struct mo_egress_policy *p,
+                        struct mo_err *e);
+/* Writes the directory with the certificates for a box of this policy; "": it
+ * needs none. */
+int mo_native_trust(struct native *d, const struct mo_egress_policy *p,
+                    char out[MO_BOXREQ_PATH_MAX + 1], struct mo_err *e);
 
 /* --- native_ask.c: as the calls of box.h --------------------------------- */
 

@@ -42,6 +42,23 @@ static int put_command(struct native *d, const struct mo_box_spec *spec,
     return 0;
 }
 
+/* The certificates that its programs trust. */
+static int put_trust(struct native *d, const struct mo_box_spec *spec,
+                     struct mo_native_req *out, struct mo_err *e)
+{
+    struct mo_egress_policy *p = NULL;
+    int rc;
+
+    out->ca[0] = '\0';
+    if (!spec->network || !*spec->network)
+        return 0;
+    rc = mo_egress_policy_read(mo_span_cstr(spec->network), &p, e);
+    if (rc == 0)
+        rc = mo_native_trust(d, p, out->ca, e);
+    mo_egress_policy_free(p);
+    return rc;
+}
+
 /* Read-only mounts after the others. The inode is that of now; mo-box opens it
  * with the rights of our user. */
 static int put_installed(const struct mo_box_spec *spec,
@@ -145,8 +162,11 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
         .open_files = l->open_files,
         .root = spec->image ? spec->image : "",
         .ports = out->ports,
+        .ca = out->ca,
     };
     rc = mo_box_net_ports(spec->network, out->ports, e);
+    if (rc == 0)
+        rc = put_trust(d, spec, out, e);
     if (rc == 0 && type == MO_BOXMSG_START)
         rc = put_mounts(d, spec, out, e);
     if (rc == 0 && type == MO_BOXMSG_START)

@@ -49,6 +49,7 @@ static const struct field req_fields[] = {
     /* last, because RESTART does not have them */
     FIELD(TEXT, mo_boxreq, ports, 0, MO_BOXREQ_PORTS * sizeof("65535")),
     FIELD(LIST, mo_boxreq, mounts, 0, MO_MOUNTS_MAX),
+    FIELD(TEXT, mo_boxreq, ca, 0, MO_BOXREQ_PATH_MAX),
 };
 
 static const struct field desc_fields[] = {

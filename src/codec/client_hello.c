@@ -8,6 +8,7 @@
 #define VERSION_RANDOM 34
 #define SERVER_NAME    0
 #define HOST_NAME      0
+#define ALPN           16
 
 static size_t number_at(const char *p, unsigned bytes)
 {
@@ -58,6 +59,20 @@ static bool read_server_name(struct mo_span in, struct mo_hello *out)
     return true;
 }
 
+static bool read_alpn(struct mo_span in, struct mo_hello *out)
+{
+    struct mo_span list, name;
+
+    if (!take_field(&in, 2, &list) || in.n)
+        return false;
+    while (list.n) {
+        if (!take_field(&list, 1, &name))
+            return false;
+        out->h2 |= mo_span_is(name, "h2");
+    }
+    return true;
+}
+
 static bool read_extensions(struct mo_span in, struct mo_hello *out)
 {
     while (in.n) {
@@ -71,6 +86,8 @@ static bool read_extensions(struct mo_span in, struct mo_hello *out)
         if (!take_field(&in, 2, &body))
             return false;
         if (type == SERVER_NAME && !read_server_name(body, out))
+            return false;
+        if (type == ALPN && !read_alpn(body, out))
             return false;
     }
     return true;
@@ -122,6 +139,7 @@ int mo_hello_read(struct mo_span in, struct mo_hello *out)
     int rc = 1;
 
     out->name_len = 0;
+    out->h2 = false;
     while (rc == 1 && message.len < want) {
         struct mo_span part;
 

@@ -1,7 +1,8 @@
 /* client_hello.h - the host name in the first message of a TLS client.
  *
- * Reads no more than the name: record layer, ClientHello, extension
- * server_name (RFC 6066). The message may be spread over several records.
+ * Reads no more than the name and whether HTTP/2 is offered: record layer,
+ * ClientHello, extensions server_name (RFC 6066) and ALPN (RFC 7301). The
+ * message may be spread over several records.
  *
  * Limit: MO_HELLO_MAX bytes; a longer message fails. A message that breaks the
  * format, names a host twice or is not a ClientHello fails, too. */
@@ -16,6 +17,7 @@
 struct mo_hello {
     size_t name_len;                  /* 0: it names no host */
     char name[MO_HELLO_NAME_MAX + 1]; /* as sent; no NUL inside */
+    bool h2;                          /* offers HTTP/2 */
 };
 
 /* Whether these first bytes of a stream can be the start of TLS. Without any

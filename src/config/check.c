@@ -65,6 +65,20 @@ static bool is_boxed(const struct mo_config_mcp *m)
 
 /* --- networks of boxes --------------------------------------------------- */
 
+static void put_inject(struct mo_jw *w, const struct mo_config_injects *all)
+{
+    mo_jw_member_obj(w, "inject");
+    for (size_t i = 0; i < all->n; i++) {
+        const struct mo_config_map *m = &all->v[i].headers;
+
+        mo_jw_member_obj(w, all->v[i].name);
+        for (size_t k = 0; k < m->n; k++)
+            mo_jw_member_cstr(w, m->v[k].name, m->v[k].value);
+        mo_jw_end(w);
+    }
+    mo_jw_end(w);
+}
+
 static void put_network(struct mo_buf *b, const struct mo_config_network *n)
 {
     struct mo_jw w = mo_jw_object(b);
@@ -79,6 +93,8 @@ static void put_network(struct mo_buf *b, const struct mo_config_network *n)
     mo_jw_member_i64(&w, "maxMegabytes", n->max_megabytes);
     mo_jw_member_i64(&w, "idleSeconds", n->idle_seconds);
     mo_jw_member_i64(&w, "maxSeconds", n->max_seconds);
+    if (n->inject.n)
+        put_inject(&w, &n->inject);
     mo_jw_end(&w);
 }
 
@@ -96,6 +112,9 @@ static void check_network(struct mo_config_load *l, struct mo_config_network *n,
     struct mo_err e;
     int rc;
 
+    if (n->allow.n == 0 && n->inject.n)
+        mo_config_error_of(l, &n->inject,
+                           "'%s.inject': its hosts must be in 'allow'", path);
     if (!has_network(n))
         return;
     put_network(&text, n);
@@ -110,7 +129,12 @@ static void check_network(struct mo_config_load *l, struct mo_config_network *n,
     if (rc == MO_ENOMEM || (rc == 0 && !n->json))
         l->no_memory = true;
     else if (rc < 0)
-        mo_config_error_of(l, &n->allow, "'%s': %s", path, e.msg);
+        mo_config_error_of(
+            l,
+            mo_span_starts(mo_span_cstr(e.msg), MO_SPAN("inject"))
+                ? (const void *)&n->inject
+                : &n->allow,
+            "'%s': %s", path, e.msg);
 }
 
 static void check_mcp_network(struct mo_config_load *l, struct mo_config_mcp *m)

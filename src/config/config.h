@@ -89,9 +89,20 @@ struct mo_config_tools {
     size_t n;
 };
 
+struct mo_config_inject { /* headers for one host */
+    const char *name;     /* HOST or HOST:PORT */
+    struct mo_config_map headers;
+};
+
+struct mo_config_injects {
+    struct mo_config_inject *v;
+    size_t n;
+};
+
 struct mo_config_network { /* of a box */
     struct mo_config_list allow;
     bool ask;
+    struct mo_config_injects inject;
     int64_t max_connections, max_megabytes, idle_seconds, max_seconds;
     const char *json; /* the same for egress/policy.h; NULL: no network */
 };

@@ -264,11 +264,21 @@ static const struct mo_key tools_rows[] = {
 static const struct mo_keys tools_keys = KEYS(tools_rows);
 #undef T
 
+#define T mo_config_inject
+static const struct mo_key inject_rows[] = {
+    {.name = "", MAP(headers), .flags = MO_KEY_REF | MO_KEY_SECRET},
+};
+static const struct mo_keys inject_keys = KEYS(inject_rows);
+#undef T
+
 #define T mo_config_network
 #define NETWORK(var, more)                                                     \
     static const struct mo_key var##_rows[] = {                                \
         {.name = "allow", LIST(allow), .flags = (more)},                       \
         {.name = "ask", BOOL(ask), .flags = (more), .def = "false"},           \
+        {.name = "inject",                                                     \
+         DICT(inject, mo_config_injects, inject_keys, MO_EGRESS_INJECT_MAX),   \
+         .flags = (more) | MO_KEY_HOST},                                       \
         {.name = "maxConnections",                                             \
          INT(max_connections, 1, MO_EGRESS_CONNECTIONS_MAX),                   \
          .flags = (more),                                                      \

@@ -8,7 +8,9 @@
  *
  * Sections nest as in the file. A dictionary (mcpServers) has named elements,
  * an array (approvals.rules) unnamed ones. Both are a pointer and a count in
- * the parent struct; their elements have a table of their own. */
+ * the parent struct; their elements have a table of their own. If this table is
+ * one row without a name, an element is the value of this row (network.inject).
+ */
 #ifndef MO_CONFIG_KEYS_H
 #define MO_CONFIG_KEYS_H
 
@@ -34,6 +36,7 @@ enum mo_key_type {
 #define MO_KEY_URL     16u /* a password in it is masked when shown */
 #define MO_KEY_TOOL    32u /* its elements have names of tools */
 #define MO_KEY_NONE    64u /* SECTION: "none" stands for an empty one */
+#define MO_KEY_HOST    128u /* its elements have names of hosts */
 
 #define MO_KEY_TEXT_MAX    ((size_t)32 * 1024) /* bytes of one text */
 #define MO_KEY_ITEMS_MAX   ((size_t)256)       /* of one list or map */
@@ -88,6 +91,8 @@ struct mo_key_items {
     char *v;
     size_t n;
 };
+/* The row whose value an element of k is, or NULL. */
+const struct mo_key *mo_key_only(const struct mo_key *k);
 struct mo_key_items mo_key_items(const void *field);
 void mo_key_set_items(void *field, void *v, size_t n);
 

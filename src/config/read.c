@@ -169,9 +169,18 @@ static bool is_name_taken(const struct mo_key *k, const char *items, size_t n,
 static void read_item(struct reader *r, const struct mo_key *k, char *item,
                       const char *at, struct mo_json val)
 {
+    const struct mo_key *only = mo_key_only(k);
+    struct mo_err e = {0};
+
     record_origin(r, item, at);
     mo_config_defaults(r->l, k->sub, item);
-    read_section(r, k->sub, item, val);
+    if (!only) {
+        read_section(r, k->sub, item, val);
+        return;
+    }
+    record_origin(r, item + only->off, at);
+    if (mo_config_set_json(r->l, only, item + only->off, val, &e) < 0)
+        mo_config_error_at(r->l, r->l->at, "'%s' %s", r->path, e.msg);
 }
 
 /* Names are used in tool names, URLs and logs. The name is the first member of
@@ -193,7 +202,7 @@ static void read_named(struct reader *r, const struct mo_key *k, char *items,
         mo_config_error_at(r->l, key.p,
                            "'%s': a tool's name has 1 to %zu bytes", r->path,
                            MO_KEY_TOOL_MAX);
-    else if (!(k->flags & MO_KEY_TOOL) &&
+    else if (!(k->flags & (MO_KEY_TOOL | MO_KEY_HOST)) &&
              !mo_reference_is_name(name, MO_KEY_NAME_MAX))
         mo_config_error_at(r->l, key.p,
                            "'%s': a name has 1 to %zu letters, digits, '-', "

@@ -88,7 +88,10 @@ static void schema_type(struct schema *s, const struct mo_key *k,
         schema_texts(w, rows[k->type].sub);
     if (k->sub) {
         mo_jw_member_obj(w, rows[k->type].sub);
-        schema_object(s, k->sub, prefix);
+        if (mo_key_only(k))
+            schema_type(s, mo_key_only(k), prefix);
+        else
+            schema_object(s, k->sub, prefix);
         mo_jw_end(w);
     }
     if (k->max_items) {
@@ -232,7 +235,7 @@ static void docs_rows(struct mo_buf *b, const char *prefix,
         prefix_below(below, path, k);
         if (k->type != MO_KEY_SECTION)
             docs_row(b, path, k, mo_json_get(texts, path));
-        if (k->sub)
+        if (k->sub && !mo_key_only(k))
             docs_rows(b, below, k->sub, texts);
     }
 }

@@ -21,6 +21,11 @@ const char *mo_key_word(const struct mo_key *k, int value)
     return "?";
 }
 
+const struct mo_key *mo_key_only(const struct mo_key *k)
+{
+    return k->sub && !*k->sub->v[0].name ? &k->sub->v[0] : NULL;
+}
+
 /* The type of the element pointer differs between rows, its representation
  * does not; memcpy respects the aliasing rules of C. */
 struct mo_key_items mo_key_items(const void *field)
@@ -38,6 +43,7 @@ void mo_key_set_items(void *field, void *v, size_t n)
     _Static_assert(
         sizeof(struct mo_key_items) == sizeof(struct mo_config_mcps) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_tools) &&
+            sizeof(struct mo_key_items) == sizeof(struct mo_config_injects) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_rules),
         "pointer and count");
     memcpy(field, &items, sizeof(items));
@@ -50,7 +56,7 @@ static size_t append_name(char path[MO_KEY_PATH_MAX], size_t len,
 {
     size_t n = strlen(name);
 
-    if (len > 0 && len < MO_KEY_PATH_MAX - 1)
+    if (n > 0 && len > 0 && len < MO_KEY_PATH_MAX - 1)
         path[len++] = '.';
     if (n > MO_KEY_PATH_MAX - 1 - len)
         n = MO_KEY_PATH_MAX - 1 - len;

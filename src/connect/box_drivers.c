@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "codec/sha256.h"
 #include "connect/box_mounts.h"
+#include "secrets/resolve.h"
 
 #define SECOND_MS 3000 /* wait for a driver that is only swept */
 #define MIB       ((uint64_t)1024 * 1024)
@@ -176,6 +177,27 @@ static void on_late(struct mo_timer *t)
     settle_one(sb);
 }
 
+/* --- secrets of networks -------------------------------------------------- */
+
+static void hide_value(void *ctx, struct mo_span value)
+{
+    const struct mo_box_drivers *sb = ctx;
+
+    if (mo_loop_secret(sb->loop, value) < 0)
+        mo_log(mo_loop_log(sb->loop), MO_WARN, "egress",
+               "not every secret can be kept out of the log by its value");
+}
+
+static int resolve_secret(void *ctx, const char *text, struct mo_buf *out,
+                          struct mo_err *e)
+{
+    struct mo_box_drivers *sb = ctx;
+
+    return mo_reference_resolve_told(sb->cfg, text, out, hide_value, sb, e);
+}
+
+/* --- open ----------------------------------------------------------------- */
+
 static void check_driver(struct mo_box_drivers *sb, size_t i)
 {
     struct mo_boxes_opts o = {
@@ -194,6 +216,8 @@ static void check_driver(struct mo_box_drivers *sb, size_t i)
         .on_mounts = sb->o.on_mounts,
         .asker = sb->o.asker,
         .connection_ctx = sb->o.connection_ctx,
+        .secret = resolve_secret,
+        .secret_ctx = sb,
     };
     struct driver *d = &sb->v[i];
     struct mo_err e;

@@ -3,6 +3,7 @@
  * Resolve, connect to an address that the rule permits, compare the host of a
  * ClientHello, copy. `in` is the program's side, `out` the host's; `in` is not
  * read before `out` is connected, so the kernel holds what the program sends.
+ * For a host with `inject` both become TLS streams then (edge.h).
  *
  * A connection without a rule waits for the asker's decision first. Its first
  * bytes are read for the question, and kept. If the program ends its output
@@ -43,6 +44,9 @@ struct conn {
     bool undecided; /* the asker has not decided */
     bool checked;   /* what it begins with */
     struct mo_buf hello;
+    const struct mo_egress_inject *inject; /* NULL: bytes are only copied */
+    struct mo_edge *edge;
+    bool cut; /* the host has closed without an end of TLS */
     uint64_t sent, received, began_ns, last_ns;
     struct mo_timer timer;
     struct mo_timer look; /* for the first bytes */
@@ -66,6 +70,7 @@ static void conn_maybe_free(struct conn *c)
         .sent = c->sent,
         .received = c->received,
         .ms = (mo_loop_now(x->loop) - c->began_ns) / MO_MS,
+        .injected = mo_edge_injected(c->edge),
     };
 
     if (!c->ended || c->in || c->out || c->dial)
@@ -76,6 +81,7 @@ static void conn_maybe_free(struct conn *c)
     mo_egress_report(x, &row);
     mo_buf_fini(&c->hello);
     mo_free(c->own);
+    mo_edge_free(c->edge);
     mo_free(c);
     mo_egress_maybe_free(x);
 }
@@ -96,6 +102,8 @@ static void begin_end(struct conn *c, const char *reason)
 /* Resets the program's side. The caller does not touch c any more. */
 static void end_conn(struct conn *c, const char *reason)
 {
+    struct mo_err why = {.code = MO_ECLOSED}; /* no good end of TLS, either */
+
     if (c->ended)
         return;
     begin_end(c, reason);
@@ -103,10 +111,10 @@ static void end_conn(struct conn *c, const char *reason)
         mo_dial_cancel(c->dial);
     if (c->in) {
         mo_egress_set_reset(c->in_fd);
-        mo_stream_close(c->in, NULL);
+        mo_stream_close(c->in, &why);
     }
     if (c->out)
-        mo_stream_close(c->out, NULL);
+        mo_stream_close(c->out, &why);
     conn_maybe_free(c);
 }
 
@@ -125,6 +133,18 @@ static void finish_conn(struct conn *c)
     begin_end(c, "closed");
     mo_stream_finish(c->in, FINISH_MS);
     mo_stream_finish(c->out, FINISH_MS);
+}
+
+/* The program gets the rest of the answer, and then an end that it can tell
+ * from a good one, too. */
+static void finish_cut(struct conn *c)
+{
+    struct mo_err why = {.code = MO_ETLS};
+
+    if (mo_stream_queued(c->in))
+        return; /* on_in_drain */
+    begin_end(c, "closed by the host");
+    mo_stream_close(c->in, &why);
 }
 
 static void on_timer(struct mo_timer *t)
@@ -185,25 +205,72 @@ static bool names_host(const struct conn *c, const struct mo_hello *h)
            strcmp(host, c->name->text) == 0;
 }
 
-/* TLS to a name must be for this name. False: it was refused, or more bytes
- * must come. */
-static bool check_hello(struct conn *c)
+/* --- hosts with secrets -------------------------------------------------- */
+
+static const struct mo_stream_cb in_cb, out_cb;
+
+static void on_edge_failed(void *ctx, const struct mo_err *why)
 {
-    struct mo_hello h;
+    end_conn(ctx, why->msg);
+}
+
+static void start_edge(struct conn *c, const struct mo_hello *h)
+{
+    struct mo_edge_start s = {.inject = c->inject,
+                              .hello = h,
+                              .first = mo_buf_view(&c->hello),
+                              .port = c->port,
+                              .in = &c->in,
+                              .out = &c->out,
+                              .in_cb = &in_cb,
+                              .out_cb = &out_cb,
+                              .ctx = c,
+                              .failed = on_edge_failed};
+    struct mo_err e = {0};
+
+    mo_stream_pause(c->in);
+    if (mo_edge_start(&c->x->edges, &s, &c->edge, &e) < 0)
+        refuse_conn(c, e.msg);
+}
+
+static void send_request(struct conn *c, struct mo_span data)
+{
+    struct mo_span out;
+    struct mo_err e = {0};
+
+    if (mo_edge_request(c->edge, data, &out, &e) < 0) {
+        refuse_conn(c, e.msg);
+        return;
+    }
+    if (out.n)
+        copy(c, c->in, c->out, out);
+    if (!c->ended)
+        mo_edge_sent(c->edge);
+}
+
+/* --- the first bytes ----------------------------------------------------- */
+
+/* TLS to a name must be for this name. False: it was refused, or more bytes
+ * must come. h is set if it is TLS. */
+static bool check_hello(struct conn *c, struct mo_hello *h)
+{
     int rc = mo_buf_err(&c->hello);
 
     if (rc == 0 && mo_hello_starts(mo_buf_view(&c->hello))) {
-        rc = mo_hello_read(mo_buf_view(&c->hello), &h);
+        rc = mo_hello_read(mo_buf_view(&c->hello), h);
         if (rc == 0)
             return false;
-        if (rc == 1 && h.name_len == 0) {
+        if (rc == 1 && h->name_len == 0) {
             refuse_conn(c, "TLS that names no host");
             return false;
         }
-        if (rc == 1 && !names_host(c, &h)) {
+        if (rc == 1 && !names_host(c, h)) {
             refuse_conn(c, "TLS that names another host");
             return false;
         }
+    } else if (rc == 0 && c->inject) {
+        refuse_conn(c, "not TLS, and a secret goes over TLS only");
+        return false;
     }
     if (rc < 0)
         refuse_conn(c, "TLS that cannot be read");
@@ -213,10 +280,15 @@ static bool check_hello(struct conn *c)
 /* Sends what the program began with, as soon as it may be sent. */
 static void send_first_bytes(struct conn *c)
 {
-    if (!c->checked && !check_hello(c))
+    struct mo_hello h = {0};
+
+    if (!c->checked && !check_hello(c, &h))
         return;
     c->checked = true;
-    copy(c, c->in, c->out, mo_buf_view(&c->hello));
+    if (c->inject)
+        start_edge(c, &h);
+    else
+        copy(c, c->in, c->out, mo_buf_view(&c->hello));
     if (!c->ended)
         mo_buf_fini(&c->hello);
 }
@@ -224,7 +296,7 @@ static void send_first_bytes(struct conn *c)
 /* A long transfer: from now on on_ready is called in place of on_read. */
 static void maybe_move(struct conn *c, struct mo_stream *from, uint64_t bytes)
 {
-    if (!c->ended && c->checked && bytes > MOVE_AFTER)
+    if (!c->ended && c->checked && !c->inject && bytes > MOVE_AFTER)
         (void)mo_stream_raw(from);
 }
 
@@ -277,6 +349,7 @@ static void ask_person(struct conn *c, const char *request, bool tls)
 static void read_undecided(struct conn *c, struct mo_span data)
 {
     char request[MO_EGRESS_REQUEST_MAX];
+    struct mo_hello h;
     bool tls;
 
     (void)mo_buf_span(&c->hello, data);
@@ -285,7 +358,7 @@ static void read_undecided(struct conn *c, struct mo_span data)
     if (!mo_list_empty(&c->asking))
         return;
     tls = mo_hello_starts(mo_buf_view(&c->hello));
-    if (tls && c->name && !check_hello(c))
+    if (tls && c->name && !check_hello(c, &h))
         return;
     if (tls || mo_egress_read_request(mo_buf_view(&c->hello), request))
         ask_person(c, tls ? "" : request, tls);
@@ -304,6 +377,8 @@ static void on_in_read(void *ctx, char *p, size_t n)
         return;
     if (c->undecided) {
         read_undecided(c, mo_span(p, n));
+    } else if (c->edge) {
+        send_request(c, mo_span(p, n));
     } else if (c->checked) {
         copy(c, c->in, c->out, mo_span(p, n));
     } else {
@@ -336,7 +411,8 @@ static void on_in_eof(void *ctx)
         refuse_conn(c, "TLS that cannot be read");
         return;
     }
-    mo_stream_shutdown(c->out);
+    if (!c->cut)
+        mo_stream_shutdown(c->out);
     finish_conn(c);
 }
 
@@ -353,7 +429,9 @@ static void on_in_drain(void *ctx)
 {
     struct conn *c = ctx;
 
-    if (c->out && !c->out_eof)
+    if (c->cut)
+        finish_cut(c);
+    else if (c->out && !c->out_eof)
         mo_stream_resume(c->out);
 }
 
@@ -372,8 +450,10 @@ static void on_in_close(void *ctx, const struct mo_err *why)
     c->in = NULL;
     if (c->ended)
         conn_maybe_free(c);
+    else if (why && c->edge && !mo_edge_injected(c->edge))
+        end_conn(c, why->msg); /* it may not trust us */
     else
-        end_conn(c, why ? "reset by the program" : "closed");
+        end_conn(c, why && !c->edge ? "reset by the program" : "closed");
 }
 
 static void on_out_close(void *ctx, const struct mo_err *why)
@@ -381,10 +461,17 @@ static void on_out_close(void *ctx, const struct mo_err *why)
     struct conn *c = ctx;
 
     c->out = NULL;
-    if (c->ended)
+    if (c->ended) {
         conn_maybe_free(c);
-    else
+    } else if (why && c->edge && !mo_edge_is_open(c->edge)) {
+        refuse_conn(c, why->msg);
+    } else if (why && c->edge && c->in) {
+        c->cut = true;
+        mo_stream_pause(c->in);
+        finish_cut(c);
+    } else {
         end_conn(c, why ? "reset by the host" : "closed");
+    }
 }
 
 static const struct mo_stream_cb in_cb = {.on_read = on_in_read,
@@ -420,6 +507,8 @@ static void on_dialed(void *ctx, struct mo_stream *s, const struct mo_err *why)
     c->out = s;
     c->last_ns = mo_loop_now(c->x->loop);
     mo_stream_attach(s, &out_cb, c);
+    if (c->inject)
+        mo_stream_pause(s); /* until it speaks TLS */
     mo_stream_resume(c->in);
     if (c->hello.len)
         send_first_bytes(c);
@@ -581,6 +670,9 @@ void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
     c->ip = w->ip;
     c->port = w->port;
     c->checked = w->name == NULL;
+    c->inject = w->name ? mo_egress_find_inject(x->policy, w->name->text,
+                                                (uint16_t)w->port)
+                        : NULL;
     c->began_ns = c->last_ns = mo_loop_now(x->loop);
     mo_buf_init(&c->hello, MO_HELLO_MAX + QUEUE_HIGH);
     mo_timer_init(&c->timer, on_timer);

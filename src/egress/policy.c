@@ -19,6 +19,7 @@ void mo_egress_policy_free(struct mo_egress_policy *p)
 {
     if (!p)
         return;
+    mo_egress_inject_free(p);
     mo_free(p->rules);
     mo_free(p);
 }
@@ -116,6 +117,8 @@ static int read_member(struct mo_egress_policy *p, struct mo_json key,
         return read_allow(p, v, e);
     if (mo_json_str_eq(key, MO_SPAN("ask")))
         return read_ask(p, v, e);
+    if (mo_json_str_eq(key, MO_SPAN("inject")))
+        return mo_egress_inject_read(p, v, e);
     if (mo_json_str_eq(key, MO_SPAN("maxConnections"))) {
         rc = read_number(v, "maxConnections", MO_EGRESS_CONNECTIONS_MAX, &n, e);
         l->connections = (unsigned)n;
@@ -135,6 +138,20 @@ static int read_member(struct mo_egress_policy *p, struct mo_json key,
     return rc;
 }
 
+/* A secret is for a host that somebody has named. */
+static int check_inject(const struct mo_egress_policy *p, struct mo_err *e)
+{
+    for (size_t i = 0; i < p->ninject; i++) {
+        const struct mo_egress_inject *j = &p->inject[i];
+
+        if (!mo_egress_find_name(p, j->host, j->port))
+            return mo_fail(e, MO_EINVAL,
+                           "inject: '%s' is not allowed by an entry of allow",
+                           j->host);
+    }
+    return 0;
+}
+
 static int read_policy(struct mo_egress_policy *p, struct mo_json v,
                        struct mo_err *e)
 {
@@ -148,7 +165,7 @@ static int read_policy(struct mo_egress_policy *p, struct mo_json v,
                        "must be \"none\" or an object: { \"allow\": [ ... ] }");
     mo_json_each_while (it, v, rc == 0)
         rc = read_member(p, it.key, it.val, e);
-    return rc;
+    return rc ? rc : check_inject(p, e);
 }
 
 int mo_egress_policy_read(struct mo_span json, struct mo_egress_policy **out,

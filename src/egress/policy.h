@@ -3,7 +3,8 @@
  * A policy is JSON: "none", or an object
  *
  *   {"allow": [...], "ask": false, "maxConnections": 128,
- *    "maxMegabytes": 10240, "idleSeconds": 900, "maxSeconds": 86400}
+ *    "maxMegabytes": 10240, "idleSeconds": 900, "maxSeconds": 86400,
+ *    "inject": {"api.github.com": {"Authorization": "Bearer ${secret:x}"}}}
  *
  * An entry of `allow` is a host, with or without a port:
  *
@@ -26,8 +27,14 @@
  * `ask`: a person decides about public hosts that no entry allows, at the ports
  * 80, 443 and those of the entries.
  *
+ * A key of `inject` is a host that an entry allows, HOST or HOST:PORT; HOST
+ * stands for each of its ports. The relay sets these headers in every request
+ * (edge.h). References in their values stay as they are in a policy.
+ *
  * Limits: MO_EGRESS_RULES_MAX entries, MO_EGRESS_PORTS_MAX different ports;
- * more fail. Port 53 is that of the box's name server and cannot be allowed. */
+ * more fail; likewise MO_EGRESS_INJECT_MAX hosts with
+ * MO_EGRESS_HEADERS_MAX headers each. Port 53 is that of the box's name server
+ * and cannot be allowed. */
 #ifndef MO_EGRESS_POLICY_H
 #define MO_EGRESS_POLICY_H
 
@@ -40,6 +47,8 @@
 #define MO_EGRESS_JSON_MAX        ((size_t)256 * 1024)
 #define MO_EGRESS_DNS_PORT        53
 #define MO_EGRESS_CONNECTIONS_MAX 4096
+#define MO_EGRESS_INJECT_MAX      32
+#define MO_EGRESS_HEADERS_MAX     8
 
 enum mo_egress_kind {
     MO_EGRESS_HOST,
@@ -59,6 +68,15 @@ struct mo_egress_rule {
     unsigned nports;
 };
 
+struct mo_egress_inject {
+    char host[MO_EGRESS_HOST_MAX + 1];
+    uint16_t port; /* 0: each that is allowed */
+    struct {
+        char *name, *value;
+    } headers[MO_EGRESS_HEADERS_MAX];
+    size_t n;
+};
+
 struct mo_egress_limits {
     unsigned connections; /* at a time */
     uint64_t bytes;       /* of the box, both directions together */
@@ -74,6 +92,8 @@ struct mo_egress_policy {
     size_t nports;                       /* 0: no network */
     bool ask;                            /* about hosts that no rule allows */
     struct mo_egress_limits limits;
+    struct mo_egress_inject *inject;
+    size_t ninject;
 };
 
 /* A host name in the form that rules have. False: it is none. */
@@ -82,6 +102,16 @@ bool mo_egress_host(struct mo_span name, char out[MO_EGRESS_HOST_MAX + 1]);
 /* One entry of `allow`. MO_EINVAL says what is wrong with it. */
 int mo_egress_rule_read(struct mo_span text, struct mo_egress_rule *out,
                         struct mo_err *e);
+
+struct mo_json;
+/* Of a policy whose rules are not read yet (inject.c). */
+int mo_egress_inject_read(struct mo_egress_policy *p, struct mo_json v,
+                          struct mo_err *e);
+void mo_egress_inject_free(struct mo_egress_policy *p);
+/* What is set in requests to this host, or NULL. */
+const struct mo_egress_inject *
+mo_egress_find_inject(const struct mo_egress_policy *p, const char *name,
+                      uint16_t port);
 
 int mo_egress_policy_read(struct mo_span json, struct mo_egress_policy **out,
                           struct mo_err *e);

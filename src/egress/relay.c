@@ -172,6 +172,7 @@ static void on_connection(void *ctx, int listener)
 static void relay_free(struct mo_egress *x)
 {
     mo_timer_stop(x->loop, &x->retry);
+    mo_edges_fini(&x->edges);
     mo_egress_names_fini(&x->names);
     mo_egress_policy_free(x->policy);
     mo_free(x);
@@ -299,6 +300,7 @@ static struct mo_egress *relay_new(struct mo_loop *l,
     x->on_row = o->on_row;
     x->ctx = o->ctx;
     x->fd_max = highest_fd();
+    mo_edges_init(&x->edges, l, o);
     x->reports = REPORTS_AT_ONCE;
     x->reports_ns = mo_loop_now(l);
     mo_egress_names_init(&x->names);

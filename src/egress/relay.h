@@ -13,7 +13,8 @@
  *  3. If the program speaks TLS, the host in its ClientHello must be the name.
  *     Nothing is sent before that. For an allowed address there is no name to
  *     compare.
- *  4. Bytes are copied both ways. The end of input is passed on, too.
+ *  4. Bytes are copied both ways. The end of input is passed on, too. For a
+ *     host with `inject` TLS ends here, and headers are set (edge.h).
  *
  * A refused connection is reset. UDP exists only for DNS (name_server.h).
  *
@@ -47,6 +48,7 @@ struct mo_egress_row {
     const char *reason;      /* why it was refused or ended */
     uint64_t sent, received; /* bytes, seen from the box */
     uint64_t ms;
+    const struct mo_egress_inject *injected; /* its headers were set, or NULL */
     unsigned uncounted; /* refusals before this one that were not reported */
 };
 
@@ -86,6 +88,13 @@ void mo_egress_answer_ask(struct mo_egress_ask *a, bool allowed,
 void mo_egress_ask_set(struct mo_egress_ask *a, void *data);
 void *mo_egress_ask_data(const struct mo_egress_ask *a);
 
+/* Appends the value of a text of `inject`, its references resolved. The caller
+ * wipes out. */
+typedef int mo_egress_secret_fn(void *ctx, const char *text, struct mo_buf *out,
+                                struct mo_err *e);
+
+struct mo_tls_authority;
+
 struct mo_egress_opts {
     struct mo_egress_policy *policy; /* owned from then on, also on failure */
     int *fds; /* likewise; UDP 53, TCP 53, then the ports. Set to -1. */
@@ -93,6 +102,10 @@ struct mo_egress_opts {
     mo_egress_row_fn *on_row;            /* may be NULL */
     const struct mo_egress_asker *asker; /* NULL: `ask` has no effect */
     void *ctx;
+    /* For `inject`; borrowed. NULL: such hosts are refused. */
+    const struct mo_tls_authority *authority;
+    mo_egress_secret_fn *secret;
+    void *secret_ctx;
 };
 
 int mo_egress_open(struct mo_loop *l, const struct mo_egress_opts *o,

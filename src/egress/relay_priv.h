@@ -3,11 +3,13 @@
  *   relay.c   the sockets, the decision, the reports
  *   conn.c    one connection, from the decision to its end
  *   ask.c     hosts that a person decides about
+ *   edge.c    ... whose TLS ends here
  *   lookup.c  names resolved outside
  *   dnsd.c    DNS over UDP and TCP */
 #ifndef MO_EGRESS_RELAY_PRIV_H
 #define MO_EGRESS_RELAY_PRIV_H
 
+#include "egress/edge.h"
 #include "egress/name_server.h"
 #include "egress/relay.h"
 #include "loop/net.h"
@@ -40,6 +42,7 @@ struct mo_egress {
     mo_egress_row_fn *on_row;
     const struct mo_egress_asker *asker; /* NULL: nobody is asked */
     void *ctx;
+    struct mo_edges edges;
     bool closing;
     struct mo_later later;
     struct mo_gone gone;

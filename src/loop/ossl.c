@@ -13,9 +13,13 @@
  * nothing else. */
 #define CIPHERS_12 "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-static const unsigned char alpn_http11[] = "\x08http/1.1";
+/* Protocols of ALPN, each with its length in front of it. */
+static const unsigned char both[] = "\x02h2\x08http/1.1";
 
-#define ALPN_LEN ((unsigned)sizeof(alpn_http11) - 1)
+#define H2_LEN     3u
+#define BOTH_LEN   ((unsigned)sizeof(both) - 1)
+#define HTTP11     (both + H2_LEN)
+#define HTTP11_LEN (BOTH_LEN - H2_LEN)
 
 static int load_openssl(struct mo_ossl *f, struct mo_err *e)
 {
@@ -88,6 +92,42 @@ static int use_key(struct mo_tls_ctx *c, const char *cert, const char *key,
     return mo_ossl_fail(f, e, "TLS key %s is not a PEM private key", key);
 }
 
+/* Select the protocol; send the alert to a client that offers only others. */
+static int pick_alpn(SSL *ssl, const unsigned char **out, unsigned char *n,
+                     const unsigned char *in, unsigned in_n, void *ctx)
+{
+    const struct mo_tls_ctx *c = ctx;
+    unsigned char *got;
+    int rc = c->f.SSL_select_next_proto(&got, n, c->h2 ? both : HTTP11,
+                                        c->h2 ? H2_LEN : HTTP11_LEN, in, in_n);
+
+    (void)ssl;
+    if (rc != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *out = got;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+/* SSL_CTX_set_alpn_protos() returns 0 on success. */
+static int set_protocols(struct mo_tls_ctx *c, struct mo_err *e)
+{
+    const unsigned char *p = c->h2 ? both : HTTP11;
+    int rc = 0;
+
+    if (c->server)
+        c->f.SSL_CTX_set_alpn_select_cb(c->ssl, pick_alpn, c);
+    else
+        rc = c->f.SSL_CTX_set_alpn_protos(c->ssl, p,
+                                          c->h2 ? BOTH_LEN : HTTP11_LEN);
+    return rc ? mo_ossl_fail(&c->f, e, "TLS protocols") : 0;
+}
+
+int mo_tls_use_h2(struct mo_tls_ctx *c, struct mo_err *e)
+{
+    c->h2 = true;
+    return set_protocols(c, e);
+}
+
 static int set_rules(struct mo_tls_ctx *c, struct mo_err *e)
 {
     const struct mo_ossl *f = &c->f;
@@ -102,16 +142,22 @@ static int set_rules(struct mo_tls_ctx *c, struct mo_err *e)
                          NULL) ||
         !f->SSL_CTX_set_cipher_list(c->ssl, CIPHERS_12))
         return mo_ossl_fail(f, e, "TLS rules");
-    return 0;
+    /* One ticket per connection instead of two; tickets hold all the state. */
+    if (c->server)
+        (void)f->SSL_CTX_set_num_tickets(c->ssl, 1);
+    else
+        f->SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
+    return set_protocols(c, e);
 }
 
-static struct mo_tls_ctx *ctx_new(bool server, struct mo_err *e)
+struct mo_tls_ctx *mo_ossl_ctx_new(bool server, struct mo_err *e)
 {
     struct mo_tls_ctx *c = mo_new(struct mo_tls_ctx);
 
     if (!c)
         return mo_null(mo_fail(e, MO_ENOMEM, "TLS context"));
     c->refs = 1;
+    c->server = server;
     c->handshake_ms = MO_TLS_HANDSHAKE_MS;
     if (load_openssl(&c->f, e) < 0) {
         mo_free(c);
@@ -127,26 +173,10 @@ static struct mo_tls_ctx *ctx_new(bool server, struct mo_err *e)
     return NULL;
 }
 
-/* Select http/1.1; send the alert to a client that offers only others. */
-static int pick_alpn(SSL *ssl, const unsigned char **out, unsigned char *n,
-                     const unsigned char *in, unsigned in_n, void *ctx)
-{
-    const struct mo_tls_ctx *c = ctx;
-    unsigned char *got;
-    int rc =
-        c->f.SSL_select_next_proto(&got, n, alpn_http11, ALPN_LEN, in, in_n);
-
-    (void)ssl;
-    if (rc != OPENSSL_NPN_NEGOTIATED)
-        return SSL_TLSEXT_ERR_ALERT_FATAL;
-    *out = got;
-    return SSL_TLSEXT_ERR_OK;
-}
-
 struct mo_tls_ctx *mo_tls_server_new(const char *cert, const char *key,
                                      struct mo_err *e)
 {
-    struct mo_tls_ctx *c = ctx_new(true, e);
+    struct mo_tls_ctx *c = mo_ossl_ctx_new(true, e);
 
     if (!c)
         return NULL;
@@ -154,9 +184,6 @@ struct mo_tls_ctx *mo_tls_server_new(const char *cert, const char *key,
         mo_tls_free(c);
         return NULL;
     }
-    /* One ticket per connection instead of two; tickets hold all the state. */
-    (void)c->f.SSL_CTX_set_num_tickets(c->ssl, 1);
-    c->f.SSL_CTX_set_alpn_select_cb(c->ssl, pick_alpn, c);
     return c;
 }
 
@@ -184,11 +211,9 @@ struct mo_tls_ctx *mo_tls_client_new(const struct mo_tls_client_opts *o,
             mo_fail(e, MO_EINVAL,
                     "a TLS client certificate needs its key, and a key its "
                     "certificate"));
-    c = ctx_new(false, e);
+    c = mo_ossl_ctx_new(false, e);
     if (!c)
         return NULL;
-    c->f.SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
-    (void)c->f.SSL_CTX_set_alpn_protos(c->ssl, alpn_http11, ALPN_LEN);
     if (use_ca(c, o->ca, e) < 0 || (o->cert && use_cert(c, o->cert, e) < 0) ||
         (o->key && use_key(c, o->cert, o->key, e) < 0)) {
         mo_tls_free(c);

@@ -24,9 +24,10 @@
     X(SSL_CTX_set_default_passwd_cb_userdata)                                  \
     X(SSL_CTX_set_default_verify_paths) X(SSL_CTX_set_num_tickets)             \
     X(SSL_CTX_set_options) X(SSL_CTX_set_verify)                               \
-    X(SSL_CTX_use_PrivateKey_file) X(SSL_CTX_use_certificate_chain_file)       \
+    X(SSL_CTX_use_PrivateKey) X(SSL_CTX_use_PrivateKey_file)                   \
+    X(SSL_CTX_use_certificate) X(SSL_CTX_use_certificate_chain_file)           \
     X(SSL_ctrl) X(SSL_do_handshake) X(SSL_free) X(SSL_free_buffers)            \
-    X(SSL_get0_param) X(SSL_get_error) X(SSL_get_verify_result) X(SSL_new)     \
+    X(SSL_get0_alpn_selected) X(SSL_get0_param) X(SSL_get_error) X(SSL_get_verify_result) X(SSL_new)     \
     X(SSL_read) X(SSL_select_next_proto) X(SSL_set0_rbio) X(SSL_set0_wbio)     \
     X(SSL_set1_host) X(SSL_set_accept_state) X(SSL_set_connect_state)          \
     X(SSL_shutdown) X(SSL_write) X(TLS_client_method) X(TLS_server_method)     \
@@ -42,7 +43,11 @@ struct mo_tls_ctx {
     SSL_CTX *ssl;
     unsigned refs;
     unsigned handshake_ms;
+    bool server, h2;
 };
+
+/* A server's context lacks only its certificate and key. */
+struct mo_tls_ctx *mo_ossl_ctx_new(bool server, struct mo_err *e);
 
 /* MO_ETLS with this text followed by OpenSSL's first reason. Empties the error
  * queue. */

@@ -38,6 +38,7 @@ struct tls {
     struct mo_later later; /* pump, report a kept failure, or gone */
     struct mo_err failed;  /* kept until an owner is attached */
     bool server, established, shut;
+    struct mo_gone ready; /* told when the handshake is complete */
     char name[NAME_SHOW]; /* the server's name, for messages */
 };
 
@@ -256,6 +257,9 @@ static bool continue_handshake(struct tls *t)
         return false;
     t->established = true;
     mo_timer_stop(t->base.loop, &t->handshake);
+    mo_gone_fire(t->ready);
+    if (t->base.closing)
+        return false;
     send_early(t);
     return !t->base.closing;
 }
@@ -545,4 +549,33 @@ int mo_tls_wrap(struct mo_tls_ctx *c, struct mo_stream *under, bool server,
         mo_loop_defer(under->loop, &t->later); /* a client speaks first */
     *out = &t->base;
     return 0;
+}
+
+int mo_tls_feed(struct mo_stream *s, struct mo_span first, struct mo_err *e)
+{
+    struct tls *t = mo_container_of(s, struct tls, base);
+
+    if (first.n > t->in_most)
+        t->in_most = first.n;
+    if (t->ctx->f.BIO_write(t->in, first.p, (int)first.n) != (int)first.n)
+        return mo_fail(e, MO_ENOMEM, "TLS read from %s", s->peer);
+    mo_loop_defer(s->loop, &t->later);
+    return 0;
+}
+
+void mo_tls_on_ready(struct mo_stream *s, void (*fn)(void *ctx), void *ctx)
+{
+    struct tls *t = mo_container_of(s, struct tls, base);
+
+    t->ready = (struct mo_gone){fn, ctx};
+}
+
+bool mo_tls_is_h2(const struct mo_stream *s)
+{
+    const struct tls *t = mo_container_of(s, struct tls, base);
+    const unsigned char *p = NULL;
+    unsigned n = 0;
+
+    t->ctx->f.SSL_get0_alpn_selected(t->ssl, &p, &n);
+    return n == 2 && memcmp(p, "h2", 2) == 0;
 }

@@ -39,6 +39,10 @@ struct mo_tls_client_opts {
 struct mo_tls_ctx *mo_tls_client_new(const struct mo_tls_client_opts *o,
                                      struct mo_err *e);
 
+/* ALPN. Without this call http/1.1 is offered and accepted. A client also
+ * offers h2; a server then accepts h2 only. */
+int mo_tls_use_h2(struct mo_tls_ctx *c, struct mo_err *e);
+
 void mo_tls_free(struct mo_tls_ctx *c); /* NULL is fine */
 void mo_tls_handshake_ms(struct mo_tls_ctx *c, unsigned ms);
 
@@ -46,5 +50,15 @@ void mo_tls_handshake_ms(struct mo_tls_ctx *c, unsigned ms);
  * certificate must carry, or an IP address; NULL checks the chain only. */
 int mo_tls_wrap(struct mo_tls_ctx *c, struct mo_stream *under, bool server,
                 const char *sni, struct mo_stream **out, struct mo_err *e);
+
+/* The rest is for a stream that mo_tls_wrap() returned. */
+
+/* Bytes that were read from `under` before it was wrapped. Call it at once. */
+int mo_tls_feed(struct mo_stream *s, struct mo_span first, struct mo_err *e);
+/* Calls fn once, from the loop, when the handshake is complete and before any
+ * byte is delivered. */
+void mo_tls_on_ready(struct mo_stream *s, void (*fn)(void *ctx), void *ctx);
+/* Whether the peers agreed on h2; only after the handshake. */
+bool mo_tls_is_h2(const struct mo_stream *s);
 
 #endif

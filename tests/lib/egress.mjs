@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttp } from 'node:http';
+import { createSecureServer as createHttp2 } from 'node:http2';
 import { createServer as createHttps } from 'node:https';
 import { createServer as createTcp } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -49,6 +50,11 @@ export class Hosts {
     return this.listen(createHttps(pair, answer));
   }
 
+  /** HTTP/2, and HTTP/1.1 for clients that want it. */
+  http2(pair, answer) {
+    return this.listen(createHttp2({ ...pair, allowHTTP1: true }, answer));
+  }
+
   tcp(serve) {
     return this.listen(createTcp({ allowHalfOpen: true }, (s) => {
       s.on('error', () => {});
@@ -74,7 +80,7 @@ export async function loadPython(engine, tag) {
 /** A gateway whose server `t` is the toolbox in a box with this network: native, or a container of that image. */
 export class NetBox {
   /** enter: a command that starts it elsewhere (internet.mjs); hosts: names it resolves. */
-  static async open(network, { env = {}, level = 'info', enter = [], image, engine, hosts, home, more = {} } = {}) {
+  static async open(network, { env = {}, level = 'info', enter = [], image, engine, hosts, home, more = {}, secrets = {}, trust } = {}) {
     const it = new NetBox();
     it.home = home ?? new Home({
       mcpServers: { t: { ...(image ? { image } : { command: 'mo-toolbox', sandbox: engine ? 'docker' : 'native' }),
@@ -84,12 +90,16 @@ export class NetBox {
       ...more,
     });
     it.log = '';
+    const own = { PATH: process.env.PATH, HOME: it.home.root, ASAN_OPTIONS: 'detect_leaks=0' };
+    for (const [name, input] of Object.entries(secrets))
+      execFileSync(bin, ['--config', it.home.config, 'secrets', 'set', name], { input, env: own, stdio: ['pipe', 'ignore', 'inherit'] });
+    if (trust) writeFileSync((own.SSL_CERT_FILE = join(it.home.root, 'trust.pem')), trust);
     const plain = [...enter, bin, 'gateway', '--config', it.home.config];
     const [command, ...args] = hosts ? withHosts(it.home.root, hosts, plain) : plain;
     const transport = new StdioClientTransport({
       command,
       args,
-      env: { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' },
+      env: own,
       stderr: 'pipe',
     });
     transport.stderr.on('data', (d) => { it.log += d; });

@@ -22,13 +22,13 @@ export const noNative = process.getuid() !== 0 ? 'root, to make native boxes' : 
 
 /** One server process. Events come in order; each is taken once. */
 export class Server {
-  constructor(home, { leaks = false } = {}) {
+  constructor(home, { leaks = false, env = {} } = {}) {
     this.events = [];
     this.waiting = [];
     this.seq = 0;
     this.child = spawn(program, [home.config], {
       stdio: ['pipe', 'pipe', 'inherit'],
-      env: { PATH: process.env.PATH, ASAN_OPTIONS: `detect_leaks=${leaks ? 1 : 0}` },
+      env: { PATH: process.env.PATH, ASAN_OPTIONS: `detect_leaks=${leaks ? 1 : 0}`, ...env },
     });
     this.child.stdin.on('error', () => {});
     this.ended = once(this.child, 'close').then(([code]) => code);

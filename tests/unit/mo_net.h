@@ -55,6 +55,8 @@ struct certs {
     char locked_key[PATH_LEN], junk[PATH_LEN], none[PATH_LEN];
 };
 
+/* Runs a command, its words in one string; waits and insists on success. */
+void run_words(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void certs_make(struct certs *c);
 void certs_drop(struct certs *c);
 

@@ -38,6 +38,7 @@ static struct mo_boxmsg sample(enum mo_boxmsg_type t)
             .env = {"A=1", "B="},
             .ports = "80,443",
             .mounts = {MOUNT, "1 3 /c:/d:rw"},
+            .ca = "/state/authority/x",
         };
         break;
     case MO_BOXMSG_DESC:
@@ -300,8 +301,8 @@ static void test_torture(void **state)
     torture(put_all, NULL);
 }
 
-/* A keeper of an earlier version takes a RESTART: it has no ports and no
- * mounts. */
+/* A keeper of an earlier version takes a RESTART: it has no ports, no
+ * certificates and no mounts. */
 static void test_ports(void **state)
 {
     struct mo_buf start, restart;
@@ -311,12 +312,13 @@ static void test_ports(void **state)
     (void)state;
     put_sample(&start, MO_BOXMSG_START);
     put_sample(&restart, MO_BOXMSG_RESTART);
-    assert_int_equal(start.len - restart.len, 2 + sizeof("80,443") + 2 + 2 +
-                                                  sizeof(MOUNT) + 2 +
-                                                  sizeof("1 3 /c:/d:rw"));
+    assert_int_equal(start.len - restart.len,
+                     2 + sizeof("80,443") + 2 + sizeof("/state/authority/x") +
+                         2 + 2 + sizeof(MOUNT) + 2 + sizeof("1 3 /c:/d:rw"));
     in = mo_buf_view(&start);
     assert_int_equal(mo_boxmsg_next(&in, &m, NULL), 1);
     assert_string_equal(m.u.req.ports, "80,443");
+    assert_string_equal(m.u.req.ca, "/state/authority/x");
     assert_string_equal(m.u.req.mounts[0], MOUNT);
     assert_null(m.u.req.mounts[2]);
     mo_buf_fini(&start);

@@ -284,6 +284,21 @@ static const struct {
     {"a network with a wrong host",
      "{\"sandbox\":{\"network\":{\"allow\":[\"a.org\",\"https://b\"]}}}",
      "'sandbox.network': 'https://b': write HOST or HOST:PORT"},
+    {"inject for a host that is not allowed",
+     "{\"sandbox\":{\"network\":{\"allow\":[\"a.org\"],\"inject\":{\"b.org\":"
+     "{\"A\":\"b\"}}}}}",
+     "'sandbox.network': inject: 'b.org' is not allowed"},
+    {"inject without allow",
+     "{\"sandbox\":{\"network\":{\"inject\":{\"b.org\":{\"A\":\"b\"}}}}}",
+     "'sandbox.network.inject': its hosts must be in 'allow'"},
+    {"inject that is a text",
+     "{\"sandbox\":{\"network\":{\"allow\":[\"a.org\"],\"inject\":{\"a.org\":"
+     "\"b\"}}}}",
+     "'sandbox.network.inject.a.org' must be an object of texts"},
+    {"inject with a bad reference",
+     "{\"sandbox\":{\"network\":{\"allow\":[\"a.org\"],\"inject\":{\"a.org\":"
+     "{\"A\":\"${what:b}\"}}}}}",
+     "has an unknown reference"},
     {"a network with an unknown key",
      "{\"sandbox\":{\"network\":{\"alow\":[]}}}",
      "unknown key 'sandbox.network.alow'; did you mean 'allow'?"},
@@ -834,8 +849,14 @@ static void compare(struct mo_json schema, const struct mo_keys *keys)
         check_row(k->name, mo_json_is(mo_json_get(v, "type"), MO_JSON_STRING));
         if (k->type == MO_KEY_SECTION)
             compare(v, k->sub);
-        if (k->type == MO_KEY_DICT)
-            compare(mo_json_get(v, "additionalProperties"), k->sub);
+        if (k->type == MO_KEY_DICT) {
+            v = mo_json_get(v, "additionalProperties");
+            if (mo_key_only(k))
+                check_row(k->name, mo_json_str_eq(mo_json_get(v, "type"),
+                                                  MO_SPAN("object")));
+            else
+                compare(v, k->sub);
+        }
         if (k->type == MO_KEY_ARRAY)
             compare(mo_json_get(v, "items"), k->sub);
     }
@@ -862,6 +883,33 @@ static void test_network(void **state)
                         "{\"allow\":[\"b.org\"],\"maxConnections\":3,"
                         "\"maxMegabytes\":10240,\"idleSeconds\":900,"
                         "\"maxSeconds\":86400}");
+    mo_config_close(&p.h);
+    leave(&p);
+}
+
+static void test_inject(void **state)
+{
+    mo_autobuf struct mo_buf b = {.max = 1 << 20};
+    struct place p;
+
+    (void)state;
+    enter(&p);
+    put(&p, MO_CONFIG_FILE,
+        "{\"sandbox\":{\"network\":{\"allow\":[\"b.org\"],\"inject\":{"
+        "\"b.org:443\":{\"Authorization\":\"Bearer ${secret:x}\","
+        "\"X-Key\":\"not-a-reference\"}}}}}");
+    assert_int_equal(load(&p), 0);
+    assert_string_equal(p.h.now->sandbox.network.json,
+                        "{\"allow\":[\"b.org\"],\"maxConnections\":128,"
+                        "\"maxMegabytes\":10240,\"idleSeconds\":900,"
+                        "\"maxSeconds\":86400,\"inject\":{\"b.org:443\":{"
+                        "\"Authorization\":\"Bearer ${secret:x}\","
+                        "\"X-Key\":\"not-a-reference\"}}}");
+    mo_config_show(p.h.now, false, &b);
+    assert_non_null(
+        strstr(mo_buf_cstr(&b), "sandbox.network.inject.b.org:443 "));
+    assert_non_null(strstr(mo_buf_cstr(&b), "${secret:x}"));
+    assert_null(strstr(mo_buf_cstr(&b), "not-a-reference"));
     mo_config_close(&p.h);
     leave(&p);
 }
@@ -1133,6 +1181,7 @@ int main(void)
         cmocka_unit_test(test_getenv),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_network),
+        cmocka_unit_test(test_inject),
         cmocka_unit_test(test_schema_and_docs),
         cmocka_unit_test(test_torture),
     };

@@ -131,6 +131,29 @@ static void test_json(void **state)
         {"{\"idleSeconds\":\"1\"}", "from 1 to"},
         {"{\"ask\":true}", NULL},
         {"{\"ask\":1}", "must be true or false"},
+#define INJECT(v) "{\"allow\":[\"a.org\",\"*.b.org:444\"],\"inject\":" v "}"
+        {INJECT("{}"), NULL},
+        {INJECT("{\"a.org\":{\"Authorization\":\"x\"}}"), NULL},
+        {INJECT("{\"A.org.:443\":{\"x-key\":\"${secret:y}\"}}"), NULL},
+        {INJECT("{\"c.b.org\":{\"A\":\"x\"}}"), NULL},
+        {INJECT("{\"c.b.org:443\":{\"A\":\"x\"}}"), "not allowed by an entry"},
+        {INJECT("{\"a.org:22\":{\"A\":\"x\"}}"), "not allowed by an entry"},
+        {INJECT("{\"d.org\":{\"A\":\"x\"}}"), "not allowed by an entry"},
+        {INJECT("{\"*.b.org\":{\"A\":\"x\"}}"), "without '*'"},
+        {INJECT("{\"1.2.3.4\":{\"A\":\"x\"}}"), "without '*'"},
+        {INJECT("{\"a.org:0\":{\"A\":\"x\"}}"), "a port is"},
+        {INJECT("{\"a.org\":{\"A\":\"x\"},\"A.ORG\":{\"B\":\"x\"}}"), "twice"},
+        {INJECT("{\"a.org\":{\"A\":\"x\",\"a\":\"y\"}}"), "twice"},
+        {INJECT("{\"a.org\":{\"A\":1}}"), "must be a text"},
+        {INJECT("{\"a.org\":{}}"), "must be an object"},
+        {INJECT("{\"a.org\":[]}"), "must be an object"},
+        {INJECT("[]"), "inject must be an object"},
+        {INJECT("{\"a.org\":{\"A b\":\"x\"}}"), "not a header"},
+        {INJECT("{\"a.org\":{\"\":\"x\"}}"), "not a header"},
+        {INJECT("{\"a.org\":{\"A\\r\\nB\":\"x\"}}"), "not a header"},
+        {INJECT("{\"a.org\":{\"Host\":\"x\"}}"), "not a header"},
+        {INJECT("{\"a.org\":{\"content-LENGTH\":\"1\"}}"), "not a header"},
+        {INJECT("{\"a.org\":{\"Transfer-Encoding\":\"x\"}}"), "not a header"},
         {"{", "line 1"},
     };
 
@@ -145,6 +168,25 @@ static void test_json(void **state)
             fail_msg("row '%s': %s", rows[i].json, e.msg);
         mo_egress_policy_free(p);
     }
+}
+
+static void test_inject(void **state)
+{
+    struct mo_egress_policy *p = read_policy(
+        "{\"inject\":{\"a.org\":{\"A\":\"every\"},\"a.org:8443\":{\"A\":"
+        "\"one\"},\"b.org:443\":{\"A\":\"b\"}},"
+        "\"allow\":[\"**\",\"**:8443\"]}");
+
+    (void)state;
+    assert_string_equal(
+        mo_egress_find_inject(p, "a.org", 443)->headers[0].value, "every");
+    assert_string_equal(
+        mo_egress_find_inject(p, "a.org", 8443)->headers[0].value, "one");
+    assert_non_null(mo_egress_find_inject(p, "b.org", 443));
+    assert_null(mo_egress_find_inject(p, "b.org", 80));
+    assert_null(mo_egress_find_inject(p, "x.a.org", 443));
+    assert_null(mo_egress_find_inject(p, "c.org", 443));
+    mo_egress_policy_free(p);
 }
 
 static void test_ports(void **state)
@@ -380,10 +422,11 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries),   cmocka_unit_test(test_json),
-        cmocka_unit_test(test_ports),     cmocka_unit_test(test_names),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_answers),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_entries), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_ports),   cmocka_unit_test(test_inject),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_table),   cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
