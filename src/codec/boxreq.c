@@ -119,7 +119,7 @@ struct shape {
 
 static const struct shape shapes[] = {
     [MO_BOXMSG_START] = SHAPE(1, req_fields),
-    [MO_BOXMSG_RESTART] = SHAPE_BUT(1, req_fields, 2),
+    [MO_BOXMSG_RESTART] = SHAPE_BUT(1, req_fields, 3),
     [MO_BOXMSG_ATTACH] = BARE,
     [MO_BOXMSG_DESCRIBE] = BARE,
     [MO_BOXMSG_KILL] = BARE,

@@ -511,7 +511,7 @@ struct mo_policy *mo_approvals_policy(const struct mo_approvals *d)
 
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d)
 {
-    return d->audit;
+    return d ? d->audit : NULL; /* a command has no approvals */
 }
 
 void mo_approvals_watch(struct mo_approvals *d,

@@ -66,7 +66,7 @@ static struct mo_ctr sample(enum mo_ctr_flavour flavour)
     "\"/sys/devices/virtual/powercap\",\"/sys/firmware\"],\"ReadonlyPaths\":[" \
     "\"/proc/bus\",\"/proc/fs\",\"/proc/irq\",\"/proc/sys\","                  \
     "\"/proc/sysrq-trigger\"],\"LogConfig\":{\"Type\":\"none\"},"              \
-    "\"RestartPolicy\":{\"Name\":\"no\"},\"AutoRemove\":false}}"
+    "\"RestartPolicy\":{\"Name\":\"no\"},\"AutoRemove\":false,\"Mounts\":[]}}"
 
 static const char docker_body[] = CONFIG_HEAD
     "\"MemorySwappiness\":0," HOST_MIDDLE
@@ -74,7 +74,7 @@ static const char docker_body[] = CONFIG_HEAD
     "," HOST_MODES "\"Init\":true,\"Tmpfs\":{\"/tmp\":\"rw,noexec,nosuid,nodev,"
     "size=16777216,nr_inodes=4,uid=20001,gid=20001,mode=0700\",\"/workspace\":"
     "\"rw,exec,nosuid,nodev,size=67108864,nr_inodes=16,uid=20001,gid=20001,"
-    "mode=0700\"},\"Mounts\":[],\"Ulimits\":[" ULIMITS "]," HOST_TAIL;
+    "mode=0700\"},\"Ulimits\":[" ULIMITS "]," HOST_TAIL;
 
 static const char podman_body[] = CONFIG_HEAD HOST_MIDDLE
     "\"SecurityOpt\":[\"no-new-privileges\",\"seccomp=/p.json\"]," HOST_MODES
@@ -82,8 +82,7 @@ static const char podman_body[] = CONFIG_HEAD HOST_MIDDLE
     "\"/var/tmp\":\"rw,noexec,nosuid,nodev,size=16777216,mode=1777\","
     "\"/tmp\":\"rw,noexec,nosuid,nodev,size=16777216,mode=1777\","
     "\"/workspace\":\"rw,exec,nosuid,nodev,size=67108864,mode=1777\"},"
-    "\"Mounts\":[],\"Ulimits\":[" ULIMITS
-    ",{\"Name\":\"nproc\",\"Soft\":4096,\"Hard\":4096}"
+    "\"Ulimits\":[" ULIMITS ",{\"Name\":\"nproc\",\"Soft\":4096,\"Hard\":4096}"
     "]," HOST_TAIL;
 
 static void the_body_is_this(void **state)
