@@ -328,7 +328,7 @@ static int show_image(struct view *v, struct mo_err *e)
 static int show_trusted(struct view *v, struct mo_err *e)
 {
     static const struct option files[] = {
-        {"ca-certificates.crt", MO_VIEW_TRUSTED + 1},
+        {"ca-certificates.crt", &MO_VIEW_TRUSTED[1]},
         {"ca-certificates.crt", "etc/ssl/certs/ca-certificates.crt"},
         {"ca-certificates.crt", "etc/ssl/ca-bundle.pem"},
         {"ca-certificates.crt", "etc/ssl/cert.pem"},
