@@ -391,9 +391,11 @@ static void prepare_container(struct dk_box *b)
 static struct mo_span scan_key(const struct dk_box *b,
                                char out[MO_IMAGE_ID_MAX + 8])
 {
-    int n = snprintf(out, MO_IMAGE_ID_MAX + 8, "%s%s", b->image->id,
-                     b->image->network ? " network" : "");
+    int n;
 
+    MO_BUG_ON(!b->image);
+    n = snprintf(out, MO_IMAGE_ID_MAX + 8, "%s%s", b->image->id,
+                 b->image->network ? " network" : "");
     return mo_span(out, (size_t)n);
 }
 
