@@ -137,6 +137,10 @@ static char *new_items(struct reader *r, const struct mo_key *k, void *field,
     if (!items)
         r->l->no_memory = true;
     mo_key_set_items(field, items, items ? n : 0);
+    if (items && n)
+        mo_config_defaults(r->l, k->sub, items);
+    for (size_t i = 1; items && i < n; i++) /* all have the same */
+        memcpy(items + i * k->sub->size, items, k->sub->size);
     return items;
 }
 
@@ -173,7 +177,6 @@ static void read_item(struct reader *r, const struct mo_key *k, char *item,
     struct mo_err e = {0};
 
     record_origin(r, item, at);
-    mo_config_defaults(r->l, k->sub, item);
     if (!only) {
         read_section(r, k->sub, item, val);
         return;
