@@ -193,7 +193,7 @@ typedef void mo_box_connection_fn(void *ctx, const char *owner,
 /* A box with mounts is about to start or was refused (why). */
 typedef void mo_box_mounts_fn(void *ctx, const struct mo_box_spec *spec,
                               const struct mo_err *why);
-/* Who decides about hosts that a box's network asks about (egress/relay.h). */
+/* Callbacks for hosts that a box's network asks about (egress/relay.h). */
 struct mo_box_asker {
     enum mo_egress_say (*judge)(void *ctx, const char *owner, const char *box,
                                 const struct mo_egress_question *q);

@@ -387,7 +387,7 @@ static void prepare_container(struct dk_box *b)
 
 /* --- a foreign image ----------------------------------------------------- */
 
-/* What an image was scanned for. */
+/* The image and the purpose that it was scanned for. */
 static struct mo_span scan_key(const struct dk_box *b,
                                char out[MO_IMAGE_ID_MAX + 8])
 {

@@ -72,7 +72,7 @@ size_t mo_seccomp_bpf(enum mo_seccomp_arch arch, unsigned flags,
  * as above. */
 int mo_seccomp_json(bool network, struct mo_buf *out);
 
-/* What a box with a network may pass to socket() beside AF_UNIX: every
+/* Arguments of socket() that a box with a network may use beside AF_UNIX: every
  * combination of these. */
 #define MO_SECCOMP_TYPE_MASK 15u /* without SOCK_CLOEXEC and SOCK_NONBLOCK */
 extern const uint32_t mo_seccomp_inet_families[2], mo_seccomp_inet_types[2],

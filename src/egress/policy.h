@@ -108,7 +108,7 @@ struct mo_json;
 int mo_egress_inject_read(struct mo_egress_policy *p, struct mo_json v,
                           struct mo_err *e);
 void mo_egress_inject_free(struct mo_egress_policy *p);
-/* What is set in requests to this host, or NULL. */
+/* The headers that are set in requests to this host, or NULL. */
 const struct mo_egress_inject *
 mo_egress_find_inject(const struct mo_egress_policy *p, const char *name,
                       uint16_t port);

@@ -81,7 +81,7 @@ void mo_egress_conns_reset(struct mo_egress *x);
 
 /* --- ask.c --------------------------------------------------------------- */
 
-/* What the asker says about this connection at once. */
+/* The decision about this connection that the asker has already. */
 enum mo_egress_say mo_egress_ask_judge(const struct mo_egress *x,
                                        const struct mo_egress_wish *w);
 /* Adds a connection to those that wait for this host and port; asks if it is

@@ -360,48 +360,48 @@ static int add_env(struct job *j, struct mo_json env, struct mo_err *e)
     return 0;
 }
 
-static int add_args(struct job *j, struct mo_json args, struct mo_err *e)
+/* The texts of an array, each after the option, if there is one. */
+static int add_texts(struct job *j, struct mo_json list, const char *key,
+                     const char *option, struct mo_err *e)
 {
     struct mo_json_iter it;
-    struct mo_json key, v;
+    struct mo_json none, v;
 
-    if (args.p && !mo_json_is(args, MO_JSON_ARRAY))
-        return mo_fail(e, MO_EINVAL, "'args' must be an array");
-    if (args.p && mo_json_len(args))
-        add(j, "--");
-    mo_json_iter(&it, args);
-    while (args.p && mo_json_next(&it, &key, &v)) {
+    if (!mo_json_is(list, MO_JSON_ARRAY))
+        return mo_fail(e, MO_EINVAL, "'%s' must be an array", key);
+    mo_json_iter(&it, list);
+    while (mo_json_next(&it, &none, &v)) {
         const char *text = text_of(j, v);
 
         if (!text)
-            return mo_fail(e, MO_EINVAL, "'args' must have texts");
+            return mo_fail(e, MO_EINVAL, "'%s' must have texts", key);
+        if (option)
+            add(j, option);
         add(j, text);
     }
     return 0;
 }
 
-/* "hosts": those that its box may reach; an empty list: none. */
+static int add_args(struct job *j, struct mo_json args, struct mo_err *e)
+{
+    if (!args.p)
+        return 0;
+    if (mo_json_len(args))
+        add(j, "--");
+    return add_texts(j, args, "args", NULL, e);
+}
+
+/* Those that its box may reach; an empty list: none. */
 static int add_hosts(struct job *j, struct mo_json hosts, struct mo_err *e)
 {
-    struct mo_json_iter it;
-    struct mo_json key, v;
-
-    if (hosts.p && !mo_json_is(hosts, MO_JSON_ARRAY))
-        return mo_fail(e, MO_EINVAL, "'hosts' must be an array");
-    if (hosts.p && mo_json_len(hosts) == 0) {
+    if (!hosts.p)
+        return 0;
+    if (mo_json_is(hosts, MO_JSON_ARRAY) && mo_json_len(hosts) == 0) {
         add(j, "--allow-host");
         add(j, "none");
+        return 0;
     }
-    mo_json_iter(&it, hosts);
-    while (hosts.p && mo_json_next(&it, &key, &v)) {
-        const char *text = text_of(j, v);
-
-        if (!text)
-            return mo_fail(e, MO_EINVAL, "'hosts' must have texts");
-        add(j, "--allow-host");
-        add(j, text);
-    }
-    return 0;
+    return add_texts(j, hosts, "hosts", "--allow-host", e);
 }
 
 /* A word that is no option. */

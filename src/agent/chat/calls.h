@@ -130,6 +130,9 @@ void mo_chat_calls_digest(struct call *k);
 /* Directly before the call is sent: true if the rules, the pin and the digest
  * permit exactly these bytes. False: it was ended or asked about again. */
 bool mo_chat_call_may_run(struct call *k);
+/* Audits a decision that was refused. */
+void mo_chat_audit_refusal(const struct mo_member *m,
+                           const struct mo_decision *d, const char *code);
 /* Takes back the edit of a decision that was not stored. */
 void mo_chat_call_undo_edit(struct call *k);
 /* Replaces the arguments; on failure nothing changes. */

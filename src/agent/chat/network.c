@@ -1,5 +1,6 @@
 #include "agent/chat/network.h"
 
+#include "agent/chat/calls.h"
 #include "agent/chat/chat_write.h"
 #include "agent/chat/event.h"
 #include "policy/connections.h"
@@ -82,22 +83,6 @@ static const char *code_of(int rc)
                               : "bad_request";
 }
 
-static void audit_refusal(const struct mo_member *m,
-                          const struct mo_decision *d, const char *code)
-{
-    const struct mo_door door = {m->door, false};
-    const struct mo_audit_row row = {
-        .event = "refused",
-        .subject = mo_span_cstr(code),
-        .call = mo_span_head(d->call, MO_LLM_KEY_MAX),
-        .approved = &d->approved,
-        .who = mo_span_cstr(m->who),
-        .door = &door,
-    };
-
-    mo_chat_audit(m->chat, &row);
-}
-
 bool mo_chat_network_decide(struct mo_member *m, const struct mo_decision *d,
                             struct ack *ack)
 {
@@ -122,7 +107,7 @@ bool mo_chat_network_decide(struct mo_member *m, const struct mo_decision *d,
     else
         rc = mo_approvals_decide(c->agent->o.approvals, &x, &e);
     if (rc < 0) {
-        audit_refusal(m, d, code_of(rc));
+        mo_chat_audit_refusal(m, d, code_of(rc));
         mo_chat_ack(ack, code_of(rc), e.msg);
     } else {
         mo_chat_ack_ok(ack, d->remember == MO_REMEMBER_NO

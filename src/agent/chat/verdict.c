@@ -295,9 +295,8 @@ void mo_chat_call_undo_edit(struct call *k)
     mo_chat_calls_digest(k);
 }
 
-/* Audits a decision that was refused. */
-static void audit_refusal(const struct mo_member *m,
-                          const struct mo_decision *d, const char *code)
+void mo_chat_audit_refusal(const struct mo_member *m,
+                           const struct mo_decision *d, const char *code)
 {
     const struct mo_door door = {m->door, false};
     const struct mo_audit_row row = {
@@ -390,13 +389,13 @@ void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
         return;
     if (k == NULL || k->state != MO_CALL_PENDING || k->writing ||
         c->state != CHAT_CALLS) {
-        audit_refusal(m, d, "unknown_call");
+        mo_chat_audit_refusal(m, d, "unknown_call");
         mo_chat_ack(&ack, "unknown_call", mo_chat_calls_none);
         return;
     }
     code = check_decision(m, k, d, &e);
     if (code) {
-        audit_refusal(m, d, code);
+        mo_chat_audit_refusal(m, d, code);
         mo_chat_ack(&ack, code, e.msg);
         return;
     }

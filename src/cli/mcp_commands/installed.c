@@ -22,7 +22,7 @@ static int not_installed(struct mo_cli *c, const char *name)
 
 /* --- uninstall ------------------------------------------------------------ */
 
-/* Who removes what, with its integrity, before it happens. */
+/* The row of the removal, with the integrity, before it happens. */
 static int record(struct mo_cli *c, const struct mo_cmd_config *cfg,
                   struct mo_json entry)
 {
