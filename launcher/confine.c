@@ -8,6 +8,7 @@
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -64,6 +65,21 @@ static int set_limits(const struct mo_boxreq *r, struct mo_err *e)
     for (size_t i = 0; rc == 0 && i < MO_COUNT(rows); i++)
         rc = set_rlimit(rows[i].what, rows[i].value, rows[i].name, e);
     return rc;
+}
+
+/* By system call: musl's functions always fail. */
+int mo_confine_schedule(struct mo_err *e)
+{
+    const struct sched_param ordinary = {.sched_priority = 0};
+    long policy = syscall(SYS_sched_getscheduler, 0) & ~SCHED_RESET_ON_FORK;
+
+    if (policy != SCHED_OTHER && policy != SCHED_BATCH &&
+        policy != SCHED_IDLE &&
+        syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &ordinary) < 0)
+        return mo_fail_sys(e, "scheduling policy");
+    if (getpriority(PRIO_PROCESS, 0) < 0 && setpriority(PRIO_PROCESS, 0, 0) < 0)
+        return mo_fail_sys(e, "priority");
+    return 0;
 }
 
 static int drop_bounding_set(struct mo_err *e)

@@ -29,6 +29,9 @@ struct mo_confine {
     int life;  /* a pipe; the keeper holds the other end */
 };
 
+/* Before the cgroups are joined: an ordinary policy and no priority above
+ * others, whatever the server itself has. */
+int mo_confine_schedule(struct mo_err *e);
 int mo_confine(const struct mo_confine *c, struct mo_err *e);
 
 unsigned mo_landlock_abi(void); /* 0: not available */

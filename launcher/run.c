@@ -189,8 +189,10 @@ static void run_first_process(const struct birth *b)
     struct mo_confine c = b->confine;
     struct mo_err e;
     pid_t pid;
-    int rc = mo_cg_join(b->cg, &e);
+    int rc = mo_confine_schedule(&e); /* groups may refuse realtime processes */
 
+    if (rc == 0)
+        rc = mo_cg_join(b->cg, &e);
     if (arrange_fds(b) < 0)
         _exit(EXIT_NOT_RUN);
     if (rc < 0)
