@@ -1,9 +1,11 @@
 // An authorization server and the MCP server it protects, both strict: what a
 // client does wrong is refused and noted. The MCP server is our fixture behind
-// a gate that looks at tokens.
+// a gate that looks at tokens. And a person with a browser, who signs in.
+import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
+import { createServer as createTcp } from 'node:net';
 
 const random = () => randomBytes(24).toString('base64url');
 const json = (res, status, body) =>
@@ -41,6 +43,7 @@ export class Issuer {
   denies = false; // the person says no
   seconds = 3600; // tokens live so long
   slow = 0; // ms until a token is given
+  named = null; // the issuer that the MCP server names; its own
   refusal = null; // a promise: the next 401 waits for it
   lastAuthorize = null;
 
@@ -219,7 +222,7 @@ export class Issuer {
     if (req.url === '/.well-known/oauth-protected-resource/mcp') {
       json(res, 200, {
         resource: this.resource,
-        authorization_servers: [this.issuer],
+        authorization_servers: [this.named ?? this.issuer],
         scopes_supported: ['tools'],
       });
       return;
@@ -253,4 +256,38 @@ export class Issuer {
     res.on('close', () => up.destroy());
     up.end(body);
   }
+}
+
+// --- the person
+
+/** Opens what is printed, and goes where the page sends them. */
+export async function browse(url) {
+  const page = await fetch(url, { redirect: 'manual' });
+  const back = page.headers.get('location');
+  return back ? { back, done: await fetch(back) } : { page };
+}
+
+/** A port that nothing listens on. */
+export async function freePort() {
+  const s = createTcp().listen(0, '127.0.0.1');
+  await once(s, 'listening');
+  const { port } = s.address();
+  s.close();
+  await once(s, 'close');
+  return port;
+}
+
+/** Run a command with a person beside it. */
+export async function runAttended(program, args, { cwd, env, visit = browse }) {
+  const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '', err = '', visits = [];
+  child.stdout.setEncoding('utf8').on('data', (d) => (out += d));
+  child.stderr.setEncoding('utf8').on('data', (d) => {
+    err += d;
+    const urls = [...err.matchAll(/^ {2}(http\S+)\n/gm)].map((m) => m[1]);
+    for (const url of urls.slice(visits.length)) visits.push(visit(url));
+  });
+  const [code] = await once(child, 'close');
+  visits = await Promise.all(visits);
+  return { code, out, err, visits };
 }

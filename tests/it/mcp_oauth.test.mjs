@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 
 import { bin, cleanEnv, driver, named, run } from '../lib/mcp.mjs';
-import { Issuer } from './issuer.mjs';
+import { Issuer, browse, freePort, runAttended } from './issuer.mjs';
 
 const fixture = join(dirname(driver), '../fixture/fixture');
 let dir, server, issuer, state, upstream;
@@ -47,38 +47,8 @@ const config = (oauth = {}, more = {}) =>
     mcpServers: { r: { url: issuer.resource, oauth, ...more } },
   }));
 
-/** The person: opens what is printed, and goes where the page sends them. */
-async function browse(url) {
-  const page = await fetch(url, { redirect: 'manual' });
-  const back = page.headers.get('location');
-  return back ? { back, done: await fetch(back) } : { page };
-}
-
-async function freePort() {
-  const s = createServer().listen(0, '127.0.0.1');
-  await once(s, 'listening');
-  const { port } = s.address();
-  s.close();
-  await once(s, 'close');
-  return port;
-}
-
 /** Run with a person beside it. */
-async function attended(args, { more, visit = browse } = {}) {
-  const child = spawn(bin, args, {
-    cwd: dir, env: cleanEnv(env(more)), stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let out = '', err = '', visits = [];
-  child.stdout.setEncoding('utf8').on('data', (d) => (out += d));
-  child.stderr.setEncoding('utf8').on('data', (d) => {
-    err += d;
-    const urls = [...err.matchAll(/^ {2}(http\S+)\n/gm)].map((m) => m[1]);
-    for (const url of urls.slice(visits.length)) visits.push(visit(url));
-  });
-  const [code] = await once(child, 'close');
-  visits = await Promise.all(visits);
-  return { code, out, err, visits };
-}
+const attended = (args, { more, visit } = {}) => runAttended(bin, args, { cwd: dir, env: cleanEnv(env(more)), visit });
 
 const call = ['call', '--url'];
 const hello = () => [...call, issuer.resource, 'test_simple_text'];
@@ -362,31 +332,6 @@ describe('a client registered by hand', () => {
     assert.deepEqual(issuer.wrong, []);
     const kept = await readFile(join(state, 'tokens.json'), 'utf8');
     assert.ok(!kept.includes('schn'));
-  });
-
-  // The server chooses the issuer; the secret belongs to one of them.
-  test('its secret goes to no other host, unless that issuer is named', async () => {
-    const redirect = `http://localhost:${await freePort()}/back/here`;
-    const oauth = { clientId: 'by hand', clientSecret: '${env:CLIENT_SECRET}', redirectUri: redirect };
-    const more = { CLIENT_SECRET: secret };
-    issuer.registers = false;
-    issuer.issuer = issuer.issuer.replace('127.0.0.1', 'localhost');
-    issuer.addClient('by hand', secret, [redirect]);
-    await config(oauth);
-    const refused = await attended(['mcp', 'test', 'r', '--sign-in'], { more });
-    assert.notEqual(refused.code, 0);
-    assert.ok(refused.err.includes(`set oauth.issuer to "${issuer.issuer}"`), refused.err);
-    assert.deepEqual([refused.visits.length, issuer.seen.authorized, issuer.seen.codes], [0, 0, 0]);
-    await config({ ...oauth, issuer: 'https://login.example' });
-    const other = await attended(['mcp', 'test', 'r', '--sign-in'], { more });
-    assert.notEqual(other.code, 0);
-    assert.match(other.err, /oauth\.issuer is https:\/\/login\.example/);
-    assert.equal(issuer.seen.authorized, 0);
-    await config({ ...oauth, issuer: issuer.issuer });
-    const named = await attended(['mcp', 'test', 'r', '--sign-in'], { more });
-    assert.equal(named.code, 0, named.err);
-    assert.equal(issuer.seen.codes, 1);
-    assert.deepEqual(issuer.wrong, []);
   });
 
   test('none configured and none registered: a sentence about it', async () => {
