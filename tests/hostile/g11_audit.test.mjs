@@ -1,8 +1,10 @@
 // G11, the audit log: somebody who can write the directory of the log but not
 // read its key drops rows and makes the rest fit; brings back an older copy;
 // empties the directory.
-// Fails on 953b0b1e: the rewritten log, two rows shorter, verified. (The key
-// `audit.anchor` of the second half is unknown there.)
+// Fails on 953b0b1e: the rewritten log, two rows shorter, verified; so did an
+// older copy of the files, and an emptied directory. (The key `audit.anchor` of
+// the last part is the fix against somebody who also has the store: it is unknown
+// there.)
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -38,12 +40,13 @@ const copy = (to) => cpSync(state, to, { recursive: true, filter: (f) => f === s
 const back = (from) => cpSync(from, state, { recursive: true });
 const files = () => readdirSync(state).filter((f) => f.startsWith('audit'));
 
-/** Does the store have this row as the last one? */
+/** Does the store have this row as the last one, if it keeps the last one? */
 function remembers(line) {
   const db = new DatabaseSync(join(state, readdirSync(state).find((f) => f.endsWith('.db'))), { readOnly: true });
   try {
     const { seq, mac } = JSON.parse(line);
-    return db.prepare('SELECT doc FROM mark').all().some(({ doc }) => doc === JSON.stringify({ seq, mac }));
+    const keeps = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'mark'").get();
+    return !keeps || db.prepare('SELECT doc FROM mark').all().some(({ doc }) => doc === JSON.stringify({ seq, mac }));
   } finally {
     db.close();
   }
@@ -121,39 +124,31 @@ describe('the files are rewritten', () => {
   });
 });
 
+let early;
+/** A log with an older copy of everything. */
+async function startTwice(config) {
+  await start(config);
+  await until(async () => (await verify()).code === 0, 'a log without rows');
+  await makeRows('x3');
+  early = join(dir, 'early');
+  copy(early);
+  await makeRows('x4');
+  await until(() => remembers(lines().at(-1)), 'the store to remember the last row');
+  house.server.fresh.fds += 2; // the files of the log
+  await house.server.stop();
+  copy(join(dir, 'good'));
+}
+
 describe('older files are brought back', () => {
-  let early;
-  before(async () => {
-    await start((d) => {
-      anchor = join(d, 'anchor.txt');
-      return { audit: { anchor: `file:${anchor}` } };
-    });
-    await until(async () => (await verify()).code === 0, 'a log without rows');
-    await makeRows('x3');
-    early = join(dir, 'early');
-    copy(early);
-    await makeRows('x4');
-    await until(() => remembers(lines().at(-1)), 'the store to remember the last row');
-    await house.server.stop();
-    copy(join(dir, 'good'));
-  });
+  before(() => startTwice(() => ({})));
   after(end);
 
   test('an older copy of the files', () => attack('rolled back', () => {
     for (const f of ['audit.jsonl', 'audit.head']) cpSync(join(early, f), join(state, f));
   }));
 
-  test('an older copy of everything, also of the store: the anchor knows', () => attack('rolled back with the store', () => {
-    for (const f of readdirSync(state).filter((x) => /\.db/.test(x))) rmSync(join(state, f), { recursive: true });
-    back(early);
-  }, '--anchor', anchor));
-
   test('the files of the log removed', () => attack('emptied', () => {
     for (const f of files()) rmSync(join(state, f));
-  }));
-
-  test('the whole directory removed', () => attack('removed', () => {
-    rmSync(state, { recursive: true });
   }));
 
   test('a log that was emptied goes on with a gap', async () => {
@@ -165,8 +160,26 @@ describe('older files are brought back', () => {
       const said = await (await fetch(`${house.server.url}/api/audit/verify`)).json();
       assert.equal(said.ok, false, JSON.stringify(said));
     } finally {
+      house.server.fresh.fds += 2;
       await house.server.stop();
     }
     assert.equal((await verify()).code, 1);
   });
+});
+
+describe('the store with them: the anchor knows', () => {
+  before(() => startTwice((d) => {
+    anchor = join(d, 'anchor.txt');
+    return { audit: { anchor: `file:${anchor}` } };
+  }));
+  after(end);
+
+  test('an older copy of everything', () => attack('rolled back with the store', () => {
+    for (const f of readdirSync(state).filter((x) => /\.db/.test(x))) rmSync(join(state, f), { recursive: true });
+    back(early);
+  }, '--anchor', anchor));
+
+  test('the whole directory removed', () => attack('removed', () => {
+    rmSync(state, { recursive: true });
+  }));
 });

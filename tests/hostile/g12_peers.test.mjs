@@ -1,8 +1,8 @@
 // G12: one address takes every connection of the server, so that nobody else
 // gets an answer.
 // Fails on 953b0b1e: after 320 connections of one address another one got no
-// answer. (The key `connectionsPerPeer` of the second half is unknown there.)
-// Websockets were not counted until after 2dc830b7.
+// answer. (The key `connectionsPerPeer` of the second half sets the limit that is
+// the fix; it is unknown there.) Fails on 2dc830b7: websockets did not count.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
