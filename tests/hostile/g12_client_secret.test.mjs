@@ -8,13 +8,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 
-import { fixture } from '../lib/gateway.mjs';
-import { bin, cleanEnv, named } from '../lib/mcp.mjs';
+import { bin, cleanEnv, driver, named } from '../lib/mcp.mjs';
 import { Issuer, freePort, runAttended } from '../it/issuer.mjs';
 
+const fixture = join(dirname(driver), '../fixture/fixture');
 const secret = 'of-one-issuer-only';
 const client = { clientId: 'by hand', clientSecret: '${env:CLIENT_SECRET}' };
 let dir, server, upstream, issuer, evil, redirectUri;
