@@ -11,10 +11,7 @@
  *
  * A connection ends once (end_conn) and is freed when its streams and its
  * attempt to connect are gone. */
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #include "codec/client_hello.h"
 #include "egress/relay_priv.h"
@@ -631,11 +628,9 @@ static struct conn *conn_new(struct mo_egress *x, int fd)
 {
     mo_autofd int own = fd;
     struct conn *c = mo_new(struct conn);
-    int on = 1;
 
     if (!c)
         return NULL;
-    (void)setsockopt(own, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->in_fd = mo_take_fd(&own); /* the stream's, also on failure */
     if (mo_stream_from_fds(x->loop, c->in_fd, c->in_fd, &c->in, NULL) < 0) {
         mo_free(c);
@@ -660,6 +655,7 @@ void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
                           const struct mo_egress_rule *rule,
                           enum mo_egress_say say)
 {
+    const struct mo_egress_limits *l = &x->policy->limits;
     struct conn *c = conn_new(x, w->fd);
 
     if (!c)
@@ -683,7 +679,8 @@ void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
     x->nconns++;
     mo_stream_attach(c->in, &in_cb, c);
     mo_stream_pause(c->in);
-    mo_timer_start(x->loop, &c->timer, 1);
+    mo_timer_start(x->loop, &c->timer,
+                   l->idle_ms < l->life_ms ? l->idle_ms : l->life_ms);
     if (rule)
         find_address(c);
     else

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -154,17 +155,15 @@ static void on_dns_connection(void *ctx, int listener)
     }
 }
 
+/* One at a time: most come alone, and a second call would only find that. The
+ * next turn of the loop takes the next one. */
 static void on_connection(void *ctx, int listener)
 {
     struct mo_egress *x = ctx;
+    int fd = accept_one(x, listener);
 
-    for (int i = 0; i < ACCEPTS; i++) {
-        int fd = accept_one(x, listener);
-
-        if (fd < 0)
-            return;
+    if (fd >= 0)
         decide(x, fd);
-    }
 }
 
 /* --- open and close ------------------------------------------------------ */
@@ -245,6 +244,11 @@ static int open_watches(struct mo_egress *x, const struct mo_egress_opts *o,
         !set_up_dns(o->fds[0], &x->zone.v6))
         return mo_fail(e, MO_EINVAL, "these are not the sockets of a box");
     for (size_t i = 0; rc == 0 && i < o->nfds; i++) {
+        int on = 1;
+
+        if (i > 1) /* its connections get it, too */
+            (void)setsockopt(o->fds[i], IPPROTO_TCP, TCP_NODELAY, &on,
+                             sizeof(on));
         rc = mo_watch_open(x->loop, mo_take_fd(&o->fds[i]),
                            i == 0   ? mo_egress_dns_datagram
                            : i == 1 ? on_dns_connection
