@@ -205,9 +205,11 @@ static bool may_connect(const struct keeper *k, int fd)
     struct ucred who;
     socklen_t n = sizeof(who);
 
-    /* in a user namespace other users, root too, appear as the overflow user */
+    /* in a user namespace the owner has the box's id, and other users, root
+     * too, appear as the overflow user */
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
-           (who.uid == k->owner.uid || (k->root && who.uid == 0));
+           (who.uid == (k->root ? k->owner.uid : k->uid) ||
+            (k->root && who.uid == 0));
 }
 
 static void on_connection(struct keeper *k)
