@@ -14,18 +14,19 @@
 
 /* --- reports ------------------------------------------------------------- */
 
-/* A box that causes many refusals must not fill the disk. */
-static bool may_report(struct mo_egress *x)
+bool mo_egress_rate_take(struct mo_egress *x, struct mo_egress_rate *r,
+                         double per_s, double at_once)
 {
     uint64_t now = mo_loop_now(x->loop);
 
-    x->reports += (double)(now - x->reports_ns) / 1e9 * REPORTS_PER_S;
-    if (x->reports > REPORTS_AT_ONCE)
-        x->reports = REPORTS_AT_ONCE;
-    x->reports_ns = now;
-    if (x->reports < 1)
+    if (r->at_ns)
+        r->left += (double)(now - r->at_ns) / 1e9 * per_s;
+    if (r->left > at_once || !r->at_ns)
+        r->left = at_once;
+    r->at_ns = now;
+    if (r->left < 1)
         return false;
-    x->reports -= 1;
+    r->left -= 1;
     return true;
 }
 
@@ -33,7 +34,9 @@ void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row)
 {
     if (!x->on_row)
         return;
-    if (!row->allowed && !may_report(x)) {
+    /* a box that causes many refusals must not fill the disk */
+    if (!row->allowed &&
+        !mo_egress_rate_take(x, &x->reports, REPORTS_PER_S, REPORTS_AT_ONCE)) {
         x->uncounted++;
         return;
     }
@@ -67,8 +70,7 @@ static void refuse(struct mo_egress *x, struct mo_egress_wish *w,
     mo_egress_report(x, &row);
 }
 
-/* The address that the program wanted. */
-static bool wanted_address(int fd, struct mo_ip *ip, unsigned *port)
+bool mo_egress_read_end(int fd, bool peer, struct mo_ip *ip, unsigned *port)
 {
     union {
         struct sockaddr any;
@@ -77,7 +79,7 @@ static bool wanted_address(int fd, struct mo_ip *ip, unsigned *port)
     } a = {.v6 = {.sin6_family = AF_UNSPEC}};
     socklen_t n = sizeof(a);
 
-    if (getsockname(fd, &a.any, &n) < 0)
+    if ((peer ? getpeername(fd, &a.any, &n) : getsockname(fd, &a.any, &n)) < 0)
         return false;
     *ip = (struct mo_ip){{[10] = 0xFF, [11] = 0xFF}};
     if (a.any.sa_family == AF_INET6)
@@ -96,7 +98,7 @@ static void decide(struct mo_egress *x, int fd)
     const struct mo_egress_rule *rule;
     uint16_t port;
 
-    if (!wanted_address(fd, &w.ip, &w.port)) {
+    if (!mo_egress_read_end(fd, false, &w.ip, &w.port)) {
         mo_close_fd(&fd);
         return;
     }
@@ -301,12 +303,11 @@ static struct mo_egress *relay_new(struct mo_loop *l,
                                       .names = &x->names,
                                       .ask = x->policy->ask && o->asker};
     x->asker = o->asker;
+    x->find_program = o->find_program;
     x->on_row = o->on_row;
     x->ctx = o->ctx;
     x->fd_max = highest_fd();
     mo_edges_init(&x->edges, l, o);
-    x->reports = REPORTS_AT_ONCE;
-    x->reports_ns = mo_loop_now(l);
     mo_egress_names_init(&x->names);
     mo_timer_init(&x->retry, on_retry);
     mo_later_init(&x->later, on_gone);
