@@ -17,6 +17,7 @@
 #include "launcher/cgroup.h"
 #include "launcher/confine.h"
 #include "launcher/net.h"
+#include "launcher/program.h"
 #include "launcher/run.h"
 #include "launcher/slot.h"
 #include "launcher/view.h"
@@ -49,6 +50,7 @@ struct keeper {
     struct mo_owner owner;
     bool root, frozen, running, done;
     int slot, dir, listener, signals, program;
+    int proc; /* of the host, if the box has a network; or -1 */
 };
 
 /* --- send to clients ----------------------------------------------------- */
@@ -205,9 +207,11 @@ static bool may_connect(const struct keeper *k, int fd)
     struct ucred who;
     socklen_t n = sizeof(who);
 
-    /* in a user namespace other users, root too, appear as the overflow user */
+    /* in a user namespace the owner has the box's id, and other users, root
+     * too, appear as the overflow user */
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
-           (who.uid == k->owner.uid || (k->root && who.uid == 0));
+           (who.uid == (k->root ? k->owner.uid : k->uid) ||
+            (k->root && who.uid == 0));
 }
 
 static void on_connection(struct keeper *k)
@@ -337,6 +341,18 @@ static void on_stats(struct keeper *k, struct mo_wire *c)
     send_message(k, c, &m, NULL);
 }
 
+static void on_who(struct keeper *k, struct mo_wire *c,
+                   const struct mo_boxwho *w)
+{
+    char path[MO_BOXREQ_TEXT_MAX + 1] = "";
+    struct mo_boxmsg m = {.type = MO_BOXMSG_PROGRAM};
+
+    if (k->proc >= 0 && k->running)
+        mo_program_find(k->proc, &k->cg, w, path);
+    m.u.program.path = path;
+    send_message(k, c, &m, NULL);
+}
+
 static void on_message(struct keeper *k, struct mo_wire *c,
                        const struct mo_boxmsg *m)
 {
@@ -366,6 +382,9 @@ static void on_message(struct keeper *k, struct mo_wire *c,
         break;
     case MO_BOXMSG_STATS:
         on_stats(k, c);
+        break;
+    case MO_BOXMSG_WHO:
+        on_who(k, c, &m->u.who);
         break;
     case MO_BOXMSG_DESCRIBE:
         send_desc(k, c, false);
@@ -534,6 +553,8 @@ static int set_up_box(struct keeper *k, struct mo_err *e)
         rc = open_socket(k, e);
     if (rc == 0)
         rc = mo_cg_open(&k->cg, &k->r, &k->owner, e);
+    if (rc == 0 && *k->r.ports) /* for on_who() */
+        k->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0)
         rc = mo_view_enter(&k->r, k->uid, &k->owner, e);
     if (rc == 0)
@@ -551,6 +572,7 @@ static void keeper_init(struct keeper *k, int fd, const struct mo_owner *owner)
                          .listener = -1,
                          .signals = -1,
                          .program = -1,
+                         .proc = -1,
                          .owner = *owner,
                          .root = geteuid() == 0,
                          .landlock = mo_landlock_abi(),

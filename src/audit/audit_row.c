@@ -42,6 +42,7 @@ void mo_audit_row_put(struct mo_buf *b, const struct mo_audit_row *r)
     mo_jw_member_opt(&w, "door", mo_span_cstr(r->via));
     mo_jw_member_opt(&w, "peer", r->peer);
     mo_jw_member_opt(&w, "host", r->host);
+    mo_jw_member_opt(&w, "program", r->program);
     mo_jw_member_opt(&w, "origin", r->origin);
     mo_jw_member_opt(&w, "path", r->path);
     if (r->count)
@@ -206,6 +207,7 @@ void mo_audit_row_connection(struct mo_buf *b, const char *server,
     mo_jw_member_opt(&w, "host", mo_span_cstr(r->name));
     mo_jw_member_opt(&w, "address", mo_span_cstr(r->address));
     mo_jw_member_u64(&w, "port", r->port);
+    mo_jw_member_opt(&w, "program", mo_span_cstr(r->program));
     mo_jw_member_opt(&w, "rule", mo_span_cstr(r->rule));
     mo_jw_member_cstr(&w, "outcome", r->allowed ? "ok" : "denied");
     mo_jw_member_opt(&w, "reason", mo_span_cstr(r->reason));

@@ -23,7 +23,7 @@ struct mo_audit_row {
     const char *digest, *action, *by, *decided_by;
     const char *outcome, *reason;
     const char *via; /* member "door", of a row without a decision */
-    struct mo_span who, peer, host, origin, path;
+    struct mo_span who, peer, host, program, origin, path;
     uint64_t count;
     const struct mo_door *door; /* of the decision */
     const bool *approved;

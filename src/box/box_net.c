@@ -71,6 +71,14 @@ static void on_ask_gone(void *ctx, struct mo_egress_ask *a)
     x->bs->asker->gone(x->bs->connection_ctx, a);
 }
 
+static int on_find_program(void *ctx, const struct mo_egress_caller *c)
+{
+    const struct mo_box_net *x = ctx;
+
+    return x->bs->find_program ? x->bs->find_program(x->bs, x->id, c)
+                               : MO_EUNAVAIL;
+}
+
 static const struct mo_egress_asker asker = {on_judge, on_ask, on_ask_gone};
 
 /* --- open and close ------------------------------------------------------ */
@@ -82,6 +90,7 @@ int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
                                .nfds = n,
                                .on_row = on_row,
                                .asker = x->bs->asker ? &asker : NULL,
+                               .find_program = on_find_program,
                                .ctx = x};
     int rc = 0;
 

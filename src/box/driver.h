@@ -75,6 +75,10 @@ struct mo_boxes {
     /* Opens it, if the policy needs it. NULL: this driver has none. */
     int (*open_authority)(struct mo_boxes *bs, const struct mo_egress_policy *p,
                           struct mo_err *e);
+    /* Looks for the program of a connection of this box, as mo_egress_find_fn.
+     * NULL: this driver cannot. */
+    int (*find_program)(struct mo_boxes *bs, const char *box,
+                        const struct mo_egress_caller *c);
     bool closing;
     mo_box_mounts_fn *on_mounts; /* or NULL */
     void *mounts_ctx;

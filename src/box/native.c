@@ -490,6 +490,17 @@ static int nat_stats(struct mo_box *b, mo_box_stats_fn *done, void *ctx,
     return 0;
 }
 
+void mo_native_name_caller(struct mo_boxes *bs, const char *box,
+                           uint64_t number, const char *program)
+{
+    mo_list_each_entry (b, &bs->boxes, struct mo_box, node) {
+        struct nbox *n = nbox_of(b);
+
+        if (n->net.relay && strcmp(n->net.id, box) == 0)
+            mo_egress_name_caller(n->net.relay, number, mo_span_cstr(program));
+    }
+}
+
 /* --- the driver ---------------------------------------------------------- */
 
 static void native_free(struct native *d)
@@ -613,6 +624,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->bs.secret = o->secret;
     d->bs.secret_ctx = o->secret_ctx;
     d->bs.open_authority = mo_native_authority;
+    d->bs.find_program = mo_native_find_program;
     mo_boxes_setup(&d->bs, l, &ops);
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;

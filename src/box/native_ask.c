@@ -1,4 +1,5 @@
-/* native_ask.c - queries about all native boxes: list, remove, check.
+/* native_ask.c - queries about all native boxes: list, remove, check; and which
+ * program of a box opened a connection.
  *
  * Each is a job for a worker thread: keepers are found by their sockets and
  * asked one after the other. */
@@ -240,5 +241,76 @@ int mo_native_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
     if (rc == 0)
         return query_go(q, e);
     query_free(q);
+    return rc;
+}
+
+/* --- the program of a connection ------------------------------------------ */
+
+struct search {
+    struct mo_job job;
+    struct native *d;
+    char box[MO_BOXREQ_ID_MAX + 1];
+    uint64_t number;
+    struct mo_buf frame;
+    char program[MO_BOXREQ_TEXT_MAX + 1];
+};
+
+static void run_search(struct mo_job *j)
+{
+    struct search *s = mo_container_of(j, struct search, job);
+    struct mo_keeper_answer a;
+    mo_autofd int sock = -1;
+
+    if (mo_keeper_connect(s->d->dir, s->box, &sock, NULL) < 0 ||
+        mo_keeper_send(sock, mo_buf_view(&s->frame), -1, NULL) < 0 ||
+        mo_keeper_receive(sock, &a, NULL) < 0)
+        return;
+    if (a.m.type == MO_BOXMSG_PROGRAM)
+        (void)snprintf(s->program, sizeof(s->program), "%s",
+                       a.m.u.program.path);
+    mo_keeper_drop(&a);
+}
+
+static void search_free(struct search *s)
+{
+    mo_buf_fini(&s->frame);
+    mo_free(s);
+}
+
+static void search_done(struct mo_job *j, bool canceled)
+{
+    struct search *s = mo_container_of(j, struct search, job);
+
+    (void)canceled;
+    mo_native_name_caller(&s->d->bs, s->box, s->number, s->program);
+    search_free(s);
+}
+
+int mo_native_find_program(struct mo_boxes *bs, const char *box,
+                           const struct mo_egress_caller *c)
+{
+    struct search *s = mo_new(struct search);
+    char from[MO_IP_TEXT], to[MO_IP_TEXT];
+    const struct mo_boxmsg m = {.type = MO_BOXMSG_WHO,
+                                .u.who = {.from = from,
+                                          .to = to,
+                                          .from_port = c->from_port,
+                                          .to_port = c->to_port}};
+    int rc;
+
+    if (!s)
+        return MO_ENOMEM;
+    mo_ip_text(&c->from, from);
+    mo_ip_text(&c->to, to);
+    s->d = native_of(bs);
+    s->number = c->number;
+    (void)snprintf(s->box, sizeof(s->box), "%s", box);
+    mo_buf_init(&s->frame, MO_BOXMSG_HEAD + MO_BOXMSG_MAX);
+    mo_job_init(&s->job, run_search, search_done);
+    rc = mo_boxmsg_put(&s->frame, &m, NULL);
+    if (rc == 0)
+        rc = mo_native_submit(s->d, &s->job, NULL);
+    if (rc < 0)
+        search_free(s);
     return rc;
 }

@@ -67,5 +67,14 @@ int mo_native_remove(struct mo_boxes *bs, const char *id, mo_done_fn *done,
                      void *ctx, struct mo_err *e);
 int mo_native_check(struct mo_boxes *bs, mo_boxes_ready_fn *done, void *ctx,
                     struct mo_err *e);
+/* As mo_boxes.find_program; mo_native_name_caller() follows. */
+int mo_native_find_program(struct mo_boxes *bs, const char *box,
+                           const struct mo_egress_caller *c);
+
+/* --- native.c: the answer to it ------------------------------------------ */
+
+/* A box that is gone does not get it. */
+void mo_native_name_caller(struct mo_boxes *bs, const char *box,
+                           uint64_t number, const char *program);
 
 #endif

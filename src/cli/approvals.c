@@ -96,6 +96,7 @@ static void put_call(struct mo_buf *b, struct mo_json v)
     put_line(b, "  tool       ", mo_json_get(v, "tool"));
     put_line(b, "  arguments  ", mo_json_get(v, "args"));
     put_line(b, "  request    ", mo_json_get(v, "request"));
+    put_line(b, "  program    ", mo_json_get(v, "program"));
     put_line(b, "  session    ", mo_json_get(v, "session"));
     put_line(b, "  found for  ", mo_json_get(v, "words"));
     put_line(b, "  why asked  ", mo_json_get(v, "reason"));

@@ -96,6 +96,17 @@ static const struct field stats_fields[] = {
     FIELD(NUM, mo_boxstats, oom_kills, 0, UINT64_MAX),
 };
 
+static const struct field who_fields[] = {
+    FIELD(TEXT, mo_boxwho, from, 1, MO_BOXREQ_TEXT_MAX),
+    FIELD(TEXT, mo_boxwho, to, 1, MO_BOXREQ_TEXT_MAX),
+    FIELD(NUM, mo_boxwho, from_port, 1, UINT16_MAX),
+    FIELD(NUM, mo_boxwho, to_port, 1, UINT16_MAX),
+};
+
+static const struct field program_fields[] = {
+    FIELD(TEXT, mo_boxprogram, path, 0, MO_BOXREQ_TEXT_MAX),
+};
+
 struct shape {
     bool known;
     unsigned fds_max;
@@ -128,11 +139,13 @@ static const struct shape shapes[] = {
     [MO_BOXMSG_LABEL] = SHAPE(0, label_fields),
     [MO_BOXMSG_CLOSE_IN] = BARE,
     [MO_BOXMSG_STATS] = BARE,
+    [MO_BOXMSG_WHO] = SHAPE(0, who_fields),
     [MO_BOXMSG_DESC] = SHAPE(MO_BOXMSG_FDS_MAX, desc_fields),
     [MO_BOXMSG_REFUSED] = SHAPE(0, refused_fields),
     [MO_BOXMSG_ENDED] = SHAPE(0, end_fields),
     [MO_BOXMSG_STATS_ARE] = SHAPE(0, stats_fields),
     [MO_BOXMSG_TAKEN] = BARE,
+    [MO_BOXMSG_PROGRAM] = SHAPE(0, program_fields),
 };
 
 static const struct shape *shape_of(unsigned type)

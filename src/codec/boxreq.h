@@ -52,6 +52,7 @@ enum mo_boxmsg_type {
     MO_BOXMSG_LABEL,    /* label -> DESC */
     MO_BOXMSG_CLOSE_IN, /* the program reads end of file -> DESC */
     MO_BOXMSG_STATS,    /* -> STATS_ARE */
+    MO_BOXMSG_WHO,      /* who -> PROGRAM */
     /* from the keeper */
     /* desc; fds: stdin (write), stdout, stderr (read); if the box has a network
      * also its sockets (launcher/net.h) */
@@ -60,6 +61,7 @@ enum mo_boxmsg_type {
     MO_BOXMSG_ENDED,     /* end: the program is gone */
     MO_BOXMSG_STATS_ARE, /* stats */
     MO_BOXMSG_TAKEN,     /* another client attached; this one gets no more */
+    MO_BOXMSG_PROGRAM,   /* program */
 };
 
 struct mo_boxreq {
@@ -135,6 +137,17 @@ struct mo_boxstats {
     uint64_t oom_kills;
 };
 
+/* A connection of the box, by its ends. Keepers of earlier versions do not know
+ * the question and hang up, so it has a connection of its own. */
+struct mo_boxwho {
+    const char *from, *to; /* addresses */
+    uint64_t from_port, to_port;
+};
+
+struct mo_boxprogram {
+    const char *path; /* untrusted; "": not known (launcher/program.h) */
+};
+
 struct mo_boxmsg {
     enum mo_boxmsg_type type;
     unsigned fds;
@@ -145,6 +158,8 @@ struct mo_boxmsg {
         struct mo_boxend end;
         struct mo_boxlabel label;
         struct mo_boxstats stats;
+        struct mo_boxwho who;
+        struct mo_boxprogram program;
     } u;
 };
 

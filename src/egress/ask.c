@@ -82,7 +82,7 @@ enum mo_egress_say mo_egress_ask_judge(const struct mo_egress *x,
 {
     char host[MO_EGRESS_HOST_MAX + 1];
     const struct mo_egress_question q = {
-        .host = host, .port = w->port, .request = ""};
+        .host = host, .port = w->port, .request = "", .program = ""};
 
     /* a person's yes is for public addresses only */
     if (!x->zone.ask || (!w->name && mo_ip_is_private(&w->ip)))
@@ -92,19 +92,24 @@ enum mo_egress_say mo_egress_ask_judge(const struct mo_egress *x,
 }
 
 static struct mo_egress_ask *find_open(const struct mo_egress *x,
-                                       const struct mo_egress_question *q)
+                                       const char *host, unsigned port)
 {
     mo_list_each_entry (a, &x->asks, struct mo_egress_ask, node)
-        if (a->state == OPEN && a->port == q->port &&
-            strcmp(a->host, q->host) == 0)
+        if (a->state == OPEN && a->port == port && strcmp(a->host, host) == 0)
             return a;
     return NULL;
+}
+
+bool mo_egress_is_asked(const struct mo_egress *x, const char *host,
+                        unsigned port)
+{
+    return find_open(x, host, port) != NULL;
 }
 
 bool mo_egress_ask_join(struct mo_egress *x, const struct mo_egress_question *q,
                         struct mo_list *asking)
 {
-    struct mo_egress_ask *a = find_open(x, q);
+    struct mo_egress_ask *a = find_open(x, q->host, q->port);
     bool is_new = !a;
 
     if (is_new && x->nasks < MO_EGRESS_ASKS_MAX)
@@ -129,6 +134,7 @@ bool mo_egress_ask_join(struct mo_egress *x, const struct mo_egress_question *q,
 /* --- the first bytes ------------------------------------------------------ */
 
 #define METHOD_MAX 16
+#define CUT        "..."
 
 static bool is_method(struct mo_span s)
 {
@@ -156,6 +162,29 @@ static void take_line(struct mo_span line, char *out)
         (!line.p || mo_span_starts(line, MO_SPAN("HTTP/"))))
         (void)snprintf(out, MO_EGRESS_REQUEST_MAX, "%.*s %.*s", (int)method.n,
                        method.p, (int)path.n, path.p);
+}
+
+/* Other bytes become %XX, so that no name looks like another or like text of
+ * ours; one that is too long ends in CUT. */
+void mo_egress_put_program(struct mo_span in, char out[MO_EGRESS_PROGRAM_MAX])
+{
+    size_t at = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < in.n; i++) {
+        bool plain = in.p[i] >= ' ' && in.p[i] <= '~' &&
+                     strchr("%\"\\", in.p[i]) == NULL;
+        char one[sizeof("%XX")];
+        int n = snprintf(one, sizeof(one), plain ? "%c" : "%%%02X",
+                         (unsigned char)in.p[i]);
+
+        if (at + (size_t)n + sizeof(CUT) > MO_EGRESS_PROGRAM_MAX) {
+            memcpy(out + at, CUT, sizeof(CUT));
+            return;
+        }
+        memcpy(out + at, one, (size_t)n + 1);
+        at += (size_t)n;
+    }
 }
 
 bool mo_egress_read_request(struct mo_span in, char out[MO_EGRESS_REQUEST_MAX])

@@ -6,24 +6,26 @@
  * For a host with `inject` both become TLS streams then (edge.h).
  *
  * A connection without a rule waits for the asker's decision first. Its first
- * bytes are read for the question, and kept. If the program ends its output
- * meanwhile, the connection ends: nobody is asked for a program that has gone.
+ * bytes are read for the question, and kept, and its program is looked for. If
+ * the program ends its output meanwhile, the connection ends: nobody is asked
+ * for a program that has gone.
  *
  * A connection ends once (end_conn) and is freed when its streams and its
  * attempt to connect are gone. */
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #include "codec/client_hello.h"
 #include "egress/relay_priv.h"
 
-#define CONNECT_MS 10000 /* for each address */
-#define QUEUE_HIGH ((size_t)256 * 1024)
-#define MOVE_AFTER ((uint64_t)256 * 1024) /* bytes, then without copying */
-#define FINISH_MS  30000 /* to send the rest after both sides have ended */
-#define LOOK_MS    200   /* for the first bytes, before a person is asked */
+#define CONNECT_MS       10000 /* for each address */
+#define QUEUE_HIGH       ((size_t)256 * 1024)
+#define MOVE_AFTER       ((uint64_t)256 * 1024) /* bytes, then without copying */
+#define FINISH_MS        30000 /* to send the rest after both sides have ended */
+#define LOOK_MS          200 /* for the first bytes, before a person is asked */
+#define SEARCH_MS        3000 /* and after that, for its program */
+/* A search costs the box's keeper a few ms at most. */
+#define SEARCHES_PER_S   2.0
+#define SEARCHES_AT_ONCE 20.0
 
 struct conn {
     struct mo_list node;    /* in x->conns */
@@ -41,8 +43,11 @@ struct conn {
     int in_fd; /* of `in`, which owns it */
     struct mo_stream *in, *out;
     bool in_eof, out_eof;
-    bool undecided; /* the asker has not decided */
-    bool checked;   /* what it begins with */
+    bool undecided;  /* the asker has not decided */
+    bool looked;     /* for the first bytes, long enough */
+    uint64_t search; /* for its program: the number, or 0: none runs */
+    char *program;   /* the box's word, or NULL: not known */
+    bool checked;    /* what it begins with */
     struct mo_buf hello;
     const struct mo_egress_inject *inject; /* NULL: bytes are only copied */
     struct mo_edge *edge;
@@ -66,6 +71,7 @@ static void conn_maybe_free(struct conn *c)
         .port = c->port,
         .allowed = c->rule && !c->refused,
         .rule = c->rule ? c->rule->text : "",
+        .program = c->program,
         .reason = c->reason,
         .sent = c->sent,
         .received = c->received,
@@ -81,6 +87,7 @@ static void conn_maybe_free(struct conn *c)
     mo_egress_report(x, &row);
     mo_buf_fini(&c->hello);
     mo_free(c->own);
+    mo_free(c->program);
     mo_edge_free(c->edge);
     mo_free(c);
     mo_egress_maybe_free(x);
@@ -330,43 +337,120 @@ static void on_out_ready(void *ctx)
 
 /* --- asking -------------------------------------------------------------- */
 
+static void put_host(const struct conn *c, char host[MO_EGRESS_HOST_MAX + 1])
+{
+    if (c->name)
+        (void)snprintf(host, MO_EGRESS_HOST_MAX + 1, "%s", c->name->text);
+    else
+        mo_ip_text(&c->ip, host);
+}
+
 static void ask_person(struct conn *c, const char *request, bool tls)
 {
     char host[MO_EGRESS_HOST_MAX + 1];
     const struct mo_egress_question q = {
-        .host = host, .port = c->port, .request = request, .tls = tls};
+        .host = host,
+        .port = c->port,
+        .request = request,
+        .program = c->program ? c->program : "",
+        .tls = tls,
+    };
 
     mo_timer_stop(c->x->loop, &c->look);
-    if (c->name)
-        (void)snprintf(host, sizeof(host), "%s", c->name->text);
-    else
-        mo_ip_text(&c->ip, host);
+    c->search = 0;
+    put_host(c, host);
     if (!mo_egress_ask_join(c->x, &q, &c->asking))
         refuse_conn(c, "too many hosts wait for a person");
+}
+
+/* Asks as soon as the first bytes are there and its program was looked for. */
+static void maybe_ask(struct conn *c)
+{
+    struct mo_span in = mo_buf_view(&c->hello);
+    char request[MO_EGRESS_REQUEST_MAX];
+    bool tls = mo_hello_starts(in);
+    struct mo_hello h;
+
+    if (c->search || (tls && c->name && !check_hello(c, &h)))
+        return;
+    if (tls || mo_egress_read_request(in, request))
+        ask_person(c, tls ? "" : request, tls);
 }
 
 /* Bytes of a connection that nobody has decided about. */
 static void read_undecided(struct conn *c, struct mo_span data)
 {
-    char request[MO_EGRESS_REQUEST_MAX];
-    struct mo_hello h;
-    bool tls;
-
     (void)mo_buf_span(&c->hello, data);
     if (c->hello.len >= MO_HELLO_MAX)
         mo_stream_pause(c->in);
-    if (!mo_list_empty(&c->asking))
-        return;
-    tls = mo_hello_starts(mo_buf_view(&c->hello));
-    if (tls && c->name && !check_hello(c, &h))
-        return;
-    if (tls || mo_egress_read_request(mo_buf_view(&c->hello), request))
-        ask_person(c, tls ? "" : request, tls);
+    if (mo_list_empty(&c->asking))
+        maybe_ask(c);
+}
+
+/* It has waited long enough for its first bytes: asks with what is known. */
+static void ask_now(struct conn *c)
+{
+    c->search = 0;
+    maybe_ask(c);
+    if (!c->ended && mo_list_empty(&c->asking))
+        ask_person(c, "", false);
 }
 
 static void on_look(struct mo_timer *t)
 {
-    ask_person(mo_container_of(t, struct conn, look), "", false);
+    struct conn *c = mo_container_of(t, struct conn, look);
+
+    if (!c->search || c->looked) {
+        ask_now(c);
+        return;
+    }
+    c->looked = true;
+    mo_timer_start(c->x->loop, &c->look, SEARCH_MS);
+}
+
+static struct conn *find_searching(const struct mo_egress *x, uint64_t number)
+{
+    mo_list_each_entry (c, &x->conns, struct conn, node)
+        if (c->search == number && !c->ended)
+            return c;
+    return NULL;
+}
+
+void mo_egress_name_caller(struct mo_egress *x, uint64_t number,
+                           struct mo_span program)
+{
+    struct conn *c = number ? find_searching(x, number) : NULL;
+    char text[MO_EGRESS_PROGRAM_MAX];
+
+    if (!c)
+        return;
+    c->search = 0;
+    mo_egress_put_program(program, text);
+    if (*text)
+        c->program = mo_strndup(text, strlen(text));
+    if (c->looked)
+        ask_now(c);
+    else
+        maybe_ask(c);
+}
+
+/* Not for a host that is asked about already: the question is the same. */
+static void search_program(struct conn *c)
+{
+    struct mo_egress *x = c->x;
+    struct mo_egress_caller who = {.number = x->searched + 1};
+    char host[MO_EGRESS_HOST_MAX + 1];
+
+    put_host(c, host);
+    if (!x->find_program || mo_egress_is_asked(x, host, c->port) ||
+        !mo_egress_rate_take(x, &x->searches, SEARCHES_PER_S,
+                             SEARCHES_AT_ONCE) ||
+        !mo_egress_read_end(c->in_fd, true, &who.from, &who.from_port) ||
+        !mo_egress_read_end(c->in_fd, false, &who.to, &who.to_port))
+        return;
+    x->searched++;
+    if (x->find_program(x->ctx, &who) == 0)
+        c->search = who.number;
 }
 
 static void on_in_read(void *ctx, char *p, size_t n)
@@ -631,11 +715,9 @@ static struct conn *conn_new(struct mo_egress *x, int fd)
 {
     mo_autofd int own = fd;
     struct conn *c = mo_new(struct conn);
-    int on = 1;
 
     if (!c)
         return NULL;
-    (void)setsockopt(own, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->in_fd = mo_take_fd(&own); /* the stream's, also on failure */
     if (mo_stream_from_fds(x->loop, c->in_fd, c->in_fd, &c->in, NULL) < 0) {
         mo_free(c);
@@ -654,12 +736,14 @@ static void ask_about(struct conn *c, enum mo_egress_say say)
     c->undecided = true;
     mo_stream_resume(c->in);
     mo_timer_start(c->x->loop, &c->look, LOOK_MS);
+    search_program(c);
 }
 
 void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
                           const struct mo_egress_rule *rule,
                           enum mo_egress_say say)
 {
+    const struct mo_egress_limits *l = &x->policy->limits;
     struct conn *c = conn_new(x, w->fd);
 
     if (!c)
@@ -683,7 +767,8 @@ void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
     x->nconns++;
     mo_stream_attach(c->in, &in_cb, c);
     mo_stream_pause(c->in);
-    mo_timer_start(x->loop, &c->timer, 1);
+    mo_timer_start(x->loop, &c->timer,
+                   l->idle_ms < l->life_ms ? l->idle_ms : l->life_ms);
     if (rule)
         find_address(c);
     else

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -13,18 +14,19 @@
 
 /* --- reports ------------------------------------------------------------- */
 
-/* A box that causes many refusals must not fill the disk. */
-static bool may_report(struct mo_egress *x)
+bool mo_egress_rate_take(struct mo_egress *x, struct mo_egress_rate *r,
+                         double per_s, double at_once)
 {
     uint64_t now = mo_loop_now(x->loop);
 
-    x->reports += (double)(now - x->reports_ns) / 1e9 * REPORTS_PER_S;
-    if (x->reports > REPORTS_AT_ONCE)
-        x->reports = REPORTS_AT_ONCE;
-    x->reports_ns = now;
-    if (x->reports < 1)
+    if (r->at_ns)
+        r->left += (double)(now - r->at_ns) / 1e9 * per_s;
+    if (r->left > at_once || !r->at_ns)
+        r->left = at_once;
+    r->at_ns = now;
+    if (r->left < 1)
         return false;
-    x->reports -= 1;
+    r->left -= 1;
     return true;
 }
 
@@ -32,7 +34,9 @@ void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row)
 {
     if (!x->on_row)
         return;
-    if (!row->allowed && !may_report(x)) {
+    /* a box that causes many refusals must not fill the disk */
+    if (!row->allowed &&
+        !mo_egress_rate_take(x, &x->reports, REPORTS_PER_S, REPORTS_AT_ONCE)) {
         x->uncounted++;
         return;
     }
@@ -66,8 +70,7 @@ static void refuse(struct mo_egress *x, struct mo_egress_wish *w,
     mo_egress_report(x, &row);
 }
 
-/* The address that the program wanted. */
-static bool wanted_address(int fd, struct mo_ip *ip, unsigned *port)
+bool mo_egress_read_end(int fd, bool peer, struct mo_ip *ip, unsigned *port)
 {
     union {
         struct sockaddr any;
@@ -76,7 +79,7 @@ static bool wanted_address(int fd, struct mo_ip *ip, unsigned *port)
     } a = {.v6 = {.sin6_family = AF_UNSPEC}};
     socklen_t n = sizeof(a);
 
-    if (getsockname(fd, &a.any, &n) < 0)
+    if ((peer ? getpeername(fd, &a.any, &n) : getsockname(fd, &a.any, &n)) < 0)
         return false;
     *ip = (struct mo_ip){{[10] = 0xFF, [11] = 0xFF}};
     if (a.any.sa_family == AF_INET6)
@@ -95,7 +98,7 @@ static void decide(struct mo_egress *x, int fd)
     const struct mo_egress_rule *rule;
     uint16_t port;
 
-    if (!wanted_address(fd, &w.ip, &w.port)) {
+    if (!mo_egress_read_end(fd, false, &w.ip, &w.port)) {
         mo_close_fd(&fd);
         return;
     }
@@ -154,17 +157,15 @@ static void on_dns_connection(void *ctx, int listener)
     }
 }
 
+/* One at a time: most come alone, and a second call would only find that. The
+ * next turn of the loop takes the next one. */
 static void on_connection(void *ctx, int listener)
 {
     struct mo_egress *x = ctx;
+    int fd = accept_one(x, listener);
 
-    for (int i = 0; i < ACCEPTS; i++) {
-        int fd = accept_one(x, listener);
-
-        if (fd < 0)
-            return;
+    if (fd >= 0)
         decide(x, fd);
-    }
 }
 
 /* --- open and close ------------------------------------------------------ */
@@ -245,6 +246,11 @@ static int open_watches(struct mo_egress *x, const struct mo_egress_opts *o,
         !set_up_dns(o->fds[0], &x->zone.v6))
         return mo_fail(e, MO_EINVAL, "these are not the sockets of a box");
     for (size_t i = 0; rc == 0 && i < o->nfds; i++) {
+        int on = 1;
+
+        if (i > 1) /* its connections get it, too */
+            (void)setsockopt(o->fds[i], IPPROTO_TCP, TCP_NODELAY, &on,
+                             sizeof(on));
         rc = mo_watch_open(x->loop, mo_take_fd(&o->fds[i]),
                            i == 0   ? mo_egress_dns_datagram
                            : i == 1 ? on_dns_connection
@@ -297,12 +303,11 @@ static struct mo_egress *relay_new(struct mo_loop *l,
                                       .names = &x->names,
                                       .ask = x->policy->ask && o->asker};
     x->asker = o->asker;
+    x->find_program = o->find_program;
     x->on_row = o->on_row;
     x->ctx = o->ctx;
     x->fd_max = highest_fd();
     mo_edges_init(&x->edges, l, o);
-    x->reports = REPORTS_AT_ONCE;
-    x->reports_ns = mo_loop_now(l);
     mo_egress_names_init(&x->names);
     mo_timer_init(&x->retry, on_retry);
     mo_later_init(&x->later, on_gone);

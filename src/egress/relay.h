@@ -48,6 +48,7 @@ struct mo_egress_row {
     const char *reason;      /* why it was refused or ended */
     uint64_t sent, received; /* bytes, seen from the box */
     uint64_t ms;
+    const char *program; /* that was asked about, as the box says; or NULL */
     const struct mo_egress_inject *injected; /* its headers were set, or NULL */
     unsigned uncounted; /* refusals before this one that were not reported */
 };
@@ -59,13 +60,26 @@ typedef void mo_egress_row_fn(void *ctx, const struct mo_egress_row *row);
 struct mo_egress_ask; /* connections to one host and port that wait */
 
 #define MO_EGRESS_REQUEST_MAX 256
+#define MO_EGRESS_PROGRAM_MAX 256
 
 struct mo_egress_question {
     const char *host; /* a name, or a public address */
     unsigned port;
     const char *request; /* "GET /path", printable ASCII; "": not plain HTTP */
+    /* that connects, as the box says; printable ASCII; "": not known */
+    const char *program;
     bool tls;
 };
+
+/* A connection that a person will be asked about, by its ends in the box. */
+struct mo_egress_caller {
+    uint64_t number; /* for mo_egress_name_caller() */
+    struct mo_ip from, to;
+    unsigned from_port, to_port;
+};
+/* Looks for the program that opened it; mo_egress_name_caller() follows, later.
+ * < 0: nothing follows. */
+typedef int mo_egress_find_fn(void *ctx, const struct mo_egress_caller *c);
 
 enum mo_egress_say { MO_EGRESS_ASK, MO_EGRESS_YES, MO_EGRESS_NO };
 
@@ -84,6 +98,10 @@ struct mo_egress_asker {
  * record. a is not valid afterwards. */
 void mo_egress_answer_ask(struct mo_egress_ask *a, bool allowed,
                           const char *reason);
+/* program: any bytes; "": not known. A connection that is gone, or that has
+ * waited too long for this, does not use it. */
+void mo_egress_name_caller(struct mo_egress *x, uint64_t number,
+                           struct mo_span program);
 /* For the asker's use. */
 void mo_egress_ask_set(struct mo_egress_ask *a, void *data);
 void *mo_egress_ask_data(const struct mo_egress_ask *a);
@@ -101,6 +119,7 @@ struct mo_egress_opts {
     size_t nfds;
     mo_egress_row_fn *on_row;            /* may be NULL */
     const struct mo_egress_asker *asker; /* NULL: `ask` has no effect */
+    mo_egress_find_fn *find_program;     /* NULL: questions do not name it */
     void *ctx;
     /* For `inject`; borrowed. NULL: such hosts are refused. */
     const struct mo_tls_authority *authority;

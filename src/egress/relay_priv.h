@@ -18,6 +18,12 @@
 
 #define MO_EGRESS_FDS_MAX (MO_EGRESS_PORTS_MAX + 2)
 
+/* How much of something may be done now. */
+struct mo_egress_rate {
+    double left;
+    uint64_t at_ns; /* when that was counted */
+};
+
 struct mo_egress {
     struct mo_loop *loop;
     struct mo_egress_policy *policy;
@@ -33,14 +39,16 @@ struct mo_egress {
     int fd_max;            /* a connection with a higher number is refused */
     struct mo_list asks;   /* struct mo_egress_ask */
     unsigned nasks;
-    uint64_t bytes;       /* relayed */
-    unsigned lookups;     /* running */
-    struct mo_list queue; /* struct mo_egress_name, to be resolved */
-    double reports;       /* refusals that may be reported now */
-    uint64_t reports_ns;  /* when that was counted */
+    uint64_t bytes;                 /* relayed */
+    unsigned lookups;               /* running */
+    struct mo_list queue;           /* struct mo_egress_name, to be resolved */
+    struct mo_egress_rate reports;  /* of refusals */
+    struct mo_egress_rate searches; /* for programs */
+    uint64_t searched;              /* how many; the number of the last */
     unsigned uncounted;
     mo_egress_row_fn *on_row;
     const struct mo_egress_asker *asker; /* NULL: nobody is asked */
+    mo_egress_find_fn *find_program;     /* or NULL */
     void *ctx;
     struct mo_edges edges;
     bool closing;
@@ -50,6 +58,11 @@ struct mo_egress {
 
 /* --- relay.c ------------------------------------------------------------- */
 
+/* False: it is to be left out. per_s: after at_once of them. */
+bool mo_egress_rate_take(struct mo_egress *x, struct mo_egress_rate *r,
+                         double per_s, double at_once);
+/* The other end of the connection, or the address that it is for. */
+bool mo_egress_read_end(int fd, bool peer, struct mo_ip *ip, unsigned *port);
 void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row);
 /* Called by each connection when it is gone. */
 void mo_egress_maybe_free(struct mo_egress *x);
@@ -90,6 +103,11 @@ bool mo_egress_ask_join(struct mo_egress *x, const struct mo_egress_question *q,
                         struct mo_list *asking);
 /* The connection has left its list: the last one withdraws the question. */
 void mo_egress_ask_left(struct mo_egress *x);
+/* Is there a question about this host and port? */
+bool mo_egress_is_asked(const struct mo_egress *x, const char *host,
+                        unsigned port);
+/* The box's own word, as printable ASCII. */
+void mo_egress_put_program(struct mo_span in, char out[MO_EGRESS_PROGRAM_MAX]);
 /* The request line of plain HTTP in these first bytes. False: more bytes are
  * needed to tell. */
 bool mo_egress_read_request(struct mo_span in, char out[MO_EGRESS_REQUEST_MAX]);

@@ -102,7 +102,8 @@ static void name_peer(struct uvs *u, bool is_unix)
         return;
     }
     (void)uv_tcp_nodelay(&u->r.tcp, 1);
-    mo_uvs_name_tcp(u);
+    if (!*u->s.peer)
+        mo_uvs_name_tcp(u);
 }
 
 static void accept_one(struct mo_listener *ls)
@@ -334,7 +335,6 @@ unsigned mo_listener_port(const struct mo_listener *ls)
 struct mo_dial {
     struct mo_loop *loop;
     struct addr addr;
-    struct sockaddr_storage ip; /* of mo_dial_ip(), else AF_UNSPEC */
     struct addrinfo *list, *next;
     struct uvs *u; /* the current attempt */
     uv_getaddrinfo_t resolve;
@@ -482,9 +482,8 @@ static void dial_begin(struct mo_later *later)
                              .ai_flags = AI_NUMERICSERV};
     int rc;
 
-    if (d->addr.is_unix || d->ip.ss_family != AF_UNSPEC) {
-        rc = connect_to(d, d->addr.is_unix ? NULL
-                                           : (const struct sockaddr *)&d->ip);
+    if (d->addr.is_unix) {
+        rc = connect_to(d, NULL);
     } else {
         d->resolve.data = d;
         rc = uv_getaddrinfo(&d->loop->uv, &d->resolve, on_resolved,
@@ -497,12 +496,29 @@ static void dial_begin(struct mo_later *later)
     dial_end(d, NULL);
 }
 
+static struct mo_dial *dial_new(struct mo_loop *l,
+                                void (*done)(void *ctx, struct mo_stream *s,
+                                             const struct mo_err *why),
+                                void *ctx)
+{
+    struct mo_dial *d = mo_new(struct mo_dial);
+
+    if (!d)
+        return NULL;
+    d->loop = l;
+    d->done = done;
+    d->ctx = ctx;
+    mo_timer_init(&d->deadline, on_dial_timeout);
+    mo_later_init(&d->later, dial_begin);
+    return d;
+}
+
 int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
             void (*done)(void *ctx, struct mo_stream *s,
                          const struct mo_err *why),
             void *ctx, struct mo_dial **out, struct mo_err *e)
 {
-    struct mo_dial *d = mo_new(struct mo_dial);
+    struct mo_dial *d = dial_new(l, done, ctx);
 
     if (!d)
         return mo_fail(e, MO_ENOMEM, "connect to %s", addr);
@@ -510,48 +526,59 @@ int mo_dial(struct mo_loop *l, const char *addr, uint64_t timeout_ms,
         mo_free(d);
         return MO_EINVAL;
     }
-    d->loop = l;
-    d->done = done;
-    d->ctx = ctx;
     (void)mo_fail(&d->why, MO_EUNAVAIL, "connect to %s: no address", addr);
-    mo_timer_init(&d->deadline, on_dial_timeout);
     mo_timer_start(l, &d->deadline, timeout_ms);
-    mo_later_init(&d->later, dial_begin);
     mo_loop_defer(l, &d->later);
     if (out)
         *out = d;
     return 0;
 }
 
+static void put_sockaddr(const struct mo_ip *ip, unsigned port,
+                         struct sockaddr_storage *out)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+    if (mo_ip_is_v4(ip)) {
+        *v4 = (struct sockaddr_in){.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port)};
+        memcpy(&v4->sin_addr, ip->b + 12, 4);
+    } else {
+        *v6 = (struct sockaddr_in6){.sin6_family = AF_INET6,
+                                    .sin6_port = htons((uint16_t)port)};
+        memcpy(&v6->sin6_addr, ip->b, 16);
+    }
+}
+
+/* Nothing is to be resolved, so it connects at once; libuv reports the end from
+ * the loop. */
 int mo_dial_ip(struct mo_loop *l, const struct mo_ip *ip, unsigned port,
                uint64_t timeout_ms,
                void (*done)(void *ctx, struct mo_stream *s,
                             const struct mo_err *why),
                void *ctx, struct mo_dial **out, struct mo_err *e)
 {
-    bool v4 = mo_ip_is_v4(ip);
-    char host[MO_IP_TEXT], text[MO_IP_TEXT + 16];
-    struct mo_dial *d = NULL;
+    struct mo_dial *d = dial_new(l, done, ctx);
+    struct sockaddr_storage to;
     int rc;
 
-    mo_ip_text(ip, host);
-    (void)snprintf(text, sizeof(text), v4 ? "%s:%u" : "[%s]:%u", host, port);
-    rc = mo_dial(l, text, timeout_ms, done, ctx, &d, e);
-    if (rc < 0 || !d)
-        return rc;
-    if (v4) {
-        struct sockaddr_in *a = (struct sockaddr_in *)&d->ip;
-
-        *a = (struct sockaddr_in){.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port)};
-        memcpy(&a->sin_addr, ip->b + 12, 4);
-    } else {
-        struct sockaddr_in6 *a = (struct sockaddr_in6 *)&d->ip;
-
-        *a = (struct sockaddr_in6){.sin6_family = AF_INET6,
-                                   .sin6_port = htons((uint16_t)port)};
-        memcpy(&a->sin6_addr, ip->b, 16);
+    if (!d)
+        return mo_fail(e, MO_ENOMEM, "connect");
+    mo_ip_text(ip, d->addr.host);
+    (void)snprintf(d->addr.port, sizeof(d->addr.port), "%u", port);
+    put_sockaddr(ip, port, &to);
+    rc = connect_to(d, (const struct sockaddr *)&to);
+    if (rc < 0) {
+        dial_note(d, rc);
+        *e = d->why;
+        mo_free(d);
+        return e->code;
     }
+    (void)snprintf(d->u->s.peer, sizeof(d->u->s.peer),
+                   mo_ip_is_v4(ip) ? "%s:%s" : "[%s]:%s", d->addr.host,
+                   d->addr.port);
+    mo_timer_start(l, &d->deadline, timeout_ms);
     *out = d;
     return 0;
 }

@@ -418,7 +418,7 @@ int mo_stream_from_fds(struct mo_loop *l, int rfd, int wfd,
     int rc = 0;
 
     /* libuv would abort() on a regular file */
-    if (r >= 0 && uv_guess_handle(r) == UV_FILE)
+    if (r >= 0 && !inet && uv_guess_handle(r) == UV_FILE)
         return mo_fail(e, MO_EINVAL,
                        "it is a file or device, not a pipe or socket");
     u = mo_uvs_new(l, kind);

@@ -114,6 +114,7 @@ void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
             mo_jw_member(w, "session", k->who);
         mo_jw_member_bool(w, "tls", p->tls);
         mo_jw_member_opt(w, "request", mo_span_cstr(p->request));
+        mo_jw_member_opt(w, "program", mo_span_cstr(p->program));
     }
     mo_jw_end(w);
 }

@@ -34,6 +34,7 @@ struct pending_call {
     enum mo_policy_from from;
     const struct mo_rules *session;      /* answers for the session, or NULL */
     char request[MO_EGRESS_REQUEST_MAX]; /* of a connection; or "" */
+    char program[MO_EGRESS_PROGRAM_MAX]; /* likewise, as the box says */
     bool tls;
 };
 

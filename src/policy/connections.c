@@ -269,6 +269,7 @@ static void on_said(struct mo_later *l)
         .tool = c->k.tool,
         .call = mo_span_cstr(c->k.id),
         .host = mo_span_cstr(c->where),
+        .program = mo_span_cstr(p->program),
         .action = c->yes ? "allow" : "deny",
         .approved = &c->yes,
         .by = c->k.by,
@@ -387,6 +388,7 @@ static const char *list_connection(struct connection *c,
     p->session = &c->box->answers;
     p->tls = q->tls;
     (void)snprintf(p->request, sizeof(p->request), "%s", q->request);
+    (void)snprintf(p->program, sizeof(p->program), "%s", q->program);
     put_args(&p->args, q);
     (void)mo_buf_puts(&p->def, definition);
     if (mo_buf_err(&p->args) || mo_buf_err(&p->def))

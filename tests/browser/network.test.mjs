@@ -42,6 +42,7 @@ describe('connections on the page', { skip }, () => {
     await card(page).getByText('a.ask', { exact: true }).waitFor();
     await page.reload();
     await card(page).getByText('GET /some/path').waitFor();
+    await card(page).getByText('Program, as the sandbox says: /usr/bin/curl').waitFor();
     await assertAccessible(page);
     await card(page).getByRole('button', { name: 'Allow' }).click();
     await page.getByText('I have seen it.').waitFor();
@@ -64,6 +65,7 @@ describe('connections on the page', { skip }, () => {
     await card(page).waitFor();
     const other = await bench.visit('/approvals');
     await card(other).getByText('b.ask', { exact: true }).waitFor();
+    await card(other).getByText('/usr/bin/curl', { exact: true }).waitFor();
     await assertAccessible(other);
     await card(other).getByLabel('Remember for').selectOption('always');
     await card(other).getByRole('button', { name: 'Deny' }).click();

@@ -426,6 +426,13 @@ test('an ordinary user with groups of its own gets a box', {
       const f = spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
         ...argv, 'pids=20', '--', 'sh', '-c', 'id -u; echo x > f && cat f; cat /proc/self/uid_map'], { env });
       assert.match(String(f.stdout), new RegExp(`^20000\nx\n *20000 +${uid} +1\n$`), String(f.stderr));
+      const left = spawnSync('sh', ['-c', `${enter} && exec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`, 'sh',
+        ...argv, 'id=left', 'linger_ms=60000', 'detach=1', '--', 'sleep', '1000'], { env });
+      assert.equal(left.status, 0, String(left.stderr));
+      for (const [word, want] of [['describe', /"attached":0/], ['kill', /"cause":"stopped"/]]) {
+        const r = spawnSync('setpriv', ['--reuid', uid, '--regid', uid, '--clear-groups', argv[0], word, argv[3], 'left'], { env });
+        assert.match(String(r.stdout) + r.stderr, want);
+      }
       const docs = mkdtempSync('/tmp/mo-docs-');
       try {
         chmodSync(docs, 0o755);

@@ -144,7 +144,7 @@ describe('in a terminal', () => {
     await t.sees('> ');
     t.type('look\r');
     await t.sees(ASK);
-    assert.match(t.out, /a program in the box wants to connect to somewhere\.test port 80\r\n {2}GET \/x\r\n/);
+    assert.match(t.out, /a program in the box wants to connect to somewhere\.test port 80\r\n {2}GET \/x\r\n {2}program, as the box says: \/usr\/bin\/curl\r\n/);
     t.type('n not there\r');
     await t.sees('All done.');
     assert.match(t.out, /\| exit (56|52|7)/);

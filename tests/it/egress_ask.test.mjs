@@ -131,8 +131,71 @@ describe('a boxed server whose network asks', { skip }, () => {
     assert.equal(decided('a.ask').action, 'allow');
     assert.equal(decided('a.ask').door, 'socket');
     assert.equal(decided('b.ask').action, 'deny');
+    assert.equal(decided('a.ask').program, '/usr/bin/curl');
     assert.equal(decided('always.ask').reason, 'always');
-    assert.ok(all.some((r) => r.kind === 'connection' && r.host === 'a.ask' && r.rule === 'ask: once' && r.outcome === 'ok'));
+    assert.ok(all.some((r) => r.kind === 'connection' && r.host === 'a.ask' && r.rule === 'ask: once' && r.outcome === 'ok' &&
+      r.program === '/usr/bin/curl'));
     assert.ok(all.some((r) => r.kind === 'connection' && r.host === 'b.ask' && r.outcome === 'denied'));
+  });
+});
+
+describe('the program that a question names', { skip }, () => {
+  const hosts = new Hosts();
+  let box, http;
+
+  before(async () => {
+    http = await hosts.http((q, r) => r.end('hello'));
+    box = await NetBox.open({ allow: [`127.0.0.1:${http}`], ask: true },
+      { hosts: Object.fromEntries(['c', 'd', 'e', 'x', 'y', 'z'].map((n) => [`${n}.ask`, '127.0.0.1'])) });
+  });
+  after(async () => {
+    await box?.close();
+    hosts.close();
+  });
+
+  test('sockets of both families', async () => {
+    const mapped = `/usr/bin/python3 -c 'import socket
+s = socket.socket(socket.AF_INET6)
+s.connect(("::ffff:" + socket.gethostbyname("d.ask"), ${http}))
+s.sendall(b"GET / HTTP/1.0\\r\\nHost: d.ask\\r\\n\\r\\n")
+s.recv(1)'`;
+    for (const [what, host, by] of [[`curl -sS -4 http://c.ask:${http}/`, 'c.ask', /^\/usr\/bin\/curl$/],
+      [`curl -sS -6 http://e.ask:${http}/`, 'e.ask', /^\/usr\/bin\/curl$/],
+      [mapped, 'd.ask', /^\/usr\/bin\/python3[.\d]*$/]]) {
+      const said = box.run(what);
+      const q = await question(box.home, host);
+      assert.match(q.program ?? 'none', by);
+      const shown = await command(box.home, 'approvals', 'approve', q.id);
+      assert.ok(shown.includes(`\n  program    ${q.program}\n`), shown);
+      assert.match(await said, /exit 0$/);
+    }
+  });
+
+  test('a hostile name is shown escaped and cut', async () => {
+    // runs a copy of curl below this directory: Python's text, in it bytes that a name may have
+    const run = (dir, name, host) => box.run(`/usr/bin/python3 - <<'EOF'
+import os, shutil, subprocess
+os.chdir('/workspace')
+for d in ${dir}:
+    os.makedirs(d, exist_ok=True)
+    os.chdir(d)
+shutil.copy('/usr/bin/curl', ${name})
+print(subprocess.run([b'./' + ${name}, '-sS', 'http://${host}:${http}/'], capture_output=True).returncode)
+EOF`);
+    const long = "[b'd' * 250] * 15";
+    for (const [dir, name, host, shown] of [
+      ['[]', String.raw`b'x\n  server     other\x1b[31m\\\xe2\x80\xae\xff"<b>%'`, 'x.ask',
+        '/workspace/x%0A  server     other%1B[31m%5C%E2%80%AE%FF%22<b>%25'],
+      [long, "b'end'", 'y.ask', `...${'d'.repeat(121)}/end`],
+      [String.raw`[b'\n' * 100]`, String.raw`b'\n' * 200`, 'z.ask', `...${'%0A'.repeat(83)}...`]]) {
+      const said = run(dir, name, host);
+      const q = await question(box.home, host);
+      assert.equal(q.program, shown);
+      const listed = await command(box.home, 'approvals', 'reject', q.id);
+      assert.ok(listed.includes(shown) && !/\x1b/.test(listed), listed);
+      assert.equal(listed.match(/^ {2}server /gm).length, 1, listed);
+      assert.match(await said, /^(56|52|7)\n/);
+      await eventually('its row', () => rows(box.home).some((r) => r.kind === 'connection' && r.program === shown));
+    }
   });
 });

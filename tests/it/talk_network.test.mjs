@@ -44,8 +44,8 @@ describe('a conversation whose box asks', { skip }, () => {
     await tab.ready();
     const said = curl(tab, 'a.ask');
     const shown = await card(tab);
-    assert.deepEqual([shown.name, shown.server, shown.args, shown.request, shown.tls, shown.approver],
-      ['network:connect', 'box', { host: 'a.ask', port }, 'GET /x', false, 'owner']);
+    assert.deepEqual([shown.name, shown.server, shown.args, shown.request, shown.program, shown.tls, shown.approver],
+      ['network:connect', 'box', { host: 'a.ask', port }, 'GET /x', '/usr/bin/curl', false, 'owner']);
     const later = house.tab({ session: tab.session });
     assert.deepEqual(await card(later), shown);
     assert.equal((await tab.emit('tool:approval', { callId: shown.callId, approved: true, digest: 'x' })).ok, false);

@@ -69,6 +69,12 @@ static struct mo_boxmsg sample(enum mo_boxmsg_type t)
     case MO_BOXMSG_STATS_ARE:
         m.u.stats = (struct mo_boxstats){1, 2, 3, 4, UINT64_MAX};
         break;
+    case MO_BOXMSG_WHO:
+        m.u.who = (struct mo_boxwho){"198.18.0.1", "198.18.0.1", 40000, 443};
+        break;
+    case MO_BOXMSG_PROGRAM:
+        m.u.program = (struct mo_boxprogram){"/bin/a\nb\x1b[31m"};
+        break;
     default:
         break;
     }
@@ -80,7 +86,8 @@ static const enum mo_boxmsg_type types[] = {
     MO_BOXMSG_DESCRIBE, MO_BOXMSG_KILL,      MO_BOXMSG_FREEZE,
     MO_BOXMSG_THAW,     MO_BOXMSG_LABEL,     MO_BOXMSG_CLOSE_IN,
     MO_BOXMSG_STATS,    MO_BOXMSG_DESC,      MO_BOXMSG_REFUSED,
-    MO_BOXMSG_ENDED,    MO_BOXMSG_STATS_ARE, MO_BOXMSG_TAKEN};
+    MO_BOXMSG_ENDED,    MO_BOXMSG_STATS_ARE, MO_BOXMSG_TAKEN,
+    MO_BOXMSG_WHO,      MO_BOXMSG_PROGRAM};
 
 static void put_sample(struct mo_buf *b, enum mo_boxmsg_type t)
 {

@@ -27,6 +27,7 @@
 
 struct row {
     char name[64], address[MO_IP_TEXT], rule[64], reason[120];
+    char program[MO_EGRESS_PROGRAM_MAX];
     bool allowed;
     unsigned port, uncounted;
     uint64_t sent, received;
@@ -47,6 +48,9 @@ struct world {
     struct mo_egress_ask *waits; /* about wait.ask */
     char asked[512];             /* questions, in order */
     unsigned joined, withdrawn;
+    unsigned searches;      /* for programs */
+    struct mo_later named;  /* the answer to the last one */
+    uint64_t search_number; /* of it */
 };
 
 /* --- a resolver that answers with private addresses ---------------------- */
@@ -312,6 +316,8 @@ static void on_row(void *ctx, const struct mo_egress_row *row)
     (void)snprintf(r->address, sizeof(r->address), "%s", row->address);
     (void)snprintf(r->rule, sizeof(r->rule), "%s", row->rule);
     (void)snprintf(r->reason, sizeof(r->reason), "%s", row->reason);
+    (void)snprintf(r->program, sizeof(r->program), "%s",
+                   row->program ? row->program : "");
     r->allowed = row->allowed;
     r->port = row->port;
     r->uncounted = row->uncounted;
@@ -413,8 +419,9 @@ static void on_ask(void *ctx, struct mo_egress_ask *a,
     struct world *w = ctx;
     size_t n = strlen(w->asked);
 
-    (void)snprintf(w->asked + n, sizeof(w->asked) - n, "%s[%s%s] ", q->host,
-                   q->request, q->tls ? "TLS" : "");
+    (void)snprintf(w->asked + n, sizeof(w->asked) - n, "%s[%s%s%s%s] ", q->host,
+                   q->request, q->tls ? "TLS" : "", *q->program ? " by " : "",
+                   q->program);
     if (starts(q->host, "wait")) {
         mo_egress_ask_set(a, w);
         w->waits = a;
@@ -434,17 +441,51 @@ static void on_withdrawn(void *ctx, struct mo_egress_ask *a)
 
 static const struct mo_egress_asker asker = {on_judge, on_ask, on_withdrawn};
 
+/* --- programs of the box ------------------------------------------------- */
+
+static void on_named(struct mo_later *d)
+{
+    struct world *w = mo_container_of(d, struct world, named);
+
+    mo_egress_name_caller(w->x, 0, MO_SPAN("nobody"));
+    mo_egress_name_caller(w->x, w->search_number + 1, MO_SPAN("nobody"));
+    mo_egress_name_caller(w->x, w->search_number, MO_SPAN("/a\n%\x1b"));
+    mo_egress_name_caller(w->x, w->search_number, MO_SPAN("again"));
+}
+
+/* The first is found, the second is not known, the others cannot be looked
+ * for. */
+static int find_program(void *ctx, const struct mo_egress_caller *c)
+{
+    struct world *w = ctx;
+
+    assert_int_equal(c->to_port, w->port);
+    assert_true(c->from_port > 0 && c->from_port != c->to_port);
+    assert_true(mo_egress_is_inside(&c->to));
+    w->searches++;
+    if (w->searches > 2)
+        return MO_EBUSY;
+    w->search_number = c->number;
+    if (w->searches == 1)
+        mo_loop_defer(w->l, &w->named);
+    return 0;
+}
+
+static mo_egress_find_fn *finder; /* of the next setup() */
+
 /* PORT in json is that of the echo server. */
 static void setup(struct world *w, const char *json,
                   void (*program)(unsigned port))
 {
     struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
-    struct mo_egress_opts o = {.on_row = on_row, .ctx = w, .asker = &asker};
+    struct mo_egress_opts o = {
+        .on_row = on_row, .ctx = w, .asker = &asker, .find_program = finder};
     mo_autobuf struct mo_buf text = {.max = 4096}, ports = {.max = 256};
     int sock[2], life[2], fds[MO_BOXREQ_PORTS + 2];
     struct mo_err e;
 
     *w = (struct world){.l = loop_new()};
+    mo_later_init(&w->named, on_named);
     assert_int_equal(mo_listen(w->l, &lo, on_accept, NULL, &w->echo, &e), 0);
     w->port = mo_listener_port(w->echo);
     for (struct mo_span rest = mo_span_cstr(json); rest.n;) {
@@ -1172,6 +1213,34 @@ static void test_ask(void **state)
     assert_int_equal(by_rule, 2);
 }
 
+/* A search that does not end delays a question, no more. */
+static void use_programs(unsigned port)
+{
+    static const struct mo_span get = MO_SPAN("GET / HTTP/1.1\r\n\r\n");
+
+    must(comes_back(open_name("yes.ask", port, get), get));
+    must(comes_back(open_name("a.ask", port, get), get));
+    must(comes_back(open_name("b.ask", port, get), get));
+    must(comes_back(open_name("c.ask", port, get), get));
+}
+
+static void test_ask_programs(void **state)
+{
+    struct world w;
+
+    (void)state;
+    finder = find_program;
+    setup(&w, "{\"allow\":[\"127.0.0.1:PORT\"],\"ask\":true}", use_programs);
+    finder = NULL;
+    teardown(&w);
+    assert_string_equal(w.asked, "a.ask[GET / by /a%0A%25%1B] b.ask[GET /] "
+                                 "c.ask[GET /] ");
+    assert_int_equal(w.searches, 3); /* not for a host that a rule allows */
+    for (size_t i = 0; i < w.nrows; i++)
+        assert_string_equal(w.rows[i].program,
+                            starts(w.rows[i].name, "a.") ? "/a%0A%25%1B" : "");
+}
+
 /* Names and questions have limits; what a box waits for ends with it. */
 static void ask_many(unsigned port)
 {
@@ -1305,6 +1374,7 @@ int main(void)
         cmocka_unit_test(test_long_limit),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_ask),
+        cmocka_unit_test(test_ask_programs),
         cmocka_unit_test(test_ask_limits),
         cmocka_unit_test(test_ask_close),
         cmocka_unit_test(test_requests),

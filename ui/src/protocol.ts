@@ -126,6 +126,7 @@ const connection = object({
   callId: str,
   args: object({ host: str, port: num }),
   request: or(str, ''), // of plain HTTP: method and path
+  program: or(str, ''), // that connects, as the box says
   tls: or(bool, false),
   digest: str,
   expiresAt: num,
@@ -622,6 +623,7 @@ const pendingCall = object({
   byClient: or(bool, false),
   approver: or(str, 'operator'),
   session: or(str, ''), // of a connection
+  program: or(str, ''),
   tls: or(bool, false),
   request: or(str, ''),
 });

@@ -310,8 +310,8 @@ void mo_chat_event_network(struct chat *c, struct mo_member *only,
                            struct mo_json pending)
 {
     static const char *const same[] = {
-        "args",     "server",    "digest", "request", "tls",
-        "approver", "expiresAt", "reason", "rule",
+        "args", "server",   "digest",    "request", "program",
+        "tls",  "approver", "expiresAt", "reason",  "rule",
     };
     struct mo_json def = mo_json_get(pending, "definition");
     struct event ev;

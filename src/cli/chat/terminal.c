@@ -110,6 +110,7 @@ static void put_connection(struct mo_buf *b, struct mo_json card, bool tty)
 {
     struct mo_json args = mo_json_get(card, "args");
     struct mo_json request = mo_json_get(card, "request");
+    struct mo_json program = mo_json_get(card, "program");
 
     mo_buf_puts(b, "a program in the box wants to connect to ");
     mo_term_json(b, mo_json_get(args, "host"), tty);
@@ -119,6 +120,11 @@ static void put_connection(struct mo_buf *b, struct mo_json card, bool tty)
     if (request.p) {
         mo_buf_puts(b, "  ");
         mo_term_json(b, request, tty);
+        mo_buf_putc(b, '\n');
+    }
+    if (program.p) {
+        mo_buf_puts(b, "  program, as the box says: ");
+        mo_term_json(b, program, tty);
         mo_buf_putc(b, '\n');
     }
 }

@@ -448,6 +448,7 @@ export const en = {
   'net.label': 'Waiting for your decision: connection to {host}',
   'net.asks': 'A program in the sandbox wants to connect to {host}, port {port}.',
   'net.asksServer': 'A program in the sandbox of {server} wants to connect to {host}, port {port}.',
+  'net.program': 'Program, as the sandbox says: {program}',
   'net.tls': 'The connection is encrypted: the request is not visible.',
   'net.allow': 'Allow',
   'net.deny': 'Deny',
