@@ -143,7 +143,7 @@ static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
 {
     struct engine *g = mo_map_get(&d->sessions, sid);
 
-    return g && strcmp(g->pub.caller, rq->caller) == 0 ? g : NULL;
+    return g && strcmp(g->pub.who, rq->who) == 0 ? g : NULL;
 }
 
 /* NULL: answered. */

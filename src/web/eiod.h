@@ -26,8 +26,10 @@ struct mo_eng {
     struct mo_span query; /* of the handshake, still percent-encoded */
     char sid[28];
     char peer[64];
-    char caller[MO_REQ_CALLER_MAX]; /* who opened it; nobody else may use it */
-    const char *door;               /* as of struct mo_req */
+    char who[MO_REQ_CALLER_MAX];    /* who opened it; nobody else may use it */
+    char caller[MO_REQ_CALLER_MAX]; /* as in struct mo_req, as is role */
+    int role;
+    const char *door; /* as of struct mo_req */
 };
 
 struct mo_eiod_opts {

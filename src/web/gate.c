@@ -64,7 +64,8 @@ static bool origin_ok(const struct mo_gate *g, const struct mo_req *rq,
 
 bool mo_gate_has_tokens(const struct mo_gate *g)
 {
-    return g->token || g->npeople;
+    return g->token || g->ntokens ||
+           (g->people && mo_people_has_providers(g->people));
 }
 
 /* The owner of a token; "": the operator; NULL: invalid. Compares with all
@@ -73,9 +74,9 @@ static const char *whose(const struct mo_gate *g, struct mo_span token)
 {
     const char *name = NULL;
 
-    for (size_t i = 0; i < g->npeople; i++)
-        if (mo_span_eq_ct(token, mo_span_cstr(g->people[i].token)))
-            name = g->people[i].name;
+    for (size_t i = 0; i < g->ntokens; i++)
+        if (mo_span_eq_ct(token, mo_span_cstr(g->tokens[i].token)))
+            name = g->tokens[i].name;
     if (g->token && mo_span_eq_ct(token, mo_span_cstr(g->token)))
         name = "";
     return token.n ? name : NULL;
@@ -150,9 +151,9 @@ static const char *token_of(const struct mo_gate *g, struct mo_span name)
 {
     if (name.n == 0)
         return g->token;
-    for (size_t i = 0; i < g->npeople; i++)
-        if (mo_span_is(name, g->people[i].name))
-            return g->people[i].token;
+    for (size_t i = 0; i < g->ntokens; i++)
+        if (mo_span_is(name, g->tokens[i].name))
+            return g->tokens[i].token;
     return NULL;
 }
 
@@ -304,33 +305,86 @@ static bool is_own_user(const struct mo_req *rq)
            asked_host(rq, &host) == 0 && mo_host_is_loopback(&host);
 }
 
-struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq)
+/* An operator uses everybody's data, also one with a name. */
+static void admit(struct mo_req *rq, const char *door, struct mo_span name,
+                  enum mo_role role)
+{
+    rq->door = door;
+    rq->role = (int)role;
+    (void)snprintf(rq->who, sizeof(rq->who), "%.*s", (int)name.n, name.p);
+    if (role < MO_ROLE_OPERATOR)
+        memcpy(rq->caller, rq->who, sizeof(rq->caller));
+}
+
+/* The role of a name in server.tokens; "": the operator. */
+static enum mo_role role_of(const struct mo_gate *g, struct mo_span name)
+{
+    for (size_t i = 0; i < g->ntokens; i++)
+        if (mo_span_is(name, g->tokens[i].name))
+            return g->tokens[i].role;
+    return name.n ? MO_ROLE_NONE : MO_ROLE_OPERATOR;
+}
+
+/* A token of a provider. */
+static struct mo_refusal check_signed(const struct mo_gate *g,
+                                      struct mo_req *rq, struct mo_span token,
+                                      struct mo_gate_more *more)
+{
+    static const struct mo_refusal invalid = {401, "invalid_token", ""},
+                                   scope = {403, "insufficient_scope",
+                                            "the token lacks a scope"},
+                                   no_role = {403, "no_role", ""},
+                                   wait = {401, "invalid_token", "wait"};
+    struct mo_provider *from = NULL;
+    struct mo_person person;
+
+    switch (mo_people_check(g->people, token, &person, &from, &more->why)) {
+    case 0:
+        admit(rq, "sign-in", mo_span_cstr(person.name), person.role);
+        return let_in;
+    case MO_EUNAVAIL:
+        more->read = from;
+        return wait;
+    case MO_EINVAL:
+        return scope;
+    case MO_ENOTFOUND:
+        return no_role;
+    default:
+        return invalid;
+    }
+}
+
+struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
+                                struct mo_gate_more *more)
 {
     static const struct mo_refusal who = {
         401, "token_required",
         "send Authorization: Bearer TOKEN, or sign in: `mcp-orchestrator open` "
         "prints a link for the browser"};
     struct mo_refusal no = mo_gate_check_page(g, rq);
+    struct mo_span signed_in, token = bearer(rq);
+    struct mo_gate_more unused;
     const char *name = NULL;
-    struct mo_span signed_in;
 
-    rq->caller[0] = '\0';
+    if (!more)
+        more = &unused;
+    *more = (struct mo_gate_more){.read = NULL};
+    rq->who[0] = rq->caller[0] = '\0';
     rq->door = "open";
+    rq->role = MO_ROLE_OPERATOR;
     if (no.status || !mo_gate_has_tokens(g))
         return no;
-    name = whose(g, bearer(rq));
-    if (name) {
-        rq->door = "token";
-        (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
-    } else if (find_signed_in(g, rq, &signed_in)) {
-        rq->door = "page";
-        (void)snprintf(rq->caller, sizeof(rq->caller), "%.*s", (int)signed_in.n,
-                       signed_in.p);
-    } else if (is_own_user(rq)) {
+    name = whose(g, token);
+    if (name)
+        admit(rq, "token", mo_span_cstr(name), role_of(g, mo_span_cstr(name)));
+    else if (g->people && mo_jwt_looks_like(token))
+        return check_signed(g, rq, token, more);
+    else if (find_signed_in(g, rq, &signed_in))
+        admit(rq, "page", signed_in, role_of(g, signed_in));
+    else if (is_own_user(rq))
         rq->door = "socket";
-    } else {
+    else
         return who;
-    }
     return no;
 }
 

@@ -29,6 +29,7 @@
 #define MO_WEB_GATE_H
 
 #include "loop/httpd.h"
+#include "people/people.h"
 
 #define MO_GATE_COOKIE    "mo_" /* followed by the port */
 #define MO_GATE_COOKIE_S  ((uint64_t)30 * 24 * 3600)
@@ -37,14 +38,16 @@
 struct mo_gate_person {
     char name[MO_REQ_CALLER_MAX];
     char token[MO_GATE_TOKEN_MAX];
+    enum mo_role role;
 };
 
 struct mo_gate {
     const char *token;                   /* the operator's; NULL: none */
-    const struct mo_gate_person *people; /* persons with a token of their own */
-    size_t npeople;                      /* no tokens at all: loopback only */
+    const struct mo_gate_person *tokens; /* persons with a token of their own */
+    size_t ntokens;                      /* no tokens at all: loopback only */
     const char *const *origins;          /* further origins that are allowed */
     size_t norigins;
+    struct mo_people *people; /* who have an account at a provider; or NULL */
 };
 
 struct mo_refusal {
@@ -52,13 +55,22 @@ struct mo_refusal {
     const char *code, *detail;
 };
 
+/* What the check of a credential needs, or says besides the refusal. */
+struct mo_gate_more {
+    struct mo_provider
+        *read;         /* its keys must be read first; then check again */
+    struct mo_err why; /* of a refused credential; a missing scope: the list */
+};
+
 /* Check Host and Origin only: for a CORS preflight, which carries no token. */
 struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
                                      const struct mo_req *rq);
-/* Check everything. If allowed, rq->caller is the person's name, or "" for the
- * operator and wherever no persons are configured; rq->door says by which
- * credential. */
-struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq);
+/* Check everything. If allowed, rq->who is the person's name, rq->role the role
+ * and rq->caller the name whose data the request may use: "" for operators and
+ * wherever no persons are configured; rq->door says by which credential. more
+ * may be NULL. */
+struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
+                                struct mo_gate_more *more);
 /* The request's Origin if it is one of g->origins, else {NULL, 0}. Pages of
  * these origins may read the answers (CORS). */
 struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq);

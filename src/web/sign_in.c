@@ -19,7 +19,7 @@ static void note(struct mo_site *s, const struct mo_req *rq,
         .subject = MO_SPAN("access"),
         .outcome = outcome,
         .via = door,
-        .who = mo_span_cstr(rq->caller),
+        .who = mo_span_cstr(rq->who),
         .peer = mo_span_cstr(mo_req_peer(rq)),
     };
 
@@ -140,8 +140,7 @@ void mo_sign_in_page(struct mo_req *rq)
 
 void mo_sign_in_routes(struct mo_site *s)
 {
-    const struct mo_route form = {MO_HTTP_POST,    "/sign-in",
-                                  MO_ROUTE_OPEN,   .ctx = s,
+    const struct mo_route form = {MO_HTTP_POST, "/sign-in", .ctx = s,
                                   .body = on_form, .max = FORM_MAX};
     const struct mo_route out = {MO_HTTP_POST, "/sign-out", 0, on_sign_out, s};
 
