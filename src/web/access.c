@@ -92,16 +92,17 @@ static int find(const char *kind, struct mo_span path)
     return -1;
 }
 
-/* True for a path that is not the page's. */
+/* True for a path that is not a file of the page. */
 static bool is_for_programs(const char *path)
 {
     static const char *const starts[] = {
-        "/api", "/mcp", "/metrics", "/socket.io", "/.well-known", "/sign-"};
+        "/api/", "/mcp", "/metrics", "/socket.io", "/sign-in/", "/.well-known/",
+    };
 
     for (size_t i = 0; i < MO_COUNT(starts); i++)
         if (mo_span_starts(mo_span_cstr(path), mo_span_cstr(starts[i])))
             return true;
-    return false;
+    return strcmp(path, "/sign-in") == 0 || strcmp(path, "/sign-out") == 0;
 }
 
 int mo_access_route(enum mo_http_method method, const char *path)

@@ -97,6 +97,26 @@ static struct mo_span bearer(const struct mo_req *rq)
     return mo_span_trim(mo_span_skip(v, 7));
 }
 
+/* An operator uses everybody's data, also one with a name. */
+static void admit(struct mo_req *rq, const char *door, struct mo_span name,
+                  enum mo_role role)
+{
+    rq->door = door;
+    rq->role = (int)role;
+    (void)snprintf(rq->who, sizeof(rq->who), "%.*s", (int)name.n, name.p);
+    if (role < MO_ROLE_OPERATOR)
+        memcpy(rq->caller, rq->who, sizeof(rq->caller));
+}
+
+/* The role of a name in server.tokens; "": the operator. */
+static enum mo_role role_of(const struct mo_gate *g, struct mo_span name)
+{
+    for (size_t i = 0; i < g->ntokens; i++)
+        if (mo_span_is(name, g->tokens[i].name))
+            return g->tokens[i].role;
+    return name.n ? MO_ROLE_NONE : MO_ROLE_OPERATOR;
+}
+
 /* --- the cookie ----------------------------------------------------------- */
 
 static int asked_host(const struct mo_req *rq, struct mo_host *out)
@@ -233,7 +253,7 @@ int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                    (unsigned long long)end);
     sign_cookie(token_of(g, mo_span_cstr(name)), &host, mo_span_cstr(text),
                 digest);
-    (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
+    admit(rq, rq->door, mo_span_cstr(name), role_of(g, mo_span_cstr(name)));
     return mo_buf_printf(out,
                          MO_GATE_COOKIE "%u=%s.%s; Path=/; Max-Age=%llu; "
                                         "HttpOnly; SameSite=Strict%s",
@@ -303,26 +323,6 @@ static bool is_own_user(const struct mo_req *rq)
 
     return mo_req_is_own_user(rq) && !is_on_behalf(rq) &&
            asked_host(rq, &host) == 0 && mo_host_is_loopback(&host);
-}
-
-/* An operator uses everybody's data, also one with a name. */
-static void admit(struct mo_req *rq, const char *door, struct mo_span name,
-                  enum mo_role role)
-{
-    rq->door = door;
-    rq->role = (int)role;
-    (void)snprintf(rq->who, sizeof(rq->who), "%.*s", (int)name.n, name.p);
-    if (role < MO_ROLE_OPERATOR)
-        memcpy(rq->caller, rq->who, sizeof(rq->caller));
-}
-
-/* The role of a name in server.tokens; "": the operator. */
-static enum mo_role role_of(const struct mo_gate *g, struct mo_span name)
-{
-    for (size_t i = 0; i < g->ntokens; i++)
-        if (mo_span_is(name, g->tokens[i].name))
-            return g->tokens[i].role;
-    return name.n ? MO_ROLE_NONE : MO_ROLE_OPERATOR;
 }
 
 /* A token of a provider. */

@@ -76,7 +76,7 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
 struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq);
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
 /* Append the Set-Cookie value for the owner of the token, whose name is in
- * rq->caller then. MO_EPOLICY: the token is wrong. */
+ * rq->who then. MO_EPOLICY: the token is wrong. */
 int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                    struct mo_span token, struct mo_buf *out);
 /* Append the Set-Cookie value that removes the cookie. */
