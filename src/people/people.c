@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "config/keys.h"
+#include "people/login.h"
 
 #define URL_MAX 512
 
@@ -13,6 +14,7 @@ struct mo_people {
     struct mo_provider *providers[MO_KEY_PROVIDERS_MAX];
     size_t nproviders;
     struct mo_access_tokens *tokens;
+    struct mo_logins *logins;
     char listened[URL_MAX]; /* the address without people.url */
     char url[URL_MAX], resource[URL_MAX + 8];
 };
@@ -93,7 +95,13 @@ int mo_people_reload(struct mo_people *p, const struct mo_config *c,
     mo_config_unref(p->config);
     p->config = mo_config_ref(c);
     take_url(p);
+    mo_logins_reload(p->logins);
     return 0;
+}
+
+struct mo_logins *mo_people_logins(const struct mo_people *p)
+{
+    return p->logins;
 }
 
 bool mo_people_has_providers(const struct mo_people *p)
@@ -118,6 +126,11 @@ struct mo_provider *mo_people_provider(const struct mo_people *p,
     return NULL;
 }
 
+struct mo_httpc *mo_people_http(const struct mo_people *p)
+{
+    return p->http;
+}
+
 /* --- credentials --------------------------------------------------------- */
 
 int mo_people_check(struct mo_people *p, struct mo_span token,
@@ -137,6 +150,7 @@ int mo_people_check(struct mo_people *p, struct mo_span token,
 
 static void free_people(struct mo_people *p)
 {
+    mo_logins_free(p->logins);
     mo_access_tokens_free(p->tokens);
     mo_config_unref(p->config);
     mo_free(p);
@@ -154,6 +168,8 @@ int mo_people_new(struct mo_loop *l, const struct mo_config *c,
     p->loop = l;
     rc = mo_access_tokens_new(&p->tokens, e);
     if (rc == 0)
+        rc = mo_logins_new(p, &p->logins, e);
+    if (rc == 0)
         p->http = mo_httpc_new(l, &o, e);
     if (rc == 0 && !p->http)
         rc = e->code;
@@ -170,6 +186,7 @@ int mo_people_new(struct mo_loop *l, const struct mo_config *c,
 
 void mo_people_close(struct mo_people *p, void (*gone)(void *ctx), void *ctx)
 {
+    mo_logins_free(mo_take_ptr(&p->logins));
     close_providers(p);
     mo_httpc_close(p->http, gone, ctx);
     free_people(p);

@@ -11,6 +11,7 @@
 #include "people/access_token.h"
 
 struct mo_people;
+struct mo_logins; /* people/login.h */
 
 int mo_people_new(struct mo_loop *l, const struct mo_config *c,
                   struct mo_people **out, struct mo_err *e);
@@ -29,10 +30,13 @@ bool mo_people_has_providers(const struct mo_people *p);
 /* The configuration in use; borrowed until the next reload. */
 const struct mo_config *mo_people_config(const struct mo_people *p);
 
+struct mo_logins *mo_people_logins(const struct mo_people *p);
+
 /* As mo_access_token_check(). */
 int mo_people_check(struct mo_people *p, struct mo_span token,
                     struct mo_person *out, struct mo_provider **from,
                     struct mo_err *e);
+struct mo_httpc *mo_people_http(const struct mo_people *p); /* borrowed */
 /* The provider of that name and its configuration; NULL: none. */
 struct mo_provider *mo_people_provider(const struct mo_people *p,
                                        struct mo_span name,

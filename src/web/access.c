@@ -13,6 +13,8 @@ static const struct mo_access_row rows[] = {
      "where clients sign in"},
     {"GET", "/.well-known/oauth-protected-resource/mcp", NONE, "the same"},
     {"POST", "/sign-in", NONE, "with a token"},
+    {"GET", "/sign-in/{provider}", NONE, "with a provider"},
+    {"GET", "/sign-in/{provider}/callback", NONE, "the same"},
     {"POST", "/sign-out", VIEWER, ""},
     {"file", "/", VIEWER, "the page; the sign-in page and its files: everyone"},
     {"GET", "/metrics", USER, ""},

@@ -301,6 +301,13 @@ struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
     return d;
 }
 
+void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door)
+{
+    mo_list_each_entry (g, &d->engines, struct engine, node)
+        if (strcmp(g->pub.who, who) == 0 && strcmp(g->pub.door, door) == 0)
+            mo_eiod_engine_close(g, MO_ENG_POLICY, "signed out");
+}
+
 void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)
 {
     MO_BUG_ON(d->closing);

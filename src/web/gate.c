@@ -262,6 +262,114 @@ int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                          mo_req_is_tls(rq) ? "; Secure" : "");
 }
 
+/* --- logins -------------------------------------------------------------- */
+
+#define HOST_TEXT 280
+
+/* "host:port", in lower case; "": too long. */
+static struct mo_span host_text(const struct mo_req *rq, char out[HOST_TEXT])
+{
+    struct mo_host host;
+    size_t n = 0;
+
+    if (asked_host(rq, &host) < 0 || host.name.n + 8 > HOST_TEXT)
+        return mo_span(NULL, 0);
+    for (; n < host.name.n; n++)
+        out[n] = mo_lower(host.name.p[n]);
+    n += (size_t)snprintf(out + n, HOST_TEXT - n, ":%u", (unsigned)host.port);
+    return mo_span(out, n);
+}
+
+unsigned mo_gate_port(const struct mo_req *rq)
+{
+    struct mo_host host;
+
+    return asked_host(rq, &host) < 0 ? 0 : host.port;
+}
+
+struct mo_span mo_gate_find_cookie(const struct mo_req *rq, const char *name)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie");
+
+    return next_cookie(&all, name);
+}
+
+/* The secret of the next login among the cookies; p NULL: none. */
+static struct mo_span next_login(const struct mo_req *rq, struct mo_span *all)
+{
+    char name[COOKIE_NAME_MAX];
+    struct mo_span value;
+    struct mo_host host;
+
+    if (asked_host(rq, &host) < 0)
+        return mo_span(NULL, 0);
+    name_cookie(&host, name);
+    do
+        value = next_cookie(all, name);
+    while (value.p && !mo_span_starts(value, MO_SPAN(MO_LOGIN_PREFIX)));
+    return value;
+}
+
+/* MO_EUNAVAIL: `more` says which login must be renewed first. */
+static int find_login(const struct mo_gate *g, const struct mo_req *rq,
+                      struct mo_person *out, struct mo_gate_more *more)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie"), secret = {NULL, 0};
+    struct mo_span host;
+    char text[HOST_TEXT];
+    int rc = MO_ENOTFOUND;
+
+    if (!g->people || !all.p)
+        return rc;
+    host = host_text(rq, text);
+    for (unsigned i = 0; rc == MO_ENOTFOUND && i < COOKIES_MAX; i++) {
+        secret = next_login(rq, &all);
+        if (!secret.p)
+            break;
+        rc = mo_login_check(mo_people_logins(g->people), secret, host, out);
+    }
+    if (rc == MO_EUNAVAIL)
+        more->login = secret;
+    return rc;
+}
+
+int mo_gate_log_in(const struct mo_gate *g, struct mo_req *rq,
+                   const char *provider, const struct mo_exchanged *got,
+                   struct mo_buf *out, struct mo_err *e)
+{
+    char text[HOST_TEXT], secret[MO_LOGIN_SECRET + 1];
+    const struct mo_login_new n = {
+        .got = got, .provider = provider, .host = host_text(rq, text)};
+    bool is_https = mo_span_starts(mo_span_cstr(mo_people_url(g->people)),
+                                   MO_SPAN("https:"));
+    int rc = mo_login_begin(mo_people_logins(g->people), &n, secret, e);
+
+    if (rc < 0)
+        return rc;
+    admit(rq, "page", mo_span_cstr(got->who.name), got->who.role);
+    (void)mo_buf_printf(out,
+                        MO_GATE_COOKIE "%u=%s; Path=/; Max-Age=%llu; "
+                                       "HttpOnly; SameSite=Strict%s",
+                        mo_gate_port(rq), secret,
+                        (unsigned long long)MO_LOGIN_S,
+                        mo_req_is_tls(rq) || is_https ? "; Secure" : "");
+    explicit_bzero(secret, sizeof(secret));
+    return mo_buf_err(out) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
+}
+
+void mo_gate_log_out(const struct mo_gate *g, const struct mo_req *rq)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie"), secret;
+    char who[MO_PERSON_MAX];
+
+    for (unsigned i = 0; g->people && all.p && i < COOKIES_MAX; i++) {
+        secret = next_login(rq, &all);
+        if (!secret.p)
+            return;
+        mo_login_end(mo_people_logins(g->people), secret, true, who);
+    }
+}
+
 int mo_gate_no_cookie(const struct mo_req *rq, struct mo_buf *out)
 {
     struct mo_host host;
@@ -354,6 +462,23 @@ static struct mo_refusal check_signed(const struct mo_gate *g,
     }
 }
 
+/* By the cookie of a login. False: there is none. */
+static bool check_login(const struct mo_gate *g, struct mo_req *rq,
+                        struct mo_gate_more *more, struct mo_refusal *no)
+{
+    static const struct mo_refusal renew = {
+        401, "signed_out", "the provider does not answer; sign in again"};
+    struct mo_person person;
+    int rc = find_login(g, rq, &person, more);
+
+    if (rc == MO_ENOTFOUND)
+        return false;
+    *no = rc == 0 ? let_in : renew;
+    if (rc == 0)
+        admit(rq, "page", mo_span_cstr(person.name), person.role);
+    return true;
+}
+
 struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
                                 struct mo_gate_more *more)
 {
@@ -381,6 +506,8 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
         return check_signed(g, rq, token, more);
     else if (find_signed_in(g, rq, &signed_in))
         admit(rq, "page", signed_in, role_of(g, signed_in));
+    else if (check_login(g, rq, more, &no))
+        return no;
     else if (is_own_user(rq))
         rq->door = "socket";
     else

@@ -29,7 +29,7 @@
 #define MO_WEB_GATE_H
 
 #include "loop/httpd.h"
-#include "people/people.h"
+#include "people/login.h"
 
 #define MO_GATE_COOKIE    "mo_" /* followed by the port */
 #define MO_GATE_COOKIE_S  ((uint64_t)30 * 24 * 3600)
@@ -58,7 +58,8 @@ struct mo_refusal {
 /* What the check of a credential needs, or says besides the refusal. */
 struct mo_gate_more {
     struct mo_provider
-        *read;         /* its keys must be read first; then check again */
+        *read;            /* its keys must be read first; then check again */
+    struct mo_span login; /* this login must be renewed first; or empty */
     struct mo_err why; /* of a refused credential; a missing scope: the list */
 };
 
@@ -79,6 +80,17 @@ bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
  * rq->who then. MO_EPOLICY: the token is wrong. */
 int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                    struct mo_span token, struct mo_buf *out);
+/* Begin a login (people/login.h) and append its Set-Cookie value. */
+int mo_gate_log_in(const struct mo_gate *g, struct mo_req *rq,
+                   const char *provider, const struct mo_exchanged *got,
+                   struct mo_buf *out, struct mo_err *e);
+/* End the login whose cookie the request carries, and all others of its
+ * person. */
+void mo_gate_log_out(const struct mo_gate *g, const struct mo_req *rq);
+/* The port that the request was sent to, as the browser knows it. */
+unsigned mo_gate_port(const struct mo_req *rq);
+/* The value of the first cookie of that name; p NULL: none. */
+struct mo_span mo_gate_find_cookie(const struct mo_req *rq, const char *name);
 /* Append the Set-Cookie value that removes the cookie. */
 int mo_gate_no_cookie(const struct mo_req *rq, struct mo_buf *out);
 /* The credential that the request carries, valid or not: "token", "cookie",

@@ -8,6 +8,7 @@
 #include "codec/json/json.h"
 #include "web/access.h"
 #include "web/access_log.h"
+#include "web/oidc.h"
 #include "web/page.h"
 #include "web/resource.h"
 #include "web/sign_in.h"
@@ -319,7 +320,7 @@ static void refuse(struct mo_site *s, struct mo_req *rq, struct mo_refusal no,
                          : strcmp(no.code, "insufficient_scope") == 0)
         put_challenge(s, rq, &no, more);
     if (no.status == 401 && is_view)
-        mo_sign_in_page(rq);
+        mo_sign_in_page(s, rq, 401);
     else
         mo_req_problem(rq, no.status, no.code, no.detail);
 }
@@ -340,7 +341,7 @@ static struct mo_refusal check_role(const struct mo_site *s,
                                "gives roles in people.roles"};
 }
 
-/* A request whose credential needs a provider's keys. */
+/* A request whose credential cannot be checked yet. */
 struct held {
     struct mo_provider_wait wait;
     struct mo_site *site;
@@ -372,7 +373,8 @@ static void on_held_gone(struct mo_req *rq)
     mo_free(h);
 }
 
-static bool hold(struct mo_site *s, struct mo_req *rq, struct mo_provider *p)
+static bool hold(struct mo_site *s, struct mo_req *rq,
+                 const struct mo_gate_more *more)
 {
     struct held *h = mo_new(struct held);
 
@@ -381,7 +383,10 @@ static bool hold(struct mo_site *s, struct mo_req *rq, struct mo_provider *p)
     *h = (struct held){.wait = {.done = on_read}, .site = s, .rq = rq};
     rq->data = h;
     rq->gone = on_held_gone;
-    mo_provider_read(p, &h->wait);
+    if (more->read)
+        mo_provider_read(more->read, &h->wait);
+    else
+        mo_login_wait(mo_people_logins(s->gate.people), more->login, &h->wait);
     return true;
 }
 
@@ -395,7 +400,7 @@ static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
 
     if (!r || s->least[r - s->routes] > MO_ROLE_NONE)
         no = mo_gate_check(&s->gate, rq, &more);
-    if (more.read && may_wait && hold(s, rq, more.read))
+    if ((more.read || more.login.p) && may_wait && hold(s, rq, &more))
         return;
     if (!no.status && r)
         no = check_role(s, r, rq);
@@ -520,9 +525,10 @@ static void add_routes(struct mo_site *s)
     };
 
     (void)mo_site_add(s, fixed, MO_COUNT(fixed) - (s->sio ? 0 : 1), s);
+    mo_sign_in_routes(s); /* before the page's files: it has one of them */
     mo_page_routes(s);
     mo_resource_routes(s);
-    mo_sign_in_routes(s);
+    mo_oidc_routes(s);
 }
 
 static void site_free(struct mo_site *s)
@@ -562,6 +568,21 @@ static int site_build(struct mo_site *s, const struct mo_site_opts *o,
     return 0;
 }
 
+/* What a person has open ends with the login. */
+static void on_signed_out(void *ctx, const char *who)
+{
+    struct mo_site *s = ctx;
+
+    if (s->sio)
+        mo_siod_drop(s->sio, who, "page");
+}
+
+static void watch_logins(struct mo_site *s)
+{
+    if (s->gate.people)
+        mo_logins_watch(mo_people_logins(s->gate.people), on_signed_out, s);
+}
+
 struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
                             struct mo_err *e)
 {
@@ -572,6 +593,7 @@ struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
         return mo_null(mo_fail(e, MO_ENOMEM, "web server"));
     s->loop = l;
     s->gate = o->gate;
+    watch_logins(s);
     if (site_build(s, o, e) < 0) {
         site_free(s);
         return NULL;
@@ -594,6 +616,7 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s)
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
 {
     s->gate = *g;
+    watch_logins(s);
 }
 
 void mo_site_audit(struct mo_site *s, struct mo_audit *a)
@@ -643,6 +666,8 @@ void mo_site_close(struct mo_site *s, uint64_t grace_ms,
                    void (*gone)(void *ctx), void *ctx)
 {
     s->closing = true;
+    if (s->gate.people)
+        mo_logins_watch(mo_people_logins(s->gate.people), NULL, NULL);
     s->gone = (struct mo_gone){gone, ctx};
     s->sio_gone = s->sio == NULL;
     if (s->sio)

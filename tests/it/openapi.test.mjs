@@ -129,6 +129,9 @@ test('every answer is as described', async () => {
   for (const path of ['', '/mcp']) // with a provider: it/access_token
     await asked(`/.well-known/oauth-protected-resource${path}`, 'get', `/.well-known/oauth-protected-resource${path}`, 404);
 
+  await asked('/sign-in/{provider}', 'get', '/sign-in/nobody', 404); // it/oidc has more
+  await asked('/sign-in/{provider}/callback', 'get', '/sign-in/nobody/callback', 403);
+
   const servers = '/api/servers/{name}';
   const call = (tool, json, status) =>
     asked(`${servers}/tools/{tool}/call`, 'post', `/api/servers/greeter/tools/${tool}/call`, status, json);

@@ -315,6 +315,7 @@ static int get_endpoints(struct mo_arena *a, struct mo_json root,
         {"jwks_uri", &out->keys},
         {"device_authorization_endpoint", &out->device},
         {"end_session_endpoint", &out->end_session},
+        {"userinfo_endpoint", &out->userinfo},
     };
     int rc = 0;
 

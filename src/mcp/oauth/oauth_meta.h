@@ -54,6 +54,7 @@ struct mo_oauth_server {
     const char *keys;         /* jwks_uri */
     const char *device;       /* device_authorization_endpoint */
     const char *end_session;
+    const char *userinfo;
     const char *scope; /* scopes_supported, or NULL */
     unsigned auth;     /* MO_OAUTH_* it accepts; never 0 */
     bool iss;          /* it sends iss in redirects */
