@@ -9,8 +9,9 @@
 #include "codec/http/url.h"
 #include "secrets/resolve.h"
 
-#define TOKEN_BYTES 24
-#define ADDR_MAX    ((size_t)512)
+#define TOKEN_BYTES    24
+#define NAME_MAX_BYTES 32 /* of a person in server.tokens */
+#define ADDR_MAX       ((size_t)512)
 
 /* --- token ---------------------------------------------------------------- */
 
@@ -118,8 +119,7 @@ static bool is_name(const char *name)
 {
     struct mo_span s = mo_span_cstr(name);
 
-    return s.n > 0 && s.n < MO_REQ_CALLER_MAX &&
-           mo_span_only(s, MO_ALNUM "_.@-");
+    return s.n > 0 && s.n <= NAME_MAX_BYTES && mo_span_only(s, MO_ALNUM "_.@-");
 }
 
 /* A token must identify one person. */
@@ -147,8 +147,9 @@ static int read_people(const struct mo_config *c, const char *operators,
             return mo_fail(e, MO_EINVAL,
                            "server.tokens: a name has 1 to %d of A-Z a-z 0-9 "
                            "_ . @ -",
-                           MO_REQ_CALLER_MAX - 1);
+                           NAME_MAX_BYTES);
         (void)snprintf(v[i].name, sizeof(v[i].name), "%s", name);
+        v[i].role = mo_role_of_token(c, name);
         if (take_token(c, m->v[i].value, v[i].token, e) < 0)
             return mo_wrap(e, "server.tokens.%s", name);
         if (is_taken(v, i, operators, v[i].token))
@@ -311,6 +312,13 @@ static void put_url(struct mo_buf *b, const struct mo_config_server *c,
     (void)mo_buf_printf(b, "http%s://", tls ? "s" : "");
     put_host_port(b, is_localhost(c->listen) ? "localhost" : c->listen, port);
     (void)mo_buf_puts(b, "/");
+}
+
+void mo_listen_auth_url(const struct mo_config_server *c, bool tls,
+                        unsigned port, struct mo_buf *out)
+{
+    if (!mo_listen_is_unix(c->listen))
+        put_url(out, c, tls, port);
 }
 
 void mo_listen_auth_link(const struct mo_listen_auth *d,

@@ -45,6 +45,9 @@ int mo_listen_auth_bind(const struct mo_config_server *c, int *fd,
 int mo_listen_auth_open(struct mo_site *s, const struct mo_config_server *c,
                         int bound, struct mo_err *e);
 
+/* Appends the address of the server; nothing for a unix socket. */
+void mo_listen_auth_url(const struct mo_config_server *c, bool tls,
+                        unsigned port, struct mo_buf *out);
 /* Writes the address that signs a browser in; "" for a unix socket. */
 void mo_listen_auth_link(const struct mo_listen_auth *d,
                          const struct mo_config_server *c, bool tls,

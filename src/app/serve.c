@@ -58,7 +58,9 @@ static void end_next(struct server *s)
     if (s->site || s->ending_part)
         return;
     s->ending_part = true;
-    if (s->by_name)
+    if (s->people)
+        mo_people_close(mo_take_ptr(&s->people), on_part_gone, s);
+    else if (s->by_name)
         mo_by_name_close(mo_take_ptr(&s->by_name), on_part_gone, s);
     else if (s->manage)
         mo_manage_close(mo_take_ptr(&s->manage), on_part_gone, s);
@@ -189,7 +191,7 @@ static bool mcp_gate(void *ctx, struct mo_req *rq,
                      char caller[MO_EP_CALLER_MAX])
 {
     (void)ctx;
-    (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->caller);
+    (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->who);
     return true;
 }
 
@@ -373,6 +375,8 @@ static int start_server(struct server *s, const struct mo_serve_opts *o,
     if (rc == 0)
         rc = mo_serve_make_tls(s, e);
     if (rc == 0)
+        rc = mo_serve_make_people(s, e);
+    if (rc == 0)
         rc = make_site(s, o, e);
     if (rc == 0)
         rc = watch_signals(s, e);
@@ -417,6 +421,7 @@ static void print_ready(struct server *s, bool with_link)
                "this server, approve calls and run commands as this user");
     log_user(s);
     mo_serve_make_link(s);
+    mo_serve_tell_people(s);
     mo_listen_auth_tell_ready(&s->auth, c, s->tls != NULL, port, with_link);
     mo_log(s->log, MO_INFO, "serve",
            "started: version " MO_VERSION ", pid %d, listening on %s, port %u",

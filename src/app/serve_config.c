@@ -3,6 +3,7 @@
 #include "app/serve_priv.h"
 #include "audit/audit_config.h"
 #include "base/mem.h"
+#include "codec/http/url.h"
 #include "config/reload.h"
 
 /* The files may be root's: then the privileged helper reads them. */
@@ -51,13 +52,37 @@ static void renew_tls(struct server *s)
     s->tls = fresh;
 }
 
+int mo_serve_make_people(struct server *s, struct mo_err *e)
+{
+    const struct mo_config *now = s->config->now;
+
+    if (s->people)
+        return mo_people_reload(s->people, now, e);
+    if (now->people.providers.n == 0)
+        return 0;
+    return mo_people_new(s->loop, now, &s->people, e);
+}
+
+void mo_serve_tell_people(struct server *s)
+{
+    mo_autobuf struct mo_buf url = {.max = MO_URL_MAX};
+    struct mo_err e;
+
+    mo_listen_auth_url(&s->first->server, s->tls != NULL,
+                       mo_httpd_port(mo_site_httpd(s->site)), &url);
+    if (s->people && url.len &&
+        mo_people_set_url(s->people, mo_buf_cstr(&url), &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "people", &e, "set people.url");
+}
+
 struct mo_gate mo_serve_gate(const struct server *s)
 {
     const struct mo_config_list *origins = &s->config->now->server.origins;
 
     return (struct mo_gate){.token = s->auth.token[0] ? s->auth.token : NULL,
-                            .people = s->auth.people,
-                            .npeople = s->auth.npeople,
+                            .tokens = s->auth.people,
+                            .ntokens = s->auth.npeople,
+                            .people = s->people,
                             .origins = (const char *const *)origins->v,
                             .norigins = origins->n};
 }
@@ -105,6 +130,9 @@ static void apply_config(void *ctx)
                              &e) < 0)
         mo_log_err(s->log, MO_ERROR, "config", &e, "keeping the old token");
     mo_serve_make_link(s);
+    if (mo_serve_make_people(s, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "people", &e, "keeping the old providers");
+    mo_serve_tell_people(s);
     gate = mo_serve_gate(s);
     mo_site_gate(s->site, &gate);
     mo_httpd_limit(mo_site_httpd(s->site), &limits);

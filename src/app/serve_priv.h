@@ -21,7 +21,8 @@ struct server {
     struct mo_signal *signals[3];
     struct mo_timer watch;
     struct mo_listen_auth auth;
-    struct mo_buf link; /* signs a browser in; contains the token */
+    struct mo_people *people; /* NULL: no provider was ever configured */
+    struct mo_buf link;       /* signs a browser in; contains the token */
     struct mo_runtime *runtime;
     struct mo_agent_setup *agent;
     struct mo_talk talk;
@@ -49,6 +50,10 @@ struct mo_gate mo_serve_gate(const struct server *s);
 struct mo_httpd_limits mo_serve_limits(const struct mo_config_limits *c);
 /* Reads the certificate and its key, if server.tls is set. */
 int mo_serve_make_tls(struct server *s, struct mo_err *e);
+/* Opens or reloads the people, if a provider is configured. */
+int mo_serve_make_people(struct server *s, struct mo_err *e);
+/* Tells them the address, which is known when the server listens. */
+void mo_serve_tell_people(struct server *s);
 /* Makes the link for `open`, which asks for it over the approvals socket. */
 void mo_serve_make_link(struct server *s);
 void mo_serve_reload(struct server *s);

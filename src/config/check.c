@@ -239,6 +239,60 @@ static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
     check_fallbacks(l, m);
 }
 
+/* --- people -------------------------------------------------------------- */
+
+static bool has_provider(const struct mo_config *c, struct mo_span name)
+{
+    for (size_t i = 0; i < c->people.providers.n; i++) {
+        const char *has = c->people.providers.v[i].name;
+
+        if (has && mo_span_is(name, has))
+            return true;
+    }
+    return false;
+}
+
+/* "PROVIDER:NAME", "PROVIDER/GROUP" or the name of a token's owner. */
+static void check_role(struct mo_config_load *l,
+                       const struct mo_config_list *who, const char *role)
+{
+    for (size_t i = 0; i < who->n; i++) {
+        size_t n = strcspn(who->v[i], ":/");
+
+        if (who->v[i][n] && !has_provider(l->cfg, mo_span(who->v[i], n)))
+            mo_config_error_of(l, who,
+                               "'people.roles.%s': there is no provider '%.*s'",
+                               role, (int)(n < 64 ? n : 64), who->v[i]);
+        else if (who->v[i][n] && !who->v[i][n + 1])
+            mo_config_error_of(l, who,
+                               "'people.roles.%s': a name or group is missing "
+                               "behind '%.64s'",
+                               role, who->v[i]);
+    }
+}
+
+static void check_people(struct mo_config_load *l)
+{
+    const struct mo_config_people *p = &l->cfg->people;
+
+    for (size_t i = 0; i < p->providers.n; i++) {
+        const struct mo_config_provider *v = &p->providers.v[i];
+
+        if (v->name && !is_given(l, &v->issuer))
+            mo_config_error_of(l, &v->name,
+                               "'people.providers.%s' needs 'issuer'", v->name);
+        if (v->name && v->client_secret && !is_given(l, &v->client_id))
+            mo_config_error_of(l, &v->client_secret,
+                               "'people.providers.%s' has a 'clientSecret' and "
+                               "no 'clientId'",
+                               v->name);
+    }
+    check_role(l, &p->roles.viewer, "viewer");
+    check_role(l, &p->roles.user, "user");
+    check_role(l, &p->roles.approver, "approver");
+    check_role(l, &p->roles.op, "operator");
+}
+
 void mo_config_check(struct mo_config_load *l)
 {
     const struct mo_config *c = l->cfg;
@@ -267,4 +321,5 @@ void mo_config_check(struct mo_config_load *l)
     if (!tls->cert != !tls->key)
         mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,
                            "'server.tls' needs both 'cert' and 'key'");
+    check_people(l);
 }

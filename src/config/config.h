@@ -217,6 +217,30 @@ struct mo_config_server {
     bool manage; /* if not set: depends on `listen` (servers/manage.h) */
 };
 
+struct mo_config_provider { /* an entry of people.providers */
+    const char *name;
+    const char *title, *issuer, *client_id, *client_secret;
+    const char *name_claim, *groups_claim;
+    struct mo_config_list scopes;       /* asked for at sign-in */
+    struct mo_config_list audiences;    /* of access tokens, besides our own */
+    struct mo_config_list needs_scopes; /* of access tokens */
+};
+
+struct mo_config_providers {
+    struct mo_config_provider *v;
+    size_t n;
+};
+
+struct mo_config_roles { /* whom each role is given to; people/role.h */
+    struct mo_config_list viewer, user, approver, op;
+};
+
+struct mo_config_people {
+    const char *url; /* the address of this server as people know it */
+    struct mo_config_providers providers;
+    struct mo_config_roles roles;
+};
+
 struct mo_config_secrets {
     const char *key; /* secrets/key.h */
 };
@@ -241,6 +265,7 @@ struct mo_config {
     struct mo_config_store store;
     struct mo_config_approvals approvals;
     struct mo_config_server server;
+    struct mo_config_people people;
     struct mo_config_log log;
     struct mo_config_secrets secrets;
     struct mo_config_audit audit;

@@ -588,6 +588,53 @@ static const struct mo_key server_rows[] = {
 static const struct mo_keys server_keys = KEYS(server_rows);
 #undef T
 
+#define T mo_config_provider
+static const struct mo_key provider_rows[] = {
+    {.name = "title", STR(title), .check = check_not_empty},
+    {.name = "issuer", STR(issuer), .check = check_http},
+    {.name = "clientId",
+     STR(client_id),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF},
+    {.name = "clientSecret",
+     STR(client_secret),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "scopes", LIST(scopes), .check = check_scope},
+    {.name = "nameClaim",
+     STR(name_claim),
+     .check = check_not_empty,
+     .def = "sub"},
+    {.name = "groupsClaim",
+     STR(groups_claim),
+     .check = check_not_empty,
+     .def = "groups"},
+    {.name = "audiences", LIST(audiences), .check = check_not_empty},
+    {.name = "requiredScopes", LIST(needs_scopes), .check = check_scope},
+};
+static const struct mo_keys provider_keys = KEYS(provider_rows);
+#undef T
+
+#define T mo_config_roles
+static const struct mo_key roles_rows[] = {
+    {.name = "viewer", LIST(viewer), .check = check_not_empty},
+    {.name = "user", LIST(user), .check = check_not_empty},
+    {.name = "approver", LIST(approver), .check = check_not_empty},
+    {.name = "operator", LIST(op), .check = check_not_empty},
+};
+static const struct mo_keys roles_keys = KEYS(roles_rows);
+#undef T
+
+#define T mo_config_people
+static const struct mo_key people_rows[] = {
+    {.name = "url", STR(url), .check = check_http},
+    {.name = "providers",
+     DICT(providers, mo_config_providers, provider_keys, MO_KEY_PROVIDERS_MAX)},
+    {.name = "roles", SECTION(roles, mo_config_roles, roles_keys)},
+};
+static const struct mo_keys people_keys = KEYS(people_rows);
+#undef T
+
 #define T mo_config
 static const struct mo_key root_rows[] = {
     {.name = "mcpServers", DICT(mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX)},
@@ -599,6 +646,7 @@ static const struct mo_key root_rows[] = {
     {.name = "approvals",
      SECTION(approvals, mo_config_approvals, approvals_keys)},
     {.name = "server", SECTION(server, mo_config_server, server_keys)},
+    {.name = "people", SECTION(people, mo_config_people, people_keys)},
     {.name = "log", SECTION(log, mo_config_log, log_keys)},
     {.name = "secrets", SECTION(secrets, mo_config_secrets, secrets_keys)},
     {.name = "audit", SECTION(audit, mo_config_audit, audit_keys)},

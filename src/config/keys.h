@@ -38,15 +38,16 @@ enum mo_key_type {
 #define MO_KEY_NONE    64u /* SECTION: "none" stands for an empty one */
 #define MO_KEY_HOST    128u /* its elements have names of hosts */
 
-#define MO_KEY_TEXT_MAX    ((size_t)32 * 1024) /* bytes of one text */
-#define MO_KEY_ITEMS_MAX   ((size_t)256)       /* of one list or map */
-#define MO_KEY_MCP_MAX     ((size_t)512)
-#define MO_KEY_RULES_MAX   ((size_t)1024)
-#define MO_KEY_TOOLS_MAX   ((size_t)1024) /* of one server */
-#define MO_KEY_TOOL_MAX    ((size_t)256)  /* bytes of a tool's name */
-#define MO_KEY_RETRIES_MAX 5
-#define MO_KEY_NAME_MAX    ((size_t)64)  /* of an MCP server */
-#define MO_KEY_PATH_MAX    ((size_t)200) /* "mcpServers.x.env.Y" in messages */
+#define MO_KEY_TEXT_MAX      ((size_t)32 * 1024) /* bytes of one text */
+#define MO_KEY_ITEMS_MAX     ((size_t)256)       /* of one list or map */
+#define MO_KEY_MCP_MAX       ((size_t)512)
+#define MO_KEY_PROVIDERS_MAX ((size_t)16)
+#define MO_KEY_RULES_MAX     ((size_t)1024)
+#define MO_KEY_TOOLS_MAX     ((size_t)1024) /* of one server */
+#define MO_KEY_TOOL_MAX      ((size_t)256)  /* bytes of a tool's name */
+#define MO_KEY_RETRIES_MAX   5
+#define MO_KEY_NAME_MAX      ((size_t)64)  /* of an MCP server */
+#define MO_KEY_PATH_MAX      ((size_t)200) /* "mcpServers.x.env.Y" in messages */
 
 struct mo_key_word {
     const char *word;

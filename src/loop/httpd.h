@@ -91,7 +91,7 @@ struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
 
 /* --- one request --------------------------------------------------------- */
 
-#define MO_REQ_CALLER_MAX 33
+#define MO_REQ_CALLER_MAX 97
 
 struct mo_req {
     const struct mo_http_head *head;
@@ -101,8 +101,11 @@ struct mo_req {
     void *data;           /* for the handler */
     int arg;              /* the same, of its route (web/site.h) */
     const char *tag;      /* the handler's label for it, passed to `done` */
-    /* Name of the caller as authentication found it; "": unknown. */
+    /* The person as authentication found it, for the record; "": unknown. */
+    char who[MO_REQ_CALLER_MAX];
+    /* The same, whose data it may use; "": everybody's. */
     char caller[MO_REQ_CALLER_MAX];
+    int role; /* of the caller, for the handler */
     /* How it was admitted: "token", "page" (a cookie), "socket", "open" (no
      * authentication); static. */
     const char *door;

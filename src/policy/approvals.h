@@ -53,7 +53,9 @@ struct mo_approval_decision {
     bool approved;
     enum mo_remember remember; /* for connections only (connections.h) */
     const char *who;           /* for the audit log */
-    const char *caller;        /* the person's name; "": the operator */
+    const char *name;          /* the person's; "": unknown */
+    const char *caller;        /* the same; "": the operator */
+    bool is_approver;          /* decides about calls of others, too */
     const char *door;          /* as in struct mo_door; stays */
 };
 
@@ -64,9 +66,10 @@ struct mo_approval_accept {
 };
 
 /* {"approvals":[...],"changed":[...]}. A person (caller not "") gets the calls
- * of their own clients that they may decide, and no changed tools. */
+ * of their own clients that they may decide, and no changed tools; an approver
+ * gets all calls. */
 int mo_approvals_list(struct mo_approvals *d, const char *caller,
-                      struct mo_buf *out);
+                      bool is_approver, struct mo_buf *out);
 /* Why this person may not approve the call; NULL: they may, or no such call is
  * pending. */
 const char *mo_approvals_forbidden(struct mo_approvals *d,

@@ -119,21 +119,24 @@ void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_end(w);
 }
 
-/* True if that person may see the call. The operator sees every call. */
-static bool is_visible(const struct pending_call *p, const char *caller)
+/* True if that person may see the call. Operator and approvers see every
+ * call. */
+static bool is_visible(const struct pending_call *p, const char *caller,
+                       bool is_approver)
 {
-    return !*caller || (mo_span_is(p->k->owner, caller) &&
-                        p->approver != MO_APPROVER_OPERATOR);
+    return !*caller || is_approver ||
+           (mo_span_is(p->k->owner, caller) &&
+            p->approver != MO_APPROVER_OPERATOR);
 }
 
 int mo_approvals_list(struct mo_approvals *d, const char *caller,
-                      struct mo_buf *out)
+                      bool is_approver, struct mo_buf *out)
 {
     struct mo_jw w = mo_jw_object(out);
 
     mo_jw_member_arr(&w, "approvals");
     mo_list_each_entry (p, &d->pending, const struct pending_call, node)
-        if (is_visible(p, caller))
+        if (is_visible(p, caller, is_approver))
             mo_approvals_put_pending(&w, p);
     mo_jw_end(&w);
     mo_jw_key(&w, "changed");
@@ -154,7 +157,7 @@ static struct pending_call *find_pending(const struct mo_approvals *d,
 {
     mo_list_each_entry (p, &d->pending, struct pending_call, node)
         if (mo_span_eq_ct(mo_span_cstr(p->k->id), x->id))
-            return is_visible(p, x->caller) ? p : NULL;
+            return is_visible(p, x->caller, x->is_approver) ? p : NULL;
     return NULL;
 }
 
@@ -166,12 +169,17 @@ static bool is_requester(const struct pending_call *p,
     if (p->from == MO_POLICY_SESSION_NET) /* the model's program made it */
         return false;
     return (strcmp(x->door, "token") == 0 || strcmp(x->door, "open") == 0) &&
-           mo_span_is(p->k->owner, x->caller);
+           mo_span_is(p->k->owner, x->name);
 }
 
-static enum mo_answered answered_by(const struct mo_approval_decision *x)
+/* An approver stands for the operator, but not in their own matters. */
+static enum mo_answered answered_by(const struct pending_call *p,
+                                    const struct mo_approval_decision *x)
 {
-    return *x->caller ? MO_ANSWERED_OWNER : MO_ANSWERED_OPERATOR;
+    bool is_own = *x->caller && mo_span_is(p->k->owner, x->caller);
+
+    return *x->caller && (is_own || !x->is_approver) ? MO_ANSWERED_OWNER
+                                                     : MO_ANSWERED_OPERATOR;
 }
 
 /* args: exact. */
@@ -184,7 +192,7 @@ static const char *why_forbidden(const struct mo_approvals *d,
 
     if (v.action != MO_ACTION_ASK)
         return NULL;
-    if (!mo_verdict_may_run(&v, answered_by(x)))
+    if (!mo_verdict_may_run(&v, answered_by(p, x)))
         return "only the operator may approve this call";
     if (v.approver != MO_APPROVER_CLIENT && strcmp(x->door, "token") == 0 &&
         is_requester(p, x))
@@ -305,7 +313,7 @@ int mo_approvals_decide(struct mo_approvals *d,
     (void)snprintf(p->who, sizeof(p->who), "%s", x->who);
     (void)snprintf(p->k->reason, sizeof(p->k->reason), "%.*s", (int)x->reason.n,
                    x->reason.p ? x->reason.p : "");
-    p->k->answered = x->approved ? answered_by(x) : MO_ANSWERED_NOT;
+    p->k->answered = x->approved ? answered_by(p, x) : MO_ANSWERED_NOT;
     p->k->door = (struct mo_door){x->door, is_requester(p, x)};
     if (!mo_gw_decide(p->k, x->approved, "person"))
         return mo_fail(e, MO_ENOTFOUND, "the call was already decided");

@@ -33,7 +33,7 @@ void mo_access_log(const struct mo_log *l, const struct mo_req *rq, int status,
 {
     const struct mo_log_facts about = {
         .request = rq->number,
-        .who = rq->caller,
+        .who = rq->who,
         .from = mo_req_peer(rq),
         .status = (uint64_t)status,
         .ns = ns,

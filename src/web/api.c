@@ -551,29 +551,41 @@ static void get_providers(void *ctx, struct mo_req *rq)
     mo_api_reply(j, "application/json");
 }
 
+/* --- who asks ------------------------------------------------------------ */
+
+static void get_me(void *ctx, struct mo_req *rq)
+{
+    mo_autobuf struct mo_buf b = {.max = 1024};
+    struct mo_jw w = mo_jw_object(&b);
+
+    (void)ctx;
+    mo_jw_member_cstr(&w, "name", rq->who);
+    mo_jw_member_cstr(&w, "role", mo_role_name((enum mo_role)rq->role));
+    mo_jw_end(&w);
+    mo_api_send(rq, &b);
+}
+
 int mo_api_routes(struct mo_site *s, struct mo_api *api)
 {
     static const struct mo_route routes[] = {
-        {MO_HTTP_GET, "/api/sessions", MO_ROUTE_PERSON, get_sessions},
-        {MO_HTTP_GET, "/api/sessions/{id}", MO_ROUTE_PERSON, on_session_request,
-         .arg = ROW},
-        {MO_HTTP_DELETE, "/api/sessions/{id}", MO_ROUTE_PERSON,
-         on_session_request, .arg = END},
-        {MO_HTTP_PATCH, "/api/sessions/{id}", MO_ROUTE_PERSON,
-         .body = patch_session, .max = TITLE_MAX},
-        {MO_HTTP_GET, "/api/sessions/{id}/calls", MO_ROUTE_PERSON,
-         on_session_request, .arg = CALLS},
-        {MO_HTTP_GET, "/api/sessions/{id}/history", MO_ROUTE_PERSON,
-         on_session_request, .arg = CONVERSATION},
-        {MO_HTTP_GET, "/api/sessions/{id}/connections", MO_ROUTE_PERSON,
-         on_session_request, .arg = CONNECTIONS},
-        {MO_HTTP_GET, "/api/search", MO_ROUTE_PERSON, get_search},
-        {MO_HTTP_GET, "/api/audit", MO_ROUTE_PERSON, get_audit},
-        {MO_HTTP_GET, "/api/models/available", MO_ROUTE_PERSON, get_models,
-         .arg = LIST},
-        {MO_HTTP_GET, "/api/models/check", MO_ROUTE_PERSON, get_models,
-         .arg = CHECK},
-        {MO_HTTP_GET, "/api/providers", MO_ROUTE_PERSON, get_providers},
+        {MO_HTTP_GET, "/api/me", 0, get_me},
+        {MO_HTTP_GET, "/api/sessions", 0, get_sessions},
+        {MO_HTTP_GET, "/api/sessions/{id}", 0, on_session_request, .arg = ROW},
+        {MO_HTTP_DELETE, "/api/sessions/{id}", 0, on_session_request,
+         .arg = END},
+        {MO_HTTP_PATCH, "/api/sessions/{id}", 0, .body = patch_session,
+         .max = TITLE_MAX},
+        {MO_HTTP_GET, "/api/sessions/{id}/calls", 0, on_session_request,
+         .arg = CALLS},
+        {MO_HTTP_GET, "/api/sessions/{id}/history", 0, on_session_request,
+         .arg = CONVERSATION},
+        {MO_HTTP_GET, "/api/sessions/{id}/connections", 0, on_session_request,
+         .arg = CONNECTIONS},
+        {MO_HTTP_GET, "/api/search", 0, get_search},
+        {MO_HTTP_GET, "/api/audit", 0, get_audit},
+        {MO_HTTP_GET, "/api/models/available", 0, get_models, .arg = LIST},
+        {MO_HTTP_GET, "/api/models/check", 0, get_models, .arg = CHECK},
+        {MO_HTTP_GET, "/api/providers", 0, get_providers},
     };
     int rc = mo_openapi_route(s);
 

@@ -30,7 +30,8 @@ static void get_approvals(void *ctx, struct mo_req *rq)
 
     if (!has_approvals(api, rq))
         return;
-    (void)mo_approvals_list(api->approvals, rq->caller, &b);
+    (void)mo_approvals_list(api->approvals, rq->caller,
+                            rq->role >= MO_ROLE_APPROVER, &b);
     mo_api_send(rq, &b);
 }
 
@@ -39,7 +40,7 @@ static void get_approvals(void *ctx, struct mo_req *rq)
 /* For the audit log. */
 static const char *name_of(const struct mo_req *rq)
 {
-    return rq->caller[0] ? rq->caller : mo_req_peer(rq);
+    return rq->who[0] ? rq->who : mo_req_peer(rq);
 }
 
 /* -1: it is something else. */
@@ -84,7 +85,7 @@ static void refuse_approver(struct mo_api *api, struct mo_req *rq,
     const struct mo_audit_row row = {
         .reason = "not_the_approver",
         .via = rq->door,
-        .who = mo_span_cstr(rq->caller),
+        .who = mo_span_cstr(rq->who),
         .peer = mo_span_cstr(mo_req_peer(rq)),
         .path = MO_SPAN("/api/approvals/{id}"),
     };
@@ -101,6 +102,8 @@ static void decide(struct mo_api *api, struct mo_req *rq, struct mo_json body,
         .args = mo_json_get(body, "args"),
         .who = name_of(rq),
         .caller = rq->caller,
+        .name = rq->who,
+        .is_approver = rq->role >= MO_ROLE_APPROVER,
         .door = rq->door,
     };
     const char *forbidden = NULL;
@@ -192,11 +195,11 @@ static void get_verify(void *ctx, struct mo_req *rq)
 }
 
 static const struct mo_route routes[] = {
-    {MO_HTTP_GET, "/api/approvals", MO_ROUTE_PERSON, get_approvals},
+    {MO_HTTP_GET, "/api/approvals", 0, get_approvals},
     {MO_HTTP_POST, "/api/approvals/tools", .body = post_decision,
      .max = BODY_MAX, .arg = ACCEPT},
-    {MO_HTTP_POST, "/api/approvals/{id}", MO_ROUTE_PERSON,
-     .body = post_decision, .max = BODY_MAX, .arg = DECIDE},
+    {MO_HTTP_POST, "/api/approvals/{id}", 0, .body = post_decision,
+     .max = BODY_MAX, .arg = DECIDE},
     {MO_HTTP_GET, "/api/audit/verify", 0, get_verify},
 };
 

@@ -49,7 +49,8 @@ static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_approvals_socket *h = ctx;
 
-    rq->caller[0] = '\0';
+    rq->caller[0] = rq->who[0] = '\0';
+    rq->role = MO_ROLE_OPERATOR;
     rq->door = "socket";
     if (!mo_req_is_own_user(rq))
         refuse_stranger(h, rq);

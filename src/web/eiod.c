@@ -143,7 +143,7 @@ static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
 {
     struct engine *g = mo_map_get(&d->sessions, sid);
 
-    return g && strcmp(g->pub.caller, rq->caller) == 0 ? g : NULL;
+    return g && strcmp(g->pub.who, rq->who) == 0 ? g : NULL;
 }
 
 /* NULL: answered. */
@@ -299,6 +299,13 @@ struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
     mo_list_init(&d->engines);
     mo_later_init(&d->ended, on_ended);
     return d;
+}
+
+void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door)
+{
+    mo_list_each_entry (g, &d->engines, struct engine, node)
+        if (strcmp(g->pub.who, who) == 0 && strcmp(g->pub.door, door) == 0)
+            mo_eiod_engine_close(g, MO_ENG_POLICY, "signed out");
 }
 
 void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)

@@ -17,8 +17,7 @@ static struct engine *engine_of(const struct mo_eng *g)
 
 static void log_engine(const struct engine *g, const char *what)
 {
-    const struct mo_log_facts about = {.who = g->pub.caller,
-                                       .from = g->pub.peer};
+    const struct mo_log_facts about = {.who = g->pub.who, .from = g->pub.peer};
 
     mo_log_about(mo_loop_log(g->d->loop), MO_DEBUG, "sio", &about, "%s", what);
 }
@@ -332,7 +331,9 @@ struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
     g->d = d;
     g->pub.query = mo_span(query, rq->query.n);
     (void)snprintf(g->pub.peer, sizeof(g->pub.peer), "%s", mo_req_peer(rq));
+    memcpy(g->pub.who, rq->who, sizeof(g->pub.who));
     memcpy(g->pub.caller, rq->caller, sizeof(g->pub.caller));
+    g->pub.role = rq->role;
     g->pub.door = rq->door;
     /* Leave room for the head of the HTTP answer that carries them. */
     mo_buf_init(&g->out, d->o.max_queue - d->o.max_queue / 64);

@@ -64,7 +64,8 @@ static bool origin_ok(const struct mo_gate *g, const struct mo_req *rq,
 
 bool mo_gate_has_tokens(const struct mo_gate *g)
 {
-    return g->token || g->npeople;
+    return g->token || g->ntokens ||
+           (g->people && mo_people_has_providers(g->people));
 }
 
 /* The owner of a token; "": the operator; NULL: invalid. Compares with all
@@ -73,9 +74,9 @@ static const char *whose(const struct mo_gate *g, struct mo_span token)
 {
     const char *name = NULL;
 
-    for (size_t i = 0; i < g->npeople; i++)
-        if (mo_span_eq_ct(token, mo_span_cstr(g->people[i].token)))
-            name = g->people[i].name;
+    for (size_t i = 0; i < g->ntokens; i++)
+        if (mo_span_eq_ct(token, mo_span_cstr(g->tokens[i].token)))
+            name = g->tokens[i].name;
     if (g->token && mo_span_eq_ct(token, mo_span_cstr(g->token)))
         name = "";
     return token.n ? name : NULL;
@@ -94,6 +95,26 @@ static struct mo_span bearer(const struct mo_req *rq)
     if (!mo_span_ieq(kind, MO_SPAN("Bearer ")))
         return mo_span(NULL, 0);
     return mo_span_trim(mo_span_skip(v, 7));
+}
+
+/* An operator uses everybody's data, also one with a name. */
+static void admit(struct mo_req *rq, const char *door, struct mo_span name,
+                  enum mo_role role)
+{
+    rq->door = door;
+    rq->role = (int)role;
+    (void)snprintf(rq->who, sizeof(rq->who), "%.*s", (int)name.n, name.p);
+    if (role < MO_ROLE_OPERATOR)
+        memcpy(rq->caller, rq->who, sizeof(rq->caller));
+}
+
+/* The role of a name in server.tokens; "": the operator. */
+static enum mo_role role_of(const struct mo_gate *g, struct mo_span name)
+{
+    for (size_t i = 0; i < g->ntokens; i++)
+        if (mo_span_is(name, g->tokens[i].name))
+            return g->tokens[i].role;
+    return name.n ? MO_ROLE_NONE : MO_ROLE_OPERATOR;
 }
 
 /* --- the cookie ----------------------------------------------------------- */
@@ -150,9 +171,9 @@ static const char *token_of(const struct mo_gate *g, struct mo_span name)
 {
     if (name.n == 0)
         return g->token;
-    for (size_t i = 0; i < g->npeople; i++)
-        if (mo_span_is(name, g->people[i].name))
-            return g->people[i].token;
+    for (size_t i = 0; i < g->ntokens; i++)
+        if (mo_span_is(name, g->tokens[i].name))
+            return g->tokens[i].token;
     return NULL;
 }
 
@@ -232,13 +253,121 @@ int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                    (unsigned long long)end);
     sign_cookie(token_of(g, mo_span_cstr(name)), &host, mo_span_cstr(text),
                 digest);
-    (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
+    admit(rq, rq->door, mo_span_cstr(name), role_of(g, mo_span_cstr(name)));
     return mo_buf_printf(out,
                          MO_GATE_COOKIE "%u=%s.%s; Path=/; Max-Age=%llu; "
                                         "HttpOnly; SameSite=Strict%s",
                          (unsigned)host.port, text, digest,
                          (unsigned long long)MO_GATE_COOKIE_S,
                          mo_req_is_tls(rq) ? "; Secure" : "");
+}
+
+/* --- logins -------------------------------------------------------------- */
+
+#define HOST_TEXT 280
+
+/* "host:port", in lower case; "": too long. */
+static struct mo_span host_text(const struct mo_req *rq, char out[HOST_TEXT])
+{
+    struct mo_host host;
+    size_t n = 0;
+
+    if (asked_host(rq, &host) < 0 || host.name.n + 8 > HOST_TEXT)
+        return mo_span(NULL, 0);
+    for (; n < host.name.n; n++)
+        out[n] = mo_lower(host.name.p[n]);
+    n += (size_t)snprintf(out + n, HOST_TEXT - n, ":%u", (unsigned)host.port);
+    return mo_span(out, n);
+}
+
+unsigned mo_gate_port(const struct mo_req *rq)
+{
+    struct mo_host host;
+
+    return asked_host(rq, &host) < 0 ? 0 : host.port;
+}
+
+struct mo_span mo_gate_find_cookie(const struct mo_req *rq, const char *name)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie");
+
+    return next_cookie(&all, name);
+}
+
+/* The secret of the next login among the cookies; p NULL: none. */
+static struct mo_span next_login(const struct mo_req *rq, struct mo_span *all)
+{
+    char name[COOKIE_NAME_MAX];
+    struct mo_span value;
+    struct mo_host host;
+
+    if (asked_host(rq, &host) < 0)
+        return mo_span(NULL, 0);
+    name_cookie(&host, name);
+    do
+        value = next_cookie(all, name);
+    while (value.p && !mo_span_starts(value, MO_SPAN(MO_LOGIN_PREFIX)));
+    return value;
+}
+
+/* MO_EUNAVAIL: `more` says which login must be renewed first. */
+static int find_login(const struct mo_gate *g, const struct mo_req *rq,
+                      struct mo_person *out, struct mo_gate_more *more)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie"), secret = {NULL, 0};
+    struct mo_span host;
+    char text[HOST_TEXT];
+    int rc = MO_ENOTFOUND;
+
+    if (!g->people || !all.p)
+        return rc;
+    host = host_text(rq, text);
+    for (unsigned i = 0; rc == MO_ENOTFOUND && i < COOKIES_MAX; i++) {
+        secret = next_login(rq, &all);
+        if (!secret.p)
+            break;
+        rc = mo_login_check(mo_people_logins(g->people), secret, host, out);
+    }
+    if (rc == MO_EUNAVAIL)
+        more->login = secret;
+    return rc;
+}
+
+int mo_gate_log_in(const struct mo_gate *g, struct mo_req *rq,
+                   const char *provider, const struct mo_exchanged *got,
+                   struct mo_buf *out, struct mo_err *e)
+{
+    char text[HOST_TEXT], secret[MO_LOGIN_SECRET + 1];
+    const struct mo_login_new n = {
+        .got = got, .provider = provider, .host = host_text(rq, text)};
+    bool is_https = mo_span_starts(mo_span_cstr(mo_people_url(g->people)),
+                                   MO_SPAN("https:"));
+    int rc = mo_login_begin(mo_people_logins(g->people), &n, secret, e);
+
+    if (rc < 0)
+        return rc;
+    admit(rq, "page", mo_span_cstr(got->who.name), got->who.role);
+    (void)mo_buf_printf(out,
+                        MO_GATE_COOKIE "%u=%s; Path=/; Max-Age=%llu; "
+                                       "HttpOnly; SameSite=Strict%s",
+                        mo_gate_port(rq), secret,
+                        (unsigned long long)MO_LOGIN_S,
+                        mo_req_is_tls(rq) || is_https ? "; Secure" : "");
+    explicit_bzero(secret, sizeof(secret));
+    return mo_buf_err(out) ? mo_fail(e, MO_ENOMEM, "out of memory") : 0;
+}
+
+void mo_gate_log_out(const struct mo_gate *g, const struct mo_req *rq)
+{
+    struct mo_span all = mo_http_get(rq->head, "Cookie"), secret;
+    char who[MO_PERSON_MAX];
+
+    for (unsigned i = 0; g->people && all.p && i < COOKIES_MAX; i++) {
+        secret = next_login(rq, &all);
+        if (!secret.p)
+            return;
+        mo_login_end(mo_people_logins(g->people), secret, true, who);
+    }
 }
 
 int mo_gate_no_cookie(const struct mo_req *rq, struct mo_buf *out)
@@ -304,33 +433,85 @@ static bool is_own_user(const struct mo_req *rq)
            asked_host(rq, &host) == 0 && mo_host_is_loopback(&host);
 }
 
-struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq)
+/* A token of a provider. */
+static struct mo_refusal check_signed(const struct mo_gate *g,
+                                      struct mo_req *rq, struct mo_span token,
+                                      struct mo_gate_more *more)
+{
+    static const struct mo_refusal invalid = {401, "invalid_token", ""},
+                                   scope = {403, "insufficient_scope",
+                                            "the token lacks a scope"},
+                                   no_role = {403, "no_role", ""},
+                                   wait = {401, "invalid_token", "wait"};
+    struct mo_provider *from = NULL;
+    struct mo_person person;
+
+    switch (mo_people_check(g->people, token, &person, &from, &more->why)) {
+    case 0:
+        admit(rq, "sign-in", mo_span_cstr(person.name), person.role);
+        return let_in;
+    case MO_EUNAVAIL:
+        more->read = from;
+        return wait;
+    case MO_EINVAL:
+        return scope;
+    case MO_ENOTFOUND:
+        return no_role;
+    default:
+        return invalid;
+    }
+}
+
+/* By the cookie of a login. False: there is none. */
+static bool check_login(const struct mo_gate *g, struct mo_req *rq,
+                        struct mo_gate_more *more, struct mo_refusal *no)
+{
+    static const struct mo_refusal renew = {
+        401, "signed_out", "the provider does not answer; sign in again"};
+    struct mo_person person;
+    int rc = find_login(g, rq, &person, more);
+
+    if (rc == MO_ENOTFOUND)
+        return false;
+    *no = rc == 0 ? let_in : renew;
+    if (rc == 0)
+        admit(rq, "page", mo_span_cstr(person.name), person.role);
+    return true;
+}
+
+struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
+                                struct mo_gate_more *more)
 {
     static const struct mo_refusal who = {
         401, "token_required",
         "send Authorization: Bearer TOKEN, or sign in: `mcp-orchestrator open` "
         "prints a link for the browser"};
     struct mo_refusal no = mo_gate_check_page(g, rq);
+    struct mo_span signed_in, token = bearer(rq);
+    struct mo_gate_more unused;
     const char *name = NULL;
-    struct mo_span signed_in;
 
-    rq->caller[0] = '\0';
+    if (!more)
+        more = &unused;
+    *more = (struct mo_gate_more){.read = NULL};
+    rq->who[0] = rq->caller[0] = '\0';
     rq->door = "open";
+    rq->role = MO_ROLE_OPERATOR;
     if (no.status || !mo_gate_has_tokens(g))
         return no;
-    name = whose(g, bearer(rq));
-    if (name) {
-        rq->door = "token";
-        (void)snprintf(rq->caller, sizeof(rq->caller), "%s", name);
-    } else if (find_signed_in(g, rq, &signed_in)) {
-        rq->door = "page";
-        (void)snprintf(rq->caller, sizeof(rq->caller), "%.*s", (int)signed_in.n,
-                       signed_in.p);
-    } else if (is_own_user(rq)) {
+    name = whose(g, token);
+    if (name)
+        admit(rq, "token", mo_span_cstr(name), role_of(g, mo_span_cstr(name)));
+    else if (g->people && mo_jwt_looks_like(token))
+        return check_signed(g, rq, token, more);
+    else if (find_signed_in(g, rq, &signed_in))
+        admit(rq, "page", signed_in, role_of(g, signed_in));
+    else if (check_login(g, rq, more, &no))
+        return no;
+    else if (is_own_user(rq))
         rq->door = "socket";
-    } else {
+    else
         return who;
-    }
     return no;
 }
 

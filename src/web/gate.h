@@ -29,6 +29,7 @@
 #define MO_WEB_GATE_H
 
 #include "loop/httpd.h"
+#include "people/login.h"
 
 #define MO_GATE_COOKIE    "mo_" /* followed by the port */
 #define MO_GATE_COOKIE_S  ((uint64_t)30 * 24 * 3600)
@@ -37,14 +38,16 @@
 struct mo_gate_person {
     char name[MO_REQ_CALLER_MAX];
     char token[MO_GATE_TOKEN_MAX];
+    enum mo_role role;
 };
 
 struct mo_gate {
     const char *token;                   /* the operator's; NULL: none */
-    const struct mo_gate_person *people; /* persons with a token of their own */
-    size_t npeople;                      /* no tokens at all: loopback only */
+    const struct mo_gate_person *tokens; /* persons with a token of their own */
+    size_t ntokens;                      /* no tokens at all: loopback only */
     const char *const *origins;          /* further origins that are allowed */
     size_t norigins;
+    struct mo_people *people; /* who have an account at a provider; or NULL */
 };
 
 struct mo_refusal {
@@ -52,21 +55,42 @@ struct mo_refusal {
     const char *code, *detail;
 };
 
+/* What the check of a credential needs, or says besides the refusal. */
+struct mo_gate_more {
+    struct mo_provider
+        *read;            /* its keys must be read first; then check again */
+    struct mo_span login; /* this login must be renewed first; or empty */
+    struct mo_err why; /* of a refused credential; a missing scope: the list */
+};
+
 /* Check Host and Origin only: for a CORS preflight, which carries no token. */
 struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
                                      const struct mo_req *rq);
-/* Check everything. If allowed, rq->caller is the person's name, or "" for the
- * operator and wherever no persons are configured; rq->door says by which
- * credential. */
-struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq);
+/* Check everything. If allowed, rq->who is the person's name, rq->role the role
+ * and rq->caller the name whose data the request may use: "" for operators and
+ * wherever no persons are configured; rq->door says by which credential. more
+ * may be NULL. */
+struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
+                                struct mo_gate_more *more);
 /* The request's Origin if it is one of g->origins, else {NULL, 0}. Pages of
  * these origins may read the answers (CORS). */
 struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq);
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
 /* Append the Set-Cookie value for the owner of the token, whose name is in
- * rq->caller then. MO_EPOLICY: the token is wrong. */
+ * rq->who then. MO_EPOLICY: the token is wrong. */
 int mo_gate_cookie(const struct mo_gate *g, struct mo_req *rq,
                    struct mo_span token, struct mo_buf *out);
+/* Begin a login (people/login.h) and append its Set-Cookie value. */
+int mo_gate_log_in(const struct mo_gate *g, struct mo_req *rq,
+                   const char *provider, const struct mo_exchanged *got,
+                   struct mo_buf *out, struct mo_err *e);
+/* End the login whose cookie the request carries, and all others of its
+ * person. */
+void mo_gate_log_out(const struct mo_gate *g, const struct mo_req *rq);
+/* The port that the request was sent to, as the browser knows it. */
+unsigned mo_gate_port(const struct mo_req *rq);
+/* The value of the first cookie of that name; p NULL: none. */
+struct mo_span mo_gate_find_cookie(const struct mo_req *rq, const char *name);
 /* Append the Set-Cookie value that removes the cookie. */
 int mo_gate_no_cookie(const struct mo_req *rq, struct mo_buf *out);
 /* The credential that the request carries, valid or not: "token", "cookie",

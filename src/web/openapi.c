@@ -76,8 +76,7 @@ static void on_get(void *ctx, struct mo_req *rq)
 
 int mo_openapi_route(struct mo_site *s)
 {
-    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json",
-                               MO_ROUTE_PERSON, on_get, s};
+    const struct mo_route r = {MO_HTTP_GET, "/api/openapi.json", 0, on_get, s};
 
     return mo_site_route(s, &r);
 }

@@ -1,9 +1,11 @@
 #include "web/sign_in.h"
 
 #include "codec/http/url.h"
+#include "web/oidc.h"
 #include "web/page.h"
 
 #define FORM_MAX ((size_t)2048)
+#define PAGE_MAX ((size_t)64 * 1024)
 
 static void redirect(struct mo_req *rq, const char *where)
 {
@@ -11,15 +13,15 @@ static void redirect(struct mo_req *rq, const char *where)
     mo_req_reply(rq, 303, NULL, mo_span(NULL, 0));
 }
 
-static void note(struct mo_site *s, const struct mo_req *rq,
-                 const char *outcome, const char *door)
+void mo_sign_in_note(struct mo_site *s, const struct mo_req *rq,
+                     const char *outcome, const char *door)
 {
     const struct mo_audit_row row = {
         .event = "kind",
         .subject = MO_SPAN("access"),
         .outcome = outcome,
         .via = door,
-        .who = mo_span_cstr(rq->caller),
+        .who = mo_span_cstr(rq->who),
         .peer = mo_span_cstr(mo_req_peer(rq)),
     };
 
@@ -40,7 +42,7 @@ static bool sign_in(struct mo_site *s, struct mo_req *rq, struct mo_span query,
         mo_site_note_refused(s, rq, "token_required", door);
         return false;
     }
-    note(s, rq, "signed in", door);
+    mo_sign_in_note(s, rq, "signed in", door);
     mo_req_header(rq, "Set-Cookie", mo_buf_view(&cookie));
     redirect(rq, "/");
     return true;
@@ -123,28 +125,49 @@ static void on_sign_out(void *ctx, struct mo_req *rq)
 
     if (mo_gate_no_cookie(rq, &cookie) == 0)
         mo_req_header(rq, "Set-Cookie", mo_buf_view(&cookie));
-    note(ctx, rq, "signed out", rq->door);
+    mo_gate_log_out(mo_site_gate_now(ctx), rq);
+    mo_sign_in_note(ctx, rq, "signed out", rq->door);
     redirect(rq, "/"); /* shows how to sign in */
 }
 
-void mo_sign_in_page(struct mo_req *rq)
+void mo_sign_in_page(struct mo_site *s, struct mo_req *rq, int status)
 {
+    static const char mark[] = "<!-- providers -->";
+    const struct mo_people *people = mo_site_gate_now(s)->people;
     const struct mo_asset *a = mo_page_asset("/sign-in.html");
+    ptrdiff_t at = a ? mo_span_search(a->plain, mo_span_cstr(mark)) : -1;
+    mo_autobuf struct mo_buf b = {.max = PAGE_MAX};
 
-    if (a)
-        mo_req_reply(rq, 401, a->type, a->plain);
-    else
+    if (!a) {
         mo_req_problem(rq, 401, "token_required",
                        "`mcp-orchestrator open` prints a link that signs in");
+        return;
+    }
+    if (at < 0 || !people) {
+        mo_req_reply(rq, status, a->type, a->plain);
+        return;
+    }
+    (void)mo_buf_span(&b, mo_span_head(a->plain, (size_t)at));
+    mo_oidc_put_links(people, &b);
+    (void)mo_buf_span(&b, mo_span_skip(a->plain, (size_t)at));
+    mo_req_reply(rq, status, a->type, mo_buf_view(&b));
+}
+
+static void on_page(void *ctx, struct mo_req *rq)
+{
+    mo_sign_in_page(ctx, rq, 200);
 }
 
 void mo_sign_in_routes(struct mo_site *s)
 {
-    const struct mo_route form = {MO_HTTP_POST,    "/sign-in",
-                                  MO_ROUTE_OPEN,   .ctx = s,
+    const struct mo_route form = {MO_HTTP_POST, "/sign-in", .ctx = s,
                                   .body = on_form, .max = FORM_MAX};
     const struct mo_route out = {MO_HTTP_POST, "/sign-out", 0, on_sign_out, s};
 
+    const struct mo_route page = {MO_HTTP_GET, "/sign-in.html", MO_ROUTE_OPEN,
+                                  on_page, s};
+
+    (void)mo_site_route(s, &page);
     (void)mo_site_route(s, &form);
     (void)mo_site_route(s, &out);
 }

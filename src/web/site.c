@@ -6,8 +6,11 @@
 
 #include "codec/http/url.h"
 #include "codec/json/json.h"
+#include "web/access.h"
 #include "web/access_log.h"
+#include "web/oidc.h"
 #include "web/page.h"
+#include "web/resource.h"
 #include "web/sign_in.h"
 #include "web/site_meter.h"
 
@@ -22,6 +25,7 @@ struct mo_site {
     /* Of each route, to pass over most of them quickly: the bytes before "{",
      * and whether they are all of its path. */
     size_t literal[MO_SITE_ROUTES_MAX];
+    int least[MO_SITE_ROUTES_MAX]; /* enum mo_role that may use it */
     bool is_exact[MO_SITE_ROUTES_MAX];
     size_t nroutes;
     struct mo_ready ready[MO_SITE_READY_MAX];
@@ -115,8 +119,14 @@ static size_t literal_of(const struct mo_route *r)
 
 int mo_site_route(struct mo_site *s, const struct mo_route *r)
 {
+    int least = mo_access_route(r->method, r->path);
+
     if (s->nroutes == MO_SITE_ROUTES_MAX)
         return MO_EBUSY;
+    if (least < 0)
+        return MO_EPOLICY;
+    s->least[s->nroutes] =
+        (r->flags & MO_ROUTE_OPEN) ? (int)MO_ROLE_NONE : least;
     s->literal[s->nroutes] = literal_of(r);
     s->is_exact[s->nroutes] =
         !r->path[literal_of(r)] && !(r->flags & MO_ROUTE_PREFIX);
@@ -257,14 +267,6 @@ bool mo_site_strike(struct mo_site *s, struct mo_req *rq, struct mo_refusal *no)
     return false;
 }
 
-/* Persons get only the API routes marked for them. A new route is for the
- * operator until it is marked. */
-static bool is_operators(const struct mo_route *r)
-{
-    return !(r->flags & MO_ROUTE_PERSON) &&
-           mo_span_starts(mo_span_cstr(r->path), MO_SPAN("/api/"));
-}
-
 void mo_site_note_refused(struct mo_site *s, const struct mo_req *rq,
                           const char *code, const char *door)
 {
@@ -272,7 +274,7 @@ void mo_site_note_refused(struct mo_site *s, const struct mo_req *rq,
     const struct mo_audit_row row = {
         .reason = code,
         .via = door,
-        .who = mo_span_cstr(rq->caller),
+        .who = mo_span_cstr(rq->who),
         .peer = mo_span_cstr(mo_req_peer(rq)),
         .host = mo_http_get(rq->head, "Host"),
         .origin = origin.n ? origin : mo_http_get(rq->head, "Sec-Fetch-Site"),
@@ -282,44 +284,146 @@ void mo_site_note_refused(struct mo_site *s, const struct mo_req *rq,
     mo_audit_attempt(s->audit, &row);
 }
 
+/* Where a client finds out how to get a token (RFC 9728), and what was wrong
+ * with the one it sent (RFC 6750). */
+static void put_challenge(struct mo_site *s, struct mo_req *rq,
+                          const struct mo_refusal *no,
+                          const struct mo_gate_more *more)
+{
+    mo_autobuf struct mo_buf b = {.max = 2048};
+    const struct mo_people *people = s->gate.people;
+    bool is_scope = no->status == 403;
+
+    (void)mo_buf_puts(&b, "Bearer");
+    if (people && mo_people_has_providers(people)) {
+        (void)mo_buf_printf(&b, " resource_metadata=\"%s" MO_RESOURCE_PATH "\"",
+                            mo_people_url(people));
+        if (strcmp(no->code, "token_required") != 0)
+            (void)mo_buf_printf(&b, ", error=\"%s\"", no->code);
+        if (is_scope)
+            (void)mo_buf_printf(&b, ", scope=\"%s\"", more->why.msg);
+    }
+    mo_req_header(rq, "WWW-Authenticate", mo_buf_view(&b));
+}
+
 /* A person who opens the page without a cookie has attempted nothing. */
 static void refuse(struct mo_site *s, struct mo_req *rq, struct mo_refusal no,
-                   bool is_view)
+                   const struct mo_gate_more *more, bool is_view)
 {
     const char *credential = mo_gate_credential(rq);
 
     if (no.status != 401 || !is_view || strcmp(credential, "none") != 0)
         mo_site_note_refused(s, rq, no.code, credential);
-    if (no.status == 401 && mo_site_strike(s, rq, &no))
-        mo_req_header(rq, "WWW-Authenticate", MO_SPAN("Bearer"));
+    if (!no.detail[0])
+        no.detail = more->why.msg;
+    if (no.status == 401 ? mo_site_strike(s, rq, &no)
+                         : strcmp(no.code, "insufficient_scope") == 0)
+        put_challenge(s, rq, &no, more);
     if (no.status == 401 && is_view)
-        mo_sign_in_page(rq);
+        mo_sign_in_page(s, rq, 401);
     else
         mo_req_problem(rq, no.status, no.code, no.detail);
+}
+
+static struct mo_refusal check_role(const struct mo_site *s,
+                                    const struct mo_route *r,
+                                    const struct mo_req *rq)
+{
+    int least = r ? s->least[r - s->routes] : MO_ROLE_VIEWER;
+
+    if (rq->role >= least)
+        return (struct mo_refusal){0, NULL, NULL};
+    if (least == MO_ROLE_OPERATOR)
+        return (struct mo_refusal){403, "operator_only",
+                                   "this needs the operator's token"};
+    return (struct mo_refusal){403, "role_required",
+                               "your role does not include this; the operator "
+                               "gives roles in people.roles"};
+}
+
+/* A request whose credential cannot be checked yet. */
+struct held {
+    struct mo_provider_wait wait;
+    struct mo_site *site;
+    struct mo_req *rq;
+};
+
+static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait);
+
+static void on_read(struct mo_provider_wait *w, const struct mo_err *why)
+{
+    struct held *h = mo_container_of(w, struct held, wait);
+    struct mo_site *s = h->site;
+    struct mo_req *rq = h->rq;
+
+    if (why)
+        mo_log_err(mo_loop_log(s->loop), MO_WARN, "access", why,
+                   "cannot check a token");
+    mo_free(h);
+    rq->gone = NULL;
+    rq->data = NULL;
+    admit(s, rq, false);
+}
+
+static void on_held_gone(struct mo_req *rq)
+{
+    struct held *h = rq->data;
+
+    mo_provider_forget(&h->wait);
+    mo_free(h);
+}
+
+static bool hold(struct mo_site *s, struct mo_req *rq,
+                 const struct mo_gate_more *more)
+{
+    struct held *h = mo_new(struct held);
+
+    if (!h)
+        return false;
+    *h = (struct held){.wait = {.done = on_read}, .site = s, .rq = rq};
+    rq->data = h;
+    rq->gone = on_held_gone;
+    if (more->read)
+        mo_provider_read(more->read, &h->wait);
+    else
+        mo_login_wait(mo_people_logins(s->gate.people), more->login, &h->wait);
+    return true;
+}
+
+/* Checks who sent it, then answers. */
+static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
+{
+    struct mo_gate_more more = {.read = NULL};
+    struct mo_refusal no = {0, NULL, NULL};
+    const char *path = NULL;
+    const struct mo_route *r = find(s, rq, &path);
+
+    if (!r || s->least[r - s->routes] > MO_ROLE_NONE)
+        no = mo_gate_check(&s->gate, rq, &more);
+    if ((more.read || more.login.p) && may_wait && hold(s, rq, &more))
+        return;
+    if (!no.status && r)
+        no = check_role(s, r, rq);
+    if (no.status)
+        refuse(s, rq, no, &more, r && (r->flags & MO_ROUTE_VIEW));
+    else
+        answer(s, rq, r, path);
 }
 
 static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_site *s = ctx;
-    struct mo_refusal no = {0, NULL, NULL};
     const char *path = NULL;
     const struct mo_route *r = find(s, rq, &path);
 
     rq->tag = r ? r->path : "other";
-    rq->caller[0] = '\0';
+    rq->caller[0] = rq->who[0] = '\0';
     rq->door = "open";
+    rq->role = MO_ROLE_NONE;
     put_cors(s, rq);
     if (took_preflight(s, rq) || mo_sign_in_by_link(s, rq))
         return;
-    if (!r || !(r->flags & MO_ROUTE_OPEN))
-        no = mo_gate_check(&s->gate, rq);
-    if (!no.status && r && rq->caller[0] && is_operators(r))
-        no = (struct mo_refusal){403, "operator_only",
-                                 "this needs the operator's token"};
-    if (no.status)
-        refuse(s, rq, no, r && (r->flags & MO_ROUTE_VIEW));
-    else
-        answer(s, rq, r, path);
+    admit(s, rq, true);
 }
 
 /* --- health -------------------------------------------------------------- */
@@ -413,16 +517,18 @@ static void on_sio(void *ctx, struct mo_req *rq)
 static void add_routes(struct mo_site *s)
 {
     static const struct mo_route fixed[] = {
-        {MO_HTTP_GET, "/healthz", MO_ROUTE_OPEN, on_healthz},
-        {MO_HTTP_GET, "/readyz", MO_ROUTE_OPEN, on_readyz},
-        {MO_HTTP_GET, "/health", MO_ROUTE_OPEN, on_readyz},
+        {MO_HTTP_GET, "/healthz", 0, on_healthz},
+        {MO_HTTP_GET, "/readyz", 0, on_readyz},
+        {MO_HTTP_GET, "/health", 0, on_readyz},
         {MO_HTTP_GET, "/metrics", 0, on_metrics},
         {MO_HTTP_OTHER, "/socket.io/", MO_ROUTE_PREFIX, on_sio},
     };
 
     (void)mo_site_add(s, fixed, MO_COUNT(fixed) - (s->sio ? 0 : 1), s);
+    mo_sign_in_routes(s); /* before the page's files: it has one of them */
     mo_page_routes(s);
-    mo_sign_in_routes(s);
+    mo_resource_routes(s);
+    mo_oidc_routes(s);
 }
 
 static void site_free(struct mo_site *s)
@@ -462,6 +568,21 @@ static int site_build(struct mo_site *s, const struct mo_site_opts *o,
     return 0;
 }
 
+/* What a person has open ends with the login. */
+static void on_signed_out(void *ctx, const char *who)
+{
+    struct mo_site *s = ctx;
+
+    if (s->sio)
+        mo_siod_drop(s->sio, who, "page");
+}
+
+static void watch_logins(struct mo_site *s)
+{
+    if (s->gate.people)
+        mo_logins_watch(mo_people_logins(s->gate.people), on_signed_out, s);
+}
+
 struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
                             struct mo_err *e)
 {
@@ -472,6 +593,7 @@ struct mo_site *mo_site_new(struct mo_loop *l, const struct mo_site_opts *o,
         return mo_null(mo_fail(e, MO_ENOMEM, "web server"));
     s->loop = l;
     s->gate = o->gate;
+    watch_logins(s);
     if (site_build(s, o, e) < 0) {
         site_free(s);
         return NULL;
@@ -494,6 +616,7 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s)
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
 {
     s->gate = *g;
+    watch_logins(s);
 }
 
 void mo_site_audit(struct mo_site *s, struct mo_audit *a)
@@ -543,6 +666,8 @@ void mo_site_close(struct mo_site *s, uint64_t grace_ms,
                    void (*gone)(void *ctx), void *ctx)
 {
     s->closing = true;
+    if (s->gate.people)
+        mo_logins_watch(mo_people_logins(s->gate.people), NULL, NULL);
     s->gone = (struct mo_gone){gone, ctx};
     s->sio_gone = s->sio == NULL;
     if (s->sio)

@@ -47,10 +47,9 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g);
 
 enum {
-    MO_ROUTE_OPEN = 1,   /* no access control: for probes without a token */
+    MO_ROUTE_OPEN = 1,   /* a file that everyone may read */
     MO_ROUTE_PREFIX = 2, /* every path below it too */
-    MO_ROUTE_PERSON = 4, /* API for persons too, not only the operator */
-    MO_ROUTE_VIEW = 8,   /* a view of the page: strangers see the sign-in */
+    MO_ROUTE_VIEW = 4,   /* a view of the page: strangers see the sign-in */
 };
 
 struct mo_route {
@@ -66,7 +65,8 @@ struct mo_route {
     int arg; /* becomes rq->arg, for a function that serves several rows */
 };
 
-/* MO_EBUSY when the table is full. The row is copied, its strings are not. Of
+/* MO_EBUSY when the table is full, MO_EPOLICY if access.h does not say who may
+ * use it. The row is copied, its strings are not. Of
  * several paths that fit a request, the one that was added first decides. */
 int mo_site_route(struct mo_site *s, const struct mo_route *r);
 /* Adds n rows; ctx is for all of them. */

@@ -6,6 +6,8 @@
  */
 #include "web/talk.h"
 
+#include "web/access.h"
+
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -141,7 +143,7 @@ static void join(struct talker *t)
         .session = mo_buf_view(&t->session),
         .model = mo_buf_view(&t->model),
         .key = mo_buf_view(&t->key),
-        .who = mo_span_cstr(eng->caller[0] ? eng->caller : eng->peer),
+        .who = mo_span_cstr(eng->who[0] ? eng->who : eng->peer),
         .owner = mo_span_cstr(eng->caller),
         .door = eng->door,
     };
@@ -267,10 +269,10 @@ static void do_message(struct event *ev)
     mo_chat_say(ev->t->member, str(ev, text), on_ack, ev->owed);
 }
 
-/* Of what holds for all persons none decides alone. */
-static bool is_person(const struct event *ev)
+/* Of what holds for all persons only the operator decides. */
+static bool is_operator(const struct event *ev)
 {
-    return ev->t->sock && ev->t->sock->eng->caller[0];
+    return ev->t->sock && ev->t->sock->eng->role >= MO_ROLE_OPERATOR;
 }
 
 static enum mo_remember remember_of(struct mo_json v)
@@ -316,7 +318,7 @@ static void do_approval(struct event *ev)
                "conditions are an object, and go with remember: always");
         return;
     }
-    if (d.remember == MO_REMEMBER_ALWAYS && is_person(ev)) {
+    if (d.remember == MO_REMEMBER_ALWAYS && !is_operator(ev)) {
         refuse(ev, "operator_only",
                "only the operator can say always; say it for this session");
         return;
@@ -362,10 +364,6 @@ static void do_answer(struct event *ev)
 
 static void do_accept(struct event *ev)
 {
-    if (is_person(ev)) {
-        refuse(ev, "operator_only", "only the operator can accept a tool");
-        return;
-    }
     mo_chat_accept(ev->t->member, str(ev, mo_json_get(ev->arg, "name")),
                    str(ev, mo_json_get(ev->arg, "digest")), on_ack, ev->owed);
 }
@@ -395,18 +393,31 @@ static const struct {
     {"elicitation:response", do_answer},
 };
 
+/* An event without a row in access.h is nobody's. */
+static bool may_use(const struct event *ev, const char *name)
+{
+    int least = mo_access_event(mo_span_cstr(name));
+
+    return least >= 0 && ev->t->sock && ev->t->sock->eng->role >= least;
+}
+
 static void dispatch(struct event *ev, struct mo_json name)
 {
+    size_t i = 0;
+
     if (ev->t->member == NULL) {
         refuse(ev, "closed", "the session is not open");
         return;
     }
-    for (size_t i = 0; i < MO_COUNT(events); i++)
-        if (mo_json_str_eq(name, mo_span_cstr(events[i].name))) {
-            events[i].run(ev);
-            return;
-        }
-    refuse(ev, "unknown_event", "there is no such event");
+    while (i < MO_COUNT(events) &&
+           !mo_json_str_eq(name, mo_span_cstr(events[i].name)))
+        i++;
+    if (i == MO_COUNT(events))
+        refuse(ev, "unknown_event", "there is no such event");
+    else if (!may_use(ev, events[i].name))
+        refuse(ev, "operator_only", "only the operator can do this");
+    else
+        events[i].run(ev);
 }
 
 static void serve_event(struct talker *t, struct mo_json args, int64_t ack)

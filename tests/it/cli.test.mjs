@@ -153,6 +153,13 @@ describe('generated texts', () => {
     assert.equal(schema.properties.server.properties.port.maximum, 65535);
   });
 
+  test('docs/roles.md is up to date', async () => {
+    const r = await run(['roles']);
+    assert.equal(r.code, 0);
+    assert.equal(await readFile(new URL('../../docs/roles.md', import.meta.url), 'utf8'), r.out,
+      'mcp-orchestrator roles > docs/roles.md');
+  });
+
   test('docs/configuration.md is up to date and whole', async () => {
     const { out } = await run(['config', 'docs']);
     for (const name of ['PORT', 'REDIS_URL', 'LLM_PROVIDER', 'GEMINI_API_KEY',

@@ -125,6 +125,13 @@ test('every answer is as described', async () => {
   seen.add('post /sign-in').add('post /sign-out'); // it/serve and browser/sign_in have more
   for (const path of ['/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
 
+  assert.deepEqual(await asked('/api/me', 'get', '/api/me'), { name: '', role: 'operator' });
+  for (const path of ['', '/mcp']) // with a provider: it/access_token
+    await asked(`/.well-known/oauth-protected-resource${path}`, 'get', `/.well-known/oauth-protected-resource${path}`, 404);
+
+  await asked('/sign-in/{provider}', 'get', '/sign-in/nobody', 404); // it/oidc has more
+  await asked('/sign-in/{provider}/callback', 'get', '/sign-in/nobody/callback', 403);
+
   const servers = '/api/servers/{name}';
   const call = (tool, json, status) =>
     asked(`${servers}/tools/{tool}/call`, 'post', `/api/servers/greeter/tools/${tool}/call`, status, json);

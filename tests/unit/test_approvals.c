@@ -250,6 +250,7 @@ static void check_door(struct mo_approvals *d, size_t i)
                                      .approved = true,
                                      .who = "me",
                                      .caller = doors[i].caller,
+                                     .name = doors[i].caller,
                                      .door = doors[i].door};
     mo_autobuf struct mo_buf b = {.max = 65536};
     struct mo_err e;
@@ -260,7 +261,7 @@ static void check_door(struct mo_approvals *d, size_t i)
     check_row(doors[i].tool, (b.len > 0) == doors[i].asks_client);
     j.held(j.ctx, &k);
     mo_buf_reset(&b);
-    assert_int_equal(mo_approvals_list(d, doors[i].caller, &b), 0);
+    assert_int_equal(mo_approvals_list(d, doors[i].caller, false, &b), 0);
     check_row(doors[i].tool,
               (strstr(mo_buf_cstr(&b), "call-1") != NULL) == doors[i].sees);
     x.digest = &empty;

@@ -117,7 +117,7 @@ static void test_loopback(void **state)
         struct mo_refusal no;
 
         ask(&a, open_rows[i].tls, open_rows[i].rows);
-        no = mo_gate_check(&g, &a.conn.rq);
+        no = mo_gate_check(&g, &a.conn.rq, NULL);
         check_row(open_rows[i].rows, no.status == open_rows[i].status);
         check_row(open_rows[i].rows, !no.status || (no.code && no.detail));
         /* without a token there is nothing else to check */
@@ -168,7 +168,8 @@ static void test_token(void **state)
 
         ask(&a, false, token_rows[i].rows);
         check_row(token_rows[i].rows,
-                  mo_gate_check(&g, &a.conn.rq).status == token_rows[i].status);
+                  mo_gate_check(&g, &a.conn.rq, NULL).status ==
+                      token_rows[i].status);
         asked_fini(&a);
     }
 }
@@ -191,7 +192,7 @@ static void test_people(void **state)
         {HOST "Authorization: Bearer " T "\r\n", 0, ""},
     };
     struct mo_gate g = {
-        .token = T, .people = people, .npeople = MO_COUNT(people)};
+        .token = T, .tokens = people, .ntokens = MO_COUNT(people)};
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
@@ -200,7 +201,7 @@ static void test_people(void **state)
         ask(&a, false, rows[i].rows);
         (void)snprintf(a.conn.rq.caller, sizeof(a.conn.rq.caller), "mallory");
         check_row(rows[i].rows,
-                  mo_gate_check(&g, &a.conn.rq).status == rows[i].status);
+                  mo_gate_check(&g, &a.conn.rq, NULL).status == rows[i].status);
         check_row(rows[i].rows, !strcmp(a.conn.rq.caller, rows[i].caller));
         asked_fini(&a);
     }
@@ -240,7 +241,7 @@ static int status_of(const struct mo_gate *g, const char *host, bool tls,
 
     (void)snprintf(rows, sizeof(rows), "%sCookie: %s\r\n", host, cookie);
     ask(&a, tls, rows);
-    status = mo_gate_check(g, &a.conn.rq).status;
+    status = mo_gate_check(g, &a.conn.rq, NULL).status;
     (void)snprintf(caller, MO_REQ_CALLER_MAX, "%s", a.conn.rq.caller);
     asked_fini(&a);
     return status;
@@ -252,7 +253,7 @@ static void test_cookie(void **state)
 {
     static const struct mo_gate_person people[] = {{"b.o.b", BOB}};
     static const char at[] = "Host: box.example:3000\r\n";
-    const struct mo_gate g = {.token = T, .people = people, .npeople = 1};
+    const struct mo_gate g = {.token = T, .tokens = people, .ntokens = 1};
     const struct mo_gate later = {.token = T "x"};
     char own[256], bobs[256], text[600], caller[MO_REQ_CALLER_MAX];
 
@@ -290,7 +291,7 @@ static void test_planted_cookies(void **state)
 {
     static const struct mo_gate_person people[] = {{"bob", BOB}};
     static const char at[] = "Host: localhost:3000\r\n";
-    const struct mo_gate g = {.token = T, .people = people, .npeople = 1};
+    const struct mo_gate g = {.token = T, .tokens = people, .ntokens = 1};
     char own[256], bobs[256], text[900], caller[MO_REQ_CALLER_MAX];
     size_t n = 0;
 
@@ -339,7 +340,7 @@ static void test_own_user(void **state)
         ask(&a, false, rows[i].rows);
         a.stream.is_own_user = true;
         check_row(rows[i].rows,
-                  mo_gate_check(&g, &a.conn.rq).status == rows[i].status);
+                  mo_gate_check(&g, &a.conn.rq, NULL).status == rows[i].status);
         asked_fini(&a);
     }
 }

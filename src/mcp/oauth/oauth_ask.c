@@ -27,6 +27,22 @@ static const struct mo_http_cb call_cb = {
     .on_done = on_done,
 };
 
+static int start(struct mo_oauth_ask *q, struct mo_http_call *c,
+                 struct mo_err *e)
+{
+    int rc = mo_oauth_url_ok(c->url, q->server, e);
+
+    if (rc < 0)
+        return rc;
+    MO_BUG_ON(q->x);
+    c->total_ms = MO_OAUTH_ASK_MS;
+    c->max_bytes = MO_OAUTH_DOC_MAX;
+    c->public_only = !q->local && !mo_oauth_is_private(q->server);
+    q->status = 0;
+    mo_buf_reset(&q->body);
+    return mo_httpc_start(q->http, c, &call_cb, q, &q->x, e);
+}
+
 int mo_oauth_ask(struct mo_oauth_ask *q, const char *url, const char *type,
                  struct mo_span body, struct mo_span basic, struct mo_err *e)
 {
@@ -35,24 +51,28 @@ int mo_oauth_ask(struct mo_oauth_ask *q, const char *url, const char *type,
         {MO_SPAN("Content-Type"), mo_span_cstr(type)},
         {MO_SPAN("Authorization"), basic},
     };
-    const struct mo_http_call c = {
+    struct mo_http_call c = {
         .method = type ? "POST" : "GET",
         .url = url,
         .headers = hs,
         .nheaders = type ? 2 + (basic.n > 0) : 1,
         .body = body,
-        .total_ms = MO_OAUTH_ASK_MS,
-        .max_bytes = MO_OAUTH_DOC_MAX,
-        .public_only = !q->local && !mo_oauth_is_private(q->server),
     };
-    int rc = mo_oauth_url_ok(url, q->server, e);
 
-    if (rc < 0)
-        return rc;
-    MO_BUG_ON(q->x);
-    q->status = 0;
-    mo_buf_reset(&q->body);
-    return mo_httpc_start(q->http, &c, &call_cb, q, &q->x, e);
+    return start(q, &c, e);
+}
+
+int mo_oauth_ask_with(struct mo_oauth_ask *q, const char *url,
+                      struct mo_span authorization, struct mo_err *e)
+{
+    const struct mo_http_header hs[] = {
+        {MO_SPAN("Accept"), MO_SPAN("application/json")},
+        {MO_SPAN("Authorization"), authorization},
+    };
+    struct mo_http_call c = {
+        .method = "GET", .url = url, .headers = hs, .nheaders = MO_COUNT(hs)};
+
+    return start(q, &c, e);
 }
 
 bool mo_oauth_ask_cancel(struct mo_oauth_ask *q)

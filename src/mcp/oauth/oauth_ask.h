@@ -35,6 +35,9 @@ void mo_oauth_ask_fini(struct mo_oauth_ask *q); /* no request may be running */
  */
 int mo_oauth_ask(struct mo_oauth_ask *q, const char *url, const char *type,
                  struct mo_span body, struct mo_span basic, struct mo_err *e);
+/* A GET with this Authorization. */
+int mo_oauth_ask_with(struct mo_oauth_ask *q, const char *url,
+                      struct mo_span authorization, struct mo_err *e);
 /* False: no request is running. */
 bool mo_oauth_ask_cancel(struct mo_oauth_ask *q);
 

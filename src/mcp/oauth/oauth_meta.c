@@ -306,14 +306,21 @@ static int get_endpoints(struct mo_arena *a, struct mo_json root,
                          const char *server, struct mo_oauth_server *out,
                          struct mo_err *e)
 {
-    int rc =
-        get_url(a, root, "authorization_endpoint", server, &out->authorize, e);
+    const struct {
+        const char *key, **to;
+    } urls[] = {
+        {"authorization_endpoint", &out->authorize},
+        {"token_endpoint", &out->token},
+        {"registration_endpoint", &out->registration},
+        {"jwks_uri", &out->keys},
+        {"device_authorization_endpoint", &out->device},
+        {"end_session_endpoint", &out->end_session},
+        {"userinfo_endpoint", &out->userinfo},
+    };
+    int rc = 0;
 
-    if (rc == 0)
-        rc = get_url(a, root, "token_endpoint", server, &out->token, e);
-    if (rc == 0)
-        rc = get_url(a, root, "registration_endpoint", server,
-                     &out->registration, e);
+    for (size_t i = 0; rc == 0 && i < MO_COUNT(urls); i++)
+        rc = get_url(a, root, urls[i].key, server, urls[i].to, e);
     if (rc == 0 && (!out->authorize || !out->token))
         rc = mo_fail(e, MO_EPROTO, "the metadata has no endpoints");
     return rc;

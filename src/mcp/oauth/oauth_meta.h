@@ -50,11 +50,15 @@ enum { /* how a client authenticates at the token endpoint */
 
 struct mo_oauth_server {
     const char *issuer, *authorize, *token;
-    const char *registration; /* or NULL */
-    const char *scope;        /* scopes_supported, or NULL */
-    unsigned auth;            /* MO_OAUTH_* it accepts; never 0 */
-    bool iss;                 /* it sends iss in redirects */
-    bool cimd;                /* a URL may be the client id */
+    const char *registration; /* or NULL, as the next ones */
+    const char *keys;         /* jwks_uri */
+    const char *device;       /* device_authorization_endpoint */
+    const char *end_session;
+    const char *userinfo;
+    const char *scope; /* scopes_supported, or NULL */
+    unsigned auth;     /* MO_OAUTH_* it accepts; never 0 */
+    bool iss;          /* it sends iss in redirects */
+    bool cimd;         /* a URL may be the client id */
 };
 
 int mo_oauth_resource_parse(struct mo_arena *a, struct mo_span json,

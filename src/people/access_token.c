@@ -1,0 +1,236 @@
+#include "people/access_token.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "codec/sha256.h"
+
+#define ARENA_MAX     ((size_t)64 * 1024)
+#define KEPT_MAX      ((size_t)4096) /* bytes of a token that is remembered */
+#define AUDIENCES_MAX 64
+#define NAME_DIGEST   32 /* hexadecimal digits in place of a long name */
+#define VALUE_MAX     ((size_t)1024)
+
+struct mo_access_tokens {
+    struct mo_map known; /* token -> struct mo_person */
+};
+
+int mo_access_tokens_new(struct mo_access_tokens **out, struct mo_err *e)
+{
+    struct mo_access_tokens *t = mo_new(struct mo_access_tokens);
+
+    if (!t)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    mo_map_init(&t->known, MO_ACCESS_TOKENS_MAX);
+    *out = t;
+    return 0;
+}
+
+void mo_access_tokens_clear(struct mo_access_tokens *t)
+{
+    mo_map_each (en, &t->known)
+        mo_free(en->value);
+    mo_map_clear(&t->known);
+}
+
+void mo_access_tokens_free(struct mo_access_tokens *t)
+{
+    if (!t)
+        return;
+    mo_access_tokens_clear(t);
+    mo_map_fini(&t->known);
+    mo_free(t);
+}
+
+/* --- the person in the claims -------------------------------------------- */
+
+/* Others write claims: only harmless characters stay as they are, and a name
+ * that is too long is replaced by its digest. */
+static int put_name(const char *provider, struct mo_span value,
+                    char out[MO_PERSON_MAX])
+{
+    mo_autobuf struct mo_buf b = {.max = 4 * VALUE_MAX};
+    char hex[MO_SHA256_HEX + 1];
+
+    (void)mo_buf_printf(&b, "%s:", provider);
+    for (size_t i = 0; i < value.n; i++)
+        if (mo_span_only(mo_span(value.p + i, 1), MO_ALNUM "_.@-"))
+            (void)mo_buf_putc(&b, value.p[i]);
+        else
+            (void)mo_buf_printf(&b, "%%%02X", (unsigned char)value.p[i]);
+    if (mo_buf_err(&b))
+        return mo_buf_err(&b);
+    if (b.len >= MO_PERSON_MAX) {
+        mo_sha256_hex(value, hex);
+        (void)snprintf(out, MO_PERSON_MAX, "%.48s:%.*s", provider, NAME_DIGEST,
+                       hex);
+    } else {
+        memcpy(out, mo_buf_cstr(&b), b.len + 1);
+    }
+    return 0;
+}
+
+/* An address that its owner did not confirm may be somebody else's. */
+static bool is_confirmed(const char *claim, struct mo_json claims)
+{
+    return strcmp(claim, "email") != 0 ||
+           mo_json_flag(claims, "email_verified");
+}
+
+int mo_person_of_claims(const struct mo_config *c,
+                        const struct mo_config_provider *provider,
+                        struct mo_json claims, struct mo_person *out,
+                        struct mo_err *e)
+{
+    mo_autobuf struct mo_buf value = {.max = VALUE_MAX};
+    struct mo_json name = mo_json_get(claims, provider->name_claim);
+
+    if (!mo_json_is(name, MO_JSON_STRING) ||
+        mo_json_str_buf(name, &value) < 0 || value.len == 0)
+        return mo_fail(e, MO_EPOLICY, "the claim %.64s names nobody",
+                       provider->name_claim);
+    if (!is_confirmed(provider->name_claim, claims))
+        return mo_fail(e, MO_EPOLICY,
+                       "the provider has not verified the e-mail address");
+    if (put_name(provider->name, mo_buf_view(&value), out->name) < 0)
+        return mo_fail(e, MO_EPOLICY, "the name is too long");
+    out->role = mo_role_of_claims(c, provider->name, mo_buf_view(&value),
+                                  mo_json_get(claims, provider->groups_claim));
+    if (out->role == MO_ROLE_NONE)
+        return mo_fail(e, MO_ENOTFOUND,
+                       "%s has no role here; the operator gives roles in "
+                       "people.roles",
+                       out->name);
+    return 0;
+}
+
+/* --- one token ----------------------------------------------------------- */
+
+/* The scopes of a token: "scope" as one text, or "scp" as a list. */
+static bool has_scope(struct mo_json claims, struct mo_arena *a,
+                      const char *scope)
+{
+    struct mo_json text = mo_json_get(claims, "scope");
+    struct mo_span all;
+
+    if (mo_json_is(text, MO_JSON_STRING) && mo_json_str(text, a, &all) == 0) {
+        while (all.p)
+            if (mo_span_is(mo_span_cut(&all, ' '), scope))
+                return true;
+        return false;
+    }
+    return mo_jwt_claim_has(mo_json_get(claims, "scp"), mo_span_cstr(scope));
+}
+
+static int check_scopes(const struct mo_config_list *need,
+                        struct mo_json claims, struct mo_arena *a,
+                        struct mo_err *e)
+{
+    mo_autobuf struct mo_buf list = {.max = sizeof(e->msg) - 1};
+    bool missing = false;
+
+    for (size_t i = 0; i < need->n; i++) {
+        missing |= !has_scope(claims, a, need->v[i]);
+        (void)mo_buf_printf(&list, "%s%s", list.len ? " " : "", need->v[i]);
+    }
+    if (!missing)
+        return 0;
+    return mo_fail(e, MO_EINVAL, "%s",
+                   mo_buf_err(&list) ? "" : mo_buf_cstr(&list));
+}
+
+static int check_claims(const struct mo_access_opts *o, size_t i,
+                        const struct mo_jwt *t, struct mo_person *out,
+                        struct mo_err *e)
+{
+    const struct mo_config_provider *c = &o->config->people.providers.v[i];
+    const char *audiences[AUDIENCES_MAX] = {o->audience};
+    struct mo_jwt_want want = {
+        .issuer = c->issuer,
+        .audiences = audiences,
+        .naudiences = 1,
+        .now_s = mo_wall_ms() / 1000,
+    };
+
+    for (size_t k = 0; k < c->audiences.n && k + 1 < AUDIENCES_MAX; k++)
+        audiences[want.naudiences++] = c->audiences.v[k];
+    return mo_jwt_check(t, &want, &out->ends_s, e);
+}
+
+/* The configured provider that the token names. It may lie: the signature
+ * decides. */
+static bool find_provider(const struct mo_access_opts *o,
+                          const struct mo_jwt *t, size_t *out)
+{
+    const struct mo_config_providers *all = &o->config->people.providers;
+    struct mo_json iss = mo_json_get(t->claims, "iss");
+
+    for (*out = 0; *out < all->n; ++*out)
+        if (mo_json_str_eq(iss, mo_span_cstr(all->v[*out].issuer)))
+            return true;
+    return false;
+}
+
+static int check_new(const struct mo_access_opts *o, struct mo_span token,
+                     struct mo_person *out, struct mo_provider **from,
+                     struct mo_err *e)
+{
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
+    const struct mo_config_provider *c;
+    struct mo_jwt t;
+    size_t i = 0;
+    int rc = mo_jwt_parse(token, &a, &t, e);
+
+    if (rc < 0)
+        return mo_fail(e, MO_EPOLICY, "the token is malformed");
+    if (!find_provider(o, &t, &i))
+        return mo_fail(e, MO_EPOLICY, "the token is of an unknown issuer");
+    c = &o->config->people.providers.v[i];
+    *from = o->providers[i];
+    rc = check_claims(o, i, &t, out, e); /* cheaper than the signature */
+    if (rc == 0)
+        rc = mo_provider_verify(*from, &t, e);
+    if (rc == 0)
+        rc = mo_person_of_claims(o->config, c, t.claims, out, e);
+    if (rc == 0)
+        rc = check_scopes(&c->needs_scopes, t.claims, &a, e);
+    return rc;
+}
+
+static void remember(struct mo_access_tokens *t, struct mo_span token,
+                     const struct mo_person *who)
+{
+    struct mo_person *copy;
+    void *old = NULL;
+
+    if (token.n > KEPT_MAX)
+        return;
+    if (t->known.len == MO_ACCESS_TOKENS_MAX)
+        mo_access_tokens_clear(t);
+    copy = mo_new(struct mo_person);
+    if (!copy)
+        return;
+    *copy = *who;
+    if (mo_map_put(&t->known, token, copy, &old) < 0)
+        mo_free(copy);
+    mo_free(old);
+}
+
+int mo_access_token_check(struct mo_access_tokens *t,
+                          const struct mo_access_opts *o, struct mo_span token,
+                          struct mo_person *out, struct mo_provider **from,
+                          struct mo_err *e)
+{
+    const struct mo_person *known = mo_map_get(&t->known, token);
+    int rc;
+
+    if (known && known->ends_s > mo_wall_coarse_ms() / 1000) {
+        *out = *known;
+        return 0;
+    }
+    rc = check_new(o, token, out, from, e);
+    if (rc == 0)
+        remember(t, token, out);
+    return rc;
+}

@@ -1,0 +1,51 @@
+/* access_token.h - who sent a signed token of a provider (RFC 9068).
+ *
+ * The token must be signed by a configured provider, be for us (its audience is
+ * the address of /mcp, or one of `audiences`), not have expired, and name a
+ * person to whom people.roles gives a role. Tokens that were checked are
+ * remembered until they expire, at most MO_ACCESS_TOKENS_MAX of them, so that a
+ * call costs one look-up. */
+#ifndef MO_PEOPLE_ACCESS_TOKEN_H
+#define MO_PEOPLE_ACCESS_TOKEN_H
+
+#include "people/provider.h"
+#include "people/role.h"
+
+#define MO_PERSON_MAX        97 /* of a name, with the NUL */
+#define MO_ACCESS_TOKENS_MAX 1024
+
+struct mo_person {
+    char name[MO_PERSON_MAX]; /* "PROVIDER:NAME" */
+    enum mo_role role;
+    uint64_t ends_s; /* wall clock: the identity is not valid after it */
+};
+
+/* Fills *out from verified claims. MO_EPOLICY: the claims name nobody;
+ * MO_ENOTFOUND: somebody who has no role. */
+int mo_person_of_claims(const struct mo_config *c,
+                        const struct mo_config_provider *provider,
+                        struct mo_json claims, struct mo_person *out,
+                        struct mo_err *e);
+
+struct mo_access_tokens;
+
+int mo_access_tokens_new(struct mo_access_tokens **out, struct mo_err *e);
+void mo_access_tokens_free(struct mo_access_tokens *t); /* NULL is fine */
+void mo_access_tokens_clear(struct mo_access_tokens *t);
+
+struct mo_access_opts {
+    const struct mo_config *config;
+    struct mo_provider *const *providers; /* as in people.providers */
+    const char *audience;                 /* our own */
+};
+
+/* 0: *out is the sender. MO_EPOLICY: refused. MO_EUNAVAIL: *from is the
+ * provider whose keys must be read before the same is asked again. MO_EINVAL:
+ * a scope is missing; the message is the list of scopes. MO_ENOTFOUND: the
+ * sender has no role. */
+int mo_access_token_check(struct mo_access_tokens *t,
+                          const struct mo_access_opts *o, struct mo_span token,
+                          struct mo_person *out, struct mo_provider **from,
+                          struct mo_err *e);
+
+#endif

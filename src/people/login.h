@@ -1,0 +1,65 @@
+/* login.h - browsers in which somebody has signed in with a provider.
+ *
+ * The browser has a cookie with a random secret, which means nothing elsewhere;
+ * everything else is here, in memory: the person, the address the cookie is for
+ * and the provider's refresh token. A restart of the server ends all logins.
+ *
+ * The person's identity is valid for an hour. After half of it, the next
+ * request renews it in the background with the refresh token, so that a changed
+ * role or a removed account takes effect. If the provider refuses, the login
+ * ends; if it does not answer, the person stays until the hour has passed.
+ * Without a refresh token the person signs in again then. No login is longer
+ * than MO_LOGIN_S.
+ *
+ * Limits: MO_LOGINS_MAX, and MO_LOGINS_PERSON of one person (the oldest
+ * ends). */
+#ifndef MO_PEOPLE_LOGIN_H
+#define MO_PEOPLE_LOGIN_H
+
+#include "people/exchange.h"
+
+#define MO_LOGINS_MAX    4096
+#define MO_LOGINS_PERSON 20
+#define MO_LOGIN_S       ((uint64_t)12 * 3600)
+#define MO_LOGIN_PREFIX  "mol_"
+#define MO_LOGIN_SECRET  44 /* the prefix and 40 characters */
+
+struct mo_logins;
+
+int mo_logins_new(struct mo_people *people, struct mo_logins **out,
+                  struct mo_err *e);
+void mo_logins_free(struct mo_logins *l); /* NULL is fine */
+
+struct mo_login_new {
+    const struct mo_exchanged *got;
+    const char *provider; /* its name */
+    struct mo_span host;  /* "HOST:PORT" that the cookie is for */
+};
+
+/* Writes the cookie's secret. MO_EBUSY: too many. */
+int mo_login_begin(struct mo_logins *l, const struct mo_login_new *n,
+                   char secret[MO_LOGIN_SECRET + 1], struct mo_err *e);
+
+/* 0: *out is the person. MO_ENOTFOUND: not signed in (any more). MO_EUNAVAIL:
+ * the identity must be renewed first: wait with mo_login_wait(). */
+int mo_login_check(struct mo_logins *l, struct mo_span secret,
+                   struct mo_span host, struct mo_person *out);
+/* w->done() when the renewal under way has ended, well or not. Cancel with
+ * mo_provider_forget(). */
+void mo_login_wait(struct mo_logins *l, struct mo_span secret,
+                   struct mo_provider_wait *w);
+
+/* Ends the login; everywhere: all of its person's. *who: who it was; "":
+ * nobody. */
+void mo_login_end(struct mo_logins *l, struct mo_span secret, bool everywhere,
+                  char who[MO_PERSON_MAX]);
+/* After a reload: the new roles count, and people who have lost theirs or their
+ * provider are signed out. */
+void mo_logins_reload(struct mo_logins *l);
+
+/* Called with the person's name when a login has ended: what they have open
+ * must be closed. */
+void mo_logins_watch(struct mo_logins *l,
+                     void (*ended)(void *ctx, const char *who), void *ctx);
+
+#endif

@@ -1,0 +1,193 @@
+#include "people/people.h"
+
+#include <stdio.h>
+
+#include "config/keys.h"
+#include "people/login.h"
+
+#define URL_MAX 512
+
+struct mo_people {
+    struct mo_loop *loop;
+    struct mo_httpc *http;
+    const struct mo_config *config;
+    struct mo_provider *providers[MO_KEY_PROVIDERS_MAX];
+    size_t nproviders;
+    struct mo_access_tokens *tokens;
+    struct mo_logins *logins;
+    char listened[URL_MAX]; /* the address without people.url */
+    char url[URL_MAX], resource[URL_MAX + 8];
+};
+
+/* --- addresses ----------------------------------------------------------- */
+
+static void take_url(struct mo_people *p)
+{
+    const char *url =
+        p->config->people.url ? p->config->people.url : p->listened;
+    size_t n = strlen(url);
+
+    while (n && url[n - 1] == '/')
+        n--;
+    (void)snprintf(p->url, sizeof(p->url), "%.*s", (int)n, url);
+    (void)snprintf(p->resource, sizeof(p->resource), "%s/mcp", p->url);
+    mo_access_tokens_clear(p->tokens);
+}
+
+int mo_people_set_url(struct mo_people *p, const char *url, struct mo_err *e)
+{
+    if (strlen(url) >= sizeof(p->listened))
+        return mo_fail(e, MO_ETOOBIG, "the server's address is too long");
+    memcpy(p->listened, url, strlen(url) + 1);
+    take_url(p);
+    return 0;
+}
+
+const char *mo_people_url(const struct mo_people *p)
+{
+    return p->url;
+}
+
+const char *mo_people_resource(const struct mo_people *p)
+{
+    return p->resource;
+}
+
+/* --- providers ----------------------------------------------------------- */
+
+static void close_providers(struct mo_people *p)
+{
+    for (size_t i = 0; i < p->nproviders; i++)
+        mo_provider_close(p->providers[i]);
+    p->nproviders = 0;
+}
+
+static int open_providers(struct mo_people *p, const struct mo_config *c,
+                          struct mo_provider **v, struct mo_err *e)
+{
+    const struct mo_config_providers *all = &c->people.providers;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < all->n; i++) {
+        rc = mo_provider_new(p->loop, p->http, all->v[i].issuer, &v[i], e);
+        while (rc < 0 && i > 0)
+            mo_provider_close(v[--i]);
+    }
+    return rc;
+}
+
+/* A provider keeps its keys if its entry did not move: the keys are found
+ * again soon, so everything else is read anew. */
+int mo_people_reload(struct mo_people *p, const struct mo_config *c,
+                     struct mo_err *e)
+{
+    struct mo_provider *v[MO_KEY_PROVIDERS_MAX];
+    int rc;
+
+    if (c->people.url && strlen(c->people.url) >= URL_MAX)
+        return mo_fail(e, MO_EINVAL, "people.url is too long");
+    rc = open_providers(p, c, v, e);
+    if (rc < 0)
+        return rc;
+    close_providers(p);
+    memcpy(p->providers, v, c->people.providers.n * sizeof(v[0]));
+    p->nproviders = c->people.providers.n;
+    mo_config_unref(p->config);
+    p->config = mo_config_ref(c);
+    take_url(p);
+    mo_logins_reload(p->logins);
+    return 0;
+}
+
+struct mo_logins *mo_people_logins(const struct mo_people *p)
+{
+    return p->logins;
+}
+
+bool mo_people_has_providers(const struct mo_people *p)
+{
+    return p->nproviders > 0;
+}
+
+const struct mo_config *mo_people_config(const struct mo_people *p)
+{
+    return p->config;
+}
+
+struct mo_provider *mo_people_provider(const struct mo_people *p,
+                                       struct mo_span name,
+                                       const struct mo_config_provider **c)
+{
+    for (size_t i = 0; i < p->nproviders; i++) {
+        *c = &p->config->people.providers.v[i];
+        if (mo_span_is(name, (*c)->name))
+            return p->providers[i];
+    }
+    return NULL;
+}
+
+struct mo_httpc *mo_people_http(const struct mo_people *p)
+{
+    return p->http;
+}
+
+/* --- credentials --------------------------------------------------------- */
+
+int mo_people_check(struct mo_people *p, struct mo_span token,
+                    struct mo_person *out, struct mo_provider **from,
+                    struct mo_err *e)
+{
+    const struct mo_access_opts o = {
+        .config = p->config,
+        .providers = p->providers,
+        .audience = p->resource,
+    };
+
+    return mo_access_token_check(p->tokens, &o, token, out, from, e);
+}
+
+/* --- begin and end ------------------------------------------------------- */
+
+static void free_people(struct mo_people *p)
+{
+    mo_logins_free(p->logins);
+    mo_access_tokens_free(p->tokens);
+    mo_config_unref(p->config);
+    mo_free(p);
+}
+
+int mo_people_new(struct mo_loop *l, const struct mo_config *c,
+                  struct mo_people **out, struct mo_err *e)
+{
+    const struct mo_httpc_opts o = {.active = 8};
+    struct mo_people *p = mo_new(struct mo_people);
+    int rc;
+
+    if (!p)
+        return mo_fail(e, MO_ENOMEM, "out of memory");
+    p->loop = l;
+    rc = mo_access_tokens_new(&p->tokens, e);
+    if (rc == 0)
+        rc = mo_logins_new(p, &p->logins, e);
+    if (rc == 0)
+        p->http = mo_httpc_new(l, &o, e);
+    if (rc == 0 && !p->http)
+        rc = e->code;
+    if (rc == 0)
+        rc = mo_people_reload(p, c, e);
+    if (rc == 0)
+        *out = p;
+    else if (p->http)
+        mo_people_close(p, NULL, NULL);
+    else
+        free_people(p);
+    return rc;
+}
+
+void mo_people_close(struct mo_people *p, void (*gone)(void *ctx), void *ctx)
+{
+    mo_logins_free(mo_take_ptr(&p->logins));
+    close_providers(p);
+    mo_httpc_close(p->http, gone, ctx);
+    free_people(p);
+}
