@@ -2,6 +2,28 @@
 
 #include <stdio.h>
 
+#include "box/box_trust.h"
+
+void mo_box_net_setup(struct mo_boxes *bs, const struct mo_boxes_opts *o)
+{
+    mo_autobuf struct mo_buf path = {.max = MO_BOXREQ_PATH_MAX};
+
+    bs->on_connection = o->on_connection;
+    bs->asker = o->asker;
+    bs->connection_ctx = o->connection_ctx;
+    bs->secret = o->secret;
+    bs->secret_ctx = o->secret_ctx;
+    (void)mo_buf_printf(&path, "%s/authority", o->dir ? o->dir : "");
+    if (o->dir && !mo_buf_err(&path))
+        bs->authority_dir = mo_strndup(path.p, path.len);
+}
+
+void mo_box_net_fini(struct mo_boxes *bs)
+{
+    mo_free(bs->authority_dir);
+    mo_tls_authority_free(bs->authority);
+}
+
 void mo_box_net_init(struct mo_box_net *x, struct mo_boxes *bs)
 {
     *x = (struct mo_box_net){.bs = bs};
@@ -14,10 +36,9 @@ int mo_box_net_want(struct mo_box_net *x, const char *network, struct mo_err *e)
     if (!network || !*network)
         return 0;
     rc = mo_egress_policy_read(mo_span_cstr(network), &x->policy, e);
-    if (rc == 0 && x->policy->ninject && !x->bs->open_authority)
+    if (rc == 0 && x->policy->ninject && !x->bs->authority_dir)
         rc = mo_fail(e, MO_EINVAL,
-                     "network.inject: only for native boxes; set 'sandbox' or "
-                     "'sandbox.driver' to native");
+                     "network.inject: there is no state directory");
     return rc;
 }
 
@@ -92,8 +113,8 @@ int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
         set_owner(x, session);
     if (!x->policy)
         rc = mo_box_net_want(x, "{}", e);
-    if (rc == 0 && x->bs->open_authority)
-        rc = x->bs->open_authority(x->bs, x->policy, e);
+    if (rc == 0)
+        rc = mo_box_trust_open(x->bs, x->policy, e);
     if (rc < 0)
         return rc;
     o.authority = x->bs->authority;

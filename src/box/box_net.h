@@ -20,6 +20,11 @@ struct mo_box_net {
     char owner[MO_BOX_LABEL_MAX], id[MO_BOX_ID_MAX];
 };
 
+/* A driver's part: takes what o says about networks. bs->authority_dir stays
+ * NULL without o->dir, or without memory. */
+void mo_box_net_setup(struct mo_boxes *bs, const struct mo_boxes_opts *o);
+void mo_box_net_fini(struct mo_boxes *bs);
+
 void mo_box_net_init(struct mo_box_net *x, struct mo_boxes *bs);
 /* Sets the policy. network: JSON; NULL or "": none. */
 int mo_box_net_want(struct mo_box_net *x, const char *network,

@@ -265,6 +265,7 @@ static void dk_free(struct dk *d)
     mo_free(d->instance);
     mo_free(d->dir);
     mo_free(d->network);
+    mo_box_net_fini(&d->bs);
     mo_free(d);
 }
 
@@ -368,6 +369,7 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (!d)
         return mo_fail(e, MO_ENOMEM, "docker");
     mo_boxes_setup(&d->bs, l, &ops);
+    mo_box_net_setup(&d->bs, o);
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;
     mo_buf_init(&d->seccomp[0], MO_SECCOMP_JSON_MAX);
@@ -379,15 +381,13 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->guard = o->guard;
     d->mounts = o->mounts;
     d->launcher = o->launcher;
-    d->bs.on_connection = o->on_connection;
-    d->bs.asker = o->asker;
-    d->bs.connection_ctx = o->connection_ctx;
     d->network = mo_boxes_text(o->network);
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;
     mo_map_init(&d->clean, DK_CLEAN_MAX);
-    if (!d->store || !d->instance || !d->network || (o->dir && !d->dir)) {
+    if (!d->store || !d->instance || !d->network ||
+        (o->dir && (!d->dir || !d->bs.authority_dir))) {
         dk_free(d);
         return mo_fail(e, MO_ENOMEM, "docker");
     }

@@ -3,8 +3,8 @@
  * docker.c has the engine: connected when first needed and again after it was
  * away, our image in it, its events. docker_box.c is the life of one box,
  * docker_end.c its end, docker_ctr.c the container it asks for, docker_mounts.c
- * the host's folders in it, docker_net.c its network, docker_ask.c the queries
- * about boxes.
+ * the host's folders in it, docker_net.c its network, docker_trust.c the
+ * certificates it trusts, docker_ask.c the queries about boxes.
  *
  * Invariants:
  *  1. Only mo_docker_move() writes a box's step.
@@ -29,7 +29,7 @@
 #define DK_NAME_MAX   32
 #define DK_CLEAN_MAX  256 /* foreign images that passed the scan */
 #define DK_ARENA_MAX  ((size_t)512 * 1024)
-#define DK_LABELS     8
+#define DK_LABELS     9
 #define DK_SLOT_TRIES 32
 
 /* Containers of ours, in the label mo.role. */
@@ -39,6 +39,7 @@
 #define DK_NET_KEY_MAX   17 /* bytes, NUL included */
 #define DK_NET_PATH_MAX  4096
 #define DK_NET_LABEL_MAX (DK_NET_KEY_MAX + MO_BOX_ID_MAX)
+#define DK_TRUST_MAX     32
 
 /* Waits until the engine is connected (and has our image); go() once. */
 struct dk_wait {
@@ -63,7 +64,7 @@ struct dk {
     bool greeted, greeting, image_ok, image_asked;
     struct mo_list waiting;
     struct mo_later later;
-    struct mo_map clean; /* ids of scanned images */
+    struct mo_map clean; /* ids of scanned images; their ca_files + 1 */
     bool slots[DK_SLOTS];
 };
 
@@ -108,6 +109,8 @@ struct dk_box {
     struct mo_image *image; /* foreign; NULL: ours */
     struct mo_ctr ctr;
     struct mo_host_inode *inodes; /* of ctr.binds, as they were judged */
+    size_t judged;                /* the first ones; the others are ours */
+    char trust[DK_TRUST_MAX];     /* label: "ID:BITS", or "" */
     struct dk_net net;
     struct mo_engine_call *call, *attaching;
     struct mo_split_io io; /* split: NULL once it has ended */
@@ -154,6 +157,12 @@ int mo_docker_mounts_again(struct dk_box *b, struct mo_err *e);
 /* Only sets c's binds, which live in a. */
 int mo_docker_binds(struct mo_arena *a, const char *const *mounts,
                     const char *folder, struct mo_ctr *c, struct mo_err *e);
+
+/* docker_trust.c: adds binds of certificates to b->ctr; sets b->trust. */
+int mo_docker_trust_fill(struct dk_box *b, struct mo_err *e);
+/* Adds the binds to c that an adopted box's label tells. */
+int mo_docker_trust_read(struct dk_box *b, struct mo_json labels,
+                         struct mo_ctr *c, struct mo_err *e);
 
 /* docker_box.c */
 int mo_docker_box_start(struct mo_box *b, const struct mo_box_spec *spec,

@@ -22,6 +22,7 @@ enum compare {
 enum podman {
     ALIKE,
     SILENT, /* sent, but podman describes it in another form */
+    MOVED,  /* sent, but podman describes it in another field */
     MORE,   /* an array: podman adds elements to ours */
     LONGER, /* an object: podman adds to our members' texts, and members */
     UNSENT, /* it refuses the field */
@@ -329,7 +330,7 @@ static const struct row rows[] = {
 
 /* Of a box only. */
 static const struct row box_rows[] = {
-    {HOST, "Mounts", SAME, FIXED, ALIKE, NULL, w_binds},
+    {HOST, "Mounts", SAME, FIXED, MOVED, NULL, w_binds},
 };
 
 /* Of a network container only. */
@@ -481,6 +482,8 @@ static bool row_agrees(const struct mo_ctr *c, const struct row *r,
 
     if (podman && (r->podman == SILENT || r->podman == UNSENT))
         return true;
+    if (podman && r->podman == MOVED && is_nothing(theirs))
+        return true;
     if (podman && r->podman == LONGER)
         return ours_agrees(ours, theirs, true);
     if (r->how == SET)
@@ -550,11 +553,12 @@ static bool has_only_our_mounts(const struct mo_ctr *c, struct mo_json mounts)
     return true;
 }
 
-/* A row of a network container says what it must be. podman describes the
- * share as one of Binds; it is in Mounts, too. */
+/* A row of a network container says what it must be. podman describes mounts as
+ * Binds; they are in Mounts, too. */
 static bool must_be_absent(const struct mo_ctr *c, const char *key)
 {
-    if (c->share && c->flavour == MO_CTR_PODMAN && strcmp(key, "Binds") == 0)
+    if ((c->share || c->nbinds) && c->flavour == MO_CTR_PODMAN &&
+        strcmp(key, "Binds") == 0)
         return false;
     for (size_t i = 0; i < MO_COUNT(net_rows); i++)
         if (strcmp(net_rows[i].key, key) == 0)
