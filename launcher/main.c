@@ -5,7 +5,7 @@
  *   mo-box --sweep DIR remove what killed keepers left behind
  *   mo-box --owner UID:GID ...  either of them, for another user (owner.h)
  *   mo-box --network PORTS DIR  in a container: the network of a docker box
- *                      (container_net.h)
+ *                      (container_net.h); DIR "-": over stdin and stdout
  *
  * A separate small static program, so the orchestrator never forks privileged
  * code and this one is short enough to review. Order of events:

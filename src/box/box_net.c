@@ -18,6 +18,11 @@ void mo_box_net_setup(struct mo_boxes *bs, const struct mo_boxes_opts *o)
         bs->authority_dir = mo_strndup(path.p, path.len);
 }
 
+const char *mo_boxes_network_way(const struct mo_boxes *bs)
+{
+    return bs->network_way ? bs->network_way : "";
+}
+
 void mo_box_net_fini(struct mo_boxes *bs)
 {
     mo_free(bs->authority_dir);
@@ -96,18 +101,11 @@ static const struct mo_egress_asker asker = {on_judge, on_ask, on_ask_gone};
 
 /* --- open and close ------------------------------------------------------ */
 
-int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
-                    int *fds, size_t n, struct mo_err *e)
+static int open_relay(struct mo_box_net *x, const char *id, const char *session,
+                      struct mo_egress_opts *o, struct mo_err *e)
 {
-    struct mo_egress_opts o = {.fds = fds,
-                               .nfds = n,
-                               .on_row = on_row,
-                               .asker = x->bs->asker ? &asker : NULL,
-                               .ctx = x};
     int rc = 0;
 
-    if (n == 0)
-        return 0;
     (void)snprintf(x->id, sizeof(x->id), "%s", id);
     if (!*x->owner)
         set_owner(x, session);
@@ -117,11 +115,30 @@ int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
         rc = mo_box_trust_open(x->bs, x->policy, e);
     if (rc < 0)
         return rc;
-    o.authority = x->bs->authority;
-    o.secret = x->bs->secret;
-    o.secret_ctx = x->bs->secret_ctx;
-    o.policy = mo_take_ptr(&x->policy);
-    return mo_egress_open(x->bs->loop, &o, &x->relay, e);
+    o->on_row = on_row;
+    o->asker = x->bs->asker ? &asker : NULL;
+    o->ctx = x;
+    o->authority = x->bs->authority;
+    o->secret = x->bs->secret;
+    o->secret_ctx = x->bs->secret_ctx;
+    o->policy = mo_take_ptr(&x->policy);
+    return mo_egress_open(x->bs->loop, o, &x->relay, e);
+}
+
+int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
+                    int *fds, size_t n, struct mo_err *e)
+{
+    struct mo_egress_opts o = {.fds = fds, .nfds = n};
+
+    return n ? open_relay(x, id, session, &o, e) : 0;
+}
+
+int mo_box_net_open_far(struct mo_box_net *x, const char *id,
+                        const char *session, bool v6, struct mo_err *e)
+{
+    struct mo_egress_opts o = {.v6 = v6};
+
+    return open_relay(x, id, session, &o, e);
 }
 
 bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx)

@@ -35,6 +35,10 @@ void mo_box_net_claim(struct mo_box_net *x, const struct mo_box_spec *spec);
  * is one. n may be 0: there is no network. */
 int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
                     int *fds, size_t n, struct mo_err *e);
+/* The same for a box whose connections are accepted elsewhere: they come by
+ * mo_egress_accept(). */
+int mo_box_net_open_far(struct mo_box_net *x, const char *id,
+                        const char *session, bool v6, struct mo_err *e);
 /* gone(ctx) later, or false: there was nothing to close. */
 bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx);
 

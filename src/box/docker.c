@@ -361,6 +361,14 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     return d->en ? 0 : MO_EINVAL;
 }
 
+void mo_docker_set_far(struct dk *d, bool far)
+{
+    d->far = far;
+    d->bs.network_way =
+        far ? "over the stream of a network container (the engine is elsewhere)"
+            : "by its sockets, from a network container";
+}
+
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
                     struct mo_boxes **out, struct mo_err *e)
 {
@@ -395,6 +403,7 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
         dk_free(d);
         return MO_EINVAL;
     }
+    mo_docker_set_far(d, strncmp(mo_engine_host(d->en), "unix:", 5) != 0);
     *out = &d->bs;
     return 0;
 }

@@ -3,8 +3,9 @@
  * docker.c has the engine: connected when first needed and again after it was
  * away, our image in it, its events. docker_box.c is the life of one box,
  * docker_end.c its end, docker_ctr.c the container it asks for, docker_mounts.c
- * the host's folders in it, docker_net.c its network, docker_trust.c the
- * certificates it trusts, docker_ask.c the queries about boxes.
+ * the host's folders in it, docker_net.c its network (docker_net_far.c if the
+ * engine is elsewhere), docker_trust.c the certificates it trusts, docker_ask.c
+ * the queries about boxes.
  *
  * Invariants:
  *  1. Only mo_docker_move() writes a box's step.
@@ -23,6 +24,7 @@
 #include "engine/engine.h"
 #include "engine/image.h"
 #include "engine/watch.h"
+#include "loop/channels.h"
 #include "loop/split.h"
 
 #define DK_SLOTS      MO_BOX_MAX
@@ -62,6 +64,7 @@ struct dk {
     struct mo_buf seccomp[2]; /* the profile, or (podman) its path; [1]: of
                                  boxes with a network */
     bool greeted, greeting, image_ok, image_asked;
+    bool far; /* the engine is elsewhere: it does not see our directories */
     struct mo_list waiting;
     struct mo_later later;
     struct mo_map clean; /* ids of scanned images; their ca_files + 1 */
@@ -93,6 +96,11 @@ struct dk_net {
     struct mo_err failed; /* code 0: not */
     int fds[MO_NET_SOCKETS_MAX];
     size_t nfds;
+    bool far; /* its connections come over a stream, not its sockets */
+    struct dk_far *stream; /* that stream; NULL: there is none */
+    bool greeted, v6;      /* it works; the box has IPv6 */
+    bool ending;           /* mo_docker_net_end() waits for an attach */
+    unsigned tries;        /* to attach again */
     struct mo_box_net net;
     const char *argv[5];
     struct mo_ctr_label labels[4];
@@ -145,6 +153,8 @@ static inline struct dk *mo_docker_of_box(const struct dk_box *b)
 }
 
 /* docker.c */
+/* far: the engine does not see our directories. */
+void mo_docker_set_far(struct dk *d, bool far);
 void mo_docker_wait(struct dk *d, struct dk_wait *w); /* go() from the loop */
 
 /* docker_ctr.c: fill b->ctr from b->spec; slot and image are known. */
@@ -216,6 +226,18 @@ bool mo_docker_net_read_label(struct mo_json labels, char key[DK_NET_KEY_MAX],
 bool mo_docker_net_read_key(struct mo_json labels, char key[DK_NET_KEY_MAX]);
 void mo_docker_net_name(const char *key, char out[DK_NAME_MAX]);
 void mo_docker_net_rmdir(const struct dk *d, const char *key);
+
+/* Tells docker_net.c that the stream works, or why not. */
+void mo_docker_net_greeted(struct dk_box *b, const struct mo_err *why);
+
+/* docker_net_far.c */
+/* Attaches to the network container and greets it: mo_docker_net_attached()
+ * when it can be started, then mo_docker_net_greeted(). */
+int mo_docker_far_open(struct dk_box *b, struct mo_err *e);
+/* Closes the stream. False: mo_docker_net_end() must be called again, which
+ * happens later. */
+bool mo_docker_far_close(struct dk_box *b);
+void mo_docker_net_attached(struct dk_box *b, const struct mo_err *why);
 
 /* docker_ask.c */
 /* Removes this container only, whatever it is. */

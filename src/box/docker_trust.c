@@ -59,6 +59,12 @@ int mo_docker_trust_fill(struct dk_box *b, struct mo_err *e)
     b->trust[0] = '\0';
     if (!p || p->ninject == 0)
         return 0;
+    if (b->net.far)
+        return mo_fail(e, MO_EINVAL,
+                       "network.inject: the engine at %s is not on this "
+                       "machine, or does not see %s; use native boxes",
+                       mo_engine_host(mo_docker_of_box(b)->en),
+                       b->b.bs->authority_dir);
     if (!(files & 1))
         return mo_fail(e, MO_EPOLICY,
                        "network.inject: image: a link leads to " MO_CA_PATH);

@@ -71,8 +71,9 @@ struct mo_boxes {
     mo_egress_secret_fn *secret; /* likewise */
     void *secret_ctx;
     struct mo_tls_authority
-        *authority;      /* ends TLS of `inject`; NULL: not yet */
-    char *authority_dir; /* its files (box_trust.h); NULL: there are none */
+        *authority;          /* ends TLS of `inject`; NULL: not yet */
+    char *authority_dir;     /* its files (box_trust.h); NULL: there are none */
+    const char *network_way; /* mo_boxes_network_way() */
     bool closing;
     mo_box_mounts_fn *on_mounts; /* or NULL */
     void *mounts_ctx;

@@ -605,6 +605,7 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->guard = o->guard;
     mo_boxes_setup(&d->bs, l, &ops);
     mo_box_net_setup(&d->bs, o);
+    d->bs.network_way = "by its sockets, from mo-box";
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;
     rc = native_init(d, o, e);

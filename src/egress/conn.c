@@ -38,7 +38,7 @@ struct conn {
     struct mo_ip ip;  /* the last that was tried */
     unsigned port;
     struct mo_dial *dial;
-    int in_fd; /* of `in`, which owns it */
+    int in_fd; /* of `in`, which owns it; or -1 */
     struct mo_stream *in, *out;
     bool in_eof, out_eof;
     bool undecided; /* the asker has not decided */
@@ -627,14 +627,22 @@ void mo_egress_conn_decided(struct mo_list *asking, bool allowed,
 
 /* --- start --------------------------------------------------------------- */
 
-static struct conn *conn_new(struct mo_egress *x, int fd)
+/* Takes what was accepted, also on failure. */
+static struct conn *conn_new(struct mo_egress *x,
+                             const struct mo_egress_wish *w)
 {
-    mo_autofd int own = fd;
+    mo_autofd int own = w->fd;
     struct conn *c = mo_new(struct conn);
     int on = 1;
 
+    if (!c && w->stream)
+        mo_stream_close(w->stream, NULL);
     if (!c)
         return NULL;
+    c->in_fd = -1;
+    c->in = w->stream;
+    if (c->in)
+        return c;
     (void)setsockopt(own, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     c->in_fd = mo_take_fd(&own); /* the stream's, also on failure */
     if (mo_stream_from_fds(x->loop, c->in_fd, c->in_fd, &c->in, NULL) < 0) {
@@ -660,7 +668,7 @@ void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
                           const struct mo_egress_rule *rule,
                           enum mo_egress_say say)
 {
-    struct conn *c = conn_new(x, w->fd);
+    struct conn *c = conn_new(x, w);
 
     if (!c)
         return;

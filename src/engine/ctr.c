@@ -148,11 +148,13 @@ static void w_dns(struct mo_jw *w, const struct mo_ctr *c)
 static void w_share(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_arr(w);
-    mo_jw_obj(w);
-    mo_jw_member_cstr(w, "Type", "bind");
-    mo_jw_member_cstr(w, "Source", c->share);
-    mo_jw_member_cstr(w, "Target", MO_CTR_SHARE);
-    mo_jw_end(w);
+    if (*c->share) {
+        mo_jw_obj(w);
+        mo_jw_member_cstr(w, "Type", "bind");
+        mo_jw_member_cstr(w, "Source", c->share);
+        mo_jw_member_cstr(w, "Target", MO_CTR_SHARE);
+        mo_jw_end(w);
+    }
     mo_jw_end(w);
 }
 
@@ -532,7 +534,7 @@ static bool is_our_bind(const struct mo_ctr *c, struct mo_json mount)
             mo_json_str_eq(mo_json_get(mount, "Destination"),
                            mo_span_cstr(c->binds[i].target)))
             return true;
-    return c->share &&
+    return c->share && *c->share &&
            mo_json_str_eq(mo_json_get(mount, "Source"),
                           mo_span_cstr(c->share)) &&
            mo_json_str_eq(mo_json_get(mount, "Destination"),
@@ -557,7 +559,7 @@ static bool has_only_our_mounts(const struct mo_ctr *c, struct mo_json mounts)
  * Binds; they are in Mounts, too. */
 static bool must_be_absent(const struct mo_ctr *c, const char *key)
 {
-    if ((c->share || c->nbinds) && c->flavour == MO_CTR_PODMAN &&
+    if (((c->share && *c->share) || c->nbinds) && c->flavour == MO_CTR_PODMAN &&
         strcmp(key, "Binds") == 0)
         return false;
     for (size_t i = 0; i < MO_COUNT(net_rows); i++)

@@ -51,8 +51,8 @@ struct mo_ctr {
                             the engine's own */
     const char *network; /* id of the container whose network it has; NULL:
                             none */
-    const char *share;   /* a directory of this machine, at MO_CTR_SHARE; NULL
-                            unless it is a network container */
+    const char *share;   /* a directory of this machine, at MO_CTR_SHARE; "":
+                            none; NULL unless it is a network container */
     bool ipv6;           /* of that: the machine has IPv6 */
     const struct mo_ctr_label *labels;
     size_t nlabels;
