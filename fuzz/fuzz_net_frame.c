@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 static void check_frame(const struct mo_net_frame *f)
 {
-    MO_BUG_ON(f->type < MO_NET_HELLO || f->type > MO_NET_ANSWER);
+    MO_BUG_ON(f->type < MO_NET_HELLO || f->type > MO_NET_FILE);
     MO_BUG_ON((f->type == MO_NET_HELLO) != (f->id == 0));
     MO_BUG_ON(f->data.n > MO_NET_DATA_MAX);
     MO_BUG_ON(f->type == MO_NET_OPEN && (f->port == 0 || f->port > 65535));

@@ -152,7 +152,7 @@ static int hand_out(const char *ports, const char *dir)
     return 1;
 }
 
-int mo_container_net(const char *ports, const char *dir)
+int mo_container_net(const char *ports, const char *dir, const char *files)
 {
     struct mo_net x = {.n = 0};
     struct mo_err e;
@@ -160,7 +160,7 @@ int mo_container_net(const char *ports, const char *dir)
     if (strcmp(dir, MO_CONTAINER_STREAM) != 0)
         return hand_out(ports, dir);
     if (make_network(&x, ports, &e) == 0)
-        return mo_container_stream(&x);
+        return mo_container_stream(&x, files);
     fprintf(stderr, "%s\n", e.msg);
     return 1;
 }

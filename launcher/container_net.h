@@ -24,7 +24,8 @@
 
 #define MO_CONTAINER_STREAM "-" /* src/codec/net_frame.h */
 
-/* Returns only to fail: the exit status. ports: "80,443". */
-int mo_container_net(const char *ports, const char *dir);
+/* Returns only to fail: the exit status. ports: "80,443". files: as dir of
+ * mo_container_stream(). */
+int mo_container_net(const char *ports, const char *dir, const char *files);
 
 #endif

@@ -8,9 +8,11 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "codec/ca_files.h"
 #include "codec/net_frame.h"
 
 #define OUT_HIGH  ((size_t)128 * 1024)
@@ -60,6 +62,10 @@ struct carrier {
     uint32_t last_id, last_query;
     unsigned n;
     bool greeted, v6, done;
+    const char *dir;  /* for files; or NULL */
+    int file;         /* that is being written, or -1 */
+    uint32_t file_id; /* its id; 0: none */
+    bool file_failed;
     struct channel channels[MO_NET_CHANNELS_MAX];
     struct query queries[PENDING];
     struct pollfd polls[MO_NET_CHANNELS_MAX + MO_BOXREQ_PORTS + 8];
@@ -88,6 +94,8 @@ static void send_reset(struct carrier *x, struct channel *c)
 
 static void reset_all(struct carrier *x)
 {
+    mo_close_fd(&x->file);
+    x->file_id = 0;
     for (size_t i = 0; i < MO_COUNT(x->channels); i++)
         if (x->channels[i].id)
             close_channel(x, &x->channels[i], true);
@@ -295,6 +303,68 @@ static bool take_credit(struct channel *c, uint32_t n)
     return true;
 }
 
+/* --- files ---------------------------------------------------------------
+ *
+ * Each is written once, into a directory that only we can write to. */
+
+static const char *const file_names[] = {
+    [MO_NET_FILE_BUNDLE] = MO_CA_BUNDLE,
+    [MO_NET_FILE_JAVA] = "java/" MO_CA_JAVA,
+};
+
+static int open_file(const char *dir, uint32_t id)
+{
+    mo_autofd int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (at < 0 || (id == MO_NET_FILE_JAVA && mkdirat(at, "java", 0755) < 0))
+        return -1;
+    return openat(at, file_names[id],
+                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+}
+
+/* Another name that distributions have for it. */
+static bool link_bundle(const char *dir)
+{
+    mo_autofd int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    return at >= 0 && linkat(at, MO_CA_BUNDLE, at, "tls-ca-bundle.pem", 0) == 0;
+}
+
+static bool write_all(int fd, struct mo_span data)
+{
+    while (data.n) {
+        ssize_t n = write(fd, data.p, data.n);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        data = mo_span_skip(data, (size_t)n);
+    }
+    return true;
+}
+
+/* False: it breaks the protocol. */
+static bool take_file(struct carrier *x, const struct mo_net_frame *f)
+{
+    if (!x->dir || (x->file_id && x->file_id != f->id))
+        return false;
+    if (!x->file_id) {
+        x->file_id = f->id;
+        x->file = open_file(x->dir, f->id);
+        x->file_failed = x->file < 0;
+    }
+    x->file_failed = x->file_failed || !write_all(x->file, f->data);
+    if (f->flags != 1)
+        return true;
+    if (!x->file_failed && f->id == MO_NET_FILE_BUNDLE)
+        x->file_failed = !link_bundle(x->dir);
+    (void)mo_net_put_file(&x->out, f->id, !x->file_failed, mo_span("", 0));
+    mo_close_fd(&x->file);
+    x->file_id = 0;
+    return true;
+}
+
 static void take_hello(struct carrier *x, const struct mo_net_frame *f)
 {
     reset_all(x);
@@ -317,6 +387,8 @@ static bool take_frame(struct carrier *x, const struct mo_net_frame *f)
         take_answer(x, f);
         return true;
     }
+    if (f->type == MO_NET_FILE)
+        return take_file(x, f);
     if (f->id > x->last_id)
         return false;
     c = find_channel(x, f->id);
@@ -477,13 +549,15 @@ static bool set_up_dns(int fd, bool *v6)
                       sizeof(on)) == 0;
 }
 
-int mo_container_stream(const struct mo_net *net)
+int mo_container_stream(const struct mo_net *net, const char *dir)
 {
     struct carrier *x = mo_new(struct carrier);
 
     if (!x)
         return 1;
     x->net = net;
+    x->dir = dir;
+    x->file = -1;
     mo_net_frames_init(&x->frames, false);
     mo_buf_init(&x->out, OUT_MAX);
     (void)signal(SIGPIPE, SIG_IGN);

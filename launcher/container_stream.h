@@ -19,7 +19,8 @@
 #include "launcher/net.h"
 
 /* Returns when stdin or stdout has ended: the exit status. Uses standard input
- * and output without blocking. */
-int mo_container_stream(const struct mo_net *net);
+ * and output without blocking. dir: a directory for the files of FILE frames,
+ * which the box sees; NULL: they are not taken. */
+int mo_container_stream(const struct mo_net *net, const char *dir);
 
 #endif

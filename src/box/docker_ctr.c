@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "box/docker_priv.h"
-#include "codec/ca_files.h"
 
 #define ENV_MAX (2 * MO_BOX_WORDS_MAX + MO_IMAGE_WORDS_MAX)
 
@@ -49,8 +48,7 @@ static int fill_env(struct dk_box *b)
                            : "PATH=/bin");
     if (b->image)
         env_all(&env, b->image->env);
-    if (b->trust[0])
-        env_all(&env, mo_ca_env);
+    env_all(&env, b->ca_env);
     env_put(&env, "HOME=" MO_CTR_WORKSPACE);
     env_put(&env, "LANG=C.UTF-8");
     env_all(&env, b->spec.env);

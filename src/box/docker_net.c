@@ -123,7 +123,10 @@ static void finish_waiting(struct dk_box *b, const struct mo_err *why)
 
 static void finish_if_complete(struct dk_box *b)
 {
-    if (b->net.waiting && b->net.started && (b->net.nfds > 0 || b->net.greeted))
+    const struct dk_net *x = &b->net;
+
+    if (x->waiting && x->started &&
+        (x->nfds > 0 || (x->greeted && x->filled == x->files)))
         finish_waiting(b, NULL);
 }
 
@@ -170,12 +173,12 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     b->call = NULL;
     b->net.started = true;
-    if (why || b->stopping || b->net.failed.code)
+    if (why || b->stopping || b->net.failed.code) {
         finish_waiting(b, why ? why : &b->net.failed);
-    else if (b->net.nfds > 0 || b->net.greeted)
-        finish_if_complete(b);
-    else
-        start_timer(b);
+        return;
+    }
+    start_timer(b);
+    finish_if_complete(b); /* which stops it */
 }
 
 /* --- the stream of an engine elsewhere ----------------------------------- */
@@ -225,8 +228,14 @@ static void attach_again(struct dk_box *b, const struct mo_err *why)
 void mo_docker_net_greeted(struct dk_box *b, const struct mo_err *why)
 {
     struct dk_net *x = &b->net;
+    struct mo_err e;
 
     x->greeted = why == NULL;
+    if (!why && x->files && !x->filled) {
+        if (mo_docker_far_send_files(b, &e) < 0)
+            mo_docker_net_greeted(b, &e);
+        return;
+    }
     if (x->waiting && why && x->started)
         finish_waiting(b, why);
     else if (x->waiting && why)
@@ -247,6 +256,7 @@ static void fill_container(const struct dk *d, struct dk_net *x,
         .image = d->image.id,
         .share = x->far ? "" : x->path,
         .ipv6 = access(IPV6, F_OK) == 0,
+        .files = x->files,
         .argv = x->argv,
         .env = env,
         .workdir = "/",
@@ -255,7 +265,7 @@ static void fill_container(const struct dk *d, struct dk_net *x,
         .memory = (x->far ? 96 : 32) * MIB,
         .workspace = MIB,
         .tmp = MIB,
-        .file_size = MIB,
+        .file_size = 8 * MIB,
         .cpu_milli = x->far ? 1000 : 500,
         .pids = 16,
         .open_files = x->far ? 1024 : 64,
@@ -266,6 +276,7 @@ static void fill_container(const struct dk *d, struct dk_net *x,
     x->argv[1] = "--network";
     x->argv[2] = x->ports;
     x->argv[3] = x->far ? "-" : MO_CTR_SHARE;
+    x->argv[4] = x->files ? MO_CTR_FILES : NULL;
     x->labels[0] = (struct mo_ctr_label){"mo.store", d->store};
     x->labels[1] = (struct mo_ctr_label){"mo.instance", d->instance};
     x->labels[2] = (struct mo_ctr_label){"mo.role", DK_ROLE_NET};
@@ -286,6 +297,8 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
     fill_container(mo_docker_of_box(b), &b->net, &c);
     if (rc == 0)
         rc = mo_ctr_compare(&c, r->json, &e);
+    if (rc == 0 && b->net.files)
+        rc = mo_ctr_read_volume(r->json, b->net.volume, &e);
     if (rc == 0 && b->stopping)
         rc = mo_fail(&e, MO_ECANCELED, "stopped");
     if (rc == 0)
@@ -308,6 +321,7 @@ static int go_far(struct dk_box *b, struct mo_err *e)
     mo_docker_net_rmdir(d, x->key);
     mo_docker_set_far(d, true);
     x->far = true;
+    x->files = mo_docker_trust_wanted(b);
     return create_container(b, e);
 }
 
@@ -396,6 +410,7 @@ int mo_docker_net_start(struct dk_box *b, struct mo_err *e)
         return mo_fail(e, MO_EINVAL,
                        "network: needs mo-box and a state directory");
     x->far = d->far;
+    x->files = x->far && mo_docker_trust_wanted(b);
     make_key(x);
     rc = mo_box_net_ports(b->spec.network, x->ports, e);
     if (rc == 0 && !x->far)

@@ -4,15 +4,23 @@
  * accepts the connections itself and carries them over its stdin and stdout
  * (launcher/container_stream.h, loop/channels.h), which the engine passes on to
  * its attach connection. What happens to a connection is decided here, as for
- * any box.
+ * any box. Certificates for `inject` go the other way: into a volume in memory
+ * that the network container writes and the box sees read-only
+ * (docker_trust.c).
  *
  * If the stream ends while the box runs, its connections end, and the container
- * is attached to again, TRIES_MAX times. Without success the box has no network
+ * is attached to again, a few times. Without success the box has no network
  * any more; that is logged. A frame that is not valid ends it at once. */
 #include <stdio.h>
 
+#include "base/file.h"
+#include "box/box_trust.h"
 #include "box/docker_priv.h"
+#include "codec/ca_files.h"
 #include "codec/dns.h"
+#include "codec/net_frame.h"
+
+#define FILE_MAX ((size_t)4 * 1024 * 1024)
 
 /* The stream, from the request to attach until its parts are gone. */
 struct dk_far {
@@ -91,23 +99,82 @@ static void on_query(void *ctx, uint32_t id, struct mo_span query)
         mo_channels_answer(f->channels, id, mo_buf_view(&out));
 }
 
+/* --- certificates -------------------------------------------------------- */
+
+static void let_go_and_tell(struct dk_far *f, const struct mo_err *why)
+{
+    struct dk_box *b = f->b;
+
+    let_go(f);
+    mo_docker_net_greeted(b, why);
+}
+
+static void on_file(void *ctx, uint32_t id, bool ok)
+{
+    struct dk_far *f = ctx;
+    struct dk_net *x = &f->b->net;
+
+    (void)id;
+    if (!ok) {
+        let_go_and_tell(f,
+                        mo_error(MO_EUNAVAIL, "certificates: the network "
+                                              "container cannot write them"));
+        return;
+    }
+    if (x->unfilled == 0 || --x->unfilled > 0)
+        return;
+    x->filled = true;
+    mo_docker_net_greeted(f->b, NULL);
+}
+
+static int send_one(struct dk_box *b, const char *dir, const char *name,
+                    uint32_t id, struct mo_err *e)
+{
+    mo_autobuf struct mo_buf path = {.max = MO_BOX_TRUST_MAX};
+    mo_autobuf struct mo_buf file = {.max = FILE_MAX};
+    int rc = mo_buf_printf(&path, "%s/%s", dir, name);
+
+    if (rc < 0)
+        return mo_fail(e, rc, "certificates");
+    rc = mo_file_read(mo_buf_cstr(&path), FILE_MAX, &file, NULL, e);
+    if (rc < 0)
+        return mo_wrap(e, "certificates");
+    b->net.unfilled++;
+    mo_channels_send_file(b->net.stream->channels, id, mo_buf_view(&file));
+    return 0;
+}
+
+int mo_docker_far_send_files(struct dk_box *b, struct mo_err *e)
+{
+    char dir[MO_BOX_TRUST_MAX];
+    bool java = false;
+    int rc = mo_docker_trust_write(b, dir, &java, e);
+
+    if (rc == 0)
+        rc = send_one(b, dir, MO_CA_BUNDLE, MO_NET_FILE_BUNDLE, e);
+    if (rc == 0 && java)
+        rc = send_one(b, dir, MO_CA_JAVA, MO_NET_FILE_JAVA, e);
+    return rc;
+}
+
+/* --- the stream ---------------------------------------------------------- */
+
 static void on_end(void *ctx, const struct mo_err *why)
 {
     struct dk_far *f = ctx;
-    struct dk_box *b = f->b;
     struct mo_err e = *why;
 
     f->channels = NULL;
     if (f->nsaid)
         (void)mo_fail(&e, MO_EUNAVAIL, "network container: %s", f->said);
-    let_go(f);
-    mo_docker_net_greeted(b, &e);
+    let_go_and_tell(f, &e);
 }
 
 static const struct mo_channels_cb channels_cb = {
     .on_ready = on_ready,
     .on_open = on_open,
     .on_query = on_query,
+    .on_file = on_file,
     .on_end = on_end,
 };
 

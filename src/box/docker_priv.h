@@ -41,7 +41,7 @@
 #define DK_NET_KEY_MAX   17 /* bytes, NUL included */
 #define DK_NET_PATH_MAX  4096
 #define DK_NET_LABEL_MAX (DK_NET_KEY_MAX + MO_BOX_ID_MAX)
-#define DK_TRUST_MAX     32
+#define DK_TRUST_MAX     (MO_CTR_VOLUME + 32)
 
 /* Waits until the engine is connected (and has our image); go() once. */
 struct dk_wait {
@@ -97,12 +97,15 @@ struct dk_net {
     int fds[MO_NET_SOCKETS_MAX];
     size_t nfds;
     bool far; /* its connections come over a stream, not its sockets */
-    struct dk_far *stream; /* that stream; NULL: there is none */
-    bool greeted, v6;      /* it works; the box has IPv6 */
-    bool ending;           /* mo_docker_net_end() waits for an attach */
-    unsigned tries;        /* to attach again */
+    struct dk_far *stream;      /* that stream; NULL: there is none */
+    bool greeted, v6;           /* it works; the box has IPv6 */
+    bool ending;                /* mo_docker_net_end() waits for an attach */
+    unsigned tries;             /* to attach again */
+    bool files, filled;         /* files are sent over it; they are there */
+    unsigned unfilled;          /* that were not confirmed yet */
+    char volume[MO_CTR_VOLUME]; /* they are in this volume */
     struct mo_box_net net;
-    const char *argv[5];
+    const char *argv[6];
     struct mo_ctr_label labels[4];
     char label[DK_NET_LABEL_MAX]; /* of the box: "KEY:ID" */
     char ports[MO_BOX_PORTS_MAX], path[DK_NET_PATH_MAX];
@@ -118,7 +121,8 @@ struct dk_box {
     struct mo_ctr ctr;
     struct mo_host_inode *inodes; /* of ctr.binds, as they were judged */
     size_t judged;                /* the first ones; the others are ours */
-    char trust[DK_TRUST_MAX];     /* label: "ID:BITS", or "" */
+    char trust[DK_TRUST_MAX];     /* label (docker_trust.c), or "" */
+    const char *const *ca_env;    /* variables for it, or NULL */
     struct dk_net net;
     struct mo_engine_call *call, *attaching;
     struct mo_split_io io; /* split: NULL once it has ended */
@@ -168,8 +172,13 @@ int mo_docker_mounts_again(struct dk_box *b, struct mo_err *e);
 int mo_docker_binds(struct mo_arena *a, const char *const *mounts,
                     const char *folder, struct mo_ctr *c, struct mo_err *e);
 
-/* docker_trust.c: adds binds of certificates to b->ctr; sets b->trust. */
+/* docker_trust.c: adds mounts of certificates to b->ctr; sets b->trust. */
 int mo_docker_trust_fill(struct dk_box *b, struct mo_err *e);
+/* Does the box need certificates? */
+bool mo_docker_trust_wanted(const struct dk_box *b);
+/* Writes them; dir: where. *java: with the keystore. */
+int mo_docker_trust_write(struct dk_box *b, char *dir, bool *java,
+                          struct mo_err *e);
 /* Adds the binds to c that an adopted box's label tells. */
 int mo_docker_trust_read(struct dk_box *b, struct mo_json labels,
                          struct mo_ctr *c, struct mo_err *e);
@@ -234,6 +243,8 @@ void mo_docker_net_greeted(struct dk_box *b, const struct mo_err *why);
 /* Attaches to the network container and greets it: mo_docker_net_attached()
  * when it can be started, then mo_docker_net_greeted(). */
 int mo_docker_far_open(struct dk_box *b, struct mo_err *e);
+/* Sends the certificates; mo_docker_net_greeted() again when they are there. */
+int mo_docker_far_send_files(struct dk_box *b, struct mo_err *e);
 /* Closes the stream. False: mo_docker_net_end() must be called again, which
  * happens later. */
 bool mo_docker_far_close(struct dk_box *b);

@@ -10,6 +10,8 @@
 #define MO_CA_JAVA   "cacerts"             /* a keystore */
 #define MO_CA_PATH   "/run/ca-certificates.crt"
 #define MO_CA_FILES  7
+/* A directory in place of MO_CA_PATH, with MO_CA_BUNDLE. */
+#define MO_CA_DIR    "/run/ca-certificates"
 
 struct mo_ca_file {
     const char *source; /* MO_CA_BUNDLE or MO_CA_JAVA */

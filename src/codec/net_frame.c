@@ -17,6 +17,7 @@ static const struct {
     [MO_NET_RESET] = {0, 0, true, true},
     [MO_NET_QUERY] = {1, MO_NET_DATA_MAX, true, false},
     [MO_NET_ANSWER] = {1, MO_NET_DATA_MAX, false, true},
+    [MO_NET_FILE] = {1, MO_NET_DATA_MAX, true, true},
 };
 
 static uint32_t get_u32(const unsigned char *p)
@@ -80,6 +81,10 @@ static bool read_frame(const struct mo_net_frames *f, struct mo_net_frame *out)
     } else if (out->type == MO_NET_CREDIT) {
         out->credit = get_u32(p);
         return out->credit > 0 && out->credit <= MO_NET_WINDOW;
+    } else if (out->type == MO_NET_FILE) {
+        out->flags = p[0];
+        out->data = mo_span_skip(out->data, 1);
+        return out->flags <= 1 && out->id <= MO_NET_FILES;
     }
     return true;
 }
@@ -190,6 +195,26 @@ int mo_net_put_credit(struct mo_buf *b, uint32_t id, uint32_t n)
 
     return mo_net_put(b, MO_NET_CREDIT, id,
                       mo_span((const char *)p, sizeof(p)));
+}
+
+int mo_net_put_file(struct mo_buf *b, uint32_t id, bool last,
+                    struct mo_span data)
+{
+    const unsigned char head[MO_NET_HEAD + 1] = {
+        MO_NET_FILE,
+        0,
+        (unsigned char)((data.n + 1) >> 8),
+        (unsigned char)(data.n + 1),
+        0,
+        0,
+        0,
+        (unsigned char)id,
+        last};
+
+    MO_BUG_ON(data.n >= MO_NET_DATA_MAX);
+    mo_buf_put(b, (const char *)head, sizeof(head));
+    mo_buf_span(b, data);
+    return mo_buf_putc(b, 0);
 }
 
 int mo_net_put_hello(struct mo_buf *b, const unsigned char nonce[MO_NET_NONCE],

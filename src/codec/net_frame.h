@@ -16,6 +16,8 @@
  *   EOF     no more DATA follows
  *   RESET   the connection is gone
  *   QUERY   a datagram to the name server; ANSWER has the same id
+ *   FILE    a file for the box: 1 if it is the last piece, else 0, and bytes;
+ * the container answers with 1, or 0 for a failure. Ids: MO_NET_FILE_*
  *
  * Ids of connections grow and are not used again, so a frame for one that has
  * just gone is late, and one for an id that was never opened is forged. After
@@ -56,18 +58,24 @@ enum mo_net_type {
     MO_NET_RESET,
     MO_NET_QUERY,
     MO_NET_ANSWER,
+    MO_NET_FILE,
 };
+
+/* Ids of FILE. */
+#define MO_NET_FILE_BUNDLE 1 /* certificates, PEM */
+#define MO_NET_FILE_JAVA   2 /* the same as a keystore */
+#define MO_NET_FILES       2
 
 #define MO_NET_V6 1 /* flag of a container's HELLO: it has IPv6 */
 
 struct mo_net_frame {
     enum mo_net_type type;
     uint32_t id;
-    struct mo_span data; /* DATA, QUERY, ANSWER; the nonce of HELLO */
+    struct mo_span data; /* DATA, QUERY, ANSWER, FILE; the nonce of HELLO */
     struct mo_ip ip;     /* OPEN */
     unsigned port;
     uint32_t credit;
-    unsigned flags; /* HELLO */
+    unsigned flags; /* HELLO; FILE: it is the last, or was written */
 };
 
 struct mo_net_frames {
@@ -95,6 +103,9 @@ int mo_net_put(struct mo_buf *b, enum mo_net_type type, uint32_t id,
 int mo_net_put_open(struct mo_buf *b, uint32_t id, const struct mo_ip *ip,
                     unsigned port);
 int mo_net_put_credit(struct mo_buf *b, uint32_t id, uint32_t n);
+/* data: at most MO_NET_DATA_MAX - 1 bytes. */
+int mo_net_put_file(struct mo_buf *b, uint32_t id, bool last,
+                    struct mo_span data);
 /* With the row before it. */
 int mo_net_put_hello(struct mo_buf *b, const unsigned char nonce[MO_NET_NONCE],
                      unsigned flags);

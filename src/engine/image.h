@@ -62,7 +62,7 @@ struct mo_image {
     bool network;      /* set by the caller before the scan: the box has one */
     unsigned ca_files; /* set by the scan: bit i for codec/ca_files.h. The
                           first: no link leads there; the others: it is a file
-                          as well */
+                          as well; MO_CA_FILES: none leads to MO_CA_DIR */
 };
 
 void mo_image_free(struct mo_image *im); /* NULL is fine */

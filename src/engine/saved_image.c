@@ -107,6 +107,8 @@ static int note(struct mo_saved_image *s, char kind, struct mo_span path)
 static void note_ca_files(struct mo_saved_image *s, struct mo_span path,
                           const struct mo_tar_entry *t, bool link)
 {
+    if (link && leads_to(path, MO_CA_DIR))
+        s->ca_links |= 1u << MO_CA_FILES;
     for (unsigned i = 0; i < MO_CA_FILES; i++) {
         if (!leads_to(path, mo_ca_files[i].path))
             continue;
@@ -120,7 +122,7 @@ static void note_ca_files(struct mo_saved_image *s, struct mo_span path,
 
 unsigned mo_saved_image_ca_files(const struct mo_saved_image *s)
 {
-    return (s->ca_seen | 1) & ~s->ca_links;
+    return (s->ca_seen | 1 | 1u << MO_CA_FILES) & ~s->ca_links;
 }
 
 static int check_entry(struct mo_saved_image *s, const struct mo_tar_entry *t,

@@ -335,6 +335,11 @@ static int take_frame(struct mo_channels *m, const struct mo_net_frame *f)
             m->cb->on_query(m->ctx, f->id, f->data);
         return 0;
     }
+    if (f->type == MO_NET_FILE) {
+        if (m->cb)
+            m->cb->on_file(m->ctx, f->id, f->flags == 1);
+        return 0;
+    }
     if (f->id > m->last_id)
         return MO_EPROTO;
     c = find_channel(m, f->id);
@@ -450,6 +455,23 @@ void mo_channels_answer(struct mo_channels *m, uint32_t id,
 {
     if (answer.n && answer.n <= MO_NET_DATA_MAX)
         send_frame(m, MO_NET_ANSWER, id, answer);
+}
+
+void mo_channels_send_file(struct mo_channels *m, uint32_t id,
+                           struct mo_span file)
+{
+    bool last = false;
+
+    while (!last) {
+        mo_autobuf struct mo_buf b = {.max = MO_NET_FRAME_MAX};
+        struct mo_span piece = mo_span_head(
+            file, file.n < MO_NET_DATA_MAX - 1 ? file.n : MO_NET_DATA_MAX - 1);
+
+        file = mo_span_skip(file, piece.n);
+        last = file.n == 0;
+        (void)mo_net_put_file(&b, id, last, piece);
+        send_bytes(m, &b);
+    }
 }
 
 void mo_channels_forget(struct mo_channels *m)

@@ -30,6 +30,8 @@ struct mo_channels_cb {
     void (*on_open)(void *ctx, struct mo_stream *s, const struct mo_ip *ip,
                     unsigned port);
     void (*on_query)(void *ctx, uint32_t id, struct mo_span query);
+    /* A file was written, or not. */
+    void (*on_file)(void *ctx, uint32_t id, bool ok);
     /* Once, last, unless mo_channels_forget() was called. All streams have been
      * closed, their owners hear of it from then on. */
     void (*on_end)(void *ctx, const struct mo_err *why);
@@ -41,6 +43,9 @@ int mo_channels_open(struct mo_loop *l, struct mo_stream *under,
                      struct mo_channels **out, struct mo_err *e);
 void mo_channels_answer(struct mo_channels *m, uint32_t id,
                         struct mo_span answer);
+/* Sends a file of the box; on_file() follows. */
+void mo_channels_send_file(struct mo_channels *m, uint32_t id,
+                           struct mo_span file);
 /* Closes all; no callback follows but those of the streams. NULL is fine. */
 void mo_channels_forget(struct mo_channels *m);
 

@@ -47,8 +47,8 @@ function inMemory(pid, needles) {
   }
 }
 
-for (const driver of ['native', 'docker']) describe(`A16: a secret that does not enter the box, ${driver}`,
-  { skip: driver === 'docker' && noDocker ? noDocker : skip }, () => {
+for (const driver of ['native', 'docker', 'far docker']) describe(`A16: a secret that does not enter the box, ${driver}`,
+  { skip: driver !== 'native' && noDocker ? noDocker : skip }, () => {
   const hosts = new Hosts();
   const pair = certificate(['api.test', 'other.test']);
   const got = { api: '', other: '' };
@@ -65,12 +65,12 @@ for (const driver of ['native', 'docker']) describe(`A16: a secret that does not
   before(async () => {
     api = await judge('api');
     other = await judge('other');
-    if (driver === 'docker') await loadPython(engine = await dockerd(), 'python:1');
+    if (driver !== 'native') await loadPython(engine = await dockerd({ far: driver === 'far docker' }), 'python:1');
     box = await NetBox.open({
       allow: [`api.test=127.0.0.1:${api}`, `other.test=127.0.0.1:${other}`],
       inject: { 'api.test': { Authorization: 'Bearer ${secret:github}' } },
     }, { secrets: { github: SECRET }, trust: pair.cert, env: { GITHUB_TOKEN: 'placeholder', CA: pair.cert }, level: 'debug',
-      ...(engine ? { engine, image: 'python:1' } : {}) });
+      ...(engine ? { engine: { host: engine.far ?? engine.host }, image: 'python:1' } : {}) });
     uid = /(\d+)/.exec(await box.run('id -u'))[1];
   });
   after(async () => {
@@ -244,7 +244,7 @@ print(talk(b"GET / HTTP/1.1\\r\\nHost: other.test\\r\\nAuthorization: Bearer pla
   });
 
   test('its certificates cannot be changed from inside', async () => {
-    const file = '/run/ca-certificates.crt';
+    const file = driver === 'far docker' ? '/run/ca-certificates/ca-certificates.crt' : '/run/ca-certificates.crt';
     assert.match(await box.run(`grep -c BEGIN ${file}`), /^[1-9]\d*\nexit 0$/);
     for (const attempt of [`echo x >> ${file}`, `rm -f ${file}`, `mv ${file} /run/old`, `chmod 666 ${file}`, 'echo x > /run/new',
       `mount -t tmpfs none /run`, `umount ${file}`])

@@ -149,7 +149,8 @@ print(s.recvfrom(100))'`);
 
   const forged = {
     'an id that was never opened': (id) => frame(DATA, id + 100, Buffer.from('x')),
-    'a type that is not known': () => frame(9, 1),
+    'a type that is not known': () => frame(10, 1),
+    'a file that nobody wants': () => frame(9, 1, Buffer.from('\x01x')),
     'a type of the other end': (id) => frame(OPEN, id + 1, Buffer.alloc(18, 1)),
     'a length that is too large': (id) => frame(DATA, id, Buffer.from('x'), { length: 16385 }),
     'no data': (id) => frame(DATA, id),

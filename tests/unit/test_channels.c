@@ -65,13 +65,21 @@ static void on_end(void *ctx, const struct mo_err *why)
     r->m = NULL;
 }
 
-static const struct mo_channels_cb cb = {on_ready, on_open, on_query, on_end};
+static void on_file(void *ctx, uint32_t id, bool ok)
+{
+    struct rig *r = ctx;
+
+    (void)snprintf(r->queries, sizeof(r->queries), "file %u %d", id, ok);
+}
+
+static const struct mo_channels_cb cb = {on_ready, on_open, on_query, on_file,
+                                         on_end};
 
 static void take_frame(struct rig *r, const struct mo_net_frame *f)
 {
     if (f->type == MO_NET_HELLO)
         memcpy(r->nonce, f->data.p, MO_NET_NONCE);
-    else if (f->type == MO_NET_DATA)
+    else if (f->type == MO_NET_DATA || f->type == MO_NET_FILE)
         r->data += f->data.n;
     else if (f->type == MO_NET_CREDIT)
         mo_buf_printf(&r->log, "credit %u %u;", f->id, f->credit);
@@ -265,6 +273,24 @@ static void both_ways(void **state)
     rig_down(&r);
 }
 
+static void files(void **state)
+{
+    static char big[100000];
+
+    (void)state;
+    rig_ready(&r);
+    mo_channels_send_file(r.m, MO_NET_FILE_BUNDLE, mo_span(big, sizeof(big)));
+    turns(&r);
+    assert_int_equal(r.data, sizeof(big));
+    say(&r, MO_NET_FILE, MO_NET_FILE_BUNDLE, MO_SPAN("\1"));
+    assert_string_equal(r.queries, "file 1 1");
+    mo_channels_send_file(r.m, MO_NET_FILE_JAVA, MO_SPAN(""));
+    turns(&r);
+    say(&r, MO_NET_FILE, MO_NET_FILE_JAVA, mo_span("\0", 1));
+    assert_string_equal(r.queries, "file 2 0");
+    rig_down(&r);
+}
+
 static void the_window_holds(void **state)
 {
     static char big[200000];
@@ -451,10 +477,15 @@ static void the_stream_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_greeting),       cmocka_unit_test(both_ways),
-        cmocka_unit_test(the_window_holds), cmocka_unit_test(a_paused_owner),
-        cmocka_unit_test(late_frames),      cmocka_unit_test(forged_frames),
-        cmocka_unit_test(a_flood),          cmocka_unit_test(the_stream_ends),
+        cmocka_unit_test(a_greeting),
+        cmocka_unit_test(both_ways),
+        cmocka_unit_test(the_window_holds),
+        cmocka_unit_test(a_paused_owner),
+        cmocka_unit_test(late_frames),
+        cmocka_unit_test(forged_frames),
+        cmocka_unit_test(a_flood),
+        cmocka_unit_test(the_stream_ends),
+        cmocka_unit_test(files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,8 @@ static void all_types(void **state)
     mo_buf_reset(&b);
     mo_net_put_hello(&b, nonce, 0);
     put_bytes(&b, 30, MO_NET_ANSWER, 9);
-    check_text(&b, false, "hello 0123456789abcdef 0;8 9 30;");
+    mo_net_put_file(&b, MO_NET_FILE_JAVA, true, MO_SPAN("file"));
+    check_text(&b, false, "hello 0123456789abcdef 0;8 9 30;9 2 4;");
 }
 
 static void invalid_frames(void **state)
@@ -104,7 +105,7 @@ static void invalid_frames(void **state)
         struct mo_span bytes;
     } rows[] = {
         {"type 0", MO_SPAN("\x00")},
-        {"type 9", MO_SPAN("\x09")},
+        {"type 10", MO_SPAN("\x0a")},
         {"type 255", MO_SPAN("\xff")},
         {"a second hello", MO_SPAN("\x01")},
         {"of the relay only", MO_SPAN("\x08")},
@@ -120,6 +121,8 @@ static void invalid_frames(void **state)
         {"last byte", MO_SPAN("\x05\x00\x00\x00\x00\x00\x00\x01\x01")},
         {"credit 0", MO_SPAN("\x04\x00\x00\x04\x00\x00\x00\x01\0\0\0\0\0")},
         {"credit above", MO_SPAN("\x04\x00\x00\x04\x00\x00\x00\x01\0\1\0\1\0")},
+        {"file 3", MO_SPAN("\x09\x00\x00\x01\x00\x00\x00\x03\0\0")},
+        {"file 1, 2", MO_SPAN("\x09\x00\x00\x01\x00\x00\x00\x01\2\0")},
         {"port 0", MO_SPAN("\x02\x00\x00\x12\x00\x00\x00\x01"
                            "0123456789abcdef\0\0\0")},
     };
