@@ -236,6 +236,10 @@ void mo_docker_net_greeted(struct dk_box *b, const struct mo_err *why)
             mo_docker_net_greeted(b, &e);
         return;
     }
+    /* the programs of an adopted box do not wait */
+    if (x->waiting && !why && b->adopted &&
+        mo_docker_net_relay(b, b->session, &e) < 0)
+        why = &e;
     if (x->waiting && why && x->started)
         finish_waiting(b, why);
     else if (x->waiting && why)
@@ -450,7 +454,9 @@ int mo_docker_net_relay(struct dk_box *b, const char *session, struct mo_err *e)
     size_t n = x->nfds;
 
     if (x->far)
-        return mo_box_net_open_far(&x->net, b->id, session, x->v6, e);
+        return x->net.relay
+                   ? 0
+                   : mo_box_net_open_far(&x->net, b->id, session, x->v6, e);
     x->nfds = 0; /* taken, also on failure */
     return mo_box_net_open(&x->net, b->id, session, x->fds, n, e);
 }

@@ -220,10 +220,11 @@ int mo_net_put_file(struct mo_buf *b, uint32_t id, bool last,
 int mo_net_put_hello(struct mo_buf *b, const unsigned char nonce[MO_NET_NONCE],
                      unsigned flags)
 {
-    unsigned char p[HELLO_LEN];
+    unsigned char p[HELLO_LEN], row[MO_NET_ROW];
 
-    for (size_t i = 0; i < MO_NET_PAD; i++)
-        mo_buf_putc(b, (char)PAD);
+    memset(row, PAD, sizeof(row));
+    for (size_t n = 0; n < MO_NET_PAD; n += sizeof(row))
+        mo_buf_put(b, row, sizeof(row));
     memcpy(p, nonce, MO_NET_NONCE);
     p[MO_NET_NONCE] = (unsigned char)flags;
     return mo_net_put(b, MO_NET_HELLO, 0, mo_span((const char *)p, sizeof(p)));

@@ -293,10 +293,12 @@ static void send_first_bytes(struct conn *c)
         mo_buf_fini(&c->hello);
 }
 
-/* A long transfer: from now on on_ready is called in place of on_read. */
+/* A long transfer between sockets: from now on on_ready is called in place of
+ * on_read. */
 static void maybe_move(struct conn *c, struct mo_stream *from, uint64_t bytes)
 {
-    if (!c->ended && c->checked && !c->inject && bytes > MOVE_AFTER)
+    if (!c->ended && c->checked && !c->inject && c->in_fd >= 0 &&
+        bytes > MOVE_AFTER)
         (void)mo_stream_raw(from);
 }
 

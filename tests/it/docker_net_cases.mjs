@@ -2,6 +2,7 @@
 // with a network behave as native ones do.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,8 @@ import { busybox, load } from '../lib/image.mjs';
 import { Home, cli, eventually } from '../lib/sessions.mjs';
 import { nobody } from '../lib/toolbox.mjs';
 
+const big = Buffer.alloc(6 << 20, 'some data of the host; ');
+const sum = (b) => createHash('sha256').update(b).digest('hex');
 const env = { PATH: process.env.PATH, ASAN_OPTIONS: 'detect_leaks=0' };
 const execute = async (program, args, input = 'pipe', more = {}) => {
   const child = spawn(program, args, { env, stdio: [input, 'pipe', 'pipe'], ...more });
@@ -44,7 +47,11 @@ export const cases = (far) => describe('docker boxes with a network', { skip: no
   };
 
   before(async () => {
-    port = await hosts.http((q, r) => r.end('here'));
+    port = await hosts.http((q, r) => {
+      if (q.url !== '/up') return r.end(q.url === '/big' ? big : 'here');
+      const h = createHash('sha256');
+      return q.on('data', (d) => h.update(d)).on('end', () => r.end(h.digest('hex')));
+    });
     other = await hosts.http((q, r) => r.end('there'));
     engine = await dockerd({ far });
     host = far ? engine.far : engine.host;
@@ -65,6 +72,10 @@ export const cases = (far) => describe('docker boxes with a network', { skip: no
     assert.match(await box.run(`printf %s "$CA" > ca.pem; SSL_CERT_FILE=ca.pem python3 -c 'import urllib.request as u
 print(u.urlopen("https://api.test:${tls}/").read())'`), /^b'hello api.test:\d+'\nexit 0$/);
     assert.match(await box.run(`wget -qO- http://web.test:${port}/`), /^hereexit 0$/);
+    assert.match(await box.run(`wget -qO- http://web.test:${port}/big | sha256sum`), new RegExp(`^${sum(big)} `));
+    assert.match(await box.run(`python3 -c 'import urllib.request as u
+data = u.urlopen("http://web.test:${port}/big").read()
+print(u.urlopen(u.Request("http://web.test:${port}/up", data=data, method="PUT")).read().decode())'`), new RegExp(`^${sum(big)}\nexit 0$`));
     assert.match(await box.run(`wget -qO- http://web.test:${other}/`), /refused\s+exit 1$/);
     assert.match(await box.run('wget -qO- http://example.org/'), /bad address[^]*exit 1$/);
     assert.match(await box.run('cat /etc/resolv.conf'), /^nameserver 127.0.0.1\s*exit 0$/);
