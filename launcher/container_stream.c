@@ -29,10 +29,7 @@ union address {
     struct sockaddr_in6 v6;
 };
 
-union control {
-    struct cmsghdr align;
-    char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
-};
+#define CONTROL_MAX CMSG_SPACE(sizeof(struct in6_pktinfo))
 
 struct channel {
     uint32_t id; /* 0: free */
@@ -51,7 +48,7 @@ struct query {
     uint32_t id;
     union address peer;
     socklen_t peer_len;
-    union control control;
+    _Alignas(struct cmsghdr) char control[CONTROL_MAX];
     size_t control_len;
 };
 
@@ -217,7 +214,7 @@ static bool accept_one(struct carrier *x, int listener)
 /* The address that was asked is the one to answer from. */
 static void keep_source(struct query *q)
 {
-    struct msghdr m = {.msg_control = &q->control,
+    struct msghdr m = {.msg_control = q->control,
                        .msg_controllen = q->control_len};
     struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
@@ -244,7 +241,7 @@ static bool take_query(struct carrier *x, int fd)
     q->id = 0;
     m.msg_name = &q->peer;
     m.msg_namelen = sizeof(q->peer);
-    m.msg_control = &q->control;
+    m.msg_control = q->control;
     m.msg_controllen = sizeof(q->control);
     n = recvmsg(fd, &m, MSG_DONTWAIT);
     if (n < 0)
@@ -269,7 +266,7 @@ static void take_answer(struct carrier *x, const struct mo_net_frame *f)
         return; /* late */
     m.msg_name = &q->peer;
     m.msg_namelen = q->peer_len;
-    m.msg_control = q->control_len ? &q->control : NULL;
+    m.msg_control = q->control_len ? q->control : NULL;
     m.msg_controllen = q->control_len;
     (void)sendmsg(x->net->fds[0], &m, MSG_DONTWAIT | MSG_NOSIGNAL);
     q->id = 0;
