@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "launcher/net.h"
+#include "launcher/container_stream.h"
 
 #define BACKLOG 8
 
@@ -50,6 +50,15 @@ static int drop_capabilities(struct mo_err *e)
         syscall(SYS_capset, &head, none) < 0)
         return mo_fail_sys(e, "capabilities");
     return 0;
+}
+
+static int make_network(struct mo_net *x, const char *ports, struct mo_err *e)
+{
+    int rc = check_namespace(e);
+
+    if (rc == 0)
+        rc = mo_net_make(x, ports, e);
+    return rc ? rc : drop_capabilities(e);
 }
 
 /* --- handing out --------------------------------------------------------- */
@@ -123,7 +132,8 @@ static void serve_drivers(int listener, const struct mo_net *x)
     }
 }
 
-int mo_container_net(const char *ports, const char *dir)
+/* Hands the sockets out in a directory. */
+static int hand_out(const char *ports, const char *dir)
 {
     struct mo_net x = {.n = 0};
     struct mo_err e;
@@ -133,15 +143,24 @@ int mo_container_net(const char *ports, const char *dir)
         fprintf(stderr, "mo-box: %s: %s\n", dir, strerror(errno));
         return 1;
     }
-    rc = check_namespace(&e);
-    if (rc == 0)
-        rc = mo_net_make(&x, ports, &e);
-    if (rc == 0)
-        rc = drop_capabilities(&e);
+    rc = make_network(&x, ports, &e);
     if (rc == 0)
         rc = listen_for_drivers(&listener, &e);
     tell_driver(&x, rc < 0 ? &e : NULL);
     if (rc == 0)
         serve_drivers(listener, &x);
+    return 1;
+}
+
+int mo_container_net(const char *ports, const char *dir, const char *files)
+{
+    struct mo_net x = {.n = 0};
+    struct mo_err e;
+
+    if (strcmp(dir, MO_CONTAINER_STREAM) != 0)
+        return hand_out(ports, dir);
+    if (make_network(&x, ports, &e) == 0)
+        return mo_container_stream(&x, files);
+    fprintf(stderr, "%s\n", e.msg);
     return 1;
 }

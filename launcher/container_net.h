@@ -13,12 +13,19 @@
  * A packet on either is "+" with the sockets, or "-" and a reason. The box does
  * not see the directory.
  *
+ * If the driver is on another machine, the directory is MO_CONTAINER_STREAM:
+ * the connections go over stdin and stdout (container_stream.h). A failure is a
+ * line on stderr.
+ *
  * Refuses a namespace with another interface than the loopback: the routes
  * would cut off whoever uses it. */
 #ifndef MO_LAUNCHER_CONTAINER_NET_H
 #define MO_LAUNCHER_CONTAINER_NET_H
 
-/* Returns only to fail: the exit status. ports: "80,443". */
-int mo_container_net(const char *ports, const char *dir);
+#define MO_CONTAINER_STREAM "-" /* src/codec/net_frame.h */
+
+/* Returns only to fail: the exit status. ports: "80,443". files: as dir of
+ * mo_container_stream(). */
+int mo_container_net(const char *ports, const char *dir, const char *files);
 
 #endif

@@ -4,8 +4,8 @@
  *                      unix socket
  *   mo-box --sweep DIR remove what killed keepers left behind
  *   mo-box --owner UID:GID ...  either of them, for another user (owner.h)
- *   mo-box --network PORTS DIR  in a container: the network of a docker box
- *                      (container_net.h)
+ *   mo-box --network PORTS DIR [FILES]  in a container: the network of a docker
+ *                      box (container_net.h); DIR "-": over stdin and stdout
  *
  * A separate small static program, so the orchestrator never forks privileged
  * code and this one is short enough to review. Order of events:
@@ -43,7 +43,7 @@ static int print_usage(void)
     fprintf(stderr, "usage: mo-box [--owner UID:GID] (with a request on a "
                     "socket as stdin)\n"
                     "       mo-box [--owner UID:GID] --sweep DIR\n"
-                    "       mo-box --network PORTS DIR\n");
+                    "       mo-box --network PORTS DIR [FILES]\n");
     return 2;
 }
 
@@ -91,8 +91,8 @@ int main(int argc, char **argv)
     int type, request;
     socklen_t n = sizeof(type);
 
-    if (argc == 4 && strcmp(argv[1], "--network") == 0)
-        return mo_container_net(argv[2], argv[3]);
+    if ((argc == 4 || argc == 5) && strcmp(argv[1], "--network") == 0)
+        return mo_container_net(argv[2], argv[3], argv[4]);
     if (argc >= 3 && strcmp(argv[1], "--owner") == 0) {
         whose = argv[2];
         argc -= 2;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "codec/ca_files.h"
 #include "launcher/confine.h"
 #include "launcher/kernel.h"
 #include "launcher/view.h"
@@ -108,17 +109,6 @@ static void exec_path(char *const *argv, char *const *env)
     }
 }
 
-/* Variables by which programs find certificates; OpenSSL, Node, Python's
- * requests and pip, curl, git. */
-static const char *const trusted[] = {
-    "SSL_CERT_FILE=" MO_VIEW_TRUSTED,
-    "NODE_EXTRA_CA_CERTS=" MO_VIEW_TRUSTED,
-    "REQUESTS_CA_BUNDLE=" MO_VIEW_TRUSTED,
-    "CURL_CA_BUNDLE=" MO_VIEW_TRUSTED,
-    "GIT_SSL_CAINFO=" MO_VIEW_TRUSTED,
-    "PIP_CERT=" MO_VIEW_TRUSTED,
-};
-
 static bool has_variable(char *const *env, const char *other)
 {
     size_t n = strcspn(other, "=") + 1;
@@ -139,12 +129,12 @@ static void fill_env(const struct birth *b, const char **out)
         n++;
     }
     out[n] = NULL;
-    if (access(MO_VIEW_TRUSTED, R_OK) < 0)
+    if (access(MO_CA_PATH, R_OK) < 0)
         return;
-    for (size_t i = 0; i < MO_COUNT(trusted); i++) {
-        if (has_variable((char *const *)(uintptr_t)b->r->env, trusted[i]))
+    for (size_t i = 0; mo_ca_env[i]; i++) {
+        if (has_variable((char *const *)(uintptr_t)b->r->env, mo_ca_env[i]))
             continue;
-        out[n++] = trusted[i];
+        out[n++] = mo_ca_env[i];
         out[n] = NULL;
     }
 }
@@ -152,7 +142,7 @@ static void fill_env(const struct birth *b, const char **out)
 /* Exec the program; does not return. */
 static void exec_program(const struct birth *b)
 {
-    const char *words[MO_BOXREQ_WORDS + MO_COUNT(trusted) + 1];
+    const char *words[MO_BOXREQ_WORDS + MO_CA_VARIABLES + 1];
     char *const *argv = (char *const *)(uintptr_t)b->r->argv;
     char *const *env = (char *const *)(uintptr_t)words;
     struct mo_err e;

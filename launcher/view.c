@@ -13,6 +13,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/mem.h"
+#include "codec/ca_files.h"
 #include "launcher/kernel.h"
 #include "launcher/kernel_file.h"
 #include "launcher/mounts.h"
@@ -327,36 +328,27 @@ static int show_image(struct view *v, struct mo_err *e)
  * one is where run.c says. */
 static int show_trusted(struct view *v, struct mo_err *e)
 {
-    static const struct option files[] = {
-        {"ca-certificates.crt", &MO_VIEW_TRUSTED[1]},
-        {"ca-certificates.crt", "etc/ssl/certs/ca-certificates.crt"},
-        {"ca-certificates.crt", "etc/ssl/ca-bundle.pem"},
-        {"ca-certificates.crt", "etc/ssl/cert.pem"},
-        {"ca-certificates.crt", "etc/pki/tls/certs/ca-bundle.crt"},
-        {"ca-certificates.crt",
-         "etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"},
-        {"cacerts", "etc/ssl/certs/java/cacerts"},
-    };
     mo_autofd int dir = mo_owner_open_dir(v->owner, v->r->ca);
     int rc = dir < 0 ? mo_fail_sys(e, "certificates") : put_dir(v, "run", e);
 
     if (rc == 0)
-        rc = put_file(v, files[0].value, "", e);
-    for (size_t i = 0; rc == 0 && i < MO_COUNT(files); i++) {
+        rc = put_file(v, &MO_CA_PATH[1], "", e);
+    for (size_t i = 0; rc == 0 && i < MO_CA_FILES; i++) {
+        const struct mo_ca_file *f = &mo_ca_files[i];
         mo_autofd int file = -1, tree = -1;
 
-        if (!has_file(v, files[i].value))
+        if (!has_file(v, f->path + 1))
             continue;
         mo_owner_enter(v->owner);
-        file = k_openat2(dir, files[i].key, O_RDONLY, BENEATH);
+        file = k_openat2(dir, f->source, O_RDONLY, BENEATH);
         mo_owner_leave(v->owner);
         if (file < 0 && errno == ENOENT)
             continue;
         if (file < 0)
-            return mo_fail_sys(e, "certificates: %s", files[i].key);
+            return mo_fail_sys(e, "certificates: %s", f->source);
         tree = mo_view_clone(file, "",
                              SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, e);
-        rc = tree < 0 ? tree : cover_file(v, tree, files[i].value, e);
+        rc = tree < 0 ? tree : cover_file(v, tree, f->path + 1, e);
     }
     return rc;
 }

@@ -34,8 +34,6 @@
 #include "codec/boxreq.h"
 #include "launcher/owner.h"
 
-#define MO_VIEW_TRUSTED "/run/ca-certificates.crt"
-
 /* Uses r->root, r->views, r->mounts, r->ca and the sizes. uid: user and group
  * of the box. The directories r->root and r->ca must be accessible to the
  * owner. */

@@ -170,6 +170,9 @@ int mo_boxes_warm(struct mo_boxes *bs, const struct mo_box_spec *spec,
 unsigned mo_boxes_warm_now(const struct mo_boxes *bs); /* ready */
 
 const char *mo_boxes_driver(const struct mo_boxes *bs);
+/* How connections come out of boxes with a network; for `doctor`. Known for
+ * sure once one has run. */
+const char *mo_boxes_network_way(const struct mo_boxes *bs);
 
 /* Whether the driver can keep its promises on this machine; for `doctor`. */
 struct mo_boxes_ready {

@@ -2,6 +2,33 @@
 
 #include <stdio.h>
 
+#include "box/box_trust.h"
+
+void mo_box_net_setup(struct mo_boxes *bs, const struct mo_boxes_opts *o)
+{
+    mo_autobuf struct mo_buf path = {.max = MO_BOXREQ_PATH_MAX};
+
+    bs->on_connection = o->on_connection;
+    bs->asker = o->asker;
+    bs->connection_ctx = o->connection_ctx;
+    bs->secret = o->secret;
+    bs->secret_ctx = o->secret_ctx;
+    (void)mo_buf_printf(&path, "%s/authority", o->dir ? o->dir : "");
+    if (o->dir && !mo_buf_err(&path))
+        bs->authority_dir = mo_strndup(path.p, path.len);
+}
+
+const char *mo_boxes_network_way(const struct mo_boxes *bs)
+{
+    return bs->network_way ? bs->network_way : "";
+}
+
+void mo_box_net_fini(struct mo_boxes *bs)
+{
+    mo_free(bs->authority_dir);
+    mo_tls_authority_free(bs->authority);
+}
+
 void mo_box_net_init(struct mo_box_net *x, struct mo_boxes *bs)
 {
     *x = (struct mo_box_net){.bs = bs};
@@ -14,10 +41,9 @@ int mo_box_net_want(struct mo_box_net *x, const char *network, struct mo_err *e)
     if (!network || !*network)
         return 0;
     rc = mo_egress_policy_read(mo_span_cstr(network), &x->policy, e);
-    if (rc == 0 && x->policy->ninject && !x->bs->open_authority)
+    if (rc == 0 && x->policy->ninject && !x->bs->authority_dir)
         rc = mo_fail(e, MO_EINVAL,
-                     "network.inject: only for native boxes; set 'sandbox' or "
-                     "'sandbox.driver' to native");
+                     "network.inject: there is no state directory");
     return rc;
 }
 
@@ -83,33 +109,45 @@ static const struct mo_egress_asker asker = {on_judge, on_ask, on_ask_gone};
 
 /* --- open and close ------------------------------------------------------ */
 
-int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
-                    int *fds, size_t n, struct mo_err *e)
+static int open_relay(struct mo_box_net *x, const char *id, const char *session,
+                      struct mo_egress_opts *o, struct mo_err *e)
 {
-    struct mo_egress_opts o = {.fds = fds,
-                               .nfds = n,
-                               .on_row = on_row,
-                               .asker = x->bs->asker ? &asker : NULL,
-                               .find_program = on_find_program,
-                               .ctx = x};
     int rc = 0;
 
-    if (n == 0)
-        return 0;
     (void)snprintf(x->id, sizeof(x->id), "%s", id);
     if (!*x->owner)
         set_owner(x, session);
     if (!x->policy)
         rc = mo_box_net_want(x, "{}", e);
-    if (rc == 0 && x->bs->open_authority)
-        rc = x->bs->open_authority(x->bs, x->policy, e);
+    if (rc == 0)
+        rc = mo_box_trust_open(x->bs, x->policy, e);
     if (rc < 0)
         return rc;
-    o.authority = x->bs->authority;
-    o.secret = x->bs->secret;
-    o.secret_ctx = x->bs->secret_ctx;
-    o.policy = mo_take_ptr(&x->policy);
-    return mo_egress_open(x->bs->loop, &o, &x->relay, e);
+    o->on_row = on_row;
+    o->asker = x->bs->asker ? &asker : NULL;
+    o->find_program = on_find_program;
+    o->ctx = x;
+    o->authority = x->bs->authority;
+    o->secret = x->bs->secret;
+    o->secret_ctx = x->bs->secret_ctx;
+    o->policy = mo_take_ptr(&x->policy);
+    return mo_egress_open(x->bs->loop, o, &x->relay, e);
+}
+
+int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
+                    int *fds, size_t n, struct mo_err *e)
+{
+    struct mo_egress_opts o = {.fds = fds, .nfds = n};
+
+    return n ? open_relay(x, id, session, &o, e) : 0;
+}
+
+int mo_box_net_open_far(struct mo_box_net *x, const char *id,
+                        const char *session, bool v6, struct mo_err *e)
+{
+    struct mo_egress_opts o = {.v6 = v6};
+
+    return open_relay(x, id, session, &o, e);
 }
 
 bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx)

@@ -20,6 +20,11 @@ struct mo_box_net {
     char owner[MO_BOX_LABEL_MAX], id[MO_BOX_ID_MAX];
 };
 
+/* A driver's part: takes what o says about networks. bs->authority_dir stays
+ * NULL without o->dir, or without memory. */
+void mo_box_net_setup(struct mo_boxes *bs, const struct mo_boxes_opts *o);
+void mo_box_net_fini(struct mo_boxes *bs);
+
 void mo_box_net_init(struct mo_box_net *x, struct mo_boxes *bs);
 /* Sets the policy. network: JSON; NULL or "": none. */
 int mo_box_net_want(struct mo_box_net *x, const char *network,
@@ -30,6 +35,10 @@ void mo_box_net_claim(struct mo_box_net *x, const struct mo_box_spec *spec);
  * is one. n may be 0: there is no network. */
 int mo_box_net_open(struct mo_box_net *x, const char *id, const char *session,
                     int *fds, size_t n, struct mo_err *e);
+/* The same for a box whose connections are accepted elsewhere: they come by
+ * mo_egress_accept(). */
+int mo_box_net_open_far(struct mo_box_net *x, const char *id,
+                        const char *session, bool v6, struct mo_err *e);
 /* gone(ctx) later, or false: there was nothing to close. */
 bool mo_box_net_close(struct mo_box_net *x, void (*gone)(void *ctx), void *ctx);
 

@@ -265,6 +265,7 @@ static void dk_free(struct dk *d)
     mo_free(d->instance);
     mo_free(d->dir);
     mo_free(d->network);
+    mo_box_net_fini(&d->bs);
     mo_free(d);
 }
 
@@ -360,6 +361,14 @@ static int open_engine(struct dk *d, const char *engine, struct mo_err *e)
     return d->en ? 0 : MO_EINVAL;
 }
 
+void mo_docker_set_far(struct dk *d, bool far)
+{
+    d->far = far;
+    d->bs.network_way =
+        far ? "over the stream of a network container (the engine is elsewhere)"
+            : "by its sockets, from a network container";
+}
+
 int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
                     struct mo_boxes **out, struct mo_err *e)
 {
@@ -368,6 +377,7 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     if (!d)
         return mo_fail(e, MO_ENOMEM, "docker");
     mo_boxes_setup(&d->bs, l, &ops);
+    mo_box_net_setup(&d->bs, o);
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;
     mo_buf_init(&d->seccomp[0], MO_SECCOMP_JSON_MAX);
@@ -379,15 +389,13 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
     d->guard = o->guard;
     d->mounts = o->mounts;
     d->launcher = o->launcher;
-    d->bs.on_connection = o->on_connection;
-    d->bs.asker = o->asker;
-    d->bs.connection_ctx = o->connection_ctx;
     d->network = mo_boxes_text(o->network);
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->dir = o->dir ? mo_boxes_text(o->dir) : NULL;
     mo_map_init(&d->clean, DK_CLEAN_MAX);
-    if (!d->store || !d->instance || !d->network || (o->dir && !d->dir)) {
+    if (!d->store || !d->instance || !d->network ||
+        (o->dir && (!d->dir || !d->bs.authority_dir))) {
         dk_free(d);
         return mo_fail(e, MO_ENOMEM, "docker");
     }
@@ -395,6 +403,7 @@ int mo_boxes_docker(struct mo_loop *l, const struct mo_boxes_opts *o,
         dk_free(d);
         return MO_EINVAL;
     }
+    mo_docker_set_far(d, strncmp(mo_engine_host(d->en), "unix:", 5) != 0);
     *out = &d->bs;
     return 0;
 }

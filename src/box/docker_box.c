@@ -168,7 +168,8 @@ static int check_adopted(struct dk_box *b, struct mo_json inspect,
     b->net.made = network;
     if (!mo_json_flag(mo_json_get(inspect, "State"), "Running"))
         return mo_fail(e, MO_ENOTFOUND, "box %s does not run any more", b->id);
-    if (mo_docker_binds(&b->arena, d->mounts, NULL, &c, e) < 0)
+    if (mo_docker_binds(&b->arena, d->mounts, NULL, &c, e) < 0 ||
+        mo_docker_trust_read(b, labels, &c, e) < 0)
         return e->code;
     return mo_ctr_compare_fixed(&c, inspect, e);
 }
@@ -415,8 +416,8 @@ static void on_scanned(void *ctx, const struct mo_err *why)
         return;
     }
     /* A full map: the image is scanned again next time. */
-    (void)mo_map_put(&mo_docker_of_box(b)->clean, scan_key(b, key), b->b.bs,
-                     NULL);
+    (void)mo_map_put(&mo_docker_of_box(b)->clean, scan_key(b, key),
+                     (void *)(uintptr_t)(b->image->ca_files + 1), NULL);
     prepare_container(b);
 }
 
@@ -426,14 +427,19 @@ static void on_looked(void *ctx, struct mo_image *im, const struct mo_err *why)
     struct dk *d = mo_docker_of_box(b);
     char key[MO_IMAGE_ID_MAX + 8];
     struct mo_err e;
+    uintptr_t known = 0;
 
     b->call = NULL;
     b->image = im;
-    if (im)
+    if (im) {
         im->network = wants_network(b);
+        known = (uintptr_t)mo_map_get(&d->clean, scan_key(b, key));
+    }
+    if (known)
+        im->ca_files = (unsigned)known - 1;
     if (b->stopping || why)
         mo_docker_give_up(b, why);
-    else if (mo_map_get(&d->clean, scan_key(b, key)))
+    else if (known)
         prepare_container(b);
     else if (mo_image_scan(d->en, im, on_scanned, b, &b->call, &e) < 0)
         mo_docker_give_up(b, &e);

@@ -48,6 +48,7 @@ static int fill_env(struct dk_box *b)
                            : "PATH=/bin");
     if (b->image)
         env_all(&env, b->image->env);
+    env_all(&env, b->ca_env);
     env_put(&env, "HOME=" MO_CTR_WORKSPACE);
     env_put(&env, "LANG=C.UTF-8");
     env_all(&env, b->spec.env);
@@ -124,6 +125,7 @@ static int fill_labels(struct dk *d, struct dk_box *b)
         (void)snprintf(b->net.label, sizeof(b->net.label), "%s:%s", b->net.key,
                        b->net.id);
     l[7] = (struct mo_ctr_label){"mo.net", b->net.label};
+    l[8] = (struct mo_ctr_label){"mo.trust", b->trust};
     b->ctr.labels = l;
     b->ctr.nlabels = DK_LABELS;
     return 0;
@@ -152,9 +154,9 @@ int mo_docker_ctr_fill(struct dk *d, struct dk_box *b, struct mo_err *e)
         .workspace_inodes = lim->workspace_inodes,
         .tmp_inodes = lim->tmp_inodes,
     };
+    if (mo_docker_mounts_fill(b, e) < 0 || mo_docker_trust_fill(b, e) < 0)
+        return e->code;
     if (fill_env(b) < 0 || fill_labels(d, b) < 0)
         return mo_fail(e, MO_ENOMEM, "box");
-    if (mo_docker_mounts_fill(b, e) < 0)
-        return e->code;
     return fill_program(b, e);
 }

@@ -31,7 +31,7 @@ int mo_docker_mounts_again(struct dk_box *b, struct mo_err *e)
 {
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < b->ctr.nbinds; i++) {
+    for (size_t i = 0; rc == 0 && i < b->judged; i++) {
         struct mo_host_inode at;
 
         rc = judge_one(b, i, &at, e);
@@ -105,6 +105,7 @@ int mo_docker_mounts_fill(struct dk_box *b, struct mo_err *e)
     bool rw = false;
     int rc = mo_docker_binds(&b->arena, b->spec.mounts, b->spec.folder, c, e);
 
+    b->judged = rc < 0 ? 0 : c->nbinds;
     if (rc < 0 || c->nbinds == 0)
         return rc;
     for (size_t i = 0; i < c->nbinds; i++)

@@ -8,12 +8,14 @@
  *
  * The rights come from the engine: this process enters no namespace and needs
  * no rights of its own. The sockets come through a directory below `dir` that
- * only the network container mounts. So the engine must be on this machine and
- * see that directory; else the box is refused.
+ * only the network container mounts. An engine that does not see that
+ * directory, or that is reached over TCP, is elsewhere: then the connections
+ * come over a stream (docker_net_far.c).
  *
- * create -> inspect -> start -> the sockets come -> the box is created. An
- * adopted box's sockets are fetched from its network container; if that is
- * gone, the box is removed.
+ * create -> inspect -> start -> the sockets come -> the box is created; or
+ * create -> inspect -> attach -> start -> the container greets -> ... An
+ * adopted box's sockets are fetched from its network container, or it is
+ * attached to again; if it is gone, the box is removed.
  *
  * The network container ends with the box. Its key is in the names of container
  * and directory, and in the box's label mo.net. */
@@ -27,7 +29,9 @@
 #include "box/docker_priv.h"
 
 #define KEY_BYTES  8
-#define SOCKETS_MS 20000                /* from the start to the sockets */
+#define SOCKETS_MS 20000 /* from the start to the sockets */
+#define AGAIN_MS   500   /* to attach to it again */
+#define TRIES_MAX  20
 #define IPV6       "/proc/sys/net/ipv6" /* not there: the kernel has none */
 #define MIB        ((uint64_t)1024 * 1024)
 
@@ -119,7 +123,10 @@ static void finish_waiting(struct dk_box *b, const struct mo_err *why)
 
 static void finish_if_complete(struct dk_box *b)
 {
-    if (b->net.waiting && b->net.started && b->net.nfds > 0)
+    const struct dk_net *x = &b->net;
+
+    if (x->waiting && x->started &&
+        (x->nfds > 0 || (x->greeted && x->filled == x->files)))
         finish_waiting(b, NULL);
 }
 
@@ -141,23 +148,14 @@ static void on_sockets(void *ctx, const int *fds, size_t n,
         finish_if_complete(b); /* else when the engine has answered */
 }
 
-/* The engine is on another machine, or in a virtual one. */
-static int not_here(const struct dk_box *b, const char *why, struct mo_err *e)
-{
-    const struct dk *d = mo_docker_of_box(b);
-
-    return mo_fail(e, MO_EINVAL,
-                   "the engine at %s must be on this machine and see %s; use "
-                   "native boxes, or run this program beside the engine (%s)",
-                   mo_engine_host(d->en), d->dir, why);
-}
-
 static void on_late(struct mo_timer *t)
 {
     struct dk_box *b = mo_container_of(t, struct dk_box, net.timer);
     struct mo_err e;
 
-    (void)not_here(b, "its network container does not answer", &e);
+    (void)mo_fail(&e, MO_ETIMEOUT,
+                  "the network container at %s does not answer",
+                  mo_engine_host(mo_docker_of_box(b)->en));
     finish_waiting(b, &e);
 }
 
@@ -175,12 +173,81 @@ static void on_started(void *ctx, const struct mo_engine_reply *r,
     (void)r;
     b->call = NULL;
     b->net.started = true;
-    if (why || b->stopping || b->net.failed.code)
+    if (why || b->stopping || b->net.failed.code) {
         finish_waiting(b, why ? why : &b->net.failed);
-    else if (b->net.nfds > 0)
+        return;
+    }
+    start_timer(b);
+    finish_if_complete(b); /* which stops it */
+}
+
+/* --- the stream of an engine elsewhere ----------------------------------- */
+
+/* A new container is not started yet. */
+void mo_docker_net_attached(struct dk_box *b, const struct mo_err *why)
+{
+    struct dk_net *x = &b->net;
+    struct mo_err e;
+    int rc = why ? why->code : 0;
+
+    if (why)
+        e = *why;
+    if (rc == 0 && x->waiting && !x->started)
+        rc = b->stopping
+                 ? mo_fail(&e, MO_ECANCELED, "stopped")
+                 : mo_docker_ask(b, "POST", x->id, "/start", on_started, &e);
+    if (rc < 0)
+        mo_docker_net_greeted(b, &e);
+}
+
+static void on_again(struct mo_timer *t)
+{
+    struct dk_box *b = mo_container_of(t, struct dk_box, net.timer);
+    struct mo_err e;
+
+    if (mo_docker_far_open(b, &e) < 0)
+        mo_docker_net_greeted(b, &e);
+}
+
+/* The stream of a box that runs has ended. */
+static void attach_again(struct dk_box *b, const struct mo_err *why)
+{
+    struct dk_net *x = &b->net;
+    struct mo_loop *l = b->b.bs->loop;
+
+    x->greeted = false;
+    if (why->code == MO_EPROTO || x->tries++ == TRIES_MAX) {
+        mo_log_err(mo_loop_log(l), MO_WARN, "box", why,
+                   "box %s has lost its network", b->id);
+        return;
+    }
+    mo_timer_init(&x->timer, on_again);
+    mo_timer_start(l, &x->timer, AGAIN_MS);
+}
+
+void mo_docker_net_greeted(struct dk_box *b, const struct mo_err *why)
+{
+    struct dk_net *x = &b->net;
+    struct mo_err e;
+
+    x->greeted = why == NULL;
+    if (!why && x->files && !x->filled) {
+        if (mo_docker_far_send_files(b, &e) < 0)
+            mo_docker_net_greeted(b, &e);
+        return;
+    }
+    /* the programs of an adopted box do not wait */
+    if (x->waiting && !why && b->adopted &&
+        mo_docker_net_relay(b, b->session, &e) < 0)
+        why = &e;
+    if (x->waiting && why && x->started)
+        finish_waiting(b, why);
+    else if (x->waiting && why)
+        x->failed = *why; /* the engine's answer is waited for */
+    else if (x->waiting)
         finish_if_complete(b);
-    else
-        start_timer(b);
+    else if (why)
+        attach_again(b, why);
 }
 
 static void fill_container(const struct dk *d, struct dk_net *x,
@@ -191,27 +258,29 @@ static void fill_container(const struct dk *d, struct dk_net *x,
     *c = (struct mo_ctr){
         .flavour = d->facts.podman ? MO_CTR_PODMAN : MO_CTR_DOCKER,
         .image = d->image.id,
-        .share = x->path,
+        .share = x->far ? "" : x->path,
         .ipv6 = access(IPV6, F_OK) == 0,
+        .files = x->files,
         .argv = x->argv,
         .env = env,
         .workdir = "/",
         .labels = x->labels,
         .nlabels = MO_COUNT(x->labels),
-        .memory = 32 * MIB,
+        .memory = (x->far ? 96 : 32) * MIB,
         .workspace = MIB,
         .tmp = MIB,
-        .file_size = MIB,
-        .cpu_milli = 500,
+        .file_size = 8 * MIB,
+        .cpu_milli = x->far ? 1000 : 500,
         .pids = 16,
-        .open_files = 64,
+        .open_files = x->far ? 1024 : 64,
         .workspace_inodes = 64,
         .tmp_inodes = 64,
     };
     x->argv[0] = MO_IMAGE_LAUNCHER;
     x->argv[1] = "--network";
     x->argv[2] = x->ports;
-    x->argv[3] = MO_CTR_SHARE;
+    x->argv[3] = x->far ? "-" : MO_CTR_SHARE;
+    x->argv[4] = x->files ? MO_CTR_FILES : NULL;
     x->labels[0] = (struct mo_ctr_label){"mo.store", d->store};
     x->labels[1] = (struct mo_ctr_label){"mo.instance", d->instance};
     x->labels[2] = (struct mo_ctr_label){"mo.role", DK_ROLE_NET};
@@ -232,12 +301,32 @@ static void on_inspected(void *ctx, const struct mo_engine_reply *r,
     fill_container(mo_docker_of_box(b), &b->net, &c);
     if (rc == 0)
         rc = mo_ctr_compare(&c, r->json, &e);
+    if (rc == 0 && b->net.files)
+        rc = mo_ctr_read_volume(r->json, b->net.volume, &e);
     if (rc == 0 && b->stopping)
         rc = mo_fail(&e, MO_ECANCELED, "stopped");
     if (rc == 0)
-        rc = mo_docker_ask(b, "POST", b->net.id, "/start", on_started, &e);
+        rc = b->net.far ? mo_docker_far_open(b, &e)
+                        : mo_docker_ask(b, "POST", b->net.id, "/start",
+                                        on_started, &e);
     if (rc < 0)
         finish_waiting(b, &e);
+}
+
+static int create_container(struct dk_box *b, struct mo_err *e);
+
+/* The engine refused the mount: it does not see our directory. */
+static int go_far(struct dk_box *b, struct mo_err *e)
+{
+    struct dk *d = mo_docker_of_box(b);
+    struct dk_net *x = &b->net;
+
+    mo_net_socket_cancel(mo_take_ptr(&x->socket));
+    mo_docker_net_rmdir(d, x->key);
+    mo_docker_set_far(d, true);
+    x->far = true;
+    x->files = mo_docker_trust_wanted(b);
+    return create_container(b, e);
 }
 
 static void on_created(void *ctx, const struct mo_engine_reply *r,
@@ -253,8 +342,11 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
         e = *why;
     if (why && r->status >= 400 && r->status < 500)
         x->made = false;
-    if (why && r->status == 400) /* the mount */
-        rc = not_here(b, why->msg, &e);
+    if (why && r->status == 400 && !x->far && !b->stopping) {
+        if (go_far(b, &e) < 0)
+            finish_waiting(b, &e);
+        return;
+    }
     if (rc == 0 && (mo_json_str_copy(mo_json_get(r->json, "Id"), x->id,
                                      sizeof(x->id)) < 0 ||
                     !mo_engine_is_name(mo_span_cstr(x->id)))) {
@@ -269,14 +361,19 @@ static void on_created(void *ctx, const struct mo_engine_reply *r,
         finish_waiting(b, &e);
 }
 
-static int make_directory(struct dk *d, struct dk_net *x, struct mo_err *e)
+static void make_key(struct dk_net *x)
 {
     unsigned char r[KEY_BYTES];
-    char above[DK_NET_PATH_MAX], real[PATH_MAX];
-    int n;
 
     mo_random(r, sizeof(r));
     mo_hex(r, sizeof(r), x->key);
+}
+
+static int make_directory(struct dk *d, struct dk_net *x, struct mo_err *e)
+{
+    char above[DK_NET_PATH_MAX], real[PATH_MAX];
+    int n;
+
     n = snprintf(above, sizeof(above), "%s/net", d->dir);
     if (n < 0 || (size_t)n >= sizeof(above))
         return mo_fail(e, MO_ETOOBIG, "network: the state directory's path");
@@ -316,10 +413,13 @@ int mo_docker_net_start(struct dk_box *b, struct mo_err *e)
     if (!d->dir || !d->launcher.n)
         return mo_fail(e, MO_EINVAL,
                        "network: needs mo-box and a state directory");
+    x->far = d->far;
+    x->files = x->far && mo_docker_trust_wanted(b);
+    make_key(x);
     rc = mo_box_net_ports(b->spec.network, x->ports, e);
-    if (rc == 0)
+    if (rc == 0 && !x->far)
         rc = make_directory(d, x, e);
-    if (rc == 0)
+    if (rc == 0 && !x->far)
         rc = mo_net_socket_await(d->bs.loop, x->path, on_sockets, b, &x->socket,
                                  e);
     if (rc == 0)
@@ -337,7 +437,10 @@ int mo_docker_net_find(struct dk_box *b, struct mo_err *e)
     x->started = true;
     if (!d->dir || make_path(d, x->key, x->path) < 0)
         return mo_fail(e, MO_ENOTFOUND, "network: no state directory");
-    rc = mo_net_socket_fetch(d->bs.loop, x->path, on_sockets, b, &x->socket, e);
+    x->far = d->far || access(x->path, F_OK) < 0;
+    rc = x->far ? mo_docker_far_open(b, e)
+                : mo_net_socket_fetch(d->bs.loop, x->path, on_sockets, b,
+                                      &x->socket, e);
     if (rc < 0)
         return mo_wrap(e, "the box has lost its network");
     x->waiting = true;
@@ -350,6 +453,10 @@ int mo_docker_net_relay(struct dk_box *b, const char *session, struct mo_err *e)
     struct dk_net *x = &b->net;
     size_t n = x->nfds;
 
+    if (x->far)
+        return x->net.relay
+                   ? 0
+                   : mo_box_net_open_far(&x->net, b->id, session, x->v6, e);
     x->nfds = 0; /* taken, also on failure */
     return mo_box_net_open(&x->net, b->id, session, x->fds, n, e);
 }
@@ -371,6 +478,8 @@ static void remove_container(void *ctx)
     struct dk_net *x = &b->net;
     char name[DK_NAME_MAX];
 
+    if (!mo_docker_far_close(b))
+        return; /* mo_docker_net_end() again */
     mo_docker_net_name(x->key, name);
     if (x->keep)
         mo_docker_net_gone(b);

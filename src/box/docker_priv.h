@@ -3,8 +3,9 @@
  * docker.c has the engine: connected when first needed and again after it was
  * away, our image in it, its events. docker_box.c is the life of one box,
  * docker_end.c its end, docker_ctr.c the container it asks for, docker_mounts.c
- * the host's folders in it, docker_net.c its network, docker_ask.c the queries
- * about boxes.
+ * the host's folders in it, docker_net.c its network (docker_net_far.c if the
+ * engine is elsewhere), docker_trust.c the certificates it trusts, docker_ask.c
+ * the queries about boxes.
  *
  * Invariants:
  *  1. Only mo_docker_move() writes a box's step.
@@ -23,13 +24,14 @@
 #include "engine/engine.h"
 #include "engine/image.h"
 #include "engine/watch.h"
+#include "loop/channels.h"
 #include "loop/split.h"
 
 #define DK_SLOTS      MO_BOX_MAX
 #define DK_NAME_MAX   32
 #define DK_CLEAN_MAX  256 /* foreign images that passed the scan */
 #define DK_ARENA_MAX  ((size_t)512 * 1024)
-#define DK_LABELS     8
+#define DK_LABELS     9
 #define DK_SLOT_TRIES 32
 
 /* Containers of ours, in the label mo.role. */
@@ -39,6 +41,7 @@
 #define DK_NET_KEY_MAX   17 /* bytes, NUL included */
 #define DK_NET_PATH_MAX  4096
 #define DK_NET_LABEL_MAX (DK_NET_KEY_MAX + MO_BOX_ID_MAX)
+#define DK_TRUST_MAX     (MO_CTR_VOLUME + 32)
 
 /* Waits until the engine is connected (and has our image); go() once. */
 struct dk_wait {
@@ -61,9 +64,10 @@ struct dk {
     struct mo_buf seccomp[2]; /* the profile, or (podman) its path; [1]: of
                                  boxes with a network */
     bool greeted, greeting, image_ok, image_asked;
+    bool far; /* the engine is elsewhere: it does not see our directories */
     struct mo_list waiting;
     struct mo_later later;
-    struct mo_map clean; /* ids of scanned images */
+    struct mo_map clean; /* ids of scanned images; their ca_files + 1 */
     bool slots[DK_SLOTS];
 };
 
@@ -92,8 +96,16 @@ struct dk_net {
     struct mo_err failed; /* code 0: not */
     int fds[MO_NET_SOCKETS_MAX];
     size_t nfds;
+    bool far; /* its connections come over a stream, not its sockets */
+    struct dk_far *stream;      /* that stream; NULL: there is none */
+    bool greeted, v6;           /* it works; the box has IPv6 */
+    bool ending;                /* mo_docker_net_end() waits for an attach */
+    unsigned tries;             /* to attach again */
+    bool files, filled;         /* files are sent over it; they are there */
+    unsigned unfilled;          /* that were not confirmed yet */
+    char volume[MO_CTR_VOLUME]; /* they are in this volume */
     struct mo_box_net net;
-    const char *argv[5];
+    const char *argv[6];
     struct mo_ctr_label labels[4];
     char label[DK_NET_LABEL_MAX]; /* of the box: "KEY:ID" */
     char ports[MO_BOX_PORTS_MAX], path[DK_NET_PATH_MAX];
@@ -108,6 +120,9 @@ struct dk_box {
     struct mo_image *image; /* foreign; NULL: ours */
     struct mo_ctr ctr;
     struct mo_host_inode *inodes; /* of ctr.binds, as they were judged */
+    size_t judged;                /* the first ones; the others are ours */
+    char trust[DK_TRUST_MAX];     /* label (docker_trust.c), or "" */
+    const char *const *ca_env;    /* variables for it, or NULL */
     struct dk_net net;
     struct mo_engine_call *call, *attaching;
     struct mo_split_io io; /* split: NULL once it has ended */
@@ -142,6 +157,8 @@ static inline struct dk *mo_docker_of_box(const struct dk_box *b)
 }
 
 /* docker.c */
+/* far: the engine does not see our directories. */
+void mo_docker_set_far(struct dk *d, bool far);
 void mo_docker_wait(struct dk *d, struct dk_wait *w); /* go() from the loop */
 
 /* docker_ctr.c: fill b->ctr from b->spec; slot and image are known. */
@@ -154,6 +171,17 @@ int mo_docker_mounts_again(struct dk_box *b, struct mo_err *e);
 /* Only sets c's binds, which live in a. */
 int mo_docker_binds(struct mo_arena *a, const char *const *mounts,
                     const char *folder, struct mo_ctr *c, struct mo_err *e);
+
+/* docker_trust.c: adds mounts of certificates to b->ctr; sets b->trust. */
+int mo_docker_trust_fill(struct dk_box *b, struct mo_err *e);
+/* Does the box need certificates? */
+bool mo_docker_trust_wanted(const struct dk_box *b);
+/* Writes them; dir: where. *java: with the keystore. */
+int mo_docker_trust_write(struct dk_box *b, char *dir, bool *java,
+                          struct mo_err *e);
+/* Adds the binds to c that an adopted box's label tells. */
+int mo_docker_trust_read(struct dk_box *b, struct mo_json labels,
+                         struct mo_ctr *c, struct mo_err *e);
 
 /* docker_box.c */
 int mo_docker_box_start(struct mo_box *b, const struct mo_box_spec *spec,
@@ -207,6 +235,20 @@ bool mo_docker_net_read_label(struct mo_json labels, char key[DK_NET_KEY_MAX],
 bool mo_docker_net_read_key(struct mo_json labels, char key[DK_NET_KEY_MAX]);
 void mo_docker_net_name(const char *key, char out[DK_NAME_MAX]);
 void mo_docker_net_rmdir(const struct dk *d, const char *key);
+
+/* Tells docker_net.c that the stream works, or why not. */
+void mo_docker_net_greeted(struct dk_box *b, const struct mo_err *why);
+
+/* docker_net_far.c */
+/* Attaches to the network container and greets it: mo_docker_net_attached()
+ * when it can be started, then mo_docker_net_greeted(). */
+int mo_docker_far_open(struct dk_box *b, struct mo_err *e);
+/* Sends the certificates; mo_docker_net_greeted() again when they are there. */
+int mo_docker_far_send_files(struct dk_box *b, struct mo_err *e);
+/* Closes the stream. False: mo_docker_net_end() must be called again, which
+ * happens later. */
+bool mo_docker_far_close(struct dk_box *b);
+void mo_docker_net_attached(struct dk_box *b, const struct mo_err *why);
 
 /* docker_ask.c */
 /* Removes this container only, whatever it is. */

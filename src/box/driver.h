@@ -71,10 +71,9 @@ struct mo_boxes {
     mo_egress_secret_fn *secret; /* likewise */
     void *secret_ctx;
     struct mo_tls_authority
-        *authority; /* ends TLS of `inject`; NULL: not yet */
-    /* Opens it, if the policy needs it. NULL: this driver has none. */
-    int (*open_authority)(struct mo_boxes *bs, const struct mo_egress_policy *p,
-                          struct mo_err *e);
+        *authority;          /* ends TLS of `inject`; NULL: not yet */
+    char *authority_dir;     /* its files (box_trust.h); NULL: there are none */
+    const char *network_way; /* mo_boxes_network_way() */
     /* Looks for the program of a connection of this box, as mo_egress_find_fn.
      * NULL: this driver cannot. */
     int (*find_program)(struct mo_boxes *bs, const char *box,

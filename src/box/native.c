@@ -511,8 +511,7 @@ static void native_free(struct native *d)
     mo_free(d->store);
     mo_free(d->instance);
     mo_free(d->network);
-    mo_free(d->authority_dir);
-    mo_tls_authority_free(d->bs.authority);
+    mo_box_net_fini(&d->bs);
     mo_free(d);
 }
 
@@ -560,14 +559,11 @@ static int keep_texts(struct native *d, const struct mo_boxes_opts *o,
 
     (void)mo_buf_printf(&path, "%s/boxes", o->dir);
     d->dir = mo_buf_err(&path) ? NULL : mo_strndup(path.p, path.len);
-    mo_buf_reset(&path);
-    (void)mo_buf_printf(&path, "%s/authority", o->dir);
-    d->authority_dir = mo_buf_err(&path) ? NULL : mo_strndup(path.p, path.len);
     d->store = mo_boxes_text(o->store);
     d->instance = mo_boxes_text(o->instance);
     d->network = mo_boxes_text(o->network);
     if (!d->dir || !d->store || !d->instance || !d->network ||
-        !d->authority_dir)
+        !d->bs.authority_dir)
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     if (mkdir(d->dir, 0700) < 0 && errno != EEXIST)
         return mo_fail_sys(e, "%s", d->dir);
@@ -618,14 +614,10 @@ int mo_boxes_native(struct mo_loop *l, const struct mo_boxes_opts *o,
         return mo_fail(e, MO_ENOMEM, "box: out of memory");
     d->launcher = d->toolbox = -1;
     d->guard = o->guard;
-    d->bs.on_connection = o->on_connection;
-    d->bs.asker = o->asker;
-    d->bs.connection_ctx = o->connection_ctx;
-    d->bs.secret = o->secret;
-    d->bs.secret_ctx = o->secret_ctx;
-    d->bs.open_authority = mo_native_authority;
-    d->bs.find_program = mo_native_find_program;
     mo_boxes_setup(&d->bs, l, &ops);
+    mo_box_net_setup(&d->bs, o);
+    d->bs.find_program = mo_native_find_program;
+    d->bs.network_way = "by its sockets, from mo-box";
     d->bs.on_mounts = o->on_mounts;
     d->bs.mounts_ctx = o->connection_ctx;
     rc = native_init(d, o, e);

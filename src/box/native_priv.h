@@ -3,9 +3,9 @@
 #define MO_BOX_NATIVE_PRIV_H
 
 #include "box/box_net.h"
+#include "box/box_trust.h"
 #include "box/driver.h"
 #include "box/keeper.h"
-#include "loop/tls_authority.h"
 #include "loop/work.h"
 
 #define MO_NATIVE_WORKERS    4
@@ -20,7 +20,6 @@ struct native {
                               toolbox: or -1 */
     char *dir, *store, *instance, *network;
     const struct mo_host_guard *guard; /* or NULL */
-    char *authority_dir;
 };
 
 static inline struct native *native_of(struct mo_boxes *bs)
@@ -38,7 +37,7 @@ struct mo_native_req {
     char id[MO_BOXREQ_ID_MAX + 1];
     char digest[MO_BOX_DIGEST_MAX];
     char ports[MO_BOX_PORTS_MAX];
-    char ca[MO_BOXREQ_PATH_MAX + 1];
+    char ca[MO_BOX_TRUST_MAX];
     char installed[MO_BOX_INSTALLED_MAX][MO_MOUNT_TEXT_MAX + 48];
     char mounts[MO_MOUNTS_MAX][MO_MOUNT_TEXT_MAX + 2 * (MO_U64_DIGITS + 1)];
 };
@@ -48,16 +47,6 @@ int mo_native_request(struct native *d, const struct mo_box_spec *spec,
                       enum mo_boxmsg_type type, struct mo_native_req *out,
                       struct mo_err *e);
 uint64_t mo_native_linger(const struct mo_box_spec *spec);
-
-/* --- native_trust.c: the certificates of a box --------------------------- */
-
-/* Opens the authority, if the policy needs it. */
-int mo_native_authority(struct mo_boxes *bs, const struct mo_egress_policy *p,
-                        struct mo_err *e);
-/* Writes the directory with the certificates for a box of this policy; "": it
- * needs none. */
-int mo_native_trust(struct native *d, const struct mo_egress_policy *p,
-                    char out[MO_BOXREQ_PATH_MAX + 1], struct mo_err *e);
 
 /* --- native_ask.c: as the calls of box.h --------------------------------- */
 

@@ -54,7 +54,7 @@ static int put_trust(struct native *d, const struct mo_box_spec *spec,
         return 0;
     rc = mo_egress_policy_read(mo_span_cstr(spec->network), &p, e);
     if (rc == 0)
-        rc = mo_native_trust(d, p, out->ca, e);
+        rc = mo_box_trust_write(&d->bs, p, false, out->ca, e);
     mo_egress_policy_free(p);
     return rc;
 }

@@ -282,8 +282,10 @@ static void probe_network(struct probe *p, struct mo_boxes *bs)
 
     r.pass = run_network(p, bs, &e) == 0;
     r.absent = e.code == MO_EINVAL;
-    (void)snprintf(r.detail, sizeof(r.detail), "%s", e.msg);
+    (void)snprintf(r.detail, sizeof(r.detail), "%s",
+                   r.pass ? mo_boxes_network_way(bs) : e.msg);
     p->row(p->ctx, &r);
+    r.detail[0] = '\0';
     if (!r.pass)
         return;
     report(p, r.driver, net_controls, MO_COUNT(net_controls));

@@ -40,7 +40,7 @@ struct conn {
     struct mo_ip ip;  /* the last that was tried */
     unsigned port;
     struct mo_dial *dial;
-    int in_fd; /* of `in`, which owns it */
+    int in_fd; /* of `in`, which owns it; or -1 */
     struct mo_stream *in, *out;
     bool in_eof, out_eof;
     bool undecided;  /* the asker has not decided */
@@ -300,10 +300,12 @@ static void send_first_bytes(struct conn *c)
         mo_buf_fini(&c->hello);
 }
 
-/* A long transfer: from now on on_ready is called in place of on_read. */
+/* A long transfer between sockets: from now on on_ready is called in place of
+ * on_read. */
 static void maybe_move(struct conn *c, struct mo_stream *from, uint64_t bytes)
 {
-    if (!c->ended && c->checked && !c->inject && bytes > MOVE_AFTER)
+    if (!c->ended && c->checked && !c->inject && c->in_fd >= 0 &&
+        bytes > MOVE_AFTER)
         (void)mo_stream_raw(from);
 }
 
@@ -711,13 +713,21 @@ void mo_egress_conn_decided(struct mo_list *asking, bool allowed,
 
 /* --- start --------------------------------------------------------------- */
 
-static struct conn *conn_new(struct mo_egress *x, int fd)
+/* Takes what was accepted, also on failure. */
+static struct conn *conn_new(struct mo_egress *x,
+                             const struct mo_egress_wish *w)
 {
-    mo_autofd int own = fd;
+    mo_autofd int own = w->fd;
     struct conn *c = mo_new(struct conn);
 
+    if (!c && w->stream)
+        mo_stream_close(w->stream, NULL);
     if (!c)
         return NULL;
+    c->in_fd = -1;
+    c->in = w->stream;
+    if (c->in)
+        return c;
     c->in_fd = mo_take_fd(&own); /* the stream's, also on failure */
     if (mo_stream_from_fds(x->loop, c->in_fd, c->in_fd, &c->in, NULL) < 0) {
         mo_free(c);
@@ -744,7 +754,7 @@ void mo_egress_conn_start(struct mo_egress *x, const struct mo_egress_wish *w,
                           enum mo_egress_say say)
 {
     const struct mo_egress_limits *l = &x->policy->limits;
-    struct conn *c = conn_new(x, w->fd);
+    struct conn *c = conn_new(x, w);
 
     if (!c)
         return;

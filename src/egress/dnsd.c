@@ -166,24 +166,17 @@ static void on_timer(struct mo_timer *t)
     mo_stream_close(c->s, NULL);
 }
 
-void mo_egress_dns_accept(struct mo_egress *x, int fd)
+void mo_egress_dns_serve(struct mo_egress *x, struct mo_stream *s)
 {
     static const struct mo_stream_cb cb = {
         .on_read = on_read, .on_eof = on_eof, .on_close = on_close};
-    mo_autofd int own = fd;
-    struct dns_conn *c = NULL;
+    struct dns_conn *c = x->ndns < CONNS_MAX ? mo_new(struct dns_conn) : NULL;
 
-    if (x->ndns < CONNS_MAX && fd < x->fd_max)
-        c = mo_new(struct dns_conn);
     if (!c) {
-        mo_egress_set_reset(own);
+        mo_stream_close(s, NULL);
         return;
     }
-    fd = mo_take_fd(&own); /* the stream's, also on failure */
-    if (mo_stream_from_fds(x->loop, fd, fd, &c->s, NULL) < 0) {
-        mo_free(c);
-        return;
-    }
+    c->s = s;
     c->x = x;
     mo_buf_init(&c->in, MO_STREAM_QUEUE_MAX);
     mo_timer_init(&c->timer, on_timer);
@@ -191,6 +184,25 @@ void mo_egress_dns_accept(struct mo_egress *x, int fd)
     x->ndns++;
     mo_stream_attach(c->s, &cb, c);
     mo_timer_start(x->loop, &c->timer, IDLE_MS);
+}
+
+void mo_egress_dns_accept(struct mo_egress *x, int fd)
+{
+    struct mo_stream *s;
+
+    if (x->ndns >= CONNS_MAX || fd >= x->fd_max) {
+        mo_egress_set_reset(fd);
+        mo_close_fd(&fd);
+    } else if (mo_stream_from_fds(x->loop, fd, fd, &s, NULL) == 0) {
+        mo_egress_dns_serve(x, s);
+    }
+}
+
+bool mo_egress_query(struct mo_egress *x, struct mo_span query,
+                     struct mo_buf *out)
+{
+    return query.n <= MO_DNS_QUERY_MAX + 1 &&
+           mo_egress_answer(&x->zone, query, out) && !mo_buf_err(out);
 }
 
 void mo_egress_dns_reset(struct mo_egress *x)

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -51,6 +52,8 @@ void mo_egress_set_reset(int fd)
 {
     struct linger now = {.l_onoff = 1};
 
+    if (fd < 0)
+        return;
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
@@ -66,6 +69,8 @@ static void refuse(struct mo_egress *x, struct mo_egress_wish *w,
 
     mo_egress_set_reset(w->fd);
     mo_close_fd(&w->fd);
+    if (w->stream)
+        mo_stream_close(w->stream, NULL);
     mo_ip_text(&w->ip, text);
     mo_egress_report(x, &row);
 }
@@ -90,19 +95,14 @@ bool mo_egress_read_end(int fd, bool peer, struct mo_ip *ip, unsigned *port)
     return true;
 }
 
-static void decide(struct mo_egress *x, int fd)
+/* fd: the highest descriptor, as it tells how many there are. */
+static void decide(struct mo_egress *x, struct mo_egress_wish w, int fd)
 {
     const struct mo_egress_limits *l = &x->policy->limits;
     enum mo_egress_say say = MO_EGRESS_YES;
-    struct mo_egress_wish w = {.fd = fd};
     const struct mo_egress_rule *rule;
-    uint16_t port;
+    uint16_t port = (uint16_t)w.port;
 
-    if (!mo_egress_read_end(fd, false, &w.ip, &w.port)) {
-        mo_close_fd(&fd);
-        return;
-    }
-    port = (uint16_t)w.port;
     w.name = mo_egress_names_at(&x->names, &w.ip);
     rule = w.name ? mo_egress_find_name(x->policy, w.name->text, port)
                   : mo_egress_find_address(x->policy, &w.ip, port);
@@ -163,9 +163,35 @@ static void on_connection(void *ctx, int listener)
 {
     struct mo_egress *x = ctx;
     int fd = accept_one(x, listener);
+    struct mo_egress_wish w = {.fd = fd};
 
-    if (fd >= 0)
-        decide(x, fd);
+    if (fd < 0)
+        return;
+    if (mo_egress_read_end(fd, false, &w.ip, &w.port))
+        decide(x, w, fd);
+    else
+        mo_close_fd(&fd);
+}
+
+/* The number that the next descriptor would have. */
+static int lowest_free_fd(void)
+{
+    mo_autofd int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? INT_MAX : fd;
+}
+
+void mo_egress_accept(struct mo_egress *x, struct mo_stream *s,
+                      const struct mo_ip *ip, unsigned port)
+{
+    struct mo_egress_wish w = {.fd = -1, .stream = s, .ip = *ip, .port = port};
+
+    if (x->closing)
+        mo_stream_close(s, NULL);
+    else if (port == MO_EGRESS_DNS_PORT)
+        mo_egress_dns_serve(x, s);
+    else
+        decide(x, w, lowest_free_fd());
 }
 
 /* --- open and close ------------------------------------------------------ */
@@ -242,6 +268,9 @@ static int open_watches(struct mo_egress *x, const struct mo_egress_opts *o,
 {
     int rc = 0;
 
+    x->zone.v6 = o->v6;
+    if (o->nfds == 0)
+        return 0;
     if (o->nfds < 2 || o->nfds > MO_EGRESS_FDS_MAX ||
         !set_up_dns(o->fds[0], &x->zone.v6))
         return mo_fail(e, MO_EINVAL, "these are not the sockets of a box");

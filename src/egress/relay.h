@@ -32,7 +32,7 @@
 #define MO_EGRESS_RELAY_H
 
 #include "egress/policy.h"
-#include "loop/loop.h"
+#include "loop/stream.h"
 
 #define MO_EGRESS_LOOKUPS  2
 #define MO_EGRESS_ASKS_MAX 16
@@ -115,8 +115,9 @@ struct mo_tls_authority;
 
 struct mo_egress_opts {
     struct mo_egress_policy *policy; /* owned from then on, also on failure */
-    int *fds; /* likewise; UDP 53, TCP 53, then the ports. Set to -1. */
-    size_t nfds;
+    int *fds;    /* likewise; UDP 53, TCP 53, then the ports. Set to -1. */
+    size_t nfds; /* 0: connections are accepted elsewhere */
+    bool v6;     /* without fds: the box has IPv6 */
     mo_egress_row_fn *on_row;            /* may be NULL */
     const struct mo_egress_asker *asker; /* NULL: `ask` has no effect */
     mo_egress_find_fn *find_program;     /* NULL: questions do not name it */
@@ -129,6 +130,13 @@ struct mo_egress_opts {
 
 int mo_egress_open(struct mo_loop *l, const struct mo_egress_opts *o,
                    struct mo_egress **out, struct mo_err *e);
+/* A connection that was accepted elsewhere, paused, and the address that the
+ * program wanted. Owns s. */
+void mo_egress_accept(struct mo_egress *x, struct mo_stream *s,
+                      const struct mo_ip *ip, unsigned port);
+/* A datagram to the name server. Writes the answer; false: there is none. */
+bool mo_egress_query(struct mo_egress *x, struct mo_span query,
+                     struct mo_buf *out);
 /* Resets all connections and reports them; then gone(ctx), later. */
 void mo_egress_close(struct mo_egress *x, void (*gone)(void *ctx), void *ctx);
 

@@ -66,7 +66,8 @@ bool mo_egress_read_end(int fd, bool peer, struct mo_ip *ip, unsigned *port);
 void mo_egress_report(struct mo_egress *x, struct mo_egress_row *row);
 /* Called by each connection when it is gone. */
 void mo_egress_maybe_free(struct mo_egress *x);
-/* The connection is reset, not ended, when it is closed. */
+/* The connection is reset, not ended, when it is closed. fd may be -1: a stream
+ * without one does so itself. */
 void mo_egress_set_reset(int fd);
 
 /* --- conn.c -------------------------------------------------------------- */
@@ -75,7 +76,8 @@ struct conn;
 
 /* A connection as it was accepted. */
 struct mo_egress_wish {
-    int fd;                      /* owned */
+    int fd;                      /* owned, or -1 */
+    struct mo_stream *stream;    /* owned: in place of fd, or NULL */
     struct mo_egress_name *name; /* NULL: an address */
     struct mo_ip ip;
     unsigned port;
@@ -123,6 +125,7 @@ void mo_egress_lookups_drop(struct mo_egress *x);
 
 void mo_egress_dns_datagram(void *ctx, int fd); /* as mo_watch_open() wants */
 void mo_egress_dns_accept(struct mo_egress *x, int fd); /* owns fd */
+void mo_egress_dns_serve(struct mo_egress *x, struct mo_stream *s); /* owns s */
 void mo_egress_dns_reset(struct mo_egress *x);
 
 #endif

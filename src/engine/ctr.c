@@ -22,6 +22,7 @@ enum compare {
 enum podman {
     ALIKE,
     SILENT, /* sent, but podman describes it in another form */
+    MOVED,  /* sent, but podman describes it in another field */
     MORE,   /* an array: podman adds elements to ours */
     LONGER, /* an object: podman adds to our members' texts, and members */
     UNSENT, /* it refuses the field */
@@ -144,14 +145,39 @@ static void w_dns(struct mo_jw *w, const struct mo_ctr *c)
     mo_jw_end(w);
 }
 
+/* A volume in memory, which is gone with the container. */
+static void w_files(struct mo_jw *w)
+{
+    mo_jw_obj(w);
+    mo_jw_member_cstr(w, "Type", "volume");
+    mo_jw_member_cstr(w, "Target", MO_CTR_FILES);
+    mo_jw_member_obj(w, "VolumeOptions");
+    mo_jw_member_bool(w, "NoCopy", true);
+    mo_jw_member_obj(w, "DriverConfig");
+    mo_jw_member_cstr(w, "Name", "local");
+    mo_jw_member_obj(w, "Options");
+    mo_jw_member_cstr(w, "type", "tmpfs");
+    mo_jw_member_cstr(w, "device", "tmpfs");
+    mo_jw_member_cstr(w, "o",
+                      "size=8m,nr_inodes=16,mode=0777,noexec,nosuid,nodev");
+    mo_jw_end(w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+    mo_jw_end(w);
+}
+
 static void w_share(struct mo_jw *w, const struct mo_ctr *c)
 {
     mo_jw_arr(w);
-    mo_jw_obj(w);
-    mo_jw_member_cstr(w, "Type", "bind");
-    mo_jw_member_cstr(w, "Source", c->share);
-    mo_jw_member_cstr(w, "Target", MO_CTR_SHARE);
-    mo_jw_end(w);
+    if (*c->share) {
+        mo_jw_obj(w);
+        mo_jw_member_cstr(w, "Type", "bind");
+        mo_jw_member_cstr(w, "Source", c->share);
+        mo_jw_member_cstr(w, "Target", MO_CTR_SHARE);
+        mo_jw_end(w);
+    }
+    if (c->files)
+        w_files(w);
     mo_jw_end(w);
 }
 
@@ -195,14 +221,15 @@ static void w_binds(struct mo_jw *w, const struct mo_ctr *c)
         const struct mo_ctr_bind *b = &c->binds[i];
 
         mo_jw_obj(w);
-        mo_jw_member_cstr(w, "Type", "bind");
+        mo_jw_member_cstr(w, "Type", b->volume ? "volume" : "bind");
         mo_jw_member_cstr(w, "Source", b->source);
         mo_jw_member_cstr(w, "Target", b->target);
         if (!b->rw) /* engines omit false */
             mo_jw_member_bool(w, "ReadOnly", true);
-        mo_jw_member_obj(w, "BindOptions");
-        mo_jw_member_cstr(w, "Propagation", "rprivate");
-        mo_jw_member_bool(w, "NonRecursive", true);
+        mo_jw_member_obj(w, b->volume ? "VolumeOptions" : "BindOptions");
+        if (!b->volume)
+            mo_jw_member_cstr(w, "Propagation", "rprivate");
+        mo_jw_member_bool(w, b->volume ? "NoCopy" : "NonRecursive", true);
         mo_jw_end(w);
         mo_jw_end(w);
     }
@@ -329,7 +356,7 @@ static const struct row rows[] = {
 
 /* Of a box only. */
 static const struct row box_rows[] = {
-    {HOST, "Mounts", SAME, FIXED, ALIKE, NULL, w_binds},
+    {HOST, "Mounts", SAME, FIXED, MOVED, NULL, w_binds},
 };
 
 /* Of a network container only. */
@@ -481,6 +508,8 @@ static bool row_agrees(const struct mo_ctr *c, const struct row *r,
 
     if (podman && (r->podman == SILENT || r->podman == UNSENT))
         return true;
+    if (podman && r->podman == MOVED && is_nothing(theirs))
+        return true;
     if (podman && r->podman == LONGER)
         return ours_agrees(ours, theirs, true);
     if (r->how == SET)
@@ -518,18 +547,29 @@ static int compare_rows(const struct mo_ctr *c, struct mo_json body,
     return 0;
 }
 
-static bool is_our_bind(const struct mo_ctr *c, struct mo_json mount)
+/* The name of a volume that the engine made for the container. */
+static bool is_our_files(const struct mo_ctr *c, struct mo_json mount)
+{
+    return c->share && c->files &&
+           mo_json_str_eq(mo_json_get(mount, "Destination"),
+                          MO_SPAN(MO_CTR_FILES));
+}
+
+static bool is_our_bind(const struct mo_ctr *c, struct mo_json mount,
+                        bool volume)
 {
     bool rw = mo_json_flag(mount, "RW");
 
     for (size_t i = 0; i < c->nbinds; i++)
-        if (c->binds[i].rw == rw &&
-            mo_json_str_eq(mo_json_get(mount, "Source"),
+        if (c->binds[i].rw == rw && c->binds[i].volume == volume &&
+            mo_json_str_eq(mo_json_get(mount, volume ? "Name" : "Source"),
                            mo_span_cstr(c->binds[i].source)) &&
             mo_json_str_eq(mo_json_get(mount, "Destination"),
                            mo_span_cstr(c->binds[i].target)))
             return true;
-    return c->share &&
+    if (volume)
+        return is_our_files(c, mount);
+    return c->share && *c->share &&
            mo_json_str_eq(mo_json_get(mount, "Source"),
                           mo_span_cstr(c->share)) &&
            mo_json_str_eq(mo_json_get(mount, "Destination"),
@@ -544,17 +584,21 @@ static bool has_only_our_mounts(const struct mo_ctr *c, struct mo_json mounts)
         struct mo_json type = mo_json_get(at.val, "Type");
 
         if (!mo_json_str_eq(type, MO_SPAN("tmpfs")) &&
-            !(mo_json_str_eq(type, MO_SPAN("bind")) && is_our_bind(c, at.val)))
+            !(mo_json_str_eq(type, MO_SPAN("bind")) &&
+              is_our_bind(c, at.val, false)) &&
+            !(mo_json_str_eq(type, MO_SPAN("volume")) &&
+              is_our_bind(c, at.val, true)))
             return false;
     }
     return true;
 }
 
-/* A row of a network container says what it must be. podman describes the
- * share as one of Binds; it is in Mounts, too. */
+/* A row of a network container says what it must be. podman describes mounts as
+ * Binds; they are in Mounts, too. */
 static bool must_be_absent(const struct mo_ctr *c, const char *key)
 {
-    if (c->share && c->flavour == MO_CTR_PODMAN && strcmp(key, "Binds") == 0)
+    if (((c->share && *c->share) || c->nbinds) && c->flavour == MO_CTR_PODMAN &&
+        strcmp(key, "Binds") == 0)
         return false;
     for (size_t i = 0; i < MO_COUNT(net_rows); i++)
         if (strcmp(net_rows[i].key, key) == 0)
@@ -614,6 +658,20 @@ int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
     if (!is_nothing(running))
         return mismatch(e, "State", running);
     return compare_all(c, inspect, false, e);
+}
+
+int mo_ctr_read_volume(struct mo_json inspect, char out[MO_CTR_VOLUME],
+                       struct mo_err *e)
+{
+    mo_json_each (at, mo_json_get(inspect, "Mounts"))
+        if (mo_json_str_eq(mo_json_get(at.val, "Destination"),
+                           MO_SPAN(MO_CTR_FILES)) &&
+            mo_json_str_eq(mo_json_get(at.val, "Type"), MO_SPAN("volume")) &&
+            mo_json_str_copy(mo_json_get(at.val, "Name"), out, MO_CTR_VOLUME) ==
+                0 &&
+            *out)
+            return 0;
+    return mo_fail(e, MO_EPROTO, "the engine made no volume");
 }
 
 int mo_ctr_compare_fixed(const struct mo_ctr *c, struct mo_json inspect,

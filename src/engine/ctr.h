@@ -25,6 +25,8 @@
 #define MO_CTR_UID_FIRST 20000 /* one uid a box: 20000 and up */
 #define MO_CTR_WORKSPACE "/workspace"
 #define MO_CTR_SHARE     "/net"
+#define MO_CTR_FILES     "/files"
+#define MO_CTR_VOLUME    80 /* bytes of a volume's name, NUL included */
 
 enum mo_ctr_flavour { MO_CTR_DOCKER, MO_CTR_PODMAN };
 
@@ -35,6 +37,7 @@ struct mo_ctr_label {
 struct mo_ctr_bind { /* of the engine's machine */
     const char *source, *target;
     bool rw;
+    bool volume; /* source is the name of a volume of another container */
 };
 
 struct mo_ctr {
@@ -51,9 +54,11 @@ struct mo_ctr {
                             the engine's own */
     const char *network; /* id of the container whose network it has; NULL:
                             none */
-    const char *share;   /* a directory of this machine, at MO_CTR_SHARE; NULL
-                            unless it is a network container */
+    const char *share;   /* a directory of this machine, at MO_CTR_SHARE; "":
+                            none; NULL unless it is a network container */
     bool ipv6;           /* of that: the machine has IPv6 */
+    bool files;          /* of that: it has a new volume at MO_CTR_FILES, in
+                            memory and without a name of ours */
     const struct mo_ctr_label *labels;
     size_t nlabels;
     bool once; /* stdin ends when the first client detaches */
@@ -68,6 +73,10 @@ int mo_ctr_write(const struct mo_ctr *c, struct mo_buf *b);
  * with the request. MO_EPOLICY names the first field that differs. */
 int mo_ctr_compare(const struct mo_ctr *c, struct mo_json inspect,
                    struct mo_err *e);
+
+/* The name that the engine gave the volume of a container with `files`. */
+int mo_ctr_read_volume(struct mo_json inspect, char out[MO_CTR_VOLUME],
+                       struct mo_err *e);
 
 /* The fixed rows only; c needs its flavour, seccomp, binds and network. */
 int mo_ctr_compare_fixed(const struct mo_ctr *c, struct mo_json inspect,

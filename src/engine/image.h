@@ -59,7 +59,10 @@ struct mo_image {
     const char *const *argv;    /* entrypoint and command; may be empty */
     const char *const *env;     /* NULL-terminated */
     const char *const *volumes; /* clean absolute paths */
-    bool network; /* set by the caller before the scan: the box has one */
+    bool network;      /* set by the caller before the scan: the box has one */
+    unsigned ca_files; /* set by the scan: bit i for codec/ca_files.h. The
+                          first: no link leads there; the others: it is a file
+                          as well; MO_CA_FILES: none leads to MO_CA_DIR */
 };
 
 void mo_image_free(struct mo_image *im); /* NULL is fine */
@@ -76,10 +79,9 @@ typedef void mo_image_looked(void *ctx, struct mo_image *im,
 int mo_image_look(struct mo_engine *en, const char *ref, mo_image_looked *done,
                   void *ctx, struct mo_engine_call **out, struct mo_err *e);
 
-/* Scans every layer for links at the places where we mount and start. im must
- * live until done(). */
-int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
-                  mo_done_fn *done, void *ctx, struct mo_engine_call **out,
-                  struct mo_err *e);
+/* Scans every layer for links at the places where we mount and start, and sets
+ * im->ca_files. im must live until done(). */
+int mo_image_scan(struct mo_engine *en, struct mo_image *im, mo_done_fn *done,
+                  void *ctx, struct mo_engine_call **out, struct mo_err *e);
 
 #endif

@@ -9,6 +9,7 @@
 struct scan {
     struct mo_engine_call *call;
     struct mo_saved_image *image;
+    struct mo_image *im;
     struct mo_err why; /* code 0: nothing found yet */
     mo_done_fn *done;
     void *ctx;
@@ -41,13 +42,13 @@ static void on_done(void *ctx, const struct mo_engine_reply *r,
         s->why = *why;
     if (!s->why.code)
         (void)mo_saved_image_end(s->image, &s->why);
+    s->im->ca_files = mo_saved_image_ca_files(s->image);
     s->done(s->ctx, s->why.code ? &s->why : NULL);
     scan_free(s);
 }
 
-int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
-                  mo_done_fn *done, void *ctx, struct mo_engine_call **out,
-                  struct mo_err *e)
+int mo_image_scan(struct mo_engine *en, struct mo_image *im, mo_done_fn *done,
+                  void *ctx, struct mo_engine_call **out, struct mo_err *e)
 {
     char path[128];
     struct mo_engine_req req = {.path = path,
@@ -61,7 +62,7 @@ int mo_image_scan(struct mo_engine *en, const struct mo_image *im,
     if (!s)
         return mo_fail(e, MO_ENOMEM, "image");
     *s = (struct scan){
-        .image = mo_saved_image_new(im), .done = done, .ctx = ctx};
+        .image = mo_saved_image_new(im), .im = im, .done = done, .ctx = ctx};
     if (!s->image) {
         mo_free(s);
         return mo_fail(e, MO_ENOMEM, "image");

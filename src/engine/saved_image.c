@@ -1,5 +1,6 @@
 /* saved_image.c - reads an archive of `docker save` and notes what is in its
  * files. */
+#include "codec/ca_files.h"
 #include "engine/saved_image_priv.h"
 
 static const char *const guarded[] = {"dev", "proc", "sys",
@@ -103,6 +104,27 @@ static int note(struct mo_saved_image *s, char kind, struct mo_span path)
     return mo_buf_putc(b, 0);
 }
 
+static void note_ca_files(struct mo_saved_image *s, struct mo_span path,
+                          const struct mo_tar_entry *t, bool link)
+{
+    if (link && leads_to(path, MO_CA_DIR))
+        s->ca_links |= 1u << MO_CA_FILES;
+    for (unsigned i = 0; i < MO_CA_FILES; i++) {
+        if (!leads_to(path, mo_ca_files[i].path))
+            continue;
+        if (link)
+            s->ca_links |= 1u << i;
+        else if (t->kind == MO_TAR_FILE &&
+                 path.n + 1 == strlen(mo_ca_files[i].path))
+            s->ca_seen |= 1u << i;
+    }
+}
+
+unsigned mo_saved_image_ca_files(const struct mo_saved_image *s)
+{
+    return (s->ca_seen | 1 | 1u << MO_CA_FILES) & ~s->ca_links;
+}
+
 static int check_entry(struct mo_saved_image *s, const struct mo_tar_entry *t,
                        struct mo_err *e)
 {
@@ -120,6 +142,7 @@ static int check_entry(struct mo_saved_image *s, const struct mo_tar_entry *t,
             return mo_saved_image_refuse(path, "leads out of its layer", e);
     if (link && is_guarded(s->im, path) && !is_usual(t, path))
         return mo_saved_image_refuse(path, "is a link", e);
+    note_ca_files(s, path, t, link);
     dir = parent_of(path);
     if (dir.n && note(s, 'w', dir) < 0)
         return mo_fail(e, MO_EPOLICY, "image: too many directories");

@@ -32,5 +32,7 @@ int mo_saved_image_feed(struct mo_saved_image *s, struct mo_span data,
                         struct mo_err *e);
 /* The archive has ended: 0, or why the image is refused. */
 int mo_saved_image_end(struct mo_saved_image *s, struct mo_err *e);
+/* As struct mo_image.ca_files. Any layer's link counts. */
+unsigned mo_saved_image_ca_files(const struct mo_saved_image *s);
 
 #endif

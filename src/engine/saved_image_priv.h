@@ -35,6 +35,8 @@ struct mo_saved_image {
     struct mo_map files;     /* by clean path; struct saved_file */
     struct saved_file *file; /* that is being read, or NULL */
     size_t texts;            /* bytes of documents */
+    unsigned ca_links;       /* bit i: a link is at or above mo_ca_files[i] */
+    unsigned ca_seen;        /* bit i: that is a file */
     bool inner_ended;
     struct mo_buf path;
     /* For each layer, in its order: 'l' for a link, 'd' for a directory, 'w'

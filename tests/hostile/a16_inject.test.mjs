@@ -8,7 +8,8 @@ import { closeSync, openSync, readFileSync, readSync, readdirSync } from 'node:f
 import { join } from 'node:path';
 import { createServer as createTls } from 'node:tls';
 import { after, before, describe, test } from 'node:test';
-import { Hosts, NetBox, certificate } from '../lib/egress.mjs';
+import { dockerd, noDocker } from '../lib/dockerd.mjs';
+import { Hosts, NetBox, certificate, loadPython } from '../lib/egress.mjs';
 import { processesOf } from '../lib/outside.mjs';
 import { eventually, noNative } from '../lib/sessions.mjs';
 
@@ -46,11 +47,12 @@ function inMemory(pid, needles) {
   }
 }
 
-describe('A16: a secret that does not enter the box', { skip }, () => {
+for (const driver of ['native', 'docker', 'far docker']) describe(`A16: a secret that does not enter the box, ${driver}`,
+  { skip: driver !== 'native' && noDocker ? noDocker : skip }, () => {
   const hosts = new Hosts();
   const pair = certificate(['api.test', 'other.test']);
   const got = { api: '', other: '' };
-  let box, api, other, uid;
+  let engine, box, api, other, uid;
 
   /** A TLS host that keeps every byte and answers each head that it sees. */
   const judge = (name) => hosts.listen(createTls(pair, (s) => {
@@ -63,15 +65,18 @@ describe('A16: a secret that does not enter the box', { skip }, () => {
   before(async () => {
     api = await judge('api');
     other = await judge('other');
+    if (driver !== 'native') await loadPython(engine = await dockerd({ far: driver === 'far docker' }), 'python:1');
     box = await NetBox.open({
       allow: [`api.test=127.0.0.1:${api}`, `other.test=127.0.0.1:${other}`],
       inject: { 'api.test': { Authorization: 'Bearer ${secret:github}' } },
-    }, { secrets: { github: SECRET }, trust: pair.cert, env: { GITHUB_TOKEN: 'placeholder', CA: pair.cert }, level: 'debug' });
+    }, { secrets: { github: SECRET }, trust: pair.cert, env: { GITHUB_TOKEN: 'placeholder', CA: pair.cert }, level: 'debug',
+      ...(engine ? { engine: { host: engine.far ?? engine.host }, image: 'python:1' } : {}) });
     uid = /(\d+)/.exec(await box.run('id -u'))[1];
   });
   after(async () => {
     await box?.close();
     hosts.close();
+    engine?.cleanUp();
   });
 
   /** Python in the box; `talk` sends bytes in TLS and returns what comes back. */
@@ -212,7 +217,7 @@ except OSError: print('error')`), 'error\nerror\nerror\nerror\nexit 0');
     assert.equal(got.other, '');
   });
 
-  test('HTTP/2 for another host', async () => {
+  if (driver === 'native') test('HTTP/2 for another host', async () => { // the image has no Node
     const said = await box.run(`/usr/bin/node -e '
 const h2 = require("http2");
 const one = (headers) => new Promise((done) => {
@@ -236,6 +241,15 @@ own = ssl.create_default_context(cadata=os.environ['CA'])
 print(talk(b"GET / HTTP/1.1\\r\\nHost: other.test\\r\\nAuthorization: Bearer placeholder\\r\\n\\r\\n", sni='other.test', host='other.test', port=${other}, context=own))`), /200 OK/);
     assert.match(got.other, /Bearer placeholder/);
     assert.ok(!got.other.includes(SECRET));
+  });
+
+  test('its certificates cannot be changed from inside', async () => {
+    const file = driver === 'far docker' ? '/run/ca-certificates/ca-certificates.crt' : '/run/ca-certificates.crt';
+    assert.match(await box.run(`grep -c BEGIN ${file}`), /^[1-9]\d*\nexit 0$/);
+    for (const attempt of [`echo x >> ${file}`, `rm -f ${file}`, `mv ${file} /run/old`, `chmod 666 ${file}`, 'echo x > /run/new',
+      `mount -t tmpfs none /run`, `umount ${file}`])
+      assert.doesNotMatch(await box.run(attempt), /exit 0$/, attempt);
+    assert.equal(await box.run("ls /run/key.pem /authority 2>/dev/null | wc -l"), '0\nexit 0');
   });
 
   test('the authority vouches for no other host', async () => {

@@ -5,8 +5,10 @@
 // its containers and its mounts with it. What is left then, a directory and
 // empty cgroups, is removed at exit.
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, rmdirSync } from 'node:fs';
 import http from 'node:http';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -149,15 +151,28 @@ class Engine {
   }
 }
 
-/** Start Docker's; stop it with cleanUp(). */
-export function dockerd({ liveRestore = false } = {}) {
-  return new Engine('dockerd', (e) => [
+/** A port that nobody uses now. */
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** Start Docker's; stop it with cleanUp(). far: its `far` is an address over TCP, as of another machine. */
+export async function dockerd({ liveRestore = false, far = false } = {}) {
+  const port = far ? await freePort() : 0;
+  const engine = await new Engine('dockerd', (e) => [
     '--bridge=none', '--iptables=false', '--ip6tables=false',
     '--storage-driver=overlay2', `--cgroup-parent=/${e.cgroup}`,
     '--data-root', join(e.dir, 'data'), '--exec-root', join(e.dir, 'exec'),
     '--pidfile', join(e.dir, 'docker.pid'), '-H', e.host,
     ...(liveRestore ? ['--live-restore'] : []),
+    ...(far ? ['-H', `tcp://127.0.0.1:${port}`, '--tls=false'] : []),
   ]).start();
+  if (far) engine.far = `tcp://127.0.0.1:${port}`;
+  return engine;
 }
 
 /** podman's service, with the one runtime that works on any cgroup layout. */

@@ -70,11 +70,11 @@ export class Hosts {
   }
 }
 
-/** An image with the toolbox and Python, for docker boxes. */
-export async function loadPython(engine, tag) {
-  await load(engine, tag, [[...busybox(), ...['wget', 'nslookup', 'nc', 'sha256sum'].map((n) =>
-    ({ path: `bin/${n}`, type: '2', link: 'busybox' })),
-  ...python(), { path: 'toolbox', data: readFileSync(programs.musl) }]], { Entrypoint: ['/toolbox'] });
+/** An image with the toolbox and Python, for docker boxes. more: further entries. */
+export async function loadPython(engine, tag, more = []) {
+  const all = [...busybox(), ...['wget', 'nslookup', 'nc', 'sha256sum'].map((n) => ({ path: `bin/${n}`, type: '2', link: 'busybox' })),
+    ...python(), { path: 'toolbox', data: readFileSync(programs.musl) }, ...more];
+  await load(engine, tag, [[...new Map(all.map((e) => [e.path, e])).values()]], { Entrypoint: ['/toolbox'] });
 }
 
 /** A gateway whose server `t` is the toolbox in a box with this network: native, or a container of that image. */

@@ -456,6 +456,17 @@ static void folders_of_the_host(void **state)
         check_row(rows[i].name,
                   compare_as(&c, &change, true, &e) == rows[i].rc);
     }
+    c.flavour = MO_CTR_PODMAN; /* it describes them in another field */
+    for (int i = 0; i < 2; i++) {
+        struct change change = {"HostConfig", "Binds", "[\"/a b:/docs\"]"};
+
+        c.nbinds = i ? 0 : MO_COUNT(binds);
+        check_row("podman's",
+                  compare_as(&c, &change, true, &e) == (i ? MO_EPOLICY : 0));
+    }
+    c = sample(MO_CTR_DOCKER);
+    c.binds = binds;
+    c.nbinds = MO_COUNT(binds);
     mo_buf_init(&b, MO_CTR_BODY_MAX);
     assert_int_equal(mo_ctr_write(&c, &b), 0);
     assert_non_null(strstr(

@@ -1355,6 +1355,81 @@ static void test_wrong_sockets(void **state)
     mo_loop_free(l);
 }
 
+/* --- connections that were accepted elsewhere ---------------------------- */
+
+#define ELSEWHERE_BYTES ((size_t)600 * 1024)
+
+static bool has_all(void *ctx)
+{
+    return ((struct end *)ctx)->got.len == ELSEWHERE_BYTES;
+}
+
+/* The program's end of a connection to this address. */
+static void connect_to(struct world *w, struct end *e, const char *ip,
+                       unsigned port)
+{
+    struct mo_stream *pair[2];
+    struct mo_ip to;
+
+    assert_true(mo_ip_parse(mo_span_cstr(ip), &to));
+    stream_pair(w->l, pair);
+    end_init(e);
+    end_attach(e, pair[0]);
+    mo_egress_accept(w->x, pair[1], &to, port);
+}
+
+static void ask_elsewhere(struct world *w)
+{
+    mo_autobuf struct mo_buf out = {.max = MO_DNS_ANSWER_MAX};
+    char q[MO_DNS_QUERY_MAX], text[64];
+    size_t n = put_query(q, "a.test", 28);
+
+    assert_true(mo_egress_query(w->x, mo_span(q, n), &out));
+    assert_true(read_answer(out.p, out.len, 28, text));
+    assert_false(mo_egress_query(w->x, MO_SPAN("none"), &out));
+}
+
+static void test_elsewhere(void **state)
+{
+    static char big[ELSEWHERE_BYTES];
+    struct mo_listen_opts lo = {.addr = "127.0.0.1:0"};
+    struct world w = {.l = loop_new()};
+    struct mo_egress_opts o = {.on_row = on_row, .ctx = &w, .v6 = true};
+    struct end good, bad, dns;
+    char json[128];
+
+    (void)state;
+    assert_int_equal(mo_listen(w.l, &lo, on_accept, NULL, &w.echo, NULL), 0);
+    w.port = mo_listener_port(w.echo);
+    (void)snprintf(json, sizeof(json),
+                   "{\"allow\":[\"127.0.0.1:%u\",\"a.test\"]}", w.port);
+    assert_int_equal(mo_egress_policy_read(mo_span_cstr(json), &o.policy, NULL),
+                     0);
+    assert_int_equal(mo_egress_open(w.l, &o, &w.x, NULL), 0);
+    ask_elsewhere(&w);
+    connect_to(&w, &good, "127.0.0.1", w.port);
+    connect_to(&w, &bad, "127.0.0.2", w.port);
+    connect_to(&w, &dns, "8.8.8.8", 53);
+    assert_int_equal(mo_stream_write(good.s, mo_span(big, sizeof(big))), 0);
+    wait_for(w.l, has_all, &good);
+    wait_for(w.l, end_at_eof, &bad);
+    assert_non_null(find_row(&w, "not allowed"));
+    mo_stream_shutdown(good.s);
+    wait_for(w.l, end_at_eof, &good);
+    mo_egress_close(w.x, on_gone, &w); /* with the name server's connection */
+    wait_for(w.l, is_gone, &w);
+    mo_stream_close(good.s, NULL);
+    mo_stream_close(bad.s, NULL);
+    mo_stream_close(dns.s, NULL);
+    mo_listener_close(w.echo);
+    mo_loop_run(w.l);
+    assert_int_equal(mo_loop_stats(w.l).streams, 0);
+    mo_loop_free(w.l);
+    mo_buf_fini(&good.got);
+    mo_buf_fini(&bad.got);
+    mo_buf_fini(&dns.got);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1379,6 +1454,7 @@ int main(void)
         cmocka_unit_test(test_ask_close),
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_wrong_sockets),
+        cmocka_unit_test(test_elsewhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,6 +146,47 @@ static void one_layer(void **state)
     mo_buf_fini(&b);
 }
 
+/* Files that certificates may be mounted over: no link is on the way. */
+static void certificates(void **state)
+{
+    static const struct {
+        const char *words;
+        unsigned files;
+    } rows[] = {
+        {"bin/a", 1},
+        {"run/ etc/ssl/certs/ca-certificates.crt", 3},
+        {"etc/ssl/certs/ etc/ssl/certs/ca-certificates.crt/a", 1},
+        {"etc/ssl", 1},
+        {"etc/ssl>x", 1},
+        {"etc/ssl/cert.pem>certs/a etc/ssl/ca-bundle.pem", 5},
+        {"etc/ssl/ca-bundle.pem etc/ssl/ca-bundle.pem=b", 1},
+        {"run>x", 128},
+        {"run/ca-certificates>x", 129},
+        {"run/ca-certificates.crt>x etc/ssl/certs/java/cacerts", 64},
+        {"etc/ssl/certs>../pki etc/pki/ca-trust/extracted/pem/"
+         "tls-ca-bundle.pem",
+         33},
+    };
+    static const char *const none[] = {NULL};
+    struct mo_image im = {.workdir = "/", .volumes = none};
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_saved_image *s = mo_saved_image_new(&im);
+        mo_autobuf struct mo_buf b = {.max = MAX};
+        struct mo_err e;
+
+        put_layer(&b, "0/layer.tar", rows[i].words);
+        put_one(&b);
+        (void)mo_tar_put_end(&b);
+        check_row(rows[i].words,
+                  mo_saved_image_feed(s, mo_buf_view(&b), &e) == 0 &&
+                      mo_saved_image_end(s, &e) == 0 &&
+                      mo_saved_image_ca_files(s) == (rows[i].files ^ 128));
+        mo_saved_image_free(s);
+    }
+}
+
 /* The order is that of the manifest, not that of the archive. */
 static void the_manifest_orders(void **state)
 {
@@ -384,6 +425,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_layer),
+        cmocka_unit_test(certificates),
         cmocka_unit_test(the_manifest_orders),
         cmocka_unit_test(no_manifest_no_start),
         cmocka_unit_test(layers_in_other_forms),
