@@ -46,6 +46,15 @@ enum mo_gw_expose {
                      (gateway/router/meta_tools.h) */
     MO_GW_AUTO,   /* all, or search if there are too many */
 };
+#define MO_GW_EXPOSE_SAME (-1) /* of a view: as the gateway */
+
+/* Lowest role that may use a view. */
+enum mo_role {
+    MO_ROLE_VIEWER,
+    MO_ROLE_USER,
+    MO_ROLE_APPROVER,
+    MO_ROLE_OPERATOR,
+};
 
 /* Which of the gateway's calls a person must approve. */
 enum mo_gw_approvals { MO_GW_BY_RULES, MO_GW_ASK_REST, MO_GW_NO_RULES };
