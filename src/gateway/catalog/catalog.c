@@ -107,7 +107,8 @@ static int views_new(const struct mo_catalog *c, const struct cat_server *v,
                      size_t n, struct cat_view *out[MO_CAT_KINDS])
 {
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        out[k] = mo_catalog_view_new((enum mo_cat_kind)k, c->prefix, v, n);
+        out[k] =
+            mo_catalog_view_new((enum mo_cat_kind)k, c->prefix, v, n, NULL);
         if (out[k] == NULL) {
             views_free(out);
             return MO_ENOMEM;
@@ -228,7 +229,7 @@ static int swap_list(struct mo_catalog *c, unsigned server,
     struct cat_view *w = NULL;
 
     s->list[kind] = l;
-    w = mo_catalog_view_new(kind, c->prefix, c->v, c->n);
+    w = mo_catalog_view_new(kind, c->prefix, c->v, c->n, NULL);
     if (w == NULL) {
         s->list[kind] = old;
         mo_catalog_list_free(l);

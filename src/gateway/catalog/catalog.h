@@ -88,11 +88,11 @@ struct mo_catalog;
 
 /* --- parts ---------------------------------------------------------------
  *
- * A part is a catalogue of the items that a filter takes, under the same names
- * and with the same numbers of servers. Everything else is absent: a name of
- * the whole that is not in the part is not found, and a server that does not
- * belong to it has no items. It follows the whole, which must outlive it; the
- * functions that change a catalogue must not be called with a part. */
+ * A part is a catalogue of the items that a filter takes, with the numbers of
+ * the servers in the whole. Everything else is absent, also when items get
+ * their exposed names: a part shows nothing about what it leaves out. It
+ * follows the whole, which must outlive it; the functions that change a
+ * catalogue must not be called with a part. */
 
 struct mo_filter;
 

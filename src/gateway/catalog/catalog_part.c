@@ -1,12 +1,21 @@
 /* catalog_part.c - the part of a catalogue that a filter takes.
  *
- * A part has views of its own, with copies of the entries that it takes. Texts,
- * servers and what is known of them are borrowed from the whole; `version` says
- * for which state of the whole that is valid. */
+ * A part has views of its own. Lists, servers and what is known of them are
+ * borrowed from the whole; `version` says for which state of the whole that is
+ * valid. */
 #include "base/rand.h"
 #include "gateway/catalog/catalog_priv.h"
 
 /* --- one kind ------------------------------------------------------------ */
+
+bool mo_catalog_part_takes(const struct mo_catalog *c, size_t server,
+                           enum mo_cat_kind kind, const struct cat_item *it)
+{
+    return c->shown[server] &&
+           (kind != MO_CAT_TOOLS ||
+            mo_filter_tool(c->filter, mo_span_cstr(c->of->v[server].name),
+                           it->own, it->text));
+}
 
 static void empty_view(struct cat_view *w)
 {
@@ -16,41 +25,6 @@ static void empty_view(struct cat_view *w)
     w->at = w->off = NULL;
     w->omitted = NULL;
     w->n = w->noff = 0;
-}
-
-static bool takes(const struct mo_catalog *c, enum mo_cat_kind kind,
-                  const struct mo_cat_item *it)
-{
-    return c->shown[it->server] &&
-           (kind != MO_CAT_TOOLS ||
-            mo_filter_tool(c->filter, mo_span_cstr(c->v[it->server].name),
-                           it->own, it->item));
-}
-
-static int fill_view(struct mo_catalog *c, enum mo_cat_kind kind)
-{
-    const struct cat_view *from = c->of->view[kind];
-    struct cat_view *w = c->view[kind];
-    size_t end = 0;
-
-    w->at = mo_arena_alloc(&w->arena, (from->n + 1) * sizeof(*w->at));
-    w->omitted = from->omitted;
-    for (size_t i = 0; w->at && i < from->n; i++) {
-        struct cat_entry *en;
-
-        if (!takes(c, kind, &from->at[i]->pub))
-            continue;
-        en = mo_arena_new(&w->arena, struct cat_entry);
-        if (en == NULL)
-            return MO_ENOMEM;
-        *en = *from->at[i];
-        end += en->piece[0].n + en->piece[1].n + en->piece[2].n + 1;
-        en->end = end;
-        if (mo_map_add(&w->names, en->pub.name, en) < 0)
-            return MO_ENOMEM;
-        w->at[w->n++] = en;
-    }
-    return w->at ? 0 : MO_ENOMEM;
 }
 
 /* The key is constant: sums are compared within this process only. */
@@ -79,18 +53,25 @@ static void empty_part(struct mo_catalog *c)
 
 static int fill_part(struct mo_catalog *c)
 {
-    c->shown = mo_zalloc(c->of->n + 1);
+    const struct mo_catalog *of = c->of;
+
+    c->shown = mo_zalloc(of->n + 1);
     if (c->shown == NULL)
         return MO_ENOMEM;
-    c->v = c->of->v;
-    c->n = c->of->n;
-    for (size_t i = 0; i < c->n; i++)
-        c->shown[i] = mo_filter_server(c->filter, mo_span_cstr(c->v[i].name));
+    for (size_t i = 0; i < of->n; i++)
+        c->shown[i] = mo_filter_server(c->filter, mo_span_cstr(of->v[i].name));
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        if (fill_view(c, (enum mo_cat_kind)k) < 0)
+        struct cat_view *w = mo_catalog_view_new((enum mo_cat_kind)k,
+                                                 of->prefix, of->v, of->n, c);
+
+        if (w == NULL)
             return MO_ENOMEM;
-        c->sums[k] = sum_view(c->view[k]);
+        mo_catalog_view_free(c->view[k]);
+        c->view[k] = w;
+        c->sums[k] = sum_view(w);
     }
+    c->v = of->v;
+    c->n = of->n;
     return 0;
 }
 

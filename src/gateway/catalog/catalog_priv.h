@@ -149,10 +149,14 @@ static inline bool is_shown(const struct mo_catalog *c, size_t server)
     return c->of == NULL || c->shown[server];
 }
 
-/* NULL: out of memory. */
+/* part: only what it takes; NULL: everything. NULL: out of memory. */
 struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
                                      enum mo_gw_prefix prefix,
-                                     const struct cat_server *v, size_t n);
+                                     const struct cat_server *v, size_t n,
+                                     const struct mo_catalog *part);
+/* True if an item of that server belongs to the part. */
+bool mo_catalog_part_takes(const struct mo_catalog *part, size_t server,
+                           enum mo_cat_kind kind, const struct cat_item *it);
 void mo_catalog_view_free(struct cat_view *w);
 bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b);
 /* The first template that matches a URI; NULL: none. */
