@@ -72,7 +72,7 @@ test('a document of its kind', () => {
 });
 
 test('every route is described, and nothing that is none', () => {
-  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/router', '/approvals', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
+  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
   const page = (r) => views.includes(r) || /\.(js|css|svg|png|ico|woff2|webmanifest|html|txt)$/.test(r) || r.startsWith('/assets/');
   const paths = Object.keys(doc.paths);
   for (const route of doc['x-routes'].filter((r) => !page(r)))

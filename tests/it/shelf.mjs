@@ -1,7 +1,8 @@
 // An MCP server of 2025-06-18 with a mark in all that it offers, for the tests
 // of views: node shelf.mjs MARK [STOP]. If the file STOP exists it does not
-// start.
-import { existsSync } from 'node:fs';
+// start. At SIGUSR2 it logs a line, says that its page has changed, and asks its
+// client for a completion; the answer goes to the file STOP.asked.
+import { existsSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const [, , mark, stop] = process.argv;
@@ -55,9 +56,17 @@ const answers = {
   'prompts/get': () => ({ messages: [{ role: 'user', content: { type: 'text', text: `${mark} prompt` } }] }),
   'completion/complete': () => ({ completion: { values: [mark] } }),
 };
+process.on('SIGUSR2', () => {
+  note('message', { level: 'error', data: `${mark} log` });
+  note('resources/updated', { uri: `${mark}://page` });
+  send({ id: 'asked', method: 'sampling/createMessage', params: {
+    maxTokens: 1, messages: [{ role: 'user', content: { type: 'text', text: mark } }],
+  } });
+});
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method, params } = JSON.parse(line);
-  if (id === undefined) return;
+  if (id === 'asked') writeFileSync(`${stop}.asked`, line);
+  if (id === undefined || id === 'asked') return;
   const result = answers[method]?.(params ?? {});
   send(result ? { id, result } : { id, error: none });
 });

@@ -2,13 +2,14 @@
 // side, and no way to anything that a view does not show.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import * as v2 from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport as Http1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import * as types from '@modelcontextprotocol/sdk/types.js';
 import { Place, below, bin, script, slay, wordsOf } from '../lib/gateway.mjs';
 import { client1, client2, text, until } from '../lib/mcp_talk.mjs';
 
@@ -266,6 +267,46 @@ test('on stdio, and the commands', async () => {
   assert.deepEqual(shown.tools.map((x) => x.name).sort(), ['alpha_long', 'alpha_read', 'beta_long', 'beta_read']);
   assert.match((await command('views', 'show', 'one')).stdout, /^tools:\n {2}read {2}\(alpha\)$/m);
   await assert.rejects(command('views', 'show', 'nope'), /there is no view 'nope'/);
+});
+
+test('a server that is hidden later cannot reach the client any more', async (t) => {
+  const own = new Place({}, {});
+  t.after(() => own.close());
+  own.write(servers(own), { views: { one: {} } });
+  const it = client1();
+  const heard = [];
+  for (const method of ['notifications/resources/updated', 'notifications/tools/list_changed', 'notifications/message'])
+    it.on(method, (m) => heard.push(m));
+  let asked = 0;
+  it.client.setRequestHandler(types.CreateMessageRequestSchema, () => {
+    asked++;
+    return { role: 'assistant', model: 'm', content: { type: 'text', text: 'yes' } };
+  });
+  const transport = new StdioClientTransport({ ...own.command('--view', 'one'), stderr: 'ignore' });
+  await it.client.connect(transport);
+  t.after(() => it.client.close());
+  await names(it);
+  await it.client.setLoggingLevel('debug');
+  await it.client.subscribeResource({ uri: 'alpha://page' });
+  const answer = join(own.dir, 'stop.asked');
+  const poke = async () => {
+    for (const pid of below(transport.pid)) if (wordsOf(pid).includes('alpha')) process.kill(pid, 'SIGUSR2');
+    await until(() => existsSync(answer) && readFileSync(answer, 'utf8'));
+    const said = JSON.parse(readFileSync(answer, 'utf8'));
+    rmSync(answer);
+    return said;
+  };
+  assert.equal((await poke()).result.content.text, 'yes');
+  await until(() => heard.length >= 2);
+  assert.deepEqual([asked, heard.map((m) => m.method.split('/').at(-1)).sort()], [1, ['message', 'updated']]);
+
+  own.write(servers(own), { views: { one: { servers: ['beta'] } } });
+  process.kill(transport.pid, 'SIGHUP');
+  await until(() => heard.some((m) => m.method.endsWith('list_changed')));
+  heard.length = 0;
+  assert.ok((await poke()).error, 'it is refused');
+  assert.equal(await say(it, 'read'), 'beta read'); // whatever was on its way has arrived
+  assert.deepEqual([asked, heard], [1, []]);
 });
 
 // Last: they change the configuration.
