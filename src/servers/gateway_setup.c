@@ -209,10 +209,11 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
     mo_server_link_config(h->link, cfg);
     if (h->ep)
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
-    if (mo_gateway_servers(h->gateway, v, n, e) < 0)
-        return e->code;
     h->views.ask_ms = answer_ms(cfg);
-    return mo_view_table_reload(&h->views, cfg, e);
+    /* First: no call that waits may go on to a new server by an old view. */
+    if (mo_view_table_reload(&h->views, cfg, e) < 0)
+        return e->code;
+    return mo_gateway_servers(h->gateway, v, n, e);
 }
 
 static int path_of(const struct mo_config *cfg, const char *name,

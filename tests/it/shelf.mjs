@@ -18,7 +18,8 @@ const tools = [
   { name: 'long', description: `A long ${mark} text`, inputSchema, annotations: { readOnlyHint: true } },
   { name: 'touch', description: `Changes a ${mark} page`, inputSchema },
   { name: 'grow', description: `Adds a ${mark} tool`, inputSchema },
-  { name: 'chat', description: `Logs and asks about ${mark}`, inputSchema },
+  { name: 'chat', description: `Logs a line about ${mark}`, inputSchema },
+  { name: 'hang', description: `Waits for ${mark}, forever`, inputSchema },
 ];
 const say = (text) => ({ content: [{ type: 'text', text }] });
 const run = {
@@ -34,6 +35,7 @@ const run = {
   },
   chat: () => (note('message', { level: 'error', data: `${mark} log` }), say('logged')),
 };
+run.hang = ({ _meta }) => (note('progress', { progressToken: _meta?.progressToken, progress: 1 }), null);
 const none = { code: -32602, message: 'no such thing' };
 const answers = {
   initialize: () => ({
@@ -46,7 +48,7 @@ const answers = {
   ping: () => ({}),
   'logging/setLevel': () => ({}),
   'tools/list': () => ({ tools }),
-  'tools/call': ({ name }) => run[name]?.() ?? say(`new ${name}`),
+  'tools/call': (params) => (run[params.name] ?? (() => say(`new ${params.name}`)))(params),
   'resources/list': () => ({ resources: [{ uri: `${mark}://page`, name: 'page' }] }),
   'resources/templates/list': () => ({ resourceTemplates: [{ uriTemplate: `${mark}://{n}`, name: 'any' }] }),
   'resources/read': ({ uri }) => ({ contents: [{ uri, text: `${mark} page` }] }),
@@ -68,5 +70,5 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   if (id === 'asked') writeFileSync(`${stop}.asked`, line);
   if (id === undefined || id === 'asked') return;
   const result = answers[method]?.(params ?? {});
-  send(result ? { id, result } : { id, error: none });
+  if (result !== null) send(result ? { id, result } : { id, error: none });
 });

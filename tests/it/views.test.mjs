@@ -93,7 +93,7 @@ for (const [kind, make] of [['sdk 1.x', client1], ['client 2.x modern', modern]]
       assert.ok(whole.includes('alpha_read') && whole.includes('beta_read'));
       assert.deepEqual((await names(one)).filter((n) => HIDDEN.test(n)), []);
       assert.ok((await names(one)).includes('delete_all'));
-      assert.deepEqual(await names(some), ['read_result', 'read', 'write', 'long', 'touch', 'grow', 'chat']);
+      assert.deepEqual(await names(some), ['read_result', 'read', 'write', 'long', 'touch', 'grow', 'chat', 'hang']);
       assert.deepEqual((await names(look)).sort(), ['alpha_long', 'alpha_read', 'beta_long', 'beta_read', 'read_result']);
       assert.equal(await say(all, 'beta_read'), 'beta read');
       assert.equal(await say(one, 'read'), 'alpha read');
@@ -326,14 +326,20 @@ test('a changed view changes the lists of its clients', async (t) => {
 });
 
 test('a removed view ends its sessions', async (t) => {
+  await reload(views);
   const one = await join1(t, 'one');
-  await names(one);
+  await until(async () => (await names(one)).includes('hang'));
   const stdio = client1();
+  t.after(() => stdio.client.close());
   await stdio.client.connect(new StdioClientTransport({ ...place.command('--view', 'one'), stderr: 'ignore' }));
   const closed = new Promise((resolve) => (stdio.client.onclose = resolve));
   await names(stdio);
+  let started;
+  const running = outcome(() => one.call({ name: 'hang', arguments: {} }, { onprogress: () => (started = true) }));
+  await until(() => started);
   const { one: _, ...rest } = views;
   await reload(rest);
+  assert.match((await running).message, /the view one was removed from the configuration/);
   await until(async () => (await post('one', hello)).status === 404);
   const after = await outcome(() => one.client.listTools());
   assert.ok(!after.ok, JSON.stringify(after));
