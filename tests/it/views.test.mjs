@@ -208,6 +208,24 @@ test('what a hidden server says does not arrive', async (t) => {
   assert.doesNotMatch((await names(one)).join(), HIDDEN);
 });
 
+test('the same for a modern client that listens', async (t) => {
+  const all = await join1(t, undefined, modern);
+  const one = await join1(t, 'one', modern);
+  await names(all);
+  await names(one);
+  const wants = { toolsListChanged: true, resourceSubscriptions: ['beta://page', 'alpha://page'] };
+  for (const it of [all, one]) {
+    const listen = await it.client.listen(wants);
+    t.after(() => listen.close());
+  }
+  for (const tool of ['touch', 'grow']) await say(all, `beta_${tool}`);
+  await until(() => all.heard.some((m) => m.method.endsWith('updated')) && all.heard.some((m) => m.method.endsWith('list_changed')));
+  assert.deepEqual(one.heard, []);
+  for (const tool of ['touch', 'grow']) await say(one, tool);
+  await until(() => one.heard.some((m) => m.method.endsWith('updated')) && one.heard.some((m) => m.method.endsWith('list_changed')));
+  assert.doesNotMatch(JSON.stringify(one.heard), HIDDEN);
+});
+
 test('sessions of a view are valid there only', async () => {
   const opened = await post('one', hello);
   const id = opened.headers.get('mcp-session-id');
