@@ -109,10 +109,38 @@ static struct mo_catalog *two(enum mo_gw_prefix mode, const char *name,
     c->v[1].lists = b;
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
         mo_catalog_view_free(c->view[k]);
-        c->view[k] = mo_catalog_view_new((enum mo_cat_kind)k, mode, c->v, 2);
+        c->view[k] =
+            mo_catalog_view_new((enum mo_cat_kind)k, mode, c->v, 2, NULL);
         must(c->view[k] != NULL);
     }
     return c;
+}
+
+/* A part has items of its server only, and is as consistent as the whole. */
+static void check_part(const struct mo_catalog *c, struct mo_span q)
+{
+    const char *servers[] = {"b"};
+    struct mo_config_view v = {
+        .name = "v", .servers = {servers, 1}, .read_only = q.n % 2};
+    struct mo_catalog *part = mo_catalog_part_new(c, mo_filter_new(&v));
+    const struct mo_catalog *now = NULL;
+    struct mo_span own;
+    unsigned server = 1;
+
+    must(part != NULL);
+    now = mo_catalog_part_now(part);
+    for (size_t k = 0; k < MO_CAT_KINDS; k++) {
+        size_t n = mo_catalog_count(now, (enum mo_cat_kind)k);
+
+        check_names(now, (enum mo_cat_kind)k);
+        check_pages(now, (enum mo_cat_kind)k);
+        for (size_t i = 0; i < n; i++)
+            must(mo_catalog_at(now, (enum mo_cat_kind)k, i)->server == 1);
+    }
+    if (mo_catalog_resource(now, q, &server, &own) == 0)
+        must(server == 1);
+    (void)mo_filter_glob(q, mo_span_head(q, 64));
+    mo_catalog_free(part);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -135,6 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         check_pages(c, (enum mo_cat_kind)k);
     }
     ask(c, q.p ? q : file);
+    if (strcmp(cname, "b") != 0)
+        check_part(c, q.p ? q : file);
     mo_catalog_free(c);
     mo_free(cname);
     return 0;

@@ -8,7 +8,6 @@
 #include "app/serve_priv.h"
 #include "base/exit.h"
 #include "codec/http/url.h"
-#include "mcp/server/ep_http.h"
 #include "web/echo.h"
 
 #define GRACE_MS 10000 /* time for running answers at the end */
@@ -20,6 +19,7 @@ static void end_next(struct server *s);
 static void end_mcp(struct server *s)
 {
     s->api.gateway = NULL;
+    mo_serve_views_end(s);
     if (s->mcp)
         mo_ep_http_free(mo_take_ptr(&s->mcp));
 }
@@ -87,6 +87,7 @@ static void end_server(struct server *s)
     s->closing = true;
     if (s->mcp) /* open event streams would delay the end */
         mo_ep_http_drain(s->mcp);
+    mo_serve_views_drain(s);
     mo_timer_stop(s->loop, &s->watch);
     mo_site_close(s->site, GRACE_MS, on_site_gone, s);
 }
@@ -243,6 +244,8 @@ static int make_mcp(struct server *s, struct mo_err *e)
         return e->code;
     s->api.gateway = s->gateway;
     rc = mo_site_route(s->site, &route);
+    if (rc == 0)
+        rc = mo_serve_views(s, &o);
     if (rc == 0)
         rc = mo_api_gateway_routes(s->site, &s->api);
     if (rc < 0)
@@ -478,6 +481,7 @@ int mo_serve(struct mo_config_holder *h, struct mo_log *log,
                        .crash = o->test_crash};
     struct mo_err e = {0};
 
+    mo_list_init(&s.views);
     s.api.link = &s.link;
     s.api.token = s.auth.token;
     s.api.talk = &s.talk;

@@ -5,6 +5,7 @@
 #include "app/agent_setup.h"
 #include "app/listen_auth.h"
 #include "app/serve.h"
+#include "mcp/server/ep_http.h"
 #include "web/api_stats.h"
 #include "web/approvals_socket.h"
 #include "web/gateway_metrics.h"
@@ -35,13 +36,22 @@ struct server {
     struct mo_manage *manage;
     struct mo_by_name *by_name;
     struct mo_ep_http *mcp; /* NULL: closed */
-    bool opening;           /* the runtime is being opened */
+    struct mo_ep_http_opts mcp_opts;
+    struct mo_list views; /* of struct view_door */
+    bool opening;         /* the runtime is being opened */
     bool closing;
     bool helper_gone;  /* and it was logged */
     bool ending_part;  /* one part is being closed */
     const char *crash; /* mo_serve_opts.test_crash */
     uint64_t crash_seen;
 };
+
+/* --- serve_views.c: /mcp/NAME -------------------------------------------- */
+
+/* Serves the views of the gateway. */
+int mo_serve_views(struct server *s, const struct mo_ep_http_opts *o);
+void mo_serve_views_drain(struct server *s);
+void mo_serve_views_end(struct server *s);
 
 /* --- serve_config.c: configuration while running ------------------------- */
 

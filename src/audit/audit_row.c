@@ -153,6 +153,7 @@ void mo_audit_row_call(struct mo_buf *b, enum mo_audit_step step,
     mo_jw_member_opt(&w, "id", mo_span_cstr(k->id));
     mo_jw_member_opt(&w, "server", k->server);
     mo_jw_member_opt(&w, "tool", k->tool);
+    mo_jw_member_opt(&w, "view", k->view);
     mo_jw_member_opt(&w, "who", k->who);
     if (k->client.n) {
         mo_jw_key(&w, "client");
@@ -178,6 +179,7 @@ void mo_audit_row_routing(struct mo_buf *b, const struct mo_gw_routing *r)
 
     mo_jw_member_cstr(&w, "kind", "route");
     mo_jw_member_opt(&w, "via", mo_span_cstr(r->by));
+    mo_jw_member_opt(&w, "view", mo_span_cstr(r->view));
     mo_jw_member_opt(&w, "who", mo_span_cstr(r->who));
     mo_jw_member_opt(&w, "words", r->words);
     mo_jw_member_bool(&w, "acted", r->acted);

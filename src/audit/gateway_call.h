@@ -44,6 +44,7 @@ struct mo_gw_case_ops;
 
 struct mo_gw_case {
     struct mo_span server, tool; /* configured name, listed name */
+    struct mo_span view;         /* that it came through, or empty */
     struct mo_span who;          /* connection, session or else caller */
     struct mo_span owner;        /* the person whose token it used, or empty */
     struct mo_span client;       /* its clientInfo, JSON; or empty */
@@ -88,6 +89,7 @@ struct mo_gw_guess {
 struct mo_gw_routing {
     const char *by; /* "find_tool", "execute" */
     const char *who;
+    const char *view; /* "": none */
     struct mo_span words;
     const struct mo_gw_guess *v; /* best first */
     size_t n;

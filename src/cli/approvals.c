@@ -94,6 +94,7 @@ static void put_call(struct mo_buf *b, struct mo_json v)
     put_line(b, "", mo_json_get(v, "id"));
     put_line(b, "  server     ", mo_json_get(v, "server"));
     put_line(b, "  tool       ", mo_json_get(v, "tool"));
+    put_line(b, "  view       ", mo_json_get(v, "view"));
     put_line(b, "  arguments  ", mo_json_get(v, "args"));
     put_line(b, "  request    ", mo_json_get(v, "request"));
     put_line(b, "  program    ", mo_json_get(v, "program"));

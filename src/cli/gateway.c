@@ -26,7 +26,9 @@ struct gateway {
     struct mo_approvals *approvals;
     struct mo_approvals_socket *approvals_socket;
     struct mo_gateway_setup *gateway;
-    const char *record_to; /* NULL: no recording */
+    const char *view;       /* NULL: everything */
+    struct mo_endpoint *ep; /* of the view, or of everything */
+    const char *record_to;  /* NULL: no recording */
     struct mo_record *record;
     struct mo_ep_stdio *io; /* NULL: closed */
     struct mo_signal *signals[3];
@@ -103,6 +105,47 @@ static void on_signal(void *ctx, int signo)
         mo_ep_stdio_close(g->io);
 }
 
+/* --- the view ------------------------------------------------------------- */
+
+static void *on_view(void *ctx, const char *view, struct mo_endpoint *ep)
+{
+    struct gateway *g = ctx;
+
+    if (g->ep || strcmp(view, g->view) != 0)
+        return NULL;
+    g->ep = ep;
+    return g;
+}
+
+static bool on_view_removed(void *ctx, void *door)
+{
+    struct gateway *g = ctx;
+
+    (void)door;
+    mo_log(&g->log, MO_ERROR, "gateway",
+           "the view %s was removed from the configuration; closing", g->view);
+    if (g->io)
+        mo_ep_stdio_close(g->io);
+    return false; /* the end of the process frees it */
+}
+
+static int choose_endpoint(struct gateway *g, struct mo_err *e)
+{
+    const struct mo_view_doors doors = {
+        .open = on_view, .close = on_view_removed, .ctx = g};
+
+    if (!g->view) {
+        g->ep = mo_gateway_setup_endpoint(g->gateway);
+        return 0;
+    }
+    mo_view_table_doors(mo_gateway_setup_views(g->gateway), &doors);
+    return g->ep ? 0
+                 : mo_fail(e, MO_ENOTFOUND,
+                           "there is no view '%.64s'; `mcp-orchestrator "
+                           "views` lists them",
+                           g->view);
+}
+
 /* --- start ---------------------------------------------------------------- */
 
 static int watch_signals(struct gateway *g, struct mo_err *e)
@@ -131,8 +174,7 @@ static int take_stdio(struct gateway *g, struct mo_err *e)
     (void)close(null);
     if (mo_stream_from_fds(g->loop, in, out, &s, e) < 0)
         return mo_wrap(e, "standard input");
-    return mo_ep_stdio_open(mo_gateway_setup_endpoint(g->gateway), s, on_closed,
-                            g, &g->io, e);
+    return mo_ep_stdio_open(g->ep, s, on_closed, g, &g->io, e);
 }
 
 /* Without this socket, held calls cannot be decided. It is opened after the
@@ -170,7 +212,8 @@ static int start_gateway(struct gateway *g, struct mo_err *e)
     if (rc < 0)
         return rc;
     mo_gateway_single(mo_gateway_setup_gateway(g->gateway));
-    return take_stdio(g, e);
+    rc = choose_endpoint(g, e);
+    return rc < 0 ? rc : take_stdio(g, e);
 }
 
 static void free_gateway(struct gateway *g)
@@ -189,7 +232,8 @@ static void free_gateway(struct gateway *g)
 
 int mo_run_gateway(struct mo_cli *c)
 {
-    struct gateway g = {.record_to = mo_cli_get(c, "record")};
+    struct gateway g = {.view = mo_cli_get(c, "view"),
+                        .record_to = mo_cli_get(c, "record")};
     struct mo_err e;
     int rc = mo_cmd_load(c, &g.config);
 

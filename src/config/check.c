@@ -293,6 +293,74 @@ static void check_people(struct mo_config_load *l)
     check_role(l, &p->roles.op, "operator");
 }
 
+/* --- rules and views ----------------------------------------------------- */
+
+static void check_rules(struct mo_config_load *l,
+                        const struct mo_config_rules *rules, const char *path)
+{
+    for (size_t i = 0; i < rules->n; i++) {
+        const struct mo_config_rule *rule = &rules->v[i];
+
+        if (!rule->tool && !rule->server)
+            mo_config_error_of(l, rule, "'%s.%zu' needs 'tool' or 'server'",
+                               path, i + 1);
+        if (rule->approver != MO_APPROVER_AUTO && rule->action != MO_ACTION_ASK)
+            mo_config_error_of(l, &rule->approver,
+                               "'%s.%zu' has an 'approver' and its action is "
+                               "not 'ask'",
+                               path, i + 1);
+    }
+}
+
+static bool has_text(const struct mo_config_list *all, struct mo_span text)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (mo_span_is(text, all->v[i]))
+            return true;
+    return false;
+}
+
+/* A pattern that names a server must name one that the view can show. */
+static void check_view_pattern(struct mo_config_load *l,
+                               const struct mo_config_view *v, const char *text)
+{
+    struct mo_span rest = mo_span_cstr(*text == '!' ? text + 1 : text);
+    struct mo_span name = mo_span_cut(&rest, '/');
+
+    if (mo_span_find(name, '*') >= 0 || mo_span_find(name, '?') >= 0)
+        return;
+    if (!has_server(l->cfg, name))
+        mo_config_error_of(l, &v->tools,
+                           "'views.%s.tools': there is no server '%.*s'",
+                           v->name, (int)mo_span_head(name, 64).n, name.p);
+    else if (v->servers.n && !has_text(&v->servers, name))
+        mo_config_error_of(
+            l, &v->tools,
+            "'views.%s.tools': the server '%.*s' is not in 'servers'", v->name,
+            (int)name.n, name.p);
+}
+
+static void check_view(struct mo_config_load *l, const struct mo_config_view *v)
+{
+    char path[MO_KEY_PATH_MAX];
+
+    for (size_t i = 0; i < v->servers.n; i++)
+        if (!has_server(l->cfg, mo_span_cstr(v->servers.v[i])))
+            mo_config_error_of(l, &v->servers,
+                               "'views.%s.servers': there is no server "
+                               "'%.64s'",
+                               v->name, v->servers.v[i]);
+    for (size_t i = 0; i < v->tools.n; i++)
+        check_view_pattern(l, v, v->tools.v[i]);
+    (void)snprintf(path, sizeof(path), "views.%s.rules", v->name);
+    check_rules(l, &v->rules, path);
+    if (v->rules.n && l->cfg->gateway.approvals == MO_GW_NO_RULES)
+        mo_config_error_of(l, &v->rules,
+                           "'%s' has no effect while 'gateway.approvals' is "
+                           "off",
+                           path);
+}
+
 void mo_config_check(struct mo_config_load *l)
 {
     const struct mo_config *c = l->cfg;
@@ -304,19 +372,10 @@ void mo_config_check(struct mo_config_load *l)
     }
     check_network(l, &l->cfg->sandbox.network, "sandbox.network");
     check_mounts(l, &l->cfg->sandbox.mounts, "sandbox.mounts");
-    for (size_t i = 0; i < c->approvals.rules.n; i++) {
-        const struct mo_config_rule *rule = &c->approvals.rules.v[i];
-
-        if (!rule->tool && !rule->server)
-            mo_config_error_of(l, rule,
-                               "'approvals.rules.%zu' needs 'tool' or "
-                               "'server'",
-                               i + 1);
-        if (rule->approver != MO_APPROVER_AUTO && rule->action != MO_ACTION_ASK)
-            mo_config_error_of(l, &rule->approver,
-                               "'approvals.rules.%zu' has an 'approver' and "
-                               "its action is not 'ask'",
-                               i + 1);
+    check_rules(l, &c->approvals.rules, "approvals.rules");
+    for (size_t i = 0; i < c->views.n; i++) {
+        if (c->views.v[i].name)
+            check_view(l, &c->views.v[i]);
     }
     if (!tls->cert != !tls->key)
         mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,

@@ -46,6 +46,17 @@ enum mo_gw_expose {
                      (gateway/router/meta_tools.h) */
     MO_GW_AUTO,   /* all, or search if there are too many */
 };
+#define MO_GW_EXPOSE_SAME (-1) /* of a view: as the gateway */
+
+/* What a person may do; each contains the ones before it (people/role.h). */
+enum mo_role {
+    MO_ROLE_NONE,
+    MO_ROLE_VIEWER,   /* reads what others share */
+    MO_ROLE_USER,     /* has sessions, calls tools */
+    MO_ROLE_APPROVER, /* decides about calls of others */
+    MO_ROLE_OPERATOR, /* everything */
+    MO_ROLES
+};
 
 /* Which of the gateway's calls a person must approve. */
 enum mo_gw_approvals { MO_GW_BY_RULES, MO_GW_ASK_REST, MO_GW_NO_RULES };

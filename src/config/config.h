@@ -142,6 +142,36 @@ struct mo_config_gateway {
     int64_t few, processes;
 };
 
+struct mo_config_rule {
+    const char *tool, *server, *reason;
+    struct mo_config_map args;         /* path -> condition, codec/match.h */
+    struct mo_config_list annotations; /* "readOnlyHint", "!openWorldHint" */
+    int action;
+    bool remember;
+    int approver; /* enum mo_approver */
+};
+
+struct mo_config_rules {
+    struct mo_config_rule *v;
+    size_t n;
+};
+
+struct mo_config_view { /* an entry of views */
+    const char *name;   /* first member, as in mo_config_mcp */
+    const char *description;
+    struct mo_config_list servers, tools; /* empty: all */
+    struct mo_config_list people;         /* empty: everybody */
+    struct mo_config_rules rules;         /* can only tighten approvals.rules */
+    int expose; /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
+    int role;   /* enum mo_role: lowest one that may use it */
+    bool read_only;
+};
+
+struct mo_config_views {
+    struct mo_config_view *v;
+    size_t n;
+};
+
 struct mo_config_audit {
     bool arguments;
     int64_t max_mb, files, keep_days;
@@ -175,20 +205,6 @@ struct mo_config_sessions {
 
 struct mo_config_store {
     const char *url, *dir;
-};
-
-struct mo_config_rule {
-    const char *tool, *server, *reason;
-    struct mo_config_map args;         /* path -> condition, codec/match.h */
-    struct mo_config_list annotations; /* "readOnlyHint", "!openWorldHint" */
-    int action;
-    bool remember;
-    int approver; /* enum mo_approver */
-};
-
-struct mo_config_rules {
-    struct mo_config_rule *v;
-    size_t n;
 };
 
 struct mo_config_approvals {
@@ -258,6 +274,7 @@ struct mo_config_origin;
 
 struct mo_config {
     struct mo_config_mcps mcp;
+    struct mo_config_views views;
     struct mo_config_gateway gateway;
     struct mo_config_llm llm;
     struct mo_config_sandbox sandbox;

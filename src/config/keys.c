@@ -103,6 +103,18 @@ static const struct mo_key_word exposures[] = {
     {"search", MO_GW_SEARCH},
     {"auto", MO_GW_AUTO},
 };
+static const struct mo_key_word view_exposures[] = {
+    {"gateway", MO_GW_EXPOSE_SAME},
+    {"all", MO_GW_ALL},
+    {"search", MO_GW_SEARCH},
+    {"auto", MO_GW_AUTO},
+};
+static const struct mo_key_word roles[] = {
+    {"viewer", MO_ROLE_VIEWER},
+    {"user", MO_ROLE_USER},
+    {"approver", MO_ROLE_APPROVER},
+    {"operator", MO_ROLE_OPERATOR},
+};
 static const struct mo_key_word prefixes[] = {
     {"collision", MO_GW_PREFIX_COLLISION},
     {"always", MO_GW_PREFIX_ALWAYS},
@@ -194,6 +206,18 @@ static const char *check_annotation(const char *s)
                ? NULL
                : "must be readOnlyHint, destructiveHint, idempotentHint or "
                  "openWorldHint, with or without a ! before it";
+}
+
+/* As gateway/catalog/filter.h reads them. */
+static const char *check_tool_pattern(const char *s)
+{
+    const char *at = *s == '!' ? s + 1 : s;
+    const char *slash = strchr(at, '/');
+
+    return slash && slash > at && slash[1]
+               ? NULL
+               : "must be SERVER/TOOL with * and ? for other characters, and "
+                 "a ! before it to leave tools out";
 }
 
 /* RFC 6749: visible ASCII except quote and backslash, separated by blanks. */
@@ -481,6 +505,30 @@ static const struct mo_key approvals_rows[] = {
 static const struct mo_keys approvals_keys = KEYS(approvals_rows);
 #undef T
 
+#define T mo_config_view
+static const struct mo_key view_rows[] = {
+    {.name = "description", STR(description)},
+    {.name = "servers",
+     LIST(servers),
+     .check = check_not_empty,
+     .flags = MO_KEY_FILLED},
+    {.name = "tools",
+     LIST(tools),
+     .check = check_tool_pattern,
+     .flags = MO_KEY_FILLED},
+    {.name = "readOnly", BOOL(read_only), .def = "false"},
+    {.name = "expose", WORD(expose, view_exposures), .def = "gateway"},
+    {.name = "rules",
+     ARRAY(rules, mo_config_rules, rule_keys, MO_KEY_RULES_MAX)},
+    {.name = "role", WORD(role, roles), .def = "user"},
+    {.name = "people",
+     LIST(people),
+     .check = check_not_empty,
+     .flags = MO_KEY_FILLED},
+};
+static const struct mo_keys view_keys = KEYS(view_rows);
+#undef T
+
 #define T mo_config_log
 static const struct mo_key log_rows[] = {
     {.name = "level",
@@ -638,6 +686,8 @@ static const struct mo_keys people_keys = KEYS(people_rows);
 #define T mo_config
 static const struct mo_key root_rows[] = {
     {.name = "mcpServers", DICT(mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX)},
+    {.name = "views",
+     DICT(views, mo_config_views, view_keys, MO_KEY_VIEWS_MAX)},
     {.name = "gateway", SECTION(gateway, mo_config_gateway, gateway_keys)},
     {.name = "llm", SECTION(llm, mo_config_llm, llm_keys)},
     {.name = "sandbox", SECTION(sandbox, mo_config_sandbox, sandbox_keys)},

@@ -37,12 +37,14 @@ enum mo_key_type {
 #define MO_KEY_TOOL    32u /* its elements have names of tools */
 #define MO_KEY_NONE    64u /* SECTION: "none" stands for an empty one */
 #define MO_KEY_HOST    128u /* its elements have names of hosts */
+#define MO_KEY_FILLED  256u /* LIST: must not be empty */
 
 #define MO_KEY_TEXT_MAX      ((size_t)32 * 1024) /* bytes of one text */
 #define MO_KEY_ITEMS_MAX     ((size_t)256)       /* of one list or map */
 #define MO_KEY_MCP_MAX       ((size_t)512)
 #define MO_KEY_PROVIDERS_MAX ((size_t)16)
 #define MO_KEY_RULES_MAX     ((size_t)1024)
+#define MO_KEY_VIEWS_MAX     ((size_t)64)
 #define MO_KEY_TOOLS_MAX     ((size_t)1024) /* of one server */
 #define MO_KEY_TOOL_MAX      ((size_t)256)  /* bytes of a tool's name */
 #define MO_KEY_RETRIES_MAX   5

@@ -175,6 +175,9 @@ static int set_list(struct mo_config_load *l, const struct mo_key *k,
     if (n > k->max_items)
         return mo_fail(e, MO_EINVAL, "must not have more than %zu entries",
                        k->max_items);
+    if (n == 0 && (k->flags & MO_KEY_FILLED))
+        return mo_fail(e, MO_EINVAL,
+                       "must not be empty; leave it out to choose all");
     list.v = mo_arena_alloc(l->arena, sizeof(*list.v) * n);
     if (!list.v)
         return fail_no_memory(l, e);

@@ -44,6 +44,7 @@ void mo_key_set_items(void *field, void *v, size_t n)
         sizeof(struct mo_key_items) == sizeof(struct mo_config_mcps) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_tools) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_injects) &&
+            sizeof(struct mo_key_items) == sizeof(struct mo_config_views) &&
             sizeof(struct mo_key_items) == sizeof(struct mo_config_rules),
         "pointer and count");
     memcpy(field, &items, sizeof(items));

@@ -15,6 +15,7 @@ static const struct mo_span nothing = {NULL, 0};
 struct list_wait { /* a call that waits for lists */
     struct mo_list node;
     struct mo_gateway *g;
+    struct mo_gw_view *view;
     struct mo_ep_call *c;
     struct mo_timer timer;
     uint64_t since_ms;
@@ -54,9 +55,10 @@ static uint64_t wait_left(const struct list_wait *w)
     uint64_t ms = waited_ms(w);
 
     if (!w->patient)
-        return mo_catalog_refresh_wait(w->g);
-    return ms < GW_FIND_MS && mo_catalog_refresh_pending(w->g) ? GW_FIND_MS - ms
-                                                               : 0;
+        return mo_catalog_refresh_wait(w->view);
+    return ms < GW_FIND_MS && mo_catalog_refresh_pending(w->view)
+               ? GW_FIND_MS - ms
+               : 0;
 }
 
 static void report_wait(struct list_wait *w)
@@ -64,7 +66,7 @@ static void report_wait(struct list_wait *w)
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
 
     mo_buf_puts(&b, "");
-    mo_catalog_refresh_put_awaited(w->g, &b);
+    mo_catalog_refresh_put_awaited(w->view, &b);
     if (b.len) {
         mo_autobuf struct mo_buf text = {.max = GW_TEXT_MAX};
 
@@ -100,17 +102,21 @@ static void on_wait_timeout(struct mo_timer *t)
 static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
                            bool patient)
 {
+    struct mo_gw_view *v = mo_gw_view_of(g, c);
     char who[MO_GW_WHO_MAX];
     struct list_wait *w;
 
-    mo_rewrite_who(c->peer, c->caller, who);
-    if (!mo_catalog_refresh_wanted(g, mo_span_cstr(who), mo_rewrite_caps(g, c)))
+    mo_rewrite_client(c, who);
+    if (!mo_catalog_refresh_wanted(v, mo_span_cstr(who), mo_rewrite_caps(g, c)))
         return false;
     w = mo_new(struct list_wait);
     if (!w)
         return false;
-    *w = (struct list_wait){
-        .g = g, .c = c, .since_ms = mo_now_ns() / MO_MS, .patient = patient};
+    *w = (struct list_wait){.g = g,
+                            .view = v,
+                            .c = c,
+                            .since_ms = mo_now_ns() / MO_MS,
+                            .patient = patient};
     if (!wait_left(w)) {
         mo_free(w);
         return false;
@@ -121,6 +127,14 @@ static bool wait_for_lists(struct mo_gateway *g, struct mo_ep_call *c,
     c->data = w;
     c->canceled = on_wait_canceled;
     return true;
+}
+
+void mo_gw_front_end(const struct mo_gw_view *v, const char *why)
+{
+    mo_list_each_entry_safe (w, &v->g->list_waits, struct list_wait, node) {
+        if (w->view == v)
+            mo_ep_call_error(end_wait(w), MO_RPC_INTERNAL, why, nothing);
+    }
 }
 
 /* Continues the calls that need not wait any longer; all: every call, which
@@ -163,19 +177,19 @@ enum mo_ep_what mo_gw_change_of(enum mo_cat_kind kind)
                                     : MO_EP_CH_RESOURCES;
 }
 
-static int put_page(struct mo_gateway *g, struct mo_ep_call *c,
+static int put_page(const struct mo_gw_view *v, struct mo_ep_call *c,
                     enum mo_cat_kind kind, struct mo_buf *out)
 {
-    struct mo_json v = mo_json_get(c->params, "cursor");
+    struct mo_json from = mo_json_get(c->params, "cursor");
     mo_autobuf struct mo_buf cursor = {.max = GW_TEXT_MAX};
     int rc = 0;
 
-    if (v.p && !mo_json_is(v, MO_JSON_STRING))
+    if (from.p && !mo_json_is(from, MO_JSON_STRING))
         return MO_EINVAL;
-    if (v.p)
-        rc = mo_json_str_buf(v, &cursor);
+    if (from.p)
+        rc = mo_json_str_buf(from, &cursor);
     if (rc == 0)
-        rc = mo_catalog_page(g->cat, kind, mo_buf_view(&cursor), 0, out);
+        rc = mo_catalog_page(mo_gw_cat(v), kind, mo_buf_view(&cursor), 0, out);
     return rc;
 }
 
@@ -197,19 +211,19 @@ static int prepend_read_result(struct mo_buf *page)
     return rc;
 }
 
-static void answer_list(struct mo_gateway *g, struct mo_ep_call *c,
+static void answer_list(const struct mo_gw_view *v, struct mo_ep_call *c,
                         enum mo_cat_kind kind)
 {
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     int rc;
 
-    if (kind == MO_CAT_TOOLS && mo_meta_tools_is_on(g)) {
+    if (kind == MO_CAT_TOOLS && mo_meta_tools_is_on(v)) {
         mo_ep_call_result(c, mo_meta_tools_definitions());
         return;
     }
-    rc = put_page(g, c, kind, &b);
+    rc = put_page(v, c, kind, &b);
     if (rc == 0 && kind == MO_CAT_TOOLS && is_first_page(c) &&
-        mo_result_limit_is_on(g))
+        mo_result_limit_is_on(v))
         rc = prepend_read_result(&b);
     if (rc == 0)
         mo_ep_call_result(c, mo_buf_view(&b));
@@ -243,6 +257,8 @@ static void forward_call(struct mo_gateway *g, struct mo_ep_call *c,
 static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
                         bool may_wait)
 {
+    struct mo_gw_view *v = mo_gw_view_of(g, c);
+
     if (mo_meta_tools_is_call(g, c)) {
         if (!may_wait || !wait_for_lists(g, c, false))
             mo_meta_tools_call(g, c);
@@ -251,14 +267,14 @@ static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
     for (enum mo_cat_kind k = 0; k < MO_CAT_KINDS; k++) {
         if (!mo_span_is(c->method, mo_catalog_kinds[k].method))
             continue;
-        if (k == MO_CAT_TOOLS && g->o.expose == MO_GW_SEARCH) {
+        if (k == MO_CAT_TOOLS && mo_gw_view_expose(v) == MO_GW_SEARCH) {
             mo_ep_call_result(c, mo_meta_tools_definitions());
             return;
         }
         if (may_wait && wait_for_lists(g, c, false))
             return;
-        g->listed[mo_gw_change_of(k)] = true;
-        answer_list(g, c, k);
+        mo_gw_view_listed(v, mo_gw_change_of(k));
+        answer_list(v, c, k);
         return;
     }
     forward_call(g, c, may_wait);
@@ -266,7 +282,7 @@ static void handle_call(struct mo_gateway *g, struct mo_ep_call *c,
 
 void mo_gw_front_handle(void *ctx, struct mo_ep_call *c)
 {
-    struct mo_gateway *g = ctx;
+    struct mo_gateway *g = ((struct mo_gw_view *)ctx)->g;
 
     if (mo_ep_call_state(c).n)
         mo_forward_resume(g, c);
@@ -283,8 +299,8 @@ void mo_gw_front_restart(struct mo_gateway *g, struct mo_ep_call *c)
 
 struct mo_json mo_gw_front_schema(void *ctx, struct mo_span name)
 {
-    const struct mo_gateway *g = ctx;
-    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
+    const struct mo_cat_item *it =
+        mo_catalog_find(mo_gw_cat(ctx), MO_CAT_TOOLS, name);
 
     return mo_json_get(it ? it->item : (struct mo_json){NULL, 0},
                        "inputSchema");
@@ -293,8 +309,8 @@ struct mo_json mo_gw_front_schema(void *ctx, struct mo_span name)
 /* Any call may be a task, kept by the endpoint, unless the tool forbids it. */
 enum mo_ep_task_support mo_gw_front_task(void *ctx, struct mo_span name)
 {
-    const struct mo_gateway *g = ctx;
-    const struct mo_cat_item *it = mo_catalog_find(g->cat, MO_CAT_TOOLS, name);
+    const struct mo_cat_item *it =
+        mo_catalog_find(mo_gw_cat(ctx), MO_CAT_TOOLS, name);
     struct mo_json how = {NULL, 0};
 
     if (it)

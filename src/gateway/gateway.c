@@ -160,6 +160,7 @@ static void finish_close(struct mo_later *d)
     MO_BUG_ON(g->elicitations.len);
     mo_map_fini(&g->elicitations);
     mo_catalog_free(g->cat);
+    MO_BUG_ON(!mo_list_empty(&g->views));
     mo_router_index_free(g->query_index); /* borrows from router_index */
     mo_router_index_free(g->router_index);
     mo_result_limit_free(g->results);
@@ -311,8 +312,7 @@ int mo_gateway_servers(struct mo_gateway *g, const struct mo_gw_server *v,
     for (size_t i = 0; i < n; i++)
         mo_upstream_reconfigure(to[i]->up, &v[i]);
     swap_table(g, to, n);
-    mo_router_index_stale(g->router_index);
-    mo_router_index_stale(g->query_index);
+    mo_gw_views_stale(g);
     mo_gw_watch_resubscribe(g);
     if (first)
         return 0;
@@ -356,6 +356,8 @@ int mo_gateway_new(const struct mo_gateway_opts *o, struct mo_gateway **out,
     mo_upstream_pool_init(&g->pool, o->most);
     mo_list_init(&g->leaving);
     mo_list_init(&g->eps);
+    mo_list_init(&g->views);
+    g->whole = (struct mo_gw_view){.g = g, .expose = MO_GW_EXPOSE_SAME};
     mo_list_init(&g->calls);
     mo_list_init(&g->list_waits);
     mo_list_init(&g->reads);
@@ -403,7 +405,7 @@ const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g)
 
 static void on_session_gone(void *ctx, uint64_t peer)
 {
-    struct mo_gateway *g = ctx;
+    struct mo_gateway *g = ((struct mo_gw_view *)ctx)->g;
     char who[MO_GW_WHO_MAX];
 
     mo_rewrite_who(peer, mo_span(NULL, 0), who);
@@ -417,11 +419,11 @@ static void on_session_gone(void *ctx, uint64_t peer)
 /* Only children of that session are told; a shared server has no roots. */
 static void on_roots_changed(void *ctx, uint64_t peer)
 {
-    struct mo_gateway *g = ctx;
+    struct mo_gateway *g = ((struct mo_gw_view *)ctx)->g;
 
     for (size_t i = 0; i < g->n; i++) {
         mo_list_each_entry (k, &g->v[i]->children, struct gw_child, node) {
-            if (mo_forward_session_of(g, k->child) == peer &&
+            if (mo_forward_session_of(g->v[i], k->child) == peer &&
                 mo_child_conn(k->child) && !mo_conn_info(k->conn)->modern)
                 (void)mo_conn_notify(k->conn,
                                      "notifications/roots/list_changed",
@@ -430,7 +432,7 @@ static void on_roots_changed(void *ctx, uint64_t peer)
     }
 }
 
-void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
+void mo_gateway_view_endpoint(struct mo_gw_view *v, struct mo_endpoint_opts *o)
 {
     o->caps = CAPS;
     o->handler = mo_gw_front_handle;
@@ -443,7 +445,12 @@ void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
     o->roots_changed = on_roots_changed;
     o->abandoned = mo_forward_abandoned;
     o->refusals = true;
-    o->ctx = g;
+    o->ctx = v;
+}
+
+void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o)
+{
+    mo_gateway_view_endpoint(&g->whole, o);
 }
 
 void mo_gateway_single(struct mo_gateway *g)
@@ -451,15 +458,21 @@ void mo_gateway_single(struct mo_gateway *g)
     g->single = g->pool.single = true;
 }
 
-int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)
+int mo_gateway_view_serve(struct mo_gw_view *v, struct mo_endpoint *ep)
 {
     struct gw_ep *x = mo_new(struct gw_ep);
 
     if (!x)
         return MO_ENOMEM;
     x->ep = ep;
-    mo_list_push(&g->eps, &x->node);
+    x->view = v;
+    mo_list_push(&v->g->eps, &x->node);
     return 0;
+}
+
+int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep)
+{
+    return mo_gateway_view_serve(&g->whole, ep);
 }
 
 void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
@@ -471,17 +484,14 @@ void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep)
         mo_free(x);
     }
     mo_elicitation_forget(g, ep, 0);
+    mo_forward_drop_parked(g, ep);
 }
 
 void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what)
 {
-    if (what == MO_EP_CH_TOOLS) {
-        mo_router_index_stale(g->router_index);
-        mo_router_index_stale(g->query_index);
-    }
-    if (!g->listed[what])
-        return;
-    g->listed[what] = false;
-    mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node)
-        mo_endpoint_changed(x->ep, what);
+    if (what == MO_EP_CH_TOOLS)
+        mo_gw_views_stale(g);
+    mo_gw_view_changed(&g->whole, what, true);
+    mo_list_each_entry_safe (v, &g->views, struct mo_gw_view, node)
+        mo_gw_view_changed(v, what, false);
 }

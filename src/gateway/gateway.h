@@ -51,6 +51,39 @@ const struct mo_catalog *mo_gateway_catalog(const struct mo_gateway *g);
  * notifications from mo_gateway_serve() to mo_gateway_unserve(). */
 void mo_gateway_endpoint(struct mo_gateway *g, struct mo_endpoint_opts *o);
 int mo_gateway_serve(struct mo_gateway *g, struct mo_endpoint *ep);
+
+/* --- views ---------------------------------------------------------------
+ *
+ * A view shows the clients of its endpoints a part of the gateway
+ * (gateway/catalog/filter.h). A server or tool outside of it is treated as one
+ * that does not exist: in lists, calls, searches, fallbacks, subscriptions and
+ * notifications. A call is looked up in the view again directly before it is
+ * sent. Its servers and children are those of the gateway. */
+
+struct mo_config_view;
+struct mo_gw_view;
+
+/* The texts are copied. NULL: out of memory. Free its endpoints, then the view,
+ * before the gateway is closed. */
+struct mo_gw_view *mo_gateway_view_new(struct mo_gateway *g,
+                                       const struct mo_config_view *c,
+                                       struct mo_err *e);
+/* Uses other settings: clients are told of changed lists, and calls that wait
+ * for a person end if their tool is no longer shown. 0 or MO_ENOMEM: the old
+ * settings stay. */
+int mo_gateway_view_change(struct mo_gw_view *v, const struct mo_config_view *c,
+                           struct mo_err *e);
+/* Answers all calls that came through it with that error, and stops them. */
+void mo_gateway_view_end(struct mo_gw_view *v, const char *why);
+void mo_gateway_view_free(struct mo_gw_view *v);
+/* As mo_gateway_endpoint() and mo_gateway_serve(). */
+void mo_gateway_view_endpoint(struct mo_gw_view *v, struct mo_endpoint_opts *o);
+int mo_gateway_view_serve(struct mo_gw_view *v, struct mo_endpoint *ep);
+/* What its clients see now; starts no server. */
+const struct mo_catalog *mo_gateway_view_catalog(const struct mo_gw_view *v);
+/* True if they see the four meta tools instead of the tools. */
+bool mo_gateway_view_searches(const struct mo_gw_view *v);
+
 /* There will never be more than one client, so shared servers are its own. */
 void mo_gateway_single(struct mo_gateway *g);
 void mo_gateway_unserve(struct mo_gateway *g, struct mo_endpoint *ep);

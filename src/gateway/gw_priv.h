@@ -1,6 +1,7 @@
 /* gw_priv.h - functions that the files of this folder share: gateway.c (life,
- * servers, endpoints), front.c (requests of clients), refresh.c (reads the
- * servers' lists) and watch.c (subscriptions, log levels, notifications). */
+ * servers, endpoints), views.c (views), front.c (requests of clients),
+ * refresh.c (reads the servers' lists) and watch.c (subscriptions, log levels,
+ * notifications). */
 #ifndef MO_GATEWAY_GW_PRIV_H
 #define MO_GATEWAY_GW_PRIV_H
 
@@ -12,7 +13,24 @@
 /* Tells clients that have read a list since its last change. */
 void mo_gw_changed(struct mo_gateway *g, enum mo_ep_what what);
 
+/* --- views.c ------------------------------------------------------------- */
+
+/* The catalogue has changed: search indexes are made again. */
+void mo_gw_views_stale(struct mo_gateway *g);
+/* Clients of the view read a list: they are told of its next change. */
+void mo_gw_view_listed(struct mo_gw_view *v, enum mo_ep_what what);
+/* Tells the clients of the view, if they have read the list. sure: also if it
+ * looks the same. */
+void mo_gw_view_changed(struct mo_gw_view *v, enum mo_ep_what what, bool sure);
+/* For opts.watch: a client subscribes to a resource, or no longer does. */
+void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on);
+/* The catalogue or the view has changed: its clients' subscriptions follow. */
+void mo_gw_watch_view(struct mo_gw_view *v);
+
 /* --- front.c ------------------------------------------------------------- */
+
+/* Ends the calls of a view that wait for lists. */
+void mo_gw_front_end(const struct mo_gw_view *v, const char *why);
 
 /* The notification of a changed list. */
 enum mo_ep_what mo_gw_change_of(enum mo_cat_kind kind);
@@ -31,18 +49,19 @@ void mo_gw_front_reloaded(struct mo_gateway *g);
 
 #define LISTS_ALL ((1u << MO_CAT_KINDS) - 1)
 
-/* Reads the lists of all servers that have none. True: some are pending. */
-bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
+/* Reads the lists of all servers of the view that have none. True: some are
+ * pending. */
+bool mo_catalog_refresh_wanted(const struct mo_gw_view *v, struct mo_span who,
                                struct mo_span caps);
-bool mo_catalog_refresh_pending(const struct mo_gateway *g);
+bool mo_catalog_refresh_pending(const struct mo_gw_view *v);
 /* Time in ms that a list request waits for pending lists; 0: all are known, or
  * late. So a server that hangs delays the first list only. */
-uint64_t mo_catalog_refresh_wait(const struct mo_gateway *g);
+uint64_t mo_catalog_refresh_wait(const struct mo_gw_view *v);
 /* Notes the servers that are late, for the lists' _meta and for the next run.
  */
 void mo_catalog_refresh_note_late(struct mo_gateway *g);
 /* Appends the names of the servers that a list request waits for. */
-void mo_catalog_refresh_put_awaited(const struct mo_gateway *g,
+void mo_catalog_refresh_put_awaited(const struct mo_gw_view *v,
                                     struct mo_buf *out);
 void mo_catalog_refresh_child(struct gw_child *k, unsigned kinds);
 void mo_catalog_refresh_list_changed(struct gw_child *k, enum mo_cat_kind kind);
@@ -68,7 +87,8 @@ void mo_gw_watch_notify(struct gw_child *k, const struct mo_rpc *m,
 /* The catalogue changed: subscribes to resources whose server was unknown. */
 void mo_gw_watch_resubscribe(struct mo_gateway *g);
 void mo_gw_watch_stop(struct server_slot *s);
-void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on);
+/* Subscribes to a resource by its URI in the whole gateway. */
+void mo_gw_watch_whole(struct mo_gateway *g, struct mo_span uri, bool on);
 void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv);
 void mo_gw_watch_fini(struct mo_gateway *g);
 void mo_gw_watch_init(struct mo_gateway *g);

@@ -14,13 +14,14 @@ static bool is_pending(const struct mo_gw_read *r)
 
     if (r->server)
         return s && mo_catalog_refresh_reading(s);
-    return r->again ? mo_gateway_busy(r->g) : mo_catalog_refresh_pending(r->g);
+    return r->again ? mo_gateway_busy(r->g)
+                    : mo_catalog_refresh_pending(&r->g->whole);
 }
 
 static void finish(struct mo_gw_read *r)
 {
     mo_gateway_unread(r);
-    r->g->listed[MO_EP_CH_TOOLS] = true; /* what comes now is news */
+    r->g->whole.listed[MO_EP_CH_TOOLS] = true; /* what comes now is news */
     r->done(r);
 }
 
@@ -55,7 +56,7 @@ void mo_gateway_read(struct mo_gateway *g, struct mo_gw_read *r)
     if (s)
         mo_catalog_refresh_slot(s, mo_span_cstr(who), r->caps);
     else if (!r->server)
-        (void)mo_catalog_refresh_wanted(g, mo_span_cstr(who), r->caps);
+        (void)mo_catalog_refresh_wanted(&g->whole, mo_span_cstr(who), r->caps);
     if (!r->server && r->again)
         mo_catalog_refresh_running(g);
     if (!is_pending(r))
@@ -117,6 +118,6 @@ int mo_gateway_ours(const struct mo_gateway *g, bool four, struct mo_buf *out)
     struct mo_span list =
         four ? mo_meta_tools_definitions() : MO_SPAN("{\"tools\":[]}");
 
-    return mo_result_limit_is_on(g) ? mo_result_limit_list(list, out)
-                                    : mo_buf_span(out, list);
+    return mo_result_limit_is_on(&g->whole) ? mo_result_limit_list(list, out)
+                                            : mo_buf_span(out, list);
 }

@@ -257,12 +257,15 @@ static void on_started(struct mo_child_request *w, struct mo_child *c,
     mo_gw_front_settled(s->g);
 }
 
-bool mo_catalog_refresh_pending(const struct mo_gateway *g)
+bool mo_catalog_refresh_pending(const struct mo_gw_view *v)
 {
+    const struct mo_gateway *g = v->g;
+
     for (size_t i = 0; i < g->n; i++) {
         const struct server_slot *s = g->v[i];
 
-        if (!mo_catalog_known(g->cat, s->no) && mo_catalog_refresh_reading(s))
+        if (!mo_catalog_known(g->cat, s->no) && mo_gw_shows(v, s) &&
+            mo_catalog_refresh_reading(s))
             return true;
     }
     return false;
@@ -292,25 +295,28 @@ static uint64_t wait_for_slot(const struct server_slot *s)
     return waited < most ? most - waited : 0;
 }
 
-uint64_t mo_catalog_refresh_wait(const struct mo_gateway *g)
+uint64_t mo_catalog_refresh_wait(const struct mo_gw_view *v)
 {
+    const struct mo_gateway *g = v->g;
     uint64_t most = 0;
 
     for (size_t i = 0; i < g->n; i++) {
-        uint64_t ms = wait_for_slot(g->v[i]);
+        uint64_t ms = mo_gw_shows(v, g->v[i]) ? wait_for_slot(g->v[i]) : 0;
 
         most = ms > most ? ms : most;
     }
     return most;
 }
 
-void mo_catalog_refresh_put_awaited(const struct mo_gateway *g,
+void mo_catalog_refresh_put_awaited(const struct mo_gw_view *v,
                                     struct mo_buf *out)
 {
+    const struct mo_gateway *g = v->g;
+
     for (size_t i = 0; i < g->n; i++) {
         const struct server_slot *s = g->v[i];
 
-        if (wait_for_slot(s))
+        if (mo_gw_shows(v, s) && wait_for_slot(s))
             mo_buf_printf(out, "%s%s%s", out->len ? ", " : "",
                           mo_upstream_server(s->up)->name,
                           is_installing(s) ? " (installing)" : "");
@@ -381,19 +387,21 @@ bool mo_gateway_busy(const struct mo_gateway *g)
     return false;
 }
 
-bool mo_catalog_refresh_wanted(struct mo_gateway *g, struct mo_span who,
+bool mo_catalog_refresh_wanted(const struct mo_gw_view *v, struct mo_span who,
                                struct mo_span caps)
 {
+    struct mo_gateway *g = v->g;
+
     for (size_t i = 0; i < g->n; i++) {
         struct server_slot *s = g->v[i];
 
-        if (mo_catalog_known(g->cat, s->no))
+        if (mo_catalog_known(g->cat, s->no) || !mo_gw_shows(v, s))
             continue;
         if (!s->asked_ms)
             s->asked_ms = mo_now_ns() / MO_MS;
         mo_catalog_refresh_slot(s, who, caps);
     }
-    return mo_catalog_refresh_pending(g);
+    return mo_catalog_refresh_pending(v);
 }
 
 void mo_catalog_refresh_stop(struct server_slot *s)

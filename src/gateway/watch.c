@@ -76,8 +76,9 @@ static void send_log_level(struct gw_child *k)
 /* --- tasks --------------------------------------------------------------- */
 
 struct watched_task {
-    unsigned n;               /* listens that subscribed */
-    struct server_slot *slot; /* NULL: removed */
+    unsigned n;                   /* listens that subscribed */
+    const struct mo_endpoint *ep; /* theirs; may be gone */
+    struct server_slot *slot;     /* NULL: removed */
     char who[MO_GW_WHO_MAX];
     struct mo_buf own, caller;
 };
@@ -248,7 +249,8 @@ static struct watched_task *watched_task_new(struct mo_gateway *g,
     if (!x)
         return NULL;
     x->slot = t.slot;
-    mo_rewrite_who(c->peer, c->caller, x->who);
+    x->ep = mo_ep_call_endpoint(c);
+    mo_rewrite_client(c, x->who);
     mo_buf_init(&x->own, TASK_TEXT_MAX);
     mo_buf_init(&x->caller, TASK_TEXT_MAX);
     (void)mo_buf_span(&x->own, t.own);
@@ -264,13 +266,13 @@ static struct watched_task *watched_task_new(struct mo_gateway *g,
 void mo_gw_watch_task_wanted(void *ctx, const struct mo_ep_call *listen,
                              struct mo_span id, bool on)
 {
-    struct mo_gateway *g = ctx;
+    struct mo_gateway *g = ((struct mo_gw_view *)ctx)->g;
     struct watched_task *x = mo_map_get(&g->watched_tasks, id);
     char who[MO_GW_WHO_MAX];
 
     if (!x && on)
         x = watched_task_new(g, listen, id);
-    mo_rewrite_who(listen->peer, listen->caller, who);
+    mo_rewrite_client(listen, who);
     if (!x || strcmp(who, x->who) != 0)
         return;
     x->n += on ? 1 : -1U;
@@ -296,6 +298,7 @@ static void send_status(const struct mo_gateway *g,
     mo_autobuf struct mo_buf clean = {.max = 2 * GW_TEXT_MAX};
     mo_autobuf struct mo_buf cut = {.max = GW_TEXT_MAX};
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
+    const struct mo_endpoint *ep = x->ep;
 
     if (mo_redact_task_failed(params))
         params = mo_redact(g->loop, params, &clean);
@@ -309,8 +312,9 @@ static void send_status(const struct mo_gateway *g,
     if (params.p && !mo_buf_err(&exposed) && !mo_buf_err(&caller) &&
         !mo_buf_err(&name) && mo_edit(&b, params, &ed, 1) == 0) {
         mo_list_each_entry_safe (p, &g->eps, struct gw_ep, node)
-            mo_endpoint_task(p->ep, mo_buf_view(&caller), mo_buf_view(&exposed),
-                             mo_buf_view(&b));
+            if (p->ep == ep)
+                mo_endpoint_task(p->ep, mo_buf_view(&caller),
+                                 mo_buf_view(&exposed), mo_buf_view(&b));
     }
 }
 
@@ -454,9 +458,8 @@ static void unsubscribe(struct mo_gateway *g, struct watched_resource *x,
         release_held(s);
 }
 
-void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
+void mo_gw_watch_whole(struct mo_gateway *g, struct mo_span uri, bool on)
 {
-    struct mo_gateway *g = ctx;
     struct watched_resource *x = mo_map_get(&g->watched, uri);
 
     if (!on && x && --x->n == 0) {
@@ -479,6 +482,8 @@ void mo_gw_watch_uri(void *ctx, struct mo_span uri, bool on)
 
 void mo_gw_watch_resubscribe(struct mo_gateway *g)
 {
+    mo_list_each_entry (v, &g->views, struct mo_gw_view, node)
+        mo_gw_watch_view(v);
     mo_map_each (en, &g->watched) {
         struct watched_resource *x = en->value;
 
@@ -519,7 +524,7 @@ static void on_quiet(struct mo_timer *t)
 
 void mo_gw_watch_level(void *ctx, enum mo_mcp_level lv)
 {
-    struct mo_gateway *g = ctx;
+    struct mo_gateway *g = ((struct mo_gw_view *)ctx)->g;
 
     g->level = lv;
     mo_list_each_entry (x, &g->eps, const struct gw_ep, node) {
@@ -539,12 +544,16 @@ static void on_resource_updated(struct gw_child *k, struct mo_json v)
     struct mo_gateway *g = k->slot->g;
     mo_autobuf struct mo_buf own = {.max = LISTEN_TEXT_MAX};
     mo_autobuf struct mo_buf uri = {.max = LISTEN_TEXT_MAX};
+    unsigned no = k->slot->no;
 
-    if (!mo_json_is(v, MO_JSON_STRING) || k->slot->no == SLOT_NONE)
+    if (!mo_json_is(v, MO_JSON_STRING) || no == SLOT_NONE ||
+        mo_json_str_buf(v, &own) < 0)
         return;
-    if (mo_json_str_buf(v, &own) == 0 &&
-        mo_catalog_expose(g->cat, k->slot->no, mo_buf_view(&own), &uri) == 0) {
-        mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node)
+    mo_list_each_entry_safe (x, &g->eps, struct gw_ep, node) {
+        mo_buf_reset(&uri);
+        if (mo_gw_shows(x->view, k->slot) &&
+            mo_catalog_expose(mo_gw_cat(x->view), no, mo_buf_view(&own),
+                              &uri) == 0)
             mo_endpoint_updated(x->ep, mo_buf_view(&uri));
     }
 }

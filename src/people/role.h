@@ -16,15 +16,6 @@
 #include "codec/json/json.h"
 #include "config/config.h"
 
-enum mo_role {
-    MO_ROLE_NONE,
-    MO_ROLE_VIEWER,   /* reads what others share */
-    MO_ROLE_USER,     /* has sessions, calls tools */
-    MO_ROLE_APPROVER, /* decides about calls of others */
-    MO_ROLE_OPERATOR, /* everything */
-    MO_ROLES
-};
-
 const char *mo_role_name(enum mo_role r); /* "none", "viewer", ... */
 /* MO_ROLE_NONE: no such role. */
 enum mo_role mo_role_named(struct mo_span name);

@@ -66,6 +66,7 @@ static struct mo_verdict judge_as(const struct mo_approvals *d,
                        .from = from,
                        .server = k->server,
                        .tool = k->tool,
+                       .view = k->view,
                        .claims = mo_claims_of(mo_json_get(def, "annotations")),
                        .args_text = args,
                        .schema = mo_json_get(def, "inputSchema"),
@@ -91,17 +92,23 @@ static void put_def(struct mo_buf *b, struct mo_json item)
     mo_jw_end(&w);
 }
 
-/* {"by":"operator","index":0,...}; the index is that of /api/rules. */
+/* {"by":"operator","index":0,...}; the index is that of /api/rules. A rule of a
+ * view has none. */
 static void put_rule(const struct mo_approvals *d, const struct mo_verdict *v,
                      struct mo_buf *b)
 {
     struct mo_jw w = mo_jw_object(b);
 
-    mo_jw_member(&w, "by", mo_span_cstr(v->rule ? "operator" : "default"));
-    if (v->rule) {
+    mo_jw_member_cstr(&w, "by",
+                      v->of_view ? "view"
+                      : v->rule  ? "operator"
+                                 : "default");
+    if (v->rule && !v->of_view) {
         const struct mo_rule *first = mo_policy_operator_rules(d->policy)->v;
 
         mo_jw_member_u64(&w, "index", (uint64_t)(v->rule - first));
+    }
+    if (v->rule) {
         mo_jw_member(&w, "server", v->rule->server);
         mo_jw_member(&w, "tool", v->rule->tool);
         mo_jw_member_bool(&w, "remember", !v->rule->final);
@@ -290,7 +297,8 @@ static bool judge_again(void *ctx, struct mo_gw_case *k)
         return true;
     if (k->inside.n)
         return judge_forwarded_again(d, k);
-    return !mo_policy_has_rules(d->policy) || judge_changed_rules(d, k);
+    return !mo_policy_has_rules(d->policy, k->view) ||
+           judge_changed_rules(d, k);
 }
 
 static enum mo_gw_ruling judge_gateway_call(void *ctx, struct mo_gw_case *k,
@@ -298,7 +306,7 @@ static enum mo_gw_ruling judge_gateway_call(void *ctx, struct mo_gw_case *k,
 {
     struct mo_approvals *d = ctx;
     const struct mo_config *cfg = mo_policy_config(d->policy);
-    bool rules = mo_policy_has_rules(d->policy);
+    bool rules = mo_policy_has_rules(d->policy, k->view);
     struct pending_call *p;
 
     k->by = NULL;

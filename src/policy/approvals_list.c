@@ -91,6 +91,7 @@ void mo_approvals_put_pending(struct mo_jw *w, const struct pending_call *p)
     mo_jw_member_opt(w, "id", mo_span_cstr(k->id));
     mo_jw_member_opt(w, "server", k->server);
     mo_jw_member_opt(w, "tool", k->tool);
+    mo_jw_member_opt(w, "view", k->view);
     mo_jw_member_raw(w, "definition", mo_buf_view(&p->def));
     mo_jw_member_raw(w, "args", mo_buf_view(&p->args));
     mo_jw_member_opt(w, "digest", mo_span_cstr(p->digest));

@@ -7,21 +7,30 @@
  * them. */
 #include "policy/policy.h"
 
+#include <stdio.h>
+
 #include "base/map.h"
 #include "base/rand.h"
 
 #define PERSONS_MAX 3 /* session, remembered, draft */
-#define RULES_ARENA ((size_t)1024 * 1024)
+#define RULES_ARENA ((size_t)64 * 1024 * 1024)
 #define FLUSH_MS    1000  /* new pins are written in groups */
 #define KNOWN_MAX   16384 /* cached hashes */
 #define TEXT_MAX    ((size_t)4 * 1024 * 1024)
 #define KEY_MAX     ((size_t)1024) /* longer ones are not cached */
+
+struct view_rules {
+    const char *name; /* in the configuration */
+    struct mo_rules rules;
+};
 
 struct mo_policy {
     struct mo_loop *loop;
     const struct mo_config *cfg;
     struct mo_arena arena; /* the operator's rules */
     struct mo_rules rules;
+    struct view_rules *views; /* of the views that have rules */
+    size_t nviews;
     uint64_t loads; /* changes of the configured rules and defaults */
     struct mo_remembered_rules *remembered;
     struct mo_tool_pins *pins; /* NULL: not read yet */
@@ -62,11 +71,11 @@ static void copy_claims(const struct mo_config_list *l, struct mo_rule *r)
 }
 
 /* Rules live in the arena, their texts in the configuration. A rule that does
- * not pass mo_rule_check() is an error, which names it. */
-static int make_rules(const struct mo_config *cfg, struct mo_arena *a,
-                      struct mo_rules *out, struct mo_err *e)
+ * not pass mo_rule_check() is an error, which names it by the key. */
+static int make_rules(const struct mo_config_rules *from, const char *key,
+                      struct mo_arena *a, struct mo_rules *out,
+                      struct mo_err *e)
 {
-    const struct mo_config_rules *from = &cfg->approvals.rules;
     struct mo_rule *v = mo_arena_zalloc(a, (from->n + 1) * sizeof(*v));
 
     if (v == NULL)
@@ -86,10 +95,56 @@ static int make_rules(const struct mo_config *cfg, struct mo_arena *a,
         if (copy_args(a, &f->args, &v[i]) < 0)
             return mo_fail(e, MO_ENOMEM, "rules: out of memory");
         if (mo_rule_check(&v[i], e) < 0)
-            return mo_wrap(e, "approvals.rules[%zu]", i);
+            return mo_wrap(e, "%s[%zu]", key, i);
     }
     *out = (struct mo_rules){v, from->n};
     return 0;
+}
+
+static int make_view_rules(const struct mo_config_views *from,
+                           struct mo_arena *a, struct view_rules **out,
+                           size_t *n, struct mo_err *e)
+{
+    struct view_rules *v = mo_arena_zalloc(a, (from->n + 1) * sizeof(*v));
+    char key[128];
+
+    *out = v;
+    *n = 0;
+    if (v == NULL)
+        return mo_fail(e, MO_ENOMEM, "rules: out of memory");
+    for (size_t i = 0; i < from->n; i++) {
+        const struct mo_config_view *f = &from->v[i];
+
+        if (f->rules.n == 0)
+            continue;
+        (void)snprintf(key, sizeof(key), "views.%s.rules", f->name);
+        v[*n].name = f->name;
+        if (make_rules(&f->rules, key, a, &v[*n].rules, e) < 0)
+            return e->code;
+        (*n)++;
+    }
+    return 0;
+}
+
+static bool same_view_rules(const struct mo_policy *p,
+                            const struct view_rules *v, size_t n)
+{
+    bool same = p->nviews == n;
+
+    for (size_t i = 0; same && i < n; i++)
+        same = strcmp(p->views[i].name, v[i].name) == 0 &&
+               mo_rules_same(&p->views[i].rules, &v[i].rules);
+    return same;
+}
+
+/* NULL: the view has none, or there is no view. */
+static const struct mo_rules *rules_of_view(const struct mo_policy *p,
+                                            struct mo_span view)
+{
+    for (size_t i = 0; view.n && i < p->nviews; i++)
+        if (mo_span_is(view, p->views[i].name))
+            return &p->views[i].rules;
+    return NULL;
 }
 
 struct changed_tool {
@@ -373,9 +428,32 @@ static bool is_connection(const struct mo_policy_call *c)
     return callers[c->from].rest == ASKED || c->from == MO_POLICY_TRY_OUT;
 }
 
+static struct mo_verdict finish_verdict(struct mo_verdict v,
+                                        enum mo_policy_from from)
+{
+    if (v.action == MO_ACTION_ASK && !callers[from].asks)
+        v.action = MO_ACTION_ALLOW;
+    if (v.approver == MO_APPROVER_AUTO)
+        v.approver = callers[from].approver;
+    return v;
+}
+
+/* The stricter of two finished verdicts. Of two that ask: the one that fewer
+ * may answer. */
+static struct mo_verdict stricter(struct mo_verdict a, struct mo_verdict b)
+{
+    static const int rank[] = {
+        [MO_ACTION_ALLOW] = 0, [MO_ACTION_ASK] = 1, [MO_ACTION_DENY] = 2};
+
+    if (rank[a.action] != rank[b.action])
+        return rank[a.action] > rank[b.action] ? a : b;
+    return a.action == MO_ACTION_ASK && b.approver < a.approver ? b : a;
+}
+
 struct mo_verdict mo_policy_judge(const struct mo_policy *p,
                                   const struct mo_policy_call *c)
 {
+    const struct mo_rules *of_view = rules_of_view(p, c->view);
     const struct mo_rules *persons[PERSONS_MAX] = {
         callers[c->from].session ? c->session : NULL,
         callers[c->from].remembered ? mo_remembered_rules_all(p->remembered)
@@ -389,10 +467,14 @@ struct mo_verdict mo_policy_judge(const struct mo_policy *p,
 
     if (mo_span_is(c->tool, MO_RULE_CONNECT) && !is_connection(c))
         return (struct mo_verdict){.action = MO_ACTION_DENY};
-    if (v.action == MO_ACTION_ASK && !callers[c->from].asks)
-        v.action = MO_ACTION_ALLOW;
-    if (v.approver == MO_APPROVER_AUTO)
-        v.approver = callers[c->from].approver;
+    v = finish_verdict(v, c->from);
+    if (of_view) {
+        struct mo_verdict w =
+            mo_rules_judge(of_view, persons, PERSONS_MAX, MO_ACTION_ALLOW, &s);
+
+        w.of_view = w.rule && !w.remembered;
+        v = stricter(v, finish_verdict(w, c->from));
+    }
     return v;
 }
 
@@ -410,12 +492,12 @@ bool mo_policy_may_remember(const struct mo_policy *p,
     return v.action == MO_ACTION_ASK && !(v.rule && v.rule->final);
 }
 
-bool mo_policy_has_rules(const struct mo_policy *p)
+bool mo_policy_has_rules(const struct mo_policy *p, struct mo_span view)
 {
     if (p->cfg->gateway.approvals == MO_GW_NO_RULES)
         return false;
     return p->cfg->gateway.approvals == MO_GW_ASK_REST || p->rules.n ||
-           mo_remembered_rules_all(p->remembered)->n;
+           mo_remembered_rules_all(p->remembered)->n || rules_of_view(p, view);
 }
 
 uint64_t mo_policy_version(const struct mo_policy *p)
@@ -444,23 +526,31 @@ const struct mo_config *mo_policy_config(const struct mo_policy *p)
 int mo_policy_reload(struct mo_policy *p, const struct mo_config *cfg,
                      struct mo_err *e)
 {
+    struct view_rules *views = NULL;
     struct mo_rules rules;
     struct mo_arena arena;
+    size_t nviews = 0;
     int rc;
 
     mo_arena_init(&arena, RULES_ARENA);
-    rc = make_rules(cfg, &arena, &rules, e);
+    rc =
+        make_rules(&cfg->approvals.rules, "approvals.rules", &arena, &rules, e);
+    if (rc == 0)
+        rc = make_view_rules(&cfg->views, &arena, &views, &nviews, e);
     if (rc < 0) {
         mo_arena_fini(&arena);
         return rc;
     }
     if (!p->cfg || !mo_rules_same(&p->rules, &rules) ||
+        !same_view_rules(p, views, nviews) ||
         p->cfg->approvals.fallback != cfg->approvals.fallback ||
         p->cfg->gateway.approvals != cfg->gateway.approvals)
         p->loads++;
     mo_arena_fini(&p->arena);
     p->arena = arena;
     p->rules = rules;
+    p->views = views;
+    p->nviews = nviews;
     mo_config_unref(p->cfg);
     p->cfg = mo_config_ref(cfg);
     return 0;

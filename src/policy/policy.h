@@ -9,7 +9,9 @@
  * Order: the operator's first matching rule decides. If it says "ask" (and
  * permits remembered answers), or no rule matches, the rules of people apply:
  * those of the session first, then the remembered ones. If none matches, the
- * caller's default applies (see the table in policy.c).
+ * caller's default applies (see the table in policy.c). A call through a view
+ * (`views.NAME.rules`) is also judged by the rules of the view, where no match
+ * means "allow"; the stricter decision counts.
  *
  * Ownership: the policy refers to its configuration and owns everything else.
  * Limits: MO_POLICY_CHANGED_MAX changed tools are listed for people; further
@@ -55,6 +57,7 @@ enum mo_policy_from {
 struct mo_policy_call {
     enum mo_policy_from from;
     struct mo_span server, tool;
+    struct mo_span view;            /* that a client uses, or empty */
     unsigned claims;                /* mo_claim bits */
     struct mo_json args;            /* or: */
     struct mo_span args_text;       /* parsed if args is none */
@@ -71,8 +74,9 @@ uint64_t mo_policy_version(const struct mo_policy *p);
 /* True if a person's answer to this call may be remembered. */
 bool mo_policy_may_remember(const struct mo_policy *p,
                             const struct mo_policy_call *c);
-/* False if every call of a client would be allowed without looking at it. */
-bool mo_policy_has_rules(const struct mo_policy *p);
+/* False if every call of a client, through that view or none, would be allowed
+ * without looking at it. */
+bool mo_policy_has_rules(const struct mo_policy *p, struct mo_span view);
 
 const struct mo_rules *mo_policy_operator_rules(const struct mo_policy *p);
 struct mo_remembered_rules *mo_policy_remembered(const struct mo_policy *p);

@@ -109,10 +109,10 @@ struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
     const struct mo_rule *op = first_match(operators, s);
 
     if (op && (op->action != MO_ACTION_ASK || op->final))
-        return (struct mo_verdict){op->action, op, false, op->approver};
+        return (struct mo_verdict){
+            .action = op->action, .rule = op, .approver = op->approver};
     if (op == NULL && fallback == MO_ACTION_DENY)
-        return (struct mo_verdict){MO_ACTION_DENY, NULL, false,
-                                   MO_APPROVER_AUTO};
+        return (struct mo_verdict){.action = MO_ACTION_DENY};
     for (size_t i = 0; i < npersons; i++) {
         const struct mo_rule *person = NULL;
 
@@ -120,12 +120,13 @@ struct mo_verdict mo_rules_judge(const struct mo_rules *operators,
                             op->approver == MO_APPROVER_OPERATOR))
             person = first_match(persons[i], s);
         if (person)
-            return (struct mo_verdict){person->action, person, true,
-                                       MO_APPROVER_AUTO};
+            return (struct mo_verdict){
+                .action = person->action, .rule = person, .remembered = true};
     }
     if (op)
-        return (struct mo_verdict){MO_ACTION_ASK, op, false, op->approver};
-    return (struct mo_verdict){fallback, NULL, false, MO_APPROVER_AUTO};
+        return (struct mo_verdict){
+            .action = MO_ACTION_ASK, .rule = op, .approver = op->approver};
+    return (struct mo_verdict){.action = fallback};
 }
 
 bool mo_verdict_may_run(const struct mo_verdict *v, enum mo_answered by)

@@ -66,6 +66,7 @@ struct mo_verdict {
     enum mo_action action;
     const struct mo_rule *rule; /* the deciding rule; NULL: the default */
     bool remembered;            /* the rule is a person's */
+    bool of_view;               /* the rule is a view's */
     enum mo_approver approver;  /* ask: who may answer */
 };
 

@@ -17,6 +17,7 @@ struct mo_gateway_setup {
     struct mo_gateway *gateway;
     struct mo_endpoint *ep;
     bool serving;
+    struct mo_view_table views;
     struct mo_later ending; /* calls gone() if there is no gateway to close */
     struct mo_gone gone;
 };
@@ -208,6 +209,10 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
     mo_server_link_config(h->link, cfg);
     if (h->ep)
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
+    h->views.ask_ms = answer_ms(cfg);
+    /* First: no call that waits may go on to a new server by an old view. */
+    if (mo_view_table_reload(&h->views, cfg, e) < 0)
+        return e->code;
     return mo_gateway_servers(h->gateway, v, n, e);
 }
 
@@ -279,7 +284,10 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     if (rc == 0 && approvals)
         mo_server_link_approvals(h->link, approvals);
     o.up.ctx = h->link;
-    return rc < 0 ? rc : mo_gateway_new(&o, &h->gateway, e);
+    if (rc == 0)
+        rc = mo_gateway_new(&o, &h->gateway, e);
+    h->views.gateway = h->gateway;
+    return rc;
 }
 
 static int make_endpoint(struct mo_gateway_setup *h,
@@ -331,6 +339,7 @@ void mo_gateway_setup_close(struct mo_gateway_setup *h, void (*gone)(void *ctx),
                             void *ctx)
 {
     h->gone = (struct mo_gone){gone, ctx};
+    mo_view_table_close(&h->views);
     if (h->serving)
         mo_gateway_unserve(h->gateway, h->ep);
     if (h->ep)
@@ -354,6 +363,7 @@ int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,
     if (!h)
         return mo_fail(e, MO_ENOMEM, "gateway");
     h->loop = l;
+    mo_view_table_init(&h->views, l);
     mo_later_init(&h->ending, on_ending);
     mo_workspace_sweep(cfg, MO_WORKSPACE_SWEEP);
     rc = make_gateway(h, cfg, approvals, rec, e);
@@ -372,6 +382,11 @@ int mo_gateway_setup_open(struct mo_loop *l, const struct mo_config *cfg,
 struct mo_endpoint *mo_gateway_setup_endpoint(const struct mo_gateway_setup *h)
 {
     return h->ep;
+}
+
+struct mo_view_table *mo_gateway_setup_views(struct mo_gateway_setup *h)
+{
+    return &h->views;
 }
 
 struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h)

@@ -15,6 +15,7 @@
 #include "connect/server_link.h"
 #include "gateway/gateway.h"
 #include "policy/approvals.h"
+#include "servers/view_table.h"
 
 /* Files in store.dir: cached catalogues, and what the router learnt. */
 #define MO_GATEWAY_SETUP_CACHE "catalog"
@@ -41,6 +42,8 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
                             const struct mo_config *cfg, struct mo_err *e);
 
 struct mo_endpoint *mo_gateway_setup_endpoint(const struct mo_gateway_setup *h);
+/* The views, to add transports. */
+struct mo_view_table *mo_gateway_setup_views(struct mo_gateway_setup *h);
 struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h);
 /* Knows the configuration of the current servers, which is valid until the next
  * mo_gateway_setup_reload(), and their last stderr output. */

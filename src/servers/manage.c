@@ -71,12 +71,19 @@ static void put_secrets(struct mo_jw *w, const struct job *j)
     mo_jw_end(w);
 }
 
+static bool is_about_view(const struct job *j)
+{
+    return j->verb == MO_MANAGE_SET_VIEW || j->verb == MO_MANAGE_REMOVE_VIEW;
+}
+
 static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
 {
     static const char *const says[] = {
         [MO_MANAGE_ADD] = "MCP server added successfully",
         [MO_MANAGE_PATCH] = "MCP server changed successfully",
         [MO_MANAGE_REMOVE] = "MCP server removed successfully",
+        [MO_MANAGE_SET_VIEW] = "view saved",
+        [MO_MANAGE_REMOVE_VIEW] = "view removed",
     };
     struct mo_jw w = mo_jw_object(b);
 
@@ -84,7 +91,10 @@ static void put_answer(const struct job *j, bool saved, struct mo_buf *b)
     mo_jw_member_bool(&w, "saved", saved);
     if (saved)
         mo_jw_member_cstr(&w, "message", says[j->verb]);
-    put_secrets(&w, j);
+    if (!is_about_view(j))
+        put_secrets(&w, j);
+    if (j->verb == MO_MANAGE_SET_VIEW)
+        mo_manage_put_view(&w, j->m, j->tried.now, j->server);
     mo_jw_member_raw(&w, "test", mo_buf_view(&j->report));
     mo_jw_end(&w);
 }
@@ -199,16 +209,21 @@ static void on_audited(void *ctx, const struct mo_err *why)
 static void write_audit(struct job *j, enum step next)
 {
     static const char *const verbs[] = {
-        [MO_MANAGE_ADD] = "add",       [MO_MANAGE_PATCH] = "change",
-        [MO_MANAGE_REMOVE] = "remove", [MO_MANAGE_IMPORT] = "import",
+        [MO_MANAGE_ADD] = "add",
+        [MO_MANAGE_PATCH] = "change",
+        [MO_MANAGE_REMOVE] = "remove",
+        [MO_MANAGE_IMPORT] = "import",
         [MO_MANAGE_TEST] = "test",
+        [MO_MANAGE_SET_VIEW] = "set view",
+        [MO_MANAGE_REMOVE_VIEW] = "remove view",
     };
     mo_autobuf struct mo_buf entry = {.max = MO_STORE_DOC_MAX};
     bool import = j->verb == MO_MANAGE_IMPORT;
     struct mo_audit_row row = {
         .event = "managed",
         .subject = mo_span_cstr(verbs[next == TEST ? MO_MANAGE_TEST : j->verb]),
-        .server = mo_span_cstr(j->server),
+        .server = mo_span_cstr(is_about_view(j) ? NULL : j->server),
+        .name = mo_span_cstr(is_about_view(j) ? j->server : NULL),
         .who = mo_buf_view(&j->who),
         .plan = import ? mo_buf_view(&j->plan) : mo_span(NULL, 0),
     };
@@ -397,9 +412,13 @@ static int check_allowed(const struct mo_manage *m,
     if (c->verb != MO_MANAGE_TEST &&
         !mo_manage_allowed(m->o.config->now, m->o.listen))
         return mo_fail(e, MO_EPOLICY,
-                       "servers cannot be changed over HTTP here; \"server\": "
-                       "{\"manage\": true} in the configuration allows it; the "
-                       "`mcp` commands work without it");
+                       "%s cannot be changed over HTTP here; \"server\": "
+                       "{\"manage\": true} in the configuration allows it; %s "
+                       "without it",
+                       c->verb >= MO_MANAGE_SET_VIEW ? "views" : "servers",
+                       c->verb >= MO_MANAGE_SET_VIEW
+                           ? "an edit of the file works"
+                           : "the `mcp` commands work");
     if (m->under_way >= JOBS)
         return mo_fail(e, MO_EBUSY, "too many changes at once");
     return 0;

@@ -52,11 +52,13 @@ enum mo_manage_verb {
     MO_MANAGE_REMOVE,
     MO_MANAGE_IMPORT,
     MO_MANAGE_TEST,
+    MO_MANAGE_SET_VIEW, /* the body is its entry of the file */
+    MO_MANAGE_REMOVE_VIEW,
 };
 
 struct mo_manage_ask {
     enum mo_manage_verb verb;
-    struct mo_span server; /* empty: the name is in the body */
+    struct mo_span server; /* or view; empty: the name is in the body */
     struct mo_span body;
     struct mo_span who; /* caller, for the audit log */
     bool test, dry, replace;
@@ -67,6 +69,7 @@ struct mo_manage_where { /* our address as the client used it */
     struct mo_span host;
     bool tls;
     struct mo_span token; /* the operator's */
+    struct mo_span view;  /* that the client is to use, or empty */
 };
 
 /* These append JSON to out. */
@@ -74,8 +77,13 @@ int mo_manage_list(struct mo_manage *m, struct mo_buf *out);
 int mo_manage_one(struct mo_manage *m, struct mo_span server,
                   struct mo_buf *out, struct mo_err *e); /* MO_ENOTFOUND */
 int mo_manage_health(struct mo_manage *m, struct mo_buf *out);
+/* MO_ENOTFOUND: there is no such view. */
 int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *w,
                        struct mo_buf *out);
+int mo_manage_views(struct mo_manage *m, struct mo_buf *out);
+/* What a client of the view sees, and its entry of the file. MO_ENOTFOUND */
+int mo_manage_one_view(struct mo_manage *m, struct mo_span view,
+                       struct mo_buf *out, struct mo_err *e);
 /* Starts a change. Calls done() once, later; everything is copied. MO_EPOLICY:
  * changes are not allowed. MO_EEXISTS: the name is taken. MO_EUNAVAIL: the
  * server failed its test. */

@@ -293,7 +293,10 @@ int mo_manage_edit_read(struct job *j, struct mo_err *e)
         j->test = false;
         return 0;
     }
-    if (j->verb == MO_MANAGE_REMOVE || j->verb == MO_MANAGE_TEST) {
+    if (j->verb == MO_MANAGE_REMOVE_VIEW)
+        j->test = false;
+    if (j->verb == MO_MANAGE_REMOVE || j->verb == MO_MANAGE_TEST ||
+        j->verb == MO_MANAGE_REMOVE_VIEW) {
         j->test = j->verb == MO_MANAGE_TEST;
         j->entry.server = j->server;
         return 0;
@@ -302,6 +305,11 @@ int mo_manage_edit_read(struct job *j, struct mo_err *e)
         return mo_wrap(e, "the body is not JSON");
     if (!mo_json_is(doc.root, MO_JSON_OBJECT))
         return mo_fail(e, MO_EINVAL, "the body is an object");
+    if (j->verb == MO_MANAGE_SET_VIEW) {
+        j->test = false;
+        j->described = doc.root;
+        return 0;
+    }
     rc = read_name(j, doc.root, e);
     if (rc == 0)
         rc = read_description(j, doc.root, e);
@@ -311,13 +319,19 @@ int mo_manage_edit_read(struct job *j, struct mo_err *e)
 
 /* --- add ------------------------------------------------------------------ */
 
-static struct mo_json find_entry(const struct mo_file_edit *r,
-                                 const char *server)
+static struct mo_json find_named(const struct mo_file_edit *r,
+                                 const char *section, const char *name)
 {
     struct mo_json_doc doc = {.bad_at = 0};
 
     (void)mo_json_parse(mo_buf_view(&r->text), 0, &doc, NULL);
-    return mo_json_get(mo_json_get(doc.root, "mcpServers"), server);
+    return mo_json_get(mo_json_get(doc.root, section), name);
+}
+
+static struct mo_json find_entry(const struct mo_file_edit *r,
+                                 const char *server)
+{
+    return find_named(r, "mcpServers", server);
 }
 
 static int apply_add(struct job *j, struct mo_file_edit *r, struct mo_err *e)
@@ -432,6 +446,19 @@ static int apply_remove(struct job *j, struct mo_file_edit *r, struct mo_err *e)
     return mo_file_edit_set(r, path, mo_span(NULL, 0), e);
 }
 
+/* --- views ---------------------------------------------------------------- */
+
+/* Sets the entry, or removes it (empty value). */
+static int apply_view(struct job *j, struct mo_file_edit *r,
+                      struct mo_span entry, struct mo_err *e)
+{
+    const char *path[] = {"views", j->server, NULL};
+
+    if (!entry.n && !find_named(r, "views", j->server).p)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such view");
+    return mo_file_edit_set(r, path, entry, e);
+}
+
 /* --- import --------------------------------------------------------------- */
 
 static int apply_import(struct job *j, struct mo_file_edit *r, struct mo_err *e)
@@ -468,6 +495,10 @@ int mo_manage_edit_apply(struct job *j, struct mo_file_edit *r,
         return apply_remove(j, r, e);
     case MO_MANAGE_IMPORT:
         return apply_import(j, r, e);
+    case MO_MANAGE_SET_VIEW:
+        return apply_view(j, r, mo_json_text(j->described), e);
+    case MO_MANAGE_REMOVE_VIEW:
+        return apply_view(j, r, mo_span(NULL, 0), e);
     case MO_MANAGE_TEST:
         break;
     }

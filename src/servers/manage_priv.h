@@ -101,6 +101,10 @@ void mo_manage_edit_unstore(struct job *j);
 
 /* --- manage_view.c ------------------------------------------------------- */
 
+/* Writes "view": what a client of the view of that configuration would see. */
+void mo_manage_put_view(struct mo_jw *w, const struct mo_manage *m,
+                        const struct mo_config *cfg, const char *view);
+
 /* Ends the pause of a server after a failure, because a test showed that it
  * works. */
 void mo_manage_view_works(struct mo_manage *m, const char *server);

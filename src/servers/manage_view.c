@@ -13,6 +13,7 @@
 #include "gateway/upstream/upstream.h"
 #include "servers/manage_priv.h"
 #include "servers/server_view.h"
+#include "servers/view_show.h"
 
 #define DISABLED (-1) /* else enum mo_upstream_state */
 
@@ -172,7 +173,7 @@ int mo_manage_list(struct mo_manage *m, struct mo_buf *out)
 
 /* The entry as written in the file. */
 static void put_entry(struct mo_jw *w, const struct mo_manage *m,
-                      const char *name)
+                      const char *section, const char *name)
 {
     struct mo_json_doc doc = {.bad_at = 0};
     struct mo_json entry = {NULL, 0};
@@ -181,7 +182,7 @@ static void put_entry(struct mo_jw *w, const struct mo_manage *m,
     if (mo_file_read(m->o.config->path, MO_CONFIG_FILE_MAX, &b, NULL, NULL) ==
             0 &&
         mo_json_parse(mo_buf_view(&b), 0, &doc, NULL) == 0)
-        entry = mo_json_get(mo_json_get(doc.root, "mcpServers"), name);
+        entry = mo_json_get(mo_json_get(doc.root, section), name);
     if (mo_json_is(entry, MO_JSON_OBJECT)) {
         mo_jw_key(w, "config");
         mo_entry_show(w, entry);
@@ -201,7 +202,7 @@ int mo_manage_one(struct mo_manage *m, struct mo_span server,
     view_init(&v, m, c);
     w = mo_jw_object(out);
     put_view(&w, m, &v);
-    put_entry(&w, m, c->name);
+    put_entry(&w, m, "mcpServers", c->name);
     mo_jw_end(&w);
     return mo_buf_err(out);
 }
@@ -288,7 +289,8 @@ int mo_manage_health(struct mo_manage *m, struct mo_buf *out)
     return mo_buf_err(out);
 }
 
-static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
+static void put_start(struct mo_jw *w, const struct mo_config_holder *h,
+                      struct mo_span view)
 {
     char exe[PATH_MAX], config[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe));
@@ -301,6 +303,10 @@ static void put_start(struct mo_jw *w, const struct mo_config_holder *h)
         mo_jw_cstr(w, "--config");
         mo_jw_cstr(w, config);
     }
+    if (view.n) {
+        mo_jw_cstr(w, "--view");
+        mo_jw_str(w, view);
+    }
     mo_jw_end(w);
 }
 
@@ -309,14 +315,89 @@ int mo_manage_snippets(struct mo_manage *m, const struct mo_manage_where *where,
                        struct mo_buf *out)
 {
     mo_autobuf struct mo_buf url = {.max = WORD_MAX};
-    struct mo_jw w = mo_jw_object(out);
+    struct mo_jw w;
 
-    mo_buf_printf(&url, "%s://%.*s/mcp", where->tls ? "https" : "http",
-                  (int)where->host.n, where->host.p);
-    put_start(&w, m->o.config);
+    if (where->view.n && !mo_view_config(m->o.config->now, where->view))
+        return MO_ENOTFOUND;
+    w = mo_jw_object(out);
+    mo_buf_printf(&url, "%s://%.*s/mcp%s%.*s", where->tls ? "https" : "http",
+                  (int)where->host.n, where->host.p, where->view.n ? "/" : "",
+                  (int)where->view.n, where->view.p);
+    put_start(&w, m->o.config, where->view);
     mo_jw_member(&w, "url", mo_buf_view(&url));
     mo_jw_member_bool(&w, "needsToken", m->o.needs_token);
     mo_jw_member(&w, "token", where->token);
+    mo_jw_end(&w);
+    return mo_buf_err(out);
+}
+
+/* --- views of the gateway ------------------------------------------------- */
+
+static struct mo_gateway *gateway_of(const struct mo_manage *m)
+{
+    return m->o.gateway ? mo_gateway_setup_gateway(m->o.gateway) : NULL;
+}
+
+int mo_manage_views(struct mo_manage *m, struct mo_buf *out)
+{
+    const struct mo_config *cfg = m->o.config->now;
+    struct mo_jw w = mo_jw_object(out);
+
+    mo_jw_member_bool(&w, "manage", mo_manage_allowed(cfg, m->o.listen));
+    mo_jw_member_arr(&w, "views");
+    for (size_t i = 0; i < cfg->views.n; i++) {
+        const struct mo_config_view *c = &cfg->views.v[i];
+
+        mo_jw_obj(&w);
+        mo_view_put_settings(&w, c);
+        if (m->o.gateway)
+            mo_view_put_counts(
+                &w, mo_view_table_find(mo_gateway_setup_views(m->o.gateway),
+                                       mo_span_cstr(c->name)));
+        mo_jw_end(&w);
+    }
+    mo_jw_end_all(&w);
+    return mo_buf_err(out);
+}
+
+/* A view is made for this and freed, so that one that is not saved yet, or is
+ * being changed, can be shown. */
+static void put_seen(struct mo_jw *w, const struct mo_manage *m,
+                     const struct mo_config_view *c)
+{
+    struct mo_gateway *g = gateway_of(m);
+    struct mo_gw_view *v = g ? mo_gateway_view_new(g, c, NULL) : NULL;
+
+    mo_view_put_settings(w, c);
+    if (v)
+        mo_view_put_seen(w, g, v);
+    mo_gateway_view_free(v);
+}
+
+void mo_manage_put_view(struct mo_jw *w, const struct mo_manage *m,
+                        const struct mo_config *cfg, const char *view)
+{
+    const struct mo_config_view *c =
+        cfg ? mo_view_config(cfg, mo_span_cstr(view)) : NULL;
+
+    if (!c)
+        return;
+    mo_jw_member_obj(w, "view");
+    put_seen(w, m, c);
+    mo_jw_end(w);
+}
+
+int mo_manage_one_view(struct mo_manage *m, struct mo_span view,
+                       struct mo_buf *out, struct mo_err *e)
+{
+    const struct mo_config_view *c = mo_view_config(m->o.config->now, view);
+    struct mo_jw w;
+
+    if (c == NULL)
+        return mo_fail(e, MO_ENOTFOUND, "there is no such view");
+    w = mo_jw_object(out);
+    put_seen(&w, m, c);
+    put_entry(&w, m, "views", c->name);
     mo_jw_end(&w);
     return mo_buf_err(out);
 }

@@ -49,6 +49,10 @@
  *   DELETE /api/mcp/NAME              remove it from the file
  *   POST   /api/mcp/NAME/test         connect now, beside a running connection
  *   ...    /api/mcp/NAME/tools/...    as below /api/servers/NAME
+ *   GET    /api/views                 the views of the gateway
+ *   GET    /api/views/NAME            what a client of the view sees
+ *   PUT    /api/views/NAME            {servers, tools, ...}: add or replace it
+ *   DELETE /api/views/NAME            remove it from the file
  *   GET    /api/registry              q: servers by name (servers/by_name.h)
  *   POST   /api/registry/plan         {server, ...}: what would be installed
  *   POST   /api/registry/install      {server, agreed, ...}: install that plan

@@ -30,7 +30,9 @@ static bool take_name(struct mo_api_job *j, unsigned i, struct mo_buf *out)
 
 static void reply(struct mo_api_job *j, int rc)
 {
-    if (rc < 0)
+    if (rc == MO_ENOTFOUND)
+        mo_api_problem(j, 404, "not_found", "there is nothing here");
+    else if (rc < 0)
         mo_api_problem(j, 503, "no_memory", "out of memory");
     else
         mo_api_reply(j, "application/json");
@@ -144,13 +146,14 @@ static void try_tool(struct mo_req *rq, struct mo_span body)
 
 /* --- managing the servers: looking --------------------------------------- */
 
-enum { LIST, HEALTH, SNIPPETS };
+enum { LIST, HEALTH, SNIPPETS, VIEWS };
 
 static void get_all(void *ctx, struct mo_req *rq)
 {
     struct mo_api *api = ctx;
     struct mo_api_job *j = begin(api, rq, api->manage);
-    const struct mo_manage_where w = {
+    mo_autobuf struct mo_buf view = {.max = WORD_MAX};
+    struct mo_manage_where w = {
         .host = mo_http_get(rq->head, "host"),
         .tls = mo_req_is_tls(rq),
         .token = mo_span_cstr(api->token),
@@ -158,10 +161,14 @@ static void get_all(void *ctx, struct mo_req *rq)
 
     if (!j)
         return;
+    (void)mo_query_get(rq->query, "view", &view);
+    w.view = mo_buf_view(&view);
     if (rq->arg == LIST)
         reply(j, mo_manage_list(api->manage, &j->out));
     else if (rq->arg == HEALTH)
         reply(j, mo_manage_health(api->manage, &j->out));
+    else if (rq->arg == VIEWS)
+        reply(j, mo_manage_views(api->manage, &j->out));
     else
         reply(j, mo_manage_snippets(api->manage, &w, &j->out));
 }
@@ -176,7 +183,8 @@ static void get_one(void *ctx, struct mo_req *rq)
 
     if (!j || !take_name(j, 2, &server))
         return;
-    rc = mo_manage_one(api->manage, mo_buf_view(&server), &j->out, &e);
+    rc = (rq->arg == VIEWS ? mo_manage_one_view : mo_manage_one)(
+        api->manage, mo_buf_view(&server), &j->out, &e);
     if (rc == MO_ENOTFOUND)
         mo_api_error(j, &e);
     else
@@ -344,6 +352,10 @@ int mo_api_servers_routes(struct mo_site *s, struct mo_api *api)
         {MO_HTTP_GET, "/api/mcp/{name}/tools", TOOLS(SHOW)},
         {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/call", TRY(CALL)},
         {MO_HTTP_POST, "/api/mcp/{name}/tools/{tool}/accept", TRY(ACCEPT)},
+        {MO_HTTP_GET, "/api/views", 0, get_all, .arg = VIEWS},
+        {MO_HTTP_GET, "/api/views/{name}", 0, get_one, .arg = VIEWS},
+        {MO_HTTP_PUT, "/api/views/{name}", CHANGE(MO_MANAGE_SET_VIEW)},
+        {MO_HTTP_DELETE, "/api/views/{name}", CHANGE(MO_MANAGE_REMOVE_VIEW)},
     };
 
     return mo_site_add(s, routes, MO_COUNT(routes), api);

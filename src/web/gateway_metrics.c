@@ -14,6 +14,7 @@ enum {
     ERRORS,
     SECONDS,
     OUTCOMES,
+    VIEWS,
     BREAKER,
     CHILDREN,
     QUEUE,
@@ -53,6 +54,10 @@ static const struct mo_prom_desc descs[METRICS] = {
                   "Calls by how they ended",
                   MO_PROM_COUNTER,
                   {"outcome"}},
+    [VIEWS] = {"mo_gateway_view_calls_total",
+               "Calls through a view, by how they ended",
+               MO_PROM_COUNTER,
+               {"view", "outcome"}},
     [BREAKER] = {"mo_gateway_breaker",
                  "0 closed, 1 open, 2 trying again",
                  MO_PROM_GAUGE,
@@ -138,6 +143,10 @@ static void on_done(void *ctx, const struct mo_gw_case *k)
         mo_prom_count(series(&r->errors, g->m[ERRORS], labels), 1);
     mo_prom_count(series(&g->outcomes[k->outcome], g->m[OUTCOMES], &outcome),
                   1);
+    if (k->view.n)
+        mo_prom_count(mo_prom_with(g->m[VIEWS],
+                                   (const struct mo_span[]){k->view, outcome}),
+                      1);
     if (k->outcome != MO_GW_DENIED)
         mo_prom_observe(series(&r->seconds, g->m[SECONDS], labels),
                         (double)(k->ms - k->waited_ms) / 1000);

@@ -68,6 +68,7 @@ static const struct {
     {"/servers", 0},
     {"/servers/", MO_ROUTE_PREFIX},
     {"/settings", 0},
+    {"/views", 0},
     {"/router", 0},
     {"/approvals", 0},
 };

@@ -125,6 +125,43 @@ for (const era of ['modern', 'legacy']) {
   });
 }
 
+for (const era of ['modern', 'legacy'])
+  test(`a task of a ${era} server belongs to the view of its call`, async (t) => {
+    const place = placeFor(t, { fixture: fixtureServer() }, { views: { mine: {}, other: {} } });
+    if (era === 'legacy') place.legacy(fixtureServer());
+    const serve = await serveFor(t, place);
+    const at = (view) => new URL(view ? `${serve.url}/${view}` : serve.url);
+    await until(async () => (await ask(at('mine'), 'tools/list', {})).result.tools.length > 10);
+    const { result: { taskId } } = await ask(
+      at('mine'), 'tools/call', { name: 'confirm_delete', arguments: {} }, tasks);
+    const stop = new AbortController();
+    t.after(() => stop.abort());
+    const heard = { mine: [], other: [], '': [] };
+    for (const view of Object.keys(heard))
+      (async () => {
+        for await (const m of events(at(view), 'subscriptions/listen', { notifications: { taskIds: [taskId] } }, tasks, stop.signal))
+          heard[view].push(m);
+      })().catch(() => {});
+    await until(() => Object.values(heard).every((v) => v.length > 0));
+    for (const view of ['other', '']) {
+      const nobody = await ask(at(view), 'tasks/get', { taskId: `x${taskId.slice(1)}` }, tasks);
+      const get = await ask(at(view), 'tasks/get', { taskId }, tasks);
+      assert.equal(get.error.code, -32602);
+      assert.equal(get.error.message.replace(taskId, ''), nobody.error.message.replace(`x${taskId.slice(1)}`, ''));
+      assert.ok((await ask(at(view), 'tasks/cancel', { taskId }, tasks)).error);
+    }
+    let now;
+    await until(async () => {
+      now = (await ask(at('mine'), 'tasks/get', { taskId }, tasks)).result;
+      return now.status === 'input_required';
+    });
+    const inputResponses = { [Object.keys(now.inputRequests)[0]]: { action: 'accept', content: { confirm: true } } };
+    assert.ok((await ask(at('other'), 'tasks/update', { taskId, inputResponses }, tasks)).error);
+    await ask(at('mine'), 'tasks/update', { taskId, inputResponses }, tasks);
+    await until(() => heard.mine.some((m) => m.params.status === 'completed'));
+    for (const view of ['other', '']) assert.deepEqual(heard[view].filter((m) => m.method === 'notifications/tasks'), []);
+  });
+
 // What the fixture says when its job fails is made a secret.
 test('what is said of a failed task holds no secret', async (t) => {
   const place = placeFor(t, { fixture: fixtureServer() },

@@ -63,7 +63,7 @@ test('a document of its kind', () => {
   assert.ok(doc.info.title && doc.info.version);
   for (const [path, methods] of Object.entries(doc.paths))
     for (const [method, what] of Object.entries(methods)) {
-      assert.match(method, /^(get|post|patch|delete)$/);
+      assert.match(method, /^(get|post|put|patch|delete)$/);
       assert.ok(what.summary, path);
       const named = [...path.matchAll(/\{(\w+)\}/g)].map((m) => m[1]);
       const parameters = (what.parameters ?? []).map((_, i) => look('paths', path, method, 'parameters', i));
@@ -72,7 +72,7 @@ test('a document of its kind', () => {
 });
 
 test('every route is described, and nothing that is none', () => {
-  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/router', '/approvals', '/socket.io/*', '/mcp']; // the page's own, and other protocols
+  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
   const page = (r) => views.includes(r) || /\.(js|css|svg|png|ico|woff2|webmanifest|html|txt)$/.test(r) || r.startsWith('/assets/');
   const paths = Object.keys(doc.paths);
   for (const route of doc['x-routes'].filter((r) => !page(r)))
@@ -84,6 +84,38 @@ test('every route is described, and nothing that is none', () => {
       doc['x-routes'].some((r) => r === path || (r.endsWith('*') && path.startsWith(r.slice(0, -1)))),
       `${path} is described and not served`);
 });
+
+/** Views: added, shown, refused, removed; a row in the log before each. */
+async function views(asked) {
+  const one = '/api/views/{name}';
+  const entry = { description: 'greets', tools: ['greeter/*', '!*/fail'], rules: [{ tool: 'ask', action: 'deny' }] };
+  const seen = (v) => v.tools.map((x) => `${x.server}/${x.tool}=${x.name}`);
+  const dry = await asked(one, 'put', '/api/views/hall?dryRun=true', 200, entry);
+  assert.deepEqual([dry.saved, seen(dry.view)], [false, ['greeter/greet=greet', 'greeter/ask=ask']]);
+  assert.deepEqual((await asked('/api/views', 'get', '/api/views')).views, []);
+  assert.equal((await ask(one, 'put', '/api/views/hall', 200, entry)).saved, true);
+  const [hall] = (await ask('/api/views', 'get', '/api/views')).views;
+  assert.deepEqual([hall.name, hall.patterns, hall.counts.tools, hall.rules], ['hall', entry.tools, 2, 1]);
+  const shown = await asked(one, 'get', '/api/views/hall');
+  assert.deepEqual(shown.config, entry);
+  assert.deepEqual(seen(shown), seen(dry.view));
+  const { args, url } = await ask('/api/mcp/snippets', 'get', '/api/mcp/snippets?view=hall');
+  assert.deepEqual([args.slice(-2), new URL(url).pathname], [['--view', 'hall'], '/mcp/hall']);
+  await ask('/api/mcp/snippets', 'get', '/api/mcp/snippets?view=nope', 404);
+  const client = new Client({ name: 'it', version: '1' });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${house.server.port}/mcp/hall`)));
+  assert.deepEqual((await client.listTools()).tools.map((x) => x.name), ['greet', 'ask']);
+  await client.close();
+  for (const bad of [{ servers: ['nobody'] }, { tools: ['x'] }, { nothing: 1 }, []])
+    await ask(one, 'put', '/api/views/hall', 400, bad);
+  await ask(one, 'put', '/api/views/b%20d', 400, {});
+  assert.deepEqual((await ask(one, 'get', '/api/views/hall')).config, entry, 'nothing of that was saved');
+  assert.equal((await asked(one, 'delete', '/api/views/hall')).saved, true);
+  await ask(one, 'delete', '/api/views/hall', 404);
+  await ask(one, 'get', '/api/views/hall', 404);
+  const { rows } = await ask('/api/audit', 'get', '/api/audit?q=hall');
+  assert.deepEqual(rows.map((r) => r.what).filter((w) => w.managed).map((w) => w.managed).reverse(), ['set view', 'remove view']);
+}
 
 test('every answer is as described', async () => {
   house.model.script.push({ text: 'Let me.', calls: [run('echo hello')] }, { text: 'Done.' });
@@ -189,6 +221,7 @@ test('every answer is as described', async () => {
   await asked(`${mcp}/tools/{tool}/accept`, 'post', '/api/mcp/more/tools/greet/accept', 200, { digest: offered.tools[0].digest });
   await asked(mcp, 'delete', '/api/mcp/more');
   await ask(mcp, 'delete', '/api/mcp/more', 404);
+  await views(asked);
   const listed = await asked('/api/rules', 'get', '/api/rules');
   const { rules } = listed;
   assert.deepEqual(listed.operator, [{ server: '', tool: 'fail', action: 'deny', reason: 'it only fails', remember: true, approver: 'auto' }]);

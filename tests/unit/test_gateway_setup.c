@@ -2,6 +2,7 @@
  * told; and a hub that is opened, changed and closed without any memory. */
 #include "servers/gateway_setup.h"
 
+#include "gateway/catalog/catalog.h"
 #include "loop/loop.h"
 #include "mo_test.h"
 
@@ -130,6 +131,75 @@ static int load(struct mo_config_holder *h, struct mo_err *e)
     return mo_config_open(h, &in, &rep, e);
 }
 
+/* Transports of views, as letters of the views that have one. */
+struct doors {
+    char open[8], all[64];
+};
+
+static void *open_door(void *ctx, const char *view, struct mo_endpoint *ep)
+{
+    struct doors *d = ctx;
+    char *slot = &d->open[view[0] - 'u'];
+
+    assert_non_null(ep);
+    assert_int_equal(*slot, 0); /* one at a time */
+    *slot = view[0];
+    (void)snprintf(d->all + strlen(d->all), sizeof(d->all) - strlen(d->all),
+                   "+%c", view[0]);
+    return slot;
+}
+
+static bool close_door(void *ctx, void *door)
+{
+    struct doors *d = ctx;
+
+    (void)snprintf(d->all + strlen(d->all), sizeof(d->all) - strlen(d->all),
+                   "-%c", *(char *)door);
+    *(char *)door = 0;
+    return true;
+}
+
+/* A view is opened once, closed when it is removed, and closed and opened when
+ * other people may use it. */
+static void live_views(void *ctx)
+{
+    const struct mo_config *const *cfg = ctx;
+    struct doors d = {.open = ""};
+    const struct mo_view_doors doors = {
+        .open = open_door, .close = close_door, .ctx = &d, .by_people = true};
+    struct mo_gateway_setup *hub = NULL;
+    struct mo_view_table *t = NULL;
+    bool gone = false, made = true;
+    struct mo_err e;
+    struct mo_loop *l = mo_loop_new(NULL, &e);
+
+    if (!l)
+        return;
+    if (mo_gateway_setup_open(l, cfg[0], NULL, NULL, &hub, &e) < 0) {
+        mo_loop_run(l);
+        mo_loop_free(l);
+        return;
+    }
+    t = mo_gateway_setup_views(hub);
+    mo_view_table_doors(t, &doors);
+    for (size_t i = 1; cfg[i]; i++)
+        made = mo_gateway_setup_reload(hub, cfg[i], &e) == 0 && made;
+    if (made) {
+        assert_string_equal(d.all, "+u+v-u-v+v+w");
+        assert_null(mo_view_table_find(t, MO_SPAN("u")));
+        assert_non_null(mo_view_table_find(t, MO_SPAN("v")));
+        assert_int_equal(
+            mo_catalog_count(
+                mo_gateway_view_catalog(mo_view_table_find(t, MO_SPAN("w"))),
+                MO_CAT_TOOLS),
+            0);
+    }
+    mo_view_table_doors(t, NULL);
+    mo_gateway_setup_close(hub, on_gone, &gone);
+    assert_true(mo_loop_until(l, is_true, &gone, 10000));
+    mo_loop_free(l);
+}
+
 static void live(void *ctx)
 {
     const struct mo_config *cfg = ctx;
@@ -179,13 +249,74 @@ static void test_life(void **state)
     (void)remove(dir);
 }
 
+static void test_people(void **state)
+{
+    const char *names[] = {"ann"};
+    const struct mo_config_view open = {.name = "v"},
+                                closed = {.name = "v", .people = {names, 1}},
+                                strict = {.name = "v",
+                                          .role = MO_ROLE_APPROVER};
+
+    (void)state;
+    assert_true(mo_view_is_for(&open, "bob", MO_ROLE_USER));
+    assert_true(mo_view_is_for(&closed, "ann", MO_ROLE_USER));
+    assert_true(mo_view_is_for(&closed, "", MO_ROLE_USER)); /* the operator */
+    assert_false(mo_view_is_for(&closed, "bob", MO_ROLE_USER));
+    assert_false(mo_view_is_for(&closed, "an", MO_ROLE_USER));
+    assert_true(mo_view_is_for(&strict, "ann", MO_ROLE_APPROVER));
+    assert_false(mo_view_is_for(&strict, "ann", MO_ROLE_USER));
+}
+
+static void write_config(const char *text)
+{
+    char file[64];
+    FILE *f;
+
+    (void)snprintf(file, sizeof(file), "%s/config.json", dir);
+    f = fopen(file, "w");
+    assert_non_null(f);
+    (void)fputs(text, f);
+    (void)fclose(f);
+}
+
+static void test_views(void **state)
+{
+#define WITH(views)                                                            \
+    "{\"mcpServers\":{\"a\":{\"command\":\"true\"}},\"views\":{" views "}}"
+    static const char *const texts[] = {
+        WITH("\"u\":{},\"v\":{\"servers\":[\"a\"]}"),
+        WITH("\"u\":{\"readOnly\":true},\"v\":{\"tools\":[\"a/x\"]}"),
+        WITH("\"v\":{\"people\":[\"ann\"]},\"w\":{\"expose\":\"search\"}"),
+    };
+    struct mo_config_holder h[MO_COUNT(texts)];
+    const struct mo_config *cfg[MO_COUNT(texts) + 1] = {NULL};
+    char path[64];
+    struct mo_err e;
+
+    (void)state;
+    (void)snprintf(dir, sizeof(dir), "/tmp/mo-hub-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    for (size_t i = 0; i < MO_COUNT(texts); i++) {
+        write_config(texts[i]);
+        assert_int_equal(load(&h[i], &e), 0);
+        cfg[i] = h[i].now;
+    }
+    torture(live_views, cfg);
+    for (size_t i = 0; i < MO_COUNT(texts); i++)
+        mo_config_close(&h[i]);
+    (void)snprintf(path, sizeof(path), "%s/config.json", dir);
+    (void)remove(path);
+    (void)snprintf(path, sizeof(path), "%s/" MO_GATEWAY_SETUP_CACHE, dir);
+    (void)remove(path);
+    (void)remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_same),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_life),
+        cmocka_unit_test(test_digests), cmocka_unit_test(test_same),
+        cmocka_unit_test(test_fields),  cmocka_unit_test(test_life),
+        cmocka_unit_test(test_people),  cmocka_unit_test(test_views),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

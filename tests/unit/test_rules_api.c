@@ -16,7 +16,13 @@ static const char config[] =
     "\"action\":\"allow\"},"
     "{\"server\":\"git\",\"annotations\":[\"readOnlyHint\"],"
     "\"action\":\"allow\"},"
-    "{\"tool\":\"pay\",\"action\":\"ask\",\"remember\":false}]}}";
+    "{\"tool\":\"pay\",\"action\":\"ask\",\"remember\":false}]},"
+    "\"views\":{\"v\":{\"rules\":["
+    "{\"server\":\"s\",\"tool\":\"open|rm\",\"action\":\"allow\"},"
+    "{\"server\":\"git\",\"action\":\"ask\",\"approver\":\"owner\"},"
+    "{\"tool\":\"pay\",\"action\":\"ask\",\"approver\":\"owner\"},"
+    "{\"tool\":\"*\",\"action\":\"deny\",\"reason\":\"not here\"}]},"
+    "\"plain\":{}}}";
 
 static struct mo_loop *loop;
 static struct mo_config_holder holder;
@@ -162,6 +168,54 @@ static void test_add(void **state)
     close_fixture(&k);
 }
 
+/* The rules of a view tighten the general ones and never relax them. */
+static void test_view(void **state)
+{
+    static const struct {
+        const char *name, *server, *tool, *args, *view;
+        enum mo_action action;
+        bool of_view;
+        enum mo_approver approver;
+    } rows[] = {
+        {"no view", "s", "any", "{}", "", MO_ACTION_ALLOW, false,
+         MO_APPROVER_OPERATOR},
+        {"view without rules", "s", "any", "{}", "plain", MO_ACTION_ALLOW,
+         false, MO_APPROVER_OPERATOR},
+        {"unknown view", "s", "any", "{}", "other", MO_ACTION_ALLOW, false,
+         MO_APPROVER_OPERATOR},
+        {"denied by the view", "s", "any", "{}", "v", MO_ACTION_DENY, true,
+         MO_APPROVER_OPERATOR},
+        {"allow ends the list", "s", "open", "{}", "v", MO_ACTION_ALLOW, false,
+         MO_APPROVER_OPERATOR},
+        {"allow does not overrule a general deny", "s", "rm", "{}", "v",
+         MO_ACTION_DENY, false, MO_APPROVER_OPERATOR},
+        {"the view asks, the rest allows", "git", "x", "{}", "v", MO_ACTION_ASK,
+         true, MO_APPROVER_OWNER},
+        {"both ask: fewer may answer", "s", "pay", "{}", "v", MO_ACTION_ASK,
+         false, MO_APPROVER_OPERATOR},
+    };
+    struct fixture k;
+
+    (void)state;
+    open_fixture(&k);
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        struct mo_verdict v =
+            mo_policy_judge(k.p, &(struct mo_policy_call){
+                                     .from = MO_POLICY_CLIENT,
+                                     .server = mo_span_cstr(rows[i].server),
+                                     .tool = mo_span_cstr(rows[i].tool),
+                                     .view = mo_span_cstr(rows[i].view),
+                                     .args_text = mo_span_cstr(rows[i].args),
+                                 });
+
+        check_row(rows[i].name, v.action == rows[i].action);
+        check_row(rows[i].name, v.of_view == rows[i].of_view);
+        check_row(rows[i].name, v.approver == rows[i].approver);
+    }
+    assert_true(mo_policy_has_rules(k.p, MO_SPAN("v")));
+    close_fixture(&k);
+}
+
 static void some_of_it(void *ctx)
 {
     struct fixture k = {.p = NULL};
@@ -225,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_try),
         cmocka_unit_test(test_add),
+        cmocka_unit_test(test_view),
         cmocka_unit_test(test_memory),
     };
 

@@ -436,6 +436,32 @@ const snippets = object({
 });
 export type Snippets = Checked<typeof snippets>;
 
+const viewItem = object({ name: str, server: str, description: or(str, '') });
+const gatewayView = object({
+  name: str,
+  description: or(str, ''),
+  onlyServers: or(list(str), []),
+  patterns: or(list(str), []),
+  readOnly: bool,
+  shows: or(str, 'all'), // or "search": the four meta tools
+  counts: or(object({ tools: num }), null),
+  servers: or(list(object({ name: str, known: bool, tools: num })), []),
+  tools: or(list(object({
+    name: str, server: str, tool: str, description: or(str, ''), readOnly: bool,
+  })), []),
+  resources: or(list(viewItem), []),
+  templates: or(list(viewItem), []),
+  prompts: or(list(viewItem), []),
+  config: or(record, null), // its entry of the file
+});
+export type GatewayView = Checked<typeof gatewayView>;
+
+const gatewayViews = object({ manage: bool, views: list(gatewayView) });
+export type GatewayViews = Checked<typeof gatewayViews>;
+
+const viewChange = object({ name: str, saved: bool, view: or(gatewayView, null) });
+export type ViewChange = Checked<typeof viewChange>;
+
 const serverTool = object({
   name: str,
   title: or(str, ''),
@@ -664,6 +690,9 @@ export const readRegistryFound = (v: unknown): RegistryFound => registryFound(v,
 export const readInstallation = (v: unknown): Installation => installation(v, 'installation');
 export const readPlan = (v: unknown): Plan => plan(v, 'plan');
 export const readSnippets = (v: unknown): Snippets => snippets(v, 'snippets');
+export const readGatewayView = (v: unknown): GatewayView => gatewayView(v, 'view');
+export const readGatewayViews = (v: unknown): GatewayViews => gatewayViews(v, 'views');
+export const readViewChange = (v: unknown): ViewChange => viewChange(v, 'change');
 export const readTools = (v: unknown): ServerTool[] =>
   object({ tools: list(serverTool) })(v, 'tools').tools;
 export const readToolTrial = (v: unknown): ToolTrial => toolTrial(v, 'call');

@@ -124,6 +124,7 @@ static void take_texts(struct call_approval *j, const struct call_target *t)
     k->server =
         keep(j, mo_span_cstr(mo_upstream_server(t->slot->up)->name), SIZE_MAX);
     k->tool = keep(j, t->own, SIZE_MAX);
+    k->view = keep(j, mo_span_cstr(mo_gw_view_of(j->f->g, c)->name), SIZE_MAX);
     k->who = keep(j, mo_span_cstr(j->f->who), SIZE_MAX);
     k->owner = keep(j, c->caller, SIZE_MAX);
     if (c->client.n <= CLIENT_MAX)
@@ -167,7 +168,7 @@ static struct call_approval *call_approval_new(struct forwarded_call *f,
     mo_timer_init(&j->deadline, on_deadline);
     mo_timer_init(&j->beat, on_beat);
     room += strlen(mo_upstream_server(t->slot->up)->name) + f->down->inside.n +
-            f->down->caller.n;
+            f->down->caller.n + strlen(mo_gw_view_of(f->g, f->down)->name);
     if (!t->arguments.p)
         room -= WORDS_MAX;
     if (f->down->client.n < CLIENT_MAX)
@@ -566,11 +567,37 @@ bool mo_call_approval_again(struct forwarded_call *f,
     return false;
 }
 
+/* --- a changed view ------------------------------------------------------ */
+
+/* The call waits for a person, and nobody but its client waits for it. */
+static bool is_undecided(const struct forwarded_call *f)
+{
+    const struct call_approval *j = f->judged;
+
+    return j && f->client == CLIENT_WAITING &&
+           (j->state == WAITS || j->state == SAID || j->state == WRITING);
+}
+
+void mo_call_approval_look_again(struct mo_gw_view *v)
+{
+    mo_list_each_entry_safe (f, &v->g->calls, struct forwarded_call, node) {
+        struct call_target t;
+
+        if (!is_undecided(f) || f->down->scope != v ||
+            mo_rewrite_target(v->g, f->down, &t) == 0)
+            continue;
+        f->judged->pub.by = "rule";
+        (void)snprintf(f->judged->pub.reason, sizeof(f->judged->pub.reason),
+                       "its view does not show the tool any more");
+        mo_call_approval_done(f, MO_GW_DENIED, 0);
+        mo_forward_restart(f);
+    }
+}
+
 /* --- words that were taken for tools ------------------------------------- */
 
-void mo_call_approval_routed(const struct mo_gateway *g,
-                             const struct mo_ep_call *c, const char *by,
-                             struct mo_span words,
+void mo_call_approval_routed(struct mo_gateway *g, const struct mo_ep_call *c,
+                             const char *by, struct mo_span words,
                              const struct mo_route_answer *found, bool acted)
 {
     const struct mo_approval_hooks *o = &g->o.judge;
@@ -578,13 +605,14 @@ void mo_call_approval_routed(const struct mo_gateway *g,
     char who[MO_GW_WHO_MAX];
     struct mo_gw_routing r = {.by = by,
                               .who = who,
+                              .view = mo_gw_view_of(g, c)->name,
                               .words = mo_span_head(words, WORDS_MAX),
                               .v = v,
                               .acted = acted};
 
     if (!o->routed || !words.n)
         return;
-    mo_rewrite_who(c->peer, c->caller, who);
+    mo_rewrite_client(c, who);
     for (; r.n < found->n && r.n < GUESSES; r.n++)
         v[r.n] =
             (struct mo_gw_guess){found->hits[r.n].server, found->hits[r.n].tool,

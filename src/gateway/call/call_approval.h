@@ -41,10 +41,12 @@ void mo_call_approval_done(struct forwarded_call *f, enum mo_gw_outcome what,
 void mo_call_approval_reply(struct forwarded_call *f, const struct mo_reply *r);
 void mo_call_approval_free(struct forwarded_call *f);
 /* Reports which tools were found for words. acted: the first one is called. */
-void mo_call_approval_routed(const struct mo_gateway *g,
-                             const struct mo_ep_call *c, const char *by,
-                             struct mo_span words,
+void mo_call_approval_routed(struct mo_gateway *g, const struct mo_ep_call *c,
+                             const char *by, struct mo_span words,
                              const struct mo_route_answer *found, bool acted);
+/* The view has changed: ends its pending calls of tools that it does not show
+ * any more, as calls of unknown tools. */
+void mo_call_approval_look_again(struct mo_gw_view *v);
 /* The server is being removed: refuses its pending calls. */
 void mo_call_approval_leave(struct server_slot *s);
 

@@ -96,11 +96,13 @@ bool mo_failover_is_unsent(const struct mo_reply *r)
 /* --- targets ------------------------------------------------------------- */
 
 /* The i-th fallback. A server whose lists are unknown may have the tool; one
- * without it is skipped (MO_ENOTFOUND). MO_EINVAL: no more fallbacks. */
-static int find_fallback(const struct mo_gateway *g,
+ * without it is skipped (MO_ENOTFOUND), and so is what the client's view does
+ * not show. MO_EINVAL: no more fallbacks. */
+static int find_fallback(const struct forwarded_call *f,
                          const struct call_target *home, unsigned i,
                          struct call_target *t)
 {
+    const struct mo_catalog *cat = mo_gw_cat_of(f->g, f->down);
     const struct mo_cat_item *it;
     struct mo_span server, own;
 
@@ -112,13 +114,13 @@ static int find_fallback(const struct mo_gateway *g,
     t->item = (struct mo_json){NULL, 0};
     t->execution = t->item;
     t->has_output_schema = false;
-    t->slot = mo_gw_find_slot(g, server);
+    t->slot = mo_gw_find_slot(f->g, server);
     if (!t->slot || t->slot == home->slot)
         return MO_ENOTFOUND;
-    it = mo_catalog_tool(g->cat, t->slot->no, own);
+    it = mo_catalog_tool(cat, t->slot->no, own);
     if (it)
         mo_rewrite_use_item(t, it);
-    return it || !mo_catalog_known(g->cat, t->slot->no) ? 0 : MO_ENOTFOUND;
+    return it || mo_catalog_may_have(cat, t->slot->no, own) ? 0 : MO_ENOTFOUND;
 }
 
 /* The current target, from the original one. MO_EBUSY: the server was
@@ -129,7 +131,7 @@ static int current_target(const struct forwarded_call *f,
     *t = *home;
     if (!f->failover.on_fallback)
         return home->slot == f->slot ? 0 : MO_EBUSY;
-    if (find_fallback(f->g, home, f->failover.next_fallback - 1, t) < 0 ||
+    if (find_fallback(f, home, f->failover.next_fallback - 1, t) < 0 ||
         t->slot != f->slot)
         return MO_ENOTFOUND;
     return 0;
@@ -158,7 +160,7 @@ static bool move_to_fallback(struct forwarded_call *f,
     struct call_target t;
 
     for (;;) {
-        int rc = find_fallback(f->g, home, f->failover.next_fallback, &t);
+        int rc = find_fallback(f, home, f->failover.next_fallback, &t);
 
         if (rc == MO_EINVAL)
             return false;

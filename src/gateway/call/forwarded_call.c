@@ -80,7 +80,7 @@ static struct forwarded_call *forwarded_call_new(struct mo_gateway *g,
     f->slot = s;
     f->ep = mo_ep_call_endpoint(c);
     f->peer = c->peer;
-    mo_rewrite_who(c->peer, c->caller, f->who);
+    mo_rewrite_client(c, f->who);
     f->limit.who = f->who;
     mo_list_init(&f->questions);
     mo_later_init(&f->later, on_deferred);
@@ -136,7 +136,7 @@ void mo_forward_cancel(struct forwarded_call *f, const char *why)
 
 void mo_forward_abandoned(void *ctx, struct mo_span state)
 {
-    struct mo_gateway *g = ctx;
+    struct mo_gateway *g = ((struct mo_gw_view *)ctx)->g;
     struct forwarded_call *f = mo_map_get(&g->parked, state);
 
     if (!f || f->client != CLIENT_ASKED)
@@ -152,6 +152,30 @@ void mo_forward_drop_all(struct mo_gateway *g)
             mo_list_first(&g->calls, struct forwarded_call, node);
 
         mo_forward_cancel(f, "the gateway is shutting down");
+    }
+}
+
+void mo_forward_drop_parked(struct mo_gateway *g, const struct mo_endpoint *ep)
+{
+    mo_list_each_entry_safe (f, &g->calls, struct forwarded_call, node) {
+        if (f->ep == ep &&
+            (f->client == CLIENT_AWAY || f->client == CLIENT_HAS_TASK))
+            mo_forward_cancel(f, "its endpoint was closed");
+    }
+}
+
+void mo_forward_end_all(const struct mo_gw_view *v, const char *why)
+{
+    mo_list_each_entry_safe (f, &v->g->calls, struct forwarded_call, node) {
+        struct mo_ep_call *c = f->client == CLIENT_WAITING ? f->down : NULL;
+
+        if (!c || c->scope != v)
+            continue;
+        f->down = NULL;
+        f->client = CLIENT_GONE;
+        c->canceled = NULL;
+        mo_ep_call_error(c, MO_RPC_INTERNAL, why, nothing);
+        mo_forward_cancel(f, why);
     }
 }
 
@@ -275,9 +299,7 @@ static int forward_to_child(struct forwarded_call *f,
 
 static void request_child(struct forwarded_call *f);
 
-/* The server was replaced and nothing was sent: handles the request again,
- * as if it had just arrived. */
-static void restart_call(struct forwarded_call *f)
+void mo_forward_restart(struct forwarded_call *f)
 {
     struct mo_gateway *g = f->g;
     struct mo_ep_call *c = f->down;
@@ -311,7 +333,7 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
     if (rc == MO_EBUSY)
         return;
     if (rc < 0 && !f->failover.sent) {
-        restart_call(f);
+        mo_forward_restart(f);
         return;
     }
     if (rc < 0) {

@@ -133,6 +133,10 @@ void mo_forward_resume(struct mo_gateway *g, struct mo_ep_call *c);
 void mo_forward_abandoned(void *ctx, struct mo_span state);
 /* Cancels all calls; the gateway is being closed. */
 void mo_forward_drop_all(struct mo_gateway *g);
+/* Cancels the calls of an endpoint whose clients were to return for them. */
+void mo_forward_drop_parked(struct mo_gateway *g, const struct mo_endpoint *ep);
+/* Answers the waiting calls of a view with that error and cancels them. */
+void mo_forward_end_all(const struct mo_gw_view *v, const char *why);
 
 /* The owner of a message on that child; NULL: unknown. *sure (may be NULL):
  * false if it is only some call of the same client. */
@@ -145,9 +149,9 @@ void mo_forward_log(struct gw_child *k, uint64_t stream_of,
 struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
                                                   const struct mo_child *c,
                                                   struct mo_json params);
-/* The only connection or session that uses the child; 0: several, or a caller
- * without one. */
-uint64_t mo_forward_session_of(const struct mo_gateway *g,
+/* The only connection or session that uses the child of that server; 0:
+ * several, a caller without one, or one whose view does not show the server. */
+uint64_t mo_forward_session_of(const struct server_slot *s,
                                const struct mo_child *c);
 /* The child's list of tools was read, or could not be. */
 void mo_forward_tools_listed(struct gw_child *k);
@@ -210,6 +214,9 @@ void mo_forward_cancel(struct forwarded_call *f, const char *why);
 /* Stops or restarts the clock of the call's timeout. */
 void mo_forward_hold(struct forwarded_call *f, bool on);
 void mo_forward_attach(struct forwarded_call *f, struct mo_ep_call *c);
+/* The server was replaced, or the view changed, and nothing was sent: handles
+ * the request again as if it had just arrived. f is freed. */
+void mo_forward_restart(struct forwarded_call *f);
 /* Sends an approved call (call_approval.c). */
 void mo_forward_go(struct forwarded_call *f);
 /* Releases its child and leaves its slot. */

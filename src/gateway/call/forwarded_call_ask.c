@@ -301,7 +301,7 @@ static bool is_same_client(const struct forwarded_call *f,
 {
     char who[MO_GW_WHO_MAX];
 
-    mo_rewrite_who(c->peer, c->caller, who);
+    mo_rewrite_client(c, who);
     return strcmp(who, f->who) == 0 && f->ep == mo_ep_call_endpoint(c);
 }
 
@@ -400,7 +400,7 @@ static void on_pushed(void *ctx, struct mo_json result, struct mo_json error)
 static bool ask_session(const struct server_slot *s, const struct mo_child *c,
                         struct mo_ask *a)
 {
-    uint64_t peer = mo_forward_session_of(s->g, c);
+    uint64_t peer = mo_forward_session_of(s, c);
     struct question *q = peer ? mo_new(struct question) : NULL;
 
     if (!q)
@@ -409,7 +409,7 @@ static bool ask_session(const struct server_slot *s, const struct mo_child *c,
     mo_buf_init(&q->key, 0);
     q->ask = a;
     mo_list_each_entry (x, &s->g->eps, struct gw_ep, node) {
-        if (!q->push)
+        if (!q->push && mo_gw_shows(x->view, s))
             q->push = mo_endpoint_ask(x->ep, peer, mo_ask_method(a->kind),
                                       mo_json_text(a->params), on_pushed, q);
     }
@@ -428,14 +428,15 @@ static bool is_of_session(const struct server_slot *s, const struct mo_child *c,
 {
     const struct mo_conn *conn = mo_child_conn(c);
     const struct mo_link *link = conn ? mo_conn_link(conn) : NULL;
-    uint64_t peer = mo_forward_session_of(s->g, c);
+    uint64_t peer = mo_forward_session_of(s, c);
     bool hears = false;
 
     if (a->kind != MO_ASK_ROOTS || !peer || !link ||
         mo_conn_info(conn)->modern || mo_link_is_http(link))
         return false;
     mo_list_each_entry (x, &s->g->eps, struct gw_ep, node)
-        hears = hears || mo_endpoint_hears(x->ep, peer);
+        hears = hears ||
+                (mo_gw_shows(x->view, s) && mo_endpoint_hears(x->ep, peer));
     return hears;
 }
 

@@ -51,23 +51,25 @@ struct forwarded_call *mo_forward_find_task_owner(struct server_slot *s,
     return NULL;
 }
 
-uint64_t mo_forward_session_of(const struct mo_gateway *g,
+uint64_t mo_forward_session_of(const struct server_slot *s,
                                const struct mo_child *c)
 {
     struct mo_span who = mo_child_who(c);
     uint64_t peer = 0;
 
-    if (who.n || !g->single)
+    if (who.n || !s->g->single)
         return mo_rewrite_peer(who);
-    mo_list_each_entry (x, &g->eps, struct gw_ep, node)
-        peer = mo_endpoint_only(x->ep);
+    mo_list_each_entry (x, &s->g->eps, struct gw_ep, node)
+        if (!peer && mo_gw_shows(x->view, s))
+            peer = mo_endpoint_only(x->ep);
     return peer;
 }
 
 static void send_log(struct gw_child *k, uint64_t peer, struct mo_json params)
 {
     mo_list_each_entry_safe (x, &k->slot->g->eps, struct gw_ep, node)
-        mo_endpoint_log(x->ep, peer, params);
+        if (mo_gw_shows(x->view, k->slot))
+            mo_endpoint_log(x->ep, peer, params);
 }
 
 /* A legacy client's message without a sure owner goes to its notification
@@ -82,7 +84,7 @@ static void route_log(struct gw_child *k, uint64_t stream_of,
     if (!f)
         f = mo_forward_find_owner(k->slot, k->child, stream_of, &sure);
     if (!f)
-        send_log(k, mo_forward_session_of(k->slot->g, k->child), params);
+        send_log(k, mo_forward_session_of(k->slot, k->child), params);
     else if (f->down && !sure && !mo_mcp_is_modern(f->down->version))
         send_log(k, f->peer, params);
     else if (f->down)

@@ -247,7 +247,7 @@ bool mo_forward_task_method(struct mo_gateway *g, struct mo_ep_call *c)
     if (!mo_rewrite_is_task_method(c))
         return false;
     f = mo_map_get(&g->parked, c->name);
-    mo_rewrite_who(c->peer, c->caller, who);
+    mo_rewrite_client(c, who);
     if (!f || f->client != CLIENT_HAS_TASK || strcmp(who, f->who) != 0)
         return false;
     for (size_t i = 0; i < MO_COUNT(task_methods); i++) {

@@ -301,16 +301,18 @@ bool mo_result_limit_task(struct result_store *s,
 
 /* --- read_result --------------------------------------------------------- */
 
-bool mo_result_limit_is_on(const struct mo_gateway *g)
+bool mo_result_limit_is_on(const struct mo_gw_view *v)
 {
+    const struct mo_gateway *g = v->g;
+
     for (size_t i = 0; i < g->n; i++)
-        if (mo_overrides_has_limit(g->v[i]->overrides))
+        if (mo_overrides_has_limit(g->v[i]->overrides) &&
+            mo_gw_shows(v, g->v[i]))
             return true;
     return false;
 }
 
-bool mo_result_limit_is_call(const struct mo_gateway *g,
-                             const struct mo_ep_call *c)
+bool mo_result_limit_is_call(struct mo_gateway *g, const struct mo_ep_call *c)
 {
     struct mo_span name = c->name;
 
@@ -318,7 +320,7 @@ bool mo_result_limit_is_call(const struct mo_gateway *g,
         return false;
     return mo_span_is(c->method, "tools/call") &&
            mo_span_is(name, RESULT_TOOL) &&
-           !mo_catalog_find(g->cat, MO_CAT_TOOLS, c->name);
+           !mo_catalog_find(mo_gw_cat_of(g, c), MO_CAT_TOOLS, c->name);
 }
 
 int mo_result_limit_list(struct mo_span page, struct mo_buf *out)
@@ -344,7 +346,7 @@ static const struct kept_result *find_kept_result(const struct mo_gateway *g,
     if (mo_json_str_copy(v, handle, sizeof(handle)) < 0)
         return NULL;
     k = mo_map_get(&g->results->rows, mo_span_cstr(handle));
-    mo_rewrite_who(c->peer, c->caller, who);
+    mo_rewrite_client(c, who);
     return k && strcmp(k->who, who) == 0 && k->until > now_ms() ? k : NULL;
 }
 

@@ -53,11 +53,10 @@ bool mo_result_limit_task(struct result_store *s,
                           const struct result_limit *how, struct mo_json task,
                           struct mo_buf *out);
 
-/* True if read_result is to be listed. */
-bool mo_result_limit_is_on(const struct mo_gateway *g);
+/* True if read_result is to be listed in that view. */
+bool mo_result_limit_is_on(const struct mo_gw_view *v);
 /* True if c calls our read_result, and no server has a tool of that name. */
-bool mo_result_limit_is_call(const struct mo_gateway *g,
-                             const struct mo_ep_call *c);
+bool mo_result_limit_is_call(struct mo_gateway *g, const struct mo_ep_call *c);
 /* Answers a call of read_result. */
 void mo_result_limit_call(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_json arguments);

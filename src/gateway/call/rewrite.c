@@ -51,6 +51,17 @@ void mo_rewrite_who(uint64_t peer, struct mo_span caller,
         (void)snprintf(out, MO_GW_WHO_MAX, "c:%.*s", (int)caller.n, caller.p);
 }
 
+void mo_rewrite_client(const struct mo_ep_call *c, char out[MO_GW_WHO_MAX])
+{
+    const struct mo_gw_view *v = c->scope;
+
+    if (c->peer || !v || !v->part)
+        mo_rewrite_who(c->peer, c->caller, out);
+    else
+        (void)snprintf(out, MO_GW_WHO_MAX, "v:%s:c:%.*s", v->name,
+                       (int)c->caller.n, c->caller.p);
+}
+
 void mo_rewrite_put_text(struct mo_jw *w, struct mo_span text)
 {
     mo_jw_member_arr(w, "content");
@@ -99,7 +110,7 @@ static int put_mac(const struct mo_gateway *g, const struct mo_ep_call *c,
     mo_autobuf struct mo_buf in = {.max = NAME_MAX_};
     int rc;
 
-    mo_rewrite_who(c->peer, c->caller, who);
+    mo_rewrite_client(c, who);
     (void)mo_buf_put(&in, who, strlen(who) + 1);
     (void)mo_buf_put(&in, server, strlen(server) + 1);
     rc = mo_buf_span(&in, rest);
@@ -126,7 +137,8 @@ int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
     (void)mo_span_cut(&t->own, '.');
     for (size_t i = 0; t->own.n && i < g->n; i++) {
         t->slot = g->v[i];
-        if (is_task_of(g, c, t->slot, id))
+        if (mo_gw_shows(mo_gw_view_of(g, c), t->slot) &&
+            is_task_of(g, c, t->slot, id))
             return 0;
     }
     return MO_ENOTFOUND;
@@ -191,10 +203,12 @@ void mo_rewrite_use_item(struct call_target *t, const struct mo_cat_item *it)
     t->has_output_schema = it->has_output_schema;
 }
 
-static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
-                     struct mo_span name, struct call_target *t)
+static int find_item(struct mo_gateway *g, const struct mo_ep_call *c,
+                     enum mo_cat_kind kind, struct mo_span name,
+                     struct call_target *t)
 {
-    const struct mo_cat_item *it = mo_catalog_find(g->cat, kind, name);
+    const struct mo_cat_item *it =
+        mo_catalog_find(mo_gw_cat_of(g, c), kind, name);
 
     t->slot = it ? mo_gw_slot(g, it->server) : NULL;
     if (!t->slot)
@@ -203,11 +217,11 @@ static int find_item(struct mo_gateway *g, enum mo_cat_kind kind,
     return 0;
 }
 
-static int find_resource(struct mo_gateway *g, struct mo_span uri,
+static int find_resource(struct mo_gateway *g, const struct mo_ep_call *c,
                          struct call_target *t)
 {
     unsigned no;
-    int rc = mo_catalog_resource(g->cat, uri, &no, &t->own);
+    int rc = mo_catalog_resource(mo_gw_cat_of(g, c), c->name, &no, &t->own);
 
     t->slot = rc == 0 ? mo_gw_slot(g, no) : NULL;
     return t->slot ? 0 : MO_ENOTFOUND;
@@ -239,11 +253,11 @@ static int find_ref(struct mo_gateway *g, const struct mo_ep_call *c,
         return MO_EINVAL;
     rc = mo_json_str_buf(v, &b);
     if (rc == 0 && key[0] == 'n') {
-        rc = find_item(g, MO_CAT_PROMPTS, mo_buf_view(&b), t);
+        rc = find_item(g, c, MO_CAT_PROMPTS, mo_buf_view(&b), t);
     } else if (rc == 0) {
-        rc = find_item(g, MO_CAT_TEMPLATES, mo_buf_view(&b), t);
+        rc = find_item(g, c, MO_CAT_TEMPLATES, mo_buf_view(&b), t);
         if (rc < 0)
-            rc = find_item(g, MO_CAT_RESOURCES, mo_buf_view(&b), t);
+            rc = find_item(g, c, MO_CAT_RESOURCES, mo_buf_view(&b), t);
     }
     return rc;
 }
@@ -258,11 +272,11 @@ int mo_rewrite_target(struct mo_gateway *g, const struct mo_ep_call *c,
         return rc;
     switch (method_row(c)->what) {
     case TOOL:
-        return find_item(g, MO_CAT_TOOLS, c->name, t);
+        return find_item(g, c, MO_CAT_TOOLS, c->name, t);
     case PROMPT:
-        return find_item(g, MO_CAT_PROMPTS, c->name, t);
+        return find_item(g, c, MO_CAT_PROMPTS, c->name, t);
     case RESOURCE:
-        return find_resource(g, c->name, t);
+        return find_resource(g, c, t);
     case REF:
         return find_ref(g, c, t);
     case TASK:

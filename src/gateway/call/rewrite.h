@@ -66,9 +66,11 @@ bool mo_rewrite_is_task_method(const struct mo_ep_call *c);
 int mo_rewrite_task(struct mo_gateway *g, const struct mo_ep_call *c,
                     struct mo_span id, struct call_target *t);
 
-/* Writes the key of a client: its connection or session, else its caller. */
+/* Writes the key of a client: its connection or session, else its caller, and
+ * the view that it uses. */
 void mo_rewrite_who(uint64_t peer, struct mo_span caller,
                     char out[MO_GW_WHO_MAX]);
+void mo_rewrite_client(const struct mo_ep_call *c, char out[MO_GW_WHO_MAX]);
 /* The capabilities for a child of this client alone. Empty: they may differ
  * from request to request (modern clients that are not the only one). */
 struct mo_span mo_rewrite_caps(const struct mo_gateway *g,

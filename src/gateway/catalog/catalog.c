@@ -107,7 +107,8 @@ static int views_new(const struct mo_catalog *c, const struct cat_server *v,
                      size_t n, struct cat_view *out[MO_CAT_KINDS])
 {
     for (size_t k = 0; k < MO_CAT_KINDS; k++) {
-        out[k] = mo_catalog_view_new((enum mo_cat_kind)k, c->prefix, v, n);
+        out[k] =
+            mo_catalog_view_new((enum mo_cat_kind)k, c->prefix, v, n, NULL);
         if (out[k] == NULL) {
             views_free(out);
             return MO_ENOMEM;
@@ -150,6 +151,7 @@ static void swap_servers(struct mo_catalog *c, struct cat_server *v, size_t n,
     c->n = n;
     views_free(c->view);
     memcpy(c->view, views, sizeof(c->view));
+    c->version++;
     refresh_why(c);
 }
 
@@ -200,7 +202,10 @@ void mo_catalog_free(struct mo_catalog *c)
     if (c == NULL)
         return;
     views_free(c->view);
-    servers_free(c->v, c->n);
+    if (c->of == NULL)
+        servers_free(c->v, c->n);
+    mo_filter_free(c->filter);
+    mo_free(c->shown);
     mo_free(c->cache);
     mo_free(c);
 }
@@ -224,7 +229,7 @@ static int swap_list(struct mo_catalog *c, unsigned server,
     struct cat_view *w = NULL;
 
     s->list[kind] = l;
-    w = mo_catalog_view_new(kind, c->prefix, c->v, c->n);
+    w = mo_catalog_view_new(kind, c->prefix, c->v, c->n, NULL);
     if (w == NULL) {
         s->list[kind] = old;
         mo_catalog_list_free(l);
@@ -234,6 +239,7 @@ static int swap_list(struct mo_catalog *c, unsigned server,
     mo_catalog_view_free(c->view[kind]);
     c->view[kind] = w;
     mo_catalog_list_free(old);
+    c->version++;
     s->dirty = true;
     refresh_why(c);
     return 0;
@@ -379,6 +385,8 @@ const char *mo_catalog_failed(const struct mo_catalog *c, unsigned server)
 
 const char *mo_catalog_why(const struct mo_catalog *c, unsigned server)
 {
+    if (c->of)
+        return mo_catalog_failed(c, server);
     return server < c->n && c->v[server].why[0] ? c->v[server].why : NULL;
 }
 
@@ -439,6 +447,8 @@ static void append_kind_reasons(const struct mo_catalog *c, size_t server,
         snprintf(out + at, CAT_WHY_MAX - at, "%sits %s cannot be read: %s",
                  at ? "; " : "", what, faults->unread);
     }
+    if (c->of) /* the rest may name what a part leaves out */
+        return;
     append_left_out(&faults->notes, what, out);
     if (l == NULL)
         return;

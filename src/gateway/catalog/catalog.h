@@ -86,6 +86,35 @@ struct mo_cat_item {
 
 struct mo_catalog;
 
+/* --- parts ---------------------------------------------------------------
+ *
+ * A part is a catalogue of the items that a filter takes, with the numbers of
+ * the servers in the whole. Everything else is absent, also when items get
+ * their exposed names: a part shows nothing about what it leaves out. It
+ * follows the whole, which must outlive it; the functions that change a
+ * catalogue must not be called with a part. */
+
+struct mo_filter;
+
+/* Takes f over, also on failure. NULL: out of memory. */
+struct mo_catalog *mo_catalog_part_new(const struct mo_catalog *of,
+                                       struct mo_filter *f);
+/* Uses another filter from now on; takes it over. */
+void mo_catalog_part_filter(struct mo_catalog *part, struct mo_filter *f);
+const struct mo_filter *
+mo_catalog_part_filter_now(const struct mo_catalog *part);
+/* The part as the whole is now. Call it before every use after the whole may
+ * have changed. Without memory the part is empty, until the next call. */
+const struct mo_catalog *mo_catalog_part_now(struct mo_catalog *part);
+/* A checksum of one list of the part, which differs if the list does. */
+uint64_t mo_catalog_part_sum(struct mo_catalog *part, enum mo_cat_kind kind);
+
+/* False: the server does not belong to the part. Always true for the whole. */
+bool mo_catalog_shows(const struct mo_catalog *c, unsigned server);
+/* True if a tool belongs to the part whose server has not listed it yet. */
+bool mo_catalog_may_have(const struct mo_catalog *c, unsigned server,
+                         struct mo_span own);
+
 /* cache: directory, or NULL. */
 struct mo_catalog *mo_catalog_new(enum mo_gw_prefix prefix, const char *cache,
                                   struct mo_err *e);

@@ -78,7 +78,7 @@ const struct mo_cat_item *mo_catalog_tool(const struct mo_catalog *c,
 static bool may_prefix(const struct mo_catalog *c, size_t server)
 {
     return c->prefix != MO_GW_PREFIX_NEVER && !c->v[server].never_prefix &&
-           !c->v[server].off;
+           !c->v[server].off && is_shown(c, server);
 }
 
 static int find_by_label(const struct mo_catalog *c, struct mo_span uri,
@@ -114,7 +114,7 @@ static int find_only_server(const struct mo_catalog *c, unsigned *server)
     size_t found = 0;
 
     for (size_t i = 0; i < c->n; i++) {
-        if (c->v[i].off)
+        if (c->v[i].off || !is_shown(c, i))
             continue;
         if (!c->v[i].lists->known)
             return MO_ENOTFOUND;

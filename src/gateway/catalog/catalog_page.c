@@ -159,6 +159,8 @@ static void put_missing(const struct mo_catalog *c, enum mo_cat_kind kind,
 
     mo_jw_init(&w, out);
     for (size_t i = 0; i < c->n; i++) {
+        if (!is_shown(c, i))
+            continue;
         mo_catalog_describe_missing(c, i, kind, why);
         if (why[0] == '\0' && !c->v[i].lists->known && !c->v[i].off)
             snprintf(why, sizeof(why), "the server's lists were not read yet");

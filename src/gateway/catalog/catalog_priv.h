@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "gateway/catalog/catalog.h"
+#include "gateway/catalog/filter.h"
 #include "gateway/catalog/name.h"
 #include "gateway/upstream/server_overrides.h"
 
@@ -134,12 +135,28 @@ struct mo_catalog {
     struct cat_server *v;
     size_t n;
     struct cat_view *view[MO_CAT_KINDS];
+    uint64_t version; /* changes with v and with each view */
+    /* Of a part (catalog_part.c): */
+    const struct mo_catalog *of; /* the whole, which owns v; NULL: no part */
+    struct mo_filter *filter;
+    bool *shown; /* by server: it belongs to the part */
+    uint64_t sums[MO_CAT_KINDS];
 };
 
-/* NULL: out of memory. */
+/* False: the server does not belong to this part of the catalogue. */
+static inline bool is_shown(const struct mo_catalog *c, size_t server)
+{
+    return c->of == NULL || c->shown[server];
+}
+
+/* part: only what it takes; NULL: everything. NULL: out of memory. */
 struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
                                      enum mo_gw_prefix prefix,
-                                     const struct cat_server *v, size_t n);
+                                     const struct cat_server *v, size_t n,
+                                     const struct mo_catalog *part);
+/* True if an item of that server belongs to the part. */
+bool mo_catalog_part_takes(const struct mo_catalog *part, size_t server,
+                           enum mo_cat_kind kind, const struct cat_item *it);
 void mo_catalog_view_free(struct cat_view *w);
 bool mo_catalog_view_same(const struct cat_view *a, const struct cat_view *b);
 /* The first template that matches a URI; NULL: none. */

@@ -15,7 +15,8 @@ struct view_builder {
     enum mo_cat_kind kind;
     enum mo_gw_prefix rule;
     const struct cat_server *servers;
-    struct cat_entry *v; /* including hidden ones */
+    const struct mo_catalog *part; /* takes only some items; NULL: all */
+    struct cat_entry *v;           /* including hidden ones */
     size_t n;
     struct mo_map given_names; /* given name -> last entry that has it */
     struct mo_buf b;           /* scratch for names and texts */
@@ -66,8 +67,12 @@ static int collect_items(struct view_builder *m, size_t server)
 
     for (size_t i = 0; l && i < l->n; i++) {
         const struct mo_config_tool *t = tool_override(m, server, l->v[i].own);
-        struct cat_entry *en = &m->v[m->n++];
+        struct cat_entry *en = NULL;
 
+        if (m->part &&
+            !mo_catalog_part_takes(m->part, server, m->kind, &l->v[i]))
+            continue;
+        en = &m->v[m->n++];
         en->off = en->hidden = t->hide || m->servers[server].off;
         en->item = &l->v[i];
         en->describe = t->describe;
@@ -343,11 +348,12 @@ static int build_view(struct view_builder *m, size_t nservers)
 
 struct cat_view *mo_catalog_view_new(enum mo_cat_kind kind,
                                      enum mo_gw_prefix prefix,
-                                     const struct cat_server *v, size_t n)
+                                     const struct cat_server *v, size_t n,
+                                     const struct mo_catalog *part)
 {
     struct cat_view *w = mo_new(struct cat_view);
     struct view_builder m = {
-        .w = w, .kind = kind, .rule = prefix, .servers = v};
+        .w = w, .kind = kind, .rule = prefix, .servers = v, .part = part};
     int rc = 0;
 
     if (w == NULL)

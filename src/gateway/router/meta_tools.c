@@ -93,22 +93,29 @@ static const char meta_tools_json[] =
     "\"required\":[\"server\",\"tool\",\"inputSchema\"]}," READS_ONLY "}"
     "]}";
 
-bool mo_gateway_is_large(const struct mo_gateway *g)
+static bool is_large(const struct mo_gw_view *v)
 {
-    return mo_catalog_count(g->cat, MO_CAT_TOOLS) >
-           (g->o.few ? g->o.few : META_TOOLS_FEW);
+    return mo_catalog_count(mo_gw_cat(v), MO_CAT_TOOLS) >
+           (v->g->o.few ? v->g->o.few : META_TOOLS_FEW);
 }
 
-bool mo_meta_tools_is_on(const struct mo_gateway *g)
+bool mo_gateway_is_large(const struct mo_gateway *g)
 {
-    return g->o.expose == MO_GW_SEARCH ||
-           (g->o.expose == MO_GW_AUTO && mo_gateway_is_large(g));
+    return is_large(&g->whole);
+}
+
+bool mo_meta_tools_is_on(const struct mo_gw_view *v)
+{
+    enum mo_gw_expose expose = mo_gw_view_expose(v);
+
+    return expose == MO_GW_SEARCH || (expose == MO_GW_AUTO && is_large(v));
 }
 
 uint64_t mo_gateway_saved(const struct mo_gateway *g)
 {
-    size_t n =
-        mo_meta_tools_is_on(g) ? mo_catalog_count(g->cat, MO_CAT_TOOLS) : 0;
+    size_t n = mo_meta_tools_is_on(&g->whole)
+                   ? mo_catalog_count(g->cat, MO_CAT_TOOLS)
+                   : 0;
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -153,21 +160,21 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
 
 /* --- lookup by name ------------------------------------------------------ */
 
-const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
+const struct mo_cat_item *mo_meta_tools_find(const struct mo_catalog *cat,
                                              struct mo_span server,
                                              struct mo_span tool)
 {
-    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS);
+    size_t n = mo_catalog_count(cat, MO_CAT_TOOLS);
     const struct mo_cat_item *found = NULL;
 
     if (!server.n)
-        found = mo_catalog_find(g->cat, MO_CAT_TOOLS, tool);
+        found = mo_catalog_find(cat, MO_CAT_TOOLS, tool);
     for (size_t i = 0; !found && i < n; i++) {
-        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+        const struct mo_cat_item *it = mo_catalog_at(cat, MO_CAT_TOOLS, i);
 
         if (mo_span_eq(it->given, tool) &&
             (!server.n ||
-             mo_span_is(server, mo_catalog_about(g->cat, it->server).name)))
+             mo_span_is(server, mo_catalog_about(cat, it->server).name)))
             found = it;
     }
     return found;
@@ -178,10 +185,12 @@ bool mo_meta_tools_is_held_back(const struct unavailable_reason *v)
     return v->code && strcmp(v->code, UNAVAILABLE_CHANGED) == 0;
 }
 
-static void put_hit(const struct mo_gateway *g, const struct mo_route_hit *h,
+static void put_hit(const struct mo_gw_view *view, const struct mo_route_hit *h,
                     struct mo_jw *w)
 {
-    const struct mo_cat_item *it = mo_meta_tools_find(g, h->server, h->tool);
+    const struct mo_gateway *g = view->g;
+    const struct mo_cat_item *it =
+        mo_meta_tools_find(mo_gw_cat(view), h->server, h->tool);
     struct unavailable_reason v = {.code = NULL};
 
     mo_jw_obj(w);
@@ -219,6 +228,7 @@ static void sort_by_confidence(struct mo_route_hit *v, size_t n)
 static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
                           struct mo_arena *a)
 {
+    struct mo_gw_view *view = mo_gw_view_of(g, c);
     struct mo_span query = mo_meta_tools_arg(c, a, "query");
     struct mo_route_answer *found = mo_arena_alloc(a, sizeof(*found));
     uint64_t limit = FIND_LIMIT;
@@ -234,20 +244,19 @@ static void run_find_tool(struct mo_gateway *g, struct mo_ep_call *c,
                            "to do");
         return;
     }
-    if (!found || mo_router_index_find(g->router_index, g, query, (size_t)limit,
-                                       found) < 0) {
+    if (!found || mo_router_view_find(view, query, (size_t)limit, found) < 0) {
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", mo_span(NULL, 0));
         return;
     }
     sort_by_confidence(found->hits, found->n);
-    mo_rewrite_who(c->peer, c->caller, who);
+    mo_rewrite_client(c, who);
     mo_router_learning_shown(g->learning, who, query, found);
     mo_call_approval_routed(g, c, "find_tool", query, found, false);
     w = mo_jw_object(&b);
     mo_jw_member_arr(&w, "results");
     for (size_t i = 0; i < found->n; i++)
         if ((double)found->hits[i].confidence >= least)
-            put_hit(g, &found->hits[i], &w);
+            put_hit(view, &found->hits[i], &w);
     mo_jw_end_all(&w);
     mo_meta_tools_answer(c, &b, false);
 }
@@ -267,23 +276,24 @@ static int choose_tool(struct mo_gateway *g, const struct mo_ep_call *c,
                        struct mo_arena *a, struct mo_route_answer *found,
                        struct choice *ch)
 {
+    struct mo_gw_view *view = mo_gw_view_of(g, c);
+
     *ch = (struct choice){.server = mo_meta_tools_arg(c, a, "server"),
                           .tool = mo_meta_tools_arg(c, a, "tool"),
                           .request = mo_meta_tools_arg(c, a, "request"),
                           .params = mo_json_get(c->arguments, "params"),
                           .sure = 1};
     if (ch->tool.n) {
-        ch->item = mo_meta_tools_find(g, ch->server, ch->tool);
+        ch->item = mo_meta_tools_find(mo_gw_cat(view), ch->server, ch->tool);
         return ch->item ? 0 : MO_ENOTFOUND;
     }
     if (!ch->request.n)
         return MO_EINVAL;
-    if (mo_router_index_find(g->router_index, g, ch->request, CANDIDATES,
-                             found) < 0)
+    if (mo_router_view_find(view, ch->request, CANDIDATES, found) < 0)
         return MO_ENOMEM;
     if (found->n)
-        ch->item =
-            mo_meta_tools_find(g, found->hits[0].server, found->hits[0].tool);
+        ch->item = mo_meta_tools_find(mo_gw_cat(view), found->hits[0].server,
+                                      found->hits[0].tool);
     if (!ch->item)
         return MO_EBUSY;
     ch->sure = found->hits[0].confidence;
@@ -305,7 +315,7 @@ static void answer_candidates(struct mo_gateway *g, struct mo_ep_call *c,
                             "Call list_capabilities for all tools.");
     mo_jw_member_arr(&w, "candidates");
     for (size_t i = 0; i < found->n; i++)
-        put_hit(g, &found->hits[i], &w);
+        put_hit(mo_gw_view_of(g, c), &found->hits[i], &w);
     mo_jw_end_all(&w);
     mo_meta_tools_answer(c, &b, true);
 }
@@ -353,7 +363,7 @@ static void record_choice(struct mo_gateway *g, const struct mo_ep_call *c,
 {
     char who[MO_GW_WHO_MAX];
 
-    mo_rewrite_who(c->peer, c->caller, who);
+    mo_rewrite_client(c, who);
     mo_router_learning_chose(
         g->learning, who,
         mo_span_cstr(mo_catalog_about(g->cat, it->server).name), it->given);
@@ -452,14 +462,14 @@ static const struct meta_tool {
     {"explain_tool", mo_meta_tools_run_explain_tool},
 };
 
-static const struct meta_tool *find_meta_tool(const struct mo_gateway *g,
+static const struct meta_tool *find_meta_tool(struct mo_gateway *g,
                                               const struct mo_ep_call *c)
 {
     struct mo_span name = c->name;
 
     if (!mo_span_is(c->method, "tools/call") ||
         !(c->inside.n ? mo_span_strip(&name, MO_SPAN(MO_GW_OURS))
-                      : mo_meta_tools_is_on(g)))
+                      : mo_meta_tools_is_on(mo_gw_view_of(g, c))))
         return NULL;
     for (size_t i = 0; i < MO_COUNT(meta_tools); i++)
         if (mo_span_is(name, meta_tools[i].name))
@@ -467,8 +477,7 @@ static const struct meta_tool *find_meta_tool(const struct mo_gateway *g,
     return NULL;
 }
 
-bool mo_meta_tools_is_call(const struct mo_gateway *g,
-                           const struct mo_ep_call *c)
+bool mo_meta_tools_is_call(struct mo_gateway *g, const struct mo_ep_call *c)
 {
     return find_meta_tool(g, c) != NULL;
 }

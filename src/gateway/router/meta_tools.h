@@ -17,11 +17,10 @@
 
 #define META_TOOLS_FEW 25 /* default of opts.few */
 
-/* True if clients see the meta-tools instead of all tools. */
-bool mo_meta_tools_is_on(const struct mo_gateway *g);
+/* True if clients of the view see the meta-tools instead of all tools. */
+bool mo_meta_tools_is_on(const struct mo_gw_view *v);
 /* True if c calls a meta-tool. */
-bool mo_meta_tools_is_call(const struct mo_gateway *g,
-                           const struct mo_ep_call *c);
+bool mo_meta_tools_is_call(struct mo_gateway *g, const struct mo_ep_call *c);
 /* The definitions: {"tools":[...]} */
 struct mo_span mo_meta_tools_definitions(void);
 /* Answers the call, or forwards it. */

@@ -67,14 +67,14 @@ static void put_categories(const char *lines, struct mo_jw *w)
     mo_jw_end(w);
 }
 
-static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
+static void put_tools(const struct mo_catalog *cat, unsigned no, size_t most,
                       struct mo_jw *w)
 {
-    size_t n = mo_catalog_count(g->cat, MO_CAT_TOOLS), count = 0;
+    size_t n = mo_catalog_count(cat, MO_CAT_TOOLS), count = 0;
 
     mo_jw_member_arr(w, "tools");
     for (size_t i = 0; i < n; i++) {
-        const struct mo_cat_item *it = mo_catalog_at(g->cat, MO_CAT_TOOLS, i);
+        const struct mo_cat_item *it = mo_catalog_at(cat, MO_CAT_TOOLS, i);
 
         if (it->server != no || count++ >= most)
             continue;
@@ -87,33 +87,43 @@ static void put_tools(const struct mo_gateway *g, unsigned no, size_t most,
     mo_jw_member_u64(w, "toolCount", count);
 }
 
-static void put_server(const struct mo_gateway *g, unsigned no, size_t most,
+static void put_server(const struct mo_gw_view *v, unsigned no, size_t most,
                        struct mo_jw *w)
 {
-    const struct mo_cat_about s = mo_catalog_about(g->cat, no);
-    const char *why = mo_catalog_why(g->cat, no);
+    const struct mo_catalog *cat = mo_gw_cat(v);
+    const struct mo_cat_about s = mo_catalog_about(cat, no);
+    const char *why = mo_catalog_why(cat, no);
 
     mo_jw_obj(w);
     mo_jw_member_cstr(w, "server", s.name);
     if (s.description)
         mo_jw_member_cstr(w, "description", s.description);
     put_categories(s.categories, w);
-    mo_jw_member_cstr(w, "state", state_of(g, no));
+    mo_jw_member_cstr(w, "state", state_of(v->g, no));
     if (why)
         mo_jw_member_cstr(w, "why", why);
-    put_tools(g, no, most, w);
+    put_tools(cat, no, most, w);
     mo_jw_end(w);
+}
+
+/* The number of the next server of the view from `no` on; g->n: no more. */
+static unsigned next_shown(const struct mo_gw_view *v, unsigned no)
+{
+    while (no < v->g->n && !mo_gw_shows(v, v->g->v[no]))
+        no++;
+    return no;
 }
 
 void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
                                          struct mo_ep_call *c,
                                          struct mo_arena *a)
 {
+    const struct mo_gw_view *v = mo_gw_view_of(g, c);
     struct mo_span server = mo_meta_tools_arg(c, a, "server"),
                    cursor = mo_meta_tools_arg(c, a, "cursor");
     struct mo_span category = mo_meta_tools_arg(c, a, "category");
-    uint64_t from = 0;
-    unsigned no = 0, shown = 0;
+    uint64_t from = 0, at = 0; /* counts servers of the view */
+    unsigned no = next_shown(v, 0), shown = 0;
     mo_autobuf struct mo_buf b = {.max = GW_TEXT_MAX};
     struct mo_jw w;
 
@@ -123,21 +133,21 @@ void mo_meta_tools_run_list_capabilities(struct mo_gateway *g,
     }
     w = mo_jw_object(&b);
     mo_jw_member_arr(&w, "servers");
-    for (no = from < g->n ? (unsigned)from : (unsigned)g->n;
-         no < g->n && shown < PAGE_SERVERS; no++) {
+    for (; no < g->n && shown < PAGE_SERVERS;
+         no = next_shown(v, no + 1), at++) {
         const struct mo_cat_about s = mo_catalog_about(g->cat, no);
 
-        if ((server.n && !mo_span_is(server, s.name)) ||
+        if (at < from || (server.n && !mo_span_is(server, s.name)) ||
             (category.n && !is_in_category(&s, category)))
             continue;
-        put_server(g, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
+        put_server(v, no, server.n ? SIZE_MAX : PAGE_TOOLS, &w);
         shown++;
     }
     mo_jw_end(&w);
     if (no < g->n) {
-        char next[16];
+        char next[24];
 
-        (void)snprintf(next, sizeof(next), "%u", no);
+        (void)snprintf(next, sizeof(next), "%llu", (unsigned long long)at);
         mo_jw_member_cstr(&w, "nextCursor", next);
     }
     mo_jw_end(&w);
@@ -242,7 +252,7 @@ void mo_meta_tools_run_explain_tool(struct mo_gateway *g, struct mo_ep_call *c,
 
     server = server.n ? server : mo_meta_tools_arg(c, a, "mcp_name");
     tool = tool.n ? tool : mo_meta_tools_arg(c, a, "tool_name");
-    it = tool.n ? mo_meta_tools_find(g, server, tool) : NULL;
+    it = tool.n ? mo_meta_tools_find(mo_gw_cat_of(g, c), server, tool) : NULL;
     if (!it) {
         mo_ep_call_fail(c, NO_SUCH_TOOL);
         return;

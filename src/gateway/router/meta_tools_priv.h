@@ -20,7 +20,7 @@ void mo_meta_tools_answer(struct mo_ep_call *c, struct mo_buf *made,
 
 /* Finds a tool by server and tool name. Without a server: by exposed name,
  * or by its own name, of the first server that has it. */
-const struct mo_cat_item *mo_meta_tools_find(const struct mo_gateway *g,
+const struct mo_cat_item *mo_meta_tools_find(const struct mo_catalog *cat,
                                              struct mo_span server,
                                              struct mo_span tool);
 

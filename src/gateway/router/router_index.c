@@ -57,14 +57,14 @@ void mo_router_index_free(struct router_index *d)
     mo_free(d);
 }
 
-struct router_index *mo_router_index_new_all(struct router_index *of)
+struct router_index *mo_router_index_new_like(struct router_index *of, bool all)
 {
     struct router_index *d = mo_router_index_new(of->table, of->pieces);
 
     if (!d)
         return NULL;
     d->of = of;
-    d->all = true;
+    d->all = all;
     return d;
 }
 
@@ -241,9 +241,10 @@ static bool drop_removed_server(struct router_index *d)
     return false;
 }
 
-static int update_index(struct router_index *d, const struct mo_gateway *g)
+static int update_index(struct router_index *d, const struct mo_gateway *g,
+                        const struct mo_catalog *cat)
 {
-    size_t n = d->all ? mo_catalog_server_count(g->cat) : g->n;
+    size_t n = d->all ? mo_catalog_server_count(cat) : g->n;
     int rc = open_route(d);
 
     if (rc < 0 || !d->stale)
@@ -251,7 +252,8 @@ static int update_index(struct router_index *d, const struct mo_gateway *g)
     mo_map_each (en, &d->servers)
         ((struct indexed_server *)en->value)->present = false;
     for (unsigned i = 0; i < n && rc == 0; i++)
-        rc = update_server(d, g->cat, i);
+        if (mo_catalog_shows(cat, i))
+            rc = update_server(d, cat, i);
     while (rc == 0 && drop_removed_server(d))
         ;
     d->stale = rc < 0;
@@ -267,14 +269,15 @@ static bool is_last_query(const struct router_index *d, struct mo_span words,
 
 /* Computes last_answer, unless it is already the answer to this query. */
 static int answer_query(struct router_index *d, const struct mo_gateway *g,
-                        struct mo_span words, size_t limit)
+                        const struct mo_catalog *cat, struct mo_span words,
+                        size_t limit)
 {
     int rc;
 
     if (is_last_query(d, words, limit))
         return 0;
     mo_buf_reset(&d->last_query);
-    rc = update_index(d, g);
+    rc = update_index(d, g, cat);
     if (rc == 0)
         rc = mo_route_find(d->route, words, limit, &d->last_answer);
     if (rc < 0)
@@ -286,16 +289,32 @@ static int answer_query(struct router_index *d, const struct mo_gateway *g,
 }
 
 int mo_router_index_find(struct router_index *d, const struct mo_gateway *g,
-                         struct mo_span words, size_t limit,
-                         struct mo_route_answer *out)
+                         const struct mo_catalog *cat, struct mo_span words,
+                         size_t limit, struct mo_route_answer *out)
 {
     int rc;
 
     words = mo_span_head(words, MO_ROUTE_TEXT_MAX);
-    rc = answer_query(d, g, words, limit);
+    rc = answer_query(d, g, cat, words, limit);
     if (rc < 0)
         return rc;
     *out = d->last_answer;
     mo_router_learning_apply(g->learning, words, out);
     return 0;
+}
+
+int mo_router_view_find(struct mo_gw_view *v, struct mo_span words,
+                        size_t limit, struct mo_route_answer *out)
+{
+    struct mo_gateway *g = v->g;
+
+    if (!v->part)
+        return mo_router_index_find(g->router_index, g, g->cat, words, limit,
+                                    out);
+    if (!v->router_index)
+        v->router_index = mo_router_index_new_like(g->router_index, false);
+    return v->router_index
+               ? mo_router_index_find(v->router_index, g, mo_gw_cat(v), words,
+                                      limit, out)
+               : MO_ENOMEM;
 }

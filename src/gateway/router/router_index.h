@@ -11,10 +11,11 @@
 
 struct router_index;
 
-/* An index over all servers and tools, also those that are not offered. It
- * borrows the vectors of `of`, which must outlive it. A server whose lists
- * are unknown is indexed as one tool with the server's name. */
-struct router_index *mo_router_index_new_all(struct router_index *of);
+/* Another index that borrows the vectors of `of`, which must outlive it. all:
+ * over all servers and tools, also those that are not offered; a server whose
+ * lists are unknown is indexed as one tool with the server's name. */
+struct router_index *mo_router_index_new_like(struct router_index *of,
+                                              bool all);
 
 /* table, pieces: bytes of the vectors, borrowed, or empty. They are not read
  * before the first query. NULL: out of memory. */
@@ -23,10 +24,14 @@ struct router_index *mo_router_index_new(struct mo_span table,
 void mo_router_index_free(struct router_index *d); /* may be NULL */
 void mo_router_index_stale(struct router_index *d);
 
-/* Finds the best tools. 0 or MO_ENOMEM. The hits have configured server
- * names and given tool names, borrowed until the next query. */
+/* Finds the best tools of the catalogue that this index follows. 0 or
+ * MO_ENOMEM. The hits have configured server names and given tool names,
+ * borrowed until the next query. */
 int mo_router_index_find(struct router_index *d, const struct mo_gateway *g,
-                         struct mo_span words, size_t limit,
-                         struct mo_route_answer *out);
+                         const struct mo_catalog *cat, struct mo_span words,
+                         size_t limit, struct mo_route_answer *out);
+/* The same for the tools of a view, by an index of its own. */
+int mo_router_view_find(struct mo_gw_view *v, struct mo_span words,
+                        size_t limit, struct mo_route_answer *out);
 
 #endif

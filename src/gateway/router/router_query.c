@@ -1,7 +1,7 @@
 /* router_query.c - which tools the router would choose, and which it rules
  * out and why, for people.
  *
- * One index covers everything configured (mo_router_index_new_all), so that
+ * One index covers everything configured (mo_router_index_new_like), so that
  * tools that cannot be used are ranked together with the others. A tool is
  * ruled out if its server is disabled, failing, needs a sign-in or was never
  * read, if the tool is hidden, or if its definition changed and was not
@@ -388,11 +388,12 @@ int mo_gateway_find(struct mo_gateway *g, const struct mo_gw_find *f,
     int rc = k.a && k.why ? 0 : MO_ENOMEM;
 
     if (rc == 0 && !g->query_index)
-        g->query_index = mo_router_index_new_all(g->router_index);
+        g->query_index = mo_router_index_new_like(g->router_index, true);
     if (rc == 0)
-        rc = g->query_index ? mo_router_index_find(g->query_index, g, f->words,
-                                                   MO_ROUTE_HITS_MAX, k.a)
-                            : MO_ENOMEM;
+        rc = g->query_index
+                 ? mo_router_index_find(g->query_index, g, g->cat, f->words,
+                                        MO_ROUTE_HITS_MAX, k.a)
+                 : MO_ENOMEM;
     if (rc == 0) {
         put_answer(&k, out);
         rc = mo_buf_err(out);

@@ -6,7 +6,7 @@
 #include "gateway/upstream/upstream.h"
 #include "policy/approval_hooks.h"
 
-#define MO_GW_WHO_MAX 192 /* key of a client, with its NUL */
+#define MO_GW_WHO_MAX 208 /* key of a client, with its NUL */
 /* In front of the name of one of the gateway's own tools, when it is called
  * from inside (gateway/inside.h). */
 #define MO_GW_OURS    "router/"

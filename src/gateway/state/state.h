@@ -16,6 +16,7 @@
 
 #include "base/map.h"
 #include "base/pool.h"
+#include "config/keys.h"
 #include "gateway/catalog/catalog.h"
 #include "gateway/state/opts.h"
 #include "gateway/upstream/latency.h"
@@ -95,9 +96,25 @@ struct watched_resource {
     unsigned n;               /* endpoints that subscribed */
 };
 
+/* What the clients of an endpoint see: a configured view, or everything
+ * (g->whole). It is the ctx of the endpoint's callbacks and the scope of its
+ * calls. */
+struct mo_gw_view {
+    struct mo_list node; /* in g->views */
+    struct mo_gateway *g;
+    char name[MO_KEY_NAME_MAX + 1]; /* "": everything */
+    struct mo_catalog *part;        /* NULL: the whole catalogue */
+    int expose; /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
+    struct router_index *router_index; /* of the part; NULL: not used yet */
+    bool listed[3];   /* by enum mo_ep_what: listed since the last change */
+    uint64_t sums[3]; /* of these lists, when they were listed */
+    struct mo_map watched; /* URI here -> struct view_watch (watch.c) */
+};
+
 struct gw_ep {
     struct mo_list node;
     struct mo_endpoint *ep;
+    struct mo_gw_view *view;
 };
 
 struct mo_gateway {
@@ -121,13 +138,14 @@ struct mo_gateway {
     struct mo_upstream_pool pool;
     struct mo_list leaving; /* removed slots */
     struct mo_list eps;
+    struct mo_gw_view whole;
+    struct mo_list views;
     struct mo_list calls; /* all */
     struct mo_pool spare_calls, spare_cases;
-    struct mo_map parked;      /* id -> forwarded call without its client */
-    struct mo_list list_waits; /* front.c */
-    struct mo_list reads;      /* inside.c */
-    struct mo_map watched;     /* exposed URI -> struct watched_resource */
-    bool listed[3]; /* by enum mo_ep_what: listed since the last change */
+    struct mo_map parked;        /* id -> forwarded call without its client */
+    struct mo_list list_waits;   /* front.c */
+    struct mo_list reads;        /* inside.c */
+    struct mo_map watched;       /* exposed URI -> struct watched_resource */
     struct mo_map elicitations;  /* call/forwarded_call_owner.c */
     struct mo_map watched_tasks; /* watch.c */
     enum mo_mcp_level level;
@@ -139,6 +157,38 @@ struct mo_gateway {
     bool closing;
     struct mo_gone gone;
 };
+
+/* The view that a call comes through. */
+static inline struct mo_gw_view *mo_gw_view_of(struct mo_gateway *g,
+                                               const struct mo_ep_call *c)
+{
+    return c->scope ? c->scope : &g->whole;
+}
+
+/* What is offered there. Borrowed until the catalogue changes. */
+static inline const struct mo_catalog *mo_gw_cat(const struct mo_gw_view *v)
+{
+    return v->part ? mo_catalog_part_now(v->part) : v->g->cat;
+}
+
+static inline const struct mo_catalog *mo_gw_cat_of(struct mo_gateway *g,
+                                                    const struct mo_ep_call *c)
+{
+    return mo_gw_cat(mo_gw_view_of(g, c));
+}
+
+static inline enum mo_gw_expose mo_gw_view_expose(const struct mo_gw_view *v)
+{
+    return v->expose == MO_GW_EXPOSE_SAME ? v->g->o.expose
+                                          : (enum mo_gw_expose)v->expose;
+}
+
+/* True if the server belongs to the view. */
+static inline bool mo_gw_shows(const struct mo_gw_view *v,
+                               const struct server_slot *s)
+{
+    return !v->part || mo_catalog_shows(mo_catalog_part_now(v->part), s->no);
+}
 
 struct server_slot *mo_gw_slot(struct mo_gateway *g, unsigned no);
 /* By the name of its server; NULL: none. */

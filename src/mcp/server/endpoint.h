@@ -193,6 +193,7 @@ struct mo_ep_call {
     const char *session;         /* legacy over HTTP; else NULL */
     uint64_t peer;               /* its connection or session; 0: modern HTTP */
     struct mo_span inside;       /* the name given to link_inside.h, or empty */
+    void *scope;                 /* opts.ctx of its endpoint */
     void *data;                  /* for the handler */
     /* Set by the handler, may stay NULL: the client no longer waits. Not called
      * from inside a call on c. */

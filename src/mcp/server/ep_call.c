@@ -193,6 +193,7 @@ static int fill_call(struct call *c, const struct mo_ep_from *from,
     c->id = move_handle(m->id, m, text.p);
     c->pub.params = move_handle(m->params, m, text.p);
     c->pub.request = from->request;
+    c->pub.scope = c->ep->o.ctx;
     c->pub.caller = mo_span_dup(&c->arena, from->caller);
     if (!c->pub.caller.p)
         return MO_ENOMEM;

@@ -1,9 +1,9 @@
-// useRoute - the view named by the URL. Six views need no router library.
+// useRoute - the view named by the URL. Seven views need no router library.
 
 import { readonly, ref } from 'vue';
 
 export type View =
-  | 'chat' | 'servers' | 'router' | 'approvals' | 'overview' | 'settings';
+  | 'chat' | 'servers' | 'views' | 'router' | 'approvals' | 'overview' | 'settings';
 
 export interface Route {
   view: View;
@@ -33,7 +33,7 @@ export function readPath(path: string): Route {
       ...route, view: 'servers', server: decoded(server[1] ?? ''),
       tool: decoded(server[2] ?? ''),
     };
-  for (const view of ['servers', 'router', 'approvals', 'overview', 'settings'] as const)
+  for (const view of ['servers', 'views', 'router', 'approvals', 'overview', 'settings'] as const)
     if (path === `/${view}`) return { ...route, view };
   return route;
 }

@@ -29,8 +29,9 @@ export interface NewServer {
 
 export const fetchManaged = (): Promise<Managed> =>
   get('/api/mcp', readManaged);
-export const fetchSnippets = (): Promise<Snippets> =>
-  get('/api/mcp/snippets', readSnippets);
+/** view: that the client is to use; empty: everything. */
+export const fetchSnippets = (view = ''): Promise<Snippets> =>
+  get(`/api/mcp/snippets${view ? `?view=${encodeURIComponent(view)}` : ''}`, readSnippets);
 
 /** Tests the connection to a new server without saving it. */
 export const testNewServer = ({ name, entry, secrets }: NewServer): Promise<Change> =>
