@@ -31,6 +31,7 @@ enum mo_install_kind {
 struct mo_install_var {
     const char *name, *text; /* text: its description, or NULL */
     const char *value;       /* NULL: none */
+    const char *secret;      /* that the value names, SERVER.NAME, or NULL */
     bool is_secret, is_required;
 };
 
@@ -72,7 +73,7 @@ int mo_install_plan_word(struct mo_install_plan *p, struct mo_span word,
                          const char *as, struct mo_err *e);
 
 /* Reads a server.json. kind: "npm", "oci", "remote", or NULL: the first of
- * them that it has. MO_EINVAL: it has nothing that can be installed. */
+ * them that can be installed. MO_EINVAL: there is none. */
 int mo_install_plan_server(struct mo_install_plan *p, struct mo_json server,
                            const char *kind, struct mo_err *e);
 

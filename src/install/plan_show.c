@@ -220,7 +220,9 @@ static void say_var(struct mo_buf *b, const struct mo_install_plan *p,
         mo_visible_name(b, mo_span_head(mo_span_cstr(v->text), 200));
     }
     mo_buf_putc(b, '\n');
-    if (v->is_secret && !v->value)
+    if (v->secret)
+        mo_buf_printf(b, "      mcp-orchestrator secrets set %s\n", v->secret);
+    else if (v->is_secret && !v->value)
         mo_buf_printf(b, "      %smcp-orchestrator secrets set %s.%s\n",
                       v->is_required ? "" : "to use it, add it to env and: ",
                       p->name, v->name);

@@ -381,7 +381,10 @@ static int print_done(struct mo_cli *c, const struct mo_cmd_install *k)
     for (size_t i = 0; i < p->nvars; i++) {
         const struct mo_install_var *v = &p->vars[i];
 
-        if (v->is_secret && v->is_required && !v->value)
+        if (v->secret)
+            mo_buf_printf(&b, "set its key: " MO_PROGRAM " secrets set %s\n",
+                          v->secret);
+        else if (v->is_secret && v->is_required && !v->value)
             mo_buf_printf(&b, "set its key: " MO_PROGRAM " secrets set %s.%s\n",
                           p->name, v->name);
     }
