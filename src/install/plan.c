@@ -67,10 +67,8 @@ void mo_install_plan_note(struct mo_install_plan *p, const char *fmt, ...)
 
 /* --- the person's word ---------------------------------------------------- */
 
-/* The last part of a name, with '-' for characters that no server's name
- * has. */
-static int set_name(struct mo_install_plan *p, struct mo_span from,
-                    const char *as, struct mo_err *e)
+int mo_plan_name(struct mo_install_plan *p, struct mo_span from, const char *as,
+                 struct mo_err *e)
 {
     char name[MO_INSTALL_NAME_MAX + 1];
     size_t n = 0;
@@ -128,7 +126,8 @@ int mo_plan_take_npm(struct mo_install_plan *p, struct mo_span s,
                        (int)mo_span_head(version, 100).n, version.p);
     p->package = mo_plan_keep(p, s);
     p->version = version.n ? mo_plan_keep(p, version) : NULL;
-    return p->package ? set_name(p, s, as, e) : mo_fail(e, MO_ENOMEM, "plan");
+    return p->package ? mo_plan_name(p, s, as, e)
+                      : mo_fail(e, MO_ENOMEM, "plan");
 }
 
 /* Without tag and digest. */
@@ -164,7 +163,7 @@ int mo_plan_take_image(struct mo_install_plan *p, struct mo_span s,
     p->integrity = mo_plan_keep(p, mo_span_skip(s, (size_t)at + 1));
     if (!p->package || !p->integrity)
         return mo_fail(e, MO_ENOMEM, "plan");
-    return set_name(p, image_name(s), as, e);
+    return mo_plan_name(p, image_name(s), as, e);
 }
 
 int mo_plan_take_url(struct mo_install_plan *p, struct mo_span s,
@@ -183,8 +182,8 @@ int mo_plan_take_url(struct mo_install_plan *p, struct mo_span s,
     p->package = mo_plan_keep(p, s);
     p->transport = p->transport ? p->transport : "http";
     return p->package
-               ? set_name(p, p->registry ? mo_span_cstr(p->registry) : u.host,
-                          as, e)
+               ? mo_plan_name(
+                     p, p->registry ? mo_span_cstr(p->registry) : u.host, as, e)
                : mo_fail(e, MO_ENOMEM, "plan");
 }
 
@@ -199,6 +198,7 @@ static int take_registry(struct mo_install_plan *p, struct mo_span s,
         return mo_fail(e, MO_EINVAL,
                        "'%.*s' is neither a name of the registry "
                        "(NAMESPACE/NAME, see `mcp search`), npm:PACKAGE, "
+                       "pypi:PACKAGE, "
                        "oci:IMAGE@sha256:DIGEST nor an address",
                        (int)mo_span_head(s, 100).n, s.p);
     if (version.p && !mo_npm_is_version(version))
@@ -206,7 +206,8 @@ static int take_registry(struct mo_install_plan *p, struct mo_span s,
                        (int)mo_span_head(version, 100).n, version.p);
     p->registry = mo_plan_keep(p, s);
     p->version = version.n ? mo_plan_keep(p, version) : NULL;
-    return p->registry ? set_name(p, s, as, e) : mo_fail(e, MO_ENOMEM, "plan");
+    return p->registry ? mo_plan_name(p, s, as, e)
+                       : mo_fail(e, MO_ENOMEM, "plan");
 }
 
 int mo_install_plan_word(struct mo_install_plan *p, struct mo_span word,
@@ -215,17 +216,21 @@ int mo_install_plan_word(struct mo_install_plan *p, struct mo_span word,
     p->a.cap = MO_INSTALL_BYTES_MAX;
     if (mo_span_strip(&word, MO_SPAN("npm:")))
         return mo_plan_take_npm(p, word, as, e);
+    if (mo_span_strip(&word, MO_SPAN("pypi:"))) {
+        struct mo_span version = cut_version(&word);
+
+        return mo_plan_take_pypi(p, word, version, as, e);
+    }
     if (mo_span_strip(&word, MO_SPAN("oci:")))
         return mo_plan_take_image(p, word, as, e);
     if (mo_span_starts(word, MO_SPAN("http://")) ||
         mo_span_starts(word, MO_SPAN("https://")))
         return mo_plan_take_url(p, word, as, e);
-    if (mo_span_starts(word, MO_SPAN("pypi:")) ||
-        mo_span_starts(word, MO_SPAN("mcpb:")) ||
+    if (mo_span_starts(word, MO_SPAN("mcpb:")) ||
         mo_span_starts(word, MO_SPAN("nuget:")))
         return mo_fail(e, MO_EINVAL,
-                       "%.*s packages are not supported yet; npm packages, "
-                       "images and remote servers are",
+                       "%.*s packages are not supported yet; packages of npm "
+                       "and PyPI, images and remote servers are",
                        (int)mo_span_find(word, ':'), word.p);
     return take_registry(p, word, as, e);
 }

@@ -11,10 +11,17 @@ const char *mo_plan_keep(struct mo_install_plan *p, struct mo_span s);
 const char *mo_plan_text(struct mo_install_plan *p, struct mo_json obj,
                          const char *key);
 
+/* Names the server: as, or the last part of from with '-' for characters that
+ * no server's name has. */
+int mo_plan_name(struct mo_install_plan *p, struct mo_span from, const char *as,
+                 struct mo_err *e);
+
 /* A package, image or address. as: the name of the configured server, or NULL:
  * made from it. */
 int mo_plan_take_npm(struct mo_install_plan *p, struct mo_span s,
                      const char *as, struct mo_err *e);
+int mo_plan_take_pypi(struct mo_install_plan *p, struct mo_span s,
+                      struct mo_span version, const char *as, struct mo_err *e);
 int mo_plan_take_image(struct mo_install_plan *p, struct mo_span s,
                        const char *as, struct mo_err *e);
 int mo_plan_take_url(struct mo_install_plan *p, struct mo_span s,

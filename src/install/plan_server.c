@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "install/npm.h"
+#include "install/pip.h"
 #include "install/plan_parts.h"
 
 #define TEMPLATE_CHARS MO_ALNUM "-_."
@@ -244,6 +245,25 @@ static int take_npm(struct mo_install_plan *p, struct mo_json package,
     return rc;
 }
 
+static int take_pypi(struct mo_install_plan *p, struct mo_json package,
+                     struct mo_span identifier, struct mo_err *e)
+{
+    const char *version = mo_plan_text(p, package, "version");
+    int rc = check_base(p, package, "https://pypi.org", e);
+
+    if (rc == 0 && (!version || !mo_pip_is_version(mo_span_cstr(version))))
+        rc = mo_fail(e, MO_EINVAL, "its package has no exact version");
+    if (rc == 0)
+        rc =
+            mo_plan_take_pypi(p, identifier, mo_span_cstr(version), p->name, e);
+    p->sha256 = mo_plan_text(p, package, "fileSha256");
+    if (rc == 0 && has_runtime_args(package))
+        mo_install_plan_note(p, "arguments for uvx or Python are not used: "
+                                "give those that the server needs after --, "
+                                "another program with --bin");
+    return rc;
+}
+
 static int take_image(struct mo_install_plan *p, struct mo_json package,
                       struct mo_span identifier, struct mo_err *e)
 {
@@ -269,8 +289,10 @@ static int take_package(struct mo_install_plan *p, struct mo_json package,
         return mo_fail(e, MO_EINVAL,
                        "its package does not speak over stdio, which is not "
                        "supported yet");
-    rc = (kind == MO_INSTALL_NPM ? take_npm : take_image)(
-        p, package, mo_span_cstr(identifier), e);
+    rc = (kind == MO_INSTALL_NPM ? take_npm
+          : kind == MO_INSTALL_PYPI
+              ? take_pypi
+              : take_image)(p, package, mo_span_cstr(identifier), e);
     if (rc == 0)
         rc = take_args(p, mo_json_get(package, "packageArguments"), e);
     p->nfixed = p->nargs;
@@ -313,8 +335,8 @@ static int nothing_usable(struct mo_json server, const char *kind,
     if (kind)
         return mo_fail(e, MO_EINVAL, "it has nothing of the kind %s", kind);
     return mo_fail(e, MO_EINVAL,
-                   "it cannot be installed: %s%s; npm packages, images and "
-                   "remote servers can",
+                   "it cannot be installed: %s%s; packages of npm and PyPI, "
+                   "images and remote servers can",
                    b.len ? mo_buf_cstr(&b)
                          : "the registry names no package and no address",
                    b.len ? " is not supported yet" : "");
@@ -357,6 +379,7 @@ int mo_install_plan_server(struct mo_install_plan *p, struct mo_json server,
         const char *word;
         enum mo_install_kind kind;
     } kinds[] = {{"npm", MO_INSTALL_NPM},
+                 {"pypi", MO_INSTALL_PYPI},
                  {"oci", MO_INSTALL_OCI},
                  {"remote", MO_INSTALL_REMOTE}};
     struct choice c = {.p = p};

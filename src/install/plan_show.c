@@ -9,12 +9,18 @@
 #include "install/plan.h"
 #include "install/squat.h"
 
-static const char *const kinds[] = {"npm", "oci", "remote"};
+static const char *const kinds[] = {"npm", "pypi", "oci", "remote"};
+
+bool mo_install_plan_has_files(const struct mo_install_plan *p)
+{
+    return p->kind == MO_INSTALL_NPM || p->kind == MO_INSTALL_PYPI;
+}
 
 void mo_install_plan_judge(struct mo_install_plan *p)
 {
-    const char *like = p->kind == MO_INSTALL_NPM
-                           ? mo_squat_resembles(mo_span_cstr(p->package))
+    const char *like = p->kind == MO_INSTALL_NPM || p->kind == MO_INSTALL_PYPI
+                           ? mo_squat_resembles(mo_span_cstr(p->package),
+                                                p->kind == MO_INSTALL_PYPI)
                            : NULL;
 
     if (like)
@@ -30,11 +36,13 @@ void mo_install_plan_judge(struct mo_install_plan *p)
                              "the registry name says it is of another GitHub "
                              "owner than its repository %.200s",
                              p->repository ? p->repository : "(none)");
-    if (p->kind == MO_INSTALL_NPM &&
+    if (mo_install_plan_has_files(p) &&
         (!p->mcp_name || strcmp(p->mcp_name, p->registry) != 0))
         mo_install_plan_warn(p,
                              "the package does not confirm the registry name: "
-                             "its mcpName is %.200s",
+                             "its %s is %.200s",
+                             p->kind == MO_INSTALL_PYPI ? "mcp-name"
+                                                        : "mcpName",
                              p->mcp_name ? p->mcp_name : "missing");
 }
 
@@ -94,7 +102,7 @@ static void propose(struct mo_install_plan *p, const char *value)
 
 void mo_install_plan_propose(struct mo_install_plan *p)
 {
-    if (p->kind != MO_INSTALL_NPM || p->nhosts || p->is_unboxed)
+    if (!mo_install_plan_has_files(p) || p->nhosts || p->is_unboxed)
         return;
     for (size_t i = 0; i < p->nvars; i++)
         propose(p, p->vars[i].value);
@@ -142,20 +150,36 @@ static void put_vars(const struct mo_install_plan *p, struct mo_jw *w)
         mo_jw_end(w);
 }
 
+/* Python without the environment's and its own packages, and without writing
+ * bytecode. */
+static const char *const isolated[] = {"-I", "-S", "-B"};
+
 static void put_args(const struct mo_install_plan *p, struct mo_jw *w)
 {
     for (size_t i = 0; i < p->nargs; i++)
         mo_jw_cstr(w, p->args[i]);
 }
 
-static void put_npm(const struct mo_install_plan *p, const char *node,
-                    const char *dir, struct mo_jw *w)
+void mo_install_plan_program(const struct mo_install_plan *p, const char *dir,
+                             struct mo_buf *b)
+{
+    if (p->kind == MO_INSTALL_PYPI)
+        mo_buf_printf(b, "%s/start.py", dir);
+    else
+        mo_buf_printf(b, "%s/node_modules/%s/%s", dir, p->package, p->bin);
+}
+
+static void put_files(const struct mo_install_plan *p, const char *runtime,
+                      const char *dir, struct mo_jw *w)
 {
     mo_autobuf struct mo_buf b = {.max = 8192};
 
-    mo_buf_printf(&b, "%s/node_modules/%s/%s", dir, p->package, p->bin);
-    mo_jw_member_cstr(w, "command", node);
+    mo_install_plan_program(p, dir, &b);
+    mo_jw_member_cstr(w, "command", runtime);
     mo_jw_member_arr(w, "args");
+    for (size_t i = 0; p->kind == MO_INSTALL_PYPI && i < MO_COUNT(isolated);
+         i++)
+        mo_jw_cstr(w, isolated[i]);
     mo_jw_buf(w, &b);
     put_args(p, w);
     mo_jw_end(w);
@@ -170,13 +194,13 @@ static void put_npm(const struct mo_install_plan *p, const char *node,
     }
 }
 
-void mo_install_plan_entry(const struct mo_install_plan *p, const char *node,
+void mo_install_plan_entry(const struct mo_install_plan *p, const char *runtime,
                            const char *dir, struct mo_buf *b)
 {
     struct mo_jw w = mo_jw_object(b);
 
-    if (p->kind == MO_INSTALL_NPM) {
-        put_npm(p, node, dir, &w);
+    if (mo_install_plan_has_files(p)) {
+        put_files(p, runtime, dir, &w);
     } else if (p->kind == MO_INSTALL_OCI) {
         mo_jw_member_cstr(&w, "image", p->package);
         if (p->nargs) {
@@ -229,10 +253,10 @@ static void say_var(struct mo_buf *b, const struct mo_install_plan *p,
 }
 
 static void say_command(struct mo_buf *b, const struct mo_install_plan *p,
-                        const char *node)
+                        const char *runtime)
 {
     mo_buf_puts(b, "  command      ");
-    mo_visible_name(b, mo_span_cstr(node));
+    mo_visible_name(b, mo_span_cstr(runtime));
     mo_buf_puts(b, " .../");
     mo_visible_name(b, mo_span_cstr(p->bin));
     for (size_t i = 0; i < p->nargs; i++) {
@@ -261,10 +285,32 @@ static void say_hosts(struct mo_buf *b, const struct mo_install_plan *p)
     mo_buf_putc(b, '\n');
 }
 
-void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
+/* The further packages that are known before anything is downloaded. */
+static void say_packages(struct mo_buf *b, const struct mo_install_plan *p)
+{
+    struct mo_json list = {p->packages, p->packages ? strlen(p->packages) : 0};
+
+    if (!p->packages || mo_json_len(list) < 2)
+        return;
+    mo_buf_puts(b, "  needs\n");
+    mo_json_each (it, list) {
+        if (mo_json_str_eq(it.key, mo_span_cstr(p->package)))
+            continue;
+        mo_buf_puts(b, "    ");
+        (void)mo_json_str_buf(it.key, b);
+        mo_buf_putc(b, ' ');
+        (void)mo_json_str_buf(mo_json_get(it.val, "version"), b);
+        mo_buf_putc(b, ' ');
+        (void)mo_json_str_buf(mo_json_get(it.val, "integrity"), b);
+        mo_buf_putc(b, '\n');
+    }
+}
+
+void mo_install_plan_text(const struct mo_install_plan *p, const char *runtime,
                           struct mo_buf *b)
 {
-    static const char *const what[] = {"package", "image", "address"};
+    static const char *const what[] = {"package", "package", "image",
+                                       "address"};
 
     mo_buf_puts(b, "install ");
     mo_visible_name(b, mo_span_cstr(p->name));
@@ -277,9 +323,10 @@ void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
     say(b, "publisher", p->publisher);
     say(b, "repository", p->repository);
     say(b, "about", p->description);
-    if (p->kind == MO_INSTALL_NPM) {
-        say(b, "runtime", node);
-        say_command(b, p, node);
+    say_packages(b, p);
+    if (mo_install_plan_has_files(p)) {
+        say(b, "runtime", runtime);
+        say_command(b, p, runtime);
         say(b, "box",
             p->is_unboxed ? "none: it runs with the rights of your user"
                           : "native: it sees its own files read-only and a "
@@ -332,6 +379,8 @@ void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w)
     mo_jw_member_cstr(w, "kind", kinds[p->kind]);
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         mo_jw_member_opt(w, rows[i].key, mo_span_cstr(rows[i].text));
+    if (p->packages)
+        mo_jw_member_raw(w, "packages", mo_span_cstr(p->packages));
     put_texts(w, "args", p->args, p->nargs);
     mo_jw_member_u64(w, "fixedArgs", p->nfixed);
     mo_jw_member_arr(w, p->kind == MO_INSTALL_REMOTE ? "headers" : "variables");

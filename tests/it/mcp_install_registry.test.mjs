@@ -194,8 +194,8 @@ describe('a name of the registry', () => {
     await fails(['install', 'io.github.ada/weather', '--yes'], 2, /in another package registry: https:\/\/npm\.mallory\.example/);
   });
 
-  test('pypi and mcpb are not supported yet, and it says so', async () => {
-    registry.rows = [row({ name: 'com.example/py', version: '1', packages: [{ registryType: 'pypi', identifier: 'py', version: '1', transport: { type: 'stdio' } }] })];
-    await fails(['install', 'com.example/py', '--yes'], 2, /pypi is not supported yet/);
+  test('nuget is not supported yet, and it says so', async () => {
+    registry.rows = [row({ name: 'com.example/py', version: '1', packages: [{ registryType: 'nuget', identifier: 'py', version: '1', transport: { type: 'stdio' } }] })];
+    await fails(['install', 'com.example/py', '--yes'], 2, /nuget is not supported yet/);
   });
 });

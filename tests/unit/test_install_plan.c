@@ -1,5 +1,6 @@
 /* test_install_plan.c - names, look-alikes and plans of servers to install. */
 #include "install/npm.h"
+#include "install/pip.h"
 #include "install/plan.h"
 #include "install/squat.h"
 #include "mo_test.h"
@@ -72,7 +73,8 @@ static void test_look_alikes(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        const char *like = mo_squat_resembles(mo_span_cstr(rows[i].name));
+        const char *like =
+            mo_squat_resembles(mo_span_cstr(rows[i].name), false);
 
         if ((like != NULL) != (rows[i].like != NULL))
             fail_msg("%s: %s", rows[i].name, like ? like : "nothing");
@@ -128,7 +130,15 @@ static void test_words(void **state)
         {"oci:a b@" DIGEST, NULL, NULL, MO_EINVAL},
         {"http://a.example.com/", NULL, NULL, MO_EINVAL},
         {"https://u:p@a.example.com/", NULL, NULL, MO_EINVAL},
-        {"pypi:a", NULL, NULL, MO_EINVAL},
+        {"pypi:A_b.-c", "a-b-c", "pypi:a-b-c", 0},
+        {"pypi:a@1.0.post1", "a", "pypi:a", 0},
+        {"pypi:", NULL, NULL, MO_EINVAL},
+        {"pypi:-r", NULL, NULL, MO_EINVAL},
+        {"pypi:a/b", NULL, NULL, MO_EINVAL},
+        {"pypi:a[extra]", NULL, NULL, MO_EINVAL},
+        {"pypi:a@latest", NULL, NULL, MO_EINVAL},
+        {"pypi:a@1.0 --pre", NULL, NULL, MO_EINVAL},
+        {"nuget:a", NULL, NULL, MO_EINVAL},
         {"a", NULL, NULL, MO_EINVAL},
         {"a/b/c", NULL, NULL, MO_EINVAL},
         {"/etc/passwd", NULL, NULL, MO_EINVAL},
@@ -201,6 +211,54 @@ static void test_plan(void **state)
         mo_mem_fail_at(i, true);
         (void)plan_all(&again, &e);
         mo_mem_fail_at(0, false);
+    }
+}
+
+#define H64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ITEM(name, more)                                                       \
+    "{\"download_info\":{\"url\":\"http://x/" name ".whl\",\"archive_info\":{" \
+    "\"hashes\":{\"sha256\":\"" H64 "\"}}},\"metadata\":{\"name\":\"" name     \
+    "\",\"version\":\"1.0\"}" more "}"
+
+static void test_reports(void **state)
+{
+    static const struct {
+        const char *items;
+        int rc;
+    } rows[] = {
+        {ITEM("A_b", ",\"requested\":true"), 0},
+        {ITEM("A_b", ",\"requested\":true") "," ITEM("c", ""), 0},
+        {ITEM("c", "") "," ITEM("a.B", ",\"requested\":true"), 0},
+        {"", MO_EPROTO},
+        {ITEM("a-b", ""), MO_EPROTO}, /* nobody asked for it */
+        {ITEM("c", ",\"requested\":true"), MO_EPROTO},
+        {ITEM("a-b", ",\"requested\":true,\"is_yanked\":true"), MO_EPOLICY},
+        {ITEM("a-b", ",\"requested\":true,\"is_direct\":true"), MO_EPOLICY},
+        {ITEM("a-b", ",\"requested\":true") ",{\"metadata\":{\"name\":\"c\","
+                                            "\"version\":\"1\"}}",
+         MO_EPOLICY}, /* no wheel */
+        {ITEM("a-b", ",\"requested\":true") "," ITEM("--x", ""), MO_EPROTO},
+        {"{\"requested\":true,\"download_info\":{\"url\":\"x.whl\","
+         "\"archive_info\":{\"hash\":\"sha256=12\"}},\"metadata\":{\"name\":"
+         "\"a-b\",\"version\":\"1\"}}",
+         MO_EPOLICY}, /* a short hash */
+        {"7", MO_EPROTO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autoplan struct mo_install_plan p = {.kind = MO_INSTALL_NPM};
+        mo_autobuf struct mo_buf b = {.max = 8192};
+        struct mo_err e = {0};
+        int rc = mo_install_plan_word(&p, MO_SPAN("pypi:a-b"), NULL, &e);
+
+        assert_int_equal(rc, 0);
+        mo_buf_printf(&b, "{\"install\":[%s]}", rows[i].items);
+        rc = mo_install_plan_pypi(&p, (struct mo_json){b.p, b.len}, NULL, &e);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d %s", i, rc, e.msg);
+        if (rc == 0)
+            assert_string_equal(p.integrity, "sha256:" H64);
     }
 }
 
@@ -306,10 +364,11 @@ static void test_given_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_npm_names), cmocka_unit_test(test_look_alikes),
-        cmocka_unit_test(test_owners),    cmocka_unit_test(test_words),
-        cmocka_unit_test(test_plan),      cmocka_unit_test(test_bins),
-        cmocka_unit_test(test_hosts),     cmocka_unit_test(test_given_hosts),
+        cmocka_unit_test(test_npm_names),   cmocka_unit_test(test_look_alikes),
+        cmocka_unit_test(test_owners),      cmocka_unit_test(test_words),
+        cmocka_unit_test(test_plan),        cmocka_unit_test(test_bins),
+        cmocka_unit_test(test_reports),     cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_given_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
