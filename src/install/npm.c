@@ -26,7 +26,7 @@ static void resolve_node(struct mo_npm *n)
         (void)snprintf(n->node, sizeof(n->node), "%s", real);
 }
 
-int mo_npm_open(struct mo_npm *n, struct mo_runner *run, struct mo_err *e)
+int mo_npm_open_node(struct mo_npm *n, struct mo_runner *run, struct mo_err *e)
 {
     n->run = run;
     if (mo_spawn_find("node", run->env, n->node, NULL) < 0)
@@ -34,6 +34,15 @@ int mo_npm_open(struct mo_npm *n, struct mo_runner *run, struct mo_err *e)
                        "this server needs Node.js, and there is no `node` in "
                        "PATH: install Node.js 20 or later");
     resolve_node(n);
+    return 0;
+}
+
+int mo_npm_open(struct mo_npm *n, struct mo_runner *run, struct mo_err *e)
+{
+    int rc = mo_npm_open_node(n, run, e);
+
+    if (rc < 0)
+        return rc;
     if (mo_spawn_find("npm", run->env, n->npm, NULL) < 0)
         return mo_fail(e, MO_ENOTFOUND,
                        "there is no `npm` in PATH, which downloads the "

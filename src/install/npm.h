@@ -20,6 +20,8 @@ struct mo_npm {
     char npm[MO_SPAWN_PATH_MAX], node[MO_SPAWN_PATH_MAX]; /* "": missing */
 };
 
+/* Finds Node.js only. */
+int mo_npm_open_node(struct mo_npm *n, struct mo_runner *run, struct mo_err *e);
 /* Finds both programs. MO_ENOTFOUND: the error says what to install. */
 int mo_npm_open(struct mo_npm *n, struct mo_runner *run, struct mo_err *e);
 

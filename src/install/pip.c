@@ -25,7 +25,8 @@ enum found { NOTHING, NO_PIP, OUTSIDE, GOOD };
 
 /* Asks a Python what it is; a script may stand before it. It finds itself by
  * argv[0]. */
-static enum found probe(struct mo_pip *p, const char *file, bool boxed)
+static enum found probe(struct mo_pip *p, const char *file, bool boxed,
+                        bool needs_pip)
 {
     const char *argv[] = {file, "-c", probe_code, NULL};
     const struct mo_run what = {"Python", file, argv, "/", PROBE_MS, true};
@@ -42,11 +43,11 @@ static enum found probe(struct mo_pip *p, const char *file, bool boxed)
     (void)snprintf(p->python, sizeof(p->python), "%s", real);
     if (boxed && !mo_path_is_in(real, "/usr"))
         return OUTSIDE;
-    return mo_json_at(doc.root, 1).n > 2 ? GOOD : NO_PIP;
+    return !needs_pip || mo_json_at(doc.root, 1).n > 2 ? GOOD : NO_PIP;
 }
 
 int mo_pip_open(struct mo_pip *p, struct mo_runner *run, bool boxed,
-                struct mo_err *e)
+                bool needs_pip, struct mo_err *e)
 {
     char file[MO_SPAWN_PATH_MAX] = "";
     enum found got = NOTHING, best;
@@ -55,12 +56,12 @@ int mo_pip_open(struct mo_pip *p, struct mo_runner *run, bool boxed,
     if (mo_spawn_find("python3", run->env, file, NULL) < 0)
         file[0] = '\0';
     else
-        got = probe(p, file, boxed);
+        got = probe(p, file, boxed, needs_pip);
     best = got;
     if (got != GOOD && file[0] && strcmp(file, "/usr/bin/python3") != 0) {
         struct mo_pip other = {.run = run};
 
-        got = probe(&other, "/usr/bin/python3", boxed);
+        got = probe(&other, "/usr/bin/python3", boxed, needs_pip);
         if (got == GOOD || best == NOTHING)
             *p = other;
         best = got > best ? got : best;

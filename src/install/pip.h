@@ -26,7 +26,7 @@ struct mo_pip {
  * below /usr, because a box shows no other. MO_ENOTFOUND: the error says what
  * to install. */
 int mo_pip_open(struct mo_pip *p, struct mo_runner *run, bool boxed,
-                struct mo_err *e);
+                bool needs_pip, struct mo_err *e);
 
 /* True for a name of a package; for an exact version. */
 bool mo_pip_is_name(struct mo_span s);

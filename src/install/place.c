@@ -248,8 +248,9 @@ static int fill(const struct mo_fill *f, struct mo_err *e)
 
     if (rc < 0)
         return rc;
-    return f->plan->kind == MO_INSTALL_PYPI ? mo_fill_pypi(f, e)
-                                            : mo_fill_npm(f, e);
+    return f->plan->kind == MO_INSTALL_PYPI   ? mo_fill_pypi(f, e)
+           : f->plan->kind == MO_INSTALL_MCPB ? mo_fill_mcpb(f, e)
+                                              : mo_fill_npm(f, e);
 }
 
 static int fill_temp(struct mo_place *p, const struct mo_fill *f,
@@ -285,7 +286,10 @@ int mo_place_add(struct mo_place *p, const struct mo_place_tools *tools,
     struct mo_jw w;
     const struct mo_fill f = {.plan = plan,
                               .tools = tools,
-                              .owner = p->is_roots ? &tools->run->user : NULL,
+                              .owner =
+                                  p->is_roots && plan->kind != MO_INSTALL_MCPB
+                                      ? &tools->run->user
+                                      : NULL, /* we unpack it */
                               .dir = temp,
                               .allow_scripts = allow_scripts,
                               .x = out,

@@ -18,6 +18,7 @@
 #include "codec/json/json.h"
 #include "config/config.h"
 #include "connect/installed_files.h"
+#include "install/bundle.h"
 #include "install/npm.h"
 #include "install/pip.h"
 #include "install/plan.h"
@@ -58,6 +59,7 @@ struct mo_place_tools {
     struct mo_runner *run;
     struct mo_npm *npm;
     struct mo_pip *pip;
+    struct mo_bundle *bundle;
 };
 
 /* Downloads and checks the package of the plan and puts it into place. On

@@ -25,5 +25,6 @@ int mo_fill_write(const struct mo_fill *f, const char *name,
 
 int mo_fill_npm(const struct mo_fill *f, struct mo_err *e);
 int mo_fill_pypi(const struct mo_fill *f, struct mo_err *e);
+int mo_fill_mcpb(const struct mo_fill *f, struct mo_err *e);
 
 #endif

@@ -221,13 +221,18 @@ int mo_install_plan_word(struct mo_install_plan *p, struct mo_span word,
 
         return mo_plan_take_pypi(p, word, version, as, e);
     }
+    if (mo_span_strip(&word, MO_SPAN("mcpb:"))) {
+        struct mo_span sum = cut_version(&word);
+
+        (void)mo_span_strip(&sum, MO_SPAN("sha256:"));
+        return mo_plan_take_mcpb(p, word, sum, as, e);
+    }
     if (mo_span_strip(&word, MO_SPAN("oci:")))
         return mo_plan_take_image(p, word, as, e);
     if (mo_span_starts(word, MO_SPAN("http://")) ||
         mo_span_starts(word, MO_SPAN("https://")))
         return mo_plan_take_url(p, word, as, e);
-    if (mo_span_starts(word, MO_SPAN("mcpb:")) ||
-        mo_span_starts(word, MO_SPAN("nuget:")))
+    if (mo_span_starts(word, MO_SPAN("nuget:")))
         return mo_fail(e, MO_EINVAL,
                        "%.*s packages are not supported yet; packages of npm "
                        "and PyPI, images and remote servers are",
@@ -302,7 +307,8 @@ int mo_install_plan_npm(struct mo_install_plan *p, struct mo_json view,
         !mo_is_digit(version[0]))
         return mo_fail(e, MO_EPROTO, "npm has not named one version of %s",
                        p->package);
-    if (p->registry && p->version && strcmp(version, p->version) != 0)
+    if (p->registry && p->version && mo_is_digit(p->version[0]) &&
+        strcmp(version, p->version) != 0)
         return mo_fail(e, MO_EPROTO,
                        "the registry wants version %s and npm answers with %s",
                        p->version, version);

@@ -11,6 +11,11 @@ const char *mo_plan_keep(struct mo_install_plan *p, struct mo_span s);
 const char *mo_plan_text(struct mo_install_plan *p, struct mo_json obj,
                          const char *key);
 
+/* Appends a reference to the secret SERVER.NAME; returns that name, or NULL: no
+ * memory. */
+const char *mo_plan_put_secret(struct mo_install_plan *p, struct mo_span name,
+                               struct mo_buf *b);
+
 /* Names the server: as, or the last part of from with '-' for characters that
  * no server's name has. */
 int mo_plan_name(struct mo_install_plan *p, struct mo_span from, const char *as,
@@ -22,6 +27,8 @@ int mo_plan_take_npm(struct mo_install_plan *p, struct mo_span s,
                      const char *as, struct mo_err *e);
 int mo_plan_take_pypi(struct mo_install_plan *p, struct mo_span s,
                       struct mo_span version, const char *as, struct mo_err *e);
+int mo_plan_take_mcpb(struct mo_install_plan *p, struct mo_span url,
+                      struct mo_span sha256, const char *as, struct mo_err *e);
 int mo_plan_take_image(struct mo_install_plan *p, struct mo_span s,
                        const char *as, struct mo_err *e);
 int mo_plan_take_url(struct mo_install_plan *p, struct mo_span s,

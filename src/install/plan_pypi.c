@@ -197,6 +197,7 @@ int mo_install_plan_pypi(struct mo_install_plan *p, struct mo_json report,
     if (rc < 0)
         return rc;
     p->bin = bin ? bin : p->package;
+    p->runtime = MO_INSTALL_PYTHON;
     p->packages = mo_buf_err(&b) ? NULL : mo_plan_keep(p, mo_buf_view(&b));
     return p->packages ? 0
                        : mo_fail(e, MO_ETOOBIG, "it needs too many packages");

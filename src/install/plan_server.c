@@ -18,9 +18,8 @@ struct value {
     const char *secret; /* the first of them, or NULL */
 };
 
-/* Appends a reference to the secret SERVER.NAME. */
-static const char *put_secret(struct mo_install_plan *p, struct mo_span name,
-                              struct mo_buf *b)
+const char *mo_plan_put_secret(struct mo_install_plan *p, struct mo_span name,
+                               struct mo_buf *b)
 {
     char text[MO_INSTALL_NAME_MAX + 200];
     int n =
@@ -45,12 +44,13 @@ static bool put_part(struct mo_install_plan *p, struct value *v,
     if (!text)
         text = mo_plan_text(p, var, "default");
     if (text) {
+        p->has_reference |= strstr(text, "${") != NULL;
         mo_buf_puts(b, text);
         return true;
     }
     if ((v->is_secret || mo_json_flag(var, "isSecret")) && name.n &&
         name.n <= 100 && mo_span_only(name, TEMPLATE_CHARS)) {
-        const char *secret = put_secret(p, name, b);
+        const char *secret = mo_plan_put_secret(p, name, b);
 
         v->secret = v->secret ? v->secret : secret;
         return secret != NULL;
@@ -65,6 +65,7 @@ static const char *fill_in(struct mo_install_plan *p, struct value *v,
     mo_autobuf struct mo_buf b = {.max = 32768};
     struct mo_span rest = mo_span_cstr(text);
 
+    p->has_reference |= strstr(text, "${") != NULL;
     while (rest.n) {
         ptrdiff_t open = mo_span_find(rest, '{');
         ptrdiff_t end;
@@ -264,6 +265,50 @@ static int take_pypi(struct mo_install_plan *p, struct mo_json package,
     return rc;
 }
 
+/* True if the name says that it is for another system or processor. */
+static bool is_foreign(struct mo_span s)
+{
+    static const char *const words[] = {
+        "darwin",
+        "macos",
+        "windows",
+        "win32",
+        ".exe",
+#if defined(__aarch64__)
+        "x64",
+        "x86",
+        "amd64",
+#else
+        "arm64",
+        "aarch64",
+#endif
+    };
+
+    for (size_t i = s.n; i > 0; i--) { /* of the file, not of its host */
+        if (s.p[i - 1] == '/') {
+            s = mo_span_skip(s, i);
+            break;
+        }
+    }
+    for (size_t i = 0; i < MO_COUNT(words); i++) {
+        if (mo_span_search(s, mo_span_cstr(words[i])) >= 0)
+            return true;
+    }
+    return false;
+}
+
+static int take_mcpb(struct mo_install_plan *p, struct mo_json package,
+                     struct mo_span identifier, struct mo_err *e)
+{
+    if (is_foreign(identifier))
+        return mo_fail(e, MO_EINVAL,
+                       "its bundle is for another system or processor: %.*s",
+                       (int)mo_span_head(identifier, 150).n, identifier.p);
+    return mo_plan_take_mcpb(
+        p, identifier, mo_span_cstr(mo_plan_text(p, package, "fileSha256")),
+        p->name, e);
+}
+
 static int take_image(struct mo_install_plan *p, struct mo_json package,
                       struct mo_span identifier, struct mo_err *e)
 {
@@ -279,6 +324,13 @@ static int take_image(struct mo_install_plan *p, struct mo_json package,
 static int take_package(struct mo_install_plan *p, struct mo_json package,
                         enum mo_install_kind kind, struct mo_err *e)
 {
+    static int (*const take[])(struct mo_install_plan * p, struct mo_json v,
+                               struct mo_span identifier, struct mo_err * e) = {
+        [MO_INSTALL_NPM] = take_npm,
+        [MO_INSTALL_PYPI] = take_pypi,
+        [MO_INSTALL_MCPB] = take_mcpb,
+        [MO_INSTALL_OCI] = take_image,
+    };
     const char *identifier = mo_plan_text(p, package, "identifier");
     struct mo_json transport = mo_json_get(package, "transport");
     int rc;
@@ -289,10 +341,7 @@ static int take_package(struct mo_install_plan *p, struct mo_json package,
         return mo_fail(e, MO_EINVAL,
                        "its package does not speak over stdio, which is not "
                        "supported yet");
-    rc = (kind == MO_INSTALL_NPM ? take_npm
-          : kind == MO_INSTALL_PYPI
-              ? take_pypi
-              : take_image)(p, package, mo_span_cstr(identifier), e);
+    rc = take[kind](p, package, mo_span_cstr(identifier), e);
     if (rc == 0)
         rc = take_args(p, mo_json_get(package, "packageArguments"), e);
     p->nfixed = p->nargs;
@@ -336,7 +385,7 @@ static int nothing_usable(struct mo_json server, const char *kind,
         return mo_fail(e, MO_EINVAL, "it has nothing of the kind %s", kind);
     return mo_fail(e, MO_EINVAL,
                    "it cannot be installed: %s%s; packages of npm and PyPI, "
-                   "images and remote servers can",
+                   "MCPB bundles, images and remote servers can",
                    b.len ? mo_buf_cstr(&b)
                          : "the registry names no package and no address",
                    b.len ? " is not supported yet" : "");
@@ -362,6 +411,10 @@ static void try_one(struct choice *c, struct mo_json v,
         return;
     rc = kind == MO_INSTALL_REMOTE ? take_remote(p, v, &e)
                                    : take_package(p, v, kind, &e);
+    if (rc == 0 && p->has_reference)
+        rc = mo_fail(&e, MO_EPOLICY,
+                     "the registry writes a reference (${...}) into a value, "
+                     "which only you may do");
     c->found = rc == 0;
     if (c->found)
         return;
@@ -380,6 +433,7 @@ int mo_install_plan_server(struct mo_install_plan *p, struct mo_json server,
         enum mo_install_kind kind;
     } kinds[] = {{"npm", MO_INSTALL_NPM},
                  {"pypi", MO_INSTALL_PYPI},
+                 {"mcpb", MO_INSTALL_MCPB},
                  {"oci", MO_INSTALL_OCI},
                  {"remote", MO_INSTALL_REMOTE}};
     struct choice c = {.p = p};

@@ -9,11 +9,12 @@
 #include "install/plan.h"
 #include "install/squat.h"
 
-static const char *const kinds[] = {"npm", "pypi", "oci", "remote"};
+static const char *const kinds[] = {"npm", "pypi", "mcpb", "oci", "remote"};
 
 bool mo_install_plan_has_files(const struct mo_install_plan *p)
 {
-    return p->kind == MO_INSTALL_NPM || p->kind == MO_INSTALL_PYPI;
+    return p->kind == MO_INSTALL_NPM || p->kind == MO_INSTALL_PYPI ||
+           p->kind == MO_INSTALL_MCPB;
 }
 
 void mo_install_plan_judge(struct mo_install_plan *p)
@@ -36,7 +37,7 @@ void mo_install_plan_judge(struct mo_install_plan *p)
                              "the registry name says it is of another GitHub "
                              "owner than its repository %.200s",
                              p->repository ? p->repository : "(none)");
-    if (mo_install_plan_has_files(p) &&
+    if (mo_install_plan_has_files(p) && p->kind != MO_INSTALL_MCPB &&
         (!p->mcp_name || strcmp(p->mcp_name, p->registry) != 0))
         mo_install_plan_warn(p,
                              "the package does not confirm the registry name: "
@@ -121,9 +122,28 @@ static void put_texts(struct mo_jw *w, const char *key, const char *const *v,
     mo_jw_end(w);
 }
 
+/* The directory of a bundle is known now. */
+static void put_value(struct mo_jw *w, const char *text, const char *dir)
+{
+    mo_autobuf struct mo_buf b = {.max = 65536};
+    struct mo_span rest = mo_span_cstr(text),
+                   mark = MO_SPAN(MO_INSTALL_DIRNAME);
+    ptrdiff_t at = dir ? mo_span_search(rest, mark) : -1;
+
+    while (at >= 0) {
+        mo_buf_span(&b, mo_span_take(&rest, (size_t)at));
+        mo_buf_puts(&b, dir);
+        rest = mo_span_skip(rest, mark.n);
+        at = mo_span_search(rest, mark);
+    }
+    mo_buf_span(&b, rest);
+    mo_jw_buf(w, &b);
+}
+
 /* A secret without a value is a reference to the secret store. An optional one
  * is left out: the server would not start without it. */
-static void put_vars(const struct mo_install_plan *p, struct mo_jw *w)
+static void put_vars(const struct mo_install_plan *p, const char *dir,
+                     struct mo_jw *w)
 {
     bool any = false;
 
@@ -138,7 +158,7 @@ static void put_vars(const struct mo_install_plan *p, struct mo_jw *w)
         any = true;
         mo_jw_key(w, v->name);
         if (v->value) {
-            mo_jw_cstr(w, v->value);
+            put_value(w, v->value, p->kind == MO_INSTALL_MCPB ? dir : NULL);
         } else {
             mo_autobuf struct mo_buf b = {.max = 400};
 
@@ -154,16 +174,19 @@ static void put_vars(const struct mo_install_plan *p, struct mo_jw *w)
  * bytecode. */
 static const char *const isolated[] = {"-I", "-S", "-B"};
 
-static void put_args(const struct mo_install_plan *p, struct mo_jw *w)
+static void put_args(const struct mo_install_plan *p, const char *dir,
+                     struct mo_jw *w)
 {
     for (size_t i = 0; i < p->nargs; i++)
-        mo_jw_cstr(w, p->args[i]);
+        put_value(w, p->args[i], p->kind == MO_INSTALL_MCPB ? dir : NULL);
 }
 
 void mo_install_plan_program(const struct mo_install_plan *p, const char *dir,
                              struct mo_buf *b)
 {
-    if (p->kind == MO_INSTALL_PYPI)
+    if (p->kind == MO_INSTALL_MCPB)
+        mo_buf_printf(b, "%s/%s", dir, p->bin);
+    else if (p->kind == MO_INSTALL_PYPI)
         mo_buf_printf(b, "%s/start.py", dir);
     else
         mo_buf_printf(b, "%s/node_modules/%s/%s", dir, p->package, p->bin);
@@ -173,15 +196,19 @@ static void put_files(const struct mo_install_plan *p, const char *runtime,
                       const char *dir, struct mo_jw *w)
 {
     mo_autobuf struct mo_buf b = {.max = 8192};
+    bool bundle = p->kind == MO_INSTALL_MCPB;
 
     mo_install_plan_program(p, dir, &b);
-    mo_jw_member_cstr(w, "command", runtime);
+    mo_jw_member_cstr(w, "command",
+                      p->runtime == MO_INSTALL_BINARY ? mo_buf_cstr(&b)
+                                                      : runtime);
     mo_jw_member_arr(w, "args");
     for (size_t i = 0; p->kind == MO_INSTALL_PYPI && i < MO_COUNT(isolated);
          i++)
         mo_jw_cstr(w, isolated[i]);
-    mo_jw_buf(w, &b);
-    put_args(p, w);
+    if (!bundle) /* it names its program in its arguments */
+        mo_jw_buf(w, &b);
+    put_args(p, dir, w);
     mo_jw_end(w);
     if (!p->is_unboxed) {
         mo_jw_member_cstr(w, "sandbox", "native");
@@ -205,7 +232,7 @@ void mo_install_plan_entry(const struct mo_install_plan *p, const char *runtime,
         mo_jw_member_cstr(&w, "image", p->package);
         if (p->nargs) {
             mo_jw_member_arr(&w, "args");
-            put_args(p, &w);
+            put_args(p, NULL, &w);
             mo_jw_end(&w);
         }
     } else {
@@ -213,7 +240,7 @@ void mo_install_plan_entry(const struct mo_install_plan *p, const char *runtime,
         if (strcmp(p->transport, "sse") == 0)
             mo_jw_member_cstr(&w, "transport", "sse");
     }
-    put_vars(p, &w);
+    put_vars(p, dir, &w);
     mo_jw_end(&w);
 }
 
@@ -256,9 +283,12 @@ static void say_command(struct mo_buf *b, const struct mo_install_plan *p,
                         const char *runtime)
 {
     mo_buf_puts(b, "  command      ");
-    mo_visible_name(b, mo_span_cstr(runtime));
-    mo_buf_puts(b, " .../");
-    mo_visible_name(b, mo_span_cstr(p->bin));
+    if (p->runtime != MO_INSTALL_BINARY)
+        mo_visible_name(b, mo_span_cstr(runtime));
+    if (p->kind != MO_INSTALL_MCPB || p->runtime == MO_INSTALL_BINARY) {
+        mo_buf_puts(b, " .../");
+        mo_visible_name(b, mo_span_cstr(p->bin));
+    }
     for (size_t i = 0; i < p->nargs; i++) {
         mo_buf_putc(b, ' ');
         mo_visible_name(b, mo_span_head(mo_span_cstr(p->args[i]), 200));
@@ -309,7 +339,7 @@ static void say_packages(struct mo_buf *b, const struct mo_install_plan *p)
 void mo_install_plan_text(const struct mo_install_plan *p, const char *runtime,
                           struct mo_buf *b)
 {
-    static const char *const what[] = {"package", "package", "image",
+    static const char *const what[] = {"package", "package", "bundle", "image",
                                        "address"};
 
     mo_buf_puts(b, "install ");

@@ -14,7 +14,7 @@ import { startRegistry } from '../fakes/registry.mjs';
 import { bin, cleanEnv } from './mcp.mjs';
 
 // An MCP server without dependencies; it answers with its variables.
-const SERVER = `#!/usr/bin/env node
+export const SERVER = `#!/usr/bin/env node
 require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method } = JSON.parse(line);
   if (id === undefined) return;
@@ -47,7 +47,7 @@ const server = (name, more = {}) => ({
 });
 
 // The same in Python.
-const PYTHON = `import json, sys
+export const PYTHON = `import json, sys
 
 def main():
     import importlib.metadata

@@ -11,6 +11,7 @@
 
 void mo_cmd_install_fini(struct mo_cmd_install *k)
 {
+    mo_bundle_close(&k->bundle);
     mo_runner_close(&k->run);
     mo_place_close(&k->place);
     mo_installed_fini(&k->done);
@@ -110,7 +111,7 @@ static int ask_pip(struct mo_cmd_install *k, const char *bin, struct mo_err *e)
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_PIP_TEXT_MAX};
     struct mo_json_doc doc = {.root = {NULL, 0}};
-    int rc = mo_pip_open(&k->pip, &k->run, !p->is_unboxed, e);
+    int rc = mo_pip_open(&k->pip, &k->run, !p->is_unboxed, true, e);
 
     if (rc == 0)
         rc = mo_pip_resolve(&k->pip, mo_span_cstr(p->package),
@@ -120,9 +121,38 @@ static int ask_pip(struct mo_cmd_install *k, const char *bin, struct mo_err *e)
     return rc < 0 ? rc : mo_install_plan_pypi(p, doc.root, bin, e);
 }
 
+/* Its variables are in the bundle, so it is downloaded before the plan is
+ * shown. */
+static int ask_bundle(struct mo_cli *c, struct mo_cmd_install *k,
+                      struct mo_err *e)
+{
+    struct mo_install_plan *p = &k->plan;
+    mo_autobuf struct mo_buf b = {.max = MO_BUNDLE_MANIFEST};
+    struct mo_json_doc doc = {.root = {NULL, 0}};
+    int rc;
+
+    (void)dprintf(c->err, "downloading %s\n", p->package);
+    mo_own_user_begin(&k->edit.cfg.user);
+    rc = mo_bundle_fetch(&k->bundle, &k->run, p->package, p->sha256, e);
+    mo_own_user_end(&k->edit.cfg.user);
+    if (rc == 0)
+        rc = mo_bundle_manifest(&k->bundle, &b, e);
+    if (rc == 0 && mo_json_parse(mo_buf_view(&b), 32, &doc, e) < 0)
+        rc = mo_fail(e, MO_EPROTO, "its manifest is no valid JSON");
+    if (rc == 0)
+        rc = mo_install_plan_mcpb(p, doc.root, e);
+    if (rc == 0 && p->runtime == MO_INSTALL_NODE)
+        rc = mo_npm_open_node(&k->npm, &k->run, e);
+    if (rc == 0 && p->runtime == MO_INSTALL_PYTHON)
+        rc = mo_pip_open(&k->pip, &k->run, !p->is_unboxed, false, e);
+    return rc;
+}
+
 const char *mo_cmd_install_runtime(const struct mo_cmd_install *k)
 {
-    return k->plan.kind == MO_INSTALL_PYPI ? k->pip.python : k->npm.node;
+    return k->plan.runtime == MO_INSTALL_PYTHON ? k->pip.python
+           : k->plan.runtime == MO_INSTALL_NODE ? k->npm.node
+                                                : "";
 }
 
 int mo_cmd_install_ask(struct mo_cli *c, struct mo_cmd_install *k,
@@ -136,6 +166,8 @@ int mo_cmd_install_ask(struct mo_cli *c, struct mo_cmd_install *k,
         rc = ask_npm(k, bin, e);
     if (rc == 0 && k->plan.kind == MO_INSTALL_PYPI)
         rc = ask_pip(k, bin, e);
+    if (rc == 0 && k->plan.kind == MO_INSTALL_MCPB)
+        rc = ask_bundle(c, k, e);
     if (rc == 0)
         mo_install_plan_judge(&k->plan);
     return rc;
@@ -318,15 +350,16 @@ int mo_cmd_install_fetch(struct mo_cli *c, struct mo_cmd_install *k,
                          struct mo_err *e)
 {
     const struct mo_install_plan *p = &k->plan;
-    const struct mo_place_tools tools = {&k->run, &k->npm, &k->pip};
+    const struct mo_place_tools tools = {&k->run, &k->npm, &k->pip, &k->bundle};
     int rc;
 
     mo_cmd_install_begin(k);
     rc = mo_place_open(&k->place, k->edit.cfg.now, e);
     if (rc == 0 && mo_install_plan_has_files(p)) {
-        (void)dprintf(c->err, "%s downloads %s %s\n",
-                      p->kind == MO_INSTALL_PYPI ? "pip" : "npm", p->package,
-                      p->version);
+        if (p->kind != MO_INSTALL_MCPB)
+            (void)dprintf(c->err, "%s downloads %s %s\n",
+                          p->kind == MO_INSTALL_PYPI ? "pip" : "npm",
+                          p->package, p->version);
         rc = mo_place_add(&k->place, &tools, p, mo_cli_has(c, "allow-scripts"),
                           &k->done, e);
     } else if (rc == 0) {

@@ -14,6 +14,7 @@ struct mo_cmd_install {
     struct mo_runner run;
     struct mo_npm npm;
     struct mo_pip pip;
+    struct mo_bundle bundle;
     struct mo_place place;
     struct mo_installed done;
     struct mo_buf entry; /* of the configuration */
@@ -23,8 +24,8 @@ struct mo_cmd_install {
 void mo_cmd_install_fini(struct mo_cmd_install *k);
 #define MO_CMD_INSTALL                                                         \
     {                                                                          \
-        .edit = MO_CMD_EDIT, .run.signals = -1, .place.lock = -1,              \
-        .entry.max = MO_CMD_ENTRY_MAX                                          \
+        .edit = MO_CMD_EDIT, .run.signals = -1, .bundle.fd = -1,               \
+        .place.lock = -1, .entry.max = MO_CMD_ENTRY_MAX                        \
     }
 
 /* Loads the configuration. For root it finds the owner of the state directory,

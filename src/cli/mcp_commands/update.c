@@ -25,6 +25,7 @@ static void update_fini(struct update *u)
 
 static int find_old(struct mo_cli *c, struct update *u)
 {
+    mo_autobuf struct mo_buf source = {.max = 4096};
     struct mo_json servers;
     struct mo_err e = {0};
 
@@ -40,6 +41,12 @@ static int find_old(struct mo_cli *c, struct update *u)
                             "'%s' has no files here: an image is pinned by its "
                             "digest, a remote server has no version; uninstall "
                             "it and install it again",
+                            c->args[0]);
+    (void)mo_json_str_buf(mo_json_get(u->old, "source"), &source);
+    if (mo_span_starts(mo_buf_view(&source), MO_SPAN("mcpb:")))
+        return mo_cli_error(c, MO_EXIT_FAIL,
+                            "'%s' is a bundle, which is pinned by its SHA-256: "
+                            "uninstall it and install the new one",
                             c->args[0]);
     return 0;
 }
