@@ -106,12 +106,23 @@ static int ask_npm(struct mo_cmd_install *k, const char *bin, struct mo_err *e)
     return rc < 0 ? rc : mo_install_plan_npm(p, doc.root, bin, e);
 }
 
+static int open_python(struct mo_cmd_install *k, bool needs_pip,
+                       struct mo_err *e)
+{
+    int rc;
+
+    mo_own_user_begin(&k->edit.cfg.user); /* who must be able to run it */
+    rc = mo_pip_open(&k->pip, &k->run, !k->plan.is_unboxed, needs_pip, e);
+    mo_own_user_end(&k->edit.cfg.user);
+    return rc;
+}
+
 static int ask_pip(struct mo_cmd_install *k, const char *bin, struct mo_err *e)
 {
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_PIP_TEXT_MAX};
     struct mo_json_doc doc = {.root = {NULL, 0}};
-    int rc = mo_pip_open(&k->pip, &k->run, !p->is_unboxed, true, e);
+    int rc = open_python(k, true, e);
 
     if (rc == 0)
         rc = mo_pip_resolve(&k->pip, mo_span_cstr(p->package),
@@ -144,7 +155,7 @@ static int ask_bundle(struct mo_cli *c, struct mo_cmd_install *k,
     if (rc == 0 && p->runtime == MO_INSTALL_NODE)
         rc = mo_npm_open_node(&k->npm, &k->run, e);
     if (rc == 0 && p->runtime == MO_INSTALL_PYTHON)
-        rc = mo_pip_open(&k->pip, &k->run, !p->is_unboxed, false, e);
+        rc = open_python(k, false, e);
     return rc;
 }
 
