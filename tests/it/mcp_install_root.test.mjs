@@ -75,6 +75,10 @@ describe('root installs for the server of another user', { skip: process.getuid(
     const refused = await asUser(`${bin} mcp install npm:who --yes`, environment({ ...more(), HOME: join(dir, 'state.home') }));
     assert.match(refused.said, /state\.servers is root's: root installs and removes servers here/);
 
+    const planned = await asUser(`${bin} mcp install npm:who --dry-run`, environment({ ...more(), HOME: join(dir, 'state.home') }));
+    assert.match(planned.said, /note +a box cannot start for this user \(control groups: /);
+    assert.doesNotMatch(await root('install', 'npm:who', '--dry-run'), /a box cannot start/);
+
     await root('update', 'weather', '--yes');
     assertOwned(place, 0);
     assert.match(await root('test', 'weather'), /^ok: fake 1\.1\.0 /);

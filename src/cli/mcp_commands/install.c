@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/doctor/doctor.h"
 #include "cli/mcp_commands/install.h"
 #include "cli/mcp_commands/mcp.h"
 #include "connect/server_link.h"
@@ -231,6 +232,29 @@ static int take_given(struct mo_cli *c, struct mo_cmd_install *k)
     return take_hosts(c, k);
 }
 
+/* Says in advance that a box cannot start for this user. */
+static void note_boxes(struct mo_cmd_install *k)
+{
+    static void (*const checks[])(const struct mo_doctor *d,
+                                  struct mo_finding *f) = {mo_check_cgroup,
+                                                           mo_check_userns};
+    static const char *const names[] = {"control groups", "user namespaces"};
+    const struct mo_doctor d = {.cfg = k->edit.cfg.now};
+
+    if (!mo_install_plan_has_files(&k->plan) || k->plan.is_unboxed)
+        return;
+    for (size_t i = 0; i < MO_COUNT(checks); i++) {
+        struct mo_finding f = {.health = MO_HEALTH_OK};
+
+        checks[i](&d, &f);
+        if (f.health != MO_HEALTH_OK)
+            mo_install_plan_note(&k->plan,
+                                 "a box cannot start for this user (%s: "
+                                 "%.120s): %.180s",
+                                 names[i], f.text, f.todo);
+    }
+}
+
 static int name_is_taken(struct mo_cli *c, const struct mo_config *cfg,
                          const char *name)
 {
@@ -254,6 +278,8 @@ static int make_plan(struct mo_cli *c, struct mo_cmd_install *k)
     if (rc == 0)
         rc = mo_cmd_install_ask(c, k, mo_cli_get(c, "kind"),
                                 mo_cli_get(c, "bin"), &e);
+    if (rc == 0)
+        note_boxes(k);
     return rc < 0 ? mo_cmd_install_fail(c, &e) : take_given(c, k);
 }
 
