@@ -139,6 +139,11 @@ static void test_words(void **state)
         {"pypi:a@latest", NULL, NULL, MO_EINVAL},
         {"pypi:a@1.0 --pre", NULL, NULL, MO_EINVAL},
         {"nuget:a", NULL, NULL, MO_EINVAL},
+        {"mcpb:https://a.example/x/b.mcpb", NULL, NULL, MO_EINVAL},
+        {"mcpb:https://a.example/b.mcpb@sha256:12", NULL, NULL, MO_EINVAL},
+        {"mcpb:http://a.example/b.mcpb@" DIGEST, NULL, NULL, MO_EINVAL},
+        {"mcpb:https://a.example/x/b.mcpb@" DIGEST, "b",
+         "mcpb:https://a.example/x/b.mcpb", 0},
         {"a", NULL, NULL, MO_EINVAL},
         {"a/b/c", NULL, NULL, MO_EINVAL},
         {"/etc/passwd", NULL, NULL, MO_EINVAL},
@@ -262,6 +267,52 @@ static void test_reports(void **state)
     }
 }
 
+/* A manifest, with each allocation failing once. */
+static int plan_bundle(struct mo_buf *entry, struct mo_err *e)
+{
+    static const char manifest[] =
+        "{\"version\":\"1.0.0\",\"author\":{\"name\":\"A\"},\"server\":{"
+        "\"type\":"
+        "\"node\",\"entry_point\":\"s/i.js\",\"mcp_config\":{\"command\":"
+        "\"node\",\"args\":[\"${__dirname}/s/i.js\",\"${user_config.n}\"],"
+        "\"env\":{\"K\":\"b ${user_config.k}\",\"D\":\"${__dirname}:"
+        "${__dirname}${/}d\"}}},\"user_config\":{\"n\":{\"default\":5},\"k\":{"
+        "\"sensitive\":true,\"required\":true}}}";
+    mo_autoplan struct mo_install_plan p = {.kind = MO_INSTALL_NPM};
+    int rc = mo_install_plan_word(
+        &p, MO_SPAN("mcpb:https://a.example/b.mcpb@sha256:" H64), NULL, e);
+
+    if (rc == 0)
+        rc = mo_install_plan_mcpb(
+            &p, (struct mo_json){manifest, sizeof(manifest) - 1}, e);
+    if (rc < 0)
+        return rc;
+    mo_install_plan_judge(&p);
+    mo_install_plan_entry(&p, "/n", "/d", entry);
+    return mo_buf_err(entry);
+}
+
+static void test_bundles(void **state)
+{
+    mo_autobuf struct mo_buf b = {.max = 4096};
+    struct mo_err e = {0};
+
+    (void)state;
+    assert_int_equal(plan_bundle(&b, &e), 0);
+    assert_string_equal(
+        mo_buf_cstr(&b),
+        "{\"command\":\"/n\",\"args\":[\"/d/s/i.js\",\"5\"],\"sandbox\":"
+        "\"native\",\"workspace\":true,\"env\":{\"K\":\"b ${secret:b.k}\","
+        "\"D\":\"/d:/d/d\"}}");
+    for (uint64_t i = 1; i < 80; i++) {
+        mo_autobuf struct mo_buf again = {.max = 4096};
+
+        mo_mem_fail_at(i, true);
+        (void)plan_bundle(&again, &e);
+        mo_mem_fail_at(0, false);
+    }
+}
+
 static void test_bins(void **state)
 {
     static const struct {
@@ -364,11 +415,11 @@ static void test_given_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_npm_names),   cmocka_unit_test(test_look_alikes),
-        cmocka_unit_test(test_owners),      cmocka_unit_test(test_words),
-        cmocka_unit_test(test_plan),        cmocka_unit_test(test_bins),
-        cmocka_unit_test(test_reports),     cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_given_hosts),
+        cmocka_unit_test(test_npm_names), cmocka_unit_test(test_look_alikes),
+        cmocka_unit_test(test_owners),    cmocka_unit_test(test_words),
+        cmocka_unit_test(test_plan),      cmocka_unit_test(test_bins),
+        cmocka_unit_test(test_bundles),   cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_hosts),     cmocka_unit_test(test_given_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
