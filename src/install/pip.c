@@ -142,6 +142,7 @@ static int resolve(struct mo_pip *p, const char *spec, const char *verbosity,
                           "--only-binary",
                           ":all:",
                           "--root-user-action=ignore",
+                          "--no-user", /* whatever its settings say */
                           "--report",
                           "-",
                           spec,
@@ -243,6 +244,7 @@ int mo_pip_install(struct mo_pip *p, const char *dir, struct mo_err *e)
                           "--only-binary",
                           ":all:",
                           "--root-user-action=ignore",
+                          "--no-user", /* whatever its settings say */
                           "-r",
                           "requirements.txt",
                           NULL};

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 
 import { row } from '../fakes/registry.mjs';
-import { audit, dir, fails, installed, lock, ok, pypi, registry, servers, start } from '../lib/install.mjs';
+import { audit, dir, fails, installed, lock, mcp, ok, pypi, registry, servers, start } from '../lib/install.mjs';
 import { noNative } from '../lib/sessions.mjs';
 
 async function probe(name, script) {
@@ -61,6 +61,14 @@ describe('a PyPI package', () => {
     assert.match(await at("open('/workspace/x', 'w').write('abc')"), /3/);
     assert.match(await at("open(sys.modules['ada_snake'].__file__, 'w')"), /OSError|PermissionError/);
     assert.match(await at('sys.modules[\'ada_snake.server\'].__cached__'), /__pycache__/); // compiled once
+  });
+
+  test('without a box, and with settings of pip that get in the way', async () => {
+    const got = await mcp(['install', 'pypi:ada-snake', '--yes', '--unboxed'], { PIP_USER: '1', PYTHONPATH: dir, PIP_NO_BINARY: ':all:' });
+    assert.equal(got.code, 0, got.err);
+    const entry = (await servers())['ada-snake'];
+    assert.deepEqual([entry.sandbox, entry.workspace], [undefined, undefined]);
+    assert.match(await ok('test', 'ada-snake'), /^ok: snake 1\.1\.0 /);
   });
 
   test('the same wheels give the same digest; an index with HTML only', async () => {
