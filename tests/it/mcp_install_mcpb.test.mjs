@@ -155,6 +155,11 @@ describe('an MCPB bundle', () => {
     const bytes = bundle();
     const arch = process.arch === 'arm64' ? 'arm64' : 'x64', foreign = process.arch === 'arm64' ? 'amd64' : 'arm64';
     offer(bytes);
+    registry.rows[0].server.packages.push({ registryType: 'npm', identifier: '@ada/weather', version: '1.0.0', transport: { type: 'stdio' } });
+    assert.equal(JSON.parse(await ok('install', 'io.github.ada/weather', '--dry-run', '--json')).plan.kind, 'npm');
+    assert.equal(JSON.parse(await ok('install', 'io.github.ada/weather', '--dry-run', '--json', '--kind', 'mcpb')).plan.kind, 'mcpb');
+    assert.match((await mcp(['install', 'io.github.ada/weather', '--kind', 'pypi'])).err, /nothing of the kind pypi/);
+    requests = [];
     const [first] = registry.rows[0].server.packages;
     files[`/w-linux-${arch}.mcpb`] = bytes;
     registry.rows[0].server.packages = ['w-darwin-arm64.mcpb', 'w-windows.exe.mcpb', `w-linux-${foreign}.mcpb`, `w-linux-${arch}.mcpb`]
