@@ -1,4 +1,5 @@
-/* A registry's server.json and npm's answer, separated by a newline.
+/* A registry's server.json and the answer of npm or pip or a manifest,
+ * separated by a newline.
  *
  * Beyond not crashing: a plan that is complete gives an entry that is valid
  * JSON with one thing to start, and its text has no control characters. */
@@ -42,7 +43,8 @@ static void check_text(const struct mo_install_plan *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const kinds[] = {NULL, "npm", "oci", "remote"};
+    static const char *const kinds[] = {NULL,   "npm", "pypi",
+                                        "mcpb", "oci", "remote"};
     struct mo_span rest = {(const char *)data, size}, first;
     struct mo_json_doc server, view;
     struct mo_err e;
@@ -60,6 +62,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (p.kind == MO_INSTALL_NPM &&
             (!rest.p || mo_json_parse(rest, 64, &view, NULL) < 0 ||
              mo_install_plan_npm(&p, view.root, NULL, &e) < 0))
+            continue;
+        if (p.kind == MO_INSTALL_MCPB &&
+            (!rest.p || mo_json_parse(rest, 64, &view, NULL) < 0 ||
+             mo_install_plan_mcpb(&p, view.root, &e) < 0))
+            continue;
+        if (p.kind == MO_INSTALL_PYPI &&
+            (!rest.p || mo_json_parse(rest, 64, &view, NULL) < 0 ||
+             mo_install_plan_pypi(&p, view.root, NULL, &e) < 0))
             continue;
         mo_install_plan_judge(&p);
         if (mo_install_plan_check(&p, &e) == 0)

@@ -2,56 +2,28 @@
  *
  * npm decides by its own settings which registry it asks, through which proxy
  * and with which token; this room knows none of that. Install scripts do not
- * run unless the caller says so.
- *
- * Blocking. Between mo_npm_open() and mo_npm_close() SIGINT, SIGTERM and SIGHUP
- * do not end the process: npm is killed, the call returns MO_ECANCELED, and the
- * caller can clean up. npm dies with this process. */
+ * run unless the caller says so. Blocking, see run.h. */
 #ifndef MO_INSTALL_NPM_H
 #define MO_INSTALL_NPM_H
 
-#include <signal.h>
-
 #include "codec/json/json.h"
-#include "config/config.h"
+#include "install/run.h"
 #include "loop/spawn.h"
 
 #define MO_NPM_VIEW_MS    60000
 #define MO_NPM_INSTALL_MS 600000
 #define MO_NPM_TEXT_MAX   ((size_t)4 * 1024 * 1024) /* of an answer */
-#define MO_NPM_TAIL_MAX   2000 /* bytes of its errors that are kept */
-#define MO_NPM_NAME_MAX   214  /* as npm has it */
-
-/* Whom npm runs as, if the caller is root and the files are for another user:
- * without a way back to root, and with the settings of that user. */
-struct mo_npm_user {
-    uid_t uid; /* 0: the caller's own */
-    gid_t gid;
-    const char *home;
-};
+#define MO_NPM_NAME_MAX   214                       /* as npm has it */
 
 struct mo_npm {
-    const char *const *env;
-    struct mo_npm_user user;
+    struct mo_runner *run;
     char npm[MO_SPAWN_PATH_MAX], node[MO_SPAWN_PATH_MAX]; /* "": missing */
-    int say; /* descriptor for npm's progress, or -1 */
-    /* private */
-    const char **own_env; /* of user, or NULL */
-    int signals;
-    sigset_t was;
-    char tail[MO_NPM_TAIL_MAX + 1];
-    size_t ntail;
 };
 
-/* Finds both programs. MO_ENOTFOUND: the error says what to install. Call
- * mo_npm_close() in any case. n->user was set before. */
-int mo_npm_open(struct mo_npm *n, const struct mo_config *cfg, int say,
-                struct mo_err *e);
-void mo_npm_close(struct mo_npm *n);
-#define mo_autonpm MO_CLEANUP(mo_npm_close)
-
-/* True once a signal has arrived. */
-bool mo_npm_is_stopped(struct mo_npm *n);
+/* Finds Node.js only. */
+int mo_npm_open_node(struct mo_npm *n, struct mo_runner *run, struct mo_err *e);
+/* Finds both programs. MO_ENOTFOUND: the error says what to install. */
+int mo_npm_open(struct mo_npm *n, struct mo_runner *run, struct mo_err *e);
 
 /* True for a name as npm allows it now: "name" or "@scope/name". */
 bool mo_npm_is_name(struct mo_span s);

@@ -11,18 +11,18 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "box/roots_path.h"
+#include "install/place_fill.h"
 
 #define LOCK_NAME   "servers.lock.json"
 #define BESIDE_MODE 0755 /* of what root's place has: others read it */
 #define TEMP_PREFIX ".new-"
 #define LOCK_MS     1000
 #define SHORT       16 /* digits of the digest in a path */
-#define LOCKS_MAX   ((size_t)8 * 1024 * 1024) /* package-lock.json */
 
 /* --- the place ------------------------------------------------------------ */
 
-static int join(char out[PATH_MAX], const char *dir, const char *name,
-                struct mo_err *e)
+int mo_place_join(char out[PATH_MAX], const char *dir, const char *name,
+                  struct mo_err *e)
 {
     int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
 
@@ -45,7 +45,7 @@ static void remove_leftovers(const char *dir)
 
     for (struct dirent *x = d ? readdir(d) : NULL; x; x = readdir(d)) {
         if (mo_span_starts(mo_span_cstr(x->d_name), MO_SPAN(TEMP_PREFIX)) &&
-            join(path, dir, x->d_name, NULL) == 0)
+            mo_place_join(path, dir, x->d_name, NULL) == 0)
             (void)mo_tree_remove(path, NULL);
     }
 }
@@ -80,8 +80,8 @@ static int find_place(const struct mo_config *cfg, struct mo_place *p,
                    ? mo_fail(e, MO_ETOOBIG, "the path of " LOCK_NAME)
                    : 0;
     }
-    rc = join(p->dir, state, MO_PLACE_DIR, e);
-    return rc < 0 ? rc : join(p->lock_file, state, LOCK_NAME, e);
+    rc = mo_place_join(p->dir, state, MO_PLACE_DIR, e);
+    return rc < 0 ? rc : mo_place_join(p->lock_file, state, LOCK_NAME, e);
 }
 
 bool mo_place_is_roots(const struct mo_config *cfg)
@@ -120,7 +120,7 @@ int mo_place_open(struct mo_place *p, const struct mo_config *cfg,
     if (rc == 0)
         rc = make_dir(p, p->dir, e);
     if (rc == 0)
-        rc = join(inside, p->dir, "x", e);
+        rc = mo_place_join(inside, p->dir, "x", e);
     if (rc < 0)
         return rc;
     p->lock = mo_file_lock(inside, LOCK_MS, e);
@@ -141,171 +141,7 @@ void mo_installed_fini(struct mo_installed *x)
     mo_buf_fini(&x->lock);
 }
 
-/* --- package-lock.json ---------------------------------------------------- */
-
-/* "node_modules/a/node_modules/@b/c" is the package "@b/c". */
-static struct mo_span package_of(struct mo_span path)
-{
-    static const struct mo_span mark = {"node_modules/", 13};
-    ptrdiff_t at = mo_span_search(path, mark);
-
-    while (at >= 0) {
-        path = mo_span_skip(path, (size_t)at + mark.n);
-        at = mo_span_search(path, mark);
-    }
-    return path;
-}
-
-static int check_package(struct mo_json key, struct mo_json v,
-                         struct mo_installed *x, struct mo_jw *w,
-                         struct mo_err *e)
-{
-    mo_autobuf struct mo_buf path = {.max = 4096};
-    struct mo_json integrity = mo_json_get(v, "integrity");
-    const char *name;
-
-    (void)mo_json_str_buf(key, &path);
-    name = mo_buf_cstr(&path);
-    if (mo_json_flag(v, "link"))
-        return mo_fail(e, MO_EPOLICY, "%.200s is a link to another directory",
-                       name);
-    if (mo_json_flag(v, "inBundle")) /* a part of another package */
-        return 0;
-    if (!mo_json_is(integrity, MO_JSON_STRING) || integrity.n < 20)
-        return mo_fail(e, MO_EPOLICY,
-                       "%.200s has no integrity: its content cannot be checked",
-                       name);
-    if (mo_json_flag(v, "hasInstallScript") && !mo_json_flag(v, "optional")) {
-        struct mo_span p = package_of(mo_buf_view(&path));
-
-        mo_buf_puts(&x->scripts, x->scripts.len ? ", " : "");
-        mo_buf_span(&x->scripts, p);
-    }
-    mo_jw_key_raw(w, key);
-    mo_jw_obj(w);
-    mo_jw_copy(w, v, "version");
-    mo_jw_copy(w, v, "integrity");
-    mo_jw_end(w);
-    return 0;
-}
-
-/* Every package needs an integrity, and that of the wanted package must be the
- * one that was shown. */
-static int check_packages(const struct mo_install_plan *plan, const char *dir,
-                          struct mo_installed *x, struct mo_jw *w,
-                          struct mo_err *e)
-{
-    mo_autobuf struct mo_buf text = {.max = LOCKS_MAX}, key = {.max = 400};
-    struct mo_json_doc doc = {.root = {NULL, 0}};
-    struct mo_json packages, top;
-    char path[PATH_MAX];
-    int rc = join(path, dir, "package-lock.json", e);
-
-    if (rc == 0)
-        rc = mo_file_read(path, LOCKS_MAX, &text, NULL, e);
-    if (rc == 0)
-        rc = mo_json_parse(mo_buf_view(&text), 64, &doc, e);
-    if (rc < 0)
-        e->code = MO_EPROTO;
-    if (rc < 0)
-        return mo_wrap(e, "package-lock.json of npm");
-    packages = mo_json_get(doc.root, "packages");
-    mo_buf_printf(&key, "node_modules/%s", plan->package);
-    top = mo_json_find(packages, mo_buf_view(&key));
-    if (!mo_json_str_eq(mo_json_get(top, "integrity"),
-                        mo_span_cstr(plan->integrity)) ||
-        !mo_json_str_eq(mo_json_get(top, "version"),
-                        mo_span_cstr(plan->version)))
-        return mo_fail(e, MO_EPOLICY,
-                       "npm installed something else than it had shown: the "
-                       "integrity of %s@%s differs",
-                       plan->package, plan->version);
-    mo_jw_member_obj(w, "packages");
-    mo_json_each_while (it, packages, rc == 0) {
-        if (!mo_json_str_eq(it.key, MO_SPAN("")))
-            rc = check_package(it.key, it.val, x, w, e);
-    }
-    mo_jw_end(w);
-    return rc;
-}
-
 /* --- installing ----------------------------------------------------------- */
-
-static int write_package_json(const struct mo_install_plan *plan,
-                              const char *dir, struct mo_err *e)
-{
-    mo_autobuf struct mo_buf b = {.max = 4096};
-    struct mo_jw w = mo_jw_object(&b);
-    char path[PATH_MAX];
-
-    mo_jw_member_cstr(&w, "name", "installed");
-    mo_jw_member_bool(&w, "private", true);
-    mo_jw_member_obj(&w, "dependencies");
-    mo_jw_member_cstr(&w, plan->package, plan->version);
-    mo_jw_end_all(&w);
-    if (join(path, dir, "package.json", e) < 0)
-        return e->code;
-    return mo_file_replace(path, mo_buf_view(&b), e);
-}
-
-/* Lets npm, which runs as that user, write here. */
-static int give(const char *dir, const struct mo_npm_user *u, struct mo_err *e)
-{
-    char path[PATH_MAX];
-
-    if (join(path, dir, "package.json", e) < 0)
-        return e->code;
-    if (lchown(path, u->uid, u->gid) < 0 || lchown(dir, u->uid, u->gid) < 0)
-        return mo_fail_sys(e, "%s", dir);
-    return 0;
-}
-
-static int check_sha256(struct mo_npm *n, const struct mo_install_plan *plan,
-                        const char *dir, struct mo_err *e)
-{
-    char got[65];
-    int rc;
-
-    if (!plan->sha256)
-        return 0;
-    rc = mo_npm_pack(n, dir, mo_span_cstr(plan->package),
-                     mo_span_cstr(plan->version), got, e);
-    if (rc == 0 && strcmp(got, plan->sha256) != 0)
-        rc = mo_fail(e, MO_EPOLICY,
-                     "the registry says that %s@%s has the SHA-256 %.64s, and "
-                     "it has %s",
-                     plan->package, plan->version, plan->sha256, got);
-    return rc;
-}
-
-/* The program must be there and be one for Node. */
-static int check_program(const struct mo_install_plan *plan, const char *dir,
-                         struct mo_err *e)
-{
-    char path[PATH_MAX], head[128] = "";
-    mo_autofd int fd = -1;
-    ssize_t n;
-    struct mo_span line;
-    int rc;
-
-    rc = snprintf(path, sizeof(path), "%s/node_modules/%s/%s", dir,
-                  plan->package, plan->bin);
-    if (rc > 0 && (size_t)rc < sizeof(path))
-        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    n = fd < 0 ? -1 : read(fd, head, sizeof(head));
-    if (n < 0)
-        return mo_fail(e, MO_EPROTO, "the package lacks its program %.200s",
-                       plan->bin);
-    line = mo_span(head, (size_t)n);
-    line = mo_span_cut(&line, '\n');
-    if ((mo_span_starts(line, MO_SPAN("#!")) &&
-         mo_span_search(line, MO_SPAN("node")) < 0) ||
-        mo_span_starts(line, MO_SPAN("\x7f"
-                                     "ELF")))
-        return mo_fail(e, MO_EPROTO,
-                       "its program %.200s is not one for Node.js", plan->bin);
-    return 0;
-}
 
 static void begin_lock(const struct mo_install_plan *plan, bool scripts,
                        struct mo_jw *w)
@@ -351,7 +187,7 @@ static int move_in(const struct mo_place *p, const char *temp,
     mo_autofd int fd = -1;
     int n;
 
-    if (join(parent, p->dir, plan->name, e) < 0)
+    if (mo_place_join(parent, p->dir, plan->name, e) < 0)
         return e->code;
     n = snprintf(x->path, sizeof(x->path), "%s/%s-%.*s", parent, plan->version,
                  SHORT, x->tree.digest);
@@ -385,58 +221,90 @@ static int seal(const char *temp, uid_t from, struct mo_installed *x,
     return rc;
 }
 
-static int fill_temp(struct mo_place *p, struct mo_npm *n,
-                     const struct mo_install_plan *plan, bool allow_scripts,
-                     const char *temp, struct mo_installed *x, struct mo_err *e)
+/* Lets the package manager, which runs as that user, write here. */
+static int give(const struct mo_fill *f, const char *path, struct mo_err *e)
 {
-    struct mo_jw w = mo_jw_object(&x->lock);
-    int rc = check_sha256(n, plan, temp, e);
+    if (!f->owner)
+        return 0;
+    return lchown(path, f->owner->uid, f->owner->gid) < 0
+               ? mo_fail_sys(e, "%s", path)
+               : 0;
+}
 
-    begin_lock(plan, allow_scripts, &w);
+int mo_fill_write(const struct mo_fill *f, const char *name,
+                  struct mo_span text, struct mo_err *e)
+{
+    char path[PATH_MAX];
+    int rc = mo_place_join(path, f->dir, name, e);
+
     if (rc == 0)
-        rc = mo_npm_install(n, temp, e);
+        rc = mo_file_replace(path, text, e);
+    return rc < 0 ? rc : give(f, path, e);
+}
+
+static int fill(const struct mo_fill *f, struct mo_err *e)
+{
+    int rc = give(f, f->dir, e);
+
+    if (rc < 0)
+        return rc;
+    return f->plan->kind == MO_INSTALL_PYPI   ? mo_fill_pypi(f, e)
+           : f->plan->kind == MO_INSTALL_MCPB ? mo_fill_mcpb(f, e)
+                                              : mo_fill_npm(f, e);
+}
+
+static int fill_temp(struct mo_place *p, const struct mo_fill *f,
+                     struct mo_err *e)
+{
+    struct mo_installed *x = f->x;
+    int rc;
+
+    begin_lock(f->plan, f->allow_scripts, f->w);
+    rc = fill(f, e);
     if (rc == 0)
-        rc = check_packages(plan, temp, x, &w, e);
-    if (rc == 0 && allow_scripts && x->scripts.len)
-        rc = mo_npm_rebuild(n, temp, e);
+        rc = mo_tree_read(f->dir, &x->tree, e);
     if (rc == 0)
-        rc = check_program(plan, temp, e);
-    if (rc == 0)
-        rc = mo_tree_read(temp, &x->tree, e);
-    if (rc == 0)
-        rc = seal(temp, p->is_roots ? n->user.uid : 0, x, e);
-    if (rc == 0 && mo_npm_is_stopped(n))
+        rc = seal(f->dir, f->owner ? f->owner->uid : 0, x, e);
+    if (rc == 0 && mo_runner_is_stopped(f->tools->run))
         rc = mo_fail(e, MO_ECANCELED, "interrupted; nothing was installed");
     if (rc == 0)
-        rc = move_in(p, temp, plan, x, e);
-    mo_jw_member_cstr(&w, "digest", x->tree.digest);
-    mo_jw_member_cstr(&w, "path",
+        rc = move_in(p, f->dir, f->plan, x, e);
+    mo_jw_member_cstr(f->w, "digest", x->tree.digest);
+    mo_jw_member_cstr(f->w, "path",
                       x->path[0] ? x->path + strlen(p->dir) + 1 : "");
-    mo_jw_end_all(&w);
+    mo_jw_end_all(f->w);
     if (rc == 0 && (mo_buf_err(&x->lock) || mo_buf_err(&x->scripts)))
         rc = mo_fail(e, MO_ETOOBIG, "it has too many packages");
     return rc;
 }
 
-int mo_place_npm(struct mo_place *p, struct mo_npm *n,
+int mo_place_add(struct mo_place *p, const struct mo_place_tools *tools,
                  const struct mo_install_plan *plan, bool allow_scripts,
                  struct mo_installed *out, struct mo_err *e)
 {
     char temp[PATH_MAX];
-    int rc = join(temp, p->dir, TEMP_PREFIX "XXXXXX", e);
+    struct mo_jw w;
+    const struct mo_fill f = {.plan = plan,
+                              .tools = tools,
+                              .owner =
+                                  p->is_roots && plan->kind != MO_INSTALL_MCPB
+                                      ? &tools->run->user
+                                      : NULL, /* we unpack it */
+                              .dir = temp,
+                              .allow_scripts = allow_scripts,
+                              .x = out,
+                              .w = &w};
+    int rc = mo_place_join(temp, p->dir, TEMP_PREFIX "XXXXXX", e);
 
     out->path[0] = '\0';
     out->scripts = (struct mo_buf){.max = 4096};
     out->lock = (struct mo_buf){.max = MO_PLACE_LOCK_MAX / 8};
+    w = mo_jw_object(&out->lock);
     if (rc < 0)
         return rc;
     if (!mkdtemp(temp))
         return mo_fail_sys(e, "%s", temp);
-    rc = write_package_json(plan, temp, e);
-    if (rc == 0 && p->is_roots)
-        rc = give(temp, &n->user, e);
-    if (rc == 0)
-        rc = fill_temp(p, n, plan, allow_scripts, temp, out, e);
+    rc = fill_temp(p, &f, e);
     if (rc < 0) {
         (void)mo_tree_remove(temp, NULL);
         if (out->path[0])
@@ -464,7 +332,7 @@ int mo_place_remove(struct mo_place *p, const char *name, const char *keep,
                     struct mo_err *e)
 {
     char parent[PATH_MAX], path[PATH_MAX];
-    int rc = join(parent, p->dir, name, e);
+    int rc = mo_place_join(parent, p->dir, name, e);
 
     MO_BUG_ON(strchr(name, '/') || name[0] == '.');
     if (rc < 0)
@@ -475,7 +343,8 @@ int mo_place_remove(struct mo_place *p, const char *name, const char *keep,
         MO_CLEANUP(close_dir) DIR *d = opendir(parent);
 
         for (struct dirent *x = d ? readdir(d) : NULL; x; x = readdir(d)) {
-            if (x->d_name[0] == '.' || join(path, parent, x->d_name, e) < 0 ||
+            if (x->d_name[0] == '.' ||
+                mo_place_join(path, parent, x->d_name, e) < 0 ||
                 strcmp(path, keep) == 0)
                 continue;
             if (mo_tree_remove(path, e) < 0)
@@ -584,7 +453,7 @@ int mo_place_verify(const struct mo_config *cfg, struct mo_json entry,
         return mo_fail(e, MO_EPROTO, LOCK_NAME " has an impossible path");
     rc = find_place(cfg, &p, e);
     if (rc == 0)
-        rc = join(path, p.dir, mo_buf_cstr(&b), e);
+        rc = mo_place_join(path, p.dir, mo_buf_cstr(&b), e);
     if (rc < 0)
         return rc;
     if (lstat(path, &st) < 0)

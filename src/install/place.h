@@ -18,7 +18,9 @@
 #include "codec/json/json.h"
 #include "config/config.h"
 #include "connect/installed_files.h"
+#include "install/bundle.h"
 #include "install/npm.h"
+#include "install/pip.h"
 #include "install/plan.h"
 #include "install/tree.h"
 
@@ -52,9 +54,17 @@ struct mo_installed {
 };
 void mo_installed_fini(struct mo_installed *x);
 
+/* What downloads and unpacks. */
+struct mo_place_tools {
+    struct mo_runner *run;
+    struct mo_npm *npm;
+    struct mo_pip *pip;
+    struct mo_bundle *bundle;
+};
+
 /* Downloads and checks the package of the plan and puts it into place. On
  * failure nothing stays. */
-int mo_place_npm(struct mo_place *p, struct mo_npm *n,
+int mo_place_add(struct mo_place *p, const struct mo_place_tools *tools,
                  const struct mo_install_plan *plan, bool allow_scripts,
                  struct mo_installed *out, struct mo_err *e);
 

@@ -4,6 +4,7 @@
 
 #include "codec/http/url.h"
 #include "install/npm.h"
+#include "install/plan_parts.h"
 
 #define NAME_CHARS MO_ALNUM "-_."
 
@@ -12,9 +13,21 @@ void mo_install_plan_fini(struct mo_install_plan *p)
     mo_arena_fini(&p->a);
 }
 
-static const char *keep(struct mo_install_plan *p, struct mo_span s)
+const char *mo_plan_keep(struct mo_install_plan *p, struct mo_span s)
 {
     return mo_arena_strndup(&p->a, s.n ? s.p : "", s.n);
+}
+
+const char *mo_plan_text(struct mo_install_plan *p, struct mo_json obj,
+                         const char *key)
+{
+    struct mo_json v = mo_json_get(obj, key);
+    struct mo_span s;
+
+    if (!mo_json_is(v, MO_JSON_STRING) || mo_json_str(v, &p->a, &s) < 0 ||
+        s.n == 0 || memchr(s.p, '\0', s.n))
+        return NULL;
+    return mo_plan_keep(p, s);
 }
 
 /* --- warnings ------------------------------------------------------------- */
@@ -29,7 +42,7 @@ static void add_text(struct mo_install_plan *p, const char **v, size_t *n,
 
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     if (*n < MO_INSTALL_SAYS_MAX)
-        v[*n] = keep(p, mo_span_cstr(text));
+        v[*n] = mo_plan_keep(p, mo_span_cstr(text));
     if (*n < MO_INSTALL_SAYS_MAX && v[*n])
         ++*n;
 }
@@ -54,10 +67,8 @@ void mo_install_plan_note(struct mo_install_plan *p, const char *fmt, ...)
 
 /* --- the person's word ---------------------------------------------------- */
 
-/* The last part of a name, with '-' for characters that no server's name
- * has. */
-static int set_name(struct mo_install_plan *p, struct mo_span from,
-                    const char *as, struct mo_err *e)
+int mo_plan_name(struct mo_install_plan *p, struct mo_span from, const char *as,
+                 struct mo_err *e)
 {
     char name[MO_INSTALL_NAME_MAX + 1];
     size_t n = 0;
@@ -82,7 +93,7 @@ static int set_name(struct mo_install_plan *p, struct mo_span from,
     }
     if (n == 0 || name[0] == '.')
         return mo_fail(e, MO_EINVAL, "give the server a name with --name");
-    p->name = keep(p, mo_span(name, n));
+    p->name = mo_plan_keep(p, mo_span(name, n));
     return p->name ? 0 : mo_fail(e, MO_ENOMEM, "plan");
 }
 
@@ -100,8 +111,8 @@ static struct mo_span cut_version(struct mo_span *s)
     return mo_span(NULL, 0);
 }
 
-static int take_npm(struct mo_install_plan *p, struct mo_span s, const char *as,
-                    struct mo_err *e)
+int mo_plan_take_npm(struct mo_install_plan *p, struct mo_span s,
+                     const char *as, struct mo_err *e)
 {
     struct mo_span version = cut_version(&s);
 
@@ -113,9 +124,10 @@ static int take_npm(struct mo_install_plan *p, struct mo_span s, const char *as,
         return mo_fail(e, MO_EINVAL,
                        "'%.*s' is no version: give an exact one or a tag",
                        (int)mo_span_head(version, 100).n, version.p);
-    p->package = keep(p, s);
-    p->version = version.n ? keep(p, version) : NULL;
-    return p->package ? set_name(p, s, as, e) : mo_fail(e, MO_ENOMEM, "plan");
+    p->package = mo_plan_keep(p, s);
+    p->version = version.n ? mo_plan_keep(p, version) : NULL;
+    return p->package ? mo_plan_name(p, s, as, e)
+                      : mo_fail(e, MO_ENOMEM, "plan");
 }
 
 /* Without tag and digest. */
@@ -130,8 +142,8 @@ static struct mo_span image_name(struct mo_span s)
     return name;
 }
 
-static int take_image(struct mo_install_plan *p, struct mo_span s,
-                      const char *as, struct mo_err *e)
+int mo_plan_take_image(struct mo_install_plan *p, struct mo_span s,
+                       const char *as, struct mo_err *e)
 {
     ptrdiff_t at = mo_span_search(s, MO_SPAN("@sha256:"));
     struct mo_span digest =
@@ -147,15 +159,15 @@ static int take_image(struct mo_install_plan *p, struct mo_span s,
                        "time: write IMAGE@sha256:DIGEST (`docker buildx "
                        "imagetools inspect IMAGE` prints it)",
                        (int)mo_span_head(s, 200).n, s.p);
-    p->package = keep(p, s);
-    p->integrity = keep(p, mo_span_skip(s, (size_t)at + 1));
+    p->package = mo_plan_keep(p, s);
+    p->integrity = mo_plan_keep(p, mo_span_skip(s, (size_t)at + 1));
     if (!p->package || !p->integrity)
         return mo_fail(e, MO_ENOMEM, "plan");
-    return set_name(p, image_name(s), as, e);
+    return mo_plan_name(p, image_name(s), as, e);
 }
 
-static int take_url(struct mo_install_plan *p, struct mo_span s, const char *as,
-                    struct mo_err *e)
+int mo_plan_take_url(struct mo_install_plan *p, struct mo_span s,
+                     const char *as, struct mo_err *e)
 {
     struct mo_url u;
     int rc = mo_url_parse(s, &u, e);
@@ -167,11 +179,11 @@ static int take_url(struct mo_install_plan *p, struct mo_span s, const char *as,
         return mo_fail(e, MO_EINVAL,
                        "a remote server has an https address without a user; "
                        "`mcp add NAME --url URL` takes others");
-    p->package = keep(p, s);
+    p->package = mo_plan_keep(p, s);
     p->transport = p->transport ? p->transport : "http";
     return p->package
-               ? set_name(p, p->registry ? mo_span_cstr(p->registry) : u.host,
-                          as, e)
+               ? mo_plan_name(
+                     p, p->registry ? mo_span_cstr(p->registry) : u.host, as, e)
                : mo_fail(e, MO_ENOMEM, "plan");
 }
 
@@ -186,14 +198,16 @@ static int take_registry(struct mo_install_plan *p, struct mo_span s,
         return mo_fail(e, MO_EINVAL,
                        "'%.*s' is neither a name of the registry "
                        "(NAMESPACE/NAME, see `mcp search`), npm:PACKAGE, "
+                       "pypi:PACKAGE, "
                        "oci:IMAGE@sha256:DIGEST nor an address",
                        (int)mo_span_head(s, 100).n, s.p);
     if (version.p && !mo_npm_is_version(version))
         return mo_fail(e, MO_EINVAL, "'%.*s' is no version",
                        (int)mo_span_head(version, 100).n, version.p);
-    p->registry = keep(p, s);
-    p->version = version.n ? keep(p, version) : NULL;
-    return p->registry ? set_name(p, s, as, e) : mo_fail(e, MO_ENOMEM, "plan");
+    p->registry = mo_plan_keep(p, s);
+    p->version = version.n ? mo_plan_keep(p, version) : NULL;
+    return p->registry ? mo_plan_name(p, s, as, e)
+                       : mo_fail(e, MO_ENOMEM, "plan");
 }
 
 int mo_install_plan_word(struct mo_install_plan *p, struct mo_span word,
@@ -201,253 +215,29 @@ int mo_install_plan_word(struct mo_install_plan *p, struct mo_span word,
 {
     p->a.cap = MO_INSTALL_BYTES_MAX;
     if (mo_span_strip(&word, MO_SPAN("npm:")))
-        return take_npm(p, word, as, e);
+        return mo_plan_take_npm(p, word, as, e);
+    if (mo_span_strip(&word, MO_SPAN("pypi:"))) {
+        struct mo_span version = cut_version(&word);
+
+        return mo_plan_take_pypi(p, word, version, as, e);
+    }
+    if (mo_span_strip(&word, MO_SPAN("mcpb:"))) {
+        struct mo_span sum = cut_version(&word);
+
+        (void)mo_span_strip(&sum, MO_SPAN("sha256:"));
+        return mo_plan_take_mcpb(p, word, sum, as, e);
+    }
     if (mo_span_strip(&word, MO_SPAN("oci:")))
-        return take_image(p, word, as, e);
+        return mo_plan_take_image(p, word, as, e);
     if (mo_span_starts(word, MO_SPAN("http://")) ||
         mo_span_starts(word, MO_SPAN("https://")))
-        return take_url(p, word, as, e);
-    if (mo_span_starts(word, MO_SPAN("pypi:")) ||
-        mo_span_starts(word, MO_SPAN("mcpb:")) ||
-        mo_span_starts(word, MO_SPAN("nuget:")))
+        return mo_plan_take_url(p, word, as, e);
+    if (mo_span_starts(word, MO_SPAN("nuget:")))
         return mo_fail(e, MO_EINVAL,
-                       "%.*s packages are not supported yet; npm packages, "
-                       "images and remote servers are",
+                       "%.*s packages are not supported yet; packages of npm "
+                       "and PyPI, images and remote servers are",
                        (int)mo_span_find(word, ':'), word.p);
     return take_registry(p, word, as, e);
-}
-
-/* --- the registry's server.json ------------------------------------------- */
-
-/* The text of a member in the arena; NULL: none, or not usable. */
-static const char *text_of(struct mo_install_plan *p, struct mo_json obj,
-                           const char *key)
-{
-    struct mo_json v = mo_json_get(obj, key);
-    struct mo_span s;
-
-    if (!mo_json_is(v, MO_JSON_STRING) || mo_json_str(v, &p->a, &s) < 0 ||
-        s.n == 0 || memchr(s.p, '\0', s.n))
-        return NULL;
-    return keep(p, s);
-}
-
-/* "{name}" of a value is a variable of the input; only one with a value or a
- * default can be filled in. NULL: it cannot. */
-static const char *fill_in(struct mo_install_plan *p, struct mo_json input,
-                           const char *value)
-{
-    mo_autobuf struct mo_buf b = {.max = 32768};
-    struct mo_json vars = mo_json_get(input, "variables");
-    struct mo_span rest = mo_span_cstr(value);
-
-    while (rest.n) {
-        ptrdiff_t open = mo_span_find(rest, '{');
-        ptrdiff_t end = open < 0 ? -1 : mo_span_find(rest, '}');
-        struct mo_json var;
-        const char *text;
-
-        if (open < 0 || end < open) {
-            mo_buf_span(&b, rest);
-            break;
-        }
-        mo_buf_span(&b, mo_span_take(&rest, (size_t)open));
-        end -= open;
-        var = mo_json_find(vars, mo_span(rest.p + 1, (size_t)end - 1));
-        text = text_of(p, var, "value");
-        if (!text)
-            text = text_of(p, var, "default");
-        if (mo_json_is(var, MO_JSON_OBJECT) && !text)
-            return NULL;
-        if (text)
-            mo_buf_puts(&b, text);
-        else
-            mo_buf_span(&b, mo_span_head(rest, (size_t)end + 1));
-        rest = mo_span_skip(rest, (size_t)end + 1);
-    }
-    return keep(p, mo_buf_view(&b));
-}
-
-/* The fixed or default value of an input, or NULL. */
-static const char *input_value(struct mo_install_plan *p, struct mo_json input)
-{
-    const char *value = text_of(p, input, "value");
-
-    if (!value)
-        value = text_of(p, input, "default");
-    return value ? fill_in(p, input, value) : NULL;
-}
-
-int mo_install_plan_arg(struct mo_install_plan *p, const char *arg,
-                        struct mo_err *e)
-{
-    if (!arg)
-        return mo_fail(e, MO_ENOMEM, "plan");
-    if (p->nargs == MO_INSTALL_ARGS_MAX)
-        return mo_fail(e, MO_ETOOBIG, "too many arguments");
-    p->args[p->nargs++] = arg;
-    return 0;
-}
-
-static int take_args(struct mo_install_plan *p, struct mo_json list,
-                     struct mo_err *e)
-{
-    int rc = 0;
-
-    mo_json_each_while (it, list, rc == 0) {
-        bool named =
-            mo_json_str_eq(mo_json_get(it.val, "type"), MO_SPAN("named"));
-        const char *name = named ? text_of(p, it.val, "name") : NULL;
-        const char *value = input_value(p, it.val);
-        const char *hint = text_of(p, it.val, "valueHint");
-        bool has_value = mo_json_get(it.val, "value").p != NULL;
-
-        if (!value &&
-            (has_value || !named || mo_json_flag(it.val, "isRequired"))) {
-            if (mo_json_flag(it.val, "isRequired") && !p->missing)
-                p->missing = name ? name : hint ? hint : "an argument";
-            continue;
-        }
-        if (named && !value) /* optional, not given */
-            continue;
-        if (named && !name)
-            return mo_fail(e, MO_EINVAL, "an argument has no name");
-        if (name)
-            rc = mo_install_plan_arg(p, name, e);
-        if (rc == 0)
-            rc = mo_install_plan_arg(p, value, e);
-    }
-    return rc;
-}
-
-static int take_vars(struct mo_install_plan *p, struct mo_json list,
-                     const char *chars, struct mo_err *e)
-{
-    mo_json_each (it, list) {
-        struct mo_install_var *v = &p->vars[p->nvars];
-        const char *name = text_of(p, it.val, "name");
-
-        if (p->nvars == MO_INSTALL_VARS_MAX)
-            return mo_fail(e, MO_ETOOBIG, "it declares too many variables");
-        if (!name || !mo_span_only(mo_span_cstr(name), chars) ||
-            mo_is_digit(name[0]) || strlen(name) > 128)
-            return mo_fail(e, MO_EINVAL,
-                           "it declares a variable with an impossible name");
-        *v = (struct mo_install_var){
-            .name = name,
-            .text = text_of(p, it.val, "description"),
-            .is_secret = mo_json_flag(it.val, "isSecret"),
-            .is_required = mo_json_flag(it.val, "isRequired"),
-        };
-        if (!v->is_secret)
-            v->value = input_value(p, it.val);
-        p->nvars++;
-    }
-    return 0;
-}
-
-static struct mo_json find_package(struct mo_json server, const char *kind)
-{
-    mo_json_each (it, mo_json_get(server, "packages")) {
-        if (mo_json_str_eq(mo_json_get(it.val, "registryType"),
-                           mo_span_cstr(kind)))
-            return it.val;
-    }
-    return (struct mo_json){NULL, 0};
-}
-
-static int take_package(struct mo_install_plan *p, struct mo_json package,
-                        bool npm, const char *as, struct mo_err *e)
-{
-    const char *identifier = text_of(p, package, "identifier");
-    struct mo_json transport = mo_json_get(package, "transport");
-    int rc;
-
-    if (!identifier)
-        return mo_fail(e, MO_EINVAL, "its package has no name");
-    if (!mo_json_str_eq(mo_json_get(transport, "type"), MO_SPAN("stdio")))
-        return mo_fail(e, MO_EINVAL,
-                       "its package does not speak over stdio, which is not "
-                       "supported yet");
-    if (!npm) {
-        rc = take_image(p, mo_span_cstr(identifier), as, e);
-        if (rc == 0 && mo_json_len(mo_json_get(package, "runtimeArguments")))
-            mo_install_plan_note(p, "arguments for the container runtime are "
-                                    "not used: a box decides about mounts "
-                                    "and the network");
-    } else {
-        const char *version = text_of(p, package, "version");
-
-        rc = take_npm(p, mo_span_cstr(identifier), as, e);
-        if (rc == 0 && (!version || !mo_npm_is_version(mo_span_cstr(version))))
-            rc = mo_fail(e, MO_EINVAL, "its package has no exact version");
-        p->version = version;
-        p->sha256 = text_of(p, package, "fileSha256");
-    }
-    if (rc == 0)
-        rc = take_args(p, mo_json_get(package, "packageArguments"), e);
-    p->nfixed = p->nargs;
-    return rc < 0 ? rc
-                  : take_vars(p, mo_json_get(package, "environmentVariables"),
-                              MO_ALNUM "_", e);
-}
-
-static int take_remote(struct mo_install_plan *p, struct mo_json remote,
-                       const char *as, struct mo_err *e)
-{
-    const char *url = text_of(p, remote, "url");
-    int rc;
-
-    p->transport = mo_json_str_eq(mo_json_get(remote, "type"), MO_SPAN("sse"))
-                       ? "sse"
-                       : "http";
-    if (url)
-        url = fill_in(p, remote, url);
-    if (!url || strchr(url, '{'))
-        return mo_fail(e, MO_EINVAL,
-                       "its address has variables: `mcp add NAME --url URL` "
-                       "with your values");
-    rc = take_url(p, mo_span_cstr(url), as, e);
-    return rc < 0
-               ? rc
-               : take_vars(p, mo_json_get(remote, "headers"), MO_ALNUM "-_", e);
-}
-
-static int nothing_usable(struct mo_json server, const char *kind,
-                          struct mo_err *e)
-{
-    mo_autobuf struct mo_buf b = {.max = 200};
-
-    mo_json_each (it, mo_json_get(server, "packages")) {
-        mo_buf_puts(&b, b.len ? ", " : "");
-        (void)mo_json_str_buf(mo_json_get(it.val, "registryType"), &b);
-    }
-    if (kind)
-        return mo_fail(e, MO_EINVAL, "it has nothing of the kind %s", kind);
-    return mo_fail(e, MO_EINVAL,
-                   "it cannot be installed: %s%s not supported yet; npm "
-                   "packages, images and remote servers are",
-                   b.len ? mo_buf_cstr(&b) : "it names no package, which is",
-                   b.len ? " is" : "");
-}
-
-int mo_install_plan_server(struct mo_install_plan *p, struct mo_json server,
-                           const char *kind, struct mo_err *e)
-{
-    struct mo_json npm = find_package(server, "npm");
-    struct mo_json oci = find_package(server, "oci");
-    struct mo_json remote = mo_json_at(mo_json_get(server, "remotes"), 0);
-    struct mo_json from = mo_json_get(server, "repository");
-
-    p->repository = text_of(p, from, "url");
-    p->description = text_of(p, server, "description");
-    if (npm.p && (!kind || strcmp(kind, "npm") == 0))
-        return take_package(p, npm, true, p->name, e);
-    if (oci.p && (!kind || strcmp(kind, "oci") == 0))
-        return take_package(p, oci, false, p->name, e);
-    if (remote.p && (!kind || strcmp(kind, "remote") == 0))
-        return take_remote(p, remote, p->name, e);
-    return nothing_usable(server, kind, e);
 }
 
 /* --- npm's answer --------------------------------------------------------- */
@@ -464,7 +254,7 @@ static void take_publishers(struct mo_install_plan *p, struct mo_json list)
                               &b);
     }
     if (b.len && !mo_buf_err(&b))
-        p->publisher = keep(p, mo_buf_view(&b));
+        p->publisher = mo_plan_keep(p, mo_buf_view(&b));
 }
 
 /* npm's rule: the only program, or the one named like the package. */
@@ -500,7 +290,7 @@ static int take_bin(struct mo_install_plan *p, struct mo_json bins,
         if (!s.n || s.p[0] == '/' || memchr(s.p, '\0', s.n) ||
             mo_span_search(s, MO_SPAN("..")) >= 0)
             return mo_fail(e, MO_EPOLICY, "its program is outside the package");
-        p->bin = keep(p, s);
+        p->bin = mo_plan_keep(p, s);
     }
     return p->bin ? 0 : mo_fail(e, MO_ENOMEM, "plan");
 }
@@ -508,16 +298,17 @@ static int take_bin(struct mo_install_plan *p, struct mo_json bins,
 int mo_install_plan_npm(struct mo_install_plan *p, struct mo_json view,
                         const char *bin, struct mo_err *e)
 {
-    const char *version = text_of(p, view, "version");
-    const char *repository = text_of(p, view, "repository.url");
+    const char *version = mo_plan_text(p, view, "version");
+    const char *repository = mo_plan_text(p, view, "repository.url");
 
-    p->integrity = text_of(p, view, "dist.integrity");
-    p->mcp_name = text_of(p, view, "mcpName");
+    p->integrity = mo_plan_text(p, view, "dist.integrity");
+    p->mcp_name = mo_plan_text(p, view, "mcpName");
     if (!version || !mo_npm_is_version(mo_span_cstr(version)) ||
         !mo_is_digit(version[0]))
         return mo_fail(e, MO_EPROTO, "npm has not named one version of %s",
                        p->package);
-    if (p->registry && p->version && strcmp(version, p->version) != 0)
+    if (p->registry && p->version && mo_is_digit(p->version[0]) &&
+        strcmp(version, p->version) != 0)
         return mo_fail(e, MO_EPROTO,
                        "the registry wants version %s and npm answers with %s",
                        p->version, version);
@@ -531,9 +322,9 @@ int mo_install_plan_npm(struct mo_install_plan *p, struct mo_json view,
     if (repository)
         p->repository = repository;
     take_publishers(p, mo_json_get(view, "maintainers"));
-    if (text_of(p, view, "deprecated"))
+    if (mo_plan_text(p, view, "deprecated"))
         mo_install_plan_note(p, "deprecated: %s",
-                             text_of(p, view, "deprecated"));
+                             mo_plan_text(p, view, "deprecated"));
     p->has_scripts = mo_json_get(view, "scripts.preinstall").p ||
                      mo_json_get(view, "scripts.install").p ||
                      mo_json_get(view, "scripts.postinstall").p;
@@ -541,6 +332,17 @@ int mo_install_plan_npm(struct mo_install_plan *p, struct mo_json view,
 }
 
 /* --- values of the person ------------------------------------------------- */
+
+int mo_install_plan_arg(struct mo_install_plan *p, const char *arg,
+                        struct mo_err *e)
+{
+    if (!arg)
+        return mo_fail(e, MO_ENOMEM, "plan");
+    if (p->nargs == MO_INSTALL_ARGS_MAX)
+        return mo_fail(e, MO_ETOOBIG, "too many arguments");
+    p->args[p->nargs++] = arg;
+    return 0;
+}
 
 int mo_install_plan_set(struct mo_install_plan *p, struct mo_span name,
                         struct mo_span value, struct mo_err *e)
@@ -552,8 +354,10 @@ int mo_install_plan_set(struct mo_install_plan *p, struct mo_span name,
     if (i == MO_INSTALL_VARS_MAX)
         return mo_fail(e, MO_ETOOBIG, "too many variables");
     if (i == p->nvars)
-        p->vars[p->nvars++] = (struct mo_install_var){.name = keep(p, name)};
-    p->vars[i].value = keep(p, value);
+        p->vars[p->nvars++] =
+            (struct mo_install_var){.name = mo_plan_keep(p, name)};
+    p->vars[i].value = mo_plan_keep(p, value);
+    p->vars[i].secret = NULL;
     return p->vars[i].name && p->vars[i].value ? 0
                                                : mo_fail(e, MO_ENOMEM, "plan");
 }

@@ -23,38 +23,55 @@
 
 enum mo_install_kind {
     MO_INSTALL_NPM,
+    MO_INSTALL_PYPI,
+    MO_INSTALL_MCPB,
     MO_INSTALL_OCI,
     MO_INSTALL_REMOTE,
 };
+
+/* What starts a server that has files here. */
+enum mo_install_runtime {
+    MO_INSTALL_NODE,
+    MO_INSTALL_PYTHON,
+    MO_INSTALL_BINARY, /* mcpb: a program of the bundle */
+};
+
+/* The directory of an MCPB bundle, in arguments and values of its plan. */
+#define MO_INSTALL_DIRNAME "${__dirname}"
 
 /* An environment variable, or a header of a remote server. */
 struct mo_install_var {
     const char *name, *text; /* text: its description, or NULL */
     const char *value;       /* NULL: none */
+    const char *secret;      /* that the value names, SERVER.NAME, or NULL */
     bool is_secret, is_required;
 };
 
 struct mo_install_plan {
     struct mo_arena a;
     enum mo_install_kind kind;
+    enum mo_install_runtime runtime;
     const char *name;     /* of the configured server */
     const char *registry; /* its name in the registry, or NULL */
-    const char *package;  /* npm: name; oci: image; remote: address */
-    const char *version;  /* npm: exact once npm has answered; else NULL */
+    const char *package;  /* name; oci: image; others: address */
+    const char *version;  /* exact once npm or pip has answered; else NULL */
     const char *integrity, *sha256;     /* of the package, or NULL */
     const char *publisher, *repository; /* as npm or the registry says */
     const char *mcp_name;               /* the registry name in the package */
-    const char *bin;                    /* npm: program, in the package */
-    const char *transport;              /* remote: "http" or "sse" */
+    const char *bin;       /* npm: program, in the package; pypi: its name;
+                             mcpb: a file of the bundle */
+    const char *packages;  /* pypi: JSON, {NAME: {version, integrity}} */
+    const char *transport; /* remote: "http" or "sse" */
     const char *description;
     const char *args[MO_INSTALL_ARGS_MAX];
     size_t nargs;
     size_t nfixed; /* the first of them, which the registry fixes */
     struct mo_install_var vars[MO_INSTALL_VARS_MAX];
     size_t nvars;
-    bool is_unboxed;                         /* npm: the person wants no box */
+    bool is_unboxed;                         /* the person wants no box */
     const char *hosts[MO_INSTALL_HOSTS_MAX]; /* that its box may reach */
     size_t nhosts;
+    bool has_reference;  /* the registry wrote a ${...}: refused */
     const char *missing; /* an argument that nobody has given, or NULL */
     bool has_scripts;    /* the package itself has install scripts */
     const char *warnings[MO_INSTALL_SAYS_MAX], *notes[MO_INSTALL_SAYS_MAX];
@@ -64,15 +81,16 @@ struct mo_install_plan {
 void mo_install_plan_fini(struct mo_install_plan *p);
 #define mo_autoplan MO_CLEANUP(mo_install_plan_fini)
 
-/* "npm:PACKAGE[@VERSION]", "oci:IMAGE@sha256:...", "https://..." or
+/* "npm:PACKAGE[@VERSION]", "pypi:PACKAGE[@VERSION]", "oci:IMAGE@sha256:...",
+ * "mcpb:ADDRESS@sha256:...", "https://..." or
  * "NAMESPACE/NAME[@VERSION]" of the registry: then p->registry is set, and
  * mo_install_plan_server() says the rest. as: the name of the configured
  * server, or NULL: made from the word. MO_EINVAL. */
 int mo_install_plan_word(struct mo_install_plan *p, struct mo_span word,
                          const char *as, struct mo_err *e);
 
-/* Reads a server.json. kind: "npm", "oci", "remote", or NULL: the first of
- * them that it has. MO_EINVAL: it has nothing that can be installed. */
+/* Reads a server.json. kind: "npm", "pypi", "mcpb", "oci", "remote", or NULL:
+ * the first of them that can be installed. MO_EINVAL: there is none. */
 int mo_install_plan_server(struct mo_install_plan *p, struct mo_json server,
                            const char *kind, struct mo_err *e);
 
@@ -80,6 +98,17 @@ int mo_install_plan_server(struct mo_install_plan *p, struct mo_json server,
  */
 int mo_install_plan_npm(struct mo_install_plan *p, struct mo_json view,
                         const char *bin, struct mo_err *e);
+
+/* Reads the answer of mo_pip_resolve(). bin: the same. */
+int mo_install_plan_pypi(struct mo_install_plan *p, struct mo_json report,
+                         const char *bin, struct mo_err *e);
+
+/* Reads the manifest of an MCPB bundle. */
+int mo_install_plan_mcpb(struct mo_install_plan *p, struct mo_json manifest,
+                         struct mo_err *e);
+
+/* True if it has files here, which run in a box unless is_unboxed. */
+bool mo_install_plan_has_files(const struct mo_install_plan *p);
 
 /* Adds an argument or sets a variable that the person gave. */
 int mo_install_plan_arg(struct mo_install_plan *p, const char *arg,
@@ -108,12 +137,17 @@ void mo_install_plan_note(struct mo_install_plan *p, const char *fmt, ...)
 /* Where it came from: "npm:@scope/name". */
 void mo_install_plan_source(const struct mo_install_plan *p, struct mo_buf *b);
 
-/* The entry of the configuration. node, dir: npm only. */
-void mo_install_plan_entry(const struct mo_install_plan *p, const char *node,
+/* Appends the file that is started. dir: of the installation. */
+void mo_install_plan_program(const struct mo_install_plan *p, const char *dir,
+                             struct mo_buf *b);
+
+/* The entry of the configuration. runtime: Node.js or Python; it and dir: only
+ * with files. */
+void mo_install_plan_entry(const struct mo_install_plan *p, const char *runtime,
                            const char *dir, struct mo_buf *b);
 
 /* For the person and for programs. */
-void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
+void mo_install_plan_text(const struct mo_install_plan *p, const char *runtime,
                           struct mo_buf *b);
 void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w);
 /* SHA-256 of that JSON: whoever agreed to a plan names it by this. */

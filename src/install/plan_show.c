@@ -9,12 +9,19 @@
 #include "install/plan.h"
 #include "install/squat.h"
 
-static const char *const kinds[] = {"npm", "oci", "remote"};
+static const char *const kinds[] = {"npm", "pypi", "mcpb", "oci", "remote"};
+
+bool mo_install_plan_has_files(const struct mo_install_plan *p)
+{
+    return p->kind == MO_INSTALL_NPM || p->kind == MO_INSTALL_PYPI ||
+           p->kind == MO_INSTALL_MCPB;
+}
 
 void mo_install_plan_judge(struct mo_install_plan *p)
 {
-    const char *like = p->kind == MO_INSTALL_NPM
-                           ? mo_squat_resembles(mo_span_cstr(p->package))
+    const char *like = p->kind == MO_INSTALL_NPM || p->kind == MO_INSTALL_PYPI
+                           ? mo_squat_resembles(mo_span_cstr(p->package),
+                                                p->kind == MO_INSTALL_PYPI)
                            : NULL;
 
     if (like)
@@ -30,11 +37,13 @@ void mo_install_plan_judge(struct mo_install_plan *p)
                              "the registry name says it is of another GitHub "
                              "owner than its repository %.200s",
                              p->repository ? p->repository : "(none)");
-    if (p->kind == MO_INSTALL_NPM &&
+    if (mo_install_plan_has_files(p) && p->kind != MO_INSTALL_MCPB &&
         (!p->mcp_name || strcmp(p->mcp_name, p->registry) != 0))
         mo_install_plan_warn(p,
                              "the package does not confirm the registry name: "
-                             "its mcpName is %.200s",
+                             "its %s is %.200s",
+                             p->kind == MO_INSTALL_PYPI ? "mcp-name"
+                                                        : "mcpName",
                              p->mcp_name ? p->mcp_name : "missing");
 }
 
@@ -94,7 +103,7 @@ static void propose(struct mo_install_plan *p, const char *value)
 
 void mo_install_plan_propose(struct mo_install_plan *p)
 {
-    if (p->kind != MO_INSTALL_NPM || p->nhosts || p->is_unboxed)
+    if (!mo_install_plan_has_files(p) || p->nhosts || p->is_unboxed)
         return;
     for (size_t i = 0; i < p->nvars; i++)
         propose(p, p->vars[i].value);
@@ -113,9 +122,28 @@ static void put_texts(struct mo_jw *w, const char *key, const char *const *v,
     mo_jw_end(w);
 }
 
+/* The directory of a bundle is known now. */
+static void put_value(struct mo_jw *w, const char *text, const char *dir)
+{
+    mo_autobuf struct mo_buf b = {.max = 65536};
+    struct mo_span rest = mo_span_cstr(text),
+                   mark = MO_SPAN(MO_INSTALL_DIRNAME);
+    ptrdiff_t at = dir ? mo_span_search(rest, mark) : -1;
+
+    while (at >= 0) {
+        mo_buf_span(&b, mo_span_take(&rest, (size_t)at));
+        mo_buf_puts(&b, dir);
+        rest = mo_span_skip(rest, mark.n);
+        at = mo_span_search(rest, mark);
+    }
+    mo_buf_span(&b, rest);
+    mo_jw_buf(w, &b);
+}
+
 /* A secret without a value is a reference to the secret store. An optional one
  * is left out: the server would not start without it. */
-static void put_vars(const struct mo_install_plan *p, struct mo_jw *w)
+static void put_vars(const struct mo_install_plan *p, const char *dir,
+                     struct mo_jw *w)
 {
     bool any = false;
 
@@ -130,7 +158,7 @@ static void put_vars(const struct mo_install_plan *p, struct mo_jw *w)
         any = true;
         mo_jw_key(w, v->name);
         if (v->value) {
-            mo_jw_cstr(w, v->value);
+            put_value(w, v->value, p->kind == MO_INSTALL_MCPB ? dir : NULL);
         } else {
             mo_autobuf struct mo_buf b = {.max = 400};
 
@@ -142,22 +170,45 @@ static void put_vars(const struct mo_install_plan *p, struct mo_jw *w)
         mo_jw_end(w);
 }
 
-static void put_args(const struct mo_install_plan *p, struct mo_jw *w)
+/* Python without the environment's and its own packages, and without writing
+ * bytecode. */
+static const char *const isolated[] = {"-I", "-S", "-B"};
+
+static void put_args(const struct mo_install_plan *p, const char *dir,
+                     struct mo_jw *w)
 {
     for (size_t i = 0; i < p->nargs; i++)
-        mo_jw_cstr(w, p->args[i]);
+        put_value(w, p->args[i], p->kind == MO_INSTALL_MCPB ? dir : NULL);
 }
 
-static void put_npm(const struct mo_install_plan *p, const char *node,
-                    const char *dir, struct mo_jw *w)
+void mo_install_plan_program(const struct mo_install_plan *p, const char *dir,
+                             struct mo_buf *b)
+{
+    if (p->kind == MO_INSTALL_MCPB)
+        mo_buf_printf(b, "%s/%s", dir, p->bin);
+    else if (p->kind == MO_INSTALL_PYPI)
+        mo_buf_printf(b, "%s/start.py", dir);
+    else
+        mo_buf_printf(b, "%s/node_modules/%s/%s", dir, p->package, p->bin);
+}
+
+static void put_files(const struct mo_install_plan *p, const char *runtime,
+                      const char *dir, struct mo_jw *w)
 {
     mo_autobuf struct mo_buf b = {.max = 8192};
+    bool bundle = p->kind == MO_INSTALL_MCPB;
 
-    mo_buf_printf(&b, "%s/node_modules/%s/%s", dir, p->package, p->bin);
-    mo_jw_member_cstr(w, "command", node);
+    mo_install_plan_program(p, dir, &b);
+    mo_jw_member_cstr(w, "command",
+                      p->runtime == MO_INSTALL_BINARY ? mo_buf_cstr(&b)
+                                                      : runtime);
     mo_jw_member_arr(w, "args");
-    mo_jw_buf(w, &b);
-    put_args(p, w);
+    for (size_t i = 0; p->kind == MO_INSTALL_PYPI && i < MO_COUNT(isolated);
+         i++)
+        mo_jw_cstr(w, isolated[i]);
+    if (!bundle) /* it names its program in its arguments */
+        mo_jw_buf(w, &b);
+    put_args(p, dir, w);
     mo_jw_end(w);
     if (!p->is_unboxed) {
         mo_jw_member_cstr(w, "sandbox", "native");
@@ -170,18 +221,18 @@ static void put_npm(const struct mo_install_plan *p, const char *node,
     }
 }
 
-void mo_install_plan_entry(const struct mo_install_plan *p, const char *node,
+void mo_install_plan_entry(const struct mo_install_plan *p, const char *runtime,
                            const char *dir, struct mo_buf *b)
 {
     struct mo_jw w = mo_jw_object(b);
 
-    if (p->kind == MO_INSTALL_NPM) {
-        put_npm(p, node, dir, &w);
+    if (mo_install_plan_has_files(p)) {
+        put_files(p, runtime, dir, &w);
     } else if (p->kind == MO_INSTALL_OCI) {
         mo_jw_member_cstr(&w, "image", p->package);
         if (p->nargs) {
             mo_jw_member_arr(&w, "args");
-            put_args(p, &w);
+            put_args(p, NULL, &w);
             mo_jw_end(&w);
         }
     } else {
@@ -189,7 +240,7 @@ void mo_install_plan_entry(const struct mo_install_plan *p, const char *node,
         if (strcmp(p->transport, "sse") == 0)
             mo_jw_member_cstr(&w, "transport", "sse");
     }
-    put_vars(p, &w);
+    put_vars(p, dir, &w);
     mo_jw_end(&w);
 }
 
@@ -220,19 +271,24 @@ static void say_var(struct mo_buf *b, const struct mo_install_plan *p,
         mo_visible_name(b, mo_span_head(mo_span_cstr(v->text), 200));
     }
     mo_buf_putc(b, '\n');
-    if (v->is_secret && !v->value)
+    if (v->secret)
+        mo_buf_printf(b, "      mcp-orchestrator secrets set %s\n", v->secret);
+    else if (v->is_secret && !v->value)
         mo_buf_printf(b, "      %smcp-orchestrator secrets set %s.%s\n",
                       v->is_required ? "" : "to use it, add it to env and: ",
                       p->name, v->name);
 }
 
 static void say_command(struct mo_buf *b, const struct mo_install_plan *p,
-                        const char *node)
+                        const char *runtime)
 {
     mo_buf_puts(b, "  command      ");
-    mo_visible_name(b, mo_span_cstr(node));
-    mo_buf_puts(b, " .../");
-    mo_visible_name(b, mo_span_cstr(p->bin));
+    if (p->runtime != MO_INSTALL_BINARY)
+        mo_visible_name(b, mo_span_cstr(runtime));
+    if (p->kind != MO_INSTALL_MCPB || p->runtime == MO_INSTALL_BINARY) {
+        mo_buf_puts(b, " .../");
+        mo_visible_name(b, mo_span_cstr(p->bin));
+    }
     for (size_t i = 0; i < p->nargs; i++) {
         mo_buf_putc(b, ' ');
         mo_visible_name(b, mo_span_head(mo_span_cstr(p->args[i]), 200));
@@ -259,10 +315,32 @@ static void say_hosts(struct mo_buf *b, const struct mo_install_plan *p)
     mo_buf_putc(b, '\n');
 }
 
-void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
+/* The further packages that are known before anything is downloaded. */
+static void say_packages(struct mo_buf *b, const struct mo_install_plan *p)
+{
+    struct mo_json list = {p->packages, p->packages ? strlen(p->packages) : 0};
+
+    if (!p->packages || mo_json_len(list) < 2)
+        return;
+    mo_buf_puts(b, "  needs\n");
+    mo_json_each (it, list) {
+        if (mo_json_str_eq(it.key, mo_span_cstr(p->package)))
+            continue;
+        mo_buf_puts(b, "    ");
+        (void)mo_json_str_buf(it.key, b);
+        mo_buf_putc(b, ' ');
+        (void)mo_json_str_buf(mo_json_get(it.val, "version"), b);
+        mo_buf_putc(b, ' ');
+        (void)mo_json_str_buf(mo_json_get(it.val, "integrity"), b);
+        mo_buf_putc(b, '\n');
+    }
+}
+
+void mo_install_plan_text(const struct mo_install_plan *p, const char *runtime,
                           struct mo_buf *b)
 {
-    static const char *const what[] = {"package", "image", "address"};
+    static const char *const what[] = {"package", "package", "bundle", "image",
+                                       "address"};
 
     mo_buf_puts(b, "install ");
     mo_visible_name(b, mo_span_cstr(p->name));
@@ -275,9 +353,10 @@ void mo_install_plan_text(const struct mo_install_plan *p, const char *node,
     say(b, "publisher", p->publisher);
     say(b, "repository", p->repository);
     say(b, "about", p->description);
-    if (p->kind == MO_INSTALL_NPM) {
-        say(b, "runtime", node);
-        say_command(b, p, node);
+    say_packages(b, p);
+    if (mo_install_plan_has_files(p)) {
+        say(b, "runtime", runtime);
+        say_command(b, p, runtime);
         say(b, "box",
             p->is_unboxed ? "none: it runs with the rights of your user"
                           : "native: it sees its own files read-only and a "
@@ -330,6 +409,8 @@ void mo_install_plan_json(const struct mo_install_plan *p, struct mo_jw *w)
     mo_jw_member_cstr(w, "kind", kinds[p->kind]);
     for (size_t i = 0; i < MO_COUNT(rows); i++)
         mo_jw_member_opt(w, rows[i].key, mo_span_cstr(rows[i].text));
+    if (p->packages)
+        mo_jw_member_raw(w, "packages", mo_span_cstr(p->packages));
     put_texts(w, "args", p->args, p->nargs);
     mo_jw_member_u64(w, "fixedArgs", p->nfixed);
     mo_jw_member_arr(w, p->kind == MO_INSTALL_REMOTE ? "headers" : "variables");

@@ -5,7 +5,7 @@
 #define PART_MIN 8 /* a shorter last part, such as "mcp", says nothing */
 
 /* Packages that are worth imitating. */
-static const char *const known[] = {
+static const char *const npm[] = {
     "@modelcontextprotocol/server-brave-search",
     "@modelcontextprotocol/server-everything",
     "@modelcontextprotocol/server-filesystem",
@@ -37,6 +37,32 @@ static const char *const known[] = {
     "mcp-remote",
     "tavily-mcp",
 };
+static const char *const pypi[] = {
+    "arxiv-mcp-server",
+    "awslabs-aws-documentation-mcp-server",
+    "awslabs-core-mcp-server",
+    "blender-mcp",
+    "browser-use",
+    "duckduckgo-mcp-server",
+    "elevenlabs-mcp",
+    "fastmcp",
+    "markitdown-mcp",
+    "mcp-atlassian",
+    "mcp-clickhouse",
+    "mcp-obsidian",
+    "mcp-proxy",
+    "mcp-server-fetch",
+    "mcp-server-git",
+    "mcp-server-motherduck",
+    "mcp-server-qdrant",
+    "mcp-server-sentry",
+    "mcp-server-sqlite",
+    "mcp-server-time",
+    "minimax-mcp",
+    "postgres-mcp",
+    "serena-agent",
+    "workspace-mcp",
+};
 
 static struct mo_span last_part(struct mo_span name)
 {
@@ -52,13 +78,16 @@ static bool is_close(struct mo_span a, struct mo_span b, size_t least)
     return n >= least && mo_nearest_distance(a, b) <= (n >= 12 ? 2u : 1u);
 }
 
-const char *mo_squat_resembles(struct mo_span package)
+const char *mo_squat_resembles(struct mo_span package, bool is_pypi)
 {
-    for (size_t i = 0; i < MO_COUNT(known); i++) {
+    const char *const *known = is_pypi ? pypi : npm;
+    size_t n = is_pypi ? MO_COUNT(pypi) : MO_COUNT(npm);
+
+    for (size_t i = 0; i < n; i++) {
         if (mo_span_is(package, known[i]))
             return NULL;
     }
-    for (size_t i = 0; i < MO_COUNT(known); i++) {
+    for (size_t i = 0; i < n; i++) {
         struct mo_span k = mo_span_cstr(known[i]);
 
         if (is_close(package, k, PART_MIN) ||

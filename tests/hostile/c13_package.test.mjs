@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 
 import { row } from '../fakes/registry.mjs';
-import { dir, fails, mcp, npm, ok, registry, servers, start } from '../lib/install.mjs';
+import { dir, fails, mcp, npm, ok, pypi, registry, servers, start } from '../lib/install.mjs';
 import { noNative } from '../lib/sessions.mjs';
 
 const DOWN = { MCP_REGISTRY_URL: 'http://127.0.0.1:1', npm_config_registry: 'http://127.0.0.1:1/' };
@@ -34,6 +34,23 @@ describe('while it is installed', () => {
     assert.match(await ok('install', 'npm:c13-scripts', '--yes'), /install scripts were not run: .*c13-dep/);
     await ok('verify');
     await ok('uninstall', 'c13-scripts');
+    assert.ok(!existsSync(canary()));
+  });
+
+  test('code of a wheel that Python runs by itself does not run', async () => {
+    const code = `open(${JSON.stringify(canary())}, "w").write("ran")`;
+    pypi.packages.push({
+      name: 'c13-wheel', version: '1.0.0', scripts: { it: 'c13_wheel:main' },
+      files: {
+        'c13_wheel/__init__.py': `${code}\n`, 'setup.py': `${code}\n`, 'sitecustomize.py': `${code}\n`, 'usercustomize.py': `${code}\n`,
+        'c13.pth': `import os; ${code}\n`, 'pip/__init__.py': `${code}\n`, 'pip/__main__.py': `${code}\n`, 'json.py': `${code}\n`,
+        'compileall.py': `${code}\n`,
+      },
+    });
+    await ok('install', 'pypi:c13-wheel', '--yes');
+    await ok('verify');
+    assert.match(await ok('update', 'c13-wheel'), /up to date/);
+    await ok('uninstall', 'c13-wheel');
     assert.ok(!existsSync(canary()));
   });
 

@@ -84,7 +84,7 @@ describe('an installed server', { skip: noNative && `needs ${noNative}` }, () =>
   test('a host that is none', async () => {
     for (const host of ['https://a.example', 'a b', '*'])
       assert.match((await mcp(['install', 'npm:@ada/probe', '--yes', '--allow-host', host])).err, /--allow-host: /, host);
-    assert.match((await mcp(['install', 'npm:@ada/probe', '--yes', '--unboxed', '--allow-host', 'a.example'])).err, /npm packages in a box/);
+    assert.match((await mcp(['install', 'npm:@ada/probe', '--yes', '--unboxed', '--allow-host', 'a.example'])).err, /packages in a box/);
     assert.deepEqual(await servers(), {});
   });
 

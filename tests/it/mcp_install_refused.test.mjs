@@ -24,8 +24,8 @@ describe('refused', () => {
     ['a bad --name', ['npm:@ada/weather', '--name', '../x'], 2, /a name has/],
     ['a secret on the command line', ['npm:@ada/weather', '--env', 'API_KEY=abc'], 2, /sounds like a secret/],
     ['arguments without --', ['npm:@ada/weather', 'x'], 2, /stand after --/],
-    ['pypi', ['pypi:weather'], 2, /pypi packages are not supported yet/],
-    ['mcpb', ['mcpb:weather'], 2, /mcpb packages are not supported yet/],
+    ['nuget', ['nuget:weather'], 2, /nuget packages are not supported yet/],
+    ['mcpb', ['mcpb:weather'], 2, /the address of its bundle is not https/],
     ['a word', ['weather'], 2, /neither a name of the registry/],
   ])
     test(name, () => fails(['install', ...args, ...(args.includes('x') ? [] : ['--yes'])], code, says));

@@ -136,8 +136,66 @@ describe('a name of the registry', () => {
     await fails(['install', 'com.example/notes', '--yes'], 2, /its address has variables/);
   });
 
-  test('pypi and mcpb are not supported yet, and it says so', async () => {
-    registry.rows = [row({ name: 'com.example/py', version: '1', packages: [{ registryType: 'pypi', identifier: 'py', version: '1', transport: { type: 'stdio' } }] })];
-    await fails(['install', 'com.example/py', '--yes'], 2, /pypi is not supported yet/);
+  // Shapes that the public registry really returns, made anew here.
+  test('a header with a template: the key is a secret, the words around it stay', async () => {
+    const remote = (headers) => row({
+      name: 'ai.example/notes', version: '1', remotes: [{ type: 'streamable-http', url: 'https://notes.example.com/mcp', headers }],
+    });
+    for (const flags of [{ isRequired: true, isSecret: true }, {}]) {
+      registry.rows = [remote([{ name: 'Authorization', value: 'Bearer {api_key}', ...flags }])];
+      const out = await ok('install', 'ai.example/notes', '--yes');
+      assert.match(out, /set its key: mcp-orchestrator secrets set notes\.api_key\n/);
+      assert.deepEqual((await servers()).notes.headers, { Authorization: 'Bearer ${secret:notes.api_key}' });
+      await ok('uninstall', 'notes');
+    }
+    registry.rows = [remote([
+      { name: 'Authorization', value: 'App {token}', isSecret: true, variables: { token: { description: 'x', isRequired: true } } },
+      { name: 'X-Region', value: 'eu-{n}', variables: { n: { default: '1' } } },
+    ])];
+    await ok('install', 'ai.example/notes', '--yes');
+    assert.deepEqual((await servers()).notes.headers, { Authorization: 'App ${secret:notes.token}', 'X-Region': 'eu-1' });
+  });
+
+  test('several ways to run it: the first that works here', async () => {
+    const npmPackage = (type) => ({ registryType: 'npm', identifier: '@ada/weather', version: '1.0.0', transport: { type, ...(type !== 'stdio' && { url: 'http://localhost:1/mcp' }) } });
+    const image = { registryType: 'oci', identifier: 'docker.io/ada/weather:1.0.0', transport: { type: 'stdio' } };
+    const remotes = [{ type: 'streamable-http', url: 'https://weather.example.com/mcp' }];
+    const base = { name: 'io.github.ada/weather', version: '7', repository: { url: 'https://github.com/ada/weather', source: 'github' } };
+    registry.rows = [row({ ...base, packages: [image, npmPackage('streamable-http'), npmPackage('stdio')], remotes })];
+    const out = await ok('install', 'io.github.ada/weather', '--yes');
+    assert.match(out, /note +another way cannot be used: its package does not speak over stdio/);
+    assert.ok((await servers()).weather.command);
+    await ok('uninstall', 'weather');
+    registry.rows = [row({ ...base, packages: [image], remotes })];
+    assert.match(await ok('install', 'io.github.ada/weather', '--yes'), /another way cannot be used: the image .* has no digest/);
+    assert.deepEqual((await servers()).weather, { url: remotes[0].url });
+    await ok('uninstall', 'weather');
+    registry.rows = [row(base)];
+    await fails(['install', 'io.github.ada/weather', '--yes'], 2, /names no package and no address/);
+  });
+
+  test('odd variables: a dash in the name, no name, choices', async () => {
+    registry.rows = [entry({ environmentVariables: [
+      { name: 'x-api-key', isSecret: true, isRequired: true }, { name: '' },
+      { name: 'STORE', choices: ['memory', 'disk'], default: 'memory', description: 'Where', format: 'string', placeholder: 'disk' },
+      { name: 'FILTER', value: '{"a":1}' }, { name: 'LIST', value: '{some_words}', variables: { some_words: { description: 'w' } } },
+    ] })];
+    const out = await ok('install', 'io.github.ada/weather', '--yes');
+    assert.match(out, /note +a variable without a name is left out/);
+    assert.match(out, /STORE = memory \(optional\): Where; one of memory disk/);
+    assert.deepEqual((await servers()).weather.env, { 'x-api-key': '${secret:weather.x-api-key}', STORE: 'memory', FILTER: '{"a":1}' });
+    assert.equal((await mcp(['list'])).code, 0);
+  });
+
+  test('a package of another package registry', async () => {
+    registry.rows = [entry({ registryBaseUrl: 'https://registry.npmjs.org' })];
+    await ok('install', 'io.github.ada/weather', '--yes', '--dry-run');
+    registry.rows = [entry({ registryBaseUrl: 'https://npm.mallory.example' })];
+    await fails(['install', 'io.github.ada/weather', '--yes'], 2, /in another package registry: https:\/\/npm\.mallory\.example/);
+  });
+
+  test('nuget is not supported yet, and it says so', async () => {
+    registry.rows = [row({ name: 'com.example/py', version: '1', packages: [{ registryType: 'nuget', identifier: 'py', version: '1', transport: { type: 'stdio' } }] })];
+    await fails(['install', 'com.example/py', '--yes'], 2, /nuget is not supported yet/);
   });
 });

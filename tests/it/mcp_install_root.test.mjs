@@ -2,13 +2,16 @@
 // and the files are root's wherever nobody else can exchange them.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, lstatSync, readdirSync } from 'node:fs';
 import { chmod, chown, lchown, mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
+import http from 'node:http';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 
-import { audit, dir, environment, mcp, start } from '../lib/install.mjs';
+import { zip } from '../lib/zip.mjs';
+import { SERVER, audit, dir, environment, mcp, start } from '../lib/install.mjs';
 import { bin } from '../lib/mcp.mjs';
 
 const USER = 19990; // beside the own user, not in any passwd
@@ -72,6 +75,10 @@ describe('root installs for the server of another user', { skip: process.getuid(
     const refused = await asUser(`${bin} mcp install npm:who --yes`, environment({ ...more(), HOME: join(dir, 'state.home') }));
     assert.match(refused.said, /state\.servers is root's: root installs and removes servers here/);
 
+    const planned = await asUser(`${bin} mcp install npm:who --dry-run`, environment({ ...more(), HOME: join(dir, 'state.home') }));
+    assert.match(planned.said, /note +a box cannot start for this user \(control groups: /);
+    assert.doesNotMatch(await root('install', 'npm:who', '--dry-run'), /a box cannot start/);
+
     await root('update', 'weather', '--yes');
     assertOwned(place, 0);
     assert.match(await root('test', 'weather'), /^ok: fake 1\.1\.0 /);
@@ -82,6 +89,37 @@ describe('root installs for the server of another user', { skip: process.getuid(
     assert.deepEqual(await entries(), {});
     assert.ok(!existsSync(place) && !existsSync(`${place}.lock.json`));
     assertOwned(state(), USER);
+  });
+
+  test('the same for a PyPI package and a bundle', async () => {
+    await prepare();
+    const place = join(dir, 'state.servers');
+    await root('install', 'pypi:ada-snake@1.0.0', '--yes', '--name', 'snake');
+    assert.ok(assertOwned(place, 0) > 5);
+    assertOwned(state(), USER);
+    assert.match(await root('test', 'snake'), /^ok: snake 1\.0\.0 /);
+    await root('update', 'snake', '--yes');
+    assertOwned(place, 0);
+    assert.match(await root('test', 'snake'), /^ok: snake 1\.1\.0 /);
+
+    const bytes = zip({
+      'manifest.json': JSON.stringify({
+        name: 'b', version: '1.0.0', server: { type: 'node', entry_point: 'i.js', mcp_config: { command: 'node', args: ['${__dirname}/i.js'] } },
+      }),
+      'i.js': SERVER.replace("require('./package.json').version", '"9"'),
+    });
+    const host = http.createServer((_, rs) => rs.end(bytes)).listen(0, '127.0.0.1');
+    await once(host, 'listening');
+    const sum = createHash('sha256').update(bytes).digest('hex');
+    await root('install', `mcpb:http://127.0.0.1:${host.address().port}/b.mcpb@sha256:${sum}`, '--yes');
+    host.close();
+    assertOwned(place, 0);
+    assertOwned(state(), USER);
+    assert.match(await root('test', 'b'), /^ok: fake 9 /);
+    assert.match(await root('verify'), /snake: unchanged.*\nb: unchanged/);
+    await root('uninstall', 'b');
+    await root('uninstall', 'snake');
+    assert.ok(!existsSync(place));
   });
 
   test('npm and agreed install scripts run as the other user', async () => {

@@ -85,7 +85,7 @@ describe('update', () => {
     assert.match(got.err, /does not start 'weather' from/);
     assert.deepEqual([got.code, (await lock()).weather.version, (await versions()).length], [3, '1.0.0', 1]);
     await ok('install', 'https://notes.example.com/mcp', '--yes', '--name', 'notes');
-    assert.match((await mcp(['update', 'notes'])).err, /is no npm package/);
+    assert.match((await mcp(['update', 'notes'])).err, /has no files here/);
     assert.equal((await mcp(['update', 'nothing'])).code, 3);
   });
 });

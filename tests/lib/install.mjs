@@ -9,11 +9,12 @@ import { join } from 'node:path';
 import { after, before, beforeEach } from 'node:test';
 
 import { startNpm } from '../fakes/npm.mjs';
+import { startPypi } from '../fakes/pypi.mjs';
 import { startRegistry } from '../fakes/registry.mjs';
 import { bin, cleanEnv } from './mcp.mjs';
 
 // An MCP server without dependencies; it answers with its variables.
-const SERVER = `#!/usr/bin/env node
+export const SERVER = `#!/usr/bin/env node
 require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method } = JSON.parse(line);
   if (id === undefined) return;
@@ -45,7 +46,39 @@ const server = (name, more = {}) => ({
   name, version: '1.0.0', bin: { it: 'it.js' }, ...more, files: { 'it.js': SERVER, ...more.files },
 });
 
-export let npm, registry, dir;
+// The same in Python.
+export const PYTHON = `import json, sys
+
+def main():
+    import importlib.metadata
+    for line in sys.stdin:
+        m = json.loads(line)
+        if 'id' not in m:
+            continue
+        a = {'jsonrpc': '2.0', 'id': m['id']}
+        if m['method'] == 'initialize':
+            a['result'] = {'protocolVersion': '2025-06-18', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'snake', 'version': importlib.metadata.version('ada-snake')}}
+        elif m['method'] == 'tools/list':
+            a['result'] = {'tools': [{'name': 'hello', 'inputSchema': {'type': 'object'}}, {'name': 'probe', 'inputSchema': {'type': 'object'}}]}
+        elif m['method'] == 'tools/call':
+            try:
+                text = repr(eval(m['params']['arguments']['script'], {'sys': sys, 'os': __import__('os')}))
+            except BaseException as e:
+                text = type(e).__name__
+            a['result'] = {'content': [{'type': 'text', 'text': text}]}
+        elif m['method'] == 'ping':
+            a['result'] = {}
+        else:
+            a['error'] = {'code': -32601, 'message': m['method']}
+        print(json.dumps(a), flush=True)
+`;
+const snake = (more = {}) => ({
+  name: 'Ada_Snake', version: '1.0.0', summary: 'Snakes', readme: 'x\n\n<!-- mcp-name: io.github.ada/snake -->\n',
+  urls: { Repository: 'https://github.com/ada/snake' }, scripts: { 'ada-snake': 'ada_snake.server:main' },
+  files: { 'ada_snake/__init__.py': '', 'ada_snake/server.py': PYTHON, ...more.files }, ...more,
+});
+
+export let npm, pypi, registry, dir;
 let root, n = 0;
 before(async () => {
   root = await mkdtemp(join(tmpdir(), 'mo-install-'));
@@ -78,10 +111,29 @@ before(async () => {
     server('binary', { files: { 'it.js': '#!/bin/sh\necho hi\n' } }),
     server('no-program', { bin: { it: 'missing.js' } }),
   ]);
+  pypi = await startPypi([
+    snake(),
+    snake({ version: '1.1.0', requires: ['ada.scales >=2,<3'], scripts: { 'ada-snake': 'ada_snake.server:main', other: 'ada_snake.server:main' } }),
+    { name: 'ada-scales', version: '2.0.1', files: { 'ada_scales.py': 'n = 1\n', 'broken.py': 'not python (\n' } },
+    { name: 'only-source', version: '1.0.0', sdist: true },
+    { name: 'needs-source', version: '1.0.0', requires: ['only-source'], scripts: { it: 'x:y' }, files: { 'x.py': '' } },
+    { name: 'withdrawn', version: '1.0.0', yanked: 'it is broken', scripts: { it: 'x:y' }, files: { 'x.py': '' } },
+    { name: 'needs-withdrawn', version: '1.0.0', requires: ['withdrawn==1.0.0'], scripts: { it: 'x:y' }, files: { 'x.py': '' } },
+    { name: 'outside', version: '1.0.0', scripts: { it: 'x:y' }, files: { 'x.py': '' }, entries: { '../../../../evil.py': 'x' } },
+    { name: 'absolute', version: '1.0.0', scripts: { it: 'x:y' }, files: { 'x.py': '' }, entries: { '/tmp/mo-evil.py': 'x' } },
+    { name: 'recorded', version: '1.0.0', scripts: { it: 'x:y' }, files: { 'x.py': '' }, record: ['../../../etc/passwd,,'] },
+    { name: 'recorded-at-root', version: '1.0.0', scripts: { it: 'x:y' }, files: { 'x.py': '' }, record: ['/etc/passwd,,'] },
+    { name: 'impostor', version: '1.0.0', scripts: { it: 'x:y' }, files: { 'x.py': '' }, metadata: { name: 'somebody-else' } },
+    { name: 'injected', version: '1.0.0', scripts: { it: "x:y');import os;os.system('true" }, files: { 'x.py': '' } },
+    { name: 'two-programs', version: '1.0.0', scripts: { a: 'ada_snake.server:main', b: 'ada_snake.server:main' }, requires: ['ada-snake==1.0.0'], files: { 'x.py': '' } },
+    { name: 'library', version: '1.0.0', files: { 'x.py': '' } },
+    { name: 'mcp_server.tyme', version: '1.0.0', scripts: { it: 'x:y' }, files: { 'x.py': '' } },
+  ]);
   registry = await startRegistry([]);
 });
 after(async () => {
   npm.close();
+  pypi.close();
   registry.close();
   await rm(root, { recursive: true });
 });
@@ -92,12 +144,16 @@ beforeEach(async () => {
   registry.faults.length = 0;
   npm.lies.clear();
   npm.hangs.clear();
+  pypi.lies.clear();
+  pypi.hangs.clear();
+  pypi.html = false;
 });
 
 export const environment = (more = {}, home = dir) => cleanEnv({
   HOME: home, MCP_ORCHESTRATOR_STATE_DIR: join(home, 'state'), MCP_REGISTRY_URL: registry.url,
   npm_config_registry: npm.url, npm_config_cache: join(home, 'npm'), npm_config_userconfig: join(home, 'npmrc'),
-  npm_config_fetch_retries: '0', ...more,
+  npm_config_fetch_retries: '0', PIP_INDEX_URL: `${pypi.url}/simple/`, PIP_CONFIG_FILE: '/dev/null', PIP_CACHE_DIR: join(home, 'pip'),
+  PIP_RETRIES: '0', ...more,
 });
 export function start(args, more) {
   const child = spawn(bin, args, { cwd: dir, stdio: ['ignore', 'pipe', 'pipe'], env: environment(more) });

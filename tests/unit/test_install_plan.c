@@ -1,5 +1,6 @@
 /* test_install_plan.c - names, look-alikes and plans of servers to install. */
 #include "install/npm.h"
+#include "install/pip.h"
 #include "install/plan.h"
 #include "install/squat.h"
 #include "mo_test.h"
@@ -72,7 +73,8 @@ static void test_look_alikes(void **state)
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
-        const char *like = mo_squat_resembles(mo_span_cstr(rows[i].name));
+        const char *like =
+            mo_squat_resembles(mo_span_cstr(rows[i].name), false);
 
         if ((like != NULL) != (rows[i].like != NULL))
             fail_msg("%s: %s", rows[i].name, like ? like : "nothing");
@@ -128,7 +130,20 @@ static void test_words(void **state)
         {"oci:a b@" DIGEST, NULL, NULL, MO_EINVAL},
         {"http://a.example.com/", NULL, NULL, MO_EINVAL},
         {"https://u:p@a.example.com/", NULL, NULL, MO_EINVAL},
-        {"pypi:a", NULL, NULL, MO_EINVAL},
+        {"pypi:A_b.-c", "a-b-c", "pypi:a-b-c", 0},
+        {"pypi:a@1.0.post1", "a", "pypi:a", 0},
+        {"pypi:", NULL, NULL, MO_EINVAL},
+        {"pypi:-r", NULL, NULL, MO_EINVAL},
+        {"pypi:a/b", NULL, NULL, MO_EINVAL},
+        {"pypi:a[extra]", NULL, NULL, MO_EINVAL},
+        {"pypi:a@latest", NULL, NULL, MO_EINVAL},
+        {"pypi:a@1.0 --pre", NULL, NULL, MO_EINVAL},
+        {"nuget:a", NULL, NULL, MO_EINVAL},
+        {"mcpb:https://a.example/x/b.mcpb", NULL, NULL, MO_EINVAL},
+        {"mcpb:https://a.example/b.mcpb@sha256:12", NULL, NULL, MO_EINVAL},
+        {"mcpb:http://a.example/b.mcpb@" DIGEST, NULL, NULL, MO_EINVAL},
+        {"mcpb:https://a.example/x/b.mcpb@" DIGEST, "b",
+         "mcpb:https://a.example/x/b.mcpb", 0},
         {"a", NULL, NULL, MO_EINVAL},
         {"a/b/c", NULL, NULL, MO_EINVAL},
         {"/etc/passwd", NULL, NULL, MO_EINVAL},
@@ -200,6 +215,100 @@ static void test_plan(void **state)
 
         mo_mem_fail_at(i, true);
         (void)plan_all(&again, &e);
+        mo_mem_fail_at(0, false);
+    }
+}
+
+#define H64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ITEM(name, more)                                                       \
+    "{\"download_info\":{\"url\":\"http://x/" name ".whl\",\"archive_info\":{" \
+    "\"hashes\":{\"sha256\":\"" H64 "\"}}},\"metadata\":{\"name\":\"" name     \
+    "\",\"version\":\"1.0\"}" more "}"
+
+static void test_reports(void **state)
+{
+    static const struct {
+        const char *items;
+        int rc;
+    } rows[] = {
+        {ITEM("A_b", ",\"requested\":true"), 0},
+        {ITEM("A_b", ",\"requested\":true") "," ITEM("c", ""), 0},
+        {ITEM("c", "") "," ITEM("a.B", ",\"requested\":true"), 0},
+        {"", MO_EPROTO},
+        {ITEM("a-b", ""), MO_EPROTO}, /* nobody asked for it */
+        {ITEM("c", ",\"requested\":true"), MO_EPROTO},
+        {ITEM("a-b", ",\"requested\":true,\"is_yanked\":true"), MO_EPOLICY},
+        {ITEM("a-b", ",\"requested\":true,\"is_direct\":true"), MO_EPOLICY},
+        {ITEM("a-b", ",\"requested\":true") ",{\"metadata\":{\"name\":\"c\","
+                                            "\"version\":\"1\"}}",
+         MO_EPOLICY}, /* no wheel */
+        {ITEM("a-b", ",\"requested\":true") "," ITEM("--x", ""), MO_EPROTO},
+        {"{\"requested\":true,\"download_info\":{\"url\":\"x.whl\","
+         "\"archive_info\":{\"hash\":\"sha256=12\"}},\"metadata\":{\"name\":"
+         "\"a-b\",\"version\":\"1\"}}",
+         MO_EPOLICY}, /* a short hash */
+        {"7", MO_EPROTO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autoplan struct mo_install_plan p = {.kind = MO_INSTALL_NPM};
+        mo_autobuf struct mo_buf b = {.max = 8192};
+        struct mo_err e = {0};
+        int rc = mo_install_plan_word(&p, MO_SPAN("pypi:a-b"), NULL, &e);
+
+        assert_int_equal(rc, 0);
+        mo_buf_printf(&b, "{\"install\":[%s]}", rows[i].items);
+        rc = mo_install_plan_pypi(&p, (struct mo_json){b.p, b.len}, NULL, &e);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d %s", i, rc, e.msg);
+        if (rc == 0)
+            assert_string_equal(p.integrity, "sha256:" H64);
+    }
+}
+
+/* A manifest, with each allocation failing once. */
+static int plan_bundle(struct mo_buf *entry, struct mo_err *e)
+{
+    static const char manifest[] =
+        "{\"version\":\"1.0.0\",\"author\":{\"name\":\"A\"},\"server\":{"
+        "\"type\":"
+        "\"node\",\"entry_point\":\"s/i.js\",\"mcp_config\":{\"command\":"
+        "\"node\",\"args\":[\"${__dirname}/s/i.js\",\"${user_config.n}\"],"
+        "\"env\":{\"K\":\"b ${user_config.k}\",\"D\":\"${__dirname}:"
+        "${__dirname}${/}d\"}}},\"user_config\":{\"n\":{\"default\":5},\"k\":{"
+        "\"sensitive\":true,\"required\":true}}}";
+    mo_autoplan struct mo_install_plan p = {.kind = MO_INSTALL_NPM};
+    int rc = mo_install_plan_word(
+        &p, MO_SPAN("mcpb:https://a.example/b.mcpb@sha256:" H64), NULL, e);
+
+    if (rc == 0)
+        rc = mo_install_plan_mcpb(
+            &p, (struct mo_json){manifest, sizeof(manifest) - 1}, e);
+    if (rc < 0)
+        return rc;
+    mo_install_plan_judge(&p);
+    mo_install_plan_entry(&p, "/n", "/d", entry);
+    return mo_buf_err(entry);
+}
+
+static void test_bundles(void **state)
+{
+    mo_autobuf struct mo_buf b = {.max = 4096};
+    struct mo_err e = {0};
+
+    (void)state;
+    assert_int_equal(plan_bundle(&b, &e), 0);
+    assert_string_equal(
+        mo_buf_cstr(&b),
+        "{\"command\":\"/n\",\"args\":[\"/d/s/i.js\",\"5\"],\"sandbox\":"
+        "\"native\",\"workspace\":true,\"env\":{\"K\":\"b ${secret:b.k}\","
+        "\"D\":\"/d:/d/d\"}}");
+    for (uint64_t i = 1; i < 80; i++) {
+        mo_autobuf struct mo_buf again = {.max = 4096};
+
+        mo_mem_fail_at(i, true);
+        (void)plan_bundle(&again, &e);
         mo_mem_fail_at(0, false);
     }
 }
@@ -309,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_npm_names), cmocka_unit_test(test_look_alikes),
         cmocka_unit_test(test_owners),    cmocka_unit_test(test_words),
         cmocka_unit_test(test_plan),      cmocka_unit_test(test_bins),
+        cmocka_unit_test(test_bundles),   cmocka_unit_test(test_reports),
         cmocka_unit_test(test_hosts),     cmocka_unit_test(test_given_hosts),
     };
 

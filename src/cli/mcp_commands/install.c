@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/doctor/doctor.h"
 #include "cli/mcp_commands/install.h"
 #include "cli/mcp_commands/mcp.h"
 #include "connect/server_link.h"
@@ -11,7 +12,8 @@
 
 void mo_cmd_install_fini(struct mo_cmd_install *k)
 {
-    mo_npm_close(&k->npm);
+    mo_bundle_close(&k->bundle);
+    mo_runner_close(&k->run);
     mo_place_close(&k->place);
     mo_installed_fini(&k->done);
     mo_buf_fini(&k->entry);
@@ -32,7 +34,7 @@ int mo_cmd_install_load(struct mo_cli *c, struct mo_cmd_install *k)
         return rc;
     if (mo_own_user_stay(u, k->edit.cfg.now, &e) < 0)
         return mo_cli_error(c, MO_EXIT_FAIL, "%s", e.msg);
-    k->npm.user = (struct mo_npm_user){u->uid, u->gid, u->home};
+    k->run.user = (struct mo_run_user){u->uid, u->gid, u->home};
     k->as_owner = !mo_place_is_roots(k->edit.cfg.now);
     return 0;
 }
@@ -86,8 +88,7 @@ static int ask_registry(struct mo_cmd_install *k, const char *kind,
     return rc < 0 ? mo_wrap(e, "%s", p->registry) : 0;
 }
 
-static int ask_npm(struct mo_cli *c, struct mo_cmd_install *k, const char *bin,
-                   struct mo_err *e)
+static int ask_npm(struct mo_cmd_install *k, const char *bin, struct mo_err *e)
 {
     struct mo_install_plan *p = &k->plan;
     mo_autobuf struct mo_buf b = {.max = MO_NPM_TEXT_MAX};
@@ -95,7 +96,7 @@ static int ask_npm(struct mo_cli *c, struct mo_cmd_install *k, const char *bin,
     int rc;
 
     mo_own_user_begin(&k->edit.cfg.user); /* who must be able to run them */
-    rc = mo_npm_open(&k->npm, k->edit.cfg.now, c->err, e);
+    rc = mo_npm_open(&k->npm, &k->run, e);
     mo_own_user_end(&k->edit.cfg.user);
     if (rc == 0)
         rc = mo_npm_view(&k->npm, mo_span_cstr(p->package),
@@ -106,13 +107,79 @@ static int ask_npm(struct mo_cli *c, struct mo_cmd_install *k, const char *bin,
     return rc < 0 ? rc : mo_install_plan_npm(p, doc.root, bin, e);
 }
 
+static int open_python(struct mo_cmd_install *k, bool needs_pip,
+                       struct mo_err *e)
+{
+    int rc;
+
+    mo_own_user_begin(&k->edit.cfg.user); /* who must be able to run it */
+    rc = mo_pip_open(&k->pip, &k->run, !k->plan.is_unboxed, needs_pip, e);
+    mo_own_user_end(&k->edit.cfg.user);
+    return rc;
+}
+
+static int ask_pip(struct mo_cmd_install *k, const char *bin, struct mo_err *e)
+{
+    struct mo_install_plan *p = &k->plan;
+    mo_autobuf struct mo_buf b = {.max = MO_PIP_TEXT_MAX};
+    struct mo_json_doc doc = {.root = {NULL, 0}};
+    int rc = open_python(k, true, e);
+
+    if (rc == 0)
+        rc = mo_pip_resolve(&k->pip, mo_span_cstr(p->package),
+                            mo_span_cstr(p->version), &b, e);
+    if (rc == 0 && mo_json_parse(mo_buf_view(&b), 0, &doc, e) < 0)
+        rc = mo_fail(e, MO_EPROTO, "pip's report is not usable");
+    return rc < 0 ? rc : mo_install_plan_pypi(p, doc.root, bin, e);
+}
+
+/* Its variables are in the bundle, so it is downloaded before the plan is
+ * shown. */
+static int ask_bundle(struct mo_cli *c, struct mo_cmd_install *k,
+                      struct mo_err *e)
+{
+    struct mo_install_plan *p = &k->plan;
+    mo_autobuf struct mo_buf b = {.max = MO_BUNDLE_MANIFEST};
+    struct mo_json_doc doc = {.root = {NULL, 0}};
+    int rc;
+
+    (void)dprintf(c->err, "downloading %s\n", p->package);
+    mo_own_user_begin(&k->edit.cfg.user);
+    rc = mo_bundle_fetch(&k->bundle, &k->run, p->package, p->sha256, e);
+    mo_own_user_end(&k->edit.cfg.user);
+    if (rc == 0)
+        rc = mo_bundle_manifest(&k->bundle, &b, e);
+    if (rc == 0 && mo_json_parse(mo_buf_view(&b), 32, &doc, e) < 0)
+        rc = mo_fail(e, MO_EPROTO, "its manifest is no valid JSON");
+    if (rc == 0)
+        rc = mo_install_plan_mcpb(p, doc.root, e);
+    if (rc == 0 && p->runtime == MO_INSTALL_NODE)
+        rc = mo_npm_open_node(&k->npm, &k->run, e);
+    if (rc == 0 && p->runtime == MO_INSTALL_PYTHON)
+        rc = open_python(k, false, e);
+    return rc;
+}
+
+const char *mo_cmd_install_runtime(const struct mo_cmd_install *k)
+{
+    return k->plan.runtime == MO_INSTALL_PYTHON ? k->pip.python
+           : k->plan.runtime == MO_INSTALL_NODE ? k->npm.node
+                                                : "";
+}
+
 int mo_cmd_install_ask(struct mo_cli *c, struct mo_cmd_install *k,
                        const char *kind, const char *bin, struct mo_err *e)
 {
     int rc = k->plan.registry ? ask_registry(k, kind, e) : 0;
 
+    if (rc == 0 && mo_install_plan_has_files(&k->plan))
+        rc = mo_runner_open(&k->run, k->edit.cfg.now, c->err, e);
     if (rc == 0 && k->plan.kind == MO_INSTALL_NPM)
-        rc = ask_npm(c, k, bin, e);
+        rc = ask_npm(k, bin, e);
+    if (rc == 0 && k->plan.kind == MO_INSTALL_PYPI)
+        rc = ask_pip(k, bin, e);
+    if (rc == 0 && k->plan.kind == MO_INSTALL_MCPB)
+        rc = ask_bundle(c, k, e);
     if (rc == 0)
         mo_install_plan_judge(&k->plan);
     return rc;
@@ -124,13 +191,12 @@ static int take_hosts(struct mo_cli *c, struct mo_cmd_install *k)
     bool none = false;
     struct mo_err e = {0};
 
-    k->plan.is_unboxed = mo_cli_has(c, "unboxed");
     for (size_t i = 0; i < c->ngot; i++) {
         if (strcmp(c->got[i].opt->name, "allow-host") != 0)
             continue;
-        if (k->plan.kind != MO_INSTALL_NPM || k->plan.is_unboxed)
+        if (!mo_install_plan_has_files(&k->plan) || k->plan.is_unboxed)
             return mo_cli_error(c, MO_EXIT_USAGE,
-                                "--allow-host is for npm packages in a box");
+                                "--allow-host is for packages in a box");
         if (strcmp(c->got[i].value, "none") == 0)
             none = true;
         else if (mo_install_plan_host(&k->plan, c->got[i].value, &e) < 0)
@@ -166,6 +232,29 @@ static int take_given(struct mo_cli *c, struct mo_cmd_install *k)
     return take_hosts(c, k);
 }
 
+/* Says in advance that a box cannot start for this user. */
+static void note_boxes(struct mo_cmd_install *k)
+{
+    static void (*const checks[])(const struct mo_doctor *d,
+                                  struct mo_finding *f) = {mo_check_cgroup,
+                                                           mo_check_userns};
+    static const char *const names[] = {"control groups", "user namespaces"};
+    const struct mo_doctor d = {.cfg = k->edit.cfg.now};
+
+    if (!mo_install_plan_has_files(&k->plan) || k->plan.is_unboxed)
+        return;
+    for (size_t i = 0; i < MO_COUNT(checks); i++) {
+        struct mo_finding f = {.health = MO_HEALTH_OK};
+
+        checks[i](&d, &f);
+        if (f.health != MO_HEALTH_OK)
+            mo_install_plan_note(&k->plan,
+                                 "a box cannot start for this user (%s: "
+                                 "%.120s): %.180s",
+                                 names[i], f.text, f.todo);
+    }
+}
+
 static int name_is_taken(struct mo_cli *c, const struct mo_config *cfg,
                          const char *name)
 {
@@ -183,11 +272,14 @@ static int make_plan(struct mo_cli *c, struct mo_cmd_install *k)
     int rc = mo_install_plan_word(&k->plan, mo_span_cstr(c->args[0]),
                                   mo_cli_get(c, "name"), &e);
 
+    k->plan.is_unboxed = mo_cli_has(c, "unboxed");
     if (rc == 0 && name_is_taken(c, k->edit.cfg.now, k->plan.name))
         return MO_EXIT_FAIL;
     if (rc == 0)
         rc = mo_cmd_install_ask(c, k, mo_cli_get(c, "kind"),
                                 mo_cli_get(c, "bin"), &e);
+    if (rc == 0)
+        note_boxes(k);
     return rc < 0 ? mo_cmd_install_fail(c, &e) : take_given(c, k);
 }
 
@@ -198,7 +290,7 @@ static bool ask_person(struct mo_cli *c, const struct mo_cmd_install *k,
                        const char *question)
 {
     struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                         {.fd = k->npm.signals, .events = POLLIN}};
+                         {.fd = k->run.signals, .events = POLLIN}};
     char answer[64];
     ssize_t n;
 
@@ -295,13 +387,17 @@ int mo_cmd_install_fetch(struct mo_cli *c, struct mo_cmd_install *k,
                          struct mo_err *e)
 {
     const struct mo_install_plan *p = &k->plan;
+    const struct mo_place_tools tools = {&k->run, &k->npm, &k->pip, &k->bundle};
     int rc;
 
     mo_cmd_install_begin(k);
     rc = mo_place_open(&k->place, k->edit.cfg.now, e);
-    if (rc == 0 && p->kind == MO_INSTALL_NPM) {
-        (void)dprintf(c->err, "npm downloads %s %s\n", p->package, p->version);
-        rc = mo_place_npm(&k->place, &k->npm, p, mo_cli_has(c, "allow-scripts"),
+    if (rc == 0 && mo_install_plan_has_files(p)) {
+        if (p->kind != MO_INSTALL_MCPB)
+            (void)dprintf(c->err, "%s downloads %s %s\n",
+                          p->kind == MO_INSTALL_PYPI ? "pip" : "npm",
+                          p->package, p->version);
+        rc = mo_place_add(&k->place, &tools, p, mo_cli_has(c, "allow-scripts"),
                           &k->done, e);
     } else if (rc == 0) {
         mo_place_describe(p, &k->done);
@@ -320,7 +416,8 @@ static int install(struct mo_cli *c, struct mo_cmd_install *k)
         rc = mo_cmd_install_fetch(c, k, &e);
     if (rc < 0)
         return mo_cmd_install_fail(c, &e);
-    mo_install_plan_entry(&k->plan, k->npm.node, k->done.path, &k->entry);
+    mo_install_plan_entry(&k->plan, mo_cmd_install_runtime(k), k->done.path,
+                          &k->entry);
     rc = mo_cmd_install_pin(k, mo_buf_view(&k->done.lock), &e);
     rc = rc < 0 ? mo_cmd_install_fail(c, &e) : save_entry(c, k);
     if (rc)
@@ -360,7 +457,7 @@ static int print_plan(struct mo_cli *c, const struct mo_cmd_install *k)
 {
     mo_autobuf struct mo_buf b = {.max = MO_CMD_TEXT_MAX};
 
-    mo_install_plan_text(&k->plan, k->npm.node, &b);
+    mo_install_plan_text(&k->plan, mo_cmd_install_runtime(k), &b);
     return mo_cli_print(c, &b);
 }
 
@@ -381,7 +478,10 @@ static int print_done(struct mo_cli *c, const struct mo_cmd_install *k)
     for (size_t i = 0; i < p->nvars; i++) {
         const struct mo_install_var *v = &p->vars[i];
 
-        if (v->is_secret && v->is_required && !v->value)
+        if (v->secret)
+            mo_buf_printf(&b, "set its key: " MO_PROGRAM " secrets set %s\n",
+                          v->secret);
+        else if (v->is_secret && v->is_required && !v->value)
             mo_buf_printf(&b, "set its key: " MO_PROGRAM " secrets set %s.%s\n",
                           p->name, v->name);
     }

@@ -11,7 +11,10 @@ struct mo_cmd_install {
     struct mo_cmd_edit edit; /* the configuration and its file */
     bool as_owner; /* root writes the state as the directory's owner */
     struct mo_install_plan plan;
+    struct mo_runner run;
     struct mo_npm npm;
+    struct mo_pip pip;
+    struct mo_bundle bundle;
     struct mo_place place;
     struct mo_installed done;
     struct mo_buf entry; /* of the configuration */
@@ -21,8 +24,8 @@ struct mo_cmd_install {
 void mo_cmd_install_fini(struct mo_cmd_install *k);
 #define MO_CMD_INSTALL                                                         \
     {                                                                          \
-        .edit = MO_CMD_EDIT, .npm.signals = -1, .place.lock = -1,              \
-        .entry.max = MO_CMD_ENTRY_MAX                                          \
+        .edit = MO_CMD_EDIT, .run.signals = -1, .bundle.fd = -1,               \
+        .place.lock = -1, .entry.max = MO_CMD_ENTRY_MAX                        \
     }
 
 /* Loads the configuration. For root it finds the owner of the state directory,
@@ -34,7 +37,7 @@ int mo_cmd_install_load(struct mo_cli *c, struct mo_cmd_install *k);
 void mo_cmd_install_begin(const struct mo_cmd_install *k);
 void mo_cmd_install_end(const struct mo_cmd_install *k);
 
-/* Asks the registry and npm about the plan. kind, bin: as in plan.h. */
+/* Asks the registry, npm and pip about the plan. kind, bin: as in plan.h. */
 int mo_cmd_install_ask(struct mo_cli *c, struct mo_cmd_install *k,
                        const char *kind, const char *bin, struct mo_err *e);
 
@@ -53,6 +56,9 @@ int mo_cmd_install_fetch(struct mo_cli *c, struct mo_cmd_install *k,
 /* Sets the server's entry in the lock file; empty: removes it. */
 int mo_cmd_install_pin(struct mo_cmd_install *k, struct mo_span json,
                        struct mo_err *e);
+
+/* Node.js or Python. */
+const char *mo_cmd_install_runtime(const struct mo_cmd_install *k);
 
 /* Prints the error; returns the exit code. */
 int mo_cmd_install_fail(const struct mo_cli *c, const struct mo_err *e);

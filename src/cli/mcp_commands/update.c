@@ -25,6 +25,7 @@ static void update_fini(struct update *u)
 
 static int find_old(struct mo_cli *c, struct update *u)
 {
+    mo_autobuf struct mo_buf source = {.max = 4096};
     struct mo_json servers;
     struct mo_err e = {0};
 
@@ -37,9 +38,15 @@ static int find_old(struct mo_cli *c, struct update *u)
                             c->args[0]);
     if (!mo_json_get(u->old, "path").p)
         return mo_cli_error(c, MO_EXIT_FAIL,
-                            "'%s' is no npm package: an image is pinned by its "
+                            "'%s' has no files here: an image is pinned by its "
                             "digest, a remote server has no version; uninstall "
                             "it and install it again",
+                            c->args[0]);
+    (void)mo_json_str_buf(mo_json_get(u->old, "source"), &source);
+    if (mo_span_starts(mo_buf_view(&source), MO_SPAN("mcpb:")))
+        return mo_cli_error(c, MO_EXIT_FAIL,
+                            "'%s' is a bundle, which is pinned by its SHA-256: "
+                            "uninstall it and install the new one",
                             c->args[0]);
     return 0;
 }
@@ -51,6 +58,27 @@ static struct mo_span plain_repository(struct mo_span s)
     if (mo_span_ends(s, MO_SPAN(".git")))
         s.n -= 4;
     return s;
+}
+
+/* The kind that was installed: the registry may offer others by now. */
+static const char *kind_of(const struct update *u)
+{
+    mo_autobuf struct mo_buf source = {.max = 1000};
+
+    (void)mo_json_str_buf(mo_json_get(u->old, "source"), &source);
+    return mo_span_starts(mo_buf_view(&source), MO_SPAN("pypi:")) ? "pypi"
+                                                                  : "npm";
+}
+
+/* The program that was chosen. npm's is a path, which may change. */
+static const char *bin_of(const struct update *u, struct mo_install_plan *p)
+{
+    struct mo_span bin;
+
+    return strcmp(kind_of(u), "pypi") == 0 &&
+                   mo_json_str(mo_json_get(u->old, "bin"), &p->a, &bin) == 0
+               ? mo_arena_strndup(&p->a, bin.p, bin.n)
+               : NULL;
 }
 
 static int make_plan(struct mo_cli *c, struct update *u, struct mo_err *e)
@@ -66,7 +94,7 @@ static int make_plan(struct mo_cli *c, struct update *u, struct mo_err *e)
         mo_buf_printf(&word, "@%s", to);
     rc = mo_install_plan_word(p, mo_buf_view(&word), c->args[0], e);
     if (rc == 0)
-        rc = mo_cmd_install_ask(c, &u->k, "npm", NULL, e);
+        rc = mo_cmd_install_ask(c, &u->k, kind_of(u), bin_of(u, p), e);
     if (rc < 0)
         return rc;
     p->missing = NULL; /* given when it was installed */
@@ -253,8 +281,7 @@ static bool put_args(const struct update *u, const struct mo_config_mcp *s,
             continue;
         }
         found = true;
-        mo_buf_printf(&path, "%s/node_modules/%s/%s", u->k.done.path,
-                      p->package, p->bin);
+        mo_install_plan_program(p, u->k.done.path, &path);
         mo_jw_buf(&w, &path);
         if (mo_json_len(mo_json_get(u->old, "args")) == 0 ||
             count_fixed(u, &s->args, i + 1)) {

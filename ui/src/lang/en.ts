@@ -683,7 +683,7 @@ export const en = {
   'add.fails': 'Connection failed:',
   'add.lastLines': 'Last lines of its error output',
   'install.title': 'Install a server',
-  'install.intro': 'Search the MCP Registry, or enter npm:PACKAGE, oci:IMAGE@sha256:… or an https address.',
+  'install.intro': 'Search the MCP Registry, or enter npm:PACKAGE, pypi:PACKAGE, mcpb:ADDRESS@sha256:…, oci:IMAGE@sha256:… or an https address.',
   'install.words': 'Name or words',
   'install.search': 'Search',
   'install.searching': 'Searching…',

@@ -51,7 +51,7 @@ export const testSavedServer = (name: string): Promise<ConnectTest> =>
 
 /** What to install, and how. */
 export interface InstallWish {
-  server: string; // of the registry, npm:PACKAGE, oci:IMAGE or an address
+  server: string; // of the registry, npm:PACKAGE, pypi:PACKAGE, mcpb:ADDRESS, oci:IMAGE or an address
   name?: string;
   env: Record<string, string>;
   args?: string[];
