@@ -340,7 +340,7 @@ static struct mo_refusal check_role(const struct mo_site *s,
                                "gives roles in people.roles"};
 }
 
-/* A request whose credential needs a provider's keys. */
+/* A request whose credential needs a provider's keys or answer. */
 struct held {
     struct mo_provider_wait wait;
     struct mo_site *site;
@@ -372,7 +372,8 @@ static void on_held_gone(struct mo_req *rq)
     mo_free(h);
 }
 
-static bool hold(struct mo_site *s, struct mo_req *rq, struct mo_provider *p)
+static bool hold(struct mo_site *s, struct mo_req *rq,
+                 const struct mo_gate_more *more)
 {
     struct held *h = mo_new(struct held);
 
@@ -381,7 +382,7 @@ static bool hold(struct mo_site *s, struct mo_req *rq, struct mo_provider *p)
     *h = (struct held){.wait = {.done = on_read}, .site = s, .rq = rq};
     rq->data = h;
     rq->gone = on_held_gone;
-    mo_provider_read(p, &h->wait);
+    mo_people_find_out(s->gate.people, more->token, more->read, &h->wait);
     return true;
 }
 
@@ -395,7 +396,7 @@ static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
 
     if (!r || s->least[r - s->routes] > MO_ROLE_NONE)
         no = mo_gate_check(&s->gate, rq, &more);
-    if (more.read && may_wait && hold(s, rq, more.read))
+    if (more.is_unknown && may_wait && hold(s, rq, &more))
         return;
     if (!no.status && r)
         no = check_role(s, r, rq);

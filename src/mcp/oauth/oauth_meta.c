@@ -313,6 +313,7 @@ static int get_endpoints(struct mo_arena *a, struct mo_json root,
         {"token_endpoint", &out->token},
         {"registration_endpoint", &out->registration},
         {"jwks_uri", &out->keys},
+        {"introspection_endpoint", &out->introspection},
         {"device_authorization_endpoint", &out->device},
         {"end_session_endpoint", &out->end_session},
     };
