@@ -155,6 +155,7 @@ void mo_audit_row_call(struct mo_buf *b, enum mo_audit_step step,
     mo_jw_member_opt(&w, "tool", k->tool);
     mo_jw_member_opt(&w, "view", k->view);
     mo_jw_member_opt(&w, "who", k->who);
+    mo_jw_member_opt(&w, "owner", k->owner);
     if (k->client.n) {
         mo_jw_key(&w, "client");
         put_value(&w, (struct mo_json){k->client.p, k->client.n});

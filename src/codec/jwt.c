@@ -162,8 +162,8 @@ int mo_jwt_check(const struct mo_jwt *t, const struct mo_jwt_want *want,
 {
     double ends = 0;
 
-    if (!mo_json_str_eq(mo_json_get(t->claims, "iss"),
-                        mo_span_cstr(want->issuer)))
+    if (want->issuer && !mo_json_str_eq(mo_json_get(t->claims, "iss"),
+                                        mo_span_cstr(want->issuer)))
         return mo_fail(e, MO_EPOLICY, "the token is of another issuer");
     if (!is_for_us(mo_json_get(t->claims, "aud"), want))
         return mo_fail(e, MO_EPOLICY, "the token is for another audience");

@@ -39,7 +39,7 @@ int mo_jwt_parse(struct mo_span token, struct mo_arena *a, struct mo_jwt *out,
                  struct mo_err *e);
 
 struct mo_jwt_want {
-    const char *issuer;
+    const char *issuer;           /* NULL: not checked */
     const char *const *audiences; /* one of them must be among the token's */
     size_t naudiences;
     uint64_t now_s;

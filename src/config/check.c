@@ -274,6 +274,7 @@ static void check_role(struct mo_config_load *l,
 static void check_people(struct mo_config_load *l)
 {
     const struct mo_config_people *p = &l->cfg->people;
+    unsigned asked = 0;
 
     for (size_t i = 0; i < p->providers.n; i++) {
         const struct mo_config_provider *v = &p->providers.v[i];
@@ -285,6 +286,16 @@ static void check_people(struct mo_config_load *l)
             mo_config_error_of(l, &v->client_secret,
                                "'people.providers.%s' has a 'clientSecret' and "
                                "no 'clientId'",
+                               v->name);
+        if (v->name && v->introspect && !is_given(l, &v->client_id))
+            mo_config_error_of(l, &v->introspect,
+                               "'people.providers.%s' has 'introspect' and no "
+                               "'clientId'",
+                               v->name);
+        if (v->name && v->introspect && asked++)
+            mo_config_error_of(l, &v->introspect,
+                               "'people.providers.%s': another provider has "
+                               "'introspect', too",
                                v->name);
     }
     check_role(l, &p->roles.viewer, "viewer");

@@ -237,7 +237,8 @@ struct mo_config_provider { /* an entry of people.providers */
     const char *name;
     const char *title, *issuer, *client_id, *client_secret;
     const char *name_claim, *groups_claim;
-    struct mo_config_list scopes;       /* asked for at sign-in */
+    bool introspect;              /* ask it about tokens that are not signed */
+    struct mo_config_list scopes; /* asked for at sign-in */
     struct mo_config_list audiences;    /* of access tokens, besides our own */
     struct mo_config_list needs_scopes; /* of access tokens */
 };

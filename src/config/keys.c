@@ -659,6 +659,7 @@ static const struct mo_key provider_rows[] = {
      .def = "groups"},
     {.name = "audiences", LIST(audiences), .check = check_not_empty},
     {.name = "requiredScopes", LIST(needs_scopes), .check = check_scope},
+    {.name = "introspect", BOOL(introspect), .def = "false"},
 };
 static const struct mo_keys provider_keys = KEYS(provider_rows);
 #undef T

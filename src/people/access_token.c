@@ -140,14 +140,15 @@ static int check_scopes(const struct mo_config_list *need,
                    mo_buf_err(&list) ? "" : mo_buf_cstr(&list));
 }
 
+/* issuer: NULL if the claims need not name it. */
 static int check_claims(const struct mo_access_opts *o, size_t i,
-                        const struct mo_jwt *t, struct mo_person *out,
-                        struct mo_err *e)
+                        const char *issuer, const struct mo_jwt *t,
+                        struct mo_person *out, struct mo_err *e)
 {
     const struct mo_config_provider *c = &o->config->people.providers.v[i];
     const char *audiences[AUDIENCES_MAX] = {o->audience};
     struct mo_jwt_want want = {
-        .issuer = c->issuer,
+        .issuer = issuer,
         .audiences = audiences,
         .naudiences = 1,
         .now_s = mo_wall_ms() / 1000,
@@ -172,6 +173,16 @@ static bool find_provider(const struct mo_access_opts *o,
     return false;
 }
 
+static int check_person(const struct mo_access_opts *o,
+                        const struct mo_config_provider *c,
+                        struct mo_json claims, struct mo_arena *a,
+                        struct mo_person *out, struct mo_err *e)
+{
+    int rc = mo_person_of_claims(o->config, c, claims, out, e);
+
+    return rc < 0 ? rc : check_scopes(&c->needs_scopes, claims, a, e);
+}
+
 static int check_new(const struct mo_access_opts *o, struct mo_span token,
                      struct mo_person *out, struct mo_provider **from,
                      struct mo_err *e)
@@ -188,14 +199,24 @@ static int check_new(const struct mo_access_opts *o, struct mo_span token,
         return mo_fail(e, MO_EPOLICY, "the token is of an unknown issuer");
     c = &o->config->people.providers.v[i];
     *from = o->providers[i];
-    rc = check_claims(o, i, &t, out, e); /* cheaper than the signature */
+    rc = check_claims(o, i, c->issuer, &t, out,
+                      e); /* cheaper than the signature */
     if (rc == 0)
         rc = mo_provider_verify(*from, &t, e);
-    if (rc == 0)
-        rc = mo_person_of_claims(o->config, c, t.claims, out, e);
-    if (rc == 0)
-        rc = check_scopes(&c->needs_scopes, t.claims, &a, e);
-    return rc;
+    return rc < 0 ? rc : check_person(o, c, t.claims, &a, out, e);
+}
+
+int mo_access_claims_check(const struct mo_access_opts *o, size_t index,
+                           struct mo_json claims, struct mo_person *out,
+                           struct mo_err *e)
+{
+    mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
+    const struct mo_config_provider *c = &o->config->people.providers.v[index];
+    const struct mo_jwt t = {.claims = claims};
+    bool has_issuer = mo_json_get(claims, "iss").p != NULL;
+    int rc = check_claims(o, index, has_issuer ? c->issuer : NULL, &t, out, e);
+
+    return rc < 0 ? rc : check_person(o, c, claims, &a, out, e);
 }
 
 static void remember(struct mo_access_tokens *t, struct mo_span token,

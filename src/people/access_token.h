@@ -48,4 +48,10 @@ int mo_access_token_check(struct mo_access_tokens *t,
                           struct mo_person *out, struct mo_provider **from,
                           struct mo_err *e);
 
+/* The same for claims that the provider itself sent (introspect.h); index: of
+ * the provider. `iss` may be missing. */
+int mo_access_claims_check(const struct mo_access_opts *o, size_t index,
+                           struct mo_json claims, struct mo_person *out,
+                           struct mo_err *e);
+
 #endif

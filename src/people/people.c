@@ -15,7 +15,8 @@ struct mo_people {
     size_t nproviders;
     struct mo_access_tokens *tokens;
     struct mo_logins *logins;
-    char listened[URL_MAX]; /* the address without people.url */
+    struct mo_introspect *introspect; /* NULL: no provider has it */
+    char listened[URL_MAX];           /* the address without people.url */
     char url[URL_MAX], resource[URL_MAX + 8];
 };
 
@@ -76,12 +77,33 @@ static int open_providers(struct mo_people *p, const struct mo_config *c,
     return rc;
 }
 
+/* Only one has `introspect` (config/check.c). */
+static int open_introspect(struct mo_people *p, const struct mo_config *c,
+                           struct mo_provider *const *v,
+                           struct mo_introspect **out, struct mo_err *e)
+{
+    struct mo_introspect_opts o = {
+        .loop = p->loop,
+        .http = p->http,
+        .access = {.config = c, .audience = p->resource},
+    };
+
+    for (; o.index < c->people.providers.n; o.index++) {
+        if (!c->people.providers.v[o.index].introspect)
+            continue;
+        o.provider = v[o.index];
+        return mo_introspect_new(&o, out, e);
+    }
+    return 0;
+}
+
 /* A provider keeps its keys if its entry did not move: the keys are found
  * again soon, so everything else is read anew. */
 int mo_people_reload(struct mo_people *p, const struct mo_config *c,
                      struct mo_err *e)
 {
     struct mo_provider *v[MO_KEY_PROVIDERS_MAX];
+    struct mo_introspect *next = NULL, *old = p->introspect;
     int rc;
 
     if (c->people.url && strlen(c->people.url) >= URL_MAX)
@@ -89,12 +111,19 @@ int mo_people_reload(struct mo_people *p, const struct mo_config *c,
     rc = open_providers(p, c, v, e);
     if (rc < 0)
         return rc;
+    rc = open_introspect(p, c, v, &next, e);
+    for (size_t i = 0; rc < 0 && i < c->people.providers.n; i++)
+        mo_provider_close(v[i]);
+    if (rc < 0)
+        return rc;
+    p->introspect = next; /* who waited for the old one asks this one */
     close_providers(p);
     memcpy(p->providers, v, c->people.providers.n * sizeof(v[0]));
     p->nproviders = c->people.providers.n;
     mo_config_unref(p->config);
     p->config = mo_config_ref(c);
     take_url(p);
+    mo_introspect_close(old);
     mo_logins_reload(p->logins);
     return 0;
 }
@@ -133,6 +162,11 @@ struct mo_httpc *mo_people_http(const struct mo_people *p)
 
 /* --- credentials --------------------------------------------------------- */
 
+bool mo_people_may_know(const struct mo_people *p, struct mo_span token)
+{
+    return mo_jwt_looks_like(token) || (p->introspect && token.n > 0);
+}
+
 int mo_people_check(struct mo_people *p, struct mo_span token,
                     struct mo_person *out, struct mo_provider **from,
                     struct mo_err *e)
@@ -143,7 +177,18 @@ int mo_people_check(struct mo_people *p, struct mo_span token,
         .audience = p->resource,
     };
 
-    return mo_access_token_check(p->tokens, &o, token, out, from, e);
+    if (mo_jwt_looks_like(token) || !p->introspect)
+        return mo_access_token_check(p->tokens, &o, token, out, from, e);
+    return mo_introspect_check(p->introspect, token, out, e);
+}
+
+void mo_people_find_out(struct mo_people *p, struct mo_span token,
+                        struct mo_provider *from, struct mo_provider_wait *w)
+{
+    if (from)
+        mo_provider_read(from, w);
+    else
+        mo_introspect_ask(p->introspect, token, w);
 }
 
 /* --- begin and end ------------------------------------------------------- */
@@ -186,7 +231,11 @@ int mo_people_new(struct mo_loop *l, const struct mo_config *c,
 
 void mo_people_close(struct mo_people *p, void (*gone)(void *ctx), void *ctx)
 {
+    struct mo_introspect *last = p->introspect;
+
     mo_logins_free(mo_take_ptr(&p->logins));
+    p->introspect = NULL;
+    mo_introspect_close(last);
     close_providers(p);
     mo_httpc_close(p->http, gone, ctx);
     free_people(p);

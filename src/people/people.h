@@ -8,7 +8,7 @@
 #ifndef MO_PEOPLE_PEOPLE_H
 #define MO_PEOPLE_PEOPLE_H
 
-#include "people/access_token.h"
+#include "people/introspect.h"
 
 struct mo_people;
 struct mo_logins; /* people/login.h */
@@ -31,12 +31,18 @@ bool mo_people_has_providers(const struct mo_people *p);
 const struct mo_config *mo_people_config(const struct mo_people *p);
 
 struct mo_logins *mo_people_logins(const struct mo_people *p);
+struct mo_httpc *mo_people_http(const struct mo_people *p); /* borrowed */
 
-/* As mo_access_token_check(). */
+/* True if a provider may know the token: it is signed, or a provider is asked
+ * about others (introspect.h). */
+bool mo_people_may_know(const struct mo_people *p, struct mo_span token);
+/* As mo_access_token_check(), and MO_EBUSY as mo_introspect_check(). */
 int mo_people_check(struct mo_people *p, struct mo_span token,
                     struct mo_person *out, struct mo_provider **from,
                     struct mo_err *e);
-struct mo_httpc *mo_people_http(const struct mo_people *p); /* borrowed */
+/* After MO_EUNAVAIL: begins to find out what the check needs. */
+void mo_people_find_out(struct mo_people *p, struct mo_span token,
+                        struct mo_provider *from, struct mo_provider_wait *w);
 /* The provider of that name and its configuration; NULL: none. */
 struct mo_provider *mo_people_provider(const struct mo_people *p,
                                        struct mo_span name,

@@ -433,7 +433,7 @@ static bool is_own_user(const struct mo_req *rq)
            asked_host(rq, &host) == 0 && mo_host_is_loopback(&host);
 }
 
-/* A token of a provider. */
+/* A token of a provider, signed or not. */
 static struct mo_refusal check_signed(const struct mo_gate *g,
                                       struct mo_req *rq, struct mo_span token,
                                       struct mo_gate_more *more)
@@ -442,7 +442,7 @@ static struct mo_refusal check_signed(const struct mo_gate *g,
                                    scope = {403, "insufficient_scope",
                                             "the token lacks a scope"},
                                    no_role = {403, "no_role", ""},
-                                   wait = {401, "invalid_token", "wait"};
+                                   busy = {503, "provider_busy", ""};
     struct mo_provider *from = NULL;
     struct mo_person person;
 
@@ -451,8 +451,12 @@ static struct mo_refusal check_signed(const struct mo_gate *g,
         admit(rq, "sign-in", mo_span_cstr(person.name), person.role);
         return let_in;
     case MO_EUNAVAIL:
+        more->is_unknown = true;
         more->read = from;
-        return wait;
+        more->token = token;
+        return busy;
+    case MO_EBUSY:
+        return busy;
     case MO_EINVAL:
         return scope;
     case MO_ENOTFOUND:
@@ -502,7 +506,7 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
     name = whose(g, token);
     if (name)
         admit(rq, "token", mo_span_cstr(name), role_of(g, mo_span_cstr(name)));
-    else if (g->people && mo_jwt_looks_like(token))
+    else if (g->people && mo_people_may_know(g->people, token))
         return check_signed(g, rq, token, more);
     else if (find_signed_in(g, rq, &signed_in))
         admit(rq, "page", signed_in, role_of(g, signed_in));

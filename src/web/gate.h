@@ -57,8 +57,9 @@ struct mo_refusal {
 
 /* What the check of a credential needs, or says besides the refusal. */
 struct mo_gate_more {
-    struct mo_provider
-        *read;            /* its keys must be read first; then check again */
+    bool is_unknown; /* mo_people_find_out() first; then check again */
+    struct mo_provider *read;
+    struct mo_span token;
     struct mo_span login; /* this login must be renewed first; or empty */
     struct mo_err why; /* of a refused credential; a missing scope: the list */
 };

@@ -383,10 +383,10 @@ static bool hold(struct mo_site *s, struct mo_req *rq,
     *h = (struct held){.wait = {.done = on_read}, .site = s, .rq = rq};
     rq->data = h;
     rq->gone = on_held_gone;
-    if (more->read)
-        mo_provider_read(more->read, &h->wait);
-    else
+    if (more->login.p)
         mo_login_wait(mo_people_logins(s->gate.people), more->login, &h->wait);
+    else
+        mo_people_find_out(s->gate.people, more->token, more->read, &h->wait);
     return true;
 }
 
@@ -400,7 +400,7 @@ static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
 
     if (!r || s->least[r - s->routes] > MO_ROLE_NONE)
         no = mo_gate_check(&s->gate, rq, &more);
-    if ((more.read || more.login.p) && may_wait && hold(s, rq, &more))
+    if ((more.is_unknown || more.login.p) && may_wait && hold(s, rq, &more))
         return;
     if (!no.status && r)
         no = check_role(s, r, rq);

@@ -17,10 +17,12 @@ function newKey(alg, kid) {
 }
 
 export class Idp {
-  /** people: {name: {groups, email, email_verified}}; clients as the provider wants them. */
-  constructor(people, clients = []) {
+  /** people: {name: {groups, email, email_verified}}; clients as the provider wants them.
+   *  how: {format: of access tokens, seconds: how long they are valid, options: of the provider}. */
+  constructor(people, clients = [], how = {}) {
     this.people = people;
     this.clients = clients;
+    this.how = { format: 'jwt', seconds: 3600, ...how };
     this.keys = ['RS256', 'ES256', 'EdDSA'].map((alg) => newKey(alg, `${alg}-1`));
     this.requests = []; // paths
   }
@@ -39,7 +41,7 @@ export class Idp {
   }
 
   make() {
-    const people = this.people;
+    const { people, how } = this;
     const provider = new Provider(this.issuer, {
       clients: this.clients,
       jwks: { keys: this.keys },
@@ -47,7 +49,7 @@ export class Idp {
       pkce: { required: () => true },
       conformIdTokenClaims: false,
       claims: { openid: ['sub'], email: ['email', 'email_verified'], groups: ['groups'] },
-      scopes: ['openid', 'offline_access', 'email', 'groups', 'mcp'],
+      scopes: ['openid', 'offline_access', 'email', 'groups', 'mcp', 'tools'],
       enabledJWA: {
         idTokenSigningAlgValues: ['RS256', 'ES256', 'EdDSA'],
       },
@@ -67,11 +69,12 @@ export class Idp {
           enabled: true,
           useGrantedResource: () => true,
           getResourceServerInfo: (ctx, resource) => ({
-            scope: 'mcp groups', audience: resource, accessTokenFormat: 'jwt',
-            accessTokenTTL: 3600, jwt: { sign: { alg: 'ES256' } },
+            scope: 'mcp tools groups', audience: resource, accessTokenFormat: how.format,
+            accessTokenTTL: how.seconds, jwt: { sign: { alg: 'ES256' } },
           }),
         },
       },
+      ...how.options,
     });
     provider.proxy = true;
     this.handle = provider.callback();

@@ -53,6 +53,7 @@ struct mo_oauth_server {
     const char *registration; /* or NULL, as the next ones */
     const char *keys;         /* jwks_uri */
     const char *device;       /* device_authorization_endpoint */
+    const char *introspection;
     const char *end_session;
     const char *userinfo;
     const char *scope; /* scopes_supported, or NULL */

@@ -246,6 +246,13 @@ int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
     return mo_buf_err(b);
 }
 
+int mo_oauth_introspect_body(struct mo_buf *b, const struct mo_oauth_client *c)
+{
+    put_pair(b, '&', "token_type_hint", "access_token");
+    put_client(b, c);
+    return mo_buf_err(b);
+}
+
 /* RFC 6749 2.3.1: form-escaped first. */
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
 {
