@@ -92,7 +92,7 @@ describe('signing in', () => {
     assert.ok(name);
     const olga = (await signIn('olga')).visitor;
     assert.deepEqual(await me(olga), { name: 'corp:olga', role: 'operator' });
-    assert.ok((await rows(olga, 'signed in')).some((r) => r.what.who === 'corp:ann' && r.what.door === 'sign-in'));
+    await until(async () => (await rows(olga, 'signed in')).some((r) => r.what.who === 'corp:ann' && r.what.door === 'sign-in'), 'its row');
   });
 
   test('the same name at another provider is somebody else', async () => {
@@ -241,7 +241,7 @@ describe('afterwards', () => {
     assert.equal(await me(one), 401);
     assert.equal(await me(two), 401);
     const olga = (await signIn('olga')).visitor;
-    assert.ok((await rows(olga, 'signed out')).some((r) => r.what.who === 'corp:ann'));
+    await until(async () => (await rows(olga, 'signed out')).some((r) => r.what.who === 'corp:ann'), 'its row');
   });
 
   test('a role that is taken away counts at once', async () => {
