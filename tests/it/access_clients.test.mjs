@@ -273,7 +273,7 @@ describe('this program', () => {
     await mkdir(home, { recursive: true });
     const child = spawn(bin, args, {
       cwd: home, stdio: ['ignore', 'pipe', 'pipe'],
-      env: cleanEnv({ ...named(home), MCP_ORCHESTRATOR_STATE_DIR: join(home, 'state') }),
+      env: cleanEnv({ ...named(home), HOME: home, XDG_CONFIG_HOME: join(home, 'config'), MCP_ORCHESTRATOR_STATE_DIR: join(home, 'state') }),
     });
     let out = '', err = '';
     const visits = [];
