@@ -118,7 +118,8 @@ int mo_people_reload(struct mo_people *p, const struct mo_config *c,
         return rc;
     p->introspect = next; /* who waited for the old one asks this one */
     close_providers(p);
-    memcpy(p->providers, v, c->people.providers.n * sizeof(v[0]));
+    for (size_t i = 0; i < c->people.providers.n; i++)
+        p->providers[i] = v[i];
     p->nproviders = c->people.providers.n;
     mo_config_unref(p->config);
     p->config = mo_config_ref(c);

@@ -106,7 +106,8 @@ static int take_keys(struct mo_provider *p, struct mo_span json,
         return mo_fail(e, MO_EPROTO,
                        "the key set has no key for RS256, ES256 or EdDSA");
     free_keys(p);
-    memcpy(p->keys, keys, n * sizeof(keys[0]));
+    for (size_t i = 0; i < n; i++)
+        p->keys[i] = keys[i];
     p->nkeys = n;
     return 0;
 }
