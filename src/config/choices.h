@@ -48,7 +48,7 @@ enum mo_gw_expose {
 };
 #define MO_GW_EXPOSE_SAME (-1) /* of a view: as the gateway */
 
-/* What a person may do; each contains the ones before it (people/role.h). */
+/* Rights of a person; each role contains the ones before it (people/role.h). */
 enum mo_role {
     MO_ROLE_NONE,
     MO_ROLE_VIEWER,   /* reads what others share */

@@ -79,7 +79,7 @@ void mo_gateway_view_free(struct mo_gw_view *v);
 /* As mo_gateway_endpoint() and mo_gateway_serve(). */
 void mo_gateway_view_endpoint(struct mo_gw_view *v, struct mo_endpoint_opts *o);
 int mo_gateway_view_serve(struct mo_gw_view *v, struct mo_endpoint *ep);
-/* What its clients see now; starts no server. */
+/* The offer that its clients see now; starts no server. */
 const struct mo_catalog *mo_gateway_view_catalog(const struct mo_gw_view *v);
 /* True if they see the four meta tools instead of the tools. */
 bool mo_gateway_view_searches(const struct mo_gw_view *v);

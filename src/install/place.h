@@ -54,7 +54,7 @@ struct mo_installed {
 };
 void mo_installed_fini(struct mo_installed *x);
 
-/* What downloads and unpacks. */
+/* The program that downloads and unpacks. */
 struct mo_place_tools {
     struct mo_runner *run;
     struct mo_npm *npm;

@@ -29,7 +29,7 @@ enum mo_install_kind {
     MO_INSTALL_REMOTE,
 };
 
-/* What starts a server that has files here. */
+/* The program that starts a server with files here. */
 enum mo_install_runtime {
     MO_INSTALL_NODE,
     MO_INSTALL_PYTHON,

@@ -232,10 +232,14 @@ static int take_npm(struct mo_install_plan *p, struct mo_json package,
                     struct mo_span identifier, struct mo_err *e)
 {
     const char *version = mo_plan_text(p, package, "version");
-    int rc = check_base(p, package, "https://registry.npmjs.org", e);
+    const char *base = mo_plan_text(p, package, "registryBaseUrl");
+    int rc = mo_plan_take_npm(p, identifier, p->name, e);
 
-    if (rc == 0)
-        rc = mo_plan_take_npm(p, identifier, p->name, e);
+    if (rc == 0 && base)
+        mo_install_plan_note(p,
+                             "published at %.100s, it says; npm takes it from "
+                             "the registry that npm is set to",
+                             base);
     if (rc == 0 && (!version || !mo_npm_is_version(mo_span_cstr(version))))
         rc = mo_fail(e, MO_EINVAL, "its package has no exact version");
     p->version = version;

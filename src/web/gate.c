@@ -448,7 +448,8 @@ static struct mo_refusal check_signed(const struct mo_gate *g,
 
     switch (mo_people_check(g->people, token, &person, &from, &more->why)) {
     case 0:
-        admit(rq, "sign-in", mo_span_cstr(person.name), person.role);
+        /* A client's credential: it cannot approve the client's own calls. */
+        admit(rq, "token", mo_span_cstr(person.name), person.role);
         return let_in;
     case MO_EUNAVAIL:
         more->is_unknown = true;

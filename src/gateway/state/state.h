@@ -96,9 +96,9 @@ struct watched_resource {
     unsigned n;               /* endpoints that subscribed */
 };
 
-/* What the clients of an endpoint see: a configured view, or everything
- * (g->whole). It is the ctx of the endpoint's callbacks and the scope of its
- * calls. */
+/* The part of the gateway that clients of an endpoint see: a configured view,
+ * or everything (g->whole). It is the ctx of the endpoint's callbacks and the
+ * scope of its calls. */
 struct mo_gw_view {
     struct mo_list node; /* in g->views */
     struct mo_gateway *g;
@@ -165,7 +165,7 @@ static inline struct mo_gw_view *mo_gw_view_of(struct mo_gateway *g,
     return c->scope ? c->scope : &g->whole;
 }
 
-/* What is offered there. Borrowed until the catalogue changes. */
+/* The offer there. Borrowed until the catalogue changes. */
 static inline const struct mo_catalog *mo_gw_cat(const struct mo_gw_view *v)
 {
     return v->part ? mo_catalog_part_now(v->part) : v->g->cat;
