@@ -175,7 +175,8 @@ static void on_answer(struct mo_oauth_ask *q, const struct mo_err *why)
 static void on_later(struct mo_later *d)
 {
     fail_reading(mo_container_of(d, struct mo_provider, later),
-                 mo_error(MO_EUNAVAIL, "its metadata cannot be requested"));
+                 mo_error(MO_EUNAVAIL, "it cannot be asked now; try again in "
+                                       "a few seconds"));
 }
 
 static void ask_meta(struct mo_provider *p)
@@ -199,11 +200,21 @@ static void begin_reading(struct mo_provider *p)
         ask_meta(p);
 }
 
+/* Everyone can begin a sign-in, so this must not flood a provider that does not
+ * answer. */
 void mo_provider_read(struct mo_provider *p, struct mo_provider_wait *w)
 {
+    uint64_t since = mo_loop_now(p->loop) - p->tried_at;
+
     mo_list_push(&p->waiting, &w->node);
-    if (!p->is_reading)
+    if (p->is_reading)
+        return;
+    if (p->is_read || !p->tried_at || since >= MO_PROVIDER_PAUSE_MS * MO_MS) {
         begin_reading(p);
+    } else {
+        p->is_reading = true;
+        mo_loop_defer(p->loop, &p->later);
+    }
 }
 
 void mo_provider_forget(struct mo_provider_wait *w)

@@ -1,6 +1,7 @@
 // Signing in with an OpenID Connect provider, as a browser does it.
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -252,6 +253,22 @@ describe('afterwards', () => {
     await until(async () => (await me(visitor)) === 401, 'the end');
     await write();
     await until(async () => (await signIn('ann')).answer.status === 200, 'the old roles');
+  });
+
+  test('beginnings do not flood a provider that does not answer', async (t) => {
+    let asked = 0;
+    const silent = http.createServer((rq, rs) => { asked++; rs.writeHead(500).end(); }).listen(0, '127.0.0.1');
+    t.after(() => silent.close());
+    await new Promise((ok) => silent.once('listening', ok));
+    const all = config();
+    all.people.providers.silent = { issuer: `http://127.0.0.1:${silent.address().port}`, clientId: 'page' };
+    await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify(all));
+    await until(async () => (await fetch(`${home()}/sign-in/silent`, { redirect: 'manual' })).status === 503, 'the provider');
+    for (let i = 0; i < 20; i++)
+      assert.equal((await fetch(`${home()}/sign-in/silent`, { redirect: 'manual' })).status, 503);
+    assert.equal(asked, 1);
+    await write();
+    await until(async () => (await fetch(`${home()}/sign-in/silent`, { redirect: 'manual' })).status === 404, 'its end');
   });
 
   test('a provider that is down: nobody new, and who is signed in stays', async () => {
