@@ -557,6 +557,16 @@ void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m)
         listeners_pause(h, h->stats.open >= h->o.limits.connections);
 }
 
+void mo_httpd_abort(struct mo_httpd *h, const char *who, const char *grant)
+{
+    mo_list_each_entry (c, &h->conns, struct conn, node) {
+        if (c->live && !c->answered && c->rq.head &&
+            (!who || strcmp(c->rq.who, who) == 0) &&
+            (!grant || strcmp(c->rq.grant, grant) == 0))
+            mo_req_abort(&c->rq);
+    }
+}
+
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
                     void (*gone)(void *ctx), void *ctx)
 {

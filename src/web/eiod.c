@@ -137,13 +137,17 @@ static void on_post(struct engine *g, struct mo_req *rq)
     mo_req_body(rq, g->d->o.max_payload, on_post_body);
 }
 
-/* A session of another caller counts as unknown. */
+/* A session of another caller, or of another personal token, counts as
+ * unknown. */
 static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
                            struct mo_span sid)
 {
     struct engine *g = mo_map_get(&d->sessions, sid);
 
-    return g && strcmp(g->pub.who, rq->who) == 0 ? g : NULL;
+    return g && strcmp(g->pub.who, rq->who) == 0 &&
+                   strcmp(g->pub.grant, rq->grant) == 0
+               ? g
+               : NULL;
 }
 
 /* NULL: answered. */
@@ -299,6 +303,18 @@ struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
     mo_list_init(&d->engines);
     mo_later_init(&d->ended, on_ended);
     return d;
+}
+
+void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *grant)
+{
+    mo_list_each_entry (g, &d->engines, struct engine, node) {
+        if ((who && strcmp(g->pub.who, who) != 0) ||
+            (grant && strcmp(g->pub.grant, grant) != 0))
+            continue;
+        if (g->mailbox)
+            mo_eiod_engine_end_mailbox(g);
+        mo_eiod_engine_close(g, MO_ENG_POLICY, "signed out");
+    }
 }
 
 void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)

@@ -290,6 +290,11 @@ static void eio_gone(void *ctx)
     mo_gone_fire(gone);
 }
 
+void mo_siod_drop(struct mo_siod *d, const char *who, const char *grant)
+{
+    mo_eiod_drop(d->eio, who, grant);
+}
+
 void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx)
 {
     d->gone = (struct mo_gone){gone, ctx};

@@ -51,6 +51,8 @@ struct mo_siod_opts {
 struct mo_siod *mo_siod_new(struct mo_loop *l, const struct mo_siod_opts *o,
                             struct mo_err *e);
 void mo_siod_handle(struct mo_siod *d, struct mo_req *rq);
+/* As mo_eiod_drop(). */
+void mo_siod_drop(struct mo_siod *d, const char *who, const char *grant);
 void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx);
 
 int mo_sock_emit(struct mo_sock *k, const char *name, struct mo_span args);

@@ -340,7 +340,8 @@ static struct mo_refusal check_role(const struct mo_site *s,
                                "gives roles in people.roles"};
 }
 
-/* A request whose credential needs a provider's keys. */
+/* A request whose credential needs a provider's keys, or the tokens of the
+ * store. */
 struct held {
     struct mo_provider_wait wait;
     struct mo_site *site;
@@ -372,7 +373,8 @@ static void on_held_gone(struct mo_req *rq)
     mo_free(h);
 }
 
-static bool hold(struct mo_site *s, struct mo_req *rq, struct mo_provider *p)
+static bool hold(struct mo_site *s, struct mo_req *rq,
+                 const struct mo_gate_more *more)
 {
     struct held *h = mo_new(struct held);
 
@@ -381,7 +383,10 @@ static bool hold(struct mo_site *s, struct mo_req *rq, struct mo_provider *p)
     *h = (struct held){.wait = {.done = on_read}, .site = s, .rq = rq};
     rq->data = h;
     rq->gone = on_held_gone;
-    mo_provider_read(p, &h->wait);
+    if (more->read)
+        mo_provider_read(more->read, &h->wait);
+    else
+        mo_grants_read(s->gate.grants, &h->wait);
     return true;
 }
 
@@ -395,7 +400,7 @@ static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
 
     if (!r || s->least[r - s->routes] > MO_ROLE_NONE)
         no = mo_gate_check(&s->gate, rq, &more);
-    if (more.read && may_wait && hold(s, rq, more.read))
+    if ((more.read || more.read_grants) && may_wait && hold(s, rq, &more))
         return;
     if (!no.status && r)
         no = check_role(s, r, rq);
@@ -412,7 +417,7 @@ static void on_request(void *ctx, struct mo_req *rq)
     const struct mo_route *r = find(s, rq, &path);
 
     rq->tag = r ? r->path : "other";
-    rq->caller[0] = rq->who[0] = '\0';
+    rq->caller[0] = rq->who[0] = rq->grant[0] = '\0';
     rq->door = "open";
     rq->role = MO_ROLE_NONE;
     put_cors(s, rq);
@@ -594,6 +599,13 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s)
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
 {
     s->gate = *g;
+}
+
+void mo_site_drop(struct mo_site *s, const char *who, const char *grant)
+{
+    mo_httpd_abort(s->httpd, who, grant);
+    if (s->sio)
+        mo_siod_drop(s->sio, who, grant);
 }
 
 void mo_site_audit(struct mo_site *s, struct mo_audit *a)

@@ -46,6 +46,10 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
 /* Use these rules from now on; g's pointers are borrowed. */
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g);
 
+/* Close what this person (NULL: anyone) has open with this personal token
+ * (NULL: with any credential): requests, event streams and sockets. */
+void mo_site_drop(struct mo_site *s, const char *who, const char *grant);
+
 enum {
     MO_ROUTE_OPEN = 1,   /* a file that everyone may read */
     MO_ROUTE_PREFIX = 2, /* every path below it too */
