@@ -105,6 +105,65 @@ int mo_person_of_claims(const struct mo_config *c,
     return 0;
 }
 
+/* True if the entry of people.roles names this person, or everyone. */
+static bool is_named(struct mo_span rest, const char *provider,
+                     const char *person)
+{
+    char name[MO_PERSON_MAX];
+
+    return rest.p[0] == ':' &&
+           (mo_span_is(rest, ":*") ||
+            (put_name(provider, mo_span_skip(rest, 1), name) == 0 &&
+             strcmp(name, person) == 0));
+}
+
+/* The role that an entry for the role r can still give; a group above the role
+ * that was seen is not theirs. */
+static enum mo_role role_by_entry(const char *entry, const char *provider,
+                                  const char *person, enum mo_role r,
+                                  enum mo_role seen)
+{
+    struct mo_span rest = mo_span_cstr(entry);
+
+    if (!mo_span_strip(&rest, mo_span_cstr(provider)) || rest.n < 2)
+        return MO_ROLE_NONE;
+    if (is_named(rest, provider, person))
+        return r < seen ? r : seen;
+    return rest.p[0] == '/' && r <= seen ? r : MO_ROLE_NONE;
+}
+
+static const char *provider_of(const struct mo_config *c, const char *person)
+{
+    const struct mo_config_providers *all = &c->people.providers;
+
+    for (size_t i = 0; i < all->n; i++) {
+        size_t n = strlen(all->v[i].name);
+
+        if (strncmp(person, all->v[i].name, n) == 0 && person[n] == ':')
+            return all->v[i].name;
+    }
+    return NULL;
+}
+
+enum mo_role mo_person_role_now(const struct mo_config *c, const char *person,
+                                enum mo_role seen)
+{
+    const char *provider = provider_of(c, person);
+    enum mo_role best = MO_ROLE_NONE;
+
+    for (int r = MO_ROLE_OPERATOR; provider && r > MO_ROLE_NONE; r--) {
+        const struct mo_config_list *who = mo_role_holders(c, (enum mo_role)r);
+
+        for (size_t i = 0; i < who->n; i++) {
+            enum mo_role one = role_by_entry(who->v[i], provider, person,
+                                             (enum mo_role)r, seen);
+
+            best = one > best ? one : best;
+        }
+    }
+    return best;
+}
+
 /* --- one token ----------------------------------------------------------- */
 
 /* The scopes of a token: "scope" as one text, or "scp" as a list. */
