@@ -69,6 +69,16 @@ const me = async (visitor) => {
   const answer = await visitor.fetch(`${home()}/api/me`);
   return answer.status === 200 ? answer.json() : answer.status;
 };
+/** The open event stream of an MCP client that has this cookie. */
+async function eventStream(cookie) {
+  const headers = { cookie, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const hello = await fetch(`${home()}/mcp`, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', id: 1,
+    method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } } }) });
+  assert.equal(hello.status, 200, await hello.text());
+  const stream = await fetch(`${home()}/mcp`, { headers: { ...headers, 'mcp-session-id': hello.headers.get('mcp-session-id') } });
+  assert.equal(stream.status, 200);
+  return stream;
+}
 const rows = async (visitor, q) => (await (await visitor.fetch(`${home()}/api/audit?q=${q}`)).json()).rows;
 
 describe('signing in', () => {
@@ -236,9 +246,11 @@ describe('afterwards', () => {
     t.after(() => socket.close());
     await new Promise((ok, no) => socket.once('connect', ok).once('connect_error', no));
     const closed = new Promise((ok) => socket.once('disconnect', ok));
+    const stream = await eventStream(cookie);
     const out = await one.fetch(`${home()}/sign-out`, { method: 'POST' });
     assert.equal(out.status, 303);
     await closed;
+    await assert.rejects(stream.text(), /terminated/, 'the event stream stays open');
     assert.equal(await me(one), 401);
     assert.equal(await me(two), 401);
     const olga = (await signIn('olga')).visitor;
