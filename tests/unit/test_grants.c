@@ -276,7 +276,7 @@ static void test_not_seen(void **state)
     } rows[] = {
         {0, MO_ROLE_APPROVER},
         {MO_GRANTS_SEEN_MS - 60000, MO_ROLE_APPROVER},
-        {MO_GRANTS_SEEN_MS, MO_ROLE_NONE},
+        {MO_GRANTS_SEEN_MS + 60000, MO_ROLE_NONE},
     };
     struct fix f;
 
