@@ -46,7 +46,8 @@ void mo_access_tokens_free(struct mo_access_tokens *t)
 /* --- the person in the claims -------------------------------------------- */
 
 /* Others write claims: only harmless characters stay as they are, and a name
- * that is too long is replaced by its digest. */
+ * that is too long is replaced by its digest. No other name has a '~', so nobody
+ * can be called as somebody's digest. */
 static int put_name(const char *provider, struct mo_span value,
                     char out[MO_PERSON_MAX])
 {
@@ -62,8 +63,8 @@ static int put_name(const char *provider, struct mo_span value,
     if (mo_buf_err(&b))
         return mo_buf_err(&b);
     if (b.len >= MO_PERSON_MAX) {
-        mo_sha256_hex(value, hex);
-        (void)snprintf(out, MO_PERSON_MAX, "%.48s:%.*s", provider, NAME_DIGEST,
+        mo_sha256_hex(mo_buf_view(&b), hex);
+        (void)snprintf(out, MO_PERSON_MAX, "%.48s:~%.*s", provider, NAME_DIGEST,
                        hex);
     } else {
         memcpy(out, mo_buf_cstr(&b), b.len + 1);
