@@ -46,8 +46,8 @@ void mo_access_tokens_free(struct mo_access_tokens *t)
 /* --- the person in the claims -------------------------------------------- */
 
 /* Others write claims: only harmless characters stay as they are, and a name
- * that is too long is replaced by its digest. No other name has a '~', so nobody
- * can be called as somebody's digest. */
+ * that is too long is replaced by its digest. No other name has a '~', so
+ * nobody can be called as somebody's digest. */
 static int put_name(const char *provider, struct mo_span value,
                     char out[MO_PERSON_MAX])
 {
