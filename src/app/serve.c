@@ -48,6 +48,8 @@ static void close_runtime(struct server *s)
 {
     if (s->approvals)
         mo_audit_store(mo_approvals_audit(s->approvals), NULL);
+    if (s->grants)
+        mo_grants_close(mo_take_ptr(&s->grants));
     mo_runtime_close(mo_take_ptr(&s->runtime), on_part_gone, s);
 }
 
@@ -257,30 +259,81 @@ static int make_mcp(struct server *s, struct mo_err *e)
     return rc;
 }
 
-static void on_runtime(void *ctx, struct mo_runtime *h,
-                       const struct mo_err *why)
+static void on_grant_ended(void *ctx, const char *id)
 {
     struct server *s = ctx;
+
+    if (s->site)
+        mo_site_drop(s->site, NULL, NULL, id);
+}
+
+/* If this fails, personal tokens are answered with 503. */
+static void open_grants(struct server *s)
+{
+    const struct mo_grants_opts o = {
+        .loop = s->loop,
+        .store = mo_runtime_store(s->runtime),
+        .ended = on_grant_ended,
+        .ctx = s,
+    };
+    struct mo_gate gate;
     struct mo_err e;
 
+    if (mo_grants_open(&o, &s->grants, &e) < 0)
+        mo_log_err(s->log, MO_ERROR, "people", &e, "no personal tokens");
+    gate = mo_serve_gate(s);
+    mo_site_gate(s->site, &gate);
+}
+
+static void take_runtime(struct server *s, struct mo_runtime *h)
+{
     s->opening = false;
     s->runtime = h;
     if (h && s->approvals) {
         mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
         mo_runtime_approvals(h, s->approvals);
     }
+    if (h && !s->closing)
+        open_grants(s);
     if (s->closing)
         end_next(s);
-    else if (h == NULL)
+}
+
+static void on_store(void *ctx, struct mo_runtime *h, const struct mo_err *why)
+{
+    (void)why; /* on_runtime() has told it */
+    take_runtime(ctx, h);
+}
+
+/* There are no boxes: the audit log and personal tokens have the store. */
+static void open_store_alone(struct server *s)
+{
+    s->opening = mo_runtime_open(s->loop, s->first, MO_RUNTIME_STORE, on_store,
+                                 s, NULL) == 0;
+}
+
+static void on_runtime(void *ctx, struct mo_runtime *h,
+                       const struct mo_err *why)
+{
+    struct server *s = ctx;
+    struct mo_err e;
+
+    if (!h && !s->closing) {
         no_agent(s, why);
-    else if (mo_agent_setup_open(s->loop, s->first, h, s->approvals, s->gateway,
-                                 &s->agent, &e) < 0)
+        open_store_alone(s);
+        return;
+    }
+    take_runtime(s, h);
+    if (s->closing)
+        return;
+    if (mo_agent_setup_open(s->loop, s->first, h, s->approvals, s->gateway,
+                            &s->agent, &e) < 0)
         no_agent(s, &e);
     else
         start_agent_api(s);
-    if (s->agent && !s->closing)
+    if (s->agent)
         mo_log(s->log, MO_INFO, "serve", "ready for conversations");
-    if (s->agent && !s->closing && s->config->now != s->first)
+    if (s->agent && s->config->now != s->first)
         mo_serve_apply_sessions(
             s); /* the configuration was reloaded meanwhile */
 }
@@ -347,7 +400,8 @@ static int make_site(struct server *s, const struct mo_serve_opts *o,
     s->site = mo_site_new(s->loop, &so, e);
     if (!s->site)
         return e->code;
-    s->talk.gate = mo_site_gate_now(s->site);
+    s->api.gate = s->talk.gate = mo_site_gate_now(s->site);
+    s->api.grants = &s->grants;
     if (!o->test_echo && make_mcp(s, e) < 0)
         return e->code;
     return has_runtime(o) ? make_api(s, e) : 0;

@@ -83,6 +83,7 @@ struct mo_gate mo_serve_gate(const struct server *s)
                             .tokens = s->auth.people,
                             .ntokens = s->auth.npeople,
                             .people = s->people,
+                            .grants = s->grants,
                             .origins = (const char *const *)origins->v,
                             .norigins = origins->n};
 }

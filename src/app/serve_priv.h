@@ -23,6 +23,7 @@ struct server {
     struct mo_timer watch;
     struct mo_listen_auth auth;
     struct mo_people *people; /* NULL: no provider was ever configured */
+    struct mo_grants *grants; /* NULL: the store is not open */
     struct mo_buf link;       /* signs a browser in; contains the token */
     struct mo_runtime *runtime;
     struct mo_agent_setup *agent;

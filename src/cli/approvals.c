@@ -58,7 +58,7 @@ static struct mo_json list_of(struct asking *a, const char *path,
 
     mo_buf_reset(&a->answer);
     *d = (struct mo_json_doc){.root = {NULL, 0}};
-    if (mo_approvals_socket_ask(a->m.loop, path, "/api/approvals",
+    if (mo_approvals_socket_ask(a->m.loop, path, "GET", "/api/approvals",
                                 mo_span(NULL, 0), &status, &a->answer,
                                 &e) < 0 ||
         status != 200 || mo_json_parse(mo_buf_view(&a->answer), 0, d, NULL) < 0)
@@ -197,7 +197,7 @@ static int post_decision(struct asking *a, struct mo_cli *c, const char *url,
     int status = 0;
 
     mo_buf_reset(&a->answer);
-    if (mo_approvals_socket_ask(a->m.loop, a->path, url, body, &status,
+    if (mo_approvals_socket_ask(a->m.loop, a->path, "POST", url, body, &status,
                                 &a->answer, &e) < 0)
         return mo_cli_error(c, MO_EXIT_UNAVAIL, "%s", e.msg);
     if (status == 200)

@@ -25,6 +25,7 @@ mo_cmd_run mo_run_mcp_add, mo_run_mcp_disable, mo_run_mcp_enable,
     mo_run_mcp_remove, mo_run_mcp_search, mo_run_mcp_test;
 mo_cmd_run mo_run_secrets_check, mo_run_secrets_list, mo_run_secrets_remove,
     mo_run_secrets_set;
+mo_cmd_run mo_run_token_create, mo_run_token_list, mo_run_token_revoke;
 mo_cmd_run mo_run_sessions_kill, mo_run_sessions_list, mo_run_sessions_show;
 mo_cmd_run mo_run_views_list, mo_run_views_show;
 

@@ -27,9 +27,9 @@ static int ask_process(void *ctx, const char *path)
     struct mo_err e;
 
     mo_buf_reset(&o->link);
-    return mo_approvals_socket_ask(o->m.loop, path, MO_APPROVALS_SOCKET_LINK,
-                                   mo_span(NULL, 0), &status, &o->link,
-                                   &e) == 0 &&
+    return mo_approvals_socket_ask(o->m.loop, path, "GET",
+                                   MO_APPROVALS_SOCKET_LINK, mo_span(NULL, 0),
+                                   &status, &o->link, &e) == 0 &&
            status == 200;
 }
 

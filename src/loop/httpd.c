@@ -557,6 +557,24 @@ void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m)
         listeners_pause(h, h->stats.open >= h->o.limits.connections);
 }
 
+static bool is_from(const struct mo_req *rq, const char *who, const char *door,
+                    const char *grant)
+{
+    return (!who || strcmp(rq->who, who) == 0) &&
+           (!door || (rq->door && strcmp(rq->door, door) == 0)) &&
+           (!grant || strcmp(rq->grant, grant) == 0);
+}
+
+void mo_httpd_abort(struct mo_httpd *h, const char *who, const char *door,
+                    const char *grant)
+{
+    mo_list_each_entry (c, &h->conns, struct conn, node) {
+        if (c->live && !c->answered && c->rq.gone &&
+            is_from(&c->rq, who, door, grant))
+            mo_req_abort(&c->rq);
+    }
+}
+
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
                     void (*gone)(void *ctx), void *ctx)
 {

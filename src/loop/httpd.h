@@ -77,6 +77,11 @@ void mo_httpd_tls(struct mo_httpd *h, struct mo_tls_ctx *tls);
 /* Change the limits (zero = default); `queue` applies to new connections
  * only. */
 void mo_httpd_limit(struct mo_httpd *h, const struct mo_httpd_limits *m);
+/* Close the connections whose request waits for its answer, or for more of it
+ * (it has a `gone`), and came from this person, through that door, with that
+ * personal token; NULL: any. Upgraded connections are their owner's. */
+void mo_httpd_abort(struct mo_httpd *h, const char *who, const char *door,
+                    const char *grant);
 /* `gone` (may be NULL) fires once, later, when all memory is free. */
 void mo_httpd_close(struct mo_httpd *h, uint64_t grace_ms,
                     void (*gone)(void *ctx), void *ctx);
@@ -92,6 +97,7 @@ struct mo_httpd_stats mo_httpd_stats(const struct mo_httpd *h);
 /* --- one request --------------------------------------------------------- */
 
 #define MO_REQ_CALLER_MAX 97
+#define MO_REQ_GRANT_MAX  24
 
 struct mo_req {
     const struct mo_http_head *head;
@@ -106,6 +112,8 @@ struct mo_req {
     /* The same, whose data it may use; "": everybody's. */
     char caller[MO_REQ_CALLER_MAX];
     int role; /* of the caller, for the handler */
+    /* Id of the personal token it came with; "": none. */
+    char grant[MO_REQ_GRANT_MAX];
     /* How it was admitted: "token", "page" (a cookie), "socket", "open" (no
      * authentication); static. */
     const char *door;

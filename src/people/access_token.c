@@ -46,7 +46,8 @@ void mo_access_tokens_free(struct mo_access_tokens *t)
 /* --- the person in the claims -------------------------------------------- */
 
 /* Others write claims: only harmless characters stay as they are, and a name
- * that is too long is replaced by its digest. */
+ * that is too long is replaced by its digest. No other name has a '~', so
+ * nobody can be called as somebody's digest. */
 static int put_name(const char *provider, struct mo_span value,
                     char out[MO_PERSON_MAX])
 {
@@ -62,8 +63,8 @@ static int put_name(const char *provider, struct mo_span value,
     if (mo_buf_err(&b))
         return mo_buf_err(&b);
     if (b.len >= MO_PERSON_MAX) {
-        mo_sha256_hex(value, hex);
-        (void)snprintf(out, MO_PERSON_MAX, "%.48s:%.*s", provider, NAME_DIGEST,
+        mo_sha256_hex(mo_buf_view(&b), hex);
+        (void)snprintf(out, MO_PERSON_MAX, "%.48s:~%.*s", provider, NAME_DIGEST,
                        hex);
     } else {
         memcpy(out, mo_buf_cstr(&b), b.len + 1);
@@ -103,6 +104,65 @@ int mo_person_of_claims(const struct mo_config *c,
                        "people.roles",
                        out->name);
     return 0;
+}
+
+/* True if the entry of people.roles names this person, or everyone. */
+static bool is_named(struct mo_span rest, const char *provider,
+                     const char *person)
+{
+    char name[MO_PERSON_MAX];
+
+    return rest.p[0] == ':' &&
+           (mo_span_is(rest, ":*") ||
+            (put_name(provider, mo_span_skip(rest, 1), name) == 0 &&
+             strcmp(name, person) == 0));
+}
+
+/* The role that an entry for the role r can still give; a group above the role
+ * that was seen is not theirs. */
+static enum mo_role role_by_entry(const char *entry, const char *provider,
+                                  const char *person, enum mo_role r,
+                                  enum mo_role seen)
+{
+    struct mo_span rest = mo_span_cstr(entry);
+
+    if (!mo_span_strip(&rest, mo_span_cstr(provider)) || rest.n < 2)
+        return MO_ROLE_NONE;
+    if (is_named(rest, provider, person))
+        return r < seen ? r : seen;
+    return rest.p[0] == '/' && r <= seen ? r : MO_ROLE_NONE;
+}
+
+static const char *provider_of(const struct mo_config *c, const char *person)
+{
+    const struct mo_config_providers *all = &c->people.providers;
+
+    for (size_t i = 0; i < all->n; i++) {
+        size_t n = strlen(all->v[i].name);
+
+        if (strncmp(person, all->v[i].name, n) == 0 && person[n] == ':')
+            return all->v[i].name;
+    }
+    return NULL;
+}
+
+enum mo_role mo_person_role_now(const struct mo_config *c, const char *person,
+                                enum mo_role seen)
+{
+    const char *provider = provider_of(c, person);
+    enum mo_role best = MO_ROLE_NONE;
+
+    for (int r = MO_ROLE_OPERATOR; provider && r > MO_ROLE_NONE; r--) {
+        const struct mo_config_list *who = mo_role_holders(c, (enum mo_role)r);
+
+        for (size_t i = 0; i < who->n; i++) {
+            enum mo_role one = role_by_entry(who->v[i], provider, person,
+                                             (enum mo_role)r, seen);
+
+            best = one > best ? one : best;
+        }
+    }
+    return best;
 }
 
 /* --- one token ----------------------------------------------------------- */

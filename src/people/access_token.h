@@ -27,6 +27,13 @@ int mo_person_of_claims(const struct mo_config *c,
                         struct mo_json claims, struct mo_person *out,
                         struct mo_err *e);
 
+/* The role that people.roles can still give to a person of a provider who had
+ * the role `seen` at their last sign-in: their groups are not known now, so
+ * each group of the provider may be theirs, up to that role. MO_ROLE_NONE: the
+ * provider or every entry that could mean them is gone. */
+enum mo_role mo_person_role_now(const struct mo_config *c, const char *person,
+                                enum mo_role seen);
+
 struct mo_access_tokens;
 
 int mo_access_tokens_new(struct mo_access_tokens **out, struct mo_err *e);

@@ -21,8 +21,8 @@ enum mo_role mo_role_named(struct mo_span name)
     return MO_ROLE_NONE;
 }
 
-static const struct mo_config_list *holders(const struct mo_config *c,
-                                            enum mo_role r)
+const struct mo_config_list *mo_role_holders(const struct mo_config *c,
+                                             enum mo_role r)
 {
     const struct mo_config_roles *all = &c->people.roles;
 
@@ -41,7 +41,7 @@ static const struct mo_config_list *holders(const struct mo_config *c,
 enum mo_role mo_role_of_token(const struct mo_config *c, const char *name)
 {
     for (int r = MO_ROLE_OPERATOR; r > MO_ROLE_NONE; r--) {
-        const struct mo_config_list *who = holders(c, (enum mo_role)r);
+        const struct mo_config_list *who = mo_role_holders(c, (enum mo_role)r);
 
         for (size_t i = 0; i < who->n; i++)
             if (strcmp(who->v[i], name) == 0)
@@ -70,7 +70,7 @@ enum mo_role mo_role_of_claims(const struct mo_config *c, const char *provider,
                                struct mo_span name, struct mo_json groups)
 {
     for (int r = MO_ROLE_OPERATOR; r > MO_ROLE_NONE; r--) {
-        const struct mo_config_list *who = holders(c, (enum mo_role)r);
+        const struct mo_config_list *who = mo_role_holders(c, (enum mo_role)r);
 
         for (size_t i = 0; i < who->n; i++)
             if (is_meant(who->v[i], provider, name, groups))

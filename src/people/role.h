@@ -20,6 +20,9 @@ const char *mo_role_name(enum mo_role r); /* "none", "viewer", ... */
 /* MO_ROLE_NONE: no such role. */
 enum mo_role mo_role_named(struct mo_span name);
 
+/* The entries of people.roles for a role. */
+const struct mo_config_list *mo_role_holders(const struct mo_config *c,
+                                             enum mo_role r);
 /* The role of a person in server.tokens. */
 enum mo_role mo_role_of_token(const struct mo_config *c, const char *name);
 /* The role of a person whom the provider calls `name` (without the provider's

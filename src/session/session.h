@@ -45,7 +45,7 @@
 #define MO_SESSIONS_MAX      1024
 #define MO_SESSION_HOLDS_MAX 256
 #define MO_SESSION_DATA_MAX  ((size_t)64 * 1024)
-#define MO_SESSION_OWNER_MAX 33 /* bytes of a name, NUL included */
+#define MO_SESSION_OWNER_MAX 97 /* bytes of a name, NUL included */
 
 struct mo_sessions;
 struct mo_hold; /* one user of a session */

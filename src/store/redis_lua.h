@@ -28,6 +28,7 @@ enum mo_lua {
     MO_LUA_HISTORY,
     MO_LUA_CALLS,
     MO_LUA_AUDIT,
+    MO_LUA_MARKS,
     MO_LUA_TRY,
     MO_LUA_RENEW,
     MO_LUA_DROP,
@@ -269,6 +270,36 @@ enum mo_lua {
     "  if #part < 128 then return out end\n"                                   \
     "  off = off + 64\n"                                                       \
     "end\n"
+
+/* KEYS: marks. ARGV: beginning of the ids, the last id seen, limit, bytes.
+ * Answer: {more, {id, doc, id, doc...}} in the order of the ids' bytes: Lua's
+ * own order of strings is that of the server's locale. */
+#define MO_LUA_MARKS_TEXT                                                      \
+    "local function less(a, b)\n"                                              \
+    "  for i = 1, math.min(#a, #b) do\n"                                       \
+    "    local x, y = a:byte(i), b:byte(i)\n"                                  \
+    "    if x ~= y then return x < y end\n"                                    \
+    "  end\n"                                                                  \
+    "  return #a < #b\n"                                                       \
+    "end\n"                                                                    \
+    "local ids = {}\n"                                                         \
+    "for _, id in ipairs(redis.call('HKEYS', KEYS[1])) do\n"                   \
+    "  if less(ARGV[2], id) and id:sub(1, #ARGV[1]) == ARGV[1] then\n"         \
+    "    ids[#ids + 1] = id\n"                                                 \
+    "  end\n"                                                                  \
+    "end\n"                                                                    \
+    "table.sort(ids, less)\n"                                                  \
+    "local limit, room = tonumber(ARGV[3]), tonumber(ARGV[4])\n"               \
+    "local out, more = {}, 0\n"                                                \
+    "for i, id in ipairs(ids) do\n"                                            \
+    "  if i > limit then more = 1 break end\n"                                 \
+    "  local doc = redis.call('HGET', KEYS[1], id)\n"                          \
+    "  room = room - #doc - 256\n"                                             \
+    "  if room < 0 and i > 1 then more = 1 break end\n"                        \
+    "  out[#out + 1] = id\n"                                                   \
+    "  out[#out + 1] = doc\n"                                                  \
+    "end\n"                                                                    \
+    "return {more, out}\n"
 
 /* KEYS: lock, fence. ARGV: token, owner, ttl. Answer: {1, fence} or
  * {0, fence, owner, ms left}. A fence is larger than the one before, and not

@@ -147,6 +147,24 @@ static bool on_mark(struct mo_rop *o, const struct mo_resp *r)
     return true;
 }
 
+/* {more, {id, doc, id, doc...}} */
+static bool on_marks(struct mo_rop *o, const struct mo_resp *r)
+{
+    uint64_t more = 0;
+
+    if (r->kind != MO_RESP_ARRAY || r->n != 2 || !mo_resp_u64(&r->v[0], &more))
+        return false;
+    for (size_t i = 0; i + 1 < r->v[1].n; i += 2) {
+        const struct mo_row row = {.id = r->v[1].v[i].text,
+                                   .doc = r->v[1].v[i + 1].text};
+
+        (void)add_row(o, row);
+    }
+    give_rows(o);
+    o->op->rows.more = more;
+    return true;
+}
+
 /* --- all sessions ----------------------------------------------------------
  *
  * found[i] is the row of ids[i]; doc.p NULL: it has none (any more), or the
@@ -419,6 +437,11 @@ void mo_redis_read(struct mo_rop *o)
     case MO_READ_MARK:
         mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), on_mark, 0, "sst", "HGET",
                  MO_REDIS_MARKS, q->id);
+        break;
+    case MO_READ_MARKS:
+        mo_rcall(o, MO_LUA_MARKS, MO_SPAN(MO_REDIS_MARKS), on_marks, 0,
+                 "ssttii", "1", MO_REDIS_MARKS, q->text, q->id,
+                 (uint64_t)q->limit, (uint64_t)MO_STORE_ANSWER_MAX);
         break;
     }
 }

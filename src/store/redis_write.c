@@ -65,6 +65,16 @@ static void add_to_index(struct mo_rop *o, const char *index, uint64_t at)
                  "GT", at, o->op->batch.session);
 }
 
+static void write_mark(struct mo_rop *o, const struct mo_write *w)
+{
+    if (w->doc.n)
+        mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), NULL, 0, "sstt", "HSET",
+                 MO_REDIS_MARKS, w->id, w->doc);
+    else
+        mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), NULL, 0, "sst", "HDEL",
+                 MO_REDIS_MARKS, w->id);
+}
+
 static void enlist_all(struct mo_rop *o)
 {
     uint64_t seen = 0, audited = 0;
@@ -78,8 +88,7 @@ static void enlist_all(struct mo_rop *o)
         if (w->kind == MO_WRITE_AUDIT && w->at > audited)
             audited = w->at;
         if (w->kind == MO_WRITE_MARK)
-            mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), NULL, 0, "sstt", "HSET",
-                     MO_REDIS_MARKS, w->id, w->doc);
+            write_mark(o, w);
     }
     add_to_index(o, MO_REDIS_INDEX, seen);
     add_to_index(o, MO_REDIS_AUDITS, audited);

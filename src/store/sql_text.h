@@ -86,6 +86,7 @@
       " AND (instr(doc, '\"args\":') OR instr(doc, '\"content\":'))")          \
     X(MARK_PUT, "INSERT INTO mark (id, doc) VALUES (?1, ?2)"                   \
       " ON CONFLICT (id) DO UPDATE SET doc = excluded.doc")                    \
+    X(MARK_DEL, "DELETE FROM mark WHERE id = ?1")                              \
     /* leases */                                                               \
     X(LEASE_GET,                                                               \
       "SELECT fence, token, owner, CASE boot WHEN ?2 THEN until ELSE 0 END"    \
@@ -148,6 +149,9 @@
     X(READ_CALL, "SELECT session, id, doc, 0, n, at, state FROM call"          \
       " WHERE session = ?1 AND id = ?2")                                       \
     X(READ_MARK, "SELECT '', id, doc, 0, 0, 0, 0 FROM mark WHERE id = ?1")     \
+    /* ids are ASCII, so '~' is above all of them */                           \
+    X(READ_MARKS, "SELECT '', id, doc, 0, 0, 0, 0 FROM mark"                   \
+      " WHERE id >= ?1 AND id < ?1 || '~' AND id > ?2 ORDER BY id LIMIT ?3")   \
     X(READ_SEARCH,                                                             \
       "SELECT e.session, '', e.doc, e.conversation, e.seq, e.at, 0"            \
       " FROM entry_text JOIN entry e ON e.n = entry_text.rowid"                \

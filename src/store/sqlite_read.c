@@ -89,6 +89,9 @@ static sqlite3_stmt *start_read(struct reading *g)
                             r->id);
     case MO_READ_MARK:
         return mo_sql_start(g->sql, MO_SQL_READ_MARK, e, "t", r->id);
+    case MO_READ_MARKS:
+        return mo_sql_start(g->sql, MO_SQL_READ_MARKS, e, "tti", r->text, r->id,
+                            g->limit);
     case MO_READ_SEARCH:
         return start_search(g);
     default: /* MO_READ_AUDIT; `after` 0 is no bound: a row may be of 1970 */

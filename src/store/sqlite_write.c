@@ -214,6 +214,8 @@ static int put_audit(struct batch *b, const struct mo_write *w)
 
 static int put_mark(struct batch *b, const struct mo_write *w)
 {
+    if (w->doc.n == 0)
+        return mo_sql_do(b->sql, MO_SQL_MARK_DEL, &b->op->err, "t", w->id);
     return mo_sql_do(b->sql, MO_SQL_MARK_PUT, &b->op->err, "tt", w->id, w->doc);
 }
 

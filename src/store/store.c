@@ -390,6 +390,7 @@ static int check_read(const struct mo_read *r, struct mo_err *e)
         [MO_READ_SEARCH] = {.text = true},
         [MO_READ_AUDIT] = {0},
         [MO_READ_MARK] = {.id = true},
+        [MO_READ_MARKS] = {.text = true},
     };
 
     if ((unsigned)r->kind >= MO_COUNT(needs))

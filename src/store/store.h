@@ -104,8 +104,9 @@ enum mo_write_kind {
                       /* state is in `from`, else the batch is MO_EPOLICY; */
                       /* an unknown call is MO_ENOTFOUND */
     MO_WRITE_AUDIT,   /* doc, at: one row of the audit log */
-    MO_WRITE_MARK,    /* id, doc: a document by its id, inserted or replaced; */
-                      /* belongs to no session and does not expire */
+    MO_WRITE_MARK,    /* id, doc: a document by its id, inserted or replaced, */
+                      /* or removed if doc is empty; belongs to no session */
+                      /* and does not expire */
 };
 /* Writes with a star need the session's row, else the batch is MO_ENOTFOUND: a
  * late write must not bring back a session that was closed or lost. A batch is
@@ -173,6 +174,8 @@ enum mo_read_kind {
                       /* `after` are times; `text`: only rows whose document */
                       /* contains it */
     MO_READ_MARK,     /* by id, or none */
+    MO_READ_MARKS,    /* whose id begins with `text`, in the order of their */
+                      /* ids' bytes; `id`: that of the last row, to go on */
 };
 
 struct mo_read {

@@ -21,6 +21,12 @@
  *   GET    /api/stats                 current figures (api_stats.h)
  *   GET    /api/openapi.json          this API as a document (openapi.c)
  *
+ * Personal tokens (api_tokens.c), not with a personal token:
+ *   GET    /api/tokens                one's own; the operator: all
+ *   POST   /api/tokens                {name, role?, views?, days?, person?}:
+ * the answer has the token, this once DELETE /api/tokens/ID             revoke
+ * it
+ *
  * Approval rules (api_approvals.c):
  *   GET    /api/rules                 {"rules":[{id, server, tool, action,
  *                                     args?, at, who}], "operator", "default"}
@@ -109,18 +115,25 @@ struct mo_api {
     struct mo_gateway_setup *gateway;
     const struct mo_buf *link; /* signs a browser in, for `open`; empty: none */
     const char *token;         /* the operator's, for snippets; "": none */
+    const struct mo_gate *gate;
+    struct mo_grants *const *grants; /* NULL: this process has none */
 };
 
 /* api is borrowed as long as the site lives. */
 int mo_api_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_gateway_routes(struct mo_site *s, struct mo_api *api);
 
+#define MO_API_NO_TOKENS 421 /* status: not in this process */
+
+/* False: the request is not about personal tokens. */
+bool mo_api_tokens_handle(struct mo_api *api, struct mo_req *rq);
 /* One request about approvals; any other is a 404. */
 void mo_api_approvals_handle(struct mo_api *api, struct mo_req *rq);
 
 /* Parts of mo_api_routes() and mo_api_gateway_routes(). */
 int mo_openapi_route(struct mo_site *s);
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 

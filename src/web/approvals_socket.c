@@ -49,14 +49,14 @@ static void on_request(void *ctx, struct mo_req *rq)
 {
     struct mo_approvals_socket *h = ctx;
 
-    rq->caller[0] = rq->who[0] = '\0';
+    rq->caller[0] = rq->who[0] = rq->grant[0] = '\0';
     rq->role = MO_ROLE_OPERATOR;
     rq->door = "socket";
     if (!mo_req_is_own_user(rq))
         refuse_stranger(h, rq);
     else if (mo_span_is(rq->path, MO_APPROVALS_SOCKET_LINK))
         send_link(h->api.link, rq);
-    else
+    else if (!mo_api_tokens_handle(&h->api, rq))
         mo_api_approvals_handle(&h->api, rq);
 }
 
@@ -170,7 +170,8 @@ static bool is_set(void *flag)
 }
 
 int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
-                            const char *url, struct mo_span body, int *status,
+                            const char *method, const char *url,
+                            struct mo_span body, int *status,
                             struct mo_buf *out, struct mo_err *e)
 {
     static const struct mo_http_cb cb = {on_head, on_data, on_done};
@@ -178,7 +179,7 @@ int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
     char addr[PATH_MAX];
     struct mo_httpu_opts o = {.addr = addr};
     struct mo_http_call c = {
-        .method = body.p ? "POST" : "GET",
+        .method = method,
         .url = url,
         .body = body,
         .total_ms = MO_APPROVALS_SOCKET_MS,

@@ -4,7 +4,8 @@
  *   store.dir/run/approvals-PID.sock   mode 0600, its directory 0700
  *
  * `serve` and every `gateway` have one. It speaks HTTP and serves the requests
- * about approvals of web/api.h and the link that signs a browser in. Only
+ * about approvals and personal tokens of web/api.h and the link that signs a
+ * browser in. Only
  * processes of this user and of root are answered, so no token is needed. A
  * killed process leaves its socket behind; the next process that finds it
  * removes it.
@@ -34,9 +35,10 @@ void mo_approvals_socket_close(struct mo_approvals_socket *h,
 /* --- the client side; these functions block ------------------------------ */
 
 /* Send a request to the process behind that socket; returns *status and its
- * answer. body.p NULL: GET. MO_ECLOSED: the process is gone. */
+ * answer. MO_ECLOSED: the process is gone. */
 int mo_approvals_socket_ask(struct mo_loop *l, const char *path,
-                            const char *url, struct mo_span body, int *status,
+                            const char *method, const char *url,
+                            struct mo_span body, int *status,
                             struct mo_buf *out, struct mo_err *e);
 /* Call fn() for each socket until it returns nonzero. */
 int mo_approvals_socket_each(const char *dir,

@@ -137,13 +137,17 @@ static void on_post(struct engine *g, struct mo_req *rq)
     mo_req_body(rq, g->d->o.max_payload, on_post_body);
 }
 
-/* A session of another caller counts as unknown. */
+/* A session of another caller, or of another personal token, counts as
+ * unknown. */
 static struct engine *find(struct mo_eiod *d, const struct mo_req *rq,
                            struct mo_span sid)
 {
     struct engine *g = mo_map_get(&d->sessions, sid);
 
-    return g && strcmp(g->pub.who, rq->who) == 0 ? g : NULL;
+    return g && strcmp(g->pub.who, rq->who) == 0 &&
+                   strcmp(g->pub.grant, rq->grant) == 0
+               ? g
+               : NULL;
 }
 
 /* NULL: answered. */
@@ -301,11 +305,22 @@ struct mo_eiod *mo_eiod_new(struct mo_loop *l, const struct mo_eiod_opts *o,
     return d;
 }
 
-void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door)
+static bool is_theirs(const char *want, const char *is)
 {
-    mo_list_each_entry (g, &d->engines, struct engine, node)
-        if (strcmp(g->pub.who, who) == 0 && strcmp(g->pub.door, door) == 0)
-            mo_eiod_engine_close(g, MO_ENG_POLICY, "signed out");
+    return !want || strcmp(want, is) == 0;
+}
+
+void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door,
+                  const char *grant)
+{
+    mo_list_each_entry (g, &d->engines, struct engine, node) {
+        if (!is_theirs(who, g->pub.who) || !is_theirs(door, g->pub.door) ||
+            !is_theirs(grant, g->pub.grant))
+            continue;
+        if (g->mailbox)
+            mo_eiod_engine_end_mailbox(g);
+        mo_eiod_engine_close(g, MO_ENG_POLICY, "signed out");
+    }
 }
 
 void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx)

@@ -29,7 +29,8 @@ struct mo_eng {
     char who[MO_REQ_CALLER_MAX];    /* who opened it; nobody else may use it */
     char caller[MO_REQ_CALLER_MAX]; /* as in struct mo_req, as is role */
     int role;
-    const char *door; /* as of struct mo_req */
+    const char *door;             /* as of struct mo_req */
+    char grant[MO_REQ_GRANT_MAX]; /* the same; only with it is it used */
 };
 
 struct mo_eiod_opts {
@@ -66,8 +67,10 @@ int mo_eng_send(struct mo_eng *g, struct mo_span text);
  * can still fetch what was sent before. */
 void mo_eng_close(struct mo_eng *g, uint16_t code, const char *reason);
 
-/* Close the sessions that this person opened through that door. */
-void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door);
+/* Close the sessions that this person opened through that door with that
+ * personal token; NULL: any. */
+void mo_eiod_drop(struct mo_eiod *d, const char *who, const char *door,
+                  const char *grant);
 /* Close every session; gone fires once, later, when all memory is freed. */
 void mo_eiod_close(struct mo_eiod *d, void (*gone)(void *ctx), void *ctx);
 

@@ -333,6 +333,7 @@ struct engine *mo_eiod_engine_new(struct mo_eiod *d, struct mo_req *rq)
     (void)snprintf(g->pub.peer, sizeof(g->pub.peer), "%s", mo_req_peer(rq));
     memcpy(g->pub.who, rq->who, sizeof(g->pub.who));
     memcpy(g->pub.caller, rq->caller, sizeof(g->pub.caller));
+    memcpy(g->pub.grant, rq->grant, sizeof(g->pub.grant));
     g->pub.role = rq->role;
     g->pub.door = rq->door;
     /* Leave room for the head of the HTTP answer that carries them. */

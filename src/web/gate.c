@@ -84,7 +84,7 @@ static const char *whose(const struct mo_gate *g, struct mo_span token)
 
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token)
 {
-    return whose(g, token) != NULL;
+    return whose(g, token) != NULL || mo_grant_looks_like(token);
 }
 
 static struct mo_span bearer(const struct mo_req *rq)
@@ -346,6 +346,8 @@ int mo_gate_log_in(const struct mo_gate *g, struct mo_req *rq,
 
     if (rc < 0)
         return rc;
+    if (g->grants)
+        mo_grants_saw(g->grants, got->who.name, got->who.role);
     admit(rq, "page", mo_span_cstr(got->who.name), got->who.role);
     (void)mo_buf_printf(out,
                         MO_GATE_COOKIE "%u=%s; Path=/; Max-Age=%llu; "
@@ -433,6 +435,13 @@ static bool is_own_user(const struct mo_req *rq)
            asked_host(rq, &host) == 0 && mo_host_is_loopback(&host);
 }
 
+/* Their personal tokens have at most the role that they have now. */
+static void saw(const struct mo_gate *g, const struct mo_person *person)
+{
+    if (g->grants)
+        mo_grants_saw(g->grants, person->name, person->role);
+}
+
 /* A token of a provider, signed or not. */
 static struct mo_refusal check_signed(const struct mo_gate *g,
                                       struct mo_req *rq, struct mo_span token,
@@ -448,6 +457,7 @@ static struct mo_refusal check_signed(const struct mo_gate *g,
 
     switch (mo_people_check(g->people, token, &person, &from, &more->why)) {
     case 0:
+        saw(g, &person);
         /* A client's credential: it cannot approve the client's own calls. */
         admit(rq, "token", mo_span_cstr(person.name), person.role);
         return let_in;
@@ -461,6 +471,8 @@ static struct mo_refusal check_signed(const struct mo_gate *g,
     case MO_EINVAL:
         return scope;
     case MO_ENOTFOUND:
+        if (g->grants)
+            mo_grants_saw(g->grants, person.name, MO_ROLE_NONE);
         return no_role;
     default:
         return invalid;
@@ -479,9 +491,79 @@ static bool check_login(const struct mo_gate *g, struct mo_req *rq,
     if (rc == MO_ENOTFOUND)
         return false;
     *no = rc == 0 ? let_in : renew;
-    if (rc == 0)
-        admit(rq, "page", mo_span_cstr(person.name), person.role);
+    if (rc < 0)
+        return true;
+    saw(g, &person);
+    admit(rq, "page", mo_span_cstr(person.name), person.role);
     return true;
+}
+
+/* --- personal tokens ------------------------------------------------------ */
+
+enum mo_role mo_gate_role_now(const struct mo_gate *g, const char *name)
+{
+    if (!strchr(name, ':'))
+        return name[0] || g->token ? role_of(g, mo_span_cstr(name))
+                                   : MO_ROLE_NONE;
+    if (!g->people || !g->grants)
+        return MO_ROLE_NONE;
+    return mo_person_role_now(mo_people_config(g->people), name,
+                              mo_grants_seen(g->grants, name));
+}
+
+static bool is_at_view(const struct mo_grant *t, struct mo_span path)
+{
+    return t->nviews == 0 || (mo_span_strip(&path, MO_SPAN("/mcp/")) &&
+                              mo_grant_has_view(t, path));
+}
+
+/* The operator has no name, but a lesser role must not use everybody's data:
+ * such a token is a person of its own. No other name has a '+'. */
+static void admit_grant(struct mo_req *rq, const struct mo_grant *t,
+                        enum mo_role role)
+{
+    char name[MO_REQ_CALLER_MAX];
+
+    (void)snprintf(name, sizeof(name), "operator+%s", t->id);
+    admit(
+        rq, "token",
+        mo_span_cstr(t->owner[0] || role == MO_ROLE_OPERATOR ? t->owner : name),
+        role);
+    memcpy(rq->grant, t->id, sizeof(t->id));
+}
+
+static struct mo_refusal check_grant(const struct mo_gate *g, struct mo_req *rq,
+                                     struct mo_span token,
+                                     struct mo_gate_more *more)
+{
+    static const struct mo_refusal
+        invalid = {401, "invalid_token", ""},
+        no_role = {403, "no_role",
+                   "the owner of this token has no role here any more, or has "
+                   "not signed in for 30 days"},
+        view = {403, "view_required",
+                "this token is for some views "
+                "only: use /mcp/VIEW"},
+        wait = {503, "not_ready",
+                "personal tokens cannot be checked "
+                "now; try again"};
+    const struct mo_grant *t = NULL;
+    enum mo_role role;
+    int rc = g->grants ? mo_grants_check(g->grants, token, &t, &more->why)
+                       : MO_EUNAVAIL;
+
+    _Static_assert(MO_REQ_GRANT_MAX > MO_GRANT_ID, "an id");
+    if (rc == MO_EUNAVAIL) {
+        more->read_grants = g->grants != NULL;
+        return wait;
+    }
+    if (rc < 0)
+        return invalid;
+    role = mo_gate_role_now(g, t->owner);
+    if (role == MO_ROLE_NONE)
+        return no_role;
+    admit_grant(rq, t, t->role < role ? t->role : role);
+    return is_at_view(t, rq->path) ? let_in : view;
 }
 
 struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
@@ -499,7 +581,7 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
     if (!more)
         more = &unused;
     *more = (struct mo_gate_more){.read = NULL};
-    rq->who[0] = rq->caller[0] = '\0';
+    rq->who[0] = rq->caller[0] = rq->grant[0] = '\0';
     rq->door = "open";
     rq->role = MO_ROLE_OPERATOR;
     if (no.status || !mo_gate_has_tokens(g))
@@ -507,6 +589,8 @@ struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
     name = whose(g, token);
     if (name)
         admit(rq, "token", mo_span_cstr(name), role_of(g, mo_span_cstr(name)));
+    else if (mo_span_starts(token, MO_SPAN(MO_GRANT_PREFIX)))
+        return check_grant(g, rq, token, more);
     else if (g->people && mo_people_may_know(g->people, token))
         return check_signed(g, rq, token, more);
     else if (find_signed_in(g, rq, &signed_in))

@@ -24,11 +24,17 @@
  * the request. The operator's token (server.token) has no name and sees
  * everything.
  *
+ * Each person can make personal tokens (people/grants.h), which end in time.
+ * Such a token has at most the role that its owner has now. Bound to views, it
+ * is refused everywhere but at /mcp/VIEW. No cookie can be got for one, and
+ * none can make another one.
+ *
  * Tokens are compared in constant time and never logged. */
 #ifndef MO_WEB_GATE_H
 #define MO_WEB_GATE_H
 
 #include "loop/httpd.h"
+#include "people/grants.h"
 #include "people/login.h"
 
 #define MO_GATE_COOKIE    "mo_" /* followed by the port */
@@ -48,6 +54,7 @@ struct mo_gate {
     const char *const *origins;          /* further origins that are allowed */
     size_t norigins;
     struct mo_people *people; /* who have an account at a provider; or NULL */
+    struct mo_grants *grants; /* personal tokens; NULL: no store (yet) */
 };
 
 struct mo_refusal {
@@ -61,6 +68,7 @@ struct mo_gate_more {
     struct mo_provider *read;
     struct mo_span token;
     struct mo_span login; /* this login must be renewed first; or empty */
+    bool read_grants;     /* mo_grants_read() first */
     struct mo_err why; /* of a refused credential; a missing scope: the list */
 };
 
@@ -73,9 +81,13 @@ struct mo_refusal mo_gate_check_page(const struct mo_gate *g,
  * may be NULL. */
 struct mo_refusal mo_gate_check(const struct mo_gate *g, struct mo_req *rq,
                                 struct mo_gate_more *more);
+/* The role of a person now; "": the operator. Of a provider's person: at most
+ * the one they had at their last sign-in (grants.h). MO_ROLE_NONE: nobody. */
+enum mo_role mo_gate_role_now(const struct mo_gate *g, const char *name);
 /* The request's Origin if it is one of g->origins, else {NULL, 0}. Pages of
  * these origins may read the answers (CORS). */
 struct mo_span mo_gate_listed(const struct mo_gate *g, const struct mo_req *rq);
+/* Also true of every text that has the form of a personal token. */
 bool mo_gate_token_ok(const struct mo_gate *g, struct mo_span token);
 /* Append the Set-Cookie value for the owner of the token, whose name is in
  * rq->who then. MO_EPOLICY: the token is wrong. */

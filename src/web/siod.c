@@ -290,9 +290,10 @@ static void eio_gone(void *ctx)
     mo_gone_fire(gone);
 }
 
-void mo_siod_drop(struct mo_siod *d, const char *who, const char *door)
+void mo_siod_drop(struct mo_siod *d, const char *who, const char *door,
+                  const char *grant)
 {
-    mo_eiod_drop(d->eio, who, door);
+    mo_eiod_drop(d->eio, who, door, grant);
 }
 
 void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx)

@@ -51,9 +51,10 @@ struct mo_siod_opts {
 struct mo_siod *mo_siod_new(struct mo_loop *l, const struct mo_siod_opts *o,
                             struct mo_err *e);
 void mo_siod_handle(struct mo_siod *d, struct mo_req *rq);
+/* As mo_eiod_drop(). */
+void mo_siod_drop(struct mo_siod *d, const char *who, const char *door,
+                  const char *grant);
 void mo_siod_close(struct mo_siod *d, void (*gone)(void *ctx), void *ctx);
-/* Close the connections that this person opened through that door. */
-void mo_siod_drop(struct mo_siod *d, const char *who, const char *door);
 
 int mo_sock_emit(struct mo_sock *k, const char *name, struct mo_span args);
 int mo_sock_ack(struct mo_sock *k, int64_t ack, struct mo_span args);

@@ -385,6 +385,8 @@ static bool hold(struct mo_site *s, struct mo_req *rq,
     rq->gone = on_held_gone;
     if (more->login.p)
         mo_login_wait(mo_people_logins(s->gate.people), more->login, &h->wait);
+    else if (more->read_grants)
+        mo_grants_read(s->gate.grants, &h->wait);
     else
         mo_people_find_out(s->gate.people, more->token, more->read, &h->wait);
     return true;
@@ -400,7 +402,8 @@ static void admit(struct mo_site *s, struct mo_req *rq, bool may_wait)
 
     if (!r || s->least[r - s->routes] > MO_ROLE_NONE)
         no = mo_gate_check(&s->gate, rq, &more);
-    if ((more.is_unknown || more.login.p) && may_wait && hold(s, rq, &more))
+    if ((more.is_unknown || more.login.p || more.read_grants) && may_wait &&
+        hold(s, rq, &more))
         return;
     if (!no.status && r)
         no = check_role(s, r, rq);
@@ -417,7 +420,7 @@ static void on_request(void *ctx, struct mo_req *rq)
     const struct mo_route *r = find(s, rq, &path);
 
     rq->tag = r ? r->path : "other";
-    rq->caller[0] = rq->who[0] = '\0';
+    rq->caller[0] = rq->who[0] = rq->grant[0] = '\0';
     rq->door = "open";
     rq->role = MO_ROLE_NONE;
     put_cors(s, rq);
@@ -573,8 +576,7 @@ static void on_signed_out(void *ctx, const char *who)
 {
     struct mo_site *s = ctx;
 
-    if (s->sio)
-        mo_siod_drop(s->sio, who, "page");
+    mo_site_drop(s, who, "page", NULL);
 }
 
 static void watch_logins(struct mo_site *s)
@@ -617,6 +619,14 @@ void mo_site_gate(struct mo_site *s, const struct mo_gate *g)
 {
     s->gate = *g;
     watch_logins(s);
+}
+
+void mo_site_drop(struct mo_site *s, const char *who, const char *door,
+                  const char *grant)
+{
+    mo_httpd_abort(s->httpd, who, door, grant);
+    if (s->sio)
+        mo_siod_drop(s->sio, who, door, grant);
 }
 
 void mo_site_audit(struct mo_site *s, struct mo_audit *a)

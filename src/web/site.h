@@ -46,6 +46,11 @@ const struct mo_gate *mo_site_gate_now(const struct mo_site *s);
 /* Use these rules from now on; g's pointers are borrowed. */
 void mo_site_gate(struct mo_site *s, const struct mo_gate *g);
 
+/* Close the requests that wait, event streams and sockets of this person that
+ * came through that door, with that personal token; NULL: any. */
+void mo_site_drop(struct mo_site *s, const char *who, const char *door,
+                  const char *grant);
+
 enum {
     MO_ROUTE_OPEN = 1,   /* a file that everyone may read */
     MO_ROUTE_PREFIX = 2, /* every path below it too */

@@ -10,10 +10,12 @@ import { io } from 'socket.io-client';
 import { Idp, Visitor } from '../lib/idp.mjs';
 import { Server, until } from './server.mjs';
 
+const LONG = `ann.${'x'.repeat(74)}@example.test`; // with "corp:" the longest name there is
 const PEOPLE = {
   ann: { groups: ['staff'], email: 'ann@example.test', email_verified: true },
   olga: { groups: ['admins'] },
   nora: { groups: [] },
+  [LONG]: { groups: ['staff'] },
 };
 let dir, idp, second, server;
 
@@ -69,6 +71,16 @@ const me = async (visitor) => {
   const answer = await visitor.fetch(`${home()}/api/me`);
   return answer.status === 200 ? answer.json() : answer.status;
 };
+/** The open event stream of an MCP client that has this cookie. */
+async function eventStream(cookie) {
+  const headers = { cookie, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const hello = await fetch(`${home()}/mcp`, { method: 'POST', headers, body: JSON.stringify({ jsonrpc: '2.0', id: 1,
+    method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '1' } } }) });
+  assert.equal(hello.status, 200, await hello.text());
+  const stream = await fetch(`${home()}/mcp`, { headers: { ...headers, 'mcp-session-id': hello.headers.get('mcp-session-id') } });
+  assert.equal(stream.status, 200);
+  return stream;
+}
 const rows = async (visitor, q) => (await (await visitor.fetch(`${home()}/api/audit?q=${q}`)).json()).rows;
 
 describe('signing in', () => {
@@ -113,6 +125,20 @@ describe('signing in', () => {
     const { at } = await visitor.visit(`${server.url.replace('localhost', '127.0.0.1')}/sign-in/corp`, 'ann');
     assert.equal(at, `${home()}/`);
     assert.deepEqual(await me(visitor), { name: 'corp:ann', role: 'user' });
+  });
+
+  test('a conversation of somebody with a long name', async (t) => {
+    const { visitor } = await signIn(LONG);
+    const cookie = [...visitor.cookies(home())].map(([k, v]) => `${k}=${v}`).join('; ');
+    const socket = io(home(), { extraHeaders: { cookie }, query: { sessionId: 'long' }, transports: ['websocket'], reconnection: false });
+    t.after(() => socket.close());
+    await new Promise((ok, no) => socket.once('system:ready', ok).once('error', no).once('connect_error', no));
+    const { sessions } = await (await visitor.fetch(`${home()}/api/sessions`)).json();
+    assert.deepEqual(sessions.map((x) => x.id), ['long']);
+    const olga = (await signIn('olga')).visitor;
+    const refused = await visitor.fetch(`${home()}/api/rules`);
+    assert.equal(refused.status, 403);
+    await until(async () => (await rows(olga, 'refused')).some((r) => r.what.who === `corp:${LONG}`), 'its row');
   });
 
   test('a conversation is one\'s own', async (t) => {
@@ -236,9 +262,11 @@ describe('afterwards', () => {
     t.after(() => socket.close());
     await new Promise((ok, no) => socket.once('connect', ok).once('connect_error', no));
     const closed = new Promise((ok) => socket.once('disconnect', ok));
+    const stream = await eventStream(cookie);
     const out = await one.fetch(`${home()}/sign-out`, { method: 'POST' });
     assert.equal(out.status, 303);
     await closed;
+    await assert.rejects(stream.text(), /terminated/, 'the event stream stays open');
     assert.equal(await me(one), 401);
     assert.equal(await me(two), 401);
     const olga = (await signIn('olga')).visitor;

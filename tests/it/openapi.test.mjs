@@ -158,6 +158,10 @@ test('every answer is as described', async () => {
   for (const path of ['/api/openapi.json', '/healthz', '/readyz', '/health', '/metrics']) await asked(path, 'get', path);
 
   assert.deepEqual(await asked('/api/me', 'get', '/api/me'), { name: '', role: 'operator' });
+  // without --no-auth: it/personal_token
+  assert.deepEqual(await asked('/api/tokens', 'get', '/api/tokens'), { tokens: [] });
+  await asked('/api/tokens', 'post', '/api/tokens', 403, { name: 'x' });
+  await asked('/api/tokens/{id}', 'delete', '/api/tokens/nobody', 404);
   for (const path of ['', '/mcp']) // with a provider: it/access_token
     await asked(`/.well-known/oauth-protected-resource${path}`, 'get', `/.well-known/oauth-protected-resource${path}`, 404);
 

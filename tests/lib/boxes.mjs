@@ -6,6 +6,7 @@
 //   start(argv, opts)    a box that goes on: { id, pid, uid, out(), stdin,
 //                        stats(), kill(), ended } (pid: of its first process,
 //                        uid: of all of them, on the host; await kill())
+//   noticedMemory(id)    whether the driver was told that memory ran out
 //   clean()              ends what is left of this file's boxes and returns
 //                        what should not be there any more, as texts
 // opts: limits by the names of struct mo_boxreq (memory, pids, ...), env (more
@@ -86,6 +87,11 @@ export class Native {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     return JSON.parse(out);
+  }
+
+  /** mo-box reads the kernel's account itself. */
+  async noticedMemory() {
+    return true;
   }
 
   async run(argv, { clientEnv, ...opts } = {}) {
@@ -212,6 +218,17 @@ export class Docker {
 
   async run(argv, opts) {
     return (await this.begin(argv, opts)).ended;
+  }
+
+  /** Whether the engine itself learned that memory ran out. On cgroup v1 its
+   *  shim reads the kernel's notice after the end, and if the control group is
+   *  removed first it tells nobody. */
+  async noticedMemory(id) {
+    const filters = encodeURIComponent(JSON.stringify({ container: [id], event: ['oom'] }));
+    const until = Math.ceil(Date.now() / 1000);
+    const { status, text } = await this.engine.api('GET', `/events?since=1&until=${until}&filters=${filters}`);
+    assert.equal(status, 200, text);
+    return text.includes('"oom"');
   }
 
   async start(argv, opts) {

@@ -233,6 +233,52 @@ static void test_marks(void **state)
     fix_fini(&f);
 }
 
+static void put_marks(struct fix *f, const char *const *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct mo_write w = {.kind = MO_WRITE_MARK,
+                                   .id = mo_span_cstr(ids[i]),
+                                   .doc = mo_span_cstr(ids[i])};
+
+        assert_int_equal(PUT(f, "", w), 0);
+    }
+}
+
+/* Listed by the beginning of their ids, page after page; removed by an empty
+ * document. */
+static void test_mark_lists(void **state)
+{
+    static const char *const ids[] = {"k:b", "k:a:x", "k:a", "k",
+                                      "k-1", "l:a",   "k:c", "K:a"};
+    const struct mo_write gone = {.kind = MO_WRITE_MARK, .id = S("k:a")};
+    struct fix f;
+
+    fix_init(&f, *state);
+    put_marks(&f, ids, MO_COUNT(ids));
+    assert_int_equal(
+        GET(&f, .kind = MO_READ_MARKS, .text = S("k:"), .limit = 3), 0);
+    assert_int_equal(f.n, 3);
+    assert_true(f.more);
+    assert_true(row_is(&f, 0, "k:a") && row_is(&f, 1, "k:a:x") &&
+                row_is(&f, 2, "k:b"));
+    assert_true(mo_span_is(f.rows[2].id, "k:b"));
+    assert_int_equal(GET(&f, .kind = MO_READ_MARKS, .text = S("k:"),
+                         .id = S("k:b"), .limit = 3),
+                     0);
+    assert_int_equal(f.n, 1);
+    assert_false(f.more);
+    assert_true(row_is(&f, 0, "k:c"));
+    assert_int_equal(PUT(&f, "", gone), 0);
+    assert_int_equal(PUT(&f, "", gone), 0); /* no error if there is none */
+    assert_int_equal(GET(&f, .kind = MO_READ_MARK, .id = S("k:a")), 0);
+    assert_int_equal(f.n, 0);
+    assert_int_equal(GET(&f, .kind = MO_READ_MARKS, .text = S("k:")), 0);
+    assert_int_equal(f.n, 3);
+    assert_int_equal(GET(&f, .kind = MO_READ_MARKS, .text = S("none")), 0);
+    assert_int_equal(f.n, 0);
+    fix_fini(&f);
+}
+
 static void test_close_and_forget(void **state)
 {
     struct fix f;
@@ -1143,6 +1189,7 @@ int main(void)
         ALL(test_close_and_forget),
         ALL(test_forget_strips),
         ALL(test_marks),
+        ALL(test_mark_lists),
         ALL(test_history),
         ALL(test_again),
         ALL(test_fresh),

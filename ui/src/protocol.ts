@@ -553,6 +553,17 @@ const keyState = object({
 });
 export type Provider = Checked<typeof keyState>;
 
+const tokenMembers = {
+  id: str, owner: str, name: str, role: str, views: list(str),
+  created: num, expires: num, used: or(num, 0),
+};
+const token = object(tokenMembers);
+export type Token = Checked<typeof token>;
+const newToken = object({ ...tokenMembers, token: str });
+export type NewToken = Checked<typeof newToken>;
+const me = object({ name: str, role: str });
+export type Me = Checked<typeof me>;
+
 const figures = {
   calls: num, errors: num, p50Ms: num, p95Ms: num,
 };
@@ -677,6 +688,10 @@ export const readChain = (v: unknown): Chain => chain(v, 'verify');
 export const readStats = (v: unknown): Stats => stats(v, 'stats');
 export const readProviders = (v: unknown): Provider[] =>
   object({ providers: list(keyState) })(v, 'providers').providers;
+export const readTokens = (v: unknown): Token[] =>
+  object({ tokens: list(token) })(v, 'tokens').tokens;
+export const readNewToken = (v: unknown): NewToken => newToken(v, 'token');
+export const readMe = (v: unknown): Me => me(v, 'me');
 export const readRules = (v: unknown): Rules => rules(v, 'rules');
 export const readRuleTrial = (v: unknown): RuleTrial => ruleTrial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>

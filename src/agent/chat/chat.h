@@ -118,8 +118,7 @@ struct mo_join {
     struct mo_span who;   /* for the audit log: "127.0.0.1:4711", "terminal" */
     const char *door;     /* likewise: struct mo_door; static, or NULL */
     /* The user's name. Sessions of other users do not exist for them
-     * (MO_ENOTFOUND). Empty: the operator, who may join every session.
-     * [A-Za-z0-9_.@-] */
+     * (MO_ENOTFOUND). Empty: the operator, who may join every session. */
     struct mo_span owner;
 };
 

@@ -3,10 +3,10 @@
 import {
   readAudit, readBoxConnections, readCalls, readEntries, readFound, readModels, readProviders,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
-  readRuleTrial, readToolTrial,
+  readMe, readNewToken, readRuleTrial, readTokens, readToolTrial,
   type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Models,
   type Provider, type Readiness, type Rules, type ServerTool, type Session,
-  type SessionCalls, type Stats, type RuleTrial, type ToolTrial,
+  type Me, type NewToken, type SessionCalls, type Stats, type Token, type RuleTrial, type ToolTrial,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -86,6 +86,13 @@ export const deleteSession = (id: string): Promise<void> =>
 export const fetchStats = (): Promise<Stats> => get('/api/stats', readStats);
 export const fetchProviders = (): Promise<Provider[]> =>
   get('/api/providers', readProviders);
+export const fetchMe = (): Promise<Me> => get('/api/me', readMe);
+export const fetchTokens = (): Promise<Token[]> => get('/api/tokens', readTokens);
+export const makeToken = (
+  wish: { name: string; role: string; views: string[]; days: number },
+): Promise<NewToken> => post('/api/tokens', readNewToken, wish);
+export const revokeToken = (id: string): Promise<void> =>
+  remove(`/api/tokens/${encodeURIComponent(id)}`);
 export const fetchRules = (): Promise<Rules> => get('/api/rules', readRules);
 export const addRule = (rule: Draft): Promise<unknown> =>
   post('/api/rules', (v) => v, rule);
