@@ -236,6 +236,7 @@ struct mo_config_server {
 struct mo_config_provider { /* an entry of people.providers */
     const char *name;
     const char *title, *issuer, *client_id, *client_secret;
+    const char *terminal_client; /* public client of `login`, or NULL */
     const char *name_claim, *groups_claim;
     bool introspect;              /* ask it about tokens that are not signed */
     struct mo_config_list scopes; /* asked for at sign-in */

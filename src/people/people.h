@@ -10,6 +10,10 @@
 
 #include "people/introspect.h"
 
+/* Member of the metadata of /mcp that lists the providers by name, for
+ * `mcp-orchestrator login` (connect/remote.h). */
+#define MO_PEOPLE_PROVIDERS "sign_in_providers"
+
 struct mo_people;
 struct mo_logins; /* people/login.h */
 

@@ -35,6 +35,8 @@
 #define MO_OAUTH_TURN_MS  50    /* polls for another process's token */
 
 struct mo_oauth;
+struct mo_oauth_device; /* oauth_device.h */
+struct mo_oauth_server; /* oauth_meta.h */
 
 enum mo_oauth_state {
     MO_OAUTH_IS_NONE,
@@ -70,6 +72,10 @@ struct mo_oauth_opts {
     /* A person must open this URL; may be NULL. It is http(s) only and must not
      * pass through a shell. */
     void (*on_sign_in)(void *ctx, const char *url);
+    /* If set, and the issuer offers it, a person signs in on any device, by a
+     * code (oauth_device.h; borrowed). May be NULL. */
+    void (*on_device)(void *ctx, const struct mo_oauth_device *d,
+                      const struct mo_oauth_server *issuer);
     /* The flow ended; why: it got no token. May be NULL, and does not fire for
      * a flow that mo_oauth_close() ends. */
     void (*on_end)(void *ctx, const struct mo_err *why);
