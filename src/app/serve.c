@@ -269,6 +269,9 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
         mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
         mo_runtime_approvals(h, s->approvals);
     }
+    if (h && s->gateway)
+        mo_budget_store(mo_gateway_setup_budget(s->gateway),
+                        mo_runtime_store(h));
     if (s->closing)
         end_next(s);
     else if (h == NULL)
@@ -294,6 +297,8 @@ static void open_runtime(struct server *s)
         s->opening = true;
     else
         no_agent(s, &e);
+    if (s->gateway)
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway));
 }
 
 /* --- signals ------------------------------------------------------------- */
