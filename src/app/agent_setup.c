@@ -137,7 +137,7 @@ static int use_approvals(struct mo_agent_setup *c, struct mo_runtime *h,
     return rc;
 }
 
-static int use_gateway(struct mo_agent_setup *c,
+static int use_gateway(struct mo_agent_setup *c, struct mo_runtime *h,
                        struct mo_gateway_setup *gateway, struct mo_err *e)
 {
     int rc = 0;
@@ -148,6 +148,9 @@ static int use_gateway(struct mo_agent_setup *c,
                                    &c->own_hub, e);
         c->gateway = c->own_hub;
     }
+    if (rc == 0)
+        mo_budget_store(mo_gateway_setup_budget(c->gateway),
+                        mo_runtime_store(h));
     return rc;
 }
 
@@ -171,7 +174,7 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
     if (rc == 0)
         rc = use_approvals(c, h, approvals, e);
     if (rc == 0)
-        rc = use_gateway(c, gateway, e);
+        rc = use_gateway(c, h, gateway, e);
     if (rc == 0)
         rc = make_try(c, e);
     if (rc == 0)

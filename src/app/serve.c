@@ -295,6 +295,9 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
     }
     if (h && !s->closing)
         open_grants(s);
+    if (h && s->gateway)
+        mo_budget_store(mo_gateway_setup_budget(s->gateway),
+                        mo_runtime_store(h));
     if (s->closing)
         end_next(s);
 }
@@ -347,6 +350,8 @@ static void open_runtime(struct server *s)
         s->opening = true;
     else
         no_agent(s, &e);
+    if (s->gateway)
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway));
 }
 
 /* --- signals ------------------------------------------------------------- */

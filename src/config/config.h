@@ -125,7 +125,7 @@ struct mo_config_mcp { /* an entry of mcpServers */
     int transport, sandbox, scope;
     int era; /* enum mo_server_era */
     int64_t instances, timeout_ms, start_ms, install_ms, idle_seconds,
-        memory_mb, pids, retries, result_bytes, max_calls;
+        memory_mb, pids, retries, result_bytes, max_calls, calls_per_minute;
     double cpus;
     bool enabled, isolate;
     bool workspace; /* kept */
@@ -162,8 +162,9 @@ struct mo_config_view { /* an entry of views */
     struct mo_config_list servers, tools; /* empty: all */
     struct mo_config_list people;         /* empty: everybody */
     struct mo_config_rules rules;         /* can only tighten approvals.rules */
-    int expose; /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
-    int role;   /* enum mo_role: lowest one that may use it */
+    int expose;               /* enum mo_gw_expose, or MO_GW_EXPOSE_SAME */
+    int role;                 /* enum mo_role: lowest one that may use it */
+    int64_t calls_per_minute; /* 0: no limit */
     bool read_only;
 };
 
@@ -272,6 +273,33 @@ struct mo_config_log {
     int format;
 };
 
+struct mo_config_budget { /* limits of one name; 0: none (budget/budget.h) */
+    const char *name;
+    int64_t calls;         /* a minute */
+    int64_t boxes, turns;  /* at once */
+    int64_t tokens, money; /* a day; money in millionths */
+};
+
+struct mo_config_budget_list {
+    struct mo_config_budget *v;
+    size_t n;
+};
+
+struct mo_config_budgets {
+    struct mo_config_budget_list people, tokens;
+};
+
+struct mo_config_price { /* millionths for a million tokens */
+    const char *name;    /* of a model; may end with `*` */
+    int64_t input, output;
+    int64_t cache_read, cache_write; /* 0: as input */
+};
+
+struct mo_config_prices {
+    struct mo_config_price *v;
+    size_t n;
+};
+
 struct mo_config_origin;
 
 struct mo_config {
@@ -285,6 +313,8 @@ struct mo_config {
     struct mo_config_approvals approvals;
     struct mo_config_server server;
     struct mo_config_people people;
+    struct mo_config_budgets budgets;
+    struct mo_config_prices prices;
     struct mo_config_log log;
     struct mo_config_secrets secrets;
     struct mo_config_audit audit;

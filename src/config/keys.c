@@ -18,6 +18,8 @@
     .type = MO_KEY_INT, .off = AT(m, int64_t), .min = (lo), .max = (hi)
 #define NUM(m, lo, hi)                                                         \
     .type = MO_KEY_NUM, .off = AT(m, double), .min = (lo), .max = (hi)
+#define MONEY(m, hi)                                                           \
+    .type = MO_KEY_MONEY, .off = AT(m, int64_t), .min = 0, .max = (hi)
 #define STR(m) .type = MO_KEY_STR, .off = AT(m, const char *)
 #define WORD(m, w)                                                             \
     .type = MO_KEY_WORD, .off = AT(m, int), .words = (w), .nwords = MO_COUNT(w)
@@ -357,6 +359,7 @@ static const struct mo_key mcp_rows[] = {
     {.name = "fallback", LIST(fallback)},
     {.name = "retries", INT(retries, 0, MO_KEY_RETRIES_MAX), .def = "1"},
     {.name = "maxCalls", INT(max_calls, 0, 100000), .def = "0"},
+    {.name = "callsPerMinute", INT(calls_per_minute, 0, 1e6), .def = "0"},
     {.name = "resultBytes", INT(result_bytes, -1, 1e9), .def = "-1"},
     {.name = "tools",
      DICT(tools, mo_config_tools, tools_keys, MO_KEY_TOOLS_MAX),
@@ -520,6 +523,7 @@ static const struct mo_key view_rows[] = {
     {.name = "expose", WORD(expose, view_exposures), .def = "gateway"},
     {.name = "rules",
      ARRAY(rules, mo_config_rules, rule_keys, MO_KEY_RULES_MAX)},
+    {.name = "callsPerMinute", INT(calls_per_minute, 0, 1e6), .def = "0"},
     {.name = "role", WORD(role, roles), .def = "user"},
     {.name = "people",
      LIST(people),
@@ -687,6 +691,39 @@ static const struct mo_key people_rows[] = {
 static const struct mo_keys people_keys = KEYS(people_rows);
 #undef T
 
+#define T mo_config_budget
+static const struct mo_key budget_rows[] = {
+    {.name = "callsPerMinute", INT(calls, 0, 1e6), .def = "0"},
+    {.name = "boxes", INT(boxes, 0, 1e6), .def = "0"},
+    {.name = "turns", INT(turns, 0, 1e6), .def = "0"},
+    {.name = "tokensPerDay", INT(tokens, 0, 1e12), .def = "0"},
+    {.name = "moneyPerDay", MONEY(money, 1e9), .def = "0"},
+};
+static const struct mo_keys budget_keys = KEYS(budget_rows);
+#undef T
+
+#define T mo_config_budgets
+static const struct mo_key budgets_rows[] = {
+    {.name = "people",
+     DICT(people, mo_config_budget_list, budget_keys, MO_KEY_BUDGETS_MAX),
+     .flags = MO_KEY_ANY},
+    {.name = "tokens",
+     DICT(tokens, mo_config_budget_list, budget_keys, MO_KEY_BUDGETS_MAX),
+     .flags = MO_KEY_ANY},
+};
+static const struct mo_keys budgets_keys = KEYS(budgets_rows);
+#undef T
+
+#define T mo_config_price
+static const struct mo_key price_rows[] = {
+    {.name = "input", MONEY(input, 1e6), .def = "0"},
+    {.name = "output", MONEY(output, 1e6), .def = "0"},
+    {.name = "cacheRead", MONEY(cache_read, 1e6), .def = "0"},
+    {.name = "cacheWrite", MONEY(cache_write, 1e6), .def = "0"},
+};
+static const struct mo_keys price_keys = KEYS(price_rows);
+#undef T
+
 #define T mo_config
 static const struct mo_key root_rows[] = {
     {.name = "mcpServers", DICT(mcp, mo_config_mcps, mcp_keys, MO_KEY_MCP_MAX)},
@@ -701,6 +738,10 @@ static const struct mo_key root_rows[] = {
      SECTION(approvals, mo_config_approvals, approvals_keys)},
     {.name = "server", SECTION(server, mo_config_server, server_keys)},
     {.name = "people", SECTION(people, mo_config_people, people_keys)},
+    {.name = "budgets", SECTION(budgets, mo_config_budgets, budgets_keys)},
+    {.name = "prices",
+     DICT(prices, mo_config_prices, price_keys, MO_KEY_PRICES_MAX),
+     .flags = MO_KEY_ANY},
     {.name = "log", SECTION(log, mo_config_log, log_keys)},
     {.name = "secrets", SECTION(secrets, mo_config_secrets, secrets_keys)},
     {.name = "audit", SECTION(audit, mo_config_audit, audit_keys)},

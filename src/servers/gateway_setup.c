@@ -14,6 +14,7 @@
 struct mo_gateway_setup {
     struct mo_loop *loop;
     struct mo_server_link *link;
+    struct mo_budget *budget;
     struct mo_gateway *gateway;
     struct mo_endpoint *ep;
     bool serving;
@@ -206,6 +207,8 @@ int mo_gateway_setup_reload(struct mo_gateway_setup *h,
             put_words(&a, &cfg->mcp.v[i], &v[n++]);
         }
     }
+    if (mo_budget_reload(h->budget, cfg, e) < 0)
+        return e->code;
     mo_server_link_config(h->link, cfg);
     if (h->ep)
         mo_endpoint_ask_ms(h->ep, answer_ms(cfg));
@@ -280,7 +283,12 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
         mo_log_err(mo_loop_log(h->loop), MO_WARN, "gateway", &why,
                    "lists of servers are not kept between runs");
     o.learning_file = o.cache ? habit : NULL;
-    rc = mo_server_link_new(h->loop, cfg, &h->link, e);
+    rc = mo_budget_new(h->loop, cfg,
+                       approvals ? mo_approvals_audit(approvals) : NULL,
+                       &h->budget, e);
+    o.budget = h->budget;
+    if (rc == 0)
+        rc = mo_server_link_new(h->loop, cfg, &h->link, e);
     if (rc == 0 && approvals)
         mo_server_link_approvals(h->link, approvals);
     o.up.ctx = h->link;
@@ -324,6 +332,7 @@ static void on_gateway_gone(void *ctx)
     struct mo_gateway_setup *h = ctx;
 
     h->gateway = NULL;
+    mo_budget_close(mo_take_ptr(&h->budget));
     if (h->link)
         mo_server_link_close(h->link, on_link_gone, h);
     else
@@ -398,4 +407,9 @@ const struct mo_server_link *
 mo_gateway_setup_link(const struct mo_gateway_setup *h)
 {
     return h->link;
+}
+
+struct mo_budget *mo_gateway_setup_budget(const struct mo_gateway_setup *h)
+{
+    return h->budget;
 }

@@ -393,6 +393,24 @@ static void read_audit(struct mo_rop *o)
     ask_audit(o, 0);
 }
 
+/* {more, {name, sum, name, sum...}} */
+static bool on_day(struct mo_rop *o, const struct mo_resp *r)
+{
+    uint64_t more = 0;
+
+    if (r->kind != MO_RESP_ARRAY || r->n != 2 || !mo_resp_u64(&r->v[0], &more))
+        return false;
+    for (size_t i = 0; i + 1 < r->v[1].n; i += 2) {
+        struct mo_row row = {.id = r->v[1].v[i].text};
+
+        if (!mo_resp_u64(&r->v[1].v[i + 1], &row.seq) || !add_row(o, row))
+            return false;
+    }
+    give_rows(o);
+    o->op->rows.more = more;
+    return true;
+}
+
 void mo_redis_read(struct mo_rop *o)
 {
     const struct mo_read *q = &o->op->read;
@@ -433,6 +451,9 @@ void mo_redis_read(struct mo_rop *o)
         break;
     case MO_READ_AUDIT:
         read_audit(o);
+        break;
+    case MO_READ_DAY:
+        mo_redis_read_day(o, on_day);
         break;
     case MO_READ_MARK:
         mo_rcall(o, -1, MO_SPAN(MO_REDIS_MARKS), on_mark, 0, "sst", "HGET",

@@ -87,6 +87,9 @@ static sqlite3_stmt *start_read(struct reading *g)
     case MO_READ_CALL:
         return mo_sql_start(g->sql, MO_SQL_READ_CALL, e, "tt", r->session,
                             r->id);
+    case MO_READ_DAY:
+        return mo_sql_start(g->sql, MO_SQL_READ_DAY, e, "itti", after, r->text,
+                            r->id, g->limit);
     case MO_READ_MARK:
         return mo_sql_start(g->sql, MO_SQL_READ_MARK, e, "t", r->id);
     case MO_READ_MARKS:

@@ -249,6 +249,7 @@ int mo_sqlite_write(struct mo_sqlite *q, struct mo_op *op)
 
 #define SWEEP_ROWS  500 /* as in sql_text.h */
 #define SWEEP_CONVS 100
+#define DAY_MS      ((uint64_t)24 * 3600 * 1000)
 #define LEASE_KEPT                                                             \
     ((uint64_t)7 * 24 * 3600 * 1000) /* so that its fence stays known */
 
@@ -332,5 +333,9 @@ int mo_sqlite_sweep(struct mo_sqlite *q, struct mo_op *op)
     if (rc >= 0 && op->now_ms > LEASE_KEPT)
         rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_LEASES, &op->err, "i",
                        (int64_t)(op->now_ms - LEASE_KEPT));
+    if (rc >= 0)
+        rc = mo_sql_do(&q->writer.sql, MO_SQL_OLD_DAYS, &op->err, "i",
+                       (int64_t)(op->now_ms / DAY_MS) - MO_COUNTER_DAYS);
+    op->rows.more |= rc == SWEEP_ROWS;
     return only_failure(rc);
 }

@@ -195,6 +195,7 @@ struct mo_ep_call {
     struct mo_span inside;       /* the name given to link_inside.h, or empty */
     void *scope;                 /* opts.ctx of its endpoint */
     void *data;                  /* for the handler */
+    bool counted;                /* likewise */
     /* Set by the handler, may stay NULL: the client no longer waits. Not called
      * from inside a call on c. */
     void (*canceled)(struct mo_ep_call *c);
