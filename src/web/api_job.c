@@ -172,6 +172,16 @@ int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,
     return mo_json_is(v, MO_JSON_STRING) ? mo_json_str(v, a, out) : MO_EINVAL;
 }
 
+struct mo_identity mo_api_identity(const struct mo_api *api,
+                                   const struct mo_req *rq)
+{
+    const struct mo_gate *gate = api->talk ? api->talk->gate : NULL;
+
+    return (struct mo_identity){.name = rq->who,
+                                .role = (enum mo_role)rq->role,
+                                .people = gate ? gate->people : NULL};
+}
+
 /* --- page by page ---------------------------------------------------------
  *
  * To go on, a search skips the rows it had. The others are read before the

@@ -7,6 +7,7 @@
 #define MO_WEB_API_JOB_H
 
 #include "codec/json/json.h"
+#include "people/identity.h"
 #include "web/api.h"
 
 #define MO_API_ANSWER_MAX ((size_t)32 * 1024 * 1024)
@@ -80,6 +81,10 @@ bool mo_api_says(const struct mo_req *rq, const char *key, const char *word);
 /* A text of a body; empty if it is not there. MO_EINVAL: it is no text. */
 int mo_api_text(struct mo_json body, const char *key, struct mo_arena *a,
                 struct mo_span *out);
+
+/* Who sends the request; borrowed from it. */
+struct mo_identity mo_api_identity(const struct mo_api *api,
+                                   const struct mo_req *rq);
 
 /* --- the caller's ---------------------------------------------------------
  *

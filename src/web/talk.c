@@ -136,6 +136,15 @@ static void member_closed(void *ctx, const char *reason,
 
 static const struct mo_member_cb member_cb = {member_event, member_closed};
 
+static struct mo_identity identity_of(const struct talker *t)
+{
+    const struct mo_gate *gate = t->talk->gate;
+
+    return (struct mo_identity){.name = t->sock->eng->who,
+                                .role = (enum mo_role)t->sock->eng->role,
+                                .people = gate ? gate->people : NULL};
+}
+
 static void join(struct talker *t)
 {
     const struct mo_eng *eng = t->sock->eng;
@@ -146,6 +155,7 @@ static void join(struct talker *t)
         .who = mo_span_cstr(eng->who[0] ? eng->who : eng->peer),
         .owner = mo_span_cstr(eng->caller),
         .door = eng->door,
+        .person = identity_of(t),
     };
     struct mo_err e;
 

@@ -163,7 +163,11 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                             .cb = cb,
                             .ctx = ctx,
                             .door = j->door,
+                            .role = j->person.role,
+                            .people = j->person.people,
                             .is_operator = j->owner.n == 0};
+    if (j->person.name)
+        snprintf(m->name, sizeof(m->name), "%s", j->person.name);
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
@@ -212,6 +216,7 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
         return;
     }
     mo_random_token(msg->id, ID_BYTES);
+    memcpy(msg->by, m->name, sizeof(msg->by));
     msg->ack = ack;
     msg->n = text.n;
     memcpy(msg->text, text.p, text.n);

@@ -170,6 +170,19 @@ static void greet_new_members(struct chat *c)
     }
 }
 
+/* Who said the message of the interrupted turn. */
+static void recall_asker(struct chat *c)
+{
+    const struct entry *en = mo_chat_last(c);
+
+    while (en && en->role != MO_ENTRY_USER)
+        en = mo_chat_entry_before(c, en);
+    c->turn.asker[0] = '\0';
+    if (en)
+        (void)mo_json_str_copy(mo_json_get(en->doc, "by"), c->turn.asker,
+                               sizeof(c->turn.asker));
+}
+
 /* The role of the last entry shows where the turn was interrupted. */
 static void resume_turn(struct chat *c)
 {
@@ -179,6 +192,7 @@ static void resume_turn(struct chat *c)
     struct mo_json_iter it;
     struct mo_err e;
 
+    recall_asker(c);
     if (role == MO_ENTRY_USER || role == MO_ENTRY_TOOL) {
         mo_turn_begin(c);
         greet_new_members(c);

@@ -121,6 +121,7 @@ struct mo_join {
      * (MO_ENOTFOUND). Empty: the operator, who may join every session.
      * [A-Za-z0-9_.@-] */
     struct mo_span owner;
+    struct mo_identity person; /* the same person for rules that name some */
 };
 
 /* Joins the chat of a session, opening it if needed. "system:ready" and
@@ -157,6 +158,24 @@ struct mo_decision {
 
 void mo_chat_decide(struct mo_member *m, const struct mo_decision *d,
                     mo_ack_fn *done, void *ctx);
+
+/* A person who need not be a member: one whom a rule names (policy/panel.h). */
+struct mo_decider {
+    struct mo_identity person;
+    const char *who;  /* for the audit log */
+    const char *door; /* static, or NULL */
+};
+
+/* Writes the pending calls that a rule lets this person see as elements of an
+ * array, as in mo_approvals_list(). Their ids are "SESSION.CALL". */
+void mo_agent_put_panel_calls(const struct mo_agent *a,
+                              const struct mo_identity *who, struct mo_jw *w);
+/* True if one of that id waits, and they may see it. */
+bool mo_agent_has_call(const struct mo_agent *a, const struct mo_identity *who,
+                       struct mo_span id);
+/* Decides one of them. False: there is none of that id (d->call) for them. */
+bool mo_agent_decide(struct mo_agent *a, const struct mo_decider *by,
+                     const struct mo_decision *d, mo_ack_fn *done, void *ctx);
 /* Answers a server's question ("elicitation:required"). The content is checked
  * against the form that was shown. */
 enum mo_answer_action {

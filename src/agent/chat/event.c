@@ -199,8 +199,12 @@ static void put_call(struct mo_jw *w, struct call *k)
     const struct mo_tool *t = k->tool;
     float sure = 1;
     struct mo_span words = mo_chat_router_words(k, &sure);
-    bool operators =
-        t && mo_chat_call_verdict(k).approver == MO_APPROVER_OPERATOR;
+    struct mo_verdict v = {.action = MO_ACTION_ASK};
+    bool operators;
+
+    if (t)
+        v = mo_chat_call_verdict(k);
+    operators = v.approver == MO_APPROVER_OPERATOR;
 
     mo_jw_member(w, "name", shown_name_of(k));
     put_json(w, "args", mo_buf_view(&k->args));
@@ -214,6 +218,7 @@ static void put_call(struct mo_jw *w, struct call *k)
     mo_jw_member_cstr(w, "digest", k->digest);
     mo_jw_member_u64(w, "expiresAt", k->expires);
     mo_jw_member_cstr(w, "approver", operators ? "operator" : "owner");
+    mo_panel_put(w, &v.panel, &k->said);
     if (k->route.len > 0)
         put_json(w, "route", mo_buf_view(&k->route));
     if (words.n == 0)
@@ -229,6 +234,17 @@ void mo_chat_event_approval(struct call *k)
 
     put_call(w, k);
     event_send(&ev, k->chat, NULL, "tool:approval_required");
+}
+
+void mo_chat_event_approved_by(struct call *k)
+{
+    struct mo_verdict v = mo_chat_call_verdict(k);
+    struct event ev;
+    struct mo_jw *w = event_begin(&ev);
+
+    put_card(w, k);
+    mo_panel_put(w, &v.panel, &k->said);
+    event_send(&ev, k->chat, NULL, "tool:approved_by");
 }
 
 void mo_chat_event_resolved(struct call *k, bool approved)
