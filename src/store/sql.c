@@ -82,6 +82,8 @@ static const char *const migrations[MO_SQL_VERSION] = {
     " WHERE n < old.n) WHERE n = old.n; END;",
     /* 3: marks */
     "CREATE TABLE mark (id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID;",
+    /* 4: who may read a session */
+    "ALTER TABLE session ADD COLUMN shares TEXT NOT NULL DEFAULT '';",
 };
 
 static const char *const statements[MO_SQL_N] = {

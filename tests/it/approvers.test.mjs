@@ -159,9 +159,7 @@ describe('calls of conversations', () => {
     assert.equal((await team.decide('bob', call, true)).status, 403);
 
     // A crash between the first and the second.
-    team.server.signal('SIGKILL');
-    await team.server.exit;
-    await team.serve();
+    await team.restart('SIGKILL');
     const later = await team.socket('ann', 'conversation-1');
     const [shown] = (await event(later, 'session:history')).pending;
     assert.deepEqual([shown.approvedBy, shown.digest], [['corp:bob'], card.digest]);

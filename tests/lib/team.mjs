@@ -60,8 +60,16 @@ export class Team {
     return this.server.url;
   }
 
+  async restart(signal = 'SIGTERM') {
+    this.server.signal(signal);
+    await this.server.exit;
+    await this.serve();
+  }
+
   async stop() {
     for (const s of this.sockets ?? []) s.close();
+    for (const { id } of (await this.api('operator', 'GET', '/api/sessions')).sessions)
+      await this.api('operator', 'DELETE', `/api/sessions/${id}?forget=true`);
     await this.server?.stopClean();
     await this.idp?.stop();
     await rm(this.dir, { recursive: true });

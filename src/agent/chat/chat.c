@@ -12,6 +12,7 @@
 #include "agent/chat/entries.h"
 #include "agent/chat/event.h"
 #include "agent/chat/load_tools.h"
+#include "agent/chat/readers.h"
 #include "agent/chat/session_memory.h"
 #include "agent/chat/turn.h"
 
@@ -382,6 +383,7 @@ static void on_session_ready(void *ctx, struct mo_hold *h,
     c->info = *info;
     c->ready = true;
     snprintf(c->owner, sizeof(c->owner), "%s", info->owner);
+    mo_readers_chat_ready(c);
     if (c->state == CHAT_OPENING)
         mo_load_tools_start(c);
 }
@@ -428,7 +430,10 @@ static void end_members(struct chat *c, const char *reason,
         void *ctx = m->ctx;
 
         mo_list_del(&m->node);
-        c->nmembers--;
+        if (m->reads)
+            c->agent->nreaders--;
+        else
+            c->nmembers--;
         mo_free(m);
         cb->on_closed(ctx, reason, why);
     }
@@ -504,6 +509,7 @@ void mo_chat_free(struct chat *c)
 {
     struct mo_agent *a = c->agent;
 
+    mo_readers_chat_gone(c);
     mo_later_cancel(&c->later);
     mo_later_cancel(&c->soon);
     mo_timer_stop(a->loop, &c->calls.expiry);

@@ -40,6 +40,8 @@
 
 #define MO_CHATS_MAX      1024
 #define MO_CHAT_MEMBERS   64
+#define MO_CHAT_READERS   64   /* of one session, beside the members */
+#define MO_AGENT_READERS  1024 /* of all */
 #define MO_CHAT_QUEUE_MAX 16
 #define MO_CHAT_STEPS_MAX 50                   /* model requests in one turn */
 #define MO_CHAT_TEXT_MAX  ((size_t)256 * 1024) /* of one message */
@@ -130,6 +132,21 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                  const struct mo_member_cb *cb, void *ctx,
                  struct mo_member **out, struct mo_err *e);
 void mo_chat_leave(struct mo_member *m); /* no callback follows */
+
+/* Follows a session that is shared with the person (people/share.h) without
+ * opening it: "session:shared" says that it is not open, and "system:ready" and
+ * "session:history" follow when it is. on_closed() with MO_ENOTFOUND: it is not
+ * shared with them (any more). A reader can use mo_chat_decide() if
+ * mo_member_may_decide(), and no other command. j->owner and j->model are
+ * ignored. */
+int mo_chat_follow(struct mo_agent *a, const struct mo_join *j,
+                   const struct mo_member_cb *cb, void *ctx,
+                   struct mo_member **out, struct mo_err *e);
+bool mo_member_reads(const struct mo_member *m);
+bool mo_member_may_decide(const struct mo_member *m);
+/* The shares of a session have changed: readers who lost it are closed. */
+void mo_agent_shared(struct mo_agent *a, struct mo_span session,
+                     const char *owner, struct mo_span shares);
 
 /* --- commands of members; done() is called once, from the loop ----------- */
 

@@ -60,6 +60,10 @@ struct mo_member {
     enum mo_role role;
     const struct mo_people *people; /* or NULL */
     bool is_operator;
+    /* A reader (readers.h); chat is NULL while the session is not open. */
+    bool reads, judged, may_decide;
+    struct mo_agent *agent;
+    char session[MO_SESSION_ID_MAX + 1];
 };
 
 /* The current conversation in memory. */
@@ -105,8 +109,8 @@ struct chat {
     enum chat_state state;
     char id[MO_SESSION_ID_MAX + 1];
     char owner[MO_SESSION_OWNER_MAX]; /* while opening: who opens it */
-    struct mo_list members;
-    unsigned nmembers;
+    struct mo_list members;           /* and readers */
+    unsigned nmembers;                /* without readers */
 
     struct mo_hold *hold;
     struct mo_session_info info; /* texts belong to the session */
@@ -142,6 +146,9 @@ struct mo_agent {
     struct mo_agent_opts o;
     struct mo_map chats; /* session id -> struct chat * */
     struct mo_tally tally;
+    struct mo_list readers; /* struct mo_member, whose session is not open */
+    unsigned nreaders;      /* of those and of chats */
+    unsigned nlooks;        /* reads of rows under way */
     bool closing;
     unsigned ngateway_clients; /* connections to the gateway */
     struct mo_gone gone;

@@ -15,6 +15,13 @@
 static const char lost[] =
     "\"an event was too large to show; reload the page\"";
 
+/* Questions of servers are not for readers: their addresses sign in whoever
+ * opens them. */
+static bool is_for_owner(const char *name)
+{
+    return mo_span_starts(mo_span_cstr(name), MO_SPAN("elicitation:"));
+}
+
 static void send_to(struct chat *c, struct mo_member *only, const char *name,
                     const struct mo_buf *b)
 {
@@ -29,7 +36,7 @@ static void send_to(struct chat *c, struct mo_member *only, const char *name,
         return;
     }
     mo_list_each_entry_safe (m, &c->members, struct mo_member, node) {
-        if (m->greeted)
+        if (m->greeted && !(m->reads && is_for_owner(name)))
             m->cb->on_event(m->ctx, name, args);
     }
 }
@@ -408,9 +415,11 @@ static void send_ready(struct chat *c, struct mo_member *m)
     mo_jw_member_cstr(w, "driver", c->info.driver);
     mo_jw_member_cstr(w, "workspace", workspaces[c->info.workspace]);
     mo_jw_member_arr(w, "mounts");
-    for (size_t i = 0; c->info.mounts && c->info.mounts[i]; i++)
+    for (size_t i = 0; !m->reads && c->info.mounts && c->info.mounts[i]; i++)
         mo_jw_cstr(w, c->info.mounts[i]);
     mo_jw_end(w);
+    if (m->reads)
+        mo_jw_member_cstr(w, "shared", m->may_decide ? "approve" : "read");
     event_send(&ev, c, m, "system:ready");
 }
 
@@ -512,7 +521,8 @@ void mo_chat_event_greet(struct mo_member *m)
     m->greeted = true;
     send_ready(c, m);
     send_history(c, m);
-    mo_chat_elicit_send_open(m);
+    if (!m->reads)
+        mo_chat_elicit_send_open(m);
     mo_chat_network_send_open(m);
     send_troubles(c, m);
 }
