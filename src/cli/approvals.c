@@ -82,6 +82,33 @@ static void put_line(struct mo_buf *b, const char *before, struct mo_json v)
         mo_buf_putc(b, '\n');
 }
 
+/* The texts of a list in one line; nothing for an empty one. */
+static void put_names(struct mo_buf *b, const char *before, struct mo_json list)
+{
+    const char *sep = before;
+
+    mo_json_each (it, list) {
+        mo_cmd_put_member(b, sep, it.val);
+        sep = ", ";
+    }
+    if (sep != before)
+        mo_buf_putc(b, '\n');
+}
+
+/* Who must approve it, where the rule says so. */
+static void put_panel(struct mo_buf *b, struct mo_json v)
+{
+    uint64_t need = 0;
+
+    if (mo_json_u64(mo_json_get(v, "approvals"), &need) < 0)
+        return;
+    put_names(b, "  waits for  ", mo_json_get(v, "approvers"));
+    if (mo_json_flag(v, "fourEyes"))
+        (void)mo_buf_printf(b, "  needs      %llu who did not ask for it\n",
+                            (unsigned long long)need);
+    put_names(b, "  approved   ", mo_json_get(v, "approvedBy"));
+}
+
 static void put_call(struct mo_buf *b, struct mo_json v)
 {
     char until[MO_ISO8601_MAX];
@@ -101,6 +128,8 @@ static void put_call(struct mo_buf *b, struct mo_json v)
     put_line(b, "  session    ", mo_json_get(v, "session"));
     put_line(b, "  found for  ", mo_json_get(v, "words"));
     put_line(b, "  why asked  ", mo_json_get(v, "reason"));
+    put_line(b, "  asked by   ", mo_json_get(v, "owner"));
+    put_panel(b, v);
     put_line(b, "  client     ", mo_json_get(mo_json_get(v, "client"), "name"));
     (void)mo_buf_printf(b, "  until      %s%s\n", until,
                         by_client ? " (its client was asked)" : "");

@@ -253,21 +253,20 @@ static bool has_provider(const struct mo_config *c, struct mo_span name)
 }
 
 /* "PROVIDER:NAME", "PROVIDER/GROUP" or the name of a token's owner. */
-static void check_role(struct mo_config_load *l,
-                       const struct mo_config_list *who, const char *role)
+static void check_persons(struct mo_config_load *l,
+                          const struct mo_config_list *who, const char *path)
 {
     for (size_t i = 0; i < who->n; i++) {
         size_t n = strcspn(who->v[i], ":/");
 
         if (who->v[i][n] && !has_provider(l->cfg, mo_span(who->v[i], n)))
-            mo_config_error_of(l, who,
-                               "'people.roles.%s': there is no provider '%.*s'",
-                               role, (int)(n < 64 ? n : 64), who->v[i]);
+            mo_config_error_of(l, who, "'%s': there is no provider '%.*s'",
+                               path, (int)(n < 64 ? n : 64), who->v[i]);
         else if (who->v[i][n] && !who->v[i][n + 1])
             mo_config_error_of(l, who,
-                               "'people.roles.%s': a name or group is missing "
+                               "'%s': a name or group is missing "
                                "behind '%.64s'",
-                               role, who->v[i]);
+                               path, who->v[i]);
     }
 }
 
@@ -298,10 +297,10 @@ static void check_people(struct mo_config_load *l)
                                "'introspect', too",
                                v->name);
     }
-    check_role(l, &p->roles.viewer, "viewer");
-    check_role(l, &p->roles.user, "user");
-    check_role(l, &p->roles.approver, "approver");
-    check_role(l, &p->roles.op, "operator");
+    check_persons(l, &p->roles.viewer, "people.roles.viewer");
+    check_persons(l, &p->roles.user, "people.roles.user");
+    check_persons(l, &p->roles.approver, "people.roles.approver");
+    check_persons(l, &p->roles.op, "people.roles.operator");
 }
 
 /* --- rules and views ----------------------------------------------------- */
@@ -320,6 +319,13 @@ static void check_rules(struct mo_config_load *l,
                                "'%s.%zu' has an 'approver' and its action is "
                                "not 'ask'",
                                path, i + 1);
+        if ((rule->approvers.n || rule->approvals > 1 || rule->four_eyes) &&
+            rule->action != MO_ACTION_ASK)
+            mo_config_error_of(l, rule,
+                               "'%s.%zu' says who approves and its action is "
+                               "not 'ask'",
+                               path, i + 1);
+        check_persons(l, &rule->approvers, path);
     }
 }
 

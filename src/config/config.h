@@ -148,7 +148,10 @@ struct mo_config_rule {
     struct mo_config_list annotations; /* "readOnlyHint", "!openWorldHint" */
     int action;
     bool remember;
-    int approver; /* enum mo_approver */
+    int approver;                    /* enum mo_approver */
+    struct mo_config_list approvers; /* who approve instead; empty: nobody */
+    int64_t approvals;               /* how many different persons */
+    bool four_eyes;                  /* none of them asked for the call */
 };
 
 struct mo_config_rules {

@@ -490,6 +490,9 @@ static const struct mo_key rule_rows[] = {
     {.name = "annotations", LIST(annotations), .check = check_annotation},
     {.name = "remember", BOOL(remember), .def = "true"},
     {.name = "approver", WORD(approver, approvers), .def = "auto"},
+    {.name = "approvers", LIST(approvers), .check = check_not_empty},
+    {.name = "approvals", INT(approvals, 1, MO_KEY_PERSONS_MAX), .def = "1"},
+    {.name = "fourEyes", BOOL(four_eyes), .def = "false"},
     {.name = "action", WORD(action, actions), .def = "ask"},
     {.name = "reason", STR(reason)},
 };

@@ -283,6 +283,20 @@ void mo_logins_reload(struct mo_logins *l)
     }
 }
 
+bool mo_logins_member(const struct mo_logins *l, const char *name,
+                      struct mo_span group)
+{
+    uint64_t now = now_s();
+
+    mo_list_each (it, &l->all) {
+        const struct login *g = mo_container_of(it, struct login, node);
+
+        if (g->who.ends_s > now && mo_person_is_member(&g->who, name, group))
+            return true;
+    }
+    return false;
+}
+
 void mo_logins_watch(struct mo_logins *l,
                      void (*ended)(void *ctx, const char *who), void *ctx)
 {

@@ -57,6 +57,10 @@ void mo_login_end(struct mo_logins *l, struct mo_span secret, bool everywhere,
  * provider are signed out. */
 void mo_logins_reload(struct mo_logins *l);
 
+/* True if somebody of that name is signed in and in that group. */
+bool mo_logins_member(const struct mo_logins *l, const char *name,
+                      struct mo_span group);
+
 /* Called with the person's name when a login has ended: what they have open
  * must be closed. */
 void mo_logins_watch(struct mo_logins *l,

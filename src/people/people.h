@@ -37,6 +37,11 @@ const struct mo_config *mo_people_config(const struct mo_people *p);
 struct mo_logins *mo_people_logins(const struct mo_people *p);
 struct mo_httpc *mo_people_http(const struct mo_people *p); /* borrowed */
 
+/* True if the person was seen as a member of "PROVIDER/GROUP", by a login or a
+ * token that is still good. */
+bool mo_people_member(const struct mo_people *p, const char *name,
+                      struct mo_span entry);
+
 /* True if a provider may know the token: it is signed, or a provider is asked
  * about others (introspect.h). */
 bool mo_people_may_know(const struct mo_people *p, struct mo_span token);

@@ -260,7 +260,7 @@ static bool judge_changed_rules(const struct mo_approvals *d,
     if (mo_exact_args(k->arguments, &args, &e) < 0)
         return refuse_call(k, e.msg) == MO_GW_LET;
     v = judge_call(d, k, k->item, mo_buf_view(&args));
-    if (mo_verdict_may_run(&v, k->answered))
+    if (mo_verdict_may_run(&v, k->answered, k->panel))
         return true;
     (void)refuse_call(k, "the rules changed while it waited; begin again");
     if (v.action == MO_ACTION_DENY && v.rule)

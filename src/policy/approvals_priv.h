@@ -29,6 +29,7 @@ struct pending_call {
     char tool_digest[MO_EXACT_DIGEST];
     char who[WHO_MAX], why[MO_GW_REASON_MAX]; /* decided by; asked because */
     enum mo_approver approver;
+    struct mo_said said;  /* who have approved, of a panel */
     uint64_t at, expires; /* wall ms */
     bool writing;
     enum mo_policy_from from;

@@ -242,7 +242,7 @@ static bool may_go_on(struct connection *c)
     const struct pending_call *p = c->k.data;
     struct mo_verdict v = mo_approvals_verdict(c->d, p, mo_buf_view(&p->args));
 
-    if (mo_verdict_may_run(&v, c->k.answered))
+    if (mo_verdict_may_run(&v, c->k.answered, c->k.panel))
         return true;
     c->k.by = "rule";
     c->yes = false;

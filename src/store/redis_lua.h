@@ -5,7 +5,7 @@
  * rule of Redis Cluster. The first key is given in KEYS; others of the same
  * session are made from it.
  *
- *   mcp:session:{ID}         hash  doc, at
+ *   mcp:session:{ID}         hash  doc, at, shares
  *   mcp:conversation:{ID}    hash  n = number of the current one, s:N = the
  *                                  last seq of conversation N
  *   mcp:conversation:{ID}:N  list  "AT\nDOC" of each entry
@@ -132,6 +132,8 @@ enum mo_lua {
     "      redis.call('PERSIST', kc)\n"                                        \
     "      redis.call('PERSIST', kk)\n"                                        \
     "    end\n"                                                                \
+    "  elseif k == 'h' then\n"                                                 \
+    "    redis.call('HSET', ks, 'shares', doc)\n"                              \
     "  elseif k == 'x' then\n"                                                 \
     "    redis.call('DEL', ks)\n"                                              \
     "    keep(kc)\n"                                                           \

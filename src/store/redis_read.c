@@ -26,7 +26,9 @@ static bool add_row(struct mo_rop *o, struct mo_row row)
     struct mo_row *to = next_row(o);
 
     if (!to || !mo_rop_keep(o, row.session, &row.session) ||
-        !mo_rop_keep(o, row.id, &row.id) || !mo_rop_keep(o, row.doc, &row.doc))
+        !mo_rop_keep(o, row.id, &row.id) ||
+        !mo_rop_keep(o, row.doc, &row.doc) ||
+        !mo_rop_keep(o, row.shares, &row.shares))
         return false;
     *to = row;
     o->nrows++;
@@ -59,10 +61,12 @@ static bool on_session(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_row row = {.session = o->op->read.session};
 
-    if (r->kind != MO_RESP_ARRAY || r->n != 2)
+    if (r->kind != MO_RESP_ARRAY || r->n != 3)
         return false;
     if (r->v[0].kind == MO_RESP_BULK && mo_resp_u64(&r->v[1], &row.at)) {
         row.doc = r->v[0].text;
+        if (r->v[2].kind == MO_RESP_BULK)
+            row.shares = r->v[2].text;
         (void)add_row(o, row);
     }
     give_rows(o);
@@ -72,8 +76,8 @@ static bool on_session(struct mo_rop *o, const struct mo_resp *r)
 static void ask_session(struct mo_rop *o, struct mo_span id, mo_rgot *got,
                         size_t tag)
 {
-    mo_rcall(o, -1, id, got, tag, "skss", "HMGET", "mcp:session:", id, "doc",
-             "at");
+    mo_rcall(o, -1, id, got, tag, "sksss", "HMGET", "mcp:session:", id, "doc",
+             "at", "shares");
 }
 
 /* {number, seq of the first, more, {"AT\nDOC"...}} */
@@ -181,8 +185,11 @@ static bool on_found(struct mo_rop *o, const struct mo_resp *r)
 {
     struct mo_row *row = &found_rows(o)[o->tag];
 
-    if (r->kind == MO_RESP_ARRAY && r->n == 2 && r->v[0].kind == MO_RESP_BULK)
+    if (r->kind == MO_RESP_ARRAY && r->n == 3 && r->v[0].kind == MO_RESP_BULK) {
         (void)mo_rop_keep(o, r->v[0].text, &row->doc);
+        if (r->v[2].kind == MO_RESP_BULK)
+            (void)mo_rop_keep(o, r->v[2].text, &row->shares);
+    }
     o->bytes += row->doc.n + 256;
     return true;
 }

@@ -1,7 +1,7 @@
 /* sql_text.h - every SQL statement with its name. Private to sql.h.
  *
  * The tables are in sql.c. Statements that read rows give: session, id, doc,
- * conversation, seq, at, state. */
+ * conversation, seq, at, state; those that read sessions also shares. */
 #ifndef MO_STORE_SQL_TEXT_H
 #define MO_STORE_SQL_TEXT_H
 
@@ -30,6 +30,7 @@
       " ON CONFLICT (id) DO UPDATE"                                            \
       " SET at = max(at, excluded.at), doc = excluded.doc")                    \
     X(SESSION_TOUCH, "UPDATE session SET at = max(at, ?2) WHERE id = ?1")      \
+    X(SESSION_SHARE, "UPDATE session SET shares = ?2 WHERE id = ?1")           \
     X(SESSION_KNOWN, "SELECT 1 FROM session WHERE id = ?1")                    \
     X(SESSION_DEL, "DELETE FROM session WHERE id = ?1")                        \
     X(CONV_NOW, "SELECT coalesce(max(number), 1) FROM conversation"            \
@@ -146,10 +147,11 @@
       " AND substr(name, 1, length(?2)) = ?2 AND name > ?3"                    \
       " ORDER BY name LIMIT ?4")                                               \
     X(READ_SESSION,                                                            \
-      "SELECT id, '', doc, 0, 0, at, 0 FROM session WHERE id = ?1")            \
-    X(READ_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0 FROM session"            \
+      "SELECT id, '', doc, 0, 0, at, 0, shares FROM session WHERE id = ?1")    \
+    X(READ_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0, shares FROM session"    \
       " WHERE (at, id) > (?1, ?2) AND at < ?3 ORDER BY at, id LIMIT ?4")       \
-    X(READ_LAST_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0 FROM session"       \
+    X(READ_LAST_SESSIONS, "SELECT id, '', doc, 0, 0, at, 0, shares"            \
+      " FROM session"                                                          \
       " WHERE (at, id) > (?1, ?2) AND at < ?3"                                 \
       " ORDER BY at DESC, id DESC LIMIT ?4")                                   \
     X(READ_HISTORY, MO_SQL_HISTORY " ORDER BY 5 LIMIT ?4")                     \

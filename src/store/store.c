@@ -267,7 +267,7 @@ static int check_write(const struct mo_write *w, struct mo_err *e)
     bool named = w->kind == MO_WRITE_CALL || w->kind == MO_WRITE_MOVE ||
                  w->kind == MO_WRITE_MARK;
 
-    if ((unsigned)w->kind > MO_WRITE_MARK || (unsigned)w->to > MO_CALL_UNKNOWN)
+    if ((unsigned)w->kind > MO_WRITE_SHARE || (unsigned)w->to > MO_CALL_UNKNOWN)
         return mo_fail(e, MO_EINVAL, "store: unknown kind of write");
     if (named && !mo_store_id_ok(w->id))
         return mo_fail(e, MO_EINVAL,

@@ -107,6 +107,8 @@ enum mo_write_kind {
     MO_WRITE_MARK,    /* id, doc: a document by its id, inserted or replaced, */
                       /* or removed if doc is empty; belongs to no session */
                       /* and does not expire */
+    MO_WRITE_SHARE,   /* doc: who may read the session, beside its row: a */
+                      /* SESSION write keeps it; it goes with the row * */
 };
 /* Writes with a star need the session's row, else the batch is MO_ENOTFOUND: a
  * late write must not bring back a session that was closed or lost. A batch is
@@ -192,6 +194,7 @@ struct mo_read {
 
 struct mo_row {
     struct mo_span session, id, doc;
+    struct mo_span shares; /* of a session's row: MO_WRITE_SHARE; or empty */
     uint64_t conversation, seq;
     uint64_t at; /* wall ms: last activity, or when it was written */
     enum mo_call_state state;

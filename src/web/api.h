@@ -13,6 +13,9 @@
  *                                     they took; not their results
  *   GET    /api/sessions/ID/connections  which hosts its box talked to
  *   GET    /api/sessions/ID/history   its conversation; ?format=markdown
+ *   GET    /api/sessions/ID/shares    with whom it is shared (api_shares.c)
+ *   PUT    /api/sessions/ID/shares    {with, may}: share it, or withdraw
+ *   DELETE /api/sessions/ID/shares    withdraw all
  *   GET    /api/search?q=             search all conversations
  *   GET    /api/audit                 calls, approvals and results
  *   GET    /api/models/available      models that can be selected
@@ -117,6 +120,7 @@ struct mo_api {
     const char *token;         /* the operator's, for snippets; "": none */
     const struct mo_gate *gate;
     struct mo_grants *const *grants; /* NULL: this process has none */
+    struct mo_list sharing;    /* changes of shares: api_shares.c */
 };
 
 /* api is borrowed as long as the site lives. */
@@ -135,6 +139,7 @@ int mo_openapi_route(struct mo_site *s);
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
 
 #endif

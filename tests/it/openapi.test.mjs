@@ -139,6 +139,11 @@ test('every answer is as described', async () => {
   await ask(one, 'patch', '/api/sessions/nobody', 409, { title: 'x' });
   const { calls } = await asked(`${one}/calls`, 'get', `/api/sessions/${tab.session}/calls`);
   assert.deepEqual(calls.map((c) => [c.state, c.by, c.name]), [['done', 'person', 'execute_command']]);
+  const sharing = [`${one}/shares`, `/api/sessions/${tab.session}/shares`];
+  assert.equal((await asked(sharing[0], 'put', sharing[1], 200, { with: 'corp/team', may: 'approve' })).shares.length, 1);
+  assert.equal((await asked(sharing[0], 'get', sharing[1])).shares[0].with, 'corp/team');
+  assert.equal((await ask(one, 'get', `/api/sessions/${tab.session}`)).isShared, true);
+  assert.deepEqual((await asked(sharing[0], 'delete', sharing[1])).shares, []);
   assert.deepEqual(await asked(`${one}/connections`, 'get', `/api/sessions/${tab.session}/connections`), { connections: [], more: 0 });
   const { messages } = await asked(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`);
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);

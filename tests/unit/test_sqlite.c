@@ -530,8 +530,8 @@ static void test_index_of_version_1(void **state)
     assert_int_equal(hits(&f, "apple"), 2);
     fix_close(&f);
     run_sql(&f,
-            "DROP TABLE daily; DROP TABLE mark; DROP TRIGGER entry_out; DROP "
-            "TABLE indexed; DROP "
+            "ALTER TABLE session DROP COLUMN shares; DROP TABLE daily;"
+            "DROP TABLE mark; DROP TRIGGER entry_out; DROP TABLE indexed; DROP "
             "TABLE place;"
             "CREATE UNIQUE INDEX entry_place"
             " ON entry (session, conversation, seq);"

@@ -19,6 +19,7 @@ struct call {
                                      * asked about again, a new one */
     enum mo_call_state state, next; /* next: while it is being written */
     bool writing;                   /* a change of state is being written */
+    bool noting;                    /* that one more person approved, is */
     bool canceled;                  /* asked to stop while running */
     bool in_line;                   /* may run, waits for other calls to end */
     bool started;                   /* sent, not yet answered */
@@ -50,6 +51,8 @@ struct call {
     char who[WHO_MAX]; /* the member who decided; or empty */
     struct mo_door door;
     enum mo_answered answered; /* who approved these bytes */
+    uint64_t panel;            /* MO_ANSWERED_PANEL: its digest */
+    struct mo_said said;       /* who have approved, of a panel; stored */
     struct mo_buf shown; /* arguments before an edit that is being written */
 };
 
@@ -131,8 +134,21 @@ void mo_chat_calls_digest(struct call *k);
  * permit exactly these bytes. False: it was ended or asked about again. */
 bool mo_chat_call_may_run(struct call *k);
 /* Audits a decision that was refused. */
-void mo_chat_audit_refusal(const struct mo_member *m,
+void mo_chat_audit_refusal(struct chat *c, const struct mo_decider *by,
                            const struct mo_decision *d, const char *code);
+struct mo_decider mo_chat_decider(const struct mo_member *m);
+/* Decides a call of the chat, and acknowledges. only: the member who decides,
+ * or NULL. */
+void mo_chat_call_decide(struct chat *c, const struct mo_decider *by,
+                         struct mo_member *only, const struct mo_decision *d,
+                         struct ack *ack);
+/* Stores that one more person of a panel has approved; the call stays
+ * pending. */
+void mo_chat_call_note(struct call *k);
+/* Why this person's yes does not count; NULL: it does, or no panel. */
+const char *mo_chat_call_panel_refuses(const struct call *k,
+                                       const struct mo_panel *p,
+                                       const struct mo_identity *who);
 /* Takes back the edit of a decision that was not stored. */
 void mo_chat_call_undo_edit(struct call *k);
 /* Replaces the arguments; on failure nothing changes. */

@@ -91,7 +91,7 @@ static void put_summary_message(struct mo_buf *b, const struct entry *summary)
     (void)mo_json_str_buf(mo_json_get(summary->doc, "made"), &text);
     mo_buf_puts(&text, "; it is no request of the person.]\n");
     mo_llm_entry_text(summary->doc, &text);
-    mo_entry_message(b, "user", MO_SPAN(""), mo_buf_view(&text));
+    mo_entry_message(b, "user", MO_SPAN(""), MO_SPAN(""), mo_buf_view(&text));
     mo_buf_pass_err(b, &text);
 }
 
@@ -148,7 +148,8 @@ static int send_entries(struct chat *c, uint64_t until, const char *question,
         return rc;
     list_entries(c, &s, &first, until);
     if (question) {
-        mo_entry_message(&last, "user", MO_SPAN(""), mo_span_cstr(question));
+        mo_entry_message(&last, "user", MO_SPAN(""), MO_SPAN(""),
+                         mo_span_cstr(question));
         add_shown(&s, mo_buf_view(&last), ++c->transcript.last_id);
     }
     mo_buf_pass_err(&first, &last);
