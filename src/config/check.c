@@ -329,6 +329,17 @@ static void check_rules(struct mo_config_load *l,
     }
 }
 
+static void check_webhooks(struct mo_config_load *l,
+                           const struct mo_config_webhooks *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (!is_given(l, &all->v[i].url) || !is_given(l, &all->v[i].secret))
+            mo_config_error_of(l, &all->v[i],
+                               "'approvals.webhooks.%zu' needs 'url' and "
+                               "'secret'",
+                               i + 1);
+}
+
 static bool has_text(const struct mo_config_list *all, struct mo_span text)
 {
     for (size_t i = 0; i < all->n; i++)
@@ -390,6 +401,7 @@ void mo_config_check(struct mo_config_load *l)
     check_network(l, &l->cfg->sandbox.network, "sandbox.network");
     check_mounts(l, &l->cfg->sandbox.mounts, "sandbox.mounts");
     check_rules(l, &c->approvals.rules, "approvals.rules");
+    check_webhooks(l, &c->approvals.webhooks);
     for (size_t i = 0; i < c->views.n; i++) {
         if (c->views.v[i].name)
             check_view(l, &c->views.v[i]);

@@ -211,10 +211,23 @@ struct mo_config_store {
     const char *url, *dir;
 };
 
+struct mo_config_webhook {
+    const char *url, *secret; /* with references */
+    int calls;                /* enum mo_webhook_calls */
+    bool arguments;           /* are told */
+    bool private_net;         /* may be at a private address */
+};
+
+struct mo_config_webhooks {
+    struct mo_config_webhook *v;
+    size_t n;
+};
+
 struct mo_config_approvals {
     int fallback; /* "default" */
     int64_t timeout_seconds;
     struct mo_config_rules rules;
+    struct mo_config_webhooks webhooks;
 };
 
 struct mo_config_tls {

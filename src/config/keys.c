@@ -89,6 +89,10 @@ static const struct mo_key_word actions[] = {
     {"allow", MO_ACTION_ALLOW},
     {"deny", MO_ACTION_DENY},
 };
+static const struct mo_key_word webhook_calls[] = {
+    {"team", MO_WEBHOOK_TEAM},
+    {"all", MO_WEBHOOK_ALL},
+};
 static const struct mo_key_word approvers[] = {
     {"auto", MO_APPROVER_AUTO},
     {"operator", MO_APPROVER_OPERATOR},
@@ -499,6 +503,23 @@ static const struct mo_key rule_rows[] = {
 static const struct mo_keys rule_keys = KEYS(rule_rows);
 #undef T
 
+#define T mo_config_webhook
+static const struct mo_key webhook_rows[] = {
+    {.name = "url",
+     STR(url),
+     .check = check_http,
+     .flags = MO_KEY_REF | MO_KEY_URL},
+    {.name = "secret",
+     STR(secret),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "calls", WORD(calls, webhook_calls), .def = "team"},
+    {.name = "arguments", BOOL(arguments), .def = "false"},
+    {.name = "private", BOOL(private_net), .def = "false"},
+};
+static const struct mo_keys webhook_keys = KEYS(webhook_rows);
+#undef T
+
 #define T mo_config_approvals
 static const struct mo_key approvals_rows[] = {
     {.name = "default", WORD(fallback, actions), .def = "ask"},
@@ -507,6 +528,8 @@ static const struct mo_key approvals_rows[] = {
      .def = "600"},
     {.name = "rules",
      ARRAY(rules, mo_config_rules, rule_keys, MO_KEY_RULES_MAX)},
+    {.name = "webhooks",
+     ARRAY(webhooks, mo_config_webhooks, webhook_keys, MO_KEY_WEBHOOKS_MAX)},
 };
 static const struct mo_keys approvals_keys = KEYS(approvals_rows);
 #undef T

@@ -46,6 +46,7 @@ enum mo_key_type {
 #define MO_KEY_MCP_MAX       ((size_t)512)
 #define MO_KEY_PROVIDERS_MAX ((size_t)16)
 #define MO_KEY_RULES_MAX     ((size_t)1024)
+#define MO_KEY_WEBHOOKS_MAX  ((size_t)8)
 #define MO_KEY_PERSONS_MAX   5 /* who approve one call */
 #define MO_KEY_VIEWS_MAX     ((size_t)64)
 #define MO_KEY_BUDGETS_MAX   ((size_t)1024)

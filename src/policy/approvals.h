@@ -32,6 +32,7 @@
 #include "audit/audit.h"
 #include "policy/approval_hooks.h"
 #include "policy/policy.h"
+#include "policy/webhook.h"
 
 struct mo_approvals;
 
@@ -93,6 +94,8 @@ int mo_approvals_accept(struct mo_approvals *d,
 
 struct mo_policy *mo_approvals_policy(const struct mo_approvals *d);
 struct mo_audit *mo_approvals_audit(const struct mo_approvals *d);
+/* d: NULL gives NULL. */
+struct mo_webhooks *mo_approvals_webhooks(const struct mo_approvals *d);
 
 /* Called for every call and every connection of a box that ends; each may be
  * NULL. server: `box` for the box of a session. */

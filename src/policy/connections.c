@@ -223,6 +223,7 @@ static void finish(struct connection *c, bool yes)
     struct mo_approvals *d = c->d;
 
     unlist(c);
+    mo_approvals_tell_decided(c->k.data, yes);
     if (c->ask)
         mo_egress_answer_ask(c->ask, yes, reason_of(c, yes));
     if (!yes && c->box && c->ask)

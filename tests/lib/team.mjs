@@ -53,6 +53,9 @@ export class Team {
       env: { MCP_ORCHESTRATOR_STATE_DIR: join(this.dir, 'state'), ...this.more.env },
     });
     await this.api('ann', 'GET', '/api/me'); // reads the provider's keys; the connection stays
+    const client = await this.client('ann'); // starts the server
+    await client.callTool({ name: 'echo', arguments: { message: 'warm' } });
+    await client.close();
     this.server.fresh = await this.server.settled();
   }
 

@@ -409,6 +409,12 @@ void mo_chat_calls_arm(struct chat *c)
                        next > now ? (next - now) / MO_MS + 1 : 1);
 }
 
+static void ask_person(struct call *k)
+{
+    mo_chat_event_approval(k);
+    mo_chat_call_tell(k, "approval.waiting", false);
+}
+
 void mo_chat_calls_begin(struct chat *c)
 {
     bool runs = false;
@@ -417,7 +423,7 @@ void mo_chat_calls_begin(struct chat *c)
         if (k->state == MO_CALL_RUNNING)
             runs = true;
         else if (k->state == MO_CALL_PENDING && !c->turn.cancel)
-            mo_chat_event_approval(k);
+            ask_person(k);
         else if (k->state == MO_CALL_REJECTED) {
             audit_denied(k);
             mo_chat_event_output(k);
@@ -526,6 +532,7 @@ static void on_decided(struct chat *c, void *arg, const struct mo_err *why)
                             : k->kept < 0 ? MO_SPAN("\"remembered\":false")
                                           : mo_span(NULL, 0));
     mo_chat_event_resolved(k, approved);
+    mo_chat_call_tell(k, "approval.decided", approved);
     mo_chat_log_decision(k);
     if (c->state == CHAT_ENDING)
         return;
@@ -617,7 +624,7 @@ static void on_asked_again(struct chat *c, void *arg, const struct mo_err *why)
         mo_chat_call_reject(k, "cancel", "The person stopped this call.");
         return;
     }
-    mo_chat_event_approval(k);
+    ask_person(k);
     mo_chat_calls_arm(c);
     mo_chat_calls_next(c);
 }

@@ -145,6 +145,8 @@ void mo_chat_call_decide(struct chat *c, const struct mo_decider *by,
 /* Stores that one more person of a panel has approved; the call stays
  * pending. */
 void mo_chat_call_note(struct call *k);
+/* Tells webhooks that the call waits, or was decided. */
+void mo_chat_call_tell(const struct call *k, const char *kind, bool approved);
 /* Why this person's yes does not count; NULL: it does, or no panel. */
 const char *mo_chat_call_panel_refuses(const struct call *k,
                                        const struct mo_panel *p,

@@ -29,14 +29,52 @@ static void put_definition(struct mo_jw *w, const struct mo_tool *t)
     mo_jw_end(w);
 }
 
+#define CALL_ID_MAX (MO_SESSION_ID_MAX + MO_LLM_KEY_MAX + 2)
+
+static void put_id(const struct call *k, char id[CALL_ID_MAX])
+{
+    (void)snprintf(id, CALL_ID_MAX, "%s.%s", k->chat->id, k->card);
+}
+
+void mo_chat_call_tell(const struct call *k, const char *kind, bool approved)
+{
+    const struct chat *c = k->chat;
+    char id[CALL_ID_MAX];
+    struct mo_verdict v;
+    struct mo_webhook_event ev = {
+        .kind = kind,
+        .call = id,
+        .conversation = c->id,
+        .args = mo_buf_view(&k->args),
+        .asked_by = c->turn.asker,
+        .panel = &v.panel,
+        .said = &k->said,
+        .expires = k->expires,
+        .approved = approved,
+        .by = k->by ? k->by : "",
+        .who = k->who,
+        .reason = mo_buf_view(&k->reason),
+    };
+
+    if (!k->tool)
+        return;
+    v = mo_chat_call_verdict(k);
+    ev.server = k->tool->def.server;
+    ev.tool = k->tool->def.name;
+    if (v.rule && !ev.reason.n)
+        ev.reason = v.rule->reason;
+    put_id(k, id);
+    mo_webhooks_tell(mo_approvals_webhooks(c->agent->o.approvals), &ev);
+}
+
 static void put_call(struct mo_jw *w, const struct call *k,
                      const struct mo_verdict *v)
 {
     const struct chat *c = k->chat;
     uint64_t term = c->agent->o.approval_ms;
-    char id[MO_SESSION_ID_MAX + MO_LLM_KEY_MAX + 2];
+    char id[CALL_ID_MAX];
 
-    (void)snprintf(id, sizeof(id), "%s.%s", c->id, k->card);
+    put_id(k, id);
     mo_jw_obj(w);
     mo_jw_member_cstr(w, "id", id);
     mo_jw_member(w, "server", k->tool->def.server);
