@@ -42,6 +42,7 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
         .gateway = mo_gateway_setup_gateway(c->gateway),
         .endpoint = mo_gateway_setup_endpoint(c->gateway),
         .offer = (enum mo_gw_expose)c->cfg->llm.tools};
+    o.budget = mo_gateway_setup_budget(c->gateway);
     o.policy = mo_approvals_policy(c->approvals);
     o.approvals = c->approvals;
     o.audit = mo_approvals_audit(c->approvals);

@@ -68,7 +68,7 @@ void mo_budget_store(struct mo_budget *b, struct mo_store *s)
 
 void mo_budget_check(struct mo_budget *b)
 {
-    if (!b->closing || !mo_list_empty(&b->ops))
+    if (!b->closing || b->readers || !mo_list_empty(&b->ops))
         return;
     mo_limits_fini(&b->limits);
     mo_local_fini(&b->local);

@@ -145,6 +145,7 @@ static void join(struct talker *t)
         .key = mo_buf_view(&t->key),
         .who = mo_span_cstr(eng->who[0] ? eng->who : eng->peer),
         .owner = mo_span_cstr(eng->caller),
+        .person = mo_span_cstr(eng->who),
         .door = eng->door,
     };
     struct mo_err e;

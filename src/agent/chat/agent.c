@@ -165,6 +165,8 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                             .door = j->door,
                             .is_operator = j->owner.n == 0};
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
+    snprintf(m->person, sizeof(m->person), "%.*s", (int)j->person.n,
+             j->person.n ? j->person.p : "");
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
     mo_chat_change_model(c, j);
@@ -215,6 +217,8 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     msg->ack = ack;
     msg->n = text.n;
     memcpy(msg->text, text.p, text.n);
+    if (c->turn.id[0] == '\0')
+        memcpy(c->person, m->person, sizeof(c->person));
     mo_chat_queue_push(c, msg);
     if (c->hold)
         mo_session_touch(c->hold);

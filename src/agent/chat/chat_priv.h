@@ -16,9 +16,10 @@
 #include "base/rand.h"
 #include "servers/tools.h"
 
-#define ID_BYTES 18
-#define ID_MAX   (MO_TOKEN_LEN(ID_BYTES) + 1)
-#define WHO_MAX  64
+#define ID_BYTES   18
+#define ID_MAX     (MO_TOKEN_LEN(ID_BYTES) + 1)
+#define WHO_MAX    64
+#define PERSON_MAX 128
 
 enum chat_state {
     CHAT_OPENING, /* waits for session, box, tools, history */
@@ -54,7 +55,8 @@ struct mo_member {
     void *ctx;
     bool greeted; /* has had "system:ready" and "session:history" */
     char who[WHO_MAX];
-    const char *door; /* or NULL */
+    char person[PERSON_MAX]; /* name; or empty */
+    const char *door;        /* or NULL */
     bool is_operator;
 };
 
@@ -85,6 +87,9 @@ struct turn {
     struct write_ahead ahead;
     struct mo_buf shown; /* text of the current reply so far */
     struct mo_llm_usage usage;
+    struct mo_budget_ask budget; /* turn_budget.c */
+    struct mo_budget_share share;
+    struct mo_usage most; /* the estimate of the share */
 };
 
 /* The calls of the current step. */
@@ -100,6 +105,7 @@ struct chat {
     enum chat_state state;
     char id[MO_SESSION_ID_MAX + 1];
     char owner[MO_SESSION_OWNER_MAX]; /* while opening: who opens it */
+    char person[PERSON_MAX];          /* who spoke last, before the turn */
     struct mo_list members;
     unsigned nmembers;
 
