@@ -308,4 +308,27 @@ describe('tokens, money and turns', () => {
     const it = await client(s, 'bob');
     assert.equal(over(await it.call()), true, 'the same count');
   });
+
+  test('boxes at once, also those that nobody uses any more', async (t) => {
+    const { servers: [s] } = await talking(t, { budgets: { people: { bob: { boxes: 1 } } } });
+    const one = tab(t, s, 'bob');
+    await one.ready();
+    const two = tab(t, s, 'bob');
+    await two.event('(disconnect)');
+    assert.match(JSON.stringify(two.events), /limit of 1 boxes at once for bob/);
+    one.close(); // its box stays for a minute
+    const three = tab(t, s, 'bob');
+    await three.event('(disconnect)');
+    assert.match(JSON.stringify(three.events), /limit of 1 boxes at once for bob/);
+    const again = new Tab({ server: s, sessions: new Set(), headers: as('bob') }, { session: one.session });
+    await again.ready();
+    await again.emit('session:close', {});
+    await until(async () => {
+      const next = tab(t, s, 'bob');
+      await until(() => next.count('system:ready') + next.count('(disconnect)') > 0, 'the end of opening');
+      return next.count('system:ready') > 0;
+    }, 'a box of another session');
+    const ann = tab(t, s, 'ann');
+    await ann.ready();
+  });
 });
