@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
+
 const char *mo_budget_kind_name(enum mo_budget_kind k)
 {
     static const char *const names[] = {
@@ -68,7 +70,7 @@ void mo_budget_store(struct mo_budget *b, struct mo_store *s)
 
 void mo_budget_check(struct mo_budget *b)
 {
-    if (!b->closing || !mo_list_empty(&b->ops))
+    if (!b->closing || b->readers || !mo_list_empty(&b->ops))
         return;
     mo_limits_fini(&b->limits);
     mo_local_fini(&b->local);
@@ -137,6 +139,29 @@ void mo_budget_release(struct mo_budget *b, enum mo_budget_kind kind,
         mo_want_add(&w, kind, "token", who->token, 0, -1);
     mo_count_tell(b, &w);
 }
+
+void mo_budget_release_after(struct mo_budget *b, enum mo_budget_kind kind,
+                             const struct mo_budget_who *who,
+                             struct mo_span holder, uint64_t ms)
+{
+    struct wants w = {.holder = holder};
+
+    if (!b || mo_list_empty(&b->local.holds))
+        return;
+    mo_want_add(&w, kind, "person", who->person, 0, 0);
+    if (who->token.n)
+        mo_want_add(&w, kind, "token", who->token, 0, 0);
+    for (size_t i = 0; i < w.n; i++) {
+        struct mo_hold_row *h =
+            mo_local_held(&b->local, mo_span_cstr(w.v[i].name), holder);
+
+        if (h)
+            h->until = mo_now_ns() + ms * MO_MS;
+    }
+}
+
+const struct mo_budget_holding mo_budget_holding = {
+    mo_budget_hold, mo_budget_release, mo_budget_release_after};
 
 /* --- models -------------------------------------------------------------- */
 

@@ -78,7 +78,7 @@ int mo_budget_reload(struct mo_budget *b, const struct mo_config *c,
 void mo_budget_await_store(struct mo_budget *b);
 /* Call it with NULL before the store is closed. */
 void mo_budget_store(struct mo_budget *b, struct mo_store *s);
-/* Answers nobody any more; freed when the store has answered. NULL is fine. */
+/* Freed when the questions under way are answered. NULL is fine. */
 void mo_budget_close(struct mo_budget *b);
 
 /* --- calls --------------------------------------------------------------- */
@@ -104,6 +104,26 @@ mo_budget_hold(struct mo_budget *b, enum mo_budget_kind kind,
 /* Also for what was not held. kind: MO_BUDGET_BOXES or MO_BUDGET_TURNS. */
 void mo_budget_release(struct mo_budget *b, enum mo_budget_kind kind,
                        const struct mo_budget_who *who, struct mo_span holder);
+
+/* The same, in ms: the box stays for a while. Holding it again undoes this. */
+void mo_budget_release_after(struct mo_budget *b, enum mo_budget_kind kind,
+                             const struct mo_budget_who *who,
+                             struct mo_span holder, uint64_t ms);
+
+/* These functions for a room that is linked without this one. */
+struct mo_budget_holding {
+    enum mo_budget_answer (*hold)(struct mo_budget *b, enum mo_budget_kind kind,
+                                  const struct mo_budget_who *who,
+                                  struct mo_span holder,
+                                  struct mo_budget_ask *a,
+                                  struct mo_budget_no *no);
+    void (*release)(struct mo_budget *b, enum mo_budget_kind kind,
+                    const struct mo_budget_who *who, struct mo_span holder);
+    void (*release_after)(struct mo_budget *b, enum mo_budget_kind kind,
+                          const struct mo_budget_who *who,
+                          struct mo_span holder, uint64_t ms);
+};
+extern const struct mo_budget_holding mo_budget_holding;
 
 /* --- models -------------------------------------------------------------- */
 

@@ -41,6 +41,7 @@ struct mo_budget {
     struct mo_list ops; /* struct mo_budget_op */
     struct mo_timer renew;
     struct mo_budget_stats stats;
+    unsigned readers; /* spend.c: it is not freed before they are done */
     bool awaits_store;
     bool closing;
 };

@@ -210,11 +210,11 @@ static void hold_all(struct mo_budget *b, struct mo_budget_op *op)
 
         if (!h)
             continue;
-        if (mo_local_held(&b->local, mo_span_cstr(h->name),
-                          mo_span_cstr(h->holder)))
-            mo_hold_row_free(h);
-        else
+        if (!mo_local_hold_on(&b->local, mo_span_cstr(h->name),
+                              mo_span_cstr(h->holder)))
             mo_local_hold(&b->local, h);
+        else
+            mo_hold_row_free(h);
     }
     if (!mo_list_empty(&b->local.holds) && is_shared(b) &&
         !mo_timer_on(&b->renew))
@@ -328,7 +328,7 @@ static bool count_local(struct mo_budget *b, const struct wants *w)
 
         if (x->kind == MO_BUDGET_CALLS)
             mo_local_count(&b->local, name, mo_now_ns());
-        if (!is_held(x) || mo_local_held(&b->local, name, w->holder))
+        if (!is_held(x) || mo_local_hold_on(&b->local, name, w->holder))
             continue;
         h = mo_hold_row_new(name, w->holder);
         if (!h) {
@@ -350,6 +350,7 @@ static enum mo_budget_answer ask_local(struct mo_budget *b,
     bool days = false;
     uint64_t wait_ms;
 
+    mo_local_expire(&b->local, mo_now_ns());
     for (size_t i = 0; i < w->n; i++) {
         days = days || is_of_day(&w->v[i]);
         if (has_local_room(b, w, i, &wait_ms))
@@ -431,6 +432,7 @@ void mo_count_renew(struct mo_timer *t)
 {
     struct mo_budget *b = mo_container_of(t, struct mo_budget, renew);
 
+    mo_local_expire(&b->local, mo_now_ns());
     mo_list_each_entry (h, &b->local.holds, struct mo_hold_row, node) {
         struct wants w = {.n = 1, .holder = mo_span_cstr(h->holder)};
 

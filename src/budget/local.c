@@ -136,6 +136,23 @@ struct mo_hold_row *mo_local_held(const struct mo_local *l, struct mo_span name,
     return NULL;
 }
 
+bool mo_local_hold_on(const struct mo_local *l, struct mo_span name,
+                      struct mo_span holder)
+{
+    struct mo_hold_row *h = mo_local_held(l, name, holder);
+
+    if (h)
+        h->until = 0;
+    return h != NULL;
+}
+
+void mo_local_expire(struct mo_local *l, uint64_t now)
+{
+    mo_list_each_entry_safe (h, &l->holds, struct mo_hold_row, node)
+        if (h->until && h->until <= now)
+            mo_hold_row_free(h);
+}
+
 uint64_t mo_local_holders(const struct mo_local *l, struct mo_span name)
 {
     uint64_t n = 0;

@@ -32,6 +32,7 @@ struct mo_local {
 struct mo_hold_row {
     struct mo_list node;
     char *name, *holder;
+    uint64_t until; /* ns; 0: until it is released */
 };
 
 void mo_local_init(struct mo_local *l);
@@ -46,8 +47,13 @@ void mo_local_count(struct mo_local *l, struct mo_span name, uint64_t now);
 struct mo_hold_row *mo_hold_row_new(struct mo_span name, struct mo_span holder);
 void mo_hold_row_free(struct mo_hold_row *h); /* may be NULL */
 void mo_local_hold(struct mo_local *l, struct mo_hold_row *h);
+/* True if it is held; from now on until it is released. */
+bool mo_local_hold_on(const struct mo_local *l, struct mo_span name,
+                      struct mo_span holder);
 struct mo_hold_row *mo_local_held(const struct mo_local *l, struct mo_span name,
                                   struct mo_span holder); /* or NULL */
+/* Releases those whose time is over. */
+void mo_local_expire(struct mo_local *l, uint64_t now);
 uint64_t mo_local_holders(const struct mo_local *l, struct mo_span name);
 
 #endif

@@ -1,6 +1,7 @@
 #include "budget/spend.h"
 
 #include "base/clock.h"
+#include "budget/budget_priv.h"
 #include "codec/money.h"
 
 #define DAY_MS         ((uint64_t)24 * 3600 * 1000)
@@ -28,6 +29,8 @@ struct spend {
 
 static void spend_free(struct spend *s)
 {
+    s->b->readers--;
+    mo_budget_check(s->b);
     mo_buf_fini(&s->prefix);
     mo_buf_fini(&s->last);
     mo_buf_fini(&s->people);
@@ -190,6 +193,7 @@ int mo_spend_read(struct mo_budget *b, const char *person, unsigned ago,
     if (!s)
         return mo_fail(e, MO_ENOMEM, "spend");
     s->b = b;
+    b->readers++;
     s->done = done;
     s->ctx = ctx;
     s->one = person != NULL;

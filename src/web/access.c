@@ -42,6 +42,7 @@ static const struct mo_access_row rows[] = {
     {"GET", "/api/search", VIEWER, "in their own"},
     {"GET", "/api/audit", VIEWER, "their own rows"},
     {"GET", "/api/audit/verify", OPERATOR, ""},
+    {"GET", "/api/spend", VIEWER, "their own; an operator: everybody's"},
     {"GET", "/api/models/available", USER, ""},
     {"GET", "/api/models/check", USER, ""},
     {"GET", "/api/providers", USER, ""},

@@ -601,5 +601,7 @@ int mo_api_routes(struct mo_site *s, struct mo_api *api)
         rc = mo_api_servers_routes(s, api);
     if (rc == 0)
         rc = mo_api_tokens_routes(s, api);
+    if (rc == 0)
+        rc = mo_api_spend_routes(s, api);
     return rc < 0 ? rc : mo_api_rules_routes(s, api);
 }

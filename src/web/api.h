@@ -21,6 +21,8 @@
  *   GET    /api/models/available      models that can be selected
  *   GET    /api/models/check          the same by id, for older clients
  *   GET    /api/providers             which providers have a key
+ *   GET    /api/spend                 ago=N: what models have cost on that day
+ *                                     (api_spend.c)
  *   GET    /api/stats                 current figures (api_stats.h)
  *   GET    /api/openapi.json          this API as a document (openapi.c)
  *
@@ -141,5 +143,6 @@ int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_spend_routes(struct mo_site *s, struct mo_api *api);
 
 #endif

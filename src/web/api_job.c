@@ -3,6 +3,8 @@
  */
 #include "web/api_job.h"
 
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "codec/http/url.h"
 
@@ -97,6 +99,17 @@ void mo_api_problem(struct mo_api_job *j, int status, const char *code,
 {
     if (begin(j))
         mo_req_problem(j->rq, status, code, detail);
+}
+
+void mo_api_over_budget(struct mo_api_job *j, const struct mo_budget_no *no)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%llu",
+                   (unsigned long long)((no->wait_ms + 999) / 1000));
+    if (j->rq && no->wait_ms)
+        mo_req_header(j->rq, "Retry-After", mo_span_cstr(text));
+    mo_api_problem(j, no->is_unknown ? 503 : 429, "over_budget", no->text);
 }
 
 void mo_api_json(void *job, struct mo_span json, const struct mo_err *why)

@@ -6,6 +6,7 @@
 #ifndef MO_WEB_API_JOB_H
 #define MO_WEB_API_JOB_H
 
+#include "budget/budget.h"
 #include "codec/json/json.h"
 #include "people/share.h"
 #include "web/api.h"
@@ -46,6 +47,7 @@ struct mo_api_job {
     struct mo_api_pages pages;
     struct mo_buf text; /* of pages.r */
     struct mo_jw w;     /* writes `out` */
+    struct mo_budget_ask budget;
     struct mo_buf out;
 };
 
@@ -59,6 +61,8 @@ void mo_api_reply(struct mo_api_job *j,
                   const char *ctype); /* j->status, j->out */
 void mo_api_problem(struct mo_api_job *j, int status, const char *code,
                     const char *detail);
+/* Answers 429 with the time to wait. */
+void mo_api_over_budget(struct mo_api_job *j, const struct mo_budget_no *no);
 /* Replies with {"ok":true}, or with the error. */
 void mo_api_done(void *job, const struct mo_err *why);
 /* Replies with that JSON, or with the error. */

@@ -1,89 +1,13 @@
 // Budgets: calls a minute, turns, tokens and money of people, views and
 // servers; with SQLite in one server, with a real Redis in two.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
-import { script } from '../lib/gateway.mjs';
-import { missing as noRedis, redis } from '../lib/redis.mjs';
-import { Server } from './server.mjs';
-
-const QUICK = { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' };
-const TOKENS = { ann: 'ann-0123456789abcdef0123', bob: 'bob-0123456789abcdef0123' };
-const OPERATOR = 'op-0123456789abcdef012345';
-const as = (who) => ({ authorization: `Bearer ${TOKENS[who] ?? OPERATOR}` });
-
-/** n servers with the same configuration and, with `shared`, the same Redis. */
-async function place(t, config, { n = 1, shared, house } = {}) {
-  const store = shared ? await redis() : null;
-  const dirs = [], servers = [];
-  t.after(async () => {
-    for (const s of servers) if (!s.ended) s.child.kill('SIGKILL');
-    for (const s of servers) await s.exit;
-    await store?.stop();
-    for (const d of dirs) await rm(d, { recursive: true, force: true });
-  });
-  const up = async (dir, env = {}) => {
-    const s = await Server.start(['--config', join(dir, 'mcp-orchestrator.json')],
-      { dir, auth: true, house: house || shared, env: { ...QUICK, ...env, MCP_ORCHESTRATOR_STATE_DIR: join(dir, 'state') } });
-    s.dir = dir;
-    s.env = env;
-    servers.push(s);
-    return s;
-  };
-  for (let i = 0; i < n; i++) {
-    const dir = await mkdtemp(join(tmpdir(), 'mo-budget-'));
-    dirs.push(dir);
-    await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify({
-      llm: { provider: 'demo' },
-      sandbox: { driver: 'native', warm: 0 },
-      server: { token: OPERATOR, tokens: TOKENS },
-      approvals: { default: 'allow', rules: [] },
-      ...config,
-      mcpServers: Object.fromEntries(Object.entries(config.mcpServers ?? { work: {} }).map(([name, more]) =>
-        [name, { ...script('moody.mjs', name, join(dir, 'mood'), join(dir, `${name}.log`)), ...more }])),
-      ...(store && { store: { url: `redis://127.0.0.1:${store.port}` } }),
-    }));
-    await up(dir);
-  }
-  return { servers, store, again: (s) => up(s.dir, s.env) };
-}
-/** Calls that a server of the tests has really run. */
-const ran = (s, name = 'work') => {
-  const file = join(s.dir, `${name}.log`);
-  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter((l) => /work|look|set/.test(l)).length : 0;
-};
-
-/** A client in a session of its own. */
-async function client(server, who, path = '/mcp') {
-  const send = async (body, headers = {}) => {
-    const r = await fetch(server.url + path, {
-      method: 'POST', body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...as(who), ...headers },
-    });
-    const text = await r.text();
-    const data = text.startsWith('event:') || text.startsWith('data:') || text.startsWith('id:')
-      ? text.split('\n').filter((l) => l.startsWith('data: {')).map((l) => JSON.parse(l.slice(6))).at(-1)
-      : text ? JSON.parse(text) : null;
-    return { status: r.status, headers: r.headers, body: data };
-  };
-  const hello = await send({ jsonrpc: '2.0', id: 0, method: 'initialize', params: {
-    protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'it', version: '1' } } });
-  const session = { 'mcp-session-id': hello.headers.get('mcp-session-id') };
-  await send({ jsonrpc: '2.0', method: 'notifications/initialized' }, session);
-  let id = 0;
-  return {
-    ask: async (method, params) => (await send({ jsonrpc: '2.0', id: ++id, method, params }, session)).body,
-    call: async (name = 'work', args = {}) =>
-      (await send({ jsonrpc: '2.0', id: ++id, method: 'tools/call', params: { name, arguments: args } }, session)).body,
-  };
-}
-const over = (answer) => answer.result?.isError === true && /limit of/.test(answer.result.content[0].text);
-const rows = (s) => readFileSync(join(s.dir, 'state/audit.jsonl'), 'utf8').split('\n').filter(Boolean).map((l) => JSON.parse(l).what);
+import { as, client, over, place, ran, rows } from '../lib/budgets.mjs';
+import { missing as noRedis } from '../lib/redis.mjs';
+import { until } from './server.mjs';
+import { Tab } from './talk_kit.mjs';
 
 describe('calls a minute', () => {
   test('of a person, with the time to wait', async (t) => {
@@ -152,5 +76,182 @@ describe('calls a minute', () => {
     const no = await bob.call();
     assert.match(no.result.content[0].text, /limits of bob cannot be checked/);
     assert.equal((await ann.call()).result.isError ?? false, false);
+  });
+});
+
+// --- conversations ---------------------------------------------------------
+
+const PRICE = { prices: { 'claude-sonnet-5-5': { input: 2, output: 10 } } };
+
+/** A server with a fake model behind it. */
+async function talking(t, config, how = {}) {
+  const model = await claude({ key: 'sk-ant-0123456789' });
+  t.after(() => model.close?.());
+  const env = { ANTHROPIC_API_KEY: model.key, ANTHROPIC_BASE_URL: model.url };
+  const it = await place(t, { llm: { provider: 'claude', model: 'claude-sonnet-5-5' }, sessions: { idleMinutes: 1 }, ...config, mcpServers: config.mcpServers ?? {} },
+    { house: true, ...how, env });
+  return { ...it, model };
+}
+const tab = (t, server, who) => {
+  const it = new Tab({ server, sessions: new Set(), headers: as(who) });
+  t.after(() => it.close());
+  return it;
+};
+const spend = async (server, who, query = '') => (await fetch(`${server.url}/api/spend${query}`, { headers: as(who) })).json();
+
+const usage = (input, output) => ({ input_tokens: input, output_tokens: output, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 });
+/** Say something and wait for what comes of it: the answer, or the error. */
+async function turn(it, text = 'hi') {
+  const n = it.count('agent:response') + it.count('agent:error');
+  await it.say(text);
+  await until(() => it.count('agent:response') + it.count('agent:error') > n, 'the end of the turn');
+  const [name, message, more] = it.events.filter(([e]) => e === 'agent:response' || e === 'agent:error').at(-1);
+  return { ok: name === 'agent:response', message, ...more };
+}
+
+describe('tokens, money and turns', () => {
+  test('the provider\'s numbers count; the next turn does not start', async (t) => {
+    const { servers: [s], model } = await talking(t, { ...PRICE, budgets: { people: { bob: { tokensPerDay: 30_000 } } } });
+    const bob = tab(t, s, 'bob');
+    await bob.ready();
+    model.script.push({ text: 'hello', usage: usage(28_000, 100) });
+    assert.equal((await turn(bob)).ok, true);
+    const no = await turn(bob);
+    assert.equal(no.code, 'over_budget');
+    assert.match(no.message, /^The limit of 30000 model tokens a day for bob is reached\. Try again in /);
+    assert.ok(no.retryAfterMs > 0 && no.retryAfterMs <= 86_400_000);
+    assert.equal(model.requests.filter((r) => r.path === '/v1/messages').length, 1);
+    assert.match(JSON.stringify(bob.events.filter(([e]) => e === 'session:entry').at(-1)), /over_budget/, 'the conversation says why');
+    const ann = tab(t, s, 'ann');
+    await ann.ready();
+    model.script.push({ text: 'hello' });
+    assert.equal((await turn(ann)).ok, true);
+    // another conversation, and another server start, are no way around it
+    const other = tab(t, s, 'bob');
+    await other.ready();
+    assert.equal((await turn(other)).code, 'over_budget');
+  });
+
+  test('money: whole millionths, by the table of prices', async (t) => {
+    const { servers: [s], model } = await talking(t, { ...PRICE, llm: { provider: 'claude', model: 'claude-sonnet-5-5', maxOutputTokens: 100 },
+      budgets: { people: { bob: { moneyPerDay: 0.5 } } } });
+    const bob = tab(t, s, 'bob');
+    await bob.ready();
+    model.script.push({ text: 'hello', usage: usage(200_001, 9_900) }); // 0.400002 + 0.099
+    assert.equal((await turn(bob)).ok, true);
+    assert.match((await turn(bob)).message, /^The limit of 0\.5 a day for models for bob is reached\./);
+    const { people } = await spend(s, 'bob');
+    assert.deepEqual(people, [{ name: 'bob', tokens: 209_901, money: '0.499002', unpricedTokens: 0, limits: { moneyPerDay: '0.5' } }]);
+  });
+
+  test('a model without a price: unknown, and refused where money is limited', async (t) => {
+    const { servers: [s], model } = await talking(t, { budgets: { people: { bob: { moneyPerDay: 5 } } } });
+    const [ann, bob] = [tab(t, s, 'ann'), tab(t, s, 'bob')];
+    await Promise.all([ann.ready(), bob.ready()]);
+    assert.match((await turn(bob)).message, /the model claude-sonnet-5-5 has no price/);
+    model.script.push({ text: 'hello', usage: usage(100, 1) });
+    assert.equal((await turn(ann)).ok, true);
+    await until(async () => (await spend(s, 'ann')).people[0].tokens === 101, 'the count');
+    assert.deepEqual((await spend(s, 'ann')).people, [{ name: 'ann', tokens: 101, money: null, unpricedTokens: 101 }]);
+  });
+
+  test('a turn that passes its budget ends before the next request', async (t) => {
+    const { servers: [s], model } = await talking(t, { ...PRICE, budgets: { people: { bob: { tokensPerDay: 30_000 } } } });
+    const bob = tab(t, s, 'bob');
+    await bob.ready();
+    model.script.push({ calls: [{ name: 'read_file', args: { path: 'x' } }], usage: usage(29_000, 10) });
+    const no = await turn(bob);
+    assert.equal(no.code, 'over_budget');
+    assert.equal(bob.count('tool:output'), 1, 'the call before it has run');
+    assert.equal(model.requests.filter((r) => r.path === '/v1/messages').length, 1);
+  });
+
+  test('a provider that lies: nothing is free, nothing overflows', async (t) => {
+    for (const lie of [usage(2 ** 63, 2 ** 63), usage('9'.repeat(40), -5), usage(-1, 'x'), usage(0, 0)]) {
+      const { servers: [s], model } = await talking(t, { ...PRICE, budgets: { people: { bob: { tokensPerDay: 50_000 } } } });
+      const bob = tab(t, s, 'bob');
+      await bob.ready();
+      model.script.push({ text: 'hello', usage: lie });
+      await turn(bob);
+      await until(async () => (await spend(s, 'bob')).people[0].tokens > 0, 'the count');
+      const { tokens } = (await spend(s, 'bob')).people[0];
+      assert.ok(tokens > 100 && tokens <= 1e9, `${JSON.stringify(lie)}: ${tokens}`);
+    }
+  });
+
+  test('kill -9 in the middle of a request: the estimate stays counted', async (t) => {
+    const { servers: [s], model, again } = await talking(t, { ...PRICE, budgets: { people: { bob: { tokensPerDay: 1_000_000 } } } });
+    const bob = tab(t, s, 'bob');
+    await bob.ready();
+    model.script.push({ text: 'hello', fault: 'stall' });
+    await bob.say('hi');
+    await until(() => model.requests.some((r) => r.path === '/v1/messages'), 'the request');
+    s.child.kill('SIGKILL');
+    await s.exit;
+    const next = await again(s);
+    const { tokens } = (await spend(next, 'bob')).people[0];
+    assert.ok(tokens >= 4096, `${tokens}`);
+  });
+
+  test('running turns at once, over two servers with one Redis', { skip: noRedis }, async (t) => {
+    const { servers, model } = await talking(t, { ...PRICE, approvals: { default: 'ask', rules: [] }, budgets: { people: { bob: { turns: 1 } } } }, { n: 2, shared: true });
+    const [a, b] = servers.map((s) => tab(t, s, 'bob'));
+    await Promise.all([a.ready(), b.ready()]);
+    model.script.push({ calls: [{ name: 'execute_command', args: { command: 'true' } }] }, { text: 'done' }, { text: 'hello' });
+    await a.say('go');
+    const [card] = await a.event('tool:approval_required');
+    const no = await turn(b);
+    assert.match(no.message, /^The limit of 1 running turns at once for bob is reached\. Try again when one has ended\.$/);
+    await a.decide(card, true);
+    await a.event('agent:response');
+    assert.equal((await turn(b)).ok, true);
+  });
+
+  test('what is said at once is counted at once: two servers, one Redis', { skip: noRedis }, async (t) => {
+    const { servers, model } = await talking(t, { ...PRICE, llm: { provider: 'claude', model: 'claude-sonnet-5-5', maxOutputTokens: 1000 },
+      budgets: { people: { bob: { tokensPerDay: 60_000 } } } }, { n: 2, shared: true });
+    const tabs = Array.from({ length: 8 }, (_, i) => tab(t, servers[i % 2], 'bob'));
+    await Promise.all(tabs.map((x) => x.ready()));
+    for (let i = 0; i < 64; i++) model.script.push({ text: 'hello', usage: usage(1_000, 900) });
+    for (let round = 0; round < 6; round++) await Promise.all(tabs.map((x) => turn(x)));
+    const { tokens } = (await spend(servers[0], 'bob')).people[0];
+    assert.ok(tokens <= 60_000, `${tokens}`);
+    assert.ok(tokens > 40_000, `${tokens}`);
+  });
+
+  test('calls of a conversation count for its person', async (t) => {
+    const { servers: [s], model } = await talking(t, { ...PRICE, mcpServers: { work: {} }, budgets: { people: { bob: { callsPerMinute: 2 } } } });
+    const bob = tab(t, s, 'bob');
+    await bob.ready();
+    const read = { name: 'read_file', args: { path: 'x' } };
+    model.script.push({ calls: [read, read, read] }, { text: 'done' });
+    assert.equal((await turn(bob)).ok, true);
+    const outputs = JSON.stringify(bob.events.filter(([e]) => e === 'tool:output'));
+    assert.match(outputs, /2 calls a minute for bob/);
+    const it = await client(s, 'bob');
+    assert.equal(over(await it.call()), true, 'the same count');
+  });
+
+  test('boxes at once, also those that nobody uses any more', async (t) => {
+    const { servers: [s] } = await talking(t, { budgets: { people: { bob: { boxes: 1 } } } });
+    const one = tab(t, s, 'bob');
+    await one.ready();
+    const two = tab(t, s, 'bob');
+    await two.event('(disconnect)');
+    assert.match(JSON.stringify(two.events), /limit of 1 boxes at once for bob/);
+    one.close(); // its box stays for a minute
+    const three = tab(t, s, 'bob');
+    await three.event('(disconnect)');
+    assert.match(JSON.stringify(three.events), /limit of 1 boxes at once for bob/);
+    const again = new Tab({ server: s, sessions: new Set(), headers: as('bob') }, { session: one.session });
+    await again.ready();
+    await again.emit('session:close', {});
+    await until(async () => {
+      const next = tab(t, s, 'bob');
+      await until(() => next.count('system:ready') + next.count('(disconnect)') > 0, 'the end of opening');
+      return next.count('system:ready') > 0;
+    }, 'a box of another session');
+    const ann = tab(t, s, 'ann');
+    await ann.ready();
   });
 });

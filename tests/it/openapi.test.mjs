@@ -149,6 +149,7 @@ test('every answer is as described', async () => {
   assert.deepEqual(messages.map((m) => m.role), ['user', 'assistant', 'tool', 'assistant']);
   assert.ok((await asked('/api/search', 'get', '/api/search?q=needle')).rows.length > 0);
   const { rows } = await asked('/api/audit', 'get', '/api/audit');
+  assert.deepEqual((await asked('/api/spend', 'get', '/api/spend')).tokens, []);
   assert.ok(rows.some((r) => r.what.by === 'person' && /127\.0\.0\.1/.test(r.what.who)));
   const { models } = await asked('/api/models/available', 'get', '/api/models/available');
   const checked = await asked('/api/models/check', 'get', '/api/models/check');

@@ -680,6 +680,16 @@ const chain = object({
 });
 export type Chain = Checked<typeof chain>;
 
+const spendRow = object({
+  name: or(str, ''), id: or(str, ''), tokens: num, unpricedTokens: num,
+  money: or(str, null), // null: no price is known
+  limits: or(object({ tokensPerDay: or(num, 0), moneyPerDay: or(str, '') }), { tokensPerDay: 0, moneyPerDay: '' }),
+});
+export type SpendRow = Checked<typeof spendRow>;
+const spend = object({ day: str, people: list(spendRow), tokens: list(spendRow) });
+export type Spend = Checked<typeof spend>;
+
+export const readSpend = (v: unknown): Spend => spend(v, 'spend');
 export const readRouted = (v: unknown): Routed => routed(v, 'route');
 export const readBoxConnections = (v: unknown): BoxConnections => boxConnections(v, 'connections');
 export const readConnection = (v: unknown): Connection => connection(v, 'connection');

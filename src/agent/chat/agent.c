@@ -228,6 +228,8 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     msg->ack = ack;
     msg->n = text.n;
     memcpy(msg->text, text.p, text.n);
+    if (c->turn.id[0] == '\0')
+        memcpy(c->person, m->name, sizeof(c->person));
     mo_chat_queue_push(c, msg);
     if (c->hold)
         mo_session_touch(c->hold);

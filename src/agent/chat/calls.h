@@ -40,12 +40,13 @@ struct call {
     uint64_t took_ms;
     struct tool_check *tool_check; /* checks whether the tool changed: run.c */
     struct mo_call *running;
-    const struct mo_conn *conn; /* where it runs; only compared */
-    unsigned questions;         /* open questions of its server */
-    uint64_t idle_ms;           /* idle timeout */
-    struct mo_timer idle_timer; /* the idle timer; paused by questions */
-    bool late;                  /* the idle timer has fired */
-    struct ack ack;             /* of the decision that is being written */
+    const struct mo_conn *conn;  /* where it runs; only compared */
+    unsigned questions;          /* open questions of its server */
+    uint64_t idle_ms;            /* idle timeout */
+    struct mo_timer idle_timer;  /* the idle timer; paused by questions */
+    bool late;                   /* the idle timer has fired */
+    struct mo_budget_ask budget; /* turn_budget.c */
+    struct ack ack;              /* of the decision that is being written */
     int kept;          /* 1: the decision is remembered; -1: it failed */
     const char *by;    /* "person", "rule", "remembered", "time", "cancel" */
     char who[WHO_MAX]; /* the member who decided; or empty */
@@ -162,6 +163,9 @@ int mo_chat_call_take_args(struct call *k, struct mo_json args,
 /* Runs it now, or when its turn comes. It gets exactly one outcome
  * (mo_chat_call_outcome()). */
 void mo_chat_call_run(struct call *k);
+/* Counts it for its person; then mo_chat_call_start() follows, or it ends. */
+void mo_chat_call_count(struct call *k);
+void mo_chat_call_start(struct call *k);
 void mo_chat_calls_next(struct chat *c); /* a call ended: runs waiting ones */
 
 /* Reads the tool list of a server; then mo_stand_in_list_read() follows, or the

@@ -513,6 +513,8 @@ void mo_chat_free(struct chat *c)
     mo_later_cancel(&c->later);
     mo_later_cancel(&c->soon);
     mo_timer_stop(a->loop, &c->calls.expiry);
+    mo_budget_cancel(&c->turn.budget);
+    mo_turn_budget_end(c);
     if (c->hold)
         mo_session_release(c->hold);
     mo_chat_queue_drop(c);

@@ -32,6 +32,7 @@
 #include "agent/chat/tally.h"
 #include "agent/llm/models.h"
 #include "audit/audit.h"
+#include "budget/budget.h"
 #include "gateway/gateway.h"
 #include "policy/approvals.h"
 #include "policy/policy.h"
@@ -70,11 +71,12 @@ struct mo_agent_opts {
     struct mo_models *models;
     struct mo_policy *policy;
     struct mo_approvals
-        *approvals;          /* of hosts that a box asks about; or NULL */
-    struct mo_audit *audit;  /* NULL: calls are recorded in the store only */
-    uint64_t approval_ms;    /* approval timeout; 0: 600 s */
-    unsigned steps;          /* 0: MO_CHAT_STEPS_MAX */
-    uint64_t history_tokens; /* 0: 30000 */
+        *approvals;           /* of hosts that a box asks about; or NULL */
+    struct mo_budget *budget; /* limits of people; or NULL */
+    struct mo_audit *audit;   /* NULL: calls are recorded in the store only */
+    uint64_t approval_ms;     /* approval timeout; 0: 600 s */
+    unsigned steps;           /* 0: MO_CHAT_STEPS_MAX */
+    uint64_t history_tokens;  /* 0: 30000 */
     struct mo_span instructions; /* system prompt; empty: the built-in one */
 };
 

@@ -94,6 +94,9 @@ struct turn {
     struct write_ahead ahead;
     struct mo_buf shown; /* text of the current reply so far */
     struct mo_llm_usage usage;
+    struct mo_budget_ask budget; /* turn_budget.c */
+    struct mo_budget_share share;
+    struct mo_usage most; /* the estimate of the share */
 };
 
 /* The calls of the current step. */
@@ -109,6 +112,7 @@ struct chat {
     enum chat_state state;
     char id[MO_SESSION_ID_MAX + 1];
     char owner[MO_SESSION_OWNER_MAX]; /* while opening: who opens it */
+    char person[MO_PERSON_MAX];       /* who spoke last, before the turn */
     struct mo_list members;           /* and readers */
     unsigned nmembers;                /* without readers */
 

@@ -178,6 +178,17 @@ static uint64_t count_tool_bytes(const struct chat *c)
     return n;
 }
 
+uint64_t mo_context_window_bytes(const struct chat *c)
+{
+    uint64_t n = count_tool_bytes(c) +
+                 (c->transcript.summary ? c->transcript.summary->cost : 0);
+
+    for (struct entry *en = mo_chat_entry_after(c, last_summarised(c)); en;
+         en = mo_chat_entry_after(c, en))
+        n += is_sent(c, en) ? en->cost : 0;
+    return n;
+}
+
 /* Bytes available for the conversation. Tool definitions share the model's
  * window, but at least a quarter of it is left for the conversation. */
 static uint64_t bytes_available(const struct chat *c)
@@ -366,8 +377,11 @@ static void on_summary_done(void *ctx, const struct mo_llm_reply *r,
     struct chat *c = ctx;
     bool good = r && r->stop == MO_LLM_END && r->ncalls == 0;
 
-    (void)f;
     c->turn.asking = NULL;
+    if (r)
+        mo_turn_budget_used(c, r);
+    else
+        mo_turn_budget_failed(c, f->code);
     if (r)
         mo_turn_usage(c, &r->usage);
     if (c->state == CHAT_ENDING)
