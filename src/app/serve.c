@@ -295,6 +295,8 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
     }
     if (h && !s->closing)
         open_grants(s);
+    if (!s->closing)
+        mo_serve_keep_logins(s);
     if (s->closing)
         end_next(s);
 }

@@ -257,6 +257,7 @@ struct mo_config_people {
     const char *url; /* the address of this server as people know it */
     struct mo_config_providers providers;
     struct mo_config_roles roles;
+    int64_t renew_s; /* of an identity that a provider has confirmed */
 };
 
 struct mo_config_secrets {

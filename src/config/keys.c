@@ -683,6 +683,7 @@ static const struct mo_key people_rows[] = {
     {.name = "providers",
      DICT(providers, mo_config_providers, provider_keys, MO_KEY_PROVIDERS_MAX)},
     {.name = "roles", SECTION(roles, mo_config_roles, roles_keys)},
+    {.name = "renewSeconds", INT(renew_s, 10, 43200), .def = "3600"},
 };
 static const struct mo_keys people_keys = KEYS(people_rows);
 #undef T
