@@ -1,6 +1,7 @@
 // Logins with a provider: they survive a restart, count in every replica, are
 // renewed once for all of them, and end everywhere.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
@@ -195,11 +196,13 @@ describe('renewal', () => {
 
   test('rotates refresh tokens, again and again, and over a restart', async () => {
     const ann = await house.signIn();
+    const row = () => execFileSync('sqlite3', ['-readonly', join(server.dir, 'state/mcp-orchestrator.db'),
+      "select doc from mark where id like 'login:%'"], { encoding: 'utf8' });
     for (let i = 0; i < 2; i++) {
-      const before = house.refreshes();
+      const before = house.refreshes(), kept = row();
       await until(async () => {
         assert.equal(await house.me(ann), 'corp:ann');
-        return house.refreshes() > before;
+        return house.refreshes() > before && row() !== kept; // not killed between the two
       }, 'a renewal', 20_000);
     }
     server.signal('SIGKILL');
