@@ -298,6 +298,8 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
     if (h && s->gateway)
         mo_budget_store(mo_gateway_setup_budget(s->gateway),
                         mo_runtime_store(h));
+    if (!s->closing)
+        mo_serve_keep_logins(s);
     if (s->closing)
         end_next(s);
 }

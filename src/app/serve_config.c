@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "codec/http/url.h"
 #include "config/reload.h"
+#include "people/login.h"
 
 /* The files may be root's: then the privileged helper reads them. */
 static struct mo_tls_ctx *new_tls(const struct server *s, struct mo_err *e)
@@ -55,12 +56,28 @@ static void renew_tls(struct server *s)
 int mo_serve_make_people(struct server *s, struct mo_err *e)
 {
     const struct mo_config *now = s->config->now;
+    int rc;
 
     if (s->people)
         return mo_people_reload(s->people, now, e);
     if (now->people.providers.n == 0)
         return 0;
-    return mo_people_new(s->loop, now, &s->people, e);
+    rc = mo_people_new(s->loop, now, &s->people, e);
+    if (rc == 0 && s->runtime)
+        mo_serve_keep_logins(s);
+    else if (rc == 0)
+        mo_logins_expect(mo_people_logins(s->people));
+    return rc;
+}
+
+void mo_serve_keep_logins(struct server *s)
+{
+    struct mo_store *store = s->runtime ? mo_runtime_store(s->runtime) : NULL;
+    struct mo_err e;
+
+    if (s->people && mo_logins_use(mo_people_logins(s->people), store, &e) < 0)
+        mo_log_err(s->log, MO_WARN, "people", &e,
+                   "who signs in is signed out by a restart");
 }
 
 void mo_serve_tell_people(struct server *s)

@@ -199,6 +199,37 @@ static void check_mcp_mounts(struct mo_config_load *l, struct mo_config_mcp *m)
 
 /* --- servers ------------------------------------------------------------- */
 
+/* Does each grant have what it needs? */
+static void check_grant(struct mo_config_load *l, const struct mo_config_mcp *m)
+{
+    const struct mo_config_oauth *o = &m->oauth;
+    bool has_proof =
+        is_given(l, &o->client_secret) || is_given(l, &o->private_key);
+    const char *lacks = NULL;
+
+    if (o->grant == MO_GRANT_CLIENT)
+        lacks = !is_given(l, &o->client_id) ? "clientId"
+                : !has_proof                ? "clientSecret' or 'privateKey"
+                                            : NULL;
+    else if (o->grant != MO_GRANT_SIGN_IN)
+        lacks = !is_given(l, &o->assertion_file) ? "assertionFile" : NULL;
+    if (o->grant == MO_GRANT_ENTERPRISE && !lacks)
+        lacks = !is_given(l, &o->idp.token_endpoint)
+                    ? "identityProvider.tokenEndpoint"
+                : !is_given(l, &o->idp.client_id) ? "identityProvider.clientId"
+                                                  : NULL;
+    if (lacks)
+        mo_config_error_of(l, &o->grant,
+                           "'mcpServers.%s.oauth' with this 'grant' needs "
+                           "'%s'",
+                           m->name, lacks);
+    if (o->private_key && o->grant == MO_GRANT_SIGN_IN)
+        mo_config_error_of(l, &o->private_key,
+                           "'mcpServers.%s.oauth.privateKey' is not used by "
+                           "the grant 'sign-in'",
+                           m->name);
+}
+
 static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
 {
     static const char *const needs[] = {
@@ -236,6 +267,7 @@ static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
                            "'mcpServers.%s.oauth' has a 'clientSecret' and no "
                            "'clientId'",
                            m->name);
+    check_grant(l, m);
     check_fallbacks(l, m);
 }
 

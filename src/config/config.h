@@ -69,10 +69,24 @@ enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
 /* A key that is not set and has no default is NULL (text) or 0 (number).
  * Enumerations are int so that one setter can write them. */
 
+enum mo_grant_kind { /* how a token is got; as enum mo_machine_grant */
+                     MO_GRANT_SIGN_IN,
+                     MO_GRANT_CLIENT,
+                     MO_GRANT_WORKLOAD,
+                     MO_GRANT_ENTERPRISE,
+};
+
+struct mo_config_idp { /* for MO_GRANT_ENTERPRISE */
+    const char *token_endpoint, *client_id, *client_secret;
+};
+
 struct mo_config_oauth {
     const char *client_id, *client_secret, *client_url, *issuer, *scope;
     const char *redirect;
+    const char *private_key, *assertion_file;
+    struct mo_config_idp idp;
     int64_t sign_in_seconds;
+    int grant; /* enum mo_grant_kind */
     bool enabled;
 };
 
@@ -274,6 +288,7 @@ struct mo_config_people {
     const char *url; /* the address of this server as people know it */
     struct mo_config_providers providers;
     struct mo_config_roles roles;
+    int64_t renew_s; /* of an identity that a provider has confirmed */
 };
 
 struct mo_config_secrets {

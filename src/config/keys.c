@@ -79,6 +79,12 @@ static const struct mo_key_word scopes[] = {
     {"shared", MO_SCOPE_SHARED},
     {"session", MO_SCOPE_SESSION},
 };
+static const struct mo_key_word grants[] = {
+    {"sign-in", MO_GRANT_SIGN_IN},
+    {"client-credentials", MO_GRANT_CLIENT},
+    {"workload", MO_GRANT_WORKLOAD},
+    {"enterprise", MO_GRANT_ENTERPRISE},
+};
 static const struct mo_key_word eras[] = {
     {"auto", MO_SERVER_ERA_AUTO},
     {"modern", MO_SERVER_ERA_MODERN},
@@ -257,6 +263,21 @@ static const char *check_listen(const char *s)
 #define CPUS_MIN 0.01
 #define CPUS_MAX 1024.0
 
+#define T mo_config_idp
+static const struct mo_key idp_rows[] = {
+    {.name = "tokenEndpoint", STR(token_endpoint), .check = check_http},
+    {.name = "clientId",
+     STR(client_id),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF},
+    {.name = "clientSecret",
+     STR(client_secret),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+};
+static const struct mo_keys idp_keys = KEYS(idp_rows);
+#undef T
+
 #define T mo_config_oauth
 static const struct mo_key oauth_rows[] = {
     {.name = "enabled", BOOL(enabled), .def = "true"},
@@ -276,6 +297,13 @@ static const struct mo_key oauth_rows[] = {
      .check = mo_back_check,
      .def = MO_BACK_URI},
     {.name = "signInSeconds", INT(sign_in_seconds, 1, 86400), .def = "300"},
+    {.name = "grant", WORD(grant, grants), .def = "sign-in"},
+    {.name = "privateKey",
+     STR(private_key),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "assertionFile", STR(assertion_file), .check = check_not_empty},
+    {.name = "identityProvider", SECTION(idp, mo_config_idp, idp_keys)},
 };
 static const struct mo_keys oauth_keys = KEYS(oauth_rows);
 #undef T
@@ -713,6 +741,7 @@ static const struct mo_key people_rows[] = {
     {.name = "providers",
      DICT(providers, mo_config_providers, provider_keys, MO_KEY_PROVIDERS_MAX)},
     {.name = "roles", SECTION(roles, mo_config_roles, roles_keys)},
+    {.name = "renewSeconds", INT(renew_s, 10, 43200), .def = "3600"},
 };
 static const struct mo_keys people_keys = KEYS(people_rows);
 #undef T

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "connect/machine_grant.h"
 #include "secrets/resolve.h"
 
 #define TEXT_MAX  ((size_t)32 * 1024) /* bytes of a client id or secret */
@@ -141,6 +142,8 @@ static int open_oauth(struct mo_sign_in *s, const struct mo_sign_in_opts *o,
         rc = resolve_ref(s, o->cfg, c->client_id, &oo.client_id, e);
     if (rc == 0)
         rc = resolve_ref(s, o->cfg, c->client_secret, &oo.client_secret, e);
+    if (rc == 0)
+        rc = mo_machine_grant(o->cfg, c, &s->a, &oo.machine, e);
     oo.tokens = s->tokens;
     return rc < 0 ? rc : mo_oauth_new(&oo, &s->oauth, e);
 }

@@ -230,7 +230,7 @@ int mo_people_new(struct mo_loop *l, const struct mo_config *c,
     p->loop = l;
     rc = mo_access_tokens_new(&p->tokens, e);
     if (rc == 0)
-        rc = mo_logins_new(p, &p->logins, e);
+        rc = mo_logins_new(p, l, &p->logins, e);
     if (rc == 0)
         p->http = mo_httpc_new(l, &o, e);
     if (rc == 0 && !p->http)

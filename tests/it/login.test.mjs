@@ -10,9 +10,9 @@ import { fixtureServer } from '../lib/gateway.mjs';
 import { Idp, Visitor } from '../lib/idp.mjs';
 import { bin, named, run } from '../lib/mcp.mjs';
 import { Terminal } from '../lib/terminal.mjs';
-import { Server } from './server.mjs';
+import { Server, until } from './server.mjs';
 
-const PEOPLE = { ann: { groups: ['staff'] }, nora: { groups: [] } };
+const PEOPLE = { ann: { groups: ['staff'] }, pia: { groups: ['leads'] }, nora: { groups: [] } };
 const TERMINAL = {
   client_id: 'terminal', token_endpoint_auth_method: 'none', application_type: 'native',
   grant_types: ['urn:ietf:params:oauth:grant-type:device_code', 'authorization_code', 'refresh_token'],
@@ -40,13 +40,14 @@ before(async () => {
   };
   await writeFile(join(dir, 'mcp-orchestrator.json'), JSON.stringify({
     mcpServers: { fixture: fixtureServer() },
+    approvals: { rules: [{ tool: 'echo', action: 'ask' }] },
     people: {
       providers: {
         corp: { issuer: idp.issuer, title: 'Corp\u001b[2J', requiredScopes: ['mcp'] },
         known: { issuer: idp.issuer + '/', terminalClientId: 'terminal' },
         plain: { issuer: plain.issuer, terminalClientId: 'terminal', requiredScopes: ['mcp'] },
       },
-      roles: { user: ['corp/staff', 'plain/staff'] },
+      roles: { approver: ['corp/leads'], user: ['corp/staff', 'plain/staff'] },
     },
   }));
   server = await Server.start(['--config', join(dir, 'mcp-orchestrator.json')], {
@@ -130,6 +131,36 @@ describe('by a code', () => {
     t.type('\u0003');
     assert.notEqual(await t.end(), 0);
     assert.deepEqual(await tokens(), []);
+  });
+});
+
+describe('approvals of a server elsewhere', () => {
+  test('an approver decides, a person who is not signed in does not', async () => {
+    const no = await cli('approvals', 'list', '--url', home());
+    assert.equal(no.code, 5, no.err);
+    const ann = await byCode('ann');
+    assert.equal(await ann.end(), 0, ann.out);
+    const running = cli('call', '--url', `${home()}/mcp`, 'echo', '{"message":"please"}');
+    const anns = state;
+    state = join(dir, 'pias');
+    const pia = await byCode('pia');
+    assert.equal(await pia.end(), 0, pia.out);
+    let card;
+    await until(async () => {
+      [card] = JSON.parse((await cli('approvals', 'list', '--url', home(), '--json')).out);
+      return card;
+    }, 'the call');
+    assert.equal(card.owner, 'corp:ann');
+    state = anns;
+    const self = await cli('approvals', 'approve', card.id, '--url', home());
+    assert.equal(self.code, 1, self.out);
+    state = join(dir, 'pias');
+    const yes = await cli('approvals', 'approve', card.id, '--url', home());
+    assert.deepEqual([yes.code, yes.err], [0, '']);
+    const done = await running;
+    assert.deepEqual([done.code, done.out], [0, 'please\n'], done.err);
+    state = anns;
+    assert.equal((await cli('logout', home())).code, 0);
   });
 });
 

@@ -216,11 +216,11 @@ static int start_sign_in(struct mo_oauth *o, struct mo_err *e)
     mo_autoarena struct mo_arena a = {.cap = ARENA_MAX};
     int rc = 0;
 
-    if (o->o.mute) {
+    if (o->o.mute && !o->o.machine.grant) {
         o->barred = true;
         return fail_sign_in_needed(e);
     }
-    if (!o->o.redirect && !o->back)
+    if (!o->o.redirect && !o->back && !o->o.machine.grant)
         rc = open_back(o, e);
     if (rc < 0)
         return rc;
@@ -334,7 +334,7 @@ static int keep_token(struct mo_oauth *o, const struct mo_token *k,
 {
     int rc;
 
-    if (o->refreshing)
+    if (o->refreshing || o->o.machine.grant)
         o->refreshed = mo_now_ns();
     o->barred = false;
     mo_buf_set(&o->asked, mo_span_cstr(asked));
@@ -418,6 +418,16 @@ static bool may_refresh(const struct mo_oauth *o)
            mo_now_ns() - o->refreshed > MO_OAUTH_AGAIN_MS * MO_MS;
 }
 
+/* No person is there who would stop asking. */
+static bool is_refused_at_once(const struct mo_oauth *o)
+{
+    const struct mo_token *k = current_token(o);
+
+    return o->o.machine.grant && o->refreshed &&
+           mo_now_ns() - o->refreshed < MO_OAUTH_AGAIN_MS * MO_MS &&
+           !(k && k->expires_ms && k->expires_ms <= mo_wall_ms());
+}
+
 static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
                       struct mo_err *e)
 {
@@ -429,6 +439,8 @@ static int start_flow(struct mo_oauth *o, int status, struct mo_span challenge,
         return mo_fail(e, mo_buf_err(&o->told), "challenge");
     if (status == 401 && may_refresh(o))
         return start_refresh(o, e);
+    if (status == 401 && is_refused_at_once(o))
+        return mo_fail(e, MO_EPOLICY, "the server refuses a new token");
     return start_sign_in(o, e);
 }
 
@@ -466,9 +478,21 @@ static const struct mo_auth_ops auth_ops = {
 static int copy_texts(struct mo_oauth *o)
 {
     const char **texts[] = {
-        &o->o.server,        &o->o.client_name, &o->o.client_id,
-        &o->o.client_secret, &o->o.client_url,  &o->o.scope,
-        &o->o.redirect,      &o->o.back,        &o->o.issuer,
+        &o->o.server,
+        &o->o.client_name,
+        &o->o.client_id,
+        &o->o.client_secret,
+        &o->o.client_url,
+        &o->o.scope,
+        &o->o.redirect,
+        &o->o.back,
+        &o->o.issuer,
+        &o->o.machine.private_key,
+        &o->o.machine.assertion,
+        &o->o.machine.assertion_file,
+        &o->o.machine.idp_token,
+        &o->o.machine.idp_client,
+        &o->o.machine.idp_secret,
     };
 
     int rc = 0;

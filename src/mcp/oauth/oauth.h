@@ -26,6 +26,7 @@
 
 #include "loop/httpc.h"
 #include "mcp/oauth/auth.h"
+#include "mcp/oauth/oauth_machine.h"
 #include "mcp/oauth/tokens.h"
 
 #define MO_OAUTH_STEP_UPS 3 /* in a row, at most STEP_MS apart */
@@ -59,6 +60,7 @@ struct mo_oauth_opts {
     const char *issuer;
     const char *client_url; /* https URL of our metadata document, or NULL */
     const char *scope;      /* scopes always requested, or NULL */
+    struct mo_oauth_machine machine; /* a token without a person, or zero */
     /* Redirect URI if the browser does not return to a listener of this
      * process; then call mo_oauth_redirected(). */
     const char *redirect;

@@ -16,8 +16,9 @@ void mo_flow_set_state(struct mo_flow *f, enum flow_state to)
 {
     static const uint16_t legal[] = {
         [RESOURCE] = MO_TO(ISSUER) | MO_TO(ENDED),
-        [ISSUER] =
-            MO_TO(REGISTER) | MO_TO(SIGN_IN) | MO_TO(DEVICE) | MO_TO(ENDED),
+        [ISSUER] = MO_TO(REGISTER) | MO_TO(SIGN_IN) | MO_TO(DEVICE) |
+                   MO_TO(EXCHANGE) | MO_TO(TOKEN) | MO_TO(ENDED),
+        [EXCHANGE] = MO_TO(TOKEN) | MO_TO(ENDED),
         [REGISTER] = MO_TO(SIGN_IN) | MO_TO(DEVICE) | MO_TO(ENDED),
         [DEVICE] = MO_TO(PAUSE) | MO_TO(ENDED),
         [PAUSE] = MO_TO(POLL) | MO_TO(ENDED),
@@ -151,7 +152,7 @@ static int choose_scope(struct mo_flow *f)
     const char **scope = &f->attempt.scope;
     int rc = mo_oauth_scope_union(&f->a, f->o.scope, told, scope);
 
-    if (rc == 0 &&
+    if (rc == 0 && !f->o.oauth->machine.grant &&
         mo_oauth_scope_has(f->issuer.scope, MO_SPAN("offline_access")))
         rc = mo_oauth_scope_union(&f->a, *scope, "offline_access", scope);
     return rc;
@@ -267,6 +268,12 @@ static int use_known_client(struct mo_flow *f, struct mo_err *e)
         f->client.id = f->o.oauth->client_id;
         f->client.secret = f->o.oauth->client_secret;
         f->client.method = mo_oauth_pick(f->issuer.auth, f->client.secret);
+        if (f->o.oauth->machine.private_key)
+            f->client.method = MO_OAUTH_KEY;
+        return 1;
+    }
+    if (f->o.oauth->machine.grant) { /* it may do without */
+        f->client.method = MO_OAUTH_NONE;
         return 1;
     }
     if (f->issuer.cimd && f->o.oauth->client_url) {
@@ -413,8 +420,10 @@ static int parse_issuer(struct mo_flow *f, struct mo_err *e)
     }
     if (rc <= 0)
         return rc;
-    rc = mo_oauth_server_parse(&f->a, mo_buf_view(&f->q.body), issuer,
-                               f->o.oauth->server, &f->issuer, e);
+    rc = mo_oauth_server_parse_any(&f->a, mo_buf_view(&f->q.body), issuer,
+                                   f->o.oauth->server, &f->issuer, e);
+    if (rc == 0 && !f->o.oauth->machine.grant)
+        rc = mo_oauth_server_check(&f->issuer, e);
     return rc < 0 ? rc : 1;
 }
 
@@ -433,6 +442,8 @@ static int handle_issuer(struct mo_flow *f, struct mo_err *e)
     rc = use_known_client(f, e);
     if (rc < 0)
         return rc;
+    if (f->o.oauth->machine.grant)
+        return mo_flow_start_machine(f, e);
     return rc ? start_sign_in(f, e) : register_client(f, e);
 }
 
@@ -443,7 +454,7 @@ static void run_step(struct mo_flow *f)
         [RESOURCE] = handle_resource,     [ISSUER] = handle_issuer,
         [REGISTER] = handle_registration, [TOKEN] = mo_flow_handle_token,
         [REFRESH] = mo_flow_handle_token, [DEVICE] = mo_flow_handle_device,
-        [POLL] = mo_flow_handle_poll,
+        [POLL] = mo_flow_handle_poll,     [EXCHANGE] = mo_flow_handle_exchange,
     };
     struct mo_err e = {0};
 

@@ -1,5 +1,5 @@
 /* oauth_flow_priv.h - the inside of a flow, for the files that have its steps:
- * oauth_flow.c and oauth_flow_device.c. */
+ * oauth_flow.c, oauth_flow_device.c and oauth_flow_machine.c. */
 #ifndef MO_MCP_OAUTH_OAUTH_FLOW_PRIV_H
 #define MO_MCP_OAUTH_OAUTH_FLOW_PRIV_H
 
@@ -17,9 +17,10 @@ enum flow_state {
     SIGN_IN,
     TOKEN,
     REFRESH,
-    DEVICE, /* the device endpoint is asked */
-    PAUSE,  /* until the next poll */
-    POLL,   /* the token endpoint is asked whether the person has agreed */
+    DEVICE,   /* the device endpoint is asked */
+    PAUSE,    /* until the next poll */
+    POLL,     /* the token endpoint is asked whether the person has agreed */
+    EXCHANGE, /* the identity provider is asked for a grant */
     ENDED,
 };
 
@@ -38,6 +39,7 @@ struct mo_flow {
     struct mo_oauth_try attempt;
     struct mo_oauth_device device;
     uint64_t device_ends; /* mo_now_ns() */
+    bool was_local;       /* q.local before EXCHANGE */
     struct mo_token token;
     struct mo_oauth_ask q;
     struct mo_timer timer;
@@ -55,6 +57,10 @@ int mo_flow_post(struct mo_flow *f, const struct mo_buf *form,
 int mo_flow_handle_token(struct mo_flow *f, struct mo_err *e);
 int mo_flow_handle_device(struct mo_flow *f, struct mo_err *e);
 int mo_flow_handle_poll(struct mo_flow *f, struct mo_err *e);
+int mo_flow_handle_exchange(struct mo_flow *f, struct mo_err *e);
+
+/* A token without a person (oauth_machine.h). */
+int mo_flow_start_machine(struct mo_flow *f, struct mo_err *e);
 
 int mo_flow_start_device(struct mo_flow *f, struct mo_err *e);
 /* Wait for the next poll; longer each time if the provider is not there. */

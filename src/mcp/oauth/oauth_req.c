@@ -209,7 +209,8 @@ int mo_oauth_register_parse(struct mo_arena *a, struct mo_span json,
         return mo_fail(e, rc < 0 ? rc : MO_EPROTO,
                        "the registration has no usable client id");
     if (method)
-        out->method = mo_oauth_auth_method(mo_span_cstr(method)) & offered;
+        out->method = mo_oauth_auth_method(mo_span_cstr(method)) & offered &
+                      ~(unsigned)MO_OAUTH_KEY;
     if (!out->method || (out->method != MO_OAUTH_NONE && !out->secret))
         out->method = mo_oauth_pick(offered, out->secret);
     return 0;
