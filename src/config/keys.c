@@ -77,6 +77,10 @@ static const struct mo_key_word scopes[] = {
     {"shared", MO_SCOPE_SHARED},
     {"session", MO_SCOPE_SESSION},
 };
+static const struct mo_key_word credentials[] = {
+    {"shared", MO_CREDENTIALS_SHARED},
+    {"user", MO_CREDENTIALS_USER},
+};
 static const struct mo_key_word eras[] = {
     {"auto", MO_SERVER_ERA_AUTO},
     {"modern", MO_SERVER_ERA_MODERN},
@@ -338,6 +342,7 @@ static const struct mo_key mcp_rows[] = {
      .flags = MO_KEY_REF | MO_KEY_URL},
     {.name = "headers", MAP(headers), .flags = MO_KEY_REF | MO_KEY_SECRET},
     {.name = "oauth", SECTION(oauth, mo_config_oauth, oauth_keys)},
+    {.name = "credentials", WORD(credentials, credentials), .def = "shared"},
     {.name = "image", STR(image), .check = check_not_empty},
     {.name = "transport", WORD(transport, transports), .def = "auto"},
     {.name = "type", WORD(transport, transports), .flags = MO_KEY_ALIAS},
