@@ -117,10 +117,10 @@ static void change(struct mo_req *rq, struct mo_span body)
         rc = mo_accounts_begin(all, mo_buf_cstr(&name), rq->who, on_begun, j,
                                &e);
     } else {
-        rc = mo_accounts_remove(all, mo_buf_cstr(&name), rq->who, on_removed, j,
-                                &e);
         mo_gateway_person(mo_gateway_setup_gateway(api->gateway),
                           mo_buf_cstr(&name), rq->who, false);
+        rc = mo_accounts_remove(all, mo_buf_cstr(&name), rq->who, on_removed, j,
+                                &e);
     }
     if (rc < 0)
         refuse(j, &e);
