@@ -175,6 +175,11 @@ int mo_account_file_open(struct mo_account_file *f, struct mo_tokens **out,
     if (cut)
         *cut = '\0';
     (void)mo_file_mkdir(dir, NULL); /* if this fails, saving reports it */
+    if (mo_tokens_open_sealed(f->path, &f->seal, out, e) == 0)
+        return 0;
+    if (e->code != MO_EPROTO || unlink(f->path) < 0)
+        return e->code;
+    /* damaged or forged: as if the person had never connected */
     return mo_tokens_open_sealed(f->path, &f->seal, out, e);
 }
 

@@ -46,6 +46,7 @@ int mo_account_client_init(struct mo_account_file *f, const struct mo_config *c,
                            const struct mo_secrets *vault,
                            struct mo_span server, struct mo_err *e);
 void mo_account_file_fini(struct mo_account_file *f);
+/* A damaged file is removed: its person connects again. e must not be NULL. */
 int mo_account_file_open(struct mo_account_file *f, struct mo_tokens **out,
                          struct mo_err *e);
 

@@ -180,9 +180,13 @@ static void forget_if_dead(struct account *x, const char *reason)
 
     mo_tokens_sync(t);
     k = mo_tokens_get(t, NULL, x->sign_in->o.url);
-    if (!k || k->refresh)
+    if (k && k->refresh)
         return;
-    drop_all(t);
+    drop_all(t); /* also those for an address that the server had before */
+    if (!k) {
+        (void)mo_tokens_drop(t, NULL, x->sign_in->o.url, NULL);
+        return; /* there was an empty file, perhaps */
+    }
     note(x->all, x->server, x->person, "expired", reason);
 }
 

@@ -190,12 +190,14 @@ static void hide_reason(struct mo_upstream *u, const struct mo_err *why)
     u->why = u->failed;
 }
 
-/* The person must sign in: nobody else has to wait for that. */
+/* The person must sign in, or their credentials cannot be read: nobody else has
+ * to wait for that. */
 static bool fail_sign_in(struct mo_child *c, const struct mo_err *why)
 {
-    if (!c->up->server.per_person || why->code != MO_EPOLICY || c->not_dialed)
+    if (!c->up->server.per_person ||
+        (why->code != MO_EPOLICY && !c->not_dialed))
         return false;
-    log_child(c, MO_INFO, mo_now_ns() - c->began_ns, NULL,
+    log_child(c, MO_INFO, mo_now_ns() - c->began_ns, why,
               "the person must sign in");
     mo_upstream_child_end(c, REFUSED_SIGN_IN);
     return true;
