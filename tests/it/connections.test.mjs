@@ -181,6 +181,23 @@ test('the tokens are sealed, and in no log', async () => {
     `${who} ${outcome}`);
 });
 
+test('the command lists connections and removes them; the server notices', async (t) => {
+  const cli = (...args) => run(bin, ['connections', ...args], { cwd: dir, env: env() });
+  await connect(server.url, as('cat'), 's1', 'cat@s1');
+  const c = await client('cat', { t });
+  assert.equal(said(await call(c, 's1_whoami', 1)).user, 'cat@s1');
+  const list = JSON.parse((await cli('list', '--json')).out).connections;
+  assert.deepEqual(list.filter((x) => x.person === 'cat').map((x) => x.server), ['s1']);
+  assert.ok(list.some((x) => x.person === '' && x.server === 's0'), JSON.stringify(list));
+  assert.match((await cli('list')).out, /s1 +cat /);
+  const revoked = whose.seen.revoked;
+  const gone = await cli('remove', 's1', '--person', 'cat');
+  assert.equal(gone.code, 0, gone.err);
+  assert.equal(whose.seen.revoked, revoked + 1);
+  assert.match((await call(c, 's1_whoami', 2)).content[0].text, /not connected/);
+  assert.equal((await cli('remove', 's1', '--person', 'cat')).code, 1);
+});
+
 test('a wrong configuration says why', async () => {
   for (const [entry, why] of [
     [{ command: 'x', credentials: 'user' }, /needs 'url'/],

@@ -553,6 +553,11 @@ const keyState = object({
 });
 export type Provider = Checked<typeof keyState>;
 
+const ownConnection = object({
+  server: str, connected: bool, description: or(str, ''), error: or(str, ''),
+});
+export type OwnConnection = Checked<typeof ownConnection>;
+
 const figures = {
   calls: num, errors: num, p50Ms: num, p95Ms: num,
 };
@@ -677,6 +682,10 @@ export const readChain = (v: unknown): Chain => chain(v, 'verify');
 export const readStats = (v: unknown): Stats => stats(v, 'stats');
 export const readProviders = (v: unknown): Provider[] =>
   object({ providers: list(keyState) })(v, 'providers').providers;
+export const readConnections = (v: unknown): OwnConnection[] =>
+  object({ connections: list(ownConnection) })(v, 'connections').connections;
+export const readConnectUrl = (v: unknown): string =>
+  object({ url: str })(v, 'connection').url;
 export const readRules = (v: unknown): Rules => rules(v, 'rules');
 export const readRuleTrial = (v: unknown): RuleTrial => ruleTrial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>

@@ -481,6 +481,10 @@ export const en = {
   // --- the settings ---
   'set.signOut': 'Sign out of this browser',
   'set.look': 'Theme',
+  'set.connections': 'Connections',
+  'set.connectionsWhat': 'These servers are called with your own account. Nobody else can use it.',
+  'set.connect': 'Connect',
+  'set.disconnect': 'Disconnect',
   'set.system': 'System',
   'set.light': 'Light',
   'set.dark': 'Dark',
