@@ -1,10 +1,12 @@
 /* serve_config.c - applies a reloaded configuration to the running server, and
  * reads its certificate. See serve_priv.h. */
 #include "app/serve_priv.h"
+
 #include "audit/audit_config.h"
 #include "base/mem.h"
 #include "codec/http/url.h"
 #include "config/reload.h"
+#include "connect/accounts.h"
 #include "people/login.h"
 
 /* The files may be root's: then the privileged helper reads them. */
@@ -80,6 +82,24 @@ void mo_serve_keep_logins(struct server *s)
                    "who signs in is signed out by a restart");
 }
 
+/* Persons connect to servers on the page (connect/accounts.h). */
+static void tell_accounts(struct server *s, struct mo_span url)
+{
+    const char *set = s->config->now->people.url;
+    struct mo_accounts *all =
+        s->gateway
+            ? mo_server_link_accounts(mo_gateway_setup_link(s->gateway), NULL)
+            : NULL;
+    mo_autobuf struct mo_buf b = {.max = MO_URL_MAX};
+
+    if (set)
+        url = mo_span_cstr(set);
+    while (url.n && url.p[url.n - 1] == '/')
+        url.n--;
+    if (all && mo_buf_span(&b, url) == 0)
+        (void)mo_accounts_page(all, mo_buf_cstr(&b));
+}
+
 void mo_serve_tell_people(struct server *s)
 {
     mo_autobuf struct mo_buf url = {.max = MO_URL_MAX};
@@ -87,6 +107,7 @@ void mo_serve_tell_people(struct server *s)
 
     mo_listen_auth_url(&s->first->server, s->tls != NULL,
                        mo_httpd_port(mo_site_httpd(s->site)), &url);
+    tell_accounts(s, mo_buf_view(&url));
     if (s->people && url.len &&
         mo_people_set_url(s->people, mo_buf_cstr(&url), &e) < 0)
         mo_log_err(s->log, MO_ERROR, "people", &e, "set people.url");

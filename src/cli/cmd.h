@@ -24,6 +24,7 @@ mo_cmd_run mo_run_mcp_add, mo_run_mcp_disable, mo_run_mcp_enable,
     mo_run_mcp_health, mo_run_mcp_import, mo_run_mcp_info, mo_run_mcp_install,
     mo_run_mcp_list, mo_run_mcp_uninstall, mo_run_mcp_update, mo_run_mcp_verify,
     mo_run_mcp_remove, mo_run_mcp_search, mo_run_mcp_test;
+mo_cmd_run mo_run_connections_list, mo_run_connections_remove;
 mo_cmd_run mo_run_secrets_check, mo_run_secrets_list, mo_run_secrets_remove,
     mo_run_secrets_set;
 mo_cmd_run mo_run_token_create, mo_run_token_list, mo_run_token_revoke;

@@ -1,6 +1,7 @@
 /* check.c - checks keys that depend on each other. */
 #include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "codec/mount.h"
 #include "config/read.h"
@@ -230,6 +231,30 @@ static void check_grant(struct mo_config_load *l, const struct mo_config_mcp *m)
                            m->name);
 }
 
+/* Only a sign-in that each person can repeat makes credentials personal. */
+static void check_mcp_credentials(struct mo_config_load *l,
+                                  struct mo_config_mcp *m)
+{
+    const char *why = NULL;
+
+    if (m->credentials == MO_CREDENTIALS_SHARED)
+        return;
+    if (!m->url)
+        why = "needs 'url'";
+    else if (m->transport == MO_TRANSPORT_SSE)
+        why = "cannot be used with the transport 'sse'";
+    else if (!m->oauth.enabled)
+        why = "needs 'oauth.enabled'";
+    else if (m->scope == MO_SCOPE_SESSION)
+        why = "cannot be used with 'scope': 'session'";
+    for (size_t i = 0; i < m->headers.n; i++)
+        if (strcasecmp(m->headers.v[i].name, "authorization") == 0)
+            why = "cannot be used with a header 'Authorization'";
+    if (why)
+        mo_config_error_of(l, &m->credentials, "'mcpServers.%s.credentials' %s",
+                           m->name, why);
+}
+
 static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
 {
     static const char *const needs[] = {
@@ -269,6 +294,7 @@ static void check_mcp(struct mo_config_load *l, struct mo_config_mcp *m)
                            m->name);
     check_grant(l, m);
     check_fallbacks(l, m);
+    check_mcp_credentials(l, m);
 }
 
 /* --- people -------------------------------------------------------------- */

@@ -64,6 +64,8 @@ enum mo_transport {
     MO_TRANSPORT_BOX
 };
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
+/* Whose credentials a server gets. */
+enum mo_credentials { MO_CREDENTIALS_SHARED, MO_CREDENTIALS_USER };
 enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
 
 /* A key that is not set and has no default is NULL (text) or 0 (number).
@@ -137,7 +139,8 @@ struct mo_config_mcp { /* an entry of mcpServers */
     struct mo_config_network network;
     struct mo_config_mounts mounts;
     int transport, sandbox, scope;
-    int era; /* enum mo_server_era */
+    int era;         /* enum mo_server_era */
+    int credentials; /* enum mo_credentials */
     int64_t instances, timeout_ms, start_ms, install_ms, idle_seconds,
         memory_mb, pids, retries, result_bytes, max_calls, calls_per_minute;
     double cpus;

@@ -85,6 +85,10 @@ static const struct mo_key_word grants[] = {
     {"workload", MO_GRANT_WORKLOAD},
     {"enterprise", MO_GRANT_ENTERPRISE},
 };
+static const struct mo_key_word credentials[] = {
+    {"shared", MO_CREDENTIALS_SHARED},
+    {"user", MO_CREDENTIALS_USER},
+};
 static const struct mo_key_word eras[] = {
     {"auto", MO_SERVER_ERA_AUTO},
     {"modern", MO_SERVER_ERA_MODERN},
@@ -372,6 +376,7 @@ static const struct mo_key mcp_rows[] = {
      .flags = MO_KEY_REF | MO_KEY_URL},
     {.name = "headers", MAP(headers), .flags = MO_KEY_REF | MO_KEY_SECRET},
     {.name = "oauth", SECTION(oauth, mo_config_oauth, oauth_keys)},
+    {.name = "credentials", WORD(credentials, credentials), .def = "shared"},
     {.name = "image", STR(image), .check = check_not_empty},
     {.name = "transport", WORD(transport, transports), .def = "auto"},
     {.name = "type", WORD(transport, transports), .flags = MO_KEY_ALIAS},

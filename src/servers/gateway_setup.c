@@ -98,7 +98,7 @@ static void put_digest(const struct mo_config *cfg,
                                s->idle_seconds, s->memory_mb,
                                s->pids,         (int64_t)(s->cpus * 1000),
                                s->isolate,      s->install_ms,
-                               s->era};
+                               s->era,          s->credentials};
     unsigned char sum[MO_SHA256_LEN];
     struct mo_sha256 h;
 
@@ -125,6 +125,7 @@ void mo_gateway_setup_server(const struct mo_config *cfg,
         .prefix = s->tool_prefix,
         .description = s->description,
         .per_session = s->scope == MO_SCOPE_SESSION,
+        .per_person = s->credentials != MO_CREDENTIALS_SHARED,
         .instances = (unsigned)s->instances,
         .start_ms = (uint64_t)s->start_ms,
         .install_ms = (uint64_t)s->install_ms,
@@ -256,6 +257,8 @@ static int make_gateway(struct mo_gateway_setup *h, const struct mo_config *cfg,
     struct mo_gateway_opts o = {
         .up = {.loop = h->loop,
                .dial = mo_server_link_server,
+               .done = mo_server_link_done,
+               .connected = mo_server_link_connected,
                .verdict = mo_server_link_verdict,
                .learnt = mo_server_link_learnt,
                .noise = mo_server_link_noise,
@@ -403,8 +406,7 @@ struct mo_gateway *mo_gateway_setup_gateway(const struct mo_gateway_setup *h)
     return h->gateway;
 }
 
-const struct mo_server_link *
-mo_gateway_setup_link(const struct mo_gateway_setup *h)
+struct mo_server_link *mo_gateway_setup_link(const struct mo_gateway_setup *h)
 {
     return h->link;
 }

@@ -42,6 +42,11 @@
  *                                     not the others
  *   DELETE /api/rules/ID              remove it: the call needs approval again
  *
+ * A person's own sign-ins at servers (api_connections.c):
+ *   GET    /api/connections           servers that want them, and the state
+ *   POST   /api/connections/NAME      begin: the address to open
+ *   DELETE /api/connections/NAME      end: forget and revoke the tokens
+ *
  * Servers (api_servers.c; servers/try_tool.h and servers/manage.h do the work):
  *   GET    /api/servers               all of them and their state
  *   POST   /api/servers/NAME/test     connect now and report
@@ -140,6 +145,7 @@ void mo_api_approvals_handle(struct mo_api *api, struct mo_req *rq);
 int mo_openapi_route(struct mo_site *s);
 int mo_api_servers_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_tokens_routes(struct mo_site *s, struct mo_api *api);
+int mo_api_connections_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_rules_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_shares_routes(struct mo_site *s, struct mo_api *api);
 int mo_api_route_routes(struct mo_site *s, struct mo_api *api);

@@ -298,6 +298,8 @@ int mo_api_gateway_routes(struct mo_site *s, struct mo_api *api)
 {
     int rc = mo_site_add(s, routes, MO_COUNT(routes), api);
 
+    if (rc == 0)
+        rc = mo_api_connections_routes(s, api);
     return rc < 0 ? rc : mo_api_route_routes(s, api);
 }
 

@@ -563,6 +563,10 @@ const newToken = object({ ...tokenMembers, token: str });
 export type NewToken = Checked<typeof newToken>;
 const me = object({ name: str, role: str });
 export type Me = Checked<typeof me>;
+const ownConnection = object({
+  server: str, connected: bool, description: or(str, ''), error: or(str, ''),
+});
+export type OwnConnection = Checked<typeof ownConnection>;
 
 const figures = {
   calls: num, errors: num, p50Ms: num, p95Ms: num,
@@ -702,6 +706,10 @@ export const readTokens = (v: unknown): Token[] =>
   object({ tokens: list(token) })(v, 'tokens').tokens;
 export const readNewToken = (v: unknown): NewToken => newToken(v, 'token');
 export const readMe = (v: unknown): Me => me(v, 'me');
+export const readConnections = (v: unknown): OwnConnection[] =>
+  object({ connections: list(ownConnection) })(v, 'connections').connections;
+export const readConnectUrl = (v: unknown): string =>
+  object({ url: str })(v, 'connection').url;
 export const readRules = (v: unknown): Rules => rules(v, 'rules');
 export const readRuleTrial = (v: unknown): RuleTrial => ruleTrial(v, 'try');
 export const readEntries = (v: unknown): Entry[] =>

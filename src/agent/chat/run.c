@@ -306,6 +306,7 @@ int mo_chat_call_check_tool(struct call *k, struct mo_span server,
     l->call = k;
     l->read = (struct mo_gw_read){.server = name,
                                   .peer = mo_gateway_client_peer(k->chat),
+                                  .person = mo_span_cstr(k->chat->owner),
                                   .caps = MO_SPAN(MO_AGENT_CAPABILITIES),
                                   .ms = CHECK_MS,
                                   .done = on_list_read};

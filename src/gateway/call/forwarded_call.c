@@ -327,6 +327,11 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
     f->requesting = false;
     f->child = c;
     if (!c) {
+        if (why->code == MO_EPOLICY && !f->failover.sent &&
+            !mo_connect_has(f->g, f->down, f->slot)) {
+            mo_forward_restart(f); /* which asks the person to connect */
+            return;
+        }
         if (!mo_failover_retry(f, FAILOVER_NO_CHILD, why))
             mo_forward_fail(f, why->msg, false);
         return;
@@ -354,10 +359,17 @@ static void on_child_ready(struct mo_child_request *w, struct mo_child *c,
 
 static void request_child(struct forwarded_call *f)
 {
+    const char *who = f->who;
+    char key[MO_GW_WHO_MAX];
+
+    if (mo_upstream_server(f->slot->up)->per_person) {
+        mo_rewrite_person(f->down->person, key);
+        who = key;
+    }
     f->requesting = true;
     f->child_request =
         (struct mo_child_request){.ready = on_child_ready, .counts = true};
-    mo_upstream_request_child(f->slot->up, mo_span_cstr(f->who),
+    mo_upstream_request_child(f->slot->up, mo_span_cstr(who),
                               mo_rewrite_caps(f->g, f->down),
                               &f->child_request);
 }
@@ -406,8 +418,12 @@ void mo_forward_move(struct forwarded_call *f, struct server_slot *to)
 void mo_forward_start(struct mo_gateway *g, struct mo_ep_call *c,
                       const struct call_target *t)
 {
-    struct forwarded_call *f = forwarded_call_new(g, c, t->slot);
+    struct forwarded_call *f;
 
+    if (mo_upstream_server(t->slot->up)->per_person &&
+        !mo_connect_ready(g, c, t->slot))
+        return;
+    f = forwarded_call_new(g, c, t->slot);
     if (!f)
         mo_ep_call_error(c, MO_RPC_INTERNAL, "out of memory", nothing);
     else if (mo_call_budget_begin(f, t) && mo_call_approval_begin(f, t))

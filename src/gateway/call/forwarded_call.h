@@ -196,6 +196,21 @@ void mo_elicitation_done(struct gw_child *k, struct mo_json params);
 void mo_elicitation_forget(struct mo_gateway *g, const struct mo_endpoint *ep,
                            uint64_t peer);
 
+/* --- connect_ask.c: servers with credentials of their users -------------- */
+
+/* True if the caller of c may use the server now. */
+bool mo_connect_has(struct mo_gateway *g, const struct mo_ep_call *c,
+                    const struct server_slot *s);
+/* The same; else the person is asked to connect, or told where to. False: c is
+ * answered, or handled again later. */
+bool mo_connect_ready(struct mo_gateway *g, struct mo_ep_call *c,
+                      const struct server_slot *s);
+/* Somebody has connected: calls that waited go on. */
+void mo_connect_check(struct mo_gateway *g);
+/* Ends the waiting calls of a view, or all (v NULL). */
+void mo_connect_end(struct mo_gateway *g, const struct mo_gw_view *v,
+                    const char *why);
+
 /* --- forwarded_call_task.c ----------------------------------------------- */
 
 /* Gives a modern client with tasks a task of its own for a legacy server's

@@ -51,6 +51,9 @@ struct mo_oauth_opts {
     struct mo_loop *loop;
     struct mo_httpc *http;
     struct mo_tokens *tokens;
+    /* Where clients that we registered are kept, if not with the tokens: many
+     * persons use one client. Borrowed, or NULL. */
+    struct mo_tokens *clients;
     const char *server;                    /* URL of the server */
     const char *client_name;               /* NULL: the program's */
     const char *client_id, *client_secret; /* or NULL: not registered by hand */
@@ -70,6 +73,7 @@ struct mo_oauth_opts {
     const char *back;
     bool wait;
     bool mute; /* nobody can sign in: fail at once if a sign-in is needed */
+    bool lazy; /* an unused token is not refreshed ahead of time */
     uint64_t sign_in_ms; /* 0: MO_FLOW_SIGN_IN_MS */
     /* A person must open this URL; may be NULL. It is http(s) only and must not
      * pass through a shell. */
@@ -93,6 +97,13 @@ void mo_oauth_close(struct mo_oauth *o, void (*gone)(void *ctx), void *ctx);
 struct mo_auth *mo_oauth_auth(struct mo_oauth *o); /* for a link */
 enum mo_oauth_state mo_oauth_state(const struct mo_oauth *o);
 const char *mo_oauth_url(const struct mo_oauth *o); /* SIGN_IN; else NULL */
+
+/* Begin a sign-in, although nobody can be asked (mute): on_sign_in or on_end
+ * follows. It replaces one that waits for its person. The last refusal says
+ * where. */
+int mo_oauth_sign_in(struct mo_oauth *o, struct mo_err *e);
+/* Use the token that is stored now, if it is another one, or none. */
+void mo_oauth_sync(struct mo_oauth *o);
 
 /* Pass the address, or only the query, that the browser returned with.
  * MO_EINVAL: not an answer to the current sign-in, which continues. */

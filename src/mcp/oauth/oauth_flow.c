@@ -259,8 +259,9 @@ static int check_secret(const struct mo_flow *f, const struct mo_token *k,
 
 static int use_known_client(struct mo_flow *f, struct mo_err *e)
 {
-    const struct mo_token *k =
-        mo_tokens_get(f->o.oauth->tokens, f->issuer.issuer, f->o.oauth->server);
+    const struct mo_oauth_opts *o = f->o.oauth;
+    const struct mo_token *k = mo_tokens_get(
+        o->clients ? o->clients : o->tokens, f->issuer.issuer, o->server);
 
     if (f->o.oauth->client_id) {
         if (check_secret(f, k, e) < 0)
@@ -325,6 +326,7 @@ static void set_token_owner(struct mo_flow *f, struct mo_token *k)
     k->issuer = f->issuer.issuer;
     k->server = f->o.oauth->server;
     k->resource = f->resource.resource;
+    k->revocation = f->issuer.revocation;
     k->client = f->client.id;
     k->secret = f->o.oauth->client_id ? NULL : f->client.secret;
     k->method = mo_oauth_auth_name(f->client.method);
@@ -526,6 +528,7 @@ static int copy_old_token(struct mo_flow *f, const struct mo_token *old)
         {old->issuer, &f->issuer.issuer},
         {old->resource, &f->resource.resource},
         {old->endpoint, &f->token.endpoint},
+        {old->revocation, &f->issuer.revocation},
         {old->client, &f->client.id},
         {old->secret, &f->client.secret},
         {old->redirect, &f->o.redirect},

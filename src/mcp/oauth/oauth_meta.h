@@ -56,6 +56,7 @@ struct mo_oauth_server {
     const char *keys;         /* jwks_uri */
     const char *device;       /* device_authorization_endpoint */
     const char *introspection;
+    const char *revocation; /* RFC 7009 */
     const char *end_session;
     const char *userinfo;
     const char *scope; /* scopes_supported, or NULL */

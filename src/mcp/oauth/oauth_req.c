@@ -256,6 +256,16 @@ int mo_oauth_introspect_body(struct mo_buf *b, const struct mo_oauth_client *c)
     return mo_buf_err(b);
 }
 
+int mo_oauth_revoke_body(struct mo_buf *b, const struct mo_oauth_client *c,
+                         const struct mo_token *k)
+{
+    mo_oauth_put_pair(b, 0, "token", k->refresh ? k->refresh : k->access);
+    mo_oauth_put_pair(b, '&', "token_type_hint",
+                      k->refresh ? "refresh_token" : "access_token");
+    mo_oauth_put_client(b, c);
+    return mo_buf_err(b);
+}
+
 /* RFC 6749 2.3.1: form-escaped first. */
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c)
 {

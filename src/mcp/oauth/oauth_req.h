@@ -58,6 +58,9 @@ int mo_oauth_refresh_body(struct mo_buf *b, const struct mo_oauth_client *c,
                           const struct mo_token *k);
 /* Appends to "token=..." (RFC 7662). */
 int mo_oauth_introspect_body(struct mo_buf *b, const struct mo_oauth_client *c);
+/* RFC 7009: revokes the refresh token, else the access token. */
+int mo_oauth_revoke_body(struct mo_buf *b, const struct mo_oauth_client *c,
+                         const struct mo_token *k);
 int mo_oauth_basic(struct mo_buf *b, const struct mo_oauth_client *c);
 /* Read access, refresh, scope and expires_ms into *k; refresh and scope stay
  * unchanged when the answer has none, and all other members always. */

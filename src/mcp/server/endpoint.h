@@ -30,6 +30,8 @@
 #include "mcp/era.h"
 #include "mcp/trace.h"
 
+#define MO_EP_PERSON_MAX 193 /* of mo_ep_call.person, with a NUL */
+
 struct mo_endpoint;
 struct mo_ep_call;
 
@@ -188,6 +190,8 @@ struct mo_ep_call {
     struct mo_json caps;         /* the client's capabilities, object or none */
     struct mo_json client;       /* its clientInfo, or none */
     struct mo_span caller;       /* the caller as the transport identified it */
+    struct mo_span person;       /* whose credentials it may use: the caller's,
+                                  * or those of link_inside.h */
     struct mo_trace trace;       /* from its HTTP headers */
     uint64_t request;            /* number of its HTTP request, or 0 */
     const char *session;         /* legacy over HTTP; else NULL */

@@ -50,6 +50,7 @@ struct mo_ep_sess {
     const char *id;      /* HTTP's session id, or NULL */
     struct mo_span caller;
     struct mo_span inside; /* set by link_inside.c; else empty */
+    struct mo_span person; /* likewise; of others it is the caller */
     struct mo_list calls;
     unsigned ncalls;
     struct mo_map uris; /* subscriptions: uri -> &sess */

@@ -1,11 +1,11 @@
 // http - HTTP requests to this server.
 
 import {
-  readAudit, readBoxConnections, readCalls, readEntries, readFound, readModels, readProviders,
+  readAudit, readBoxConnections, readCalls, readConnections, readConnectUrl, readEntries, readFound, readModels, readProviders,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
   readMe, readNewToken, readRuleTrial, readTokens, readToolTrial,
   type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Models,
-  type Provider, type Readiness, type Rules, type ServerTool, type Session,
+  type OwnConnection, type Provider, type Readiness, type Rules, type ServerTool, type Session,
   type Me, type NewToken, type SessionCalls, type Stats, type Token, type RuleTrial, type ToolTrial,
 } from '../protocol';
 import { t } from '../lang';
@@ -144,3 +144,13 @@ export const acceptTool = (
   server: string, tool: string, digest: string,
 ): Promise<unknown> =>
   post(`${toolAt(server, tool)}/accept`, (v) => v, { digest });
+
+const connectionAt = (server: string): string =>
+  `/api/connections/${encodeURIComponent(server)}`;
+export const fetchConnections = (): Promise<OwnConnection[]> =>
+  get('/api/connections', readConnections);
+/** The address at which this person signs in. */
+export const beginConnection = (server: string): Promise<string> =>
+  post(connectionAt(server), readConnectUrl);
+export const endConnection = (server: string): Promise<unknown> =>
+  post(connectionAt(server), (v) => v, {}, 'DELETE');
