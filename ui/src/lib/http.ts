@@ -3,10 +3,10 @@
 import {
   readAudit, readBoxConnections, readCalls, readEntries, readFound, readModels, readProviders,
   readReadiness, readRules, readSessions, readStats, readConnectTest, readTools,
-  readRuleTrial, readToolTrial,
+  readRuleTrial, readShares, readToolTrial,
   type Audit, type BoxConnections, type ConnectTest, type Draft, type Entry, type Found, type Models,
   type Provider, type Readiness, type Rules, type ServerTool, type Session,
-  type SessionCalls, type Stats, type RuleTrial, type ToolTrial,
+  type SessionCalls, type Share, type Stats, type RuleTrial, type ToolTrial,
 } from '../protocol';
 import { t } from '../lang';
 
@@ -103,6 +103,11 @@ const sessionAt = (id: string): string =>
 
 export const renameSession = (id: string, title: string): Promise<unknown> =>
   post(sessionAt(id), (v) => v, { title }, 'PATCH');
+export const fetchShares = (id: string): Promise<Share[]> =>
+  get(`${sessionAt(id)}/shares`, readShares);
+/** may: 'read', 'approve', or 'none' to withdraw it. */
+export const putShare = (id: string, who: string, may: string): Promise<Share[]> =>
+  post(`${sessionAt(id)}/shares`, readShares, { with: who, may }, 'PUT');
 export const fetchCalls = (id: string, after: number): Promise<SessionCalls> =>
   get(`${sessionAt(id)}/calls?after=${after}`, readCalls);
 export const fetchBoxConnections = (id: string): Promise<BoxConnections> =>
