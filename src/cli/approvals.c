@@ -15,7 +15,8 @@
 #include "mcp/edit.h"
 #include "web/approvals_socket.h"
 
-#define URL_MAX_ 128
+#define CALL_MAX (MO_SESSION_ID_MAX + 40) /* "SESSION.CALL" */
+#define URL_MAX_ (CALL_MAX + 32)
 
 struct asking {
     struct mo_cmd_runtime m;
@@ -328,8 +329,15 @@ static int print_decided(struct asking *a, struct mo_cli *c, const char *word)
 {
     struct mo_json v = {a->found.p, a->found.len};
     mo_autobuf struct mo_buf b = {.max = MO_APPROVALS_SOCKET_BYTES};
+    struct mo_json_doc d;
+    uint64_t missing = 0;
 
+    if (mo_json_parse(mo_buf_view(&a->answer), 0, &d, NULL) == 0)
+        (void)mo_json_u64(mo_json_get(d.root, "missing"), &missing);
     (void)mo_buf_printf(&b, "%s ", word);
+    if (missing)
+        (void)mo_buf_printf(&b, "(%llu more must approve) ",
+                            (unsigned long long)missing);
     put_call(&b, v);
     return mo_cli_print(c, &b);
 }
@@ -342,7 +350,7 @@ static int run_decide(struct mo_cli *c, bool approved)
 
     if (rc)
         return rc;
-    if (strlen(a.id) > 64 || for_each_process(&a, find_one, &e) <= 0 ||
+    if (strlen(a.id) > CALL_MAX || for_each_process(&a, find_one, &e) <= 0 ||
         !a.found.len)
         return mo_cli_error(c, MO_EXIT_FAIL,
                             "no call %.64s waits for a decision (any more)",

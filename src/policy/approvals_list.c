@@ -226,6 +226,18 @@ static enum mo_answered answered_by(const struct pending_call *p,
                                                      : MO_ANSWERED_OPERATOR;
 }
 
+/* Why the person is none of the rule's panel; NULL: they are. Whose program a
+ * box of an operator runs is not known: operators share such sessions. */
+static const char *panel_refuses(const struct pending_call *p,
+                                 const struct mo_panel *panel,
+                                 const struct mo_identity *who)
+{
+    if (panel->four_eyes && p->from == MO_POLICY_SESSION_NET &&
+        !p->k->owner.n && who->role >= MO_ROLE_OPERATOR)
+        return "another person than an operator must approve this connection";
+    return mo_panel_refuses(panel, &p->said, who, &p->k->owner, 1);
+}
+
 /* args: exact. */
 static const char *why_forbidden(const struct mo_approvals *d,
                                  const struct pending_call *p,
@@ -241,7 +253,7 @@ static const char *why_forbidden(const struct mo_approvals *d,
     if (!v.panel.need && !mo_verdict_may_run(&v, answered_by(p, x), 0))
         return "only the operator may approve this call";
     if (v.panel.need)
-        refused = mo_panel_refuses(&v.panel, &p->said, &who, &p->k->owner, 1);
+        refused = panel_refuses(p, &v.panel, &who);
     if (refused)
         return refused;
     if (v.panel.need > 1 && x->args.p)

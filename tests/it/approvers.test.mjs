@@ -173,6 +173,19 @@ describe('calls of conversations', () => {
     await ack(later, 'session:close', {});
   });
 
+  test('the operator decides at the command line, with the id of the list', async () => {
+    const socket = await team.socket('ann', 'conversation-of-the-command-line-with-a-long-name');
+    await ack(socket, 'message', 'write hello to a.txt');
+    await event(socket, 'tool:approval_required');
+    const { id } = await team.oneWaiting('operator');
+    const { stdout } = await team.command('approvals', 'list');
+    assert.match(stdout, new RegExp(`^${id}\n[^]*asked by\\s+corp:ann\n\\s+waits for\\s+corp/leads`));
+    assert.match((await team.command('approvals', 'approve', id)).stdout, /^approved /);
+    assert.equal((await event(socket, 'tool:resolved')).approved, true);
+    await event(socket, 'agent:response');
+    await ack(socket, 'session:close', {});
+  });
+
   test('a no of one is enough', async () => {
     const socket = await team.socket('ann', 'conversation-2');
     await ack(socket, 'message', 'list the files');
