@@ -269,6 +269,8 @@ static void on_runtime(void *ctx, struct mo_runtime *h,
         mo_audit_store(mo_approvals_audit(s->approvals), mo_runtime_store(h));
         mo_runtime_approvals(h, s->approvals);
     }
+    if (s->gateway)
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway), false);
     if (h && s->gateway)
         mo_budget_store(mo_gateway_setup_budget(s->gateway),
                         mo_runtime_store(h));
@@ -298,7 +300,7 @@ static void open_runtime(struct server *s)
     else
         no_agent(s, &e);
     if (s->gateway)
-        mo_budget_await_store(mo_gateway_setup_budget(s->gateway));
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway), s->opening);
 }
 
 /* --- signals ------------------------------------------------------------- */
