@@ -295,6 +295,8 @@ static void take_runtime(struct server *s, struct mo_runtime *h)
     }
     if (h && !s->closing)
         open_grants(s);
+    if (s->gateway)
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway), false);
     if (h && s->gateway)
         mo_budget_store(mo_gateway_setup_budget(s->gateway),
                         mo_runtime_store(h));
@@ -353,7 +355,7 @@ static void open_runtime(struct server *s)
     else
         no_agent(s, &e);
     if (s->gateway)
-        mo_budget_await_store(mo_gateway_setup_budget(s->gateway));
+        mo_budget_await_store(mo_gateway_setup_budget(s->gateway), s->opening);
 }
 
 /* --- signals ------------------------------------------------------------- */

@@ -57,9 +57,11 @@ int mo_budget_reload(struct mo_budget *b, const struct mo_config *c,
     return 0;
 }
 
-void mo_budget_await_store(struct mo_budget *b)
+void mo_budget_await_store(struct mo_budget *b, bool on)
 {
-    b->awaits_store = true;
+    const char *url = b->cfg->store.url;
+
+    b->awaits_store = on || (url && strncmp(url, "sqlite:", 7) != 0);
 }
 
 void mo_budget_store(struct mo_budget *b, struct mo_store *s)
@@ -91,6 +93,12 @@ void mo_budget_close(struct mo_budget *b)
 
 /* --- calls --------------------------------------------------------------- */
 
+bool mo_budget_limits_calls(const struct mo_budget *b)
+{
+    return b && (b->limits.people.len | b->limits.tokens.len |
+                 b->limits.views.len | b->limits.servers.len);
+}
+
 enum mo_budget_answer mo_budget_call(struct mo_budget *b,
                                      const struct mo_budget_call *c,
                                      struct mo_budget_ask *a,
@@ -98,8 +106,7 @@ enum mo_budget_answer mo_budget_call(struct mo_budget *b,
 {
     struct wants w MO_UNINITIALIZED;
 
-    if (!b || !(b->limits.people.len | b->limits.tokens.len |
-                b->limits.views.len | b->limits.servers.len))
+    if (!mo_budget_limits_calls(b))
         return MO_BUDGET_YES;
     w.n = 0;
     w.holder = mo_span(NULL, 0);
@@ -218,14 +225,15 @@ static void refuse_unpriced(struct mo_budget *b,
                             struct mo_budget_no *no)
 {
     struct wants w = {.person = r->who->person};
-    char text[300];
+    char text[300], whose[WHOSE_MAX];
 
     mo_limits_add(b, &w, r->who, MO_BUDGET_MONEY, 0);
+    mo_want_whose(&w.v[0], whose, sizeof(whose));
     (void)snprintf(text, sizeof(text),
-                   "The money of %.100s for models is limited, and the model "
+                   "The money of %s for models is limited, and the model "
                    "%.*s has no price. Choose another model, or have its price "
                    "added to `prices`.",
-                   w.v[0].whose, (int)(r->model.n < 80 ? r->model.n : 80),
+                   whose, (int)(r->model.n < 80 ? r->model.n : 80),
                    r->model.n ? r->model.p : "");
     mo_count_refuse_unknown(b, &w, text, no);
 }

@@ -74,14 +74,18 @@ int mo_budget_new(struct mo_loop *l, const struct mo_config *c,
 /* On failure the old limits stay. */
 int mo_budget_reload(struct mo_budget *b, const struct mo_config *c,
                      struct mo_err *e);
-/* A store is being opened: until then limits cannot be checked. */
-void mo_budget_await_store(struct mo_budget *b);
+/* on: a store is being opened; until then limits cannot be checked. Off: there
+ * will be none. If it is shared, limits cannot be checked without it. */
+void mo_budget_await_store(struct mo_budget *b, bool on);
 /* Call it with NULL before the store is closed. */
 void mo_budget_store(struct mo_budget *b, struct mo_store *s);
 /* Freed when the questions under way are answered. NULL is fine. */
 void mo_budget_close(struct mo_budget *b);
 
 /* --- calls --------------------------------------------------------------- */
+
+/* False: no call is limited at all. */
+bool mo_budget_limits_calls(const struct mo_budget *b);
 
 struct mo_budget_call {
     const struct mo_budget_who *who; /* NULL: counted elsewhere */

@@ -6,17 +6,17 @@
 #include "budget/budget.h"
 #include "budget/local.h"
 
-#define OPERATOR "operator"
-#define WANTS    MO_COUNTERS_MAX /* limits of one question */
+#define OPERATOR  "operator"
+#define WHOSE_MAX 100             /* bytes of a name that people are shown */
+#define WANTS     MO_COUNTERS_MAX /* limits of one question */
 
 /* One limit of a question, or (limit 0) a count without a limit. */
 struct want {
     enum mo_budget_kind kind;
     uint64_t limit;
     int64_t add;
-    uint64_t day;                        /* 0: today */
-    char name[MO_COUNTER_NAME_MAX + 1];  /* of the counter */
-    char whose[MO_COUNTER_NAME_MAX + 1]; /* for people */
+    uint64_t day;                       /* 0: today */
+    char name[MO_COUNTER_NAME_MAX + 1]; /* of the counter */
 };
 
 struct wants {
@@ -60,6 +60,8 @@ void mo_limits_add_named(const struct mo_map *m, struct wants *w,
 void mo_want_add(struct wants *w, enum mo_budget_kind kind, const char *what,
                  struct mo_span name, uint64_t limit, int64_t add);
 
+/* "bob", "the server x": for people. */
+void mo_want_whose(const struct want *x, char *out, size_t size);
 /* Makes a counter of tokens one of tokens without a price. */
 void mo_want_unpriced(struct want *x);
 

@@ -91,14 +91,15 @@ void mo_count_refuse(struct mo_budget *b, const struct wants *w, size_t which,
 {
     const struct want *x = &w->v[which];
     mo_autobuf struct mo_buf limit = {.max = 128};
-    char wait[80];
+    char wait[80], whose[WHOSE_MAX];
 
+    mo_want_whose(x, whose, sizeof(whose));
     put_limit(&limit, x);
     put_wait(wait, sizeof(wait), wait_ms);
     *no = (struct mo_budget_no){.kind = x->kind, .wait_ms = wait_ms};
     (void)snprintf(no->text, sizeof(no->text),
-                   "The limit of %s for %.120s is reached. %s",
-                   mo_buf_cstr(&limit), x->whose, wait);
+                   "The limit of %s for %s is reached. %s", mo_buf_cstr(&limit),
+                   whose, wait);
     record(b, w, which);
 }
 
@@ -113,12 +114,13 @@ void mo_count_refuse_unknown(struct mo_budget *b, const struct wants *w,
 static void refuse_uncounted(struct mo_budget *b, const struct wants *w,
                              const struct mo_err *why, struct mo_budget_no *no)
 {
-    char text[300];
+    char text[300], whose[WHOSE_MAX];
 
+    mo_want_whose(&w->v[0], whose, sizeof(whose));
     (void)snprintf(text, sizeof(text),
-                   "The limits of %.120s cannot be checked: %.120s. Try again "
+                   "The limits of %s cannot be checked: %.120s. Try again "
                    "later.",
-                   w->v[0].whose, why->msg);
+                   whose, why->msg);
     mo_log_err(mo_loop_log(b->loop), MO_WARN, ROOM, why,
                "limits cannot be checked");
     mo_count_refuse_unknown(b, w, text, no);

@@ -4,6 +4,8 @@
 #include "budget/budget_priv.h"
 #include "config/keys.h"
 
+#define SUBJECT_MAX (MO_COUNTER_NAME_MAX / 2) /* bytes of a name */
+
 void mo_limits_fini(struct limits *l)
 {
     mo_map_fini(&l->people);
@@ -82,37 +84,60 @@ static uint64_t limit_of(const struct mo_config_budget *c,
     return (uint64_t)v[kind];
 }
 
+static size_t put_part(struct want *x, size_t at, struct mo_span part)
+{
+    size_t n =
+        part.n < MO_COUNTER_NAME_MAX - at ? part.n : MO_COUNTER_NAME_MAX - at;
+
+    if (n)
+        memcpy(x->name + at, part.p, n);
+    return at + n;
+}
+
+static const struct {
+    const char *before, *behind;
+} parts[] = {
+    [MO_BUDGET_CALLS] = {"", ""},        [MO_BUDGET_BOXES] = {"boxes:", ""},
+    [MO_BUDGET_TURNS] = {"turns:", ""},  [MO_BUDGET_TOKENS] = {"", "\ttokens"},
+    [MO_BUDGET_MONEY] = {"", "\tmoney"},
+};
+
 /* Calls: person:bob. Things at once: turns:person:bob. Days: person:bob, a
  * tab, tokens. */
 void mo_want_add(struct wants *w, enum mo_budget_kind kind, const char *what,
                  struct mo_span name, uint64_t limit, int64_t add)
 {
-    static const struct {
-        const char *before, *behind;
-    } texts[] = {
-        [MO_BUDGET_CALLS] = {"", ""},
-        [MO_BUDGET_BOXES] = {"boxes:", ""},
-        [MO_BUDGET_TURNS] = {"turns:", ""},
-        [MO_BUDGET_TOKENS] = {"", "\ttokens"},
-        [MO_BUDGET_MONEY] = {"", "\tmoney"},
-    };
     struct want *x = &w->v[w->n];
-    int n = (int)(name.n < MO_COUNTER_NAME_MAX / 2 ? name.n
-                                                   : MO_COUNTER_NAME_MAX / 2);
-    bool is_person = strcmp(what, "person") == 0;
+    size_t n;
 
     MO_BUG_ON(w->n >= WANTS);
     w->n++;
-    *x = (struct want){.kind = kind, .limit = limit, .add = add};
-    (void)snprintf(x->name, sizeof(x->name), "%s%s:%.*s%s", texts[kind].before,
-                   what, n, n ? name.p : "", texts[kind].behind);
-    (void)snprintf(x->whose, sizeof(x->whose), "%s%s%.*s",
-                   is_person ? "" : "the ",
-                   is_person                    ? (n ? "" : "the " OPERATOR)
-                   : strcmp(what, "token") == 0 ? "token "
-                   : strcmp(what, "view") == 0  ? "view "
-                                                : "server ",
-                   n, n ? name.p : "");
+    x->kind = kind;
+    x->limit = limit;
+    x->add = add;
+    x->day = 0;
+    n = put_part(x, 0, mo_span_cstr(parts[kind].before));
+    n = put_part(x, n, mo_span_cstr(what));
+    n = put_part(x, n, MO_SPAN(":"));
+    n = put_part(x, n, mo_span_head(name, SUBJECT_MAX));
+    n = put_part(x, n, mo_span_cstr(parts[kind].behind));
+    x->name[n] = '\0';
+}
+
+void mo_want_whose(const struct want *x, char *out, size_t size)
+{
+    struct mo_span rest = mo_span_cstr(x->name), what;
+
+    (void)mo_span_strip(&rest, mo_span_cstr(parts[x->kind].before));
+    what = mo_span_cut(&rest, ':');
+    rest = mo_span_cut(&rest, '\t');
+    if (!mo_span_is(what, "person"))
+        (void)snprintf(out, size, "the %.*s %.*s", (int)what.n, what.p,
+                       (int)rest.n, rest.p);
+    else if (rest.n)
+        (void)snprintf(out, size, "%.*s", (int)rest.n, rest.p);
+    else
+        (void)snprintf(out, size, "the " OPERATOR);
 }
 
 void mo_want_unpriced(struct want *x)

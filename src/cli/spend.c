@@ -40,8 +40,8 @@ static void put_row(struct mo_buf *b, struct mo_span day, const char *kind,
     uint64_t tokens = 0, unpriced = 0;
     char name[256] = "", cost[64] = "unknown";
 
-    (void)mo_json_str_copy(mo_json_get(row, "name"), name, sizeof(name));
-    (void)mo_json_str_copy(mo_json_get(row, "id"), name, sizeof(name));
+    (void)mo_json_str_copy(mo_json_get(row, *kind ? "id" : "name"), name,
+                           sizeof(name));
     (void)mo_json_u64(mo_json_get(row, "tokens"), &tokens);
     (void)mo_json_u64(mo_json_get(row, "unpricedTokens"), &unpriced);
     if (mo_json_is(money, MO_JSON_STRING))

@@ -328,6 +328,36 @@ static void check_persons(struct mo_config_load *l,
     }
 }
 
+static bool has_token(const struct mo_config *c, const char *name)
+{
+    const struct mo_config_map *m = &c->server.tokens;
+
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->v[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A limit of somebody who cannot be there is a mistake: nobody has it. */
+static void check_budgets(struct mo_config_load *l)
+{
+    const struct mo_config_budget_list *all = &l->cfg->budgets.people;
+
+    for (size_t i = 0; i < all->n; i++) {
+        const char *name = all->v[i].name;
+        size_t n = name ? strcspn(name, ":") : 0;
+
+        if (!name || strcmp(name, "*") == 0 || strcmp(name, "operator") == 0)
+            continue;
+        if (name[n] ? !has_provider(l->cfg, mo_span(name, n))
+                    : !has_token(l->cfg, name))
+            mo_config_error_of(l, &all->v[i].name,
+                               "'budgets.people': '%.64s' is nobody of "
+                               "'server.tokens' or of a provider",
+                               name);
+    }
+}
+
 static void check_people(struct mo_config_load *l)
 {
     const struct mo_config_people *p = &l->cfg->people;
@@ -468,4 +498,5 @@ void mo_config_check(struct mo_config_load *l)
         mo_config_error_of(l, tls->cert ? &tls->cert : &tls->key,
                            "'server.tls' needs both 'cert' and 'key'");
     check_people(l);
+    check_budgets(l);
 }

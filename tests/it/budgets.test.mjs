@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 
 import { claude } from '../fakes/claude.mjs';
 import { as, client, over, place, ran, rows } from '../lib/budgets.mjs';
+import { bin, run } from '../lib/mcp.mjs';
 import { missing as noRedis } from '../lib/redis.mjs';
 import { until } from './server.mjs';
 import { Tab } from './talk_kit.mjs';
@@ -76,6 +77,20 @@ describe('calls a minute', () => {
     const no = await bob.call();
     assert.match(no.result.content[0].text, /limits of bob cannot be checked/);
     assert.equal((await ann.call()).result.isError ?? false, false);
+  });
+
+  test('the clock of Redis goes back: the wait stays below a minute', { skip: noRedis }, async (t) => {
+    const { servers: [s], store } = await place(t, { budgets: { people: { bob: { callsPerMinute: 50 } } } }, { shared: true });
+    const later = Math.floor(Date.now() / 1000) + 3600; // calls before it was set back
+    store.cli('HSET', 'mcp:budget:{budget}:r:person:bob', `${later}`, '49', `${later - 1}`, '1');
+    const no = await (await client(s, 'bob')).call();
+    assert.equal(over(no), true);
+    assert.ok(no.result._meta['mcp-orchestrator/budget'].retryAfterMs <= 61_000, JSON.stringify(no));
+  });
+
+  test('limits of nobody are a mistake in the configuration', async (t) => {
+    for (const name of ['bobb', 'corp:bob'])
+      await assert.rejects(place(t, { budgets: { people: { [name]: { callsPerMinute: 1 } } } }), /'budgets.people': '.*' is nobody/);
   });
 });
 
@@ -253,5 +268,37 @@ describe('tokens, money and turns', () => {
     }, 'a box of another session');
     const ann = tab(t, s, 'ann');
     await ann.ready();
+  });
+
+  test('a flood of names: the store does not grow, and nobody is free', { skip: noRedis }, async (t) => {
+    const { servers: [s], store, model } = await talking(t, { ...PRICE, budgets: { people: { '*': { tokensPerDay: 100_000 } } } }, { shared: true });
+    const key = `mcp:budget:{budget}:d:${Math.floor(Date.now() / 86_400_000)}`;
+    store.cli('EVAL', "for i = 1, 20000 do redis.call('HSET', KEYS[1], 'person:x' .. i .. '\\ttokens', 1) end", '1', key);
+    const before = Number(store.cli('HLEN', key));
+    assert.equal(before, 20_000);
+    const [ann, bob] = [tab(t, s, 'ann'), tab(t, s, 'bob')];
+    await Promise.all([ann.ready(), bob.ready()]);
+    model.script.push({ text: 'hello', usage: usage(99_000, 10) });
+    assert.equal((await turn(ann)).ok, true);
+    assert.equal((await turn(bob)).code, 'over_budget', 'they share what is left over');
+    assert.ok(Number(store.cli('HLEN', key)) <= before + 3);
+    assert.ok(Number(store.cli('PTTL', key)) > 0);
+  });
+
+  test('`spend` prints it', async (t) => {
+    const { servers: [s], model } = await talking(t, PRICE);
+    const bob = tab(t, s, 'bob');
+    await bob.ready();
+    model.script.push({ text: 'hello', usage: usage(1_000, 100) });
+    await turn(bob);
+    await until(async () => (await spend(s, 'bob')).people[0].tokens === 1_100, 'the count');
+    const how = { cwd: s.dir, env: { MCP_ORCHESTRATOR_STATE_DIR: `${s.dir}/state` } };
+    const text = await run(bin, ['spend', '--days', '2'], how);
+    assert.match(text.out, /^\d{4}-\d\d-\d\d bob +1100 +0\.003$/m, text.err);
+    const [today, yesterday] = JSON.parse((await run(bin, ['spend', '--days', '2', '--json'], how)).out);
+    assert.deepEqual(today.people, [{ name: 'bob', tokens: 1_100, money: '0.003', unpricedTokens: 0 }]);
+    assert.deepEqual(yesterday.people, []);
+    assert.ok(JSON.parse((await run(bin, ['spend', '--prices'], how)).out).models.demo);
+    assert.equal((await run(bin, ['spend', '--days', '33'], how)).code, 2);
   });
 });

@@ -6,6 +6,7 @@
  * becomes of the answer. A request that was stopped or lost keeps the estimate:
  * the provider may have worked. */
 #include "agent/chat/calls.h"
+#include "agent/chat/load_tools.h"
 #include "agent/chat/turn.h"
 
 #define OUTPUT_TOKENS   4096 /* if llm.maxOutputTokens is not set */
@@ -154,16 +155,17 @@ static void on_call_counted(struct mo_budget_ask *a,
         mo_chat_call_start(k);
 }
 
-/* The gateway counts calls for their server. */
+/* The gateway counts calls for their server. Its own tools run nothing. */
 void mo_chat_call_count(struct call *k)
 {
     const struct mo_budget_who who = payer(k->chat);
     const struct mo_budget_call call = {.who = &who};
-    enum mo_budget_answer yes;
+    enum mo_budget_answer yes = MO_BUDGET_YES;
     struct mo_budget_no no;
 
     k->budget.done = on_call_counted;
-    yes = mo_budget_call(budget_of(k->chat), &call, &k->budget, &no);
+    if (k->tool->source == SOURCE_BOX || k->tool->source == SOURCE_SERVERS)
+        yes = mo_budget_call(budget_of(k->chat), &call, &k->budget, &no);
     if (yes == MO_BUDGET_YES)
         mo_chat_call_start(k);
     else if (yes == MO_BUDGET_NO)

@@ -22,7 +22,7 @@ static void on_begin(struct mo_budget_ask *a, const struct mo_budget_no *no)
         mo_forward_go(f);
 }
 
-bool mo_call_budget_begin(struct forwarded_call *f, const struct call_target *t)
+static bool ask_first(struct forwarded_call *f, const struct call_target *t)
 {
     struct mo_ep_call *c = f->down;
     const struct mo_budget_who who = {.person = c->caller};
@@ -34,8 +34,7 @@ bool mo_call_budget_begin(struct forwarded_call *f, const struct call_target *t)
     enum mo_budget_answer yes;
     struct mo_budget_no no;
 
-    f->counted = t->slot;
-    if (!f->g->o.budget || c->counted || mo_rewrite_is_task_method(c))
+    if (c->counted || mo_rewrite_is_task_method(c))
         return true;
     c->counted = true;
     f->budget.done = on_begin;
@@ -43,6 +42,12 @@ bool mo_call_budget_begin(struct forwarded_call *f, const struct call_target *t)
     if (yes == MO_BUDGET_NO)
         mo_forward_over_budget(f, &no);
     return yes == MO_BUDGET_YES;
+}
+
+bool mo_call_budget_begin(struct forwarded_call *f, const struct call_target *t)
+{
+    f->counted = t->slot;
+    return !mo_budget_limits_calls(f->g->o.budget) || ask_first(f, t);
 }
 
 static void on_again(struct mo_budget_ask *a, const struct mo_budget_no *no)
@@ -62,7 +67,7 @@ bool mo_call_budget_again(struct forwarded_call *f, const struct call_target *t)
     enum mo_budget_answer yes;
     struct mo_budget_no no;
 
-    if (!f->g->o.budget || f->counted == t->slot)
+    if (f->counted == t->slot || !mo_budget_limits_calls(f->g->o.budget))
         return true;
     f->counted = t->slot;
     f->budget.done = on_again;
