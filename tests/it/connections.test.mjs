@@ -65,7 +65,9 @@ test('who has not connected is told where to; nobody else is asked', async (t) =
   assert.match(r.content[0].text, new RegExp(`s0: you are not connected.*${server.url}/connections\\?server=s0`));
   assert.equal(whose.seen.calls, 0);
   assert.deepEqual(await connected('ann'), []);
-  assert.deepEqual(await connected('bob'), ['s0']);
+  const [his, other] = (await api('bob', 'GET', '')).connections;
+  assert.deepEqual(Object.keys(his), ['server', 'connected', 'since', 'issuer']);
+  assert.deepEqual(other, { server: 's1', connected: false });
 });
 
 test('each call carries the token of its caller', async (t) => {

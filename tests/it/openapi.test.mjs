@@ -72,7 +72,7 @@ test('a document of its kind', () => {
 });
 
 test('every route is described, and nothing that is none', () => {
-  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
+  const views = ['/', '/s/*', '/servers', '/servers/*', '/overview', '/settings', '/views', '/router', '/approvals', '/connections', '/socket.io/*', '/mcp', '/mcp/{name}']; // the page's own, and other protocols
   const page = (r) => views.includes(r) || /\.(js|css|svg|png|ico|woff2|webmanifest|html|txt)$/.test(r) || r.startsWith('/assets/');
   const paths = Object.keys(doc.paths);
   for (const route of doc['x-routes'].filter((r) => !page(r)))
@@ -288,6 +288,13 @@ test('every answer is as described', async () => {
   // Its history outlives it, past its end too.
   assert.ok((await ask(`${one}/history`, 'get', `/api/sessions/${tab.session}/history`)).messages.length > 0);
   await ask(`${one}/history`, 'get', `/api/sessions/${tab.session}/history?after=9999`);
+
+  // With servers that have some: it/connections.
+  assert.deepEqual(await asked('/api/connections', 'get', '/api/connections'), { who: '', connections: [] });
+  await asked('/api/connections/{name}', 'post', '/api/connections/greeter', 404);
+  await asked('/api/connections/{name}', 'delete', '/api/connections/greeter', 404);
+  await asked('/connections/callback', 'get', '/connections/callback?state=x&code=y');
+  await asked('/connections/finish', 'get', '/connections/finish?state=x&code=y', 403);
 
   const all = Object.entries(doc.paths).flatMap(([p, m]) => Object.keys(m).map((k) => `${k} ${p}`));
   assert.deepEqual(all.filter((x) => !seen.has(x)), [], 'described and not asked for here');
