@@ -127,7 +127,7 @@ struct mo_api {
     const char *token;         /* the operator's, for snippets; "": none */
     const struct mo_gate *gate;
     struct mo_grants *const *grants; /* NULL: this process has none */
-    struct mo_list sharing;    /* changes of shares: api_shares.c */
+    struct mo_list sharing;          /* changes of shares: api_shares.c */
 };
 
 /* api is borrowed as long as the site lives. */
