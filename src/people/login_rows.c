@@ -222,6 +222,7 @@ struct asked {
     void *ctx;
     char digest[MO_SHA256_HEX + 1];
     char name[MO_PERSON_MAX]; /* of mo_login_rows_end_person() */
+    struct mo_buf doc;
 };
 
 static int take_text(struct mo_arena *a, struct mo_json root, const char *key,
@@ -284,42 +285,71 @@ static int open_doc(const struct mo_login_rows *r, const char *digest,
     return rc;
 }
 
-/* NULL: none, or it has ended. */
-static const struct mo_row *living_row(const struct mo_rows *rows,
-                                       const char *digest)
+static void free_asked(struct asked *q)
 {
-    char id[ID_MAX + 1];
-    const struct mo_row *found = NULL;
-
-    (void)snprintf(id, sizeof(id), ROW "%s", digest);
-    for (size_t i = 0; i < rows->n; i++) {
-        if (mo_span_is(rows->v[i].id, id))
-            found = &rows->v[i];
-        else if (mo_span_ends(rows->v[i].id, MO_SPAN(OUT)))
-            return NULL;
-    }
-    return found;
+    mo_buf_fini(&q->doc);
+    mo_free(q);
 }
 
-static void on_rows(void *ctx, const struct mo_rows *rows,
-                    const struct mo_err *why)
+/* The row is in q->doc; empty: there is none, or it has ended. */
+static void answer(struct asked *q, const struct mo_err *why)
 {
     mo_autoarena struct mo_arena a = {.cap = DOC_MAX};
-    struct asked *q = ctx;
     struct mo_login_rows *r = q->rows;
-    const struct mo_row *found = why ? NULL : living_row(rows, q->digest);
     struct mo_login_row row = {.name = NULL};
+    bool is_there = !why && q->doc.len > 0;
     struct mo_err e;
 
-    if (found && open_doc(r, q->digest, found->doc, &a, &row, &e) < 0) {
+    if (is_there &&
+        open_doc(r, q->digest, mo_buf_view(&q->doc), &a, &row, &e) < 0) {
         mo_log_err(mo_loop_log(r->loop), MO_WARN, ROOM, &e,
                    "a login in the store is not used");
-        found = NULL;
+        is_there = false;
     }
     if (!r->is_closed)
-        q->got(q->ctx, q->digest, found ? &row : NULL, why);
-    mo_free(q);
+        q->got(q->ctx, q->digest, is_there ? &row : NULL, why);
+    free_asked(q);
     (void)end_op(r);
+}
+
+static void on_out(void *ctx, const struct mo_rows *rows,
+                   const struct mo_err *why)
+{
+    struct asked *q = ctx;
+
+    if (!why && rows->n)
+        mo_buf_reset(&q->doc);
+    answer(q, why);
+}
+
+static int read_mark(struct asked *q, const char *behind,
+                     void (*done)(void *ctx, const struct mo_rows *rows,
+                                  const struct mo_err *why),
+                     struct mo_err *e)
+{
+    char id[ID_MAX + 1];
+    struct mo_read r = {.kind = MO_READ_MARK};
+
+    (void)snprintf(id, sizeof(id), ROW "%s%s", q->digest, behind);
+    r.id = mo_span_cstr(id);
+    return mo_store_read(q->rows->store, &r, done, q, e);
+}
+
+/* The row first: it has ended in between if OUT is there afterwards. */
+static void on_row(void *ctx, const struct mo_rows *rows,
+                   const struct mo_err *why)
+{
+    struct asked *q = ctx;
+    struct mo_err e;
+
+    if (why || rows->n == 0 || q->rows->is_closed) {
+        answer(q, why);
+        return;
+    }
+    if (mo_buf_set(&q->doc, rows->v[0].doc) < 0)
+        answer(q, mo_error(MO_ENOMEM, "out of memory"));
+    else if (read_mark(q, OUT, on_out, &e) < 0)
+        answer(q, &e);
 }
 
 static int read_marks(struct mo_login_rows *r, struct mo_span prefix,
@@ -347,6 +377,7 @@ static struct asked *new_asked(struct mo_login_rows *r, const char *digest,
     if (q) {
         *q = (struct asked){.rows = r, .got = got, .ctx = ctx};
         (void)snprintf(q->digest, sizeof(q->digest), "%s", digest);
+        mo_buf_init(&q->doc, DOC_MAX);
     }
     return q;
 }
@@ -355,15 +386,15 @@ int mo_login_rows_get(struct mo_login_rows *r, const char *digest,
                       mo_login_got_fn *got, void *ctx, struct mo_err *e)
 {
     struct asked *q = new_asked(r, digest, got, ctx);
-    char prefix[ID_MAX + 1];
     int rc;
 
     if (!q)
         return mo_fail(e, MO_ENOMEM, "out of memory");
-    (void)snprintf(prefix, sizeof(prefix), ROW "%s", digest);
-    rc = read_marks(r, mo_span_cstr(prefix), mo_span(NULL, 0), on_rows, q, e);
+    rc = read_mark(q, "", on_row, e);
     if (rc < 0)
-        mo_free(q);
+        free_asked(q);
+    else
+        r->ops++;
     return rc;
 }
 
