@@ -338,6 +338,18 @@ static bool has_token(const struct mo_config *c, const char *name)
     return false;
 }
 
+/* A box is its session's, and stays when the token is not used any more. */
+static void check_token_budgets(struct mo_config_load *l)
+{
+    const struct mo_config_budget_list *all = &l->cfg->budgets.tokens;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (all->v[i].boxes)
+            mo_config_error_of(l, &all->v[i].boxes,
+                               "'budgets.tokens': boxes are limited by "
+                               "person, not by token");
+}
+
 /* A limit of somebody who cannot be there is a mistake: nobody has it. */
 static void check_budgets(struct mo_config_load *l)
 {
@@ -499,4 +511,5 @@ void mo_config_check(struct mo_config_load *l)
                            "'server.tls' needs both 'cert' and 'key'");
     check_people(l);
     check_budgets(l);
+    check_token_budgets(l);
 }

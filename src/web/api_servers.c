@@ -160,7 +160,8 @@ static void try_tool(struct mo_req *rq, struct mo_span body)
 {
     struct mo_api *api = rq->data;
     struct mo_api_job *j = begin(api, rq, api->try_tool);
-    const struct mo_budget_who who = {.person = mo_span_cstr(rq->who)};
+    const struct mo_budget_who who = {.person = mo_span_cstr(rq->who),
+                                      .token = mo_span_cstr(rq->grant)};
     const struct mo_budget_call call = {.who = &who};
     enum mo_budget_answer yes = MO_BUDGET_YES;
     struct mo_budget_no no;

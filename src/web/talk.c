@@ -160,6 +160,7 @@ static void join(struct talker *t)
         .owner = mo_span_cstr(eng->caller),
         .door = eng->door,
         .person = identity_of(t),
+        .grant = mo_span_cstr(eng->grant),
     };
     struct mo_err e;
 

@@ -37,6 +37,24 @@ describe('calls a minute', () => {
     }
   });
 
+  test('of a personal token, beside its owner\'s', async (t) => {
+    const { servers: [s] } = await place(t, { budgets: { people: { bob: { callsPerMinute: 5 } }, tokens: { '*': { callsPerMinute: 2 } } } });
+    const make = async () => (await (await fetch(`${s.url}/api/tokens`, { method: 'POST', body: JSON.stringify({ name: 'x' }),
+      headers: { ...as('bob'), 'content-type': 'application/json' } })).json()).token;
+    const by = async (token, version) => client(s, 'bob', '/mcp', { headers: { authorization: `Bearer ${token}` }, version });
+    const [first, second] = [await make(), await make()];
+    for (const token of [first, second]) {
+      const it = await by(token), again = await by(token);
+      assert.equal(over(await it.call()), false);
+      assert.equal(over(await again.call()), false);
+      assert.match((await it.call()).result.content[0].text, /2 calls a minute for the token/);
+    }
+    const bob = await client(s, 'bob');
+    assert.equal(over(await bob.call()), false);
+    assert.match((await bob.call()).result.content[0].text, /5 calls a minute for bob/);
+    assert.equal(ran(s), 5);
+  });
+
   test('of a server and of a view, everybody together', async (t) => {
     const { servers: [s] } = await place(t, {
       mcpServers: { work: { callsPerMinute: 4 } },
@@ -91,6 +109,7 @@ describe('calls a minute', () => {
   test('limits of nobody are a mistake in the configuration', async (t) => {
     for (const name of ['bobb', 'corp:bob'])
       await assert.rejects(place(t, { budgets: { people: { [name]: { callsPerMinute: 1 } } } }), /'budgets.people': '.*' is nobody/);
+    await assert.rejects(place(t, { budgets: { tokens: { '*': { boxes: 1 } } } }), /'budgets.tokens': boxes are limited by person/);
   });
 });
 

@@ -172,6 +172,8 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                             .is_operator = j->owner.n == 0};
     if (j->person.name)
         snprintf(m->name, sizeof(m->name), "%s", j->person.name);
+    snprintf(m->grant, sizeof(m->grant), "%.*s", (int)j->grant.n,
+             j->grant.n ? j->grant.p : "");
     snprintf(m->who, sizeof(m->who), "%.*s", (int)j->who.n, j->who.p);
     mo_list_push(&c->members, &m->node);
     c->nmembers++;
@@ -196,6 +198,12 @@ void mo_chat_leave(struct mo_member *m)
 }
 
 /* --- messages ------------------------------------------------------------ */
+
+static void take_payer(struct chat *c, const struct mo_member *m)
+{
+    memcpy(c->person, m->name, sizeof(c->person));
+    memcpy(c->grant, m->grant, sizeof(c->grant));
+}
 
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
@@ -229,7 +237,7 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
     msg->n = text.n;
     memcpy(msg->text, text.p, text.n);
     if (c->turn.id[0] == '\0')
-        memcpy(c->person, m->name, sizeof(c->person));
+        take_payer(c, m);
     mo_chat_queue_push(c, msg);
     if (c->hold)
         mo_session_touch(c->hold);

@@ -125,6 +125,7 @@ struct mo_join {
      * (MO_ENOTFOUND). Empty: the operator, who may join every session. */
     struct mo_span owner;
     struct mo_identity person; /* the same person for rules that name some */
+    struct mo_span grant;      /* id of their personal token; or empty */
 };
 
 /* Joins the chat of a session, opening it if needed. "system:ready" and

@@ -16,9 +16,10 @@
 #include "base/rand.h"
 #include "servers/tools.h"
 
-#define ID_BYTES 18
-#define ID_MAX   (MO_TOKEN_LEN(ID_BYTES) + 1)
-#define WHO_MAX  MO_PERSON_MAX
+#define ID_BYTES  18
+#define ID_MAX    (MO_TOKEN_LEN(ID_BYTES) + 1)
+#define WHO_MAX   MO_PERSON_MAX
+#define GRANT_MAX 32
 
 enum chat_state {
     CHAT_OPENING, /* waits for session, box, tools, history */
@@ -57,6 +58,7 @@ struct mo_member {
     char who[WHO_MAX];
     const char *door;         /* or NULL */
     char name[MO_PERSON_MAX]; /* "": the operator, by token or locally */
+    char grant[GRANT_MAX];    /* id of the personal token; "": none */
     enum mo_role role;
     const struct mo_people *people; /* or NULL */
     bool is_operator;
@@ -113,6 +115,7 @@ struct chat {
     char id[MO_SESSION_ID_MAX + 1];
     char owner[MO_SESSION_OWNER_MAX]; /* while opening: who opens it */
     char person[MO_PERSON_MAX];       /* who spoke last, before the turn */
+    char grant[GRANT_MAX];            /* with which personal token */
     struct mo_list members;           /* and readers */
     unsigned nmembers;                /* without readers */
 

@@ -21,7 +21,8 @@ static struct mo_budget *budget_of(const struct chat *c)
 static struct mo_budget_who payer(const struct chat *c)
 {
     return (struct mo_budget_who){
-        .person = mo_span_cstr(c->owner[0] ? c->owner : c->person)};
+        .person = mo_span_cstr(c->owner[0] ? c->owner : c->person),
+        .token = mo_span_cstr(c->grant)};
 }
 
 static struct mo_span model_of(const struct chat *c)

@@ -25,7 +25,7 @@ static void on_begin(struct mo_budget_ask *a, const struct mo_budget_no *no)
 static bool ask_first(struct forwarded_call *f, const struct call_target *t)
 {
     struct mo_ep_call *c = f->down;
-    const struct mo_budget_who who = {.person = c->caller};
+    const struct mo_budget_who who = {.person = c->caller, .token = c->grant};
     const struct mo_budget_call call = {
         .who = c->inside.n ? NULL : &who,
         .view = mo_span_cstr(mo_gw_view_of(f->g, c)->name),

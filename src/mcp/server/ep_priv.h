@@ -207,7 +207,7 @@ bool mo_ep_is_modern(const struct mo_rpc *m);
 
 struct mo_ep_from { /* the origin of a message */
     struct mo_ep_way *way;
-    struct mo_span caller;
+    struct mo_span caller, grant;
     const struct mo_http_head *head; /* NULL: not HTTP */
     uint64_t request;                /* number of the HTTP request, or 0 */
     struct mo_ep_sess *sess; /* modern: used for cancelling only (stdio) */
