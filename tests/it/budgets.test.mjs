@@ -23,9 +23,8 @@ describe('calls a minute', () => {
     const ann = await client(s, 'ann');
     for (let i = 0; i < 5; i++) assert.equal(over(await ann.call()), false, 'ann has no limit');
     assert.equal(ran(s), 8);
-    const row = rows(s).find((r) => r.budget || r.kind === 'budget' || JSON.stringify(r).includes('callsPerMinute'));
-    assert.ok(row, 'the refusal is in the audit log');
-    assert.match(JSON.stringify(row), /bob/);
+    await until(() => rows(s).some((r) => JSON.stringify(r).includes('callsPerMinute') && JSON.stringify(r).includes('bob')),
+      'the refusal in the audit log');
   });
 
   test('of each person, the operator too', async (t) => {
@@ -38,7 +37,7 @@ describe('calls a minute', () => {
   });
 
   test('of a personal token, beside its owner\'s', async (t) => {
-    const { servers: [s] } = await place(t, { budgets: { people: { bob: { callsPerMinute: 5 } }, tokens: { '*': { callsPerMinute: 2 } } } });
+    const { servers: [s] } = await place(t, { budgets: { people: { bob: { callsPerMinute: 5 } }, tokens: { '*': { callsPerMinute: 2 } } } }, { house: true });
     const make = async () => (await (await fetch(`${s.url}/api/tokens`, { method: 'POST', body: JSON.stringify({ name: 'x' }),
       headers: { ...as('bob'), 'content-type': 'application/json' } })).json()).token;
     const by = async (token, version) => client(s, 'bob', '/mcp', { headers: { authorization: `Bearer ${token}` }, version });
@@ -47,7 +46,8 @@ describe('calls a minute', () => {
       const it = await by(token), again = await by(token);
       assert.equal(over(await it.call()), false);
       assert.equal(over(await again.call()), false);
-      assert.match((await it.call()).result.content[0].text, /2 calls a minute for the token/);
+      const third = await it.call();
+      assert.match(third.result?.content[0].text ?? JSON.stringify(third), /2 calls a minute for the token/);
     }
     const bob = await client(s, 'bob');
     assert.equal(over(await bob.call()), false);

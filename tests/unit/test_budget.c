@@ -372,7 +372,8 @@ static void test_shared(void **state)
 /* --- budgets ------------------------------------------------------------- */
 
 static const char config[] =
-    "{\"budgets\":{\"people\":{\"bob\":{\"callsPerMinute\":2,\"turns\":1,"
+    "{\"server\":{\"tokens\":{\"bob\":\"bob-0123456789abcdef\"}},"
+    "\"budgets\":{\"people\":{\"bob\":{\"callsPerMinute\":2,\"turns\":1,"
     "\"boxes\":1,\"tokensPerDay\":1000,\"moneyPerDay\":0.005},"
     "\"operator\":{\"callsPerMinute\":1}}},"
     "\"prices\":{\"mine-*\":{\"input\":2,\"output\":4},"

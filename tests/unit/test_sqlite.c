@@ -73,7 +73,7 @@ static void test_newer(void **state)
     fix_close(&f);
     run_sql(&f, "PRAGMA user_version = 99");
     must_refuse(&f, MO_EINVAL, "newer version (its format is 99");
-    run_sql(&f, "PRAGMA user_version = 4");
+    run_sql(&f, "PRAGMA user_version = 5");
     fix_open(&f);
     fix_fini(&f);
 }
