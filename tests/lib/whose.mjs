@@ -117,7 +117,7 @@ export class Whose {
     back.searchParams.set('state', q.get('state'));
     back.searchParams.set('iss', `${this.base}/${s.name}`);
     const code = random();
-    s.codes.set(code, { ...Object.fromEntries(q), user: q.get('login') });
+    s.codes.set(code, { ...Object.fromEntries(q), user: q.get('login') ?? this.person });
     back.searchParams.set('code', code);
     return rs.writeHead(302, { location: back.href }).end();
   }
