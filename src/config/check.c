@@ -243,6 +243,9 @@ static void check_mcp_credentials(struct mo_config_load *l,
         why = "needs 'url'";
     else if (m->transport == MO_TRANSPORT_SSE)
         why = "cannot be used with the transport 'sse'";
+    else if (m->credentials == MO_CREDENTIALS_EXCHANGE &&
+             !is_given(l, &m->exchange.url))
+        why = "needs 'exchange.url'";
     else if (!m->oauth.enabled)
         why = "needs 'oauth.enabled'";
     else if (m->scope == MO_SCOPE_SESSION)

@@ -65,7 +65,11 @@ enum mo_transport {
 };
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
 /* Whose credentials a server gets. */
-enum mo_credentials { MO_CREDENTIALS_SHARED, MO_CREDENTIALS_USER };
+enum mo_credentials {
+    MO_CREDENTIALS_SHARED,
+    MO_CREDENTIALS_USER,
+    MO_CREDENTIALS_EXCHANGE
+};
 enum mo_log_format { MO_FORMAT_AUTO, MO_FORMAT_TEXT, MO_FORMAT_JSON };
 
 /* A key that is not set and has no default is NULL (text) or 0 (number).
@@ -90,6 +94,10 @@ struct mo_config_oauth {
     int64_t sign_in_seconds;
     int grant; /* enum mo_grant_kind */
     bool enabled;
+};
+
+struct mo_config_exchange { /* RFC 8693 */
+    const char *url, *client_id, *client_secret, *audience, *scope;
 };
 
 struct mo_config_tool { /* an entry of mcpServers.NAME.tools */
@@ -135,6 +143,7 @@ struct mo_config_mcp { /* an entry of mcpServers */
     struct mo_config_list args, keywords, categories, tags, fallback;
     struct mo_config_map env, headers;
     struct mo_config_oauth oauth;
+    struct mo_config_exchange exchange;
     struct mo_config_tools tools;
     struct mo_config_network network;
     struct mo_config_mounts mounts;

@@ -88,6 +88,7 @@ static const struct mo_key_word grants[] = {
 static const struct mo_key_word credentials[] = {
     {"shared", MO_CREDENTIALS_SHARED},
     {"user", MO_CREDENTIALS_USER},
+    {"exchange", MO_CREDENTIALS_EXCHANGE},
 };
 static const struct mo_key_word eras[] = {
     {"auto", MO_SERVER_ERA_AUTO},
@@ -312,6 +313,23 @@ static const struct mo_key oauth_rows[] = {
 static const struct mo_keys oauth_keys = KEYS(oauth_rows);
 #undef T
 
+#define T mo_config_exchange
+static const struct mo_key exchange_rows[] = {
+    {.name = "url", STR(url), .check = check_http},
+    {.name = "clientId",
+     STR(client_id),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF},
+    {.name = "clientSecret",
+     STR(client_secret),
+     .check = check_not_empty,
+     .flags = MO_KEY_REF | MO_KEY_SECRET},
+    {.name = "audience", STR(audience), .check = check_not_empty},
+    {.name = "scope", STR(scope), .check = check_scope},
+};
+static const struct mo_keys exchange_keys = KEYS(exchange_rows);
+#undef T
+
 #define T mo_config_tool
 static const struct mo_key tools_rows[] = {
     {.name = "rename", STR(rename), .check = check_not_empty},
@@ -376,6 +394,7 @@ static const struct mo_key mcp_rows[] = {
      .flags = MO_KEY_REF | MO_KEY_URL},
     {.name = "headers", MAP(headers), .flags = MO_KEY_REF | MO_KEY_SECRET},
     {.name = "oauth", SECTION(oauth, mo_config_oauth, oauth_keys)},
+    {.name = "exchange", SECTION(exchange, mo_config_exchange, exchange_keys)},
     {.name = "credentials", WORD(credentials, credentials), .def = "shared"},
     {.name = "image", STR(image), .check = check_not_empty},
     {.name = "transport", WORD(transport, transports), .def = "auto"},

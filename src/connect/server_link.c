@@ -5,6 +5,7 @@
 #include "connect/hidden_dirs.h"
 #include "connect/resolved_server.h"
 #include "connect/sign_in.h"
+#include "connect/token_exchange.h"
 #include "loop/runner.h"
 #include "mcp/link/link_sse.h"
 
@@ -27,7 +28,8 @@ struct mo_server_link {
     struct mo_boxed_link *boxed;       /* NULL: no box needed yet */
     struct mo_list sign_ins;           /* struct mo_sign_in */
     unsigned nsign_ins;
-    struct mo_accounts *accounts; /* NULL: not needed yet */
+    struct mo_accounts *accounts;       /* NULL: not needed yet */
+    struct mo_token_exchange *exchange; /* likewise */
     struct mo_stderr_tail *stderr_tail;
     struct mo_approvals *approvals; /* or NULL */
     struct mo_later later;          /* runs the next step of closing */
@@ -141,12 +143,36 @@ static int use_account(struct mo_server_link *d, const struct mo_config_mcp *s,
     return mo_accounts_use(all, &o, &t->remote.auth, e);
 }
 
+static int use_exchange(struct mo_server_link *d, const struct mo_config_mcp *s,
+                        struct mo_resolved_server *t, struct mo_span person,
+                        struct mo_err *e)
+{
+    if (!d->exchange && mo_token_exchange_new(d->loop, &d->exchange, e) < 0)
+        return e->code;
+    return mo_token_exchange_use(d->exchange, d->http, d->cfg, s, t->remote.url,
+                                 person, &t->remote.auth, e);
+}
+
+void mo_server_link_subject(struct mo_server_link *d, const char *person,
+                            struct mo_span token)
+{
+    bool wanted = d->exchange != NULL;
+
+    for (size_t i = 0; i < d->cfg->mcp.n && !wanted; i++)
+        wanted = d->cfg->mcp.v[i].credentials == MO_CREDENTIALS_EXCHANGE;
+    if (wanted && (d->exchange ||
+                   mo_token_exchange_new(d->loop, &d->exchange, NULL) == 0))
+        mo_token_exchange_subject(d->exchange, person, token);
+}
+
 static int use_sign_in(struct mo_server_link *d, const struct mo_config_mcp *s,
                        struct mo_resolved_server *t, struct mo_span person,
                        struct mo_err *e)
 {
     struct mo_sign_in *x = NULL;
 
+    if (s->credentials == MO_CREDENTIALS_EXCHANGE)
+        return use_exchange(d, s, t, person, e);
     if (s->credentials == MO_CREDENTIALS_USER)
         return use_account(d, s, t, person, e);
     if (t->old_sse || !mo_sign_in_wanted(s))
@@ -206,14 +232,19 @@ void mo_server_link_done(void *ctx, const char *server, struct mo_span who)
 
     if (d->accounts)
         mo_accounts_release(d->accounts, server, who);
+    if (d->exchange)
+        mo_token_exchange_release(d->exchange, server, who);
 }
 
 bool mo_server_link_connected(void *ctx, const char *server,
                               struct mo_span person, struct mo_buf *address)
 {
     struct mo_server_link *d = ctx;
+    const struct mo_config_mcp *s = find_server(d, server);
     struct mo_accounts *all = mo_server_link_accounts(d, NULL);
 
+    if (s && s->credentials == MO_CREDENTIALS_EXCHANGE)
+        return true; /* the exchange decides */
     if (all && mo_accounts_has(all, server, person))
         return true;
     if (all)
@@ -237,7 +268,7 @@ static int link_remote(struct mo_server_link *d, const struct mo_config_mcp *s,
         return rc;
     rc = t->old_sse ? mo_link_sse(d->loop, &t->remote, out, e)
                     : mo_link_http(d->loop, &t->remote, out, e);
-    if (rc < 0 && s->credentials == MO_CREDENTIALS_USER)
+    if (rc < 0 && s->credentials != MO_CREDENTIALS_SHARED)
         mo_server_link_done(d, s->name, person);
     return rc < 0 ? mo_wrap(e, "%s", t->remote.url) : 0;
 }
@@ -415,6 +446,8 @@ static void on_later(struct mo_later *w)
         mo_sign_in_end(x, on_gone, d);
     } else if (d->accounts) {
         mo_accounts_close(mo_take_ptr(&d->accounts), on_gone, d);
+    } else if (d->exchange) {
+        mo_token_exchange_close(mo_take_ptr(&d->exchange), on_gone, d);
     } else if (d->boxed) {
         mo_boxed_link_close(mo_take_ptr(&d->boxed), on_gone, d);
     } else if (d->http) {

@@ -63,6 +63,11 @@ void mo_server_link_approvals(struct mo_server_link *d,
 struct mo_accounts *mo_server_link_accounts(struct mo_server_link *d,
                                             struct mo_err *e);
 
+/* The person sent this access token of a provider with a request; for servers
+ * with `credentials: exchange`. */
+void mo_server_link_subject(struct mo_server_link *d, const char *person,
+                            struct mo_span token);
+
 /* The last stderr output of each server. */
 const struct mo_stderr_tail *
 mo_server_link_said(const struct mo_server_link *d);

@@ -111,6 +111,11 @@ static void put_digest(const struct mo_config *cfg,
     put_map(&h, &s->env);
     put_map(&h, &s->headers);
     put_oauth(&h, &s->oauth);
+    put_text(&h, s->exchange.url);
+    put_text(&h, s->exchange.client_id);
+    put_text(&h, s->exchange.client_secret);
+    put_text(&h, s->exchange.audience);
+    put_text(&h, s->exchange.scope);
     put_box(&h, cfg, s);
     mo_sha256_end(&h, sum);
     mo_hex(sum, sizeof(sum), out);

@@ -32,6 +32,7 @@ export class Whose {
     this.wrong = [];
     this.seen = { registered: 0, codes: 0, refreshed: 0, revoked: 0, calls: 0, initialized: 0, refused: 0 };
     this.asks = new Map();
+    this.exchanges = []; // the forms
   }
 
   async start() {
@@ -116,7 +117,7 @@ export class Whose {
     back.searchParams.set('state', q.get('state'));
     back.searchParams.set('iss', `${this.base}/${s.name}`);
     const code = random();
-    s.codes.set(code, { ...Object.fromEntries(q), user: q.get('login') });
+    s.codes.set(code, { ...Object.fromEntries(q), user: q.get('login') ?? this.person });
     back.searchParams.set('code', code);
     return rs.writeHead(302, { location: back.href }).end();
   }
@@ -129,7 +130,12 @@ export class Whose {
     };
     if (form.get('resource') !== this.url(s.name)) return refused(`resource ${form.get('resource')}`);
     let given;
-    if (form.get('grant_type') === 'authorization_code') {
+    if (form.get('grant_type') === 'urn:ietf:params:oauth:grant-type:token-exchange') {
+      const subject = form.get('subject_token');
+      this.exchanges.push({ authorization: rq.headers.authorization, ...Object.fromEntries(form) });
+      if (this.denies) return json(rs, 400, { error: 'invalid_target' });
+      given = { user: JSON.parse(Buffer.from(subject.split('.')[1], 'base64url')).sub };
+    } else if (form.get('grant_type') === 'authorization_code') {
       given = s.codes.get(form.get('code'));
       s.codes.delete(form.get('code'));
       const digest = createHash('sha256').update(form.get('code_verifier') ?? '').digest('base64url');
