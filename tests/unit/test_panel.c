@@ -128,8 +128,8 @@ static void test_damaged(void **state)
         "{\"approvedBy\":[\"a\"],\"panel\":7}",
         "{\"approvedBy\":[7],\"panel\":\"7\"}",
         "{\"approvedBy\":\"a\",\"panel\":\"7\"}",
-        "{\"approvedBy\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\"],"
-        "\"panel\":\"7\"}",
+        ("{\"approvedBy\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\"],"
+         "\"panel\":\"7\"}"),
     };
 
     (void)state;
