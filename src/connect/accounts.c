@@ -140,7 +140,8 @@ static void account_end(struct account *x)
     struct mo_accounts *c = x->all;
     mo_autobuf struct mo_buf key = {.max = KEY_MAX};
 
-    if (put_key(&key, x->server, mo_span_cstr(x->person)) == 0)
+    if (x->server && x->person &&
+        put_key(&key, x->server, mo_span_cstr(x->person)) == 0)
         (void)mo_map_del(&c->map, mo_buf_view(&key));
     if (x->sign_in) {
         c->ending++;

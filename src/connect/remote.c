@@ -378,7 +378,7 @@ int mo_remote_login(struct mo_remote *r, const struct mo_remote_provider *p,
     k = rc == 0 ? mo_tokens_get(memory, p->issuer, r->server) : NULL;
     if (rc == 0 && (!k || !k->access))
         rc = mo_fail(e, MO_EPROTO, "the provider sent no token");
-    if (rc == 0)
+    if (rc == 0 && k)
         rc = ask_who(r, k, me, e);
     if (rc == 0)
         rc = mo_tokens_drop(r->tokens, NULL, r->server, e);

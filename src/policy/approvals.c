@@ -332,7 +332,7 @@ static enum mo_gw_ruling judge_gateway_call(void *ctx, struct mo_gw_case *k,
 static void tell(struct pending_call *p, const char *kind, bool approved)
 {
     const struct mo_gw_case *k = p->k;
-    struct mo_verdict v;
+    struct mo_verdict v = mo_approvals_verdict(p->d, p, mo_buf_view(&p->args));
     mo_autobuf struct mo_buf owner = {.max = MO_PERSON_MAX};
     struct mo_webhook_event ev = {
         .kind = kind,
@@ -349,7 +349,6 @@ static void tell(struct pending_call *p, const char *kind, bool approved)
         .who = p->who,
     };
 
-    v = mo_approvals_verdict(p->d, p, ev.args);
     (void)mo_buf_span(&owner, k->owner);
     ev.asked_by = owner.len ? mo_buf_cstr(&owner) : "";
     mo_webhooks_tell(p->d->webhooks, &ev);

@@ -58,9 +58,10 @@ void mo_readers_chat_gone(struct chat *c)
 
 void mo_readers_close_all(struct mo_agent *a)
 {
-    while (!mo_list_empty(&a->readers))
-        close_reader(mo_list_first(&a->readers, struct mo_member, node),
-                     "shutdown", NULL);
+    struct mo_member *m = mo_list_first(&a->readers, struct mo_member, node);
+
+    for (; m; m = mo_list_first(&a->readers, struct mo_member, node))
+        close_reader(m, "shutdown", NULL);
 }
 
 /* --- judging ------------------------------------------------------------- */
