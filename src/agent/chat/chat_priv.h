@@ -16,7 +16,7 @@
 #include "base/rand.h"
 #include "servers/tools.h"
 
-#define ID_BYTES 18
+#define ID_BYTES MO_MESSAGE_BYTES
 #define ID_MAX   (MO_TOKEN_LEN(ID_BYTES) + 1)
 #define WHO_MAX  64
 
