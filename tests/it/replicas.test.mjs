@@ -83,4 +83,77 @@ for (const { name: store, skip } of STORES) {
       await all.stop();
     }
   });
+
+  test(`${store}: twenty tabs at two replicas`, { skip }, async () => {
+    const all = await Replicas.start({ store });
+    try {
+      // All at once: some wait for the lease of another, some for a chat that
+      // is just ending because its session is elsewhere.
+      const session = `crowd-${store}`;
+      const tabs = Array.from({ length: 20 }, (_, i) => all.v[i % 2].tab({ session }));
+      await Promise.all(tabs.map((t) => t.ready()));
+      const from = tabs.map((t) => t.events.length);
+      all.model.script.push(...tabs.map((_, i) => ({ text: `answer ${i}` })));
+      const acks = await Promise.all(tabs.slice(0, 10).map((t, i) => t.say(`message ${i}`)));
+      assert.ok(acks.every((a) => a.ok), JSON.stringify(acks));
+      await Promise.all(tabs.map((t) => t.event('agent:response', 10)));
+      for (const [i, t] of tabs.entries()) assert.deepEqual(told(t, from[i]), told(tabs[0], from[0]), `tab ${i}`);
+      const { body } = await all.v[0].get(`/api/sessions/${session}/history`);
+      assert.deepEqual(body.messages.filter((m) => m.role === 'user').map((m) => m.blocks[0].text).sort(),
+        tabs.slice(0, 10).map((_, i) => `message ${i}`).sort());
+    } finally {
+      await all.stop();
+    }
+  });
+
+  test(`${store}: of three replicas the one with the lease ends`, { skip }, async () => {
+    const all = await Replicas.start({ store, count: 3 });
+    try {
+      const { here, there } = await all.pair();
+      const third = all.v[2].tab({ session: here.session });
+      await third.ready();
+      await all.v[0].signal('SIGTERM');
+      await Promise.all([there, third].map((t) => t.event('session:history', 2)));
+      const from = [there.events.length, third.events.length];
+      all.model.script.push({ text: 'one' }, { text: 'two' });
+      assert.equal((await there.say('to the next')).ok, true);
+      await third.event('agent:response');
+      assert.equal((await third.say('and back')).ok, true);
+      await Promise.all([there, third].map((t) => t.event('agent:response', 2)));
+      assert.deepEqual(told(third, from[1]), told(there, from[0]));
+      assert.equal(there.count('(disconnect)') + third.count('(disconnect)'), 0);
+    } finally {
+      await all.stop();
+    }
+  });
+
+  test(`${store}: another person's session is not there, relayed or not`, { skip }, async () => {
+    const token = (who) => `${who}-has-this-0123456789abcdef`;
+    const headers = (who) => ({ authorization: `Bearer ${token(who)}` });
+    const all = await Replicas.start({ store, headers: headers('operator'),
+      config: {
+        server: { token: token('operator'), tokens: { alice: token('alice'), bob: token('bob') } },
+      } });
+    try {
+      const mine = all.v[0].tab({ headers: headers('alice') });
+      await mine.ready();
+      for (const replica of all.v) {
+        const tab = replica.tab({ session: mine.session, headers: headers('bob') });
+        assert.deepEqual(await tab.event('error'), ['Failed to initialize session: there is no such session']);
+        await tab.event('(disconnect)');
+        assert.equal(tab.count('system:ready'), 0);
+      }
+      const operator = all.v[1].tab({ session: mine.session, headers: headers('operator') });
+      await operator.ready();
+      const also = all.v[1].tab({ session: mine.session, headers: headers('alice') });
+      await also.ready();
+      all.model.script.push({ text: 'for alice' });
+      assert.equal((await also.say('hello')).ok, true);
+      await mine.event('agent:response');
+      const always = await also.emit('tool:accept', { name: 'x', digest: 'x' });
+      assert.equal(always.code, 'operator_only', 'her own gate has judged it');
+    } finally {
+      await all.stop();
+    }
+  });
 }
