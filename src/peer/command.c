@@ -11,6 +11,7 @@ struct command {
     enum mo_wire_kind kind;
     uint32_t no;
     bool sent;  /* to the present place */
+    bool here;  /* a chat of this process answers it */
     bool again; /* also to an earlier one */
     mo_ack_fn *done;
     void *ctx;
@@ -83,6 +84,7 @@ static void on_ack_here(void *ctx, const struct mo_ack *a)
 {
     struct command *c = ctx;
 
+    c->here = false;
     if (c->seat && !c->seat->open && can_repeat(c) && !a->ok &&
         strcmp(a->code, "closed") == 0)
         unsend(c);
@@ -115,11 +117,12 @@ static void send_command(struct mo_seat *s, struct command *c)
     struct mo_span frame = mo_span(c->frame, c->n);
 
     c->sent = true;
-    if (s->state == SEAT_HERE)
+    c->here = s->state == SEAT_HERE;
+    if (c->here)
         MO_BUG_ON(mo_wire_run(s->member, mo_span_skip(frame, MO_PEER_HEAD),
                               on_ack_here, c) < 0);
     else if (mo_stream_write(s->stream, frame) < 0)
-        mo_stream_close(s->stream, NULL);
+        mo_seat_lose(s, mo_error(MO_EBUSY, "it reads too slowly"));
 }
 
 static struct command *first_unsent(struct mo_seat *s)
@@ -143,9 +146,11 @@ void mo_seat_flush(struct mo_seat *s)
 void mo_seat_unsend(struct mo_seat *s)
 {
     mo_list_each_entry_safe (c, &s->commands, struct command, node) {
-        if (c->sent && can_repeat(c))
+        if (!c->sent || c->here)
+            continue;
+        if (can_repeat(c))
             unsend(c);
-        else if (c->sent)
+        else
             answer_unknown(c);
     }
 }
@@ -153,7 +158,7 @@ void mo_seat_unsend(struct mo_seat *s)
 void mo_seat_detach(struct mo_seat *s)
 {
     mo_list_each_entry_safe (c, &s->commands, struct command, node) {
-        if (c->sent)
+        if (c->here)
             detach(c);
     }
 }

@@ -61,8 +61,8 @@ struct mo_peers_opts {
 
 int mo_peers_open(struct mo_loop *l, const struct mo_peers_opts *o,
                   struct mo_peers **out, struct mo_err *e);
-/* No more guests; call it before mo_agent_close(), which tells those that are
- * there to go elsewhere. */
+/* No more guests, and no more seats at other processes. Call it before
+ * mo_agent_close(), which tells the guests that are there to go elsewhere. */
 void mo_peers_stop(struct mo_peers *p);
 /* After mo_agent_close(), when every seat was left. gone(ctx) once, later. */
 void mo_peers_close(struct mo_peers *p, void (*gone)(void *ctx), void *ctx);

@@ -62,6 +62,7 @@ int mo_peers_open(struct mo_loop *l, const struct mo_peers_opts *o,
 void mo_peers_stop(struct mo_peers *p)
 {
     p->stopped = true;
+    mo_seats_stop(p);
     if (!p->path[0])
         return;
     mo_peer_guests_stop(p);

@@ -105,6 +105,10 @@ struct mo_seat {
     struct mo_later later;
 };
 
+/* Closes the connection to the holder; the seat joins again. */
+void mo_seat_lose(struct mo_seat *s, const struct mo_err *why);
+void mo_seats_stop(struct mo_peers *p); /* those at other processes */
+
 /* --- command.c ------------------------------------------------------------ */
 
 /* Sends the commands that wait, in order, while the seat is open. */

@@ -13,14 +13,14 @@
 
 #include "peer/priv.h"
 
-#define DIAL_MS      3000
-#define LEAVE_MS     2000 /* for commands that were sent before */
-#define PAUSE_MS     20
-#define ROUND_MS     1000
-#define PING_MS      (MO_PEER_SILENCE_MS / 4)
-#define JOIN_MAX     ((size_t)16 * 1024)
-#define NAME_MAX_    64 /* of an event */
-#define FAREWELL_MAX 4096
+#define DIAL_MS        3000
+#define LEAVE_MS       2000 /* for commands that were sent before */
+#define PAUSE_MS       20
+#define ROUND_MS       1000
+#define PING_MS        (MO_PEER_SILENCE_MS / 4)
+#define JOIN_MAX       ((size_t)16 * 1024)
+#define EVENT_NAME_MAX 64 /* of an event */
+#define FAREWELL_MAX   4096
 
 static void seat_settle(struct mo_seat *s)
 {
@@ -66,6 +66,8 @@ static void close_seat(struct mo_seat *s, const char *reason,
 
     seat_over(s);
     mo_seat_detach(s);
+    if (s->stream)
+        mo_stream_leave(s->stream, LEAVE_MS);
     if (s->farewell.len > 0)
         cb->on_event(s->ctx, "session:closed", mo_buf_view(&s->farewell));
     cb->on_closed(s->ctx, reason, why);
@@ -95,22 +97,28 @@ static void wait_for_holder(struct mo_seat *s, const struct mo_err *why)
     (void)mo_wire_join(mo_span_skip(mo_buf_view(&s->join), MO_PEER_HEAD), &j,
                        &e);
     (void)mo_fail(&e, MO_EBUSY,
-                  "session %.*s is in use by instance %s, which cannot be "
-                  "reached: %s",
-                  (int)j.session.n, j.session.p, s->holder, why->msg);
+                  "session %.*s is in use by %s%s, which cannot be reached: "
+                  "%s",
+                  (int)j.session.n, j.session.p,
+                  s->holder[0] ? "instance " : "another instance", s->holder,
+                  why->msg);
     close_seat(s, "failed", &e);
 }
 
-/* The place is gone, or was never one; where is the next? */
-static void move_seat(struct mo_seat *s)
+/* The place is gone, or was never one. */
+static void move_seat(struct mo_seat *s, const struct mo_err *why)
 {
-    if (s->ready) {
-        s->since = mo_now_ns();
-        s->rounds = 0;
-    }
+    bool was_there = s->ready;
+
     s->ready = s->open = false;
     mo_buf_reset(&s->farewell);
-    pause_seat(s, s->rounds ? PAUSE_MS : 1);
+    if (!was_there) {
+        wait_for_holder(s, why);
+        return;
+    }
+    s->since = mo_now_ns();
+    s->rounds = 0;
+    pause_seat(s, 1);
 }
 
 /* --- events --------------------------------------------------------------- */
@@ -132,19 +140,19 @@ static void seat_event(struct mo_seat *s, const char *name, struct mo_span args)
 
 /* --- there ---------------------------------------------------------------- */
 
-static void lose_stream(struct mo_seat *s, const struct mo_err *why)
+void mo_seat_lose(struct mo_seat *s, const struct mo_err *why)
 {
-    s->out = NULL;
+    s->open = false;
     mo_stream_close(s->stream, why);
 }
 
 static void take_event(struct mo_seat *s, struct mo_span data)
 {
     struct mo_span name;
-    char text[NAME_MAX_];
+    char text[EVENT_NAME_MAX];
 
     if (!mo_peer_field(&data, &name, NULL) || name.n >= sizeof(text)) {
-        lose_stream(s, mo_error(MO_EPROTO, "an event that is not valid"));
+        mo_seat_lose(s, mo_error(MO_EPROTO, "an event that is not valid"));
         return;
     }
     (void)snprintf(text, sizeof(text), "%.*s", (int)name.n, name.p);
@@ -175,7 +183,7 @@ static void take_frame(struct mo_seat *s, const struct mo_peer_frame *f)
     default:
         break;
     }
-    lose_stream(s, mo_error(MO_EPROTO, "a frame that is not valid"));
+    mo_seat_lose(s, mo_error(MO_EPROTO, "a frame that is not valid"));
 }
 
 static void on_read(void *ctx, char *p, size_t n)
@@ -192,33 +200,34 @@ static void on_read(void *ctx, char *p, size_t n)
             take_frame(s, &f);
     }
     if (rc < 0)
-        lose_stream(s, mo_error(rc, "a frame that is not valid"));
+        mo_seat_lose(s, mo_error(rc, "a frame that is not valid"));
+}
+
+static bool is_any(const char *s, const char *const *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(s, v[i]) == 0)
+            return true;
+    return false;
 }
 
 /* The holder has closed it, or is lost. */
 static void leave_holder(struct mo_seat *s, const struct mo_err *why)
 {
-    const char *reason = s->out;
+    static const char *const moves[] = {"shutdown", "taken over", "elsewhere",
+                                        MO_WIRE_REASON};
+    const struct mo_err lost = why ? *why : *mo_error(MO_ECLOSED, "it is lost");
 
-    if (!reason || strcmp(reason, "shutdown") == 0 ||
-        strcmp(reason, "taken over") == 0) {
-        mo_log_about(mo_loop_log(s->p->loop), MO_INFO, "peer",
-                     &(struct mo_log_facts){.err = why},
-                     "instance %s %s; joining again", s->holder,
-                     reason ? "has let the session go" : "is lost");
-        mo_seat_unsend(s);
-        if (!reason)
-            s->rounds++;
-        move_seat(s);
-    } else if (strcmp(reason, "elsewhere") == 0) {
-        mo_seat_unsend(s);
-        s->rounds++;
-        move_seat(s);
-    } else if (strcmp(reason, MO_WIRE_REASON) == 0) {
-        wait_for_holder(s, &s->out_why);
-    } else {
-        close_seat(s, reason, s->out_why.code ? &s->out_why : NULL);
+    if (s->out && !is_any(s->out, moves, MO_COUNT(moves))) {
+        close_seat(s, s->out, s->out_why.code ? &s->out_why : NULL);
+        return;
     }
+    mo_log_about(mo_loop_log(s->p->loop), MO_INFO, "peer",
+                 &(struct mo_log_facts){.err = why},
+                 "instance %s: %s; joining again", s->holder,
+                 s->out ? s->out : "connection lost");
+    mo_seat_unsend(s);
+    move_seat(s, s->out && s->out_why.code ? &s->out_why : &lost);
 }
 
 static void on_stream_closed(void *ctx, const struct mo_err *why)
@@ -253,8 +262,8 @@ static void on_timer(struct mo_timer *t)
     else if (mo_now_ns() - s->heard < MO_PEER_SILENCE_MS * UINT64_C(1000000))
         send_ping(s);
     else
-        lose_stream(s, mo_error(MO_ETIMEOUT, "it has not answered for %d s",
-                                MO_PEER_SILENCE_MS / 1000));
+        mo_seat_lose(s, mo_error(MO_ETIMEOUT, "it has not answered for %d s",
+                                 MO_PEER_SILENCE_MS / 1000));
 }
 
 /* The JOIN of a seat that was ready once names no model: the session has one,
@@ -412,7 +421,7 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
         return;
     }
     if (owner.n == 0 || mo_span_is(owner, s->p->instance)) {
-        pause_seat(s, PAUSE_MS);
+        wait_for_holder(s, mo_error(MO_EBUSY, "it has just let it go"));
         return;
     }
     (void)snprintf(s->holder, sizeof(s->holder), "%.*s", (int)owner.n, owner.p);
@@ -452,7 +461,7 @@ static void on_member_closed(void *ctx, const char *reason,
     else if (strcmp(reason, "elsewhere") == 0)
         look_for_holder(s);
     else if (strcmp(reason, "taken over") == 0)
-        move_seat(s);
+        move_seat(s, why ? why : mo_error(MO_EBUSY, "it took it over"));
     else
         close_seat(s, reason, why);
 }
@@ -523,12 +532,19 @@ int mo_seat_join(struct mo_peers *p, const struct mo_join *j,
     return 0;
 }
 
+void mo_seats_stop(struct mo_peers *p)
+{
+    mo_list_each_entry (s, &p->seats, struct mo_seat, node) {
+        if (s->state != SEAT_HERE && s->state != SEAT_OVER)
+            close_seat(s, "shutdown", NULL);
+    }
+}
+
 void mo_seat_leave(struct mo_seat *s)
 {
-    if (s->member) {
+    if (s->member)
         mo_chat_leave(mo_take_ptr(&s->member));
-        mo_seat_detach(s);
-    }
+    mo_seat_detach(s);
     if (s->stream)
         mo_stream_leave(s->stream, LEAVE_MS);
     if (s->dial)
