@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { until, within } from './server.mjs';
-import { Replicas, STORES } from './replicas_kit.mjs';
+import { Replicas, STORES, messages } from './replicas_kit.mjs';
 import { run } from './talk_kit.mjs';
 
 const env = { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' };
@@ -44,7 +44,6 @@ function approve(tab) {
   return answers;
 }
 
-const messages = async (replica, session) => (await replica.get(`/api/sessions/${session}/history`)).body.messages;
 const isOver = (all) => all.at(-1)?.role === 'assistant' && !all.at(-1).blocks.some((b) => b.type === 'call');
 
 async function checkOnce(all, tab, answers, { unknown } = {}) {

@@ -97,3 +97,14 @@ export class Replicas {
  *  and the news that its message waits. */
 export const told = (tab, from = 0) =>
   tab.events.slice(from).filter(([e]) => !['system:ready', 'session:history', 'message:queued'].includes(e)).map((e) => JSON.stringify(e));
+
+/** All entries of a conversation, page by page. */
+export async function messages(replica, session) {
+  const all = [];
+  for (let after = 0, more = true; more; after = all.at(-1)?.seq) {
+    const { body } = await replica.get(`/api/sessions/${session}/history?limit=1000&after=${after}`);
+    all.push(...body.messages);
+    more = body.more && body.messages.length > 0;
+  }
+  return all;
+}
