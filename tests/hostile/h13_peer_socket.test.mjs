@@ -25,7 +25,7 @@ before(async () => {
   all = await Replicas.start({ env: { ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=4' } });
   tab = all.v[0].tab();
   await tab.ready();
-  run = join(all.dir, (await readdir(all.dir, { recursive: true })).find((f) => f.endsWith('/run')));
+  run = join(all.dirs[0], (await readdir(all.dirs[0], { recursive: true })).find((f) => f.endsWith('/run')));
   // Of two sockets: the one at which the session is.
   for (const name of (await readdir(run)).filter((f) => f.endsWith('.peer'))) {
     const got = await talk(join(run, name), [join1(tab.session)], (frames) => frames.length > 0);

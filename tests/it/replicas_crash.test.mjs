@@ -138,3 +138,19 @@ for (const { name: store, skip } of STORES) {
     }
   });
 }
+
+test('redis: the holder is killed, and its directory is another one', { skip: STORES[1].skip }, async () => {
+  const { all, there } = await begin({ store: 'redis', apart: true });
+  try {
+    assert.equal((await there.say('one')).ok, true);
+    await there.event('agent:response');
+    all.v[0].server.signal('SIGKILL');
+    await there.event('session:history', 2);
+    // Its lease is not waited for: its lock file says that it is dead.
+    assert.equal((await there.say('two')).ok, true);
+    await there.event('agent:response', 2);
+    assert.deepEqual((await messages(all.v[1], there.session)).filter((m) => m.role === 'user').map((m) => m.blocks[0].text), ['one', 'two']);
+  } finally {
+    await all.stop();
+  }
+});

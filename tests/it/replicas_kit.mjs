@@ -22,7 +22,8 @@ class Replica {
   }
 
   async up(args = []) {
-    this.server = await Server.start(args, { dir: this.all.dir, env: this.all.env, house: true, auth: this.all.auth, bin: this.all.bin });
+    this.dir ??= await this.all.place();
+    this.server = await Server.start(args, { dir: this.dir, env: this.all.env, house: true, auth: this.all.auth, bin: this.all.bin });
     this.server.fresh.fds += 40; // connections to the model and to others
     return this;
   }
@@ -45,23 +46,34 @@ class Replica {
 }
 
 export class Replicas {
-  static async start({ store = 'sqlite', count = 2, config = {}, env = {}, headers = {}, crash = [], auth, bin } = {}) {
+  /** apart: each in a directory of its own. */
+  static async start({ store = 'sqlite', apart, count = 2, config = {}, env = {}, headers = {}, crash = [], auth, bin } = {}) {
     const all = new Replicas();
     Object.assign(all, { headers, auth, bin, sessions: new Set(), tabs: [] });
     all.model = await claude({ key: 'sk-ant-0123456789' });
     all.redis = store === 'redis' ? await redis() : undefined;
-    all.dir = await mkdtemp(join(tmpdir(), 'mo-many-'));
     all.env = { ANTHROPIC_API_KEY: all.model.key, ANTHROPIC_BASE_URL: all.model.url, ...env };
-    await writeFile(join(all.dir, 'mcp-orchestrator.json'), JSON.stringify({
+    all.config = {
       llm: { provider: 'claude', model: 'claude-sonnet-5-5' },
       sandbox: { driver: 'native', warm: 0 },
       audit: { arguments: true },
       ...(all.redis && { store: { url: `redis://127.0.0.1:${all.redis.port}/0` } }),
       ...config,
-    }));
+    };
+    all.dirs = [];
+    all.apart = apart;
     all.v = [];
     for (let n = 0; n < count; n++) all.v.push(await new Replica(all, n).up(crash[n] ? ['--test-crash', crash[n]] : []));
     return all;
+  }
+
+  /** The directory of the next replica. */
+  async place() {
+    if (this.apart || this.dirs.length === 0) {
+      this.dirs.push(await mkdtemp(join(tmpdir(), 'mo-many-')));
+      await writeFile(join(this.dirs.at(-1), 'mcp-orchestrator.json'), JSON.stringify(this.config));
+    }
+    return this.dirs.at(-1);
   }
 
   /** Two tabs of one session: the first at the replica that gets the lease,
@@ -87,7 +99,7 @@ export class Replicas {
     } finally {
       await this.model.close();
       await this.redis?.stop();
-      await rm(this.dir, { recursive: true, force: true });
+      for (const dir of this.dirs) await rm(dir, { recursive: true, force: true });
     }
     assert.deepEqual(this.model.problems, []);
   }
