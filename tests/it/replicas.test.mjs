@@ -1,6 +1,8 @@
 // Two replicas on one store: whoever is connected to either hears the same and
 // may speak, approve and stop; one of them runs the turn.
 import assert from 'node:assert/strict';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { until } from './server.mjs';
@@ -157,3 +159,26 @@ for (const { name: store, skip } of STORES) {
     }
   });
 }
+
+test('a holder that cannot be reached is waited for, then named', async () => {
+  const all = await Replicas.start();
+  try {
+    const files = (await readdir(all.dirs[0], { recursive: true })).filter((f) => f.endsWith('.peer'));
+    assert.equal(files.length, 2);
+    for (const f of files) await rm(join(all.dirs[0], f));
+    const here = all.v[0].tab(), other = all.v[0].tab();
+    await Promise.all([here.ready(), other.ready()]);
+    const waits = all.v[1].tab({ session: here.session, early: 'kept' });
+    const fails = all.v[1].tab({ session: other.session });
+    const lost = fails.socket.emitWithAck('message', 'never');
+    here.close();
+    await waits.ready();
+    assert.equal((await waits.early).ok, true, 'the message has waited, too');
+    const [text] = await fails.event('error', 1, 60_000);
+    assert.match(text, /session \S+ is in use by instance i\S+, which cannot be reached: /);
+    await fails.event('(disconnect)');
+    lost.catch(() => {});
+  } finally {
+    await all.stop();
+  }
+});
