@@ -15,6 +15,7 @@ struct mo_agent_setup {
     struct mo_gateway_setup *own_hub; /* likewise */
     struct mo_agent *agent;
     struct mo_sessions *sessions; /* that use the budget; or NULL */
+    struct mo_peers *peers;
     struct mo_try_tool *try;
     struct mo_gone gone;
 };
@@ -52,6 +53,19 @@ static int make_agent(struct mo_agent_setup *c, struct mo_runtime *h,
     o.models = c->models;
     c->agent = mo_agent_new(c->loop, &o, e);
     return c->agent ? 0 : e->code;
+}
+
+static int make_peers(struct mo_agent_setup *c, struct mo_runtime *h,
+                      struct mo_err *e)
+{
+    const struct mo_peers_opts o = {
+        .agent = c->agent,
+        .store = mo_runtime_store(h),
+        .instance = mo_runtime_instance(h),
+        .dir = mo_runtime_dir(h),
+    };
+
+    return mo_peers_open(c->loop, &o, &c->peers, e);
 }
 
 static void on_accepted(void *ctx)
@@ -99,7 +113,9 @@ static void close_next(void *ctx)
 {
     struct mo_agent_setup *c = ctx;
 
-    if (c->try)
+    if (c->peers)
+        mo_peers_close(mo_take_ptr(&c->peers), close_next, c);
+    else if (c->try)
         mo_try_tool_close(mo_take_ptr(&c->try), close_next, c);
     else if (c->http)
         mo_httpc_close(mo_take_ptr(&c->http), close_next, c);
@@ -190,10 +206,14 @@ int mo_agent_setup_open(struct mo_loop *l, const struct mo_config *cfg,
         rc = make_try(c, e);
     if (rc == 0)
         rc = make_agent(c, h, e);
-    if (rc < 0) {
+    if (rc == 0)
+        rc = make_peers(c, h, e);
+    if (rc < 0 && c->agent)
+        mo_agent_close(c->agent, on_agent_gone, c);
+    else if (rc < 0)
         on_agent_gone(c);
+    if (rc < 0)
         return rc;
-    }
     *out = c;
     return 0;
 }
@@ -215,6 +235,7 @@ void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
                           void *ctx)
 {
     c->gone = (struct mo_gone){gone, ctx};
+    mo_peers_stop(c->peers);
     mo_agent_close(c->agent, on_agent_gone, c);
 }
 
@@ -226,6 +247,11 @@ struct mo_models *mo_agent_setup_models(const struct mo_agent_setup *c)
 struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c)
 {
     return c->agent;
+}
+
+struct mo_peers *mo_agent_setup_peers(const struct mo_agent_setup *c)
+{
+    return c->peers;
 }
 
 struct mo_try_tool *mo_agent_setup_try_tool(const struct mo_agent_setup *c)

@@ -15,6 +15,7 @@
 #include "agent/chat/chat.h"
 #include "agent/llm/models.h"
 #include "app/runtime.h"
+#include "peer/peer.h"
 #include "policy/approvals.h"
 #include "servers/gateway_setup.h"
 #include "servers/try_tool.h"
@@ -35,6 +36,7 @@ void mo_agent_setup_close(struct mo_agent_setup *c, void (*gone)(void *ctx),
 void mo_agent_setup_reload(struct mo_agent_setup *c,
                            const struct mo_config *cfg);
 struct mo_agent *mo_agent_setup_agent(const struct mo_agent_setup *c);
+struct mo_peers *mo_agent_setup_peers(const struct mo_agent_setup *c);
 struct mo_models *mo_agent_setup_models(const struct mo_agent_setup *c);
 struct mo_try_tool *mo_agent_setup_try_tool(const struct mo_agent_setup *c);
 

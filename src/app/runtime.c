@@ -356,6 +356,11 @@ const char *mo_runtime_instance(const struct mo_runtime *h)
     return mo_instance_name(h->instance);
 }
 
+const char *mo_runtime_dir(const struct mo_runtime *h)
+{
+    return h->run;
+}
+
 /* --- ending a session ----------------------------------------------------- */
 
 struct ending {

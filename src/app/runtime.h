@@ -5,6 +5,7 @@
  *   store.dir/               the database (sqlite)
  *   store.dir/run/NAME.lock  held while instance NAME is alive
  *   store.dir/run/NAME.sock  control socket of the instance (session/control.h)
+ *   store.dir/run/NAME.peer  for other processes (peer/peer.h)
  *   store.dir/boxes/         sockets and locks of native boxes
  *
  * A command that only reads the store opens nothing else (`want`). Ownership:
@@ -45,6 +46,7 @@ void mo_runtime_approvals(struct mo_runtime *h, struct mo_approvals *approvals);
 struct mo_store *mo_runtime_store(const struct mo_runtime *h);
 struct mo_sessions *mo_runtime_sessions(const struct mo_runtime *h);
 const char *mo_runtime_instance(const struct mo_runtime *h);
+const char *mo_runtime_dir(const struct mo_runtime *h); /* store.dir/run */
 
 /* Ends a session, also if another process on this machine holds it. */
 int mo_runtime_end(struct mo_runtime *h, struct mo_span session, bool forget,

@@ -171,7 +171,8 @@ static void start_agent_api(struct server *s)
     s->api.models = mo_agent_setup_models(s->agent);
     s->api.try_tool = mo_agent_setup_try_tool(s->agent);
     s->api.policy = mo_approvals_policy(s->approvals);
-    mo_talk_begin(&s->talk, mo_agent_setup_agent(s->agent), NULL);
+    mo_peers_people(mo_agent_setup_peers(s->agent), &s->people);
+    mo_talk_begin(&s->talk, mo_agent_setup_peers(s->agent), NULL);
 }
 
 static int make_api(struct server *s, struct mo_err *e)

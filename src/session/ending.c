@@ -193,11 +193,12 @@ static void log_end(const struct session *s)
     static const char *const words[] = {
         [END_LET_GO] = "left; its box stays",
         [END_TAKEN] = "taken over by another instance",
+        [END_MOVED] = "used through another instance",
         [END_SLEEP] = "asleep; its box is removed",
         [END_CLOSE] = "closed",
         [END_FORGET] = "deleted",
     };
-    bool quiet = s->reap && s->how == END_LET_GO;
+    bool quiet = (s->reap && s->how == END_LET_GO) || s->how == END_MOVED;
     const char *why = s->reason ? s->reason : s->reap ? "idle" : "";
 
     session_log(s, quiet ? MO_DEBUG : MO_INFO, 0, NULL, "%s%s%s", words[s->how],

@@ -330,6 +330,24 @@ int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
     return 0;
 }
 
+void mo_session_may_move(struct mo_hold *h, uint64_t wait_ms)
+{
+    h->may_move = true;
+    h->move_ms = wait_ms;
+}
+
+bool mo_holds_may_move(const struct session *s, uint64_t *wait_ms)
+{
+    *wait_ms = 0;
+    mo_list_each_entry (h, &s->holds, struct mo_hold, node) {
+        if (!h->may_move)
+            return false;
+        if (h->move_ms > *wait_ms)
+            *wait_ms = h->move_ms;
+    }
+    return !mo_list_empty(&s->holds);
+}
+
 /* Subtracts the hold from the session's counts. */
 static void detach_hold(struct mo_hold *h)
 {

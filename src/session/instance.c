@@ -120,6 +120,18 @@ bool mo_instance_dead(void *ctx, struct mo_span name)
     return file_of(file, name) && is_dead(in->dir, file);
 }
 
+bool mo_instance_dead_in(struct mo_span dir, struct mo_span name)
+{
+    char file[FILE_MAX], path[PATH_MAX];
+    mo_autofd int fd = -1;
+
+    if (dir.n >= sizeof(path) || !file_of(file, name))
+        return false;
+    (void)snprintf(path, sizeof(path), "%.*s", (int)dir.n, dir.p);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && is_dead(fd, file);
+}
+
 static bool is_old(int dir, const char *file)
 {
     struct stat st;
@@ -131,11 +143,14 @@ static bool is_old(int dir, const char *file)
 
 static void remove_dead_file(int dir, struct mo_span file)
 {
-    char sock[NAME_MAX + sizeof(SOCKET)];
+    static const char *const sockets[] = {SOCKET, MO_INSTANCE_PEER};
+    char path[NAME_MAX + sizeof(SOCKET)];
 
-    (void)snprintf(sock, sizeof(sock), "%.*s" SOCKET,
-                   (int)(file.n - strlen(SUFFIX)), file.p);
-    (void)unlinkat(dir, sock, 0);
+    for (size_t i = 0; i < MO_COUNT(sockets); i++) {
+        (void)snprintf(path, sizeof(path), "%.*s%s",
+                       (int)(file.n - strlen(SUFFIX)), file.p, sockets[i]);
+        (void)unlinkat(dir, path, 0);
+    }
     (void)unlinkat(dir, file.p, 0);
 }
 

@@ -15,7 +15,8 @@
 #include "store/store.h"
 
 #define MO_INSTANCE_LEASE   "instance:"
-#define MO_INSTANCE_MAX     24 /* bytes of a name, NUL included */
+#define MO_INSTANCE_MAX     24      /* bytes of a name, NUL included */
+#define MO_INSTANCE_PEER    ".peer" /* suffix of its socket for peer/peer.h */
 #define MO_INSTANCE_KEEP_MS 120000
 
 struct mo_instance;
@@ -32,5 +33,7 @@ const char *mo_instance_name(const struct mo_instance *in);
 /* True if it is known to have died on this machine. ctx is the struct
  * mo_instance (for mo_sessions_opts.is_dead). */
 bool mo_instance_dead(void *ctx, struct mo_span name);
+/* The same for instances with another directory. */
+bool mo_instance_dead_in(struct mo_span dir, struct mo_span name);
 
 #endif

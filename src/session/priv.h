@@ -42,6 +42,7 @@ enum session_try { TRY_ADOPT, TRY_REVIVE, TRY_START, TRY_NONE };
 enum session_end {
     END_LET_GO, /* the box lives on */
     END_TAKEN,  /* the same, but the lease is lost: write nothing */
+    END_MOVED,  /* another process has the lease; the holds go there */
     END_SLEEP,  /* the box is removed; the row says asleep */
     END_CLOSE,  /* box and row are removed */
     END_FORGET, /* and the history */
@@ -218,7 +219,9 @@ struct mo_hold {
     struct mo_later later;
     unsigned news; /* enum news still to be told */
     unsigned busy, idle_left;
-    bool ready;                       /* on_ready was called */
+    bool ready;    /* on_ready was called */
+    bool may_move; /* and waits so long for the lease: */
+    uint64_t move_ms;
     char owner[MO_SESSION_OWNER_MAX]; /* "": the operator */
     struct mo_list asks;
     const char *reason;
@@ -233,6 +236,8 @@ void mo_holds_part(struct session *s, const char *reason,
  * MO_ENOTFOUND. The first hold owns a new session. */
 void mo_holds_sort(struct session *s);
 bool mo_holds_owned(const struct session *s); /* does any hold name an owner? */
+/* True if there are holds and all may move; wait_ms: the longest of theirs. */
+bool mo_holds_may_move(const struct session *s, uint64_t *wait_ms);
 void mo_holds_notify(struct session *s, const struct mo_rpc *m);
 bool mo_holds_ask(struct session *s, struct mo_ask *a);
 void mo_session_answer_uses(struct session *s, const struct mo_err *why);

@@ -63,10 +63,16 @@ static void await(struct session *s, int rc, const struct mo_err *e)
 static void read_row(struct session *s);
 static void ask_holder(struct session *s);
 
+static void move_away(struct session *s, const struct mo_err *why)
+{
+    mo_session_finish(s, END_MOVED, "elsewhere", why);
+}
+
 static void on_held(void *ctx, struct mo_lease *l, uint64_t fence,
                     const struct mo_err *why)
 {
     struct session *s = ctx;
+    uint64_t wait;
 
     if (!why) {
         s->lease = l;
@@ -81,6 +87,8 @@ static void on_held(void *ctx, struct mo_lease *l, uint64_t fence,
         mo_session_finish_step(s);
     else if (why->code == MO_ETIMEOUT && !s->second)
         ask_holder(s);
+    else if (why->code == MO_ETIMEOUT && mo_holds_may_move(s, &wait))
+        move_away(s, why);
     else
         mo_session_fail(s, why);
 }
@@ -110,16 +118,24 @@ static void take_lease(struct session *s, uint64_t wait_ms)
         mo_session_fail(s, &e);
 }
 
+static void wait_for_lease(struct session *s)
+{
+    uint64_t wait;
+
+    take_lease(s, mo_holds_may_move(s, &wait) ? wait : s->ss->o.wait_ms);
+}
+
 static void on_broken(void *ctx, const struct mo_err *why)
 {
     struct session *s = ctx;
 
     if (goes_on(s, why))
-        take_lease(s, s->ss->o.wait_ms);
+        wait_for_lease(s);
 }
 
 /* Another process has the lease. The lease of a dead process is broken. A
- * request to end the session does not wait for a living one. */
+ * request to end the session does not wait for a living one; neither do holds
+ * that can go there, unless they want to. */
 static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
                       const struct mo_err *why)
 {
@@ -127,21 +143,25 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
     struct mo_sessions *ss = s->ss;
     bool dead = !why && owner.n && ss->o.is_dead &&
                 ss->o.is_dead(ss->o.dead_ctx, owner);
+    uint64_t wait;
     struct mo_err e;
 
     if (!goes_on(s, why))
         return;
+    if (owner.n)
+        (void)mo_fail(&e, MO_EBUSY, "session %s is in use by instance %.*s",
+                      s->id, (int)owner.n, owner.p);
     if (dead) {
         await(s,
               mo_lease_break(ss->o.store, mo_span_cstr(s->id), owner, fence,
                              on_broken, s, &e),
               &e);
     } else if (owner.n && mo_list_empty(&s->holds)) {
-        mo_session_fail(s, mo_error(MO_EBUSY,
-                                    "session %s is in use by instance %.*s",
-                                    s->id, (int)owner.n, owner.p));
+        mo_session_fail(s, &e);
+    } else if (owner.n && mo_holds_may_move(s, &wait) && wait == 0) {
+        move_away(s, &e);
     } else {
-        take_lease(s, ss->o.wait_ms);
+        wait_for_lease(s);
     }
 }
 

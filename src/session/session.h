@@ -127,7 +127,8 @@ struct mo_hold_cb {
     void (*on_notify)(void *ctx, struct mo_hold *h, const struct mo_rpc *m);
     void (*on_ask)(void *ctx, struct mo_hold *h, struct mo_ask *a);
     /* The hold has ended and is freed. reason: "idle", "closed", "killed",
-     * "taken over", "shutdown", or "failed" with why. */
+     * "taken over", "shutdown", "failed" with why, or "elsewhere" with why (see
+     * mo_session_may_move()). */
     void (*on_closed)(void *ctx, const char *reason, const struct mo_err *why);
 };
 
@@ -135,6 +136,11 @@ struct mo_hold_cb {
 int mo_session_hold(struct mo_sessions *ss, struct mo_span id,
                     struct mo_span owner, const struct mo_hold_cb *cb,
                     void *ctx, struct mo_hold **out, struct mo_err *e);
+/* Call it directly after mo_session_hold(), for a hold whose user can go to the
+ * process that has the session. If a living process has the lease, the hold
+ * waits wait_ms for it instead of wait_ms of the options, and then ends with
+ * the reason "elsewhere". */
+void mo_session_may_move(struct mo_hold *h, uint64_t wait_ms);
 /* Frees the hold; no callback fires any more, those of use and keep included.
  * A keep under way is still written. */
 void mo_session_release(struct mo_hold *h);

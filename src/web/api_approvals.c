@@ -29,7 +29,8 @@ static const struct mo_api_status problems[] = {
 /* The conversations of this process; NULL: none. */
 static struct mo_agent *agent_of(const struct mo_api *api)
 {
-    return api->talk ? api->talk->agent : NULL;
+    return api->talk && api->talk->peers ? mo_peers_agent(api->talk->peers)
+                                         : NULL;
 }
 
 static void get_approvals(void *ctx, struct mo_req *rq)

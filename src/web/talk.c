@@ -30,11 +30,11 @@ struct talker {
     struct mo_list node;  /* in talk->waiting */
     struct mo_list early; /* struct early */
     unsigned nearly;
-    struct mo_sock *sock;     /* NULL: it has gone */
-    struct mo_member *member; /* NULL: not joined, or out again */
-    bool reads;               /* follows a session, does not open it */
-    unsigned owed;            /* answers on their way */
-    unsigned ends;            /* of them: to "session:close" */
+    struct mo_sock *sock;   /* NULL: it has gone */
+    struct mo_seat *member; /* NULL: not joined, or out again */
+    bool reads;             /* follows a session, does not open it */
+    unsigned owed;          /* answers on their way */
+    unsigned ends;          /* of them: to "session:close" */
     struct mo_buf session, model, key;
 };
 
@@ -161,17 +161,14 @@ static void join(struct talker *t)
         .door = eng->door,
         .person = identity_of(t),
         .grant = mo_span_cstr(eng->grant),
+        .reads = t->reads,
     };
     struct mo_err e;
 
     if (j.session.n == 0)
         fail(t, "Missing sessionId in query params");
-    else if (t->reads) {
-        if (mo_chat_follow(t->talk->agent, &j, &member_cb, t, &t->member, &e) <
-            0)
-            fail_open(t, e.msg);
-    } else if (mo_chat_join(t->talk->agent, &j, &member_cb, t, &t->member, &e) <
-               0)
+    else if (mo_seat_join(t->talk->peers, &j, &member_cb, t, &t->member, &e) <
+             0)
         fail_open(t, e.msg);
 }
 
@@ -179,7 +176,7 @@ static void on_ready(void *ctx, struct mo_sock *k)
 {
     struct mo_talk *talk = ctx;
 
-    if (talk->agent)
+    if (talk->peers)
         join(k->data);
     else if (talk->why[0])
         fail_open(k->data, talk->why);
@@ -203,7 +200,7 @@ static void on_disconnect(void *ctx, struct mo_sock *k, const char *reason)
     mo_list_del(&t->node);
     drop_early(t);
     if (t->member)
-        mo_chat_leave(t->member);
+        mo_seat_leave(t->member);
     t->member = NULL;
     t->sock = NULL;
     release(t);
@@ -275,6 +272,12 @@ static struct mo_span str(struct event *ev, struct mo_json v)
     return s;
 }
 
+/* Also while it waits for the session. */
+static bool is_reader(const struct talker *t)
+{
+    return t->reads || mo_seat_reads(t->member);
+}
+
 static void do_message(struct event *ev)
 {
     struct mo_json text = ev->arg;
@@ -285,7 +288,7 @@ static void do_message(struct event *ev)
         refuse(ev, "bad_request", "a message is a string, or {text}");
         return;
     }
-    mo_chat_say(ev->t->member, str(ev, text), on_ack, ev->owed);
+    mo_seat_say(ev->t->member, str(ev, text), on_ack, ev->owed);
 }
 
 /* Of what holds for all persons only the operator decides. */
@@ -342,7 +345,7 @@ static void do_approval(struct event *ev)
                "only the operator can say always; say it for this session");
         return;
     }
-    if (d.remember != MO_REMEMBER_NO && mo_member_reads(ev->t->member)) {
+    if (d.remember != MO_REMEMBER_NO && is_reader(ev->t)) {
         refuse(ev, "read_only",
                "only its owner can have a decision remembered");
         return;
@@ -351,12 +354,12 @@ static void do_approval(struct event *ev)
         d.args = mo_json_text(args);
     if (conditions.p)
         d.conditions = mo_json_text(conditions);
-    mo_chat_decide(ev->t->member, &d, on_ack, ev->owed);
+    mo_seat_decide(ev->t->member, &d, on_ack, ev->owed);
 }
 
 static void do_cancel(struct event *ev)
 {
-    mo_chat_cancel(ev->t->member, on_ack, ev->owed);
+    mo_seat_cancel(ev->t->member, on_ack, ev->owed);
 }
 
 static void do_answer(struct event *ev)
@@ -383,25 +386,25 @@ static void do_answer(struct event *ev)
     a.action = known[i].action;
     if (content.p)
         a.content = mo_json_text(content);
-    mo_chat_answer(ev->t->member, &a, on_ack, ev->owed);
+    mo_seat_answer(ev->t->member, &a, on_ack, ev->owed);
 }
 
 static void do_accept(struct event *ev)
 {
-    mo_chat_accept(ev->t->member, str(ev, mo_json_get(ev->arg, "name")),
+    mo_seat_accept(ev->t->member, str(ev, mo_json_get(ev->arg, "name")),
                    str(ev, mo_json_get(ev->arg, "digest")), on_ack, ev->owed);
 }
 
 static void do_reset(struct event *ev)
 {
-    mo_chat_reset(ev->t->member, on_ack, ev->owed);
+    mo_seat_reset(ev->t->member, on_ack, ev->owed);
 }
 
 static void do_close(struct event *ev)
 {
     ev->owed->ends = true;
     ev->t->ends++;
-    mo_chat_end(ev->t->member, on_ack, ev->owed);
+    mo_seat_end(ev->t->member, on_ack, ev->owed);
 }
 
 static const struct {
@@ -440,9 +443,8 @@ static void dispatch(struct event *ev, struct mo_json name)
         refuse(ev, "unknown_event", "there is no such event");
     else if (!may_use(ev, events[i].name))
         refuse(ev, "operator_only", "only the operator can do this");
-    else if (mo_member_reads(ev->t->member) &&
-             !(events[i].run == do_approval &&
-               mo_member_may_decide(ev->t->member)))
+    else if (is_reader(ev->t) && !(events[i].run == do_approval &&
+                                   mo_seat_may_decide(ev->t->member)))
         refuse(ev, "read_only", "this conversation is shared for reading");
     else
         events[i].run(ev);
@@ -484,7 +486,7 @@ static void on_event(void *ctx, struct mo_sock *k, struct mo_json name,
     struct mo_talk *talk = ctx;
 
     (void)name;
-    if (talk->agent == NULL && talk->why[0] == '\0')
+    if (talk->peers == NULL && talk->why[0] == '\0')
         keep_early(k->data, args, ack);
     else
         serve_event(k->data, args, ack);
@@ -504,14 +506,14 @@ static void serve_early(struct talker *t)
     }
 }
 
-void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
+void mo_talk_begin(struct mo_talk *t, struct mo_peers *peers,
                    const struct mo_err *why)
 {
-    t->agent = agent;
-    if (agent == NULL)
+    t->peers = peers;
+    if (peers == NULL)
         snprintf(t->why, sizeof(t->why), "%s", why->msg);
     mo_list_drain (k, &t->waiting, struct talker, node) {
-        if (agent == NULL) {
+        if (peers == NULL) {
             fail_open(k, t->why);
             continue;
         }
@@ -524,7 +526,7 @@ const char *mo_talk_why(void *ctx)
 {
     const struct mo_talk *t = ctx;
 
-    if (t->agent)
+    if (t->peers)
         return NULL;
     return t->why[0] ? t->why : "the sandbox is being prepared";
 }

@@ -1,7 +1,8 @@
 /* talk.h - conversations over Socket.IO.
  *
- * One socket is one member of one session's chat. Events of the agent are sent
- * unchanged; an event of the client becomes a call of chat.h, and its ack
+ * One socket is one member of one session's chat, in this process or in another
+ * (peer/peer.h). Events of the agent are sent
+ * unchanged; an event of the client becomes a call of peer.h, and its ack
  * carries the answer: {ok:true,...} or {ok:false,code,message}.
  *
  * A client names its session in the handshake (`sessionId` and `model`, in
@@ -19,15 +20,15 @@
 #ifndef MO_WEB_TALK_H
 #define MO_WEB_TALK_H
 
-#include "agent/chat/chat.h"
 #include "base/list.h"
+#include "peer/peer.h"
 #include "web/gate.h"
 #include "web/siod.h"
 
 #define MO_TALK_EARLY_MAX 16 /* events of one client before we are ready */
 
 struct mo_talk {
-    struct mo_agent *agent;     /* NULL: not there yet; clients wait */
+    struct mo_peers *peers;     /* NULL: not there yet; clients wait */
     struct mo_list waiting;     /* private */
     char why[240];              /* there will be none: clients are told */
     const struct mo_gate *gate; /* who has which token; or NULL */
@@ -41,7 +42,7 @@ void mo_talk_opts(struct mo_siod_opts *o, struct mo_talk *t);
 
 /* The agent is there (or never will be, and why): who waits is served, and
  * so is what they have said meanwhile. */
-void mo_talk_begin(struct mo_talk *t, struct mo_agent *agent,
+void mo_talk_begin(struct mo_talk *t, struct mo_peers *peers,
                    const struct mo_err *why);
 
 #endif

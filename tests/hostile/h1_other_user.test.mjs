@@ -69,8 +69,9 @@ test('nor behind directories that were opened by mistake', { skip }, async () =>
   const { dirs, sockets } = it.below();
   const path = sockets.find((s) => s.includes('approvals-'));
   const others = sockets.filter((s) => s !== path); // of boxes, and for control
-  const control = others.filter((s) => s.startsWith(`${it.state}/run/`));
+  const control = others.filter((s) => s.startsWith(`${it.state}/run/`) && s.endsWith('.sock'));
   assert.equal(control.length, 1);
+  assert.equal(others.filter((s) => s.endsWith('.peer')).length, 1);
   const opened = [...dirs, ...sockets];
   const modes = await Promise.all(opened.map(async (f) => (await stat(f)).mode & 0o777));
   for (const f of opened) await chmod(f, 0o777);

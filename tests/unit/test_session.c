@@ -575,6 +575,54 @@ static void test_lease_never_free(void **state)
     world_close(&w);
 }
 
+/* A hold that can go there is told at once, or after its own time. */
+static void test_hold_moves(void **state)
+{
+    struct world w;
+    struct user u, stays;
+
+    (void)state;
+    world_open(&w);
+    (void)hold_lease(&w.store, "s1", "other", NULL);
+    for (uint64_t wait = 0; wait <= 20; wait += 20) {
+        assert_int_equal(hold(&w, &u, "s1"), 0);
+        mo_session_may_move(u.h, wait);
+        assert_true(mo_loop_until(w.l, is_settled, &u, LONG));
+        assert_string_equal(u.reason, "elsewhere");
+        assert_non_null(strstr(u.why.msg, "other"));
+    }
+    /* with one that cannot, it waits */
+    assert_int_equal(hold(&w, &u, "s1"), 0);
+    mo_session_may_move(u.h, 0);
+    assert_int_equal(hold(&w, &stays, "s1"), 0);
+    turns(&w, 20);
+    assert_false(is_settled(&u) || is_settled(&stays));
+    free_lease(&w.store, "s1");
+    assert_true(mo_loop_until(w.l, is_settled, &u, LONG));
+    assert_int_equal(u.ready, 1);
+    world_close(&w);
+}
+
+/* Who may move and finds the lease free, or of a dead process, stays. */
+static void test_hold_that_may_move_stays(void **state)
+{
+    struct world w;
+    struct user u;
+
+    (void)state;
+    world_open(&w);
+    w.dead = "gone";
+    (void)hold_lease(&w.store, "s1", "gone", NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(hold(&w, &u, "s1"), 0);
+        mo_session_may_move(u.h, 0);
+        assert_true(mo_loop_until(w.l, is_settled, &u, LONG));
+        assert_int_equal(u.ready, 1);
+        release(&w, &u);
+    }
+    world_close(&w);
+}
+
 /* Who died holding it is not waited for. */
 static void test_lease_of_the_dead(void **state)
 {
@@ -1143,6 +1191,8 @@ int main(void)
         cmocka_unit_test(test_keep),
         cmocka_unit_test(test_waits_for_lease),
         cmocka_unit_test(test_lease_never_free),
+        cmocka_unit_test(test_hold_moves),
+        cmocka_unit_test(test_hold_that_may_move_stays),
         cmocka_unit_test(test_lease_of_the_dead),
         cmocka_unit_test(test_lease_lost),
         cmocka_unit_test(test_idle),

@@ -6,6 +6,7 @@
 #include "agent/chat/event.h"
 #include "agent/chat/network.h"
 #include "agent/chat/readers.h"
+#include "agent/chat/said.h"
 #include "agent/chat/turn.h"
 
 static void free_agent(struct mo_later *d)
@@ -116,6 +117,8 @@ static struct chat *open_chat(struct mo_agent *a, const struct mo_join *j,
     else
         rc = mo_session_hold(a->o.sessions, j->session, j->owner,
                              &mo_chat_hold_cb, c, &c->hold, e);
+    if (rc == 0 && j->may_move)
+        mo_session_may_move(c->hold, j->move_ms);
     if (rc == 0)
         return c;
     mo_chat_free(c);
@@ -129,7 +132,7 @@ static int check_owner(const struct chat *c, const struct mo_join *j,
     if (j->owner.n == 0 || mo_span_is(j->owner, c->owner))
         return 0;
     if (!c->ready)
-        return mo_fail(e, MO_EBUSY, "the session is being opened; try again");
+        return mo_fail(e, MO_EEXISTS, "the session is being opened; try again");
     return mo_fail(e, MO_ENOTFOUND, "there is no such session");
 }
 
@@ -148,7 +151,7 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                        MO_SESSION_ID_MAX);
     c = mo_map_get(&a->chats, j->session);
     if (c && c->state == CHAT_ENDING)
-        return mo_fail(e, MO_EBUSY, "the session is ending; try again");
+        return mo_fail(e, MO_EEXISTS, "the session is ending; try again");
     if (c && c->nmembers >= MO_CHAT_MEMBERS)
         return mo_fail(e, MO_EBUSY, "the session has %d members already",
                        MO_CHAT_MEMBERS);
@@ -208,6 +211,17 @@ static void take_payer(struct chat *c, const struct mo_member *m)
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx)
 {
+    char id[ID_MAX];
+
+    mo_random_token(id, ID_BYTES);
+    mo_chat_say_as(m, &(struct mo_saying){.text = text, .id = mo_span_cstr(id)},
+                   done, ctx);
+}
+
+void mo_chat_say_as(struct mo_member *m, const struct mo_saying *s,
+                    mo_ack_fn *done, void *ctx)
+{
+    struct mo_span text = s->text;
     struct chat *c = m->chat;
     struct ack ack = {done, ctx};
     struct message *msg = NULL;
@@ -221,6 +235,12 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                         : "the message is longer than 256 KiB");
         return;
     }
+    if (!mo_chat_message_id_ok(s->id)) {
+        mo_chat_ack(&ack, "bad_request", "the message's id is not valid");
+        return;
+    }
+    if (s->again && mo_chat_was_said(c, s->id, &ack))
+        return;
     if (c->nqueue >= MO_CHAT_QUEUE_MAX) {
         mo_chat_ack(&ack, "busy",
                     "16 messages are waiting already; wait for an answer");
@@ -231,7 +251,7 @@ void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
         mo_chat_ack(&ack, "busy", "out of memory");
         return;
     }
-    mo_random_token(msg->id, ID_BYTES);
+    memcpy(msg->id, s->id.p, s->id.n);
     memcpy(msg->by, m->name, sizeof(msg->by));
     msg->ack = ack;
     msg->n = text.n;

@@ -32,6 +32,7 @@
 #include "agent/chat/tally.h"
 #include "agent/llm/models.h"
 #include "audit/audit.h"
+#include "base/rand.h"
 #include "budget/budget.h"
 #include "gateway/gateway.h"
 #include "policy/approvals.h"
@@ -49,6 +50,7 @@
 #define MO_CHAT_EVENT_MAX ((size_t)8 * 1024 * 1024)
 #define MO_CHAT_QUESTIONS 8  /* open questions of servers during one call */
 #define MO_CHAT_FIELDS    64 /* fields of a form */
+#define MO_CHAT_GRANT_MAX 32 /* of the id of a personal token, with the NUL */
 
 /* Client capabilities sent to servers: asking a person. */
 #define MO_AGENT_CAPABILITIES "{\"elicitation\":{\"form\":{},\"url\":{}}}"
@@ -121,15 +123,21 @@ struct mo_join {
     struct mo_span key;   /* for the provider; empty: the configured one */
     struct mo_span who;   /* for the audit log: "127.0.0.1:4711", "terminal" */
     const char *door;     /* likewise: struct mo_door; static, or NULL */
+    /* The member can join in another process: if one has the session, it is
+     * told so (on_closed, "elsewhere") after that time, which may be 0. */
+    bool may_move;
+    uint64_t move_ms;
     /* The user's name. Sessions of other users do not exist for them
      * (MO_ENOTFOUND). Empty: the operator, who may join every session. */
     struct mo_span owner;
     struct mo_identity person; /* the same person for rules that name some */
     struct mo_span grant;      /* id of their personal token; or empty */
+    bool reads;                /* for peer/peer.h: mo_chat_follow() */
 };
 
 /* Joins the chat of a session, opening it if needed. "system:ready" and
- * "session:history" follow when the chat is open. */
+ * "session:history" follow when the chat is open. MO_EEXISTS: the chat is just
+ * ending, or being opened for somebody else; try again in a moment. */
 int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                  const struct mo_member_cb *cb, void *ctx,
                  struct mo_member **out, struct mo_err *e);
@@ -162,6 +170,18 @@ typedef void mo_ack_fn(void *ctx, const struct mo_ack *a);
 
 void mo_chat_say(struct mo_member *m, struct mo_span text, mo_ack_fn *done,
                  void *ctx);
+/* The same with an id that the caller has chosen, MO_MESSAGE_ID characters of
+ * base64url. again: the message was sent before, perhaps to another process,
+ * and it is not known whether it was stored. If the conversation has it, it is
+ * acknowledged and not added. */
+#define MO_MESSAGE_BYTES 18
+#define MO_MESSAGE_ID    MO_TOKEN_LEN(MO_MESSAGE_BYTES)
+struct mo_saying {
+    struct mo_span text, id;
+    bool again;
+};
+void mo_chat_say_as(struct mo_member *m, const struct mo_saying *s,
+                    mo_ack_fn *done, void *ctx);
 
 struct mo_decision {
     struct mo_span call; /* as it was shown: a call that is asked about again

@@ -16,10 +16,10 @@
 #include "base/rand.h"
 #include "servers/tools.h"
 
-#define ID_BYTES  18
+#define ID_BYTES  MO_MESSAGE_BYTES
 #define ID_MAX    (MO_TOKEN_LEN(ID_BYTES) + 1)
 #define WHO_MAX   MO_PERSON_MAX
-#define GRANT_MAX 32
+#define GRANT_MAX MO_CHAT_GRANT_MAX
 
 enum chat_state {
     CHAT_OPENING, /* waits for session, box, tools, history */

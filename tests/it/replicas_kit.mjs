@@ -1,0 +1,122 @@
+// Several `serve` processes on one store, with one fake model behind them.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { claude } from '../fakes/claude.mjs';
+import { missing as noRedis, redis } from '../lib/redis.mjs';
+import { Server, until, within } from './server.mjs';
+import { Tab } from './talk_kit.mjs';
+
+/** The stores on which replicas are tried. */
+export const STORES = [
+  { name: 'sqlite', skip: false },
+  { name: 'redis', skip: noRedis },
+];
+
+/** One of them; what a Tab needs to know of it. */
+class Replica {
+  constructor(all, n) {
+    Object.assign(this, { all, n, headers: all.headers, sessions: all.sessions });
+  }
+
+  async up(args = []) {
+    this.dir ??= await this.all.place();
+    this.server = await Server.start(args, { dir: this.dir, env: this.all.env, house: true, auth: this.all.auth, bin: this.all.bin });
+    this.server.fresh.fds += 40; // connections to the model and to others
+    return this;
+  }
+
+  tab(how) {
+    const tab = new Tab(this, how);
+    this.all.tabs.push(tab);
+    return tab;
+  }
+
+  async get(path) {
+    const answer = await fetch(`http://127.0.0.1:${this.server.port}${path}`, { headers: this.headers });
+    return { status: answer.status, body: await answer.json() };
+  }
+
+  async signal(signal) {
+    this.server.signal(signal);
+    await within(this.server.exit, `the end of replica ${this.n} by ${signal}`, 30_000);
+  }
+}
+
+export class Replicas {
+  /** apart: each in a directory of its own. */
+  static async start({ store = 'sqlite', apart, count = 2, config = {}, env = {}, headers = {}, crash = [], auth, bin } = {}) {
+    const all = new Replicas();
+    Object.assign(all, { headers, auth, bin, sessions: new Set(), tabs: [] });
+    all.model = await claude({ key: 'sk-ant-0123456789' });
+    all.redis = store === 'redis' ? await redis() : undefined;
+    all.env = { ANTHROPIC_API_KEY: all.model.key, ANTHROPIC_BASE_URL: all.model.url, ...env };
+    all.config = {
+      llm: { provider: 'claude', model: 'claude-sonnet-5-5' },
+      sandbox: { driver: 'native', warm: 0 },
+      audit: { arguments: true },
+      ...(all.redis && { store: { url: `redis://127.0.0.1:${all.redis.port}/0` } }),
+      ...config,
+    };
+    all.dirs = [];
+    all.apart = apart;
+    all.v = [];
+    for (let n = 0; n < count; n++) all.v.push(await new Replica(all, n).up(crash[n] ? ['--test-crash', crash[n]] : []));
+    return all;
+  }
+
+  /** The directory of the next replica. */
+  async place() {
+    if (this.apart || this.dirs.length === 0) {
+      this.dirs.push(await mkdtemp(join(tmpdir(), 'mo-many-')));
+      await writeFile(join(this.dirs.at(-1), 'mcp-orchestrator.json'), JSON.stringify(this.config));
+    }
+    return this.dirs.at(-1);
+  }
+
+  /** Two tabs of one session: the first at the replica that gets the lease,
+   *  the second at another one. */
+  async pair(how = {}) {
+    const here = this.v[0].tab(how);
+    await here.ready();
+    const there = this.v[1].tab({ ...how, session: here.session });
+    await there.ready();
+    return { here, there };
+  }
+
+  async stop() {
+    for (const tab of this.tabs) tab.close();
+    const alive = this.v.filter((r) => r.server.alive);
+    for (const id of this.sessions)
+      await until(async () => {
+        const r = await fetch(`http://127.0.0.1:${alive[0].server.port}/api/sessions/${id}?forget=true`, { method: 'DELETE', headers: this.headers });
+        return [200, 204, 404].includes(r.status);
+      }, `the end of ${id}`);
+    try {
+      for (const r of alive) await r.server.stopClean();
+    } finally {
+      await this.model.close();
+      await this.redis?.stop();
+      for (const dir of this.dirs) await rm(dir, { recursive: true, force: true });
+    }
+    assert.deepEqual(this.model.problems, []);
+  }
+}
+
+/** What a tab was told, without what differs between tabs: its own greeting,
+ *  and the news that its message waits. */
+export const told = (tab, from = 0) =>
+  tab.events.slice(from).filter(([e]) => !['system:ready', 'session:history', 'message:queued'].includes(e)).map((e) => JSON.stringify(e));
+
+/** All entries of a conversation, page by page. */
+export async function messages(replica, session) {
+  const all = [];
+  for (let after = 0, more = true; more; after = all.at(-1)?.seq) {
+    const { body } = await replica.get(`/api/sessions/${session}/history?limit=1000&after=${after}`);
+    all.push(...body.messages);
+    more = body.more && body.messages.length > 0;
+  }
+  return all;
+}
