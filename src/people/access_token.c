@@ -121,17 +121,37 @@ static void put_groups_claim(struct mo_json claim, char out[MO_GROUPS_MAX])
         put_groups(doc.root, out);
 }
 
+bool mo_groups_have(struct mo_span groups, struct mo_span group)
+{
+    while (groups.n > 0)
+        if (mo_span_eq(mo_span_cut(&groups, '\n'), group))
+            return true;
+    return false;
+}
+
 bool mo_person_is_member(const struct mo_person *p, const char *name,
                          struct mo_span group)
+{
+    return strcmp(p->name, name) == 0 &&
+           mo_groups_have(mo_span_cstr(p->groups), group);
+}
+
+void mo_person_put_groups(const struct mo_person *p, const char *name,
+                          struct mo_buf *out)
 {
     struct mo_span rest = mo_span_cstr(p->groups);
 
     if (strcmp(p->name, name) != 0)
-        return false;
-    while (rest.n > 0)
-        if (mo_span_eq(mo_span_cut(&rest, '\n'), group))
-            return true;
-    return false;
+        return;
+    while (rest.n > 0) {
+        struct mo_span group = mo_span_cut(&rest, '\n');
+
+        if (out->len + group.n + 2 > out->max ||
+            mo_groups_have(mo_buf_view(out), group))
+            continue;
+        mo_buf_put(out, group.p, group.n);
+        mo_buf_putc(out, '\n');
+    }
 }
 
 bool mo_access_tokens_member(const struct mo_access_tokens *t, const char *name,
@@ -146,6 +166,19 @@ bool mo_access_tokens_member(const struct mo_access_tokens *t, const char *name,
             return true;
     }
     return false;
+}
+
+void mo_access_tokens_groups(const struct mo_access_tokens *t, const char *name,
+                             struct mo_buf *out)
+{
+    uint64_t now_s = mo_wall_coarse_ms() / 1000;
+
+    mo_map_each (en, &t->known) {
+        const struct mo_person *p = en->value;
+
+        if (p->ends_s > now_s)
+            mo_person_put_groups(p, name, out);
+    }
 }
 
 int mo_person_of_claims(const struct mo_config *c,

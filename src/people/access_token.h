@@ -38,12 +38,21 @@ enum mo_role mo_person_role_now(const struct mo_config *c, const char *person,
 /* True if the person is of that name and in that group of their provider. */
 bool mo_person_is_member(const struct mo_person *p, const char *name,
                          struct mo_span group);
+/* If the person is of that name: appends their groups that `out` does not have
+ * yet, each with a line end, and leaves room for a NUL. Those that do not fit
+ * are left out. */
+void mo_person_put_groups(const struct mo_person *p, const char *name,
+                          struct mo_buf *out);
+/* True if the group is one of those lines. */
+bool mo_groups_have(struct mo_span groups, struct mo_span group);
 
 struct mo_access_tokens;
 
 /* The same of the senders that are remembered. */
 bool mo_access_tokens_member(const struct mo_access_tokens *t, const char *name,
                              struct mo_span group);
+void mo_access_tokens_groups(const struct mo_access_tokens *t, const char *name,
+                             struct mo_buf *out);
 
 int mo_access_tokens_new(struct mo_access_tokens **out, struct mo_err *e);
 void mo_access_tokens_free(struct mo_access_tokens *t); /* NULL is fine */

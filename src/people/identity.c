@@ -12,6 +12,16 @@ static bool is_of_provider(const char *name, struct mo_span text)
            mo_span_strip(&rest, mo_span_head(text, text.n - 1));
 }
 
+/* The text is "PROVIDER/GROUP". */
+static bool is_listed(const struct mo_identity *i, struct mo_span text)
+{
+    struct mo_span provider = mo_span_cut(&text, '/');
+    struct mo_span rest = mo_span_cstr(i->name);
+
+    return mo_span_strip(&rest, provider) && rest.n && rest.p[0] == ':' &&
+           mo_groups_have(mo_span_cstr(i->groups), text);
+}
+
 bool mo_identity_is(const struct mo_identity *i, struct mo_span text)
 {
     enum mo_role least;
@@ -28,8 +38,10 @@ bool mo_identity_is(const struct mo_identity *i, struct mo_span text)
         return false;
     if (mo_span_is(text, i->name) || is_of_provider(i->name, text))
         return true;
-    return i->people && mo_span_find(text, '/') > 0 &&
-           mo_people_member(i->people, i->name, text);
+    if (mo_span_find(text, '/') <= 0)
+        return false;
+    return (i->people && mo_people_member(i->people, i->name, text)) ||
+           (i->groups && is_listed(i, text));
 }
 
 int mo_identity_check(struct mo_span text, struct mo_err *e)

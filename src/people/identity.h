@@ -18,6 +18,8 @@ struct mo_identity {  /* borrowed */
     const char *name; /* "": the operator, by server.token or locally */
     enum mo_role role;
     const struct mo_people *people; /* who know groups; or NULL */
+    const char *groups; /* that another process knows, of their provider, each
+                         * with a line end; or NULL */
 };
 
 /* True if the text means this person. */

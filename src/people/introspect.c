@@ -122,6 +122,17 @@ bool mo_introspect_member(const struct mo_introspect *x, const char *name,
     return false;
 }
 
+void mo_introspect_groups(const struct mo_introspect *x, const char *name,
+                          struct mo_buf *out)
+{
+    mo_map_each (en, &x->known) {
+        const struct known *k = en->value;
+
+        if (k->rc == 0 && k->until > mo_loop_now(x->o.loop))
+            mo_person_put_groups(&k->who, name, out);
+    }
+}
+
 int mo_introspect_check(struct mo_introspect *x, struct mo_span token,
                         struct mo_person *out, struct mo_err *e)
 {

@@ -48,6 +48,9 @@ void mo_introspect_close(struct mo_introspect *x);
 /* True if a token of that person was good, and they are in that group. */
 bool mo_introspect_member(const struct mo_introspect *x, const char *name,
                           struct mo_span group);
+/* As mo_person_put_groups(), of those tokens. */
+void mo_introspect_groups(const struct mo_introspect *x, const char *name,
+                          struct mo_buf *out);
 int mo_introspect_check(struct mo_introspect *x, struct mo_span token,
                         struct mo_person *out, struct mo_err *e);
 /* Asks the provider, or joins the question under way. */

@@ -802,6 +802,19 @@ bool mo_logins_member(const struct mo_logins *l, const char *name,
     return false;
 }
 
+void mo_logins_groups(const struct mo_logins *l, const char *name,
+                      struct mo_buf *out)
+{
+    uint64_t now = now_s();
+
+    mo_list_each (it, &l->all) {
+        const struct login *g = mo_container_of(it, struct login, node);
+
+        if (g->who.ends_s > now)
+            mo_person_put_groups(&g->who, name, out);
+    }
+}
+
 void mo_logins_watch(struct mo_logins *l,
                      void (*ended)(void *ctx, const char *who), void *ctx)
 {

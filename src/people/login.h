@@ -81,6 +81,9 @@ void mo_logins_reload(struct mo_logins *l);
 /* True if somebody of that name is signed in and in that group. */
 bool mo_logins_member(const struct mo_logins *l, const char *name,
                       struct mo_span group);
+/* As mo_person_put_groups(), of those who are signed in. */
+void mo_logins_groups(const struct mo_logins *l, const char *name,
+                      struct mo_buf *out);
 
 /* Called with the person's name when a login has ended: what they have open
  * must be closed. */

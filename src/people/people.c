@@ -177,6 +177,15 @@ bool mo_people_member(const struct mo_people *p, const char *name,
            (p->introspect && mo_introspect_member(p->introspect, name, entry));
 }
 
+void mo_people_groups(const struct mo_people *p, const char *name,
+                      struct mo_buf *out)
+{
+    mo_logins_groups(p->logins, name, out);
+    mo_access_tokens_groups(p->tokens, name, out);
+    if (p->introspect)
+        mo_introspect_groups(p->introspect, name, out);
+}
+
 /* --- credentials --------------------------------------------------------- */
 
 bool mo_people_may_know(const struct mo_people *p, struct mo_span token)

@@ -41,6 +41,10 @@ struct mo_httpc *mo_people_http(const struct mo_people *p); /* borrowed */
  * token that is still good. */
 bool mo_people_member(const struct mo_people *p, const char *name,
                       struct mo_span entry);
+/* Appends all their groups, without the provider, each with a line end. Those
+ * that do not fit are left out. */
+void mo_people_groups(const struct mo_people *p, const char *name,
+                      struct mo_buf *out);
 
 /* True if a provider may know the token: it is signed, or a provider is asked
  * about others (introspect.h). */

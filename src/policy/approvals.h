@@ -60,6 +60,7 @@ struct mo_approval_decision {
     bool is_approver;               /* decides about calls of others, too */
     const char *door;               /* as in struct mo_door; stays */
     const struct mo_people *people; /* who know the person's groups; or NULL */
+    const char *groups;             /* as in struct mo_identity; or NULL */
     unsigned *missing; /* gets the number of persons who must still approve; or
                         * NULL */
 };

@@ -191,6 +191,7 @@ static struct mo_identity identity_of(const struct mo_approval_decision *x)
                 : x->is_approver ? MO_ROLE_APPROVER
                                  : MO_ROLE_USER,
         .people = x->people,
+        .groups = x->groups,
     };
 }
 

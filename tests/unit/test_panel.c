@@ -40,6 +40,22 @@ static void test_identity(void **state)
         {"@none", "ann", MO_ROLE_USER, false},
         {"@", "ann", MO_ROLE_USER, false},
     };
+    /* Groups that another process knows are those of the name's provider. */
+    static const struct {
+        const char *text, *name;
+        bool is;
+    } listed[] = {
+        {"corp/leads", "corp:bob", true},
+        {"corp/staff", "corp:bob", true},
+        {"corp/lead", "corp:bob", false},
+        {"corp/", "corp:bob", false},
+        {"corp/staff\nleads", "corp:bob", false},
+        {"leads", "corp:bob", false},
+        {"shop/leads", "corp:bob", false},
+        {"corp/leads", "corp2:bob", false},
+        {"corp/leads", "bob", false},
+        {"corp/leads", "corp", false},
+    };
 
     (void)state;
     for (size_t i = 0; i < MO_COUNT(rows); i++) {
@@ -48,6 +64,15 @@ static void test_identity(void **state)
         check_row(rows[i].text,
                   mo_identity_is(&who, mo_span_cstr(rows[i].text)) ==
                       rows[i].is);
+    }
+    for (size_t i = 0; i < MO_COUNT(listed); i++) {
+        struct mo_identity who = {.name = listed[i].name,
+                                  .role = MO_ROLE_USER,
+                                  .groups = "staff\nleads\n"};
+
+        check_row(listed[i].text,
+                  mo_identity_is(&who, mo_span_cstr(listed[i].text)) ==
+                      listed[i].is);
     }
     assert_int_equal(mo_identity_check(MO_SPAN(""), NULL), MO_EINVAL);
     assert_int_equal(mo_identity_check(MO_SPAN("a\nb"), NULL), MO_EINVAL);

@@ -38,7 +38,7 @@ struct mo_agent *mo_agent_new(struct mo_loop *l, const struct mo_agent_opts *o,
     a->o = *o;
     take_settings(a, o);
     mo_map_init(&a->chats, MO_CHATS_MAX);
-    mo_list_init(&a->readers);
+    mo_readers_init(a);
     mo_later_init(&a->later, free_agent);
     mo_chat_network_watch(a);
     return a;
@@ -195,9 +195,21 @@ void mo_chat_leave(struct mo_member *m)
         m->agent->nreaders--;
     else
         c->nmembers--;
-    mo_free(m);
+    mo_member_free(m);
     if (c)
         mo_chat_settle(c);
+}
+
+void mo_member_groups(struct mo_member *m, struct mo_span lines)
+{
+    mo_free(m->groups);
+    m->groups = lines.n ? mo_strndup(lines.p, lines.n) : NULL;
+}
+
+void mo_member_free(struct mo_member *m)
+{
+    mo_free(m->groups);
+    mo_free(m);
 }
 
 /* --- messages ------------------------------------------------------------ */

@@ -434,7 +434,7 @@ static void end_members(struct chat *c, const char *reason,
             c->agent->nreaders--;
         else
             c->nmembers--;
-        mo_free(m);
+        mo_member_free(m);
         cb->on_closed(ctx, reason, why);
     }
 }

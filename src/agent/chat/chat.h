@@ -142,6 +142,9 @@ int mo_chat_join(struct mo_agent *a, const struct mo_join *j,
                  const struct mo_member_cb *cb, void *ctx,
                  struct mo_member **out, struct mo_err *e);
 void mo_chat_leave(struct mo_member *m); /* no callback follows */
+/* The member's groups as another process knows them now (people/identity.h).
+ * Without memory for them it has none. */
+void mo_member_groups(struct mo_member *m, struct mo_span lines);
 
 /* Follows a session that is shared with the person (people/share.h) without
  * opening it: "session:shared" says that it is not open, and "system:ready" and

@@ -61,6 +61,7 @@ struct mo_member {
     char grant[GRANT_MAX];    /* id of the personal token; "": none */
     enum mo_role role;
     const struct mo_people *people; /* or NULL */
+    char *groups;                   /* mo_member_groups(); or NULL */
     bool is_operator;
     /* A reader (readers.h); chat is NULL while the session is not open. */
     bool reads, judged, may_decide;
@@ -156,6 +157,7 @@ struct mo_agent {
     struct mo_list readers; /* struct mo_member, whose session is not open */
     unsigned nreaders;      /* of those and of chats */
     unsigned nlooks;        /* reads of rows under way */
+    struct mo_timer look;   /* the next reads of all rows: readers.c */
     bool closing;
     unsigned ngateway_clients; /* connections to the gateway */
     struct mo_gone gone;
@@ -169,6 +171,7 @@ struct mo_agent {
 void mo_agent_forget(struct chat *c);    /* removes it from the table */
 void mo_agent_check(struct mo_agent *a); /* frees it if it is closed */
 void mo_agent_point(struct mo_agent *a, const char *name);
+void mo_member_free(struct mo_member *m); /* when it is in no list any more */
 
 /* --- chat.c -------------------------------------------------------------- */
 

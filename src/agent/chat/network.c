@@ -99,6 +99,7 @@ bool mo_chat_network_decide(struct mo_member *m, const struct mo_decision *d,
         .name = m->name,
         .door = m->door ? m->door : "",
         .people = m->people,
+        .groups = m->groups,
     };
     struct mo_err e;
     int rc;

@@ -17,7 +17,7 @@ static void close_reader(struct mo_member *m, const char *reason,
 
     mo_list_del(&m->node);
     m->agent->nreaders--;
-    mo_free(m);
+    mo_member_free(m);
     cb->on_closed(ctx, reason, why);
 }
 
@@ -60,6 +60,7 @@ void mo_readers_close_all(struct mo_agent *a)
 {
     struct mo_member *m = mo_list_first(&a->readers, struct mo_member, node);
 
+    mo_timer_stop(a->loop, &a->look);
     for (; m; m = mo_list_first(&a->readers, struct mo_member, node))
         close_reader(m, "shutdown", NULL);
 }
@@ -74,8 +75,10 @@ struct facts { /* of a session's row */
 
 static enum mo_share judge(const struct mo_member *m, const struct facts *f)
 {
-    const struct mo_identity who = {
-        .name = m->name, .role = m->role, .people = m->people};
+    const struct mo_identity who = {.name = m->name,
+                                    .role = m->role,
+                                    .people = m->people,
+                                    .groups = m->groups};
 
     if (!f->exists)
         return MO_SHARE_NONE;
@@ -209,6 +212,51 @@ void mo_readers_chat_ready(struct chat *c)
         }
 }
 
+/* --- looking again ------------------------------------------------------- */
+
+static void look_once(struct mo_agent *a, struct mo_map *seen,
+                      const char *session)
+{
+    struct mo_err e;
+
+    if (mo_map_add(seen, mo_span_cstr(session), a) == 0)
+        (void)look_at_row(a, session, &e); /* else the next time */
+}
+
+static bool has_readers(const struct chat *c)
+{
+    mo_list_each_entry (m, &c->members, const struct mo_member, node)
+        if (m->reads)
+            return true;
+    return false;
+}
+
+static void on_look(struct mo_timer *t)
+{
+    struct mo_agent *a = mo_container_of(t, struct mo_agent, look);
+    struct mo_map seen;
+
+    if (a->nreaders == 0)
+        return;
+    mo_map_init(&seen, MO_AGENT_READERS);
+    mo_list_each_entry (m, &a->readers, struct mo_member, node)
+        look_once(a, &seen, m->session);
+    mo_map_each (en, &a->chats) {
+        const struct chat *c = en->value;
+
+        if (has_readers(c))
+            look_once(a, &seen, c->id);
+    }
+    mo_map_fini(&seen);
+    mo_timer_start(a->loop, &a->look, MO_READERS_LOOK_MS);
+}
+
+void mo_readers_init(struct mo_agent *a)
+{
+    mo_list_init(&a->readers);
+    mo_timer_init(&a->look, on_look);
+}
+
 /* --- from outside -------------------------------------------------------- */
 
 static unsigned count_of(const struct mo_agent *a, struct mo_span session)
@@ -259,7 +307,8 @@ int mo_chat_follow(struct mo_agent *a, const struct mo_join *j,
         return rc;
     }
     mo_list_push(&a->readers, &m->node);
-    a->nreaders++;
+    if (a->nreaders++ == 0)
+        mo_timer_start(a->loop, &a->look, MO_READERS_LOOK_MS);
     *out = m;
     return 0;
 }

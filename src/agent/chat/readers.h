@@ -4,7 +4,9 @@
  * agent's list until the session is open in this process, is then among the
  * members of its chat, and waits again when the chat is freed. Every reader is
  * judged by the session's row in the store: when it comes, when the chat opens
- * (the id may be another session by then) and when the shares change.
+ * (the id may be another session by then) and when the shares change. Another
+ * process may change them, or end the session: the rows are read again every
+ * MO_READERS_LOOK_MS.
  *
  * Limits: MO_CHAT_READERS of one session, MO_AGENT_READERS in all. */
 #ifndef MO_AGENT_CHAT_READERS_H
@@ -12,6 +14,9 @@
 
 #include "agent/chat/chat_priv.h"
 
+#define MO_READERS_LOOK_MS ((uint64_t)2000)
+
+void mo_readers_init(struct mo_agent *a);
 /* The chat knows its session: readers who wait for it are judged again. */
 void mo_readers_chat_ready(struct chat *c);
 /* The chat is being freed: its readers wait again. */

@@ -314,7 +314,10 @@ void mo_chat_audit_refusal(struct chat *c, const struct mo_decider *by,
 struct mo_decider mo_chat_decider(const struct mo_member *m)
 {
     return (struct mo_decider){
-        .person = {.name = m->name, .role = m->role, .people = m->people},
+        .person = {.name = m->name,
+                   .role = m->role,
+                   .people = m->people,
+                   .groups = m->groups},
         .who = m->who,
         .door = m->door,
     };
