@@ -150,6 +150,8 @@ static void detach_handler(struct conn *c)
                   c->begun ? mo_now_ns() - c->begun : 0);
     c->status = 0;
     c->begun = 0;
+    mo_free(c->rq.facts);
+    c->rq.facts = NULL;
 }
 
 static void end_request(struct conn *c)

@@ -117,6 +117,11 @@ struct mo_req {
     /* How it was admitted: "token", "page" (a cookie), "socket", "open" (no
      * authentication); static. */
     const char *door;
+    /* Of a request that another process passed on (web/relay.h): the address
+     * of its client and the person's groups, both in `facts`, which is freed
+     * with the request. NULL: it came directly. */
+    const char *from, *groups;
+    char *facts;
     /* Set by the handler; may stay NULL. hangup: the client closed its side
      * before the answer was complete. A streamed answer is ended by the
      * server. */

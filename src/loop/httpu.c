@@ -95,6 +95,16 @@ void mo_httpu_cancel(struct mo_httpu_x *x)
         x, mo_error(MO_ECANCELED, "request to %s: canceled", x->u->addr));
 }
 
+void mo_httpu_pause(struct mo_httpu_x *x, bool paused)
+{
+    if (!x->conn || !x->conn->s)
+        return;
+    if (paused)
+        mo_stream_pause(x->conn->s);
+    else
+        mo_stream_resume(x->conn->s);
+}
+
 static void on_total(struct mo_timer *t)
 {
     struct mo_httpu_x *x = mo_container_of(t, struct mo_httpu_x, total);

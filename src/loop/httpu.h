@@ -40,6 +40,9 @@ int mo_httpu_start(struct mo_httpu *u, const struct mo_http_call *c,
                    const struct mo_http_cb *cb, void *ctx,
                    struct mo_httpu_x **out, struct mo_err *e);
 void mo_httpu_cancel(struct mo_httpu_x *x); /* on_done: MO_ECANCELED */
+/* Stop and continue reading its answer. Bytes that were read already still
+ * come. */
+void mo_httpu_pause(struct mo_httpu_x *x, bool paused);
 
 /* Only inside on_head, for 101 or a 200 whose body ends with the connection
  * (dockerd's answer to attach): take the stream. It is paused; attach or close
