@@ -25,6 +25,7 @@ struct mo_httpu_opts {
     const char *host;       /* Host header; NULL: "localhost" */
     struct mo_tls_ctx *tls; /* NULL: no TLS; borrowed until gone */
     const char *sni;        /* with tls; may be NULL */
+    bool own_user;          /* only to a process of this user or of root */
     unsigned conns;         /* default 32 */
     unsigned waiting;       /* default 256 */
     unsigned idle;          /* default 4 */

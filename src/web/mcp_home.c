@@ -1,47 +1,13 @@
-#include "web/mcp_home.h"
-
 #include <stdio.h>
 
-#include "base/rand.h"
 #include "codec/http/sse.h"
 #include "codec/json/json.h"
 #include "codec/rpc.h"
 #include "codec/sha256.h"
-#include "peer/others.h"
+#include "web/mcp_home_priv.h"
 
-#define KEY_MARK   "mcp-key"
-#define MARK       "mcp:"
-#define KEY_BYTES  32
-#define LEASE_MS   5000
-#define AGAIN_MS   5000 /* the key */
-#define SWEEP_MS   ((uint64_t)3600 * 1000)
-#define SWEEP_ROWS 500
-#define PAUSE_MS   250 /* an instance without an address that lives */
-#define PAUSES     40
-#define KNOWN_MAX  16
-#define DOC_MAX    256
-
-struct known { /* where an instance listens */
-    char instance[MO_INSTANCE_MAX];
-    char path[sizeof(((struct mo_other *)NULL)->path)];
-};
-
-struct mo_mcp_home {
-    struct mo_mcp_home_opts o;
-    struct mo_lease *lease; /* of the key */
-    bool taking;            /* that lease is waited for */
-    char key[MO_TOKEN_LEN(KEY_BYTES) + 1];
-    struct known known[KNOWN_MAX]; /* round and round */
-    unsigned next_known;
-    struct mo_timer timer; /* the key again, or the next sweep */
-    char swept[MO_STORE_ID_MAX + 1];
-    struct mo_list searches;
-    unsigned pending; /* operations that call back, and searches */
-    bool again;       /* inside mo_ep_http_again() */
-    bool closing;
-    struct mo_gone gone;
-    struct mo_later later;
-};
+#define PAUSE_MS 250 /* an instance without an address that lives */
+#define PAUSES   40
 
 /* One request, until it is passed on or its session is here. */
 struct search {
@@ -50,7 +16,7 @@ struct search {
     struct mo_req *rq; /* NULL: the client has gone */
     struct mo_buf id, body, plain;
     struct mo_ep_id was;
-    char mark[sizeof(MARK) + MO_SHA256_HEX];
+    char mark[sizeof(MCP_MARK) + MO_SHA256_HEX];
     char target[MO_INSTANCE_MAX]; /* where it should be */
     char dead[MO_INSTANCE_MAX];   /* and was found to be gone; or "" */
     struct mo_lease *lease;
@@ -64,17 +30,14 @@ static void settle(struct mo_mcp_home *h)
         mo_loop_defer(h->o.loop, &h->later);
 }
 
-static void op_ended(struct mo_mcp_home *h)
+void mo_mcp_home_op_ended(struct mo_mcp_home *h)
 {
     h->pending--;
     settle(h);
 }
 
-typedef void written_fn(void *ctx, const struct mo_written *w,
-                        const struct mo_err *why);
-
-static int write_mark(struct mo_mcp_home *h, struct mo_span id,
-                      struct mo_span doc, written_fn *done, void *ctx,
+int mo_mcp_home_write(struct mo_mcp_home *h, struct mo_span id,
+                      struct mo_span doc, mo_mcp_home_written *done, void *ctx,
                       struct mo_err *e)
 {
     const struct mo_write w = {.kind = MO_WRITE_MARK, .id = id, .doc = doc};
@@ -83,19 +46,21 @@ static int write_mark(struct mo_mcp_home *h, struct mo_span id,
     return mo_store_write(h->o.store, &b, done, ctx, e);
 }
 
-static void name_mark(struct mo_span id, char out[sizeof(MARK) + MO_SHA256_HEX])
+static void name_mark(struct mo_span id,
+                      char out[sizeof(MCP_MARK) + MO_SHA256_HEX])
 {
     char digest[MO_SHA256_HEX + 1];
 
     mo_sha256_hex(id, digest);
-    (void)snprintf(out, sizeof(MARK) + MO_SHA256_HEX, MARK "%s", digest);
+    (void)snprintf(out, sizeof(MCP_MARK) + MO_SHA256_HEX, MCP_MARK "%s",
+                   digest);
 }
 
 /* --- where instances listen ----------------------------------------------- */
 
 static struct known *find_known(struct mo_mcp_home *h, const char *instance)
 {
-    for (size_t i = 0; i < KNOWN_MAX; i++)
+    for (size_t i = 0; i < MCP_KNOWN_MAX; i++)
         if (strcmp(h->known[i].instance, instance) == 0)
             return &h->known[i];
     return NULL;
@@ -103,8 +68,10 @@ static struct known *find_known(struct mo_mcp_home *h, const char *instance)
 
 static void learn(struct mo_mcp_home *h, const struct mo_other *o)
 {
-    struct known *k = &h->known[h->next_known++ % KNOWN_MAX];
+    struct known *k = find_known(h, o->instance);
 
+    if (!k)
+        k = &h->known[h->next_known++ % MCP_KNOWN_MAX];
     (void)snprintf(k->instance, sizeof(k->instance), "%s", o->instance);
     (void)snprintf(k->path, sizeof(k->path), "%s", o->path);
 }
@@ -127,7 +94,7 @@ static void search_free(struct search *s)
     mo_buf_fini(&s->body);
     mo_buf_fini(&s->plain);
     mo_free(s);
-    op_ended(h);
+    mo_mcp_home_op_ended(h);
 }
 
 static struct mo_span id_of(const struct search *s)
@@ -216,7 +183,7 @@ static void on_moved(void *ctx, const struct mo_written *w,
 
 static void move_here(struct search *s)
 {
-    mo_autobuf struct mo_buf b = {.max = DOC_MAX};
+    mo_autobuf struct mo_buf b = {.max = MCP_DOC_MAX};
     struct mo_jw w = mo_jw_object(&b);
     struct mo_err e;
 
@@ -227,8 +194,8 @@ static void move_here(struct search *s)
     mo_jw_member_cstr(&w, "to", s->h->o.instance);
     mo_jw_member_u64(&w, "at", mo_wall_ms());
     mo_jw_end(&w);
-    if (write_mark(s->h, mo_span_cstr(s->mark), mo_buf_view(&b), on_moved, s,
-                   &e) < 0)
+    if (mo_mcp_home_write(s->h, mo_span_cstr(s->mark), mo_buf_view(&b),
+                          on_moved, s, &e) < 0)
         unavailable(s, &e);
 }
 
@@ -259,7 +226,7 @@ static void take_lease(struct search *s)
     struct mo_err e;
 
     if (mo_lease_take(s->h->o.store, mo_span_cstr(s->mark),
-                      mo_span_cstr(s->h->o.instance), LEASE_MS, &cb, s,
+                      mo_span_cstr(s->h->o.instance), MCP_LEASE_MS, &cb, s,
                       &s->lease, &e) < 0)
         unavailable(s, &e);
 }
@@ -542,15 +509,15 @@ static void on_ended(void *ctx, const struct mo_written *w,
         mo_req_reply(x->rq, 204, NULL, mo_span(NULL, 0));
     }
     mo_free(x);
-    op_ended(h);
+    mo_mcp_home_op_ended(h);
 }
 
 void mo_mcp_home_ended(struct mo_mcp_home *h, struct mo_req *rq,
                        struct mo_span id)
 {
-    mo_autobuf struct mo_buf b = {.max = DOC_MAX};
+    mo_autobuf struct mo_buf b = {.max = MCP_DOC_MAX};
     struct mo_jw w = mo_jw_object(&b);
-    char mark[sizeof(MARK) + MO_SHA256_HEX];
+    char mark[sizeof(MCP_MARK) + MO_SHA256_HEX];
     struct ending *x = h ? mo_new(struct ending) : NULL;
     struct mo_err e;
 
@@ -566,189 +533,9 @@ void mo_mcp_home_ended(struct mo_mcp_home *h, struct mo_req *rq,
     mo_jw_member_u64(&w, "at", mo_wall_ms());
     mo_jw_end(&w);
     h->pending++;
-    if (write_mark(h, mo_span_cstr(mark), mo_buf_view(&b), on_ended, x, &e) < 0)
+    if (mo_mcp_home_write(h, mo_span_cstr(mark), mo_buf_view(&b), on_ended, x,
+                          &e) < 0)
         on_ended(x, NULL, &e);
-}
-
-/* --- old documents -------------------------------------------------------- */
-
-static void on_removed(void *ctx, const struct mo_written *w,
-                       const struct mo_err *why)
-{
-    (void)w;
-    (void)why; /* the next sweep removes it */
-    op_ended(ctx);
-}
-
-static void remove_old(struct mo_mcp_home *h, const struct mo_row *row)
-{
-    struct mo_json_doc d;
-    uint64_t at = 0;
-    struct mo_err e;
-
-    if (mo_json_parse(row->doc, 0, &d, NULL) == 0)
-        (void)mo_json_u64(mo_json_get(d.root, "at"), &at);
-    if (at + MO_MCP_KEEP_MS < mo_wall_ms() &&
-        write_mark(h, row->id, mo_span(NULL, 0), on_removed, h, &e) == 0)
-        h->pending++;
-}
-
-static void sweep(struct mo_mcp_home *h);
-
-static void on_rows(void *ctx, const struct mo_rows *rows,
-                    const struct mo_err *why)
-{
-    struct mo_mcp_home *h = ctx;
-    bool more = !why && rows->more && rows->n > 0 && !h->closing;
-
-    for (size_t i = 0; !why && !h->closing && i < rows->n; i++)
-        remove_old(h, &rows->v[i]);
-    h->swept[0] = '\0';
-    if (more)
-        (void)snprintf(h->swept, sizeof(h->swept), "%.*s",
-                       (int)rows->v[rows->n - 1].id.n,
-                       rows->v[rows->n - 1].id.p);
-    if (more)
-        sweep(h);
-    else if (!h->closing)
-        mo_timer_start(h->o.loop, &h->timer, SWEEP_MS);
-    op_ended(h);
-}
-
-static void sweep(struct mo_mcp_home *h)
-{
-    const struct mo_read r = {.kind = MO_READ_MARKS,
-                              .text = MO_SPAN(MARK),
-                              .id = mo_span_cstr(h->swept),
-                              .limit = SWEEP_ROWS};
-    struct mo_err e;
-
-    if (mo_store_read(h->o.store, &r, on_rows, h, &e) == 0)
-        h->pending++;
-    else
-        mo_timer_start(h->o.loop, &h->timer, SWEEP_MS);
-}
-
-/* --- the key -------------------------------------------------------------- */
-
-static void key_later(struct mo_mcp_home *h, const struct mo_err *why)
-{
-    if (h->lease)
-        mo_lease_drop(mo_take_ptr(&h->lease));
-    if (h->closing)
-        return;
-    mo_log_err(mo_loop_log(h->o.loop), MO_WARN, "mcp", why,
-               "sessions of clients are found in this process only");
-    mo_timer_start(h->o.loop, &h->timer, AGAIN_MS);
-}
-
-static void use_key(struct mo_mcp_home *h)
-{
-    struct mo_ep_home *ep = h->o.ep;
-
-    if (h->lease)
-        mo_lease_drop(mo_take_ptr(&h->lease));
-    mo_seal_share(&ep->seal, mo_span_cstr(h->key), "session id");
-    explicit_bzero(h->key, sizeof(h->key));
-    (void)snprintf(ep->instance, sizeof(ep->instance), "%s", h->o.instance);
-    if (!h->closing)
-        sweep(h);
-}
-
-static void on_key_written(void *ctx, const struct mo_written *w,
-                           const struct mo_err *why)
-{
-    struct mo_mcp_home *h = ctx;
-
-    (void)w;
-    if (why)
-        key_later(h, why);
-    else
-        use_key(h);
-    op_ended(h);
-}
-
-static void make_key(struct mo_mcp_home *h)
-{
-    mo_autowipe struct mo_buf b = {.max = DOC_MAX};
-    struct mo_jw w = mo_jw_object(&b);
-    struct mo_err e;
-
-    mo_random_token(h->key, KEY_BYTES);
-    mo_jw_member_cstr(&w, "key", h->key);
-    mo_jw_end(&w);
-    if (write_mark(h, MO_SPAN(KEY_MARK), mo_buf_view(&b), on_key_written, h,
-                   &e) < 0)
-        key_later(h, &e);
-    else
-        h->pending++;
-}
-
-static void on_key(void *ctx, const struct mo_rows *rows,
-                   const struct mo_err *why)
-{
-    struct mo_mcp_home *h = ctx;
-    struct mo_json_doc d;
-
-    if (why)
-        key_later(h, why);
-    else if (rows->n && mo_json_parse(rows->v[0].doc, 0, &d, NULL) == 0 &&
-             mo_json_str_copy(mo_json_get(d.root, "key"), h->key,
-                              sizeof(h->key)) >= 0)
-        use_key(h);
-    else
-        make_key(h);
-    op_ended(h);
-}
-
-static void on_key_held(void *ctx, struct mo_lease *l, uint64_t fence,
-                        const struct mo_err *why)
-{
-    const struct mo_read r = {.kind = MO_READ_MARK, .id = MO_SPAN(KEY_MARK)};
-    struct mo_mcp_home *h = ctx;
-    struct mo_err e;
-
-    (void)fence;
-    h->taking = false;
-    h->lease = why ? NULL : l;
-    if (why)
-        key_later(h, why);
-    else if (mo_store_read(h->o.store, &r, on_key, h, &e) < 0)
-        key_later(h, &e);
-    else
-        h->pending++;
-    op_ended(h);
-}
-
-static void on_key_lost(void *ctx, const struct mo_err *why)
-{
-    (void)why;
-    ((struct mo_mcp_home *)ctx)->lease = NULL;
-}
-
-static void take_key(struct mo_mcp_home *h)
-{
-    static const struct mo_lease_cb cb = {on_key_held, on_key_lost};
-    struct mo_err e;
-
-    if (mo_lease_take(h->o.store, MO_SPAN(KEY_MARK),
-                      mo_span_cstr(h->o.instance), LEASE_MS, &cb, h, &h->lease,
-                      &e) < 0) {
-        key_later(h, &e);
-        return;
-    }
-    h->taking = true;
-    h->pending++;
-}
-
-static void on_timer(struct mo_timer *t)
-{
-    struct mo_mcp_home *h = mo_container_of(t, struct mo_mcp_home, timer);
-
-    if (h->o.ep->instance[0])
-        sweep(h);
-    else
-        take_key(h);
 }
 
 /* --- life ----------------------------------------------------------------- */
@@ -771,10 +558,10 @@ int mo_mcp_home_open(const struct mo_mcp_home_opts *o, struct mo_mcp_home **out,
         return mo_fail(e, MO_ENOMEM, "sessions of clients");
     h->o = *o;
     mo_list_init(&h->searches);
-    mo_timer_init(&h->timer, on_timer);
+    mo_timer_init(&h->timer, mo_mcp_home_on_timer);
     mo_later_init(&h->later, on_over);
     *out = h;
-    take_key(h);
+    mo_mcp_home_take_key(h);
     return 0;
 }
 

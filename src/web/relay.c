@@ -313,7 +313,7 @@ static int start_pass(struct mo_relay *r, const char *path,
                       struct pass **out, struct mo_err *e)
 {
     char addr[sizeof(r->path) + 8];
-    const struct mo_httpu_opts o = {.addr = addr};
+    const struct mo_httpu_opts o = {.addr = addr, .own_user = true};
     struct pass *p = mo_new(struct pass);
 
     if (!p)

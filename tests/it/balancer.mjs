@@ -9,8 +9,8 @@ export async function balancer(ports) {
   let turn = 0;
   const agent = new http.Agent({ keepAlive: false });
 
-  function send(req, res, body, left) {
-    const port = ports[turn++ % ports.length];
+  function send(req, res, body, which, left) {
+    const port = ports[which % ports.length];
     const to = http.request(
       { host: '127.0.0.1', port, method: req.method, path: req.url, headers: req.headers, agent },
       (from) => {
@@ -22,7 +22,7 @@ export async function balancer(ports) {
       },
     );
     to.on('error', (e) => {
-      if (e.code === 'ECONNREFUSED' && left > 0) send(req, res, body, left - 1);
+      if (e.code === 'ECONNREFUSED' && left > 0) send(req, res, body, which + 1, left - 1);
       else res.destroy();
     });
     res.on('close', () => to.destroy());
@@ -32,7 +32,7 @@ export async function balancer(ports) {
   const server = http.createServer(async (req, res) => {
     const pieces = [];
     for await (const piece of req) pieces.push(piece);
-    send(req, res, Buffer.concat(pieces), ports.length);
+    send(req, res, Buffer.concat(pieces), turn++, ports.length);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   return {
