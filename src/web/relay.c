@@ -22,7 +22,8 @@ struct mo_relay {
     struct mo_relay_opts o;
     struct mo_httpd *httpd; /* NULL: closed */
     char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-    unsigned passing;
+    struct mo_list passes;
+    unsigned passing; /* in that list */
     bool stopped, closing;
     struct mo_gone drained, gone;
     struct mo_later later; /* the end */
@@ -30,6 +31,7 @@ struct mo_relay {
 
 /* A request that is passed on, or asked. */
 struct pass {
+    struct mo_list node;
     struct mo_relay *r;
     struct mo_req *rq; /* NULL: the client has gone, or it is asked */
     struct mo_httpu *u;
@@ -179,6 +181,7 @@ static void pass_free(void *ctx)
     struct pass *p = ctx;
     struct mo_relay *r = p->r;
 
+    mo_list_del(&p->node);
     mo_buf_fini(&p->whole);
     mo_free(p);
     r->passing--;
@@ -328,6 +331,7 @@ static int start_pass(struct mo_relay *r, const char *path,
         return e->code;
     }
     r->passing++;
+    mo_list_push(&r->passes, &p->node);
     if (mo_httpu_start(p->u, c, &pass_cb, p, &p->x, e) < 0) {
         mo_httpu_close(p->u, pass_free, p);
         return e->code;
@@ -413,6 +417,22 @@ static void on_httpd_gone(void *ctx)
     settle(r);
 }
 
+/* A stream that carries only notifications would delay the end. */
+static void end_listening(struct mo_relay *r)
+{
+    mo_list_each_entry (p, &r->passes, struct pass, node) {
+        struct mo_req *rq = p->rq;
+
+        if (!rq || !p->streaming || rq->head->method != MO_HTTP_GET)
+            continue;
+        p->rq = NULL;
+        rq->data = NULL;
+        rq->gone = NULL;
+        mo_req_end(rq);
+        mo_httpu_cancel(p->x);
+    }
+}
+
 void mo_relay_stop(struct mo_relay *r, uint64_t grace_ms,
                    void (*drained)(void *ctx), void *ctx)
 {
@@ -420,6 +440,7 @@ void mo_relay_stop(struct mo_relay *r, uint64_t grace_ms,
     r->stopped = true;
     r->drained = (struct mo_gone){drained, ctx};
     (void)unlink(r->path);
+    end_listening(r);
     mo_httpd_close(r->httpd, grace_ms, on_httpd_gone, r);
 }
 
@@ -456,6 +477,7 @@ int mo_relay_open(struct mo_loop *l, const struct mo_relay_opts *o,
         return mo_fail(e, MO_ENOMEM, "relay");
     r->loop = l;
     r->o = *o;
+    mo_list_init(&r->passes);
     mo_later_init(&r->later, on_over);
     h.limits.connections = h.limits.per_peer = CONNS_MAX;
     h.ctx = r;

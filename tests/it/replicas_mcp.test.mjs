@@ -23,12 +23,25 @@ const config = {
   approvals: { timeoutSeconds: 600, rules: [{ tool: 'echo', args: { message: 'ask*' }, action: 'ask' }] },
 };
 
+/** The id of a session that is begun there. */
+async function idFrom(port) {
+  const answer = await fetch(`http://localhost:${port}/mcp`, {
+    method: 'POST',
+    headers: { ...both, ...bearer('alice') },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize',
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } } }),
+  });
+  await answer.text();
+  return answer.headers.get('mcp-session-id');
+}
+
 /** Two replicas behind a balancer; fn gets them. */
 async function pair(how, fn) {
   // Looking for leaks takes each process seconds: once is enough.
   const env = how.store === 'redis' ? { ASAN_OPTIONS: 'detect_leaks=0' } : {};
   const all = await Replicas.start({ headers: bearer('operator'), ...how, env, config });
   for (const r of all.v) r.server.fresh.children += 2; // the MCP server, and its guard
+  for (const r of all.v) await until(async () => (await idFrom(r.server.port)).length > 60, 'the key of ids');
   const front = await balancer(all.v.map((r) => r.server.port));
   const clients = [];
   /** A client through the balancer, whose session is at the first replica. */
@@ -94,9 +107,7 @@ async function farStream({ front }) {
   const post = (port, id, body) => fetch(`http://localhost:${port}/mcp`, {
     method: 'POST', headers: { ...both, ...bearer('alice'), ...(id && { 'mcp-session-id': id }) }, body: JSON.stringify({ jsonrpc: '2.0', ...body }),
   });
-  const begun = await post(front.ports[0], undefined, { id: 1, method: 'initialize',
-    params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } } });
-  const id = begun.headers.get('mcp-session-id');
+  const id = await idFrom(front.ports[0]);
   await post(front.ports[1], id, { method: 'notifications/initialized' });
   await post(front.ports[1], id, { id: 2, method: 'tools/list' });
   const stop = new AbortController();
