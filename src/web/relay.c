@@ -355,7 +355,7 @@ int mo_relay_pass(struct mo_relay *r, const char *path, struct mo_req *rq,
         .idle_ms = MO_HTTP_FOREVER,
         .max_bytes = UINT64_MAX,
     };
-    struct pass *p;
+    struct pass *p = NULL;
     int rc = mo_relay_facts(r, rq, &facts);
 
     (void)mo_buf_span(&url, rq->head->target);
@@ -392,7 +392,7 @@ int mo_relay_ask(struct mo_relay *r, const struct mo_relay_ask *q,
         .body = q->body,
         .total_ms = MO_RELAY_ASK_MS,
     };
-    struct pass *p;
+    struct pass *p = NULL;
 
     return start_pass(r, q->path, &c, &how, &p, e);
 }
