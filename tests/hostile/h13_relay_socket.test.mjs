@@ -49,7 +49,7 @@ test('another user is refused, even behind open directories', { skip: notRoot },
       const http = await import('node:http');
       console.log(JSON.stringify(await new Promise((done) => http.get(
         { socketPath: ${JSON.stringify(path)}, path: '/api/approvals', headers: { 'mo-relay': ${JSON.stringify(operator)} } },
-        (res) => done(res.statusCode)))));`);
+        (res) => { done(res.statusCode); res.destroy(); }))));`);
     assert.equal(got, 403);
     assert.match(all.v[0].server.log, /refused at the relay socket: another user/);
   } finally {
