@@ -64,6 +64,9 @@ struct mo_httpd_opts {
     /* Complete header lines added to every answer, including the server's own;
      * borrowed. At most MO_HTTPD_HEADERS_MAX bytes. */
     struct mo_span headers;
+    /* Unix sockets: close connections of other users than this one and root,
+     * and read nothing from them. */
+    bool own_user;
 };
 
 struct mo_httpd *mo_httpd_new(struct mo_loop *l, const struct mo_httpd_opts *o,

@@ -138,17 +138,12 @@ static void on_request(void *ctx, struct mo_req *rq)
     struct mo_relay *r = ctx;
 
     rq->tag = "relay";
-    if (!mo_req_is_own_user(rq)) {
-        mo_log_about(mo_loop_log(r->loop), MO_WARN, "relay",
-                     &(struct mo_log_facts){.from = mo_req_peer(rq)},
-                     "refused at the relay socket: another user");
-        mo_req_problem(rq, 403, "not_yours", "this is another user's server");
-    } else if (!read_facts(rq)) {
-        rq->from = NULL;
-        mo_req_problem(rq, 400, "bad_relay", "the sender is not stated");
-    } else {
+    if (read_facts(rq)) {
         r->o.handler(r->o.ctx, rq);
+        return;
     }
+    rq->from = NULL;
+    mo_req_problem(rq, 400, "bad_relay", "the sender is not stated");
 }
 
 /* --- passing a request on ------------------------------------------------- */
@@ -470,7 +465,8 @@ int mo_relay_open(struct mo_loop *l, const struct mo_relay_opts *o,
                   struct mo_relay **out, struct mo_err *e)
 {
     struct mo_relay *r = mo_new(struct mo_relay);
-    struct mo_httpd_opts h = {.limits = o->limits, .handler = on_request};
+    struct mo_httpd_opts h = {
+        .limits = o->limits, .handler = on_request, .own_user = true};
     int rc;
 
     if (!r)

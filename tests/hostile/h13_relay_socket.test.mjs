@@ -38,7 +38,7 @@ test('it is of this user only', () => {
   assert.equal(statSync(run).mode & 0o077, 0);
 });
 
-test('another user is refused, even behind open directories', { skip: notRoot }, async () => {
+test('another user is not answered, even behind open directories', { skip: notRoot }, async () => {
   const dirs = [];
   for (let d = run; d !== '/tmp' && d !== '/'; d = join(d, '..')) dirs.push(d);
   const modes = dirs.map((d) => statSync(d).mode & 0o777);
@@ -49,9 +49,9 @@ test('another user is refused, even behind open directories', { skip: notRoot },
       const http = await import('node:http');
       console.log(JSON.stringify(await new Promise((done) => http.get(
         { socketPath: ${JSON.stringify(path)}, path: '/api/approvals', headers: { 'mo-relay': ${JSON.stringify(operator)} } },
-        (res) => { done(res.statusCode); res.destroy(); }))));`);
-    assert.equal(got, 403);
-    assert.match(all.v[0].server.log, /refused at the relay socket: another user/);
+        (res) => { done(res.statusCode); res.destroy(); }).on('error', (e) => done(e.code)))));`);
+    assert.ok(['ECONNRESET', 'EPIPE'].includes(got), got);
+    assert.match(all.v[0].server.log, /connection refused: another user/);
   } finally {
     await chmod(path, 0o600);
     for (const [i, d] of dirs.entries()) await chmod(d, modes[i]);
