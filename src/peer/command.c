@@ -60,6 +60,8 @@ static void answer_unknown(struct command *c)
  * once, and a turn that was stopped stays stopped. */
 static bool can_repeat(const struct command *c)
 {
+    if (c->seat && c->seat->reads) /* there may be no next place */
+        return false;
     return c->kind == MO_WIRE_SAY || c->kind == MO_WIRE_DECIDE ||
            c->kind == MO_WIRE_CANCEL;
 }
@@ -167,6 +169,13 @@ void mo_seat_refuse_all(struct mo_seat *s)
 {
     mo_list_each_entry_safe (c, &s->commands, struct command, node)
         refuse(c, "closed", MO_SPAN("the session ended before this was read"));
+}
+
+void mo_seat_refuse_unsent(struct mo_seat *s)
+{
+    mo_list_each_entry_safe (c, &s->commands, struct command, node)
+        if (!c->sent)
+            refuse(c, "closed", MO_SPAN("the session is not open any more"));
 }
 
 /* --- new ones ------------------------------------------------------------- */

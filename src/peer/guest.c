@@ -139,9 +139,13 @@ static void do_join(struct guest *g, struct mo_span data)
     static const struct mo_member_cb cb = {on_event, on_closed};
     struct mo_join j;
     struct mo_err e;
-    int rc = g->joined ? mo_fail(&e, MO_EPROTO, "a second join")
-                       : mo_wire_join(data, &j, &e);
+    int rc = 0;
 
+    if (g->joined) {
+        drop_guest(g, mo_error(MO_EPROTO, "a second join"));
+        return;
+    }
+    rc = mo_wire_join(data, &j, &e);
     if (rc == MO_EPROTO) {
         drop_guest(g, &e);
         return;
@@ -157,6 +161,8 @@ static void do_join(struct guest *g, struct mo_span data)
                        : mo_peer_join_here(g->p, &j, &cb, g, &g->member, &e);
     if (rc < 0)
         guest_out(g, rc == MO_EEXISTS ? "elsewhere" : "failed", &e);
+    else
+        mo_member_groups(g->member, mo_span_cstr(j.person.groups));
 }
 
 static void do_command(struct guest *g, struct mo_span data)
@@ -187,10 +193,17 @@ static void do_command(struct guest *g, struct mo_span data)
     }
 }
 
-static void do_ping(struct guest *g)
+static void do_ping(struct guest *g, struct mo_span data)
 {
     mo_autobuf struct mo_buf b = {.max = 64};
+    const char *groups = NULL;
 
+    if (!mo_wire_ping(data, &groups)) {
+        drop_guest(g, mo_error(MO_EPROTO, "a ping that is not valid"));
+        return;
+    }
+    if (g->member)
+        mo_member_groups(g->member, mo_span_cstr(groups));
     mo_peer_end(&b, mo_peer_begin(&b, MO_PEER_PONG));
     guest_send(g, &b);
 }
@@ -202,7 +215,7 @@ static void take_frame(struct guest *g, const struct mo_peer_frame *f)
     else if (f->type == MO_PEER_COMMAND)
         do_command(g, f->data);
     else if (f->type == MO_PEER_PING)
-        do_ping(g);
+        do_ping(g, f->data);
     else
         drop_guest(g, mo_error(MO_EPROTO, "a frame that only we send"));
 }

@@ -30,9 +30,10 @@
  * 0600 in a directory of mode 0700. Such a process can read and write the store
  * and the memory of this one, so it gains nothing by lying about whom it speaks
  * for. Hence a guest is believed what the gate of its own process has judged:
- * owner, door, name, role and personal token. Groups are those that the
- * holder's process knows of the name. Everything else is checked as for a
- * member here: the session's owner, rules, digests, limits.
+ * owner, door, name, role, groups and personal token. Groups are sent again
+ * with every ping. Everything else is checked as for a member here: the
+ * session's owner, its shares, rules, digests, limits. Sign-outs and revoked
+ * tokens are noticed by the process of the seat, which then leaves it.
  *
  * Limits: MO_PEER_GUESTS connections; MO_PEER_QUEUE_MAX bytes wait for one
  * that does not read, then it is closed and its seat joins again. */
@@ -76,8 +77,11 @@ void mo_peers_close(struct mo_peers *p, void (*gone)(void *ctx), void *ctx);
 int mo_seat_join(struct mo_peers *p, const struct mo_join *j,
                  const struct mo_member_cb *cb, void *ctx, struct mo_seat **out,
                  struct mo_err *e);
-/* A reader (mo_chat_follow()) follows the chat of this process only. */
+/* j->reads: a reader (mo_chat_follow()), who follows the session wherever it is
+ * open. */
 bool mo_seat_reads(const struct mo_seat *s);
+/* False: its decisions are refused. True at another process: that one judges
+ * them, as it knows the shares. */
 bool mo_seat_may_decide(const struct mo_seat *s);
 /* No callback follows, except the answers of commands. */
 void mo_seat_leave(struct mo_seat *s);

@@ -83,6 +83,7 @@ struct mo_seat {
     void *ctx;
     struct mo_buf join;     /* a JOIN frame */
     struct mo_buf farewell; /* "session:closed", until it is known to be true */
+    bool reads;             /* a reader */
     bool was_ready;         /* once; then the session has a model */
     bool ready;             /* "system:ready" has come from the present place */
     bool open;              /* commands are sent on at once */
@@ -126,5 +127,6 @@ void mo_seat_unsend(struct mo_seat *s);
 /* Commands that a chat here has are answered without the seat from now on. */
 void mo_seat_detach(struct mo_seat *s);
 void mo_seat_refuse_all(struct mo_seat *s); /* answers the rest */
+void mo_seat_refuse_unsent(struct mo_seat *s);
 
 #endif

@@ -8,6 +8,11 @@
  * and breaks that of a dead process. From the second round on it waits
  * ROUND_MS for the lease, and so is woken by its release.
  *
+ * A reader opens nothing. It waits here, as a follower of the chat that is not
+ * open, and keeps its member while it looks for a holder; then it follows the
+ * chat there. Where it waits it looks every LOOK_MS whether the session is open
+ * at another process.
+ *
  * Every callback may find the seat OVER: then it only counts. */
 #include <stdio.h>
 
@@ -18,9 +23,16 @@
 #define PAUSE_MS       20
 #define ROUND_MS       1000
 #define PING_MS        (MO_PEER_SILENCE_MS / 4)
+#define LOOK_MS        2000 /* a reader looks for a session that opens */
 #define JOIN_MAX       ((size_t)16 * 1024)
 #define EVENT_NAME_MAX 64 /* of an event */
 #define FAREWELL_MAX   4096
+
+static void read_join(const struct mo_seat *s, struct mo_join *j)
+{
+    MO_BUG_ON(mo_wire_join(mo_span_skip(mo_buf_view(&s->join), MO_PEER_HEAD), j,
+                           NULL) < 0);
+}
 
 static void seat_settle(struct mo_seat *s)
 {
@@ -65,6 +77,8 @@ static void close_seat(struct mo_seat *s, const char *reason,
     const struct mo_member_cb *cb = s->cb;
 
     seat_over(s);
+    if (s->member) /* of a reader who looks for a holder */
+        mo_chat_leave(mo_take_ptr(&s->member));
     mo_seat_detach(s);
     if (s->stream)
         mo_stream_leave(s->stream, LEAVE_MS);
@@ -76,11 +90,20 @@ static void close_seat(struct mo_seat *s, const char *reason,
 /* --- looking for a place -------------------------------------------------- */
 
 static void try_here(struct mo_seat *s);
+static void look_for_holder(struct mo_seat *s);
+static void check_holder(struct mo_seat *s);
 
 static void pause_seat(struct mo_seat *s, uint64_t ms)
 {
     s->state = SEAT_PAUSED;
     mo_timer_start(s->p->loop, &s->timer, ms);
+}
+
+/* Of a reader: the chat is not open anywhere, or cannot be reached. */
+static void stay_here(struct mo_seat *s)
+{
+    s->state = SEAT_HERE;
+    mo_timer_start(s->p->loop, &s->timer, LOOK_MS);
 }
 
 /* There is a holder, and no way to it. */
@@ -89,13 +112,16 @@ static void wait_for_holder(struct mo_seat *s, const struct mo_err *why)
     struct mo_join j;
     struct mo_err e;
 
+    if (s->member) {
+        stay_here(s);
+        return;
+    }
     s->rounds++;
     if (mo_now_ns() - s->since < MO_SEAT_SEARCH_MS * UINT64_C(1000000)) {
         pause_seat(s, PAUSE_MS);
         return;
     }
-    (void)mo_wire_join(mo_span_skip(mo_buf_view(&s->join), MO_PEER_HEAD), &j,
-                       &e);
+    read_join(s, &j);
     (void)mo_fail(&e, MO_EBUSY,
                   "session %.*s is in use by %s%s, which cannot be reached: "
                   "%s",
@@ -112,16 +138,28 @@ static void move_seat(struct mo_seat *s, const struct mo_err *why)
 
     s->ready = s->open = false;
     mo_buf_reset(&s->farewell);
-    if (!was_there) {
+    if (!was_there && !s->reads) {
         wait_for_holder(s, why);
         return;
     }
+    if (was_there)
+        s->rounds = 0;
     s->since = mo_now_ns();
-    s->rounds = 0;
     pause_seat(s, 1);
 }
 
 /* --- events --------------------------------------------------------------- */
+
+/* A reader's session is not open at the present place. */
+static void wait_for_session(struct mo_seat *s)
+{
+    s->ready = s->open = false;
+    mo_seat_refuse_unsent(s);
+    if (s->state == SEAT_HERE)
+        mo_timer_start(s->p->loop, &s->timer, s->rounds ? LOOK_MS : 1);
+    else
+        s->rounds = 0;
+}
 
 static void seat_event(struct mo_seat *s, const char *name, struct mo_span args)
 {
@@ -135,6 +173,8 @@ static void seat_event(struct mo_seat *s, const char *name, struct mo_span args)
         s->rounds = 0;
         mo_loop_defer(s->p->loop, &s->later);
     }
+    if (strcmp(name, "session:shared") == 0)
+        wait_for_session(s);
     s->cb->on_event(s->ctx, name, args);
 }
 
@@ -243,41 +283,64 @@ static void on_stream_closed(void *ctx, const struct mo_err *why)
         leave_holder(s, why);
 }
 
+/* The member's groups, as this process knows them now. */
+static void put_groups(const struct mo_seat *s, const struct mo_join *j,
+                       struct mo_buf *out)
+{
+    if (s->p->people && *s->p->people && *j->person.name)
+        mo_people_groups(*s->p->people, j->person.name, out);
+}
+
 static void send_ping(struct mo_seat *s)
 {
-    mo_autobuf struct mo_buf b = {.max = 64};
+    mo_autobuf struct mo_buf b = {.max = JOIN_MAX};
+    mo_autobuf struct mo_buf groups = {.max = MO_WIRE_GROUPS_MAX};
+    struct mo_join j;
 
-    mo_peer_end(&b, mo_peer_begin(&b, MO_PEER_PING));
+    read_join(s, &j);
+    put_groups(s, &j, &groups);
+    mo_wire_put_ping(&b, mo_buf_cstr(&groups));
     if (mo_buf_err(&b) == 0)
         (void)mo_stream_write(s->stream, mo_buf_view(&b));
-    mo_timer_start(s->p->loop, &s->timer, PING_MS);
+    mo_timer_start(s->p->loop, &s->timer,
+                   s->reads && !s->ready ? LOOK_MS : PING_MS);
 }
 
 static void on_timer(struct mo_timer *t)
 {
     struct mo_seat *s = mo_container_of(t, struct mo_seat, timer);
 
-    if (s->state == SEAT_PAUSED)
+    if (s->state == SEAT_PAUSED) {
         try_here(s);
-    else if (mo_now_ns() - s->heard < MO_PEER_SILENCE_MS * UINT64_C(1000000))
+    } else if (s->state == SEAT_HERE) {
+        if (!s->ready && s->pending == 0)
+            look_for_holder(s);
+        else if (!s->ready)
+            stay_here(s);
+    } else if (mo_now_ns() - s->heard <
+               MO_PEER_SILENCE_MS * UINT64_C(1000000)) {
         send_ping(s);
-    else
+        if (s->reads && !s->ready)
+            check_holder(s);
+    } else {
         mo_seat_lose(s, mo_error(MO_ETIMEOUT, "it has not answered for %d s",
                                  MO_PEER_SILENCE_MS / 1000));
+    }
 }
 
 /* The JOIN of a seat that was ready once names no model: the session has one,
  * and another member may have changed it. */
 static int send_join(struct mo_seat *s)
 {
-    struct mo_span frame = mo_buf_view(&s->join);
-    mo_autowipe struct mo_buf b = {.max = JOIN_MAX};
+    mo_autowipe struct mo_buf b = {.max = JOIN_MAX + MO_WIRE_GROUPS_MAX};
+    mo_autobuf struct mo_buf groups = {.max = MO_WIRE_GROUPS_MAX};
     struct mo_join j;
 
-    if (!s->was_ready)
-        return mo_stream_write(s->stream, frame);
-    (void)mo_wire_join(mo_span_skip(frame, MO_PEER_HEAD), &j, NULL);
-    j.model = mo_span(NULL, 0);
+    read_join(s, &j);
+    put_groups(s, &j, &groups);
+    j.person.groups = mo_buf_cstr(&groups);
+    if (s->was_ready)
+        j.model = mo_span(NULL, 0);
     mo_wire_put_join(&b, &j);
     return mo_buf_err(&b) ? mo_buf_err(&b)
                           : mo_stream_write(s->stream, mo_buf_view(&b));
@@ -324,8 +387,7 @@ static bool break_lease(struct mo_seat *s)
         dir.n--;
     if (!mo_instance_dead_in(dir, mo_span_cstr(s->holder)))
         return false;
-    (void)mo_wire_join(mo_span_skip(mo_buf_view(&s->join), MO_PEER_HEAD), &j,
-                       NULL);
+    read_join(s, &j);
     if (mo_lease_break(s->p->store, j.session, mo_span_cstr(s->holder),
                        s->fence, on_broken, s, &e) < 0)
         return false;
@@ -341,20 +403,25 @@ static void on_dialed(void *ctx, struct mo_stream *st, const struct mo_err *why)
 
     s->pending--;
     s->dial = NULL;
-    if (s->state == SEAT_OVER || (st && !mo_stream_is_own_user(st))) {
+    if (s->state != SEAT_DIALING || (st && !mo_stream_is_own_user(st)) ||
+        (s->member && s->ready)) {
         if (st)
             mo_stream_close(st, NULL);
         if (s->state == SEAT_OVER)
             seat_settle(s);
-        else
+        else if (s->state == SEAT_DIALING)
             wait_for_holder(
                 s, mo_error(MO_EPOLICY, "its socket is another user's"));
         return;
     }
     if (!st) {
-        if (!break_lease(s))
+        if (s->member || !break_lease(s))
             wait_for_holder(s, why);
         return;
+    }
+    if (s->member) {
+        mo_chat_leave(mo_take_ptr(&s->member));
+        s->rounds = 1; /* until it is told something there */
     }
     s->state = SEAT_THERE;
     s->stream = st;
@@ -371,16 +438,26 @@ static void on_dialed(void *ctx, struct mo_stream *st, const struct mo_err *why)
 
 /* --- which process has it ------------------------------------------------- */
 
+/* An operation has ended. False: the seat is not in that state any more. */
+static bool goes_on(struct mo_seat *s, enum seat_state in)
+{
+    s->pending--;
+    if (s->state == SEAT_OVER)
+        seat_settle(s); /* may free it */
+    else
+        return s->state == in;
+    return false;
+}
+
 static void on_address(void *ctx, const struct mo_rows *rows,
                        const struct mo_err *why)
 {
     struct mo_seat *s = ctx;
     struct mo_err e;
 
-    s->pending--;
-    if (s->state == SEAT_OVER)
-        seat_settle(s);
-    else if (why)
+    if (!goes_on(s, SEAT_LOOKING))
+        return;
+    if (why)
         wait_for_holder(s, why);
     else if (rows->n == 0)
         wait_for_holder(s, mo_error(MO_ENOTFOUND, "it has no address"));
@@ -411,11 +488,8 @@ static void on_holder(void *ctx, struct mo_span owner, uint64_t fence,
 {
     struct mo_seat *s = ctx;
 
-    s->pending--;
-    if (s->state == SEAT_OVER) {
-        seat_settle(s);
+    if (!goes_on(s, SEAT_LOOKING))
         return;
-    }
     if (why) {
         wait_for_holder(s, why);
         return;
@@ -434,12 +508,33 @@ static void look_for_holder(struct mo_seat *s)
     struct mo_join j;
     struct mo_err e;
 
-    (void)mo_wire_join(mo_span_skip(mo_buf_view(&s->join), MO_PEER_HEAD), &j,
-                       NULL);
+    read_join(s, &j);
     s->state = SEAT_LOOKING;
     if (mo_lease_holder(s->p->store, j.session, on_holder, s, &e) < 0)
         wait_for_holder(s, &e);
     else
+        s->pending++;
+}
+
+/* A reader waits at a process for the session. It may be open elsewhere. */
+static void on_holder_now(void *ctx, struct mo_span owner, uint64_t fence,
+                          const struct mo_err *why)
+{
+    struct mo_seat *s = ctx;
+
+    (void)fence;
+    if (goes_on(s, SEAT_THERE) && !s->ready && !why && owner.n &&
+        !mo_span_is(owner, s->holder))
+        mo_seat_lose(s, mo_error(MO_EBUSY, "another process has the session"));
+}
+
+static void check_holder(struct mo_seat *s)
+{
+    struct mo_join j;
+    struct mo_err e;
+
+    read_join(s, &j);
+    if (mo_lease_holder(s->p->store, j.session, on_holder_now, s, &e) == 0)
         s->pending++;
 }
 
@@ -474,8 +569,7 @@ static int join_here(struct mo_seat *s, struct mo_err *e)
 
     if (s->p->stopped)
         return mo_fail(e, MO_ECLOSED, "the program is shutting down");
-    (void)mo_wire_join(mo_span_skip(mo_buf_view(&s->join), MO_PEER_HEAD), &j,
-                       NULL);
+    read_join(s, &j);
     j.may_move = true;
     j.move_ms = s->rounds ? ROUND_MS : 0;
     if (s->was_ready)
@@ -509,6 +603,7 @@ int mo_seat_join(struct mo_peers *p, const struct mo_join *j,
     s->p = p;
     s->cb = cb;
     s->ctx = ctx;
+    s->reads = j->reads;
     s->since = mo_now_ns();
     mo_buf_init(&s->join, JOIN_MAX);
     mo_buf_init(&s->farewell, FAREWELL_MAX);
@@ -534,12 +629,12 @@ int mo_seat_join(struct mo_peers *p, const struct mo_join *j,
 
 bool mo_seat_reads(const struct mo_seat *s)
 {
-    return s->member && mo_member_reads(s->member);
+    return s->reads;
 }
 
 bool mo_seat_may_decide(const struct mo_seat *s)
 {
-    return s->member && mo_member_may_decide(s->member);
+    return s->member ? mo_member_may_decide(s->member) : !s->reads || s->ready;
 }
 
 void mo_seats_stop(struct mo_peers *p)

@@ -17,9 +17,14 @@ static const char *known_text(struct mo_span s, const char *const *known,
     return NULL;
 }
 
+/* A field with its NUL. */
+static void put_text(struct mo_buf *b, const char *text)
+{
+    mo_peer_put(b, text ? mo_span(text, strlen(text) + 1) : mo_span("", 1));
+}
+
 void mo_wire_put_join(struct mo_buf *b, const struct mo_join *j)
 {
-    const char *name = j->person.name ? j->person.name : "";
     size_t at = mo_peer_begin(b, MO_PEER_JOIN);
 
     mo_peer_put(b, MO_SPAN(MO_WIRE_VERSION));
@@ -28,8 +33,9 @@ void mo_wire_put_join(struct mo_buf *b, const struct mo_join *j)
     mo_peer_put(b, j->key);
     mo_peer_put(b, j->who);
     mo_peer_put(b, j->owner);
-    mo_peer_put(b, mo_span(name, strlen(name) + 1)); /* with its NUL */
+    put_text(b, j->person.name);
     mo_peer_put_u32(b, (uint32_t)j->person.role);
+    put_text(b, j->person.groups);
     mo_peer_put(b, j->grant);
     mo_peer_put_u32(b, j->reads);
     if (j->door)
@@ -59,6 +65,7 @@ static bool read_person(struct mo_span *data, struct mo_join *out)
 
     if (!read_text(data, MO_PERSON_MAX, &out->person.name) ||
         !mo_peer_u32(data, &role) || role >= MO_ROLES ||
+        !read_text(data, MO_WIRE_GROUPS_MAX, &out->person.groups) ||
         !mo_peer_field(data, &out->grant, NULL) ||
         out->grant.n >= MO_CHAT_GRANT_MAX || !mo_peer_u32(data, &reads) ||
         reads > 1)
@@ -87,6 +94,19 @@ int mo_wire_join(struct mo_span data, struct mo_join *out, struct mo_err *e)
         return mo_fail(e, MO_EPROTO, "not a join");
     out->door = known_text(door, doors, MO_COUNT(doors));
     return 0;
+}
+
+void mo_wire_put_ping(struct mo_buf *b, const char *groups)
+{
+    size_t at = mo_peer_begin(b, MO_PEER_PING);
+
+    put_text(b, groups);
+    mo_peer_end(b, at);
+}
+
+bool mo_wire_ping(struct mo_span data, const char **groups)
+{
+    return read_text(&data, MO_WIRE_GROUPS_MAX, groups) && data.n == 0;
 }
 
 /* --- commands ------------------------------------------------------------- */

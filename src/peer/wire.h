@@ -4,7 +4,9 @@
  * command means the same here and there. Pure, except mo_wire_run().
  *
  *   JOIN     version, session, model, key, who, owner, name with a NUL,
- *            role (4), personal token, reads (4), door or absent
+ *            role (4), groups with a NUL, personal token, reads (4), door or
+ *            absent
+ *   PING     groups with a NUL: those of the member now
  *   COMMAND  number (4), kind (4), again (4), fields of the kind
  *   ACK      number (4), ok (4), code, message, extra
  *   CLOSED   reason, code of the error (4; 0: none), message */
@@ -20,6 +22,7 @@
 /* From a guest: an event. */
 #define MO_WIRE_EVENT_MAX   (MO_CHAT_EVENT_MAX + 4096)
 #define MO_WIRE_CODE_MAX    64
+#define MO_WIRE_GROUPS_MAX  4096 /* with the NUL */
 /* Code of an ACK: the chat ended without the command, and CLOSED follows. */
 #define MO_WIRE_ENDED       "chat ended"
 #define MO_WIRE_REASON      "another version" /* of CLOSED: cannot join there */
@@ -40,6 +43,10 @@ enum mo_wire_kind {
 void mo_wire_put_join(struct mo_buf *b, const struct mo_join *j);
 /* Of a JOIN's data; the spans point into it. MO_EPOLICY: another version. */
 int mo_wire_join(struct mo_span data, struct mo_join *out, struct mo_err *e);
+
+void mo_wire_put_ping(struct mo_buf *b, const char *groups);
+/* groups: into the data. */
+bool mo_wire_ping(struct mo_span data, const char **groups);
 
 /* --- commands ------------------------------------------------------------- */
 

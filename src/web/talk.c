@@ -272,12 +272,6 @@ static struct mo_span str(struct event *ev, struct mo_json v)
     return s;
 }
 
-/* Also while it waits for the session. */
-static bool is_reader(const struct talker *t)
-{
-    return t->reads || mo_seat_reads(t->member);
-}
-
 static void do_message(struct event *ev)
 {
     struct mo_json text = ev->arg;
@@ -345,7 +339,7 @@ static void do_approval(struct event *ev)
                "only the operator can say always; say it for this session");
         return;
     }
-    if (d.remember != MO_REMEMBER_NO && is_reader(ev->t)) {
+    if (d.remember != MO_REMEMBER_NO && mo_seat_reads(ev->t->member)) {
         refuse(ev, "read_only",
                "only its owner can have a decision remembered");
         return;
@@ -443,8 +437,9 @@ static void dispatch(struct event *ev, struct mo_json name)
         refuse(ev, "unknown_event", "there is no such event");
     else if (!may_use(ev, events[i].name))
         refuse(ev, "operator_only", "only the operator can do this");
-    else if (is_reader(ev->t) && !(events[i].run == do_approval &&
-                                   mo_seat_may_decide(ev->t->member)))
+    else if (mo_seat_reads(ev->t->member) &&
+             !(events[i].run == do_approval &&
+               mo_seat_may_decide(ev->t->member)))
         refuse(ev, "read_only", "this conversation is shared for reading");
     else
         events[i].run(ev);

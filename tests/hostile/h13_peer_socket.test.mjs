@@ -18,8 +18,8 @@ const u32 = (n) => { const b = Buffer.alloc(4); b.writeUInt32BE(n >>> 0); return
 const field = (s) => Buffer.concat([u32(Buffer.byteLength(s)), Buffer.from(s)]);
 const frame = (type, ...parts) => { const d = Buffer.concat(parts); return Buffer.concat([Buffer.from([type]), u32(d.length), d]); };
 /** name and role: as the gate of the other server has judged; role 4: the operator. */
-const join1 = (session, { owner = '', version = '1', name = `${owner}\0`, role = 4, grant = '', reads = 0 } = {}) =>
-  frame(JOIN, ...[version, session, '', '', 'me', owner, name].map(field), u32(role), field(grant), u32(reads), field('page'));
+const join1 = (session, { owner = '', version = '1', name = `${owner}\0`, role = 4, groups = '\0', grant = '', reads = 0 } = {}) =>
+  frame(JOIN, ...[version, session, '', '', 'me', owner, name].map(field), u32(role), field(groups), field(grant), u32(reads), field('page'));
 const command = (kind, ...fields) => frame(COMMAND, u32(1), u32(kind), u32(0), ...fields);
 
 let all, tab, path, run;
@@ -117,6 +117,10 @@ test('bytes that no server sends end the connection, and nothing else', async ()
     ['a name that would be cut', [join1(session, { name: `${'m'.repeat(97)}\0` })]],
     ['a token id that would be cut', [join1(session, { grant: 'g'.repeat(32) })]],
     ['an unknown role', [join1(session, { role: 5 })]],
+    ['groups without their end', [join1(session, { groups: 'leads\n' })]],
+    ['too many groups', [join1(session, { groups: `${'g'.repeat(4096)}\0` })]],
+    ['a ping without groups', [join1(session), frame(PING)]],
+    ['a ping with more', [join1(session), frame(PING, field('a\n\0'), field('x'))]],
     ['a flag that is none', [join1(session, { reads: 2 })]],
     ['two joins', [join1(session), join1(session)]],
     ['an event of ours', [frame(EVENT, field('agent:response'), Buffer.from('"x"'))]],
@@ -163,7 +167,7 @@ test('a reader does not get more by asking the holder', async () => {
     ['end', command(END)], ['answer', command(ANSWER, field('r'), u32(0), field(''))],
     ['accept', command(ACCEPT, field('t'), field('d'))], ['decide before it is judged', decide(0)], ['remember', decide(1)],
   ]) {
-    const { frames } = await talk(path, [join1(tab.session, { reads: 1 }), ask], enough(ACK));
+    const { frames } = await talk(path, [Buffer.concat([join1(tab.session, { reads: 1 }), ask])], enough(ACK)); // one read
     assert.match(frames.find((f) => f.type === ACK).text, /read_only/, name);
   }
   // Judged by the row in the store: not shared with him.

@@ -286,15 +286,20 @@ describe('two servers with one Redis', { skip: noRedis }, () => {
     house.use(b);
     assert.equal(await house.me(one), 'corp:ann');
     assert.equal(await house.me(two), 'corp:ann');
-    const socket = io(b.url.replace('127.0.0.1', 'localhost'), { extraHeaders: { cookie: cookieOf(two, house.front.url), host: `localhost:${house.front.port}` },
-      query: { sessionId: 'anns' }, transports: ['websocket'], reconnection: false });
-    t.after(() => socket.close());
-    await new Promise((ok, no) => socket.once('connect', ok).once('connect_error', no));
-    const closed = new Promise((ok) => socket.once('disconnect', ok));
+    // The conversation runs at the first; the socket at the second is relayed.
+    const open = async (server, visitor) => {
+      const socket = io(server.url.replace('127.0.0.1', 'localhost'), {
+        extraHeaders: { cookie: cookieOf(visitor, house.front.url), host: `localhost:${house.front.port}` },
+        query: { sessionId: 'anns' }, transports: ['websocket'], reconnection: false });
+      t.after(() => socket.close());
+      await new Promise((ok, no) => socket.once('session:history', ok).once('connect_error', no).once('error', (e) => no(new Error(e))));
+      return { closed: new Promise((ok) => socket.once('disconnect', ok)) };
+    };
+    const ends = [await open(a, one), await open(b, two)];
     house.use(a);
     const copies = [one, two].map((v) => cookieOf(v, house.front.url));
     await one.fetch(`${house.front.url}/sign-out`, { method: 'POST' });
-    await closed;
+    for (const { closed } of ends) await closed;
     house.use(b);
     for (const cookie of copies)
       await until(async () => (await fetch(`${house.front.url}/api/me`, { headers: { cookie } })).status === 401, 'the end');

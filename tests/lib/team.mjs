@@ -59,6 +59,13 @@ export class Team {
     this.server.fresh = await this.server.settled();
   }
 
+  /** Another server with the same configuration and state. */
+  async beside() {
+    const other = Object.assign(new Team(), { more: this.more, dir: this.dir, file: this.file, idp: this.idp, guest: true });
+    await other.serve();
+    return other;
+  }
+
   get url() {
     return this.server.url;
   }
@@ -71,6 +78,7 @@ export class Team {
 
   async stop() {
     for (const s of this.sockets ?? []) s.close();
+    if (this.guest) return this.server.alive && this.server.stopClean();
     for (const { id } of (await this.api('operator', 'GET', '/api/sessions')).sessions)
       await this.api('operator', 'DELETE', `/api/sessions/${id}?forget=true`);
     await this.server?.stopClean();
@@ -79,6 +87,7 @@ export class Team {
   }
 
   token(who) {
+    if (who.token) return who.token; // a personal one
     if (who === 'operator') return OPERATOR;
     if (who === 'zoe') return ZOE;
     return this.idp.token({ sub: who, aud: `${this.url}/mcp`, groups: GROUPS[who] });

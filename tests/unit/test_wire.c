@@ -23,6 +23,11 @@ static void test_join(void **state)
                         .key = MO_SPAN("k"),
                         .who = MO_SPAN("w"),
                         .owner = MO_SPAN("alice"),
+                        .person = {.name = "corp:alice",
+                                   .role = MO_ROLE_USER,
+                                   .groups = "staff\nleads\n"},
+                        .grant = MO_SPAN("g1"),
+                        .reads = true,
                         .door = "page"};
     struct mo_join got;
     struct mo_span data;
@@ -35,6 +40,11 @@ static void test_join(void **state)
     assert_true(mo_span_is(got.session, "s1") && mo_span_is(got.model, "m"));
     assert_true(mo_span_is(got.key, "k") && mo_span_is(got.who, "w"));
     assert_true(mo_span_is(got.owner, "alice"));
+    assert_string_equal(got.person.name, "corp:alice");
+    assert_int_equal(got.person.role, MO_ROLE_USER);
+    assert_string_equal(got.person.groups, "staff\nleads\n");
+    assert_null(got.person.people);
+    assert_true(mo_span_is(got.grant, "g1") && got.reads);
     assert_string_equal(got.door, "page");
     assert_false(got.may_move); /* the reader says so */
     for (size_t n = 0; n < data.n; n++)
@@ -54,6 +64,59 @@ static void test_join(void **state)
     assert_null(got.door);
     b.p[MO_PEER_HEAD + 4] = '2';
     assert_int_equal(mo_wire_join(data_of(&b), &got, &e), MO_EPOLICY);
+}
+
+/* What the chat would cut, or could not tell apart, is refused. */
+static void test_person(void **state)
+{
+    char name[MO_PERSON_MAX + 2], grant[MO_CHAT_GRANT_MAX + 1];
+    char groups[MO_WIRE_GROUPS_MAX + 1];
+    const struct {
+        const char *what;
+        struct mo_join j;
+        int rc;
+    } rows[] = {
+        {"nobody", {.reads = false}, 0},
+        {"longest name", {.person = {.name = name + 2}}, 0},
+        {"long name", {.person = {.name = name + 1}}, MO_EPROTO},
+        {"highest role", {.person = {.role = MO_ROLE_OPERATOR}}, 0},
+        {"unknown role", {.person = {.role = MO_ROLES}}, MO_EPROTO},
+        {"most groups", {.person = {.groups = groups + 1}}, 0},
+        {"too many groups", {.person = {.groups = groups}}, MO_EPROTO},
+        {"longest grant", {.grant = {grant, MO_CHAT_GRANT_MAX - 1}}, 0},
+        {"long grant", {.grant = {grant, MO_CHAT_GRANT_MAX}}, MO_EPROTO},
+    };
+
+    (void)state;
+    memset(name, 'n', sizeof(name));
+    memset(grant, 'g', sizeof(grant));
+    memset(groups, 'x', sizeof(groups));
+    name[sizeof(name) - 1] = groups[sizeof(groups) - 1] = '\0';
+    for (size_t i = 0; i < MO_COUNT(rows); i++) {
+        mo_autobuf struct mo_buf b = {.max = MAX};
+        struct mo_join got;
+
+        mo_wire_put_join(&b, &rows[i].j);
+        check_row(rows[i].what,
+                  mo_wire_join(data_of(&b), &got, NULL) == rows[i].rc);
+    }
+}
+
+static void test_ping(void **state)
+{
+    mo_autobuf struct mo_buf b = {.max = MAX};
+    const char *groups = NULL;
+    struct mo_span data;
+
+    (void)state;
+    mo_wire_put_ping(&b, "staff\n");
+    data = data_of(&b);
+    assert_true(mo_wire_ping(data, &groups));
+    assert_string_equal(groups, "staff\n");
+    for (size_t n = 0; n < data.n; n++)
+        assert_false(mo_wire_ping(mo_span_head(data, n), &groups));
+    mo_buf_putc(&b, 0);
+    assert_false(mo_wire_ping(data_of(&b), &groups));
 }
 
 static void test_ack(void **state)
@@ -159,10 +222,9 @@ static void test_commands(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_join),
-        cmocka_unit_test(test_ack),
-        cmocka_unit_test(test_closed),
-        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_join),   cmocka_unit_test(test_person),
+        cmocka_unit_test(test_ping),   cmocka_unit_test(test_ack),
+        cmocka_unit_test(test_closed), cmocka_unit_test(test_commands),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
