@@ -64,7 +64,7 @@ enum mo_transport {
     MO_TRANSPORT_BOX
 };
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
-/* Whose credentials a server gets. */
+/* The credentials that a server gets. */
 enum mo_credentials {
     MO_CREDENTIALS_SHARED,
     MO_CREDENTIALS_USER,
