@@ -235,6 +235,7 @@ struct mo_config_sessions {
 
 struct mo_config_store {
     const char *url, *dir;
+    int64_t replicas; /* of Redis, which must have a write */
 };
 
 struct mo_config_webhook {
