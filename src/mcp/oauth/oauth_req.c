@@ -65,6 +65,7 @@ int mo_oauth_authorize_url(struct mo_buf *b, const char *endpoint,
     mo_oauth_put_pair(b, '&', "resource", t->resource);
     if (mo_oauth_scope_has(t->scope, MO_SPAN("offline_access")))
         mo_oauth_put_pair(b, '&', "prompt", "consent");
+    mo_oauth_put_pair(b, '&', "dpop_jkt", t->jkt[0] ? t->jkt : NULL);
     put_challenge(b, t->verifier);
     return mo_buf_err(b);
 }
@@ -296,6 +297,7 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
 {
     const char *type, *access, *refresh, *scope;
     struct mo_json root = {NULL, 0};
+    bool bound;
     int rc = get_object(json, &root, e);
 
     if (rc < 0)
@@ -306,12 +308,14 @@ int mo_oauth_token_parse(struct mo_arena *a, struct mo_span json,
     scope = get_text(a, root, "scope", &rc);
     if (rc < 0)
         return mo_fail(e, rc, "the token is not usable in a header");
-    /* it follows "Bearer " in a header */
+    /* it follows its type in a header */
     if (!access || !access[0] ||
         !mo_span_between(mo_span_cstr(access), '!', '~'))
         return mo_fail(e, MO_EPROTO, "the answer has no token");
-    if (type && !mo_span_ieq(mo_span_cstr(type), MO_SPAN("Bearer")))
+    bound = k->dpop && type && mo_span_ieq(mo_span_cstr(type), MO_SPAN("DPoP"));
+    if (type && !bound && !mo_span_ieq(mo_span_cstr(type), MO_SPAN("Bearer")))
         return mo_fail(e, MO_EPROTO, "the token is not of type Bearer");
+    k->dpop = bound ? k->dpop : NULL;
     k->access = access;
     k->refresh = refresh ? refresh : k->refresh;
     k->scope = scope ? scope : k->scope;
