@@ -1,8 +1,6 @@
 #include "people/proof.h"
 
 #include "codec/http/url.h"
-#include "codec/sha256.h"
-#include "codec/text/base64.h"
 #include "loop/jwk.h"
 
 #define ARENA_MAX ((size_t)64 * 1024)
@@ -45,21 +43,6 @@ int mo_proof_binding(struct mo_json claims, char jkt[MO_PROOF_JKT + 1],
 
 /* --- one proof ----------------------------------------------------------- */
 
-/* SHA-256 in base64url. */
-static void put_digest(struct mo_span text, char out[MO_PROOF_JKT + 1])
-{
-    mo_autobuf struct mo_buf b = {.max = MO_PROOF_JKT};
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 h;
-
-    mo_sha256_init(&h);
-    mo_sha256_put(&h, text.p, text.n);
-    mo_sha256_end(&h, sum);
-    out[0] = '\0';
-    if (mo_base64url_put(&b, mo_span((const char *)sum, sizeof(sum))) == 0)
-        memcpy(out, mo_buf_cstr(&b), MO_PROOF_JKT + 1);
-}
-
 /* RFC 7638: the members of the key in the order of their names. */
 static int put_thumbprint(struct mo_json jwk, char out[MO_PROOF_JKT + 1])
 {
@@ -78,7 +61,7 @@ static int put_thumbprint(struct mo_json jwk, char out[MO_PROOF_JKT + 1])
         mo_jw_member_cstr(&w, names[i], mo_buf_cstr(&value));
     }
     mo_jw_end(&w);
-    put_digest(mo_buf_view(&b), out);
+    mo_dpop_digest(mo_buf_view(&b), out);
     return mo_buf_err(&b);
 }
 
@@ -125,7 +108,7 @@ static int check_claims(const struct mo_proof *in, const struct mo_jwt *t,
         return mo_fail(e, MO_EPOLICY, "the proof is for another address");
     if (!is_recent(mo_json_get(t->claims, "iat"), in->now_s))
         return mo_fail(e, MO_EPOLICY, "the proof is too old, or of the future");
-    put_digest(in->token, ath);
+    mo_dpop_digest(in->token, ath);
     if (!is_text(t->claims, "ath", ath))
         return mo_fail(e, MO_EPOLICY, "the proof is for another token");
     return 0;

@@ -14,11 +14,12 @@
 
 #include "base/map.h"
 #include "codec/json/json.h"
+#include "mcp/oauth/dpop.h"
 
 #define MO_PROOF_WINDOW_S 60 /* between the proof's time and ours */
 #define MO_PROOFS_MAX     ((size_t)128 * 1024)
 #define MO_PROOF_ID_MAX   256
-#define MO_PROOF_JKT      43 /* characters of a thumbprint */
+#define MO_PROOF_JKT      MO_DPOP_JKT
 /* The algorithms of codec/jwt.h, as the challenge names them. */
 #define MO_PROOF_ALGS     "RS256 ES256 EdDSA"
 

@@ -46,8 +46,7 @@ void mo_dpop_nonce(struct mo_dpop *d, struct mo_span nonce)
     d->nonce[nonce.n] = '\0';
 }
 
-/* SHA-256 in base64url. */
-static void put_digest(struct mo_span text, char out[MO_DPOP_JKT + 1])
+void mo_dpop_digest(struct mo_span text, char out[MO_DPOP_JKT + 1])
 {
     mo_autobuf struct mo_buf b = {.max = MO_DPOP_JKT};
     unsigned char sum[MO_SHA256_LEN];
@@ -63,7 +62,7 @@ static void put_digest(struct mo_span text, char out[MO_DPOP_JKT + 1])
 
 void mo_dpop_thumbprint(const struct mo_dpop *d, char out[MO_DPOP_JKT + 1])
 {
-    put_digest(mo_span_cstr(mo_jws_key_jwk(d->key)), out);
+    mo_dpop_digest(mo_span_cstr(mo_jws_key_jwk(d->key)), out);
 }
 
 /* The address as the server sees it: without user, query and fragment. */
@@ -98,7 +97,7 @@ int mo_dpop_proof(const struct mo_dpop *d, const struct mo_dpop_request *r,
     mo_jw_member_cstr(&w, "htu", mo_buf_cstr(&htu));
     mo_jw_member_u64(&w, "iat", mo_wall_ms() / 1000);
     if (r->access.n) {
-        put_digest(r->access, ath);
+        mo_dpop_digest(r->access, ath);
         mo_jw_member_cstr(&w, "ath", ath);
     }
     if (d->nonce[0])

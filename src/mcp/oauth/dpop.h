@@ -41,6 +41,8 @@ struct mo_dpop_request {
 /* Appends the value of the header DPoP. */
 int mo_dpop_proof(const struct mo_dpop *d, const struct mo_dpop_request *r,
                   struct mo_buf *out, struct mo_err *e);
+/* SHA-256 in base64url: of thumbprints, `ath` and PKCE. */
+void mo_dpop_digest(struct mo_span text, char out[MO_DPOP_JKT + 1]);
 /* The thumbprint of the key: `dpop_jkt`. */
 void mo_dpop_thumbprint(const struct mo_dpop *d, char out[MO_DPOP_JKT + 1]);
 

@@ -3,7 +3,6 @@
 #include "base/rand.h"
 #include "codec/http/url.h"
 #include "codec/json/json.h"
-#include "codec/sha256.h"
 #include "codec/text/base64.h"
 
 #define EXPIRES_MAX ((uint64_t)10 * 365 * 24 * 3600) /* s; more is cut */
@@ -41,14 +40,10 @@ void mo_oauth_try_fresh(struct mo_oauth_try *t)
 
 static void put_challenge(struct mo_buf *b, const char *verifier)
 {
-    unsigned char sum[MO_SHA256_LEN];
-    struct mo_sha256 s;
+    char sum[MO_DPOP_JKT + 1];
 
-    mo_sha256_init(&s);
-    mo_sha256_put(&s, verifier, strlen(verifier));
-    mo_sha256_end(&s, sum);
-    mo_buf_puts(b, "&code_challenge=");
-    mo_base64url_put(b, mo_span((const char *)sum, sizeof(sum)));
+    mo_dpop_digest(mo_span_cstr(verifier), sum);
+    mo_oauth_put_pair(b, '&', "code_challenge", sum);
     mo_buf_puts(b, "&code_challenge_method=S256");
 }
 
