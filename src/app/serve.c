@@ -197,10 +197,11 @@ static bool mcp_gate(void *ctx, struct mo_req *rq,
     struct mo_span sent = mo_http_get(rq->head, "Authorization");
 
     (void)snprintf(caller, MO_EP_CALLER_MAX, "%s", rq->who);
+    (void)mo_span_cut(&sent, ' '); /* Bearer or DPoP */
     /* A person of a provider, with a token of that provider. */
     if (s->gateway && strchr(rq->who, ':') && strcmp(rq->door, "token") == 0)
         mo_server_link_subject(mo_gateway_setup_link(s->gateway), rq->who,
-                               mo_span_trim(mo_span_skip(sent, 7)));
+                               mo_span_trim(sent));
     return true;
 }
 
