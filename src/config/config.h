@@ -64,7 +64,7 @@ enum mo_transport {
     MO_TRANSPORT_BOX
 };
 enum mo_scope { MO_SCOPE_SHARED, MO_SCOPE_SESSION };
-/* Whose credentials a server gets. */
+/* The credentials that a server gets. */
 enum mo_credentials {
     MO_CREDENTIALS_SHARED,
     MO_CREDENTIALS_USER,
@@ -235,6 +235,7 @@ struct mo_config_sessions {
 
 struct mo_config_store {
     const char *url, *dir;
+    int64_t replicas; /* of Redis, which must have a write */
 };
 
 struct mo_config_webhook {

@@ -170,10 +170,11 @@ static const char *check_https(const char *s)
 
 static const char *check_store(const char *s)
 {
-    return starts_with(s, "sqlite: redis:// rediss:// redis+unix:")
+    return starts_with(s, "sqlite: redis:// rediss:// redis+sentinel:// "
+                          "rediss+sentinel:// redis+unix:")
                ? NULL
-               : "must be sqlite:FILE, redis://HOST:PORT, rediss://HOST:PORT "
-                 "or redis+unix:SOCKET";
+               : "must be sqlite:FILE, redis://HOST:PORT, rediss://HOST:PORT, "
+                 "redis+sentinel://HOST:PORT/MASTER or redis+unix:SOCKET";
 }
 
 static const char *check_docker(const char *s)
@@ -534,6 +535,7 @@ static const struct mo_key store_rows[] = {
      .check = check_not_empty,
      RESTART,
      .env = "MCP_ORCHESTRATOR_STATE_DIR,STATE_DIRECTORY"},
+    {.name = "replicas", INT(replicas, 0, 16), RESTART, .def = "0"},
 };
 static const struct mo_keys store_keys = KEYS(store_rows);
 #undef T

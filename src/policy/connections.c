@@ -274,7 +274,7 @@ static void on_said(struct mo_later *l)
         .action = c->yes ? "allow" : "deny",
         .approved = &c->yes,
         .by = c->k.by,
-        .who = mo_span_cstr(c->session),
+        .session = mo_span_cstr(c->session),
         .decided_by = p->who,
         .door = &c->k.door,
         .reason = c->k.reason[0] ? c->k.reason : kept[c->keep],
