@@ -59,6 +59,7 @@ conformance: ## the official MCP suite, both wires, server and client
 
 long: ## 100,000 calls of a crowd, 20 published servers in boxes, release build
 	@scripts/setup --for test
+	@scripts/build asan
 	@scripts/build bench
 	@MO_LONG=1 scripts/test it/crowd
 	@MO_LONG=1 scripts/test it/connections_crowd
