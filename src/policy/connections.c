@@ -296,6 +296,7 @@ static bool say(struct mo_gw_case *k, bool yes, const char *by)
     c->state = SAID;
     c->yes = yes;
     k->by = by;
+    k->decided = true;
     k->waited_ms = (mo_now_ns() - c->began) / MO_MS;
     unlist(c);
     mo_timer_stop(c->d->loop, &c->deadline);
