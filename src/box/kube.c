@@ -56,6 +56,7 @@ static void on_listed(void *ctx)
         b->doubt = true;
         mo_kbox_news(b);
     }
+    d->lost = false;
     run_waiting(d, NULL);
 }
 
@@ -63,8 +64,10 @@ static void on_lost(void *ctx, const struct mo_err *why)
 {
     struct kb *d = ctx;
 
-    mo_log_err(mo_loop_log(d->bs.loop), MO_WARN, "box", why,
-               "the pods of %s cannot be watched", d->ns);
+    if (!d->lost)
+        mo_log_err(mo_loop_log(d->bs.loop), MO_WARN, "box", why,
+                   "the pods of %s cannot be watched", d->ns);
+    d->lost = true;
     run_waiting(d, why);
 }
 

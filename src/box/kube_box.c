@@ -145,6 +145,14 @@ static void attach_box(struct kb_box *b)
 
 /* --- until its container runs -------------------------------------------- */
 
+/* Perhaps because the policy that owns it is gone. */
+static void on_deleted(struct kb_box *b)
+{
+    mo_kb_of_box(b)->policy_ok = false;
+    mo_kbox_give_up(
+        b, mo_error(MO_ENOTFOUND, "its pod was deleted before it ran"));
+}
+
 static void on_polled(void *ctx, const struct mo_kube_reply *r,
                       const struct mo_err *why)
 {
@@ -157,8 +165,7 @@ static void on_polled(void *ctx, const struct mo_kube_reply *r,
     }
     if (why && why->code == MO_ENOTFOUND) {
         b->made = false;
-        mo_kbox_give_up(
-            b, mo_error(MO_ENOTFOUND, "its pod was deleted before it ran"));
+        on_deleted(b);
         return;
     }
     if (!why)
@@ -207,8 +214,7 @@ void mo_kbox_pending(struct kb_box *b)
     else if (s->phase == MO_POD_ENDED)
         mo_kbox_ended(b);
     else if (s->deleting)
-        mo_kbox_give_up(
-            b, mo_error(MO_ENOTFOUND, "its pod was deleted before it ran"));
+        on_deleted(b);
     else if (s->hopeless)
         mo_kbox_give_up(
             b, mo_error(MO_EUNAVAIL, "its pod cannot start: %s", s->why));

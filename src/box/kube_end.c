@@ -132,6 +132,8 @@ static void set_cause(struct kb_box *b)
                   : 0;
 
     if (s->phase != MO_POD_ENDED) {
+        mo_kb_of_box(b)->policy_ok =
+            false; /* it may have taken its pods along */
         end_with(b, MO_BOX_KILLED, -1, SIGNAL_KILL);
         (void)mo_fail(&b->why, MO_ENOTFOUND,
                       "its pod was deleted from outside: by hand, or because "

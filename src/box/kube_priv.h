@@ -37,7 +37,8 @@ struct kb {
     struct mo_kube_call *greeting;
     struct mo_list waiting;
     struct mo_later later;
-    bool policy_ok;
+    bool policy_ok;           /* it was seen, and no pod was deleted since */
+    bool lost;                /* the pods cannot be watched */
     char store[KB_LABEL_MAX]; /* as a label */
     char *instance, *ns, *image, *runtime_class, *node_selector, *pull_secret,
         *pull_policy;

@@ -163,3 +163,9 @@ export async function isReady(node) {
 /** The loss of a machine, and a new one with its name. */
 export const killNode = (node) => process.kill(pidOf(`${node}.init`), 'SIGKILL');
 export const healNodes = () => spawnSync(script, ['up', '2'], { stdio: ['ignore', 'ignore', 'inherit'] });
+
+/** Cut a node's cable, and mend it. */
+export const cable = (node, on) => execFileSync('ip', ['link', 'set', `mokn${node.slice(1)}`, on ? 'up' : 'down']);
+
+/** kill -9 of the API server; healNodes() starts it again. */
+export const killApi = () => process.kill(pidOf('apiserver'), 'SIGKILL');
