@@ -294,7 +294,7 @@ static void on_right(void *ctx, const struct mo_kube_reply *r,
     if (!mo_json_flag(mo_json_get(r->json, "status"), "allowed")) {
         (void)mo_fail(&e, MO_EPOLICY,
                       "no right to %s %s%s%s in namespace %s: see "
-                      "docs/kubernetes-boxes.md",
+                      "docs/kubernetes.md",
                       v->verb, v->resource, *v->sub ? "/" : "", v->sub,
                       c->d->ns);
         finish_check(c, &e);

@@ -48,7 +48,7 @@ async function must(method, path, body) {
   return answer.json;
 }
 
-/** The rights that docs/kubernetes-boxes.md asks for. */
+/** The rights that docs/kubernetes.md asks for. */
 export const rules = [
   { apiGroups: [''], resources: ['pods'], verbs: ['create', 'get', 'list', 'watch', 'delete'] },
   { apiGroups: [''], resources: ['pods/attach'], verbs: ['get', 'create'] },
@@ -128,11 +128,14 @@ ${user}
   }
 }
 
-/** Our image, and others made by hand, on every node. */
+/** A saved image, on every node. */
+export const loadFile = (file) => execFileSync(script, ['load', file]);
+
+/** An image made by hand, on every node. */
 export function load(tag, layers, config) {
   const file = join(mkdtempSync(join(tmpdir(), 'mo-image-')), 'image.tar');
   writeFileSync(file, image(tag, layers, config));
-  execFileSync(script, ['load', file]);
+  loadFile(file);
   rmSync(join(file, '..'), { recursive: true });
 }
 
