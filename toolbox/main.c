@@ -5,14 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "toolbox/hold.h"
 #include "toolbox/network_check.h"
 #include "toolbox/serve.h"
 
 static const char help[] =
     "usage: mo-toolbox [--root DIR] [--stay]\n"
     "       mo-toolbox --check-network PORT CLOSED_PORT\n"
-    "       mo-toolbox --hold [LIMIT=N...] -- COMMAND [ARG...]\n"
     "\n"
     "An MCP server for the files and commands of one directory, over stdin\n"
     "and stdout. It speaks every protocol revision since 2024-11-05.\n"
@@ -20,8 +18,6 @@ static const char help[] =
     "  --root DIR  the directory it works in and cannot leave; /workspace\n"
     "  --stay      do not end when stdin does: a client may come again\n"
     "  --check-network  try the network of this box, for `doctor --sandbox`\n"
-    "  --hold      wait for a byte on stdin, set the limits nofile, nproc and\n"
-    "              fsize, then run the command, for boxes in pods\n"
     "  --help      this text\n"
     "  --version   the version\n"
     "\n"
@@ -58,8 +54,6 @@ int main(int argc, char **argv)
 
     if (argc == 4 && strcmp(argv[1], "--check-network") == 0)
         return tb_network_check(argv[2], argv[3]);
-    if (argc > 1 && strcmp(argv[1], "--hold") == 0)
-        return tb_hold(argc - 2, argv + 2);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)
             return print_text(help);

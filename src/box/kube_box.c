@@ -54,11 +54,16 @@ void mo_kbox_retry(struct kb_box *b, void (*fire)(struct mo_timer *t),
 
 void mo_kbox_news(struct kb_box *b)
 {
-    if (b->step == KB_PENDING || b->step == KB_UP)
+    if (b->step == KB_PENDING || b->step == KB_UP || b->held)
         mo_loop_defer(mo_kb_of_box(b)->bs.loop, &b->later);
 }
 
 /* --- attach -------------------------------------------------------------- */
+
+static bool has_image(const struct kb_box *b)
+{
+    return b->spec.image && *b->spec.image;
+}
 
 static void attach_box(struct kb_box *b);
 static void on_tick(struct mo_timer *t);
@@ -71,15 +76,11 @@ static void on_attach_again(struct mo_timer *t)
         attach_box(b);
 }
 
-/* A program of our image waits for a byte: nothing it says is lost. */
-static void bring_up(struct kb_box *b)
+void mo_kbox_bring_up(struct kb_box *b)
 {
-    bool held = !b->adopted && (!b->spec.image || !*b->spec.image);
     struct mo_box_io io = {b->io.io, b->io.err};
 
-    if (held)
-        (void)mo_stream_write(io.io, MO_SPAN("\n"));
-    b->streams_ours = false;
+    b->streams_ours = b->held = false;
     mo_kbox_move(b, KB_UP);
     mo_box_up(&b->b, b->name, &io);
     if (b->stopping || b->eof || b->seen)
@@ -122,8 +123,10 @@ static void on_attached(void *ctx, struct mo_stream *s, struct mo_span early,
         mo_kbox_wind_up(b);
     else if (rc < 0 || b->stopping)
         mo_kbox_give_up(b, why ? why : &e);
+    else if (!b->adopted && !has_image(b))
+        mo_kbox_hold(b); /* a program of our image waits for us */
     else
-        bring_up(b);
+        mo_kbox_bring_up(b);
 }
 
 static void attach_box(struct kb_box *b)

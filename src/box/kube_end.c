@@ -15,21 +15,10 @@
 
 /* --- the end ------------------------------------------------------------- */
 
-static void close_streams(struct kb_box *b)
-{
-    if (!b->streams_ours)
-        return;
-    b->streams_ours = false;
-    mo_stream_close(b->io.io, NULL);
-    mo_stream_close(b->io.err, NULL);
-}
-
 static void report_down(struct kb_box *b)
 {
     mo_kbox_move(b, KB_DONE);
-    if (b->io.split)
-        mo_split_forget(mo_take_ptr(&b->io.split));
-    close_streams(b);
+    mo_kbox_drop_streams(b);
     mo_timer_stop(mo_kb_of_box(b)->bs.loop, &b->timer);
     mo_later_cancel(&b->later);
     mo_list_del(&b->wait.node);
@@ -101,7 +90,7 @@ static void start_remove(struct kb_box *b)
 
 void mo_kbox_wind_up(struct kb_box *b)
 {
-    close_streams(b);
+    mo_kbox_drop_streams(b);
     if (b->made)
         start_remove(b);
     else
@@ -286,6 +275,8 @@ void mo_kbox_later(struct mo_later *l)
         handle_news(b);
     } else if (b->step == KB_PENDING) {
         mo_kbox_pending(b);
+    } else if (b->held && !b->stopping) {
+        mo_kbox_held(b);
     } else if (b->stopping && !b->call && b->step < KB_REMOVING) {
         mo_kbox_give_up(b, mo_error(MO_ECANCELED, "stopped"));
     }

@@ -9,10 +9,11 @@
 #define UID_FIRST   100000u
 #define UID_COUNT   1000000000u
 #define TOOLBOX     "/toolbox"
+#define LAUNCHER    "/mo-box"
 #define LABELS      3
 #define ANNOTATIONS 6
 #define NUMBER_MAX  24
-#define HOLD_WORDS  6 /* before the command itself */
+#define HOLD_WORDS  7 /* before the command itself */
 
 void mo_kb_label(const char *text, char out[KB_LABEL_MAX])
 {
@@ -51,8 +52,8 @@ static const char *number(struct mo_arena *a, const char *prefix, uint64_t v)
     return mo_arena_strndup(a, text, (size_t)n);
 }
 
-/* Our image: the toolbox waits until we have attached, sets the limits that a
- * pod cannot have, and becomes the program. */
+/* Our image: mo-box waits until we have attached, sets the limits that a pod
+ * cannot have, and runs the program. */
 static int fill_held(struct kb_box *b)
 {
     const struct mo_box_limits *lim = &b->spec.limits;
@@ -62,11 +63,14 @@ static int fill_held(struct kb_box *b)
 
     if (!v)
         return MO_ENOMEM;
-    v[n++] = TOOLBOX;
+    v[n++] = LAUNCHER;
     v[n++] = "--hold";
     v[n++] = number(&b->arena, "nofile=", lim->open_files);
-    v[n++] = number(&b->arena, "nproc=", lim->pids);
+    /* counted by user, and the first process of the pod has the same one */
+    v[n++] = number(&b->arena, "nproc=", (uint64_t)lim->pids + 1);
     v[n++] = number(&b->arena, "fsize=", lim->file_size);
+    if (ours)
+        v[n++] = "openat2";
     v[n++] = "--";
     for (size_t i = 0; i < n; i++)
         if (!v[i])

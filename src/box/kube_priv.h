@@ -2,7 +2,8 @@
  *
  * kube.c has the cluster: reached when first needed, the NetworkPolicy of all
  * boxes, the watch of their pods. kube_box.c is the life of one box, kube_end.c
- * its end, kube_pod.c the pod it asks for, kube_ask.c the queries about boxes.
+ * its end, kube_hold.c the start of its program, kube_pod.c the pod it asks
+ * for, kube_ask.c the queries about boxes.
  *
  * Invariants:
  *  1. Only mo_kbox_move() writes a box's step.
@@ -80,6 +81,9 @@ struct kb_box {
     bool seen;         /* state has changed */
     bool doubt;        /* the pod may be gone: ask */
     bool listed;       /* told since the last list began */
+    bool held;         /* attached; its program waits for us (kube_hold.c) */
+    bool heard[2];     /* ... and has answered, on stdout and stderr */
+    unsigned asked;
 };
 
 static inline struct kb *mo_kb_of(const struct mo_boxes *bs)
@@ -123,6 +127,13 @@ void mo_kbox_retry(struct kb_box *b, void (*fire)(struct mo_timer *t),
 void mo_kbox_pending(struct kb_box *b);
 /* From the watch. */
 void mo_kbox_news(struct kb_box *b);
+
+void mo_kbox_bring_up(struct kb_box *b);
+
+/* kube_hold.c */
+void mo_kbox_hold(struct kb_box *b);
+void mo_kbox_held(struct kb_box *b);         /* from the loop */
+void mo_kbox_drop_streams(struct kb_box *b); /* if they are ours */
 
 /* kube_end.c */
 void mo_kbox_later(struct mo_later *l); /* handles changes and a stop */

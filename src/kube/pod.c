@@ -238,7 +238,9 @@ static const struct row rows[] = {
     {BOX, "resources", OURS, false, NULL, w_resources},
     {BOX, "volumeMounts", OURS, true,
      "[{\"name\":\"workspace\",\"mountPath\":\"" MO_POD_WORKSPACE "\"},"
-     "{\"name\":\"tmp\",\"mountPath\":\"/tmp\"}]",
+     "{\"name\":\"tmp\",\"mountPath\":\"/tmp\"},"
+     /* runtimes make it writable, 64 MB */
+     "{\"name\":\"tmp\",\"mountPath\":\"/dev/shm\",\"readOnly\":true}]",
      NULL},
     {BOX_SEC, "allowPrivilegeEscalation", OURS, true, "false", NULL},
     {BOX_SEC, "privileged", OURS, true, "false", NULL},

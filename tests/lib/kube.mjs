@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { Boxes, toolbox } from './box.mjs';
+import { Boxes, build, toolbox } from './box.mjs';
 import { busybox, image } from './image.mjs';
 
 const top = fileURLToPath(new URL('../..', import.meta.url));
@@ -142,13 +142,18 @@ export function load(tag, layers, config) {
 /** As `box image --out` writes it, with a name that no registry has. */
 export const ownImage = {
   tag: 'localhost/mo-toolbox:test',
-  load: (more = []) => load(ownImage.tag, [[...busybox(),
+  load: () => ownImage.with(ownImage.tag),
+  with: (tag, more = []) => {
+    load(tag, [[...busybox(),
     ...['dd', 'df', 'grep', 'head', 'tail', 'tr', 'cut', 'kill', 'yes', 'true', 'wc', 'mkdir'].map((n) =>
       ({ path: `bin/${n}`, type: '2', link: 'busybox' })),
     { path: 'workspace/', type: '5', mode: 0o777 }, { path: 'tmp/', type: '5', mode: 0o1777 },
     { path: 'etc/', type: '5' },
-    { path: 'toolbox', data: readFileSync(toolbox) }, ...more]],
-  { Entrypoint: ['/toolbox'], Env: ['PATH=/bin'], WorkingDir: '/workspace' }),
+    { path: 'toolbox', data: readFileSync(toolbox) },
+    { path: 'mo-box', data: readFileSync(join(build, 'launcher/mo-box')) }, ...more]],
+    { Entrypoint: ['/toolbox'], Env: ['PATH=/bin'], WorkingDir: '/workspace' });
+    return tag;
+  },
 };
 
 const pidOf = (part) => Number(readFileSync(join(state, 'pid', part), 'utf8').split(' ')[0]);

@@ -1,13 +1,16 @@
-#include "toolbox/hold.h"
+#include "launcher/hold.h"
 
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "codec/seccomp.h"
 
 #define SIGNAL_BASE 128
 
@@ -53,7 +56,7 @@ static void drop_cluster(void)
 
 static int fail(const char *what, int status)
 {
-    (void)fprintf(stderr, "mo-toolbox: %s: %s\n", what, strerror(errno));
+    (void)fprintf(stderr, "mo-box: %s: %s\n", what, strerror(errno));
     return status;
 }
 
@@ -74,36 +77,65 @@ static int wait_for(pid_t program)
     }
 }
 
-static int run(char **argv)
+/* The system calls of every other box, on top of what the runtime filters: no
+ * socket but AF_UNIX, whatever the network of the cluster does. */
+static int filter_calls(unsigned flags)
+{
+    struct sock_filter calls[MO_SECCOMP_BPF_MAX];
+    struct sock_fprog prog = {
+        .len = (unsigned short)mo_seccomp_bpf(MO_SECCOMP_HERE, flags, calls),
+        .filter = calls};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0
+               ? -1
+               : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
+}
+
+/* The program cannot reach into its init. */
+static int run(char **argv, unsigned flags)
 {
     pid_t pid = fork();
 
     if (pid < 0)
         return fail("fork", 126);
-    if (pid > 0)
+    if (pid > 0) {
+        (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
         return wait_for(pid);
+    }
+    if (filter_calls(flags) < 0)
+        _exit(fail("seccomp", 126));
     (void)execvp(argv[0], argv);
     _exit(fail(argv[0], errno == ENOENT ? 127 : 126));
 }
 
-int tb_hold(int argc, char **argv)
+int mo_hold(int argc, char **argv)
 {
     const struct rlimit no_core = {0, 0};
+    unsigned flags = 0;
     ssize_t n;
     char byte;
     int i = 0;
 
-    for (; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (set_limit(mo_span_cstr(argv[i])) < 0)
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "openat2") == 0)
+            flags |= MO_SECCOMP_OPENAT2;
+        else if (set_limit(mo_span_cstr(argv[i])) < 0)
             return fail(argv[i], 2);
+    }
     if (i + 1 >= argc)
         return fail("no command", 2);
-    do
+    for (;;) {
         n = read(0, &byte, 1);
-    while (n < 0 && errno == EINTR);
-    if (n <= 0)
-        return n < 0 ? fail("stdin", 1) : 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? fail("stdin", 1) : 0;
+        if (byte == '\n')
+            break;
+        if (write(1, &byte, 1) != 1 || write(2, &byte, 1) != 1)
+            return fail("stdout", 1);
+    }
     (void)setrlimit(RLIMIT_CORE, &no_core);
     drop_cluster();
-    return run(&argv[i + 1]);
+    return run(&argv[i + 1], flags);
 }
