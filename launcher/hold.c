@@ -7,12 +7,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "codec/seccomp.h"
 
 #define SIGNAL_BASE 128
+#define LINGER_NS   100000000
 
 static int set_limit(struct mo_span word)
 {
@@ -91,6 +93,15 @@ static int filter_calls(unsigned flags)
                : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
 }
 
+/* A runtime drops output that it has not read when the container ends. */
+static int end_slowly(int status)
+{
+    const struct timespec pause = {.tv_nsec = LINGER_NS};
+
+    (void)nanosleep(&pause, NULL);
+    return status;
+}
+
 /* The program cannot reach into its init. */
 static int run(char **argv, unsigned flags)
 {
@@ -100,7 +111,7 @@ static int run(char **argv, unsigned flags)
         return fail("fork", 126);
     if (pid > 0) {
         (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-        return wait_for(pid);
+        return end_slowly(wait_for(pid));
     }
     if (filter_calls(flags) < 0)
         _exit(fail("seccomp", 126));
